@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import plots
+
 from featherlane.measure.machine import machine
 
 ROOT = Path(__file__).parents[1]
@@ -108,9 +110,11 @@ def section(name: str) -> str:
 
 
 def publish(name: str, text: str, write: bool) -> None:
-    """Print a section, and put it into its page where that is asked for."""
+    """Prints a section; with `write` it also replaces the section of its page, and draws its plot (plots.py)."""
     print(text)
     if write:
         section(name)
         page = PAGES[name].read_text()
         PAGES[name].write_text(_between(name).sub(lambda _: f"{text}\n", page))
+        if name in plots.PLOTS:
+            plots.draw(name, text)

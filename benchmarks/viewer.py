@@ -55,7 +55,7 @@ model = fl.load(sys.argv[2])
 data = fl.Data(model)
 server = viser.ViserServer(host="127.0.0.1", port=int(sys.argv[1]), verbose=False)
 scene = Scene(server, model)
-scene.show(Frame.of(model, data, None, scene.wanted))
+scene.show(Frame.of(model, data, None, scene.drawn_layers))
 time.sleep(60)
 """
 
@@ -83,7 +83,7 @@ def show(port: int, name: str, worlds: int, rate: int, steps: int) -> dict[str, 
         return time.thread_time() - start
 
     def draw() -> None:
-        scene.show(Frame.of(model, source, None, scene.wanted))
+        scene.show(Frame.of(model, source, None, scene.drawn_layers))
 
     for _ in range(WARM):
         move(), draw()

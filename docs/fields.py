@@ -8,7 +8,7 @@ from pathlib import Path
 from featherlane.lanes.layout import Field
 from featherlane.lanes.role import ROLES
 from featherlane.model.fields import MODEL
-from featherlane.simulation.tile.fields import ROOMS
+from featherlane.simulation.tile.fields import FIELD_MODULES
 
 PAGE = Path(__file__).parent / "fields.md"
 HEAD = """# Fields
@@ -60,8 +60,8 @@ def table(fields: Iterable[Field], roles: bool) -> str:
     lines = [head, "| --- " * head.count(" |") + "|"]
     for f in fields:
         shape = f"({', '.join(map(str, f.shape))})" if f.shape else ""
-        asked = f" ({', '.join(f.asked.split())})" if f.asked else ""
-        role = f" {f.role}{asked} |" if roles else ""
+        condition = f" ({', '.join(f.condition.split())})" if f.condition else ""
+        role = f" {f.role}{condition} |" if roles else ""
         about = f"{f.doc} · `{f.stage}`" if f.stage else f.doc
         kind = f"{f.kind}, float64" if f.is_wide else f.kind
         lines.append(f"| `{f.name}` | {kind} | {shape} | {f.unit} |{role} {about} |")
@@ -77,16 +77,16 @@ def roles_section() -> str:
     return ROLES_HEAD + "\n".join(lines) + "\n"
 
 
-def room_section(room) -> str:
+def module_section(module) -> str:
     """Returns the section of one package of the data."""
-    name = room.__name__.removeprefix("featherlane.").removesuffix(".fields").replace(".", "/")
-    return f"\n### {name}\n\n{room.__doc__.splitlines()[0]}\n\n" + table(room.FIELDS, roles=True)
+    name = module.__name__.removeprefix("featherlane.").removesuffix(".fields").replace(".", "/")
+    return f"\n### {name}\n\n{module.__doc__.splitlines()[0]}\n\n" + table(module.FIELDS, roles=True)
 
 
 def page() -> str:
     """Returns the whole page."""
-    rooms = "".join(map(room_section, ROOMS))
-    return HEAD + roles_section() + DATA_HEAD + rooms + MODEL_HEAD + table(MODEL.fields, roles=False)
+    modules = "".join(map(module_section, FIELD_MODULES))
+    return HEAD + roles_section() + DATA_HEAD + modules + MODEL_HEAD + table(MODEL.fields, roles=False)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,25 @@ def test_a_table_says_which_benchmark_wrote_it_where_and_when(subtests, report):
                 assert origin and origin[1] == path.stem
 
 
+def test_a_plot_shows_the_numbers_of_its_table(subtests, report):
+    """If it fails, run `python benchmarks/plots.py NAME`."""
+    plots = importlib.import_module("plots")
+    for name in plots.PLOTS:
+        with subtests.test(name=name):
+            assert f"numbers {plots.digest(report.section(name))}" in plots.path(name).read_text()
+            assert re.search(
+                rf"!\[[^]]{{40,}}\]\([./]*images/{plots.path(name).name}\)", report.PAGES[name].read_text()
+            )
+
+
+def test_a_plot_reads_values_and_ranges(report):
+    plots = importlib.import_module("plots")
+    assert plots.number("6.04 (5.27 - 6.37)") == (6.04, 5.27, 6.37)
+    assert plots.number("1.5 ± 0.5") == (1.5, 1.0, 2.0)
+    assert plots.number("1,000") == (1000.0, 1000.0, 1000.0)
+    assert plots.number("7e-12<br>ur5e/robot2") == (7e-12, 7e-12, 7e-12)
+
+
 def test_the_summary_of_the_robots_is_that_of_their_table(report):
     spec = importlib.util.spec_from_file_location("benchmark_of_robots", BENCHMARKS / "robots.py")
     robots = importlib.util.module_from_spec(spec)

@@ -11,7 +11,8 @@ from pages import links
 ROOT = Path(__file__).parents[1]
 DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 MOST_BYTES = 150_000  # limit for a picture of the gallery
-NO_TABLE = {"report", "dart", "edit_loop", "compile_time"}  # shared modules; scripts for contributors
+MOST_OF_AN_ANIMATION = 1_000_000
+NO_TABLE = {"report", "plots", "dart", "edit_loop", "compile_time"}  # shared modules; scripts for contributors
 
 
 def scenes() -> set[str]:
@@ -31,6 +32,14 @@ def test_its_pictures_are_small_and_reported():
         assert len(told) > 15, f"{target}: say what is to be seen"
         if "gallery_" in target:
             assert (DOCS / target).stat().st_size < MOST_BYTES, target
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "start" / "index.md", DOCS / "gallery.md"])
+def test_a_first_page_has_a_small_animation(page):
+    (found,) = re.findall(r"!\[([^]]*)\]\(([^)]+\.gif)\)", page.read_text())
+    assert len(found[0]) > 15
+    data = (page.parent / found[1]).read_bytes()
+    assert data.startswith(b"GIF89a") and len(data) < MOST_OF_AN_ANIMATION
 
 
 def test_the_gallery_links_every_example():

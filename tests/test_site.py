@@ -1,5 +1,7 @@
 """The documentation site: it builds without a warning, no link is broken, no resource is external."""
 
+import ast
+import html
 import importlib
 import json
 import os
@@ -21,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 MOST_ENTRIES = 45  # limit of the navigation
 MOST_BYTES = 32e6  # limits of a site that is also read on a phone
 MOST_OF_A_PICTURE = 150_000  # bytes
+MOST_OF_A_THUMBNAIL = 160_000
 
 
 @pytest.fixture(scope="session")
@@ -82,10 +85,16 @@ bitwise identical, user-defined, broad phase, narrow phase, system identificatio
 Jacobian, mass matrix, warm start, convergence, tolerance"""
 
 
-def test_the_search_finds_every_usual_term(folder):
+@pytest.mark.parametrize("term", re.split(r",\s+", TERMS))
+def test_the_search_finds_a_page_for_a_usual_term(term, folder):
+    """The page is not the changelog, and the term is in one section of it."""
     index = json.loads((folder / "search" / "search_index.json").read_text())
-    text = "\n".join(f"{entry['title']} {entry['text']}" for entry in index["docs"]).lower()
-    assert [term for term in re.split(r",\s+", TERMS.lower()) if term not in text] == []
+    found = {
+        entry["location"].partition("#")[0]
+        for entry in index["docs"]
+        if term.lower() in " ".join(f"{entry['title']} {entry['text']}".lower().split())
+    }
+    assert found - {"changelog.html"}
 
 
 def test_it_is_small(folder):
@@ -116,6 +125,33 @@ def test_a_script_is_a_page_with_what_it_printed(path, folder, pages):
     drawn = [load for load in pages[name].loads if path.stem in load]
     assert len(drawn) == path.read_text().count("plt.subplots(")
     assert all((folder / path.parent.name / picture).stat().st_size < MOST_OF_A_PICTURE for picture in drawn)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_a_notebook_has_the_code_of_its_script(path, folder, pages):
+    """The code is that of the script, which tests/test_tutorials.py runs."""
+    made = json.loads((folder / "tutorials" / f"{path.stem}.ipynb").read_text())
+    assert (made["nbformat"], made["nbformat_minor"]) == (4, 5)
+    assert len({cell["id"] for cell in made["cells"]}) == len(made["cells"])
+    text = {kind: [] for kind in ("markdown", "code")}
+    for cell in made["cells"]:
+        text[cell["cell_type"]].append("".join(cell["source"]))
+    assert ast.dump(ast.parse("\n".join(text["code"]))) == ast.dump(ast.parse(path.read_text()))
+    assert text["markdown"][0].startswith("# ")
+    assert not re.search(r"\]\((?!https?:)", "".join(text["markdown"])), "no link to a page of the site"
+    assert f"{path.stem}.ipynb" in pages[f"tutorials/{path.stem}.html"].links
+
+
+def test_every_example_has_a_page(folder, pages):
+    """The page has a picture and the source, the gallery links it."""
+    linked = pages["gallery.html"].links
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        name = f"examples/{path.stem}.html"
+        assert name in linked, path.stem
+        (picture,) = [load for load in pages[name].loads if "images/" in load]
+        assert (folder / "examples" / picture).stat().st_size < MOST_OF_A_THUMBNAIL
+        shown = html.unescape(re.sub(r"<[^>]+>", "", (folder / name).read_text()))
+        assert path.read_text().splitlines()[-1] in shown
 
 
 def test_equations_are_typeset_and_code_stands_beside_them(folder):

@@ -248,7 +248,7 @@ TAKES_ARRAYS = {
     "qpos": lambda m, d, b: setattr(d, "qpos", MASKED),
     "ids": lambda m, d, b: b.step(ids=MASKED.astype(int)),
     "control": lambda m, d, b: b.rollout(1, MASKED[None]),
-    "control: step 0": lambda m, d, b: b.rollout(1, lambda batch, step: MASKED),
+    "control: got": lambda m, d, b: b.rollout(1, lambda batch, step: MASKED),
     "state": lambda m, d, b: fl.set_state(m, b, MASKED, fl.State.QVEL),
     "qacc": lambda m, d, b: b.inverse(MASKED),
     "option gravity": lambda m, d, b: setattr(m.opt, "gravity", np.ma.ones(3)),
@@ -309,5 +309,5 @@ def test_a_long_value_is_cut_in_every_message():
 def test_a_vector_given_as_a_number_is_refused_with_what_to_type(given, typed):
     model = fl.load("arm")
     model.opt.gravity = 0, 0, -5
-    with pytest.raises(fl.ModelError, match=rf"allowed are 3 numbers, as in gravity = {typed}$"):
+    with pytest.raises(fl.ModelError, match=rf"allowed are 3 numbers, for example gravity = {typed}$"):
         model.opt.gravity = given

@@ -103,29 +103,53 @@ def cones():
     T, y = np.meshgrid(np.linspace(0, 2, 300), np.linspace(-2, 2, 300))
     parts, sticks = y >= T, D * y + Dt * T <= 0
     cost = np.where(parts, 0, np.where(sticks, 0.5 * (D * y**2 + Dt * T**2), 0.5 * E * (T - y) ** 2))
-    left.contourf(
-        T,
-        y,
-        np.where(parts, 0, np.where(sticks, 2, 1)),
-        levels=[-0.5, 0.5, 1.5, 2.5],
-        colors=["white", "#fde3c8", "#c6dcec"],
-    )
-    left.contour(T, y, cost, levels=np.linspace(0.05, 2.5, 12), colors=GREY, linewidths=0.8)
-    for x, at, name in ((0.3, 1.3, "separated"), (1.3, -0.3, "slipping"), (0.2, -1.5, "sticking")):
-        left.text(x, at, name)
-    left.set(xlabel="$T$ (tangential)", ylabel="$y_0$ (normal)", title="zones and lines of equal cost")
+    zone = np.where(parts, 0, np.where(sticks, 2, 1))
+    left.contourf(T, y, zone, levels=[-0.5, 0.5, 1.5, 2.5], colors=["white", "#fde3c8", "#c6dcec"])
+    lines = left.contour(T, y, cost, levels=[0.1, 0.4, 0.9, 1.6, 2.5], colors="0.35", linewidths=0.9)
+    left.clabel(lines, fmt="%g", fontsize=7)
+    left.plot([0, 2], [0, 2], color="0.1", linewidth=1.4)
+    left.plot([0, 2 * D / Dt], [0, -2], color="0.1", linewidth=1.4)
+    for x, at, name, color in (
+        (0.25, 1.4, "separated: no force", "0.1"),
+        (0.75, -0.05, "slipping: on the cone", "#a04a00"),
+        (0.1, -1.75, "sticking", BLUE),
+    ):
+        left.text(x, at, name, color=color, fontsize=9, bbox={"color": "white", "alpha": 0.75, "pad": 1.5})
+    left.set(xlabel="$T$ (tangential)", ylabel="$y_0$ (normal)", title="zones and lines of equal cost", ylim=(-2, 2))
     angle = np.linspace(0, 2 * np.pi, 200)
-    right.fill(np.cos(angle), np.sin(angle), alpha=0.25, color=BLUE, label="elliptic: $|f_t| \\leq \\mu f_n$")
-    right.fill([1, 0, -1, 0], [0, 1, 0, -1], alpha=0.35, color=ORANGE, label="pyramid: edges $n \\pm \\mu t_i$")
-    right.plot([1, 1, -1, -1, 1], [1, -1, -1, 1, 1], color=GREEN, label="LCP: $|f_i| \\leq \\mu f_n$")
+    right.fill([1, 1, -1, -1], [1, -1, -1, 1], color=GREEN, alpha=0.15)
+    right.fill(np.cos(angle), np.sin(angle), color="white")
+    right.fill(np.cos(angle), np.sin(angle), color=BLUE, alpha=0.2)
+    right.fill([1, 0, -1, 0], [0, 1, 0, -1], color="white")
+    right.fill([1, 0, -1, 0], [0, 1, 0, -1], color=ORANGE, alpha=0.3)
+    right.plot(
+        [1, 1, -1, -1, 1],
+        [1, -1, -1, 1, 1],
+        color=GREEN,
+        linewidth=2,
+        linestyle="-.",
+        label="LCP: $|f_i| \\leq \\mu f_n$",
+    )
+    right.plot(np.cos(angle), np.sin(angle), color=BLUE, linewidth=2, label="elliptic: $|f_t| \\leq \\mu f_n$")
+    right.plot(
+        [1, 0, -1, 0, 1],
+        [0, 1, 0, -1, 0],
+        "--",
+        color="#b35900",
+        linewidth=2,
+        label="pyramidal: edges $n \\pm \\mu t_i$",
+    )
     right.set(
         xlabel="$f_1 / \\mu f_n$",
         ylabel="$f_2 / \\mu f_n$",
         title="friction forces for one normal force",
         aspect="equal",
         xlim=(-1.15, 1.15),
+        ylim=(-1.15, 1.15),
+        xticks=[-1, 0, 1],
+        yticks=[-1, 0, 1],
     )
-    right.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.02, 0.5))
+    right.legend(fontsize=9, loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
     return figure
 
 

@@ -92,20 +92,31 @@ def hop() -> None:
 
 
 def identify() -> None:
-    """What was recorded, and motions of the guess and of what was found."""
+    """Draws the recorded motion, and motions of the identified model and of the first guess."""
     model, recorded, (guess, found) = example("identify")
     time = model.opt.timestep * np.arange(len(recorded))
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
-    for panel, what, unit, names in (
-        (axes[0], slice(0, 2), "angle [rad]", ("shoulder", "elbow")),
-        (axes[1], slice(2, 4), "place [m]", ("puck, x", "puck, y")),
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for panel, first, unit, names in (
+        (axes[0], 0, "angle [rad]", ("shoulder", "elbow")),
+        (axes[1], 2, "position of the puck [m]", ("x", "y")),
     ):
         for k, name in enumerate(names):
-            panel.plot(time[::4], recorded[::4, what][:, k], ".", color=f"C{k}", label=name)
-            panel.plot(time, found[:, what][:, k], color=f"C{k}", linewidth=1)
-            panel.plot(time, guess[:, what][:, k], "--", color=f"C{k}", linewidth=1)
-        panel.set(xlabel="time [s]", ylabel=unit)
-        panel.legend(title="recorded; found (line), guessed (dashes)", fontsize="small", title_fontsize="small")
+            column, color = first + k, f"C{k}"
+            panel.plot(time[::4], recorded[::4, column], ".", color=color, markersize=7)
+            panel.plot(time, found[:, column], color=color, linewidth=1.2)
+            panel.plot(time, guess[:, column], "--", color=color, linewidth=1.2)
+            panel.annotate(
+                name, (time[-1], found[-1, column]), (6, 0), textcoords="offset points", color=color, va="center"
+            )
+        panel.set(xlabel="time [s]", ylabel=unit, xlim=(-0.02, 1.3 * time[-1]))
+    kinds = (("recorded", "", "."), ("identified", "-", ""), ("first guess", "--", ""))
+    figure.legend(
+        [plt.Line2D([], [], color="0.3", linestyle=line, marker=marker, markersize=7) for _, line, marker in kinds],
+        [label for label, *_ in kinds],
+        loc="outside lower center",  # below the panels: it covers no curve
+        ncols=3,
+        frameon=False,
+    )
     figure.savefig(FOLDER / "control_identify.png", dpi=DOTS)
 
 

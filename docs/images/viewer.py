@@ -71,9 +71,13 @@ def humanoid(page, tab):
 
 
 def robot(page, tab):
-    """As it is seen, without the shapes that collide."""
+    """Shows the visual meshes only, in front of a grey gradient: the robot is white."""
+    shade = np.linspace(70, 150, SIZE["height"])[:, None, None].astype(np.uint8)
+    page.server.scene.set_background_image(np.broadcast_to(shade, (SIZE["height"], SIZE["width"], 3)))
     page.ask(lambda: page.scene.switch("geoms", 0, False))
     page.ask(lambda: page.source.advance(60))
+    tab.mouse.move(350, 300)
+    tab.mouse.wheel(0, -600)  # nearer
 
 
 def crowd(page, tab):
@@ -94,11 +98,14 @@ def recording(folder):
 
 
 def main():
+    """Takes all pictures; with a robot's file as argument only that of the robot."""
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         camera = Camera(playwright)
-        camera.look(fl.view("humanoid", port=0, paused=True), "humanoid", humanoid, (1.6, -2.6, 1.5), (0.4, 0, 0.8))
         for path in sys.argv[1:]:
             camera.look(fl.view(path, port=0, paused=True), "robot", robot)
+        if sys.argv[1:]:
+            return
+        camera.look(fl.view("humanoid", port=0, paused=True), "humanoid", humanoid, (1.6, -2.6, 1.5), (0.4, 0, 0.8))
         camera.look(fl.view("quadruped", nworld=1024, port=0, paused=True), "batch", crowd, wait=12_000)
         camera.look(recording(folder), "recording", lambda page, tab: page.ask(lambda: page.source.seek(30)))
         camera.browser.close()

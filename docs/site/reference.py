@@ -210,7 +210,7 @@ def options_page() -> str:
             setattr(opt, name, object())
         except fl.FeatherlaneError as error:
             allowed = str(error).partition("allowed ")[2].removeprefix("is ").removeprefix("are ")
-        if allowed == "a whole number from 0" and hasattr(default, "name"):
+        if allowed == "a whole number >= 0" and hasattr(default, "name"):
             allowed = ", ".join(repr(str(member.name).lower()) for member in type(default))
         about = html.escape(inspect.getdoc(descriptor) or "")
         lines.append(f"| `{name}` | `{shown}` | {html.escape(allowed)} | {about} |")

@@ -57,6 +57,8 @@ def site_path(path: str) -> str | None:
         return PAGES[path]
     if path.startswith("docs/tutorials/") and place.suffix == ".py":
         return path.removeprefix("docs/").removesuffix(".py") + ".md"
+    if re.fullmatch(r"examples/\w+\.py", path) and place.is_file():
+        return path.removesuffix(".py") + ".md"
     if path.startswith("docs/") and place.is_file() and place.suffix != ".py":
         return path.removeprefix("docs/")
     if place.is_dir():

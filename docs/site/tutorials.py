@@ -9,28 +9,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
-import re
 from pathlib import Path
 
 import matplotlib
 from mkdocs.structure.files import File
+from notebooks import cells
 
 matplotlib.use("Agg")
 
 DOCS, FOLDERS = Path(__file__).parents[1], ("tutorials",)
-CUT = re.compile(r"^# %%.*\n", re.MULTILINE)
 DOTS = 100  # per inch of a picture
-
-
-def cells(text: str) -> list[tuple[str, str]]:
-    """The Markdown and the code of each cell."""
-    found = []
-    for part in CUT.split(text):
-        lines = part.strip("\n").splitlines()
-        k = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
-        words = "\n".join(line.removeprefix("#").removeprefix(" ") for line in lines[:k])
-        found.append((words, "\n".join(lines[k:]).strip("\n")))
-    return [cell for cell in found if any(cell)]
 
 
 def pictures() -> list[bytes]:

@@ -97,16 +97,17 @@ class NonFiniteWarning(RuntimeWarning):
 
 def warn_of_non_finite(who: str, reset: bool, owner: str, level: int) -> None:
     """Warns of non-finite or out-of-range values of a world; `level` is the number of frames above the caller."""
-    after = "was reset to the model's defaults" if reset else "goes on with them"
+    after = "was reset to the model's defaults" if reset else "continues with them"
     warnings.warn(
-        f"{who} had values that are NaN or beyond 1e10, and {after}: see {owner}.status, {owner}.nreset; reported once "
-        f"(warnings.simplefilter('ignore', featherlane.NonFiniteWarning) silences it)",
+        f"{who} had values that are NaN or larger than 1e10, and {after}: see {owner}.status, "
+        f"{owner}.nreset; this warning appears once (warnings.simplefilter('ignore', "
+        f"featherlane.NonFiniteWarning) disables it)",
         NonFiniteWarning,
         stacklevel=level + 2,
     )
 
 
-CHANGES_MOTION = "not supported, and it would change the motion"
+CHANGES_MOTION = "not supported, but needed for the motion"
 
 
 class UnsupportedFeatureError(ModelError):

@@ -36,11 +36,13 @@ def prepare(needed: tuple[str, ...] = VIDEO) -> None:
     """
     given = os.environ.get("MUJOCO_GL", "")
     if given.lower().strip() not in ("", *(back_ends := BACK_ENDS.get(sys.platform, ("glfw",)))):
-        raise InstallationError(f"MUJOCO_GL is {given!r}; allowed are {', '.join(back_ends)}, or to leave it unset")
+        raise InstallationError(f"MUJOCO_GL: got {given!r}, allowed are {', '.join(back_ends)} and unset")
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         what = "video" if needed is VIDEO else "drawing"
-        raise InstallationError(f"{what} needs {', '.join(missing)}, not installed here; install with: {INSTALL}")
+        raise InstallationError(
+            f"{what} requires {', '.join(missing)}, which is not installed; install it with: {INSTALL}"
+        )
     headless = sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     if headless and not given:
         os.environ["MUJOCO_GL"] = "egl"
@@ -92,12 +94,12 @@ class Painter:
                 return mujoco.Renderer(self.mj_model, height, width, max_geom)
             except Exception as error:
                 # the error type depends on the missing graphics library
-                told = str(error)
+                reason = str(error)
         finally:
             sys.unraisablehook = hook
         raise InstallationError(
-            f"video: no picture can be drawn with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')}: {told}; "
-            f"a headless machine needs EGL (libegl1 and a driver, or Mesa's libegl-mesa0) and {INSTALL}"
+            f"video: rendering failed with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')}: {reason}; a "
+            f"headless machine requires EGL (libegl1 and a driver, or Mesa's libegl-mesa0) and {INSTALL}"
         )
 
     def picture(

@@ -86,10 +86,10 @@ def _check(a: NDArray, b: NDArray, weights: NDArray) -> None:
     """Raises an error for shapes that do not match, and for weights that are negative or not finite."""
     for name, points in (("a", a), ("b", b)):
         if points.ndim < 2 or points.shape[-1] == 0:
-            raise ArgumentError(f"{name}: got shape {points.shape}, allowed is (..., n, m) with m from 1")
+            raise ArgumentError(f"{name}: got shape {points.shape}, allowed is (..., n, m) with m >= 1")
     n, m = a.shape[-2:]
     if b.shape[-2:] != (n, m):
-        raise ArgumentError(f"b: got shape {b.shape}, allowed is (..., {n}, {m}), as a has")
+        raise ArgumentError(f"b: got shape {b.shape}, allowed is (..., {n}, {m}), the shape of a")
     if weights.shape[-1:] != (n,):
         raise ArgumentError(f"weights: got shape {weights.shape}, allowed is (..., {n})")
     try:
@@ -100,7 +100,7 @@ def _check(a: NDArray, b: NDArray, weights: NDArray) -> None:
     wrong = ~((weights >= 0) & (weights < np.inf))
     if wrong.any():
         first = tuple(map(int, np.argwhere(wrong)[0]))
-        raise ArgumentError(f"weights: got {weights[first]} at {first}, allowed are finite numbers from 0")
+        raise ArgumentError(f"weights: got {weights[first]} at {first}, allowed are finite numbers >= 0")
 
 
 def _with_zeros(array: NDArray, missing: int) -> NDArray:

@@ -1,7 +1,9 @@
 """Each cell of the pair matrix against MuJoCo, and the page with the matrix."""
 
+import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pages import pairs
@@ -30,6 +32,16 @@ def test_a_pair_agrees_with_mujoco(cell, family):
 @pytest.mark.parametrize("cell", CELLS, ids=NAMES)
 def test_a_pair_agrees_with_mujoco_in_many_poses(cell, family):
     check(cell, family, MANY, seed=2)
+
+
+def test_the_exact_depth_of_boxes():
+    """The boxes overlap along x; the second pair has one box rotated by 45 degrees about z."""
+    corners = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+    distance, normal = pairs.exact_depth(corners, corners + (1.9, 0.3, 0.0))
+    assert abs(distance + 0.1) < 1e-14 and abs(normal - (1, 0, 0)).max() < 1e-14
+    turn = np.array([[1, -1, 0], [1, 1, 0], [0, 0, np.sqrt(2)]]) / np.sqrt(2)
+    distance, _ = pairs.exact_depth(corners, corners @ turn.T + (2.3, 0.0, 0.0))
+    assert abs(distance - (2.3 - 1.0 - np.sqrt(2))) < 1e-14
 
 
 def test_every_pair_that_mujoco_collides_has_a_cell():

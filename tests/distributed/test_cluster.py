@@ -70,6 +70,6 @@ def test_an_address_of_another_type_is_refused():
 @pytest.mark.ci
 def test_an_address_that_does_not_answer_is_an_error_in_time(nobody):
     pytest.importorskip("ray")
-    with pytest.raises(fl.ModelError, match="no Ray answers") as refused:
+    with pytest.raises(fl.ModelError, match="no Ray cluster answers") as refused:
         _check_answers(nobody, 3)
-    assert "leave the address out" in str(refused.value)
+    assert "omit the address" in str(refused.value)

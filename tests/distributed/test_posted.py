@@ -123,7 +123,7 @@ def test_an_error_of_a_call_that_did_not_wait_is_reported_by_the_next_one(pair):
     batch.step(4)
     with pytest.raises(fl.errors.UnknownAttributeError, match="no_such") as found:
         batch.qpos  # noqa: B018
-    assert any("an earlier call asked for this" in note for note in found.value.__notes__)
+    assert any("an earlier call, which returned" in note for note in found.value.__notes__)
     assert any("worlds from 16 on" in note for note in found.value.__notes__)
     assert np.array_equal(batch.qpos, local.qpos) and np.array_equal(batch.qvel, local.qvel)
     local.expand("dof_damping")[:] = 0.25  # live values are sent again

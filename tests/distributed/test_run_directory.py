@@ -158,7 +158,7 @@ def test_a_run_of_something_else_is_refused_and_stays(model, tmp_path):
         ((model, PARAMETERS, STEPS, reduce_one), {"nsample": 3}, "another number of samples"),
         ((other, grids, STEPS, reduce_one), {}, "another model and other parameters"),
     ]:
-        with pytest.raises(fl.ModelError, match=f"run: holds a run of {word}; give another folder"):
+        with pytest.raises(fl.ModelError, match=f"run: contains a run with {word}; use another folder"):
             fd.sweep(*arguments, **(options | changed))
     assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     fd.sweep(model, PARAMETERS, STEPS, reduce_one, **options)
@@ -286,7 +286,7 @@ def test_parquet_without_its_library_is_one_clear_error(whole, tmp_path, monkeyp
 
 @pytest.mark.parametrize(
     "name, message",
-    [("table.csv", r"got \.csv, allowed are \.npz and \.parquet"), ("no/table.npz", "there is no folder")],
+    [("table.csv", r"got \.csv, allowed are \.npz and \.parquet"), ("no/table.npz", "does not exist")],
 )
 def test_tables_in_wrong_places_are_refused(whole, tmp_path, name, message):
     with pytest.raises(fl.ModelError, match=message):
@@ -299,8 +299,8 @@ def test_what_is_no_table_is_refused(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "noted").mkdir()
     (tmp_path / "noted/run.json").write_text("{}")
-    for name, message in [("a.npz", "cannot be read"), ("b.npz", "cannot be read"), ("c.npz", "no such file or folder"),
-                          ("folder", "no run directory"), ("noted", "says no number of samples")]:  # fmt: skip
+    for name, message in [("a.npz", "cannot be read"), ("b.npz", "cannot be read"), ("c.npz", "not found"),
+                          ("folder", "not a run directory"), ("noted", "number of samples")]:  # fmt: skip
         with pytest.raises(fl.ModelError, match=message):
             fd.load_sweep(tmp_path / name)
 

@@ -33,7 +33,7 @@ def test_worlds_on_workers_are_reported_and_recorded_as_those_here(cluster, capf
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ("0", "nodes: got 0, allowed is a whole number from 1"),
+        ("0", "nodes: got 0, allowed is a whole number >= 1"),
         ("nowhere", "address: got 'nowhere'"),
         ("", "address: got ''"),
     ],

@@ -216,7 +216,7 @@ def test_chunks_grow_while_they_take_no_time(model, monkeypatch):
     fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, {"x": "final qpos[0]"}, nsample=30,
              progress=lambda done, total: sizes.append(done))  # fmt: skip
     assert np.diff(sizes).tolist() == [2, 16, 12]
-    monkeypatch.setattr(chunk, "ROOM", 8 * 8 * 3)  # bytes for three samples of one step
+    monkeypatch.setattr(chunk, "CHUNK_BYTES", 8 * 8 * 3)  # bytes for three samples of one step
     sizes.clear()
     fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, {"x": "final qpos[0]"}, nsample=8,
              progress=lambda done, total: sizes.append(done))  # fmt: skip
@@ -296,37 +296,37 @@ def test_the_model_stays_as_it_is(model):
 
 # ---- errors before anything runs -------------------------------------------------------------------------------------
 WRONG = {
-    "unknown field": ({"body_masss": [1.0]}, "'body_masss' is no field .* did you mean 'body_mass'"),
-    "unknown option": ({"opt.timestpe": [1.0]}, "'opt.timestpe' is no field .*'opt.timestep'"),
-    "unknown name": ({"body_mass[bal]": [1.0]}, "no body 'bal'"),
+    "unknown field": ({"body_masss": [1.0]}, "unknown field 'body_masss' .* did you mean 'body_mass'"),
+    "unknown option": ({"opt.timestpe": [1.0]}, "unknown field 'opt.timestpe' .*'opt.timestep'"),
+    "unknown name": ({"body_mass[bal]": [1.0]}, "unknown body 'bal'"),
     "out of range": ({"body_mass[9]": [1.0]}, "got 9"),
     "empty range": ({"body_mass[2:1]": [1.0]}, "allowed are entries 0 to 2"),
     "too many indices": ({"body_mass[0, 0]": [1.0]}, "got 2 indices, body_mass has shape"),
-    "name of another axis": ({"geom_friction[0, ball]": [1.0]}, "names stand for the first axis alone"),
+    "name of another axis": ({"geom_friction[0, ball]": [1.0]}, "names are allowed only for the first axis"),
     "no path": ({"body mass": [1.0]}, "got 'body mass'"),
-    "no text": ({3: [1.0]}, "got 3 for a name"),
+    "no text": ({3: [1.0]}, "got the name 3"),
     "fixed": ({"body_parentid": [1.0]}, "is fixed when the model is loaded"),
     "one number": ({"body_mass[1]": 2.0}, "got 2.0"),
-    "a text": ({"body_mass[1]": "abc"}, "allowed is a list"),
+    "a text": ({"body_mass[1]": "abc"}, "allowed are a list"),
     "no values": ({"body_mass[1]": []}, "values:"),
     "NaN": ({"body_mass[1]": [1.0, np.nan]}, "got NaN at"),
     "names for numbers": ({"body_mass[1]": ["a"]}, "got names"),
     "a wrong shape": ({"body_mass[1]": np.ones((4, 2))}, r"got values of shape \(2,\)"),
-    "a mixed axis": ({"geom_friction": [1.0]}, "got one number for 3 that mean different things"),
+    "a mixed axis": ({"geom_friction": [1.0]}, "got one number for 3 numbers with different meanings"),
     "lengths": (
         {"body_mass[1]": [1.0, 2.0], "qvel[0]": [1.0]},
-        "lists have one length, got 'body_mass.*' 2, 'qvel.*' 1",
+        "lists of different lengths .'body_mass.*' 2, 'qvel.*' 1",
     ),
     "a negative mass": ({"body_mass[1]": [1.0, 1.0, -2.0]}, "sample 2: body_mass of body 'ball':"),
     "an infinite state": ({"qvel[0]": [1.0, np.inf]}, "sample 1:"),
     "a wrong option": ({"opt.solver": ["newtn"]}, "parameter 'opt.solver': option solver:"),
-    "a distribution of an option": ({"opt.iterations": fd.uniform(1, 3)}, "takes a list, grid or choice"),
-    "option and field": ({"opt.iterations + body_mass[1]": [1]}, "have no value in common"),
+    "a distribution of an option": ({"opt.iterations": fd.uniform(1, 3)}, "is a list, grid or choice"),
+    "option and field": ({"opt.iterations + body_mass[1]": [1]}, "allowed is one kind"),
     "drawn shape": (
         {"body_mass[1]": fd.drawn(lambda rng: [1, 2])},
-        "sample 0: the function drew ",
+        "sample 0: the function returned ",
     ),
-    "drawn NaN": ({"body_mass[1]": fd.drawn(lambda rng: np.nan)}, "the function drew NaN"),
+    "drawn NaN": ({"body_mass[1]": fd.drawn(lambda rng: np.nan)}, "the function returned NaN"),
     "no dict": ([1.0], "parameters:"),
 }
 
@@ -348,18 +348,18 @@ OPTIONS = {
         ({"nstep": 3, "control": "ramdom"}, "control:"),
         ({"nstep": 3, "control": np.zeros((2, 1))}, "control:"),
         ({"nstep": 3, "control": np.full((3, 1), np.nan)}, "control:"),
-        ({"nstep": 3, "keyframe": "slow"}, "no keyframe 'slow'"),
+        ({"nstep": 3, "keyframe": "slow"}, "unknown keyframe 'slow'"),
         ({"nstep": 3, "keyframe": 4}, "keyframe:"),
         ({"nstep": 3, "dtype": "float16"}, "float16"),
         ({"nstep": 3, "record": ("qpos",)}, "record is not"),
-        ({"nstep": 3, "control": lambda batch, step: np.zeros(9)}, "control: step 0 gave"),
+        ({"nstep": 3, "control": lambda batch, step: np.zeros(9)}, "control: got .* in step 0"),
     ],
     "reduce": [
         (None, "reduce:"),
         ({}, "reduce:"),
         ({"x": "last qpos[0]"}, "reduce: x:"),
-        ({"x": "final qpoos[0]"}, "reduce: x: 'qpoos' is no field of a world"),
-        ({"x": "final qpos"}, r"is of 8 numbers of \(8,\)"),
+        ({"x": "final qpoos[0]"}, "reduce: x: unknown field 'qpoos'"),
+        ({"x": "final qpos"}, r"selects 8 numbers of an array \(8,\)"),
         ({"a b": "final qpos[0]"}, "reduce:"),
         (lambda recorded: 3.0, "sample 0:"),
         (lambda recorded: {}, "sample 0:"),
@@ -399,7 +399,7 @@ SOURCES = [
     (lambda: fd.grid("newton"), "grid: got"),
     (lambda: fd.grid([["a"]]), "grid:"),
     (lambda: fd.grid(["a"], apply="add"), "apply:"),
-    (lambda: fd.grid([[1], [1, 2]]), "rows of several lengths"),
+    (lambda: fd.grid([[1], [1, 2]]), "rows of different lengths"),
     (lambda: fd.values(3), "values:"),
     (lambda: fd.drawn(3), "drawn:"),
 ]

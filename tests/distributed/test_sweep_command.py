@@ -104,7 +104,7 @@ def test_the_summary_names_results_and_parameters(folder, capfd):
         "place",
         "geom_friction[ball, 0]",
         "0.4 to 1.2",
-        "all steps good",
+        "no warnings",
         "result.npz",
     ):
         assert text in shown
@@ -135,20 +135,20 @@ def test_a_run_goes_on_only_when_that_is_asked_for(folder, capfd):
     arguments = folder / "sweep.toml", "--out", folder / "run"
     assert swept(*arguments, "--resume") == 0  # a run without a directory starts: a queue may restart it
     assert swept(*arguments) == 2
-    assert "holds a run; --resume goes on with it" in capfd.readouterr().err
+    assert "contains a run; continue it with --resume" in capfd.readouterr().err
     assert swept(*arguments, "--resume") == 0
     (folder / "sweep.toml").write_text(WHOLE.replace("seed = 4", "seed = 5"))
     assert swept(*arguments, "--resume") == 2
-    assert "holds a run of another seed" in capfd.readouterr().err
+    assert "contains a run with another seed" in capfd.readouterr().err
     assert swept(folder / "sweep.toml", "--resume") == 2
-    assert "resume: goes on in the folder of --out" in capfd.readouterr().err
+    assert "resume: requires --out" in capfd.readouterr().err
 
 
 def test_bad_samples_have_an_exit_code_of_their_own(folder, capfd):
     (folder / "sweep.toml").write_text(SHORT + '[parameters]\n"qvel[0]" = [0.0, 1e9]\n[options]\ntimestep = 20\n')
     assert swept(folder / "sweep.toml") == BAD_WORLDS
     shown = capfd.readouterr()
-    assert "numbers turned bad in 1 of 2 samples: 1" in shown.err and "non finite" in shown.out
+    assert "values became non-finite or out of range in 1 of 2 samples: 1" in shown.err and "non finite" in shown.out
 
 
 PROGRAM = """
@@ -175,19 +175,22 @@ def test_ctrl_c_says_how_far_things_came(folder):
     process.send_signal(signal.SIGINT)
     shown = process.communicate(timeout=60)[1]
     assert process.returncode == INTERRUPTED
-    assert "interrupted after" in shown and "--resume goes on" in shown and "Traceback" not in shown
+    assert "interrupted after" in shown and "continue with --resume" in shown and "Traceback" not in shown
     assert len(fd.load_sweep(folder / "run")) >= 8
 
 
 WRONG = {
-    "nothing": ("", "lacks model; a file has model, samples"),
+    "nothing": ("", "the entry model is missing; allowed entries are model, samples"),
     "no TOML": ("model = ", r"sweep.toml: Invalid value"),
     "an unknown entry": (SHORT + "[parameter]\n", "the file: got 'parameter', allowed are .*did you mean 'parameters'"),
     "no model": (SHORT.replace('"pendulum"', '"pendulun"'), "pendulun"),
-    "a number for a model": (SHORT.replace('"pendulum"', "3"), "model: got 3, allowed is a bundled name or a path"),
+    "a number for a model": (
+        SHORT.replace('"pendulum"', "3"),
+        "model: got 3, allowed is the name of a bundled model or a path",
+    ),
     "an unknown option": (
         SHORT + "[options]\ntimestpe = 1\n",
-        "no option 'timestpe'; did you mean 'timestep'",
+        "unknown option 'timestpe'; did you mean 'timestep'",
     ),
     "no table": ("options = 3\n" + SHORT, "options: got 3, allowed is a table"),
     "two distributions": (SHORT + "[parameters]\nqvel = {uniform=[0, 1], normal=[0, 1]}\n", "allowed is one of grid"),
@@ -196,17 +199,23 @@ WRONG = {
         SHORT + "[parameters]\nqvel = {uniform=[1]}\n",
         r"uniform: got \[1\], allowed are two",
     ),
-    "each of a grid": (SHORT + "[parameters]\nqvel = {grid=[1], each=true}\n", "grid does not take each"),
+    "each of a grid": (
+        SHORT + "[parameters]\nqvel = {grid=[1], each=true}\n",
+        "got each with grid, allowed with choice, uniform",
+    ),
     "a wrong apply": (SHORT + "[parameters]\nqvel = {grid=[1], apply='x'}\n", "parameter 'qvel': apply: got 'x'"),
-    "an unknown field": (SHORT + "[parameters]\nqvell = [1]\n", "'qvell' is no field"),
-    "steps and seconds": (SHORT.replace("steps = 2", "steps = 2\nseconds = 1"), "allowed is one of steps and seconds"),
+    "an unknown field": (SHORT + "[parameters]\nqvell = [1]\n", "unknown field 'qvell'"),
+    "steps and seconds": (
+        SHORT.replace("steps = 2", "steps = 2\nseconds = 1"),
+        "got both or neither of steps and seconds",
+    ),
     "no seconds": (SHORT.replace("steps = 2", "seconds = -1"), "seconds: got -1"),
     "endless seconds": (SHORT.replace("steps = 2", "seconds = inf"), "seconds: got inf"),
     "an unknown rollout": (SHORT.replace("steps", "step"), "rollout: got 'step', allowed are steps"),
     "no control": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x'"), "control: got 'x'"),
     "a number for controls": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 3"), "control: got 3"),
-    "no file": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x.npy'"), "x.npy: no such file"),
-    "no program": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x.py:f'"), "x.py: no such file"),
+    "no file": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x.npy'"), "x.npy: file not found"),
+    "no program": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x.py:f'"), "x.py: file not found"),
     "no function": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'own.py:reduec'"), "no function reduec; did you"),
     "a program that fails": (
         SHORT.replace("steps = 2", "steps = 2\ncontrol = 'bad.py:f'"),

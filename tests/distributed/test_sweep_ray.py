@@ -250,6 +250,6 @@ def test_ctrl_c_of_a_terminal_ends_a_sweep_and_its_ray(tmp_path):
         if process.poll() is None:
             process.kill()
     assert process.returncode == INTERRUPTED
-    assert "interrupted after" in shown and "--resume goes on" in shown and "Traceback" not in shown
+    assert "interrupted after" in shown and "continue with --resume" in shown and "Traceback" not in shown
     done = fd.load_sweep(tmp_path / "run")
     assert 48 <= len(done) < 100_000 and np.isfinite(done.results["z"]).all()

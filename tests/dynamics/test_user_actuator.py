@@ -217,7 +217,7 @@ def test_a_function_that_is_missing_is_an_error_before_a_step():
     model = fl.load(user_scene("all"))
     data = fl.Data(model)
     fl.stages.kinematics(model, data)
-    message = r"functions of the user are missing.*set_user_actuator(.|\n)*actuator 'turn': activation"
+    message = r"user callbacks are missing.*set_user_actuator(.|\n)*actuator 'turn': activation"
     for call in (lambda: fl.step(model, data), fl.Batch(model, 2).step, lambda: fl.forward(model, data)):
         with pytest.raises(fl.UnsupportedFeatureError, match=message):
             call()
@@ -255,16 +255,16 @@ WRONG = {
     "no function": (3.0, "got float"),
     "branch": (branching, r"branching cannot be compiled: .*user_actuator.py, line \d+, .*decide a branch.*where"),
     "no field": (fl.kernel(lambda m, d, i: d.qpoz[0]), "Data has no field qpoz.*'qpos'"),
-    "not yet": (fl.kernel(lambda m, d, i: d.qacc[0]), "d.qacc cannot be read here"),
-    "plain, not yet": (lambda m, d, i: d.qacc[0], "d.qacc cannot be read here"),
+    "not yet": (fl.kernel(lambda m, d, i: d.qacc[0]), "d.qacc cannot be read in this callback"),
+    "plain, not yet": (lambda m, d, i: d.qacc[0], "d.qacc cannot be read in this callback"),
     "out of range": (fl.kernel(lambda m, d, i: d.qpos[99]), r"OutOfRangeError: d.qpos\[99\] of 13 rows"),
     "array": (
         fl.kernel(lambda m, d, i: TABLE[i] * d.qpos[0]),
-        "a ndarray is no constant of a kernel",
+        "a ndarray cannot be a constant of a kernel",
     ),
     "NumPy": (fl.kernel(lambda m, d, i: np.sin(d.qpos[0])), "np.sin cannot be called in a kernel.*featherlane.lanes"),
     "math": (fl.kernel(lambda m, d, i: math.sin(d.qpos[0])), "math.sin cannot be called in a kernel"),
-    "helper": (fl.kernel(lambda m, d, i: helper(d.qpos[0])), "helper cannot be called in a kernel.*decorate it"),
+    "helper": (fl.kernel(lambda m, d, i: helper(d.qpos[0])), "helper cannot be called in a kernel.*decorator"),
     "tuple": (fl.kernel(lambda m, d, i: (1.0, 2.0)), "gives tuple"),
     "mask": (fl.kernel(lambda m, d, i: d.qpos[0] > 0.0), "gives a mask"),
     "text": (lambda m, d, i: "1", "gives str"),
@@ -272,7 +272,7 @@ WRONG = {
     "not finite": (fl.kernel(lambda m, d, i: lanes.log(0.0 * d.qpos[0])), "gives -inf in qpos0"),
     "list": (looping, r"looping cannot be compiled: .*test_user_actuator.py, line \d+, in looping: no list"),
     "power": (fl.kernel(lambda m, d, i: d.qpos[0] ** 2), "cannot be compiled: .*pow_"),
-    "failing": (lambda m, d, i: 1 / 0, "fails in qpos0 with ZeroDivisionError"),
+    "failing": (lambda m, d, i: 1 / 0, "raised an error in qpos0: ZeroDivisionError"),
 }
 
 

@@ -191,7 +191,7 @@ def test_an_action_that_is_nan_is_refused_and_no_world_has_moved(mode):
     env.reset()
     actions = np.zeros((N, 1))
     actions[2] = np.nan
-    with pytest.raises(fl.ModelError, match="actions: world 2"):
+    with pytest.raises(fl.ModelError, match="actions: got NaN in world 2"):
         env.step(actions)
     assert not env.batch.time.any() and not env.batch.ctrl.any()
     env.step(np.zeros((N, 1)))
@@ -233,7 +233,7 @@ def test_without_autoreset_a_world_that_turns_bad_ends_all_the_same():
 def test_a_reward_that_is_no_number_is_refused():
     env = BatchEnv("cartpole", N, observation, lambda batch, before: np.log(batch.qpos[:, 0] - 1.0))
     env.reset()
-    with np.errstate(invalid="ignore"), pytest.raises(fl.ModelError, match="reward: world 0"):
+    with np.errstate(invalid="ignore"), pytest.raises(fl.ModelError, match=r"reward: got .* in world 0"):
         env.step(np.zeros((N, 1)))
 
 

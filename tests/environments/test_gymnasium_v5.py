@@ -200,10 +200,13 @@ def test_two_buffers_keep_the_observation_of_the_step_before():
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"ctrl_cost_wieght": 1.0}, "Ant-v5: no keyword argument 'ctrl_cost_wieght'; did you mean 'ctrl_cost_weight'"),
+        (
+            {"ctrl_cost_wieght": 1.0},
+            "Ant-v5: unknown keyword argument 'ctrl_cost_wieght'; did you mean 'ctrl_cost_weight'",
+        ),
         ({"derived": "new"}, "derived: got 'new', allowed are gymnasium, fresh"),
         ({"autoreset_mode": "never"}, "autoreset_mode: got 'never', allowed"),
-        ({"frame_skip": 0}, "frame_skip: got 0, allowed is a whole number from 1"),
+        ({"frame_skip": 0}, "frame_skip: got 0, allowed is a whole number >= 1"),
         ({"xml_file": "aunt.xml"}, "aunt.xml"),
         ({"main_body": "tail"}, "tail"),
         ({"render_mode": "ascii"}, "render_mode: got 'ascii', allowed are rgb_array"),

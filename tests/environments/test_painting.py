@@ -111,7 +111,7 @@ def test_without_a_render_mode_there_is_no_picture():
     [
         ({"camera_name": "behind"}, "behind"),
         ({"camera_id": 7}, "camera_id:"),
-        ({"camera_id": 0, "camera_name": "track"}, "camera_id and camera_name:"),
+        ({"camera_id": 0, "camera_name": "track"}, "camera_id, camera_name:"),
     ],
 )
 def test_cameras_that_are_none_are_refused(settings, told):

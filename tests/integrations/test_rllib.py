@@ -50,7 +50,7 @@ def test_a_creator_makes_what_a_runner_wants():
         ({}, 'gym_env_vectorize_mode: .* allowed is "vector_entry_point"'),
         ({"num_envs": 2, "autoreset_mode": "SameStep"}, "takes autoreset_mode='NextStep'"),
         ({"num_envs": 2, "copy": False}, "copy=True"),
-        ({"num_envs": 2, "frame_ship": 2}, "no keyword argument 'frame_ship'"),
+        ({"num_envs": 2, "frame_ship": 2}, "unknown keyword argument 'frame_ship'"),
     ],
 )
 def test_settings_that_do_not_suit_are_refused(settings, told):

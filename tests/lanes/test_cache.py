@@ -195,7 +195,7 @@ def test_a_cache_out_of_reach_is_said_once_and_is_no_error(folder, capfd, monkey
     folder.parent.mkdir()
     folder.write_text("a file stands where the folder should be")
     assert result() == 1
-    assert f"{folder} cannot be written" in capfd.readouterr().err
+    assert f"{folder} is not writable" in capfd.readouterr().err
     monkeypatch.setattr("featherlane.lanes.toolchain.lower", None)  # the process itself keeps what it compiled
     assert result() == 1 and capfd.readouterr().err == ""
 
@@ -230,8 +230,8 @@ def test_a_folder_that_others_can_write_is_refused_with_the_command_that_repairs
     capfd.readouterr()
     assert not cache.holds(path.name) and result() == 1  # compiled in this process
     printed = capfd.readouterr().err
-    assert printed.count("is not used: it can be written by other users") == 1 and f"mode {mode:04o}" in printed
-    command = printed.partition("repair: ")[2].partition(",")[0]
+    assert printed.count("is not used, because it is writable by other users") == 1 and f"mode {mode:04o}" in printed
+    command = printed.partition("repair it with ")[2].partition(",")[0]
     assert command == f"chmod go-w {folder}"
     subprocess.run(shlex.split(command), check=True)
     assert cache.holds(path.name)

@@ -36,11 +36,11 @@ def test_a_role_that_does_not_fit_is_an_error(kind, role, message):
 
 def test_fields_are_found_by_role_by_trait_and_by_what_asks_for_them():
     parts = (("q", "real", "state", ""), ("x", "real", "output", "n want"), ("y", "int", "room", ""))
-    fields = [Field(name, kind, (1,), role=role, asked=asked) for name, kind, role, asked in parts]
+    fields = [Field(name, kind, (1,), role=role, condition=condition) for name, kind, role, condition in parts]
     layout = Layout("A", (Field("n", "size"), *fields))
     assert layout.of("room", "state") == ("q", "y") and layout.that("lasts") == ("q",)
     assert layout.that("shown") == ("q", "x") and layout.that("copied") == ("q", "x")
-    assert layout.asked("want") == layout.asked("n") == ("x",) and layout.asked("wan") == ()
+    assert layout.conditional("want") == layout.conditional("n") == ("x",) and layout.conditional("wan") == ()
 
 
 def test_a_field_declared_twice_is_an_error():
@@ -101,11 +101,15 @@ def off_by(array, n):
 @pytest.mark.parametrize(
     "name, wrong, message",
     [
-        ("x", lambda a: a.astype(np.float32), "field x: float32"),
-        ("k", lambda a: a.astype(np.int64), "field k: int64"),
+        ("x", lambda a: a.astype(np.float32), "field x: got float32"),
+        ("k", lambda a: a.astype(np.int64), "field k: got int64"),
         ("x", lambda a: a[:, ::2], "field x: .* contiguous"),
-        ("x", lambda a: a[:, :5].copy(), r"field x: float64 \(3, 5\) given; .* rows of 8"),
-        ("x", lambda a: off_by(a, 16), "field x: memory at a multiple of 64 bytes"),
+        ("x", lambda a: a[:, :5].copy(), r"field x: got float64 \(3, 5\), .* rows of 8"),
+        (
+            "x",
+            lambda a: off_by(a, 16),
+            "field x: got unaligned memory, allowed is an address that is a multiple of 64 bytes",
+        ),
     ],
 )
 def test_arrays_that_compiled_code_cannot_read_are_errors(name, wrong, message):

@@ -134,7 +134,7 @@ def branches_on_a_plain_number(d):
 
 
 # ---- kinds ---------------------------------------------------------------------------------------------------------
-@says("k changes its kind: it is an int .* and a value")
+@says("k changes its type: it is an int .* and a value")
 def changes_a_kind(d):
     k = 0
     if d.n > 3:
@@ -142,7 +142,7 @@ def changes_a_kind(d):
     d.x[0] = d.x[k]
 
 
-@says(r"s changes its kind.*zero\(d\)")
+@says(r"s changes its type.*zero\(d\)")
 def starts_a_sum_with_an_int(d):
     s = 0
     for i in range(d.n):
@@ -150,7 +150,7 @@ def starts_a_sum_with_an_int(d):
     d.x[0] = s
 
 
-@says("t changes its kind: it is a tuple of 2.*a tuple keeps its length|A tuple keeps its length")
+@says("t changes its type: it is a tuple of 2.*a tuple keeps its length|A tuple keeps its length")
 def changes_a_tuples_length(d):
     t = (1.0, 2.0)
     if d.n > 3:
@@ -158,7 +158,7 @@ def changes_a_tuples_length(d):
     d.x[0] = t[0]
 
 
-@says("rows changes its kind")
+@says("rows changes its type")
 def changes_a_field(d):
     rows = d.x
     if d.n > 3:
@@ -166,22 +166,22 @@ def changes_a_field(d):
     d.x[0] = rows[0]
 
 
-@says("no index")
+@says("cannot be an index")
 def indexes_by_a_value(d):
     d.x[0] = d.y[d.x[0]]  # broken
 
 
-@says("a plain number where an int is needed")
+@says("a plain number, needed is an int")
 def indexes_by_a_plain_number(d):
     d.x[0] = d.y[1.0]  # broken
 
 
-@says("a value .* where an int is needed.*whole")
+@says("a value .* needed is an int.*whole")
 def stores_a_value_as_an_int(d):
     d.k[0] = d.x[0]  # broken
 
 
-@says(r"a mask .* where a value .* is needed: where\(mask, 1.0, 0.0\)")
+@says(r"a mask .* needed is a value .*where\(mask, 1.0, 0.0\)")
 def stores_a_mask(d):
     d.x[0] = d.x[0] > 0.0  # broken
 
@@ -201,7 +201,7 @@ def divides_values_as_ints(d):
     d.x[0] = d.x[0] // d.y[0]  # broken
 
 
-@says("bits are those of ints")
+@says("bit operations are for ints")
 def shifts_a_value(d):
     d.x[0] = d.x[0] << 2  # broken
 
@@ -217,7 +217,7 @@ def multiplies_a_tuple(d):
     d.x[0] = t[0]
 
 
-@says("one return gives|W numbers do not fit|changes its kind|returns")
+@says("one return has|W numbers cannot|changes its type|returns")
 def takes_two_returns(d):
     d.x[0] = either(d.n, d)
 
@@ -229,7 +229,7 @@ def either(n, d):
     return d.x[0]  # broken
 
 
-@says("one return gives a value .*, another nothing")
+@says("one return has a value .*, another has nothing")
 def takes_what_some_ways_return(d):
     d.x[0] = returned_on_some_ways(d.n, d)
 
@@ -246,7 +246,7 @@ def binds_nothing(d):
     d.x[0] = x
 
 
-@says("a stage returns nothing")
+@says("a stage returns no value")
 def returns_from_a_stage(d):  # broken
     return d.x[0]
 
@@ -277,25 +277,25 @@ def asks_an_int_for_a_field(d):
     d.x[0] = d.n.x  # broken
 
 
-@says("s is a tuple of 2: it has no ends.*end")
+@says("s is a tuple of 2: it has no attribute ends.*end")
 def a_part_that_a_named_tuple_lacks(d):
     s = Segment(d.x[0], d.x[1])
     d.y[0] = s.ends  # broken
 
 
-@says("Segment takes .*'start', 'end'.*, 1 arguments given")
+@says("Segment takes .*'start', 'end'.*, got 1 arguments")
 def a_named_tuple_without_all_parts(d):
     s = Segment(d.x[0])  # broken
     d.y[0] = s.start
 
 
-@says("Segment is given no start")
+@says("Segment is called without start")
 def a_named_tuple_without_a_named_part(d):
     s = Segment(end=d.x[0])  # broken
     d.y[0] = s.end
 
 
-@says("d.x.sum is no|a record or a module|method")
+@says("d.x.sum is neither|records and modules|method")
 def calls_a_method(d):
     d.x[0] = d.x.sum()  # broken
 
@@ -305,17 +305,17 @@ def calls_a_method_of_a_record(d):
     d.step()  # broken
 
 
-@says("only names, and rows of fields")
+@says("names and rows of fields")
 def sets_a_field_itself(d):
     d.x = 0.0  # broken
 
 
-@says("an int has no rows")
+@says("an int cannot be indexed")
 def indexes_a_size(d):
     d.x[0] = d.n[0]  # broken
 
 
-@says("a tuple of 2 has no rows that can be set")
+@says("a tuple of 2 cannot be assigned by index")
 def sets_a_part_of_a_tuple(d):
     t = (1.0, 2.0)
     t[0] = 3.0  # broken
@@ -327,7 +327,7 @@ def sees_a_world_where_all_are_shared(d1):
 
 
 # ---- names and numbers -----------------------------------------------------------------------------------------------
-@says("nowhere is not known")
+@says("nowhere is not defined")
 def names_what_does_not_exist(d):
     d.x[0] = nowhere  # broken  # noqa: F821
 
@@ -339,17 +339,17 @@ def reads_before_it_binds(d):
     d.x[0] = y
 
 
-@says("a list is no constant of a kernel")
+@says("a list cannot be a constant of a kernel")
 def names_a_list(d):
     d.x[0] = NAMES  # broken
 
 
-@says("a str is no constant")
+@says("a str cannot be a constant")
 def passes_a_text(d):
     d.x[0] = twice("two")  # broken
 
 
-@says("a NoneType is no constant")
+@says("a NoneType cannot be a constant")
 def passes_none(d):
     d.x[0] = twice(None)  # broken
 
@@ -359,7 +359,7 @@ def names_a_huge_int(d):
     d.k[0] = 1 << 70  # broken
 
 
-@says("cannot be calculated: .*division by zero")
+@says("cannot be evaluated: .*division by zero")
 def divides_by_zero(d):
     d.x[0] = 1.0 / 0  # broken
 
@@ -370,25 +370,25 @@ def takes_a_part_that_is_not_there(d):
     d.x[0] = t[2]  # broken
 
 
-@says("parts of several kinds")
+@says("elements of different types")
 def takes_a_part_of_any_kind(d):
     t = (1, d.x[0])
     d.x[0] = t[d.n]  # broken
 
 
-@says("a tuple of 2 for 3 names")
+@says("a tuple of 2 assigned to 3 names")
 def unpacks_too_many(d):
     a, b, c = (1.0, 2.0)  # broken
     d.x[0] = a + b + c
 
 
 # ---- calls ---------------------------------------------------------------------------------------------------------
-@says("recursive calls itself: no recursion")
+@says("recursive calls itself; recursion")
 def calls_a_recursive_kernel(d):
     d.k[0] = recursive(3)
 
 
-@says("fields of ints|an int where a field|changes its kind")
+@says("fields of ints|an int, needed is a field|changes its type")
 def keeps_two_fields(d):
     rows = d.x
     for _ in range(d.n):
@@ -416,33 +416,33 @@ def prints(d):
     print(d.n)  # broken
 
 
-@says("says cannot be called.*decorate it")
+@says("says cannot be called.*decorator")
 def calls_a_plain_function(d):
     d.x[0] = says(d.x[0])  # broken
 
 
-@says(r"range\(...\) stands in a `for` or a comprehension alone")
+@says(r"range\(...\) is allowed only in a `for` loop or a comprehension")
 def keeps_a_range(d):
     r = range(3)  # broken
     d.k[0] = r
 
 
-@says(r"twice takes \(x\), 2 arguments given")
+@says(r"twice takes \(x\), got 2 arguments")
 def passes_too_many(d):
     d.x[0] = twice(d.x[0], 2.0)  # broken
 
 
-@says("sqrt takes 1 arguments, 2 given")
+@says("sqrt takes 1 arguments, got 2")
 def passes_too_many_to_a_function(d):
     d.x[0] = sqrt(d.x[0], 2.0)  # broken
 
 
-@says("no default")
+@says("defaults")
 def calls_a_kernel_with_a_default(d):
     d.x[0] = with_default(d.x[0])
 
 
-@says("sqrt takes its arguments by their places")
+@says("sqrt takes positional arguments only")
 def passes_by_name_to_a_function(d):
     d.x[0] = sqrt(x=d.x[0])  # broken
 
@@ -452,198 +452,198 @@ def misspells_a_parameter(d):
     d.x[0] = scaled(d.x[0], facto=2.0)  # broken
 
 
-@says("scaled is given x twice: by its place and by its name")
+@says("scaled got x twice, by position and by keyword")
 def passes_twice(d):
     d.x[0] = scaled(d.x[0], x=2.0)  # broken
 
 
-@says("scaled is given no factor")
+@says("scaled is called without factor")
 def forgets_an_argument(d):
     d.x[0] = scaled(x=d.x[0])  # broken
 
 
-@says(r"no `\*\*`")
+@says(r"`\*\*` is not allowed")
 def passes_a_dict(d):
     d.x[0] = scaled(d.x[0], **factor)  # broken  # noqa: F821
 
 
-@says("clears is bound in the kernel")
+@says("clears is a local variable")
 def calls_what_it_binds(d):
     clears = d.n
     clears(d)  # broken
 
 
-@says(r"no `\*`")
+@says(r"`\*` is not allowed")
 def passes_a_tuple_as_arguments(d):
     t = (1.0,)
     d.x[0] = twice(*t)  # broken
 
 
-@says("min of a value .*fmin")
+@says("min: got a value .*fmin")
 def takes_the_least_value(d):
     d.x[0] = min(d.x[0], d.y[0])  # broken
 
 
-@says("any_ of a value")
+@says("any_: got a value")
 def asks_any_of_a_value(d):
     d.k[0] = any_(d.x[0])  # broken
 
 
-@says("not_ of an int")
+@says("not_: got an int")
 def negates_an_int(d):
     d.k[0] = not_(d.n)  # broken
 
 
-@says("width of an int")
+@says("width: got an int")
 def asks_an_int_for_its_width(d):
     d.k[0] = width(d.n)  # broken
 
 
-@says("lane_index of a value")
+@says("lane_index: got a value")
 def asks_a_value_for_lanes(d):
     d.x[0] = lane_index(d.x[0])  # broken
 
 
-@says("gather of a value")
+@says("gather: got a value")
 def gathers_from_a_value(d):
     d.x[0] = gather(d.x[0], d.y[0])  # broken
 
 
-@says("eights of a field of reals")
+@says("eights: got a field of reals")
 def takes_eight_reals_of_worlds(d):
     d.x[0] = eights(d.x)[0]  # broken
 
 
-@says("read_lane of a field of ints")
+@says("read_lane: got a field of ints")
 def reads_a_lane_of_ints(d):
     d.x[0] = read_lane(d.k, 0, 0)  # broken
 
 
-@says("whole of a value .*x 8")
+@says("whole: got a value .*x 8")
 def makes_an_int_of_many(d):
     d.k[0] = whole(d.x[0])  # broken
 
 
-@says("scalars of a record .* plain number")
+@says("scalars: got a record .* plain number")
 def takes_a_real_for_an_address(d):
     d.x[0] = scalars(d, 1.0)[0]  # broken
 
 
-@says("real of a plain number")
+@says("real: got a plain number")
 def makes_a_real_of_no_record(d):
     d.x[0] = real(1.0, d)  # broken
 
 
-@says("where of a value")
+@says("where: got a value")
 def chooses_by_a_value(d):
     d.x[0] = where(d.x[0], 1.0, 0.0)  # broken
 
 
-@says("where of .* an int, a tuple")
+@says("where: got .* an int, a tuple")
 def chooses_between_kinds(d):
     d.x[0] = where(d.x[0] > 0.0, 1, (1.0, 2.0))  # broken
 
 
-@says("zero of a value")
+@says("zero: got a value")
 def takes_zero_of_a_value(d):
     d.x[0] = zero(d.x[0])  # broken
 
 
-@says("false_mask of a value")
+@says("false_mask: got a value")
 def takes_a_mask_of_a_value(d):
     d.x[0] = where(false_mask(d.x[0]), 1.0, 0.0)  # broken
 
 
-@says("split_exponent of an int")
+@says("split_exponent: got an int")
 def splits_an_int(d):
     f, e = split_exponent(d.n)  # broken
     d.x[0] = scale_exponent(f, e)
 
 
 # ---- syntax --------------------------------------------------------------------------------------------------------
-@says("no comprehension of a list: write a tuple")
+@says("list comprehensions are not allowed in a kernel: write a tuple")
 def comprehends(d):
     x = [d.x[i] for i in range(3)]  # broken
     d.x[0] = x[0]
 
 
-@says("no generator: write a tuple")
+@says("generators are not allowed in a kernel: write a tuple")
 def keeps_a_generator(d):
     x = (d.x[i] for i in range(3))  # broken
     x, _ = tuple(x)
     d.x[0] = x
 
 
-@says("a comprehension has no `if`")
+@says("`if` is not allowed in a comprehension")
 def leaves_parts_out(d):
     x = tuple(d.x[i] for i in range(3) if i != 1)  # broken
     d.x[0] = x[0]
 
 
-@says("the bounds of a range that is unrolled must be known")
+@says("the bounds of an unrolled range must be known")
 def comprehends_an_unknown_number(d):
     x = tuple(d.x[i] for i in range(d.n))  # broken
     d.x[0] = x[0]
 
 
-@says("the bounds of a range that is unrolled must be known")
+@says("the bounds of an unrolled range must be known")
 def unrolls_an_unknown_number(d):
     for i in unrolled(range(d.n)):  # broken
         d.x[i] = 0.0
 
 
-@says("100 turns are unrolled; allowed are 64")
+@says("100 iterations would be unrolled, allowed are 64")
 def unrolls_too_much(d):
     for i in unrolled(range(100)):  # broken
         d.x[i] = 0.0
 
 
-@says(r"unrolled\(range\(...\)\) stands in a `for` alone")
+@says(r"unrolled\(range\(...\)\) is allowed only in a `for` loop")
 def keeps_what_is_unrolled(d):
     x = unrolled((1.0, 2.0))  # broken
     d.x[0] = x[0]
 
 
-@says("tuple of a value")
+@says("tuple: got a value")
 def makes_a_tuple_of_a_value(d):
     x = tuple(d.x[0])  # broken
     d.x[0] = x[0]
 
 
-@says("i is not known")
+@says("i is not defined")
 def names_what_a_comprehension_binds(d):
     x = tuple(d.x[i] for i in range(3))
     d.x[i] = x[0]  # broken  # noqa: F821
 
 
-@says("no list")
+@says("lists are not allowed")
 def makes_a_list(d):
     x = [1.0, 2.0]  # broken
     d.x[0] = x[0]
 
 
-@says("no dict")
+@says("dicts are not allowed")
 def makes_a_dict(d):
     x = {1: 2.0}  # broken
     d.x[0] = x[1]
 
 
-@says("no `[*][*]`")
+@says("`[*][*]` is not allowed")
 def raises_to_a_power(d):
     d.x[0] = d.x[0] ** 2  # broken
 
 
-@says("no slice")
+@says("slices are not allowed")
 def slices(d):
     d.x[0] = d.x[0:3]  # broken
 
 
-@says("raises and catches nothing")
+@says("exceptions are not allowed")
 def raises(d):
     raise ValueError(d.n)  # broken
 
 
-@says("no function within a kernel")
+@says("functions are not allowed inside a kernel")
 def defines(d):
     def inner(x):  # broken
         return x
@@ -651,36 +651,36 @@ def defines(d):
     d.x[0] = inner(d.x[0])
 
 
-@says("no import within")
+@says("imports are not allowed")
 def imports(d):
     import math  # broken
 
     d.x[0] = math.pi
 
 
-@says("no `:=`")
+@says("`:=` is not allowed")
 def binds_within_an_expression(d):
     d.x[0] = (x := d.y[0]) + x  # broken
 
 
-@says("no annotation")
+@says("annotations are not allowed")
 def annotates(d):
     x: float = d.x[0]  # broken
     d.x[0] = x
 
 
-@says("no text")
+@says("strings are not allowed")
 def formats(d):
     d.x[0] = f"{d.n}"  # broken
 
 
-@says("compare numbers with ==")
+@says("`is` is not allowed in a kernel: compare numbers with ==")
 def compares_identity(d):
     if d.n is 3:  # broken  # noqa: F632
         d.x[0] = 1.0
 
 
-@says("a loop has no `else`")
+@says("`else` is not allowed after a loop in a kernel")
 def loops_with_an_else(d):
     for i in range(3):  # broken
         d.x[i] = 0.0
@@ -688,7 +688,7 @@ def loops_with_an_else(d):
         d.x[0] = 1.0
 
 
-@says("`for` goes over range.* not over a field")
+@says("`for` loops over a field")
 def loops_over_a_field(d):
     for x in d.x:  # broken
         d.x[0] = x
@@ -700,7 +700,7 @@ def counts_by_nothing(d):
         d.x[i] = 0.0
 
 
-@says("a step of 0 never ends")
+@says("a range with step 0 does not end")
 def counts_in_place(d):
     for i in range(0, 3, 0):  # broken
         d.x[i] = 0.0
@@ -822,7 +822,7 @@ def test_syntax_is_refused_by_its_rule(kind, tmp_path):
     with pytest.raises(KernelLanguageError, match="line 4, in f: ") as caught:
         library().function(written(tmp_path, text).f, "f64", 8)
     rules = {node.__name__: rule for node, rule in RULES.items()}
-    assert rules.get(kind, "no text") in str(caught.value)
+    assert rules.get(kind, "strings are not allowed") in str(caught.value)
 
 
 @pytest.mark.parametrize("parameters", ["d, n=1", "d, *n", "d, *, n", "d, **n", "d, /, n"])

@@ -95,7 +95,7 @@ def test_the_configuration_says_what_is_in_use(mode):
 # ---- CPU levels and widths ---------------------------------------------------------------------------------------
 def test_an_unknown_cpu_level_is_an_error(monkeypatch):
     monkeypatch.setenv("FEATHERLANE_CPU", "pentium")
-    with pytest.raises(ValueError, match=r"FEATHERLANE_CPU is 'pentium'; this machine allows .*native"):
+    with pytest.raises(ValueError, match=r"FEATHERLANE_CPU: got 'pentium', allowed on this machine are .*native"):
         processor.cpu_level()
 
 
@@ -145,7 +145,7 @@ def test_every_allowed_width_runs(mode, w):
 def test_bindings_take_the_stages_records(mode):
     mode("jit")
     stages, (m, d) = library(), records()
-    with pytest.raises(ValueError, match=r"stage root: records \(Cells\) given"):
+    with pytest.raises(ValueError, match=r"stage root: got records \(Cells\)"):
         stages.bind(root, d)
     with pytest.raises(ValueError, match="float64 x 8, float32 x 8"):
         stages.bind(root, m, cells("float32", 8, 2))
@@ -297,7 +297,7 @@ def test_a_prebuilt_object_of_other_layouts_is_refused(prebuild, mode, monkeypat
     with pytest.raises(KernelError, match="layouts"):
         library().bind(leaf, cells("float64", 8, 2))
     mode("auto")
-    assert "stale" in library().configuration()["kernels"]
+    assert "other record layouts" in library().configuration()["kernels"]
     d = cells("float64", 8, 2)
     library().bind(leaf, d)()
     assert np.all(d.arrays["x"] == 1)

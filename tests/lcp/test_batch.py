@@ -187,9 +187,9 @@ def test_bad_problems_are_refused_with_their_number():
         ((None, b), {"J": np.ones((*b.shape, 3)), "Minv": "?"}, "Minv is '\\?'"),
         ((A, b, np.full((5, 3), 0.5)), {}, r"lo\[0, 0\] is 0.5"),
         ((A, b, 0.0, [1.0, -1.0, 1.0]), {}, r"hi\[0, 1\] is -1.0"),
-        ((A, b, 0.0, 1.0, [-1, 1, -1]), {}, r"findex\[1\] is its own row"),
+        ((A, b, 0.0, 1.0, [-1, 1, -1]), {}, r"findex\[1\] is the row itself"),
         ((A, b), {"x": np.zeros(2)}, r"x has the shape \(2,\)"),
-        ((None, b), {}, "either A, or J and Minv"),
+        ((None, b), {}, "neither or both of A and"),
         ((None, b), {"J": np.ones((5, 3, 2)), "Minv": -np.eye(2), "method": "pgs"}, "Minv is not positive definite"),
         ((None, b), {"J": np.ones((5, 3, 2)), "Minv": np.eye(2), "cfm": -1.0, "method": "pgs"}, r"cfm\[0, 0\] is -1.0"),
     ]

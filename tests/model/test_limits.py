@@ -26,19 +26,19 @@ XML = """
   <motor name="push" joint="rail" ctrlrange="-1 1"/></actuator></mujoco>
 """
 WRONG = [
-    ("body_mass", 1, -1.0, "body_mass of body 'cart': got -1, allowed are finite numbers from 0"),
+    ("body_mass", 1, -1.0, "body_mass of body 'cart': got -1, allowed are finite numbers >= 0"),
     ("body_mass", 1, np.inf, "body_mass of body 'cart': got inf"),
     ("body_inertia", (3, 2), np.nan, "body_inertia of body 'ball': got nan"),
-    ("body_quat", 2, 0.0, "body_quat of body #2: got (0, 0, 0, 0), allowed are quaternions of a length above 0"),
+    ("body_quat", 2, 0.0, "body_quat of body #2: got (0, 0, 0, 0), allowed are quaternions of length > 0"),
     ("geom_quat", 1, 2.0, "geom_quat of geom 'box': got (2, 2, 2, 2), allowed are quaternions of length 1"),
-    ("geom_size", (1, 0), -0.1, "geom_size of geom 'box': got (-0.1, 0, 0), allowed are sizes above 0"),
+    ("geom_size", (1, 0), -0.1, "geom_size of geom 'box': got (-0.1, 0, 0), allowed are sizes > 0"),
     ("geom_size", (2, 1), 0.0, "geom_size of geom #2: got (0.1, 0, 0)"),
     ("geom_solref", (1, 0), np.nan, "geom_solref of geom 'box': got nan, allowed are finite numbers"),
     ("geom_friction", (1, 0), -1.0, "geom_friction of geom 'box'"),
     ("geom_restitution", 1, -5.0, "geom_restitution of geom 'box': got -5, allowed are numbers from 0 to 1"),
     ("dof_armature", 3, -1.0, "dof_armature[3] of joint 'free': got -1"),
     ("jnt_axis", (0, 0), 3.0, "jnt_axis of joint 'rail'"),
-    ("jnt_range", 0, (1.0, -1.0), "jnt_range of joint 'rail': got (1, -1), allowed are lower and upper limits"),
+    ("jnt_range", 0, (1.0, -1.0), "jnt_range of joint 'rail': got (1, -1), allowed are limits with lower <= upper"),
     ("jnt_range", (0, 1), np.nan, "jnt_range of joint 'rail': got nan, allowed are numbers"),
     ("site_pos", (0, 1), np.nan, "site_pos of site 'tip'"),
     ("tendon_armature", 0, -1.0, "tendon_armature of tendon 'rope'"),
@@ -48,13 +48,19 @@ WRONG = [
         "actuator_delay",
         0,
         0.1,
-        "actuator_delay of actuator 'lag': got 0.1, allowed are 0: it was compiled without nsample",
+        "actuator_delay of actuator 'lag': got 0.1, allowed are zeros, because the element was "
+        "compiled without nsample",
     ),
-    ("jnt_springyield", 0, 0.1, "jnt_springyield of joint 'rail': got 0.1, allowed are 0: it was compiled without"),
+    (
+        "jnt_springyield",
+        0,
+        0.1,
+        "jnt_springyield of joint 'rail': got 0.1, allowed are zeros, because the element was compiled without",
+    ),
     ("actuator_gear", (1, 0), np.inf, "actuator_gear of actuator 'push'"),
     ("actuator_ctrlrange", 1, (1.0, -1.0), "actuator_ctrlrange of actuator 'push'"),
     ("qpos0", 0, np.nan, "qpos0[0]: got nan"),
-    ("opt_timestep", 0, -0.001, "option timestep: got -0.001, allowed are finite numbers above 0"),
+    ("opt_timestep", 0, -0.001, "option timestep: got -0.001, allowed are finite numbers > 0"),
     ("opt_gravity", 2, np.nan, "option gravity: got nan"),
 ]
 CALLS = {

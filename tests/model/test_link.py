@@ -93,13 +93,13 @@ def test_links_have_names():
 HINGE = {"anchor": (0, 0, 0), "axis": (0, 0, 1)}
 REFUSED = [
     (("hing", "a", "b"), {}, "kind: got 'hing'"),
-    (("hinge", "aa", "b"), HINGE, r"hinge of 'aa' and 'b'\): body1: no body 'aa'"),
+    (("hinge", "aa", "b"), HINGE, r"hinge of 'aa' and 'b'\): body1: unknown body 'aa'"),
     (("hinge", "a", 17), HINGE, "body2:"),
     (("hinge", "a", True), HINGE, "body2:"),
-    (("hinge", "post", "a"), HINGE, r"body1: body 4 \('post'\) does not move; name it as body2"),
-    (("hinge", 0, "a"), HINGE, r"body1: body 0 \('world'\) does not move"),
-    (("hinge", "a", "ear"), HINGE, r"bodies 1 and 2 are one rigid body"),
-    (("hinge", "a", "a"), HINGE, r"are one rigid body"),
+    (("hinge", "post", "a"), HINGE, r"body1: got body 4 \('post'\), which is static"),
+    (("hinge", 0, "a"), HINGE, r"body1: got body 0 \('world'\), which is static"),
+    (("hinge", "a", "ear"), HINGE, r"bodies 1 and 2, which are welded"),
+    (("hinge", "a", "a"), HINGE, r"are welded"),
     (("hinge", "a", "b"), {"axis": (0, 0, 1)}, "anchor:"),
     (("hinge", "a", "b"), HINGE | {"axis": (0, 0, 0)}, "axis:"),
     (("hinge", "a", "b"), HINGE | {"axis": (0, 0)}, "axis:"),
@@ -112,8 +112,8 @@ REFUSED = [
     (("hinge", "a", "b"), HINGE | {"motor_vel": "fast"}, "motor_vel:"),
     (("ball", "a", "b"), HINGE, "axis:"),
     (("slider", "a", "b"), HINGE, "anchor:"),
-    (("fixed", "a", "b"), {"motor_force": 1}, r"a fixed has no range and no motor"),
-    (("ball", "a", "b"), {"anchor": (0, 0, 0), "range": (0, 1)}, r"a ball has no range and no motor"),
+    (("fixed", "a", "b"), {"motor_force": 1}, r"a range or a motor with the kind fixed"),
+    (("ball", "a", "b"), {"anchor": (0, 0, 0), "range": (0, 1)}, r"a range or a motor with the kind ball"),
 ]
 
 

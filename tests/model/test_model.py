@@ -203,7 +203,7 @@ def test_names_are_mujocos(model, kind):
 
 
 def test_unknown_objects_are_key_errors_with_near_names(model):
-    with pytest.raises(UnknownNameError, match="no body 'tors'; did you mean 'torso'"):
+    with pytest.raises(UnknownNameError, match="unknown body 'tors'; did you mean 'torso'"):
         model.body("tors")
     with pytest.raises(UnknownNameError):
         model.body(-1)

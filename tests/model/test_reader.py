@@ -74,12 +74,12 @@ def faked(folder, module, **distributions):
         (
             "print('imported')",
             {"mujoco": "3.17.0", "mujoco_core": "4.0.1"},
-            "either has overwritten files of the other",
+            "one has overwritten the other",
         ),
         ("print('imported')", {"mujoco": "3.5.0"}, "too old"),
         ("raise OSError('libmujoco.so.3.17.0')", {"mujoco": "3.17.0"}, "different versions: libmujoco.so.3.17.0"),
         ("__version__ = '3.5.1'", {}, "mujoco 3.5.1 "),
-        (None, {"mujoco_core": "4.0.0"}, "not its __init__.py"),
+        (None, {"mujoco_core": "4.0.0"}, "__init__.py is missing"),
     ],
 )
 def test_a_broken_mujoco_is_reported_before_anything_runs(tmp_path, module, distributions, message):
@@ -108,7 +108,7 @@ def test_no_mujoco_is_reported_with_the_command_that_brings_one(monkeypatch):
     [
         ("Schema violation: unrecognized attribute: 'springyield'", "3.17.0", "'springyield' needs 4.0 or newer"),
         ("invalid keyword: 'discrete'", "3.12.0", "'discrete' needs 3.13 or newer"),
-        ("invalid keyword: '(null)'", "3.15.0", "this is MuJoCo 3.15.0; a newer one may know it"),
+        ("invalid keyword: '(null)'", "3.15.0", "installed is MuJoCo 3.15.0; a newer version may support it"),
         ("Schema violation: unrecognized attribute: 'springyeild'", "4.0.0", ""),
         ("unrecognized name 'palm' of sensorized object", "3.12.0", ""),
     ],

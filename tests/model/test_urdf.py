@@ -49,7 +49,9 @@ LOSSES = {
     "joint 'knee': <safety_controller> is ignored": {"joint": '<safety_controller k_velocity="1"/>'},
     "joint 'knee': <limit> velocity is ignored": {"joint": '<limit lower="0" upper="1" velocity="2"/>'},
     "joint 'knee': <dynamics> spring_stiffness is ignored": {"joint": '<dynamics spring_stiffness="2"/>'},
-    "joint 'knee': <limit> with only one of lower and upper: the joint has no limits": {"joint": '<limit upper="1"/>'},
+    "joint 'knee': <limit> with only one of lower and upper is ignored: the joint has no limits": {
+        "joint": '<limit upper="1"/>'
+    },
     "link 'thigh': <contact_coefficients> is ignored": {"link": '<contact_coefficients mu="0.1"/>'},
     "transmission 't': is ignored": {"robot": '<transmission name="t"/>'},
     "<gazebo>: is ignored": {"robot": '<gazebo reference="thigh"/>'},

@@ -327,7 +327,7 @@ def test_models_without_dofs_or_controls():
         ({"loss_gradient": "energy"}, "loss_gradient:"),
         ({"loss_gradient": lambda k, state: np.zeros(3)}, "loss_gradient by state after 4 steps:"),
         ({"loss_gradient": lambda k, state: (None, 1.0)}, "loss_gradient by control after 4 steps:"),
-        ({"loss_gradient": lambda k, state: (None, np.zeros(2))}, "no step starts there"),
+        ({"loss_gradient": lambda k, state: (None, np.zeros(2))}, "after the last step"),
         ({"parameters": ("body_masses",)}, "parameters: 'body_masses'"),
         ({"interval": -1}, "interval:"),
         ({"nthread": 0.5}, "nthread:"),

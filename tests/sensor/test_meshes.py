@@ -42,7 +42,7 @@ def test_hulls_of_meshes_are_entered_and_measured_as_mujoco_does(rng):
 @pytest.mark.parametrize(
     ("sensors", "message"),
     [
-        ('<touch site="room"/>', "touch, a site that is a mesh"),
+        ('<touch site="room"/>', "touch, with a mesh site"),
         (INSIDE.replace("/>", ' enclosed="true"/>', 1), "insidesite enclosed"),
     ],
 )

@@ -166,9 +166,9 @@ def test_a_users_sensor_is_cut_off_and_can_be_taken_back():
     ("sensor", "function", "reads", "message"),
     [
         ("rate", tilt, "xpos", "type user"),
-        ("mine", tilt, "qpos", "moved on"),
+        ("mine", tilt, "qpos", "value of the next step"),
         ("mine", tilt, "xpoz", "no field.*xpos"),
-        ("mine", lambda model, x: x[..., 0, 0], "xpos", r"returns shape \(\)"),
+        ("mine", lambda model, x: x[..., 0, 0], "xpos", r"returned shape \(\)"),
         ("mine", lambda model, x: 1 / 0, "xpos", "ZeroDivisionError"),
         ("mine", 0.0, 0.0, "sensor 'mine': function:"),
         ("mine", tilt, 0.0, "sensor 'mine': reads:"),
@@ -250,7 +250,7 @@ def test_a_kernel_is_alike_in_data_batches_and_rollouts():
     [
         (angle, "sensor 'mine': angle gives Row"),
         (fl.kernel(lambda m, d: 0.0), r"parameters \(m, d\)"),
-        (fl.kernel(lambda m, d, i: d.sensordata[0]), "d.sensordata cannot be read here"),
+        (fl.kernel(lambda m, d, i: d.sensordata[0]), "d.sensordata cannot be read in this callback"),
     ],
 )
 def test_a_kernel_is_checked_when_it_is_given(kernel, message):

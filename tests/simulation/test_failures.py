@@ -544,9 +544,9 @@ def test_what_is_no_file_of_a_failure_is_refused(tmp_path, rng):
     text.write_text("no archive")
     np.savez(other, a=np.zeros(3))
     for path, told in (
-        (text, "is no file of a failure"),
-        (other, "is no file of a failure"),
-        (tmp_path / "no.npz", "no such file"),
+        (text, "not a file of a failure"),
+        (other, "not a file of a failure"),
+        (tmp_path / "no.npz", "file not found"),
     ):
         with pytest.raises(fl.ModelError, match=told):
             fl.load_failure(path)

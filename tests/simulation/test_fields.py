@@ -10,7 +10,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.lanes.role import ROLES
-from featherlane.simulation.tile.fields import DATA, ROOMS, STATUS, WANTED
+from featherlane.simulation.tile.fields import DATA, FIELD_MODULES, STATUS, WANTED
 
 SRC = Path(fl.__path__[0])
 ASKED_BY_USE = {"use", "sleep"}  # conditions for kept rows that are not sizes: first use, the sleep flag
@@ -62,7 +62,7 @@ def test_every_field_of_a_tile_has_a_role_and_every_role_a_field():
     assert found == set(ROLES), "a field without a role, or a role without a field"
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)
+@pytest.mark.parametrize("room", FIELD_MODULES, ids=lambda room: room.__name__)
 def test_a_room_declares_what_its_own_code_names(room):
     strange = {f.name for f in room.FIELDS if f.kind != "size"} - named(folder_of(room)) - set(ELSEWHERE)
     assert not strange, "declared in a room that knows nothing of them"
@@ -85,9 +85,9 @@ def test_what_asks_for_a_field_is_known():
     sizes = {f.name for f in DATA.fields if f.kind == "size"}
     for f in DATA.fields:
         known = sizes | ASKED_BY_USE if f.traits.lasts else sizes
-        assert set(f.asked.split()) <= known, f.name
+        assert set(f.condition.split()) <= known, f.name
     assert {name for name in sizes if name.startswith("want_")} - {"want_history"} == set(WANTED)
-    assert DATA.asked("want_history")
+    assert DATA.conditional("want_history")
 
 
 def test_statuses_are_the_entries_of_warning():

@@ -107,11 +107,11 @@ def address_reader(m, d):
 WRONG = {
     "parameters": (fl.kernel(lambda m, d, i: None), r"control <lambda>: .*parameters \(m, d, i\)"),
     "state": (fl.kernel(state_writer), "control state_writer: .*read-only"),
-    "result": (fl.kernel(lambda m, d: d.qpos[0]), "allowed is None: it sets d.ctrl"),
+    "result": (fl.kernel(lambda m, d: d.qpos[0]), "allowed is None: the function sets d.ctrl"),
     "state, on a way that the trial call does not take": (fl.kernel(late_state_writer), "read-only"),
-    "later, on such a way": (fl.kernel(late_reader), "d.actuator_force cannot be read here"),
-    "an address": (fl.kernel(address_reader), "address_reader calls by an address: scalars"),
-    "later": (fl.kernel(lambda m, d: d.actuator_force[0]), "d.actuator_force cannot be read here"),
+    "later, on such a way": (fl.kernel(late_reader), "d.actuator_force cannot be read in this callback"),
+    "an address": (fl.kernel(address_reader), "address_reader calls the address-based function scalars"),
+    "later": (fl.kernel(lambda m, d: d.actuator_force[0]), "d.actuator_force cannot be read in this callback"),
 }
 
 

@@ -163,8 +163,8 @@ def test_a_lost_pivot_is_named(pivot):
         (lambda: tree.mul_h(np.eye(2), [-1, 0], np.ones((3, 2))), "x has shape"),
         (lambda: tree.solve_l(np.eye(2), [-1, 0], 1.0), "y has shape"),
         (lambda: tree.mul_lt(np.ones((4, 2, 2)), [-1, 0], np.ones((3, 2))), "y has shape"),
-        (lambda: tree.solve(np.eye(2), [-1, 1], np.ones(2)), r"parents\[1\] = 1"),
-        (lambda: tree.solve(np.eye(1), [-1], [1.0], factorization="lu"), "factorization = 'lu'"),
+        (lambda: tree.solve(np.eye(2), [-1, 1], np.ones(2)), r"parents\[1\] is 1"),
+        (lambda: tree.solve(np.eye(1), [-1], [1.0], factorization="lu"), "factorization is 'lu'"),
     ],
 )
 def test_bad_operands_are_named(call, message):

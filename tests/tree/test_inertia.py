@@ -63,8 +63,8 @@ def test_integers_give_floats():
     ("function", "n", "message"),
     [
         (lambda qacc: qacc, -1, "n: got -1"),
-        (lambda qacc: np.zeros(3), 2, r"inverse_dynamics gave shape \(3,\)"),
-        (lambda qacc: 1.0, 2, r"inverse_dynamics gave shape \(\)"),
+        (lambda qacc: np.zeros(3), 2, r"inverse_dynamics returned shape \(3,\)"),
+        (lambda qacc: 1.0, 2, r"inverse_dynamics returned shape \(\)"),
         (lambda qacc: np.zeros((2, 2)) if qacc.any() else np.zeros(2), 2, r"shape \(2, 2\) after \(2,\)"),
     ],
 )

@@ -250,11 +250,11 @@ def test_switching_worlds_updates_no_removed_control(served, visit):
     here = visit(view)
     here.drawn()
     for _ in range(2):
-        here.button("Both contact models, side by side")
+        here.button("Compare both contact models side by side")
         here.until(lambda: view.page.depth == 1)
         view.page.ask(lambda: view.page.source.run())
         here.tab.wait_for_timeout(1000)
-        here.button("Back to what was shown before")
+        here.button("Back to the previous worlds")
         here.until(lambda: view.page.depth == 0)
         view.page.ask(lambda: view.page.source.run())
         here.tab.wait_for_timeout(1000)

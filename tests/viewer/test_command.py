@@ -29,24 +29,24 @@ def recording(tmp_path_factory):
     "words, says",
     [
         (["nosuch"], "no bundled model and no file 'nosuch'"),
-        (["nosuch.npz"], "nosuch.npz: no such file"),
+        (["nosuch.npz"], "nosuch.npz: file not found"),
         (["pendulum", "--worlds", "0"], "worlds: got 0"),
         (["pendulum", "--drawn", "0"], "drawn: got 0"),
         (["pendulum", "--threads", "-1"], "threads: got -1"),
         (["pendulum", "--port", "99999"], "port: got 99999"),
         (["pendulum", "--host", "8.8.8.8"], "host: got '8.8.8.8'"),
-        (["pendulum", "--no-token", "--host", "0.0.0.0"], "token: none is allowed on loopback"),
+        (["pendulum", "--no-token", "--host", "0.0.0.0"], "token: got none with host"),
         (["pendulum", "--set", "timestep=-1"], "timestep"),
-        (["pendulum", "--set", "bogus=1"], "no option 'bogus'"),
+        (["pendulum", "--set", "bogus=1"], "unknown option 'bogus'"),
         (["pendulum", "--keyframe", "bogus"], "keyframe: got 'bogus'"),
-        (["pendulum", "--model", "humanoid"], "goes with a recording"),
-        (["{out}", "--model", "humanoid"], "is it another one?"),
+        (["pendulum", "--model", "humanoid"], "allowed only with a recording"),
+        (["{out}", "--model", "humanoid"], "allowed with the model"),
         (["{out}", "--model", "nosuch"], "no bundled model"),
-        (["{out}", "--worlds", "3"], "a recording has its own"),
-        (["{out}", "--keyframe", "0"], "a recording has its own"),
+        (["{out}", "--worlds", "3"], "not allowed with a recording"),
+        (["{out}", "--keyframe", "0"], "not allowed with a recording"),
         (["{wrong}"], "cannot be read as a recording"),
-        (["{other}"], "is no recording: it lacks time, qpos"),
-        (["{lost}"], "is of the model 'gone.xml', which is not here"),
+        (["{other}"], "not a recording, time, qpos"),
+        (["{lost}"], "its model 'gone.xml' cannot be loaded"),
     ],
 )
 def test_what_is_refused(words, says, recording, tmp_path, capsys):
@@ -70,7 +70,7 @@ def test_it_is_served_until_ctrl_c(words, code, recording, tmp_path):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"SSH_CONNECTION": "here"},
     )  # fmt: skip
     url = process.stdout.readline().split()[0]
-    assert process.stdout.readline().startswith("from your own machine: ssh -L")
+    assert process.stdout.readline().startswith("to open it from another machine: ssh -L")
     assert url.endswith("/") and ("--no-token" in words) == (url.count("/") == 3)
     with urllib.request.urlopen(url, timeout=SECONDS) as answer:
         assert answer.status == 200

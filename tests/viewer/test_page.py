@@ -13,7 +13,7 @@ import featherlane as fl
 
 pytest.importorskip("viser")
 
-from featherlane.viewer import door
+from featherlane.viewer import view as view_module
 from featherlane.viewer.bookmark import take_up
 from featherlane.viewer.node import Drag
 from featherlane.viewer.playback import Playback
@@ -30,7 +30,7 @@ def opened():
     views = []
 
     def open_page(what, **options):
-        views.append(door.view(what, port=0, **{"paused": True} | options))
+        views.append(view_module.view(what, port=0, **{"paused": True} | options))
         return views[-1].page
 
     yield open_page
@@ -136,7 +136,7 @@ def test_bodies_and_actuators(opened):
     turn(page, "mass", 9.0)
     assert session.mass(body) == 9.0
     turn(page, "picked", 1)
-    turn(page, "scope", "the picked one")
+    turn(page, "scope", "the selected world")
     before = session.friction(body)
     turn(page, "friction", 0.25)
     assert [session.friction(body, world) for world in range(3)] == [before, 0.25, before]
@@ -213,7 +213,7 @@ def test_bookmarks_and_files(opened, monkeypatch):
         with pytest.raises(fl.ModelError, match=says):
             page.ask(lambda packed=packed: take_up(page.source, packed.getvalue(), "x.npz"))
     other = opened("pendulum")
-    with pytest.raises(fl.ModelError, match="another model"):
+    with pytest.raises(fl.ModelError, match="for this model"):
         other.ask(lambda: other.panel.time.take_up(SimpleNamespace(name="x.npz", content=content)))
 
 
@@ -260,7 +260,7 @@ def test_plots(opened, visited):
     assert chart().data[1][-1] == pytest.approx(page.ask(page.frame).pos[0, 1, 2], abs=0.2)
     turn(page, "quantity", "nonsense")
     turn(page, "plot")
-    assert "no 'nonsense'" in page.message
+    assert "unknown quantity 'nonsense'" in page.message
     turn(page, "unplot")
     turn(page, "plot energy", False)
     assert plots.names == ("contacts", "residual")
@@ -346,7 +346,7 @@ def test_a_batch_that_nobody_visits_is_left_alone(opened):
     page = opened(batch)
     time.sleep(0.3)
     assert watcher(batch) is None and page.frames > 0
-    view = door.view(batch, port=0)
+    view = view_module.view(batch, port=0)
     view.close()
     view.close()
     assert watcher(batch) is None and repr(view).endswith("closed)")
@@ -472,7 +472,7 @@ def test_a_program_waits_until_the_page_is_closed():
 
 def test_what_is_not_supported_is_listed_on_a_page():
     error = fl.UnsupportedFeatureError(["flex 'cl`oth': deformable body", "plugin 'x'"], "<b>m.xml")
-    text = markup(*door.explanation(error))
+    text = markup(*view_module.explanation(error))
     assert "<code>flex &#x27;cl`oth&#x27;: deformable body</code>" in text and "&lt;b&gt;m.xml cannot be shown" in text
-    with door.view_error(error, port=0) as view:
+    with view_module.view_error(error, port=0) as view:
         assert view.page is None and view.url

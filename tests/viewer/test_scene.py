@@ -99,7 +99,7 @@ def shown(server, model, source, worlds=None, nworld=1, on=()):
     scene = Scene(server, model, nworld)
     for layer in on:
         scene.switch(layer, None, True)
-    scene.show(Frame.of(model, source, worlds, scene.wanted))
+    scene.show(Frame.of(model, source, worlds, scene.drawn_layers))
     return scene
 
 
@@ -215,7 +215,7 @@ def test_the_number_of_drawn_worlds_may_change(server):
     batch = fl.Batch(model, 50)
     scene = shown(server, model, batch, nworld=50)
     for worlds in ([4], [4, 30], np.arange(50), []):
-        scene.show(Frame.of(model, batch, worlds, scene.wanted))
+        scene.show(Frame.of(model, batch, worlds, scene.drawn_layers))
         counts = {len(h.batched_positions) for name, h in handles(server).items() if name in visible(server)}
         assert all(count % max(len(worlds), 1) == 0 for count in counts) and (counts or not len(worlds))
 
@@ -225,10 +225,10 @@ def test_what_stands_still_is_sent_once(server):
     model = fl.load(MIXED)
     data = fl.Data(model)
     scene = shown(server, model, data, on=[name for name in LAYERS if name not in ("tendons", "glass")])
-    again = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.wanted)))
+    again = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.drawn_layers)))
     assert again == []
     data.qpos[2] += 0.1
-    moved = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.wanted)))
+    moved = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.drawn_layers)))
     assert {key for _, key in moved} == {"batched_positions"}  # it did not rotate
     drawn = {name for name, _ in moved}
     hill = next(name for name, h in handles(server).items() if h.batched_positions.tolist() == [[2, 0, 0]])
@@ -241,7 +241,7 @@ def test_hidden_groups_are_not_sent(server):
     scene = shown(server, model, data)
     scene.switch("geoms", 0, False)
     data.qpos[2] += 0.1
-    moved = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.wanted)))
+    moved = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.drawn_layers)))
     assert moved and not any(name.startswith("/geoms/0") for name, _ in moved)
     scene.switch("geoms", 0, True)
     assert np.abs(places(server)[:, 2] - 1.1).min() < SENT
@@ -253,7 +253,7 @@ def test_layers_are_switched_by_group(server):
     scene = shown(server, model, fl.Data(model))
     assert scene.layers["geoms"] == (0, 1, 2) and scene.layers["hulls"] == (2,) and scene.layers["sites"] == (0,)
     assert "tendons" not in scene.layers
-    assert scene.wanted == {"geoms", "sites", "sleep"}
+    assert scene.drawn_layers == {"geoms", "sites", "sleep"}
     assert any(name.startswith("/geoms/2") for name in visible(server))
     scene.switch("geoms", 2, False)
     assert not any(name.startswith("/geoms/2") for name in visible(server))
@@ -288,10 +288,10 @@ def test_each_layer_draws_something_and_goes_again(server, layer):
         fl.step(model, data)
     scene = Scene(server, model)
     scene.switch(layer, None, False)
-    scene.show(Frame.of(model, data, None, scene.wanted))
+    scene.show(Frame.of(model, data, None, scene.drawn_layers))
     before = visible(server)
     scene.switch(layer, None, True)
-    scene.show(Frame.of(model, data, None, scene.wanted))
+    scene.show(Frame.of(model, data, None, scene.drawn_layers))
     own = visible(server) - before
     assert own and all(name.startswith("/" + layer.replace(" ", "_")) for name in own)
     scene.switch(layer, None, False)
@@ -305,11 +305,11 @@ def test_marks_come_and_go_with_what_they_mark(server):
     scene = shown(server, model, data, on=["contacts", "forces"])
     assert not any("contacts" in name for name in visible(server))
     data.qpos[2] = 0.0999
-    scene.show(Frame.of(model, data, None, scene.wanted))
+    scene.show(Frame.of(model, data, None, scene.drawn_layers))
     assert {"/contacts/disc", "/forces/head", "/forces/shaft"} <= visible(server)
     assert handles(server)["/contacts/disc"].batched_positions.shape == (1, 3)
     data.qpos[2] = 1
-    scene.show(Frame.of(model, data, None, scene.wanted))
+    scene.show(Frame.of(model, data, None, scene.drawn_layers))
     assert not any("contacts" in name or "forces" in name for name in visible(server))
 
 
@@ -322,7 +322,7 @@ def test_sleep_is_grey_and_islands_have_colours(server):
     for _ in range(50):
         fl.step(model, data)
     assert (data.tree_asleep >= 0).all()
-    scene.show(Frame.of(model, data, None, scene.wanted))
+    scene.show(Frame.of(model, data, None, scene.drawn_layers))
     grey = [h.batched_colors for name, h in handles(server).items() if name in own and "/geoms/0" in name]
     assert len({tuple(c) for colours in grey for c in colours.reshape(-1, 3)}) <= 2  # and the fixed plane
     assert not any("textured" in name for name in handles(server))  # textured geoms are grey, too
@@ -360,11 +360,11 @@ def test_edits_of_sizes_offsets_and_heights_are_drawn(server):
     scene = shown(server, model, data)
     model.geom_pos[model.geom("wedge").id] = (7, 8, 9)
     model.hfield_data[:] = 0.5
-    scene.show(Frame.of(model, data, None, scene.wanted))
+    scene.show(Frame.of(model, data, None, scene.drawn_layers))
     assert np.abs(places(server) - data.qpos[:3] - (7, 8, 9)).max(1).min() < SENT
     hill = next(h for h in handles(server).values() if h.batched_positions.tolist() == [[2, 0, 0]])
     assert hill.vertices[:, 2].max() == pytest.approx(0.1)
-    assert sent(server, lambda: scene.show(Frame.of(model, data, None, scene.wanted))) == []
+    assert sent(server, lambda: scene.show(Frame.of(model, data, None, scene.drawn_layers))) == []
 
 
 def test_edits_of_colours_are_drawn_after_a_rebuild(server):
@@ -395,7 +395,7 @@ def test_the_ground_reaches_under_all_worlds(server):
     scene = shown(server, model, batch, [0], 30)
     plane = server.scene.get_handle_by_name("/ground/0")
     alone = plane.glb_data
-    scene.show(Frame.of(model, batch, None, scene.wanted))
+    scene.show(Frame.of(model, batch, None, scene.drawn_layers))
     plane = server.scene.get_handle_by_name("/ground/0")
     corner = np.abs(scene.spread(np.arange(30))).max(0)[:2] + 4
     assert alone != plane.glb_data and corner_of(plane.glb_data) == pytest.approx(corner)
@@ -422,7 +422,7 @@ def test_models_without_shapes_are_empty_pages(server):
         scene = shown(server, model, fl.Data(model))
         for name in scene.layers:
             scene.switch(name, None, True)
-        scene.show(Frame.of(model, fl.Data(model), None, scene.wanted))
+        scene.show(Frame.of(model, fl.Data(model), None, scene.drawn_layers))
 
 
 def test_a_world_of_bad_numbers_is_not_drawn(server):
@@ -430,7 +430,7 @@ def test_a_world_of_bad_numbers_is_not_drawn(server):
     batch = fl.Batch(model, 3)
     scene = shown(server, model, batch, nworld=3)
     batch.qpos[1] = np.nan
-    scene.show(Frame.of(model, batch, None, scene.wanted))
+    scene.show(Frame.of(model, batch, None, scene.drawn_layers))
     assert all(np.isfinite(h.batched_positions).all() for h in handles(server).values())
 
 

@@ -150,7 +150,7 @@ def test_steps_under_an_edited_model_are_not_replayed():
     session.advance(20)
     session.set_option("gravity", (0, 0, 0))
     session.advance(5)
-    with pytest.raises(fl.ModelError, match="edited since"):
+    with pytest.raises(fl.ModelError, match="edited after"):
         session.seek(0, 3)
     session.seek(0)
     assert session.rows("qpos")[0, 2] == 5.0  # a state is valid for every model

@@ -43,7 +43,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (FeatherlaneError, ValueError, OSError, ImportError) as error:
         return complain(str(error) or type(error).__name__)
     except MemoryError as error:
-        return complain(f"not enough memory: {error or 'ask for fewer worlds or recorded frames'}")
+        return complain(f"not enough memory: {error or 'use fewer worlds or fewer recorded frames'}")
     except KeyboardInterrupt:
         return complain("interrupted", INTERRUPTED)
     except Exception as error:

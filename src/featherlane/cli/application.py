@@ -11,9 +11,8 @@ import typer
 from featherlane.configuration import show_config
 
 application = typer.Typer(
-    help="Rigid-body dynamics in many worlds at once. "
-    "Exit codes: 0, all well; 2, bad input, or errors that doctor finds; 3, numbers of a world turned bad; "
-    "130, interrupted.",
+    help="Rigid-body dynamics for batches of worlds. Exit codes: 0, success; 2, invalid input, "
+    "or errors found by doctor; 3, a world became non-finite or out of range; 130, interrupted.",
     rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,
@@ -41,17 +40,20 @@ MODEL_HELP = (
     "A bundled model (pendulum, double_pendulum, cartpole, slider_crank, arm, quadruped, quadruped_elliptic, humanoid, "
     "rope, chain, box_stack, stacks, pile, pyramid, hand), or an MJCF or URDF file."
 )
-SWEEP_HELP = "What to run: model, samples, seed, [options], [parameters], [rollout], [reduce]; see docs/distributed.md."
+SWEEP_HELP = (
+    "File of the sweep, with the entries model, samples, seed, [options], [parameters], "
+    "[rollout], [reduce]; see docs/distributed.md."
+)
 Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help=MODEL_HELP, show_default=False)]
 Sources = Annotated[list[str], typer.Argument(metavar="NAME|PATH...", help=MODEL_HELP, show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
-Dtype = Annotated[Precision, typer.Option(help="Precision of the state and of all arithmetic.")]
+Dtype = Annotated[Precision, typer.Option(help="Precision of the state and of all computations.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="An option of the model, as in contact_model=lcp or timestep=0.001; may be repeated.",
+        help="Set a model option, such as contact_model=lcp or timestep=0.001. Can be repeated.",
         show_default=False,
     ),
 ]
@@ -59,15 +61,15 @@ Nodes = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS|N",
-        help="A cluster of Ray that computes, HOST:PORT of its head node or auto; or how many workers on this "
-        "machine; needs: pip install 'featherlane[distributed]'.",
+        help="Ray cluster to run on (HOST:PORT of its head node, or auto), or the number of workers "
+        "on this machine. Requires: pip install 'featherlane[distributed]'.",
         show_default=False,
     ),
 ]
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(value: bool) -> None:
+    if value:
         show_config()
         raise typer.Exit()
 
@@ -77,7 +79,10 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Version, kernels, CPU level and caches in use.", callback=_show_version, is_eager=True
+            "--version",
+            help="Print the version, the kernels, the CPU level and the cache folders in use.",
+            callback=_show_version,
+            is_eager=True,
         ),
     ] = False,
 ) -> None: ...
@@ -86,31 +91,34 @@ def _options(
 @application.command("simulate")
 def _simulate(
     source: Source,
-    worlds: Annotated[int, typer.Option(metavar="N", help="Worlds, side by side.")] = 1,
+    worlds: Annotated[int, typer.Option(metavar="N", help="Number of worlds.")] = 1,
     seconds: Annotated[
         float | None,
-        typer.Option(metavar="S", help="Simulated time: 5 s, or as long as a file of controls.", show_default=False),
+        typer.Option(
+            metavar="S", help="Simulated time. Default: the length of the control file, else 5 s.", show_default=False
+        ),
     ] = None,
     controls: Annotated[
         str,
         typer.Option(
             metavar="zero|random|FILE.npy|FILE.py:NAME",
-            help="zero; random, uniform in the actuators' ranges (-1 to 1 without one) and held for 0.1 s; a file "
-            "of shape (steps, nu) or (worlds, steps, nu); or a function NAME(batch, step) of a Python file.",
+            help="zero; random: uniform in the actuators' control ranges (-1 to 1 without a range), held "
+            "for 0.1 s; an array (steps, nu) or (worlds, steps, nu) in a file; or a function "
+            "NAME(batch, step) in a Python file.",
         ),
     ] = "zero",
-    seed: Annotated[int, typer.Option(metavar="N", help="Of random controls.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random controls.")] = 0,
     keyframe: Annotated[
         str | None, typer.Option(metavar="NAME|N", help="Keyframe of the model to start from.", show_default=False)
     ] = None,
-    threads: Annotated[int, typer.Option(metavar="N", help="Threads; 0: all cores.")] = 0,
+    threads: Annotated[int, typer.Option(metavar="N", help="Number of threads; 0: one per core.")] = 0,
     nodes: Nodes = None,
     dtype: Dtype = Precision.float64,
     fps: Annotated[
         float | None,
         typer.Option(
             metavar="RATE",
-            help="Recorded frames per simulated second: 25, or fewer where a recording would exceed 256 MiB.",
+            help="Recorded frames per simulated second. Default: 25, or fewer if a recording would exceed 256 MiB.",
             show_default=False,
         ),
     ] = None,
@@ -118,27 +126,31 @@ def _simulate(
         Path | None,
         typer.Option(
             metavar="FILE.npz",
-            help="Record time, qpos, qvel, ctrl and status counts of every world, each (worlds, frames, n); beside it "
-            "FILE.failure-WORLD-STEP.npz where a step says that it is not right.",
+            help="Record time, qpos, qvel, ctrl and status counts of every world, each with shape "
+            "(worlds, frames, n). A step with a non-zero status code writes FILE.failure-WORLD-STEP.npz, too.",
             show_default=False,
         ),
     ] = None,
     record_failures: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Steps before a failure that its file holds; 0: no such files.  They need --out."
+            metavar="N",
+            help="Number of steps before a failure that its file contains; 0: no failure files. Requires --out.",
         ),
     ] = RECORD_BAD,
     video: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.mp4",
-            help="Draw world 0, headless too; needs: pip install 'featherlane[view]'.",
+            help="Render world 0 to a video, also on a headless machine. Requires: pip install 'featherlane[view]'.",
             show_default=False,
         ),
     ] = None,
     camera: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Camera of the video: the model's first.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Camera of the video. Default: the first camera of the model.", show_default=False
+        ),
     ] = None,
     settings: Settings = None,
     as_json: Json = False,
@@ -175,16 +187,16 @@ def _sweep(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Run directory: the model, what runs, and samples as they come; at the end result.npz, and "
-            "result.parquet where pyarrow is installed.",
+            help="Run directory. It contains the model, the settings, the finished samples and, at the "
+            "end, result.npz (and result.parquet if pyarrow is installed).",
             show_default=False,
         ),
     ] = None,
     nodes: Nodes = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in DIR stopped.")] = False,
-    threads: Annotated[int, typer.Option(metavar="N", help="Threads; 0: all cores.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the interrupted run in DIR.")] = False,
+    threads: Annotated[int, typer.Option(metavar="N", help="Number of threads; 0: one per core.")] = 0,
     chunk: Annotated[
-        int, typer.Option(metavar="N", help="Samples that run at once; 0: as many as take some seconds.")
+        int, typer.Option(metavar="N", help="Number of samples that run at once; 0: as many as take a few seconds.")
     ] = 0,
     as_json: Json = False,
 ) -> int:
@@ -202,53 +214,64 @@ def _view(
         str,
         typer.Argument(
             metavar="NAME|PATH|FILE.npz",
-            help=MODEL_HELP + " Or a recording that `simulate --out` wrote.",
+            help=MODEL_HELP + " Or a recording written by `simulate --out`.",
             show_default=False,
         ),
     ],
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME|PATH", help="Model of a recording: the one that it names.", show_default=False),
+        typer.Option(
+            metavar="NAME|PATH",
+            help="Model of a recording. Default: the model named in the recording.",
+            show_default=False,
+        ),
     ] = None,
     worlds: Annotated[
-        int | None, typer.Option(metavar="N", help="Worlds, side by side: 1.", show_default=False)
+        int | None, typer.Option(metavar="N", help="Number of worlds. Default: 1.", show_default=False)
     ] = None,
     drawn: Annotated[
-        int | None, typer.Option(metavar="N", help="Worlds that are drawn at first: up to 64.", show_default=False)
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Number of worlds that are displayed at the start. Default: all, at most 64.",
+            show_default=False,
+        ),
     ] = None,
     keyframe: Annotated[
         str | None, typer.Option(metavar="NAME|N", help="Keyframe of the model to start from.", show_default=False)
     ] = None,
     settings: Settings = None,
     threads: Annotated[
-        int, typer.Option(metavar="N", help="Threads that step worlds; 0: one, for many worlds all cores.")
+        int, typer.Option(metavar="N", help="Number of threads; 0: one for few worlds, one per core for many worlds.")
     ] = 0,
     dtype: Dtype = Precision.float64,
-    paused: Annotated[bool, typer.Option("--paused", help="Wait for the page's button.")] = False,
+    paused: Annotated[bool, typer.Option("--paused", help="Start paused, until the Run button is pressed.")] = False,
     host: Annotated[
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Where the page is served: this machine alone, or 0.0.0.0 for all its addresses.",
+            help="Address that serves the page: 127.0.0.1 for this machine only, 0.0.0.0 for all network interfaces.",
         ),
     ] = "127.0.0.1",
     port: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="8080, or where that is in use any that is free; 0: any that is free.", show_default=False
+            metavar="N",
+            help="Port of the page; 0: any free port. Default: 8080, or any free port if 8080 is in use.",
+            show_default=False,
         ),
     ] = None,
-    browser: Annotated[bool, typer.Option(help="Open a browser, where there is one.")] = True,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser, if one is available.")] = True,
     token: Annotated[
         bool,
         typer.Option(
             "--token/--no-token",
-            help="Require the random token in the printed address; without it every user of this machine can open "
-            "the page.",
+            help="Require the random token in the printed address. Without a token, every user of this "
+            "machine can open the page.",
         ),
     ] = True,
 ) -> int:
-    """Show worlds in the browser: run, rewind, drag, edit, plot; needs: pip install 'featherlane[view]'."""
+    """Show worlds in the browser: run, rewind, drag, edit, plot. Requires: pip install 'featherlane[view]'."""
     from featherlane.cli.view import Request, view
 
     return view(
@@ -281,7 +304,9 @@ def _inspect(source: Source, as_json: Json = False) -> None:
 @application.command("doctor")
 def _doctor(
     source: Source,
-    every: Annotated[bool, typer.Option("--all", help="List every element, not the first few of each kind.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="List every element instead of the first few of each kind.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Check a model for errors, instabilities, elements without effect, and slow settings."""
@@ -293,18 +318,22 @@ def _doctor(
 @application.command("bench")
 def _bench(
     sources: Sources,
-    against: Annotated[Rival, typer.Option(help="What to measure against.")] = Rival.mujoco,
+    against: Annotated[Rival, typer.Option(help="Simulator to compare with.")] = Rival.mujoco,
     dtype: Dtype = Precision.float64,
-    worlds: Annotated[int, typer.Option(metavar="N", help="Different states, one to a world.")] = 512,
-    threads: Annotated[int, typer.Option(metavar="N", help="Threads of both sides; 0: all cores.")] = 1,
-    steps: Annotated[int, typer.Option(metavar="N", help="Steps of a call.")] = 4,
-    rounds: Annotated[int, typer.Option(metavar="N", help="Measured rounds, alternating between the sides.")] = 9,
+    worlds: Annotated[int, typer.Option(metavar="N", help="Number of worlds, each with a different state.")] = 512,
+    threads: Annotated[
+        int, typer.Option(metavar="N", help="Number of threads for both simulators; 0: one per core.")
+    ] = 1,
+    steps: Annotated[int, typer.Option(metavar="N", help="Number of steps per call.")] = 4,
+    rounds: Annotated[int, typer.Option(metavar="N", help="Number of measured rounds; the simulators alternate.")] = 9,
     seconds: Annotated[
-        float, typer.Option(metavar="S", help="Simulated time under random control before the clock starts.")
+        float, typer.Option(metavar="S", help="Simulated time with random controls before the measurement.")
     ] = 1.5,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the random controls.")] = 0,
-    smooth: Annotated[bool, typer.Option("--smooth", help="Without contacts and constraints, on both sides.")] = False,
-    stages: Annotated[bool, typer.Option(help="Time each stage of a step, too.")] = True,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random controls.")] = 0,
+    smooth: Annotated[
+        bool, typer.Option("--smooth", help="Disable contacts and constraints in both simulators.")
+    ] = False,
+    stages: Annotated[bool, typer.Option(help="Also measure each stage of a step.")] = True,
     as_json: Json = False,
 ) -> None:
     """Measure speed against MuJoCo, alternating in one process from the same settled states."""
@@ -331,36 +360,41 @@ def _compare(
     solvers: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME,...", help="convex: newton, cg, pgs; lcp: dantzig, pgs, apgd; all.", show_default=False
+            metavar="NAME,...",
+            help="Solvers to compare. convex: newton, cg, pgs; lcp: dantzig, pgs, apgd. Default: all.",
+            show_default=False,
         ),
     ] = None,
     contact: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="convex, lcp: step one state under each instead, and compare the motions.",
+            help="Contact models, convex or lcp or both: simulate from one state under each of them, and "
+            "compare the motions.",
             show_default=False,
         ),
     ] = None,
-    states: Annotated[int, typer.Option(metavar="N", help="States along one motion under random control.")] = 20,
+    states: Annotated[
+        int, typer.Option(metavar="N", help="Number of states, sampled along one motion with random controls.")
+    ] = 20,
     steps: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Steps from one state to the next: 20; with --contact of the motion: 400.",
+            help="Number of steps between two states (default: 20), or of the motion with --contact (default: 400).",
             show_default=False,
         ),
     ] = None,
     iterations: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Most iterations of a solver: the model's own.", show_default=False),
+        typer.Option(metavar="N", help="Iteration limit of the solvers. Default: the model's.", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the random controls.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random controls.")] = 0,
     plot: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.png",
-            help="Draw the convergence, or the motions; needs: pip install 'featherlane[plot]'.",
+            help="Plot the convergence, or the motions. Requires: pip install 'featherlane[plot]'.",
             show_default=False,
         ),
     ] = None,
@@ -391,10 +425,10 @@ def _listed(text: str) -> tuple[str, ...]:
 @application.command("compile")
 def _compile(
     dtype: Annotated[
-        Precision | None, typer.Option(help="Precision; both where none is given.", show_default=False)
+        Precision | None, typer.Option(help="Precision of the kernels. Default: both.", show_default=False)
     ] = None,
-    processes: Annotated[int, typer.Option(metavar="N", help="Compilers at once; 0: all cores.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Also where prebuilt kernels are in use.")] = False,
+    processes: Annotated[int, typer.Option(metavar="N", help="Number of compiler processes; 0: one per core.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Compile even if prebuilt kernels are in use.")] = False,
     as_json: Json = False,
 ) -> None:
     """Compile all kernels into the cache, if none are prebuilt."""

@@ -12,9 +12,9 @@ from featherlane.model.reader import heard
 
 # cost of a pair that reaches the computation of points
 PAIR_KINDS = {
-    "apart": "searched and apart",
-    "touching": "searched and touching",
-    "closed_form": "with a closed form",
+    "apart": "by iterative search, without contact",
+    "touching": "by iterative search, with contact",
+    "closed_form": "in closed form",
 }
 
 
@@ -44,15 +44,15 @@ def _measured(source: str, course: Course, stages: bool, quiet: bool) -> dict[st
         name = label(source)
         task = bar.add_task(name)
 
-        def told(what: str, done: int, total: int) -> None:
+        def show(what: str, done: int, total: int) -> None:
             bar.update(task, description=f"{name}: {what}", completed=done, total=total)
 
-        return named(bench_model(source, course, stages, told))
+        return named(bench_model(source, course, stages, show))
 
 
 def _print(document: dict[str, Any]) -> None:
     screen, course, where = console(), document["course"], document["machine"]
-    columns = ["model", "ours [us]", "MuJoCo [us]", "ratio (least - most)", "one world", "contacts", "iterations"]
+    columns = ["model", "ours [us]", "MuJoCo [us]", "ratio (min - max)", "one world", "contacts", "iterations"]
     rows = []
     for r in document["models"]:
         b, w = r["batch"], r["worlds"]
@@ -61,7 +61,7 @@ def _print(document: dict[str, Any]) -> None:
         rows.append([r["name"], *cells])
     title = (
         f"Against MuJoCo {where['mujoco']}: {course['worlds']} worlds, {course['dtype']}, {course['threads']} threads, "
-        f"{course['nstep']} steps a call, {course['rounds']} rounds; times per step of a world"
+        f"{course['nstep']} steps per call, {course['rounds']} rounds; times per step and world"
     )
     screen.print(table(title, columns, rows))
     for r in document["models"]:
@@ -72,7 +72,7 @@ def _print(document: dict[str, Any]) -> None:
             "Machine",
             {
                 "processor": f"{where['processor']}, {where['cores']} cores{load}",
-                "kernels": f"{where['kernels']}; {where['cpu_level']}; worlds in a tile: {where['widths']}",
+                "kernels": f"{where['kernels']}; {where['cpu_level']}; worlds per tile: {where['widths']}",
                 "versions": f"Python {where['python']}, NumPy {where['numpy']}, MuJoCo {where['mujoco']}",
             },
         )
@@ -82,9 +82,9 @@ def _print(document: dict[str, Any]) -> None:
 def _print_stages(screen, result: dict[str, Any]) -> None:
     w = result["worlds"]
     about = {
-        "set in the model": ", ".join(result["changed"]),
-        "load, first call": f"{result['load_seconds']:.2f} s, {w['first_call_seconds']:.2f} s",
-        "apart in qvel": ", ".join(f"{name} {value:.1e}" for name, value in w["qvel_apart"].items()),
+        "changed options": ", ".join(result["changed"]),
+        "load time, time of first call": f"{result['load_seconds']:.2f} s, {w['first_call_seconds']:.2f} s",
+        "difference in qvel": ", ".join(f"{name} {value:.1e}" for name, value in w["qvel_apart"].items()),
         "not converged": w["not_converged"],
     }
     screen.print(pairs(result["name"], about))
@@ -94,8 +94,8 @@ def _print_stages(screen, result: dict[str, Any]) -> None:
         rows = [[name, f"{value:.3f}", f"{100 * value / whole:.0f} %"] for name, value in times.items()]
         screen.print(
             table(
-                "Stages of the batch's step, one by one on its tiles; rest: checks, and what rounding leaves",
-                ["stage", "us per world", "of the step"],
+                "Stages of a batch step, measured one by one; rest: checks and measurement error",
+                ["stage", "us per world", "part of the step"],
                 rows,
             )
         )
@@ -107,28 +107,32 @@ def _print_pairs(screen, collision: dict[str, Any]) -> None:
     """Prints how many pairs of geoms reach each collision test, and the time of the tests."""
     pairs_of, micro = collision["pairs"], collision.get("microseconds", {})
     lines = {
-        "listed by the model": ("listed", None),
+        "candidate pairs of the model": ("listed", None),
         "boxes of bodies overlap": ("body_boxes", None),
-        "found by the tree of a crowd": ("tree", None),
-        "bounding spheres are near": ("spheres", "listing"),
-        "closed form, for all worlds at once": ("closed_form", None),
-        "turned boxes are near: searched": ("searched", "turned_boxes"),
+        "found by the bounding volume tree": ("tree", None),
+        "bounding spheres overlap": ("spheres", "listing"),
+        "computed in closed form": ("closed_form", None),
+        "oriented boxes overlap: iterative search": ("searched", "turned_boxes"),
         "touching": ("touching", "points"),
     }
     rows = []
     for title, (count, time) in lines.items():
-        told = pairs_of[count] > 0 and (count != "body_boxes" or pairs_of["body_boxes"] < pairs_of["listed"])
-        if told or time:
+        reached = pairs_of[count] > 0 and (count != "body_boxes" or pairs_of["body_boxes"] < pairs_of["listed"])
+        if reached or time:
             rows.append([title, f"{pairs_of[count]:.2f}", f"{micro[time]:.3f}" if time in micro else ""])
-    title = "Pairs of geoms that pass each test of collision; a time is of all tests after the last time above"
+    title = "Geom pairs that pass each collision test; a time includes all tests since the previous time"
     screen.print(table(title, ["test", "pairs per world", "us per world"], rows))
     if ways := collision.get("hulls"):
         screen.print(
-            f"Pairs with hulls in a step of a world: {ways['apart_as_before']:.2f} apart as before, "
-            f"{ways['proved_as_before']:.2f} proved as before, {ways['searched']:.2f} searched"
+            f"Pairs with convex hulls per step and world: {ways['apart_as_before']:.2f} separated "
+            f"by the previous axis, {ways['proved_as_before']:.2f} verified by the previous depth, "
+            f"{ways['searched']:.2f} searched again"
         )
     each = dict(collision.get("microseconds_of_a_pair", {}))
     explained = each.pop("explained", 0.0)
     if each:
         words = ", ".join(f"{value:.3f} us {PAIR_KINDS[name]}" for name, value in each.items())
-        screen.print(f"A pair takes {words}, by least squares: {100 * explained:.0f} % of what tiles differ by")
+        screen.print(
+            f"Time per pair: {words}; the least-squares fit explains {100 * explained:.0f} % of the "
+            f"variance between tiles"
+        )

@@ -59,17 +59,23 @@ def print_bounding_tests(screen, d: dict[str, Any]) -> None:
     if not d["spheres"]:
         return
     boxes, tree = d["body_boxes"], d["tree"]
-    lines = {"listed": f"{d['listed']} pairs of geoms"}
+    lines = {"candidates": f"{d['listed']} pairs of geoms"}
     if boxes["pairs_of_bodies"]:
-        lines["boxes of bodies"] = f"of {boxes['pairs_of_bodies']} pairs of bodies, for {boxes['pairs']} pairs of geoms"
+        lines["boxes of bodies"] = f"{boxes['pairs_of_bodies']} pairs of bodies, with {boxes['pairs']} pairs of geoms"
     if tree["geoms"]:
-        lines["tree of a crowd"] = f"of {tree['geoms']} geoms, in place of {tree['pairs']} pairs"
-    lines["bounding spheres"] = f"of {d['spheres']} pairs of geoms; the points of {d['closed_form']} have a closed form"
+        lines["bounding volume tree"] = f"{tree['geoms']} geoms, instead of {tree['pairs']} pairs"
+    lines["bounding spheres"] = (
+        f"{d['spheres']} pairs of geoms; contacts of {d['closed_form']} are computed in closed form"
+    )
     if d["turned_boxes"]:
-        lines["turned boxes"] = f"of {d['turned_boxes']} pairs of geoms, whose points are searched for"
-    screen.print(pairs("Tests that pairs of geoms go through", lines))
+        lines["oriented boxes"] = f"{d['turned_boxes']} pairs of geoms; contacts are computed iteratively"
+    screen.print(pairs("Broad-phase tests", lines))
     if d["hulls"]:
         rows = [[hull["mesh"], hull["geoms"], hull["vertices"], hull["faces"]] for hull in d["hulls"][:SHOWN]]
         more = len(d["hulls"]) - SHOWN
-        title = f"The largest hulls that collide, and {more} smaller ones" if more > 0 else "Hulls that collide"
+        title = (
+            f"Largest colliding convex hulls; {more} smaller hulls are not listed"
+            if more > 0
+            else "Colliding convex hulls"
+        )
         screen.print(table(title, ["mesh", "geoms", "vertices", "faces"], rows))

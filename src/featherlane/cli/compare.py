@@ -58,7 +58,7 @@ def compare_contact_models(request: Contest, plot: Path | None, as_json: bool) -
         _print_motions(result, plot)
     lost = [f"{r['contact']} {r['solver']}" for r in result["runs"] if r["resets"]]
     if lost:
-        return complain(f"numbers turned bad (NaN, or beyond 1e10) under {', '.join(lost)}", BAD_WORLDS)
+        return complain(f"values became non-finite or larger than 1e10 under {', '.join(lost)}", BAD_WORLDS)
     return 0
 
 
@@ -71,7 +71,7 @@ def _check(request: Comparison | Contest, plot: Path | None) -> None:
 
 
 def _print_solvers(result: dict[str, Any], plot: Path | None) -> None:
-    columns = ["solver", "iterations", "residual (most)", "duality gap (most)", "distance (most)", "time [us]"]
+    columns = ["solver", "iterations", "residual (max)", "duality gap (max)", "distance (max)", "time [us]"]
     rows = []
     for name, r in result["solvers"].items():
         cells = [f"{r['iterations']['mean']:.1f} ({r['iterations']['max']:.0f})"]
@@ -82,19 +82,19 @@ def _print_solvers(result: dict[str, Any], plot: Path | None) -> None:
     screen.print(table(title, columns, rows))
     about = {
         "cones": result["cone"],
-        "contacts": f"{result['contacts']['mean']:.1f} in the mean, {result['contacts']['max']} at most",
-        "rows": f"{result['rows']['mean']:.1f} in the mean, {result['rows']['max']} at most",
-        "tolerance": f"{result['tolerance']:g}, {result['iterations']} iterations at most",
+        "contacts": f"mean {result['contacts']['mean']:.1f}, maximum {result['contacts']['max']}",
+        "rows": f"mean {result['rows']['mean']:.1f}, maximum {result['rows']['max']}",
+        "tolerance": f"{result['tolerance']:g}, at most {result['iterations']} iterations",
         "distance": "largest |qacc - reference| over the largest |reference|; the reference is Newton at tolerance 0",
-        "time": f"one solve in one world, as called from Python; the quickest of {REPEATS}",
+        "time": f"one solve in one world, called from Python; the fastest of {REPEATS}",
     }
     screen.print(pairs("", about | ({"wrote plot": str(plot)} if plot else {})))
 
 
 def _print_motions(result: dict[str, Any], plot: Path | None) -> None:
     runs = result["runs"]
-    columns = ["contact", "solver", "iterations", "residual (most)"]
-    lengths = {"penetration": "overlap [mm] (most)", "slip": "slip [mm/s] (most)", "drift": "loops [mm] (most)"}
+    columns = ["contact", "solver", "iterations", "residual (max)"]
+    lengths = {"penetration": "overlap [mm] (max)", "slip": "slip [mm/s] (max)", "drift": "loops [mm] (max)"}
     lengths = {key: name for key, name in lengths.items() if any(r[key]["max"] for r in runs)}
     columns += [*lengths.values(), "energy [J]", "time [us]"]
     rows = []
@@ -109,11 +109,11 @@ def _print_motions(result: dict[str, Any], plot: Path | None) -> None:
     about = {
         "residual": "convex: norm of the scaled gradient; lcp: largest violation of complementarity, scaled",
         "overlap": "of the deepest contact; loops: largest error of an equality constraint",
-        "slip": "mean over the contacts that press, after the step; medians over steps",
-        "energy": "at the end less that at the start",
-        "time": "one step in one world, as called from Python; the median",
+        "slip": "mean over the contacts with normal force after the step; median over steps",
+        "energy": "energy at the end minus energy at the start",
+        "time": "median of one step in one world, called from Python",
     }
     lost = [f"{r['contact']} {r['solver']}: {r['resets']}" for r in runs if r["resets"]]
-    about |= {f"changed for {c}": ", ".join(what) for c, what in result["changed"].items() if what}
+    about |= {f"changed options of {c}": ", ".join(what) for c, what in result["changed"].items() if what}
     about |= {"non-finite values": ", ".join(lost)} if lost else {}
     screen.print(pairs("", about | ({"wrote plot": str(plot)} if plot else {})))

@@ -26,8 +26,8 @@ def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: boo
     """
     count("processes", processes, 0)
     configuration = library().configuration()
-    wanted = processor.base_of(dtype) if dtype else None
-    variants = [v for v in processor.variants() if wanted in (None, v[0])]
+    base = processor.base_of(dtype) if dtype else None
+    variants = [v for v in processor.variants() if base in (None, v[0])]
     every = list(stages().values()) if configuration["object"] == "none" or force else []
     start, compiled = time.perf_counter(), 0
     if every:
@@ -44,10 +44,11 @@ def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: boo
     if as_json:
         print_json(result)
     elif not every:
-        console().print(f"nothing to do: {configuration['object']} fits this machine (--force compiles anyway)")
+        console().print(f"nothing to compile: {configuration['object']} fits this machine (--force compiles anyway)")
     else:
         console().print(
-            f"{compiled} kernels compiled in {result['seconds']:.1f} s, {result['cached']} were in {result['cache']}"
+            f"{compiled} kernels compiled in {result['seconds']:.1f} s, {result['cached']} were "
+            f"already in {result['cache']}"
         )
 
 
@@ -62,5 +63,5 @@ def _compile(build, library, every, variants, processes: int, quiet: bool) -> in
             return build.compile_all(library, every, variants, progress=tell, processes=processes or None)
         except ImportError:
             raise InstallationError(
-                "compiling needs llvmlite; install it with: pip install 'featherlane[jit]'"
+                "compiling requires llvmlite; install it with: pip install 'featherlane[jit]'"
             ) from None

@@ -72,7 +72,7 @@ def _function(given: str) -> Controller | Compiled:
     """Returns the function of `file.py` or `file.py:name`; the default name is `control`."""
     file, _, name = given.partition(".py")
     path, name = Path(file + ".py").expanduser(), name.removeprefix(":") or "control"
-    function = function_in(path, name, f"function {name}(batch, step) and no kernel {name}(m, d)")
+    function = function_in(path, name, f"function {name}(batch, step) or kernel {name}(m, d)")
     if isinstance(function, Kernel):
         return Compiled(function)
     return Controller(function, f"{path}:{name}")
@@ -105,7 +105,5 @@ def read_controls(given: str, model, nworld: int, seed: int) -> Zero | Random | 
         return _function(given)
     path = Path(given).expanduser()
     if path.suffix != ".npy":
-        raise ModelError(
-            f"controls: got {given!r}, allowed are zero, random, a file that ends in .npy, or file.py:function"
-        )
+        raise ModelError(f"controls: got {given!r}, allowed are zero, random, FILE.npy and FILE.py:FUNCTION")
     return Tape(read_array(path, str(path)), str(path), model, nworld)

@@ -48,7 +48,7 @@ def _counted(number: int, word: str) -> str:
 def _print(source: str, totals: dict[str, int], found: list[Finding], every: bool) -> None:
     screen = console()
     shown = ", ".join(_counted(number, word) for word, number in totals.items() if number)
-    screen.print(Text(f"{label(source)}: {shown or 'nothing found'}", style="bold" if shown else "green"))
+    screen.print(Text(f"{label(source)}: {shown or 'no findings'}", style="bold" if shown else "green"))
     for name in dict.fromkeys(finding.check for finding in found):
         screen.print()
         for line, indent in _section([finding for finding in found if finding.check == name], every):
@@ -66,7 +66,7 @@ def _section(found: list[Finding], every: bool) -> list[tuple[Text, int]]:
         if not alike:
             lines.append((_advice(finding), 4))
     if few < len(found):
-        lines.append((Text(f"and {len(found) - few} more (--all lists them)", style="dim"), 2))
+        lines.append((Text(f"and {len(found) - few} more (use --all to list them)", style="dim"), 2))
     return [*lines, (_advice(first), 2)] if alike else lines
 
 

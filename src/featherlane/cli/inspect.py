@@ -24,8 +24,8 @@ from featherlane.tree import branch_counts, choose_forward_dynamics, compare_cos
 SIZES = "nq nv nu na nbody njnt ngeom nsite nmocap nsensor neq ntendon nkey".split()
 CAPACITIES = {
     "nconmax": "contacts",
-    "ndofrowmax": "rows of one dof (friction loss, limits)",
-    "ngenrowmax": "rows of several (equalities, limits of balls and tendons)",
+    "ndofrowmax": "one-DoF rows (friction loss, limits)",
+    "ngenrowmax": "general rows (equalities, limits of ball joints and tendons)",
 }
 PICTURE = 96  # largest number of DoFs for a sparsity picture
 BLOCKS = " ▀▄█"  # empty, upper half, lower half and full cell
@@ -111,7 +111,7 @@ def _features(mj) -> dict[str, int]:
         "gravity compensation": int((mj.body_gravcomp != 0).sum()),
         "mocap bodies": int(mj.nmocap),
         "explicit pairs": int(mj.npair),
-        "excluded pairs of bodies": int(mj.nexclude),
+        "excluded body pairs": int(mj.nexclude),
         "equalities": int(mj.neq),
         "tendons": int(mj.ntendon),
         "flexes": int(mj.nflex),
@@ -258,11 +258,14 @@ def _print(d: dict[str, Any]) -> None:
     options = ", ".join(f"{name} {value}" for name, value in d["options"].items())
     features = ", ".join(f"{count} {name}" for name, count in d["features"].items())
     capacities = ", ".join(f"{value} {CAPACITIES[name]}" for name, value in d["capacities"].items())
-    about = {"sizes": sizes, "mass": f"{d['mass']:.4g} kg", "options": options, "in use": features}
+    about = {"sizes": sizes, "mass": f"{d['mass']:.4g} kg", "options": options, "features": features}
     if capacities:
-        about["room for"] = capacities
+        about["capacities"] = capacities
     if d["sensors_not_computed"]:
-        about["sensors"] = f"{d['sensors_not_computed']} whose results are not computed (the motion does not need them)"
+        about["sensors"] = (
+            f"{d['sensors_not_computed']} unsupported sensors (their values are not computed; the "
+            f"motion does not depend on them)"
+        )
     screen.print(pairs(d["model"], about))
     _print_support(screen, d["unsupported"])
     screen.print(_tree(d["bodies"]))
@@ -270,7 +273,7 @@ def _print(d: dict[str, Any]) -> None:
         screen.print(_actuator_table(d["actuators"]))
     if d["candidate_pairs"]:
         rows = [[name, c["pairs"], c["points"]] for name, c in d["candidate_pairs"].items()]
-        screen.print(table("Pairs of geoms that may touch", ["types", "pairs", "points at most"], rows))
+        screen.print(table("Candidate geom pairs", ["types", "pairs", "maximum number of contacts"], rows))
     print_bounding_tests(screen, d["bounding_tests"])
     if d["parents"]:
         _print_costs(screen, d)
@@ -278,9 +281,9 @@ def _print(d: dict[str, Any]) -> None:
 
 def _print_support(screen, lacking: list[str]) -> None:
     if not lacking:
-        screen.print(Text("Every feature that moves it is computed.", style="green"))
+        screen.print(Text("All features that affect the motion are supported.", style="green"))
         return
-    screen.print(Text("Not supported, and it would change the motion:", style="bold red"))
+    screen.print(Text("Not supported, but needed for the motion:", style="bold red"))
     for line in lacking:
         screen.print(Text(f"  {line}"))
 
@@ -305,18 +308,18 @@ def _dynamics(actuator: dict[str, Any]) -> str:
     text, number, delay = actuator["dynamics"], actuator["activations"], actuator["delay"]
     if number > 1:
         text += f" ({number})"
-    return f"{text}, {1000 * delay:g} ms late" if delay else text
+    return f"{text}, {1000 * delay:g} ms delay" if delay else text
 
 
 def _print_costs(screen, d: dict[str, Any]) -> None:
     s, f = d["sparsity"], d["forward_dynamics"]
     counts = ", ".join(f"{name} {s[name]}" for name in ("n", "D0", "D1", "D2"))
-    screen.print(f"Mass matrix: {counts}; {100 * s['density']:.0f} % of it is not zero")
+    screen.print(f"Mass matrix: {counts}; {100 * s['density']:.0f} % of the entries are non-zero")
     if len(d["parents"]) <= PICTURE:
         screen.print(_picture(d["parents"]))
     rows = [[name, c["sqrt"], c["div"], c["mul"], c["add"], c["flops"]] for name, c in d["costs"].items()]
     screen.print(table("Operations (Featherstone, table 6.6)", ["", "sqrt", "div", "mul", "add", "all"], rows))
     screen.print(
-        f"Forward dynamics by count: {f['crb_total']} operations in O(n d^2), {f['aba']} in O(n); "
-        f"{f['cheaper']} is cheaper (ratio {f['ratio']:.2f})"
+        f"Operation count of forward dynamics: composite rigid body O(n d^2) {f['crb_total']}, "
+        f"articulated body O(n) {f['aba']}; {f['cheaper']} is cheaper (ratio {f['ratio']:.2f})"
     )

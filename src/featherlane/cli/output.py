@@ -90,8 +90,8 @@ class Fitted:
         texts = list(zip(self.columns, *self.rows, strict=True))
         least = [max(max(map(len, text.split()), default=0) for text in column) for column in texts]
         most = [max(map(len, column)) for column in texts]
-        room = options.max_width - 3 * len(self.columns) - 1 - sum(least)  # borders and padding
-        yield self._list() if room < 0 else self._table(_widened(least, most, room))
+        width = options.max_width - 3 * len(self.columns) - 1 - sum(least)  # borders and padding
+        yield self._list() if width < 0 else self._table(_widened(least, most, width))
 
     def _table(self, widths: list[int]) -> Table:
         result = Table(title=escape(self.title), title_justify="left", title_style="bold", header_style="dim")
@@ -112,14 +112,14 @@ class Fitted:
         return result
 
 
-def _widened(least: list[int], most: list[int], room: int) -> list[int]:
+def _widened(least: list[int], most: list[int], width: int) -> list[int]:
     """Computes column widths between the least and the most; narrow columns are filled first."""
     widths = list(least)
     order = sorted(range(len(least)), key=lambda k: most[k] - least[k])
     for done, k in enumerate(order):
-        more = min(most[k] - least[k], room // (len(order) - done))
+        more = min(most[k] - least[k], width // (len(order) - done))
         widths[k] += more
-        room -= more
+        width -= more
     return widths
 
 
@@ -153,11 +153,11 @@ def check_target(path: Path, suffix: str) -> Path:
     if path.suffix.lower() != suffix:
         raise ModelError(f"{path}: got {path.suffix or 'no suffix'}, allowed is {suffix}")
     if path.is_dir():
-        raise ModelError(f"{path}: is a folder")
+        raise ModelError(f"{path}: this is a folder, allowed is a file")
     if not path.parent.is_dir():
-        raise ModelError(f"{path}: there is no folder {path.parent}")
+        raise ModelError(f"{path}: the folder {path.parent} does not exist")
     if not os.access(path.parent, os.W_OK):
-        raise ModelError(f"{path}: the folder {path.parent} cannot be written")
+        raise ModelError(f"{path}: the folder {path.parent} is not writable")
     return path
 
 

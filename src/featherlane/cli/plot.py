@@ -15,13 +15,15 @@ SIZE, DPI = (10.0, 4.5), 150  # inches, dots per inch
 # distinguishable with colour blindness
 COLORS = {"newton": "#0072b2", "cg": "#e69f00", "pgs": "#009e73", "dantzig": "#d55e00", "apgd": "#cc79a7"}
 LINES = {"convex": "-", "lcp": "--"}
+PGS_LCP = "#56b4e9"  # both contact models have a PGS solver
+WIDTHS = (4.0, 2.4, 1.2)  # of successive solid lines: a line that covers another leaves its edges visible
 FLOOR = 1e-17  # smaller values are rounding
 
 
 def prepare() -> None:
     """Raises InstallationError with the install command if matplotlib is not installed."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise InstallationError(f"a plot needs matplotlib; install it with:\n  {INSTALL}")
+        raise InstallationError(f"a plot requires matplotlib; install it with:\n  {INSTALL}")
 
 
 def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> None:
@@ -39,7 +41,7 @@ def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.nda
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, 2, sharex=True)
     for which, (axis, label) in enumerate(
-        zip(axes, ("cost - least cost, scaled", "gradient, scaled (solver_residual)"), strict=True)
+        zip(axes, ("scaled cost above its minimum", "scaled gradient (solver_residual)"), strict=True)
     ):
         for name, states in curves.items():
             _draw(axis, name, [np.maximum(state[which], FLOOR) for state in states])
@@ -73,14 +75,14 @@ def _add_legend(figure, axis) -> None:
     """Adds the legend below all panels, so that it covers no curve."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(
-        handles, labels, frameon=False, fontsize="small", loc="outside lower center", ncols=min(5, len(labels))
+        handles, labels, frameon=False, fontsize="small", loc="outside lower center", ncols=min(6, len(labels))
     )
 
 
 def draw_motions(
     path: Path, title: str, times: np.ndarray, curves: dict[tuple[str, str], dict[str, np.ndarray]]
 ) -> None:
-    """Writes a PNG with a panel per quantity and a line per contact model (dash) and solver (colour).
+    """Writes a PNG with a panel per quantity and a line per contact model (dash) and solver (colour, width).
 
     Args:
         path: path of the file.
@@ -99,9 +101,11 @@ def draw_motions(
     for axis in axes[len(names) :]:
         axis.set_axis_off()
     for axis, name in zip(axes[: len(names)], names, strict=True):
-        for (contact, solver), quantities in curves.items():
-            line = {"color": COLORS.get(solver, "0.3"), "linestyle": LINES.get(contact, ":"), "linewidth": 1.4}
-            axis.plot(times, quantities[name], label=f"{contact} {solver}", alpha=0.85, **line)
+        for k, ((contact, solver), quantities) in enumerate(curves.items()):
+            color = PGS_LCP if (contact, solver) == ("lcp", "pgs") else COLORS.get(solver, "0.3")
+            width = WIDTHS[k % len(WIDTHS)] if contact == "convex" else 1.3
+            style = {"color": color, "linestyle": LINES.get(contact, ":"), "linewidth": width}
+            axis.plot(times, quantities[name], label=f"{contact} {solver}", **style)
         axis.set(ylabel=name)
         axis.grid(True, which="major", color="0.9", linewidth=0.6)
         axis.set_axisbelow(True)

@@ -27,8 +27,8 @@ def frame_interval(batch, nstep: int, timestep: float, rate: float | None, kept:
     # a rate near 0 gives one frame at the end
     every = max(1, round(1.0 / max((rate or FRAMES_PER_SECOND) * timestep, 1.0 / nstep)))
     if rate is None and kept:
-        room = max(1, LARGEST // frame_bytes(batch) - 1)
-        every = max(every, -(-nstep // room))
+        limit = max(1, LARGEST // frame_bytes(batch) - 1)
+        every = max(every, -(-nstep // limit))
     return min(every, nstep)
 
 

@@ -25,7 +25,7 @@ def set_options(model: Model, settings: Iterable[str]) -> None:
     for text in settings:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not name or not value:
-            raise ModelError(f"set: got {text!r}, allowed is NAME=VALUE, as in timestep=0.001")
+            raise ModelError(f"set: got {text!r}, allowed is NAME=VALUE, for example timestep=0.001")
         set_option(model, name, _value(value), "set")
 
 
@@ -44,7 +44,7 @@ def set_option(model: Model, name: str, value: Any, what: str = "options") -> No
     """
     known = [option for option in dir(model.opt) if not option.startswith("_")]
     if name not in known:
-        raise ModelError(f"{what}: no option {name!r}{near(name, known)}")
+        raise ModelError(f"{what}: unknown option {name!r}{near(name, known)}")
     setattr(model.opt, name, value)
 
 

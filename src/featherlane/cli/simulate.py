@@ -181,7 +181,7 @@ def _simulated(request: Request, batch, camera: int) -> int:
         print_json(result)
     else:
         _print(result)
-    return _tell_of_bad(result["bad_worlds"], batch.nworld)
+    return _report_failed(result["bad_worlds"], batch.nworld)
 
 
 def _stopped(done: int, nstep: int, recording: Recording | None, request: Request, batch) -> int:
@@ -189,9 +189,9 @@ def _stopped(done: int, nstep: int, recording: Recording | None, request: Reques
     h, kept = batch.model.opt.timestep, ""
     if recording is not None and request.out:
         recording.write(request.out, batch.model)
-        kept = f"; {request.out} has the {recording.count} frames until then"
+        kept = f"; {request.out} contains the {recording.count} frames recorded so far"
         write_failures(batch, request.out)
-    _tell_of_bad(_bad_worlds(batch), batch.nworld)
+    _report_failed(_bad_worlds(batch), batch.nworld)
     return complain(
         f"interrupted after {done:,} of {nstep:,} steps, {done * h:g} of {nstep * h:g} s simulated{kept}", INTERRUPTED
     )
@@ -202,13 +202,13 @@ def _bad_worlds(batch) -> list[int]:
     return np.flatnonzero(batch.status["non_finite"]).tolist()
 
 
-def _tell_of_bad(worlds: list[int], nworld: int) -> int:
+def _report_failed(worlds: list[int], nworld: int) -> int:
     """Returns the exit code; reports bad worlds on stderr."""
     if not worlds:
         return 0
     named = ", ".join(map(str, worlds[:NAMED])) + f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
     return complain(
-        f"numbers turned bad (NaN, or beyond 1e10) in {len(worlds)} of {nworld} worlds: {named}", BAD_WORLDS
+        f"values became non-finite or larger than 1e10 in {len(worlds)} of {nworld} worlds: {named}", BAD_WORLDS
     )
 
 
@@ -252,12 +252,14 @@ def _steps(request: Request, timestep: float, given: int | None) -> int:
         return given
     if not seconds / timestep <= MOST_STEPS:
         raise ModelError(
-            f"seconds: got {seconds:g}, which are {seconds / timestep:.3g} steps of {timestep:g} s; "
-            f"allowed are {MOST_STEPS:.0e} steps"
+            f"seconds: got {seconds:g}, that is {seconds / timestep:.3g} steps of {timestep:g} s; "
+            f"allowed are at most {MOST_STEPS:.0e} steps"
         )
     nstep = max(1, round(seconds / timestep))
     if given is not None and given < nstep:
-        raise ModelError(f"{request.controls}: got controls for {given} steps, {request.seconds:g} s are {nstep} steps")
+        raise ModelError(
+            f"{request.controls}: got controls for {given} steps, but {request.seconds:g} s are {nstep} steps"
+        )
     return nstep
 
 
@@ -275,7 +277,7 @@ def _run(batch, controls, nstep: int, every: int, recording, pictures, request: 
     batch.forward(np.arange(1))
     story.append(meter.world())
     frame()
-    wall, done, told = 0.0, 0, 0
+    wall, done, reported = 0.0, 0, 0
     with progress(request.as_json) as bar:
         task = bar.add_task("simulating", total=nstep)
         try:
@@ -287,8 +289,8 @@ def _run(batch, controls, nstep: int, every: int, recording, pictures, request: 
                 samples.take(batch)
                 frame()
                 done += count
-                if done * STORY_ROWS // nstep > told:
-                    told = done * STORY_ROWS // nstep
+                if done * STORY_ROWS // nstep > reported:
+                    reported = done * STORY_ROWS // nstep
                     story.append(meter.world())
                 bar.update(task, completed=done)
         except KeyboardInterrupt:
@@ -332,7 +334,7 @@ def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before
 def _print(result: dict) -> None:
     """Prints the motion of world 0 and the closing table."""
     screen, energy = console(), result["energy"]
-    columns = ["time [s]", "height of com [m]", "potential [J]", "kinetic [J]", "largest |qvel|", "contacts"]
+    columns = ["time [s]", "com height [m]", "potential [J]", "kinetic [J]", "largest |qvel|", "contacts"]
     rows = [
         [
             f"{r['time']:.2f}",
@@ -351,19 +353,20 @@ def _print(result: dict) -> None:
     closing = {
         "model": result["model"],
         "worlds": f"{result['worlds']:,} in {result['dtype']} on {result['threads']} threads"
-        + f" of {result['workers']} workers" * (result["workers"] > 1)
+        + f" in {result['workers']} workers" * (result["workers"] > 1)
         + f", {result['kernels']}",
         "steps": f"{result['steps']:,} of {result['timestep']:g} s: {result['simulated_seconds']:g} s simulated",
         "wall time": f"{result['wall_seconds']:.3g} s",
         "world-steps/s": f"{result['world_steps_per_second']:,.0f}",
         "real-time factor": f"{result['real_time_factor']:,.0f}",
-        "contacts": f"{contacts['mean']:.1f} in the mean, {contacts['max']} at most",
-        "solver iterations": f"{iterations['mean']:.2f} in the mean, {iterations['max']} at most",
-        "solver residual": f"{residual['median']:.1e} in the median, {residual['max']:.1e} at most",
-        "duality gap": f"{gap['median']:.1e} in the median, {gap['max']:.1e} at most",
-        "kinetic energy": f"{energy['kinetic']['start']:.4g} J -> {energy['kinetic']['end']:.4g} J, mean of all worlds",
+        "contacts": f"mean {contacts['mean']:.1f}, maximum {contacts['max']}",
+        "solver iterations": f"mean {iterations['mean']:.2f}, maximum {iterations['max']}",
+        "solver residual": f"median {residual['median']:.1e}, maximum {residual['max']:.1e}",
+        "duality gap": f"median {gap['median']:.1e}, maximum {gap['max']:.1e}",
+        "kinetic energy": f"{energy['kinetic']['start']:.4g} J -> {energy['kinetic']['end']:.4g} J, mean over all "
+        f"worlds",
         "potential energy": f"{energy['potential']['start']:.4g} J -> {energy['potential']['end']:.4g} J",
-        "status": (status or "all steps good")
+        "status": (status or "no warnings")
         + (f"; {result['worlds_reset']} worlds reset" * bool(result["worlds_reset"])),
     }
     files = result["files"] | {"failures": _listed(result["files"]["failures"])}

@@ -12,7 +12,7 @@ from featherlane.cli.exit import BAD_WORLDS, INTERRUPTED, complain
 from featherlane.cli.nodes import where
 from featherlane.cli.output import console, pairs, print_json, progress, table
 from featherlane.cli.sweep_file import read_sweep
-from featherlane.distributed.sweeps.result import Sweep, told
+from featherlane.distributed.sweeps.result import Sweep, listed
 from featherlane.distributed.sweeps.run import SweepInterrupted, sweep
 from featherlane.errors import ModelError
 
@@ -40,9 +40,9 @@ def run_sweep(request: Request) -> int:
         ModelError: the file or the folder is invalid; no file is written.
     """
     if request.resume and request.out is None:
-        raise ModelError("resume: goes on in the folder of --out, and there is none")
+        raise ModelError("resume: requires --out with the folder of the interrupted run")
     if request.out and not request.resume and (request.out / "run.json").exists():
-        raise ModelError(f"{request.out}: holds a run; --resume goes on with it")
+        raise ModelError(f"{request.out}: contains a run; continue it with --resume")
     arguments = read_sweep(request.file)
     try:
         with progress(request.as_json) as bar:
@@ -56,7 +56,7 @@ def run_sweep(request: Request) -> int:
                 progress=lambda done, total: bar.update(task, completed=done, total=total),
             )
     except SweepInterrupted as stop:
-        again = f"; {stop.path} keeps them, --resume goes on" if stop.path else ""
+        again = f"; they are kept in {stop.path}, continue with --resume" if stop.path else ""
         return complain(f"interrupted after {stop.done:,} of {stop.nsample:,} samples{again}", INTERRUPTED)
     result = summary(found, arguments["model"].source, request)
     if request.as_json:
@@ -65,7 +65,9 @@ def run_sweep(request: Request) -> int:
         _print(result)
     bad = found.bad()
     if len(bad):
-        return complain(f"numbers turned bad in {len(bad)} of {len(found)} samples: {told(bad)}", BAD_WORLDS)
+        return complain(
+            f"values became non-finite or out of range in {len(bad)} of {len(found)} samples: {listed(bad)}", BAD_WORLDS
+        )
     return 0
 
 
@@ -99,11 +101,11 @@ def _print(result: dict[str, Any]) -> None:
     rows = [[name, *(f"{value:.6g}" for value in numbers.values())] for name, numbers in result["results"].items()]
     screen.print(table(f"Results of {result['samples']:,} samples", ["name", "mean", "std", "min", "max"], rows))
     lines = {"model": result["model"]}
-    for name, told_of in result["parameters"].items():
-        shown = ", ".join(told_of["names"]) if "names" in told_of else f"{told_of['min']:.6g} to {told_of['max']:.6g}"
+    for name, values in result["parameters"].items():
+        shown = ", ".join(values["names"]) if "names" in values else f"{values['min']:.6g} to {values['max']:.6g}"
         lines[name] = shown
     status = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result["status"].items() if count)
-    lines["status"] = status or "all steps good"
+    lines["status"] = status or "no warnings"
     if result["files"]:
         lines["wrote"] = ", ".join(result["files"])
     screen.print(pairs("Sweep", lines))

@@ -65,37 +65,37 @@ def read_sweep(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ModelError(f"{path}: {(error.strerror or str(error)).lower()}") from None
     if len(text) > LONGEST:
-        raise ModelError(f"{path}: is longer than {LONGEST:,} characters")
+        raise ModelError(f"{path}: longer than {LONGEST:,} characters")
     try:
-        told = tomllib.loads(text)
+        settings = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ModelError(f"{path}: {error}") from None
     try:
-        return _arguments(told, path.parent)
+        return _arguments(settings, path.parent)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
 
 
-def _arguments(told: dict[str, Any], folder: Path) -> dict[str, Any]:
-    _known("the file", told, TOP)
+def _arguments(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
+    _known("the file", settings, TOP)
     for name in ("model", "rollout", "reduce"):
-        if name not in told:
-            raise ModelError(f"lacks {name}; a file has {', '.join(TOP)}")
-    source = told["model"]
+        if name not in settings:
+            raise ModelError(f"the entry {name} is missing; allowed entries are {', '.join(TOP)}")
+    source = settings["model"]
     if not isinstance(source, str):
-        raise ModelError(f"model: got {source!r}, allowed is a bundled name or a path")
+        raise ModelError(f"model: got {source!r}, allowed is the name of a bundled model or a path")
     model = load(source if source in bundled_names() else str(folder / Path(source).expanduser()))
-    for name, value in _table(told, "options").items():
+    for name, value in _table(settings, "options").items():
         set_option(model, name, tuple(value) if isinstance(value, list) else value)
-    parameters = {path: _source(path, given, folder) for path, given in _table(told, "parameters").items()}
-    reduce = told["reduce"]
+    parameters = {path: _source(path, given, folder) for path, given in _table(settings, "parameters").items()}
+    reduce = settings["reduce"]
     return {
         "model": model,
         "parameters": parameters,
-        "rollout": _rollout(_table(told, "rollout"), model, folder),
-        "reduce": _function("reduce", reduce, folder) if isinstance(reduce, str) else _table(told, "reduce"),
-        "nsample": told.get("samples", 1),
-        "seed": told.get("seed", 0),
+        "rollout": _rollout(_table(settings, "rollout"), model, folder),
+        "reduce": _function("reduce", reduce, folder) if isinstance(reduce, str) else _table(settings, "reduce"),
+        "nsample": settings.get("samples", 1),
+        "seed": settings.get("seed", 0),
     }
 
 
@@ -104,8 +104,8 @@ def _known(what: str, table: dict[str, Any], allowed: tuple[str, ...]) -> None:
         one_of(what, name, allowed)
 
 
-def _table(told: dict[str, Any], name: str) -> dict[str, Any]:
-    given = told.get(name, {})
+def _table(settings: dict[str, Any], name: str) -> dict[str, Any]:
+    given = settings.get(name, {})
     if not isinstance(given, dict):
         raise ModelError(f"{name}: got {given!r}, allowed is a table [{name}]")
     return given
@@ -122,7 +122,7 @@ def _source(path: str, given: Any, folder: Path) -> Any:
         raise ModelError(f"{what}: got {given!r}, allowed is one of {', '.join(SOURCES)}")
     kind, value = kinds[0], given[kinds[0]]
     if "each" in given and kind not in EACH:
-        raise ModelError(f"{what}: {kind} does not take each, {', '.join(EACH)} do")
+        raise ModelError(f"{what}: got each with {kind}, allowed with {', '.join(EACH)}")
     if kind in OF_TWO and not (isinstance(value, list) and len(value) == 2):
         raise ModelError(f"{what}: {kind}: got {value!r}, allowed are two numbers")
     arguments = (
@@ -138,12 +138,12 @@ def _rollout(given: dict[str, Any], model, folder: Path) -> dict[str, Any]:
     """Returns the options of the rollouts."""
     _known("rollout", given, ROLLOUT)
     if ("steps" in given) == ("seconds" in given):
-        raise ModelError("rollout: allowed is one of steps and seconds")
+        raise ModelError("rollout: got both or neither of steps and seconds, allowed is one of them")
     result = {name: given[name] for name in ("keyframe", "dtype", "record") if name in given}
     result["nstep"] = given["steps"] if "steps" in given else _steps(given["seconds"], model.opt.timestep)
     control = given.get("control", "zero")
     if not isinstance(control, str):
-        raise ModelError(f"rollout: control: got {control!r}, allowed are zero, random, FILE.npy, FILE.py:NAME")
+        raise ModelError(f"rollout: control: got {control!r}, allowed are zero, random, FILE.npy and FILE.py:NAME")
     if control.endswith(".npy"):
         result["control"] = read_array(folder / Path(control).expanduser(), f"rollout: control: {control}")
     elif ".py" in control:

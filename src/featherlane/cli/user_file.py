@@ -25,14 +25,14 @@ def function_in(path: Path, name: str, allowed: str) -> Callable[..., Any]:
         ModelError: the file does not exist, it fails, or it does not define the function.
     """
     if not path.is_file():
-        raise ModelError(f"{path}: no such file")
+        raise ModelError(f"{path}: file not found")
     try:
         found = runpy.run_path(str(path))
     except (Exception, SystemExit) as error:
         raise ModelError(f"{path}: {failure(error)}") from error
     if not callable(found.get(name)):
         known = [n for n in found if callable(found[n])]
-        raise ModelError(f"{path}: has no {allowed}{near(name, known)}")
+        raise ModelError(f"{path}: does not define a {allowed}{near(name, known)}")
     return found[name]
 
 

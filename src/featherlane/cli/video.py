@@ -28,7 +28,7 @@ def camera_of(model, camera: str | None) -> int:
     return names.index(camera)
 
 
-def write(path: Path, model, camera: int, frames: list[np.ndarray], rate: float, told: Callable[[], None]) -> None:
+def write(path: Path, model, camera: int, frames: list[np.ndarray], rate: float, progress: Callable[[], None]) -> None:
     """Writes positions as an MP4 file.
 
     Args:
@@ -37,7 +37,7 @@ def write(path: Path, model, camera: int, frames: list[np.ndarray], rate: float,
         camera: number of the camera, -1 for the free one.
         frames: positions, (nq,) each.
         rate: frames per second.
-        told: called after each frame, to report progress.
+        progress: called after each frame, to report progress.
     """
     import imageio.v2 as imageio  # pyright: ignore[reportMissingImports]
 
@@ -46,4 +46,4 @@ def write(path: Path, model, camera: int, frames: list[np.ndarray], rate: float,
         with writer:
             for qpos in frames:
                 writer.append_data(painter.picture(qpos))
-                told()
+                progress()

@@ -69,9 +69,12 @@ def _serve(page: View) -> int:
     """Prints the address of the page, and waits."""
     try:
         with page:
-            print(f"{page.url}  (Ctrl-C ends it)", flush=True)
+            print(f"{page.url}  (stop with Ctrl-C)", flush=True)
             if os.environ.get("SSH_CONNECTION") and is_local(page.host):
-                print(f"from your own machine: ssh -L {page.port}:localhost:{page.port} THIS_MACHINE", flush=True)
+                print(
+                    f"to open it from another machine: ssh -L {page.port}:localhost:{page.port} THIS_MACHINE",
+                    flush=True,
+                )
             page.wait()
     except KeyboardInterrupt:
         print(file=sys.stderr)
@@ -84,9 +87,11 @@ def _check(request: Request) -> None:
     if _is_recording(request.source):
         for name in ("worlds", "keyframe"):
             if getattr(request, name) is not None:
-                raise ModelError(f"{name}: a recording has its own; give a model to run worlds of it")
+                raise ModelError(f"{name}: not allowed with a recording; it applies to a model")
     elif request.model is not None:
-        raise ModelError(f"model: goes with a recording, FILE{RECORDING}; {request.source!r} is taken for a model")
+        raise ModelError(
+            f"model: allowed only with a recording, FILE{RECORDING}; got {request.source!r}, which is read as a model"
+        )
 
 
 def _is_recording(source: str) -> bool:
@@ -120,7 +125,7 @@ def _playback(request: Request) -> Any:
             raise
         except (ModelError, OSError) as error:
             raise ModelError(
-                f"{request.source}: is of the model {named!r}, which is not here; name it by --model"
+                f"{request.source}: its model {named!r} cannot be loaded; name the model with --model"
             ) from error
     else:
         model = load(named)

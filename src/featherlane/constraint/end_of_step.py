@@ -30,8 +30,8 @@ def resolved(m, h, solref, imp, authored):
     if has_metric(m) and not (m.opt_disableflags & DISABLE_REFSAFE):
         stiff = ((solref[0] > 0.0) | (solref[1] > 0.0)) & (h * h * K * imp > 1.0)
         stiffest = 1.0 / fmax(h * h * imp, MINVAL)
-        room = ((MAXIMP - imp) / (imp * (1.0 - MAXIMP)) - 1.0) / h
-        B = where(stiff, clip(B * sqrt(stiffest / where(stiff, K, 1.0)), 0.0, fmax(room, 0.0)), B)
+        limit = ((MAXIMP - imp) / (imp * (1.0 - MAXIMP)) - 1.0) / h
+        B = where(stiff, clip(B * sqrt(stiffest / where(stiff, K, 1.0)), 0.0, fmax(limit, 0.0)), B)
         K = where(stiff, stiffest, K)
     return K, B
 

@@ -107,14 +107,14 @@ class Batch(Given):
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
-            raise UnknownAttributeError(f"batch has no {name!r}")
+            raise UnknownAttributeError(f"batch has no attribute {name!r}")
         if name in BINDABLE:
             return self.get(name)
-        raise UnknownAttributeError(f"batch has no {name!r}{near(name, BINDABLE)}")
+        raise UnknownAttributeError(f"batch has no attribute {name!r}{near(name, BINDABLE)}")
 
     def __setattr__(self, name: str, value) -> None:
         if name not in STATE:
-            raise UnknownAttributeError(f"{name} cannot be set (state fields are {', '.join(STATE)})")
+            raise UnknownAttributeError(f"{name} cannot be set, allowed are the state fields {', '.join(STATE)}")
         self.set(name, value)
 
     def get(self, name: str, ids=None) -> np.ndarray:
@@ -363,7 +363,7 @@ class Batch(Given):
         """
         kind, chosen = checked(how), self._ids(ids)
         if not len(chosen):
-            raise ModelError("ids: a reduction needs one world at least")
+            raise ModelError("ids: got no world, allowed with a reduction is at least one")
         self._check_kept(name)
         self._bind(name)
         answers = self._ask_parts(chosen, lambda part: [("reduce", (kind, name, part.ids))])
@@ -411,7 +411,7 @@ class Batch(Given):
             ModelError: the function cannot be serialized.
         """
         if not callable(function):
-            raise ModelError(f"function: got {type(function).__name__}, allowed is a function of a batch")
+            raise ModelError(f"function: got {type(function).__name__}, allowed is a function f(batch)")
         shipped = packed("function", function) if self.is_remote else function
         return [result for _, result in self._run_all(lambda k: [("call", (shipped,))], changes=False, edits=True)]
 
@@ -462,7 +462,7 @@ class Batch(Given):
         Raises:
             ModelError: a field is missing, or has another shape or dtype; nothing is restored then.
         """
-        instance("restore", kept, Mapping, "what checkpoint() gave")
+        instance("restore", kept, Mapping, "the result of checkpoint()")
         values = {key: regular(f"restore: {key}", kept[key]) for key in kept}
         for key, value in values.items():
             if value.shape[:1] != (self.nworld,):
@@ -484,7 +484,7 @@ class Batch(Given):
                 self._fields.taken(name, value)
 
         self._run(body)
-        self._tell_of_bad()
+        self._warn_of_failed()
 
 
 def _failures(batch) -> list[Failure]:

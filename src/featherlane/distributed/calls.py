@@ -14,7 +14,7 @@ import numpy as np
 from featherlane.distributed.cluster import Cluster, check_nodes, connect, ray_module
 from featherlane.distributed.interrupt import Held
 from featherlane.distributed.machine import Machine
-from featherlane.distributed.node import Order, Spec, check_room, memory_of
+from featherlane.distributed.node import Order, Spec, check_memory, memory_of
 from featherlane.distributed.pieces import Pieces
 from featherlane.distributed.pool import Pool
 from featherlane.distributed.request import Size
@@ -105,21 +105,21 @@ class Calls(Pieces):
     def _check_folder(self, pool: Pool) -> None:
         """Raises an error if a worker does not see the shared folder."""
         folder = Path(str(self._folder))
-        mark = folder / f".seen-{uuid.uuid4().hex}"
+        mark = folder / f".visible-{uuid.uuid4().hex}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             mark.write_text("")
         except OSError as error:
-            raise ModelError(f"checkpoint_folder: {folder} cannot be written to ({error})") from None
+            raise ModelError(f"checkpoint_folder: {folder} is not writable ({error})") from None
         try:
-            seen = self._cluster.ray.get([s.actor.sees.remote(str(mark)) for s in pool.where if s is not None])
+            visible = self._cluster.ray.get([s.actor.sees.remote(str(mark)) for s in pool.where if s is not None])
         finally:
             mark.unlink(missing_ok=True)
-        blind = [s.machine.name for s, one in zip(pool.where, seen, strict=True) if s is not None and not one]
+        blind = [s.machine.name for s, one in zip(pool.where, visible, strict=True) if s is not None and not one]
         if blind:
             raise ModelError(
-                f"checkpoint_folder: {folder} is not seen on {', '.join(sorted(set(blind)))}; allowed is a folder that "
-                "all nodes can write to, or None"
+                f"checkpoint_folder: {folder} does not exist on {', '.join(sorted(set(blind)))}; "
+                f"allowed is a folder that all nodes share, or None"
             )
 
     @property
@@ -141,9 +141,7 @@ class Calls(Pieces):
         own["_pool"] = own["_cluster"] = None
 
     def __reduce__(self):
-        raise ArgumentTypeError(
-            "a batch that is spread over workers is not pickled or copied; checkpoint() gives what lasts"
-        )
+        raise ArgumentTypeError("a distributed batch cannot be pickled or copied; use checkpoint() to save its state")
 
     def __enter__(self):
         return self
@@ -171,19 +169,19 @@ class Calls(Pieces):
             RuntimeError: as `step`; also the error of a call that did not wait.
         """
         self._run(lambda held: self._settle())
-        self._tell_of_bad()
+        self._warn_of_failed()
 
     def _ask_parts(self, chosen: np.ndarray, orders: OrdersOf, edits: bool = False) -> list[tuple[Part, Any]]:
         """Returns the results of workers that have some of these worlds; changes nothing."""
-        return self._asked(list(self._spread.parts(chosen)), orders, False, edits)
+        return self._request(list(self._spread.parts(chosen)), orders, False, edits)
 
     def _run_all(
         self, orders: Callable[[int], list[Order]], changes: bool = True, edits: bool = False
     ) -> list[tuple[Part, Any]]:
         """Returns the results of all workers, in order."""
-        return self._asked(self._everyone(), lambda part: orders(part.worker), changes, edits)
+        return self._request(self._everyone(), lambda part: orders(part.worker), changes, edits)
 
-    def _asked(self, parts: list[Part], orders: OrdersOf, changes: bool, edits: bool) -> list[tuple[Part, Any]]:
+    def _request(self, parts: list[Part], orders: OrdersOf, changes: bool, edits: bool) -> list[tuple[Part, Any]]:
         """Runs a call that sends orders to workers and returns their results; if one fails, undoes it in all."""
 
         def body(held) -> list[tuple[Part, Any]]:
@@ -192,7 +190,7 @@ class Calls(Pieces):
             return self._answers(parts, orders, changes)
 
         found = self._run(body)
-        self._tell_of_bad()
+        self._warn_of_failed()
         return found
 
     def _answers(self, parts: Iterable[Part], orders: OrdersOf, changes: bool) -> list[tuple[Part, Any]]:
@@ -265,18 +263,18 @@ class Calls(Pieces):
             while start < nstep:
                 n = self._steps_at_once(nstep - start, len(chosen), nbytes)
                 size = Size(n, len(chosen), n * len(chosen) * nbytes // len(self._workers))
-                self._make_room(size)
+                self._await_capacity(size)
                 if held.came:
                     break  # interrupted: all worlds are at the same step when the pieces under way have ended
-                asked = [(part, orders(part, start, n)) for part in parts]
+                sent = [(part, orders(part, start, n)) for part in parts]
                 taken = None if take is None else partial(_taken, take, start, n)
-                self._issue(asked, True, taken, size, stays)
+                self._issue(sent, True, taken, size, stays)
                 start += n
             if take is not None or held.came or not self.is_remote:
                 self._collect_all()
 
         self._run(body)
-        self._tell_of_bad()
+        self._warn_of_failed()
 
     def _tell_posted(self, chosen: np.ndarray, orders: OrdersOf) -> None:
         """Sends orders without a result to workers that have some of these worlds."""
@@ -288,7 +286,7 @@ class Calls(Pieces):
                 self._collect_all()
 
         self._run(body)
-        self._tell_of_bad()
+        self._warn_of_failed()
 
 
 def _taken(take: Callable[[Part, int, int, Any], None], start: int, n: int, part: Part, result: Any) -> None:
@@ -300,7 +298,7 @@ def _check_memory(model: Model, machines: Sequence[Machine], specs: Sequence[Spe
     for boot in {machine.boot for machine in machines}:
         here = [k for k, machine in enumerate(machines) if machine.boot == boot]
         need, nworld = sum(memory_of(model, specs[k]) for k in here), sum(specs[k].nworld for k in here)
-        check_room(machines[here[0]].name, nworld, need, min(machines[k].memory for k in here))
+        check_memory(machines[here[0]].name, nworld, need, min(machines[k].memory for k in here))
 
 
 def _end(workers: list[Worker], pool: Pool, files: tuple[str, str] | None) -> None:

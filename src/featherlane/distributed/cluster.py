@@ -18,7 +18,7 @@ from featherlane.errors import InstallationError, ModelError
 from featherlane.model.arguments import count
 
 INSTALL = "pip install 'featherlane[distributed]'"
-ADDRESS = "allowed is HOST:PORT of the cluster's head node, or 'auto' for the cluster that this machine is in"
+ADDRESS = "allowed is HOST:PORT of the cluster's head node, or 'auto' for the cluster of this machine"
 TIMEOUT = 30.0  # time for a cluster to answer [s]
 
 
@@ -31,7 +31,7 @@ def ray_module() -> Any:
     try:
         return importlib.import_module("ray")
     except ImportError as error:
-        raise InstallationError(f"many machines need Ray ({error}); install it with: {INSTALL}") from None
+        raise InstallationError(f"a distributed run requires Ray ({error}); install it with: {INSTALL}") from None
 
 
 class Node(NamedTuple):
@@ -155,7 +155,10 @@ def _check_same(ray: Any, address: str | None) -> None:
     """Raises an error if this process is in another cluster than the requested one."""
     here = ray.get_runtime_context().gcs_address
     if address not in (None, "auto", here):
-        raise ModelError(f"address: got {address!r}, this process is in the cluster at {here}; ray.shutdown() ends it")
+        raise ModelError(
+            f"address: got {address!r}, but this process is connected to the cluster at {here}; "
+            f"disconnect with ray.shutdown()"
+        )
 
 
 def check_form(address: str | None) -> None:
@@ -177,7 +180,8 @@ def check_nodes(nodes: Any) -> None:
         count("nodes", nodes, 1)
     elif not isinstance(nodes, Cluster):
         raise ModelError(
-            f"nodes: got {type(nodes).__name__}, allowed is None, a number of workers, a Cluster; {ADDRESS}"
+            f"nodes: got {type(nodes).__name__}, allowed are None, a number of workers and a "
+            f"Cluster; as an address, {ADDRESS}"
         )
 
 
@@ -190,13 +194,15 @@ def _check_answers(address: str, timeout: float) -> None:
     except subprocess.TimeoutExpired:
         raise _no_answer(address, f"waited {timeout:g} s") from None
     if done.returncode:
-        told = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise _no_answer(address, told[-1] if told else f"exit status {done.returncode}")
+        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise _no_answer(address, lines[-1] if lines else f"exit status {done.returncode}")
 
 
 def _no_answer(address: str, why: str) -> ModelError:
-    start = "start one with `ray start --head`, and join it from this machine with `ray start --address=HOST:PORT`"
-    return ModelError(f"address: no Ray answers at {address!r} ({why}); {start}, or leave the address out")
+    start = (
+        "start a cluster with `ray start --head`, and join it from this machine with `ray start --address=HOST:PORT`"
+    )
+    return ModelError(f"address: no Ray cluster answers at {address!r} ({why}); {start}, or omit the address")
 
 
 # ---- nodes -----------------------------------------------------------------------------------------------------------
@@ -206,28 +212,28 @@ _known: dict[str, Node] = {}  # nodes already checked, by Ray's identifier
 def _nodes(ray: Any, timeout: float) -> list[Node]:
     """Returns the cluster's nodes with their descriptions."""
     places = [n for n in ray.nodes() if n["Alive"] and n["Resources"].get("CPU", 0) >= 1]
-    asked = {n["NodeID"]: ask(ray, n["NodeID"], describer()) for n in places if n["NodeID"] not in _known}
+    pending = {n["NodeID"]: ask(ray, n["NodeID"], describer()) for n in places if n["NodeID"] not in _known}
     for place in places:
-        if place["NodeID"] not in asked:
+        if place["NodeID"] not in pending:
             continue
-        where, ref = place["NodeManagerAddress"], asked[place["NodeID"]]
+        where, ref = place["NodeManagerAddress"], pending[place["NodeID"]]
         try:
             machine = ray.get(ref, timeout=timeout)
         except ray.exceptions.GetTimeoutError:
-            raise ModelError(f"the node {where} does not answer (waited {timeout:g} s)") from None
+            raise ModelError(f"node {where}: no answer within {timeout:g} s") from None
         except ray.exceptions.RayError as error:
-            raise ModelError(f"the node {where} cannot be asked: {last_line(error)}") from None
+            raise ModelError(f"node {where}: the check failed: {last_line(error)}") from None
         if isinstance(machine, str):
-            raise InstallationError(f"the node {where} has no Featherlane that works ({machine}): {PUT_THERE}")
+            raise InstallationError(f"node {where}: Featherlane cannot be imported ({machine}): {PUT_THERE}")
         check_versions(where, machine[4])
         cores = int(place["Resources"]["CPU"])
         _known[place["NodeID"]] = Node(place["NodeID"], where, cores, Machine(*machine))
     if not places:
-        raise ModelError("the cluster has no node with a core for work")
+        raise ModelError("the cluster has no node with a free core")
     return [_known[place["NodeID"]] for place in places]
 
 
-PUT_THERE = "install there what is here, or ship it with connect(options={'runtime_env': ...})"
+PUT_THERE = "install the same versions there, or ship them with connect(options={'runtime_env': ...})"
 
 
 def ask(ray: Any, node: str, function) -> Any:
@@ -260,8 +266,8 @@ def check_versions(where: str, there: Mapping[str, str]) -> None:
     here = versions()
     wrong = [name for name in here if there.get(name) != here[name]]
     if wrong:
-        told = ", ".join(f"{name} {there.get(name, 'of unknown version')} (here {here[name]})" for name in wrong)
-        raise InstallationError(f"the node {where} has {told}: {PUT_THERE}")
+        differing = ", ".join(f"{name} {there.get(name, 'of unknown version')} (here {here[name]})" for name in wrong)
+        raise InstallationError(f"node {where}: different versions, {differing}: {PUT_THERE}")
 
 
 def last_line(error: BaseException) -> str:

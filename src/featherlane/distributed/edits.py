@@ -11,7 +11,7 @@ from featherlane.distributed.ship import packed
 from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field
 from featherlane.model.model import KEYFRAME_FIELDS, Model
-from featherlane.model.write_detection import Lent
+from featherlane.model.write_detection import TrackedArray
 
 REALS, OTHERS = "real_buffer", ("int_buffer", "scalar_buffer")
 
@@ -77,55 +77,55 @@ class Fields:
     def __init__(self, model: Model, nworld: int, dtype: np.dtype, fetch: Callable[[str], np.ndarray]):
         self.model, self.nworld, self.dtype, self._fetch = model, nworld, dtype, fetch
         self.names: list[str] = []  # fields with rows in the workers
-        self._lent: dict[str, Lent] = {}
+        self._tracked: dict[str, TrackedArray] = {}
         self._sent: dict[str, np.ndarray] = {}
         self._edited: set[str] = set()
         self._stale: set[str] = set()
-        self._untold: set[str] = set()
+        self._unsent: set[str] = set()
 
     def forget(self) -> None:
         """Marks the sent rows as possibly missing in the workers."""
-        self._untold = self._lent.keys() - self._stale  # except rows that workers have recomputed
-        self._edited |= self._untold
+        self._unsent = self._tracked.keys() - self._stale  # except rows that workers have recomputed
+        self._edited |= self._unsent
 
     def lend(self, name: str) -> np.ndarray:
         """Returns a live array (nworld, ...), initially the model's values."""
-        if name not in self._lent:
+        if name not in self._tracked:
             if name in self.names:
                 rows = self._fetch(name)
-                self._untold.add(name)
+                self._unsent.add(name)
             else:
                 value = self.model.__dict__[name]
                 rows = np.broadcast_to(value, (self.nworld, *value.shape))
             own = np.array(rows, MODEL[name].stored_as(self.dtype), order="C")
             self._sent[name] = own.copy()
-            self._lent[name] = Lent(own)
+            self._tracked[name] = TrackedArray(own)
         elif name in self._stale:
             self._refresh(name, self._fetch)
         self._edited.add(name)
-        return self._lent[name].view
+        return self._tracked[name].view
 
     def rows(self, name: str) -> np.ndarray | None:
         """Returns the present values (nworld, ...), read-only; None if all worlds have the model's."""
-        if name in self._stale or (name in self.names and name not in self._lent):
+        if name in self._stale or (name in self.names and name not in self._tracked):
             return self._fetch(name)
-        return self._lent[name].array if name in self._lent else None
+        return self._tracked[name].array if name in self._tracked else None
 
     def disown(self, names: Iterable[str]) -> None:
         """Makes the workers' rows authoritative; called before they change, so that no interrupt comes in between."""
-        self._stale |= self._lent.keys() & set(names)
+        self._stale |= self._tracked.keys() & set(names)
         self.names += [name for name in names if name not in self.names]
 
     def renew(self, fetch: Callable[[str], np.ndarray]) -> None:
         """Updates stale arrays that the caller still holds; an array that was written to meanwhile counts as edited."""
         for name in sorted(self._stale):
-            if self._lent[name].is_held():
-                if np.array_equal(self._lent[name].array, self._sent[name]):
+            if self._tracked[name].is_held():
+                if np.array_equal(self._tracked[name].array, self._sent[name]):
                     self._refresh(name, fetch)
                 self._stale.discard(name)
 
     def _refresh(self, name: str, fetch: Callable[[str], np.ndarray]) -> None:
-        self._lent[name].array[...] = self._sent[name] = fetch(name)
+        self._tracked[name].array[...] = self._sent[name] = fetch(name)
         self._stale.discard(name)
 
     def edited(self) -> dict[str, np.ndarray]:
@@ -136,8 +136,8 @@ class Fields:
         """
         found = {}
         for name in sorted(self._edited):
-            rows = self._lent[name].array
-            is_known = name in self.names and name not in self._untold
+            rows = self._tracked[name].array
+            is_known = name in self.names and name not in self._unsent
             if not is_known or not np.array_equal(rows, self._sent[name]):
                 check_field(self.model, name, rows, worlds=True)
                 found[name] = rows
@@ -145,15 +145,15 @@ class Fields:
             self._sent[name] = rows.copy()
             if name not in self.names:
                 self.names.append(name)
-        self._untold = set()
-        self._edited = {name for name in self._edited if self._lent[name].is_held()}
+        self._unsent = set()
+        self._edited = {name for name in self._edited if self._tracked[name].is_held()}
         return found
 
     def taken(self, name: str, rows: np.ndarray) -> None:
         """Records that workers have these rows."""
         if name not in self.names:
             self.names.append(name)
-        if name in self._lent:
-            self._lent[name].array[...] = rows
-            self._sent[name] = self._lent[name].array.copy()
+        if name in self._tracked:
+            self._tracked[name].array[...] = rows
+            self._sent[name] = self._tracked[name].array.copy()
             self._stale.discard(name)

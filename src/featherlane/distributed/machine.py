@@ -50,7 +50,7 @@ def versions() -> dict[str, str]:
     """Returns the versions by name that models in transit and bitwise results depend on."""
     return {
         "featherlane": package_version("featherlane"),
-        "the layout of records": library().layout_hash(),
+        "record layout": library().layout_hash(),
         "kernels": kernels_hash(),
         "python": platform.python_version(),
         "numpy": package_version("numpy"),
@@ -92,9 +92,9 @@ def free_memory() -> int:
     Source: Linux, Documentation/filesystems/proc.rst, MemAvailable; and the memory controller of control groups.
     """
     free = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    told = Path("/proc/meminfo")
-    if told.exists():
-        lines = dict(line.split(":", 1) for line in told.read_text().splitlines() if ":" in line)
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
         free = int(lines["MemAvailable"].split()[0]) * 1024 if "MemAvailable" in lines else free
     group = Path("/sys/fs/cgroup")
     try:

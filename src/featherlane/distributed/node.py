@@ -139,7 +139,7 @@ class NodeWorlds:
                 os.sched_setaffinity(0, spec.cores)
 
     def _check_memory(self, model: Model) -> None:
-        check_room(this_machine().name, self.spec.nworld, memory_of(model, self.spec), free_memory())
+        check_memory(this_machine().name, self.spec.nworld, memory_of(model, self.spec), free_memory())
 
     # ---- orders ------------------------------------------------------------------------------------------------------
     def order_model_reals(self, reals: np.ndarray) -> None:
@@ -249,7 +249,7 @@ def memory_of(model: Model, spec: Spec) -> int:
     return spec.nworld * (rows + spec.record_failures * rows // 2)
 
 
-def check_room(machine: str, nworld: int, need: int, free: int) -> None:
+def check_memory(machine: str, nworld: int, need: int, free: int) -> None:
     """Raises an error if a machine has too little memory for the worlds.
 
     Raises:
@@ -257,8 +257,8 @@ def check_room(machine: str, nworld: int, need: int, free: int) -> None:
     """
     if need > free:
         raise ModelError(
-            f"nworld: {nworld} worlds on {machine} need {need / 2**30:.3g} GiB, of which {free / 2**30:.3g} are free; "
-            "allowed are fewer worlds, or more nodes"
+            f"nworld: {nworld} worlds on {machine} need {need / 2**30:.3g} GiB, but "
+            f"{free / 2**30:.3g} GiB are free; use fewer worlds or more nodes"
         )
 
 

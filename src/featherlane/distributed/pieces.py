@@ -36,7 +36,9 @@ CHUNK = 64 << 20  # largest size of a piece's inputs and recordings per worker [
 INPUTS = 256 << 20  # largest size of inputs that are kept for repetition, per worker [bytes]
 REQUESTS = 20_000  # largest number of requests that are kept
 POSTED = 100  # most orders that wait for the next request
-BEFORE = "an earlier call asked for this, and did not wait; what followed the piece that failed is undone, too"
+BEFORE = (
+    "an earlier call, which returned before its steps were done, caused this error; all later steps are undone, too"
+)
 
 T = TypeVar("T")
 
@@ -58,14 +60,14 @@ class Pieces:
     _call: int  # number of the present or last call
     _unfinished: int | None  # first call with pieces that may have to be undone
     _at_once: int  # approximate number of world steps in PIECE_SECONDS
-    _told: bool  # whether the warning about failed worlds was emitted
+    _is_warned: bool  # whether the warning about failed worlds was emitted
     _bad: dict[int, tuple[tuple[int, ...], int]]  # failed worlds by worker, as in its reports
 
     def __init__(self, every: int, folder: str | None, name: str):
         own = self.__dict__
         own["_every"], own["_folder"], own["_name"] = every, folder, name
         own["_turn"], own["_under"], own["_call"], own["_unfinished"] = Turn("batch"), deque(), 0, None
-        own["_told"], own["_bad"], own["_at_once"] = False, {}, AT_ONCE
+        own["_is_warned"], own["_bad"], own["_at_once"] = False, {}, AT_ONCE
 
     def _run(self, body: Callable[[Held], T]) -> T:
         """Runs a call; only one call can run at a time.
@@ -118,7 +120,7 @@ class Pieces:
     # ---- requests ----------------------------------------------------------------------------------------------------
     def _issue(
         self,
-        asked: Iterable[tuple[Part, Sequence[Order]]],
+        sent: Iterable[tuple[Part, Sequence[Order]]],
         changes: bool = True,
         take: Take | None = None,
         size: Size | None = None,
@@ -127,24 +129,24 @@ class Pieces:
         """Sends orders to workers without waiting.
 
         Args:
-            asked: orders by worker.
+            sent: orders by worker.
             changes: whether the orders change persistent state.
             take: function that receives each worker's result.
             size: size of the piece; None if negligible.
             stays: whether results are returned as references.
         """
         size = size or Size()
-        self._make_room(size)
+        self._await_capacity(size)
         piece = Piece(self._call, size, take)
         self._under.append(piece)
-        for part, orders in asked:
+        for part, orders in sent:
             worker = self._workers[part.worker]
             piece.requests.append((part, worker.submit(piece, orders, changes, stays)))
             if self.is_remote:
                 worker.steps += size.nstep
         self._keep_where_due()
 
-    def _make_room(self, size: Size) -> None:
+    def _await_capacity(self, size: Size) -> None:
         """Waits until there is capacity for a piece of this size."""
         while self._under:
             sizes = [size, *(piece.size for piece in self._under)]
@@ -153,10 +155,10 @@ class Pieces:
                 break
             self._collect_oldest()
 
-    def _post(self, asked: Iterable[tuple[Part, Sequence[Order]]]) -> None:
+    def _post(self, sent: Iterable[tuple[Part, Sequence[Order]]]) -> None:
         """Queues orders that cannot fail, to be sent with the next ones."""
         full = []
-        for part, orders in asked:
+        for part, orders in sent:
             worker = self._workers[part.worker]
             if worker.post(orders, self._call) >= POSTED:
                 full.append((part, [("nothing", ())]))
@@ -208,7 +210,7 @@ class Pieces:
         for part, _, report, _ in answers:
             if report.error is not None:
                 self.__dict__["_unfinished"] = piece.call
-                report.error.add_note(f"in the worker with the worlds from {self.starts[part.worker]} on")
+                report.error.add_note(f"in the worker whose first world is {self.starts[part.worker]}")
                 if piece.call != self._call:
                     report.error.add_note(BEFORE)
                 raise report.error
@@ -219,8 +221,8 @@ class Pieces:
         if not self.is_remote:
             return nstep  # a local batch divides the call itself
         share = max(1, number // len(self._workers))
-        room = nstep if not nbytes else CHUNK // (nbytes * share)
-        return max(1, min(nstep, self._at_once // number, room))
+        limit = nstep if not nbytes else CHUNK // (nbytes * share)
+        return max(1, min(nstep, self._at_once // number, limit))
 
     def _learn(self, steps: int, seconds: float) -> None:
         """Updates the number of world steps in PIECE_SECONDS."""
@@ -243,12 +245,12 @@ class Pieces:
                 piece.requests.append((Part(k, None, slice(None)), worker.keep(piece, self._folder, self._name)))
 
     # ---- failures ----------------------------------------------------------------------------------------------------
-    def _tell_of_bad(self) -> None:
+    def _warn_of_failed(self) -> None:
         """Warns once of worlds with non-finite or out-of-range values."""
         found = self._bad
-        if self._told or not found:
+        if self._is_warned or not found:
             return
-        self.__dict__["_told"] = True
+        self.__dict__["_is_warned"] = True
         number = sum(n for _, n in found.values())
         first = [int(self.starts[k]) + world for k, (worlds, _) in sorted(found.items()) for world in worlds][:NAMED]
         more = f" and {number - len(first)} more" * (number > len(first))

@@ -62,8 +62,8 @@ class Pool:
             free = self.ray.available_resources().get("CPU", 0.0)
             self.close()
             raise ModelError(
-                f"nodes: {len(cores)} workers with {' + '.join(f'{c:g}' for c in cores)} cores have no room on the "
-                f"cluster, where {free:g} of {cluster.cores} cores are free (waited {timeout:g} s); allowed are fewer"
+                f"nodes: got {len(cores)} workers with {' + '.join(f'{c:g}' for c in cores)} cores, but "
+                f"{free:g} of the cluster's {cluster.cores} cores are free (waited {timeout:g} s); use fewer workers"
             )
 
     def start_all(self) -> list[Started]:
@@ -73,8 +73,8 @@ class Pool:
             ModelError: an actor does not start.
         """
         actors = [self._actor(k, True) for k in range(len(self.threads))]
-        asked = [actor.machine.remote() for actor in actors]
-        for k, (actor, ref) in enumerate(zip(actors, asked, strict=True)):
+        machines = [actor.machine.remote() for actor in actors]
+        for k, (actor, ref) in enumerate(zip(actors, machines, strict=True)):
             try:
                 self._settle(k, actor, self.ray.get(ref, timeout=self.timeout))
             except self.ray.exceptions.RayError as error:
@@ -93,17 +93,17 @@ class Pool:
             ray.exceptions.RayError: the actor was lost while it started.
         """
         errors = self.ray.exceptions
-        no_room = errors.GetTimeoutError, errors.ActorUnschedulableError, errors.ActorPlacementGroupRemoved
+        no_capacity = errors.GetTimeoutError, errors.ActorUnschedulableError, errors.ActorPlacementGroupRemoved
         wrong: Exception = RuntimeError("no actor starts")
         for is_reserved in (False,) if is_anywhere else (True, False):
             actor = self._actor(k, is_reserved)
             try:
                 patience = PATIENCE if is_reserved else self.timeout
                 return self._settle(k, actor, self.ray.get(actor.machine.remote(), timeout=patience))
-            except no_room as error:
+            except no_capacity as error:
                 self.ray.kill(actor, no_restart=True)
                 wrong = error
-        raise CallError(f"worker {k} was lost, and no node is left that takes its worlds: {last_line(wrong)}")
+        raise CallError(f"worker {k} was lost, and no other node has capacity for its worlds: {last_line(wrong)}")
 
     def _actor(self, k: int, reserved: bool) -> Any:
         strategies = importlib.import_module("ray.util.scheduling_strategies")

@@ -49,8 +49,8 @@ class Recorded(NamedTuple):
         lost = f"the recording of {len(self.worlds)} worlds from step {self.start} on was lost with its node"
         if self.replay is None:
             raise ModelError(
-                f"{lost}; it can be computed again where checkpoint_folder is None; what rollout returns without "
-                "out='refs' is not lost"
+                f"{lost}; with checkpoint_folder=None it would be computed again, and without "
+                f"out='refs' it would not be lost"
             )
         try:
             return self.replay.again()
@@ -76,7 +76,7 @@ def gathered(parts: Sequence[Recorded]) -> dict[str, np.ndarray]:
     first, end = min(part.start for part in parts), max(part.start + part.nstep for part in parts)
     filled = sum(len(part.worlds) * part.nstep for part in parts)
     if filled != len(worlds) * (end - first):
-        raise ModelError("parts: they leave out some steps of some worlds, or have some twice")
+        raise ModelError("parts: some steps of some worlds are missing or occur twice")
     out: dict[str, np.ndarray] = {}
     for part in parts:
         at = np.searchsorted(worlds, part.worlds)

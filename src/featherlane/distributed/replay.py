@@ -18,14 +18,14 @@ class Replay:
         model: reference to the packed model.
         base: reference to the checkpoint; None for the model's initial state.
         spec: settings of the worlds.
-        asked: orders and arrays of each request; the result of the last one is wanted.
+        sent: orders and arrays of each request; the result of the last one is returned.
 
     Note:
         It keeps the checkpoint and the inputs in Ray's store as long as it exists.
     """
 
-    def __init__(self, model: Any, base: Any, spec: Spec, asked: Sequence[tuple[Sequence[Order], Sequence[Any]]]):
-        self.model, self.base, self.spec, self.asked = model, base, spec._replace(cores=()), list(asked)
+    def __init__(self, model: Any, base: Any, spec: Spec, sent: Sequence[tuple[Sequence[Order], Sequence[Any]]]):
+        self.model, self.base, self.spec, self.sent = model, base, spec._replace(cores=()), list(sent)
 
     def again(self) -> dict[str, np.ndarray]:
         """Recomputes the result with an actor on any node.
@@ -38,12 +38,12 @@ class Replay:
         actor = ray.remote(NodeWorlds).options(num_cpus=0, max_restarts=0, scheduling_strategy="SPREAD").remote()
         try:
             begin = ("make", (Place(0), self.spec)) if self.base is None else ("take", (self.spec, Place(0)))
-            told = [actor.do.remote([begin], self.model if self.base is None else self.base)]
-            for orders, arrays in self.asked[:-1]:
-                told.append(actor.do.remote([*orders, ("nothing", ())], *arrays))
-            orders, arrays = self.asked[-1]
-            told.append(actor.do.remote(orders, *arrays))
-            answers = ray.get(told)
+            references = [actor.do.remote([begin], self.model if self.base is None else self.base)]
+            for orders, arrays in self.sent[:-1]:
+                references.append(actor.do.remote([*orders, ("nothing", ())], *arrays))
+            orders, arrays = self.sent[-1]
+            references.append(actor.do.remote(orders, *arrays))
+            answers = ray.get(references)
             for report, _ in answers:
                 error = Report(*report).error
                 if error is not None:

@@ -51,4 +51,4 @@ class Restarts:
     @property
     def limit(self) -> str:
         """Returns the limit of losses as text for messages."""
-        return f"{MOST + 1} times within {WINDOW:g} s, or without an answer between"
+        return f"{MOST + 1} times within {WINDOW:g} s, or without an answer in between"

@@ -41,8 +41,8 @@ def packed(what: str, thing: Any) -> bytes:
         Packer(buffer, protocol=5).dump(thing)
     except Exception as error:  # pickling can raise any error of the object's parts
         raise ModelError(
-            f"{what}: {thing!r} cannot be shipped to other processes ({type(error).__name__}: {error}); allowed is "
-            "what can be pickled, and functions of nothing else"
+            f"{what}: {thing!r} cannot be pickled for other processes ({type(error).__name__}: "
+            f"{error}); allowed are objects that can be pickled, and functions that use only such objects"
         ) from None
     return buffer.getvalue()
 
@@ -57,8 +57,8 @@ def unpacked(what: str, packet: bytes) -> Any:
         return pickle.loads(packet)
     except (ImportError, AttributeError) as error:
         raise ModelError(
-            f"{what}: it was shipped to a process that lacks what it needs ({error}); install that on the nodes, or "
-            "ship it with connect(options={'runtime_env': {'py_modules': [...]}})"
+            f"{what}: a worker lacks a module that it needs ({error}); install the module on the "
+            f"nodes, or ship it with connect(options={'runtime_env': {'py_modules': [...]}})"
         ) from None
 
 

@@ -178,8 +178,8 @@ class Worker:
                 return self.ray.get(request.report), request.result
             return self.ray.get(request.report)
 
-        told, result = self._got(get)
-        report = Report(*told)
+        fields, result = self._got(get)
+        report = Report(*fields)
         self._restarts.answered()
         if report.error is not None:
             return report, None
@@ -199,15 +199,15 @@ class Worker:
         base, _, log = self._past
         if isinstance(base, str):
             return None
-        asked = [(own.orders, own.arrays) for own in log[: log.index(request) + 1]]
-        return Replay(self._model, base, self.spec, asked)
+        sent = [(own.orders, own.arrays) for own in log[: log.index(request) + 1]]
+        return Replay(self._model, base, self.spec, sent)
 
     def _got(self, get: Callable[[], Any]) -> Any:
         """Returns a result, from a replacement if this actor is lost."""
         while True:
             try:
-                for told, _ in self.ray.get(self._before) if self._before else ():
-                    error = Report(*told).error
+                for fields, _ in self.ray.get(self._before) if self._before else ():
+                    error = Report(*fields).error
                     if error is not None:
                         raise error
                 self._before = []
@@ -217,8 +217,8 @@ class Worker:
             except self.ray.exceptions.RayTaskError as error:
                 # errors of worlds are part of the report
                 raise ModelError(
-                    f"what the worker with the worlds from {self.spec.first} on was asked, or what it gives, cannot "
-                    f"travel between processes ({last_line(error)}); allowed is what can be pickled"
+                    f"worker whose first world is {self.spec.first}: its arguments or results cannot be "
+                    f"pickled ({last_line(error)}); allowed are objects that can be pickled"
                 ) from None
 
     # ---- checkpoints -------------------------------------------------------------------------------------------------
@@ -286,8 +286,8 @@ class Worker:
         pause = self._restarts.lost()
         if pause is None:
             raise CallError(
-                f"the worker with the worlds from {self.spec.first} on was lost {self._restarts.limit}, the last time: "
-                f"{_reason(error)}; its worlds are kept as they were before this call"
+                f"worker whose first world is {self.spec.first}: it was lost {self._restarts.limit}, "
+                f"the last time: {_reason(error)}; its worlds keep their state from before this call"
             ) from None
         time.sleep(pause)
 

@@ -24,7 +24,7 @@ from featherlane.model.enums import (
 LEAP = 0.1  # in mean body sizes, or rad, in one step from rest
 
 
-@check("actuator-idle", WARNING, "its control has no effect, in training either")
+@check("actuator-idle", WARNING, "the actuator exerts no force, whatever its control")
 def idle(patient: Patient) -> Iterator[Sign]:
     """Finds actuators without effect: the gear, the moment at every start, gain and bias, or the range of force or
     control is zero."""
@@ -32,7 +32,7 @@ def idle(patient: Patient) -> Iterator[Sign]:
     for i in range(m.nactuator):
         reason = _idle_reason(patient, i)
         if reason:
-            yield Sign("actuator", i, reason, "give it what it lacks, or remove it")
+            yield Sign("actuator", i, reason, "set a non-zero gear, gain or range, or remove the actuator")
 
 
 def _idle_reason(patient: Patient, i: int) -> str:
@@ -41,16 +41,16 @@ def _idle_reason(patient: Patient, i: int) -> str:
     o, u = int(m.actuator_outadr[i]), int(m.actuator_ctrladr[i])
     gain, bias = int(m.actuator_gaintype[i]), int(m.actuator_biastype[i])
     reasons = {
-        "gear 0": not m.actuator_gear[o].any(),
-        "moves no dof at any start": _moves_nothing(patient, i),
-        "gain and bias 0": gain == GAIN_FIXED
+        "gear is 0": not m.actuator_gear[o].any(),
+        "no moment on any DoF in any initial state": _moves_nothing(patient, i),
+        "gain and bias are 0": gain == GAIN_FIXED
         and not m.actuator_gainprm[i, 0]
         and (bias == BIAS_NONE or (bias == BIAS_AFFINE and not m.actuator_biasprm[i, :3].any())),
-        "forcerange 0 0": bool(m.actuator_forcelimited[i]) and not m.actuator_forcerange[i].any(),
-        "ctrlrange {:g} {:g}".format(*m.actuator_ctrlrange[u] if m.actuator_ctrlnum[i] else (0, 0)): bool(
+        "forcerange is 0 0": bool(m.actuator_forcelimited[i]) and not m.actuator_forcerange[i].any(),
+        "ctrlrange is {:g} {:g}".format(*m.actuator_ctrlrange[u] if m.actuator_ctrlnum[i] else (0, 0)): bool(
             m.actuator_ctrlnum[i] and m.actuator_ctrllimited[u] and np.ptp(m.actuator_ctrlrange[u]) == 0
         ),
-        "actuatorfrcrange 0 0 of its joint": _joint_is_dead(patient, i),
+        "actuatorfrcrange of its joint is 0 0": _joint_is_dead(patient, i),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
@@ -70,16 +70,16 @@ def _joint_is_dead(patient: Patient, i: int) -> bool:
     return bool(m.jnt_actfrclimited[j]) and not m.jnt_actfrcrange[j].any()
 
 
-@check("actuator-off", NOTE, "its control has no effect until the group is enabled")
+@check("actuator-off", NOTE, "the actuator exerts no force until its group is enabled")
 def switched_off(patient: Patient) -> Iterator[Sign]:
     """Finds actuators in a group that `actuatorgroupdisable` disables."""
     for i in range(patient.model.nactuator):
         if is_off(patient, i):
-            seen = f"group {patient.model.actuator_group[i]} is off"
-            yield Sign("actuator", i, seen, "model.opt.disableactuator = 0")
+            seen = f"actuator group {patient.model.actuator_group[i]} is disabled"
+            yield Sign("actuator", i, seen, "set model.opt.disableactuator = 0")
 
 
-@check("actuator-violent", WARNING, "at full control it accelerates faster than the time step resolves")
+@check("actuator-violent", WARNING, "at full control the joint moves too far in one time step")
 def violent(patient: Patient) -> Iterator[Sign]:
     """Finds motors (force independent of length) that at full force F move the joint too far in the first step from
     rest: h^2 F / (I + h d) above 0.1 rad, or above a tenth of the mean body size.  Activation dynamics with time
@@ -95,9 +95,14 @@ def violent(patient: Patient) -> Iterator[Sign]:
             step = h * h * force * float(np.abs(x).max(initial=0.0))
             if np.isfinite(force) and step > LEAP * limit:
                 inertia = 1 / float(a @ x)
-                seen = f"{force:.3g} N (or N m) on an inertia of {inertia:.3g}, damping counted: "
+                seen = f"{force:.3g} N (or N m) on an effective inertia of {inertia:.3g} (with damping): "
                 seen += f"{step:.2g} {unit} in one step"
-                yield Sign("actuator", i, seen, "less gain, a forcerange, armature on the joint, or a smaller step")
+                yield Sign(
+                    "actuator",
+                    i,
+                    seen,
+                    "reduce the gain, set a forcerange, add armature to the joint, or reduce the time step",
+                )
                 break
 
 

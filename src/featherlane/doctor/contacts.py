@@ -20,7 +20,7 @@ PHYSICS = Disable.CONSTRAINT | Disable.EQUALITY | Disable.FRICTIONLOSS | Disable
 PHYSICS |= Disable.SPRING | Disable.DAMPER | Disable.GRAVITY | Disable.ACTUATION
 
 
-@check("mask-alone", NOTE, "its collision bits are set, but it passes through everything")
+@check("mask-alone", NOTE, "its collision bits are set, but it collides with no geom")
 def mask_alone(patient: Patient) -> Iterator[Sign]:
     """Finds geoms whose contype and conaffinity match no geom of another body, unless all these bodies are static."""
     m = patient.model
@@ -33,10 +33,10 @@ def mask_alone(patient: Patient) -> Iterator[Sign]:
         match = match[others]
         if not match.any() and (patient.moving[m.geom_bodyid[g]] or patient.moving[m.geom_bodyid[others]].any()):
             seen = f"contype {types[g]}, conaffinity {affinities[g]}: no geom of another body matches"
-            yield Sign("geom", int(g), seen, "bits that meet those of another geom, or 0 and 0")
+            yield Sign("geom", int(g), seen, "set bits that match another geom, or set contype and conaffinity to 0")
 
 
-@check("physics-off", NOTE, "such flags are easily forgotten after a test")
+@check("physics-off", NOTE, "the model uses physics that this flag disables")
 def physics_off(patient: Patient) -> Iterator[Sign]:
     """Finds disable flags that switch off physics which the model uses."""
     m, off = patient.model, Disable(patient.model.opt_disableflags) & PHYSICS
@@ -53,10 +53,12 @@ def physics_off(patient: Patient) -> Iterator[Sign]:
     there[Disable.CONSTRAINT] = there[Disable.CONTACT] or there[Disable.EQUALITY] or there[Disable.LIMIT]
     for flag in off:
         if there[flag]:
-            yield Sign("option", str(flag.name).lower(), "is off", "the flag of this name, if it is meant to act")
+            yield Sign(
+                "option", str(flag.name).lower(), "is disabled", "enable the flag if this physics should be simulated"
+            )
 
 
-@check("friction-none", NOTE, "friction rows cost time and exert no force; condim 1 has the same effect")
+@check("friction-none", NOTE, "rows with zero friction cost time and exert no force; condim 1 has the same effect")
 def no_friction(patient: Patient) -> Iterator[Sign]:
     """Finds geoms with condim 3 or more and no sliding friction in any pair, or condim 4 or 6 and no spinning or
     rolling friction."""
@@ -70,7 +72,7 @@ def no_friction(patient: Patient) -> Iterator[Sign]:
             own = (pairs == g).any(axis=1)
             if (most[own] < MINMU).all() and m.geom_condim[g] >= {"sliding": 3, "spinning": 4, "rolling": 6}[name]:
                 seen = f"condim {m.geom_condim[g]} without {name} friction in any pair"
-                yield Sign("geom", int(g), seen, "a smaller condim, or friction")
+                yield Sign("geom", int(g), seen, "reduce condim, or set a friction coefficient")
 
 
 @check("friction-large", NOTE, "the rows of a pyramidal cone become nearly parallel, and solvers slow down")
@@ -79,7 +81,12 @@ def rough(patient: Patient) -> Iterator[Sign]:
     m = patient.model
     for g in np.unique(patient.pairs):
         if m.geom_friction[g, 0] > ROUGH:
-            yield Sign("geom", int(g), f"friction {m.geom_friction[g, 0]:g}", "0.5 to 2, with impratio against slip")
+            yield Sign(
+                "geom",
+                int(g),
+                f"friction {m.geom_friction[g, 0]:g}",
+                "use a coefficient of 0.5 to 2; reduce slip with impratio",
+            )
 
 
 @check("impratio", NOTE, "friction rows are stiffer than normal rows by this factor: more iterations, less accuracy")
@@ -91,7 +98,12 @@ def impratio(patient: Patient) -> Iterator[Sign]:
     if len(patient.pairs) and m.opt_contact_model != LCP and (ratio > HARD or (ratio > 1 and m.opt_cone == PYRAMIDAL)):
         cone = "pyramidal" if m.opt_cone == PYRAMIDAL else "elliptic"
         seen = f"{ratio:g} with {cone} cones"
-        yield Sign("option", "impratio", seen, 'cone="elliptic" with 10 or so; or the contact model lcp against creep')
+        yield Sign(
+            "option",
+            "impratio",
+            seen,
+            'use cone="elliptic" with impratio near 10, or the contact model lcp, which has no creep',
+        )
 
 
 @check("contact-unyielding", WARNING, "the contact is so stiff that its force is dominated by rounding errors")
@@ -106,11 +118,20 @@ def unyielding(patient: Patient) -> Iterator[Sign]:
         if m.body_invweight0[bodies, 0].sum() < UNYIELDING:
             found.update(int(g) for g in pair[patient.moving[bodies]])
     for g in sorted(found):
-        seen = f"its body yields {m.body_invweight0[m.geom_bodyid[g], 0]:.1g} 1/kg to a push at its centre of mass"
-        yield Sign("geom", g, seen, "a centre of mass off the axis; or exclude the pair, if the joint keeps them apart")
+        seen = (
+            f"body_invweight0 of its body is {m.body_invweight0[m.geom_bodyid[g], 0]:.1g} 1/kg: a "
+            f"force at the centre of mass does not move it"
+        )
+        yield Sign(
+            "geom", g, seen, "move the centre of mass off the axis, or exclude the pair if the joint prevents contact"
+        )
 
 
-@check("tunnels", NOTE, "if it moves faster, it passes through thin geoms: there is no continuous collision detection")
+@check(
+    "tunnels",
+    NOTE,
+    "at a higher speed it passes through thin geoms, because there is no continuous collision detection",
+)
 def tunnelling(patient: Patient) -> Iterator[Sign]:
     """Finds moving geoms, in pairs without a plane, that move farther than their smallest half side in one step at 1
     m/s."""
@@ -119,5 +140,7 @@ def tunnelling(patient: Patient) -> Iterator[Sign]:
     for g in np.unique(others):
         speed = patient.half_width[g] / patient.h
         if patient.moving[m.geom_bodyid[g]] and 0 < speed < RUNG:
-            seen = f"half side {1e3 * patient.half_width[g]:.3g} mm: {speed:.2g} m/s pass it in one step"
-            yield Sign("geom", int(g), seen, "a smaller timestep, a thicker geom, or a margin")
+            seen = (
+                f"half size {1e3 * patient.half_width[g]:.3g} mm, which a speed of {speed:.2g} m/s covers in one step"
+            )
+            yield Sign("geom", int(g), seen, "reduce the timestep, use a thicker geom, or set a margin")

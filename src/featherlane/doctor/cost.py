@@ -30,44 +30,59 @@ def pairs_by(patient: Patient, function: int) -> int:
     return int((m.pair_function[types[:, 0], types[:, 1]] == function).sum())
 
 
-@check("pairs-many", NOTE, "each pair is tested in each step, at about 3 ns in one world and 1 ns in a batch")
+@check("pairs-many", NOTE, "each pair is tested in each step: about 3 ns in one world, 1 ns in a batch")
 def many_pairs(patient: Patient) -> Iterator[Sign]:
     """Finds models with more than 5,000 pairs of geoms that may collide."""
     n = len(patient.pairs)
     if n > LISTED:
-        crowd = f"; a tree finds those of {patient.model.ncrowd} geoms" if patient.model.ncrowd else ""
-        advice = "contype and conaffinity, <exclude>, or explicit <pair>s leave out what never meets"
-        yield Sign("model", -1, f"{n} pairs of geoms may touch{crowd}", advice)
+        crowd = (
+            f"; those of {patient.model.ncrowd} geoms are found by a bounding volume tree"
+            if patient.model.ncrowd
+            else ""
+        )
+        advice = "exclude pairs that never touch by contype and conaffinity, <exclude>, or explicit <pair> elements"
+        yield Sign("model", -1, f"{n} candidate pairs of geoms{crowd}", advice)
 
 
-@check("pairs-convex", NOTE, "these pairs are tested one world at a time by iteration: microseconds each")
+@check("pairs-convex", NOTE, "these pairs are tested iteratively, one world at a time: microseconds each")
 def convex_pairs(patient: Patient) -> Iterator[Sign]:
     """Finds models with more than 100 pairs of convex shapes without a formula (meshes, ellipsoids, cylinders)."""
     n = pairs_by(patient, CONVEX)
     if n > FEW_CONVEX:
-        yield Sign("model", -1, f"{n} pairs of convex shapes", "capsules and boxes in place of meshes, or fewer pairs")
+        yield Sign(
+            "model",
+            -1,
+            f"{n} pairs of convex shapes",
+            "replace meshes by capsules and boxes, or reduce the number of pairs",
+        )
 
 
-@check("mesh-detailed", NOTE, "support points and contact faces are searched among the hull's vertices")
+@check("mesh-detailed", NOTE, "the search for support points and contact faces takes longer with more hull vertices")
 def detailed(patient: Patient) -> Iterator[Sign]:
     """Finds colliding meshes whose convex hull has more than 1,000 vertices."""
     m = patient.model
     for g in np.unique(patient.pairs):
         mesh = int(m.geom_dataid[g])
         if mesh >= 0 and m.geom_type[g] != HFIELD and m.hull_vertnum[mesh] > DETAILED:
-            seen = f"its hull has {m.hull_vertnum[mesh]} vertices"
-            yield Sign("geom", int(g), seen, "maxhullvert on the mesh, or a coarser collision mesh")
+            seen = f"its convex hull has {m.hull_vertnum[mesh]} vertices"
+            yield Sign("geom", int(g), seen, "set maxhullvert of the mesh, or use a coarser collision mesh")
 
 
-@check("heights-many", NOTE, "each such pair tests every prism of the height field below the geom")
+@check("heights-many", NOTE, "each of these pairs tests every prism of the height field below the geom")
 def heights(patient: Patient) -> Iterator[Sign]:
     """Finds models with more than 50 pairs with height fields."""
     n = pairs_by(patient, HEIGHTS)
     if n > FEW_HEIGHTS:
-        yield Sign("model", -1, f"{n} pairs with height fields", "let feet alone touch them")
+        yield Sign(
+            "model", -1, f"{n} pairs with height fields", "restrict collisions with the height field to the feet"
+        )
 
 
-@check("inertia-dense", NOTE, "factoring M and the Hessian costs the cube of the DoFs; a branched tree costs far less")
+@check(
+    "inertia-dense",
+    NOTE,
+    "the cost of factorizing M and the Hessian grows with the cube of the DoFs; a branched tree costs far less",
+)
 def dense(patient: Patient) -> Iterator[Sign]:
     """Finds trees with at least 100 DoFs whose mass matrix is more than half nonzero: one long chain."""
     m = patient.model
@@ -79,18 +94,20 @@ def dense(patient: Patient) -> Iterator[Sign]:
         parents = np.maximum(m.dof_parentid[at] - at.start, -1)
         filled = (n + 2 * branch_counts(parents).D1) / n**2
         if filled > DENSE:
-            seen = f"a tree of {n} dofs with {filled:.0%} of its inertia filled"
-            advice = "root the tree in its middle, or close the loop of two halves by an equality"
+            seen = f"a tree of {n} DoFs whose mass matrix is {filled:.0%} non-zero"
+            advice = (
+                "choose the root body in the middle of the chain, or split the chain and join the halves by an equality"
+            )
             yield Sign("body", int(m.tree_bodyadr[tree]), seen, advice)
 
 
-@check("rk4-contacts", NOTE, "a step costs four times as much and is not fourth order when contacts switch")
+@check("rk4-contacts", NOTE, "a step costs four times as much, and is not fourth order if contacts begin or end")
 def runge_kutta(patient: Patient) -> Iterator[Sign]:
     """Finds the integrator RK4 in a model with pairs that may collide."""
     m = patient.model
     if accelerations(m) > 1 and len(patient.pairs):
-        seen = f"rk4 with {len(patient.pairs)} pairs that may touch"
-        yield Sign("option", "integrator", seen, 'integrator="implicitfast", and half the timestep if need be')
+        seen = f"rk4 with {len(patient.pairs)} candidate pairs"
+        yield Sign("option", "integrator", seen, 'use integrator="implicitfast", and a smaller timestep if necessary')
 
 
 @check("iterations-few", NOTE, "steps that need more iterations end unconverged and are counted in `not_converged`")
@@ -98,5 +115,5 @@ def few_iterations(patient: Patient) -> Iterator[Sign]:
     """Finds an iteration limit below 10 with Newton, the default solver, which usually takes three."""
     m = patient.model
     if m.opt_contact_model != LCP and m.opt_solver == NEWTON and m.opt_iterations < FEWEST:
-        seen = f"at most {m.opt_iterations} of newton"
-        yield Sign("option", "iterations", seen, "100: iterations that are not needed are not taken")
+        seen = f"at most {m.opt_iterations} iterations of newton"
+        yield Sign("option", "iterations", seen, "set 100: the solver stops earlier when it has converged")

@@ -80,9 +80,9 @@ def _wanted(names: Iterable[str]) -> list[Check]:
     chosen = set()
     for name in entries("checks", names, NAMES):
         if not isinstance(name, str):
-            raise ModelError(f"checks: got {name!r}, allowed {NAMES}")
+            raise ModelError(f"checks: got {name!r}, allowed are names of checks")
         if name not in known:
-            raise ModelError(f"checks: no check {name!r}{near(name, known)}")
+            raise ModelError(f"checks: unknown check {name!r}{near(name, known)}")
         chosen.add(name)
     return [each for each in known.values() if not chosen or each.name in chosen]
 
@@ -94,7 +94,7 @@ def _examine(patient: Patient, each: Check) -> Iterator[Finding]:
         with np.errstate(over="ignore", invalid="ignore"):  # overflow becomes a finding
             signs.extend(each.look(patient))
     except (np.linalg.LinAlgError, OverflowError) as error:
-        own, advice = CHECKS["numbers-overflow"], "a model in SI units, whose numbers are far from 1e300"
+        own, advice = CHECKS["numbers-overflow"], "use SI units and values far below 1e300"
         yield Finding(own.name, own.severity, "model", -1, "the model", f"{each.name}: {error}", own.why, advice)
     for sign in signs:
         element = patient.label(sign.kind, sign.id)
@@ -105,8 +105,17 @@ def _missing(line: str) -> Finding:
     """Returns the finding for an unregistered function, `actuator 'a': gain`."""
     element, _, what = line.partition(": ")
     own = CHECKS["function-missing"]
-    seen = f"{what} is the user's, and there is no function"
-    return Finding(own.name, own.severity, "actuator", -1, element, seen, own.why, "featherlane.set_user_actuator")
+    seen = f"{what} is of type user, but no function is registered"
+    return Finding(
+        own.name,
+        own.severity,
+        "actuator",
+        -1,
+        element,
+        seen,
+        own.why,
+        "register a function with featherlane.set_user_actuator",
+    )
 
 
 def _refused(feature: str) -> Finding:
@@ -114,11 +123,11 @@ def _refused(feature: str) -> Finding:
     element, _, what = feature.partition(": ")
     kind = element.split()[0]
     own, advice = CHECKS["not-computed"], "remove the element, or simulate this model with MuJoCo"
-    return Finding(own.name, own.severity, kind, -1, element, f"{what or 'used'}: not computed", own.why, advice)
+    return Finding(own.name, own.severity, kind, -1, element, f"{what or 'used'}: not supported", own.why, advice)
 
 
 def _impossible(message: str) -> Finding:
     """Returns the finding for an out-of-range value of an edited model, `body_mass of body 'a': got -1, ...`."""
     element, _, what = message.partition(": ")
     own = CHECKS["impossible-number"]
-    return Finding(own.name, own.severity, "model", -1, element, what, own.why, "write a number that is allowed")
+    return Finding(own.name, own.severity, "model", -1, element, what, own.why, "set an allowed value")

@@ -34,22 +34,31 @@ def massless(patient: Patient) -> Iterator[Sign]:
     m = patient.model
     moved = patient.subtree_mass[m.dof_bodyid] + patient.subtree_sum(m.body_inertia.sum(axis=1))[m.dof_bodyid]
     for i in np.flatnonzero(~(patient.start.M.diagonal() > MINVAL) | ~(moved + m.dof_armature > MINVAL)):
-        seen = f"dof {i} moves {patient.subtree_mass[m.dof_bodyid[i]]:.3g} kg, and has no armature"
-        yield Sign("joint", int(m.dof_jntid[i]), seen, "give the body, or one below it, mass, or the joint armature")
+        seen = f"dof {i} moves {patient.subtree_mass[m.dof_bodyid[i]]:.3g} kg, and its armature is 0"
+        yield Sign(
+            "joint",
+            int(m.dof_jntid[i]),
+            seen,
+            "set the mass of the body or of a descendant, or the armature of the joint",
+        )
 
 
-@check("constants-stale", WARNING, "body inertias, constraint weights and sizes are those before the edit")
+@check(
+    "constants-stale",
+    WARNING,
+    "constants computed from masses (subtree masses, constraint weights) are those before the edit",
+)
 def stale(patient: Patient) -> Iterator[Sign]:
     """Finds edited masses without an update of derived constants: `body_subtreemass` differs from the sum of masses."""
     m = patient.model
     total = patient.subtree_mass
     for b in np.flatnonzero(np.abs(m.body_subtreemass - total) > ROUNDING * np.maximum(total, m.body_subtreemass)):
         if m.body_mass[b] != m.mj_model.body_mass[b]:
-            seen = f"{total[b]:.4g} kg with all below it, computed from {m.body_subtreemass[b]:.4g} kg"
-            yield Sign("body", int(b), seen, "featherlane.set_const(model) after edits of masses and inertias")
+            seen = f"subtree mass {total[b]:.4g} kg, but body_subtreemass is {m.body_subtreemass[b]:.4g} kg"
+            yield Sign("body", int(b), seen, "call featherlane.set_const(model) after edits of masses and inertias")
 
 
-@check("inertia-impossible", ERROR, "no mass distribution has these moments; rotation gains energy")
+@check("inertia-impossible", ERROR, "no mass distribution has these moments of inertia; a rotation gains energy")
 def impossible(patient: Patient) -> Iterator[Sign]:
     """Finds moving bodies with principal moments A + B < C; A + B - C is twice the integral of z^2 dm."""
     m = patient.model
@@ -57,27 +66,31 @@ def impossible(patient: Patient) -> Iterator[Sign]:
     for b in np.flatnonzero(patient.moving & (A + B < C * (1 - ROUNDING)) & (C > MINVAL)):
         a, b_, c = np.sort(m.body_inertia[b])
         seen = f"principal moments {a:.4g}, {b_:.4g} and {c:.4g} kg m^2: the largest exceeds the sum of the others"
-        yield Sign("body", int(b), seen, "let geoms give the inertia, or correct fullinertia (units, signs)")
+        yield Sign("body", int(b), seen, "compute the inertia from geoms, or correct fullinertia (units, signs)")
 
 
-@check("inertia-large", WARNING, "it rotates like a body several times its size")
+@check("inertia-large", WARNING, "the body rotates like a body several times its size")
 def beyond_geoms(patient: Patient) -> Iterator[Sign]:
     """Finds bodies whose radius of gyration (square root of half the trace of the inertia over the mass) is more than
     twice the reach of their geoms.  A larger radius than the reach itself means mass outside of all geoms."""
     for b, gyration, reach in _gyrations(patient):
         if gyration > OUTSIDE * reach:
-            seen = f"radius of gyration {gyration:.3g} m, its geoms reach {reach:.3g} m from the centre of mass"
-            yield Sign("body", b, seen, "look for g or mm in the numbers, or let the geoms give the inertia")
+            seen = (
+                f"radius of gyration {gyration:.3g} m, but its geoms extend only {reach:.3g} m from the centre of mass"
+            )
+            yield Sign("body", b, seen, "check units (kg, m), or compute the inertia from geoms")
 
 
-@check("inertia-small", NOTE, "off-centre contacts spin it up at once, which makes the problem stiff")
+@check("inertia-small", NOTE, "off-centre contact forces cause a fast rotation, which makes the problem stiff")
 def concentrated(patient: Patient) -> Iterator[Sign]:
     """Finds bodies with joints whose radius of gyration is below a hundredth of the reach of their geoms (0.58 for a
     uniform rod)."""
     for b, gyration, reach in _gyrations(patient):
         if patient.model.body_dofnum[b] and gyration * COMPACT < reach:
-            seen = f"radius of gyration {gyration:.3g} m, its geoms reach {reach:.3g} m from the centre of mass"
-            yield Sign("body", b, seen, "let the geoms give the inertia, or set armature on its joints")
+            seen = (
+                f"radius of gyration {gyration:.3g} m, but its geoms extend only {reach:.3g} m from the centre of mass"
+            )
+            yield Sign("body", b, seen, "compute the inertia from geoms, or set the armature of its joints")
 
 
 def _gyrations(patient: Patient) -> Iterator[tuple[int, float, float]]:
@@ -105,12 +118,12 @@ def density(patient: Patient) -> Iterator[Sign]:
         geoms = _matter(patient, int(weld))
         mass = m.body_mass[m.body_weldid == weld].sum()
         most, least = _volumes(patient, geoms)
-        advice = "check units (kg, m), or ignore it where the geoms are markers and no matter"
+        advice = "check units (kg, m); ignore this if the geoms are only markers"
         if most > 0 and mass > DENSEST * most:
-            seen = f"{mass:.3g} kg in {1e6 * most:.3g} cm^3: {mass / most:.3g} kg/m^3 at least"
+            seen = f"{mass:.3g} kg in {1e6 * most:.3g} cm^3, a density of at least {mass / most:.3g} kg/m^3"
             yield Sign("body", int(weld), seen, advice)
         elif 0 < mass < LIGHTEST * least:
-            seen = f"{mass:.3g} kg in {1e6 * least:.3g} cm^3: {mass / least:.3g} kg/m^3 at most"
+            seen = f"{mass:.3g} kg in {1e6 * least:.3g} cm^3, a density of at most {mass / least:.3g} kg/m^3"
             yield Sign("body", int(weld), seen, advice)
 
 
@@ -127,7 +140,7 @@ def _volumes(patient: Patient, geoms: np.ndarray) -> tuple[float, float]:
     return float(most), float(least)
 
 
-@check("centre-outside", NOTE, "a wrong centre of mass tips it over and is not visible in a rendering")
+@check("centre-outside", NOTE, "a wrong centre of mass makes the body tip over, and is not visible in a rendering")
 def centre_outside(patient: Patient) -> Iterator[Sign]:
     """Finds moving bodies whose centre of mass lies outside the bounding box of all geoms welded to them."""
     m, d = patient.model, patient.start.data
@@ -138,11 +151,15 @@ def centre_outside(patient: Patient) -> Iterator[Sign]:
             low, high, centre = (p - r).min(axis=0), (p + r).max(axis=0), d["xipos"][b]
             away = float(np.linalg.norm(np.maximum(0.0, np.maximum(low - centre, centre - high))))
             if away > ROUNDING * patient.size:
-                seen = f"its centre of mass is {away:.3g} m outside the box about its geoms"
-                yield Sign("body", int(b), seen, "check pos of <inertial> (frame of the body, metres)")
+                seen = f"its centre of mass is {away:.3g} m outside the bounding box of its geoms"
+                yield Sign("body", int(b), seen, "check pos of <inertial> (in the body's frame, in metres)")
 
 
-@check("mass-ratio", NOTE, "the light tree carries the heavy one: more solver iterations, fewer digits in float32")
+@check(
+    "mass-ratio",
+    NOTE,
+    "a light tree in contact with a heavy one needs more solver iterations, and loses digits in float32",
+)
 def mass_ratio(patient: Patient) -> Iterator[Sign]:
     """Finds trees in contact at a start, or joined by an equality, whose mass ratio exceeds 1,000."""
     m, found = patient.model, set()
@@ -151,8 +168,8 @@ def mass_ratio(patient: Patient) -> Iterator[Sign]:
         light, heavy = m.body_subtreemass[a], m.body_subtreemass[b]
         if patient.moving[a] and patient.moving[b] and heavy > RATIO * light and a not in found:
             found.add(a)
-            seen = f"{light:.3g} kg against {heavy:.3g} kg of {patient.label('body', b)}: {heavy / light:.3g} times"
-            yield Sign("body", a, seen, "bring the masses closer, or weld the light one to its neighbour")
+            seen = f"{light:.3g} kg, but {patient.label('body', b)} has {heavy:.3g} kg: a ratio of {heavy / light:.3g}"
+            yield Sign("body", a, seen, "reduce the mass ratio, or weld the light body to its neighbour")
 
 
 def _joined(patient: Patient) -> Iterator[tuple[int, int]]:
@@ -164,7 +181,9 @@ def _joined(patient: Patient) -> Iterator[tuple[int, int]]:
         yield patient.bodies_of_equality(int(e))
 
 
-@check("inertia-singular", NOTE, "two DoFs are nearly redundant: accelerations lose digits, in float32 all of them")
+@check(
+    "inertia-singular", NOTE, "two DoFs are nearly redundant, so accelerations lose digits (in float32, all of them)"
+)
 def singular(patient: Patient) -> Iterator[Sign]:
     """Finds trees whose mass matrix, scaled to a unit diagonal, has an eigenvalue below 1e-8."""
     m = patient.model
@@ -178,5 +197,7 @@ def singular(patient: Patient) -> Iterator[Sign]:
         least = np.linalg.eigvalsh(scaled)[0]
         if least < ALIKE and (M.diagonal() > MINVAL).all():
             dof = at.start + int(np.abs(np.linalg.eigh(scaled)[1][:, 0]).argmax())
-            seen = f"M scaled to a unit diagonal has an eigenvalue of {max(least, 0.0):.2g} along its motion"
-            yield Sign("joint", int(m.dof_jntid[dof]), seen, "give light bodies between joints mass or armature")
+            seen = (
+                f"the mass matrix, scaled to a unit diagonal, has the eigenvalue {max(least, 0.0):.2g} along its motion"
+            )
+            yield Sign("joint", int(m.dof_jntid[dof]), seen, "add mass or armature to light bodies between joints")

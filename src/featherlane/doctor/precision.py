@@ -15,7 +15,9 @@ PART = 1e-3  # of a geom's half side: a relevant contact depth
 HEAVIEST = 100.0  # m/s^2
 
 
-@check("far-from-origin", NOTE, 'with dtype="float32" positions are rounded so coarsely that contacts flicker')
+@check(
+    "far-from-origin", NOTE, 'with dtype="float32" positions are rounded so coarsely that contacts appear and vanish'
+)
 def far(patient: Patient) -> Iterator[Sign]:
     """Finds colliding geoms on moving bodies so far from the origin that float32's spacing exceeds a thousandth of
     their smallest half side."""
@@ -24,9 +26,9 @@ def far(patient: Patient) -> Iterator[Sign]:
         width = patient.half_width[g]
         away = max(float(np.abs(s.data["geom_xpos"][g]).max()) for s in patient.starts)
         if patient.moving[m.geom_bodyid[g]] and 0 < PART * width < SPACING * away < np.inf:
-            seen = f"{away:.4g} m from the origin: float32 steps of {1e3 * SPACING * away:.2g} mm there, "
-            seen += f"half side {1e3 * width:.3g} mm"
-            yield Sign("geom", int(g), seen, "move the scene to the origin, or compute in float64")
+            seen = f"{away:.4g} m from the origin: where float32 resolves {1e3 * SPACING * away:.2g} mm, "
+            seen += f"half size {1e3 * width:.3g} mm"
+            yield Sign("geom", int(g), seen, "move the scene to the origin, or use float64")
 
 
 @check("gravity-unit", NOTE, "tolerances, default solref and densities assume metres, kilograms and seconds")
@@ -34,4 +36,4 @@ def gravity_unit(patient: Patient) -> Iterator[Sign]:
     """Finds gravity above 100 m/s^2, as in millimetres or centimetres."""
     size = float(np.linalg.norm(patient.model.opt.gravity))
     if size > HEAVIEST:
-        yield Sign("option", "gravity", f"{size:.4g} m/s^2", "lengths in metres, gravity 9.81")
+        yield Sign("option", "gravity", f"{size:.4g} m/s^2", "use lengths in metres and gravity 9.81")

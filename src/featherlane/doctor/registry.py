@@ -47,7 +47,9 @@ CHECKS: dict[str, Check] = {}
 def check(name: str, severity: str, why: str) -> Callable[[Look], Look]:
     """Registers a check under a name."""
     if name in CHECKS or severity not in SEVERITIES:
-        raise FeatherlaneError(f"check {name!r}: a second one of this name, or no severity {severity!r}")
+        raise FeatherlaneError(
+            f"check {name!r}: the name is registered already, or the severity {severity!r} is unknown"
+        )
 
     def register(look: Look) -> Look:
         CHECKS[name] = Check(name, severity, why, look)

@@ -84,7 +84,7 @@ def growth(patient: Patient, K: float, B: float) -> float:
     return float(np.abs(np.roots([1.0, h * B + h * h * K - 2.0, 1.0 - h * B])).max())
 
 
-@check("row-unstable", WARNING, "constraint errors grow from step to step: it oscillates or diverges")
+@check("row-unstable", WARNING, "constraint errors grow from step to step: the motion oscillates or diverges")
 def unstable(patient: Patient) -> Iterator[Sign]:
     """Finds rows (contact, limit, friction loss, equality) whose reference multiplies errors by more than 1 per step.
     With Euler: h B >= 2 or h^2 K >= 4 - 2 h B; for `solref` = (T, z) with T = 2 h, a damping ratio z below 0.36."""
@@ -94,12 +94,14 @@ def unstable(patient: Patient) -> Iterator[Sign]:
         if factor > 1 + SLACK and (K > 0 or B > 0):
             omega = np.sqrt(max(K, 0.0))
             seen = f"{attribute} {_shown(solref)}: h w = {patient.h * omega:.3g}, h B = {patient.h * B:.3g}; "
-            seen += f"a step multiplies its error by {factor:.3g}"
-            advice = f"a time constant of at least {SAFE * patient.h:.3g} s with damping ratio 1, or a smaller step"
+            seen += f"each step multiplies its error by {factor:.3g}"
+            advice = (
+                f"use a time constant of at least {SAFE * patient.h:.3g} s with damping ratio 1, or a smaller time step"
+            )
             yield Sign(kind, ident, seen, advice)
 
 
-@check("row-softer", WARNING, "the constraint is softer than stated, and stiffens as the time step decreases")
+@check("row-softer", WARNING, "the constraint is softer than specified, and becomes stiffer with a smaller time step")
 def softer(patient: Patient) -> Iterator[Sign]:
     """Finds time constants in `solref` below two time steps, which `refsafe` raises to two."""
     if patient.model.opt_disableflags & Disable.REFSAFE:
@@ -107,8 +109,13 @@ def softer(patient: Patient) -> Iterator[Sign]:
     least = SAFE * patient.h
     for kind, ident, attribute, solref, _ in _relevant(patient):
         if 0 < solref[0] < least * (1 - SLACK) and solref[1] > 0:
-            seen = f"{attribute} {_shown(solref)}: a time constant of {solref[0]:.3g} s acts as {least:.3g} s"
-            yield Sign(kind, ident, seen, f"timestep of at most {solref[0] / 2:.3g} s, or say {least:.3g} s")
+            seen = f"{attribute} {_shown(solref)}: the time constant {solref[0]:.3g} s is replaced by {least:.3g} s"
+            yield Sign(
+                kind,
+                ident,
+                seen,
+                f"use a timestep of at most {solref[0] / 2:.3g} s, or a time constant of {least:.3g} s",
+            )
 
 
 @check("row-contradicts", WARNING, "values with contradicting signs are replaced by (0.02, 1)")
@@ -116,18 +123,20 @@ def contradicting(patient: Patient) -> Iterator[Sign]:
     """Finds `solref` with one value above 0 and one at or below 0."""
     for kind, ident, attribute, solref, _ in _relevant(patient):
         if (solref[0] > 0) != (solref[1] > 0):
-            advice = "both positive: time constant, damping ratio; both negative: -stiffness, -damping"
-            yield Sign(kind, ident, f"{attribute} {_shown(solref)}: acts as 0.02 1", advice)
+            advice = (
+                "use two positive values (time constant, damping ratio) or two negative values (-stiffness, -damping)"
+            )
+            yield Sign(kind, ident, f"{attribute} {_shown(solref)}: replaced by 0.02 1", advice)
 
 
-@check("impedance-clipped", NOTE, "the values are clipped, and the row is softer or harder than stated")
+@check("impedance-clipped", NOTE, "the values are clipped, so the constraint is softer or harder than specified")
 def clipped(patient: Patient) -> Iterator[Sign]:
     """Finds `solimp` whose first two values lie outside 0 to 1, or whose first exceeds its second."""
     for kind, ident, attribute, _, solimp in _relevant(patient):
         low, high = map(float, solimp[:2])
         if low < 0 or high > 1 or low > high:
             seen = f"{attribute.replace('ref', 'imp')} {_shown(solimp[:2])}"
-            yield Sign(kind, ident, seen, f"dmin <= dmax, both from {MINIMP:g} to {MAXIMP:g}")
+            yield Sign(kind, ident, seen, f"use dmin <= dmax, both from {MINIMP:g} to {MAXIMP:g}")
 
 
 def _shown(numbers: np.ndarray) -> str:

@@ -22,7 +22,7 @@ DISTANCES = (enums.SENS_GEOMDIST, enums.SENS_GEOMNORMAL, enums.SENS_GEOMFROMTO)
 OWNERS = {enums.OBJ_GEOM: "geom_bodyid", enums.OBJ_SITE: "site_bodyid", enums.OBJ_CAMERA: "cam_bodyid"}
 
 
-@check("sensor-idle", WARNING, "its value is always zero")
+@check("sensor-idle", WARNING, "the value of the sensor is always zero")
 def idle(patient: Patient) -> Iterator[Sign]:
     """Finds touch sensors on bodies without colliding geoms, velocity sensors on fixed bodies, and distance sensors
     whose cutoff of 0 detects overlap only."""
@@ -38,11 +38,14 @@ def _idle_reason(patient: Patient, i: int) -> tuple[str, str] | None:
     kind, obj = int(m.sensor_type[i]), int(m.sensor_objid[i])
     if kind == enums.SENS_TOUCH and not _touchable(patient)[m.site_bodyid[obj]]:
         body = patient.label("body", int(m.site_bodyid[obj]))
-        return f"touch on {body}, which has no geom that may touch", "move its site to the body that touches"
+        return (
+            f"touch sensor on {body}, which has no colliding geom",
+            "attach its site to the body with the colliding geoms",
+        )
     if kind in VELOCITIES and m.sensor_refid[i] < 0 and _stands(patient, i):
-        return "a velocity of what cannot move", "move it to a body with joints"
+        return "velocity of a body that cannot move", "attach it to a body with joints"
     if kind in DISTANCES and m.sensor_cutoff[i] == 0:
-        return "cutoff 0: it sees nothing but overlap", "a cutoff as long as the longest distance of interest [m]"
+        return "cutoff is 0, so only overlaps are measured", "set cutoff to the longest distance of interest [m]"
     return None
 
 
@@ -61,7 +64,9 @@ def _stands(patient: Patient, i: int) -> bool:
     return not patient.moving[body] and m.body_mocapid[m.body_weldid[body]] < 0
 
 
-@check("sensor-not-computed", NOTE, "reading sensordata raises an error that names it; the motion is not affected")
+@check(
+    "sensor-not-computed", NOTE, "reading sensordata raises an error that names the sensor; the motion is not affected"
+)
 def not_computed(patient: Patient) -> Iterator[Sign]:
     """Finds unsupported sensors: tactile, plugin, and user sensors without a function."""
     from featherlane.model.features import sensor_problem
@@ -69,4 +74,9 @@ def not_computed(patient: Patient) -> Iterator[Sign]:
     for i in range(patient.model.nsensor):
         problem = sensor_problem(patient.model.mj_model, i)
         if problem and i not in patient.original.user_sensors:
-            yield Sign("sensor", i, problem, "remove it, or give a function of your own: fl.set_user_sensor")
+            yield Sign(
+                "sensor",
+                i,
+                problem,
+                "remove the sensor, or replace it by a user-defined function with fl.set_user_sensor",
+            )

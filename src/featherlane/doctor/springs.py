@@ -18,7 +18,7 @@ COARSE = 1.0  # rad of a period per step: about six steps per period
 RINGS = 0.1  # damping ratio below which a servo oscillates three times or more
 
 
-@check("step-unstable", ERROR, "each step amplifies the motion until the state is non-finite or a limit clips it")
+@check("step-unstable", ERROR, "each step amplifies the motion until the state is non-finite or a limit acts")
 def unstable(patient: Patient) -> Iterator[Sign]:
     """Finds modes of springs, dampers and servos that a step amplifies by a factor above 1.001 though the continuous
     system decays: explicit springs with h w > 2, explicit dampers with h d / I > 2.  The inertia is that of the whole
@@ -33,7 +33,10 @@ def unstable(patient: Patient) -> Iterator[Sign]:
                 worst[key] = start, mode
     for (kind, ident), (start, mode) in worst.items():
         inertia, omega, rate = _alone(patient, start, mode)
-        seen = f"a step multiplies a mode by {mode.factor:.3g} at {start.name}, {mode.share:.0%} of it by this; alone "
+        seen = (
+            f"each step multiplies a mode by {mode.factor:.3g} at {start.name}, with a share of "
+            f"{mode.share:.0%} from this element; alone "
+        )
         seen += f"it has h w = {patient.h * omega:.3g}, h d / I = {patient.h * rate:.3g} with I = {inertia:.3g}"
         yield Sign(kind, ident, seen, _remedy(patient, mode, rate > omega))
 
@@ -53,7 +56,7 @@ def _remedy(patient: Patient, mode: Mode, by_damper: bool) -> str:
     what = {"joint": "stiffness", "tendon": "stiffness", "actuator": "kp"}[mode.term.kind]
     if by_damper:
         what = "kv" if mode.term.kind == "actuator" else "damping"
-    advice = f"timestep of at most {patient.h / (1 + mode.factor):.2g} s, less {what}, or more armature"
+    advice = f"use a timestep of at most {patient.h / (1 + mode.factor):.2g} s, or a smaller {what}, or more armature"
     dampers, _ = implicit_parts(patient)
     if by_damper and dampers != "all":
         advice += ', or integrator="implicitfast"'
@@ -62,7 +65,9 @@ def _remedy(patient: Patient, mode: Mode, by_damper: bool) -> str:
     return advice
 
 
-@check("step-coarse", NOTE, "frequency and phase are wrong by per cents, and the amplitude depends on the step")
+@check(
+    "step-coarse", NOTE, "frequency and phase have errors of some per cent, and the amplitude depends on the time step"
+)
 def coarse(patient: Patient) -> Iterator[Sign]:
     """Finds oscillating modes (damping ratio below 0.7) with h w above 1: fewer than six steps per period."""
     worst: dict[tuple[str, int], tuple[Start, Mode]] = {}
@@ -75,10 +80,15 @@ def coarse(patient: Patient) -> Iterator[Sign]:
     for (kind, ident), (start, mode) in worst.items():
         size = abs(mode.root)
         seen = f"a mode of {size / (2 * np.pi):.3g} Hz at {start.name} has {2 * np.pi / (patient.h * size):.2g} "
-        yield Sign(kind, ident, f"{seen}steps to a period", f"timestep of at most {0.3 / size:.2g} s for 20 steps")
+        yield Sign(
+            kind,
+            ident,
+            f"{seen}steps per period",
+            f"use a timestep of at most {0.3 / size:.2g} s for 20 steps per period",
+        )
 
 
-@check("servo-rings", NOTE, "it overshoots and oscillates; a policy or a filter has to damp it instead")
+@check("servo-rings", NOTE, "the servo overshoots and oscillates unless a policy or a filter damps it")
 def ringing(patient: Patient) -> Iterator[Sign]:
     """Finds position servos with damping ratio d / (2 sqrt(k I)) below 0.1.  I and d act along the moment; joint and
     tendon damping count, dry friction does not."""
@@ -97,7 +107,7 @@ def ringing(patient: Patient) -> Iterator[Sign]:
                 ratio = d / (2 * np.sqrt(k * inertia))
                 if ratio < RINGS:
                     seen = f"kp {k:.4g}, effective inertia {inertia:.3g}: damping ratio {ratio:.2g}"
-                    yield Sign("actuator", i, seen, f"dampratio=1, that is kv {2 * np.sqrt(k * inertia):.3g}")
+                    yield Sign("actuator", i, seen, f"set dampratio=1, that is kv {2 * np.sqrt(k * inertia):.3g}")
 
 
 def _has_friction(patient: Patient, a: np.ndarray) -> bool:
@@ -105,7 +115,7 @@ def _has_friction(patient: Patient, a: np.ndarray) -> bool:
     return bool(patient.model.dof_frictionloss[np.flatnonzero(a)].any())
 
 
-@check("rate-negative", WARNING, "it accelerates away from rest: the motion gains energy")
+@check("rate-negative", WARNING, "the force drives the motion away from rest, so that the motion gains energy")
 def negative(patient: Patient) -> Iterator[Sign]:
     """Finds negative stiffness or damping of a joint, a tendon, or an actuator whose force grows with length or
     velocity."""
@@ -113,14 +123,14 @@ def negative(patient: Patient) -> Iterator[Sign]:
     for j in range(m.njnt):
         for name, value in (("stiffness", m.jnt_stiffness[j]), ("damping", m.dof_damping[m.jnt_dofadr[j]])):
             if value < 0:
-                yield Sign("joint", j, f"{name} {value:g}", "a number from 0")
+                yield Sign("joint", j, f"{name} {value:g}", "use a value of at least 0")
     for t in range(m.ntendon):
         for name, value in (("stiffness", m.tendon_stiffness[t]), ("damping", m.tendon_damping[t])):
             if value < 0:
-                yield Sign("tendon", t, f"{name} {value:g}", "a number from 0")
+                yield Sign("tendon", t, f"{name} {value:g}", "use a value of at least 0")
     for i in range(m.nactuator):
         k, d = servo_rates(patient, patient.start, i)
         for name, value, slope in (("length", k, "biasprm[1]"), ("velocity", d, "biasprm[2]")):
             if value < 0:
-                seen = f"its force grows with {name}, by {-value:g}"
-                yield Sign("actuator", i, seen, f"{slope} below 0: -kp and -kv")
+                seen = f"its force grows with the {name}, by {-value:g}"
+                yield Sign("actuator", i, seen, f"use a negative {slope}: -kp, -kv")

@@ -26,7 +26,7 @@ RADIANS = np.radians(2 * np.pi)  # rad: a full turn in radians, converted as if 
 TINY = 1e-9
 
 
-@check("start-bad", ERROR, "every step resets the world to qpos0")
+@check("start-bad", ERROR, "every step resets the world to the model's defaults")
 def bad_start(patient: Patient) -> Iterator[Sign]:
     """Finds initial accelerations that are NaN or beyond 1e10."""
     for start in patient.starts:
@@ -34,10 +34,10 @@ def bad_start(patient: Patient) -> Iterator[Sign]:
         if len(bad):
             joint = int(patient.model.dof_jntid[bad[0]])
             seen = f"acceleration {start.data['qacc'][bad[0]]:g} at {start.name}"
-            yield Sign("joint", joint, seen, "mend what the other findings say of masses, overlaps and loops")
+            yield Sign("joint", joint, seen, "fix the other findings on masses, overlaps and loops first")
 
 
-@check("start-jumps", WARNING, "initial forces are out of proportion to masses and time step")
+@check("start-jumps", WARNING, "initial forces are too large for the masses and the time step")
 def jumping(patient: Patient) -> Iterator[Sign]:
     """Finds DoFs that the first step from rest moves by h^2 a above a tenth of the mean body size, or 0.1 rad."""
     m, h = patient.model, patient.h
@@ -49,11 +49,14 @@ def jumping(patient: Patient) -> Iterator[Sign]:
             a = start.data["qacc"][worst]
             unit = "m" if patient.is_linear(worst) else "rad"
             seen = f"{a:.3g} {unit}/s^2 at {start.name}: the first step moves it by {h * h * abs(a):.3g} {unit}"
-            advice = "look at overlaps, open loops, servos far from their targets and light bodies; or a smaller step"
+            advice = (
+                "check for overlaps, open loops, servos far from their targets and light bodies, or "
+                "reduce the time step"
+            )
             yield Sign("joint", int(m.dof_jntid[worst]), seen, advice)
 
 
-@check("overlap", WARNING, "the contact pushes the bodies apart at once, at the reported speed")
+@check("overlap", WARNING, "the contact pushes the bodies apart at the reported speed")
 def overlapping(patient: Patient) -> Iterator[Sign]:
     """Finds initial contacts deeper than a tenth of the smaller half side of the geoms' bounding boxes."""
     width, found = patient.half_width, {}
@@ -68,11 +71,11 @@ def overlapping(patient: Patient) -> Iterator[Sign]:
     for (g, h), (depth, side, time, start) in found.items():
         speed = patient.model.opt.erp * depth / patient.h if patient.uses_erp else depth / (np.e * time)
         seen = f"{1e3 * depth:.3g} mm deep in {patient.label('geom', g)} at {start.name}, "
-        seen += f"{depth / side:.0%} of its half side: parts at about {speed:.2g} m/s"
-        yield Sign("geom", h, seen, "move them apart, or exclude the pair if it may overlap")
+        seen += f"{depth / side:.0%} of its half size; separates at about {speed:.2g} m/s"
+        yield Sign("geom", h, seen, "move the geoms apart, or exclude the pair if it may overlap")
 
 
-@check("loop-open", WARNING, "the constraint closes the gap at once, at the reported speed")
+@check("loop-open", WARNING, "the constraint closes the gap at the reported speed")
 def open_loops(patient: Patient) -> Iterator[Sign]:
     """Finds active equalities with an initial error above 1 % of the mean body size, or 0.01 rad."""
     m = patient.model
@@ -83,8 +86,8 @@ def open_loops(patient: Patient) -> Iterator[Sign]:
             ref = float(m.eq_solref[e, 0])
             speed = m.opt.erp * error / patient.h if patient.uses_erp else error / (np.e * (ref if ref > 0 else 0.02))
             unit = _unit_of_equality(patient, e)
-            seen = f"open by {error:.3g} {unit} at {start.name}: closes at about {speed:.2g} {unit}/s"
-            yield Sign("equality", e, seen, "choose qpos, anchors or relpose that fit, or start with it inactive")
+            seen = f"error of {error:.3g} {unit} at {start.name}; closes at about {speed:.2g} {unit}/s"
+            yield Sign("equality", e, seen, 'choose a matching qpos, anchor or relpose, or set active="false"')
 
 
 def _unit_of_equality(patient: Patient, e: int) -> str:
@@ -95,7 +98,7 @@ def _unit_of_equality(patient: Patient, e: int) -> str:
     return "m or rad" if m.eq_type[e] == EQ_WELD else "m"
 
 
-@check("beyond-range", WARNING, "the limit pushes it back at once, after every reset")
+@check("beyond-range", WARNING, "the limit pushes the joint or tendon back after every reset")
 def beyond_range(patient: Patient) -> Iterator[Sign]:
     """Finds joints or tendons that start beyond their range by more than 5 % of its width."""
     m = patient.model
@@ -123,8 +126,8 @@ def _beyond(patient: Patient, kind: str, ident: int, limits, value) -> Iterator[
     worst, start = max(values, key=lambda pair: max(low - pair[0], pair[0] - high))
     if max(low - worst, worst - high) > allowed:
         unit = "rad" if is_ball_joint or (kind == "joint" and is_angle(m.jnt_type[ident])) else "m"
-        seen = f"{worst:.4g} {unit} at {start.name}, its range is {limits[0]:.4g} to {limits[1]:.4g} {unit}"
-        yield Sign(kind, ident, seen, "another ref, qpos or range")
+        seen = f"{worst:.4g} {unit} at {start.name}, but its range is {limits[0]:.4g} to {limits[1]:.4g} {unit}"
+        yield Sign(kind, ident, seen, "change ref, qpos or range")
 
 
 @check("control-beyond-range", NOTE, "the control is clipped, so the keyframe does not hold its pose")
@@ -137,12 +140,12 @@ def control_beyond_range(patient: Patient) -> Iterator[Sign]:
             for start in patient.starts[1:]:
                 value = float(start.data["ctrl"][u])
                 if m.actuator_ctrllimited[u] and not low - TINY <= value <= high + TINY:
-                    seen = f"control {value:.4g} at {start.name}, its range is {low:g} to {high:g}"
-                    yield Sign("actuator", i, seen, "another control or ctrlrange")
+                    seen = f"control {value:.4g} at {start.name}, but its range is {low:g} to {high:g}"
+                    yield Sign("actuator", i, seen, "change the control or ctrlrange")
                     break
 
 
-@check("range-in-degrees", NOTE, "a range in the other unit is wrong by a factor of 57")
+@check("range-in-degrees", NOTE, "a range in the wrong angle unit is wrong by a factor of 57")
 def degrees(patient: Patient) -> Iterator[Sign]:
     """Finds limited hinges with a range of more than two turns; or models with two or more limited hinges that all stay
     within 0.11 rad, as if radians were read as degrees."""
@@ -152,13 +155,17 @@ def degrees(patient: Patient) -> Iterator[Sign]:
     for j, reach in zip(hinges, widest, strict=True):
         if TURNS < reach < np.inf:
             seen = f"range {m.jnt_range[j, 0]:.4g} to {m.jnt_range[j, 1]:.4g} rad: {reach / (2 * np.pi):.2g} turns"
-            yield Sign("joint", int(j), seen, 'compiler angle="degree" (the default of MJCF), or limited="false"')
+            yield Sign(
+                "joint", int(j), seen, 'use <compiler angle="degree"/> (the default of MJCF), or limited="false"'
+            )
     if len(hinges) > 1 and 0 < widest.max() <= RADIANS:
-        seen = f"no limited hinge turns farther than {widest.max():.3g} rad"
-        yield Sign("joint", int(hinges[widest.argmax()]), seen, '<compiler angle="radian"/>')
+        seen = f"the widest range of all limited hinges is {widest.max():.3g} rad"
+        yield Sign("joint", int(hinges[widest.argmax()]), seen, 'use <compiler angle="radian"/>')
 
 
-@check("range-empty", NOTE, "two opposing rows are solved in each step; a body without the joint costs nothing")
+@check(
+    "range-empty", NOTE, "two opposing constraint rows are solved in each step; a body without the joint costs nothing"
+)
 def locked(patient: Patient) -> Iterator[Sign]:
     """Finds limited slides or hinges with equal limits (to 1e-6 m or rad)."""
     m = patient.model
@@ -167,7 +174,7 @@ def locked(patient: Patient) -> Iterator[Sign]:
             yield Sign("joint", int(j), f"range {m.jnt_range[j, 0]:g} to {m.jnt_range[j, 1]:g}", "remove the joint")
 
 
-@check("falls-forever", WARNING, "nothing stops it: coordinates grow until they are out of range")
+@check("falls-forever", WARNING, "nothing stops the body: its coordinates grow until they are out of range")
 def falling(patient: Patient) -> Iterator[Sign]:
     """Finds free bodies under gravity that no geom, equality or tendon connects, directly or through others, to
     something that is supported."""
@@ -184,8 +191,8 @@ def falling(patient: Patient) -> Iterator[Sign]:
     for j in np.flatnonzero(is_free(m.jnt_type)):
         b = int(m.jnt_bodyid[j])
         if not safe[b]:
-            seen = f"a free body of {m.body_subtreemass[b]:.3g} kg that touches nothing which stands"
-            yield Sign("body", b, seen, "add a floor, or let contype and conaffinity match one; or switch gravity off")
+            seen = f"a free body of {m.body_subtreemass[b]:.3g} kg that nothing supports"
+            yield Sign("body", b, seen, "add a floor with matching contype and conaffinity, or disable gravity")
 
 
 def _joined(patient: Patient, off: Disable) -> list[tuple[int, int]]:

@@ -11,24 +11,29 @@ from featherlane.doctor.registry import check
 OFTEN = 0.01  # fraction of the steps
 
 
-@check("trial-bad", ERROR, "the world is reset to the model's defaults again and again")
+@check("trial-bad", ERROR, "the world is reset to the model's defaults repeatedly")
 def bad(patient: Patient) -> Iterator[Sign]:
     """Finds states that become non-finite or exceed 1e10 within a second, or 500 steps (50,000 / DoFs if fewer), from a
     start with its controls."""
     for start, counts, when in patient.trials:
         if counts["non_finite"]:
-            seen = f"numbers turned bad within {when:.3g} s from {start}"
-            yield Sign("model", -1, seen, "mend what other findings say; a smaller timestep tells if it is stiffness")
+            seen = f"non-finite or out-of-range values within {when:.3g} s from {start}"
+            yield Sign(
+                "model",
+                -1,
+                seen,
+                "fix the other findings first; try a smaller timestep to find out if the model is stiff",
+            )
 
 
-@check("trial-not-converged", WARNING, "these steps do not solve their contact problem")
+@check("trial-not-converged", WARNING, "the solver does not reach its tolerance in these steps")
 def not_converged(patient: Patient) -> Iterator[Sign]:
     """Finds trials in which more than 1 % of the steps are counted in `not_converged`."""
     steps = patient.trial_steps
     for start, counts, _ in patient.trials:
         if counts["not_converged"] > OFTEN * steps:
             seen = f"{counts['not_converged']} of {steps} steps from {start} did not converge"
-            yield Sign("option", "iterations", seen, "more iterations, newton or dantzig, or softer rows")
+            yield Sign("option", "iterations", seen, "use more iterations, newton or dantzig, or softer constraints")
 
 
 @check("trial-full", WARNING, "contacts or rows beyond the capacity are dropped")
@@ -38,4 +43,9 @@ def full(patient: Patient) -> Iterator[Sign]:
         for name in ("contacts_full", "rows_full"):
             if counts[name]:
                 seen = f"{name} in {counts[name]} of {patient.trial_steps} steps from {start}"
-                yield Sign("model", -1, seen, "fewer pairs that overlap: contype and conaffinity, coarser meshes")
+                yield Sign(
+                    "model",
+                    -1,
+                    seen,
+                    "reduce the number of overlapping pairs (contype, conaffinity), or use coarser meshes",
+                )

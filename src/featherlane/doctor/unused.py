@@ -45,16 +45,21 @@ def changed(patient: Patient, names) -> Iterator[tuple[str, int | str, str]]:
     yield from ((kind, ident, ", ".join(what)) for (kind, ident), what in found.items())
 
 
-@check("unused-by-convex", WARNING, "it has no effect: the convex contact model does not read it")
+@check("unused-by-convex", WARNING, "the convex contact model ignores the setting")
 def unused_by_convex(patient: Patient) -> Iterator[Sign]:
     """Finds LCP settings that differ from the default under the convex contact model: restitution, slip, ERP, CFM,
     direction or force of friction, joint motors and stops, `lcp_` options."""
     if patient.model.opt_contact_model != LCP:
         for kind, ident, what in changed(patient, LCP_ONLY):
-            yield Sign(kind, ident, f"{what}: read under lcp alone", 'model.opt.contact_model = "lcp", or the default')
+            yield Sign(
+                kind,
+                ident,
+                f"{what}: used only by the contact model lcp",
+                'set model.opt.contact_model = "lcp", or keep the default value',
+            )
 
 
-@check("unused-by-lcp", NOTE, "it has no effect: the LCP contact model does not read it")
+@check("unused-by-lcp", NOTE, "the LCP contact model ignores the setting")
 def unused_by_lcp(patient: Patient) -> Iterator[Sign]:
     """Finds convex settings that differ from MuJoCo's default under the LCP contact model: solver options and, with
     softness erp, `solref` or `solimp`.  With softness solref, finds ERP or CFM of an element."""
@@ -66,15 +71,22 @@ def unused_by_lcp(patient: Patient) -> Iterator[Sign]:
         value = getattr(m.opt, name)
         if value != getattr(default, name):
             seen = f"{getattr(value, 'name', value)}".lower()
-            yield Sign("option", name, f"{seen}: read under convex alone", "the options that begin with lcp_")
+            yield Sign(
+                "option", name, f"{seen}: used only by the contact model convex", "use the options that begin with lcp_"
+            )
     if m.opt_softness == BY_SOLREF:
         for kind, ident, what in changed(patient, BY_ERP):
-            yield Sign(kind, ident, f"{what}: not read with softness solref", 'model.opt.softness = "erp"')
+            yield Sign(kind, ident, f"{what}: not used with softness solref", 'set model.opt.softness = "erp"')
         return
     for kind, ident, attribute, solref, solimp in rows(patient):
         if tuple(solref) != SOLREF or tuple(solimp) != SOLIMP:
             seen = f"{attribute} {shown(solref)}, {attribute.replace('ref', 'imp', 1)} {shown(solimp)}"
-            yield Sign(kind, ident, f"{seen}: hard with softness erp", 'model.opt.softness = "solref", or erp and cfm')
+            yield Sign(
+                kind,
+                ident,
+                f"{seen}: not used with softness erp, the constraint is rigid",
+                'set model.opt.softness = "solref", or set erp and cfm',
+            )
 
 
 def shown(numbers: np.ndarray) -> str:

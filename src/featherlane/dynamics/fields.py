@@ -6,7 +6,7 @@ _integrate_state = Declare("integrate", "state")
 _sensor_history_state = Declare("sensor_history", "state")
 _yield_springs_state = Declare("yield_springs", "state")
 _drive = Declare("", "drive")
-_drive_asked = Declare("", "drive", asked="use")
+_drive_conditional = Declare("", "drive", condition="use")
 _input = Declare("", "input")
 
 FIELDS = (
@@ -15,14 +15,16 @@ FIELDS = (
     _integrate_state.real("qvel", "nv", "m/s, rad/s", "velocity"),
     _integrate_state.real("act", "na", "1", "actuator activation"),
     _sensor_history_state.real(
-        "history", "nhistory", "1", "past controls and sensor values of those with a delay", dtype="float64"
+        "history", "nhistory", "1", "past values of delayed controls and sensors", dtype="float64"
     ),
-    _yield_springs_state.real("plastic", "nplastic", "m, rad, quaternion", "references of springs that yield"),
-    _integrate_state.real("qacc_warmstart", "nv", "m/s^2, rad/s^2", "acceleration that the solver starts from"),
-    _drive.real("ctrl", "nu", "1", "control (given by the user)"),
-    _drive_asked.real("qfrc_applied", "nv", "N, N m", "applied generalized force (given by the user)"),
-    _drive_asked.real("xfrc_applied", "nbody 6", "N, N m", "applied force and torque at body coms (given by the user)"),
-    _input.real("mocap_pos", "nmocap 3", "m", "positions of mocap bodies (given by the user)"),
-    _input.real("mocap_quat", "nmocap 4", "1", "orientations of mocap bodies (given by the user)"),
-    _input.real("eq_active", "neq", "1", "1: the equality constraint acts, 0: not (given by the user)"),
+    _yield_springs_state.real("plastic", "nplastic", "m, rad, quaternion", "references of plastic springs"),
+    _integrate_state.real("qacc_warmstart", "nv", "m/s^2, rad/s^2", "warm start of the solver"),
+    _drive.real("ctrl", "nu", "1", "control (set by the user)"),
+    _drive_conditional.real("qfrc_applied", "nv", "N, N m", "applied generalized force (set by the user)"),
+    _drive_conditional.real(
+        "xfrc_applied", "nbody 6", "N, N m", "applied force and torque at body coms (set by the user)"
+    ),
+    _input.real("mocap_pos", "nmocap 3", "m", "positions of mocap bodies (set by the user)"),
+    _input.real("mocap_quat", "nmocap 4", "1", "orientations of mocap bodies (set by the user)"),
+    _input.real("eq_active", "neq", "1", "1: the equality constraint is active, 0: inactive (set by the user)"),
 )

@@ -19,7 +19,7 @@ try:
     import gymnasium as gymnasium
 except ImportError as error:
     raise InstallationError(
-        f"featherlane.environments needs Gymnasium: pip install 'featherlane[gym]' ({error})"
+        f"featherlane.environments requires Gymnasium: pip install 'featherlane[gym]' ({error})"
     ) from None
 
 from featherlane.environments.batch_env import BatchEnv, Before

@@ -71,7 +71,7 @@ class BatchEnv(TaskEnv):
         functions = {"observation": observation, "reward": reward, "terminated": terminated, "start": start}
         for name, function in functions.items():
             if not callable(function) and not (function is None and name in ("terminated", "start")):
-                raise ModelError(f"{name}: got {type(function).__name__}, allowed is a function of the batch")
+                raise ModelError(f"{name}: got {type(function).__name__}, allowed is a function f(batch)")
         task = Functions(model, frame_skip, functions, field_names("fields", fields))
         super().__init__(
             task, num_envs, max_episode_steps, autoreset_mode, nthread, dtype, info, copy, record_failures,
@@ -84,17 +84,17 @@ class Functions(Task):
 
     def __init__(self, model, frame_skip: int, functions: dict[str, Any], fields: Sequence[str]):
         self.model, self.frame_skip, self.fields = model, frame_skip, tuple(fields)
-        self.seen, self.paid = functions["observation"], functions["reward"]
+        self.observe, self.compute_reward = functions["observation"], functions["reward"]
         self.ended, self.started_by = functions["terminated"], functions["start"]
 
     def observation(self, worlds: Batch):
-        return self.seen(worlds)
+        return self.observe(worlds)
 
     def before(self, worlds: Batch) -> Before:
         return Before(worlds.qpos.copy(), worlds.qvel.copy())
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Before):
-        return self.paid(worlds, before)
+        return self.compute_reward(worlds, before)
 
     def terminated(self, worlds: Batch):
         return None if self.ended is None else self.ended(worlds)

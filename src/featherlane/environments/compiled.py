@@ -32,11 +32,14 @@ def with_kernels(source, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
         InstallationError: the kernel compiler is not installed.
     """
     if isinstance(source, Model):
-        raise ModelError("model: got a Model, allowed with kernels is what it was loaded from: they are added to it")
+        raise ModelError(
+            "model: got a Model; with kernels, allowed is its source (a path, XML text or an "
+            "MjSpec), because the kernels are added as sensors"
+        )
     spec = specification(source)
     for name, given in kernels.items():
         if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Kernel)):
-            raise ModelError(f"kernels[{name!r}]: got {given!r}, allowed is (a kernel, its number of values)")
+            raise ModelError(f"kernels[{name!r}]: got {given!r}, allowed is a pair (kernel, number of values)")
         _add_sensor(spec, PREFIX + name, count(f"kernels[{name!r}]: number of values", given[1], 1))
     model = load(spec)
     for name, (kernel, _) in kernels.items():

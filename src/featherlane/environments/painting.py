@@ -62,7 +62,7 @@ class Painting:
         """Returns the task's camera, else the model's "track" as in Gymnasium, else a free camera."""
         number, name = getattr(self.task, "camera_id", None), getattr(self.task, "camera_name", None)
         if number is not None and name is not None:
-            raise ModelError("camera_id and camera_name: got both, allowed is one of them")
+            raise ModelError("camera_id, camera_name: got both, allowed is one of them")
         if name is not None:
             return model.camera(name).id
         if number is not None and number != -1:

@@ -88,7 +88,7 @@ def seeds(n: int, seed: int | Sequence[int | None] | None) -> list[np.random.See
         return [np.random.SeedSequence(int(entropy)) for entropy in fresh]
     if _is_list(seed):
         if len(seed) != n:
-            raise ModelError(f"seed: got {len(seed)} seeds, allowed are {n}, one for each world")
+            raise ModelError(f"seed: got {len(seed)} seeds, allowed is one for each of the {n} worlds")
         each = list(seed)
     else:
         first = count("seed", seed, 0, LARGEST_SEED)

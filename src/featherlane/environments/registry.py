@@ -91,6 +91,6 @@ def _settings(name: str, settings: dict[str, Any], env: type) -> tuple[dict[str,
         if key not in of_task and key not in of_env:
             allowed = sorted({*of_task, *of_env})
             listed = ", ".join(allowed)
-            raise ModelError(f"{name}: no keyword argument {key!r}{near(key, allowed)}, allowed are {listed}")
+            raise ModelError(f"{name}: unknown keyword argument {key!r}{near(key, allowed)}, allowed are {listed}")
     own = {key: value for key, value in settings.items() if key in of_task}
     return own, {key: value for key, value in settings.items() if key not in of_task}

@@ -39,9 +39,9 @@ class SingleEnv(gym.Env):
         """
         if seed is not None:
             self._np_random_seed = seed
-        seen, infos = self.vector.reset(seed=seed)
+        observations, infos = self.vector.reset(seed=seed)
         self._np_random = self.vector.random[0]
-        return seen[0], _first(infos)
+        return observations[0], _first(infos)
 
     def step(self, action):
         """Applies one action (nu,).
@@ -51,8 +51,8 @@ class SingleEnv(gym.Env):
         """
         self.vector.revive()
         action = regular("action", action)
-        seen, rewards, terminated, _, infos = self.vector.step(action[None] if action.ndim else action)
-        return seen[0], float(rewards[0]), bool(terminated[0]), False, _first(infos)
+        observations, rewards, terminated, _, infos = self.vector.step(action[None] if action.ndim else action)
+        return observations[0], float(rewards[0]), bool(terminated[0]), False, _first(infos)
 
     def render(self):
         """Returns a picture of the world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None."""

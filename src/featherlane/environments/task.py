@@ -64,7 +64,7 @@ class Task:
 
     def observation(self, worlds: Batch) -> Parts:
         """Returns the observation of each world: (n, k), or arrays (n, ...) by name, which are concatenated."""
-        raise MissingMethodError(f"{type(self).__name__} has no observation")
+        raise MissingMethodError(f"{type(self).__name__} does not define observation()")
 
     def measured(self, worlds: Batch, name: str) -> np.ndarray:
         """Returns a kernel's values in each world, (n, values), of the same state as the derived fields."""
@@ -83,7 +83,7 @@ class Task:
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> Parts:
         """Returns the reward of each world: (n,), or terms (n,) by name, which are summed."""
-        raise MissingMethodError(f"{type(self).__name__} has no reward")
+        raise MissingMethodError(f"{type(self).__name__} does not define reward()")
 
     def terminated(self, worlds: Batch) -> np.ndarray | None:
         """Returns which worlds terminate, (n,) bool; None: worlds terminate only on non-finite values."""

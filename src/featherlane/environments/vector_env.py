@@ -103,8 +103,8 @@ class TaskEnv(VectorEnv):
 
         low, high = task.action_space(self.batch)
         self.single_action_space = gym.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
-        seen = self._observe()
-        self.single_observation_space = gym.spaces.Box(-np.inf, np.inf, seen.shape[1:], seen.dtype)
+        observations = self._observe()
+        self.single_observation_space = gym.spaces.Box(-np.inf, np.inf, observations.shape[1:], observations.dtype)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
@@ -148,11 +148,12 @@ class TaskEnv(VectorEnv):
         mask = regular("reset_mask", mask)
         if mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
             raise ModelError(
-                f"reset_mask: got {mask.dtype} {mask.shape}, allowed is bool ({self.num_envs},), one of it true"
+                f"reset_mask: got {mask.dtype} {mask.shape}, allowed is bool ({self.num_envs},) with at "
+                f"least one true value"
             )
         self.random.reseed(np.flatnonzero(mask), seed)
         self._restart(np.flatnonzero(mask), True)
-        return self._observe(), self._told(self.task.start_info(self.batch), mask, {}) if self.info else {}
+        return self._observe(), self._masked(self.task.start_info(self.batch), mask, {}) if self.info else {}
 
     def step(self, actions):
         """Applies one action in every world.
@@ -175,7 +176,9 @@ class TaskEnv(VectorEnv):
         (resting,), moving = self._done.nonzero(), None
         if len(resting):
             if self.autoreset_mode is AutoresetMode.DISABLED:
-                raise gym.error.ResetNeeded(f"world {resting[0]} has ended; reset it with reset_mask")
+                raise gym.error.ResetNeeded(
+                    f"the episode of world {resting[0]} has ended; reset this world with reset_mask"
+                )
             (moving,) = (~self._done).nonzero()
             self._restart(resting, task.forward_at_start)
         before = task.before(batch)
@@ -205,7 +208,7 @@ class TaskEnv(VectorEnv):
 
     def _check_open(self, call: str) -> None:
         if self.closed:
-            raise gym.error.ClosedEnvironmentError(f"{call}: the environment was closed; make another one")
+            raise gym.error.ClosedEnvironmentError(f"{call}: the environment is closed; create a new one")
 
     def revive(self) -> None:
         """Lets worlds whose episodes have ended continue from their current states."""
@@ -226,7 +229,7 @@ class TaskEnv(VectorEnv):
             self.elapsed[resting] = 0
         if not math.isfinite(np.add.reduce(rewards)) and not np.isfinite(rewards).all():
             wrong = np.flatnonzero(~np.isfinite(rewards))[0]
-            raise ModelError(f"reward: world {wrong} has {rewards[wrong]}, allowed are finite numbers")
+            raise ModelError(f"reward: got {rewards[wrong]} in world {wrong}, allowed are finite numbers")
         limit = self.max_episode_steps
         truncations = np.zeros(self.num_envs, bool) if limit is None else self.elapsed >= limit
         observations, infos = self._observe(), self._infos(bad if any_bad else None, resting, before)
@@ -245,7 +248,7 @@ class TaskEnv(VectorEnv):
         self._restart(np.flatnonzero(done), self.task.forward_at_start)
         if self.info:
             last["final_info"] = _part(infos, done)
-            last = self._told(self.task.start_info(self.batch), done, _part(infos, ~done)) | last
+            last = self._masked(self.task.start_info(self.batch), done, _part(infos, ~done)) | last
         return self._observe(observations), last  # the same buffer, because the other one holds the previous step
 
     # ---- infos -----------------------------------------------------------------------------------------------------
@@ -255,18 +258,18 @@ class TaskEnv(VectorEnv):
             return infos
         started = np.zeros(self.num_envs, bool)
         started[resting] = True
-        infos = self._told(self.task.info(self.batch, self.terms, before), ~started, infos)
-        return self._told(self.task.start_info(self.batch), started, infos) if len(resting) else infos
+        infos = self._masked(self.task.info(self.batch, self.terms, before), ~started, infos)
+        return self._masked(self.task.start_info(self.batch), started, infos) if len(resting) else infos
 
     @staticmethod
-    def _told(values: Mapping[str, np.ndarray], mask: np.ndarray, infos: dict[str, Any]) -> dict[str, Any]:
+    def _masked(values: Mapping[str, np.ndarray], mask: np.ndarray, infos: dict[str, Any]) -> dict[str, Any]:
         """Adds values of the masked worlds to infos, in the format of Gymnasium's vector environments."""
         for name, value in values.items():
             if not mask.any():
                 continue
             value = np.asarray(value)
-            told = infos.setdefault(name, np.zeros(value.shape, value.dtype))
-            told[mask] = value[mask]
+            rows = infos.setdefault(name, np.zeros(value.shape, value.dtype))
+            rows[mask] = value[mask]
             infos[f"_{name}"] = infos.get(f"_{name}", False) | mask
         return infos
 
@@ -286,19 +289,19 @@ class TaskEnv(VectorEnv):
         return sum(part.shape[1] for part in self._parts())
 
     def _parts(self) -> list[np.ndarray]:
-        seen = self.task.observation(self.batch)
-        named = seen if type(seen) is dict or isinstance(seen, Mapping) else {"": seen}
-        return [self._columns(name, values) for name, values in named.items()]
+        values = self.task.observation(self.batch)
+        named = values if type(values) is dict or isinstance(values, Mapping) else {"": values}
+        return [self._columns(name, part) for name, part in named.items()]
 
     def _columns(self, name: str, values) -> np.ndarray:
         """Checks a part of the observation and returns it as (n, k)."""
         n = self.num_envs
         if is_numbers(values) and values.ndim == 2 and len(values) == n:
             return values
-        told, allowed = f"observation{f' {name!r}' * bool(name)}", f"is an array ({n}, k) of numbers"
-        part = numbers(told, values, allowed)
+        what, allowed = f"observation{f' {name!r}' * bool(name)}", f"is an array ({n}, k) of numbers"
+        part = numbers(what, values, allowed)
         if part.ndim < 2 or len(part) != n or (part.ndim > 2 and not name):
-            raise ModelError(f"{told}: got shape {part.shape}, allowed {allowed}")
+            raise ModelError(f"{what}: got shape {part.shape}, allowed {allowed}")
         return part.reshape(n, -1)
 
     def _observe(self, out: np.ndarray | None = None) -> np.ndarray:
@@ -318,7 +321,7 @@ class TaskEnv(VectorEnv):
         total = np.add.reduce(actions, axis=None)
         if actions.dtype.kind == "f" and not math.isfinite(total) and np.isnan(actions).any():
             world, column = np.argwhere(np.isnan(actions))[0]
-            raise ModelError(f"actions: world {world} has nan in column {column}, allowed are numbers")
+            raise ModelError(f"actions: got NaN in world {world}, column {column}, allowed are numbers")
         return actions
 
     def _rewards(self, actions: np.ndarray, before) -> np.ndarray:
@@ -341,10 +344,10 @@ class TaskEnv(VectorEnv):
 def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.ndarray:
     """Checks an array of numbers of a shape and returns it."""
     if not (is_numbers(value) and value.shape == shape):
-        told = f"{name} {part!r}" if part else name
-        value = numbers(told, value, f"is an array {shape} of numbers")
+        what = f"{name} {part!r}" if part else name
+        value = numbers(what, value, f"is an array {shape} of numbers")
         if value.shape != shape:
-            raise ModelError(f"{told}: got shape {value.shape}, allowed is {shape}")
+            raise ModelError(f"{what}: got shape {value.shape}, allowed is {shape}")
     return value
 
 
@@ -352,9 +355,11 @@ def _part(infos: dict[str, Any], mask: np.ndarray) -> dict[str, Any]:
     """Returns the infos of the masked worlds."""
     part = {}
     for name, value in infos.items():
-        told = infos[name if name[:1] == "_" else f"_{name}"] & mask
-        if told.any():
-            part[name] = told if name[:1] == "_" else np.where(told.reshape(-1, *[1] * (value.ndim - 1)), value, 0)
+        present = infos[name if name[:1] == "_" else f"_{name}"] & mask
+        if present.any():
+            part[name] = (
+                present if name[:1] == "_" else np.where(present.reshape(-1, *[1] * (value.ndim - 1)), value, 0)
+            )
             part[name] = part[name].astype(value.dtype, copy=False)
     return part
 
@@ -370,5 +375,6 @@ def mode_of(value) -> AutoresetMode:
     except (TypeError, ValueError):
         allowed = ", ".join(mode.value for mode in AutoresetMode)
         raise ModelError(
-            f"autoreset_mode: got {value!r}, allowed are Gymnasium's AutoresetMode and {allowed}"
+            f"autoreset_mode: got {value!r}, allowed are the members of Gymnasium's AutoresetMode "
+            f"and their values {allowed}"
         ) from None

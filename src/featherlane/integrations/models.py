@@ -19,7 +19,7 @@ class LoadedModels:
 
     def __init__(self) -> None:
         self._by_content: OrderedDict[bytes, Model] = OrderedDict()
-        self._seen: WeakKeyDictionary[Any, tuple[np.ndarray, Model]] = WeakKeyDictionary()
+        self._cache: WeakKeyDictionary[Any, tuple[np.ndarray, Model]] = WeakKeyDictionary()
         self._buffer = np.zeros(0, np.uint8)
 
     def of(self, models: list) -> list[Model]:
@@ -36,13 +36,13 @@ class LoadedModels:
         if self._buffer.size != size:
             self._buffer = np.empty(size, np.uint8)
         mujoco.mj_saveModel(model, None, self._buffer)
-        seen = self._seen.get(model)
-        if seen is not None and np.array_equal(seen[0], self._buffer):
-            return seen[1]
+        entry = self._cache.get(model)
+        if entry is not None and np.array_equal(entry[0], self._buffer):
+            return entry[1]
         content = self._buffer.tobytes()
         loaded = self._by_content.pop(content, None) or load(model)
         self._by_content[content] = loaded
         while len(self._by_content) > KEPT:
             self._by_content.popitem(last=False)
-        self._seen[model] = np.frombuffer(content, np.uint8), loaded
+        self._cache[model] = np.frombuffer(content, np.uint8), loaded
         return loaded

@@ -21,13 +21,14 @@ from featherlane.simulation.batch.batch import Batch
 try:
     import jax  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    raise InstallationError(f"featherlane.jax needs JAX: pip install 'featherlane[jax]' ({error})") from None
+    raise InstallationError(f"featherlane.jax requires JAX: pip install 'featherlane[jax]' ({error})") from None
 
 
 class Dynamics(Bridge):
     __doc__ = about(
         "`jax.grad` and `jax.jit` transform",
-        "Arguments and results are arrays.  `jax.vmap` calls the engine once a member; there is no forward mode.",
+        "Arguments and results are arrays.  `jax.vmap` calls the engine once for each batch "
+        "element; forward mode is not supported.",
     )
 
     def __init__(self, batch: Batch, nthread: int = 0, frictionloss: bool = True):
@@ -61,7 +62,7 @@ class Dynamics(Bridge):
         nstep = arrays["control"].shape[1] if arrays["control"].ndim == 3 else 0
         if nstep == 0:
             shape = arrays["control"].shape
-            raise ModelError(f"control: got shape {shape}, allowed is (nworld, nstep, nu) with a step or more")
+            raise ModelError(f"control: got shape {shape}, allowed is (nworld, nstep, nu) with at least one step")
         shapes = self._dynamics.shapes(nstep) | dict(
             zip(fields, self._dynamics.field_shapes(fields).values(), strict=True)
         )
@@ -176,7 +177,7 @@ def _once(function):
 
     @wrapped.defjvp
     def twice(primals, tangents):
-        raise UnsupportedFeatureError(["second derivatives of a rollout"], what="not computed")
+        raise UnsupportedFeatureError(["second derivatives of a rollout"], what="not supported")
 
     return wrapped
 

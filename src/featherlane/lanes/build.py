@@ -55,10 +55,10 @@ def compile_all(
         ImportError: the compiler is not installed.
     """
     levels = tuple(levels or (processor.cpu_level(),))
-    wanted = groups(stages, variants, by_package)
-    todo = [(g, v) for g, v in wanted if _missing(library, g, *v, levels)]
+    required = groups(stages, variants, by_package)
+    todo = [(g, v) for g, v in required if _missing(library, g, *v, levels)]
     todo.sort(key=lambda item: -_cost(item[0]))
-    total, count = (sum(len(g) for g, _ in part) for part in (wanted, todo))
+    total, count = (sum(len(g) for g, _ in part) for part in (required, todo))
     done = total - count
 
     def tell(group, variant):
@@ -108,8 +108,8 @@ def link_stages(library: Library, stages: Iterable[Stage], variants, level: str,
             code = cache.read(name)
             if code is None:
                 raise KernelError(
-                    f"{name} is not in {cache.directory()}: the sources changed while they were compiled, "
-                    "or the folder cannot be written (FEATHERLANE_CACHE names another)"
+                    f"{name} is not in {cache.directory()}: the sources changed during the compilation, or "
+                    f"the folder is not writable (set FEATHERLANE_CACHE to another folder)"
                 )
             Path(path).write_bytes(code)
         link(objects, str(out), {LAYOUT_SYMBOL: library.layout_hash()})

@@ -103,7 +103,7 @@ def write(name: str, code: bytes) -> None:
             part.chmod(0o644)  # independent of the umask: an object that a group can write would be refused
             os.replace(part, directory() / name)
     except OSError as error:
-        _report(f"{directory()} cannot be written ({error.strerror or error}); FEATHERLANE_CACHE names another folder")
+        _report(f"{directory()} is not writable ({error.strerror or error}); set FEATHERLANE_CACHE to another folder")
         _unwritten[name] = code
 
 
@@ -116,9 +116,9 @@ def distrusted(status: os.stat_result) -> str:
     if not hasattr(os, "geteuid"):
         return ""  # Windows: owner and mode carry no information
     if status.st_uid not in (0, os.geteuid()):
-        return f"belongs to user {status.st_uid}, allowed are {os.geteuid()} and root"
+        return f"belongs to the user {status.st_uid}, allowed are the user {os.geteuid()} and root"
     mode = stat.S_IMODE(status.st_mode)
-    return f"can be written by other users (mode {mode:04o})" if mode & (stat.S_IWGRP | stat.S_IWOTH) else ""
+    return f"is writable by other users (mode {mode:04o})" if mode & (stat.S_IWGRP | stat.S_IWOTH) else ""
 
 
 def _refused() -> bool:
@@ -132,7 +132,8 @@ def _refused() -> bool:
         command = "chmod go-w" if status.st_uid == os.geteuid() else f"chown -R {os.geteuid()}"
         place = shlex.quote(str(directory()))
         _report(
-            f"{directory()} is not used: it {reason}; repair: {command} {place}, or FEATHERLANE_CACHE=<other folder>"
+            f"{directory()} is not used, because it {reason}; repair it with {command} {place}, or "
+            f"set FEATHERLANE_CACHE to another folder"
         )
     return bool(reason)
 
@@ -149,7 +150,7 @@ def _trusted_bytes(path: Path) -> bytes:
 def _report(text: str) -> None:
     if text not in _reported:
         _reported.add(text)
-        print(f"featherlane: {text}; until then every process compiles its kernels again", file=sys.stderr)
+        print(f"featherlane: {text}; until then, every process compiles its kernels again", file=sys.stderr)
 
 
 def _checksum(name: str, code: bytes) -> bytes:

@@ -30,7 +30,7 @@ from featherlane.lanes.kernel import Kernel, kernel
 class _Tables:
     """State of all tables: the engine has filled them, a user has extended them, a stage has been loaded."""
 
-    filled = extended = asked = False
+    filled = extended = is_loaded = False
 
 
 def fill() -> None:
@@ -43,9 +43,9 @@ def is_extended() -> bool:
     return _Tables.extended
 
 
-def ask() -> None:
+def mark_loaded() -> None:
     """Marks that a stage is about to be loaded with the current cases."""
-    _Tables.asked = True
+    _Tables.is_loaded = True
 
 
 class Choice(Kernel):
@@ -68,9 +68,9 @@ class Choice(Kernel):
             RuntimeError: stages are already loaded without it.
         """
         if self._engines and _Tables.filled:
-            if _Tables.asked:
+            if _Tables.is_loaded:
                 raise CallError(
-                    "register it before the first step: stages are loaded already, with the cases that there were"
+                    "register it before the first step: the stages are already loaded with the cases registered so far"
                 )
             _Tables.extended = True
         self._cases.append(case)

@@ -38,7 +38,7 @@ class Field:
         dtype: the public type, if it differs from the kind's: `bool` for flags of an `int` field; `int64` of a single
             `real` that is an integer and differs by world; `float64` of a `real` that is float64 at every precision
             (times: float32 resolves 0.008 s at 70,000 s).
-        asked: condition for a field that is not always kept or computed, in words: names of sizes that must be nonzero,
+        condition: when a field that is not always kept or computed exists: names of sizes that must be nonzero,
             or a name that the code which keeps the field uses.
     """
 
@@ -50,7 +50,7 @@ class Field:
     stage: str = ""
     role: str = ""
     dtype: str = ""
-    asked: str = ""
+    condition: str = ""
 
     def __post_init__(self):
         if self.kind not in KINDS:
@@ -105,20 +105,20 @@ class Declare:
     """Declares fields with the same stage and role, one line each.
 
     Args:
-        stage, role, asked: as for `Field`.
+        stage, role, condition: as for `Field`.
         record: the nested record that the fields belong to: `Declare("solve", "scratch", "primal")` declares
             `primal.grad`, which kernels read as `d.primal.grad`.
 
     Shapes list sizes, outermost first: `declare.real("geom_pos", "ngeom 3", "m", "positions of geoms")`.
     """
 
-    def __init__(self, stage: str = "", role: str = "", record: str = "", asked: str = ""):
-        self._stage, self._role, self._asked = stage, role, asked
+    def __init__(self, stage: str = "", role: str = "", record: str = "", condition: str = ""):
+        self._stage, self._role, self._condition = stage, role, condition
         self._prefix = f"{record}." if record else ""
 
     def _field(self, kind: str, name: str, shape: str, unit: str, doc: str, dtype: str) -> Field:
         dims = tuple(int(n) if n.isdigit() else n for n in shape.split())
-        return Field(self._prefix + name, kind, dims, unit, doc, self._stage, self._role, dtype, self._asked)
+        return Field(self._prefix + name, kind, dims, unit, doc, self._stage, self._role, dtype, self._condition)
 
     def real(self, name: str, shape: str, unit: str, doc: str, dtype: str = "") -> Field:
         """Declares a value for each world."""
@@ -196,9 +196,9 @@ class Layout:
         """Returns names of the fields whose role has a trait (`lasts`, `shown`, ...), in order."""
         return tuple(f.name for f in self.fields if getattr(f.traits, what))
 
-    def asked(self, by: str) -> tuple[str, ...]:
+    def conditional(self, by: str) -> tuple[str, ...]:
         """Returns names of the fields that are kept under this condition, in order."""
-        return tuple(f.name for f in self.fields if by in f.asked.split())
+        return tuple(f.name for f in self.fields if by in f.condition.split())
 
     def signature(self) -> str:
         """Returns what compiled code depends on: order, names and kinds of the fields, and which are always float64."""

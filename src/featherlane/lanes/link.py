@@ -30,7 +30,7 @@ def compiler() -> list[str]:
 def missing() -> str:
     """Returns why shared objects cannot be linked here; empty if they can."""
     if sys.platform not in FLAGS:
-        return f"kernels are compiled ahead of time on Linux and macOS, this is {sys.platform}"
+        return f"ahead-of-time compilation of kernels is supported on Linux and macOS, not on {sys.platform}"
     with tempfile.TemporaryDirectory() as folder:
         try:
             link((), str(Path(folder, "empty.so")), {"empty": ""})
@@ -53,6 +53,8 @@ def link(objects: Iterable[str], out: str, symbols: dict[str, str]) -> None:
     try:
         subprocess.run(command, input=source.encode(), check=True, capture_output=True)
     except OSError as e:
-        raise CallError(f"linking kernels needs {command[0]}, which was not found; CC names another") from e
+        raise CallError(
+            f"linking kernels requires {command[0]}, which was not found; set CC to another compiler"
+        ) from e
     except subprocess.CalledProcessError as e:
         raise CallError(f"{command[0]} could not link the kernels: {e.stderr.decode()[-2000:]}") from e

@@ -56,7 +56,7 @@ def level_features(level: str) -> tuple[str, str]:
         ValueError: an unknown level.
     """
     if level not in LEVELS:
-        raise ArgumentError(f"CPU level {level!r}; allowed are {', '.join(LEVELS)} and {NATIVE}")
+        raise ArgumentError(f"CPU level: got {level!r}, allowed are {', '.join(LEVELS)} and {NATIVE}")
     return LEVELS[level]
 
 
@@ -69,7 +69,7 @@ def cpu_level() -> str:
     supported = levels()
     forced = os.environ.get("FEATHERLANE_CPU")
     if forced and forced not in supported:
-        raise ArgumentError(f"FEATHERLANE_CPU is {forced!r}; this machine allows {', '.join(supported)}")
+        raise ArgumentError(f"FEATHERLANE_CPU: got {forced!r}, allowed on this machine are {', '.join(supported)}")
     return forced or supported[0]
 
 
@@ -84,7 +84,7 @@ def base_of(dtype) -> str:
     except TypeError:
         name = repr(dtype)
     if name not in ("float64", "float32"):
-        raise ArgumentError(f"dtype is {name}; allowed are float64 and float32")
+        raise ArgumentError(f"dtype: got {name}, allowed are float64 and float32")
     return "f64" if name == "float64" else "f32"
 
 
@@ -100,7 +100,7 @@ def tile_width(dtype) -> int:
     if not given:
         return WIDTHS[base]
     if given not in ("1", "2", "4", "8", "16", "32"):
-        raise ArgumentError(f"{variable} is {given!r}; allowed are 1, 2, 4, 8, 16 and 32")
+        raise ArgumentError(f"{variable}: got {given!r}, allowed are 1, 2, 4, 8, 16 and 32")
     return int(given)
 
 

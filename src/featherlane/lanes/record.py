@@ -84,7 +84,7 @@ class Record:
             lanes = width if f.kind == "real" else 1
             if a.dtype != expected or not a.flags.c_contiguous or a.size % lanes:
                 raise ArgumentError(
-                    f"field {f.name}: {a.dtype} {a.shape} given; contiguous {expected} rows of {lanes} are needed"
+                    f"field {f.name}: got {a.dtype} {a.shape}, allowed are contiguous {expected} rows of {lanes}"
                 )
             table += (self._start(f.name, a, lanes), a.size // lanes)
         self.table = np.array(table, np.int64)
@@ -114,7 +114,9 @@ class Record:
         """Returns the address of a field's array, which must be a multiple of the vector size."""
         start, boundary = address(array), min(array.itemsize * lanes, LINE)
         if start % boundary and array.size:
-            raise ArgumentError(f"field {name}: memory at a multiple of {boundary} bytes is needed")
+            raise ArgumentError(
+                f"field {name}: got unaligned memory, allowed is an address that is a multiple of {boundary} bytes"
+            )
         return start
 
     def check_faults(self, where: str) -> None:

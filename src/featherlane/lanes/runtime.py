@@ -34,7 +34,7 @@ def mode() -> str:
     """
     given = os.environ.get("FEATHERLANE_MODE") or "auto"
     if given not in MODES:
-        raise ArgumentError(f"FEATHERLANE_MODE is {given!r}; allowed are {', '.join(MODES)}")
+        raise ArgumentError(f"FEATHERLANE_MODE: got {given!r}, allowed are {', '.join(MODES)}")
     return given
 
 
@@ -95,18 +95,20 @@ class Library:
             raise ArgumentError(f"stage {stage.signature()}: its first parameters must be records")
         if [r.layout for r in records] != needed:
             given, names = (", ".join(layout.name for layout in each) for each in ([r.layout for r in records], needed))
-            raise ArgumentError(f"stage {stage.name}: records ({given}) given, ({names}) needed")
+            raise ArgumentError(f"stage {stage.name}: got records ({given}), allowed are ({names})")
         if len({(r.width, r.dtype) for r in records}) > 1:
             given = ", ".join(f"{r.dtype} x {r.width}" for r in records)
-            raise ArgumentError(f"stage {stage.name}: records of one precision and width are needed, {given} given")
+            raise ArgumentError(
+                f"stage {stage.name}: got records {given}, allowed are records of one precision and width"
+            )
 
     def function(self, stage: Stage, base: str, width: int, checked: bool = False) -> Callable:
         """Returns the C function of a stage, loaded or compiled now."""
-        choice.ask()
+        choice.mark_loaded()
         base, width = variant(stage, base, width)
         key = stage.name, base, width, checked
         if self._named.setdefault(stage.name, stage) is not stage:
-            raise KernelError(f"two stages are called {stage.name}: {stage} and {self._named[stage.name]}")
+            raise KernelError(f"two stages have the name {stage.name}: {stage} and {self._named[stage.name]}")
         if key not in self._loaded:  # loaded functions need no lock: an interrupted call could not release it
             with self._lock:
                 if key not in self._loaded:
@@ -121,7 +123,7 @@ class Library:
         if mode() in ("jit", "checked"):
             return None, f"FEATHERLANE_MODE is {mode()}"
         if choice.is_extended():
-            return None, "a table of kernels was extended from outside"
+            return None, "a table of kernels was extended by another package"
         best = processor.cpu_level()
         fitting = [best] if os.environ.get("FEATHERLANE_CPU") else processor.levels()
         path = next((p for p in (PREBUILT / f"{level}.so" for level in fitting) if p.exists()), None)
@@ -133,7 +135,7 @@ class Library:
         except (OSError, ValueError) as e:
             return None, f"{path.name} cannot be loaded: {e}"
         if found != self.layout_hash():
-            return None, f"{path.name} was built for other record layouts (stale)"
+            return None, f"{path.name} was built for other record layouts"
         return so, None
 
     def _prebuilt_function(self, stage, base, width):
@@ -218,4 +220,4 @@ class Library:
         """Reports once that kernels are being compiled, which takes a while."""
         if not self._noticed:
             self._noticed = True
-            print(f"featherlane: compiling kernels just in time, kept in {cache.directory()}", file=sys.stderr)
+            print(f"featherlane: compiling kernels just in time; cache folder: {cache.directory()}", file=sys.stderr)

@@ -17,8 +17,8 @@ def merge(source, out, start, middle, end):
 
 
 @kernel
-def sort(keys, room, n):
-    """Sorts the first n keys in ascending order; `room` is a buffer of the same size.
+def sort(keys, buffer, n):
+    """Sorts the first n keys in ascending order; `buffer` is a buffer of the same size.
 
     Source: bottom-up merge sort, O(n log n) for every initial order.
     """
@@ -27,9 +27,9 @@ def sort(keys, room, n):
         for start in range(0, n, 2 * run):
             middle = start + run if start + run < n else n
             end = middle + run if middle + run < n else n
-            merge(keys, room, start, middle, end)
+            merge(keys, buffer, start, middle, end)
         for k in range(n):
-            keys[k] = room[k]
+            keys[k] = buffer[k]
         run = 2 * run
 
 
@@ -37,7 +37,7 @@ DIGIT_BITS = 10
 
 
 @kernel
-def sort_digits(keys, room, count, n, low, high):
+def sort_digits(keys, buffer, count, n, low, high):
     """Sorts the first n keys by their bits low .. high - 1, ascending; the sort is stable.
 
     `count` is a buffer for 2^DIGIT_BITS numbers.
@@ -54,10 +54,10 @@ def sort_digits(keys, room, count, n, low, high):
             place, count[digit] = place + count[digit], place
         for k in range(n):
             digit = (keys[k] >> shift) & ((1 << DIGIT_BITS) - 1)
-            room[count[digit]] = keys[k]
+            buffer[count[digit]] = keys[k]
             count[digit] = count[digit] + 1
         for k in range(n):
-            keys[k] = room[k]
+            keys[k] = buffer[k]
 
 
 @kernel

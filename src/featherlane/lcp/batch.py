@@ -97,11 +97,11 @@ def solve_batch(
     found = find_method(method)
     numbers, parameters = found.settings(options)
     if found.form != ROWS and found.name != "dantzig":
-        raise OptionError(f"method is {method!r}, for a batch allowed are apgd, dantzig, pgs")
+        raise OptionError(f"method is {method!r}, allowed for a batch are apgd, dantzig and pgs")
     count("threads", threads, 1, error=OptionError)
     batch = Problems(Matrices(A, J, Minv, cfm), b, lo, hi, findex, add, x)
     if batch.structure.columns and found.form != ROWS:
-        raise OptionError(f"method {method!r} needs A, allowed with J and Minv are apgd and pgs")
+        raise OptionError(f"method is {method!r}, which requires A; allowed with J and Minv are apgd and pgs")
     results = _Results(*batch.b.shape)
     if found.form == ROWS:
         _run(batch, results, found.stage, numbers, parameters, threads)

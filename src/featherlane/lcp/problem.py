@@ -126,7 +126,7 @@ class Problem:
         self.symmetric, self._matrix = True, None
         J = _numbers("J", J)
         if J.ndim != 2 or len(J) != self.n:
-            raise ProblemError(f"J has the shape {J.shape}, allowed is ({self.n}, nv): a row for each of b")
+            raise ProblemError(f"J has the shape {J.shape}, allowed is ({self.n}, nv): one row per entry of b")
         nv = J.shape[1]
         inverse = _array("Minv", Minv, (nv,) if _numbers("Minv", Minv).ndim == 1 else (nv, nv))
         if inverse.ndim == 2:
@@ -258,7 +258,7 @@ def _rows(name, value, n) -> np.ndarray:
         raise ProblemError(f"{name} has the shape {given.shape}, allowed is ({n},)")
     whole = (np.abs(given) < 2.0**31) & (given == np.rint(given))
     if not whole.all():
-        raise ProblemError(f"{name} holds {given[~whole][0]!s}, allowed are whole numbers")
+        raise ProblemError(f"{name} contains {given[~whole][0]!s}, allowed are whole numbers")
     return given.astype(np.int32)
 
 
@@ -282,5 +282,5 @@ def _check_findex(findex) -> None:
         if not 0 <= f < n:
             raise ProblemError(f"findex[{i}] is {f}, allowed are -1 (none) and the rows 0 to {n - 1}")
         if f == i or findex[f] >= 0:
-            what = "its own row" if f == i else f"row {f}, which has the findex {int(findex[f])} itself"
-            raise ProblemError(f"findex[{i}] is {what}, allowed are other rows without one")
+            what = "the row itself" if f == i else f"row {f}, whose own findex is {int(findex[f])}"
+            raise ProblemError(f"findex[{i}] is {what}, allowed are other rows with findex -1")

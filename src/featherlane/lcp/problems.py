@@ -49,7 +49,7 @@ class Problems:
         _refuse("hi", self.hi, self.hi < 0.0, ">= 0")
         _refuse("add", self.add, self.add < 0.0, ">= 0")
         if (A is None) == (J is None) or (J is None) != (Minv is None):
-            raise ProblemError("allowed are either A, or J and Minv")
+            raise ProblemError("got neither or both of A and (J, Minv), allowed is one of them")
         self.fields = {"lcp.x": x, "lcp.b": b, "lcp.lo": self.lo, "lcp.hi": self.hi, "lcp.add": self.add}
         columns = self._take_dense(A) if A is not None else self._take_factors(J, Minv, cfm)
         self.structure = Structure(n, tuple(map(int, self.findex)), columns)
@@ -114,8 +114,8 @@ def _numbers(name, value, shape, infinite=False, whole=False) -> np.ndarray:
     allowed = [shape] if whole or len(shape) < 2 else [shape, shape[1:], ()]
     if given.shape not in allowed:
         raise ProblemError(f"{name} has the shape {given.shape}, allowed is {' or '.join(map(str, allowed))}")
-    bad, says = (np.isnan(given), "no NaN") if infinite else (~np.isfinite(given), "finite numbers")
-    _refuse(name, given, bad, says) if given.ndim else _refuse(name, given[None], bad[None], says)
+    bad, allowed_values = (np.isnan(given), "no NaN") if infinite else (~np.isfinite(given), "finite numbers")
+    _refuse(name, given, bad, allowed_values) if given.ndim else _refuse(name, given[None], bad[None], allowed_values)
     if given.shape != shape:
         given = np.broadcast_to(given, shape[1:])
     return np.broadcast_to(np.ascontiguousarray(given), shape)

@@ -60,7 +60,7 @@ def methods() -> dict[str, Method]:
         module = importlib.import_module(info.name)
         for value in vars(module).values():
             if isinstance(value, Method) and found.setdefault(value.name, value) is not value:
-                raise ArgumentError(f"two methods are named {value.name!r}")
+                raise ArgumentError(f"two methods have the name {value.name!r}")
     return dict(sorted(found.items()))
 
 
@@ -97,7 +97,7 @@ class Solver:
         self.method = find_method(method)
         self.n = count("n", n, 0, MOST_ROWS, OptionError)
         self.numbers, parameters = self.method.settings(options)
-        self.arrays, self.run = _room(self.method, self.n if self.method.bounded else 2 * self.n)
+        self.arrays, self.run = _workspace(self.method, self.n if self.method.bounded else 2 * self.n)
         self.arrays["lcp.parameter"][: len(parameters), 0] = parameters
 
     def solve(self, problem: Problem, x: ArrayLike | None = None) -> Solution:
@@ -128,9 +128,9 @@ class Solver:
         if not isinstance(problem, Problem):
             raise ProblemError(f"problem is a {type(problem).__name__}, allowed is a Problem")
         if problem.n > self.n:
-            raise ProblemError(f"the problem has {problem.n} rows, this solver has room for {self.n}")
+            raise ProblemError(f"the problem has {problem.n} rows, allowed in this solver are at most {self.n}")
         if self.method.symmetric and not problem.symmetric:
-            raise ProblemError(f"method {name!r} needs a symmetric A")
+            raise ProblemError(f"method {name!r} requires a symmetric A")
 
     def _solve_standard(self, problem: Problem) -> Solution:
         """Solves the problem by its standard form."""
@@ -181,14 +181,14 @@ def solve(
     """
     if not isinstance(A, Problem):
         if b is None:
-            raise ProblemError("b is missing")
+            raise ProblemError("b is missing, required with a matrix A")
         symmetric = find_method(method).symmetric
         problem = Problem(A, b, lo, hi, findex, add, symmetric=symmetric)
     else:
         problem = A
-        beside = b is not None or findex is not None or add is not None
-        if beside or not (_is_default(lo, 0.0) and _is_default(hi, np.inf)):
-            raise ProblemError("b, lo, hi, findex, add: allowed only where A is a matrix; a Problem has its own")
+        is_given = b is not None or findex is not None or add is not None
+        if is_given or not (_is_default(lo, 0.0) and _is_default(hi, np.inf)):
+            raise ProblemError("b, lo, hi, findex, add: allowed only with a matrix A; a Problem already contains them")
     return _kept_solver(problem.n, method, options).solve(problem)
 
 
@@ -219,7 +219,7 @@ def _is_standard(problem: Problem) -> bool:
 
 
 # ---- records ---------------------------------------------------------------------------------------------------------
-def _room(method: Method, n: int):
+def _workspace(method: Method, n: int):
     """Returns (arrays, the bound stage) for problems of one world of up to n rows."""
     one = (n // 8 + 1) * 8  # one more row than n, for methods with an extra variable
     sizes = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"}

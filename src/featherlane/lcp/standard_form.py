@@ -111,15 +111,17 @@ def _fixed_bounds(problem):
 
 def _check_numbers(*arrays) -> None:
     if not all(np.isfinite(array).all() for array in arrays):
-        raise ProblemError("A and the bounds give numbers beyond 1e308; in a standard LCP allowed are finite ones")
+        raise ProblemError(
+            "A and the bounds give numbers larger than 1e308, allowed in a standard LCP are finite numbers"
+        )
 
 
 def _check(problem) -> None:
     for i in np.flatnonzero(problem.findex >= 0):
         k = int(problem.findex[i])
         if not np.isfinite(problem.hi[i]):
-            raise ProblemError(f"row {i} has an infinite mu, in a standard LCP allowed are finite ones")
+            raise ProblemError(f"row {i} has an infinite mu, allowed in a standard LCP are finite numbers")
         if problem.lo[k] < 0.0:
             raise ProblemError(
-                f"row {i} has friction on row {k}, whose lo is {problem.lo[k]}; in a standard LCP allowed is 0"
+                f"row {i} is a friction row of row {k}, whose lo is {problem.lo[k]}, allowed in a standard LCP is 0"
             )

@@ -84,7 +84,7 @@ class Tile:
             if array.size == 0:
                 continue
             if array.dtype != np.float64 or (array.shape[1] > 1 and array.strides[1] != array.itemsize):
-                raise ArgumentError(f"{name}: contiguous rows of float64 are needed")
+                raise ArgumentError(f"{name}: got other rows, allowed are contiguous rows of float64")
             stride = array.strides[0] // array.itemsize
             self.arrays["lcp_memory"][at : at + 4] = address(self.arrays[name]), address(array), array.shape[1], stride
             at += 4

@@ -27,25 +27,27 @@ def refuse_unsupported(source: str) -> None:
             raise
 
 
-def bench_model(source: str, course: Course, stages: bool, told: Callable[[str, int, int], None]) -> dict[str, Any]:
+def bench_model(
+    source: str, course: Course, stages: bool, on_progress: Callable[[str, int, int], None]
+) -> dict[str, Any]:
     """Runs all benchmarks of one model.
 
     Args:
         source: model source, as for `load`.
         course: settings of the benchmark.
         stages: whether to time each stage, if the worlds fill a tile, and to count the pairs per collision test.
-        told: called with the name of the measurement, the amount done and the total, to report progress.
+        on_progress: called with the name of the measurement, the amount done and the total, to report progress.
     """
     rounds, done = 2 * (course.rounds + WARM_ROUNDS), 0
 
     def another() -> None:
         nonlocal done
         done += 1
-        told("racing", done, rounds)
+        on_progress("racing", done, rounds)
 
-    told("settling", 0, rounds)
+    on_progress("settling", 0, rounds)
     lineup = Lineup(source, course)
-    told("racing", 0, rounds)
+    on_progress("racing", 0, rounds)
     batch, worlds = race_batches(lineup, another)
     single = race_one_world(lineup, another)
     result = {
@@ -57,7 +59,7 @@ def bench_model(source: str, course: Course, stages: bool, told: Callable[[str, 
         "worlds": worlds,
     }
     if stages and course.worlds >= tile_width(course.dtype):
-        told("stages", 0, course.worlds)
-        result["stage_microseconds"] = stage_times(lineup, lambda timed: told("stages", timed, course.worlds))
-        result["collision"] = pair_tests(lineup, lambda counted: told("pairs", counted, course.worlds))
+        on_progress("stages", 0, course.worlds)
+        result["stage_microseconds"] = stage_times(lineup, lambda timed: on_progress("stages", timed, course.worlds))
+        result["collision"] = pair_tests(lineup, lambda counted: on_progress("pairs", counted, course.worlds))
     return result

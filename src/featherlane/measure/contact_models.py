@@ -63,7 +63,9 @@ class Contest:
         check_names("solvers", self.solvers, every)
         for name in self.solvers:
             if not any(name in SOLVERS[contact] for contact in self.contacts):
-                raise ModelError(f"solvers: {name!r} is none of the contact models {', '.join(self.contacts)}")
+                raise ModelError(
+                    f"solvers: got {name!r}, which does not belong to the contact models {', '.join(self.contacts)}"
+                )
         counts(self, {"steps": 1, "iterations": 1})
 
     def entries(self) -> list[tuple[str, str]]:
@@ -237,9 +239,9 @@ def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> Curves:
         entry: {
             f"{'xyz'[axis]} of {name} [m]": np.array(trace.position)[:, body, axis],
             "energy [J]": np.array(trace.energy),
-            "deepest overlap [m]": np.array(trace.penetration),
-            "slip of contacts that press [m/s]": np.array(trace.slip),
-            "error of closed loops [m, rad]": np.array(trace.drift),
+            "largest penetration [m]": np.array(trace.penetration),
+            "slip of contacts with normal force [m/s]": np.array(trace.slip),
+            "constraint error of loops [m, rad]": np.array(trace.drift),
         }
         for entry, trace in traces.items()
     }

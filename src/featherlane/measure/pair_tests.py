@@ -55,7 +55,7 @@ class Counts(NamedTuple):
     searched_touching: int
 
 
-def pair_tests(lineup: Lineup, told: Callable[[int], None] = lambda done: None) -> dict[str, Any]:
+def pair_tests(lineup: Lineup, on_progress: Callable[[int], None] = lambda done: None) -> dict[str, Any]:
     """Counts the pairs that reach each test and measures its time; empty for a model without pairs or contacts.
 
     Returns:
@@ -70,7 +70,7 @@ def pair_tests(lineup: Lineup, told: Callable[[int], None] = lambda done: None) 
     model = lineup.model
     if model.opt_disableflags & (Disable.CONTACT | Disable.CONSTRAINT) or not model.ncand + model.ncrowd:
         return {}
-    counts = count_pairs(lineup, told)
+    counts = count_pairs(lineup, on_progress)
     found: dict[str, Any] = {"pairs": dict(zip(Counts._fields, counts.mean(axis=0).tolist(), strict=True))}
     if ways := ways_of_hulls(lineup):
         found["hulls"] = ways
@@ -84,12 +84,12 @@ def pair_tests(lineup: Lineup, told: Callable[[int], None] = lambda done: None) 
     return found
 
 
-def count_pairs(lineup: Lineup, told: Callable[[int], None] = lambda done: None) -> np.ndarray:
+def count_pairs(lineup: Lineup, on_progress: Callable[[int], None] = lambda done: None) -> np.ndarray:
     """Returns the `Counts` of each settled state, (worlds, 8)."""
     one, rows = _OneWorld(lineup), []
     for w in range(lineup.course.worlds):
         rows.append(one.counts(w))
-        told(w + 1)
+        on_progress(w + 1)
     return np.array(rows)
 
 

@@ -146,24 +146,26 @@ def _make_comparable(mujoco, mj, smooth: bool) -> list[str]:
         off |= {"contact": mujoco.mjtDisableBit.mjDSBL_CONTACT, "constraint": mujoco.mjtDisableBit.mjDSBL_CONSTRAINT}
     for name, bit in off.items():
         opt.disableflags |= bit
-        changed.append(f"{name} off")
+        changed.append(f"{name} disabled")
     return changed
 
 
-def alternate(sides: dict[str, Callable[[], float]], rounds: int, told: Callable[[], None]) -> dict[str, np.ndarray]:
+def alternate(
+    sides: dict[str, Callable[[], float]], rounds: int, on_progress: Callable[[], None]
+) -> dict[str, np.ndarray]:
     """Measures the seconds of each side in each round; the order alternates between rounds.
 
     Args:
         sides: functions by name, each of which runs once and returns its seconds.
         rounds: measured rounds, after `WARM_ROUNDS`.
-        told: called after each round, to report progress.
+        on_progress: called after each round, to report progress.
     """
     seconds = {name: [] for name in sides}
     for k in range(WARM_ROUNDS + rounds):
         order = list(sides) if k % 2 == 0 else list(reversed(sides))
         for name in order:
             seconds[name].append(sides[name]())
-        told()
+        on_progress()
     return {name: np.array(times[WARM_ROUNDS:]) for name, times in seconds.items()}
 
 
@@ -193,13 +195,13 @@ def their_batch():
         from mujoco.batch import Batch as Theirs
     except ImportError:
         raise InstallationError(
-            f"MuJoCo {version} has no batches to measure against, 3.17 or newer has; install with:\n"
+            f"MuJoCo {version} has no mujoco.batch, which 3.17 and newer have; install with:\n"
             "  pip install 'mujoco>=3.17'"
         ) from None
     return Theirs
 
 
-def race_batches(lineup: Lineup, told: Callable[[], None] = _ready) -> tuple[Pace, dict[str, Any]]:
+def race_batches(lineup: Lineup, on_progress: Callable[[], None] = _ready) -> tuple[Pace, dict[str, Any]]:
     """Compares Featherlane's batch with `mujoco.batch.Batch`.
 
     Returns:
@@ -217,7 +219,7 @@ def race_batches(lineup: Lineup, told: Callable[[], None] = _ready) -> tuple[Pac
         "theirs": _timed(lambda: lineup.put(theirs), lambda: theirs.step(nstep=course.nstep)),
     }
     first = sides["ours"]()
-    pace = _pace(alternate(sides, course.rounds, told), course.worlds * course.nstep)
+    pace = _pace(alternate(sides, course.rounds, on_progress), course.worlds * course.nstep)
     apart = np.abs(ours.qvel - np.array(theirs.bind("qvel")).reshape(ours.qvel.shape))
     return pace, {
         "first_call_seconds": first,
@@ -228,7 +230,7 @@ def race_batches(lineup: Lineup, told: Callable[[], None] = _ready) -> tuple[Pac
     }
 
 
-def race_one_world(lineup: Lineup, told: Callable[[], None] = _ready) -> Pace:
+def race_one_world(lineup: Lineup, on_progress: Callable[[], None] = _ready) -> Pace:
     """Compares one world with `mj_step`, over some of the settled states; float64 on both sides."""
     mujoco = mujoco_module()
     nstep, chosen = lineup.course.nstep, np.linspace(0, lineup.course.worlds - 1, ONE_WORLD_STATES).astype(int)
@@ -250,16 +252,16 @@ def race_one_world(lineup: Lineup, told: Callable[[], None] = _ready) -> Pace:
         "ours": over_states(data, lambda: step(lineup.model, data, nstep)),
         "theirs": over_states(mj_data, lambda: mujoco.mj_step(lineup.mj_model, mj_data, nstep)),
     }
-    return _pace(alternate(sides, lineup.course.rounds, told), len(chosen) * nstep)
+    return _pace(alternate(sides, lineup.course.rounds, on_progress), len(chosen) * nstep)
 
 
-def race_threads(lineup: Lineup, threads: tuple[int, int] = (1, 2), told: Callable[[], None] = _ready) -> Ratio:
+def race_threads(lineup: Lineup, threads: tuple[int, int] = (1, 2), on_progress: Callable[[], None] = _ready) -> Ratio:
     """Compares the batch on the second number of threads with the first."""
     first, second = (Batch(lineup.model, lineup.course.worlds, nthread=n, dtype=lineup.course.dtype) for n in threads)
-    return _race_ours(lineup, first, second, told)
+    return _race_ours(lineup, first, second, on_progress)
 
 
-def race_cores(lineup: Lineup, told: Callable[[], None] = _ready) -> Ratio:
+def race_cores(lineup: Lineup, on_progress: Callable[[], None] = _ready) -> Ratio:
     """Measures the throughput gain of two cores: two batches of half the worlds in parallel versus in sequence.
 
     The batches share no work, so the result bounds that of `race_threads`: cores that share a cache, memory, or time
@@ -284,26 +286,28 @@ def race_cores(lineup: Lineup, told: Callable[[], None] = _ready) -> Ratio:
             batches[0].step(course.nstep)
             second.result()
 
-        seconds = alternate({"one": _timed(prepare, one_by_one), "both": _timed(prepare, at_once)}, course.rounds, told)
+        seconds = alternate(
+            {"one": _timed(prepare, one_by_one), "both": _timed(prepare, at_once)}, course.rounds, on_progress
+        )
     return ratio(seconds["one"], seconds["both"])
 
 
-def race_precisions(lineup: Lineup, told: Callable[[], None] = _ready) -> Ratio:
+def race_precisions(lineup: Lineup, on_progress: Callable[[], None] = _ready) -> Ratio:
     """Compares the batch in float32 with float64."""
     course = lineup.course
     double, single = (
         Batch(lineup.model, course.worlds, nthread=course.threads, dtype=dtype) for dtype in ("float64", "float32")
     )
-    return _race_ours(lineup, double, single, told)
+    return _race_ours(lineup, double, single, on_progress)
 
 
-def _race_ours(lineup: Lineup, first: Batch, second: Batch, told: Callable[[], None]) -> Ratio:
+def _race_ours(lineup: Lineup, first: Batch, second: Batch, on_progress: Callable[[], None]) -> Ratio:
     """Computes the speedup of the second batch over the first."""
     sides = {
         name: _timed(lambda b=b: lineup.put(b), lambda b=b: b.step(lineup.course.nstep))
         for name, b in (("first", first), ("second", second))
     }
-    seconds = alternate(sides, lineup.course.rounds, told)
+    seconds = alternate(sides, lineup.course.rounds, on_progress)
     return ratio(seconds["first"], seconds["second"])
 
 

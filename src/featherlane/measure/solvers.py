@@ -133,7 +133,9 @@ def _motion(model: Model, data: Data, request: Comparison) -> list[dict[str, np.
         if k >= settle and (k - settle) % request.steps == request.steps - 1 and data.nefc:
             states.append({name: getattr(data, name).copy() for name in ("qpos", "qvel", "ctrl")})
     if not states:
-        raise ModelError(f"{request.source}: none of {request.states} states has a constraint to solve; see --steps")
+        raise ModelError(
+            f"{request.source}: none of the {request.states} states has active constraints; change --steps"
+        )
     return states
 
 

@@ -18,7 +18,7 @@ from featherlane.measure.race import Lineup
 from featherlane.model.integrator import SCHEMES
 from featherlane.model.load import load
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.runner import sizes_wanted
+from featherlane.simulation.batch.runner import step_flags
 from featherlane.simulation.step import forward
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.part import SOLVE, solve_in_parts
@@ -30,7 +30,7 @@ SOLVES = "solve_constraint"
 OF_ROWS = ("collision", "make_constraint", SOLVES)  # stages that a tile at its capacity processes in parts
 
 
-def stage_times(lineup: Lineup, told: Callable[[int], None] = lambda done: None) -> dict[str, float]:
+def stage_times(lineup: Lineup, on_progress: Callable[[int], None] = lambda done: None) -> dict[str, float]:
     """Measures microseconds per world of each stage, of the whole step, and of the unexplained rest.
 
     Tiles and requested outputs are those of the batch (it groups worlds with similar contacts, and piles one by one).
@@ -47,7 +47,7 @@ def stage_times(lineup: Lineup, told: Callable[[int], None] = lambda done: None)
         for name, seconds in _tile_times(lineup, tile).items():
             total[name] = total.get(name, 0.0) + seconds
         timed += len(tile.worlds)
-        told(timed)
+        on_progress(timed)
     step = total.pop("step", 0.0)
     total |= {"rest": step - sum(total.values()), "step": step}
     return {name: 1e6 * seconds / max(timed, 1) for name, seconds in total.items()}
@@ -82,7 +82,7 @@ def tiles(lineup: Lineup) -> Iterator[Tile]:
     for width, some in counter.runner.parts(np.arange(course.worlds)):
         part = counter.runner.arrange(some, width, 0)
         workspace = Workspace(lineup.model, width, course.dtype)
-        for name, value in sizes_wanted(lineup.model, course.worlds).items():
+        for name, value in step_flags(lineup.model, course.worlds).items():
             workspace.record.set_size(name, value)
         nothing = Workspace(load("<mujoco/>"), width, course.dtype).bound(path_frames)
         for worlds in part[: len(part) // width * width].reshape(-1, width):

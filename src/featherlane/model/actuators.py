@@ -35,15 +35,20 @@ _field = Declare()
 
 
 @derived(
-    size("nadhesion", "actuators that act through the contacts of a body"),
-    size("ndcmotor", "actuators with the bias of a dcmotor"),
+    size("nadhesion", "number of actuators with a body transmission (adhesion)"),
+    size("ndcmotor", "number of actuators with the bias type dcmotor"),
     _field.int(
         "actuator_states",
         "nactuator",
         "1",
         "bits of optional activations, in order: 1 slewed setpoint, 2 integral, 4 temperature, 8 bristle, 16 current",
     ),
-    _field.int("actuator_simple", "nactuator", "1", "1: on a slide or hinge, fixed or affine, without activations"),
+    _field.int(
+        "actuator_simple",
+        "nactuator",
+        "1",
+        "1: acts on a slide or hinge, with fixed or affine gain and bias, without activations",
+    ),
 )
 def actuator_kinds(mj) -> dict[str, Any]:
     """Returns the kinds of actuators in use, so that a model without a kind has no cost for it.
@@ -96,19 +101,19 @@ def _wrong(mj, i: int) -> str:
     """Returns the error of actuator i, or ""."""
     kind, dynprm = mj.actuator_dyntype[i], mj.actuator_dynprm[i]
     if kind in (DYN_FILTER, DYN_FILTEREXACT) and not dynprm[0] > 0:
-        return f"time constant dynprm[0] is {dynprm[0]:g}, allowed is > 0"
+        return f"time constant dynprm[0] is {dynprm[0]:g}, allowed are numbers > 0"
     if kind == DYN_MUSCLE and not (dynprm[0] > 0 and dynprm[1] > 0):
-        return f"time constants dynprm[:2] are {dynprm[0]:g} and {dynprm[1]:g}, allowed is > 0"
+        return f"time constants dynprm[:2] are {dynprm[0]:g} and {dynprm[1]:g}, allowed are numbers > 0"
     if kind in (DYN_PID, DYN_DCMOTOR):
         number = _states(mj, i).bit_count()
         if number != mj.actuator_actnum[i]:
-            return f"has {mj.actuator_actnum[i]} activations, its parameters mean {number}"
+            return f"has {mj.actuator_actnum[i]} activations, but its parameters require {number}"
     wrong = _wrong_transmission(mj, i)
     if wrong:
         return wrong
     delay, samples = mj.actuator_delay[i], mj.actuator_history[i, 0]
     if delay < 0 or (delay > 0 and samples <= 0):
-        return f"delay is {delay:g} with {samples} samples, allowed is 0, or > 0 with samples"
+        return f"delay is {delay:g} with {samples} samples, allowed is 0, or > 0 with nsample > 0"
     return _wrong_muscle(mj, i)
 
 
@@ -119,7 +124,7 @@ def _wrong_transmission(mj, i: int) -> str:
     if not np.isfinite(gear).all():
         return f"gear is {gear.ravel().tolist()}, allowed are finite numbers"
     if mj.actuator_trntype[i] == TRN_SLIDERCRANK and not 0 < rod < np.inf:
-        return f"cranklength is {rod:g}, allowed is > 0"
+        return f"cranklength is {rod:g}, allowed are numbers > 0"
     return ""
 
 
@@ -130,7 +135,7 @@ def _wrong_muscle(mj, i: int) -> str:
     prms["bias"] = (mj.actuator_biastype[i] == BIAS_MUSCLE, mj.actuator_biasprm[i])
     for name, (present, prm) in prms.items():
         if present and not low < high:
-            return f"lengthrange is {low:g} to {high:g}, allowed for a muscle is a range that is not empty"
+            return f"lengthrange is {low:g} to {high:g}, allowed for a muscle is lower < upper"
         if present and not prm[0] < prm[1]:
             return f"range {name}prm[:2] of the muscle is {prm[0]:g} to {prm[1]:g}, allowed is lower < upper"
     return ""

@@ -16,18 +16,20 @@ _field = Declare()
 
 
 @derived(
-    size("nchain", "entries of all dofs' chains to the root"),
-    size("nblock", "blocks of dofs: each the parent of the next, and no other dof's but the last of them"),
-    _field.int("body_lastchild", "nbody", "1", "child with the largest number, -1: none"),
-    _field.int("body_lastdof", "nbody", "1", "last dof that moves the body, its own or an ancestor's, -1: none"),
-    _field.int("chain_rownnz", "nv", "1", "dofs from the root down to this one, itself included"),
+    size("nchain", "number of entries of all chains from a dof to the root"),
+    size("nblock", "number of blocks of consecutive dofs: each is the only child of the previous one"),
+    _field.int("body_lastchild", "nbody", "1", "child body with the largest id, -1: none"),
+    _field.int("body_lastdof", "nbody", "1", "last dof that moves the body, of the body or an ancestor, -1: none"),
+    _field.int("chain_rownnz", "nv", "1", "number of dofs from the root to this dof, inclusive"),
     _field.int("chain_rowadr", "nv", "1", "address of the chain's first dof"),
-    _field.int("chain_colind", "nchain", "1", "dofs of a chain, ascending, the dof itself last"),
+    _field.int("chain_colind", "nchain", "1", "dofs of a chain, ascending; the last one is the dof itself"),
     _field.int("block_dofadr", "nblock", "1", "first dof of the block"),
-    _field.int("block_dofnum", "nblock", "1", f"dofs of the block, at most {BLOCK}"),
-    _field.int("block_parentid", "nblock", "1", "block of the parent of its first dof, -1: none"),
+    _field.int("block_dofnum", "nblock", "1", f"number of dofs of the block, at most {BLOCK}"),
+    _field.int("block_parentid", "nblock", "1", "parent block: that of its first dof's parent, -1: none"),
     _field.int("dof_blockid", "nv", "1", "block of the dof"),
-    _field.int("M_below", "nv", "1", "rows of M with an entry in this column below the diagonal: they follow row i"),
+    _field.int(
+        "M_below", "nv", "1", "number of rows of M with an entry in this column below the diagonal; they follow row i"
+    ),
 )
 def ancestors(mj) -> dict[str, np.ndarray]:
     """Returns the ancestor chains of dofs in CSR form and the last dof of each body.

@@ -17,8 +17,9 @@ def count(name: str, value: Any, least: int, most: int = MOST, error: type[Excep
     """Returns a whole number from `least` to `most`."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
-        limit = f" to {most}" if most < MOST or (whole and value > most) else ""
-        raise error(f"{name}: got {value!r}, allowed is a whole number from {least}{limit}")
+        limited = most < MOST or (whole and value > most)
+        allowed = f"from {least} to {most}" if limited else f">= {least}"
+        raise error(f"{name}: got {value!r}, allowed is a whole number {allowed}")
     return int(value)
 
 
@@ -36,8 +37,11 @@ def is_real(value: Any) -> bool:
 
 def span(low: float, high: float, above: bool = False) -> str:
     """Returns the text for numbers from `low` (excluded if `above`) to `high`."""
-    first = "" if low <= -LARGEST else f" above {low:g}" if above else f" from {low:g}"
-    return first + ("" if high >= LARGEST else f" to {high:g}")
+    if low <= -LARGEST:
+        return "" if high >= LARGEST else f" <= {high:g}"
+    if high >= LARGEST:
+        return f" > {low:g}" if above else f" >= {low:g}"
+    return f" above {low:g}, up to {high:g}" if above else f" from {low:g} to {high:g}"
 
 
 def bounded(name: str, value: Any, low: float, high: float = np.inf, above: bool = False) -> float:

@@ -24,7 +24,10 @@ def read_array(path: str | os.PathLike[str], name: str) -> np.ndarray:
     if isinstance(found, np.ndarray):
         return found
     found.close()
-    raise ModelError(f"{name}: cannot be read as a NumPy array: it is an archive of several, .npz")
+    raise ModelError(
+        f"{name}: cannot be read as a NumPy array: the file is an .npz archive of several "
+        f"arrays, allowed is one array (.npy)"
+    )
 
 
 def read_arrays(source: str | os.PathLike[str] | BinaryIO, name: str, refusal: str) -> dict[str, np.ndarray]:
@@ -40,7 +43,7 @@ def read_arrays(source: str | os.PathLike[str] | BinaryIO, name: str, refusal: s
     """
     found = _loaded(source, name, refusal)
     if isinstance(found, np.ndarray):
-        raise ModelError(f"{name}: {refusal}: it is a single array, .npy")
+        raise ModelError(f"{name}: {refusal}: the file is a single array (.npy), allowed is an .npz archive")
     try:
         with found:
             return dict(found)
@@ -69,14 +72,14 @@ def read_member(
                 return found[member]
     except Exception as error:
         raise _unreadable(error, name, refusal) from None
-    raise ModelError(f"{name}: {member} has {size} bytes, allowed are {most}: is it of another model?")
+    raise ModelError(f"{name}: {member} has {size} bytes, allowed for this model are at most {most}")
 
 
 def _loaded(source, name: str, refusal: str) -> Any:
     try:
         return np.load(source, allow_pickle=False)
     except FileNotFoundError:
-        raise ModelError(f"{name}: no such file") from None
+        raise ModelError(f"{name}: file not found") from None
     except Exception as error:
         raise _unreadable(error, name, refusal) from None
 

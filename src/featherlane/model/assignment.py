@@ -56,8 +56,8 @@ def assign(name: str, array: np.ndarray, value: Any, index: Any = ..., mixed: bo
         raise ModelError(f"{name}: got {described(value)}, allowed is what broadcasts to {shape} of {dtype}")
     if mixed and shape and given.shape[-1:] != shape[-1:]:
         raise ModelError(
-            f"{name}: got {described(value)}, allowed are {shape[-1]} numbers (they mean different things), "
-            f"or what ends with that axis and broadcasts to {shape}"
+            f"{name}: got {described(value)}, allowed are {shape[-1]} numbers (they have different "
+            f"meanings), or an array that has this last axis and broadcasts to {shape}"
         )
     array[index] = given
 
@@ -84,7 +84,7 @@ def converted(value: Any) -> np.ndarray:
     try:
         return np.asarray(value)
     except ValueError:
-        raise ValueError("rows of several lengths") from None
+        raise ValueError("rows of different lengths") from None
 
 
 def _is_masked(value: Any) -> bool:
@@ -188,7 +188,7 @@ def encodable(name: str, text: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise ModelError(
-            f"{name}: got {text[error.start]!a} at {error.start}, a lone surrogate; allowed is text in UTF-8"
+            f"{name}: got {text[error.start]!a} at position {error.start}, allowed is text that can be encoded as UTF-8"
         ) from None
     return text
 

@@ -29,26 +29,28 @@ _field = Declare()
 
 
 @derived(
-    size("ncand", "geom pairs that may collide, after all filters that do not depend on the state"),
-    size("ncollide", "geoms in candidate pairs"),
-    size("ncrowd", "geoms whose pairs are too many to list: a tree finds them in each step"),
-    size("ngroup", "pairs of bodies among the candidates, 0: their boxes are not worth testing"),
-    size("nexcluded", "pairs of bodies that must not touch"),
-    size("nnamed", "pairs of geoms that an explicit pair names"),
-    size("filter_parent", "1: parent and child do not touch (as it was when the model was loaded)"),
-    size("sorted_by_type", "1: contacts of two bodies come in the order of the geoms' types"),
-    _field.int("cand_geom1", "ncand", "1", "first geom of a candidate pair, the one of lower type"),
-    _field.int("cand_geom2", "ncand", "1", "second geom"),
-    _field.int("cand_pair", "ncand", "1", "explicit pair that sets the parameters, -1: mixed from the geoms"),
-    _field.int("cand_npoint", "ncand", "1", "most contact points of the pair"),
+    size("ncand", "number of candidate geom pairs: those that may collide in some state"),
+    size("ncollide", "number of geoms in candidate pairs"),
+    size(
+        "ncrowd", "number of geoms with too many pairs to list; a bounding volume tree finds their pairs in each step"
+    ),
+    size("ngroup", "number of body pairs among the candidates, 0: bounding boxes of bodies are not tested"),
+    size("nexcluded", "number of excluded body pairs"),
+    size("nnamed", "number of geom pairs with an explicit pair"),
+    size("filter_parent", "1: contacts of parent and child are filtered (fixed when the model is loaded)"),
+    size("sorted_by_type", "1: contacts of two bodies are ordered by geom type"),
+    _field.int("cand_geom1", "ncand", "1", "first geom of a candidate pair, with the lower type"),
+    _field.int("cand_geom2", "ncand", "1", "second geom of a candidate pair"),
+    _field.int("cand_pair", "ncand", "1", "explicit pair with the parameters, -1: mixed from the geoms"),
+    _field.int("cand_npoint", "ncand", "1", "largest number of contacts of the pair"),
     _field.int("collide_geom", "ncollide", "1", "geoms that may collide, ascending"),
     _field.int("pair_function", f"{NGEOMTYPES} {NGEOMTYPES}", "1", "pair function of two types, lower first, -1: none"),
-    _field.int("crowd_geom", "ncrowd", "1", "geoms of the crowd, ascending"),
-    _field.int("excluded_body", "nexcluded 2", "1", "bodies that must not touch, lower first, sorted"),
-    _field.int("named_geom", "nnamed 2", "1", "geoms that an explicit pair names, lower first, sorted"),
-    _field.int("group_body", "ngroup 2", "1", "bodies of a group of candidates"),
-    _field.int("group_first", "ngroup", "1", "first candidate of a group"),
-    _field.int("group_boxed", "ngroup", "1", "1: all geoms of the group are bounded"),
+    _field.int("crowd_geom", "ncrowd", "1", "geoms whose pairs the bounding volume tree finds, ascending"),
+    _field.int("excluded_body", "nexcluded 2", "1", "excluded pairs of bodies, lower id first, sorted"),
+    _field.int("named_geom", "nnamed 2", "1", "geoms of explicit pairs, lower id first, sorted"),
+    _field.int("group_body", "ngroup 2", "1", "the two bodies of a group of candidates"),
+    _field.int("group_first", "ngroup", "1", "first candidate of a group of candidates"),
+    _field.int("group_boxed", "ngroup", "1", "1: all geoms of the group have a bounding box"),
 )
 def broad_phase(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> dict[str, Any]:
     """Returns the candidates without those of a crowd, and the fields of crowd and groups."""

@@ -34,7 +34,7 @@ def selection(model: Model, what: str, field: Field, dims: tuple[int, ...], text
     """
     words = [word.strip() for word in text.split(",")]
     if len(words) > len(dims):
-        raise ModelError(f"{what}: got {len(words)} indices, {field.name} has shape {dims}")
+        raise ModelError(f"{what}: got {len(words)} indices, allowed are {len(dims)}: {field.name} has shape {dims}")
     index = tuple(_index(model, what, field, axis, dims[axis], word) for axis, word in enumerate(words))
     return index
 
@@ -51,7 +51,9 @@ def _index(model: Model, what: str, field: Field, axis: int, length: int, word: 
             raise ModelError(f"{what}: got {word}, allowed are entries 0 to {length - 1} of {field.name}")
         return int(word)
     if axis:
-        raise ModelError(f"{what}: got {word!r}, allowed are numbers and ranges; names stand for the first axis alone")
+        raise ModelError(
+            f"{what}: got {word!r}, allowed are numbers and ranges; names are allowed only for the first axis"
+        )
     for kind, entry in KINDS.items():
         for own in entry.axes:
             if own.size == field.shape[0]:
@@ -59,4 +61,6 @@ def _index(model: Model, what: str, field: Field, axis: int, length: int, word: 
                 if isinstance(rows, slice) and not len(range(length)[rows]):
                     raise ModelError(f"{what}: {kind} {word!r} has no {field.name}")
                 return rows
-    raise ModelError(f"{what}: got {word!r}, allowed are entries 0 to {length - 1}; {field.name} has no names")
+    raise ModelError(
+        f"{what}: got {word!r}, allowed are entries 0 to {length - 1}: the entries of {field.name} have no names"
+    )

@@ -73,12 +73,12 @@ def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
     mesh, sensors, site = mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtSensor, int(mujoco.mjtObj.mjOBJ_SITE)
     obj, ref = int(mj.sensor_objid[i]), int(mj.sensor_refid[i])
     if kind == sensors.mjSENS_TOUCH and mj.site_type[obj] == mesh:
-        return "a site that is a mesh"
+        return "with a mesh site"
     sites = [ref] if kind == sensors.mjSENS_INSIDESITE else []
     if kind == sensors.mjSENS_CONTACT and mj.sensor_objtype[i] == site:
         sites = [obj]
     if any(mj.site_type[s] == mesh and mj.mesh_graphadr[read(mj, "site_dataid")[s]] < 0 for s in sites):
-        return "a site whose mesh has no convex hull"
+        return "with a site whose mesh has no convex hull"
     if kind in (sensors.mjSENS_GEOMDIST, sensors.mjSENS_GEOMNORMAL, sensors.mjSENS_GEOMFROMTO):
         for geom in (*_geoms(mj, mj.sensor_objtype[i], obj), *_geoms(mj, mj.sensor_reftype[i], ref)):
             if mj.geom_type[geom] == SDF:
@@ -104,7 +104,9 @@ def refuse_rays(model: Model, geoms: Iterable[int]) -> None:
     """
     lost = ray_problems(model.mj_model, geoms)
     if lost:
-        raise UnsupportedFeatureError(lost, what="rays do not meet these geoms; leave them out by geomgroup")
+        raise UnsupportedFeatureError(
+            lost, what="rays against these geoms are not supported; exclude them with geomgroup"
+        )
 
 
 def _geoms(mj: mujoco.MjModel, kind: int, ident: int) -> range:
@@ -132,11 +134,11 @@ def refuse_sensors(model: Model, sensors: Iterable[int] | None = None) -> None:
     Raises:
         UnsupportedFeatureError: with the name and kind of each of these sensors.
     """
-    mj, asked = model.mj_model, range(model.nsensor) if sensors is None else sensors
-    problems = [(i, sensor_problem(mj, i)) for i in asked if i not in model.user_sensors]
+    mj, chosen = model.mj_model, range(model.nsensor) if sensors is None else sensors
+    problems = [(i, sensor_problem(mj, i)) for i in chosen if i not in model.user_sensors]
     lost = [f"{element(mj, 'sensor', i)}: {problem}" for i, problem in problems if problem]
     if lost:
-        raise UnsupportedFeatureError(lost, what="the results of these sensors are not computed")
+        raise UnsupportedFeatureError(lost, what="these sensors are not supported")
 
 
 def _word(enum: type, value: int) -> str:
@@ -164,7 +166,7 @@ def _equalities(mj: mujoco.MjModel) -> Iterator[str]:
 
 def _actuators(mj: mujoco.MjModel) -> Iterator[str]:
     for i in range(mj.nactuator):
-        wrong = ["trntype undefined"] if mj.actuator_trntype[i] > TRN_SO3 else []
+        wrong = ["undefined trntype"] if mj.actuator_trntype[i] > TRN_SO3 else []
         if mj.actuator_plugin[i] >= 0:
             wrong.append("plugin")
         if wrong:

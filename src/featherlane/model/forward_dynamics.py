@@ -36,12 +36,12 @@ def costs(mj) -> dict[str, float]:
         "crb": float((above * (above + 1) / 2 + 2 * above + 1).sum()),
         "aba": 93.0 * mj.nv + 27.0 * (mj.nbody - 1),
     }
-    return {way: MEASURED[way] * count for way, count in operations.items()}
+    return {algorithm: MEASURED[algorithm] * count for algorithm, count in operations.items()}
 
 
 @derived(
     size("articulated_pays", "1: the articulated-body algorithm costs less than the factor of M"),
-    size("implicit_diagonal", "1: implicitfast changes nothing but the diagonal of M"),
+    size("implicit_diagonal", "1: implicitfast changes only the diagonal of M"),
 )
 def choices(mj) -> dict[str, bool]:
     """Returns which algorithms are faster on the model's tree."""

@@ -37,14 +37,21 @@ _field = Declare()
     size("nhullpolyvert", "corners of all faces"),
     size("nhulloutline", "corners of all faces' outlines"),
     size("nhullmap", "faces at all hull vertices"),
-    size("nhullstart", "directions of all hulls for which a first vertex is kept"),
+    size("nhullstart", "number of start directions of all hulls"),
     _field.int("hull_vertadr", "nmesh", "1", "first vertex of the mesh's hull"),
     _field.int("hull_vertnum", "nmesh", "1", "vertices of the hull"),
     _field.int("hull_polyadr", "nmesh", "1", "first face"),
-    _field.int("hull_polynum", "nmesh", "1", "faces: coplanar triangles are one"),
-    _field.int("hull_convex", "nmesh", "1", "1: its edges are those of the convex hull of its vertices, exactly"),
-    _field.int("hull_startadr", "nmesh", "1", "first direction of the mesh in hull_start; -1: every vertex is tested"),
-    _field.int("hull_start", "nhullstart", "1", "vertex farthest along a direction, from which a search starts"),
+    _field.int("hull_polynum", "nmesh", "1", "number of faces; coplanar triangles form one face"),
+    _field.int("hull_convex", "nmesh", "1", "1: the hull's edges are exactly those of the convex hull of its vertices"),
+    _field.int(
+        "hull_startadr",
+        "nmesh",
+        "1",
+        "first entry of the mesh in hull_start; -1: no start vertices, every vertex is tested",
+    ),
+    _field.int(
+        "hull_start", "nhullstart", "1", "start vertex of a support point search: the farthest one along a direction"
+    ),
     _field.int("hull_edgeadr", "nhullvert", "1", "first neighbour of a vertex"),
     _field.int("hull_edgenum", "nhullvert", "1", "neighbours of a vertex"),
     _field.int("hull_edge", "nhulledge", "1", "neighbour: number of a vertex within its hull"),
@@ -52,18 +59,22 @@ _field = Declare()
     _field.int("hull_polyvertnum", "nhullpoly", "1", "corners of a face"),
     _field.int("hull_polyvert", "nhullpolyvert", "1", "corner: number of a vertex within its hull, counterclockwise"),
     _field.int("hull_outlineadr", "nhullpoly", "1", "first corner of a face's outline"),
-    _field.int("hull_outlinenum", "nhullpoly", "1", "corners of a face's outline: the face without what bends inwards"),
+    _field.int(
+        "hull_outlinenum", "nhullpoly", "1", "number of corners of the outline, the convex hull of a face's corners"
+    ),
     _field.int("hull_outline", "nhulloutline", "1", "corner of an outline, counterclockwise: vertex within its hull"),
     _field.int("hull_mapadr", "nhullvert", "1", "first face at a vertex"),
     _field.int("hull_mapnum", "nhullvert", "1", "faces at a vertex"),
     _field.int("hull_map", "nhullmap", "1", "face: its number within its hull"),
     _field.scalar("hull_vert", "nhullvert 3", "m", "vertex in the mesh's frame"),
-    _field.scalar("hull_error", "nmesh", "m", "by which a vertex may be off, being stored in float32"),
-    _field.scalar("hull_planenormal", "nhullpoly 3", "1", "unit normal of a face, from its corners"),
-    _field.scalar("hull_planeoffset", "nhullpoly", "m", "greatest height of its corners along that"),
-    _field.scalar("hull_planeerror", "nhullpoly", "m", "by which its corners differ in that"),
-    _field.scalar("hull_planedrop", "nhullpoly", "m", "by which all other vertices are lower, at least"),
-    _field.scalar("hull_polynormal", "nhullpoly 3", "1", "unit normal of a face, outwards"),
+    _field.scalar("hull_error", "nmesh", "m", "bound of the rounding error of a vertex, stored in float32"),
+    _field.scalar("hull_planenormal", "nhullpoly 3", "1", "unit normal of a face, computed from its corners"),
+    _field.scalar("hull_planeoffset", "nhullpoly", "m", "largest height of the face's corners along hull_polynormal"),
+    _field.scalar("hull_planeerror", "nhullpoly", "m", "range of the heights of the face's corners"),
+    _field.scalar(
+        "hull_planedrop", "nhullpoly", "m", "lower bound of the distance of all other vertices below the face"
+    ),
+    _field.scalar("hull_polynormal", "nhullpoly 3", "1", "outward unit normal of a face"),
 )
 def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     """Computes the convex hull of each mesh, its vertices numbered from 0."""
@@ -103,11 +114,13 @@ def triangles(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
 
 
 @derived(
-    size("nmeshnode", "nodes of the trees of boxes about all meshes' triangles"),
-    _field.int("meshnode_adr", "nmesh", "1", "root of the mesh's tree of boxes"),
+    size("nmeshnode", "number of nodes of the bounding volume trees of all meshes"),
+    _field.int("meshnode_adr", "nmesh", "1", "root of the mesh's bounding volume tree"),
     _field.int("meshnode_child", "nmeshnode 2", "1", "children of a node, numbered within the tree, -1: none"),
-    _field.int("meshnode_triangle", "nmeshnode", "1", "triangle of a leaf, numbered within the mesh, -1: no leaf"),
-    _field.scalar("meshnode_box", "nmeshnode 6", "m", "box about all below a node: lower, upper corner, mesh's frame"),
+    _field.int("meshnode_triangle", "nmeshnode", "1", "triangle of a leaf, numbered within the mesh, -1: not a leaf"),
+    _field.scalar(
+        "meshnode_box", "nmeshnode 6", "m", "bounding box of a node: lower and upper corner in the mesh's frame"
+    ),
 )
 def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     """Lists a tree of boxes around the triangles of each mesh, one triangle per leaf.
@@ -143,9 +156,9 @@ def _farthest(hull: dict[str, np.ndarray], directions: np.ndarray) -> np.ndarray
     """Returns (m,) a farthest vertex per direction; climbs on a convex hull from the farthest of a few vertices."""
     vert, number = hull["vert"], hull["edgenum"]
     corners = np.flatnonzero(number)
-    asked = corners[:: len(corners) // FEW + 1] if hull["convex"] else corners
-    above = heights(vert[asked], directions)
-    at, best = asked[np.argmax(above, axis=0)], above.max(axis=0)
+    sample = corners[:: len(corners) // FEW + 1] if hull["convex"] else corners
+    above = heights(vert[sample], directions)
+    at, best = sample[np.argmax(above, axis=0)], above.max(axis=0)
     start, rising = _starts(number), np.arange(len(directions) if hull["convex"] else 0)
     while len(rising):
         count = number[at[rising]]
@@ -247,8 +260,8 @@ def _edges(vert: np.ndarray, edge: np.ndarray, edgenum: np.ndarray, triangles: n
     if hull is not triangles:
         a, b, c = hull.T
         given = np.repeat(np.arange(len(vert)), edgenum) * len(vert) + edge
-        wanted = np.sort(np.concatenate([a * len(vert) + b, b * len(vert) + c, c * len(vert) + a]))
-        number = np.concatenate([given[np.isin(given, wanted)], wanted[~np.isin(wanted, given)]])
+        edges = np.sort(np.concatenate([a * len(vert) + b, b * len(vert) + c, c * len(vert) + a]))
+        number = np.concatenate([given[np.isin(given, edges)], edges[~np.isin(edges, given)]])
         number = number[np.argsort(number // len(vert), kind="stable")]
         edge, edgenum = number % len(vert), np.bincount(number // len(vert), minlength=len(vert))
     return {"edge": edge, "edgenum": edgenum, "convex": np.array(1)}

@@ -65,11 +65,11 @@ def _move(number: int, move: Kernel, others: Kernel) -> Kernel:
     return moves
 
 
-def _say(number: int, says: Kernel, others: Kernel) -> Kernel:
+def _say(number: int, value: Kernel, others: Kernel) -> Kernel:
     @kernel
     def said(m):
         """Calls the integrator's kernel of (m)."""
-        return says(m) if m.opt_integrator == number else others(m)
+        return value(m) if m.opt_integrator == number else others(m)
 
     return said
 
@@ -112,7 +112,7 @@ def register(scheme: Scheme) -> None:
         ValueError: the number or the name is already registered.
     """
     if scheme.number in SCHEMES or scheme.name in {other.name for other in SCHEMES.values()}:
-        raise ArgumentError(f"an integrator {scheme.number}, {scheme.name!r} is registered already")
+        raise ArgumentError(f"the integrator {scheme.number}, {scheme.name!r}, is registered already")
     n = scheme.number
     SCHEMES[n] = scheme
     advance.add(n, scheme.advance)

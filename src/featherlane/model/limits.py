@@ -49,12 +49,12 @@ class Limit(NamedTuple):
 
 FINITE = Limit(-LARGEST, LARGEST, "finite numbers")
 NUMBER = Limit(-INF, INF, "numbers")
-NOT_NEGATIVE = Limit(0.0, LARGEST, "finite numbers from 0")
-MAGNITUDE = Limit(0.0, INF, "numbers from 0")
-POSITIVE = Limit(LEAST, LARGEST, "finite numbers above 0")
+NOT_NEGATIVE = Limit(0.0, LARGEST, "finite numbers >= 0")
+MAGNITUDE = Limit(0.0, INF, "numbers >= 0")
+POSITIVE = Limit(LEAST, LARGEST, "finite numbers > 0")
 FRACTION = Limit(0.0, 1.0, "numbers from 0 to 1")
-SHARE = Limit(-LARGEST, 1.0, "numbers up to 1, negative: the option's")
-BETWEEN = Limit(LEAST, float(np.nextafter(np.float32(2.0), np.float32(0.0))), "numbers between 0 and 2")
+SHARE = Limit(-LARGEST, 1.0, "numbers <= 1; a negative number selects the option's value")
+BETWEEN = Limit(LEAST, float(np.nextafter(np.float32(2.0), np.float32(0.0))), "numbers above 0 and below 2")
 
 _NAMES = {
     NUMBER: "jnt_range jnt_actfrcrange jnt_springyield tendon_range tendon_actfrcrange tendon_springyield link_range"
@@ -80,7 +80,7 @@ def _sizes(model: ModelFields, rows: np.ndarray):
         sizes = rows[..., : shape.nsize]
         fits = np.where(touches, (sizes > 0.0).all(axis=-1), (sizes >= 0.0).all(axis=-1))
         wrong |= (model.geom_type == kind) & ~fits
-    return wrong, "sizes above 0"
+    return wrong, "sizes > 0"
 
 
 def _rotations(model: ModelFields, rows: np.ndarray):
@@ -88,7 +88,7 @@ def _rotations(model: ModelFields, rows: np.ndarray):
 
 
 def _directions(model: ModelFields, rows: np.ndarray):
-    return ~(np.linalg.norm(rows, axis=-1) > 0.0), "quaternions of a length above 0"
+    return ~(np.linalg.norm(rows, axis=-1) > 0.0), "quaternions of length > 0"
 
 
 def _axes(model: ModelFields, rows: np.ndarray):
@@ -97,7 +97,7 @@ def _axes(model: ModelFields, rows: np.ndarray):
 
 
 def _rods(model: ModelFields, rows: np.ndarray):
-    return (model.actuator_trntype == TRN_SLIDERCRANK) & ~(rows > 0.0), "lengths above 0"
+    return (model.actuator_trntype == TRN_SLIDERCRANK) & ~(rows > 0.0), "lengths > 0"
 
 
 def _gyroscopic(model: ModelFields, rows: np.ndarray):
@@ -114,7 +114,7 @@ def _compiled(model: ModelFields, rows: np.ndarray, table: tuple[tuple[int, int,
     for kind, column, bit in table:
         chosen = motor if kind == DYN_DCMOTOR else model.actuator_dyntype == kind
         wrong |= chosen & ((rows[..., column] > 0.0) != (states & bit != 0))
-    return wrong, "parameters of the activations that the model was compiled with"
+    return wrong, "parameters that keep the set of activations of the compiled model"
 
 
 def _gains(model: ModelFields, rows: np.ndarray):
@@ -126,7 +126,7 @@ def _dynamics(model: ModelFields, rows: np.ndarray):
     wrong = np.isin(kind, (DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE)) & ~(rows[..., 0] > 0.0)
     wrong |= (kind == DYN_MUSCLE) & ~(rows[..., 1] > 0.0)
     if wrong.any():
-        return wrong, "time constants above 0"
+        return wrong, "time constants > 0"
     motor = ((DYN_DCMOTOR, column, bit) for column, bit in ((7, 1), (2, 4), (5, 8), (0, 16)))
     return _compiled(model, rows, ((DYN_PID, 1, 1), *motor))
 
@@ -134,7 +134,7 @@ def _dynamics(model: ModelFields, rows: np.ndarray):
 def _side_sites(model: ModelFields, rows: np.ndarray):
     """Checks that a geom on a tendon's path keeps its compiled side site, which determines what a step computes."""
     around = np.isin(model.wrap_type, (WRAP_SPHERE, WRAP_CYLINDER))
-    return around & (np.rint(rows) != model.wrap_sideid), "the side site that the model was compiled with"
+    return around & (np.rint(rows) != model.wrap_sideid), "the side site of the compiled model"
 
 
 def _compiled_with(field: str, column: int | None, words: str):
@@ -154,7 +154,7 @@ def _ordered(flag: str):
         limited = model.__dict__[flag].astype(bool)
         if flag == "jnt_limited":
             limited = limited & (is_scalar(model.jnt_type))
-        return limited & (rows[..., 0] > rows[..., 1]), "lower and upper limits in this order"
+        return limited & (rows[..., 0] > rows[..., 1]), "limits with lower <= upper"
 
     return check
 
@@ -169,10 +169,14 @@ ROWS = {
     "actuator_dynprm": _dynamics,
     "actuator_gainprm": _gains,
     "wrap_prm": _side_sites,
-    "actuator_delay": _compiled_with("actuator_history", 0, "0: it was compiled without nsample"),
-    "sensor_delay": _compiled_with("sensor_history", 0, "0: it was compiled without nsample"),
-    "jnt_springyield": _compiled_with("jnt_plasticadr", None, "0: it was compiled without springyield"),
-    "tendon_springyield": _compiled_with("tendon_plasticadr", None, "0: it was compiled without springyield"),
+    "actuator_delay": _compiled_with("actuator_history", 0, "zeros, because the element was compiled without nsample"),
+    "sensor_delay": _compiled_with("sensor_history", 0, "zeros, because the element was compiled without nsample"),
+    "jnt_springyield": _compiled_with(
+        "jnt_plasticadr", None, "zeros, because the element was compiled without springyield"
+    ),
+    "tendon_springyield": _compiled_with(
+        "tendon_plasticadr", None, "zeros, because the element was compiled without springyield"
+    ),
     "jnt_range": _ordered("jnt_limited"),
     "tendon_range": _ordered("tendon_limited"),
     "link_range": _ordered("link_limited"),
@@ -238,7 +242,7 @@ def check_precision(model: ModelFields, dtype: np.dtype) -> None:
             values = model.__dict__[field.name]
             wrong = np.isfinite(values) & (np.abs(values) > top)
             if wrong.any():
-                words = f"numbers up to {top:.3g}, for what is computed in {dtype.name}"
+                words = f"numbers up to {top:.3g} in {dtype.name}"
                 _refuse(model, field.name, values, tuple(np.argwhere(wrong)[0]), words, worlds=False)
 
 

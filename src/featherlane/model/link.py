@@ -92,26 +92,31 @@ def listed(links: Link | Iterable[Link]) -> list[Link]:
         return [links]
     numbers = isinstance(links, np.ndarray) and links.dtype != object  # an array of numbers, of any length
     if numbers or isinstance(links, str | bytes | dict) or not isinstance(links, Iterable):
-        raise ModelError(f"links: got {type(links).__name__}, allowed are fl.Link(...) and lists of them")
+        raise ModelError(f"links: got {type(links).__name__}, allowed are fl.Link objects and lists of them")
     return list(links)
 
 
 @derived(
-    size("nlink", "links: joints between any two bodies, which keep their own coordinates; contact model lcp"),
+    size("nlink", "number of links: joints between any two bodies that add no coordinates; contact model lcp"),
     _field.int("link_type", "nlink", "1", "0 ball, 1 hinge, 2 slider, 3 fixed"),
-    _field.int("link_body", "nlink 2", "1", "the two bodies, 0: the world"),
+    _field.int("link_body", "nlink 2", "1", "the two connected bodies, 0: the world"),
     _field.int("link_limited", "nlink", "1", "a hinge or slider has stops", "bool"),
     _field.real("link_anchor", "nlink 2 3", "m", "anchor in the frame of either body"),
     _field.real("link_axis", "nlink 2 3", "1", "axis in the frame of either body"),
     _field.real("link_quat", "nlink 4", "1", "orientation of the second body in the frame of the first, at rest"),
-    _field.real("link_offset", "nlink 3", "m", "first com from the second; slider: second's frame, fixed: first's"),
+    _field.real(
+        "link_offset",
+        "nlink 3",
+        "m",
+        "offset of the first com from the second; slider: in the second's frame, fixed: in the first's",
+    ),
     _field.real("link_erp", "nlink", "1", "ERP of the rows, negative: opt_erp"),
     _field.real("link_cfm", "nlink", "m/(s N)", "CFM of the rows, negative: opt_cfm"),
     _field.real("link_range", "nlink 2", "m, rad", "lower and upper stop"),
-    _field.real("link_motor_vel", "nlink", "m/s, rad/s", "velocity that the motor seeks"),
-    _field.real("link_motor_force", "nlink", "N, N m", "largest force of the motor, 0: there is none"),
-    _field.real("link_motor_cfm", "nlink", "m/(s N)", "softness of the motor, negative: opt_cfm"),
-    _field.real("link_motor_fudge", "nlink", "1", "part of the force with which a motor drives away from a stop"),
+    _field.real("link_motor_vel", "nlink", "m/s, rad/s", "target velocity of the motor"),
+    _field.real("link_motor_force", "nlink", "N, N m", "largest force of the motor, 0: no motor"),
+    _field.real("link_motor_cfm", "nlink", "m/(s N)", "CFM of the motor, negative: opt_cfm"),
+    _field.real("link_motor_fudge", "nlink", "1", "fraction of the motor force at a stop"),
     _field.real("link_stop_erp", "nlink", "1", "ERP of the stop, negative: opt_erp"),
     _field.real("link_stop_cfm", "nlink", "m/(s N)", "CFM of the stop, negative: opt_cfm"),
     _field.real("link_stop_bounce", "nlink", "1", "restitution of the stop"),
@@ -127,13 +132,13 @@ def link_fields(mj, links: Sequence[Link]) -> dict[str, np.ndarray]:
         frames, names = _frames(mj), set()
         for i, link in enumerate(links):
             if not isinstance(link, Link):
-                raise ModelError(f"links: got {type(link).__name__} as number {i}, allowed are fl.Link(...)")
+                raise ModelError(f"links[{i}]: got {type(link).__name__}, allowed is an fl.Link")
             named = link.name if isinstance(link.name, str) and link.name else i
             label = f"link {named!r} ({link.kind} of {link.body1!r} and {link.body2!r})"
             for name, value in _row(mj, frames, link, label).items():
                 fields[f"link_{name}"][i] = value
             if link.name in names:
-                raise ModelError(f"{label}: the name is taken, allowed are names that differ")
+                raise ModelError(f"{label}: got a name that another link has, allowed are unique names")
             names.update(filter(None, [link.name]))
     return fields
 
@@ -178,7 +183,7 @@ def _body(mj_model, body, label: str) -> int:
         number = mujoco.mj_name2id(mj_model, mujoco.mjtObj.mjOBJ_BODY, body)
         if number < 0:
             names = [mj_model.body(i).name for i in range(mj_model.nbody)]
-            raise UnknownNameError(f"{label}: no body {body!r}{near(body, names)}")
+            raise UnknownNameError(f"{label}: unknown body {body!r}{near(body, names)}")
         return number
     if isinstance(body, bool) or not isinstance(body, int | np.integer) or not 0 <= body < mj_model.nbody:
         raise ModelError(f"{label}: got {body!r}, allowed are names of bodies and numbers 0 to {mj_model.nbody - 1}")
@@ -189,9 +194,15 @@ def _check_pair(mj_model, a: int, b: int, label: str) -> None:
     """Checks that the first body can move, and that the two can move relative to each other."""
     weld = mj_model.body_weldid
     if weld[a] == 0:
-        raise ModelError(f"{label}: body1: body {a} ({mj_model.body(a).name!r}) does not move; name it as body2")
+        raise ModelError(
+            f"{label}: body1: got body {a} ({mj_model.body(a).name!r}), which is static; a static "
+            f"body is allowed as body2"
+        )
     if weld[a] == weld[b]:
-        raise ModelError(f"{label}: bodies {a} and {b} are one rigid body; allowed are two that move apart")
+        raise ModelError(
+            f"{label}: got the bodies {a} and {b}, which are welded together; allowed are bodies "
+            f"that can move relative to each other"
+        )
 
 
 def _place(link: Link, label: str, kind: int) -> tuple[np.ndarray, np.ndarray]:
@@ -200,17 +211,17 @@ def _place(link: Link, label: str, kind: int) -> tuple[np.ndarray, np.ndarray]:
     axis = _vector(link, label, "axis", kind in HAS_AXIS)
     length = math.sqrt(axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2])
     if kind in HAS_AXIS and length < SMALL:
-        raise ModelError(f"{label}: axis: got {link.axis!r}, allowed are three numbers, not all 0")
+        raise ModelError(f"{label}: axis: got {link.axis!r}, allowed are three numbers that are not all 0")
     return anchor, axis / (length or 1.0)
 
 
-def _vector(link: Link, label: str, name: str, wanted: bool) -> np.ndarray:
+def _vector(link: Link, label: str, name: str, required: bool) -> np.ndarray:
     """Returns three numbers, zeros if the kind does not need them."""
     value = getattr(link, name)
-    if value is None and not wanted:
+    if value is None and not required:
         return np.zeros(3)
-    if not wanted:
-        raise ModelError(f"{label}: {name}: got {value!r}, but a {link.kind} has none")
+    if not required:
+        raise ModelError(f"{label}: {name}: got {value!r}, allowed for the kind {link.kind} is None")
     array = reals(f"{label}: {name}", value, "are three numbers")
     if array.shape != (3,) or not np.isfinite(array).all():
         raise ModelError(f"{label}: {name}: got {value!r}, allowed are three numbers")
@@ -234,7 +245,7 @@ def _numbers(link: Link, label: str, kind: int) -> dict[str, Any]:
     row["motor_vel"] = _number(link, label, "motor_vel", -LARGEST)
     row["limited"], row["range"] = link.range is not None, (-np.inf, np.inf)
     if kind not in HAS_AXIS and (link.range is not None or row["motor_force"] > 0.0):
-        raise ModelError(f"{label}: a {link.kind} has no range and no motor; allowed are hinges and sliders")
+        raise ModelError(f"{label}: got a range or a motor with the kind {link.kind}, allowed with hinge and slider")
     if link.range is not None:
         stops = reals(f"{label}: range", link.range, "are two numbers, the lower one first")
         if stops.shape != (2,) or not stops[0] <= stops[1]:

@@ -26,7 +26,7 @@ from featherlane.model.limits import ROWS, check_field
 from featherlane.model.mujoco_arrays import is_mujocos, read, write
 from featherlane.model.names import NamedAccess, NamedView, named, object_names
 from featherlane.model.option import Option
-from featherlane.model.write_detection import Lent
+from featherlane.model.write_detection import TrackedArray
 
 LAYOUT = layout_hash(MODEL)  # identifies the field layout of a pickle
 BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
@@ -65,9 +65,9 @@ class _Live:
     def __get__(self, model, owner=None):
         if model is None:
             return self
-        if "_lent" not in model.__dict__:
+        if "_tracked" not in model.__dict__:
             raise AttributeError(self.name)
-        view = model._lent[self.name].view
+        view = model._tracked[self.name].view
         model._note(self.name)
         return view
 
@@ -169,7 +169,7 @@ class Model(NamedAccess):
                 "model: it was pickled by a version of Featherlane whose models have other fields; "
                 "load it again from its source (fl.load)"
             )
-        self.__dict__.update(state, rows={}, _memory={}, _lent={}, _edited=set(), _stamp=None, _own_stamp=object())
+        self.__dict__.update(state, rows={}, _memory={}, _tracked={}, _edited=set(), _stamp=None, _own_stamp=object())
         self.__dict__.update(_names={}, _ids={})
         held: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for kind in BUFFERS:
@@ -204,7 +204,7 @@ class Model(NamedAccess):
         view = flat.reshape(shape)
         self.__dict__[name] = view if name in EDITABLE else fixed(view, FIXED.format(name))
         if name in CHECKED:
-            self._lent[name] = Lent(view)
+            self._tracked[name] = TrackedArray(view)
             self._edited.add(name)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class Model(NamedAccess):
                 state[name] = dict(value) if name == "_sizes" else copy.deepcopy(value, memo)
         other.__setstate__(state)
         for name in CHECKED - self._edited:
-            other._lent[name].keep()
+            other._tracked[name].keep()
         return other
 
     def __copy__(self) -> Model:
@@ -235,8 +235,8 @@ class Model(NamedAccess):
         if name in KEYFRAME_FIELDS or name == "nkey":
             return getattr(self.mj_model, name)
         if not name.startswith("_") and hasattr(self.__dict__.get("mj_model"), name):
-            raise UnknownAttributeError(f"{name!r} is no field of this model; MuJoCo's is model.mj_model.{name}")
-        raise UnknownAttributeError(f"model has no {name!r}{near(name, MODEL.index)}")
+            raise UnknownAttributeError(f"model has no attribute {name!r}; MuJoCo's field is model.mj_model.{name}")
+        raise UnknownAttributeError(f"model has no attribute {name!r}{near(name, MODEL.index)}")
 
     def __setattr__(self, name: str, value: Any):
         if name not in MODEL:
@@ -259,7 +259,7 @@ class Model(NamedAccess):
     # ---- edits -------------------------------------------------------------------------------------------------------
     def _note(self, name: str) -> None:
         """Records that a user may write to this field from now on."""
-        if name in self._lent:
+        if name in self._tracked:
             self._edited.add(name)
             self.__dict__["_stamp"] = None
 
@@ -277,16 +277,16 @@ class Model(NamedAccess):
             return
         own["_stamp"] = self._own_stamp
         for name in tuple(edited):
-            lent = self._lent[name]
-            if lent.has_changed():
+            tracked = self._tracked[name]
+            if tracked.has_changed():
                 try:
-                    check_field(self, name, lent.array)
+                    check_field(self, name, tracked.array)
                 except ModelError:
                     own["_stamp"] = None
                     raise
-                lent.keep()
+                tracked.keep()
             edited.discard(name)
-            if lent.is_held():
+            if tracked.is_held():
                 edited.add(name)
         if edited:
             own["_stamp"] = None
@@ -352,7 +352,7 @@ class Model(NamedAccess):
     def take_reals(self, values: np.ndarray) -> None:
         """Sets all real fields to the values of another model's `real_buffer`; the next call checks them."""
         self.real_buffer[...] = values
-        self._edited.update(self._lent)
+        self._edited.update(self._tracked)
         self.__dict__["_stamp"] = None
 
     def take_over(self, other: Model) -> None:
@@ -362,7 +362,7 @@ class Model(NamedAccess):
         for name, memory in self._memory.items():
             memory[...] = other._memory[name]
         self._sizes.update(other._sizes)
-        self._edited.update(self._lent)
+        self._edited.update(self._tracked)
         own["_stamp"], own["_own_stamp"] = None, object()
         own["revision"] = max(self.revision + 1, other.revision)
 
@@ -384,7 +384,7 @@ def check_model(model: Any) -> None:
     Raises:
         TypeError: it is not a Model.
     """
-    instance("model", model, Model, "a Model (featherlane.load makes one)", ArgumentTypeError)
+    instance("model", model, Model, "a Model (created by featherlane.load)", ArgumentTypeError)
 
 
 for _name in LIVE:

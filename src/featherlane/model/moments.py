@@ -23,8 +23,8 @@ _field = Declare()
 
 
 @derived(
-    size("nmoment", "entries of all actuators' moments"),
-    _field.int("moment_rownnz", "nout", "1", "dofs that an output can act on"),
+    size("nmoment", "number of entries of all actuator moments"),
+    _field.int("moment_rownnz", "nout", "1", "number of dofs that the output can act on"),
     _field.int("moment_rowadr", "nout", "1", "address of the output's first entry"),
     _field.int("moment_colind", "nmoment", "1", "dof of an entry, ascending in a row"),
 )

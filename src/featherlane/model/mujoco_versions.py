@@ -32,7 +32,9 @@ def check_compiled(mj) -> None:
     wrong = refused(mj)
     if wrong:
         version = mujoco_module().__version__
-        raise ModelError(f"compiled by MuJoCo {version}; 4.0 refuses or does otherwise:\n  " + "\n  ".join(wrong))
+        raise ModelError(
+            f"compiled by MuJoCo {version}; MuJoCo 4.0 rejects or computes differently:\n  " + "\n  ".join(wrong)
+        )
 
 
 def refused(mj) -> list[str]:
@@ -53,14 +55,15 @@ def check_edited_sizes(edited: bool) -> None:
     version = mujoco_module().__version__
     if edited and numbers(version) < VOLUMES:
         raise ModelError(
-            f"set_const: geom_size was edited, and MuJoCo {version} does not compute bounding volumes anew; 3.16 does"
+            f"set_const: got an edited geom_size, which requires MuJoCo 3.16 or newer: MuJoCo "
+            f"{version} does not recompute bounding volumes"
         )
 
 
 def _hfields(mj) -> Iterator[str]:
     for i in np.flatnonzero((mj.hfield_nrow < 2) | (mj.hfield_ncol < 2)):
         given = f"{mj.hfield_nrow[i]} x {mj.hfield_ncol[i]}"
-        yield f"{element(mj, 'hfield', i)}: {given} samples, allowed are 2 x 2 or more"
+        yield f"{element(mj, 'hfield', i)}: {given} samples, allowed are at least 2 x 2"
 
 
 def _tendons(mj) -> Iterator[str]:
@@ -71,11 +74,11 @@ def _tendons(mj) -> Iterator[str]:
         kinds, objects = mj.wrap_type[path], mj.wrap_objid[path]
         joints = objects[kinds == int(wrap.mjWRAP_JOINT)]
         if (mj.jnt_type[joints] < int(mujoco_module().mjtJoint.mjJNT_SLIDE)).any():
-            yield f"{element(mj, 'tendon', i)}: a ball or free joint, allowed are slides and hinges"
+            yield f"{element(mj, 'tendon', i)}: got a ball or free joint, allowed are slides and hinges"
         if len(set(joints)) < len(joints):
-            yield f"{element(mj, 'tendon', i)}: a joint twice, allowed is once"
+            yield f"{element(mj, 'tendon', i)}: got a joint twice, allowed are distinct joints"
         if (mj.wrap_prm[path][kinds == int(wrap.mjWRAP_PULLEY)] <= 0).any():
-            yield f"{element(mj, 'tendon', i)}: divisor of a pulley, allowed is > 0"
+            yield f"{element(mj, 'tendon', i)}: got a divisor <= 0 of a pulley, allowed are numbers > 0"
         if mj.tendon_armature[i] < 0:
             yield f"{element(mj, 'tendon', i)}: armature is {mj.tendon_armature[i]:g}, allowed is >= 0"
 
@@ -88,4 +91,4 @@ def _dcmotors(mj) -> Iterator[str]:
 
 def _histories(mj) -> Iterator[str]:
     for i in np.flatnonzero((mj.actuator_history[:, 0] > 0) & (mj.actuator_ctrlnum > 1)):
-        yield f"{element(mj, 'actuator', i)}: history of several controls, of which it has room for one"
+        yield f"{element(mj, 'actuator', i)}: got a history of several controls, allowed is a history of one control"

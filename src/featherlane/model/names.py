@@ -202,15 +202,15 @@ def index_of(model, kind: str, key: str | int) -> int:
     if isinstance(key, str):
         index = model._name_index(kind).get(key)
         if index is None:
-            known = ", ".join(map(repr, filter(None, names[:20]))) or "none has a name"
-            raise UnknownNameError(f"no {kind} {key!r}{near(key, names) or f'; there are: {known}'}")
+            known = ", ".join(map(repr, filter(None, names[:20]))) or "ids only, because none has a name"
+            raise UnknownNameError(f"unknown {kind} {key!r}{near(key, names) or f'; allowed are {known}'}")
         return index
     try:
         index = operator.index(key)
     except TypeError:
-        raise UnknownNameError(f"{kind}: got {key!r}, allowed is a name or an id") from None
+        raise UnknownNameError(f"{kind}: got {key!r}, allowed are a name and an id") from None
     if not 0 <= index < len(names):
-        raise UnknownNameError(f"{kind} id {index}: allowed are 0 to {len(names) - 1}, the model has {len(names)}")
+        raise UnknownNameError(f"{kind} id: got {index}, allowed are 0 to {len(names) - 1}")
     return index
 
 

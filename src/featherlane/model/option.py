@@ -69,11 +69,11 @@ OPTION_OF: dict[type, str] = {
 # number: an option, or the count of elements of a kind in the model.
 CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
     # as in MuJoCo, where islands of trees fall asleep
-    ((Enable.SLEEP, "tendon_equalities"), "flag: sleep with equalities of tendons, allowed are the other types"),
-    ((Enable.SLEEP, Integrator.RK4), "flag: sleep with the integrator rk4, allowed are the others"),
+    ((Enable.SLEEP, "tendon_equalities"), "flag: sleep with equalities of tendons, allowed are other equalities"),
+    ((Enable.SLEEP, Integrator.RK4), "flag: sleep with the integrator rk4, allowed are the other integrators"),
     (
         (Enable.SLEEP, Integrator.DISCRETE, Disable.ISLAND),
-        "flag: sleep with the integrator discrete and the flag island off, allowed is island on",
+        "flag: sleep with the integrator discrete and the flag island disabled, allowed is island enabled",
     ),
     # ODE's step is semi-implicit Euler, its forces are not derived from an acceleration, and its bodies do not sleep
     *(
@@ -82,18 +82,18 @@ CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
         if other != Integrator.EULER
     ),
     *(
-        ((ContactModel.LCP, flag), f"contact_model 'lcp' with the flag {_word(flag)}, allowed is to have it off")
+        ((ContactModel.LCP, flag), f"contact_model 'lcp' with the flag {_word(flag)}, allowed is disabling it")
         for flag in LCP_REFUSED
     ),
     (
         (ContactModel.LCP, "noslip_iterations"),
-        "contact_model 'lcp' with noslip_iterations, allowed is 0: its friction does not slip",
+        "contact_model 'lcp' with noslip_iterations, allowed is 0 (its friction has no creep)",
     ),
     # pivoting supports bounds on single rows, not on the two friction rows jointly
     (
         (ContactModel.LCP, LcpSolver.DANTZIG, LcpCone.CONE),
-        "lcp_cone 'cone' with lcp_solver 'dantzig', allowed are lcp_solver 'pgs' and 'apgd' (set it first), or lcp_cone"
-        " 'pyramid'",
+        "lcp_cone 'cone' with lcp_solver 'dantzig', allowed are lcp_solver 'pgs' and 'apgd' "
+        "(set the solver first), or lcp_cone 'pyramid'",
     ),
     # links are rows of the LCP
     ((ContactModel.CONVEX, "nlink"), "contact_model 'convex' in a model with links, allowed is 'lcp'"),
@@ -208,7 +208,7 @@ class _Vector(_Option):
         if array.shape != present.shape or array.dtype.kind not in "iuf":
             zero = isinstance(value, int | float) and value == 0
             example = ", ".join(f"{x:g}" for x in (np.zeros(present.shape) if zero else present))
-            allowed = f"{present.size} numbers, as in {self.name} = {example}"
+            allowed = f"{present.size} numbers, for example {self.name} = {example}"
             raise ModelError(f"option {self.name}: got {value!r}, allowed are {allowed}")
         if not np.isfinite(array).all():
             raise ModelError(f"option {self.name}: got {value!r}, allowed are finite numbers")
@@ -325,7 +325,9 @@ class _EnableFlags(_Flags):
         return bits
 
 
-FILTERPARENT = "option disableflags: filterparent is fixed when the model is loaded; set it in the XML"
+FILTERPARENT = (
+    "option disableflags: got a change of filterparent, which is fixed when the model is loaded; set it in the XML"
+)
 
 
 class _DisableFlags(_Flags):
@@ -344,49 +346,54 @@ class Option:
 
     timestep = _Number("Time step [s], > 0.")
     impratio = _Number("Ratio of frictional to normal contact impedance, > 0.")
-    tolerance = _Number("The solver stops at a scaled improvement or gradient below this.")
-    ls_tolerance = _Number("The line search stops at a relative slope below this.")
-    density = _Number("Density of the medium [kg/m^3]; 0: there is none.")
-    viscosity = _Number("Viscosity of the medium [Pa s].")
+    tolerance = _Number("Tolerance of the solver: it stops at a smaller scaled improvement or gradient.")
+    ls_tolerance = _Number("Tolerance of the line search: it stops at a smaller relative slope.")
+    density = _Number("Density of the fluid [kg/m^3]; 0: no fluid.")
+    viscosity = _Number("Viscosity of the fluid [Pa s].")
     gravity = _Vector("Gravitational acceleration (3,) [m/s^2].")
-    wind = _Vector("Velocity of the medium (3,) [m/s].")
-    magnetic = _Vector("Magnetic flux (3,) [T], which magnetometers measure.")
-    o_margin = _Number("Margin of all contacts [m], where the flag override is on.")
-    o_solref = _Vector("Reference of all contacts (2,), where the flag override is on.")
-    o_solimp = _Vector("Impedance of all contacts (5,), where the flag override is on.")
-    o_friction = _Vector("Friction of all contacts (5,), where the flag override is on.")
+    wind = _Vector("Velocity of the fluid, wind (3,) [m/s].")
+    magnetic = _Vector("Magnetic flux (3,) [T], measured by magnetometers.")
+    o_margin = _Number("Margin of all contacts [m], if the flag override is enabled.")
+    o_solref = _Vector("solref of all contacts (2,), if the flag override is enabled.")
+    o_solimp = _Vector("solimp of all contacts (5,), if the flag override is enabled.")
+    o_friction = _Vector("Friction of all contacts (5,), if the flag override is enabled.")
     contact_model = _ContactModelChoice(
-        ContactModel, "How contacts become forces: convex (MuJoCo's regularised model) or lcp (ODE's)."
+        ContactModel, "Contact model: convex (MuJoCo's regularised model) or lcp (ODE's)."
     )
-    integrator = _Choice(Integrator, "How a step is taken.", SCHEMES)
+    integrator = _Choice(Integrator, "Integrator: euler, rk4, implicit, implicitfast or discrete.", SCHEMES)
     cone = _Choice(Cone, "Friction cone: pyramidal or elliptic.")
-    solver = _Choice(Solver, "convex: newton, cg (primal) or pgs (dual).", SOLVERS)
-    iterations = _Integer("Most iterations of the solver.")
-    noslip_iterations = _Integer("Most sweeps of the pass against slip after the solver; 0: none.")
-    sleep_tolerance = _Number("A tree whose velocities are below this may fall asleep [m/s].")
-    noslip_tolerance = _Number("The pass against slip stops at a scaled improvement below this.")
-    ls_iterations = _Integer("Most iterations of the line search.")
-    disableflags = _DisableFlags(Disable, "Flags that are off: bits of mjtDisableBit, or their names.")
-    enableflags = _EnableFlags(Enable, "Flags that are on: bits of mjtEnableBit, or their names.")
+    solver = _Choice(Solver, "Solver of the convex model: newton, cg (primal) or pgs (dual).", SOLVERS)
+    iterations = _Integer("Largest number of solver iterations.")
+    noslip_iterations = _Integer("Largest number of iterations of the no-slip solver; 0: disabled.")
+    sleep_tolerance = _Number("Sleep tolerance: a tree whose velocities are smaller may fall asleep [m/s].")
+    noslip_tolerance = _Number("Tolerance of the no-slip solver: it stops at a smaller scaled improvement.")
+    ls_iterations = _Integer("Largest number of line search iterations.")
+    disableflags = _DisableFlags(Disable, "Disabled flags: bits of mjtDisableBit, or their names.")
+    enableflags = _EnableFlags(Enable, "Enabled optional flags: bits of mjtEnableBit, or their names.")
     forward_dynamics = _Choice(
-        ForwardDynamics, "auto (by counted cost), crb (factor of M) or aba (articulated bodies; with tendons as crb)."
+        ForwardDynamics,
+        "Forward dynamics: auto (by operation count), crb (factor of M) or aba (articulated bodies; crb with tendons).",
     )
-    disableactuator = _Integer("Bits of the actuator groups that are off.")
-    lcp_solver = _Choice(LcpSolver, "lcp: dantzig (exact), pgs or apgd.")
-    lcp_iterations = _Integer("lcp: most iterations of pgs and apgd, and passes of consistent friction.")
+    disableactuator = _Integer("Disabled actuator groups, as bits.")
+    lcp_solver = _Choice(LcpSolver, "lcp: solver, dantzig (exact), pgs or apgd.")
+    lcp_iterations = _Integer(
+        "lcp: largest number of iterations of pgs and apgd, and of passes of consistent friction."
+    )
     lcp_friction = _Choice(
-        LcpFriction, "lcp: dantzig's friction limits are frozen (ODE's) or consistent with the final normals."
+        LcpFriction, "lcp: friction limits of dantzig, frozen (ODE's) or consistent with the final normal forces."
     )
-    lcp_cone = _Choice(LcpCone, "lcp: friction cone, pyramid or (pgs, apgd) cone.")
-    lcp_tolerance = _Number("lcp: pgs and apgd stop at a residual below this.")
-    lcp_relaxation = _Number("lcp: over-relaxation of pgs, between 0 and 2.")
-    softness = _Choice(Softness, "lcp: rows are soft by erp (and cfm) or solref.")
-    erp = _Number("lcp: part of a position error that a step removes, 0 to 1.")
-    cfm = _Number("lcp: velocity that a unit force of a row lets through [m/(s N)], >= 0.")
-    contact_max_vel = _Number("lcp: largest velocity at which contacts are pushed apart [m/s].")
-    contact_min_depth = _Number("lcp: penetration that is left alone [m].")
+    lcp_cone = _Choice(LcpCone, "lcp: friction cone, pyramid, or cone (pgs and apgd only).")
+    lcp_tolerance = _Number("lcp: tolerance of pgs and apgd; they stop at a smaller residual.")
+    lcp_relaxation = _Number("lcp: relaxation factor of pgs, between 0 and 2.")
+    softness = _Choice(Softness, "lcp: softness of rows by erp (and cfm), or by solref (and solimp).")
+    erp = _Number(
+        "lcp: error reduction parameter (ERP), the fraction of a position error that a step corrects, 0 to 1."
+    )
+    cfm = _Number("lcp: constraint force mixing (CFM), the velocity error of a row per unit force [m/(s N)], >= 0.")
+    contact_max_vel = _Number("lcp: largest velocity that corrects penetration [m/s].")
+    contact_min_depth = _Number("lcp: penetration that is not corrected [m].")
     gyroscopic = _Choice(Gyroscopic, "Gyroscopic torque of free bodies: explicit (MuJoCo's), implicit (ODE's) or off.")
-    rotation = _Choice(Rotation, "Orientations turn by finite or infinitesimal steps.")
+    rotation = _Choice(Rotation, "Quaternion update: finite (exponential map) or infinitesimal (first order).")
 
     def __init__(self, model: ModelFields):
         object.__setattr__(self, "_model", model)
@@ -394,7 +401,7 @@ class Option:
     def __getattr__(self, name: str):
         if name in PASSED_THROUGH:
             return getattr(self._model.mj_model.opt, name)
-        raise UnknownAttributeError(f"no option {name!r}{near(name, dir(self))}")
+        raise UnknownAttributeError(f"unknown option {name!r}{near(name, dir(self))}")
 
     def __setattr__(self, name: str, value: Any):
         if name in PASSED_THROUGH:
@@ -403,7 +410,7 @@ class Option:
         elif hasattr(type(self), name):
             object.__setattr__(self, name, value)
         else:
-            raise UnknownAttributeError(f"no option {name!r}{near(name, dir(self))}")
+            raise UnknownAttributeError(f"unknown option {name!r}{near(name, dir(self))}")
 
     def __dir__(self):
         return [*(n for n in vars(type(self)) if not n.startswith("_")), *PASSED_THROUGH]

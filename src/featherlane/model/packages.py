@@ -29,7 +29,7 @@ def listed_folders(package_dirs: Folders) -> list[Path]:
     """
     given = [package_dirs] if isinstance(package_dirs, str | os.PathLike) else package_dirs
     if not isinstance(given, Sequence) or not all(isinstance(path, str | os.PathLike) for path in given):
-        raise ModelError(f"package_dirs: got {package_dirs!r}, allowed are paths of folders that hold packages")
+        raise ModelError(f"package_dirs: got {package_dirs!r}, allowed are paths of folders that contain packages")
     return [Path(path).expanduser() for path in given]
 
 
@@ -58,10 +58,10 @@ def _found(label: str, uri: str, folders: list[Path], file: Path | None) -> Path
     for folder in tried:
         if (folder / inside).is_file():
             return (folder / inside).resolve()
-    where = ", ".join(map(str, dict.fromkeys(tried))) or f"no folder, as no package {package!r} was found"
+    where = ", ".join(map(str, dict.fromkeys(tried))) or f"no folder (no package {package!r} was found)"
     raise ModelError(
-        f"{label}: {uri} is in none of: {where}; allowed is a package in package_dirs= (folders that hold packages), "
-        f"or by {', '.join((*SOURCES, *PREFIXES))}"
+        f"{label}: {uri} was not found; searched: {where}; the package must be in package_dirs= "
+        f"(folders that contain packages), or in a folder of {', '.join((*SOURCES, *PREFIXES))}"
     )
 
 

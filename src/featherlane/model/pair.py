@@ -111,7 +111,7 @@ def register(function: PairFunction) -> None:
     taken = {number for number, *_ in PAIR_FUNCTIONS}
     types = {(type1, type2) for _, type1, type2, _ in PAIR_FUNCTIONS}
     if function.number in taken or types & {(type1, type2) for type1, type2, _ in function.pairs}:
-        raise ArgumentError(f"the pair function {function.number}, or one of its pairs of types, is registered already")
+        raise ArgumentError(f"the pair function {function.number}, or one of its type pairs, is registered already")
     PAIR_FUNCTIONS.extend((function.number, *pair) for pair in function.pairs)
     (lane_points if function.number < FIRST_SCALAR else manifold_points).add(function.number, function.points)
     if function.part is not None:

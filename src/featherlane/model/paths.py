@@ -17,12 +17,14 @@ _field = Declare()
 
 
 @derived(
-    size("nstepsite", "sites whose frames a step needs"),
-    size("nstepgeom", "geoms whose frames a step needs, colliding or not"),
+    size("nstepsite", "number of sites whose frames a step needs"),
+    size("nstepgeom", "number of geoms whose frames a step needs"),
     _field.int("step_site", "nstepsite", "1", "sites whose frames a step needs, ascending"),
-    _field.int("step_site_turned", "nstepsite", "1", "1: their orientations, too; 0: positions alone"),
-    _field.int("step_geom", "nstepgeom", "1", "geoms that tendons go round, ascending"),
-    _field.int("wrap_sideid", "nwrap", "1", "side site of a geom on a tendon's path, -1: none (wrap_prm at loading)"),
+    _field.int("step_site_turned", "nstepsite", "1", "1: position and orientation of these sites; 0: position only"),
+    _field.int("step_geom", "nstepgeom", "1", "geoms whose frames a step needs, ascending"),
+    _field.int(
+        "wrap_sideid", "nwrap", "1", "side site of a wrapping geom, -1: none (wrap_prm when the model is loaded)"
+    ),
 )
 def step_frames(mj) -> dict[str, np.ndarray]:
     """Returns the sites and geoms whose frames tendons and transmissions read."""

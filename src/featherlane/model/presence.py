@@ -18,9 +18,12 @@ from featherlane.model.sensor import SENSORS
 
 
 @derived(
-    size("nbounded", "tendons on which the sum of actuator forces is clamped"),
-    size("all_round", "1: only planes, spheres and capsules collide"),
-    size("sensor_reads", "bits of what sensors read: 1 momenta of subtrees, 2 forces between bodies, 4 energies"),
+    size("nbounded", "number of tendons whose sum of actuator forces is clamped"),
+    size("all_round", "1: all colliding geoms are planes, spheres or capsules"),
+    size(
+        "sensor_reads",
+        "bits of quantities that sensors need: 1 momenta of subtrees, 2 forces between bodies, 4 energies",
+    ),
 )
 def presence(mj, pairs: dict[str, np.ndarray]) -> dict[str, Any]:
     """Returns which computations a step needs for tendons, geoms and sensors."""

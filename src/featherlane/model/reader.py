@@ -53,8 +53,8 @@ def mujoco_module() -> Any:
         if "MUJOCO_GL" in str(error) or (os.environ.get("MUJOCO_GL") and "gl" in str(error).lower()):
             given = os.environ.get("MUJOCO_GL", "")
             raise InstallationError(
-                f"MUJOCO_GL is {given!r}, and with it mujoco cannot be imported: {error}; leave it unset, or set it to "
-                "what draws on this machine (egl, osmesa, glfw)"
+                f"MUJOCO_GL is {given!r}, and mujoco cannot be imported with this setting: {error}; "
+                f"unset it, or set a rendering back end of this machine (egl, osmesa, glfw)"
             ) from error
         raise InstallationError(f"{_broken(found, folder)}: {error}; repair with:\n  {_repair(found)}") from error
     check_version(getattr(mujoco, "__version__", ""), found, folder)
@@ -90,14 +90,16 @@ def _folder() -> Path:
     loaded = sys.modules.get("mujoco")
     spec = loaded.__spec__ if loaded is not None else importlib.util.find_spec("mujoco")
     if spec is None:
-        raise InstallationError(f"no mujoco is installed, which reads models; install one with:\n  {INSTALL}")
+        raise InstallationError(
+            f"mujoco is not installed, but is required to read models; install it with:\n  {INSTALL}"
+        )
     if spec.origin is None:
         # a folder without its __init__.py: left over, or installed by another package
         places = [str(Path(place).parent) for place in spec.submodule_search_locations or []]
         found = distributions(Path(places[0])) if places else {}
         where = f" in {places[0]}" if places else ""
         raise InstallationError(
-            f"there are files of mujoco{where}, but not its __init__.py; repair with:\n  {_repair(found)}"
+            f"mujoco is incomplete{where}: __init__.py is missing; repair with:\n  {_repair(found)}"
         )
     return Path(spec.origin).parent.parent
 
@@ -135,7 +137,8 @@ def check_distributions(found: Mapping[str, str], folder: Path) -> None:
     """
     if len(found) == 2 and numbers(found["mujoco"]) < SPLIT:
         raise InstallationError(
-            f"{_broken(found, folder)}: either has overwritten files of the other; repair with:\n  {_repair(found)}"
+            f"{_broken(found, folder)}: both packages contain the same files, so one has "
+            f"overwritten the other; repair with:\n  {_repair(found)}"
         )
     for name, version in found.items():
         if numbers(version) < OLDEST:
@@ -153,9 +156,9 @@ def check_version(version: str, found: Mapping[str, str], folder: Path) -> None:
     Raises:
         InstallationError: with the command that repairs it.
     """
-    told = {numbers(each) for each in found.values()}
-    if not version or (told and numbers(version) not in told):
-        wrong = f"the module calls itself {version}" if version else "the module has no version"
+    versions = {numbers(each) for each in found.values()}
+    if not version or (versions and numbers(version) not in versions):
+        wrong = f"the imported module has version {version}" if version else "the module has no version"
         raise InstallationError(f"{_broken(found, folder)}: {wrong}; repair with:\n  {_repair(found)}")
     if numbers(version) < OLDEST:
         raise InstallationError(_too_old(f"mujoco {version}", folder))
@@ -187,5 +190,5 @@ def hint(message: str, version: str) -> str:
     word = re.search(r"'([^']*)'", message)
     since = SINCE.get(word[1]) if word else None
     if word and since and numbers(version) < numbers(since):
-        return f" (this is MuJoCo {version}; {word[1]!r} needs {since} or newer)"
-    return f" (this is MuJoCo {version}; a newer one may know it)"
+        return f" (installed is MuJoCo {version}; {word[1]!r} requires {since} or newer)"
+    return f" (installed is MuJoCo {version}; a newer version may support it)"

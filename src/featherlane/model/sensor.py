@@ -88,7 +88,7 @@ def register(sensor: Sensor) -> None:
         ValueError: the kind is already registered.
     """
     if sensor.kind in SENSORS:
-        raise ArgumentError(f"sensors of the kind {sensor.kind} are registered already")
+        raise ArgumentError(f"the sensor kind {sensor.kind} is registered already")
     SENSORS[sensor.kind] = sensor
     _CHOICES[sensor.when].add(sensor.kind, sensor.measure)
     if not sensor.is_cut:

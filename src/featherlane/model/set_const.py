@@ -88,7 +88,7 @@ class Constants:
         """
         for name in overrides:
             if name not in self._base:
-                raise ModelError(f"set_const: {name!r} is no real field of a model{near(name, self._base)}")
+                raise ModelError(f"set_const: {name!r} is not a real field of the model{near(name, self._base)}")
         overrides = {name: value for name, value in overrides.items() if is_mujocos(MODEL[name])}
         sizes = overrides["geom_size"] if "geom_size" in overrides else self._base["geom_size"]
         check_edited_sizes(not np.array_equal(np.reshape(sizes, (-1, 3)), self._sizes))

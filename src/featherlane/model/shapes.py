@@ -46,19 +46,22 @@ def check_shapes(mj: mujoco.MjModel, geoms: np.ndarray) -> None:
         field = mj.hfield(mj.geom_dataid[geom])
         heights = mj.hfield_data[mj.hfield_adr[field.id] :][: field.nrow[0] * field.ncol[0]]
         if not (_positive(mj.hfield_size[field.id]) and np.isfinite(heights).all()):
-            raise ModelError(f"height field {field.name!r}: allowed are positive sizes and finite heights")
+            raise ModelError(
+                f"height field {field.name!r}: got a size <= 0 or a non-finite height, allowed are "
+                f"sizes > 0 and finite heights"
+            )
 
 
 def _check_mesh(mj: mujoco.MjModel, geom: int) -> None:
     mesh = mj.mesh(mj.geom_dataid[geom])
     if mj.mesh_graphadr[mesh.id] < 0:
         raise ModelError(
-            f"mesh {mesh.name!r}: has no convex hull, and {element(mj, 'geom', geom)} may collide; the compiler makes"
-            " one where contype, conaffinity or a pair let the geom collide before it compiles"
+            f"mesh {mesh.name!r}: it has no convex hull, but {element(mj, 'geom', geom)} may "
+            f"collide; set contype, conaffinity or a pair before compiling, so that the compiler computes the hull"
         )
     first, count = mj.mesh_vertadr[mesh.id], mj.mesh_vertnum[mesh.id]
     if not np.isfinite(mj.mesh_vert[first : first + count]).all():
-        raise ModelError(f"mesh {mesh.name!r}: allowed are finite vertices")
+        raise ModelError(f"mesh {mesh.name!r}: got a non-finite vertex, allowed are finite vertices")
 
 
 def _positive(x: np.ndarray) -> np.ndarray:
@@ -66,7 +69,7 @@ def _positive(x: np.ndarray) -> np.ndarray:
     return np.asarray(np.all((x > 0.0) & np.isfinite(x), axis=-1))
 
 
-@derived(_field.int("geom_visible", "ngeom", "1", "rays see it: its colour is not wholly transparent", "bool"))
+@derived(_field.int("geom_visible", "ngeom", "1", "1: rays hit the geom: its colour is not fully transparent", "bool"))
 def visible_geoms(mj) -> dict[str, np.ndarray]:
     """Returns whether each geom is visible to rays: neither its alpha nor its material's is 0."""
     alpha, material = mj.geom_rgba[:, 3], mj.geom_matid

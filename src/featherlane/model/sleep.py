@@ -14,7 +14,7 @@ AWAKE = -(1 + MINAWAKE)  # tree_asleep of a fully awake tree
 _field = Declare()
 
 
-@derived(_field.int("tree_asleep0", "ntree", "1", "tree_asleep after a reset, with the flag sleep"))
+@derived(_field.int("tree_asleep0", "ntree", "1", "initial tree_asleep, with the flag sleep"))
 def asleep_at_start(mj) -> dict[str, np.ndarray]:
     """Returns `tree_asleep` (ntree,) after a reset with the flag `sleep`, even if the flag is off at load time.
 

@@ -67,7 +67,7 @@ def register(solver: ConvexSolver) -> None:
         ValueError: the number or the name is already registered.
     """
     if solver.number in SOLVERS or solver.name in {other.name for other in SOLVERS.values()}:
-        raise ArgumentError(f"a solver {solver.number}, {solver.name!r} is registered already")
+        raise ArgumentError(f"the solver {solver.number}, {solver.name!r}, is registered already")
     SOLVERS[solver.number] = solver
     run.add(solver.number, solver.solve)
     for question, is_so in (

@@ -94,7 +94,7 @@ def check_tables(model: Model) -> None:
     for name, start, number, size in runs:
         start, number = start.astype(np.int64), number.astype(np.int64)
         wrong = (number < 0) | ((number > 0) & ((start < 0) | (start + number > sizes[size])))
-        _refuse(name, start, wrong, f"entries within {size}, {sizes[size]}")
+        _refuse(name, start, wrong, f"entries below {size} = {sizes[size]}")
     _check_triangles(model)
 
 
@@ -103,7 +103,7 @@ def _check_triangles(model: Model) -> None:
     last = np.append(model.triangle_vertadr[1:], model.ntrianglevert) - model.triangle_vertadr
     corners = np.asarray(model.triangle)
     most = np.repeat(last, model.triangle_num)[:, None]
-    _refuse("triangle", corners.ravel(), ((corners < 0) | (corners >= most)).ravel(), "vertices of the mesh")
+    _refuse("triangle", corners.ravel(), ((corners < 0) | (corners >= most)).ravel(), "vertices of this mesh")
 
 
 def _refuse(name: str, table: np.ndarray, wrong: np.ndarray, allowed: str) -> None:

@@ -72,7 +72,7 @@ def _losses(element: Element) -> Iterator[str]:
             if unread:
                 yield f"<{tag}> {', '.join(unread)} is ignored"
             if tag == "limit" and child.hasAttribute("lower") != child.hasAttribute("upper"):
-                yield "<limit> with only one of lower and upper: the joint has no limits"
+                yield "<limit> with only one of lower and upper is ignored: the joint has no limits"
 
 
 def _children(element: Element) -> Iterator[Element]:

@@ -55,16 +55,16 @@ def variants(source, parameters: Sequence[Hashable], edit: Callable[[Any, Any], 
     except (TypeError, MemoryError):
         given = None
     if not given:
-        raise ModelError(f"variants: got {parameters!r} for parameters, allowed is a list of at least one")
+        raise ModelError(f"variants: parameters: got {parameters!r}, allowed is a list of at least one parameter")
     if not callable(edit):
-        raise ModelError(f"variants: got {type(edit).__name__} for edit, allowed is a function edit(spec, parameter)")
+        raise ModelError(f"variants: edit: got {type(edit).__name__}, allowed is a function edit(spec, parameter)")
     worlds: dict[Hashable, list[int]] = {}
     for world, parameter in enumerate(given):
         try:
             worlds.setdefault(parameter, []).append(world)
         except TypeError:
-            allowed = "allowed are numbers, texts, tuples, ..., which can be told apart by =="
-            raise ModelError(f"variants: parameter {world} is {type(parameter).__name__}; {allowed}") from None
+            allowed = "allowed are numbers, strings, tuples and other objects that == compares"
+            raise ModelError(f"variants: parameters[{world}]: got {type(parameter).__name__}, {allowed}") from None
     original, models = specification(source), []
     for parameter in worlds:
         models.append((_variant(original, parameter, edit), len(worlds[parameter])))

@@ -14,7 +14,7 @@ import numpy as np
 SMALL = 1 << 16  # bytes: up to this size a comparison is cheaper than a check of the values
 
 
-class Lent:
+class TrackedArray:
     """One array and the state of its user references.
 
     Args:
@@ -25,10 +25,10 @@ class Lent:
         view: the live array for users.
     """
 
-    __slots__ = ("_idle", "_root", "_seen", "array", "view")
+    __slots__ = ("_idle", "_root", "_snapshot", "array", "view")
 
     def __init__(self, array: np.ndarray):
-        self.array, self._seen = array, None  # bytes of the values at the last `keep`
+        self.array, self._snapshot = array, None  # bytes of the values at the last `keep`
         # a base that is not an array ends NumPy's chain of bases: every array made from the view references the root
         self._root = np.asarray(array.data)
         self.view = self._root.view()
@@ -44,12 +44,12 @@ class Lent:
 
     def has_changed(self) -> bool:
         """Returns whether the values differ from those at the last `keep`; always True for large arrays."""
-        return self.array.nbytes > SMALL or self.array.tobytes() != self._seen
+        return self.array.nbytes > SMALL or self.array.tobytes() != self._snapshot
 
     def keep(self) -> None:
         """Stores the values, which passed the check."""
         if self.array.nbytes <= SMALL:
-            self._seen = self.array.tobytes()
+            self._snapshot = self.array.tobytes()
 
     def _references(self) -> int:
         return sys.getrefcount(self._root) + sys.getrefcount(self.view)

@@ -54,22 +54,22 @@ def direction(m, d, i, k):
     kind1, x1, kind2, x2 = m.sensor_objtype[i], m.sensor_objid[i], m.sensor_reftype[i], m.sensor_refid[i]
     a1, b1 = is_side(m, d, k, 0, kind1, x1), is_side(m, d, k, 1, kind1, x1)
     a2, b2 = is_side(m, d, k, 0, kind2, x2), is_side(m, d, k, 1, kind2, x2)
-    way = 0
+    side = 0
     if kind1 != OBJ_UNKNOWN and kind2 != OBJ_UNKNOWN:
         if a1 and b2:
-            way = 1
+            side = 1
         elif b1 and a2:
-            way = 2
+            side = 2
     elif kind1 != OBJ_UNKNOWN:
         if a1:
-            way = 1
+            side = 1
         elif b1:
-            way = 2
+            side = 2
     elif kind2 == OBJ_UNKNOWN or b2:
-        way = 1
+        side = 1
     elif a2:
-        way = 2
-    return way
+        side = 2
+    return side
 
 
 @kernel
@@ -89,12 +89,12 @@ def in_site(m, d, i, k, lane):
 @kernel
 def matches(m, d, i, k, lane):
     """Returns `direction` if the world has the contact and it is inside the site, else 0."""
-    way = 0
+    side = 0
     if read_lane(d.con_present, k, lane) > 0.0:
-        way = direction(m, d, i, k)
-        if way and in_site(m, d, i, k, lane) == 0:
-            way = 0
-    return way
+        side = direction(m, d, i, k)
+        if side and in_site(m, d, i, k, lane) == 0:
+            side = 0
+    return side
 
 
 # ---- reduction ------------------------------------------------------------------------------------------------------
@@ -148,10 +148,10 @@ def field_size(fields):
 
 
 @kernel
-def turned(v, way):
-    """Returns a vector of the contact's frame; way = 2: its opposite, in the frame rotated by pi about tangent 2."""
+def turned(v, side):
+    """Returns a vector of the contact's frame; side = 2: its opposite, in the frame rotated by pi about tangent 2."""
     z = v[2]
-    if way == 2:
+    if side == 2:
         z = -z
     return v[0], v[1], z
 
@@ -168,17 +168,17 @@ def relative_motion(m, d, k, lane):
 @kernel
 def tell(m, d, i, a, k, nfound, lane):
     """Writes the fields of contact k, from row a of sensor_now on."""
-    fields, out, way = m.sensor_intprm[NSENS * i], d.sensor_now, direction(m, d, i, k)
+    fields, out, side = m.sensor_intprm[NSENS * i], d.sensor_now, direction(m, d, i, k)
     f, t = force_of(m, d, k, lane)
-    sign = 1.0 if way == 1 else -1.0
+    sign = 1.0 if side == 1 else -1.0
     if fields & CONDATA_FOUND:
         write_lane(out, a, lane, 1.0 * nfound)
         a += 1
     if fields & CONDATA_FORCE:
-        write3(out, a, lane, turned(f, way))
+        write3(out, a, lane, turned(f, side))
         a += 3
     if fields & CONDATA_TORQUE:
-        write3(out, a, lane, turned(t, way))
+        write3(out, a, lane, turned(t, side))
         a += 3
     if fields & CONDATA_DIST:
         write_lane(out, a, lane, read_lane(d.con_dist, k, lane))
@@ -195,10 +195,10 @@ def tell(m, d, i, a, k, nfound, lane):
     if fields & (CONDATA_LINVEL | CONDATA_ANGVEL):
         w, v = relative_motion(m, d, k, lane)
         if fields & CONDATA_LINVEL:
-            write3(out, a, lane, turned(v, way))
+            write3(out, a, lane, turned(v, side))
             a += 3
         if fields & CONDATA_ANGVEL:
-            write3(out, a, lane, turned(w, way))
+            write3(out, a, lane, turned(w, side))
 
 
 # ---- net force ------------------------------------------------------------------------------------------------------
@@ -220,10 +220,10 @@ def net_wrench(m, d, i, centre, lane):
     """Returns the total (force, moment about the centre) of all matching contacts, in world axes."""
     force, moment = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for k in range(d.ncon_slot[0]):
-        way = matches(m, d, i, k, lane)
-        if way:
+        side = matches(m, d, i, k, lane)
+        if side:
             R, (f, t) = read9(d.con_frame, 9 * k, lane), force_of(m, d, k, lane)
-            sign = 1.0 if way == 1 else -1.0
+            sign = 1.0 if side == 1 else -1.0
             f, t = scale3(sign, mat_t_mul_vec(R, f)), scale3(sign, mat_t_mul_vec(R, t))
             arm = sub3(read3(d.con_pos, 3 * k, lane), centre)
             force, moment = add3(force, f), add3(moment, add3(t, cross(arm, f)))

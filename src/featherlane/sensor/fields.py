@@ -2,14 +2,14 @@
 
 from featherlane.lanes.layout import Declare, size
 
-_cameras_output = Declare("cameras", "output", asked="want_frames")
-_subtree_vel_output = Declare("subtree_vel", "output", asked="want_subtree")
-_rne_post_constraint_output = Declare("rne_post_constraint", "output", asked="want_wrenches")
+_cameras_output = Declare("cameras", "output", condition="want_frames")
+_subtree_vel_output = Declare("subtree_vel", "output", condition="want_subtree")
+_rne_post_constraint_output = Declare("rne_post_constraint", "output", condition="want_wrenches")
 _runge_kutta_scratch = Declare("runge_kutta", "scratch")
 _step_scratch = Declare("step", "scratch")
 _address = Declare("", "address")
 _sensor_acc_scratch = Declare("sensor_acc", "scratch")
-_publish_output = Declare("publish", "output", asked="want_sensors")
+_publish_output = Declare("publish", "output", condition="want_sensors")
 
 FIELDS = (
     size("want_sensors", "1: compute the values of sensors in each step"),
@@ -19,16 +19,18 @@ FIELDS = (
     _cameras_output.real("cam_xmat", "ncam 9", "1", "orientation of the camera"),
     _subtree_vel_output.real("subtree_linvel", "nbody 3", "m/s", "velocity of a subtree's centre of mass"),
     _subtree_vel_output.real("subtree_angmom", "nbody 3", "kg m^2/s", "angular momentum of a subtree about its com"),
-    _rne_post_constraint_output.real("cfrc_int", "nbody 6", "N m, N", "force from the parent, at the tree's com"),
+    _rne_post_constraint_output.real(
+        "cfrc_int", "nbody 6", "N m, N", "force that the parent exerts, at the tree's com"
+    ),
     _rne_post_constraint_output.real("cfrc_ext", "nbody 6", "N m, N", "external force on the body, at the tree's com"),
     _runge_kutta_scratch.int(
         "in_stage",
         "1",
         "1",
-        "1: this pass is a stage within a step, without sensors; 2: the last one, whose fields users read",
+        "1: the pass is an intermediate stage of a step, without sensors; 2: the last pass, whose fields users read",
     ),
     _step_scratch.int("unread", "1", "1", "1: no output of this step is read; a later pass writes them again"),
     _address.long("user_sensor", "nsensor", "1", "address of a sensor's compiled function; 0: none"),
-    _sensor_acc_scratch.real("sensor_now", "nsensordata", "sensor's", "current values, before any delay"),
+    _sensor_acc_scratch.real("sensor_now", "nsensordata", "sensor's", "values without delay"),
     _publish_output.real("sensordata", "nsensordata", "sensor's", "values of all sensors"),
 )

@@ -10,18 +10,18 @@ def limit_sensor(m, d, i):
     Reads:  dofrow_*, genrow_*.   Writes: sensor_now.
     """
     active = d.active[0] > 0.0
-    kind, wanted, x = m.sensor_type[i], LIMIT_JOINT, m.sensor_objid[i]
+    kind, row_type, x = m.sensor_type[i], LIMIT_JOINT, m.sensor_objid[i]
     if kind >= SENS_TENDONLIMITPOS:
-        wanted = LIMIT_TENDON
+        row_type = LIMIT_TENDON
     value, missing = zero(d), active
     for k in range(d.ndofrow[0]):
-        if d.dofrow_type[k] == wanted and d.dofrow_id[k] == x:
+        if d.dofrow_type[k] == row_type and d.dofrow_id[k] == x:
             here = missing & (d.dofrow_present[k] > 0.0)
             found = row_value(kind, k, d.dofrow_pos, d.dofrow_margin, d.dofrow_vel, d.dofrow_force)
             value = where(here, found, value)
             missing = missing & not_(here)
     for k in range(d.ngenrow[0]):
-        if d.genrow_type[k] == wanted and d.genrow_id[k] == x:
+        if d.genrow_type[k] == row_type and d.genrow_id[k] == x:
             here = missing & (d.genrow_present[k] > 0.0)
             found = row_value(kind, k, d.genrow_pos, d.genrow_margin, d.genrow_vel, d.genrow_force)
             value = where(here, found, value)

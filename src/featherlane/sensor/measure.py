@@ -26,14 +26,13 @@ def measures(m, d):
 
 
 @kernel
-def needs(m, d, what, wanted):
+def needs(m, d, what, flag):
     """Returns whether a result is computed: on request, or for a sensor that reads it.
 
     A requested result belongs to the last state of a step, like all other fields.
     """
-    return (wanted != 0 and d.in_stage[0] != WITHIN and d.unread[0] == 0) or (
-        m.sensor_reads & what != 0 and measures(m, d)
-    )
+    requested = flag != 0 and d.in_stage[0] != WITHIN and d.unread[0] == 0
+    return requested or (m.sensor_reads & what != 0 and measures(m, d))
 
 
 @kernel

@@ -78,5 +78,5 @@ def _checked(model: Model, data: Data | Batch) -> Data | Batch:
     if not isinstance(data, Batch):
         return ready(model, data)
     if data.model is not model:
-        raise ModelError("model: it is not the batch's")
+        raise ModelError("model: got another model than the batch's")
     return data

@@ -99,12 +99,13 @@ def check_inverse(model: Model) -> None:
     check_model(model)
     if model.opt.contact_model == "lcp":
         raise ModelError(
-            "inverse: contact_model 'lcp', allowed is 'convex': rigid contacts have no force that follows from qacc"
+            "inverse: got contact_model 'lcp', allowed is 'convex': the forces of rigid contacts do "
+            "not follow from qacc"
         )
     if model.opt.enableflags & Enable.INVDISCRETE and not (has_moment(model) or has_metric(model)):
         name = SCHEMES[int(model.opt.integrator)].name
         raise ModelError(
-            f"inverse: invdiscrete with the integrator {name}; allowed are euler, implicit and implicitfast"
+            f"inverse: got invdiscrete with the integrator {name}, allowed are euler, implicit and implicitfast"
         )
 
 
@@ -218,7 +219,7 @@ def aba(model: Model, data: Data) -> None:
     heavy = (model.tendon_armature != 0.0) | (model.tendon_actuatorid != -1)
     if heavy.any():
         tendon = model.names("tendon")[heavy.argmax()] or f"#{heavy.argmax()}"
-        raise ModelError(f"aba: tendon {tendon!r} may have armature, allowed are models without")
+        raise ModelError(f"aba: got armature of tendon {tendon!r}, allowed are models without tendon armature")
     run(model, data, _aba)
 
 

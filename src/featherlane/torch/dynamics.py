@@ -14,7 +14,7 @@ from featherlane.sensitivity.adjoint.bridge import Bridge, about
 try:
     import torch  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    raise InstallationError(f"featherlane.torch needs PyTorch: pip install 'featherlane[torch]' ({error})") from None
+    raise InstallationError(f"featherlane.torch requires PyTorch: pip install 'featherlane[torch]' ({error})") from None
 
 
 class Dynamics(Bridge):
@@ -59,7 +59,7 @@ class _Adjoint(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents):
-        raise UnsupportedFeatureError(["second derivatives (create_graph=True) of a rollout"], what="not computed")
+        raise UnsupportedFeatureError(["second derivatives (create_graph=True) of a rollout"], what="not supported")
 
 
 def _check(given: dict[str, Any]) -> None:
@@ -67,7 +67,10 @@ def _check(given: dict[str, Any]) -> None:
     for name, value in given.items():
         instance(name, value, torch.Tensor, "a torch.Tensor")
         if value.dtype not in (torch.float64, torch.float32) or value.layout != torch.strided:
-            raise ModelError(f"{name}: got {value.layout} of {value.dtype}, allowed are float64 and float32, dense")
+            raise ModelError(
+                f"{name}: got a {value.layout} tensor of {value.dtype}, allowed are dense tensors of "
+                f"float64 and float32"
+            )
         if value.device.type != "cpu":
             raise ModelError(f"{name}: got a tensor on {value.device}, allowed are tensors on the CPU: {name}.cpu()")
     kinds = {value.dtype for value in given.values()}

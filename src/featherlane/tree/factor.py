@@ -37,7 +37,7 @@ def ltl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> NDArray
         # L_kk = sqrt(H_kk)
         pivot = L[..., k, k : k + 1]
         if not np.all(pivot > 0):
-            raise SingularMatrixError(f"H is not positive definite: the pivot of freedom {k} is not above zero")
+            raise SingularMatrixError(f"H is not positive definite: the pivot of DoF {k} is not positive")
         L[..., k, k : k + 1] = np.sqrt(pivot)
         # L_ki = H_ki / L_kk
         L[..., k, path] = row = L[..., k, path] / L[..., k, k : k + 1]
@@ -69,7 +69,7 @@ def ltdl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> tuple[
     for k, path in reversed(list(enumerate(ancestors(parents)))):
         pivot = L[..., k, k : k + 1]
         if not np.all((pivot > 0) | (pivot < 0)):
-            raise SingularMatrixError(f"H has no factors L^T D L: the pivot of freedom {k} is zero or not a number")
+            raise SingularMatrixError(f"H has no factorization L^T D L: the pivot of DoF {k} is zero or NaN")
         # L_ki = H_ki / D_k
         row = L[..., k, path]
         L[..., k, path] = scaled = row / pivot
@@ -92,7 +92,7 @@ def _workspace(H: ArrayLike, parents: IntArray, overwrite: bool) -> NDArray:
     array = square_array(H, parents.size, "H")
     if overwrite:
         if array is not H or not array.flags.writeable:
-            raise ArgumentError("H: overwrite works in a writable NumPy array of floats")
+            raise ArgumentError("H: allowed with overwrite is a writable NumPy array of floats")
         return array
     pattern = np.tril(sparsity(parents))
     L = np.zeros_like(array)

@@ -32,7 +32,7 @@ def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLik
     Cost: n + 1 calls, against one pass of the composite-rigid-body algorithm: a check, or for systems without one.
     """
     if not callable(inverse_dynamics):
-        raise ArgumentTypeError(f"inverse_dynamics is a {type(inverse_dynamics).__name__}: a function is allowed")
+        raise ArgumentTypeError(f"inverse_dynamics is a {type(inverse_dynamics).__name__}, allowed is a function")
     count("n", n, 0, error=ArgumentError)
     bias = _forces(inverse_dynamics, np.zeros(n))
     H = np.empty((*bias.shape, n), dtype=bias.dtype)
@@ -42,7 +42,9 @@ def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLik
         unit[j] = 1.0
         column = _forces(inverse_dynamics, unit)
         if column.shape != bias.shape:
-            raise ArgumentError(f"inverse_dynamics gave shape {column.shape} after {bias.shape}: one shape is allowed")
+            raise ArgumentError(
+                f"inverse_dynamics returned shape {column.shape} after {bias.shape}, allowed is the same shape"
+            )
         H[..., j] = column - bias
     return H
 
@@ -53,5 +55,5 @@ def _forces(inverse_dynamics: Callable[[NDArray], ArrayLike], qacc: NDArray) -> 
     if forces.dtype.kind in "biu":
         forces = forces.astype(np.float64)
     if forces.ndim == 0 or forces.shape[-1] != qacc.size:
-        raise ArgumentError(f"inverse_dynamics gave shape {forces.shape}: (..., {qacc.size}) is allowed")
+        raise ArgumentError(f"inverse_dynamics returned shape {forces.shape}, allowed is (..., {qacc.size})")
     return forces

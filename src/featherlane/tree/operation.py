@@ -125,7 +125,7 @@ def solve(H: ArrayLike, parents: ArrayLike, b: ArrayLike, *, factorization: Lite
         L, D = ltdl(H, parents)
         z = solve_lt(L, parents, b, unit=True)
         return solve_l(L, parents, z / (D if np.ndim(b) < L.ndim else D[..., None]), unit=True)
-    raise ArgumentError(f'factorization = {factorization!r}: "ltdl" or "ltl" is allowed')
+    raise ArgumentError(f'factorization is {factorization!r}, allowed are "ltdl" and "ltl"')
 
 
 def _operands(
@@ -138,15 +138,15 @@ def _operands(
     vector = columns.ndim < matrix.ndim
     axis, allowed = (-1, f"(..., {n})") if vector else (-2, f"(..., {n}, k)")
     if columns.ndim == 0 or columns.shape[axis] != n:
-        raise ArgumentError(f"{operand_name} has shape {columns.shape}: {allowed} is allowed")
+        raise ArgumentError(f"{operand_name} has shape {columns.shape}, allowed is {allowed}")
     if vector:
         columns = columns[..., None]
     try:
         leading = np.broadcast_shapes(matrix.shape[:-2], columns.shape[:-2])
     except ValueError:
         raise ArgumentError(
-            f"{operand_name} has shape {np.shape(operand)}: leading axes that broadcast with those of "
-            f"{matrix_name}, {matrix.shape}, are allowed"
+            f"{operand_name} has shape {np.shape(operand)}, allowed are leading axes that broadcast "
+            f"with those of {matrix_name}, {matrix.shape}"
         ) from None
     result = np.zeros(leading + columns.shape[-2:], dtype=np.result_type(matrix, columns))
     return matrix, ancestors(parents), columns, result, vector

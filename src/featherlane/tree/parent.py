@@ -19,11 +19,11 @@ def _integers(values: ArrayLike, name: str) -> IntArray:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise ArgumentError(f"{name} has rows of several lengths: one-dimensional is allowed") from None
+        raise ArgumentError(f"{name} has rows of different lengths, allowed is a one-dimensional array") from None
     if array.ndim != 1:
-        raise ArgumentError(f"{name} has shape {array.shape}: one-dimensional is allowed")
+        raise ArgumentError(f"{name} has shape {array.shape}, allowed is a one-dimensional array")
     if array.size and array.dtype.kind not in "iu":
-        raise ArgumentError(f"{name} has dtype {array.dtype}: integers are allowed")
+        raise ArgumentError(f"{name} has dtype {array.dtype}, allowed are integers")
     return array.astype(np.intp)
 
 
@@ -43,7 +43,7 @@ def check_parents(parents: ArrayLike) -> IntArray:
         hint = "; the array looks 1-based: use from_book" if array[i] == i and array.min() >= 0 else ""
         allowed = "-1 (root)" if i == 0 else f"-1 (root) or 0 to {i - 1}"
         raise ArgumentError(
-            f"parents[{i}] = {array[i]}: a parent comes before its child, so {allowed} is allowed{hint}"
+            f"parents[{i}] is {array[i]}, allowed is {allowed}, because a parent precedes its children{hint}"
         )
     return array
 
@@ -58,7 +58,7 @@ def from_book(parents: ArrayLike) -> IntArray:
     wrong = np.flatnonzero((array < 0) | (array > np.arange(array.size)))
     if wrong.size:
         i = int(wrong[0])
-        raise ArgumentError(f"parent of {i + 1} = {array[i]}: 1-based, with root 0, 0 to {i} is allowed")
+        raise ArgumentError(f"parent of {i + 1} is {array[i]}, allowed in the 1-based form (root 0) are 0 to {i}")
     return array - 1
 
 
@@ -90,11 +90,11 @@ def expand_parents(parents: ArrayLike, dofs: ArrayLike) -> IntArray:
     parents, counts = check_parents(parents), _integers(dofs, "dofs")
     if counts.size != parents.size:
         raise ArgumentError(
-            f"dofs has {counts.size} entries: {parents.size}, one for each entry of parents, is allowed"
+            f"dofs has {counts.size} entries, allowed are {parents.size}, one for each entry of parents"
         )
     if counts.size and counts.min() < 0:
         i = int(np.argmax(counts < 0))
-        raise ArgumentError(f"dofs[{i}] = {counts[i]}: 0 or more is allowed")
+        raise ArgumentError(f"dofs[{i}] is {counts[i]}, allowed are numbers >= 0")
     expanded = np.arange(-1, counts.sum() - 1, dtype=np.intp)
     # last[i]: the last DoF on the path from the base to body i; last[-1] is the base
     last = np.full(parents.size + 1, -1, dtype=np.intp)
@@ -183,18 +183,23 @@ def check_sparsity(H: ArrayLike, parents: ArrayLike, tolerance: float = 1e-12) -
     if not H.size:
         return
     bound = tolerance * np.abs(H).max()
-    for kind, error in (("off the tree's pattern", H * ~sparsity(parents)), ("asymmetry", H - np.swapaxes(H, -1, -2))):
+    for kind, error in (
+        ("outside of the tree's sparsity pattern", H * ~sparsity(parents)),
+        ("asymmetry", H - np.swapaxes(H, -1, -2)),
+    ):
         worst = np.unravel_index(np.argmax(np.abs(error)), error.shape)
         if not np.abs(error[worst]) <= bound:
             entry = ", ".join(map(str, worst))
-            raise ArgumentError(f"H[{entry}]: {kind} by {error[worst]}; at most {bound} is allowed")
+            raise ArgumentError(f"H[{entry}]: {kind} by {error[worst]}, allowed is at most {bound}")
 
 
 def square_array(H: ArrayLike, n: int, name: str) -> NDArray:
     """Returns a real array (..., n, n); integers become float64, other real types (also `object`) stay."""
     array = real_array(H, name)
     if array.ndim < 2 or array.shape[-2:] != (n, n):
-        raise ArgumentError(f"{name} has shape {array.shape}: (..., {n}, {n}), as parents has {n} entries, is allowed")
+        raise ArgumentError(
+            f"{name} has shape {array.shape}, allowed is (..., {n}, {n}), because parents has {n} entries"
+        )
     return array
 
 
@@ -203,9 +208,9 @@ def real_array(values: ArrayLike, name: str) -> NDArray:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise ArgumentError(f"{name} has rows of several lengths: an array of real numbers is allowed") from None
+        raise ArgumentError(f"{name} has rows of different lengths, allowed is an array of real numbers") from None
     if array.dtype.kind in "biu":
         return array.astype(np.float64)
     if array.dtype.kind not in "fO":
-        raise ArgumentError(f"{name} has dtype {array.dtype}: real numbers are allowed")
+        raise ArgumentError(f"{name} has dtype {array.dtype}, allowed are real numbers")
     return array

@@ -20,7 +20,7 @@ from featherlane.viewer.session import Session
 
 BITS = int(State.INTEGRATION)
 HEADER = 4096  # largest size of an array in a file without its values [bytes]
-REFUSAL = "is no saved state"
+REFUSAL = "not a saved state"
 FRAME = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
 
 
@@ -50,18 +50,17 @@ def take_up(session: Session, content: bytes, source: str = "file") -> None:
     """
     bits = read_member(io.BytesIO(content), source, REFUSAL, "state_bits", HEADER)
     if bits.shape != () or bits.dtype.kind not in "iu":
-        raise ModelError(f"{source}: is no saved state: state_bits is {bits.dtype} {bits.shape}, allowed is an integer")
+        raise ModelError(f"{source}: not a saved state: state_bits is {bits.dtype} {bits.shape}, allowed is an integer")
     bits = int(bits)
     sizes = [get_state(part.batch.model, part.batch, bits).shape[1] for part in session.parts]
     most = HEADER + 8 * session.nworld * sizes[0]
     state = read_member(io.BytesIO(content), source, REFUSAL, "state", most)
-    if state.ndim != 2 or state.shape[1] != sizes[0] or len(state) not in (1, session.nworld):
-        raise ModelError(
-            f"{source}: holds states of shape {state.shape}, allowed are ({session.nworld}, {sizes[0]}) and "
-            f"(1, {sizes[0]}): is it of another model?"
-        )
+    shapes = dict.fromkeys(((session.nworld, sizes[0]), (1, sizes[0])))
+    if state.shape not in shapes:
+        allowed = " and ".join(map(str, shapes))
+        raise ModelError(f"{source}: got states of shape {state.shape}, allowed for this model: {allowed}")
     if state.dtype.kind != "f" or not np.isfinite(state).all():
-        raise ModelError(f"{source}: holds numbers that are none")
+        raise ModelError(f"{source}: got states that are not finite numbers")
     session.jump()
     rows = np.broadcast_to(state, (session.nworld, sizes[0]))
     for part in session.parts:

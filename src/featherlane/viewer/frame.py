@@ -116,7 +116,7 @@ class Frame:
 
     @classmethod
     def of(
-        cls, model: Model, source: Data | Batch, worlds: ArrayLike | None = None, wanted: Iterable[str] = ()
+        cls, model: Model, source: Data | Batch, worlds: ArrayLike | None = None, layers: Iterable[str] = ()
     ) -> Frame:
         """Computes the frame of the present states of some worlds.
 
@@ -124,7 +124,7 @@ class Frame:
             model: the model.
             source: a `Data` or a `Batch` of this model; it is not changed.
             worlds: numbers of the worlds, or a mask; None for all worlds.
-            wanted: names of the drawn layers (`LAYERS`); data for other layers is not computed.
+            layers: names of the drawn layers (`LAYERS`); data for other layers is not computed.
 
         Raises:
             TypeError: `model` is not a `Model`, or `source` is neither a `Data` nor a `Batch`.
@@ -134,8 +134,8 @@ class Frame:
         check_model(model)
         instance("source", source, Data | Batch, "a Data or a Batch", ArgumentTypeError)
         if source.model is not model:
-            raise ModelError("model: it is not the source's")
-        needs = {need for layer in wanted for need in _needs(layer)}
+            raise ModelError("model: got another model than that of the source")
+        needs = {need for layer in layers for need in _needs(layer)}
         chosen = _chosen(source, worlds)
         fields = {"xpos", "xquat"}.union(*(names for need, names in FIELDS.items() if need in needs))
         found = _poses(source, chosen, fields)
@@ -156,7 +156,7 @@ class Frame:
 
 
 def _needs(layer: str) -> tuple[str, ...]:
-    return LAYERS[one_of("wanted", layer, LAYERS)]
+    return LAYERS[one_of("layers", layer, LAYERS)]
 
 
 def _chosen(source: Data | Batch, worlds: ArrayLike | None) -> np.ndarray:
@@ -165,7 +165,7 @@ def _chosen(source: Data | Batch, worlds: ArrayLike | None) -> np.ndarray:
         return chosen_worlds(worlds, source.nworld)
     given = np.atleast_1d(np.zeros(1, int) if worlds is None else np.asarray(worlds))
     if given.shape != (1,) or given[0] != (given.dtype == bool):
-        raise ModelError(f"worlds: got {worlds!r}, a data has world 0 alone")
+        raise ModelError(f"worlds: got {worlds!r}, allowed with a Data is world 0")
     return np.zeros(1, np.int64)
 
 

@@ -66,7 +66,7 @@ class Hand:
         """
         if self.model.body_weldid[body] == 0:
             name = self.model.names("body")[body]
-            raise ModelError(f"body {name or body}: is fixed to the world and cannot be dragged")
+            raise ModelError(f"body {name or body}: it is fixed to the world and cannot be dragged")
         self._look(qpos, np.zeros(self.model.nv), mocap)
         point = _point(point)
         local = self.probe.xmat[body].reshape(3, 3).T @ (point - self.probe.xpos[body])

@@ -75,7 +75,7 @@ class History:
 
     def __getitem__(self, k: int) -> Moment:
         if not -len(self) <= k < len(self):
-            raise OutOfRangeError(f"moment {k}: there are {len(self)}")
+            raise OutOfRangeError(f"moment: got {k}, allowed are 0 to {len(self) - 1}")
         return self._moments[self._first + k if k >= 0 else k]
 
     def __iter__(self) -> Iterator[Moment]:

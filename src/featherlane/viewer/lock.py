@@ -52,7 +52,7 @@ def viser_module():
     try:
         return importlib.import_module("viser")
     except ImportError as error:
-        raise InstallationError(f"the viewer needs viser ({error}); install with: {INSTALL}") from None
+        raise InstallationError(f"the viewer requires viser ({error}); install with: {INSTALL}") from None
 
 
 class PortInUse(ModelError):
@@ -77,7 +77,9 @@ class Lock:
     def __init__(self, host: str, token: str | Literal[False] | None = None):
         self.open = token is False
         if self.open and not is_local(host):
-            raise ModelError(f"token: none is allowed on loopback ({', '.join(LOCAL)}) only, got host {host!r}")
+            raise ModelError(
+                f"token: got none with host {host!r}, allowed only with a loopback address ({', '.join(LOCAL)})"
+            )
         self.host, self.token = host, token or secrets.token_urlsafe(16)
         self.frame_token = secrets.token_urlsafe(16)
         self.refused = 0
@@ -174,14 +176,14 @@ def start(host: str, port: int, lock: Lock, label: str = "Featherlane"):
     """
     viser = viser_module()
     _check_free(host, port)
-    with _STARTING, _locked(lock, host) as seen, _quiet():
+    with _STARTING, _locked(lock, host) as patched, _quiet():
         server: Any = viser.ViserServer(host=host, port=port, label=label, verbose=False)
-    if not seen:
+    if not patched:
         with _quiet():
             server.stop()
         raise InstallationError(
-            f"viser {viser.__version__} starts its server in a way that is not known here, and nobody would be asked "
-            f"for a token; install another with: {INSTALL}"
+            f"viser {viser.__version__} starts its server in an unsupported way, so that the token "
+            f"would not be required; install a supported version with: {INSTALL}"
         )
     if port not in (0, server.get_port()):
         with _quiet():
@@ -208,7 +210,7 @@ def _check_free(host: str, port: int) -> None:
     except socket.gaierror as error:
         raise ModelError(f"host: got {host!r}, allowed is an address of this machine ({error.strerror})") from None
     except PermissionError:
-        raise ModelError(f"port: got {port}, which this user may not take; allowed are 0 and 1024 to 65535") from None
+        raise ModelError(f"port: got {port}, which requires privileges; allowed are 0 and 1024 to 65535") from None
     except (OSError, UnicodeError) as error:
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             raise PortInUse(_taken(host, port)) from None
@@ -216,7 +218,7 @@ def _check_free(host: str, port: int) -> None:
 
 
 def _taken(host: str, port: int) -> str:
-    return f"port: {port} of {host} is in use; give another one, or 0 for any that is free"
+    return f"port: {port} of {host} is in use; use another one, or 0 for any free port"
 
 
 @contextlib.contextmanager
@@ -224,14 +226,14 @@ def _locked(lock: Lock, host: str) -> Iterator[list[int]]:
     """Makes a web server that is started at `host` meanwhile call the lock before it answers."""
     from websockets.asyncio import server as module
 
-    plain, seen = module.serve, []
+    plain, ports = module.serve, []
 
     def serve(handler, at, port, *arguments, process_request=None, **options):
         if at != host or process_request is None:
             return plain(handler, at, port, *arguments, process_request=process_request, **options)
-        seen.append(port)
+        ports.append(port)
 
-        def asked(connection, request):
+        def checked(connection, request):
             answer = lock.check(connection, request)
             if not isinstance(answer, type(request)):
                 return answer
@@ -240,11 +242,11 @@ def _locked(lock: Lock, host: str) -> Iterator[list[int]]:
                 given.headers.update(lock.headers(request.path, request.headers.get("Host", "")))
             return given
 
-        return plain(handler, at, port, *arguments, process_request=asked, **options)
+        return plain(handler, at, port, *arguments, process_request=checked, **options)
 
     module.serve = serve
     try:
-        yield seen
+        yield ports
     finally:
         module.serve = plain
 

@@ -90,7 +90,7 @@ class Page:
         if isinstance(self.source, Watch):
             self.source.detach()
 
-    def tell(self, message: str, title: str = "Not done", seconds: float = 8.0) -> None:
+    def tell(self, message: str, title: str = "Error", seconds: float = 8.0) -> None:
         """Shows a notification to all visitors."""
         self.message = message
         for client in list(self.server.get_clients().values()):
@@ -120,7 +120,7 @@ class Page:
         except Exception:
             self._stop_clock()
             traceback.print_exc()
-            self.tell(traceback.format_exc(limit=-1), "An error of the viewer")
+            self.tell(traceback.format_exc(limit=-1), "Internal error of the viewer")
         else:
             return True
         return False
@@ -189,7 +189,7 @@ class Page:
             ModelError: there are no earlier worlds.
         """
         if not self._stack:
-            raise ModelError("there is nothing to go back to")
+            raise ModelError("there are no earlier worlds to return to")
         self._pause_or_detach()
         self._open(self._stack.pop(), None)
         if isinstance(self.source, Watch) and self.server.get_clients():
@@ -255,8 +255,8 @@ class Page:
 
     def frame(self) -> Frame:
         """Computes the present frame."""
-        wanted = self.scene.wanted
-        frames = [(first, Frame.of(batch.model, batch, rows, wanted)) for first, batch, rows in self._drawn_rows()]
+        layers = self.scene.drawn_layers
+        frames = [(first, Frame.of(batch.model, batch, rows, layers)) for first, batch, rows in self._drawn_rows()]
         return joined(frames)
 
     def _drawn_rows(self) -> Iterator[tuple[int, Batch, np.ndarray]]:
@@ -270,18 +270,18 @@ class Page:
 
     def _mark(self) -> None:
         """Draws labels of worlds, and the spring of the mouse."""
-        wanted: dict[str, tuple[str, np.ndarray]] = {}
+        labels: dict[str, tuple[str, np.ndarray]] = {}
         height = float(self.scene.extents[2]) / 2 + float(self.scene.centre[2])
         bad = [w for w in self.bad_worlds() if w in self._offsets][:MARKS]
         for world in bad:
-            wanted[f"/bad/{world}"] = (f"world {world}: non-finite values", self._offsets[world] + (0, 0, height))
+            labels[f"/bad/{world}"] = (f"world {world}: non-finite values", self._offsets[world] + (0, 0, height))
         if isinstance(self.source, Session) and len(self.source.parts) > 1:
             for world, part in enumerate(self.source.parts):
                 if world in self._offsets:
-                    wanted[f"/label/{world}"] = (part.label, self._offsets[world] + (0, 0, 1.3 * height))
-        for name in self._marks.keys() - wanted.keys() - {"/hand"}:
+                    labels[f"/label/{world}"] = (part.label, self._offsets[world] + (0, 0, 1.3 * height))
+        for name in self._marks.keys() - labels.keys() - {"/hand"}:
             self._marks.pop(name)[1].remove()
-        for name, (text, at) in wanted.items():
+        for name, (text, at) in labels.items():
             if name not in self._marks or not np.array_equal(self._marks[name][0], at):
                 self._marks[name] = (at, self.server.scene.add_label(name, text, position=tuple(at)))
         self._mark_spring()
@@ -318,11 +318,11 @@ class Page:
             origin: (3,) start of the ray [m].
             direction: (3,) direction of the ray.
         """
-        seen = [self.scene.is_on("geoms", g) if g in self.scene.layers["geoms"] else False for g in range(NGROUP)]
+        groups = [self.scene.is_on("geoms", g) if g in self.scene.layers["geoms"] else False for g in range(NGROUP)]
         nearest, found = np.inf, None
         for first, batch, rows in self._drawn_rows():
             starts = np.asarray(origin) - np.array([self._offsets[first + row] for row in rows.tolist()])
-            arguments = starts[:, None], np.asarray(direction, float), seen, True, -1, np.inf
+            arguments = starts[:, None], np.asarray(direction, float), groups, True, -1, np.inf
             # `batch.ray` refuses signed distance fields; this query uses their bounding boxes, which is enough here
             hits = batch.query(Rays(batch.model, len(rows), batch.dtype, *arguments), rows)
             distance = np.where(hits.geom[:, 0] >= 0, hits.distance[:, 0], np.inf)
@@ -345,7 +345,10 @@ class Page:
         """
         if not isinstance(self.source, Session):
             if drag.phase == "start":
-                raise ModelError("these worlds are not the page's own: run a copy of them from here first")
+                raise ModelError(
+                    "these worlds are simulated by another program and cannot be changed here; press Run a "
+                    "copy from here first"
+                )
             return
         offset = self._offsets.get(world, np.zeros(3))
         if drag.phase == "start":

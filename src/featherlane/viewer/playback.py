@@ -147,7 +147,7 @@ def read_recording(path: str | Path) -> dict[str, Any]:
     missing = [name for name in NEEDED if name not in held]
     if missing:
         raise ModelError(
-            f"{path}: is no recording: it lacks {', '.join(missing)} (`featherlane simulate --out` writes one)"
+            f"{path}: not a recording, {', '.join(missing)} missing (`featherlane simulate --out` writes recordings)"
         )
     return held
 
@@ -156,10 +156,10 @@ def _checked(model: Model, frames: Mapping[str, np.ndarray], source: str) -> dic
     """Returns the frames to show, or raises an error that names what does not fit."""
     missing = [name for name in NEEDED if name not in frames]
     if missing:
-        raise ModelError(f"{source}: lacks {', '.join(missing)}")
+        raise ModelError(f"{source}: {', '.join(missing)} missing")
     lead = np.shape(frames["time"])
     if len(lead) != 2 or not all(lead):
-        raise ModelError(f"{source}: time has shape {lead}, allowed is (worlds, frames), one of each at least")
+        raise ModelError(f"{source}: time has shape {lead}, allowed is (worlds, frames) with at least one of each")
     kept = {name: np.asarray(frames[name]) for name in (*SHOWN, "status") if name in frames}
     sizes = {"qpos": (model.nq,), "qvel": (model.nv,), "act": (model.na,), "ctrl": (model.nu,)}
     sizes |= {"mocap_pos": (model.nmocap, 3), "mocap_quat": (model.nmocap, 4), "status": (len(STATUS),), "time": ()}
@@ -167,7 +167,7 @@ def _checked(model: Model, frames: Mapping[str, np.ndarray], source: str) -> dic
         shape = (*lead, *sizes[name])
         if array.shape != shape:
             raise ModelError(
-                f"{source}: {name} has shape {array.shape}; the model {model.source} has {shape}: is it another one?"
+                f"{source}: {name} has shape {array.shape}, allowed with the model {model.source} is {shape}"
             )
         if array.dtype.kind not in "fiu":
             raise ModelError(f"{source}: {name} is {array.dtype}, allowed are real numbers")

@@ -65,7 +65,7 @@ class Plots:
             return
         found = quantity(self.model, name)
         if len(self._charts) >= MOST_PLOTS:
-            raise ModelError(f"plot: {MOST_PLOTS} are drawn at once; remove one")
+            raise ModelError(f"plot: at most {MOST_PLOTS} plots are allowed; remove one first")
         self._charts[name] = (found, None)
         self._points.clear()
 
@@ -103,11 +103,11 @@ class Plots:
             return
         if self._points and time < self._points[-1][0]:
             self._points.clear()
-        wanted = [found for found, _ in self._charts.values()]
-        lines: list[list[np.ndarray]] = [[] for _ in wanted]
+        quantities = [found for found, _ in self._charts.values()]
+        lines: list[list[np.ndarray]] = [[] for _ in quantities]
         for world in worlds:
             batch, row = self.locate(world)
-            values = self._samplers[id(batch)].values(batch, row, wanted, self.reported)
+            values = self._samplers[id(batch)].values(batch, row, quantities, self.reported)
             for line, value in zip(lines, values, strict=True):
                 line.append(value)
         self._points.append((time, [np.concatenate(line) for line in lines]))

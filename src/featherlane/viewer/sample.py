@@ -103,18 +103,18 @@ def _field(model: Model, text: str) -> Quantity:
     matched = PATTERN.fullmatch(text)
     field, index = matched.groups() if matched else ("", None)
     if field not in BINDABLE or DATA[field].kind != "real":
-        raise ModelError(f"plot: no {text!r}{near(text, names(model))}")
+        raise ModelError(f"plot: unknown quantity {text!r}{near(text, names(model))}")
     if field == "sensordata":
         refuse_sensors(model)
     shape = DATA[field].dims(_sizes(model))
     axes, at = DATA[field].shape, ()
     for k, part in enumerate((index or "").split(",") if index is not None else ()):
         if k >= len(shape):
-            raise ModelError(f"plot: {text!r} has too many indices, {field} has shape {shape}")
+            raise ModelError(f"plot: {text!r}: too many indices, {field} has shape {shape}")
         at = (*at, _position(model, text, part.strip(), str(axes[k]), shape[k]))
     left = shape[len(at) :]
     if 0 in left:
-        raise ModelError(f"plot: {field} of this model has no numbers, its shape is {shape}")
+        raise ModelError(f"plot: {field} is empty in this model, its shape is {shape}")
     places = list(np.ndindex(*left))[:MOST_LINES]
     labels = tuple(f"{text}{list(place) if place else ''}" for place in places)
     return Quantity(text, DATA[field].unit or "", labels, field, lambda row: np.ravel(row[at])[:MOST_LINES])
@@ -128,7 +128,7 @@ def _position(model: Model, text: str, part: str, axis: str, length: int) -> int
         return int(part) % length
     known = model.names(KINDS[axis]) if axis in KINDS else []
     if not part or part not in known:
-        raise ModelError(f"plot: {text!r}: no {part!r} among its {axis}{near(part, known)}")
+        raise ModelError(f"plot: {text!r}: unknown name {part!r} for the axis {axis}{near(part, known)}")
     return known.index(part)
 
 
@@ -147,30 +147,33 @@ class Sampler:
         self.probe = Batch(batch.model, 1, nthread=1, dtype=batch.dtype, given_contacts=batch.ngiven)
         self.probe.mute()
 
-    def values(self, batch: Batch, row: int, wanted: list[Quantity], reported: bool = True) -> list[np.ndarray]:
+    def values(self, batch: Batch, row: int, quantities: list[Quantity], reported: bool = True) -> list[np.ndarray]:
         """Returns the values of a world in its present state.
 
         Args:
             batch: the worlds, of the sampler's model.
             row: row of the world.
-            wanted: quantities to read.
+            quantities: quantities to read.
             reported: whether the world's last step set solver reports; otherwise a forward pass computes them.
 
         Returns:
             An array for each quantity.
         """
-        probe, told = self.probe, {name: batch.rows[name][row] for name in REPORTS} if reported else {}
-        if any(q.field not in told for q in wanted):
+        probe, reports = self.probe, {name: batch.rows[name][row] for name in REPORTS} if reported else {}
+        if any(q.field not in reports for q in quantities):
             for name in LASTING:
                 if name in batch.rows:
                     probe.row_memory(name)[0] = batch.rows[name][row]
             for name, rows in batch.expanded_fields.items():
                 probe.expand(name)[0] = rows[row]
-            for q in wanted:
-                if q.field not in told:
+            for q in quantities:
+                if q.field not in reports:
                     probe.bind(q.field)
             probe.forward()
-        return [np.array(q.read(told[q.field] if q.field in told else _row(probe, q.field)), float) for q in wanted]
+        return [
+            np.array(q.read(reports[q.field] if q.field in reports else _row(probe, q.field)), float)
+            for q in quantities
+        ]
 
 
 def _row(probe: Batch, field: str) -> np.ndarray:

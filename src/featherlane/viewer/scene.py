@@ -96,7 +96,7 @@ class Scene:
 
     # ---- layers ------------------------------------------------------------------------------------------------------
     @property
-    def wanted(self) -> frozenset[str]:
+    def drawn_layers(self) -> frozenset[str]:
         """Returns the layers that are at least partly on, for `Frame.of`."""
         return frozenset(name for (name, _), on in self._on.items() if on)
 
@@ -133,7 +133,7 @@ class Scene:
         one_of("layer", layer, self.layers)
         if group is not None and group not in self.layers[layer]:
             allowed = ", ".join(map(str, self.layers[layer])) or "none"
-            raise ModelError(f"group: layer {layer} has no {group!r}, allowed are {allowed}")
+            raise ModelError(f"group: got {group!r}, allowed for the layer {layer} are {allowed}")
 
     def show(self, frame: Frame) -> None:
         """Draws a frame; layers without data in it wait for the next one."""
@@ -188,8 +188,8 @@ class Scene:
 
     def _held(self, place: int, body: int, drag: Drag) -> None:
         if self._frame is not None and place < len(self._frame.worlds):
-            for told in list(self.draggable):
-                told(int(self._frame.worlds[place]), body, drag)
+            for callback in list(self.draggable):
+                callback(int(self._frame.worlds[place]), body, drag)
 
 
 def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]:

@@ -269,7 +269,7 @@ class Session:
         moment = self.history[k]
         count("steps", steps, 0, moment.steps)
         if steps and moment.epoch != self.epoch:
-            raise ModelError("the model has been edited since: steps would not be those that were taken")
+            raise ModelError("the model was edited after this moment, so a replay would give other states")
         self._restore(moment, steps)
         self.position = (k, steps) if (k, steps) != (last, 0) else None
         if self.position is None:
@@ -334,7 +334,7 @@ class Session:
             ModelError: the bookmark does not exist.
         """
         if name not in self.bookmarks:
-            raise ModelError(f"bookmark: no {name!r}{near(name, self.bookmarks)}")
+            raise ModelError(f"bookmark: unknown name {name!r}{near(name, self.bookmarks)}")
         self.jump()
         for part, kept in zip(self.parts, self.bookmarks[name].kept, strict=True):
             part.restore(kept)
@@ -400,9 +400,12 @@ class Session:
         """
         known = [option for option in dir(self.model.opt) if not option.startswith("_")]
         if name not in known:
-            raise ModelError(f"option: no {name!r}{near(name, known)}")
+            raise ModelError(f"unknown option {name!r}{near(name, known)}")
         if name == "contact_model" and len(self.parts) > 1:
-            raise ModelError("option contact_model: worlds side by side have one each")
+            raise ModelError(
+                "option contact_model: not allowed in a side-by-side comparison, which has one world "
+                "for each contact model"
+            )
         before = [copy.copy(getattr(part.batch.model.opt, name)) for part in self.parts]
         done = 0
         try:
@@ -429,7 +432,7 @@ class Session:
         name = self.model.names("body")[body] or body
         bounded(f"body {name}: mass", mass, 0.0, LARGEST, above=True)
         if not old > 0.0:
-            raise ModelError(f"body {name}: has no mass, and none can be given to it")
+            raise ModelError(f"body {name}: its mass is 0 and cannot be scaled")
         factor = mass / old
 
         def scale(rows: np.ndarray) -> None:
@@ -458,7 +461,7 @@ class Session:
         geoms, name = self._geoms(body), self.model.names("body")[body] or body
         bounded(f"body {name}: friction", friction, 0.0, LARGEST)
         if not len(geoms):
-            raise ModelError(f"body {name}: has no geoms that could slide")
+            raise ModelError(f"body {name}: it has no geoms, so it has no friction")
 
         def slide(rows: np.ndarray) -> None:
             rows[:, geoms, 0] = friction
@@ -507,17 +510,17 @@ class Session:
         """
         part, row = self.locate(world)
         kept = {name: rows[row : row + 1] for name, rows in part.kept().items()}
-        parts, told = [], ""
+        parts, note = [], ""
         for contact_model in ("convex", "lcp"):
             model = part.batch.get_model(row)
             if int(model.opt.integrator) != 0:
-                model.opt.integrator, told = "euler", "both with the integrator euler, the one that lcp goes with"
+                model.opt.integrator, note = "euler", "Both use the integrator euler, which lcp requires."
             model.opt.contact_model = contact_model
             parts.append(_part(Batch(model, 1, nthread=1, dtype=part.batch.dtype), contact_model))
             parts[-1].restore(kept)
         session = Session(parts, self.history.seconds)
         session.speed = self.speed
-        return session, told
+        return session, note
 
 
 def _part(batch: Batch, label: str = "") -> Part:

@@ -130,11 +130,11 @@ def ground_groups(model: Model, looks: Looks) -> Groups:
     return _grouped(model.__dict__["geom_group"], geoms(model, looks), is_ground)
 
 
-def _grouped(group: np.ndarray, solids: list[Solid], wanted: Callable[[Solid], bool]) -> Groups:
+def _grouped(group: np.ndarray, solids: list[Solid], accepted: Callable[[Solid], bool]) -> Groups:
     """Returns visible solids by group."""
     found: Groups = {}
     for g, solid in zip(np.clip(group, 0, NGROUP - 1), solids, strict=True):
-        if solid.rgba[3] > 0 and wanted(solid):
+        if solid.rgba[3] > 0 and accepted(solid):
             found.setdefault(int(g), []).append(solid)
     return found
 

@@ -241,7 +241,7 @@ def explanation(error: FeatherlaneError) -> tuple[str, ...]:
 def _served(host: str, port: int | None, token: str | Literal[False] | None) -> View:
     """Starts a server without a page."""
     if not isinstance(host, str) or not host:
-        raise ModelError(f"host: got {host!r}, allowed is an address of this machine, as in {HOST!r}")
+        raise ModelError(f"host: got {host!r}, allowed is an address of this machine, for example {HOST!r}")
     from featherlane.viewer.lock import PortInUse
 
     try:
@@ -254,7 +254,9 @@ def _served(host: str, port: int | None, token: str | Literal[False] | None) -> 
 
 def _check(worlds, token) -> None:
     if token is not None and token is not False and not (isinstance(token, str) and TOKEN.fullmatch(token)):
-        raise ModelError("token: allowed are at least 8 letters, digits, '-' and '_'; False for none")
+        raise ModelError(
+            "token: got an invalid text, allowed are at least 8 letters, digits, '-' and '_', or False for no token"
+        )
     if worlds is not None:
         count("worlds", worlds, 1)
 
@@ -267,10 +269,12 @@ def source_of(what, frames, nworld: int):
 
     if isinstance(what, Failure):
         if frames is not None:
-            raise ModelError("frames: a failure has its own")
+            raise ModelError("frames: not allowed with a failure, which has its own states")
         return Playback(what.model, {name: rows[None] for name, rows in _states(what).items()}, "failure")
     if isinstance(what, MixedBatch):
-        raise ModelError("a page shows worlds of one model: give it one of the groups of the mixed batch")
+        raise ModelError(
+            "source: got a MixedBatch, allowed is one of its groups (batch.groups[k]): a page shows worlds of one model"
+        )
     worlds = what if isinstance(what, Batch | Data) else getattr(getattr(what, "unwrapped", what), "batch", None)
     if isinstance(worlds, Batch | Data) and frames is None:
         return Watch(worlds)

@@ -57,7 +57,7 @@ class Worker:
         try:
             value, error = answer.get(timeout=timeout)
         except queue.Empty:
-            raise CallError(f"the page is busy for more than {timeout} s") from None
+            raise CallError(f"the page was busy for more than {timeout} s") from None
         if error is not None:
             raise error
         return value

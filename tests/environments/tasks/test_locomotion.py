@@ -204,7 +204,10 @@ def test_ground_is_seen_where_it_is_rough_and_of_the_kinds_asked_for():
     [
         ({"terrain": "hills"}, "terrain: got 'hills', allowed are flat, rough, waves, steps"),
         ({"terrain_height": -1.0}, "terrain_height: got -1.0, allowed is a number from 0 to 2"),
-        ({"forward": (1.0, 0.0)}, "forward: got (1.0, 0.0), allowed are two numbers from -20 to 20, the least first"),
+        (
+            {"forward": (1.0, 0.0)},
+            "forward: got (1.0, 0.0), allowed are two numbers from -20 to 20, the smaller one first",
+        ),
         ({"command_time": (0.0, 1.0)}, "command_time: got (0.0, 1.0), allowed are two numbers from 0.02"),
         ({"push": None}, "push: got None"),
         ({"standing": 1.5}, "standing: got 1.5, allowed is a number from 0 to 1"),

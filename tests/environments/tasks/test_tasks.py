@@ -197,13 +197,13 @@ def test_a_delayed_action_shows_after_its_delay(name, delay=0.05):
         ({"weights": {"speed": 1.0}}, "weights: term: got 'speed', allowed are"),
         ({"weights": [1.0]}, "weights: got list, allowed is a dict"),
         ({"weights": {"jerk": "much"}}, "weights['jerk']: got 'much', allowed is a number"),
-        ({"mass": 1.2}, "mass: got 1.2, allowed are two numbers from 0.05 to 20, the least first"),
+        ({"mass": 1.2}, "mass: got 1.2, allowed are two numbers from 0.05 to 20, the smaller one first"),
         ({"friction": (1.2, 0.8)}, "friction: got (1.2, 0.8)"),
         ({"gain": (0.0, 1.0)}, "gain: got (0.0, 1.0)"),
         ({"delay": (0.0, float("nan"))}, "delay: got (0.0, nan)"),
         ({"frame_skip": 0}, "frame_skip: got 0"),
         ({"derived": "stale"}, "derived: got 'stale'"),
-        ({"camera": "track"}, "no keyword argument 'camera'"),
+        ({"camera": "track"}, "unknown keyword argument 'camera'"),
     ],
 )
 def test_wrong_options_are_refused(name, settings, told):

@@ -13,15 +13,15 @@ ROUNDING, ROUNDING32 = 1e-14, 1e-6  # relative to a coordinate, with a safety fa
 
 
 @kernel
-def geom_box(m, d, g, room):
-    """Returns the axis-aligned box of geom g's bounding box, or of its sphere if that is tighter, enlarged by room."""
+def geom_box(m, d, g, margin):
+    """Returns the axis-aligned box of geom g's bounding box, or of its sphere if that is tighter, plus margin."""
     R, x = load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g)
     c, s = mat_mul_vec(R, load3(m.geom_aabb, 6 * g)), load3(m.geom_aabb, 6 * g + 3)
     r, rounding = m.geom_rbound[g], real(d, ROUNDING)
     if single_precision(d):
         rounding = real(d, ROUNDING32)
     # without this, rounding at touching surfaces would make a pair's test depend on the other worlds of the tile
-    wider = fma(SLACK, r, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + room))
+    wider = fma(SLACK, r, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + margin))
     u = fma(fabs(R[0]), s[0], fma(fabs(R[1]), s[1], fabs(R[2]) * s[2]))
     v = fma(fabs(R[3]), s[0], fma(fabs(R[4]), s[1], fabs(R[5]) * s[2]))
     w = fma(fabs(R[6]), s[0], fma(fabs(R[7]), s[1], fabs(R[8]) * s[2]))
@@ -47,15 +47,15 @@ def crowd_boxes(m, d):
 @kernel
 def body_boxes(m, d, wide):
     """Computes near.body_box: the boxes of a body's bounded colliding geoms; `wide` adds their possible travel."""
-    empty, room = real(d, EMPTY), zero(d)
+    empty, margin = real(d, EMPTY), zero(d)
     for b in range(m.nbody):
         for k in range(3):
             d.near.body_box[6 * b + k], d.near.body_box[6 * b + 3 + k] = empty, -empty
     for i in range(m.ncollide):
         g = m.collide_geom[i]
         if wide:
-            room = d.neighbours.travel[g]
-        box, b = geom_box(m, d, g, room), 6 * m.geom_bodyid[g]
+            margin = d.neighbours.travel[g]
+        box, b = geom_box(m, d, g, margin), 6 * m.geom_bodyid[g]
         for k in range(3):
             d.near.body_box[b + k] = fmin(box[k], d.near.body_box[b + k])
             d.near.body_box[b + 3 + k] = fmax(box[3 + k], d.near.body_box[b + 3 + k])

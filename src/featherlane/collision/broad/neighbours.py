@@ -86,8 +86,8 @@ def never_meet(m, d, g, h, near):
     function = m.pair_function[NGEOMTYPES * m.geom_type[g] + m.geom_type[h]]
     apart = not_(near)
     if not m.all_round and (SPHERE_SPHERE <= function <= CAPSULE_CAPSULE or CAPSULE_BOX <= function <= CONVEX):
-        room = fmax(farthest(m, d, -1, g, h), 0.0) + (d.neighbours.travel[g] + d.neighbours.travel[h])
-        apart = boxes_part(m, d, g, h, room, near)
+        margin = fmax(farthest(m, d, -1, g, h), 0.0) + (d.neighbours.travel[g] + d.neighbours.travel[h])
+        apart = boxes_part(m, d, g, h, margin, near)
     return apart
 
 

@@ -223,10 +223,10 @@ def seen_faces(d1, f, w, size):
         for e in range(3):
             h = d1.epa.neighbour[3 * g + e]
             if d1.epa.mark[h] == 0:
-                seen = sees(d1, h, w, size)
-                if not seen:
-                    seen = on_line(d1, d1.epa.corner[3 * g + e], d1.epa.corner[3 * g + (e + 1) % 3], w, size)
-                if seen:
+                visible = sees(d1, h, w, size)
+                if not visible:
+                    visible = on_line(d1, d1.epa.corner[3 * g + e], d1.epa.corner[3 * g + (e + 1) % 3], w, size)
+                if visible:
                     d1.epa.seen[n], d1.epa.mark[h] = h, 1
                     n = n + 1
         k = k + 1

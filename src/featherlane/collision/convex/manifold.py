@@ -12,8 +12,8 @@ Deviation: MuJoCo's normal is that of one of the faces, up to five degrees off; 
 from featherlane.prelude import *
 from featherlane.collision.convex.feature import DISC, POINT, SEGMENT, find_feature
 from featherlane.collision.convex.overlap import (
+    CAPACITY,
     FAR,
-    ROOM,
     SAME,
     add_candidate,
     disc_with_disc,
@@ -31,7 +31,7 @@ EQUAL = 1e-9  # m distances that differ by less are equal
 @kernel
 def load_candidate(d1, i):
     """Returns the position of a candidate."""
-    return d1.clip.point[i], d1.clip.point[i + ROOM], d1.clip.point[i + 2 * ROOM]
+    return d1.clip.point[i], d1.clip.point[i + CAPACITY], d1.clip.point[i + 2 * CAPACITY]
 
 
 @kernel
@@ -54,8 +54,8 @@ def bring_forward(d1, first, least):
                 if V[k] > most + least:
                     most, best = V[k], k
     a, b, x, y = load_candidate(d1, first), load_candidate(d1, best), d1.clip.dist[first], d1.clip.dist[best]
-    d1.clip.point[first], d1.clip.point[first + ROOM], d1.clip.point[first + 2 * ROOM] = b
-    d1.clip.point[best], d1.clip.point[best + ROOM], d1.clip.point[best + 2 * ROOM] = a
+    d1.clip.point[first], d1.clip.point[first + CAPACITY], d1.clip.point[first + 2 * CAPACITY] = b
+    d1.clip.point[best], d1.clip.point[best + CAPACITY], d1.clip.point[best + 2 * CAPACITY] = a
     d1.clip.dist[first], d1.clip.dist[best] = y, x
 
 
@@ -65,7 +65,13 @@ def choose(d1):
 
     These are the deepest, the farthest from it, the one of the largest triangle with them, and the one that adds most.
     """
-    n, C, D, V, run = d1.clip.count[0], eights(d1.clip.point), eights(d1.clip.dist), eights(d1.clip.place), ROOM // 8
+    n, C, D, V, run = (
+        d1.clip.count[0],
+        eights(d1.clip.point),
+        eights(d1.clip.dist),
+        eights(d1.clip.place),
+        CAPACITY // 8,
+    )
     if n > KEPT:
         rows = (n + 7) // 8
         for i in range(rows):
@@ -137,7 +143,7 @@ def add_nearest(d1):
         x, y, _ = load_candidate(d1, k)
         if x * x + y * y < SAME * SAME:
             place = k
-    if place < ROOM:
+    if place < CAPACITY:
         d1.clip.count[0] = place
         add_candidate(d1, zero(d1), zero(d1), zero(d1), d1.convex.dist[0])
         d1.clip.count[0] = max(n, place + 1)

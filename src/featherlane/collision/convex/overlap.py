@@ -11,7 +11,7 @@ Deviation: MuJoCo's rim is a polygon, here its crossings with edges are exact; p
 from featherlane.prelude import *
 from featherlane.collision.convex.feature import DISC, EDGE, FEW, ON_EDGE, RIM, RUN, SEGMENT, load_corner
 
-ROOM = 160  # capacity of candidates
+CAPACITY = 160  # capacity of candidates
 ROWS = 24  # rows of eight positions: two for the ends of eight edges, one for eight corners
 FAR = 1e30  # m distance at an invalid position
 SAME = 1e-7  # m positions nearer than this coincide
@@ -63,7 +63,7 @@ def measure_places(d1, rows):
 def add_candidate(d1, x, y, z, dist):
     """Appends a candidate."""
     k = d1.clip.count[0]
-    d1.clip.point[k], d1.clip.point[k + ROOM], d1.clip.point[k + 2 * ROOM], d1.clip.dist[k] = x, y, z, dist
+    d1.clip.point[k], d1.clip.point[k + CAPACITY], d1.clip.point[k + 2 * CAPACITY], d1.clip.dist[k] = x, y, z, dist
     d1.clip.count[0] = k + 1
 
 
@@ -73,11 +73,11 @@ def is_new(d1, x, y):
     k, C, E = d1.clip.count[0], d1.clip.point, eights(d1.clip.point)
     # the last ones first: edges that meet duplicate one of these
     for i in range(k - 1, 8 * (k // 8) - 1, -1):
-        a, b = C[i] - x, C[i + ROOM] - y
+        a, b = C[i] - x, C[i + CAPACITY] - y
         if a * a + b * b < SAME * SAME:
             return False
     for i in range(k // 8):
-        a, b = E[i] - x, E[i + ROOM // 8] - y
+        a, b = E[i] - x, E[i + CAPACITY // 8] - y
         if any_(a * a + b * b < SAME * SAME):
             return False
     return True
@@ -86,7 +86,7 @@ def is_new(d1, x, y):
 @kernel
 def add_place(d1, x, y, z, dist, least):
     """Adds a candidate at a position if it is near enough and new; returns the least distance so far."""
-    if dist < FAR and d1.clip.count[0] < ROOM and is_new(d1, x, y):
+    if dist < FAR and d1.clip.count[0] < CAPACITY and is_new(d1, x, y):
         add_candidate(d1, x, y, z, dist)
         if dist < least:
             least = dist

@@ -179,7 +179,7 @@ def depth_along(m1, d1, n):
 
 
 @kernel
-def try_way(m1, d1, n, settled, way, slack):
+def try_method(m1, d1, n, settled, method, slack):
     """Accepts n if h is lower than the best so far, or as low as the search's; convex.way records the strategy."""
     h = depth_along(m1, d1, n)
     if d1.convex.way[0] == 0:
@@ -187,7 +187,7 @@ def try_way(m1, d1, n, settled, way, slack):
     if settled == 1 and h < -d1.convex.dist[0] - slack:
         d1.convex.dist[0] = -h
         store3(d1.convex.normal, 0, n)
-        d1.convex.way[0] = way
+        d1.convex.way[0] = method
 
 
 # ---- the nearest points ----------------------------------------------------------------------------------------------
@@ -287,11 +287,11 @@ def polish(m1, d1):
     if ne == 2:
         good, u = across(e, f, start)
         if good:
-            try_way(m1, d1, u, settled=1, way=FACE_FIRST, slack=slack)
+            try_method(m1, d1, u, settled=1, method=FACE_FIRST, slack=slack)
     if ng == 2:
         good, u = across(g, q, start)
         if good:
-            try_way(m1, d1, u, settled=1, way=FACE_SECOND, slack=slack)
+            try_method(m1, d1, u, settled=1, method=FACE_SECOND, slack=slack)
     for side in range(2):
         if d1.shapes.type[side] == CYLINDER:
             z = axis_of(d1, side)
@@ -300,19 +300,19 @@ def polish(m1, d1):
                 if along < 0.0:
                     z = scale3(-1.0, z)
                 if cap_holds(m1, d1, side, z):
-                    try_way(m1, d1, z, settled=1, way=FACE_FIRST + side, slack=slack)
+                    try_method(m1, d1, z, settled=1, method=FACE_FIRST + side, slack=slack)
     if ne > 0 and ng > 0:
         good, u = across(e, g, start)
         if good:
-            try_way(m1, d1, u, settled=1, way=CROSSED, slack=slack)
+            try_method(m1, d1, u, settled=1, method=CROSSED, slack=slack)
 
     # an edge, then none
     if ne > 0:
         u, settled = descend(m1, d1, start, e, bound=1)
-        try_way(m1, d1, u, settled, ALONG_FIRST, slack)
+        try_method(m1, d1, u, settled, ALONG_FIRST, slack)
     if ng > 0:
         u, settled = descend(m1, d1, start, g, bound=1)
-        try_way(m1, d1, u, settled, ALONG_SECOND, slack)
+        try_method(m1, d1, u, settled, ALONG_SECOND, slack)
     u, settled = descend(m1, d1, start, zeros(d1, 3), bound=0)
-    try_way(m1, d1, u, settled, FREE, slack)
+    try_method(m1, d1, u, settled, FREE, slack)
     place_witness(m1, d1, e, g, size)

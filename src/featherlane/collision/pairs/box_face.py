@@ -8,7 +8,7 @@ Source: MuJoCo 4.0.1 mjc_BoxBox.
 from featherlane.prelude import *
 from featherlane.collision.pairs.box_frame import column
 
-ROOM = 12  # corner capacity of one half of box.polygon: eight, plus corners that rounding may add
+CAPACITY = 12  # corner capacity of one half of box.polygon: eight, plus corners that rounding may add
 MOST = 8  # points of one pair
 NEAR = 1e-14  # squared distance, in half diagonals of the face, within which two corners coincide
 
@@ -50,10 +50,10 @@ def cut(d1, source, target, n, c, sign, limit):
         i, j = source + 3 * k, source + 3 * (k + 1 if k + 1 < n else 0)
         here, there = sign * d1.box.polygon[i + c] - limit, sign * d1.box.polygon[j + c] - limit
         p, q = load3(d1.box.polygon, i), load3(d1.box.polygon, j)
-        if (here <= 0.0) & (kept < ROOM):
+        if (here <= 0.0) & (kept < CAPACITY):
             store3(d1.box.polygon, target + 3 * kept, p)
             kept += 1
-        if (((here < 0.0) & (there > 0.0)) | ((here > 0.0) & (there < 0.0))) & (kept < ROOM):
+        if (((here < 0.0) & (there > 0.0)) | ((here > 0.0) & (there < 0.0))) & (kept < CAPACITY):
             t = here / (here - there)
             x, y, z = p[0] + t * (q[0] - p[0]), p[1] + t * (q[1] - p[1]), p[2] + t * (q[2] - p[2])
             store3(d1.box.polygon, target + 3 * kept, (x, y, z))
@@ -96,7 +96,7 @@ def face_points(d1, R, o, ref, a):
     size, half = load3(d1.shapes.size, 3 * inc), load3(d1.shapes.size, 3 * ref)
     lay_face(d1, o, R, size, half[a], a, up)
 
-    n, other = 4, 3 * ROOM
+    n, other = 4, 3 * CAPACITY
     n = cut(d1, 0, other, n, 0, one, half[x])
     n = cut(d1, other, 0, n, 0, -one, half[x])
     n = cut(d1, 0, other, n, 1, one, half[y])

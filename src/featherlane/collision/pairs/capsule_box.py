@@ -190,14 +190,14 @@ def along_edge(d1, z, h, size, corner, k, x, e):
 def along_face(d1, p, h, size, k, x):
     """Returns the extent from an end over a face across axis k, to the other end or to where it leaves the face."""
     s = -1 if x > 0.0 else 1
-    c, way = add3(p, scale3(x, h)), real(d1, 2.0)
+    c, travel = add3(p, scale3(x, h)), real(d1, 2.0)
     for i in range(3):
         if i != k and fabs(h[i]) > 0.0:
             for side in (1, -1):
                 t = (side * size[i] - c[i]) / h[i] * s
                 if t > 0.0:
-                    way = fmin(t, way)
-    return s * way
+                    travel = fmin(t, travel)
+    return s * travel
 
 
 # ---- the pair -----------------------------------------------------------------------------------------------
@@ -233,16 +233,16 @@ def capsule_box(m1, d1):
     e, corner = zero(d1), 0
     if not none_nearer(p, h, half, size, what, k, x, best):
         what, k, x, e, corner = nearest_edge(d1, p, h, what, k, x, best)
-    way = real(d1, NO_SECOND)
+    travel = real(d1, NO_SECOND)
     if what == FACE:
-        way = along_face(d1, p, h, size, k, x)
+        travel = along_face(d1, p, h, size, k, x)
     elif what == EDGE:
-        way = along_edge(d1, z, h, size, corner, k, x, e)
+        travel = along_edge(d1, z, h, size, corner, k, x, e)
     elif what == CORNER:
-        way = along_corner(d1, z, h, size, corner, x)
+        travel = along_corner(d1, z, h, size, corner, x)
 
     d1.manifold.count[0] = 0
     if what != NOWHERE:
         add_sphere(d1, add3(p, scale3(x, h)))
-        if way > NO_SECOND:
-            add_sphere(d1, add3(p, scale3(way + x, h)))
+        if travel > NO_SECOND:
+            add_sphere(d1, add3(p, scale3(travel + x, h)))

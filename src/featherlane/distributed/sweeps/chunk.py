@@ -20,7 +20,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
 
-ROOM = 64 << 20  # largest size of recordings and controls of a chunk [bytes]
+CHUNK_BYTES = 64 << 20  # largest size of recordings and controls of a chunk [bytes]
 SECONDS = 20.0  # longest duration of a chunk: limits the loss at Ctrl-C and the interval of progress updates
 LARGEST = 1024  # most samples in a chunk; more are not faster
 KEPT = 4  # batches that are kept for the next chunk; there may be many variants
@@ -115,7 +115,7 @@ def try_one(plan: Plan, nthread: int = 1) -> Columns:
         if name.startswith("result:") and not np.isfinite(value[0]):
             raise ModelError(
                 f"reduce: sample 0: {name.removeprefix('result:')}: got {value[0]}, allowed are finite numbers "
-                "in the trial before the sweep (in later samples they are kept, and told of)"
+                "in the trial before the sweep (in later samples, non-finite numbers are kept and reported)"
             )
     plan.names = tuple(name.removeprefix("result:") for name in columns if name.startswith("result:"))
     return columns
@@ -129,7 +129,7 @@ def most_samples(plan: Plan) -> int:
     if isinstance(control, np.ndarray | str):
         reals += 2 * plan.model.nu
     each = max(1, reals * plan.rollout.nstep * np.dtype(plan.rollout.dtype).itemsize)
-    return int(min(LARGEST, max(1, ROOM // each)))
+    return int(min(LARGEST, max(1, CHUNK_BYTES // each)))
 
 
 class Pace:

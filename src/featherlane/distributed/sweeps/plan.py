@@ -248,7 +248,9 @@ def make_plan(model: Model, parameters: Any, rollout: Any, reduce: Any, seed: An
     draws = count("nsample", draws, 1)
     points = _points(sources)
     if points * draws > MOST_SAMPLES:
-        raise ModelError(f"parameters: {points} points with {draws} samples each, allowed are {MOST_SAMPLES} samples")
+        raise ModelError(
+            f"parameters: got {points} points with {draws} samples each, allowed are at most {MOST_SAMPLES} samples"
+        )
     kept = _kept(model, reduce)
     run = _rollout(model, rollout, kept, points * draws)
     plan = Plan(copy.deepcopy(model), targets, sources, run, kept, count("seed", seed, 0), draws, points * draws)
@@ -263,15 +265,18 @@ def _kept(model: Model, given: Any) -> Function:
     if callable(given):
         return cast(Function, given)
     shown = "an empty dict" if isinstance(given, Mapping) else type(given).__name__
-    raise ModelError(f"reduce: got {shown}, allowed is a function, or reductions by name as {EXAMPLE}")
+    raise ModelError(f"reduce: got {shown}, allowed is a function, or a dict of reductions such as {EXAMPLE}")
 
 
 def _points(sources: Mapping[str, Source]) -> int:
     """Counts the points of all grids and lists."""
     lengths = {path: len(source.listed) for path, source in sources.items() if source.kind == "values"}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{path!r} {n}" for path, n in lengths.items())
-        raise ModelError(f"parameters: lists have one length, got {told}; a grid combines each value with each")
+        given = ", ".join(f"{path!r} {n}" for path, n in lengths.items())
+        raise ModelError(
+            f"parameters: got lists of different lengths ({given}), allowed is one length; use grid "
+            f"to combine all values"
+        )
     grids = [len(source.listed) for source in sources.values() if source.kind == "grid"]
     return int(np.prod([*grids, *set(lengths.values())], dtype=object))
 
@@ -281,7 +286,7 @@ def _check_source(target: Target, source: Source) -> None:
     what, shape = f"parameter {target.path!r}", target.shape
     if target.parts[0].owner == "variant":
         if source.kind not in (*LISTED, "choice") or source.apply != "set" or source.listed.ndim != 1:
-            raise ModelError(f"{what}: an option or a whole number takes a list, grid or choice of single values")
+            raise ModelError(f"{what}: allowed for an option or an integer is a list, grid or choice of single values")
         return
     listed = source.options and source.kind in (*LISTED, "choice")
     if listed and source.listed.dtype.kind == "U":
@@ -295,8 +300,8 @@ def _check_source(target: Target, source: Source) -> None:
         single = part.whole and not source.each and given[-1:] != part.shape[-1:]
         if single and source.apply == "set" and source.kind != "drawn":
             raise ModelError(
-                f"{what}: got one number for {part.shape[-1]} that mean different things; allowed are entries as in "
-                f"{part.field}[:, 0], values of shape {part.shape[-1:]}, apply='scale'"
+                f"{what}: got one number for {part.shape[-1]} numbers with different meanings; allowed "
+                f"are single entries such as {part.field}[:, 0], values of shape {part.shape[-1:]}, or apply='scale'"
             )
 
 
@@ -321,9 +326,9 @@ def _spread(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 def _check_drawn(what: str, value: Any, shape: tuple[int, ...]) -> None:
     given = np.asarray(value)
     if given.dtype.kind not in "biuf" or not _fits(given.shape, shape):
-        raise ModelError(f"{what}: the function drew {described(value)}, allowed is a number or an array {shape}")
+        raise ModelError(f"{what}: the function returned {described(value)}, allowed is a number or an array {shape}")
     if np.isnan(given).any():
-        raise ModelError(f"{what}: the function drew NaN, allowed are numbers")
+        raise ModelError(f"{what}: the function returned NaN, allowed are numbers")
 
 
 def _set_variant(model: Model, path: str, part: Part, value: Any) -> None:
@@ -342,13 +347,15 @@ def _rollout(model: Model, given: Any, reduce: Function, nsample: int) -> Rollou
     """Checks and returns the options of a rollout."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         given = {"nstep": given}
-    given = instance("rollout", given, Mapping, "a dict as {'nstep': 100, 'record': ('qpos',)}")
+    given = instance("rollout", given, Mapping, "a dict such as {'nstep': 100, 'record': ('qpos',)}")
     for name in given:
         one_of("rollout", name, ROLLOUT)
     nstep = count("rollout: nstep", given.get("nstep"), 1)
     if isinstance(reduce, Named):
         if "record" in given:
-            raise ModelError("rollout: record is not allowed with reductions by name, which say what they record")
+            raise ModelError(
+                "rollout: record is not allowed with a dict of reductions, which determines the recorded fields"
+            )
         record = reduce.record
     else:
         record = tuple(field_names("record", given.get("record", ("qpos",))))
@@ -366,7 +373,7 @@ def _control(model: Model, given: Any, nstep: int, nsample: int) -> Any:
     if given is None or callable(given) or (isinstance(given, str) and given == RANDOM):
         return given
     if isinstance(given, str):
-        raise ModelError(f"rollout: control: got {given!r}, allowed are 'random', numbers, a kernel or a function")
+        raise ModelError(f"rollout: control: got {given!r}, allowed are 'random', numbers, a kernel and a function")
     allowed = ((nstep, model.nu), (nsample, nstep, model.nu))
     array = numbers("rollout: control", given, f"are numbers {allowed[0]} or {allowed[1]}")
     if array.shape not in allowed:

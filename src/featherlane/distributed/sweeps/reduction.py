@@ -52,7 +52,7 @@ class Named:
 
 def _name(name: Any) -> str:
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise ModelError(f"reduce: got {name!r} for a name, allowed are words of letters, digits and _")
+        raise ModelError(f"reduce: got the name {name!r}, allowed are letters, digits and _")
     return name
 
 
@@ -62,17 +62,18 @@ def _parsed(model: Model, name: str, text: Any) -> tuple[str, str, tuple[Any, ..
     kind, _, path = text.partition(" ") if isinstance(text, str) else ("", "", "")
     match = PATH.fullmatch(path)
     if kind not in REDUCTIONS or match is None:
-        allowed = f"allowed is one of {', '.join(REDUCTIONS)} and a field, as in 'final qpos[2]'"
+        allowed = f"allowed is one of {', '.join(REDUCTIONS)} and a field, for example 'final qpos[2]'"
         raise ModelError(f"{what}: got {text!r}, {allowed}{near(kind, REDUCTIONS)}")
     field, entries = match[1], match[2]
     if field not in BINDABLE:
-        raise ModelError(f"{what}: {field!r} is no field of a world{near(field, DATA.index)}")
+        raise ModelError(f"{what}: unknown field {field!r}{near(field, DATA.index)}")
     dims = DATA[field].public(np.zeros(DATA[field].dims(Workspace.sizes_of(model, 0)))).shape
     index = () if entries is None else selection(model, what, DATA[field], dims, entries)
     size = int(np.prod(np.zeros(dims)[index].shape))
     if not size or (kind in OF_ONE and size != 1):
         raise ModelError(
-            f"{what}: {kind} {path.strip()!r} is of {size} numbers of {dims}, allowed is one, as in {field}[0]"
+            f"{what}: {kind} {path.strip()!r} selects {size} numbers of an array {dims}, allowed is "
+            f"one, for example {field}[0]"
         )
     return kind, field, (slice(None), *index)
 
@@ -95,7 +96,9 @@ def numbers_of(reduce: Function, recorded: Recorded, sample: int, known: tuple[s
         raise ModelError(f"reduce: sample {sample}: {type(error).__name__}: {error}") from error
     if not isinstance(given, Mapping) or not given:
         shown = f"an empty {type(given).__name__}" if isinstance(given, Mapping) else repr(given)[:80]
-        raise ModelError(f"reduce: sample {sample}: got {shown}, allowed are numbers by name, as {{'height': 0.3}}")
+        raise ModelError(
+            f"reduce: sample {sample}: got {shown}, allowed is a dict of numbers, for example {{'height': 0.3}}"
+        )
     found: dict[str, float] = {}
     for name, value in given.items():
         array = np.asarray(value)

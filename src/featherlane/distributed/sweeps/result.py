@@ -70,7 +70,7 @@ class Sweep:
         if target.suffix.lower() not in writers:
             raise ModelError(f"{target}: got {target.suffix or 'no suffix'}, allowed are {' and '.join(writers)}")
         if target.is_dir() or not target.parent.is_dir():
-            raise ModelError(f"{target}: there is no folder {target.parent}, or it is a folder itself")
+            raise ModelError(f"{target}: the folder {target.parent} does not exist, or the path is a folder")
         try:
             write_whole(target, writers[target.suffix.lower()])
         except OSError as error:
@@ -85,7 +85,7 @@ class Sweep:
             import pyarrow  # pyright: ignore[reportMissingImports]
             from pyarrow import parquet  # pyright: ignore[reportMissingImports]
         except ImportError:
-            raise InstallationError(f"a Parquet file needs pyarrow; install it with:\n  {INSTALL}") from None
+            raise InstallationError(f"a Parquet file requires pyarrow; install it with:\n  {INSTALL}") from None
         with path.open("wb") as file:  # pyarrow fails on a name that is not UTF-8
             parquet.write_table(pyarrow.table(dict(self._flat())), file)
 
@@ -123,20 +123,20 @@ def load_sweep(path: str | Path) -> Sweep:
     if source.is_dir():
         note = source / "run.json"
         if not note.is_file():
-            raise ModelError(f"{source}: is no run directory, it has no run.json")
+            raise ModelError(f"{source}: not a run directory, run.json is missing")
         nsample = _read(note).get("nsample")
         if not isinstance(nsample, int):
-            raise ModelError(f"{note}: says no number of samples")
+            raise ModelError(f"{note}: the number of samples (nsample) is missing")
         folder = source / "chunks"
         return joined(list(_chunks(folder, nsample)) if folder.is_dir() else [], nsample)
     if not source.is_file():
-        raise ModelError(f"{source}: no such file or folder")
+        raise ModelError(f"{source}: file or folder not found")
     try:
         with np.load(source, allow_pickle=False) as file:
             arrays: dict[str, Any] = {name: file[name] for name in file.files}
         return Sweep(arrays.pop("sample"), arrays, int(arrays.pop("nsample")))
     except Exception as error:  # the reader can raise any error on another file
-        raise ModelError(f"{source}: cannot be read as the table of a sweep: {error}") from None
+        raise ModelError(f"{source}: cannot be read as a table of a sweep: {error}") from None
 
 
 def joined(chunks: list[tuple[np.ndarray, dict[str, np.ndarray]]], nsample: int) -> Sweep:
@@ -149,7 +149,7 @@ def joined(chunks: list[tuple[np.ndarray, dict[str, np.ndarray]]], nsample: int)
     return Sweep(samples[order], columns, nsample)
 
 
-def told(samples: np.ndarray) -> str:
+def listed(samples: np.ndarray) -> str:
     """Formats some sample numbers, and the number of others."""
     more = f" and {len(samples) - NAMED} more" * (len(samples) > NAMED)
     return f"{', '.join(map(str, samples[:NAMED]))}{more}"

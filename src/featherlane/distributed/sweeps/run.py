@@ -27,7 +27,7 @@ from featherlane.distributed.sweeps.chunk import Columns, Pace, timed_chunk, try
 from featherlane.distributed.sweeps.identity import identity
 from featherlane.distributed.sweeps.plan import Plan, make_plan
 from featherlane.distributed.sweeps.reduction import Function, Named
-from featherlane.distributed.sweeps.result import Sweep, joined, told
+from featherlane.distributed.sweeps.result import Sweep, joined, listed
 from featherlane.distributed.sweeps.run_directory import RunDirectory
 from featherlane.distributed.sweeps.values import Source
 from featherlane.distributed.sweeps.workers import Workers
@@ -41,9 +41,9 @@ Watcher = Callable[[int, int], None]
 
 
 # message of the comparison with sample 0 alone
-DEPENDENT = "it is {own} alone: `control` or `reduce` makes samples depend on each other"
-WORKER = "it is {own} here: a worker computes with other kernels, libraries or functions"
-ELSEWHERE = "it is {own} here: the run directory was written by other kernels or libraries"
+DEPENDENT = "but {own} when computed alone: `control` or `reduce` makes samples depend on each other"
+WORKER = "but {own} on this machine: a worker uses other kernels, libraries or functions"
+ELSEWHERE = "but {own} on this machine: the run directory was written with other kernels or libraries"
 
 
 class SweepInterrupted(KeyboardInterrupt):
@@ -56,7 +56,7 @@ class SweepInterrupted(KeyboardInterrupt):
     """
 
     def __init__(self, done: int, nsample: int, path: Path | None):
-        kept = f"; {path} keeps them, and the same call goes on" if path else ""
+        kept = f"; they are kept in {path}, and the same call continues the run" if path else ""
         super().__init__(f"interrupted after {done} of {nsample} samples{kept}")
         self.done, self.nsample, self.path = done, nsample, path
 
@@ -145,7 +145,7 @@ def sweep(
     result = joined(done, plan.nsample)
     if store is not None:
         _finish(store, result)
-    _tell_of_bad(result)
+    _warn_of_failed(result)
     return result
 
 
@@ -200,7 +200,7 @@ def _compare(trial: Columns, samples: np.ndarray, columns: Columns, how: str) ->
         found = columns.get(name)
         if found is None or found[at].tobytes() != own.astype(found.dtype).tobytes():
             got = "nothing" if found is None else found[at[0]]
-            raise ModelError(f"sample 0: {name.partition(':')[2]}: got {got}, and {how.format(own=own[0])}")
+            raise ModelError(f"sample 0: {name.partition(':')[2]}: got {got}, {how.format(own=own[0])}")
 
 
 def open_run(out: str | Path, plan: Plan) -> RunDirectory:
@@ -214,7 +214,7 @@ def open_run(out: str | Path, plan: Plan) -> RunDirectory:
         "nsample": plan.nsample,
         "draws": plan.draws,
         "seed": plan.seed,
-        "parameters": {path: _told(source) for path, source in plan.sources.items()},
+        "parameters": {path: _described(source) for path, source in plan.sources.items()},
         "rollout": {
             "nstep": run.nstep,
             "control": run.control if isinstance(run.control, str | None) else _named(run.control),
@@ -237,12 +237,12 @@ def _binary(mj_model) -> bytes:
     return content.tobytes()
 
 
-def _told(source: Source) -> dict[str, Any]:
+def _described(source: Source) -> dict[str, Any]:
     """Describes a parameter in words."""
-    told = {"kind": source.kind, "apply": source.apply, "each": source.each}
+    words = {"kind": source.kind, "apply": source.apply, "each": source.each}
     if source.function is not None:
-        return told | {"function": _named(source.function)}
-    return told | {"numbers": [np.asarray(option).tolist() for option in source.options]}
+        return words | {"function": _named(source.function)}
+    return words | {"numbers": [np.asarray(option).tolist() for option in source.options]}
 
 
 def _named(given: Any) -> str:
@@ -260,14 +260,14 @@ def _finish(store: RunDirectory, result: Sweep) -> None:
         store.finish(result.save, ".parquet")
 
 
-def _tell_of_bad(result: Sweep) -> None:
+def _warn_of_failed(result: Sweep) -> None:
     bad = result.bad()
     if len(bad):
         import warnings
 
         warnings.warn(
-            f"samples {told(bad)} had values that are NaN or beyond 1e10, or results that are not finite: see "
-            "Sweep.status, Sweep.bad()",
+            f"samples {listed(bad)} had values that are NaN or larger than 1e10, or non-finite "
+            f"results: see Sweep.status, Sweep.bad()",
             NonFiniteWarning,
             stacklevel=3,
         )

@@ -28,7 +28,7 @@ from featherlane.errors import ModelError
 from featherlane.lanes import processor
 
 FORMAT = 1
-ENGINE = ("featherlane", "the layout of records", "kernels")  # versions that a world's bits depend on
+ENGINE = ("featherlane", "record layout", "kernels")  # versions that a world's bits depend on
 CHUNK = re.compile(r"(\d+)-(\d+)\.npz")
 WORDS = {
     "model": "another model",
@@ -86,12 +86,14 @@ class RunDirectory:
         try:
             self._enter(dict(parts), dict(about), save_model)
         except OSError as error:
-            raise ModelError(f"{self.path}: cannot be a run directory: {error.strerror or error}") from None
+            raise ModelError(f"{self.path}: cannot be used as a run directory: {error.strerror or error}") from None
 
     def _enter(self, parts: dict[str, str], about: dict[str, Any], save_model: Callable[[str], object]) -> None:
         note = self.path / "run.json"
         if self.path.exists() and not note.exists() and not _is_begun(self.path):
-            raise ModelError(f"{self.path}: holds something else; allowed is a new or an empty folder, or a run's")
+            raise ModelError(
+                f"{self.path}: contains other files; allowed is a new folder, an empty folder or a run directory"
+            )
         self.path.mkdir(parents=True, exist_ok=True)
         self.is_new = not note.exists()
         if not self.is_new:
@@ -107,18 +109,20 @@ class RunDirectory:
     def _compare(self, found: Mapping[str, Any], parts: Mapping[str, str]) -> None:
         """Raises an error if the folder belongs to a different run."""
         if found.get("format") != FORMAT or not isinstance(found.get("parts"), dict):
-            raise ModelError(f"{self.path}: run.json is of format {found.get('format')!r}, allowed is {FORMAT}")
+            raise ModelError(f"{self.path}: run.json has the format {found.get('format')!r}, allowed is {FORMAT}")
         other = [WORDS.get(name, name) for name, digest in parts.items() if found["parts"].get(name) != digest]
         if other:
             raise ModelError(
-                f"{self.path}: holds a run of {' and '.join(other)}; give another folder, or what that was begun with"
+                f"{self.path}: contains a run with {' and '.join(other)}; use another folder, or the "
+                f"arguments of that run"
             )
         began, here = found.get("versions", {}), versions()
         for name in ENGINE:
             if began.get(name) != here[name]:
                 raise ModelError(
-                    f"{self.path}: was begun with {name} {began.get(name)}, here is {here[name]}, whose last bits may "
-                    "differ; give another folder, or go on with what it was begun with"
+                    f"{self.path}: the run was started with {name} {began.get(name)}, installed is "
+                    f"{here[name]}, whose results may differ in the last bits; use another folder, or "
+                    f"install that version"
                 )
 
     @contextlib.contextmanager
@@ -134,7 +138,7 @@ class RunDirectory:
 
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise ModelError(f"{self.path}: another process works on this run") from None
+                raise ModelError(f"{self.path}: another process is running this sweep") from None
             except (ImportError, OSError):
                 pass  # a file system without locks
             yield
@@ -152,7 +156,7 @@ class RunDirectory:
             write_whole(path, lambda part: np.savez(part, **columns))
         except OSError as error:
             why = error.strerror or str(error)
-            raise ModelError(f"{path}: cannot be written: {why}; what was done before is kept") from None
+            raise ModelError(f"{path}: cannot be written: {why}; the samples computed before are kept") from None
 
     def read_chunks(self, nsample: int) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
         """Returns samples and columns of finished chunks; an unreadable file is reported and computed again."""
@@ -171,7 +175,7 @@ def _read(note: Path) -> dict[str, Any]:
     except (ValueError, UnicodeDecodeError) as error:
         raise ModelError(f"{note}: cannot be read: {error}") from None
     if not isinstance(found, dict):
-        raise ModelError(f"{note}: holds {type(found).__name__}, allowed is what a run writes")
+        raise ModelError(f"{note}: contains {type(found).__name__}, allowed is a dict written by a sweep")
     return found
 
 
@@ -186,9 +190,11 @@ def _chunks(folder: Path, nsample: int) -> Iterator[tuple[np.ndarray, dict[str, 
             with np.load(path, allow_pickle=False) as file:
                 columns = {name: file[name] for name in file.files}
             if not len(samples) or samples[-1] >= nsample or any(len(a) != len(samples) for a in columns.values()):
-                raise ValueError("it has other samples than its name says")
+                raise ValueError("its samples differ from those in its name")
         except Exception as error:  # the reader can raise any error on an incomplete file
-            warnings.warn(f"{path}: cannot be read, its samples run again: {error}", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                f"{path}: cannot be read, so its samples are computed again: {error}", RuntimeWarning, stacklevel=2
+            )
             continue
         if not done[samples].any():
             done[samples] = True

@@ -77,11 +77,13 @@ def target_of(model: Model, path: str) -> Target:
     """
     if not isinstance(path, str) or not path.strip():
         raise ModelError(
-            f"parameters: got {path!r} for a name, allowed are fields as 'body_mass[torso]' or 'opt.timestep'"
+            f"parameters: got the name {path!r}, allowed are fields such as 'body_mass[torso]' or 'opt.timestep'"
         )
     parts = tuple(_part(model, path, text) for text in re.split(r"\s\+\s", path))
     if len({part.owner == "variant" for part in parts}) > 1:
-        raise ModelError(f"parameter {path!r}: options and fields that differ by world have no value in common")
+        raise ModelError(
+            f"parameter {path!r}: got an option or integer field together with a per-world field, allowed is one kind"
+        )
     return Target(path, parts)
 
 
@@ -99,7 +101,7 @@ def _part(model: Model, path: str, text: str) -> Part:
     index = () if entries is None else selection(model, f"parameter {path!r}", field, dims, entries)
     shape = np.zeros(dims)[index].shape if 0 not in dims or index else dims
     if 0 in shape:
-        raise ModelError(f"parameter {path!r}: the model has no entries there, {name} has shape {dims}")
+        raise ModelError(f"parameter {path!r}: selects no entry, {name} has shape {dims}")
     if dims == (1,) and not index:
         shape = ()  # options are scalars
     full = is_mixed(name) and len(dims) > 0 and bool(shape) and len(index) < len(dims)
@@ -118,9 +120,9 @@ def _owner(path: str, name: str) -> tuple[str, Field | None]:
         return "variant", MODEL[name]
     if name in MODEL:
         raise ModelError(
-            f"parameter {path!r}: {name} is fixed when the model is loaded; fl.variants compiles one for each value"
+            f"parameter {path!r}: {name} is fixed when the model is loaded; fl.variants compiles a model for each value"
         )
     known = [f.name for f in MODEL.fields if f.kind == "real"] + list(STATE) + sorted(EDITABLE_INTS)
     known += [f"opt.{option}" for option in OPTIONS]
     shown = name.replace("opt_", "opt.") if name.startswith("opt_") else name
-    raise ModelError(f"parameter {path!r}: {shown!r} is no field of a model or of a state{near(shown, known)}")
+    raise ModelError(f"parameter {path!r}: unknown field {shown!r} of the model or the state{near(shown, known)}")

@@ -61,8 +61,8 @@ class Source:
             low, high = np.exp(self.options[0]) * (1.0 - ROUNDING), np.exp(self.options[1]) * (1.0 + ROUNDING)
         else:
             # low + (high - low) u may round beyond high
-            room = ROUNDING * max(abs(self.options[0]), abs(self.options[1]))
-            low, high = self.options[0], self.options[1] + room
+            margin = ROUNDING * max(abs(self.options[0]), abs(self.options[1]))
+            low, high = self.options[0], self.options[1] + margin
         size = shape if self.each else np.shape(low)
         return np.broadcast_to(low, size), np.broadcast_to(high, size)
 
@@ -140,7 +140,7 @@ def choice(values: ArrayLike | Sequence[str], *, each: bool = False, apply: Appl
     """
     listed = _listed("choice", values)
     if _flag(each) and listed.ndim > 1:
-        raise ModelError(f"choice: got values {listed.shape} with each, allowed are numbers (n,)")
+        raise ModelError(f"choice: got values of shape {listed.shape} with each, allowed are numbers (n,)")
     return Source("choice", _named(_apply(apply), listed), (listed,), each)
 
 
@@ -185,7 +185,7 @@ def drawn(function: Callable[[np.random.Generator], Any], *, apply: Apply = "set
         ModelError: the argument is not a function, or `apply` is unknown.
     """
     if not callable(function):
-        raise ModelError(f"drawn: got {type(function).__name__}, allowed is a function of a random generator")
+        raise ModelError(f"drawn: got {type(function).__name__}, allowed is a function f(generator)")
     return Source("drawn", _apply(apply), (), False, function)
 
 
@@ -195,8 +195,8 @@ def source_of(path: str, given: Any) -> Source:
         return given
     if isinstance(given, str) or np.ndim(regular(path, given)) == 0:
         raise ModelError(
-            f"parameter {path!r}: got {described(given)}, allowed is a list with a value for each sample, or grid, "
-            "uniform, log_uniform, normal, choice, drawn"
+            f"parameter {path!r}: got {described(given)}, allowed are a list with a value for each "
+            f"sample, grid, uniform, log_uniform, normal, choice and drawn"
         )
     try:
         return values(given)
@@ -252,7 +252,7 @@ def _finite(name: str, given: Any) -> float:
 def _ordered(kind: str, low: Any, high: Any) -> tuple[float, float]:
     low, high = _finite(f"{kind}: low", low), _finite(f"{kind}: high", high)
     if low > high:
-        raise ModelError(f"{kind}: got low {low:g} above high {high:g}, allowed is this order")
+        raise ModelError(f"{kind}: got low {low:g} and high {high:g}, allowed is low <= high")
     return low, high
 
 
@@ -265,10 +265,10 @@ def _listed(kind: str, given: Any) -> np.ndarray:
     else:
         listed = np.zeros(())
     if listed.ndim == 0 or not len(listed) or listed.dtype.kind not in "biufU":
-        raise ModelError(f"{kind}: got {described(given)}, allowed is a list of numbers or of names, at least one")
+        raise ModelError(f"{kind}: got {described(given)}, allowed is a non-empty list of numbers or of names")
     if listed.dtype.kind == "U":
         if listed.ndim > 1:
-            raise ModelError(f"{kind}: got names {listed.shape}, allowed is a list (n,)")
+            raise ModelError(f"{kind}: got names of shape {listed.shape}, allowed is a list (n,)")
         return listed
     if np.isnan(listed).any():
         raise ModelError(f"{kind}: got NaN at {tuple(np.argwhere(np.isnan(listed))[0].tolist())}, allowed are numbers")

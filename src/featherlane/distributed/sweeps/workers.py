@@ -53,10 +53,10 @@ class Workers:
             # with more places than requested workers, no task may wait in another place
             self._most = AHEAD * places if self.places == places else self.places
             self._ray = self.cluster.ray
-            self._wait_for_room()
+            self._wait_for_cores()
             options = {"num_cpus": self.nthread, "max_retries": RETRIES, "retry_exceptions": False}
             self._task = self._ray.remote(compute).options(**options)
-            packet = packed("what is to be computed", self.plan)
+            packet = packed("model, parameters, control or reduce", self.plan)
             # in a list, because Ray would resolve a plain reference for each task; a process needs it once
             self._shipped = hashlib.sha256(packet).hexdigest(), [self._ray.put(packet)]
             self._running: dict[Any, tuple[int, int]] = {}
@@ -80,14 +80,14 @@ class Workers:
     def __exit__(self, *error) -> None:
         self.close()
 
-    def _wait_for_room(self) -> None:
+    def _wait_for_cores(self) -> None:
         """Waits for a free core; otherwise tasks would wait without a message while other jobs use all cores."""
         until, pause = time.monotonic() + PATIENCE, 0.005
         while (free := self._ray.available_resources().get("CPU", 0.0)) < self.nthread:
             if time.monotonic() > until:
                 raise ModelError(
-                    f"nodes: a task of {self.nthread} threads has no room on the cluster, where {free:g} of "
-                    f"{self.cluster.cores} cores are free (waited {PATIENCE:g} s); allowed are fewer threads"
+                    f"nodes: a task needs {self.nthread} cores, but {free:g} of the cluster's "
+                    f"{self.cluster.cores} cores are free (waited {PATIENCE:g} s); use fewer threads"
                 )
             time.sleep(pause)
             pause = min(0.2, 2.0 * pause)  # cores of finished tasks are freed with a short delay
@@ -183,5 +183,5 @@ def compute(shipped: tuple[str, list], start: int, stop: int, nthread: int) -> t
     global _unpacked
     name, [reference] = shipped
     if _unpacked is None or _unpacked[0] != name:
-        _unpacked = name, unpacked("what is to be computed", ray_module().get(reference))
+        _unpacked = name, unpacked("model, parameters, control or reduce", ray_module().get(reference))
     return timed_chunk(_unpacked[1], np.arange(start, stop), nthread)

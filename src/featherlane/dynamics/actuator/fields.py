@@ -17,13 +17,17 @@ FIELDS = (
     _transmission_output.real("actuator_length", "nout", "m, rad", "actuator length"),
     _transmission_output.real("actuator_moment", "nmoment", "1, m", "actuator moments, rows of moment_colind"),
     _output_velocities_output.real("actuator_velocity", "nout", "m/s, rad/s", "actuator velocity"),
-    _read_controls_output.real("actuator_input", "nu", "1", "control that acts: delayed, clamped, slewed"),
-    _read_controls_detail.real("badctrl", "1", "1", "1: a control was no number, all counted as 0"),
+    _read_controls_output.real("actuator_input", "nu", "1", "effective control: delayed, clamped, slew-limited"),
+    _read_controls_detail.real("badctrl", "1", "1", "1: a control was NaN, so all controls were replaced by 0"),
     _activation_output.real("act_dot", "na", "1/s", "rate of the activation"),
-    _address.long("user_actuator", "nactuator 3", "1", "addresses of the user's activation, gain, bias; 0: none"),
-    _scratch.real("user_term", "1", "N, N m", "gain or bias that a function of the user gave"),
+    _address.long(
+        "user_actuator", "nactuator 3", "1", "addresses of the user-defined activation, gain and bias; 0: none"
+    ),
+    _scratch.real("user_term", "1", "N, N m", "gain or bias returned by a user callback"),
     _actuation_output.real("actuator_force", "nout", "N, N m", "actuator force before gearing"),
     _actuation_detail.real("tendon_actuatorfrc", "ntendon", "N", "sum of actuator forces on a limited tendon"),
     _actuation_output.real("qfrc_actuator", "nv", "N, N m", "actuator force in joint space"),
-    _actuator_rates_detail.real("actuator_rate", "nactuator 2", "N/m, N s/m", "slope of the force in length, rate"),
+    _actuator_rates_detail.real(
+        "actuator_rate", "nactuator 2", "N/m, N s/m", "derivatives of the force by length and velocity"
+    ),
 )

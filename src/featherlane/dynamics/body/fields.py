@@ -3,15 +3,15 @@
 from featherlane.lanes.layout import Declare
 
 _kinematics_output = Declare("kinematics", "output")
-_com_pos_output = Declare("com_pos", "output", asked="want_all")
-_frames_output = Declare("frames", "output", asked="want_frames")
+_com_pos_output = Declare("com_pos", "output", condition="want_all")
+_frames_output = Declare("frames", "output", condition="want_frames")
 _com_pos_output_always = Declare("com_pos", "output")
 _link_positions_output = Declare("link_positions", "output")
 _com_vel_output = Declare("com_vel", "output")
-_com_vel_output_asked = Declare("com_vel", "output", asked="want_all")
+_com_vel_output_conditional = Declare("com_vel", "output", condition="want_all")
 _rne_output = Declare("rne", "output")
-_rne_post_constraint_output = Declare("rne_post_constraint", "output", asked="want_wrenches want_all")
-_detail = Declare("rne", "detail", asked="want_all")
+_rne_post_constraint_output = Declare("rne_post_constraint", "output", condition="want_wrenches want_all")
+_detail = Declare("rne", "detail", condition="want_all")
 _scratch = Declare("rne_vel", "scratch")
 
 FIELDS = (
@@ -31,10 +31,10 @@ FIELDS = (
     _com_pos_output_always.real("cinert", "nbody 10", "kg m^2, kg m, kg", "body inertia at the tree's com"),
     _link_positions_output.real("link_position", "nlink", "m, rad", "angle of a hinge, position of a slider"),
     _com_vel_output.real("cvel", "nbody 6", "rad/s, m/s", "body velocity at the tree's com, rotation first"),
-    _com_vel_output_asked.real("cdof_dot", "nv 6", "1/s, m/s", "rate of cdof"),
+    _com_vel_output_conditional.real("cdof_dot", "nv 6", "1/s, m/s", "time derivative of cdof"),
     _rne_output.real("qfrc_bias", "nv", "N, N m", "Coriolis, centrifugal and gravity forces C(q, v)"),
     _rne_post_constraint_output.real("cacc", "nbody 6", "rad/s^2, m/s^2", "body acceleration at the tree's com"),
     _detail.real("cfrc", "nbody 6", "N m, N", "body force at the tree's com"),
     _scratch.real("crb_rate", "nbody 12", "kg m^2/s", "composite: rate of inertia (6), momentum (6)"),
-    _scratch.real("cdof_rate", "nv 6", "1/s, m/s", "d acceleration / d qvel, less the body's part"),
+    _scratch.real("cdof_rate", "nv 6", "1/s, m/s", "d acceleration / d qvel, without the body's part"),
 )

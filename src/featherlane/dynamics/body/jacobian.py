@@ -14,8 +14,16 @@ JACOBIAN = Layout(
     (
         Field("jac_nv", "size", doc="dofs"),
         Field("jac_nbody", "size", doc="bodies"),
-        Field("jac_point", "real", (3,), "m", "the point, where it is given", "", "scratch"),
-        Field("jac", "real", (6, "jac_nv"), "m, 1", "velocity of the point, angular velocity", "jacobian", "scratch"),
+        Field("jac_point", "real", (3,), "m", "the point, for Jacobians of a point", "", "scratch"),
+        Field(
+            "jac",
+            "real",
+            (6, "jac_nv"),
+            "m, 1",
+            "Jacobian of the point's velocity and of the angular velocity",
+            "jacobian",
+            "scratch",
+        ),
         Field("jac_mass", "real", ("jac_nbody",), "kg", "mass of each subtree", "subtree_jacobian", "scratch"),
     ),
 )

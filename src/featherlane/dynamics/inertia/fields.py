@@ -2,9 +2,9 @@
 
 from featherlane.lanes.layout import Declare
 
-_crb_detail = Declare("crb", "detail", asked="want_all")
-_output = Declare("crb", "output", asked="want_all")
-_factor_m_detail = Declare("factor_m", "detail", asked="want_all")
+_crb_detail = Declare("crb", "detail", condition="want_all")
+_output = Declare("crb", "output", condition="want_all")
+_factor_m_detail = Declare("factor_m", "detail", condition="want_all")
 _aba_scratch = Declare("aba", "scratch")
 _solve_m_scratch = Declare("solve_m", "scratch")
 _mul_m_scratch = Declare("mul_m", "scratch")

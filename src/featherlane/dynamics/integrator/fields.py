@@ -2,7 +2,7 @@
 
 from featherlane.lanes.layout import Declare
 
-_energy_output = Declare("energy", "output", asked="want_energy want_all")
+_energy_output = Declare("energy", "output", condition="want_energy want_all")
 _smooth_acceleration_output = Declare("smooth_acceleration", "output")
 _smooth_vel_detail = Declare("smooth_vel", "detail")
 _implicit_detail = Declare("implicit", "detail")
@@ -19,7 +19,8 @@ FIELDS = (
         "energy",
         "2",
         "J",
-        "energies; `fl.stages.energy` right after a step would mix old positions with new velocities",
+        "potential and kinetic energy; `fl.stages.energy` right after a step would mix old "
+        "positions with new velocities",
     ),
     _smooth_acceleration_output.real("qfrc_smooth", "nv", "N, N m", "force without constraints"),
     _smooth_acceleration_output.real("qacc_smooth", "nv", "m/s^2, rad/s^2", "acceleration without constraints"),
@@ -29,21 +30,24 @@ FIELDS = (
     _euler_scratch.real("qHDiagInv", "nv", "1/(kg m^2)", "1 / D of qH"),
     _discrete_metric_scratch.real("Mhat", "nC", "kg, kg m, kg m^2", "M + h D + h^2 K, on M's pattern"),
     _discrete_smooth_scratch.real(
-        "qfrc_step", "nv", "N, N m", "under discrete: force without constraints at the end of the step, to first order"
+        "qfrc_step",
+        "nv",
+        "N, N m",
+        "integrator discrete: force without constraints at the end of the step, to first order",
     ),
     _implicitfast_scratch.real("block", "36", "1", "inertia with implicit forces of one free body"),
-    _euler_detail.real("qacc_step", "nv", "m/s^2, rad/s^2", "acceleration that the integrator takes"),
+    _euler_detail.real("qacc_step", "nv", "m/s^2, rad/s^2", "acceleration used by the integrator"),
     # the fourth-order Runge-Kutta step
     _rk.real("qpos", "nq", "m, rad, quaternion", "position at the start of the step"),
     _rk.real("qvel", "nv", "m/s, rad/s", "velocity at the start of the step"),
     _rk.real("act", "na", "1", "activation at the start of the step"),
     _rk_scratch.real("act_dot", "na", "1/s", "weighted sum of the stages' act_dot"),
     _rk.real("length", "nout", "m, rad", "actuator length at the start of the step"),
-    _rk.real("rate_of_length", "nout", "m/s, rad/s", "its rate there"),
+    _rk.real("rate_of_length", "nout", "m/s, rad/s", "rate of the actuator length at the start of the step"),
     _rk.real("time", "1", "s", "time at the start of the step", dtype="float64"),
-    _rk.real("ten_length", "ntendon", "m", "tendon length at the start, where springs yield"),
-    _rk.real("ten_J", "nJten", "1, m", "Jacobian of the lengths there"),
+    _rk.real("ten_length", "ntendon", "m", "tendon length at the start of the step, with plastic springs"),
+    _rk.real("ten_J", "nJten", "1, m", "Jacobian of the tendon lengths at the start of the step"),
     _rk_scratch.real("velocity", "nv", "m/s, rad/s", "weighted sum of the stages' velocities"),
     _rk_scratch.real("acceleration", "nv", "m/s^2, rad/s^2", "weighted sum of the stages' qacc"),
-    _rk_scratch.real("rate", "nv", "m/s, rad/s", "velocity of one stage, seen from the start of the step"),
+    _rk_scratch.real("rate", "nv", "m/s, rad/s", "velocity of a stage, in the tangent space at the start of the step"),
 )

@@ -3,7 +3,7 @@
 from featherlane.lanes.layout import Declare
 
 _passive_output = Declare("passive", "output")
-_passive_output_asked = Declare("passive", "output", asked="want_all")
+_passive_output_conditional = Declare("passive", "output", condition="want_all")
 _scratch = Declare("passive", "scratch")
 _room = Declare("smooth_vel", "room")
 
@@ -11,9 +11,9 @@ FIELDS = (
     _passive_output.real("qfrc_spring", "nv", "N, N m", "joint spring force"),
     _passive_output.real("qfrc_damper", "nv", "N, N m", "joint damper force"),
     _passive_output.real("qfrc_gravcomp", "nv", "N, N m", "gravity compensation"),
-    _passive_output_asked.real("qfrc_fluid", "nv", "N, N m", "fluid force"),
-    _passive_output.real("qfrc_adhesion", "nv", "N, N m", "pull of adhesive contacts"),
+    _passive_output_conditional.real("qfrc_fluid", "nv", "N, N m", "fluid force"),
+    _passive_output.real("qfrc_adhesion", "nv", "N, N m", "force of adhesive contacts"),
     _passive_output.real("qfrc_passive", "nv", "N, N m", "total passive force"),
-    _scratch.real("cfrc_fluid", "nbody 6", "N m, N", "composite: wrench of the medium, at the tree's com"),
-    _room.real("crb_drag", "nbody 36", "N s/m, N m s/rad", "composite: its rates by the velocity"),
+    _scratch.real("cfrc_fluid", "nbody 6", "N m, N", "composite: wrench of the fluid, at the tree's com"),
+    _room.real("crb_drag", "nbody 36", "N s/m, N m s/rad", "composite: derivative of the fluid wrench by the velocity"),
 )

@@ -15,22 +15,22 @@ from featherlane.model.arguments import instance
 
 def missing(library: str, extra: str, error: ImportError) -> InstallationError:
     """Returns the error to raise if a library is not installed."""
-    return InstallationError(f"this adapter needs {library}: pip install 'featherlane[{extra}]' ({error})")
+    return InstallationError(f"this adapter requires {library}: pip install 'featherlane[{extra}]' ({error})")
 
 
-def task_env(task: Task | str, num_envs: int, settings: dict[str, Any], **wanted: Any) -> TaskEnv:
+def task_env(task: Task | str, num_envs: int, settings: dict[str, Any], **defaults: Any) -> TaskEnv:
     """Creates an environment of a task.
 
     Args:
         task: a task, or the name of a registered one.
         num_envs: worlds.
         settings: keyword arguments of `TaskEnv`, and of the task if it is given by name.
-        wanted: defaults of the library for keyword arguments that are not in `settings`.
+        defaults: defaults of the library for keyword arguments that are not in `settings`.
 
     Raises:
         ModelError: unknown task or keyword argument, or one out of range.
     """
-    settings = {**wanted, **settings}
+    settings = {**defaults, **settings}
     if isinstance(task, Task):
         return TaskEnv(task, num_envs, **settings)
     return make_vec(task, num_envs, **settings)
@@ -47,10 +47,14 @@ def opened(env: TaskEnv, modes: tuple[AutoresetMode, ...] = tuple(AutoresetMode)
     Raises:
         ModelError: not a `TaskEnv`, or one with unsuitable settings.
     """
-    instance("env", env, TaskEnv, "a featherlane.environments.TaskEnv, not wrapped")
+    instance("env", env, TaskEnv, "a featherlane.environments.TaskEnv without wrappers")
     if env.autoreset_mode not in modes:
         allowed = " or ".join(f"autoreset_mode={mode.value!r}" for mode in modes)
-        raise ModelError(f"env: got autoreset_mode={env.autoreset_mode.value!r}, this library takes {allowed}")
+        raise ModelError(
+            f"env: got autoreset_mode={env.autoreset_mode.value!r}, allowed with this library is {allowed}"
+        )
     if copy and not env.copy:
-        raise ModelError("env: got copy=False, this library keeps observations for longer than a step: copy=True")
+        raise ModelError(
+            "env: got copy=False, allowed is copy=True: this library keeps observations for longer than a step"
+        )
     return env

@@ -44,7 +44,9 @@ class Creator:
         """
         settings = {**self.settings, **context}
         if "num_envs" not in settings:
-            raise ModelError('gym_env_vectorize_mode: RLlib asks for one world, allowed is "vector_entry_point"')
+            raise ModelError(
+                'gym_env_vectorize_mode: RLlib requested a single environment, allowed is "vector_entry_point"'
+            )
         # a runner keeps observations until its episodes are cut, and uses the step after a termination as a reset
         env = task_env(copy.deepcopy(self.task), settings.pop("num_envs"), settings)
         return opened(env, (AutoresetMode.NEXT_STEP,), copy=True)

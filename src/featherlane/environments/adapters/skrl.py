@@ -79,9 +79,9 @@ class TaskWrapper(Wrapper):
         Raises:
             ModelError: actions of another shape or type, or NaN; then no world has moved.
         """
-        seen, *results, infos = self._tensors.step(actions)
+        observations, *results, infos = self._tensors.step(actions)
         terms = {f"Reward / {name}": torch.tensor(value) for name, value in self._tensors.mean_terms().items()}
-        return seen, *(result[:, None] for result in results), {**infos, "episode": terms}
+        return observations, *(result[:, None] for result in results), {**infos, "episode": terms}
 
     def state(self) -> None:
         """Returns None: there is no state beyond the observations."""

@@ -52,11 +52,11 @@ class TaskVecEnv(VecEnv):
             Observations (n, k).
         """
         seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
-        seen, infos = self.env.reset(seed=seeds, options=self._options[0])
+        observations, infos = self.env.reset(seed=seeds, options=self._options[0])
         self.reset_infos = self._each(infos)
         self._reset_seeds()
         self._reset_options()
-        return seen
+        return observations
 
     def step_async(self, actions: np.ndarray) -> None:
         """Stores the actions (n, nu) for `step_wait`."""
@@ -71,7 +71,7 @@ class TaskVecEnv(VecEnv):
         Raises:
             ModelError: actions of another shape or type, or NaN; then no world has moved.
         """
-        seen, rewards, terminated, truncated, infos = self.env.step(self._actions)
+        observations, rewards, terminated, truncated, infos = self.env.step(self._actions)
         ended = terminated | truncated
         final, last = infos.pop("final_info", {}), infos.pop("final_obs", None)
         each = self._each(infos)
@@ -81,7 +81,7 @@ class TaskVecEnv(VecEnv):
                 self.reset_infos[i], each[i] = each[i], of_ended[i]
                 each[i]["terminal_observation"] = last[i]
                 each[i]["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
-        return seen, rewards.astype(np.float32), ended, each
+        return observations, rewards.astype(np.float32), ended, each
 
     def _each(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
         """Converts infos to one dict for each world."""
@@ -140,7 +140,7 @@ class TaskVecEnv(VecEnv):
             if hasattr(owner, name):
                 return owner
         raise UnknownAttributeError(
-            f"neither {type(self.env).__name__} nor {type(self.env.task).__name__} has {name!r}"
+            f"neither {type(self.env).__name__} nor {type(self.env.task).__name__} has the attribute {name!r}"
         )
 
     def _some(self, indices: int | Iterable[int] | None) -> list[int]:
@@ -148,7 +148,7 @@ class TaskVecEnv(VecEnv):
 
     def _all(self, indices, what: str) -> None:
         if sorted(self._some(indices)) != list(range(self.num_envs)):
-            raise ModelError(f"indices: got {indices}, allowed is None, to {what} for all worlds, which share it")
+            raise ModelError(f"indices: got {indices}, allowed is None: all worlds share it, {what} applies to all")
 
 
 def make(task: Task | str, num_envs: int, **settings: Any) -> TaskVecEnv:

@@ -49,8 +49,8 @@ class TensorEnv:
         Returns:
             Observations (n, k), and infos.
         """
-        seen, infos = self.env.reset(seed=seed, options=options)
-        self.observations = self.tensor(seen)
+        observations, infos = self.env.reset(seed=seed, options=options)
+        self.observations = self.tensor(observations)
         return self.observations, infos
 
     def step(self, actions):
@@ -62,8 +62,8 @@ class TensorEnv:
         Raises:
             ModelError: actions of another shape or type, or NaN; then no world has moved.
         """
-        seen, rewards, terminated, truncated, infos = self.env.step(array(actions))
-        self.observations = self.tensor(seen)
+        observations, rewards, terminated, truncated, infos = self.env.step(array(actions))
+        self.observations = self.tensor(observations)
         terminated, truncated = (torch.from_numpy(ended).to(self.device) for ended in (terminated, truncated))
         return self.observations, self.tensor(rewards), terminated, truncated, infos
 

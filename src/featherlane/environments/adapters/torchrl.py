@@ -55,8 +55,8 @@ class TaskEnvBase(EnvBase):
         kind = {"shape": low.shape, "dtype": low.dtype, "device": device}
         limited = bool(low.isfinite().all() and high.isfinite().all())
         self.action_spec = Bounded(low=low, high=high, **kind) if limited else Unbounded(**kind)
-        seen = Unbounded(env.observation_space.shape, dtype=dtype, device=device)
-        self.observation_spec = Composite(observation=seen, shape=[n], device=device)
+        observations = Unbounded(env.observation_space.shape, dtype=dtype, device=device)
+        self.observation_spec = Composite(observation=observations, shape=[n], device=device)
         self.reward_spec = Unbounded((n, 1), dtype=dtype, device=device)
         ends = {end: Binary(1, (n, 1), dtype=torch.bool, device=device) for end in ENDS}
         self.done_spec = Composite(ends, shape=[n], device=device)
@@ -64,20 +64,22 @@ class TaskEnvBase(EnvBase):
     def _reset(self, tensordict=None, **kwargs):
         mask = None if tensordict is None else tensordict.get("_reset", None)
         options = {} if mask is None else {"reset_mask": mask.reshape(-1).cpu().numpy()}
-        seen, _ = self._tensors.reset(self._seed, options)
+        observations, _ = self._tensors.reset(self._seed, options)
         self._seed = None
-        return self._told(observation=seen)
+        return self._as_tensordict(observation=observations)
 
     def _step(self, tensordict):
         self.env.revive()
-        seen, rewards, terminated, truncated, _ = self._tensors.step(tensordict["action"])
+        observations, rewards, terminated, truncated, _ = self._tensors.step(tensordict["action"])
         ends = {"terminated": terminated, "truncated": truncated, "done": terminated | truncated}
-        return self._told(observation=seen, reward=rewards[:, None], **{end: v[:, None] for end, v in ends.items()})
+        return self._as_tensordict(
+            observation=observations, reward=rewards[:, None], **{end: v[:, None] for end, v in ends.items()}
+        )
 
     def _set_seed(self, seed: int | None) -> None:
         self._seed = seed
 
-    def _told(self, **values):
+    def _as_tensordict(self, **values):
         return TensorDict(values, batch_size=self.batch_size, device=self.device)
 
     def close(self, *, raise_if_closed: bool = True) -> None:

@@ -42,8 +42,8 @@ class Ant(HealthyTask):
 
     def observation(self, worlds):
         hidden = 2 if self.exclude_current_positions_from_observation else 0
-        seen = {"qpos": worlds.qpos[:, hidden:], "qvel": worlds.qvel}
-        return seen | {"cfrc_ext": self.forces(worlds)} if self.include_cfrc_ext_in_observation else seen
+        parts = {"qpos": worlds.qpos[:, hidden:], "qvel": worlds.qvel}
+        return parts | {"cfrc_ext": self.forces(worlds)} if self.include_cfrc_ext_in_observation else parts
 
     def before(self, worlds):
         return worlds.xpos[:, self.main, :2].copy()

@@ -36,14 +36,14 @@ class HumanoidTask(MujocoTask):
 
     def __post_init__(self):
         super().__post_init__()
-        seen = {
+        optional = {
             "cinert": self.include_cinert_in_observation,
             "cvel": self.include_cvel_in_observation,
             "qfrc_actuator": self.include_qfrc_actuator_in_observation,
             "cfrc_ext": self.include_cfrc_ext_in_observation,
         }
-        self.seen = tuple(name for name, included in seen.items() if included)
-        self.fields = tuple(dict.fromkeys((*self.seen, "cfrc_ext", "xipos")))
+        self.included = tuple(name for name, included in optional.items() if included)
+        self.fields = tuple(dict.fromkeys((*self.included, "cfrc_ext", "xipos")))
 
     def prepare(self, worlds):
         super().prepare(worlds)
@@ -52,12 +52,15 @@ class HumanoidTask(MujocoTask):
 
     def observation(self, worlds):
         hidden = 2 if self.exclude_current_positions_from_observation else 0
-        seen, skipped = {"qpos": worlds.qpos[:, hidden:], "qvel": worlds.qvel}, {"cinert": 10, "cvel": 6, "cfrc_ext": 6}
-        for name in self.seen:
+        parts, skipped = (
+            {"qpos": worlds.qpos[:, hidden:], "qvel": worlds.qvel},
+            {"cinert": 10, "cvel": 6, "cfrc_ext": 6},
+        )
+        for name in self.included:
             values = self.contact_forces(worlds) if name == "cfrc_ext" else getattr(worlds, name)
             # without the world body's values and without the root's DoFs
-            seen[name] = values.reshape(worlds.nworld, -1)[:, skipped.get(name, ROOT) :]
-        return seen
+            parts[name] = values.reshape(worlds.nworld, -1)[:, skipped.get(name, ROOT) :]
+        return parts
 
     def contact_cost(self, worlds, weight: float, least_and_most: tuple[float, float]) -> np.ndarray:
         """Returns the weighted, clipped sum of squares of all contact forces, (n,)."""

@@ -73,8 +73,8 @@ class MujocoTask(Task):
     def info(self, worlds: Batch, terms: Mapping[str, np.ndarray], before: Any) -> dict[str, np.ndarray]:
         """Returns each world's position, its velocity if `reward` computed it (along x or (n, 2)), and the terms."""
         along = () if self.velocity is None else np.atleast_2d(self.velocity.T)
-        told = dict(zip(("x_velocity", "y_velocity"), along, strict=False))
-        return {**self.start_info(worlds), **told, **super().info(worlds, terms, before)}
+        velocities = dict(zip(("x_velocity", "y_velocity"), along, strict=False))
+        return {**self.start_info(worlds), **velocities, **super().info(worlds, terms, before)}
 
     def around_start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams, scale: float, normal: bool) -> None:
         """Samples positions near the model's and velocities near zero, from a uniform or a normal distribution."""
@@ -97,7 +97,7 @@ class HealthyTask(MujocoTask):
 
     def healthy(self, worlds: Batch) -> np.ndarray:
         """Returns which worlds are healthy, (n,) bool."""
-        raise MissingMethodError(f"{type(self).__name__} has no healthy")
+        raise MissingMethodError(f"{type(self).__name__} does not define healthy()")
 
     def terminated(self, worlds: Batch) -> np.ndarray | None:
         self.is_healthy = self.healthy(worlds)

@@ -81,11 +81,11 @@ class ArmTask(RobotTask):
 
     def draw_goals(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> np.ndarray:
         """Returns goals for the worlds `ids`, (len(ids), 3) [m]."""
-        raise MissingMethodError(f"{type(self).__name__} has no draw_goals")
+        raise MissingMethodError(f"{type(self).__name__} does not define draw_goals()")
 
     def distance(self, worlds: Batch) -> np.ndarray:
         """Returns the distance from the goal, (n,) [m]."""
-        raise MissingMethodError(f"{type(self).__name__} has no distance")
+        raise MissingMethodError(f"{type(self).__name__} does not define distance()")
 
     def info(self, worlds: Batch, terms, before) -> dict[str, np.ndarray]:
         distance = self.distance(worlds)

@@ -111,9 +111,9 @@ class HumanoidWalk(VelocityTask):
     # ---- gait clock -------------------------------------------------------------------------------------------------
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         clock = np.stack([np.cos(self.phase), np.sin(self.phase)], axis=1) * self.strides_on[:, None]
-        seen = super().observation(worlds)
-        ground = {"ground": seen.pop("ground")} if "ground" in seen else {}
-        return seen | {"clock": clock} | ground
+        parts = super().observation(worlds)
+        ground = {"ground": parts.pop("ground")} if "ground" in parts else {}
+        return parts | {"clock": clock} | ground
 
     def swing(self) -> np.ndarray:
         """Returns each leg's swing, from 0 in stance to 1 in mid-swing, (n, 2)."""
@@ -137,11 +137,11 @@ class HumanoidWalk(VelocityTask):
     def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
         super().proceed(worlds, ids, random)
         at: Any = slice(None) if ids is None else ids
-        wanted = self.command[at].any(axis=1) | (np.square(worlds.qvel[at, :2]).sum(axis=1) > SLOW**2)
-        before, on = self.phase[at], self.strides_on[at] | wanted
+        stepping = self.command[at].any(axis=1) | (np.square(worlds.qvel[at, :2]).sum(axis=1) > SLOW**2)
+        before, on = self.phase[at], self.strides_on[at] | stepping
         after = before + on * (2.0 * np.pi * self.cadence * self.dt)
         swings = np.floor(after / np.pi)
-        ends = (swings > np.floor(before / np.pi)) & ~wanted
+        ends = (swings > np.floor(before / np.pi)) & ~stepping
         self.phase[at] = np.where(ends, swings * np.pi, after) % (2.0 * np.pi)
         self.strides_on[at] = on & ~ends
 

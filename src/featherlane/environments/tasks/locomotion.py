@@ -111,7 +111,7 @@ class VelocityTask(RobotTask):
     # ---- observation ----------------------------------------------------------------------------------------------
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         quaternion = worlds.qpos[:, 3:ROOT]
-        seen = {
+        parts = {
             "velocity": to_body(quaternion, worlds.qvel[:, :3]),
             "spin": worlds.qvel[:, 3:6],
             "down": down(quaternion),
@@ -120,7 +120,7 @@ class VelocityTask(RobotTask):
             "joint_velocity": worlds.qvel[:, 6:],
             "action": self.action,
         }
-        return seen if self.ground is None else seen | {"ground": self.scan(worlds)}
+        return parts if self.ground is None else parts | {"ground": self.scan(worlds)}
 
     def height_at(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Returns the height of the ground [m]."""

@@ -19,7 +19,7 @@ def interval(name: str, value: Any, low: float, high: float = np.inf) -> tuple[f
     """
     pair = tuple(value) if isinstance(value, tuple | list | np.ndarray) else ()
     if len(pair) != 2 or not all(map(is_real, pair)) or not low <= pair[0] <= pair[1] <= high:
-        raise ModelError(f"{name}: got {value!r}, allowed are two numbers{span(low, high)}, the least first")
+        raise ModelError(f"{name}: got {value!r}, allowed are two numbers{span(low, high)}, the smaller one first")
     return float(pair[0]), float(pair[1])
 
 

@@ -92,14 +92,14 @@ class RobotTask(Task):
 
     def targets(self, worlds: Batch, at: Any) -> np.ndarray:
         """Returns target angles for the servos of the worlds `at`, from `action`, (n, nu) [rad]."""
-        raise MissingMethodError(f"{type(self).__name__} has no targets")
+        raise MissingMethodError(f"{type(self).__name__} does not define targets()")
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
         return {name: self.weight[name] * value for name, value in self.terms(worlds).items()}
 
     def terms(self, worlds: Batch) -> dict[str, np.ndarray]:
         """Returns the reward terms without their weights, (n,) each."""
-        raise MissingMethodError(f"{type(self).__name__} has no terms")
+        raise MissingMethodError(f"{type(self).__name__} does not define terms()")
 
     def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
         self.steps[slice(None) if ids is None else ids] += 1
@@ -112,7 +112,7 @@ class RobotTask(Task):
 
     def place(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         """Sets positions, velocities, controls and goals of the worlds `ids`."""
-        raise MissingMethodError(f"{type(self).__name__} has no place")
+        raise MissingMethodError(f"{type(self).__name__} does not define place()")
 
     def jerk(self) -> np.ndarray:
         """Returns the sum of squares of the change of the action, (n,)."""

@@ -95,7 +95,7 @@ def something(w: Writer, node: ast.expr) -> Thing:
     """Writes an expression that must have a result."""
     thing = expression(w, node)
     if thing.type is NOTHING:
-        raise w.broken(node, "this gives nothing: what is called returns no value")
+        raise w.broken(node, "this has no value, because the called function returns none")
     return thing
 
 
@@ -111,16 +111,18 @@ def _outside(w: Writer, node: ast.expr):
     if isinstance(node, ast.Attribute):
         owner = _outside(w, node.value)
         if not isinstance(owner, ModuleType):
-            raise w.broken(node, f"{ast.unparse(node.value)} is no record and no module: it has no fields to a kernel")
+            raise w.broken(
+                node, f"{ast.unparse(node.value)} is neither a record nor a module, so it has no fields in a kernel"
+            )
         if not hasattr(owner, node.attr):
-            raise w.broken(node, f"{owner.__name__} has no {node.attr}{near(node.attr, dir(owner))}")
+            raise w.broken(node, f"{owner.__name__} has no attribute {node.attr}{near(node.attr, dir(owner))}")
         return getattr(owner, node.attr)
     if not isinstance(node, ast.Name):
-        raise w.broken(node, "a record or a module stands before a dot")
+        raise w.broken(node, "only records and modules have attributes")
     try:
         return w.source.outside(node.id)
     except StopIteration:
-        raise w.broken(node, f"{node.id} is not known{near(node.id, w.source.names())}") from None
+        raise w.broken(node, f"{node.id} is not defined{near(node.id, w.source.names())}") from None
 
 
 def _attribute(w: Writer, node: ast.Attribute) -> Thing:
@@ -132,8 +134,12 @@ def _attribute(w: Writer, node: ast.Attribute) -> Thing:
     names = getattr(whole.type, "names", ())
     if node.attr in names:
         return w.parts(whole)[names.index(node.attr)]
-    rule = f"it has no {node.attr}{near(node.attr, names)}" if names else "only a record and a NamedTuple have fields"
-    raise w.broken(node, f"{ast.unparse(node.value)} is {whole.type.says}: {rule}")
+    rule = (
+        f"it has no attribute {node.attr}{near(node.attr, names)}"
+        if names
+        else "only a record and a NamedTuple have fields"
+    )
+    raise w.broken(node, f"{ast.unparse(node.value)} is {whole.type.description}: {rule}")
 
 
 def _is_local(node: ast.expr) -> bool:
@@ -164,7 +170,7 @@ def _located(w: Writer, node: ast.expr) -> Thing | Stored:
         return record_functions.load(w, rows, index, node.slice)
     if isinstance(rows.type, Tuple):
         return _part(w, node, rows, index)
-    raise w.broken(node, f"{rows.type.says} has no rows: a field of a record and a tuple have")
+    raise w.broken(node, f"{rows.type.description} cannot be indexed; fields of records and tuples can")
 
 
 def _part(w: Writer, node: ast.Subscript, whole: Thing, index: Thing) -> Thing:
@@ -172,14 +178,14 @@ def _part(w: Writer, node: ast.Subscript, whole: Thing, index: Thing) -> Thing:
     parts = w.parts(whole)
     if index.constant is not None and index.type is INT:
         if not -len(parts) <= index.constant < len(parts):
-            raise w.broken(node, f"part {index.constant} of {whole.type.says}")
+            raise w.broken(node, f"part {index.constant} of {whole.type.description}")
         return parts[index.constant]
     index = w.index(index, node.slice)
     t = parts[0].type if parts else NOTHING
     for p in parts[1:]:
         t = join(t, p.type) if t is not None else None
     if t is None or t is NOTHING:
-        raise w.broken(node, "parts of several kinds: the index of such a tuple must be a number that is written down")
+        raise w.broken(node, "elements of different types: the index of such a tuple must be a literal number")
     parts = [w.convert(p, t, node) for p in parts]
     operands = list(parts[0].operands)
     for k, p in enumerate(parts[1:], 1):
@@ -214,8 +220,8 @@ def _unary(w: Writer, node: ast.UnaryOp) -> Thing:
             if a.constant is not None:
                 return w.constant(-a.constant, node)
             return Thing(a.type, (w.register(f"fneg {a.type.llvm} {a.operand}"),))
-    advice = ": a mask is negated by not_(mask)" if isinstance(a.type, Mask) else ""
-    raise w.broken(node, f"`{'~' if isinstance(node.op, ast.Invert) else '-'}` of {a.type.says}{advice}")
+    advice = "; negate a mask with not_(mask)" if isinstance(a.type, Mask) else ""
+    raise w.broken(node, f"`{'~' if isinstance(node.op, ast.Invert) else '-'}` of {a.type.description}{advice}")
 
 
 def _binary(w: Writer, node: ast.BinOp) -> Thing:
@@ -238,7 +244,7 @@ def binary(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
         return _of_ints(w, op, w.convert(a, INT, node), w.convert(b, INT, node))
     c = common_value((s, t)) or (REAL if numbers else None)
     if c is None or op not in OF_REALS:
-        raise w.broken(node, f"{s.says} {SIGNS[op]} {t.says}{_advice(op, s, t)}")
+        raise w.broken(node, f"{s.description} {SIGNS[op]} {t.description}{_advice(op, s, t)}")
     a, b = w.convert(a, c, node), w.convert(b, c, node)
     return Thing(c, (w.register(f"{OF_REALS[op]} {c.llvm} {a.operand}, {b.operand}"),))
 
@@ -248,18 +254,18 @@ def _known(w: Writer, node, function, *numbers):
     try:
         return function(*numbers)
     except (ArithmeticError, ValueError, TypeError) as error:
-        raise w.broken(node, f"this cannot be calculated: {error}") from None
+        raise w.broken(node, f"this cannot be evaluated: {error}") from None
 
 
 def _advice(op: type, s, t) -> str:
     if isinstance(s, (Mask, Number)) and isinstance(t, (Mask, Number)) and (isinstance(s, Mask) or isinstance(t, Mask)):
-        return ": masks are joined by & and |; where(mask, 1.0, 0.0) makes a value of one"
+        return "; combine masks with & and |; where(mask, 1.0, 0.0) converts a mask to a value"
     if isinstance(s, Value) and isinstance(t, Value) and s.base != t.base:
-        return ": two precisions; real(d, x) makes x a value of d's own"
+        return ": two precisions; real(d, x) converts x to the precision of d"
     if op in (ast.FloorDiv, ast.Mod):
-        return ": of reals, write floor(x / y)"
+        return "; for reals, write floor(x / y)"
     if op in (ast.LShift, ast.RShift, *OF_TRUTHS):
-        return ": bits are those of ints; masks are joined by & and |"
+        return ": bit operations are for ints; combine masks with & and |"
     return ""
 
 
@@ -323,7 +329,7 @@ def _compare(w: Writer, node: ast.Compare) -> Thing:
 
 def _membership(w: Writer, node, op, a: Thing, b: Thing) -> Thing:
     if not isinstance(b.type, Tuple) or not b.type.items:
-        raise w.broken(node, f"`in` {b.type.says}; allowed is a tuple of numbers")
+        raise w.broken(node, f"`in` {b.type.description}; allowed is a tuple of numbers")
     links = [_order(w, node, ast.Eq, a, part) for part in w.parts(b)]
     found = links[0]
     for link in links[1:]:
@@ -343,8 +349,8 @@ def _order(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
         return Thing(BOOL, (w.register(f"icmp {of_ints} i64 {a.operand}, {b.operand}"),))
     c = common_value((a.type, b.type)) or (REAL if numbers else None)
     if c is None:
-        advice = _advice(ast.Sub, a.type, b.type) or ": compare numbers with numbers"
-        raise w.broken(node, f"{a.type.says} is compared with {b.type.says}{advice}")
+        advice = _advice(ast.Sub, a.type, b.type) or "; compare numbers with numbers"
+        raise w.broken(node, f"{a.type.description} is compared with {b.type.description}{advice}")
     a, b = w.convert(a, c, node), w.convert(b, c, node)
     x = w.register(f"fcmp {of_reals} {c.llvm} {a.operand}, {b.operand}")
     return Thing(BOOL if c is REAL else mask(c.width, c.base), (x,))
@@ -384,10 +390,10 @@ def _if_else(w: Writer, node: ast.IfExp) -> Thing:
     w.branch(condition, yes, no)
     for label, e in ((yes, node.body), (no, node.orelse)):
         w.place(label)
-        w.bind("the choice", web, something(w, e), e)
+        w.bind("the conditional expression", web, something(w, e), e)
         w.jump(end)
     w.place(end)
-    return w.read("the choice", web)
+    return w.read("the conditional expression", web)
 
 
 # ---- calls ---------------------------------------------------------------------------------------------------------
@@ -400,11 +406,11 @@ def _call(w: Writer, node: ast.Call) -> Thing:
         return _kernel_call(w, node, called, arguments)
     if is_named_tuple(called):
         if len(arguments) != len(called._fields):
-            raise w.broken(node, f"{called.__name__} takes {called._fields}, {len(arguments)} arguments given")
+            raise w.broken(node, f"{called.__name__} takes {called._fields}, got {len(arguments)} arguments")
         return w.tuple(arguments, names=called._fields)
     f = FUNCTIONS[called]
     if len(arguments) != f.arity and (f.arity is not None or len(arguments) < 2):
-        raise w.broken(node, f"{f.name} takes {f.arity or 'two or more'} arguments, {len(arguments)} given")
+        raise w.broken(node, f"{f.name} takes {f.arity or 'two or more'} arguments, got {len(arguments)}")
     return f.write(w, node, arguments)
 
 
@@ -416,16 +422,16 @@ def _arguments(w: Writer, node: ast.Call, called) -> list[Thing]:
     name = ast.unparse(node.func)
     parameters = called._fields if is_named_tuple(called) else getattr(called, "arguments", None)
     if parameters is None:
-        raise w.broken(node, f"{name} takes its arguments by their places; kernels and stages take them by name, too")
+        raise w.broken(node, f"{name} takes positional arguments only; kernels and stages also take keyword arguments")
     given = {k.arg: something(w, k.value) for k in node.keywords}
     rest = parameters[len(placed) :]
     for k in node.keywords:
         if k.arg not in parameters:
             raise w.broken(k, f"{name} has no parameter {k.arg}{near(k.arg, parameters)}")
         if k.arg not in rest:
-            raise w.broken(k, f"{name} is given {k.arg} twice: by its place and by its name")
+            raise w.broken(k, f"{name} got {k.arg} twice, by position and by keyword")
     if len(given) < len(rest):
-        raise w.broken(node, f"{name} is given no {', '.join(p for p in rest if p not in given)}")
+        raise w.broken(node, f"{name} is called without {', '.join(p for p in rest if p not in given)}")
     return placed + [given[p] for p in rest]
 
 
@@ -433,20 +439,21 @@ def _callable(w: Writer, node: ast.expr):
     name = ast.unparse(node)
     if isinstance(node, ast.Attribute) and _is_local(node):
         raise w.broken(
-            node, f"{name} is a method: a kernel calls kernels, stages and the functions of featherlane.lanes"
+            node, f"{name} is a method; a kernel can call kernels, stages and functions of featherlane.lanes"
         )
     if _is_local(node):
-        raise w.broken(node, f"{name} is bound in the kernel: what is called is known when the kernel is compiled")
+        raise w.broken(node, f"{name} is a local variable; a called function must be known when the kernel is compiled")
     called = _outside(w, node)
     known = isinstance(called, Kernel) or is_named_tuple(called)
     if not known and not (isinstance(called, Hashable) and called in FUNCTIONS):
         names = [f.name for f in FUNCTIONS.values()] + ["exp", "log", "pow_", "sincos", "asin", "acos", "atan2"]
         if called is range:
-            raise w.broken(node, "range(...) stands in a `for` or a comprehension alone")
+            raise w.broken(node, "range(...) is allowed only in a `for` loop or a comprehension")
         raise w.broken(
             node,
-            f"{name} cannot be called in a kernel{near(name.split('.')[-1], names)}; allowed are kernels (decorate it "
-            "with `kernel`), stages, min, max, abs and the functions of featherlane.lanes",
+            f"{name} cannot be called in a kernel{near(name.split('.')[-1], names)}; allowed are "
+            f"kernels (functions with the decorator `kernel`), stages, min, max, abs and functions "
+            f"of featherlane.lanes",
         )
     return called
 

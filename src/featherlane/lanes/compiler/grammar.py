@@ -26,41 +26,41 @@ SIGNS = {
     for kind in (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
     for sign in kind.__subclasses__()
 }
-COMPREHENSION = "write a tuple, as in tuple(x[i] for i in range(3)), or a `for` loop over range(...)"
-NO_EXCEPTION = "a kernel raises and catches nothing: write a status, or check at the boundary"
+COMPREHENSION = "write a tuple, for example tuple(x[i] for i in range(3)), or a `for` loop over range(...)"
+NO_EXCEPTION = "exceptions are not allowed in a kernel: write a status, or check the arguments before the call"
 RULES = {
-    ast.ListComp: f"no comprehension of a list: {COMPREHENSION}",
-    ast.SetComp: f"no comprehension of a set: {COMPREHENSION}",
-    ast.DictComp: f"no comprehension of a dict: {COMPREHENSION}",
-    ast.List: "no list: a tuple has a length that is known, a field of the record has room",
-    ast.Set: "no set: compare with `in` a tuple",
-    ast.Dict: "no dict: a kernel knows numbers, tuples of numbers, records and their fields",
-    ast.Lambda: "no function within a kernel: decorate one with `kernel` outside",
-    ast.FunctionDef: "no function within a kernel: decorate one with `kernel` outside",
-    ast.AsyncFunctionDef: "no function within a kernel: decorate one with `kernel` outside",
-    ast.ClassDef: "no class within a kernel",
-    ast.Import: "no import within a kernel: import above it",
-    ast.ImportFrom: "no import within a kernel: import above it",
+    ast.ListComp: f"list comprehensions are not allowed in a kernel: {COMPREHENSION}",
+    ast.SetComp: f"set comprehensions are not allowed in a kernel: {COMPREHENSION}",
+    ast.DictComp: f"dict comprehensions are not allowed in a kernel: {COMPREHENSION}",
+    ast.List: "lists are not allowed in a kernel: use a tuple of fixed length, or a field of the record",
+    ast.Set: "sets are not allowed in a kernel: use `in` with a tuple",
+    ast.Dict: "dicts are not allowed in a kernel: use numbers, tuples of numbers, records and their fields",
+    ast.Lambda: "functions are not allowed inside a kernel: define one outside with the decorator `kernel`",
+    ast.FunctionDef: "functions are not allowed inside a kernel: define one outside with the decorator `kernel`",
+    ast.AsyncFunctionDef: "functions are not allowed inside a kernel: define one outside with the decorator `kernel`",
+    ast.ClassDef: "classes are not allowed inside a kernel",
+    ast.Import: "imports are not allowed inside a kernel: import at the top of the module",
+    ast.ImportFrom: "imports are not allowed inside a kernel: import at the top of the module",
     ast.Raise: NO_EXCEPTION,
     ast.Try: NO_EXCEPTION,
     ast.Assert: NO_EXCEPTION,
-    ast.With: "no `with` in a kernel",
-    ast.Global: "a kernel binds no global name: write to a field of the record",
-    ast.Nonlocal: "a kernel binds no outer name: write to a field of the record",
-    ast.Delete: "nothing is deleted in a kernel",
-    ast.NamedExpr: "no `:=`: bind the name on a line of its own",
-    ast.AnnAssign: "no annotation: types follow from the arguments",
-    ast.Slice: "no slice: an index gives one row; loop over rows",
-    ast.Starred: "no `*`: join tuples with +",
-    ast.JoinedStr: "no text in a kernel",
-    ast.Yield: "a kernel returns, and yields nothing",
-    ast.YieldFrom: "a kernel returns, and yields nothing",
-    ast.Await: "a kernel waits for nothing",
-    ast.Match: "no `match`: write `if` and `elif` over ints",
-    ast.Is: "compare numbers with ==",
-    ast.IsNot: "compare numbers with !=",
-    ast.MatMult: "no `@`: write the sums as loops",
-    ast.Pow: "no `**`: write products, or pow_(x, y) from featherlane.lanes",
+    ast.With: "`with` is not allowed in a kernel",
+    ast.Global: "`global` is not allowed in a kernel: write to a field of the record",
+    ast.Nonlocal: "`nonlocal` is not allowed in a kernel: write to a field of the record",
+    ast.Delete: "`del` is not allowed in a kernel",
+    ast.NamedExpr: "`:=` is not allowed in a kernel: assign the name in a separate statement",
+    ast.AnnAssign: "annotations are not allowed in a kernel: types follow from the arguments",
+    ast.Slice: "slices are not allowed in a kernel: loop over rows",
+    ast.Starred: "`*` is not allowed in a kernel: concatenate tuples with +",
+    ast.JoinedStr: "strings are not allowed in a kernel",
+    ast.Yield: "`yield` is not allowed in a kernel: return a value",
+    ast.YieldFrom: "`yield` is not allowed in a kernel: return a value",
+    ast.Await: "`await` is not allowed in a kernel",
+    ast.Match: "`match` is not allowed in a kernel: write `if` and `elif` over ints",
+    ast.Is: "`is` is not allowed in a kernel: compare numbers with ==",
+    ast.IsNot: "`is not` is not allowed in a kernel: compare numbers with !=",
+    ast.MatMult: "`@` is not allowed in a kernel: write the sums as loops",
+    ast.Pow: "`**` is not allowed in a kernel: write products, or pow_(x, y) from featherlane.lanes",
 }
 ALLOWED = STATEMENTS | EXPRESSIONS | PARTS | SIGNS
 
@@ -77,22 +77,24 @@ def check(source, tree: ast.AST) -> None:
         if rule is None and type(node) not in ALLOWED:
             rule = f"{type(node).__name__} is not part of the kernel language"
         if isinstance(node, (ast.For, ast.While)) and node.orelse:
-            rule = "a loop has no `else`"
+            rule = "`else` is not allowed after a loop in a kernel"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "tuple":
             tuples.update(node.args)
         if isinstance(node, ast.GeneratorExp):
             rule = _comprehension_rule(node, node in tuples)
         if isinstance(node, ast.keyword) and node.arg is None:
-            rule = "no `**`: name each argument"
+            rule = "`**` is not allowed in a call: name each argument"
         if rule:
             raise broken(source, place, rule)
 
 
 def _comprehension_rule(node: ast.GeneratorExp, in_tuple: bool) -> str | None:
     if not in_tuple:
-        return f"no generator: {COMPREHENSION}"
+        return f"generators are not allowed in a kernel: {COMPREHENSION}"
     if any(g.ifs or g.is_async for g in node.generators):
-        return "a comprehension has no `if`: choose with where(mask, a, b), or by the bounds of its range"
+        return (
+            "`if` is not allowed in a comprehension: select with where(mask, a, b), or change the bounds of its range"
+        )
     return None
 
 

@@ -38,7 +38,7 @@ class Function:
         self.called, self.declared = list(writer.called.values()), writer.declared
         parameters = ", ".join(f"{llvm} %p{k}" for k, llvm in enumerate(o for t in types for o in t.operands))
         inlined = " alwaysinline" if len(writer.lines) <= SMALL else ""
-        lines = "\n".join(writer.rooms() + writer.lines)
+        lines = "\n".join(writer.allocations() + writer.lines)
         self.text = f"define internal {self.result} @{name}({parameters}){inlined} {{\nentry:\n{lines}\n}}\n"
 
 
@@ -74,7 +74,7 @@ class Program:
             )
             top = self._alone(stage, types)
             if top.returns is not NOTHING:
-                raise broken(source_of(stage), None, f"a stage returns nothing, {top.returns.says} is returned")
+                raise broken(source_of(stage), None, f"a stage returns no value, got {top.returns.description}")
             name = symbol(stage, self.base, self.width, self.checked)
             definitions[name] = _definition(name, types, top)
             todo = [top]
@@ -109,7 +109,7 @@ class Program:
         except RecursionError:
             code = kernel.function.__code__
             here = code.co_name, code.co_filename, code.co_firstlineno, "", ""
-            raise KernelLanguageError(*here, "nested too deeply: bind parts of it to names") from None
+            raise KernelLanguageError(*here, "nested too deeply: assign parts of the expression to names") from None
 
     def function(self, kernel: Kernel, arguments: list[Thing], caller: Writer, node) -> Function:
         """Returns a kernel's function for the arguments of a call.
@@ -120,7 +120,7 @@ class Program:
         source = source_of(kernel)
         if len(arguments) != len(source.parameters):
             raise caller.broken(
-                node, f"{source.name} takes ({', '.join(source.parameters)}), {len(arguments)} arguments given"
+                node, f"{source.name} takes ({', '.join(source.parameters)}), got {len(arguments)} arguments"
             )
         return self._written(kernel, arguments, caller, node)
 
@@ -150,7 +150,9 @@ class Program:
         key = kernel, tuple(types), constants
         if key not in self._functions:
             if kernel in self._writing:
-                raise caller.broken(node, f"{source.name} calls itself: no recursion in a kernel; write a loop")
+                raise caller.broken(
+                    node, f"{source.name} calls itself; recursion is not allowed in a kernel, write a loop"
+                )
             self._writing.append(kernel)
             try:
                 self._functions[key] = self._write(source, types, dict(constants))
@@ -172,7 +174,7 @@ class Program:
             if found == known:
                 break
             known = found
-        raise broken(source, None, "a name is used before the kernel says what it is")
+        raise broken(source, None, "a name is used before it is assigned")
 
 
 def _definition(name: str, types: list[Type], top: Function) -> str:

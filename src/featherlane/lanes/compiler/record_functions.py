@@ -17,7 +17,7 @@ from featherlane.lanes.record import FAULT_WORDS, FUNCTION
 SHARED_BASES = {"int": "i32", "long": "i64", "scalar": "double"}  # of fields that all worlds of a tile share
 OF_RECORDS = Table()
 function = OF_RECORDS.function
-READ_ONLY = "the model is read-only while a stage runs; a function of the user writes nothing but what its role sets"
+READ_ONLY = "the model is read-only while a stage runs; a user callback can write only the fields of its role"
 INVARIANT = ", !invariant.load !0"  # tables and models never change while a stage runs
 
 
@@ -40,9 +40,11 @@ def field(w: Writer, record: Thing, name: str, node) -> Thing:
     if t.access is not None and kind != "size":
         constant = name not in t.access.sets
         if name not in t.access.reads:
-            raise w.broken(node, f"{ast.unparse(node)} cannot be read here{near(name, t.access.reads)}")
+            raise w.broken(node, f"{ast.unparse(node)} cannot be read in this callback{near(name, t.access.reads)}")
     if kind == "real" and t.shared:
-        raise w.broken(node, f"{name} differs by world; a stage of one world at a time sees ints and scalars alone")
+        raise w.broken(
+            node, f"{name} differs by world; a stage that runs for one world at a time can use only ints and scalars"
+        )
     word = _word(w, record.operand, FAULT_WORDS + 2 * k)
     if kind == "size":
         return Thing(INT, (word,))
@@ -98,9 +100,9 @@ def _checked(w: Writer, rows: Thing, index: str, length: str) -> str:
     fault, first, fine = w.label(), w.label(), w.label()
     w.branch(bad, fault, fine)
     w.place(fault)
-    seen = w.register(f"load i64, ptr {table}")
-    w.write(f"store i64 {w.register(f'add i64 {seen}, 1')}, ptr {table}")
-    w.branch(w.register(f"icmp eq i64 {seen}, 0"), first, fine)
+    previous = w.register(f"load i64, ptr {table}")
+    w.write(f"store i64 {w.register(f'add i64 {previous}, 1')}, ptr {table}")
+    w.branch(w.register(f"icmp eq i64 {previous}, 0"), first, fine)
     w.place(first)
     for k, x in enumerate((number, index, length), 1):
         w.write(f"store i64 {x}, ptr {w.register(f'getelementptr i64, ptr {table}, i64 {k}')}")
@@ -220,15 +222,15 @@ def stage_call(w: Writer, node, stage, symbol, arguments) -> Thing:
             one is accepted.
     """
     if len(arguments) != len(stage.parameters):
-        raise w.broken(node, f"{stage.name} takes {len(stage.parameters)} arguments, {len(arguments)} given")
+        raise w.broken(node, f"{stage.name} takes {len(stage.parameters)} arguments, got {len(arguments)}")
     first = arguments[0].type
     if not isinstance(first, Record):
-        raise w.broken(node, f"the stage {stage.name} takes a record first, {first.says} given")
+        raise w.broken(node, f"the first argument of the stage {stage.name} is a record, got {first.description}")
     operands = [a if isinstance(a.type, Record) else w.convert(a, INT, node) for a in arguments]
     for name, layout in stage.records.items():
         given = arguments[stage.parameters.index(name)].type
         if not isinstance(given, Record) or given.prefix or not given.layout.serves(layout):
-            raise w.broken(node, f"{stage.name}: {name} is a record that begins with the fields of {layout.name}")
+            raise w.broken(node, f"{stage.name}: {name} must be a record that begins with the fields of {layout.name}")
     name = symbol(stage, BASES[first.base], first.width, first.checked)
     w.declared.add(f"declare i32 @{name}({', '.join(a.type.operands[0] for a in operands)})")
     w.register(f"call i32 @{name}({', '.join(f'{a.type.operands[0]} {a.operand}' for a in operands)})")

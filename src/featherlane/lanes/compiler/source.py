@@ -82,8 +82,8 @@ class Source:
                 self,
                 (a.defaults + [x for x in a.kw_defaults if x] or [a.vararg or a.kwarg or node])[0],
                 (
-                    "a kernel takes plain parameters: no default, no *args, no **kwargs, no keyword; "
-                    "pass every argument by its place"
+                    "a kernel takes plain positional parameters; defaults, *args, **kwargs and keyword-only "
+                    "parameters are not allowed"
                 ),
             )
         return [x.arg for x in a.args]
@@ -128,18 +128,18 @@ def _node(source: Source, code):
     lines = linecache.getlines(source.file, source.kernel.function.__globals__)
     if not lines:
         raise KernelLanguageError(
-            *here, "the source of a kernel must be readable: write it in a file or a notebook's cell"
+            *here, "the source of a kernel must be readable: define the kernel in a file or a notebook cell"
         )
     try:
         found = _functions("".join(lines), source.file).get(code.co_name, [])
     except SyntaxError:
         found = []
-    wanted = repr(bytecode(code))  # as text, because 1 == 1.0 == True, 0.0 == -0.0 and nan != nan
+    expected = repr(bytecode(code))  # as text, because 1 == 1.0 == True, 0.0 == -0.0 and nan != nan
     # tries the function at its imported line first, then functions elsewhere
     for node, compiled in sorted(found, key=lambda f: f[1].co_firstlineno != code.co_firstlineno):
-        if repr(bytecode(compiled)) == wanted:
+        if repr(bytecode(compiled)) == expected:
             return node
-    raise KernelLanguageError(*here, "its file has changed since it was imported: import it anew")
+    raise KernelLanguageError(*here, "its file has changed since the import: import the module again")
 
 
 @functools.lru_cache(maxsize=64)

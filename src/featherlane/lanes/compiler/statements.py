@@ -52,7 +52,7 @@ def _augmented(w: Writer, s: ast.AugAssign) -> None:
         w.bind(s.target.id, s.target.web, binary(w, s, op, old, expression(w, s.value)), s)
         return
     if not isinstance(s.target, ast.Subscript):
-        raise w.broken(s, "only names, and rows of fields as in d.qpos[i], can be given a value")
+        raise w.broken(s, "allowed targets of an assignment are names and rows of fields, for example d.qpos[i]")
     rows, index = rows_of(w, s.target)
     store(w, rows, index, binary(w, s, op, load(w, rows, index, s.target), expression(w, s.value)), s)
 

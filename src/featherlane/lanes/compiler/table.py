@@ -39,5 +39,5 @@ class Table(dict[Any, Function]):
 
 def refuse(w, node, name: str, arguments, allowed: str):
     """Returns the error for arguments of unsupported types."""
-    given = ", ".join(a.type.says for a in arguments)
-    return w.broken(node, f"{name} of {given}; allowed is {allowed}")
+    given = ", ".join(a.type.description for a in arguments)
+    return w.broken(node, f"{name}: got {given}, allowed is {allowed}")

@@ -28,22 +28,22 @@ class Type:
 
     Attributes:
         operands: LLVM types of its operands.
-        says: name in error messages.
+        description: name in error messages.
         key: identifier that differs from every other type's, the same in each process.
     """
 
     operands: tuple[str, ...] = ()
-    says = key = "nothing"
+    description = key = "nothing"
 
     def __repr__(self):
-        return f"<{self.says}>"
+        return f"<{self.description}>"
 
 
 class Number(Type):
     """`int`, `bool` or `real`: a number that all worlds share."""
 
-    def __init__(self, llvm: str, says: str):
-        self.llvm, self.says, self.operands, self.key = llvm, says, (llvm,), llvm
+    def __init__(self, llvm: str, description: str):
+        self.llvm, self.description, self.operands, self.key = llvm, description, (llvm,), llvm
 
 
 INT = Number("i64", "an int")
@@ -60,7 +60,7 @@ class Value(Type):
         self.llvm = base if width == 1 else f"<{width} x {base}>"
         self.operands = (self.llvm,)
         self.key = f"{width}{base}"
-        self.says = f"a value (float{BITS[base]} x {width})"
+        self.description = f"a value (float{BITS[base]} x {width})"
 
 
 class Mask(Type):
@@ -71,7 +71,7 @@ class Mask(Type):
         self.llvm = "i1" if width == 1 else f"<{width} x i1>"
         self.operands = (self.llvm,)
         self.key = f"mask{width}{base}"
-        self.says = f"a mask (of {width} worlds)"
+        self.description = f"a mask (of {width} worlds)"
 
 
 class Tuple(Type):
@@ -80,7 +80,7 @@ class Tuple(Type):
     def __init__(self, items: tuple[Type, ...], names: tuple[str, ...] = ()):
         self.items, self.names = items, names
         self.operands = tuple(o for t in items for o in t.operands)
-        self.says = f"a tuple of {len(items)}"
+        self.description = f"a tuple of {len(items)}"
         self.key = f"{'.'.join(names)}({' '.join(t.key for t in items)})"
 
 
@@ -104,7 +104,7 @@ class View(Type):
         self.alignment = min(BITS[base] // 8 * width, 64)
         self.operands = ("ptr", "i64", "i64", "ptr") if checked else ("ptr",)
         self.key = f"rows{width}{base}{constant:d}{checked:d}"
-        self.says = f"a field of {'ints' if self.element is INT else 'reals'}"
+        self.description = f"a field of {'ints' if self.element is INT else 'reals'}"
 
 
 class Access(NamedTuple):
@@ -143,7 +143,7 @@ class Record(Type):
         self.layout, self.width, self.base = layout, width, base
         self.constant, self.checked, self.shared, self.access, self.prefix = constant, checked, shared, access, prefix
         self.key = f"{layout.name}{width}{base}{constant:d}{checked:d}{shared:d}{prefix}"
-        self.says = f"a record ({layout.name})"
+        self.description = f"a record ({layout.name})"
         self._within: dict[str, Record] = {}
 
     def within(self, name: str) -> Record:

@@ -20,21 +20,21 @@ def bind(w: Writer, target: ast.expr, thing: Thing) -> None:
         w.bind(target.id, target.web, thing, target)
     elif isinstance(target, ast.Tuple):
         if not isinstance(thing.type, Tuple) or len(thing.type.items) != len(target.elts):
-            raise w.broken(target, f"{thing.type.says} for {len(target.elts)} names")
+            raise w.broken(target, f"{thing.type.description} assigned to {len(target.elts)} names")
         for part, value in zip(target.elts, w.parts(thing), strict=True):
             bind(w, part, value)
     elif isinstance(target, ast.Subscript):
         rows, index = rows_of(w, target)
         record_functions.store(w, rows, index, thing, target)
     else:
-        raise w.broken(target, "only names, and rows of fields as in d.qpos[i], can be given a value")
+        raise w.broken(target, "allowed targets of an assignment are names and rows of fields, for example d.qpos[i]")
 
 
 def rows_of(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
     """Returns the field and the index of a row that is assigned to."""
     rows, index = expression(w, target.value), expression(w, target.slice)
     if not isinstance(rows.type, View):
-        raise w.broken(target, f"{rows.type.says} has no rows that can be set; a field of a record has")
+        raise w.broken(target, f"{rows.type.description} cannot be assigned by index; a field of a record can")
     return rows, index
 
 
@@ -42,12 +42,12 @@ def rows_of(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
 def bounds(w: Writer, ranged: ast.Call) -> tuple[Thing, Thing, Thing]:
     """Returns (start, stop, step) of a range."""
     if not 1 <= len(ranged.args) <= 3 or ranged.keywords:
-        raise w.broken(ranged, f"range takes one to three arguments, {len(ranged.args)} given")
+        raise w.broken(ranged, f"range takes one to three arguments, got {len(ranged.args)}")
     numbers = [w.convert(expression(w, a), INT, a) for a in ranged.args]
     zero, one = w.constant(0, ranged), w.constant(1, ranged)
     start, stop, step = [zero, *numbers, one] if len(numbers) == 1 else [*numbers, one][:3]
     if step.constant == 0:
-        raise w.broken(ranged, "a step of 0 never ends")
+        raise w.broken(ranged, "a range with step 0 does not end")
     return start, stop, step
 
 
@@ -60,19 +60,19 @@ def turns(w: Writer, node: ast.expr) -> list[Thing]:
     if not is_call(node, "range"):
         things = expression(w, node)
         if not isinstance(things.type, Tuple):
-            raise w.broken(node, f"`for` goes over range(...) or a tuple, not over {things.type.says}")
+            raise w.broken(node, f"`for` loops over {things.type.description}, allowed are range(...) and a tuple")
         return w.parts(things)
     limits = [x.constant for x in bounds(w, node)]
     if None in limits:
         raise w.broken(
             node,
-            "the bounds of a range that is unrolled must be known when the kernel is compiled: numbers, constants, or "
-            "parameters that are given constants",
+            "the bounds of an unrolled range must be known when the kernel is compiled: numbers, "
+            "constants, or parameters with constant arguments",
         )
     counts = range(*limits)
     if len(counts) > MOST_TURNS:
         raise w.broken(
-            node, f"{len(counts)} turns are unrolled; allowed are {MOST_TURNS}: write a loop over range(...)"
+            node, f"{len(counts)} iterations would be unrolled, allowed are {MOST_TURNS}; write a loop over range(...)"
         )
     return [w.constant(i, node) for i in counts]
 

@@ -28,7 +28,7 @@ from featherlane.lanes.compiler.types import (
 from featherlane.lanes.compiler.writer import Thing, Writer
 
 OF_VALUES = Table()
-UNROLLED = "unrolled(range(...)) stands in a `for` alone"
+UNROLLED = "unrolled(range(...)) is allowed only in a `for` loop"
 function = OF_VALUES.function
 
 
@@ -82,7 +82,7 @@ def _of_ints(name: str, order: str) -> None:
     @function(name, None)
     def write(w: Writer, node, arguments):
         if not all(a.type in (INT, BOOL) for a in arguments):
-            raise refuse(w, node, name, arguments, "ints; of reals there are fmin(a, b) and fmax(a, b)")
+            raise refuse(w, node, name, arguments, "ints; for reals use fmin(a, b) and fmax(a, b)")
         x = w.convert(arguments[0], INT, node).operand
         for a in arguments[1:]:
             y = w.convert(a, INT, node).operand
@@ -111,7 +111,7 @@ def absolute(w: Writer, node, arguments):
 def whole(w: Writer, node, arguments):
     t = arguments[0].type
     if not isinstance(t, Value) or t.width != 1:
-        raise refuse(w, node, "whole", arguments, "one world's number, as read_lane(rows, i, lane) gives it")
+        raise refuse(w, node, "whole", arguments, "one world's number, from read_lane(rows, i, lane)")
     return Thing(INT, (w.register(f"fptosi {t.llvm} {arguments[0].operand} to i64"),))
 
 
@@ -127,7 +127,7 @@ def count_ones(w: Writer, node, arguments):
 def where(w: Writer, node, arguments):
     condition, a, b = arguments
     if not (isinstance(condition.type, Mask) or condition.type is BOOL):
-        raise refuse(w, node, "where", arguments, "a mask or a comparison of ints first")
+        raise refuse(w, node, "where", arguments, "a mask or a comparison of ints as the first argument")
     t = _chosen_type(w, node, arguments)
     lanes = t.width if isinstance(t, (Value, Mask)) else 1
     if isinstance(condition.type, Mask):
@@ -198,7 +198,9 @@ def has(w: Writer, node, arguments):
 @function("tuple", 1)
 def tuple_(w: Writer, node, arguments):
     if not isinstance(arguments[0].type, Tuple):
-        raise refuse(w, node, "tuple", arguments, "a comprehension, as in tuple(x[i] for i in range(3)), or a tuple")
+        raise refuse(
+            w, node, "tuple", arguments, "a comprehension, for example tuple(x[i] for i in range(3)), or a tuple"
+        )
     return arguments[0]
 
 

@@ -102,7 +102,7 @@ class Webs:
             return None
         if isinstance(s, (ast.Break, ast.Continue)):
             if not self._loops:
-                raise broken(self._source, s, "there is no loop around it")
+                raise broken(self._source, s, "`break` and `continue` are allowed only in a loop")
             self._loops[-1][isinstance(s, ast.Continue)].append(now)
             return None
         return now
@@ -165,7 +165,7 @@ class Webs:
     def _read_name(self, node, name: str, now: Reaching, final: bool) -> None:
         reaching = sorted(now[name])
         if final and reaching == [self._unbound.get(name)]:
-            raise broken(self._source, node, f"{name} has no value here: bind it first")
+            raise broken(self._source, node, f"{name} has no value here: assign it first")
         for b in reaching[1:]:
             self._parent[self._find(b)] = self._find(reaching[0])
         self._reads[node] = reaching[0]

@@ -42,12 +42,12 @@ class Stored(NamedTuple):
     """A variable in memory, or a part of one: its type, and (pointer, LLVM type) of each operand."""
 
     type: Type
-    room: list[tuple[str, str]]
+    memory: list[tuple[str, str]]
 
     def part(self, k: int) -> Stored:
         """Returns part k of a tuple."""
         start = sum(len(t.operands) for t in self.type.items[:k])
-        return Stored(self.type.items[k], self.room[start : start + len(self.type.items[k].operands)])
+        return Stored(self.type.items[k], self.memory[start : start + len(self.type.items[k].operands)])
 
 
 NO_THING = Thing(NOTHING, ())
@@ -140,7 +140,7 @@ class Writer:
         if isinstance(x, tuple):
             return self.tuple([self.constant(part, node) for part in x], x, getattr(x, "_fields", ()))
         raise self.broken(
-            node, f"a {type(x).__name__} is no constant of a kernel; allowed are numbers and tuples of numbers"
+            node, f"a {type(x).__name__} cannot be a constant of a kernel, allowed are numbers and tuples of numbers"
         )
 
     def tuple(self, parts: list[Thing], constant=None, names: tuple[str, ...] = ()) -> Thing:
@@ -169,7 +169,7 @@ class Writer:
             return thing
         out = _converted(self, thing, t, node)
         if out is None:
-            raise self.broken(node, f"{thing.type.says} where {t.says} is needed{_advice(thing.type, t)}")
+            raise self.broken(node, f"got {thing.type.description}, needed is {t.description}{_advice(thing.type, t)}")
         return out
 
     def index(self, thing: Thing, node) -> str:
@@ -181,8 +181,8 @@ class Writer:
         if isinstance(thing.type, Value):
             raise self.broken(
                 node,
-                f"{thing.type.says} is no index: worlds would ask for different rows; gather(table, x) takes an index "
-                "of its own in each world",
+                f"{thing.type.description} cannot be an index, because worlds would need different rows; "
+                f"gather(table, x) takes a separate index in each world",
             )
         return self.convert(thing, INT, node).operand
 
@@ -200,16 +200,19 @@ class Writer:
         if isinstance(t, (Mask, Value)):
             raise self.broken(
                 node,
-                f"{t.says} cannot decide a branch: W worlds would go different ways.  Choose with where(mask, a, b), "
-                "join masks with & and |, negate with not_(mask), or ask any_(mask), all_(mask)",
+                f"{t.description} cannot decide a branch, because W worlds could take different "
+                f"branches.  Select with where(mask, a, b), "
+                "combine masks with & and |, negate with not_(mask), or use any_(mask), all_(mask)",
             )
-        raise self.broken(node, f"{t.says} cannot decide a branch: an int, a comparison of ints or any_(mask) does")
+        raise self.broken(
+            node, f"{t.description} cannot decide a branch; an int, a comparison of ints or any_(mask) can"
+        )
 
     # ---- variables --------------------------------------------------------------------------------------------
     def bind(self, name: str, web, thing: Thing, node) -> None:
         """Assigns a value to a variable."""
         if thing.type is NOTHING:
-            raise self.broken(node, f"{name} is bound to nothing: what is called returns no value")
+            raise self.broken(node, f"{name} gets no value, because the called function returns none")
         if web in self.source.webs.bound_once:
             self._bound[web] = thing
             return
@@ -218,12 +221,12 @@ class Writer:
         if t is None:
             raise self.broken(
                 node,
-                f"{name} changes its kind: it is {old.says} on another way to where it is used, "
-                f"and {thing.type.says} here" + _advice_on_kinds(old, thing.type),
+                f"{name} changes its type: it is {old.description} on another path, and {thing.type.description} here"
+                + _advice_on_kinds(old, thing.type),
             )
         self._settle(web, old, t)
         thing = self.convert(thing, t, node)
-        for (pointer, llvm), operand in zip(self._room(web, t), thing.operands, strict=True):
+        for (pointer, llvm), operand in zip(self._allocate(web, t), thing.operands, strict=True):
             self.write(f"store {llvm} {operand}, ptr {pointer}")
 
     def read(self, name: str, web) -> Thing:
@@ -238,16 +241,16 @@ class Writer:
         if t is None:
             self.unsettled = True
             raise UnknownYetError(name)
-        return self.loaded(Stored(t, self._room(web, t)))
+        return self.loaded(Stored(t, self._allocate(web, t)))
 
     def stored(self, web) -> Stored | None:
         """Returns the location of a variable that is in memory and whose type is known, else None."""
         t = None if web in self._bound else self.variables.get(web)
-        return None if t is None else Stored(t, self._room(web, t))
+        return None if t is None else Stored(t, self._allocate(web, t))
 
     def loaded(self, place: Stored) -> Thing:
         """Loads a stored thing."""
-        return Thing(place.type, [self.register(f"load {llvm}, ptr {pointer}") for pointer, llvm in place.room])
+        return Thing(place.type, [self.register(f"load {llvm}, ptr {pointer}") for pointer, llvm in place.memory])
 
     def _settle(self, web, old: Type | None, t: Type) -> None:
         """Records a variable's type; another pass is needed if it was used with another type."""
@@ -255,7 +258,7 @@ class Writer:
             self.unsettled = True
         self.variables[web] = t
 
-    def _room(self, web, t: Type) -> list[tuple[str, str]]:
+    def _allocate(self, web, t: Type) -> list[tuple[str, str]]:
         """Returns the memory of a variable, allocated in the function's first lines."""
         if web not in self._memory:
             self._memory[web] = [(f"%v{len(self._memory)}.{k}", llvm) for k, llvm in enumerate(t.operands)]
@@ -263,13 +266,13 @@ class Writer:
 
     def slot(self, name: str, t: Type) -> list[tuple[str, str]]:
         """Returns memory for a thing without a name in the kernel, such as a loop counter."""
-        return self._room(f"{name}{self.label()}", t)
+        return self._allocate(f"{name}{self.label()}", t)
 
-    def rooms(self) -> list[str]:
+    def allocations(self) -> list[str]:
         """Returns the lines that allocate the variables' memory; variables that may be read unbound are set to zero."""
         lines = []
-        for web, room in self._memory.items():
-            for pointer, llvm in room:
+        for web, memory in self._memory.items():
+            for pointer, llvm in memory:
                 lines.append(f"  {pointer} = alloca {llvm}")
                 if web in self.source.webs.maybe_unbound:
                     lines.append(f"  store {llvm} zeroinitializer, ptr {pointer}")
@@ -282,7 +285,9 @@ class Writer:
         t = thing.type if old is None else join(old, thing.type)
         if t is None:
             raise self.broken(
-                node, f"one return gives {old.says}, another {thing.type.says}" + _advice_on_kinds(old, thing.type)
+                node,
+                f"one return has {old.description}, another has {thing.type.description}"
+                + _advice_on_kinds(old, thing.type),
             )
         if old is not None and t is not old:
             self.unsettled = True
@@ -372,20 +377,20 @@ def splat(w: Writer, x: str, element: str, t: Value | Mask) -> str:
 # ---- advice --------------------------------------------------------------------------------------------------------
 def _advice(given: Type, needed: Type) -> str:
     if isinstance(given, Value) and needed is INT:
-        return ": an int is shared by all worlds; whole(x) makes one of one world's number"
+        return ": an int is shared by all worlds; whole(x) converts one world's number"
     if isinstance(given, (Value, Mask)) and isinstance(needed, (Value, Mask)) and given.width > needed.width:
-        return ": W numbers do not fit into one"
+        return ": W numbers cannot become one"
     if isinstance(given, (Mask, Number)) and isinstance(needed, Value):
-        return ": where(mask, 1.0, 0.0) makes a value of a mask"
+        return "; where(mask, 1.0, 0.0) converts a mask to a value"
     if given is REAL and needed is INT:
-        return ": ints come from ints"
+        return ": an int is computed from ints"
     return ""
 
 
 def _advice_on_kinds(a: Type, b: Type) -> str:
     kinds = {INT if t is BOOL else REAL if isinstance(t, Value) else t for t in (a, b)}
     if kinds == {INT, REAL}:
-        return ".  Start a sum with zero(d); a whole number that may become a real is written 0.0"
+        return ".  Start a sum with zero(d); write 0.0 for a number that becomes a real"
     if isinstance(a, Tuple) and isinstance(b, Tuple):
-        return ".  A tuple keeps its length, and each of its parts its kind"
-    return ".  Use a name for each"
+        return ".  A tuple keeps its length and the types of its elements"
+    return ".  Use two names"

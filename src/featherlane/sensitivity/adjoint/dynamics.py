@@ -83,11 +83,11 @@ class Dynamics:
 
     def field_shapes(self, names) -> dict[str, tuple[int, ...]]:
         """Checks names of given model fields and returns their shapes by name."""
-        asked = Parameters(self.model, tuple(names))
-        known = asked.names
-        for name, field in zip(known, asked.fields, strict=True):
+        chosen = Parameters(self.model, tuple(names))
+        known = chosen.names
+        for name, field in zip(known, chosen.fields, strict=True):
             if name != field:
-                raise ModelError(f"fields: got {name!r}, allowed are whole fields, as {field!r}")
+                raise ModelError(f"fields: got {name!r}, allowed are whole fields, for example {field!r}")
         return {name: (self.nworld, *np.shape(self.model.__dict__[name])) for name in known}
 
     def run(self, qpos, qvel, act, control, fields=None) -> Run:
@@ -104,7 +104,9 @@ class Dynamics:
         control = reals("control", control, "are numbers")
         nstep = control.shape[1] if control.ndim == 3 else 0
         if nstep == 0:
-            raise ModelError(f"control: got shape {control.shape}, allowed is (nworld, nstep, nu) with a step or more")
+            raise ModelError(
+                f"control: got shape {control.shape}, allowed is (nworld, nstep, nu) with at least one step"
+            )
         given = {"qpos": qpos, "qvel": qvel, "act": act, "control": control}
         rows = {name: _fitting(name, given[name], shape) for name, shape in self.shapes(nstep).items()}
         fields = fields or {}

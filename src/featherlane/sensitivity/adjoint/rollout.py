@@ -154,7 +154,10 @@ class _Loss:
         else:
             by_x, by_u = self(self.nstep, states, None)
             if by_u is not None:
-                raise ModelError(f"loss_gradient after {self.nstep} steps gave one by control: no step starts there")
+                raise ModelError(
+                    f"loss_gradient: got a gradient by control after the last step ({self.nstep}), allowed "
+                    f"is None there"
+                )
         return zeros if by_x is None else zeros + by_x
 
     def __call__(self, k: int, states: States, ctrl) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -176,7 +179,7 @@ class _Loss:
         """Returns a gradient given as an array, by the last state or by each state."""
         lengths = dict.fromkeys((self.nx, self.nc))
         shapes = [(*lead, n) for lead in ((self.nworld,), (self.nworld, self.nstep + 1)) for n in lengths]
-        allowed = f"is a function, or numbers {' or '.join(map(str, shapes))}, 1 in place of a length for all alike"
+        allowed = f"is a function, or an array {' or '.join(map(str, shapes))}, in which an axis may have length 1"
         array = reals("loss_gradient", given, allowed)
         n, steps = (array.shape or (0,))[-1], self.nstep + 1
         if n in lengths and array.ndim < 3:

@@ -148,21 +148,21 @@ def linearize(
             return Linearization(rates[:nx].T, rates[nx:].T, None, None, {}, near)
     sizes = check(model, data)
     nx = 2 * sizes["nv"] + sizes["na"]
-    asked = None if none else Parameters(model, parameters)
-    if asked is not None and not asked.n:
-        asked = None
+    chosen = None if none else Parameters(model, parameters)
+    if chosen is not None and not chosen.n:
+        chosen = None
     served, disabled = _served(sizes) or lcp_serves(model, in_use_of(data)), 0 if frictionloss else FRICTIONLOSS
     lcp, rk4 = sizes["opt_contact_model"] != CONVEX, sizes["opt_integrator"] == RK4
     C, D, P = None, None, {}
-    if asked is not None and (not served or lcp or rk4):
-        P, asked = asked.parts(_by_steps(asked, model, data, nthread, disabled)), None
+    if chosen is not None and (not served or lcp or rk4):
+        P, chosen = chosen.parts(_by_steps(chosen, model, data, nthread, disabled)), None
     if not served:
         return _differenced(model, data, sensors, (), None, None, nthread, frictionloss)._replace(P=P)
     if sensors:
         C, D = _sensors(model, data, nx, nthread, disabled)
     n = nx + sizes["nu"]
-    if asked is not None:
-        worlds = ImplicitWorlds(model, data, False, nthread, disabled, True, asked)
+    if chosen is not None:
+        worlds = ImplicitWorlds(model, data, False, nthread, disabled, True, chosen)
         worlds.load(data)
         out, _, nearest, left = worlds.rates()
     else:
@@ -172,12 +172,12 @@ def linearize(
     if len(left):
         A, B = transition_fd(model, data, 1e-6, True, False, nthread, frictionloss)[:2]
         out[left, :, :n] = np.concatenate([A, B], -1).reshape(len(out), nx, -1)[left]
-        if asked is not None:
-            out[left, :, n:] = _by_steps(asked, model, data, nthread, disabled).reshape(len(out), nx, -1)[left]
+        if chosen is not None:
+            out[left, :, n:] = _by_steps(chosen, model, data, nthread, disabled).reshape(len(out), nx, -1)[left]
         nearest[left] = np.nan
     out, nearest = as_given(data, out), as_given(data, nearest)
-    if asked is not None:
-        P = asked.parts(out[..., n:])
+    if chosen is not None:
+        P = chosen.parts(out[..., n:])
     return Linearization(out[..., :nx], out[..., nx:n], C, D, P, nearest)
 
 
@@ -230,11 +230,12 @@ def acceleration_derivatives(
         kind = LcpWorlds
         if model.nv and not lcp_serves(model, in_use_of(data)):
             raise UnsupportedFeatureError(
-                ["adhesion under the contact model lcp"], what="there are no derivatives of the acceleration with it"
+                ["adhesion with the contact model lcp"],
+                what="derivatives of the acceleration are not supported with this feature",
             )
     if model.opt_noslip_iterations > 0:
         raise UnsupportedFeatureError(
-            ["option noslip_iterations"], what="there are no derivatives of the acceleration with it"
+            ["option noslip_iterations"], what="derivatives of the acceleration are not supported with this feature"
         )
     nworld, nv, na, nu = 1 if isinstance(data, Data) else data.nworld, sizes["nv"], sizes["na"], sizes["nu"]
     disabled = 0 if frictionloss else FRICTIONLOSS
@@ -244,8 +245,8 @@ def acceleration_derivatives(
             _, out, nearest, left = worlds.rates()
         if len(left):
             raise UnsupportedFeatureError(
-                [f"world {w}: its rows found no room" for w in left],
-                what="there are no derivatives of the acceleration with it",
+                [f"world {w}: its rows exceed the capacity" for w in left],
+                what="derivatives of the acceleration are not supported with this feature",
             )
     return _by_coordinate(as_given(data, out.swapaxes(1, 2)), na, as_given(data, nearest))
 
@@ -279,11 +280,11 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
-def _by_steps(asked: Parameters, model: Model, data: Data | Batch, nthread: int, disabled: int) -> np.ndarray:
+def _by_steps(chosen: Parameters, model: Model, data: Data | Batch, nthread: int, disabled: int) -> np.ndarray:
     """Returns (..., nx, n) derivatives of the next state by parameters, from differences of whole steps."""
-    worlds = OwnWorlds(model, data, 2 * asked.n, nthread, disabled)
+    worlds = OwnWorlds(model, data, 2 * chosen.n, nthread, disabled)
     worlds.load(data)
-    return as_given(data, asked.rates_of_steps(worlds).swapaxes(1, 2))
+    return as_given(data, chosen.rates_of_steps(worlds).swapaxes(1, 2))
 
 
 def _served(sizes: dict[str, int]) -> bool:

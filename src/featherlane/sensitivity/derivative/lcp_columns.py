@@ -106,8 +106,8 @@ def _solve_world(m, d, p):
         make_rows(m, d)
         make_lcp(m, d)
         # islands too large for one dense problem do not freeze their limits
-        room = p.rate_nrow if m.opt_lcp_solver != DANTZIG else min(p.rate_nrow, d.nlcpone)
-        if d.con_overflow[0] == 0 and d.lcp.n[0] <= room:
+        capacity = p.rate_nrow if m.opt_lcp_solver != DANTZIG else min(p.rate_nrow, d.nlcpone)
+        if d.con_overflow[0] == 0 and d.lcp.n[0] <= capacity:
             find_forces(m, d)
             _find_first_forces(m, d, p)
             fits = 1

@@ -26,7 +26,7 @@ from featherlane.solver.lcp.rows.rows import (
     NO_ROW,
     append_row,
     clear_marks,
-    has_room,
+    has_capacity,
     is_present,
     open_columns,
     pair_columns,
@@ -147,7 +147,7 @@ def _limit_again(m, d, p, k, store):
 def _dof_rows_again(m, d, p, store):
     for k in range(d.ndofrow[0]):
         d.dofrow_lcprow[k] = NO_ROW
-        if has_room(m, d, 1):
+        if has_capacity(m, d, 1):
             if d.dofrow_type[k] == FRICTION_DOF:
                 d.dofrow_lcprow[k] = loss_row(m, d, k)
             else:
@@ -196,7 +196,7 @@ def _contact_rows_again(m, d, p, store):
     for k in range(d.ncon_slot[0]):
         d.con_lcprow[k] = NO_ROW
         acts = d.con_D[k] > 0.0
-        if any_(acts) and has_room(m, d, d.con_dim[k]):
+        if any_(acts) and has_capacity(m, d, d.con_dim[k]):
             start = open_columns(d)
             n = pair_columns(m, d, d.con_carrier[2 * k], d.con_carrier[2 * k + 1], start)
             if n > 0:

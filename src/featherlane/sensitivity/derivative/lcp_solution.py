@@ -70,8 +70,8 @@ def nearest_switch(d, x, loads, w, size, cones):
         aim = _target(d, x, w, i)
         moves, outside = lo < hi, (aim >= hi) | (aim <= lo)
         slack = where(aim >= hi, aim - hi, lo - aim)
-        room = fmin(aim - lo, hi - aim)
-        far = where(outside, slack, room) / size
+        distance = fmin(aim - lo, hi - aim)
+        far = where(outside, slack, distance) / size
         if cones and in_cone(d, i):
             moves = moves & (mu_of(d, i) <= 0.0)
         least = where(moves, fmin(least, fabs(far)), least)

@@ -29,7 +29,7 @@ PLAIN = (
     "opt_ geom_friction geom_sol geom_margin geom_gap dof_damping dof_frictionloss dof_sol jnt_sol jnt_stiffness "
     "jnt_range jnt_margin pair_ eq_sol actuator_gainprm actuator_biasprm actuator_forcerange"
 ).split()
-SEQUENCE = "allowed is a sequence of names of real model fields, 'body_mass', or entries of them, 'body_mass[torso]'"
+SEQUENCE = "allowed is a sequence of names of real model fields ('body_mass') or of their entries ('body_mass[torso]')"
 
 
 def _entries(model: Model, given: str) -> tuple[str, str, np.ndarray]:
@@ -40,7 +40,7 @@ def _entries(model: Model, given: str) -> tuple[str, str, np.ndarray]:
     field = match[1].replace("opt.", "opt_")
     if field not in MODEL or MODEL[field].kind != "real":
         allowed = [f.name for f in MODEL.fields if f.kind == "real"]
-        raise ModelError(f"parameters: {field!r} is no real field of a model{near(field, allowed)}")
+        raise ModelError(f"parameters: {field!r} is not a real field of the model{near(field, allowed)}")
     dims = np.shape(model.__dict__[field])
     entries = np.arange(int(np.prod(dims))).reshape(dims)
     if match[2] is None:
@@ -76,13 +76,13 @@ class Parameters:
         if given is None or isinstance(names, str) or not all(isinstance(name, str) for name in given):
             raise ModelError(f"parameters: got {names!r}, {SEQUENCE}")
         self.model = model
-        asked = [_entries(model, name) for name in given]
-        self.names, self.fields = tuple(name for name, *_ in asked), tuple(field for _, field, *_ in asked)
+        chosen = [_entries(model, name) for name in given]
+        self.names, self.fields = tuple(name for name, *_ in chosen), tuple(field for _, field, *_ in chosen)
         for name, field in zip(self.names, self.fields, strict=True):
             if field == "opt_timestep" or self.names.count(name) > 1:
-                raise ModelError(f"parameters: got {name!r}, allowed are fields other than the timestep, each once")
-        self.entries = [np.ravel(entry) for _, _, entry in asked]
-        self.shapes = [np.shape(entry) for _, _, entry in asked]
+                raise ModelError(f"parameters: got {name!r}, allowed are distinct fields other than the timestep")
+        self.entries = [np.ravel(entry) for _, _, entry in chosen]
+        self.shapes = [np.shape(entry) for _, _, entry in chosen]
         self.sizes = [entry.size for entry in self.entries]
         self.n = sum(self.sizes)
         self.follows = any(not field.startswith(tuple(PLAIN)) for field in self.fields)

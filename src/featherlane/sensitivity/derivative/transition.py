@@ -180,7 +180,7 @@ def no_differences(eps: float | None, centered: bool | None) -> None:
     """Raises an error if settings of finite differences are given together with `analytic`."""
     for name, value in (("eps", eps), ("centered", centered)):
         if value is not None:
-            raise ModelError(f"{name}: allowed only with method='finite_difference'")
+            raise ModelError(f"{name}: got a value with another method, allowed only with method='finite_difference'")
 
 
 def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
@@ -190,10 +190,10 @@ def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]
     if not isinstance(data, Batch):
         ready(model, data)
     elif data.model is not model:
-        raise ModelError("model: it is not the batch's")
+        raise ModelError("model: got another model than the batch's")
     sizes = model.size_values()  # reading attributes of the model is slow
     if sizes["opt_enableflags"] & SLEEP:
-        raise UnsupportedFeatureError(["option flag: sleep"], what="there are no derivatives where trees may sleep")
+        raise UnsupportedFeatureError(["option flag: sleep"], what="derivatives are not supported if trees may sleep")
     return sizes
 
 

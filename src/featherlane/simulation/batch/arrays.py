@@ -17,7 +17,7 @@ from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.batch.expanded import Expanded, dependent
-from featherlane.simulation.batch.room import Room
+from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
@@ -29,7 +29,7 @@ MOCAP = ("mocap_pos", "mocap_quat")
 EVOLVING = DATA.of("state")
 STATE = EVOLVING + INPUTS
 DROPPED = (*(name for name in INPUTS if name not in MOCAP), "given_present", "given_replace")  # cleared by a reset
-ON_DEMAND = DATA.asked("use")  # allocated at the first use
+ON_DEMAND = DATA.conditional("use")  # allocated at the first use
 GIVEN_ROWS = DATA.of("given")  # allocated if the batch has capacity for given contacts
 SLEEP_ROWS = DATA.of("memory")  # allocated when the flag `sleep` is first on
 LASTING = DATA.that("lasts")
@@ -62,7 +62,7 @@ class WorldArrays:
         self.bound: dict[str, np.ndarray] = {}
         self.expanded = Expanded(model, nworld, dtype)
         self.revision, self.computed = 0, False
-        self._room: Room | None = None
+        self._padded: PaddedRows | None = None
         self._row_views: dict[tuple[str, ...], list[tuple[np.ndarray, Any]]] = {}
         given = GIVEN_ROWS if ngiven else ()
         for name in (*(n for n in STATE if n not in ON_DEMAND), *REPORTS, *given):
@@ -73,17 +73,17 @@ class WorldArrays:
     def _new(self, name: str) -> np.ndarray:
         """Returns a new array of a field, filled with zeros."""
         field = DATA[name]
-        if self._room is not None:
-            return self._room.rows(field)
+        if self._padded is not None:
+            return self._padded.rows(field)
         return np.zeros((self.nworld, *field.dims(self.sizes)), field.stored_as(self.dtype))
 
     def _changed(self) -> None:
         self.revision += 1
         self._row_views.clear()
 
-    def move_into(self, room: Room) -> None:
+    def move_into(self, rows: PaddedRows) -> None:
         """Moves all arrays, and those allocated later, into parts of arrays that several batches share."""
-        self._room = room
+        self._padded = rows
         for arrays in (self.rows, self.bound):
             for name, old in arrays.items():
                 arrays[name] = self._new(name)
@@ -230,14 +230,14 @@ class WorldArrays:
         """
         for name in self.rows:
             if name not in kept and name not in (*ON_DEMAND, *SLEEP_ROWS):
-                raise ModelError(f"restore: the checkpoint lacks {name!r}")
+                raise ModelError(f"restore: the checkpoint does not contain {name!r}")
         values = {key: regular(f"restore: {key}", kept[key]) for key in kept}
         for key, value in values.items():
             shape, dtype = self._shape_in_checkpoint(key), self.dtype
             if shape is not None:
                 dtype = (MODEL if key.startswith("model.") else DATA)[key.removeprefix("model.")].stored_as(dtype)
             if shape is None or value.shape != shape or value.dtype != dtype:
-                allowed = "no such field" if shape is None else f"allowed is {dtype} {shape}"
+                allowed = "which is not a field of a checkpoint" if shape is None else f"allowed is {dtype} {shape}"
                 raise ModelError(f"restore: {key}: got {value.dtype} {value.shape}, {allowed}")
             if key.startswith("model."):
                 check_field(self.model, key.removeprefix("model."), value, worlds=True)
@@ -267,7 +267,7 @@ class WorldArrays:
         set_all(new + [(rows, ..., self.model.__dict__[name]) for name, rows in shared.items()])
 
     def __getstate__(self):
-        return self.__dict__ | {"_room": None, "_row_views": {}}
+        return self.__dict__ | {"_padded": None, "_row_views": {}}
 
 
 def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -292,15 +292,15 @@ def keyframe_numbers(model: Model, keyframe: Any, n: int) -> np.ndarray:
     except ValueError:
         raise ModelError(f"keyframe: got shape {given.shape}, allowed is () or ({n},)") from None
     if keys.dtype.kind not in "iu" or ((keys < -1) | (keys >= model.nkey)).any():
-        raise ModelError(f"keyframe: got {keyframe!r}, allowed are -1 to {model.nkey - 1}, or a name")
+        raise ModelError(f"keyframe: got {keyframe!r}, allowed are -1 to {model.nkey - 1} and names")
     return keys
 
 
 def not_kept(name: str) -> ModelError:
     """Returns the error for reading an output that was not bound before the last call."""
     return ModelError(
-        f"{name}: it was not bound before the last call, which did not keep its values; call batch.bind({name!r}), "
-        "then batch.step() or batch.forward(); an environment takes the name in `fields`"
+        f"{name}: its values are not available, because it was not bound before the last call; "
+        f"call batch.bind({name!r}), then batch.step() or batch.forward(); in an environment, add the name to `fields`"
     )
 
 
@@ -312,7 +312,7 @@ def precision(dtype) -> np.dtype:
         raise ModelError(str(error)) from None
     given = np.dtype(dtype)
     if not given.isnative:
-        raise ModelError(f"dtype is {given.str!r}; allowed are float64 and float32 in this machine's byte order")
+        raise ModelError(f"dtype: got {given.str!r}, allowed are float64 and float32 in this machine's byte order")
     return given
 
 
@@ -329,12 +329,12 @@ def chosen_worlds(ids, nworld: int) -> np.ndarray:
     if a.size == 0:
         return np.zeros(0, np.int64)
     if a.ndim != 1 or a.dtype.kind not in "iu":
-        raise ModelError(f"ids: got {a.dtype} of shape {a.shape}, allowed are whole numbers (n,) or a mask")
+        raise ModelError(f"ids: got {a.dtype} of shape {a.shape}, allowed are world numbers (n,) or a mask")
     if a[0] >= 0 and a[-1] < nworld and (a[1:] > a[:-1]).all():
         return a.astype(np.int64, copy=False)  # the common case, which needs no sort
     wrong = a[(a < 0) | (a >= nworld)]
     if wrong.size:
         raise ModelError(f"ids: got {wrong[0]}, allowed are 0 to {nworld - 1}")
     if len(np.unique(a)) != len(a):
-        raise ModelError("ids: a world is named twice")
+        raise ModelError("ids: got a world twice, allowed are different worlds")
     return a.astype(np.int64)

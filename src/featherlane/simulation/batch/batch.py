@@ -37,9 +37,9 @@ from featherlane.simulation.batch.arrays import (
     precision,
 )
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.room import Room
 from featherlane.simulation.batch.runner import Runner, stage_number
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
@@ -50,7 +50,7 @@ from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.data import Data
-from featherlane.simulation.world.given import room_for
+from featherlane.simulation.world.given import contact_capacity
 from featherlane.simulation.world.recordings import BINDABLE, check_bindable, control_of_step, field_names, recordings
 from featherlane.simulation.world.state import read_state, write_state
 
@@ -108,9 +108,9 @@ class Batch(NamedAccess):
         given_contacts: int = 0,
         record_failures: int = 0,
     ):
-        instance("Batch", model, Model, "a Model (featherlane.load makes one)", ArgumentTypeError)
+        instance("Batch", model, Model, "a Model (created by featherlane.load)", ArgumentTypeError)
         real, nworld = precision(dtype), count("nworld", nworld, 1)
-        ngiven, nthread = room_for(given_contacts), count("nthread", nthread, 0, MOST_THREADS) or cores()
+        ngiven, nthread = contact_capacity(given_contacts), count("nthread", nthread, 0, MOST_THREADS) or cores()
         kept = count("record_failures", record_failures, 0)
         arrays = WorldArrays(model, nworld, real, ngiven)
         self._start(arrays, Runner(arrays, nthread, Recorder(nworld, kept, type(self)) if kept else None))
@@ -134,17 +134,19 @@ class Batch(NamedAccess):
             self._check_kept(name)
             return self._bind(name)
         if name == "failures":
-            message = "batch has no failures: featherlane.Batch(..., record_failures=n) keeps n steps of each world"
+            message = "batch has no failures: they are recorded with featherlane.Batch(..., record_failures=n)"
             raise UnknownAttributeError(message)
-        raise UnknownAttributeError(f"batch has no {name!r}{near(name, BINDABLE)}")
+        raise UnknownAttributeError(f"batch has no attribute {name!r}{near(name, BINDABLE)}")
 
     def __setattr__(self, name: str, value):
         if name in STATE:
             assign(name, getattr(self, name), value, mixed=is_mixed(name))
         elif name in DATA or name in self.__dict__ or hasattr(type(self), name):
-            raise UnknownAttributeError(f"{name} is computed; it cannot be set (state fields are {', '.join(STATE)})")
+            raise UnknownAttributeError(
+                f"{name} is computed and cannot be set, allowed are the state fields {', '.join(STATE)}"
+            )
         else:
-            raise UnknownAttributeError(f"batch has no {name!r} to set{near(name, STATE)}")
+            raise UnknownAttributeError(f"batch has no field {name!r} to set{near(name, STATE)}")
 
     def __dir__(self):
         return sorted({*super().__dir__(), *BINDABLE})
@@ -423,7 +425,7 @@ class Batch(NamedAccess):
             name = name.replace("opt.", "opt_")
         if not isinstance(name, str) or name not in MODEL or MODEL[name].kind != "real":
             allowed = [f.name for f in MODEL.fields if f.kind == "real"]
-            raise ModelError(f"expand: {name!r} is no real field of a model{near(name, allowed)}")
+            raise ModelError(f"expand: {name!r} is not a real field of the model{near(name, allowed)}")
         hold((self.runner.turn,), self.arrays.expand, name)
         return self.arrays.expanded.lend(name)
 
@@ -559,7 +561,7 @@ class Batch(NamedAccess):
             ModelError: a field is missing, or has another shape or dtype; nothing is restored then.
             RuntimeError: another thread is in a call of this batch; nothing is restored then.
         """
-        instance("restore", kept, Mapping, "what checkpoint() gave")
+        instance("restore", kept, Mapping, "the result of checkpoint()")
         hold((self.runner.turn,), self._restore, self.arrays.checked_checkpoint(kept))
 
     def _restore(self, values: Mapping[str, np.ndarray]) -> None:
@@ -571,11 +573,11 @@ class Batch(NamedAccess):
         if self.runner.recorder is not None:
             self.runner.recorder.forget(worlds)
 
-    def move_into(self, room: Room) -> None:
+    def move_into(self, rows: PaddedRows) -> None:
         """Moves all arrays into parts of arrays that several batches share (`MixedBatch`)."""
         for name in self.arrays.rows.keys() | self.arrays.bound.keys():
             self.__dict__.pop(name, None)  # a view of the old array
-        self.arrays.move_into(room)
+        self.arrays.move_into(rows)
 
     def __getstate__(self):
         return {"arrays": self.arrays, "runner": self.runner}

@@ -10,7 +10,7 @@ from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.set_const import BOTH, DECIDING, DEPENDENT_REALS, Constants, in_use
-from featherlane.model.write_detection import Lent
+from featherlane.model.write_detection import TrackedArray
 
 
 class Expanded(dict[str, np.ndarray]):
@@ -26,7 +26,7 @@ class Expanded(dict[str, np.ndarray]):
     def __init__(self, model: Model, nworld: int, dtype: np.dtype, rows: dict[str, np.ndarray] | None = None):
         super().__init__(rows or {})
         self.model, self.nworld, self.dtype = model, nworld, dtype
-        self.lent = {name: Lent(array) for name, array in self.items()}
+        self.tracked = {name: TrackedArray(array) for name, array in self.items()}
         self.edited = set(self)
 
     def __reduce__(self):
@@ -40,21 +40,21 @@ class Expanded(dict[str, np.ndarray]):
 
     def lend(self, name: str) -> np.ndarray:
         """Returns the rows of a field for a user, who may write to them."""
-        if name not in self.lent:
-            self.lent[name] = Lent(self[name])
-        view = self.lent[name].view
+        if name not in self.tracked:
+            self.tracked[name] = TrackedArray(self[name])
+        view = self.tracked[name].view
         self.edited.add(name)
         return view
 
     def check_edits(self) -> None:
         """Raises an error for values that fields cannot hold; see `Model.check_edits`."""
         for name in tuple(self.edited):
-            lent = self.lent[name]
-            if lent.has_changed():
-                check_field(self.model, name, lent.array, worlds=True)
-                lent.keep()
+            tracked = self.tracked[name]
+            if tracked.has_changed():
+                check_field(self.model, name, tracked.array, worlds=True)
+                tracked.keep()
             self.edited.discard(name)
-            if lent.is_held():
+            if tracked.is_held():
                 self.edited.add(name)
 
     def own(self, name: str, at: np.ndarray) -> np.ndarray:

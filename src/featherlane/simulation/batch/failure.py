@@ -199,8 +199,8 @@ class Failure:
         """Returns how many steps to take, checked."""
         if self._control_name() and self.control is None:
             raise ModelError(
-                f"failure.control: got None, allowed is the kernel {self._needed!r} that set this world's controls; "
-                "a file does not hold it"
+                f"failure.control: got None, allowed is the kernel {self._needed!r} that set this "
+                f"world's controls; the file does not contain it"
             )
         n = self.nstep
         try:

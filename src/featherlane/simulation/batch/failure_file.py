@@ -25,10 +25,10 @@ from featherlane.model.reader import heard, mujoco_module
 from featherlane.simulation.batch.arrays import LASTING
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.simulation.world.given import room_for
+from featherlane.simulation.world.given import contact_capacity
 
 FORMAT = 2
-REFUSAL = "is no file of a failure"
+REFUSAL = "not a file of a failure"
 OPTIONS = tuple(f.name for f in MODEL.fields if f.kind == "size" and f.name.startswith("opt_"))
 EDITABLE = tuple(f.name for f in MODEL.fields if f.kind != "real" and is_editable(f))
 AXIS = (0.0, 0.0, 1.0)  # axis of a link until its real fields are read
@@ -40,7 +40,7 @@ def read(path: str | Path) -> dict[str, Any]:
     held = read_arrays(path, str(path), REFUSAL)
     try:
         if int(held["format"]) != FORMAT or str(held["layout"]) != LAYOUT:
-            raise ModelError(f"{path}: was written by another release, whose models have other fields")
+            raise ModelError(f"{path}: written by another version of Featherlane, whose models have other fields")
         return _parts(held, path)
     except ModelError:
         raise
@@ -113,12 +113,12 @@ def _parts(held: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
     states, own = (
         {key.removeprefix(head): a for key, a in held.items() if key.startswith(head)} for head in ("state.", "own.")
     )
-    model, given = _model(held, path), room_for(int(held["given_contacts"]))
+    model, given = _model(held, path), contact_capacity(int(held["given_contacts"]))
     Workspace(model, 1, np.float64, given=given)  # a replay creates one: its errors are raised here already
     _check_states(model, states, given)
     for name, values in own.items():
         if name not in MODEL or MODEL[name].kind != "real":
-            raise ModelError(f"own.{name}: no such field; allowed are real fields of a model")
+            raise ModelError(f"own.{name}: unknown field, allowed are real fields of a model")
         dtype = MODEL[name].stored_as(states["qpos"].dtype)
         _check_rows(f"own.{name}", values, dtype, model.__dict__[name].shape)
         check_field(model, name, values)
@@ -143,7 +143,9 @@ def _check_states(model: Model, states: dict[str, np.ndarray], given: int) -> No
     """Raises an error for states that are not (nstep, ...) rows of persistent fields, all of one precision."""
     sizes, (nstep, _), dtype = Workspace.sizes_of(model, given), states["time"].shape, states["qpos"].dtype
     if not nstep or dtype not in (np.float64, np.float32):
-        raise ModelError(f"state.qpos: got {dtype} of {nstep} steps, allowed are float64 and float32 of 1 step or more")
+        raise ModelError(
+            f"state.qpos: got {dtype} with {nstep} steps, allowed are float64 and float32 with at least one step"
+        )
     for name, rows in states.items():
         one_of("state", name, LASTING)
         _check_rows(f"state.{name}", rows, DATA[name].stored_as(dtype), (nstep, *DATA[name].dims(sizes)))
@@ -162,7 +164,7 @@ def _model(held: dict[str, np.ndarray], path: Path) -> Model:
             mj_model = mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": held["mjb"].tobytes()})
     except (ValueError, mujoco.FatalError) as error:
         raise ModelError(
-            f"{path}: its model is of MuJoCo {held['mujoco']}, which {mujoco.__version__} does not read: {error}"
+            f"{path}: MuJoCo {mujoco.__version__} cannot read its model, written by {held['mujoco']}: {error}"
         ) from None
     with heard():
         model = from_mujoco(mj_model, str(held["source"]), _links(held))

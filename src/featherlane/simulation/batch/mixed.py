@@ -28,8 +28,8 @@ from featherlane.model.model import Model
 from featherlane.simulation.batch.arrays import REPORTS, STATE, chosen_worlds, keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.padded import PaddedArrays, PaddedRows
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.room import Room, Rooms
 from featherlane.simulation.batch.runner import Share, run, stage_number
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.world.recordings import (
@@ -41,7 +41,7 @@ from featherlane.simulation.world.recordings import (
     recordings,
 )
 
-ARGUMENTS = "are pairs (model, number of worlds), at least one"
+ARGUMENTS = "are one or more pairs (model, number of worlds)"
 
 
 class MixedBatch:
@@ -96,29 +96,31 @@ class MixedBatch:
         """Moves the groups' rows into common arrays, also after unpickling or copying."""
         own, groups = self.__dict__, self.groups
         own["nthread"], own["dtype"] = groups[0].nthread, groups[0].dtype
-        rooms = Rooms([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype)
+        padded = PaddedArrays([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype)
         for k, group in enumerate(groups):
-            group.move_into(Room(rooms, k))
-        own["_rooms"], own["starts"], own["nworld"] = rooms, rooms.starts, int(rooms.starts[-1])
-        own["group"] = np.repeat(np.arange(len(groups)), np.diff(rooms.starts))
+            group.move_into(PaddedRows(padded, k))
+        own["_padded"], own["starts"], own["nworld"] = padded, padded.starts, int(padded.starts[-1])
+        own["group"] = np.repeat(np.arange(len(groups)), np.diff(padded.starts))
         for group in groups[1:]:
             group.runner.team = groups[0].runner.team  # all groups share one team of threads
 
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
-            raise UnknownAttributeError(f"mixed batch has no {name!r}")
+            raise UnknownAttributeError(f"mixed batch has no attribute {name!r}")
         if name in STATE or name in REPORTS:
             return self._of_all(name)
         if name in BINDABLE:
             for group in self.groups:
                 getattr(group, name)  # or raises its error
             return self.bind(name)
-        raise UnknownAttributeError(f"mixed batch has no {name!r}{near(name, BINDABLE)}; see also batch.groups")
+        raise UnknownAttributeError(
+            f"mixed batch has no attribute {name!r}{near(name, BINDABLE)}; see also batch.groups"
+        )
 
     def __setattr__(self, name: str, value) -> None:
         if name not in STATE:
-            raise UnknownAttributeError(f"{name} cannot be set (state fields are {', '.join(STATE)})")
+            raise UnknownAttributeError(f"{name} cannot be set, allowed are the state fields {', '.join(STATE)}")
         rows = self._of_all(name)
         given = regular(name, value)
         try:
@@ -141,12 +143,12 @@ class MixedBatch:
         """Returns the padded rows of a field that every group already has."""
         for group in self.groups:
             getattr(group, name)
-        return DATA[name].public(self._rooms.array(name))
+        return DATA[name].public(self._padded.array(name))
 
     def bind(self, name: str) -> np.ndarray:
         """Returns a live array (nworld, n, ...) over a field, as `Batch.bind`, as wide as the widest model needs."""
         arrays = [group.bind(name) for group in self.groups]
-        view = DATA[name].public(self._rooms.array(name)).view()
+        view = DATA[name].public(self._padded.array(name)).view()
         view.flags.writeable = all(a.flags.writeable for a in arrays)
         return view
 
@@ -163,13 +165,13 @@ class MixedBatch:
             ModelError: an unknown field.
         """
         check_field_name("mask", name)
-        return self._rooms.mask(name)
+        return self._padded.mask(name)
 
     @property
     def status(self) -> dict[str, np.ndarray]:
         """Returns the counts since the last reset of each world, by name, each (nworld,) int64."""
-        told = [group.status for group in self.groups]
-        return {name: np.concatenate([one[name] for one in told]) for name in STATUS}
+        statuses = [group.status for group in self.groups]
+        return {name: np.concatenate([one[name] for one in statuses]) for name in STATUS}
 
     @property
     def failures(self) -> list[Failure]:
@@ -242,11 +244,11 @@ class MixedBatch:
         """
         nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
         if (np.diff(chosen) < 0).any():
-            raise ModelError("ids: allowed are ascending numbers of worlds, so that those of a model stand together")
+            raise ModelError("ids: got numbers that do not ascend, allowed are ascending world numbers")
         for name in names:
             check_field_name("record", name)
         how = check_rollout(reduce, out, len(chosen))
-        result = recordings(names, (len(chosen), nstep), out, self._rooms.padded, self.dtype)
+        result = recordings(names, (len(chosen), nstep), out, self._padded.padded_shape, self.dtype)
         padded = {name: rows[..., None] if DATA[name].is_number else rows for name, rows in result.items()}
         for rows in padded.values():
             rows[...] = 0
@@ -254,7 +256,7 @@ class MixedBatch:
             self._driven(control, nstep, chosen, padded)
         else:
             if not isinstance(control, Kernel | None):
-                control = inputs_of_rollout(control, (len(chosen), nstep), self._rooms.padded)
+                control = inputs_of_rollout(control, (len(chosen), nstep), self._padded.padded_shape)
             self._roll(nstep, chosen, control, padded)
         return result if how is None else over_worlds(how, result, chosen)
 
@@ -263,10 +265,10 @@ class MixedBatch:
         shares, after, first = [], [], 0
         for k, worlds in self._split(chosen):
             at, group = slice(first, first + len(worlds)), self.groups[k]
-            result = {name: self._rooms.cut(name, k, rows[at]) for name, rows in out.items()}
+            result = {name: self._padded.cut(name, k, rows[at]) for name, rows in out.items()}
             own = control
             if isinstance(control, dict):
-                own = {name: self._rooms.cut(name, k, rows[at]) for name, rows in control.items()}
+                own = {name: self._padded.cut(name, k, rows[at]) for name, rows in control.items()}
             share, reads = group.runner.share(nstep, worlds, own, result)
             shares.append(share)
             after.append((group, worlds, reads, result))
@@ -277,7 +279,7 @@ class MixedBatch:
 
     def _driven(self, control, nstep: int, chosen: np.ndarray, out: dict[str, np.ndarray]) -> None:
         """Runs steps one after the other, with controls that a function computes between them."""
-        shape = (len(chosen), *self._rooms.padded("ctrl"))
+        shape = (len(chosen), *self._padded.padded_shape("ctrl"))
         for step in range(nstep):
             values = control_of_step(control(self, step), step, shape, self.dtype)
             self._roll(
@@ -328,12 +330,12 @@ class MixedBatch:
 
     def restore(self, kept) -> None:
         """Restores a checkpoint, as `Batch.restore`; the worlds continue bit for bit."""
-        instance("restore", kept, Mapping, "what checkpoint() gave")
+        instance("restore", kept, Mapping, "the result of checkpoint()")
         parts: list[dict[str, np.ndarray]] = [{} for _ in self.groups]
         for key in kept:
             number, _, name = str(key).partition(".")
             if not (number.isdigit() and int(number) < len(parts)):
-                raise ModelError(f"restore: {key}: no such group, allowed are 0. to {len(parts) - 1}.")
+                raise ModelError(f"restore: {key}: unknown group, allowed are 0. to {len(parts) - 1}.")
             parts[int(number)][name] = kept[key]
         before = [group.checkpoint() for group in self.groups]
         for k, group in enumerate(self.groups):

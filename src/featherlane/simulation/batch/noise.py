@@ -61,7 +61,7 @@ def _target(model: Model, sensordata: Data | Batch | np.ndarray) -> tuple[np.nda
         return ready(model, sensordata).sensordata, model.sensor_noise
     if isinstance(sensordata, Batch):
         if sensordata.model is not model:
-            raise ModelError("model: it is not the batch's")
+            raise ModelError("model: got another model than the batch's")
         own = sensordata.expanded("sensor_noise")
         return sensordata.writable("sensordata"), model.sensor_noise if own is None else own
     allowed = f"allowed is a Data, a Batch or a writable array of reals (..., {model.nsensordata})"

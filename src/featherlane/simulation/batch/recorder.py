@@ -181,15 +181,15 @@ class Recorder:
         counts = np.concatenate([self._counts[:, None], *between, now[:, None]], 1)
         turned = counts[:, 1:] > counts[:, :-1]  # (n, nstep, cause)
         reset = turned[:, :, NON_FINITE] & (worlds.model.opt_disableflags & Disable.AUTORESET == 0)
-        room = MOST_FAILURES - len(self.failures)
-        if room > 0:
+        capacity = MOST_FAILURES - len(self.failures)
+        if capacity > 0:
             known = np.zeros((self.nworld, len(STATUS)), bool)
             for failure in self.failures:
                 known[failure.world, [STATUS.index(cause) for cause in failure.causes]] = True
             new = turned & ~known[chosen][:, None]
             first = new & (np.cumsum(new, 1) == 1)
             steps, places = np.nonzero(first.any(2).T)
-            for k, i in zip(steps[:room].tolist(), places[:room].tolist(), strict=True):
+            for k, i in zip(steps[:capacity].tolist(), places[:capacity].tolist(), strict=True):
                 self.failures.append(self._failure(worlds, int(chosen[i]), i, k, turned[i, k], reset[i]))
         return np.where(reset.any(1), nstep - 1 - reset[:, ::-1].argmax(1), -1)
 

@@ -19,7 +19,7 @@ from featherlane.errors import ModelError, near
 from featherlane.model.arguments import instance
 from featherlane.model.assignment import described, reals
 
-EDGES = "are finite numbers (nbin + 1,), ascending"
+EDGES = "are ascending finite numbers (nbin + 1,)"
 NAMES = ("mean", "sum", "min", "max")
 
 
@@ -64,10 +64,10 @@ def check_rollout(reduction: Any, out: Any, nworld: int) -> Reduction | None:
     if reduction is None:
         return None
     if out is not None:
-        raise ModelError("out: a reduction is returned; allowed is None")
+        raise ModelError("out: got arrays, allowed with reduce is None")
     how = checked(reduction)
     if not nworld:
-        raise ModelError("ids: a reduction needs one world at least")
+        raise ModelError("ids: got no world, allowed with reduce is at least one")
     return how
 
 

@@ -88,7 +88,7 @@ class Runner:
         self.workspaces: dict[int, list[Workspace]] = {}  # by width, one for each thread
         self._shared: dict[int, ModelRows] = {}
         self._plans: dict[tuple[bool, bool, int], Plan] = {}  # of plain steps and forward passes
-        self._seen = (0, 0)  # revision of the arrays and number of expanded fields when the plans were made
+        self._planned = (0, 0)  # revision of the arrays and number of expanded fields when the plans were made
         self._orders: dict[int, TileOrder] = {}
         self._controls: dict[Kernel, UserFunction] = {}
         self._memory: np.ndarray | None = None
@@ -243,8 +243,8 @@ class Runner:
         workspaces = self.prepare(width or self.width)
         kinds = {"load": [*self._load(keeps), *transfers(loop, load)]}
         kinds |= {"control": transfers(loop, brought), "record": transfers(loop, taken)}
-        wanted = self._wanted({t.field for t in kinds["record"] if t.layout is DATA})
-        plan = Plan(workspaces, kinds, n, wanted, loop, memory, sizes)
+        flags = self._flags({t.field for t in kinds["record"] if t.layout is DATA})
+        plan = Plan(workspaces, kinds, n, flags, loop, memory, sizes)
         workspaces[0].calls.require(loop)
         return plan
 
@@ -259,12 +259,12 @@ class Runner:
         lasts = () if forward else (*EVOLVING, *SLEEP_ROWS, *MOCAP, *DROPPED)
         store = {name: rows[name] for name in (*lasts, *REPORTS) if name in rows} | bound
         taken = transfers(run_tiles, share.taken)
-        wanted = bound.keys() | {t.field for t in taken} | (share.control.fields if share.control else set())
+        fields = bound.keys() | {t.field for t in taken} | (share.control.fields if share.control else set())
         kinds = {"load": self._load((*LASTING, *COUNTS)), "control": transfers(run_tiles, share.brought)}
         kinds["record"] = taken + (transfers(run_tiles, recorder.written(self.arrays)) if recorder else [])
         kinds["store"] = transfers(run_tiles, store)
         memory = self.pair_memory()
-        plan = Plan(self.workspaces[width], kinds, self.arrays.nworld, self._wanted(wanted), memory=memory)
+        plan = Plan(self.workspaces[width], kinds, self.arrays.nworld, self._flags(fields), memory=memory)
         if plain and not share.control:
             self._plans[key] = plan
         return plan
@@ -275,8 +275,8 @@ class Runner:
         load = [Transfer(name, rows[name]) for name in names if name in rows]
         return load + [Transfer(name, a, MODEL) for name, a in expanded.items()]
 
-    def _wanted(self, fields: Set[str]) -> dict[str, int]:
-        return sizes_wanted(self.model, self.arrays.nworld, fields)
+    def _flags(self, fields: Set[str]) -> dict[str, int]:
+        return step_flags(self.model, self.arrays.nworld, fields)
 
     def _begun(
         self,
@@ -302,8 +302,8 @@ class Runner:
         sleeps = self.model.opt_enableflags & Enable.SLEEP
         if not stage or plan.has_places or self.model.user_actuators or sleeps:
             return 0
-        later = stage < VELOCITY or any(plan.wanted[name] for name in ("want_all", "want_energy", "want_wrenches"))
-        if not later and plan.wanted["want_sensors"]:
+        later = stage < VELOCITY or any(plan.flags[name] for name in ("want_all", "want_energy", "want_wrenches"))
+        if not later and plan.flags["want_sensors"]:
             later = bool((self.model.sensor_needstage > VELOCITY).any())
         return nstep - later
 
@@ -348,12 +348,12 @@ class Runner:
     def prepare(self, width: int) -> list[Workspace]:
         """Returns workspaces of a width, one for each thread, updated to the present arrays and model."""
         arrays = self.arrays
-        seen, in_use = (arrays.revision, len(arrays.expanded)), arrays.expanded.in_use()
-        if seen != self._seen:
+        state, in_use = (arrays.revision, len(arrays.expanded)), arrays.expanded.in_use()
+        if state != self._planned:
             self._plans.clear()
-            if seen[1] != self._seen[1]:
+            if state[1] != self._planned[1]:
                 self.workspaces, self._shared = {}, {}
-            self._seen = seen
+            self._planned = state
         if width not in self.workspaces:
             shared = self._shared[width] = ModelRows(self.model, width, arrays.dtype)
             names = list(arrays.expanded)
@@ -447,8 +447,8 @@ def _advance_in_pieces(nstep: int, shares: Sequence[Share], number: int) -> None
 def _piece(nstep: int, shares: Sequence[Share], number: int) -> int:
     """Returns how many of nstep steps to run as one piece."""
     recorders = [(s.runner.recorder, s.runner.arrays) for s in shares if s.runner.recorder is not None]
-    room = [recorder.piece(nstep, arrays) for recorder, arrays in recorders]
-    return min(room) if room else min(nstep, max(1, shares[0].runner.at_once // number))
+    pieces = [recorder.piece(nstep, arrays) for recorder, arrays in recorders]
+    return min(pieces) if pieces else min(nstep, max(1, shares[0].runner.at_once // number))
 
 
 def _advance(nstep: int, shares: Sequence[Share]) -> None:
@@ -467,17 +467,17 @@ def stage_number(stage: str | None) -> int:
     return 0 if stage is None else STAGES[one_of("stage", stage, STAGES)]
 
 
-def sizes_wanted(model: Model, nworld: int, fields: Set[str] = frozenset()) -> dict[str, int]:
+def step_flags(model: Model, nworld: int, fields: Set[str] = frozenset()) -> dict[str, int]:
     """Returns sizes of a step's record that select what it computes: bound outputs and histories of sensors (state)."""
     sensors = "sensordata" in fields or bool((model.sensor_history[:, 0] > 0).any())
     fields = fields | fields_called_for(model, sensors)
     by_sensors = sensors and bool(np.isin(model.sensor_type, (SENS_E_POTENTIAL, SENS_E_KINETIC)).any())
-    wanted = {size: not fields.isdisjoint(names) for size, names in WANTED.items()}
-    wanted |= {"want_sensors": sensors, "want_frames": sensors or wanted["want_frames"]}
-    wanted["want_all"] |= by_sensors
-    wanted["keeps_list"] = nworld == 1
+    flags = {size: not fields.isdisjoint(names) for size, names in WANTED.items()}
+    flags |= {"want_sensors": sensors, "want_frames": sensors or flags["want_frames"]}
+    flags["want_all"] |= by_sensors
+    flags["keeps_list"] = nworld == 1
     # `Runner.begin` sets the address of the control kernel
-    return {name: int(value) for name, value in wanted.items()} | {"user_control": 0}
+    return {name: int(value) for name, value in flags.items()} | {"user_control": 0}
 
 
 def begun_rollout(runner: Runner, control: np.ndarray, record: Mapping[str, np.ndarray]) -> Plan:

@@ -73,11 +73,11 @@ def init_ctrl_history(
     i, label = view.id, view.name or f"#{view.id}"
     n, dim, a = int(model.actuator_history[i, 0]), int(model.actuator_ctrlnum[i]), int(model.actuator_historyadr[i])
     if n <= 0:
-        raise ModelError(f"actuator {label}: has no history; give it the attribute nsample")
+        raise ModelError(f"actuator {label}: it has no history; set its attribute nsample in the model")
     samples = _fitting(values, (n, dim), f"actuator {label}: values")
     when = _samples(model, world, i)[0] if times is None else _fitting(times, (n, 1), f"actuator {label}: times")[:, 0]
     if (np.diff(when) < SAME_TIME).any():
-        raise ModelError(f"actuator {label}: times do not ascend: {when}")
+        raise ModelError(f"actuator {label}: got times that do not ascend, {when}")
     world.history[a + 1] = n - 1
     world.history[a + TIMES : a + TIMES + n] = when
     world.history[a + TIMES + n : a + TIMES + n * (1 + dim)] = samples.ravel()
@@ -87,7 +87,7 @@ def _fitting(values: ArrayLike, shape: tuple[int, int], what: str) -> np.ndarray
     """Returns an array of that shape, which may be given as (n,) if the second size is 1."""
     array = reals(what, values, f"are numbers {shape}")
     if not np.isfinite(array).all():
-        raise ModelError(f"{what}: got a number that is not finite")
+        raise ModelError(f"{what}: got a non-finite number")
     if array.shape != shape and array.shape != shape[: 2 - (shape[1] == 1)]:
         raise ModelError(f"{what}: got shape {array.shape}, allowed is {shape}")
     return array.reshape(shape)

@@ -56,7 +56,7 @@ def _geoms(model: Model, name: str, value) -> np.ndarray:
     if given.dtype.kind in "US":
         given = np.array([model.geom(str(x)).id for x in given.ravel()], int).reshape(given.shape)
     if given.dtype.kind not in "iu" or ((given < 0) | (given >= model.ngeom)).any():
-        raise ModelError(f"{name}: got {value!r}, allowed are names, or numbers from 0 to {model.ngeom - 1}")
+        raise ModelError(f"{name}: got {value!r}, allowed are names and numbers from 0 to {model.ngeom - 1}")
     return given
 
 
@@ -84,7 +84,9 @@ class Pairs(Question):
             if nworld is not None:
                 shape = np.broadcast_shapes(shape, (nworld, shape[-1] if shape else 1))
         except ValueError:
-            raise ModelError(f"geom1, geom2: got shapes {first.shape}, {second.shape}, which do not fit") from None
+            raise ModelError(
+                f"geom1, geom2: got shapes {first.shape}, {second.shape}, which do not broadcast"
+            ) from None
         if nworld is not None and len(shape) > 2:
             raise ModelError(f"geom1, geom2: got shape {shape}, allowed is what broadcasts to (n, npair)")
         self.shape, self.distmax = shape, bounded("distmax", distmax, 0.0)
@@ -100,11 +102,14 @@ class Pairs(Question):
         bad = (kinds[:, 1] <= HFIELD) | (kinds[:, 1] == SDF)
         if bad.any():
             g, h = pairs[np.flatnonzero(bad)[0]]
-            raise ModelError(f"geom1, geom2: geoms {g} and {h} have no distance; one of two has to be a convex shape")
+            raise ModelError(
+                f"geom1, geom2: the distance of geoms {g} and {h} is not supported; one of them must be "
+                f"convex (no plane, height field or SDF)"
+            )
         used = pairs[model.geom_type[pairs] == MESH]
         bare = used[model.hull_vertnum[model.geom_dataid[used]] == 0]
         if bare.size:
-            raise ModelError(f"geom {bare[0]}: its mesh has no hull, because nothing collides with it")
+            raise ModelError(f"geom {bare[0]}: its mesh has no convex hull, because the geom cannot collide")
 
     def enter(self, workspace: Workspace) -> None:
         """Sets the limit of distances in a tile."""

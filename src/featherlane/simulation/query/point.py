@@ -39,7 +39,7 @@ def _vector(name: str, value) -> np.ndarray:
     return vector
 
 
-class JacobianRoom:
+class JacobianBuffer:
     """Holds memory for Jacobians of one world, and stages bound to it that compute them."""
 
     def __init__(self, workspace: Workspace):
@@ -53,12 +53,12 @@ class JacobianRoom:
 
 def _jacobian(data: Data, kind: int, i: int, point: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Returns (jacp, jacr) of object i of a kind, or of a point of body i."""
-    room = data.workspace.take_room(JacobianRoom)
+    buffer = data.workspace.take_buffer(JacobianBuffer)
     if point is not None:
-        room.point[:] = point
-    room.of_point(kind, i)
-    both = room.jac.copy()
-    data.workspace.put_back(room)
+        buffer.point[:] = point
+    buffer.of_point(kind, i)
+    both = buffer.jac.copy()
+    data.workspace.put_back(buffer)
     return both[:3], both[3:]
 
 
@@ -120,10 +120,10 @@ def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
     """
     world = ready(model, data)
     i = index_of(model, "body", body)
-    room = world.workspace.take_room(JacobianRoom)
-    room.of_subtree(i)
-    found = room.jac[:3].copy()
-    world.workspace.put_back(room)
+    buffer = world.workspace.take_buffer(JacobianBuffer)
+    buffer.of_subtree(i)
+    found = buffer.jac[:3].copy()
+    world.workspace.put_back(buffer)
     return found
 
 
@@ -230,7 +230,9 @@ def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:
     except TypeError:
         raise ModelError(f"contact: got {contact!r}, allowed is a whole number") from None
     if not 0 <= number < len(slots):
-        raise OutOfRangeError(f"contact: got {contact}, the world has {len(slots)}, counted from 0")
+        raise OutOfRangeError(
+            f"contact: got {contact}, allowed are 0 to {len(slots) - 1}: the world has {len(slots)} contacts"
+        )
     k = slots[number]
     force = data.con_force[k].copy()
     if model.flg_adhesion:

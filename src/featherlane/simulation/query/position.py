@@ -64,7 +64,7 @@ def differentiate_pos(model: Model, dt: float, qpos1: ArrayLike, qpos2: ArrayLik
     """
     check_model(model)
     if _time(dt) == 0.0:
-        raise ModelError(f"dt: got {dt!r}, allowed is a number that is not 0")
+        raise ModelError(f"dt: got {dt!r}, allowed is a non-zero number")
     start, end = _fitting(qpos1=(qpos1, model.nq), qpos2=(qpos2, model.nq))
     out = np.empty((*start.shape[:-1], model.nv))
     plain, plain_dof = _plain(model)

@@ -92,18 +92,18 @@ def _group_mask(geomgroup) -> np.ndarray:
         return np.ones(NGROUP, bool)
     mask = regular("geomgroup", geomgroup)
     if mask.shape != (NGROUP,) or mask.dtype.kind not in "biu":
-        raise ModelError(f"geomgroup: got {mask.dtype} {mask.shape}, allowed are {NGROUP} flags, or None for all")
+        raise ModelError(f"geomgroup: got {mask.dtype} {mask.shape}, allowed are {NGROUP} flags or None")
     return mask != 0
 
 
-def _seen(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
+def _hit_geoms(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
     """Returns indices of the geoms to test: visible, of a selected group, and moving unless `flg_static` is set."""
-    seen = (
+    geoms = (
         visible_geoms(model.mj_model)["geom_visible"] & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
     )
     if not flg_static:
-        seen &= model.body_weldid[model.geom_bodyid] != 0
-    return np.flatnonzero(seen)
+        geoms &= model.body_weldid[model.geom_bodyid] != 0
+    return np.flatnonzero(geoms)
 
 
 def check_geoms(model: Model, geomgroup, flg_static: bool) -> None:
@@ -112,8 +112,8 @@ def check_geoms(model: Model, geomgroup, flg_static: bool) -> None:
     Raises:
         UnsupportedFeatureError: with the names of these geoms.
     """
-    seen = _seen(model, geomgroup, flg_static)
-    fields = seen[model.geom_type[seen] == SDF]
+    geoms = _hit_geoms(model, geomgroup, flg_static)
+    fields = geoms[model.geom_type[geoms] == SDF]
     if fields.size:
         from featherlane.model.features import refuse_rays  # imports mujoco
 
@@ -128,7 +128,7 @@ def _excluded(model: Model, bodyexclude, shape: tuple[int, ...]) -> np.ndarray:
         return np.full(shape, bodyexclude)
     body = regular("bodyexclude", -1 if bodyexclude is None else bodyexclude)
     if body.dtype.kind not in "iu" or ((body < -1) | (body >= model.nbody)).any():
-        raise ModelError(f"bodyexclude: got {bodyexclude!r}, allowed are -1 to {model.nbody - 1}, or a name")
+        raise ModelError(f"bodyexclude: got {bodyexclude!r}, allowed are -1 to {model.nbody - 1} and names")
     try:
         return np.broadcast_to(body, shape)
     except ValueError:
@@ -141,7 +141,7 @@ def _vectors(name: str, value) -> np.ndarray:
     if vectors.shape[-1:] != (3,):
         raise ModelError(f"{name}: got shape {vectors.shape}, allowed is (..., 3)")
     if not np.isfinite(vectors).all():
-        raise ModelError(f"{name}: got a number that is not finite")
+        raise ModelError(f"{name}: got a non-finite number")
     return vectors
 
 
@@ -150,18 +150,20 @@ def _rays(point, direction) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[i
     point, direction = _vectors("point", point), _vectors("direction", direction)
     length = np.sqrt(np.einsum("...i,...i", direction, direction))
     if not ((length >= MINVAL) & (length < np.inf)).all():
-        raise ModelError("direction: got a vector without a direction, allowed are lengths from 1e-15")
+        raise ModelError("direction: got a vector of length 0, allowed are lengths from 1e-15")
     try:
         shape = np.broadcast_shapes(point.shape, direction.shape)[:-1]
     except ValueError:
-        raise ModelError(f"point, direction: got shapes {point.shape}, {direction.shape}, which do not fit") from None
+        raise ModelError(
+            f"point, direction: got shapes {point.shape}, {direction.shape}, which do not broadcast"
+        ) from None
     return point, direction / length[..., None], length, shape
 
 
 def _cutoff(cutoff) -> float:
-    value = number("cutoff", cutoff, "is a number from 0")
+    value = number("cutoff", cutoff, "is a number >= 0")
     if value < 0:
-        raise ModelError(f"cutoff: got {cutoff!r}, allowed is a number from 0")
+        raise ModelError(f"cutoff: got {cutoff!r}, allowed is a number >= 0")
     return min(value, FAR)
 
 
@@ -188,10 +190,12 @@ class Rays(Question):
         self.single = nworld is not None and not shape
         if nworld is not None:
             if shape[:-1] not in ((), (1,), (nworld,)):
-                raise ModelError(f"point, direction: got rays {shape} for {nworld} worlds, allowed is (n, nray)")
+                raise ModelError(
+                    f"point, direction: got rays of shape {shape} for {nworld} worlds, allowed is (n, nray)"
+                )
             shape = nworld, shape[-1] if shape else 1
         self.shape, self.number = shape, shape[-1] if nworld is not None else prod(shape)
-        self.seen, self.cutoff = _seen(model, geomgroup, flg_static), _cutoff(cutoff)
+        self.geoms, self.cutoff = _hit_geoms(model, geomgroup, flg_static), _cutoff(cutoff)
         self.length, n, rows = length, prod(shape), (*shape, 3)
         given, found = np.empty(7 * n, dtype), np.empty(5 * n, dtype)
         self.point, self.direction = given[: 3 * n].reshape(rows), given[3 * n : 6 * n].reshape(rows)
@@ -202,8 +206,8 @@ class Rays(Question):
 
     def enter(self, workspace: Workspace) -> None:
         """Sets the geoms to test in a tile."""
-        workspace.arrays["ray.seen"][: len(self.seen)] = self.seen
-        workspace.arrays["ray.ngeom"][0] = len(self.seen)
+        workspace.arrays["ray.seen"][: len(self.geoms)] = self.geoms
+        workspace.arrays["ray.ngeom"][0] = len(self.geoms)
         workspace.arrays["ray.cutoff"][0] = self.cutoff
 
     def brought(self) -> dict[str, np.ndarray]:

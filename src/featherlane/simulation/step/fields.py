@@ -2,8 +2,8 @@
 
 from featherlane.lanes.layout import Declare, size
 
-_fall_asleep_memory = Declare("fall_asleep", "memory", asked="sleep")
-_note_mocap_memory = Declare("note_mocap", "memory", asked="sleep")
+_fall_asleep_memory = Declare("fall_asleep", "memory", condition="sleep")
+_note_mocap_memory = Declare("note_mocap", "memory", condition="sleep")
 _mark_awake_output = Declare("mark_awake", "output")
 _wake_perturbed_scratch = Declare("wake_perturbed", "scratch")
 _settle_scratch = Declare("settle", "scratch")
@@ -18,45 +18,49 @@ _detail = Declare("compare_forward_inverse", "detail")
 _inverse_output = Declare("inverse", "output")
 
 FIELDS = (
-    size("npart", "values kept of each world while a tile is solved in parts, 2 nv + ntree + 6"),
-    size("nsignature", "words of 24 bits that say which candidate pairs touch"),
-    size("want_frames", "1: compute the frames of all geoms and sites, 0: of colliding geoms only"),
+    size("npart", "values kept per world while a tile is solved in parts, 2 nv + ntree + 6"),
+    size("nsignature", "words of the contact signature, 24 candidate pairs each"),
+    size("want_frames", "1: compute the frames of all geoms and sites, 0: only those of colliding geoms"),
     size("want_energy", "1: compute energies in each step"),
-    size("want_all", "1: write every field, 0: only what a step reads"),
+    size("want_all", "1: write every field, 0: only fields that a step reads"),
     size("user_control", "address of the control function of this call, 0: none"),
     # with the flag `sleep`
     _fall_asleep_memory.real(
         "tree_asleep",
         "ntree",
         "1",
-        "below 0: awake, counts up to -1, ready to sleep; else the next tree of the sleeping island",
+        "negative: awake, a counter up to -1 (ready to sleep); else asleep, the next tree of its island",
     ),
-    _fall_asleep_memory.real("sleep_qpos", "nq", "m, rad, quaternion", "qpos of the trees that sleep"),
-    _note_mocap_memory.real("sleep_mocap", "nmocap 7", "m, 1", "poses of mocap bodies as they were last looked at"),
+    _fall_asleep_memory.real("sleep_qpos", "nq", "m, rad, quaternion", "qpos of sleeping trees"),
+    _note_mocap_memory.real("sleep_mocap", "nmocap 7", "m, 1", "poses of mocap bodies at the last check"),
     _mark_awake_output.real("tree_awake", "ntree", "1", "1: the tree is awake, 0: asleep"),
-    _mark_awake_output.real("body_awake", "nbody", "1", "1: of an awake tree or a mocap body; 0: asleep or static"),
-    _wake_perturbed_scratch.real("sleep_perturbed", "ntree", "1", "1: the user has changed the sleeping tree"),
+    _mark_awake_output.real("body_awake", "nbody", "1", "1: body of an awake tree, or mocap body; 0: asleep or static"),
+    _wake_perturbed_scratch.real("sleep_perturbed", "ntree", "1", "1: the user changed the state of the sleeping tree"),
     # one value for all worlds of a tile: used to skip work that would not change a result
-    _settle_scratch.int("tree_settled", "ntree", "1", "1: asleep in all worlds, its derived fields stand"),
-    _mark_awake_scratch.int("body_stirs", "nbody", "1", "1: the body is awake in some world"),
-    _mark_awake_scratch.int("nstir", "1", "1", "trees that are not settled, and reasons to compute all the same"),
-    _find_contacts_scratch.int("con_fresh", "1", "1", "1: the contacts of the present positions are found"),
+    _settle_scratch.int(
+        "tree_settled", "ntree", "1", "1: the tree is asleep in all worlds and its derived fields are current"
+    ),
+    _mark_awake_scratch.int("body_stirs", "nbody", "1", "1: the body is awake in at least one world"),
+    _mark_awake_scratch.int("nstir", "1", "1", "number of unsettled trees, plus other reasons to compute"),
+    _find_contacts_scratch.int("con_fresh", "1", "1", "1: the contacts of the current positions are computed"),
     _fall_asleep_scratch.int("island_ready", "ntree", "1", "1: all trees of the island are ready to sleep"),
-    _fall_asleep_scratch.int("island_first", "ntree", "1", "first tree of an island that falls asleep"),
-    _fall_asleep_scratch.int("island_last", "ntree", "1", "the last one so far"),
+    _fall_asleep_scratch.int("island_first", "ntree", "1", "first tree of the island"),
+    _fall_asleep_scratch.int("island_last", "ntree", "1", "last tree of the island found so far"),
     # a tile whose contact slots overflow is split into parts
-    _step_scratch.real("active", "1", "1", "1: this world takes part, 0: it waits for the other part of a split tile"),
-    _solve_in_parts_scratch.real("lane_active", "1", "1", "active, while parts of the tile are"),
-    _solve_in_parts_scratch.real("part", "npart", "1", "results gathered from the parts of a split tile"),
+    _step_scratch.real("active", "1", "1", "1: the world is computed, 0: it belongs to the other part of a split tile"),
+    _solve_in_parts_scratch.real("lane_active", "1", "1", "`active` of the whole tile while its parts are solved"),
+    _solve_in_parts_scratch.real("part", "npart", "1", "results collected from the parts of a split tile"),
     # reported by a batch for each world
     _report.real(
         "signature",
         "nsignature",
         "1",
-        "which candidate pairs touch, in words of 24 bits: worlds that touch alike share tiles",
+        "candidate pairs in contact, as bits; worlds with similar contacts share tiles",
     ),
-    _count.real("warning", "5", "1", "counts: contacts full, rows full, non-finite, not converged, bad control"),
-    _count.real("nreset", "1", "1", "times this world was reset for non-finite or out-of-range values", dtype="int64"),
-    _detail.real("solver_fwdinv", "2", "N, N m", "forward less inverse: constraint force, applied force"),
-    _inverse_output.real("qfrc_inverse", "nv", "N, N m", "external force that gives qacc"),
+    _count.real("warning", "5", "1", "counts of contacts_full, rows_full, non_finite, not_converged, bad_ctrl"),
+    _count.real(
+        "nreset", "1", "1", "number of resets of this world because of non-finite or out-of-range values", dtype="int64"
+    ),
+    _detail.real("solver_fwdinv", "2", "N, N m", "norm of forward minus inverse: constraint force, applied force"),
+    _inverse_output.real("qfrc_inverse", "nv", "N, N m", "external force that produces qacc"),
 )

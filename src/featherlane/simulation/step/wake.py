@@ -242,8 +242,8 @@ def wake_tied(m, d):
     for i in range(m.ntendon):
         if m.tendon_limited[i] != 0 and m.tendon_treenum[i] == 2:
             t1, t2, length = m.tendon_treeid[2 * i], m.tendon_treeid[2 * i + 1], d.ten_length[i]
-            room = fmin(length - m.tendon_range[2 * i], m.tendon_range[2 * i + 1] - length)
-            near = room < m.tendon_margin[i]
+            distance = fmin(length - m.tendon_range[2 * i], m.tendon_range[2 * i + 1] - length)
+            near = distance < m.tendon_margin[i]
             near = near & (d.tree_awake[t1] != d.tree_awake[t2])
             if any_(near):
                 woke = 1

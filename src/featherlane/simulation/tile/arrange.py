@@ -26,20 +26,30 @@ ARRANGEMENT = Layout(
     (
         Field("nworld", "size", doc="worlds"),
         Field("nsignature", "size", doc="words of each signature"),
-        Field("nbit", "size", doc="pairs that signatures tell apart"),
+        Field("nbit", "size", doc="candidate pairs of a signature"),
         Field("nword", "size", doc="words of each pattern"),
         Field("tile_width", "size", doc="worlds of a tile"),
-        Field("signature", "long", ("nworld", "nsignature"), "1", "which pairs touch, as `sign_contacts` tells it"),
-        Field("pair_count", "long", (1,), "1", "pairs that touch in some world"),
-        Field("bit_count", "long", ("nbit",), "1", "worlds in which the pair touches"),
-        Field("bit_key", "long", ("nbit",), "1", "that and the pair, of those that touch somewhere, the rarest first"),
-        Field("bit_room", "long", ("nbit",), "1", "room to sort them"),
-        Field("bit_rank", "long", ("nbit",), "1", "place of a pair in that order"),
-        Field("pattern", "long", ("nworld", "nword"), "1", "pairs that touch, the rarest in the highest bit"),
+        Field(
+            "signature",
+            "long",
+            ("nworld", "nsignature"),
+            "1",
+            "signatures: the pairs in contact, written by `sign_contacts`",
+        ),
+        Field("pair_count", "long", (1,), "1", "number of pairs in contact in at least one world"),
+        Field("bit_count", "long", ("nbit",), "1", "number of worlds in which the pair is in contact"),
+        Field(
+            "bit_key", "long", ("nbit",), "1", "sort key of each pair in contact: its number of worlds, then the pair"
+        ),
+        Field("bit_room", "long", ("nbit",), "1", "buffer of the sort"),
+        Field("bit_rank", "long", ("nbit",), "1", "rank of a pair in this order"),
+        Field(
+            "pattern", "long", ("nworld", "nword"), "1", "pairs in contact as bits, the rarest pair in the highest bit"
+        ),
         Field("sorted_world", "long", ("nworld",), "1", "worlds in the order of their patterns"),
-        Field("pool", "long", (POOL,), "1", "the next of them that have no tile yet"),
-        Field("union", "long", ("nword",), "1", "pairs that touch in the tile so far"),
-        Field("tile_world", "long", ("nworld",), "1", "worlds, tile by tile"),
+        Field("pool", "long", (POOL,), "1", "next worlds without a tile"),
+        Field("union", "long", ("nword",), "1", "pairs in contact in the tile so far"),
+        Field("tile_world", "long", ("nworld",), "1", "worlds in the order of tiles"),
     ),
 )
 

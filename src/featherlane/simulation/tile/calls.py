@@ -33,7 +33,7 @@ def readable(record: str, layout: Layout, name: str, reads) -> Field:
     """
     if name in layout and (name in reads or layout[name].kind == "size"):
         return layout[name]
-    raise UnknownAttributeError(f"{record}.{name} cannot be read here{near(name, reads)}")
+    raise UnknownAttributeError(f"{record}.{name} cannot be read in this callback{near(name, reads)}")
 
 
 class WorldView:
@@ -53,7 +53,7 @@ class WorldView:
         return view
 
     def __setattr__(self, field: str, value):
-        raise UnknownAttributeError(f"{self._name}.{field} is no place to write to")
+        raise UnknownAttributeError(f"{self._name}.{field} cannot be written in this callback")
 
 
 class UserCalls:
@@ -118,7 +118,7 @@ class UserCalls:
             UnsupportedFeatureError: with the name of each such actuator.
         """
         if self._missing and _acts(stage):
-            what = "functions of the user are missing (featherlane.set_user_actuator registers them)"
+            what = "user callbacks are missing (register them with featherlane.set_user_actuator)"
             raise UnsupportedFeatureError(self._missing, self._workspace.model.source, what)
 
     def address(self, function) -> int:

@@ -35,11 +35,11 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
     """
     nv, crowd, rows = model.nv, model.ncrowd, row_capacity(model)
     most = int(model.cand_npoint.sum()) + CROWD_CONTACTS * crowd + given * width
-    room = max(CONTACT_LIMIT, CROWD_CONTACTS * crowd) + given
+    limit = max(CONTACT_LIMIT, CROWD_CONTACTS * crowd) + given
     remembered = remembered_pairs(model)
     leaves = 1 << max(crowd - 1, 0).bit_length()
     return {
-        "nconmax": max(min(most, room), 1),
+        "nconmax": max(min(most, limit), 1),
         "ngiven": given,
         "ngroupbody": model.nbody if model.ngroup else 0,
         "nnode": 2 * leaves if crowd else 0,
@@ -52,9 +52,9 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "nproof": proofs(remembered),
         "nmemory": memory_of_world(entries(remembered), proofs(remembered)),
         **rows,
-        **dual_capacity(model, max(min(most, room), 1), rows, given),
-        **lcp_capacity(model, max(min(most, room), 1), rows),
-        **hessian_capacity(model, max(min(most, room), 1) + rows["ngenJmax"] + crossings(model)),
+        **dual_capacity(model, max(min(most, limit), 1), rows, given),
+        **lcp_capacity(model, max(min(most, limit), 1), rows),
+        **hessian_capacity(model, max(min(most, limit), 1) + rows["ngenJmax"] + crossings(model)),
         "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
         "npart": 2 * nv + model.ntree + 6,
         "want_frames": 1,

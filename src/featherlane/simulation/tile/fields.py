@@ -27,11 +27,11 @@ from featherlane.solver.lcp.rows import fields as lcp_rows
 from featherlane.solver.primal import fields as primal
 from featherlane.solver.rows import fields as rows
 
-ROOMS = (state, step, body, inertia, tendon, actuator, passive, integrator, collision, constraint)
-ROOMS += (solver, rows, hessian, primal, dual, lcp_rows, lcp, pivot, sensor)
+FIELD_MODULES = (state, step, body, inertia, tendon, actuator, passive, integrator, collision, constraint)
+FIELD_MODULES += (solver, rows, hessian, primal, dual, lcp_rows, lcp, pivot, sensor)
 
-DATA = Layout("Data", tuple(field for room in ROOMS for field in room.FIELDS))
+DATA = Layout("Data", tuple(field for module in FIELD_MODULES for field in module.FIELDS))
 
 # the fields that a step computes if a size is not 0
 _SHOWN = [DATA[name] for name in DATA.that("shown")]
-WANTED = {size: frozenset(DATA.asked(size)) for f in _SHOWN for size in f.asked.split() if size in DATA}
+WANTED = {size: frozenset(DATA.conditional(size)) for f in _SHOWN for size in f.condition.split() if size in DATA}

@@ -26,7 +26,7 @@ def stages() -> dict[str, Stage]:
         for info in pkgutil.walk_packages(path, f"featherlane.{package}."):
             for value in vars(importlib.import_module(info.name)).values():
                 if isinstance(value, Stage) and found.setdefault(value.name, value) is not value:
-                    raise ArgumentError(f"two stages are named {value.name!r}")
+                    raise ArgumentError(f"two stages have the name {value.name!r}")
     return found
 
 

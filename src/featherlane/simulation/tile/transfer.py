@@ -63,7 +63,7 @@ class Plan:
         workspaces: one for each thread.
         transfers: lists by kind (`load`, `control`, `record`, `store`).
         nworld: the largest number of worlds of a call.
-        wanted: sizes of the workspaces' records that select what a step computes (`want_frames`, ...).
+        flags: sizes of the workspaces' records that select what a step computes (`want_frames`, ...).
         loop: the stage that works through tiles.
         memory: (nworld, n) data that worlds store of their pairs of convex shapes to save time; None: nothing.
         sizes: of the loop's own record, if it has one: those that are not sizes of the workspaces.
@@ -77,13 +77,13 @@ class Plan:
         workspaces,
         transfers: dict[str, list[Transfer]],
         nworld: int,
-        wanted: dict[str, int],
+        flags: dict[str, int],
         loop=run_tiles,
         memory: np.ndarray | None = None,
         sizes: Mapping[str, int] = NONE,
     ):
         self.workspaces, self.transfers, self.memory = workspaces, transfers, memory
-        self.wanted, self.loop = wanted, loop
+        self.flags, self.loop = flags, loop
         self.width = workspaces[0].width
         self.has_places = bool(transfers.get("control") or transfers.get("record"))
         self.order, self.place = np.zeros(nworld, np.int64), np.zeros(nworld, np.int64)
@@ -110,7 +110,7 @@ class Plan:
         self.record.set_size("stage", stage)
         self.record.set_size("nunread", nunread)
         for w in self.workspaces:
-            for name, value in self.wanted.items():
+            for name, value in self.flags.items():
                 w.record.set_size(name, value)
 
     def addresses(self, kind: str) -> np.ndarray:
@@ -131,7 +131,7 @@ class Plan:
         for k, (t, _) in enumerate(everything):
             expected = t.declared.stored_as(first.dtype)
             if t.array.dtype != expected:
-                raise ArgumentError(f"transfer of {t.field}: got rows of {t.array.dtype}, needed are {expected}")
+                raise ArgumentError(f"transfer of {t.field}: got rows of {t.array.dtype}, allowed are {expected}")
             for thread, (w, own) in enumerate(zip(self.workspaces, self.own, strict=True)):
                 record = next(r for r in (w.record, w.rows.record, *own) if r.layout is t.layout)
                 tiles[thread, k] = address(record.arrays[t.field])

@@ -63,8 +63,8 @@ class Turn:
         """
         if self._is_on_a_stack(sys._getframe(1)):
             raise CallError(
-                f"another call of this {self.what} is under way, in another thread or in a function that it calls; "
-                f"give each thread a separate {self.what}"
+                f"another call of this {self.what} is running, in another thread or around a callback; "
+                f"use a separate {self.what} for each thread"
             )
 
     @property

@@ -30,7 +30,7 @@ from featherlane.simulation.tile.library import library
 from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.solver.hessian.equation import forget_pattern
 
-Room = TypeVar("Room")
+Buffer = TypeVar("Buffer")
 CLEARED = DATA.that("reset")
 NONE: Mapping = MappingProxyType({})
 
@@ -154,7 +154,7 @@ class Workspace:
         self.arrays = self.record.arrays
         remember_in_tile(self.arrays, self.sizes["nmemory"], width)
         self._bound: dict[str, Callable[..., None]] = {}
-        self._rooms: dict[Any, list[Any]] = {}
+        self._buffers: dict[Any, list[Any]] = {}
         self.calls = UserCalls(self)
         self.calls.connect()
         set_all(self._defaults({}))  # the rest is zero
@@ -171,14 +171,14 @@ class Workspace:
         forget_all(self.arrays)
         self.arrays["neighbours.count"][...] = 0
         self._bound.clear()
-        self._rooms.clear()
+        self._buffers.clear()
         self.calls.forget()
         self.calls.connect()
 
     def unbind(self) -> None:
         """Discards bound stages, because the user callbacks have changed."""
         self._bound.clear()
-        self._rooms.clear()
+        self._buffers.clear()
 
     def reset(self, given: dict[str, np.ndarray] | None = None) -> None:
         """Resets every world to the model's defaults: qpos0, zero velocities and forces, in one bytecode.
@@ -216,16 +216,16 @@ class Workspace:
             self._bound[stage.name] = self.calls.raising(run)
         return self._bound[stage.name]
 
-    def take_room(self, kind: Callable[[Workspace], Room]) -> Room:
+    def take_buffer(self, kind: Callable[[Workspace], Buffer]) -> Buffer:
         """Returns memory for a query on this workspace, exclusive to the calling thread until `put_back`."""
         try:
-            return self._rooms[kind].pop()
+            return self._buffers[kind].pop()
         except (KeyError, IndexError):
             return kind(self)
 
-    def put_back(self, room: object) -> None:
-        """Returns memory of `take_room` to the workspace."""
-        self._rooms.setdefault(type(room), []).append(room)
+    def put_back(self, buffer: object) -> None:
+        """Returns memory of `take_buffer` to the workspace."""
+        self._buffers.setdefault(type(buffer), []).append(buffer)
 
     def run(self, stage: Stage, *numbers: int) -> None:
         """Runs one stage here, with the present values of the model."""

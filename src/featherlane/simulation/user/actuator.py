@@ -62,7 +62,7 @@ def set_user_actuator(
     check_model(model)
     given = {k: f for k, f in zip(KINDS, (activation, gain, bias), strict=True) if f is not None}
     if not given:
-        raise ModelError("set_user_actuator: no function is given, allowed are activation, gain and bias")
+        raise ModelError("set_user_actuator: got no function, allowed are activation, gain and bias")
     found = {}
     for kind, function in given.items():
         for i in _chosen(model, actuators, kind):
@@ -86,12 +86,12 @@ def _chosen(model: Model, actuators, kind: str) -> list[int]:
     if actuators is None:
         everyone = [i for i in range(model.nactuator) if types[i] == user]
         if not everyone:
-            raise ModelError(f"set_user_actuator: a function for {kind} is given, and no actuator has {field} user")
+            raise ModelError(f"set_user_actuator: got a function for {kind}, but no actuator has {field} user")
         return everyone
     several = (actuators,) if isinstance(actuators, int) else actuators
     numbers = []
     for key in entries("actuators", several, "are names and numbers, or None"):
         numbers.append(model.actuator(key).id)
         if types[numbers[-1]] != user:
-            raise ModelError(f"actuator {key!r}: a function for {kind} is given; allowed with {field} user alone")
+            raise ModelError(f"actuator {key!r}: got a function for {kind}, allowed only with {field} user")
     return numbers

@@ -25,7 +25,7 @@ from featherlane.simulation.user.roles import Role
 
 CHECKED: Any = FUNCTION  # every index is checked against its field: a user's mistake must not crash the process
 ADDRESSED = (scalars, doubles, call)  # they take addresses, which cannot be checked
-ALLOWED = "numbers, tuples of numbers, other kernels, and functions of featherlane.lanes without addresses"
+ALLOWED = "numbers, tuples of numbers, other kernels and functions of featherlane.lanes that take no addresses"
 
 
 class UserFunction:
@@ -104,13 +104,17 @@ class UserFunction:
         if mode() == "python":
             return
         if mode() == "prebuilt":
-            raise ModelError(f"{self.label}: kernels of the user are not prebuilt; allowed is FEATHERLANE_MODE auto")
+            raise ModelError(
+                f"{self.label}: a user-defined kernel is not allowed with FEATHERLANE_MODE=prebuilt, "
+                f"because it has to be compiled; use auto"
+            )
         try:
             importlib.import_module("llvmlite.binding")
         except ImportError:
             raise InstallationError(
-                f"{self.label}: the kernel {self.name} is compiled by llvmlite, not installed; install it with "
-                "pip install 'featherlane[jit]', or leave the decorator off: plain Python is called world by world"
+                f"{self.label}: the kernel {self.name} requires llvmlite, which is not installed; "
+                f"install it with pip install 'featherlane[jit]', or remove the decorator: a plain "
+                f"Python function is called once for each world"
             ) from None
         for base, width in processor.variants():
             self._compile(base, width)
@@ -141,9 +145,9 @@ def _check_parameters(label: str, function: Any, names: tuple[str, ...]) -> None
         raise ModelError(f"{label}: the parameters of {function!r} cannot be read, {allowed}") from None
     plain = [p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if len(plain) != len(signature.parameters) or len(plain) != len(names):
-        raise ModelError(f"{label}: its function has the parameters {signature}, {allowed}")
+        raise ModelError(f"{label}: got a function with the parameters {signature}, {allowed}")
     if any(p.default is not p.empty for p in plain):
-        raise ModelError(f"{label}: its function has a default argument, {allowed}")
+        raise ModelError(f"{label}: got a function with a default argument, {allowed}")
 
 
 def _check_language(label: str, function: Kernel, role: Role) -> None:
@@ -155,7 +159,7 @@ def _check_language(label: str, function: Kernel, role: Role) -> None:
     for k in function.contained():
         for name, value in k.references():
             if isinstance(value, Stage) or any(value is f for f in ADDRESSED):
-                what = "the stage " if isinstance(value, Stage) else "by an address: "
+                what = "the stage " if isinstance(value, Stage) else "the address-based function "
                 raise ModelError(f"{label}: {k.function.__name__} calls {what}{name}, allowed are {ALLOWED}")
     try:
         program = Program(library().records, "f64", processor.WIDTHS["f64"])

@@ -81,7 +81,7 @@ def set_user_sensor(
     i = model.sensor(sensor).id
     label = f"sensor {model.names('sensor')[i] or i!r}"
     if model.sensor_type[i] != SENS_USER:
-        raise ModelError(f"{label}: allowed is a sensor of the type user")
+        raise ModelError(f"{label}: got a sensor of another type, allowed is the type user")
     if function is None:
         model.user_sensors.pop(i, None)
     elif isinstance(function, Kernel):
@@ -91,7 +91,7 @@ def set_user_sensor(
         model.user_sensors[i] = compiled
     else:
         if not callable(function):
-            raise ModelError(f"{label}: function: got {type(function).__name__}, allowed is a function, or None")
+            raise ModelError(f"{label}: function: got {type(function).__name__}, allowed are a function and None")
         reads = _checked_reads(label, reads)
         _try(model, label, function, reads, int(model.sensor_dim[i]))
         model.user_sensors[i] = UserSensor(function, reads)
@@ -106,9 +106,12 @@ def _checked_reads(label: str, reads: Iterable[str]) -> tuple[str, ...]:
         if not isinstance(name, str):
             raise ModelError(f"{label}: reads: got {name!r}, allowed {NAMES}")
         if name in MOVED:
-            raise ModelError(f"{label}: reads {name!r}, which the step has moved on; read a sensor of it instead")
+            raise ModelError(
+                f"{label}: reads: got {name!r}, which already has the value of the next step; use a "
+                f"sensor that measures it"
+            )
         if name not in allowed:
-            raise ModelError(f"{label}: reads {name!r}, which is no field of a world{near(name, allowed)}")
+            raise ModelError(f"{label}: reads: unknown field {name!r}{near(name, allowed)}")
         names.append(name)
     return tuple(names)
 
@@ -121,9 +124,9 @@ def _try(model: Model, label: str, function, reads: tuple[str, ...], dim: int) -
         try:
             values = np.asarray(function(model, *arrays), float)
         except Exception as error:
-            raise ModelError(f"{label}: its function fails with {type(error).__name__}: {error}") from error
+            raise ModelError(f"{label}: the function raised {type(error).__name__}: {error}") from error
         if values.shape != (*lead, dim):
-            raise ModelError(f"{label}: its function returns shape {values.shape}, allowed is {(*lead, dim)}")
+            raise ModelError(f"{label}: the function returned shape {values.shape}, allowed is {(*lead, dim)}")
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
@@ -157,7 +160,7 @@ def fill(model: Model, sensordata: np.ndarray, read: Callable[[str], np.ndarray]
         if values.dtype.kind not in "biuf" or values.shape != shape:
             given = f"{values.dtype} of shape {values.shape}"
             label = f"sensor {model.names('sensor')[i] or i!r}"
-            raise ModelError(f"{label}: its function returns {given}, allowed are real numbers of shape {shape}")
+            raise ModelError(f"{label}: the function returned {given}, allowed are real numbers of shape {shape}")
         if model.sensor_datatype[i] in (DATATYPE_REAL, DATATYPE_POSITIVE):
             most = np.where(cutoffs[..., i] > 0.0, cutoffs[..., i], np.inf)
             most = most.reshape(*most.shape, *[1] * (values.ndim - most.ndim))

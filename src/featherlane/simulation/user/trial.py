@@ -40,7 +40,7 @@ class KernelView:
         return Rows(rows, f"{self._name}.{field}")
 
     def __setattr__(self, field: str, value):
-        raise UnknownAttributeError(f"{self._name}.{field} is no place to write to")
+        raise UnknownAttributeError(f"{self._name}.{field} cannot be written in this callback")
 
 
 def try_function(model, function: UserFunction) -> None:
@@ -63,7 +63,9 @@ def try_function(model, function: UserFunction) -> None:
     if function.number:
         _check_values(function, given)
     elif given is not None:
-        raise ModelError(f"{function.label}: {function.name} gives {given!r}, allowed is None: it sets d.ctrl")
+        raise ModelError(
+            f"{function.label}: {function.name} returned {given!r}, allowed is None: the function sets d.ctrl"
+        )
     else:
         _check_written(function, d)
 
@@ -75,11 +77,11 @@ def _called(function: UserFunction, arguments):
     except Exception as error:
         hint = BRANCH if "truth value of an array" in str(error) else ""
         what = f"{type(error).__name__}: {error}{hint}"
-        raise ModelError(f"{function.label}: {function.name} fails in qpos0 with {what}") from error
+        raise ModelError(f"{function.label}: {function.name} raised an error in qpos0: {what}") from error
 
 
 def _check_values(function: UserFunction, given) -> None:
-    n, label = function.number, f"{function.label}: {function.name} gives"
+    n, label = function.number, f"{function.label}: {function.name} returned"
     allowed = "a number" if n == 1 else f"a tuple of {n} numbers"
     parts = (given,) if n == 1 else given
     several = tuple if function.is_compiled else (tuple, list, np.ndarray)
@@ -109,4 +111,4 @@ def _no_number(x, compiled: bool) -> str:
 def _check_written(function: UserFunction, d: KernelView | WorldView) -> None:
     for field in function.role.sets:
         if not np.all(np.isfinite(getattr(d, field).array)):
-            raise ModelError(f"{function.label}: {function.name} writes what is no finite number to d.{field}")
+            raise ModelError(f"{function.label}: {function.name} wrote a non-finite number to d.{field}")

@@ -31,7 +31,7 @@ from featherlane.simulation.tile.turn import Turn, hold, holds_turns
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.user.sensor import fill, plain_sensors
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
-from featherlane.simulation.world.given import given_fields, room_for
+from featherlane.simulation.world.given import contact_capacity, given_fields
 from featherlane.simulation.world.recordings import (
     check_bindable,
     control_of_step,
@@ -87,8 +87,8 @@ class Data(NamedAccess):
     layout = DATA
 
     def __init__(self, model: Model, given_contacts: int = 0):
-        instance("Data", model, Model, "a Model (featherlane.load makes one)", ArgumentTypeError)
-        self._start(model, room_for(given_contacts))
+        instance("Data", model, Model, "a Model (created by featherlane.load)", ArgumentTypeError)
+        self._start(model, contact_capacity(given_contacts))
 
     def _start(self, model: Model, given: int) -> None:
         """Allocates memory and views."""
@@ -129,9 +129,9 @@ class Data(NamedAccess):
         self.workspace.rows.refresh_sizes()
         self.workspace.calls.connect()
         read = fields_called_for(model, sensors=True)
-        wanted = {name: not read.isdisjoint(WANTED[name]) for name in ("want_energy", "want_subtree", "want_wrenches")}
-        wanted["want_energy"] |= bool(model.opt_enableflags & Enable.ENERGY)
-        for name, value in wanted.items():
+        flags = {name: not read.isdisjoint(WANTED[name]) for name in ("want_energy", "want_subtree", "want_wrenches")}
+        flags["want_energy"] |= bool(model.opt_enableflags & Enable.ENERGY)
+        for name, value in flags.items():
             self.workspace.record.set_size(name, int(value))
         if not model.opt_enableflags & Enable.SLEEP:
             self.tree_asleep[...] = AWAKE
@@ -141,9 +141,9 @@ class Data(NamedAccess):
     def _check_sizes(self, model: Model) -> None:
         check_model(model)
         old, new = self.workspace.sizes, Workspace.sizes_of(model, self.ngiven)
-        wrong = [f"{n} is {new[n]}, this data has {old[n]}" for n in SHAPING if new[n] != old[n]]
+        wrong = [f"{n} is {new[n]}, of the data {old[n]}" for n in SHAPING if new[n] != old[n]]
         if wrong:
-            raise ModelError(f"a data belongs to its model, or to one of equal sizes: {'; '.join(wrong)}")
+            raise ModelError(f"the sizes of model and data differ: {'; '.join(wrong)}")
 
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
@@ -161,11 +161,11 @@ class Data(NamedAccess):
         if workspace is not None and name.startswith("efc_") and name.removeprefix("efc_") in COLUMNS:
             if self.model.opt.contact_model == "lcp":
                 raise ModelError(
-                    f"{name}: rows of the contact model 'convex', which is not the model's; `contact_force`, "
-                    "`qfrc_constraint` and sensors serve both"
+                    f"{name}: available only with the contact model 'convex'; `contact_force`, "
+                    f"`qfrc_constraint` and sensors work with both"
                 )
             return column(workspace, name.removeprefix("efc_"))
-        raise UnknownAttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
+        raise UnknownAttributeError(f"data has no attribute {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
 
     def _view(self, name: str) -> np.ndarray:
         """Returns a field's array, created at the first access and the same from then on."""
@@ -178,9 +178,9 @@ class Data(NamedAccess):
             object.__setattr__(self, name, value)  # a property
             return
         if name not in DATA and name not in self.__dir__():
-            raise UnknownAttributeError(f"data has no {name!r} to set{near(name, DATA.index)}")
+            raise UnknownAttributeError(f"data has no field {name!r} to set{near(name, DATA.index)}")
         if name not in SETTABLE:
-            raise UnknownAttributeError(f"data.{name} is computed; it cannot be set")
+            raise UnknownAttributeError(f"data.{name} is computed and cannot be set")
         if name == "time":
             assign(name, self.workspace.arrays[name], value, (0, 0))
         else:
@@ -304,13 +304,13 @@ class Data(NamedAccess):
             MuJoCo has `improvement` and `gradient` in `mjData.solver`, from the first iteration on and without cost.
         """
         if not self.record_solver:
-            raise ModelError("solver_history: nothing is recorded; set data.record_solver = True before the solve")
+            raise ModelError("solver_history: no solve was recorded; set data.record_solver = True before the step")
         names = ("cost", "gradient", "improvement", "step")
         if self.model.opt_contact_model == LCP:
             if self.model.opt_lcp_solver == DANTZIG:
                 raise ModelError(
-                    "solver_history: lcp_solver 'dantzig' pivots, and only its end has a residual (`solver_residual`; "
-                    "`solver_niter` counts the pivots); allowed are 'pgs' and 'apgd'"
+                    "solver_history: got lcp_solver 'dantzig', allowed are 'pgs' and 'apgd'; dantzig has "
+                    "only a final residual (`solver_residual`) and a number of pivots (`solver_niter`)"
                 )
             names = ("residual",)
         n = min(self.solver_niter + 1, self.nrecord)
@@ -380,7 +380,10 @@ class Data(NamedAccess):
         """
         nstep, names = count("nstep", nstep, 1), field_names("record", record)
         if isinstance(control, Kernel):
-            raise ModelError("control: got a kernel, which a batch calls: featherlane.Batch(model, 1).rollout(...)")
+            raise ModelError(
+                "control: got a kernel, allowed are arrays and functions; for a kernel use "
+                "featherlane.Batch(model, 1).rollout(...)"
+            )
         for name in names:
             check_bindable(self.model, "record", name)
         dims = lambda name: DATA[name].dims(self.workspace.sizes)  # noqa: E731
@@ -438,7 +441,7 @@ def ready(model: Model, data: Data) -> Data:
         TypeError: `data` is not a Data, or `model` not a Model.
         ModelError: the model's sizes are not those of the data; a field of the model has a value that it cannot hold.
     """
-    instance("data", data, Data, "a Data (featherlane.Data(model))", ArgumentTypeError)
+    instance("data", data, Data, "a Data (created by featherlane.Data(model))", ArgumentTypeError)
     if isinstance(model, Model):
         model.check_edits()
     if data.model is not model or data._revision != model.revision:
@@ -500,7 +503,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
         token.append(None)
     if data._bad[0] and not data._told:
         data.__dict__["_told"] = True
-        warn_of_non_finite("a world", data.nreset > 0, "data", 1)
+        warn_of_non_finite("a Data or a Batch", data.nreset > 0, "data", 1)
 
 
 def _bind(data: Data) -> Callable[[], None]:
@@ -519,5 +522,5 @@ def _whole(nstep: int) -> int:
     except TypeError:
         count = 0
     if count < 1:
-        raise ModelError(f"nstep: got {nstep!r}, allowed is a whole number from 1")
+        raise ModelError(f"nstep: got {nstep!r}, allowed is a whole number >= 1")
     return count

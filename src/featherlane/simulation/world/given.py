@@ -46,7 +46,7 @@ RANGES = {
 }
 
 
-def room_for(given) -> int:
+def contact_capacity(given) -> int:
     """Returns the capacity for given contacts of a world, checked."""
     return count("given_contacts", given, 0, CONTACT_LIMIT)
 
@@ -91,11 +91,11 @@ def given_fields(
     for name in rows.keys() & RANGES.keys():
         _refuse_outside(name, rows[name], *RANGES[name])
     if (rows["friction"] < 0.0).any():
-        raise ModelError("give_contacts: friction: got a negative coefficient, allowed are numbers from 0")
+        raise ModelError("give_contacts: friction: got a negative coefficient, allowed are numbers >= 0")
     if rows["adhesion"].any() and not adhesive:
         raise ModelError(
-            "give_contacts: adhesion: got a force, allowed is 0: no geom or pair of the model is adhesive; "
-            "fl.set_const(model) looks again after edits of geom_adhesion"
+            "give_contacts: adhesion: got a non-zero force, allowed is 0: no geom or pair of the "
+            "model is adhesive; after edits of geom_adhesion call fl.set_const(model)"
         )
     rows["friction"] = np.maximum(rows["friction"], MINMU)
     rows |= {"present": present, "body": body, "geom": np.full(body.shape, -1) if geom is None else geom}
@@ -167,11 +167,11 @@ def _number(dist, capacity: int) -> int:
     """Returns how many contacts are given to a world."""
     shape = regular("give_contacts: dist", dist).shape
     if not shape:
-        raise ModelError("give_contacts: dist: got a number, allowed is an array (n,): one contact has n = 1")
+        raise ModelError("give_contacts: dist: got a number, allowed is an array (n,), with n = 1 for one contact")
     if shape[-1] > capacity:
         raise ModelError(
-            f"give_contacts: got {shape[-1]} contacts, allowed are {capacity}, for which room was made: "
-            "fl.Data(model, given_contacts=n) and fl.Batch(..., given_contacts=n) make room for n"
+            f"give_contacts: got {shape[-1]} contacts, allowed are at most {capacity}; set the "
+            f"capacity with fl.Data(model, given_contacts=n) or fl.Batch(..., given_contacts=n)"
         )
     return shape[-1]
 
@@ -196,7 +196,7 @@ def _present(count, nworld: int, n: int) -> np.ndarray:
 def _carriers(model, geom, body, shape, present):
     """Returns geoms (None: not given) and bodies of the contacts, each (nworld, n, 2)."""
     if (geom is None) == (body is None):
-        raise ModelError("give_contacts: got geom and body, or neither; allowed is one of the two")
+        raise ModelError("give_contacts: got both or neither of geom and body, allowed is one of them")
     if body is not None:
         return None, _numbers("body", body, shape, model.nbody, present)
     geom = _numbers("geom", geom, shape, model.ngeom, present)
@@ -220,7 +220,7 @@ def _floats(name: str, value, shape, present) -> np.ndarray:
     array = reals(f"give_contacts: {name}", value, "are numbers")
     array = _spread(name, array, shape, present)
     if not np.isfinite(array).all():
-        raise ModelError(f"give_contacts: {name}: got a number that is not finite")
+        raise ModelError(f"give_contacts: {name}: got a non-finite number")
     return array
 
 
@@ -258,8 +258,8 @@ def _frames(frame, shape, present) -> np.ndarray:
     error = np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max(axis=(-1, -2)) > ORTHONORMAL
     if (present & (error | (np.linalg.det(R) < 0.0))).any():
         raise ModelError(
-            "give_contacts: frame: got axes that are not orthonormal and right-handed, allowed are the normal and two "
-            "tangents as rows"
+            "give_contacts: frame: got axes that are not orthonormal and right-handed, allowed are "
+            "rows of the normal and two tangents"
         )
     return array
 

@@ -28,7 +28,7 @@ def check_bindable(model: Model, call: str, name: Any) -> None:
 def check_field_name(call: str, name: Any) -> None:
     """Raises an error for a value that is not the name of a field of a world."""
     if not isinstance(name, str) or name not in BINDABLE:
-        raise ModelError(f"{call}: {name!r} is no field of a world{near(name, BINDABLE)}")
+        raise ModelError(f"{call}: unknown field {name!r}{near(name, BINDABLE)}")
 
 
 def field_names(call: str, given) -> list[str]:
@@ -47,7 +47,7 @@ def recordings(
     """Returns arrays to record fields into, with these leading axes; checks given ones; `dims` are of a world."""
     spare, result = sorted(set(out or ()) - set(names)), {}
     if spare:
-        raise ModelError(f"out: {spare[0]!r} is not recorded{near(spare[0], names)}")
+        raise ModelError(f"out: got {spare[0]!r}, which is not recorded{near(spare[0], names)}")
     for name in names:
         field, given = DATA[name], (out or {}).get(name)
         shape, kind = lead if field.is_number else (*lead, *dims(name)), field.stored_as(dtype)
@@ -90,7 +90,7 @@ def inputs_of_rollout(control, lead: tuple[int, ...], dims: Callable[[str], tupl
     found = {}
     for name, values in control.items():
         if name not in INPUTS:
-            raise ModelError(f"control: {name!r} is no input of a step; allowed are {', '.join(INPUTS)}")
+            raise ModelError(f"control: got {name!r}, allowed are the inputs of a step: {', '.join(INPUTS)}")
         found[name] = controls_of_rollout(values, (*lead, *dims(name)), f"control[{name!r}]")
     return found
 
@@ -101,4 +101,4 @@ def control_of_step(given, step: int, shape: tuple[int, ...], dtype: np.dtype) -
         return np.broadcast_to(numbers("control", given, "").astype(dtype, copy=False), shape)
     except ValueError:
         what = f"shape {np.shape(given)}" if is_numbers(given) else type(given).__name__
-        raise ModelError(f"control: step {step} gave {what}, allowed is what broadcasts to {shape}") from None
+        raise ModelError(f"control: got {what} in step {step}, allowed is what broadcasts to {shape}") from None

@@ -15,7 +15,7 @@ CONTACT_ROWS = 10  # largest number of rows of a contact: a pyramid of dimension
 COLUMNS = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force state".split())
 
 
-class RowsRoom:
+class RowsBuffer:
     """Holds memory for the rows of one world, and stages bound to it that fill it."""
 
     def __init__(self, workspace: Workspace):
@@ -35,27 +35,27 @@ class RowsRoom:
 
 def column(workspace: Workspace, name: str) -> np.ndarray:
     """Returns a column of the rows, (nefc, ...), a copy; `name` is MuJoCo's without `efc_`."""
-    room = workspace.take_room(RowsRoom)
-    room.make_rows()
-    found = room.columns[name][: room.count[0]].copy()
-    workspace.put_back(room)
+    buffer = workspace.take_buffer(RowsBuffer)
+    buffer.make_rows()
+    found = buffer.columns[name][: buffer.count[0]].copy()
+    workspace.put_back(buffer)
     return found
 
 
 def counts(workspace: Workspace) -> tuple[int, int, int, int]:
     """Returns the number of rows, and how many of them are equalities, friction loss and limits."""
-    room = workspace.take_room(RowsRoom)
-    room.count_rows()
-    nefc, ne, nf, nl, _ = room.count.tolist()
-    workspace.put_back(room)
+    buffer = workspace.take_buffer(RowsBuffer)
+    buffer.count_rows()
+    nefc, ne, nf, nl, _ = buffer.count.tolist()
+    workspace.put_back(buffer)
     return nefc, ne, nf, nl
 
 
 def contact_list(workspace: Workspace) -> np.recarray:
     """Returns the contacts of one world in MuJoCo's order, with the names of its `mjData.contact`; a read-only copy."""
-    room = workspace.take_room(RowsRoom)
-    room.count_rows()
-    n = int(room.count[4])
-    found = contacts(workspace.arrays, room.slot[:n], room.row[:n], workspace.model.flg_adhesion)
-    workspace.put_back(room)
+    buffer = workspace.take_buffer(RowsBuffer)
+    buffer.count_rows()
+    n = int(buffer.count[4])
+    found = contacts(workspace.arrays, buffer.slot[:n], buffer.row[:n], workspace.model.flg_adhesion)
+    workspace.put_back(buffer)
     return found

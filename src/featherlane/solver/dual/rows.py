@@ -327,30 +327,30 @@ def make_blocks(m, d):
     Writes: dual.*, dual.rowadr (ndualmax,); for itself dual.*, primal.*.
     Cost:   O(rows * depth^2).
     """
-    start, row, q, room, whole = 0, 0, 0, 1, in_forces(m)
+    start, row, q, complete, whole = 0, 0, 0, 1, in_forces(m)
     inverse = metric_factor(m, d)[1]
     for i in range(m.nv):
         d.dual.mark[i] = 0
         d.primal.search[i] = sqrt(inverse[i])
     for k in range(d.ndofrow[0]):
-        room = 1 if room == 1 and fits(m, d, start, row) else 0
-        if room:
+        complete = 1 if complete == 1 and fits(m, d, start, row) else 0
+        if complete:
             if whole or k < d.nfrictionrow[0]:
                 n = dof_row_block(m, d, k, start, row)
             else:
                 n = empty_block(d, k, start, row)
             start, row, q = start + n, row + n, q + 1
     for k in range(d.ngenrow[0]):
-        room = 1 if room == 1 and fits(m, d, start, row) else 0
-        if room:
+        complete = 1 if complete == 1 and fits(m, d, start, row) else 0
+        if complete:
             if whole or d.genrow_type[k] == FRICTION_TENDON:
                 n = general_row_block(m, d, k, start, row)
             else:
                 n = empty_block(d, q, start, row)
             start, row, q = start + n, row + n, q + 1
     for k in range(d.ncon_slot[0]):
-        room = 1 if room == 1 and fits(m, d, start, row) else 0
-        if room:
+        complete = 1 if complete == 1 and fits(m, d, start, row) else 0
+        if complete:
             if whole or d.con_dim[k] > 1:
                 n = contact_rows_block(m, d, k, start, row)
             else:

@@ -97,8 +97,8 @@ class Method:
         allowed = [*self.numbers, *self.parameters]
         for name in given:
             if name not in allowed:
-                known = f"allowed are {', '.join(allowed)}" if allowed else "it has none"
-                raise OptionError(f"method {self.name!r} has no option {name!r}, {known}{near(name, allowed)}")
+                known = f"allowed are {', '.join(allowed)}" if allowed else "this method has no options"
+                raise OptionError(f"method {self.name!r} has no option {name!r}: {known}{near(name, allowed)}")
 
         def value(name, option):
             return option.number(f"method {self.name!r}: {name}", given.get(name, option.default))

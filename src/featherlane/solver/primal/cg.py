@@ -99,9 +99,9 @@ def cg(m, d):
         niter = where(live, niter + 1.0, niter)
         record(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
         # rounding hides small gains: then the gap decides
-        told = fabs(gain) > noise * fabs(cost)
-        idle, least = where(told | (gap < 0.5 * least), 0.0, idle + 1.0), fmin(gap, least)
-        small = told & (scale * gain <= tolerance) & (tolerance > 0.0)
+        significant = fabs(gain) > noise * fabs(cost)
+        idle, least = where(significant | (gap < 0.5 * least), 0.0, idle + 1.0), fmin(gap, least)
+        small = significant & (scale * gain <= tolerance) & (tolerance > 0.0)
         if any_(live & small & (scale * gap > NEAR * tolerance)):
             # a step of length near 0, or a step that is too long, also gains little
             small = small & is_small(m, d, gradient, scale * gap)

@@ -4,7 +4,7 @@ from featherlane.lanes.layout import Declare
 
 _primal = Declare("solve", "slot", record="primal")
 _primal_scratch = Declare("solve", "scratch", record="primal")
-_table = Declare("solve", "table", asked="want_history")
+_table = Declare("solve", "table", condition="want_history")
 
 FIELDS = (
     # rows at the present point, along the search direction, at the warm start
@@ -20,12 +20,12 @@ FIELDS = (
     _primal_scratch.real("grad", "nv", "N, N m", "gradient of the cost"),
     _primal_scratch.real("search", "nv", "m/s^2, rad/s^2", "search direction p"),
     _primal_scratch.real("Mgrad", "nv", "m/s^2, rad/s^2", "M^-1 grad"),
-    _primal_scratch.real("grad_old", "nv", "N, N m", "grad one iteration before"),
-    _primal_scratch.real("Mgrad_old", "nv", "m/s^2, rad/s^2", "Mgrad one iteration before"),
-    _primal_scratch.real("live", "1", "1", "1: the solver goes on in this world"),
+    _primal_scratch.real("grad_old", "nv", "N, N m", "grad of the previous iteration"),
+    _primal_scratch.real("Mgrad_old", "nv", "m/s^2, rad/s^2", "Mgrad of the previous iteration"),
+    _primal_scratch.real("live", "1", "1", "1: the solver continues in this world"),
     # iteration statistics of a solve
-    _table.real("stat_cost", "nrecord", "1", "scaled cost after each iteration, the start first"),
-    _table.real("stat_gradient", "nrecord", "1", "norm of the scaled gradient there"),
-    _table.real("stat_improvement", "nrecord", "1", "by how much the iteration lowered the cost"),
-    _table.real("stat_step", "nrecord", "1", "length of its step, in search directions; PGS: momentum"),
+    _table.real("stat_cost", "nrecord", "1", "scaled cost at the start and after each iteration"),
+    _table.real("stat_gradient", "nrecord", "1", "norm of the scaled gradient at these points"),
+    _table.real("stat_improvement", "nrecord", "1", "decrease of the cost in each iteration"),
+    _table.real("stat_step", "nrecord", "1", "step length in units of the search direction; PGS: momentum"),
 )

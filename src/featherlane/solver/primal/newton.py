@@ -106,11 +106,11 @@ def newton(m, d):
         right, gradient, niter = refine(m, d, left, gradient, niter, n)
         forces = size_of_forces(m, d)
     # a residual that no step reduces may still be small, and rounding may be large; float32 cannot square larger norms
-    told = unsettled & (live | not_(gradient <= small * forces))
-    told = told | ((scale * gradient > tolerance) & not_(gradient <= large * forces) & active)
-    told = (told & not_(right)) | (not_(gradient < FAR) & active)
+    unconverged = unsettled & (live | not_(gradient <= small * forces))
+    unconverged = unconverged | ((scale * gradient > tolerance) & not_(gradient <= large * forces) & active)
+    unconverged = (unconverged & not_(right)) | (not_(gradient < FAR) & active)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * primal_gap(m, d)
-    warn(d, NOT_CONVERGED, told)
+    warn(d, NOT_CONVERGED, unconverged)
     store_forces(m, d)

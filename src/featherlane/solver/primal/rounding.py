@@ -185,8 +185,8 @@ def is_rounding(m, d, gradient, chosen):
     if single_precision(d):
         found = gradient < 0.0
     else:
-        told = gradient > LARGE * size_of_forces(m, d)
-        found = (gradient <= ROUNDING * change_by_rounding(m, d, chosen)) & not_(told)
+        large = gradient > LARGE * size_of_forces(m, d)
+        found = (gradient <= ROUNDING * change_by_rounding(m, d, chosen)) & not_(large)
     return found
 
 

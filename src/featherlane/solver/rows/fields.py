@@ -6,19 +6,21 @@ _slot = Declare("solve", "slot")
 _scratch = Declare("solve", "scratch")
 
 FIELDS = (
-    _slot.int("con_body", "nconmax 2", "1", "body that the slot pushes, and the other if both move, else 0"),
-    _slot.real("con_arm", "nconmax 6", "m", "contact point from the coms of the two bodies' trees"),
+    _slot.int(
+        "con_body", "nconmax 2", "1", "body on which the contact force acts, and the other body if both move, else 0"
+    ),
+    _slot.real("con_arm", "nconmax 6", "m", "contact point relative to the coms of the two bodies' trees"),
     _slot.real(
         "con_basis",
         "2 nconmax 9",
         "1, m",
-        "n, mu1 t1, mu2 t2, pointing at the body that is pushed; then turns: mu3 n, mu4 t1, mu5 t2",
+        "n, mu1 t1, mu2 t2, pointing at the first of con_body; then rotations: mu3 n, mu4 t1, mu5 t2",
     ),
     _scratch.int(
         "body_reached",
         "nbody",
         "1",
-        "a slot acts on the body or below it: 1 with a body of its tree, 2 as a stiffness, 3 if it pushes",
+        "a slot acts on the body or below it: 1 with a body of its tree, 2 as a stiffness, 3 as a force",
     ),
     _scratch.real("con_wrench", "nbody 6", "N m, N", "contact force on the body and below it, at the tree's com"),
 )

@@ -8,7 +8,7 @@ from typing import Any
 from featherlane.viewer.panel.host import Host
 from featherlane.viewer.session import Session
 
-ALL, PICKED = "all worlds", "the picked one"
+ALL, PICKED = "all worlds", "the selected world"
 
 
 class Controls:

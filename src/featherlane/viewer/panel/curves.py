@@ -30,10 +30,10 @@ class Curves:
                 controls.on(f"plot {name}", box, lambda on, name=name: self._switch(name, on))
             listed = gui.add_dropdown("Sensor or field", known, initial_value=known[0])
             controls.on("field", listed, lambda value: setattr(text, "value", value))
-            text = gui.add_text("What", "", hint="A sensor, or a field as in qpos[2], xpos[torso, 2]")
+            text = gui.add_text("What", "", hint="A sensor, or a field such as qpos[2] or xpos[torso, 2]")
             controls.handles["quantity"] = text
-            controls.button("plot", "Plot it", lambda: self.plots.add(text.value))
-            controls.button("unplot", "Remove all of these", self._remove)
+            controls.button("plot", "Add plot", lambda: self.plots.add(text.value))
+            controls.button("unplot", "Remove all plots", self._remove)
         for name in FIRST:
             self.plots.add(name)
 

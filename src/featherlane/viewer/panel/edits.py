@@ -71,7 +71,7 @@ class Bodies:
     def __init__(self, controls: Controls):
         self.controls, gui, source = controls, controls.gui, controls.session
         with controls.folder("Bodies"):
-            controls.handles["scope"] = gui.add_dropdown("Edits are for", (ALL, PICKED), initial_value=ALL)
+            controls.handles["scope"] = gui.add_dropdown("Apply edits to", (ALL, PICKED), initial_value=ALL)
             self._about = Prose(gui)
             self._mass, self._friction = gui.add_number("mass [kg]", 0.0), gui.add_number("friction", 0.0)
         controls.on("mass", self._mass, lambda value: source.set_mass(controls.body(), value, controls.edited()))

@@ -21,7 +21,7 @@ class Hands:
     def __init__(self, controls: Controls):
         self.controls, gui = controls, controls.gui
         with controls.folder("Hands"):
-            Prose(gui, "Ctrl and the mouse drag a body by a spring; a click picks it.")
+            Prose(gui, "Click a body to select it. Ctrl and drag pulls it with a spring.")
             frequency = controls.session.parts[0].hand.frequency
             controls.on("spring", gui.add_slider("Spring [rad/s]", 2.0, 64.0, 1.0, frequency), self._set_spring)
             names = controls.body_names()
@@ -57,7 +57,7 @@ class Actuators:
         ranges = np.where(limited, model.actuator_ctrlrange, (-1.0, 1.0))
         names = control_names(model)
         with controls.folder("Actuators"):
-            controls.button("relax", "All to zero", self._relax)
+            controls.button("relax", "Set all to zero", self._relax)
             self._sliders = []
             for k in range(min(model.nu, MOST_SLIDERS)):
                 low, high = map(float, ranges[k])
@@ -66,7 +66,7 @@ class Actuators:
                 controls.on(f"control {k}", slider, lambda value, k=k: source.set_control(k, value, controls.edited()))
                 self._sliders.append(slider)
             if model.nu > MOST_SLIDERS:
-                Prose(controls.gui, "The first {} of {}.", MOST_SLIDERS, model.nu)
+                Prose(controls.gui, "The first {} of {} actuators.", MOST_SLIDERS, model.nu)
         controls.shows(self._show)
 
     def _relax(self) -> None:

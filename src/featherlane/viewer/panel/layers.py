@@ -19,7 +19,7 @@ class Layers:
                 self._switch(layer, None, layer)
                 for group in groups if len(groups) > 1 else ():
                     self._switch(layer, group, f"{layer}, group {group}")
-            controls.button("camera", "Look from the front", self._aim)
+            controls.button("camera", "Reset the camera", self._aim)
 
     def _switch(self, layer: str, group: int | None, label: str) -> None:
         scene, controls = self.scene, self.controls

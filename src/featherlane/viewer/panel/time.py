@@ -26,27 +26,29 @@ class Time:
         source, gui = controls.source, controls.gui
         with controls.folder("Time", True):
             if isinstance(source, Watch):
-                Prose(gui, "Another program steps these worlds; the page only shows them.")
-                hint = "The page's own worlds, from this state on"
+                Prose(gui, "These worlds are simulated by another program; the page only displays them.")
+                hint = "Simulate a copy of the worlds in the page, starting from this state"
                 controls.button("branch", "Run a copy from here", self._branch, hint)
             else:
                 group = gui.add_button_group("Clock", (RUN, PAUSE, BACK, STEP, RESET))
                 controls.on("clock", group, self._clock, click=True)
-                speed = gui.add_dropdown("Speed", SPEEDS, initial_value="1", hint="1: real time")
+                speed = gui.add_dropdown(
+                    "Speed", SPEEDS, initial_value="1", hint="Ratio of simulated time to real time"
+                )
                 controls.on("speed", speed, lambda value: source.set_speed(float(value)))
                 label, last = "Frame" if isinstance(source, Playback) else "History", self._last()
-                hint = "Scrub through the frames, or the last seconds"
+                hint = "Go to a frame, or to a time within the last seconds"
                 controls.on("scrub", gui.add_slider(label, 0, last, 1, last, hint=hint), self._scrub)
             if isinstance(source, Playback):
-                controls.button("branch", "Run on from this frame", self._branch)
+                controls.button("branch", "Simulate from this frame", self._branch)
             if self.page.depth:
-                controls.button("leave", "Back to what was shown before", self.page.leave)
+                controls.button("leave", "Back to the previous worlds", self.page.leave)
             if isinstance(source, Session):
                 self._keyframes()
                 self._bookmarks(source)
                 if len(source.parts) == 1:
-                    hint = "From the present state of the picked world"
-                    controls.button("beside", "Both contact models, side by side", self._beside, hint)
+                    hint = "Starting from the current state of the selected world"
+                    controls.button("beside", "Compare both contact models side by side", self._beside, hint)
 
     def refresh(self) -> None:
         """Sets the slider to the clock."""
@@ -114,10 +116,10 @@ class Time:
             self.page.enter(Session.from_batch(source.batch))
 
     def _beside(self) -> None:
-        session, told = self.controls.session.beside(self.controls.world())
+        session, note = self.controls.session.beside(self.controls.world())
         self.page.enter(session)
-        if told:
-            self.page.tell(told, "Side by side")
+        if note:
+            self.page.tell(note, "Side by side")
 
     # ---- bookmarks ---------------------------------------------------------------------------------------------------
     def _bookmarks(self, source: Session) -> None:
@@ -126,9 +128,9 @@ class Time:
             controls.button("bookmark", "Bookmark this state", self._bookmark)
             marks = gui.add_dropdown("Bookmarks", ("none",), initial_value="none")
             controls.handles["bookmarks"] = marks
-            controls.button("recall", "Go to it", lambda: source.recall(marks.value))
-            controls.button("save", "Save this state to a file", self._save, "An .npz that fl.set_state takes")
-            upload = gui.add_upload_button("Take up a saved state", mime_type=".npz")
+            controls.button("recall", "Go to the bookmark", lambda: source.recall(marks.value))
+            controls.button("save", "Save this state to a file", self._save, "An .npz file for fl.set_state")
+            upload = gui.add_upload_button("Load a saved state", mime_type=".npz")
             controls.handles["upload"] = upload
             upload.on_upload(lambda event: self.page.do(lambda: self.take_up(event.target.value)))
 

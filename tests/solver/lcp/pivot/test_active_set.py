@@ -71,9 +71,9 @@ def test_a_step_stops_at_the_first_bound(rng):
     r1.one.y.array[:3] = 0.1, 0.0, 0.1
     assert active_set.move(r1, 1.0) == (1.0, -1)
     r1.one.y.array[:3] = 0.0
-    assert active_set.room_along(r1, 4, 0.0) == np.inf and active_set.room_along(r1, 9, -1.0) == 0.0
+    assert active_set.distance_along(r1, 4, 0.0) == np.inf and active_set.distance_along(r1, 9, -1.0) == 0.0
     r1.place.x[4] = HIGH
-    assert active_set.room_along(r1, 4, 0.0) == np.inf and active_set.room_along(r1, 4, 1.0) == 0.0
+    assert active_set.distance_along(r1, 4, 0.0) == np.inf and active_set.distance_along(r1, 4, 1.0) == 0.0
 
 
 def test_one_approach_is_enough_where_no_bound_is_near(rng):

@@ -123,9 +123,9 @@ def test_room_is_asked_for_before_rows_come(size, room, tile):
     for name in ("nlcp", "nlcpcol", "nlcpY"):
         setattr(d, name, 1000)
     setattr(d, size, room)
-    assert rows.has_room(m, d, 2)
+    assert rows.has_capacity(m, d, 2)
     setattr(d, size, room - 1)
-    assert not rows.has_room(m, d, 2)
+    assert not rows.has_capacity(m, d, 2)
 
 
 def test_a_full_tile_is_split_and_a_world_alone_counts_once(tile):

@@ -32,7 +32,7 @@ def list_row(d1, t, adr):
 
 
 @kernel
-def room_of(m1, t):
+def padded_size(m1, t):
     """Returns the columns that tree t takes in a panel: its dofs, rounded up to a multiple of eight."""
     return (m1.tree_dofnum[t] + 7) // 8 * 8
 
@@ -63,10 +63,10 @@ def place_panels(m1, d1):
         if adr + d1.graph.degree[t] > d1.nfill:
             d1.panel.fits[0] = 0
             break
-        n, width = list_row(d1, t, adr), room_of(m1, t)
+        n, width = list_row(d1, t, adr), padded_size(m1, t)
         for e in range(adr, adr + n):
             d1.graph.colplace[e] = width
-            width += room_of(m1, d1.graph.col[e])
+            width += padded_size(m1, d1.graph.col[e])
         d1.graph.rowadr[t], d1.graph.rownnz[t] = adr, n
         d1.panel.adr[t], d1.panel.width[t] = entries, width
         adr += n
@@ -191,7 +191,7 @@ def update_tree(m1, d1, t, u, at):
         scale_free(m1, d1, t, u, d1.graph.colplace[e])
     else:
         scale_rows(m1, d1, t, u, d1.graph.colplace[e])
-    o, own = a + d1.graph.colplace[e] // 8, room_of(m1, u) // 8
+    o, own = a + d1.graph.colplace[e] // 8, padded_size(m1, u) // 8
     if own == 1:
         update_rows(d1, b, stride, o, width, size, rows, 1)
     else:
@@ -204,7 +204,7 @@ def update_tree(m1, d1, t, u, at):
         # trees that are adjacent in both rows form one run
         o, q, count = a + d1.graph.colplace[e] // 8, b + d1.graph.colplace[f] // 8, 0
         while e < end and d1.graph.col[f] == d1.graph.col[e]:
-            count += room_of(m1, d1.graph.col[e]) // 8
+            count += padded_size(m1, d1.graph.col[e]) // 8
             e += 1
             f += 1
         update_rows(d1, q, stride, o, width, size, rows, count)
@@ -278,7 +278,7 @@ def gather_columns(m1, d1, t):
         last = m1.tree_dofadr[u] + n - 1
         for c in range(n):
             d1.panel.column[p + c] = d1.panel.x[last - c]
-        for c in range(n, room_of(m1, u)):
+        for c in range(n, padded_size(m1, u)):
             d1.panel.column[p + c] = 0.0
 
 
@@ -287,7 +287,7 @@ def expand_tree(m1, d1, t):
     """Computes x of tree t: D^-1 (x minus the products with later dofs)."""
     P, x, E, X, S = d1.panel.values, d1.panel.x, eights(d1.panel.values), eights(d1.panel.column), eights(d1.panel.sum)
     a, width, size = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t]
-    last, start = m1.tree_dofadr[t] + size - 1, room_of(m1, t) // 8
+    last, start = m1.tree_dofadr[t] + size - 1, padded_size(m1, t) // 8
     gather_columns(m1, d1, t)
     if size == FREE:
         sum_free(d1, a, width)

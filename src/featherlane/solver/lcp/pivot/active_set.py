@@ -38,7 +38,7 @@ def to_bound(r1, p, upper):
 
 
 @kernel
-def room_along(r1, p, y):
+def distance_along(r1, p, y):
     """Returns the multiple of y by which place p can move before it reaches a bound."""
     s = INF
     if y > 0.0:
@@ -58,7 +58,7 @@ def move(r1, longest):
     for k in range(r1.one.count[0]):
         p = r1.one.factor[k]
         if p >= 0:
-            t = room_along(r1, p, r1.one.y[k])
+            t = distance_along(r1, p, r1.one.y[k])
             if t < s:
                 s, first = t, p
     if s < INF:
@@ -135,7 +135,7 @@ def release(r1, p):
         append_row(r1, p, r1.one.ell, pivot)
         r1.one.state[p] = BETWEEN
     else:
-        s, q = move(r1, room_along(r1, p, 0.0 * pivot + sign))
+        s, q = move(r1, distance_along(r1, p, 0.0 * pivot + sign))
         if s < INF:
             r1.place.x[p] = r1.place.x[p] + s * sign
             r1.one.state[p] = WAITING

@@ -86,11 +86,11 @@ def find_direction(r1, i, sign):
 def step_of_factor(r1, j, best):
     """Returns the step at which place j, between its bounds, reaches one, or `best` if that is shorter."""
     d, s = r1.place.dx[j], best
-    room = r1.place.hi[j] - r1.place.x[j]
+    distance = r1.place.hi[j] - r1.place.x[j]
     if d < 0.0:
-        d, room = -d, r1.place.x[j] - r1.place.lo[j]
-    if room < best * d:
-        s = fmax(room, 0.0) / d
+        d, distance = -d, r1.place.x[j] - r1.place.lo[j]
+    if distance < best * d:
+        s = fmax(distance, 0.0) / d
     return s
 
 
@@ -128,11 +128,11 @@ def find_step(r1, i, sign, size, square):
     curvature = sign * r1.place.dw[i]
     if curvature > SMALLEST_PIVOT * square:
         best, end = fabs(r1.place.w[i]) / curvature, DONE
-    room = r1.place.hi[i] - r1.place.x[i]
+    distance = r1.place.hi[i] - r1.place.x[i]
     if sign < 0.0:
-        room = r1.place.x[i] - r1.place.lo[i]
-    if room < best:
-        best, end = room, AT_BOUND
+        distance = r1.place.x[i] - r1.place.lo[i]
+    if distance < best:
+        best, end = distance, AT_BOUND
     noise = ROUNDING * size
     for c in range((i + 7) // 8):
         if may_end(r1, c, best, noise):
@@ -318,8 +318,12 @@ METHOD = Method(
     solve_dantzig,
     form=ONE,
     numbers={
-        "friction": Choice("frozen", ("frozen", "consistent"), "limits set once, or following the normals"),
-        "iterations": Count(100, "most passes of consistent limits"),
-        "start": Choice("block", ("block", "rows"), "rows change sides all at once first, or only one by one"),
+        "friction": Choice(
+            "frozen",
+            ("frozen", "consistent"),
+            "friction limits: frozen (set once) or consistent with the normal forces",
+        ),
+        "iterations": Count(100, "largest number of passes of consistent limits"),
+        "start": Choice("block", ("block", "rows"), "start: block pivoting (all rows at once) or single pivoting"),
     },
 )

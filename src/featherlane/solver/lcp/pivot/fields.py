@@ -6,7 +6,7 @@ _lcp = Declare("solve", "scratch", record="lcp")
 _lcp_room = Declare("solve", "room", record="lcp")
 
 FIELDS = (
-    _lcp.int("root", "ntree", "1", "lcp: first tree of the island of one world's tree"),
-    _lcp.int("head", "ntree", "1", "lcp: first row of the island, by its first tree, -1: none"),
+    _lcp.int("root", "ntree", "1", "lcp: first tree of the island of a tree, in one world"),
+    _lcp.int("head", "ntree", "1", "lcp: first row of the island with this first tree, -1: none"),
     _lcp_room.int("next", "nlcp", "1", "lcp: next row of the same island, -1: none"),
 )

@@ -241,5 +241,10 @@ def solve_lemke(p1, pivots):
 
 
 METHOD = Method(
-    "lemke", solve_lemke, form=ONE, numbers={"iterations": Count(10000, "most pivots")}, symmetric=False, bounded=False
+    "lemke",
+    solve_lemke,
+    form=ONE,
+    numbers={"iterations": Count(10000, "largest number of pivots")},
+    symmetric=False,
+    bounded=False,
 )

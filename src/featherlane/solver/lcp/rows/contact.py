@@ -27,7 +27,7 @@ from featherlane.solver.lcp.rows.rows import (
     SECOND,
     append_row,
     clear_marks,
-    has_room,
+    has_capacity,
     open_columns,
     pair_columns,
     report_full,
@@ -117,7 +117,7 @@ def contact_rows(m, d):
         acts = d.con_D[k] > 0.0
         if any_(acts):
             n, start = 0, open_columns(d)
-            if has_room(m, d, d.con_dim[k]):
+            if has_capacity(m, d, d.con_dim[k]):
                 n = pair_columns(m, d, d.con_carrier[2 * k], d.con_carrier[2 * k + 1], start)
             else:
                 report_full(d)

@@ -8,18 +8,18 @@ _lcp = Declare("make_lcp", "scratch", record="lcp")
 
 FIELDS = (
     # parameters of contacts
-    _slot.real("con_frictionforce", "nconmax", "1", "lcp: 1: sliding friction is a force"),
+    _slot.real("con_frictionforce", "nconmax", "1", "lcp: 1: sliding friction is a force [N]"),
     _slot.real("con_erp", "nconmax", "1", "lcp: ERP of the normal row"),
     _slot.real("con_cfm", "nconmax", "m/(s N)", "lcp: CFM of the normal row"),
-    _slot.real("con_restitution", "nconmax", "1", "lcp: restitution"),
-    _slot.real("con_restitution_vel", "nconmax", "m/s", "lcp: approach speed above which it acts"),
+    _slot.real("con_restitution", "nconmax", "1", "lcp: coefficient of restitution"),
+    _slot.real("con_restitution_vel", "nconmax", "m/s", "lcp: approach speed above which restitution acts"),
     _slot.real("con_compliance", "nconmax 2", "m/(s N)", "lcp: CFM of the friction rows (slip)"),
     _slot.real("con_belt", "nconmax 3", "m/s", "lcp: surface velocity along normal and tangents"),
     # indices of the rows
-    _slot.int("con_lcprow", "nconmax", "1", "lcp: row of the slot's normal; those of friction follow"),
+    _slot.int("con_lcprow", "nconmax", "1", "lcp: row of the slot's normal; its friction rows follow"),
     _slot.int("dofrow_lcprow", "ndofrowmax", "1", "lcp: row of the one-dof row"),
     _slot.int("genrow_lcprow", "ngenrowmax", "1", "lcp: row of the general row"),
-    _slot.int("link_lcprow", "nlink 2", "1", "lcp: first row of the link; that of its motor or stop, -1: none"),
+    _slot.int("link_lcprow", "nlink 2", "1", "lcp: first row of the link; row of its motor or stop, -1: none"),
     _output.real("link_force", "nlink 6", "N, N m", "force and torque on the first body at its com"),
     _lcp.real("scale", "nv", "1/sqrt(kg)", "lcp: 1 / sqrt(D) of the factor in qH"),
 )

@@ -18,7 +18,7 @@ from featherlane.solver.lcp.rows.rows import (
     append_row,
     clear_entries,
     clear_marks,
-    has_room,
+    has_capacity,
     open_columns,
     report_full,
     set_row,
@@ -72,7 +72,7 @@ def dof_rows(m, d):
     """Appends friction loss of dofs, limits of slides and hinges."""
     for k in range(d.ndofrow[0]):
         d.dofrow_lcprow[k] = NO_ROW
-        if has_room(m, d, 1):
+        if has_capacity(m, d, 1):
             if d.dofrow_type[k] == FRICTION_DOF:
                 d.dofrow_lcprow[k] = loss_row(m, d, k)
             else:
@@ -129,7 +129,7 @@ def equality_rows(m, d):
         d.genrow_lcprow[k] = NO_ROW
         if d.genrow_type[k] == EQUALITY:
             size = size_of_error(d, k, size)
-            if has_room(m, d, 1):
+            if has_capacity(m, d, 1):
                 d.genrow_lcprow[k] = equality_row(m, d, k, size)
             else:
                 report_full(d)
@@ -175,7 +175,7 @@ def bounded_rows(m, d):
     """Appends general rows other than equalities: friction loss and limits of tendons, limits of balls."""
     for k in range(d.ngenrow[0]):
         if d.genrow_type[k] != EQUALITY:
-            if not has_room(m, d, 1):
+            if not has_capacity(m, d, 1):
                 report_full(d)
             elif d.genrow_type[k] == FRICTION_TENDON:
                 d.genrow_lcprow[k] = tendon_loss_row(m, d, k)

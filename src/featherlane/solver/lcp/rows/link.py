@@ -22,7 +22,7 @@ from featherlane.solver.lcp.rows.rows import (
     SECOND,
     append_row,
     clear_marks,
-    has_room,
+    has_capacity,
     open_columns,
     pair_columns,
     report_full,
@@ -132,7 +132,7 @@ def link_rows(m, d):
     on = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0
     for k in range(m.nlink):
         d.link_lcprow[2 * k] = NO_ROW
-        if on and has_room(m, d, rows_of(m, k)):
+        if on and has_capacity(m, d, rows_of(m, k)):
             start = open_columns(d)
             n = pair_columns(m, d, m.link_body[2 * k], m.link_body[2 * k + 1], start)
             append_link(m, d, k, start, n)

@@ -22,7 +22,7 @@ from featherlane.solver.lcp.rows.rows import (
     NO_ROW,
     append_row,
     clear_marks,
-    has_room,
+    has_capacity,
     open_columns,
     pair_columns,
     report_full,
@@ -53,7 +53,7 @@ def joint_motors(m, d):
                     present = present & (m.jnt_range[2 * j] < m.jnt_range[2 * j + 1])
                 if not any_(present):
                     pass
-                elif has_room(m, d, 1):
+                elif has_capacity(m, d, 1):
                     joint_motor_row(m, d, j, present)
                 else:
                     report_full(d)
@@ -103,7 +103,7 @@ def link_motors(m, d):
             present = low | high | (m.link_motor_force[k] > 0.0)
             if not any_(present):
                 pass
-            elif has_room(m, d, 1):
+            elif has_capacity(m, d, 1):
                 d.link_lcprow[2 * k + 1] = append_motor(m, d, k, present, low, high)
             else:
                 report_full(d)

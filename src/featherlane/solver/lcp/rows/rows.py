@@ -6,7 +6,7 @@ ancestors.  Rows of one joint, contact or link form a group that shares its colu
     start = open_columns(d)                       # columns that are free
     n = add_chain(m, d, i, FIRST, start, 0)       # dof i, -1: none, and all above it; the next: SECOND, start, n
     sort_descending(d.lcp.col, start, n)          # as whitening needs them
-    if n > 0 and has_room(m, d, rows):            # a tile that is full is split, see report_full
+    if n > 0 and has_capacity(m, d, rows):            # a tile that is full is split, see report_full
         for each row:
             d.primal.search[i] = J_i at each column  # d.dual.mark[i]: FIRST, SECOND or BOTH (moves both bodies alike)
             row = append_row(m, d, start, n)  # its number r; J v and J Mh^-1 f
@@ -49,7 +49,7 @@ def next_entry(d):
 
 
 @kernel
-def has_room(m, d, rows):
+def has_capacity(m, d, rows):
     """Checks whether the capacity suffices for that many more rows, whatever their dofs."""
     fits = d.lcp.n[0] + rows <= d.nlcp and open_columns(d) + m.nv <= d.nlcpcol
     return fits and next_entry(d) + rows * m.nv <= d.nlcpY

@@ -189,8 +189,10 @@ METHOD = Method(
     solve_apgd,
     form=ROWS,
     numbers={
-        "iterations": Count(1000, "most steps"),
-        "friction": Choice("pyramid", ("pyramid", "cone"), "each row for itself, or those of a contact on a cone"),
+        "iterations": Count(1000, "largest number of steps"),
+        "friction": Choice(
+            "pyramid", ("pyramid", "cone"), "friction: separate rows (pyramid), or the rows of a contact on a cone"
+        ),
     },
-    parameters={"tolerance": Number(1e-8, 0.0, 1.0, "of the residual, at which a problem is solved")},
+    parameters={"tolerance": Number(1e-8, 0.0, 1.0, "tolerance of the residual")},
 )

@@ -123,13 +123,15 @@ METHOD = Method(
     solve_pgs,
     form=ROWS,
     numbers={
-        "iterations": Count(1000, "most sweeps"),
-        "order": Choice("rows", ("rows", "quickstep"), "of visits: as rows stand, or as ODE's QuickStep has it"),
-        "friction": Choice("pyramid", ("pyramid", "cone"), "each row for itself, or those of a contact on a cone"),
-        "seed": Count(0, "of the order quickstep"),
+        "iterations": Count(1000, "largest number of sweeps"),
+        "order": Choice("rows", ("rows", "quickstep"), "order of rows: given, or shuffled as in ODE's QuickStep"),
+        "friction": Choice(
+            "pyramid", ("pyramid", "cone"), "friction: separate rows (pyramid), or the rows of a contact on a cone"
+        ),
+        "seed": Count(0, "seed of the order quickstep"),
     },
     parameters={
-        "tolerance": Number(1e-8, 0.0, 1.0, "of the residual, at which a problem is solved"),
-        "relaxation": Number(1.0, 0.0, 2.0, "omega: 1 is Gauss-Seidel, more goes further"),
+        "tolerance": Number(1e-8, 0.0, 1.0, "tolerance of the residual"),
+        "relaxation": Number(1.0, 0.0, 2.0, "relaxation factor omega: 1 is Gauss-Seidel, larger values over-relax"),
     },
 )

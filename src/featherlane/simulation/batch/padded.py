@@ -16,7 +16,7 @@ import numpy as np
 from featherlane.simulation.tile.fields import DATA
 
 
-class Rooms:
+class PaddedArrays:
     """Holds padded arrays by name, (nworld, n, ...), allocated at the first access.
 
     Args:
@@ -37,13 +37,13 @@ class Rooms:
         """Returns the shape of a field in each group."""
         return [DATA[name].dims(sizes) for sizes in self.sizes]
 
-    def padded(self, name: str) -> tuple[int, ...]:
+    def padded_shape(self, name: str) -> tuple[int, ...]:
         """Returns the smallest shape that contains the shape of each group."""
         return tuple(int(n) for n in np.max(self.dims(name), axis=0))
 
     def zeros(self, name: str, lead: tuple[int, ...]) -> np.ndarray:
         """Returns zeros of a field's padded shape behind leading axes."""
-        return np.zeros((*lead, *self.padded(name)), DATA[name].stored_as(self.dtype))
+        return np.zeros((*lead, *self.padded_shape(name)), DATA[name].stored_as(self.dtype))
 
     def array(self, name: str) -> np.ndarray:
         """Returns the padded array of a field."""
@@ -62,18 +62,18 @@ class Rooms:
 
     def mask(self, name: str) -> np.ndarray:
         """Returns (nworld, n, ...): which entries of a field are used."""
-        mask = np.zeros((self.starts[-1], *self.padded(name)), bool)
+        mask = np.zeros((self.starts[-1], *self.padded_shape(name)), bool)
         for group in range(len(self.sizes)):
             self.cut(name, group, mask[self.starts[group] : self.starts[group + 1]])[...] = True
         return mask
 
 
-class Room:
+class PaddedRows:
     """Provides a group's part of all these arrays."""
 
-    def __init__(self, rooms: Rooms, group: int):
-        self.rooms, self.group = rooms, group
+    def __init__(self, arrays: PaddedArrays, group: int):
+        self.arrays, self.group = arrays, group
 
     def rows(self, field) -> np.ndarray:
         """Returns (nworld, n, ...) rows of a field for this group, in the array that all groups share."""
-        return self.rooms.rows(field.name, self.group)
+        return self.arrays.rows(field.name, self.group)

@@ -1,0 +1,268 @@
+"""Plots of the benchmark tables: docs/images/benchmark_NAME.svg, drawn from the table in the page; needs matplotlib.
+
+    python benchmarks/plots.py [NAME...]
+
+`publish` in report.py also draws a plot when a benchmark writes its table.  A plot contains a digest of the numbers of
+its table, so that a test finds a plot that is older than the table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"  # distinguishable with colour blindness
+WIDTH = 8.5  # inches
+STYLE = {
+    "svg.fonttype": "path",  # the same text with any fonts of the reader
+    "svg.hashsalt": "featherlane",  # the same table gives the same file
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": "0.9",
+}
+
+Table = tuple[list[str], list[list[str]]]  # columns, rows
+
+
+def tables(section: str) -> list[Table]:
+    """Returns all tables of a section."""
+    found = []
+    for text in re.findall(r"(?:^\|.*\n?)+", section, re.MULTILINE):
+        head, _, *rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines()]
+        found.append((head, rows))
+    return found
+
+
+def digest(section: str) -> str:
+    """Returns a digest of the rows of all tables of a section."""
+    rows = [row for _, rows in tables(section) for row in rows]
+    return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
+
+
+def number(cell: str) -> tuple[float, float, float]:
+    """Returns a value with the ends of its range, from `2 (1 - 3)`, `2 ± 1`, `1,000` or `1e-3<br>model`."""
+    found = [float(part) for part in re.findall(r"\d[\d.]*(?:e[+-]?\d+)?", cell.partition("<br>")[0].replace(",", ""))]
+    if "±" in cell:
+        return found[0], found[0] - found[1], found[0] + found[1]
+    return (found[0], found[1], found[2]) if len(found) >= 3 else (found[0], found[0], found[0])
+
+
+def column(table: Table, name: str) -> list[str]:
+    """Returns the cells of a column.
+
+    Raises:
+        ValueError: the table has no such column.
+    """
+    columns, rows = table
+    return [row[columns.index(name)] for row in rows]
+
+
+def short(name: str) -> str:
+    """Returns the last two parts of a model's name."""
+    return "/".join(name.split("/")[-2:])
+
+
+def bars(axes, labels: list[str], series: dict[str, list[str]], colors=(BLUE, ORANGE, GREEN)) -> None:
+    """Draws horizontal bars with error ranges, the first label on top.
+
+    Args:
+        axes: where they are drawn.
+        labels: one for each group of bars.
+        series: cells for each group, by label of the legend.
+        colors: of the series.
+    """
+    height = 0.8 / len(series)
+    for k, (label, cells) in enumerate(series.items()):
+        values = [number(cell) for cell in cells]
+        middle = [value[0] for value in values]
+        ranges = [[value[0] - value[1] for value in values], [value[2] - value[0] for value in values]]
+        place = [i - 0.4 + (k + 0.5) * height for i in range(len(labels))]
+        axes.barh(place, middle, 0.92 * height, color=colors[k], label=label)
+        axes.errorbar(middle, place, xerr=ranges, fmt="none", ecolor="0.15", elinewidth=0.9, capsize=1.5)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.grid(True, axis="x")
+    if len(series) > 1:
+        axes.legend(loc="lower right", framealpha=1.0)
+
+
+def ratios(axes, most: float | None = None) -> None:
+    """Marks the ratio 1 on an axis."""
+    axes.axvline(1.0, color="0.3", linewidth=1.0, linestyle="--")
+    axes.set_xlim(0 if most else None, most)
+
+
+def speed(found: list[Table], plt):
+    """Ratios of all models, in both precisions."""
+    table = found[0]
+    figure, axes = plt.subplots(figsize=(WIDTH, 6.2), layout="constrained")
+    bars(axes, [short(name) for name in column(table, "model")], {k: column(table, v) for k, v in FLOATS.items()})
+    axes.set(xscale="log", xlabel="world-steps per second, relative to MuJoCo's batch on one thread")
+    axes.set_xticks([1, 2, 5, 10, 20, 50, 100, 200, 400], ["1", "2", "5", "10", "20", "50", "100", "200", "400"])
+    axes.minorticks_off()
+    ratios(axes)
+    return figure
+
+
+FLOATS = {"float64": "ratio", "float32": "float32"}
+
+
+def robots(found: list[Table], plt):
+    """Ratios of all robots, from the largest to the smallest."""
+    columns, rows = found[0]
+    rows = sorted(rows, key=lambda row: -number(row[columns.index("ratio")])[0])
+    figure, axes = plt.subplots(figsize=(WIDTH, 11.5), layout="constrained")
+    table = columns, rows
+    bars(axes, [short(name) for name in column(table, "model")], {k: column(table, v) for k, v in FLOATS.items()})
+    axes.set_xlabel("speed of a batch, relative to MuJoCo on one thread")
+    ratios(axes, 20.0)
+    return figure
+
+
+def threads(found: list[Table], plt):
+    """Speed-up by a second thread, and by a second core."""
+    table = found[0]
+    names = zip(column(table, "model"), column(table, "worlds"), strict=True)
+    figure, axes = plt.subplots(figsize=(WIDTH, 5.0), layout="constrained")
+    series = {"2 threads / 1": column(table, "2 threads / 1"), "2 cores / 1": column(table, "2 cores / 1")}
+    bars(axes, [f"{short(name)}, {worlds} worlds" for name, worlds in names], series)
+    axes.set_xlabel("speed-up")
+    ratios(axes, 2.8)
+    return figure
+
+
+def environments(found: list[Table], plt):
+    """Ratios to EnvPool."""
+    table = found[0]
+    figure, axes = plt.subplots(figsize=(WIDTH, 5.5), layout="constrained")
+    names = zip(column(table, "task"), column(table, "worlds"), strict=True)
+    bars(axes, [f"{task}, {worlds}" for task, worlds in names], {"ratio": column(table, "ratio (min - max)")})
+    axes.set_xlabel("environment steps per second, relative to EnvPool")
+    ratios(axes, None)
+    return figure
+
+
+def curves(axes, x: list[str], series: dict[str, list[str]], styles) -> None:
+    """Draws curves in logarithmic axes."""
+    for (label, cells), style in zip(series.items(), styles, strict=True):
+        axes.loglog(
+            [number(cell)[0] for cell in x], [number(cell)[0] for cell in cells], style, label=label, markersize=4
+        )
+    axes.grid(True)
+    axes.legend(framealpha=1.0)
+
+
+def collision(found: list[Table], plt):
+    """Time of a step and of its collision detection, by the number of free spheres."""
+    table = found[1]
+    figure, axes = plt.subplots(figsize=(WIDTH, 3.8), layout="constrained")
+    names = ("MuJoCo's step [us]", "step [us]", "MuJoCo's collision [us]", "collision [us]")
+    labels = ("step, MuJoCo", "step, Featherlane", "collision detection, MuJoCo", "collision detection, Featherlane")
+    series = {label: column(table, name) for label, name in zip(labels, names, strict=True)}
+    for color, (label, cells) in zip((ORANGE, BLUE, ORANGE, BLUE), series.items(), strict=True):
+        style = "o-" if label.startswith("step") else "s--"
+        curves(axes, column(table, "spheres"), {label: cells}, [style])
+        axes.lines[-1].set_color(color)
+    axes.legend(framealpha=1.0)
+    axes.set_xticks([int(cell.replace(",", "")) for cell in column(table, "spheres")], column(table, "spheres"))
+    axes.minorticks_off()
+    axes.set(xlabel="free spheres on a floor, one world", ylabel="time [us]")
+    return figure
+
+
+def lcp(found: list[Table], plt):
+    """Time of a solution by the number of rows, for both CFM."""
+    columns, rows = found[0]
+    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 3.4), sharey=True, layout="constrained")
+    for panel, cfm in zip(axes, dict.fromkeys(column(found[0], "CFM")), strict=True):
+        part = columns, [row for row in rows if row[columns.index("CFM")] == cfm]
+        series = {"ODE": column(part, "ODE [us]"), "Featherlane": column(part, "ours [us]")}
+        curves(panel, column(part, "rows"), series, ["s--", "o-"])
+        for line, color in zip(panel.lines, (ORANGE, BLUE), strict=True):
+            line.set_color(color)
+        panel.legend(framealpha=1.0)
+        panel.set(xlabel="rows", title=f"CFM {cfm}")
+        panel.set_xticks([int(cell) for cell in column(part, "rows")], column(part, "rows"))
+        panel.minorticks_off()
+    axes[0].set_ylabel("time of a solution [us]")
+    return figure
+
+
+def planning(found: list[Table], plt):
+    """Speed-up by the number of nodes, for the kinds of work that scale."""
+    columns, rows = found[1]
+    nodes = [int(name.split()[0]) for name in columns[2:]]
+    figure, axes = plt.subplots(figsize=(WIDTH, 4.6), layout="constrained")
+    axes.loglog(nodes, nodes, color="0.6", linestyle=":", label="ideal")
+    shown = [row for row in rows if row[1] == "10 Gbit/s"]
+    for k, row in enumerate(shown):
+        style = "s--" if row[0].startswith("sweep") else "o-"
+        axes.loglog(nodes, [float(cell) for cell in row[2:]], style, color=f"C{k}", label=row[0], markersize=4)
+    axes.set_xticks(nodes, [str(n) for n in nodes])
+    axes.minorticks_off()
+    axes.set(xlabel="nodes of 64 cores, 10 Gbit/s", ylabel="speed-up over one node")
+    axes.grid(True)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    return figure
+
+
+def accuracy(found: list[Table], plt):
+    """Errors of all models by quantity, with the bound of the tests."""
+    columns, rows = found[0]
+    first = columns.index("M, bias, qacc_smooth")
+    figure, axes = plt.subplots(figsize=(WIDTH, 4.2), layout="constrained")
+    for k in range(len(columns) - first):
+        errors = [max(number(row[first + k])[0], FLOOR) for row in rows[:-1]]
+        offsets = [k - 0.28 + 0.56 * i / (len(errors) - 1) for i in range(len(errors))]
+        axes.semilogy(offsets, errors, ".", color=BLUE, markersize=5, label="a model or package" if k == 0 else None)
+        bound = number(rows[-1][first + k])[0]
+        axes.plot([k - 0.4, k + 0.4], [bound, bound], color=RED, linewidth=2, label="bound" if k == 0 else None)
+    axes.set_xticks(range(len(columns) - first), [name.replace(", ", ",\n") for name in columns[first:]], fontsize=8)
+    axes.set(ylabel="largest difference from MuJoCo", ylim=(FLOOR / 3, 1e-5))
+    axes.set_yticks([1e-17, 1e-15, 1e-13, 1e-11, 1e-9, 1e-7], ["0", "1e-15", "1e-13", "1e-11", "1e-9", "1e-7"])
+    axes.minorticks_off()
+    axes.grid(True, axis="y")
+    axes.legend(loc="upper left", ncols=2, framealpha=1.0)
+    return figure
+
+
+FLOOR = 1e-17  # smaller errors are drawn here
+PLOTS: dict[str, Callable] = {
+    f.__name__: f for f in (speed, robots, threads, environments, collision, lcp, planning, accuracy)
+}
+
+
+def path(name: str) -> Path:
+    """Returns the file of a plot."""
+    return IMAGES / f"benchmark_{name}.svg"
+
+
+def draw(name: str, section: str) -> None:
+    """Draws the plot of a section.
+
+    Args:
+        name: of the section and of its function in PLOTS.
+        section: text of the section, with its tables.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with matplotlib.rc_context(STYLE):
+        figure = PLOTS[name](tables(section), plt)
+        figure.savefig(path(name), metadata={"Date": None, "Description": f"numbers {digest(section)}"})
+        plt.close(figure)
+
+
+if __name__ == "__main__":
+    from report import section
+
+    for name in sys.argv[1:] or PLOTS:
+        draw(name, section(name))
