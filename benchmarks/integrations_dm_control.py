@@ -104,10 +104,11 @@ def main() -> None:
     import envpool  # pyright: ignore[reportMissingImports]
 
     mean = np.exp(np.mean(np.log(ratios)))
+    time_of = "processor" if chosen.cpu else "wall"
     note = (
         f"Geometric mean of the ratios: {mean:.1f} (target {TARGET:g}), minimum {min(ratios):.1f}. {WORLDS} worlds "
         f"(EnvPool {chosen.envpool_worlds}, because each takes 13 MiB and its speed does not grow with them), "
-        f"{chosen.nthread} thread{'s' * (chosen.nthread > 1)} each, {'processor' if chosen.cpu else 'wall'} time, float64, EnvPool "
+        f"{chosen.nthread} thread{'s' * (chosen.nthread > 1)} each, {time_of} time, float64, EnvPool "
         f"{envpool.__version__}."
     )
     publish("integrations-dm-control", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", chosen.write)
