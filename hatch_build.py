@@ -56,7 +56,7 @@ class KernelBuildHook(BuildHookInterface):
         sys.path.insert(0, SOURCES)
         from featherlane.lanes import link
 
-        return link.missing()
+        return link.linking_problem()
 
     def finalize(self, version, build_data, artifact_path):
         if hasattr(self, "folder"):

@@ -30,7 +30,7 @@ class Pair:
     """A model in one state, here and in MuJoCo."""
 
     def __init__(self, name: str):
-        self.model = fl.load(name)
+        self.model = fl.bundled(name)
         self.data = fl.Data(self.model)
         fl.step(self.model, self.data, STEPS)
         self.data.forward()
@@ -84,9 +84,12 @@ class Pair:
                 lambda: [getattr(d, f"efc_{name}") for name in COLUMNS],
                 lambda: [self.rows([name]) for name in COLUMNS],
             ),
-            "`fl.jac_body`": (lambda: fl.jac_body(m, d, body), lambda: self.jacobians(mujoco.mj_jacBody, body)),
-            "`fl.jac_geom`": (lambda: fl.jac_geom(m, d, 1), lambda: self.jacobians(mujoco.mj_jacGeom, 1)),
-            "`fl.jac_subtree_com`": (lambda: fl.jac_subtree_com(m, d, 1), self.subtree),
+            "`fl.query.jac_body`": (
+                lambda: fl.query.jac_body(m, d, body),
+                lambda: self.jacobians(mujoco.mj_jacBody, body),
+            ),
+            "`fl.query.jac_geom`": (lambda: fl.query.jac_geom(m, d, 1), lambda: self.jacobians(mujoco.mj_jacGeom, 1)),
+            "`fl.query.jac_subtree_com`": (lambda: fl.query.jac_subtree_com(m, d, 1), self.subtree),
         }
 
 

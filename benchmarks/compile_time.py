@@ -26,7 +26,7 @@ def measure(group, base: str, width: int, level: str) -> Counter:
     start = time.process_time()
     text = toolchain.lower(group, library().records, base, width)
     lowered = time.process_time()
-    machine, module = toolchain.optimised(text, toolchain.target_of(level), toolchain.effort(group, width))
+    machine, module = toolchain.optimised(text, toolchain.compile_target(level), toolchain.effort(group, width))
     optimised = time.process_time()
     code = machine.emit_object(module)
     done = time.process_time()
@@ -49,7 +49,7 @@ def main() -> None:
     variants: dict[str, Counter] = {}
     for group, (base, width) in build.groups(stages().values(), build.VARIANTS, by_package=True):
         found = measure(group, base, width, level)
-        packages.setdefault(build.label(group), Counter()).update(found)
+        packages.setdefault(build.group_label(group), Counter()).update(found)
         variants.setdefault(f"{base}x{width}", Counter()).update(found)
     rows = [row(name, c) for name, c in sorted(packages.items(), key=lambda item: -item[1]["optimise"])]
     rows += [row(name, c) for name, c in variants.items()]

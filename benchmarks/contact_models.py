@@ -95,7 +95,7 @@ def tower(options) -> float:
 
 def loop(options) -> float:
     """The bundled slider_crank, 2 s: largest error of its closed loop [mm]."""
-    model = fl.load("slider_crank")
+    model = fl.bundled("slider_crank")
     for name, value in options.items():
         setattr(model.opt, name, value)
     data, worst = fl.Data(model), 0.0
@@ -109,7 +109,7 @@ def speed(name: str) -> Callable[[dict], float]:
     """A function that says how long a step of a world takes in a batch on one thread [us]."""
 
     def measure(options) -> float:
-        model = fl.load(name)
+        model = fl.bundled(name)
         for option, value in options.items():
             setattr(model.opt, option, value)
         batch, seconds = fl.Batch(model, WORLDS, nthread=1), []

@@ -19,7 +19,7 @@ import numpy as np
 from report import arguments, markdown, origin, publish
 
 import featherlane as fl
-from featherlane.measure.race import alternate, ratio
+from featherlane.measure.speed_comparison import alternate, ratio
 
 MODELS = {
     "cartpole": 3,
@@ -54,7 +54,7 @@ def repeated(call: Callable[[], object]) -> Callable[[], float]:
 
 def settled(name: str) -> tuple[fl.Model, fl.Data]:
     """The model and a world after its steps, the first from there on that is away from switches."""
-    model = fl.load(name)
+    model = fl.bundled(name)
     model.opt.integrator = "implicitfast"  # MuJoCo has no derivatives of RK4
     data = fl.Data(model)
     fl.step(model, data, MODELS[name])
@@ -111,7 +111,7 @@ def beside_pinocchio(name: str, rounds: int) -> list[str]:
     import pinocchio as pin
 
     theirs = pin.buildModelFromMJCF(str(Path(fl.__file__).parent / "model" / "bundled" / f"{name}.xml"))
-    known, model = theirs.createData(), fl.load(name)
+    known, model = theirs.createData(), fl.bundled(name)
     model.opt.disableflags = "constraint, actuation, spring, damper"
     batch, v = fl.Batch(model, WORLDS, nthread=1), np.full(theirs.nv, 0.1)
     q, qacc = pin.neutral(theirs), np.full((WORLDS, model.nv), 0.1)

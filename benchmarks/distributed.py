@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=31, help="turns of each")
     parser.add_argument("--workers", type=int, default=2, help="workers of one thread each")
     asked = parser.parse_args()
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     with connect(cores=asked.workers, options={"log_to_driver": False}):
         races = [race(model, n, k, asked.workers, asked.rounds) for n, k in ((4096, 10), (4096, 1), (256, 10))]
         costs = [row for n in (16, 256, 4096) for row in overheads(model, n, asked.workers, asked.rounds)]

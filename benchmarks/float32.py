@@ -56,7 +56,7 @@ def condition(model: fl.Model) -> float:
     """Of the joint-space inertia at qpos0, scaled to a unit diagonal."""
     data = fl.Data(model)
     data.forward()
-    M = fl.full_m(model, data)
+    M = fl.query.full_m(model, data)
     scale = 1 / np.sqrt(np.diag(M))
     return float(np.linalg.cond(scale[:, None] * M * scale))
 
@@ -65,7 +65,7 @@ def force_error(model: fl.Model, batch: fl.Batch) -> float:
     """|M a - f| / |f| of accelerations a and forces f without constraints, median over a few worlds."""
     errors = []
     for world in range(8):
-        M = fl.full_m(model, batch.get_data(world))
+        M = fl.query.full_m(model, batch.get_data(world))
         a, f = batch.qacc_smooth[world].astype(float), batch.qfrc_smooth[world].astype(float)
         errors.append(np.linalg.norm(M @ a - f) / np.linalg.norm(f))
     return float(np.median(errors))
@@ -73,7 +73,7 @@ def force_error(model: fl.Model, batch: fl.Batch) -> float:
 
 def row(name: str) -> list[object]:
     """The table's row of one model: medians over worlds."""
-    model = fl.load(name)
+    model = fl.bundled(name)
     double, single = both(model)
     fields = ("qfrc_bias", "qacc_smooth", "qacc", "qfrc_constraint")
     for batch in (double, single):

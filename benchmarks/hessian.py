@@ -82,13 +82,13 @@ def substitutions(m, d):
 
 def settled(source: str, width: int, nstep: int, other: tuple[str, object] | None) -> Workspace:
     """A tile after nstep steps, its rows where the solver ended; on the other way where that is given."""
-    model, room = fl.load(source), {}
+    model, room = fl.bundled(source), {}
     if other and other[0] == "forward_dynamics":
         model.opt.forward_dynamics = other[1]
     elif other:
         room = {other[0]: getattr(capacity, other[0])}
         setattr(capacity, *other)
-    batch = fl.Batch(fl.load(source), width, nthread=1)
+    batch = fl.Batch(fl.bundled(source), width, nthread=1)
     batch.qvel[:] = 0.1 * np.random.default_rng(0).standard_normal(batch.qvel.shape)
     batch.step(nstep)
     tile = Workspace(model, width)

@@ -20,7 +20,7 @@ import json, resource, sys, time
 import numpy as np
 import featherlane as fl
 nworld, nstep, dtype = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-batch = fl.Batch(fl.load("humanoid"), nworld, dtype=dtype)
+batch = fl.Batch(fl.bundled("humanoid"), nworld, dtype=dtype)
 batch.ctrl = np.random.default_rng(0).uniform(-1, 1, batch.ctrl.shape).astype(dtype)
 start = time.perf_counter()
 batch.step(nstep)

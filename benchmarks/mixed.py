@@ -22,7 +22,7 @@ SETTLED = 50  # steps before it counts
 
 def batches(nworld: int, nthread: int) -> tuple[fl.MixedBatch, list[fl.Batch]]:
     """Ten robots, in one batch and apart."""
-    models = [fl.load(name) for name in MODELS] + [fl.load(wheels.model_path(name)) for name in OTHERS]
+    models = [fl.bundled(name) for name in MODELS] + [fl.load(wheels.model_path(name)) for name in OTHERS]
     mixed = fl.MixedBatch([(model, nworld) for model in models], nthread=nthread)
     apart = [fl.Batch(model, nworld, nthread=nthread) for model in models]
     rng = np.random.default_rng(0)

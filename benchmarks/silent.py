@@ -173,7 +173,7 @@ def compiled(name: str) -> mujoco.MjModel:
 def load(name: str) -> fl.Model | None:
     """The model; None where it does not load by itself, is refused, or has nothing that moves."""
     try:
-        model = fl.load(name if name in fl.bundled_names() else compiled(name))
+        model = fl.bundled(name) if name in fl.bundled_names() else fl.load(compiled(name))
     except (ValueError, fl.FeatherlaneError):
         return None
     return model if model.nv else None
@@ -277,7 +277,7 @@ def terms_of_gradient(model: fl.Model, data: fl.Data) -> float:
     x = J @ a + np.abs(data.efc_aref)
     # a row at a bound has the force of its bound, a row that does not push none
     free = (np.asarray(data.efc_state) == 1) | (np.asarray(data.efc_state) == 4)
-    terms = np.abs(fl.full_m(model, data)) @ a + np.abs(f0) + np.abs(fc) + J.T @ np.where(free, D * x, 0.0)
+    terms = np.abs(fl.query.full_m(model, data)) @ a + np.abs(f0) + np.abs(fc) + J.T @ np.where(free, D * x, 0.0)
     forces = max(np.linalg.norm(f0), np.linalg.norm(fc), 1e-12 * model.stat_meaninertia * model.nv)
     return float(np.linalg.norm(terms)) / forces
 
@@ -408,12 +408,12 @@ def table(counts: dict[tuple[str, str, str, str], Count]) -> str:
     """The counts, a line for each solver, cone, precision and way."""
     rows = []
     for (solver, cone, dtype, way), n in counts.items():
-        share, patient = (f"{1e6 * told / n.steps:,.0f}" if n.steps else "" for told in (n.told, n.told - n.short))
+        share, examined = (f"{1e6 * told / n.steps:,.0f}" if n.steps else "" for told in (n.told, n.told - n.short))
         numbers = (n.above, n.near, n.rounding, n.right, n.silent, n.cold, n.unlike)
         above, near, rounding, right, silent, cold, unlike = (f"{x:,}" for x in numbers)
         worst, solver = f"{n.worst:.0e}" if n.silent else "", f"{solver}, {cone}"
         rows.append(
-            [solver, dtype, way, f"{n.steps:,}", share, patient, above, near, rounding, right, silent, worst, cold]
+            [solver, dtype, way, f"{n.steps:,}", share, examined, above, near, rounding, right, silent, worst, cold]
             + [unlike]
         )
     columns = ("solver", "precision", "states", "steps", "`not_converged` per million")

@@ -14,7 +14,7 @@ import time
 
 from report import arguments, markdown, origin, publish
 
-LOAD = "import featherlane as fl; model = fl.load('humanoid'); "
+LOAD = "import featherlane as fl; model = fl.bundled('humanoid'); "
 CASES = {
     "Python itself": "pass",
     "`import mujoco`": "import mujoco",

@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="turns of each")
     parser.add_argument("--rollouts", type=int, default=10_000, help="of each")
     asked = parser.parse_args()
-    model, total, rows = fl.load(MODEL), asked.rollouts, []
+    model, total, rows = fl.bundled(MODEL), asked.rollouts, []
     run.Workers = Watched
     with fd.connect(cores=2):
         swept(model, 100, 1, nthread=THREADS)

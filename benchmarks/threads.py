@@ -15,7 +15,7 @@ from pathlib import Path
 
 from report import arguments, markdown, origin, publish, source_of
 
-from featherlane.measure.race import Course, Lineup, race_cores, race_threads
+from featherlane.measure.speed_comparison import Course, Lineup, race_cores, race_threads
 from featherlane.simulation.batch.batch import Batch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

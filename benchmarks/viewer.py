@@ -51,7 +51,7 @@ import sys, time, viser
 import featherlane as fl
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.scene import Scene
-model = fl.load(sys.argv[2])
+model = fl.bundled(sys.argv[2])
 data = fl.Data(model)
 server = viser.ViserServer(host="127.0.0.1", port=int(sys.argv[1]), verbose=False)
 scene = Scene(server, model)
@@ -68,7 +68,7 @@ def show(port: int, name: str, worlds: int, rate: int, steps: int) -> dict[str, 
     from featherlane.viewer.frame import Frame
     from featherlane.viewer.scene import Scene
 
-    model = fl.load(name)
+    model = fl.bundled(name)
     source = fl.Batch(model, worlds, nthread=1) if worlds > 1 else fl.Data(model)
     server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
     scene = Scene(server, model, worlds)

@@ -42,7 +42,7 @@ def regulator(A, B, cost, effort):
 
 
 def main(nworld=32, seconds=10.0, push=15.0):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data, nv = fl.Data(model), model.nv
     for name, degrees in POSE.items():
         data.joint(name).qpos = np.deg2rad(degrees)
@@ -55,7 +55,7 @@ def main(nworld=32, seconds=10.0, push=15.0):
     assert abs(data.qacc).max() < 1e-6
 
     step = fl.linearize(model, data)
-    balance = fl.jac_subtree_com(model, data, "pelvis") - fl.jac_site(model, data, "sole_left")[0]
+    balance = fl.query.jac_subtree_com(model, data, "pelvis") - fl.query.jac_site(model, data, "sole_left")[0]
     cost = np.zeros((2 * nv, 2 * nv))
     cost[:nv, :nv] = BALANCE * balance.T @ balance + JOINTS * np.diag(np.arange(nv) >= 6)
     cost[nv:, nv:] = SPEEDS * np.eye(nv)

@@ -20,7 +20,7 @@ def regulator(A, B, rounds=2000):
 
 
 def main(nworld=100, seconds=10.0):
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     upright = fl.Data(model)
     A, B = fl.linearize(model, upright, method="finite_difference")[:2]
     K = regulator(A, B)

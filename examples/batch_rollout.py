@@ -9,7 +9,7 @@ import featherlane as fl
 
 
 def main(nworld=1024, nstep=200):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     batch = fl.Batch(model, nworld)  # all cores; dtype="float32" is faster still
     batch.reset(keyframe="squat")
     rng = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import featherlane as fl
 
 
 def main(seconds=1.0):
-    model = fl.load("quadruped")  # or a path, MJCF or URDF text, a mujoco.MjModel, a mujoco.MjSpec
+    model = fl.bundled("quadruped")  # or a path, MJCF or URDF text, a mujoco.MjModel, a mujoco.MjSpec
     data = fl.Data(model)
     print(f"{model.nv} degrees of freedom, {model.nu} actuators, {model.nbody} bodies")
 

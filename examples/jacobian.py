@@ -11,7 +11,7 @@ TARGET = np.array([0.35, 0.25, 0.45])  # [m]
 
 
 def main(niter=100):
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     data = fl.Data(model)
     data.qpos = [0.3, 0.4, 0.0, 0.8, 0.0, 0.4, 0.0]
     low, high = model.jnt_range.T
@@ -26,7 +26,7 @@ def main(niter=100):
             break
 
         # J qvel is the velocity of the point: the step solves (J^T J + damping^2) dq = J^T error
-        J, _ = fl.jac_site(model, data, "grip")
+        J, _ = fl.query.jac_site(model, data, "grip")
         dq = J.T @ np.linalg.solve(J @ J.T + DAMPING**2 * np.eye(3), error)
         data.qpos = np.clip(data.qpos + dq, low, high)
     print(f"joints: {np.round(data.qpos, 3)}")

@@ -8,7 +8,7 @@ import featherlane as fl
 
 
 def main(nworld=256, nstep=250):
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, nworld)
     rng = np.random.default_rng(0)
 

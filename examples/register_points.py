@@ -37,8 +37,8 @@ def main(frames=200):
     seen[~visible] = np.nan
 
     # all frames in one call
-    found = fl.register_points(model.site_pos, seen, weights=visible)
-    unique = found.status == fl.RegistrationStatus.UNIQUE
+    found = fl.registration.register_points(model.site_pos, seen, weights=visible)
+    unique = found.status == fl.registration.RegistrationStatus.UNIQUE
     np.testing.assert_array_equal(unique, visible.sum(1) >= 3)  # no three markers are on a line
     print(f"{unique.sum()} of {frames} frames show three markers or more")
 

@@ -30,7 +30,7 @@ def draw(result, file):
 
 
 def main(nsample=1000, nstep=600, file="sweep_friction.png", out=None):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     result = sweep(
         model,
         {

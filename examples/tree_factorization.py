@@ -6,10 +6,10 @@ import featherlane as fl
 
 
 def main():
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data = fl.Data(model)
     fl.forward(model, data)
-    parents, H = model.dof_parentid, fl.full_m(model, data)
+    parents, H = model.dof_parentid, fl.query.full_m(model, data)
 
     # the pattern follows from the tree alone
     pattern = fl.tree.sparsity(parents)

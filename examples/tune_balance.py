@@ -15,7 +15,7 @@ import featherlane as fl
 
 def fallen(gains, nworld, nstep):
     """The share of poles that fall, and how far the carts of the others go [m]."""
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     batch, rng = fl.Batch(model, nworld, nthread=1), np.random.default_rng(0)
     batch.expand("body_mass")[:, 2] *= rng.uniform(0.5, 4.0, nworld)  # poles of other masses, the same for all trials
     batch.set_const()

@@ -46,7 +46,7 @@ def test_the_blocks_run(name, tmp_path, monkeypatch):
     blocks.run(text, tmp_path)
 
 
-def test_no_block_hides_from_the_test():
+def test_every_code_block_is_tested():
     """Checks fences: one with another name, an indented one or an unclosed one would not run."""
     for name in sorted({*NAMES} - {"CONTRIBUTING.md"}):  # its parts run as complete programs in tests/howto
         text = (ROOT / name).read_text()
@@ -56,7 +56,7 @@ def test_no_block_hides_from_the_test():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_of_a_page_is_one_that_there_is(command):
+def test_documented_commands_exist(command):
     """Checks that the program has the options; files need not exist."""
     _, *words = shlex.split(command)
     group = typer.main.get_command(application)

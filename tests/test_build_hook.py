@@ -53,10 +53,10 @@ def test_an_unknown_level_is_named_with_those_that_exist(hook, monkeypatch):
 @pytest.mark.parametrize("command, why", [("no-such-compiler", "was not found"), ("false", "could not link")])
 def test_without_a_compiler_that_links_the_reason_is_reported(monkeypatch, command, why):
     monkeypatch.setenv("CC", command)
-    assert command in link.missing() and why in link.missing()
+    assert command in link.linking_problem() and why in link.linking_problem()
 
 
-@pytest.mark.skipif(sys.platform != "linux" or bool(link.missing()), reason="names are left out on Linux alone")
+@pytest.mark.skipif(sys.platform != "linux" or bool(link.linking_problem()), reason="names are left out on Linux alone")
 @pytest.mark.parametrize("kept", [False, True])
 def test_names_of_kernels_are_kept_for_a_profiler(tmp_path, monkeypatch, kept):
     source = (
@@ -74,12 +74,12 @@ def test_names_of_kernels_are_kept_for_a_profiler(tmp_path, monkeypatch, kept):
 
 def test_other_systems_compile_on_first_use(monkeypatch):
     monkeypatch.setattr(sys, "platform", "win32")
-    assert "this is win32" in link.missing()
+    assert "this is win32" in link.linking_problem()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variable", [{"CC": "no-such-compiler"}, {"FEATHERLANE_PURE": "1"}])
-def test_a_wheel_without_kernels_asks_for_the_compiler(tmp_path, variable):
+def test_a_wheel_without_kernels_requires_the_compiler(tmp_path, variable):
     pytest.importorskip("hatchling")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, capture_output=True, check=True, env={**os.environ, **variable})

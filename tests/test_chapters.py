@@ -37,7 +37,7 @@ def test_a_function_that_is_shown_exists_and_its_file_is_linked(page, module, na
 
 
 @pages
-def test_every_line_of_source_is_one(page):
+def test_every_source_line_is_valid(page):
     text = links.text(page.read_text())
     assert len(SOURCE.findall(text)) == len(re.findall(r"\{\{ *source", text))
 
@@ -59,7 +59,7 @@ def test_equations_close(page):
 
 
 @pages
-def test_its_pictures_are_small_and_reported(page):
+def test_images_are_small_and_generated_by_a_listed_script(page):
     for told, target in re.findall(r"!\[([^]]*)\]\(([^)]+)\)", page.read_text()):
         assert len(told) > 20, f"{target}: say what is to be seen"
         assert (page.parent / target).stat().st_size < MOST_BYTES, target

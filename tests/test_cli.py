@@ -15,17 +15,17 @@ import pytest
 from rich.console import Console
 
 import featherlane as fl
-from featherlane import painter
-from featherlane.cli import run
-from featherlane.cli.controls import Zero, read_controls
+from featherlane import renderer
+from featherlane.cli import run_command
+from featherlane.cli.controls import Zero, control_source
 from featherlane.cli.exit import BAD_WORLDS
-from featherlane.cli.output import FILE_WIDTH, console, label, progress, table, whole_file
+from featherlane.cli.output import FILE_WIDTH, console, model_label, progress, table, whole_file
 from featherlane.cli.plot import draw_convergence, draw_motions
 from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
 from featherlane.cli.settings import set_options
 from featherlane.measure.contact_models import SOLVERS, Contest, _contacts, _moves, _run
 from featherlane.measure.controls import Random
-from featherlane.measure.race import Ratio, alternate, ratio
+from featherlane.measure.speed_comparison import Ratio, alternate, ratio
 from featherlane.model.array_file import read_array, read_arrays
 from featherlane.model.enums import MESH
 
@@ -36,12 +36,12 @@ ARM_STEPS = 6
 
 
 def succeeds(*arguments):
-    assert run([str(a) for a in arguments]) == 0
+    assert run_command([str(a) for a in arguments]) == 0
 
 
 def fails(capfd, *arguments):
     """Returns the one error message of a command that cannot run."""
-    code = run([str(a) for a in arguments])
+    code = run_command([str(a) for a in arguments])
     shown = capfd.readouterr()
     assert code == 2 and shown.out == ""
     assert shown.err.startswith("featherlane: ") and "Traceback" not in shown.err
@@ -56,7 +56,7 @@ def simulated(capfd, *arguments):
 # ---- simulate --------------------------------------------------------------------------------------------
 
 
-def test_simulate_tells_how_fast_and_how_well(capfd):
+def test_simulate_reports_speed_and_convergence(capfd):
     succeeds("simulate", "cartpole", "--seconds", "0.05", "--worlds", "3")
     shown = capfd.readouterr().out
     for name in (
@@ -86,7 +86,7 @@ def test_a_falling_humanoid_loses_height_and_comes_to_rest(capfd):
 def test_a_recording_holds_every_world_from_the_start_to_the_end(tmp_path, capfd):
     file = tmp_path / "run.npz"
     simulated(capfd, "arm", "--worlds", "2", "--seconds", "0.1", "--controls", "random", "--fps", "100", "--out", file)
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     with np.load(file) as kept:
         frames = kept["time"].shape[1]
         assert kept["qpos"].shape == (2, frames, model.nq) and kept["qvel"].shape == (2, frames, model.nv)
@@ -97,8 +97,8 @@ def test_a_recording_holds_every_world_from_the_start_to_the_end(tmp_path, capfd
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_controls_from_a_file_are_those_of_a_rollout(tmp_path, capfd, rng):
-    model, file = fl.load("arm"), tmp_path / "controls.npy"
+def test_controls_from_a_file_equal_those_of_a_rollout(tmp_path, capfd, rng):
+    model, file = fl.bundled("arm"), tmp_path / "controls.npy"
     control = rng.uniform(-1, 1, (2, ARM_STEPS, model.nu))
     np.save(file, control)
     out = tmp_path / "run.npz"
@@ -108,8 +108,8 @@ def test_controls_from_a_file_are_those_of_a_rollout(tmp_path, capfd, rng):
     assert np.array_equal(np.load(out)["qpos"][:, 1:], expected)
 
 
-def test_one_tape_serves_all_worlds(tmp_path, capfd, rng):
-    nu, file, out = fl.load("arm").nu, tmp_path / "controls.npy", tmp_path / "run.npz"
+def test_one_control_sequence_applies_to_all_worlds(tmp_path, capfd, rng):
+    nu, file, out = fl.bundled("arm").nu, tmp_path / "controls.npy", tmp_path / "run.npz"
     np.save(file, rng.uniform(-1, 1, (ARM_STEPS, nu)).astype(np.float32))
     simulated(capfd, "arm", "--worlds", "3", "--controls", file, "--out", out)
     qpos = np.load(out)["qpos"]
@@ -123,7 +123,7 @@ def test_controls_come_from_a_function_in_a_file(tmp_path, capfd):
         simulated(capfd, "arm", "--worlds", "2", "--seconds", "0.05", "--controls", given, "--out", out)
         assert np.isfinite(np.load(out)["qpos"]).all()
     with pytest.raises(fl.ModelError, match="drive"):
-        read_controls(f"{file}:drive", fl.load("arm"), 1, 0)
+        control_source(f"{file}:drive", fl.bundled("arm"), 1, 0)
 
 
 def test_controls_come_from_a_kernel_in_a_file(tmp_path, capfd):
@@ -140,7 +140,7 @@ def test_controls_come_from_a_kernel_in_a_file(tmp_path, capfd):
     assert np.array_equal(*ends)
 
 
-def test_random_controls_depend_on_seed_and_world_alone(tmp_path, capfd):
+def test_random_controls_depend_on_seed_and_world_only(tmp_path, capfd):
     runs = {"one": (1, 7), "three": (3, 7), "other": (1, 8)}
     for name, (worlds, seed) in runs.items():
         wanted = ("--worlds", worlds, "--seed", seed, "--out", tmp_path / f"{name}.npz")
@@ -152,7 +152,7 @@ def test_random_controls_depend_on_seed_and_world_alone(tmp_path, capfd):
 
 
 def test_random_controls_stay_in_the_actuators_ranges(tmp_path, capfd):
-    out, model = tmp_path / "run.npz", fl.load("arm")
+    out, model = tmp_path / "run.npz", fl.bundled("arm")
     simulated(capfd, "arm", "--worlds", "16", "--seconds", "0.2", "--controls", "random", "--out", out)
     ctrl = np.load(out)["ctrl"][:, 1:]
     assert (ctrl >= model.actuator_ctrlrange[:, 0]).all() and (ctrl <= model.actuator_ctrlrange[:, 1]).all()
@@ -163,7 +163,7 @@ def test_random_controls_stay_in_the_actuators_ranges(tmp_path, capfd):
 def test_a_keyframe_is_named_or_numbered(key, tmp_path, capfd):
     out = tmp_path / "run.npz"
     simulated(capfd, "humanoid", "--seconds", "0.01", "--keyframe", key, "--out", out)
-    assert np.array_equal(np.load(out)["qpos"][0, 0], fl.load("humanoid").key_qpos[1])
+    assert np.array_equal(np.load(out)["qpos"][0, 0], fl.bundled("humanoid").key_qpos[1])
 
 
 def test_recordings_are_thinned_to_fit():
@@ -177,7 +177,7 @@ def test_recordings_are_thinned_to_fit():
     assert frame_interval(batch, 20_000, 0.005, 5e-324, True) == 20_000
 
 
-def test_what_a_urdf_loses_is_reported(tmp_path, capfd):
+def test_unread_urdf_elements_are_reported(tmp_path, capfd):
     file = tmp_path / "robot.urdf"
     file.write_text(
         '<robot name="r"><link name="base"/><link name="arm"><inertial><mass value="1"/>'
@@ -192,7 +192,7 @@ def test_what_a_urdf_loses_is_reported(tmp_path, capfd):
 # ---- video -----------------------------------------------------------------------------------------------
 
 
-def test_video_says_what_to_install(tmp_path, capfd, monkeypatch):
+def test_video_names_the_extra(tmp_path, capfd, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     message = fails(capfd, "simulate", "pendulum", "--video", tmp_path / "fall.mp4")
     assert "imageio" in message and "pip install 'featherlane[view]'" in message
@@ -200,7 +200,7 @@ def test_video_says_what_to_install(tmp_path, capfd, monkeypatch):
 
 
 @pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in painter.VIDEO), reason=f"video needs: {painter.INSTALL}"
+    any(importlib.util.find_spec(name) is None for name in renderer.VIDEO), reason=f"video needs: {renderer.INSTALL}"
 )
 def test_video_has_every_frame(tmp_path):
     # a separate process: MuJoCo's rendering back end is chosen before its import
@@ -228,16 +228,16 @@ def test_inspect_shows_tree_costs_and_pairs(capfd):
 
 def test_inspect_prints_json(capfd):
     succeeds("inspect", "humanoid", "--json")
-    found, model = json.loads(capfd.readouterr().out), fl.load("humanoid")
+    found, model = json.loads(capfd.readouterr().out), fl.bundled("humanoid")
     assert found["sizes"]["nv"] == model.nv == len(found["parents"]) and not found["unsupported"]
     assert sum(types["pairs"] for types in found["candidate_pairs"].values()) == model.ncand
     assert [body["name"] for body in found["bodies"]] == ["world", *model.names("body")[1:]]
     assert found["capacities"]["nconmax"] > 0
 
 
-def test_inspect_tells_the_tests_of_pairs_and_the_hulls(capfd):
+def test_inspect_shows_bounding_tests_and_hulls(capfd):
     succeeds("inspect", "hand", "--json")
-    found, model = json.loads(capfd.readouterr().out)["bounding_tests"], fl.load("hand")
+    found, model = json.loads(capfd.readouterr().out)["bounding_tests"], fl.bundled("hand")
     assert found["listed"] == found["spheres"] == found["turned_boxes"] == model.ncand and not found["closed_form"]
     assert found["body_boxes"]["pairs"] == found["tree"]["pairs"] == 0
     assert sum(hull["geoms"] for hull in found["hulls"]) == (model.geom_type[model.collide_geom] == MESH).sum()
@@ -251,7 +251,7 @@ def test_inspect_tells_the_tests_of_pairs_and_the_hulls(capfd):
     assert "boxes of bodies" not in shown and "bounding volume tree" not in shown
 
 
-def test_inspect_tells_of_boxes_of_bodies_and_of_a_crowd(tmp_path, capfd):
+def test_inspect_shows_body_boxes_and_the_box_tree(tmp_path, capfd):
     file = tmp_path / "scene.xml"
     ball, bodies = "<geom size='.05' pos='{} 0 0'/>", "<body pos='0 0 {}'><freejoint/>{}</body>"
     for nbody, ngeom, boxes, tree in ((3, 4, (3, 48), (0, 0)), (160, 1, (0, 0), (160, 160 * 159 // 2))):
@@ -268,7 +268,7 @@ def test_inspect_tells_of_boxes_of_bodies_and_of_a_crowd(tmp_path, capfd):
         assert ("160 geoms, instead of 12720 pairs" in shown) == (tree[0] > 0)
 
 
-def test_inspect_names_what_actuators_act_on(tmp_path, capfd):
+def test_inspect_names_the_targets_of_actuators(tmp_path, capfd):
     file = tmp_path / "robot.xml"
     file.write_text(
         '<mujoco><worldbody><site name="base"/>'
@@ -282,7 +282,7 @@ def test_inspect_names_what_actuators_act_on(tmp_path, capfd):
     assert targets == ["j", "tendon cord", "site tip", "site tip from base", "body b"]
 
 
-def test_inspect_lists_what_is_not_supported(tmp_path, capfd):
+def test_inspect_lists_unsupported_features(tmp_path, capfd):
     file = tmp_path / "robot.xml"
     file.write_text(UNSUPPORTED)
     succeeds("inspect", file)
@@ -305,7 +305,7 @@ def test_a_model_without_motion_can_be_inspected(tmp_path, capfd):
 
 # ---- options ---------------------------------------------------------------------------------------------
 def test_options_are_set_in_the_order_given():
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     texts = (
         "integrator=euler",
         "contact_model=lcp",
@@ -339,7 +339,7 @@ def test_simulate_runs_under_the_options_that_are_set(capfd):
         ("disableflags=contacts", "did you mean 'contact'"),
     ],
 )
-def test_simulate_refuses_options_that_cannot_be(capfd, text, part):
+def test_simulate_refuses_invalid_options(capfd, text, part):
     assert part in fails(capfd, "simulate", "arm", "--set", text)
 
 
@@ -347,7 +347,7 @@ def test_simulate_refuses_options_that_cannot_be(capfd, text, part):
 FEW = ("--states", "2", "--steps", "5")
 
 
-def test_compare_tells_how_well_each_solver_did(capfd):
+def test_compare_reports_the_accuracy_of_each_solver(capfd):
     succeeds("compare", "quadruped", *FEW)
     shown = capfd.readouterr().out
     for name in ("newton", "cg", "pgs", "iterations", "residual", "duality gap", "distance"):
@@ -403,7 +403,7 @@ def test_compare_without_matplotlib_names_the_extra(capfd, tmp_path, monkeypatch
         (("--plot", "curves.pdf"), "allowed is .png"),
     ],
 )
-def test_compare_refuses_what_cannot_be(capfd, options, part):
+def test_compare_refuses_invalid_requests(capfd, options, part):
     assert part in fails(capfd, "compare", "arm", *options)
 
 
@@ -435,7 +435,7 @@ def test_a_solver_runs_under_the_contact_models_that_have_it(capfd):
     assert runs[2]["iterations"]["max"] <= 7
 
 
-def test_compared_contacts_slide_and_overlap_as_they_do():
+def test_compared_contacts_report_slip_and_overlap():
     box = '<body pos="0 0 .49"><freejoint/><geom type="box" size=".5 .5 .5" condim="1"/></body>'
     model = fl.load(f'<mujoco><worldbody><geom type="plane" size="1 1 1" condim="1"/>{box}</worldbody></mujoco>')
     data = fl.Data(model)
@@ -446,7 +446,7 @@ def test_compared_contacts_slide_and_overlap_as_they_do():
 
 
 def test_the_energy_of_a_run_is_that_of_its_states():
-    model = fl.load("double_pendulum")
+    model = fl.bundled("double_pendulum")
     request, state = Contest("double_pendulum", ("convex",), ("newton",), 50), {"qpos": [1.0, 0.5], "qvel": [2.0, 1.0]}
     trace = _run(model, state, request, "convex", "newton")
     data = fl.Data(model)
@@ -477,7 +477,7 @@ def test_the_energy_of_a_run_is_that_of_its_states():
         (("--contact", "lcp", "--plot", "motions.pdf"), "allowed is .png"),
     ],
 )
-def test_compare_refuses_contact_models_that_cannot_be(capfd, options, part):
+def test_compare_refuses_invalid_contact_models(capfd, options, part):
     assert part in fails(capfd, "compare", "arm", *options)
 
 
@@ -519,7 +519,7 @@ def test_times_of_stages_and_the_rest_are_the_step(capfd):
     assert list(times)[-1] == "rest" and sum(times.values()) == pytest.approx(step) and step > 0
 
 
-def test_bench_tells_how_many_pairs_pass_each_test(capfd):
+def test_bench_reports_how_many_pairs_pass_each_test(capfd):
     succeeds("bench", "hand", "cartpole", *QUICK)
     shown = " ".join(capfd.readouterr().out.split())
     for part in (
@@ -583,7 +583,7 @@ def test_version_shows_the_configuration(capfd):
 
 
 @pytest.mark.parametrize("command", [(), ("simulate",), ("inspect",), ("bench",), ("compare",), ("compile",)])
-def test_help_is_there(command, capfd):
+def test_help_is_printed(command, capfd):
     succeeds(*command, "--help")
     assert "--help" in capfd.readouterr().out
 
@@ -603,7 +603,7 @@ def test_help_keeps_the_names_of_extras(capfd):
     [("inspect", "humanoid"), ("compare", "quadruped", "--states", "2", "--steps", "5"), ("bench", "arm", "--quick")],
     ids=lambda command: command[0],
 )
-def test_tables_cut_nothing_and_are_as_wide_as_columns_says(command, columns, capfd, monkeypatch):
+def test_tables_are_complete_and_as_wide_as_the_terminal(command, columns, capfd, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
     succeeds(*(word for given in command for word in (QUICK if given == "--quick" else (given,))))
     shown = capfd.readouterr().out
@@ -620,7 +620,7 @@ def test_numbers_stay_whole_in_a_narrow_table(capfd):
             assert word in shown
 
 
-def test_what_a_pipe_gets_without_columns_is_wide(capfd, monkeypatch):
+def test_output_to_a_pipe_is_wide(capfd, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     assert console().width == FILE_WIDTH
     monkeypatch.setenv("COLUMNS", "wide")
@@ -652,8 +652,8 @@ def test_a_long_name_leaves_room_for_the_bar(monkeypatch):
         ("MjModel", "MjModel"),
     ],
 )
-def test_models_are_called_by_what_tells_them_apart(source, name):
-    assert label(source) == name
+def test_model_labels_are_distinct(source, name):
+    assert model_label(source) == name
 
 
 def test_a_scene_in_this_folder_has_the_folders_name(tmp_path, monkeypatch, capfd):
@@ -661,13 +661,13 @@ def test_a_scene_in_this_folder_has_the_folders_name(tmp_path, monkeypatch, capf
     folder.mkdir()
     (folder / "scene.xml").write_text("<mujoco><worldbody><body><joint/><geom size='.1'/></body></worldbody></mujoco>")
     monkeypatch.chdir(folder)
-    assert label("scene.xml") == "walker"
+    assert model_label("scene.xml") == "walker"
     succeeds("bench", "scene.xml", *QUICK)
     shown = capfd.readouterr().out
     assert "walker" in shown and "scene.xml" not in shown
 
 
-def test_inspect_tells_the_room_for_contacts_and_rows_alone(capfd):
+def test_inspect_shows_the_memory_of_contacts_and_rows(capfd):
     succeeds("inspect", "quadruped")
     shown = " ".join(capfd.readouterr().out.split())
     assert " contacts, " in shown and "nHblock" not in shown and "npanel" not in shown
@@ -680,20 +680,20 @@ LOOSE = """<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></w
 <actuator><motor joint="j" gear="1e6"/></actuator></mujoco>"""
 
 
-def test_worlds_that_blow_up_are_named_and_the_exit_code_says_so(tmp_path, capfd):
+def test_non_finite_worlds_are_named_and_set_the_exit_code(tmp_path, capfd):
     file, push = tmp_path / "loose.xml", tmp_path / "push.py"
     file.write_text(LOOSE)
     push.write_text("import numpy as np\n\ndef control(batch, step):\n    return [[0.0], [1e9], [0.0], [1e9]]\n")
     command = ("simulate", file, "--worlds", "4", "--seconds", "0.02", "--controls", push)
-    assert run([str(word) for word in command]) == BAD_WORLDS == 3
+    assert run_command([str(word) for word in command]) == BAD_WORLDS == 3
     shown = capfd.readouterr()
     assert "non finite" in shown.out
     assert shown.err == "featherlane: values became non-finite or larger than 1e10 in 2 of 4 worlds: 1, 3\n"
-    assert run([*map(str, command), "--json"]) == BAD_WORLDS
+    assert run_command([*map(str, command), "--json"]) == BAD_WORLDS
     assert json.loads(capfd.readouterr().out)["bad_worlds"] == [1, 3]
 
 
-def test_steps_that_go_wrong_are_written_beside_the_recording(tmp_path, capfd):
+def test_failures_are_written_next_to_the_recording(tmp_path, capfd):
     file, push, out = tmp_path / "loose.xml", tmp_path / "push.py", tmp_path / "run.npz"
     file.write_text(LOOSE)
     push.write_text("def control(batch, step):\n    return [[0.0], [1e9 * (step == 3)]]\n")
@@ -702,7 +702,7 @@ def test_steps_that_go_wrong_are_written_beside_the_recording(tmp_path, capfd):
         path.write_text("from an earlier run")
     words = ["--worlds", "2", "--seconds", "0.02", "--controls", push, "--out", out]
     command = ["simulate", *map(str, [file, *words])]
-    assert run([*command, "--record-failures", "3"]) == BAD_WORLDS
+    assert run_command([*command, "--record-failures", "3"]) == BAD_WORLDS
     assert "run.failure-1-3.npz" in capfd.readouterr().out.replace("\n", "")
     assert {p.name for p in tmp_path.glob("run.*")} == {"run.npz", "run.failure-1-3.npz", other.name}
     failure = fl.load_failure(tmp_path / "run.failure-1-3.npz")
@@ -711,13 +711,13 @@ def test_steps_that_go_wrong_are_written_beside_the_recording(tmp_path, capfd):
     before.forward()
     assert before.ctrl == 1e9 and abs(before.qacc[0]) > 1e10
     assert failure.replay().time == pytest.approx(0.002) and failure.data.qvel == 0.0
-    assert run([*command, "--record-failures", "0", "--json"]) == BAD_WORLDS
+    assert run_command([*command, "--record-failures", "0", "--json"]) == BAD_WORLDS
     assert json.loads(capfd.readouterr().out)["files"]["failures"] == []
     assert not list(tmp_path.glob("run.failure-?-*.npz"))
     assert "record-failures: got -1" in fails(capfd, *command, "--record-failures", "-1")
 
 
-def test_ctrl_c_says_how_far_it_came_and_keeps_what_was_recorded(tmp_path, capfd, monkeypatch):
+def test_ctrl_c_prints_progress_and_keeps_the_recording(tmp_path, capfd, monkeypatch):
     out, calls, advance = tmp_path / "run.npz", [], Zero.advance
 
     def interrupted(self, batch, start, nstep):
@@ -727,7 +727,7 @@ def test_ctrl_c_says_how_far_it_came_and_keeps_what_was_recorded(tmp_path, capfd
         advance(self, batch, start, nstep)
 
     monkeypatch.setattr(Zero, "advance", interrupted)
-    assert run(["simulate", "arm", "--worlds", "2", "--seconds", "1", "--out", str(out)]) == 130
+    assert run_command(["simulate", "arm", "--worlds", "2", "--seconds", "1", "--out", str(out)]) == 130
     told = capfd.readouterr()
     assert told.out == "" and told.err.startswith(
         "featherlane: interrupted after 30 of 250 steps, 0.12 of 1 s simulated"
@@ -736,18 +736,18 @@ def test_ctrl_c_says_how_far_it_came_and_keeps_what_was_recorded(tmp_path, capfd
         assert kept["qpos"].shape[1] == kept["status"].shape[1] == 4 and str(out) in told.err
         np.testing.assert_allclose(kept["time"][0], [0, 0.04, 0.08, 0.12])
     calls.clear()
-    assert run(["simulate", "arm", "--seconds", "1"]) == 130
+    assert run_command(["simulate", "arm", "--seconds", "1"]) == 130
     assert "interrupted after 30 of 250" in capfd.readouterr().err
 
 
-def test_a_gl_that_does_not_exist_is_one_message(tmp_path, capfd, monkeypatch):
+def test_an_unknown_mujoco_gl_is_one_message(tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "foo")
     message = fails(capfd, "simulate", "pendulum", "--video", tmp_path / "fall.mp4")
     assert message.startswith("featherlane: MUJOCO_GL: got 'foo', allowed are ") and message.count("\n") == 1
 
 
-def test_a_gl_with_which_mujoco_fails_is_named():
-    code = "import sys; from featherlane.cli import run; sys.exit(run(['simulate', 'pendulum', '--seconds', '0.01']))"
+def test_a_failing_mujoco_gl_is_named():
+    code = "from featherlane.cli import main; main(['simulate', 'pendulum', '--seconds', '0.01'])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ | {"MUJOCO_GL": "foo"}
     )
@@ -799,7 +799,7 @@ def test_a_gl_with_which_mujoco_fails_is_named():
     ],
     ids=" ".join,
 )
-def test_bad_input_is_one_message(arguments, told, capfd, tmp_path, monkeypatch):
+def test_invalid_input_is_one_message(arguments, told, capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert told in fails(capfd, *arguments)
     assert not list(tmp_path.iterdir())
@@ -820,9 +820,9 @@ def test_bad_input_is_one_message(arguments, told, capfd, tmp_path, monkeypatch)
     ],
     ids="worlds columns vector empty nan inf text objects short".split(),
 )
-def test_bad_controls_are_one_message(make, told, capfd, tmp_path):
+def test_invalid_controls_are_one_message(make, told, capfd, tmp_path):
     file, out = tmp_path / "controls.npy", tmp_path / "run.npz"
-    np.save(file, make(fl.load("arm").nu))
+    np.save(file, make(fl.bundled("arm").nu))
     message = fails(capfd, "simulate", "arm", "--seconds", "0.01", "--controls", file, "--out", out)
     assert told in message and str(file) in message and list(tmp_path.iterdir()) == [file]
 
@@ -860,9 +860,9 @@ def test_a_file_of_controls_that_fails_is_one_message(command, text, told, capfd
     ids=["closed", "broken pipe", "full disk"],
 )
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
-def test_a_stdout_that_takes_nothing_is_no_traceback(write, code, options, monkeypatch, capfd):
+def test_a_closed_stdout_prints_no_traceback(write, code, options, monkeypatch, capfd):
     monkeypatch.setattr(sys, "stdout", write())
-    assert run(["inspect", "pendulum", *options]) == code
+    assert run_command(["inspect", "pendulum", *options]) == code
     if sys.stdout is not None:
         sys.stdout.close()  # as at process exit
     assert ("No space left" in capfd.readouterr().err) == (code == 2)
@@ -953,12 +953,12 @@ def test_doctor_lists_a_few_elements_of_each_check_or_all(tmp_path, capfd, monke
         assert max(map(len, shown.splitlines())) <= 80 and "try: move the geoms apart" in shown
 
 
-def test_doctor_prints_json_and_ends_with_2_where_it_finds_an_error(tmp_path, capfd):
+def test_doctor_prints_json_and_exits_with_2_on_an_error(tmp_path, capfd):
     file = tmp_path / "stiff.xml"
     file.write_text(
         '<mujoco><worldbody><body><joint name="j" stiffness="1e9"/><geom size=".1"/></body></worldbody></mujoco>'
     )
-    assert run(["doctor", str(file), "--json"]) == 2
+    assert run_command(["doctor", str(file), "--json"]) == 2
     out, err = capfd.readouterr()
     result = json.loads(out)
     assert result["counts"]["error"] == 1 and err == "featherlane: 1 error in stiff\n"
@@ -966,9 +966,9 @@ def test_doctor_prints_json_and_ends_with_2_where_it_finds_an_error(tmp_path, ca
     assert (finding["check"], finding["element"], finding["id"]) == ("step-unstable", "joint 'j'", 0)
 
 
-def test_doctor_names_what_is_not_computed(tmp_path, capfd):
+def test_doctor_names_unsupported_features(tmp_path, capfd):
     file = tmp_path / "cloth.xml"
     file.write_text(UNSUPPORTED)
-    assert run(["doctor", str(file)]) == 2
+    assert run_command(["doctor", str(file)]) == 2
     shown = capfd.readouterr().out
     assert "flex 'cloth'" in shown and "speculative" in shown

@@ -35,7 +35,7 @@ def published(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["fields", "stages", "doctor"])
-def test_a_page_that_is_written_from_declarations_says_what_they_say(name):
+def test_generated_pages_match_their_declarations(name):
     spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -48,7 +48,7 @@ def test_every_kind_has_a_test_or_a_refusal():
     assert features.section(page) == features.table(features.marks(), refused_kinds())
 
 
-def test_every_table_stands_in_the_page_that_its_benchmark_writes(report):
+def test_every_table_is_in_the_page_of_its_benchmark(report):
     written = {name for path in BENCHMARKS.glob("*.py") for name in published(path)}
     found = [(name, page) for page in PAGES for name, _ in SECTION.findall(page.read_text())]
     assert written == set(report.PAGES)
@@ -62,7 +62,7 @@ def test_every_table_stands_in_the_page_that_its_benchmark_writes(report):
     )
 
 
-def test_a_table_says_which_benchmark_wrote_it_where_and_when(subtests, report):
+def test_a_table_names_its_benchmark_machine_and_date(subtests, report):
     for path in sorted(BENCHMARKS.glob("*.py")):
         with subtests.test(path=str(path)):
             for name in published(path):
@@ -131,7 +131,7 @@ def test_links_lead_to_files_and_headings(subtests):
                 assert anchor in links.anchors(place.read_text()), f"{place.name} has no heading #{anchor}"
 
 
-def test_contributing_names_files_that_are_there(subtests):
+def test_contributing_names_existing_files(subtests):
     """Checks paths of files; a bare name is looked up in the folders named before it."""
     for name in NAMED:
         with subtests.test(name=name):
@@ -140,6 +140,6 @@ def test_contributing_names_files_that_are_there(subtests):
             assert alone or any(path.exists() for path in paths)
 
 
-def test_anchors_are_those_of_github():
+def test_anchors_equal_github():
     page = "# From `mujoco.batch.Batch`\n\n```sh\n# no heading\n```\n## A, b & c-d\n## A, b & c-d\n## [x](y.md) z\n"
     assert links.anchors(page) == {"from-mujocobatchbatch", "a-b--c-d", "a-b--c-d-1", "x-z"}

@@ -81,7 +81,7 @@ def ran(name, arguments, folder):
 
 
 @pytest.mark.ci
-def test_a_sweep_is_drawn(tmp_path):
+def test_a_sweep_is_plotted(tmp_path):
     shown = ran("sweep_friction", ARGUMENTS["sweep_friction"], tmp_path)
     assert "48 humanoids" not in shown and "correlation of distance with friction -0." in shown
     assert (tmp_path / "sweep_friction.png").read_bytes().startswith(b"\x89PNG")

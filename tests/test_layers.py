@@ -77,7 +77,7 @@ def test_imports_run_downward_only(subtests):
             assert not upward, f"{path} ({layer}) imports from its own layer or above: {upward}"
 
 
-def test_rooms_import_in_no_circle():
+def test_packages_have_no_import_cycle():
     arrows, files = defaultdict(set), {}
     for path in INSIDE:
         for _, _, names in imports(path):
@@ -155,7 +155,7 @@ def test_front_ends_read_no_private_name_of_others(subtests):
             assert not wrong, f"{path} reads private names of others: {wrong}"
 
 
-def test_functions_import_only_what_the_package_does_without():
+def test_functions_import_only_optional_modules():
     """Modules loaded by `import featherlane` are imported at the top; only slow or optional ones inside functions."""
     code = "import sys, featherlane; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -25,7 +25,7 @@ def ours(page: str) -> list[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def things():
     """Returns an example of each object."""
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data = fl.Data(model)
     data.record_solver = True
     data.forward()
@@ -33,7 +33,7 @@ def things():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_name_of_ours_exists(page, things):
+def test_every_featherlane_name_exists(page, things):
     named = ours(page.read_text())
     assert len(named) > 3
     for thing, name in named:

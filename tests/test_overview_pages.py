@@ -22,12 +22,12 @@ def scenes() -> set[str]:
     return {key.value for key in found.keys}
 
 
-def test_the_gallery_shows_what_its_script_draws():
+def test_the_gallery_shows_the_images_of_its_script():
     shown = {target for target in links.links((DOCS / "gallery.md").read_text()) if "gallery_" in target}
     assert shown == {f"images/gallery_{name}.png" for name in scenes()}
 
 
-def test_its_pictures_are_small_and_reported():
+def test_images_are_small_and_generated_by_a_listed_script():
     for told, target in re.findall(r"!\[([^]]*)\]\(([^)]+)\)", (DOCS / "gallery.md").read_text()):
         assert len(told) > 15, f"{target}: say what is to be seen"
         if "gallery_" in target:

@@ -27,13 +27,13 @@ BUNDLED = set(
 )
 
 
-def test_nothing_depends_on_distributions_that_own_the_files_of_a_mujoco_that_is_there():
+def test_no_dependency_overwrites_an_installed_mujoco():
     assert not {"mujoco-core", "mujoco-studio"} & {canonicalize_name(each.name) for each in EVERY}
     # dm_control requires a MuJoCo, and is therefore in no extra but its own
     assert [name for name, listed in EXTRAS.items() if "dm-control" in {each.name for each in listed}] == ["dm-control"]
 
 
-def test_any_mujoco_from_the_oldest_that_is_read_will_do():
+def test_any_supported_mujoco_version_satisfies_the_requirements():
     (needed,) = [requirement for requirement in EVERY if requirement.name == "mujoco"]
     assert needed in NEEDED and not needed.extras and str(needed.specifier) == f">={'.'.join(map(str, reader.OLDEST))}"
 
@@ -44,7 +44,7 @@ def test_the_compiler_has_one_lower_bound_everywhere():
     assert "llvmlite" in {requirement.name for requirement in BUILD}
 
 
-def test_no_compiler_is_needed_beside_prebuilt_kernels():
+def test_prebuilt_kernels_need_no_compiler():
     assert "llvmlite" not in {requirement.name for requirement in NEEDED}
 
 
@@ -53,14 +53,14 @@ def test_the_installation_page_lists_every_extra():
     assert [name for name in EXTRAS if f"`{name}`" not in page] == []
 
 
-def test_the_oracle_is_one_version_whatever_is_installed():
+def test_the_reference_mujoco_has_one_fixed_version():
     assert mujoco.__version__ == oracle.VERSION == "4.0.1" and oracle.folder() in Path(mujoco.__file__).parents
     code = "import mujoco; print(mujoco.__version__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == oracle.VERSION
 
 
-def test_the_build_hook_is_declared_where_it_exists():
+def test_the_build_hook_is_declared_if_it_exists():
     declared = "custom" in METADATA["tool"]["hatch"]["build"]["targets"]["wheel"].get("hooks", {})
     assert declared is (ROOT / "hatch_build.py").exists()
 
@@ -75,7 +75,7 @@ def test_pre_commit_and_ci_lint_with_one_version():
     assert f"rev: v{str(ruff.specifier).removeprefix('==')}" in (ROOT / ".pre-commit-config.yaml").read_text()
 
 
-def test_the_package_brings_its_types_and_models():
+def test_the_package_contains_its_types_and_models():
     home = Path(featherlane.__path__[0])
     assert (home / "py.typed").exists()
     assert {path.stem for path in (home / "model" / "bundled").glob("*.xml")} == BUNDLED

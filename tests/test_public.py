@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import mujoco
@@ -20,9 +21,11 @@ from scenes.joints import XML
 from scenes.states import kicked
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-11}  # a few operations on values of order 1 to 100
-PUBLIC = {name: getattr(module, name) for module in (fl, fl.stages) for name in module.__all__}
+MODULES = (fl, fl.stages, fl.query, fl.registration, fl.results)
+PUBLIC = {name: getattr(module, name) for module in MODULES for name in module.__all__}
 FUNCTIONS = sorted(name for name, value in PUBLIC.items() if inspect.isfunction(value))
 NO_PHYSICS = {
+    "bundled",
     "bundled_names",
     "diagnose",
     "kernel",
@@ -54,7 +57,7 @@ def both(model, rng):
     return data, reference
 
 
-def test_stage_by_stage_gives_mujocos_fields(model, both):
+def test_fields_computed_stage_by_stage_equal_mujoco(model, both):
     data, reference = both
     stages = {
         fl.stages.kinematics: "xpos xquat xmat xipos xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat",
@@ -75,7 +78,7 @@ def test_stage_by_stage_gives_mujocos_fields(model, both):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
-def test_one_by_one_and_at_once_give_the_same_bits(model, both):
+def test_single_stages_and_a_step_are_bitwise_equal(model, both):
     data, _ = both
     whole = fl.Data(model)
     for name in ("qpos", "qvel", "ctrl", "xfrc_applied", "qfrc_applied"):
@@ -110,7 +113,7 @@ def test_a_step_is_forward_and_an_integrator(both, integrator, function):
 
 
 @pytest.mark.parametrize("integrator", ["euler", "implicit", "implicitfast"])
-def test_a_fourth_order_step_is_taken_whatever_integrator_the_model_names(both, integrator):
+def test_runge_kutta_runs_for_any_integrator_of_the_model(both, integrator):
     data, model = both[0], fl.load(XML)
     ends = []
     for named in (integrator, "rk4"):
@@ -143,21 +146,21 @@ def test_a_wrong_number_of_steps_is_refused(model, both, nstep):
 def test_products_with_the_inertia_matrix(model, both, rng):
     data, reference = both
     fl.stages.forward_position(model, data)
-    M = fl.full_m(model, data)
+    M = fl.query.full_m(model, data)
     expected = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model.mj_model, reference, expected)
     np.testing.assert_allclose(M, expected, **CLOSE)
     x = rng.standard_normal((2, 3, model.nv))
-    np.testing.assert_allclose(fl.mul_m(model, data, x), x @ M, **CLOSE)
-    y = fl.solve_m(model, data, x)
+    np.testing.assert_allclose(fl.query.mul_m(model, data, x), x @ M, **CLOSE)
+    y = fl.query.solve_m(model, data, x)
     assert y.shape == x.shape
     np.testing.assert_allclose(y @ M, x, rtol=1e-8, atol=1e-8)
     half = fl.stages.half_solve(model, data, x)
     np.testing.assert_allclose((half**2).sum(-1), (x * y).sum(-1), rtol=1e-8)
-    np.testing.assert_array_equal(fl.solve_m(model, data, x[0, 1]), y[0, 1])
+    np.testing.assert_array_equal(fl.query.solve_m(model, data, x[0, 1]), y[0, 1])
 
 
-@pytest.mark.parametrize("function", [fl.mul_m, fl.solve_m, fl.stages.half_solve])
+@pytest.mark.parametrize("function", [fl.query.mul_m, fl.query.solve_m, fl.stages.half_solve])
 def test_vectors_of_another_length_are_refused(model, both, function):
     with pytest.raises(fl.ModelError):
         function(model, both[0], np.zeros((3, 1)))
@@ -174,7 +177,7 @@ def test_newton_euler(model, both, flg_acc):
     np.testing.assert_allclose(fl.stages.rne(model, data, flg_acc), expected, rtol=1e-9, atol=1e-9)
 
 
-def test_inverse_after_forward_gives_the_forces(model, both):
+def test_inverse_after_forward_recovers_the_forces(model, both):
     data, _ = both
     fl.forward(model, data)
     data.qacc = data.qacc_smooth
@@ -203,10 +206,10 @@ def test_energy(model, both):
 @pytest.mark.parametrize(
     "ours, theirs, kind",
     [
-        (fl.jac_body, mujoco.mj_jacBody, "body"),
-        (fl.jac_body_com, mujoco.mj_jacBodyCom, "body"),
-        (fl.jac_geom, mujoco.mj_jacGeom, "geom"),
-        (fl.jac_site, mujoco.mj_jacSite, "site"),
+        (fl.query.jac_body, mujoco.mj_jacBody, "body"),
+        (fl.query.jac_body_com, mujoco.mj_jacBodyCom, "body"),
+        (fl.query.jac_geom, mujoco.mj_jacGeom, "geom"),
+        (fl.query.jac_site, mujoco.mj_jacSite, "site"),
     ],
 )
 def test_jacobians(model, both, ours, theirs, kind):
@@ -227,11 +230,11 @@ def test_jacobians_of_points_and_subtrees(model, both):
     fl.stages.forward_position(model, data)
     point, hand, expected = np.array([0.3, -0.2, 1.0]), model.body("hand").id, np.zeros((2, 3, model.nv))
     mujoco.mj_jac(model.mj_model, reference, *expected, point, hand)
-    np.testing.assert_allclose(fl.jac(model, data, point, "hand"), expected, **CLOSE)
+    np.testing.assert_allclose(fl.query.jac(model, data, point, "hand"), expected, **CLOSE)
     mujoco.mj_jacSubtreeCom(model.mj_model, reference, expected[0], 1)
-    np.testing.assert_allclose(fl.jac_subtree_com(model, data, "torso"), expected[0], **CLOSE)
+    np.testing.assert_allclose(fl.query.jac_subtree_com(model, data, "torso"), expected[0], **CLOSE)
     with pytest.raises(fl.ModelError):
-        fl.jac(model, data, [0.0, 1.0], "hand")
+        fl.query.jac(model, data, [0.0, 1.0], "hand")
 
 
 def test_forces_at_points(model, both, rng):
@@ -241,7 +244,7 @@ def test_forces_at_points(model, both, rng):
     expected = np.zeros(model.nv)
     hand = model.body("hand").id
     mujoco.mj_applyFT(model.mj_model, reference, force, torque, point, hand, expected)
-    np.testing.assert_allclose(fl.apply_ft(model, data, force, torque, point, "hand"), expected, **CLOSE)
+    np.testing.assert_allclose(fl.query.apply_ft(model, data, force, torque, point, "hand"), expected, **CLOSE)
 
 
 @pytest.mark.parametrize("kind", ["body", "xbody", "geom", "site"])
@@ -253,21 +256,22 @@ def test_velocities_of_objects(model, both, kind, local):
     for i in range(len(model.names(kind.removeprefix("x")))):
         objtype = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
         mujoco.mj_objectVelocity(model.mj_model, reference, objtype, i, expected, local)
-        np.testing.assert_allclose(fl.object_velocity(model, data, kind, i, local), expected, **CLOSE)
+        np.testing.assert_allclose(fl.query.object_velocity(model, data, kind, i, local), expected, **CLOSE)
 
 
 def test_an_unknown_kind_of_object_is_reported(model, both):
     with pytest.raises(fl.ModelError, match="kind"):
-        fl.object_velocity(model, both[0], "joint", 0)
+        fl.query.object_velocity(model, both[0], "joint", 0)
 
 
 # ---- the package -----------------------------------------------------------------------------------------------------
 
 
-def test_the_public_list_is_complete_and_has_no_double():
+def test_the_public_list_is_complete_and_has_no_duplicate():
     assert len(set(fl.__all__)) == len(fl.__all__)
     public = {name for name, value in vars(fl).items() if not name.startswith("_") and not inspect.ismodule(value)}
-    assert public | {"lanes", "lcp", "stages", "tree"} == set(fl.__all__)
+    modules = {name for name in fl.__all__ if inspect.ismodule(getattr(fl, name))}
+    assert public | modules == set(fl.__all__)
 
 
 def test_public_functions_are_documented(subtests):
@@ -288,7 +292,7 @@ def made_of_stages():
     return {name: f for name, f in functions.items() if f.__module__ == made.__name__}
 
 
-def test_the_stub_declares_what_is_made_of_stages():
+def test_the_stub_declares_the_public_stage_functions():
     """Names, signatures and docstrings are the same: type checkers and editors see the functions that run."""
     stub = ast.parse(Path(made.__file__).with_suffix(".pyi").read_text()).body
     declared = {node.name: node for node in stub if isinstance(node, ast.FunctionDef)}
@@ -303,7 +307,7 @@ def test_the_stub_declares_what_is_made_of_stages():
         assert inspect.cleandoc(ast.get_docstring(node)) == inspect.cleandoc(function.__doc__)
 
 
-def test_what_is_made_of_a_stage_says_what_the_stage_says(subtests):
+def test_public_stage_functions_have_the_docstrings_of_their_stages(subtests):
     """Also the statements common to all of them; outputs have their declared shapes."""
     for name in made_of_stages():
         with subtests.test(name=name):
@@ -325,12 +329,12 @@ def test_functions_are_called_by_the_names_of_packages():
     assert {"collision", "step", "solve_m"} <= set(library.stages())
 
 
-def test_an_unknown_name_is_answered_with_a_near_one():
+def test_an_unknown_name_suggests_a_near_one():
     with pytest.raises(fl.errors.UnknownAttributeError, match="'step'"):
         fl.stepp  # noqa: B018
 
 
-def test_configuration_says_how_kernels_run(capsys):
+def test_configuration_lists_how_kernels_run(capsys):
     fl.show_config()
     printed = capsys.readouterr().out
     for word in ("featherlane", "kernels", "cpu", "widths", "cache", "numpy", "mujoco", "llvmlite"):
@@ -367,11 +371,53 @@ def test_results_of_sensors_that_are_not_computed_raise_with_their_names(read):
 
 def public_functions():
     """Yields all public functions by their full names."""
-    modules = {"fl": (fl, fl.__all__), "tree": (fl.tree, fl.tree.__all__), "lcp": (fl.lcp, fl.lcp.__all__)}
-    for prefix, (module, names) in modules.items():
-        for name in names:
+    for prefix, module in {"fl": fl, "query": fl.query, "tree": fl.tree, "lcp": fl.lcp}.items():
+        for name in module.__all__:
             if inspect.isfunction(getattr(module, name)):
                 yield f"{prefix}.{name}", getattr(module, name)
+
+
+def returned(kind):
+    """Yields the classes in an annotation."""
+    for part in typing.get_args(kind):
+        yield from returned(part)
+    if inspect.isclass(kind):
+        yield kind
+
+
+def public_calls():
+    """Yields all public functions, methods and properties of public classes by their full names; not of kernels."""
+    for module in (*MODULES, fl.lcp, fl.tree, fl.distributed):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.isfunction(thing):
+                yield f"{module.__name__}.{name}", thing
+            for inner in dir(thing) if inspect.isclass(thing) else ():
+                member = inspect.getattr_static(thing, inner)
+                function = member.fget if isinstance(member, property) else member
+                if not inner.startswith("_") and inspect.isfunction(function) and "featherlane" in function.__module__:
+                    yield f"{module.__name__}.{name}.{inner}", function
+
+
+def test_types_of_results_are_public_and_documented(subtests):
+    modules = (*MODULES, fl.lcp, fl.tree, fl.distributed, fl.lanes)
+    things = [getattr(module, name) for module in modules for name in module.__all__]
+    public = {thing for thing in things if inspect.isclass(thing)}
+    for name, function in public_calls():
+        with subtests.test(name=name):
+            hints = typing.get_type_hints(function)
+            assert "return" in hints
+            ours = {kind for kind in returned(hints["return"]) if kind.__module__.startswith("featherlane")}
+            assert ours <= public and all(inspect.getdoc(kind) for kind in ours)
+
+
+def test_results_with_arrays_document_their_shapes(subtests):
+    for name in fl.results.__all__:
+        kind = getattr(fl.results, name)
+        for field in getattr(kind, "_fields", ()):
+            if "ndarray" in str(kind.__annotations__[field]):
+                with subtests.test(name=f"{name}.{field}"):
+                    assert re.search(rf"\b{field}: .*\(", kind.__doc__)
 
 
 def test_signatures_can_be_read(subtests):
@@ -381,9 +427,9 @@ def test_signatures_can_be_read(subtests):
                 assert len(str(parameter)) < 80 and "numpy._typing" not in str(parameter), str(parameter)
 
 
-def test_energy_after_a_step_is_that_of_the_new_state_once_the_frames_are(rng):
+def test_energy_after_a_step_needs_current_frames(rng):
     """As documented: the error of a pendulum's energy is of the order of the step's error, not of the step."""
-    model = fl.load("pendulum")
+    model = fl.bundled("pendulum")
     data = fl.Data(model)
     data.qpos, data.qvel = 1.0, 3.0
     fl.step(model, data)

@@ -38,7 +38,7 @@ def test_it_is_short():
     assert len(links.links(README)) <= MOST_LINKS
 
 
-def test_its_speeds_are_those_of_the_full_table(report):
+def test_its_speeds_equal_those_of_the_full_table(report):
     """If it fails, run `python benchmarks/speed.py --write`."""
     speed = importlib.import_module("speed")
     full = report.section("speed")
@@ -47,7 +47,7 @@ def test_its_speeds_are_those_of_the_full_table(report):
     assert len(links.rows(shown)) == ROWS
 
 
-def test_its_median_ratios_are_those_of_the_tables(report):
+def test_its_median_ratios_equal_those_of_the_tables(report):
     """A changed table changes the README's second paragraph."""
     speed = importlib.import_module("speed")
     rows = links.rows(report.section("speed"))

@@ -37,14 +37,14 @@ def checked(real_model, names, nstep: int):
 
 
 @pytest.mark.parametrize("wheel", SAMPLE)
-def test_a_sample_of_real_models_steps_without_a_bad_world(wheel, real_model):
+def test_a_sample_of_real_models_steps_without_non_finite_worlds(wheel, real_model):
     found = checked(real_model, [f"{wheel}/{name}" for name in SAMPLE[wheel].split()], SHORT)
     assert not found.unreadable and not found.left_out
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wheel", ROBOTS)
-def test_all_real_models_load_and_step_without_a_bad_world(wheel, real_model):
+def test_all_real_models_load_and_step_without_non_finite_worlds(wheel, real_model):
     real_model(f"{wheel}/")
     names = wheels.models_in(wheel)
     found = checked(real_model, [name for name in names if name not in SINGULAR], NSTEP)
@@ -54,7 +54,7 @@ def test_all_real_models_load_and_step_without_a_bad_world(wheel, real_model):
 
 
 @pytest.mark.parametrize("name", RESTING)
-def test_objects_rest_where_they_rest_in_mujoco(name, real_model):
+def test_rest_poses_of_objects_equal_mujoco(name, real_model):
     mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
     model, reference = fl.load(mj), mujoco.MjData(mj)
     data = fl.Data(model)

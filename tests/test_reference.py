@@ -17,7 +17,8 @@ from pages import links
 from scenes import sensors
 
 ROOT = Path(__file__).parents[1]
-MODULES = [f"featherlane{part}" for part in ("", ".stages", ".environments", ".distributed", ".lcp", ".tree", ".lanes")]
+PARTS = "results query stages registration environments distributed lcp tree lanes".split()
+MODULES = ["featherlane", *(f"featherlane.{part}" for part in PARTS)]
 NAMES = [(module, name) for module in MODULES for name in importlib.import_module(module).__all__]
 THINGS = [(m, n) for m, n in NAMES if not inspect.ismodule(getattr(importlib.import_module(m), n))]
 # functions that compute nothing from arguments and raise no errors
@@ -63,7 +64,7 @@ def test_a_public_name_has_an_example_that_uses_it(subtests):
         with subtests.test(module=module, name=name):
             assert (module, name) in EXAMPLES, "docs/reference/examples.md has no heading with it"
             code = "\n".join(re.findall(r"^```python\n(.*?)^```$", EXAMPLES[module, name], re.DOTALL | re.MULTILINE))
-            used = rf"\b(?:fl|stages|environments|distributed|lcp|tree|lanes)\.{name}\b"
+            used = rf"\b(?:fl|{'|'.join(PARTS)})\.{name}\b"
             by_result = {
                 "Solution": "Solution",
                 "Model": "Model",
@@ -75,7 +76,7 @@ def test_no_example_is_of_a_name_that_is_not_public():
     assert set(EXAMPLES) <= set(NAMES)
 
 
-def test_a_public_name_says_what_it_is(subtests):
+def test_a_public_name_has_a_docstring(subtests):
     for module, name in THINGS:
         with subtests.test(module=module, name=name):
             made = thing(module, name)
@@ -85,11 +86,11 @@ def test_a_public_name_says_what_it_is(subtests):
             assert len(text) > 10 and not text.startswith(f"{name}("), "it needs a separate docstring"
 
 
-def test_a_function_says_its_errors_shapes_and_units(subtests):
+def test_a_function_documents_its_errors_shapes_and_units(subtests):
     """Functions of model and data share the errors in simulation/steps.py; they read and write fields."""
     for module, name in THINGS:
         function = thing(module, name)
-        if module not in ("featherlane", "featherlane.stages") or not inspect.isfunction(function):
+        if module not in ("featherlane", "featherlane.query", "featherlane.stages") or not inspect.isfunction(function):
             continue
         with subtests.test(name=name):
             parameters, text = list(inspect.signature(function).parameters), inspect.getdoc(function)
@@ -112,8 +113,9 @@ UNITLESS = {
 }
 
 
-@pytest.mark.parametrize("module", [f"featherlane.{part}" for part in ("lcp", "tree", "environments", "distributed")])
-def test_other_functions_say_their_errors_and_shapes(module):
+@pytest.mark.parametrize("part", "registration lcp tree environments distributed".split())
+def test_other_functions_document_their_errors_and_shapes(part):
+    module = f"featherlane.{part}"
     for name in importlib.import_module(module).__all__:
         made = thing(module, name)
         if inspect.isfunction(made) and ARRAYS.search(signature(made)):
@@ -126,7 +128,7 @@ def subclasses(cls: type) -> set[type]:
     return {cls}.union(*map(subclasses, cls.__subclasses__()))
 
 
-def test_every_error_has_its_place_on_the_page_and_names_it():
+def test_every_error_links_its_section_of_the_error_page():
     code = "import featherlane as fl, featherlane.lanes.compiler.rules, featherlane.environments\n"
     code += "def s(c): return {c}.union(*map(s, c.__subclasses__()))\n"
     code += "print(*(c.__name__ for c in s(fl.FeatherlaneError) | {fl.NonFiniteWarning} "
@@ -142,7 +144,7 @@ def test_every_error_has_its_place_on_the_page_and_names_it():
         assert f"docs/errors.md#{name.lower()}" in (found[name].__doc__ or ""), name
 
 
-def test_dimensions_of_sensors_are_those_of_compiled_models():
+def test_dimensions_of_sensors_equal_those_of_compiled_models():
     pytest.importorskip("mkdocs")
     sys.path.insert(0, str(ROOT / "docs" / "site"))
     try:

@@ -47,16 +47,16 @@ def test_no_link_is_broken(folder, pages):
     assert site.broken(folder, pages) == []
 
 
-def test_nothing_is_loaded_from_elsewhere(pages):
+def test_the_site_loads_no_external_resource(pages):
     assert site.foreign(pages) == []
     assert not any("mermaid" in page.anchors for page in pages.values())
 
 
-def test_everything_was_read_as_it_was_meant(pages):
+def test_every_markdown_element_is_rendered(pages):
     assert site.unread(pages) == []
 
 
-def test_every_page_has_its_place(folder, pages):
+def test_every_page_is_in_the_navigation(folder, pages):
     """Every page of docs is linked by the navigation or the reference index, also home page and quick start."""
     home = {link.partition("#")[0] for link in pages["index.html"].links}
     index = "reference/index.html"
@@ -73,7 +73,7 @@ def test_the_navigation_is_short():
     assert len(re.findall(r"\.md$", nav, re.MULTILINE)) <= MOST_ENTRIES
 
 
-def test_the_search_knows_every_page(folder, pages):
+def test_the_search_index_contains_every_page(folder, pages):
     index = json.loads((folder / "search" / "search_index.json").read_text())
     found = {entry["location"].partition("#")[0] for entry in index["docs"]}
     assert {name for name in pages if not name.startswith("source/")} - {"index.html"} <= found
@@ -101,7 +101,7 @@ def test_it_is_small(folder):
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < MOST_BYTES
 
 
-def test_the_checks_find_what_is_wrong(tmp_path):
+def test_the_checks_find_injected_errors(tmp_path):
     """Each fault is found once, and nothing else."""
     (tmp_path / "a.html").write_text(
         '<h1 id="here">x</h1><a href="#here"></a><a href="#there"></a><a href="b.html"></a><a href="c.html#x"></a>'
@@ -118,7 +118,7 @@ SCRIPTS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_is_a_page_with_what_it_printed(path, folder, pages):
+def test_a_script_page_contains_its_output(path, folder, pages):
     name = f"{path.parent.name}/{path.stem}.html"
     text = (folder / name).read_text()
     assert text.count('highlight">') >= 7, "blocks of code, and what they print"
@@ -154,7 +154,7 @@ def test_every_example_has_a_page(folder, pages):
         assert path.read_text().splitlines()[-1] in shown
 
 
-def test_equations_are_typeset_and_code_stands_beside_them(folder):
+def test_equations_are_typeset_next_to_code(folder):
     text = (folder / "chapters" / "dynamics.html").read_text()
     assert text.count("<math") >= 10 and "arithmatex" not in text and "{{ source" not in text
     assert text.count("@</span>") + text.count('class="nd">@') >= 7, "kernels and stages"
@@ -174,7 +174,7 @@ def test_an_excerpt_is_the_function_that_runs(hooks):
         hooks("excerpts").excerpt("featherlane.dynamics.body.newton_euler", "nothing")
 
 
-def test_a_drawing_has_what_its_words_say(hooks):
+def test_diagrams_contain_their_labels(hooks):
     drawn = hooks("flowcharts").svg("flowchart TD\n A[one] -->|if| B{two<br>lines}\n B --> A\n A -.-> C[(store)]\n")
     assert drawn.count("<rect") == 3 and drawn.count('class="edge') == 3 and drawn.count("dashed") == 1
     assert all(f">{word}</text>" in drawn for word in ("one", "two", "lines", "store", "if"))
@@ -183,7 +183,7 @@ def test_a_drawing_has_what_its_words_say(hooks):
             hooks("flowcharts").svg(wrong)
 
 
-def test_cells_of_a_script_are_words_and_code(hooks):
+def test_cells_of_a_script_are_text_and_code(hooks):
     page, drawn = hooks("tutorials").told("tutorials", "try", "# # Title\n\n# %%\n# words\n\nprint(6 * 7)\n")
     assert page.startswith("# Title\n\nwords\n\n```python\nprint(6 * 7)\n```\n\n```text\n42\n```\n") and drawn == ()
     with pytest.raises(ZeroDivisionError):

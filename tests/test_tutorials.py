@@ -53,7 +53,7 @@ def test_it_is_cells_of_text_and_code(path):
 
 
 @scripts
-def test_its_links_lead_on_and_its_equations_close(path):
+def test_links_and_equations_are_valid(path):
     text = prose(path.read_text())
     for target in links.links(text):
         place, _, anchor = target.partition("#")

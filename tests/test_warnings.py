@@ -24,7 +24,7 @@ def model():
     return fl.load(XML)
 
 
-def test_a_batch_warns_once_of_worlds_that_turned_bad(model):
+def test_a_batch_warns_once_of_non_finite_worlds(model):
     batch = fl.Batch(model, 12)
     batch.ctrl[[3, 7]] = PUSH
     with pytest.warns(fl.NonFiniteWarning, match=r"worlds 3, 7 each had .* reset .* told once .* silences") as caught:
@@ -60,7 +60,7 @@ def test_a_data_warns_once(model):
     assert data.nreset > 0
 
 
-def test_without_autoreset_the_warning_says_so(model):
+def test_without_autoreset_the_warning_mentions_it(model):
     model.opt.disableflags = "autoreset"
     batch, data = fl.Batch(model, 2), fl.Data(model)
     batch.ctrl[1], data.ctrl = PUSH, PUSH
@@ -70,7 +70,7 @@ def test_without_autoreset_the_warning_says_so(model):
         fl.step(model, data, 5)
 
 
-def test_a_warning_that_is_made_an_error_leaves_a_batch_that_goes_on(model):
+def test_a_batch_continues_after_a_warning_raised_as_error(model):
     batch, data = fl.Batch(model, 3), fl.Data(model)
     batch.ctrl[1], data.ctrl = PUSH, PUSH
     with warnings.catch_warnings():
@@ -85,14 +85,14 @@ def test_a_warning_that_is_made_an_error_leaves_a_batch_that_goes_on(model):
     assert batch.time[0] > time and np.isfinite(batch.qpos).all()
 
 
-def test_good_worlds_are_silent(model):
+def test_finite_worlds_do_not_warn(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fl.Batch(model, 3).step(5)
         fl.step(model, fl.Data(model), 5)
 
 
-def test_what_mujoco_says_is_a_warning_and_no_file(tmp_path, monkeypatch, capfd):
+def test_mujoco_warnings_become_python_warnings_without_a_log_file(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     with pytest.warns(UserWarning, match="MuJoCo"):
         fl.load(RESTLESS)
@@ -100,7 +100,7 @@ def test_what_mujoco_says_is_a_warning_and_no_file(tmp_path, monkeypatch, capfd)
     assert mujoco.get_mju_user_warning() is None
 
 
-def test_who_listens_to_mujoco_already_goes_on_listening():
+def test_existing_mujoco_warning_handlers_are_kept():
     heard = []
     mujoco.set_mju_user_warning(heard.append)
     try:

@@ -32,7 +32,7 @@ import numpy as np
 import featherlane as fl
 
 rng = np.random.default_rng(7)
-model, found = fl.load("humanoid"), hashlib.sha256()
+model, found = fl.bundled("humanoid"), hashlib.sha256()
 data = fl.Data(model)
 for _ in range(40):
     data.ctrl = rng.uniform(-1, 1, model.nu)
@@ -124,7 +124,7 @@ def test_the_objects_need_nothing_but_memory_functions_of_libc(unpacked, level):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", levels())
-def test_ahead_of_time_needs_no_compiler_and_gives_the_bits_of_just_in_time(unpacked, level):
+def test_ahead_of_time_needs_no_compiler_and_equals_just_in_time_bitwise(unpacked, level):
     ahead = steps(BLOCK + STEPS, unpacked, FEATHERLANE_MODE="prebuilt", FEATHERLANE_CPU=level)
     assert re.search(r"kernels +ahead of time\n", ahead) and str(unpacked) in ahead
     just = steps(STEPS, unpacked, FEATHERLANE_MODE="jit", FEATHERLANE_CPU=level)
@@ -154,21 +154,21 @@ else:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not levels(), reason="kernels are compiled ahead of time for other processors")
-def test_functions_of_the_user_need_a_compiler_or_plain_python(unpacked):
+def test_user_callbacks_need_a_compiler_or_plain_python(unpacked):
     plain = steps(BLOCK + "kernel = False" + SPRING, unpacked)
     assert steps("kernel = True" + SPRING, unpacked) == plain
     assert "featherlane[jit]" in steps(BLOCK + "kernel = True" + SPRING, unpacked)
 
 
 @pytest.mark.parametrize("level", levels())
-def test_every_cpu_level_gives_the_same_bits(level):
+def test_every_cpu_level_gives_bitwise_equal_results(level):
     if not (PREBUILT / f"{level}.so").exists():
         pytest.skip("this installation brings no prebuilt kernels")
     assert steps(FEATHERLANE_CPU=level).splitlines()[-1] == steps().splitlines()[-1]
 
 
 @pytest.mark.slow
-def test_two_levels_of_a_wheel_give_the_same_bits(unpacked):
+def test_two_levels_of_a_wheel_give_bitwise_equal_results(unpacked):
     assert len({steps(BLOCK + STEPS, unpacked, FEATHERLANE_CPU=level).splitlines()[-1] for level in levels()}) == 1
 
 
@@ -187,5 +187,5 @@ def test_the_environment_chooses_the_tag(wheel, tmp_path, environment, tag):
 
 
 @pytest.mark.skipif(not os.environ.get("FEATHERLANE_CI") or not LINUX, reason="CI installs a wheel")
-def test_ci_runs_what_was_compiled_ahead_of_time():
+def test_ci_runs_ahead_of_time_kernels():
     assert library().configuration()["kernels"] == "ahead of time"

@@ -19,7 +19,7 @@ UP, DOWN = (0, 0, 1), (0, 0, -1)
 CALLS = {
     "load": lambda m, d, b, v: fl.load(v),
     "assets": lambda m, d, b, v: fl.load("<mujoco/>", assets=v),
-    "links": lambda m, d, b, v: fl.load("box_stack", links=v),
+    "links": lambda m, d, b, v: fl.bundled("box_stack", links=v),
     "Data": lambda m, d, b, v: fl.Data(v),
     "given_contacts": lambda m, d, b, v: fl.Data(m, min(v, 9) if isinstance(v, int) else v),
     "Batch": lambda m, d, b, v: fl.Batch(v, 2),
@@ -43,20 +43,20 @@ CALLS = {
     "data keyframe": lambda m, d, b, v: d.reset(v),
     "body": lambda m, d, b, v: m.body(v),
     "names": lambda m, d, b, v: m.names(v),
-    "point": lambda m, d, b, v: fl.ray(m, d, v, UP),
+    "point": lambda m, d, b, v: fl.query.ray(m, d, v, UP),
     "direction": lambda m, d, b, v: b.ray(UP, v),
-    "geomgroup": lambda m, d, b, v: fl.ray(m, d, UP, DOWN, geomgroup=v),
-    "bodyexclude": lambda m, d, b, v: fl.ray(m, d, UP, DOWN, bodyexclude=v),
-    "cutoff": lambda m, d, b, v: fl.ray(m, d, UP, DOWN, cutoff=v),
-    "geom": lambda m, d, b, v: fl.geom_distance(m, d, v, 1),
-    "distmax": lambda m, d, b, v: fl.geom_distance(m, d, 0, 1, v),
-    "jac": lambda m, d, b, v: fl.jac(m, d, v, 1),
-    "jac_geom": lambda m, d, b, v: fl.jac_geom(m, d, v),
-    "mul_m": lambda m, d, b, v: fl.mul_m(m, d, v),
-    "solve_m": lambda m, d, b, v: fl.solve_m(m, d, v),
-    "force": lambda m, d, b, v: fl.apply_ft(m, d, v, UP, UP, 1),
-    "contact": lambda m, d, b, v: fl.contact_force(m, d, v),
-    "kind": lambda m, d, b, v: fl.object_velocity(m, d, v, 1),
+    "geomgroup": lambda m, d, b, v: fl.query.ray(m, d, UP, DOWN, geomgroup=v),
+    "bodyexclude": lambda m, d, b, v: fl.query.ray(m, d, UP, DOWN, bodyexclude=v),
+    "cutoff": lambda m, d, b, v: fl.query.ray(m, d, UP, DOWN, cutoff=v),
+    "geom": lambda m, d, b, v: fl.query.geom_distance(m, d, v, 1),
+    "distmax": lambda m, d, b, v: fl.query.geom_distance(m, d, 0, 1, v),
+    "jac": lambda m, d, b, v: fl.query.jac(m, d, v, 1),
+    "jac_geom": lambda m, d, b, v: fl.query.jac_geom(m, d, v),
+    "mul_m": lambda m, d, b, v: fl.query.mul_m(m, d, v),
+    "solve_m": lambda m, d, b, v: fl.query.solve_m(m, d, v),
+    "force": lambda m, d, b, v: fl.query.apply_ft(m, d, v, UP, UP, 1),
+    "contact": lambda m, d, b, v: fl.query.contact_force(m, d, v),
+    "kind": lambda m, d, b, v: fl.query.object_velocity(m, d, v, 1),
     "get_state": lambda m, d, b, v: fl.get_state(m, d, v),
     "set_state": lambda m, d, b, v: fl.set_state(m, d, v, 1),
     "set_keyframe": lambda m, d, b, v: fl.set_keyframe(m, d, v),
@@ -68,7 +68,7 @@ CALLS = {
     "integrate_pos dt": lambda m, d, b, v: fl.integrate_pos(m, d.qpos, d.qvel, v),
     "differentiate_pos": lambda m, d, b, v: fl.differentiate_pos(m, 0.1, v, d.qpos),
     "differentiate_pos dt": lambda m, d, b, v: fl.differentiate_pos(m, v, d.qpos, d.qpos),
-    "tendon_path": lambda m, d, b, v: fl.tendon_path(m, d, v),
+    "tendon_path": lambda m, d, b, v: fl.query.tendon_path(m, d, v),
     "set_length_range": lambda m, d, b, v: fl.set_length_range(m, v),
     "read_ctrl": lambda m, d, b, v: fl.read_ctrl(m, d, v, 0.0),
     "rng": lambda m, d, b, v: fl.add_sensor_noise(m, d, v),
@@ -81,7 +81,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_arguments_are_one_clear_error(name):
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     data, batch = fl.Data(model), fl.Batch(model, 3)
     for value in WRONG:
         try:
@@ -108,12 +108,12 @@ NO_MODEL = {
     "passive": lambda v, m, d: fl.stages.passive(v, d),
     "aba": lambda v, m, d: fl.stages.aba(v, d),
     "euler": lambda v, m, d: fl.stages.euler(v, d),
-    "object_velocity": lambda v, m, d: fl.object_velocity(v, d, "body", 1),
+    "object_velocity": lambda v, m, d: fl.query.object_velocity(v, d, "body", 1),
     "set_user_sensor": lambda v, m, d: fl.set_user_sensor(v, 0, None),
     "set_user_actuator": lambda v, m, d: fl.set_user_actuator(v, gain=len),
-    "geom_distance": lambda v, m, d: fl.geom_distance(v, d, 0, 1),
-    "ray": lambda v, m, d: fl.ray(v, d, UP, DOWN),
-    "tendon_path": lambda v, m, d: fl.tendon_path(v, d, 0),
+    "geom_distance": lambda v, m, d: fl.query.geom_distance(v, d, 0, 1),
+    "ray": lambda v, m, d: fl.query.ray(v, d, UP, DOWN),
+    "tendon_path": lambda v, m, d: fl.query.tendon_path(v, d, 0),
     "add_sensor_noise": lambda v, m, d: fl.add_sensor_noise(v, d),
 }
 
@@ -131,18 +131,18 @@ ALSO_PYTHONS = {
     "no model": (lambda m, d, b: fl.Data(3), TypeError),
     "no data": (lambda m, d, b: fl.step(m, 3), TypeError),
     "no batch": (lambda m, d, b: fl.rollout_gradient(m, 3, np.zeros((2, m.nu)), len), TypeError),
-    "no contact": (lambda m, d, b: fl.contact_force(m, d, 99), IndexError),
+    "no contact": (lambda m, d, b: fl.query.contact_force(m, d, 99), IndexError),
     "no function of a kernel": (lambda m, d, b: fl.kernel(3), TypeError),
     "no precision": (lambda m, d, b: fl.lanes.processor.base_of("int"), ValueError),
     "no parents": (lambda m, d, b: fl.tree.depth([5, 5]), ValueError),
     "a singular matrix": (lambda m, d, b: fl.tree.ltl(np.zeros((2, 2)), [-1, 0]), np.linalg.LinAlgError),
-    "points": (lambda m, d, b: fl.register_points("x", np.eye(3)), ValueError),
+    "points": (lambda m, d, b: fl.registration.register_points("x", np.eye(3)), ValueError),
     "a spread batch": (lambda m, d, b: copy.copy(fl.distributed.Batch(m, 2)), TypeError),
     "a surrogate in XML": (lambda m, d, b: fl.load("<mujoco model='\ud800'/>"), ValueError),
     "a surrogate in a path": (lambda m, d, b: fl.load("\udc80.xml"), ValueError),
     "a surrogate in an asset": (lambda m, d, b: fl.load("<mujoco/>", assets={"\udc80": b""}), ValueError),
     "a surrogate in a body of a link": (
-        lambda m, d, b: fl.load("box_stack", links=fl.Link("ball", "\ud800")),
+        lambda m, d, b: fl.bundled("box_stack", links=fl.Link("ball", "\ud800")),
         ValueError,
     ),
 }
@@ -151,7 +151,7 @@ ALSO_PYTHONS = {
 @pytest.mark.parametrize("name", ALSO_PYTHONS)
 def test_every_refusal_is_a_featherlane_error_and_pythons(name):
     call, kind = ALSO_PYTHONS[name]
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     with pytest.raises(fl.FeatherlaneError) as error:
         call(model, fl.Data(model), fl.Batch(model, 2))
     assert isinstance(error.value, kind)
@@ -184,8 +184,8 @@ def test_only_errors_of_the_package_are_raised():
 
 
 @pytest.mark.parametrize("name", NO_MODEL)
-def test_what_is_no_model_is_reported(name):
-    model = fl.load("arm")
+def test_an_invalid_model_is_reported(name):
+    model = fl.bundled("arm")
     for value in (None, 0.0, "arm", model.mj_model):
         with pytest.raises(TypeError, match=r"model: got .*, allowed is a Model"):
             NO_MODEL[name](value, model, fl.Data(model))
@@ -194,7 +194,7 @@ def test_what_is_no_model_is_reported(name):
 CONTACT = dict(dist=[-0.01], pos=[UP], frame=[[0.0, 0.0, 1.0]], body=[[0, 1]])
 NAMED = {
     "flg_acc": lambda m, d, b: fl.stages.rne(m, d, np.zeros(2)),
-    "local": lambda m, d, b: fl.object_velocity(m, d, "body", 1, "yes"),
+    "local": lambda m, d, b: fl.query.object_velocity(m, d, "body", 1, "yes"),
     "uselimit": lambda m, d, b: fl.set_length_range(m, uselimit=[]),
     "centered": lambda m, d, b: fl.linearize(m, d, centered="no", method="finite_difference"),
     "sensors": lambda m, d, b: fl.linearize(m, d, sensors=2, method="finite_difference"),
@@ -203,7 +203,7 @@ NAMED = {
     "eps": lambda m, d, b: fl.linearize(m, d, eps=np.nan, method="finite_difference"),
     "actuation": lambda m, d, b: fl.inverse_derivatives(m, d, actuation=None, method="finite_difference"),
     "qacc": lambda m, d, b: fl.inverse_derivatives(m, d, qacc="x", method="finite_difference"),
-    "scale": lambda m, d, b: fl.register_points(np.eye(3), np.eye(3), scale="x"),
+    "scale": lambda m, d, b: fl.registration.register_points(np.eye(3), np.eye(3), scale="x"),
     "replace": lambda m, d, b: d.give_contacts(**CONTACT, replace="x"),
     "frame": lambda m, d, b: d.give_contacts(**CONTACT | {"frame": [[1], [2, 3]]}),
     "solref": lambda m, d, b: d.give_contacts(**CONTACT, solref=[["0.02", "1"]]),
@@ -226,8 +226,8 @@ NAMED = {
     "actuators: got ": lambda m, d, b: fl.set_user_actuator(m, np.zeros(()), gain=len),
     "record: got np.float64(1.0)": lambda m, d, b: b.rollout(1, record=HUGE),
     "H": lambda m, d, b: fl.tree.ltl([[1], [2, 3]], [-1, 0]),
-    "kind": lambda m, d, b: fl.load("box_stack", links=fl.Link(np.zeros(2), 1)),
-    "name": lambda m, d, b: fl.load("box_stack", links=fl.Link("ball", 1, name=np.zeros(2))),
+    "kind": lambda m, d, b: fl.bundled("box_stack", links=fl.Link(np.zeros(2), 1)),
+    "name": lambda m, d, b: fl.bundled("box_stack", links=fl.Link("ball", 1, name=np.zeros(2))),
 }
 HUGE = np.broadcast_to(1.0, 1 << 40)  # more than available memory
 PROBLEM = fl.lcp.Problem(np.eye(1), [1.0], [0.0], [9.0])
@@ -235,7 +235,7 @@ PROBLEM = fl.lcp.Problem(np.eye(1), [1.0], [0.0], [9.0])
 
 @pytest.mark.parametrize("name", NAMED)
 def test_a_wrong_argument_is_named(name):
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     data, batch = fl.Data(model, given_contacts=1), fl.Batch(model, 3)
     with pytest.raises((ValueError, TypeError)) as error:
         NAMED[name](model, data, batch)
@@ -253,13 +253,13 @@ TAKES_ARRAYS = {
     "qacc": lambda m, d, b: b.inverse(MASKED),
     "option gravity": lambda m, d, b: setattr(m.opt, "gravity", np.ma.ones(3)),
     "b": lambda m, d, b: fl.lcp.Problem(np.eye(2), MASKED, [0.0, 0.0], [1.0, 1.0]),
-    "a": lambda m, d, b: fl.register_points(np.ma.ones((3, 3)), np.eye(3)),
+    "a": lambda m, d, b: fl.registration.register_points(np.ma.ones((3, 3)), np.eye(3)),
 }
 
 
 @pytest.mark.parametrize("name", TAKES_ARRAYS)
 def test_a_masked_array_is_refused_and_changes_nothing(name):
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     data, batch = fl.Data(model), fl.Batch(model, 2)
     before = batch.checkpoint(), data.qpos.copy()
     with pytest.raises(ValueError, match=rf"^{name}\b.*(asked|array)") as error:
@@ -270,7 +270,7 @@ def test_a_masked_array_is_refused_and_changes_nothing(name):
 
 
 def test_a_checkpoint_that_is_refused_changes_nothing():
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     batch = fl.Batch(model, 3)
     kept = batch.checkpoint()
     for name, wrong in (("model.body_mass", np.full((3, model.nbody), -1.0)), ("qpos", np.zeros((3, 1)))):
@@ -281,7 +281,7 @@ def test_a_checkpoint_that_is_refused_changes_nothing():
 
 @pytest.mark.parametrize("name", ["user_actuator", "con_geom", "hessian.colind", "warning"])
 def test_indices_and_addresses_of_a_data_cannot_be_written(name):
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     data = fl.Data(model)
     with pytest.raises(AttributeError, match=f"data.{name} is computed"):
         setattr(data, name, 0)
@@ -290,12 +290,12 @@ def test_indices_and_addresses_of_a_data_cannot_be_written(name):
 
 
 def test_a_long_value_is_cut_in_every_message():
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     batch, table = fl.Batch(model, 2), np.arange(900.0).reshape(30, 30)
     for call in (
         lambda: setattr(model.opt, "gravity", table),
         lambda: batch.bind(table),
-        lambda: fl.geom_distance(model, batch.get_data(0), table, 1),
+        lambda: fl.query.geom_distance(model, batch.get_data(0), table, 1),
         lambda: fl.lcp.Problem(np.eye(1), [1.0], 0.0, 1.0, symmetric=table.tolist()),
     ):
         with pytest.raises(fl.FeatherlaneError) as error:
@@ -306,8 +306,8 @@ def test_a_long_value_is_cut_in_every_message():
 
 
 @pytest.mark.parametrize(("given", "typed"), [(0, "0, 0, 0"), (-9.81, "0, 0, -5"), ([0.0], "0, 0, -5")])
-def test_a_vector_given_as_a_number_is_refused_with_what_to_type(given, typed):
-    model = fl.load("arm")
+def test_a_scalar_for_a_vector_is_refused_with_the_correct_form(given, typed):
+    model = fl.bundled("arm")
     model.opt.gravity = 0, 0, -5
     with pytest.raises(fl.ModelError, match=rf"allowed are 3 numbers, for example gravity = {typed}$"):
         model.opt.gravity = given

@@ -81,7 +81,7 @@ def grid(rows: int, columns: int, spacing: float) -> np.ndarray:
 def humanoids() -> None:
     """Humanoids under different random controls fall, each in a separate world."""
     rows, columns, seconds, hold = 4, 8, 2.4, 0.2
-    model, rng = fl.load("humanoid"), np.random.default_rng(4)
+    model, rng = fl.bundled("humanoid"), np.random.default_rng(4)
     batch, positions = fl.Batch(model, nworld=rows * columns), []
     steps = round(1 / RATE / model.opt.timestep)
     for frame in range(round(seconds * RATE)):
@@ -97,7 +97,7 @@ def humanoids() -> None:
 def quadrupeds() -> None:
     """Quadrupeds fall from different heights, as in the quick start."""
     rows, columns, seconds = 4, 6, 1.6
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch, positions = fl.Batch(model, nworld=rows * columns), []
     batch.reset(keyframe="home")
     batch.qpos[:, 2] += np.linspace(0.0, 1.0, batch.nworld).reshape(columns, rows).T.ravel()

@@ -43,7 +43,7 @@ def places_of_freedoms(parents: np.ndarray) -> np.ndarray:
 
 def sparsity():
     """The humanoid's expanded tree, the entries of M and L, and those of a dense order's factor."""
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     parents = model.dof_parentid
     pattern, place = fl.tree.sparsity(parents), places_of_freedoms(parents)
     figure, axes = plt.subplots(
@@ -155,7 +155,7 @@ def cones():
 
 def convergence():
     """Cost above its minimum by iteration, of each solver on one state of the humanoid, for both cones; cold starts."""
-    model, rng = fl.load("humanoid"), np.random.default_rng(0)
+    model, rng = fl.bundled("humanoid"), np.random.default_rng(0)
     data = fl.Data(model)
     for _ in range(600):  # it falls, kicking
         data.ctrl = rng.uniform(-0.3, 0.3, model.nu)
@@ -183,7 +183,7 @@ def convergence():
 # ---- the LCP ---------------------------------------------------------------------------------------------------------
 def tower_problem(cfm: float):
     """The LCP of ten boxes that stand on each other and are pushed: rows normal, tangent, tangent of each contact."""
-    model = fl.load("box_stack")
+    model = fl.bundled("box_stack")
     model.opt.cone = "elliptic"
     data = fl.Data(model)
     for _ in range(500):
@@ -196,7 +196,7 @@ def tower_problem(cfm: float):
     findex = np.where(np.arange(n) % 3 == 0, -1, normal)
     lo, hi = np.where(findex < 0, 0.0, -mu), np.where(findex < 0, np.inf, mu)
     b = -J @ (data.qvel / h + data.qacc_smooth)
-    return fl.lcp.Problem.from_jacobian(J, np.linalg.inv(fl.full_m(model, data)), cfm / h, b, lo, hi, findex)
+    return fl.lcp.Problem.from_jacobian(J, np.linalg.inv(fl.query.full_m(model, data)), cfm / h, b, lo, hi, findex)
 
 
 def sweeps():
@@ -241,7 +241,7 @@ def drift():
     for ax, (name, seconds) in zip(
         axes, (("double_pendulum", 12.0), ("quadruped", 3.0), ("humanoid", 3.0)), strict=True
     ):
-        model, world = fl.load(name), 16
+        model, world = fl.bundled(name), 16
         model.dof_damping[:] *= name != "double_pendulum"
         rng = np.random.default_rng(0)
         start = (2.5 if name == "double_pendulum" else 0.3) * rng.standard_normal((world, model.nv)).astype(np.float32)

@@ -17,7 +17,7 @@ from matplotlib.collections import LineCollection
 from PIL import Image
 
 import featherlane as fl
-from featherlane.painter import PICTURES, Painter, prepare
+from featherlane.renderer import PICTURES, Painter, prepare_rendering
 
 FOLDER, EXAMPLES = Path(__file__).parent, Path(__file__).parents[2] / "examples"
 COLOURS, DOTS = 128, 100  # colours keep a file below 150 kB; dots per inch
@@ -158,7 +158,7 @@ def five_quadrupeds() -> None:
 PICTURES_OF = {f.__name__: f for f in (balance_humanoid, swing_up, hop, identify, throw_cube, five_quadrupeds)}
 
 if __name__ == "__main__":
-    prepare(PICTURES)
+    prepare_rendering(PICTURES)
     sys.path.insert(0, str(EXAMPLES))
     for name in sys.argv[1:] or PICTURES_OF:
         PICTURES_OF[name]()

@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 import featherlane as fl
-from featherlane.painter import PICTURES, Painter, prepare
+from featherlane.renderer import PICTURES, Painter, prepare_rendering
 
 SIZE, COLOURS = (480, 360), 128  # pixels; colours keep a file below 150 kB
 FOLDER = Path(__file__).parent
@@ -25,7 +25,7 @@ class Picture(NamedTuple):
     """What is drawn.
 
     Attributes:
-        model: what `fl.load` takes.
+        model: name of a bundled model.
         seconds: of simulation.
         camera: attributes of the free camera.
         control: a control by time and model, (nu,).
@@ -63,7 +63,7 @@ SCENES = {
 
 def draw(name: str, scene: Picture) -> None:
     """Simulate and draw."""
-    mj = fl.load(scene.model).to_mujoco()
+    mj = fl.bundled(scene.model).to_mujoco()
     mj.vis.map.shadowclip, mj.vis.quality.shadowsize = 8.0, 8192  # shadows as far as one sees
     mj.mat_reflectance[:] = 0.0
     model = fl.load(mj)
@@ -83,6 +83,6 @@ def draw(name: str, scene: Picture) -> None:
 
 
 if __name__ == "__main__":
-    prepare(PICTURES)
+    prepare_rendering(PICTURES)
     for name in sys.argv[1:] or SCENES:
         draw(name, SCENES[name])

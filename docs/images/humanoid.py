@@ -30,7 +30,7 @@ def positions(model) -> np.ndarray:
 
 
 def main() -> None:
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     mj = model.to_mujoco()
     mj.vis.global_.offheight, mj.vis.global_.offwidth = SIZE
     mj.vis.map.shadowclip, mj.vis.quality.shadowsize = 7.0, 8192  # shadows as far as the crowd reaches

@@ -17,7 +17,7 @@ SECONDS, HEIGHT, WIDTH = 60.0, 448, 522
 
 pictures = []
 for name in ("box_stack", "pyramid", "hand"):
-    model = fl.load(name)
+    model = fl.bundled(name)
     data = fl.Data(model)
     while data.time < SECONDS:
         fl.step(model, data)

@@ -15,7 +15,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import featherlane as fl
-from featherlane.cli import run
+from featherlane.cli import run_command
 from featherlane.viewer.playback import read_recording
 
 HERE = Path(__file__).parent
@@ -93,7 +93,7 @@ def crowd(page, tab):
 def recording(folder):
     """A view of a pile that was simulated before."""
     path = Path(folder) / "pile.npz"
-    run(["simulate", "pile", "--seconds", "2", "--out", str(path)])
+    run_command(["simulate", "pile", "--seconds", "2", "--out", str(path)])
     return fl.view("pile", frames=read_recording(path), port=0, paused=True)
 
 

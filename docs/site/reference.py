@@ -30,7 +30,10 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "reference" / "examples.md"
 MODULES = {
     "api": "featherlane",
+    "results": "featherlane.results",
+    "query": "featherlane.query",
     "stages": "featherlane.stages",
+    "registration": "featherlane.registration",
     "environments": "featherlane.environments",
     "distributed": "featherlane.distributed",
     "lcp": "featherlane.lcp",

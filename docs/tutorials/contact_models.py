@@ -47,7 +47,7 @@ for contact_model in ("convex", "lcp"):
         data = fl.Data(model)
         data.qpos[2], data.qvel[0] = 0.0999, slide
         fl.forward(model, data)
-        normal = sum(fl.contact_force(model, data, k)[0] for k in range(data.ncon))
+        normal = sum(fl.query.contact_force(model, data, k)[0] for k in range(data.ncon))
         found[contact_model, slide] = normal, data.qfrc_constraint[0]
         print(f"{contact_model:>7} at {slide:g} m/s: normal {normal:5.2f} N, friction {data.qfrc_constraint[0]:6.2f} N")
 for normal, sideways in (found["convex", 1.0], found["lcp", 1.0]):

@@ -114,7 +114,7 @@ axes.legend()
 # $$ P = Q + A^T P (A - B K), \qquad K = (R + B^T P B)^{-1} B^T P A. $$
 
 # %%
-cartpole = fl.load("cartpole")
+cartpole = fl.bundled("cartpole")
 upright = fl.Data(cartpole)
 A, B = fl.linearize(cartpole, upright, method="finite_difference")[:2]
 Q, R = np.diag([1.0, 10.0, 0.1, 0.1]), np.eye(1)

@@ -17,7 +17,7 @@ import featherlane as fl
 #
 # MJCF is MuJoCo's XML format. Bodies are nested, and each has a frame in its parent's frame. Joints move a body. Geoms
 # define its shape and, by their density, its mass. `<default>` sets attributes for all elements that follow. `fl.load`
-# takes MJCF text, a path, a URDF file, the name of a bundled model, a `mujoco.MjModel` or a `mujoco.MjSpec`.
+# takes MJCF text, a path, a URDF file, a `mujoco.MjModel` or a `mujoco.MjSpec`; `fl.bundled` loads a bundled model.
 
 # %%
 LAMP = """
@@ -131,7 +131,7 @@ force, weight = 0.0, model.body_mass.sum() * 9.81
 for _ in range(1047):  # two periods of the nod, 2 pi / 6 s each
     data.ctrl = pose + [0.0, 0.0, 0.3 * np.sin(6 * data.time)]
     fl.step(model, data)
-    force += sum(fl.contact_force(model, data, k)[0] for k in range(data.ncon))  # along the normal
+    force += sum(fl.query.contact_force(model, data, k)[0] for k in range(data.ncon))  # along the normal
 print(f"mean contact force {force / 1047:.2f} N, weight {weight:.2f} N")
 assert abs(force / 1047 - weight) < 0.01 * weight
 

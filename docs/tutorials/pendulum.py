@@ -184,7 +184,7 @@ fl.forward(model, data)
 
 errors = {
     "bias C(q, v)": abs(rnea(q, qd, np.zeros(2)) - data.qfrc_bias).max(),
-    "inertia H(q)": abs(crba(q) - fl.full_m(model, data)).max(),
+    "inertia H(q)": abs(crba(q) - fl.query.full_m(model, data)).max(),
     "acceleration": abs(aba(q, qd, tau) - data.qacc).max(),
     "RNEA of ABA": abs(rnea(q, qd, aba(q, qd, tau)) - tau).max(),
 }

@@ -11,7 +11,7 @@ import numpy as np
 
 import featherlane as fl
 
-model = fl.load("humanoid")
+model = fl.bundled("humanoid")
 data = fl.Data(model)
 rng = np.random.default_rng(0)
 for _ in range(600):  # the humanoid falls under random controls
@@ -47,7 +47,7 @@ total = model.body_mass[1:].sum()
 check("centre of mass", (model.body_mass[1:, None] * data.xipos[1:]).sum(0) / total, data.subtree_com[1])
 # the velocity of a point is J qvel, and J follows from S: linear part + angular part x arm
 body = model.nbody - 1
-jacp, jacr = fl.jac_body_com(model, data, body)
+jacp, jacr = fl.query.jac_body_com(model, data, body)
 arm, above = data.xipos[body] - data.subtree_com[1], []
 i = int(model.body_dofadr[body] + model.body_dofnum[body] - 1)
 while i >= 0:
@@ -66,17 +66,17 @@ fl.stages.tendon(model, data)
 fl.stages.crb(model, data)
 fl.stages.factor_m(model, data)
 fl.stages.transmission(model, data)
-M = fl.full_m(model, data)
+M = fl.query.full_m(model, data)
 kinetic = np.zeros((nv, nv))
 for b in range(1, model.nbody):
-    jp, jr = fl.jac_body_com(model, data, b)
+    jp, jr = fl.query.jac_body_com(model, data, b)
     R = data.ximat[b].reshape(3, 3)
     kinetic += model.body_mass[b] * jp.T @ jp + jr.T @ R @ np.diag(model.body_inertia[b]) @ R.T @ jr
 check("M = sum of J^T m J + J^T I J, plus armature", kinetic + np.diag(model.dof_armature), M)
 L, D = fl.tree.ltdl(M, model.dof_parentid)
 check("L^T D L", L.T @ np.diag(D) @ L, M)
 x = rng.standard_normal(nv)
-check("M^-1 by the factor", np.linalg.solve(M, x), fl.solve_m(model, data, x))
+check("M^-1 by the factor", np.linalg.solve(M, x), fl.query.solve_m(model, data, x))
 
 # %% [markdown]
 # ## Velocity
@@ -88,13 +88,14 @@ check("M^-1 by the factor", np.linalg.solve(M, x), fl.solve_m(model, data, x))
 fl.stages.forward_velocity(model, data)
 twice = float(data.qvel @ M @ data.qvel)
 moving = sum(
-    model.body_mass[b] * np.sum((fl.jac_body_com(model, data, b)[0] @ data.qvel) ** 2) for b in range(1, model.nbody)
+    model.body_mass[b] * np.sum((fl.query.jac_body_com(model, data, b)[0] @ data.qvel) ** 2)
+    for b in range(1, model.nbody)
 )
 print(f"  kinetic energy {0.5 * twice:.4f} J, translational part {0.5 * moving:.4f} J")
 at_rest = fl.Data(model)
 at_rest.qpos = data.qpos
 fl.forward(model, at_rest)  # at zero velocity the bias is gravity only
-gravity = sum(model.body_mass[b] * 9.81 * fl.jac_body_com(model, at_rest, b)[0][2] for b in range(1, model.nbody))
+gravity = sum(model.body_mass[b] * 9.81 * fl.query.jac_body_com(model, at_rest, b)[0][2] for b in range(1, model.nbody))
 check("bias at rest is J^T m g", gravity, at_rest.qfrc_bias)
 
 # %% [markdown]

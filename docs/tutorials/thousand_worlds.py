@@ -13,7 +13,7 @@ import numpy as np
 import featherlane as fl
 
 WORLDS, SECONDS = 1024, 1.5
-model = fl.load("quadruped")
+model = fl.bundled("quadruped")
 batch = fl.Batch(model, WORLDS)
 print(f"{WORLDS} worlds of {model.nv} DoFs: qpos is {batch.qpos.shape}, qvel {batch.qvel.shape}")
 

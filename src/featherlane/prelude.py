@@ -50,12 +50,13 @@ from featherlane.lanes import (
     write_lane,
     zero,
 )
+from featherlane.model.cone import has_pyramids
 from featherlane.model.enums import *
 from featherlane.model.joint import (
     has_quaternion,
     is_angle,
     is_ball,
-    is_free,
+    is_free_joint,
     is_scalar,
     is_translation,
     joint_coordinates,

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentError
 from featherlane.model.assignment import converted, flag
+
+__all__ = ["Registration", "RegistrationStatus", "register_points"]
 
 STEPS = 4  # rounding may change an extent by 4 m times the rounding of a coordinate; m / 2 occurs in sets of 1e5 points
 
@@ -45,14 +47,14 @@ class Registration:
         status: (...) values of `RegistrationStatus`; a member of the enumeration for a single pair of sets.
     """
 
-    rotation: NDArray
-    translation: NDArray
-    scale: NDArray
-    residual: NDArray
-    rank: NDArray
-    status: RegistrationStatus | NDArray
+    rotation: np.ndarray
+    translation: np.ndarray
+    scale: np.ndarray
+    residual: np.ndarray
+    rank: np.ndarray
+    status: RegistrationStatus | np.ndarray
 
-    def __iter__(self) -> Iterator[NDArray]:
+    def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.rotation, self.translation, self.scale))
 
 
@@ -60,17 +62,17 @@ class Registration:
 class _Cloud:
     """A centred set in its principal axes, in units of `unit`; each point is scaled by the root of its weight share."""
 
-    unit: NDArray  # (...) a power of two
-    mean: NDArray  # (..., m) in the original axes
-    axes: NDArray  # (..., m, m) principal axes in columns, longest first
-    points: NDArray  # (..., m, n)
-    extent: NDArray  # (..., m) root mean square along each axis
-    noise: NDArray  # (...) part of an extent that may be rounding
-    rank: NDArray  # (...) number of extents above the noise
+    unit: np.ndarray  # (...) a power of two
+    mean: np.ndarray  # (..., m) in the original axes
+    axes: np.ndarray  # (..., m, m) principal axes in columns, longest first
+    points: np.ndarray  # (..., m, n)
+    extent: np.ndarray  # (..., m) root mean square along each axis
+    noise: np.ndarray  # (...) part of an extent that may be rounding
+    rank: np.ndarray  # (...) number of extents above the noise
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
-def _reals(name: str, value: ArrayLike, shape: str) -> tuple[NDArray, float]:
+def _reals(name: str, value: ArrayLike, shape: str) -> tuple[np.ndarray, float]:
     """Returns `value` in float64, and the relative rounding of its entries."""
     try:
         given = converted(value)
@@ -82,7 +84,7 @@ def _reals(name: str, value: ArrayLike, shape: str) -> tuple[NDArray, float]:
     return given.astype(np.float64, copy=False), max(float(rounding), float(np.finfo(np.float64).eps))
 
 
-def _check(a: NDArray, b: NDArray, weights: NDArray) -> None:
+def _check(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> None:
     """Raises an error for shapes that do not match, and for weights that are negative or not finite."""
     for name, points in (("a", a), ("b", b)):
         if points.ndim < 2 or points.shape[-1] == 0:
@@ -103,12 +105,12 @@ def _check(a: NDArray, b: NDArray, weights: NDArray) -> None:
         raise ArgumentError(f"weights: got {weights[first]} at {first}, allowed are finite numbers >= 0")
 
 
-def _with_zeros(array: NDArray, missing: int) -> NDArray:
+def _with_zeros(array: np.ndarray, missing: int) -> np.ndarray:
     """Returns `array` with `missing` zeros appended to its last axis."""
     return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)]) if missing > 0 else array
 
 
-def _counted(points: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
+def _counted(points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns points (..., m, n), zero if of weight 0 or not finite, and a mask of sets with non-finite values."""
     used, finite = weights[..., None, :] > 0, np.isfinite(points)
     kept = used & finite
@@ -117,13 +119,13 @@ def _counted(points: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
     return zeroed, (kept != used).any((-2, -1))
 
 
-def _power_of_two(largest: NDArray) -> NDArray:
+def _power_of_two(largest: np.ndarray) -> np.ndarray:
     """Returns the power of two at or below each value: dividing by it is exact."""
     return np.ldexp(1.0, np.clip(np.frexp(largest)[1] - 1, -1022, 1023))
 
 
 # ---- one set ---------------------------------------------------------------------------------------------------------
-def _cloud(points: NDArray, share: NDArray, rounding: float) -> _Cloud:
+def _cloud(points: np.ndarray, share: np.ndarray, rounding: float) -> _Cloud:
     """Scales, centres and rotates a set (..., m, n); coordinates have rounding relative to their distance from 0."""
     unit = _power_of_two(np.maximum(points.max((-2, -1)), -points.min((-2, -1))))
     points = points / unit[..., None, None]
@@ -142,7 +144,7 @@ def _cloud(points: NDArray, share: NDArray, rounding: float) -> _Cloud:
 
 
 # ---- both sets -------------------------------------------------------------------------------------------------------
-def _blur(a: _Cloud, b: _Cloud, U: NDArray, Vt: NDArray) -> NDArray:
+def _blur(a: _Cloud, b: _Cloud, U: np.ndarray, Vt: np.ndarray) -> np.ndarray:
     """Returns the part of each singular value that may be rounding, (..., m).
 
     Errors A', B' of the sets A, B change s_k by u_k^T (B'^T A + B^T A') v_k to first order.  Higher orders matter
@@ -153,7 +155,7 @@ def _blur(a: _Cloud, b: _Cloud, U: NDArray, Vt: NDArray) -> NDArray:
     return b.noise[..., None] * across_a + a.noise[..., None] * across_b
 
 
-def _proper(left: NDArray, right: NDArray) -> tuple[NDArray, NDArray]:
+def _proper(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns R = left S right^T, S = diag(1, ..., 1, +-1), det R = +1; has S the -1?  Source: Umeyama, eq. 39-43."""
     R = left @ right.mT
     mirrored = np.linalg.det(R) < 0
@@ -161,7 +163,7 @@ def _proper(left: NDArray, right: NDArray) -> tuple[NDArray, NDArray]:
     return R - twice * left[..., :, -1:] * right[..., None, :, -1], mirrored
 
 
-def _smallest_rotation(left: NDArray, right: NDArray, rank: NDArray) -> NDArray:
+def _smallest_rotation(left: np.ndarray, right: np.ndarray, rank: np.ndarray) -> np.ndarray:
     """Returns the smallest proper rotation that maps the first `rank` columns of `right` to those of `left`."""
     free = np.arange(left.shape[-1]) >= rank[..., None]
     # singular values: 1 in the determined subspace, at most 1/2 in the free one, which therefore takes the reflection
@@ -170,7 +172,7 @@ def _smallest_rotation(left: NDArray, right: NDArray, rank: NDArray) -> NDArray:
     return _proper(left @ P, right @ Qt.mT)[0]
 
 
-def _rotation(a: _Cloud, b: _Cloud, K: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+def _rotation(a: _Cloud, b: _Cloud, K: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns R, the rank of the covariance K in the principal axes, and whether R is the only best rotation."""
     m = K.shape[-1]
     U, s, Vt = np.linalg.svd(K)
@@ -187,14 +189,14 @@ def _rotation(a: _Cloud, b: _Cloud, K: NDArray) -> tuple[NDArray, NDArray, NDArr
     return R, rank, ~(few | tied)
 
 
-def _scale(a: _Cloud, b: _Cloud, K: NDArray, turned: NDArray, rank: NDArray) -> NDArray:
+def _scale(a: _Cloud, b: _Cloud, K: np.ndarray, turned: np.ndarray, rank: np.ndarray) -> np.ndarray:
     """Returns c = tr(R^T Sigma) / sigma_a^2, at least 0 (Umeyama, eq. 42); 1 if the points of a coincide."""
     gain = np.where(rank > 0, np.maximum((K * turned).sum((-2, -1)), 0.0), 0.0)
     variance = np.where(a.rank > 0, (a.extent**2).sum(-1), 1.0)
     return np.where(a.rank > 0, gain / variance * (b.unit / a.unit), 1.0)
 
 
-def _status(unique: NDArray, coincident: NDArray, empty: NDArray, wrong: NDArray) -> NDArray:
+def _status(unique: np.ndarray, coincident: np.ndarray, empty: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     """Returns the most severe status of each pair of sets."""
     status = RegistrationStatus
     worst = np.where(unique, status.UNIQUE, status.ROTATION_NOT_UNIQUE)
@@ -203,7 +205,7 @@ def _status(unique: NDArray, coincident: NDArray, empty: NDArray, wrong: NDArray
     return np.where(wrong, status.NOT_FINITE, worst)
 
 
-def _solve(A: _Cloud, B: _Cloud, scale: bool) -> tuple[NDArray, ...]:
+def _solve(A: _Cloud, B: _Cloud, scale: bool) -> tuple[np.ndarray, ...]:
     """Returns R, t, c, the mean square residual, the rank, and whether R is unique."""
     K = B.points @ A.points.mT
     R, rank, unique = _rotation(A, B, K)

@@ -7,7 +7,7 @@ import itertools
 import featherlane as fl
 from bits.models import ADHESIVE, BELTS, CHAIN, MECHANISM, SPECIAL, YIELDING, crowd, heap, rafts, shapes, tree
 from bits.motion import FEW, OUTPUTS, Motion, loading, symmetric
-from scenes import actuators, equalities, media, sensors, tendons, user_functions
+from scenes import actuators, equalities, fluids, sensors, tendons, user_functions
 from scenes import sleep as sleeping
 from scenes.held import FINGERS
 
@@ -118,8 +118,8 @@ def elements() -> dict[str, Motion]:
         out[f"tendons {integrator}"] = Motion(loading(text), 15, position=0.1)
         out[f"yielding {integrator}"] = Motion(loading(YIELDING.replace("Euler", integrator)), 30, position=0.5)
         out[f"special {integrator}"] = Motion(loading(SPECIAL.replace("Euler", integrator)), 20, position=0.01)
-        for medium, shape in (("water", media.ELLIPSOIDS), ("oil", media.BOXES)):
-            out[f"{medium} {integrator}"] = Motion(loading(media.scene(medium, integrator, shape)), 15)
+        for medium, shape in (("water", fluids.ELLIPSOIDS), ("oil", fluids.BOXES)):
+            out[f"{medium} {integrator}"] = Motion(loading(fluids.scene(medium, integrator, shape)), 15)
     out["equalities"] = Motion(loading(equalities.EQUALITIES), 20, position=0.05)
     out["equalities switched"] = Motion(loading(equalities.EQUALITIES), 20, position=0.05, user=switch)
     out["welded"] = Motion(loading(equalities.WELDED), 30, position=0.05, user=lead)

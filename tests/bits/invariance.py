@@ -519,7 +519,7 @@ def drawn(names: list, rng, loaders) -> Case:
 
 def models(folders=()) -> dict[str, Callable[[], fl.Model]]:
     """Returns loaders of the bundled models and of all XML files of some folders, by name."""
-    out = {name: (lambda n=name: fl.load(n)) for name in fl.bundled_names()}
+    out = {name: (lambda n=name: fl.bundled(n)) for name in fl.bundled_names()}
     for folder in folders:
         for path in sorted(Path(folder).rglob("*.xml")):
             out[f"{Path(folder).name}/{path.relative_to(folder)}"] = lambda p=path: fl.load(p)

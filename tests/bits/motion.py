@@ -14,6 +14,7 @@ import numpy as np
 
 import featherlane as fl
 from bits.hashes import Outcome, Scene, model_inputs
+from featherlane.model.bundle import resolve_name
 from featherlane.model.enums import Enable
 from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.fields import WANTED
@@ -73,7 +74,7 @@ def loading(source, links=(), **options) -> Callable[[], fl.Model]:
     """Returns a loader of a model that sets its options, in their order."""
 
     def load() -> fl.Model:
-        model = fl.load(source, links=links)
+        model = fl.load(resolve_name(source), links=links)
         for name, value in options.items():
             setattr(model.opt, name, value)
         return model

@@ -14,6 +14,7 @@ from bits.features import ALL
 from bits.hashes import Outcome, Scene, model_inputs
 from bits.models import GROUNDS, MECHANISM, aligned, heap, shapes, tree
 from bits.motion import WORLDS, Motion, start, symmetric
+from featherlane.model.bundle import resolve_name
 from featherlane.model.enums import Enable
 
 DATA_ALONE = ("float64",)
@@ -34,7 +35,7 @@ def query(ask: Callable) -> Callable:
 
     @functools.wraps(ask)
     def compute(name: str, xml: str, position: float, options: dict, dtype: str) -> Outcome:
-        model = fl.load(xml)
+        model = fl.load(resolve_name(xml))
         for option, value in options.items():
             setattr(model.opt, option, value)
         batch = worlds(name, model, dtype, position=position)
@@ -53,7 +54,7 @@ def rays(batch, rng):
     down = batch.ray(point[0] + (0, 0, 1), (0, 0, -1), flg_static=False, bodyexclude=2, cutoff=1.2)
     out = {f"own {k}": v for k, v in found._asdict().items()} | {f"down {k}": v for k, v in down._asdict().items()}
     data = batch.get_data(0)
-    return out | {f"alone {k}": v for k, v in fl.ray(batch.model, data, point[0], direction[0])._asdict().items()}
+    return out | {f"alone {k}": v for k, v in fl.query.ray(batch.model, data, point[0], direction[0])._asdict().items()}
 
 
 @query
@@ -64,7 +65,7 @@ def distances(batch, rng):
     first, second = np.array(pairs).T
     near = batch.geom_distance(first, second, 0.3)._asdict()
     far = batch.geom_distance(first[::7], second[::7])._asdict()
-    alone = fl.geom_distance(model, batch.get_data(1), first, second, 0.3)._asdict()
+    alone = fl.query.geom_distance(model, batch.get_data(1), first, second, 0.3)._asdict()
     return {f"{what} {k}": v for what, v in (("near", near), ("far", far), ("alone", alone)) for k, v in v.items()}
 
 
@@ -129,9 +130,9 @@ def stages(batch, rng):
         for field in (*ALL, *WRITTEN):
             out[f"{name} {field}"] = np.array(getattr(data, field)) if hasattr(data, field) else np.zeros(0)
     x = symmetric(rng, model.nv)
-    out |= {"mul_m": fl.mul_m(model, data, x), "solve_m": fl.solve_m(model, data, x)}
+    out |= {"mul_m": fl.query.mul_m(model, data, x), "solve_m": fl.query.solve_m(model, data, x)}
     out["half_solve"] = fl.stages.half_solve(model, data, x)
-    return out | {"rne_acc": fl.stages.rne(model, data, True), "full_m": fl.full_m(model, data)}
+    return out | {"rne_acc": fl.stages.rne(model, data, True), "full_m": fl.query.full_m(model, data)}
 
 
 @query

@@ -6,6 +6,7 @@ import pytest
 import featherlane as fl
 from featherlane.collision.bounding import BOXES, LISTED, SPHERES, bounding_tests
 from featherlane.collision.collision import collision
+from featherlane.model.bundle import resolve_name
 from featherlane.simulation.step.forward import forward_position
 from featherlane.simulation.tile.workspace import Workspace
 
@@ -42,8 +43,8 @@ def left(workspace, last) -> set[int]:
 
 
 @pytest.mark.parametrize("scene", ["hand", BOXED, CROWD], ids=["hand", "boxed", "crowd"])
-def test_a_tile_lists_what_its_worlds_list(scene, rng):
-    model = fl.load(scene)
+def test_pairs_of_a_tile_are_the_union_of_its_worlds(scene, rng):
+    model = fl.load(resolve_name(scene))
     qpos = model.qpos0 + 0.1 * rng.standard_normal((W, model.nq))
     together, alone = at(model, qpos), [at(model, q[None]) for q in qpos]
     sets = {last: [left(world, last) for world in alone] for last in (LISTED, SPHERES, BOXES)}
@@ -55,7 +56,7 @@ def test_a_tile_lists_what_its_worlds_list(scene, rng):
     assert sets[SPHERES] != sets[BOXES] or model.ncrowd
 
 
-def test_what_touches_passes_all_tests(rng):
+def test_touching_pairs_pass_all_bounding_tests(rng):
     model = fl.load(BOXED)
     for _ in range(20):
         workspace = at(model, (model.qpos0 + 0.1 * rng.standard_normal(model.nq))[None])
@@ -63,7 +64,7 @@ def test_what_touches_passes_all_tests(rng):
         assert touching <= left(workspace, BOXES)
 
 
-def test_a_world_that_takes_its_contacts_from_the_caller_looks_at_no_pair(rng):
+def test_no_pair_is_tested_with_user_contacts_only(rng):
     model = fl.load(BOXED)
     workspace = at(model, model.qpos0[None])
     assert left(workspace, SPHERES)

@@ -42,7 +42,7 @@ def posed(first, second, rng, parallel):
 @pytest.mark.parametrize("parallel", [False, True])
 @pytest.mark.parametrize("second", SIZES)
 @pytest.mark.parametrize("first", ["box", "cylinder"])
-def test_boxes_part_only_what_is_beyond_reach(first, second, parallel, rng):
+def test_bounding_boxes_reject_only_pairs_beyond_the_margin(first, second, parallel, rng):
     m, d, distance = posed(first, second, rng, parallel)
     near = rng.random(POSES) < 0.5
     parted = boxes_part(m, d, 0, 1, np.full(POSES, REACH), np.full(POSES, True))
@@ -93,7 +93,7 @@ TOUCHING = """<mujoco><worldbody><body pos="0 .8 0"><geom type="cylinder" size="
   </worldbody></mujoco>"""
 
 
-def test_a_pair_that_touches_is_found_whatever_its_mates_do():
+def test_touching_pairs_are_found_for_any_other_worlds_in_the_tile():
     """Rounding separated the body boxes in some worlds, but the other worlds of the tile still had the pair tested."""
     low, high = ("".join(f'<geom size=".01" pos="{x} 0 {z}"/>' for x in (-0.02, 0, 0.02)) for z in (0.03, 0.01))
     model = fl.load(TOUCHING.format(low=low, high=high))

@@ -40,19 +40,19 @@ def width(request):
 @pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("margin", [0.0, 0.01])
 @pytest.mark.parametrize("name", OFFSETS)
-def test_contacts_equal_mujoco_where_axes_and_faces_align(name, margin, count, rng):
+def test_contacts_equal_mujoco_for_aligned_axes_and_faces(name, margin, count, rng):
     found = equal_at(pair_model(*PAIRS[name][:2], margin), *aligned_poses(rng, OFFSETS[name], count), 8)
     assert np.count_nonzero(found) > 0
 
 
 @pytest.mark.parametrize("shift", [(0, 0), (0.05, 0.1), (-0.1, 0.3)])
-def test_boxes_in_a_stack_touch_at_the_corners_they_share(shift, width):
+def test_stacked_boxes_touch_at_shared_corners(shift, width):
     model = pair_model('type="box" size="0.1 0.2 0.3"', 'type="box" size="0.1 0.2 0.3"')
     poses = [((*shift, z), IDENTITY, b) for z in (0.6, 0.599, 0.55) for b in (IDENTITY, (0, 0, 0, 1))]
     assert set(equal_in(model, poses, width)) == {4}
 
 
-def test_a_box_turned_by_an_eighth_on_another_touches_in_eight_points(width):
+def test_a_box_rotated_by_45_degrees_on_another_has_eight_contacts(width):
     model = pair_model('type="box" size="0.2 0.2 0.1"', 'type="box" size="0.2 0.2 0.1"')
     poses = [((0, 0, z), IDENTITY, (np.cos(np.pi / 8), 0, 0, np.sin(np.pi / 8))) for z in (0.2, 0.19)]
     assert equal_in(model, poses, width) == [8, 8]
@@ -72,7 +72,7 @@ def test_a_box_through_a_thin_box_is_pushed_out(width):
     assert min(equal_in(model, poses, width)) >= 1
 
 
-def test_a_capsule_thick_as_a_house_meets_a_small_box(width):
+def test_a_huge_capsule_touches_a_small_box(width):
     model = pair_model('type="capsule" size="10 0.1"', 'type="box" size="0.1 0.1 0.1"')
     assert equal_in(model, [((9, 0, 0), IDENTITY, IDENTITY), ((9.5, 0.3, 3), IDENTITY, IDENTITY)], width) == [2, 2]
 
@@ -95,7 +95,7 @@ def boxes(model, count, rng, name="box-box"):
             yield [corners(p[g], R[g], model.geom_size[g]) for g in range(2)], found
 
 
-def test_no_direction_parts_boxes_much_sooner_than_their_normal(rng):
+def test_no_direction_separates_boxes_with_much_less_depth_than_the_normal(rng):
     directions = rng.standard_normal((3000, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     for (first, second), found in boxes(pair_model(*PAIRS["box-box"][:2]), 300, rng):
@@ -104,7 +104,7 @@ def test_no_direction_parts_boxes_much_sooner_than_their_normal(rng):
         assert -found.dist.min() <= along + EXACT
 
 
-def test_boxes_touch_where_coal_says_they_overlap(rng):
+def test_box_contacts_agree_with_coal_overlaps(rng):
     coal = pytest.importorskip("coal")
     model, request = pair_model(*PAIRS["box-box"][:2]), coal.CollisionRequest()
     shapes = [coal.Box(*2 * model.geom_size[g]) for g in range(2)]
@@ -117,7 +117,7 @@ def test_boxes_touch_where_coal_says_they_overlap(rng):
         assert result.isCollision() == bool(len(points))
 
 
-def test_a_capsule_apart_from_a_box_is_as_far_as_coal_says(rng):
+def test_capsule_box_distance_equals_coal(rng):
     coal = pytest.importorskip("coal")
     model = pair_model(*PAIRS["capsule-box"][:2], margin=0.2)
     shapes = [coal.Capsule(0.15, 0.4), coal.Box(*2 * model.geom_size[1])]
@@ -134,7 +134,7 @@ def test_a_capsule_apart_from_a_box_is_as_far_as_coal_says(rng):
     assert compared > 50
 
 
-def test_a_sphere_is_as_far_from_a_box_as_its_signed_distance_function_says(rng):
+def test_sphere_box_distance_equals_the_signed_distance_function(rng):
     model = pair_model(*PAIRS["sphere-box"][:2], margin=1.0)
     xpos, xmat = frames(model, *random_poses(rng, "sphere-box", 400))
     for p, R, points in zip(xpos, xmat, collide(model, xpos, xmat, 8), strict=True):
@@ -144,7 +144,7 @@ def test_a_sphere_is_as_far_from_a_box_as_its_signed_distance_function_says(rng)
 
 
 # ---- a face at a small angle ----------------------------------------------------------------------------------------
-def test_a_box_that_rocks_keeps_its_face(rng):
+def test_a_rocking_box_keeps_its_contact_face(rng):
     """A box that lies on another, at angles of all sizes, has a face contact: four points and not one."""
     model = pair_model('type="box" size="0.1 0.2 0.3"', 'type="box" size="0.3 0.3 0.1"', 0.01)
     angle = 10.0 ** rng.uniform(-16, -3, 64)

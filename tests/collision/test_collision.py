@@ -59,12 +59,12 @@ def equal_to_mujoco(model, rng, n):
     return sum(len(c["dist"]) for c in theirs)
 
 
-def test_a_heap_has_the_contacts_of_mujoco_in_its_order(rng):
+def test_contacts_of_a_heap_equal_mujoco_in_order(rng):
     assert equal_to_mujoco(load(HEAP), rng, 80) > 800
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_real_models_have_the_contacts_of_mujoco_in_its_order(name, real_model, rng):
+def test_contacts_of_real_models_equal_mujoco_in_order(name, real_model, rng):
     mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
     mj.opt.solver, mj.opt.cone = mujoco.mjtSolver.mjSOL_NEWTON, mujoco.mjtCone.mjCONE_PYRAMIDAL
     assert equal_to_mujoco(load(mj), rng, 40) > 20
@@ -102,7 +102,7 @@ def test_absent_contacts_hold_zeros(heap):
         np.testing.assert_array_equal(np.moveaxis(value, -1, 1)[absent], NO_CONTACT if name == "con_dist" else 0)
 
 
-def test_slots_are_in_order_and_held_by_some_world(heap):
+def test_slots_are_ordered_and_used_by_at_least_one_world(heap):
     model, _, _, ws = heap
     ws.run(collision)
     nslot = ws.arrays["ncon_slot"][0]
@@ -138,7 +138,7 @@ def check_untouched(ws, nconmax):
         assert np.all(ws.view(name)[nconmax:] == 77)
 
 
-def test_a_full_tile_asks_to_be_split(heap):
+def test_a_full_tile_requests_a_split(heap):
     _, _, _, ws = heap
     shrink(ws, 6)
     ws.run(collision)
@@ -147,7 +147,7 @@ def test_a_full_tile_asks_to_be_split(heap):
     check_untouched(ws, 6)
 
 
-def test_a_union_that_fits_exactly_is_no_overflow(heap):
+def test_contacts_that_fill_the_slots_exactly_do_not_overflow(heap):
     _, _, _, ws = heap
     ws.run(collision)
     nslot = int(ws.arrays["ncon_slot"][0])
@@ -157,7 +157,7 @@ def test_a_union_that_fits_exactly_is_no_overflow(heap):
 
 
 @pytest.mark.parametrize("width", [1, 8])
-def test_a_world_alone_keeps_its_first_contacts_and_is_warned(heap, width):
+def test_a_single_world_beyond_the_capacity_keeps_its_first_contacts_and_warns(heap, width):
     model, xpos, xmat, _ = heap
     alone = collide(model, xpos, xmat, 1)
     w = int(np.argmax([len(c) for c in alone])) if width == 8 else 0

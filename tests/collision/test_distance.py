@@ -45,14 +45,14 @@ def all_pairs(model) -> tuple[np.ndarray, np.ndarray]:
     return g[h >= len(STILL)], h[h >= len(STILL)]
 
 
-def test_distances_and_nearest_points_are_mujocos(model, rng):
+def test_distances_and_nearest_points_equal_mujoco(model, rng):
     mj, data, signs = model.to_mujoco(), fl.Data(model), set()
     theirs, (g, h) = mujoco.MjData(mj), all_pairs(model)
     for qpos in poses(rng, 12):
         data.qpos[:] = theirs.qpos[:] = qpos
         fl.stages.kinematics(model, data)
         mujoco.mj_kinematics(mj, theirs)
-        found = fl.geom_distance(model, data, g, h, LIMIT)
+        found = fl.query.geom_distance(model, data, g, h, LIMIT)
         for k, pair in enumerate(zip(g.tolist(), h.tolist(), strict=True)):
             fromto = np.zeros(6)
             dist = mujoco.mj_geomDistance(mj, theirs, *pair, LIMIT, fromto)
@@ -62,11 +62,11 @@ def test_distances_and_nearest_points_are_mujocos(model, rng):
     assert signs == {-1, 1}
 
 
-def test_a_pair_turned_round_has_its_points_turned_round(model, rng):
+def test_swapped_geoms_swap_the_nearest_points(model, rng):
     data, (g, h) = fl.Data(model), all_pairs(model)
     data.qpos[:] = poses(rng, 1)[0]
     fl.stages.kinematics(model, data)
-    one, other = fl.geom_distance(model, data, g, h), fl.geom_distance(model, data, h, g)
+    one, other = fl.query.geom_distance(model, data, g, h), fl.query.geom_distance(model, data, h, g)
     np.testing.assert_allclose(one.distance, other.distance, atol=EXACT)
     np.testing.assert_allclose(one.fromto, np.roll(other.fromto, 3, -1), atol=POINT)
 
@@ -75,25 +75,25 @@ def test_one_pair_by_name_is_a_number(model):
     data = fl.Data(model)
     data.qpos[:3], data.qpos[28:31] = (1, 0, 0), (0.5, 0, 0)
     fl.stages.kinematics(model, data)
-    distance, fromto = fl.geom_distance(model, data, "sphere", "box")
+    distance, fromto = fl.query.geom_distance(model, data, "sphere", "box")
     assert np.ndim(distance) == 0
     np.testing.assert_allclose(distance, 0.3, atol=EXACT)
     np.testing.assert_allclose(fromto, [0.9, 0, 0, 0.6, 0, 0], atol=EXACT)
-    assert fl.geom_distance(model, data, [["sphere"]], ["box", "cube"]).fromto.shape == (1, 2, 6)
+    assert fl.query.geom_distance(model, data, [["sphere"]], ["box", "cube"]).fromto.shape == (1, 2, 6)
 
 
-def test_beyond_the_limit_the_distance_is_the_limit(model):
+def test_distance_is_clamped_to_the_limit(model):
     data = fl.Data(model)
     data.qpos[:3] = 3, 4, 0
     fl.stages.kinematics(model, data)
     for name in ("capsule", "plane", "field", "stone"):
-        far, fromto = fl.geom_distance(model, data, "sphere", name, 0.05)
+        far, fromto = fl.query.geom_distance(model, data, "sphere", name, 0.05)
         assert far == 0.05
         assert not fromto.any()
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 0), ("float32", SINGLE)])
-def test_worlds_of_a_batch_have_the_distances_that_each_has_alone(model, rng, dtype, tolerance):
+def test_distances_in_a_batch_equal_those_of_single_worlds(model, rng, dtype, tolerance):
     n, data, (g, h) = 21, fl.Data(model), all_pairs(model)
     batch, ids = fl.Batch(model, n, dtype=dtype), [3, 20, 7]
     batch.qpos[:] = poses(rng, n)
@@ -104,13 +104,13 @@ def test_worlds_of_a_batch_have_the_distances_that_each_has_alone(model, rng, dt
     for w in range(n):
         data.qpos[:] = batch.qpos[w]
         fl.stages.kinematics(model, data)
-        alone = fl.geom_distance(model, data, g, h, LIMIT)
+        alone = fl.query.geom_distance(model, data, g, h, LIMIT)
         np.testing.assert_allclose(everyone.distance[w], alone.distance, rtol=0, atol=tolerance)
         if not tolerance:
             np.testing.assert_array_equal(everyone.fromto[w], alone.fromto)
 
 
-def test_worlds_may_ask_for_different_pairs(model, rng):
+def test_each_world_can_query_different_pairs(model, rng):
     batch = fl.Batch(model, 3)
     batch.qpos[:] = poses(rng, 3)
     g, h = all_pairs(model)
@@ -135,11 +135,11 @@ def test_worlds_may_ask_for_different_pairs(model, rng):
         ((2, 3, -1.0), fl.ModelError, "distmax"),
     ],
 )
-def test_what_has_no_distance_is_refused(model, given, error, words):
+def test_geoms_without_a_distance_are_refused(model, given, error, words):
     data = fl.Data(model)
     fl.stages.kinematics(model, data)
     with pytest.raises(error, match=words):
-        fl.geom_distance(model, data, *given)
+        fl.query.geom_distance(model, data, *given)
     with pytest.raises(error):
         fl.Batch(model, 2).geom_distance(*given)
 
@@ -151,4 +151,4 @@ def test_a_mesh_without_a_hull_is_refused():
     data = fl.Data(model)
     fl.stages.kinematics(model, data)
     with pytest.raises(fl.ModelError, match="hull"):
-        fl.geom_distance(model, data, 0, "ball")
+        fl.query.geom_distance(model, data, 0, "ball")

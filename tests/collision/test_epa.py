@@ -70,7 +70,7 @@ def test_swapped_shapes_have_the_opposite_normal(first, second, rng):
 
 
 @pytest.mark.parametrize(("first", "second"), OVERLAP)
-def test_a_motion_of_both_changes_nothing(first, second, rng):
+def test_depth_is_invariant_under_a_common_motion(first, second, rng):
     pair = Pair()
     for _ in range(few(15)):
         overlapping(pair, first, second, rng)
@@ -87,7 +87,7 @@ def test_a_motion_of_both_changes_nothing(first, second, rng):
 
 
 @pytest.mark.parametrize(("first", "second"), OVERLAP)
-def test_shapes_parted_by_their_depth_touch(first, second, rng):
+def test_shapes_moved_apart_by_the_depth_just_touch(first, second, rng):
     pair = Pair()
     for _ in range(few(15)):
         thin = second == "plate"  # farther in, the opposite side is nearer
@@ -128,7 +128,7 @@ def test_a_point_on_a_rim_touches():
         np.testing.assert_allclose(pair.distance()[0], 0, atol=ROUNDING)
 
 
-def test_normals_of_curved_shapes_are_least_to_rounding(rng):
+def test_normals_of_curved_shapes_minimize_the_depth_to_rounding(rng):
     pair = Pair()
     for first, second in (("ellipsoid", "ellipsoid"), ("ellipsoid", "stone"), ("cylinder", "cylinder")):
         for _ in range(few(20)):
@@ -156,7 +156,7 @@ CONCENTRIC = {
 
 
 @pytest.mark.parametrize(("first", "second"), list(CONCENTRIC))
-def test_concentric_shapes_have_their_least_width(first, second):
+def test_depth_of_concentric_shapes_is_the_minimum_width(first, second):
     pair = Pair()
     pair.put(0, first)
     pair.put(1, second)
@@ -191,7 +191,7 @@ FLAT = {
 
 
 @pytest.mark.parametrize("name", list(FLAT))
-def test_flat_shapes_have_an_answer(name):
+def test_flat_shapes_have_a_finite_depth(name):
     size, pos, mat, dist = FLAT[name]
     pair = Pair()
     pair.put(0, "box", (0, 0, 0), np.eye(3), size)
@@ -203,7 +203,7 @@ def test_flat_shapes_have_an_answer(name):
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_depth_is_mujocos(first, second, rng):
+def test_depth_equals_mujoco(first, second, rng):
     pair, oracle = Pair(), Oracle(first, second)
     for _ in range(few(40)):
         overlapping(pair, first, second, rng)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from featherlane.collision.convex.gjk import nearest_on_simplex
-from featherlane.collision.convex.support import support
+from featherlane.collision.convex.support import support_point
 from scenes.shapes import MESHES, PAIRS, Oracle, Pair, direction, few, random_turn, turn
 
 ROUNDING = 1e-14  # of values near 0.1
@@ -60,7 +60,7 @@ def test_support_of_a_hull_is_its_highest_vertex(mesh, rng):
         u = direction(rng)
         a["support.dir"][:] = u
         a["support.vertex"][:2] = rng.integers(len(pair.vertices(0))), 0
-        pair.workspace.bound(support)()
+        pair.workspace.bound(support_point)()
         assert abs(a["support.point"] @ u - (pair.vertices(0) @ u).max()) < 1e-9  # vertices are float32
 
 
@@ -111,13 +111,13 @@ def compare_with_mujoco(first, second, n, rng):
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_distance_and_normal_are_mujocos(first, second, rng):
+def test_distance_and_normal_equal_mujoco(first, second, rng):
     compare_with_mujoco(first, second, few(60), rng)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_distance_and_normal_of_ten_thousand_poses_are_mujocos(first, second, rng):
+def test_distance_and_normal_of_ten_thousand_poses_equal_mujoco(first, second, rng):
     compare_with_mujoco(first, second, 10_000, rng)
 
 

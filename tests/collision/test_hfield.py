@@ -103,7 +103,7 @@ def test_field_of_height_zero_is_its_base():
     np.testing.assert_allclose(found.dist.min(), -0.01, rtol=0, atol=1e-12)
 
 
-def test_walls_hold_what_stands_beside_the_field():
+def test_height_field_walls_push_bodies_next_to_the_field():
     model = ground(SHAPES["sphere"], FLAT)
     found = touch(model, (1.49, 0.2, 0.0))
     k = np.argmin(found.dist)
@@ -113,7 +113,7 @@ def test_walls_hold_what_stands_beside_the_field():
 
 @pytest.mark.parametrize("pos", [(3, 0, 0.2), (0, -2, 0.2), (0, 0, 2), (0, 0, -2), (1e6, 0, 0)])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_nothing_touches_from_afar(shape, pos):
+def test_distant_shapes_have_no_contacts(shape, pos):
     assert len(touch(ground(SHAPES[shape], FLAT), pos)) == 0
 
 
@@ -125,12 +125,12 @@ def test_below_the_base_is_outside(shape):
     assert (found.dist < 0).all() and len(found) > 0
 
 
-def test_no_more_points_than_room():
+def test_points_are_limited_to_the_capacity():
     model = ground('type="box" size="1 1 .2"', np.full((30, 30), 0.5))
     assert len(touch(model, (0, 0, 0.44))) == 50
 
 
-def test_bad_pose_ends_without_points():
+def test_a_non_finite_pose_has_no_contacts():
     model = ground(SHAPES["box"], FLAT)
     x, R = frames(model, [[(0, 0, 0), (0, 0, 0.4)]], [[(1, 0, 0, 0), (1, 0, 0, 0)]])
     for rows, value in itertools.product((x, R), (np.nan, np.inf)):
@@ -156,14 +156,14 @@ def compare(model, shape, x, R, width=8):
 @pytest.mark.parametrize("margin", [EXACT, 0.05])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_contacts_are_mujocos(shape, margin, count, rng):
+def test_contacts_equal_mujoco(shape, margin, count, rng):
     model = ground(SHAPES[shape], margin=margin)
     x, R = frames(model, *poses(rng, count))
     assert compare(model, shape, x, R) > 3 * count
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.05])
-def test_a_pebble_is_where_it_is_in_mujoco(margin, rng):
+def test_a_small_sphere_has_the_contact_of_mujoco(margin, rng):
     """Most centres are above the surface, in a prism or next to one: with and without a closed form."""
     model = ground('size=".03"', margin=margin)
     x, R = frames(model, *poses(rng, 1500, low=-0.3, high=0.5, wide=1.05))
@@ -228,7 +228,7 @@ def test_depth_of_a_box_is_the_least_overlap(count, rng):
         np.testing.assert_allclose(ours.dist, [d for d in depths if d <= 0], rtol=0, atol=SOLID)
 
 
-def test_bits_do_not_depend_on_the_tile(rng):
+def test_results_do_not_depend_on_the_tile(rng):
     for shape in SHAPES.values():
         model = ground(shape)
         x, R = frames(model, *poses(rng, 16))
@@ -236,7 +236,7 @@ def test_bits_do_not_depend_on_the_tile(rng):
             np.testing.assert_array_equal(one.tobytes(), eight.tobytes())
 
 
-def test_edits_of_heights_are_seen_at_once():
+def test_height_edits_take_effect_immediately():
     model = ground(SHAPES["sphere"], FLAT)
     data, batch = fl.Data(model), fl.Batch(model, 9)
     data.qpos[:3] = batch.qpos[:, :3] = 0.3, 0.1, 0.25 + 0.31
@@ -260,7 +260,7 @@ def check(points, room):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("count", [in_ci(64), pytest.param(1_000_000, marks=pytest.mark.slow)])
-def test_no_pose_makes_bad_numbers(shape, count, rng, monkeypatch):
+def test_no_pose_yields_non_finite_values(shape, count, rng, monkeypatch):
     """Covers, with bounds checks, all kinds of height fields, shapes of all scales, centres on samples and borders."""
     monkeypatch.setenv("FEATHERLANE_MODE", "checked")
     many = 64
@@ -291,7 +291,7 @@ CREEP = 2e-3  # m/s, rad/s: soft friction creeps under weight, also in MuJoCo
 
 
 @pytest.mark.parametrize("shape", ["sphere", "capsule", "box"])
-def test_rest_pose_on_a_rough_field_is_mujocos(shape):
+def test_rest_pose_on_a_rough_field_equals_mujoco(shape):
     heights = np.random.default_rng(3).uniform(0.3, 0.7, size=(9, 11))
     model = ground(SHAPES[shape] + ' mass="1"', heights, margin=EXACT, damping=2.0)
     data, mj = fl.Data(model), model.to_mujoco()

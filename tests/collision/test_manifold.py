@@ -48,7 +48,7 @@ def by_place(pos, *rest):
 
 
 @pytest.mark.parametrize("name", list(PLAIN))
-def test_points_are_mujocos_in_plain_poses(name):
+def test_points_equal_mujoco_in_aligned_poses(name):
     first, mat1, second, mat2, at, n = PLAIN[name]
     pair, oracle = Pair(), Oracle(first, second)
     pair.put(0, first, (0, 0, 0), mat1)
@@ -64,7 +64,7 @@ def test_points_are_mujocos_in_plain_poses(name):
     np.testing.assert_allclose(normal, their_normal, atol=2 * SLOPE)  # its normal is that of a face
 
 
-def test_a_cap_is_held_on_its_rim():
+def test_a_cylinder_cap_has_contacts_on_its_rim():
     pair = Pair()
     for below in ("box", "cube", "cylinder"):
         half = {"box": 0.15, "cube": 0.1, "cylinder": 0.12}[below]
@@ -77,7 +77,7 @@ def test_a_cap_is_held_on_its_rim():
         np.testing.assert_allclose(pos.mean(0)[:2], 0, atol=1e-9)
 
 
-def test_a_cap_over_an_edge_is_held_where_rim_and_edge_cross():
+def test_a_cap_over_an_edge_has_contacts_at_rim_edge_crossings():
     pair = Pair()
     pair.put(0, "cylinder")
     pair.put(1, "box", (0.12, 0, -0.2699))  # its face ends at x = 0.02
@@ -86,7 +86,7 @@ def test_a_cap_over_an_edge_is_held_where_rim_and_edge_cross():
     np.testing.assert_allclose(np.sort(edge[:, 1]), [-np.sqrt(0.01 - 4e-4), np.sqrt(0.01 - 4e-4)], atol=1e-9)
 
 
-def test_many_points_leave_the_deepest_and_the_widest():
+def test_reduction_keeps_the_deepest_and_most_distant_points():
     pair = Pair()
     pair.put(0, "box")
     pair.put(1, "box", (0, 0, 0.2995), turn(Z, np.pi / 4) @ turn(X, 1e-4))
@@ -116,7 +116,7 @@ def test_points_count_up_to_the_limit_and_keep_their_normal(limit, rng):
             np.testing.assert_array_equal(normal, np.tile(n, (len(dist), 1)))
 
 
-def test_points_of_faces_lie_between_them(rng):
+def test_face_contact_points_lie_between_the_faces(rng):
     pair = Pair()
     for first, second in (("box", "cube"), ("cube", "stone"), ("box", "box"), ("tetrahedron", "cube")):
         for _ in range(few(30)):
@@ -167,7 +167,7 @@ def poses_of_balls(pair, rng, n, limit=0.0):
             yield pair.points(limit)
 
 
-def test_faces_that_meet_where_edges_cross_share_at_least_three_points(balls, rng):
+def test_faces_with_crossing_edges_have_at_least_three_points(balls, rng):
     met = 0
     for dist, _, _ in poses_of_balls(balls, rng, few(400), limit=0.1):
         if balls.arrays["facet.kind"][0] == CROSSING and (balls.arrays["feature.count"] > 2).all():
@@ -176,7 +176,7 @@ def test_faces_that_meet_where_edges_cross_share_at_least_three_points(balls, rn
     assert met >= few(400) // 10
 
 
-def test_no_two_points_are_one_and_none_is_deeper_than_the_depth(balls, rng):
+def test_contact_points_are_distinct_and_no_deeper_than_the_depth(balls, rng):
     for dist, pos, _ in poses_of_balls(balls, rng, few(400)):
         assert abs(dist.min() - balls.arrays["convex.dist"][0]) <= EQUAL
         apart = np.linalg.norm(pos[:, None] - pos, axis=-1) + np.eye(len(pos))
@@ -226,7 +226,7 @@ REST = {
 
 @pytest.mark.skipif(not COMPILED, reason="500 steps of the whole engine")
 @pytest.mark.parametrize("name", list(REST))
-def test_things_come_to_rest_as_in_mujoco(name):
+def test_rest_poses_equal_mujoco(name):
     first, turned, low, second, high, lying = REST[name]
     scene = SCENE.format(
         assets=assets(), first=geom(first), second=geom(second), low=low, high=high, turned=turned, lying=lying
@@ -243,7 +243,7 @@ def test_things_come_to_rest_as_in_mujoco(name):
     np.testing.assert_allclose(data.qfrc_constraint, theirs.qfrc_constraint, atol=1e-3)  # 9.81 N
 
 
-def test_worlds_of_a_tile_have_the_points_that_each_has_alone(rng):
+def test_contact_points_in_a_tile_equal_those_of_single_worlds(rng):
     model = pair_model('type="cylinder" size="0.1 0.15"', 'type="ellipsoid" size="0.1 0.12 0.15"', margin=0.02)
     n = 24
     pos = np.zeros((n, 2, 3))
@@ -291,13 +291,13 @@ def fuzz(n, rng):
             )
 
 
-def test_no_pair_of_shapes_hangs_or_leaves_its_memory(rng, monkeypatch):
+def test_no_pair_of_shapes_hangs_or_writes_out_of_bounds(rng, monkeypatch):
     if COMPILED:
         monkeypatch.setenv("FEATHERLANE_MODE", "checked")
     fuzz(few(3000), rng)
 
 
 @pytest.mark.slow
-def test_no_pair_of_a_million_hangs_or_leaves_its_memory(rng, monkeypatch):
+def test_a_million_pairs_neither_hang_nor_write_out_of_bounds(rng, monkeypatch):
     monkeypatch.setenv("FEATHERLANE_MODE", "checked")
     fuzz(1_000_000, rng)

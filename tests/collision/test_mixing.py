@@ -57,11 +57,11 @@ def test_parameters_equal_mujoco(left, right):
 
 @pytest.mark.parametrize("left", ["0.02 1", "-100 -5"])
 @pytest.mark.parametrize("right", ["0.01 2", "-200 -3"])
-def test_a_direct_solref_takes_the_smaller_numbers(left, right):
+def test_direct_solref_values_are_mixed_by_the_minimum(left, right):
     equal_to_mujoco(pair_model(f'size="0.2" solref="{left}" solmix="2"', f'size="0.3" solref="{right}"'))
 
 
-def test_margins_and_gaps_are_summed_and_only_the_margin_acts():
+def test_margins_and_gaps_are_summed_and_contacts_depend_on_the_margin():
     model = pair_model('size="0.2" margin="-0.1" gap="0.03"', 'size="0.3" margin="0.04" gap="0.2"')
     found = equal_to_mujoco(model)
     np.testing.assert_allclose(found.includemargin, -0.06)
@@ -77,13 +77,13 @@ def test_margins_and_gaps_are_summed_and_only_the_margin_acts():
         'friction="0.3 0.4 0.01 0 0.002" solref="0.04 0.9" solreffriction="0.02 1.1" solimp="0.5 0.6 0.01 0.3 4"',
     ],
 )
-def test_explicit_pairs_overrule_the_geoms(pair):
+def test_explicit_pairs_override_geom_parameters(pair):
     model = load(PAIR.format(left=LEFT + ' priority="3"', right=RIGHT, pair=pair))
     assert equal_to_mujoco(model).dim[0] == model.pair_dim[0]
 
 
 @pytest.mark.parametrize("distance, count", [(0.5999, 1), (0.6001, 0)])
-def test_an_explicit_pair_is_found_by_its_own_margin(distance, count):
+def test_an_explicit_pair_uses_its_own_margin(distance, count):
     model = load(PAIR.format(left=LEFT + ' margin="1"', right=RIGHT, pair='margin="0.07" gap="0.03"'))
     xpos, xmat = frames(model, [((0, 0, 0), (distance, 0, 0))], TOUCHING[1])
     assert len(oracle(model, xpos, xmat)[0]["dist"]) == count
@@ -91,7 +91,7 @@ def test_an_explicit_pair_is_found_by_its_own_margin(distance, count):
 
 
 @pytest.mark.parametrize("field", ["geom_friction", "geom_solmix", "geom_margin", "geom_solref", "geom_size"])
-def test_each_world_has_parameters_of_its_own(field, rng):
+def test_contact_parameters_differ_by_world(field, rng):
     model = pair_model(LEFT, RIGHT)
     rows = ModelRows(model, 8, np.float64).own([field])
     ws = Workspace(model, 8, rows=rows)

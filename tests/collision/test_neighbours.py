@@ -54,7 +54,7 @@ def made_anew(data, run):
     return not np.array_equal(before, data.workspace.arrays["neighbours.pos"])
 
 
-def test_a_pile_falls_with_and_without_a_list(rng):
+def test_a_pile_moves_identically_with_and_without_neighbour_lists(rng):
     model = fl.load(PILE)
     listing, plain = pair_of_data(model)
     contacts = 0
@@ -71,7 +71,7 @@ def test_a_pile_falls_with_and_without_a_list(rng):
     assert 0 < listing.workspace.arrays["neighbours.count"][0] - 1 < model.ncand
 
 
-def test_a_list_is_kept_for_some_steps():
+def test_a_neighbour_list_is_reused_for_several_steps():
     model = fl.load(PILE)
     data = fl.Data(model)
     made = sum(made_anew(data, lambda: fl.step(model, data)) for _ in range(400))
@@ -81,7 +81,7 @@ def test_a_list_is_kept_for_some_steps():
 
 
 @pytest.mark.parametrize("edit", ["geom_margin", "geom_rbound", "geom_aabb", "geom_pos", "body_pos", "opt_o_margin"])
-def test_an_edit_of_the_model_is_seen(edit):
+def test_model_edits_invalidate_the_list(edit):
     """Moves pairs close that were not."""
     model = fl.load(PILE)
     if edit == "opt_o_margin":
@@ -105,7 +105,7 @@ def test_an_edit_of_the_model_is_seen(edit):
         assert listing.workspace.arrays["neighbours.count"][0] > listed
 
 
-def test_what_travels_no_farther_than_a_list_allows_is_found(rng):
+def test_geoms_within_the_allowed_travel_are_found(rng):
     """Builds a list of still bodies, then moves them as far as it permits: new near pairs are among those listed."""
     model = fl.load(PILE)
     listing, plain = Workspace(model, 1), Workspace(model, 1)
@@ -135,7 +135,7 @@ def test_what_travels_no_farther_than_a_list_allows_is_found(rng):
     assert kept > 50
 
 
-def test_a_copy_makes_a_list_of_its_own():
+def test_a_copy_builds_its_own_list():
     model = fl.load(PILE)
     data = fl.Data(model)
     fl.step(model, data, 50)
@@ -147,7 +147,7 @@ def test_a_copy_makes_a_list_of_its_own():
         same(data, other)
 
 
-def test_only_a_world_that_goes_on_keeps_a_list():
+def test_only_consecutive_steps_reuse_the_list():
     model = fl.load(PILE)
     for nworld in (1, 2, 9):
         batch = fl.Batch(model, nworld, nthread=1)
@@ -162,7 +162,7 @@ def test_only_a_world_that_goes_on_keeps_a_list():
     assert Workspace.sizes_of(model, width=8)["nlisted"] == 0
 
 
-def test_a_model_of_other_pairs_has_another_list():
+def test_a_model_with_different_pairs_gets_a_new_list():
     model, other = fl.load(PILE), fl.load(PILE.replace('geom2="g7"', 'geom2="g8"'))
     listing, plain = pair_of_data(model)
     for m in (model, other, model):

@@ -67,7 +67,7 @@ def found(ws, lane: int) -> bytes:
     return contacts(ws.model, ws.arrays, lane).tobytes()
 
 
-def test_bad_frames_and_sizes_end_with_an_answer_and_stay_in_their_world(pair, rng):
+def test_non_finite_frames_and_sizes_terminate_and_affect_only_their_world(pair, rng):
     xpos, xmat = poses(rng, W)
     ws = tile(pair, xpos, xmat)
     ws.run(collision)
@@ -86,7 +86,7 @@ def test_bad_frames_and_sizes_end_with_an_answer_and_stay_in_their_world(pair, r
                 assert found(ws, w) == good[w]
 
 
-def test_worlds_of_bad_mocap_poses_are_counted_and_the_others_step_on(pair, rng):
+def test_worlds_with_non_finite_mocap_poses_are_counted_and_the_others_continue(pair, rng):
     worlds, spoiled = fl.Batch(pair, W), fl.Batch(pair, W)
     for batch in (worlds, spoiled):
         batch.mocap_pos[:] = [0, 0, -0.1]

@@ -50,7 +50,7 @@ def compared(mj, rng):
 @pytest.mark.parametrize("scene", [CONTACTS, BOXES], ids=["mixed", "boxes"])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("cone", [0, 1])
-def test_contacts_and_their_parameters_equal_mujocos(scene, options, cone, rng):
+def test_contacts_and_their_parameters_equal_mujoco(scene, options, cone, rng):
     mj = edited(scene, enableflags=OVERRIDE, cone=cone, **options)
     expected, data = compared(mj, rng)
     assert data.ncon == expected.ncon > 0
@@ -60,7 +60,7 @@ def test_contacts_and_their_parameters_equal_mujocos(scene, options, cone, rng):
     np.testing.assert_allclose(data.efc_D, expected.efc_D, rtol=ROUNDING)
 
 
-def test_the_options_do_nothing_without_the_flag(rng):
+def test_override_options_have_no_effect_without_the_flag(rng):
     _, plain = compared(edited(CONTACTS), rng)
     _, ignored = compared(edited(CONTACTS, **OPTIONS[0]), np.random.default_rng(0))
     ignored.qpos, ignored.qvel = plain.qpos, plain.qvel
@@ -68,7 +68,7 @@ def test_the_options_do_nothing_without_the_flag(rng):
     np.testing.assert_array_equal(ignored.qacc, plain.qacc)
 
 
-def test_a_batch_finds_the_contacts_of_each_world_too(rng):
+def test_override_applies_to_every_world_of_a_batch(rng):
     model = fl.load(edited(BOXES, enableflags=OVERRIDE, **OPTIONS[0]))
     data, batch = fl.Data(model), fl.Batch(model, 3, nthread=1)
     data.qpos, data.qvel = kicked(model, rng, 0.005)

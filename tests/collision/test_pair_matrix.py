@@ -44,7 +44,7 @@ def test_the_exact_depth_of_boxes():
     assert abs(distance - (2.3 - 1.0 - np.sqrt(2))) < 1e-14
 
 
-def test_every_pair_that_mujoco_collides_has_a_cell():
+def test_every_colliding_pair_of_mujoco_has_a_table_entry():
     names = set(NAMES)
     unbounded = {("plane", "plane"), ("plane", "hfield"), ("hfield", "hfield")}
     for i, first in enumerate(TYPES):

@@ -49,7 +49,7 @@ def test_frames_are_right_handed_and_orthonormal(name, rng):
     np.testing.assert_allclose(np.linalg.det(R), 1, atol=ORTHOGONAL)
 
 
-def test_concentric_spheres_take_the_normal_from_their_axes(width):
+def test_the_normal_of_concentric_spheres_comes_from_their_axes(width):
     poses = [((0, 0, 0), IDENTITY, b) for b in (IDENTITY, DIAGONAL, ABOUT_X, QUARTER)]
     assert equal_in(pair_model('size="0.2"', 'size="0.3"'), poses, width) == [1, 1, 1, 1]
 
@@ -94,7 +94,7 @@ def test_parallel_and_crossing_capsules_share_a_tile(width):
     assert equal_in(model, poses, width) == [2, 1, 2, 1]
 
 
-def test_one_of_two_parallel_points_may_be_out_of_reach(width):
+def test_one_of_two_parallel_points_can_exceed_the_margin(width):
     model = pair_model('type="capsule" size="0.1 0.5"', 'type="capsule" size="0.1 0.5"')
     poses = [((0.2, 0, 0), IDENTITY, (1, 0, s, 0)) for s in (4e-5, -4e-5)]
     assert equal_in(model, poses, width) == [1, 1]
@@ -107,7 +107,7 @@ def test_capsule_upright_and_flat_on_a_plane(width):
 
 
 @pytest.mark.parametrize("quat", [QUARTER, DIAGONAL, (0.5, 0.3, 0.2, 0.1)])
-def test_frame_is_orthonormal_where_a_capsule_stands_on_a_slope(quat):
+def test_frame_of_a_capsule_on_a_slope_is_orthonormal(quat):
     model = pair_model('type="plane" size="1 1 1"', 'type="capsule" size="0.1 0.3"')
     found = collide(model, *frames(model, [((0, 0, 0), (0, 0, 0))], [(quat, quat)]), 1)[0]
     assert len(found) == 1
@@ -133,7 +133,7 @@ def test_a_point_counts_up_to_margin_and_gap(name, inside, width):
     assert bool(found[0]) == inside
 
 
-def test_a_margin_below_both_radii_leaves_nothing_to_touch(width):
+def test_a_strongly_negative_margin_yields_no_contact(width):
     model = pair_model('size="0.2"', 'size="0.3"', margin=-1)
     assert equal_in(model, [((0, 0, z), IDENTITY, IDENTITY) for z in (0, 0.2, 0.45)], width) == [0, 0, 0]
 
@@ -141,7 +141,7 @@ def test_a_margin_below_both_radii_leaves_nothing_to_touch(width):
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("field", ["geom_xpos", "geom_xmat"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_bad_numbers_make_no_contact_and_spoil_no_neighbour(name, field, bad, rng):
+def test_non_finite_poses_yield_no_contact_and_do_not_affect_other_worlds(name, field, bad, rng):
     model = pair_model(*PAIRS[name][:2])
     xpos, xmat = frames(model, *random_poses(rng, name, 8))
     xpos[:, 1] = xpos[:, 0] + [0, 0, 0.05]

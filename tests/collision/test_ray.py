@@ -119,15 +119,15 @@ def world(model):
         ("box", (2, 0.5, 0), (-1, 0, 0), -1, (0, 0, 0)),
     ],
 )
-def test_ray_by_hand(shape, point, direction, distance, normal):
+def test_ray_distances_equal_hand_computed_values(shape, point, direction, distance, normal):
     model = scene(SHAPES[shape], free=False)
-    hit = fl.ray(model, world(model), point, direction)
+    hit = fl.query.ray(model, world(model), point, direction)
     np.testing.assert_allclose(hit.distance, distance, rtol=0, atol=1e-14)
     np.testing.assert_allclose(hit.normal, normal, rtol=0, atol=1e-14)
     assert hit.geom == (-1 if distance < 0 else 0)
 
 
-def test_mesh_is_met_at_its_own_triangles_from_both_sides():
+def test_rays_hit_mesh_triangles_from_both_sides():
     model = scene('type="mesh" mesh="wedge"', free=False)
     data = world(model)
     # the mesh frame is its inertia's: the corners are where the geom places them
@@ -135,12 +135,12 @@ def test_mesh_is_met_at_its_own_triangles_from_both_sides():
     a, b, c, top = corners @ R.T + data.geom_xpos[0]
     foot, centre = (a + b + c) / 3, (a + b + c + top) / 4
     for start in (centre, 2 * foot - centre):
-        hit = fl.ray(model, data, start, foot - start)
+        hit = fl.query.ray(model, data, start, foot - start)
         np.testing.assert_allclose(hit.distance, 1.0, rtol=0, atol=1e-12)
         assert np.dot(hit.normal, foot - centre) > 0
 
 
-def test_no_ray_slips_between_the_triangles_of_a_mesh(rng):
+def test_no_ray_passes_between_adjacent_triangles(rng):
     model = scene(SHAPES["mesh"], free=False)
     data = world(model)
     corner = model.triangle_vert[: model.triangle_adr[1] and None] @ data.geom_xmat[0].reshape(3, 3).T
@@ -148,7 +148,7 @@ def test_no_ray_slips_between_the_triangles_of_a_mesh(rng):
     # from inside through corners and along edges: the surface is closed, so every ray hits it
     weights = rng.uniform(size=(len(first), 1))
     targets = np.concatenate([first[:, 0], weights * first[:, 0] + (1 - weights) * first[:, 1]])
-    assert (fl.ray(model, data, (0, 0, 0), targets).geom == 0).all()
+    assert (fl.query.ray(model, data, (0, 0, 0), targets).geom == 0).all()
 
 
 def test_height_field_has_a_surface_walls_and_a_base():
@@ -164,18 +164,18 @@ def test_height_field_has_a_surface_walls_and_a_base():
         (3, 0.1, -0.2),
     ]
     directions = [(0, 0, -1), (0, 0, 1), (-1, 0, 0), (1, 0, 0), (0, -1, 0), (-1, 0, 0), (-1, 0, 0)]
-    hits = fl.ray(model, data, points, directions)
+    hits = fl.query.ray(model, data, points, directions)
     np.testing.assert_allclose(hits.distance, [2, 2.5, 2, 2, 2, -1, 2], rtol=0, atol=1e-14)
     expected = [(0, 0, 1), (0, 0, -1), (1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, 0, 0), (1, 0, 0)]
     np.testing.assert_allclose(hits.normal, expected, rtol=0, atol=1e-14)
 
 
-def test_height_field_edits_are_seen_at_once():
+def test_height_field_edits_take_effect_immediately():
     model = scene('type="hfield" hfield="flat"', free=False)
     data = world(model)
-    assert fl.ray(model, data, (0.1, 0.2, 5), (0, 0, -1)).distance == 4
+    assert fl.query.ray(model, data, (0.1, 0.2, 5), (0, 0, -1)).distance == 4
     model.hfield_data[model.hfield_adr[1] :] = 1.0
-    assert fl.ray(model, data, (0.1, 0.2, 5), (0, 0, -1)).distance == 3
+    assert fl.query.ray(model, data, (0.1, 0.2, 5), (0, 0, -1)).distance == 3
 
 
 # ---- against MuJoCo -------------------------------------------------------------------------------------
@@ -189,28 +189,28 @@ def rays(rng, n, data):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_one_shape_is_mujocos(shape, rng):
+def test_rays_on_one_shape_equal_mujoco(shape, rng):
     model = scene(SHAPES[shape])
     data = fl.Data(model)
     for _ in range(20):
         randomize(data, rng)
         fl.stages.kinematics(model, data)
         point, direction = rays(rng, 50, data)
-        same(fl.ray(model, data, point, direction), oracle(model, data, point, direction))
+        same(fl.query.ray(model, data, point, direction), oracle(model, data, point, direction))
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(2000, marks=pytest.mark.slow)])
-def test_all_shapes_together_are_mujocos(count, rng):
+def test_rays_on_all_shapes_equal_mujoco(count, rng):
     model = scene(*SHAPES.values())
     data = fl.Data(model)
     for _ in range(count):
         randomize(data, rng)
         fl.stages.kinematics(model, data)
         point, direction = rays(rng, 100, data)
-        same(fl.ray(model, data, point, direction), oracle(model, data, point, direction))
+        same(fl.query.ray(model, data, point, direction), oracle(model, data, point, direction))
 
 
-def test_axis_parallel_rays_are_mujocos(rng):
+def test_axis_parallel_rays_equal_mujoco(rng):
     model = scene(*SHAPES.values())
     data = fl.Data(model)
     fl.stages.kinematics(model, data)
@@ -219,10 +219,10 @@ def test_axis_parallel_rays_are_mujocos(rng):
     for axis in range(3):
         point = np.roll(np.stack([x, y, np.full(x.size, 4.0)], axis=1), axis, axis=1)
         direction = np.roll(np.broadcast_to((0.0, 0.0, -2.0), point.shape), axis, axis=1)
-        same(fl.ray(model, data, point, direction), oracle(model, data, point, direction))
+        same(fl.query.ray(model, data, point, direction), oracle(model, data, point, direction))
 
 
-def test_rays_from_one_point_are_mj_multirays(rng):
+def test_rays_from_one_point_equal_mj_multi_ray(rng):
     model = scene(*SHAPES.values())
     data, mj = fl.Data(model), model.to_mujoco()
     theirs = mujoco.MjData(mj)
@@ -236,10 +236,10 @@ def test_rays_from_one_point_are_mj_multirays(rng):
     mujoco.mj_multiRay(
         mj, theirs, (4.0, 0.5, 1.0), direction.ravel(), None, True, -1, geom, distance, normal, n, mujoco.mjMAXVAL
     )
-    same(fl.ray(model, data, (4.0, 0.5, 1.0), direction), (distance, geom, normal.reshape(n, 3)))
+    same(fl.query.ray(model, data, (4.0, 0.5, 1.0), direction), (distance, geom, normal.reshape(n, 3)))
 
 
-def test_many_rays_have_the_bits_of_each_alone(rng):
+def test_many_rays_are_bitwise_equal_to_single_rays(rng):
     model = scene(*SHAPES.values())
     data = fl.Data(model)
     for size in (0.3, 0.9):
@@ -247,9 +247,9 @@ def test_many_rays_have_the_bits_of_each_alone(rng):
         randomize(data, rng)
         fl.stages.kinematics(model, data)
         point, direction = rays(rng, 101, data)
-        many = fl.ray(model, data, point, direction)
+        many = fl.query.ray(model, data, point, direction)
         for k in range(101):
-            one = fl.ray(model, data, point[k], direction[k])
+            one = fl.query.ray(model, data, point[k], direction[k])
             for name, rows in many._asdict().items():
                 np.testing.assert_array_equal(rows[k], getattr(one, name))
 
@@ -278,10 +278,10 @@ ROW = (
         ({"cutoff": 1.0}, 0),
     ],
 )
-def test_groups_bodies_and_cutoff_choose_what_is_seen(options, geom):
+def test_groups_bodies_and_cutoff_filter_hits(options, geom):
     model = scene(*ROW)
     data = world(model)
-    assert fl.ray(model, data, (0, 0, 0), (3, 0, 0), **options).geom == geom
+    assert fl.query.ray(model, data, (0, 0, 0), (3, 0, 0), **options).geom == geom
     if "cutoff" not in options and not isinstance(options.get("bodyexclude", 0), str | None):
         group = np.array(options.get("geomgroup", np.ones(6)), np.uint8)
         theirs = oracle(model, data, [(0, 0, 0)], [(3, 0, 0)], group, True, options.get("bodyexclude", -1))
@@ -292,24 +292,24 @@ def test_static_geoms_are_left_out_on_request():
     model = fl.load('<mujoco><worldbody><geom size=".1" pos="1 0 0"/><body pos="2 0 0"><freejoint/><geom size=".1"/>'
                     '</body><body pos=".5 0 0"><geom size=".1"/></body></worldbody></mujoco>')  # fmt: skip
     data = world(model)
-    assert fl.ray(model, data, (0, 0, 0), (1, 0, 0)).geom == 2
-    assert fl.ray(model, data, (0, 0, 0), (1, 0, 0), flg_static=False).geom == 1
+    assert fl.query.ray(model, data, (0, 0, 0), (1, 0, 0)).geom == 2
+    assert fl.query.ray(model, data, (0, 0, 0), (1, 0, 0), flg_static=False).geom == 1
 
 
-def test_each_ray_may_pass_through_a_body_of_its_own():
+def test_each_ray_can_exclude_a_different_body():
     model = scene(*ROW)
-    hits = fl.ray(model, world(model), (0, 0, 0), [(1, 0, 0)] * 3, bodyexclude=[-1, 1, 2])
+    hits = fl.query.ray(model, world(model), (0, 0, 0), [(1, 0, 0)] * 3, bodyexclude=[-1, 1, 2])
     assert hits.geom.tolist() == [0, 1, 0]
 
 
 def test_shapes_of_results():
     model = scene(*ROW)
     data = world(model)
-    one = fl.ray(model, data, (0, 0, 0), (1, 0, 0))
+    one = fl.query.ray(model, data, (0, 0, 0), (1, 0, 0))
     assert np.ndim(one.distance) == np.ndim(one.geom) == 0 and one.normal.shape == (3,)
-    many = fl.ray(model, data, np.zeros((4, 1, 3)), np.ones((5, 3)))
+    many = fl.query.ray(model, data, np.zeros((4, 1, 3)), np.ones((5, 3)))
     assert many.distance.shape == (4, 5) and many.geom.dtype == np.int32 and many.normal.shape == (4, 5, 3)
-    assert fl.ray(model, data, np.zeros((0, 3)), (1, 0, 0)).distance.shape == (0,)
+    assert fl.query.ray(model, data, np.zeros((0, 3)), (1, 0, 0)).distance.shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -335,11 +335,11 @@ def test_shapes_of_results():
         ({"bodyexclude": np.ma.array([1], mask=[1])}, "bodyexclude:"),
     ],
 )
-def test_bad_input_is_named(arguments, message):
+def test_invalid_input_is_named(arguments, message):
     model = scene(*ROW)
     given = {"point": (0, 0, 0), "direction": (1, 0, 0)} | arguments
     with pytest.raises(fl.ModelError, match=message):
-        fl.ray(model, world(model), **given)
+        fl.query.ray(model, world(model), **given)
     with pytest.raises(fl.ModelError):
         fl.Batch(model, 3).ray(**given)
 
@@ -355,7 +355,7 @@ def test_rays_refuse_signed_distance_fields_by_name():
     model = fl.load(FIELD.format(""))
     data, batch = world(model), fl.Batch(model, 2)
     for refused in (
-        lambda: fl.ray(model, data, (-2, 0.2, 0.2), (1, 0, 0)),
+        lambda: fl.query.ray(model, data, (-2, 0.2, 0.2), (1, 0, 0)),
         lambda: batch.ray((-2, 0.2, 0.2), (1, 0, 0)),
         lambda: data.sensor("r").data,
         lambda: batch.bind("sensordata"),
@@ -363,7 +363,7 @@ def test_rays_refuse_signed_distance_fields_by_name():
         with pytest.raises(fl.UnsupportedFeatureError, match="field"):
             refused()
     assert data.sensor("p").data.shape == (3,)
-    assert fl.ray(model, data, (-2, 0.2, 0.2), (1, 0, 0), geomgroup=[1, 1, 1, 0, 1, 1]).distance == 4.9
+    assert fl.query.ray(model, data, (-2, 0.2, 0.2), (1, 0, 0), geomgroup=[1, 1, 1, 0, 1, 1]).distance == 4.9
     unseen = fl.load(FIELD.format('rgba="1 1 1 0"'))
     data = fl.Data(unseen)
     fl.forward(unseen, data)
@@ -372,7 +372,7 @@ def test_rays_refuse_signed_distance_fields_by_name():
 
 # ---- batches --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("nthread", [1, 2])
-def test_batch_gives_the_bits_of_each_world_alone(nthread, rng):
+def test_rays_in_a_batch_are_bitwise_equal_to_single_worlds(nthread, rng):
     model = scene(*SHAPES.values())
     batch, data = fl.Batch(model, 11, nthread), fl.Data(model)
     randomize(batch, rng)
@@ -385,12 +385,12 @@ def test_batch_gives_the_bits_of_each_world_alone(nthread, rng):
     for w in range(11):
         data.qpos, data.mocap_pos, data.mocap_quat = batch.qpos[w], batch.mocap_pos[w], batch.mocap_quat[w]
         fl.stages.kinematics(model, data)
-        alone = fl.ray(model, data, point[w], direction, bodyexclude=exclude[w])
+        alone = fl.query.ray(model, data, point[w], direction, bodyexclude=exclude[w])
         for name, rows in hits._asdict().items():
             np.testing.assert_array_equal(rows[w], getattr(alone, name))
 
 
-def test_batch_broadcasts_and_leaves_its_worlds_alone(rng):
+def test_batch_rays_broadcast_and_do_not_change_the_worlds(rng):
     model = scene(*SHAPES.values())
     batch = fl.Batch(model, 5)
     randomize(batch, rng)

@@ -18,7 +18,7 @@ OFFSETS = {
 @pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("margin", [0.003, 0.01])  # without one, rounding decides if touching shapes have a contact
 @pytest.mark.parametrize("name", OFFSETS)
-def test_contacts_equal_mujoco_where_axes_align(name, margin, count, rng):
+def test_contacts_equal_mujoco_for_aligned_axes(name, margin, count, rng):
     found = equal_at(pair_model(*PAIRS[name][:2], margin), *aligned_poses(rng, OFFSETS[name], count), 8)
     assert np.count_nonzero(found) > 0
 
@@ -55,7 +55,7 @@ def test_points_of_a_cylinder_lie_on_its_rims(rng):
             np.testing.assert_allclose(np.abs(local[:, 2]), 0.3, rtol=0, atol=EXACT)
 
 
-def test_a_sphere_is_as_far_from_a_cylinder_as_its_signed_distance_function_says(rng):
+def test_sphere_cylinder_distance_equals_the_signed_distance_function(rng):
     model = pair_model(*PAIRS["sphere-cylinder"][:2], margin=1.0)
     xpos, xmat = frames(model, *random_poses(rng, "sphere-cylinder", 400))
     for p, R, points in zip(xpos, xmat, collide(model, xpos, xmat, 8), strict=True):
@@ -84,7 +84,7 @@ def test_float32_agrees_with_float64(name, rng):
 
 @pytest.mark.parametrize("count", [in_ci(256), pytest.param(1_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PAIRS)
-def test_no_pose_makes_bad_numbers(name, count, rng, monkeypatch):
+def test_no_pose_yields_non_finite_values(name, count, rng, monkeypatch):
     """Covers, with bounds checks, sizes and distances of all scales, aligned axes and coincident centres."""
     monkeypatch.setenv("FEATHERLANE_MODE", "checked")
     grid = ((-0.3, 0, 0.1, 0.3),) * 3

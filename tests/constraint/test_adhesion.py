@@ -171,7 +171,7 @@ def test_net_contact_forces_equal_mujoco(rng):
             for i in range(expected.ncon):
                 force = np.zeros(6)
                 mujoco.mj_contactForce(mj, expected, i, force)
-                np.testing.assert_allclose(fl.contact_force(model, data, i), force, atol=ACCELERATION)
+                np.testing.assert_allclose(fl.query.contact_force(model, data, i), force, atol=ACCELERATION)
             fl.stages.rne_post_constraint(model, data)
             mujoco.mj_rnePostConstraint(mj, expected)
             assert smooth.relative(data.cfrc_ext, expected.cfrc_ext) < ACCELERATION
@@ -224,7 +224,7 @@ HANGING = """
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("dim", [1, 3, 6])
 @pytest.mark.parametrize("adhesion", [9.0, 10.5])
-def test_a_contact_holds_up_to_its_adhesion(adhesion, dim, cone):
+def test_a_contact_resists_pulling_up_to_its_adhesion(adhesion, dim, cone):
     """A ball of 9.81 N below a ceiling falls if the contact pulls with less, and hangs if with more."""
     model = fl.load(HANGING.format(adhesion=adhesion, gap=0.01, dim=dim, cone=cone))
     data = fl.Data(model)
@@ -233,10 +233,10 @@ def test_a_contact_holds_up_to_its_adhesion(adhesion, dim, cone):
     assert (data.qpos[2] < 0.105) == held
     assert (data.ncon == 1) == held
     if held:
-        assert fl.contact_force(model, data, 0)[0] == pytest.approx(-9.81, rel=1e-6)
+        assert fl.query.contact_force(model, data, 0)[0] == pytest.approx(-9.81, rel=1e-6)
 
 
-def test_adhesion_leaves_a_contact_that_pushes_as_it_is():
+def test_adhesion_does_not_change_pushing_contacts():
     """The passive force and the row's bias cancel if the contact does not slip."""
     results = []
     for adhesion in (0.0, 7.0):
@@ -244,12 +244,12 @@ def test_adhesion_leaves_a_contact_that_pushes_as_it_is():
         model.opt.gravity[2] *= -1
         data = fl.Data(model)
         fl.step(model, data, 200)
-        results.append((data.qacc.copy(), data.qpos.copy(), fl.contact_force(model, data, 0)))
+        results.append((data.qacc.copy(), data.qpos.copy(), fl.query.contact_force(model, data, 0)))
     for plain, sticky in zip(*results, strict=True):
         np.testing.assert_allclose(sticky, plain, atol=EXACT * 10)
 
 
-def test_friction_has_the_adhesion_as_a_further_load():
+def test_adhesion_increases_the_friction_limit():
     """A ball of 10 N that cannot roll resists a push up to mu times the sum of its weight and its adhesion."""
     model = fl.load(
         '<mujoco><option gravity="0 0 -10" cone="elliptic" impratio="10"/><worldbody>'
@@ -261,13 +261,13 @@ def test_friction_has_the_adhesion_as_a_further_load():
         data = fl.Data(model)
         data.qfrc_applied = [push, 0]
         fl.step(model, data, 25)
-        force = fl.contact_force(model, data, 0)
+        force = fl.query.contact_force(model, data, 0)
         assert (data.qvel[0] > 0.01) == slips  # m/s; sticking contacts creep because they are soft
         assert np.hypot(force[1], force[2]) == pytest.approx(min(push, 0.5 * (force[0] + 10)), rel=1e-3)
 
 
 # ---- worlds ---------------------------------------------------------------------------------------------------------
-def test_adhesion_may_differ_by_world(rng):
+def test_adhesion_can_differ_by_world(rng):
     model = scene("elliptic", 3)
     factor = np.linspace(0.0, 2.0, 9)
     batch = fl.Batch(model, 9, nthread=1)
@@ -286,7 +286,7 @@ def test_adhesion_may_differ_by_world(rng):
         assert data.qvel.tobytes() == np.ascontiguousarray(out["qvel"][w, -1]).tobytes()
 
 
-def test_a_world_has_the_same_bits_in_any_batch(rng):
+def test_a_world_is_bitwise_equal_in_any_batch(rng):
     """In float32, sixteen worlds to a tile: those within the margin and in the gap share slots in different orders."""
     model, results = scene("pyramidal", 4), []
     met, order = list(states(model, rng, 16)), rng.permutation(16)
@@ -298,7 +298,7 @@ def test_a_world_has_the_same_bits_in_any_batch(rng):
     assert results[0][order].tobytes() == results[1].tobytes()
 
 
-def test_a_split_tile_pulls_as_its_worlds_do_alone(monkeypatch, rng):
+def test_adhesion_in_a_split_tile_equals_single_worlds(monkeypatch, rng):
     model, results = scene("pyramidal", 3), []
     met = list(states(model, rng, 13))
     for split in (False, True):
@@ -318,7 +318,7 @@ def test_a_split_tile_pulls_as_its_worlds_do_alone(monkeypatch, rng):
         assert values.tobytes() == results[1][name].tobytes(), name
 
 
-def test_given_contacts_stick_as_those_that_are_found(rng):
+def test_user_contacts_adhere_like_detected_contacts(rng):
     model = scene("elliptic", 4)
     met = list(states(model, rng, 8))
     batch = fl.Batch(model, 8, nthread=1, given_contacts=16)
@@ -339,7 +339,7 @@ def test_given_contacts_stick_as_those_that_are_found(rng):
         assert smooth.relative(out["qacc"][w, 0], data.qacc) < EXACT
 
 
-def test_adhesion_of_given_contacts_needs_an_adhesive_model():
+def test_adhesion_of_user_contacts_needs_an_adhesive_model():
     model = fl.load(HANGING.format(adhesion=0, gap=0, dim=3, cone="elliptic"))
     data = fl.Data(model, given_contacts=1)
     with pytest.raises(ModelError, match="adhesion"):

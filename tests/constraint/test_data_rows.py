@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.model.bundle import resolve_name
 from oracles.efc import efc
 from scenes.constraints import CONTACTS, JOINTS
 
@@ -15,7 +16,7 @@ COMPILED = 1e-11  # sums with and without FMA, and 1 / (1 - impedance) at 0.9999
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("source", ["humanoid", "hand", "stacks", JOINTS, CONTACTS])
 def test_rows_of_a_data_equal_the_naive_ones(source, cone, solver):
-    model = fl.load(source)
+    model = fl.load(resolve_name(source))
     model.opt.cone, model.opt.solver = cone, "PGS" if solver == "PGS" else "Newton"
     model.opt.noslip_iterations = 3 if solver == "noslip" else 0
     data = fl.Data(model)
@@ -35,7 +36,7 @@ def test_rows_of_a_data_equal_the_naive_ones(source, cone, solver):
 
 
 def test_arrays_of_rows_are_copies():
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data = fl.Data(model)
     fl.step(model, data, 100)
     first = data.efc_J

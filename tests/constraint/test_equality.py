@@ -28,26 +28,26 @@ def width(request):
 
 # ---- rows against MuJoCo's ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("solref", SOLREFS)
-def test_references_of_equalities_equal_mujocos(solref, width, rng):
+def test_references_of_equalities_equal_mujoco(solref, width, rng):
     check(edited(EQUALITIES, eq_solref=solref), rng, width)
 
 
 @pytest.mark.parametrize("solimp", SOLIMPS)
-def test_impedances_of_equalities_equal_mujocos(solimp, width, rng):
+def test_impedances_of_equalities_equal_mujoco(solimp, width, rng):
     check(edited(EQUALITIES, eq_solimp=solimp), rng, width)
 
 
-def test_equalities_as_the_model_declares_them_equal_mujocos(width, rng):
+def test_equalities_as_the_model_declares_them_equal_mujoco(width, rng):
     assert check(edited(EQUALITIES), rng, width) >= 33 * width
 
 
 @pytest.mark.parametrize("solref", [(1e10, 1.0), (1e-10, 1.0), (-1e12, -1e6), (0.02, 1e8)])
-def test_absurd_references_equal_mujocos(solref, width, rng):
+def test_extreme_references_equal_mujoco(solref, width, rng):
     check(edited(EQUALITIES, eq_solref=solref), rng, width)
 
 
 @pytest.mark.parametrize("flag", ["EQUALITY", "CONSTRAINT", "REFSAFE"])
-def test_disabled_flags_mean_what_they_mean_in_mujoco(flag, width, rng):
+def test_disable_flags_act_as_in_mujoco(flag, width, rng):
     mj = edited(EQUALITIES, eq_solref=(0.003, 1.0))
     mj.opt.disableflags |= getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}")
     states = random_states(mj, rng, width)
@@ -56,14 +56,14 @@ def test_disabled_flags_mean_what_they_mean_in_mujoco(flag, width, rng):
 
 
 @pytest.mark.parametrize("scene", [JOINTS, EQUALITIES])
-def test_the_exact_diagonal_of_joint_rows_equals_mujocos(scene, width, rng):
+def test_the_exact_diagonal_of_joint_rows_equals_mujoco(scene, width, rng):
     mj = edited(scene, enableflags=int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT))
     assert check(mj, rng, width) > 5 * width
 
 
 @pytest.mark.parametrize("cone", [0, 1])
 @pytest.mark.parametrize("condim", [1, 3, 6])
-def test_the_exact_diagonal_of_contacts_equals_mujocos(cone, condim, width, rng):
+def test_the_exact_diagonal_of_contacts_equals_mujoco(cone, condim, width, rng):
     # the pair whose normal passes through a ball joint has none
     xml = CONTACTS.replace('<pair geom1="left" geom2="near" friction="0.5 0.9 0 0 0" condim="3"/>', "")
     mj = edited(xml, cone=cone, geom_condim=condim, enableflags=int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT))
@@ -71,17 +71,17 @@ def test_the_exact_diagonal_of_contacts_equals_mujocos(cone, condim, width, rng)
     assert check(mj, rng, width, position=0.002) >= 3 * width
 
 
-def test_the_exact_diagonal_is_that_of_the_inverse_inertia(rng):
+def test_the_exact_diagonal_equals_that_of_the_inverse_inertia(rng):
     mj = edited(EQUALITIES, enableflags=int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT))
     data = fl.Data(fl.load(mj))
     data.qpos, data.qvel = kicked(mj, rng)
     data.forward()
-    M = fl.full_m(data.model, data)
+    M = fl.query.full_m(data.model, data)
     expected = np.einsum("ri,ri->r", data.efc_J, np.linalg.solve(M, data.efc_J.T).T)
     np.testing.assert_allclose(data.efc_diagA, expected, rtol=1e-9)
 
 
-def test_a_batch_takes_the_exact_diagonal_too(rng):
+def test_the_exact_diagonal_works_in_a_batch(rng):
     mj = edited(EQUALITIES, enableflags=int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT))
     model = fl.load(mj)
     data, batch = fl.Data(model), fl.Batch(model, 3, nthread=1)
@@ -124,7 +124,7 @@ BALL_AND_SLIDE = """<mujoco><worldbody><body pos="0 0 1"><joint type="ball"/><jo
 
 
 @pytest.mark.parametrize("scene", [EQUALITIES, BALL_AND_SLIDE])
-def test_the_reference_takes_up_what_the_jacobians_change_adds(scene, rng):
+def test_the_reference_includes_the_jacobian_derivative_term(scene, rng):
     """aref + B J v + K d r = -(dJ/dt) v, the rate of J v at constant qvel; a joint's row has none."""
     mj, h = edited(scene), 1e-5
     model, state = fl.load(mj), forward(mj, *kicked(mj, rng))
@@ -156,7 +156,7 @@ def solved(mj, states):
 
 
 @pytest.mark.parametrize("scene", [EQUALITIES, WELDED])
-def test_accelerations_equal_mujocos(scene, width, rng):
+def test_accelerations_equal_mujoco(scene, width, rng):
     mj = edited(scene)
     states = [forward(mj, *kicked(mj, rng, 0.2)) for _ in range(width)]
     for state in states[1:]:
@@ -165,7 +165,7 @@ def test_accelerations_equal_mujocos(scene, width, rng):
     np.testing.assert_allclose(given, expected, rtol=PARITY, atol=PARITY * np.abs(expected).max())
 
 
-def test_contradictory_equalities_have_a_finite_compromise():
+def test_contradictory_equalities_have_finite_accelerations():
     """One body is held at two places: it stays between them."""
     data = fl.Data(fl.load(WELDED))
     data.eq_active = [0, 0, 1, 1]
@@ -177,7 +177,7 @@ def test_contradictory_equalities_have_a_finite_compromise():
 
 @pytest.mark.parametrize("solref", [(1e10, 1.0), (1e-10, 1.0), (-1e12, -1e6), (-1e12, 0.0), (0.02, 1e8)])
 @pytest.mark.parametrize("solimp", [(0.9, 0.95, 0.0, 0.5, 2.0), (0.9999, 0.9999, 0.001, 0.5, 2.0)])
-def test_absurd_parameters_leave_finite_accelerations(solref, solimp, rng):
+def test_extreme_parameters_have_finite_accelerations(solref, solimp, rng):
     mj = edited(EQUALITIES, eq_solref=solref, eq_solimp=solimp)
     data = fl.Data(fl.load(mj))
     data.qpos, data.qvel = kicked(mj, rng)
@@ -187,7 +187,7 @@ def test_absurd_parameters_leave_finite_accelerations(solref, solimp, rng):
 
 def test_a_redundant_loop_stays_closed():
     """Three rows hold a point that moves in a plane: over 5 s of a crank that changes direction."""
-    model = fl.load("slider_crank")
+    model = fl.bundled("slider_crank")
     data, batch, rng = fl.Data(model), fl.Batch(model, 2, nthread=1), np.random.default_rng(0)
     for _ in range(50):
         control = rng.uniform(-1, 1)
@@ -217,7 +217,7 @@ def test_a_body_follows_the_mocap_body_to_which_it_is_welded():
     np.testing.assert_array_equal(batch.qpos, np.tile(data.qpos, (3, 1)))
 
 
-def test_equalities_are_switched_world_by_world_and_every_world_keeps_its_bits(rng):
+def test_equalities_are_switched_per_world_without_affecting_others(rng):
     model = fl.load(WELDED)
     switches = rng.random((WIDTH, 3, model.neq)) < 0.5
     batch = fl.Batch(model, WIDTH, nthread=1)
@@ -234,7 +234,7 @@ def test_equalities_are_switched_world_by_world_and_every_world_keeps_its_bits(r
         np.testing.assert_array_equal(batch.qvel[w], data.qvel)
 
 
-def test_switches_belong_to_the_state_of_a_world():
+def test_equality_switches_are_part_of_the_state():
     model = fl.load(WELDED)
     data, batch = fl.Data(model), fl.Batch(model, 2)
     np.testing.assert_array_equal(data.eq_active, model.eq_active0)
@@ -269,7 +269,7 @@ def test_a_world_without_a_row_holds_zeros(rng):
         assert not arrays["genrow_J"][entries][:, absent[k]].any()
 
 
-def test_a_bad_number_in_one_worlds_equality_stays_there(rng):
+def test_a_non_finite_equality_affects_only_its_world(rng):
     model = fl.load(edited(EQUALITIES))
     batch, clean = fl.Batch(model, WIDTH, nthread=1), fl.Batch(model, WIDTH, nthread=1)
     for w in range(WIDTH):
@@ -285,7 +285,7 @@ def test_a_bad_number_in_one_worlds_equality_stays_there(rng):
 
 
 # ---- capacity and row fields ----------------------------------------------------------------------------------------
-def test_capacity_holds_every_row_that_can_exist(rng):
+def test_the_capacity_covers_every_possible_row(rng):
     mj = edited(EQUALITIES)
     state = forward(mj, *kicked(mj, rng))
     state.eq_active[:] = 1
@@ -297,7 +297,7 @@ def test_capacity_holds_every_row_that_can_exist(rng):
     assert capacity["ngenJmax"] == last + 3 * (1 - balls)
 
 
-def test_states_of_rows_equal_mujocos(rng):
+def test_states_of_rows_equal_mujoco(rng):
     for scene in (EQUALITIES, JOINTS):
         # with islands MuJoCo leaves row states in a different order
         mj = edited(scene, disableflags=int(mujoco.mjtDisableBit.mjDSBL_ISLAND), tolerance=0.0, iterations=100)
@@ -307,7 +307,7 @@ def test_states_of_rows_equal_mujocos(rng):
             np.testing.assert_array_equal(efc(workspace.model, workspace.arrays).state, state.efc_state)
 
 
-def test_set_const_finds_the_second_anchor():
+def test_set_const_computes_the_second_anchor():
     model = fl.load(EQUALITIES)
     model.eq_data[0, :3] += 0.05
     fl.set_const(model)

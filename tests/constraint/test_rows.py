@@ -21,31 +21,31 @@ def width(request):
 
 
 @pytest.mark.parametrize("solref", SOLREFS)
-def test_references_of_friction_and_limits_equal_mujocos(solref, width, rng):
+def test_references_of_friction_and_limits_equal_mujoco(solref, width, rng):
     mj = edited(JOINTS, jnt_solref=solref, dof_solref=solref)
     assert check(mj, rng, width) > 5 * width
 
 
 @pytest.mark.parametrize("solimp", SOLIMPS)
-def test_impedances_of_friction_and_limits_equal_mujocos(solimp, width, rng):
+def test_impedances_of_friction_and_limits_equal_mujoco(solimp, width, rng):
     mj = edited(JOINTS, jnt_solimp=solimp, dof_solimp=solimp)
     assert check(mj, rng, width) > 5 * width
 
 
 @pytest.mark.parametrize("solref", SOLREFS)
-def test_references_of_contacts_equal_mujocos(solref, width, rng):
+def test_references_of_contacts_equal_mujoco(solref, width, rng):
     mj = edited(CONTACTS, geom_solref=solref, pair_solref=solref)
     assert check(mj, rng, width, position=0.002) > 5 * width
 
 
 @pytest.mark.parametrize("solimp", SOLIMPS)
-def test_impedances_of_contacts_equal_mujocos(solimp, width, rng):
+def test_impedances_of_contacts_equal_mujoco(solimp, width, rng):
     mj = edited(CONTACTS, geom_solimp=np.multiply(solimp, (1, 1, 0.1, 1, 1)), pair_solimp=solimp)
     assert check(mj, rng, width, position=0.002) > 5 * width
 
 
 @pytest.mark.parametrize("impratio", [0.3, 10.0])
-def test_contacts_as_the_model_declares_them_equal_mujocos(impratio, width, rng):
+def test_contacts_as_the_model_declares_them_equal_mujoco(impratio, width, rng):
     mj = edited(CONTACTS, impratio=impratio)
     states = random_states(mj, rng, width, position=0.002)
     assert_rows_equal(tile(mj, states, make_rows), states)
@@ -57,7 +57,7 @@ def test_contacts_as_the_model_declares_them_equal_mujocos(impratio, width, rng)
 @pytest.mark.parametrize("cone", [0, 1])
 @pytest.mark.parametrize("condim", [1, 3, 4, 6])
 @pytest.mark.parametrize("impratio", [0.3, 10.0])
-def test_contacts_of_every_dimension_equal_mujocos(cone, condim, impratio, width, rng):
+def test_contacts_of_every_dimension_equal_mujoco(cone, condim, impratio, width, rng):
     mj = edited(CONTACTS, cone=cone, impratio=impratio, geom_condim=condim, pair_dim=condim)
     mj.geom_friction[:] = rng.uniform(0.01, 1.0, mj.geom_friction.shape)
     mj.pair_friction[:] = rng.uniform(0.01, 1.0, mj.pair_friction.shape)
@@ -68,7 +68,7 @@ def test_contacts_of_every_dimension_equal_mujocos(cone, condim, impratio, width
 
 @pytest.mark.parametrize("cone", [0, 1])
 @pytest.mark.parametrize("solref", [*SOLREFS, (0.02, 0.0), (0.0, -5.0)])
-def test_the_friction_of_explicit_pairs_has_a_reference_of_its_own(solref, cone, width, rng):
+def test_explicit_pairs_have_a_separate_friction_reference(solref, cone, width, rng):
     mj = edited(CONTACTS, cone=cone, pair_solreffriction=solref)
     states = random_states(mj, rng, width, position=0.002)
     assert_rows_equal(tile(mj, states, make_rows), states)
@@ -105,7 +105,7 @@ def test_the_force_of_a_slot_lies_between_its_bounds(rng):
 
 
 @pytest.mark.parametrize("flag", ["REFSAFE", "CONSTRAINT", "LIMIT", "FRICTIONLOSS"])
-def test_disabled_flags_mean_what_they_mean_in_mujoco(flag, width, rng):
+def test_disable_flags_act_as_in_mujoco(flag, width, rng):
     mj = edited(JOINTS, jnt_solref=(0.003, 1.0), dof_solref=(0.003, 1.0))
     mj.opt.disableflags |= getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}")
     assert (check(mj, rng, width) > 0) == (flag != "CONSTRAINT")
@@ -129,7 +129,7 @@ def test_both_limits_of_a_joint_act_within_a_wide_margin(width, rng):
 
 
 @pytest.mark.parametrize("margin", [0.0, 1e-3, -0.02])
-def test_a_limit_acts_where_the_distance_is_below_the_margin(margin, width):
+def test_a_limit_acts_below_its_margin(margin, width):
     mj = edited(JOINTS, jnt_margin=margin)
     qpos = mj.qpos0.copy()
     states = []
@@ -142,7 +142,7 @@ def test_a_limit_acts_where_the_distance_is_below_the_margin(margin, width):
 # exactly pi is a half turn in either direction; a zero quaternion is the identity
 @pytest.mark.parametrize("angle", [0.0, 1e-17, 1e-9, 1e-4, 1.0, np.pi - 1e-6, np.pi, np.pi + 1e-6, 5.0, 2 * np.pi])
 @pytest.mark.parametrize("length", [1.0, -1.0, 1.7, 1e-16])
-def test_ball_limits_equal_mujocos_at_every_angle(angle, length, width):
+def test_ball_limits_equal_mujoco_at_every_angle(angle, length, width):
     mj = edited(JOINTS, jnt_range=(0.0, 0.0), jnt_margin=0.01)
     qpos, axis = mj.qpos0.copy(), np.array([2.0, -1.0, 2.0]) / 3.0
     qpos[2:6] = length * np.array([np.cos(angle / 2), *np.sin(angle / 2) * axis])
@@ -173,7 +173,7 @@ def alone_and_together(xml, rng, position, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float64, in_ci(np.float32)])
 @pytest.mark.parametrize(("xml", "position"), [(JOINTS, 0.3), (CONTACTS, 0.002)])
-def test_a_worlds_rows_are_the_same_bits_in_any_batch(xml, position, dtype, rng):
+def test_rows_of_a_world_are_bitwise_equal_in_any_batch(xml, position, dtype, rng):
     alone, together = alone_and_together(xml, rng, position, dtype)
     for lane, single in enumerate(alone):
         one, many = efc(single.model, single.arrays), efc(together.model, together.arrays, lane)
@@ -200,7 +200,7 @@ def test_a_world_that_lacks_a_row_holds_zeros(xml, position, rng):
     assert absences > 0
 
 
-def test_parameters_may_differ_by_world(rng):
+def test_parameters_can_differ_by_world(rng):
     mj = edited(JOINTS)
     states = random_states(mj, rng, 8)
     workspace = Workspace(load(mj), 8)
@@ -214,7 +214,7 @@ def test_parameters_may_differ_by_world(rng):
     np.testing.assert_array_equal(arrays["dofrow_hi"][0], np.where(np.arange(8) == 2, 0.4, 0.0))
 
 
-def test_capacity_holds_every_row_that_can_exist():
+def test_the_capacity_covers_every_possible_row():
     mj = edited(JOINTS, jnt_margin=1e3, dof_frictionloss=1.0)
     mj.jnt_range[:] = -50.0, 50.0
     arrays = tile(mj, [forward(mj, mj.qpos0, np.zeros(mj.nv))], make_rows).arrays
@@ -224,7 +224,7 @@ def test_capacity_holds_every_row_that_can_exist():
 
 
 @pytest.mark.parametrize("name", ["gymnasium/humanoid", "gymnasium/walker2d", "gymnasium/ant"])
-def test_rows_of_real_models_equal_mujocos(name, real_model, width, rng):
+def test_rows_of_real_models_equal_mujoco(name, real_model, width, rng):
     mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
     mj.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
     mj.opt.cone, mj.opt.solver = mujoco.mjtCone.mjCONE_PYRAMIDAL, mujoco.mjtSolver.mjSOL_NEWTON

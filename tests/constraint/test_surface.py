@@ -50,7 +50,7 @@ def test_accelerations_and_rows_equal_mujoco(dim, cone, rng):
             assert smooth.relative(getattr(alone, name), getattr(expected, name)) < EXACT, name
 
 
-def test_a_belt_carries_a_box_along():
+def test_a_moving_surface_transports_a_box():
     """Once friction has acted long enough, 0.5 m/s at 0.5 g, its speed is the belt's, which no dof has."""
     model = fl.load(
         '<mujoco><worldbody><geom type="plane" size="9 9 1" surfacevel=".5 0 0 0 0 0" friction=".5"/>'

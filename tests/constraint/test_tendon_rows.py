@@ -50,7 +50,7 @@ def options(solver="Newton", flags="", iterations=100):
 @pytest.mark.covers("tendon constraint", lambda: [scene(tail=EQUALITIES, every=ROWS)])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("flags", ["", '<flag diagexact="enable"/>', '<flag refsafe="disable"/>'])
-def test_rows_equal_mujocos(rng, width, flags):
+def test_rows_equal_mujoco(rng, width, flags):
     for tail, every in ((EQUALITIES, ROWS), (EQUALITIES, ""), ("", ROWS)):
         ws, found = worlds(scene(options(flags=flags), tail, every=every), rng, width)
         for k, data in enumerate(found):
@@ -61,7 +61,7 @@ def test_rows_equal_mujocos(rng, width, flags):
 
 @pytest.mark.parametrize("flags", ["", '<flag diagexact="enable"/>'])
 @pytest.mark.parametrize("solver", ["Newton", "PGS"])
-def test_rows_at_the_end_of_the_step_equal_mujocos(rng, solver, flags):
+def test_rows_at_the_end_of_the_step_equal_mujoco(rng, solver, flags):
     """Tested under the integrator discrete, whose metric includes tendons."""
     option = options(solver, flags, 500).replace("<option", "<option integrator='discrete'")
     for tail, every in ((EQUALITIES, SPRINGS), ("", f"{SPRINGS} {ROWS}")):
@@ -85,7 +85,7 @@ def test_a_flag_switches_off_rows_of_tendons(rng, flag):
     ("solver", "iterations", "tail"),
     [("Newton", 100, EQUALITIES), ("CG", 200, EQUALITIES), ("PGS", 500, ""), ("PGS", 500, "noslip")],
 )
-def test_every_solver_finds_mujocos_acceleration(rng, solver, iterations, tail):
+def test_every_solver_finds_the_acceleration_of_mujoco(rng, solver, iterations, tail):
     option = options(solver, iterations=iterations)
     if tail == "noslip":
         option, tail = option.replace("<option", "<option noslip_iterations='30'"), ""
@@ -137,7 +137,7 @@ def test_a_row_over_branches_of_one_tree_couples_every_two(rng):
         assert relative(ws.arrays["qacc"][:, k], data.qacc) <= SOLVED
 
 
-def test_a_pile_of_trees_is_coupled_by_tendons_in_an_order_of_its_own(rng):
+def test_tendon_couplings_of_a_pile_have_their_own_elimination_order(rng):
     """Tendons past four of 48 trees in arbitrary order: block rows without fill-in have all entries."""
     paths = [rng.permutation(48)[:4] for _ in range(40)]
     ws, found = worlds(over_trees(48, tendons=paths), rng, 1)
@@ -154,7 +154,7 @@ def test_islands_reach_over_all_trees_of_a_tendon(rng):
         np.testing.assert_array_equal(ws.arrays["tree_island"][:9, k], data.tree_island)
 
 
-def test_a_world_has_its_bits_in_any_batch(rng):
+def test_a_world_is_bitwise_equal_in_any_batch(rng):
     xml = scene(options(), EQUALITIES, every=ROWS)
     ws, _ = worlds(xml, rng, 8)
     for k in range(8):

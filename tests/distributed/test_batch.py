@@ -20,7 +20,7 @@ HINTS = {"signature"}  # the assignment of worlds to tiles depends on the batch,
 
 @pytest.fixture(scope="module")
 def model():
-    return fl.load("humanoid")
+    return fl.bundled("humanoid")
 
 
 @fl.kernel
@@ -82,7 +82,7 @@ def test_state_is_scattered_and_gathered(pair):
     assert_equal(batch, local)
 
 
-def test_rollouts_record_what_a_local_batch_records(pair, rng):
+def test_rollouts_equal_a_local_batch(pair, rng):
     batch, local = pair
     control = rng.uniform(-1, 1, (N, 6, local.model.nu))
     record = ("qpos", "cvel", "time")
@@ -106,7 +106,7 @@ def test_kernels_and_functions_control_rollouts(pair):
     assert_equal(batch, local)
 
 
-def test_recordings_may_stay_where_they_are(pair):
+def test_recordings_can_stay_on_the_workers(pair):
     batch, local = pair
     parts = batch.rollout(5, record=("qpos", "qvel"), out="refs")
     assert sum(len(part.worlds) * part.nstep for part in parts) == 5 * N
@@ -163,7 +163,7 @@ def test_edits_of_the_model_reach_all_workers(pair):
     assert_equal(batch, local)
 
 
-def test_reductions_are_those_of_the_gathered_field(pair, rng):
+def test_reductions_equal_those_of_the_gathered_field(pair, rng):
     batch, local = pair
     for b in pair:
         b.step(3)
@@ -181,7 +181,7 @@ def test_reductions_are_those_of_the_gathered_field(pair, rng):
     assert counts.tolist() == [[N], [N]]
 
 
-def test_functions_run_where_the_worlds_are(pair):
+def test_functions_run_on_the_workers(pair):
     batch, local = pair
     found = batch.call(lambda b: (b.nworld, float(b.qvel[0, 0])))
     assert [n for n, _ in found] == np.diff(batch.starts).tolist()
@@ -190,7 +190,7 @@ def test_functions_run_where_the_worlds_are(pair):
     assert np.array_equal(data.qvel, local.qvel[47])
 
 
-def test_a_checkpoint_goes_to_a_local_batch_and_back(pair, model):
+def test_a_checkpoint_is_exchanged_with_a_local_batch(pair, model):
     batch, _ = pair
     batch.step(4)
     other = fl.Batch(model, N)
@@ -200,7 +200,7 @@ def test_a_checkpoint_goes_to_a_local_batch_and_back(pair, model):
     assert_equal(batch, other)
 
 
-def test_bad_numbers_are_reported_of_with_the_numbers_of_all_worlds(model, cluster):
+def test_non_finite_worlds_are_reported_with_global_world_numbers(model, cluster):
     with Batch(model, 20, 2, 1, record_failures=3) as batch:
         batch.step(2)
         qpos = np.array(batch.qpos)
@@ -243,7 +243,7 @@ def test_fields_of_the_model_differ_by_world(model, nodes, request):
 @pytest.mark.parametrize(
     ("nodes", "dtype"), [(None, "float64"), in_ci(None, "float32"), in_ci(2, "float64"), (2, "float32")]
 )
-def test_contacts_are_given_to_worlds_wherever_they_are(nodes, dtype, request):
+def test_user_contacts_reach_worlds_on_all_workers(nodes, dtype, request):
     if nodes:
         request.getfixturevalue("cluster")
     model, rng = fl.load(BALL), np.random.default_rng(2)
@@ -308,7 +308,7 @@ def test_contacts_are_given_to_worlds_wherever_they_are(nodes, dtype, request):
         (lambda b: gathered([]), "got none"),
     ],
 )
-def test_wrong_calls_are_refused_before_anything_runs(batch, call, said):
+def test_wrong_calls_are_refused_before_the_run(batch, call, said):
     before = batch.checkpoint()
     with pytest.raises(fl.ModelError, match=said):
         call(batch)
@@ -334,7 +334,7 @@ def test_wrong_arguments_are_refused(model, given, said):
         Batch(model, **{"nworld": 4, **given})
 
 
-def test_no_model_is_refused():
+def test_a_missing_model_is_refused():
     with pytest.raises(fl.errors.ArgumentTypeError):
         Batch("humanoid", 3)
 
@@ -347,7 +347,7 @@ def test_unknown_names_are_attribute_errors(batch):
 
 
 @pytest.mark.slow
-def test_a_batch_that_nobody_closes_gives_its_places_back(model, cluster):
+def test_an_unclosed_batch_releases_its_workers(model, cluster):
     Batch(model, 8, 1, 4)  # more than half of the cores
     gc.collect()
     with Batch(model, 8, 1, 4, timeout=20) as batch:
@@ -359,6 +359,6 @@ def test_a_batch_that_nobody_closes_gives_its_places_back(model, cluster):
     batch.close()  # again
 
 
-def test_a_batch_is_not_copied(batch):
+def test_a_distributed_batch_cannot_be_copied(batch):
     with pytest.raises(fl.errors.ArgumentTypeError):
         copy.deepcopy(batch)

@@ -35,7 +35,7 @@ def nobody():
         yield f"127.0.0.1:{listening.getsockname()[1]}"
 
 
-def test_a_ray_is_started_once_and_its_nodes_run_what_runs_here(cluster):
+def test_ray_is_started_once_and_nodes_have_the_same_versions(cluster):
     assert cluster.is_own and cluster.cores == 6
     [node] = cluster.nodes
     assert node.machine.versions == versions()
@@ -48,7 +48,7 @@ def test_a_ray_is_started_once_and_its_nodes_run_what_runs_here(cluster):
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp6").exists(), reason="Linux lists open ports there")
-def test_a_ray_that_is_started_here_listens_on_the_loopback_address_alone(cluster):
+def test_a_started_ray_listens_on_loopback_only(cluster):
     assert cluster.address.startswith("127.0.0.1:")
     sockets = {os.readlink(file) for own in processes(os.getpid()) for file in own.glob("fd/*") if file.is_symlink()}
     rows = [row.split() for file in ("tcp", "tcp6") for row in Path(f"/proc/net/{file}").read_text().splitlines()[1:]]
@@ -57,7 +57,7 @@ def test_a_ray_that_is_started_here_listens_on_the_loopback_address_alone(cluste
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "ray://10.0.0.1:10001", ":1", "a:b", "10.0.0.1:0", ""])
-def test_what_is_no_address_is_refused_at_once(address):
+def test_an_invalid_address_is_refused_immediately(address):
     with pytest.raises(fl.ModelError, match="HOST:PORT"):
         connect(address)
 
@@ -68,7 +68,7 @@ def test_an_address_of_another_type_is_refused():
 
 
 @pytest.mark.ci
-def test_an_address_that_does_not_answer_is_an_error_in_time(nobody):
+def test_an_unreachable_address_raises_within_the_timeout(nobody):
     pytest.importorskip("ray")
     with pytest.raises(fl.ModelError, match="no Ray cluster answers") as refused:
         _check_answers(nobody, 3)

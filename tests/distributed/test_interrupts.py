@@ -24,7 +24,7 @@ N = 4
 FOLDER = Path(calls.__file__).parent
 TRACED = {str(FOLDER / f"{name}.py") for name in "batch calls edits interrupt pieces request restarts worker".split()}
 PIECE, EVERY = 2, 5  # steps of a piece, and between checkpoints
-MODEL = fl.load("pendulum")
+MODEL = fl.bundled("pendulum")
 MACHINE = this_machine()
 START = fl.Batch(MODEL, N, 1).checkpoint()
 COMPUTED = "body_subtreemass"  # by set_const
@@ -276,19 +276,19 @@ def check_interrupts(batch, name, number, interrupt):
 
 @pytest.mark.parametrize("number", [20, pytest.param(100_000, marks=pytest.mark.slow)], ids=["some", "all"])
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_that_is_interrupted_at_a_bytecode_stops_where_a_piece_ended(batch, name, number):
+def test_an_interrupted_call_stops_at_the_end_of_a_piece(batch, name, number):
     check_interrupts(batch, name, number, lambda call, at: bytecodes(lambda: call(batch), at))
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if name != "a loss"])
-def test_a_call_without_ray_may_be_interrupted_at_a_bytecode(name):
+def test_a_call_without_ray_can_be_interrupted_at_a_bytecode(name):
     batch = Batch(MODEL, N, None, 1)
     check_interrupts(batch, name, 20, lambda call, at: bytecodes(lambda: call(batch), at))
 
 
 @pytest.mark.parametrize("number", [8, pytest.param(100, marks=pytest.mark.slow)], ids=["some", "many"])
 @pytest.mark.parametrize("name", CALLS)
-def test_the_recovery_may_be_interrupted_again(batch, name, number, monkeypatch):
+def test_the_recovery_can_be_interrupted_again(batch, name, number, monkeypatch):
     def interrupt(call, at):
         with monkeypatch.context() as patch:
             patch.setitem(batch.__dict__, "_recover", lambda: None)  # as if it had ended before its first bytecode
@@ -300,7 +300,7 @@ def test_the_recovery_may_be_interrupted_again(batch, name, number, monkeypatch)
 
 
 @pytest.mark.parametrize("number", [10, pytest.param(300, marks=pytest.mark.slow)], ids=["some", "many"])
-def test_control_c_waits_for_the_end_of_a_piece_and_loses_no_call(batch, number):
+def test_ctrl_c_waits_for_the_current_piece_and_loses_no_call(batch, number):
     def interrupt(call, at):
         bytecodes(lambda: call(batch), at, lambda: signal.raise_signal(signal.SIGINT))
 

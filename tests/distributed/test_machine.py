@@ -8,19 +8,19 @@ import featherlane as fl
 from featherlane.distributed import cluster, machine
 
 
-def test_lists_of_cores_are_read_as_linux_writes_them():
+def test_core_lists_in_linux_format_are_parsed():
     assert machine.core_numbers("0-2,5,8-9\n") == {0, 1, 2, 5, 8, 9}
     assert machine.core_numbers("\n") == set()
 
 
-def test_cores_stand_by_numa_node_and_only_those_that_are_allowed(tmp_path):
+def test_allowed_cores_are_grouped_by_numa_node(tmp_path):
     for node, cores in (("node10", "4-5"), ("node2", "2-3"), ("node0", "0-1")):
         (tmp_path / node).mkdir()
         (tmp_path / node / "cpulist").write_text(cores)
     assert machine.numa_cores({0, 2, 3, 4, 9}, tmp_path) == ((0,), (2, 3), (4,), (9,))
 
 
-def test_without_a_list_of_nodes_all_cores_are_of_one(tmp_path):
+def test_without_numa_information_all_cores_are_one_node(tmp_path):
     assert machine.numa_cores({3, 1}, tmp_path) == ((1, 3),)
 
 
@@ -39,7 +39,7 @@ def test_a_node_with_other_versions_is_refused_with_both():
     cluster.check_versions("10.0.0.7", machine.versions())
 
 
-def test_an_older_featherlane_that_tells_less_is_refused():
+def test_an_older_featherlane_with_missing_fields_is_refused():
     there = {name: version for name, version in machine.versions().items() if name != "kernels"}
     with pytest.raises(fl.InstallationError):
         cluster.check_versions("10.0.0.7", there)

@@ -24,12 +24,12 @@ def run(*words):
     return done.stdout
 
 
-def test_a_node_is_lost_and_its_worlds_come_to_the_same_bits():
+def test_worlds_of_a_lost_node_are_recomputed_bitwise_equally():
     said = run("lost")
     assert "threads [1, 1]" in said and "losses 0" not in said and "equal True" in said  # or a replacement
 
 
-def test_recordings_that_a_lost_node_had_are_computed_again():
+def test_recordings_of_a_lost_node_are_recomputed():
     said = run("recorded")
     assert "equal True" in said and "lost" in said and "lost 0" not in said
 
@@ -44,6 +44,6 @@ def test_a_node_with_other_kernels_is_refused(tmp_path):
     assert "refused node" in said and "different versions, kernels" in said and "(here " in said
 
 
-def test_a_node_with_another_cpu_level_has_the_same_bits():
+def test_a_node_with_another_cpu_level_is_bitwise_equal():
     said = run("older", "x86-64-v3")
     assert "equal True" in said and "'x86-64-v3'" in said

@@ -34,7 +34,7 @@ def test_one_node_takes_the_time_of_its_steps(planning, costs):
     assert found == pytest.approx(WORLDS * 100 * 5e-6 / 8)
 
 
-def test_a_call_takes_at_least_what_is_computed_and_what_is_carried(planning, costs):
+def test_call_time_is_at_least_compute_and_transfer_time(planning, costs):
     for nodes in (2, 10, 100):
         for work in planning.WORKS:
             found = planning.batch_call(costs, network(planning), nodes, WORLDS, work)
@@ -45,7 +45,7 @@ def test_a_call_takes_at_least_what_is_computed_and_what_is_carried(planning, co
             assert found <= computed + there + back + nodes * 1e-4 + 1e-3 + 2 * 5e-5 + 1e-9
 
 
-def test_what_stays_scales_and_what_is_sent_does_not(planning, costs):
+def test_local_work_scales_and_transfers_do_not(planning, costs):
     stays, sent = planning.Work(1000, False, 0), planning.Work(1000, True, 1000)
 
     def speed(work, nodes):
@@ -63,7 +63,7 @@ def test_a_wider_link_is_no_slower(planning, costs):
         assert taken == sorted(taken, reverse=True) and taken[2] == taken[3]  # the object store is the limit
 
 
-def test_nodes_that_differ_wait_for_the_slowest(planning, costs):
+def test_unequal_nodes_wait_for_the_slowest(planning, costs):
     work = planning.Work(1000, False, 0)
     even = planning.batch_call(costs, network(planning), 30, WORLDS, work)
     assert planning.batch_call(replace(costs, spread=0.1), network(planning), 30, WORLDS, work) > 1.05 * even

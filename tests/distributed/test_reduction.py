@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.distributed.spread import Spread
+from featherlane.distributed.world_assignment import Spread
 from featherlane.simulation.batch.reduction import Histogram, checked, merged, reduced
 
 N = 37
@@ -23,7 +23,7 @@ def over(parts, how, rows, worlds):
 
 
 @pytest.mark.parametrize("how", ["sum", "mean"])
-def test_a_sum_has_the_same_bits_however_worlds_are_spread(how, rng):
+def test_a_sum_is_bitwise_equal_for_any_distribution_of_worlds(how, rng):
     rows = rng.standard_normal((N, 3)) * 10.0 ** rng.integers(-8, 8, (N, 3))
     whole = over([], how, rows, np.arange(N))
     np.testing.assert_allclose(whole, getattr(rows, how)(axis=0), rtol=1e-9, atol=1e-6)
@@ -32,7 +32,7 @@ def test_a_sum_has_the_same_bits_however_worlds_are_spread(how, rng):
         assert over(parts, how, rows, np.arange(N)).tobytes() == whole.tobytes()
 
 
-def test_a_sum_over_some_worlds_has_the_same_bits_in_any_order(rng):
+def test_a_sum_over_some_worlds_is_bitwise_equal_in_any_order(rng):
     rows, worlds = rng.standard_normal((N, 2)) * 1e3, np.arange(N)
     some = rng.choice(N, 11, replace=False)
     whole = over([], "sum", rows[np.sort(some)], np.sort(some))
@@ -40,7 +40,7 @@ def test_a_sum_over_some_worlds_has_the_same_bits_in_any_order(rng):
         assert over(parts, "sum", rows[some], worlds[some]).tobytes() == whole.tobytes()
 
 
-def test_zeros_lose_their_sign_everywhere():
+def test_reductions_return_positive_zeros():
     rows = np.full((N, 1), -0.0)
     assert over([], "sum", rows, np.arange(N)).tobytes() == over([1, 2, 3], "sum", rows, np.arange(N)).tobytes()
 
@@ -55,7 +55,7 @@ def test_extremes_and_counts_over_parts(rng):
     assert np.array_equal(counts[1, 2], np.histogram(rows[:, 1, 2], edges)[0])
 
 
-def test_what_is_no_number_is_in_no_bin_and_spoils_a_sum():
+def test_nan_is_in_no_bin_and_makes_a_sum_nan():
     rows = np.array([[np.nan], [0.5], [2.0]])
     assert merged(Histogram((0.0, 1.0)), [reduced(Histogram((0.0, 1.0)), rows, np.arange(3))]).tolist() == [[1]]
     assert np.isnan(merged("mean", [reduced("mean", rows, np.arange(3))])).all()

@@ -25,7 +25,7 @@ def test_restarts_wait_twice_as_long_each_time_and_end(clock):
     assert own.lost() == 0.0  # after the error the batch continues
 
 
-def test_a_worker_that_answers_may_be_lost_any_number_of_times(clock):
+def test_successful_replies_reset_the_restart_limit(clock):
     """With one loss a second and an answer after each, the pauses alone keep losses below the limit."""
     own = Restarts()
     for _ in range(1000):
@@ -35,7 +35,7 @@ def test_a_worker_that_answers_may_be_lost_any_number_of_times(clock):
         own.answered()
 
 
-def test_a_request_that_takes_long_to_kill_its_worker_ends(clock):
+def test_a_request_that_slowly_kills_workers_raises(clock):
     own = Restarts()
     for _ in range(MOST):
         assert own.lost() is not None

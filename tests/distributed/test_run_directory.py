@@ -23,7 +23,7 @@ STEPS = 5
 
 @pytest.fixture(scope="module")
 def model():
-    return fl.load("double_pendulum")
+    return fl.bundled("double_pendulum")
 
 
 def swept(model, out, parameters=None, **given):
@@ -52,14 +52,14 @@ def stop_after(samples):
     return progress
 
 
-def test_a_folder_may_have_a_name_that_is_not_utf8(model, whole, tmp_path):
+def test_a_folder_can_have_a_name_that_is_not_utf8(model, whole, tmp_path):
     folder = tmp_path / os.fsdecode(b"run-\xff")
     same(whole, swept(model, folder))
     binary = (folder / "model.mjb").read_bytes()
     assert mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": binary}).nq == model.nq
 
 
-def test_a_run_that_ended_before_its_note_begins_again(model, whole, tmp_path, monkeypatch):
+def test_a_run_without_a_manifest_starts_again(model, whole, tmp_path, monkeypatch):
     """As on a full disk: the folder holds the model and no note."""
 
     def fail(*_, **__):
@@ -87,7 +87,7 @@ def test_a_run_holds_the_model_the_options_and_the_columns(model, whole, tmp_pat
     same(whole, fd.load_sweep(tmp_path / "run/result.npz"))
 
 
-def test_an_interrupted_run_goes_on_to_the_same_bits(model, whole, tmp_path, monkeypatch):
+def test_a_resumed_run_is_bitwise_equal(model, whole, tmp_path, monkeypatch):
     with pytest.raises(fd.SweepInterrupted, match="8 of 16 samples") as stop:
         swept(model, tmp_path / "run", progress=stop_after(8))
     assert (stop.value.done, stop.value.nsample, stop.value.path) == (8, 16, tmp_path / "run")
@@ -105,7 +105,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(model, whole, tmp_path, mon
     assert computed == [0]
 
 
-def test_what_is_missing_in_between_is_computed(model, whole, tmp_path):
+def test_missing_chunks_are_computed(model, whole, tmp_path):
     swept(model, tmp_path / "run")
     files = sorted((tmp_path / "run/chunks").iterdir())
     files[0].unlink()
@@ -114,7 +114,7 @@ def test_what_is_missing_in_between_is_computed(model, whole, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["torn", "empty", "of others", "pickled"])
-def test_a_chunk_that_cannot_be_read_is_reported_of_and_computed_again(model, whole, tmp_path, damage):
+def test_an_unreadable_chunk_is_reported_and_recomputed(model, whole, tmp_path, damage):
     swept(model, tmp_path / "run")
     victim = sorted((tmp_path / "run/chunks").iterdir())[1]
     if damage == "torn":
@@ -138,13 +138,13 @@ def reduce_other(recorded):
     return {"angle": recorded["qpos"][-1, 1]}
 
 
-def test_a_run_of_something_else_is_refused_and_stays(model, tmp_path):
+def test_a_directory_of_a_different_run_is_refused_and_kept(model, tmp_path):
     out, options = tmp_path / "run", {"progress": False, "out": tmp_path / "run", "nsample": 2}
     fd.sweep(model, PARAMETERS, STEPS, reduce_one, **options)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    other = fl.load("double_pendulum")
+    other = fl.bundled("double_pendulum")
     other.body_mass[1] *= 2
-    edited = fl.load("double_pendulum")
+    edited = fl.bundled("double_pendulum")
     edited.opt.timestep = 0.001
     grids = PARAMETERS | {"body_mass[1]": fd.grid([1.0, 3.0])}
     for arguments, changed, word in [
@@ -168,7 +168,7 @@ def made(factor):
     return lambda recorded: {"angle": factor * recorded["qpos"][-1, 0]}
 
 
-def test_a_function_is_what_it_holds(model, tmp_path):
+def test_the_identity_of_a_function_includes_its_closure(model, tmp_path):
     """The same source with a different captured number is a different reduction."""
     fd.sweep(model, {"qvel[0]": [1.0]}, 1, made(2.0), out=tmp_path / "run", progress=False)
     fd.sweep(model, {"qvel[0]": [1.0]}, 1, made(2.0), out=tmp_path / "run", progress=False)
@@ -194,7 +194,7 @@ def test_another_version_and_another_format_are_refused(model, tmp_path):
         swept(model, tmp_path / "run")
 
 
-def test_other_bits_than_in_the_folder_are_refused(model, tmp_path):
+def test_results_that_differ_from_the_directory_are_refused(model, tmp_path):
     swept(model, tmp_path / "run")
     first = sorted((tmp_path / "run/chunks").iterdir())[0]
     with np.load(first) as file:
@@ -205,7 +205,7 @@ def test_other_bits_than_in_the_folder_are_refused(model, tmp_path):
         swept(model, tmp_path / "run")
 
 
-def test_folders_that_are_something_else_are_refused(model, tmp_path):
+def test_directories_without_a_run_are_refused(model, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.txt").write_text("done")
     with pytest.raises(fl.ModelError, match="mine: "):
@@ -224,7 +224,7 @@ def test_two_processes_do_not_work_on_one_run(model, tmp_path):
     swept(model, tmp_path / "run")
 
 
-def test_nothing_is_made_where_the_trial_fails(model, tmp_path):
+def test_a_failed_trial_creates_no_directory(model, tmp_path):
     with pytest.raises(fl.ModelError, match="ZeroDivisionError"):
         fd.sweep(model, {"qvel[0]": [1.0]}, 1, lambda r: {"x": 1 / 0}, out=tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
@@ -236,7 +236,7 @@ def test_chunks_before_an_error_are_kept(model, tmp_path):
     assert fd.load_sweep(tmp_path / "run").samples.tolist() == [0, 1]
 
 
-def test_a_disk_that_is_full_is_one_message_and_keeps_what_is_done(model, whole, tmp_path, monkeypatch):
+def test_a_full_disk_is_one_message_and_keeps_finished_chunks(model, whole, tmp_path, monkeypatch):
     savez, written = np.savez, []
 
     def fill(path, **columns):
@@ -293,7 +293,7 @@ def test_tables_in_wrong_places_are_refused(whole, tmp_path, name, message):
         whole.save(tmp_path / name)
 
 
-def test_what_is_no_table_is_refused(tmp_path):
+def test_a_file_that_is_not_a_table_is_refused(tmp_path):
     (tmp_path / "a.npz").write_text("no")
     np.savez(tmp_path / "b.npz", x=np.zeros(3))
     (tmp_path / "folder").mkdir()
@@ -313,12 +313,12 @@ from featherlane import distributed as fd
 signal.signal(signal.SIGINT, signal.default_int_handler)
 def tell(done, total):
     print(done, flush=True)
-fd.sweep(fl.load("humanoid"), {"qvel": fd.normal(0, .1, each=True)}, 2000, {"z": "final qpos[2]"}, nsample=10**5,
+fd.sweep(fl.bundled("humanoid"), {"qvel": fd.normal(0, .1, each=True)}, 2000, {"z": "final qpos[2]"}, nsample=10**5,
          chunk=16, out=sys.argv[1], progress=tell)
 """
 
 
-def test_ctrl_c_ends_cleanly_and_keeps_what_is_done(tmp_path):
+def test_ctrl_c_ends_cleanly_and_keeps_finished_chunks(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "run")],
         stdout=subprocess.PIPE,
@@ -337,7 +337,7 @@ def test_ctrl_c_ends_cleanly_and_keeps_what_is_done(tmp_path):
     assert not [path for path in (tmp_path / "run").rglob(".*")]
 
 
-def test_progress_is_drawn_on_a_terminal_alone(model, capfd, monkeypatch):
+def test_progress_is_shown_on_terminals_only(model, capfd, monkeypatch):
     swept(model, None, progress=True)
     assert capfd.readouterr().err == ""
     monkeypatch.setenv("FORCE_COLOR", "1")

@@ -6,18 +6,18 @@ import sys
 import numpy as np
 import pytest
 
-from featherlane.cli import run
+from featherlane.cli import run_command
 
 WORDS = ["simulate", "double_pendulum", "--worlds", "7", "--seconds", "0.2", "--controls", "random", "--threads", "1"]
 
 
 def simulated(capfd, *words):
-    assert run([*WORDS, *map(str, words), "--json"]) == 0
+    assert run_command([*WORDS, *map(str, words), "--json"]) == 0
     return json.loads(capfd.readouterr().out)
 
 
 @pytest.mark.ci
-def test_worlds_on_workers_are_reported_and_recorded_as_those_here(cluster, capfd, tmp_path):
+def test_reports_and_recordings_of_workers_equal_local_ones(cluster, capfd, tmp_path):
     here = simulated(capfd, "--out", tmp_path / "here.npz")
     there = simulated(capfd, "--out", tmp_path / "there.npz", "--nodes", 2)
     assert (here["workers"], there["workers"], there["threads"]) == (1, 2, 2)
@@ -42,12 +42,12 @@ def test_worlds_on_workers_are_reported_and_recorded_as_those_here(cluster, capf
 def test_wrong_nodes_are_one_message(capfd, tmp_path, command, nodes, message):
     (tmp_path / "sweep.toml").write_text('model = "pendulum"\n[rollout]\nsteps = 1\n[reduce]\nx = "final qpos[0]"\n')
     words = WORDS if command == "simulate" else ["sweep", str(tmp_path / "sweep.toml")]
-    assert run([*words, "--nodes", nodes]) == 2
+    assert run_command([*words, "--nodes", nodes]) == 2
     shown = capfd.readouterr().err
     assert message in shown and shown.count("\n") == 1
 
 
-def test_without_ray_it_is_one_message_that_says_what_to_do(capfd, monkeypatch):
+def test_without_ray_one_message_names_the_install_command(capfd, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert run([*WORDS, "--nodes", "2"]) == 2
+    assert run_command([*WORDS, "--nodes", "2"]) == 2
     assert "pip install 'featherlane[distributed]'" in capfd.readouterr().err

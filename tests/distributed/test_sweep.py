@@ -11,8 +11,8 @@ import featherlane as fl
 from featherlane import distributed as fd
 from featherlane.distributed.sweeps import chunk
 from featherlane.distributed.sweeps.plan import Plan, make_plan
-from featherlane.distributed.sweeps.target import INDEPENDENT, target_of
-from featherlane.distributed.sweeps.workers import LEAST, share
+from featherlane.distributed.sweeps.target import INDEPENDENT, parse_target
+from featherlane.distributed.sweeps.workers import LEAST, next_chunk_size
 from featherlane.model.fields import MODEL
 from featherlane.model.set_const import DEPENDENT_REALS
 
@@ -45,9 +45,9 @@ def test_the_documented_flags_and_whole_numbers_can_be_swept(model):
     names = re.findall(r"`(\w+)`", row)
     assert len(names) >= 3
     for name in names:
-        assert target_of(fl.load("slider_crank"), name).parts[0].owner == "variant"
+        assert parse_target(fl.bundled("slider_crank"), name).parts[0].owner == "variant"
     with pytest.raises(fl.ModelError):
-        target_of(model, "geom_contype")
+        parse_target(model, "geom_contype")
 
 
 def swept(model, **given):
@@ -71,7 +71,7 @@ def test_chunks_and_threads_change_no_bit(model, whole, chunk, nthread):
     same(whole, swept(model, chunk=chunk, nthread=nthread))
 
 
-def test_a_sample_is_what_its_world_alone_does(model, whole):
+def test_a_sample_equals_a_single_simulation(model, whole):
     """Sample 9 is computed by hand: a model with its values, a `Data`, its controls."""
     i, own = 9, fl.load(SCENE)
     values = {path: column[i] for path, column in whole.parameters.items()}
@@ -98,7 +98,7 @@ def test_a_sample_is_what_its_world_alone_does(model, whole):
     assert whole.results["height"][i] == np.mean(heights)
 
 
-def test_grids_are_nested_loops_and_draws_their_innermost(whole):
+def test_grids_are_nested_loops_with_random_samples_innermost(whole):
     friction, timestep = whole.parameters["geom_friction[floor, 0]"], whole.parameters["opt.timestep"]
     np.testing.assert_array_equal(friction, np.repeat([0.3, 0.9], 14))
     np.testing.assert_array_equal(timestep, np.tile(np.repeat([0.001, 0.002], 7), 2))
@@ -108,7 +108,7 @@ def test_grids_are_nested_loops_and_draws_their_innermost(whole):
     assert whole.parameters["qvel"].shape == (28, 7)
 
 
-def test_a_sample_does_not_know_what_else_is_swept(model, whole):
+def test_a_sample_does_not_depend_on_other_parameters(model, whole):
     """Its random numbers depend only on its name and its number."""
     alone = fd.sweep(model, {"qvel": PARAMETERS["qvel"]}, STEPS, REDUCE, nsample=4, seed=5, progress=False)
     np.testing.assert_array_equal(alone.parameters["qvel"], whole.parameters["qvel"][:4])
@@ -116,7 +116,7 @@ def test_a_sample_does_not_know_what_else_is_swept(model, whole):
     assert (other.parameters["qvel"] != alone.parameters["qvel"]).all()
 
 
-def test_lists_go_side_by_side(model):
+def test_lists_vary_together(model):
     found = fd.sweep(
         model,
         {
@@ -186,14 +186,14 @@ def test_float32(model):
     assert (found.results["x"].astype(np.float32) == found.results["x"]).all()
 
 
-def test_bad_worlds_are_reported_of_and_their_results_kept(model):
+def test_non_finite_worlds_are_reported_and_their_results_kept(model):
     with pytest.warns(fl.NonFiniteWarning, match="samples 2 had values that are NaN"):
         found = fd.sweep(model, {"qvel[0]": [0.0, 1.0, 1e9]}, {"nstep": 30}, {"x": "final qpos[0]"}, progress=False)
     assert found.status["non_finite"].tolist() == [0, 0, 1]
     assert found.bad().tolist() == [2] and len(found) == 3 and "3 samples" in repr(found)
 
 
-def test_results_that_are_not_finite_are_reported_of(model):
+def test_non_finite_results_are_reported(model):
     def reduce(recorded):
         return {"x": np.nan if recorded["qpos"][0, 0] > 0.5 else 1.0}
 
@@ -210,7 +210,7 @@ def test_progress_goes_to_a_function(model):
     assert seen == [(0, 28), (10, 28), (20, 28), (28, 28)]
 
 
-def test_chunks_grow_while_they_take_no_time(model, monkeypatch):
+def test_chunks_grow_while_they_are_short(model, monkeypatch):
     monkeypatch.setattr(chunk, "FIRST", 2)
     sizes = []
     fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, {"x": "final qpos[0]"}, nsample=30,
@@ -250,7 +250,7 @@ def test_values_lie_within_their_bounds(kind):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("field", ["body_mass", "geom_friction[:, 0]", "dof_damping", "qpos[2]", "geom_size[ball, 0]"])
 @pytest.mark.parametrize("apply", ["set", "scale", "add"])
-def test_what_is_surely_held_is_held_by_every_sample(model, field, apply, dtype, monkeypatch):
+def test_guaranteed_bounds_hold_for_every_sample(model, field, apply, dtype, monkeypatch):
     """Errors from the bounds of all values equal errors from checking each value."""
     certain = 0
     for source in KINDS.values():
@@ -428,18 +428,18 @@ def test_dependence_on_other_samples_is_found(model):
         fd.sweep(model, {"qvel[hinge]": [0.5, 1.0, 2.0]}, rollout, {"at": "final qpos[hinge]"}, progress=False)
 
 
-def test_what_is_no_model_is_refused():
+def test_an_invalid_model_is_refused():
     with pytest.raises(fl.errors.ArgumentTypeError):
         fd.sweep("pendulum", {}, 1, {"x": "final qpos[0]"})
 
 
-def test_a_share_is_worth_sending_and_leaves_none_idle():
-    assert share(10_000, 2, 0.0) == 2500  # unknown: some for each place, and as many again
-    assert share(10_000, 2, 1e3) == 2500
-    assert share(20, 2, 1e3) == 40  # 1/25 s
-    assert share(3, 2, 10.0) == LEAST
-    assert share(10**6, 64_000, 1e3) == int(1e3 * (1e3 * 0.5e-3) ** 0.5)  # the driver would be the bottleneck
-    assert share(10**9, 640, 1e3) == -(-(10**9) // 1280)
+def test_chunk_sizes_amortize_overhead_and_leave_no_worker_idle():
+    assert next_chunk_size(10_000, 2, 0.0) == 2500  # unknown: some for each place, and as many again
+    assert next_chunk_size(10_000, 2, 1e3) == 2500
+    assert next_chunk_size(20, 2, 1e3) == 40  # 1/25 s
+    assert next_chunk_size(3, 2, 10.0) == LEAST
+    assert next_chunk_size(10**6, 64_000, 1e3) == int(1e3 * (1e3 * 0.5e-3) ** 0.5)  # the driver would be the bottleneck
+    assert next_chunk_size(10**9, 640, 1e3) == -(-(10**9) // 1280)
 
 
 RICH = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/><site name="post" pos="0 0 1"/>
@@ -455,7 +455,7 @@ damping=".1"/><geom name="arm" type="capsule" size=".04 .1"/><site name="hand" p
 </actuator><sensor><jointpos joint="shoulder" noise=".1"/></sensor></mujoco>"""
 
 
-def test_fields_that_nothing_follows_from_are_those_that_leave_constants_as_they_are():
+def test_fields_without_dependents_do_not_change_constants():
     """A sweep of these skips set_const; a sweep of any other field calls it."""
     rich, bits = fl.load(RICH), np.random.default_rng(0)
     fields = [f.name for f in MODEL.fields if f.kind == "real" and rich.__dict__[f.name].size]
@@ -478,7 +478,7 @@ def test_fields_that_nothing_follows_from_are_those_that_leave_constants_as_they
             np.testing.assert_array_equal(a, b, err_msg=name)
 
 
-def test_inputs_and_mocap_bodies_start_where_samples_say():
+def test_inputs_and_mocap_poses_start_at_sampled_values():
     found = fd.sweep(
         fl.load(RICH),
         {"mocap_pos[target, 0]": [2.0, 3.0], "eq_active[0]": [0.0, 1.0], "qfrc_applied[shoulder]": fd.grid([0.0, 5.0])},

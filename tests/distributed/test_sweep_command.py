@@ -12,7 +12,7 @@ import pytest
 
 import featherlane as fl
 from featherlane import distributed as fd
-from featherlane.cli import run
+from featherlane.cli import run_command
 from featherlane.cli.exit import BAD_WORLDS, INTERRUPTED
 
 WHOLE = """
@@ -64,10 +64,10 @@ def folder(tmp_path):
 
 
 def swept(*arguments):
-    return run(["sweep", *map(str, arguments)])
+    return run_command(["sweep", *map(str, arguments)])
 
 
-def test_a_file_says_what_the_function_is_reported(folder, capfd):
+def test_a_sweep_file_gives_the_results_of_the_function(folder, capfd):
     assert swept(folder / "sweep.toml", "--out", folder / "run", "--chunk", "4", "--json") == 0
     shown = json.loads(capfd.readouterr().out)
     model = fl.load(SCENE)
@@ -131,7 +131,7 @@ def test_controls_and_reductions_of_files(folder, control):
     assert len(fd.load_sweep(folder / "run")) == 2
 
 
-def test_a_run_goes_on_only_when_that_is_asked_for(folder, capfd):
+def test_a_run_resumes_only_with_the_resume_option(folder, capfd):
     arguments = folder / "sweep.toml", "--out", folder / "run"
     assert swept(*arguments, "--resume") == 0  # a run without a directory starts: a queue may restart it
     assert swept(*arguments) == 2
@@ -144,7 +144,7 @@ def test_a_run_goes_on_only_when_that_is_asked_for(folder, capfd):
     assert "resume: requires --out" in capfd.readouterr().err
 
 
-def test_bad_samples_have_an_exit_code_of_their_own(folder, capfd):
+def test_non_finite_samples_have_a_separate_exit_code(folder, capfd):
     (folder / "sweep.toml").write_text(SHORT + '[parameters]\n"qvel[0]" = [0.0, 1e9]\n[options]\ntimestep = 20\n')
     assert swept(folder / "sweep.toml") == BAD_WORLDS
     shown = capfd.readouterr()
@@ -154,18 +154,18 @@ def test_bad_samples_have_an_exit_code_of_their_own(folder, capfd):
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from featherlane.cli import run
+from featherlane.cli import run_command
 import featherlane.distributed.sweeps.run_directory as runs
 write = runs.RunDirectory.write_chunk
 def told(self, *arguments):
     write(self, *arguments)
     print("kept", flush=True)
 runs.RunDirectory.write_chunk = told
-sys.exit(run(["sweep", sys.argv[1], "--out", sys.argv[2], "--chunk", "8"]))
+sys.exit(run_command(["sweep", sys.argv[1], "--out", sys.argv[2], "--chunk", "8"]))
 """
 
 
-def test_ctrl_c_says_how_far_things_came(folder):
+def test_ctrl_c_prints_the_progress(folder):
     text = SHORT.replace("pendulum", "humanoid").replace("steps = 2", "steps = 2000")
     text = "samples = 9999\n" + text
     (folder / "sweep.toml").write_text(text)
@@ -238,7 +238,7 @@ def test_a_wrong_file_is_one_message(folder, capfd, case):
     assert not (folder / "run").exists()
 
 
-def test_a_nested_file_and_a_drawn_function_that_fails_are_one_message(folder, capfd):
+def test_a_nested_file_and_a_failing_sampling_function_are_one_message(folder, capfd):
     (folder / "drawn.py").write_text("def drawn(a, b):\n    return a")
     drawn = 'model = "pendulum"\nrollout.steps = 1\nreduce.x = "final qpos[0]"\n'
     drawn += 'parameters.qvel = { drawn = "drawn.py:drawn" }'
@@ -248,7 +248,7 @@ def test_a_nested_file_and_a_drawn_function_that_fails_are_one_message(folder, c
         assert message in capfd.readouterr().err
 
 
-def test_a_file_that_is_none_is_one_message(folder, capfd):
+def test_an_invalid_sweep_file_is_one_message(folder, capfd):
     (folder / "binary.toml").write_bytes(b"\xff\xfe\x00")
     wrong = {
         "no.toml": "no such file",

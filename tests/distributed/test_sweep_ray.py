@@ -15,7 +15,7 @@ import pytest
 
 import featherlane as fl
 from featherlane import distributed as fd
-from featherlane.cli import run
+from featherlane.cli import run_command
 from featherlane.cli.exit import INTERRUPTED
 from featherlane.distributed.sweeps import workers
 
@@ -32,7 +32,7 @@ def running(cluster):
 
 @pytest.fixture(scope="module")
 def model():
-    return fl.load("double_pendulum")
+    return fl.bundled("double_pendulum")
 
 
 def swept(model, reduce=None, rollout=STEPS, **given):
@@ -51,7 +51,7 @@ def same(a, b):
         np.testing.assert_array_equal(column, b.columns[name], err_msg=name)
 
 
-def test_workers_give_the_same_bits(model, whole, tmp_path):
+def test_workers_give_bitwise_equal_results(model, whole, tmp_path):
     seen = []
     out = tmp_path / "run"
     found = swept(model, nodes=2, out=out, progress=lambda done, total: seen.append((done, total)))
@@ -80,7 +80,7 @@ def reduce_and_die(marker, recorded):
     return {"angle": recorded["qpos"][-1, 0]}
 
 
-def test_workers_that_die_are_replaced_and_the_bits_stay(model, whole, tmp_path):
+def test_replaced_workers_give_bitwise_equal_results(model, whole, tmp_path):
     """Kills three of them during the sweep."""
     for k in range(3):
         (tmp_path / str(k)).touch()
@@ -92,7 +92,7 @@ def test_workers_that_die_are_replaced_and_the_bits_stay(model, whole, tmp_path)
 
 
 @pytest.mark.ci
-def test_what_was_done_here_goes_on_there_and_back(model, whole, tmp_path):
+def test_a_local_run_resumes_on_workers_and_back(model, whole, tmp_path):
     def stop(at):
         def progress(done, total):
             if done >= at:
@@ -109,7 +109,7 @@ def test_what_was_done_here_goes_on_there_and_back(model, whole, tmp_path):
 
 
 @pytest.mark.ci
-def test_kernels_and_functions_of_a_program_are_shipped(model, whole):
+def test_kernels_and_functions_of_a_script_are_serialized(model, whole):
     strength = 0.5
 
     @fl.kernel
@@ -127,7 +127,7 @@ def test_kernels_and_functions_of_a_program_are_shipped(model, whole):
         assert (here.results["angle"] != whole.results["angle"]).any()
 
 
-def test_a_function_that_cannot_be_shipped_is_refused_before_anything_runs(model, tmp_path):
+def test_an_unserializable_function_is_refused_before_the_run(model, tmp_path):
     lock = threading.Lock()
 
     def reduce(recorded):
@@ -157,7 +157,7 @@ def other_there(pid, recorded):
         (other_there, "sample 0: x:"),
     ],
 )
-def test_a_function_that_does_something_else_there_is_found_before_anything_runs(model, tmp_path, reduce, message):
+def test_a_function_with_different_results_on_workers_is_detected_before_the_run(model, tmp_path, reduce, message):
     with pytest.raises(fl.ModelError, match=re.escape(message)):
         swept(model, partial(reduce, os.getpid()), nodes=2, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -167,7 +167,7 @@ def divided(recorded):
     return {"x": 1 / int(abs(recorded["qvel"][0, 0]) < 1.5)}
 
 
-def test_an_error_of_a_later_sample_names_it_and_keeps_what_is_done(model, tmp_path):
+def test_an_error_of_a_later_sample_names_it_and_keeps_finished_chunks(model, tmp_path):
     with pytest.raises(fl.ModelError, match=r"sample \d+: ZeroDivisionError"):
         swept(model, divided, {"nstep": 1, "record": ("qvel",)}, nodes=2, out=tmp_path / "run")
     assert set(fd.load_sweep(tmp_path / "run").results) <= {"x"}
@@ -182,7 +182,7 @@ def test_an_error_of_a_later_sample_names_it_and_keeps_what_is_done(model, tmp_p
         ({"nodes": "nowhere"}, "address:"),
     ],
 )
-def test_places_that_are_none_are_refused(model, given, message):
+def test_invalid_worker_counts_are_refused(model, given, message):
     with pytest.raises(fl.ModelError, match=message):
         swept(model, **given)
 
@@ -192,14 +192,14 @@ def test_the_command_takes_workers_and_addresses(tmp_path, cluster, capfd):
     (tmp_path / "sweep.toml").write_text(text + '[reduce]\nx = "final qpos[0]"\n')
     tables, file = [], str(tmp_path / "sweep.toml")
     for k, nodes in enumerate(([], ["--nodes", "2"], ["--nodes", cluster.address])):
-        assert run(["sweep", file, "--out", str(tmp_path / str(k)), "--threads", "1", *nodes]) == 0
+        assert run_command(["sweep", file, "--out", str(tmp_path / str(k)), "--threads", "1", *nodes]) == 0
         tables.append(fd.load_sweep(tmp_path / str(k)))
     same(tables[0], tables[1])
     same(tables[0], tables[2])
 
 
 @pytest.mark.ci
-def test_a_cluster_without_room_is_reported(model, cluster, monkeypatch):
+def test_a_cluster_without_free_cores_is_reported(model, cluster, monkeypatch):
     monkeypatch.setattr(workers, "PATIENCE", 0.5)
 
     @ray.remote(num_cpus=cluster.cores)

@@ -23,7 +23,7 @@ SMALL = {"num_cpus": 1, "object_store_memory": 100 << 20}
 
 def lost(cluster, node) -> None:
     """Loses a node between two calls: its worlds are stepped again on the other."""
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     with fl.distributed.Batch(model, 48, cluster.address, checkpoint_every=20) as batch:
         print("threads", batch.threads)
         batch.step(30)
@@ -38,7 +38,7 @@ def lost(cluster, node) -> None:
 
 def recorded(cluster, node) -> None:
     """Loses a node that stores recordings."""
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     with fl.distributed.Batch(model, 64, cluster.address, checkpoint_every=20) as batch:
         batch.step(30)
         parts = batch.rollout(40, record=("qpos", "xpos"), out="refs")
@@ -55,7 +55,7 @@ def recorded(cluster, node) -> None:
 
 def older(cluster, node) -> None:
     """Gives a node another CPU level: the results are bitwise identical."""
-    model = fl.load("pendulum")
+    model = fl.bundled("pendulum")
     with fl.distributed.Batch(model, 48, cluster.address) as batch:
         print("levels", sorted(batch.call(lambda b: __import__("featherlane.lanes").lanes.processor.cpu_level())))
         batch.qvel = np.linspace(-3, 3, 48)[:, None]

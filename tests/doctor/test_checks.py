@@ -9,10 +9,10 @@ import pytest
 
 import featherlane as fl
 from featherlane.doctor.diagnose import all_checks
-from featherlane.doctor.patient import Patient
+from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.unused import BY_ERP, CONVEX_OPTIONS, LCP_ONLY
 from sampling import in_ci
-from scenes.sick import (
+from scenes.faulty_models import (
     APART,
     ARM,
     BALL,
@@ -240,7 +240,7 @@ CASES = [
 ]
 
 
-def sick(case: Case):
+def faulty(case: Case):
     """Returns the model with the fault."""
     if callable(case.changes):
         model = fl.load(case.healthy)
@@ -255,8 +255,8 @@ def sick(case: Case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.check}-{case.element}" for case in CASES])
-def test_a_check_fires_on_the_sick_model_and_not_on_its_healthy_twin(case):
-    found = fl.diagnose(sick(case), [case.check])
+def test_a_check_fires_on_the_faulty_model_only(case):
+    found = fl.diagnose(faulty(case), [case.check])
     assert case.element in [finding.element for finding in found]
     assert all(finding.check == case.check and finding.seen and finding.advice for finding in found)
     assert fl.diagnose(case.healthy, [case.check]) == []
@@ -276,7 +276,7 @@ VALUES = {"opt_lcp_solver": "apgd", "opt_lcp_friction": "consistent", "opt_lcp_c
 @pytest.mark.parametrize(
     ("model", "name", "check"), [(model, *case) for model, cases in UNUSED.items() for case in cases]
 )
-def test_what_is_reported_without_effect_changes_no_bit_of_the_motion(model, name, check):
+def test_removing_elements_reported_without_effect_keeps_the_motion_bitwise_equal(model, name, check):
     """A ball slides, a joint is at its stop, an equality is violated."""
     moved = fl.load(UNREAD)
     if model != "convex":
@@ -299,7 +299,7 @@ def test_every_check_has_a_case():
     assert {case.check for case in CASES} | elsewhere == set(all_checks())
 
 
-def test_a_start_without_an_acceleration_is_an_error():
+def test_a_start_with_a_non_finite_acceleration_is_an_error():
     model = fl.load(ARM)
     model.body_mass[1:], model.body_inertia[1:] = 0, 0
     assert {finding.severity for finding in fl.diagnose(model, ["start-bad"])} == {"error"}
@@ -316,12 +316,12 @@ def test_a_check_whose_numbers_overflow_is_a_finding(integrator):
 
 def test_a_full_buffer_in_the_trial_is_a_warning(monkeypatch):
     counts = dict.fromkeys(("contacts_full", "rows_full", "non_finite", "not_converged", "bad_control"), 0)
-    monkeypatch.setattr(Patient, "trials", [("qpos0", counts | {"rows_full": 7}, 0.0)])
+    monkeypatch.setattr(ExaminedModel, "trials", [("qpos0", counts | {"rows_full": 7}, 0.0)])
     (finding,) = fl.diagnose(ARM, ["trial-full"])
     assert finding.seen == "rows_full in 7 of 500 steps from qpos0"
 
 
-def test_what_a_urdf_loses_is_a_warning():
+def test_unread_urdf_elements_are_warnings():
     text = '<robot name="r"><link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0"'
     text += ' iyz="0"/></inertial></link><transmission name="lost"/></robot>'
     with warnings.catch_warnings():
@@ -330,7 +330,7 @@ def test_what_a_urdf_loses_is_a_warning():
     assert len(found) == 1 and "transmission" in found[0].seen
 
 
-def test_a_model_that_is_refused_has_its_reasons_for_findings():
+def test_the_reasons_of_a_refused_model_are_findings():
     refused = BALL.replace("<worldbody>", '<option><flag speculative="enable"/></option><worldbody>')
     (finding,) = fl.diagnose(refused)
     assert (finding.check, finding.severity) == ("not-computed", "error") and "speculative" in finding.seen
@@ -341,8 +341,8 @@ def test_bundled_models_have_nothing_worse_than_notes(name):
     assert not [finding for finding in fl.diagnose(name) if finding.severity != "note"]
 
 
-def test_findings_come_worst_first_and_the_model_stays_as_it_was():
-    model = fl.load(sick(next(case for case in CASES if case.check == "trial-bad")))
+def test_findings_are_sorted_by_severity_and_the_model_is_unchanged():
+    model = fl.load(faulty(next(case for case in CASES if case.check == "trial-bad")))
     before = model.real_buffer.copy(), dict(model.size_values())
     ranks = [fl.doctor.SEVERITIES.index(finding.severity) for finding in fl.diagnose(model)]
     assert ranks and ranks == sorted(ranks)

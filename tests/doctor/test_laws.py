@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.modes import systems
-from featherlane.doctor.patient import Patient
-from featherlane.doctor.rows import growth, stiffness
+from featherlane.doctor.rows import growth, row_stiffness
 
 CLOSE = 1e-5  # of differences over 1e-6 in transition_fd
 SPRUNG = """<mujoco><option timestep=".004" gravity="0 0 0"/><worldbody>
@@ -24,11 +24,11 @@ EQUALITY = """<mujoco><option timestep=".005" gravity="0 0 0"/><worldbody><body>
 
 
 @pytest.mark.parametrize("integrator", ["euler", "implicit", "implicitfast", "rk4", "discrete"])
-def test_modes_of_a_step_are_those_of_the_engines_derivative(integrator):
+def test_modes_of_a_step_equal_those_of_the_engines_derivative(integrator):
     model = fl.load(SPRUNG)
     model.opt.integrator, model.opt.tolerance = integrator, 0
-    patient = Patient(model)
-    (system,) = [system for start, system in systems(patient) if start.keyframe == 0]
+    examined = ExaminedModel(model)
+    (system,) = [system for start, system in systems(examined) if start.keyframe == 0]
     ours = [mode.factor for mode in system.discrete_modes()]
     data = fl.Data(model)
     data.ctrl[1] = 1.0
@@ -43,16 +43,16 @@ def test_modes_of_a_step_are_those_of_the_engines_derivative(integrator):
 def test_errors_of_a_row_grow_as_the_engines_do(solref, integrator):
     model = fl.load(EQUALITY.format(*solref))
     model.opt.integrator = integrator
-    factor = growth(Patient(model), *stiffness(Patient(model), model.eq_solref[0], False))
+    factor = growth(ExaminedModel(model), *row_stiffness(ExaminedModel(model), model.eq_solref[0], False))
     theirs = np.abs(np.linalg.eigvals(fl.linearize(model, fl.Data(model), method="finite_difference")[0])).max()
     assert factor == pytest.approx(theirs, rel=CLOSE, abs=CLOSE)
 
 
-def test_the_least_damping_ratio_at_two_steps_is_one_over_the_root_of_eight():
+def test_the_minimum_damping_ratio_at_two_steps_is_one_over_sqrt_8():
     model = fl.load(EQUALITY.format(0.01, 1))
     for ratio, grows in ((0.99 / np.sqrt(8), True), (1.01 / np.sqrt(8), False)):
-        K, B = stiffness(Patient(model), np.array([0.01, ratio]), False)
-        assert (growth(Patient(model), K, B) > 1) == grows
+        K, B = row_stiffness(ExaminedModel(model), np.array([0.01, ratio]), False)
+        assert (growth(ExaminedModel(model), K, B) > 1) == grows
 
 
 STIFF = {
@@ -64,7 +64,7 @@ STIFF = {
 
 
 @pytest.mark.parametrize("name", STIFF)
-def test_what_is_tried_cures_an_unstable_step(name):
+def test_suggested_fixes_stabilize_an_unstable_step(name):
     model = fl.load(STIFF[name])
     found = fl.diagnose(model, ["step-unstable"])
     assert found

@@ -3,8 +3,8 @@
 import pytest
 
 import featherlane as fl
-from featherlane.doctor.patient import Patient
-from scenes.sick import APART, ARM, BALL, INERTIAL, LOOP, SERVO, TWO_BALLS
+from featherlane.doctor.examined_model import ExaminedModel
+from scenes.faulty_models import APART, ARM, BALL, INERTIAL, LOOP, SERVO, TWO_BALLS
 
 # check, model, text replaced by the value in the last two: passes, reported
 LIMITS = (
@@ -29,13 +29,13 @@ LIMITS = (
 
 
 @pytest.mark.parametrize("check, model, old, silent, found", LIMITS, ids=[f"{c[0]}-{c[4]}" for c in LIMITS])
-def test_a_threshold_is_where_the_page_says(check, model, old, silent, found):
+def test_thresholds_equal_the_documented_ones(check, model, old, silent, found):
     assert not fl.diagnose(model.replace(old, silent), [check])
     assert fl.diagnose(model.replace(old, found), [check])
 
 
 @pytest.mark.parametrize("ratio", [0.09, 0.11])
-def test_a_servo_rings_below_a_damping_ratio_of_a_tenth(ratio):
+def test_a_servo_below_a_damping_ratio_of_0_1_is_reported(ratio):
     free = SERVO.replace('damping="1"', "")
     (finding,) = fl.diagnose(free.replace('kv="2"', 'kv="0"'), ["servo-rings"])
     critical = float(finding.advice.rpartition("kv ")[2])  # of a damping ratio of 1
@@ -43,13 +43,13 @@ def test_a_servo_rings_below_a_damping_ratio_of_a_tenth(ratio):
 
 
 @pytest.mark.parametrize("part", [0.009, 0.011])
-def test_a_loop_is_open_from_a_hundredth_of_the_bodies_size(part):
-    size = Patient(fl.load(LOOP)).size
+def test_a_loop_open_by_1_percent_of_the_body_size_is_reported(part):
+    size = ExaminedModel(fl.load(LOOP)).size
     text = LOOP.replace('body2="b"', f'body2="b" relpose="{1 + part * size} 0 0 1 0 0 0"')
     assert bool(fl.diagnose(text, ["loop-open"])) == (part > 0.01)
 
 
-def test_a_motor_is_violent_by_its_first_step_from_rest():
+def test_a_motor_is_reported_by_its_first_step_from_rest():
     """h^2 F / (I + h d) is the position after one step of Euler with implicit damping."""
     for gear in (3e3, 3e4):
         model = fl.load(ARM.replace('gear="1"', f'gear="{gear}"'))

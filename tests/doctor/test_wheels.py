@@ -16,7 +16,7 @@ def test_famous_models_have_nothing_worse_than_notes(name, real_model):
     assert not [finding for finding in found if finding.severity != "note"]
 
 
-def test_it_names_what_is_wrong_with_a_gripper(real_model):
+def test_faults_of_a_gripper_are_named(real_model):
     """Its ranges are radians read as degrees; with finger ranges of a degree, it starts inside its palm."""
     found = {finding.check for finding in fl.diagnose(str(real_model("robosuite/grippers/jaco_three_finger_gripper")))}
     assert {"range-in-degrees", "overlap", "start-jumps"} <= found
@@ -24,7 +24,7 @@ def test_it_names_what_is_wrong_with_a_gripper(real_model):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wheel", ["gymnasium", "dm_control", *ROBOTS])
-def test_every_model_of_a_wheel_is_looked_at(wheel, real_model):
+def test_every_model_of_a_package_is_checked(wheel, real_model):
     fixed = [f"{wheel}/{name}" for name in wheels.WHEELS[wheel].models]
     if not fixed:
         try:

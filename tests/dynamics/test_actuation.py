@@ -71,7 +71,7 @@ def check_parity(mj, rng, count):
 
 @pytest.mark.covers("transmission, activation, gain, bias, control", lambda: map(branch, BRANCHES))
 @pytest.mark.parametrize("name", BRANCHES)
-def test_a_step_is_mujocos(name, rng):
+def test_a_step_equals_mujoco(name, rng):
     """Uses one integrator for each branch, in turn: the slow test covers all."""
     integrator = INTEGRATORS[BRANCHES.index(name) % len(INTEGRATORS)]
     check_parity(branch(name, integrator), rng, 10)
@@ -80,13 +80,13 @@ def test_a_step_is_mujocos(name, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("name", BRANCHES)
-def test_a_step_of_every_integrator_is_mujocos(name, integrator, rng):
+def test_a_step_of_every_integrator_equals_mujoco(name, integrator, rng):
     check_parity(branch(name, integrator), rng, 300)
 
 
 @pytest.mark.parametrize("option", ["clampctrl", "actuation"])
 @pytest.mark.parametrize("name", ["motor", "muscle", "pid-all", "dcmotor-servo-all"])
-def test_flags_act_as_mujocos(name, option, rng):
+def test_flags_act_as_in_mujoco(name, option, rng):
     check_parity(branch(name, "implicitfast", flag=f'{option}="disable"'), rng, 10)
 
 
@@ -98,7 +98,7 @@ def test_the_limit_of_the_joint_bounds_the_sum(name, integrator, rng):
 
 
 @pytest.mark.parametrize("name", BRANCHES)
-def test_a_world_has_the_same_bits_in_any_batch(name, rng):
+def test_a_world_is_bitwise_equal_in_any_batch(name, rng):
     mj = branch(name)
     model = fl.load(mj)
     rows, _ = states(mj, rng, 11)
@@ -113,7 +113,7 @@ def test_a_world_has_the_same_bits_in_any_batch(name, rng):
 
 
 @pytest.mark.parametrize("name", ["muscle-smooth", "dcmotor-servo-all", "delay-cubic"])
-def test_worlds_may_have_parameters_of_their_own(name, rng):
+def test_parameters_can_differ_by_world(name, rng):
     mj = branch(name, "implicitfast")
     model = fl.load(mj)
     rows, _ = states(mj, rng, 9)
@@ -161,7 +161,7 @@ def test_activations_are_reached_by_the_name_of_their_actuator():
 
 
 @pytest.mark.parametrize("name", ["orientation", "orientation-quat"])
-def test_an_orientation_servo_gives_no_more_torque_than_it_may(name, rng):
+def test_orientation_servo_torque_is_limited(name, rng):
     """Under explicit integration, implicit rates vanish if MuJoCo's rounded torque norm reaches the bound."""
     mj = branch(name)
     mj.actuator_forcelimited[:], mj.actuator_forcerange[:] = 1, [0, 1.2]
@@ -182,7 +182,7 @@ def filtered(kind, h, tau, time, control=1.0):
     return data.act[0]
 
 
-def test_exact_filters_are_exact_and_others_meet_them_at_first_order():
+def test_exact_filters_are_exact_and_others_converge_at_first_order():
     exact = 1 - np.exp(-1)
     errors = []
     for h in (0.02, 0.01, 0.005):
@@ -197,7 +197,7 @@ def test_exact_filters_are_stable_at_any_time_constant(tau):
     assert abs(act + np.expm1(-0.1 / tau)) < 1e-14
 
 
-def test_muscles_have_mujocos_curves(rng):
+def test_muscle_curves_equal_mujoco(rng):
     """Covers both curves and beyond their ends, for random parameters."""
     text = scene("muscle-static")
     mj = mujoco.MjModel.from_xml_string(text)
@@ -216,7 +216,7 @@ def test_muscles_have_mujocos_curves(rng):
         assert abs(data.actuator_force[0] - force) <= 1e-12 * (1 + abs(force))
 
 
-def test_muscles_have_mujocos_activation(rng):
+def test_muscle_activation_equals_mujoco(rng):
     mj = mujoco.MjModel.from_xml_string(scene("muscle"))
     model = fl.load(mj)
     data = fl.Data(model)
@@ -231,7 +231,7 @@ def test_muscles_have_mujocos_activation(rng):
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "implicitfast"])
-def test_derivatives_of_a_step_know_activations(integrator, rng):
+def test_step_derivatives_include_activations(integrator, rng):
     mj = branch("muscle-smooth", integrator)
     model = fl.load(mj)
     data, given = fl.Data(model), mujoco.MjData(mj)
@@ -256,7 +256,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("attributes", REFUSED)
-def test_parameters_that_make_no_actuator_are_refused(attributes):
+def test_invalid_actuator_parameters_are_refused(attributes):
     with pytest.raises(fl.ModelError) as error:
         fl.load(scene(f'<general name="pull" joint="hinge" {attributes}/>'))
     assert "actuator 'pull': " in str(error.value) and REFUSED[attributes] in str(error.value)
@@ -272,14 +272,14 @@ def test_a_muscle_without_a_range_is_refused():
         fl.load(mj)
 
 
-def test_a_motor_whose_parameters_lost_a_state_is_refused():
+def test_a_motor_with_a_removed_state_is_refused():
     mj = branch("dcmotor-lag")
     mj.actuator_dynprm[0, 0] = 0
     with pytest.raises(fl.ModelError):
         fl.load(mj)
 
 
-def test_a_current_follows_at_once_where_its_time_constant_is_below_the_least_number():
+def test_a_current_with_a_tiny_time_constant_follows_immediately():
     text = scene("dcmotor-lag")
     mj = mujoco.MjModel.from_xml_string(text)
     R, K = 1e16, mj.actuator_gainprm[:, 1]

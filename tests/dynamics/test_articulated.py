@@ -37,7 +37,7 @@ def smooth_model(integrator="euler"):
 
 @pytest.mark.parametrize("integrator", ["euler", "implicitfast", "rk4"])
 @pytest.mark.parametrize("width", smooth.WIDTHS)
-def test_both_ways_step_alike(rng, integrator, width):
+def test_both_forward_dynamics_algorithms_step_equally(rng, integrator, width):
     model = smooth_model(integrator)
     state = smooth.random_state(model, rng)
     one, other = (run(model, way, state, contents.step, width) for way in ("crb", "aba"))
@@ -47,7 +47,7 @@ def test_both_ways_step_alike(rng, integrator, width):
 
 
 @pytest.mark.parametrize("way", ["crb", "aba"])
-def test_a_step_has_the_same_bits_with_and_without_the_fields_that_it_does_not_read(rng, way):
+def test_a_step_is_bitwise_equal_with_and_without_unread_fields(rng, way):
     model = smooth_model()
     state = smooth.random_state(model, rng)
     lean, full = (run(model, way, state, contents.step, 8, everything) for everything in (0, 1))
@@ -56,7 +56,7 @@ def test_a_step_has_the_same_bits_with_and_without_the_fields_that_it_does_not_r
 
 
 @pytest.mark.parametrize("way", ["crb", "aba"])
-def test_widths_have_the_same_bits(rng, way):
+def test_all_tile_widths_are_bitwise_equal(rng, way):
     model = smooth_model()
     state = smooth.random_state(model, rng)
     one, eight = (run(model, way, state, contents.step, width) for width in smooth.WIDTHS)
@@ -65,15 +65,15 @@ def test_widths_have_the_same_bits(rng, way):
 
 
 @pytest.mark.parametrize(("name", "way"), [("rope", "aba"), ("humanoid", "crb"), ("arm", "crb")])
-def test_the_cheaper_way_is_taken(name, way):
-    model = fl.load(name)
+def test_the_cheaper_algorithm_is_selected(name, way):
+    model = fl.bundled(name)
     cost = costs(model.mj_model)
     assert min(cost, key=cost.__getitem__) == way
     assert model.articulated_pays == (way == "aba")
 
 
 def test_the_option_overrides_the_choice():
-    model = fl.load("rope")
+    model = fl.bundled("rope")
     model.opt.disableflags = SMOOTH
     data = fl.Data(model)
     data.qvel[:] = np.random.default_rng(0).standard_normal(model.nv)
@@ -88,7 +88,7 @@ def test_the_option_overrides_the_choice():
         model.opt.forward_dynamics = "abb"
 
 
-def test_the_option_is_kept_and_not_given_to_mujoco(rng):
+def test_the_option_is_not_passed_to_mujoco(rng):
     model = smooth_model()
     model.opt.forward_dynamics = "aba"
     assert model.opt.forward_dynamics.name == "ABA"
@@ -97,8 +97,8 @@ def test_the_option_is_kept_and_not_given_to_mujoco(rng):
     assert model.opt.forward_dynamics.name == "ABA"
 
 
-def test_the_rope_steps_as_mujocos():
-    model = fl.load("rope")
+def test_the_rope_steps_as_in_mujoco():
+    model = fl.bundled("rope")
     mj_model = model.to_mujoco()
     batch, data = fl.Batch(model, 3, nthread=1), mujoco.MjData(mj_model)
     for _ in range(20):
@@ -110,8 +110,8 @@ def test_the_rope_steps_as_mujocos():
 
 
 @pytest.mark.parametrize("name", ["rope", "humanoid"])
-def test_bound_fields_are_computed_though_no_step_reads_them(name):
-    model = fl.load(name)
+def test_bound_fields_are_computed_even_if_no_step_reads_them(name):
+    model = fl.bundled(name)
     batch, data = fl.Batch(model, 2, nthread=1), fl.Data(model)
     bound = {n: batch.bind(n) for n in ("M", "qLD", "crb", "ximat", "cdof_dot", "qfrc_damper")}
     batch.qvel[:] = data.qvel[:] = np.random.default_rng(0).standard_normal(model.nv)
@@ -121,8 +121,8 @@ def test_bound_fields_are_computed_though_no_step_reads_them(name):
         np.testing.assert_array_equal(values[1].ravel(), getattr(data, n).ravel())
 
 
-def test_contacts_find_the_inertia_that_articulated_bodies_do_not_need():
-    model = fl.load("humanoid")
+def test_the_inertia_is_computed_for_contacts():
+    model = fl.bundled("humanoid")
     found = []
     for way in ("crb", "aba"):
         model.opt.forward_dynamics = way

@@ -14,7 +14,7 @@ from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
 from oracles import smooth
 from oracles.smooth import dense_rate, differences
-from scenes.media import BOXES, ELLIPSOIDS, INTEGRATORS, MEDIA, scene
+from scenes.fluids import BOXES, ELLIPSOIDS, INTEGRATORS, MEDIA, scene
 from scenes.states import kicked
 
 FORCE = 1e-11  # relative, against MuJoCo: wrenches are summed along the tree here, body by body there
@@ -50,7 +50,7 @@ def oracle(mj, state):
 @pytest.mark.parametrize("width", smooth.WIDTHS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("medium", MEDIA)
-def test_forces_and_their_rates_equal_mujocos(rng, medium, shape, width):
+def test_forces_and_their_rates_equal_mujoco(rng, medium, shape, width):
     model = fl.load(scene(medium, "implicit", SHAPES[shape]))
     mj, tile = model.to_mujoco(), Workspace(model, width)
     states = [smooth.random_state(model, rng) for _ in range(width)]
@@ -72,7 +72,7 @@ def test_forces_and_their_rates_equal_mujocos(rng, medium, shape, width):
 @pytest.mark.parametrize("width", smooth.WIDTHS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_the_next_state_equals_mujocos(rng, integrator, shape, width):
+def test_the_next_state_equals_mujoco(rng, integrator, shape, width):
     for medium in ("water", "oil"):
         model = fl.load(scene(medium, integrator, SHAPES[shape]))
         mj, tile = model.to_mujoco(), Workspace(model, width)
@@ -120,7 +120,7 @@ def test_swimmers_swim_as_in_mujoco(name, real_model):
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "implicit", "implicitfast", "discrete"])
-def test_inverse_dynamics_finds_what_was_applied(rng, integrator):
+def test_inverse_dynamics_recovers_applied_forces(rng, integrator):
     model = fl.load(scene(integrator=integrator))
     model.opt.enableflags = Enable.INVDISCRETE
     data = entered(model, rng)
@@ -153,7 +153,7 @@ def test_rates_are_difference_quotients(rng, shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_medium_at_rest_takes_energy(rng, shape):
+def test_a_fluid_at_rest_dissipates_energy(rng, shape):
     model = fl.load(scene(shape=SHAPES[shape], wind="0 0 0"))
     for _ in range(10):
         data = entered(model, rng)
@@ -172,7 +172,7 @@ def test_lift_and_added_mass_do_no_work(rng):
     assert abs(data.qvel @ data.qfrc_fluid) < NO_WORK * abs(drag)
 
 
-def test_what_drifts_with_the_wind_feels_nothing(rng):
+def test_a_body_moving_with_the_wind_has_no_fluid_force(rng):
     model = fl.load(scene(wind=".3 .2 -.1"))
     data = fl.Data(model)
     data.qpos, _ = kicked(model, rng)
@@ -228,7 +228,7 @@ def stepped(model, states, densities, integrator, width):
 
 @pytest.mark.parametrize("way", ["crb", "aba"])
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_a_world_has_its_bits_whatever_the_medium_of_its_mates(rng, integrator, way):
+def test_a_world_is_bitwise_equal_for_any_fluid_of_other_worlds(rng, integrator, way):
     text = scene()
     model = fl.load(text if way == "crb" else text[: text.index('<body name="lone"')] + "</worldbody></mujoco>")
     model.opt.forward_dynamics = way
@@ -241,7 +241,7 @@ def test_a_world_has_its_bits_whatever_the_medium_of_its_mates(rng, integrator, 
     assert not np.array_equal(together[1], vacuum[1])
 
 
-def test_worlds_may_differ_in_medium_and_shape(rng):
+def test_fluid_and_shape_can_differ_by_world(rng):
     model = fl.load(scene())
     batch, state = fl.Batch(model, 3, 1), kicked(model, rng)
     batch.qpos[:], batch.qvel[:] = state
@@ -261,7 +261,7 @@ def test_worlds_may_differ_in_medium_and_shape(rng):
         assert smooth.relative(alone.qfrc_fluid, expected.qfrc_fluid) < FORCE
 
 
-def test_the_medium_may_change_between_steps(rng):
+def test_the_fluid_can_change_between_steps(rng):
     model = fl.load(scene("vacuum"))
     data = entered(model, rng)
     assert not data.qfrc_fluid.any() and model.opt.density == 0
@@ -309,7 +309,7 @@ def test_single_precision_follows(rng):
     assert (np.abs(force[1] - force[0]).max(1) < SINGLE * scale).all()
 
 
-def test_the_rates_of_passive_forces_alone(rng):
+def test_derivatives_of_passive_forces_only(rng):
     model = fl.load(scene("vacuum"))
     tile = Workspace(model, 1)
     smooth.fill(tile, 0, **smooth.random_state(model, rng))
@@ -319,7 +319,7 @@ def test_the_rates_of_passive_forces_alone(rng):
     assert np.count_nonzero(rate) == 5  # two hinges and the three axes of a ball are damped
 
 
-def test_a_bound_force_vanishes_with_the_medium(rng):
+def test_a_bound_fluid_force_is_zero_without_a_fluid(rng):
     batch = fl.Batch(fl.load(scene()), 2, 1)
     batch.qvel[:] = rng.standard_normal(batch.qvel.shape)
     force = batch.bind("qfrc_fluid")

@@ -62,7 +62,7 @@ def world_velocity(data):
 
 
 @pytest.mark.parametrize("name", ["spin_off", "spin_implicit", "spin_implicit_finiterot", "spin_explicit"])
-def test_every_recorded_spin_is_taken_as_ode_took_it(name):
+def test_recorded_spins_equal_ode(name):
     record = np.load(ODE / f"{name}.npz")
     model = free_body(record["inertia_diag"][0], float(record["h"]))
     model.opt.gyroscopic = "explicit" if record["explicit"] else "implicit" if record["gyro_mode"] else "off"
@@ -78,7 +78,7 @@ def test_every_recorded_spin_is_taken_as_ode_took_it(name):
 
 
 @pytest.mark.parametrize("mode", ENERGY)
-def test_energy_after_ten_seconds_is_the_published_one(mode):
+def test_energy_after_ten_seconds_equals_the_published_value(mode):
     model = free_body(CLASSIC)
     model.opt.gyroscopic = mode
     data = fl.Data(model)
@@ -91,7 +91,7 @@ def test_energy_after_ten_seconds_is_the_published_one(mode):
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit", "implicitfast", "discrete"])
-def test_without_torque_a_body_turns_about_a_fixed_axis(integrator, rng):
+def test_without_torque_a_body_rotates_about_a_fixed_axis(integrator, rng):
     model = free_body(CLASSIC)
     model.opt.gyroscopic, model.opt.integrator = "off", integrator
     data = fl.Data(model)
@@ -155,7 +155,7 @@ def test_the_body_s_frame_does_not_matter(mode, rng):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_fixed_to_a_body_turns_with_it(mode, rng):
+def test_bodies_fixed_to_a_body_rotate_with_it(mode, rng):
     """Compares with all inertia in one body: MuJoCo's compiler fuses static bodies."""
     whole, fused = fl.load(WELDED), fl.load(WELDED.replace("<option", '<compiler fusestatic="true"/><option'))
     assert fused.nbody == whole.nbody - 1
@@ -170,7 +170,7 @@ def test_what_is_fixed_to_a_body_turns_with_it(mode, rng):
     np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-11)  # of 100 rad/s^2
 
 
-def test_a_body_may_differ_from_the_option(rng):
+def test_a_body_can_differ_from_the_option(rng):
     accelerations = {}
     for option, own in (("explicit", -1), ("implicit", 0), ("implicit", -1), ("explicit", 1), ("off", -1)):
         model = fl.load(WELDED)
@@ -185,7 +185,7 @@ def test_a_body_may_differ_from_the_option(rng):
     assert len(set(accelerations.values())) == 3
 
 
-def test_a_tree_that_does_not_stand_alone_keeps_its_torque(rng):
+def test_a_tree_with_further_joints_keeps_its_torque(rng):
     model = fl.load(WELDED)
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng, velocity=3.0)
@@ -200,7 +200,7 @@ def test_a_tree_that_does_not_stand_alone_keeps_its_torque(rng):
 
 
 @pytest.mark.parametrize("mode", ["implicit", "off"])
-def test_inverse_dynamics_knows_the_torque(mode, rng):
+def test_inverse_dynamics_includes_the_gyroscopic_torque(mode, rng):
     model = fl.load(WELDED)
     model.opt.gyroscopic = mode
     data = fl.Data(model)
@@ -210,7 +210,7 @@ def test_inverse_dynamics_knows_the_torque(mode, rng):
     np.testing.assert_allclose(data.qfrc_inverse, 0, atol=1e-10)  # of 200 N m
 
 
-def test_rates_of_forces_leave_a_torque_out_that_is_off(rng):
+def test_force_derivatives_omit_a_disabled_torque(rng):
     model = fl.load(WELDED)
     model.opt.gyroscopic = "off"
     data = fl.Data(model)
@@ -228,7 +228,7 @@ def test_rates_of_forces_leave_a_torque_out_that_is_off(rng):
     assert np.abs(rate - expected).max() < DIFFERENCE * np.abs(expected).max()
 
 
-def test_worlds_are_alike_at_every_width(rng):
+def test_worlds_are_equal_at_every_tile_width(rng):
     model = fl.load(WELDED)
     model.opt.gyroscopic, model.opt.rotation = "implicit", "infinitesimal"
     batch, data = fl.Batch(model, nworld=8), fl.Data(model)
@@ -250,7 +250,7 @@ def test_linear_steps_of_orientations_are_refused_with_rk4():
         model.opt.rotation = "infinitesimal"
 
 
-def test_turns_are_linear_where_they_are_infinitesimal():
+def test_rotations_are_linear_in_the_infinitesimal_mode():
     model = free_body((1.0, 1.0, 1.0), h=0.1)
     model.opt.rotation = "infinitesimal"
     data = fl.Data(model)

@@ -61,7 +61,7 @@ def model(mj):
 
 
 @pytest.mark.parametrize("timestep", [0.007, 0.01, 0.0123])
-def test_a_reset_leaves_mujocos_history(mj, model, timestep):
+def test_a_reset_gives_the_history_of_mujoco(mj, model, timestep):
     mj.opt.timestep = timestep
     given = mujoco.MjData(mj).history
     assert np.array_equal(empty_history(model, timestep)[0], given)
@@ -156,7 +156,7 @@ def test_a_state_holds_the_histories(mj, model, rng):
     assert np.array_equal(data.history, empty_history(model)[0])
 
 
-def test_worlds_start_with_histories_of_their_own_step(model):
+def test_initial_histories_use_the_time_step_of_each_world(model):
     batch = fl.Batch(model, 3)
     batch.expand("opt_timestep")[:] = [[0.01], [0.02], [0.04]]
     batch.reset()
@@ -164,7 +164,7 @@ def test_worlds_start_with_histories_of_their_own_step(model):
     assert np.array_equal(batch.history, each)
 
 
-def test_a_negative_number_of_samples_is_none():
+def test_a_negative_number_of_samples_means_no_history():
     """MuJoCo does the same; the reset of a `Data` once treated it as a length."""
     model = fl.load(DELAYED.replace('<motor joint="hinge" nsample="1"/>', '<motor joint="hinge" nsample="-3"/>'))
     data = fl.Data(model)

@@ -92,7 +92,7 @@ def test_integrators_converge_with_their_order(integrator, order):
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.25)
 
 
-def test_implicitfast_equals_implicit_for_a_body_that_stands_alone(rng):
+def test_implicitfast_equals_implicit_for_a_single_free_body(rng):
     model, velocities = fl.load(FREE.format(h=0.01)), []
     state = rng.standard_normal(6)
     for integrator in ("implicit", "implicitfast"):
@@ -105,7 +105,7 @@ def test_implicitfast_equals_implicit_for_a_body_that_stands_alone(rng):
 
 
 @pytest.mark.parametrize("integrator", ["implicit", "implicitfast", "discrete"])
-def test_who_stands_alone_is_mujocos_choice(rng, integrator):
+def test_single_free_bodies_are_detected_as_in_mujoco(rng, integrator):
     """Covers free bodies alone, with a welded body of mass, with a jointed one, with one of almost no mass."""
     model = fl.load(ALONE)
     model.opt.integrator = integrator
@@ -156,7 +156,7 @@ def test_strong_damping_stays_stable_at_large_steps(integrator):
     assert np.abs(data.qvel).max() < 1e-3
 
 
-def test_a_world_of_nan_leaves_its_mates_alone(rng):
+def test_a_nan_world_does_not_affect_other_worlds(rng):
     model, results = fl.load(smooth.random_tree(rng, 5)), []
     states = [smooth.random_state(model, rng) for _ in range(8)]
     for spoiled in (False, True):

@@ -53,7 +53,7 @@ def test_runge_kutta_is_of_fourth_order_in_orientation(kind):
 
 @pytest.mark.parametrize("kind", ["ball", "free"])
 @pytest.mark.parametrize("timestep", [0.1, 0.8, 1.5, 2.5])
-def test_a_stage_of_runge_kutta_that_turns_farther_than_half_a_turn_is_mujocos(kind, timestep):
+def test_a_runge_kutta_stage_with_more_than_half_a_turn_equals_mujoco(kind, timestep):
     model = load(SPINNING.format(kind, "0 0 0"))
     model.opt.timestep, model.opt.integrator = timestep, "RK4"
     ws = Workspace(model, 1)
@@ -80,7 +80,7 @@ def test_a_spinning_free_body_does_not_gain_energy_under_implicitfast(rng):
 
 
 @pytest.mark.parametrize("integrate", [euler, implicitfast])
-def test_a_world_of_nan_leaves_its_mates_alone(rng, integrate):
+def test_a_nan_world_does_not_affect_other_worlds(rng, integrate):
     model = load(smooth.XML)
     results = []
     for spoiled in (False, True):
@@ -98,7 +98,7 @@ def test_a_world_of_nan_leaves_its_mates_alone(rng, integrate):
 
 @pytest.mark.skipif(not COMPILED, reason="uncompiled rows round as NumPy does")
 @pytest.mark.parametrize("integrate", [euler, implicitfast])
-def test_a_world_has_the_same_bits_alone_and_in_a_tile(rng, integrate):
+def test_a_world_is_bitwise_equal_alone_and_in_a_tile(rng, integrate):
     model = load(smooth.XML)
     states = [smooth.random_state(model, rng) for _ in range(8)]
     tile, alone = Workspace(model, 8), Workspace(model, 1)

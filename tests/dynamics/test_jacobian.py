@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane import jac, jac_body, jac_body_com, jac_geom, jac_site, jac_subtree_com, load
+from featherlane import load
+from featherlane.query import jac, jac_body, jac_body_com, jac_geom, jac_site, jac_subtree_com
 from oracles import smooth
 from oracles.naive import Naive
 

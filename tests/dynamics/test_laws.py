@@ -100,7 +100,7 @@ def test_forward_after_inverse_is_the_identity(seed, nbody):
 
 @few
 @trees
-def test_articulated_bodies_accelerate_as_the_inertia_matrix_says(seed, nbody):
+def test_articulated_body_accelerations_equal_the_inertia_matrix(seed, nbody):
     tree = Tree(seed, nbody)
     expected = tree.ws.arrays["qacc_smooth"].copy()
     tree.ws.run(aba)
@@ -130,7 +130,7 @@ def test_power_in_is_the_rate_of_energy(seed, nbody):
 
 @few
 @trees
-def test_a_free_tree_changes_its_momentum_by_external_forces_alone(seed, nbody):
+def test_only_external_forces_change_the_momentum_of_a_free_tree(seed, nbody):
     tree = Tree(seed, nbody, floating=True)
     model, ws = tree.model, tree.ws
     ws.arrays["qfrc_applied"][...] = 0

@@ -104,7 +104,7 @@ def test_a_step_equals_mujoco(rng, width, flags, integrator):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_bad_control_counts_as_zero_and_is_reported(rng, bad):
+def test_a_non_finite_control_acts_as_zero_and_is_reported(rng, bad):
     ws, oracle, worlds = pair(rng, 8, DISABLE.mjDSBL_CLAMPCTRL)
     ws.arrays["ctrl"][1, 3] = worlds[3].ctrl[1] = bad
     smooth.forward(ws)
@@ -116,7 +116,7 @@ def test_a_bad_control_counts_as_zero_and_is_reported(rng, bad):
     np.testing.assert_array_equal(ws.arrays["warning"][4], counts)
 
 
-def test_mocap_bodies_go_where_the_user_puts_them(rng):
+def test_mocap_bodies_have_the_assigned_pose(rng):
     ws, oracle, worlds = pair(rng, 8)
     for k, data in enumerate(worlds):
         data.mocap_pos[0], data.mocap_quat[0] = rng.standard_normal(3), rng.standard_normal(4)

@@ -37,7 +37,7 @@ FLAGS = (
 @pytest.mark.covers("passive force", lambda: [XML.format(flags="")])
 @pytest.mark.parametrize("width", smooth.WIDTHS)
 @pytest.mark.parametrize("flags", FLAGS)
-def test_passive_forces_equal_mujocos(rng, flags, width):
+def test_passive_forces_equal_mujoco(rng, flags, width):
     model = fl.load(XML.format(flags=flags))
     mj, tile = model.to_mujoco(), Workspace(model, width)
     states = [smooth.random_state(model, rng) for _ in range(width)]

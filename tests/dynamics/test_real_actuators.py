@@ -46,11 +46,11 @@ def check_steps(path, rng, count):
 
 
 @pytest.mark.parametrize("name", every(3, SAMPLE))
-def test_actuators_of_real_models_are_mujocos(name, real_model, rng):
+def test_actuators_of_real_models_equal_mujoco(name, real_model, rng):
     check_steps(real_model(name), rng, 5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLE + LARGE)
-def test_actuators_of_real_models_stay_mujocos(name, real_model, rng):
+def test_actuators_of_real_models_equal_mujoco_after_many_steps(name, real_model, rng):
     check_steps(real_model(name), rng, 300)

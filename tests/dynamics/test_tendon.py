@@ -72,7 +72,7 @@ def test_a_step_without_other_frames_gives_the_same_lengths(rng):
     np.testing.assert_array_equal(ws.arrays["ten_J"], lean.arrays["ten_J"])
 
 
-def test_a_world_has_its_bits_in_any_batch(rng):
+def test_a_world_is_bitwise_equal_in_any_batch(rng):
     model = fl.load(scene())
     ws, _ = worlds(model, rng, 8)
     ws.run(forward_position)
@@ -103,7 +103,7 @@ def test_the_jacobian_is_the_slope_of_the_length(rng):
         assert np.abs(data.ten_velocity - slope).max() <= 10 * SLOPE
 
 
-def test_a_side_site_turns_the_way_round_by_more_than_half():
+def test_a_side_site_makes_a_tendon_wrap_more_than_half_a_turn():
     """Both end points and the side site are on a circle about a post: the arc over the site, for any length."""
     for angle in (30.0, 150.0, 220.0, 330.0):
         a, s = np.radians(angle), np.radians(angle / 2)

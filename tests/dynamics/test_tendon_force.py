@@ -160,7 +160,7 @@ def test_articulated_bodies_have_no_armature_of_tendons(rng):
     np.testing.assert_array_equal(data.qacc, expected)
 
 
-def test_a_world_without_a_spring_has_its_bits_beside_one_that_has(rng):
+def test_a_world_without_a_spring_is_bitwise_equal_next_to_one_with_a_spring(rng):
     model = fl.load(scene(every='stiffness="30" springlength=".2 .3"'))
     bare = fl.load(scene())
     qpos, qvel = kicked(model, rng, 0.4)

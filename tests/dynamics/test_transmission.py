@@ -187,7 +187,7 @@ def test_lengths_moments_and_forces_equal_mujoco(scene, width):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["dm_control/dog", "dm_control/point_mass", "mjx/actuator/arm21"])
-def test_tendons_of_real_models_pull_as_mujocos(name, real_model):
+def test_tendon_actuators_of_real_models_equal_mujoco(name, real_model):
     mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
     model = fl.load(mj)
     met = states(mj, 8)
@@ -204,7 +204,7 @@ def test_tendons_of_real_models_pull_as_mujocos(name, real_model):
 
 @pytest.mark.parametrize("limit", ["", 'actuatorfrcrange="-1 1"'])
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_steps_equal_mujocos(integrator, limit):
+def test_steps_equal_mujoco(integrator, limit):
     """Uses tolerance 0, because under discrete MuJoCo finds accelerations iteratively if actuators couple dofs."""
     across = {} if integrator == "discrete" else ACROSS  # whose couplings are not in the metric of discrete
     for text in (*ON_CHAINS.values(), *across.values()):
@@ -240,7 +240,7 @@ def test_the_moment_is_the_gradient_of_the_length():
         assert smooth.relative((ahead - behind) / (2 * small), rate) < 1e-8  # truncation and rounding, about 1e-10
 
 
-def test_what_acts_between_two_bodies_keeps_the_momentum():
+def test_actuators_between_two_bodies_conserve_momentum():
     """A site and its reference get opposite forces; a slider-crank has no total torque, either."""
     sites = [text for name, text in ACROSS.items() if "another free body" in name]
     model = fl.load(mechanism([*sites, 'cranksite="simple" slidersite="lone" cranklength="3"']))
@@ -286,7 +286,7 @@ def test_adhesion_is_shared_by_the_contacts_and_pulls_along_their_normals():
 
 # ---- tiles ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("scene", ["mechanism", "pyramids"])
-def test_a_world_has_the_same_bits_in_any_batch(scene):
+def test_a_world_is_bitwise_equal_in_any_batch(scene):
     model = fl.load(SCENES[scene])
     met = states(model.to_mujoco(), 8)
     tile, alone = filled(model, 8, met), Workspace(model, 1)
@@ -299,7 +299,7 @@ def test_a_world_has_the_same_bits_in_any_batch(scene):
             assert alone.arrays[name][:, 0].tobytes() == tile.arrays[name][:, k].tobytes(), name
 
 
-def test_a_split_tile_pulls_as_its_worlds_do_alone(monkeypatch):
+def test_adhesion_in_a_split_tile_equals_single_worlds(monkeypatch):
     model, results = fl.load(SCENES["pyramids"]), []
     met = states(model.to_mujoco(), 13)
     for split in (False, True):
@@ -336,7 +336,7 @@ def test_the_metric_has_actuators_that_couple_branches(name, rng):
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
-def test_a_rod_without_length_and_a_gear_that_is_no_number_are_refused():
+def test_a_zero_length_rod_and_a_nan_gear_are_refused():
     mj = mujoco.MjModel.from_xml_string(mechanism([ON_CHAINS["crank"]]))
     mj.actuator_cranklength[0] = -1
     with pytest.raises(fl.ModelError):

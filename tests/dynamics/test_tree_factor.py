@@ -17,6 +17,7 @@ from featherlane.dynamics.sparse.tree_factor import (
 )
 from featherlane.lanes import fma
 from featherlane.lanes.record import Rows
+from featherlane.model.bundle import resolve_name
 from oracles import smooth
 
 WIDTH = 8
@@ -30,7 +31,7 @@ def views(*arrays):
 
 def pattern(name):
     """Returns rows of M's pattern, and a positive definite matrix with it."""
-    model = fl.load(smooth.XML if name == "all joints" else name)
+    model = fl.load(resolve_name(smooth.XML if name == "all joints" else name))
     rng = np.random.default_rng(0)
     A = rng.uniform(-1, 1, (model.nC, WIDTH))
     for i in range(model.nv):
@@ -58,7 +59,7 @@ def factor_by_rows(n, adr, nnz, col, A, inverse, x):
 
 @pytest.mark.parametrize("name", ["all joints", "humanoid", "arm", "quadruped"])
 @pytest.mark.parametrize("own", [0, 1])
-def test_columns_give_the_bits_of_rows(name, own):
+def test_column_and_row_factorizations_are_bitwise_equal(name, own):
     model, A, f = pattern(name)
     n, adr, nnz, col = model.nv, model.M_rowadr, model.M_rownnz, model.M_colind
     by_rows, x, inverse = A.copy(), f.copy(), np.zeros((n, WIDTH))
@@ -91,7 +92,7 @@ def scattered_tree(rng, links, n=24):
 
 
 @pytest.mark.parametrize("links", [1, 2, 3, 4, 5, 8])
-def test_listed_columns_give_the_bits_of_rows(links, rng):
+def test_listed_column_and_row_factorizations_are_bitwise_equal(links, rng):
     """Rows of chains are finished four or two at a time."""
     adr, nnz, col, below = scattered_tree(rng, links)
     n, count = len(nnz), np.array([len(b) for b in below])

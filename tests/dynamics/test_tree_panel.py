@@ -51,7 +51,7 @@ def test_columns_on_the_pattern_of_the_inertia_matrix(name, rng):
 
 
 @pytest.mark.parametrize("links", [1, 2, 3, 4, 5, 8])
-def test_columns_where_rows_below_are_listed(links, rng):
+def test_column_products_with_listed_rows(links, rng):
     adr, nnz, col, below = scattered_tree(rng, links)
     n, count, listed = len(nnz), np.array([len(b) for b in below]), np.concatenate(below).astype(int)
     rows = TreeRows(n, adr, nnz, col, count, np.cumsum(count) - count, listed)

@@ -54,7 +54,7 @@ def check_parity(mj, rng, count):
 
 @pytest.mark.covers("activation, gain, bias", lambda: map(user_scene, USER))
 @pytest.mark.parametrize("name", USER)
-def test_a_step_is_that_of_mujocos_callbacks(name, rng):
+def test_a_step_equals_mujoco_with_callbacks(name, rng):
     """Uses one integrator for each branch, in turn: the slow test covers all."""
     check_parity(user_scene(name, INTEGRATORS[list(USER).index(name) % len(INTEGRATORS)]), rng, 10)
 
@@ -62,13 +62,13 @@ def test_a_step_is_that_of_mujocos_callbacks(name, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("name", USER)
-def test_a_step_of_every_integrator_is_that_of_mujocos_callbacks(name, integrator, rng):
+def test_a_step_of_every_integrator_equals_mujoco_with_callbacks(name, integrator, rng):
     check_parity(user_scene(name, integrator), rng, 300)
 
 
 # ---- worlds, widths, precisions --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["gain", "activations-early", "all-several"])
-def test_a_world_has_the_same_bits_in_any_batch(name, rng):
+def test_a_world_is_bitwise_equal_in_any_batch(name, rng):
     mj = user_scene(name)
     model = loaded(mj)
     rows, _ = states(mj, rng, 11)
@@ -94,7 +94,7 @@ def test_single_precision_follows(rng):
 
 
 @pytest.mark.parametrize("name", ["all", "activations-early"])
-def test_plain_python_gives_what_kernels_give(name, rng):
+def test_plain_python_callbacks_equal_kernels(name, rng):
     mj = user_scene(name)
     compiled, plain = loaded(mj), loaded(mj, plain=True)
     rows, _ = states(mj, rng, 11)
@@ -111,7 +111,7 @@ def test_plain_python_gives_what_kernels_give(name, rng):
         assert np.array_equal(b[4], getattr(data, field))
 
 
-def test_worlds_may_have_parameters_of_their_own(rng):
+def test_parameters_can_differ_by_world(rng):
     mj = user_scene("all")
     for plain in (False, True):
         batch = fl.Batch(loaded(mj, plain), 9)
@@ -126,7 +126,7 @@ def test_worlds_may_have_parameters_of_their_own(rng):
         assert np.array_equal(batch.qvel[4], data.qvel)
 
 
-def test_a_batch_computes_what_a_function_reads(rng):
+def test_a_batch_computes_the_fields_that_a_callback_reads(rng):
     """Steps of a batch do not compute M and the frames of sites if nothing else needs them."""
 
     @fl.kernel
@@ -146,7 +146,7 @@ def test_a_batch_computes_what_a_function_reads(rng):
 
 
 # ---- other calls -----------------------------------------------------------------------------------------------------
-def test_derivatives_of_a_step_see_the_functions(rng):
+def test_step_derivatives_include_callbacks(rng):
     mj = user_scene("all")
     model, reference = loaded(mj), mujoco.MjData(mj)
     (row,), _ = states(mj, rng, 1)
@@ -161,7 +161,7 @@ def test_derivatives_of_a_step_see_the_functions(rng):
     assert np.allclose(found.A, A, rtol=0, atol=1e-6) and np.allclose(found.B, B, rtol=0, atol=1e-6)
 
 
-def test_another_function_takes_the_place_of_the_first():
+def test_a_second_callback_replaces_the_first():
     model = loaded(user_scene("gain"))
     data = fl.Data(model)
     data.ctrl = 0.1
@@ -181,7 +181,7 @@ def strong(m, d, i):
 
 
 @pytest.mark.parametrize("strengths, is_kept", [((2.0, 3.0), True), ((4.0, 5.0), False)])
-def test_a_global_number_is_read_when_the_function_is_registered(strengths, is_kept, monkeypatch):
+def test_a_global_constant_is_read_at_registration(strengths, is_kept, monkeypatch):
     model = loaded(user_scene("gain"))
     data = fl.Data(model)
     data.ctrl = 0.5
@@ -195,7 +195,7 @@ def test_a_global_number_is_read_when_the_function_is_registered(strengths, is_k
         assert np.array_equal(data.actuator_force, [0.5 * strength] * 2)
 
 
-def test_copies_and_pickles_keep_the_functions():
+def test_copies_and_pickles_keep_callbacks():
     model = loaded(user_scene("all"))
     data = fl.Data(model)
     data.ctrl = 0.3
@@ -213,7 +213,7 @@ def test_copies_and_pickles_keep_the_functions():
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
-def test_a_function_that_is_missing_is_an_error_before_a_step():
+def test_a_missing_callback_raises_before_a_step():
     model = fl.load(user_scene("all"))
     data = fl.Data(model)
     fl.stages.kinematics(model, data)
@@ -277,7 +277,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_function_is_refused_with_the_actuators_name(name):
+def test_an_invalid_callback_is_refused_with_the_actuator_name(name):
     function, message = WRONG[name]
     model = fl.load(user_scene("gain"))
     with pytest.raises(fl.ModelError, match="actuator 'push': gain: .*" + message):
@@ -291,12 +291,12 @@ def written(m, d, i):
 
 
 @pytest.mark.parametrize("function", [written, fl.kernel(written)])
-def test_a_function_must_not_write(function):
+def test_a_callback_must_not_write(function):
     with pytest.raises(fl.ModelError, match="read-only"):
         fl.set_user_actuator(fl.load(user_scene("gain")), gain=function)
 
 
-def test_functions_fit_their_actuators():
+def test_callbacks_match_their_actuators():
     model = fl.load(user_scene("gain"))
     with pytest.raises(fl.ModelError):
         fl.set_user_actuator(model, bias=bias)
@@ -324,7 +324,7 @@ def test_without_a_compiler_kernels_are_refused_and_plain_python_runs(monkeypatc
 
 
 @pytest.mark.skipif(not COMPILED, reason="uncompiled kernels need no compiler")
-def test_nothing_steps_without_its_functions(monkeypatch):
+def test_no_call_steps_without_its_callbacks(monkeypatch):
     """Registered with a compiler, used without one: each step is an error, not only the first."""
 
     def fails(*arguments):

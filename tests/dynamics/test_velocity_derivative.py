@@ -89,7 +89,7 @@ def test_saturated_actuators_contribute_nothing(rng):
 
 
 @pytest.mark.parametrize("width", smooth.WIDTHS)
-def test_the_matrix_equals_mujocos(rng, width):
+def test_the_matrix_equals_mujoco(rng, width):
     model = fl.load(smooth.XML)
     mj = model.to_mujoco()
     mj.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICIT
@@ -107,7 +107,7 @@ def test_the_matrix_equals_mujocos(rng, width):
         assert smooth.relative(ws.arrays["qDeriv"][: model.nD, k], data.qDeriv) < ORACLE
 
 
-def test_a_world_has_the_same_bits_in_any_batch(rng):
+def test_a_world_is_bitwise_equal_in_any_batch(rng):
     model = fl.load(smooth.random_tree(rng, 6))
     tile, alone = Workspace(model, 8), Workspace(model, 1)
     states = [dict(zip(("qpos", "qvel"), kicked(model, rng), strict=True)) for _ in range(8)]

@@ -70,12 +70,12 @@ def pushes(env, count, seed=0):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # about unbounded observations and the missing registered spec
 @pytest.mark.parametrize("settings", [{}, {"start": start}])
-def test_one_world_passes_gymnasiums_check(settings):
+def test_a_single_world_passes_gymnasiums_check(settings):
     check_env(OneWorld(**settings))
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-def test_worlds_end_and_start_as_in_gymnasiums_vector(mode):
+def test_worlds_terminate_and_reset_as_in_gymnasiums_vector(mode):
     ours, theirs = carts(mode=mode), SyncVectorEnv([OneWorld] * N, autoreset_mode=mode)
     assert ours.metadata["autoreset_mode"] is theirs.metadata["autoreset_mode"]
     assert data_equivalence(ours.reset()[0], theirs.reset()[0], exact=True)
@@ -95,7 +95,7 @@ def test_worlds_end_and_start_as_in_gymnasiums_vector(mode):
     assert terminations.any() and truncations.any() and len(set(terminations)) > 2
 
 
-def test_without_autoreset_worlds_wait_for_a_reset_of_theirs():
+def test_without_autoreset_worlds_wait_for_an_explicit_reset():
     env = carts(mode=AutoresetMode.DISABLED)
     env.reset()
     actions = iter(pushes(env, 40))
@@ -125,7 +125,7 @@ def test_observations_and_actions_lie_in_their_spaces():
 
 
 def test_the_action_space_is_the_range_of_the_controls():
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     env = BatchEnv(model, 2, observation, reward)
     np.testing.assert_allclose(env.single_action_space.low, model.actuator_ctrlrange[:, 0], rtol=1e-6)
     np.testing.assert_allclose(env.single_action_space.high, model.actuator_ctrlrange[:, 1], rtol=1e-6)
@@ -136,7 +136,7 @@ def test_the_action_space_is_the_range_of_the_controls():
     assert np.isinf(BatchEnv(free, 1, observation, lambda batch, before: np.zeros(1)).single_action_space.high).all()
 
 
-def test_equal_seeds_give_equal_episodes_and_others_do_not():
+def test_episodes_are_equal_for_equal_seeds_only():
     def run(seed):
         env = carts(start=start)
         return [env.reset(seed=seed), *(env.step(action) for action in pushes(env, 30))]
@@ -145,7 +145,7 @@ def test_equal_seeds_give_equal_episodes_and_others_do_not():
     assert not data_equivalence(run(3)[0], run(4)[0])
 
 
-def test_results_are_not_touched_by_later_steps():
+def test_results_are_not_overwritten_by_later_steps():
     env = carts()
     first = env.reset()[0]
     kept = first.copy()
@@ -174,7 +174,7 @@ def test_gymnasiums_wrappers_count_episodes(mode):
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
-def test_a_world_that_turns_bad_ends_and_is_named(mode):
+def test_a_non_finite_world_terminates_and_is_reported(mode):
     env = carts(mode=mode)
     env.reset()
     env.batch.qvel[2] = np.nan
@@ -186,7 +186,7 @@ def test_a_world_that_turns_bad_ends_and_is_named(mode):
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
-def test_an_action_that_is_nan_is_refused_and_no_world_has_moved(mode):
+def test_a_nan_action_is_refused_and_no_world_steps(mode):
     env = carts(mode=mode)
     env.reset()
     actions = np.zeros((N, 1))
@@ -199,11 +199,11 @@ def test_an_action_that_is_nan_is_refused_and_no_world_has_moved(mode):
 
 @pytest.mark.parametrize("value", [np.inf, -1e11])
 @pytest.mark.parametrize("mode", AutoresetMode)
-def test_a_world_whose_action_is_out_of_bounds_ends_and_is_named(mode, value):
+def test_a_world_with_an_out_of_range_action_terminates_and_is_reported(mode, value):
     def effort(batch, before):
         return 1.0 - np.abs(batch.ctrl[:, 0])
 
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     model.actuator_ctrllimited[:] = False
     env = BatchEnv(model, N, observation, effort, frame_skip=2, autoreset_mode=mode)
     env.reset()
@@ -219,8 +219,8 @@ def test_a_world_whose_action_is_out_of_bounds_ends_and_is_named(mode, value):
     assert not terminated.any() and not infos
 
 
-def test_without_autoreset_a_world_that_turns_bad_ends_all_the_same():
-    model = fl.load("cartpole")
+def test_without_autoreset_a_non_finite_world_terminates():
+    model = fl.bundled("cartpole")
     model.opt.disableflags |= Disable.AUTORESET
     env = BatchEnv(model, N, observation, reward)
     env.reset()
@@ -230,7 +230,7 @@ def test_without_autoreset_a_world_that_turns_bad_ends_all_the_same():
     assert rewards[2] == 0.0
 
 
-def test_a_reward_that_is_no_number_is_refused():
+def test_a_nan_reward_is_refused():
     env = BatchEnv("cartpole", N, observation, lambda batch, before: np.log(batch.qpos[:, 0] - 1.0))
     env.reset()
     with np.errstate(invalid="ignore"), pytest.raises(fl.ModelError, match=r"reward: got .* in world 0"):
@@ -282,7 +282,7 @@ def test_the_example_runs_on_many_worlds():
 
 
 @pytest.mark.parametrize("given", [{"q": 1}, "seen", None, [[1], [2, 3]], np.zeros(N) + 1j])
-def test_what_functions_return_are_numbers(given):
+def test_callback_results_must_be_numbers(given):
     with pytest.raises(fl.ModelError):
         BatchEnv("cartpole", N, lambda batch: given, reward)
     env = BatchEnv("cartpole", N, observation, lambda batch, before: given)
@@ -293,7 +293,7 @@ def test_what_functions_return_are_numbers(given):
         env.step(given)
 
 
-def test_functions_are_functions():
+def test_callbacks_must_be_callable():
     for name in ("observation", "reward", "terminated", "start"):
         with pytest.raises(fl.ModelError):
             BatchEnv("cartpole", N, **{"observation": observation, "reward": reward, name: "qpos"})
@@ -306,7 +306,7 @@ def test_without_gymnasium_the_message_names_the_extra():
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
-def test_worlds_that_turn_bad_are_kept_back_to_the_start_of_their_episode(mode):
+def test_failures_are_recorded_from_the_start_of_the_episode(mode):
     env = BatchEnv(
         "cartpole", N, observation, reward, autoreset_mode=mode, max_episode_steps=4, frame_skip=3, record_failures=30
     )
@@ -349,7 +349,7 @@ def test_observations_after_a_reset_are_of_the_new_state(mode):
     assert np.array_equal(last, expected()) and not env.elapsed.any()
 
 
-def test_fields_that_a_reward_reads_are_named():
+def test_fields_that_a_reward_reads_must_be_declared():
     functions = {"observation": observation, "reward": lambda batch, before: batch.xpos[:, 2, 2]}
     env = BatchEnv("cartpole", N, **functions)
     env.reset(seed=1)

@@ -48,7 +48,7 @@ class Pole(Task):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("derived", ["gymnasium", "fresh"])
-def test_kernels_see_what_numpy_sees(derived, dtype):
+def test_task_kernels_equal_numpy(derived, dtype):
     env = TaskEnv(Pole(derived), N, nthread=1, dtype=dtype)
     seen, _ = env.reset(seed=1)
     rng = np.random.default_rng(0)
@@ -70,7 +70,7 @@ def test_kernels_see_what_numpy_sees(derived, dtype):
         ((upright, 2), r"sensor 'task/bad'"),
     ],
 )
-def test_what_is_no_kernel_is_refused(given, told):
+def test_a_function_that_is_not_a_kernel_is_refused(given, told):
     task = Pole()
     task.kernels = {"bad": given}
     with pytest.raises(fl.ModelError, match=told):
@@ -79,7 +79,7 @@ def test_what_is_no_kernel_is_refused(given, told):
 
 def test_a_loaded_model_is_refused():
     task = Pole()
-    task.model = fl.load("cartpole")
+    task.model = fl.bundled("cartpole")
     with pytest.raises(fl.ModelError):
         TaskEnv(task, N)
 
@@ -87,7 +87,7 @@ def test_a_loaded_model_is_refused():
 @pytest.mark.parametrize(
     "source", ["cartpole", '<mujoco><worldbody><body><joint/><geom size="1"/></body></worldbody></mujoco>']
 )
-def test_sources_may_be_names_and_texts(source):
+def test_sources_can_be_names_and_texts(source):
     task = Pole()
     task.model, task.kernels, task.fields = source, {"speed": (speed, 1)}, ()
     task.observation = lambda worlds: task.measured(worlds, "speed")

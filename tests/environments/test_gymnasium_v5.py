@@ -39,7 +39,7 @@ def actions(env, count, seed=0):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_spaces_and_keyword_arguments_are_gymnasiums(name):
+def test_spaces_and_keyword_arguments_equal_gymnasium(name):
     env, theirs = ours(name), gym.make(name)
     assert env.single_action_space == theirs.action_space
     assert env.single_observation_space == theirs.observation_space
@@ -57,7 +57,7 @@ def test_spaces_and_keyword_arguments_are_gymnasiums(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_seed_gives_the_starts_of_gymnasiums_vector(name):
+def test_a_seed_gives_the_initial_states_of_gymnasiums_vector(name):
     env, theirs = ours(name, info=True), SyncVectorEnv([lambda: gym.make(name)] * N)
     for seed in (7, None, [3, None, 11]):
         (seen, infos), (expected, expected_infos) = env.reset(seed=seed), theirs.reset(seed=seed)
@@ -76,13 +76,13 @@ def same_infos(infos, expected):
 
 
 @pytest.mark.parametrize("name", every(3, NAMES))
-def test_steps_are_gymnasiums_from_its_own_states(name, steps=60):
+def test_steps_equal_gymnasium_from_its_states(name, steps=60):
     compare_steps(name, steps)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_many_steps_are_gymnasiums_from_its_own_states(name):
+def test_many_steps_equal_gymnasium_from_its_states(name):
     compare_steps(name, 200)
 
 
@@ -129,13 +129,13 @@ def compare_steps(name, steps, **settings):
         ("Walker2d-v5", {"healthy_angle_range": (-0.3, 0.3), "healthy_reward": 2.0}),
     ],
 )
-def test_keyword_arguments_do_what_they_do_in_gymnasium(name, settings):
+def test_keyword_arguments_act_as_in_gymnasium(name, settings):
     compare_steps(name, 25, **settings)
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 @pytest.mark.parametrize("name", ["Hopper-v5", "Walker2d-v5", "InvertedPendulum-v5", "Reacher-v5"])
-def test_episodes_end_and_start_as_in_gymnasiums_vector(name, mode):
+def test_episodes_terminate_and_reset_as_in_gymnasiums_vector(name, mode):
     limit = 40
     env = ours(name, info=True, autoreset_mode=mode, max_episode_steps=limit)
     theirs = SyncVectorEnv([lambda: gym.make(name, max_episode_steps=limit)] * N, autoreset_mode=mode)
@@ -159,7 +159,7 @@ def test_episodes_end_and_start_as_in_gymnasiums_vector(name, mode):
     assert ended > N
 
 
-def test_fresh_observations_belong_to_the_state():
+def test_observations_belong_to_the_current_state():
     lag, fresh = ours("Reacher-v5"), ours("Reacher-v5", derived="fresh")
     lag.reset(seed=1), fresh.reset(seed=1)
     for action in actions(lag, 5):
@@ -181,13 +181,13 @@ def test_equal_seeds_give_equal_episodes_in_any_batch():
             np.testing.assert_array_equal(a, b[:2])
 
 
-def test_float32_worlds_see_float32():
+def test_float32_worlds_have_float32_observations():
     env = ours("Ant-v5", dtype="float32")
     seen, _ = env.reset(seed=0)
     assert seen.dtype == env.single_observation_space.dtype == np.float32 and seen in env.observation_space
 
 
-def test_two_buffers_keep_the_observation_of_the_step_before():
+def test_two_buffers_keep_the_previous_observation():
     env = ours("Swimmer-v5", copy=False)
     first, _ = env.reset(seed=0)
     kept = first.copy()
@@ -212,25 +212,25 @@ def test_two_buffers_keep_the_observation_of_the_step_before():
         ({"render_mode": "ascii"}, "render_mode: got 'ascii', allowed are rgb_array"),
     ],
 )
-def test_settings_that_are_none_are_refused(settings, told):
+def test_invalid_settings_are_refused(settings, told):
     with pytest.raises(fl.ModelError) as error:
         ours("Ant-v5", **settings)
     assert told in str(error.value)
 
 
-def test_a_task_that_is_none_is_refused():
+def test_an_invalid_task_is_refused():
     with pytest.raises(fl.ModelError):
         environments.make_vec("Aunt-v5")
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "a", [1, 2], [1, 2, -3], True])
-def test_seeds_that_are_none_are_refused(seed):
+def test_invalid_seeds_are_refused(seed):
     env = ours("Reacher-v5")
     with pytest.raises(fl.ModelError):
         env.reset(seed=seed)
 
 
-def test_contact_forces_are_zero_after_each_start_where_bodies_touch():
+def test_contact_forces_are_zero_after_each_reset_with_contacts():
     env = ours("HumanoidStandup-v5")
     forces = slice(-env.batch.cfrc_ext[0, 1:].size, None)
     for _ in range(2):
@@ -240,7 +240,7 @@ def test_contact_forces_are_zero_after_each_start_where_bodies_touch():
 
 
 @pytest.mark.parametrize("noise", [0.1, 1.5])
-def test_the_rails_ends_push_a_cart_from_its_start(noise):
+def test_rail_limits_push_a_cart_from_the_first_step(noise):
     """Their initial values equal those of a forward pass: zero if no cart is at a limit."""
     env = ours("InvertedDoublePendulum-v5", 40, reset_noise_scale=noise)
     env.reset(seed=0)

@@ -30,7 +30,7 @@ ARM = """<mujoco><worldbody>
 
 
 @pytest.mark.parametrize("name", ["tip", "fixed"])
-def test_positions_of_a_chain_are_mujocos_to_the_bit(name):
+def test_positions_of_a_chain_are_bitwise_equal_to_mujoco(name):
     model, mj = fl.load(ARM), mujoco.MjModel.from_xml_string(ARM)
     body, data = model.body(name).id, mujoco.MjData(mj)
     qpos = np.random.default_rng(0).uniform(-3.0, 3.0, (N, model.nq))
@@ -45,12 +45,12 @@ def test_positions_of_a_chain_are_mujocos_to_the_bit(name):
 
 
 @pytest.mark.parametrize("name", ["ball", "after", "slid", "turned", "on"])
-def test_nothing_is_claimed_of_other_chains(name):
+def test_other_chains_are_not_supported(name):
     model = fl.load(ARM)
     assert chain(model, model.body(name).id) is None
 
 
-def test_a_reacher_that_is_put_elsewhere_by_hand_is_seen_there():
+def test_a_moved_reacher_is_observed_at_its_position():
     env = environments.make_vec("Reacher-v5", 4, nthread=1)
     env.reset(seed=0)
     env.batch.qpos[1, 0] += 1e-9

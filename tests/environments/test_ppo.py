@@ -49,7 +49,7 @@ def ppo():
     return module
 
 
-def test_a_run_says_what_it_saw_and_where_the_time_went(run):
+def test_a_run_reports_returns_and_times(run):
     assert [int(row["steps"]) for row in rows(run)] == [128, 256, 384, 512]
     with (run / "progress.csv").open() as file:
         last = list(csv.DictReader(file))[-1]
@@ -58,12 +58,12 @@ def test_a_run_says_what_it_saw_and_where_the_time_went(run):
     assert np.isfinite([float(value) for value in last.values()]).all()
 
 
-def test_a_run_draws_its_curve(run):
+def test_a_run_plots_its_learning_curve(run):
     pytest.importorskip("matplotlib")
     assert (run / "curve.png").stat().st_size > 1000
 
 
-def test_a_run_that_was_stopped_goes_on_to_the_same_bits(run, tmp_path):
+def test_a_resumed_training_run_is_bitwise_equal(run, tmp_path):
     for command in ([*SMALL, "--out", tmp_path, "--stop-at", 256], ["--resume", tmp_path]):
         done = program(*command)
         assert done.returncode == 0, done.stderr
@@ -74,7 +74,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(run, tmp_path):
     assert np.array_equal(one["observations"], other["observations"])
 
 
-def test_what_another_run_wrote_after_the_checkpoint_is_done_again(run, tmp_path):
+def test_records_after_the_checkpoint_are_recomputed(run, tmp_path):
     for name in ("checkpoint.pt", "progress.csv"):
         (tmp_path / name).write_bytes((run / name).read_bytes())
     with (tmp_path / "progress.csv").open("a") as file:
@@ -83,24 +83,24 @@ def test_what_another_run_wrote_after_the_checkpoint_is_done_again(run, tmp_path
     assert rows(tmp_path) == rows(run)
 
 
-def test_resume_takes_no_other_settings(run):
+def test_resume_refuses_other_settings(run):
     done = program("--resume", run, "--seed", 2)
     assert done.returncode == 2 and "--resume takes --steps, --stop-at, --video" in done.stderr
 
 
 @pytest.mark.parametrize("options", ["{", "3"])
-def test_options_that_are_none_are_refused(ppo, options):
+def test_invalid_options_are_refused(ppo, options):
     with pytest.raises(SystemExit, match="JSON"):
         ppo.Run(ppo.Settings(options=options))
 
 
-def test_a_policy_that_there_is_not_is_refused(ppo, tmp_path, monkeypatch):
+def test_a_missing_policy_is_refused(ppo, tmp_path, monkeypatch):
     monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
     with pytest.raises(SystemExit, match="folder"):
         ppo.Run(ppo.Settings(num_envs=2, policy=str(tmp_path)))
 
 
-def test_the_same_runs_on_gymnasiums_environments(tmp_path):
+def test_the_script_runs_on_gymnasiums_environments(tmp_path):
     done = program(*SMALL, "--out", tmp_path, "--env", "gymnasium", "--stop-at", 256)
     assert done.returncode == 0, done.stderr
     assert [int(row["steps"]) for row in rows(tmp_path)] == [128, 256]
@@ -133,7 +133,7 @@ def advantages(values, rewards, after):
     return [sum((GAMMA * LAMBDA) ** (j - t) * errors[j] for j in range(t, len(errors))) for t in range(len(errors))]
 
 
-def test_steps_of_resting_worlds_teach_nothing(ppo, monkeypatch):
+def test_steps_of_waiting_worlds_are_ignored_in_training(ppo, monkeypatch):
     """An episode's advantages depend on it only; a terminal state's value is 0, a truncated one's is the critic's."""
     monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
     run = ppo.Run(ppo.Settings(num_envs=2, rollout=12, gamma=GAMMA, gae_lambda=LAMBDA))
@@ -178,7 +178,7 @@ def losses(ppo, run, seen, actions, log_probs, advantages, targets, values):
 
 
 @pytest.mark.parametrize("apart", [0.02, 1.0], ids=["near the old policy", "clipped"])
-def test_gradients_are_autograds(ppo, monkeypatch, apart):
+def test_gradients_equal_autograd(ppo, monkeypatch, apart):
     """Compares explicit gradients with autograd, for a policy and a critic after small and large changes."""
     monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
     run = ppo.Run(ppo.Settings(entropy=0.01, hidden=16, num_envs=2))
@@ -197,7 +197,7 @@ def test_gradients_are_autograds(ppo, monkeypatch, apart):
     assert torch.allclose(run.parameters.grad, want, rtol=1e-4, atol=1e-5 * want.norm().item())
 
 
-def test_the_rate_follows_the_divergence(ppo, monkeypatch):
+def test_the_learning_rate_follows_the_kl_divergence(ppo, monkeypatch):
     """Below half of the target the rate increases, above twice the target it decreases; in between it stays."""
     monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
     run = ppo.Run(ppo.Settings(num_envs=2, kl=0.01, learning_rate=1e-3))
@@ -207,7 +207,7 @@ def test_the_rate_follows_the_divergence(ppo, monkeypatch):
         assert rate() == pytest.approx(after)
 
 
-def test_a_run_starts_from_the_policy_of_another_that_saw_less(ppo, tmp_path):
+def test_a_run_starts_from_a_policy_with_fewer_observations(ppo, tmp_path):
     """Additional observations have zero weight: both policies act the same."""
     flat, rough = ("Quadruped-v0", "QuadrupedRough-v0")
     settings = {"num_envs": 4, "rollout": 8, "minibatch": 16, "options": '{"dtype": "float32", "nthread": 1}'}

@@ -18,7 +18,7 @@ def numpys(seed):
     return [np.random.default_rng(seed + i) for i in range(N)]
 
 
-def test_uniform_numbers_are_numpys_in_any_portions():
+def test_uniform_samples_equal_numpy_for_any_chunk_sizes():
     streams, theirs = RandomStreams(N, 3), numpys(3)
     rng = np.random.default_rng(0)
     for n in (1, 7, 60, 64, 65, 128, 129, 200, 3, 5, 1500, 2, 0, 300):
@@ -28,7 +28,7 @@ def test_uniform_numbers_are_numpys_in_any_portions():
 
 
 @pytest.mark.parametrize("calls", ["unu", "nun", "uuiun", "ugu", "uupu", "opuo", "nonobuo", "obno", "ougoun", "puponp"])
-def test_other_draws_go_on_where_uniform_ones_stopped(calls):
+def test_other_samples_continue_after_uniform_samples(calls):
     streams, theirs = RandomStreams(N, 8), numpys(8)
     for call in calls * 3:
         if call == "u":
@@ -49,14 +49,14 @@ def test_other_draws_go_on_where_uniform_ones_stopped(calls):
 
 
 @pytest.mark.parametrize("count", [1, 7, 2**31 + 1, 2**32, 2**40])
-def test_whole_numbers_are_numpys(count):
+def test_integer_samples_equal_numpy(count):
     streams, theirs = RandomStreams(N, 3), numpys(3)
     for n in (1, 3, 30, 2):
         expected = [generator.integers(-5, count - 5, n) for generator in theirs]
         np.testing.assert_array_equal(streams.integers(ALL, -5, count - 5, n), expected)
 
 
-def test_who_holds_a_generator_finds_it_in_step_with_the_world():
+def test_a_held_generator_stays_synchronized_with_its_world():
     streams, theirs = RandomStreams(N, 4), numpys(4)
     streams.integers(ALL, 0, 5, 1), [g.integers(0, 5, 1) for g in theirs]
     held = streams[3]
@@ -66,7 +66,7 @@ def test_who_holds_a_generator_finds_it_in_step_with_the_world():
     assert streams.generators[3] is held
 
 
-def test_an_empty_choice_draws_nothing():
+def test_an_empty_choice_consumes_no_random_numbers():
     streams, none = RandomStreams(N, 4), np.zeros(0, np.int64)
     for n in (0, 3, 2000):
         assert streams.uniform(none, 0.0, 1.0, n).shape == streams.normal(none, n).shape == (0, n)
@@ -74,7 +74,7 @@ def test_an_empty_choice_draws_nothing():
     np.testing.assert_array_equal(streams.uniform(ALL, 0.0, 1.0, 2), [g.random(2) for g in numpys(4)])
 
 
-def test_a_new_seed_starts_anew_and_none_goes_on():
+def test_a_new_seed_restarts_the_stream_and_none_continues_it():
     streams = RandomStreams(N, 1)
     streams.uniform(ALL, 0, 1, 3)
     streams.integers(ALL, 0, 3, 1)  # leaves half a word
@@ -90,7 +90,7 @@ def test_a_new_seed_starts_anew_and_none_goes_on():
     assert streams.entropies == [1, 6, 3, 4, 1]
 
 
-def test_worlds_without_a_seed_differ_and_say_what_starts_them_anew():
+def test_worlds_without_a_seed_differ_and_report_their_seeds():
     streams = RandomStreams(N)
     drawn = streams.uniform(ALL, 0, 1, 2)
     assert len(np.unique(drawn)) == 2 * N
@@ -98,7 +98,7 @@ def test_worlds_without_a_seed_differ_and_say_what_starts_them_anew():
 
 
 @pytest.mark.parametrize("seed", [np.array(1), np.ones((N, 2), int), "1", 1.0, True, -1])
-def test_a_seed_that_is_none_is_named(seed):
+def test_an_invalid_seed_is_named(seed):
     with pytest.raises(fl.ModelError, match="seed"):
         RandomStreams(N, seed)
     with pytest.raises(fl.ModelError):

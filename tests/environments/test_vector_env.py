@@ -51,7 +51,7 @@ def counted(env):
     return seen[:, 0].tolist(), rewards.tolist(), terminations.tolist(), infos
 
 
-def test_the_step_after_an_end_starts_the_world():
+def test_next_step_mode_resets_in_the_step_after_termination():
     env = TaskEnv(Count([2, 3, 3]), N, nthread=1)
     seen, infos = env.reset()
     assert seen[:, 0].tolist() == [0, 0, 0] and infos == {}
@@ -61,7 +61,7 @@ def test_the_step_after_an_end_starts_the_world():
     assert counted(env) == ([1, 0, 0], [1, 0, 0], [False, False, False], {})
 
 
-def test_the_step_of_an_end_starts_the_world_and_tells_its_last_observation():
+def test_same_step_mode_resets_and_returns_the_final_observation():
     env = TaskEnv(Count([2, 3, 3]), N, autoreset_mode="SameStep", nthread=1)
     env.reset()
     assert counted(env) == ([1, 1, 1], [1, 2, 3], [False, False, False], {})
@@ -80,7 +80,7 @@ def test_the_step_of_an_end_starts_the_world_and_tells_its_last_observation():
         assert all(infos["final_obs"][w] in env.single_observation_space for w in np.flatnonzero(ended))
 
 
-def test_without_autoreset_a_mask_says_who_starts():
+def test_without_autoreset_a_mask_selects_the_worlds_to_reset():
     env = TaskEnv(Count([2, 3, 3]), N, autoreset_mode="Disabled", nthread=1)
     env.reset()
     counted(env)
@@ -146,7 +146,7 @@ def test_infos_become_lists_of_each_world_as_gymnasiums_do(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("said", ["enum", "value", "registered"])
-def test_the_metadata_tell_the_mode(mode, said):
+def test_the_metadata_contain_the_autoreset_mode(mode, said):
     if said == "registered":
         env = ours("Hopper-v5", autoreset_mode=mode.value)
     else:
@@ -156,7 +156,7 @@ def test_the_metadata_tell_the_mode(mode, said):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_what_a_step_returns_has_kinds_and_shapes(dtype):
+def test_results_of_a_step_have_documented_types_and_shapes(dtype):
     env = ours("Hopper-v5", 8, dtype=dtype)
     seen, infos = env.reset()
     assert isinstance(infos, dict)
@@ -171,7 +171,7 @@ def test_what_a_step_returns_has_kinds_and_shapes(dtype):
         assert isinstance(infos, dict)
 
 
-def test_seeds_are_reported_and_stay():
+def test_seeds_are_returned_and_kept():
     env = ours("Hopper-v5")
     assert len(set(env.np_random_seed)) == N
     env.reset(seed=42)
@@ -181,7 +181,7 @@ def test_seeds_are_reported_and_stay():
     assert len(env.np_random) == N
 
 
-def test_equal_seeds_of_the_spaces_draw_equal_actions():
+def test_equal_space_seeds_sample_equal_actions():
     one, other = ours("Hopper-v5"), ours("Hopper-v5")
     for env in (one, other):
         env.action_space.seed(9)
@@ -189,7 +189,7 @@ def test_equal_seeds_of_the_spaces_draw_equal_actions():
         np.testing.assert_array_equal(one.action_space.sample(), other.action_space.sample())
 
 
-def test_some_worlds_start_by_a_seed_and_the_others_stay_where_they_are():
+def test_some_worlds_are_reset_with_a_seed_and_the_others_are_unchanged():
     env = ours("Hopper-v5", autoreset_mode="Disabled")
     first, _ = env.reset(seed=[0, 1, 2])
     for _ in range(3):
@@ -200,7 +200,7 @@ def test_some_worlds_start_by_a_seed_and_the_others_stay_where_they_are():
 
 
 @pytest.mark.parametrize("mask", [[True], [True] * 4, [[True] * 3], [False] * 3, [1, 1, 0], [1.0, 1.0, 0.0]])
-def test_a_mask_that_fits_nothing_is_refused_and_no_world_starts(mask):
+def test_an_invalid_mask_is_refused_and_no_world_is_reset(mask):
     env = ours("Hopper-v5", autoreset_mode="Disabled")
     env.reset(seed=0)
     state = env.batch.qpos.copy()
@@ -210,7 +210,7 @@ def test_a_mask_that_fits_nothing_is_refused_and_no_world_starts(mask):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_actions_of_another_count_are_refused_and_no_world_moves(mode):
+def test_a_wrong_number_of_actions_is_refused_and_no_world_steps(mode):
     env = ours("Hopper-v5", autoreset_mode=mode)
     env.reset(seed=0)
     state, actions = env.batch.qpos.copy(), env.action_space.sample()
@@ -234,7 +234,7 @@ def test_actions_of_another_count_are_refused_and_no_world_moves(mode):
         ("ReshapeObservation", {"shape": (11, 1)}, AutoresetMode.NEXT_STEP),
     ],
 )
-def test_a_wrapper_of_the_vector_does_what_a_wrapper_of_each_world_does(name, settings, mode):
+def test_vector_wrappers_equal_wrappers_of_single_worlds(name, settings, mode):
     vector = getattr(wrappers.vector, name)(
         ours("Hopper-v5", autoreset_mode=mode, info=True, max_episode_steps=LIMIT), **settings
     )
@@ -268,7 +268,7 @@ def test_statistics_of_episodes_are_right_in_every_mode(mode, length=3, steps=25
     assert seen == steps // (length + (mode is AutoresetMode.NEXT_STEP))
 
 
-def test_a_specification_makes_the_same_environment_again():
+def test_a_specification_recreates_the_environment():
     env = ours("Hopper-v5", forward_reward_weight=2.0, autoreset_mode="SameStep", max_episode_steps=LIMIT)
     again = gym.make_vec(pickle.loads(pickle.dumps(env.spec)))
     assert again.num_envs == N and again.max_episode_steps == LIMIT and again.metadata == env.metadata
@@ -303,7 +303,7 @@ def test_one_world_of_every_registered_task_passes_gymnasiums_check(name):
     check_env(gym.make(f"featherlane/{name}").unwrapped, skip_render_check=True)
 
 
-def test_a_restart_within_a_step_leaves_the_observation_of_the_step_before():
+def test_a_reset_within_a_step_keeps_the_previous_observation():
     """With two buffers, the observation used by a policy stays until the end of the next step, also after a reset."""
     env = TaskEnv(Count([2, 3, 3]), N, autoreset_mode="SameStep", nthread=1, copy=False)
     before, _ = env.reset()
@@ -315,7 +315,7 @@ def test_a_restart_within_a_step_leaves_the_observation_of_the_step_before():
         before = seen
 
 
-def test_what_is_written_into_elapsed_counts_towards_the_limit():
+def test_assigned_elapsed_steps_count_towards_the_limit():
     env = TaskEnv(Count([99] * N), N, max_episode_steps=5, nthread=1)
     env.reset()
     env.elapsed[:] = [0, 3, 4]
@@ -345,7 +345,7 @@ class Swinging(Task):
 
 @pytest.mark.parametrize("forward", [True, False])
 @pytest.mark.parametrize("mode", RESETTING)
-def test_fields_of_a_start_are_computed_where_the_task_sees_them(mode, forward):
+def test_derived_fields_are_computed_before_initial_observations(mode, forward):
     def is_fresh(seen):
         env.batch.forward()
         return (seen == env.batch.xpos[:, 2]).all(axis=1).tolist()
@@ -382,7 +382,7 @@ class Massed(Task):
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"])
-def test_arrays_that_a_task_keeps_are_those_of_the_copied_worlds(copied):
+def test_arrays_held_by_a_copied_task_refer_to_the_copied_worlds(copied):
     env = TaskEnv(Massed(), N, max_episode_steps=3)
     env.reset(seed=1)
     other = copied(env)

@@ -16,7 +16,7 @@ import featherlane as fl
 from bits import models
 from oracles import smooth
 from robots import wheels
-from scenes import actuators, equalities, joints, lcp, media, sensors, sleep, tendons
+from scenes import actuators, equalities, fluids, joints, lcp, sensors, sleep, tendons
 
 DRAWN = 40  # trees of each kind
 HEAVY = 1 << 17  # bytes of a model and its meshes above which it is rarely sampled
@@ -92,7 +92,7 @@ def scenes() -> dict[str, str]:
         "tendons": tendons.scene(),
     }
     found |= {f"sensors/{name}": sensors.group_scene(name) for name in sensors.GROUPS}
-    found |= {f"fluid/{name}": media.scene(name) for name in media.MEDIA}
+    found |= {f"fluid/{name}": fluids.scene(name) for name in fluids.MEDIA}
     found |= {f"sleep/{name}": scene for name, (scene, _, _) in sleep.SCENES.items()}
     found |= {f"tree/{seed}": models.tree(seed) for seed in range(DRAWN)}
     found |= {f"random/{seed}": smooth.random_tree(np.random.default_rng(seed), 2 + seed % 9) for seed in range(DRAWN)}

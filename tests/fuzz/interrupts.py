@@ -66,17 +66,17 @@ def stepped(made: Callable[[], fl.Batch | fl.MixedBatch], timestep: float) -> Pr
 
 
 def batch_step() -> Program:
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     return stepped(lambda: fl.Batch(model, NWORLD, nthread=2), model.opt.timestep)
 
 
 def mixed_step() -> Program:
-    models = [(fl.load("cartpole"), 5), (fl.load("pendulum"), 11)]
+    models = [(fl.bundled("cartpole"), 5), (fl.bundled("pendulum"), 11)]
     return stepped(lambda: fl.MixedBatch(models, nthread=2), models[0][0].opt.timestep)
 
 
 def rollout() -> Program:
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     batch, twin = (fl.Batch(model, NWORLD, nthread=2) for _ in range(2))
     control = np.array([[0.1], [0.2], [0.3]])
 
@@ -88,7 +88,7 @@ def rollout() -> Program:
 
 
 def reset() -> Program:
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     batch, fresh, moved = (fl.Batch(model, NWORLD, nthread=2) for _ in range(3))
     moved.ctrl[:] = 0.3
     moved.step(5)
@@ -104,7 +104,7 @@ def reset() -> Program:
 
 
 def questions() -> Program:
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     batch, twin = (fl.Batch(model, NWORLD, nthread=2) for _ in range(2))
     qacc = batch.inverse()
 
@@ -120,7 +120,7 @@ def questions() -> Program:
 
 
 def data_step() -> Program:
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data, twin = fl.Data(model), fl.Data(model)
 
     def check():
@@ -135,14 +135,14 @@ def data_step() -> Program:
 
 
 def data_calls() -> Program:
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     data = fl.Data(model)
 
     def call():
         fl.forward(model, data)
         fl.inverse(model, data)
         fl.stages.runge_kutta(model, data)
-        fl.mul_m(model, data, data.qvel)
+        fl.query.mul_m(model, data, data.qvel)
         data.reset()
 
     return Program(call, lambda: fl.step(model, data))
@@ -165,7 +165,7 @@ def environment() -> Program:
 
 
 def distributed(nodes: int | None = None) -> Program:
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     batch, twin = fl.distributed.Batch(model, NWORLD, nodes, 1), fl.Batch(model, NWORLD, 1)
     follows = follow(batch, twin, model.opt.timestep, twin.step)
     return Program(lambda: batch.step(2), follows, LONGEST if nodes is None else 10 * LONGEST)

@@ -450,7 +450,7 @@ def run(limit: str, seed: int = 0, first: int = 0, offline: bool = False, count:
 def warm() -> None:
     """Loads the kernels before processes are forked, so that each has them."""
     for lcp in (False, True):
-        model = fl.load("humanoid")
+        model = fl.bundled("humanoid")
         if lcp:
             model.opt.contact_model = "lcp"
         data = fl.Data(model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class World:
         fl.set_user_sensor(self.m, "own", lambda model, felt: felt[..., :2])
         self.d, self.b = fl.Data(self.m, given_contacts=2), fl.Batch(self.m, 3, nthread=1, given_contacts=2)
         fl.step(self.m, self.d, 2)
-        self.x = fl.MixedBatch([(self.m, 2), (fl.load("pendulum"), 1)], nthread=1)
+        self.x = fl.MixedBatch([(self.m, 2), (fl.bundled("pendulum"), 1)], nthread=1)
         self.s = fl.distributed.Batch(self.m, 3, nthread=1, given_contacts=2)  # distributed over this process only
         for batch in (self.b, self.x, self.s):
             batch.bind("xpos")
@@ -200,7 +201,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "edges": lambda w: [-1.0, 0.0, 1.0],
     "value": lambda w: np.zeros((2, 3)),
     "out": lambda w: {"qpos": np.zeros((3, 1, w.m.nq))},
-    "source": lambda w: "pendulum",
+    "source": lambda w: str(Path(fl.__path__[0], "model", "bundled", "pendulum.xml")),
     "assets": lambda w: None,
     "links": lambda w: (),
     "package_dirs": lambda w: (),
@@ -280,6 +281,7 @@ PASSED_OVER = {
     "view",
     "writable",
     "bundled_names",
+    "bundled",
     "link",
     "control_kernel",
     "query",
@@ -294,8 +296,10 @@ PASSED_OVER = {
 def sites() -> dict[str, Site]:
     """Returns every public callable and setter."""
     found = {}
-    for name in (*fl.__all__, *fl.stages.__all__):
-        item = getattr(fl if name in fl.__all__ else fl.stages, name)
+    public = {
+        name: getattr(module, name) for module in (fl, fl.stages, fl.query, fl.registration) for name in module.__all__
+    }
+    for name, item in public.items():
         if callable(item) and (not inspect.isclass(item) or name in WORLDS) and name not in PASSED_OVER:
             found[name] = _site(name, item)
     found |= _methods("data", fl.Data, lambda w: w.d) | _methods("batch", fl.Batch, lambda w: w.b)
@@ -385,7 +389,7 @@ def _setters() -> dict[str, Site]:
 
         found[f"{kind}.{name} ="] = Site(f"{kind}.{name} =", put, {"value": get}, (name, attribute))
 
-    for name in dir(fl.load("pendulum").opt):
+    for name in dir(fl.bundled("pendulum").opt):
         add("opt", name, lambda w: w.m.opt)
     for name in LIVE:
         if not name.startswith("opt_"):  # those of model.opt

@@ -56,7 +56,7 @@ def control(m, d):
 # ---- programs: each creates its objects, and returns a function that runs so many steps ------------------------------
 def driven(name: str, contact_model: str, dtype: str) -> Callable[[int], None]:
     """Steps with random controls, resets of some worlds, sometimes a non-finite value."""
-    model, rng = fl.load(name), np.random.default_rng(0)
+    model, rng = fl.bundled(name), np.random.default_rng(0)
     model.opt.contact_model = contact_model
     batch = fl.Batch(model, NWORLD, nthread=2, dtype=dtype)
     batch.bind("xpos")
@@ -103,7 +103,7 @@ def user_functions() -> Callable[[int], None]:
 
 def rollouts() -> Callable[[int], None]:
     """Runs rollouts into new arrays and given ones, checkpoints, expanded fields, queries."""
-    model, rng = fl.load("quadruped"), np.random.default_rng(0)
+    model, rng = fl.bundled("quadruped"), np.random.default_rng(0)
     batch, out = fl.Batch(model, NWORLD, nthread=2), {"qpos": np.zeros((NWORLD, CHUNK, model.nq))}
 
     def run(nstep):
@@ -138,7 +138,7 @@ def environments() -> Callable[[int], None]:
 
 def one_world() -> Callable[[int], None]:
     """Steps one `Data`, its copies, its derivatives."""
-    model = fl.load("hand")
+    model = fl.bundled("hand")
     data = fl.Data(model, given_contacts=2)
 
     def run(nstep):
@@ -158,7 +158,7 @@ def made_anew() -> Callable[[int], None]:
 
     def run(nstep):
         for contact_model in ("convex", "lcp"):
-            model = fl.load("box_stack")
+            model = fl.bundled("box_stack")
             model.opt.contact_model = contact_model
             fl.step(model, fl.Data(model))
             fl.Batch(model, NWORLD, nthread=2).step(nstep)
@@ -168,7 +168,7 @@ def made_anew() -> Callable[[int], None]:
 
 def refused() -> Callable[[int], None]:
     """Raises errors, whose tracebacks hold frames."""
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     data, batch = fl.Data(model), fl.Batch(model, 3, nthread=1)
 
     def run(nstep):

@@ -29,22 +29,22 @@ def judged(place=0, margin=0, resistance=1, act=0.0) -> str:
     return models.compare(mj, fl.load(mj), "state", state, np.random.default_rng(0))[0]
 
 
-def test_what_numbers_allow_is_compared():
+def test_comparisons_use_rounding_tolerances():
     assert judged() == "equal, free"
 
 
 @pytest.mark.parametrize("numbers", [{"margin": 1e30}, {"place": 7e30}])
-def test_a_row_that_asks_for_a_bad_acceleration_or_a_body_whose_place_is_rounded_is_extreme(numbers):
+def test_extreme_rows_and_rounded_positions_are_classified_as_extreme(numbers):
     assert judged(**numbers) == "extreme"
 
 
 @pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 @pytest.mark.parametrize("numbers", [{"act": 1e12}, {"resistance": 1e30, "act": 1.0}])
-def test_an_activation_that_is_bad_now_or_after_the_step_is_unstable(numbers):
+def test_a_non_finite_activation_is_classified_as_unstable(numbers):
     assert judged(**numbers) == "unstable in MuJoCo"
 
 
-def test_a_current_that_runs_away_in_mujoco_is_reported():
+def test_a_diverging_current_in_mujoco_is_reported():
     assert judged(resistance=1e14, act=1e-3) == "a current that follows at once"
 
 

@@ -20,7 +20,7 @@ def work(case: int) -> tuple[str, str]:
     return "good", ""
 
 
-def test_a_crash_and_a_hang_are_findings_and_the_rest_goes_on():
+def test_a_crash_and_a_hang_are_findings_and_the_run_continues():
     found = {outcome.case: outcome for outcome in outcomes(work, range(8), SHORT, count=2)}
     assert sorted(found) == list(range(8))
     assert found[1].verdict == "finding" and "SIGSEGV" in found[1].text and "step 1" in found[1].text
@@ -40,7 +40,7 @@ def test_a_budget_is_of_cases_or_of_seconds(monkeypatch):
     assert budget(7) == "60s"
 
 
-def test_a_report_says_what_repeats_a_finding():
+def test_a_report_contains_the_command_that_repeats_a_finding():
     report = Report("models", seed=4)
     report.meet(7, "finding", "it leaks")
     report.meet(8, "equal", "a note")

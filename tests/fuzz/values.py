@@ -77,8 +77,8 @@ OBJECTS = (
     np.random.default_rng(0),
 )  # fmt: skip
 OTHERS: dict[str, Callable[[Any], Any]] = {
-    "model": lambda w: fl.load("pendulum"),
-    "data": lambda w: fl.Data(fl.load("pendulum")),
+    "model": lambda w: fl.bundled("pendulum"),
+    "data": lambda w: fl.Data(fl.bundled("pendulum")),
     "batch": lambda w: w.b,
     "mj_model": lambda w: w.m.mj_model,
     "mj_data": lambda w: mujoco.MjData(w.m.mj_model),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import featherlane as fl
-from featherlane.dynamics.inertia.joint_space import solve
+from featherlane.dynamics.inertia.joint_space import solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_times
 from featherlane.lanes import any_, fmax, kernel, real, sqrt, stage, where
 from featherlane.model.solver import ConvexSolver, register
@@ -21,7 +21,7 @@ from featherlane.solver.primal.problem import (
     advance_rows,
     evaluate,
     place_rows,
-    store_forces,
+    store_primal_forces,
     trace_of_inertia,
 )
 from featherlane.solver.primal.start import warm_start
@@ -39,7 +39,7 @@ def descend(m, d):
     LD, inverse = metric_factor(m, d)
     for i in range(m.nv):
         d.primal.search[i] = -d.primal.grad[i]
-    solve(m, LD, inverse, d.primal.search)
+    solve_factored(m, LD, inverse, d.primal.search)
     metric_times(m, d, d.primal.search, d.primal.Mv)
     place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
 
@@ -68,7 +68,7 @@ def steepest(m, d):
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * primal_gap(m, d)
     warn(d, NOT_CONVERGED, live)
-    store_forces(m, d)
+    store_primal_forces(m, d)
 
 
 def fall(solver: str) -> fl.Data:

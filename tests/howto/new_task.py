@@ -27,7 +27,7 @@ class SwingUp(Task):
     frame_skip: int = 5
     speed: float = 0.01
 
-    model = "cartpole"  # an argument of `fl.load`
+    model = "cartpole"  # a bundled name, or a source that `fl.load` takes
     max_episode_steps = limit = 200  # of a vector environment, and for `gymnasium.make`
 
     def observation(self, worlds):

@@ -14,7 +14,7 @@ TESTS = HERE.parent
 
 
 @pytest.mark.parametrize("added", every(2, sorted(path.stem for path in HERE.glob("new_*.py"))))
-def test_something_new_is_added_from_outside(added):
+def test_howto_extensions_run(added):
     path = os.pathsep.join([*sys.path, str(TESTS)])  # with the oracle's MuJoCo, as in this process
     environment = os.environ | {"PYTHONPATH": path}
     run = subprocess.run([sys.executable, HERE / f"{added}.py"], env=environment, capture_output=True, text=True)

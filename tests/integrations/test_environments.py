@@ -30,7 +30,7 @@ def adapter(name):
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_without_its_library_a_door_names_the_extra(name, monkeypatch):
+def test_an_adapter_without_its_library_names_the_extra(name, monkeypatch):
     library, extra = LIBRARIES[name]
     for loaded in [m for m in sys.modules if m.split(".")[0] == library]:
         monkeypatch.setitem(sys.modules, loaded, None)
@@ -41,7 +41,7 @@ def test_without_its_library_a_door_names_the_extra(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-def test_a_door_takes_our_environments_only(name):
+def test_an_adapter_accepts_featherlane_environments_only(name):
     around = getattr(adapter(name), ADAPTERS[name])
     env = TaskEnv(Count(), 2, autoreset_mode="Disabled" if name == "torchrl" else "SameStep", nthread=1)
     assert around(env)
@@ -60,13 +60,13 @@ def test_a_door_takes_our_environments_only(name):
         ("torchrl", "NextStep", "'Disabled'"),
     ],
 )
-def test_another_way_to_start_worlds_is_refused(name, mode, allowed):
+def test_an_unsupported_autoreset_mode_is_refused(name, mode, allowed):
     with pytest.raises(fl.ModelError, match="autoreset_mode"):
         adapter(name).make(Count(), 2, autoreset_mode=mode)
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-def test_tasks_have_names_or_none(name):
+def test_tasks_are_given_by_name_or_object(name):
     make = adapter(name).make
     assert make("InvertedPendulum-v5", 2, frame_skip=3).env.frame_skip == 3
     assert make(Count(), 2, dtype="float32").env.batch.dtype == "float32"

@@ -61,7 +61,7 @@ def close(ours, theirs):
     assert np.allclose(ours, theirs, rtol=ROUNDING, atol=ROUNDING)
 
 
-def test_the_page_turns_states_as_it_says(page, state):
+def test_documented_state_conversions_are_correct(page, state):
     """The velocity of a point of the trunk, in its frame, by both conventions; and the fields left unchanged."""
     model, data, qacc = state
     q, v, a, T = page["to_pinocchio"](model, data.qpos, data.qvel, qacc)
@@ -75,7 +75,7 @@ def test_the_page_turns_states_as_it_says(page, state):
     assert np.allclose((after - v) / h, a, atol=1e-5)
 
 
-def test_pinocchio_gives_the_same_numbers(pin, page, state, tmp_path):
+def test_documented_results_equal_pinocchio(pin, page, state, tmp_path):
     model, data, qacc = state
     path = tmp_path / "robot.xml"
     path.write_text(ROBOT)
@@ -85,17 +85,17 @@ def test_pinocchio_gives_the_same_numbers(pin, page, state, tmp_path):
     q, v, a, T = page["to_pinocchio"](model, data.qpos, data.qvel, qacc)
     M = pin.crba(theirs, room, q)
     M = np.triu(M) + np.triu(M, 1).T
-    close(fl.full_m(model, data), T.T @ M @ T)
+    close(fl.query.full_m(model, data), T.T @ M @ T)
     turning = np.r_[-np.cross(v[3:6], v[:3]), np.zeros(model.nv - 3)]  # dT/dt qvel
     close(data.qfrc_bias, T.T @ (pin.nonLinearEffects(theirs, room, q, v) + M @ turning))
     close(data.qacc_smooth, np.linalg.solve(T, pin.aba(theirs, room, q, v, np.zeros(model.nv)) - turning))
     data.qacc = qacc
     close(fl.stages.inverse_smooth(model, data), T.T @ pin.rnea(theirs, room, q, v, a))
     close(data.subtree_com[0], pin.centerOfMass(theirs, room, q))
-    close(fl.jac_subtree_com(model, data, "trunk"), pin.jacobianCenterOfMass(theirs, room, q) @ T)
+    close(fl.query.jac_subtree_com(model, data, "trunk"), pin.jacobianCenterOfMass(theirs, room, q) @ T)
     sole = theirs.getFrameId("sole")
     J = pin.computeFrameJacobian(theirs, room, q, sole, pin.LOCAL_WORLD_ALIGNED)
-    close(np.vstack(fl.jac_site(model, data, "sole")), J @ T)
+    close(np.vstack(fl.query.jac_site(model, data, "sole")), J @ T)
     pin.framesForwardKinematics(theirs, room, q)
     close(data.site("sole").xpos, room.oMf[sole].translation)
     fl.stages.energy(model, data)

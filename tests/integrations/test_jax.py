@@ -69,7 +69,7 @@ def test_check_grads_of_fields_of_the_model():
     check_grads(speeds, (friction, jnp.ones((2, 1))), 1, **CLOSE | {"eps": 1e-5, "rtol": 1e-4})
 
 
-def test_a_rollout_is_that_of_the_batch(world):
+def test_a_rollout_equals_that_of_the_batch(world):
     model, batch, given = world
     out = fl.Batch(model, 2, nthread=1)
     out.restore(batch.checkpoint())
@@ -144,7 +144,7 @@ def test_a_compiled_rollout_has_no_callback(world):
 
 @pytest.mark.parametrize("of_worlds", ["float64", "float32"])
 @pytest.mark.parametrize("of_arrays", ["float64", "float32"])
-def test_a_compiled_rollout_has_the_bits_of_the_callback(of_worlds, of_arrays, monkeypatch):
+def test_a_compiled_rollout_is_bitwise_equal_to_the_callback(of_worlds, of_arrays, monkeypatch):
     """Covers every input that is converted; also one under 32-bit JAX, next to another one."""
     model, rng = sliding(), np.random.default_rng(SEED)
     batch = started(model, rng, 11, of_worlds)
@@ -162,7 +162,7 @@ def test_a_compiled_rollout_has_the_bits_of_the_callback(of_worlds, of_arrays, m
 
 
 @pytest.mark.parametrize("of_arrays", ["float64", "float32"])
-def test_a_compiled_gradient_is_that_of_the_callback(of_arrays, monkeypatch):
+def test_a_compiled_gradient_equals_that_of_the_callback(of_arrays, monkeypatch):
     """If formulas serve all steps the backward pass is compiled, too; else, and for other models, Python runs it."""
     model, rng = sliding(), np.random.default_rng(SEED)
     batch = started(model, rng, 11)
@@ -187,7 +187,7 @@ def test_a_compiled_gradient_is_that_of_the_callback(of_arrays, monkeypatch):
 
 
 @pytest.mark.ci
-def test_a_step_that_formulas_do_not_serve_comes_back_to_python(monkeypatch):
+def test_a_step_without_formulas_uses_the_python_callback(monkeypatch):
     """A contact is within 2e-7 m of its end."""
     model = fl.load("""<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody><geom type="plane" size="5 5 1"/>
         <body pos="0 0 0.1"><freejoint/><geom size="0.1"/></body>
@@ -208,14 +208,14 @@ def test_a_step_that_formulas_do_not_serve_comes_back_to_python(monkeypatch):
 
 
 def test_a_world_that_is_reset_has_no_gradient():
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     worlds = fj.Dynamics(fl.Batch(model, 3, nthread=1))
     qvel = jnp.zeros((3, 2)).at[1, 0].set(1e12)
     gradient = jax.grad(lambda v: worlds.rollout(jnp.zeros((3, 2)), v, None, jnp.zeros((4, 1)))[0].sum())(qvel)
     assert jnp.isnan(gradient[1]).all() and jnp.isfinite(gradient[jnp.array([0, 2])]).all()
 
 
-def test_worlds_that_step_by_plain_python_go_through_it():
+def test_worlds_with_plain_python_callbacks_use_the_python_callback():
     model = fl.load("""<mujoco><worldbody><body><joint name="j"/><geom size="0.1" pos="0.2 0 0"/></body></worldbody>
         <actuator><general joint="j" gaintype="user"/></actuator></mujoco>""")
     fl.set_user_actuator(model, 0, gain=lambda m, d, i: 2.0)
@@ -226,7 +226,7 @@ def test_worlds_that_step_by_plain_python_go_through_it():
 
 
 @pytest.mark.ci
-def test_a_program_that_outlives_its_worlds_says_so():
+def test_a_compiled_program_without_its_worlds_raises():
     """Its table and its memory are freed."""
     worlds = fj.Dynamics(fl.Batch(carts()[0], 1, nthread=1))
     given = jnp.zeros((1, 2)), jnp.zeros((1, 2)), None, jnp.ones((1, 2, 2))
@@ -273,7 +273,7 @@ ZEROS = np.zeros((1, 2))
     ],
 )
 @pytest.mark.parametrize("compiled", [False, True])
-def test_what_does_not_fit_is_named(change, message, compiled):
+def test_invalid_arguments_are_named(change, message, compiled):
     """The error is also raised while a program is traced."""
     given = {"qpos": ZEROS, "qvel": ZEROS, "act": None, "ctrl": ZEROS} | change
     step = fj.Dynamics(fl.Batch(carts()[0], 1)).step
@@ -283,6 +283,6 @@ def test_what_does_not_fit_is_named(change, message, compiled):
         (jax.jit(step) if compiled else step)(**given)
 
 
-def test_it_takes_a_batch():
+def test_it_accepts_a_batch():
     with pytest.raises(fl.errors.ArgumentTypeError):
         fj.Dynamics(carts()[0])

@@ -64,7 +64,7 @@ def test_the_tests_of_mujoco_pass():
 
 @pytest.mark.parametrize("nthread", [1, 2])
 def test_a_robot_moves_as_under_mujoco(nthread, rng):
-    model = fl.load("quadruped").mj_model
+    model = fl.bundled("quadruped").mj_model
     data = [mujoco.MjData(model) for _ in range(nthread)]
     control = rng.uniform(-1, 1, (6, 20, model.nu))
     close(both(model, data, states(model, 6, rng), control), 1e-7)
@@ -90,7 +90,7 @@ def test_each_rollout_has_its_own_model(rng):
 
 
 def test_inputs_and_warm_starts(rng):
-    model = fl.load("humanoid").mj_model
+    model = fl.bundled("humanoid").mj_model
     spec = mujoco.mjtState.mjSTATE_CTRL | mujoco.mjtState.mjSTATE_QFRC_APPLIED
     control = rng.uniform(-1, 1, (2, 5, mujoco.mj_stateSize(model, spec)))
     warm = rng.normal(0, 1, (2, model.nv))
@@ -128,7 +128,7 @@ def test_data_is_not_written(rng):
         ((np.zeros((2, 5)),), {"chunk_size": 0}, "chunk_size must be a positive integer"),
     ],
 )
-def test_wrong_arguments_have_mujocos_errors(arguments, how, message):
+def test_wrong_arguments_raise_the_errors_of_mujoco(arguments, how, message):
     model = mujoco.MjModel.from_xml_string(TWO_LINKS)
     for function in (theirs.rollout, ours.rollout):
         with pytest.raises(ValueError, match=re.escape(message)):

@@ -37,7 +37,7 @@ def config(env, n=N, runners=0, **env_config):
     )
 
 
-def test_a_creator_makes_what_a_runner_wants():
+def test_a_creator_makes_the_environment_that_a_runner_expects():
     env = adapter.Creator(Count(), max_episode_steps=3)({"num_envs": N, "nthread": 1, "max_episode_steps": 5})
     assert isinstance(env, TaskEnv) and env.num_envs == N and env.max_episode_steps == 5
     assert env.autoreset_mode is AutoresetMode.NEXT_STEP and env.copy
@@ -68,7 +68,7 @@ def cluster():
     ray.shutdown()
 
 
-def test_a_runner_cuts_episodes_where_they_end():
+def test_a_runner_splits_episodes_at_termination():
     """Each has its world's length, the last observation, and no step between an end and the next reset."""
     adapter.register("count", Count([2, 99, 3, 4]), max_episode_steps=3, nthread=1)
     runner = SingleAgentEnvRunner(config=config("count"))
@@ -97,7 +97,7 @@ def test_it_learns(cluster, runners):
 
 
 @pytest.mark.slow
-def test_a_registered_task_needs_no_door(cluster):
+def test_a_registered_task_needs_no_adapter(cluster):
     algorithm = config(REGISTERED, 8, 1, nthread=1).training(train_batch_size=512, num_epochs=2).build_algo()
     told = algorithm.train()["env_runners"]
     algorithm.stop()

@@ -24,7 +24,7 @@ def count(ends=(2, 3, 3), **settings):
     return adapter.make(Count(ends), N, nthread=1, **settings)
 
 
-def test_it_has_what_the_library_asks_for():
+def test_it_has_the_interface_of_the_library():
     env = adapter.make("HalfCheetah-v5", N, seed=7, nthread=1)
     assert isinstance(env, VecEnv) and (env.num_envs, env.num_actions, env.max_episode_length) == (N, 6, 1000)
     assert env.device == torch.device("cpu") and env.cfg["task"] == "HalfCheetah"
@@ -34,7 +34,7 @@ def test_it_has_what_the_library_asks_for():
     assert count().max_episode_length > 2**62
 
 
-def test_an_end_starts_the_world_and_tells_whether_it_was_the_clock():
+def test_termination_resets_the_world_and_reports_time_limits():
     env = count((2, 99, 3), max_episode_steps=3)
     for expected, ended, clock in (
         ([1, 1, 1], [False] * 3, [False] * 3),
@@ -49,7 +49,7 @@ def test_an_end_starts_the_world_and_tells_whether_it_was_the_clock():
         assert env.episode_length_buf.tolist() == expected
 
 
-def test_lengths_of_the_first_episodes_are_the_learners_to_set():
+def test_initial_episode_lengths_can_be_set():
     env = count(None, max_episode_steps=4)
     assert env.episode_length_buf.data_ptr() == env.env.elapsed.ctypes.data
     lengths = env.episode_length_buf
@@ -68,7 +68,7 @@ def test_float32_observations_are_the_buffers():
 
 
 @pytest.mark.parametrize("wrong", [torch.ones(N), torch.ones(N + 1, 1), torch.full((N, 1), torch.nan)])
-def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
+def test_invalid_actions_are_refused_and_no_world_steps(wrong):
     env = count()
     with pytest.raises(fl.ModelError):
         env.step(wrong)

@@ -28,7 +28,7 @@ def count(ends=(2, 3, 3), **settings):
     return adapter.make(Count(ends), N, nthread=1, **settings)
 
 
-def test_it_has_what_the_library_asks_for():
+def test_it_has_the_interface_of_the_library():
     env = adapter.make("HalfCheetah-v5", N, nthread=1)
     assert isinstance(env, Wrapper) and (env.num_envs, env.num_agents) == (N, 1)
     assert env.observation_space == env.env.single_observation_space
@@ -37,7 +37,7 @@ def test_it_has_what_the_library_asks_for():
 
 
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
-def test_steps_are_those_of_the_librarys_own_wrapper(mode):
+def test_steps_equal_the_librarys_wrapper(mode):
     set_seed(3)
     env, theirs = (
         wrap(TaskEnv(Count([2, 99, 3]), N, 3, mode, nthread=1, copy=True))
@@ -67,7 +67,7 @@ def test_float32_observations_are_the_buffers():
 
 
 @pytest.mark.parametrize("wrong", [torch.ones(N), torch.ones(N + 1, 1), torch.full((N, 1), torch.nan)])
-def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
+def test_invalid_actions_are_refused_and_no_world_steps(wrong):
     env = count()
     env.reset()
     with pytest.raises(fl.ModelError):

@@ -24,7 +24,7 @@ def count(ends=(2, 3, 3), **settings):
 
 
 @pytest.mark.parametrize("name", ["Hopper-v5", "InvertedPendulum-v5"])
-def test_steps_are_those_of_the_librarys_own_vector(name):
+def test_steps_equal_the_librarys_vector(name):
     """Results equal single worlds to the bit, including infos with last observations and truncations."""
     env = adapter.make(name, N, max_episode_steps=LIMIT, info=True, nthread=1)
     theirs = DummyVecEnv([lambda: gym.make(f"featherlane/{name}", max_episode_steps=LIMIT)] * N)
@@ -45,7 +45,7 @@ def test_steps_are_those_of_the_librarys_own_vector(name):
             np.testing.assert_equal({"TimeLimit.truncated": False, **ours}, other)
 
 
-def test_an_end_tells_the_last_observation_and_whether_it_was_the_clock():
+def test_termination_reports_the_final_observation_and_time_limits():
     env = count((2, 99, 3), max_episode_steps=3)
     assert env.reset().tolist() == [[0]] * N
     ones = np.ones((N, 1), np.float32)
@@ -58,7 +58,7 @@ def test_an_end_tells_the_last_observation_and_whether_it_was_the_clock():
     assert [info.get("TimeLimit.truncated") for info in infos] == [None, True, False]
 
 
-def test_infos_of_an_end_are_the_last_ones_and_those_of_the_start_lie_apart():
+def test_final_infos_and_reset_infos_are_separate():
     env = count(info=True)
     env.reset()
     assert env.reset_infos == [{"count": 0.0}] * N
@@ -68,7 +68,7 @@ def test_infos_of_an_end_are_the_last_ones_and_those_of_the_start_lie_apart():
     assert env.reset_infos == [{"count": 0.0}] * N
 
 
-def test_a_world_that_turns_bad_is_reported_of():
+def test_a_non_finite_world_is_reported():
     env = count()
     env.reset()
     with pytest.warns(fl.NonFiniteWarning):
@@ -78,7 +78,7 @@ def test_a_world_that_turns_bad_is_reported_of():
     assert not infos[1]["TimeLimit.truncated"] and infos[0] == {}
 
 
-def test_attributes_and_methods_are_those_of_all_worlds():
+def test_attributes_and_methods_apply_to_all_worlds():
     env = adapter.make("Hopper-v5", N, nthread=1)
     assert env.get_attr("frame_skip") == [4] * N and env.get_attr("frame_skip", 1) == [4]
     assert env.get_attr("ctrl_cost_weight", [0, 2]) == [1e-3] * 2, "the task's"
@@ -96,13 +96,13 @@ def test_attributes_and_methods_are_those_of_all_worlds():
     assert env.env_is_wrapped(Monitor) == [False] * N and env.env_is_wrapped(Monitor, [1]) == [False]
 
 
-def test_without_a_render_mode_nothing_is_drawn():
+def test_without_a_render_mode_nothing_is_rendered():
     env = count()
     assert env.render_mode is None and env.get_images() == [None] * N
     env.close()
 
 
-def test_equal_seeds_give_equal_starts_once():
+def test_a_seed_applies_to_the_next_reset_only():
     env = adapter.make("Hopper-v5", N, nthread=1)
     env.seed(3)
     first, second = env.reset(), env.reset()
@@ -112,7 +112,7 @@ def test_equal_seeds_give_equal_starts_once():
 
 
 @pytest.mark.parametrize("wrong", [np.ones(N), np.ones((N + 1, 1)), np.full((N, 1), np.nan), None])
-def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
+def test_invalid_actions_are_refused_and_no_world_steps(wrong):
     env = count()
     env.reset()
     with pytest.raises(fl.ModelError):
@@ -120,7 +120,7 @@ def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
     assert env.env.batch.time.tolist() == [0.0] * N
 
 
-def test_the_librarys_wrappers_go_around_it():
+def test_wrappers_of_the_library_can_be_applied():
     env = VecFrameStack(VecNormalize(VecMonitor(count())), 2)
     env.reset()
     for _ in range(3):

@@ -31,7 +31,7 @@ def test_observations_are_the_two_buffers_in_turn(dtype, kind):
     assert {address(one) for one in seen} == {address(env.env.reset()[0]), address(env.env.step(np.ones((N, 1)))[0])}
 
 
-def test_what_a_policy_acted_on_is_there_after_the_step_though_worlds_started():
+def test_the_previous_observation_survives_resets_within_a_step():
     env = tensors.make(Count([2, 3, 3]), N, dtype="float32", autoreset_mode="SameStep", nthread=1)
     before, _ = env.reset()
     for _ in range(6):
@@ -41,7 +41,7 @@ def test_what_a_policy_acted_on_is_there_after_the_step_though_worlds_started():
         before = after
 
 
-def test_float64_worlds_are_seen_in_float32_unless_asked_otherwise():
+def test_float64_worlds_have_float32_tensors_by_default():
     env = tensors.make(Count(), N, nthread=1)
     seen, infos = env.reset(seed=3)
     assert seen.dtype == torch.float32 and infos == {} and env.env.np_random_seed == (3, 4, 5)
@@ -51,13 +51,13 @@ def test_float64_worlds_are_seen_in_float32_unless_asked_otherwise():
     assert env.mean_terms() == {"pay": 1.0, "tax": -0.5}
 
 
-def test_tensors_lie_where_they_are_asked_to():
+def test_tensors_are_on_the_requested_device():
     env = tensors.make(Count(), N, device="meta", nthread=1)
     assert env.reset()[0].device.type == "meta"
     assert {value.device.type for value in env.step(np.ones((N, 1), np.float32))[:4]} == {"meta"}
 
 
-def test_steps_are_those_of_the_environment():
+def test_steps_equal_the_environment():
     one, other = (TaskEnv(Count([2, 3, 3]), N, 4, AutoresetMode.SAME_STEP, nthread=1) for _ in range(2))
     env = tensors.TensorEnv(one, dtype=torch.float64)
     assert np.array_equal(env.reset()[0].numpy(), other.reset()[0])
@@ -70,7 +70,7 @@ def test_steps_are_those_of_the_environment():
 
 
 @pytest.mark.parametrize("wrong", [torch.ones(N), torch.ones(N + 1, 1), torch.full((N, 1), torch.nan), None, "abc"])
-def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
+def test_invalid_actions_are_refused_and_no_world_steps(wrong):
     env = tensors.make(Count(), N, nthread=1)
     env.reset()
     with pytest.raises(fl.ModelError):
@@ -78,14 +78,14 @@ def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
     assert env.env.batch.time.tolist() == [0.0] * N
 
 
-def test_actions_may_be_of_other_kinds():
+def test_actions_can_have_other_types():
     env = tensors.make(Count(), N, nthread=1)
     env.reset()
     for kind in (torch.bfloat16, torch.float16, torch.float64, torch.int64):
         assert env.step(torch.ones(N, 1, dtype=kind))[1].tolist() == [1.0] * N
 
 
-def test_arrays_are_handed_on_by_dlpack():
+def test_arrays_are_passed_by_dlpack():
     env = TaskEnv(Count(), N, copy=False, nthread=1)
     seen, _ = env.reset()
     assert address(torch.from_dlpack(seen)) == address(seen) == address(np.from_dlpack(seen))

@@ -60,7 +60,7 @@ def test_gradcheck_of_fields_of_the_model():
     assert plain.numpy().tobytes() == ft.Dynamics(batch).rollout(*given)[1].numpy().tobytes()
 
 
-def test_a_rollout_is_that_of_the_batch(world):
+def test_a_rollout_equals_that_of_the_batch(world):
     model, batch, given = world
     out = fl.Batch(model, 2, nthread=1)
     out.restore(batch.checkpoint())
@@ -110,7 +110,7 @@ def test_a_policy_learns_through_steps():
     assert losses[-1] < 0.7 * losses[0] and (gain > 0.5).all()
 
 
-def test_controls_may_be_those_of_all_worlds():
+def test_controls_can_be_shared_by_all_worlds():
     model = carts()[0]
     worlds, control = ft.Dynamics(fl.Batch(model, 3)), torch.zeros(5, 2, dtype=torch.float64, requires_grad=True)
     qpos, _, act = worlds.rollout(*torch.zeros(2, 3, 2, dtype=torch.float64), None, control)
@@ -143,7 +143,7 @@ def test_second_derivatives_are_refused():
         ({"body_mass": torch.zeros(1, 1).double()}, "body_mass:"),
     ],
 )
-def test_what_does_not_fit_is_named(change, message):
+def test_invalid_arguments_are_named(change, message):
     model = carts()[0]
     zeros = torch.zeros(1, 2, dtype=torch.float64)
     given = {"qpos": zeros, "qvel": zeros, "act": None, "ctrl": zeros} | change
@@ -151,6 +151,6 @@ def test_what_does_not_fit_is_named(change, message):
         ft.Dynamics(fl.Batch(model, 1)).step(**given)
 
 
-def test_it_takes_a_batch():
+def test_it_accepts_a_batch():
     with pytest.raises(fl.errors.ArgumentTypeError):
         ft.Dynamics(carts()[0])

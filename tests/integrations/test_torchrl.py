@@ -36,7 +36,7 @@ def ones(td):
 
 @pytest.mark.parametrize("name", ["HalfCheetah-v5", "Humanoid-v5"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_specs_are_what_steps_return(name, dtype):
+def test_specs_match_the_results_of_steps(name, dtype):
     env = adapter.make(name, N, dtype=dtype, nthread=1)
     check_env_specs(env)
     assert env.batch_size == (N,) and isinstance(env.action_spec, Bounded)
@@ -50,7 +50,7 @@ def test_actions_without_bounds_have_a_spec_without():
     assert isinstance(adapter.make(free, N).action_spec, Unbounded)
 
 
-def test_worlds_that_end_start_by_a_mask_and_the_last_observation_stays():
+def test_terminated_worlds_are_reset_by_a_mask_and_keep_the_final_observation():
     data = count((2, 99, 3), max_episode_steps=3).rollout(6, ones, break_when_any_done=False)
     assert data["observation"][..., 0].tolist() == [[0, 1, 0, 1, 0, 1], [0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2]]
     assert data["next", "observation"][..., 0].tolist() == [[1, 2] * 3, [1, 2, 3] * 2, [1, 2, 3] * 2]
@@ -60,13 +60,13 @@ def test_worlds_that_end_start_by_a_mask_and_the_last_observation_stays():
     assert (data["next", "reward"] == 1.0).all()
 
 
-def test_a_rollout_ends_at_the_first_end_or_at_the_last():
+def test_a_rollout_stops_at_the_first_termination_or_runs_to_the_end():
     assert count().rollout(9, ones).shape == (N, 2)
     data = count().rollout(9, ones, break_when_any_done=False, break_when_all_done=True)
     assert data.shape == (N, 3) and data["next", "observation"][..., -1, 0].tolist() == [2, 3, 3]
 
 
-def test_rollouts_are_those_of_the_librarys_own_wrapper():
+def test_rollouts_equal_the_librarys_wrapper():
     env = count((2, 99, 3), max_episode_steps=3)
     theirs = GymWrapper(TaskEnv(Count([2, 99, 3]), N, 3, "Disabled", nthread=1))
     ours, expected = (one.rollout(7, ones, break_when_any_done=False) for one in (env, theirs))
@@ -75,7 +75,7 @@ def test_rollouts_are_those_of_the_librarys_own_wrapper():
         torch.testing.assert_close(ours[key], expected[key], check_dtype=False, rtol=0, atol=0)
 
 
-def test_a_reset_may_name_worlds():
+def test_a_reset_can_select_worlds():
     env = count(None)
     env.reset()
     td = env.step(ones(env.reset()))["next"]
@@ -83,7 +83,7 @@ def test_a_reset_may_name_worlds():
     assert env.reset(td)["observation"][:, 0].tolist() == [0, 1, 0]
 
 
-def test_seeds_give_the_starts_of_the_environment():
+def test_seeds_give_the_initial_states_of_the_environment():
     env = adapter.make("HalfCheetah-v5", N, nthread=1)
     env.set_seed(5)
     first = env.reset()["observation"]
@@ -92,13 +92,13 @@ def test_seeds_give_the_starts_of_the_environment():
     assert torch.equal(env.reset()["observation"], first)
 
 
-def test_observations_that_are_written_over_are_refused():
+def test_reused_observation_buffers_are_refused():
     """A rollout stores all of its observations until it ends."""
     with pytest.raises(fl.ModelError, match="copy"):
         count(copy=False)
 
 
-def test_transforms_and_collectors_go_around_it():
+def test_transforms_and_collectors_can_be_applied():
     env = TransformedEnv(count(None, max_episode_steps=4), RewardSum())
     env.append_transform(StepCounter())
     collector = Collector(env, env.rand_action, frames_per_batch=8 * N, total_frames=16 * N)
@@ -112,7 +112,7 @@ def test_transforms_and_collectors_go_around_it():
 
 
 @pytest.mark.parametrize("wrong", [torch.ones(N), torch.full((N, 1), torch.nan), torch.ones(N, 2)])
-def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
+def test_invalid_actions_are_refused_and_no_world_steps(wrong):
     env = count()
     env.reset()
     with pytest.raises(fl.ModelError):

@@ -35,7 +35,7 @@ def test_every_variant_is_compiled_for_every_level(folder):
     }
 
 
-def test_the_wheel_holds_what_runs_one_world_and_a_tile_in_both_precisions():
+def test_the_wheel_contains_single_world_and_tile_kernels_in_both_precisions():
     assert set(build.VARIANTS) == {("f64", 1), ("f64", 8), ("f32", 16)}
 
 
@@ -46,7 +46,7 @@ def test_the_front_end_runs_once_for_all_levels(monkeypatch):
     assert lowered == [(doubles,)]
 
 
-def test_only_what_the_cache_lacks_is_compiled(folder, monkeypatch):
+def test_only_missing_objects_are_compiled(folder, monkeypatch):
     build.compile_all(library(), [doubles], TWO, LEVELS)
     assert build.compile_all(library(), [doubles], TWO, LEVELS) == 0
     gone = cache.key(doubles, library().records, "f64", 8, LEVELS[0], False)
@@ -54,10 +54,10 @@ def test_only_what_the_cache_lacks_is_compiled(folder, monkeypatch):
     emitted, emit = [], toolchain.emit
     monkeypatch.setattr(toolchain, "emit", lambda code, level, *how: emitted.append(level) or emit(code, level, *how))
     assert build.compile_all(library(), [doubles], TWO, LEVELS) == 1
-    assert emitted == [LEVELS[0]] and cache.holds(gone)
+    assert emitted == [LEVELS[0]] and cache.has_object(gone)
 
 
-def test_progress_counts_what_the_cache_held():
+def test_progress_counts_cached_objects():
     build.compile_all(library(), [doubles], TWO[:1])
     told = []
     build.compile_all(library(), [doubles, doubles_twice], TWO, progress=lambda *x: told.append(x), processes=1)
@@ -104,7 +104,7 @@ def test_an_object_that_is_not_in_the_cache_is_named(tmp_path):
         build.link_stages(library(), [doubles], TWO, LEVELS[0], tmp_path / "a.so")
 
 
-def test_what_was_built_runs_just_in_time_without_compiling(monkeypatch, capfd):
+def test_prebuilt_kernels_run_without_compiling(monkeypatch, capfd):
     monkeypatch.setenv("FEATHERLANE_MODE", "jit")
     build.compile_all(library(), [doubles, doubles_twice], TWO)
     monkeypatch.setattr(toolchain, "lower", None)

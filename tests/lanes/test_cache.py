@@ -118,7 +118,7 @@ def test_swapping_two_helpers_is_noticed(write_stages):
     assert changed(write_stages, stages=swapped) == {"first", "second"}
 
 
-def test_kernels_of_one_name_are_reported_apart_by_what_they_close_over():
+def test_kernels_with_equal_names_are_distinguished_by_their_closures():
     def scaled(factor):
         @kernel
         def scale(x):
@@ -154,7 +154,7 @@ def adds_one(d):
     d.x[0] = d.x[0] + 1.0
 
 
-def test_every_form_has_a_name_of_its_own():
+def test_every_compiled_form_has_its_own_name():
     records = library().records
     forms = [("f64", 1, "a", False), ("f64", 8, "a", False), ("f32", 8, "a", False), ("f64", 1, "b", False)]
     names = {cache.key(adds_one, records, *form) for form in [*forms, ("f64", 1, "a", True)]}
@@ -191,7 +191,7 @@ def test_the_folder_is_made_and_the_object_is_used_again(folder, capfd, monkeypa
     assert result() == 1 and capfd.readouterr().err == ""
 
 
-def test_a_cache_out_of_reach_is_said_once_and_is_no_error(folder, capfd, monkeypatch):
+def test_an_unusable_cache_is_reported_once_and_is_not_an_error(folder, capfd, monkeypatch):
     folder.parent.mkdir()
     folder.write_text("a file stands where the folder should be")
     assert result() == 1
@@ -206,20 +206,20 @@ def test_a_failed_write_leaves_nothing_in_the_folder(folder, capfd, monkeypatch)
 
     with monkeypatch.context() as disk:
         disk.setattr(cache.os, "replace", full)
-        cache.write("a.o", b"code")
-        cache.write("b.o", b"more")
-    assert not list(folder.iterdir()) and (cache.read("a.o"), cache.read("b.o")) == (b"code", b"more")
+        cache.write_object("a.o", b"code")
+        cache.write_object("b.o", b"more")
+    assert not list(folder.iterdir()) and (cache.read_object("a.o"), cache.read_object("b.o")) == (b"code", b"more")
     assert capfd.readouterr().err.count("No space left on device") == 1
 
 
-def test_the_cache_is_writable_by_its_owner_alone_whatever_the_umask(folder):
+def test_only_the_owner_can_write_the_cache_for_any_umask(folder):
     before = os.umask(0)
     try:
         assert result() == 1
     finally:
         os.umask(before)
     (path,) = folder.iterdir()
-    assert not folder.stat().st_mode & 0o022 and not path.stat().st_mode & 0o022 and cache.holds(path.name)
+    assert not folder.stat().st_mode & 0o022 and not path.stat().st_mode & 0o022 and cache.has_object(path.name)
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777])
@@ -228,25 +228,25 @@ def test_a_folder_that_others_can_write_is_refused_with_the_command_that_repairs
     (path,) = folder.iterdir()
     folder.chmod(mode)
     capfd.readouterr()
-    assert not cache.holds(path.name) and result() == 1  # compiled in this process
+    assert not cache.has_object(path.name) and result() == 1  # compiled in this process
     printed = capfd.readouterr().err
     assert printed.count("is not used, because it is writable by other users") == 1 and f"mode {mode:04o}" in printed
     command = printed.partition("repair it with ")[2].partition(",")[0]
     assert command == f"chmod go-w {folder}"
     subprocess.run(shlex.split(command), check=True)
-    assert cache.holds(path.name)
+    assert cache.has_object(path.name)
 
 
 def test_an_object_that_others_can_write_is_compiled_again(folder):
     assert result() == 1
     (path,) = folder.iterdir()
     path.chmod(0o666)
-    assert not cache.holds(path.name)
-    assert result() == 1 and cache.holds(path.name) and not path.stat().st_mode & 0o022
+    assert not cache.has_object(path.name)
+    assert result() == 1 and cache.has_object(path.name) and not path.stat().st_mode & 0o022
 
 
 @pytest.mark.parametrize("owner, reader, is_trusted", [(0, 1000, True), (7, 7, True), (1000, 0, False), (8, 7, False)])
-def test_objects_of_this_user_and_of_root_alone_are_trusted(owner, reader, is_trusted, tmp_path, monkeypatch):
+def test_only_objects_of_this_user_and_root_are_trusted(owner, reader, is_trusted, tmp_path, monkeypatch):
     found = list(tmp_path.stat())
     found[stat.ST_UID] = owner
     monkeypatch.setattr(cache.os, "geteuid", lambda: reader)
@@ -259,31 +259,31 @@ def test_a_broken_object_is_compiled_again(folder, broken):
     (path,) = folder.iterdir()
     whole = path.read_bytes()
     path.write_bytes(broken(whole))
-    assert cache.read(path.name) is None and not cache.holds(path.name)
+    assert cache.read_object(path.name) is None and not cache.has_object(path.name)
     assert result() == 1
     assert path.read_bytes() == whole
 
 
-def test_an_object_under_another_name_is_not_taken(folder):
-    cache.write("a.o", b"code")
+def test_an_object_under_another_name_is_not_used(folder):
+    cache.write_object("a.o", b"code")
     (folder / "b.o").write_bytes((folder / "a.o").read_bytes())
     (folder / "c.o").write_bytes(hashlib.sha256(b"").digest())  # the checksum of nothing
-    assert (cache.read("a.o"), cache.read("b.o"), cache.read("c.o")) == (b"code", None, None)
+    assert (cache.read_object("a.o"), cache.read_object("b.o"), cache.read_object("c.o")) == (b"code", None, None)
 
 
-def test_a_reader_never_sees_half_an_object(folder):
+def test_readers_never_find_a_partial_object(folder):
     whole, stop, wrong = [bytes([k]) * 200_000 for k in range(2)], threading.Event(), []
-    cache.write("a.o", whole[0])
+    cache.write_object("a.o", whole[0])
 
     def read():
         while not stop.is_set():
-            if cache.read("a.o") not in whole:
+            if cache.read_object("a.o") not in whole:
                 wrong.append(True)
 
     reader = threading.Thread(target=read)
     reader.start()
     for k in range(100):
-        cache.write("a.o", whole[k % 2])
+        cache.write_object("a.o", whole[k % 2])
     stop.set()
     reader.join()
     assert not wrong and [p.name for p in folder.iterdir()] == ["a.o"]

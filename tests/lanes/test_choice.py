@@ -57,7 +57,7 @@ def test_a_table_takes_the_first_case_that_fits():
     assert [table(x) for x in (3, 4, 5)] == [30, 40, -1]
 
 
-def test_what_is_registered_before_the_first_step_is_compiled(tmp_path):
+def test_cases_registered_before_the_first_step_are_compiled(tmp_path):
     """Ahead-of-time kernels do not include it: they would leave the state unchanged without an error."""
     run = added(tmp_path, early=True)
     assert run.returncode == 0, run.stderr
@@ -65,10 +65,10 @@ def test_what_is_registered_before_the_first_step_is_compiled(tmp_path):
     assert np.isclose(float(run.stdout.split()[-1]), 0.002)  # the step of the empty integrator
 
 
-def test_what_is_registered_after_the_first_step_is_refused(tmp_path):
+def test_cases_registered_after_the_first_step_are_refused(tmp_path):
     run = added(tmp_path, early=False)
     assert run.returncode != 0 and "register it before the first step" in run.stderr
 
 
-def test_the_engines_own_cases_are_no_extension():
+def test_built_in_cases_do_not_count_as_extensions():
     assert fl.lanes.choice.is_extended() is False

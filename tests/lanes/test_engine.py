@@ -74,7 +74,7 @@ def load_far_apart():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="mmap takes memory there, not addresses")
-def test_large_arrays_put_nothing_out_of_reach():
+def test_large_arrays_do_not_break_relocations():
     here = Path(__file__).parent
     path = os.pathsep.join(map(str, (here, here.parent, os.environ.get("PYTHONPATH", ""))))
     command = [sys.executable, "-c", "import test_engine; test_engine.load_far_apart()"]
@@ -86,7 +86,7 @@ def small_cells():
     return cells("float64", 1, 2, x=np.array([0.3, 0.7]))
 
 
-def test_what_is_loaded_later_calls_what_was_loaded_before():
+def test_later_objects_call_earlier_ones():
     stages, d = library(), small_cells()
     stages.bind(curves, d)()
     d.arrays["y"][:] = 0
@@ -95,7 +95,7 @@ def test_what_is_loaded_later_calls_what_was_loaded_before():
 
 
 @pytest.mark.parametrize("broken", [b"", b"\x7fELF", bytes(5000)])
-def test_a_broken_object_is_an_error_and_no_more(broken):
+def test_a_broken_object_raises_without_a_crash(broken):
     engine, code = Engine(), library().object_code(curves, "f64", 1, processor.cpu_level())
     with pytest.raises(RuntimeError):
         engine.load({"fl_curves_f64x1": broken}, [])
@@ -104,14 +104,14 @@ def test_a_broken_object_is_an_error_and_no_more(broken):
     assert engine["fl_curves_f64x1"]
 
 
-def test_an_object_that_calls_what_is_not_there_is_an_error(capfd):
+def test_an_object_with_an_undefined_symbol_raises(capfd):
     code = library().object_code(calls, "f64", 1, processor.cpu_level())
     with pytest.raises(RuntimeError, match="fl_calls_f64x1"):
         Engine().load({"fl_calls_f64x1": code}, [])
     assert "fl_curves_f64x1" in capfd.readouterr().err
 
 
-def test_an_engine_goes_with_its_last_function():
+def test_an_engine_is_freed_with_its_last_function():
     stages, d = library(), small_cells()
     run = stages.bind(calls, d)
     engine = weakref.ref(stages._engine)  # no public attribute refers to the engine
@@ -130,7 +130,7 @@ def _in_a_child(stages, d, results):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_forked_child_runs_what_was_loaded_and_loads_more():
+def test_a_forked_child_runs_loaded_functions_and_loads_more():
     stages, d = library(), small_cells()
     stages.bind(curves, d)
     fork = multiprocessing.get_context("fork")

@@ -359,7 +359,7 @@ def zeros_and_masks(d):
 @pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
 @pytest.mark.parametrize("dtype, w", FORMS)
 @pytest.mark.parametrize("program", LANGUAGE, ids=lambda s: s.name)
-def test_a_kernel_does_what_python_does(program, dtype, w, checked, rng):
+def test_compiled_kernels_equal_python(program, dtype, w, checked, rng):
     inputs = {"x": rng.normal(size=N * w), "y": rng.normal(size=N * w), "k": np.array([7, 1, 2, 3, 4, 5])}
     compiled = evaluate(STAGES, program, dtype, w, checked=checked, **inputs)
     assert np.any(compiled)
@@ -404,7 +404,7 @@ def divides_shifts_and_counts_at_the_ends(d):
         d.long[5] = 1
 
 
-def test_the_ends_of_ints_raise_nothing():
+def test_integer_overflow_raises_nothing():
     """The processor traps if -2^63 is divided by -1; a shift by 64 is undefined in LLVM."""
     d = cells("float64", 1, 6, long=[-(2**63), 0, 1, 1, 1, 0], k=[-1, 0, 0, 0, 0, 0])
     STAGES.function(divides_shifts_and_counts_at_the_ends, "f64", 1)(d.address)
@@ -416,7 +416,7 @@ def names_a_nan(d):
     d.out[0] = where(d.x[0] > 0.0, 1e400 - 1e400, 1.0)
 
 
-def test_a_constant_may_be_nan():
+def test_a_constant_can_be_nan():
     """Python folds 1e400 - 1e400: the file's code equals the function's, though nan != nan."""
     assert evaluate(STAGES, names_a_nan, "float64", 1, x=np.zeros(1))[0, 0] == 1.0
 
@@ -472,7 +472,7 @@ def test_arguments_are_computed_in_the_order_in_which_they_are_written(compiled)
     assert out[1, 0] == 1.0
 
 
-def test_unknown_numbers_of_a_comprehension_are_those_of_the_call():
+def test_comprehension_bounds_are_taken_from_the_call():
     """A constant named by an unrolled range is part of the signature: one kernel, two lengths."""
 
     @stage

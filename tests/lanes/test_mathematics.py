@@ -148,7 +148,7 @@ def reference(name, x, y):
 
 @pytest.mark.parametrize("dtype, w", FORMS)
 @pytest.mark.parametrize("name", STAGED)
-def test_edges_are_as_in_numpy(name, dtype, w):
+def test_special_values_are_as_in_numpy(name, dtype, w):
     x, y = specials(dtype)
     if name == "sincos":
         x = np.where(np.isfinite(x), np.clip(x, -3, 3), x) + 0.0  # sin(-0) is +0
@@ -179,7 +179,7 @@ def everything(dtype, w, rng):
 
 
 @pytest.mark.parametrize("dtype, w", [("float64", 8), ("float64", 2), ("float32", 16)])
-def test_bits_do_not_depend_on_the_width(dtype, w, rng):
+def test_results_do_not_depend_on_the_tile_width(dtype, w, rng):
     for tried, inputs in everything(dtype, w, rng):
         one = evaluate(STAGES, tried, dtype, 1, **inputs)
         assert same_bits(evaluate(STAGES, tried, dtype, w, **inputs), one), tried
@@ -187,7 +187,7 @@ def test_bits_do_not_depend_on_the_width(dtype, w, rng):
 
 @pytest.mark.parametrize("level", ["x86-64-v3", "native"])
 @pytest.mark.parametrize("dtype, w", FORMS)
-def test_bits_do_not_depend_on_the_cpu_level(level, dtype, w, rng, monkeypatch):
+def test_results_do_not_depend_on_the_cpu_level(level, dtype, w, rng, monkeypatch):
     best = processor.cpu_level()
     monkeypatch.setenv("FEATHERLANE_CPU", level)
     try:

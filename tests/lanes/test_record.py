@@ -34,7 +34,7 @@ def test_a_role_that_does_not_fit_is_an_error(kind, role, message):
         Field("x", kind, role=role)
 
 
-def test_fields_are_found_by_role_by_trait_and_by_what_asks_for_them():
+def test_fields_are_selected_by_role_trait_and_request():
     parts = (("q", "real", "state", ""), ("x", "real", "output", "n want"), ("y", "int", "room", ""))
     fields = [Field(name, kind, (1,), role=role, condition=condition) for name, kind, role, condition in parts]
     layout = Layout("A", (Field("n", "size"), *fields))
@@ -125,7 +125,7 @@ def test_one_world_needs_the_alignment_of_one_number():
     Record(CELLS, SIZES, arrays, 1, np.float64)
 
 
-def test_an_empty_array_may_lie_anywhere():
+def test_an_empty_array_can_lie_anywhere():
     arrays = allocate(CELLS, SIZES, 8, np.float64)
     arrays["x"] = off_by(arrays["x"], 16)[:0]
     Record(CELLS, SIZES, arrays, 8, np.float64)
@@ -193,7 +193,7 @@ def test_faults_are_reported_once():
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux how much memory is taken")
-def test_rooms_that_nobody_enters_take_no_memory():
+def test_unused_buffers_take_no_memory():
     def resident():
         return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 

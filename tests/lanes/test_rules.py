@@ -838,7 +838,7 @@ EDITED = "from featherlane.lanes import stage\n\n\n@stage\ndef f(d):\n    d.x[0]
 
 
 @pytest.mark.parametrize("edit", ["2.0", "1", "True"])
-def test_a_file_that_was_edited_since_is_not_compiled(tmp_path, monkeypatch, edit):
+def test_a_source_file_edited_after_import_is_not_compiled(tmp_path, monkeypatch, edit):
     """1 == 1.0 == True, but they are different constants."""
     monkeypatch.setenv("FEATHERLANE_CACHE", str(tmp_path / "cache"))  # the next test's object would do
     module = written(tmp_path, EDITED)
@@ -866,7 +866,7 @@ def test_a_kernel_without_a_file_is_refused():
         library().function(scope["f"], "f64", 8)
 
 
-def test_lambdas_on_one_line_are_reported_apart():
+def test_lambdas_on_one_line_are_distinguished():
     one, two = kernel(lambda x: x + 1.0), kernel(lambda x: x + 2.0)
 
     @stage

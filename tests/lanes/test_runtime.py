@@ -71,12 +71,12 @@ def test_an_unknown_mode_is_an_error(mode):
         library().bind(leaf, cells("float64", 8, 2))
 
 
-def test_an_empty_mode_is_none(mode):
+def test_an_empty_mode_means_the_default(mode):
     mode("")
     assert runtime.mode() == "auto"
 
 
-def test_both_forms_of_a_stage_live_side_by_side(mode):
+def test_compiled_and_uncompiled_forms_of_a_stage_coexist(mode):
     stages, (m, d) = library(), records()
     for chosen, times in (("jit", 1), ("checked", 2), ("python", 3), ("jit", 4)):
         mode(chosen)
@@ -84,7 +84,7 @@ def test_both_forms_of_a_stage_live_side_by_side(mode):
     assert np.all(d.arrays["x"] == 1 + 2 + 3 + 4 + 4)
 
 
-def test_the_configuration_says_what_is_in_use(mode):
+def test_the_configuration_lists_the_settings_in_use(mode):
     for chosen, form in (("python", "uncompiled"), ("jit", "just in time"), ("checked", "just in time")):
         mode(chosen)
         found = library().configuration()
@@ -261,7 +261,7 @@ def test_a_function_is_called_by_its_address(mode, chosen, dtype, w):
     assert np.all(d.arrays["x"][1] == 6) and np.all(d.arrays["x"][0] == 0)
 
 
-def test_a_prebuilt_stage_calls_what_is_compiled_just_in_time(prebuild, mode):
+def test_a_prebuilt_stage_calls_just_in_time_stages(prebuild, mode):
     prebuild([caller], library().layout_hash())
     mode("auto")
     stages, (m, d) = library(), records()
@@ -282,7 +282,7 @@ def test_a_prebuilt_object_needs_no_compiler(prebuild, mode, chosen, monkeypatch
     assert stages.configuration()["kernels"] == "ahead of time"
 
 
-def test_what_is_not_prebuilt_is_compiled_with_what_it_calls(prebuild, mode):
+def test_a_stage_that_is_not_prebuilt_is_compiled_with_its_callees(prebuild, mode):
     prebuild([leaf], library().layout_hash())
     mode("auto")
     stages, (m, d) = library(), records()
@@ -336,7 +336,7 @@ def sums(d):
 
 
 @pytest.mark.parametrize("dtype, w", [("float64", 8), ("float32", 16)])
-def test_sums_have_the_same_bits_at_every_width_and_cpu_level(mode, monkeypatch, dtype, w, rng):
+def test_sums_are_bitwise_equal_at_every_width_and_cpu_level(mode, monkeypatch, dtype, w, rng):
     mode("jit")
     x, y = rng.normal(size=(2, 40, w))
     found = []

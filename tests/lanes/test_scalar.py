@@ -71,7 +71,7 @@ def run(x, dtype, monkeypatch, mode):
 
 @pytest.mark.parametrize("mode", ["python", "jit", "checked"])
 @pytest.mark.parametrize(("dtype", "W"), FORMS)
-def test_branching_work_sees_each_world_alone(dtype, W, mode, monkeypatch):
+def test_scalar_branches_run_per_world(dtype, W, mode, monkeypatch):
     rng = np.random.default_rng(0)
     x = rng.integers(-20, 40, (3, W)).astype(dtype) * dtype(0.5)
     got = run(x, dtype, monkeypatch, mode)

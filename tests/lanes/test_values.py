@@ -194,7 +194,7 @@ def test_compiled_equals_uncompiled(tried, dtype, w, numbers, rng):
 
 @pytest.mark.parametrize("dtype, w", [("float64", 8), ("float64", 2), ("float32", 16)])
 @pytest.mark.parametrize("tried", [*LANEWISE, single_literals], ids=lambda s: s.name)
-def test_bits_do_not_depend_on_the_width(tried, dtype, w, numbers):
+def test_results_do_not_depend_on_the_tile_width(tried, dtype, w, numbers):
     assert same_bits(evaluate(STAGES, tried, dtype, w, **numbers), evaluate(STAGES, tried, dtype, 1, **numbers))
 
 

@@ -56,7 +56,7 @@ def test_known_answers(n, rng):
 
 
 @pytest.mark.parametrize("count", [1, 8, 50])
-def test_towers_are_solved_as_one_by_one(count, rng):
+def test_towers_in_a_batch_equal_single_solves(count, rng):
     problems = towers(rng, count)
     found = solve_batch(*stacked(problems))
     assert found.solved.all()
@@ -74,7 +74,7 @@ def test_degenerate_problems_are_solved(n, rng):
     assert solve_batch(*stacked(problems)).solved.all()
 
 
-def test_pivots_in_lanes_solve_what_ode_recorded():
+def test_lane_pivoting_solves_recorded_ode_problems():
     """Runs the stage alone, on problems of the regular kinds."""
     for recorded in recorded_problems():
         if recorded.solved and (recorded.tag.startswith("spd") or "cfm1e-05" in recorded.tag):
@@ -94,7 +94,7 @@ def test_a_contradiction_is_reported_and_the_others_are_solved(rng):
 
 
 @pytest.mark.parametrize("method", ["pgs", "apgd"])
-def test_factors_give_what_a_dense_matrix_gives(method, rng):
+def test_factored_and_dense_problems_agree(method, rng):
     problems = [friction_problem(rng, 3) for _ in range(11)]
     A, b, lo, hi, findex, _ = stacked(problems)
     J, inverse = np.stack([p.product.J for p in problems]), problems[0].product.Minv
@@ -107,7 +107,7 @@ def test_factors_give_what_a_dense_matrix_gives(method, rng):
 
 
 @pytest.mark.parametrize("method", ["pgs", "apgd"])
-def test_a_batch_starts_where_it_is_reported(method, rng):
+def test_a_batch_starts_from_given_x(method, rng):
     parts = stacked([friction_problem(rng, 3) for _ in range(9)])
     first = solve_batch(*parts, method=method)
     again = solve_batch(*parts, x=first.x, method=method)
@@ -129,7 +129,7 @@ def test_other_worlds_change_no_bit(method, options, rng):
     np.testing.assert_array_equal(alone.x[0], whole.x[4])
 
 
-def test_numbers_beyond_all_bounds_stay_their_own_worlds():
+def test_infinite_values_affect_only_their_problem():
     """x of row 1 would be 1e379, so it is set to its bound, while another problem's row is free."""
     A = np.array([[[5.0e-300, -2.4e-300], [-2.4e-300, 1.1e-299]], [[2.0, 0.5], [0.5, 1.0]]])
     b = np.array([[-1.9e79, 7.9e80], [0.3, -0.4]])
@@ -141,7 +141,7 @@ def test_numbers_beyond_all_bounds_stay_their_own_worlds():
 
 
 @pytest.mark.parametrize(("method", "options"), METHODS[1:])
-def test_one_world_and_eight_have_the_same_bits(method, options, rng):
+def test_one_world_and_eight_are_bitwise_equal(method, options, rng):
     options = {"iterations": 60} | options if method != "dantzig" else options
     problems = towers(rng, 9)
     whole = solve_batch(*stacked(problems), method=method, **options)
@@ -149,7 +149,7 @@ def test_one_world_and_eight_have_the_same_bits(method, options, rng):
         np.testing.assert_array_equal(fl.lcp.solve(problem, method=method, **options).x, whole.x[k])
 
 
-def test_pivots_have_the_same_bits_at_every_width(rng):
+def test_pivots_are_bitwise_equal_at_every_width(rng):
     problems = towers(rng, 16)
     one, eight = (in_lanes(problems, W) for W in (1, 8))
     for name, values in one.items():
@@ -166,11 +166,11 @@ def test_uncompiled_and_compiled_agree(rng, monkeypatch):
 
 
 # ---- bad input -------------------------------------------------------------------------------------------------------
-def test_no_problems_are_no_work():
+def test_an_empty_batch_returns_empty_results():
     assert solve_batch(np.zeros((0, 3, 3)), np.zeros((0, 3))).x.shape == (0, 3)
 
 
-def test_bad_problems_are_refused_with_their_number():
+def test_invalid_problems_are_refused_with_their_number():
     A, b = np.tile(np.eye(3), (5, 1, 1)), np.ones((5, 3))
     spoiled = b.copy()
     spoiled[3, 1] = np.nan
@@ -198,7 +198,7 @@ def test_bad_problems_are_refused_with_their_number():
             solve_batch(*parts, **options)
 
 
-def test_what_does_not_solve_batches_is_refused():
+def test_methods_without_batches_are_refused():
     A, b = np.tile(np.eye(3), (2, 1, 1)), np.ones((2, 3))
     with pytest.raises(OptionError):
         solve_batch(A, b, method="lemke")
@@ -208,7 +208,7 @@ def test_what_does_not_solve_batches_is_refused():
         solve_batch(A, b, threads=0)
 
 
-def test_problems_are_what_single_ones_are(rng):
+def test_batch_problems_equal_single_problems(rng):
     """Values common to all problems need not be repeated."""
     A, b = np.tile(2 * np.eye(3), (4, 1, 1)), rng.standard_normal((4, 3))
     found = solve_batch(A, b, [-0.1, 0.0, -np.inf], 0.3)

@@ -105,7 +105,7 @@ def test_units_do_not_matter(seed, n, power, solver):
     np.testing.assert_array_equal(other.x * scale, solution.x)
 
 
-def test_room_that_is_used_again_gives_the_same_bits(rng, solver):
+def test_reused_buffers_give_bitwise_equal_results(rng, solver):
     problem = stack_problem(3, 1e-5, push=rng.standard_normal(18))
     first = solver.solve(problem)
     solver.solve(known_problem(rng, 77)[0])
@@ -114,7 +114,7 @@ def test_room_that_is_used_again_gives_the_same_bits(rng, solver):
     np.testing.assert_array_equal(fl.lcp.solve(problem, start=start).x, first.x)
 
 
-def test_threads_do_not_share_room(rng):
+def test_threads_do_not_share_buffers(rng):
     problems = [known_problem(rng, int(n)) for n in rng.integers(1, 60, 200)]
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda pair: fl.lcp.solve(pair[0]).x, problems))
@@ -174,7 +174,7 @@ def test_contradictions_are_reported_by_numbers_of_moderate_size(seed, n, solver
     assert np.abs(solution.x).max() <= 1e6 * (np.abs(without).max() + 1.0)
 
 
-def test_a_force_that_does_nothing_is_bounded_or_reported(solver):
+def test_a_force_without_effect_is_bounded_or_reported(solver):
     assert fl.lcp.solve([[0.0]], [1.0], 0.0, 2.0).x == [2.0]
     assert fl.lcp.solve([[0.0]], [-1.0], 0.0, 2.0).x == [0.0]
     assert fl.lcp.solve([[0.0]], [1.0], 0.0, np.inf).status == Status.INFEASIBLE
@@ -250,7 +250,7 @@ def test_limits_that_cannot_settle_are_reported(rng):
     assert solution.residual <= RESIDUAL
 
 
-def test_no_force_no_friction_whatever_mu(solver):
+def test_without_normal_force_there_is_no_friction_for_any_mu(solver):
     problem = Problem(np.eye(3), [-1.0, 5.0, 5.0], 0.0, np.inf, [-1, 0, 0])
     np.testing.assert_array_equal(solver.solve(problem).x, 0.0)
 

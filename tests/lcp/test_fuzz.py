@@ -14,7 +14,7 @@ SAMPLE = 300  # problems of the default run: some seconds
 BUDGET = int(os.environ.get("FEATHERLANE_LCP_FUZZ", "20000"))  # of the slow one; 1,000,000 take three hours of a core
 
 
-def test_no_method_says_solved_of_what_is_not():
+def test_no_method_reports_solved_for_a_wrong_solution():
     report = lcp_fuzz.fuzz(SAMPLE)
     assert not report.faults, str(report)
     assert report.problems >= SAMPLE - 2 * lcp_fuzz.BATCH and {name for name, _ in report.statuses} == {
@@ -29,7 +29,7 @@ def test_many_problems():
     assert not report.faults, str(report)
 
 
-def test_the_fuzz_sees_what_is_no_solution():
+def test_the_fuzz_test_detects_wrong_solutions():
     problem = lcp.Problem(np.diag([1.0, 2.0]), [1.0, -1.0], [0.0, -1.0], [np.inf, 0.25])
     lower, upper = problem.lo, problem.hi
     for x, right in (
@@ -47,7 +47,7 @@ def test_the_fuzz_sees_what_is_no_solution():
 
 # ---- regressions -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("method", ["pgs", "dantzig", "lemke", "apgd"])
-def test_x_is_finite_where_sweeps_grow_beyond_all_bounds(method):
+def test_x_is_finite_if_sweeps_diverge(method):
     """An indefinite A: Gauss-Seidel doubles x 200 times a sweep."""
     rng = np.random.default_rng(0)
     A = 1e3 * rng.standard_normal((33, 33))

@@ -59,13 +59,13 @@ def test_an_added_limit_acts_without_a_normal_force(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_any_mu_without_a_force_is_no_friction(method):
+def test_any_mu_without_a_normal_force_gives_no_friction(method):
     problem = Problem(np.eye(3), [-1.0, 5.0, 5.0], 0.0, np.inf, [-1, 0, 0])
     np.testing.assert_array_equal(fl.lcp.solve(problem, method=method).x, 0.0)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_solution_to_start_from_is_kept(method, rng):
+def test_a_given_solution_is_kept(method, rng):
     problem = friction_problem(rng, 5)
     solver = Solver(problem.n, method, tolerance=TOLERANCE)
     first = solver.solve(problem)
@@ -83,7 +83,7 @@ def test_without_a_solution_x_is_finite_and_not_called_solved(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_force_that_does_nothing_goes_to_its_bound(method):
+def test_a_force_without_effect_goes_to_its_bound(method):
     solution = fl.lcp.solve(np.diag([0.0, 1.0]), [1.0, 1.0], 0.0, 1e6, method=method)
     assert solution.status == Status.SOLVED
     np.testing.assert_allclose(solution.x, [1e6, 1.0], rtol=1e-6)
@@ -91,7 +91,7 @@ def test_a_force_that_does_nothing_goes_to_its_bound(method):
 
 @pytest.mark.parametrize(("stage", "numbers"), [(solve_pgs, (500, 0, 1, 0)), (solve_apgd, (500, 0))])
 @pytest.mark.parametrize("W", [1, 16])
-def test_single_precision_stops_at_what_it_reaches(stage, numbers, W, rng):
+def test_float32_stops_at_its_reachable_accuracy(stage, numbers, W, rng):
     problems = [friction_problem(rng, 4) for _ in range(W)]
     n = problems[0].n
     sizes = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"} | {"nlcp": n, "nlcpA": n * n}
@@ -136,7 +136,7 @@ def quickstep(problem, sweeps, relaxation, seed):
 
 
 @pytest.mark.parametrize(("n", "number"), ODE_NUMBERS.items())
-def test_random_numbers_are_odes(n, number):
+def test_random_numbers_equal_ode(n, number):
     seed = 0
     for m in ODE_NUMBERS:
         seed = (1664525 * seed + 1013904223) % 2**32
@@ -145,7 +145,7 @@ def test_random_numbers_are_odes(n, number):
 
 
 @pytest.mark.parametrize("sweeps", [1, 20, 40])
-def test_sweeps_are_those_of_quickstep(sweeps, rng):
+def test_sweeps_equal_those_of_quickstep(sweeps, rng):
     problem = stack_problem(3, 1e-5, push=3 * rng.standard_normal(18))
     solution = fl.lcp.solve(problem, method="pgs", order="quickstep", iterations=sweeps, relaxation=1.3, tolerance=0.0)
     expected = quickstep(problem, sweeps, 1.3, 0)
@@ -203,7 +203,7 @@ def test_friction_on_a_cone_is_coulombs(mu, method, rng):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_cone_has_no_directions_of_its_own(method, rng):
+def test_cone_friction_is_isotropic(method, rng):
     problem = friction_problem(rng, 4)
     turn = np.eye(problem.n)
     for k in range(0, problem.n, 3):
@@ -219,7 +219,7 @@ def test_a_cone_has_no_directions_of_its_own(method, rng):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_rows_apart_from_their_normal_have_their_own_limits(method, rng):
+def test_friction_rows_not_adjacent_to_their_normal_have_separate_limits(method, rng):
     """Friction rows that do not follow their normal's row form no cone, and are still solved."""
     problem = friction_problem(rng, 3)
     order, options = np.r_[0, 3, 6, 1, 2, 4, 5, 7, 8], {"method": method, "tolerance": TOLERANCE}

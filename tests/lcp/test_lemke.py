@@ -24,7 +24,7 @@ def test_the_textbooks_example():
     assert solution.status == Status.SOLVED
 
 
-def test_nothing_to_do_takes_no_pivot():
+def test_a_trivial_problem_takes_no_pivot():
     assert solve(np.eye(3), [1.0, 0.0, 2.0]).iterations == 0
     assert solve(np.zeros((0, 0)), []).status == Status.SOLVED
 
@@ -111,7 +111,7 @@ def test_an_exponential_case_of_other_methods_ends():
     np.testing.assert_allclose(solution.x, fl.lcp.solve(problem).x, rtol=1e-9)
 
 
-def test_what_has_no_standard_form_is_refused():
+def test_problems_without_a_standard_form_are_refused():
     with pytest.raises(ProblemError, match="row 1 has an infinite"):
         fl.lcp.solve(np.eye(2), [1, 1], 0.0, np.inf, [-1, 0], method="lemke")
     with pytest.raises(ProblemError, match="row 0"):

@@ -31,7 +31,7 @@ def tolerance(tag):
 
 
 @pytest.mark.parametrize("recorded", SOLVED, ids=identify)
-def test_x_is_odes(recorded, solver):
+def test_x_equals_ode(recorded, solver):
     solution, problem = solver.solve(recorded.problem), recorded.problem
     assert solution.status == Status.SOLVED
     np.testing.assert_allclose(solution.x, recorded.x, rtol=0, atol=tolerance(recorded.tag) * np.abs(recorded.x).max())
@@ -50,7 +50,7 @@ def test_every_problem_that_has_a_solution_gets_one(recorded, solver):
         assert recorded.problem.residual(solution.x, (solution.lower, solution.upper)) <= RESIDUAL
 
 
-def test_the_recording_holds_what_ode_fails_at():
+def test_the_recording_contains_problems_that_ode_fails():
     assert {r.tag for r in RECORDED if not r.solved} == {
         "degenerate_touching",
         "fail_infeasible",

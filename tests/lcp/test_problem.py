@@ -29,7 +29,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("change, message", BAD)
-def test_bad_parts_are_refused_with_their_row(change, message):
+def test_invalid_parts_are_refused_with_their_row(change, message):
     with pytest.raises(ProblemError, match=message):
         Problem(**GOOD | change)
 
@@ -43,7 +43,7 @@ def test_bad_parts_are_refused_with_their_row(change, message):
         ({"cfm": -1e-5}, r"cfm\[0\] is -1e-05"),
     ],
 )
-def test_bad_factors_are_refused(change, message):
+def test_invalid_factors_are_refused(change, message):
     with pytest.raises(ProblemError, match=message):
         Problem.from_jacobian(**{"J": np.ones((3, 4)), "Minv": np.ones(4), "cfm": 0.0, "b": np.ones(3), "lo": 0.0,
                                  "hi": 1.0} | change)  # fmt: skip
@@ -71,7 +71,7 @@ def test_bounds_in_effect_follow_the_solution():
     np.testing.assert_array_equal(lower, [0.0, -2.0, -4.0])
 
 
-def test_the_residual_is_zero_at_a_solution_alone(rng):
+def test_the_residual_is_zero_only_at_a_solution(rng):
     problem, x = known_problem(rng, 12)
     assert problem.residual(x) < 1e-14
     assert problem.valid(x)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from featherlane.measure.pair_tests import Counts, _of_a_pair, count_pairs, pair_tests, ways_of_hulls
-from featherlane.measure.race import Course, Lineup
+from featherlane.measure.speed_comparison import Course, Lineup
 from featherlane.measure.stage_times import tiles
 from featherlane.model.candidates import candidates
 from featherlane.model.enums import MESH, PLANE
@@ -64,14 +64,14 @@ def boxes_near(mj, data, g, h):
     return True
 
 
-def test_pairs_that_touch_are_mujocos(counted):
+def test_touching_pairs_equal_mujoco(counted):
     lineup, counts = counted
     touching = [len({tuple(sorted(pair)) for pair in data.contact.geom}) for data in placed(lineup)]
     np.testing.assert_array_equal(counts.touching, touching)
     assert counts.touching.any()
 
 
-def test_pairs_that_pass_spheres_and_boxes_are_those_of_the_definition(counted):
+def test_pairs_that_pass_spheres_and_boxes_equal_those_of_the_definition(counted):
     lineup, counts = counted
     mj, found = lineup.mj_model, candidates(lineup.mj_model)
     pairs, function = list(zip(found["cand_geom1"], found["cand_geom2"], strict=True)), function_tables()[0]
@@ -89,7 +89,7 @@ def test_pairs_that_pass_spheres_and_boxes_are_those_of_the_definition(counted):
         assert len(left) - planes <= counts.searched[w] <= len(left)
 
 
-def test_each_test_leaves_fewer(counted):
+def test_each_bounding_test_leaves_fewer_pairs(counted):
     lineup, counts = counted
     model = lineup.model
     assert (counts.listed == model.ncand).all() and (counts.body_boxes <= counts.listed).all()
@@ -99,7 +99,7 @@ def test_each_test_leaves_fewer(counted):
     assert (counts.tree > 0).all() == (model.ncrowd > 0)
 
 
-def test_what_is_reported_of_a_model():
+def test_the_report_of_a_model():
     lineup, told = Lineup("hand", Course(worlds=16, settle=0.3)), []
     found = pair_tests(lineup, told.append)
     assert told == list(range(1, 17))
@@ -108,19 +108,19 @@ def test_what_is_reported_of_a_model():
     assert 0.0 <= found["microseconds_of_a_pair"]["explained"] <= 1.0
 
 
-def test_pairs_of_hulls_go_one_of_three_ways():
+def test_hull_pairs_use_one_of_three_methods():
     ways = ways_of_hulls(Lineup("hand", Course(worlds=16, settle=0.3)))
     assert set(ways) == {"apart_as_before", "proved_as_before", "searched"}
     assert sum(ways.values()) > 0.0
     assert ways_of_hulls(Lineup("humanoid", Course(worlds=16, settle=0.1))) == {}
 
 
-def test_a_model_without_pairs_or_contacts_has_nothing_to_tell():
+def test_a_model_without_pairs_or_contacts_has_an_empty_report():
     assert pair_tests(Lineup("pendulum", Course(worlds=8, settle=0.0))) == {}
     assert pair_tests(Lineup("hand", Course(worlds=8, settle=0.0, smooth=True))) == {}
 
 
-def test_tiles_whose_contacts_have_no_room_are_counted_and_not_timed(monkeypatch):
+def test_tiles_with_overflowing_contacts_are_counted_and_not_timed(monkeypatch):
     def cramped(lineup):
         for tile in tiles(lineup):
             tile.workspace.record.set_size("nconmax", 1)

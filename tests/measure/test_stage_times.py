@@ -5,7 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.lanes.processor import tile_width
-from featherlane.measure.race import Course, Lineup
+from featherlane.measure.speed_comparison import Course, Lineup
 from featherlane.measure.stage_times import STEPS, LeastTimes, stages_of_step, tiles
 
 FILTER = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .3">
@@ -43,7 +43,7 @@ def test_the_stages_that_are_timed_make_the_batchs_step(case, dtype):
         np.testing.assert_array_equal(rows.T, getattr(batch, name)[tile.worlds])
 
 
-def test_times_of_calls_are_taken_off_what_is_called(monkeypatch):
+def test_call_overhead_is_subtracted_from_stage_times(monkeypatch):
     """Each part's time is its minimum over calls, on a clock that advances with the stages that ran."""
     now, least = [0.0], LeastTimes(lambda: pass_by(0.5))
 

@@ -15,7 +15,7 @@ def ancestors(model, dof):
     return path
 
 
-def test_chains_are_the_dofs_on_the_way_to_the_root():
+def test_chains_are_the_dofs_on_the_path_to_the_root():
     model = load(joints.XML)
     for dof in range(model.nv):
         start = model.chain_rowadr[dof]
@@ -34,7 +34,7 @@ def test_the_last_dof_moves_its_body_and_no_later_one_does():
         assert model.body_lastdof[body] == max(own)
 
 
-def test_colliding_geoms_are_those_of_the_candidates():
+def test_colliding_geoms_equal_those_of_the_candidates():
     model = load(joints.XML)
     assert list(model.collide_geom) == sorted({*model.cand_geom1, *model.cand_geom2})
 

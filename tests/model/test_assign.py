@@ -104,7 +104,7 @@ def test_whole_numbers_and_flags_are_not_rounded(model):
     assert model.actuator_ctrllimited.all()
 
 
-def test_assignment_that_cannot_be_says_what_was_given(model):
+def test_invalid_assignments_name_the_given_value(model):
     data = fl.Data(model)
     for value in (np.zeros(99), "up", None, [[1], [2, 3]], 1j, {}):
         with pytest.raises(fl.ModelError):

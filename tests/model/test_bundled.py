@@ -75,7 +75,7 @@ def test_bodies_joints_actuators_and_geoms_have_names(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_nothing_overlaps_at_the_start_and_in_keyframes(name):
+def test_initial_states_and_keyframes_have_no_overlaps(name):
     model, data = compiled(name), None
     for key in range(-1, model.nkey):
         data = mujoco.MjData(model)
@@ -100,7 +100,7 @@ def test_stable_for_a_minute(name):
     assert not any(warnings)
 
 
-def test_humanoid_is_a_person_and_falls_to_rest():
+def test_humanoid_has_human_dimensions_and_falls_to_rest():
     model = compiled("humanoid")
     assert 65 < model.body_subtreemass[0] < 75
     data = mujoco.MjData(model)

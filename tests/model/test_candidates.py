@@ -61,7 +61,7 @@ def test_contacts_of_mujoco_are_candidates_in_their_order(name, real_model, rng)
 
 
 @pytest.mark.parametrize("name", MOVING)
-def test_no_pair_gives_more_points_than_it_may(name, real_model, rng):
+def test_no_pair_exceeds_its_maximum_of_points(name, real_model, rng):
     model = mujoco.MjModel.from_xml_path(str(real_model(name)))
     cand = candidates(model)
     most = {(i, j): n for i, j, n in zip(cand["cand_geom1"], cand["cand_geom2"], cand["cand_npoint"], strict=True)}
@@ -159,13 +159,13 @@ def test_explicit_pair_replaces_the_pair_of_the_filters():
 
 
 @pytest.mark.parametrize("flag", ["contact", "constraint"])
-def test_flags_read_at_run_time_leave_the_list_alone(flag):
+def test_run_time_flags_do_not_change_the_candidates(flag):
     bodies = BALL.format("a", 0, "") + BALL.format("b", 1, "")
     assert names(compiled(bodies, option=f'<option><flag {flag}="disable"/></option>')) == [("a", "b")]
 
 
 @pytest.mark.parametrize("midphase", ["enable", "disable"])
-def test_order_within_two_bodies_is_mujocos(midphase):
+def test_order_within_two_bodies_equals_mujoco(midphase):
     geoms = '<geom type="{0}" size="0.2 0.1 0.1"/><geom size="0.2"/><geom type="{0}" size="0.2 0.1 0.1" pos="0.1 0 0"/>'
     bodies = "".join(f"<body><freejoint/>{geoms.format(kind)}</body>" for kind in ("capsule", "sphere", "capsule"))
     tail = '<contact><pair geom1="late" geom2="early"/></contact>'

@@ -57,7 +57,7 @@ def test_a_hull_stays_as_it_is(rng):
 
 
 @pytest.mark.parametrize("noise", [1e-9, 1e-6, 1e-3, 1e-2])
-def test_what_was_moved_a_little_becomes_the_hull(rng, noise):
+def test_slightly_moved_vertices_become_the_hull(rng, noise):
     vert, triangles = ball(rng, 80)
     vert = vert + noise * rng.normal(size=vert.shape)
     corners = check(vert, convex_triangles(vert, triangles))
@@ -92,14 +92,14 @@ def test_a_cylinder_of_many_rings_is_made_convex(rng):
         check(points, convex_triangles(points, triangles))
 
 
-def test_one_point_that_sinks_is_left_out(rng):
+def test_one_concave_vertex_is_removed(rng):
     vert, triangles = ball(rng, 60)
     vert[7] *= 0.8
     corners = check(vert, convex_triangles(vert, triangles))
     assert 7 not in corners and len(corners) == len(vert) - 1
 
 
-def test_of_points_in_one_place_one_is_a_corner(rng):
+def test_coincident_points_yield_one_corner(rng):
     vert, triangles = ball(rng, 60)
     twin = next(b for a, b in triangles[:, :2] if a == 0)
     vert[twin] = vert[0]
@@ -115,7 +115,7 @@ def test_the_hull_is_the_same_at_any_scale_and_place(rng):
         np.testing.assert_array_equal(convex_triangles(scale * vert + shift, triangles), expected)
 
 
-def test_what_is_no_closed_surface_or_far_from_convex_is_refused(rng):
+def test_open_or_strongly_concave_surfaces_are_refused(rng):
     vert, triangles = ball(rng, 60)
     assert convex_triangles(vert, triangles[1:]) is None
     assert convex_triangles(vert, triangles[:, ::-1]) is None

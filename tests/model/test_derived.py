@@ -33,7 +33,7 @@ def test_a_declared_field_has_to_be_computed():
         derive([derived(field.int("none", "1", "1", "nothing"))(lambda: {})])
 
 
-def test_every_field_of_a_model_is_mujocos_or_names_the_function_that_computes_it():
+def test_every_model_field_comes_from_mujoco_or_names_its_function():
     names = {field.name: each.__name__ for each in DERIVED for field in each.fields}
     assert {field.name: field.stage for field in MODEL.fields if field.stage} == names
     assert [field for field in MODEL.fields if not field.stage] == list(MUJOCO)

@@ -43,26 +43,26 @@ def mujocos(name: str) -> list[int]:
     return [known[n] for n in names if n in known]
 
 
-def test_a_number_is_mujocos_of_its_name_or_our_own(subtests):
+def test_enum_values_equal_mujoco_or_are_additional(subtests):
     for name in sorted(NUMBERS):
         with subtests.test(name=name):
             if name not in enums.OWN and not name.startswith(INMJCF):
                 assert mujocos(name) == [NUMBERS[name]]
 
 
-def test_our_own_numbers_are_none_of_mujocos():
+def test_additional_enum_values_do_not_clash_with_mujoco():
     assert not [name for name in enums.OWN if name not in NUMBERS or mujocos(name)]
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
-def test_an_enumeration_of_options_is_mujocos_whole(kind):
+def test_option_enums_contain_all_values_of_mujoco(kind):
     theirs, prefix = CLASSES[kind]
     named = {n: int(v) for n, v in getattr(mujoco, theirs).__members__.items() if n.startswith(prefix)}
     assert {prefix + name: int(value) for name, value in kind.__members__.items()} == named
 
 
 @pytest.mark.parametrize("name", sorted(name for name in NUMBERS if name.startswith(INMJCF)))
-def test_a_number_with_a_name_in_mjcf_is_what_is_compiled(name):
+def test_enum_values_equal_compiled_mjcf_names(name):
     attribute, value = name.lower().split("_")
     mj = mujoco.MjModel.from_xml_string(MODEL.format(**{"interp": "zoh", "reduce": "none"} | {attribute: value}))
     compiled = {"interp": mj.actuator_history[0, 1], "reduce": mj.sensor_intprm[0, 1]}

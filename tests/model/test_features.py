@@ -66,7 +66,7 @@ def test_options_that_do_not_change_the_motion_pass(option):
     assert found(option=option) == []
 
 
-def test_medium_does_not_matter_where_nothing_moves():
+def test_a_fluid_has_no_effect_on_a_static_model():
     assert found("", option='<option density="1.2"/>') == []
 
 
@@ -157,7 +157,7 @@ def test_several_features_are_all_named():
 @pytest.mark.parametrize(
     "attributes", ['damping="1"', 'damping="0 1 0"', 'armature="1"', 'forcerange="-1 1"', 'gear="3"']
 )
-def test_what_joint_actuators_add_to_their_joint_passes(attributes):
+def test_joint_actuator_armature_and_damping_are_supported(attributes):
     assert found(tail=general(attributes)) == []
 
 
@@ -180,7 +180,7 @@ def test_idle_tendons_sensors_and_histories_pass():
     assert found(tail=tail) == []
 
 
-def test_sensors_that_are_not_computed_say_so():
+def test_unsupported_sensors_are_listed():
     kinds = "<gyro site='site'/><user dim='2'/><insidesite objtype='geom' objname='ball' site='site' enclosed='true'/>"
     model = compiled(SPHERES + "<geom name='ball' size='0.1'/>", tail=f"<sensor>{kinds}<clock/></sensor>")
     assert sensor_support(model) == [True, False, False, True]

@@ -190,7 +190,7 @@ BAD = {
 @pytest.mark.parametrize("inertial", ["", INERTIAL])
 @pytest.mark.parametrize("more", ["", 'inertia="shell"'])
 @pytest.mark.parametrize("what", BAD)
-def test_meshes_that_are_no_body_are_refused_by_name(what, more, inertial):
+def test_degenerate_meshes_are_refused_by_name(what, more, inertial):
     vertices, message = BAD[what]
     if what == "no volume" and more:
         message = "larger than mjMINVAL"  # a shell needs mass, but no volume
@@ -237,7 +237,7 @@ def test_climbing_starts_from_the_farthest_vertex_of_the_cell(rng):
     assert found > 1500
 
 
-def test_the_cells_of_directions_are_numbered_as_they_are_asked():
+def test_direction_cells_are_numbered_consistently():
     for k, u in enumerate(_middles()):
         assert cell_of.function(u) == k
 
@@ -248,7 +248,7 @@ def test_any_direction_has_a_cell(u):
         assert 0 <= cell_of.function(np.array(u)) < 6 * CELLS**2
 
 
-def test_planes_of_faces_say_how_flat_they_are_and_how_far_they_stand_out(rng):
+def test_face_planes_record_flatness_and_protrusion(rng):
     mj = mujoco.MjModel.from_xml_string(text(CUBE))
     hull = hulls(mj)
     vert = hull["hull_vert"]
@@ -288,7 +288,7 @@ def outlines_of(h, mesh):
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_outlines_bend_one_way_and_hold_all_corners(real_model, name):
+def test_outlines_are_convex_and_contain_all_corners(real_model, name):
     mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
     h, less = hulls(mj), 0
     for mesh in np.flatnonzero(mj.mesh_graphadr >= 0):

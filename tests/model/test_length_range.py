@@ -33,7 +33,7 @@ def test_an_unedited_model_keeps_its_ranges():
     np.testing.assert_array_equal(model.actuator_lengthrange, before)
 
 
-def test_edits_give_what_compiling_them_gives():
+def test_edits_equal_a_recompiled_model():
     model, compiled = arm(), arm(1.3, 20)
     model.site("b").pos[2], model.joint("shoulder").range[1] = 1.3, np.deg2rad(20)
     fl.set_length_range(model, ["two", 0])
@@ -41,7 +41,7 @@ def test_edits_give_what_compiling_them_gives():
     np.testing.assert_allclose(model.actuator_lengthrange, compiled.actuator_lengthrange, rtol=1e-9)
 
 
-def test_a_motor_goes_from_limit_to_limit():
+def test_the_length_range_of_a_motor_spans_its_limits():
     model = arm()
     fl.set_length_range(model, ["motor"], uselimit=True)
     np.testing.assert_allclose(model.actuator_lengthrange[2], [0, np.deg2rad(100)], rtol=1e-12)

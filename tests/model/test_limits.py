@@ -115,7 +115,7 @@ def test_impossible_numbers_of_a_world_are_refused_with_its_number(model, field,
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_every_call_looks(model, call):
+def test_every_call_checks_edited_values(model, call):
     data, batch = fl.Data(model), fl.Batch(model, 2)
     batch.step()
     fl.step(model, data)
@@ -131,7 +131,7 @@ def ways(model):
     yield np.asarray(memoryview(model.body_mass))
 
 
-def test_an_array_that_somebody_holds_is_watched(model):
+def test_a_referenced_array_is_checked_for_edits(model):
     data = fl.Data(model)
     for array in ways(model):
         fl.step(model, data, 3)
@@ -142,7 +142,7 @@ def test_an_array_that_somebody_holds_is_watched(model):
         fl.step(model, data)
 
 
-def test_what_nobody_holds_is_looked_at_no_more(model):
+def test_an_unreferenced_array_is_no_longer_checked(model):
     # no public attribute shows which fields a call checks: skipping a check only saves time
     data = fl.Data(model)
     mass = model.body_mass
@@ -155,7 +155,7 @@ def test_what_nobody_holds_is_looked_at_no_more(model):
     assert model._stamp is data._stamp  # checked immediately
 
 
-def test_assignments_names_copies_and_pickles_are_watched(model):
+def test_edits_by_assignment_name_copy_and_pickle_are_detected(model):
     data = fl.Data(model)
     fl.step(model, data)
     model.body_mass = np.array([0.0, 1.0, 2.0, -3.0])
@@ -207,7 +207,7 @@ def test_numbers_that_mujoco_compiles_and_no_field_can_hold_are_refused_by_load(
 
 
 def test_a_number_that_float32_makes_infinite_is_refused_there():
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     doubles, singles = (fl.Batch(model, 2, dtype=dtype) for dtype in ("float64", "float32"))
     singles.step()
     model.dof_armature[7] = 1e200

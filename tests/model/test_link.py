@@ -118,7 +118,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("bodies", "what", "message"), REFUSED)
-def test_a_link_that_is_none_is_refused(bodies, what, message):
+def test_an_invalid_link_is_refused(bodies, what, message):
     with pytest.raises(fl.ModelError, match=message):
         fl.load(XML, links=[fl.Link(*bodies, **what)])
 
@@ -128,7 +128,7 @@ def test_only_links_are_links():
         fl.load(XML, links=[("ball", "a", "b")])
 
 
-def test_a_link_may_stand_alone():
+def test_a_single_link_is_accepted():
     link = fl.Link("ball", "a", "b", anchor=(0, 0, 0))
     assert fl.load(XML, links=link).nlink == fl.load(XML, links=(link,)).nlink == 1
 
@@ -138,6 +138,6 @@ def test_a_link_may_stand_alone():
     [3, None, "hinge", {"kind": "hinge"}, np.broadcast_to(0.0, 1 << 40)],
     ids=["number", "none", "text", "dict", "numbers"],
 )
-def test_what_is_no_list_of_links_is_refused(given):
+def test_an_invalid_list_of_links_is_refused(given):
     with pytest.raises(fl.ModelError):
         fl.load(XML, links=given)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from featherlane.errors import ModelError, UnsupportedFeatureError
-from featherlane.model import MODEL, bundled_names, load
-from featherlane.model.mujoco_arrays import is_mujocos, read
+from featherlane.model import MODEL, bundled, bundled_names, load
+from featherlane.model.bundle import resolve_name
+from featherlane.model.mujoco_arrays import is_mujocos, read_field
 from robots import wheels
 from scenes import joints
 
@@ -20,17 +21,17 @@ SNAPPED = {"body_ipos": 1e-6, "body_iquat": 1e-6}
 
 def assert_fields_are_mujocos(model, mj):
     for field in filter(is_mujocos, MODEL.fields):
-        ours, theirs = getattr(model, field.name), read(mj, field.name)
+        ours, theirs = getattr(model, field.name), read_field(mj, field.name)
         np.testing.assert_allclose(
             np.ravel(ours), np.ravel(theirs), rtol=0, atol=SNAPPED.get(field.name, 0), err_msg=field.name
         )
 
 
-def test_all_fields_of_all_joint_types_are_mujocos():
+def test_all_fields_of_all_joint_types_equal_mujoco():
     assert_fields_are_mujocos(load(joints.XML), mujoco.MjModel.from_xml_string(joints.XML))
 
 
-def test_a_centred_mesh_has_its_inertia_where_mujoco_takes_it_to_be(real_model):
+def test_a_centred_mesh_has_the_inertia_frame_of_mujoco(real_model):
     mj = mujoco.MjModel.from_xml_path(str(real_model("mjx/convex")))
     rock = mj.geom_type[mj.body_geomadr] == int(mujoco.mjtGeom.mjGEOM_MESH)
     centred = rock & (mj.body_sameframe == int(mujoco.mjtSameFrame.mjSAMEFRAME_BODY))
@@ -41,7 +42,7 @@ def test_a_centred_mesh_has_its_inertia_where_mujoco_takes_it_to_be(real_model):
 
 
 @pytest.mark.parametrize("name", wheels.GYMNASIUM_MODELS + wheels.DM_CONTROL_MODELS)
-def test_fields_of_real_models_are_mujocos_or_what_is_missing_is_named(real_model, name):
+def test_fields_of_real_models_equal_mujoco_or_unsupported_features_are_named(real_model, name):
     path = real_model(name)
     try:
         model = load(path)
@@ -99,26 +100,44 @@ def test_assets_belong_to_text(tmp_path):
 
 @pytest.mark.parametrize("name", bundled_names())
 def test_bundled_models_load_by_name(name):
-    model = load(name)
+    model = bundled(name)
     assert model.source.endswith(f"{name}.xml")
     assert_fields_are_mujocos(model, mujoco.MjModel.from_xml_path(model.source))
 
 
-def test_an_unknown_bundled_name_lists_what_is_bundled(monkeypatch, tmp_path):
+def test_an_unknown_bundled_name_lists_bundled_models(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ModelError, match=r"no bundled model and no file 'humanoidd'; did you mean 'humanoid'.*rope"):
+    with pytest.raises(ModelError, match=r"no bundled model 'humanoidd'; did you mean 'humanoid'.*rope"):
+        bundled("humanoidd")
+    with pytest.raises(ModelError, match=r"humanoidd: no such file; fl.bundled\(name\) loads arm, .*rope"):
         load("humanoidd")
+    with pytest.raises(ModelError, match=r"no bundled model and no file 'humanoidd'; did you mean 'humanoid'.*rope"):
+        resolve_name("humanoidd")
 
 
-def test_a_local_file_that_a_bundled_name_hides_is_warned_of(monkeypatch, tmp_path):
+def test_load_refuses_a_bundled_name_that_is_no_file(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "arm").mkdir()
-    load("arm")  # a folder is not a model
+    (tmp_path / "hand").mkdir()
+    for name in ("arm", "hand"):  # a folder is not a model
+        with pytest.raises(ModelError) as caught:
+            load(name)
+        assert str(caught.value) == f"'{name}' is a bundled model: fl.bundled(\"{name}\")"
     (tmp_path / "humanoid").write_text("<mujoco model='mine'/>")
-    with pytest.warns(UserWarning, match="humanoid") as caught:
-        assert load("humanoid").nv == 27
-    assert caught[0].filename == __file__
-    assert load("./humanoid").nv == 0
+    assert load("humanoid").nv == load("./humanoid").nv == 0
+    assert load(resolve_name("humanoid")).nv == bundled("humanoid").nv == 27
+
+
+@pytest.mark.parametrize("source", ["./arm", "robot.xml", "<mujoco/>", "", 3, None])
+def test_front_ends_pass_on_what_is_no_bundled_name(source):
+    assert resolve_name(source) is source
+
+
+def test_a_model_names_its_source(tmp_path):
+    (tmp_path / "mine.xml").write_text("<mujoco/>")
+    mj = mujoco.MjModel.from_xml_string("<mujoco/>")
+    assert load(tmp_path / "mine.xml").source == str(tmp_path / "mine.xml")
+    assert [load(given).source for given in ("<mujoco/>", mj, mujoco.MjSpec())] == ["XML text", "MjModel", "MjSpec"]
+    assert repr(load(mj)).startswith("Model('MjModel', ")
 
 
 @pytest.mark.parametrize("source", ["nowhere/robot.xml", "robot.urdf", "/no/such"])
@@ -127,13 +146,13 @@ def test_a_missing_file_is_named(source):
         load(source)
 
 
-def test_text_that_is_no_xml_is_no_path():
+def test_text_that_is_not_xml_is_not_treated_as_a_path():
     with pytest.raises(ModelError):
         load("a robot with " + "many " * 2000 + "legs.xml")
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\ufeff"])
-def test_an_empty_text_is_no_model(text):
+def test_an_empty_text_is_refused(text):
     with pytest.raises(ModelError):
         load(text)
 
@@ -143,7 +162,7 @@ def test_assets_are_a_dict():
         load(joints.XML, assets=["mesh.stl"])
 
 
-def test_a_folder_is_no_model(tmp_path):
+def test_a_directory_is_refused(tmp_path):
     with pytest.raises(ModelError):
         load(tmp_path)
 
@@ -158,7 +177,7 @@ def test_a_folder_is_no_model(tmp_path):
         ("<robot name='r'><link></robot>", "link"),
     ],
 )
-def test_bad_xml_comes_with_its_file_and_the_parsers_line(tmp_path, text, message):
+def test_invalid_xml_is_reported_with_file_and_line(tmp_path, text, message):
     file = tmp_path / "bad.xml"
     file.write_text(text)
     with pytest.raises(ModelError, match=f"(?s)bad.xml: .*({message})"):
@@ -172,7 +191,7 @@ def test_a_source_of_another_type_is_refused():
         load(3)
 
 
-def test_a_bad_option_value_is_refused():
+def test_an_invalid_option_value_is_refused():
     mj = mujoco.MjModel.from_xml_string(joints.XML)
     mj.opt.timestep = 0
     with pytest.raises(ModelError):
@@ -197,7 +216,7 @@ URDF = """<?xml version="1.0"?>
 </robot>"""  # noqa: E501
 
 
-def test_a_urdf_loads_and_says_what_was_not_read():
+def test_a_urdf_loads_and_lists_unread_elements():
     with pytest.warns(UserWarning, match="drive"):
         model = load(URDF)
     assert model.nv == 1 and np.array_equal(model.joint("j").range, [-1, 1])
@@ -210,7 +229,7 @@ def test_the_package_imports_without_mujoco():
 
 
 def test_a_pickle_of_a_version_with_other_fields_is_refused():
-    model = load("pendulum")
+    model = bundled("pendulum")
     for state in (model.__getstate__() | {"_layout": "of old"}, {"_sizes": {}}):
         with pytest.raises(ModelError):
             object.__new__(type(model)).__setstate__(state)

@@ -40,7 +40,7 @@ def test_every_field_has_its_declared_shape(model):
             assert model.rows[field.name].shape == (field.count(model.size_values()),)
 
 
-def test_assignment_copies_with_broadcasting_and_keeps_the_array(model):
+def test_assignment_broadcasts_into_the_same_array(model):
     before = model.body_inertia
     model.body_inertia = [1, 2, 3]
     assert model.body_inertia is before
@@ -48,7 +48,7 @@ def test_assignment_copies_with_broadcasting_and_keeps_the_array(model):
 
 
 @pytest.mark.parametrize("value", [[1, 2], "heavy", np.ones((2, 2))])
-def test_assignment_of_a_wrong_shape_or_type_says_what_is_allowed(model, value):
+def test_assignment_of_a_wrong_shape_or_type_names_the_allowed_one(model, value):
     with pytest.raises(ModelError, match=r"body_mass: got .*broadcasts to \(7,\)"):
         model.body_mass = value
 
@@ -63,7 +63,7 @@ def test_an_unknown_name_raises_with_near_names(model):
 
 
 @pytest.mark.parametrize("name", ["nv", "geom_type", "cand_geom1", "jnt_limited"])
-def test_what_other_fields_were_made_from_is_fixed(model, name):
+def test_inputs_of_derived_fields_are_read_only(model, name):
     with pytest.raises(ModelError):
         setattr(model, name, 1)
 
@@ -104,7 +104,7 @@ def test_flags_are_live_booleans(model):
 
 
 @pytest.mark.parametrize("value", ["rk4", "RK4", 1, mujoco.mjtIntegrator.mjINT_RK4, np.int32(1)])
-def test_integrators_come_as_names_numbers_and_mujocos_enums(model, value):
+def test_integrators_are_given_by_name_number_or_mujoco_enum(model, value):
     model.opt.integrator = value
     assert model.opt.integrator == 1 == model.opt_integrator == model.size_values()["opt_integrator"]
 
@@ -152,7 +152,7 @@ def test_options_that_are_not_computed_are_unsupported(model, name, value):
     assert name in caught.value.features[0]
 
 
-def test_an_unknown_option_is_no_attribute(model):
+def test_an_unknown_option_raises_attribute_error(model):
     with pytest.raises(fl.errors.UnknownAttributeError):
         model.opt.timestp = 0.1
 
@@ -181,7 +181,7 @@ def test_named_objects_show_their_rows(model):
     assert model.pair("clash").dim == 3
 
 
-def test_one_name_of_two_prefixes_is_the_first_and_the_other_goes_by_its_full_name(model):
+def test_an_ambiguous_prefix_selects_the_first_field(model):
     joint = model.joint("wrist")
     joint.dof_solref = [0.5, 0.5]
     assert not np.array_equal(joint.solref, [0.5, 0.5])
@@ -196,7 +196,7 @@ def test_named_objects_write_through(model):
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"link"}))
-def test_names_are_mujocos(model, kind):
+def test_names_equal_mujoco(model, kind):
     accessor = {"joint": "jnt", "camera": "cam", "keyframe": "key"}.get(kind, kind)
     count = getattr(model.mj_model, KINDS[kind].count)
     assert model.names(kind) == [getattr(model.mj_model, accessor)(i).name for i in range(count)]
@@ -293,9 +293,9 @@ def test_repr_is_one_line(model):
 
 
 @pytest.mark.parametrize("owner", ["model", "data", "batch"])
-def test_access_by_name_looks_for_no_near_names(owner, monkeypatch):
+def test_access_by_name_does_not_search_near_names(owner, monkeypatch):
     """The search takes milliseconds; it runs for missing names only."""
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     owners = {"model": model, "data": fl.Data(model), "batch": fl.Batch(model, 2)}
     for place in ("model.model", "model.names", "simulation.world.data", "simulation.batch.batch"):
         module = importlib.import_module(f"featherlane.{place}")
@@ -305,11 +305,11 @@ def test_access_by_name_looks_for_no_near_names(owner, monkeypatch):
     assert (view.mass if owner == "model" else owners[owner].joint("hand_roll").qpos) is not None
 
 
-def test_a_copy_looks_for_no_names_and_is_checked_where_it_differs(monkeypatch):
+def test_a_copy_checks_only_changed_fields(monkeypatch):
     monkeypatch.setattr(
         "featherlane.errors.get_close_matches", lambda *given, **more: pytest.fail("names are compared")
     )
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     for owner in (model, fl.Data(model), fl.Batch(model, 1)):
         assert not hasattr(owner, "__array_struct__")
     other = copy.deepcopy(model)

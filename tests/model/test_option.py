@@ -39,7 +39,7 @@ def choose(model, setting) -> None:
 
 
 @pytest.mark.parametrize(("settings", "says"), CLASHES, ids=[says for _, says in CLASHES])
-def test_what_does_not_go_together_is_refused_in_any_order(settings, says):
+def test_conflicting_options_are_refused_in_any_order(settings, says):
     options = [s for s in settings if s not in ("nlink", "tendon_equalities", "implicit_bodies")]
     for *first, last in itertools.permutations(options):
         model = scene(settings)
@@ -53,7 +53,7 @@ def test_what_does_not_go_together_is_refused_in_any_order(settings, says):
         fl.step(model, fl.Data(model))
 
 
-def test_what_goes_together_is_taken():
+def test_compatible_options_are_accepted():
     model = scene(())
     for setting in (Enable.SLEEP, Integrator.DISCRETE):
         choose(model, setting)
@@ -68,7 +68,7 @@ def model_options(model) -> dict[str, int]:
     return {name.removeprefix("opt_"): value for name, value in model.size_values().items()}
 
 
-def test_all_that_does_not_go_with_a_choice_is_reported_at_once():
+def test_all_conflicts_of_an_option_are_reported_together():
     model = scene(())
     model.opt.integrator, model.opt.noslip_iterations, model.opt.enableflags = "rk4", 2, "fwdinv,invdiscrete"
     with pytest.raises(fl.UnsupportedFeatureError) as error:
@@ -78,13 +78,13 @@ def test_all_that_does_not_go_with_a_choice_is_reported_at_once():
     assert all(word in found for word in ("'rk4'", "flag fwdinv", "flag invdiscrete", "noslip_iterations"))
 
 
-def test_a_file_with_flags_that_do_not_go_together_is_refused():
+def test_a_file_with_conflicting_flags_is_refused():
     text = TENDONS.replace("<worldbody>", '<option integrator="RK4"><flag sleep="enable"/></option><worldbody>') % ""
     with pytest.raises(fl.UnsupportedFeatureError):
         fl.load(text)
 
 
-def test_what_is_not_named_counts_as_zero():
+def test_unnamed_options_count_as_zero():
     assert clashes({"enableflags": np.int32(Enable.SLEEP)}) == []
     assert len(clashes({"enableflags": np.int32(Enable.SLEEP), "integrator": np.int32(Integrator.RK4)})) == 1
     assert clashes({s: 1 for s in ("enableflags", "integrator")}, "rotation") == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import featherlane.model
-from featherlane.model.ordered_sums import heights, turned_back
+from featherlane.model.ordered_sums import heights_along, turned_back
 from oracles.naive import rotation
 
 FOLDER = Path(featherlane.model.__file__).parent
@@ -24,7 +24,7 @@ def products(source: str) -> list[int]:
     )
 
 
-def test_nothing_that_is_kept_comes_from_a_product_of_matrices(subtests):
+def test_no_stored_value_comes_from_a_blas_product(subtests):
     for path in MODULES:
         with subtests.test(path=str(path)):
             assert not products(path.read_text())
@@ -38,9 +38,9 @@ def test_heights_are_sums_from_the_first_coordinate_to_the_last(rng):
     points, directions = rng.normal(size=(7, 3)), rng.normal(size=(5, 3))
     for i, p in enumerate(points):
         for j, u in enumerate(directions):
-            assert heights(points, directions)[i, j] == (p[0] * u[0] + p[1] * u[1]) + p[2] * u[2]
+            assert heights_along(points, directions)[i, j] == (p[0] * u[0] + p[1] * u[1]) + p[2] * u[2]
 
 
-def test_turned_back_is_the_transpose_times_a_vector(rng):
+def test_inverse_rotation_is_the_transpose_times_a_vector(rng):
     R, x = rotation(np.array([0.6, 0.0, 0.8]), 0.7), rng.normal(size=3)
     np.testing.assert_allclose(turned_back(R, x), R.T @ x, rtol=1e-14)

@@ -12,14 +12,14 @@ import pytest
 import featherlane as fl
 from featherlane.cli.inspect import describe
 from featherlane.errors import InstallationError, ModelError
-from featherlane.model import load, reader
+from featherlane.model import bundled, load, reader
 from featherlane.model import mujoco_versions as older
-from featherlane.model.mujoco_arrays import ABSENT, read, write
+from featherlane.model.mujoco_arrays import ABSENT, read_field, write_field
 from featherlane.model.set_const import Constants
 
 HERE = Path("site-packages")
 BOTH = r"pip uninstall -y mujoco mujoco-core mujoco-studio && pip install 'mujoco==3.17.0'"
-LOAD = "import featherlane as fl\ntry: fl.load('pendulum')\nexcept fl.InstallationError as error: print(error)"
+LOAD = "import featherlane as fl\ntry: fl.bundled('pendulum')\nexcept fl.InstallationError as error: print(error)"
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_one_mujoco_from_3_6_on_is_accepted(found):
         ({"mujoco": "3.3.0", "mujoco-core": "4.0.1"}, r"(?s)mujoco 3\.3\.0.*pip install 'mujoco>=3\.6'"),
     ],
 )
-def test_mixed_and_old_distributions_are_refused_with_the_repair(found, message):
+def test_mixed_and_old_distributions_are_refused_with_the_fix(found, message):
     with pytest.raises(InstallationError, match=message):
         reader.check_distributions(found, HERE)
 
@@ -52,7 +52,7 @@ def test_mixed_and_old_distributions_are_refused_with_the_repair(found, message)
         ("", {"mujoco": "3.17.0"}, f"(?s)has no version.*{BOTH}"),
     ],
 )
-def test_a_module_that_is_not_what_was_installed_is_refused(version, found, message):
+def test_a_module_that_differs_from_the_installed_distribution_is_refused(version, found, message):
     with pytest.raises(InstallationError, match=message):
         reader.check_version(version, found, HERE)
 
@@ -82,7 +82,7 @@ def faked(folder, module, **distributions):
         (None, {"mujoco_core": "4.0.0"}, "__init__.py is missing"),
     ],
 )
-def test_a_broken_mujoco_is_reported_before_anything_runs(tmp_path, module, distributions, message):
+def test_a_broken_mujoco_is_reported_at_import(tmp_path, module, distributions, message):
     faked(tmp_path, module, **distributions)
     code = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n"
     if module is None:
@@ -95,7 +95,7 @@ def test_a_broken_mujoco_is_reported_before_anything_runs(tmp_path, module, dist
     assert message in done.stdout and "\n  pip " in done.stdout and "imported" not in done.stdout
 
 
-def test_no_mujoco_is_reported_with_the_command_that_brings_one(monkeypatch):
+def test_a_missing_mujoco_is_reported_with_the_install_command(monkeypatch):
     monkeypatch.delitem(sys.modules, "mujoco")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InstallationError, match=r"pip install 'mujoco>=3\.6'"):
@@ -113,7 +113,7 @@ def test_no_mujoco_is_reported_with_the_command_that_brings_one(monkeypatch):
         ("unrecognized name 'palm' of sensorized object", "3.12.0", ""),
     ],
 )
-def test_words_that_a_version_does_not_know_are_reported(message, version, said):
+def test_keywords_unknown_to_a_version_are_reported(message, version, said):
     assert said in reader.hint(message, version) and bool(said) is bool(reader.hint(message, version))
 
 
@@ -136,11 +136,11 @@ class Older:
         return Older(copy.copy(self.mj))
 
 
-def test_what_an_older_version_lacks_is_as_in_a_model_without_it():
+def test_fields_missing_in_older_versions_have_neutral_values():
     mj = mujoco.MjModel.from_xml_string(TENDON)
     for name in ABSENT:
-        np.testing.assert_array_equal(read(Older(mj), name), read(mj, name), err_msg=name)
-        write(Older(mj), name, 7)
+        np.testing.assert_array_equal(read_field(Older(mj), name), read_field(mj, name), err_msg=name)
+        write_field(Older(mj), name, 7)
 
 
 def test_shorter_rows_of_equality_data_are_read_and_written():
@@ -149,14 +149,14 @@ def test_shorter_rows_of_equality_data_are_read_and_written():
         "<equality><weld body1='a' relpose='1 2 3 1 0 0 0'/></equality></mujoco>"
     )
     mj.eq_data[0, 11] = 5
-    found = read(Older(mj), "eq_data")
+    found = read_field(Older(mj), "eq_data")
     assert found.shape == (1, 12) and found[0, 11] == 0 and np.array_equal(found[:, :11], mj.eq_data[:, :11])
-    write(Older(mj), "eq_data", np.arange(12.0))
+    write_field(Older(mj), "eq_data", np.arange(12.0))
     assert np.array_equal(mj.eq_data[0], [*range(11), 5])
 
 
 def test_keyframes_of_an_older_version_have_no_plastic_part():
-    model = copy.deepcopy(load("humanoid"))
+    model = copy.deepcopy(bundled("humanoid"))
     model.__dict__["mj_model"] = Older(model.mj_model)
     assert model.nkey and model.key_plastic.shape == (model.nkey, 0)
     fl.set_keyframe(model, fl.Data(model), 0)
@@ -216,8 +216,8 @@ def test_tendons_that_the_newest_compiler_refuses_are_refused(monkeypatch, edit,
     assert any(said in line for line in describe(mj)["unsupported"])
 
 
-def test_sizes_are_not_edited_where_bounding_volumes_would_stay(monkeypatch):
-    model = load("pendulum")
+def test_size_edits_that_cannot_update_bounding_volumes_are_refused(monkeypatch):
+    model = bundled("pendulum")
     constants = Constants(model)
     larger = {"geom_size": 2 * model.geom_size}
     constants(larger)

@@ -22,7 +22,7 @@ def test_an_unedited_model_stays_as_it_is(model):
     np.testing.assert_allclose(model.real_buffer, before, rtol=ROUNDING, atol=ROUNDING)
 
 
-def test_edits_give_what_compiling_them_gives():
+def test_edits_equal_a_recompiled_model():
     text = joints.XML.replace('armature=".01"', 'armature=".5"').replace('gravcomp="0.25"', "")
     text = text.replace('pos=".35 0 0"', 'pos=".6 0 .1"').replace('gear="30"', 'gear="10"')
     compiled, model = load(text), load(joints.XML)
@@ -74,7 +74,7 @@ def test_resized_geoms_get_their_bounding_spheres_and_boxes():
     np.testing.assert_allclose(model.geom_aabb, compiled.geom_aabb, rtol=ROUNDING)
 
 
-def test_constants_of_overrides_are_those_of_the_edit_and_leave_the_model(model, rng):
+def test_constants_of_overrides_equal_those_of_the_edit_and_leave_the_model(model, rng):
     constants, before = Constants(model), model.real_buffer.copy()
     for _ in range(3):
         overrides = {"body_mass": model.body_mass * rng.uniform(0.5, 2, model.nbody)}
@@ -88,7 +88,7 @@ def test_constants_of_overrides_are_those_of_the_edit_and_leave_the_model(model,
     assert np.array_equal(model.real_buffer, before)
 
 
-def test_overrides_do_not_outlive_their_world(model):
+def test_overrides_apply_to_their_world_only(model):
     constants = Constants(model)
     first = constants({})
     constants({"body_mass": 2 * model.body_mass, "body_subtreemass": model.body_mass})

@@ -45,7 +45,7 @@ def test_the_compilers_refusal_of_a_size_names_the_geom(kind):
     assert "shape" in str(caught.value)
 
 
-def test_shapes_that_touch_nothing_may_have_any_size():
+def test_shapes_that_touch_nothing_can_have_any_size():
     mj = mujoco.MjModel.from_xml_string(SCENE.format(kind="box", size=".1 .1 .1", more='contype="0" conaffinity="0"'))
     mj.geom_size[1] = 0.0
     model = fl.load(mj)

@@ -32,7 +32,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("field", "where", "value", "part"), WRONG, ids=lambda x: x if isinstance(x, str) else "")
-def test_numbers_that_cannot_be_are_refused_by_name(field, where, value, part):
+def test_invalid_values_are_refused_by_name(field, where, value, part):
     model = fl.load(XML)
     getattr(model, field)[where] = value
     for use in (lambda: setattr(model.opt, "contact_model", "lcp"), lambda: fl.Data(model)):
@@ -41,7 +41,7 @@ def test_numbers_that_cannot_be_are_refused_by_name(field, where, value, part):
     assert model.opt.contact_model == "convex"
 
 
-def test_edits_after_the_choice_are_seen_by_a_new_world():
+def test_edits_after_the_choice_apply_to_new_worlds():
     model = fl.load(XML)
     model.opt.contact_model = "lcp"
     model.geom_cfm[0], model.jnt_motor_force[0] = -1.0, np.inf

@@ -34,7 +34,7 @@ def urdf(**parts):
     return ROBOT.format(**({"section": "", "link": "", "joint": "", "robot": "", "kind": "revolute"} | parts))
 
 
-def test_what_mujoco_reads_is_not_listed():
+def test_elements_that_mujoco_reads_are_not_listed():
     text = urdf(joint='<mimic joint="hip" multiplier="2"/>')
     assert dropped_elements(text) == []
     model = mujoco.MjModel.from_xml_string(text)
@@ -61,13 +61,13 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("line", LOSSES)
-def test_losses_are_named(line):
+def test_unread_elements_are_named(line):
     text = urdf(**LOSSES[line])
     assert dropped_elements(text) == [line]
     mujoco.MjModel.from_xml_string(text)  # MuJoCo accepts it without a warning
 
 
-def test_limit_with_one_end_is_no_limit_in_mujoco():
+def test_a_one_sided_limit_is_ignored_by_mujoco():
     model = mujoco.MjModel.from_xml_string(urdf(joint='<limit upper="1"/>'))
     assert list(model.jnt_limited) == [1, 0]
 
@@ -79,17 +79,17 @@ def test_mimic_of_a_joint_that_is_not_scalar_is_named():
     assert mujoco.MjModel.from_xml_string(text).neq == 0
 
 
-def test_equal_losses_share_a_line():
+def test_equal_unread_elements_share_a_line():
     text = urdf(robot='<transmission name="t1"/><transmission name="t2"/>')
     assert dropped_elements(text) == ["transmission 't1', transmission 't2': is ignored"]
 
 
-def test_prefixes_that_nothing_declares_are_read():
+def test_undeclared_prefixes_are_accepted():
     assert dropped_elements(urdf(robot="<sensor:camera/>")) == ["<sensor:camera>: is ignored"]
 
 
 @pytest.mark.parametrize("text", ["<robot>", "", "<mujoco><gazebo/></mujoco>"])
-def test_documents_that_are_not_urdf_lose_nothing(text):
+def test_documents_other_than_urdf_report_no_unread_elements(text):
     assert dropped_elements(text) == []
 
 
@@ -136,14 +136,14 @@ def test_a_file_within_its_package_finds_it(package):
     assert meshes(file) == 1
 
 
-def test_a_package_that_is_nowhere_is_named_with_what_was_searched(package):
+def test_a_missing_package_is_named_with_the_searched_paths(package):
     with pytest.raises(fl.ModelError, match=r"my_robot/meshes.*no package 'my_robot' was found.*ROS_PACKAGE_PATH"):
         fl.load(urdf(link=MESH))
     text = urdf(link=MESH.replace("part", "hole"))
     with pytest.raises(fl.ModelError, match=str(package / "my_robot")):
         fl.load(text, package_dirs=package)
     with pytest.raises(fl.ModelError):
-        fl.load("pendulum", package_dirs=3)
+        fl.load("<mujoco/>", package_dirs=3)
 
 
 # ---- links that fixed joints merge -----------------------------------------------------------------------------------

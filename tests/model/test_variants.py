@@ -22,7 +22,7 @@ def edit(spec, parameter):
     spec.geom("tip").type = getattr(mujoco.mjtGeom, f"mjGEOM_{kind.upper()}")
 
 
-def test_each_world_is_that_of_a_model_written_so():
+def test_variants_equal_separately_written_models():
     found = fl.variants(ARM.format(0.5, "sphere"), WORLDS, edit)
     assert [n for _, n in found.models] == [2, 2, 1]
     assert found.parameters == [WORLDS[0], WORLDS[1], WORLDS[3]]
@@ -50,7 +50,7 @@ def test_no_parameters_are_refused(parameters):
         fl.variants("arm", parameters, edit)
 
 
-def test_what_cannot_be_compiled_or_compared_is_reported_with_its_parameter():
+def test_a_failing_variant_is_reported_with_its_parameter():
     with pytest.raises(fl.ModelError, match="parameter 1"):
         fl.variants("arm", [1, [2]], lambda spec, x: None)
     with pytest.raises(fl.ModelError):
@@ -59,6 +59,6 @@ def test_what_cannot_be_compiled_or_compared_is_reported_with_its_parameter():
         fl.variants(ARM.format(0.5, "sphere"), [-1.0], lambda spec, x: setattr(spec.geom("tip"), "size", [x, 0, 0]))
 
 
-def test_an_error_of_the_edit_is_the_users_own():
+def test_an_error_in_an_edit_function_is_raised_unchanged():
     with pytest.raises(KeyError, match="mine"):
         fl.variants("arm", [1], lambda spec, x: {}["mine"])

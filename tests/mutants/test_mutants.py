@@ -55,7 +55,7 @@ def test_each_operator_changes_the_code_that_it_names(source):
     assert {mutant.apply(source) for mutant in mutants(source)} == CASES[source]
 
 
-def test_mutants_of_a_kernel_keep_its_lines_and_import_what_they_call():
+def test_mutants_keep_line_numbers_and_import_their_callees():
     changed = {mutant.key: mutant.apply(KERNEL) for mutant in mutants(KERNEL)}
     assert all(text.count("\n") == KERNEL.count("\n") for text in changed.values())
     assert "from featherlane.lanes import fmin; from" in changed[":10:13 extreme: fmax -> fmin"]

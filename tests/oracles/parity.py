@@ -86,7 +86,7 @@ def oracle(name: str, path=wheels.model_path, cone: int | None = None) -> mujoco
         cone: friction cone; None for the model's own.
     """
     wheel, model = name.split("/", 1)
-    mj = fl.load(model).to_mujoco() if wheel == "bundled" else mujoco.MjModel.from_xml_path(str(path(name)))
+    mj = fl.bundled(model).to_mujoco() if wheel == "bundled" else mujoco.MjModel.from_xml_path(str(path(name)))
     mj.opt.solver, mj.opt.jacobian = mujoco.mjtSolver.mjSOL_NEWTON, mujoco.mjtJacobian.mjJAC_DENSE
     if cone is not None:
         mj.opt.cone = cone

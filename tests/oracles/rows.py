@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 
 from featherlane.constraint import make_rows
-from featherlane.simulation.world.rows import column
+from featherlane.simulation.world.rows import efc_column
 from featherlane.solver.inverse import constraint_forces
 from oracles.efc import efc
 from scenes.constraints import forward, tile
@@ -55,7 +55,7 @@ def assert_rows_equal(workspace, states):
         np.testing.assert_array_equal(rows.contact_efc_address, [c.efc_address for c in data.contact])
         assert (rows.ne, rows.nf, rows.nl) == (data.ne, data.nf, data.nl)
         naive = [(name, getattr(rows, name)) for name in COMPARED]
-        compiled = [(name, column(workspace, name)) for name in COMPARED] if workspace.width == 1 else []
+        compiled = [(name, efc_column(workspace, name)) for name in COMPARED] if workspace.width == 1 else []
         for name, given in naive + compiled:
             # MuJoCo leaves unused memory after the last row for contacts that got none
             expected = np.ravel(getattr(data, f"efc_{name}"))[: given.size].reshape(given.shape)

@@ -4,7 +4,7 @@ A model or batch that a reader already has is defined in a comment before a bloc
 of a block may follow it, as a block of text, and is then compared:
 
     <!-- before
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     -->
 
     ```python

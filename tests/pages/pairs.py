@@ -137,7 +137,7 @@ def poses(model, first: str, second: str, family: str, n: int, rng) -> tuple[np.
         for _ in range(6):
             data.qpos[:3] = away * along[k]
             fl.stages.kinematics(model, data)
-            away -= fl.geom_distance(model, data, 0, 1, 10.0)[0] - target[k]
+            away -= fl.query.geom_distance(model, data, 0, 1, 10.0)[0] - target[k]
         pos[k, 1] = away * along[k]
     return pos, quat
 

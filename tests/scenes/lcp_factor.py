@@ -3,7 +3,7 @@
 import numpy as np
 
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.pivot import factor, places
+from featherlane.solver.lcp.pivot import factor, scaled_problem
 from scenes.lcp_records import one_record
 
 SAME = 1e-10  # the condition of A is about 100
@@ -22,7 +22,12 @@ def correlations(rng, n=N):
 def start(problem):
     """Returns the record of a problem, its places loaded, no row in the factor."""
     r1 = one_record(problem)
-    for prepare in (places.order_rows, places.load_places, factor.clear_matrix, places.solve_nothing):
+    for prepare in (
+        scaled_problem.order_rows,
+        scaled_problem.load_places,
+        factor.clear_matrix,
+        scaled_problem.set_zero_solution,
+    ):
         prepare(r1)
     return r1
 
@@ -38,9 +43,9 @@ def add(r1, p):
     if r1.one.count[0] == factor.eights_of_row(r1) * 8:
         factor.refactor(r1)
     factor.gather_row(r1, p, r1.one.turn)
-    factor.reduce_forward(r1, r1.one.turn)
-    factor.append_row(r1, p, r1.one.turn, factor.pivot_of(r1, p, r1.one.turn))
-    r1.one.state[p] = places.BETWEEN
+    factor.substitute_forward(r1, r1.one.turn)
+    factor.append_factor_row(r1, p, r1.one.turn, factor.pivot_of(r1, p, r1.one.turn))
+    r1.one.state[p] = scaled_problem.BETWEEN
 
 
 def fill(r1):
@@ -57,8 +62,8 @@ def solution(r1, b):
     """Returns x of the factor's rows for w = -b, by place."""
     r1.place.w.array[:N] = -b
     factor.gather_error(r1)
-    factor.reduce_forward(r1, r1.one.turn)
-    factor.expand_backward(r1, r1.one.turn, r1.one.y)
+    factor.substitute_forward(r1, r1.one.turn)
+    factor.substitute_backward(r1, r1.one.turn, r1.one.y)
     x, members = np.zeros(N), r1.one.factor.array[: r1.one.count[0]]
     x[members[members >= 0]] = r1.one.y.array[: r1.one.count[0]][members >= 0]
     return x

@@ -33,7 +33,7 @@ def nothing(*arguments, **named) -> None:
 def at_rest(whole: Callable) -> Callable:
     """Changes motions as if all accelerations were 0: the mass matrix is constant."""
 
-    def outwards(m, d, t, x):
+    def outward_pass(m, d, t, x):
         kept = [d.qacc[i].copy() for i in range(m.nv)]
         for i in range(m.nv):
             d.qacc[i] = 0.0 * kept[i]
@@ -41,7 +41,7 @@ def at_rest(whole: Callable) -> Callable:
         for i in range(m.nv):
             d.qacc[i] = kept[i]
 
-    return outwards
+    return outward_pass
 
 
 def without(part: int) -> Callable[[Callable], Callable]:
@@ -72,8 +72,8 @@ def stiff(whole: Callable) -> Callable:
 def uncoupled(whole: Callable) -> Callable:
     """Returns friction whose limit does not depend on the normal force."""
 
-    def cone_weights(d, k):
-        (w, e, q, b), inverse = whole(d, k)
+    def cone_weights(m, d, k):
+        (w, e, q, b), inverse = whole(m, d, k)
         return (w, 0.0 * e, q, b), inverse
 
     return cone_weights
@@ -97,7 +97,7 @@ def kept(whole: Callable) -> Callable:
 
 # name of the term -> module, name of the kernel in it, its replacement
 TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
-    "mass matrix": (formulas, "outwards", at_rest),
+    "mass matrix": (formulas, "outward_pass", at_rest),
     "Coriolis": (formulas, "velocity_column", lambda whole: nothing),
     "axes of a ball": (smooth_rates, "turns_with", kept),
     "gravity compensation": (formulas, "subtract_lift", lambda whole: nothing),
@@ -115,7 +115,7 @@ TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
     "damping of the integrator": (panel, "is_implicit", lambda whole: lambda m: False),
     "rate of that damping": (formulas, "is_implicit", lambda whole: lambda m: False),
     "tangent of rotations": (panel, "quaternion_tangent", flat),
-    "equalities": (rest_rates, "add_general_rows", lambda whole: nothing),
+    "equalities": (rest_rates, "subtract_general_forces", lambda whole: nothing),
     "passive forces": (rest_rates, "passive", lambda whole: nothing),
     "what the integrator takes off": (residual, "implicit_product", lambda whole: lambda m, d, x, y: False),
 }

@@ -31,7 +31,7 @@ def analytic(model: fl.Model, disabled: int = 0) -> bool:
 
 @pytest.mark.parametrize("integrator", ["implicit", "discrete"])
 def test_a_long_chain_keeps_eight_digits(integrator, rng):
-    model = exact(fl.load("rope"))
+    model = exact(fl.bundled("rope"))
     model.opt.disableflags, model.opt.integrator = "constraint", integrator
     data = fl.Data(model)
     data.qvel = 0.05 * rng.normal(size=model.nv)
@@ -40,7 +40,7 @@ def test_a_long_chain_keeps_eight_digits(integrator, rng):
     assert apart < SMOOTH and found < SMOOTH
 
 
-def test_what_bends_goes_short_ways():
+def test_branching_trees_use_short_paths():
     model = chain("implicit")
     assert analytic(model)
     for name in BENDING:
@@ -51,7 +51,7 @@ def test_what_bends_goes_short_ways():
     assert analytic(model)
     model.opt.disableflags = 0
     assert not analytic(model) and analytic(model, Disable.CONSTRAINT)
-    assert not analytic(fl.load("hand"), Disable.CONSTRAINT)  # a model with tendons
+    assert not analytic(fl.bundled("hand"), Disable.CONSTRAINT)  # a model with tendons
 
 
 @pytest.mark.parametrize("integrator", ["implicit", "discrete"])
@@ -68,7 +68,7 @@ def test_a_world_is_independent_of_its_batch(integrator, name, value, rng):
         assert (together.A[w] == alone.A).all() and (together.B[w] == alone.B).all()
 
 
-def test_numbers_edited_between_calls_are_seen(rng):
+def test_edits_between_calls_take_effect(rng):
     model, other = chain("implicit"), chain("implicit")
     other.dof_dampingpoly[:, 0] = 0.2
     data, fresh = fl.Data(model), fl.Data(other)

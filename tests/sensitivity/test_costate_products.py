@@ -35,11 +35,11 @@ def close(one, other):
 MODELS = {
     "carts": lambda: carts()[0],
     "undamped carts": lambda: carts("disable")[0],
-    "cartpole": lambda: fl.load("cartpole"),
-    "arm": lambda: fl.load("arm"),
-    "quadruped": lambda: fl.load("quadruped"),
-    "quadruped_elliptic": lambda: fl.load("quadruped_elliptic"),
-    "humanoid": lambda: fl.load("humanoid"),
+    "cartpole": lambda: fl.bundled("cartpole"),
+    "arm": lambda: fl.bundled("arm"),
+    "quadruped": lambda: fl.bundled("quadruped"),
+    "quadruped_elliptic": lambda: fl.bundled("quadruped_elliptic"),
+    "humanoid": lambda: fl.bundled("humanoid"),
     "muscles": lambda: fl.load(MUSCLES),
     "sliding": lambda: fl.load(SLIDING),
 }
@@ -63,7 +63,7 @@ def test_products_are_those_with_the_derivatives(name, integrator, rotation, rng
         close(fl.rollout_gradient(*given), by_derivatives(monkeypatch, *given))
 
 
-def test_a_step_that_formulas_do_not_serve_goes_by_its_derivatives(rng, monkeypatch):
+def test_a_step_without_formulas_uses_derivative_matrices(rng, monkeypatch):
     """A ball rests, two fall: a contact is within 2e-7 m of its end at some steps, and only those are corrected."""
     ball = "<body pos='{} 0 0.1'><freejoint/><geom size='0.1'/></body>"
     model = fl.load(f"""<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody><geom type="plane" size="5 5 1"/>
@@ -92,8 +92,8 @@ def test_a_step_that_formulas_do_not_serve_goes_by_its_derivatives(rng, monkeypa
             assert one.tobytes() == other.tobytes()
 
 
-def test_worlds_that_find_no_room_together_go_alone(monkeypatch):
-    model = fl.load("pyramid")
+def test_worlds_that_exceed_a_tile_are_computed_alone(monkeypatch):
+    model = fl.bundled("pyramid")
     batch = fl.Batch(model, 3, nthread=1)
     batch.qpos[1, 2] += 0.5
     batch.step(20)
@@ -103,10 +103,10 @@ def test_worlds_that_find_no_room_together_go_alone(monkeypatch):
 
 
 @pytest.mark.parametrize("change", [{"contact_model": "lcp"}, {"integrator": "rk4"}, {"noslip_iterations": 2}])
-def test_what_products_do_not_serve(change):
+def test_cases_without_products(change):
     model = carts()[0]
     assert by_products(model, {})
     for name, value in change.items():
         setattr(model.opt, name, value)
     assert not by_products(model, {})
-    assert not by_products(fl.load("rope"), {})  # by recursion
+    assert not by_products(fl.bundled("rope"), {})  # by recursion

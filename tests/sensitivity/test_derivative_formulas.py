@@ -94,7 +94,7 @@ def test_contacts(condim, cone):
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("name", ["humanoid", "quadruped", "pile", "stacks", "arm"])
 def test_bundled_models(name, cone):
-    model = exact(fl.load(name))
+    model = exact(fl.bundled(name))
     model.opt.cone = cone
     assert serves(model, {})
     data, seen = fl.Data(model), 0
@@ -108,9 +108,9 @@ def test_bundled_models(name, cone):
     assert seen or name in ("pile", "stacks", "arm")
 
 
-def test_worlds_that_formulas_do_not_serve_go_by_differences(rng):
+def test_worlds_without_formulas_use_finite_differences(rng):
     """One world is pushed, one in a fluid, one has a ball with a spring: the others' results stay bitwise identical."""
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     batch = fl.Batch(model, 6, nthread=1)
     batch.step(60)
     before = fl.linearize(model, batch)
@@ -129,7 +129,7 @@ BALLS = """<mujoco><default><geom size="0.1" condim="4" friction="0.7 0.01 0.01"
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("gap", [-1e-7, 1e-7])
-def test_a_contact_that_comes_or_goes_is_its_own_worlds(gap, cone):
+def test_a_contact_change_affects_only_its_world(gap, cone):
     """In a displaced pose the other worlds use formulas and keep their bits; a world with a new contact is close."""
     balls = "".join(f'<body pos="{x} 0 0.099"><freejoint/><geom/></body>' for x in (0.0, 0.195, 1.0))
     model = exact(fl.load(BALLS.format(balls=balls)))
@@ -161,7 +161,7 @@ def after(model, data, dof, step):
 
 def test_corners_between_flat_faces_are_followed(rng):
     """Corners of a box between flat fingers: their number and places do not change when the box rotates."""
-    model = exact(fl.load("hand"))
+    model = exact(fl.bundled("hand"))
     data, seen = fl.Data(model), 0
     data.qvel = 0.05 * rng.normal(size=model.nv)
     for _ in range(8):
@@ -198,7 +198,7 @@ FACES = """<mujoco><asset><mesh name="hull" vertex="{prism}"/></asset>
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_points_may_be_counted_anew(cone):
+def test_contact_points_can_be_renumbered(cone):
     """The order of the corners of two boxes' common face changes when one of them rotates."""
     model, data = standing([(0.1, BOX), (0.299, BOX + ' euler="0 0 20"')], cone=cone)
     _, own = after(model, data, 0, 0.0)
@@ -208,7 +208,7 @@ def test_points_may_be_counted_anew(cone):
     compare(model, data, CONTACT)
 
 
-def test_other_points_of_a_face_are_near_and_make_no_slope():
+def test_a_switch_to_another_point_of_a_face_is_not_a_derivative():
     """As soon as a prism on a plane tilts, four other ones of its seven corners become contacts."""
     model, data = standing([(0.099, HULL)])
     data.qpos[3:] = 1.0, 0.0, 0.0, 0.0  # upright
@@ -231,7 +231,7 @@ def test_other_points_of_a_face_are_near_and_make_no_slope():
 
 def test_momentum_is_conserved_by_derivatives(rng):
     """Internal forces and changes of posture do not accelerate the whole: tested on a free root's translation rows."""
-    model = exact(fl.load("humanoid"))
+    model = exact(fl.bundled("humanoid"))
     model.opt.gravity = [0.0, 0.0, 0.0]
     data = fl.Data(model)
     data.qpos[:], data.qvel[:] = kicked(model, rng, 0.1)
@@ -239,7 +239,7 @@ def test_momentum_is_conserved_by_derivatives(rng):
     found = acceleration_derivatives(model, data)
     fl.forward(model, data)
     # of the com: M times the root's linear acceleration plus the posture's part, by the first rows of M
-    M = fl.full_m(model, data)
+    M = fl.query.full_m(model, data)
     total = model.body_mass.sum()
     assert np.allclose(M[:3] @ found.DaDu, 0.0, atol=1e-9 * total)
     assert relative(M[:3, :] @ found.DaDtau, np.eye(3, model.nv)) < 1e-9

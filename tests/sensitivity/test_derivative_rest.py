@@ -82,7 +82,7 @@ def test_an_equality_with_a_long_lever_keeps_its_digits():
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_contacts_beside_them(cone):
+def test_tendon_rows_together_with_contacts(cone):
     """A chain of tendons lies on the ground."""
     ground = '<worldbody><geom type="plane" size="5 5 1" pos="0 0 0.8"/>'
     text = REST.replace('contype="0" conaffinity="0"', 'condim="4"').replace("<worldbody>", ground)
@@ -97,7 +97,7 @@ def test_contacts_beside_them(cone):
     assert seen
 
 
-def test_an_armature_of_a_tendon_goes_by_the_residual(rng):
+def test_tendon_armature_uses_residual_differences(rng):
     model = fl.load(REST)
     data = pushed(model, rng)
     assert rates(model, data, True)[1]
@@ -107,7 +107,7 @@ def test_an_armature_of_a_tendon_goes_by_the_residual(rng):
     assert rates(model, data, True)[1]
 
 
-def test_a_batch_has_the_bits_of_its_worlds(rng):
+def test_a_batch_is_bitwise_equal_to_its_worlds(rng):
     model = fl.load(REST)
     batch = fl.Batch(model, 11, nthread=1)
     batch.qvel[:] = rng.normal(size=batch.qvel.shape) * 0.1
@@ -127,13 +127,13 @@ def test_a_batch_has_the_bits_of_its_worlds(rng):
             assert one.tobytes() == every[w].tobytes()
 
 
-def test_forces_of_their_own_move_by_the_inverse_of_the_inertia(rng):
+def test_applied_forces_have_the_inverse_inertia_as_derivative(rng):
     model = exact(fl.load(REST))
     model.opt.disableflags = "constraint"
     data = pushed(model, rng)
     fl.forward(model, data)
     found = fl.acceleration_derivatives(model, data)
-    assert relative(found.DaDtau @ fl.full_m(model, data), np.eye(model.nv)) < 1e-10
+    assert relative(found.DaDtau @ fl.query.full_m(model, data), np.eye(model.nv)) < 1e-10
 
 
 # ---- the choice of forces without formulas is made per world -----------------------------------------------------
@@ -160,7 +160,7 @@ def test_a_world_with_expanded_fields_is_independent_of_its_batch(name, rng):
             assert one is None or one.tobytes() == all_[w].tobytes(), w
 
 
-def test_a_spring_that_is_edited_between_calls_leaves_no_trace(rng):
+def test_a_temporary_spring_edit_leaves_no_trace(rng):
     model, other = exact(fl.load(BALL)), exact(fl.load(BALL))
     other.jnt_stiffness[0] = 2.0
     batch, fresh = fl.Batch(model, 2), fl.Batch(other, 2)

@@ -7,6 +7,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.dynamics.integrator.runge_kutta import rotation_rate
+from featherlane.model.bundle import resolve_name
 from featherlane.sensitivity.derivative.rk4 import _rotation_rates, _tangent
 from scenes.states import kicked
 from sensitivity.test_derivatives import CONTACT, JOINTS, ROUNDING, close
@@ -16,7 +17,7 @@ SMOOTH = JOINTS.replace('<general joint="hinge" dyntype="filter" dynprm="0.05" g
 
 
 def moving(text, **options):
-    model = exact(fl.load(text))
+    model = exact(fl.load(resolve_name(text)))
     model.opt.integrator = "rk4"
     for name, value in options.items():
         setattr(model.opt, name, value)
@@ -53,7 +54,7 @@ def test_contacts(name, cone):
     close(found, data, model, CONTACT)
 
 
-def test_a_batch_has_the_bits_of_its_worlds(rng):
+def test_a_batch_is_bitwise_equal_to_its_worlds(rng):
     model = moving("quadruped")
     batch = fl.Batch(model, 11, nthread=1)
     batch.expand("opt.timestep")[:] = np.linspace(0.001, 0.003, 11)[:, None]
@@ -72,7 +73,7 @@ def test_a_batch_has_the_bits_of_its_worlds(rng):
             )
 
 
-def test_activations_go_by_differences_of_steps(rng):
+def test_activations_use_finite_differences_of_steps(rng):
     model = moving(JOINTS)
     data = fl.Data(model)
     found, steps = fl.linearize(model, data), fl.linearize(model, data, method="finite_difference")
@@ -89,7 +90,7 @@ def test_activations_go_by_differences_of_steps(rng):
 
 
 @pytest.mark.parametrize("angle", [1e-3, 0.2, 0.5, 2.0, 3.0, 5.0, 7.5])
-def test_rates_of_rotations_move_with_angle_and_velocity(angle, rng):
+def test_rotation_rates_depend_on_angle_and_velocity(angle, rng):
     """Covers angles from the range of the series to more than a full turn; full turns do not count."""
     model = fl.load("<mujoco><worldbody><body><joint type='ball'/><geom size='1'/></body></worldbody></mujoco>")
     axis = rng.normal(size=3)

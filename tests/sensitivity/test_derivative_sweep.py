@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.model.bundle import resolve_name
 from robots import wheels
 from robots.models import ROBOTS
 from sensitivity.test_transition import exact, relative
@@ -106,7 +107,7 @@ def allowed(model: fl.Model, tolerance: float) -> float:
 
 def served(path: str) -> fl.Model:
     """Returns the model without the no-slip solver, with which derivatives are differences of steps."""
-    model = exact(fl.load(path))
+    model = exact(fl.load(resolve_name(path)))
     model.opt.noslip_iterations = 0
     return model
 
@@ -179,7 +180,7 @@ def test_robots_of_all_wheels(wheel, real_model, rng):
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("name", (*BUNDLED, *wheels.GYMNASIUM_MODELS, *wheels.DM_CONTROL_MODELS))
 def test_without_constraints_they_are_exact_to_eight_digits(name, integrator, real_model, rng):
-    model = exact(fl.load(str(real_model(name)) if "/" in name else name))
+    model = exact(fl.load(resolve_name(str(real_model(name)) if "/" in name else name)))
     model.opt.disableflags, model.opt.integrator = "constraint", integrator
     if model.nv and (found := told_smooth(model, rng)) is not None:
         assert found[0] < allowed(model, SMOOTH), f"references are {found[1]:.1e} apart"

@@ -8,7 +8,7 @@ import pytest
 import featherlane as fl
 from featherlane.model.enums import Disable
 from featherlane.sensitivity.derivative import implicit_passes
-from featherlane.sensitivity.derivative.moved import OwnWorlds
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds
 from featherlane.sensitivity.derivative.parameters import Parameters
 from scenes.states import kicked
 from sensitivity.test_transition import carts, exact, relative
@@ -53,7 +53,7 @@ def test_a_linear_system_has_its_matrices(damp):
 
 
 @pytest.mark.parametrize("u, moves", [(1.0, True), (-1.0, True), (1.5, False)])
-def test_a_control_moves_within_its_range(u, moves):
+def test_control_differences_stay_in_the_range(u, moves):
     model, _, B = carts()
     data = fl.Data(model)
     data.ctrl = [u, 7.0]
@@ -79,7 +79,7 @@ def test_all_joints_have_the_derivatives_of_their_steps(integrator, rotation, rn
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("name", ["humanoid", "quadruped"])
 def test_contacts_have_the_derivatives_of_their_steps(name, integrator, cone):
-    model = exact(fl.load(name))
+    model = exact(fl.bundled(name))
     model.opt.integrator, model.opt.cone = integrator, cone
     data = fl.Data(model)
     data.ctrl = np.linspace(-0.4, 0.4, model.nu)
@@ -96,13 +96,13 @@ def test_contacts_have_the_derivatives_of_their_steps(name, integrator, cone):
 @pytest.mark.parametrize("name, steps", [("rope", 50), ("chain", 150), ("slider_crank", 100), ("arm", 100)])
 def test_other_models_have_the_derivatives_of_their_steps(name, steps):
     """Covers recursion instead of a matrix, contacts that couple branches, and equality constraints."""
-    model = exact(fl.load(name))
+    model = exact(fl.bundled(name))
     data = fl.Data(model)
     fl.step(model, data, steps)
     close(fl.linearize(model, data), data, model, CONTACT)
 
 
-def test_what_the_theorem_does_not_serve_goes_by_steps():
+def test_steps_outside_implicit_differentiation_use_finite_differences():
     model = carts()[0]
     model.opt.noslip_iterations = 3
     data = fl.Data(model)
@@ -111,7 +111,7 @@ def test_what_the_theorem_does_not_serve_goes_by_steps():
     assert np.isnan(found.switching)
 
 
-def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
+def test_force_derivatives_of_accelerations_are_the_inverse_mass_matrix(rng):
     """Tested without contacts; the step follows from the acceleration's derivatives by Euler's rule."""
     model = exact(fl.load(JOINTS))
     model.opt.disableflags = "eulerdamp"
@@ -125,7 +125,7 @@ def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
         model.nv,
         model.opt.timestep,
     )
-    assert relative(found.DaDtau @ fl.full_m(model, data), np.eye(nv)) < 1e-10
+    assert relative(found.DaDtau @ fl.query.full_m(model, data), np.eye(nv)) < 1e-10
     velocity = slice(nv, 2 * nv)
     assert relative(h * found.DaDq, step.A[velocity, :nv]) < 1e-12
     assert relative(np.eye(nv) + h * found.DaDv, step.A[velocity, velocity]) < 1e-12
@@ -133,7 +133,7 @@ def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
     assert relative(h * found.DaDu, step.B[velocity]) < 1e-12
 
 
-def test_forces_that_contacts_take_up_move_nothing_much():
+def test_forces_balanced_by_contacts_have_small_derivatives():
     """A box at rest that is pushed down accelerates less because of its contacts' stiffness."""
     model = fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0995"><freejoint/>
         <geom type="box" size="0.1 0.1 0.1"/></body></worldbody></mujoco>""")
@@ -145,7 +145,7 @@ def test_forces_that_contacts_take_up_move_nothing_much():
 
 
 # ---- switches --------------------------------------------------------------------------------------------------------
-def test_switching_is_the_gap_of_a_contact_that_waits():
+def test_switching_of_an_open_contact_is_its_gap():
     model = fl.load("""<mujoco><option gravity="0 0 0"/><worldbody><geom type="plane" size="1 1 1"/>
         <body pos="0 0 0.1"><joint type="slide" axis="0 0 1"/><geom size="0.1" gap="0.01"/></body>
         </worldbody></mujoco>""")
@@ -157,7 +157,7 @@ def test_switching_is_the_gap_of_a_contact_that_waits():
     assert found[1:] == pytest.approx([0.006, 0.0001], rel=1e-6)
 
 
-def test_switching_vanishes_where_a_contact_parts():
+def test_switching_is_zero_at_separation():
     """A ball is lifted from the floor: the force at separation is its weight."""
     model = exact(
         fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0999">
@@ -174,7 +174,7 @@ def test_switching_vanishes_where_a_contact_parts():
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_switching_falls_where_a_foot_begins_to_slip(cone):
+def test_switching_decreases_at_the_onset_of_slip(cone):
     """A box is pushed along: at the change from sticking to slipping the distance passes through 0."""
     model = exact(
         fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0999">
@@ -192,9 +192,9 @@ def test_switching_falls_where_a_foot_begins_to_slip(cone):
 
 # ---- batches ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["humanoid", "quadruped_elliptic", "box_stack"])
-def test_a_worlds_derivatives_are_its_own(name, rng):
+def test_derivatives_do_not_depend_on_other_worlds(name, rng):
     """Results are bitwise identical alone, in a batch, in another order and with any number of threads."""
-    model = fl.load(name)
+    model = fl.bundled(name)
     batch = fl.Batch(model, 11, nthread=1)
     batch.qvel[:] += rng.normal(size=batch.qvel.shape) * 0.1
     batch.ctrl[:] = rng.uniform(-0.3, 0.3, batch.ctrl.shape)
@@ -216,7 +216,7 @@ def test_a_worlds_derivatives_are_its_own(name, rng):
 
 def test_a_pile_does_not_fit_its_tile():
     """Worlds that exceed a tile's capacity together are processed one by one."""
-    model = fl.load("pyramid")
+    model = fl.bundled("pyramid")
     batch = fl.Batch(model, 3, nthread=1)
     batch.qpos[1, 2] += 0.5
     batch.step(20)
@@ -226,8 +226,8 @@ def test_a_pile_does_not_fit_its_tile():
         assert alone.A.tobytes() == found.A[w].tobytes() and alone.switching == found.switching[w]
 
 
-def test_worlds_may_differ_in_their_model(rng):
-    model = fl.load("humanoid")
+def test_models_can_differ_by_world(rng):
+    model = fl.bundled("humanoid")
     batch = fl.Batch(model, 9, nthread=1)
     batch.expand("body_mass")[:] *= np.linspace(0.8, 1.2, 9)[:, None]
     batch.set_const()
@@ -238,11 +238,11 @@ def test_worlds_may_differ_in_their_model(rng):
 
 
 @pytest.mark.parametrize("by_formulas", [True, False])
-def test_each_world_has_numbers_of_its_own_in_every_tile(by_formulas, rng, monkeypatch):
+def test_expanded_values_reach_each_world_in_every_tile(by_formulas, rng, monkeypatch):
     """Of the step, of joints, contacts and motors: more worlds than fit into a tile."""
     for module in (fl.sensitivity.derivative.one_world, fl.sensitivity.derivative.implicit_passes):
         monkeypatch.setattr(module, "serves", lambda *_: by_formulas)
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 19, nthread=1)
     for name in ("opt.timestep", "dof_damping", "jnt_stiffness", "actuator_gainprm", "geom_friction", "jnt_solref"):
         rows = batch.expand(name)
@@ -259,8 +259,8 @@ def test_each_world_has_numbers_of_its_own_in_every_tile(by_formulas, rng, monke
             assert getattr(alone, name).tobytes() == getattr(found, name)[w].tobytes(), name
 
 
-def test_a_bad_world_spoils_no_other():
-    model = fl.load("quadruped")
+def test_a_non_finite_world_affects_no_other():
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 5, nthread=1)
     batch.step(30)
     before = fl.linearize(model, batch)
@@ -271,8 +271,8 @@ def test_a_bad_world_spoils_no_other():
     assert not np.isfinite(after.A[2]).all()
 
 
-def test_nothing_of_the_worlds_changes(rng):
-    model = fl.load("quadruped")
+def test_derivatives_do_not_change_the_worlds(rng):
+    model = fl.bundled("quadruped")
     data, batch = fl.Data(model), fl.Batch(model, 3, nthread=1)
     fl.step(model, data, 50)
     batch.step(50)
@@ -297,11 +297,11 @@ def test_models_without_dofs_or_controls():
     assert found.A.shape == (2, 2, 2) and found.B.shape == (2, 2, 0)
 
 
-def test_what_does_not_fit_is_named():
+def test_invalid_arguments_are_named():
     model, _, _ = carts()
     data = fl.Data(model)
     with pytest.raises(fl.ModelError):
-        fl.linearize(fl.load("pendulum"), fl.Batch(model, 2, nthread=1))
+        fl.linearize(fl.bundled("pendulum"), fl.Batch(model, 2, nthread=1))
     with pytest.raises(fl.ModelError, match="nthread"):
         fl.linearize(model, data, nthread=-1)
     with pytest.raises(fl.ModelError, match="sensors"):
@@ -332,9 +332,9 @@ def steps_by(model, data, name, entry, eps):
 
 
 @pytest.mark.parametrize("name", ["quadruped", "arm"])
-def test_parameters_move_the_next_state(name):
+def test_parameter_derivatives_of_the_next_state(name):
     """Covers masses with all derived parameters, friction, gains and gravity."""
-    model = exact(fl.load(name))
+    model = exact(fl.bundled(name))
     data = fl.Data(model)
     data.ctrl = np.linspace(-0.3, 0.3, model.nu)
     data.qvel[:] = 0.2
@@ -356,9 +356,9 @@ def test_parameters_move_the_next_state(name):
     [{"integrator": "Euler", "contact_model": "lcp"}, {"integrator": "RK4"}, {"noslip_iterations": 3}],
     ids=("lcp", "rk4", "noslip"),
 )
-def test_parameters_move_steps_that_no_theorem_serves(option):
+def test_parameter_derivatives_by_finite_differences_without_implicit_differentiation(option):
     """Uses differences of steps; several worlds get the same results as separately, in a batch or as a `Data`."""
-    model = exact(fl.load("quadruped"))
+    model = exact(fl.bundled("quadruped"))
     for name, value in option.items():
         setattr(model.opt, name, value)
     batch = fl.Batch(model, 3, nthread=1)
@@ -383,9 +383,9 @@ def test_parameters_move_steps_that_no_theorem_serves(option):
             assert np.abs(column - expected).max() < 1e-4 * (np.abs(expected).max() + 1e-3)
 
 
-def test_parameters_by_steps_are_those_by_the_theorem():
+def test_parameter_derivatives_by_differences_and_implicit_differentiation_agree():
     """Covers motion with and without dry friction, positions by dof, and more worlds than fit into one pass."""
-    model = exact(fl.load("humanoid"))
+    model = exact(fl.bundled("humanoid"))
     model.dof_frictionloss[6:] = 0.05
     batch, names = fl.Batch(model, 130, nthread=1), ["body_mass", "dof_damping"]
     batch.qvel[:] = 0.1 * np.random.default_rng(0).standard_normal(batch.qvel.shape)
@@ -399,8 +399,8 @@ def test_parameters_by_steps_are_those_by_the_theorem():
             assert np.abs(part - theirs[name]).max() < 1e-6 * np.abs(theirs[name]).max()
 
 
-def test_parameters_of_a_batch_are_those_of_its_worlds():
-    model = fl.load("quadruped")
+def test_parameter_derivatives_of_a_batch_equal_single_worlds():
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 5, nthread=1)
     batch.expand("body_mass")[:] *= np.linspace(0.9, 1.1, 5)[:, None]
     batch.set_const()
@@ -413,7 +413,7 @@ def test_parameters_of_a_batch_are_those_of_its_worlds():
 
 def test_entries_of_parameters_are_columns_of_their_fields():
     """Selects by name, number and range; duplicate selections are returned twice."""
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 3, nthread=1)
     batch.step(40)
     body, geom = model.names("body")[2], next(name for name in model.names("geom") if name)
@@ -430,8 +430,8 @@ def test_entries_of_parameters_are_columns_of_their_fields():
         assert some[name].shape == expected.shape and some[name].tobytes() == expected.tobytes()
 
 
-def test_names_of_parameters_that_are_none_are_near_others():
-    model = fl.load("quadruped")
+def test_unknown_parameter_names_suggest_near_ones():
+    model = fl.bundled("quadruped")
     with pytest.raises(fl.UnknownNameError):
         fl.linearize(model, fl.Data(model), parameters=["body_mass[tronk]"])
     with pytest.raises(fl.ModelError):
@@ -446,17 +446,17 @@ def test_names_of_parameters_that_are_none_are_near_others():
         *(["opt.gravity[0]"] * 2, np.array(""), np.array(["body_masses"]), np.array(0.0)),
     ],
 )
-def test_parameters_that_are_none_are_named(given):
+def test_invalid_parameters_are_named(given):
     model, _, _ = carts()
     with pytest.raises(fl.ModelError, match="parameters"):
         fl.linearize(model, fl.Data(model), parameters=given)
 
 
-def test_a_batch_in_several_passes_has_all_accelerations(monkeypatch, rng):
+def test_a_batch_in_several_passes_computes_all_accelerations(monkeypatch, rng):
     """A pass holds a limited number of worlds; each pass once discarded the accelerations of the one before."""
     monkeypatch.setattr(implicit_passes, "REALS", 1)
     monkeypatch.setattr(implicit_passes, "LEAST", 2)
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     batch = fl.Batch(model, 5)
     batch.qvel[:] = rng.normal(size=batch.qvel.shape)
     together = fl.acceleration_derivatives(model, batch)

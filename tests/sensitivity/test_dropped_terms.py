@@ -49,7 +49,7 @@ def measured(text: str, folder: Path) -> dict[str, float]:
         fl.step(model, data, 3)
         pushed = data.ncon and np.abs(data.qfrc_constraint[9]) > 0  # the arm's limit
         fl.forward(model, data)
-        force = [fl.contact_force(model, data, k)[0] for k in range(data.ncon)]
+        force = [fl.query.contact_force(model, data, k)[0] for k in range(data.ncon)]
         pushing = {g for pair, f in zip(data.contact.geom, force, strict=True) for g in pair if f > 1.0}
         if {0, 1} <= pushing and pushed and fl.linearize(model, data).switching > 1e-3:
             break
@@ -68,7 +68,7 @@ def measured(text: str, folder: Path) -> dict[str, float]:
 
 
 @pytest.mark.ci
-def test_with_all_terms_they_are_those_of_a_step(errors):
+def test_with_all_terms_they_equal_those_of_a_step(errors):
     assert errors[""]["nothing"] < CONTACT
     assert errors[TIED]["nothing"] < CONTACT
 

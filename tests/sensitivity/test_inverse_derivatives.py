@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.model.bundle import resolve_name
 from scenes.states import kicked
 from sensitivity.test_derivative_rest import REST, pushed
 from sensitivity.test_transition import carts, relative
@@ -47,7 +48,7 @@ def test_all_kinds_of_forces(actuation, rng):
 @pytest.mark.parametrize("name", ["humanoid", "quadruped", "arm"])
 def test_contacts(name, cone):
     """At forward dynamics' acceleration DfDa equals the Hessian, the inverse of the acceleration's derivative."""
-    model = fl.load(name)
+    model = fl.bundled(name)
     model.opt.cone, model.opt.tolerance = cone, 0.0
     data = fl.Data(model)
     data.ctrl = np.linspace(-0.4, 0.4, model.nu)
@@ -73,8 +74,8 @@ def test_contacts(name, cone):
     assert relative(-forward.DaDtau @ found.DfDv.T, forward.DaDv) < 1e-7
 
 
-def test_what_formulas_do_not_serve_goes_by_differences(rng):
-    model = fl.load("quadruped")
+def test_forces_without_formulas_use_finite_differences(rng):
+    model = fl.bundled("quadruped")
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
     for option, value in (("integrator", "discrete"), ("enableflags", "invdiscrete")):
@@ -88,8 +89,8 @@ def test_what_formulas_do_not_serve_goes_by_differences(rng):
 
 
 @pytest.mark.parametrize("text", ["quadruped", REST])
-def test_a_batch_has_the_bits_of_its_worlds(text, rng):
-    model = fl.load(text)
+def test_a_batch_is_bitwise_equal_to_its_worlds(text, rng):
+    model = fl.load(resolve_name(text))
     batch = fl.Batch(model, 19, nthread=1)
     batch.expand("dof_damping")[:] *= rng.uniform(0.8, 1.2, (19, 1))
     batch.qvel[:] = 0.1 * rng.normal(size=batch.qvel.shape)
@@ -108,7 +109,7 @@ def test_a_batch_has_the_bits_of_its_worlds(text, rng):
 
 
 def test_a_pile_does_not_fit_its_tile():
-    model = fl.load("pyramid")
+    model = fl.bundled("pyramid")
     batch = fl.Batch(model, 3, nthread=1)
     batch.qpos[1, 2] += 0.5
     batch.step(20)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.model.bundle import resolve_name
 from sampling import pairwise
 from sensitivity.test_transition import relative
 
@@ -34,7 +35,7 @@ SCENES = {"sliding": SLIDING, "boxes": BOXES, "round": ROUND, "arm": ARM}
 
 def hard(xml: str, solver="dantzig", friction="frozen", **options):
     """Returns the model under the LCP, slightly soft, with its iterative solvers at their highest accuracy."""
-    model = fl.load(xml)
+    model = fl.load(resolve_name(xml))
     model.opt.contact_model, model.opt.lcp_solver, model.opt.lcp_friction = "lcp", solver, friction
     model.opt.cfm = 1e-4
     if solver != "dantzig":
@@ -124,7 +125,7 @@ FEATURES = {
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_what_rows_of_contacts_know_has_derivatives(feature, rng):
+def test_contact_row_parameters_have_derivatives(feature, rng):
     xml, options, fields = FEATURES[feature]
     model = hard(xml, **options)
     for name, value in fields.items():
@@ -133,7 +134,7 @@ def test_what_rows_of_contacts_know_has_derivatives(feature, rng):
 
 
 # ---- laws ------------------------------------------------------------------------------------------------------------
-def test_what_slides_is_slowed_whatever_its_speed():
+def test_sliding_friction_does_not_depend_on_speed():
     """v' = v - mu g h, so A has a 1 there; a sideways force from the floor slows it by mu times that force."""
     model = hard(SLIDING.replace("<freejoint/>", SLIDES))
     data, h, mu = fl.Data(model), model.opt.timestep, 0.5
@@ -145,7 +146,7 @@ def test_what_slides_is_slowed_whatever_its_speed():
     assert A[3, 1] == pytest.approx(-model.opt.erp / h / (1.0 + 1e-4 / h), rel=1e-6)
 
 
-def test_what_rests_has_the_slope_of_the_side_where_it_is():
+def test_resting_contacts_have_one_sided_derivatives():
     """A ball touches the floor, depth 0 up to rounding: raised it falls; lowered, a fraction ERP is corrected.
 
     A difference of steps lies between the two.
@@ -160,7 +161,7 @@ def test_what_rests_has_the_slope_of_the_side_where_it_is():
 
 
 @pytest.mark.parametrize("friction", ["frozen", "consistent"])
-def test_a_grip_holds_with_what_it_has(friction):
+def test_a_grip_holds_within_its_force(friction):
     """A force presses a cube to a wall and friction holds it; with a smaller force it slips, at the predicted rate."""
     model = hard(
         """<mujoco><option timestep="0.01"/><worldbody><geom type="plane" size="1 1 1" zaxis="1 0 0" friction="0.5"/>
@@ -181,7 +182,7 @@ def test_a_grip_holds_with_what_it_has(friction):
     assert abs(found.DaDtau[1, 0]) < 1e-6 and found.DaDtau[1, 1] < 1e-3
 
 
-def test_forces_move_accelerations_as_controls_do(rng):
+def test_force_and_control_derivatives_agree(rng):
     """Compares DaDtau with differences of forward dynamics by applied forces."""
     model = hard(ARM)
     data = pushed(model, rng)
@@ -198,7 +199,7 @@ def test_forces_move_accelerations_as_controls_do(rng):
     assert relative(found.DaDtau, expected) < CONTACT
 
 
-def test_a_step_without_rows_is_that_of_the_convex_model():
+def test_a_step_without_rows_equals_that_of_the_convex_model():
     """Tested without damping, which the two methods treat differently."""
     xml = ARM.replace('pos="0 0 0.12"', 'pos="0 0 2"').replace('damping="0.1"', "").replace('damping="0.02"', "")
     xml = xml.replace('frictionloss="0.1"', "")
@@ -227,7 +228,7 @@ def test_a_box_on_a_box_has_the_derivatives_of_its_steps(offset):
     assert min(errors) < CONTACT
 
 
-def test_a_cylinder_that_stands_has_the_derivatives_of_the_points_that_are_there():
+def test_a_standing_cylinder_has_the_derivatives_of_its_present_points():
     """Without tilt the derivatives match steps; tilted, its contact jumps between points of the rim: a switch."""
     model = hard(SLIDING.replace('<geom size="0.1" mass="1"/>', '<geom type="cylinder" size="0.1 0.1" mass="1"/>'))
     data = fl.Data(model)
@@ -239,7 +240,7 @@ def test_a_cylinder_that_stands_has_the_derivatives_of_the_points_that_are_there
 
 
 # ---- switches --------------------------------------------------------------------------------------------------------
-def test_switching_falls_where_a_foot_begins_to_slip():
+def test_switching_decreases_at_the_onset_of_slip():
     model = hard(SLIDING.replace("<freejoint/>", SLIDES))
     data, near = fl.Data(model), []
     fl.step(model, data, 300)
@@ -252,7 +253,7 @@ def test_switching_falls_where_a_foot_begins_to_slip():
     assert near[0] > 0.05 and near[-1] > 10 * near[least]
 
 
-def test_switching_is_the_gap_of_a_contact_that_waits():
+def test_switching_of_an_open_contact_is_its_gap():
     model = hard("""<mujoco><option gravity="0 0 0"/><worldbody><geom type="plane" size="1 1 1"/>
         <body pos="0 0 0.1"><joint type="slide" axis="0 0 1"/><geom size="0.1" gap="0.01"/></body>
         </worldbody></mujoco>""")
@@ -266,7 +267,7 @@ def test_switching_is_the_gap_of_a_contact_that_waits():
 
 # ---- batches ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name, options", [("humanoid", {}), ("arm", {"friction": "consistent"}), ("boxes", {})])
-def test_a_worlds_derivatives_are_its_own(name, options, rng):
+def test_derivatives_do_not_depend_on_other_worlds(name, options, rng):
     """Results are bitwise identical alone, in a batch, in another order and with any number of threads."""
     model = hard(SCENES.get(name, name), **options)
     batch = fl.Batch(model, 11, nthread=1)
@@ -290,7 +291,7 @@ def test_a_worlds_derivatives_are_its_own(name, options, rng):
         assert alone.A.tobytes() == found.A[w].tobytes() and alone.switching == found.switching[w]
 
 
-def test_a_batch_takes_its_worlds_own_gaps_and_models(rng):
+def test_a_batch_uses_gaps_and_models_per_world(rng):
     """Memory kept from an earlier call detects a changed model, and worlds with per-world values."""
     model = hard(BOXES)
     batch = fl.Batch(model, 3)

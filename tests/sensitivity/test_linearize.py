@@ -9,7 +9,7 @@ from scenes.states import kicked
 
 @pytest.fixture
 def moving(rng):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     model.opt.tolerance = 0.0
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
@@ -32,7 +32,7 @@ def test_both_methods_agree(moving):
     assert np.isnan(steps.switching) and 0.0 < formulas.switching <= 1.0
 
 
-def test_differences_are_as_accurate_as_they_are_asked_to_be(moving):
+def test_finite_differences_reach_the_requested_accuracy(moving):
     model, data = moving
     exact = fl.linearize(model, data).A
 

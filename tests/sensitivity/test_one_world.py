@@ -39,8 +39,8 @@ def assert_same(model, data, call=fl.linearize, **how):
 
 @pytest.mark.parametrize("call", [fl.linearize, fl.acceleration_derivatives])
 @pytest.mark.parametrize("name", ["arm", "humanoid", "cartpole", "quadruped_elliptic"])
-def test_a_data_has_the_bits_of_a_batch(name, call, rng):
-    model = fl.load(name)
+def test_a_data_is_bitwise_equal_to_a_batch(name, call, rng):
+    model = fl.bundled(name)
     model.opt.integrator = "implicitfast"
     data = fl.Data(model)
     for _ in range(3):
@@ -49,8 +49,8 @@ def test_a_data_has_the_bits_of_a_batch(name, call, rng):
         assert_same(model, data, call)
 
 
-def test_edits_of_the_model_are_seen(rng):
-    model = fl.load("humanoid")
+def test_model_edits_take_effect(rng):
+    model = fl.bundled("humanoid")
     data = moving(model, rng)
     model.opt.integrator = "implicitfast"
     assert_same(model, data)
@@ -67,7 +67,7 @@ def test_edits_of_the_model_are_seen(rng):
     assert_same(model, data)
 
 
-def test_springs_without_formulas_are_seen(rng):
+def test_springs_without_formulas_take_effect(rng):
     """A change of the model alone makes the formulas inapplicable."""
     model = fl.load(BALL)
     data = moving(model, rng)
@@ -77,8 +77,8 @@ def test_springs_without_formulas_are_seen(rng):
     assert np.abs(fl.linearize(model, data).A - exact).max() < BY_DIFFERENCES
 
 
-def test_dry_friction_is_left_out_where_it_is_asked_for():
-    model = fl.load("arm")
+def test_dry_friction_can_be_omitted():
+    model = fl.bundled("arm")
     model.opt.integrator = "implicitfast"
     model.dof_frictionloss[:] = 0.5
     data = fl.Data(model)
@@ -91,7 +91,7 @@ def test_dry_friction_is_left_out_where_it_is_asked_for():
 
 
 def test_datas_of_a_model_share_memory_but_no_results(rng):
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     datas = [moving(model, rng) for _ in range(3)]
     first = [fl.linearize(model, data) for data in datas]
     kept = [copy.deepcopy(result) for result in first]
@@ -105,8 +105,8 @@ def test_datas_of_a_model_share_memory_but_no_results(rng):
         assert_same(data.model, data)
 
 
-def test_a_data_may_change_over_to_another_model():
-    one, two = fl.load("arm"), fl.load("arm")
+def test_a_data_can_switch_to_another_model():
+    one, two = fl.bundled("arm"), fl.bundled("arm")
     two.body_mass[2] *= 3.0
     data = fl.Data(one)
     before = fl.linearize(one, data).A
@@ -114,8 +114,8 @@ def test_a_data_may_change_over_to_another_model():
     assert np.array_equal(fl.linearize(one, data).A, before) and not np.array_equal(after, before)
 
 
-def test_threads_take_memory_of_their_own():
-    model = fl.load("humanoid")
+def test_threads_use_separate_memory():
+    model = fl.bundled("humanoid")
     model.opt.integrator = "implicitfast"
     datas = [fl.Data(model) for _ in range(6)]
     for k, data in enumerate(datas):
@@ -136,8 +136,8 @@ def test_threads_take_memory_of_their_own():
 
 @pytest.mark.parametrize("call", [fl.linearize, fl.acceleration_derivatives])
 @pytest.mark.parametrize("wrong", [{"nthread": -1}, {"nthread": "two"}, {"frictionloss": 2}])
-def test_a_second_call_is_checked_as_the_first(call, wrong):
-    model = fl.load("arm")
+def test_a_second_call_is_checked_like_the_first(call, wrong):
+    model = fl.bundled("arm")
     data = fl.Data(model)
     call(model, data)
     with pytest.raises(fl.ModelError, match=next(iter(wrong))):

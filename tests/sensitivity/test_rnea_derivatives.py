@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.model.bundle import resolve_name
 from scenes.joints import XML
 from scenes.states import kicked
 from sensitivity.test_transition import relative
@@ -44,7 +45,7 @@ def differenced(model, data):
 
 @pytest.mark.parametrize("name", [XML, "humanoid", "arm"])
 def test_they_are_the_rates_of_newton_eulers_forces(name, rng):
-    model = fl.load(name)
+    model = fl.load(resolve_name(name))
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
     data.qacc = rng.normal(size=model.nv)
@@ -55,18 +56,18 @@ def test_they_are_the_rates_of_newton_eulers_forces(name, rng):
 
 
 def test_by_acceleration_it_is_the_inertia_of_the_bodies(rng):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
     fl.forward(model, data)
-    M = fl.full_m(model, data) - np.diag(model.dof_armature)
+    M = fl.query.full_m(model, data) - np.diag(model.dof_armature)
     assert relative(fl.rnea_derivatives(model, data).DtauDa, M) < ROUNDING
 
 
-def test_they_are_pinocchios(rng):
+def test_they_equal_pinocchio(rng):
     """Compares derivatives for the arm, and its acceleration's by position and velocity, under gravity only."""
     pin = pytest.importorskip("pinocchio")
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     theirs = pin.buildModelFromMJCF(str(Path(fl.__file__).parent / "model" / "bundled" / "arm.xml"))
     known, data = theirs.createData(), fl.Data(model)
     data.qpos, data.qvel, data.qacc = rng.normal(size=(3, model.nv))
@@ -83,8 +84,8 @@ def test_they_are_pinocchios(rng):
     assert relative(moved.DaDv, known.ddq_dv) < 100 * ROUNDING
 
 
-def test_a_batch_has_the_bits_of_its_worlds(rng):
-    model = fl.load("humanoid")
+def test_a_batch_is_bitwise_equal_to_its_worlds(rng):
+    model = fl.bundled("humanoid")
     batch = fl.Batch(model, 19, nthread=1)
     batch.expand("body_mass")[:] *= rng.uniform(0.8, 1.2, (19, 1))
     batch.expand("opt.gravity")[:] *= rng.uniform(0.5, 1.0, (19, 1))
@@ -101,7 +102,7 @@ def test_a_batch_has_the_bits_of_its_worlds(rng):
 def test_edges():
     model = fl.load("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>")
     assert fl.rnea_derivatives(model, fl.Data(model)).DtauDq.shape == (0, 0)
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     with pytest.raises(fl.ModelError):
         fl.rnea_derivatives(model, fl.Data(model), [1.0, 2.0])
     with pytest.raises(fl.ModelError):

@@ -72,7 +72,7 @@ def test_a_linear_system_has_the_powers_of_its_matrices():
 
 @pytest.mark.parametrize("name", ["humanoid", "quadruped", "sliding"])
 def test_it_is_the_product_with_the_jacobians_of_its_steps(name, rng):
-    model = sliding() if name == "sliding" else fl.load(name)
+    model = sliding() if name == "sliding" else fl.bundled(name)
     batch, nstep = fl.Batch(model, 2, nthread=1), 5
     batch.step(150 if name == "quadruped" else 50)
     control, nx = rng.uniform(-0.3, 0.3, (2, nstep, model.nu)), 2 * model.nv + model.na
@@ -94,7 +94,7 @@ def test_it_is_the_product_with_the_jacobians_of_its_steps(name, rng):
 
 
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
-def test_it_is_the_slope_of_whole_rollouts_through_contact(contact_model):
+def test_it_equals_finite_differences_of_rollouts_with_contact(contact_model):
     """Tests the gradient by all states and some controls, of a loss in qpos, qvel and act: a box slides on its edge."""
     model, rng = sliding(contact_model), np.random.default_rng(4)  # no switch is within 1e-5 of these
     batch, nstep, nx = started(model, rng), 8, 2 * model.nv + model.na
@@ -121,7 +121,7 @@ def test_it_is_the_slope_of_whole_rollouts_through_contact(contact_model):
         assert np.abs(found.control[:, k, i] - slope).max() < 1e-8
 
 
-def test_numbers_of_all_worlds_are_those_of_each(rng):
+def test_shared_parameters_equal_per_world_parameters(rng):
     """Accepts shapes (nx,), (1, nx) and (1, nstep + 1, nx) in place of a row per world; also by coordinates."""
     model = sliding()
     batch, nstep = started(model, rng), 4
@@ -138,7 +138,7 @@ def test_numbers_of_all_worlds_are_those_of_each(rng):
             fl.rollout_gradient(model, batch, control, np.zeros(shape))
 
 
-def test_entries_of_parameters_are_those_of_their_fields(rng):
+def test_parameter_entries_equal_those_of_their_fields(rng):
     model = sliding()
     batch, control = started(model, rng, 2), np.zeros((3, model.nu))
     weights = rng.standard_normal((2, 2 * model.nv + model.na))
@@ -148,7 +148,7 @@ def test_entries_of_parameters_are_those_of_their_fields(rng):
     assert np.abs(ours - theirs).max() <= 1e-12 * np.abs(theirs).max()
 
 
-def test_parameters_move_the_end(rng):
+def test_parameter_gradients_of_the_final_state(rng):
     """Compares friction and masses with differences of rollouts of worlds with different models."""
     model = sliding()
     batch, nstep = started(model, rng, 2), 6
@@ -175,7 +175,7 @@ def test_parameters_move_the_end(rng):
 
 
 # ---- losses ----------------------------------------------------------------------------------------------------------
-def test_a_function_and_numbers_say_the_same(rng):
+def test_a_loss_function_and_given_gradients_agree(rng):
     """Covers losses by coordinates or by dof, at each state or at the last."""
     model = sliding()
     batch, nstep, control = started(model, rng), 4, rng.uniform(-1, 1, (4, model.nu))
@@ -208,7 +208,7 @@ def test_a_function_and_numbers_say_the_same(rng):
     assert last.state.tobytes() == alone.state.tobytes() != tangent.state.tobytes()
 
 
-def test_a_loss_may_look_at_controls(rng):
+def test_a_loss_can_depend_on_controls(rng):
     """An extra term sum u^2 / 2 adds u to the gradient."""
     model = carts()[0]
     batch, control = fl.Batch(model, 2, nthread=1), rng.uniform(-0.5, 0.5, (5, 2))
@@ -222,7 +222,7 @@ def test_a_loss_may_look_at_controls(rng):
     assert (only.control == control).all() and not only.state.any()
 
 
-def test_gradients_of_quaternions_and_rotations_are_each_others(rng):
+def test_quaternion_and_rotation_gradients_convert_into_each_other(rng):
     """On the unit sphere one is the other's inverse; unnormalized values stand for their direction."""
     model = fl.load(SLIDING)
     coordinates = Coordinates(model)
@@ -245,7 +245,7 @@ def test_gradients_of_quaternions_and_rotations_are_each_others(rng):
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("interval", [0, 2, 3, 11, 100])
-def test_what_is_kept_changes_no_bit(interval, rng, monkeypatch):
+def test_checkpoint_spacing_does_not_change_results(interval, rng, monkeypatch):
     model = sliding()
     batch, control = started(model, rng), rng.uniform(-0.5, 0.5, (3, 11, model.nu))
     weights = rng.standard_normal((3, 12, 2 * model.nv + model.na))
@@ -260,7 +260,7 @@ def test_what_is_kept_changes_no_bit(interval, rng, monkeypatch):
 
 # ---- batches ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
-def test_a_worlds_gradient_is_its_own(contact_model, rng):
+def test_a_gradient_does_not_depend_on_other_worlds(contact_model, rng):
     model = sliding(contact_model)
     batch, control = started(model, rng, 9), rng.uniform(-0.5, 0.5, (9, 6, model.nu))
     weights = rng.standard_normal((9, 7, 2 * model.nv + model.na))
@@ -284,7 +284,7 @@ def test_a_worlds_gradient_is_its_own(contact_model, rng):
 
 def test_a_world_that_is_reset_has_no_gradient(rng):
     """A non-finite world does not affect the others."""
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     batch, control = fl.Batch(model, 3, nthread=1), np.zeros((4, model.nu))
     good = fl.rollout_gradient(model, batch, control, np.ones((3, 4)))
     batch.qvel[1] = 1e12
@@ -334,7 +334,7 @@ def test_models_without_dofs_or_controls():
         ({"frictionloss": "no"}, "frictionloss: got"),
     ],
 )
-def test_what_does_not_fit_is_named(change, message):
+def test_invalid_arguments_are_named(change, message):
     model = carts()[0]
     arguments = {"control": np.zeros((4, 2)), "loss_gradient": np.zeros((2, 4))} | change
     with pytest.raises(fl.ModelError, match=message):
@@ -346,4 +346,4 @@ def test_it_takes_a_batch_of_the_model():
     with pytest.raises(fl.errors.ArgumentTypeError):
         fl.rollout_gradient(model, fl.Data(model), np.zeros((4, 2)), np.zeros((1, 4)))
     with pytest.raises(fl.ModelError):
-        fl.rollout_gradient(fl.load("arm"), fl.Batch(model, 2), np.zeros((4, 2)), np.zeros((2, 4)))
+        fl.rollout_gradient(fl.bundled("arm"), fl.Batch(model, 2), np.zeros((4, 2)), np.zeros((2, 4)))

@@ -33,12 +33,12 @@ def slope(model, forces):
 
 
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
-def test_a_push_that_misses_has_no_gradient(contact_model):
+def test_without_contact_there_is_no_gradient(contact_model):
     losses, slopes = slope(crate(contact_model), [-1.0, 0.0, 0.3])
     assert not slopes.any() and (losses == 0.5 * GOAL**2).all()
 
 
-def test_forces_before_touch_give_one_that_is_exact_and_points_to_the_crate():
+def test_forces_before_contact_give_an_exact_gradient_towards_the_crate():
     model, forces = crate(soft=True), np.array([0.0, 0.3, 1.0])
     _, slopes = slope(model, forces)
     difference = (slope(model, forces + 1e-5)[0] - slope(model, forces - 1e-5)[0]) / 2e-5
@@ -47,7 +47,7 @@ def test_forces_before_touch_give_one_that_is_exact_and_points_to_the_crate():
 
 
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
-def test_estimates_of_randomized_smoothing_are_its_slope(contact_model):
+def test_randomized_smoothing_estimates_the_smoothed_gradient(contact_model):
     """Compares with the smoothed loss itself, a sum over a grid.
 
     Averaged derivatives have less variance.  They omit the loss's small jumps where contact begins a step earlier, and

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.model.bundle import resolve_name
 from scenes.joints import XML
 from scenes.states import kicked
 
@@ -69,7 +70,7 @@ def test_inverse_of_a_linear_system_has_its_matrices(actuation):
 
 @pytest.mark.parametrize("u, moves", [(1.0, True), (-1.0, True), (1.5, False)])
 @pytest.mark.parametrize("centered", [True, False])
-def test_a_control_moves_within_its_range(u, moves, centered):
+def test_control_differences_stay_in_the_range(u, moves, centered):
     """At the border the derivative is one-sided inwards; beyond it, zero."""
     model, _, B = carts()
     data = fl.Data(model)
@@ -101,8 +102,8 @@ def test_matrices_predict_the_next_state(rng):
 # ---- MuJoCo --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("centered", [True, False])
 @pytest.mark.parametrize("name, integrator", [("humanoid", "euler"), ("quadruped", "implicitfast"), (XML, "implicit")])
-def test_both_equal_mujocos(name, integrator, centered, rng):
-    model = exact(fl.load(name))
+def test_both_equal_mujoco(name, integrator, centered, rng):
+    model = exact(fl.load(resolve_name(name)))
     model.opt.integrator = integrator
     mj, data = model.to_mujoco(), fl.Data(model)
     data.qvel, data.ctrl = rng.normal(0, 0.3, model.nv), rng.uniform(-1, 1, model.nu)
@@ -133,9 +134,9 @@ def test_both_equal_mujocos(name, integrator, centered, rng):
 
 
 # ---- batches -------------------------------------------------------------------------------------------------------
-def test_a_batch_has_the_bits_of_its_worlds(rng, monkeypatch):
-    model = fl.load("quadruped")
-    monkeypatch.setattr(fl.sensitivity.derivative.moved, "POINTS", 150)  # some worlds at once
+def test_a_batch_is_bitwise_equal_to_its_worlds(rng, monkeypatch):
+    model = fl.bundled("quadruped")
+    monkeypatch.setattr(fl.sensitivity.derivative.displaced_worlds, "POINTS", 150)  # some worlds at once
     batch = fl.Batch(model, 5, nthread=1)
     batch.qvel, batch.ctrl = rng.normal(0, 0.3, batch.qvel.shape), rng.uniform(-1, 1, batch.ctrl.shape)
     batch.expand("body_mass")[:] *= rng.uniform(0.8, 1.2, (5, 1))
@@ -202,9 +203,9 @@ def test_dry_friction_can_be_left_out(batched):
 
 def test_the_bundled_cartpole_has_a_linearisation():
     """The exact matrices follow from the equations of motion: upright, at rest, without dry friction, only viscous."""
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     A, B = fl.linearize(model, fl.Data(model), method="finite_difference")[:2]
-    M, h = fl.full_m(model, settled(model)), model.opt.timestep
+    M, h = fl.query.full_m(model, settled(model)), model.opt.timestep
     damping, weight = np.diag([0.1, 0.002]), 9.81 * (0.15 * 0.45 + 0.05 * 0.9)
     inverse = np.linalg.inv(M + h * damping)
     vq, vv = h * inverse @ np.diag([0.0, weight]), inverse @ M
@@ -219,7 +220,7 @@ def settled(model):
 
 
 # ---- repeated calls ------------------------------------------------------------------------------------------------
-def test_what_a_call_needs_is_made_once(monkeypatch):
+def test_buffers_are_allocated_once(monkeypatch):
     """A second call, with another `Data`, creates no batch; copied and pickled models drop the cache."""
     model, A, _ = carts()
     made, init = [], fl.Batch.__init__
@@ -232,7 +233,7 @@ def test_what_a_call_needs_is_made_once(monkeypatch):
 
 @pytest.mark.parametrize("nthread", [0, 1, 2, 5])
 def test_threads_change_no_bit(nthread, rng):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data = fl.Data(model)
     fl.step(model, data, 100)
     expected = fl.linearize(model, data, nthread=1, method="finite_difference")
@@ -253,7 +254,7 @@ def test_threads_change_no_bit(nthread, rng):
         assert one.A.tobytes() == expected.A.tobytes() and one.B.tobytes() == expected.B.tobytes()
 
 
-def test_a_call_sees_the_model_and_the_state_as_they_are():
+def test_a_call_uses_the_current_model_and_state():
     model, A, _ = carts()
     data = fl.Data(model)
     fl.linearize(model, data, method="finite_difference")
@@ -286,7 +287,7 @@ def test_results_of_one_call_outlive_the_next():
 
 def test_a_pile_that_is_solved_world_by_world_has_the_same_derivatives(rng):
     """After a split, its points use tiles of one world: see `Batch._parts`."""
-    model = fl.load("pile")
+    model = fl.bundled("pile")
     data = fl.Data(model)
     data.qpos[2::7] *= 0.5
     data.workspace.arrays["ordered"][...] = 0
@@ -296,7 +297,7 @@ def test_a_pile_that_is_solved_world_by_world_has_the_same_derivatives(rng):
     assert found[0].tobytes() == found[1].tobytes()
 
 
-def test_what_does_not_fit_is_named():
+def test_invalid_arguments_are_named():
     model, _, _ = carts()
     data = fl.Data(model)
     with pytest.raises(fl.ModelError, match="eps"):
@@ -304,6 +305,6 @@ def test_what_does_not_fit_is_named():
     with pytest.raises(fl.ModelError, match="qacc"):
         fl.inverse_derivatives(model, data, qacc=np.zeros(3), method="finite_difference")
     with pytest.raises(fl.ModelError):
-        fl.linearize(fl.load("pendulum"), fl.Batch(model, 2, nthread=1), method="finite_difference")
+        fl.linearize(fl.bundled("pendulum"), fl.Batch(model, 2, nthread=1), method="finite_difference")
     with pytest.raises(fl.errors.ArgumentTypeError):
         fl.linearize(model, "data", method="finite_difference")

@@ -24,7 +24,7 @@ SCENE = """<mujoco><option timestep="0.01"/><worldbody><body><joint name="h"/><j
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "RK4", "implicitfast"])
-def test_delayed_and_sampled_sensors_equal_mujocos(integrator):
+def test_delayed_and_sampled_sensors_equal_mujoco(integrator):
     model = fl.load(SCENE)
     model.opt.integrator = integrator
     mj = model.to_mujoco()
@@ -37,7 +37,7 @@ def test_delayed_and_sampled_sensors_equal_mujocos(integrator):
         np.testing.assert_allclose(data.history, expected.history, atol=ROUNDING)
 
 
-def test_histories_are_each_worlds_own_and_are_kept_where_nobody_looks(rng):
+def test_histories_are_per_world_and_updated_without_sensors(rng):
     model = fl.load(SCENE)
     qvel = rng.standard_normal((11, 2))
     watched, blind, data = fl.Batch(model, 11), fl.Batch(model, 11), fl.Data(model)
@@ -77,7 +77,7 @@ def stairs(h, dtype, start, steps=30):
 
 @pytest.mark.parametrize("h", [0.01, 0.002])
 @pytest.mark.parametrize("start", [0.0, 32768.0, 70000.0, 1e6])
-def test_time_delays_and_periods_in_float32_are_those_of_float64(h, start):
+def test_time_delays_and_periods_in_float32_equal_those_of_float64(h, start):
     single, double = stairs(h, "float32", start), stairs(h, "float64", start)
     assert single["time"].dtype == np.float64
     for name, expected in double.items():

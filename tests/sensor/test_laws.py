@@ -44,7 +44,7 @@ def test_an_accelerometer_at_rest_reads_gravity_upwards():
         np.testing.assert_allclose(world, [0, 0, 9.81], atol=ROUNDING)
 
 
-def test_a_force_sensor_carries_the_weight_above_it():
+def test_a_force_sensor_measures_the_weight_above_it():
     model = fl.load(STILL)
     data = fl.Data(model)
     fl.step(model, data, 5000)
@@ -53,7 +53,7 @@ def test_a_force_sensor_carries_the_weight_above_it():
     np.testing.assert_allclose(R @ data.sensordata[9:12], [0, -0.3 * 0.5 * 9.81, 0], atol=SETTLED)
 
 
-def test_touch_and_the_net_force_of_contacts_carry_the_weight_on_them():
+def test_touch_sensors_and_contact_forces_equal_the_weight():
     model = fl.load(SCALE)
     data = fl.Data(model)
     fl.step(model, data, 3000)
@@ -74,7 +74,7 @@ def test_momentum_of_a_free_system_is_conserved(rng):
     np.testing.assert_allclose(data.sensordata, before, atol=CONSERVED * np.abs(before).max())
 
 
-def test_forces_of_parents_and_from_outside_make_the_motion(rng):
+def test_parent_and_external_forces_balance_the_motion(rng):
     """For the whole tree: the world's force on its root is the rate of momentum less the external forces."""
     model = fl.load(scene(""))
     data = fl.Data(model)
@@ -134,7 +134,7 @@ def test_sensors_change_no_bit_of_the_motion(crowded):
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "RK4", "implicitfast"])
-def test_a_step_shows_the_sensors_of_the_state_before_it(crowded, integrator):
+def test_a_step_returns_the_sensors_of_the_previous_state(crowded, integrator):
     model, qpos, qvel = crowded
     model = copy.deepcopy(model)
     model.opt.integrator = integrator

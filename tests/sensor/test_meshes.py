@@ -18,7 +18,7 @@ INSIDE = '<insidesite objtype="geom" objname="ball" site="room"/><contact site="
 APART = '<distance geom1="ball" geom2="block" cutoff="2"/><fromto geom1="block" geom2="ball" cutoff="2"/>'
 
 
-def test_hulls_of_meshes_are_entered_and_measured_as_mujoco_does(rng):
+def test_mesh_hulls_have_the_sensor_values_of_mujoco(rng):
     model = fl.load(SCENE.format(sensors=INSIDE + APART))
     mj = model.to_mujoco()
     data, expected, inside = fl.Data(model), mujoco.MjData(mj), 0
@@ -46,7 +46,7 @@ def test_hulls_of_meshes_are_entered_and_measured_as_mujoco_does(rng):
         (INSIDE.replace("/>", ' enclosed="true"/>', 1), "insidesite enclosed"),
     ],
 )
-def test_what_has_no_answer_is_refused_by_name(sensors, message):
+def test_unsupported_geoms_are_refused_by_name(sensors, message):
     model = fl.load(SCENE.format(sensors=sensors + '<clock name="clock"/>'))
     data = fl.Data(model)
     data.forward()

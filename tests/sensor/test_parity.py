@@ -49,7 +49,7 @@ def worst(model, ours, theirs):
 @pytest.mark.covers("sensor", lambda: map(group_scene, GROUPS))
 @pytest.mark.parametrize("nstep", [0, NSTEP])
 @pytest.mark.parametrize("group", GROUPS)
-def test_sensors_equal_mujocos(group, nstep, rng):
+def test_sensors_equal_mujoco(group, nstep, rng):
     model = fl.load(group_scene(group))
     mj = model.to_mujoco()
     rows = states(mj, rng)

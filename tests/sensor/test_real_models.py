@@ -73,11 +73,11 @@ def check(name, real_model, rng):
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_sensors_of_real_models_equal_mujocos(name, real_model, rng):
+def test_sensors_of_real_models_equal_mujoco(name, real_model, rng):
     check(name, real_model, rng)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OTHERS)
-def test_sensors_of_more_real_models_equal_mujocos(name, real_model, rng):
+def test_sensors_of_more_real_models_equal_mujoco(name, real_model, rng):
     check(name, real_model, rng)

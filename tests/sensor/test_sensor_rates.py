@@ -46,7 +46,7 @@ def test_a_linear_systems_sensors_have_their_matrices():
     np.testing.assert_allclose(found.D[:, 0], [0, 0, 0, 0, 1.5, 1], atol=LINEAR)
 
 
-def test_all_kinds_of_sensors_have_the_derivatives_of_those_of_steps(rng):
+def test_derivatives_of_all_sensor_kinds_equal_those_of_steps(rng):
     """Without rows, C and D agree to the rounding of both differences."""
     model = fl.load(scene("".join(GROUPS.values())))
     model.opt.disableflags = "constraint"
@@ -75,7 +75,7 @@ def test_forces_and_accelerations_under_contact(integrator):
     close(found, expected, ALLOWED.get(integrator, CONTACT))
 
 
-def test_no_solver_runs_at_moved_points():
+def test_no_solver_runs_at_displaced_states():
     """With few iterations differences of steps are inaccurate; these are the derivatives at the step's acceleration."""
     model = fl.load(STANDING.format(integrator="Euler"))
     data = fl.Data(model)
@@ -86,7 +86,7 @@ def test_no_solver_runs_at_moved_points():
     assert np.abs(fl.linearize(model, data, sensors=True).C - exact.C).max() < 1e-2 * np.abs(exact.C).max()
 
 
-def test_a_batch_has_the_bits_of_its_worlds(rng):
+def test_a_batch_is_bitwise_equal_to_its_worlds(rng):
     model = fl.load(STANDING.format(integrator="Euler"))
     batch = fl.Batch(model, 9, nthread=1)
     batch.qvel[:] += 0.1 * rng.standard_normal(batch.qvel.shape)

@@ -49,7 +49,7 @@ SCENES = {
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_forces_of_tendons_on_bodies_equal_mujocos(name, rng):
+def test_forces_of_tendons_on_bodies_equal_mujoco(name, rng):
     model = fl.load(SCENES[name])
     mj = model.to_mujoco()
     data, expected = fl.Data(model), mujoco.MjData(mj)
@@ -70,7 +70,7 @@ def test_forces_of_tendons_on_bodies_equal_mujocos(name, rng):
         assert np.array_equal(data.cfrc_ext, again)
 
 
-def test_a_force_sensor_carries_what_hangs_on_a_tendon():
+def test_a_force_sensor_measures_the_weight_on_a_tendon():
     model = fl.load("""<mujoco><worldbody><body pos="0 0 2"><site name="hook"/><geom size=".1" mass="1"/></body>
 <body pos="0 0 1"><joint type="slide" axis="0 0 1" damping="5"/><geom size=".1" mass="3"/><site name="load"/></body>
 </worldbody><tendon><spatial stiffness="500" springlength="1"><site site="hook"/><site site="load"/></spatial></tendon>

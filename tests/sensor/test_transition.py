@@ -32,7 +32,7 @@ def test_a_linear_systems_sensors_have_their_matrices():
 
 
 @pytest.mark.parametrize("centered", [True, False])
-def test_derivatives_of_sensors_equal_mujocos(centered, rng):
+def test_derivatives_of_sensors_equal_mujoco(centered, rng):
     model = fl.load(scene("".join(GROUPS[name].split("/>")[k] + "/>" for name in SMOOTH for k in range(2))))
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT  # its contribution is stiff: rounding over eps
     mj = model.to_mujoco()

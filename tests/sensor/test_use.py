@@ -75,7 +75,7 @@ def test_noise_has_the_deviation_of_the_model_and_repeats_by_its_seed(rng):
     assert not noise[..., 12].any()
 
 
-def test_noise_of_a_batch_is_each_worlds_own():
+def test_noise_differs_by_world():
     model = fl.load(ARM)
     data, batch = fl.Data(model), fl.Batch(model, 3)
     batch.expand("sensor_noise")[:] = 0.0
@@ -94,7 +94,7 @@ def test_noise_of_a_batch_is_each_worlds_own():
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(3), np.zeros((2, 13), int), "data"])
-def test_noise_on_anything_else_is_refused(wrong):
+def test_noise_on_other_fields_is_refused(wrong):
     with pytest.raises(fl.ModelError):
         fl.add_sensor_noise(fl.load(ARM), wrong)
 
@@ -111,7 +111,7 @@ def swinging(n):
 
 
 @pytest.mark.covers("sensor", lambda: [USER])
-def test_a_users_sensor_is_computed_after_the_others():
+def test_a_user_sensor_is_computed_after_the_others():
     model = fl.load(USER)
     fl.set_user_sensor(model, "mine", tilt, reads=("xmat", "sensordata"))
     data = fl.Data(model)
@@ -142,7 +142,7 @@ def check_alike(model):
     return bound, shown, recorded
 
 
-def test_a_users_sensor_is_alike_in_data_batches_and_rollouts():
+def test_a_user_sensor_is_equal_in_data_batches_and_rollouts():
     model = fl.load(USER)
     fl.set_user_sensor(model, "mine", tilt, reads=("xmat", "sensordata"))
     bound, shown, recorded = check_alike(model)
@@ -151,7 +151,7 @@ def test_a_users_sensor_is_alike_in_data_batches_and_rollouts():
     assert np.array_equal(np.delete(shown, 2, 0), np.delete(recorded[:, -1], 2, 0))
 
 
-def test_a_users_sensor_is_cut_off_and_can_be_taken_back():
+def test_a_user_sensor_is_cut_off_and_can_be_removed():
     model = fl.load(USER.replace('dim="2"', 'dim="2" cutoff=".5"'))
     data = fl.Data(model)
     fl.set_user_sensor(model, "mine", lambda model, s: np.concatenate([s[..., :1] + 3.0, s[..., :1] - 3.0], -1))
@@ -175,7 +175,7 @@ def test_a_users_sensor_is_cut_off_and_can_be_taken_back():
         ("mine", tilt, np.broadcast_to(1.0, 1 << 40), "reads:"),
     ],
 )
-def test_a_users_sensor_is_checked_when_it_is_given(sensor, function, reads, message):
+def test_a_user_sensor_is_checked_at_registration(sensor, function, reads, message):
     with pytest.raises(fl.ModelError, match=message):
         fl.set_user_sensor(fl.load(USER), sensor, function, reads)
 
@@ -213,7 +213,7 @@ def with_kernels(xml=KERNEL):
 
 
 @pytest.mark.parametrize("given", [None, 1.0, [1.0j, 2.0], ["1", "2"], [1.0, 2.0, 3.0]], ids=str)
-def test_a_function_that_returns_something_else_later_is_named(given):
+def test_a_callback_with_a_changed_result_shape_is_named(given):
     model, calls = fl.load(USER), []
 
     def function(model, sensordata):
@@ -228,7 +228,7 @@ def test_a_function_that_returns_something_else_later_is_named(given):
 
 
 @pytest.mark.covers("sensor", lambda: [KERNEL])
-def test_a_kernel_measures_what_mujocos_callback_does():
+def test_a_sensor_kernel_equals_mujoco_callback():
     """The kernel runs within each step, with all fields available; with a cutoff."""
     mj, model = mujoco.MjModel.from_xml_string(KERNEL), with_kernels()
     reference, data = mujoco.MjData(mj), fl.Data(model)
@@ -240,7 +240,7 @@ def test_a_kernel_measures_what_mujocos_callback_does():
             np.testing.assert_allclose(data.sensordata, reference.sensordata, rtol=0, atol=1e-12)
 
 
-def test_a_kernel_is_alike_in_data_batches_and_rollouts():
+def test_a_sensor_kernel_is_equal_in_data_batches_and_rollouts():
     model = with_kernels()
     check_alike(model)
 
@@ -253,6 +253,6 @@ def test_a_kernel_is_alike_in_data_batches_and_rollouts():
         (fl.kernel(lambda m, d, i: d.sensordata[0]), "d.sensordata cannot be read in this callback"),
     ],
 )
-def test_a_kernel_is_checked_when_it_is_given(kernel, message):
+def test_a_sensor_kernel_is_checked_at_registration(kernel, message):
     with pytest.raises(fl.ModelError, match=message):
         fl.set_user_sensor(fl.load(KERNEL), "mine", kernel)

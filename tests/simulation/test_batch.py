@@ -14,8 +14,8 @@ import pytest
 
 import featherlane as fl
 from featherlane.simulation.batch.arrays import EVOLVING, INPUTS, whole_rows
+from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.turn import hold
 from scenes.states import kicked
 
 N = 19  # worlds: two full tiles of 8 and a part of one
@@ -191,7 +191,7 @@ def test_an_output_that_the_last_call_did_not_keep_is_refused(model, call):
     assert batch.xpos.tobytes() == bound.xpos.tobytes()
 
 
-def test_an_output_is_zero_before_the_first_call_as_in_a_new_mjdata(batch, model):
+def test_outputs_are_zero_before_the_first_call_as_in_mjdata(batch, model):
     mujocos = mujoco.MjData(model.to_mujoco())
     batch.qpos[:, 0] += 1.0
     for name in ("xpos", "qacc", "energy"):
@@ -199,7 +199,7 @@ def test_an_output_is_zero_before_the_first_call_as_in_a_new_mjdata(batch, model
 
 
 @pytest.mark.parametrize("name", ["con_pos", "nv", "body_mass", "H", "nothing"])
-def test_what_is_no_field_of_a_world_is_not_bound(batch, name):
+def test_only_fields_of_worlds_can_be_bound(batch, name):
     with pytest.raises(fl.ModelError):
         batch.bind(name)
 
@@ -235,7 +235,7 @@ def test_counts_and_types_out_of_range_are_refused(model, settings):
 
 
 @pytest.mark.parametrize("given", ["arm", None, 3])
-def test_a_batch_is_of_a_model(given):
+def test_a_batch_requires_a_model(given):
     with pytest.raises(fl.errors.ArgumentTypeError):
         fl.Batch(given, 3)
 
@@ -243,7 +243,7 @@ def test_a_batch_is_of_a_model(given):
 # ---- running ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_step_equals_mujocos_in_every_world(batch):
+def test_a_step_equals_mujoco_in_every_world(batch):
     batch.qfrc_applied = 0.1
     batch.xfrc_applied[:, 2, 2] = 0.3
     batch.mocap_pos[:, 0, 0] = np.arange(N)
@@ -265,7 +265,7 @@ def test_a_number_of_steps_is_at_least_one(batch, nstep):
             call(nstep)
 
 
-def test_forward_leaves_the_state_alone(batch):
+def test_forward_does_not_change_the_state(batch):
     kept = snapshot(batch)
     batch.bind("qacc")
     batch.forward()
@@ -298,7 +298,7 @@ def test_ids_that_name_no_worlds_are_refused(batch, ids):
     assert_bits(batch, kept)
 
 
-def test_worlds_with_sizes_of_their_own_touch_where_their_geoms_are():
+def test_worlds_with_different_sizes_have_their_own_contacts():
     scene = """<mujoco><worldbody><geom type="box" size="1 1 .1"/>
       <body pos="0 0 .5"><freejoint/><geom type="{}" size=".2 .2 .2"/></body></worldbody></mujoco>"""
     for kind in ("box", "ellipsoid", "cylinder"):
@@ -309,7 +309,7 @@ def test_worlds_with_sizes_of_their_own_touch_where_their_geoms_are():
         assert batch.ncon[1] > 0 and batch.ncon[0] == batch.ncon[2] == 0
 
 
-def test_a_call_that_is_refused_does_not_lock_the_batch(batch):
+def test_a_refused_call_releases_the_batch(batch):
     with pytest.raises(fl.ModelError):
         batch.reset(keyframe=9)
     batch.step()
@@ -344,7 +344,7 @@ def test_reset_to_keyframes(batch):
 # ---- rollouts --------------------------------------------------------------------------------------------------------
 
 
-def test_a_rollout_records_what_steps_show(batch, rng):
+def test_a_rollout_records_the_values_of_steps(batch, rng):
     control = rng.uniform(-1, 1, (N, 6, 1))
     other = copy.deepcopy(batch)
     for name in ("xpos", "qfrc_constraint", "ncon"):
@@ -359,9 +359,9 @@ def test_a_rollout_records_what_steps_show(batch, rng):
     np.testing.assert_array_equal(batch.ctrl, control[:, -1])
 
 
-def test_a_single_number_of_a_world_has_no_axis_wherever_it_is_read(batch):
+def test_scalars_per_world_have_no_trailing_axis(batch):
     numbers = [f.name for f in DATA.fields if f.is_number and f.traits.shown]
-    mixed = fl.MixedBatch([(batch.model, 2), (fl.load("pendulum"), 1)])
+    mixed = fl.MixedBatch([(batch.model, 2), (fl.bundled("pendulum"), 1)])
     assert {"time", "ncon", "nisland"} < set(numbers)
     given = np.zeros((N, 2))
     out = batch.rollout(2, record=numbers, out={"time": given})
@@ -373,7 +373,7 @@ def test_a_single_number_of_a_world_has_no_axis_wherever_it_is_read(batch):
     np.testing.assert_array_equal(out["time"][:, -1], batch.time)
 
 
-def test_a_rollout_of_some_worlds_takes_their_controls_in_the_order_given(batch, rng):
+def test_a_rollout_of_some_worlds_takes_controls_in_the_given_order(batch, rng):
     ids, control = np.array([12, 0, 7, 3, 18, 9, 5, 1, 2, 16]), rng.uniform(-1, 1, (10, 4, 1))
     other, kept = copy.deepcopy(batch), snapshot(batch)
     out = batch.rollout(4, control=control, record="qvel", ids=ids)
@@ -385,7 +385,7 @@ def test_a_rollout_of_some_worlds_takes_their_controls_in_the_order_given(batch,
     assert_bits(batch, kept, np.setdiff1d(np.arange(N), ids))
 
 
-def test_calls_that_name_all_worlds_may_name_them_in_any_order(batch, rng):
+def test_calls_that_name_all_worlds_can_name_them_in_any_order(batch, rng):
     order = rng.permutation(N)
     control, qacc = rng.uniform(-1, 1, (N, 3, 1)), rng.normal(size=(N, 7))
     start = rng.uniform(-1, 1, (N, 1, 3)) + [0, 0, 2]
@@ -418,7 +418,7 @@ def test_a_function_controls_each_step(batch):
         batch.rollout(2, control=lambda worlds, step: np.zeros((2, 77)))
 
 
-def test_one_tape_of_controls_serves_all_worlds(batch, rng):
+def test_one_control_sequence_applies_to_all_worlds(batch, rng):
     tape = rng.uniform(-1, 1, (4, batch.model.nu))
     start = fl.get_state(batch.model, batch, fl.State.INTEGRATION)
     out = batch.rollout(4, control=tape)["qpos"]
@@ -436,7 +436,7 @@ def test_a_rollout_without_controls_keeps_them(batch):
     np.testing.assert_array_equal(batch.ctrl, kept)
 
 
-def test_a_rollout_writes_into_what_it_is_given(batch):
+def test_a_rollout_writes_into_given_arrays(batch):
     out = {"qpos": np.full((N, 3, 8), np.nan)}
     result = batch.rollout(3, record=("qpos", "qvel"), out=out)
     assert result["qpos"] is out["qpos"] and np.isfinite(out["qpos"]).all()
@@ -458,7 +458,7 @@ def test_a_rollout_writes_into_what_it_is_given(batch):
         {"out": {"qvel": np.zeros((N, 3, 7))}},
     ],
 )
-def test_a_rollout_refuses_what_does_not_fit(batch, arguments):
+def test_a_rollout_refuses_invalid_arguments(batch, arguments):
     kept = snapshot(batch)
     with pytest.raises(fl.ModelError):
         batch.rollout(3, **arguments)
@@ -468,7 +468,7 @@ def test_a_rollout_refuses_what_does_not_fit(batch, arguments):
 # ---- models that differ by world -------------------------------------------------------------------------------------
 
 
-def test_worlds_with_masses_of_their_own_equal_models_of_their_own(model, batch):
+def test_worlds_with_different_masses_equal_separate_models(model, batch):
     scale = np.linspace(0.5, 2.0, N)[:, None]
     batch.expand("body_mass")[:] *= scale
     batch.expand("body_inertia")[:] *= scale[..., None]
@@ -552,7 +552,7 @@ def with_a_bad_world(batch, name, value, world=5):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2e10])
 @pytest.mark.parametrize("name", ["qpos", "qvel", "qfrc_applied"])
-def test_a_bad_world_is_reset_as_mujoco_does_and_its_mates_never_notice(batch, name, value):
+def test_a_non_finite_world_is_reset_as_in_mujoco_without_affecting_others(batch, name, value):
     batch.model.qpos0[2] = 0.09  # the defaults touch the floor
     batch.qfrc_applied = 0.0
     batch.step(3)
@@ -574,7 +574,7 @@ def test_a_bad_world_is_reset_as_mujoco_does_and_its_mates_never_notice(batch, n
     assert other.nreset.sum() == 1 and np.isfinite(other.qpos).all()
 
 
-def test_without_autoreset_a_bad_world_stays_bad_and_alone(batch, model):
+def test_without_autoreset_a_world_stays_non_finite_without_affecting_others(batch, model):
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
     other = with_a_bad_world(batch, "qvel", np.nan)
     batch.step(3)
@@ -587,7 +587,7 @@ def test_without_autoreset_a_bad_world_stays_bad_and_alone(batch, model):
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -2e10])
 @pytest.mark.parametrize("field", ["time", "qpos", "qvel", "act", "mocap_pos", "mocap_quat", "eq_active"])
-def test_no_number_of_a_world_is_bad_in_silence(field, value, contact_model):
+def test_every_non_finite_value_of_a_world_is_counted(field, value, contact_model):
     model = fl.load("""<mujoco><worldbody>
         <body mocap="true" pos="0 0 1" euler="10 20 30"><geom type="box" size=".3 .3 .1"/></body>
         <body name="ball" pos="0 0 1.2"><freejoint/><geom size=".1"/></body>
@@ -613,7 +613,7 @@ def test_no_number_of_a_world_is_bad_in_silence(field, value, contact_model):
 
 @pytest.mark.parametrize("sleep", ["disable", "enable"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_mocap_bodies_of_a_world_start_where_its_own_model_says(dtype, sleep):
+def test_mocap_bodies_start_at_the_pose_of_their_world(dtype, sleep):
     model = fl.load(f"""<mujoco><option><flag sleep="{sleep}"/></option><worldbody>
         <body name="hand" mocap="true" pos="0 0 1" euler="10 20 30"><geom size=".1"/></body>
         <body pos="0 0 3"><freejoint/><geom size=".1"/></body></worldbody></mujoco>""")
@@ -645,7 +645,7 @@ def test_mocap_bodies_of_a_world_start_where_its_own_model_says(dtype, sleep):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_bad_control_counts_as_zero(batch, value):
+def test_a_non_finite_control_acts_as_zero(batch, value):
     batch.ctrl[5] = 0.0
     other = with_a_bad_world(batch, "ctrl", value)
     kept = snapshot(other)
@@ -668,8 +668,8 @@ def test_a_bad_control_counts_as_zero(batch, value):
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit", "discrete"])
-def test_a_bad_control_counts_once_a_step(integrator):
-    model = fl.load("cartpole")
+def test_a_non_finite_control_is_counted_once_per_step(integrator):
+    model = fl.bundled("cartpole")
     model.opt.integrator = integrator
     data = fl.Data(model)
     data.ctrl[0] = np.nan
@@ -679,8 +679,8 @@ def test_a_bad_control_counts_once_a_step(integrator):
     assert data.status["bad_control"] == 4
 
 
-def test_a_step_taken_again_for_one_world_counts_once_for_its_mates():
-    batch = fl.Batch(fl.load("cartpole"), 3)
+def test_a_repeated_step_counts_once_for_the_other_worlds():
+    batch = fl.Batch(fl.bundled("cartpole"), 3)
     batch.ctrl[1:] = np.nan
     batch.qfrc_applied[0] = 1e300
     batch.step()
@@ -688,7 +688,7 @@ def test_a_step_taken_again_for_one_world_counts_once_for_its_mates():
     assert batch.status["bad_control"].tolist() == [0, 1, 1]
 
 
-def test_counts_start_again_with_a_reset(batch):
+def test_a_reset_clears_the_counts(batch):
     other = with_a_bad_world(batch, "qpos", np.nan)
     other.step()
     other.reset(ids=[5])
@@ -728,7 +728,7 @@ def test_a_checkpoint_holds_expanded_fields_and_passes_through_npz(batch, model,
     assert_bits(other, snapshot(batch))
 
 
-def test_restore_takes_back_what_was_expanded_since(batch):
+def test_restore_reverts_later_expansions(batch):
     kept, other = batch.checkpoint(), copy.deepcopy(batch)
     batch.expand("body_mass")[:] *= 2.0
     batch.step(3)
@@ -738,7 +738,7 @@ def test_restore_takes_back_what_was_expanded_since(batch):
     assert_bits(batch, snapshot(other))
 
 
-def test_copies_are_apart(batch):
+def test_copies_are_independent(batch):
     other = copy.deepcopy(batch)
     kept = snapshot(batch)
     other.step()
@@ -757,7 +757,7 @@ def test_a_pickle_keeps_bound_fields_and_the_model_together(batch):
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda batch: pickle.loads(pickle.dumps(batch))])
-def test_fields_of_a_copy_that_were_looked_at_before_are_its_own_and_live(batch, copied):
+def test_fields_of_a_copy_are_independent_and_live(batch, copied):
     names = ("qpos", "time", "xpos", "qfrc_applied", "ncon")
     before = [getattr(batch, name) for name in names]
     assert all(getattr(batch, name) is value for name, value in zip(names, before, strict=True))
@@ -771,7 +771,7 @@ def test_fields_of_a_copy_that_were_looked_at_before_are_its_own_and_live(batch,
     np.testing.assert_array_equal(other.time, kept["time"][:, 0])
 
 
-def test_counts_of_causes_are_those_of_the_status(batch):
+def test_counts_of_causes_equal_those_of_the_status(batch):
     batch.qvel[3] = np.nan
     with pytest.warns(fl.NonFiniteWarning):
         batch.step(2)
@@ -821,7 +821,7 @@ def child(batch, queue):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_batch_goes_on_after_a_fork(model, rng):
+def test_a_batch_works_after_a_fork(model, rng):
     batch = fl.Batch(model, 200, nthread=2)
     batch.qpos[:, 2] = rng.uniform(0.1, 0.5, 200)
     batch.step(5)
@@ -835,7 +835,7 @@ def test_a_batch_goes_on_after_a_fork(model, rng):
     assert process.exitcode == 0 and bits == batch.qpos.tobytes()
 
 
-def test_memory_grows_with_rows_alone(model):
+def test_memory_grows_with_rows_only(model):
     def resident():
         with open("/proc/self/statm") as f:
             return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -850,7 +850,7 @@ def test_memory_grows_with_rows_alone(model):
     assert resident() - before < 2 * rows + 50e6
 
 
-def test_rows_are_cleared_in_one_piece_where_they_are_one():
+def test_contiguous_rows_are_cleared_together():
     """Rows are also cleared element by element as a slice of wider rows, whose other elements stay."""
     plain, wide = np.ones((4, 2, 3)), np.ones((4, 3, 5))
     for array, inner in ((plain, plain), (wide, wide[:, :2, :3]), (wide.reshape(4, 15), wide.reshape(4, 15)[:, :7])):
@@ -862,7 +862,7 @@ def test_rows_are_cleared_in_one_piece_where_they_are_one():
 
 
 @pytest.mark.parametrize("call", ["expand", "set_const", "restore"])
-def test_what_a_step_reads_is_not_replaced_while_another_thread_steps(model, call):
+def test_arrays_are_not_replaced_during_a_step_of_another_thread(model, call):
     batch, errors = fl.Batch(model, N), []
     batch.expand("body_mass")
     kept = batch.checkpoint()

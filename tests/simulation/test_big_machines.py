@@ -44,7 +44,7 @@ def test_no_lock_is_held_while_a_thread_runs_its_tiles():
 
 
 @pytest.mark.parametrize("ntile", [1, THREADS - 1, 1000, 131_072])
-def test_threads_meet_at_the_queue_alone_and_seldom(ntile):
+def test_threads_synchronize_at_the_queue_only_and_rarely(ntile):
     """Every tile runs once; a thread accesses the queue once per chunk, for any number of tiles."""
     taken = []
 
@@ -58,7 +58,7 @@ def test_threads_meet_at_the_queue_alone_and_seldom(ntile):
 
 
 def test_threads_write_to_no_cache_line_of_another():
-    batch = fl.Batch(fl.load("humanoid"), 8 * THREADS, nthread=THREADS)
+    batch = fl.Batch(fl.bundled("humanoid"), 8 * THREADS, nthread=THREADS)
     batch.step()
     spans = []
     for k, workspace in enumerate(batch.runner.prepare(batch.width)):  # no public attribute has the tiles' addresses
@@ -71,7 +71,7 @@ def test_threads_write_to_no_cache_line_of_another():
     assert all(b[0] > a[1] for a, b in itertools.pairwise(spans) if a[2] != b[2])
 
 
-def test_each_thread_makes_what_it_works_on_and_has_it_again():
+def test_each_thread_allocates_and_reuses_its_workspace():
     """The first thread to write to a page decides its memory node: it is the thread that steps there in every call."""
     team = Team(THREADS)
     for _ in range(3):
@@ -97,11 +97,11 @@ def test_workspaces_are_made_by_the_threads_of_the_batch(monkeypatch):
             super().__init__(*given)
 
     monkeypatch.setattr(runner, "Workspace", Watched)
-    batch = fl.Batch(fl.load("pendulum"), 64, nthread=5)
+    batch = fl.Batch(fl.bundled("pendulum"), 64, nthread=5)
     batch.step()
     assert len(makers) == len(set(makers)) == 5
     assert threading.get_ident() in makers
-    groups = fl.MixedBatch([(fl.load("pendulum"), 16), (fl.load("cartpole"), 16)], nthread=3)
+    groups = fl.MixedBatch([(fl.bundled("pendulum"), 16), (fl.bundled("cartpole"), 16)], nthread=3)
     makers.clear()
     groups.step()
     assert len(makers) == 6 and len(set(makers)) == 3  # one team for all groups
@@ -134,7 +134,7 @@ def test_threads_end_with_their_batch():
 
     gc.collect()
     before = serving()
-    batch = fl.Batch(fl.load("pendulum"), 64, nthread=5)
+    batch = fl.Batch(fl.bundled("pendulum"), 64, nthread=5)
     batch.step()
     assert serving() == before + 4
     del batch
@@ -142,12 +142,12 @@ def test_threads_end_with_their_batch():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork there")
-def test_a_forked_process_starts_threads_of_its_own():
+def test_a_forked_process_starts_its_own_threads():
     program = """
 import os, warnings
 import featherlane as fl
 warnings.simplefilter("ignore")
-batch = fl.Batch(fl.load("cartpole"), 64, nthread=3)
+batch = fl.Batch(fl.bundled("cartpole"), 64, nthread=3)
 batch.ctrl[:] = 0.3
 batch.step()
 child = os.fork()
@@ -162,13 +162,13 @@ os._exit(0)
     assert child == parent and int(child, 16)
 
 
-def test_a_world_takes_its_rows_and_little_else():
+def test_memory_per_world_is_little_more_than_its_rows():
     """Memory grows with threads, not with worlds, except for persistent rows."""
     program = """
 import featherlane as fl
 def resident():
     return 4096 * int(open('/proc/self/statm').read().split()[1])
-model = fl.load('cartpole')
+model = fl.bundled('cartpole')
 fl.Batch(model, 8).step(2)
 before, n = resident(), 1_000_000
 batch = fl.Batch(model, n, nthread=2)
@@ -182,8 +182,8 @@ print(sum(a.nbytes for a in batch.checkpoint().values()) / n, taken / n)
     assert taken < 2 * rows
 
 
-def test_what_many_threads_step_has_the_same_bits():
-    alone, many = (fl.Batch(fl.load("quadruped"), 200, nthread=n) for n in (1, THREADS))
+def test_many_threads_give_bitwise_equal_steps():
+    alone, many = (fl.Batch(fl.bundled("quadruped"), 200, nthread=n) for n in (1, THREADS))
     for batch in (alone, many):
         batch.qvel[:] = np.random.default_rng(1).normal(size=batch.qvel.shape)
         batch.step(20)

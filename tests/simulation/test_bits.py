@@ -15,7 +15,7 @@ RECORD = hashes.recorded()
 @pytest.mark.parametrize(
     "name", every(3, [pytest.param(n, marks=pytest.mark.slow) if scene.slow else n for n, scene in SCENES.items()])
 )
-def test_the_bits_are_the_recorded_ones(name):
+def test_results_are_bitwise_equal_to_the_recorded_ones(name):
     assert name in RECORD["scenes"], f"{name} is not recorded: python tests/bits/record.py {name!r}"
     expected, found = RECORD["scenes"][name], hashes.hashes(SCENES[name])
     moved = [dtype for dtype in SCENES[name].dtypes if found[dtype] != expected[dtype]]
@@ -27,5 +27,5 @@ def test_the_bits_are_the_recorded_ones(name):
     assert not moved, f"{name}: moved in {', '.join(moved)}, from the same inputs{hashes.ADVICE}"
 
 
-def test_every_recorded_scene_is_there():
+def test_every_recorded_scene_exists():
     assert set(RECORD["scenes"]) <= set(SCENES), "record anew: python tests/bits/record.py"

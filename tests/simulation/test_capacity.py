@@ -44,8 +44,8 @@ def union(model):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4", "discrete"])
-def test_a_tile_that_is_split_has_the_same_bits(integrator, dtype, monkeypatch):
-    model = fl.load("humanoid")
+def test_a_tile_that_is_split_is_bitwise_equal(integrator, dtype, monkeypatch):
+    model = fl.bundled("humanoid")
     model.opt.integrator = integrator
     roomy, batch = run(model, None, monkeypatch, dtype=dtype)
     limit = int(roomy["ncon"].max())
@@ -59,7 +59,7 @@ def test_a_tile_that_is_split_has_the_same_bits(integrator, dtype, monkeypatch):
 
 
 def test_a_world_beyond_the_capacity_keeps_its_first_contacts(monkeypatch):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     qpos, _ = lying(model, 1)
     roomy = fl.Data(model)
     roomy.qpos = qpos[0]
@@ -75,8 +75,8 @@ def test_a_world_beyond_the_capacity_keeps_its_first_contacts(monkeypatch):
     assert np.isfinite(tight.qacc).all()
 
 
-def test_worlds_beyond_the_capacity_have_the_same_bits_in_any_batch(monkeypatch, rng):
-    model, order = fl.load("humanoid"), rng.permutation(WORLDS)[:11]
+def test_worlds_beyond_the_capacity_are_bitwise_equal_in_any_batch(monkeypatch, rng):
+    model, order = fl.bundled("humanoid"), rng.permutation(WORLDS)[:11]
     one, batch = run(model, 3, monkeypatch, nthread=1)
     two, other = run(model, 3, monkeypatch, order, nthread=2)
     assert batch.status["contacts_full"].any()

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.turn import hold
 from scenes.joints import XML
 from scenes.states import kicked
 
@@ -118,14 +118,14 @@ def test_time_is_a_number_that_can_be_set(model, data):
         ("time", [0.0, 1.0], r"float64 \(2,\)"),
     ],
 )
-def test_what_does_not_fit_is_named(data, name, value, given):
+def test_invalid_arguments_are_named(data, name, value, given):
     before = np.array(getattr(data, name))
     with pytest.raises(fl.ModelError, match=name):
         setattr(data, name, value)
     np.testing.assert_array_equal(getattr(data, name), before)
 
 
-def test_unknown_names_are_answered_with_near_ones(data):
+def test_unknown_names_suggest_near_ones(data):
     with pytest.raises(fl.errors.UnknownAttributeError, match="'qpos'"):
         data.qpso  # noqa: B018
     with pytest.raises(fl.errors.UnknownAttributeError):
@@ -138,7 +138,7 @@ def test_computed_values_cannot_be_set(data, name):
         setattr(data, name, 0)
 
 
-def test_names_are_complete(data):
+def test_dir_lists_all_names(data):
     assert {"qpos", "time", "contact", "efc_J", "body", "nefc"} <= set(dir(data))
 
 
@@ -155,7 +155,7 @@ def test_named_objects_are_live(model, data):
     np.testing.assert_array_equal(data.mocap_pos, [[1, 2, 3]])
 
 
-def test_a_data_needs_a_model():
+def test_a_data_requires_a_model():
     with pytest.raises(fl.errors.ArgumentTypeError):
         fl.Data("robot.xml")
 
@@ -163,14 +163,14 @@ def test_a_data_needs_a_model():
 # ---- whole states ----------------------------------------------------------------------------------------------------
 
 
-def test_a_new_data_is_mujocos_reset_one(model):
+def test_a_new_data_equals_mujoco_reset_data(model):
     data, reference = fl.Data(model), mujoco.MjData(model.mj_model)
     for name in "time qpos qvel act ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat qacc_warmstart".split():
         np.testing.assert_allclose(getattr(data, name), getattr(reference, name), atol=1e-15, err_msg=name)
     assert data.ncon == 0 and data.nefc == 0 and len(data.contact) == 0 and not any(data.status.values())
 
 
-def test_reset_forgets_everything(model, data):
+def test_reset_clears_everything(model, data):
     data.ctrl, data.xfrc_applied, data.mocap_pos = 1.0, 2.0, 3.0
     fl.step(model, data, 5)
     fl.reset_data(model, data)
@@ -199,7 +199,7 @@ def test_an_unknown_keyframe_changes_nothing(model, data, key):
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda d: pickle.loads(pickle.dumps(d))])
-def test_copies_go_on_alone_bit_for_bit(model, data, duplicate):
+def test_copies_continue_independently_and_bitwise_equally(model, data, duplicate):
     fl.step(model, data, 2)
     other = duplicate(data)
     assert (other.model is model) == (duplicate is copy.copy)
@@ -218,7 +218,7 @@ def test_a_model_and_its_data_copied_together_stay_together(model):
     assert pair["data"].model is pair["model"] is not model
 
 
-def test_forward_is_there_as_a_method(model, data):
+def test_forward_is_a_method(model, data):
     other = copy.copy(data)
     data.forward()
     fl.forward(model, other)
@@ -229,7 +229,7 @@ def test_forward_is_there_as_a_method(model, data):
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_model_of_equal_sizes_takes_over(model, data):
+def test_a_data_accepts_another_model_of_equal_sizes(model, data):
     heavier = copy.deepcopy(model)
     heavier.body_mass[1:] *= 2.0
     heavier.opt.gravity = 0, 0, -1
@@ -261,7 +261,7 @@ def test_another_tree_of_equal_sizes_brings_its_own_pattern():
 
 
 def test_a_model_of_other_sizes_is_refused(data):
-    other = fl.load("pendulum")
+    other = fl.bundled("pendulum")
     with pytest.raises(fl.ModelError):
         fl.step(other, data)
 
@@ -275,7 +275,7 @@ def test_wrong_arguments_are_reported(model, data):
         fl.forward(model.mj_model, data)
 
 
-def test_edits_of_the_model_act_at_the_next_call():
+def test_model_edits_take_effect_at_the_next_call():
     model = fl.load(XML)
     data = fl.Data(model)
     fl.forward(model, data)
@@ -292,7 +292,7 @@ def test_edits_of_the_model_act_at_the_next_call():
 # ---- contacts and rows -----------------------------------------------------------------------------------------------
 
 
-def test_contacts_are_mujocos(pile):
+def test_contacts_equal_mujoco(pile):
     _, data, reference = pile
     assert data.ncon == reference.ncon == len(data.contact) >= 4
     assert {1, 3} <= set(data.contact.dim.tolist()) and data.contact.exclude.any()
@@ -304,8 +304,8 @@ def test_contacts_are_mujocos(pile):
 
 
 @pytest.mark.parametrize("name", ["humanoid", "quadruped"])
-def test_contacts_of_a_bundled_model_are_mujocos(name):
-    model = fl.load(name)
+def test_contacts_of_a_bundled_model_equal_mujoco(name):
+    model = fl.bundled(name)
     reference = mujoco.MjData(model.mj_model)
     mujoco.mj_step(model.mj_model, reference, 150)
     data = fl.Data(model)
@@ -326,7 +326,7 @@ def test_contacts_are_read_only(pile):
         pile[1].contact.dist[0] = 1.0
 
 
-def test_rows_are_mujocos(pile):
+def test_rows_equal_mujoco(pile):
     model, data, reference = pile
     assert (data.nefc, data.nf, data.nl) == (reference.nefc, reference.nf, reference.nl)
     assert data.nf == 1 and data.nl == 2 and data.nefc == len(data.efc_D)
@@ -343,17 +343,17 @@ def test_forces_of_rows_make_the_constraint_force(pile):
     np.testing.assert_allclose(data.qacc, reference.qacc, rtol=1e-5, atol=1e-5)
 
 
-def test_contact_forces_are_mujocos(pile):
+def test_contact_forces_equal_mujoco(pile):
     model, data, reference = pile
     force = np.zeros(6)
     for i in range(data.ncon):
         mujoco.mj_contactForce(model.mj_model, reference, i, force)
-        np.testing.assert_allclose(fl.contact_force(model, data, i), force, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(fl.query.contact_force(model, data, i), force, rtol=1e-5, atol=1e-5)
     with pytest.raises(fl.errors.OutOfRangeError):
-        fl.contact_force(model, data, data.ncon)
+        fl.query.contact_force(model, data, data.ncon)
 
 
-def test_contacts_alone_have_no_rows(pile):
+def test_a_collision_pass_creates_no_rows(pile):
     model, data, _ = pile
     other = copy.copy(data)
     fl.stages.collision(model, other)
@@ -371,7 +371,7 @@ def test_status_counts_by_name(model, data):
 
 
 @pytest.mark.parametrize("bad", [np.nan, 1e11])
-def test_a_forward_pass_counts_bad_numbers_and_resets_nothing(model, bad):
+def test_a_forward_pass_counts_non_finite_values_and_resets_nothing(model, bad):
     data, batch = fl.Data(model), fl.Batch(model, 9)
     data.qvel[0] = batch.qvel[4, 0] = bad
     fl.forward(model, data)
@@ -406,7 +406,7 @@ def test_an_infinite_energy_or_sensor_value_is_counted_and_nothing_is_reset(flag
 
 
 @pytest.mark.parametrize("bound", ["energy", "time"])
-def test_a_world_with_a_bad_acceleration_is_counted_once_whether_or_not_energy_is_computed(bound):
+def test_a_non_finite_acceleration_is_counted_once_with_and_without_energy(bound):
     text = HEAVY.format("enable", "").replace('gravity="0 0 0"', 'gravity="0 0 0" integrator="RK4"')
     batch = fl.Batch(
         fl.load(text.replace("<flag", '<flag autoreset="disable"').replace("1e20", "1")), 2, dtype="float32"
@@ -418,7 +418,7 @@ def test_a_world_with_a_bad_acceleration_is_counted_once_whether_or_not_energy_i
     assert batch.status["non_finite"].tolist() == [0, 1]
 
 
-def test_the_solver_tells_how_well_it_did(pile):
+def test_the_solver_reports_its_diagnostics(pile):
     data = pile[1]
     assert isinstance(data.solver_niter, int) and data.solver_niter > 0
     assert 0.0 <= data.solver_residual < 1e-6
@@ -452,16 +452,16 @@ def test_a_second_thread_on_one_data_is_reported(model):
         lambda m, d: fl.forward(m, d),
         lambda m, d: fl.stages.crb(m, d),
         lambda m, d: fl.inverse(m, d),
-        lambda m, d: fl.mul_m(m, d, np.zeros(m.nv)),
-        lambda m, d: fl.ray(m, d, (0, 0, 9), (0, 0, -1)),
-        lambda m, d: fl.geom_distance(m, d, 0, 1),
+        lambda m, d: fl.query.mul_m(m, d, np.zeros(m.nv)),
+        lambda m, d: fl.query.ray(m, d, (0, 0, 9), (0, 0, -1)),
+        lambda m, d: fl.query.geom_distance(m, d, 0, 1),
         lambda m, d: d.reset(),
         lambda m, d: d.use(m),
     ],
     ids="step forward crb inverse mul_m ray geom_distance reset use".split(),
 )
-def test_a_call_while_another_is_under_way_is_refused_and_changes_nothing(call):
-    model = fl.load("quadruped")
+def test_a_concurrent_call_is_refused_and_changes_nothing(call):
+    model = fl.bundled("quadruped")
     data = fl.Data(model)
     fl.step(model, data)
     before = data.qpos.copy()
@@ -475,13 +475,13 @@ def test_a_call_while_another_is_under_way_is_refused_and_changes_nothing(call):
     call(model, data)
 
 
-def test_a_call_that_fails_leaves_the_data_free(model):
+def test_a_failed_call_releases_the_data(model):
     data = fl.Data(model)
     for nstep in (0, -1, "2"):
         with pytest.raises(fl.ModelError):
             fl.step(model, data, nstep)
     with pytest.raises(fl.ModelError):
-        fl.mul_m(model, data, np.zeros(model.nv + 1))
+        fl.query.mul_m(model, data, np.zeros(model.nv + 1))
     fl.step(model, data)
 
 
@@ -490,7 +490,7 @@ def test_a_call_that_fails_leaves_the_data_free(model):
 
 @pytest.mark.parametrize("control", ["array", "function", None])
 def test_a_rollout_of_a_data_equals_that_of_a_batch(control, rng):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data, batch, names = fl.Data(model), fl.Batch(model, 2), ("qpos", "time", "xpos", "ncon", "sensordata")
     values = rng.uniform(-1, 1, (6, model.nu))
     given = {"array": values, "function": lambda worlds, k: values[k], None: None}[control]
@@ -504,7 +504,7 @@ def test_a_rollout_of_a_data_equals_that_of_a_batch(control, rng):
 
 @pytest.mark.parametrize("kind", [fl.Data, lambda model: fl.Batch(model, 3)], ids=["data", "batch"])
 def test_states_and_copies_are_independent(kind):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     world = kind(model)
     world.step(3)
     state, other = world.get_state(), world.copy()
@@ -517,8 +517,8 @@ def test_states_and_copies_are_independent(kind):
     assert np.array_equal(world.get_state(), state)
 
 
-def test_a_rollout_of_a_data_refuses_what_does_not_fit():
-    data = fl.Data(fl.load("cartpole"))
+def test_a_rollout_of_a_data_refuses_invalid_arguments():
+    data = fl.Data(fl.bundled("cartpole"))
     for arguments in (
         (0,),
         (2, np.zeros((3, 1))),
@@ -532,8 +532,8 @@ def test_a_rollout_of_a_data_refuses_what_does_not_fit():
 
 
 @pytest.mark.parametrize("kind", ["batch", "data", "mixed"])
-def test_a_rollout_takes_other_inputs_than_controls(kind, rng):
-    model = fl.load("humanoid")
+def test_a_rollout_accepts_inputs_other_than_controls(kind, rng):
+    model = fl.bundled("humanoid")
     ctrl, force = rng.uniform(-1, 1, (2, 5, model.nu)), rng.normal(0, 20, (2, 5, model.nbody, 6))
     expected = fl.Batch(model, 2)
     for k in range(5):

@@ -23,7 +23,7 @@ WORLDS = 64
 
 
 def loaded(name: str):
-    model = fl.load(name)
+    model = fl.bundled(name)
     model.opt.integrator = MODELS[name]
     return model
 
@@ -73,7 +73,7 @@ def test_the_worlds_differ_and_touch(truth):
     assert not truth.status["non_finite"].any()
 
 
-def test_a_world_alone_in_data_has_the_bits_it_has_in_a_batch(model, truth):
+def test_a_data_is_bitwise_equal_to_a_world_of_a_batch(model, truth):
     qpos, qvel, ctrl = starts(model, WORLDS)
     for w in range(0, WORLDS, 7):
         data = fl.Data(model)
@@ -86,7 +86,7 @@ def test_a_world_alone_in_data_has_the_bits_it_has_in_a_batch(model, truth):
 
 @pytest.mark.parametrize("n", [1, 7, WORLDS])
 @pytest.mark.parametrize("nthread", [1, 2])
-def test_batches_of_any_size_and_order_give_equal_bits(model, truth, n, nthread, rng):
+def test_batches_of_any_size_and_order_give_bitwise_equal_results(model, truth, n, nthread, rng):
     worlds = rng.permutation(WORLDS)[:n]
     assert bits(ran(batch_of(model, worlds, nthread=nthread))) == bits(truth, worlds)
 
@@ -94,7 +94,7 @@ def test_batches_of_any_size_and_order_give_equal_bits(model, truth, n, nthread,
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_a_thousand_worlds_in_another_order_give_equal_bits(name, dtype, rng):
+def test_a_thousand_worlds_in_another_order_give_bitwise_equal_results(name, dtype, rng):
     model = loaded(name)
     worlds = rng.permutation(1000)
     one = ran(batch_of(model, np.arange(1000), 1000, nthread=1, dtype=dtype), 200)
@@ -102,7 +102,7 @@ def test_a_thousand_worlds_in_another_order_give_equal_bits(name, dtype, rng):
     assert bits(two) == bits(one, worlds)
 
 
-def test_float32_worlds_have_equal_bits_in_any_batch(model, rng):
+def test_float32_worlds_are_bitwise_equal_in_any_batch(model, rng):
     worlds = rng.permutation(WORLDS)
     truth = ran(batch_of(model, np.arange(WORLDS), nthread=1, dtype="float32"))
     for chosen, nthread in ((worlds, 2), (worlds[:7], 1), (worlds[:1], 1)):
@@ -138,7 +138,7 @@ def test_a_rollout_equals_steps(model, truth):
     assert out["xpos"][:, -1].tobytes() == truth.xpos.tobytes()
 
 
-def test_copies_and_checkpoints_go_on_with_the_same_bits(model, truth):
+def test_copies_and_checkpoints_continue_bitwise_equally(model, truth):
     batch = ran(batch_of(model, np.arange(WORLDS)), NSTEP // 2)
     restored = fl.Batch(model, WORLDS)
     restored.restore(pickle.loads(pickle.dumps(batch.checkpoint())))
@@ -157,7 +157,7 @@ def digest(name, dtype, nstep) -> str:
 @pytest.mark.slow
 @pytest.mark.skipif(processor.cpu_level() != "x86-64-v4", reason="this machine has one CPU level only")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_both_cpu_levels_give_equal_bits(dtype):
+def test_both_cpu_levels_give_bitwise_equal_results(dtype):
     here = [digest(name, dtype, NSTEP) for name in MODELS]
     call = f"import test_determinism as t; print(*[t.digest(n, {dtype!r}, t.NSTEP) for n in t.MODELS])"
     folders = [os.path.dirname(__file__), os.path.dirname(os.path.dirname(__file__)), *sys.path]

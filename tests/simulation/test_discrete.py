@@ -141,7 +141,7 @@ def test_inverse_undoes_the_step(cone):
         assert smooth.relative(data.qfrc_constraint, kept) < UNDONE
 
 
-def test_what_is_shown_is_of_the_moment():
+def test_outputs_belong_to_the_current_state():
     """M and the smooth force are unchanged afterwards, though the solve modifies them."""
     model, shown = scene(), []
     (state,) = states(model.to_mujoco(), 1)
@@ -159,7 +159,7 @@ def test_what_is_shown_is_of_the_moment():
     ("cone", "condim", "active", "flag"),
     [("pyramidal", 3, "true", 0), ("elliptic", 6, "false", 0), ("pyramidal", 4, "false", EXACT_DIAGONAL)],
 )
-def test_rows_and_steps_equal_mujocos(cone, condim, active, flag):
+def test_rows_and_steps_equal_mujoco(cone, condim, active, flag):
     model = scene(cone, condim, active=active)
     model.opt.enableflags = flag
     mj = model.to_mujoco()
@@ -180,7 +180,7 @@ def test_rows_and_steps_equal_mujocos(cone, condim, active, flag):
 
 
 @pytest.mark.parametrize("disabled", [0, 1 << 5, 1 << 6, 1 << 11], ids=["all", "no spring", "no damper", "no servo"])
-def test_rates_that_would_not_dissipate_are_left_out(rng, disabled):
+def test_non_dissipative_derivatives_are_omitted(rng, disabled):
     model = fl.load(SIGNS)
     model.opt.integrator, model.opt.disableflags = "discrete", disabled
     mj = model.to_mujoco()
@@ -198,7 +198,7 @@ def test_rates_that_would_not_dissipate_are_left_out(rng, disabled):
 
 
 @pytest.mark.parametrize("refsafe", [True, False])
-def test_references_of_every_form_equal_mujocos(refsafe):
+def test_references_of_every_form_equal_mujoco(refsafe):
     """Covers springs that the step does and does not resolve, direct ones (negative solref), and impedances near 1."""
     forms = [(".02 1", ".9 .95 .001"), (".004 .5", ".9 .95 .001"), (".0102 1", ".5 .6 .01"), ("-9000 -10", ".5 .6 .01")]
     forms += [("-20000 0", ".9 .95 .001"), (".0004 1", ".99 .9999 .001"), (".02 -1", ".9 .95 .001")]
@@ -226,7 +226,7 @@ def test_references_of_every_form_equal_mujocos(refsafe):
 
 
 # ---- tiles and refusals ---------------------------------------------------------------------------------------------
-def test_a_world_has_the_same_bits_in_any_batch():
+def test_a_world_is_bitwise_equal_in_any_batch():
     model = scene()
     met = states(model.to_mujoco(), 8)
     tile, alone = Workspace(model, 8), Workspace(model, 1)
@@ -251,7 +251,7 @@ def together(model, qpos, qvel, nstep):
     return np.array(found)
 
 
-def test_a_split_tile_knows_which_bodies_are_touched(monkeypatch):
+def test_a_split_tile_marks_touched_bodies(monkeypatch):
     """Free bodies in the air rotate with gyroscopic derivatives, those on the ground without, in every sub-batch."""
     body = '<body pos="{} 0 .06"><freejoint/><geom type="box" size=".1 .05 .03"/></body>'
     bodies = "".join(body.format(k) for k in range(3))

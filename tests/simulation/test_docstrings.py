@@ -57,7 +57,7 @@ def touched(analysis: Analysis, stage, kind: int) -> set[str]:
     return set().union(*analysis.fields(stage)[kind].values())
 
 
-def test_a_stage_says_what_it_reads_and_writes(subtests):
+def test_a_stage_documents_its_reads_and_writes(subtests):
     for name in STAGES:
         with subtests.test(name=name):
             stage = STAGES[name]
@@ -69,7 +69,7 @@ def test_a_stage_says_what_it_reads_and_writes(subtests):
                 assert plain - starred <= done, f"{label} what it does not: {sorted(plain - done)}"
 
 
-def test_a_stage_names_all_that_it_stores_itself(subtests):
+def test_a_stage_documents_all_its_stores(subtests):
     """Writes of the stages that it calls are documented in the docstrings of those stages."""
     for name in STAGES:
         with subtests.test(name=name):
@@ -90,9 +90,9 @@ RUN = """forward_position forward_velocity actuation smooth_acceleration collisi
 sensor_acc smooth_vel implicitfast aba inverse""".split()
 
 
-def test_what_a_run_changes_was_found_in_the_source():
+def test_fields_changed_by_a_run_are_found_in_the_source():
     """Checks the effects themselves: memory before and after."""
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     model.opt.enableflags, model.opt.cone = "energy", "elliptic"
     data, seen = fl.Data(model), set()
     data.qpos[2] = 0.2

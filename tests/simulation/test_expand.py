@@ -93,7 +93,7 @@ def some(model, name: str) -> np.ndarray:
 
 @pytest.mark.parametrize("options", [{}, {"integrator": "implicitfast"}, {"integrator": "RK4"}, CONTACT_LCP])
 @pytest.mark.parametrize("name", DECIDING)
-def test_a_world_has_the_bits_and_the_model_that_it_has_alone(name, options):
+def test_an_expanded_world_is_bitwise_equal_to_a_single_world(name, options):
     model = simple(**{"contact_model": "convex"} | options)
     zero, one = np.zeros_like(getattr(model, name)), np.ones_like(getattr(model, name))
     worlds = [zero, 0.02 * one, some(model, name)]
@@ -113,7 +113,7 @@ def test_a_world_has_the_bits_and_the_model_that_it_has_alone(name, options):
 
 @pytest.mark.parametrize("contact_model", ("convex", "lcp"))
 @pytest.mark.parametrize("name", DECIDING)
-def test_steps_are_differentiated_by_a_field_that_is_zero(name, contact_model):
+def test_derivatives_by_a_zero_field(name, contact_model):
     model = simple(contact_model)
     batch, ends = fl.Batch(model, 1), []
     rate = -0.1 if name == "geom_surfacevel" else 0.1  # surface velocity acts on carried bodies; adhesion on separation
@@ -134,7 +134,7 @@ def test_steps_are_differentiated_by_a_field_that_is_zero(name, contact_model):
 
 @pytest.mark.parametrize("contact_model", ("convex", "lcp"))
 @pytest.mark.parametrize("name", DECIDING)
-def test_worlds_are_differentiated_with_their_own_fields(name, contact_model):
+def test_derivatives_use_expanded_fields(name, contact_model):
     model = simple(contact_model)
     batch = fl.Batch(model, 2)
     batch.qvel = np.linspace(0.1, 0.5, model.nv)
@@ -175,7 +175,7 @@ def test_the_mujoco_model_of_a_world_has_its_features():
     assert [batch.get_model(w).to_mujoco().ngravcomp for w in range(2)] == [0, model.nbody]
 
 
-def test_given_contacts_may_pull_where_some_world_has_adhesive_geoms():
+def test_user_contacts_can_pull_if_any_world_has_adhesive_geoms():
     model = simple("convex")
     batch = fl.Batch(model, 2, given_contacts=1)
     contact = {"dist": [0.0], "pos": [[0.0, 0, 0]], "frame": [[0, 0, 1]], "body": [[0, 1]], "adhesion": [3.0]}
@@ -185,8 +185,8 @@ def test_given_contacts_may_pull_where_some_world_has_adhesive_geoms():
     batch.give_contacts(**contact)
 
 
-def test_controls_are_differentiated_within_the_range_of_their_world():
-    model = fl.load("cartpole")
+def test_control_derivatives_use_the_range_of_their_world():
+    model = fl.bundled("cartpole")
     batch = fl.Batch(model, 2)
     batch.ctrl = 1.5  # out of the model's range
     batch.expand("actuator_ctrlrange")[:] = np.reshape([[-1.0, 0.5], [-1.0, 2.0]], (2, 1, 2))
@@ -216,7 +216,7 @@ def test_user_sensors_are_cut_off_by_their_world():
     np.testing.assert_array_equal(batch.sensordata[:, 0], [1.0, 0.5, 0.25])
 
 
-def test_activations_that_the_model_was_compiled_with_stay():
+def test_compiled_activation_settings_are_kept():
     xml = """<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody>
       <actuator><pid joint="j" kp="2" kv="1" slewmax="3"/></actuator></mujoco>"""
     batch = fl.Batch(fl.load(xml), 2)
@@ -238,7 +238,7 @@ def test_infinite_parameters_have_no_derivative():
 @pytest.mark.parametrize("nworld", [1, 9])
 def test_a_field_can_be_expanded_after_a_step(nworld):
     """The workspaces of earlier steps share the model's values and must not be used."""
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     batches = [fl.Batch(model, nworld, nthread=1) for _ in range(2)]
     batches[1].expand("body_mass")
     masses, before = np.linspace(1.0, 2.0, nworld)[:, None] * model.body_mass * 1.5, model.body_mass.copy()

@@ -107,7 +107,7 @@ def spoiled(name, value, at=9):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("contact_model, solver, cone", [*SOFT, *HARD])
-def test_a_world_that_turns_bad_replays_to_the_same_bits(contact_model, solver, cone, dtype, rng):
+def test_a_failed_world_replays_bitwise_equally(contact_model, solver, cone, dtype, rng):
     model = fl.load(DELAYED)
     options(model, contact_model, solver, cone)
     batch = drawn(model, rng, dtype=dtype)
@@ -136,7 +136,7 @@ def test_a_world_that_turns_bad_replays_to_the_same_bits(contact_model, solver, 
     ],
 )
 @pytest.mark.filterwarnings("ignore:overflow")
-def test_whatever_was_bad_is_replayed(field, value, cause, dtype, rng):
+def test_every_kind_of_non_finite_value_is_replayed(field, value, cause, dtype, rng):
     batch = drawn(fl.load(SCENE), rng, dtype=dtype)
     batch.xfrc_applied[:, -1] = rng.normal(size=(N, 6))
     after = run(batch, rng, 14, spoiled(field, value))
@@ -147,8 +147,8 @@ def test_whatever_was_bad_is_replayed(field, value, cause, dtype, rng):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ["humanoid", "quadruped_elliptic", "hand", "box_stack", "pile"])
-def test_steps_that_do_not_converge_replay_to_the_same_bits(name, dtype, rng):
-    model = fl.load(name)
+def test_unconverged_steps_are_replayed_bitwise_equally(name, dtype, rng):
+    model = fl.bundled(name)
     model.opt.iterations, model.opt.tolerance = 1, 1e-14
     batch = drawn(model, rng, 0.005 if name == "pile" else 0.05, dtype=dtype)
     after = run(batch, rng, 12, lambda batch, k: k % 4 or batch.failures.clear())
@@ -170,7 +170,7 @@ def test_failures_replay_under_every_integrator(integrator, rng):
         assert_equal(replayed(failure), after[failure.world, failure.step])
 
 
-def test_a_world_has_its_own_model_in_a_failure(rng):
+def test_a_failure_contains_the_model_of_its_world(rng):
     model = fl.load(SCENE)
     batch = drawn(model, rng)
     batch.expand("body_mass")[:] *= rng.uniform(0.5, 2, (N, 1))
@@ -184,7 +184,7 @@ def test_a_world_has_its_own_model_in_a_failure(rng):
 
 
 def test_sleeping_worlds_replay(rng):
-    model = fl.load("box_stack")
+    model = fl.bundled("box_stack")
     model.opt.enableflags = "sleep"
     batch = fl.Batch(model, 4, record_failures=KEPT)
     while not (batch.tree_asleep >= 0).any():
@@ -206,7 +206,7 @@ def replay_of_twin(failure):
     return alone.replay_batch()
 
 
-def test_given_contacts_replay(rng):
+def test_user_contacts_replay(rng):
     model = fl.load(SCENE)
     batch = drawn(model, rng, given_contacts=2)
     batch.give_contacts([-0.01], [[0, 0, 0.3]], [[0, 0, 1]], body=[[0, 2]])
@@ -334,7 +334,7 @@ def test_kernels_that_control_are_replayed(integrator, rng, tmp_path):
     assert read.replay().qvel.tobytes() == out["qvel"][VICTIM, 0].tobytes()
 
 
-def test_worlds_that_step_in_parts_have_windows_of_their_own(rng):
+def test_partially_stepped_worlds_have_separate_windows(rng):
     batch = drawn(fl.load(SCENE), rng)
     for k in range(12):
         batch.step(ids=np.arange(N) % 2 == k % 2)
@@ -350,16 +350,16 @@ def test_worlds_that_step_in_parts_have_windows_of_their_own(rng):
 # ---- what is kept ----------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_kept_unless_asked_for():
-    batch = fl.Batch(fl.load("cartpole"), 3)
+def test_nothing_is_recorded_by_default():
+    batch = fl.Batch(fl.bundled("cartpole"), 3)
     with pytest.raises(fl.errors.UnknownAttributeError, match="record_failures"):
         batch.failures  # noqa: B018
     with pytest.raises(fl.ModelError):
-        fl.Batch(fl.load("cartpole"), 3, record_failures=-1)
+        fl.Batch(fl.bundled("cartpole"), 3, record_failures=-1)
 
 
 def test_recording_changes_no_bit(rng):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     control = rng.uniform(-1, 1, (N, 9, model.nu))
     batches = [fl.Batch(model, N, record_failures=n) for n in (0, 1, 40)]
     for batch in batches:
@@ -371,7 +371,7 @@ def test_recording_changes_no_bit(rng):
             assert rows.tobytes() == batches[0].checkpoint()[name].tobytes(), name
 
 
-def test_the_first_of_each_world_and_cause_is_kept_until_it_is_taken_out(rng):
+def test_the_first_failure_of_each_world_and_cause_is_kept_until_removed(rng):
     batch = drawn(fl.load(SCENE), rng)
     for _ in range(3):
         batch.ctrl[3] = np.nan
@@ -387,7 +387,7 @@ def test_the_first_of_each_world_and_cause_is_kept_until_it_is_taken_out(rng):
 
 
 def test_the_number_of_failures_is_bounded():
-    batch = fl.Batch(fl.load("cartpole"), 3 * MOST_FAILURES, record_failures=2)
+    batch = fl.Batch(fl.bundled("cartpole"), 3 * MOST_FAILURES, record_failures=2)
     batch.qvel[:] = np.nan
     batch.step(2)
     assert [f.world for f in batch.failures] == list(range(MOST_FAILURES))
@@ -397,8 +397,8 @@ def test_the_number_of_failures_is_bounded():
     assert [f.world for f in batch.failures[-2:]] == [0, 1]
 
 
-def test_several_causes_are_one_failure_that_is_called_by_the_gravest(rng):
-    model = fl.load("humanoid")
+def test_several_causes_are_one_failure_named_after_the_most_severe(rng):
+    model = fl.bundled("humanoid")
     model.opt.iterations, model.opt.tolerance = 1, 1e-14
     batch = fl.Batch(model, 2, record_failures=3)
     batch.ctrl[1] = np.nan
@@ -445,8 +445,8 @@ def test_the_window_starts_after_an_edit_of_the_model(edit, rng):
     assert_equal(replayed(failure), kept)
 
 
-def test_an_edited_failure_says_what_would_have_been(rng):
-    model = fl.load("humanoid")
+def test_an_edited_failure_replays_with_the_edit(rng):
+    model = fl.bundled("humanoid")
     model.opt.iterations, model.opt.tolerance = 1, 1e-10
     batch = drawn(model, rng)
     run(batch, rng, 30)
@@ -458,14 +458,14 @@ def test_an_edited_failure_says_what_would_have_been(rng):
 
 
 @pytest.mark.parametrize("stop", [KEPT + 1, -KEPT - 1, 1.5, "2", True])
-def test_a_replay_stops_where_steps_are(stop, rng):
+def test_a_replay_stops_at_given_steps(stop, rng):
     batch = drawn(fl.load(SCENE), rng)
     run(batch, rng, 12, spoiled("qvel", np.nan))
     with pytest.raises(fl.ModelError):
         batch.failures[0].replay(stop)
 
 
-def test_a_replay_stops_at_each_state_that_was_kept(rng):
+def test_a_replay_stops_at_each_recorded_state(rng):
     batch = drawn(fl.load(SCENE), rng)
     run(batch, rng, 12, spoiled("qvel", np.nan))
     failure = batch.failures[0]
@@ -539,7 +539,7 @@ def test_links_and_meshes_pass_through_a_file(rng, tmp_path):
     assert_equal(replayed(read), replayed(batch.failures[0]))
 
 
-def test_what_is_no_file_of_a_failure_is_refused(tmp_path, rng):
+def test_an_invalid_failure_file_is_refused(tmp_path, rng):
     text, other = tmp_path / "text.npz", tmp_path / "other.npz"
     text.write_text("no archive")
     np.savez(other, a=np.zeros(3))
@@ -565,7 +565,7 @@ def test_what_is_no_file_of_a_failure_is_refused(tmp_path, rng):
 
 @pytest.mark.parametrize("name", ["humanoid", "hand", "pile"])
 def test_tables_are_rebuilt_and_not_read_from_a_file(name, tmp_path):
-    model = fl.load(name)
+    model = fl.bundled(name)
     model.opt.iterations, model.actuator_ctrllimited = 7, False
     failure = failed(model)
     failure.save(tmp_path / "failure.npz")
@@ -622,7 +622,7 @@ def test_tables_of_mujocos_model_in_a_file_are_checked(table, value, tmp_path):
         fl.load_failure(path)
 
 
-def test_batches_in_threads_keep_their_own(rng):
+def test_batches_in_threads_record_separately(rng):
     model = fl.load(SCENE)
     batches = [drawn(model, np.random.default_rng(k), nthread=2) for k in range(4)]
 
@@ -641,10 +641,10 @@ def test_batches_in_threads_keep_their_own(rng):
         assert [(f.world, f.step, f.nstep) for f in bad] == [(k, 9, KEPT)]
 
 
-def test_every_thread_count_finds_the_same(rng):
+def test_failures_do_not_depend_on_the_thread_count(rng):
     found = []
     for nthread, size in itertools.product((1, 2), (N, 40)):
-        model = fl.load("humanoid")
+        model = fl.bundled("humanoid")
         model.opt.iterations, model.opt.tolerance = 1, 1e-14
         batch = fl.Batch(model, size, nthread=nthread, record_failures=3)
         batch.qpos[:, 2] -= 0.02 * (np.arange(size) % N)

@@ -63,7 +63,7 @@ def test_every_field_of_a_tile_has_a_role_and_every_role_a_field():
 
 
 @pytest.mark.parametrize("room", FIELD_MODULES, ids=lambda room: room.__name__)
-def test_a_room_declares_what_its_own_code_names(room):
+def test_a_package_declares_the_fields_that_its_code_names(room):
     strange = {f.name for f in room.FIELDS if f.kind != "size"} - named(folder_of(room)) - set(ELSEWHERE)
     assert not strange, "declared in a room that knows nothing of them"
 
@@ -74,14 +74,14 @@ def test_every_size_shapes_a_field_or_is_read_by_a_kernel():
     assert not idle
 
 
-def test_what_a_kernel_computes_names_the_kernel():
+def test_computed_fields_name_their_kernel():
     stages = {f.name: f.stage for f in DATA.fields if f.kind != "size" and f.role not in BY_CALLERS}
     unknown = {name: stage for name, stage in stages.items() if stage not in kernels() and name not in ZEROS}
     assert not unknown
     assert not [f.name for f in DATA.fields if f.role in BY_CALLERS and f.stage]
 
 
-def test_what_asks_for_a_field_is_known():
+def test_requests_for_fields_are_known():
     sizes = {f.name for f in DATA.fields if f.kind == "size"}
     for f in DATA.fields:
         known = sizes | ASKED_BY_USE if f.traits.lasts else sizes
@@ -95,20 +95,20 @@ def test_statuses_are_the_entries_of_warning():
 
 
 def test_no_reset_writes_much_memory():
-    data = fl.Data(fl.load("pile"))
+    data = fl.Data(fl.bundled("pile"))
     arrays = data.workspace.arrays
     large = [n for n in DATA.that("reset") if arrays[n].nbytes > MUCH]
     assert not large, "a role of table or room leaves memory untouched until somebody needs it"
 
 
 # ---- consequences of the declarations --------------------------------------------------------------------------------
-def test_a_batch_keeps_what_lasts_and_reports():
+def test_a_batch_stores_persistent_fields_and_reports():
     batch = fl.Batch(MODEL, 2, nthread=1, given_contacts=1)
     batch.qfrc_applied[:], batch.xfrc_applied[:] = 0.5, 0.25
     assert set(batch.checkpoint()) == {*DATA.that("lasts"), *DATA.of("report", "count")}
 
 
-def test_what_lasts_decides_where_a_world_goes():
+def test_persistent_fields_determine_the_motion():
     """A checkpoint loaded into a new batch continues bitwise identically: it has the whole state."""
     batch, other = (fl.Batch(MODEL, 2, nthread=1, given_contacts=1) for _ in range(2))
     batch.ctrl[:], batch.qfrc_applied[:] = 0.3, 0.01
@@ -120,7 +120,7 @@ def test_what_lasts_decides_where_a_world_goes():
         np.testing.assert_array_equal(getattr(other, name), getattr(batch, name), err_msg=name)
 
 
-def test_what_is_shown_can_be_bound_and_nothing_else():
+def test_only_output_fields_can_be_bound():
     batch = fl.Batch(MODEL, 2, nthread=1)
     for f in DATA.fields:
         if f.traits.shown:
@@ -149,7 +149,7 @@ def test_whole_numbers_and_reports_of_a_data_are_read_only():
         assert getattr(data, f.name).flags.writeable == free, f.name
 
 
-def test_a_copy_leaves_room_behind():
+def test_a_copy_does_not_copy_buffers():
     data = fl.Data(MODEL)
     for name, array in data.workspace.arrays.items():
         if DATA[name].role in ("room", "table", "scratch") and array.nbytes < MUCH:

@@ -63,12 +63,12 @@ def check_steps(name, integrator, count):
 
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("name", SAMPLE)
-def test_a_step_equals_mujocos(name, integrator):
+def test_a_step_equals_mujoco(name, integrator):
     check_steps(name, integrator, 8)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("name", [n for n in parity.MODELS if n not in LARGE])
-def test_a_step_equals_mujocos_on_all_models(name, integrator):
+def test_a_step_equals_mujoco_on_all_models(name, integrator):
     check_steps(name, integrator, 48)

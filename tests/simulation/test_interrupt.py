@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.tile.turn import Turn, hold
+from featherlane.simulation.tile.call_lock import Turn, hold
 from sampling import in_ci
 
 # a process that reports when it computes, is interrupted, and compares the result with steps of another batch
@@ -19,9 +19,10 @@ PROGRAM = """
 import os, signal, sys, threading, time
 import numpy as np
 import featherlane as fl
+from featherlane.model.bundle import resolve_name
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs behind it ignore the signal
-model, nthread, how, recorded = fl.load({model!r}), {nthread}, {how!r}, {recorded}
+model, nthread, how, recorded = fl.load(resolve_name({model!r})), {nthread}, {how!r}, {recorded}
 if how == "actuator":
     fl.set_user_actuator(model, 0, gain=lambda m, d, i: 3.0)
 n, total, h = {nworld}, 10**7, model.opt.timestep
@@ -127,9 +128,9 @@ def bits(kept: dict[str, np.ndarray]) -> dict[str, bytes]:
 
 
 MADE = {
-    "batch": lambda nthread: fl.Batch(fl.load("cartpole"), 11, nthread),
-    "recorded": lambda nthread: fl.Batch(fl.load("cartpole"), 11, nthread, record_failures=3),
-    "mixed": lambda nthread: fl.MixedBatch([(fl.load("cartpole"), 3), (fl.load("pendulum"), 9)], nthread),
+    "batch": lambda nthread: fl.Batch(fl.bundled("cartpole"), 11, nthread),
+    "recorded": lambda nthread: fl.Batch(fl.bundled("cartpole"), 11, nthread, record_failures=3),
+    "mixed": lambda nthread: fl.MixedBatch([(fl.bundled("cartpole"), 3), (fl.bundled("pendulum"), 9)], nthread),
 }
 CALLS = {
     "step": lambda batch: batch.step(2),
@@ -148,7 +149,7 @@ CALLS = {
         ("recorded", 2, "step"),
     ],
 )
-def test_an_interrupt_before_any_bytecode_finds_a_call_done_or_not_begun(made, nthread, what):
+def test_an_interrupt_before_any_bytecode_leaves_a_call_complete_or_not_started(made, nthread, what):
     batch, call = MADE[made](nthread), CALLS[what]
     batch.ctrl[:] = 0.1
     batch.step(5)
@@ -180,8 +181,8 @@ def test_an_interrupt_before_any_bytecode_finds_a_call_done_or_not_begun(made, n
 
 
 @pytest.mark.parametrize("what", ["step", "forward", "reset_data", "runge_kutta"])
-def test_an_interrupt_before_any_bytecode_leaves_a_data_free(what):
-    model, function = fl.load("cartpole"), getattr(fl, what, None) or getattr(fl.stages, what)
+def test_an_interrupt_before_any_bytecode_releases_the_data(what):
+    model, function = fl.bundled("cartpole"), getattr(fl, what, None) or getattr(fl.stages, what)
     data, found = fl.Data(model), set()
     names = ("qpos", "qvel", "qacc", "qacc_warmstart")
 
@@ -241,7 +242,7 @@ def test_a_call_within_a_call_is_refused(what):
     call()
 
 
-def test_a_call_that_ended_in_any_way_lets_the_next_one_in():
+def test_a_finished_call_allows_the_next_one():
     turn, inside = Turn("thing"), []
 
     def nested():
@@ -282,8 +283,8 @@ def test_two_threads_are_never_in_a_call_together():
     assert max(most) == 1 and len(most) + len(refused) == 8000 and len(turn.token) <= 1
 
 
-def test_a_long_call_is_the_same_in_pieces(monkeypatch):
-    model = fl.load("humanoid")
+def test_a_long_call_split_into_pieces_is_bitwise_equal(monkeypatch):
+    model = fl.bundled("humanoid")
     control = np.random.default_rng(0).uniform(-1, 1, (5, 30, model.nu))
     found = []
     for at_once in (10**9, 1, 20, 70):
@@ -297,7 +298,7 @@ def test_a_long_call_is_the_same_in_pieces(monkeypatch):
     assert all(one == found[0] for one in found[1:])
 
 
-def test_a_function_that_fails_is_reported_as_ever():
+def test_an_exception_in_a_callback_is_raised_unchanged():
     model = fl.load(ACTUATED)
 
     calls, handler = [], signal.getsignal(signal.SIGINT)

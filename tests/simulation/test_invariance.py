@@ -69,7 +69,7 @@ def assert_alone(model, state, mate, nstep: int, dtype: str = "float64") -> None
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
-def test_a_world_that_flies_has_nothing_to_solve_whatever_its_mates_touch(solver, dtype):
+def test_a_world_without_contacts_solves_nothing_next_to_worlds_with_contacts(solver, dtype):
     model = fl.load(SCENE.format("", "", FLYING, ""))
     model.opt.solver = solver
     low = model.qpos0 - 1.7 * (np.arange(model.nq) == 2)
@@ -78,21 +78,21 @@ def test_a_world_that_flies_has_nothing_to_solve_whatever_its_mates_touch(solver
 
 
 @pytest.mark.parametrize("solver", ["dantzig", "pgs", "apgd"])
-def test_a_world_without_rows_counts_no_sweep_of_its_mates(solver):
+def test_a_world_without_rows_counts_no_sweeps_of_other_worlds(solver):
     model = fl.load(SCENE.format("", "", FLYING, ""))
     model.opt.contact_model, model.opt.lcp_solver = "lcp", solver
     assert_alone(model, {}, {"qpos": model.qpos0 - 1.7 * (np.arange(model.nq) == 2)}, 5)
 
 
-def test_a_world_that_has_ended_stays_where_it_is_though_its_direction_is_infinite():
+def test_a_converged_world_does_not_move_along_an_infinite_direction():
     ended, point = np.array([0.0, 1.0]), np.array([-0.0, 4.0])
     with np.errstate(invalid="ignore"):
         found = moved(ended, np.array([np.inf, 2.0]), point)
     assert found.tobytes() == np.array([-0.0, 6.0]).tobytes()
 
 
-def test_the_gap_does_not_depend_on_what_is_asked_of_a_step():
-    model = fl.load("chain")
+def test_the_gap_does_not_depend_on_requested_outputs():
+    model = fl.bundled("chain")
     model.opt.solver = "newton"
     data, batch = fl.Data(model), fl.Batch(model, 1)
     for world in (data, batch):
@@ -105,7 +105,7 @@ def test_the_gap_does_not_depend_on_what_is_asked_of_a_step():
     assert data.solver_gap > 0.0
 
 
-def test_a_direction_of_friction_does_not_ask_for_frames_of_geoms():
+def test_a_friction_direction_does_not_require_geom_frames():
     """A rotating ball: a step without bound frames once computed only the z axis of its geom."""
     ball = '<body pos="0 0 .1" euler="20 30 40"><freejoint/><geom size=".1"/></body>'
     model = fl.load(SCENE.format("", "", ball, ""))
@@ -123,7 +123,7 @@ def test_a_direction_of_friction_does_not_ask_for_frames_of_geoms():
     assert plain.qvel.tobytes() == framed.qvel.tobytes() == data.qvel.tobytes()
 
 
-def test_a_sleeping_world_counts_bad_controls_alone_and_beside_one_that_is_awake():
+def test_a_sleeping_world_counts_non_finite_controls_in_any_batch():
     model = fl.load(SCENE.format("", 'sleep="enable"', DOZING, MOTOR))
     alone, accompanied = fl.Batch(model, 1), fl.Batch(model, 2)
     data = fl.Data(model)
@@ -142,9 +142,9 @@ def test_a_sleeping_world_counts_bad_controls_alone_and_beside_one_that_is_awake
 
 
 @pytest.mark.parametrize("name, options, dtype, expand, slots", SAMPLE)
-def test_worlds_have_their_own_bits_in_any_batch(name, options, dtype, expand, slots):
+def test_worlds_are_bitwise_equal_in_any_batch(name, options, dtype, expand, slots):
     report = Report()
-    load = OWN.get(name, lambda: fl.load(name))
+    load = OWN.get(name, lambda: fl.bundled(name))
     look_at(Case(name, load, tuple(options.items()), dtype, expand, 3, slots), report, companies=5)
     assert not report.found, str(report)
     assert report.fields > 5_000

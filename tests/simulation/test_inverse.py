@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.model.bundle import resolve_name
 from featherlane.simulation.tile import capacity
 from scenes.joints import XML
 from scenes.states import kicked
@@ -52,7 +53,7 @@ def external(model, data) -> np.ndarray:
     total = data.qfrc_applied + data.qfrc_actuator
     for b in range(1, model.nbody):
         force, moment = data.xfrc_applied[b, :3], data.xfrc_applied[b, 3:]
-        total = total + fl.apply_ft(model, data, force, moment, data.xipos[b], b)
+        total = total + fl.query.apply_ft(model, data, force, moment, data.xipos[b], b)
     return total
 
 
@@ -69,7 +70,7 @@ def shared(model, data, mj) -> mujoco.MjData:
 @pytest.mark.parametrize("name", ["humanoid", "quadruped", "hand", "box_stack", "touching"])
 def test_inverse_undoes_forward(name, rng):
     """Covers both cones; the rows include limits and friction loss."""
-    model = exact(fl.load(TOUCHING.format(cone="elliptic") if name == "touching" else name))
+    model = exact(fl.load(resolve_name(TOUCHING.format(cone="elliptic") if name == "touching" else name)))
     if name == "quadruped":
         model.dof_frictionloss[6:] = 0.3
     batch = moving(model, rng)
@@ -92,7 +93,7 @@ def test_inverse_undoes_forward(name, rng):
 )
 def test_discrete_inverse_undoes_a_step(name, integrator, rng):
     """With the flag, the input acceleration is the change of velocity over a step, divided by its length."""
-    model = exact(fl.load(name))
+    model = exact(fl.load(resolve_name(name)))
     model.opt.integrator, model.opt.enableflags = integrator, DISCRETE
     batch = moving(model, rng, n=3, nstep=30)
     for world in range(batch.nworld):
@@ -109,7 +110,7 @@ def test_discrete_inverse_undoes_a_step(name, integrator, rng):
 
 
 def test_runge_kutta_has_no_discrete_inverse():
-    model = fl.load("double_pendulum")
+    model = fl.bundled("double_pendulum")
     model.opt.integrator, model.opt.enableflags = "rk4", DISCRETE
     data, batch = fl.Data(model), fl.Batch(model, 2, nthread=1)
     for call in (lambda: fl.inverse(model, data), batch.inverse):
@@ -134,7 +135,7 @@ def test_without_constraints_it_is_the_smooth_inverse(rng):
 # ---- MuJoCo --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("integrator, flags", [("euler", 0), *((name, DISCRETE) for name in INTEGRATORS)])
 @pytest.mark.parametrize("cone, solver", [("pyramidal", "newton"), ("elliptic", "newton"), ("elliptic", "pgs")])
-def test_any_acceleration_gives_mujocos_forces(cone, solver, integrator, flags, rng):
+def test_forces_of_any_acceleration_equal_mujoco(cone, solver, integrator, flags, rng):
     """Constraint forces follow from the acceleration, for every solver."""
     model = fl.load(TOUCHING.format(cone=cone))
     batch = moving(model, rng, n=3, nstep=20)
@@ -152,7 +153,7 @@ def test_any_acceleration_gives_mujocos_forces(cone, solver, integrator, flags, 
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_every_joint_and_actuator_gives_mujocos_forces(integrator, rng):
+def test_forces_of_every_joint_and_actuator_equal_mujoco(integrator, rng):
     model = fl.load(XML)
     model.opt.integrator, model.opt.enableflags = integrator, DISCRETE
     mj, data = model.to_mujoco(), fl.Data(model)
@@ -168,8 +169,8 @@ def test_every_joint_and_actuator_gives_mujocos_forces(integrator, rng):
 
 
 # ---- comparison ----------------------------------------------------------------------------------------------------
-def test_the_comparison_tells_how_far_the_solver_is(rng):
-    model = fl.load("humanoid")
+def test_the_comparison_measures_the_solver_error(rng):
+    model = fl.bundled("humanoid")
     batch = moving(model, rng, n=1)
     model.opt.iterations = 1
     data = batch.get_data(0)
@@ -191,7 +192,7 @@ def test_the_comparison_tells_how_far_the_solver_is(rng):
 
 
 def test_the_flag_compares_in_each_step_and_changes_no_bit(rng):
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     start = moving(model, rng, n=5)
     plain, compared = (fl.Batch(model, 5, nthread=1) for _ in range(2))
     for batch in (plain, compared):
@@ -208,8 +209,8 @@ def test_the_flag_compares_in_each_step_and_changes_no_bit(rng):
 
 
 # ---- batches -------------------------------------------------------------------------------------------------------
-def test_given_accelerations_have_the_bits_of_one_world_alone(rng):
-    model = fl.load("humanoid")
+def test_given_accelerations_are_bitwise_equal_to_a_single_world(rng):
+    model = fl.bundled("humanoid")
     batch = moving(model, rng, n=11)
     qacc, before = rng.normal(0, 10, (11, model.nv)), batch.checkpoint()
     force = batch.inverse(qacc)
@@ -225,7 +226,7 @@ def test_given_accelerations_have_the_bits_of_one_world_alone(rng):
 
 
 def test_a_tile_whose_contacts_do_not_fit_has_the_same_forces(rng, monkeypatch):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     start = moving(model, rng, n=8, nstep=100)
     qacc = rng.normal(0, 10, (8, model.nv))
     roomy = start.inverse(qacc)
@@ -235,8 +236,8 @@ def test_a_tile_whose_contacts_do_not_fit_has_the_same_forces(rng, monkeypatch):
     assert tight.inverse(qacc).tobytes() == roomy.tobytes()
 
 
-def test_what_does_not_fit_is_named():
-    model = fl.load("double_pendulum")
+def test_invalid_arguments_are_named():
+    model = fl.bundled("double_pendulum")
     batch = fl.Batch(model, 3, nthread=1)
     with pytest.raises(fl.ModelError, match="qacc"):
         batch.inverse(np.zeros((3, 5)))

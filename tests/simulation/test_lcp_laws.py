@@ -77,7 +77,7 @@ def test_a_cube_slides_diagonally_with_coulombs_acceleration_on_the_round_cone()
 
 
 @pytest.mark.parametrize("restitution", [0.3, 1.0])
-def test_a_ball_leaves_with_its_part_of_the_approach_speed(restitution):
+def test_a_ball_bounces_with_its_restitution(restitution):
     model = lcp_model(
         '<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="9 9 1"/>'
         '<body pos="0 0 1"><freejoint/><geom size=".1" mass="1"/></body></worldbody></mujoco>',
@@ -95,7 +95,7 @@ def test_a_ball_leaves_with_its_part_of_the_approach_speed(restitution):
 @pytest.mark.parametrize(("options", "speed"), [
     ({}, 0.5605), ({"erp": 0.8}, 2.2421), ({"contact_max_vel": 0.1}, 0.1), ({"erp": 0.0}, 0.0),
 ])  # fmt: skip
-def test_erp_pushes_apart_what_has_no_restitution(options, speed):
+def test_erp_separates_contacts_without_restitution(options, speed):
     """The law is documented in docs/contact.md."""
     model = lcp_model(
         '<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="9 9 1"/>'
@@ -144,7 +144,7 @@ def test_friction_can_be_a_force():
     assert data.qvel[0] == pytest.approx(3.0 - 0.1 * 8.0, abs=EXACT)
 
 
-def test_slip_lets_a_contact_creep_with_the_force():
+def test_a_contact_with_slip_creeps_in_proportion_to_the_force():
     model = lcp_model(cube("", "0 0 .5", 2.0, gravity=f"1 0 {-G}"), cfm=1e-8)
     model.geom_slip[1], model.geom_fdir[1] = 0.02, (1, 0, 0)
     data = fl.Data(model)
@@ -154,7 +154,7 @@ def test_slip_lets_a_contact_creep_with_the_force():
     assert data.qvel[0] == pytest.approx(0.02 / 4, rel=1e-5)
 
 
-def test_a_belt_carries_along():
+def test_a_moving_surface_transports_bodies():
     xml = cube('surfacevel=".7 0 0 0 0 0"', "0 0 .5", 0.5)
     model = lcp_model(xml, cfm=0.0)
     data = fl.Data(model)
@@ -163,7 +163,7 @@ def test_a_belt_carries_along():
     assert data.qvel[0] == pytest.approx(0.7, abs=EXACT)
 
 
-def test_given_contacts_have_their_own_restitution_and_motion():
+def test_user_contacts_have_their_own_restitution_and_motion():
     model = lcp_model(cube('contype="0" conaffinity="0"', "0 0 .5", 1.0), cfm=0.0)
     data = fl.Data(model, given_contacts=4)
     corners = np.array([[x, y, 0.0] for x in (-0.5, 0.5) for y in (-0.5, 0.5)])
@@ -263,7 +263,7 @@ TOWERS = [
 @pytest.mark.parametrize("seconds", [2.0, pytest.param(20.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(("shape", "size", "timestep", "options"), TOWERS)
-def test_what_touches_exactly_stands(shape, size, timestep, options, seed, seconds):
+def test_exactly_touching_bodies_rest(shape, size, timestep, options, seed, seconds):
     check_stands(touching_tower(shape, size, timestep, drawn_masses(seed), **options), size, seconds)
 
 
@@ -302,7 +302,7 @@ def test_sensors_measure_the_forces_of_the_lcp():
     fl.stages.rne_post_constraint(model, data)
     np.testing.assert_allclose(data.sensordata, [2.0 * G, 0.0, 0.0, G], atol=1e-6)
     np.testing.assert_allclose(data.cfrc_ext[1, 3:], [0.0, 0.0, 2.0 * G], atol=1e-6)
-    total = sum(fl.contact_force(model, data, k)[0] for k in range(data.ncon))
+    total = sum(fl.query.contact_force(model, data, k)[0] for k in range(data.ncon))
     assert total == pytest.approx(2.0 * G, abs=1e-6)
     np.testing.assert_allclose(data.qfrc_constraint[:3], [0.0, 0.0, 2.0 * G], atol=1e-6)
 

@@ -38,14 +38,14 @@ def check(model, solver: str, steps: int):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_humanoid_steps_with_each_solver(solver):
-    check(fl.load("humanoid"), solver, 100)
+    check(fl.bundled("humanoid"), solver, 100)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("name", sorted({*fl.bundled_names()} - {"pyramid", "chain"}))
 def test_bundled_models_step_with_each_solver(name, solver):
-    check(fl.load(name), solver, 200)
+    check(fl.bundled(name), solver, 200)
 
 
 @pytest.mark.slow
@@ -56,7 +56,7 @@ def test_gymnasiums_robots_step_with_each_solver(name, solver, real_model):
 
 
 def test_a_closed_loop_holds():
-    model = prepared(fl.load("slider_crank"), "dantzig")
+    model = prepared(fl.bundled("slider_crank"), "dantzig")
     data = fl.Data(model)
     data.qvel[0] = 3.0
     for _ in range(500):
@@ -71,7 +71,7 @@ def test_a_closed_loop_holds():
 
 
 def test_a_stack_stands():
-    model = prepared(fl.load("box_stack"), "dantzig")
+    model = prepared(fl.bundled("box_stack"), "dantzig")
     data = fl.Data(model)
     for _ in range(300):
         fl.step(model, data)
@@ -82,8 +82,8 @@ def test_a_stack_stands():
 
 
 @pytest.mark.parametrize("name", ["humanoid", "pile"])
-def test_worlds_of_a_batch_move_as_alone(name, rng):
-    model = prepared(fl.load(name), "dantzig")
+def test_worlds_of_a_batch_equal_single_simulations(name, rng):
+    model = prepared(fl.bundled(name), "dantzig")
     batch = fl.Batch(model, 9, nthread=1)
     batch.qvel[...] = speeds = rng.normal(0, 0.5, batch.qvel.shape)
     batch.step(20)
@@ -95,8 +95,8 @@ def test_worlds_of_a_batch_move_as_alone(name, rng):
         np.testing.assert_array_equal(data.qpos, batch.qpos[k])
 
 
-def test_a_pickle_leaves_the_room_of_the_solver_out():
-    model = prepared(fl.load("pile"), "dantzig")
+def test_a_pickle_omits_solver_buffers():
+    model = prepared(fl.bundled("pile"), "dantzig")
     data = fl.Data(model)
     for _ in range(3):
         fl.step(model, data)

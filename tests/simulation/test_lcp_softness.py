@@ -34,7 +34,7 @@ CONNECT = '<equality><connect body1="b" anchor="0 0 0"/></equality>'
 
 @pytest.mark.parametrize("solref", SOLREFS)
 @pytest.mark.parametrize(("body", "extra", "z"), [(BALL, "", 2), (STOP, "", 0), (HANGING, CONNECT, 2)])
-def test_solref_rests_where_the_convex_model_does(solref, body, extra, z):
+def test_solref_gives_the_rest_depth_of_the_convex_model(solref, body, extra, z):
     model, heights = load(scene(SOLREFS[solref], body, extra)), []
     model.opt.softness = "solref"
     for contact_model in ("convex", "lcp"):
@@ -48,7 +48,7 @@ def test_solref_rests_where_the_convex_model_does(solref, body, extra, z):
     assert heights[1] == pytest.approx(heights[0], rel=AT_REST)
 
 
-def test_erp_removes_its_part_of_an_error_in_each_step():
+def test_erp_removes_its_fraction_of_an_error_per_step():
     model = load(scene("0.02 1", STOP))
     model.opt.contact_model, model.opt.erp, model.opt.cfm = "lcp", 0.3, 0.0
     model.jnt_stop_erp[0] = 0.1
@@ -91,7 +91,7 @@ def test_a_stop_bounces():
         (0.4, 0.1, 1, 0.1, 0.1),
     ],
 )
-def test_mixed_parameters_are_the_softer_and_those_of_higher_priority_alone(plane, ball, priority, erp, cfm):
+def test_mixing_takes_the_softer_parameters_or_those_of_higher_priority(plane, ball, priority, erp, cfm):
     model = load(scene("0.02 1", BALL.replace('condim="1"', f'condim="1" priority="{priority}"')))
     model.opt.contact_model = "lcp"
     model.geom_erp[:], model.geom_cfm[:] = (plane, ball), (plane, ball)

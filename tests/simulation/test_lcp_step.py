@@ -144,7 +144,7 @@ def test_every_solver_finds_the_same_motion(rng):
 
 
 @pytest.mark.parametrize("solver", ["dantzig", "pgs", "apgd"])
-def test_a_world_moves_alike_in_any_batch(solver, rng):
+def test_a_world_moves_equally_in_any_batch(solver, rng):
     model = lcp_model(solver=solver, lcp_iterations=30)
     tile = Workspace(model, 8)
     kick(model, tile, rng)
@@ -161,7 +161,7 @@ def test_a_world_moves_alike_in_any_batch(solver, rng):
             np.testing.assert_array_equal(alone.arrays[name][:, 0], tile.arrays[name][:, k], err_msg=name)
 
 
-def test_what_the_model_has_no_answer_for_is_refused():
+def test_unsupported_options_are_refused():
     model = lcp_model()
     data = fl.Data(model)
     fl.forward(model, data)

@@ -49,7 +49,7 @@ def momentum(model, data):
     return np.concatenate([(mass * v[:, :3]).sum(0), np.cross(x[:, :3], mass * v[:, :3]).sum(0) + np.sum(spin, 0)])
 
 
-def test_links_neither_push_nor_turn_the_whole(rng):
+def test_links_conserve_total_momentum(rng):
     model = rigid(ISOTROPIC, *LINKS)
     data = fl.Data(model)
     data.qvel = rng.normal(size=model.nv)
@@ -58,7 +58,7 @@ def test_links_neither_push_nor_turn_the_whole(rng):
     np.testing.assert_allclose(momentum(model, data), before, rtol=0, atol=EXACT * 10)
 
 
-def test_linked_bodies_move_as_their_links_let_them(rng):
+def test_linked_bodies_move_along_free_directions_only(rng):
     """After a step, velocities agree in the directions that a link constrains."""
     model = rigid(ISOTROPIC, *LINKS)
     data = fl.Data(model)
@@ -103,13 +103,13 @@ def test_forces_on_both_bodies_are_the_constraint_forces(rng):
         force, torque = data.link_force[0, :3], data.link_force[0, 3:]
         a, b = model.link_body[0]
         expected = np.zeros(model.nv)
-        expected += fl.apply_ft(model, data, force, torque, data.xipos[a], a)
-        expected += fl.apply_ft(model, data, -force, -torque, data.xipos[a], b)
+        expected += fl.query.apply_ft(model, data, force, torque, data.xipos[a], a)
+        expected += fl.query.apply_ft(model, data, -force, -torque, data.xipos[a], b)
         scale = max(1.0, np.abs(data.qfrc_constraint).max())
         np.testing.assert_allclose(data.qfrc_constraint, expected, atol=EXACT * 10 * scale)
 
 
-def test_links_within_a_tree_see_what_moves_both_bodies(rng):
+def test_links_within_a_tree_include_dofs_of_both_bodies(rng):
     """The error's rate is -erp / h times the error, in an out-of-place state whose root moves both bodies."""
     arm = """<body name="{0}" pos="{1} 0 0"><joint axis="0 1 0"/><joint axis="1 0 1" pos="0 .1 0"/><joint type="slide"/>
       <geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/></body>"""
@@ -123,7 +123,7 @@ def test_links_within_a_tree_see_what_moves_both_bodies(rng):
     points, rates = [], []
     for side, body in enumerate(model.link_body[0]):
         points.append(data.xpos[body] + data.xmat[body].reshape(3, 3) @ model.link_anchor[0, side])
-        rates.append(fl.jac(model, data, points[-1], int(body))[0] @ v)
+        rates.append(fl.query.jac(model, data, points[-1], int(body))[0] @ v)
     expected = -0.2 / model.opt.timestep * (points[0] - points[1])
     np.testing.assert_allclose(rates[0] - rates[1], expected, rtol=0, atol=EXACT * 100 * np.abs(expected).max())
     force, torque = data.link_force[0, :3], data.link_force[0, 3:]
@@ -142,7 +142,7 @@ def test_an_error_decays_by_its_erp():
 
 @pytest.mark.parametrize("kind", ["ball", "hinge", "slider", "fixed"])
 @pytest.mark.parametrize("second", ["c", None])
-def test_shifted_bodies_come_back_by_their_erp(kind, second, rng):
+def test_shifted_bodies_return_at_the_rate_of_their_erp(kind, second, rng):
     axis = {"axis": (0, 0.6, 0.8)} if kind in ("hinge", "slider") else {}
     anchor = {"anchor": (1, 0.4, 0)} if kind in ("ball", "hinge") else {}
     model = rigid(ISOTROPIC, fl.Link(kind, "b", second, erp=0.25, **anchor, **axis))
@@ -170,7 +170,7 @@ def test_shifted_bodies_come_back_by_their_erp(kind, second, rng):
 
 
 @pytest.mark.parametrize("kind", ["hinge", "slider", "fixed"])
-def test_turned_bodies_come_back_by_their_erp(kind):
+def test_rotated_bodies_return_at_the_rate_of_their_erp(kind):
     axis = {} if kind == "fixed" else {"axis": (0, 0, 1)}
     anchor = {"anchor": (1, 0, 0)} if kind == "hinge" else {}
     model = rigid(ISOTROPIC, fl.Link(kind, "b", "c", erp=0.25, **anchor, **axis))
@@ -226,7 +226,7 @@ def test_a_linked_body_moves_as_a_jointed_one():
 
 
 @pytest.mark.parametrize("angle", [-3.0, -1.0, 0.0, 0.4, 3.1])
-def test_positions_are_those_of_joints(angle):
+def test_positions_equal_those_of_joints(angle):
     xml = """<mujoco><worldbody><body name="a" pos="0 0 1" euler="20 0 30"><joint axis="1 2 2" pos=".1 0 0"/>
       <geom size=".1"/><body name="b" pos=".3 0 0"><joint type="slide" axis="0 3 4"/><geom size=".1" pos=".1 0 0"/>
       </body></body></worldbody></mujoco>"""
@@ -279,7 +279,7 @@ def test_a_motor_holds_its_speed_up_to_its_force(as_link):
 
 @pytest.mark.parametrize("as_link", [True, False])
 @pytest.mark.parametrize("side", [-1, 1])
-def test_a_stop_gives_back_a_part_of_the_velocity(as_link, side):
+def test_a_stop_restores_a_fraction_of_the_velocity(as_link, side):
     model = cart(as_link, range=(-0.5, 0.5), stop_bounce=0.6)
     data = fl.Data(model)
     data.qpos[0], data.qvel[0] = side * 0.501, side * 2.0
@@ -324,7 +324,7 @@ def test_a_motor_at_a_stop_is_a_force(as_link, velocity, side, force):
         ({"range": (-0.5, 0.5), "stop_erp": 0.3, "stop_cfm": 0.02}, -0.6, 3.0),
     ],
 )
-def test_a_soft_row_gives_way_to_its_force(as_link, what, start, sought):
+def test_a_soft_row_deflects_in_proportion_to_its_force(as_link, what, start, sought):
     model = cart(as_link, gravity=-3.0, **what)
     data = fl.Data(model)
     data.qpos[0] = start
@@ -335,7 +335,7 @@ def test_a_soft_row_gives_way_to_its_force(as_link, what, start, sought):
     assert not as_link or data.link_force[0, 0] == pytest.approx(force, rel=EXACT)
 
 
-def test_a_soft_link_gives_way_to_its_force(rng):
+def test_a_soft_link_deflects_in_proportion_to_its_force(rng):
     model = rigid(ISOTROPIC, fl.Link("ball", "b", anchor=(1, 0, 0), cfm=0.1))
     data = fl.Data(model)
     data.xfrc_applied[2, :3] = rng.normal(size=3)
@@ -352,7 +352,9 @@ def test_a_motor_at_a_stop_pushes_both_bodies(kind):
     fl.forward(model, data)
     push, zero, middle = -5.0 * np.array(axis), np.zeros(3), 0.5 * (data.xipos[2] + data.xipos[3])
     force, torque = (zero, push) if kind == "hinge" else (push, zero)
-    expected = fl.apply_ft(model, data, force, torque, middle, 2) + fl.apply_ft(model, data, -force, -torque, middle, 3)
+    expected = fl.query.apply_ft(model, data, force, torque, middle, 2) + fl.query.apply_ft(
+        model, data, -force, -torque, middle, 3
+    )
     np.testing.assert_allclose(data.qfrc_smooth, expected, rtol=0, atol=EXACT)
 
 
@@ -374,7 +376,7 @@ def test_a_motor_that_drives_into_its_stop_rests_there():
     assert abs(data.link_position[0] - 0.5) < 1e-6
 
 
-def test_every_world_has_motors_of_its_own():
+def test_motors_differ_by_world():
     batch = fl.Batch(cart(True, motor_force=1e4), nworld=8)
     batch.expand("link_motor_vel")[:, 0] = np.arange(8.0)
     batch.step()
@@ -402,7 +404,7 @@ def test_flags_switch_links_and_stops_off():
         assert (abs(data.qvel[1] + 0.01 * data.qacc[1]) < EXACT) == (flags in (0, 1 << 3))
 
 
-def test_worlds_are_alike_in_any_batch(rng):
+def test_worlds_are_equal_in_any_batch(rng):
     model = fl.load(ISOTROPIC, links=[*LINKS, fl.Link("slider", "a", "e", axis=(0, 0, 1), range=(-0.1, 0.1))])
     batch, data = fl.Batch(model, nworld=8), fl.Data(model)
     for world in range(8):

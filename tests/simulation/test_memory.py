@@ -25,7 +25,7 @@ def no_collector():
 
 
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
-def test_a_data_and_its_model_go_with_their_last_names(no_collector, contact_model):
+def test_a_data_and_its_model_are_freed_with_their_last_reference(no_collector, contact_model):
     model = fl.load(USER)
     fl.set_user_actuator(model, "own", gain=lambda m, d, i: 1.0)
     model.opt.contact_model = contact_model
@@ -38,7 +38,7 @@ def test_a_data_and_its_model_go_with_their_last_names(no_collector, contact_mod
     assert [each() for each in gone] == [None] * 3
 
 
-def test_a_batch_goes_with_its_last_name(no_collector):
+def test_a_batch_is_freed_with_its_last_reference(no_collector):
     model = fl.load(USER)
     fl.set_user_actuator(model, "own", gain=lambda m, d, i: 1.0)
     batch = fl.Batch(model, 9, nthread=2)

@@ -15,7 +15,7 @@ FIELDS = ("qpos", "qvel", "time", "qacc_warmstart", "xpos", "sensordata", "ncon"
 
 @pytest.fixture(scope="module")
 def models():
-    return [(fl.load(name), n) for name, n in MODELS.items()]
+    return [(fl.bundled(name), n) for name, n in MODELS.items()]
 
 
 def moved(batch):
@@ -45,7 +45,7 @@ def part(mixed, k, name):
 
 @pytest.mark.parametrize("nthread", [1, 2, 3])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_worlds_have_the_bits_of_a_batch_of_their_own(models, dtype, nthread):
+def test_worlds_are_bitwise_equal_to_separate_batches(models, dtype, nthread):
     mixed, alone = pairs(models, dtype=dtype, nthread=nthread)
     for nstep in (1, 20):
         mixed.step(nstep)
@@ -67,7 +67,7 @@ def test_an_output_that_a_group_did_not_keep_is_refused(models):
     assert np.isfinite(mixed.xpos).all() and mixed.xpos.any()
 
 
-def test_groups_of_one_model_and_one_group_are_as_good(models):
+def test_groups_of_one_model_and_a_single_group_work(models):
     model = models[0][0]
     mixed = fl.MixedBatch([(model, 3), (model, 2)])
     alone = fl.Batch(model, 5)
@@ -80,7 +80,7 @@ def test_groups_of_one_model_and_one_group_are_as_good(models):
     assert single.qvel.shape == alone.qvel.shape
 
 
-def test_padding_is_zero_and_the_mask_says_where(models):
+def test_padding_is_zero_and_marked_by_the_mask(models):
     mixed, _ = pairs(models)
     mixed.step(3)
     for name in ("qpos", "xpos", "ctrl", "time"):
@@ -90,7 +90,7 @@ def test_padding_is_zero_and_the_mask_says_where(models):
         assert (mask.reshape(mixed.nworld, -1).sum(1) == np.repeat(sizes, list(MODELS.values()))).all()
 
 
-def test_some_worlds_step_and_the_others_stay(models):
+def test_only_the_chosen_worlds_step(models):
     mixed, alone = pairs(models)
     ids = np.array([0, 3, 12, 20, 28])
     mixed.step(4, ids=ids)
@@ -113,7 +113,7 @@ def test_a_rollout_is_that_of_each_batch(models):
         np.testing.assert_array_equal(part(mixed, k, "ctrl"), batch.ctrl)
 
 
-def test_controls_may_be_the_same_for_all_a_function_or_a_kernel(models):
+def test_controls_can_be_a_shared_array_a_function_or_a_kernel(models):
     def zero(m, d):
         for i in range(m.nu):
             d.ctrl[i] = 0.0 * d.qpos[0]
@@ -140,7 +140,7 @@ def test_a_rollout_of_some_worlds(models):
         mixed.rollout(3, ids=[5, 2])
 
 
-def test_it_goes_on_from_a_checkpoint_a_pickle_or_a_copy(models):
+def test_it_continues_from_a_checkpoint_a_pickle_or_a_copy(models):
     mixed, _ = pairs(models)
     mixed.step(5)
     kept, pickled = mixed.checkpoint(), pickle.loads(pickle.dumps(mixed))
@@ -168,7 +168,7 @@ def test_a_checkpoint_that_does_not_fit_changes_nothing(models):
     np.testing.assert_array_equal(mixed.qpos, after)
 
 
-def test_a_world_that_turns_bad_is_reported_by_its_number_and_others_keep_their_bits(models):
+def test_a_non_finite_world_is_reported_by_number_and_does_not_affect_others(models):
     mixed, alone = pairs(models, record_failures=4)
     mixed.groups[2].qvel[3] = np.nan
     world = mixed.starts[2] + 3
@@ -182,7 +182,7 @@ def test_a_world_that_turns_bad_is_reported_by_its_number_and_others_keep_their_
     assert mixed.groups[2].failures[0].world == 3
 
 
-def test_resets_know_keyframes_that_all_models_have(models):
+def test_resets_accept_keyframes_common_to_all_models(models):
     mixed, _ = pairs(models)
     mixed.step(5)
     mixed.reset(ids=np.arange(20))
@@ -194,8 +194,8 @@ def test_resets_know_keyframes_that_all_models_have(models):
 
 
 def test_each_world_takes_its_own_keyframe():
-    model = fl.load("quadruped")
-    mixed = fl.MixedBatch([(fl.load("arm"), 2), (model, 3)])
+    model = fl.bundled("quadruped")
+    mixed = fl.MixedBatch([(fl.bundled("arm"), 2), (model, 3)])
     mixed.reset(ids=[1, 2, 4], keyframe=[-1, 0, -1])
     np.testing.assert_array_equal(mixed.groups[1].qpos[0], model.key_qpos[0])
     np.testing.assert_array_equal(mixed.groups[1].qpos[2], model.qpos0)
@@ -217,7 +217,7 @@ def test_fields_of_models_differ_by_world(models):
 
 
 @pytest.mark.parametrize("name, value", [("qpos", np.zeros((2, 2))), ("ctrl", "x"), ("qvel", [1j])])
-def test_what_cannot_be_set_changes_nothing(models, name, value):
+def test_an_invalid_assignment_changes_nothing(models, name, value):
     mixed, _ = pairs(models)
     before = getattr(mixed, name).copy()
     with pytest.raises(fl.ModelError):
@@ -229,7 +229,7 @@ def test_what_cannot_be_set_changes_nothing(models, name, value):
     "models, error",
     [(None, TypeError), ([], fl.ModelError), ([("humanoid", 3)], TypeError), (3, TypeError)],
 )
-def test_what_is_no_list_of_models_is_refused(models, error):
+def test_an_invalid_list_of_models_is_refused(models, error):
     with pytest.raises(error, match="pairs"):
         fl.MixedBatch(models)
 
@@ -259,7 +259,7 @@ def test_wrong_names_and_numbers_are_refused(models):
 
 
 def test_an_edit_of_a_model_is_checked_before_any_world_moves(models):
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     mixed = fl.MixedBatch([models[0], (model, 2)])
     model.body_mass[1] = -1.0
     with pytest.raises(fl.ModelError):

@@ -27,21 +27,21 @@ def replay(request):
     return record, batch, forces
 
 
-def test_the_next_state_is_that_of_ode(replay):
+def test_the_next_state_equals_ode(replay):
     record, batch, _ = replay
     worst = {name: error.max() for name, error in ode_steps.errors(batch, record).items()}
     assert max(worst.values()) < STEP, worst
 
 
 @pytest.mark.parametrize("replay", LINKED, indirect=True)
-def test_links_feel_the_forces_of_ode_s_joints(replay):
+def test_link_forces_equal_ode_joint_forces(replay):
     record, _, forces = replay
     expected = record["feedback"][..., :6]
     np.testing.assert_allclose(forces, expected, rtol=0, atol=FORCE * max(1.0, np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("name", LINKED)
-def test_a_whole_motion_is_that_of_ode(name):
+def test_a_whole_motion_equals_ode(name):
     """Linked bodies move without control for hundreds of steps, so errors of single steps would accumulate."""
     record = ode_steps.load(name)
     model = ode_steps.scene(record, name)

@@ -34,26 +34,26 @@ def check(name, count, path, cone=None):
 
 
 @pytest.mark.parametrize("name", parity.MODELS)
-def test_steps_equal_mujocos(name, real_model):
+def test_steps_equal_mujoco(name, real_model):
     check(name, FEW, real_model)
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_steps_of_robots_equal_mujocos(name, real_model):
+def test_steps_of_robots_equal_mujoco(name, real_model):
     assert not parity.compare(name, FEW, real_model).beyond()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("name", [name for name in parity.MODELS if name != "bundled/pyramid"])  # minutes in MuJoCo
-def test_many_steps_equal_mujocos(name, cone, real_model):
+def test_many_steps_equal_mujoco(name, cone, real_model):
     check(name, MANY, real_model, CONES[cone])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("wheel", ROBOTS)
-def test_steps_of_all_robots_equal_mujocos(wheel, cone, real_model):
+def test_steps_of_all_robots_equal_mujoco(wheel, cone, real_model):
     real_model(f"{wheel}/")
     results, left_out = parity.compare_wheel(wheel, 2 * FEW, CONES[cone])
     print(parity.table({wheel: parity.together(results, wheel)}))

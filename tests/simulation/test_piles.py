@@ -24,7 +24,7 @@ def oracle(model, seconds):
 
 def settled(name, start, end):
     """Steps a model to two times, and returns the positions of its bodies at both."""
-    model = fl.load(name)
+    model = fl.bundled(name)
     data = fl.Data(model)
     run(model, data, start)
     before = data.xpos.copy()
@@ -41,14 +41,14 @@ def settled(name, start, end):
         pytest.param("pyramid", 60.0, marks=pytest.mark.slow),
     ],
 )
-def test_piles_of_boxes_stand_still(name, end):
+def test_piles_of_boxes_rest(name, end):
     model, data, before = settled(name, 5.0, end)
     assert np.abs(data.xpos - before).max() < DRIFT
     top = max(range(model.nbody), key=lambda b: data.xpos[b, 2])
     assert data.xpos[top, 2] == pytest.approx(0.95, abs=1e-2)
 
 
-def test_the_tower_rests_as_mujocos_does():
+def test_the_tower_rests_as_in_mujoco():
     model, data, _ = settled("box_stack", 1.0, 2.0)
     assert np.abs(data.xpos - oracle(model, 2.0).xpos).max() < REST
 

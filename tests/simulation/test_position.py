@@ -44,7 +44,7 @@ def test_moves_add_up(model, rng):
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 30.0])
-def test_both_equal_mujocos(model, rng, scale):
+def test_both_equal_mujoco(model, rng, scale):
     mj = model.mj_model
     for qpos, other in zip(positions(model, rng, 20), positions(model, rng, 20), strict=True):
         qvel, moved, between = scale * rng.standard_normal(model.nv), qpos.copy(), np.empty(model.nv)
@@ -74,7 +74,7 @@ def test_quaternions_become_unit_ones(model, rng):
     np.testing.assert_array_equal(expected[4, quats[0] : quats[0] + 4], [1, 0, 0, 0])
 
 
-def test_what_does_not_fit_is_named(model):
+def test_invalid_arguments_are_named(model):
     with pytest.raises(fl.ModelError, match="qvel"):
         fl.integrate_pos(model, model.qpos0, np.zeros(3), 0.1)
     with pytest.raises(fl.ModelError, match="qpos2"):

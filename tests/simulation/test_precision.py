@@ -96,7 +96,7 @@ def test_many_float32_steps_are_near_the_float64_steps(name, real_model):
 @pytest.mark.parametrize(
     "name", ["dm_control/humanoid", "gymnasium/ant", "gymnasium/half_cheetah", "bundled/quadruped"]
 )
-def test_means_over_a_thousand_steps_are_those_of_float64(name, real_model):
+def test_means_over_a_thousand_steps_equal_those_of_float64(name, real_model):
     nstep, means = 1000, []
     batches_of = batches(name, real_model, 8)
     model = batches_of[0].model
@@ -133,7 +133,7 @@ def swung(dtype, integrator):
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "RK4"])
-def test_functions_of_time_in_float32_are_those_of_float64(integrator):
+def test_functions_of_time_in_float32_equal_those_of_float64(integrator):
     (single, found), (double, expected) = swung("float32", integrator), swung("float64", integrator)
     assert single.expanded("opt_timestep").dtype == np.float64
     np.testing.assert_array_equal(found["time"], expected["time"])

@@ -38,7 +38,7 @@ def test_products_are_slopes_along_directions(contact_model):
     assert all(one.tobytes() == other.tobytes() for one, other in zip(gradients, again, strict=True))
 
 
-def test_fields_are_the_worlds_own_for_one_call(rng):
+def test_given_fields_apply_for_one_call(rng):
     """Calls with masses, with friction, and with neither alternate in any order; per-world fields of the batch stay."""
     model = sliding()
     batch = started(model, rng, 2)
@@ -63,7 +63,7 @@ def test_fields_are_the_worlds_own_for_one_call(rng):
     assert found.tobytes() == Dynamics(batch).pull_back(run, None, weights, None)[4]["body_mass"].tobytes()
 
 
-def test_what_does_not_fit_is_named():
+def test_invalid_arguments_are_named():
     model = sliding()
     batch = fl.Batch(model, 2, nthread=1)
     worlds, given = Dynamics(batch), [batch.qpos, batch.qvel, batch.act]
@@ -79,7 +79,7 @@ def test_what_does_not_fit_is_named():
         Dynamics("batch")
 
 
-def test_a_bridge_names_what_it_needs():
+def test_an_adapter_names_its_missing_library():
     """`import featherlane` needs neither, and loads neither."""
     code = "import sys, featherlane; assert not {'torch', 'jax'} & sys.modules.keys(); sys.modules['{0}'] = None\n"
     for name in ("torch", "jax"):

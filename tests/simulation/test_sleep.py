@@ -53,7 +53,7 @@ class _Row:
 
 # ---- against MuJoCo --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", SAMPLE)
-def test_trees_sleep_and_wake_as_mujocos(name):
+def test_trees_sleep_and_wake_as_in_mujoco(name):
     worst, fell, woke = worst_difference(name)
     assert worst < POSITION
     assert woke == WOKEN.get(name, woke)
@@ -62,12 +62,12 @@ def test_trees_sleep_and_wake_as_mujocos(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in SCENES if n not in SAMPLE])
-def test_trees_sleep_and_wake_as_mujocos_everywhere(name):
+def test_trees_sleep_and_wake_as_in_mujoco_in_all_scenes(name):
     assert worst_difference(name)[0] < POSITION
 
 
 # ---- laws ------------------------------------------------------------------------------------------------------------
-def test_what_sleeps_keeps_its_bits():
+def test_sleeping_trees_do_not_change():
     model = fl.load(ROLLING)
     data = fl.Data(model)
     rolled(data, 60)
@@ -80,7 +80,7 @@ def test_what_sleeps_keeps_its_bits():
     assert not data.qvel[:18].any() and not data.qacc[:18].any() and not data.qfrc_constraint[:18].any()
 
 
-def test_an_actuator_of_what_sleeps_gives_no_force():
+def test_actuators_of_sleeping_trees_have_no_force():
     xml, _, _ = SCENES["actuators"]
     model = fl.load(xml)
     data = fl.Data(model)
@@ -91,7 +91,7 @@ def test_an_actuator_of_what_sleeps_gives_no_force():
     assert data.actuator_force[0] == 0 and data.qfrc_actuator[0] == 0 and data.actuator_force[1] == 0.5
 
 
-def test_a_scene_that_sleeps_has_no_contacts_and_goes_on_in_time():
+def test_a_sleeping_scene_has_no_contacts_and_its_time_advances():
     model = fl.load(scene(STACK))
     data = fl.Data(model)
     fl.step(model, data, 60)
@@ -101,7 +101,7 @@ def test_a_scene_that_sleeps_has_no_contacts_and_goes_on_in_time():
     assert data.time == pytest.approx(before + 5 * model.opt.timestep)
 
 
-def test_worlds_have_equal_bits_in_any_batch():
+def test_worlds_are_bitwise_equal_in_any_batch():
     model, n = fl.load(ROLLING), 9
     batch = fl.Batch(model, n, nthread=1)
     rolled(batch, 95)
@@ -158,7 +158,7 @@ def test_a_tile_that_is_split_wakes_the_same_trees(monkeypatch):
 
 
 @pytest.mark.parametrize("limit", [3, 4, 6])
-def test_a_tile_without_room_for_what_wakes_wakes_it_part_by_part(monkeypatch, limit):
+def test_a_full_tile_wakes_trees_in_parts(monkeypatch, limit):
     """In each world another ball rolls into a sleeping one: 3 contacts a world, 2 before it wakes, 8 in the tile."""
     from featherlane.simulation.tile import capacity
 
@@ -180,7 +180,7 @@ def test_a_tile_without_room_for_what_wakes_wakes_it_part_by_part(monkeypatch, l
     assert np.array_equal(found[0][0], found[1][0]) and np.array_equal(found[0][1], found[1][1])
 
 
-def test_a_crowd_sleeps_as_listed_pairs_do(monkeypatch):
+def test_many_geoms_sleep_equally_with_box_tree_and_pair_list(monkeypatch):
     ball = '<body pos="{} {} .0998"><freejoint/><geom size=".1"/></body>'
     balls = "".join(ball.format(0.199 * (i % 5), 0.5 * (i // 5)) for i in range(20))  # four rows, touching in each
     found = []
@@ -215,7 +215,7 @@ def test_policy_init_sleeps_after_a_reset():
     assert np.array_equal(data.tree_asleep, start) and (batch.tree_asleep == start).all()
 
 
-def test_a_world_that_turns_bad_starts_asleep_again():
+def test_a_non_finite_world_is_reset_asleep():
     xml, _, _ = SCENES["policies"]
     model = fl.load(xml)
     batch = fl.Batch(model, 2)
@@ -226,7 +226,7 @@ def test_a_world_that_turns_bad_starts_asleep_again():
     assert np.array_equal(batch.tree_asleep[1, 2:], model.tree_asleep0[2:]) and batch.tree_asleep[1, 1] < 0
 
 
-def test_copies_and_checkpoints_keep_what_sleeps():
+def test_copies_and_checkpoints_keep_sleeping_trees():
     model = fl.load(ROLLING)
     data, batch = fl.Data(model), fl.Batch(model, 2)
     rolled(data, 60)
@@ -253,7 +253,7 @@ def test_switching_the_flag_off_wakes():
     assert (data.tree_asleep == AWAKE).all() and (batch.tree_asleep == AWAKE).all() and data.ncon == 8
 
 
-def test_the_flag_may_be_switched_on_later():
+def test_the_flag_can_be_switched_on_later():
     model = fl.load(scene(TWO).replace('sleep="enable"', ""))
     batch = fl.Batch(model, 2)
     batch.step(20)
@@ -262,7 +262,7 @@ def test_the_flag_may_be_switched_on_later():
     assert (batch.tree_asleep >= 0).all()
 
 
-def test_a_cycle_that_was_overwritten_does_no_harm():
+def test_an_overwritten_sleep_cycle_is_harmless():
     model = fl.load(scene(STACK))
     data = fl.Data(model)
     fl.step(model, data, 60)
@@ -286,7 +286,7 @@ def test_energy_and_inverse_of_a_sleeping_world():
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("wrong", ['integrator="RK4"', 'integrator="discrete"'])
-def test_combinations_that_mujoco_does_not_have_are_refused(wrong):
+def test_combinations_unsupported_by_mujoco_are_refused(wrong):
     flags = 'island="disable"' if "discrete" in wrong else ""
     with pytest.raises(fl.UnsupportedFeatureError):
         fl.load(scene(TWO, option=wrong, flags=flags))
@@ -308,7 +308,7 @@ def test_derivatives_are_refused():
         fl.linearize(model, fl.Data(model), method="finite_difference")
 
 
-def test_a_tree_that_starts_asleep_beside_an_equality_of_tendons_is_awake():
+def test_a_tree_with_a_tendon_equality_does_not_start_asleep():
     bodies = """<body name="a" sleep="init"><joint name="p"/><geom size=".1"/></body>"""
     extra = """<tendon><fixed name="t"><joint joint="p" coef="1"/></fixed></tendon>
       <equality><tendon tendon1="t"/></equality>"""

@@ -40,19 +40,19 @@ def vector(mj, data, bits):
     return out
 
 
-def test_the_bits_are_mujocos():
+def test_state_bits_equal_mujoco():
     theirs = {name.removeprefix("mjSTATE_"): int(bit) for name, bit in mujoco.mjtState.__members__.items()}
     ours = {name: int(bit) for name, bit in STATE.__members__.items()}
     assert ours == {name: bit for name, bit in theirs.items() if name != "mjNSTATE"}
 
 
-def test_sizes_are_mujocos(model):
+def test_sizes_equal_mujoco(model):
     for bits in (*STATE, STATE.PHYSICS, STATE.FULLPHYSICS, STATE.USER, STATE.INTEGRATION, 0, 0x123):
         assert fl.state_size(model, bits) == mujoco.mj_stateSize(model.mj_model, int(bits))
 
 
 @pytest.mark.parametrize("name", ["mjSTATE_FULLPHYSICS", "mjSTATE_QPOS", "mjSTATE_INTEGRATION"])
-def test_bits_are_also_members_of_mujocos_enumeration(model, name):
+def test_state_bits_equal_members_of_mujocos_enum(model, name):
     bits, data = getattr(mujoco.mjtState, name), fl.Data(model)
     state = fl.get_state(model, data, bits)
     assert state.size == fl.state_size(model, bits) == mujoco.mj_stateSize(model.mj_model, int(bits))
@@ -61,7 +61,7 @@ def test_bits_are_also_members_of_mujocos_enumeration(model, name):
 
 
 @pytest.mark.parametrize("bits", [STATE.INTEGRATION & ~STATE.USERDATA, STATE.PHYSICS, STATE.CTRL | STATE.TIME])
-def test_a_vector_of_mujocos_is_set_and_given_back(model, rng, bits):
+def test_a_state_vector_of_mujoco_round_trips(model, rng, bits):
     expected = vector(model.mj_model, filled(model.mj_model, rng), bits)
     data = fl.Data(model)
     fl.set_state(model, data, expected, bits)
@@ -71,7 +71,7 @@ def test_a_vector_of_mujocos_is_set_and_given_back(model, rng, bits):
     np.testing.assert_array_equal(vector(model.mj_model, again, bits), expected)
 
 
-def test_what_is_not_kept_is_there_as_zeros(model, rng):
+def test_components_that_are_not_stored_are_zeros(model, rng):
     bits = STATE.QPOS | STATE.USERDATA
     data = fl.Data(model)
     fl.set_state(model, data, vector(model.mj_model, filled(model.mj_model, rng), bits), bits)
@@ -80,7 +80,7 @@ def test_what_is_not_kept_is_there_as_zeros(model, rng):
     assert out[: model.nq].all() and not out[model.nq :].any()
 
 
-def test_a_state_that_is_set_again_goes_on_the_same(rng):
+def test_a_restored_state_continues_bitwise_equally(rng):
     model = fl.load(XML)
     data, other = fl.Data(model), fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
@@ -110,13 +110,13 @@ def test_a_batch_has_a_row_for_each_world(model, rng, dtype):
     np.testing.assert_array_equal(given[:, at], rows[:, at])
 
 
-def test_one_vector_serves_all_worlds(model):
+def test_one_state_vector_applies_to_all_worlds(model):
     batch = fl.Batch(model, 3, nthread=1)
     fl.set_state(model, batch, np.arange(model.nv, dtype=float), STATE.QVEL)
     np.testing.assert_array_equal(batch.qvel, np.tile(np.arange(model.nv), (3, 1)))
 
 
-def test_what_does_not_fit_is_named(model):
+def test_invalid_arguments_are_named(model):
     data = fl.Data(model)
     with pytest.raises(fl.ModelError, match="bits"):
         fl.get_state(model, data, 1 << 15)

@@ -28,7 +28,7 @@ def compare(model: fl.Model, count: int, rng) -> int:
         points, obj = expected.wrap_xpos.reshape(-1, 3), expected.wrap_obj.ravel()
         for i in range(model.ntendon):
             part = slice(expected.ten_wrapadr[i], expected.ten_wrapadr[i] + expected.ten_wrapnum[i])
-            path = fl.tendon_path(model, data, i)
+            path = fl.query.tendon_path(model, data, i)
             np.testing.assert_array_equal(path.obj, obj[part])
             np.testing.assert_allclose(path.pos, points[part], rtol=0, atol=SAME * max(1, np.abs(points).max()))
             arcs += np.count_nonzero(path.obj >= 0)
@@ -67,12 +67,12 @@ def test_a_path_is_as_long_as_its_tendon(rng):
     data.qpos, _ = kicked(model.to_mujoco(), rng)
     fl.forward(model, data)
     for name in ("over", "three"):
-        path = fl.tendon_path(model, data, name)
+        path = fl.query.tendon_path(model, data, name)
         (branch,) = path.branches()
         assert branch is not path and np.array_equal(branch, path.pos)
         length = np.linalg.norm(np.diff(branch, axis=0), axis=1).sum()
         assert length == pytest.approx(data.ten_length[model.tendon(name).id], rel=1e-14)
-    path = fl.tendon_path(model, data, "pulleys")
+    path = fl.query.tendon_path(model, data, "pulleys")
     assert len(path.branches()) == 3
     assert not path.pos[path.obj == -2].any()
 
@@ -81,6 +81,6 @@ def test_a_fixed_tendon_has_no_path():
     model = fl.load(tendons.scene(only="sum"))
     data = fl.Data(model)
     fl.forward(model, data)
-    assert fl.tendon_path(model, data, "sum").pos.shape == (0, 3)
+    assert fl.query.tendon_path(model, data, "sum").pos.shape == (0, 3)
     with pytest.raises(fl.UnknownNameError):
-        fl.tendon_path(model, data, "su")
+        fl.query.tendon_path(model, data, "su")

@@ -95,9 +95,9 @@ def test_a_few_worlds_in_between_leave_the_others_their_order(rng):
     assert np.array_equal(order.of(worlds[:40], later, 1), few)
 
 
-def test_bits_do_not_know_the_order(rng):
+def test_results_do_not_depend_on_the_order(rng):
     """One long call computes the order once, many short ones a few times; half batches have other worlds per tile."""
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     speeds = rng.standard_normal((40, model.nv))
 
     def run(*calls):

@@ -39,7 +39,7 @@ def started(integrator, n, rng, dtype="float64"):
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "RK4", "implicitfast"])
-def test_a_control_kernel_does_what_mjcb_control_does(integrator, rng):
+def test_a_control_kernel_equals_mjcb_control(integrator, rng):
     mj, batch = started(integrator, 9, rng)
     reference = mujoco.MjData(mj)
     reference.qvel[:] = batch.qvel[3]
@@ -55,7 +55,7 @@ def test_a_control_kernel_does_what_mjcb_control_does(integrator, rng):
     assert np.allclose(batch.qfrc_applied[3], reference.qfrc_applied, rtol=0, atol=CLOSE)
 
 
-def test_worlds_have_their_own_bits_and_the_others_stay(rng):
+def test_controlled_worlds_do_not_affect_others(rng):
     _, batch = started("Euler", 19, rng)
     before, alone = batch.checkpoint(), []
     for w in range(19):
@@ -70,7 +70,7 @@ def test_worlds_have_their_own_bits_and_the_others_stay(rng):
     assert np.array_equal(batch.ctrl[others], before["ctrl"][others])
 
 
-def test_the_next_step_is_without_the_kernel(rng):
+def test_the_kernel_applies_to_one_call_only(rng):
     _, batch = started("Euler", 3, rng)
     batch.rollout(2, control=control)
     held = batch.ctrl.copy()

@@ -25,14 +25,14 @@ def parameters(function):
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_signatures_are_those_of_the_protocol(kind):
+def test_signatures_equal_those_of_the_protocol(kind):
     wrong = {
         name: (parameters(vars(fl.Worlds)[name]), parameters(getattr(CLASSES[kind], name)))
         for name in METHODS
         if parameters(vars(fl.Worlds)[name]) != parameters(getattr(CLASSES[kind], name))
     }
     assert not wrong
-    assert all(hasattr(made(kind, fl.load("cartpole")), name) for name in MEMBERS)
+    assert all(hasattr(made(kind, fl.bundled("cartpole")), name) for name in MEMBERS)
 
 
 def program(worlds: fl.Worlds) -> dict[str, np.ndarray]:
@@ -69,8 +69,8 @@ def program(worlds: fl.Worlds) -> dict[str, np.ndarray]:
     return found
 
 
-def test_a_program_finds_the_same_bits_on_each():
-    model = fl.load("cartpole")
+def test_a_program_gives_bitwise_equal_results_on_each_kind_of_batch():
+    model = fl.bundled("cartpole")
     first, *others = (program(made(kind, model)) for kind in CLASSES)
     assert first["failures"].tolist() == [3]
     for other in others:
@@ -81,7 +81,7 @@ def test_a_program_finds_the_same_bits_on_each():
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_a_reduction_has_no_arrays_to_record_into_and_a_world_at_least(kind):
-    worlds = made(kind, fl.load("cartpole"))
+    worlds = made(kind, fl.bundled("cartpole"))
     with pytest.raises(fl.ModelError, match="out"):
         worlds.rollout(1, out={}, reduce="mean")
     with pytest.raises(fl.ModelError, match="ids"):

@@ -70,7 +70,7 @@ def test_articulated_bodies_give_the_accelerations_of_the_factor(cone, condim, n
     assert (np.abs(qacc - expected) / scale).max() < ROUNDING
 
 
-def test_a_world_goes_its_way_whatever_its_tile_mates_need():
+def test_the_algorithm_of_a_world_does_not_depend_on_other_worlds():
     model = fl.load(ARM.format(cone="elliptic", condim=3))
     together, _, coupled = accelerations(model, "aba", True)
     assert 0 < coupled.sum() < STATES

@@ -7,7 +7,7 @@ import pytest
 import featherlane as fl
 from featherlane.lanes import real, stage
 from featherlane.lanes.processor import tile_width
-from featherlane.model import load
+from featherlane.model import bundled, load
 from featherlane.model.enums import CONTACT_ELLIPTIC
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
@@ -99,7 +99,7 @@ def in_the_cone(rng, mu, scale):
 @pytest.mark.parametrize("condim", CONDIMS)
 @pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("impratio", [1.0, 10.0])
-def test_rows_and_motion_equal_mujocos(cone, condim, impratio):
+def test_rows_and_motion_equal_mujoco(cone, condim, impratio):
     mj = scene(cone, condim, impratio)
     model = load(mj)
     data, touched = fl.Data(model), 0
@@ -116,7 +116,7 @@ def test_rows_and_motion_equal_mujocos(cone, condim, impratio):
         for i in range(truth.ncon):
             force = np.zeros(6)
             mujoco.mj_contactForce(mj, truth, i, force)
-            assert relative(fl.contact_force(model, data, i), force) < PARITY
+            assert relative(fl.query.contact_force(model, data, i), force) < PARITY
     assert touched > 100
 
 
@@ -180,7 +180,7 @@ def test_hessian_is_the_derivative_of_the_gradient(cone, condim, rng):
 @pytest.mark.parametrize("name", ["humanoid", "quadruped"])
 @pytest.mark.parametrize("impratio", [1.0, 10.0])
 def test_bundled_robots_on_elliptic_contacts_move_as_in_mujoco(name, impratio, rng):
-    model = load(name)
+    model = bundled(name)
     model.opt.cone, model.opt.tolerance, model.opt.impratio = "elliptic", 0.0, impratio
     model.opt.iterations = model.opt.ls_iterations = 100
     mj = model.to_mujoco()
@@ -201,7 +201,7 @@ def test_bundled_robots_on_elliptic_contacts_move_as_in_mujoco(name, impratio, r
 
 @pytest.mark.parametrize(("dtype", "lanes"), [(np.float64, 1), (np.float32, 16), SINGLE_LANE])
 @pytest.mark.parametrize(("cone", "condim"), [("elliptic", 3), ("elliptic", 6), ("pyramidal", 4)])
-def test_a_world_has_the_same_bits_alone_and_in_a_tile(cone, condim, dtype, lanes):
+def test_a_world_is_bitwise_equal_alone_and_in_a_tile(cone, condim, dtype, lanes):
     """Covers tiles of one lane, and tiles with resting worlds in the other lanes."""
     mj, width = scene(cone, condim), tile_width(dtype)
     model = load(mj)
@@ -229,7 +229,7 @@ def test_a_world_has_the_same_bits_alone_and_in_a_tile(cone, condim, dtype, lane
 
 @pytest.mark.parametrize("impratio", [1.0, 10.0])
 @pytest.mark.parametrize("condim", [3, 6])
-def test_float32_converges_as_soon_as_float64(condim, impratio):
+def test_float32_converges_in_as_few_iterations_as_float64(condim, impratio):
     mj = scene(condim=condim, impratio=impratio)
     model = load(mj)
     model.opt.tolerance = 1e-8
@@ -268,7 +268,7 @@ def after_half_a_second(cone, condim, qvel):
 
 
 @pytest.mark.parametrize("cone", CONES)
-def test_spin_is_braked_from_dimension_4_on_and_rolling_from_6(cone):
+def test_torsional_friction_acts_from_condim_4_and_rolling_friction_from_6(cone):
     """A solid ball loses its spin by mu_3 g / (2/5 r^2), and its rolling speed by mu_4 g / (7/5 r)."""
     spin, roll = (0, 0, 0, 0, 0, 10.0), (1.0, 0, 0, 0, 10.0, 0)
     slowed_spin, slowed_roll = 10.0 - 0.5 * 0.004 * 9.81 / (0.4 * 0.1**2), 1.0 - 0.5 * 0.003 * 9.81 / (1.4 * 0.1)

@@ -100,7 +100,7 @@ def assert_solves(w, dense, f, x):
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("way", WAYS)
-def test_a_kept_factor_solves_what_a_dense_matrix_does(way, width, rng, monkeypatch):
+def test_a_kept_factor_solves_like_a_dense_matrix(way, width, rng, monkeypatch):
     w, dense = prepared(way, width, rng, monkeypatch)
     a, nv = w.arrays, w.model.nv
     w.run(factor_hessian)
@@ -114,7 +114,7 @@ def test_a_kept_factor_solves_what_a_dense_matrix_does(way, width, rng, monkeypa
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("way", WAYS)
-def test_what_a_step_factors_takes_other_vectors(way, width, rng, monkeypatch):
+def test_the_factor_of_a_step_solves_other_vectors(way, width, rng, monkeypatch):
     w, dense = prepared(way, width, rng, monkeypatch)
     a, nv, vectors = w.arrays, w.model.nv, rng.normal(size=(VECTORS, w.model.nv, width))
     a["primal.search"][:nv] = vectors[0]
@@ -134,7 +134,7 @@ def test_what_a_step_factors_takes_other_vectors(way, width, rng, monkeypatch):
         assert np.array_equal(a["qvec"][:nv, part], first[:, part])
 
 
-def test_worlds_that_need_different_ways_are_left_to_a_split_tile(rng, monkeypatch):
+def test_worlds_with_different_factorizations_split_the_tile(rng, monkeypatch):
     monkeypatch.setattr(capacity, "HESSIAN_LIMIT", 150)
     mj = mujoco.MjModel.from_xml_string(scene(LINKS))
     w = Workspace(load(mj), 8)

@@ -12,7 +12,7 @@ STORED = "dofrow_force", "genrow_force", "con_force"
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_forces_are_those_of_the_definition(cone, rng):
+def test_forces_equal_those_of_the_definition(cone, rng):
     s = touching(cone)
     a = near(s, rng)
     s.a["qacc"][: s.nv] = a
@@ -48,7 +48,7 @@ def test_a_solver_in_forces_finds_them_block_by_block(solver, rng):
 
 
 @pytest.mark.parametrize("counts", [(2, 0, 0), (0, 2, 0), (0, 0, 2), (2, 2, 0), (1, 1, 2), (0, 0, 0)])
-def test_any_row_has_forces_and_without_rows_there_is_none(counts):
+def test_any_row_has_forces_and_tiles_without_rows_have_none(counts):
     s = touching(width=1)
     for name, count in zip(("ncon_slot", "ndofrow", "ngenrow"), counts, strict=True):
         s.a[name][0] = count
@@ -58,7 +58,7 @@ def test_any_row_has_forces_and_without_rows_there_is_none(counts):
     assert x.any() == any(counts) and not (x == 7.0).any()
 
 
-def test_a_world_without_rows_has_zeros_without_a_sign(rng):
+def test_a_world_without_rows_has_positive_zeros(rng):
     s = touching()
     for name in ("con_D", "con_Dt", "con_slip", "dofrow_D", "genrow_D"):
         s.a[name][:, 3] = 0.0

@@ -30,7 +30,7 @@ def scene(bodies):
 
 
 @pytest.mark.parametrize("width", [1, 8])
-def test_islands_equal_mujocos(width, rng):
+def test_islands_equal_mujoco(width, rng):
     counts = set()
     for mj, spread in ((mixed(), None), (scene(strewn(rng)), 0.02), (scene(strewn(rng)), 0.2)):
         w, found = Workspace(load(mj), width), states(mj, width, rng, spread)
@@ -56,7 +56,7 @@ def solved(mj, qvel):
     return w.arrays
 
 
-def test_each_island_moves_as_if_it_were_alone(rng):
+def test_each_island_moves_independently(rng):
     bodies = strewn(rng)
     mj = scene(bodies)
     qvel = rng.normal(0, 0.3, mj.nv)
@@ -120,7 +120,7 @@ def joined(groups):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_islands_are_what_rows_join(seed):
+def test_islands_are_trees_connected_by_rows(seed):
     """The expected islands are computed uncompiled, from the definition."""
     m, d, groups = random_rows(np.random.default_rng(seed))
     call(islands, m, d)

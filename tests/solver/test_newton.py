@@ -7,7 +7,8 @@ import pytest
 import featherlane as fl
 from featherlane.lanes import real, stage
 from featherlane.lanes.processor import tile_width
-from featherlane.model import load
+from featherlane.model import bundled, load
+from featherlane.model.bundle import resolve_name
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.hessian.entries.pattern import BLOCKS, PATHS
@@ -60,7 +61,7 @@ def put(w, lane, state):
 
 @pytest.fixture(scope="module", params=MODELS, ids=("humanoid", "quadruped", "heap"))
 def scene(request):
-    model = load(request.param)
+    model = load(resolve_name(request.param))
     model.opt.tolerance = 0
     return model, states(model, 16, np.random.default_rng(5))
 
@@ -135,7 +136,7 @@ def test_optimum_does_not_depend_on_the_start(scene):
     assert relative(w.arrays["qacc"], warm) < SAME
 
 
-def test_a_world_has_the_same_bits_alone_and_in_a_tile(scene):
+def test_a_world_is_bitwise_equal_alone_and_in_a_tile(scene):
     model, found = scene
     alone, tile = Workspace(model, 1), Workspace(model, 8)
     for lane, state in enumerate(found[4:12]):
@@ -148,8 +149,8 @@ def test_a_world_has_the_same_bits_alone_and_in_a_tile(scene):
             assert alone.arrays[name][:, 0].tobytes() == tile.arrays[name][:, lane].tobytes(), (name, lane)
 
 
-def test_float32_stops_as_soon_as_float64():
-    model = load("humanoid")
+def test_float32_stops_after_as_few_iterations_as_float64():
+    model = bundled("humanoid")
     found = states(model, 16, np.random.default_rng(8))
     count = {}
     for dtype in (np.float64, np.float32):
@@ -167,14 +168,14 @@ def test_float32_stops_as_soon_as_float64():
 
 
 def test_without_rows_the_acceleration_is_the_smooth_one():
-    w = Workspace(load("double_pendulum"), 1)
+    w = Workspace(bundled("double_pendulum"), 1)
     w.run(forward)
     np.testing.assert_array_equal(w.arrays["qacc"], w.arrays["qacc_smooth"])
     assert w.arrays["solver_niter"][0, 0] == 0
 
 
 def test_running_out_of_iterations_is_reported():
-    model = load("humanoid")
+    model = bundled("humanoid")
     found = states(model, 16, np.random.default_rng(5))
     model.opt.iterations = 1
     w = Workspace(model, 1)
@@ -186,9 +187,9 @@ def test_running_out_of_iterations_is_reported():
     assert np.isfinite(w.arrays["qacc"]).all()
 
 
-def test_float32_goes_downhill_where_rounding_spoils_the_hessian():
+def test_float32_descends_if_rounding_corrupts_the_hessian():
     """The rope's inertia has a condition number of 3e6: in float32 its Hessian with contact has negative pivots."""
-    batch = fl.Batch(load("rope"), 32, nthread=1, dtype="float32")
+    batch = fl.Batch(bundled("rope"), 32, nthread=1, dtype="float32")
     rng, touched = np.random.default_rng(0), 0.0
     for _ in range(60):
         batch.ctrl = rng.uniform(-1, 1, batch.ctrl.shape)
@@ -199,7 +200,7 @@ def test_float32_goes_downhill_where_rounding_spoils_the_hessian():
     assert np.isfinite(batch.qpos).all()
 
 
-def test_contacts_between_trees_equal_mujocos():
+def test_contacts_between_trees_equal_mujoco():
     mj = mujoco.MjModel.from_xml_string(HEAP)
     mj.opt.tolerance, mj.opt.iterations, mj.opt.ls_iterations = 0, 100, 100
     model, data = load(mj), mujoco.MjData(mj)
@@ -217,7 +218,7 @@ def test_contacts_between_trees_equal_mujocos():
 
 
 def test_a_start_at_the_optimum_needs_no_iteration():
-    model = load("humanoid")
+    model = bundled("humanoid")
     w = Workspace(model, 1)
     for state in states(model, 16, np.random.default_rng(5)):
         put(w, 0, state)

@@ -67,7 +67,7 @@ def enter_panels(model, a, H):
 
 
 @pytest.mark.parametrize("count", [5, 21, 90])
-def test_panels_solve_what_a_dense_matrix_does(count):
+def test_panels_solve_like_a_dense_matrix(count):
     rng, model = np.random.default_rng(count), trees(count)
     pairs, b = coupled(model.ntree, rng, 1.1), rng.standard_normal(model.nv)
     H, workspace = hessian(model, pairs, rng), Workspace(model, 1)
@@ -170,7 +170,7 @@ def enter(worlds, states):
         getattr(worlds, name)[...] = value
 
 
-def test_heaps_are_ordered_and_accelerate_as_mujocos(heaps):
+def test_ordered_heaps_have_the_accelerations_of_mujoco(heaps):
     model, mj, states = heaps
     data, expected = fl.Data(model), mujoco.MjData(mj)
     for world in range(2):
@@ -185,7 +185,7 @@ def test_heaps_are_ordered_and_accelerate_as_mujocos(heaps):
 ARM = '<body pos="{0} {1} 0"><joint axis="{1} {0} 0.3"/><geom size="0.05"/></body>'
 
 
-def test_heaps_of_branching_trees_accelerate_as_mujocos():
+def test_heaps_of_branching_trees_have_the_accelerations_of_mujoco():
     """Trees of four blocks: a body touching an arm's end is also coupled to the trunk."""
     arms = "".join(ARM.format(x, y) for x, y in ((0.1, 0), (-0.05, 0.09), (-0.05, -0.09)))
     tripods = "".join(
@@ -207,7 +207,7 @@ def test_heaps_of_branching_trees_accelerate_as_mujocos():
     assert np.abs(data.qacc - expected.qacc).max() < 1e-8 * np.abs(expected.qacc).max()
 
 
-def test_heaps_have_the_same_bits_in_a_tile_alone_and_in_a_batch(heaps):
+def test_heaps_are_bitwise_equal_in_a_tile_alone_and_in_a_batch(heaps):
     model, _, states = heaps
     tile = Workspace(model, 8)
     for name, value in zip(("qpos", "qvel", "qacc_warmstart"), states, strict=True):

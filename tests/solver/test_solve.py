@@ -6,12 +6,21 @@ import pytest
 from featherlane.model.enums import LCP
 from featherlane.solver import solve as room
 from featherlane.solver.primal.line_search import FAR
-from featherlane.solver.solve import has_rows, leave_free, solve, solve_nothing, uses_blocks
+from featherlane.solver.solve import has_constraint_rows, leave_free, set_unconstrained, solve, uses_blocks
 from oracles.uncompiled import call, record
 from scenes.touching import CHAIN, touching
 
 CLOSE = 1e-8  # relative: a solver's error at tolerance 0
-PARTS = ("solve_lcp", "solve_nothing", "prepare_contacts", "prepare", "crb", "factor_m", "make_blocks", "report_full")
+PARTS = (
+    "solve_lcp",
+    "set_unconstrained",
+    "prepare_contacts",
+    "select_factorization",
+    "crb",
+    "factor_m",
+    "make_blocks",
+    "report_full_blocks",
+)
 PARTS += ("run", "noslip", "leave_free")
 
 
@@ -26,14 +35,14 @@ def called(monkeypatch):
 
 
 SOLVERS = {
-    "newton": ["prepare_contacts", "prepare", "run", "leave_free"],
+    "newton": ["prepare_contacts", "select_factorization", "run", "leave_free"],
     "cg": ["prepare_contacts", "run", "leave_free"],
     "pgs": ["prepare_contacts", "make_blocks", "run", "leave_free"],
 }
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_solver_is_given_what_it_reads(solver, called, monkeypatch):
+def test_a_step_computes_the_inputs_of_each_solver(solver, called, monkeypatch):
     s = touching(solver=solver)
     call(solve, s.m, s.d)
     assert called == SOLVERS[solver]
@@ -46,15 +55,15 @@ def test_a_solver_is_given_what_it_reads(solver, called, monkeypatch):
     s.m.opt_noslip_iterations = 3
     call(solve, s.m, s.d)
     assert {"factor_m", "make_blocks", "noslip"} <= {*called} and called.index("run") < called.index("noslip")
-    assert "report_full" not in called
+    assert "report_full_blocks" not in called
     called.clear()
     monkeypatch.setattr(room, "all_fit", lambda _: False)
     call(solve, s.m, s.d)
-    assert "report_full" in called and "noslip" not in called
+    assert "report_full_blocks" in called and "noslip" not in called
 
 
 @pytest.mark.parametrize(("solver", "made"), [("newton", False), ("cg", True), ("pgs", True)])
-def test_the_inertia_is_made_where_the_step_has_gone_without(solver, made, called):
+def test_the_inertia_is_computed_if_the_step_omitted_it(solver, made, called):
     s = touching(xml=CHAIN, solver=solver, forward_dynamics="aba")
     s.d.want_all = 0
     called.clear()
@@ -63,7 +72,7 @@ def test_the_inertia_is_made_where_the_step_has_gone_without(solver, made, calle
     assert ("crb" in called) == made
 
 
-def test_without_rows_nothing_is_solved_and_hard_contacts_have_solvers_of_their_own(called):
+def test_without_rows_nothing_is_solved_and_hard_contacts_use_lcp_solvers(called):
     s = touching(width=1)
     s.a["ordered"][...] = s.a["hessian.coupled"][...] = 7.0
     s.m.opt_contact_model = LCP
@@ -77,27 +86,27 @@ def test_without_rows_nothing_is_solved_and_hard_contacts_have_solvers_of_their_
         s.a[name][0] = 0
     called.clear()
     call(solve, s.m, s.d)
-    assert called == ["solve_nothing"]
+    assert called == ["set_unconstrained"]
 
 
-def test_a_tile_that_is_to_be_split_is_not_solved(called, monkeypatch):
+def test_a_tile_to_be_split_is_not_solved(called, monkeypatch):
     s = touching()
-    monkeypatch.setattr(room, "prepare", lambda _, d: d.con_overflow.__setitem__(0, 1))
+    monkeypatch.setattr(room, "select_factorization", lambda _, d: d.con_overflow.__setitem__(0, 1))
     call(solve, s.m, s.d)
     assert "run" not in called and "leave_free" not in called
 
 
-def test_a_world_has_rows_of_its_own_or_not():
+def test_rows_are_masked_per_world():
     empty = np.zeros((2, 4))
     D = {name: empty.copy() for name in ("dofrow_D", "genrow_D", "con_D")}
     D["dofrow_D"][1, 0] = D["genrow_D"][0, 1] = D["con_D"][1, 2] = 2.0
     d = record(4, ndofrow=[2], ngenrow=[2], ncon_slot=[2], **D)
-    np.testing.assert_array_equal(call(has_rows, d), [True, True, True, False])
+    np.testing.assert_array_equal(call(has_constraint_rows, d), [True, True, True, False])
     d = record(4, ndofrow=[1], ngenrow=[0], ncon_slot=[1], **D)
-    assert not call(has_rows, d).any()
+    assert not call(has_constraint_rows, d).any()
 
 
-def test_worlds_without_rows_move_freely_and_broken_ones_count_as_bad():
+def test_worlds_without_rows_move_freely_and_non_finite_worlds_are_counted():
     """World 0 is solved, 1 has no row, 2 has a non-finite gradient."""
     names = ("solver_niter", "solver_residual", "solver_gap")
     fields = {name: np.full((1, 3), 5.0) for name in names}
@@ -115,19 +124,19 @@ def test_worlds_without_rows_move_freely_and_broken_ones_count_as_bad():
     np.testing.assert_array_equal(d.warning.array[3], [9.0, 8.0, 9.0])
 
 
-def test_nothing_to_solve_is_solved_at_once():
+def test_trivial_problems_need_no_iteration():
     fields = {
         name: np.full((1, 2), 7.0) for name in ("solver_niter", "solver_residual", "solver_gap", "qfrc_constraint")
     }
     tables = {name: np.full((2, 2), 7.0) for name in ("stat_cost", "stat_gradient", "stat_improvement", "stat_step")}
     d = record(2, qacc=[[0.0, 0.0]], qacc_smooth=[[3.0, 4.0]], want_history=1, nrecord=2, **fields, **tables)
-    call(solve_nothing, record(1, nv=1), d)
+    call(set_unconstrained, record(1, nv=1), d)
     np.testing.assert_array_equal(d.qacc.array, d.qacc_smooth.array)
     assert not any(getattr(d, name).array.any() for name in fields)
     assert all((getattr(d, name).array == [[0, 0], [7, 7]]).all() for name in tables)
 
 
-def test_blocks_are_used_by_solvers_in_forces_and_by_the_pass_against_slip():
+def test_blocks_are_used_by_dual_solvers_and_noslip():
     s = touching(width=1, solver="newton")
     said = []
     for solver, count in (("newton", 0), ("newton", 1), ("pgs", 0)):

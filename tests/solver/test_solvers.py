@@ -9,6 +9,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.lanes.processor import tile_width
+from featherlane.model.bundle import resolve_name
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.dual import rows as dual_rows
@@ -74,7 +75,7 @@ def put(w, lane, state):
 def scene(request):
     """Returns a model with tolerance 0, and states of it."""
     source, cone = SCENES[request.param]
-    model = fl.load(source)
+    model = fl.load(resolve_name(source))
     model.opt.cone = cone
     states = motion(model, 8)
     model.opt.tolerance, model.opt.iterations = 0, ITERATIONS
@@ -112,7 +113,7 @@ def test_a_solver_agrees_with_newton(scene, solver):
 @pytest.mark.parametrize("cone_kind", ["pyramidal", "elliptic"])
 def test_a_stack_of_boxes_agrees_with_newton(solver, cone_kind):
     """Gauss-Seidel needs thousands of sweeps: weight moves down the stack by one box per sweep, and back up."""
-    model = fl.load("box_stack")
+    model = fl.bundled("box_stack")
     model.opt.cone, (state,) = cone_kind, motion(model, 1)
     model.opt.tolerance, model.opt.iterations = 0, 10 * ITERATIONS
     reference, other = solved(model, state, "newton"), solved(model, state, solver)
@@ -121,14 +122,14 @@ def test_a_stack_of_boxes_agrees_with_newton(solver, cone_kind):
 
 @pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
 @pytest.mark.parametrize("iterations", [2, ITERATIONS])
-def test_the_gap_bounds_what_is_left_and_the_residual_is_the_gradient(scene, solver, iterations):
+def test_the_gap_bounds_the_cost_error_and_the_residual_is_the_gradient(scene, solver, iterations):
     model, states = scene
     for state in states[4:6]:
         best = cost_of(solved(model, state, "newton", iterations=ITERATIONS))[0]
         data = solved(model, state, solver, iterations=iterations)
         model.opt.iterations = ITERATIONS
         cost, gradient = cost_of(data)
-        scale = 1.0 / np.trace(fl.full_m(model, data))
+        scale = 1.0 / np.trace(fl.query.full_m(model, data))
         assert data.solver_gap >= 0.0
         assert scale * (cost - best) <= data.solver_gap * (1 + 1e-9) + ROUNDING * scale * max(abs(cost), 1.0)
         assert data.solver_residual == pytest.approx(scale * np.linalg.norm(gradient), rel=1e-6, abs=1e-10)
@@ -138,7 +139,7 @@ def cost_of(data):
     """Returns (cost, gradient) of the primal problem at qacc, from the dense rows: no code of the solvers."""
     names = ("J", "aref", "type", "id", "D", "frictionloss")
     rows = SimpleNamespace(nefc=data.nefc, **{name: getattr(data, f"efc_{name}") for name in names})
-    M = fl.full_m(data.model, data)
+    M = fl.query.full_m(data.model, data)
     x, apart = rows.J @ data.qacc - rows.aref, data.qacc - data.qacc_smooth
     cost, force, i = 0.5 * apart @ M @ apart, np.zeros(rows.nefc), 0
     while i < rows.nefc:
@@ -188,7 +189,7 @@ def test_no_random_step_improves_the_cost(scene):
 
 @pytest.mark.parametrize("solver", ["cg", "pgs"])
 @pytest.mark.parametrize("noslip", [0, 3])
-def test_a_world_has_the_same_bits_alone_and_in_a_tile(scene, solver, noslip):
+def test_a_world_is_bitwise_equal_alone_and_in_a_tile(scene, solver, noslip):
     model, states = scene
     settings = {"solver": solver, "noslip_iterations": noslip, "tolerance": 1e-8, "iterations": 60}
     kept = {name: getattr(model.opt, name) for name in settings}
@@ -209,7 +210,7 @@ def test_a_world_has_the_same_bits_alone_and_in_a_tile(scene, solver, noslip):
 
 @pytest.mark.parametrize("solver", ["cg", "pgs"])
 def test_float32_stops(solver):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     states = motion(model, 8)
     model.opt.solver, count = solver, {}
     for dtype in (np.float64, np.float32):
@@ -224,8 +225,8 @@ def test_float32_stops(solver):
 
 # ---- the record, and capacity --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
-def test_the_record_leads_from_the_start_to_the_end(solver):
-    model = fl.load("humanoid")
+def test_the_history_contains_the_first_and_last_iterates(solver):
+    model = fl.bundled("humanoid")
     (state,) = motion(model, 1)
     model.opt.solver = solver
     data = fl.Data(model)
@@ -251,7 +252,7 @@ def test_the_record_leads_from_the_start_to_the_end(solver):
 @pytest.mark.parametrize("solver", ["pgs", "apgd"])
 @pytest.mark.parametrize("cone", ["pyramid", "cone"])
 def test_the_record_of_an_iterative_lcp_solver_holds_the_residual_of_each_iteration(solver, cone):
-    model = fl.load("box_stack")
+    model = fl.bundled("box_stack")
     model.opt.contact_model, model.opt.lcp_solver, model.opt.lcp_cone = "lcp", solver, cone
     data = fl.Data(model)
     found = {}
@@ -271,7 +272,7 @@ def test_the_record_of_an_iterative_lcp_solver_holds_the_residual_of_each_iterat
 
 
 def test_dantzig_has_no_iterates_to_record():
-    model = fl.load("box_stack")
+    model = fl.bundled("box_stack")
     model.opt.contact_model = "lcp"
     data = fl.Data(model)
     data.record_solver = True
@@ -281,7 +282,7 @@ def test_dantzig_has_no_iterates_to_record():
 
 
 def test_a_tile_whose_dual_rows_do_not_fit_is_split(monkeypatch):
-    model = fl.load("box_stack")
+    model = fl.bundled("box_stack")
     rng, states = np.random.default_rng(4), []
     for lane in range(8):
         data = fl.Data(model)
@@ -310,8 +311,8 @@ def dual_entries(w):
     return int((rows * a["dual.dofnum"][:n]).sum())
 
 
-def test_a_world_whose_dual_rows_do_not_fit_does_without_the_last_and_says_so(monkeypatch):
-    model = fl.load("box_stack")
+def test_dual_rows_beyond_the_capacity_are_dropped_and_reported(monkeypatch):
+    model = fl.bundled("box_stack")
     monkeypatch.setattr(dual_rows, "DUAL_LIMIT", 100)
     for solver, noslip in (("pgs", 0), ("newton", 3)):
         model.opt.solver, model.opt.noslip_iterations = solver, noslip
@@ -344,7 +345,7 @@ def same_contacts(ours, theirs):
     return True
 
 
-def test_cg_equals_mujocos(scene):
+def test_cg_equals_mujoco(scene):
     model, states = scene
     for state in states[:3]:
         for iterations in (5, 100):
@@ -355,7 +356,7 @@ def test_cg_equals_mujocos(scene):
 
 
 @pytest.mark.parametrize("solver", ["newton", "cg"])
-def test_noslip_equals_mujocos(scene, solver):
+def test_noslip_equals_mujoco(scene, solver):
     model, states = scene
     for state in states[:4]:
         ours = solved(model, state, solver, iterations=100, noslip_iterations=4, noslip_tolerance=0)
@@ -370,9 +371,9 @@ def test_noslip_equals_mujocos(scene, solver):
 
 
 @pytest.mark.parametrize("iterations", [5, 20, 60])
-def test_pgs_is_no_worse_than_mujocos_after_as_many_iterations(iterations):
+def test_pgs_is_no_worse_than_mujoco_after_equal_iterations(iterations):
     for cone_kind in ("pyramidal", "elliptic"):
-        model = fl.load("humanoid")
+        model = fl.bundled("humanoid")
         model.opt.cone = cone_kind
         states, ours, theirs = motion(model, 8), [], []
         model.opt.tolerance = 0
@@ -414,18 +415,18 @@ def test_noslip_lessens_slip(scene, cone):
     assert speed[20] < 0.01 * speed[0]
 
 
-def test_pgs_leaves_the_tip_of_a_cone():
+def test_pgs_moves_away_from_the_tip_of_a_cone():
     """A separating contact that slides fast: only friction can hold it, and the cost decreases only along the rim."""
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     model.opt.cone, model.opt.tolerance = "elliptic", 0
     for state in motion(model, 6, apart=30):
         reference, data = solved(model, state, "newton"), solved(model, state, "pgs", iterations=200)
         assert relative(data.qacc, reference.qacc) < SLOWLY_CONVERGED
 
 
-def test_momentum_ends_where_the_cost_grows():
+def test_momentum_restarts_if_the_cost_increases():
     """Without that, a standing humanoid with elliptic contacts keeps a gap of 0.2 after 100 sweeps."""
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     model.opt.cone, model.opt.solver = "elliptic", "pgs"
     data = fl.Data(model)
     for _ in range(100):

@@ -133,7 +133,7 @@ def test_rows_over_several_trees_enter_the_hessian(width, room, rng):
 
 
 @pytest.mark.parametrize(("cone", "condim"), [("pyramidal", 3), ("elliptic", 3), ("pyramidal", 6)])
-def test_bits_are_equal_in_any_batch(cone, condim, room, rng):
+def test_results_are_bitwise_equal_in_any_batch(cone, condim, room, rng):
     mj = mixed(cone, condim, tolerance=1e-10)
     model = load(mj)
     tile, alone, patterns = Workspace(model, 8), Workspace(model, 1), set()

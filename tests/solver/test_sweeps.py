@@ -62,7 +62,7 @@ def solved(mj: mujoco.MjModel, state, solver, iterations: int) -> mujoco.MjData:
 
 def mean_gaps(name: str, cone: str, sweeps: int) -> tuple[float, float]:
     """Returns the mean cost above the optimum, ours and MuJoCo's."""
-    model = fl.load(name)
+    model = fl.bundled(name)
     model.opt.cone, model.opt.tolerance = cone, 0.0
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_WARMSTART)
     mj = model.to_mujoco()
@@ -81,7 +81,7 @@ def mean_gaps(name: str, cone: str, sweeps: int) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(("name", "cone", "sweeps"), FACTORS)
-def test_sweeps_lower_the_cost_as_far_as_mujocos(name, cone, sweeps):
+def test_sweeps_reduce_the_cost_as_far_as_mujoco(name, cone, sweeps):
     ours, theirs = mean_gaps(name, cone, sweeps)
     print(f"{name} {cone} {sweeps}: {ours:.3g} / {theirs:.3g} = {ours / theirs:.3g}")
     assert 0.0 < ours <= FACTORS[name, cone, sweeps] * theirs

@@ -24,13 +24,13 @@ def test_solvers_have_mujocos_numbers_and_names():
 
 
 @pytest.mark.parametrize("solver", BUILT_IN, ids=lambda s: s.name)
-def test_each_question_is_answered_for_each_solver(solver):
+def test_each_property_is_defined_for_each_solver(solver):
     m = SimpleNamespace(opt_solver=solver.number)
     for name, question in QUESTIONS.items():
         assert bool(question(m)) == getattr(solver, name), name
 
 
-def test_who_works_on_forces_reads_the_factor_and_no_hessian():
+def test_dual_solvers_read_the_factor_and_no_hessian():
     by_name = {s.name: s for s in BUILT_IN}
     assert [s.name for s in BUILT_IN if s.reads_hessian] == ["newton"]
     assert [s.name for s in BUILT_IN if s.in_forces] == ["pgs"] == [s.name for s in BUILT_IN if not s.takes_couplings]
@@ -50,7 +50,7 @@ def test_the_solver_of_the_number_is_run_and_no_other(monkeypatch):
 
 
 @pytest.mark.parametrize(("number", "name"), [(77, "cg"), (int(mujoco.mjtSolver.mjSOL_CG), "another")])
-def test_a_number_or_a_name_is_taken_once(number, name):
+def test_solver_numbers_and_names_are_unique(number, name):
     with pytest.raises(ValueError, match="registered"):
         register(ConvexSolver(number, name, BUILT_IN[0].solve))
     assert len(SOLVERS) == len({s.name for s in SOLVERS.values()})

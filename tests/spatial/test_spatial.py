@@ -90,7 +90,7 @@ def test_logarithm_inverts_the_exponential(draw, size):
     assert_close(quat_log(rotation_vector_quat(r)), worlds(r), 4 * ROUNDING)
 
 
-def test_the_difference_of_rotations_leads_from_one_to_the_other(draw):
+def test_applying_the_rotation_difference_gives_the_second_rotation(draw):
     a, b = quat_normalize(draw(4)), quat_normalize(draw(4))
     found = quat_integrate(b, quat_sub(a, b), 1.0)
     assert_close(quat_to_mat(found), worlds(quat_to_mat(a)), 1e-13)
@@ -141,7 +141,7 @@ def test_a_product_of_rotations_is_brought_to_unit_length(draw, size):
     assert_close(quat_renormalize(q), worlds(quat_normalize(q)), 1e-15)
 
 
-def test_a_world_that_is_far_from_unit_length_does_not_change_its_mates(draw):
+def test_an_unnormalized_quaternion_does_not_change_other_worlds(draw):
     q = quat_normalize(draw(4))
     alone = quat_renormalize(q)
     far = tuple(np.where(np.arange(WIDTH) == 3, 5 * x, x) for x in q)

@@ -167,6 +167,6 @@ def test_a_lost_pivot_is_named(pivot):
         (lambda: tree.solve(np.eye(1), [-1], [1.0], factorization="lu"), "factorization is 'lu'"),
     ],
 )
-def test_bad_operands_are_named(call, message):
+def test_invalid_operands_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()

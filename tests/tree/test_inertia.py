@@ -11,7 +11,7 @@ from scenes.parents import BRANCHED, parent_arrays, random_inertia
 
 
 @given(parent_arrays(), st.integers(0, 2**32 - 1))
-def test_columns_are_those_of_the_linear_map(parents, seed):
+def test_columns_equal_those_of_the_linear_map(parents, seed):
     H = random_inertia(parents, seed, leading=(3,))
     bias = np.random.default_rng(seed).normal(size=(3, parents.size))
     result = tree.inertia_from_inverse_dynamics(lambda qacc: H @ qacc + bias, parents.size)
@@ -43,7 +43,7 @@ def test_mujoco_s_inverse_dynamics_gives_its_inertia_matrix():
     tree.check_sparsity(H, model.dof_parentid)
 
 
-def test_a_callable_may_reuse_its_result_and_change_its_argument():
+def test_a_callable_can_reuse_its_result_and_change_its_argument():
     buffer = np.zeros(2)
 
     def inverse_dynamics(qacc):
@@ -68,6 +68,6 @@ def test_integers_give_floats():
         (lambda qacc: np.zeros((2, 2)) if qacc.any() else np.zeros(2), 2, r"shape \(2, 2\) after \(2,\)"),
     ],
 )
-def test_bad_results_are_named(function, n, message):
+def test_invalid_results_are_named(function, n, message):
     with pytest.raises(ValueError, match=message):
         tree.inertia_from_inverse_dynamics(function, n)

@@ -24,13 +24,13 @@ def test_expansion_equals_mujoco_s_dof_parentid():
 
 
 @given(parent_arrays())
-def test_one_freedom_each_expands_to_itself(parents):
+def test_single_dof_joints_expand_to_themselves(parents):
     np.testing.assert_array_equal(tree.expand_parents(parents, np.ones(parents.size, int)), parents)
     np.testing.assert_array_equal(tree.from_book(tree.to_book(parents)), parents)
 
 
 @given(parent_arrays(), st.data())
-def test_expanded_depth_is_the_freedoms_on_the_path(parents, data):
+def test_expanded_depth_is_the_number_of_dofs_on_the_path(parents, data):
     dofs = np.array([data.draw(st.integers(0, 3)) for _ in parents], dtype=int)
     depths = tree.depth(tree.expand_parents(parents, dofs))
     # the last dof of a joint is as deep as all dofs on its body's path
@@ -63,12 +63,12 @@ def test_sets_and_pattern_equal_their_definition(parents):
         (lambda: tree.expand_parents([-1, 0], [1, -3]), r"dofs\[1\] is -3"),
     ],
 )
-def test_bad_arrays_are_named(call, message):
+def test_invalid_arrays_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
 
-def test_check_parents_never_hands_out_its_argument():
+def test_check_parents_returns_a_copy():
     given_array = np.array([-1, 0], dtype=np.intp)
     assert not np.shares_memory(tree.check_parents(given_array), given_array)
 

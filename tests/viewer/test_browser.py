@@ -145,7 +145,7 @@ def middle(view, world, body):
     return SIZE["width"] / 2 + scale * (ray @ right), SIZE["height"] / 2 - scale * (ray @ up)
 
 
-def test_it_runs_stops_and_goes_back(served, visit):
+def test_it_runs_stops_and_rewinds(served, visit):
     view = served("humanoid", paused=True)
     here = visit(view)
     still = here.drawn()
@@ -204,8 +204,8 @@ def watcher(batch):
     return batch.runner.watcher
 
 
-def test_a_batch_is_watched_while_it_trains(served, visit):
-    model = fl.load("quadruped")
+def test_a_batch_is_observed_during_training(served, visit):
+    model = fl.bundled("quadruped")
     batch, alone = fl.Batch(model, 256), fl.Batch(model, 256)
     view = served(batch)
     here = visit(view)
@@ -232,7 +232,7 @@ def test_a_batch_is_watched_while_it_trains(served, visit):
     assert watcher(batch) is None, "nobody looks any more"
 
 
-def test_a_token_opens_it_and_nothing_comes_from_elsewhere(served, visit):
+def test_a_token_is_required_and_no_external_resource_is_loaded(served, visit):
     view = served("pendulum", host="0.0.0.0")
     there = visit(view, f"http://localhost:{view.port}/")
     assert there.answer.status == 403 and "token" in there.tab.inner_text("body")
@@ -299,7 +299,7 @@ def test_names_of_a_model_are_shown_as_text(served, visit):
         page.ask(lambda: page.source.advance(5))
         page.ask(page.panel.refresh)
     page.do(lambda: page.source.set_mass(1, -1.0))
-    for name in ("Plots", "Hands", "Actuators", "Bodies"):
+    for name in ("Plots", "Forces", "Actuators", "Bodies"):
         here.folder(name)
     here.until(lambda: "mass: got -1.0" in here.tab.inner_text("body"))
     text = " ".join(here.tab.inner_text("body").split())
@@ -318,7 +318,7 @@ def test_unsupported_features_are_shown_as_text(visit):
         assert here.tab.locator("iframe, a, img[src=x]").count() == 0
 
 
-def test_other_pages_may_not_embed_it_but_a_notebook_may(served, visit, tmp_path):
+def test_only_a_notebook_can_embed_the_page(served, visit, tmp_path):
     view = served("pendulum", paused=True)
     (tmp_path / "evil.html").write_text(f'<iframe src="{view.url}"></iframe>')
     (tmp_path / "notebook.html").write_text(view._repr_html_())
@@ -358,7 +358,7 @@ def ended(process):
     return process.returncode, out, err
 
 
-def test_the_command_shows_a_model_a_recording_and_what_is_not_supported(visit, tmp_path):
+def test_the_command_shows_a_model_a_recording_and_unsupported_features(visit, tmp_path):
     process, url = command("humanoid", "--worlds", "4", "--set", "timestep=0.004", "--keyframe", "squat")
     here = visit(None, url)
     here.drawn()

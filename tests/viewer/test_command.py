@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("viser")
 
-from featherlane.cli import run
+from featherlane.cli import run_command
 
 SECONDS = 60.0
 CLOTH = """<mujoco><worldbody><flexcomp name="curtain" type="grid" count="4 4 1" spacing=".1 .1 .1" dim="2"/>
@@ -21,7 +21,7 @@ CLOTH = """<mujoco><worldbody><flexcomp name="curtain" type="grid" count="4 4 1"
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
     path = tmp_path_factory.mktemp("recording") / "out.npz"
-    assert run(["simulate", "pendulum", "--seconds", "0.2", "--worlds", "2", "--out", str(path), "--json"]) == 0
+    assert run_command(["simulate", "pendulum", "--seconds", "0.2", "--worlds", "2", "--out", str(path), "--json"]) == 0
     return path
 
 
@@ -49,12 +49,12 @@ def recording(tmp_path_factory):
         (["{lost}"], "its model 'gone.xml' cannot be loaded"),
     ],
 )
-def test_what_is_refused(words, says, recording, tmp_path, capsys):
+def test_invalid_commands_are_refused(words, says, recording, tmp_path, capsys):
     (tmp_path / "wrong.npz").write_text("nonsense")
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     np.savez(tmp_path / "lost.npz", time=np.zeros((1, 2)), qpos=np.zeros((1, 2, 1)), model=np.array("gone.xml"))
     places = {name: tmp_path / f"{name}.npz" for name in ("wrong", "other", "lost")} | {"out": recording}
-    assert run(["view", *(word.format(**places) for word in words), "--no-browser"]) == 2
+    assert run_command(["view", *(word.format(**places) for word in words), "--no-browser"]) == 2
     out, err = capsys.readouterr()
     assert says in err and out == ""
 

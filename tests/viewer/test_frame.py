@@ -51,7 +51,7 @@ PILE = """
 
 def thrown(name, nworld, steps=40):
     """Returns a batch whose worlds have diverged from each other."""
-    model = fl.load(name)
+    model = fl.bundled(name)
     batch = fl.Batch(model, nworld)
     batch.qvel[:] = np.random.default_rng(1).normal(size=batch.qvel.shape)
     batch.step(steps)
@@ -64,7 +64,7 @@ def everything(batch):
 
 # ---- poses -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["humanoid", "hand", "slider_crank"])
-def test_poses_are_those_of_forward(name):
+def test_poses_equal_those_of_forward(name):
     model, batch = thrown(name, 11)
     frame = Frame.of(model, batch, [2, 7, 10], {"joints", "mass centres"})
     assert frame.worlds.tolist() == [2, 7, 10]
@@ -77,7 +77,7 @@ def test_poses_are_those_of_forward(name):
 
 
 def test_a_frame_shows_the_state_after_a_step_not_the_one_before_it():
-    model = fl.load("pendulum")
+    model = fl.bundled("pendulum")
     data = fl.Data(model)
     data.qpos[:], data.qvel[:] = 0.3, 5.0
     fl.step(model, data)
@@ -88,7 +88,7 @@ def test_a_frame_shows_the_state_after_a_step_not_the_one_before_it():
     assert not np.array_equal(before, data.xquat)
 
 
-def test_mocap_bodies_and_worlds_of_their_own_models_are_seen():
+def test_mocap_bodies_and_expanded_models_are_shown():
     model = fl.load(
         "<mujoco><worldbody><body name='m' mocap='true'><geom size='.1'/></body>"
         "<body name='b' pos='0 0 1'><joint/><geom size='.1'/></body></worldbody></mujoco>"
@@ -120,7 +120,7 @@ def test_a_batch_stays_as_it_is():
 
 
 def test_a_data_stays_as_it_is():
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data = fl.Data(model)
     for _ in range(60):
         fl.step(model, data)
@@ -129,15 +129,15 @@ def test_a_data_stays_as_it_is():
     assert all(np.array_equal(getattr(data, name), value) for name, value in kept.items())
 
 
-def test_nothing_is_computed_that_is_not_drawn():
+def test_only_drawn_quantities_are_computed():
     model, batch = thrown("humanoid", 2)
     frame = Frame.of(model, batch, None, {"geoms", "sites", "bodies", "hulls"})
     asked = ("anchor", "axis", "masses", "asleep", "island", "touches", "paths")
     assert all(getattr(frame, name) is None for name in asked)
 
 
-def test_edits_of_the_model_are_seen():
-    model = fl.load("pendulum")
+def test_model_edits_take_effect():
+    model = fl.bundled("pendulum")
     data = fl.Data(model)
     first = Frame.of(model, data).pos.copy()
     model.body_pos[1, 0] += 2
@@ -146,7 +146,7 @@ def test_edits_of_the_model_are_seen():
 
 # ---- contacts, islands, sleep ------------------------------------------------------------------------------
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
-def test_contacts_and_their_forces_are_those_of_forward(contact_model):
+def test_contacts_and_their_forces_equal_those_of_forward(contact_model):
     model, batch = thrown("humanoid", 4, 300)
     model.opt.contact_model = contact_model
     batch.step(20)
@@ -158,7 +158,7 @@ def test_contacts_and_their_forces_are_those_of_forward(contact_model):
         assert np.array_equal(touches.pos[here], contact.pos) and np.array_equal(touches.geom[here], contact.geom)
         frames = contact.frame.reshape(-1, 3, 3)
         assert np.array_equal(touches.normal[here], frames[:, 0])
-        forces = [fl.contact_force(model, data, i)[:3] @ frames[i] for i in range(len(contact))]
+        forces = [fl.query.contact_force(model, data, i)[:3] @ frames[i] for i in range(len(contact))]
         assert np.allclose(touches.force[here], forces, rtol=EXACT, atol=EXACT)
         assert np.abs(touches.force[here]).max() > 1
 
@@ -182,7 +182,7 @@ def test_bodies_that_touch_are_an_island():
     assert island.tolist() == [[0, 0, 1, -1]]
 
 
-def test_what_sleeps_is_reported():
+def test_sleeping_trees_are_reported():
     model = fl.load(PILE.format(sleep="enable"))
     batch = fl.Batch(model, 3)
     batch.qvel[1, 0] = 3.0
@@ -197,7 +197,7 @@ def test_what_sleeps_is_reported():
     assert not Frame.of(awake.model, awake, None, {"sleep"}).asleep.any()
 
 
-def test_contacts_of_the_first_worlds_alone_are_found():
+def test_only_contacts_of_the_first_worlds_are_computed():
     model = fl.load(PILE.format(sleep="disable"))
     batch = fl.Batch(model, MOST_DETAILED + 3)
     batch.step(20)
@@ -206,7 +206,7 @@ def test_contacts_of_the_first_worlds_alone_are_found():
     assert (frame.island[MOST_DETAILED:] == -1).all() and (frame.island[:MOST_DETAILED, 0] == 0).all()
 
 
-def test_given_contacts_are_seen():
+def test_user_contacts_are_shown():
     model = fl.load(PILE.format(sleep="disable"))
     data = fl.Data(model, given_contacts=1)
     data.give_contacts([-0.001], [(2, 0, 4.9)], [(0, 0, 1)], geom=[(0, 4)], replace=True)
@@ -215,7 +215,7 @@ def test_given_contacts_are_seen():
 
 
 # ---- tendons -----------------------------------------------------------------------------------------------
-def test_ways_of_tendons_are_as_long_as_tendons():
+def test_drawn_tendon_paths_have_the_tendon_length():
     model = fl.load(WRAPS)
     batch = fl.Batch(model, 21)
     batch.qpos[:, 0] = np.linspace(-1.2, 1.2, 21)
@@ -229,7 +229,7 @@ def test_ways_of_tendons_are_as_long_as_tendons():
     assert len(np.unique(np.bincount(ways.world[ways.tendon == 0]))) == 2  # it bends in some worlds and not in others
 
 
-def test_ways_go_through_the_points_of_tendon_path():
+def test_drawn_tendon_paths_pass_through_the_points_of_tendon_path():
     model = fl.load(WRAPS)
     data = fl.Data(model)
     for angle in (-0.9, 0.4, 1.1):
@@ -238,12 +238,12 @@ def test_ways_go_through_the_points_of_tendon_path():
         ways = Frame.of(model, data, None, {"tendons"}).paths
         for tendon in range(model.ntendon):
             corners = np.concatenate((ways.start[ways.tendon == tendon], ways.end[ways.tendon == tendon]))
-            for branch in fl.tendon_path(model, data, tendon).branches():
+            for branch in fl.query.tendon_path(model, data, tendon).branches():
                 for point in branch:
                     assert np.abs(corners - point).max(1).min() < EXACT
 
 
-def test_arcs_lie_on_what_they_go_round():
+def test_tendon_arcs_lie_on_their_wrapping_geoms():
     model = fl.load(WRAPS)
     data = fl.Data(model)
     data.qpos[:] = 1.1
@@ -256,7 +256,7 @@ def test_arcs_lie_on_what_they_go_round():
 
 
 @pytest.mark.parametrize("shape", ['type="sphere" size=".1"', 'type="cylinder" size=".1 .3" euler="90 0 0"'])
-def test_an_arc_may_go_more_than_half_way_round(shape):
+def test_an_arc_can_exceed_half_a_turn(shape):
     model = fl.load(f"""
         <mujoco><worldbody>
           <geom name="g" {shape}/><site name="a" pos="-.02 0 -.15"/><site name="b" pos=".02 .05 -.15"/>
@@ -281,7 +281,7 @@ def test_wrong_calls_are_reported():
     with pytest.raises(fl.errors.ArgumentTypeError):
         Frame.of(None, data)
     with pytest.raises(ModelError):
-        Frame.of(fl.load("pendulum"), data)
+        Frame.of(fl.bundled("pendulum"), data)
     with pytest.raises(ModelError):
         Frame.of(model, data, None, {"contatcs"})
     with pytest.raises(ModelError):
@@ -292,7 +292,7 @@ def test_wrong_calls_are_reported():
         assert Frame.of(model, data, world).worlds.tolist() == [0]
 
 
-def test_a_world_of_bad_numbers_and_none_at_all_are_frames_too():
+def test_non_finite_worlds_and_empty_batches_have_frames():
     model, batch = thrown("humanoid", 3, 1)
     batch.qpos[1] = np.nan
     frame = Frame.of(model, batch, None, set(LAYERS))

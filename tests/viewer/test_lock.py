@@ -6,7 +6,7 @@ import urllib.request
 import pytest
 
 import featherlane as fl
-from featherlane.viewer.lock import Lock, is_local
+from featherlane.viewer.lock import Lock, is_local_host
 
 
 @pytest.mark.parametrize(
@@ -15,8 +15,8 @@ from featherlane.viewer.lock import Lock, is_local
      ("a.localhost", True), ("0.0.0.0", False), ("::", False), ("10.0.0.1", False), ("localhost.evil.com", False),
      ("", False)],
 )  # fmt: skip
-def test_what_is_this_machine_alone(host, local):
-    assert is_local(host) == local
+def test_local_hosts_are_recognized(host, local):
+    assert is_local_host(host) == local
 
 
 def test_without_a_token_other_sites_are_refused():
@@ -52,7 +52,7 @@ def test_every_address_requires_the_token(host):
     assert Lock(host).token != lock.token
 
 
-def test_only_loopback_may_go_without_a_token():
+def test_only_loopback_servers_can_omit_the_token():
     for host in ("0.0.0.0", "::", "10.0.0.1", ""):
         with pytest.raises(fl.ModelError):
             Lock(host, False)
@@ -68,7 +68,7 @@ def test_the_policy_allows_no_eval_no_other_host_and_no_embedding():
         assert "connect-src 'self' data:" in policy_of(lock, "/", wrong)
 
 
-def test_only_the_address_of_a_notebook_may_be_embedded():
+def test_only_the_address_of_a_notebook_can_be_embedded():
     lock = Lock("127.0.0.1")
     framed = lock.path(framed=True)
     assert lock.admitted(framed, "elsewhere", None) == "/" and lock.frame_token != lock.token
@@ -95,18 +95,18 @@ def get(port, path="/", **headers):
 
 @pytest.fixture
 def served():
-    from featherlane.viewer.lock import start, stop
+    from featherlane.viewer.lock import start_server, stop_server
 
     started = []
 
     def serve(host, token=None):
         lock = Lock(host, token)
-        started.append(start(host, 0, lock))
+        started.append(start_server(host, 0, lock))
         return started[-1].get_port(), lock
 
     yield serve
     for server in started:
-        stop(server)
+        stop_server(server)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
@@ -119,7 +119,7 @@ def test_a_page_requires_the_token(served, host):
     assert get(port, lock.path() + "../../etc/passwd")[0] == 404
 
 
-def test_sockets_require_it_as_well(served):
+def test_sockets_require_the_token(served):
     from websockets.exceptions import InvalidStatus
     from websockets.sync.client import connect
 
@@ -138,26 +138,26 @@ def test_sockets_require_it_as_well(served):
 
 
 def test_addresses_that_cannot_be_served(served):
-    from featherlane.viewer.lock import start
+    from featherlane.viewer.lock import start_server
 
     port, lock = served("127.0.0.1")
     with pytest.raises(fl.ModelError, match="in use"):
-        start("127.0.0.1", port, lock)
+        start_server("127.0.0.1", port, lock)
     for host in ("8.8.8.8", "no.such.host.invalid", "a..b"):
         with pytest.raises(fl.ModelError):
-            start(host, 0, lock)
+            start_server(host, 0, lock)
     for wrong in (-1, 70000, "80", 1.5, True):
         with pytest.raises(fl.ModelError):
-            start("127.0.0.1", wrong, lock)
+            start_server("127.0.0.1", wrong, lock)
 
 
-def test_a_server_that_starts_otherwise_is_not_served(monkeypatch):
+def test_a_server_without_the_lock_is_refused(monkeypatch):
     """If viser does not call the lock, nothing is served."""
     from featherlane.viewer import lock as module
 
     monkeypatch.setattr(module, "_locked", module.contextlib.contextmanager(lambda lock, host: iter([[]])))
     with pytest.raises(fl.InstallationError):
-        module.start("127.0.0.1", 0, Lock("127.0.0.1"))
+        module.start_server("127.0.0.1", 0, Lock("127.0.0.1"))
 
 
 def test_nothing_is_printed(served, capfd):

@@ -10,7 +10,7 @@ from featherlane.viewer.contacts import Contacts, Forces
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.joints import Joints
 from featherlane.viewer.masses import Inertias, MassCentres
-from featherlane.viewer.paint import GREY, hues, paint
+from featherlane.viewer.state_colors import GREY, hues, paint
 
 EXACT = 1e-5  # marks are sent as float32
 BRICK = '<mujoco><worldbody><body pos="1 2 3" euler="10 20 30"><freejoint/><geom type="box" size=".1 .2 .3"/></body>'
@@ -36,7 +36,7 @@ class Drawn:
 
 
 def standing(name="humanoid", steps=100):
-    model = fl.load(name)
+    model = fl.bundled(name)
     data = fl.Data(model)
     for _ in range(steps):
         fl.step(model, data)
@@ -44,7 +44,7 @@ def standing(name="humanoid", steps=100):
     return model, data
 
 
-def test_centres_of_bodies_and_of_trees_are_those_of_forward():
+def test_centres_of_bodies_and_of_trees_equal_those_of_forward():
     model, data = standing()
     parts = Drawn(MassCentres(None, model, 0.1)).show(Frame.of(model, data, None, {"mass centres"}))
     assert np.allclose(parts["body"][0], data.xipos[1:], atol=EXACT)
@@ -52,7 +52,7 @@ def test_centres_of_bodies_and_of_trees_are_those_of_forward():
 
 
 def test_centres_follow_the_masses_of_each_world():
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     batch = fl.Batch(model, 3)
     batch.expand("body_mass")[1, 4:] *= 3.0
     batch.set_const()
@@ -76,7 +76,7 @@ def test_the_box_of_equal_inertia_of_a_box_is_the_box():
     assert np.allclose(at, data.xipos[1:], atol=EXACT)
 
 
-def test_arrows_of_joints_stand_at_anchors_along_axes():
+def test_joint_arrows_are_at_anchors_along_axes():
     model, data = standing("arm", 3)
     marks = Joints(None, model, 0.2)
     parts = Drawn(marks).show(Frame.of(model, data, None, {"joints"}))
@@ -86,7 +86,7 @@ def test_arrows_of_joints_stand_at_anchors_along_axes():
     assert len(parts["ball"][0]) == len(parts["free"][0]) == 0
 
 
-def test_free_and_ball_joints_have_their_own_marks():
+def test_free_and_ball_joints_have_separate_marks():
     text = BRICK.replace("<freejoint/>", '<joint type="ball"/>', 1)
     model = fl.load(text)
     data = fl.Data(model)
@@ -105,7 +105,7 @@ def test_axes_of_bodies_are_the_columns_of_their_frames():
     assert colours[:3].tolist() == np.eye(3).tolist()
 
 
-def test_discs_and_arrows_stand_at_contacts():
+def test_discs_and_arrows_are_at_contacts():
     model, data = standing()
     frame = Frame.of(model, data, None, {"forces"})
     contact = data.contact
@@ -126,7 +126,7 @@ def test_a_model_without_weight_has_arrows_of_no_length():
     assert Forces(None, model, 0.2, 2.0).per_newton == 0
 
 
-def test_colours_of_islands_differ_and_sleep_is_grey_all_the_same():
+def test_island_colors_differ_and_sleeping_trees_are_grey():
     colours = hues(np.arange(12))
     apart = np.abs(colours[:, None] - colours).max(2) + 9 * np.eye(12)
     assert apart.min() > 0.1

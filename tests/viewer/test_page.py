@@ -15,9 +15,9 @@ pytest.importorskip("viser")
 
 from featherlane.viewer import view as view_module
 from featherlane.viewer.bookmark import take_up
+from featherlane.viewer.markup import markup
 from featherlane.viewer.node import Drag
 from featherlane.viewer.playback import Playback
-from featherlane.viewer.prose import markup
 from featherlane.viewer.session import Session
 from featherlane.viewer.watch import Watch
 
@@ -98,7 +98,7 @@ def test_the_clock_of_the_page(opened, visited):
     assert page.source.rows("time") == 0.0 and page.message == ""
 
 
-def test_worlds_stand_still_while_nobody_looks(opened):
+def test_worlds_pause_without_a_client(opened):
     page = opened("pendulum", paused=False)
     time.sleep(0.3)
     assert page.source.running and page.source.clock == 0.0
@@ -197,7 +197,7 @@ def test_bookmarks_and_files(opened, monkeypatch):
     page.ask(lambda: page.panel.time.take_up(SimpleNamespace(name=name, content=content)))
     assert np.array_equal(page.source.rows("qpos"), after)
     with np.load(io.BytesIO(content)) as file:
-        model = fl.load("humanoid")
+        model = fl.bundled("humanoid")
         batch = fl.Batch(model, 2)
         fl.set_state(model, batch, file["state"], int(file["state_bits"]))
         assert np.array_equal(batch.qpos, after)
@@ -294,7 +294,7 @@ def test_a_second_click_on_a_switch_is_dropped(opened):
     assert page.source is first and page.message == ""
 
 
-def test_a_bad_world_is_marked_and_replayed(opened, monkeypatch):
+def test_a_non_finite_world_is_marked_and_replayed(opened, monkeypatch):
     sent = {}
     monkeypatch.setattr(
         "viser.ViserServer.send_file_download", lambda self, name, content, **_: sent.update({name: content})
@@ -308,7 +308,7 @@ def test_a_bad_world_is_marked_and_replayed(opened, monkeypatch):
     assert (
         page.bad_worlds() == [1]
         and page.server.scene.get_handle_by_name("/bad/1")
-        and "1" in page.panel.crowd.bad.content
+        and "1" in page.panel.drawn.bad.content
     )
     assert page.panel.handles["incident"].options == ("1",)
     turn(page, "save_incident")
@@ -323,7 +323,7 @@ def test_a_bad_world_is_marked_and_replayed(opened, monkeypatch):
 
 
 def test_a_batch_is_watched(opened, visited):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     batch = fl.Batch(model, 5)
     page = opened(batch)
     assert isinstance(page.source, Watch) and "clock" not in page.panel.handles
@@ -341,8 +341,8 @@ def test_a_batch_is_watched(opened, visited):
     assert isinstance(page.source, Watch) and watcher(batch) is not None
 
 
-def test_a_batch_that_nobody_visits_is_left_alone(opened):
-    batch = fl.Batch(fl.load("pendulum"), 2)
+def test_a_batch_without_clients_is_not_copied(opened):
+    batch = fl.Batch(fl.bundled("pendulum"), 2)
     page = opened(batch)
     time.sleep(0.3)
     assert watcher(batch) is None and page.frames > 0
@@ -353,7 +353,7 @@ def test_a_batch_that_nobody_visits_is_left_alone(opened):
 
 
 def test_frames_are_played(opened, visited):
-    model = fl.load("pendulum")
+    model = fl.bundled("pendulum")
     frames = fl.Batch(model, 3).rollout(50, record=("time", "qpos", "qvel"))
     page = opened(model, frames=frames)
     assert isinstance(page.source, Playback)
@@ -369,7 +369,7 @@ def test_frames_are_played(opened, visited):
 
 
 def test_failures_are_played(opened):
-    batch = fl.Batch(fl.load("humanoid"), 2, record_failures=8)
+    batch = fl.Batch(fl.bundled("humanoid"), 2, record_failures=8)
     batch.step(5)
     batch.qfrc_applied[1, 0] = 1e30
     with pytest.warns(fl.NonFiniteWarning):
@@ -388,7 +388,7 @@ def test_environments_are_watched(opened):
     env.close()
 
 
-def test_errors_of_a_job_are_reported_and_the_page_goes_on(opened, capfd):
+def test_errors_of_a_job_are_reported_and_the_page_continues(opened, capfd):
     page = opened("pendulum")
     page.do(lambda: 1 / 0)
     until(lambda: "ZeroDivisionError" in page.message)
@@ -418,7 +418,7 @@ def test_bundled_models_are_shown(opened, name):
 
 
 @pytest.mark.parametrize("text", ["<mujoco/>", "<mujoco><worldbody><body><geom size='1'/></body></worldbody></mujoco>"])
-def test_models_in_which_nothing_moves(opened, text):
+def test_models_without_dofs(opened, text):
     page = opened(text)
     turn(page, "clock", "Step")
     page.ask(page.panel.refresh)
@@ -426,11 +426,11 @@ def test_models_in_which_nothing_moves(opened, text):
     assert page.message == ""
 
 
-def test_what_is_wrong_with_a_call():
+def test_wrong_calls_are_refused():
     with pytest.raises(fl.ModelError, match="nosuch"):
         fl.view("nosuch")
     with pytest.raises(fl.ModelError):
-        fl.view(fl.MixedBatch([(fl.load("pendulum"), 1), (fl.load("cartpole"), 1)]))
+        fl.view(fl.MixedBatch([(fl.bundled("pendulum"), 1), (fl.bundled("cartpole"), 1)]))
     with pytest.raises(fl.ModelError, match="worlds"):
         fl.view("pendulum", worlds=0)
     with pytest.raises(fl.ModelError, match="nworld"):
@@ -470,7 +470,7 @@ def test_a_program_waits_until_the_page_is_closed():
     assert not waiting.is_alive()
 
 
-def test_what_is_not_supported_is_listed_on_a_page():
+def test_unsupported_features_are_listed_on_a_page():
     error = fl.UnsupportedFeatureError(["flex 'cl`oth': deformable body", "plugin 'x'"], "<b>m.xml")
     text = markup(*view_module.explanation(error))
     assert "<code>flex &#x27;cl`oth&#x27;: deformable body</code>" in text and "&lt;b&gt;m.xml cannot be shown" in text

@@ -12,7 +12,7 @@ from featherlane.errors import ModelError
 from featherlane.model.enums import CAPSULE, PLANE, SPHERE
 from featherlane.spatial.rotation import to_world
 from featherlane.viewer.frame import LAYERS, Frame
-from featherlane.viewer.pieces import SHARED
+from featherlane.viewer.geom_meshes import SHARED
 from featherlane.viewer.scene import Scene
 
 viser = pytest.importorskip("viser")
@@ -110,7 +110,7 @@ def places(server):
 
 
 # ---- solids ------------------------------------------------------------------------------------------------
-def test_every_geom_is_drawn_where_it_is(server):
+def test_every_geom_is_drawn_at_its_pose(server):
     model = fl.load(MIXED)
     data = fl.Data(model)
     data.qpos[:] = (0.3, 0.2, 1.4, 0.6, 0.0, 0.8, 0.0)
@@ -129,7 +129,7 @@ def test_every_geom_is_drawn_where_it_is(server):
         assert np.abs(drawn - (data.geom_xpos[pill] + end * axis)).max(1).min() < SENT
 
 
-def test_orientations_are_those_of_geoms(server):
+def test_orientations_equal_those_of_geoms(server):
     model = fl.load(MIXED)
     data = fl.Data(model)
     data.qpos[3:] = (0.5, 0.5, -0.5, 0.5)
@@ -150,7 +150,7 @@ def test_orientations_are_those_of_geoms(server):
             pytest.fail(f"{name} is not drawn")
 
 
-def test_sizes_and_colours_are_those_of_geoms(server):
+def test_sizes_and_colours_equal_those_of_geoms(server):
     model = fl.load(MIXED)
     shown(server, model, fl.Data(model))
     named = {name: h for name, h in handles(server).items() if name.startswith("/geoms")}
@@ -165,7 +165,7 @@ def test_sizes_and_colours_are_those_of_geoms(server):
     assert [o.tolist() for o in clear] == [[pytest.approx(0.4)]]
 
 
-def test_what_is_wholly_transparent_is_not_drawn(server):
+def test_fully_transparent_geoms_are_not_drawn(server):
     model = fl.load('<mujoco><worldbody><geom size=".1" rgba="1 1 1 0"/></worldbody></mujoco>')
     scene = shown(server, model, fl.Data(model))
     assert "geoms" not in scene.layers
@@ -173,7 +173,7 @@ def test_what_is_wholly_transparent_is_not_drawn(server):
 
 
 def test_one_mesh_is_drawn_for_each_distinct_shape(server):
-    model = fl.load("pile")  # 64 balls, 4 walls
+    model = fl.bundled("pile")  # 64 balls, 4 walls
     batch = fl.Batch(model, 5)
     shown(server, model, batch, nworld=5)
     named = handles(server)
@@ -181,12 +181,12 @@ def test_one_mesh_is_drawn_for_each_distinct_shape(server):
 
 
 def test_capsules_of_equal_proportions_share_a_mesh_when_they_are_many(server):
-    model = fl.load("chain")  # 100 alike
+    model = fl.bundled("chain")  # 100 alike
     batch = fl.Batch(model, 3)
     shown(server, model, batch, nworld=3)
     assert [len(h.batched_positions) for h in handles(server).values()] == [300]
     server.scene.reset()
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     balls, capsules = (int((model.geom_type == kind).sum()) for kind in (SPHERE, CAPSULE))
     assert 2 < capsules < SHARED
     shown(server, model, fl.Data(model))
@@ -194,7 +194,7 @@ def test_capsules_of_equal_proportions_share_a_mesh_when_they_are_many(server):
 
 
 def test_worlds_stand_in_a_grid_and_do_not_touch(server):
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 7)
     scene = shown(server, model, batch, nworld=7)
     offsets = scene.spread(np.arange(7))
@@ -210,8 +210,8 @@ def test_worlds_stand_in_a_grid_and_do_not_touch(server):
     assert scene.spread([]).shape == (0, 3)
 
 
-def test_the_number_of_drawn_worlds_may_change(server):
-    model = fl.load("quadruped")
+def test_the_number_of_drawn_worlds_can_change(server):
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 50)
     scene = shown(server, model, batch, nworld=50)
     for worlds in ([4], [4, 30], np.arange(50), []):
@@ -221,7 +221,7 @@ def test_the_number_of_drawn_worlds_may_change(server):
 
 
 # ---- messages ----------------------------------------------------------------------------------------------
-def test_what_stands_still_is_sent_once(server):
+def test_static_shapes_are_sent_once(server):
     model = fl.load(MIXED)
     data = fl.Data(model)
     scene = shown(server, model, data, on=[name for name in LAYERS if name not in ("tendons", "glass")])
@@ -274,10 +274,10 @@ def test_groups_above_2_are_hidden_at_first(server):
 @pytest.mark.parametrize(
     "layer", [name for name in LAYERS if name not in ("geoms", "sites", "sleep", "islands", "glass")]
 )
-def test_each_layer_draws_something_and_goes_again(server, layer):
-    model = fl.load("slider_crank" if layer != "hulls" else "hand")
+def test_each_layer_can_be_shown_and_hidden(server, layer):
+    model = fl.bundled("slider_crank" if layer != "hulls" else "hand")
     if layer in ("contacts", "forces"):
-        model = fl.load("box_stack")
+        model = fl.bundled("box_stack")
     if layer == "tendons":
         model = fl.load(
             '<mujoco><worldbody><site name="a"/><body><joint/><geom size=".1" pos="1 0 0"/><site name="b" pos="1 0 1"/>'
@@ -298,7 +298,7 @@ def test_each_layer_draws_something_and_goes_again(server, layer):
     assert visible(server) == before
 
 
-def test_marks_come_and_go_with_what_they_mark(server):
+def test_marks_appear_and_disappear_with_their_objects(server):
     model = fl.load('<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 1"><freejoint/>'
                     '<geom size=".1"/></body></worldbody></mujoco>')  # fmt: skip
     data = fl.Data(model)
@@ -313,7 +313,7 @@ def test_marks_come_and_go_with_what_they_mark(server):
     assert not any("contacts" in name or "forces" in name for name in visible(server))
 
 
-def test_sleep_is_grey_and_islands_have_colours(server):
+def test_sleeping_trees_are_grey_and_islands_have_colors(server):
     model = fl.load(MIXED)
     model.opt.gravity = 0.0, 0.0, 0.0
     data = fl.Data(model)
@@ -332,8 +332,8 @@ def test_sleep_is_grey_and_islands_have_colours(server):
     assert any("textured" in name for name in now)
 
 
-def test_drags_tell_world_and_body(server):
-    model = fl.load("quadruped")
+def test_drags_report_world_and_body(server):
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 6)
     scene, told = shown(server, model, batch, [1, 3, 5], 6), []
     scene.draggable.append(lambda world, body, drag: told.append((world, body, drag)))
@@ -377,7 +377,7 @@ def test_edits_of_colours_are_drawn_after_a_rebuild(server):
     assert handle.batched_scales[0] == pytest.approx((0.3, 0.3, 0.3))
 
 
-def test_what_moves_becomes_glass_and_what_stands_does_not(server):
+def test_moving_geoms_become_transparent_and_static_ones_do_not(server):
     model = fl.load(MIXED)
     scene = shown(server, model, fl.Data(model), on=["glass"])
     now = handles(server)
@@ -425,8 +425,8 @@ def test_models_without_shapes_are_empty_pages(server):
         scene.show(Frame.of(model, fl.Data(model), None, scene.drawn_layers))
 
 
-def test_a_world_of_bad_numbers_is_not_drawn(server):
-    model = fl.load("quadruped")
+def test_a_non_finite_world_is_not_drawn(server):
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 3)
     scene = shown(server, model, batch, nworld=3)
     batch.qpos[1] = np.nan
@@ -434,14 +434,14 @@ def test_a_world_of_bad_numbers_is_not_drawn(server):
     assert all(np.isfinite(h.batched_positions).all() for h in handles(server).values())
 
 
-def test_nothing_comes_from_elsewhere(server):
-    queued = messages(server, lambda: Scene(server, fl.load("humanoid")))
+def test_no_external_resource_is_loaded(server):
+    queued = messages(server, lambda: Scene(server, fl.bundled("humanoid")))
     sky = [message for message in queued if type(message).__name__ == "EnvironmentMapMessage"]
     assert [message.hdri_data for message in sky] == [None]
 
 
 def test_wrong_calls_are_reported(server):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     scene = Scene(server, model)
     with pytest.raises(ModelError):
         scene.switch("geom", 0, True)

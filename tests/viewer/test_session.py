@@ -25,7 +25,7 @@ def state(session):
 @pytest.fixture
 def fallen():
     """Returns a humanoid with controls after 150 steps, and the states before."""
-    session = Session.of(fl.load("humanoid"))
+    session = Session.of(fl.bundled("humanoid"))
     states = []
     for k in range(150):
         session.set_control(k % session.model.nu, np.sin(k))
@@ -34,15 +34,15 @@ def fallen():
     return session, [*states, state(session)]
 
 
-def test_every_step_of_the_past_is_found_to_the_same_bits(fallen):
+def test_every_past_step_is_restored_bitwise_equally(fallen):
     session, states = fallen
     for k in (3, 77, 149, 150):
         session.seek(k)
         assert np.array_equal(state(session), states[k])
 
 
-def test_from_the_past_the_same_future_follows():
-    session = Session.of(fl.load("humanoid"))
+def test_a_restored_past_state_continues_bitwise_equally():
+    session = Session.of(fl.bundled("humanoid"))
     session.advance(2 * PIECE + 5)
     after, clock = state(session), session.clock
     session.seek(0, 17)
@@ -52,8 +52,8 @@ def test_from_the_past_the_same_future_follows():
     assert session.clock == pytest.approx(clock)
 
 
-def test_steps_back_and_forth_end_where_they_began():
-    session = Session.of(fl.load("quadruped"), nworld=3)
+def test_steps_back_and_forward_return_to_the_same_state():
+    session = Session.of(fl.bundled("quadruped"), nworld=3)
     session.advance(50)
     after = state(session)
     assert all(session.step_back() for _ in range(50))
@@ -63,7 +63,7 @@ def test_steps_back_and_forth_end_where_they_began():
     assert np.array_equal(state(session), after)
 
 
-def test_the_present_is_not_lost_by_a_look_at_the_past():
+def test_viewing_the_past_keeps_the_present():
     session = Session.of(ball())
     session.advance(40)
     after, moments = state(session), len(session.history)
@@ -74,8 +74,8 @@ def test_the_present_is_not_lost_by_a_look_at_the_past():
     assert np.array_equal(state(session), after)
 
 
-def test_a_drag_replays_to_the_same_bits():
-    session = Session.of(fl.load("humanoid"))
+def test_a_drag_replays_bitwise_equally():
+    session = Session.of(fl.bundled("humanoid"))
     session.grab(0, 1, [0.0, 0.0, 1.3])
     session.advance(30)
     session.drag([0.3, 0.0, 2.0])
@@ -97,7 +97,7 @@ def test_the_spring_holds_a_ball_against_gravity():
     session.grab(0, 1, [0.0, 0.0, 1.0])
     session.advance(2000)
     sag = 1.0 - session.rows("qpos")[0, 2]
-    assert sag == pytest.approx(9.81 / session.parts[0].hand.frequency ** 2, rel=1e-3)
+    assert sag == pytest.approx(9.81 / session.parts[0].mouse.frequency ** 2, rel=1e-3)
     world, held, target = session.spring()
     assert world == 0 and target[2] == 1.0
     assert held[2] == pytest.approx(1.0 - sag)
@@ -112,7 +112,7 @@ def test_an_impulse_changes_the_momentum_by_itself():
     assert not session.rows("xfrc_applied").any()
 
 
-def test_what_does_not_move_is_not_dragged():
+def test_static_bodies_cannot_be_dragged():
     session = Session.of(ball())
     with pytest.raises(fl.ModelError):
         session.grab(0, 0, [0, 0, 0])
@@ -156,7 +156,7 @@ def test_steps_under_an_edited_model_are_not_replayed():
     assert session.rows("qpos")[0, 2] == 5.0  # a state is valid for every model
 
 
-def test_a_heavier_body_is_heavier_in_every_way():
+def test_a_mass_edit_updates_inertia_and_constants():
     session = Session.of(ball(5.0))
     inertia = session.model.body_inertia[1].copy()
     session.set_mass(1, 6.0)
@@ -164,7 +164,7 @@ def test_a_heavier_body_is_heavier_in_every_way():
     assert session.model.body_inertia[1] == pytest.approx(3 * inertia)
 
 
-def test_one_world_of_many_is_given_a_mass_of_its_own():
+def test_one_world_of_many_can_have_its_own_mass():
     session = Session.of(ball(5.0), nworld=3)
     session.set_option("gravity", (0, 0, 0))
     session.set_mass(1, 4.0, [1])
@@ -206,14 +206,14 @@ def test_the_clock_drives_the_worlds():
         session.set_speed(0.0)
 
 
-def test_a_sleeping_page_is_not_made_up_for():
+def test_time_without_clients_is_not_caught_up():
     session = Session.of(ball(50.0))
     session.run()
     session.tick(0.0)
     assert session.tick(1000.0) <= 0.1 / session.timestep
 
 
-def test_a_time_step_of_nearly_zero_takes_a_few_steps_at_once():
+def test_a_tiny_time_step_takes_a_few_steps_per_frame():
     """The clock is 1e39 steps behind; at the first tick the duration of a step is not measured yet."""
     session = Session.of(ball())
     session.set_option("timestep", 1e-40)
@@ -222,7 +222,7 @@ def test_a_time_step_of_nearly_zero_takes_a_few_steps_at_once():
     assert 0 < session.tick(1.0) <= FIRST_STEPS
 
 
-def test_a_reset_can_be_gone_back_from():
+def test_a_reset_can_be_undone():
     session = Session.of(ball(), nworld=2)
     session.advance(40)
     before = state(session)
@@ -236,8 +236,8 @@ def test_a_reset_can_be_gone_back_from():
         session.reset(3)
 
 
-def test_bookmarks_are_gone_on_from():
-    session = Session.of(fl.load("humanoid"))
+def test_a_session_continues_from_bookmarks():
+    session = Session.of(fl.bundled("humanoid"))
     session.advance(20)
     session.bookmark("here")
     session.advance(40)
@@ -250,7 +250,7 @@ def test_bookmarks_are_gone_on_from():
 
 
 def test_both_contact_models_start_from_one_state():
-    session = Session.of(fl.load("box_stack"), nworld=2)
+    session = Session.of(fl.bundled("box_stack"), nworld=2)
     session.advance(30)
     pair, told = session.beside(1)
     assert (pair.rows("qpos") == session.rows("qpos")[1]).all()
@@ -264,7 +264,7 @@ def test_both_contact_models_start_from_one_state():
     assert session.model.opt.contact_model == "convex" and (told == "") == (int(session.model.opt.integrator) == 0)
 
 
-def test_an_option_that_one_of_two_refuses_is_set_in_neither():
+def test_an_option_refused_by_one_of_two_models_is_set_in_neither():
     pair, _ = Session.of(ball()).beside(0)
     with pytest.raises(fl.UnsupportedFeatureError):
         pair.set_option("integrator", "rk4")
@@ -272,7 +272,7 @@ def test_an_option_that_one_of_two_refuses_is_set_in_neither():
 
 
 @pytest.mark.parametrize("pulled", [False, True])
-def test_the_last_second_of_a_bad_world_is_replayed(pulled):
+def test_the_last_second_of_a_non_finite_world_is_replayed(pulled):
     """World 1 is thrown too hard; its motion until then is replayed step by step, bitwise identical."""
     session = Session.of(ball(), nworld=3)
     session.advance(700)
@@ -294,7 +294,7 @@ def test_the_last_second_of_a_bad_world_is_replayed(pulled):
     assert len(session.incidents) == 1
 
 
-def test_what_was_before_a_reset_does_not_lead_to_a_bad_world():
+def test_failure_replays_start_after_the_last_reset():
     session = Session.of(ball())
     session.advance(50)
     session.reset()
@@ -305,7 +305,7 @@ def test_what_was_before_a_reset_does_not_lead_to_a_bad_world():
     assert frames["time"].shape == (1, 8) and failure is not None
 
 
-def test_history_keeps_seconds_and_bytes():
+def test_history_is_bounded_in_seconds_and_bytes():
     history = History(seconds=1.0, most_bytes=10_000)
     for k in range(100):
         history.add(Moment(({"qpos": np.zeros(10)},), 0.1 * k, 0))
@@ -326,7 +326,7 @@ def test_history_keeps_seconds_and_bytes():
 
 
 @pytest.mark.parametrize("text", ["<mujoco/>", BALL.format(1.0, MASSIVE).replace("<freejoint/>", "")])
-def test_worlds_in_which_nothing_moves_run(text):
+def test_worlds_without_dofs_run(text):
     session = Session.of(fl.load(text))
     session.run()
     session.advance(10)

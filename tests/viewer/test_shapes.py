@@ -5,7 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.viewer import shapes
-from featherlane.viewer.look import PLAIN
+from featherlane.viewer.appearance import PLAIN
 from featherlane.viewer.shapes import Mesh
 
 FINE = 96
@@ -71,7 +71,7 @@ def test_a_tube_and_two_caps_are_a_capsule():
     cap = shapes.cap(steps)
     upper = cap._replace(vertices=cap.vertices + np.float32((0, 0, length)))
     lower = cap._replace(vertices=cap.vertices * np.float32((1, -1, -1)) - np.float32((0, 0, length)))
-    whole = shapes.joined((scaled, upper, lower))
+    whole = shapes.join_meshes((scaled, upper, lower))
     assert is_closed(whole)
     assert volume(whole) == pytest.approx(volume(shapes.capsule(length, steps)), rel=CLOSE)
 
@@ -109,7 +109,7 @@ def field(heights: np.ndarray, sides=(2.0, 3.0, 0.5, 0.25)):
 def test_a_height_field_is_closed_and_has_its_volume():
     # on a slope, triangles are exact
     slope = np.broadcast_to(np.linspace(0, 1, 7), (5, 7))
-    mesh = shapes.height_field(field(slope), 0)
+    mesh = shapes.height_field_mesh(field(slope), 0)
     assert is_closed(mesh)
     assert volume(mesh) == pytest.approx(4 * 6 * (0.25 + 0.5 * 0.5), rel=CLOSE)
     assert mesh.vertices.min(0) == pytest.approx((-2, -3, -0.25))
@@ -119,13 +119,13 @@ def test_a_height_field_is_closed_and_has_its_volume():
 def test_rows_of_a_height_field_run_along_y():
     heights = np.zeros((4, 6))
     heights[3, 0] = 1.0
-    mesh = shapes.height_field(field(heights), 0)
+    mesh = shapes.height_field_mesh(field(heights), 0)
     assert mesh.vertices[mesh.vertices[:, 2].argmax()] == pytest.approx((-2, 3, 0.5))
 
 
 @pytest.mark.parametrize("i", range(4))
 def test_meshes_and_hulls_of_a_model_are_closed_and_of_equal_size(i):
-    model = fl.load("hand")
+    model = fl.bundled("hand")
     mesh, hull = shapes.mesh(model, i), shapes.hull(model, i)
     assert is_closed(mesh) and is_closed(hull)
     assert volume(mesh) == pytest.approx(volume(hull), rel=PLANE)  # the hand is made of convex parts

@@ -14,7 +14,7 @@ from featherlane.viewer.watch import Watch
 
 @pytest.fixture
 def model():
-    return fl.load("humanoid")
+    return fl.bundled("humanoid")
 
 
 def watcher(batch):
@@ -45,7 +45,7 @@ def test_a_watched_batch_takes_the_same_steps(model, dtype):
     assert alone.qpos.tobytes() == seen.qpos.tobytes()
 
 
-def test_what_is_seen_is_the_state_after_a_call(model):
+def test_an_observed_state_is_the_state_after_a_call(model):
     """Every copy is a state that the worlds really had: each is found among their states after calls."""
     batch, copies = fl.Batch(model, 8), []
     states = {batch.qpos.tobytes()}
@@ -69,7 +69,7 @@ def test_what_is_seen_is_the_state_after_a_call(model):
     assert copies and set(copies) <= states
 
 
-def test_an_idle_batch_is_seen_as_its_owner_left_it(model):
+def test_an_idle_batch_shows_its_current_state(model):
     batch = fl.Batch(model, 3)
     watch = Watch(batch)
     watch.attach()
@@ -79,7 +79,7 @@ def test_an_idle_batch_is_seen_as_its_owner_left_it(model):
     assert watch.batch.qpos[:, 2].tolist() == [3, model.qpos0[2], 5]
 
 
-def test_nobody_is_reported_where_nobody_looks(model):
+def test_an_unobserved_batch_reports_nothing(model):
     batch = fl.Batch(model, 2)
     watch = Watch(batch)
     assert watcher(batch) is None
@@ -91,7 +91,7 @@ def test_nobody_is_reported_where_nobody_looks(model):
     batch.step()
 
 
-def test_long_rollouts_are_seen_on_their_way(model):
+def test_long_rollouts_are_shown_during_the_call(model):
     batch = fl.Batch(model, 2, record_failures=4)
     watch, times = Watch(batch), set()
     watch.rate = 1e9
@@ -108,7 +108,7 @@ def test_long_rollouts_are_seen_on_their_way(model):
     assert len(times) > 2
 
 
-def test_a_data_is_seen_while_it_runs(model):
+def test_a_data_is_shown_while_it_runs(model):
     data = fl.Data(model)
     watch = Watch(data)
     watch.attach()
@@ -131,7 +131,7 @@ def test_a_data_is_seen_while_it_runs(model):
     assert np.array_equal(watch.batch.qpos[0], data.qpos) and watch.batch.time[0] == data.time
 
 
-def test_of_very_many_worlds_those_that_are_drawn_are_copied(model, monkeypatch):
+def test_only_drawn_worlds_are_copied(model, monkeypatch):
     monkeypatch.setattr("featherlane.viewer.watch.MOST_BYTES", 1000)
     batch = fl.Batch(model, 6)
     watch = Watch(batch)
@@ -145,7 +145,7 @@ def test_of_very_many_worlds_those_that_are_drawn_are_copied(model, monkeypatch)
     assert watch.drawn.tolist() == [1, 4]
 
 
-def test_edits_of_the_model_and_of_worlds_are_seen(model, monkeypatch):
+def test_edits_of_the_model_and_of_worlds_are_shown(model, monkeypatch):
     monkeypatch.setattr("featherlane.viewer.watch.MODEL_SECONDS", 0.0)
     batch = fl.Batch(model, 2)
     watch = Watch(batch)
@@ -160,7 +160,7 @@ def test_edits_of_the_model_and_of_worlds_are_seen(model, monkeypatch):
     assert watch.model is not model
 
 
-def test_inputs_that_come_later_are_seen(model):
+def test_later_inputs_are_shown(model):
     """Applied forces have rows once they are written; sleep once its flag is on."""
     batch = fl.Batch(model, 2)
     watch = Watch(batch)

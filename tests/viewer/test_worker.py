@@ -52,7 +52,7 @@ def test_jobs_run_in_order_and_errors_return_to_the_caller():
         worker.ask(lambda: None)
 
 
-def test_a_busy_worker_is_reported_and_ends_later():
+def test_a_busy_worker_is_reported_and_finishes_later():
     worker, gate = Worker(), threading.Event()
     worker.do(gate.wait)
     with pytest.raises(RuntimeError, match="busy"):
@@ -80,8 +80,8 @@ def test_an_interrupt_at_any_bytecode_leaves_the_worker_usable():
 def test_an_interrupt_at_any_bytecode_leaves_a_page_that_can_be_closed(monkeypatch):
     running = []
     server = SimpleNamespace(get_port=lambda: 1, get_clients=lambda: ())
-    monkeypatch.setattr(lock, "start", lambda *_: (running.append(1), server)[1])
-    monkeypatch.setattr(lock, "stop", lambda _: running.pop())
+    monkeypatch.setattr(lock, "start_server", lambda *_: (running.append(1), server)[1])
+    monkeypatch.setattr(lock, "stop_server", lambda _: running.pop())
 
     def interrupt(at):
         """Returns whether the bytecode was reached; a started server is stopped once."""

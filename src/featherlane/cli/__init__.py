@@ -21,10 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: words after `featherlane`; None for those of this process.
     """
-    sys.exit(run(arguments))
+    sys.exit(run_command(arguments))
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def run_command(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
     from featherlane.cli.application import application
 

@@ -272,9 +272,9 @@ def _view(
     ] = True,
 ) -> int:
     """Show worlds in the browser: run, rewind, drag, edit, plot. Requires: pip install 'featherlane[view]'."""
-    from featherlane.cli.view import Request, view
+    from featherlane.cli.view import Request, serve_page
 
-    return view(
+    return serve_page(
         Request(
             source=source,
             model=model,
@@ -338,7 +338,7 @@ def _bench(
 ) -> None:
     """Measure speed against MuJoCo, alternating in one process from the same settled states."""
     from featherlane.cli.bench import bench
-    from featherlane.measure.race import Course
+    from featherlane.measure.speed_comparison import Course
 
     del against  # one alternative so far
     course = Course(

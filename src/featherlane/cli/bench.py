@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from featherlane.cli.output import console, label, named, pairs, print_json, progress, table
+from featherlane.cli.output import add_model_label, console, model_label, name_value_table, print_json, progress, table
 from featherlane.measure.bench import bench_model, refuse_unsupported
 from featherlane.measure.machine import machine
-from featherlane.measure.race import Course, Ratio, their_batch
+from featherlane.measure.speed_comparison import Course, Ratio, their_batch
 from featherlane.model.reader import heard
 
 # cost of a pair that reaches the computation of points
@@ -41,13 +41,13 @@ def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> No
 def _measured(source: str, course: Course, stages: bool, quiet: bool) -> dict[str, Any]:
     """Runs all benchmarks of one model, with a progress bar."""
     with progress(quiet) as bar:
-        name = label(source)
+        name = model_label(source)
         task = bar.add_task(name)
 
         def show(what: str, done: int, total: int) -> None:
             bar.update(task, description=f"{name}: {what}", completed=done, total=total)
 
-        return named(bench_model(source, course, stages, show))
+        return add_model_label(bench_model(source, course, stages, show))
 
 
 def _print(document: dict[str, Any]) -> None:
@@ -68,7 +68,7 @@ def _print(document: dict[str, Any]) -> None:
         _print_stages(screen, r)
     load = f", load {where['load']:.1f}" if where["load"] is not None else ""
     screen.print(
-        pairs(
+        name_value_table(
             "Machine",
             {
                 "processor": f"{where['processor']}, {where['cores']} cores{load}",
@@ -87,7 +87,7 @@ def _print_stages(screen, result: dict[str, Any]) -> None:
         "difference in qvel": ", ".join(f"{name} {value:.1e}" for name, value in w["qvel_apart"].items()),
         "not converged": w["not_converged"],
     }
-    screen.print(pairs(result["name"], about))
+    screen.print(name_value_table(result["name"], about))
     times = result.get("stage_microseconds")
     if times:
         whole = times["step"]

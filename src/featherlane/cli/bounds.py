@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.cli.output import pairs, table
+from featherlane.cli.output import name_value_table, table
 from featherlane.model.broad_phase import broad_phase
 from featherlane.model.enums import MESH
 from featherlane.model.hull import hulls
@@ -15,7 +15,7 @@ from featherlane.model.pair import FIRST_SCALAR, NO_FUNCTION
 SHOWN = 12  # most hulls that are listed, the largest
 
 
-def bounding_tests(mj, found: dict[str, np.ndarray]) -> dict[str, Any]:
+def count_bounding_tests(mj, found: dict[str, np.ndarray]) -> dict[str, Any]:
     """Returns the tests in order with the number of geom pairs of each, and the hulls of the searched pairs.
 
     Args:
@@ -69,7 +69,7 @@ def print_bounding_tests(screen, d: dict[str, Any]) -> None:
     )
     if d["turned_boxes"]:
         lines["oriented boxes"] = f"{d['turned_boxes']} pairs of geoms; contacts are computed iteratively"
-    screen.print(pairs("Broad-phase tests", lines))
+    screen.print(name_value_table("Broad-phase tests", lines))
     if d["hulls"]:
         rows = [[hull["mesh"], hull["geoms"], hull["vertices"], hull["faces"]] for hull in d["hulls"][:SHOWN]]
         more = len(d["hulls"]) - SHOWN

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from featherlane.cli.exit import BAD_WORLDS, complain
-from featherlane.cli.output import check_target, console, named, pairs, print_json, progress, table
-from featherlane.cli.plot import draw_convergence, draw_motions, prepare
+from featherlane.cli.output import add_model_label, check_target, console, name_value_table, print_json, progress, table
+from featherlane.cli.plot import draw_convergence, draw_motions, require_matplotlib
 from featherlane.measure.contact_models import Contest, compare_motions
 from featherlane.measure.solvers import REPEATS, Comparison, compare_solvers
 
@@ -24,7 +24,7 @@ def compare(request: Comparison, plot: Path | None, as_json: bool) -> None:
     _check(request, plot)
     with progress(as_json) as bar:
         result, curves = compare_solvers(request, lambda states: bar.track(states, description="solving"))
-    result = named(result)
+    result = add_model_label(result)
     if plot is not None:
         title = f"{result['name']}, {result['cone']} cones, {result['states']} states, cold start"
         draw_convergence(plot, title, curves)
@@ -48,7 +48,7 @@ def compare_contact_models(request: Contest, plot: Path | None, as_json: bool) -
     _check(request, plot)
     with progress(as_json) as bar:
         result, curves = compare_motions(request, lambda entries: bar.track(entries, description="stepping"))
-    result = named(result)
+    result = add_model_label(result)
     if plot is not None:
         title = f"{result['name']}: {request.steps} steps from one state under each contact model"
         draw_motions(plot, title, result["timestep"] * np.arange(1, request.steps + 1), curves)
@@ -67,7 +67,7 @@ def _check(request: Comparison | Contest, plot: Path | None) -> None:
     request.check()
     if plot is not None:
         check_target(plot, ".png")
-        prepare()
+        require_matplotlib()
 
 
 def _print_solvers(result: dict[str, Any], plot: Path | None) -> None:
@@ -88,7 +88,7 @@ def _print_solvers(result: dict[str, Any], plot: Path | None) -> None:
         "distance": "largest |qacc - reference| over the largest |reference|; the reference is Newton at tolerance 0",
         "time": f"one solve in one world, called from Python; the fastest of {REPEATS}",
     }
-    screen.print(pairs("", about | ({"wrote plot": str(plot)} if plot else {})))
+    screen.print(name_value_table("", about | ({"wrote plot": str(plot)} if plot else {})))
 
 
 def _print_motions(result: dict[str, Any], plot: Path | None) -> None:
@@ -116,4 +116,4 @@ def _print_motions(result: dict[str, Any], plot: Path | None) -> None:
     lost = [f"{r['contact']} {r['solver']}: {r['resets']}" for r in runs if r["resets"]]
     about |= {f"changed options of {c}": ", ".join(what) for c, what in result["changed"].items() if what}
     about |= {"non-finite values": ", ".join(lost)} if lost else {}
-    screen.print(pairs("", about | ({"wrote plot": str(plot)} if plot else {})))
+    screen.print(name_value_table("", about | ({"wrote plot": str(plot)} if plot else {})))

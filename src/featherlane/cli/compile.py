@@ -7,7 +7,7 @@ import time
 from featherlane.cli.output import console, print_json, progress
 from featherlane.errors import InstallationError
 from featherlane.lanes import build, cache, processor
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
 from featherlane.simulation.tile.library import library, stages
 
 
@@ -24,10 +24,10 @@ def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: boo
         ModelError: `processes` is out of range.
         ImportError: the compiler is not installed; the message has the command that installs it.
     """
-    count("processes", processes, 0)
+    whole_argument("processes", processes, 0)
     configuration = library().configuration()
     base = processor.base_of(dtype) if dtype else None
-    variants = [v for v in processor.variants() if base in (None, v[0])]
+    variants = [v for v in processor.compiled_variants() if base in (None, v[0])]
     every = list(stages().values()) if configuration["object"] == "none" or force else []
     start, compiled = time.perf_counter(), 0
     if every:

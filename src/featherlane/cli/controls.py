@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.cli.user_file import function_in, reported
+from featherlane.cli.user_file import function_in, with_model_errors
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.measure.controls import Random
@@ -42,7 +42,7 @@ class Controller:
     nstep = None
 
     def __init__(self, function, source: str):
-        self.function, self.source = reported(function, source), source
+        self.function, self.source = with_model_errors(function, source), source
 
     def advance(self, batch, start: int, nstep: int) -> None:
         """Takes steps start .. start + nstep - 1."""
@@ -91,7 +91,7 @@ def _check(values: np.ndarray, source: str, nu: int, nworld: int) -> None:
         raise ModelError(f"{source}: got {values[at]} at {at}, allowed are finite numbers")
 
 
-def read_controls(given: str, model, nworld: int, seed: int) -> Zero | Random | Tape | Controller | Compiled:
+def control_source(given: str, model, nworld: int, seed: int) -> Zero | Random | Tape | Controller | Compiled:
     """Returns the source of controls for `--controls`.
 
     Raises:

@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from featherlane.cli.exit import WRONG, complain
-from featherlane.cli.output import console, label, print_json
+from featherlane.cli.output import console, model_label, print_json
 from featherlane.doctor import SEVERITIES, Finding, diagnose
 
 FEW = 4  # most elements listed per check
@@ -37,7 +37,7 @@ def doctor(source: str, every: bool, as_json: bool) -> int:
     else:
         _print(source, totals, found, every)
     if totals["error"]:
-        return complain(f"{_counted(totals['error'], 'error')} in {label(source)}", WRONG)
+        return complain(f"{_counted(totals['error'], 'error')} in {model_label(source)}", WRONG)
     return 0
 
 
@@ -48,7 +48,7 @@ def _counted(number: int, word: str) -> str:
 def _print(source: str, totals: dict[str, int], found: list[Finding], every: bool) -> None:
     screen = console()
     shown = ", ".join(_counted(number, word) for word, number in totals.items() if number)
-    screen.print(Text(f"{label(source)}: {shown or 'no findings'}", style="bold" if shown else "green"))
+    screen.print(Text(f"{model_label(source)}: {shown or 'no findings'}", style="bold" if shown else "green"))
     for name in dict.fromkeys(finding.check for finding in found):
         screen.print()
         for line, indent in _section([finding for finding in found if finding.check == name], every):

@@ -9,14 +9,15 @@ import numpy as np
 from rich.text import Text
 from rich.tree import Tree
 
-from featherlane.cli.bounds import bounding_tests, print_bounding_tests
-from featherlane.cli.output import console, pairs, print_json, table
+from featherlane.cli.bounds import count_bounding_tests, print_bounding_tests
+from featherlane.cli.output import console, name_value_table, print_json, table
 from featherlane.errors import ModelError
+from featherlane.model.bundle import resolve_name
 from featherlane.model.candidates import candidates
 from featherlane.model.features import sensor_support, unsupported
 from featherlane.model.joint import DOFS, is_scalar
 from featherlane.model.joint import NAMES as JOINT_TYPES
-from featherlane.model.load import load, read
+from featherlane.model.load import compile_source, load
 from featherlane.model.mujoco_versions import refused
 from featherlane.simulation.tile.capacity import capacities
 from featherlane.tree import branch_counts, choose_forward_dynamics, compare_costs, cost_table, sparsity
@@ -46,7 +47,7 @@ def inspect(source: str, as_json: bool) -> None:
 
 def describe(source: str) -> dict[str, Any]:
     """Returns everything that `inspect` prints, as plain values."""
-    mj, name, _ = read(source)
+    mj, name, _ = compile_source(resolve_name(source))
     pairs_found = candidates(mj)
     lacking = unsupported(mj, pairs_found) + refused(mj)
     parents = np.asarray(mj.dof_parentid)
@@ -61,7 +62,7 @@ def describe(source: str) -> dict[str, Any]:
         "bodies": _bodies(mj),
         "actuators": _actuators(mj),
         "candidate_pairs": _candidates(mj, pairs_found),
-        "bounding_tests": bounding_tests(mj, pairs_found),
+        "bounding_tests": count_bounding_tests(mj, pairs_found),
         "capacities": _capacities(mj) if not lacking else {},
         "parents": parents.tolist(),
         "sparsity": _sparsity(parents),
@@ -266,7 +267,7 @@ def _print(d: dict[str, Any]) -> None:
             f"{d['sensors_not_computed']} unsupported sensors (their values are not computed; the "
             f"motion does not depend on them)"
         )
-    screen.print(pairs(d["model"], about))
+    screen.print(name_value_table(d["model"], about))
     _print_support(screen, d["unsupported"])
     screen.print(_tree(d["bodies"]))
     if d["actuators"]:

@@ -10,12 +10,12 @@ import numpy as np
 from featherlane.simulation.batch.batch import Batch
 
 
-def where(nodes: str | None) -> int | str | None:
+def parse_nodes(nodes: str | None) -> int | str | None:
     """Parses `--nodes`: a number of workers on this machine, the address of a cluster, or None."""
     return int(nodes) if nodes is not None and nodes.isdecimal() else nodes
 
 
-def opened(nodes: str | None, model, nworld: int, **options: Any) -> contextlib.AbstractContextManager[Any]:
+def open_batch(nodes: str | None, model, nworld: int, **options: Any) -> contextlib.AbstractContextManager[Any]:
     """Opens a local batch, or a batch that is spread over Ray workers; the context closes it.
 
     Raises:
@@ -25,10 +25,10 @@ def opened(nodes: str | None, model, nworld: int, **options: Any) -> contextlib.
         return contextlib.nullcontext(Batch(model, nworld, **options))
     from featherlane.distributed.batch import Batch as SpreadBatch
 
-    return SpreadBatch(model, nworld, nodes=where(nodes), **options)
+    return SpreadBatch(model, nworld, nodes=parse_nodes(nodes), **options)
 
 
-def rows_of(batch, name: str, ids: np.ndarray) -> np.ndarray:
+def state_rows(batch, name: str, ids: np.ndarray) -> np.ndarray:
     """Returns a state field of some worlds, and transfers no other worlds of a distributed batch."""
     return getattr(batch, name)[ids] if isinstance(batch, Batch) else batch.get(name, ids)
 

@@ -58,7 +58,7 @@ def progress(quiet: bool) -> Progress:
     )
 
 
-def label(source: str) -> str:
+def model_label(source: str) -> str:
     """Returns a model's label in tables: the name of its file, with its folder's if the file's is uninformative."""
     path = Path(source)
     if path.suffix.lower() not in SUFFIXES:
@@ -69,9 +69,9 @@ def label(source: str) -> str:
     return f"{folder}/{path.stem}" if path.stem.lower().startswith("scene") else path.stem
 
 
-def named(result: dict[str, Any]) -> dict[str, Any]:
+def add_model_label(result: dict[str, Any]) -> dict[str, Any]:
     """Adds the model's label to the results of a model."""
-    return {"model": result["model"], "name": label(result["model"]), **result}
+    return {"model": result["model"], "name": model_label(result["model"]), **result}
 
 
 class Fitted:
@@ -128,7 +128,7 @@ def table(title: str, columns: list[str], rows: list[list[Any]]) -> Fitted:
     return Fitted(title, columns, rows)
 
 
-def pairs(title: str, rows: dict[str, str]) -> Table:
+def name_value_table(title: str, rows: dict[str, str]) -> Table:
     """Returns a table of names and values."""
     result = Table(title=escape(title), title_justify="left", title_style="bold", show_header=False)
     result.add_column(style="dim", overflow="fold")

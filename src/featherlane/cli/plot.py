@@ -20,7 +20,7 @@ WIDTHS = (4.0, 2.4, 1.2)  # of successive solid lines: a line that covers anothe
 FLOOR = 1e-17  # smaller values are rounding
 
 
-def prepare() -> None:
+def require_matplotlib() -> None:
     """Raises InstallationError with the install command if matplotlib is not installed."""
     if importlib.util.find_spec("matplotlib") is None:
         raise InstallationError(f"a plot requires matplotlib; install it with:\n  {INSTALL}")

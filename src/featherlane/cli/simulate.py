@@ -8,16 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane import painter
+from featherlane import renderer
 from featherlane.cli import video
-from featherlane.cli.controls import read_controls
+from featherlane.cli.controls import control_source
 from featherlane.cli.exit import BAD_WORLDS, INTERRUPTED, complain
-from featherlane.cli.nodes import opened, rows_of, threads_of, workers_of
-from featherlane.cli.output import check_target, console, pairs, print_json, progress, table
+from featherlane.cli.nodes import open_batch, state_rows, threads_of, workers_of
+from featherlane.cli.output import check_target, console, name_value_table, print_json, progress, table
 from featherlane.cli.recording import Recording, frame_interval, write_failures
 from featherlane.cli.settings import set_options
 from featherlane.errors import ModelError, near
-from featherlane.model.arguments import LARGEST, bounded, counts
+from featherlane.model.arguments import LARGEST, bounded, check_counts
+from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.library import library
@@ -89,7 +90,7 @@ class Meter:
 
     def _look(self, first: int, count: int) -> None:
         for name in ("qpos", "qvel", "mocap_pos", "mocap_quat"):
-            getattr(self.probe, name)[:count] = rows_of(self.batch, name, np.arange(first, first + count))
+            getattr(self.probe, name)[:count] = state_rows(self.batch, name, np.arange(first, first + count))
         self.probe.forward(np.arange(count))
 
     def mean_energy(self) -> tuple[float, float]:
@@ -106,12 +107,12 @@ class Meter:
         self._look(0, 1)
         qvel = self.probe.qvel[0]
         return {
-            "time": float(rows_of(self.batch, "time", FIRST)[0]),
+            "time": float(state_rows(self.batch, "time", FIRST)[0]),
             "height": self._height(),
             "potential": float(self.energy[0, 0]),
             "kinetic": float(self.energy[0, 1]),
             "speed": float(np.abs(qvel).max()) if qvel.size else 0.0,
-            "contacts": int(rows_of(self.batch, "ncon", FIRST)[0]),
+            "contacts": int(state_rows(self.batch, "ncon", FIRST)[0]),
         }
 
     def _height(self) -> float:
@@ -142,13 +143,13 @@ def simulate(request: Request) -> int:
     """
     _check(request)
     if request.video:
-        painter.prepare()
-    model = load(request.source)
+        renderer.prepare_rendering()
+    model = load(resolve_name(request.source))
     set_options(model, request.settings)
     camera = video.camera_of(model, request.camera) if request.video or request.camera else -1
     kept = request.record_failures if request.out else 0
     options = {"nthread": request.threads, "dtype": request.dtype, "record_failures": kept}
-    with opened(request.nodes, model, request.worlds, **options) as batch:
+    with open_batch(request.nodes, model, request.worlds, **options) as batch:
         return _simulated(request, batch, camera)
 
 
@@ -157,7 +158,7 @@ def _simulated(request: Request, batch, camera: int) -> int:
     model = batch.model
     if request.keyframe is not None:
         batch.reset(keyframe=keyframe_of(model, request.keyframe))
-    controls = read_controls(request.controls, model, batch.nworld, request.seed)
+    controls = control_source(request.controls, model, batch.nworld, request.seed)
     nstep = _steps(request, model.opt.timestep, controls.nstep)
     every = frame_interval(batch, nstep, model.opt.timestep, request.fps, request.out is not None)
     recording = Recording(batch, 1 + -(-nstep // every)) if request.out else None
@@ -175,7 +176,7 @@ def _simulated(request: Request, batch, camera: int) -> int:
         with progress(request.as_json) as bar:
             task = bar.add_task("drawing", total=len(pictures))
             rate = 1.0 / (every * model.opt.timestep)
-            video.write(request.video, model, camera, pictures, rate, lambda: bar.advance(task))
+            video.write_video(request.video, model, camera, pictures, rate, lambda: bar.advance(task))
     result["files"] = {"out": str(request.out or ""), "video": str(request.video or ""), "failures": failures}
     if request.as_json:
         print_json(result)
@@ -220,7 +221,7 @@ def _listed(files: list[str]) -> str:
 
 def _check(request: Request) -> None:
     """Checks what can be checked before a model is loaded."""
-    counts(request, {"worlds": 1, "threads": 0, "seed": 0, "record_failures": 0})
+    check_counts(request, {"worlds": 1, "threads": 0, "seed": 0, "record_failures": 0})
     for name in ("seconds", "fps"):
         if (value := getattr(request, name)) is not None:
             bounded(name, value, 0.0, LARGEST, above=True)
@@ -270,7 +271,7 @@ def _run(batch, controls, nstep: int, every: int, recording, pictures, request: 
         if recording is not None:
             recording.take()
         if pictures is not None:
-            pictures.append(rows_of(batch, "qpos", FIRST)[0].astype(np.float64))
+            pictures.append(state_rows(batch, "qpos", FIRST)[0].astype(np.float64))
 
     meter, samples, story = Meter(batch), Samples(), []
     energy = meter.mean_energy()  # also loads or compiles every kernel before the time measurement
@@ -371,4 +372,4 @@ def _print(result: dict) -> None:
     }
     files = result["files"] | {"failures": _listed(result["files"]["failures"])}
     closing |= {"wrote " + name: path for name, path in files.items() if path}
-    screen.print(pairs("Simulation", closing))
+    screen.print(name_value_table("Simulation", closing))

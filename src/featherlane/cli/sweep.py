@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from featherlane.cli.exit import BAD_WORLDS, INTERRUPTED, complain
-from featherlane.cli.nodes import where
-from featherlane.cli.output import console, pairs, print_json, progress, table
+from featherlane.cli.nodes import parse_nodes
+from featherlane.cli.output import console, name_value_table, print_json, progress, table
 from featherlane.cli.sweep_file import read_sweep
 from featherlane.distributed.sweeps.result import Sweep, listed
 from featherlane.distributed.sweeps.run import SweepInterrupted, sweep
@@ -52,7 +52,7 @@ def run_sweep(request: Request) -> int:
                 out=request.out,
                 chunk=request.chunk,
                 nthread=request.threads,
-                nodes=where(request.nodes),
+                nodes=parse_nodes(request.nodes),
                 progress=lambda done, total: bar.update(task, completed=done, total=total),
             )
     except SweepInterrupted as stop:
@@ -108,4 +108,4 @@ def _print(result: dict[str, Any]) -> None:
     lines["status"] = status or "no warnings"
     if result["files"]:
         lines["wrote"] = ", ".join(result["files"])
-    screen.print(pairs("Sweep", lines))
+    screen.print(name_value_table("Sweep", lines))

@@ -27,12 +27,13 @@ from pathlib import Path
 from typing import Any
 
 from featherlane.cli.settings import set_option
-from featherlane.cli.user_file import function_in, reported
+from featherlane.cli.user_file import function_in, with_model_errors
 from featherlane.distributed.sweeps import values as sweep_values
 from featherlane.errors import ModelError
 from featherlane.model.arguments import one_of
 from featherlane.model.array_file import read_array
-from featherlane.model.load import bundled_names, load
+from featherlane.model.bundle import bundled_names, resolve_name
+from featherlane.model.load import load
 
 TOP = ("model", "samples", "seed", "options", "parameters", "rollout", "reduce")
 ROLLOUT = ("steps", "seconds", "control", "keyframe", "dtype", "record")
@@ -84,7 +85,7 @@ def _arguments(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
     source = settings["model"]
     if not isinstance(source, str):
         raise ModelError(f"model: got {source!r}, allowed is the name of a bundled model or a path")
-    model = load(source if source in bundled_names() else str(folder / Path(source).expanduser()))
+    model = load(resolve_name(source) if source in bundled_names() else folder / Path(source).expanduser())
     for name, value in _table(settings, "options").items():
         set_option(model, name, tuple(value) if isinstance(value, list) else value)
     parameters = {path: _source(path, given, folder) for path, given in _table(settings, "parameters").items()}
@@ -126,7 +127,9 @@ def _source(path: str, given: Any, folder: Path) -> Any:
     if kind in OF_TWO and not (isinstance(value, list) and len(value) == 2):
         raise ModelError(f"{what}: {kind}: got {value!r}, allowed are two numbers")
     arguments = (
-        value if kind in OF_TWO else [reported(_function(what, value, folder), what) if kind == "drawn" else value]
+        value
+        if kind in OF_TWO
+        else [with_model_errors(_function(what, value, folder), what) if kind == "drawn" else value]
     )
     try:
         return SOURCES[kind](*arguments, **{name: given[name] for name in ("apply", "each") if name in given})
@@ -147,7 +150,9 @@ def _rollout(given: dict[str, Any], model, folder: Path) -> dict[str, Any]:
     if control.endswith(".npy"):
         result["control"] = read_array(folder / Path(control).expanduser(), f"rollout: control: {control}")
     elif ".py" in control:
-        result["control"] = reported(_function("rollout: control", control, folder), f"rollout: control: {control}")
+        result["control"] = with_model_errors(
+            _function("rollout: control", control, folder), f"rollout: control: {control}"
+        )
     elif control != "zero":
         result["control"] = control
     return result

@@ -36,7 +36,7 @@ def function_in(path: Path, name: str, allowed: str) -> Callable[..., Any]:
     return found[name]
 
 
-def reported(function: Callable[..., Any], what: str) -> Callable[..., Any]:
+def with_model_errors(function: Callable[..., Any], what: str) -> Callable[..., Any]:
     """Wraps a user function so that its errors become a ModelError that starts with `what`; kernels are unchanged."""
     if isinstance(function, Kernel):
         return function

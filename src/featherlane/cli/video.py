@@ -10,7 +10,7 @@ import numpy as np
 from featherlane.cli.output import whole_file
 from featherlane.errors import ModelError, near
 from featherlane.model.reader import heard
-from featherlane.painter import BLOCK, Painter
+from featherlane.renderer import BLOCK, Painter
 
 
 def camera_of(model, camera: str | None) -> int:
@@ -28,7 +28,9 @@ def camera_of(model, camera: str | None) -> int:
     return names.index(camera)
 
 
-def write(path: Path, model, camera: int, frames: list[np.ndarray], rate: float, progress: Callable[[], None]) -> None:
+def write_video(
+    path: Path, model, camera: int, frames: list[np.ndarray], rate: float, progress: Callable[[], None]
+) -> None:
     """Writes positions as an MP4 file.
 
     Args:

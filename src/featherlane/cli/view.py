@@ -12,9 +12,10 @@ from featherlane.cli.exit import WRONG, complain
 from featherlane.cli.settings import set_options
 from featherlane.cli.simulate import keyframe_of
 from featherlane.errors import ModelError, UnsupportedFeatureError
-from featherlane.model.arguments import counts
+from featherlane.model.arguments import check_counts
+from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
-from featherlane.viewer.lock import is_local, viser_module
+from featherlane.viewer.lock import is_local_host, viser_module
 from featherlane.viewer.view import View, open_page, view_error
 
 RECORDING = ".npz"
@@ -39,7 +40,7 @@ class Request:
     token: bool = True
 
 
-def view(request: Request) -> int:
+def serve_page(request: Request) -> int:
     """Serves the page until Ctrl-C.
 
     Args:
@@ -70,7 +71,7 @@ def _serve(page: View) -> int:
     try:
         with page:
             print(f"{page.url}  (stop with Ctrl-C)", flush=True)
-            if os.environ.get("SSH_CONNECTION") and is_local(page.host):
+            if os.environ.get("SSH_CONNECTION") and is_local_host(page.host):
                 print(
                     f"to open it from another machine: ssh -L {page.port}:localhost:{page.port} THIS_MACHINE",
                     flush=True,
@@ -83,7 +84,7 @@ def _serve(page: View) -> int:
 
 def _check(request: Request) -> None:
     """Checks what can be checked before anything is loaded."""
-    counts(request, {"worlds": 1, "drawn": 1, "threads": 0})
+    check_counts(request, {"worlds": 1, "drawn": 1, "threads": 0})
     if _is_recording(request.source):
         for name in ("worlds", "keyframe"):
             if getattr(request, name) is not None:
@@ -102,7 +103,7 @@ def _session(request: Request) -> Any:
     """Returns the worlds that the page runs."""
     from featherlane.viewer.session import Session
 
-    model = load(request.source)
+    model = load(resolve_name(request.source))
     set_options(model, request.settings)
     nworld = request.worlds or 1
     session = Session.of(model, nworld, request.threads or None, request.dtype)
@@ -120,7 +121,7 @@ def _playback(request: Request) -> Any:
     if named is None:
         named = str(held["model"]) if "model" in held else ""
         try:
-            model = load(named)
+            model = load(resolve_name(named))
         except UnsupportedFeatureError:
             raise
         except (ModelError, OSError) as error:
@@ -128,7 +129,7 @@ def _playback(request: Request) -> Any:
                 f"{request.source}: its model {named!r} cannot be loaded; name the model with --model"
             ) from error
     else:
-        model = load(named)
+        model = load(resolve_name(named))
     set_options(model, request.settings)
     return Playback(model, held, request.source)
 

@@ -8,7 +8,8 @@ convex          any two convex shapes: distance, depth, contact points, and the 
 rays            ray casting: the nearest surface that a ray hits; shapes that have a closed form
 narrow, slot    pairs computed one world at a time; contact points that the worlds of a tile share
 mixing, frame   contact parameters; contact tangents
-given, contact  user-defined contacts; contacts in the Python interface
+user_contacts   user-defined contacts
+contact         contacts in the Python interface
 bounding        the bounding tests as a separate stage, for measurements
 distance        signed distance of two geoms
 """

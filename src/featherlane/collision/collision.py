@@ -2,7 +2,7 @@
 
 from featherlane.prelude import *
 from featherlane.collision.broad.bounds import body_boxes, boxes_overlap, crowd_boxes
-from featherlane.collision.broad.crowd import (
+from featherlane.collision.broad.box_tree import (
     add_key,
     crowd_pairs,
     load_awake,
@@ -11,13 +11,13 @@ from featherlane.collision.broad.crowd import (
     pair_of,
     unite_pairs,
 )
-from featherlane.collision.broad.neighbours import holds, never_meet, shrink, widen
-from featherlane.collision.given import given_contacts
+from featherlane.collision.broad.neighbours import is_list_valid, never_meet, shrink, widen
 from featherlane.collision.mixing import NEAR, farthest, geom_margin_and_gap, margin_and_gap, touching
 from featherlane.collision.narrow import branching_points
 from featherlane.collision.pairs.points import z_axis
-from featherlane.collision.slot import set_parameters
+from featherlane.collision.slot import set_slot_parameters
 from featherlane.collision.table import lane_points, parted
+from featherlane.collision.user_contacts import given_contacts
 from featherlane.dynamics.awake import pair_awake, sleeping, stirs
 from featherlane.lanes.worlds import active_worlds
 from featherlane.model.pair import FIRST_SCALAR
@@ -118,7 +118,7 @@ def near_neighbours(m, d):
     """Lists the near candidates from the neighbour list of the single world of the tile; returns their number."""
     n = 0
     if any_(d.near.detects[0] > 0.0):
-        if d.neighbours.count[0] == 0 or not any_(holds(m, d)):
+        if d.neighbours.count[0] == 0 or not any_(is_list_valid(m, d)):
             list_neighbours(m, d)
         for i in range(d.neighbours.count[0] - 1):
             p = d.neighbours.pair[i]
@@ -220,7 +220,7 @@ def collision(m, d):
             first = d.ncon_slot[0]
             p, e, g, h = near_pair(m, d, i)
             points(m, d, m.pair_function[NGEOMTYPES * m.geom_type[g] + m.geom_type[h]], p, e, g, h)
-            set_parameters(m, d, p, e, g, h, first)
+            set_slot_parameters(m, d, p, e, g, h, first)
             if d.con_overflow[0] == 1:
                 break
         settle_overflow(d)

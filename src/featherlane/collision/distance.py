@@ -7,7 +7,7 @@ prisms.  A pair is computed with the lower geom type first; the result is flippe
 from featherlane.prelude import *
 from featherlane.collision.convex.pair import NO_DISTANCE, closest
 from featherlane.collision.convex.support import PRISM, core_radius, core_support, look_from_first
-from featherlane.collision.pairs.hfield import first_cell, last_cell, reach, set_prism
+from featherlane.collision.pairs.hfield import farthest_along, first_cell, last_cell, set_prism
 from featherlane.collision.slot import load_shape
 
 
@@ -52,8 +52,8 @@ def height_field_distance(m1, d1):
     sx, sy = m1.hfield_size[4 * field], m1.hfield_size[4 * field + 1]
     look_from_first(d1)
     o, one = zero(d1), real(d1, 1.0)
-    x0, x1 = -reach(m1, d1, (-one, o, o)) - limit, reach(m1, d1, (one, o, o)) + limit
-    y0, y1 = -reach(m1, d1, (o, -one, o)) - limit, reach(m1, d1, (o, one, o)) + limit
+    x0, x1 = -farthest_along(m1, d1, (-one, o, o)) - limit, farthest_along(m1, d1, (one, o, o)) + limit
+    y0, y1 = -farthest_along(m1, d1, (o, -one, o)) - limit, farthest_along(m1, d1, (o, one, o)) + limit
     ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
     d1.shapes.type[0] = PRISM
     first, last = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
@@ -86,7 +86,7 @@ def store_distance(d, lane, flip):
 
 
 @kernel
-def measure(m, d, g, h, lane):
+def measure_geoms(m, d, g, h, lane):
     """Computes the distance of geoms g and h in one world, up to distance.limit, into convex.*; true if h is first."""
     flip = m.geom_type[g] > m.geom_type[h]
     if flip:
@@ -114,4 +114,4 @@ def geom_distance(m, d):
     """
     for lane in range(width(d)):
         g, h = whole(read_lane(d.distance.geom, 0, lane)), whole(read_lane(d.distance.geom, 1, lane))
-        store_distance(d, lane, measure(m, d, g, h, lane))
+        store_distance(d, lane, measure_geoms(m, d, g, h, lane))

@@ -116,7 +116,7 @@ def mixing_weight(a, b):
 
 
 @kernel
-def mixed(w, a, b):
+def weighted_mean(w, a, b):
     """Returns w a + (1 - w) b."""
     return fma(w, a, (1.0 - w) * b)
 
@@ -156,9 +156,9 @@ def reference_and_impedance(m, e, g, h):
         w = mixing_weight(m.geom_solmix[g], m.geom_solmix[h])
         a, b = load2(m.geom_solref, 2 * g), load2(m.geom_solref, 2 * h)
         standard = (a[0] > 0.0) & (b[0] > 0.0)
-        ref = tuple(where(standard, mixed(w, a[c], b[c]), fmin(a[c], b[c])) for c in range(2))
+        ref = tuple(where(standard, weighted_mean(w, a[c], b[c]), fmin(a[c], b[c])) for c in range(2))
         a, b = load5(m.geom_solimp, 5 * g), load5(m.geom_solimp, 5 * h)
-        imp = tuple(mixed(w, a[c], b[c]) for c in range(5))
+        imp = tuple(weighted_mean(w, a[c], b[c]) for c in range(5))
     return ref, imp
 
 

@@ -11,7 +11,7 @@ shapes.  Few lanes would wait for the slowest one, so the search runs one world 
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.recall import find_entry
+from featherlane.collision.convex.result_cache import find_entry
 from featherlane.collision.mixing import farthest
 from featherlane.collision.slot import complete_frames, load_shape, store_manifold
 from featherlane.model.pair import manifold_points

@@ -149,7 +149,7 @@ def slot_dim(m, d, k, dim):
 
 # ---- parameters -----------------------------------------------------------------------------------------------
 @kernel
-def set_parameters(m, d, number, e, g, h, first):
+def set_slot_parameters(m, d, number, e, g, h, first):
     """Sets the parameters of the pair's slots, from `first` on: geoms, bodies, friction, solref, solimp, margin."""
     if d.ncon_slot[0] > first:
         dim = contact_dim(m, e, g, h)

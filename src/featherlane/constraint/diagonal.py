@@ -15,7 +15,7 @@ def wants_exact(m):
 
 
 @kernel
-def clear_row(m, d, i, j):
+def clear_chain_entries(m, d, i, j):
     """Clears the entries at dofs i and j (-1: none) and their ancestors."""
     while i >= 0 or j >= 0:
         k = max(i, j)
@@ -51,7 +51,7 @@ def whitened_square(m, d, i, j):
 @kernel
 def dof_diagonal(m, d, i):
     """Returns (M^-1)_ii, the diagonal A of a row with the single entry 1 or -1."""
-    clear_row(m, d, i, -1)
+    clear_chain_entries(m, d, i, -1)
     d.primal.search[i] = real(d, 1.0)
     return whitened_square(m, d, i, -1)
 
@@ -59,7 +59,7 @@ def dof_diagonal(m, d, i):
 @kernel
 def general_diagonal(m, d, k, i, j):
     """Returns J M^-1 J^T of general row k, whose dofs are among i, j and their ancestors."""
-    clear_row(m, d, i, j)
+    clear_chain_entries(m, d, i, j)
     o = d.genrow_dofadr[k]
     for e in range(o, o + d.genrow_dofnum[k]):
         d.primal.search[d.genrow_dof[e]] = d.genrow_J[e]
@@ -119,7 +119,7 @@ def contact_diagonal(m, d, k, b1, b2, edge):
     p = load3(d.con_pos, 3 * k)
     r1 = sub3(p, load3(d.subtree_com, 3 * m.body_rootid[b1]))
     r2 = sub3(p, load3(d.subtree_com, 3 * m.body_rootid[b2]))
-    clear_row(m, d, last1, last2)
+    clear_chain_entries(m, d, last1, last2)
     i, j, down = last1, last2, scale3(-1.0, u)
     while j >= 0:
         d.primal.search[j] = contact_entry(d, j, u, r2)

@@ -87,14 +87,21 @@ def _friction_row(d, er, i, k, r):
 
 
 @kernel
-def _cone(d, er, i, k, dim):
+def _cone(m, d, er, i, k, dim):
     """Writes the forces of an elliptic contact from row i on, see solver/rows/cone.py, and their state."""
     y, square = _contact_point(d, k, 0), zero(d)
     for r in range(1, dim):
         square += _contact_point(d, k, r) * _contact_point(d, k, r)
     T, D, Dt = sqrt(square), d.con_D[k], d.con_Dt[k]
     state, normal, along = STATE_CONE, d.con_slip[k] * (T - y), -d.con_slip[k] * (T - y) / T
-    if any_(y >= T):
+    if m.opt_contact_model == COULOMB:
+        normal = fmax(-(D * y), 0.0)
+        along = -normal / T
+        if any_(normal <= 0.0):
+            state, normal, along = STATE_SATISFIED, zero(d), zero(d)
+        elif any_(Dt * T <= normal):
+            state, along = STATE_QUADRATIC, -Dt
+    elif any_(y >= T):
         state, normal, along = STATE_SATISFIED, zero(d), zero(d)
     elif any_(D * y + Dt * T <= 0.0):
         state, normal, along = STATE_QUADRATIC, -D * y, -Dt
@@ -110,7 +117,7 @@ def _dual_forces(m, d, er, i, k, rows):
     start = 10 * (d.ndofrow[0] + d.ngenrow[0] + k)
     for r in range(rows):
         er.efc_force[i + r] = d.dual.f[start + r]
-        if r > 0 and m.opt_cone == ELLIPTIC:
+        if r > 0 and not has_pyramids(m):
             er.efc_force[i + r] = er.efc_force[i + r] * d.con_friction[5 * k + r - 1]
 
 
@@ -121,7 +128,7 @@ def _count_rows(m, d, k):
     if any_(d.con_D[k] == 0.0):
         rows = 0
     elif dim > 1:
-        rows = dim if m.opt_cone == ELLIPTIC else 2 * (dim - 1)
+        rows = dim if not has_pyramids(m) else 2 * (dim - 1)
     return rows
 
 
@@ -145,13 +152,13 @@ def _take_contact(m, d, er, contact, i):
     k = er.contact_slot[contact]
     dim, rows, kind = d.con_dim[k], _count_rows(m, d, k), CONTACT_FRICTIONLESS
     _directions(m, d, er, k, dim)
-    if dim == 1 or m.opt_cone == ELLIPTIC:
+    if dim == 1 or not has_pyramids(m):
         _combine(d, er, i, k, 0, 0.0)
-    if dim > 1 and m.opt_cone == ELLIPTIC:
+    if dim > 1 and not has_pyramids(m):
         kind = CONTACT_ELLIPTIC
         for r in range(1, dim):
             _friction_row(d, er, i + r, k, r)
-        _cone(d, er, i, k, dim)
+        _cone(m, d, er, i, k, dim)
     elif dim > 1:
         kind = CONTACT_PYRAMIDAL
         for r in range(1, dim):

@@ -94,7 +94,7 @@ def _contact_ratio(m, d, k):
     """
     a, b = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
     u = load3(d.con_frame, 9 * k)
-    if m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1:
+    if has_pyramids(m) and d.con_dim[k] > 1:
         u = add3(u, scale3(d.con_friction[5 * k], load3(d.con_frame, 9 * k + 3)))
     first, second = _wrench(m, d, k, a, u), _wrench(m, d, k, b, u)
     i, j, bare, hat = m.body_lastdof[a], m.body_lastdof[b], zero(d), zero(d)

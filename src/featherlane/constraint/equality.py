@@ -242,7 +242,7 @@ def fastening_rows(m, d, k, o, n, e, present):
     r1 = sub3(p1, load3(d.subtree_com, 3 * m.body_rootid[b1]))
     r2 = sub3(p2, load3(d.subtree_com, 3 * m.body_rootid[b2]))
     a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)
-    place_rows_at(d, k, rows_of(m, e), o, n, EQUALITY, e)
+    place_rows_at(d, k, equality_row_count(m, e), o, n, EQUALITY, e)
 
     pos = sub3(p1, p2)
     rate = sub3(anchor_acceleration(m, d, b1, a1, r1), anchor_acceleration(m, d, b2, a2, r2))
@@ -303,7 +303,7 @@ def joint_equality_row(m, d, k, o, e, present):
 
 
 @kernel
-def rows_of(m, e):
+def equality_row_count(m, e):
     """Returns the number of rows of equality e."""
     return 3 if m.eq_type[e] == EQ_CONNECT else 6 if m.eq_type[e] == EQ_WELD else 1
 
@@ -321,7 +321,7 @@ def equality_awake(m, d, e):
 
 
 @kernel
-def equality_rows(m, d):
+def write_equality_rows(m, d):
     """Writes the first general rows of the tile: equalities that are active in any world and depend on a dof.
 
     Returns the number of rows and of entries.
@@ -332,7 +332,7 @@ def equality_rows(m, d):
         if sleeping(m) and m.eq_type[e] != EQ_TENDON:
             present = present & equality_awake(m, d, e)
         if any_(present):
-            n, rows = 0, rows_of(m, e)
+            n, rows = 0, equality_row_count(m, e)
             if rows > 1:
                 last1, last2 = last_dofs(m, e)
                 n = list_dofs(m, d, o, last1, last2)
@@ -353,7 +353,7 @@ def equality_capacity(model) -> tuple[int, int]:
     """Returns the maximum numbers of equality rows and of their entries: all equalities active."""
     rows = entries = 0
     for e in range(model.neq):
-        size = rows_of(model, e)
+        size = equality_row_count(model, e)
         if model.eq_type[e] == EQ_JOINT:
             n = 1 if model.eq_obj2id[e] < 0 else 2
         elif model.eq_type[e] == EQ_TENDON:

@@ -14,7 +14,7 @@ from featherlane.prelude import *
 from featherlane.constraint.ball import ball_rows
 from featherlane.constraint.diagonal import contact_diagonal, dof_diagonal, wants_exact
 from featherlane.constraint.end_of_step import end_of_step, factor_backbone, factor_metric, rescale_rows, resolved
-from featherlane.constraint.equality import equality_capacity, equality_rows
+from featherlane.constraint.equality import equality_capacity, write_equality_rows
 from featherlane.constraint.impedance import (
     MINVAL,
     UNBOUNDED,
@@ -48,8 +48,11 @@ __all__ = [
 # ---- one dof -----------------------------------------------------------------------------------------
 
 
+STICK = 1e5  # friction under Coulomb's law: its impedance, over the inverse mass at the contact
+
+
 @kernel
-def inverse_inertia(m, d, i):
+def dof_inverse_inertia(m, d, i):
     """Returns A of a row on the single dof i: (M^-1)_ii in qpos0, or in this state."""
     A = m.dof_invweight0[i]
     if wants_exact(m):
@@ -58,12 +61,12 @@ def inverse_inertia(m, d, i):
 
 
 @kernel
-def friction_row(m, d, k, i, present, shortest):
+def write_dof_friction(m, d, k, i, present, shortest):
     """Writes row k: the friction loss of dof i.  Its position error is 0, so it has damping but no stiffness."""
     solimp, v = load5(m.dof_solimp, 5 * i), d.qvel[i]
     _, B = reference(load2(m.dof_solref, 2 * i), solimp, shortest)
     _, B, imp = end_of_step(m, zero(d), B, impedance(solimp, zero(d)))
-    D = inverse_regularisation(imp, inverse_inertia(m, d, i))
+    D = inverse_regularisation(imp, dof_inverse_inertia(m, d, i))
     loss = m.dof_frictionloss[i]
 
     d.dofrow_dof[k] = i
@@ -81,7 +84,7 @@ def friction_row(m, d, k, i, present, shortest):
 
 
 @kernel
-def limit_row(m, d, k, j, sign, dist, present, shortest):
+def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
     """Writes row k: a limit of the slide or hinge j; sign is +1 for the lower side and -1 for the upper one."""
     i, solimp = m.jnt_dofadr[j], load5(m.jnt_solimp, 5 * j)
     margin, v = m.jnt_margin[j], sign * d.qvel[i]
@@ -89,7 +92,7 @@ def limit_row(m, d, k, j, sign, dist, present, shortest):
     solref, imp = load2(m.jnt_solref, 2 * j), impedance(solimp, r)
     K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
     K, B, imp = end_of_step(m, K, B, imp)
-    D = inverse_regularisation(imp, inverse_inertia(m, d, i))
+    D = inverse_regularisation(imp, dof_inverse_inertia(m, d, i))
 
     d.dofrow_dof[k] = i
     d.dofrow_type[k] = LIMIT_JOINT
@@ -116,7 +119,7 @@ def limit_rows(m, d, k, j, shortest):
         if sleeping(m):
             near = near & tree_awake(d, m.dof_treeid[m.jnt_dofadr[j]])
         if any_(near):
-            limit_row(m, d, k, j, sign, dist, near, shortest)
+            write_joint_limit(m, d, k, j, sign, dist, near, shortest)
             k += 1
     return k
 
@@ -136,7 +139,7 @@ def make_dof_rows(m, d):
             if sleeping(m):
                 present = present & tree_awake(d, m.dof_treeid[i])
             if any_(present):
-                friction_row(m, d, n, i, present, shortest)
+                write_dof_friction(m, d, n, i, present, shortest)
                 n += 1
     d.nfrictionrow[0] = n
     if off & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
@@ -158,7 +161,7 @@ def make_general_rows(m, d):
     """
     k, o, off = 0, 0, m.opt_disableflags
     if off & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
-        k, o = equality_rows(m, d)
+        k, o = write_equality_rows(m, d)
     if off & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
         k, o = tendon_friction_rows(m, d, k, o)
     if off & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
@@ -175,7 +178,7 @@ def make_general_rows(m, d):
 def contact_inertia(m, d, k, condim, mu2):
     """Returns A of the first row of contact k: along the normal, or a pyramid's first edge n + mu_1 t_1."""
     b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
-    edge = 1 if condim > 1 and m.opt_cone == PYRAMIDAL else 0
+    edge = 1 if condim > 1 and has_pyramids(m) else 0
     A = m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2]
     if wants_exact(m):
         A = contact_diagonal(m, d, k, b1, b2, edge)
@@ -211,14 +214,18 @@ def contact_row(m, d, k, condim, shortest):
     K, B, imp = end_of_step(m, K, B, imp)
     Dt, slip, friction_B = zero(d), zero(d), B
     mu2, impratio = where(present, mu * mu, 1.0), fmax(m.opt_impratio[0], MINVAL)
-    D = inverse_regularisation(imp, contact_inertia(m, d, k, condim, mu2))
+    A = contact_inertia(m, d, k, condim, mu2)
+    D = inverse_regularisation(imp, A)
     if condim > 1:
-        if m.opt_cone == PYRAMIDAL:
+        if has_pyramids(m):
             D = D * impratio / (2.0 * mu2)
         else:
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
             friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), authored[1], solimp, shortest)
             _, friction_B, _ = end_of_step(m, zero(d), friction_B, imp)
+            if m.opt_contact_model == COULOMB:
+                Dt, slip = STICK / (fmax(A, MINVAL) * mu2), zero(d)
+                friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), 1.0 / timestep(m), solimp, shortest)
     d.con_D[k] = where(present, D, 0.0)
     d.con_Dt[k] = where(present, Dt, 0.0)
     d.con_slip[k] = where(present, slip, 0.0)
@@ -255,7 +262,7 @@ def make_contact_rows(m, d):
 
 
 @kernel
-def add_adhesion(m, d):
+def add_adhesion_reference(m, d):
     """Adds R adhesion to aref of the normals of adhesive contacts, divided among the edges of a pyramid.
 
     The row balances the adhesive force without additional penetration.  So the row's force minus the adhesion lies in a
@@ -264,7 +271,7 @@ def add_adhesion(m, d):
     """
     for k in range(d.ncon_slot[0]):
         D, edges = d.con_D[k], 1.0
-        if m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1:
+        if has_pyramids(m) and d.con_dim[k] > 1:
             edges = 2.0 * (d.con_dim[k] - 1)
         pulls = (D > 0.0) & (d.con_adhesion[k] != 0.0)
         bias = d.con_adhesion[k] / (edges * where(pulls, D, 1.0))
@@ -290,7 +297,7 @@ def make_rows(m, d):
     elif discrete:
         rescale_rows(m, d)
     if m.flg_adhesion:
-        add_adhesion(m, d)
+        add_adhesion_reference(m, d)
 
 
 def row_capacity(model) -> dict[str, int]:

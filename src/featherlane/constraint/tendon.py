@@ -34,21 +34,21 @@ def store_jacobian(m, d, o, i, sign, present):
 
 
 @kernel
-def inverse_inertia(m, d, k, i):
+def tendon_inverse_inertia(m, d, k, i):
     """Returns A of general row k along tendon i: J M^-1 J^T in qpos0, or in this state."""
     return row_diagonal(m, d, k) if wants_exact(m) else m.tendon_invweight0[i]
 
 
 # ---- friction loss ---------------------------------------------------------------------------------------------------
 @kernel
-def friction_row(m, d, k, o, i, present):
+def write_tendon_friction(m, d, k, o, i, present):
     """Writes row k, its entries from o on: the friction loss of tendon i.  Returns the number of entries."""
     solimp = load5(m.tendon_solimp_fri, 5 * i)
     n, present = store_jacobian(m, d, o, i, real(d, 1.0), present)
     place_rows_at(d, k, 1, o, n, FRICTION_TENDON, i)
     _, B = reference(load2(m.tendon_solref_fri, 2 * i), solimp, shortest_timeconst(m))
     _, B, imp = end_of_step(m, zero(d), B, impedance(solimp, zero(d)))
-    D = inverse_regularisation(imp, inverse_inertia(m, d, k, i))
+    D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
     loss = m.tendon_frictionloss[i]
     store_general_row(d, k, present, zero(d), zero(d), D, -(B * general_velocity(d, k)), (-loss, loss))
     return n
@@ -62,14 +62,14 @@ def tendon_friction_rows(m, d, k, o):
         if sleeping(m):
             present = present & tendon_awake(m, d, i)
         if m.ten_J_rownnz[i] > 0 and any_(present):
-            o += friction_row(m, d, k, o, i, present)
+            o += write_tendon_friction(m, d, k, o, i, present)
             k += 1
     return k, o
 
 
 # ---- limits ----------------------------------------------------------------------------------------------------------
 @kernel
-def limit_row(m, d, k, o, i, sign, dist, present):
+def write_tendon_limit(m, d, k, o, i, sign, dist, present):
     """Writes row k, its entries from o on: a limit of tendon i, sign +1 for the lower side.  Returns their number."""
     solimp, margin = load5(m.tendon_solimp_lim, 5 * i), m.tendon_margin[i]
     n, present = store_jacobian(m, d, o, i, real(d, sign), present)
@@ -78,7 +78,7 @@ def limit_row(m, d, k, o, i, sign, dist, present):
     solref, imp = load2(m.tendon_solref_lim, 2 * i), impedance(solimp, r)
     K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
     K, B, imp = end_of_step(m, K, B, imp)
-    D = inverse_regularisation(imp, inverse_inertia(m, d, k, i))
+    D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
     aref = -fma(B, general_velocity(d, k), K * r)
     store_general_row(d, k, present, dist, margin, D, aref, (zero(d), real(d, UNBOUNDED)))
     return n
@@ -96,7 +96,7 @@ def tendon_limit_rows(m, d, k, o):
                 if sleeping(m):
                     near = near & tendon_awake(m, d, i)
                 if any_(near):
-                    o += limit_row(m, d, k, o, i, sign, dist, near)
+                    o += write_tendon_limit(m, d, k, o, i, sign, dist, near)
                     k += 1
     return k, o
 

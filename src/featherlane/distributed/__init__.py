@@ -10,7 +10,7 @@ from featherlane.distributed.cluster import Cluster, connect
 from featherlane.distributed.recording import Recorded, gathered
 from featherlane.distributed.sweeps.result import Sweep, load_sweep
 from featherlane.distributed.sweeps.run import SweepInterrupted, sweep
-from featherlane.distributed.sweeps.values import choice, drawn, grid, log_uniform, normal, uniform, values
+from featherlane.distributed.sweeps.values import Source, choice, drawn, grid, log_uniform, normal, uniform, values
 from featherlane.simulation.batch.reduction import Histogram
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Cluster",
     "Histogram",
     "Recorded",
+    "Source",
     "Sweep",
     "SweepInterrupted",
     "choice",

@@ -12,7 +12,7 @@ Each world's result is bitwise identical on any machine, and also if a worker is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from featherlane.distributed.edits import Fields, ModelEdits
-from featherlane.distributed.given import Given
 from featherlane.distributed.recording import Recorded
-from featherlane.distributed.ship import packed
+from featherlane.distributed.serialization import serialize
+from featherlane.distributed.user_contacts import Given
 from featherlane.distributed.worker import Left
 from featherlane.errors import ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
-from featherlane.model.arguments import count, instance, one_of
+from featherlane.model.arguments import instance, one_of, whole_argument
 from featherlane.model.assignment import assign, flag, is_mixed, reals, regular
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
@@ -38,8 +38,10 @@ from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, 
 from featherlane.simulation.batch.runner import stage_number
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import (
     BINDABLE,
+    Control,
     check_bindable,
     control_of_step,
     controls_of_rollout,
@@ -112,12 +114,12 @@ class Batch(Given):
             return self.get(name)
         raise UnknownAttributeError(f"batch has no attribute {name!r}{near(name, BINDABLE)}")
 
-    def __setattr__(self, name: str, value) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         if name not in STATE:
             raise UnknownAttributeError(f"{name} cannot be set, allowed are the state fields {', '.join(STATE)}")
         self.set(name, value)
 
-    def get(self, name: str, ids=None) -> np.ndarray:
+    def get(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
         """Gathers a field of some worlds.
 
         Args:
@@ -142,7 +144,7 @@ class Batch(Given):
         out.flags.writeable = False
         return out
 
-    def set(self, name: str, value: ArrayLike, ids=None) -> None:
+    def set(self, name: str, value: ArrayLike, ids: ArrayLike | None = None) -> None:
         """Sets a state field of some worlds.
 
         Args:
@@ -192,7 +194,7 @@ class Batch(Given):
         self._one.expand(name)  # or raises its error
         return self._fields.lend(name.replace("opt.", "opt_"))
 
-    def set_const(self, ids=None) -> None:
+    def set_const(self, ids: ArrayLike | None = None) -> None:
         """Recomputes, per world, the model fields that depend on expanded ones; they become per-world."""
         chosen = self._ids(ids)
         self._one.set_const([])
@@ -214,7 +216,7 @@ class Batch(Given):
         return self._run(lambda held: self._fetched(name))
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids=None, stage: str | None = None) -> None:
+    def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         """Advances worlds, as `featherlane.Batch.step`; returns while the last steps, about a second, are running.
 
         A first Ctrl-C is raised once all worlds of the call are at the same step.  A second one is raised at once; the
@@ -224,16 +226,16 @@ class Batch(Given):
             RuntimeError: another thread is in a call of this batch, or a worker was lost too often.
             Exception: the error of an earlier call that did not wait.
         """
-        nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
+        nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
         stage_number(stage)  # checks it
         self._advance(nstep, chosen, lambda part, start, n: [("step", (n, part.ids, stage))])
 
-    def forward(self, ids=None) -> None:
+    def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""
         self.__dict__["_computed"] = True
         self._tell_posted(self._ids(ids), lambda part: [("forward", (part.ids,))])
 
-    def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
+    def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         """Resets worlds to the model's defaults, or to keyframes, as `featherlane.Batch.reset`."""
         chosen, forward = self._ids(ids), flag("forward", forward)
         self.__dict__["_computed"] |= forward
@@ -242,7 +244,13 @@ class Batch(Given):
         self._tell_posted(chosen, lambda part: [("reset", (part.ids, keys[part.at], forward))])
 
     def rollout(
-        self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
+        self,
+        nstep: int,
+        control: Control | None = None,
+        record: str | Sequence[str] = ("qpos",),
+        ids: ArrayLike | None = None,
+        out: Mapping[str, np.ndarray] | str | None = None,
+        reduce: Reduction | None = None,
     ) -> Any:
         """Advances worlds and records fields after each step, as `featherlane.Batch.rollout`.
 
@@ -259,7 +267,7 @@ class Batch(Given):
             ModelError, InstallationError: as `featherlane.Batch.rollout`; also if a kernel cannot be serialized.
             RuntimeError: as `step`.
         """
-        nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
+        nstep, chosen, names = whole_argument("nstep", nstep, 1), self._ids(ids), field_names("record", record)
         for name in names:
             check_bindable(self.model, "record", name)
         if not isinstance(out, Mapping | None) and not (isinstance(out, str) and out == "refs"):
@@ -291,7 +299,7 @@ class Batch(Given):
         """Returns the controls of a rollout: an array for all its worlds, a packed kernel, or None."""
         if isinstance(control, Kernel):
             self._one.runner.control_kernel(control)  # or raises its error
-            return packed("control", control) if self.is_remote else control
+            return serialize("control", control) if self.is_remote else control
         if control is None:
             return None
         return np.asarray(controls_of_rollout(control, shape), self.dtype)
@@ -346,7 +354,7 @@ class Batch(Given):
         return given
 
     # ---- reductions --------------------------------------------------------------------------------------------------
-    def reduce(self, how: Reduction, name: str, ids=None) -> np.ndarray:
+    def reduce(self, how: Reduction, name: str, ids: ArrayLike | None = None) -> np.ndarray:
         """Reduces a field over worlds; the workers compute it.
 
         Args:
@@ -369,19 +377,19 @@ class Batch(Given):
         answers = self._ask_parts(chosen, lambda part: [("reduce", (kind, name, part.ids))])
         return merged(kind, [result for _, result in answers])
 
-    def mean(self, name: str, ids=None) -> np.ndarray:
+    def mean(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
         """Computes the mean of a field over worlds, (...); see `reduce`."""
         return self.reduce("mean", name, ids)
 
-    def max(self, name: str, ids=None) -> np.ndarray:
+    def max(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
         """Computes the largest values of a field over worlds, (...); see `reduce`."""
         return self.reduce("max", name, ids)
 
-    def min(self, name: str, ids=None) -> np.ndarray:
+    def min(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
         """Computes the smallest values of a field over worlds, (...); see `reduce`."""
         return self.reduce("min", name, ids)
 
-    def histogram(self, name: str, edges: ArrayLike, ids=None) -> np.ndarray:
+    def histogram(self, name: str, edges: ArrayLike, ids: ArrayLike | None = None) -> np.ndarray:
         """Counts the worlds with values between edges.
 
         Args:
@@ -412,7 +420,7 @@ class Batch(Given):
         """
         if not callable(function):
             raise ModelError(f"function: got {type(function).__name__}, allowed is a function f(batch)")
-        shipped = packed("function", function) if self.is_remote else function
+        shipped = serialize("function", function) if self.is_remote else function
         return [result for _, result in self._run_all(lambda k: [("call", (shipped,))], changes=False, edits=True)]
 
     # ---- results -----------------------------------------------------------------------------------------------------
@@ -432,7 +440,7 @@ class Batch(Given):
                 found.append(failure)
         return sorted(found, key=lambda failure: (failure.step, failure.world))
 
-    def get_data(self, world: int):
+    def get_data(self, world: int) -> Data:
         """Returns one world as an `fl.Data` in float64, after `forward`."""
         return self._of_world("get_data", world)
 
@@ -441,7 +449,7 @@ class Batch(Given):
         return self._of_world("get_model", world)
 
     def _of_world(self, method: str, world: int) -> Any:
-        count("world", world, 0, self.nworld - 1)
+        whole_argument("world", world, 0, self.nworld - 1)
         [part] = self._spread.parts(np.array([world]))
         own = 0 if part.ids is None else int(part.ids[0])
         [(_, result)] = self._ask_parts(np.array([world]), lambda part: [(method, (own,))], edits=True)

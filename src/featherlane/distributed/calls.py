@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,12 +18,12 @@ from featherlane.distributed.node import Order, Spec, check_memory, memory_of
 from featherlane.distributed.pieces import Pieces
 from featherlane.distributed.pool import Pool
 from featherlane.distributed.request import Size
-from featherlane.distributed.ship import packed
-from featherlane.distributed.spread import Part, Spread
+from featherlane.distributed.serialization import serialize
 from featherlane.distributed.worker import InProcess, Worker
+from featherlane.distributed.world_assignment import Part, Spread
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.lanes.cores import cores
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
 from featherlane.model.model import Model
 from featherlane.simulation.batch.arrays import chosen_worlds
 from featherlane.simulation.batch.batch import Batch as Local
@@ -46,9 +46,9 @@ class Calls(Pieces):
     def __init__(self, one: Local, nworld, nodes, nthread, record_failures, every, folder, timeout):
         own, model = self.__dict__, one.model
         own["_one"] = one
-        own["model"], own["dtype"], own["nworld"] = model, one.dtype, count("nworld", nworld, 1)
+        own["model"], own["dtype"], own["nworld"] = model, one.dtype, whole_argument("nworld", nworld, 1)
         kept_in = None if folder is None else str(Path(folder).absolute())
-        super().__init__(count("checkpoint_every", every, 1), kept_in, f"worlds-{uuid.uuid4().hex[:12]}")
+        super().__init__(whole_argument("checkpoint_every", every, 1), kept_in, f"worlds-{uuid.uuid4().hex[:12]}")
         own["_pool"] = own["_cluster"] = own["_end"] = None
         own["is_remote"] = nodes is not None
         spec = Spec(self.nworld, one.nthread if nthread else 0, one.dtype.name, one.ngiven, record_failures)
@@ -68,7 +68,7 @@ class Calls(Pieces):
         """Connects, reserves capacity, and lets the workers create their worlds."""
         check_nodes(nodes)
         ray_module()  # raises an error if Ray is missing
-        packet = packed("model", self.model)
+        packet = serialize("model", self.model)
         cluster, number = _cluster_of(nodes, nthread, timeout)
         own = self.__dict__
         own["_cluster"], own["_workers"] = cluster, []
@@ -143,10 +143,10 @@ class Calls(Pieces):
     def __reduce__(self):
         raise ArgumentTypeError("a distributed batch cannot be pickled or copied; use checkpoint() to save its state")
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind, *error) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
             if kind is None and self._workers:
                 self.wait()

@@ -15,7 +15,7 @@ import numpy as np
 
 from featherlane.distributed.machine import Machine, versions
 from featherlane.errors import InstallationError, ModelError
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
 
 INSTALL = "pip install 'featherlane[distributed]'"
 ADDRESS = "allowed is HOST:PORT of the cluster's head node, or 'auto' for the cluster of this machine"
@@ -78,7 +78,7 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -177,7 +177,7 @@ def check_nodes(nodes: Any) -> None:
     if isinstance(nodes, str):
         check_form(nodes)
     elif isinstance(nodes, int | np.integer) and not isinstance(nodes, bool):
-        count("nodes", nodes, 1)
+        whole_argument("nodes", nodes, 1)
     elif not isinstance(nodes, Cluster):
         raise ModelError(
             f"nodes: got {type(nodes).__name__}, allowed are None, a number of workers and a "
@@ -212,7 +212,7 @@ _known: dict[str, Node] = {}  # nodes already checked, by Ray's identifier
 def _nodes(ray: Any, timeout: float) -> list[Node]:
     """Returns the cluster's nodes with their descriptions."""
     places = [n for n in ray.nodes() if n["Alive"] and n["Resources"].get("CPU", 0) >= 1]
-    pending = {n["NodeID"]: ask(ray, n["NodeID"], describer()) for n in places if n["NodeID"] not in _known}
+    pending = {n["NodeID"]: call_on_node(ray, n["NodeID"], describer()) for n in places if n["NodeID"] not in _known}
     for place in places:
         if place["NodeID"] not in pending:
             continue
@@ -236,7 +236,7 @@ def _nodes(ray: Any, timeout: float) -> list[Node]:
 PUT_THERE = "install the same versions there, or ship them with connect(options={'runtime_env': ...})"
 
 
-def ask(ray: Any, node: str, function) -> Any:
+def call_on_node(ray: Any, node: str, function) -> Any:
     """Returns a reference to a function's result on a node, in a process that occupies no core."""
     strategy = importlib.import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
     options = {"num_cpus": 0, "scheduling_strategy": strategy(node_id=node, soft=False), "max_retries": 0}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from featherlane.distributed.node import Order
-from featherlane.distributed.ship import packed
+from featherlane.distributed.serialization import serialize
 from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field
 from featherlane.model.model import KEYFRAME_FIELDS, Model
@@ -54,7 +54,7 @@ class ModelEdits:
             return []
         if self._marked() != self._mark or not all(self._is_same(name) for name in OTHERS):
             self._take()
-            return [("model", (packed("model", model),))]
+            return [("model", (serialize("model", model),))]
         if not self._is_same(REALS):
             self._take()
             return [("model_reals", (self._buffers[REALS],))]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.distributed.machine import Machine, free_memory, this_machine
-from featherlane.distributed.ship import packed, unpacked
+from featherlane.distributed.serialization import serialize, unpacked
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.model.model import Model
@@ -209,7 +209,7 @@ class NodeWorlds:
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def order_keep(self, folder: str | None, name: str) -> bytes | str:
         """Returns a checkpoint, as bytes or as a file that all nodes can read."""
-        packet = packed("batch", self.batch)
+        packet = serialize("batch", self.batch)
         if folder is None:
             return packet
         path, part = Path(folder) / name, Path(folder) / f".{name}.{os.getpid()}"
@@ -265,7 +265,7 @@ def check_memory(machine: str, nworld: int, need: int, free: int) -> None:
 def _portable(error: Exception) -> Exception:
     """Returns the error itself if it can be pickled; otherwise one with its text."""
     try:
-        packed("error", error)
+        serialize("error", error)
         error.__traceback__ = None
         return error
     except ModelError:

@@ -21,12 +21,12 @@ from featherlane.distributed.edits import Fields, ModelEdits
 from featherlane.distributed.interrupt import Held
 from featherlane.distributed.node import Order, Report
 from featherlane.distributed.request import Checkpoints, Piece, Size, Take
-from featherlane.distributed.spread import Part
+from featherlane.distributed.world_assignment import Part
 from featherlane.errors import CallError, ModelError, warn_of_non_finite
 from featherlane.model.enums import Disable
 from featherlane.model.model import Model
 from featherlane.simulation.batch.runner import NAMED
-from featherlane.simulation.tile.turn import Turn, hold
+from featherlane.simulation.tile.call_lock import Turn, hold
 
 PIECE_SECONDS = 0.5  # approximate duration of a piece
 AT_ONCE = 20_000  # steps of worlds in a piece until their duration is measured

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.distributed.node import Order, Place
-from featherlane.distributed.spread import Part
+from featherlane.distributed.world_assignment import Part
 
 LARGE = 90_000  # bytes; smaller arrays are sent within the request, up to Ray's limit of 100 KB
 Take = Callable[[Part, Any], None]

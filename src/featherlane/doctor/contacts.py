@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from featherlane.collision.mixing import MINMU
+from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.finding import NOTE, WARNING, Sign
-from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 from featherlane.model.enums import ENABLE_OVERRIDE, LCP, PLANE, PYRAMIDAL, Disable
 
@@ -21,27 +21,27 @@ PHYSICS |= Disable.SPRING | Disable.DAMPER | Disable.GRAVITY | Disable.ACTUATION
 
 
 @check("mask-alone", NOTE, "its collision bits are set, but it collides with no geom")
-def mask_alone(patient: Patient) -> Iterator[Sign]:
+def mask_alone(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds geoms whose contype and conaffinity match no geom of another body, unless all these bodies are static."""
-    m = patient.model
+    m = examined.model
     types, affinities = m.geom_contype.astype(np.int64), m.geom_conaffinity.astype(np.int64)
     alone = (types | affinities) != 0
-    alone[np.unique(patient.candidates)] = False
+    alone[np.unique(examined.candidates)] = False
     for g in np.flatnonzero(alone):
         match = (types & affinities[g]) | (affinities & types[g])
         others = m.body_weldid[m.geom_bodyid] != m.body_weldid[m.geom_bodyid[g]]
         match = match[others]
-        if not match.any() and (patient.moving[m.geom_bodyid[g]] or patient.moving[m.geom_bodyid[others]].any()):
+        if not match.any() and (examined.moving[m.geom_bodyid[g]] or examined.moving[m.geom_bodyid[others]].any()):
             seen = f"contype {types[g]}, conaffinity {affinities[g]}: no geom of another body matches"
             yield Sign("geom", int(g), seen, "set bits that match another geom, or set contype and conaffinity to 0")
 
 
 @check("physics-off", NOTE, "the model uses physics that this flag disables")
-def physics_off(patient: Patient) -> Iterator[Sign]:
+def physics_off(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds disable flags that switch off physics which the model uses."""
-    m, off = patient.model, Disable(patient.model.opt_disableflags) & PHYSICS
+    m, off = examined.model, Disable(examined.model.opt_disableflags) & PHYSICS
     there = {
-        Disable.CONTACT: len(patient.candidates) > 0,
+        Disable.CONTACT: len(examined.candidates) > 0,
         Disable.EQUALITY: m.neq > 0,
         Disable.LIMIT: bool(m.jnt_limited.any() or m.tendon_limited.any()),
         Disable.FRICTIONLOSS: bool(m.dof_frictionloss.any() or m.tendon_frictionloss.any()),
@@ -59,10 +59,10 @@ def physics_off(patient: Patient) -> Iterator[Sign]:
 
 
 @check("friction-none", NOTE, "rows with zero friction cost time and exert no force; condim 1 has the same effect")
-def no_friction(patient: Patient) -> Iterator[Sign]:
+def no_friction(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds geoms with condim 3 or more and no sliding friction in any pair, or condim 4 or 6 and no spinning or
     rolling friction."""
-    m, pairs = patient.model, patient.pairs
+    m, pairs = examined.model, examined.pairs
     if not len(pairs) or m.opt_enableflags & ENABLE_OVERRIDE:
         return
     mu, dim = m.geom_friction[pairs].max(axis=1), m.geom_condim[pairs].max(axis=1)
@@ -76,10 +76,10 @@ def no_friction(patient: Patient) -> Iterator[Sign]:
 
 
 @check("friction-large", NOTE, "the rows of a pyramidal cone become nearly parallel, and solvers slow down")
-def rough(patient: Patient) -> Iterator[Sign]:
+def rough(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds colliding geoms with sliding friction above 10 (rubber on rubber has about 1)."""
-    m = patient.model
-    for g in np.unique(patient.pairs):
+    m = examined.model
+    for g in np.unique(examined.pairs):
         if m.geom_friction[g, 0] > ROUGH:
             yield Sign(
                 "geom",
@@ -90,12 +90,12 @@ def rough(patient: Patient) -> Iterator[Sign]:
 
 
 @check("impratio", NOTE, "friction rows are stiffer than normal rows by this factor: more iterations, less accuracy")
-def impratio(patient: Patient) -> Iterator[Sign]:
+def impratio(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds `impratio` above 1 with pyramidal cones, whose edges mix friction and normal force, or above 100 with any
     cone."""
-    m = patient.model
+    m = examined.model
     ratio = m.opt.impratio
-    if len(patient.pairs) and m.opt_contact_model != LCP and (ratio > HARD or (ratio > 1 and m.opt_cone == PYRAMIDAL)):
+    if len(examined.pairs) and m.opt_contact_model != LCP and (ratio > HARD or (ratio > 1 and m.opt_cone == PYRAMIDAL)):
         cone = "pyramidal" if m.opt_cone == PYRAMIDAL else "elliptic"
         seen = f"{ratio:g} with {cone} cones"
         yield Sign(
@@ -107,16 +107,16 @@ def impratio(patient: Patient) -> Iterator[Sign]:
 
 
 @check("contact-unyielding", WARNING, "the contact is so stiff that its force is dominated by rounding errors")
-def unyielding(patient: Patient) -> Iterator[Sign]:
+def unyielding(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds moving geoms in pairs of bodies with almost zero `body_invweight0`, from which contact stiffness is
     computed: the centre of mass lies on the axis of the only joint."""
-    m, found = patient.model, set()
+    m, found = examined.model, set()
     if m.opt_contact_model == LCP:
         return
-    for pair in patient.pairs:
+    for pair in examined.pairs:
         bodies = m.geom_bodyid[pair]
         if m.body_invweight0[bodies, 0].sum() < UNYIELDING:
-            found.update(int(g) for g in pair[patient.moving[bodies]])
+            found.update(int(g) for g in pair[examined.moving[bodies]])
     for g in sorted(found):
         seen = (
             f"body_invweight0 of its body is {m.body_invweight0[m.geom_bodyid[g], 0]:.1g} 1/kg: a "
@@ -132,15 +132,17 @@ def unyielding(patient: Patient) -> Iterator[Sign]:
     NOTE,
     "at a higher speed it passes through thin geoms, because there is no continuous collision detection",
 )
-def tunnelling(patient: Patient) -> Iterator[Sign]:
+def tunnelling(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds moving geoms, in pairs without a plane, that move farther than their smallest half side in one step at 1
     m/s."""
-    m = patient.model
-    others = patient.pairs[(m.geom_type[patient.pairs] != PLANE).all(axis=1)] if len(patient.pairs) else patient.pairs
+    m = examined.model
+    others = (
+        examined.pairs[(m.geom_type[examined.pairs] != PLANE).all(axis=1)] if len(examined.pairs) else examined.pairs
+    )
     for g in np.unique(others):
-        speed = patient.half_width[g] / patient.h
-        if patient.moving[m.geom_bodyid[g]] and 0 < speed < RUNG:
+        speed = examined.half_width[g] / examined.h
+        if examined.moving[m.geom_bodyid[g]] and 0 < speed < RUNG:
             seen = (
-                f"half size {1e3 * patient.half_width[g]:.3g} mm, which a speed of {speed:.2g} m/s covers in one step"
+                f"half size {1e3 * examined.half_width[g]:.3g} mm, which a speed of {speed:.2g} m/s covers in one step"
             )
             yield Sign("geom", int(g), seen, "reduce the timestep, use a thicker geom, or set a margin")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
+from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.finding import SEVERITIES, Finding, Sign
-from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import CHECKS, Check
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
-from featherlane.model.assignment import entries
+from featherlane.model.assignment import value_entries
+from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load_unchecked
 from featherlane.model.model import Model
 from featherlane.simulation.tile.calls import missing_functions
@@ -19,13 +21,13 @@ from featherlane.simulation.tile.calls import missing_functions
 NAMES = "are names of checks"
 
 
-def diagnose(source, checks: Iterable[str] = ()) -> list[Finding]:
+def diagnose(source: Any, checks: Iterable[str] = ()) -> list[Finding]:
     """Checks a model in qpos0 and in each keyframe, and returns the findings.
 
     The model is not changed.  The checks include a trial simulation of a second, or 500 steps, from each start.
 
     Args:
-        source: a Model, with its edits, or any source that `load` accepts.
+        source: a Model, with its edits, a bundled name, or a source that `load` takes.
         checks: names of checks; empty for all checks of docs/diagnostics.md.
 
     Returns:
@@ -38,7 +40,7 @@ def diagnose(source, checks: Iterable[str] = ()) -> list[Finding]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # elements that the URDF reader drops become findings
-            model = source if isinstance(source, Model) else load_unchecked(source)
+            model = source if isinstance(source, Model) else load_unchecked(resolve_name(source))
     except UnsupportedFeatureError as error:
         return [_refused(feature) for feature in error.features]
     try:
@@ -48,8 +50,8 @@ def diagnose(source, checks: Iterable[str] = ()) -> list[Finding]:
     missing = [_missing(line) for line in missing_functions(model)]
     if missing:
         return missing
-    patient = Patient(model)
-    found = [finding for each in wanted for finding in _examine(patient, each)]
+    examined = ExaminedModel(model)
+    found = [finding for each in wanted for finding in _examine(examined, each)]
     return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
@@ -78,7 +80,7 @@ def all_checks() -> dict[str, Check]:
 def _wanted(names: Iterable[str]) -> list[Check]:
     known = all_checks()
     chosen = set()
-    for name in entries("checks", names, NAMES):
+    for name in value_entries("checks", names, NAMES):
         if not isinstance(name, str):
             raise ModelError(f"checks: got {name!r}, allowed are names of checks")
         if name not in known:
@@ -87,17 +89,17 @@ def _wanted(names: Iterable[str]) -> list[Check]:
     return [each for each in known.values() if not chosen or each.name in chosen]
 
 
-def _examine(patient: Patient, each: Check) -> Iterator[Finding]:
+def _examine(examined: ExaminedModel, each: Check) -> Iterator[Finding]:
     """Yields the findings of one check."""
     signs: list[Sign] = []
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # overflow becomes a finding
-            signs.extend(each.look(patient))
+            signs.extend(each.look(examined))
     except (np.linalg.LinAlgError, OverflowError) as error:
         own, advice = CHECKS["numbers-overflow"], "use SI units and values far below 1e300"
         yield Finding(own.name, own.severity, "model", -1, "the model", f"{each.name}: {error}", own.why, advice)
     for sign in signs:
-        element = patient.label(sign.kind, sign.id)
+        element = examined.label(sign.kind, sign.id)
         yield Finding(each.name, each.severity, sign.kind, sign.id, element, sign.seen, each.why, sign.advice)
 
 

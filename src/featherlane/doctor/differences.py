@@ -4,61 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
-from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 from featherlane.model.enums import Disable, Enable
 
 
 @check("not-computed", ERROR, "the simulation would ignore the feature, so the model is rejected")
-def not_computed(patient: Patient) -> Iterator[Sign]:
+def unsupported_features(examined: ExaminedModel) -> Iterator[Sign]:
     """Lists unsupported features that would change the motion.  No other check runs then."""
-    del patient  # a loaded model has no unsupported feature
+    del examined  # a loaded model has no unsupported feature
     yield from ()
 
 
 @check("impossible-number", ERROR, "every call that computes something raises an error")
-def impossible_number(patient: Patient) -> Iterator[Sign]:
+def impossible_number(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds an out-of-range value in an edited model.  No other check runs then."""
-    del patient  # a valid model has none
+    del examined  # a valid model has none
     yield from ()
 
 
 @check("numbers-overflow", WARNING, "the check has no result, and a step may produce a non-finite state")
-def numbers_overflow(patient: Patient) -> Iterator[Sign]:
+def numbers_overflow(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds values near 1e300 (time step, stiffness, mass) that overflow float64 in a check."""
-    del patient  # `diagnose` reports overflow in the other checks
+    del examined  # `diagnose` reports overflow in the other checks
     yield from ()
 
 
 @check("function-missing", ERROR, "every call that computes actuator forces raises an error")
-def function_missing(patient: Patient) -> Iterator[Sign]:
+def function_missing(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds actuators of type `user` without a registered function.  No other check runs then."""
-    del patient  # a valid model has none
+    del examined  # a valid model has none
     yield from ()
 
 
 @check("urdf-dropped", WARNING, "the simulated model does not contain the element")
-def dropped(patient: Patient) -> Iterator[Sign]:
+def dropped(examined: ExaminedModel) -> Iterator[Sign]:
     """Lists URDF elements that MuJoCo's reader ignores without a warning."""
-    for element in patient.original.dropped:
+    for element in examined.original.dropped:
         yield Sign("model", -1, f"ignored: {element}", "define it in MJCF, or in an MjSpec")
 
 
 @check("urdf-fused", NOTE, "no body has this name, so its position cannot be read, and no sensor can be attached")
-def fused(patient: Patient) -> Iterator[Sign]:
+def fused(examined: ExaminedModel) -> Iterator[Sign]:
     """Lists URDF links that a fixed joint merges into their parent body, such as a tool frame."""
-    for link in patient.original.fused:
+    for link in examined.original.fused:
         advice = 'add <mujoco><compiler fusestatic="false"/></mujoco> to the robot, or a site in an MjSpec'
         yield Sign("model", -1, f"link {link!r} is merged into its parent body", advice)
 
 
 @check("option-unused", NOTE, "the option controls MuJoCo's convex collision algorithm and has no effect here")
-def unused(patient: Patient) -> Iterator[Sign]:
+def unused(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds `ccd_tolerance` or `ccd_iterations` other than MuJoCo's defaults."""
     import mujoco
 
-    given, default = patient.model.mj_model.opt, mujoco.MjOption()
+    given, default = examined.model.mj_model.opt, mujoco.MjOption()
     for name in ("ccd_tolerance", "ccd_iterations"):
         value = getattr(given, name)
         if value != getattr(default, name):
@@ -68,18 +68,18 @@ def unused(patient: Patient) -> Iterator[Sign]:
 
 
 @check("sleep", NOTE, "a sleeping tree has zero acceleration and force; MuJoCo keeps the last values")
-def sleep(patient: Patient) -> Iterator[Sign]:
+def sleep(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds the flag `sleep`; docs/migration.md lists the differences.  The checks run with all trees awake."""
-    if patient.original.opt_enableflags & Enable.SLEEP:
+    if examined.original.opt_enableflags & Enable.SLEEP:
         yield Sign(
             "option", "sleep", "is enabled", "no change is necessary unless your code reads forces of sleeping bodies"
         )
 
 
 @check("autoreset-off", NOTE, "a world with a non-finite state is not reset and is counted in every step")
-def autoreset(patient: Patient) -> Iterator[Sign]:
+def autoreset(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds the flag `autoreset` disabled."""
-    if patient.model.opt_disableflags & Disable.AUTORESET:
+    if examined.model.opt_disableflags & Disable.AUTORESET:
         yield Sign(
             "option",
             "autoreset",

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
-from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 from featherlane.model.enums import EQ_CONNECT, EQ_WELD, MESH
 from featherlane.model.geom import SHAPES
@@ -29,12 +29,12 @@ ALIKE = 1e-8  # least eigenvalue of M scaled to a unit diagonal: half of the dig
 
 
 @check("massless", ERROR, "its acceleration is a force divided by zero: infinite or NaN")
-def massless(patient: Patient) -> Iterator[Sign]:
+def massless(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds DoFs without armature that move at most 1e-15 kg, or with inertia at qpos0 of at most 1e-15 kg (kg m^2)."""
-    m = patient.model
-    moved = patient.subtree_mass[m.dof_bodyid] + patient.subtree_sum(m.body_inertia.sum(axis=1))[m.dof_bodyid]
-    for i in np.flatnonzero(~(patient.start.M.diagonal() > MINVAL) | ~(moved + m.dof_armature > MINVAL)):
-        seen = f"dof {i} moves {patient.subtree_mass[m.dof_bodyid[i]]:.3g} kg, and its armature is 0"
+    m = examined.model
+    moved = examined.subtree_mass[m.dof_bodyid] + examined.subtree_sum(m.body_inertia.sum(axis=1))[m.dof_bodyid]
+    for i in np.flatnonzero(~(examined.start.M.diagonal() > MINVAL) | ~(moved + m.dof_armature > MINVAL)):
+        seen = f"dof {i} moves {examined.subtree_mass[m.dof_bodyid[i]]:.3g} kg, and its armature is 0"
         yield Sign(
             "joint",
             int(m.dof_jntid[i]),
@@ -48,10 +48,10 @@ def massless(patient: Patient) -> Iterator[Sign]:
     WARNING,
     "constants computed from masses (subtree masses, constraint weights) are those before the edit",
 )
-def stale(patient: Patient) -> Iterator[Sign]:
+def stale(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds edited masses without an update of derived constants: `body_subtreemass` differs from the sum of masses."""
-    m = patient.model
-    total = patient.subtree_mass
+    m = examined.model
+    total = examined.subtree_mass
     for b in np.flatnonzero(np.abs(m.body_subtreemass - total) > ROUNDING * np.maximum(total, m.body_subtreemass)):
         if m.body_mass[b] != m.mj_model.body_mass[b]:
             seen = f"subtree mass {total[b]:.4g} kg, but body_subtreemass is {m.body_subtreemass[b]:.4g} kg"
@@ -59,21 +59,21 @@ def stale(patient: Patient) -> Iterator[Sign]:
 
 
 @check("inertia-impossible", ERROR, "no mass distribution has these moments of inertia; a rotation gains energy")
-def impossible(patient: Patient) -> Iterator[Sign]:
+def impossible(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds moving bodies with principal moments A + B < C; A + B - C is twice the integral of z^2 dm."""
-    m = patient.model
+    m = examined.model
     A, B, C = np.sort(m.body_inertia, axis=1).T
-    for b in np.flatnonzero(patient.moving & (A + B < C * (1 - ROUNDING)) & (C > MINVAL)):
+    for b in np.flatnonzero(examined.moving & (A + B < C * (1 - ROUNDING)) & (C > MINVAL)):
         a, b_, c = np.sort(m.body_inertia[b])
         seen = f"principal moments {a:.4g}, {b_:.4g} and {c:.4g} kg m^2: the largest exceeds the sum of the others"
         yield Sign("body", int(b), seen, "compute the inertia from geoms, or correct fullinertia (units, signs)")
 
 
 @check("inertia-large", WARNING, "the body rotates like a body several times its size")
-def beyond_geoms(patient: Patient) -> Iterator[Sign]:
+def beyond_geoms(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds bodies whose radius of gyration (square root of half the trace of the inertia over the mass) is more than
     twice the reach of their geoms.  A larger radius than the reach itself means mass outside of all geoms."""
-    for b, gyration, reach in _gyrations(patient):
+    for b, gyration, reach in _gyrations(examined):
         if gyration > OUTSIDE * reach:
             seen = (
                 f"radius of gyration {gyration:.3g} m, but its geoms extend only {reach:.3g} m from the centre of mass"
@@ -82,42 +82,42 @@ def beyond_geoms(patient: Patient) -> Iterator[Sign]:
 
 
 @check("inertia-small", NOTE, "off-centre contact forces cause a fast rotation, which makes the problem stiff")
-def concentrated(patient: Patient) -> Iterator[Sign]:
+def concentrated(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds bodies with joints whose radius of gyration is below a hundredth of the reach of their geoms (0.58 for a
     uniform rod)."""
-    for b, gyration, reach in _gyrations(patient):
-        if patient.model.body_dofnum[b] and gyration * COMPACT < reach:
+    for b, gyration, reach in _gyrations(examined):
+        if examined.model.body_dofnum[b] and gyration * COMPACT < reach:
             seen = (
                 f"radius of gyration {gyration:.3g} m, but its geoms extend only {reach:.3g} m from the centre of mass"
             )
             yield Sign("body", b, seen, "compute the inertia from geoms, or set the armature of its joints")
 
 
-def _gyrations(patient: Patient) -> Iterator[tuple[int, float, float]]:
+def _gyrations(examined: ExaminedModel) -> Iterator[tuple[int, float, float]]:
     """Yields (body, radius of gyration [m], farthest point of geoms [m]) of moving bodies with mass and geoms."""
-    m, d = patient.model, patient.start.data
-    for b in np.flatnonzero(patient.moving & (m.body_mass > MINVAL)):
-        geoms = _matter(patient, int(m.body_weldid[b]))
+    m, d = examined.model, examined.start.data
+    for b in np.flatnonzero(examined.moving & (m.body_mass > MINVAL)):
+        geoms = _matter(examined, int(m.body_weldid[b]))
         if len(geoms):
             reach = np.linalg.norm(d["geom_xpos"][geoms] - d["xipos"][b], axis=1) + m.geom_rbound[geoms]
             yield int(b), float(np.sqrt(0.5 * m.body_inertia[b].sum() / m.body_mass[b])), float(reach.max())
 
 
-def _matter(patient: Patient, weld: int) -> np.ndarray:
+def _matter(examined: ExaminedModel, weld: int) -> np.ndarray:
     """Returns the bounded geoms of the bodies that are welded together."""
-    m = patient.model
+    m = examined.model
     return np.flatnonzero((m.body_weldid[m.geom_bodyid] == weld) & (m.geom_rbound > 0))
 
 
 @check("density", NOTE, "a mass in grams or a length in millimetres is wrong by 1e3 or 1e9")
-def density(patient: Patient) -> Iterator[Sign]:
+def density(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds bodies with density above 25,000 kg/m^3 over the volume of all geoms (osmium has 22,590), or below 1 kg/m^3
     over the largest geom (air has 1.2)."""
-    m = patient.model
-    for weld in np.unique(m.body_weldid[patient.moving]):
-        geoms = _matter(patient, int(weld))
+    m = examined.model
+    for weld in np.unique(m.body_weldid[examined.moving]):
+        geoms = _matter(examined, int(weld))
         mass = m.body_mass[m.body_weldid == weld].sum()
-        most, least = _volumes(patient, geoms)
+        most, least = _volumes(examined, geoms)
         advice = "check units (kg, m); ignore this if the geoms are only markers"
         if most > 0 and mass > DENSEST * most:
             seen = f"{mass:.3g} kg in {1e6 * most:.3g} cm^3, a density of at least {mass / most:.3g} kg/m^3"
@@ -127,9 +127,9 @@ def density(patient: Patient) -> Iterator[Sign]:
             yield Sign("body", int(weld), seen, advice)
 
 
-def _volumes(patient: Patient, geoms: np.ndarray) -> tuple[float, float]:
+def _volumes(examined: ExaminedModel, geoms: np.ndarray) -> tuple[float, float]:
     """Computes bounds (upper, lower) of the volume of the union of geoms [m^3]; a mesh is bounded by its box."""
-    m, most, least = patient.model, 0.0, 0.0
+    m, most, least = examined.model, 0.0, 0.0
     for g in geoms:
         kind, (a, b, c) = m.geom_type[g], m.geom_size[g]
         if kind == MESH:
@@ -141,16 +141,16 @@ def _volumes(patient: Patient, geoms: np.ndarray) -> tuple[float, float]:
 
 
 @check("centre-outside", NOTE, "a wrong centre of mass makes the body tip over, and is not visible in a rendering")
-def centre_outside(patient: Patient) -> Iterator[Sign]:
+def centre_outside(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds moving bodies whose centre of mass lies outside the bounding box of all geoms welded to them."""
-    m, d = patient.model, patient.start.data
-    for b in np.flatnonzero(patient.moving & (m.body_mass > MINVAL)):
-        geoms = _matter(patient, int(m.body_weldid[b]))
+    m, d = examined.model, examined.start.data
+    for b in np.flatnonzero(examined.moving & (m.body_mass > MINVAL)):
+        geoms = _matter(examined, int(m.body_weldid[b]))
         if len(geoms):
             r, p = m.geom_rbound[geoms, None], d["geom_xpos"][geoms]
             low, high, centre = (p - r).min(axis=0), (p + r).max(axis=0), d["xipos"][b]
             away = float(np.linalg.norm(np.maximum(0.0, np.maximum(low - centre, centre - high))))
-            if away > ROUNDING * patient.size:
+            if away > ROUNDING * examined.size:
                 seen = f"its centre of mass is {away:.3g} m outside the bounding box of its geoms"
                 yield Sign("body", int(b), seen, "check pos of <inertial> (in the body's frame, in metres)")
 
@@ -160,36 +160,36 @@ def centre_outside(patient: Patient) -> Iterator[Sign]:
     NOTE,
     "a light tree in contact with a heavy one needs more solver iterations, and loses digits in float32",
 )
-def mass_ratio(patient: Patient) -> Iterator[Sign]:
+def mass_ratio(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds trees in contact at a start, or joined by an equality, whose mass ratio exceeds 1,000."""
-    m, found = patient.model, set()
-    for a, b in _joined(patient):
+    m, found = examined.model, set()
+    for a, b in _joined(examined):
         a, b = sorted((int(m.body_rootid[a]), int(m.body_rootid[b])), key=lambda body: m.body_subtreemass[body])
         light, heavy = m.body_subtreemass[a], m.body_subtreemass[b]
-        if patient.moving[a] and patient.moving[b] and heavy > RATIO * light and a not in found:
+        if examined.moving[a] and examined.moving[b] and heavy > RATIO * light and a not in found:
             found.add(a)
-            seen = f"{light:.3g} kg, but {patient.label('body', b)} has {heavy:.3g} kg: a ratio of {heavy / light:.3g}"
+            seen = f"{light:.3g} kg, but {examined.label('body', b)} has {heavy:.3g} kg: a ratio of {heavy / light:.3g}"
             yield Sign("body", a, seen, "reduce the mass ratio, or weld the light body to its neighbour")
 
 
-def _joined(patient: Patient) -> Iterator[tuple[int, int]]:
+def _joined(examined: ExaminedModel) -> Iterator[tuple[int, int]]:
     """Yields pairs of bodies that touch at a start, and pairs that active equalities of bodies or sites join."""
-    m = patient.model
-    for start in patient.starts:
+    m = examined.model
+    for start in examined.starts:
         yield from ((m.geom_bodyid[g], m.geom_bodyid[h]) for g, h in start.contact.geom if min(g, h) >= 0)
     for e in np.flatnonzero(m.eq_active0 & np.isin(m.eq_type, (EQ_CONNECT, EQ_WELD))):
-        yield patient.bodies_of_equality(int(e))
+        yield examined.bodies_of_equality(int(e))
 
 
 @check(
     "inertia-singular", NOTE, "two DoFs are nearly redundant, so accelerations lose digits (in float32, all of them)"
 )
-def singular(patient: Patient) -> Iterator[Sign]:
+def singular(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds trees whose mass matrix, scaled to a unit diagonal, has an eigenvalue below 1e-8."""
-    m = patient.model
+    m = examined.model
     for tree in range(m.ntree):
-        at = patient.dofs_of_tree(tree)
-        M = patient.start.M[at, at]
+        at = examined.dofs_of_tree(tree)
+        M = examined.start.M[at, at]
         D = np.sqrt(np.maximum(M.diagonal(), MINVAL))
         if not np.isfinite(M).all():
             continue

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.doctor.patient import Patient, Start
+from featherlane.doctor.examined_model import ExaminedModel, Start
 from featherlane.model.enums import (
     BIAS_AFFINE,
     BIAS_SO3,
@@ -167,25 +167,25 @@ class System:
             yield Mode(float(factor), root, self.terms[most], float(pulls[most, i] / (pulls[:, i].sum() or 1.0)))
 
 
-def systems(patient: Patient) -> list[tuple[Start, System]]:
+def systems(examined: ExaminedModel) -> list[tuple[Start, System]]:
     """Returns the coupled systems of each start, except those that are too large or have singular inertia."""
-    if not patient.systems:
-        patient.systems += _systems(patient)
-    return patient.systems
+    if not examined.systems:
+        examined.systems += _systems(examined)
+    return examined.systems
 
 
-def _systems(patient: Patient) -> Iterator[tuple[Start, System]]:
-    m = patient.model
-    dampers, springs = implicit_parts(patient)
+def _systems(examined: ExaminedModel) -> Iterator[tuple[Start, System]]:
+    m = examined.model
+    dampers, springs = implicit_parts(examined)
     full = sparsity(m.dof_parentid)
-    for start in patient.starts[:MOST_STARTS]:
-        found = terms(patient, start)
-        for dofs in _coupled(patient, found):
+    for start in examined.starts[:MOST_STARTS]:
+        found = terms(examined, start)
+        for dofs in _coupled(examined, found):
             own = [t._replace(J=t.J[dofs]) for t in found if t.J[dofs].any()]
             M = start.M[np.ix_(dofs, dofs)]
             if len(dofs) <= MOST_DOFS and _is_regular(M):
                 pattern = np.ones(M.shape, bool) if has_metric(m) else full[np.ix_(dofs, dofs)]
-                yield start, System(patient.h, M, own, m.opt_integrator, dampers, springs, pattern)
+                yield start, System(examined.h, M, own, m.opt_integrator, dampers, springs, pattern)
 
 
 def _is_regular(M: np.ndarray) -> bool:
@@ -199,9 +199,9 @@ def _is_regular(M: np.ndarray) -> bool:
         return False
 
 
-def implicit_parts(patient: Patient) -> tuple[str, str]:
+def implicit_parts(examined: ExaminedModel) -> tuple[str, str]:
     """Returns which dampers and which springs a step treats implicitly: `none`, `joint` or `all`."""
-    m = patient.model
+    m = examined.model
     if has_metric(m):
         return ("joint", "joint") if not takes_couplings(m) else ("all", "all")
     if m.opt_integrator in (IMPLICIT, IMPLICITFAST):
@@ -211,12 +211,12 @@ def implicit_parts(patient: Patient) -> tuple[str, str]:
     return "joint", "none"
 
 
-def terms(patient: Patient, start: Start) -> list[Term]:
+def terms(examined: ExaminedModel, start: Start) -> list[Term]:
     """Returns the springs, dampers and servos at a start, without disabled ones."""
-    m, off = patient.model, Disable(patient.model.opt_disableflags)
+    m, off = examined.model, Disable(examined.model.opt_disableflags)
     found: list[Term] = []
     spring, damper = Disable.SPRING not in off, Disable.DAMPER not in off
-    found += _joints(patient, spring, damper)
+    found += _joints(examined, spring, damper)
     dense = np.zeros((m.ntendon, m.nv))
     for t in range(m.ntendon):
         at = slice(m.ten_J_rowadr[t], m.ten_J_rowadr[t] + m.ten_J_rownnz[t])
@@ -224,15 +224,15 @@ def terms(patient: Patient, start: Start) -> list[Term]:
         found.append(Term("tendon", t, dense[t], spring * m.tendon_stiffness[t], damper * m.tendon_damping[t]))
     if Disable.ACTUATION not in off:
         for i in range(m.nactuator):
-            if not is_off(patient, i):
-                k, d = servo_rates(patient, start, i)
-                found += [Term("actuator", i, row, k, d) for row in moments(patient, start, i)]
+            if not is_off(examined, i):
+                k, d = servo_rates(examined, start, i)
+                found += [Term("actuator", i, row, k, d) for row in actuator_moments(examined, start, i)]
     return [term for term in found if (term.k or term.d) and term.J.any()]
 
 
-def _joints(patient: Patient, spring: bool, damper: bool) -> Iterator[Term]:
+def _joints(examined: ExaminedModel, spring: bool, damper: bool) -> Iterator[Term]:
     """Yields springs and dampers of joints; actuators can add to the dampers."""
-    m, unit = patient.model, np.eye(patient.model.nv)
+    m, unit = examined.model, np.eye(examined.model.nv)
     added = np.zeros(m.njnt)
     for i in np.flatnonzero(m.actuator_trntype <= TRN_JOINTINPARENT):
         added[m.actuator_trnid[i, 0]] += m.actuator_damping[i] * m.actuator_gear[m.actuator_outadr[i], 0] ** 2
@@ -242,30 +242,30 @@ def _joints(patient: Patient, spring: bool, damper: bool) -> Iterator[Term]:
             yield Term("joint", j, unit[i], spring * m.jnt_stiffness[j], damper * d, True)
 
 
-def moments(patient: Patient, start: Start, i: int) -> Iterator[np.ndarray]:
+def actuator_moments(examined: ExaminedModel, start: Start, i: int) -> Iterator[np.ndarray]:
     """Yields the moment (nv,) of each output of an actuator."""
-    m = patient.model
+    m = examined.model
     for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
         at, row = slice(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]), np.zeros(m.nv)
         row[m.moment_colind[at]] = start.data["actuator_moment"][at]
         yield row
 
 
-def is_off(patient: Patient, i: int) -> bool:
+def is_off(examined: ExaminedModel, i: int) -> bool:
     """Returns whether the actuator's group is disabled."""
-    group = int(patient.model.actuator_group[i])
-    return 0 <= group < 31 and bool(patient.model.opt.disableactuator >> group & 1)
+    group = int(examined.model.actuator_group[i])
+    return 0 <= group < 31 and bool(examined.model.opt.disableactuator >> group & 1)
 
 
-def servo_rates(patient: Patient, start: Start, i: int) -> tuple[float, float]:
+def servo_rates(examined: ExaminedModel, start: Start, i: int) -> tuple[float, float]:
     """Computes (stiffness, damping) of an actuator: minus the derivatives of its force by length and by velocity."""
-    m = patient.model
+    m = examined.model
     gain, bias, prm = int(m.actuator_gaintype[i]), int(m.actuator_biastype[i]), m.actuator_gainprm[i]
     k = d = 0.0
     if bias in (BIAS_AFFINE, BIAS_SO3):
         k, d = -float(m.actuator_biasprm[i, 1]), -float(m.actuator_biasprm[i, 2])
     if gain == GAIN_AFFINE and m.actuator_ctrlnum[i]:
-        driven = max(drives(patient, start, i), key=lambda u: -u * (prm[2] or prm[1]))
+        driven = max(drives(examined, start, i), key=lambda u: -u * (prm[2] or prm[1]))
         k, d = k - float(prm[1]) * driven, d - float(prm[2]) * driven
     if gain == GAIN_DCMOTOR:
         if m.actuator_ctrlspec[i] & (INPUT_POS | INPUT_VEL):
@@ -275,9 +275,9 @@ def servo_rates(patient: Patient, start: Start, i: int) -> tuple[float, float]:
     return k, d
 
 
-def drives(patient: Patient, start: Start, i: int) -> tuple[float, ...]:
+def drives(examined: ExaminedModel, start: Start, i: int) -> tuple[float, ...]:
     """Returns the possible multipliers of an actuator's gain: control or activation at the start, and range limits."""
-    m, u = patient.model, int(patient.model.actuator_ctrladr[i])
+    m, u = examined.model, int(examined.model.actuator_ctrladr[i])
     if m.actuator_actnum[i]:
         own = float(start.data["act"][m.actuator_actadr[i] + m.actuator_actnum[i] - 1])
         return (own, *m.actuator_actrange[i]) if m.actuator_actlimited[i] else (own,)
@@ -287,9 +287,9 @@ def drives(patient: Patient, start: Start, i: int) -> tuple[float, ...]:
     return (own, *map(float, m.actuator_ctrlrange[u])) if m.actuator_ctrllimited[u] else (own,)
 
 
-def _coupled(patient: Patient, found: list[Term]) -> list[np.ndarray]:
+def _coupled(examined: ExaminedModel, found: list[Term]) -> list[np.ndarray]:
     """Returns the DoFs of trees with terms, grouping trees that one term couples."""
-    m = patient.model
+    m = examined.model
     group = np.arange(m.ntree)
     pulled = np.zeros(m.ntree, bool)
     for term in found:

@@ -10,9 +10,9 @@ from featherlane.doctor.finding import SEVERITIES, Sign
 from featherlane.errors import FeatherlaneError
 
 if TYPE_CHECKING:
-    from featherlane.doctor.patient import Patient
+    from featherlane.doctor.examined_model import ExaminedModel
 
-Look = Callable[["Patient"], Iterable[Sign]]
+Look = Callable[["ExaminedModel"], Iterable[Sign]]
 
 
 class Check(NamedTuple):

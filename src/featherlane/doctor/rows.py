@@ -18,8 +18,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from featherlane.constraint.impedance import DEFAULT_DAMPRATIO, DEFAULT_TIMECONST, MAXIMP, MINIMP
+from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.finding import NOTE, WARNING, Sign
-from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 from featherlane.model.enums import ENABLE_OVERRIDE, RK4, Disable
 from featherlane.model.integrator import has_metric
@@ -30,14 +30,14 @@ SLACK = 1e-9  # relative to the step: time constants of exactly two steps are co
 Row = tuple[str, int | str, str, np.ndarray, np.ndarray]  # kind, id, attribute, solref, solimp
 
 
-def rows(patient: Patient) -> Iterator[Row]:
+def rows(examined: ExaminedModel) -> Iterator[Row]:
     """Yields elements that can have rows: colliding geoms, pairs, limits, friction losses, equalities."""
-    m, off = patient.model, Disable(patient.model.opt_disableflags)
-    geoms = np.unique(patient.pairs) if not m.opt_enableflags & ENABLE_OVERRIDE else []
+    m, off = examined.model, Disable(examined.model.opt_disableflags)
+    geoms = np.unique(examined.pairs) if not m.opt_enableflags & ENABLE_OVERRIDE else []
     yield from (("geom", int(g), "solref", m.geom_solref[g], m.geom_solimp[g]) for g in geoms)
-    if len(patient.pairs):
+    if len(examined.pairs):
         yield from (("pair", p, "solref", m.pair_solref[p], m.pair_solimp[p]) for p in range(m.npair))
-    if m.opt_enableflags & ENABLE_OVERRIDE and len(patient.pairs):
+    if m.opt_enableflags & ENABLE_OVERRIDE and len(examined.pairs):
         yield "option", "o_solref", "o_solref", m.opt_o_solref, m.opt_o_solimp
     if Disable.CONSTRAINT in off:
         return
@@ -57,57 +57,56 @@ def rows(patient: Patient) -> Iterator[Row]:
         yield from (("equality", e, "solref", m.eq_solref[e], m.eq_solimp[e]) for e in range(m.neq))
 
 
-def _relevant(patient: Patient) -> Iterator[Row]:
+def _relevant(examined: ExaminedModel) -> Iterator[Row]:
     """Yields rows whose solref is stiff in an explicit step."""
-    if not patient.uses_erp and not has_metric(patient.model):
-        yield from rows(patient)
+    if not examined.uses_erp and not has_metric(examined.model):
+        yield from rows(examined)
 
 
-def stiffness(patient: Patient, solref: np.ndarray, friction: bool) -> tuple[float, float]:
+def row_stiffness(examined: ExaminedModel, solref: np.ndarray, friction: bool) -> tuple[float, float]:
     """Computes (K [1/s^2], B [1/s]) of a row at full impedance; friction loss rows have no stiffness."""
     first, second = map(float, solref)
     if (first > 0) != (second > 0):
         first, second = DEFAULT_TIMECONST, DEFAULT_DAMPRATIO
     if first <= 0:
         return (0.0 if friction else -first), -second
-    if not patient.model.opt_disableflags & Disable.REFSAFE:
-        first = max(first, SAFE * patient.h)
+    if not examined.model.opt_disableflags & Disable.REFSAFE:
+        first = max(first, SAFE * examined.h)
     return (0.0 if friction else (first * second) ** -2), 2 / first
 
 
-def growth(patient: Patient, K: float, B: float) -> float:
+def growth(examined: ExaminedModel, K: float, B: float) -> float:
     """Computes the largest factor by which a step multiplies (r, r') if r'' = -B r' - K r."""
-    h = patient.h
-    if patient.model.opt_integrator == RK4:
+    h = examined.h
+    if examined.model.opt_integrator == RK4:
         z = h * np.roots([1.0, B, K]).astype(complex)
         return float(np.abs(1 + z * (1 + z / 2 * (1 + z / 3 * (1 + z / 4)))).max())
     return float(np.abs(np.roots([1.0, h * B + h * h * K - 2.0, 1.0 - h * B])).max())
 
 
-@check("row-unstable", WARNING, "constraint errors grow from step to step: the motion oscillates or diverges")
-def unstable(patient: Patient) -> Iterator[Sign]:
+@check("row-unstable_rows", WARNING, "constraint errors grow from step to step: the motion oscillates or diverges")
+def unstable_rows(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds rows (contact, limit, friction loss, equality) whose reference multiplies errors by more than 1 per step.
     With Euler: h B >= 2 or h^2 K >= 4 - 2 h B; for `solref` = (T, z) with T = 2 h, a damping ratio z below 0.36."""
-    for kind, ident, attribute, solref, _ in _relevant(patient):
-        K, B = stiffness(patient, solref, attribute == "solreffriction")
-        factor = growth(patient, K, B)
+    for kind, ident, attribute, solref, _ in _relevant(examined):
+        K, B = row_stiffness(examined, solref, attribute == "solreffriction")
+        factor = growth(examined, K, B)
         if factor > 1 + SLACK and (K > 0 or B > 0):
             omega = np.sqrt(max(K, 0.0))
-            seen = f"{attribute} {_shown(solref)}: h w = {patient.h * omega:.3g}, h B = {patient.h * B:.3g}; "
+            seen = f"{attribute} {_shown(solref)}: h w = {examined.h * omega:.3g}, h B = {examined.h * B:.3g}; "
             seen += f"each step multiplies its error by {factor:.3g}"
-            advice = (
-                f"use a time constant of at least {SAFE * patient.h:.3g} s with damping ratio 1, or a smaller time step"
-            )
+            least = SAFE * examined.h
+            advice = f"use a time constant of at least {least:.3g} s with damping ratio 1, or a smaller time step"
             yield Sign(kind, ident, seen, advice)
 
 
 @check("row-softer", WARNING, "the constraint is softer than specified, and becomes stiffer with a smaller time step")
-def softer(patient: Patient) -> Iterator[Sign]:
+def softer(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds time constants in `solref` below two time steps, which `refsafe` raises to two."""
-    if patient.model.opt_disableflags & Disable.REFSAFE:
+    if examined.model.opt_disableflags & Disable.REFSAFE:
         return
-    least = SAFE * patient.h
-    for kind, ident, attribute, solref, _ in _relevant(patient):
+    least = SAFE * examined.h
+    for kind, ident, attribute, solref, _ in _relevant(examined):
         if 0 < solref[0] < least * (1 - SLACK) and solref[1] > 0:
             seen = f"{attribute} {_shown(solref)}: the time constant {solref[0]:.3g} s is replaced by {least:.3g} s"
             yield Sign(
@@ -119,9 +118,9 @@ def softer(patient: Patient) -> Iterator[Sign]:
 
 
 @check("row-contradicts", WARNING, "values with contradicting signs are replaced by (0.02, 1)")
-def contradicting(patient: Patient) -> Iterator[Sign]:
+def contradicting(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds `solref` with one value above 0 and one at or below 0."""
-    for kind, ident, attribute, solref, _ in _relevant(patient):
+    for kind, ident, attribute, solref, _ in _relevant(examined):
         if (solref[0] > 0) != (solref[1] > 0):
             advice = (
                 "use two positive values (time constant, damping ratio) or two negative values (-stiffness, -damping)"
@@ -130,9 +129,9 @@ def contradicting(patient: Patient) -> Iterator[Sign]:
 
 
 @check("impedance-clipped", NOTE, "the values are clipped, so the constraint is softer or harder than specified")
-def clipped(patient: Patient) -> Iterator[Sign]:
+def clipped_impedance(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds `solimp` whose first two values lie outside 0 to 1, or whose first exceeds its second."""
-    for kind, ident, attribute, _, solimp in _relevant(patient):
+    for kind, ident, attribute, _, solimp in _relevant(examined):
         low, high = map(float, solimp[:2])
         if low < 0 or high > 1 or low > high:
             seen = f"{attribute.replace('ref', 'imp')} {_shown(solimp[:2])}"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.finding import NOTE, WARNING, Sign
-from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 from featherlane.model import enums
 
@@ -22,58 +22,58 @@ DISTANCES = (enums.SENS_GEOMDIST, enums.SENS_GEOMNORMAL, enums.SENS_GEOMFROMTO)
 OWNERS = {enums.OBJ_GEOM: "geom_bodyid", enums.OBJ_SITE: "site_bodyid", enums.OBJ_CAMERA: "cam_bodyid"}
 
 
-@check("sensor-idle", WARNING, "the value of the sensor is always zero")
-def idle(patient: Patient) -> Iterator[Sign]:
+@check("sensor-idle_sensors", WARNING, "the value of the sensor is always zero")
+def idle_sensors(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds touch sensors on bodies without colliding geoms, velocity sensors on fixed bodies, and distance sensors
     whose cutoff of 0 detects overlap only."""
-    for i in range(patient.model.nsensor):
-        reason = _idle_reason(patient, i)
+    for i in range(examined.model.nsensor):
+        reason = _idle_reason(examined, i)
         if reason:
             yield Sign("sensor", i, *reason)
 
 
-def _idle_reason(patient: Patient, i: int) -> tuple[str, str] | None:
+def _idle_reason(examined: ExaminedModel, i: int) -> tuple[str, str] | None:
     """Returns (observation, advice) for a sensor without information."""
-    m = patient.model
+    m = examined.model
     kind, obj = int(m.sensor_type[i]), int(m.sensor_objid[i])
-    if kind == enums.SENS_TOUCH and not _touchable(patient)[m.site_bodyid[obj]]:
-        body = patient.label("body", int(m.site_bodyid[obj]))
+    if kind == enums.SENS_TOUCH and not _touchable(examined)[m.site_bodyid[obj]]:
+        body = examined.label("body", int(m.site_bodyid[obj]))
         return (
             f"touch sensor on {body}, which has no colliding geom",
             "attach its site to the body with the colliding geoms",
         )
-    if kind in VELOCITIES and m.sensor_refid[i] < 0 and _stands(patient, i):
+    if kind in VELOCITIES and m.sensor_refid[i] < 0 and _stands(examined, i):
         return "velocity of a body that cannot move", "attach it to a body with joints"
     if kind in DISTANCES and m.sensor_cutoff[i] == 0:
         return "cutoff is 0, so only overlaps are measured", "set cutoff to the longest distance of interest [m]"
     return None
 
 
-def _touchable(patient: Patient) -> np.ndarray:
+def _touchable(examined: ExaminedModel) -> np.ndarray:
     """Returns (nbody,) whether a geom of the body, or of a body counted by its touch sensors, is in a pair."""
-    m, found = patient.model, np.zeros(patient.model.nbody, bool)
-    found[m.geom_bodyid[np.unique(patient.pairs)]] = True
+    m, found = examined.model, np.zeros(examined.model.nbody, bool)
+    found[m.geom_bodyid[np.unique(examined.pairs)]] = True
     return found
 
 
-def _stands(patient: Patient, i: int) -> bool:
+def _stands(examined: ExaminedModel, i: int) -> bool:
     """Returns whether the sensor's object is on a body that neither DoFs nor a mocap pose move."""
-    m = patient.model
+    m = examined.model
     kind, obj = int(m.sensor_objtype[i]), int(m.sensor_objid[i])
     body = int(getattr(m, OWNERS[kind])[obj]) if kind in OWNERS else obj
-    return not patient.moving[body] and m.body_mocapid[m.body_weldid[body]] < 0
+    return not examined.moving[body] and m.body_mocapid[m.body_weldid[body]] < 0
 
 
 @check(
     "sensor-not-computed", NOTE, "reading sensordata raises an error that names the sensor; the motion is not affected"
 )
-def not_computed(patient: Patient) -> Iterator[Sign]:
+def unsupported_sensors(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds unsupported sensors: tactile, plugin, and user sensors without a function."""
     from featherlane.model.features import sensor_problem
 
-    for i in range(patient.model.nsensor):
-        problem = sensor_problem(patient.model.mj_model, i)
-        if problem and i not in patient.original.user_sensors:
+    for i in range(examined.model.nsensor):
+        problem = sensor_problem(examined.model.mj_model, i)
+        if problem and i not in examined.original.user_sensors:
             yield Sign(
                 "sensor",
                 i,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.finding import ERROR, WARNING, Sign
-from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 
 OFTEN = 0.01  # fraction of the steps
 
 
-@check("trial-bad", ERROR, "the world is reset to the model's defaults repeatedly")
-def bad(patient: Patient) -> Iterator[Sign]:
+@check("trial-non_finite_states", ERROR, "the world is reset to the model's defaults repeatedly")
+def non_finite_states(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds states that become non-finite or exceed 1e10 within a second, or 500 steps (50,000 / DoFs if fewer), from a
     start with its controls."""
-    for start, counts, when in patient.trials:
+    for start, counts, when in examined.trials:
         if counts["non_finite"]:
             seen = f"non-finite or out-of-range values within {when:.3g} s from {start}"
             yield Sign(
@@ -27,22 +27,22 @@ def bad(patient: Patient) -> Iterator[Sign]:
 
 
 @check("trial-not-converged", WARNING, "the solver does not reach its tolerance in these steps")
-def not_converged(patient: Patient) -> Iterator[Sign]:
+def not_converged(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds trials in which more than 1 % of the steps are counted in `not_converged`."""
-    steps = patient.trial_steps
-    for start, counts, _ in patient.trials:
+    steps = examined.trial_steps
+    for start, counts, _ in examined.trials:
         if counts["not_converged"] > OFTEN * steps:
             seen = f"{counts['not_converged']} of {steps} steps from {start} did not converge"
             yield Sign("option", "iterations", seen, "use more iterations, newton or dantzig, or softer constraints")
 
 
 @check("trial-full", WARNING, "contacts or rows beyond the capacity are dropped")
-def full(patient: Patient) -> Iterator[Sign]:
+def full(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds trials with more contacts or rows than the capacity."""
-    for start, counts, _ in patient.trials:
+    for start, counts, _ in examined.trials:
         for name in ("contacts_full", "rows_full"):
             if counts[name]:
-                seen = f"{name} in {counts[name]} of {patient.trial_steps} steps from {start}"
+                seen = f"{name} in {counts[name]} of {examined.trial_steps} steps from {start}"
                 yield Sign(
                     "model",
                     -1,

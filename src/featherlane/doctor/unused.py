@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import mujoco
 import numpy as np
 
+from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.finding import NOTE, WARNING, Sign
-from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 from featherlane.doctor.rows import rows
 from featherlane.model.enums import BY_SOLREF, LCP
@@ -27,17 +27,17 @@ CONVEX_OPTIONS = "solver iterations tolerance ls_iterations ls_tolerance cone im
 SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
 
 
-def changed(patient: Patient, names) -> Iterator[tuple[str, int | str, str]]:
+def changed(examined: ExaminedModel, names) -> Iterator[tuple[str, int | str, str]]:
     """Yields (kind, id, value) of each element whose LCP fields of these names differ from the default."""
     found: dict[tuple[str, int | str], list[str]] = defaultdict(list)
     for name in names:
         prefix, _, option = name.partition("_")
         if prefix == "opt":
-            value = getattr(patient.model.opt, option)
+            value = getattr(examined.model.opt, option)
             if value != LCP_ONLY[name]:
                 found["option", option].append(str(getattr(value, "name", value)).lower())
             continue
-        values = getattr(patient.model, name)
+        values = getattr(examined.model, name)
         different = (values != LCP_ONLY[name]).any(axis=tuple(range(1, values.ndim)))
         for i in np.flatnonzero(different):
             numbers = " ".join(f"{x:g}" for x in np.ravel(values[i]))
@@ -46,11 +46,11 @@ def changed(patient: Patient, names) -> Iterator[tuple[str, int | str, str]]:
 
 
 @check("unused-by-convex", WARNING, "the convex contact model ignores the setting")
-def unused_by_convex(patient: Patient) -> Iterator[Sign]:
+def unused_by_convex(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds LCP settings that differ from the default under the convex contact model: restitution, slip, ERP, CFM,
     direction or force of friction, joint motors and stops, `lcp_` options."""
-    if patient.model.opt_contact_model != LCP:
-        for kind, ident, what in changed(patient, LCP_ONLY):
+    if examined.model.opt_contact_model != LCP:
+        for kind, ident, what in changed(examined, LCP_ONLY):
             yield Sign(
                 kind,
                 ident,
@@ -60,10 +60,10 @@ def unused_by_convex(patient: Patient) -> Iterator[Sign]:
 
 
 @check("unused-by-lcp", NOTE, "the LCP contact model ignores the setting")
-def unused_by_lcp(patient: Patient) -> Iterator[Sign]:
+def unused_by_lcp(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds convex settings that differ from MuJoCo's default under the LCP contact model: solver options and, with
     softness erp, `solref` or `solimp`.  With softness solref, finds ERP or CFM of an element."""
-    m = patient.model
+    m = examined.model
     if m.opt_contact_model != LCP:
         return
     default = mujoco.MjOption()
@@ -75,10 +75,10 @@ def unused_by_lcp(patient: Patient) -> Iterator[Sign]:
                 "option", name, f"{seen}: used only by the contact model convex", "use the options that begin with lcp_"
             )
     if m.opt_softness == BY_SOLREF:
-        for kind, ident, what in changed(patient, BY_ERP):
+        for kind, ident, what in changed(examined, BY_ERP):
             yield Sign(kind, ident, f"{what}: not used with softness solref", 'set model.opt.softness = "erp"')
         return
-    for kind, ident, attribute, solref, solimp in rows(patient):
+    for kind, ident, attribute, solref, solimp in rows(examined):
         if tuple(solref) != SOLREF or tuple(solimp) != SOLIMP:
             seen = f"{attribute} {shown(solref)}, {attribute.replace('ref', 'imp', 1)} {shown(solimp)}"
             yield Sign(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
+from numpy.typing import DTypeLike
 
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
@@ -27,7 +28,7 @@ class BatchEnv(TaskEnv):
     """Creates a Gymnasium vector environment of n worlds from functions for observation, reward and termination.
 
     Args:
-        model: a `Model`, or anything that `featherlane.load` takes.
+        model: a `Model`, a bundled name, or a source that `featherlane.load` takes.
         num_envs: worlds.
         observation: function of the batch to (n, k), or to arrays (n, ...) by name.
         reward: function of (batch, before) to (n,), or to terms (n,) by name: `before` is the state before the
@@ -50,17 +51,17 @@ class BatchEnv(TaskEnv):
 
     def __init__(
         self,
-        model,
+        model: Any,
         num_envs: int,
-        observation: Callable[[Batch], np.ndarray],
-        reward: Callable[[Batch, Before], np.ndarray],
+        observation: Callable[[Batch], np.ndarray | dict[str, np.ndarray]],
+        reward: Callable[[Batch, Before], np.ndarray | dict[str, np.ndarray]],
         terminated: Callable[[Batch], np.ndarray] | None = None,
         start: Callable[[Batch, np.ndarray, np.random.Generator], None] | None = None,
         frame_skip: int = 1,
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         nthread: int = 0,
-        dtype="float64",
+        dtype: DTypeLike = "float64",
         record_failures: int = 0,
         info: bool = False,
         copy: bool = True,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.model import Model, load
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
 from featherlane.model.load import specification
 from featherlane.simulation.user.sensor import set_user_sensor
 
@@ -23,7 +23,7 @@ def with_kernels(source, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
     """Returns a model whose step also evaluates the given kernels.
 
     Args:
-        source: anything that `featherlane.load` takes, except an MjModel or a Model.
+        source: a bundled name, a path, XML text or an MjSpec.
         kernels: name -> (kernel of (m, d, i), number of values).
 
     Raises:
@@ -40,7 +40,7 @@ def with_kernels(source, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
     for name, given in kernels.items():
         if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Kernel)):
             raise ModelError(f"kernels[{name!r}]: got {given!r}, allowed is a pair (kernel, number of values)")
-        _add_sensor(spec, PREFIX + name, count(f"kernels[{name!r}]: number of values", given[1], 1))
+        _add_sensor(spec, PREFIX + name, whole_argument(f"kernels[{name!r}]: number of values", given[1], 1))
     model = load(spec)
     for name, (kernel, _) in kernels.items():
         set_user_sensor(model, PREFIX + name, kernel)
@@ -59,7 +59,7 @@ def _add_sensor(spec, name: str, dim: int) -> None:
     )
 
 
-def rows_of(model: Model, name: str) -> slice:
+def sensordata_slice(model: Model, name: str) -> slice:
     """Returns the slice of a kernel's values in `sensordata`.
 
     Raises:

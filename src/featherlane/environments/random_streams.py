@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
 
 LARGEST_SEED = 2**64 - 1
 
@@ -49,13 +50,13 @@ class RandomStreams:
             sequences = seeds(len(self), seed)
             self._start([i for i in ids if not _is_list(seed) or seed[i] is not None], sequences)
 
-    def uniform(self, ids: np.ndarray, low, high, n: int) -> np.ndarray:
+    def uniform(self, ids: np.ndarray, low: ArrayLike, high: ArrayLike, n: int) -> np.ndarray:
         """Samples n numbers between low and high from each generator in `ids`, (len(ids), n)."""
         drawn = np.empty((len(ids), n))
         for row, i in zip(drawn, ids.tolist(), strict=True):
             self.generators[i].random(out=row)
         drawn *= np.subtract(high, low)
-        drawn += low
+        drawn += np.asarray(low)
         return drawn
 
     def normal(self, ids: np.ndarray, n: int) -> np.ndarray:
@@ -91,9 +92,9 @@ def seeds(n: int, seed: int | Sequence[int | None] | None) -> list[np.random.See
             raise ModelError(f"seed: got {len(seed)} seeds, allowed is one for each of the {n} worlds")
         each = list(seed)
     else:
-        first = count("seed", seed, 0, LARGEST_SEED)
+        first = whole_argument("seed", seed, 0, LARGEST_SEED)
         each = range(first, first + n)
-    return [np.random.SeedSequence(None if s is None else count("seed", s, 0, LARGEST_SEED)) for s in each]
+    return [np.random.SeedSequence(None if s is None else whole_argument("seed", s, 0, LARGEST_SEED)) for s in each]
 
 
 def _is_list(seed: object) -> TypeGuard[Sequence]:

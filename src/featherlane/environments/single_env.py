@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.vector import AutoresetMode
+from numpy.typing import DTypeLike
 
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
@@ -19,7 +21,12 @@ class SingleEnv(gym.Env):
     """
 
     def __init__(
-        self, task: Task, dtype="float64", info: bool = True, record_failures: int = 0, render_mode: str | None = None
+        self,
+        task: Task,
+        dtype: DTypeLike = "float64",
+        info: bool = True,
+        record_failures: int = 0,
+        render_mode: str | None = None,
     ):
         self.vector = TaskEnv(
             task, 1, None, AutoresetMode.DISABLED, nthread=1, dtype=dtype, info=info, record_failures=record_failures,
@@ -31,7 +38,7 @@ class SingleEnv(gym.Env):
         self.observation_space = self.vector.single_observation_space
         self.action_space = self.vector.single_action_space
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Resets the world.
 
         Returns:
@@ -43,7 +50,7 @@ class SingleEnv(gym.Env):
         self._np_random = self.vector.random[0]
         return observations[0], _first(infos)
 
-    def step(self, action):
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Applies one action (nu,).
 
         Returns:
@@ -54,7 +61,7 @@ class SingleEnv(gym.Env):
         observations, rewards, terminated, _, infos = self.vector.step(action[None] if action.ndim else action)
         return observations[0], float(rewards[0]), bool(terminated[0]), False, _first(infos)
 
-    def render(self):
+    def render(self) -> np.ndarray | None:
         """Returns a picture of the world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None."""
         frames = self.vector.render()
         return None if frames is None else frames[0]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.compiled import rows_of
+from featherlane.environments.compiled import sensordata_slice
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.errors import MissingMethodError
 from featherlane.lanes import Kernel
@@ -27,7 +27,7 @@ class Task:
     List the derived fields that the functions read in `fields`.
 
     Attributes:
-        model: anything that `featherlane.load` takes.
+        model: a `Model`, a bundled name, or a source that `featherlane.load` takes.
         kernels: functions (m, d, i) that are compiled and run in lanes within the step, by name, each with its number
             of values; `measured` returns the values.  Use them if NumPy would take longer than the physics.
         frame_skip: time steps per action.
@@ -68,7 +68,7 @@ class Task:
 
     def measured(self, worlds: Batch, name: str) -> np.ndarray:
         """Returns a kernel's values in each world, (n, values), of the same state as the derived fields."""
-        return worlds.sensordata[:, self.kernel_rows.get(name) or rows_of(worlds.model, name)]
+        return worlds.sensordata[:, self.kernel_rows.get(name) or sensordata_slice(worlds.model, name)]
 
     def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray | None) -> None:
         """Sets controls from actions (n, nu) in the worlds `ids`; None for all."""

@@ -10,16 +10,18 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
+from numpy.typing import DTypeLike
 
-from featherlane.environments.compiled import rows_of, with_kernels
+from featherlane.environments.compiled import sensordata_slice, with_kernels
 from featherlane.environments.live_arrays import attach, live_arrays
-from featherlane.environments.painting import RENDER_MODES, Painting
 from featherlane.environments.random_streams import RandomStreams
+from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.task import Task
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model import Model, load
-from featherlane.model.arguments import count, instance, one_of
-from featherlane.model.assignment import is_numbers, numbers, regular
+from featherlane.model.arguments import instance, one_of, whole_argument
+from featherlane.model.assignment import as_real_array, is_numbers, regular
+from featherlane.model.bundle import resolve_name
 from featherlane.simulation.batch.batch import Batch
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
@@ -68,7 +70,7 @@ class TaskEnv(VectorEnv):
         max_episode_steps: int | str | None = "task",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         nthread: int = 0,
-        dtype="float64",
+        dtype: DTypeLike = "float64",
         info: bool = False,
         copy: bool = True,
         record_failures: int = 0,
@@ -77,12 +79,18 @@ class TaskEnv(VectorEnv):
     ):
         instance("task", task, Task, "a featherlane.environments.Task", ArgumentTypeError)
         limit = task.max_episode_steps if max_episode_steps == "task" else max_episode_steps
-        self.frame_skip, self.num_envs = count("frame_skip", task.frame_skip, 1), count("num_envs", num_envs, 1)
-        self.task, self.max_episode_steps = task, None if limit is None else count("max_episode_steps", limit, 1)
+        self.frame_skip, self.num_envs = (
+            whole_argument("frame_skip", task.frame_skip, 1),
+            whole_argument("num_envs", num_envs, 1),
+        )
+        self.task, self.max_episode_steps = (
+            task,
+            None if limit is None else whole_argument("max_episode_steps", limit, 1),
+        )
         one_of("derived", task.derived, DERIVED)
         self.render_mode, self._painting = render_mode, Painting(task, render_mode, render_worlds)
         model = with_kernels(task.model, task.kernels) if task.kernels else task.model
-        model = model if isinstance(model, Model) else load(model)
+        model = model if isinstance(model, Model) else load(resolve_name(model))
         self.autoreset_mode = mode_of(autoreset_mode)
         self.batch = Batch(model, num_envs, nthread=nthread, dtype=dtype, record_failures=record_failures)
         self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)
@@ -96,7 +104,7 @@ class TaskEnv(VectorEnv):
         self.elapsed, self._done = np.zeros(num_envs, np.int64), np.zeros(num_envs, bool)
         for name in (*task.fields, *(task.info_fields if info else ()), *(["sensordata"] if task.kernels else ())):
             self.batch.bind(name)
-        task.dt, task.kernel_rows = self.dt, {name: rows_of(model, name) for name in task.kernels}
+        task.dt, task.kernel_rows = self.dt, {name: sensordata_slice(model, name) for name in task.kernels}
         task.prepare(self.batch)
         self._bad = self.batch.count_of(*FAULTS)
         self._buffers = [np.empty((num_envs, self._width()), self.batch.dtype) for _ in range(0 if copy else 2)]
@@ -126,7 +134,9 @@ class TaskEnv(VectorEnv):
         """Returns the initial seed of each generator."""
         return tuple(self.random.entropies)
 
-    def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None):
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Resets all worlds, or those of `options["reset_mask"]`.
 
         Args:
@@ -155,7 +165,7 @@ class TaskEnv(VectorEnv):
         self._restart(np.flatnonzero(mask), True)
         return self._observe(), self._masked(self.task.start_info(self.batch), mask, {}) if self.info else {}
 
-    def step(self, actions):
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Applies one action in every world.
 
         Returns:
@@ -201,7 +211,7 @@ class TaskEnv(VectorEnv):
         self._check_open("render")
         return None if self._painting is None else self._painting.pictures(self.batch)
 
-    def close_extras(self, **kwargs) -> None:
+    def close_extras(self, **kwargs: Any) -> None:
         """Frees the renderer."""
         if self._painting is not None:
             self._painting.close()
@@ -299,7 +309,7 @@ class TaskEnv(VectorEnv):
         if is_numbers(values) and values.ndim == 2 and len(values) == n:
             return values
         what, allowed = f"observation{f' {name!r}' * bool(name)}", f"is an array ({n}, k) of numbers"
-        part = numbers(what, values, allowed)
+        part = as_real_array(what, values, allowed)
         if part.ndim < 2 or len(part) != n or (part.ndim > 2 and not name):
             raise ModelError(f"{what}: got shape {part.shape}, allowed {allowed}")
         return part.reshape(n, -1)
@@ -345,7 +355,7 @@ def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.n
     """Checks an array of numbers of a shape and returns it."""
     if not (is_numbers(value) and value.shape == shape):
         what = f"{name} {part!r}" if part else name
-        value = numbers(what, value, f"is an array {shape} of numbers")
+        value = as_real_array(what, value, f"is an array {shape} of numbers")
         if value.shape != shape:
             raise ModelError(f"{what}: got shape {value.shape}, allowed is {shape}")
     return value

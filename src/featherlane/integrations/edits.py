@@ -10,7 +10,7 @@ import numpy as np
 
 from featherlane.model import Model, load
 from featherlane.model.fields import MODEL, is_editable
-from featherlane.model.mujoco_arrays import is_mujocos, read
+from featherlane.model.mujoco_arrays import is_mujocos, read_field
 
 GAP = 64  # bytes between arrays that are compared together
 
@@ -35,7 +35,7 @@ class FollowedModel:
 
     def __init__(self, mj_model: Any):
         self._mj_model = mj_model
-        values = {f.name: read(mj_model, f.name) for f in MODEL.fields if is_mujocos(f)}
+        values = {f.name: read_field(mj_model, f.name) for f in MODEL.fields if is_mujocos(f)}
         self._arrays = {name: a for name, a in values.items() if isinstance(a, np.ndarray) and a.size}
         numbers = [name for name in values if name.startswith("opt_") and name not in self._arrays]
         self._options = attrgetter(*[name.replace("opt_", "opt.", 1) for name in numbers])

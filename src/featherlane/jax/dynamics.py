@@ -12,7 +12,7 @@ import numpy as np
 
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
 from featherlane.jax.handler import NAME, handler
-from featherlane.jax.native import NativeAdjoint, NativeRollout, reported
+from featherlane.jax.native import NativeAdjoint, NativeRollout, split_adjoint_results
 from featherlane.sensitivity.adjoint import dynamics
 from featherlane.sensitivity.adjoint.bridge import Bridge, about
 from featherlane.sensitivity.adjoint.cotangent import Coordinates
@@ -128,7 +128,7 @@ class Dynamics(Bridge):
         call = jax.ffi.ffi_call(NAME, shapes, vmap_method="sequential")
         place, token = np.int64(native.place), np.int64(native.token)
         found, nreset = call(qpos, qvel, act, *start, *rest, place=place, token=token)
-        costate, by_control, served = reported(found, 2 * nv + na, nu)
+        costate, by_control, served = split_adjoint_results(found, 2 * nv + na, nu)
         bad = (nreset > native.nreset.astype(dtype))[:, :, None]
 
         def here():

@@ -14,7 +14,7 @@ from featherlane.sensitivity.adjoint.dynamics import STATE, Dynamics
 from featherlane.sensitivity.adjoint.product_worlds import ProductWorlds, by_products
 from featherlane.sensitivity.adjoint.products import REPORTS
 from featherlane.sensitivity.adjoint.trajectory import worlds_like
-from featherlane.sensitivity.derivative.moved import in_use_of
+from featherlane.sensitivity.derivative.displaced_worlds import in_use_of
 from featherlane.simulation.batch.arrays import EVOLVING
 from featherlane.simulation.batch.runner import begun_rollout
 from featherlane.simulation.tile.transfer import Plan
@@ -113,7 +113,7 @@ class NativeAdjoint(Native):
         return dynamics.dtype == np.float64 and by_products(dynamics.model, in_use_of(dynamics.start()))
 
 
-def reported(found, nx: int, nu: int):
+def split_adjoint_results(found, nx: int, nu: int):
     """Splits results of an adjoint: initial costates, gradients by controls, whether formulas served all steps."""
     return found[:, -1, :nx], found[:, :1:-1, nx : nx + nu], (found[:, 2:, -REPORTS] > 0.0).all()
 

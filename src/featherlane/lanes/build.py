@@ -65,7 +65,7 @@ def compile_all(
         nonlocal done
         done += len(group)
         if progress:
-            progress(done, total, f"{label(group)} {variant[0]}x{variant[1]}")
+            progress(done, total, f"{group_label(group)} {variant[0]}x{variant[1]}")
 
     if progress:
         progress(done, total, "")
@@ -105,7 +105,7 @@ def link_stages(library: Library, stages: Iterable[Stage], variants, level: str,
     with tempfile.TemporaryDirectory() as folder:
         objects = [str(Path(folder, name)) for name in names]
         for name, path in zip(names, objects, strict=True):
-            code = cache.read(name)
+            code = cache.read_object(name)
             if code is None:
                 raise KernelError(
                     f"{name} is not in {cache.directory()}: the sources changed during the compilation, or "
@@ -122,7 +122,7 @@ def _package(stage: Stage) -> str:
     return ".".join(stage.function.__module__.split(".")[:-1][:PACKAGE_DEPTH])
 
 
-def label(group: Group) -> str:
+def group_label(group: Group) -> str:
     """Returns the name of a group: its stage, or its package."""
     return group[0].name if len(group) == 1 else _package(group[0]).removeprefix("featherlane.")
 
@@ -136,7 +136,7 @@ def _cost(group: Group) -> int:
 def _missing(library, group, base, width, levels) -> dict[str, str]:
     """Returns CPU level -> name, for the objects that are not in the cache."""
     names = {level: cache.group_key(group, library.records, base, width, level) for level in levels}
-    return {level: name for level, name in names.items() if not cache.holds(name)}
+    return {level: name for level, name in names.items() if not cache.has_object(name)}
 
 
 def _in_processes(library, todo, levels, processes, tell):
@@ -171,4 +171,4 @@ def _emit(text, effort, missing) -> dict[str, bytes]:
 
 def _keep(objects: dict[str, bytes]) -> None:
     for name, code in objects.items():
-        cache.write(name, code)
+        cache.write_object(name, code)

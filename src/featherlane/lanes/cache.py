@@ -75,19 +75,19 @@ _unwritten: dict[str, bytes] = {}  # objects that could not be written to the fo
 _reported: set[str] = set()  # messages that were printed
 
 
-def read(name: str) -> bytes | None:
+def read_object(name: str) -> bytes | None:
     """Returns the object of that name; None unless it is complete and only this user or root can write it."""
     kept = b"" if _refused() else _trusted_bytes(directory() / name)
     code = kept[: -len(_checksum(name, b""))]
     return code if kept and kept == code + _checksum(name, code) else _unwritten.get(name)
 
 
-def holds(name: str) -> bool:
+def has_object(name: str) -> bool:
     """Returns whether there is an object of that name."""
-    return read(name) is not None
+    return read_object(name) is not None
 
 
-def write(name: str, code: bytes) -> None:
+def write_object(name: str, code: bytes) -> None:
     """Stores an object atomically: readers never find an incomplete file.
 
     A refused or unwritable folder is reported once and raises no error: the process keeps the object.

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from featherlane.errors import CallError
 from featherlane.lanes.kernel import Kernel, kernel
@@ -33,7 +34,7 @@ class _Tables:
     filled = extended = is_loaded = False
 
 
-def fill() -> None:
+def mark_complete() -> None:
     """Marks the engine's cases as complete: later cases count as user extensions."""
     _Tables.filled = True
 
@@ -61,7 +62,7 @@ class Choice(Kernel):
         self._link, self._otherwise, self._cases = link, otherwise, []
         self._engines = not _Tables.filled
 
-    def add(self, *case) -> None:
+    def add(self, *case: Any) -> None:
         """Appends a case.
 
         Raises:

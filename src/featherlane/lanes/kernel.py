@@ -17,7 +17,7 @@ import hashlib
 import inspect
 import types
 from collections.abc import Callable, Mapping
-from typing import overload
+from typing import Any, overload
 
 from featherlane.errors import ArgumentTypeError
 from featherlane.lanes.layout import Layout, layout_hash
@@ -167,7 +167,7 @@ def _one_world(argument):
     return argument
 
 
-def kernel(function) -> Kernel:
+def kernel(function: Callable[..., Any]) -> Kernel:
     """Decorates a function over values, which is inlined at its calls."""
     return Kernel(function)
 

@@ -27,7 +27,7 @@ def compiler() -> list[str]:
     return shlex.split(os.environ.get("CC") or ("gcc" if shutil.which("gcc") else "cc"))
 
 
-def missing() -> str:
+def linking_problem() -> str:
     """Returns why shared objects cannot be linked here; empty if they can."""
     if sys.platform not in FLAGS:
         return f"ahead-of-time compilation of kernels is supported on Linux and macOS, not on {sys.platform}"

@@ -104,6 +104,6 @@ def tile_width(dtype) -> int:
     return int(given)
 
 
-def variants() -> list[tuple[str, int]]:
+def compiled_variants() -> list[tuple[str, int]]:
     """Returns all (precision, worlds in a tile) that run: one world in float64, tiles in both precisions."""
     return list(dict.fromkeys((("f64", 1), ("f64", tile_width(np.float64)), ("f32", tile_width(np.float32)))))

@@ -27,7 +27,7 @@ FUNCTION = 2  # check mode of user callbacks: `gather` accepts an index out of r
 FAULT_WORDS = 4  # before the first field of a table: number of faults, then field, index, length of the first one
 
 
-def aligned(shape, dtype: DTypeLike = np.float64) -> np.ndarray:
+def aligned(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
     """Returns zeros on a 64-byte boundary, padded by a cache line so that a kernel may load whole vectors anywhere."""
     dtype = np.dtype(dtype)
     n = int(np.prod(shape)) * dtype.itemsize

@@ -184,14 +184,14 @@ class Library:
     def object_code(self, stage: Stage, base: str, width: int, cpu: str, checked: bool = False) -> bytes:
         """Returns a stage's object code, from the cache or compiled now."""
         name = cache.key(stage, self.records, base, width, cpu, checked)
-        code = cache.read(name)
+        code = cache.read_object(name)
         if code is None:
             from featherlane.lanes import toolchain
 
             self._notice()
             text = toolchain.lower((stage,), self.records, base, width, checked)
             code = toolchain.emit(text, cpu, toolchain.effort((stage,), width))
-            cache.write(name, code)
+            cache.write_object(name, code)
         return code
 
     def _compile(self, stage, base, width, checked):

@@ -68,7 +68,7 @@ class Target(NamedTuple):
         )
 
 
-def target_of(level: str) -> Target:
+def compile_target(level: str) -> Target:
     """Returns this system with a CPU level of `processor.LEVELS`, or with `native`, this exact processor."""
     if level == NATIVE:
         return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
@@ -117,7 +117,7 @@ def _head(target: Target) -> str:
 
 def emit(text: str, level: str, effort: Effort = TILE) -> bytes:
     """Returns object code of LLVM IR for this system and a CPU level."""
-    return emit_for(text, target_of(level), effort)
+    return emit_for(text, compile_target(level), effort)
 
 
 def emit_for(text: str, target: Target, effort: Effort = TILE) -> bytes:

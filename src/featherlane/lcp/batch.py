@@ -16,7 +16,7 @@ from featherlane.lanes.runtime import mode
 from featherlane.lcp.problems import Matrices, Problems
 from featherlane.lcp.solve import find_method
 from featherlane.lcp.tile import tile_of_thread
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
 from featherlane.solver.lcp.method import ROWS, OptionError
 from featherlane.solver.lcp.pivot.lane_blocks import solve_lane_blocks
 from featherlane.solver.lcp.pivot.lane_by_lane import solve_lane_by_lane
@@ -98,7 +98,7 @@ def solve_batch(
     numbers, parameters = found.settings(options)
     if found.form != ROWS and found.name != "dantzig":
         raise OptionError(f"method is {method!r}, allowed for a batch are apgd, dantzig and pgs")
-    count("threads", threads, 1, error=OptionError)
+    whole_argument("threads", threads, 1, error=OptionError)
     batch = Problems(Matrices(A, J, Minv, cfm), b, lo, hi, findex, add, x)
     if batch.structure.columns and found.form != ROWS:
         raise OptionError(f"method is {method!r}, which requires A; allowed with J and Minv are apgd and pgs")

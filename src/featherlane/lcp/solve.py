@@ -17,7 +17,7 @@ from featherlane.errors import ArgumentError
 from featherlane.lanes import Record, allocate
 from featherlane.lcp.problem import Problem, ProblemError
 from featherlane.lcp.standard_form import StandardForm
-from featherlane.model.arguments import count, one_of
+from featherlane.model.arguments import one_of, whole_argument
 from featherlane.simulation.tile.library import library
 from featherlane.solver import lcp
 from featherlane.solver.lcp.fields import PROBLEM
@@ -95,7 +95,7 @@ class Solver:
 
     def __init__(self, n: int, method: str = "dantzig", **options: Any):
         self.method = find_method(method)
-        self.n = count("n", n, 0, MOST_ROWS, OptionError)
+        self.n = whole_argument("n", n, 0, MOST_ROWS, OptionError)
         self.numbers, parameters = self.method.settings(options)
         self.arrays, self.run = _workspace(self.method, self.n if self.method.bounded else 2 * self.n)
         self.arrays["lcp.parameter"][: len(parameters), 0] = parameters

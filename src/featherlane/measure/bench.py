@@ -8,8 +8,9 @@ from typing import Any
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.lanes.processor import tile_width
 from featherlane.measure.pair_tests import pair_tests
-from featherlane.measure.race import WARM_ROUNDS, Course, Lineup, race_batches, race_one_world
+from featherlane.measure.speed_comparison import WARM_ROUNDS, Course, Lineup, race_batches, race_one_world
 from featherlane.measure.stage_times import stage_times
+from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
 
 
@@ -21,7 +22,7 @@ def refuse_unsupported(source: str) -> None:
         UnsupportedFeatureError: the model has unsupported features.
     """
     try:
-        load(source)
+        load(resolve_name(source))
     except UnsupportedFeatureError as error:
         if any(not feature.startswith("option solver") for feature in error.features):
             raise
@@ -33,7 +34,7 @@ def bench_model(
     """Runs all benchmarks of one model.
 
     Args:
-        source: model source, as for `load`.
+        source: a bundled name, or a source that `load` takes.
         course: settings of the benchmark.
         stages: whether to time each stage, if the worlds fill a tile, and to count the pairs per collision test.
         on_progress: called with the name of the measurement, the amount done and the total, to report progress.

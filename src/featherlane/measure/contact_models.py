@@ -20,7 +20,8 @@ from featherlane.errors import ModelError
 from featherlane.measure.controls import Random
 from featherlane.measure.request import check_names
 from featherlane.measure.solvers import SOLVERS as CONVEX_SOLVERS
-from featherlane.model.arguments import counts
+from featherlane.model.arguments import check_counts
+from featherlane.model.bundle import resolve_name
 from featherlane.model.enums import EQUALITY
 from featherlane.model.load import load
 from featherlane.model.model import Model
@@ -66,7 +67,7 @@ class Contest:
                 raise ModelError(
                     f"solvers: got {name!r}, which does not belong to the contact models {', '.join(self.contacts)}"
                 )
-        counts(self, {"steps": 1, "iterations": 1})
+        check_counts(self, {"steps": 1, "iterations": 1})
 
     def entries(self) -> list[tuple[str, str]]:
         """Returns (contact model, solver) of each run."""
@@ -115,7 +116,7 @@ def compare_motions(request: Contest, through: Callable[[list], Iterable] = iter
         ModelError: the model cannot be loaded.
         UnsupportedFeatureError: the model has unsupported features.
     """
-    loaded = load(request.source)
+    loaded = load(resolve_name(request.source))
     models, changed = {}, {}
     for contact in request.contacts:
         models[contact], changed[contact] = _prepared(loaded, contact)

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.collision.bounding import BOXES, LISTED, SPHERES, bounding_tests
-from featherlane.collision.broad.crowd import pair_of
+from featherlane.collision.broad.box_tree import pair_of
 from featherlane.collision.collision import collision
-from featherlane.collision.convex.recall import BY_DIRECTION, BY_PROOF, BY_SEARCH, HEADER
+from featherlane.collision.convex.result_cache import BY_DIRECTION, BY_PROOF, BY_SEARCH, HEADER
 from featherlane.lanes.record import python_record
-from featherlane.measure.race import Lineup
+from featherlane.measure.speed_comparison import Lineup
 from featherlane.measure.stage_times import LeastTimes, Tile, tiles
 from featherlane.model.enums import Disable
 from featherlane.model.load import load

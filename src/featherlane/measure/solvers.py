@@ -19,7 +19,8 @@ from featherlane.errors import ModelError
 from featherlane.measure.controls import Random
 from featherlane.measure.request import check_names
 from featherlane.model import solver as solver_table
-from featherlane.model.arguments import counts
+from featherlane.model.arguments import check_counts
+from featherlane.model.bundle import resolve_name
 from featherlane.model.enums import Disable
 from featherlane.model.load import load
 from featherlane.model.model import Model
@@ -57,7 +58,7 @@ class Comparison:
     def check(self) -> None:
         """Raises ModelError for invalid arguments."""
         check_names("solvers", self.solvers, SOLVERS)
-        counts(self, {"states": 1, "steps": 1, "seed": 0, "iterations": 1})
+        check_counts(self, {"states": 1, "steps": 1, "seed": 0, "iterations": 1})
 
 
 @dataclass
@@ -97,7 +98,7 @@ def compare_solvers(
     Raises:
         ModelError: the model cannot be loaded, or the motion has no constraint rows.
     """
-    model = load(request.source)
+    model = load(resolve_name(request.source))
     options = {"tolerance": model.opt.tolerance, "iterations": request.iterations or model.opt.iterations}
     data = Data(model)
     states = _motion(model, data, request)

@@ -14,7 +14,7 @@ from featherlane.dynamics.inertia.articulated import needs_factor, needs_inertia
 from featherlane.dynamics.integrator.integrate import advance, euler
 from featherlane.lanes import Stage
 from featherlane.lanes.record import python_record
-from featherlane.measure.race import Lineup
+from featherlane.measure.speed_comparison import Lineup
 from featherlane.model.integrator import SCHEMES
 from featherlane.model.load import load
 from featherlane.simulation.batch.batch import Batch

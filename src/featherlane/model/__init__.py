@@ -1,9 +1,10 @@
 """The model: everything that is constant during a simulation.  Loads, names, edits and checks it."""
 
+from featherlane.model.bundle import bundled_names
 from featherlane.model.fields import MODEL
 from featherlane.model.length_range import set_length_range
 from featherlane.model.link import Link
-from featherlane.model.load import bundled_names, load
+from featherlane.model.load import bundled, load
 from featherlane.model.model import Model
 from featherlane.model.set_const import Constants, set_const
 
@@ -12,6 +13,7 @@ __all__ = [
     "Constants",
     "Link",
     "Model",
+    "bundled",
     "bundled_names",
     "load",
     "set_const",

@@ -31,7 +31,7 @@ _field = Declare()
         "M_below", "nv", "1", "number of rows of M with an entry in this column below the diagonal; they follow row i"
     ),
 )
-def ancestors(mj) -> dict[str, np.ndarray]:
+def ancestor_chains(mj) -> dict[str, np.ndarray]:
     """Returns the ancestor chains of dofs in CSR form and the last dof of each body.
 
     Row i of the chains holds the ancestors of dof i in ascending order, then i: the row of an ancestor is a prefix of

@@ -13,7 +13,7 @@ MOST = 2**31 - 1  # largest loop count of compiled kernels
 LARGEST = float(np.finfo(np.float64).max)  # the largest finite number
 
 
-def count(name: str, value: Any, least: int, most: int = MOST, error: type[Exception] = ModelError) -> int:
+def whole_argument(name: str, value: Any, least: int, most: int = MOST, error: type[Exception] = ModelError) -> int:
     """Returns a whole number from `least` to `most`."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
@@ -23,11 +23,11 @@ def count(name: str, value: Any, least: int, most: int = MOST, error: type[Excep
     return int(value)
 
 
-def counts(owner: Any, least: dict[str, int]) -> None:
+def check_counts(owner: Any, least: dict[str, int]) -> None:
     """Checks attributes against their least values; allows None; prints `_` in a name as `-`, the command-line form."""
     for name, low in least.items():
         if (value := getattr(owner, name)) is not None:
-            count(name.replace("_", "-"), value, low)
+            whole_argument(name.replace("_", "-"), value, low)
 
 
 def is_real(value: Any) -> bool:
@@ -35,7 +35,7 @@ def is_real(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool) and value == value
 
 
-def span(low: float, high: float, above: bool = False) -> str:
+def range_text(low: float, high: float, above: bool = False) -> str:
     """Returns the text for numbers from `low` (excluded if `above`) to `high`."""
     if low <= -LARGEST:
         return "" if high >= LARGEST else f" <= {high:g}"
@@ -48,7 +48,7 @@ def bounded(name: str, value: Any, low: float, high: float = np.inf, above: bool
     """Returns a number from `low` (excluded if `above`) to `high`; LARGEST for `high` excludes infinity."""
     if not is_real(value) or not low <= value <= high or (above and value == low):
         kind = "finite number" if high == LARGEST else "number"
-        raise ModelError(f"{name}: got {value!r}, allowed is a {kind}{span(low, high, above)}")
+        raise ModelError(f"{name}: got {value!r}, allowed is a {kind}{range_text(low, high, above)}")
     return float(value)
 
 

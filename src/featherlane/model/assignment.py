@@ -112,11 +112,11 @@ def regular(name: str, value: Any) -> np.ndarray:
 
 
 def reals(name: str, value: Any, allowed: str) -> np.ndarray:
-    """Returns a value as a new array of float64; arguments and errors are those of `numbers`."""
-    return numbers(name, value, allowed).astype(np.float64)
+    """Returns a value as a new array of float64; arguments and errors are those of `as_real_array`."""
+    return as_real_array(name, value, allowed).astype(np.float64)
 
 
-def numbers(name: str, value: Any, allowed: str) -> np.ndarray:
+def as_real_array(name: str, value: Any, allowed: str) -> np.ndarray:
     """Returns a value as an array of real numbers of any precision; an array is returned unchanged.
 
     Args:
@@ -150,7 +150,7 @@ def described(value: Any) -> str:
     return repr(value) if given.dtype.kind in "biuf" else f"{given.dtype} {value!r}"
 
 
-def number(name: str, value: Any, allowed: str = "is a number") -> float:
+def real_number(name: str, value: Any, allowed: str = "is a number") -> float:
     """Returns one real number, not NaN.
 
     Args:
@@ -161,7 +161,7 @@ def number(name: str, value: Any, allowed: str = "is a number") -> float:
     Raises:
         ModelError: the value is not a real number.
     """
-    given = numbers(name, value, allowed)
+    given = as_real_array(name, value, allowed)
     if given.ndim or isinstance(value, bool | np.bool_) or np.isnan(given):
         raise ModelError(f"{name}: got {described(value)}, allowed {allowed}")
     return float(given)
@@ -193,7 +193,7 @@ def encodable(name: str, text: str) -> str:
     return text
 
 
-def entries(name: str, value: Any, allowed: str) -> Iterator[Any]:
+def value_entries(name: str, value: Any, allowed: str) -> Iterator[Any]:
     """Yields the entries of a value one by one, so that they need not fit into memory; a string is one entry.
 
     Args:

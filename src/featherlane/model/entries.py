@@ -12,7 +12,7 @@ from typing import Any
 from featherlane.errors import ModelError
 from featherlane.lanes.layout import Field
 from featherlane.model.model import Model
-from featherlane.model.names import KINDS, named
+from featherlane.model.names import KINDS, find_object
 
 PATH = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(?:\[(.*)\])?\s*", re.DOTALL)
 RANGE = re.compile(r"(-?\d+)?\s*:\s*(-?\d+)?")
@@ -57,7 +57,7 @@ def _index(model: Model, what: str, field: Field, axis: int, length: int, word: 
     for kind, entry in KINDS.items():
         for own in entry.axes:
             if own.size == field.shape[0]:
-                rows = own.rows(model, named(model, kind, word).id)
+                rows = own.rows(model, find_object(model, kind, word).id)
                 if isinstance(rows, slice) and not len(range(length)[rows]):
                     raise ModelError(f"{what}: {kind} {word!r} has no {field.name}")
                 return rows

@@ -134,6 +134,7 @@ class ContactModel(IntEnum):
 
     CONVEX = 0
     LCP = 1
+    COULOMB = 2
 
 
 class LcpSolver(IntEnum):
@@ -255,7 +256,7 @@ INTERP_ZOH, INTERP_LINEAR, INTERP_CUBIC = range(3)
 
 # ---- Featherlane's own -----------------------------------------------------------------------------------------------
 AUTO, CRB, ABA = map(int, ForwardDynamics)
-CONVEX, LCP = map(int, ContactModel)
+CONVEX, LCP, COULOMB = map(int, ContactModel)
 DANTZIG, LCP_PGS, APGD = map(int, LcpSolver)
 FROZEN, CONSISTENT = map(int, LcpFriction)
 PYRAMID, CONE = map(int, LcpCone)
@@ -265,6 +266,7 @@ FINITE, INFINITESIMAL = map(int, Rotation)
 METRIC = 8  # type of rows that add to the metric of the integrator discrete; MuJoCo has none
 SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT = 1, 2, 4, 8, 16  # bits of actuator_states, ordered as the activations
 OWN = frozenset(
-    "AUTO CRB ABA CONVEX LCP DANTZIG LCP_PGS APGD FROZEN CONSISTENT PYRAMID CONE BY_ERP BY_SOLREF GYRO_EXPLICIT"
-    " GYRO_IMPLICIT GYRO_OFF FINITE INFINITESIMAL METRIC SLEW INTEGRAL TEMPERATURE BRISTLE CURRENT".split()
+    "AUTO CRB ABA CONVEX LCP COULOMB DANTZIG LCP_PGS APGD FROZEN CONSISTENT PYRAMID CONE BY_ERP BY_SOLREF"
+    " GYRO_EXPLICIT GYRO_IMPLICIT GYRO_OFF FINITE INFINITESIMAL METRIC SLEW INTEGRAL TEMPERATURE BRISTLE"
+    " CURRENT".split()
 )

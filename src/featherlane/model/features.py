@@ -21,7 +21,7 @@ import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.enums import EQ_TENDON, HFIELD, SDF, TRN_SO3, Enable
-from featherlane.model.mujoco_arrays import read
+from featherlane.model.mujoco_arrays import read_field
 from featherlane.model.names import element
 from featherlane.model.option import clashes, tendon_equalities
 from featherlane.model.pair import NO_FUNCTION
@@ -77,7 +77,7 @@ def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
     sites = [ref] if kind == sensors.mjSENS_INSIDESITE else []
     if kind == sensors.mjSENS_CONTACT and mj.sensor_objtype[i] == site:
         sites = [obj]
-    if any(mj.site_type[s] == mesh and mj.mesh_graphadr[read(mj, "site_dataid")[s]] < 0 for s in sites):
+    if any(mj.site_type[s] == mesh and mj.mesh_graphadr[read_field(mj, "site_dataid")[s]] < 0 for s in sites):
         return "with a site whose mesh has no convex hull"
     if kind in (sensors.mjSENS_GEOMDIST, sensors.mjSENS_GEOMNORMAL, sensors.mjSENS_GEOMFROMTO):
         for geom in (*_geoms(mj, mj.sensor_objtype[i], obj), *_geoms(mj, mj.sensor_reftype[i], ref)):

@@ -14,13 +14,13 @@ from typing import Any
 
 from featherlane.lanes.layout import Declare, Field, Layout, size
 from featherlane.model.actuators import actuator_kinds
-from featherlane.model.ancestors import ancestors
+from featherlane.model.ancestors import ancestor_chains
 from featherlane.model.broad_phase import broad_phase
 from featherlane.model.derived import derived
 from featherlane.model.forward_dynamics import choices
 from featherlane.model.hull import hulls, triangle_trees, triangles
 from featherlane.model.link import link_fields
-from featherlane.model.moments import moments
+from featherlane.model.moments import moment_rows
 from featherlane.model.paths import step_frames
 from featherlane.model.presence import presence
 from featherlane.model.shapes import visible_geoms
@@ -338,7 +338,7 @@ MUJOCO = (
 # options and fields that MuJoCo does not have, with their initial values
 OWN = (
     (size("opt_forward_dynamics", "unconstrained forward dynamics: 0 auto, 1 crb (factor M), 2 aba"), 0),
-    (size("opt_contact_model", "0 convex (MuJoCo's), 1 lcp (ODE's)"), 0),
+    (size("opt_contact_model", "0 convex (MuJoCo's), 1 lcp (ODE's), 2 coulomb"), 0),
     (size("opt_lcp_solver", "0 dantzig, 1 pgs, 2 apgd"), 0),
     (
         size(
@@ -387,7 +387,7 @@ def defaults() -> dict[str, Any]:
 
 DERIVED = (
     defaults,
-    ancestors,
+    ancestor_chains,
     broad_phase,
     hulls,
     triangles,
@@ -396,7 +396,7 @@ DERIVED = (
     link_fields,
     step_frames,
     actuator_kinds,
-    moments,
+    moment_rows,
     presence,
     choices,
     asleep_at_start,

@@ -24,7 +24,7 @@ import numpy as np
 from featherlane.lanes.layout import size
 from featherlane.model.derived import derived
 from featherlane.model.enums import TRN_JOINTINPARENT
-from featherlane.model.joint import is_free, is_scalar
+from featherlane.model.joint import is_free_joint, is_scalar
 
 MEASURED = {"crb": 0.65, "aba": 0.84}  # ns per operation
 
@@ -56,5 +56,7 @@ def _is_diagonal(mj) -> bool:
         return False
     on_joint = np.asarray(mj.actuator_trntype) <= TRN_JOINTINPARENT
     driven = kinds[np.asarray(mj.actuator_trnid)[on_joint, 0]]
-    alone = is_free(kinds) & (np.asarray(mj.tree_dofnum)[np.asarray(mj.body_treeid)[np.asarray(mj.jnt_bodyid)]] == 6)
+    alone = is_free_joint(kinds) & (
+        np.asarray(mj.tree_dofnum)[np.asarray(mj.body_treeid)[np.asarray(mj.jnt_bodyid)]] == 6
+    )
     return bool(on_joint.all() and is_scalar(driven).all() and not alone.any())

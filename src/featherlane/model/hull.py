@@ -15,7 +15,7 @@ import numpy as np
 from featherlane.lanes.layout import Declare, size
 from featherlane.model.convexity import convex_triangles
 from featherlane.model.derived import derived
-from featherlane.model.ordered_sums import heights
+from featherlane.model.ordered_sums import heights_along
 from featherlane.model.outline import outlines
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _farthest(hull: dict[str, np.ndarray], directions: np.ndarray) -> np.ndarray
     vert, number = hull["vert"], hull["edgenum"]
     corners = np.flatnonzero(number)
     sample = corners[:: len(corners) // FEW + 1] if hull["convex"] else corners
-    above = heights(vert[sample], directions)
+    above = heights_along(vert[sample], directions)
     at, best = sample[np.argmax(above, axis=0)], above.max(axis=0)
     start, rising = _starts(number), np.arange(len(directions) if hull["convex"] else 0)
     while len(rising):

@@ -32,7 +32,7 @@ def is_scalar(kind):
 
 
 @kernel
-def is_free(kind):
+def is_free_joint(kind):
     """Returns whether the first three dofs are translations along the world's axes, and the others those of a ball."""
     return kind == FREE
 

@@ -251,10 +251,10 @@ def _refuse(model: ModelFields, name: str, values: np.ndarray, at: tuple, words:
     place = tuple(int(i) for i in at[int(worlds) :])
     world = f" in world {at[0]}" if worlds else ""
     shown = f"{given:g}" if np.ndim(given) == 0 else "(" + ", ".join(f"{x:g}" for x in given) + ")"
-    raise ModelError(f"{label(model, name, place)}{world}: got {shown}, allowed are {words}")
+    raise ModelError(f"{entry_label(model, name, place)}{world}: got {shown}, allowed are {words}")
 
 
-def label(model: ModelFields, name: str, place: tuple[int, ...]) -> str:
+def entry_label(model: ModelFields, name: str, place: tuple[int, ...]) -> str:
     """Returns the text of an entry of a field, with its element's kind and name: `body_mass of body 'torso'`."""
     prefix, i = name.partition("_")[0], place[0]
     if prefix in ("opt", "stat"):

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from featherlane.errors import ModelError, UnknownNameError, near
 from featherlane.lanes.layout import Declare, size
 from featherlane.model.arguments import LARGEST, bounded, instance, one_of
-from featherlane.model.assignment import encodable, number, reals
+from featherlane.model.assignment import encodable, real_number, reals
 from featherlane.model.derived import derived
 from featherlane.model.ordered_sums import turned_back
 
@@ -257,4 +257,4 @@ def _numbers(link: Link, label: str, kind: int) -> dict[str, Any]:
 def _number(link: Link, label: str, name: str, low: float, high: float = LARGEST) -> float:
     """Returns a number in its range, OF_MODEL if it is omitted."""
     value, what = getattr(link, name), f"{label}: {name}"
-    return OF_MODEL if value is None else bounded(what, number(what, value), low, high)
+    return OF_MODEL if value is None else bounded(what, real_number(what, value), low, high)

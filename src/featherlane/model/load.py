@@ -1,4 +1,4 @@
-"""Loads a model: from a bundled name, a file, XML text, an MjModel or an MjSpec to a `Model`.
+"""Loads a model: from a file, XML text, an MjModel or an MjSpec to a `Model`.
 
 MuJoCo reads and compiles the source; nothing is simulated here.  Unsupported features that would change the motion
 raise an error that names them.
@@ -16,16 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import ModelError, UnsupportedFeatureError, near
+from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.model.actuators import check_actuators
 from featherlane.model.arguments import instance
 from featherlane.model.assignment import encodable
+from featherlane.model.bundle import bundled_file, bundled_names, resolve_name
 from featherlane.model.candidates import candidates
 from featherlane.model.derived import derive
 from featherlane.model.fields import DERIVED
 from featherlane.model.link import Link, listed
 from featherlane.model.model import Model
-from featherlane.model.mujoco_arrays import completed, read_sizes
+from featherlane.model.mujoco_arrays import read_sizes, with_missing_fields
 from featherlane.model.mujoco_versions import check_compiled
 from featherlane.model.option import check_options
 from featherlane.model.packages import SCHEME, Folders, listed_folders, resolve
@@ -40,46 +41,22 @@ FUSED = (
 )
 
 
-def _bundled_files() -> dict[str, Path]:
-    """Returns the bundled models by name."""
-    folder = Path(__file__).parent / "bundled"
-    return {path.stem: path for path in sorted(folder.glob("*.xml"))}
-
-
-def bundled_names() -> list[str]:
-    """Returns the names of the models that come with the package."""
-    return list(_bundled_files())
-
-
 def _find(source: str | Path) -> Path:
-    """Returns the file of a bundled name or a path."""
-    bundled = _bundled_files()
-    if isinstance(source, str) and source in bundled:
-        return bundled[source]
+    """Returns the file of a path."""
     path = Path(encodable("path", str(source))).expanduser()
     try:
         is_folder, is_file = path.is_dir(), path.is_file()
     except OSError as error:
         raise ModelError(f"{str(source)[:60]!r}: {error.strerror}") from None
-    if is_folder:
-        raise ModelError(f"{path}: is a folder, allowed is an MJCF or URDF file")
     if is_file:
         return path
-    if isinstance(source, str) and not path.suffix and path.name == source:
-        raise ModelError(
-            f"no bundled model and no file {source!r}{near(source, bundled)}; bundled are {', '.join(bundled)}"
-        )
-    raise ModelError(f"{path}: no such file")
-
-
-def _warn_of_hidden_file(source) -> None:
-    """Warns if a bundled name is also the name of a local file."""
-    if isinstance(source, str) and source in _bundled_files() and Path(source).is_file():
-        warnings.warn(
-            f"load: {source!r} is the bundled model; the local file of this name is not read, "
-            f"load('./{source}') reads it",
-            stacklevel=4,
-        )
+    names = bundled_names()
+    if source in names:
+        raise ModelError(f'{source!r} is a bundled model: fl.bundled("{source}")')
+    if is_folder:
+        raise ModelError(f"{path}: is a folder, allowed is an MJCF or URDF file")
+    bundled_ones = f"; fl.bundled(name) loads {', '.join(names)}" if source == path.name and not path.suffix else ""
+    raise ModelError(f"{path}: no such file{bundled_ones}")
 
 
 def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
@@ -159,7 +136,9 @@ def _errors_of(source: Any) -> Iterator[None]:
         raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}") from None
 
 
-def read(source, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()) -> tuple[Any, str, str]:
+def compile_source(
+    source: Any, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()
+) -> tuple[Any, str, str]:
     """Compiles a source with MuJoCo, whatever its features: a new MjModel, its name, its XML text or "".
 
     Args:
@@ -176,16 +155,16 @@ def read(source, assets: Mapping[str, bytes] | None = None, package_dirs: Folder
     is_empty = isinstance(source, str) and not _clean(source)
     if is_empty or not isinstance(source, str | Path | mujoco.MjModel | mujoco.MjSpec):
         given = "an empty text" if is_empty else type(source).__name__
-        raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
+        raise ModelError(f"load: got {given}, allowed are a path, XML text, an MjModel or an MjSpec")
     with heard(), _errors_of(source):
         return _compile(mujoco, source, assets, package_dirs)
 
 
-def specification(source) -> Any:
+def specification(source: Any) -> Any:
     """Returns a `mujoco.MjSpec` of a source, to which elements can be added before loading.
 
     Args:
-        source: as for `load`, but not an MjModel, which cannot be extended.
+        source: a bundled name, a path, XML text or an MjSpec (copied).
 
     Raises:
         ModelError: the source cannot be found or read, or is an MjModel.
@@ -196,7 +175,7 @@ def specification(source) -> Any:
     if not isinstance(source, str | Path):
         given = type(source).__name__
         raise ModelError(f"specification: got {given}, allowed are a bundled name, a path, XML text or an MjSpec")
-    _warn_of_hidden_file(source)
+    source = resolve_name(source)
     with heard(), _errors_of(source):
         path, text = _found(source)
         spec = _spec(mujoco, path, text, {})
@@ -205,17 +184,16 @@ def specification(source) -> Any:
 
 
 def load(
-    source,
+    source: Any,
     assets: Mapping[str, bytes] | None = None,
     links: Link | Sequence[Link] = (),
     package_dirs: Folders = (),
 ) -> Model:
-    """Loads a model.
+    """Loads a model; `model.source` is the path of the file, "XML text", "MjModel" or "MjSpec".
 
     Args:
-        source: the name of a bundled model (`bundled_names`), the path of an MJCF or URDF file, XML text that starts
-            with `<`, a `mujoco.MjModel` (copied) or a `mujoco.MjSpec` (compiled).  A bundled name takes precedence over
-            a local file of that name, with a warning.
+        source: the path of an MJCF or URDF file, XML text that starts with `<`, a `mujoco.MjModel` (copied) or a
+            `mujoco.MjSpec` (compiled).  `bundled` loads the models that come with the package.
         assets: files that XML text refers to, content by name.
         links: joints between bodies outside the tree, one or several `Link`; such a model has the contact model `lcp`.
         package_dirs: folders in which a URDF's `package://NAME/PATH` is searched: folders that hold packages, or the
@@ -236,11 +214,29 @@ def load(
     return model
 
 
-def load_unchecked(source, assets=None, links=(), package_dirs: Folders = ()) -> Model:
+def bundled(name: str, links: Link | Sequence[Link] = ()) -> Model:
+    """Loads a model that comes with the package; `model.source` is the path of its file.
+
+    Args:
+        name: the name of a bundled model, see `bundled_names`.
+        links: as for `load`.
+
+    Raises:
+        ModelError: no bundled model has this name, or a link is wrong.
+        InstallationError: `mujoco` is missing, too old or broken; with the command that repairs it.
+    """
+    return load(bundled_file(name), links=links)
+
+
+def load_unchecked(
+    source: Any,
+    assets: Mapping[str, bytes] | None = None,
+    links: Link | Sequence[Link] = (),
+    package_dirs: Folders = (),
+) -> Model:
     """Loads a model as `load` does, without checking its values; used to diagnose invalid models."""
     links = listed(links)
-    _warn_of_hidden_file(source)
-    mj_model, name, text = read(source, assets, package_dirs)
+    mj_model, name, text = compile_source(source, assets, package_dirs)
     with heard():
         model = from_mujoco(mj_model, name, links)
     if text and _is_urdf(text):
@@ -258,7 +254,7 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
     """Returns a `Model` that owns `mj_model`, with links; checks features and computes the fields of DERIVED."""
     from featherlane.model.features import unsupported  # imports mujoco, which takes longer than the whole package
 
-    mj = completed(mj_model)
+    mj = with_missing_fields(mj_model)
     check_compiled(mj)
     pairs = candidates(mj)
     problems = unsupported(mj, pairs)

@@ -23,8 +23,8 @@ from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.fields import DEPENDENT_INTS, MODEL, is_editable
 from featherlane.model.fixed import fixed, read_only
 from featherlane.model.limits import ROWS, check_field
-from featherlane.model.mujoco_arrays import is_mujocos, read, write
-from featherlane.model.names import NamedAccess, NamedView, named, object_names
+from featherlane.model.mujoco_arrays import is_mujocos, read_field, write_field
+from featherlane.model.names import NamedAccess, NamedView, find_object, object_names
 from featherlane.model.option import Option
 from featherlane.model.write_detection import TrackedArray
 
@@ -121,7 +121,7 @@ class Model(NamedAccess):
 
     Attributes:
         mj_model: the underlying MjModel, as loaded or as `set_const` last left it; see `to_mujoco` for all edits.
-        source: origin of the model, for messages.
+        source: what was loaded: the path of a file (also of a bundled model), "XML text", "MjModel" or "MjSpec".
         dropped: elements of the source that MuJoCo ignored without a warning.
         fused: links of a URDF that fixed joints merge into the bodies that carry them: the model has no such bodies.
         real_buffer: all real fields, float64, in layout order.
@@ -136,7 +136,7 @@ class Model(NamedAccess):
 
     layout = MODEL
 
-    def __init__(self, mj_model, sizes: dict[str, int], derived: dict[str, np.ndarray], source: str = ""):
+    def __init__(self, mj_model: Any, sizes: dict[str, int], derived: dict[str, np.ndarray], source: str = ""):
         state = {
             "mj_model": mj_model,
             "source": source,
@@ -155,7 +155,7 @@ class Model(NamedAccess):
         self.__setstate__(state)
         for field in MODEL.fields:
             if field.kind != "size":
-                value = derived[field.name] if field.name in derived else read(mj_model, field.name)
+                value = derived[field.name] if field.name in derived else read_field(mj_model, field.name)
                 self._memory[field.name][...] = np.ravel(value)
 
     def __setstate__(self, state: dict[str, Any]):
@@ -185,12 +185,12 @@ class Model(NamedAccess):
 
     # rebuilt at each access: a stored one would form a reference cycle with the model
     @property
-    def opt(self) -> Any:
+    def opt(self) -> Option:
         """Returns the physics options: live, and checked when they are set."""
         return Option(self)
 
     @property
-    def stat(self) -> Any:
+    def stat(self) -> Statistics:
         """Returns statistics of the model in qpos0."""
         return Statistics(self)
 
@@ -238,7 +238,7 @@ class Model(NamedAccess):
             raise UnknownAttributeError(f"model has no attribute {name!r}; MuJoCo's field is model.mj_model.{name}")
         raise UnknownAttributeError(f"model has no attribute {name!r}{near(name, MODEL.index)}")
 
-    def __setattr__(self, name: str, value: Any):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name not in MODEL:
             if name in ("dropped", "fused"):
                 self.__dict__[name] = list(value)
@@ -327,19 +327,19 @@ class Model(NamedAccess):
 
     def keyframe(self, key: str | int) -> NamedView:
         """Returns the keyframe with this name or id."""
-        return named(self, "keyframe", key)
+        return find_object(self, "keyframe", key)
 
     def pair(self, key: str | int) -> NamedView:
         """Returns the explicit geom pair with this name or id."""
-        return named(self, "pair", key)
+        return find_object(self, "pair", key)
 
-    def write_to(self, mj_model) -> None:
+    def write_to(self, mj_model: Any) -> None:
         """Writes every editable field that MuJoCo has into an MjModel of the same sizes."""
         for field in filter(is_mujocos, MODEL.fields):
             if is_editable(field):
-                write(mj_model, field.name, self.__dict__[field.name])
+                write_field(mj_model, field.name, self.__dict__[field.name])
             elif field.name.startswith("opt_"):
-                write(mj_model, field.name, self._sizes[field.name])
+                write_field(mj_model, field.name, self._sizes[field.name])
 
     def take_constants(self, values: Mapping[str, Any]) -> None:
         """Sets fields without a check, because they are derived or already checked: reals, ints and sizes."""
@@ -366,11 +366,11 @@ class Model(NamedAccess):
         own["_stamp"], own["_own_stamp"] = None, object()
         own["revision"] = max(self.revision + 1, other.revision)
 
-    def to_mujoco(self):
+    def to_mujoco(self) -> Any:
         """Returns a new `mujoco.MjModel` with all current edits."""
         mj_model = copy.copy(self.mj_model)
         self.write_to(mj_model)
-        if not all(np.array_equal(read(mj_model, name), getattr(self, name)) for name in DEPENDENT_INTS):
+        if not all(np.array_equal(read_field(mj_model, name), getattr(self, name)) for name in DEPENDENT_INTS):
             import mujoco
 
             mujoco.mj_setConst(mj_model, mujoco.MjData(mj_model))  # only mj_setConst can set them

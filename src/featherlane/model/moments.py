@@ -28,7 +28,7 @@ _field = Declare()
     _field.int("moment_rowadr", "nout", "1", "address of the output's first entry"),
     _field.int("moment_colind", "nmoment", "1", "dof of an entry, ascending in a row"),
 )
-def moments(mj) -> dict[str, np.ndarray]:
+def moment_rows(mj) -> dict[str, np.ndarray]:
     """Returns the rows of all outputs, in CSR form."""
     rows = [_dofs(mj, i, k) for i in range(mj.nactuator) for k in range(mj.actuator_outnum[i])]
     nnz = np.array([len(row) for row in rows], int)

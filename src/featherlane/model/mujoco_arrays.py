@@ -45,10 +45,10 @@ class Completed:
         self.mj_model = mj_model
 
     def __getattr__(self, name: str) -> Any:
-        return read(self.mj_model, name) if name in ABSENT else getattr(self.mj_model, name)
+        return read_field(self.mj_model, name) if name in ABSENT else getattr(self.mj_model, name)
 
 
-def completed(mj_model: Any) -> Any:
+def with_missing_fields(mj_model: Any) -> Any:
     """Returns an MjModel, or a `Completed` if it lacks fields."""
     return mj_model if all(hasattr(mj_model, name) for name in ABSENT) else Completed(mj_model)
 
@@ -66,12 +66,12 @@ def is_mujocos(field: Field) -> bool:
     return field.name in _NAMES
 
 
-def read(mj, name: str):
+def read_field(mj, name: str):
     """Returns a field's value in an MjModel: a number or an array (a view if MuJoCo returns one)."""
     holder, attribute = _place(mj, name)
     if name in ABSENT and not hasattr(holder, attribute):
         value = ABSENT[name](mj) if callable(ABSENT[name]) else ABSENT[name]
-        shape = tuple(n if isinstance(n, int) else int(read(mj, n)) for n in MODEL[name].shape)
+        shape = tuple(n if isinstance(n, int) else int(read_field(mj, n)) for n in MODEL[name].shape)
         return np.broadcast_to(value, shape).copy() if shape else value
     value = getattr(holder, attribute)
     if name == "eq_data" and value.shape[1] < NEQDATA:
@@ -79,7 +79,7 @@ def read(mj, name: str):
     return value
 
 
-def write(mj, name: str, value) -> None:
+def write_field(mj, name: str, value) -> None:
     """Sets a real field or an integer option of an MjModel."""
     holder, attribute = _place(mj, name)
     if name in ABSENT and not hasattr(holder, attribute):
@@ -100,4 +100,4 @@ def write(mj, name: str, value) -> None:
 
 def read_sizes(mj) -> dict[str, int]:
     """Returns all of MuJoCo's sizes and integer options that the layout has."""
-    return {f.name: int(read(mj, f.name)) for f in MUJOCO if f.kind == "size"}
+    return {f.name: int(read_field(mj, f.name)) for f in MUJOCO if f.kind == "size"}

@@ -16,7 +16,7 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.model.enums import GAIN_DCMOTOR
 from featherlane.model.names import element
-from featherlane.model.reader import SPLIT, mujoco_module, numbers
+from featherlane.model.reader import SPLIT, mujoco_module, version_numbers
 
 SERVOS = (3, 12)  # since this version actuator_ctrlspec has the inputs of a DC motor, which were in its gain parameters
 HISTORIES = (3, 14)  # since this version a history has a value for each control of an actuator
@@ -39,7 +39,7 @@ def check_compiled(mj) -> None:
 
 def refused(mj) -> list[str]:
     """Returns everything that the newest MuJoCo would not compile, each with its element's name."""
-    version = numbers(mujoco_module().__version__)
+    version = version_numbers(mujoco_module().__version__)
     if version >= SPLIT:
         return []
     histories = _histories(mj) if version < HISTORIES else ()
@@ -53,7 +53,7 @@ def check_edited_sizes(edited: bool) -> None:
         ModelError: sizes were edited, and this MuJoCo does not update bounding spheres and boxes.
     """
     version = mujoco_module().__version__
-    if edited and numbers(version) < VOLUMES:
+    if edited and version_numbers(version) < VOLUMES:
         raise ModelError(
             f"set_const: got an edited geom_size, which requires MuJoCo 3.16 or newer: MuJoCo "
             f"{version} does not recompute bounding volumes"

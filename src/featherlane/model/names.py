@@ -137,7 +137,7 @@ class NamedView:
 
     __slots__ = ("_kind", "_owner", "id", "name")
 
-    def __init__(self, owner, kind: str, index: int, name: str):
+    def __init__(self, owner: Any, kind: str, index: int, name: str):
         for slot, value in zip(self.__slots__, (kind, owner, index, name), strict=True):
             object.__setattr__(self, slot, value)
 
@@ -160,11 +160,11 @@ class NamedView:
             f"{self._kind} {self.name or self.id!r} has no {attribute!r}{near(attribute, dir(self))}"
         )
 
-    def __getattr__(self, attribute: str):
+    def __getattr__(self, attribute: str) -> Any:
         array, index, _ = self._locate(attribute)
         return array[index]
 
-    def __setattr__(self, attribute: str, value: Any):
+    def __setattr__(self, attribute: str, value: Any) -> None:
         if attribute in ("id", "name"):
             raise UnknownAttributeError(f"{self._kind}.{attribute} cannot be set")
         array, index, field = self._locate(attribute)
@@ -185,7 +185,7 @@ class NamedView:
         return f"<{self._kind} {self.name!r}, id {self.id}>"
 
 
-def named(owner, kind: str, key: str | int) -> NamedView:
+def find_object(owner, kind: str, key: str | int) -> NamedView:
     """Returns the object of a kind with this name or id; raises as `index_of` does."""
     model = model_of(owner)
     index = index_of(model, kind, key)
@@ -221,36 +221,36 @@ class NamedAccess:
 
     def body(self, key: str | int) -> NamedView:
         """Returns the body with this name or id."""
-        return named(self, "body", key)
+        return find_object(self, "body", key)
 
     def joint(self, key: str | int) -> NamedView:
         """Returns the joint with this name or id."""
-        return named(self, "joint", key)
+        return find_object(self, "joint", key)
 
     def geom(self, key: str | int) -> NamedView:
         """Returns the geom with this name or id."""
-        return named(self, "geom", key)
+        return find_object(self, "geom", key)
 
     def site(self, key: str | int) -> NamedView:
         """Returns the site with this name or id."""
-        return named(self, "site", key)
+        return find_object(self, "site", key)
 
     def actuator(self, key: str | int) -> NamedView:
         """Returns the actuator with this name or id."""
-        return named(self, "actuator", key)
+        return find_object(self, "actuator", key)
 
     def tendon(self, key: str | int) -> NamedView:
         """Returns the tendon with this name or id."""
-        return named(self, "tendon", key)
+        return find_object(self, "tendon", key)
 
     def link(self, key: str | int) -> NamedView:
         """Returns the link with this name or id."""
-        return named(self, "link", key)
+        return find_object(self, "link", key)
 
     def sensor(self, key: str | int) -> NamedView:
         """Returns the sensor with this name or id."""
-        return named(self, "sensor", key)
+        return find_object(self, "sensor", key)
 
     def camera(self, key: str | int) -> NamedView:
         """Returns the camera with this name or id."""
-        return named(self, "camera", key)
+        return find_object(self, "camera", key)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError, UnknownAttributeError, UnsupportedFeatureError, near
-from featherlane.model.arguments import count, is_real, one_of
+from featherlane.model.arguments import is_real, one_of, whole_argument
 from featherlane.model.assignment import converted
 from featherlane.model.enums import (
     EQ_TENDON,
@@ -61,6 +61,7 @@ OPTION_OF: dict[type, str] = {
     LcpCone: "lcp_cone",
     LcpSolver: "lcp_solver",
     Rotation: "rotation",
+    Solver: "solver",
     Disable: "disableflags",
     Enable: "enableflags",
 }
@@ -97,6 +98,27 @@ CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
     ),
     # links are rows of the LCP
     ((ContactModel.CONVEX, "nlink"), "contact_model 'convex' in a model with links, allowed is 'lcp'"),
+    ((ContactModel.COULOMB, "nlink"), "contact_model 'coulomb' in a model with links, allowed is 'lcp'"),
+    # Coulomb's law has a Newton solver, on elliptic cones whatever the option cone
+    *(
+        (
+            (ContactModel.COULOMB, other),
+            f"contact_model 'coulomb' with the solver {_word(other)!r}, allowed is 'newton'",
+        )
+        for other in (Solver.CG, Solver.PGS)
+    ),
+    *(
+        (
+            (ContactModel.COULOMB, other),
+            f"contact_model 'coulomb' with the integrator {_word(other)!r}, allowed are 'euler', 'implicit' and"
+            " 'implicitfast'",
+        )
+        for other in (Integrator.RK4, Integrator.DISCRETE)
+    ),
+    (
+        (ContactModel.COULOMB, "noslip_iterations"),
+        "contact_model 'coulomb' with noslip_iterations, allowed is 0: its friction does not creep",
+    ),
     # RK4 with linear rotation updates in its four stages is not fourth order
     (
         (Rotation.INFINITESIMAL, Integrator.RK4),
@@ -147,7 +169,7 @@ def tendon_equalities(eq_type: np.ndarray) -> int:
 
 def _count(name: str, value: Any) -> int:
     whole = whole_number(value)  # accepts MuJoCo's enums
-    return count(f"option {name}", value if whole is None else whole, 0)
+    return whole_argument(f"option {name}", value if whole is None else whole, 0)
 
 
 def _real(name: str, value: Any, limit: Limit) -> float:
@@ -175,10 +197,10 @@ class _Option:
 class _Number(_Option):
     """An option that is one real of the record, within its field's limits."""
 
-    def __get__(self, opt, owner=None) -> Any:
+    def __get__(self, opt: Any, owner: Any = None) -> Any:
         return self if opt is None else float(opt._model.__dict__[f"opt_{self.name}"][0])
 
-    def __set__(self, opt, value):
+    def __set__(self, opt: Any, value: Any) -> None:
         opt._model.__dict__[f"opt_{self.name}"][0] = self.check(value)
 
     def check(self, value: Any) -> float:
@@ -188,10 +210,10 @@ class _Number(_Option):
 class _Vector(_Option):
     """An option that is a row of reals: reading returns a live array, assignment copies."""
 
-    def __get__(self, opt, owner=None) -> Any:
+    def __get__(self, opt: Any, owner: Any = None) -> Any:
         return self if opt is None else getattr(opt._model, f"opt_{self.name}")
 
-    def __set__(self, opt, value):
+    def __set__(self, opt: Any, value: Any) -> None:
         target = opt._model.__dict__[f"opt_{self.name}"]
         target[...] = self.check(value, target)
 
@@ -218,10 +240,10 @@ class _Vector(_Option):
 class _Integer(_Option):
     """An option that is a size of the record, shared by all worlds."""
 
-    def __get__(self, opt, owner=None) -> Any:
+    def __get__(self, opt: Any, owner: Any = None) -> Any:
         return self if opt is None else self.shown(opt._model.size_values()[f"opt_{self.name}"])
 
-    def __set__(self, opt, value):
+    def __set__(self, opt: Any, value: Any) -> None:
         number = self.check(value)
         self.refuse(opt, number)
         opt._model.take_constants({f"opt_{self.name}": number})
@@ -358,7 +380,9 @@ class Option:
     o_solimp = _Vector("solimp of all contacts (5,), if the flag override is enabled.")
     o_friction = _Vector("Friction of all contacts (5,), if the flag override is enabled.")
     contact_model = _ContactModelChoice(
-        ContactModel, "Contact model: convex (MuJoCo's regularised model) or lcp (ODE's)."
+        ContactModel,
+        "Contact model: convex (MuJoCo's regularised model), lcp (ODE's) or coulomb (MuJoCo's normal force with rigid"
+        " Coulomb friction).",
     )
     integrator = _Choice(Integrator, "Integrator: euler, rk4, implicit, implicitfast or discrete.", SCHEMES)
     cone = _Choice(Cone, "Friction cone: pyramidal or elliptic.")
@@ -398,12 +422,12 @@ class Option:
     def __init__(self, model: ModelFields):
         object.__setattr__(self, "_model", model)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         if name in PASSED_THROUGH:
             return getattr(self._model.mj_model.opt, name)
         raise UnknownAttributeError(f"unknown option {name!r}{near(name, dir(self))}")
 
-    def __setattr__(self, name: str, value: Any):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name in PASSED_THROUGH:
             found = _real(name, value, NOT_NEGATIVE) if name == "ccd_tolerance" else _count(name, value)
             setattr(self._model.mj_model.opt, name, found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def heights(points: np.ndarray, directions: np.ndarray) -> np.ndarray:
+def heights_along(points: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """Returns (n, m): the height of each of n points (n, 3) along each of m directions (m, 3)."""
     x, y, z = points.T[:, :, None] * directions.T[:, None, :]
     return x + y + z

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.model.ordered_sums import heights
+from featherlane.model.ordered_sums import heights_along
 
 INWARDS = 1e-6  # of the face's size: smaller reflex corners are rounding errors of float32 vertices
 
@@ -55,7 +55,7 @@ def _convex_ring(vert: np.ndarray, normal: np.ndarray, ring: np.ndarray) -> np.n
     """Returns the corners of a face that are corners of its convex hull, in ring order."""
     axis = np.eye(3)[np.argmin(np.abs(normal))]
     x = np.cross(axis, normal)
-    flat = heights(vert[ring], np.stack([x, np.cross(normal, x)]))
+    flat = heights_along(vert[ring], np.stack([x, np.cross(normal, x)]))
 
     def chain(order: np.ndarray) -> list[int]:
         """Returns one side of the hull: from the first to the last of corners in ascending or descending order."""

@@ -18,7 +18,7 @@ SCHEME = "package://"
 SOURCES = ("ROS_PACKAGE_PATH",)  # workspace folders that contain packages (such as src); searched DEPTH folders deep
 PREFIXES = ("AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH")  # install prefixes; their packages are in share/
 DEPTH = 2
-Folders = str | os.PathLike | Sequence[str | os.PathLike]
+Folders = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def listed_folders(package_dirs: Folders) -> list[Path]:

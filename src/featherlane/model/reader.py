@@ -31,7 +31,7 @@ REMOVE = "pip uninstall -y mujoco mujoco-core mujoco-studio"
 SINCE = {"discrete": "3.13", "ipc": "3.14", "speculative": "4.0", "springyield": "4.0"}
 
 
-def numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
     """Returns the leading numbers of a version."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
@@ -135,13 +135,13 @@ def check_distributions(found: Mapping[str, str], folder: Path) -> None:
     Raises:
         InstallationError: with the command that repairs it.
     """
-    if len(found) == 2 and numbers(found["mujoco"]) < SPLIT:
+    if len(found) == 2 and version_numbers(found["mujoco"]) < SPLIT:
         raise InstallationError(
             f"{_broken(found, folder)}: both packages contain the same files, so one has "
             f"overwritten the other; repair with:\n  {_repair(found)}"
         )
     for name, version in found.items():
-        if numbers(version) < OLDEST:
+        if version_numbers(version) < OLDEST:
             raise InstallationError(_too_old(f"{name} {version}", folder))
 
 
@@ -156,11 +156,11 @@ def check_version(version: str, found: Mapping[str, str], folder: Path) -> None:
     Raises:
         InstallationError: with the command that repairs it.
     """
-    versions = {numbers(each) for each in found.values()}
-    if not version or (versions and numbers(version) not in versions):
+    versions = {version_numbers(each) for each in found.values()}
+    if not version or (versions and version_numbers(version) not in versions):
         wrong = f"the imported module has version {version}" if version else "the module has no version"
         raise InstallationError(f"{_broken(found, folder)}: {wrong}; repair with:\n  {_repair(found)}")
-    if numbers(version) < OLDEST:
+    if version_numbers(version) < OLDEST:
         raise InstallationError(_too_old(f"mujoco {version}", folder))
 
 
@@ -179,16 +179,16 @@ def _too_old(what: str, folder: Path) -> str:
 def _repair(found: Mapping[str, str]) -> str:
     """Returns the command that restores the version that the user chose: that of `mujoco`, whatever overwrote it."""
     (name, version), *_ = [*found.items(), ("mujoco", "")]
-    chosen = f"{name}=={version}" if numbers(version) >= OLDEST else "mujoco>=3.6"
+    chosen = f"{name}=={version}" if version_numbers(version) >= OLDEST else "mujoco>=3.6"
     return f"{REMOVE} && pip install '{chosen}'"
 
 
 def hint(message: str, version: str) -> str:
     """Returns a hint for a parser's message about an unknown word: a newer MuJoCo may support it."""
-    if numbers(version) >= SPLIT or not ("Schema violation" in message or "invalid keyword" in message):
+    if version_numbers(version) >= SPLIT or not ("Schema violation" in message or "invalid keyword" in message):
         return ""
     word = re.search(r"'([^']*)'", message)
     since = SINCE.get(word[1]) if word else None
-    if word and since and numbers(version) < numbers(since):
+    if word and since and version_numbers(version) < version_numbers(since):
         return f" (installed is MuJoCo {version}; {word[1]!r} requires {since} or newer)"
     return f" (installed is MuJoCo {version}; a newer version may support it)"

@@ -20,7 +20,7 @@ from featherlane.errors import ModelError, near
 from featherlane.model.enums import TRN_JOINT, TRN_JOINTINPARENT, TRN_TENDON
 from featherlane.model.fields import DEPENDENT_INTS, MODEL
 from featherlane.model.model import Model, check_model
-from featherlane.model.mujoco_arrays import is_mujocos, read, write
+from featherlane.model.mujoco_arrays import is_mujocos, read_field, write_field
 from featherlane.model.mujoco_versions import check_edited_sizes
 from featherlane.model.reader import heard
 
@@ -62,10 +62,10 @@ def set_const(model: Model) -> None:
 
     check_model(model)
     model.check_edits()
-    check_edited_sizes(not np.array_equal(read(model.mj_model, "geom_size"), model.__dict__["geom_size"]))
+    check_edited_sizes(not np.array_equal(read_field(model.mj_model, "geom_size"), model.__dict__["geom_size"]))
     model.write_to(model.mj_model)
     _run(model.mj_model, mujoco.MjData(model.mj_model))
-    model.take_constants({name: read(model.mj_model, name) for name in DEPENDENT_REALS + DEPENDENT_INTS})
+    model.take_constants({name: read_field(model.mj_model, name) for name in DEPENDENT_REALS + DEPENDENT_INTS})
 
 
 class Constants:
@@ -78,7 +78,9 @@ class Constants:
         self._mj_data = mujoco.MjData(self._mj_model)
         self._base = {f.name: model.__dict__[f.name].copy() for f in MODEL.fields if f.kind == "real"}
         self._changed: set[str] = set(DEPENDENT_REALS)
-        self._sizes = np.array(read(model.mj_model, "geom_size"))  # sizes for which the bounding volumes were computed
+        self._sizes = np.array(
+            read_field(model.mj_model, "geom_size")
+        )  # sizes for which the bounding volumes were computed
 
     def __call__(self, overrides: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Returns the dependent fields of a world.
@@ -93,13 +95,13 @@ class Constants:
         sizes = overrides["geom_size"] if "geom_size" in overrides else self._base["geom_size"]
         check_edited_sizes(not np.array_equal(np.reshape(sizes, (-1, 3)), self._sizes))
         for name in sorted(self._changed - set(overrides)):
-            write(self._mj_model, name, self._base[name])
+            write_field(self._mj_model, name, self._base[name])
         for name, value in overrides.items():
-            write(self._mj_model, name, value)
+            write_field(self._mj_model, name, value)
         self._changed = set(overrides) | set(DEPENDENT_REALS)
         _run(self._mj_model, self._mj_data)
         return {
-            name: np.array(read(self._mj_model, name), dtype=np.float64).reshape(self._base[name].shape)
+            name: np.array(read_field(self._mj_model, name), dtype=np.float64).reshape(self._base[name].shape)
             for name in DEPENDENT_REALS
         }
 

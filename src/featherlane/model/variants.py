@@ -26,7 +26,7 @@ class Variants(NamedTuple):
     place: np.ndarray
 
 
-def variants(source, parameters: Sequence[Hashable], edit: Callable[[Any, Any], None]) -> Variants:
+def variants(source: Any, parameters: Sequence[Hashable], edit: Callable[[Any, Any], None]) -> Variants:
     """Compiles a model once for each distinct parameter.
 
     Worlds that differ only in masses, sizes or frictions share one model, see `Batch.expand`.  If a mesh, a geom
@@ -38,7 +38,7 @@ def variants(source, parameters: Sequence[Hashable], edit: Callable[[Any, Any], 
         batch.qpos[found.place]                                                # ordered as the parameters
 
     Args:
-        source: as for `load`, but not an MjModel, which cannot be edited.
+        source: a bundled name, a path, XML text or an MjSpec.
         parameters: one for each world; worlds with equal parameters share a model.
         edit: `edit(spec, parameter)` changes a fresh `mujoco.MjSpec` of the source.
 

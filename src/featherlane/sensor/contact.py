@@ -46,7 +46,7 @@ def is_side(m, d, k, side, kind, x):
 
 
 @kernel
-def direction(m, d, i, k):
+def match_direction(m, d, i, k):
     """Returns 0 if contact k does not match sensor i, 1 if it does, 2 if it does with a reversed normal.
 
     The normal points from the first object to the second; away from the first alone; towards the second alone.
@@ -91,7 +91,7 @@ def matches(m, d, i, k, lane):
     """Returns `direction` if the world has the contact and it is inside the site, else 0."""
     side = 0
     if read_lane(d.con_present, k, lane) > 0.0:
-        side = direction(m, d, i, k)
+        side = match_direction(m, d, i, k)
         if side and in_site(m, d, i, k, lane) == 0:
             side = 0
     return side
@@ -166,9 +166,9 @@ def relative_motion(m, d, k, lane):
 
 
 @kernel
-def tell(m, d, i, a, k, nfound, lane):
+def write_contact_fields(m, d, i, a, k, nfound, lane):
     """Writes the fields of contact k, from row a of sensor_now on."""
-    fields, out, side = m.sensor_intprm[NSENS * i], d.sensor_now, direction(m, d, i, k)
+    fields, out, side = m.sensor_intprm[NSENS * i], d.sensor_now, match_direction(m, d, i, k)
     f, t = force_of(m, d, k, lane)
     sign = 1.0 if side == 1 else -1.0
     if fields & CONDATA_FOUND:
@@ -270,7 +270,7 @@ def tell_world(m, d, i, lane):
     else:
         for slot in range(min(n // size, nfound)):
             last = next_contact(m, d, i, last, lane)
-            tell(m, d, i, a + slot * size, last, nfound, lane)
+            write_contact_fields(m, d, i, a + slot * size, last, nfound, lane)
 
 
 @stage

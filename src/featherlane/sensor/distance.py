@@ -1,7 +1,7 @@
 """Measures the distance of two geoms, or of the nearest geoms of two bodies, with its direction and segment."""
 
 from featherlane.prelude import *
-from featherlane.collision.distance import measure, store_distance
+from featherlane.collision.distance import measure_geoms, store_distance
 
 
 @kernel
@@ -47,7 +47,7 @@ def nearest_of_world(m, d, i, lane):
         for h in range(h0, h0 + geom_count(m, m.sensor_reftype[i], m.sensor_refid[i])):
             if has_distance(m, g, h):
                 d.distance.limit[0] = best
-                flip = measure(m, d, g, h, lane)
+                flip = measure_geoms(m, d, g, h, lane)
                 if d.convex.dist[0] < best:
                     best = d.convex.dist[0]
                     store_distance(d, lane, flip)

@@ -6,7 +6,7 @@ from featherlane.sensor.frame import object_mat, object_pos, object_quat
 
 
 @kernel
-def axis_of(R, c):
+def matrix_column(R, c):
     """Returns column c of a matrix."""
     return (R[0], R[3], R[6]) if c == 0 else (R[1], R[4], R[7]) if c == 1 else (R[2], R[5], R[8])
 
@@ -31,7 +31,7 @@ def framepos(m, d, i):
 @kernel
 def frameaxis(m, d, i):
     """Writes sensor i: an axis of an object, in world axes or in the reference frame."""
-    axis = axis_of(object_mat(m, d, m.sensor_objtype[i], m.sensor_objid[i]), m.sensor_type[i] - SENS_FRAMEXAXIS)
+    axis = matrix_column(object_mat(m, d, m.sensor_objtype[i], m.sensor_objid[i]), m.sensor_type[i] - SENS_FRAMEXAXIS)
     store3(d.sensor_now, m.sensor_adr[i], seen_from_reference(m, d, i, axis))
 
 

@@ -69,7 +69,7 @@ def tendon_force(m, d, i):
 
 # ---- along the path -------------------------------------------------------------------------------------------------
 @kernel
-def push(m, d, b, mask, point, force):
+def add_tension_force(m, d, b, mask, point, force):
     """Adds a force at a point of body b in worlds of the mask."""
     if b > 0:
         old = load6(d.cfrc_ext, 6 * b)
@@ -83,8 +83,8 @@ def straight(m, d, s, t, mask, force):
     """Adds the forces of the segment between sites s and t."""
     x, y = load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * t)
     u = normalize3(sub3(y, x))[0]
-    push(m, d, m.site_bodyid[s], mask, x, scale3(-force, u))
-    push(m, d, m.site_bodyid[t], mask, y, scale3(force, u))
+    add_tension_force(m, d, m.site_bodyid[s], mask, x, scale3(-force, u))
+    add_tension_force(m, d, m.site_bodyid[t], mask, y, scale3(force, u))
 
 
 @kernel
@@ -97,10 +97,10 @@ def around(m, d, k, mask, force):
     p = (where(bends, p[0], y[0]), where(bends, p[1], y[1]), where(bends, p[2], y[2]))
     q = (where(bends, q[0], x[0]), where(bends, q[1], x[1]), where(bends, q[2], x[2]))
     u, v = normalize3(sub3(p, x))[0], normalize3(sub3(y, q))[0]
-    push(m, d, m.site_bodyid[s], mask, x, scale3(-force, u))
-    push(m, d, m.geom_bodyid[g], mask & bends, p, scale3(force, u))
-    push(m, d, m.geom_bodyid[g], mask & bends, q, scale3(-force, v))
-    push(m, d, m.site_bodyid[t], mask, y, scale3(force, v))
+    add_tension_force(m, d, m.site_bodyid[s], mask, x, scale3(-force, u))
+    add_tension_force(m, d, m.geom_bodyid[g], mask & bends, p, scale3(force, u))
+    add_tension_force(m, d, m.geom_bodyid[g], mask & bends, q, scale3(-force, v))
+    add_tension_force(m, d, m.site_bodyid[t], mask, y, scale3(force, v))
 
 
 @kernel

@@ -15,7 +15,7 @@ from featherlane.sensor.tension import tendon_forces
 
 # ---- external forces ------------------------------------------------------------------------------------------------
 @kernel
-def add_wrench(m, d, b, mask, sign, force, moment, point):
+def add_body_wrench(m, d, b, mask, sign, force, moment, point):
     """Adds a force at a point and a moment to body b in worlds of the mask; the world body is skipped."""
     if b > 0:
         old = load6(d.cfrc_ext, 6 * b)
@@ -36,7 +36,7 @@ def applied_forces(m, d, active):
         pushed = (fabs(x[0]) + fabs(x[1]) + fabs(x[2]) + (fabs(x[3]) + fabs(x[4]) + fabs(x[5]))) != 0.0
         if any_(pushed):
             force, moment = (x[0], x[1], x[2]), (x[3], x[4], x[5])
-            add_wrench(m, d, b, active & pushed, 1.0, force, moment, load3(d.xipos, 3 * b))
+            add_body_wrench(m, d, b, active & pushed, 1.0, force, moment, load3(d.xipos, 3 * b))
 
 
 @kernel
@@ -47,8 +47,8 @@ def contact_forces(m, d, active):
         R, f = load9(d.con_frame, 9 * k), load6(d.con_force, 6 * k)
         force, moment = mat_t_mul_vec(R, (normal_force(m, d, k), f[1], f[2])), mat_t_mul_vec(R, (f[3], f[4], f[5]))
         point = load3(d.con_pos, 3 * k)
-        add_wrench(m, d, d.con_carrier[2 * k], acts, -1.0, force, moment, point)
-        add_wrench(m, d, d.con_carrier[2 * k + 1], acts, 1.0, force, moment, point)
+        add_body_wrench(m, d, d.con_carrier[2 * k], acts, -1.0, force, moment, point)
+        add_body_wrench(m, d, d.con_carrier[2 * k + 1], acts, 1.0, force, moment, point)
 
 
 @kernel
@@ -74,8 +74,8 @@ def fastening_forces(m, d, active):
             force, moment = load3(d.genrow_force, k), zeros(d, 3)
             if m.eq_type[e] == EQ_WELD:
                 moment = weld_moment(m, d, e, load3(d.genrow_force, k + 3))
-            add_wrench(m, d, fastened_body(m, e, 0), acts, 1.0, force, moment, anchor(m, d, e, 0))
-            add_wrench(m, d, fastened_body(m, e, 1), acts, -1.0, force, moment, anchor(m, d, e, 1))
+            add_body_wrench(m, d, fastened_body(m, e, 0), acts, 1.0, force, moment, anchor(m, d, e, 0))
+            add_body_wrench(m, d, fastened_body(m, e, 1), acts, -1.0, force, moment, anchor(m, d, e, 1))
         k += size
 
 
@@ -110,7 +110,7 @@ def pass_moving_joints(m, d, b, vel, acc):
     first = m.body_jntadr[b]
     for j in range(first, first + m.body_jntnum[b]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if is_free(kind):
+        if is_free_joint(kind):
             q, a = load3(d.qvel, v), load3(d.qacc, v)
             vel = (vel[0], vel[1], vel[2], vel[3] + q[0], vel[4] + q[1], vel[5] + q[2])
             acc = (acc[0], acc[1], acc[2], acc[3] + a[0], acc[4] + a[1], acc[5] + a[2])

@@ -51,7 +51,7 @@ def is_shown(field: Field) -> bool:
     return field.role != "" and ROLES[field.role].shown
 
 
-def completed(text: str) -> str:
+def with_shapes_and_units(text: str) -> str:
     """Adds the declared shape and unit to each field in a list that users can access."""
 
     def with_shape(match) -> str:
@@ -69,7 +69,7 @@ def parts_of(stage: Stage) -> dict[str, str]:
     """Returns the sections of a stage, ordered as in its public function's docstring."""
     found = sections(stage.function)
     if "Writes" in found:
-        found["Writes"] = completed(found["Writes"])
+        found["Writes"] = with_shapes_and_units(found["Writes"])
     return {label: found[label] for label in ("", "Text", *LABELS) if label in found}
 
 

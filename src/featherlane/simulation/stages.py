@@ -21,7 +21,7 @@ from featherlane.model.model import Model
 from featherlane.sensor import camera, momentum, wrench
 from featherlane.simulation.docstring import public_docstring
 from featherlane.simulation.step import forward
-from featherlane.simulation.world.data import Data, run
+from featherlane.simulation.world.data import Data, run_stage
 from featherlane.solver import island
 
 
@@ -29,7 +29,7 @@ def _alone(stage: Stage, name: str = "") -> Callable[[Model, Data], None]:
     """Returns the public function of a stage, under its name or another one."""
 
     def call(model: Model, data: Data) -> None:
-        run(model, data, stage)
+        run_stage(model, data, stage)
 
     call.__name__ = call.__qualname__ = name or stage.name
     call.__doc__ = public_docstring(stage)

@@ -33,8 +33,8 @@ from featherlane.simulation.step import forward as _contents
 from featherlane.simulation.step.consistency import compare_forward_inverse as _compare_forward_inverse
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.inverse import inverse as _inverse
-from featherlane.simulation.tile.turn import hold
-from featherlane.simulation.world.data import Data, ready, run
+from featherlane.simulation.tile.call_lock import hold
+from featherlane.simulation.world.data import Data, ready, run_stage
 
 
 def _measure(model: Model, data: Data, stage: Stage) -> None:
@@ -65,9 +65,9 @@ def forward_position(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_fwdPosition (without collisions and constraints).
     """
-    run(model, data, _contents.forward_position)
+    run_stage(model, data, _contents.forward_position)
     if forces_need_contacts(model):
-        run(model, data, early_contacts)
+        run_stage(model, data, early_contacts)
 
 
 # ---- inverse dynamics ------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def compare_forward_inverse(model: Model, data: Data) -> None:
     Source: MuJoCo mj_compareFwdInv (which returns 0 if there are no constraints).
     """
     check_inverse(model)
-    run(model, data, _compare_forward_inverse)
+    run_stage(model, data, _compare_forward_inverse)
 
 
 # ---- position --------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def kinematics(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_kinematics (`ximat` is written by `com_pos`, and qpos is not normalised); Featherstone sec. 4.4.
     """
-    run(model, data, _kinematics)
+    run_stage(model, data, _kinematics)
     frames(model, data)
 
 
@@ -146,9 +146,9 @@ def transmission(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_transmission (whose pattern depends on the state).
     """
-    run(model, data, _transmission)
+    run_stage(model, data, _transmission)
     if model.nadhesion:
-        run(model, data, contact_transmission)
+        run_stage(model, data, contact_transmission)
 
 
 def collision(model: Model, data: Data) -> None:
@@ -159,7 +159,7 @@ def collision(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_collision.
     """
-    run(model, data, _collision)
+    run_stage(model, data, _collision)
     data.con_D[...] = 0.0
 
 
@@ -176,8 +176,8 @@ def passive(model: Model, data: Data) -> None:
     """
     check_model(model)
     if model.flg_adhesion:
-        run(model, data, adhesive_pull)
-    run(model, data, _passive)
+        run_stage(model, data, adhesive_pull)
+    run_stage(model, data, _passive)
 
 
 def rne(model: Model, data: Data, flg_acc: bool = False) -> np.ndarray:
@@ -198,7 +198,7 @@ def rne(model: Model, data: Data, flg_acc: bool = False) -> np.ndarray:
         Armature is not part of a body: M qacc includes it, this result does not.
     """
     accelerated = flag("flg_acc", flg_acc)
-    run(model, data, rne_acc if accelerated else _rne)
+    run_stage(model, data, rne_acc if accelerated else _rne)
     return (data.qvec if accelerated else data.qfrc_bias).copy()
 
 
@@ -220,7 +220,7 @@ def aba(model: Model, data: Data) -> None:
     if heavy.any():
         tendon = model.names("tendon")[heavy.argmax()] or f"#{heavy.argmax()}"
         raise ModelError(f"aba: got armature of tendon {tendon!r}, allowed are models without tendon armature")
-    run(model, data, _aba)
+    run_stage(model, data, _aba)
 
 
 def inverse_smooth(model: Model, data: Data) -> np.ndarray:
@@ -250,7 +250,7 @@ def euler(model: Model, data: Data) -> None:
     Source: MuJoCo mj_Euler.
     """
     check_model(model)
-    run(model, data, advance if model.opt.contact_model == "lcp" else _euler)
+    run_stage(model, data, advance if model.opt.contact_model == "lcp" else _euler)
 
 
 def runge_kutta(model: Model, data: Data) -> None:
@@ -260,7 +260,7 @@ def runge_kutta(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_RungeKutta(4).
     """
-    run(model, data, _contents.classical_runge_kutta)
+    run_stage(model, data, _contents.classical_runge_kutta)
 
 
 # ---- states ----------------------------------------------------------------------------------------------------------

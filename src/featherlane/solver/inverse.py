@@ -7,7 +7,7 @@ Source: MuJoCo mj_invConstraint; its documentation, Computation, "Inverse dynami
 
 from featherlane.prelude import *
 from featherlane.solver.dual.problem import forces_at_rows
-from featherlane.solver.primal.problem import place_rows, push_rows, store_forces, subtract_reference
+from featherlane.solver.primal.problem import place_rows, push_rows, store_primal_forces, subtract_reference
 from featherlane.solver.rows.rows import prepare_contacts
 from featherlane.solver.solve import uses_blocks
 
@@ -33,7 +33,7 @@ def constraint_forces(m, d, store):
         subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         push_rows(m, d)
         if store:
-            store_forces(m, d)
+            store_primal_forces(m, d)
             if uses_blocks(m):
                 forces_at_rows(m, d)
         for i in range(m.nv):

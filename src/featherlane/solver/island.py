@@ -9,7 +9,7 @@ from featherlane.prelude import *
 
 
 @kernel
-def connect(d, present, s, t, changed):
+def merge_labels(d, present, s, t, changed):
     """Sets trees s and t to the smaller of their labels if the row is present; -1: no tree.  Adds up the changes."""
     if s < 0:
         s = t
@@ -30,18 +30,18 @@ def connect_rows(m, d):
     changed = zero(d)
     for k in range(d.ndofrow[0]):
         t = m.dof_treeid[d.dofrow_dof[k]]
-        changed = connect(d, d.dofrow_present[k] > 0.0, t, t, changed)
+        changed = merge_labels(d, d.dofrow_present[k] > 0.0, t, t, changed)
     for k in range(d.ngenrow[0]):
         o = d.genrow_dofadr[k]
         for e in range(o, o + d.genrow_dofnum[k]):
             s, t = m.dof_treeid[d.genrow_dof[o]], m.dof_treeid[d.genrow_dof[e]]
-            changed = connect(d, d.genrow_present[k] > 0.0, s, t, changed)
+            changed = merge_labels(d, d.genrow_present[k] > 0.0, s, t, changed)
     for k in range(m.nlink):
         s, t = m.body_treeid[m.link_body[2 * k]], m.body_treeid[m.link_body[2 * k + 1]]
-        changed = connect(d, true_mask(d), s, t, changed)
+        changed = merge_labels(d, true_mask(d), s, t, changed)
     for k in range(d.ncon_slot[0]):
         s, t = m.body_treeid[d.con_carrier[2 * k]], m.body_treeid[d.con_carrier[2 * k + 1]]
-        changed = connect(d, d.con_D[k] > 0.0, s, t, changed)
+        changed = merge_labels(d, d.con_D[k] > 0.0, s, t, changed)
     return changed
 
 

@@ -5,9 +5,10 @@ from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb, factor_m
 from featherlane.model.integrator import has_metric
 from featherlane.solver.dual.noslip import noslip
-from featherlane.solver.dual.rows import all_fit, make_blocks, report_full
-from featherlane.solver.hessian.equation import prepare, starts_from_inertia
+from featherlane.solver.dual.rows import all_fit, make_blocks, report_full_blocks
+from featherlane.solver.hessian.equation import select_factorization, starts_from_inertia
 from featherlane.solver.lcp.step import solve_lcp
+from featherlane.solver.primal.coulomb import coulomb_newton
 from featherlane.solver.primal.history import record
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.rows.rows import prepare_contacts
@@ -15,7 +16,7 @@ from featherlane.solver.table import in_forces, reads_factor, reads_hessian, rea
 
 
 @kernel
-def solve_nothing(m, d):
+def set_unconstrained(m, d):
     """Sets the unconstrained acceleration, for a tile without rows."""
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i]
@@ -27,7 +28,7 @@ def solve_nothing(m, d):
 
 
 @kernel
-def has_rows(d):
+def has_constraint_rows(d):
     """Returns a mask of worlds with rows: a tile's slots may belong to other worlds, or to inactive contacts."""
     found = zero(d)
     for k in range(d.ndofrow[0]):
@@ -41,13 +42,13 @@ def has_rows(d):
 
 @kernel
 def leave_free(m, d, unconverged):
-    """Sets the unconstrained acceleration in worlds without rows, by `solve_nothing`, as if simulated alone.
+    """Sets the unconstrained acceleration in worlds without rows, by `set_unconstrained`, as if simulated alone.
 
     A solver would treat such a world like any other: rounding may start it at the last step's acceleration, and several
     sweeps pass before it ends.  A world with a non-finite gradient has an acceleration that counts as non-finite or out
     of range.
     """
-    held, broken = has_rows(d), not_(d.solver_residual[0] < FAR)
+    held, broken = has_constraint_rows(d), not_(d.solver_residual[0] < FAR)
     for i in range(m.nv):
         # absent rows may have changed the sign of a zero: + 0 restores it
         d.qacc[i] = where(held, d.qacc[i] + where(broken, FAR, 0.0), d.qacc_smooth[i])
@@ -75,20 +76,23 @@ def complete_inertia(m, d):
 def prepare_solver(m, d):
     """Prepares the solver's inputs: the Hessian's factorization, M and its factor, the rows of the dual problem."""
     if reads_hessian(m):
-        prepare(m, d)
+        select_factorization(m, d)
     complete_inertia(m, d)
     if d.want_all == 0 and not has_metric(m) and (reads_factor(m) or uses_blocks(m)):
         factor_m(m, d)
     if uses_blocks(m):
         make_blocks(m, d)
         if not all_fit(d):
-            report_full(d)
+            report_full_blocks(d)
 
 
 @kernel
 def run_solver(m, d):
     """Runs the solver, then the no-slip solver; if its rows do not fit, friction is unchanged."""
-    run(m, d)
+    if m.opt_contact_model == COULOMB:
+        coulomb_newton(m, d)
+    else:
+        run(m, d)
     if m.opt_noslip_iterations > 0 and all_fit(d):
         noslip(m, d)
 
@@ -108,7 +112,7 @@ def solve(m, d):
     if m.opt_contact_model == LCP:
         solve_lcp(m, d)
     elif d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
-        solve_nothing(m, d)
+        set_unconstrained(m, d)
     else:
         prepare_contacts(m, d)
         prepare_solver(m, d)

@@ -66,13 +66,13 @@ def unit(q: np.ndarray) -> np.ndarray:
     return np.where(n < MINVAL, IDENTITY, q / np.maximum(n, MINVAL))
 
 
-def exp(r: np.ndarray) -> np.ndarray:
+def exp_so3(r: np.ndarray) -> np.ndarray:
     """Returns the rotations by |r| rad about r."""
     angle = np.linalg.norm(r, axis=-1, keepdims=True)
     return np.concatenate([np.cos(0.5 * angle), 0.5 * np.sinc(angle / (2.0 * np.pi)) * r], -1)
 
 
-def log(q: np.ndarray) -> np.ndarray:
+def log_so3(q: np.ndarray) -> np.ndarray:
     """Returns the rotation vectors, with a length of at most pi."""
     sine = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
     angle = 2.0 * np.arctan2(sine, q[..., :1])

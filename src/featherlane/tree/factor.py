@@ -8,13 +8,13 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5, table 6.3.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentError, SingularMatrixError
 from featherlane.tree.parent import IntArray, ancestors, check_parents, sparsity, square_array
 
 
-def ltl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> NDArray:
+def ltl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> np.ndarray:
     """Factors H = L^T L, L lower triangular with a positive diagonal.
 
     Args:
@@ -45,7 +45,7 @@ def ltl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> NDArray
     return L
 
 
-def ltdl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> tuple[NDArray, NDArray]:
+def ltdl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Factors H = L^T D L, L unit lower triangular, D diagonal.
 
     Args:
@@ -81,13 +81,13 @@ def ltdl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> tuple[
     return L, D
 
 
-def _eliminate(L: NDArray, path: IntArray, left: NDArray, right: NDArray) -> None:
+def _eliminate(L: np.ndarray, path: IntArray, left: np.ndarray, right: np.ndarray) -> None:
     """Computes H_ij -= left_i right_j for each ancestor i and each j at or above i."""
     i, j = np.triu_indices(path.size)
     L[..., path[i], path[j]] -= left[..., i] * right[..., j]
 
 
-def _workspace(H: ArrayLike, parents: IntArray, overwrite: bool) -> NDArray:
+def _workspace(H: ArrayLike, parents: IntArray, overwrite: bool) -> np.ndarray:
     """Returns the array to factor in: H itself, or the lower triangle of its pattern in a new array."""
     array = square_array(H, parents.size, "H")
     if overwrite:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentError, ArgumentTypeError
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
 
 
-def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLike], n: int) -> NDArray:
+def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[np.ndarray], ArrayLike], n: int) -> np.ndarray:
     """Computes H with column j = ID_delta(e_j) = ID(q, qvel, e_j) - ID(q, qvel, 0).
 
     Args:
@@ -33,7 +33,7 @@ def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLik
     """
     if not callable(inverse_dynamics):
         raise ArgumentTypeError(f"inverse_dynamics is a {type(inverse_dynamics).__name__}, allowed is a function")
-    count("n", n, 0, error=ArgumentError)
+    whole_argument("n", n, 0, error=ArgumentError)
     bias = _forces(inverse_dynamics, np.zeros(n))
     H = np.empty((*bias.shape, n), dtype=bias.dtype)
     for j in range(n):
@@ -49,7 +49,7 @@ def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLik
     return H
 
 
-def _forces(inverse_dynamics: Callable[[NDArray], ArrayLike], qacc: NDArray) -> NDArray:
+def _forces(inverse_dynamics: Callable[[np.ndarray], ArrayLike], qacc: np.ndarray) -> np.ndarray:
     """Returns a copy of the joint forces for an acceleration: the callable may reuse its result."""
     forces = np.array(inverse_dynamics(qacc))
     if forces.dtype.kind in "biu":

@@ -16,14 +16,14 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentError
 from featherlane.tree.factor import ltdl, ltl
 from featherlane.tree.parent import IntArray, ancestors, check_parents, real_array, square_array
 
 
-def mul_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
+def mul_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> np.ndarray:
     """Computes x = L y, where x_i = L_ii y_i + sum over ancestors j of L_ij y_j.
 
     Args:
@@ -42,7 +42,7 @@ def mul_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False)
     return x[..., 0] if vector else x
 
 
-def mul_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
+def mul_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> np.ndarray:
     """Computes x = L^T y: row i adds L_ij y_i to x_j for each ancestor j.
 
     Arguments, shapes (..., n) and errors as in `mul_l`.
@@ -55,7 +55,7 @@ def mul_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False
     return x[..., 0] if vector else x
 
 
-def mul_h(H: ArrayLike, parents: ArrayLike, x: ArrayLike) -> NDArray:
+def mul_h(H: ArrayLike, parents: ArrayLike, x: ArrayLike) -> np.ndarray:
     """Computes y = H x, from the pattern's lower triangle: row i adds to y_i, and by symmetry to y_j of its ancestors.
 
     Args:
@@ -76,7 +76,7 @@ def mul_h(H: ArrayLike, parents: ArrayLike, x: ArrayLike) -> NDArray:
     return y[..., 0] if vector else y
 
 
-def solve_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
+def solve_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> np.ndarray:
     """Computes x = L^-1 y, from the base outwards: x_i = (y_i - sum over ancestors j of L_ij x_j) / L_ii.
 
     Arguments, shapes (..., n) and errors as in `mul_l`.
@@ -88,7 +88,7 @@ def solve_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = Fals
     return x[..., 0] if vector else x
 
 
-def solve_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
+def solve_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> np.ndarray:
     """Computes x = L^-T y, from the leaves inwards: x_i = x_i / L_ii, then x_j -= L_ij x_i for each ancestor j.
 
     Arguments, shapes (..., n) and errors as in `mul_l`.
@@ -102,7 +102,9 @@ def solve_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = Fal
     return x[..., 0] if vector else x
 
 
-def solve(H: ArrayLike, parents: ArrayLike, b: ArrayLike, *, factorization: Literal["ltl", "ltdl"] = "ltdl") -> NDArray:
+def solve(
+    H: ArrayLike, parents: ArrayLike, b: ArrayLike, *, factorization: Literal["ltl", "ltdl"] = "ltdl"
+) -> np.ndarray:
     """Computes x = H^-1 b: factors H, then substitutes inwards and outwards.
 
     Args:
@@ -130,7 +132,7 @@ def solve(H: ArrayLike, parents: ArrayLike, b: ArrayLike, *, factorization: Lite
 
 def _operands(
     matrix: ArrayLike, parents: ArrayLike, operand: ArrayLike, matrix_name: str, operand_name: str
-) -> tuple[NDArray, list[IntArray], NDArray, NDArray, bool]:
+) -> tuple[np.ndarray, list[IntArray], np.ndarray, np.ndarray, bool]:
     """Returns the matrix, the ancestors, the operand as columns, an array for the result, and `vector`."""
     parents = check_parents(parents)
     n = parents.size
@@ -152,11 +154,11 @@ def _operands(
     return matrix, ancestors(parents), columns, result, vector
 
 
-def _row(matrix: NDArray, i: int, path: IntArray, columns: NDArray) -> NDArray:
+def _row(matrix: np.ndarray, i: int, path: IntArray, columns: np.ndarray) -> np.ndarray:
     """Returns the sum over ancestors j of matrix_ij columns_j."""
     return np.sum(matrix[..., i, path, None] * columns[..., path, :], axis=-2)
 
 
-def _column(matrix: NDArray, i: int, path: IntArray, columns: NDArray) -> NDArray:
+def _column(matrix: np.ndarray, i: int, path: IntArray, columns: np.ndarray) -> np.ndarray:
     """Returns matrix_ij columns_i for each ancestor j."""
     return matrix[..., i, path, None] * columns[..., i, None, :]

@@ -193,7 +193,7 @@ def check_sparsity(H: ArrayLike, parents: ArrayLike, tolerance: float = 1e-12) -
             raise ArgumentError(f"H[{entry}]: {kind} by {error[worst]}, allowed is at most {bound}")
 
 
-def square_array(H: ArrayLike, n: int, name: str) -> NDArray:
+def square_array(H: ArrayLike, n: int, name: str) -> np.ndarray:
     """Returns a real array (..., n, n); integers become float64, other real types (also `object`) stay."""
     array = real_array(H, name)
     if array.ndim < 2 or array.shape[-2:] != (n, n):
@@ -203,7 +203,7 @@ def square_array(H: ArrayLike, n: int, name: str) -> NDArray:
     return array
 
 
-def real_array(values: ArrayLike, name: str) -> NDArray:
+def real_array(values: ArrayLike, name: str) -> np.ndarray:
     """Returns a real array; integers and booleans become float64."""
     try:
         array = np.asarray(values)

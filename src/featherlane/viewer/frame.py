@@ -19,10 +19,10 @@ from featherlane.model.arguments import instance, one_of
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.arrays import LASTING, MOCAP, chosen_worlds
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.query.arc import ArcsRoundGeoms
 from featherlane.simulation.query.pose import Poses
+from featherlane.simulation.query.tendon_wrap import ArcsRoundGeoms
 from featherlane.simulation.step.forward import forward_pass
-from featherlane.simulation.world.data import Data, run
+from featherlane.simulation.world.data import Data, run_stage
 from featherlane.solver.island import islands
 from featherlane.viewer.paths import Paths, paths
 
@@ -178,8 +178,8 @@ def _poses(source: Data | Batch, chosen: np.ndarray, fields: Iterable[str]) -> d
     if isinstance(source, Batch):
         return source.query(Poses(source.model, len(chosen), source.dtype, fields), chosen)
     data = _beside(source).data(source, 0, ("qpos", *MOCAP))
-    run(data.model, data, kinematics)
-    run(data.model, data, frames)
+    run_stage(data.model, data, kinematics)
+    run_stage(data.model, data, frames)
     return {name: getattr(data, name)[None].copy() for name in fields}
 
 
@@ -248,8 +248,8 @@ def _rows(model: Model, source: Data | Batch, chosen: np.ndarray) -> tuple[Touch
     found, island = [], np.full((len(chosen), model.ntree), -1, np.int64)
     for k, world in enumerate(chosen[:MOST_DETAILED]):
         data = _beside(source).data(source, int(world))
-        run(data.model, data, forward_pass)
-        run(data.model, data, islands)
+        run_stage(data.model, data, forward_pass)
+        run_stage(data.model, data, islands)
         island[k] = data.tree_island
         slots, contact = data.contact_slots(), data.contact
         axes, force = contact.frame.reshape(-1, 3, 3), data.con_force[slots, :3].copy()

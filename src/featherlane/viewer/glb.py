@@ -16,7 +16,7 @@ from trimesh.exchange.gltf import export_glb
 from trimesh.visual import TextureVisuals
 from trimesh.visual.material import PBRMaterial
 
-from featherlane.viewer.look import Look, linear
+from featherlane.viewer.appearance import Look, linear
 from featherlane.viewer.shapes import Mesh, normals
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.model.model import Model
-from featherlane.viewer.look import Looks
-from featherlane.viewer.pieces import Kind, Solid
+from featherlane.viewer.appearance import Looks
+from featherlane.viewer.geom_meshes import Kind, Solid
 from featherlane.viewer.shapes import Mesh, rectangle
 from featherlane.viewer.solids import ground_groups, textured_file
 

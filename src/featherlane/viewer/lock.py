@@ -29,8 +29,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from featherlane.errors import InstallationError, ModelError
-from featherlane.model.arguments import count
-from featherlane.viewer.incoming import keep_controls
+from featherlane.model.arguments import whole_argument
+from featherlane.viewer.message_filter import keep_controls
 
 INSTALL = "pip install 'featherlane[view]'"
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -76,7 +76,7 @@ class Lock:
 
     def __init__(self, host: str, token: str | Literal[False] | None = None):
         self.open = token is False
-        if self.open and not is_local(host):
+        if self.open and not is_local_host(host):
             raise ModelError(
                 f"token: got none with host {host!r}, allowed only with a loopback address ({', '.join(LOCAL)})"
             )
@@ -102,7 +102,7 @@ class Lock:
         word, question, query = first.partition("?")
         if self.framed(path) or hmac.compare_digest(word.encode(), self.token.encode()):
             return f"/{rest}" if slash else f"/{question}{query}"
-        if not self.open or not is_local(_name(f"//{host}")):
+        if not self.open or not is_local_host(_name(f"//{host}")):
             return None
         return path if origin is None or urlsplit(origin).netloc == host else None
 
@@ -139,7 +139,7 @@ class Lock:
         return Response(403, "Forbidden", answer, words)
 
 
-def is_local(host: str) -> bool:
+def is_local_host(host: str) -> bool:
     """Returns whether the host is a name or address of this machine that no other machine can reach."""
     name = host.strip("[]").lower()
     if name in LOCAL or name.endswith(".localhost"):
@@ -158,7 +158,7 @@ def _name(url: str) -> str:
         return ""
 
 
-def start(host: str, port: int, lock: Lock, label: str = "Featherlane"):
+def start_server(host: str, port: int, lock: Lock, label: str = "Featherlane"):
     """Starts a viser server behind a lock; it prints nothing.
 
     Args:
@@ -194,14 +194,14 @@ def start(host: str, port: int, lock: Lock, label: str = "Featherlane"):
     return server
 
 
-def stop(server) -> None:
-    """Stops a server that `start` returned."""
+def stop_server(server) -> None:
+    """Stops a server that `start_server` returned."""
     with _quiet():
         server.stop()
 
 
 def _check_free(host: str, port: int) -> None:
-    count("port", port, 0, 65535)  # 0: any free port
+    whole_argument("port", port, 0, 65535)  # 0: any free port
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featherlane.viewer.look import linear
+from featherlane.viewer.appearance import linear
 from featherlane.viewer.shapes import Mesh
 
 SHADOWS = 2000  # most poses that cast shadows: the page draws each of these four times

@@ -18,13 +18,13 @@ from featherlane.errors import FeatherlaneError, ModelError
 from featherlane.model.enums import NGROUP
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.ray import Rays
+from featherlane.viewer.browser_sync import wait_for_browsers
 from featherlane.viewer.frame import Frame
+from featherlane.viewer.markup import plain
 from featherlane.viewer.node import Drag
 from featherlane.viewer.panel import DRAWN, Panel, Source
-from featherlane.viewer.prose import plain
 from featherlane.viewer.scene import Scene
 from featherlane.viewer.session import Session
-from featherlane.viewer.settle import settle
 from featherlane.viewer.watch import Watch
 from featherlane.viewer.worker import Worker
 
@@ -212,7 +212,7 @@ class Page:
         self.panel: Any = None
         self.picked: tuple[int, int] | None = None
         self._holding = False
-        settle(self.server)
+        wait_for_browsers(self.server)
         self.server.scene.reset()
         self._marks = {}
         self.scene = Scene(self.server, source.model, source.nworld)
@@ -257,7 +257,7 @@ class Page:
         """Computes the present frame."""
         layers = self.scene.drawn_layers
         frames = [(first, Frame.of(batch.model, batch, rows, layers)) for first, batch, rows in self._drawn_rows()]
-        return joined(frames)
+        return join_frames(frames)
 
     def _drawn_rows(self) -> Iterator[tuple[int, Batch, np.ndarray]]:
         """Yields batches with drawn worlds: the number of the first world, the batch, its rows."""
@@ -362,7 +362,7 @@ class Page:
             self.source.drag(np.array(drag.end) - offset)
 
 
-def joined(frames: list[tuple[int, Frame]]) -> Frame:
+def join_frames(frames: list[tuple[int, Frame]]) -> Frame:
     """Joins the frames of several batches, each with the number of its first world."""
     if len(frames) == 1 and frames[0][0] == 0:
         return frames[0][1]

@@ -1,6 +1,6 @@
 """Computes tendon paths as straight segments, for many worlds at once; an arc around a geom is several segments.
 
-Source: MuJoCo mj_tendon; `fl.tendon_path` for one world.
+Source: MuJoCo mj_tendon; `fl.query.tendon_path` for one world.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from featherlane.model.enums import WRAP_CYLINDER, WRAP_SITE, WRAP_SPHERE
 from featherlane.model.model import Model
-from featherlane.simulation.query.arc import Arcs
+from featherlane.simulation.query.tendon_wrap import Arcs
 
 PIECES = 8  # segments per arc
 

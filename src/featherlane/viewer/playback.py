@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.arguments import bounded, count
+from featherlane.model.arguments import bounded, whole_argument
 from featherlane.model.array_file import read_arrays
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -68,7 +68,7 @@ class Playback:
         Raises:
             ModelError: the frame does not exist.
         """
-        self.position = count("frame", frame, 0, self.nframe - 1)
+        self.position = whole_argument("frame", frame, 0, self.nframe - 1)
         for name in SHOWN:
             if name in self.frames:
                 rows = getattr(self.batch, name)

@@ -11,8 +11,8 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
-from featherlane.viewer.sample import Quantity, Sampler, quantity
-from featherlane.viewer.settle import settle
+from featherlane.viewer.browser_sync import wait_for_browsers
+from featherlane.viewer.quantities import Quantity, Sampler, quantity
 
 POINTS = 300
 MOST_PLOTS = 6
@@ -74,7 +74,7 @@ class Plots:
         found = self._charts.pop(name, None)
         self._points.clear()
         if found is not None and found[1] is not None:
-            settle(self.server)
+            wait_for_browsers(self.server)
             found[1].remove()
 
     def clear(self) -> None:
@@ -92,7 +92,7 @@ class Plots:
         if worlds != self._worlds:
             self._worlds = worlds
             self._points.clear()
-            settle(self.server)
+            wait_for_browsers(self.server)
             for name, (found, chart) in self._charts.items():
                 if chart is not None:
                     chart.remove()

@@ -10,22 +10,22 @@ from numpy.typing import ArrayLike
 
 from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
-from featherlane.model.arguments import count, one_of
+from featherlane.model.arguments import one_of, whole_argument
 from featherlane.model.enums import NGROUP, PLANE
 from featherlane.model.model import Model, check_model
-from featherlane.simulation.world.data import Data, run
+from featherlane.simulation.world.data import Data, run_stage
+from featherlane.viewer.appearance import Looks
 from featherlane.viewer.bodies import Bodies
 from featherlane.viewer.contacts import Contacts, Forces
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.ground import Ground
 from featherlane.viewer.joints import Joints
 from featherlane.viewer.light import illuminate
-from featherlane.viewer.look import Looks
 from featherlane.viewer.marks import Marks
 from featherlane.viewer.masses import Inertias, MassCentres
 from featherlane.viewer.node import Drag
-from featherlane.viewer.paint import paint
 from featherlane.viewer.solids import Solids, geom_groups, hull_groups, site_groups
+from featherlane.viewer.state_colors import paint
 from featherlane.viewer.tendons import Tendons
 
 SHOWN = (0, 1, 2)  # groups that are drawn initially, as in MuJoCo
@@ -56,7 +56,7 @@ class Scene:
 
     def __init__(self, server, model: Model, nworld: int = 1):
         check_model(model)
-        self.server, self.model, self.nworld = server, model, count("nworld", nworld, 1)
+        self.server, self.model, self.nworld = server, model, whole_argument("nworld", nworld, 1)
         self.draggable: list[Callable[[int, int, Drag], Any]] = []
         self.centre, self.extents = _bounds(model)
         self._middle, moving = _bounds(model, moving=True)
@@ -200,8 +200,8 @@ def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]
         moving: whether to use only moving shapes, if there are any.
     """
     data = Data(model)
-    run(model, data, kinematics)
-    run(model, data, frames)
+    run_stage(model, data, kinematics)
+    run_stage(model, data, frames)
     shown = (model.geom_type != PLANE) & (np.clip(model.geom_group, 0, NGROUP - 1) <= max(SHOWN))
     if not shown.any():
         return np.zeros(3), np.ones(3)

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from featherlane.errors import ModelError, near
-from featherlane.model.arguments import LARGEST, bounded, count
+from featherlane.model.arguments import LARGEST, bounded, whole_argument
 from featherlane.model.model import Model, check_model
 from featherlane.model.set_const import set_const
 from featherlane.simulation.batch.arrays import keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
-from featherlane.viewer.hand import Hand
+from featherlane.viewer.failure_replay import Incident, incident_of
 from featherlane.viewer.history import SECONDS, History, Kept, Moment, Pull
-from featherlane.viewer.incident import Incident, incident_of
+from featherlane.viewer.mouse_forces import MouseForces
 
 BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
 MOST_INCIDENTS = 16
@@ -39,7 +39,7 @@ class Part:
     """A batch of a session; parts differ in model options, which worlds of one batch share."""
 
     batch: Batch
-    hand: Hand
+    mouse: MouseForces
     label: str = ""
 
     def kept(self) -> Kept:
@@ -132,7 +132,7 @@ class Session:
         Raises:
             ModelError: the world does not exist.
         """
-        count("world", world, 0, self.nworld - 1)
+        whole_argument("world", world, 0, self.nworld - 1)
         for part in self.parts:
             if world < part.batch.nworld:
                 return part, int(world)
@@ -220,7 +220,7 @@ class Session:
             part.batch.reset(keyframe=keyframe)
 
     def _step(self, n: int, moment: Moment) -> None:
-        if not any(part.hand for part in self.parts):
+        if not any(part.mouse for part in self.parts):
             for part in self.parts:
                 part.batch.step(n)
             return
@@ -228,7 +228,7 @@ class Session:
             pulls = []
             first = 0
             for part in self.parts:
-                for (row, body), wrench in part.hand.wrenches(part.world).items():
+                for (row, body), wrench in part.mouse.wrenches(part.world).items():
                     pulls.append(Pull(first + row, body, wrench))
                 first += part.batch.nworld
             moment.pulls.append(pulls)
@@ -265,9 +265,9 @@ class Session:
         if self.position is None:
             self.history.add(self._moment())  # the present, to return to
         last = len(self.history) - 1
-        k = min(count("moment", k, 0, last + 1), last)
+        k = min(whole_argument("moment", k, 0, last + 1), last)
         moment = self.history[k]
-        count("steps", steps, 0, moment.steps)
+        whole_argument("steps", steps, 0, moment.steps)
         if steps and moment.epoch != self.epoch:
             raise ModelError("the model was edited after this moment, so a replay would give other states")
         self._restore(moment, steps)
@@ -319,8 +319,8 @@ class Session:
             self.history.add(self._moment())
         self._fresh = True
         for part in self.parts:
-            part.hand.release()
-            part.hand.pushes.clear()
+            part.mouse.release()
+            part.mouse.pushes.clear()
 
     # ---- bookmarks ---------------------------------------------------------------------------------------------------
     def bookmark(self, name: str) -> None:
@@ -348,32 +348,32 @@ class Session:
         """
         part, row = self.locate(world)
         qpos, _, mocap = part.world(row)
-        part.hand.grab(row, body, point, qpos, mocap)
+        part.mouse.grab(row, body, point, qpos, mocap)
 
     def drag(self, target) -> None:
         """Pulls the held body to a point [m]."""
         for part in self.parts:
-            part.hand.move(target)
+            part.mouse.move(target)
 
     def release(self) -> None:
         """Releases the held body."""
         for part in self.parts:
-            part.hand.release()
+            part.mouse.release()
 
     def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
         """Returns the spring if there is one: its world, the held point and its target."""
         first = 0
         for part in self.parts:
-            ends = part.hand.anchor(part.world)
-            if ends is not None and part.hand.grabbed is not None:
-                return first + part.hand.grabbed.world, *ends
+            ends = part.mouse.anchor(part.world)
+            if ends is not None and part.mouse.grabbed is not None:
+                return first + part.mouse.grabbed.world, *ends
             first += part.batch.nworld
         return None
 
     def push(self, world: int, body: int, impulse) -> None:
         """Pushes a body with an impulse (3,) [N s]."""
         part, row = self.locate(world)
-        part.hand.push(row, body, impulse)
+        part.mouse.push(row, body, impulse)
 
     def set_control(self, actuator: int, value: float, worlds: Sequence[int] | None = None) -> None:
         """Sets a control of some worlds, or of all."""
@@ -444,7 +444,7 @@ class Session:
             if worlds is None:
                 set_const(part.batch.model)
             if part.batch.expanded_fields:
-                part.batch.set_const(None if worlds is None else rows)
+                part.batch.set_const(None if worlds is None or isinstance(rows, slice) else rows)
         self.epoch += 1
 
     def friction(self, body: int, world: int = 0) -> float | None:
@@ -526,4 +526,4 @@ class Session:
 def _part(batch: Batch, label: str = "") -> Part:
     """Returns a part with the session's batch; failures are reported in the page, not by a warning."""
     batch.mute()
-    return Part(batch, Hand(batch.model), label)
+    return Part(batch, MouseForces(batch.model), label)

@@ -31,7 +31,7 @@ class Mesh(NamedTuple):
     uv: np.ndarray | None = None
 
 
-def joined(parts: Sequence[Mesh]) -> Mesh:
+def join_meshes(parts: Sequence[Mesh]) -> Mesh:
     """Returns several meshes as one."""
     vertices, faces = trimesh.util.append_faces([part.vertices for part in parts], [part.faces for part in parts])
     return Mesh(vertices, faces.astype(np.uint32))
@@ -68,7 +68,7 @@ def tube(detail: int) -> Mesh:
 
 def cylinder(detail: int) -> Mesh:
     """Returns the cylinder of radius 1 and half length 1."""
-    return joined((
+    return join_meshes((
         tube(detail), revolved([(0.0, -1.0), (1.0, -1.0)], detail), revolved([(1.0, 1.0), (0.0, 1.0)], detail)
     ))  # fmt: skip
 
@@ -82,7 +82,7 @@ def capsule(length: float, detail: int) -> Mesh:
 
 def cone(detail: int) -> Mesh:
     """Returns the cone over the unit circle in z = 0, with its tip at height 1."""
-    return joined((revolved([(1.0, 0.0), (0.0, 1.0)], detail), revolved([(0.0, 0.0), (1.0, 0.0)], detail)))
+    return join_meshes((revolved([(1.0, 0.0), (0.0, 1.0)], detail), revolved([(0.0, 0.0), (1.0, 0.0)], detail)))
 
 
 def box() -> Mesh:
@@ -181,7 +181,7 @@ def hull(model: Model, i: int) -> Mesh:
     return Mesh(np.concatenate(vertices).astype(np.float32), np.concatenate(faces).astype(np.uint32))
 
 
-def height_field(model: Model, i: int) -> Mesh:
+def height_field_mesh(model: Model, i: int) -> Mesh:
     """Returns height field i with its sides and its base."""
     rows, columns, start = int(model.hfield_nrow[i]), int(model.hfield_ncol[i]), model.hfield_adr[i]
     x, y, scale, base = model.hfield_size[i]
@@ -204,5 +204,5 @@ def height_field(model: Model, i: int) -> Mesh:
     k = np.arange(len(rim))
     bottom = np.concatenate((np.where((True, True, False), top[rim], -base), middle))
     parts.append(Mesh(bottom, np.column_stack((np.roll(k, -1), k, np.full(len(rim), len(rim))))))
-    whole = joined([Mesh(part.vertices.astype(np.float32), part.faces.astype(np.uint32)) for part in parts])
+    whole = join_meshes([Mesh(part.vertices.astype(np.float32), part.faces.astype(np.uint32)) for part in parts])
     return Mesh(whole.vertices, whole.faces, _from_above(whole.vertices, (x, y)))

@@ -9,12 +9,12 @@ import numpy as np
 
 from featherlane.model.enums import MESH, NGROUP, PLANE
 from featherlane.model.model import Model
+from featherlane.viewer.appearance import PLAIN, Looks
 from featherlane.viewer.frame import Frame
+from featherlane.viewer.geom_meshes import Kind, Solid, geoms, mesh_of, sites, sorted_parts
 from featherlane.viewer.glb import glb
 from featherlane.viewer.instances import Carried, Instances, Paint, Part
-from featherlane.viewer.look import PLAIN, Looks
 from featherlane.viewer.node import Drag
-from featherlane.viewer.pieces import Kind, Solid, geoms, mesh_of, sites, sorted_parts
 from featherlane.viewer.shapes import textured
 
 Groups = dict[int, list[Solid]]

@@ -7,8 +7,8 @@ import numpy as np
 from featherlane.model.enums import NGROUP
 from featherlane.model.model import Model
 from featherlane.spatial.rotation import from_z
+from featherlane.viewer.appearance import Looks
 from featherlane.viewer.frame import Frame
-from featherlane.viewer.look import Looks
 from featherlane.viewer.marks import STEPS, Marks
 from featherlane.viewer.shapes import sphere, tube
 

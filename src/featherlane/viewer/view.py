@@ -11,14 +11,15 @@ from typing import Any, Literal
 import numpy as np
 
 from featherlane.errors import FeatherlaneError, ModelError, UnsupportedFeatureError
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
+from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.world.data import Data
-from featherlane.viewer.prose import Prose
+from featherlane.viewer.markup import Prose
 from featherlane.viewer.worker import Worker
 
 PORT = 8080
@@ -70,7 +71,7 @@ class View:
         """Returns the number of browsers that have the page open."""
         return 0 if self.closed else self._visitors
 
-    def show(self, source, drawn: int | None = None) -> None:
+    def show(self, source: Any, drawn: int | None = None) -> None:
         """Shows worlds; the arguments are the same as those of `Page`."""
 
         def make():
@@ -92,9 +93,9 @@ class View:
 
     # ---- in the page's thread ----------------------------------------------------------------------------------------
     def _start(self, port: int) -> None:
-        from featherlane.viewer.lock import start
+        from featherlane.viewer.lock import start_server
 
-        self.server = start(self.host, port, self.lock)
+        self.server = start_server(self.host, port, self.lock)
         self.port, self.worker.turn = int(self.server.get_port()), self._turn
 
     def _turn(self) -> float:
@@ -102,12 +103,12 @@ class View:
         return IDLE if self.page is None else self.page.turn(self._visitors)
 
     def _stop(self) -> None:
-        from featherlane.viewer.lock import stop
+        from featherlane.viewer.lock import stop_server
 
         if self.page is not None:
             self.page.close()
         if self.server is not None:
-            stop(self.server)
+            stop_server(self.server)
 
     # ---- address -----------------------------------------------------------------------------------------------------
     def open_browser(self) -> bool:
@@ -119,7 +120,7 @@ class View:
     def __enter__(self) -> View:
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -147,9 +148,10 @@ def view(
 ) -> View:
     """Opens a browser page that shows worlds, and returns immediately.
 
-    The page copies and runs a model, or anything that `featherlane.load` accepts, in `nworld` worlds.  It observes a
-    batch, a `Data` or an environment that the caller steps: results stay bitwise identical, and speed is unaffected if
-    no browser shows the page; a copy can be continued from any state.  It plays back a failure or recorded frames.
+    The page copies and runs a model in `nworld` worlds; the model may be given by a bundled name or by a source that
+    `featherlane.load` takes.  It observes a batch, a `Data` or an environment that the caller steps: results stay
+    bitwise identical, and speed is unaffected if no browser shows the page; a copy can be continued from any state.
+    It plays back a failure or recorded frames.
 
         fl.view(model)                                  the page runs the model
         fl.view(batch); ppo.learn(1_000_000)            the page observes the batch
@@ -180,7 +182,7 @@ def view(
             in use, or the address does not belong to this machine.
     """
     _check(worlds, token)
-    return open_page(source_of(what, frames, nworld), port, host, token, worlds, paused, browser)
+    return open_page(shown_source(what, frames, nworld), port, host, token, worlds, paused, browser)
 
 
 def open_page(
@@ -258,10 +260,10 @@ def _check(worlds, token) -> None:
             "token: got an invalid text, allowed are at least 8 letters, digits, '-' and '_', or False for no token"
         )
     if worlds is not None:
-        count("worlds", worlds, 1)
+        whole_argument("worlds", worlds, 1)
 
 
-def source_of(what, frames, nworld: int):
+def shown_source(what, frames, nworld: int):
     """Returns the source to show: a session, a watch or a playback."""
     from featherlane.viewer.playback import Playback
     from featherlane.viewer.session import Session
@@ -278,7 +280,10 @@ def source_of(what, frames, nworld: int):
     worlds = what if isinstance(what, Batch | Data) else getattr(getattr(what, "unwrapped", what), "batch", None)
     if isinstance(worlds, Batch | Data) and frames is None:
         return Watch(worlds)
-    model = worlds.model if isinstance(worlds, Batch | Data) else what if isinstance(what, Model) else load(what)
+    if isinstance(worlds, Batch | Data):
+        model = worlds.model
+    else:
+        model = what if isinstance(what, Model) else load(resolve_name(what))
     return Session.of(model, nworld) if frames is None else Playback(model, frames, "frames")
 
 

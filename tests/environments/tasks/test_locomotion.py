@@ -49,7 +49,7 @@ def test_frames_are_the_rotation_matrices(n=50):
 
 
 @pytest.mark.parametrize("name", FLAT)
-def test_a_velocity_as_commanded_is_paid_in_full_wherever_it_heads(name):
+def test_the_commanded_velocity_earns_the_full_reward_for_any_heading(name):
     env = made(name, standing=0.0)
     task, worlds = env.task, env.batch
     angle = np.linspace(-3, 3, env.num_envs)
@@ -68,7 +68,7 @@ def test_a_velocity_as_commanded_is_paid_in_full_wherever_it_heads(name):
 
 # ---- commands and pushes ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", FLAT)
-def test_commands_are_drawn_anew_when_their_time_is_up(name, steps=30):
+def test_commands_are_resampled_after_their_duration(name, steps=30):
     env = made(name, 6, forward=(0.2, 0.4), turn=(-0.1, 0.1), standing=0.0, command_time=(0.1, 0.2))
     task, changes = env.task, np.zeros((steps, 6), bool)
     for k in range(steps):
@@ -85,14 +85,14 @@ def test_commands_are_drawn_anew_when_their_time_is_up(name, steps=30):
     assert len(np.unique(changes, axis=1).T) > 1, "each world has times of its own"
 
 
-def test_some_commands_say_to_stand():
+def test_some_commands_are_zero_velocity():
     for share in (0.0, 1.0):
         command = made("Quadruped-v0", 20, standing=share).task.command
         assert (command == 0.0).all() == (share == 1.0)
 
 
 @pytest.mark.parametrize("name", FLAT)
-def test_a_push_changes_the_horizontal_velocity_of_the_worlds_whose_time_it_is(name, push=0.7):
+def test_a_push_changes_the_horizontal_velocity_of_the_worlds_that_are_due(name, push=0.7):
     env = made(name, 5, push=push, push_time=(1.0, 9.0))
     task, worlds = env.task, env.batch
     task.next_push[[1, 3]] = task.steps[[1, 3]]
@@ -106,7 +106,7 @@ def test_a_push_changes_the_horizontal_velocity_of_the_worlds_whose_time_it_is(n
     assert (task.next_push > task.steps).all()
 
 
-def test_strides_are_paid_when_a_foot_comes_down():
+def test_stride_rewards_are_given_at_touchdown():
     env = made("Quadruped-v0", 2, standing=0.0, start_noise=0.0)
     task, worlds = env.task, env.batch
     task.air_time[:] = [[0.3, 0.0, 0.0, 0.0], [0.3, 0.3, 0.0, 0.0]]
@@ -121,7 +121,7 @@ def test_strides_are_paid_when_a_foot_comes_down():
 
 # ---- terminations -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [*FLAT, *ROUGH])
-def test_lying_and_tilting_are_ends(name):
+def test_lying_and_tilting_terminate_an_episode(name):
     env = made(name, 4)
     task, worlds = env.task, env.batch
     assert not task.terminated(worlds).any()
@@ -133,20 +133,20 @@ def test_lying_and_tilting_are_ends(name):
 
 
 @pytest.mark.parametrize("name", FLAT)
-def test_idle_servos_keep_a_robot_on_its_feet_for_a_while(name):
+def test_a_robot_stands_with_constant_servo_targets(name):
     env = made(name, 5, start_noise=0.0)
     for _ in range(20):
         assert not env.step(idle(env))[2].any()
 
 
 def test_the_humanoids_servos_are_as_strong_as_its_motors():
-    bundled, model = fl.load("humanoid"), made("HumanoidWalk-v0", 1).batch.model
+    bundled, model = fl.bundled("humanoid"), made("HumanoidWalk-v0", 1).batch.model
     np.testing.assert_array_equal(model.actuator_forcerange[:, 1], bundled.actuator_gear[:, 0])
     np.testing.assert_array_equal(model.actuator_ctrlrange, model.jnt_range[model.actuator_trnid[:, 0]])
 
 
 # ---- ground -------------------------------------------------------------------------------------------------------
-def test_a_tile_goes_on_where_it_begins():
+def test_terrain_tiles_are_periodic():
     ground, random = Terrain(KINDS, 0.2, 3), np.random.default_rng(0)
     for centre in ground.centres:
         y = centre[1] + random.uniform(-4, 4, 20)
@@ -157,7 +157,7 @@ def test_a_tile_goes_on_where_it_begins():
     assert len(ground.centres) == len(KINDS) * LEVELS
 
 
-def test_heights_are_those_that_the_engine_collides_with(n=40):
+def test_terrain_heights_equal_those_of_the_collision(n=40):
     env = made("QuadrupedRough-v0", 1)
     ground, random = env.task.ground, np.random.default_rng(0)
     rows, columns = ground.samples.shape
@@ -169,7 +169,7 @@ def test_heights_are_those_that_the_engine_collides_with(n=40):
 
 
 @pytest.mark.parametrize("name", ROUGH)
-def test_worlds_start_on_grounds_of_their_own_and_above_them(name):
+def test_worlds_start_above_their_own_terrain(name):
     env = made(name, 40)
     task, worlds = env.task, env.batch
     assert len(np.unique(task.tile)) > 5
@@ -179,7 +179,7 @@ def test_worlds_start_on_grounds_of_their_own_and_above_them(name):
     assert (above.min(axis=1) < 2 * task.terrain_height).all()
 
 
-def test_who_leaves_a_tile_meets_the_same_ground(name="QuadrupedRough-v0"):
+def test_terrain_repeats_beyond_a_tile(name="QuadrupedRough-v0"):
     env = made(name, 6)
     task, worlds = env.task, env.batch
     worlds.qpos[:, :2] = task.ground.centres[task.tile] + [SIDE / 2 + 0.1, -SIDE / 2 - 0.2]
@@ -191,7 +191,7 @@ def test_who_leaves_a_tile_meets_the_same_ground(name="QuadrupedRough-v0"):
     np.testing.assert_allclose(task.scan(worlds), seen, atol=ROUNDED)
 
 
-def test_ground_is_seen_where_it_is_rough_and_of_the_kinds_asked_for():
+def test_terrain_is_observed_if_it_is_rough_and_has_the_requested_kinds():
     flat, rough = made("Quadruped-v0", 8), made("Quadruped-v0", 8, terrain="steps", terrain_height=0.05)
     assert "ground" not in flat.task.observation(flat.batch)
     assert rough.task.observation(rough.batch)["ground"].shape == (8, 15)
@@ -222,7 +222,7 @@ def test_wrong_options_are_refused(settings, told):
 
 
 # ---- the humanoid's clock -----------------------------------------------------------------------------------------
-def test_legs_take_turns_and_feet_as_high_as_asked_are_paid_in_full():
+def test_the_gait_reward_is_full_for_alternating_legs_and_the_requested_foot_height():
     env = made("HumanoidWalk-v0", 4, standing=0.0)
     task, worlds = env.task, env.batch
     task.phase[:] = np.pi * np.array([0.0, 0.5, 1.25, 1.5])
@@ -244,14 +244,14 @@ def test_legs_take_turns_and_feet_as_high_as_asked_are_paid_in_full():
     assert (task.gait(worlds)["gait"] < 0.5).all()
 
 
-def test_feet_that_slide_on_the_ground_cost():
+def test_sliding_feet_are_penalized():
     env = made("HumanoidWalk-v0", 2)
     env.batch.writable("site_xpos")[:, env.task.soles, 2] = 0.0, 0.1  # the left foot is in stance
     env.batch.writable("sensordata")[:] = [[0.3, 0.4, 9.0, 1.0, 1.0, 1.0], [0.0, 0.0, 1.0, 5.0, 5.0, 5.0]]
     np.testing.assert_allclose(env.task.gait(env.batch)["slip"], [0.25, 0.0], atol=ROUNDED)
 
 
-def test_the_clock_stops_at_the_end_of_a_swing_where_nobody_moves():
+def test_the_gait_clock_stops_after_a_swing_for_zero_commands():
     env = made("HumanoidWalk-v0", 3, standing=0.0)
     task, worlds = env.task, env.batch
     task.phase[:] = 0.9 * np.pi

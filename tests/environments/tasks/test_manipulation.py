@@ -21,7 +21,7 @@ def made(name, n=5, **settings):
     return env
 
 
-def test_points_to_reach_are_within_reach_and_clear_of_what_stands_there():
+def test_sampled_targets_are_reachable_and_free_of_obstacles():
     goals = made("ArmReach-v0", 300, goal_range=(0.5, 0.7)).batch.mocap_pos[:, 0]
     radius = np.linalg.norm(goals - SHOULDER, axis=1)
     assert (radius > 0.5 - 1e-9).all()
@@ -32,7 +32,7 @@ def test_points_to_reach_are_within_reach_and_clear_of_what_stands_there():
     assert goals[:, 0].max() > 0.4
 
 
-def test_a_grip_at_its_goal_is_paid_in_full_and_reported():
+def test_a_gripper_at_its_goal_earns_the_full_reward_and_success():
     env = made("ArmReach-v0", 3, info=True)
     env.batch.mocap_pos[1, 0] = env.batch.site_xpos[1, env.task.grip]
     terms = env.task.terms(env.batch)
@@ -45,7 +45,7 @@ def test_a_grip_at_its_goal_is_paid_in_full_and_reported():
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_targets_move_at_the_rate_asked_for(name, rate=1.5):
+def test_targets_move_at_the_requested_rate(name, rate=1.5):
     env = made(name, 3, rate=rate)
     before, action = env.batch.ctrl.copy(), np.tile([1.0, -1.0, 0.5, 0, 0, 0, 0], (3, 1))
     env.step(action)
@@ -55,7 +55,7 @@ def test_targets_move_at_the_rate_asked_for(name, rate=1.5):
         assert (env.batch.ctrl <= env.batch.model.actuator_ctrlrange[:, 1]).all()
 
 
-def test_a_puck_out_of_reach_is_an_end():
+def test_a_puck_out_of_reach_terminates():
     env = made("ArmPush-v0", 3)
     assert not env.task.terminated(env.batch).any()
     env.batch.qpos[1, 7:9] = LOST, 0.1
@@ -72,7 +72,7 @@ def test_behind_the_puck_is_opposite_to_its_goal():
     assert (np.linalg.norm(back, axis=1) < BEHIND).all()
 
 
-def test_a_hand_on_the_side_of_the_goal_is_drawn_over_the_puck():
+def test_a_hand_on_the_goal_side_is_rewarded_for_moving_over_the_puck():
     """The target is raised by full height if the hand is opposite, by half at a right angle; at the goal by zero."""
     env = made("ArmPush-v0", 4)
     task, worlds = env.task, env.batch
@@ -118,7 +118,7 @@ def test_an_open_hand_drops_its_ball():
     np.testing.assert_array_equal(ended, [False, True, False])
 
 
-def test_turning_is_paid_up_to_the_speed_asked_for():
+def test_the_rotation_reward_saturates_at_the_requested_speed():
     env = made("HandTurn-v0", 4, speed=2.0)
     # a free joint's angular velocity is in the body frame, which a reset aligns with the world
     env.batch.qvel[:, -2] = [0.0, 1.0, 2.0, 5.0]

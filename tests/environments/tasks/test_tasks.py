@@ -32,7 +32,7 @@ def actions(env, count, seed=0):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_what_is_seen_is_named_and_finite(name, dtype):
+def test_observations_are_named_and_finite(name, dtype):
     env = made(name, dtype=dtype)
     seen, _ = env.reset(seed=0)
     parts = env.task.observation(env.batch)
@@ -57,7 +57,7 @@ def test_the_reward_is_the_sum_of_its_terms(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_weight_weighs_its_term_alone(name):
+def test_a_weight_scales_only_its_term(name):
     env, other = made(name), None
     first = next(iter(env.task.default_weights))
     other = made(name, weights={first: 3.0 * env.task.default_weights[first]})
@@ -70,7 +70,7 @@ def test_a_weight_weighs_its_term_alone(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_starts_differ_by_world_and_repeat_with_their_seed(name):
+def test_initial_states_differ_by_world_and_repeat_with_the_seed(name):
     env = made(name)
     first, _ = env.reset(seed=3)
     later, _ = env.reset()
@@ -83,7 +83,7 @@ def test_starts_differ_by_world_and_repeat_with_their_seed(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_episode_is_its_own_in_any_batch(name, steps=40):
+def test_an_episode_does_not_depend_on_the_batch(name, steps=40):
     """Over resets, new commands and pushes, world i of many equals world 0 of a batch with seed + i."""
     short = {"max_episode_steps": 17}
     if hasattr(environments.tasks()[name], "command_time"):
@@ -106,7 +106,7 @@ def test_an_episode_is_its_own_in_any_batch(name, steps=40):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_modes_of_restarting_show_the_same_episodes(name, limit=9):
+def test_all_autoreset_modes_give_the_same_episodes(name, limit=9):
     same, single = made(name, 3, max_episode_steps=limit, autoreset_mode="SameStep"), gym.make(f"featherlane/{name}")
     script = actions(same, 3 * limit)
     seen = same.reset(seed=8)[0][1]
@@ -120,7 +120,7 @@ def test_modes_of_restarting_show_the_same_episodes(name, limit=9):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_pickled_environment_goes_on_to_the_same_bits(name):
+def test_a_pickled_environment_continues_bitwise_equally(name):
     """Also over resets: its per-world models and its generators are copied."""
     own = {"mass": (0.8, 1.2), "friction": (0.7, 1.2), "gain": (0.9, 1.1), "delay": (0.0, 0.03)}
     env = made(name, **own, max_episode_steps=15)
@@ -141,7 +141,7 @@ def test_gymnasiums_own_checks_hold(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_actions_beyond_one_are_one(name):
+def test_actions_are_clipped_to_one(name):
     envs = [made(name) for _ in range(2)]
     for env, scale in zip(envs, (1.0, 50.0), strict=True):
         env.reset(seed=1)
@@ -151,7 +151,7 @@ def test_actions_beyond_one_are_one(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_models_differ_by_world_where_asked(name):
+def test_models_differ_by_world_if_requested(name):
     settings = {"mass": (0.5, 2.0), "friction": (0.5, 2.0), "gain": (0.5, 2.0), "delay": (0.01, 0.05)}
     env = made(name, 5, **settings)
     env.reset(seed=0)
@@ -177,7 +177,7 @@ def test_models_differ_by_world_where_asked(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_delayed_action_shows_after_its_delay(name, delay=0.05):
+def test_a_delayed_action_acts_after_its_delay(name, delay=0.05):
     """Before that, servos hold the initial posture, as if it had been the target all the time."""
     env = made(name, 1, delay=(delay, delay), mass=(1, 1), friction=(1, 1), gain=(1, 1))
     speeds = []
@@ -220,7 +220,7 @@ def test_every_option_is_explained(task):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_world_is_drawn(name):
+def test_a_world_is_rendered(name):
     pytest.importorskip("OpenGL")
     env = made(name, 2, render_mode="rgb_array", render_worlds=1)
     env.reset(seed=0)

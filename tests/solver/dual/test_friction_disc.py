@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.dual.friction_disc import A, B, T, entry, solve_on_disc
+from featherlane.solver.dual.friction_disc import A, B, T, disc_triangle_index, solve_on_disc
 from oracles.uncompiled import call, record
 
 WORLDS = 200
@@ -17,13 +17,13 @@ def disc(n, rng, dtype=float):
     b, room = rng.normal(size=(n, WORLDS)), np.full((96, WORLDS), np.nan)
     for c in range(n):
         for e in range(c + 1):
-            room[A + entry(c, e)] = matrix[c, e]
+            room[A + disc_triangle_index(c, e)] = matrix[c, e]
     room[B : B + n] = b
     return matrix, b, record(WORLDS, dtype, dual={"room": room})
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
-def test_the_force_is_the_best_of_its_disc(n, rng):
+def test_the_force_minimizes_the_cost_on_its_disc(n, rng):
     """Inside the disc A t = -b; else |t| = r, and A t + b = -l t with l >= 0."""
     matrix, b, d = disc(n, rng)
     r = rng.uniform(0.05, 3, WORLDS)
@@ -54,15 +54,15 @@ def test_no_point_of_a_scan_is_better(rng):
             assert (cost(part * r * np.array([[np.cos(angle)], [np.sin(angle)]])) >= best - 1e-12).all()
 
 
-def test_no_disc_no_force(rng):
+def test_a_disc_of_zero_radius_has_no_force(rng):
     _, _, d = disc(3, rng)
     call(solve_on_disc, d, 3, np.zeros(WORLDS))
     assert not d.dual.room.array[T : T + 3].any()
 
 
-def test_a_direction_in_which_nothing_moves_gets_no_force(rng):
+def test_an_immobile_direction_has_no_force(rng):
     matrix, b, d = disc(2, rng)
-    d.dual.room.array[[A + entry(1, 0), A + entry(1, 1)]] = 0.0
+    d.dual.room.array[[A + disc_triangle_index(1, 0), A + disc_triangle_index(1, 1)]] = 0.0
     call(solve_on_disc, d, 2, np.full(WORLDS, 100.0))
     t, alone = d.dual.room.array[T : T + 2], -b[0] / matrix[0, 0]
     short = np.abs(alone) < 99
@@ -79,7 +79,7 @@ def test_float32_reaches_the_rim(n, rng):
     assert (np.linalg.norm(d.dual.room.array[T : T + n], axis=0) <= r * (1 + 1e-6)).all()
 
 
-def test_a_world_takes_the_bits_that_it_has_alone(rng):
+def test_a_world_is_bitwise_equal_to_a_single_world(rng):
     matrix, b, d = disc(3, rng)
     r = rng.uniform(0.05, 3, WORLDS)
     call(solve_on_disc, d, 3, r)
@@ -88,7 +88,7 @@ def test_a_world_takes_the_bits_that_it_has_alone(rng):
         for c in range(3):
             room[B + c] = b[c, w]
             for e in range(c + 1):
-                room[A + entry(c, e)] = matrix[c, e, w]
+                room[A + disc_triangle_index(c, e)] = matrix[c, e, w]
         alone = record(1, dual={"room": room})
         call(solve_on_disc, alone, 3, r[w : w + 1])
         np.testing.assert_allclose(alone.dual.room.array[T : T + 3, 0], d.dual.room.array[T : T + 3, w], rtol=1e-12)

@@ -45,13 +45,13 @@ def test_normal_forces_limits_and_equalities_stay(s):
     )
 
 
-def test_a_world_that_takes_no_part_keeps_its_forces(s):
+def test_an_inactive_world_keeps_its_forces(s):
     for name in ("dual.f", "con_force", "dofrow_force", "genrow_force"):
         assert np.abs(s.after[name][:, 5] - s.before[name][:, 5]).max() <= EXACT * np.abs(s.before[name][:, 5]).max()
     assert np.abs(s.after["con_force"] - s.before["con_force"]).max() > 1e-3
 
 
-def test_the_acceleration_is_that_of_the_forces(s):
+def test_the_acceleration_equals_that_of_the_forces(s):
     dof, general = joint_jacobians(s)
     for lane in range(s.width):
         p = s.problems[lane]
@@ -67,7 +67,7 @@ def test_the_acceleration_is_that_of_the_forces(s):
         assert np.abs(s.a["qfrc_constraint"][: s.nv, lane] - pull).max() <= EXACT * np.abs(pull).max()
 
 
-def test_nothing_slips_unless_its_friction_is_at_the_rim(s):
+def test_contacts_slip_only_at_the_friction_limit(s):
     """y = J a - aref along friction is 0 inside the bounds, and opposite to the force on them."""
     part = np.arange(s.width) != 5
     for kind, n in (("dofrow", s.a["nfrictionrow"][0]), ("genrow", s.a["ngenrow"][0])):
@@ -104,7 +104,7 @@ def test_nothing_slips_unless_its_friction_is_at_the_rim(s):
     assert stuck > 1 and slid > 1
 
 
-def test_what_the_first_sweep_gains_counts_the_regularisation(rng):
+def test_the_improvement_of_the_first_sweep_includes_regularization(rng):
     """The regularization costs 1/2 f R f, summed over all forces."""
     for cone in ("pyramidal", "elliptic"):
         s = touching(cone, solver="pgs")
@@ -121,7 +121,7 @@ def test_what_the_first_sweep_gains_counts_the_regularisation(rng):
         np.testing.assert_allclose(call(regularisation_cost, s.m, s.d), expected, rtol=1e-12)
 
 
-def test_sweeps_end_where_they_gain_less_than_the_tolerance():
+def test_sweeps_stop_if_the_improvement_is_below_the_tolerance():
     moved = {}
     for count, tolerance in ((1, 0.0), (1000, 1e9), (1000, 0.0)):
         s = solved("pyramidal")
@@ -134,7 +134,7 @@ def test_sweeps_end_where_they_gain_less_than_the_tolerance():
     assert np.abs(all_ - one).max() > 1e-6
 
 
-def test_after_a_solver_in_accelerations_the_forces_are_those_of_its_rows():
+def test_noslip_starts_from_the_row_forces_of_a_primal_solver():
     s, other = solved("elliptic"), touching("elliptic", solver="newton", noslip_iterations=3000, noslip_tolerance=0.0)
     s.w.run(noslip)
     other.w.run(make_blocks)

@@ -9,8 +9,8 @@ from featherlane.solver.dual.pgs import (
     pgs,
     start_forces,
     sweep_blocks,
+    update_row_force,
     visit_contact,
-    visit_row,
 )
 from featherlane.solver.dual.problem import force_count, has_edges, sum_forces
 from featherlane.solver.dual.rows import make_blocks
@@ -62,7 +62,7 @@ def gains(before, after, fall):
     return (np.abs(before - after - fall) <= EXACT * np.abs(before)).all()
 
 
-def test_the_start_is_the_last_forces_where_they_are_worth_it(s, rng):
+def test_the_start_is_the_last_forces_if_they_lower_the_cost(s, rng):
     best = np.array([p.minimum() for p in s.problems]).T
     s.a["qacc_warmstart"][: s.nv] = np.where(np.arange(s.width) % 2 == 0, best, near(s, rng, 1e4))
     call(start_forces, s.m, s.d)
@@ -81,7 +81,7 @@ def test_the_visit_of_a_row_is_its_best_force(s, rng):
         D, lo, hi = (getattr(s.d, f"{kind}_{name}")[k] for name in ("D", "lo", "hi"))
         b = getattr(s.d.primal, f"{kind}_v")[k]
         before, f = call(dual_cost, s.m, s.d), s.a["dual.f"][10 * q].copy()
-        fall, _ = call(visit_row, s.d, q, b, D, lo, hi, live)
+        fall, _ = call(update_row_force, s.d, q, b, D, lo, hi, live)
         after = call(dual_cost, s.m, s.d)
         assert gains(before, after, fall)
         assert s.a["dual.f"][10 * q, 1] == f[1] and fall[1] == 0
@@ -94,7 +94,7 @@ def test_the_visit_of_a_row_is_its_best_force(s, rng):
         call(sum_forces, s.m, s.d)
 
 
-def test_a_visit_of_a_contact_gains_what_it_says_and_stays_admissible(s, rng):
+def test_a_contact_visit_reports_its_improvement_and_stays_admissible(s, rng):
     started(s, rng)
     live = np.arange(s.width) != 1
     gained = np.zeros(s.width)
@@ -181,7 +181,7 @@ def test_sweeps_end_at_the_minimum(cone):
     assert ((cost - least)[part] <= (s.a["solver_gap"][0] * trace)[part] + CLOSE * np.abs(least)[part]).all()
 
 
-def test_sweeps_that_end_too_early_say_so():
+def test_sweeps_that_stop_early_are_reported():
     s = ready("pyramidal", iterations=2)
     s.w.run(pgs)
     np.testing.assert_array_equal(s.a["solver_niter"][0], 2)

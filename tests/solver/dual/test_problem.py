@@ -4,25 +4,25 @@ import numpy as np
 import pytest
 
 from featherlane.solver.dual.problem import (
-    accelerate,
+    accelerate_by_forces,
+    add_row_force,
     add_three,
     basis_force,
-    drop_forces,
+    block_row_product,
+    clear_overflow_forces,
     dual_gap,
     force_count,
     forces_at_rows,
     has_edges,
     primal_at_forces,
     regularisation,
-    row_add,
-    row_dot,
     store_dual_forces,
     sum_forces,
     three_dots,
     whiten_forces,
 )
 from featherlane.solver.dual.rows import make_blocks
-from featherlane.solver.primal.problem import evaluate, store_forces
+from featherlane.solver.primal.problem import evaluate, store_primal_forces
 from oracles.uncompiled import call
 from scenes.touching import each, go_to, near, touching
 
@@ -50,9 +50,9 @@ def forces_near(s, rng, size=20.0):
     return a
 
 
-def test_forces_at_a_point_are_those_of_the_primal_problem(s, rng):
+def test_forces_at_a_point_equal_those_of_the_primal_problem(s, rng):
     forces_near(s, rng)
-    call(store_forces, s.m, s.d)
+    call(store_primal_forces, s.m, s.d)
     expected = [s.a[name].copy() for name in STORED]
     for name in STORED:
         s.a[name][...] = np.nan
@@ -62,7 +62,7 @@ def test_forces_at_a_point_are_those_of_the_primal_problem(s, rng):
         close(s.a[name][:n], x[:n])
 
 
-def test_whitened_sums_of_forces_have_two_ways(s, rng):
+def test_whitened_force_sums_of_both_methods_agree(s, rng):
     """z = Y^T f = D^-1/2 L^-T J^T f, and |z|^2 = f^T A f."""
     a = forces_near(s, rng)
     call(sum_forces, s.m, s.d)
@@ -85,7 +85,7 @@ def test_the_acceleration_of_forces(s, rng):
     close(s.a["primal.Ma"][: s.nv].T, each(s, expected, lambda p, x: p.M @ x))
     close(cost, each(s, expected, lambda p, x: p.cost(x)))
     close(norm, each(s, expected, lambda p, x: np.linalg.norm(p.gradient(x))))
-    call(accelerate, s.m, s.d)
+    call(accelerate_by_forces, s.m, s.d)
     close(s.a["qacc"][: s.nv], expected)
 
 
@@ -114,11 +114,11 @@ def test_rows_times_z_and_back(s, rng):
         a["dual.z"][: s.nv] = z
         dots = np.einsum("cnw,nw->cw", Y, z[at])
         for c in range(dim):
-            close(call(row_dot, d, q, c), dots[c])
+            close(call(block_row_product, d, q, c), dots[c])
             if c + 3 <= dim:
                 close(np.array(call(three_dots, d, q, c)), dots[c : c + 3])
         for c in range(dim):
-            call(row_add, d, q, c, f[c])
+            call(add_row_force, d, q, c, f[c])
         z[at] += np.einsum("cnw,cw->nw", Y, f)
         close(a["dual.z"][: s.nv], z)
         if dim >= 3:
@@ -140,11 +140,11 @@ def test_edges_are_forces_and_their_sums_act(s, rng):
             close(call(basis_force, s.m, s.d, k, c), expected)
 
 
-def test_blocks_without_room_have_no_force(s, rng):
+def test_blocks_beyond_the_capacity_have_no_force(s, rng):
     s.a["dual.f"][...] = 1.0
     whole = s.a["dual.ndual"][0]
     s.a["dual.ndual"][0] = whole - 2
-    call(drop_forces, s.m, s.d)
+    call(clear_overflow_forces, s.m, s.d)
     s.a["dual.ndual"][0] = whole
     assert (s.a["dual.f"][: 10 * (whole - 2)] == 1).all() and not s.a["dual.f"][10 * (whole - 2) : 10 * whole].any()
 

@@ -6,12 +6,12 @@ import pytest
 from featherlane.model.enums import FRICTION_TENDON
 from featherlane.solver.dual.rows import (
     all_fit,
+    basis_value_index,
+    block_triangle_index,
     contact_block,
     dual_capacity,
     make_blocks,
-    packed,
-    place,
-    report_full,
+    report_full_blocks,
     sort_descending,
 )
 from oracles.uncompiled import call, record
@@ -55,7 +55,7 @@ def jacobians(s, lane):
     return [*(J[None, :, lane] for J in dof), *(J[None, :, lane] for J in general), *contacts]
 
 
-def test_the_matrix_of_the_dual_problem_is_that_of_the_definition(s):
+def test_the_matrix_of_the_dual_problem_equals_that_of_the_definition(s):
     for lane in range(s.width):
         kept = [(Y, J) for Y, J in zip(dense_rows(s, lane), jacobians(s, lane), strict=True) if J is not None]
         Y, J = (np.vstack(x) for x in zip(*kept, strict=True))
@@ -69,11 +69,11 @@ def test_each_block_has_its_own_part_of_the_matrix(s):
         for q, Y in enumerate(dense_rows(s, lane)):
             for c in range(len(Y)):
                 for e in range(len(Y)):
-                    x = s.a["dual.A"][21 * q + packed.function(c, e), lane]
+                    x = s.a["dual.A"][21 * q + block_triangle_index.function(c, e), lane]
                     assert abs(x - Y[c] @ Y[e]) <= EXACT * max(1.0, abs(x))
 
 
-def test_blocks_take_their_dofs_and_no_more(s):
+def test_blocks_contain_exactly_their_dofs(s):
     """A block's dofs are those of J and those above them."""
     adr = row = 0
     for q in range(s.a["dual.ndual"][0]):
@@ -93,7 +93,7 @@ def test_blocks_take_their_dofs_and_no_more(s):
         assert above == listed if q < s.a["ndofrow"][0] + s.a["ngenrow"][0] else above <= listed
 
 
-def test_a_pass_on_friction_alone_has_blocks_of_friction_alone():
+def test_a_friction_only_pass_has_friction_blocks_only():
     s = touching(noslip_iterations=3)
     call(make_blocks, s.m, s.d)
     a, n, g = s.a, s.a["ndofrow"][0], s.a["ngenrow"][0]
@@ -104,7 +104,7 @@ def test_a_pass_on_friction_alone_has_blocks_of_friction_alone():
 
 
 @pytest.mark.parametrize("room", ["ndualdofmax", "ndualYmax"])
-def test_what_finds_no_room_is_left_out_and_reported(room):
+def test_blocks_beyond_the_capacity_are_omitted_and_reported(room):
     s = touching(solver="pgs", width=8)
     call(make_blocks, s.m, s.d)
     whole = s.a["dual.ndual"][0]
@@ -114,15 +114,15 @@ def test_what_finds_no_room_is_left_out_and_reported(room):
         setattr(s.d, room, size)
         call(make_blocks, s.m, s.d)
         assert s.a["dual.ndual"][0] == fit and call(all_fit, s.d) == (fit == whole)
-    call(report_full, s.d)
+    call(report_full_blocks, s.d)
     assert s.a["con_overflow"][0] == 1 and not s.a["warning"].any()
     s.a["con_overflow"][0], s.a["active"][0, 1:] = 0, 0.0
-    call(report_full, s.d)
+    call(report_full_blocks, s.d)
     assert s.a["con_overflow"][0] == 0
     np.testing.assert_array_equal(s.a["warning"][1], [1, *[0] * 7])
 
 
-def test_room_is_for_all_rows_that_can_exist(s):
+def test_the_capacity_covers_all_possible_rows(s):
     rows = {"ndofrowmax": 5, "ngenrowmax": 4}
     size = dual_capacity(s.model, 6, rows, 0)
     nv, chain = s.nv, max(s.model.chain_rownnz)
@@ -132,15 +132,15 @@ def test_room_is_for_all_rows_that_can_exist(s):
     assert dual_capacity(s.model, 7, rows, 0)["ndualmax"] == 16
 
 
-def test_where_a_value_of_a_contact_stands(s):
+def test_indices_of_contact_values(s):
     for k in (0, 3):
         assert call(contact_block, s.d, k) == s.a["ndofrow"][0] + s.a["ngenrow"][0] + k
-        assert [call(place, s.d, k, c) for c in range(s.a["con_dim"][k])] == basis_rows(s, k)
+        assert [call(basis_value_index, s.d, k, c) for c in range(s.a["con_dim"][k])] == basis_rows(s, k)
 
 
 def test_dofs_are_sorted_and_triangles_packed():
     d = record(1, dofs=[9, 3, 1, 8, 4, 2, 5])
     call(sort_descending, d.dofs, 1, 5)
     assert [*d.dofs.array] == [9, 8, 4, 3, 2, 1, 5]
-    places = {(c, e): call(packed, c, e) for c in range(6) for e in range(6)}
+    places = {(c, e): call(block_triangle_index, c, e) for c in range(6) for e in range(6)}
     assert {*places.values()} == set(range(21)) and all(places[c, e] == places[e, c] for c, e in places)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from featherlane.solver.dual.visit_order import PERIOD, block_number, is_scrambled, mixed, order_blocks, visited
+from featherlane.solver.dual.visit_order import PERIOD, block_number, is_scrambled, mix_hash, order_blocks, visited
 from oracles.uncompiled import call, record
 
 ROWS, GENERAL, CONTACTS = 4, 3, 9
@@ -72,7 +72,7 @@ def test_blocks_that_share_their_number_stay_in_their_order():
         assert [k for kind, k in found if kind == "contact" and k in (0, 4, 7)] == [0, 4, 7]
 
 
-def test_whatever_a_block_is_counts_in_its_number():
+def test_every_property_of_a_block_changes_its_hash():
     d, names = blocks()
     for q, (kind, _) in enumerate(names):
         before = call(block_number, d, q, 3)
@@ -90,8 +90,8 @@ def test_whatever_a_block_is_counts_in_its_number():
 
 def test_numbers_spread_evenly():
     """Keys of blocks from two integers: the same number in each 16th, hardly any twice, all below 2^31."""
-    first = [call(mixed, 1, sweep) for sweep in (3, 7, 11)]
-    found = np.array([call(mixed, call(mixed, h, x), y) for h in first for x in range(1000) for y in range(10)])
+    first = [call(mix_hash, 1, sweep) for sweep in (3, 7, 11)]
+    found = np.array([call(mix_hash, call(mix_hash, h, x), y) for h in first for x in range(1000) for y in range(10)])
     assert (found >= 0).all() and (found < 2**31).all() and np.unique(found).size >= found.size - 2
     counts = np.histogram(found, 16, (0, 2**31))[0]
     assert np.abs(counts / found.size - 1 / 16).max() < 0.01

@@ -8,12 +8,12 @@ from featherlane.solver.hessian.choice import choose_way
 from featherlane.solver.hessian.entries.pattern import BLOCKS, ORDERED, PATHS, TREE
 from featherlane.solver.hessian.factorizations import ordered
 from oracles.uncompiled import call
+from scenes.factorizations import PATTERNS, on
 from scenes.touching import touching
-from scenes.ways import PATTERNS, on
 
 
 @pytest.mark.parametrize("way", PATTERNS)
-def test_each_way_is_chosen_in_its_scene(way, monkeypatch, rng):
+def test_each_factorization_is_chosen_in_its_scene(way, monkeypatch, rng):
     s = on(way, monkeypatch, rng)
     if way == "apart":
         s.a["ordered"][...] = 2.0
@@ -23,7 +23,7 @@ def test_each_way_is_chosen_in_its_scene(way, monkeypatch, rng):
     assert not s.a["hessian.coupled"].any() and (s.a["hessian.ncoupling"][0] > 0) == (way not in ("tree", "recursion"))
 
 
-def test_a_pattern_is_kept_where_the_couplings_are_those_of_the_last_step(monkeypatch, rng):
+def test_a_pattern_is_kept_if_the_couplings_are_unchanged(monkeypatch, rng):
     for way in ("paths", "blocks"):
         s = on(way, monkeypatch, rng)
         last, s.a["hessian.rowadr"][0] = s.a["hessian.rowadr"].copy(), 77
@@ -45,7 +45,7 @@ def test_a_pattern_is_kept_where_the_couplings_are_those_of_the_last_step(monkey
         assert s.a["hessian.pattern"][0] == TREE
 
 
-def test_worlds_of_two_ways_are_split_and_so_are_worlds_whose_rows_do_not_fit(monkeypatch, rng):
+def test_tiles_with_two_factorizations_or_overflowing_rows_are_split(monkeypatch, rng):
     s = on("ordered", monkeypatch, rng)
     monkeypatch.setattr(ordered, "FILLED", 1.0)
     s.a["genrow_present"][...] = 0.0
@@ -68,7 +68,7 @@ def test_worlds_of_two_ways_are_split_and_so_are_worlds_whose_rows_do_not_fit(mo
     assert s.a["con_overflow"][0] == 1 and s.a["hessian.pattern"][0] == 0
 
 
-def test_without_room_for_paths_there_are_blocks(monkeypatch, rng):
+def test_block_rows_are_used_beyond_the_capacity_of_paths(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     s.a["hessian.pattern"][0], s.d.npath = 0, 0
     call(choose_way, s.m, s.d)

@@ -11,7 +11,7 @@ from featherlane.solver.hessian.equation import (
     forget_pattern,
     keep_factor,
     leaves_out,
-    prepare,
+    select_factorization,
     solve_first,
     solve_hessian,
     starts_from_inertia,
@@ -19,8 +19,8 @@ from featherlane.solver.hessian.equation import (
     substitute_columns,
 )
 from oracles.uncompiled import call, record
+from scenes.factorizations import PATTERNS, dense, on
 from scenes.touching import CHAIN, go_to, near, touching, vectors
-from scenes.ways import PATTERNS, dense, on
 
 SOLVED = 1e-11  # relative, times the condition of H: rounding in both
 BALL = '<body pos="0.15 0 0.13"><freejoint/><geom size="0.04" conaffinity="1"/></body></worldbody>'
@@ -39,7 +39,7 @@ def two_ways(rng):
     s = touching("elliptic", xml=CHAIN.replace("</worldbody>", BALL), forward_dynamics="aba")
     s.point = near(s, rng)
     go_to(s, s.point)
-    call(prepare, s.m, s.d)
+    call(select_factorization, s.m, s.d)
     s.a["primal.live"][...] = 1.0
     assert 0 < s.a["hessian.coupled"].sum() < s.width
     return s
@@ -66,7 +66,7 @@ def test_a_first_solve_and_all_that_follow(s, rng):
         assert s.a["hessian.kept"][0] == 1
 
 
-def test_columns_together_have_the_bits_of_each_alone(s, rng):
+def test_columns_together_are_bitwise_equal_to_single_columns(s, rng):
     call(assemble_hessian, s.m, s.d)
     columns = [vectors(s, rng) for _ in range(PANEL)]
     X = record(s.width, X=np.stack(columns, 1).reshape(-1, s.width)).X
@@ -88,7 +88,7 @@ def test_a_factor_is_kept_without_a_right_hand_side(s, rng):
     solves(s, f, s.a["qvec"])
 
 
-def test_by_itself_it_is_factored_at_the_rows_as_they_are(s, rng):
+def test_a_standalone_factorization_uses_the_current_rows(s, rng):
     s.a["hessian.kept"][0] = 1
     call(factor_hessian, s.m, s.d)
     if s.a["con_overflow"][0] == 0:
@@ -99,7 +99,7 @@ def test_by_itself_it_is_factored_at_the_rows_as_they_are(s, rng):
     assert s.a["hessian.kept"][0] == 1 - s.a["con_overflow"][0] == 1
 
 
-def test_inertia_is_made_where_a_step_has_gone_without(rng):
+def test_the_inertia_is_computed_if_the_step_omitted_it(rng):
     s = two_ways(rng)
     s.d.want_all, s.a["M"][...] = 0, np.nan
     call(factor_hessian, s.m, s.d)
@@ -109,21 +109,21 @@ def test_inertia_is_made_where_a_step_has_gone_without(rng):
     solves(s, f, s.a["qvec"])
 
 
-def test_what_serves_not_all_worlds_is_left_alone(rng):
+def test_a_factorization_that_does_not_fit_all_worlds_is_unchanged(rng):
     s = two_ways(rng)
     s.a["hessian.kept"][0], s.a["con_overflow"][0] = 1, 1
     call(factor_hessian, s.m, s.d)
     assert s.a["hessian.kept"][0] == 0
 
 
-def test_inertia_is_read_where_there_is_a_matrix(monkeypatch, rng):
+def test_the_inertia_is_read_if_a_matrix_exists(monkeypatch, rng):
     for way, read in (("recursion", False), ("tree", True), ("blocks", True)):
         s = on(way, monkeypatch, rng)
         assert call(starts_from_inertia, s.m, s.d) == read
     assert call(starts_from_inertia, (s := two_ways(rng)).m, s.d)
 
 
-def test_what_is_left_out_is_reported(monkeypatch, rng):
+def test_omitted_entries_are_reported(monkeypatch, rng):
     for way in ("tree", "blocks", "ordered", "apart"):
         s = on(way, monkeypatch, rng)
         assert (call(leaves_out, s.d) == (way == "apart")).all()

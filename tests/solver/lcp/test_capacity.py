@@ -28,12 +28,12 @@ def test_each_kind_of_row_has_its_share():
     assert sizes["nlcpone"] == 64 and sizes["nlcppair"] == 64 * 64
 
 
-def test_a_pair_of_chains_has_no_more_than_all_dofs():
+def test_a_pair_of_chains_has_at_most_all_dofs():
     assert room(nv=5)["nlcpcol"] == 13 * 4 + 17 * 5 + 5 * 5 + 5
     assert room(nv=100)["nlcppair"] == 64 * 100  # a panel by dofs is also stored there
 
 
-def test_rooms_end_at_their_limits():
+def test_capacities_are_bounded():
     sizes = room(nv=20000, ncon=200000, chain=10)
     assert sizes["nlcpcol"] == 130 + 17 * 20000 + 200000 * 20 + 20000
     assert sizes["nlcpY"] == 130 + 17 * 20000 + capacity.Y_LIMIT + 6 * 20000

@@ -38,7 +38,7 @@ def test_problems_go_into_lanes(first, count, tile, rng):
 
 
 @pytest.mark.parametrize(("first", "count"), [(0, 4), (5, 2)])
-def test_results_come_back_to_their_problems(first, count, tile, rng):
+def test_results_are_stored_in_their_problems(first, count, tile, rng):
     p, x, wide = tile, np.full((N, ROWS), 9.0), np.full((N, 5), 9.0)
     p.lcp.x.array[...], p.lcp.w.array[...] = rng.standard_normal((2, ROWS, W))
     listed(p, RESULTS, p.lcp.x, x, ROWS)
@@ -55,7 +55,7 @@ def test_results_come_back_to_their_problems(first, count, tile, rng):
 @pytest.mark.parametrize(("entry", "change", "doubtful"), [
     (3, 0.0, 0), (3, 1e-14, 0), (3, 1e-6, 1), (5, -1e-6, 1), (4, 1e-6, 0), (4, np.nan, 1), (4, np.inf, 1),
 ])  # fmt: skip
-def test_a_matrix_is_looked_at_on_its_way_in(entry, change, doubtful, tile):
+def test_a_matrix_is_checked_on_loading(entry, change, doubtful, tile):
     """Each world's matrix is checked: finite, and symmetric up to rounding."""
     p = tile
     p.lcp_memory[DOUBT] = 1 - doubtful
@@ -65,7 +65,7 @@ def test_a_matrix_is_looked_at_on_its_way_in(entry, change, doubtful, tile):
     assert p.lcp_memory[DOUBT] == doubtful and 1e-14 < ASYMMETRY < 1e-7
 
 
-def test_factored_rows_are_not_looked_at(tile):
+def test_factored_rows_are_not_checked(tile):
     p = tile
     p.lcp.dense[0], p.lcp.A.array[0], p.lcp_memory[DOUBT] = 0, np.nan, 0
     load_lanes.function(p, 0, W)

@@ -14,7 +14,7 @@ METHOD = Method(
 )
 
 
-def test_settings_are_defaults_or_what_is_given():
+def test_settings_are_defaults_or_given_values():
     assert METHOD.settings({}) == ([0, 100], [1e-8])
     assert METHOD.settings({"iterations": 7, "order": "random"}) == ([1, 7], [1e-8])
     assert METHOD.settings({"tolerance": 1, "iterations": 0}) == ([0, 0], [1.0])
@@ -30,12 +30,12 @@ def test_settings_are_defaults_or_what_is_given():
     ({"tolerance": -1e-9}, "tolerance is -1e-09"), ({"tolerance": 1.1}, "tolerance is 1.1"),
     ({"tolerance": "x"}, "tolerance is 'x'"), ({"tolerance": float("nan")}, "tolerance is nan"),
 ])  # fmt: skip
-def test_what_an_option_does_not_take_is_refused_by_name(given, message):
+def test_invalid_option_values_are_refused_by_name(given, message):
     with pytest.raises(OptionError, match=message):
         METHOD.settings(given)
 
 
-def test_a_method_without_options_says_so():
+def test_an_option_for_a_method_without_options_is_refused():
     with pytest.raises(OptionError):
         Method("bare", solve_lemke, ROWS).settings({"x": 1})
     assert Method("bare", solve_lemke, ROWS).settings({}) == ([], [])

@@ -64,7 +64,7 @@ def test_each_row_has_its_own_force(rng):
         rows = getattr(d, f"{name}_lcprow").array
         rows[: count // 2] = -1  # no capacity
         getattr(d, f"{name}_force").array[...] = 7.0
-    step.store_forces(d)
+    step.store_lcp_forces(d)
     for name, count in (("dofrow", d.ndofrow[0]), ("genrow", d.ngenrow[0])):
         rows, force = getattr(d, f"{name}_lcprow").array, getattr(d, f"{name}_force").array
         for k in range(count):
@@ -99,8 +99,10 @@ def test_an_island_too_large_for_pivots_is_iterated_first(solver, room, iterates
 @pytest.mark.parametrize("solver", ["pgs", "apgd"])
 def test_an_iterative_solver_has_the_models_options(solver, rng, monkeypatch):
     tile, called = scene(rng, lcp_solver=solver, lcp_iterations=7, lcp_relaxation=1.2, lcp_cone="cone"), []
-    for name in ("pgs", "apgd"):
-        monkeypatch.setattr(step, name, lambda d, *numbers, name=name, **named: called.append((name, *numbers, named)))
+    for kernel, name in (("lcp_pgs", "pgs"), ("apgd", "apgd")):
+        monkeypatch.setattr(
+            step, kernel, lambda d, *numbers, name=name, **named: called.append((name, *numbers, named))
+        )
     tile.run(step.iterate)
     assert called == [(solver, 7, {"quickstep": 0, "cone": 1}) if solver == "pgs" else (solver, 7, 1, {})]
     assert tile.d.lcp.parameter.array[:, 0].tolist() == [TOLERANCE, 1.2]
@@ -120,7 +122,7 @@ def test_worlds_that_are_not_solved_are_counted(status, residual, counted, rng):
     step.report(tile.m, d)
     assert d.warning.array[3].tolist() == [float(counted), 0.0]
     assert d.solver_niter.array[0].tolist() == [5.0, 0.0] and not d.solver_gap.array.any()
-    assert step.has_rows(d).tolist() == [True, False]
+    assert step.has_lcp_rows(d).tolist() == [True, False]
     np.testing.assert_array_equal(d.solver_residual.array[0], residual)
     if counted and status == ITERATIONS:
         d.dtype = np.dtype(np.float32)
@@ -129,7 +131,7 @@ def test_worlds_that_are_not_solved_are_counted(status, residual, counted, rng):
         assert d.warning.array[3].tolist() == [1.0, 0.0]  # below float32's resolution
 
 
-def test_a_tile_that_is_to_be_split_is_left_alone(rng):
+def test_a_tile_to_be_split_is_unchanged(rng):
     tile = scene(rng)
     tile.d.nlcp, tile.d.qacc.array[...] = 5, 7.0
     tile.run(step.solve_lcp)

@@ -34,7 +34,7 @@ ROUNDED = 16.0  # rounding errors of each term of a row
 
 # ---- kernel by kernel ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_rows_anew_are_those_of_the_acceleration(cone, rng):
+def test_recomputed_rows_belong_to_the_acceleration(cone, rng):
     s = touching(cone)
     chosen, names = np.arange(s.width) % 3 != 0, ("primal.con_y", "primal.dofrow_x", "primal.genrow_x", "primal.Ma")
     a = near(s, rng)
@@ -56,7 +56,7 @@ def test_rows_anew_are_those_of_the_acceleration(cone, rng):
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_what_rows_contest_is_their_forces_over_their_stiffness(cone, rng):
+def test_contested_acceleration_is_row_force_over_stiffness(cone, rng):
     s = touching(cone)
     a = near(s, rng)
     go_to(s, a)
@@ -72,7 +72,7 @@ def test_what_rows_contest_is_their_forces_over_their_stiffness(cone, rng):
     assert ratio.min() > 0.1 and ratio.max() < 10
 
 
-def test_the_force_from_the_acceleration_is_that_of_the_rows_at_the_minimum():
+def test_the_force_from_the_acceleration_equals_that_of_the_rows_at_the_minimum():
     s = touching()
     best = np.array([p.minimum() for p in s.problems]).T
     go_to(s, best)
@@ -88,7 +88,7 @@ def test_the_force_from_the_acceleration_is_that_of_the_rows_at_the_minimum():
     np.testing.assert_allclose(call(size_from_acceleration, s.m, s.d), size, rtol=1e-9)
 
 
-def test_right_is_what_a_small_step_leads_to(rng):
+def test_a_small_next_step_marks_a_solution_as_accurate(rng):
     """Tests each dof separately; not a zero direction, nor if rounding of the gradient hides the forces."""
     s = touching()
     best = np.array([p.minimum() for p in s.problems]).T
@@ -111,7 +111,7 @@ def test_right_is_what_a_small_step_leads_to(rng):
         np.testing.assert_array_equal(call(is_right, s.m, s.d, gradient, promise, fall, zero)[0], right)
 
 
-def test_a_row_that_changes_along_the_step_leaves_it_unknown(rng):
+def test_a_row_that_switches_along_the_step_leaves_accuracy_unknown(rng):
     s = touching()
     best = np.array([p.minimum() for p in s.problems]).T
     go_to(s, best)
@@ -123,7 +123,7 @@ def test_a_row_that_changes_along_the_step_leaves_it_unknown(rng):
     assert not right[:-1].any() and not sure[:-1].any()
 
 
-def test_right_is_sure_where_the_step_is_small_even_against_what_the_factor_may_have_lost():
+def test_accuracy_accounts_for_rounding_in_the_factor():
     s = touching()
     best = np.array([p.minimum() for p in s.problems]).T
     go_to(s, best)
@@ -185,7 +185,7 @@ def error(model, state, dtype):
         (JAMMED, 1e-4, "float32", "pyramidal"),
     ],
 )
-def test_acceleration_and_force_are_right_though_the_rows_do_not_balance(xml, spread, dtype, cone):
+def test_acceleration_and_force_are_accurate_despite_unbalanced_rows(xml, spread, dtype, cone):
     unbalanced = 0
     for k, (model, batch) in enumerate(moved(xml, cone, dtype, spread)):
         for state in fl.get_state(model, batch, fl.State.INTEGRATION)[k % 2 :: NWORLD if k % 10 else 2]:
@@ -196,7 +196,7 @@ def test_acceleration_and_force_are_right_though_the_rows_do_not_balance(xml, sp
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_what_float32_cannot_know_is_reported_and_moves_as_it_should(cone):
+def test_unknown_accuracy_in_float32_is_reported_and_the_motion_is_correct(cone):
     """Rows end at 1e-5 m/s^2, which is 5e9 N; the step uses the acceleration, which is accurate."""
     last = {}
     for dtype in ("float64", "float32"):
@@ -207,7 +207,7 @@ def test_what_float32_cannot_know_is_reported_and_moves_as_it_should(cone):
     np.testing.assert_allclose(last["float32"], last["float64"], atol=1.0)
 
 
-def test_a_rope_too_stiff_for_float32_is_right_or_reported():
+def test_a_rope_too_stiff_for_float32_is_accurate_or_reported():
     """Its row has D = 1e15: in float32 the factor of H has lost the directions that the rope leaves free."""
     model, worlds = fl.load(TIED), 256
     batches = {dtype: fl.Batch(model, worlds, nthread=1, dtype=dtype) for dtype in ("float64", "float32")}
@@ -225,7 +225,7 @@ def test_a_rope_too_stiff_for_float32_is_right_or_reported():
     assert wrong.sum() > 50 and not (wrong & ~told).any()
 
 
-def test_a_world_is_right_in_any_batch():
+def test_accuracy_of_a_world_does_not_depend_on_the_batch():
     """The other worlds are far from the palm, and need no iterations."""
     model = fl.load(FINGERS.format(cone="pyramidal"))
     batch = fl.Batch(model, 8, nthread=1)

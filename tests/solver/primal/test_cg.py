@@ -11,7 +11,7 @@ EXACT = 1e-10  # relative: a solve with M
 CLOSE = 1e-8  # relative: of the cost above its minimum, after many iterations
 
 
-def test_beta_is_hager_and_zhangs(rng):
+def test_beta_equals_hager_and_zhang(rng):
     """beta = (y M^-1 g - 2 (p g) (y M^-1 y) / (p y)) / (p y), at least -1 / (|p| min(|g|, eta)); 0 where p y <= 0."""
     n, worlds = 5, 300
     L = rng.normal(size=(n, n))
@@ -35,7 +35,7 @@ def test_beta_is_hager_and_zhangs(rng):
     assert floors and (beta == 0).any()
 
 
-def test_a_search_turns_with_its_rows_and_keeps_the_gradient(rng):
+def test_a_search_direction_updates_its_rows_and_keeps_the_gradient(rng):
     s = touching(solver="cg")
     g, p, beta = (vectors(s, rng) for _ in range(3))
     s.a["primal.grad"][: s.nv], s.a["primal.search"][: s.nv] = g, p
@@ -70,7 +70,7 @@ def test_it_ends_at_the_minimum(cone):
     assert (above[part] <= s.a["solver_gap"][0][part] * trace[part] + 1e-11 * np.abs(least)[part]).all()
 
 
-def test_few_iterations_say_so_and_are_recorded():
+def test_an_iteration_limit_is_reported_and_iterations_are_recorded():
     s = touching(solver="cg", iterations=3)
     call(cg, s.m, s.d)
     np.testing.assert_array_equal(s.a["solver_niter"][0, :-1], 3)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from featherlane.solver.hessian.equation import prepare
+from featherlane.solver.hessian.equation import select_factorization
 from featherlane.solver.primal.direction import search_direction
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.primal.problem import evaluate
@@ -14,7 +14,7 @@ EXACT = 1e-9  # relative: an equation whose matrix has a condition number of 1e5
 
 def ready(cone):
     s = touching(cone)
-    call(prepare, s.m, s.d)
+    call(select_factorization, s.m, s.d)
     return s
 
 
@@ -35,7 +35,7 @@ def test_a_direction_solves_newtons_equation(rng):
         assert abs(fall[lane] + g @ expected) <= EXACT * abs(g @ expected)
 
 
-def test_where_the_hessian_is_lost_it_goes_down_the_gradient(rng):
+def test_a_failed_factorization_falls_back_to_the_gradient(rng):
     s = ready("pyramidal")
     a = s.a["qacc_smooth"][: s.nv] + vectors(s, rng)
     go_to(s, a)

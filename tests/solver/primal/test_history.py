@@ -27,14 +27,14 @@ def test_the_gap_bounds_the_cost_above_its_minimum(cone, rng):
         np.testing.assert_allclose(gap, expected, rtol=EXACT)
 
 
-def test_a_negative_product_by_more_than_rounding_bounds_nothing():
+def test_a_negative_product_beyond_rounding_yields_no_bound():
     grad, Mgrad = np.array([[1.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 0.0]]), np.ones((2, 4))
     Mgrad[1] = [0.5, -1.0 - 1e-6, -1.1, 0.0]
     d, m = uncompiled.record(4, primal={"grad": grad, "Mgrad": Mgrad}), uncompiled.record(1, nv=2)
     np.testing.assert_array_equal(call(half_product, m, d), [1.0, 0.0, FAR, 0.0])
 
 
-def test_points_are_recorded_where_they_are_asked_for_and_fit():
+def test_points_are_recorded_if_requested_and_within_the_capacity():
     names = "stat_cost", "stat_gradient", "stat_improvement", "stat_step"
     for want in (0, 1):
         d = uncompiled.record(2, want_history=want, nrecord=3, **{name: np.zeros((4, 2)) for name in names})

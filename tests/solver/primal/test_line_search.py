@@ -39,7 +39,7 @@ def slopes(s, a, p, length):
     return np.array([q.gradient(x + t * y) @ y for q, x, y, t in zip(s.problems, a.T, p.T, length, strict=True)])
 
 
-def test_the_slope_is_that_of_the_cost(s, rng):
+def test_the_slope_equals_that_of_the_cost(s, rng):
     a, p, q1, q2, squared = line(s, rng)
     np.testing.assert_allclose(squared, (p * p).sum(0), rtol=EXACT)
     for t in (0.0, 0.02, 1.0):
@@ -53,7 +53,7 @@ def test_the_slope_is_that_of_the_cost(s, rng):
 
 
 @pytest.mark.parametrize("size", [0.01, 5.0, 1e3])
-def test_the_root_is_where_the_definition_has_it(s, size, rng):
+def test_the_root_equals_the_definition(s, size, rng):
     """An inactive world, or one at its minimum, has step length 0."""
     a, p, q1, q2, _ = line(s, rng, size)
     live = np.arange(s.width) != 2
@@ -63,7 +63,7 @@ def test_the_root_is_where_the_definition_has_it(s, size, rng):
     assert (end[live] <= FOUND * start[live]).all()
 
 
-def test_enough_ends_the_search(s, rng):
+def test_a_sufficient_decrease_ends_the_search(s, rng):
     a, p, q1, q2, _ = line(s, rng)
     first = np.abs(slopes(s, a, p, np.ones(s.width)))
     t = call(line_search, s.m, s.d, q1, q2, first * 1.001, np.ones(s.width, bool))
@@ -101,7 +101,7 @@ def test_few_evaluations_suffice(s, monkeypatch, rng):
     assert len(seen) <= 15
 
 
-def test_a_parabola_takes_two(monkeypatch):
+def test_a_parabola_takes_two_evaluations(monkeypatch):
     m, d = bent(np.ones(1), np.full(1, 9.0), np.zeros(1), 10)
     seen = counted(monkeypatch)
     t = call(line_search, m, d, np.full(1, -3.0), np.full(1, 4.0), np.full(1, 1e-9), np.ones(1, bool))
@@ -168,7 +168,7 @@ def test_rounding_of_a_slope_is_of_the_size_of_its_terms(s, rng):
         assert (size <= 1e6 * (dofs + rows)).all()
 
 
-def test_a_line_that_rises_from_its_start_goes_nowhere_and_is_seen_soon(monkeypatch):
+def test_an_ascending_line_takes_no_step_and_ends_early(monkeypatch):
     """Rounding may reverse a direction: bisection would then use all of its iterations."""
     m, d = bent(np.ones(1), np.full(1, 9.0), np.zeros(1), 50)
     seen = counted(monkeypatch)
@@ -176,14 +176,14 @@ def test_a_line_that_rises_from_its_start_goes_nowhere_and_is_seen_soon(monkeypa
     assert t[0] == 0.0 and len(seen) == 10
 
 
-def test_a_line_that_rises_by_less_than_is_asked_ends_where_it_did():
+def test_a_slightly_ascending_line_ends_at_its_start():
     m, d = bent(np.ones(1), np.full(1, 9.0), np.zeros(1), 50)
     t = call(line_search, m, d, np.full(1, 1e-10), np.full(1, 4.0), np.full(1, 1e-9), np.ones(1, bool))
     assert 0.0 < t[0] < 1e-9
 
 
 @pytest.mark.parametrize("root", [1e-4, 1e-6])
-def test_a_root_next_to_the_start_is_found_after_it_was_asked_for(root, monkeypatch):
+def test_a_root_next_to_the_start_is_found(root, monkeypatch):
     """Beyond the root, each further row is stiffer, so that Newton's return takes many iterations."""
     bends = root * 2.0 ** np.arange(1, 16)
     m, d = bent(2.0 ** np.arange(15), bends, -np.ones(15), 50)

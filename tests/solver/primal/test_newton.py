@@ -5,7 +5,7 @@ import pytest
 
 from featherlane.model import load
 from featherlane.simulation.batch.batch import Batch
-from featherlane.solver.hessian.equation import prepare
+from featherlane.solver.hessian.equation import select_factorization
 from featherlane.solver.primal import newton as steps
 from featherlane.solver.primal.newton import newton
 from oracles.convex import Convex
@@ -25,12 +25,12 @@ JAMMED = """<mujoco><option timestep=".002" gravity="0 0 0"/><worldbody>
 
 def ready(cone, **options):
     s = touching(cone, **options)
-    call(prepare, s.m, s.d)
+    call(select_factorization, s.m, s.d)
     return s
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_it_ends_at_the_minimum_and_leaves_worlds_alone_that_take_no_part(cone):
+def test_it_converges_and_does_not_change_inactive_worlds(cone):
     s = ready(cone)
     s.a["active"][0, 2] = 0.0
     call(newton, s.m, s.d)
@@ -59,7 +59,7 @@ def test_it_starts_at_the_last_acceleration_and_ends_there_if_it_is_the_minimum(
     np.testing.assert_array_equal(s.a["qacc"], s.a["qacc_warmstart"])
 
 
-def test_it_says_that_its_iterations_did_not_suffice():
+def test_an_exceeded_iteration_limit_is_reported():
     s = ready("pyramidal", iterations=2)
     call(newton, s.m, s.d)
     far = s.a["solver_niter"][0] == 2
@@ -68,7 +68,7 @@ def test_it_says_that_its_iterations_did_not_suffice():
 
 
 @pytest.mark.parametrize("full", [0.0, 0.5, 1e9])
-def test_full_steps_lead_to_the_minimum_whatever_they_are_taken_for(full, monkeypatch):
+def test_full_steps_reach_the_minimum(full, monkeypatch):
     """A step that increases the cost is the last one."""
     monkeypatch.setattr(steps, "FULL", full)
     s = ready("pyramidal")
@@ -78,7 +78,7 @@ def test_full_steps_lead_to_the_minimum_whatever_they_are_taken_for(full, monkey
     assert (s.a["solver_niter"][0] < 25).all() and not s.a["warning"][3].any()
 
 
-def test_its_record_tells_each_point(rng):
+def test_its_history_contains_each_iterate(rng):
     s = ready("elliptic")
     s.d.want_history, s.d.nrecord = 1, 30
     table = record(s.width, **{name: np.zeros((30, s.width)) for name in ("cost", "gradient", "improvement", "step")})
@@ -103,7 +103,7 @@ def test_its_record_tells_each_point(rng):
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_float32_stops_where_no_row_switches(cone):
+def test_float32_stops_without_row_switches(cone):
     s = ready(cone, width=16, dtype=np.float32, tolerance=1e-8)
     call(newton, s.m, s.d)
     best = s.problems[0].minimum()
@@ -111,7 +111,7 @@ def test_float32_stops_where_no_row_switches(cone):
     assert np.abs(s.a["qacc"][: s.nv, 0] - best).max() <= SINGLE * np.abs(best).max()
 
 
-def test_float32_stops_where_rows_switch_to_and_fro(monkeypatch):
+def test_float32_stops_with_alternating_row_switches(monkeypatch):
     """Disables the test for exact steps."""
     monkeypatch.setattr(steps, "EXACT_FALL", 0.0)
     monkeypatch.setattr(steps, "line_rounding", lambda m, d, reach: np.zeros(1, np.float32))
@@ -122,7 +122,7 @@ def test_float32_stops_where_rows_switch_to_and_fro(monkeypatch):
     assert np.abs(s.a["qacc"][: s.nv, 0] - best).max() <= SINGLE * np.abs(best).max()
 
 
-def test_float32_stops_where_contacts_push_against_each_other():
+def test_float32_stops_with_opposing_contacts():
     """Between two walls: their forces are a thousand times the force on the ball, and so is the rounding."""
     model = load(JAMMED)
     count = {}
@@ -138,7 +138,7 @@ def test_float32_stops_where_contacts_push_against_each_other():
     assert count["float32"] <= count["float64"] + 40 * 16
 
 
-def test_a_world_beyond_numbers_is_counted_where_it_takes_part():
+def test_a_non_finite_world_is_counted_if_active():
     """A split tile is solved in parts: each part counted the iterations of the others."""
     s = ready("pyramidal")
     s.a["qfrc_smooth"][0, 1:3] = np.inf

@@ -11,7 +11,7 @@ from featherlane.solver.primal.problem import (
     moved,
     row_switches,
     set_switches,
-    store_forces,
+    store_primal_forces,
     trace_of_inertia,
 )
 from oracles.uncompiled import call
@@ -29,7 +29,7 @@ def close(a, b):
     assert np.abs(a - b).max() <= EXACT * np.abs(b).max()
 
 
-def test_cost_and_gradient_are_those_of_the_definition(s, rng):
+def test_cost_and_gradient_equal_those_of_the_definition(s, rng):
     a = near(s, rng)
     go_to(s, a)
     cost, norm = call(evaluate, s.m, s.d)
@@ -72,7 +72,7 @@ def test_a_step_that_switches_no_row_is_exact(s, rng):
     assert any(seen) and not all(seen)
 
 
-def test_a_row_switches_where_its_force_reaches_or_leaves_a_bound():
+def test_a_row_switches_if_its_force_reaches_or_leaves_a_bound():
     x, v = np.array([0.5, 0.5, 3.0, 3.0, -3.0, 0.1, -3.0]), np.array([0.1, 2.0, 1.0, -2.0, 1.0, -0.2, 6.0])
     n = call(row_switches, 1.0, x, v, 1.0, -1.0, 1.0)
     np.testing.assert_array_equal(n > 0, [False, True, False, False, False, False, True])
@@ -89,7 +89,7 @@ def test_a_bounded_row_has_the_force_and_the_cost_of_its_bounds():
 def test_stored_forces_are_the_rows(s, rng):
     a = near(s, rng)
     go_to(s, a)
-    call(store_forces, s.m, s.d)
+    call(store_primal_forces, s.m, s.d)
     call(evaluate, s.m, s.d)
     for lane, p in enumerate(s.problems):
         f, joint = p.force(a[:, lane]), np.isin(p.type, (0, 2))
@@ -110,6 +110,6 @@ def test_the_scale_of_a_problem_is_the_trace_of_its_inertia(s):
     close(call(trace_of_inertia, s.m, s.d), np.array([np.trace(p.M) for p in s.problems]))
 
 
-def test_where_no_inertia_is_made_the_scale_is_the_models():
+def test_without_a_computed_inertia_the_scale_is_the_models():
     s = touching(width=1, xml=CHAIN, forward_dynamics="aba")
     close(call(trace_of_inertia, s.m, s.d), s.nv * s.mj.stat.meaninertia)

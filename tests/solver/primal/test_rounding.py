@@ -77,7 +77,7 @@ def test_one_rounding_of_each_acceleration_moves_the_gradient_as_the_hessian_doe
         assert 0.1 * expected < change[lane] < 10 * expected  # of values of 1e-16: one digit
 
 
-def test_the_change_is_that_of_the_gradient(s, rng, monkeypatch):
+def test_the_change_equals_that_of_the_gradient(s, rng, monkeypatch):
     """Uses rounding errors as large as the differences."""
     monkeypatch.setattr(rounding, "EPS", 1e-6)
     a = near(s, rng, 1e3)
@@ -90,7 +90,7 @@ def test_the_change_is_that_of_the_gradient(s, rng, monkeypatch):
     np.testing.assert_allclose(np.abs(e), 1e-6 * largest, rtol=EXACT)
 
 
-def test_rounding_is_what_64_roundings_make(s, rng):
+def test_the_rounding_bound_is_64_roundings(s, rng):
     a = near(s, rng)
     everyone = np.ones(s.width, bool)
     at(s, a)
@@ -114,7 +114,7 @@ def test_a_gradient_is_left_unexplained_far_from_the_minimum_and_not_at_it(s, rn
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_terms_are_those_of_the_gradient_as_if_nothing_cancelled(cone, rng):
+def test_terms_are_the_absolute_terms_of_the_gradient(cone, rng):
     s = touching(cone)
     a = near(s, rng)
     at(s, a)
@@ -128,7 +128,7 @@ def test_terms_are_those_of_the_gradient_as_if_nothing_cancelled(cone, rng):
 
 
 @pytest.mark.parametrize(("dtype", "eps"), [(np.float64, EPS), (np.float32, EPS32)])
-def test_rounding_of_terms_is_a_dofs_own(dtype, eps, rng):
+def test_rounding_of_terms_is_per_dof(dtype, eps, rng):
     s = touching(dtype=dtype)
     at(s, near(s, rng))
     call(is_rounding_of_terms, s.m, s.d)

@@ -80,7 +80,7 @@ def test_no_point_of_the_line_is_lower(s, which, monkeypatch, rng):
     belongs(s, a)
 
 
-def test_a_last_acceleration_beyond_numbers_is_left_out(s):
+def test_a_non_finite_last_acceleration_is_ignored(s):
     s.a["qacc_warmstart"][: s.nv] = np.array([p.minimum() for p in s.problems]).T
     s.a["qacc_warmstart"][:3, 1] = np.nan, np.inf, -np.inf
     with np.errstate(all="ignore"):
@@ -88,7 +88,7 @@ def test_a_last_acceleration_beyond_numbers_is_left_out(s):
     np.testing.assert_array_equal(s.a["qacc"][: s.nv, 1], s.a["qacc_smooth"][: s.nv, 1])
 
 
-def test_a_world_that_takes_no_part_goes_no_further(s, rng):
+def test_an_inactive_world_does_not_change(s, rng):
     put(s, 0, rng)
     s.a["active"][0, 3] = 0.0
     call(warm_start, s.m, s.d)

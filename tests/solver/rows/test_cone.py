@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.rows.cone import cone, cone_slope, cone_switches, cone_weights, is_held
+from featherlane.solver.rows.cone import cone_force, cone_slope, cone_switches, cone_weights, is_held
 from oracles.uncompiled import call, record
+
+MODEL = record(1, opt_contact_model=0)
 
 WORLDS = 300
 ROUNDING = 1e-12  # relative: a few operations
@@ -40,7 +42,7 @@ def rows_of(dim):
 def forces(d, dim, y=None):
     """Returns (dim, worlds) forces, and costs."""
     y = d.primal.con_y if y is None else record(WORLDS, y=y).y
-    f, s, c = call(cone, d, 1, y)
+    f, s, c = call(cone_force, MODEL, d, 1, y)
     return np.array([f, *(s * y.array[i] for i in rows_of(dim)[1:])]), c
 
 
@@ -70,16 +72,16 @@ def test_forces_are_the_best_of_their_cone(dim, rng):
 
 
 @pytest.mark.parametrize("dim", DIMS)
-def test_derivatives_along_a_line_are_those_of_the_cost(dim, rng):
+def test_derivatives_along_a_line_equal_those_of_the_cost(dim, rng):
     d = contact(dim, rng)
     z = rng.normal(size=(12, WORLDS))
     z[9 + dim - 3 :], z[:, -1] = 0.0, 0.0
     d.primal.con_z = record(WORLDS, z=z).z
     y, a, e = d.primal.con_y.array, 0.3, 1e-6
-    g, h = call(cone_slope, d, 1, a, 2.0, 5.0)
+    g, h = call(cone_slope, MODEL, d, 1, a, 2.0, 5.0)
     up, down = (forces(d, dim, y + (a + s) * z)[1] for s in (e, -e))
     np.testing.assert_allclose(g - 2.0, (up - down) / (2 * e), rtol=DIFFERENCE, atol=1e-8)
-    after, before = (call(cone_slope, d, 1, a + s, 0.0, 0.0)[0] for s in (e, -e))
+    after, before = (call(cone_slope, MODEL, d, 1, a + s, 0.0, 0.0)[0] for s in (e, -e))
     apart = np.abs((after - before) / (2 * e) - (h - 5.0)) > 1e-4 * np.maximum(1, np.abs(h))
     assert apart.sum() <= 1  # a world at a zone's border
 
@@ -87,7 +89,7 @@ def test_derivatives_along_a_line_are_those_of_the_cost(dim, rng):
 @pytest.mark.parametrize("dim", DIMS)
 def test_weights_are_the_derivative_of_the_force(dim, rng):
     d = contact(dim, rng)
-    (w, b1, q, b), inverse = call(cone_weights, d, 1)
+    (w, b1, q, b), inverse = call(cone_weights, MODEL, d, 1)
     at, y, e, off = rows_of(dim), d.primal.con_y.array, 1e-6, 0
     n, t = np.eye(dim)[0], np.array([np.zeros(WORLDS), *(inverse * y[at[1:]])])
     others = np.diag(np.array([0.0, *[1.0] * (dim - 1)]))
@@ -102,7 +104,7 @@ def test_weights_are_the_derivative_of_the_force(dim, rng):
 
 
 @pytest.mark.parametrize("dim", DIMS)
-def test_switches_tell_where_a_step_was_not_exact(dim, rng):
+def test_switches_mark_inexact_steps(dim, rng):
     d = contact(dim, rng)
     z = rng.normal(size=(12, WORLDS))
     z[9 + dim - 3 :], z[:, -1] = 0.0, 0.0
@@ -125,10 +127,10 @@ def test_switches_tell_where_a_step_was_not_exact(dim, rng):
 
 
 @pytest.mark.parametrize("dim", DIMS)
-def test_contacts_that_part_are_not_held(dim, rng):
+def test_separating_contacts_are_not_sticking(dim, rng):
     d = contact(dim, rng)
     f, _ = forces(d, dim)
-    np.testing.assert_array_equal(call(is_held, d, 1), f[0] > 0)
+    np.testing.assert_array_equal(call(is_held, MODEL, d, 1), f[0] > 0)
 
 
 def test_forces_and_costs_are_continuous_over_the_borders_of_zones(rng):

@@ -48,7 +48,7 @@ def enter(s, rng):
     return v
 
 
-def test_forces_on_the_dofs_are_what_the_cost_falls_by(s, rng):
+def test_forces_on_the_dofs_are_the_negative_gradient_of_the_cost(s, rng):
     v = enter(s, rng)
     y, z, e = s.a["primal.con_y"].copy(), s.a["primal.con_z"], 1e-5
     out = record(s.width, out=np.zeros((s.nv, s.width))).out
@@ -88,7 +88,7 @@ def test_slopes_are_derivatives_of_the_cost(s, rng):
     assert np.abs(h - 2.0 - (up - down) / (2 * e)).max() < 1e-4 * np.abs(h).max()
 
 
-def test_a_step_is_exact_where_no_contact_switches(s, rng):
+def test_a_step_without_contact_switches_is_exact(s, rng):
     """One contact at a time; a slipping elliptic one may rotate slightly."""
     enter(s, rng)
     names, pyramids, seen = ("con_D", "con_Dt", "con_slip"), s.m.opt_cone != ELLIPTIC, []

@@ -8,7 +8,7 @@ from featherlane.solver.rows.pyramid import (
     edge_weights,
     edges,
     least_edge,
-    push,
+    one_sided_row,
     push_slope,
     pyramid,
     turning_pyramid,
@@ -51,11 +51,11 @@ def close(a, b):
     np.testing.assert_allclose(np.array(a), b, rtol=0, atol=20 * ROUNDING)
 
 
-def test_rows_push_and_do_not_pull(rng):
+def test_one_sided_rows_push_only(rng):
     D, (x, v, g, h) = rng.uniform(1, 4, WORLDS), rng.normal(size=(4, WORLDS))
-    close(call(push, D, x), [np.maximum(-D * x, 0), 0.5 * D * np.minimum(x, 0) ** 2])
+    close(call(one_sided_row, D, x), [np.maximum(-D * x, 0), 0.5 * D * np.minimum(x, 0) ** 2])
     close(call(push_slope, x, v, g, h), [g + np.minimum(x, 0) * v, h + (x < 0) * v * v])
-    close(call(push, D, np.zeros(WORLDS)), np.zeros((2, WORLDS)))
+    close(call(one_sided_row, D, np.zeros(WORLDS)), np.zeros((2, WORLDS)))
 
 
 def test_four_edges_of_two_tangents(rng):
@@ -73,7 +73,7 @@ def test_four_edges_of_two_tangents(rng):
 
 
 @pytest.mark.parametrize("dim", [4, 6])
-def test_edges_that_turn(dim, rng):
+def test_edges_of_torsional_and_rolling_friction(dim, rng):
     d, E, n = contact(dim, rng), edge_matrix(dim - 3), dim - 3
     y, z, D = turning(d.primal.con_y.array, dim), turning(d.primal.con_z.array, dim), d.con_D.array[1]
     f, t, c = call(turning_pyramid, d, 1, d.primal.con_y)
@@ -95,7 +95,7 @@ def test_edges_that_turn(dim, rng):
 
 
 @pytest.mark.parametrize("dim", [3, 4, 6])
-def test_the_least_edge_says_whether_any_pushes(dim, rng):
+def test_the_minimum_edge_shows_whether_any_pushes(dim, rng):
     d = contact(dim, rng)
     y = d.primal.con_y.array[[3, 4, 5, 9, 10, 11][:dim]]
     close(call(least_edge, d, 1), (edge_matrix(dim - 1) @ y).min(0))

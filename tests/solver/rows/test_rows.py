@@ -11,10 +11,10 @@ from featherlane.solver.rows.rows import (
     body_forces_to_dofs,
     body_motion,
     clear_body_forces,
-    contact_rows,
+    contact_row_products,
     moving_body,
     prepare_contacts,
-    turn,
+    turn_index,
     turning_rows,
 )
 from featherlane.spatial.vector import axpy3, load3, scale3
@@ -38,12 +38,12 @@ def test_the_scene_has_contacts_of_every_kind(s):
     assert kinds >= {("ground", n) for n in (1, 3, 4, 6)} | {("tree", 1), ("trees", 1), ("trees", 6), ("tree", 4)}
 
 
-def test_rows_of_contacts_are_those_of_their_points(s, rng):
+def test_rows_of_contacts_equal_those_of_their_points(s, rng):
     v = vectors(s, rng)
     w = record(s.width, w=np.full((6 * s.mj.nbody, s.width), np.nan), v=v)
     call(body_motion, s.m, s.d, w.v, w.w)
     for k in range(s.a["ncon_slot"][0]):
-        call(contact_rows, s.d, k, w.w, s.d.primal.con_y)
+        call(contact_row_products, s.d, k, w.w, s.d.primal.con_y)
         if s.a["con_dim"][k] > 3:
             call(turning_rows, s.d, k, w.w, s.d.primal.con_y)
     for k, lane in present(s):
@@ -51,7 +51,7 @@ def test_rows_of_contacts_are_those_of_their_points(s, rng):
         assert np.abs(s.a["primal.con_y"][basis_rows(s, k), lane] - expected).max() < EXACT
 
 
-def test_forces_at_contacts_come_to_the_dofs_by_the_transpose(s, rng):
+def test_contact_forces_are_mapped_to_dofs_by_the_transpose(s, rng):
     f, out = rng.normal(size=(s.a["ncon_slot"][0], 6, s.width)), rng.normal(size=(s.nv, s.width))
     f *= s.a["con_present"][: len(f), None]
     d, expected, r = s.d, out.copy(), record(s.width, out=out)
@@ -63,7 +63,7 @@ def test_forces_at_contacts_come_to_the_dofs_by_the_transpose(s, rng):
             F = axpy3(f[k, 1], load3(d.con_basis, 9 * k + 3), axpy3(f[k, 2], load3(d.con_basis, 9 * k + 6), F))
         call(add_contact_force, d, k, F)
         if dim > 3:
-            o = 9 * turn(d, k)
+            o = 9 * turn_index(d, k)
             M = scale3(f[k, 3], load3(d.con_basis, o))
             M = axpy3(f[k, 4], load3(d.con_basis, o + 3), axpy3(f[k, 5], load3(d.con_basis, o + 6), M))
             call(add_contact_moment, d, k, M)
@@ -73,7 +73,7 @@ def test_forces_at_contacts_come_to_the_dofs_by_the_transpose(s, rng):
     assert np.abs(r.out.array - expected).max() < EXACT
 
 
-def test_bodies_are_reached_by_what_acts_on_them_or_below(s):
+def test_bodies_are_marked_by_contacts_on_them_or_their_descendants(s):
     m, a, parent = s.model, s.a, s.model.body_parentid
     a["body_reached"][...] = 77
     call(prepare_contacts, s.m, s.d)

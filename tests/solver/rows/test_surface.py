@@ -56,7 +56,7 @@ def test_a_surface_moves_as_a_body_of_its_velocity(rng):
     assert not np.any(call(surface_velocity, m, d, -1, rng.normal(size=3)))
 
 
-def test_contacts_see_the_difference_along_tangents_and_about_the_normal(rng):
+def test_contacts_use_relative_surface_velocity_along_tangents_and_about_the_normal(rng):
     m, d, _ = scene(rng)
     before = d.primal.con_y.array.copy()
     call(add_surface_velocities, m, d, d.primal.con_y)

@@ -28,7 +28,7 @@ def listed_pairs(ncand: int, ncollide: int, width: int) -> int:
 
 
 @kernel
-def holds(m, d):
+def is_list_valid(m, d):
     """Returns the mask of worlds where every geom is within the bounds of the list and has the same size."""
     same = d.neighbours.reach[0] >= 0.0
     for k in range(m.ncollide):

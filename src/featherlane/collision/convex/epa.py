@@ -17,8 +17,8 @@ the upper bound are Featherlane's).
 
 from featherlane.prelude import *
 from featherlane.collision.convex.facet import NO_FACET
-from featherlane.collision.convex.facet_alone import settle_on_facet
 from featherlane.collision.convex.gjk import size_of_point
+from featherlane.collision.convex.separate_facet import settle_on_facet
 from featherlane.collision.convex.support import support_along
 
 VERTICES, FACES = 256, 512
@@ -312,7 +312,7 @@ def grow(d1, f, vertex, nface, nspare, size):
 
 
 @kernel
-def nearest_face(d1, nface):
+def least_face(d1, nface):
     """Returns the face of least key, the first of equal ones: compares eight at once, then the remaining eight."""
     keys, least_keys = eights(d1.epa.key), eights(d1.epa.least)
     least = keys[0]
@@ -456,7 +456,7 @@ def epa(m1, d1):
         nface, nspare, depth, closed = 4, 0, real(d1, GROWN), -1
         n = load3(d1.epa.normal, 0)
         for _ in range(2 * VERTICES):
-            f = nearest_face(d1, nface)
+            f = least_face(d1, nface)
             lower, u = d1.epa.key[f], load3(d1.epa.normal, 3 * f)
             if not lower < depth - gap:
                 closed = f

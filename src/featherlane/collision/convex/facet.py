@@ -54,7 +54,7 @@ def vertex_of(m1, d1, side, i):
 
 
 @kernel
-def difference(m1, d1, i, j):
+def vertex_difference(m1, d1, i, j):
     """Returns vertex i of the first core less vertex j of the second, in the frame of the first, as `support` does."""
     b = mat_mul_vec(load9(d1.convex.mat, 0), vertex_of(m1, d1, 1, j))
     return sub3(sub3(vertex_of(m1, d1, 0, i), b), load3(d1.convex.pos, 0))

@@ -1,6 +1,7 @@
 """Computes depth, normal and nearest points of two polytopes from the vertices of the facet nearest to the origin."""
 
 from featherlane.prelude import *
+from featherlane.collision.convex.coplanar import is_decided
 from featherlane.collision.convex.facet import (
     CROSSING,
     EDGE_FACE,
@@ -12,13 +13,12 @@ from featherlane.collision.convex.facet import (
     FLAT,
     NO_FACET,
     WELL_INSIDE,
-    difference,
     error_and_drop,
     has_face,
     plane_of_face,
+    vertex_difference,
     vertex_of,
 )
-from featherlane.collision.convex.flush import is_decided
 
 INSIDE = 1e-4  # relative to the size: as WELL_INSIDE, for a triangle or a parallelogram
 PARALLEL = 1e-6  # limit of the difference of parallel normals, and of the sine between edge and face: float32 poses
@@ -27,7 +27,7 @@ FEW = 256  # maximum number of pairs of edges of two faces that are all tested
 
 
 @kernel
-def outwards(d1, n, p):
+def outward_normal(d1, n, p):
     """Returns the unit vector along n or -n that points out of the difference; p is a point of the facet.
 
     It points away from the origin if the shapes overlap, and towards it if they are apart.
@@ -58,16 +58,16 @@ def size_of_pair(m1, d1):
 def measure_triangle(m1, d1, size):
     """Computes `measure_facet` for a triangle."""
     i, j = d1.facet.vertex[0], d1.facet.vertex[3]
-    p = difference(m1, d1, i, j)
+    p = vertex_difference(m1, d1, i, j)
     if d1.facet.kind[0] == FIRST:
-        q, r = difference(m1, d1, d1.facet.vertex[1], j), difference(m1, d1, d1.facet.vertex[2], j)
+        q, r = vertex_difference(m1, d1, d1.facet.vertex[1], j), vertex_difference(m1, d1, d1.facet.vertex[2], j)
     else:
-        q, r = difference(m1, d1, i, d1.facet.vertex[4]), difference(m1, d1, i, d1.facet.vertex[5])
+        q, r = vertex_difference(m1, d1, i, d1.facet.vertex[4]), vertex_difference(m1, d1, i, d1.facet.vertex[5])
     e, f, g = sub3(q, p), sub3(r, p), sub3(r, q)
     normal = cross(e, f)
     nn, inside = dot3(normal, normal), 0.0 * size
     if nn > 0.0:
-        n = outwards(d1, normal, p)
+        n = outward_normal(d1, normal, p)
         depth = dot3(n, p)
         # doubled areas over the sides g, f and e, and the distances from them
         x, y, z = dot3(normal, cross(q, g)) / nn, -dot3(normal, cross(p, f)) / nn, dot3(normal, cross(p, e)) / nn
@@ -87,12 +87,15 @@ def measure_triangle(m1, d1, size):
 def measure_crossing(m1, d1, size):
     """Computes `measure_facet` for two edges."""
     i, j = d1.facet.vertex[0], d1.facet.vertex[3]
-    p = difference(m1, d1, i, j)
-    e, f = sub3(difference(m1, d1, d1.facet.vertex[1], j), p), sub3(p, difference(m1, d1, i, d1.facet.vertex[4]))
+    p = vertex_difference(m1, d1, i, j)
+    e, f = (
+        sub3(vertex_difference(m1, d1, d1.facet.vertex[1], j), p),
+        sub3(p, vertex_difference(m1, d1, i, d1.facet.vertex[4])),
+    )
     normal = cross(e, f)
     nn, inside = dot3(normal, normal), 0.0 * size
     if nn > 0.0:
-        n = outwards(d1, normal, p)
+        n = outward_normal(d1, normal, p)
         # the foot (projection of the origin) is p + s e - t f
         s, t = -dot3(normal, cross(p, f)) / nn, -dot3(normal, cross(p, e)) / nn
         area = sqrt(nn)

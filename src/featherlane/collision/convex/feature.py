@@ -87,7 +87,7 @@ def move_corners(d1, side, n):
 
 
 @kernel
-def lay_edges(d1, side, n):
+def compute_face_edges(d1, side, n):
     """Computes the edges of a face with n corners in contact coordinates; edges after the last one have length 0.
 
     The tolerance outside an edge is stored times the edge's length.
@@ -134,7 +134,7 @@ def box_feature(d1, side, u, corner):
         store_corner(d1, side, 1, to_contact(frames, axpy3(x, e, corner)))
         store_corner(d1, side, 2, to_contact(frames, axpy3(x, e, axpy3(y, f, corner))))
         store_corner(d1, side, 3, to_contact(frames, axpy3(y, f, corner)))
-        lay_edges(d1, side, 4)
+        compute_face_edges(d1, side, 4)
         # the orientation is that of the corners
         s = one
         if x * y < 0.0:
@@ -201,7 +201,7 @@ def mesh_feature(m1, d1, side, u):
             for k in range(n):
                 store_corner(d1, side, k, load3(m1.hull_vert, 3 * (start + m1.hull_outline[adr + stride * k])))
             move_corners(d1, side, n)
-        lay_edges(d1, side, n)
+        compute_face_edges(d1, side, n)
         set_plane_of_corners(d1, side)
     else:
         p = load3(m1.hull_vert, 3 * at)

@@ -70,7 +70,7 @@ def nearest_on_triangle(a, b, c):
 
 
 @kernel
-def is_beyond(a, b, c, d):
+def is_across_triangle(a, b, c, d):
     """Returns whether the origin is on the other side of triangle abc than d, or the side is unknown in a flat one."""
     ab, ac, ad = sub3(b, a), sub3(c, a), sub3(d, a)
     n = cross(ab, ac)
@@ -89,23 +89,23 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
     """Returns (squared distance, v) and stores the weights.  An origin inside has distance 0."""
     zero = 0.0 * a[0]
     best, v, outside = zero + HUGE, a, 0
-    if is_beyond(a, b, c, d):
+    if is_across_triangle(a, b, c, d):
         outside = 1
         best, v, w = nearest_on_triangle(a, b, c)
         set_weights(d1, w[0], w[1], w[2], zero)
-    if is_beyond(a, b, d, c):
+    if is_across_triangle(a, b, d, c):
         outside = 1
         x, y, w = nearest_on_triangle(a, b, d)
         if x < best:
             best, v = x, y
             set_weights(d1, w[0], w[1], zero, w[2])
-    if is_beyond(a, c, d, b):
+    if is_across_triangle(a, c, d, b):
         outside = 1
         x, y, w = nearest_on_triangle(a, c, d)
         if x < best:
             best, v = x, y
             set_weights(d1, w[0], zero, w[1], w[2])
-    if is_beyond(b, c, d, a):
+    if is_across_triangle(b, c, d, a):
         outside = 1
         x, y, w = nearest_on_triangle(b, c, d)
         if x < best:

@@ -60,7 +60,7 @@ def bring_forward(d1, first, least):
 
 
 @kernel
-def choose(d1):
+def move_selected_first(d1):
     """Moves the selected candidates to the front; returns their number.
 
     These are the deepest, the farthest from it, the one of the largest triangle with them, and the one that adds most.
@@ -166,4 +166,4 @@ def contact_points(m1, d1):
     least = add_candidates(m1, d1)
     if d1.convex.dist[0] < least - EQUAL:
         add_nearest(d1)
-    store_candidates(d1, choose(d1))
+    store_candidates(d1, move_selected_first(d1))

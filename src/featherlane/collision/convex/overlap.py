@@ -19,7 +19,7 @@ SAME = 1e-7  # m positions nearer than this coincide
 
 # ---- candidates ------------------------------------------------------------------------------------------------------
 @kernel
-def heights(d1, side, x, y):
+def feature_height(d1, side, x, y):
     """Returns the height of the feature at positions: on its plane, or on its line."""
     base = 0
     if d1.feature.count[side] == DISC:
@@ -39,12 +39,12 @@ def heights(d1, side, x, y):
 
 
 @kernel
-def measure(d1, x, y):
+def measure_overlap(d1, x, y):
     """Returns (height, distance) at positions in both features, halfway between them; FAR beyond the limit.
 
     The depth along the normal is an upper bound: nearly parallel edges would exceed it away from their crossing.
     """
-    low, high = heights(d1, 0, x, y), heights(d1, 1, x, y)
+    low, high = feature_height(d1, 0, x, y), feature_height(d1, 1, x, y)
     dist = high - low
     dist = where(dist < d1.convex.dist[0], d1.convex.dist[0], dist)
     return 0.5 * (low + high), where(dist <= d1.shapes.limit[0], dist, FAR)
@@ -55,7 +55,7 @@ def measure_places(d1, rows):
     """Computes height and distance at each position, FAR if it is invalid."""
     Q = eights(d1.clip.place)
     for i in range(rows):
-        z, dist = measure(d1, Q[i], Q[i + ROWS])
+        z, dist = measure_overlap(d1, Q[i], Q[i + ROWS])
         Q[i + 2 * ROWS], Q[i + 3 * ROWS] = z, where(Q[i + 3 * ROWS] < FAR, dist, FAR)
 
 
@@ -68,7 +68,7 @@ def add_candidate(d1, x, y, z, dist):
 
 
 @kernel
-def is_new(d1, x, y):
+def is_new_position(d1, x, y):
     """Returns whether the position is apart from all candidates."""
     k, C, E = d1.clip.count[0], d1.clip.point, eights(d1.clip.point)
     # the last ones first: edges that meet duplicate one of these
@@ -86,7 +86,7 @@ def is_new(d1, x, y):
 @kernel
 def add_place(d1, x, y, z, dist, least):
     """Adds a candidate at a position if it is near enough and new; returns the least distance so far."""
-    if dist < FAR and d1.clip.count[0] < CAPACITY and is_new(d1, x, y):
+    if dist < FAR and d1.clip.count[0] < CAPACITY and is_new_position(d1, x, y):
         add_candidate(d1, x, y, z, dist)
         if dist < least:
             least = dist
@@ -121,15 +121,15 @@ def add_places(d1, edges, corners):
 @kernel
 def add_ends(d1, ax, ay, bx, by):
     """Adds candidates at two positions; returns the least distance."""
-    z, dist = measure(d1, ax, ay)
+    z, dist = measure_overlap(d1, ax, ay)
     least = add_place(d1, ax, ay, z, dist, real(d1, FAR))
-    z, dist = measure(d1, bx, by)
+    z, dist = measure_overlap(d1, bx, by)
     return add_place(d1, bx, by, z, dist, least)
 
 
 # ---- clipping of one feature by the other ----------------------------------------------------------------------------
 @kernel
-def turn(d1, side):
+def polygon_orientation(d1, side):
     """Returns 1 if the polygon is counterclockwise, else -1."""
     s = real(d1, 1.0)
     if d1.feature.normal[3 * side + 2] < 0.0:
@@ -182,7 +182,7 @@ def cut_edges(d1, side):
     P, E, Q = eights(d1.feature.point), eights(d1.feature.edge), eights(d1.clip.place)
     sign = real(d1, 1.0)
     if d1.feature.count[other] != DISC:
-        sign = turn(d1, other)
+        sign = polygon_orientation(d1, other)
     for k in range((d1.feature.count[side] + 7) // 8):
         a, e = (P[i + k], P[i + k + run]), (E[i + k], E[i + k + run])
         if d1.feature.count[other] == DISC:
@@ -199,7 +199,7 @@ def add_covered(d1, side, n, first):
     """Adds corners of a polygon, or points on the rim of a disc, that are inside the other feature, a polygon."""
     other, i, run, o = 1 - side, 3 * RUN // 8 * side, RUN // 8, 3 * RUN * (1 - side)
     C, E, P, Q = d1.feature.point, d1.feature.edge, eights(d1.feature.point), eights(d1.clip.place)
-    sign = turn(d1, other)
+    sign = polygon_orientation(d1, other)
     for k in range((n + 7) // 8):
         x, y = P[i + k], P[i + k + run]
         beyond = x < x
@@ -223,7 +223,7 @@ def add_rim(d1, side, first):
 @kernel
 def part_over_polygon(d1, side, a, e):
     """Returns (from, to): the part of a line a + t e, 0 <= t <= 1, inside the polygon, by eight edges at a time."""
-    run, sign, misses = RUN // 8, turn(d1, side), False
+    run, sign, misses = RUN // 8, polygon_orientation(d1, side), False
     P, E, Q, i = eights(d1.feature.point), eights(d1.feature.edge), eights(d1.clip.place), 3 * RUN // 8 * side
     los, his = where(P[i] < P[i], P[i], 0.0), where(P[i] < P[i], P[i], 1.0)
     for k in range(i, i + (d1.feature.count[side] + 7) // 8):
@@ -250,7 +250,7 @@ def segment_with_face(d1, side):
     if d1.feature.count[other] == DISC:
         lo, hi = cut_by_disc(d1, other, a, e)
     elif d1.feature.count[other] <= FEW:
-        lo, hi = cut_by_polygon(d1, other, turn(d1, other), a, e)
+        lo, hi = cut_by_polygon(d1, other, polygon_orientation(d1, other), a, e)
     else:
         lo, hi = part_over_polygon(d1, other, a, e)
     least = real(d1, FAR)

@@ -9,22 +9,22 @@ the search uses a coarse tolerance, and Newton's method computes the remaining d
 """
 
 from featherlane.prelude import *
+from featherlane.collision.convex.coplanar import flush
 from featherlane.collision.convex.epa import epa
 from featherlane.collision.convex.facet import NO_FACET
-from featherlane.collision.convex.facet_alone import settle_on_facet
-from featherlane.collision.convex.flush import flush
+from featherlane.collision.convex.facet_cache import is_proved, keep_proof
 from featherlane.collision.convex.gjk import APART, FAR, gjk
 from featherlane.collision.convex.manifold import contact_points
-from featherlane.collision.convex.polish import polish
-from featherlane.collision.convex.proof import is_proved, keep_proof
-from featherlane.collision.convex.recall import (
+from featherlane.collision.convex.normal_refinement import polish
+from featherlane.collision.convex.result_cache import (
     BY_DIRECTION,
     BY_PROOF,
     BY_SEARCH,
-    count,
+    count_method,
     is_apart_as_before,
     remember_apart,
 )
+from featherlane.collision.convex.separate_facet import settle_on_facet
 from featherlane.collision.convex.support import core_limit, core_radius, is_curved, look_from_first
 
 NO_DISTANCE = 1e30  # distance beyond the limit
@@ -82,7 +82,7 @@ def search(m1, d1):
 
 
 @kernel
-def tell(d1):
+def shapes_to_world(d1):
     """Converts the result from cores to shapes, and from the first shape's frame to world axes."""
     r, s = core_radius(d1, 0), core_radius(d1, 1)
     R, dist = load9(d1.shapes.mat, 0), d1.convex.dist[0]
@@ -95,7 +95,7 @@ def tell(d1):
 
 
 @kernel
-def nearest(m1, d1):
+def closest_from_pose(m1, d1):
     """Computes the result of `closest`, given the second shape's pose in the frame of the first."""
     curved = is_curved(d1)
     d1.gjk.gap[0], d1.epa.gap[0] = GJK_EXACT, EPA_EXACT
@@ -110,7 +110,7 @@ def nearest(m1, d1):
             if d1.convex.dist[0] < NO_DISTANCE:
                 polish(m1, d1)
     if d1.convex.dist[0] < NO_DISTANCE:
-        tell(d1)
+        shapes_to_world(d1)
 
 
 @stage
@@ -126,12 +126,12 @@ def closest(m1, d1):
     """
     d1.recall.pair[0], d1.convex.flush[0] = 0, 0.0
     look_from_first(d1)
-    nearest(m1, d1)
+    closest_from_pose(m1, d1)
 
 
 @stage
 def convex(m1, d1):
-    """Computes contact points of two convex shapes; hulls must overlap by more than their vertices' rounding (`flush`).
+    """Computes contact points of two convex shapes; hulls must overlap by more than vertex rounding (`coplanar`).
 
     Reads:  shapes.*, shapes.prism; recall.pair, recall.key: the pair's cache entry.
     Writes: manifold.*, and that entry; scratch memory: convex.*, support.* and the rest of what `closest` writes.
@@ -140,15 +140,15 @@ def convex(m1, d1):
     d1.convex.flush[0] = flush(m1, d1)
     limit = d1.shapes.limit[0] - d1.convex.flush[0]
     if is_apart_as_before(m1, d1):
-        count(d1, BY_DIRECTION)
+        count_method(d1, BY_DIRECTION)
     else:
         look_from_first(d1)
         if is_proved(m1, d1):
-            count(d1, BY_PROOF)
-            tell(d1)
+            count_method(d1, BY_PROOF)
+            shapes_to_world(d1)
         else:
-            count(d1, BY_SEARCH)
-            nearest(m1, d1)
+            count_method(d1, BY_SEARCH)
+            closest_from_pose(m1, d1)
             if d1.convex.dist[0] == NO_DISTANCE:
                 remember_apart(m1, d1, scale3(-1.0, load3(d1.gjk.nearest, 0)))
             elif d1.convex.dist[0] > limit:

@@ -205,7 +205,7 @@ def look_from_first(d1):
 
 
 @stage
-def support(m1, d1):
+def support_point(m1, d1):
     """Computes the support point of the difference of the cores along `support.dir`, in the frame of the first shape.
 
     Reads:  shapes.*, convex.mat, convex.pos, support.dir (3,) of any length.
@@ -226,5 +226,5 @@ def support(m1, d1):
 def support_along(m1, d1, u):
     """Returns the support point along u, as a vector; its other results are in `support_*`."""
     store3(d1.support.dir, 0, u)
-    support(m1, d1)
+    support_point(m1, d1)
     return load3(d1.support.point, 0)

@@ -9,7 +9,7 @@ Source: MuJoCo 4.0.1 mjc_BoxBox, with its tolerances.
 from featherlane.prelude import *
 from featherlane.collision.pairs.box_edge import edge_point
 from featherlane.collision.pairs.box_face import face_points
-from featherlane.collision.pairs.box_frame import axis, column, relative, row, seen_from, transpose
+from featherlane.collision.pairs.box_frame import axis, frame_column, frame_row, relative, seen_from, transpose
 
 ROUNDING = 1e-13  # relative to the sum of half sizes: boxes whose overlap is within rounding still touch
 PARALLEL = 1e-8  # sine below which two edges count as parallel
@@ -32,13 +32,13 @@ def best_face(d1, R, p, q, size1, size2, slack):
     """Returns (code, separation) of the face normal of least overlap, the first of equal ones."""
     code, best = SEPARATED, real(d1, -1e10)
     for k in range(3):
-        gap = fabs(p[k]) - size1[k] - extent(row(R, k), size2)
+        gap = fabs(p[k]) - size1[k] - extent(frame_row(R, k), size2)
         if gap > slack:
             return SEPARATED, gap
         if gap > best:
             code, best = FACES1 + k, gap
     for k in range(3):
-        gap = fabs(q[k]) - size2[k] - extent(column(R, k), size1)
+        gap = fabs(q[k]) - size2[k] - extent(frame_column(R, k), size1)
         if gap > slack:
             return SEPARATED, gap
         if gap > best:
@@ -97,7 +97,7 @@ def separating_axis(d1, R, p, q, size1, size2, slack):
         return face, axis(d1, 0)
     code, best, n = best_edges(d1, R, p, size1, size2, slack, face, depth)
     if code >= EDGES:
-        cosine = n[face] if face < FACES2 else plain_dot3(n, column(R, face - FACES2))
+        cosine = n[face] if face < FACES2 else plain_dot3(n, frame_column(R, face - FACES2))
         if (fabs(cosine) > SAME) & (best < depth + BETTER * fabs(depth) + MINVAL):
             code = face
     return code, n

@@ -4,13 +4,13 @@ Source: MuJoCo 4.0.1 mjc_BoxBox.
 """
 
 from featherlane.prelude import *
-from featherlane.collision.pairs.box_frame import axis, column, seen_from, turned_by
+from featherlane.collision.pairs.box_frame import axis, frame_column, seen_from, turned_by
 
 EITHER = 1e-9  # component of the axis below which both ends of a box count as equally far
 
 
 @kernel
-def reach(n, size, second):
+def farthest_coordinate(n, size, second):
     """Returns the farthest coordinate of a box along one of its axes; `second`: the other end, if equally far."""
     side = where(n >= 0.0, size, -size)
     return -side if (second == 1) & (fabs(n) < EITHER) else side
@@ -19,9 +19,9 @@ def reach(n, size, second):
 @kernel
 def farthest_edge(d1, n, size, k, second):
     """Returns the middle of the edge along axis k that is farthest along n; `second` selects among equal edges."""
-    x = reach(n[0], size[0], second) if k != 0 else zero(d1)
-    y = reach(n[1], size[1], second) if k != 1 else zero(d1)
-    z = reach(n[2], size[2], second) if k != 2 else zero(d1)
+    x = farthest_coordinate(n[0], size[0], second) if k != 0 else zero(d1)
+    y = farthest_coordinate(n[1], size[1], second) if k != 1 else zero(d1)
+    z = farthest_coordinate(n[2], size[2], second) if k != 2 else zero(d1)
     return x, y, z
 
 
@@ -49,7 +49,7 @@ def edge_point(d1, R, p, n, i, j, slack):
     n = n if plain_dot3(n, p) >= 0.0 else (-n[0], -n[1], -n[2])
     m = seen_from(R, n)
     size1, size2 = load3(d1.shapes.size, 0), load3(d1.shapes.size, 3)
-    u, v = axis(d1, i), column(R, j)
+    u, v = axis(d1, i), frame_column(R, j)
 
     # the closest of up to four pairs of edges
     best, a, b = real(d1, 1e10), u, v

@@ -6,7 +6,7 @@ Source: MuJoCo 4.0.1 mjc_BoxBox.
 """
 
 from featherlane.prelude import *
-from featherlane.collision.pairs.box_frame import column
+from featherlane.collision.pairs.box_frame import frame_column
 
 CAPACITY = 12  # corner capacity of one half of box.polygon: eight, plus corners that rounding may add
 MOST = 8  # points of one pair
@@ -62,7 +62,7 @@ def cut(d1, source, target, n, c, sign, limit):
 
 
 @kernel
-def is_new(d1, k, n, radius2):
+def is_new_corner(d1, k, n, radius2):
     """Returns whether corner k of the polygon is apart from the first n, projected along the normal."""
     for i in range(n):
         x = d1.box.polygon[3 * i] - d1.box.polygon[3 * k]
@@ -77,7 +77,7 @@ def keep_near(d1, n, radius2):
     """Keeps the corners within the limit that do not coincide with previous ones; returns their number."""
     kept = 0
     for k in range(n):
-        if kept < MOST and d1.box.polygon[3 * k + 2] <= d1.shapes.limit[0] and is_new(d1, k, kept, radius2):
+        if kept < MOST and d1.box.polygon[3 * k + 2] <= d1.shapes.limit[0] and is_new_corner(d1, k, kept, radius2):
             store3(d1.box.polygon, 3 * kept, load3(d1.box.polygon, 3 * k))
             kept += 1
     return kept
@@ -104,12 +104,12 @@ def face_points(d1, R, o, ref, a):
     n = keep_near(d1, n, NEAR * (half[x] * half[x] + half[y] * half[y]))
 
     M, centre = load9(d1.shapes.mat, 9 * ref), load3(d1.shapes.pos, 3 * ref)
-    normal = scale3(up if ref == 0 else -up, column(M, a))
+    normal = scale3(up if ref == 0 else -up, frame_column(M, a))
     for k in range(n):
         height = d1.box.polygon[3 * k + 2]
-        pos = axpy3(d1.box.polygon[3 * k], column(M, x), centre)
-        pos = axpy3(d1.box.polygon[3 * k + 1], column(M, y), pos)
+        pos = axpy3(d1.box.polygon[3 * k], frame_column(M, x), centre)
+        pos = axpy3(d1.box.polygon[3 * k + 1], frame_column(M, y), pos)
         d1.manifold.dist[k] = height
-        store3(d1.manifold.pos, 3 * k, axpy3(up * (half[a] + 0.5 * height), column(M, a), pos))
+        store3(d1.manifold.pos, 3 * k, axpy3(up * (half[a] + 0.5 * height), frame_column(M, a), pos))
         store3(d1.manifold.normal, 3 * k, normal)
     d1.manifold.count[0] = n

@@ -9,13 +9,13 @@ from featherlane.prelude import *
 
 
 @kernel
-def row(R, k):
+def frame_row(R, k):
     """Returns row k."""
     return R[3 * k], R[3 * k + 1], R[3 * k + 2]
 
 
 @kernel
-def column(R, k):
+def frame_column(R, k):
     """Returns column k."""
     return R[k], R[3 + k], R[6 + k]
 
@@ -29,19 +29,19 @@ def transpose(R):
 @kernel
 def seen_from(R, v):
     """Returns R^T v."""
-    return plain_dot3(column(R, 0), v), plain_dot3(column(R, 1), v), plain_dot3(column(R, 2), v)
+    return plain_dot3(frame_column(R, 0), v), plain_dot3(frame_column(R, 1), v), plain_dot3(frame_column(R, 2), v)
 
 
 @kernel
 def turned_by(R, v):
     """Returns R v."""
-    return plain_dot3(row(R, 0), v), plain_dot3(row(R, 1), v), plain_dot3(row(R, 2), v)
+    return plain_dot3(frame_row(R, 0), v), plain_dot3(frame_row(R, 1), v), plain_dot3(frame_row(R, 2), v)
 
 
 @kernel
 def relative(R, S):
     """Returns R^T S: its columns are the axes of S in the frame of R."""
-    x, y, z = seen_from(R, column(S, 0)), seen_from(R, column(S, 1)), seen_from(R, column(S, 2))
+    x, y, z = seen_from(R, frame_column(S, 0)), seen_from(R, frame_column(S, 1)), seen_from(R, frame_column(S, 2))
     return x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2]
 
 

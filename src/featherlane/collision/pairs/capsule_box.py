@@ -65,7 +65,7 @@ def lower_corner(j, k):
 
 
 @kernel
-def is_beyond(e):
+def is_out_of_interval(e):
     """Returns whether the coordinate is before the lower end or past the upper end."""
     return (e > 1.0) | (e < -1.0)
 
@@ -78,20 +78,20 @@ def edges_and_segment(mb, ma, mc, u, v, inverse):
     then vice versa.
     """
     e, x = (mc * u - mb * v) * inverse, (ma * v - mb * u) * inverse
-    cut = is_beyond(e)
+    cut = is_out_of_interval(e)
     e = where(cut, clip(e, -1.0, 1.0), e)
     end = where(cut, e, 0.0)
     x = where(cut, (v - mb * e) * (1.0 / mc), x)
-    over = is_beyond(x)
+    over = is_out_of_interval(x)
     x = where(over, clip(x, -1.0, 1.0), x)
     e = where(over, (u - mb * x) * (1.0 / ma), e)
-    cut = is_beyond(e)
+    cut = is_out_of_interval(e)
     e = where(cut, clip(e, -1.0, 1.0), e)
     return e, x, where(cut, e, end)
 
 
 @kernel
-def lay_edges(d1, signs, p, h, half, size, k):
+def compute_box_edges(d1, signs, p, h, half, size, k):
     """Computes squared distances, coordinates of nearest points and clipped ends of the four edges along axis k.
 
     Each edge is stored at the index of its lower corner; entries of upper corners are empty.
@@ -114,7 +114,7 @@ def nearest_edge(d1, p, h, what, axis, x, best):
     """Returns (what, axis, x, e, corner) of the nearest edge or corner if nearer than the previous best, else that."""
     signs, half, size = corner_signs(d1), d1.shapes.size[1], load3(d1.shapes.size, 3)
     for k in (0, 1, 2):
-        lay_edges(d1, signs, p, h, half, size, k)
+        compute_box_edges(d1, signs, p, h, half, size, k)
     place = real(d1, -1.0)
     for k in range(3):
         if any_(eights(d1.box.edge)[4 * k] < best - MINVAL):
@@ -136,7 +136,7 @@ def nearest_edge(d1, p, h, what, axis, x, best):
 
 # ---- extent along the box from the first point, in coordinates of the segment -------------------------------
 @kernel
-def span(distance, h, k):
+def segment_extent(distance, h, k):
     """Returns how far the segment extends along axis k in its own coordinates; infinite if it is orthogonal to k."""
     return distance / fabs(h[k]) if fabs(h[k]) > 0.0 else NEVER
 
@@ -166,9 +166,9 @@ def along_corner(d1, z, h, size, corner, x):
     if k < 0:
         return real(d1, NO_SECOND)
     if z[k] * z[k] > 0.5:
-        return s * fmin(span(2.0 * size[k], h, k), 1.0 - s * x)
+        return s * fmin(segment_extent(2.0 * size[k], h, k), 1.0 - s * x)
     i, j = (k + 1) % 3, (k + 2) % 3
-    return -s * fmin(span(2.0 * size[j], h, j), fmin(span(2.0 * size[i], h, i), 1.0 + s * x))
+    return -s * fmin(segment_extent(2.0 * size[j], h, j), fmin(segment_extent(2.0 * size[i], h, i), 1.0 + s * x))
 
 
 @kernel
@@ -183,7 +183,7 @@ def along_edge(d1, z, h, size, corner, k, x, e):
     s = 1 if inward & (1 << b) else -1
     upwards = (s == 1) == (positive(h) & (1 << k) != 0)
     rest = 1.0 - e if upwards else 1.0 + e
-    return s * fmin(span(size[k] * rest, h, k), fmin(span(2.0 * size[b], h, b), 1.0 - s * x))
+    return s * fmin(segment_extent(size[k] * rest, h, k), fmin(segment_extent(2.0 * size[b], h, b), 1.0 - s * x))
 
 
 @kernel

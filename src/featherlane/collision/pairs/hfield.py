@@ -16,7 +16,7 @@ from featherlane.collision.pairs.sphere_prism import meets_sphere
 
 
 @kernel
-def reach(m1, d1, u):
+def farthest_along(m1, d1, u):
     """Returns the maximum of the second shape along the unit vector u from the origin of the first shape's frame."""
     v = mat_t_mul_vec(load9(d1.convex.mat, 0), u)
     a, _ = core_support(m1, d1, 1, v)
@@ -24,7 +24,7 @@ def reach(m1, d1, u):
 
 
 @kernel
-def height(m1, field, r, c):
+def hfield_sample(m1, field, r, c):
     """Returns the height of a sample."""
     return m1.hfield_data[m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c] * m1.hfield_size[4 * field + 2]
 
@@ -35,7 +35,7 @@ def set_corner(m1, d1, field, k, r, c):
     x = m1.hfield_size[4 * field] * (2.0 * c / (m1.hfield_ncol[field] - 1) - 1.0)
     y = m1.hfield_size[4 * field + 1] * (2.0 * r / (m1.hfield_nrow[field] - 1) - 1.0)
     store3(d1.shapes.prism, 3 * k, (x, y, -m1.hfield_size[4 * field + 3]))
-    store3(d1.shapes.prism, 9 + 3 * k, (x, y, height(m1, field, r, c)))
+    store3(d1.shapes.prism, 9 + 3 * k, (x, y, hfield_sample(m1, field, r, c)))
 
 
 @kernel
@@ -65,14 +65,14 @@ def set_prism(m1, d1, field, r, c, half):
 def top(m1, field, r, c, half):
     """Returns the height of the highest corner of that prism."""
     if half == 0:
-        other = height(m1, field, r + 1, c)
+        other = hfield_sample(m1, field, r + 1, c)
     else:
-        other = height(m1, field, r, c + 1)
-    return fmax(fmax(height(m1, field, r, c), height(m1, field, r + 1, c + 1)), other)
+        other = hfield_sample(m1, field, r, c + 1)
+    return fmax(fmax(hfield_sample(m1, field, r, c), hfield_sample(m1, field, r + 1, c + 1)), other)
 
 
 @kernel
-def meet_cell(m1, d1, field, r, c, lowest):
+def collide_cell(m1, d1, field, r, c, lowest):
     """Adds the points of the two prisms of a cell, without a prism whose top is entirely below the shape."""
     for half in range(2):
         if top(m1, field, r, c, half) >= lowest and d1.manifold.count[0] < d1.nmanifold:
@@ -88,7 +88,7 @@ def rises_to(m1, field, rows, columns, lowest):
     """Returns whether any sample of the cells (first and past-the-end index of each axis) reaches `lowest`."""
     for r in range(rows[0], rows[1] + 1):
         for c in range(columns[0], columns[1] + 1):
-            if height(m1, field, r, c) >= lowest:
+            if hfield_sample(m1, field, r, c) >= lowest:
                 return 1
     return 0
 
@@ -119,9 +119,9 @@ def height_field(m1, d1):
     look_from_first(d1)
     # the shape's bounding box in the frame of the field, enlarged by the limit
     o, one = zero(d1), real(d1, 1.0)
-    x0, x1 = -reach(m1, d1, (-one, o, o)) - limit, reach(m1, d1, (one, o, o)) + limit
-    y0, y1 = -reach(m1, d1, (o, -one, o)) - limit, reach(m1, d1, (o, one, o)) + limit
-    z0, z1 = -reach(m1, d1, (o, o, -one)) - limit, reach(m1, d1, (o, o, one)) + limit
+    x0, x1 = -farthest_along(m1, d1, (-one, o, o)) - limit, farthest_along(m1, d1, (one, o, o)) + limit
+    y0, y1 = -farthest_along(m1, d1, (o, -one, o)) - limit, farthest_along(m1, d1, (o, one, o)) + limit
+    z0, z1 = -farthest_along(m1, d1, (o, o, -one)) - limit, farthest_along(m1, d1, (o, o, one)) + limit
     beside = (x0 > sx) | (x1 < -sx) | (y0 > sy) | (y1 < -sy)
     above, below = z0 > m1.hfield_size[4 * field + 2], z1 < -m1.hfield_size[4 * field + 3]
     if not (beside | above | below):
@@ -132,6 +132,6 @@ def height_field(m1, d1):
         if rises_to(m1, field, rows, columns, z0):
             for r in range(rows[0], rows[1]):
                 for c in range(columns[0], columns[1]):
-                    meet_cell(m1, d1, field, r, c, z0)
+                    collide_cell(m1, d1, field, r, c, z0)
                 if d1.manifold.count[0] >= d1.nmanifold:
                     break

@@ -15,7 +15,7 @@ def nearer_side(x, half):
 
 
 @kernel
-def nearest_face(c, size):
+def nearest_box_face(c, size):
     """Returns (depth, inward normal) of the face nearest to a point in the box, the first of equal ones."""
     (x, i), (y, j), (z, k) = nearer_side(c[0], size[0]), nearer_side(c[1], size[1]), nearer_side(c[2], size[2])
     second = y < x
@@ -34,7 +34,7 @@ def sphere_box(c, r, size, margin):
     nearest = (clip(c[0], -size[0], size[0]), clip(c[1], -size[1], size[1]), clip(c[2], -size[2], size[2]))
     n, gap = normalize3(sub3(nearest, c))
     within = gap <= MINVAL
-    depth, inward = nearest_face(c, size)
+    depth, inward = nearest_box_face(c, size)
     n = select3(within, inward, n)
     dist = where(within, -depth, gap) - r
     return gap - r <= margin, dist, axpy3(r + 0.5 * dist, n, c), n

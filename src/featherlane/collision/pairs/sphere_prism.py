@@ -6,7 +6,7 @@ the top triangle.  A sphere at the side of the prism, or below it, uses the sear
 
 from featherlane.prelude import *
 from featherlane.collision.convex.gjk import TOUCH, nearest_on_triangle
-from featherlane.collision.convex.pair import NO_DISTANCE, tell
+from featherlane.collision.convex.pair import NO_DISTANCE, shapes_to_world
 
 
 @kernel
@@ -63,5 +63,5 @@ def meets_sphere(d1):
                 store3(d1.convex.normal, 0, scale3(-1.0 / length, v))
                 store3(d1.convex.witness, 0, add3(p, v))
         if met:
-            tell(d1)
+            shapes_to_world(d1)
     return met

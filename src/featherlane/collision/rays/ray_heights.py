@@ -14,24 +14,24 @@ PADDING = 0.01  # margin around the ray's path over the grid in which cells are 
 
 
 @kernel
-def height(m1, field, r, c):
+def sample_height(m1, field, r, c):
     """Returns the height of a sample."""
     k = m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c
     return m1.hfield_data[k] * m1.hfield_size[4 * field + 2]
 
 
 @kernel
-def clipped(x, n):
+def clamped_floor(x, n):
     """Returns the largest integer not above x, clamped to 0 .. n - 1."""
     return whole(clip(floor(x), 0.0, n - 1.0))
 
 
 @kernel
-def meet_cell(m1, d1, field, r, c, cell, heights, ray):
+def intersect_cell(m1, d1, field, r, c, cell, heights, ray):
     """Intersects both triangles of a cell of size `cell`, if the ray's heights over the row overlap theirs."""
     (dx, dy), (low, high) = cell, heights
-    z00, z01 = height(m1, field, r, c), height(m1, field, r, c + 1)
-    z10, z11 = height(m1, field, r + 1, c), height(m1, field, r + 1, c + 1)
+    z00, z01 = sample_height(m1, field, r, c), sample_height(m1, field, r, c + 1)
+    z10, z11 = sample_height(m1, field, r + 1, c), sample_height(m1, field, r + 1, c + 1)
     top, bottom = fmax(fmax(z00, z01), fmax(z10, z11)), fmin(fmin(z00, z01), fmin(z10, z11))
     if (bottom <= high) & (top >= low):
         x0, y0 = dx * c - m1.hfield_size[4 * field], dy * r - m1.hfield_size[4 * field + 1]
@@ -52,9 +52,9 @@ def meet_surface(m1, d1, field, cell, enter, leave):
     px, py = (p[0] + m1.hfield_size[4 * field]) / dx, (p[1] + m1.hfield_size[4 * field + 1]) / dy
     vx, vy = v[0] / dx, v[1] / dy
     y0, y1 = fma(enter, vy, py), fma(leave, vy, py)
-    first, last, step = clipped(y0 - PADDING, nrow), clipped(y1 + PADDING, nrow), 1
+    first, last, step = clamped_floor(y0 - PADDING, nrow), clamped_floor(y1 + PADDING, nrow), 1
     if y1 < y0:
-        first, last, step = clipped(y0 + PADDING, nrow), clipped(y1 - PADDING, nrow), -1
+        first, last, step = clamped_floor(y0 + PADDING, nrow), clamped_floor(y1 - PADDING, nrow), -1
     for k in range(step * (last - first) + 1):
         r = first + step * k
         a, b = enter, leave
@@ -65,8 +65,8 @@ def meet_surface(m1, d1, field, cell, enter, leave):
             break
         x0, x1, z0, z1 = fma(a, vx, px), fma(b, vx, px), fma(a, v[2], p[2]), fma(b, v[2], p[2])
         heights = fmin(z0, z1) - slack, fmax(z0, z1) + slack
-        for c in range(clipped(fmin(x0, x1) - PADDING, ncol), clipped(fmax(x0, x1) + PADDING, ncol) + 1):
-            meet_cell(m1, d1, field, r, c, cell, heights, ray)
+        for c in range(clamped_floor(fmin(x0, x1) - PADDING, ncol), clamped_floor(fmax(x0, x1) + PADDING, ncol) + 1):
+            intersect_cell(m1, d1, field, r, c, cell, heights, ray)
 
 
 @kernel
@@ -100,7 +100,7 @@ def meet_wall(m1, d1, field, p, v, side, across):
         y, z = fma(x, va, pa), fma(x, v[2], p[2])
         if (x >= 0.0) & (fabs(y) <= along) & (z >= 0.0) & (z <= top):
             y = (y + along) * (n - 1) / (2.0 * along)
-            k = clipped(y, n - 1)
+            k = clamped_floor(y, n - 1)
             adr = m1.hfield_adr[field] + start + k * stride
             part = y - k
             if z < top * (m1.hfield_data[adr] * (1.0 - part) + m1.hfield_data[adr + stride] * part):

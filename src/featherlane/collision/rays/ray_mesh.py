@@ -23,7 +23,7 @@ def reciprocal(x):
 
 
 @kernel
-def entry(m1, d1, node, p, inverse):
+def box_entry_distance(m1, d1, node, p, inverse):
     """Returns the distance where the ray enters a node's box; FAR if not before `line.distance`."""
     k = 6 * node
     enter, leave = zero(d1), d1.line.distance[0]
@@ -85,7 +85,7 @@ def meet_mesh(m1, d1):
     root, corners, first = m1.meshnode_adr[mesh], m1.triangle_vertadr[mesh], m1.triangle_adr[mesh]
     inverse = tuple(reciprocal(v) for v in ray.v)
     d1.line.node[0] = root
-    d1.line.enter[0] = entry(m1, d1, root, ray.p, inverse)
+    d1.line.enter[0] = box_entry_distance(m1, d1, root, ray.p, inverse)
     n = 1
     while n > 0:
         n -= 1
@@ -103,7 +103,10 @@ def meet_mesh(m1, d1):
                 )
             elif n + 2 <= DEPTH:
                 near, far = root + m1.meshnode_child[2 * node], root + m1.meshnode_child[2 * node + 1]
-                enter, later = entry(m1, d1, near, ray.p, inverse), entry(m1, d1, far, ray.p, inverse)
+                enter, later = (
+                    box_entry_distance(m1, d1, near, ray.p, inverse),
+                    box_entry_distance(m1, d1, far, ray.p, inverse),
+                )
                 if later < enter:
                     near, far, enter, later = far, near, later, enter
                 d1.line.node[n], d1.line.enter[n] = far, later

@@ -15,12 +15,12 @@ from typing import Any, cast
 import numpy as np
 
 from featherlane.distributed.sweeps.reduction import Function, Named
-from featherlane.distributed.sweeps.target import INDEPENDENT, Part, Target, target_of
-from featherlane.distributed.sweeps.values import LISTED, Source, Streams, source_of
+from featherlane.distributed.sweeps.target import INDEPENDENT, Part, Target, parse_target
+from featherlane.distributed.sweeps.values import LISTED, Source, Streams, parameter_source
 from featherlane.errors import ModelError
 from featherlane.measure.controls import HOLD, control_range
-from featherlane.model.arguments import count, instance, one_of
-from featherlane.model.assignment import assign, described, numbers
+from featherlane.model.arguments import instance, one_of, whole_argument
+from featherlane.model.assignment import as_real_array, assign, described
 from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field, holds_each
 from featherlane.model.model import Model, check_model
@@ -241,11 +241,11 @@ def make_plan(model: Model, parameters: Any, rollout: Any, reduce: Any, seed: An
     check_model(model)
     model.check_edits()
     instance("parameters", parameters, Mapping, "a dict of values by field")
-    targets = {path: target_of(model, path) for path in parameters}
-    sources = {path: source_of(path, given) for path, given in parameters.items()}
+    targets = {path: parse_target(model, path) for path in parameters}
+    sources = {path: parameter_source(path, given) for path, given in parameters.items()}
     for path, target in targets.items():
         _check_source(target, sources[path])
-    draws = count("nsample", draws, 1)
+    draws = whole_argument("nsample", draws, 1)
     points = _points(sources)
     if points * draws > MOST_SAMPLES:
         raise ModelError(
@@ -253,7 +253,9 @@ def make_plan(model: Model, parameters: Any, rollout: Any, reduce: Any, seed: An
         )
     kept = _kept(model, reduce)
     run = _rollout(model, rollout, kept, points * draws)
-    plan = Plan(copy.deepcopy(model), targets, sources, run, kept, count("seed", seed, 0), draws, points * draws)
+    plan = Plan(
+        copy.deepcopy(model), targets, sources, run, kept, whole_argument("seed", seed, 0), draws, points * draws
+    )
     plan.check()
     return plan
 
@@ -350,7 +352,7 @@ def _rollout(model: Model, given: Any, reduce: Function, nsample: int) -> Rollou
     given = instance("rollout", given, Mapping, "a dict such as {'nstep': 100, 'record': ('qpos',)}")
     for name in given:
         one_of("rollout", name, ROLLOUT)
-    nstep = count("rollout: nstep", given.get("nstep"), 1)
+    nstep = whole_argument("rollout: nstep", given.get("nstep"), 1)
     if isinstance(reduce, Named):
         if "record" in given:
             raise ModelError(
@@ -375,7 +377,7 @@ def _control(model: Model, given: Any, nstep: int, nsample: int) -> Any:
     if isinstance(given, str):
         raise ModelError(f"rollout: control: got {given!r}, allowed are 'random', numbers, a kernel and a function")
     allowed = ((nstep, model.nu), (nsample, nstep, model.nu))
-    array = numbers("rollout: control", given, f"are numbers {allowed[0]} or {allowed[1]}")
+    array = as_real_array("rollout: control", given, f"are numbers {allowed[0]} or {allowed[1]}")
     if array.shape not in allowed:
         raise ModelError(f"rollout: control: got shape {array.shape}, allowed is {allowed[0]} or {allowed[1]}")
     if not np.isfinite(array).all():

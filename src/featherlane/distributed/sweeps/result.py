@@ -128,7 +128,7 @@ def load_sweep(path: str | Path) -> Sweep:
         if not isinstance(nsample, int):
             raise ModelError(f"{note}: the number of samples (nsample) is missing")
         folder = source / "chunks"
-        return joined(list(_chunks(folder, nsample)) if folder.is_dir() else [], nsample)
+        return join_chunks(list(_chunks(folder, nsample)) if folder.is_dir() else [], nsample)
     if not source.is_file():
         raise ModelError(f"{source}: file or folder not found")
     try:
@@ -139,7 +139,7 @@ def load_sweep(path: str | Path) -> Sweep:
         raise ModelError(f"{source}: cannot be read as a table of a sweep: {error}") from None
 
 
-def joined(chunks: list[tuple[np.ndarray, dict[str, np.ndarray]]], nsample: int) -> Sweep:
+def join_chunks(chunks: list[tuple[np.ndarray, dict[str, np.ndarray]]], nsample: int) -> Sweep:
     """Joins chunks in any order into one table."""
     if not chunks:
         return Sweep(np.zeros(0, np.int64), {}, nsample)

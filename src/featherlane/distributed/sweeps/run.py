@@ -1,7 +1,7 @@
 """`sweep`: many rollouts of one model, each with different parameters, reduced to a table; for long computations.
 
     result = sweep(
-        fl.load("humanoid"),
+        fl.bundled("humanoid"),
         {"body_mass": uniform(0.8, 1.2, apply="scale"), "geom_friction[floor, 0]": grid([0.4, 0.8, 1.2])},
         {"nstep": 500, "control": "random"},
         {"height": "final qpos[2]"},
@@ -27,13 +27,13 @@ from featherlane.distributed.sweeps.chunk import Columns, Pace, timed_chunk, try
 from featherlane.distributed.sweeps.identity import identity
 from featherlane.distributed.sweeps.plan import Plan, make_plan
 from featherlane.distributed.sweeps.reduction import Function, Named
-from featherlane.distributed.sweeps.result import Sweep, joined, listed
+from featherlane.distributed.sweeps.result import Sweep, join_chunks, listed
 from featherlane.distributed.sweeps.run_directory import RunDirectory
 from featherlane.distributed.sweeps.values import Source
 from featherlane.distributed.sweeps.workers import Workers
 from featherlane.errors import InstallationError, ModelError, NonFiniteWarning
 from featherlane.lanes import Kernel
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
 from featherlane.model.model import Model
 
 Chunks = Generator[tuple[np.ndarray, Columns]]
@@ -120,7 +120,7 @@ def sweep(
         the sample's number; not on chunks, threads, other samples, or interruptions of the run.
     """
     plan = make_plan(model, parameters, rollout, reduce, seed, nsample)
-    pace, nthread = Pace(plan, count("chunk", chunk, 0)), count("nthread", nthread, 0)
+    pace, nthread = Pace(plan, whole_argument("chunk", chunk, 0)), whole_argument("nthread", nthread, 0)
     watcher = _watcher(progress)
     trial = try_one(plan, nthread if nodes is None else 1)
     with contextlib.ExitStack() as stack:
@@ -142,7 +142,7 @@ def sweep(
         chunks = _local(plan, left, pace, nthread) if workers is None else workers.chunks(pace)
         with contextlib.closing(chunks):
             _collect(plan, chunks, trial, done, store, say)
-    result = joined(done, plan.nsample)
+    result = join_chunks(done, plan.nsample)
     if store is not None:
         _finish(store, result)
     _warn_of_failed(result)

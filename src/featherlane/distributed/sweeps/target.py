@@ -69,7 +69,7 @@ class Target:
         return self.parts[0].shape
 
 
-def target_of(model: Model, path: str) -> Target:
+def parse_target(model: Model, path: str) -> Target:
     """Parses a path.
 
     Raises:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, near
 from featherlane.model.arguments import LARGEST, bounded
-from featherlane.model.assignment import described, number, regular
+from featherlane.model.assignment import described, real_number, regular
 
 Apply = Literal["set", "scale", "add"]
 APPLY = ("set", "scale", "add")
@@ -189,7 +189,7 @@ def drawn(function: Callable[[np.random.Generator], Any], *, apply: Apply = "set
     return Source("drawn", _apply(apply), (), False, function)
 
 
-def source_of(path: str, given: Any) -> Source:
+def parameter_source(path: str, given: Any) -> Source:
     """Converts the value of a parameter: a source, or a list of values."""
     if isinstance(given, Source):
         return given
@@ -246,7 +246,7 @@ def _named(apply: str, listed: np.ndarray) -> str:
 
 
 def _finite(name: str, given: Any) -> float:
-    return bounded(name, number(name, given, "is a finite number"), -LARGEST, LARGEST)
+    return bounded(name, real_number(name, given, "is a finite number"), -LARGEST, LARGEST)
 
 
 def _ordered(kind: str, low: Any, high: Any) -> tuple[float, float]:

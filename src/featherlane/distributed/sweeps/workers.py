@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.distributed.cluster import Cluster, check_nodes, connect, last_line, ray_module
-from featherlane.distributed.ship import packed, unpacked
+from featherlane.distributed.serialization import serialize, unpacked
 from featherlane.distributed.sweeps.chunk import Columns, Pace, timed_chunk
 from featherlane.distributed.sweeps.plan import Plan
 from featherlane.errors import FeatherlaneError, ModelError
@@ -56,7 +56,7 @@ class Workers:
             self._wait_for_cores()
             options = {"num_cpus": self.nthread, "max_retries": RETRIES, "retry_exceptions": False}
             self._task = self._ray.remote(compute).options(**options)
-            packet = packed("model, parameters, control or reduce", self.plan)
+            packet = serialize("model, parameters, control or reduce", self.plan)
             # in a list, because Ray would resolve a plain reference for each task; a process needs it once
             self._shipped = hashlib.sha256(packet).hexdigest(), [self._ray.put(packet)]
             self._running: dict[Any, tuple[int, int]] = {}
@@ -105,7 +105,7 @@ class Workers:
         """Sends chunks to places without a waiting task."""
         waiting = self._waiting
         while waiting.nsample and len(self._running) < self._most:
-            start, stop = waiting.take(min(pace.size, share(waiting.nsample, self.places, pace.rate)))
+            start, stop = waiting.take(min(pace.size, next_chunk_size(waiting.nsample, self.places, pace.rate)))
             self._running[self._task.remote(self._shipped, start, stop, self.nthread)] = start, stop
 
     def chunks(self, pace: Pace) -> Generator[tuple[np.ndarray, Columns]]:
@@ -141,7 +141,7 @@ def _cluster_of(nodes: int | str | Cluster, nthread: int) -> tuple[Cluster, int 
     return connect(cores=nodes * nthread), int(nodes), nthread
 
 
-def share(waiting: int, places: int, rate: float) -> int:
+def next_chunk_size(waiting: int, places: int, rate: float) -> int:
     """Computes the number of samples of the next chunk.
 
     All places should have work until the end, but a chunk should be worth its overhead.  A driver that sends k chunks

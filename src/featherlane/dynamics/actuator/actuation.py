@@ -2,9 +2,9 @@
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import activation
-from featherlane.dynamics.actuator.control import is_disabled, read_controls
+from featherlane.dynamics.actuator.control import is_disabled, limit_controls
 from featherlane.dynamics.actuator.dcmotor import mechanical_force
-from featherlane.dynamics.actuator.gain import force, simple_force
+from featherlane.dynamics.actuator.gain import gain_force, simple_force
 from featherlane.dynamics.actuator.orientation import bound_torque, orient
 from featherlane.dynamics.actuator.transmission import add_output_force, output_velocity
 
@@ -66,7 +66,7 @@ def _forces(m, d):
             elif m.actuator_gaintype[i] == GAIN_SO3:
                 orient(m, d, i)
             else:
-                d.actuator_force[m.actuator_outadr[i]] = force(m, d, i)
+                d.actuator_force[m.actuator_outadr[i]] = gain_force(m, d, i)
     if m.nbounded > 0:
         _bound_tendon_forces(m, d)
     _bound_forces(m, d)
@@ -120,7 +120,7 @@ def actuation(m, d):
     for o in range(m.nout):
         d.actuator_force[o] = zero(d)
     if m.nactuator > 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
-        read_controls(m, d)
+        limit_controls(m, d)
         if m.na > 0:
             activation(m, d)
         _forces(m, d)

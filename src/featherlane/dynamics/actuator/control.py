@@ -44,7 +44,7 @@ def _clamped(m, x, u):
 
 
 @kernel
-def read_controls(m, d):
+def limit_controls(m, d):
     """actuator_input <- the effective controls; badctrl <- 1 and all controls <- 0 if one is NaN or beyond MAXVAL.
 
     Source: MuJoCo mj_fwdActuation, mj_readCtrl.  Deviation: the stages of one step count as one warning.

@@ -30,7 +30,7 @@ def is_controlled(m, i):
 
 
 @kernel
-def resistance(m, d, i):
+def motor_resistance(m, d, i):
     """Returns R at the motor's temperature [ohm]."""
     g = 10 * i
     R = m.actuator_gainprm[g]
@@ -109,7 +109,7 @@ def motor_rates(m, d, i):
         a = state_place(m, i, INTEGRAL)
         position, _, _, _ = inputs(m, d, i)
         d.act_dot[a] = held_integral(d.act[a], position - d.actuator_length[o], m.actuator_dynprm[g + 8])
-    V, R = voltage(m, d, i), resistance(m, d, i)
+    V, R = voltage(m, d, i), motor_resistance(m, d, i)
     if states & TEMPERATURE:
         a, current = state_place(m, i, TEMPERATURE), _current(m, d, i, R, V)
         loss = d.act[a] / fmax(m.actuator_dynprm[g + 2], MINVAL)
@@ -154,7 +154,7 @@ def motor_gain(m, d, i):
     """Returns the force per current K, or per voltage K / R."""
     K = m.actuator_gainprm[10 * i + 1]
     if not (m.actuator_states[i] & CURRENT):
-        K = K / fmax(resistance(m, d, i), MINVAL)
+        K = K / fmax(motor_resistance(m, d, i), MINVAL)
     return K
 
 
@@ -208,7 +208,7 @@ def motor_slopes(m, d, i):
         the motor's temperature, and that a controller or a current's rate at its bound has no slope.
     """
     g = 10 * i
-    K, R = m.actuator_gainprm[g + 1], fmax(resistance(m, d, i), MINVAL)
+    K, R = m.actuator_gainprm[g + 1], fmax(motor_resistance(m, d, i), MINVAL)
     by_length, by_velocity = zero(d), -K
     if is_controlled(m, i):
         most, ratio = m.actuator_gainprm[g + 7], m.actuator_gainprm[g] / where(K == 0.0, 1.0, K)

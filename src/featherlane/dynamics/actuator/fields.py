@@ -4,8 +4,8 @@ from featherlane.lanes.layout import Declare
 
 _transmission_output = Declare("transmission", "output")
 _output_velocities_output = Declare("output_velocities", "output")
-_read_controls_output = Declare("read_controls", "output")
-_read_controls_detail = Declare("read_controls", "detail")
+_limit_controls_output = Declare("limit_controls", "output")
+_limit_controls_detail = Declare("limit_controls", "detail")
 _activation_output = Declare("activation", "output")
 _address = Declare("", "address")
 _scratch = Declare("actuation", "scratch")
@@ -17,8 +17,8 @@ FIELDS = (
     _transmission_output.real("actuator_length", "nout", "m, rad", "actuator length"),
     _transmission_output.real("actuator_moment", "nmoment", "1, m", "actuator moments, rows of moment_colind"),
     _output_velocities_output.real("actuator_velocity", "nout", "m/s, rad/s", "actuator velocity"),
-    _read_controls_output.real("actuator_input", "nu", "1", "effective control: delayed, clamped, slew-limited"),
-    _read_controls_detail.real("badctrl", "1", "1", "1: a control was NaN, so all controls were replaced by 0"),
+    _limit_controls_output.real("actuator_input", "nu", "1", "effective control: delayed, clamped, slew-limited"),
+    _limit_controls_detail.real("badctrl", "1", "1", "1: a control was NaN, so all controls were replaced by 0"),
     _activation_output.real("act_dot", "na", "1/s", "rate of the activation"),
     _address.long(
         "user_actuator", "nactuator 3", "1", "addresses of the user-defined activation, gain and bias; 0: none"

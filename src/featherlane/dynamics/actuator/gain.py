@@ -72,7 +72,7 @@ def _setpoint_force(m, d, i):
 
 
 @kernel
-def force(m, d, i):
+def gain_force(m, d, i):
     """Returns the force of actuator i, which has one output, before any limit."""
     kind, bias, o = m.actuator_gaintype[i], m.actuator_biastype[i], m.actuator_outadr[i]
     length, rate = d.actuator_length[o], d.actuator_velocity[o]

@@ -147,7 +147,7 @@ def interpolate(d, a, n, dim, c, t, at, order):
 
 
 @kernel
-def read(d, a, n, dim, c, t, order):
+def read_history(d, a, n, dim, c, t, order):
     """Returns component c of the value at time t of the history of n samples at address a.
 
     For several components of one history, call `bracket` once, and `interpolate` for each.

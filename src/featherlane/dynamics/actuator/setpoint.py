@@ -10,7 +10,7 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 
 
 @kernel
-def turns(m, i):
+def is_angle_servo(m, i):
     """Returns whether the actuator may be a position servo of an angle."""
     kind = m.actuator_gaintype[i]
     servo = (
@@ -25,7 +25,7 @@ def turns(m, i):
 
 @kernel
 def period(m, d, i):
-    """Returns the length of a full turn, or 0 unless it is a position servo of an angle; only valid if `turns`."""
+    """Returns the length of a full turn, or 0 unless it is a position servo of an angle; valid if `is_angle_servo`."""
     g = 6 * m.actuator_outadr[i]
     axis, servo = load3(m.actuator_gear, g), true_mask(d)
     if m.actuator_trntype[i] == TRN_SITE:
@@ -37,7 +37,7 @@ def period(m, d, i):
 
 
 @kernel
-def nearest(x, length, turn):
+def nearest_equivalent(x, length, turn):
     """Returns the setpoint nearest to the length among those equivalent to x; x itself if `turn` is 0."""
     exists = turn > 0.0
     turn = where(exists, turn, 1.0)
@@ -47,7 +47,7 @@ def nearest(x, length, turn):
 @kernel
 def nearest_setpoint(m, d, i, x, length):
     """Returns the setpoint of actuator i nearest to the length among those equivalent to x."""
-    return nearest(x, length, period(m, d, i)) if turns(m, i) else x
+    return nearest_equivalent(x, length, period(m, d, i)) if is_angle_servo(m, i) else x
 
 
 @kernel

@@ -11,7 +11,7 @@ Source: MuJoCo, transmissions site and so3.
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.body.wrench import add_wrench, clear_moment
+from featherlane.dynamics.body.wrench import add_wrench_moment, clear_moment
 
 
 @kernel
@@ -23,8 +23,8 @@ def _site_quat(m, d, s):
 @kernel
 def _add_pair(m, d, o, s, r, force, torque):
     """Adds a wrench at site s and its opposite at site r to the row of output o, each at its site's position."""
-    add_wrench(m, d, o, m.site_bodyid[s], load3(d.site_xpos, 3 * s), force, torque)
-    add_wrench(m, d, o, m.site_bodyid[r], load3(d.site_xpos, 3 * r), scale3(-1.0, force), scale3(-1.0, torque))
+    add_wrench_moment(m, d, o, m.site_bodyid[s], load3(d.site_xpos, 3 * s), force, torque)
+    add_wrench_moment(m, d, o, m.site_bodyid[r], load3(d.site_xpos, 3 * r), scale3(-1.0, force), scale3(-1.0, torque))
 
 
 @kernel
@@ -38,7 +38,7 @@ def site_transmission(m, d, i):
     clear_moment(m, d, o)
     if r < 0:
         R, p = load9(d.site_xmat, 9 * s), load3(d.site_xpos, 3 * s)
-        add_wrench(m, d, o, m.site_bodyid[s], p, mat_mul_vec(R, push), mat_mul_vec(R, twist))
+        add_wrench_moment(m, d, o, m.site_bodyid[s], p, mat_mul_vec(R, push), mat_mul_vec(R, twist))
         d.actuator_length[o] = zero(d)
     else:
         R = load9(d.site_xmat, 9 * r)

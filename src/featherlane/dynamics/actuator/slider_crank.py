@@ -7,7 +7,7 @@ Source: MuJoCo, transmission slidercrank.
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.body.wrench import add_wrench, clear_moment
+from featherlane.dynamics.body.wrench import add_wrench_moment, clear_moment
 
 
 @kernel
@@ -37,5 +37,5 @@ def slider_crank(m, d, i):
     d.actuator_length[o] = gear * length
     force, torque = scale3(gear, by_vector), scale3(gear, cross(axis, by_axis))
     clear_moment(m, d, o)
-    add_wrench(m, d, o, m.site_bodyid[crank], pin, force, zeros(d, 3))
-    add_wrench(m, d, o, m.site_bodyid[slider], end, scale3(-1.0, force), torque)
+    add_wrench_moment(m, d, o, m.site_bodyid[crank], pin, force, zeros(d, 3))
+    add_wrench_moment(m, d, o, m.site_bodyid[slider], end, scale3(-1.0, force), torque)

@@ -77,7 +77,7 @@ def com_vel(m, d):
         first = m.body_jntadr[i]
         for j in range(first, first + m.body_jntnum[i]):
             v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-            if is_free(kind):
+            if is_free_joint(kind):
                 for k in range(3):
                     store6(d.cdof_dot, 6 * (v + k), zeros(d, 6))
                 vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])

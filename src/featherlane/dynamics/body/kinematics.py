@@ -36,7 +36,7 @@ def kinematics(m, d):
     store3(d.xipos, 0, zeros(d, 3))
     for i in range(1, m.nbody):
         first, number = m.body_jntadr[i], m.body_jntnum[i]
-        if number == 1 and is_free(m.jnt_type[first]):
+        if number == 1 and is_free_joint(m.jnt_type[first]):
             a = m.jnt_qposadr[first]
             pos, quat = load3(d.qpos, a), load4(d.qpos, a + 3)
             store3(d.xanchor, 3 * first, pos)

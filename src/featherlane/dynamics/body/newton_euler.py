@@ -85,7 +85,7 @@ def pass_joints(m, d, i, vel, acc):
     first = m.body_jntadr[i]
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if is_free(kind):
+        if is_free_joint(kind):
             vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
             v += 3
         at = vel

@@ -89,7 +89,7 @@ def _rates_of_body(m, d, i):
     vel = load6(d.cvel, 6 * m.body_parentid[i])
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if is_free(kind):
+        if is_free_joint(kind):
             for k in range(3):
                 store6(d.cdof_rate, 6 * (v + k), zeros(d, 6))
             vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])

@@ -16,7 +16,7 @@ def clear_moment(m, d, o):
 
 
 @kernel
-def add_wrench(m, d, o, b, point, force, torque):
+def add_wrench_moment(m, d, o, b, point, force, torque):
     """Adds J^T of a force at a point of body b and a torque on it to the row of output o, in world axes.
 
     Reads:  cdof, subtree_com.   Writes: actuator_moment.   Cost: O(depth).

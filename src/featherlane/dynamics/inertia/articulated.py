@@ -12,7 +12,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.body.newton_euler import world_acceleration
 from featherlane.dynamics.body.xfrc import add_xfrc
-from featherlane.dynamics.inertia.joint_space import multiply as multiply_inertia
+from featherlane.dynamics.inertia.joint_space import multiply_joint_space
 from featherlane.model.integrator import has_metric, reads_inertia
 
 # opt_forward_dynamics
@@ -22,7 +22,7 @@ SIZE = 21
 
 
 @kernel
-def packed(r, c):
+def packed_index(r, c):
     """Returns the index of entry (r, c), r >= c, in the packed triangle."""
     return r * (r + 1) // 2 + c
 
@@ -41,7 +41,7 @@ def store_rigid(d, i):
 
 
 @kernel
-def multiply(A, a, x):
+def multiply_packed(A, a, x):
     """Returns A x for the packed matrix at a."""
     return tuple(_row(A, a, x, r) for r in range(6))
 
@@ -49,7 +49,7 @@ def multiply(A, a, x):
 @kernel
 def _entry(A, a, r, c):
     """Returns entry (r, c) of the packed matrix at a."""
-    return A[a + (packed(r, c) if r >= c else packed(c, r))]
+    return A[a + (packed_index(r, c) if r >= c else packed_index(c, r))]
 
 
 @kernel
@@ -90,7 +90,7 @@ def subtract_outer(d, a, k, U, inverse):
     for r in range(6):
         s = d.aba_axis[6 * k + r] * inverse
         for c in range(r + 1):
-            e = a + packed(r, c)
+            e = a + packed_index(r, c)
             d.aba_inertia[e] = fma(-s, d.aba_axis[6 * k + c], d.aba_inertia[e])
     store6(d.aba_axis, 6 * k, scale6(inverse, U))
 
@@ -101,7 +101,7 @@ def _take_out(d, a, k, S, extra):
 
     U = IA S;  D = S^T U + extra;  IA -= U U^T / D.
     """
-    U = multiply(d.aba_inertia, a, S)
+    U = multiply_packed(d.aba_inertia, a, S)
     inverse = 1.0 / (dot6(S, U) + extra)
     subtract_outer(d, a, k, U, inverse)
     return U, inverse
@@ -175,7 +175,7 @@ def inertia_times(m, d, x, y):
     if uses_articulated(m):
         articulated_multiply(m, d, x, y)
     else:
-        multiply_inertia(m, d.M, x, y)
+        multiply_joint_space(m, d.M, x, y)
 
 
 @kernel
@@ -187,7 +187,7 @@ def _pass_dof(m, d, i, k):
     S, p = load6(d.cdof, 6 * k), load6(d.cfrc, 6 * i)
     U, inverse = _take_out(d, SIZE * i, k, S, m.dof_armature[k] + reflected_armature(m, d, k))
     u = (d.qvec[k] - dot6(S, p)) * inverse
-    carried = multiply(d.aba_inertia, SIZE * i, scale6(d.qvel[k], load6(d.cdof_dot, 6 * k)))
+    carried = multiply_packed(d.aba_inertia, SIZE * i, scale6(d.qvel[k], load6(d.cdof_dot, 6 * k)))
     store6(d.cfrc, 6 * i, axpy6(u, U, add6(p, carried)))
     d.qvec[k] = u
 

@@ -22,7 +22,7 @@ from featherlane.dynamics.tendon.force import add_tendon_armature
 @kernel
 def is_of_free(m, i):
     """Returns whether DoF i belongs to a free joint."""
-    return is_free(m.jnt_type[m.dof_jntid[i]])
+    return is_free_joint(m.jnt_type[m.dof_jntid[i]])
 
 
 @kernel
@@ -124,7 +124,7 @@ def factor(m, source, LD, inverse, unused):
 
 
 @kernel
-def solve(m, LD, inverse, x):
+def solve_factored(m, LD, inverse, x):
     """x <- L^-1 D^-1 L^-T x."""
     solve_lt_columns(inertia_rows(m), LD, x)
     expand_columns(inertia_rows(m), LD, inverse, x)
@@ -132,7 +132,7 @@ def solve(m, LD, inverse, x):
 
 @kernel
 def solve_columns(m, LD, inverse, X):
-    """Applies `solve` to a panel of columns."""
+    """Applies `solve_factored` to a panel of columns."""
     reduce_panel(inertia_rows(m), listed=0, L=LD, X=X)
     expand_panel(inertia_rows(m), LD, inverse, X)
 
@@ -145,14 +145,14 @@ def factor_and_solve(m, source, LD, inverse, x, own):
 
 
 @kernel
-def multiply(m, M, x, y):
+def multiply_joint_space(m, M, x, y):
     """y <- M x for a symmetric matrix with M's pattern."""
     multiply_rows(inertia_rows(m), M, x, y)
 
 
 @kernel
 def multiply_columns(m, M, X, Y):
-    """Applies `multiply` to a panel of columns."""
+    """Applies `multiply_joint_space` to a panel of columns."""
     multiply_panel(inertia_rows(m), M, X, Y)
 
 
@@ -174,7 +174,7 @@ def solve_m(m, d):
     Source: Featherstone sec. 6.5, table 6.5; MuJoCo mj_solveM.
     Reads:  qLD, qLDiagInv, qvec.   Writes: qvec (nv,).   Cost: O(nv * depth).
     """
-    solve(m, d.qLD, d.qLDiagInv, d.qvec)
+    solve_factored(m, d.qLD, d.qLDiagInv, d.qvec)
 
 
 @stage

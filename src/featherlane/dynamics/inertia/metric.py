@@ -9,7 +9,7 @@ and qfrc_smooth; or Mhat, with the factor in qH and qHDiagInv, and qfrc_step, fo
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import articulated_multiply, articulated_solve, uses_articulated
-from featherlane.dynamics.inertia.joint_space import multiply, solve
+from featherlane.dynamics.inertia.joint_space import multiply_joint_space, solve_factored
 from featherlane.model.integrator import has_metric
 
 
@@ -39,7 +39,7 @@ def metric_times(m, d, x, y):
     if uses_articulated(m):
         articulated_multiply(m, d, x, y)
     else:
-        multiply(m, metric(m, d), x, y)
+        multiply_joint_space(m, metric(m, d), x, y)
 
 
 @kernel
@@ -53,9 +53,9 @@ def inverse_metric_times(m, d, x):
             d.qHDiagInv[i] = zero(d)
         articulated_solve(m, d, d.qHDiagInv, x)
     elif d.want_all and not has_metric(m):
-        solve(m, d.qLD, d.qLDiagInv, x)
+        solve_factored(m, d.qLD, d.qLDiagInv, x)
     else:
-        solve(m, d.qH, d.qHDiagInv, x)
+        solve_factored(m, d.qH, d.qHDiagInv, x)
 
 
 @kernel

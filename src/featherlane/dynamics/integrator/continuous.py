@@ -8,7 +8,7 @@ Source: MuJoCo, chapter Computation, integrators; its flag `invdiscrete`.
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.rate import actuator_rates
 from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
-from featherlane.dynamics.inertia.joint_space import multiply
+from featherlane.dynamics.inertia.joint_space import multiply_joint_space
 from featherlane.dynamics.integrator.free_body import multiply_free_bodies
 from featherlane.dynamics.integrator.integrate import damped_diagonal, implicit_diagonal, implicit_matrix
 from featherlane.dynamics.integrator.smooth import solve_inertia
@@ -33,14 +33,14 @@ def times_fast(m, d, x, y):
         actuator_rates(m, d)
     if not (uses_articulated(m) and m.implicit_diagonal):
         implicit_matrix(m, d)
-        multiply(m, d.qH, x, y)
+        multiply_joint_space(m, d.qH, x, y)
     else:
         implicit_diagonal(m, d)
         times_diagonal(m, d, x, y)
         if medium_counts(m):
             medium = in_medium(m)
             implicit_matrix(m, d)
-            multiply(m, d.qH, x, d.qproduct)
+            multiply_joint_space(m, d.qH, x, d.qproduct)
             for i in range(m.nv):
                 y[i] = where(medium, d.qproduct[i], y[i])
     multiply_free_bodies(m, d, x, y)

@@ -21,7 +21,7 @@ from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.inertia.joint_space import factor, factor_and_solve
 from featherlane.dynamics.integrator.derivative import add_moments, damping_rate
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
-from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, stiffness
+from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, spring_coefficients
 from featherlane.dynamics.tendon.force import tendon_damping_rate, tendon_spring_rate
 from featherlane.dynamics.tendon.length import add_tendon_force
 from featherlane.model.solver import takes_couplings
@@ -36,12 +36,12 @@ def _spring_rate(k, x):
 @kernel
 def _spring_rates(m, d, j):
     """Returns the rates of joint j's spring: of its first three DoFs, and of the others (a free joint's rotation)."""
-    a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], stiffness(m, j)
+    a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], spring_coefficients(m, j)
     first, rest = zero(d), zero(d)
     if is_scalar(kind):
         first = _spring_rate(k, d.qpos[a] - spring_reference(m, d, j))
     elif any_(is_sprung(k)):
-        if is_free(kind):
+        if is_free_joint(kind):
             first = _spring_rate(k, norm3(sub3(load3(d.qpos, a), load3(m.qpos_spring, a))))
             rest = _spring_rate(k, norm3(ball_deflection(m, d, j)))
         else:
@@ -90,7 +90,7 @@ def tendon_metric(m, d, i):
 
 
 @kernel
-def add_stiffness(m, d, s, x):
+def add_spring_change(m, d, s, x):
     """x += s h K qvel: for s = -1 the change of the spring forces during the step."""
     h = timestep(m)
     if not (m.opt_disableflags & DISABLE_SPRING):
@@ -198,7 +198,7 @@ def discrete_smooth(m, d):
     _effective_metric(m, d)
     for i in range(m.nv):
         d.qfrc_step[i] = d.qfrc_smooth[i]
-    add_stiffness(m, d, -1.0, d.qfrc_step)
+    add_spring_change(m, d, -1.0, d.qfrc_step)
     for i in range(m.nv):
         d.qacc_smooth[i] = d.qfrc_step[i]
     factor_and_solve(m, d.Mhat, d.qH, d.qHDiagInv, d.qacc_smooth, own=1)

@@ -67,10 +67,10 @@ def composite_inertia(m, d, i):
 
 
 @kernel
-def stands_alone(m, i):
+def is_single_free_body(m, i):
     """Returns whether body i, with the bodies fixed to it, is a tree whose only joint is free."""
     j = m.body_jntadr[i]
-    return m.body_jntnum[i] == 1 and is_free(m.jnt_type[j]) and m.tree_dofnum[m.body_treeid[i]] == 6
+    return m.body_jntnum[i] == 1 and is_free_joint(m.jnt_type[j]) and m.tree_dofnum[m.body_treeid[i]] == 6
 
 
 @kernel
@@ -169,7 +169,7 @@ def _choose(mask, a, b):
 def multiply_free_bodies(m, d, x, y):
     """y <- (M - h D) x in the rows of separate free bodies, with their gyroscopic derivatives."""
     for i in range(1, m.nbody):
-        if stands_alone(m, i):
+        if is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             _fill_block(m, d, m.body_jntadr[i])
             _add_gyroscopic(m, d, i, v)
@@ -180,7 +180,7 @@ def multiply_free_bodies(m, d, x, y):
 def solve_free_bodies(m, d):
     """Computes qacc_step of separate free bodies, with their gyroscopic derivatives."""
     for i in range(1, m.nbody):
-        if stands_alone(m, i):
+        if is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             _fill_block(m, d, m.body_jntadr[i])
             _add_gyroscopic(m, d, i, v)
@@ -194,7 +194,7 @@ def solve_free_bodies(m, d):
 def solve_untouched_bodies(m, d, M, force, x):
     """x <- (M + h d(bias) / d qvel)^-1 force at separate free bodies without contact; M is a metric."""
     for i in range(1, m.nbody):
-        if stands_alone(m, i):
+        if is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             touched = d.dof_touched[v]
             if any_(touched == 0.0):
@@ -207,7 +207,7 @@ def solve_untouched_bodies(m, d, M, force, x):
 def multiply_untouched_bodies(m, d, M, x, y):
     """y <- (M + h d(bias) / d qvel) x at the same bodies."""
     for i in range(1, m.nbody):
-        if stands_alone(m, i):
+        if is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             touched = d.dof_touched[v]
             if any_(touched == 0.0):

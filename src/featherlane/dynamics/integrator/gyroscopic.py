@@ -15,7 +15,12 @@ Note:   implicit integrators omit the rates of a torque that is implicit or off.
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.integrator.free_body import composite_inertia, gyroscopic_mode, stands_alone, turning_momentum
+from featherlane.dynamics.integrator.free_body import (
+    composite_inertia,
+    gyroscopic_mode,
+    is_single_free_body,
+    turning_momentum,
+)
 
 
 @kernel
@@ -75,7 +80,7 @@ def replace_gyroscopic_torque(m, d):
     """
     for i in range(1, m.nbody):
         mode = gyroscopic_mode(m, i)
-        if mode != GYRO_EXPLICIT and stands_alone(m, i):
+        if mode != GYRO_EXPLICIT and is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             moment, torque = _body_moment(m, d, i, v, load3(d.qfrc_bias, v))
             if mode == GYRO_IMPLICIT:
@@ -87,7 +92,7 @@ def replace_gyroscopic_torque(m, d):
 def leave_out_torque_rates(m, d, s):
     """qDeriv -= s d(w x I w) / d w of free bodies whose gyroscopic torque is implicit or off."""
     for i in range(1, m.nbody):
-        if gyroscopic_mode(m, i) != GYRO_EXPLICIT and stands_alone(m, i):
+        if gyroscopic_mode(m, i) != GYRO_EXPLICIT and is_single_free_body(m, i):
             v, R, I = m.jnt_dofadr[m.body_jntadr[i]] + 3, load9(d.xmat, 9 * i), composite_inertia(m, d, i)
             w = mat_mul_vec(R, load3(d.qvel, v))
             momentum = turning_momentum(I, w)

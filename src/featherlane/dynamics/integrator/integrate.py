@@ -13,7 +13,7 @@ from featherlane.dynamics.actuator.reflected import damping, is_reflected
 from featherlane.dynamics.body.joint import advance_joint
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
-from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve
+from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve_factored
 from featherlane.dynamics.integrator.derivative import (
     add_actuator_rates,
     add_diagonal_actuator_rates,
@@ -91,7 +91,7 @@ def euler_again(m, d, x):
     if uses_articulated(m):
         articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
     else:
-        solve(m, d.qH, d.qHDiagInv, d.qacc_step)
+        solve_factored(m, d.qH, d.qHDiagInv, d.qacc_step)
 
 
 @kernel
@@ -194,7 +194,7 @@ def implicitfast_again(m, d, x):
     for i in range(m.nv):
         d.qacc_step[i] = x[i]
     if not (uses_articulated(m) and m.implicit_diagonal):
-        solve(m, d.qH, d.qHDiagInv, d.qacc_step)
+        solve_factored(m, d.qH, d.qHDiagInv, d.qacc_step)
     elif medium_counts(m):
         implicit_diagonal(m, d)
         _solve_by_medium(m, d)

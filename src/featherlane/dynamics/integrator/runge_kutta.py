@@ -86,7 +86,7 @@ def _set_rates(m, d, h):
     """rk_rate <- rate of the coordinates at the new velocity, at offset h rk.rate from the start."""
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if is_free(kind):
+        if is_free_joint(kind):
             store3(d.rk.rate, v, load3(d.qvel, v))
             v += 3
         if has_quaternion(kind):

@@ -5,9 +5,9 @@ from featherlane.dynamics.body.motor import push_at_stops
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
-from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve
+from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve_factored
 from featherlane.dynamics.integrator.discrete import discrete_smooth
-from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, stiffness
+from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, spring_coefficients
 from featherlane.dynamics.tendon.force import tendon_energy
 from featherlane.model.integrator import has_metric
 
@@ -20,7 +20,7 @@ def solve_inertia(m, d, x):
             d.qHDiagInv[i] = zero(d)
         articulated_solve(m, d, d.qHDiagInv, x)
     elif d.want_all:
-        solve(m, d.qLD, d.qLDiagInv, x)
+        solve_factored(m, d.qLD, d.qLDiagInv, x)
     else:
         # in the integrator's buffer: 15 KB less memory traffic in a tile of humanoids
         factor_and_solve(m, d.M, d.qH, d.qHDiagInv, x, own=1)
@@ -75,11 +75,11 @@ def energy(m, d):
             potential = fma(-m.body_mass[i], dot3(g, load3(d.xipos, 3 * i)), potential)
     if not (m.opt_disableflags & DISABLE_SPRING):
         for j in range(m.njnt):
-            a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], stiffness(m, j)
+            a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], spring_coefficients(m, j)
             if is_scalar(kind):
                 potential = potential + _spring_energy(k, d.qpos[a] - spring_reference(m, d, j))
             elif any_(is_sprung(k)):
-                if is_free(kind):
+                if is_free_joint(kind):
                     x = sub3(load3(d.qpos, a), load3(m.qpos_spring, a))
                     potential = potential + _spring_energy(k, norm3(x))
                 potential = potential + _spring_energy(k, norm3(ball_deflection(m, d, j)))

@@ -9,7 +9,7 @@ from featherlane.dynamics.tendon.force import add_tendon_dampers, add_tendon_spr
 
 
 @kernel
-def stiffness(m, j):
+def spring_coefficients(m, j):
     """Returns (k, c, e): the spring force of joint j is -x (k + c x + e x^2)."""
     return m.jnt_stiffness[j], m.jnt_stiffnesspoly[2 * j], m.jnt_stiffnesspoly[2 * j + 1]
 
@@ -34,7 +34,7 @@ def _vector_spring(d, v, k, x):
 def ball_deflection(m, d, j):
     """Returns the rotation vector of ball j, or of free joint j, from its spring's rest."""
     a = m.jnt_qposadr[j]
-    if is_free(m.jnt_type[j]):
+    if is_free_joint(m.jnt_type[j]):
         a, rest = a + 3, load4(m.qpos_spring, a + 3)
     else:
         rest = ball_reference(m, d, j)
@@ -46,12 +46,12 @@ def _springs(m, d):
     """Computes the spring force of each joint."""
     for j in range(m.njnt):
         a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
-        k = stiffness(m, j)
+        k = spring_coefficients(m, j)
         if is_scalar(kind):
             x = d.qpos[a] - spring_reference(m, d, j)
             d.qfrc_spring[v] = where(is_sprung(k), -(x * fma(x, fma(x, k[2], k[1]), k[0])), 0.0)
         elif any_(is_sprung(k)):
-            if is_free(kind):
+            if is_free_joint(kind):
                 _vector_spring(d, v, k, sub3(load3(d.qpos, a), load3(m.qpos_spring, a)))
                 v += 3
             _vector_spring(d, v, k, ball_deflection(m, d, j))
@@ -94,7 +94,7 @@ def _gravity_compensation(m, d):
 
 
 @kernel
-def add_adhesion(m, d, acts):
+def add_adhesion_force(m, d, acts):
     """Adds the pull of adhesive contacts, which was computed before, if passive forces are enabled."""
     for i in range(m.nv):
         if acts:
@@ -144,4 +144,4 @@ def passive(m, d):
         for i in range(m.nv):
             d.qfrc_fluid[i] = zero(d)
     if m.flg_adhesion:
-        add_adhesion(m, d, everything != DISABLE_SPRING | DISABLE_DAMPER)
+        add_adhesion_force(m, d, everything != DISABLE_SPRING | DISABLE_DAMPER)

@@ -6,7 +6,7 @@
     skrl.py               a `Wrapper`
     torchrl.py            an `EnvBase` of batch size [n]
     rllib.py              names for RLlib's environment runners
-    opening.py            code shared by the adapters
+    shared.py             code shared by the adapters
 
 Each adapter is thin and imports its library on import.  `make(task, num_envs, ...)` takes a task or a task name, and
 the keyword arguments of the task and of `TaskEnv`; the adapter's class wraps an existing `TaskEnv`.

@@ -14,7 +14,7 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from featherlane.environments.adapters.opening import missing, opened, task_env
+from featherlane.environments.adapters.shared import missing_library, open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError
@@ -22,7 +22,7 @@ from featherlane.errors import ModelError
 try:
     from ray.tune.registry import register_env  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    raise missing("RLlib", "rllib", error) from None
+    raise missing_library("RLlib", "rllib", error) from None
 
 
 class Creator:
@@ -49,7 +49,7 @@ class Creator:
             )
         # a runner keeps observations until its episodes are cut, and uses the step after a termination as a reset
         env = task_env(copy.deepcopy(self.task), settings.pop("num_envs"), settings)
-        return opened(env, (AutoresetMode.NEXT_STEP,), copy=True)
+        return open_environment(env, (AutoresetMode.NEXT_STEP,), copy=True)
 
 
 def register(name: str, task: Task | str, **settings: Any) -> None:

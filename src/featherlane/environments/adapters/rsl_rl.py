@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from featherlane.environments.adapters.opening import missing, opened, task_env
+from featherlane.environments.adapters.shared import missing_library, open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 
@@ -21,7 +21,7 @@ try:
     from rsl_rl.env import VecEnv  # pyright: ignore[reportMissingImports]
     from tensordict import TensorDict  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    raise missing("rsl-rl-lib", "rsl-rl", error) from None
+    raise missing_library("rsl-rl-lib", "rsl-rl", error) from None
 
 from featherlane.environments.adapters.tensors import TensorEnv
 
@@ -45,7 +45,7 @@ class TaskVecEnv(VecEnv):
     """
 
     def __init__(self, env: TaskEnv, device="cpu", seed: int | None = None):
-        self.env = opened(env, (AutoresetMode.SAME_STEP,))
+        self.env = open_environment(env, (AutoresetMode.SAME_STEP,))
         self._tensors = TensorEnv(env, device)
         self.device, self.num_envs = self._tensors.device, env.num_envs
         self.num_actions = len(env.task.action_space(env.batch)[0])

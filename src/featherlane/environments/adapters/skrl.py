@@ -15,7 +15,7 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from featherlane.environments.adapters.opening import missing, opened, task_env
+from featherlane.environments.adapters.shared import missing_library, open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 
@@ -24,7 +24,7 @@ try:
     from skrl import config  # pyright: ignore[reportMissingImports]
     from skrl.envs.wrappers.torch import Wrapper  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    raise missing("skrl", "skrl", error) from None
+    raise missing_library("skrl", "skrl", error) from None
 
 from featherlane.environments.adapters.tensors import TensorEnv
 
@@ -47,7 +47,7 @@ class TaskWrapper(Wrapper):
     """
 
     def __init__(self, env: TaskEnv, device="cpu"):
-        self.env = opened(env, (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP))
+        self.env = open_environment(env, (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP))
         super().__init__(env)
         self._tensors = TensorEnv(env, device)
         self._device, self._started = self._tensors.device, False

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from featherlane.environments.adapters.opening import missing, opened, task_env
+from featherlane.environments.adapters.shared import missing_library, open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError, UnknownAttributeError
@@ -21,7 +21,7 @@ from featherlane.errors import ModelError, UnknownAttributeError
 try:
     from stable_baselines3.common.vec_env import VecEnv  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    raise missing("Stable-Baselines3", "sb3", error) from None
+    raise missing_library("Stable-Baselines3", "sb3", error) from None
 
 
 class TaskVecEnv(VecEnv):
@@ -41,7 +41,7 @@ class TaskVecEnv(VecEnv):
     """
 
     def __init__(self, env: TaskEnv):
-        self.env = opened(env, (AutoresetMode.SAME_STEP,))
+        self.env = open_environment(env, (AutoresetMode.SAME_STEP,))
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
         self._actions: Any = None
 

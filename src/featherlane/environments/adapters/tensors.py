@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.adapters.opening import missing, opened, task_env
+from featherlane.environments.adapters.shared import missing_library, open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 
 try:
     import torch  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    raise missing("PyTorch", "torch", error) from None
+    raise missing_library("PyTorch", "torch", error) from None
 
 
 class TensorEnv:
@@ -39,7 +39,7 @@ class TensorEnv:
     """
 
     def __init__(self, env: TaskEnv, device="cpu", dtype=torch.float32):
-        self.env = opened(env)
+        self.env = open_environment(env)
         self.num_envs, self.device, self.dtype = env.num_envs, torch.device(device), dtype
         self.observations = torch.empty(0)
 

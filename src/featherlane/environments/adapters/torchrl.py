@@ -11,7 +11,7 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from featherlane.environments.adapters.opening import missing, opened, task_env
+from featherlane.environments.adapters.shared import missing_library, open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 
@@ -21,7 +21,7 @@ try:
     from torchrl.data import Binary, Bounded, Composite, Unbounded  # pyright: ignore[reportMissingImports]
     from torchrl.envs import EnvBase  # pyright: ignore[reportMissingImports]
 except ImportError as error:
-    raise missing("TorchRL", "torchrl", error) from None
+    raise missing_library("TorchRL", "torchrl", error) from None
 
 from featherlane.environments.adapters.tensors import TensorEnv
 
@@ -46,7 +46,7 @@ class TaskEnvBase(EnvBase):
     """
 
     def __init__(self, env: TaskEnv, device="cpu", dtype=torch.float32):
-        opened(env, (AutoresetMode.DISABLED,), copy=True)
+        open_environment(env, (AutoresetMode.DISABLED,), copy=True)
         n = env.num_envs
         super().__init__(device=device, batch_size=[n])
         self.env, self._tensors, self._seed = env, TensorEnv(env, device, dtype), None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, finite, place, squares
+from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, finite, root_position, squares
 
 
 @dataclass(kw_only=True)
@@ -67,4 +67,4 @@ class Ant(HealthyTask):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)
 
     def start_info(self, worlds):
-        return place(worlds)
+        return root_position(worlds)

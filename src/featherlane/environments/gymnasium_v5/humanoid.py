@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, between, place, squares
+from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, between, root_position, squares
 
 ROOT = 6  # DoFs of the free joint, which are not actuated
 
@@ -111,4 +111,4 @@ class Humanoid(HumanoidTask, HealthyTask):
         }
 
     def start_info(self, worlds):
-        return {**place(worlds), "tendon_length": worlds.ten_length, "tendon_velocity": worlds.ten_velocity}
+        return {**root_position(worlds), "tendon_length": worlds.ten_length, "tendon_velocity": worlds.ten_velocity}

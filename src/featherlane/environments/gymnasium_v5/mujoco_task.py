@@ -108,7 +108,7 @@ class HealthyTask(MujocoTask):
         return self.is_healthy * self.healthy_reward
 
 
-def place(worlds: Batch) -> dict[str, np.ndarray]:
+def root_position(worlds: Batch) -> dict[str, np.ndarray]:
     """Returns the root's horizontal position for infos [m]."""
     x, y = worlds.qpos[:, 0], worlds.qpos[:, 1]
     return {"x_position": x, "y_position": y, "distance_from_origin": norms(worlds.qpos[:, :2])}

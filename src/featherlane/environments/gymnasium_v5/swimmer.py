@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, place, squares
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, root_position, squares
 
 
 @dataclass(kw_only=True)
@@ -39,4 +39,4 @@ class Swimmer(MujocoTask):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)
 
     def start_info(self, worlds):
-        return place(worlds)
+        return root_position(worlds)

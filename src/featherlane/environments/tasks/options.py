@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.arguments import bounded, instance, is_real, one_of, span
+from featherlane.model.arguments import bounded, instance, is_real, one_of, range_text
 
 
 def interval(name: str, value: Any, low: float, high: float = np.inf) -> tuple[float, float]:
@@ -19,7 +19,9 @@ def interval(name: str, value: Any, low: float, high: float = np.inf) -> tuple[f
     """
     pair = tuple(value) if isinstance(value, tuple | list | np.ndarray) else ()
     if len(pair) != 2 or not all(map(is_real, pair)) or not low <= pair[0] <= pair[1] <= high:
-        raise ModelError(f"{name}: got {value!r}, allowed are two numbers{span(low, high)}, the smaller one first")
+        raise ModelError(
+            f"{name}: got {value!r}, allowed are two numbers{range_text(low, high)}, the smaller one first"
+        )
     return float(pair[0]), float(pair[1])
 
 

@@ -25,8 +25,8 @@ from featherlane.lanes.compiler.types import (
     Value,
     View,
     common_mask,
+    common_type,
     common_value,
-    join,
     literal,
     mask,
 )
@@ -167,7 +167,7 @@ def _located(w: Writer, node: ast.expr) -> Thing | Stored:
             return rows.part(index.constant)
         rows = w.loaded(rows)
     if isinstance(rows.type, View):
-        return record_functions.load(w, rows, index, node.slice)
+        return record_functions.load_row(w, rows, index, node.slice)
     if isinstance(rows.type, Tuple):
         return _part(w, node, rows, index)
     raise w.broken(node, f"{rows.type.description} cannot be indexed; fields of records and tuples can")
@@ -183,7 +183,7 @@ def _part(w: Writer, node: ast.Subscript, whole: Thing, index: Thing) -> Thing:
     index = w.index(index, node.slice)
     t = parts[0].type if parts else NOTHING
     for p in parts[1:]:
-        t = join(t, p.type) if t is not None else None
+        t = common_type(t, p.type) if t is not None else None
     if t is None or t is NOTHING:
         raise w.broken(node, "elements of different types: the index of such a tuple must be a literal number")
     parts = [w.convert(p, t, node) for p in parts]

@@ -65,7 +65,7 @@ RULES = {
 ALLOWED = STATEMENTS | EXPRESSIONS | PARTS | SIGNS
 
 
-def check(source, tree: ast.AST) -> None:
+def check_grammar(source, tree: ast.AST) -> None:
     """Walks a tree and rejects constructs that are not part of the kernel language.
 
     Raises:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable
 
 from featherlane.lanes.compiler.rules import KernelLanguageError, broken
-from featherlane.lanes.compiler.source import Source, source_of
+from featherlane.lanes.compiler.source import Source, kernel_source
 from featherlane.lanes.compiler.statements import block
 from featherlane.lanes.compiler.types import BOOL, INT, LLVM_BASES, NOTHING, Access, Record, Type
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer, result_type
@@ -74,7 +74,7 @@ class Program:
             )
             top = self._alone(stage, types)
             if top.returns is not NOTHING:
-                raise broken(source_of(stage), None, f"a stage returns no value, got {top.returns.description}")
+                raise broken(kernel_source(stage), None, f"a stage returns no value, got {top.returns.description}")
             name = symbol(stage, self.base, self.width, self.checked)
             definitions[name] = _definition(name, types, top)
             todo = [top]
@@ -117,7 +117,7 @@ class Program:
         Raises:
             KernelLanguageError: it is recursive, takes other arguments, or breaks a rule.
         """
-        source = source_of(kernel)
+        source = kernel_source(kernel)
         if len(arguments) != len(source.parameters):
             raise caller.broken(
                 node, f"{source.name} takes ({', '.join(source.parameters)}), got {len(arguments)} arguments"
@@ -143,7 +143,7 @@ class Program:
         return types
 
     def _written(self, kernel: Kernel, arguments: list[Thing], caller: Writer | None, node) -> Function:
-        source = source_of(kernel)
+        source = kernel_source(kernel)
         types = [a.type for a in arguments]
         known = [k for k in sorted(source.switches) if arguments[k].constant is not None and types[k] in (INT, BOOL)]
         constants = tuple((k, arguments[k].constant) for k in known)

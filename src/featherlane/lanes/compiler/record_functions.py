@@ -60,10 +60,10 @@ def _word(w: Writer, table: str, k: int) -> str:
     return w.register(f"load i64, ptr {w.register(f'getelementptr i64, ptr {table}, i64 {k}')}{INVARIANT}")
 
 
-def load(w: Writer, rows: Thing, index: Thing, node) -> Thing:
+def load_row(w: Writer, rows: Thing, index: Thing, node) -> Thing:
     """Loads a row of a view, as an int or a value."""
     t: View = rows.type
-    pointer = row(w, rows, w.index(index, node))
+    pointer = write_row_address(w, rows, w.index(index, node))
     constant = INVARIANT if t.constant and not t.checked else ""
     x = w.register(f"load {t.row}, ptr {pointer}, align {t.alignment}{constant}")
     return Thing(t.element, (w.register(f"sext i32 {x} to i64") if t.base == "i32" else x,))
@@ -78,14 +78,14 @@ def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
     t: View = rows.type
     if t.constant:
         raise w.broken(node, READ_ONLY)
-    pointer = row(w, rows, w.index(index, node))
+    pointer = write_row_address(w, rows, w.index(index, node))
     x = w.convert(thing, t.element, node).operand
     if t.base == "i32":
         x = w.register(f"trunc i64 {x} to i32")
     w.write(f"store {t.row} {x}, ptr {pointer}, align {t.alignment}")
 
 
-def row(w: Writer, rows: Thing, index: str) -> str:
+def write_row_address(w: Writer, rows: Thing, index: str) -> str:
     """Writes the address of a row."""
     if rows.type.checked:
         index = _checked(w, rows, index, rows.operands[1])
@@ -116,7 +116,7 @@ ONE = value(1, "double")
 
 def _lane(w: Writer, node, rows: Thing, i: Thing, lane: Thing) -> str:
     i, lane = w.index(i, node), w.index(lane, node)
-    pointer = row(w, rows, i)
+    pointer = write_row_address(w, rows, i)
     if rows.type.checked:
         lane = _checked(w, rows, lane, str(rows.type.width))
     return pointer if rows.type.width == 1 else w.register(f"getelementptr {rows.type.base}, ptr {pointer}, i64 {lane}")
@@ -163,7 +163,7 @@ def _gathered(name: str, own_lane: bool) -> None:
                 k = w.register(f"freeze i64 {k}")
                 inside = w.register(f"icmp ult i64 {k}, {rows.operands[1]}")
                 k = w.register(f"select i1 {inside}, i64 {k}, i64 0")
-            pointer = row(w, rows, k)
+            pointer = write_row_address(w, rows, k)
             if own_lane and rows.type.width > 1:
                 pointer = w.register(f"getelementptr {base}, ptr {pointer}, i64 {lane}")
             x = w.register(f"load {base}, ptr {pointer}")

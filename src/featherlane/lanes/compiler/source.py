@@ -19,7 +19,7 @@ from featherlane.lanes.kernel import Kernel, bytecode
 
 
 @functools.cache
-def source_of(kernel: Kernel) -> Source:
+def kernel_source(kernel: Kernel) -> Source:
     """Returns a kernel's source, which is read once for all programs.
 
     Raises:
@@ -53,7 +53,7 @@ class Source:
         self.first_line = node.lineno
         self.parameters = self._checked_parameters(node)
         for statement in self.body:
-            grammar.check(self, statement)
+            grammar.check_grammar(self, statement)
         self.webs = webs.Webs(self, self.parameters, self.body)
         self.switches = frozenset(self._switches())
         cells = zip(code.co_freevars, (_content(c) for c in function.__closure__ or ()), strict=True)

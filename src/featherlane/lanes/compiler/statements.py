@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from featherlane.lanes.compiler.expressions import binary, expression
-from featherlane.lanes.compiler.record_functions import load, store
+from featherlane.lanes.compiler.record_functions import load_row, store
 from featherlane.lanes.compiler.rules import UnknownYetError
 from featherlane.lanes.compiler.source import is_call
 from featherlane.lanes.compiler.types import INT, Number
-from featherlane.lanes.compiler.unrolled import bind, bounds, rows_of, turns
+from featherlane.lanes.compiler.unrolled import assigned_row, bind, range_bounds, unrolled_values
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
 
 
@@ -53,8 +53,8 @@ def _augmented(w: Writer, s: ast.AugAssign) -> None:
         return
     if not isinstance(s.target, ast.Subscript):
         raise w.broken(s, "allowed targets of an assignment are names and rows of fields, for example d.qpos[i]")
-    rows, index = rows_of(w, s.target)
-    store(w, rows, index, binary(w, s, op, load(w, rows, index, s.target), expression(w, s.value)), s)
+    rows, index = assigned_row(w, s.target)
+    store(w, rows, index, binary(w, s, op, load_row(w, rows, index, s.target), expression(w, s.value)), s)
 
 
 # ---- branches ------------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def _for(w: Writer, s: ast.For) -> None:
     if is_call(over, "unrolled") and len(over.args) == 1 and not over.keywords:
         over = over.args[0]
     end = w.label()
-    for part in turns(w, over):
+    for part in unrolled_values(w, over):
         again = w.label()
         w.loops.append((end, again))
         bind(w, s.target, part)
@@ -117,7 +117,7 @@ def _for(w: Writer, s: ast.For) -> None:
 
 def _count(w: Writer, s: ast.For, ranged: ast.Call) -> None:
     """Writes for i in range(start, stop, step): the counter is separate, so the body may rebind i."""
-    start, stop, step = bounds(w, ranged)
+    start, stop, step = range_bounds(w, ranged)
     ((count, _),) = w.slot("count", INT)
     head, body, end = w.label(), w.label(), w.label()
     w.write(f"store i64 {start.operand}, ptr {count}")

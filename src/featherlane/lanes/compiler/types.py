@@ -187,7 +187,7 @@ def common_mask(types) -> Mask | None:
     return max(found, key=lambda t: t.width)
 
 
-def join(a: Type, b: Type) -> Type | None:
+def common_type(a: Type, b: Type) -> Type | None:
     """Returns the type of a variable that is assigned both types; None if they are incompatible.
 
     A literal becomes a value, and one world's value becomes W worlds'; an int stays an int.
@@ -195,7 +195,7 @@ def join(a: Type, b: Type) -> Type | None:
     if a is b:
         return a
     if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
-        items = [join(x, y) for x, y in zip(a.items, b.items, strict=True)]
+        items = [common_type(x, y) for x, y in zip(a.items, b.items, strict=True)]
         return None if None in items else tuple_of(tuple(items), a.names if a.names == b.names else ())
     if isinstance(a, Number) and isinstance(b, Number):
         return INT if {a, b} == {INT, BOOL} else None

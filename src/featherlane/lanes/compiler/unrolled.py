@@ -24,13 +24,13 @@ def bind(w: Writer, target: ast.expr, thing: Thing) -> None:
         for part, value in zip(target.elts, w.parts(thing), strict=True):
             bind(w, part, value)
     elif isinstance(target, ast.Subscript):
-        rows, index = rows_of(w, target)
+        rows, index = assigned_row(w, target)
         record_functions.store(w, rows, index, thing, target)
     else:
         raise w.broken(target, "allowed targets of an assignment are names and rows of fields, for example d.qpos[i]")
 
 
-def rows_of(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
+def assigned_row(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
     """Returns the field and the index of a row that is assigned to."""
     rows, index = expression(w, target.value), expression(w, target.slice)
     if not isinstance(rows.type, View):
@@ -39,7 +39,7 @@ def rows_of(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
 
 
 # ---- turns ---------------------------------------------------------------------------------------------------------
-def bounds(w: Writer, ranged: ast.Call) -> tuple[Thing, Thing, Thing]:
+def range_bounds(w: Writer, ranged: ast.Call) -> tuple[Thing, Thing, Thing]:
     """Returns (start, stop, step) of a range."""
     if not 1 <= len(ranged.args) <= 3 or ranged.keywords:
         raise w.broken(ranged, f"range takes one to three arguments, got {len(ranged.args)}")
@@ -51,7 +51,7 @@ def bounds(w: Writer, ranged: ast.Call) -> tuple[Thing, Thing, Thing]:
     return start, stop, step
 
 
-def turns(w: Writer, node: ast.expr) -> list[Thing]:
+def unrolled_values(w: Writer, node: ast.expr) -> list[Thing]:
     """Returns the parts of a tuple, or the numbers of a constant range: one per unrolled iteration.
 
     Raises:
@@ -62,7 +62,7 @@ def turns(w: Writer, node: ast.expr) -> list[Thing]:
         if not isinstance(things.type, Tuple):
             raise w.broken(node, f"`for` loops over {things.type.description}, allowed are range(...) and a tuple")
         return w.parts(things)
-    limits = [x.constant for x in bounds(w, node)]
+    limits = [x.constant for x in range_bounds(w, node)]
     if None in limits:
         raise w.broken(
             node,
@@ -86,7 +86,7 @@ def _elements(w: Writer, node: ast.GeneratorExp, generators: list[ast.comprehens
         yield something(w, node.elt)
         return
     first, *others = generators
-    for turn in turns(w, first.iter):
+    for turn in unrolled_values(w, first.iter):
         bind(w, first.target, turn)
         yield from _elements(w, node, others)
 

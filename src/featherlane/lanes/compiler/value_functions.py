@@ -42,14 +42,14 @@ def intrinsic(w: Writer, name: str, t: Value | Number, arguments: list[str]) -> 
 
 def smaller(w: Writer, t, x: str, y: str) -> str:
     """Writes a compare and a select, not llvm.minnum: one instruction, and the same zeros and NaN on every target."""
-    return choose(w, t, w.register(f"fcmp olt {t.llvm} {x}, {y}"), x, y)
+    return write_selection(w, t, w.register(f"fcmp olt {t.llvm} {x}, {y}"), x, y)
 
 
 def larger(w: Writer, t, x: str, y: str) -> str:
-    return choose(w, t, w.register(f"fcmp ogt {t.llvm} {x}, {y}"), x, y)
+    return write_selection(w, t, w.register(f"fcmp ogt {t.llvm} {x}, {y}"), x, y)
 
 
-def choose(w: Writer, t, condition: str, x: str, y: str) -> str:
+def write_selection(w: Writer, t, condition: str, x: str, y: str) -> str:
     """Writes a selection: x where a condition with as many lanes holds, else y."""
     return w.register(f"select {truth_type(t)} {condition}, {t.llvm} {x}, {t.llvm} {y}")
 

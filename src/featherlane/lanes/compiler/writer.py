@@ -16,7 +16,7 @@ from featherlane.lanes.compiler.types import (
     Tuple,
     Type,
     Value,
-    join,
+    common_type,
     literal,
     real_literal,
     tuple_of,
@@ -217,7 +217,7 @@ class Writer:
             self._bound[web] = thing
             return
         old = self.variables.get(web)
-        t = thing.type if old is None else join(old, thing.type)
+        t = thing.type if old is None else common_type(old, thing.type)
         if t is None:
             raise self.broken(
                 node,
@@ -282,7 +282,7 @@ class Writer:
     def give(self, thing: Thing, node) -> None:
         """Writes a return."""
         old = self.returns
-        t = thing.type if old is None else join(old, thing.type)
+        t = thing.type if old is None else common_type(old, thing.type)
         if t is None:
             raise self.broken(
                 node,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.model.joint import has_quaternion, is_free, is_scalar
+from featherlane.model.joint import has_quaternion, is_free_joint, is_scalar
 from featherlane.model.model import Model
 from featherlane.spatial.vector import MINVAL
 
@@ -28,7 +28,7 @@ class Coordinates:
 
     def __init__(self, model: Model, arrays: Any = np):
         kind, position, dof = model.jnt_type, model.jnt_qposadr, model.jnt_dofadr
-        free, single, turning = is_free(kind), is_scalar(kind), has_quaternion(kind)
+        free, single, turning = is_free_joint(kind), is_scalar(kind), has_quaternion(kind)
         self.nq, self.nv, self.na, self._np = model.nq, model.nv, model.na, arrays
         self._plain = np.concatenate([_span(position[free], 3).ravel(), position[single]])
         self._plain_dof = np.concatenate([_span(dof[free], 3).ravel(), dof[single]])

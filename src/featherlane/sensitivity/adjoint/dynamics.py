@@ -16,10 +16,10 @@ from featherlane.model.arguments import instance
 from featherlane.model.assignment import flag, reals
 from featherlane.sensitivity.adjoint.cotangent import Coordinates
 from featherlane.sensitivity.adjoint.product_worlds import steps_of
-from featherlane.sensitivity.adjoint.sweep import Steps, sweep
+from featherlane.sensitivity.adjoint.sweep import Steps, backward_sweep
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.sensitivity.derivative.parameters import Parameters
-from featherlane.sensitivity.derivative.transition import check, threads
+from featherlane.sensitivity.derivative.transition import check_differentiable, threads
 from featherlane.simulation.batch.batch import Batch
 
 STATE = ("qpos", "qvel", "act")
@@ -63,7 +63,7 @@ class Dynamics:
 
     def __init__(self, batch: Batch, nthread: int = 0, frictionloss: bool = True):
         instance("batch", batch, Batch, "a Batch", ArgumentTypeError)
-        check(batch.model, batch)
+        check_differentiable(batch.model, batch)
         self.model, self.nworld, self.dtype = copy.deepcopy(batch.model), batch.nworld, batch.dtype
         self.nthread, self.frictionloss = threads(nthread), flag("frictionloss", frictionloss)
         self.sizes = self.model.nq, self.model.nv, self.model.na
@@ -143,7 +143,7 @@ class Dynamics:
             return (None if k == 0 else by_dof[:, k - 1]), None
 
         self._worlds(run.fields)
-        found = sweep(trajectory, by_dof[:, -1], loss, self._steps_of(trajectory, tuple(run.fields)))
+        found = backward_sweep(trajectory, by_dof[:, -1], loss, self._steps_of(trajectory, tuple(run.fields)))
         start = trajectory.states()["qpos"][:, 0] if nq else np.zeros((self.nworld, 0))
         by_qpos = self._coordinates.from_tangent(start.astype(float), found.state[:, :nv])
         by_qvel, by_act = found.state[:, nv : 2 * nv], found.state[:, 2 * nv :]

@@ -15,9 +15,9 @@ from featherlane.sensitivity.adjoint.jacobians import JacobianSteps, place_world
 from featherlane.sensitivity.adjoint.products import REPORTS, adjoint_steps
 from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, borrowed, in_use_of
 from featherlane.sensitivity.derivative.exact import linearize
 from featherlane.sensitivity.derivative.formulas import leaves_rest, serves
-from featherlane.sensitivity.derivative.moved import OwnWorlds, borrowed, in_use_of
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 

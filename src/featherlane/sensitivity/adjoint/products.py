@@ -20,7 +20,7 @@ from featherlane.sensitivity.derivative.implicit_passes import EPS
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.residual import implicit_rates, is_implicit
 from featherlane.sensitivity.derivative.tangent import linear_jacobian, right_jacobian
-from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import leaves_out, substitute
 
@@ -54,7 +54,7 @@ def pull_tangent(m, d, velocity, h, position, out):
     """position <- gradient by the position, given that by the next position; out += gradient by the next velocity."""
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if is_free(kind):
+        if is_free_joint(kind):
             for c in range(3):
                 out[v + c] = fma(h, position[v + c], out[v + c])
             v += 3
@@ -97,7 +97,7 @@ def solve_costate(m, d, p, damped):
 
 
 @kernel
-def reach(m, d, c):
+def difference_steps(m, d, c):
     """Returns the displacements of coordinate c up and down for differences of forces; controls stay in their range."""
     up = real(d, EPS)
     down = up
@@ -112,7 +112,7 @@ def reach(m, d, c):
 
 
 @kernel
-def product(m, d, p, c):
+def coordinate_gradient(m, d, p, c):
     """Returns l_c, the gradient by coordinate c, from its rates dg, dp and dact."""
     x = zero(d)
     for i in range(m.nv):
@@ -150,7 +150,7 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
     n = 2 * m.nv + m.na + m.nu
     for s in range(b.nstep):
         k = s * (n + REPORTS)
-        read_controls(b, thread, tile, s)
+        copy_step_inputs(b, thread, tile, s)
         # add the direct derivative of the loss by the state after this step
         for i in range(m.nv):
             p.by_q[i] = p.by_q[i] + p.loss_q[i]
@@ -163,9 +163,9 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
             p.report[KNOWN] = where(leaves_out(d) | (p.report[FITS] == 0.0), -1.0, p.report[KNOWN])
             solve_costate(m, d, p, damped)
             for c in range(n):
-                up, down = reach(m, d, c)
+                up, down = difference_steps(m, d, c)
                 rates_column(m, d, p, c, up, down)
-                give(b, p, thread, tile, k + c, product(m, d, p, c))
+                give(b, p, thread, tile, k + c, coordinate_gradient(m, d, p, c))
         else:
             p.report[KNOWN] = real(d, -1.0)
             p.report[NEAREST] = zero(d)

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.model.arguments import count, instance
-from featherlane.model.assignment import flag, numbers, reals
+from featherlane.model.arguments import instance, whole_argument
+from featherlane.model.assignment import as_real_array, flag, reals
 from featherlane.model.model import Model
 from featherlane.sensitivity.adjoint.cotangent import Coordinates
 from featherlane.sensitivity.adjoint.product_worlds import steps_of
-from featherlane.sensitivity.adjoint.sweep import sweep
+from featherlane.sensitivity.adjoint.sweep import backward_sweep
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, root_interval, worlds_like
 from featherlane.sensitivity.derivative.parameters import Parameters
-from featherlane.sensitivity.derivative.transition import check, threads
+from featherlane.sensitivity.derivative.transition import check_differentiable, threads
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.recordings import controls_of_rollout
 
@@ -101,8 +101,8 @@ def rollout_gradient(
     Source: Griewank and Walther, Evaluating Derivatives (2008).
     """
     instance("batch", batch, Batch, "a Batch", ArgumentTypeError)
-    check(model, batch)
-    frictionloss, interval = flag("frictionloss", frictionloss), count("interval", interval, 0)
+    check_differentiable(model, batch)
+    frictionloss, interval = flag("frictionloss", frictionloss), whole_argument("interval", interval, 0)
     nstep = _steps(control)
     given = controls_of_rollout(control, (batch.nworld, nstep, model.nu)).astype(batch.dtype)
     names, nthread = Parameters(model, parameters).names, threads(nthread)
@@ -114,16 +114,16 @@ def rollout_gradient(
     def at_step(k: int, states: States) -> tuple[np.ndarray | None, np.ndarray | None]:
         return loss(k, states, given[:, k])
 
-    found = sweep(trajectory, final, at_step, steps_of(trajectory, names, nthread, frictionloss))
+    found = backward_sweep(trajectory, final, at_step, steps_of(trajectory, names, nthread, frictionloss))
     return RolloutGradient(*found, _state(trajectory.last, None))
 
 
 def _steps(control) -> int:
     """Returns the number of steps of a control array."""
-    given = numbers("control", control, "are numbers (nworld, nstep, nu) or (nstep, nu)")
+    given = as_real_array("control", control, "are numbers (nworld, nstep, nu) or (nstep, nu)")
     if given.ndim not in (2, 3):
         raise ModelError(f"control: got shape {given.shape}, allowed is (nworld, nstep, nu) or (nstep, nu)")
-    return count("control: number of steps", given.shape[-2], 1)
+    return whole_argument("control: number of steps", given.shape[-2], 1)
 
 
 def _state(states: States, ctrl: np.ndarray | None) -> RolloutState:

@@ -62,7 +62,7 @@ class Steps(Protocol):
         ...
 
 
-def sweep(trajectory: Trajectory, final: np.ndarray, loss: Loss, steps: Steps) -> Gradients:
+def backward_sweep(trajectory: Trajectory, final: np.ndarray, loss: Loss, steps: Steps) -> Gradients:
     """Computes gradients by the inputs of a rollout.
 
     Args:

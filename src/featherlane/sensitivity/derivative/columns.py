@@ -15,34 +15,34 @@ from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
 from featherlane.lanes import Kernel
 from featherlane.model.integrator import has_metric
-from featherlane.sensitivity.derivative.points import copy, difference, move, move_pos, per_span
+from featherlane.sensitivity.derivative.points import copy, difference_quotient, displace, move_pos, per_span
 from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.sensitivity.derivative.residual import (
+    compute_position,
     implicit_acceleration_of,
     implicit_rates,
     is_damped,
     is_implicit,
-    place,
     refine_equalities,
-    residual,
+    step_residual,
     unrefined,
 )
 from featherlane.sensitivity.derivative.switching import switching_distance
 from featherlane.sensitivity.derivative.tangent import advance_tangent
 from featherlane.simulation.step.forward import control_and_actuate, forward_velocity
-from featherlane.simulation.tile.rows import load_worlds, read_controls, write_records
+from featherlane.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
+from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out, substitute
 from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.solve import solve
-from featherlane.solver.untouched import mark_touched, turn_free_bodies
 
 # indices in the report of a pass on a world
 FITS, NEAREST = 0, 1
 
 
 @stage(p=COLUMNS)
-def accelerate(m, d, p):
+def accelerate_state(m, d, p):
     """Computes qacc and qacc_step in the present state, and `report`, with the rows at the solution.
 
     report[FITS] is 0 in a world whose tile cannot hold all contacts, or whose Hessian was decomposed into parts.
@@ -50,7 +50,7 @@ def accelerate(m, d, p):
     Writes: report, con_fresh, active, qacc, qacc_step, dof_touched, qfrc_constraint, and all that a step writes; aba_*,
             block, cacc, cfrc, qH, qHDiagInv, qLU, qvec for itself.
     """
-    overflow = place(m, d)
+    overflow = compute_position(m, d)
     p.report[FITS], p.report[NEAREST] = zero(d), zero(d)
     if overflow == 0:
         forward_velocity(m, d)
@@ -75,7 +75,7 @@ def base_tile(m, d, b, p, thread, tile):
     Writes: those that they take back; report, con_fresh, active, qacc_step, dof_touched, qfrc_constraint, and all else
             of this thread's workspace; aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU, qvec for itself.
     """
-    accelerate(m, d, p)
+    accelerate_state(m, d, p)
     write_records(b, thread, tile, 0)
 
 
@@ -95,16 +95,16 @@ def central_differences(point: Kernel, refine: Kernel) -> Kernel:
     def columns(m, d, b, p, thread, tile, given):
         for s in range(b.nstep):
             load_worlds(b, thread, tile)
-            read_controls(b, thread, tile, s)
+            copy_step_inputs(b, thread, tile, s)
             at, up, down = p.at[0], p.up[0], p.down[0]
             point(m, d, p, at, up, given, p.dg, p.dp)
             copy(d.act, m.na, p.dact, 0)
             load_worlds(b, thread, tile)
             point(m, d, p, at, -down, given, p.lower_g, p.lower_p)
             scale = per_span(up + down)
-            difference(p.lower_g, m.nv, p.dg, 0, scale)
-            difference(p.lower_p, m.nv, p.dp, 0, scale)
-            difference(d.act, m.na, p.dact, 0, scale)
+            difference_quotient(p.lower_g, m.nv, p.dg, 0, scale)
+            difference_quotient(p.lower_p, m.nv, p.dp, 0, scale)
+            difference_quotient(d.act, m.na, p.dact, 0, scale)
             refine(m, d, b, p, thread, tile, at, up, down)
             write_records(b, thread, tile, s)
 
@@ -114,23 +114,23 @@ def central_differences(point: Kernel, refine: Kernel) -> Kernel:
 @kernel
 def move_forces(m, d, at, step):
     """Displaces velocity, activation or control number `at`."""
-    move(d.qvel, m.nv, at, step, m.nv)
-    move(d.act, m.na, at, step, 2 * m.nv)
-    move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
+    displace(d.qvel, m.nv, at, step, m.nv)
+    displace(d.act, m.na, at, step, 2 * m.nv)
+    displace(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
 
 
 @kernel
 def _moved_bodies(m, d, p, at, step, given, g, lag):
     """Computes the residual at a displaced position, with new collision detection."""
     move_pos(m, d, at, step)
-    residual(m, d, p, place(m, d), g, lag)
+    step_residual(m, d, p, compute_position(m, d), g, lag)
 
 
 @kernel
 def _moved_forces(m, d, p, at, step, overflow, g, lag):
-    """Computes the residual at a displaced velocity, activation or control, at the position of `place`."""
+    """Computes the residual at a displaced velocity, activation or control, at the position of `compute_position`."""
     move_forces(m, d, at, step)
-    residual(m, d, p, overflow, g, lag)
+    step_residual(m, d, p, overflow, g, lag)
 
 
 _by_positions = central_differences(_moved_bodies, refine_equalities)
@@ -163,7 +163,7 @@ def force_columns_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
-    _by_forces(m, d, b, p, thread, tile, place(m, d))
+    _by_forces(m, d, b, p, thread, tile, compute_position(m, d))
 
 
 force_columns = in_each_tile("force_columns", force_columns_of_tile)
@@ -178,7 +178,7 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
-    residual(m, d, p, place(m, d), p.dg, p.dp)
+    step_residual(m, d, p, compute_position(m, d), p.dg, p.dp)
     copy(d.act, m.na, p.dact, 0)
     write_records(b, thread, tile, 0)
 
@@ -229,7 +229,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
             qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace; qvec,
             primal.*, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU for itself.
     """
-    accelerate(m, d, p)
+    accelerate_state(m, d, p)
     h = timestep(m)
     for i in range(m.nv):
         p.next_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
@@ -244,16 +244,16 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
         if uses_articulated(m):
             # the factors of the integrator and of the Hessian share memory, so these solves run one after the other
             for s in range(b.nstep):
-                read_controls(b, thread, tile, s)
+                copy_step_inputs(b, thread, tile, s)
                 solve_column(m, d, p)
                 write_records(b, thread, tile, s)
             for s in range(b.nstep):
-                read_controls(b, thread, tile, s)
+                copy_step_inputs(b, thread, tile, s)
                 step_column(m, d, p, p.at[0], damped)
                 write_records(b, thread, tile, s)
         else:
             for s in range(b.nstep):
-                read_controls(b, thread, tile, s)
+                copy_step_inputs(b, thread, tile, s)
                 at = p.at[0]
                 solve_column(m, d, p)
                 step_column(m, d, p, at, damped)

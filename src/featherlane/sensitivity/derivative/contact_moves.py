@@ -11,7 +11,7 @@ not the bodies: if two moving bodies touch, the frame spins about its normal whe
 from featherlane.prelude import *
 from featherlane.collision.collision import collision
 from featherlane.collision.frame import frame_of, turning_tangent
-from featherlane.collision.given import NO_CANDIDATE
+from featherlane.collision.user_contacts import NO_CANDIDATE
 from featherlane.sensitivity.derivative.points import copy
 from featherlane.solver.rows.rows import moving_body
 
@@ -21,7 +21,7 @@ JUMP = 1e-4  # m: a point that is farther away at a displaced pose is a differen
 
 
 @kernel
-def share(m, b):
+def body_constant(m, b):
     """Returns c_b, which differs between any two bodies that can touch; 0 for fixed bodies."""
     own = 1.0 + m.body_weldid[b] * (1.0 / m.nbody)
     return own if moving_body(m, b) > 0 else 0.0
@@ -47,7 +47,7 @@ def _displace(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- the stored ones, moved by `step` of a twist: three rotations, three translations."""
     for g in range(m.ngeom):
         b, x = m.geom_bodyid[g], load3(p.geom_pos, 3 * g)
-        w, u = _along_axis(d, axis, zero(d) + step * share(m, b))
+        w, u = _along_axis(d, axis, zero(d) + step * body_constant(m, b))
         arm = sub3(x, load3(d.subtree_com, 3 * m.body_rootid[b]))
         store3(d.geom_xpos, 3 * g, add3(x, add3(u, cross(w, arm))))
         _turn_geom(d, p, g, w)
@@ -316,7 +316,7 @@ def _moved_by_translation(t, k, u):
 def _difference(m, d, p, k, axis, scale):
     """Computes column `axis` of the map of contact k, from its upper pose and the present lower one."""
     one, two = p.slot_carrier[2 * k], p.slot_carrier[2 * k + 1]
-    c1, c2 = share(m, one), share(m, two)
+    c1, c2 = body_constant(m, one), body_constant(m, two)
     dist = (p.slot_upper[13 * k] - p.slot_lower[13 * k]) * scale
     pos = scale3(scale, sub3(load3(p.slot_upper, 13 * k + 1), load3(p.slot_lower, 13 * k + 1)))
     turned = _frame_turn(d, p, k, scale)

@@ -16,7 +16,7 @@ from featherlane.sensitivity.derivative.dof_rates import impedance_slopes
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.contacts import contact_push
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
-from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces, turn
+from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces, turn_index
 
 
 # ---- law -------------------------------------------------------------------------------------------------------------
@@ -45,10 +45,10 @@ def _pyramid_curvature(d, p, k):
 
 
 @kernel
-def _cone_curvature(d, p, k):
-    (w, e, q, b), inverse = cone_weights(d, k)
+def _cone_curvature(m, d, p, k):
+    (w, e, q, b), inverse = cone_weights(m, d, k)
     _set(p, k, 0, 0, w)
-    r = 3 * turn(d, k)
+    r = 3 * turn_index(d, k)
     last = 6 if d.con_dim[k] > 3 else 3
     for i in range(1, last):
         ti = d.primal.con_y[3 * k + i if i < 3 else r + i - 3] * inverse
@@ -71,7 +71,7 @@ def _along(d, k, f):
 @kernel
 def _along_turns(d, k, p):
     """Returns the vector with the components t in the basis of rotations."""
-    o = 9 * turn(d, k)
+    o = 9 * turn_index(d, k)
     u, v = load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
     return axpy3(p[0], load3(d.con_basis, o), axpy3(p[1], u, scale3(p[2], v)))
 
@@ -109,10 +109,10 @@ def contact_laws(m, d, p, shortest):
             p.slot_curvature[e] = zero(d)
         if d.con_dim[k] == 1:
             _set(p, k, 0, 0, where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0))
-        elif m.opt_cone == PYRAMIDAL:
+        elif has_pyramids(m):
             _pyramid_curvature(d, p, k)
         else:
-            _cone_curvature(d, p, k)
+            _cone_curvature(m, d, p, k)
         f, g = contact_push(m, d, k)
         force, moment = _along(d, k, f), scale3(zero(d), f)
         if d.con_dim[k] > 3:
@@ -147,7 +147,7 @@ def _before_joint(m, d, k, w, v):
     """Returns the motion w just before the joint of dof k, at dof velocities v."""
     i, joint = m.dof_bodyid[k], m.dof_jntid[k]
     x, first = load6(w, 6 * m.body_parentid[i]), m.jnt_dofadr[joint]
-    if is_free(m.jnt_type[joint]) and k >= first + 3:
+    if is_free_joint(m.jnt_type[joint]) and k >= first + 3:
         first += 3
     for j in range(m.body_dofadr[i], first):
         x = axpy6(v[j], load6(d.cdof, 6 * j), x)
@@ -176,7 +176,7 @@ def _along_basis(d, k, n, p, a):
     if d.con_dim[k] > 1:
         y = (y[0], dot3(load3(d.con_basis, 9 * k + 3), p), dot3(load3(d.con_basis, 9 * k + 6), p))
     if d.con_dim[k] > 3:
-        turns = tuple(dot3(load3(d.con_basis, 9 * turn(d, k) + 3 * c), a) for c in range(3))
+        turns = tuple(dot3(load3(d.con_basis, 9 * turn_index(d, k) + 3 * c), a) for c in range(3))
     return y, turns
 
 

@@ -11,8 +11,8 @@ from featherlane.dynamics.actuator.rate import actuator_rates, force_rate, lengt
 from featherlane.dynamics.actuator.reflected import damping
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.integrator.derivative import damping_rate
-from featherlane.dynamics.passive.forces import is_sprung, stiffness
-from featherlane.solver.rows.pyramid import push
+from featherlane.dynamics.passive.forces import is_sprung, spring_coefficients
+from featherlane.solver.rows.pyramid import one_sided_row
 
 
 @kernel
@@ -26,7 +26,7 @@ def impedance_slopes(solref, solimp, r, shortest):
 @kernel
 def _springs(m, d, p):
     for j in range(m.njnt):
-        v, k = m.jnt_dofadr[j], stiffness(m, j)
+        v, k = m.jnt_dofadr[j], spring_coefficients(m, j)
         if is_scalar(m.jnt_type[j]):
             x = d.qpos[m.jnt_qposadr[j]] - spring_reference(m, d, j)
             rate = fma(x, fma(3.0 * k[2], x, 2.0 * k[1]), k[0])
@@ -62,7 +62,7 @@ def _rows(m, d, p):
         if d.dofrow_type[k] == LIMIT_JOINT:
             j, r = d.dofrow_id[k], d.dofrow_pos[k] - d.dofrow_margin[k]
             stiffer, pull, B = impedance_slopes(load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j), r, shortest)
-            f, _ = push(D, x)
+            f, _ = one_sided_row(D, x)
             acts = (D > 0.0) & (f > 0.0)
             p.dof_stiffness[i] = p.dof_stiffness[i] + where(acts, fma(D, pull, -(f * stiffer)), 0.0)
         else:
@@ -99,5 +99,5 @@ def vector_springs(m):
     found = timestep(m) < 0.0
     for j in range(m.njnt):
         if not is_scalar(m.jnt_type[j]):
-            found = found | is_sprung(stiffness(m, j))
+            found = found | is_sprung(spring_coefficients(m, j))
     return found

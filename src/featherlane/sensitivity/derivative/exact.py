@@ -14,19 +14,19 @@ import numpy as np
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
-from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, RK4, Disable
+from featherlane.model.enums import CONVEX, COULOMB, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, RK4, Disable
 from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed, in_use_of
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.lcp_worlds import LcpWorlds, lcp_serves
-from featherlane.sensitivity.derivative.moved import OwnWorlds, as_given, borrowed, in_use_of
 from featherlane.sensitivity.derivative.one_world import rates_of_one_world
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.rk4 import rk4_rates
 from featherlane.sensitivity.derivative.sensor_rates import sensor_rates
 from featherlane.sensitivity.derivative.transition import (
     METHODS,
-    SensorTransition,
-    check,
+    Linearization,
+    check_differentiable,
     no_differences,
     threads,
     transition_fd,
@@ -36,28 +36,6 @@ from featherlane.simulation.world.data import Data
 
 FRICTIONLOSS = int(Disable.FRICTIONLOSS)
 SERVED = (EULER, IMPLICIT, IMPLICITFAST, DISCRETE, RK4)
-
-
-class Linearization(NamedTuple):
-    """Holds derivatives of the next state x' and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
-
-    Attributes:
-        A: (..., 2 nv + na, 2 nv + na), x = (position in the tangent space, velocity, activation).
-        B: (..., 2 nv + na, nu).
-        C: (..., nsensordata, 2 nv + na); None without `sensors`.
-        D: (..., nsensordata, nu); None without `sensors`.
-        P: name of each parameter -> (..., 2 nv + na, its shape): dx' = P dp.
-        switching: (...) distance to the next change of the active constraints, at most 1: a contact force begins or
-            ends, a contact begins to slip, dry friction reaches its bound.  Below about 1e-4 the derivatives on both
-            sides of the change may differ.  NaN for worlds whose steps were differenced.
-    """
-
-    A: np.ndarray
-    B: np.ndarray
-    C: np.ndarray | None
-    D: np.ndarray | None
-    P: dict[str, np.ndarray]
-    switching: np.ndarray
 
 
 class AccelerationDerivatives(NamedTuple):
@@ -146,7 +124,7 @@ def linearize(
             rates, near = one
             nx = rates.shape[1]
             return Linearization(rates[:nx].T, rates[nx:].T, None, None, {}, near)
-    sizes = check(model, data)
+    sizes = check_differentiable(model, data)
     nx = 2 * sizes["nv"] + sizes["na"]
     chosen = None if none else Parameters(model, parameters)
     if chosen is not None and not chosen.n:
@@ -189,9 +167,7 @@ def _differenced(model, data, sensors, parameters, eps, centered, nthread, frict
     if given is not None and given.n:
         disabled = 0 if frictionloss else FRICTIONLOSS
         P = given.parts(_by_steps(given, model, data, threads(nthread), disabled))
-    C, D = (found.C, found.D) if isinstance(found, SensorTransition) else (None, None)
-    unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
-    return Linearization(found.A, found.B, C, D, P, unknown)
+    return found._replace(P=P)
 
 
 def acceleration_derivatives(
@@ -225,7 +201,11 @@ def acceleration_derivatives(
         one = rates_of_one_world(model, data, True, 0 if frictionloss else FRICTIONLOSS)
         if one is not None:
             return _by_coordinate(one[0].T, 0, one[1])
-    sizes, kind = check(model, data), ImplicitWorlds
+    if model.opt_contact_model == COULOMB:
+        raise UnsupportedFeatureError(
+            ["contact_model 'coulomb'"], what="there are no derivatives of the acceleration with it"
+        )
+    sizes, kind = check_differentiable(model, data), ImplicitWorlds
     if model.opt_contact_model != CONVEX:
         kind = LcpWorlds
         if model.nv and not lcp_serves(model, in_use_of(data)):
@@ -273,7 +253,7 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
         out = np.empty((len(left), model.nsensordata, nx + model.nu))
     if len(left):
         found = transition_fd(model, data, 1e-6, True, True, nthread, disabled == 0)
-        assert isinstance(found, SensorTransition)
+        assert found.C is not None and found.D is not None
         out[left] = np.concatenate([found.C, found.D], -1).reshape(out.shape)[left]
     out = as_given(data, out)
     return out[..., :nx], out[..., nx:]

@@ -24,7 +24,7 @@ from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.model import enums
 from featherlane.model.model import Model
-from featherlane.sensitivity.derivative.columns import FITS, NEAREST, accelerate
+from featherlane.sensitivity.derivative.columns import FITS, NEAREST, accelerate_state
 from featherlane.sensitivity.derivative.contact_moves import STEP, contact_moves
 from featherlane.sensitivity.derivative.contact_rates import add_position_column, add_velocity_column, contact_laws
 from featherlane.sensitivity.derivative.dof_rates import dof_rates, vector_springs
@@ -34,9 +34,9 @@ from featherlane.sensitivity.derivative.points import copy, per_span
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.residual import is_damped, is_implicit
 from featherlane.sensitivity.derivative.rest_rates import adds_inertia
-from featherlane.sensitivity.derivative.smooth_rates import inwards, outwards, position_column, velocity_column
+from featherlane.sensitivity.derivative.smooth_rates import inwards, outward_pass, position_column, velocity_column
 from featherlane.simulation.step.forward import control_and_actuate
-from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out
 
@@ -101,7 +101,7 @@ def _parts_leave_rest(model: Model) -> bool:
     balls, fast = is_ball(model.jnt_type), model.opt_integrator == enums.IMPLICITFAST
     if model.ntendon or model.neq or (model.jnt_limited[balls] != 0).any():
         return True
-    alone = is_free(model.jnt_type[model.body_jntadr]) & (model.body_jntnum == 1)
+    alone = is_free_joint(model.jnt_type[model.body_jntadr]) & (model.body_jntnum == 1)
     turns = fast and any(alone[i] and model.tree_dofnum[model.body_treeid[i]] == 6 for i in range(1, model.nbody))
     return turns or model.opt_integrator == enums.IMPLICIT or not motors_are_simple(model, fast)
 
@@ -137,9 +137,9 @@ def _numbers_serve(m, d, p):
 
 @stage(p=RATES)
 def prepare_rates(m, d, p):
-    """Prepares the columns, after `accelerate`; report[KNOWN]: worlds in which all rates have formulas.
+    """Prepares the columns, after `accelerate_state`; report[KNOWN]: worlds in which all rates have formulas.
 
-    Reads:  what `accelerate` writes; rate_rest, xfrc_applied.
+    Reads:  what `accelerate_state` writes; rate_rest, xfrc_applied.
     Writes: report; body_*, dof_*, geom_*, slot_*; crb, crb_rate; cvel, cacc, cfrc for itself.
     """
     served = _numbers_serve(m, d, p)
@@ -153,7 +153,7 @@ def prepare_rates(m, d, p):
         crb(m, d)
     for i in range(m.nv):
         p.taken_off[i] = d.qacc[i] - d.qacc_step[i]
-    outwards(m, d, p, p.taken_off)
+    outward_pass(m, d, p, p.taken_off)
     if d.ncon_slot[0] > 0:
         contact_laws(m, d, p, shortest_timeconst(m))
     inwards(m, d, p)
@@ -288,7 +288,7 @@ def rates_column(m, d, p, c, up, down):
 @kernel
 def _next_column(m, d, b, p, thread, tile, s):
     """Computes column s of the call, in dg and dp; returns the number of its coordinate."""
-    read_controls(b, thread, tile, s)
+    copy_step_inputs(b, thread, tile, s)
     at = whole(read_lane(p.at, 0, 0))
     rates_column(m, d, p, at, p.up[0], p.down[0])
     return at
@@ -298,7 +298,7 @@ def _next_column(m, d, b, p, thread, tile, s):
 def begin_step(m, d, p):
     """Computes accelerations, the next velocity, rates and the Hessian for all columns; returns if K is damped."""
     h = timestep(m)
-    accelerate(m, d, p)
+    accelerate_state(m, d, p)
     for i in range(m.nv):
         p.next_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
     if d.con_overflow[0] == 0:
@@ -316,7 +316,7 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
             what `base_tiles` writes; act, ctrl, which are put back; con_wrench, crb_rate, cvel, cacc, cfrc, qvec for
             itself.
     """
-    accelerate(m, d, p)
+    accelerate_state(m, d, p)
     if d.con_overflow[0] == 0:
         prepare_rates(m, d, p)
         for s in range(b.nstep):

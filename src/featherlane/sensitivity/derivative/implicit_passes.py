@@ -25,8 +25,8 @@ from featherlane.sensitivity.derivative.columns import (
     position_columns,
     solve_columns,
 )
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, each_step
 from featherlane.sensitivity.derivative.formulas import KNOWN, acts_at_once, formula_columns, formula_steps, serves
-from featherlane.sensitivity.derivative.moved import OwnWorlds, each_step
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
 from featherlane.simulation.batch.batch import Batch

@@ -16,6 +16,7 @@ from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.columns import FITS, NEAREST
 from featherlane.sensitivity.derivative.contact_rates import add_velocity_column
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed, each_step, in_use_of
 from featherlane.sensitivity.derivative.formulas import (
     KNOWN,
     add_brought,
@@ -26,15 +27,14 @@ from featherlane.sensitivity.derivative.formulas import (
     serves,
     velocity_rates,
 )
-from featherlane.sensitivity.derivative.moved import OwnWorlds, as_given, borrowed, each_step, in_use_of
 from featherlane.sensitivity.derivative.rates import RATES
-from featherlane.sensitivity.derivative.residual import place
+from featherlane.sensitivity.derivative.residual import compute_position
 from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
 from featherlane.sensitivity.derivative.smooth_rates import acceleration_column
 from featherlane.sensitivity.derivative.transition import (
     METHODS,
     InverseDerivatives,
-    check,
+    check_differentiable,
     given_accelerations,
     inverse_fd,
     no_differences,
@@ -43,11 +43,11 @@ from featherlane.sensitivity.derivative.transition import (
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.step.forward import control_and_actuate, forward_velocity
 from featherlane.simulation.steps import check_inverse
-from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.simulation.world.data import Data
+from featherlane.solver.free_bodies import mark_touched
 from featherlane.solver.inverse import constraint_forces
-from featherlane.solver.untouched import mark_touched
 
 EPS, LINEAR = 2e-7, 1e-4  # displacements of states where forces are differenced, and of accelerations
 
@@ -97,7 +97,7 @@ def inverse_derivatives(
         step, both = 1e-6 if eps is None else eps, True if centered is None else centered
         return inverse_fd(model, data, step, both, actuation, qacc, nthread)
     no_differences(eps, centered)
-    nv = check(model, data)["nv"]
+    nv = check_differentiable(model, data)["nv"]
     check_inverse(model)
     actuation, discrete = flag("actuation", actuation), model.opt_enableflags & int(Enable.INVDISCRETE)
     if not nv or discrete or not serves(model, in_use_of(data)):
@@ -139,7 +139,7 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
             con_fresh, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, dof_touched, qfrc_constraint, and all else of this
             thread's workspace.
     """
-    overflow = place(m, d)
+    overflow = compute_position(m, d)
     p.report[FITS], p.report[NEAREST], p.report[KNOWN] = real(d, 1.0), real(d, 1.0), real(d, -1.0)
     if overflow == 0:
         forward_velocity(m, d)
@@ -151,7 +151,7 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
         constraint_forces(m, d, store=0)
         prepare_rates(m, d, p)
         for s in range(b.nstep):
-            read_controls(b, thread, tile, s)
+            copy_step_inputs(b, thread, tile, s)
             _column(m, d, p, s)
             write_records(b, thread, tile, s)
     else:

@@ -34,16 +34,16 @@ from featherlane.sensitivity.derivative.lcp_solution import (
     solve_system,
     sort_rows,
 )
-from featherlane.sensitivity.derivative.points import copy, difference, move, move_pos, per_span
+from featherlane.sensitivity.derivative.points import copy, difference_quotient, displace, move_pos, per_span
 from featherlane.sensitivity.derivative.tangent import advance_tangent
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
-from featherlane.simulation.tile.rows import load_worlds, read_controls, write_records
+from featherlane.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.lcp.rows.assembly import make_lcp
 from featherlane.solver.lcp.rows.contact_reduction import choose_contacts
-from featherlane.solver.lcp.rows.metric import accelerate, sum_rows
+from featherlane.solver.lcp.rows.metric import accelerate_by_rows, sum_solution_rows
 from featherlane.solver.lcp.step import find_forces
-from featherlane.solver.lcp.sweep.product import set_w
+from featherlane.solver.lcp.sweep.product import compute_w
 from featherlane.solver.lcp.sweep.residual import solution_size
 
 
@@ -126,11 +126,11 @@ def _evaluate(m, d, p, store):
     if d.lcp.n[0] == p.row_count[0]:
         if freezes(m):
             copy(p.row_first, d.lcp.n[0], d.lcp.x, 0)
-            set_w(d)
+            compute_w(d)
             copy(d.lcp.w, d.lcp.n[0], d.lcp.g, 0)
         copy(p.row_x, d.lcp.n[0], d.lcp.x, 0)
-        set_w(d)
-        accelerate(m, d)
+        compute_w(d)
+        accelerate_by_rows(m, d)
         advance_activations(m, d, d.act_dot)
 
 
@@ -142,7 +142,7 @@ def _at_point(m, d, b, p, thread, tile, c, step):
     at = real(d, 1.0) * c
     move_pos(m, d, at, step)
     move_forces(m, d, at, step)
-    move(d.qfrc_applied, m.nv, at, step, 2 * m.nv + m.na + m.nu)
+    displace(d.qfrc_applied, m.nv, at, step, 2 * m.nv + m.na + m.nu)
     if c < m.nv:
         forward_position(m, d)
     place_contacts(d, p, step)
@@ -163,11 +163,11 @@ def _keep_upper(m, d, p, s):
 def _quotients(m, d, p, s, span):
     """Column s <- (the stored upper values - the lower ones) / the span between the points."""
     n, scale = d.lcp.n[0], per_span(span)
-    difference(d.qacc, m.nv, p.col_acceleration, s * m.nv, scale)
-    difference(d.act, m.na, p.col_act, s * m.na, scale)
+    difference_quotient(d.qacc, m.nv, p.col_acceleration, s * m.nv, scale)
+    difference_quotient(d.act, m.na, p.col_act, s * m.na, scale)
     if n == p.row_count[0]:
-        difference(d.lcp.w, n, p.col_w, s * n, scale)
-        difference(d.lcp.g, n, p.col_first, s * n, scale)
+        difference_quotient(d.lcp.w, n, p.col_w, s * n, scale)
+        difference_quotient(d.lcp.g, n, p.col_first, s * n, scale)
 
 
 @kernel
@@ -175,7 +175,7 @@ def _difference_columns(m, d, b, p, thread, tile):
     """Computes all columns at fixed forces."""
     moved = 1
     for s in range(b.nstep):
-        read_controls(b, thread, tile, s)
+        copy_step_inputs(b, thread, tile, s)
         c, up, down = whole(read_lane(p.at, 0, 0)), p.up[0] + 0.0, p.down[0] + 0.0
         if c < m.nv:
             find_shifts(m, d, p, c)
@@ -259,7 +259,7 @@ def _subtract_product(m, d, p):
     n = d.lcp.n[0]
     for r in range(n):
         d.lcp.x[r] = where(p.row_free[r] > 0.0, 0.0, p.row_dx[r])
-    set_w(d)
+    compute_w(d)
     for r in range(n):
         free = p.row_free[r] > 0.0
         p.row_dx[r] = where(free, p.row_dx[r] - (d.lcp.w[r] + d.lcp.b[r]), p.row_dx[r])
@@ -285,10 +285,10 @@ def _solve_column(m, d, p, s):
         solve_system(d, p)
         follow_normals(d, p, p.row_dx, 0)
     copy(p.row_dx, n, d.lcp.x, 0)
-    sum_rows(m, d)
+    sum_solution_rows(m, d)
     for i in range(m.nv):
         d.qacc_step[i] = p.col_acceleration[s * m.nv + i]
-    accelerate(m, d)
+    accelerate_by_rows(m, d)
 
 
 @kernel
@@ -340,7 +340,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         form_system(m, d, p, 0 if freezes(m) else 1, has_cones(m))
         factor_system(d, p)
         for s in range(b.nstep):
-            read_controls(b, thread, tile, s)
+            copy_step_inputs(b, thread, tile, s)
             c = whole(read_lane(p.at, 0, 0))
             _solve_column(m, d, p, s)
             _step_column(m, d, p, s, c)

@@ -9,23 +9,22 @@ Source: as the rows themselves (solver/lcp/rows).
 
 from featherlane.prelude import *
 from featherlane.constraint.impedance import shortest_timeconst
-from featherlane.constraint.row import friction_row, make_general_rows
-from featherlane.constraint.row import limit_row as place_limit
+from featherlane.constraint.row import make_general_rows, write_dof_friction, write_joint_limit
 from featherlane.sensitivity.derivative.contact_moves import moved_by
 from featherlane.sensitivity.derivative.contact_rates import is_before
 from featherlane.sensitivity.derivative.points import copy
 from featherlane.solver.lcp.rows.assembly import clear_rows
 from featherlane.solver.lcp.rows.contact import append_friction, contact_softness, fill_row
-from featherlane.solver.lcp.rows.contact_parameters import set_parameters
-from featherlane.solver.lcp.rows.joint import append_dof_row, bounded_rows, equality_rows, loss_row
+from featherlane.solver.lcp.rows.contact_parameters import set_contact_parameters
+from featherlane.solver.lcp.rows.joint import append_dof_row, append_equality_rows, bounded_rows, loss_row
 from featherlane.solver.lcp.rows.link import link_rows
 from featherlane.solver.lcp.rows.metric import factor_step_inertia
 from featherlane.solver.lcp.rows.motor import motor_rows
 from featherlane.solver.lcp.rows.rows import (
     INFINITE,
     NO_ROW,
-    append_row,
-    clear_marks,
+    append_jacobian_row,
+    clear_column_marks,
     has_capacity,
     is_present,
     open_columns,
@@ -118,11 +117,11 @@ def place_dof_rows(m, d):
     for k in range(d.ndofrow[0]):
         present = d.dofrow_present[k] > 0.0
         if d.dofrow_type[k] == FRICTION_DOF:
-            friction_row(m, d, k, d.dofrow_id[k], present, shortest)
+            write_dof_friction(m, d, k, d.dofrow_id[k], present, shortest)
         else:
             j, sign = d.dofrow_id[k], d.dofrow_J[k] + 0.0
             at = where(sign > 0.0, m.jnt_range[2 * j], m.jnt_range[2 * j + 1])
-            place_limit(m, d, k, j, sign, sign * (d.qpos[m.jnt_qposadr[j]] - at), present, shortest)
+            write_joint_limit(m, d, k, j, sign, sign * (d.qpos[m.jnt_qposadr[j]] - at), present, shortest)
 
 
 @kernel
@@ -180,10 +179,10 @@ def _velocity_on_branch(m, d, p, k, erp, v, store):
 @kernel
 def _contact_again(m, d, p, k, start, n, present, store):
     """Computes all rows of contact k on its branch."""
-    spin = set_parameters(m, d, k)
+    spin = set_contact_parameters(m, d, k)
     E, C = contact_softness(m, d, k)
     fill_row(m, d, k, 0, start, n, present)
-    normal, v, a = append_row(m, d, start, n)
+    normal, v, a = append_jacobian_row(m, d, start, n)
     c = _velocity_on_branch(m, d, p, k, E, v, store)
     set_row(m, d, (normal, v, a), present, c, C, (zero(d), real(d, INFINITE)))
     d.con_lcprow[k] = normal
@@ -201,7 +200,7 @@ def _contact_rows_again(m, d, p, store):
             n = pair_columns(m, d, d.con_carrier[2 * k], d.con_carrier[2 * k + 1], start)
             if n > 0:
                 _contact_again(m, d, p, k, start, n, acts, store)
-                clear_marks(d, start, n)
+                clear_column_marks(d, start, n)
 
 
 # ---- all rows --------------------------------------------------------------------------------------------------------
@@ -215,7 +214,7 @@ def rows_again(m, d, p, store):
     make_general_rows(m, d)
     clear_rows(m, d)
     factor_step_inertia(m, d)
-    equality_rows(m, d)
+    append_equality_rows(m, d)
     link_rows(m, d)
     _dof_rows_again(m, d, p, store)
     bounded_rows(m, d)

@@ -10,8 +10,8 @@ import numpy as np
 from featherlane.model.enums import LCP
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.columns import FITS, NEAREST
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, each_step
 from featherlane.sensitivity.derivative.lcp_columns import lcp_columns
-from featherlane.sensitivity.derivative.moved import OwnWorlds, each_step
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 from featherlane.simulation.world.data import Data

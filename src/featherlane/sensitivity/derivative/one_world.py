@@ -14,8 +14,8 @@ from featherlane.lanes.record import address
 from featherlane.model.enums import CONVEX, RK4, Enable
 from featherlane.model.model import Model, check_model
 from featherlane.sensitivity.derivative.columns import NEAREST
+from featherlane.sensitivity.derivative.displaced_worlds import KEPT, OwnWorlds, each_step
 from featherlane.sensitivity.derivative.formulas import KNOWN, acts_at_once, formula_steps, leaves_rest, serves
-from featherlane.sensitivity.derivative.moved import KEPT, OwnWorlds, each_step
 from featherlane.simulation.world.data import Data, ready
 
 

@@ -8,7 +8,7 @@ columns are solved one by one (columns.py).
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import multiply_columns, solve_columns
-from featherlane.dynamics.integrator.free_body import stands_alone
+from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.sensitivity.derivative.columns import step_column
 from featherlane.sensitivity.derivative.residual import is_implicit
@@ -33,7 +33,7 @@ def _goes_together(m):
     together = m.opt_integrator != IMPLICIT
     if m.opt_integrator == IMPLICITFAST:
         for i in range(1, m.nbody):
-            if stands_alone(m, i):
+            if is_single_free_body(m, i):
                 together = False
     return together
 
@@ -44,7 +44,7 @@ def prepare_panels(m, d, p):
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if has_quaternion(kind):
-            v = v + 3 if is_free(kind) else v
+            v = v + 3 if is_free_joint(kind) else v
             J, back = quaternion_tangent(m, d, scale3(timestep(m), load3(p.next_qvel, v)))
             for c in range(3):
                 store3(p.dof_tangent, 3 * (v + c), J[c])
@@ -86,7 +86,7 @@ def _next_position(m, d, p, at):
     h = timestep(m)
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if is_free(kind):
+        if is_free_joint(kind):
             store3(p.dq, v, axpy3(h, load3(p.dv, v), _displacement(d, at, v)))
             v += 3
         if has_quaternion(kind):

@@ -16,7 +16,7 @@ from featherlane.model.entries import PATH, selection
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.columns import parameter_points
-from featherlane.sensitivity.derivative.moved import POINTS, OwnWorlds
+from featherlane.sensitivity.derivative.displaced_worlds import POINTS, OwnWorlds
 from featherlane.simulation.batch.arrays import ON_DEMAND
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.position import differentiate_pos

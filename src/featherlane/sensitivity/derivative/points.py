@@ -7,7 +7,7 @@ from featherlane.prelude import *
 from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.step.inverse import inverse
-from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import over_tiles
 
 
@@ -19,7 +19,7 @@ def copy(x, n, out, first):
 
 
 @kernel
-def difference(x, n, out, first, scale):
+def difference_quotient(x, n, out, first, scale):
     """out[first ...] <- (out[first ...] - x) scale, of n rows."""
     for i in range(n):
         out[first + i] = (out[first + i] - x[i]) * scale
@@ -32,7 +32,7 @@ def per_span(span):
 
 
 @kernel
-def move(x, n, at, step, first):
+def displace(x, n, at, step, first):
     """Displaces the n plain coordinates of a field, numbered from `first` on."""
     for i in range(n):
         x[i] = where(at == 1.0 * (first + i), x[i] + step, x[i])
@@ -44,7 +44,7 @@ def move_pos(m, d, at, step):
     one = real(d, 1.0)
     for j in range(m.njnt):
         a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
-        if is_free(kind):
+        if is_free_joint(kind):
             for c in range(3):
                 d.qpos[a + c] = where(at == 1.0 * (v + c), d.qpos[a + c] + step, d.qpos[a + c])
             a, v = a + 3, v + 3
@@ -60,9 +60,9 @@ def move_pos(m, d, at, step):
 @kernel
 def move_state(m, d, b, p, thread, tile):
     """Loads the worlds of a tile and displaces position by dof and velocity; the pass displaces other coordinates."""
-    read_controls(b, thread, tile, 0)
+    copy_step_inputs(b, thread, tile, 0)
     move_pos(m, d, p.at[0], p.up[0])
-    move(d.qvel, m.nv, p.at[0], p.up[0], m.nv)
+    displace(d.qvel, m.nv, p.at[0], p.up[0], m.nv)
 
 
 @over_tiles(p=COLUMNS)
@@ -74,8 +74,8 @@ def step_points(m, d, b, p, thread, tile):
             thread's workspace.
     """
     move_state(m, d, b, p, thread, tile)
-    move(d.act, m.na, p.at[0], p.up[0], 2 * m.nv)
-    move(d.ctrl, m.nu, p.at[0], p.up[0], 2 * m.nv + m.na)
+    displace(d.act, m.na, p.at[0], p.up[0], 2 * m.nv)
+    displace(d.ctrl, m.nu, p.at[0], p.up[0], 2 * m.nv + m.na)
     step(m, d)
     write_records(b, thread, tile, 0)
 
@@ -90,7 +90,7 @@ def inverse_points(m, d, b, p, thread, tile):
             thread's workspace.
     """
     move_state(m, d, b, p, thread, tile)
-    move(d.qacc, m.nv, p.at[0], p.up[0], 2 * m.nv)
+    displace(d.qacc, m.nv, p.at[0], p.up[0], 2 * m.nv)
     inverse(m, d)
     if b.nstep == 2:
         forward(m, d)

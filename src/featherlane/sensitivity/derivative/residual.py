@@ -101,7 +101,7 @@ def implicit_rates(m, d, x, free, damped):
 
 # ---- the residual ----------------------------------------------------------------------------------------------------
 @kernel
-def place(m, d):
+def compute_position(m, d):
     """Computes all that depends on the position; returns 1 if contacts do not fit, and are detected again later."""
     forward_position(m, d)
     d.con_fresh[0] = 0
@@ -125,11 +125,11 @@ def set_lag(m, d, p, x, lag):
 
 
 @kernel
-def residual(m, d, p, overflow, g, lag):
-    """Computes g, lag and the next activations, at qvel, act, ctrl, qacc and qacc_step, at the position of `place`.
+def step_residual(m, d, p, overflow, g, lag):
+    """Computes g, lag and the next activations, at qvel, act, ctrl, qacc and qacc_step, after `compute_position`.
 
     Args:
-        overflow: what `place` returned.
+        overflow: what `compute_position` returned.
         g, lag: rows to write.
     """
     forward_velocity(m, d)
@@ -153,7 +153,7 @@ def residual(m, d, p, overflow, g, lag):
 # difference over 2e-7 of a dof that moves it 14 times as far has an error of 1e-5.  Richardson extrapolation of these
 # rows alone removes this error, with kinematics and rows at two more points.
 @kernel
-def add_general_rows(m, d, g):
+def subtract_general_forces(m, d, g):
     """g -= J^T f of the general rows at qacc."""
     make_general_rows(m, d)
     for k in range(d.ngenrow[0]):
@@ -186,7 +186,7 @@ def _forces(m, d, b, thread, tile, at, step, q):
     tendon_velocity(m, d)
     for i in range(m.nv):
         q[i] = zero(d)
-    add_general_rows(m, d, q)
+    subtract_general_forces(m, d, q)
 
 
 @kernel

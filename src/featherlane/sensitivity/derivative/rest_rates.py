@@ -20,13 +20,13 @@ from featherlane.dynamics.passive.forces import passive
 from featherlane.dynamics.tendon.force import tendon_armature
 from featherlane.dynamics.tendon.length import tendon_velocity
 from featherlane.sensitivity.derivative.columns import central_differences, move_forces
-from featherlane.sensitivity.derivative.points import move, move_pos
+from featherlane.sensitivity.derivative.points import displace, move_pos
 from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.sensitivity.derivative.residual import (
-    add_general_rows,
     place_bodies,
     refine_equalities,
     set_lag,
+    subtract_general_forces,
     unrefined,
 )
 from featherlane.simulation.step.forward import control_and_actuate, forward_position
@@ -63,7 +63,7 @@ def _evaluate(m, d, p, g, lag):
     add_xfrc(m, d, p.force)
     for i in range(m.nv):
         g[i] = -p.force[i]
-    add_general_rows(m, d, g)
+    subtract_general_forces(m, d, g)
     set_lag(m, d, p, d.qacc_step, lag)
     advance_activations(m, d, d.act_dot)
 
@@ -78,7 +78,7 @@ def _moved_bodies(m, d, p, at, step, given, g, lag):
 @kernel
 def _moved_forces(m, d, p, at, step, given, g, lag):
     move_forces(m, d, at, step)
-    move(d.qacc, m.nv, at, step, 2 * m.nv + m.na + m.nu)
+    displace(d.qacc, m.nv, at, step, 2 * m.nv + m.na + m.nu)
     _evaluate(m, d, p, g, lag)
 
 

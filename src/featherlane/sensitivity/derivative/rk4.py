@@ -106,7 +106,7 @@ def _states(worlds: ImplicitWorlds) -> dict[str, np.ndarray]:
 
 def _turning(model: Model) -> list[slice]:
     """Returns the dofs of each quaternion."""
-    first = model.jnt_dofadr + np.where(is_free(model.jnt_type), 3, 0)
+    first = model.jnt_dofadr + np.where(is_free_joint(model.jnt_type), 3, 0)
     return [slice(v, v + 3) for v in first[has_quaternion(model.jnt_type)]]
 
 

@@ -12,17 +12,17 @@ from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.lanes.record import address
 from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed
 from featherlane.sensitivity.derivative.formulas import clear_rates
-from featherlane.sensitivity.derivative.moved import OwnWorlds, as_given, borrowed
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.smooth_rates import (
     acceleration_column,
     inwards,
-    outwards,
+    outward_pass,
     position_column,
     velocity_column,
 )
-from featherlane.sensitivity.derivative.transition import check, given_accelerations, threads
+from featherlane.sensitivity.derivative.transition import check_differentiable, given_accelerations, threads
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.step.forward import forward_position
 from featherlane.simulation.tile.rows import write_records
@@ -70,7 +70,7 @@ def rnea_derivatives(
     Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); Pinocchio
         computeRNEADerivatives, whose dtau_da includes armatures.
     """
-    nv = check(model, data)["nv"]
+    nv = check_differentiable(model, data)["nv"]
     with borrowed(MovingWorlds, model, data, threads(nthread)) as worlds:
         out = worlds.run(given_accelerations(model, data, worlds.batch.nworld, qacc))
     out = as_given(data, out.swapaxes(1, 2))
@@ -103,7 +103,7 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
         crb(m, d)
     for i in range(m.nv):
         p.taken_off[i] = zero(d)
-    outwards(m, d, p, p.taken_off)
+    outward_pass(m, d, p, p.taken_off)
     inwards(m, d, p)
     for s in range(b.nstep):
         _column(m, d, p, s)

@@ -16,10 +16,10 @@ import numpy as np
 from featherlane.prelude import *
 from featherlane.dynamics.integrator.smooth import energy, smooth_acceleration
 from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.displaced_worlds import MovedWorlds, borrowed
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.implicit_passes import EPS
-from featherlane.sensitivity.derivative.moved import MovedWorlds, borrowed
-from featherlane.sensitivity.derivative.points import move, move_state
+from featherlane.sensitivity.derivative.points import displace, move_state
 from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.sensitivity.derivative.transition import differentiate
 from featherlane.sensor.measure import needs_energy, sensor_acc, sensor_vel
@@ -43,8 +43,8 @@ def sensor_points(m, d, b, p, thread, tile):
     """
     move_state(m, d, b, p, thread, tile)
     at, step = p.at[0], p.up[0]
-    move(d.act, m.na, at, step, 2 * m.nv)
-    move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
+    displace(d.act, m.na, at, step, 2 * m.nv)
+    displace(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
     for i in range(m.nv):
         d.qacc[i] = fma(step, p.da[i], d.qacc[i])
     # `forward` at the given acceleration

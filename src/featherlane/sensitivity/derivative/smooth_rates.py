@@ -39,7 +39,7 @@ def _outwards(m, d, p, i, x):
     vel, acc, lag = load6(d.cvel, 6 * parent), load6(d.cacc, 6 * parent), load6(p.body_lag, 6 * parent)
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if is_free(kind):
+        if is_free_joint(kind):
             # translations: their axes are fixed, and the velocity before them is 0
             for k in range(v, v + 3):
                 store6(p.dof_carried, 6 * k, zeros(d, 6))
@@ -74,7 +74,7 @@ def _outwards(m, d, p, i, x):
 
 
 @kernel
-def outwards(m, d, p, x):
+def outward_pass(m, d, p, x):
     """Computes motions of all bodies at qvel and qacc, and at rest at acceleration x, and the forces for these."""
     store6(d.cvel, 0, zeros(d, 6))
     store6(d.cacc, 0, world_acceleration(m, d))
@@ -113,7 +113,7 @@ def turns_with(m, j, k):
     joint = m.dof_jntid[k]
     kind, v = m.jnt_type[joint], m.jnt_dofadr[joint]
     one = m.dof_jntid[j] == joint and has_quaternion(kind)
-    return one and not (is_free(kind) and min(j, k) < v + 3)
+    return one and not (is_free_joint(kind) and min(j, k) < v + 3)
 
 
 @kernel

@@ -11,7 +11,7 @@ from featherlane.prelude import *
 from featherlane.constraint.impedance import reference, shortest_timeconst
 from featherlane.solver.primal.problem import TINY
 from featherlane.solver.rows.cone import others
-from featherlane.solver.rows.rows import turn
+from featherlane.solver.rows.rows import turn_index
 
 FAR = 1.0  # the distance if no switch is nearer
 
@@ -40,9 +40,9 @@ def _contact(m, d, k, least):
     least = _nearest(d.con_stiffpos[k], size, present, least)
     if d.con_dim[k] == 1:
         least = _nearest(y, size, present, least)
-    elif m.opt_cone == PYRAMIDAL:
+    elif has_pyramids(m):
         for e in range(d.con_dim[k] - 1):
-            i = 3 * k + 1 + e if e < 2 else 3 * turn(d, k) + e - 2
+            i = 3 * k + 1 + e if e < 2 else 3 * turn_index(d, k) + e - 2
             least = _nearest(y + d.primal.con_y[i], size, present, least)
             least = _nearest(y - d.primal.con_y[i], size, present, least)
     else:

@@ -70,7 +70,7 @@ def advance_tangent(m, d, dq, dv, velocity, h, out):
     """out <- dq' for the displacement dq of the position and dv of the next velocity, which is `velocity`."""
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if is_free(kind):
+        if is_free_joint(kind):
             store3(out, v, axpy3(h, load3(dv, v), load3(dq, v)))
             v += 3
         if has_quaternion(kind):

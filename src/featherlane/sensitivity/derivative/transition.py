@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, UnsupportedFeatureError
-from featherlane.model.arguments import LARGEST, bounded, count
+from featherlane.model.arguments import LARGEST, bounded, whole_argument
 from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model, check_model
-from featherlane.sensitivity.derivative.moved import MovedWorlds, as_given, borrowed
+from featherlane.sensitivity.derivative.displaced_worlds import MovedWorlds, as_given, borrowed
 from featherlane.sensitivity.derivative.points import inverse_points, step_points
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.position import differentiate_pos
@@ -33,32 +33,26 @@ NUMBERS, SLEEP = (int, float, np.floating), int(Enable.SLEEP)
 METHODS = ("analytic", "finite_difference")
 
 
-class Transition(NamedTuple):
-    """Holds derivatives of the next state x' by the present state and by the controls: dx' = A dx + B du.
+class Linearization(NamedTuple):
+    """Holds derivatives of the next state x' and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
 
     Attributes:
-        A: (..., 2 nv + na, 2 nv + na), x = (position by dof, velocity, activation).
+        A: (..., 2 nv + na, 2 nv + na), x = (position in the tangent space, velocity, activation).
         B: (..., 2 nv + na, nu).
+        C: (..., nsensordata, 2 nv + na); None without `sensors`.
+        D: (..., nsensordata, nu); None without `sensors`.
+        P: name of each parameter -> (..., 2 nv + na, its shape): dx' = P dp.
+        switching: (...) distance to the next change of the active constraints, at most 1: a contact force begins or
+            ends, a contact begins to slip, dry friction reaches its bound.  Below about 1e-4 the derivatives on both
+            sides of the change may differ.  NaN for worlds whose steps were differenced.
     """
 
     A: np.ndarray
     B: np.ndarray
-
-
-class SensorTransition(NamedTuple):
-    """Holds derivatives of the next state and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
-
-    Attributes:
-        A: (..., 2 nv + na, 2 nv + na), x = (position by dof, velocity, activation).
-        B: (..., 2 nv + na, nu).
-        C: (..., nsensordata, 2 nv + na): sensors as the step computes them, in the state before the step.
-        D: (..., nsensordata, nu).
-    """
-
-    A: np.ndarray
-    B: np.ndarray
-    C: np.ndarray
-    D: np.ndarray
+    C: np.ndarray | None
+    D: np.ndarray | None
+    P: dict[str, np.ndarray]
+    switching: np.ndarray
 
 
 class InverseDerivatives(NamedTuple):
@@ -83,7 +77,7 @@ def transition_fd(
     sensors: bool = False,
     nthread: int = 0,
     frictionloss: bool = True,
-) -> Transition | SensorTransition:
+) -> Linearization:
     """Computes derivatives of `step` by state and controls, in the present state, by finite differences.
 
     At the limit of its range a control is displaced inwards only; beyond its range its derivative is 0.  Histories are
@@ -105,7 +99,7 @@ def transition_fd(
             `model.opt.disableflags`, which is not changed.
 
     Returns:
-        `Transition`: A and B; for a batch with a leading axis of worlds.  With sensors `SensorTransition`: A, B, C, D.
+        `Linearization` without parameters; for a batch with a leading axis of worlds.
 
     Raises:
         ModelError: eps is not positive; the model is not the data's.
@@ -115,7 +109,7 @@ def transition_fd(
     Source: MuJoCo mjd_transitionFD (which refuses RK4, returns zero for the derivative of a kinetic energy sensor by
         velocity, and omits dry friction only if the flag is set).
     """
-    sizes, eps = check(model, data, eps), float(eps)
+    sizes, eps = check_differentiable(model, data, eps), float(eps)
     centered, sensors, frictionloss = (
         flag("centered", centered), flag("sensors", sensors), flag("frictionloss", frictionloss),
     )  # fmt: skip
@@ -129,8 +123,9 @@ def transition_fd(
         worlds.set_steps(eps)
         _hold_controls(worlds, nx, eps)
         out = as_given(data, differentiate(worlds, _state_difference).swapaxes(1, 2))
-    A, B = out[..., :nx, :nx], out[..., :nx, nx:]
-    return SensorTransition(A, B, out[..., nx:, :nx], out[..., nx:, nx:]) if sensors else Transition(A, B)
+    C, D = (out[..., nx:, :nx], out[..., nx:, nx:]) if sensors else (None, None)
+    unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
+    return Linearization(out[..., :nx, :nx], out[..., :nx, nx:], C, D, {}, unknown)
 
 
 def inverse_fd(
@@ -164,7 +159,7 @@ def inverse_fd(
 
     Source: MuJoCo mjd_inverseFD (which is not centered).
     """
-    check(model, data, eps)
+    check_differentiable(model, data, eps)
     check_inverse(model)
     eps, centered, actuation = float(eps), flag("centered", centered), flag("actuation", actuation)
     nv, outputs = model.nv, ("qfrc_inverse", "qfrc_actuator") if actuation else ("qfrc_inverse",)
@@ -183,7 +178,7 @@ def no_differences(eps: float | None, centered: bool | None) -> None:
             raise ModelError(f"{name}: got a value with another method, allowed only with method='finite_difference'")
 
 
-def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
+def check_differentiable(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
     """Checks the conditions that all derivatives have in common, and returns the model's sizes."""
     check_model(model)
     bounded("eps", eps, 0.0, LARGEST, above=True)
@@ -199,7 +194,7 @@ def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]
 
 def threads(nthread) -> int:
     """Checks a number of threads and returns it."""
-    return count("nthread", nthread, 0)
+    return whole_argument("nthread", nthread, 0)
 
 
 def differentiate(worlds: MovedWorlds, subtract, nstep: int = 1, qacc=None, da=None) -> np.ndarray:

@@ -22,8 +22,8 @@ from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
 from featherlane.simulation.world.contacts import Contacts
-from featherlane.simulation.world.given import given_fields
 from featherlane.simulation.world.recordings import INPUTS
+from featherlane.simulation.world.user_contacts import given_fields
 
 MOCAP = ("mocap_pos", "mocap_quat")
 EVOLVING = DATA.of("state")

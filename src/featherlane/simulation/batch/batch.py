@@ -8,7 +8,7 @@ results, so worlds with similar contacts are grouped for speed.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.lanes.cores import cores
-from featherlane.model.arguments import count, instance
+from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.assignment import assign, flag, is_mixed
 from featherlane.model.enums import State
 from featherlane.model.fields import MODEL
@@ -43,16 +43,23 @@ from featherlane.simulation.batch.reduction import Reduction, check_rollout, ove
 from featherlane.simulation.batch.runner import Runner, stage_number
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
-from featherlane.simulation.query.question import Question
+from featherlane.simulation.query.query import Query
 from featherlane.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.simulation.steps import check_inverse
+from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.data import Data
-from featherlane.simulation.world.given import contact_capacity
-from featherlane.simulation.world.recordings import BINDABLE, check_bindable, control_of_step, field_names, recordings
+from featherlane.simulation.world.recordings import (
+    BINDABLE,
+    Control,
+    check_bindable,
+    control_of_step,
+    field_names,
+    recordings,
+)
 from featherlane.simulation.world.state import read_state, write_state
+from featherlane.simulation.world.user_contacts import contact_capacity
 
 MOST_THREADS = 1024  # each has a separate workspace
 
@@ -109,9 +116,12 @@ class Batch(NamedAccess):
         record_failures: int = 0,
     ):
         instance("Batch", model, Model, "a Model (created by featherlane.load)", ArgumentTypeError)
-        real, nworld = precision(dtype), count("nworld", nworld, 1)
-        ngiven, nthread = contact_capacity(given_contacts), count("nthread", nthread, 0, MOST_THREADS) or cores()
-        kept = count("record_failures", record_failures, 0)
+        real, nworld = precision(dtype), whole_argument("nworld", nworld, 1)
+        ngiven, nthread = (
+            contact_capacity(given_contacts),
+            whole_argument("nthread", nthread, 0, MOST_THREADS) or cores(),
+        )
+        kept = whole_argument("record_failures", record_failures, 0)
         arrays = WorldArrays(model, nworld, real, ngiven)
         self._start(arrays, Runner(arrays, nthread, Recorder(nworld, kept, type(self)) if kept else None))
 
@@ -138,7 +148,7 @@ class Batch(NamedAccess):
             raise UnknownAttributeError(message)
         raise UnknownAttributeError(f"batch has no attribute {name!r}{near(name, BINDABLE)}")
 
-    def __setattr__(self, name: str, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name in STATE:
             assign(name, getattr(self, name), value, mixed=is_mixed(name))
         elif name in DATA or name in self.__dict__ or hasattr(type(self), name):
@@ -161,7 +171,7 @@ class Batch(NamedAccess):
         return self.arrays.count_of(*causes)
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids=None, stage: str | None = None) -> None:
+    def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         """Advances worlds by nstep time steps.
 
         Bound outputs are those of the state before the last step.  With `stage`, those of earlier stages are computed
@@ -185,13 +195,13 @@ class Batch(NamedAccess):
 
         Source: MuJoCo mj_step, then mj_step1 or mj_forward.
         """
-        self.runner.run(count("nstep", nstep, 1), self._ids(ids), stage=stage_number(stage))
+        self.runner.run(whole_argument("nstep", nstep, 1), self._ids(ids), stage=stage_number(stage))
 
-    def forward(self, ids=None) -> None:
+    def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""
         self.runner.run(0, self._ids(ids))
 
-    def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
+    def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         """Sets worlds to the model's defaults or to keyframes, and recomputes bound outputs.
 
         Args:
@@ -212,14 +222,20 @@ class Batch(NamedAccess):
         self._forget(chosen)
         self.arrays.reset(chosen, keys)
 
-    def forward_bound(self, ids=None) -> None:
+    def forward_bound(self, ids: ArrayLike | None = None) -> None:
         """Computes the bound outputs of worlds that were set; the other outputs have no values from now on."""
         self.arrays.computed = True
         if self.arrays.bound:
             self.forward(ids)
 
     def rollout(
-        self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
+        self,
+        nstep: int,
+        control: Control | None = None,
+        record: str | Sequence[str] = ("qpos",),
+        ids: ArrayLike | None = None,
+        out: Mapping[str, np.ndarray] | None = None,
+        reduce: Reduction | None = None,
     ) -> dict[str, np.ndarray]:
         """Advances worlds by nstep steps and records fields after each.
 
@@ -249,7 +265,7 @@ class Batch(NamedAccess):
 
         Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as in MuJoCo).
         """
-        nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
+        nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
         names, how = field_names("record", record), check_rollout(reduce, out, len(chosen))
         for name in names:
             check_bindable(self.model, "record", name)
@@ -271,7 +287,7 @@ class Batch(NamedAccess):
             for name, rows in self.rollout(1, values[:, None], list(result), chosen).items():
                 result[name][:, k] = rows[:, 0]
 
-    def inverse(self, qacc: ArrayLike | None = None, ids=None) -> np.ndarray:
+    def inverse(self, qacc: ArrayLike | None = None, ids: ArrayLike | None = None) -> np.ndarray:
         """Computes inverse dynamics: the external force that gives each world an acceleration in its present state.
 
         Args:
@@ -297,7 +313,7 @@ class Batch(NamedAccess):
         flg_static: bool = True,
         bodyexclude: ArrayLike | str | None = -1,
         cutoff: float = np.inf,
-        ids=None,
+        ids: ArrayLike | None = None,
     ) -> Hits:
         """Intersects rays with the geoms of each world in its present state, and returns the nearest surfaces.
 
@@ -317,14 +333,16 @@ class Batch(NamedAccess):
             bound outputs do not change.
 
         Raises:
-            ModelError, UnknownNameError, UnsupportedFeatureError: as `fl.ray` does.
+            ModelError, UnknownNameError, UnsupportedFeatureError: as `fl.query.ray` does.
         """
         chosen = self._ids(ids)
         check_geoms(self.model, geomgroup, flg_static)
         rays = Rays(self.model, len(chosen), self.dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
         return self.query(rays, chosen)
 
-    def geom_distance(self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids=None) -> Distances:
+    def geom_distance(
+        self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids: ArrayLike | None = None
+    ) -> Distances:
         """Computes signed distances of pairs of geoms and their nearest points, in each world's present state.
 
         Args:
@@ -339,7 +357,7 @@ class Batch(NamedAccess):
             change.
 
         Raises:
-            ModelError, UnknownNameError: as `fl.geom_distance` does.
+            ModelError, UnknownNameError: as `fl.query.geom_distance` does.
         """
         chosen = self._ids(ids)
         return self.query(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
@@ -435,7 +453,7 @@ class Batch(NamedAccess):
             name = name.replace("opt.", "opt_")
         return self.arrays.expanded.lend(name) if isinstance(name, str) and name in self.arrays.expanded else None
 
-    def set_const(self, ids=None) -> None:
+    def set_const(self, ids: ArrayLike | None = None) -> None:
         """Recomputes, world by world, the model fields that depend on expanded ones; they become per-world.
 
         Raises:
@@ -446,7 +464,14 @@ class Batch(NamedAccess):
 
     # ---- given contacts ----------------------------------------------------------------------------------------------
     @takes_contacts
-    def give_contacts(self, contacts: Contacts, *, replace=False, count=None, ids=None) -> None:
+    def give_contacts(
+        self,
+        contacts: Contacts,
+        *,
+        replace: ArrayLike = False,
+        count: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+    ) -> None:
         """Gives each world separate contacts, in addition to detected contacts or in place of them.
 
         Works as `Data.give_contacts`, with a leading axis of worlds: arrays broadcast to (nworld, n, ...), so (n, ...)
@@ -464,7 +489,7 @@ class Batch(NamedAccess):
         """
         self.arrays.give_contacts(contacts, replace, count, self._ids(ids))
 
-    def clear_given_contacts(self, ids=None) -> None:
+    def clear_given_contacts(self, ids: ArrayLike | None = None) -> None:
         """Removes given contacts from these worlds and detects contacts again."""
         if self.ngiven:
             for name in ("given_present", "given_replace"):
@@ -521,9 +546,9 @@ class Batch(NamedAccess):
         """Returns each world's cached data of candidate pairs, (nworld, n); it saves time, and changes no result."""
         return self.runner.pair_memory()
 
-    def query(self, question: Question, chosen: np.ndarray) -> Any:
-        """Returns the answer to a question about the present states of worlds; see `Runner.query`."""
-        return self.runner.query(question, chosen)
+    def query(self, query: Query, chosen: np.ndarray) -> Any:
+        """Returns the result of a query of the present states of worlds; see `Runner.query`."""
+        return self.runner.query(query, chosen)
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _ids(self, ids) -> np.ndarray:
@@ -532,14 +557,14 @@ class Batch(NamedAccess):
 
     def _world(self, world) -> int:
         """Returns one world's number, checked."""
-        return count("world", world, 0, self.nworld - 1)
+        return whole_argument("world", world, 0, self.nworld - 1)
 
     def get_model(self, world: int) -> Model:
         """Returns one world's model: a copy with its expanded fields."""
         w = self._world(world)
         return model_of_world(self.model, {name: rows[w] for name, rows in self.arrays.expanded.items()})
 
-    def get_data(self, world: int):
+    def get_data(self, world: int) -> Data:
         """Returns one world as an `fl.Data` in float64, forward computed."""
         w = self._world(world)
         data = Data(self.get_model(world), self.ngiven)
@@ -554,7 +579,7 @@ class Batch(NamedAccess):
         """Returns copies of state, reports and expanded model fields, for `restore`, np.savez and pickle."""
         return self.arrays.checkpoint()
 
-    def restore(self, kept) -> None:
+    def restore(self, kept: Mapping[str, np.ndarray]) -> None:
         """Restores a checkpoint; the worlds continue bit for bit.
 
         Raises:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.arguments import count, one_of
+from featherlane.model.arguments import one_of, whole_argument
 from featherlane.model.array_file import read_arrays
 from featherlane.model.fields import MODEL, is_editable
 from featherlane.model.limits import check_field
@@ -25,7 +25,7 @@ from featherlane.model.reader import heard, mujoco_module
 from featherlane.simulation.batch.arrays import LASTING
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.simulation.world.given import contact_capacity
+from featherlane.simulation.world.user_contacts import contact_capacity
 
 FORMAT = 2
 REFUSAL = "not a file of a failure"
@@ -34,7 +34,7 @@ EDITABLE = tuple(f.name for f in MODEL.fields if f.kind != "real" and is_editabl
 AXIS = (0.0, 0.0, 1.0)  # axis of a link until its real fields are read
 
 
-def read(path: str | Path) -> dict[str, Any]:
+def read_failure(path: str | Path) -> dict[str, Any]:
     """Returns the constructor arguments of a failure in a file, and its `_edits` and `_needed`; see `load_failure`."""
     path = _path(path)
     held = read_arrays(path, str(path), REFUSAL)
@@ -127,8 +127,8 @@ def _parts(held: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
     if not causes or not {*causes} <= {*STATUS}:
         raise ModelError(f"{path}: causes: got {causes}, allowed are {', '.join(STATUS)}")
     return {
-        "world": count("world", int(held["world"]), 0),
-        "step": count("step", int(held["step"]), 0),
+        "world": whole_argument("world", int(held["world"]), 0),
+        "step": whole_argument("step", int(held["step"]), 0),
         "causes": causes,
         "states": states,
         "model": model,

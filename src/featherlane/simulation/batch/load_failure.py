@@ -6,7 +6,7 @@ from pathlib import Path
 
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.failure_file import read
+from featherlane.simulation.batch.failure_file import read_failure
 
 
 def load_failure(path: str | Path) -> Failure:
@@ -23,7 +23,7 @@ def load_failure(path: str | Path) -> Failure:
         ModelError: the file does not exist, is not a failure file, or was written by a release with other fields or
             with a MuJoCo whose models the installed MuJoCo cannot read.
     """
-    parts = read(path)
+    parts = read_failure(path)
     edits, needed = parts.pop("_edits"), parts.pop("_needed")
     failure = Failure(**parts, kind=Batch)
     failure._edits, failure._needed = edits, needed

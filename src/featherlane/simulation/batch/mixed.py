@@ -18,11 +18,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
-from featherlane.model.arguments import count, instance
+from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.assignment import assign, described, flag, regular
 from featherlane.model.model import Model
 from featherlane.simulation.batch.arrays import REPORTS, STATE, chosen_worlds, keyframe_numbers
@@ -30,10 +30,12 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.padded import PaddedArrays, PaddedRows
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.runner import Share, run, stage_number
+from featherlane.simulation.batch.runner import Share, run_shares, stage_number
 from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import (
     BINDABLE,
+    Control,
     check_field_name,
     control_of_step,
     field_names,
@@ -118,7 +120,7 @@ class MixedBatch:
             f"mixed batch has no attribute {name!r}{near(name, BINDABLE)}; see also batch.groups"
         )
 
-    def __setattr__(self, name: str, value) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         if name not in STATE:
             raise UnknownAttributeError(f"{name} cannot be set, allowed are the state fields {', '.join(STATE)}")
         rows = self._of_all(name)
@@ -187,13 +189,13 @@ class MixedBatch:
         """Gives a real model field separate values in each world, as `Batch.expand`; a live array for each group."""
         return tuple(group.expand(name) for group in self.groups)
 
-    def set_const(self, ids=None) -> None:
+    def set_const(self, ids: ArrayLike | None = None) -> None:
         """Recomputes, world by world, the model fields that depend on expanded ones; they become per-world."""
         for group, chosen in self._split(self._ids(ids)):
             self.groups[group].set_const(chosen)
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids=None, stage: str | None = None) -> None:
+    def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         """Advances worlds by nstep time steps of their models, as `Batch.step`.
 
         Raises:
@@ -201,13 +203,13 @@ class MixedBatch:
             RuntimeError: another thread is in a call of this batch, or of one of its groups.
         """
         last, shares = stage_number(stage), self._shares(self._ids(ids))
-        self._run(count("nstep", nstep, 1), [share._replace(stage=last) for share in shares])
+        self._run(whole_argument("nstep", nstep, 1), [share._replace(stage=last) for share in shares])
 
-    def forward(self, ids=None) -> None:
+    def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""
         self._run(0, self._shares(self._ids(ids)))
 
-    def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
+    def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         """Sets worlds to their models' defaults or to keyframes, as `Batch.reset`.
 
         Raises:
@@ -225,7 +227,13 @@ class MixedBatch:
             group.reset(worlds, key, forward)
 
     def rollout(
-        self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
+        self,
+        nstep: int,
+        control: Control | None = None,
+        record: str | Sequence[str] = ("qpos",),
+        ids: ArrayLike | None = None,
+        out: Mapping[str, np.ndarray] | None = None,
+        reduce: Reduction | None = None,
     ) -> dict[str, np.ndarray]:
         """Advances worlds and records fields after each step, as `Batch.rollout`.
 
@@ -242,7 +250,7 @@ class MixedBatch:
         Raises:
             ModelError, InstallationError: as `Batch.rollout` does.
         """
-        nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
+        nstep, chosen, names = whole_argument("nstep", nstep, 1), self._ids(ids), field_names("record", record)
         if (np.diff(chosen) < 0).any():
             raise ModelError("ids: got numbers that do not ascend, allowed are ascending world numbers")
         for name in names:
@@ -293,7 +301,7 @@ class MixedBatch:
         """Runs a call of all groups that have worlds in it."""
         if not shares:
             return
-        run(nstep, shares)
+        run_shares(nstep, shares)
         if nstep:
             for k, group in enumerate(self.groups):
                 group.runner.warn_of_bad(int(self.starts[k]))
@@ -309,11 +317,11 @@ class MixedBatch:
 
     def _place(self, world) -> tuple[Batch, int]:
         """Returns the group of a world, and its number in the group."""
-        count("world", world, 0, self.nworld - 1)
+        whole_argument("world", world, 0, self.nworld - 1)
         k = int(self.group[world])
         return self.groups[k], int(world - self.starts[k])
 
-    def get_data(self, world: int):
+    def get_data(self, world: int) -> Data:
         """Returns one world as an `fl.Data` in float64, forward computed."""
         group, own = self._place(world)
         return group.get_data(own)
@@ -328,7 +336,7 @@ class MixedBatch:
         """Returns copies of all persistent data, keyed by group (`0.qpos`); for `restore`, np.savez, pickle."""
         return {f"{k}.{name}": a for k, group in enumerate(self.groups) for name, a in group.checkpoint().items()}
 
-    def restore(self, kept) -> None:
+    def restore(self, kept: Mapping[str, np.ndarray]) -> None:
         """Restores a checkpoint, as `Batch.restore`; the worlds continue bit for bit."""
         instance("restore", kept, Mapping, "the result of checkpoint()")
         parts: list[dict[str, np.ndarray]] = [{} for _ in self.groups]

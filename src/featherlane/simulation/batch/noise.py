@@ -15,7 +15,7 @@ from featherlane.model.enums import (
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.data import Data, ready
-from featherlane.spatial.rotation import cross, exp, product
+from featherlane.spatial.rotation import cross, exp_so3, product
 
 KINDS = {DATATYPE_POSITIVE: "positive", DATATYPE_AXIS: "axis", DATATYPE_QUATERNION: "quaternion"}
 
@@ -83,7 +83,7 @@ def _disturb(values: np.ndarray, kind: str, deviation: np.ndarray, rng: np.rando
     """Adds noise to the values (..., n) of one sensor."""
     if kind in ("axis", "quaternion"):
         turn = deviation * rng.standard_normal((*values.shape[:-1], 3))
-        values[...] = _turned_axis(values, turn) if kind == "axis" else product(values, exp(turn))
+        values[...] = _turned_axis(values, turn) if kind == "axis" else product(values, exp_so3(turn))
         return
     noisy = values + deviation * rng.standard_normal(values.shape)
     if kind == "positive":

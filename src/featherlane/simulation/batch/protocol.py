@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from featherlane.model.model import Model
+from featherlane.simulation.batch.reduction import Reduction
 from featherlane.simulation.world.data import Data
+from featherlane.simulation.world.recordings import Control
 
 
 class Worlds(Protocol):
@@ -52,22 +55,30 @@ class Worlds(Protocol):
     def expand(self, name: str) -> Any:
         """Makes a real model field differ by world; returns a live array, `MixedBatch` one for each group."""
 
-    def set_const(self, ids=None) -> None:
+    def set_const(self, ids: ArrayLike | None = None) -> None:
         """Recomputes the model fields that depend on expanded ones."""
 
-    def step(self, nstep: int = 1, ids=None, stage: str | None = None) -> None:
+    def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         """Advances worlds by `nstep` time steps; `ids` are numbers of worlds or a mask, None for all.
 
         Derived fields up to `stage` ("position", "velocity" or "acceleration") are computed for the new state.
         """
 
-    def forward(self, ids=None) -> None:
+    def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""
 
-    def reset(self, ids=None, keyframe=-1, forward: bool = True) -> None:
+    def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         """Sets worlds to the model's defaults, or to keyframes; with `forward`, computes bound outputs."""
 
-    def rollout(self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce=None) -> Any:
+    def rollout(
+        self,
+        nstep: int,
+        control: Control | None = None,
+        record: str | Sequence[str] = ("qpos",),
+        ids: ArrayLike | None = None,
+        out: Mapping[str, np.ndarray] | None = None,
+        reduce: Reduction | None = None,
+    ) -> Any:
         """Advances worlds by `nstep` steps; returns name -> (n, nstep, ...), or reductions of it over worlds."""
 
     def get_data(self, world: int) -> Data:

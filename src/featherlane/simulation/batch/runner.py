@@ -33,19 +33,19 @@ from featherlane.simulation.batch.arrays import (
 )
 from featherlane.simulation.batch.order import TileOrder
 from featherlane.simulation.batch.recorder import Recorder
-from featherlane.simulation.query.question import Question
+from featherlane.simulation.query.query import Query
 from featherlane.simulation.step.forward import ACCELERATION, POSITION, VELOCITY
+from featherlane.simulation.tile.call_lock import Turn, hold
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, WANTED
 from featherlane.simulation.tile.team import Team
 from featherlane.simulation.tile.tiles import run_tiles
-from featherlane.simulation.tile.transfer import NONE, Plan, Rows, Transfer, pairs, transfers
-from featherlane.simulation.tile.turn import Turn, hold
+from featherlane.simulation.tile.transfer import NONE, Plan, Rows, Transfer, field_arrays, transfers
 from featherlane.simulation.tile.work import work
 from featherlane.simulation.tile.workspace import ModelRows, Workspace
 from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
-from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
+from featherlane.simulation.user.sensor import fields_read, plain_sensors, write_user_sensors
 from featherlane.simulation.world.recordings import inputs_of_rollout
 
 NAMED = 8  # worlds that a warning lists
@@ -107,7 +107,7 @@ class Runner:
         """Runs steps of the chosen worlds, or a forward pass; the arguments are those of `Share`."""
         if not len(chosen):
             return
-        run(nstep, [Share(self, chosen, brought, taken, control, stage)])
+        run_shares(nstep, [Share(self, chosen, brought, taken, control, stage)])
         if nstep:
             self.warn_of_bad()
 
@@ -137,7 +137,7 @@ class Runner:
         bound, measured = self.arrays.bound, not self.model.opt_disableflags & Disable.SENSOR
         if measured and "sensordata" in bound and plain_sensors(self.model):
             values, read = bound["sensordata"][chosen], lambda name: DATA[name].public(self._array(name))[chosen]
-            fill(self.model, values, read, self.arrays.expanded.shared_or_own("sensor_cutoff", chosen))
+            write_user_sensors(self.model, values, read, self.arrays.expanded.shared_or_own("sensor_cutoff", chosen))
             bound["sensordata"][chosen] = values
         if self.watcher is not None:
             self.watcher()
@@ -194,25 +194,25 @@ class Runner:
         """Computes user-defined sensors from the recordings of a rollout."""
         if "sensordata" in result and plain_sensors(self.model):
             cutoffs = self.arrays.expanded.shared_or_own("sensor_cutoff", chosen)
-            fill(self.model, result["sensordata"], lambda name: reads[name], cutoffs)
+            write_user_sensors(self.model, result["sensordata"], lambda name: reads[name], cutoffs)
 
     # ---- queries -----------------------------------------------------------------------------------------------------
-    def query(self, question: Question, chosen: np.ndarray) -> Any:
-        """Returns the answer to a question about the present states of worlds, without changing them.
+    def query(self, query: Query, chosen: np.ndarray) -> Any:
+        """Returns the answer to a query about the present states of worlds, without changing them.
 
         Args:
-            question: of `featherlane.simulation.query`, for as many worlds.
+            query: of `featherlane.simulation.query`, for as many worlds.
             chosen: (n,) numbers of the worlds.
         """
         if len(chosen):
-            hold((self.turn,), self._answer, question, chosen)
-        return question.answer()
+            hold((self.turn,), self._answer, query, chosen)
+        return query.answer()
 
-    def _answer(self, question: Question, chosen: np.ndarray) -> None:
+    def _answer(self, query: Query, chosen: np.ndarray) -> None:
         for workspace in self.prepare(self.width):
-            question.enter(workspace)
-        plan = self.plan(question.loop, self.arrays.nworld, question.brought(), question.taken(), keeps=question.reads)
-        work([self._begun(plan, question.number, chosen)], self.team)
+            query.enter(workspace)
+        plan = self.plan(query.loop, self.arrays.nworld, query.brought(), query.taken(), keeps=query.reads)
+        work([self._begun(plan, query.number, chosen)], self.team)
 
     # ---- plans -------------------------------------------------------------------------------------------------------
     def plan(
@@ -395,11 +395,13 @@ class Share(NamedTuple):
 
     def of_steps(self, start: int, n: int) -> Share:
         """Returns the share of n steps from number `start` on."""
-        brought, taken = ([(name, a[:, start : start + n]) for name, a in pairs(r)] for r in (self.brought, self.taken))
+        brought, taken = (
+            [(name, a[:, start : start + n]) for name, a in field_arrays(r)] for r in (self.brought, self.taken)
+        )
         return Share(self.runner, self.chosen, brought, taken, self.control, self.stage)
 
 
-def run(nstep: int, shares: Sequence[Share]) -> None:
+def run_shares(nstep: int, shares: Sequence[Share]) -> None:
     """Advances all worlds of the shares by nstep steps, or runs a forward pass if it is 0.
 
     Args:
@@ -434,7 +436,7 @@ def _advance_in_pieces(nstep: int, shares: Sequence[Share], number: int) -> None
         for runner, chosen, brought, _, control, _ in parts:
             if runner.recorder is not None:
                 kernel = control.function if control else None
-                runner.recorder.before(runner.arrays, chosen, dict(pairs(brought)), kernel)
+                runner.recorder.before(runner.arrays, chosen, dict(field_arrays(brought)), kernel)
         _advance(n, parts)
         for runner, chosen, *_ in parts:
             if runner.recorder is not None:

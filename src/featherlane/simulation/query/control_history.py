@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from featherlane.dynamics.actuator.history import SAME_TIME, TIMES
 from featherlane.errors import ModelError
 from featherlane.model.arguments import one_of
-from featherlane.model.assignment import number, reals
+from featherlane.model.assignment import real_number, reals
 from featherlane.model.enums import INTERP_CUBIC, INTERP_LINEAR, INTERP_ZOH
 from featherlane.model.model import Model
-from featherlane.model.names import named
+from featherlane.model.names import find_object
 from featherlane.simulation.world.data import Data, ready
 
 ORDERS = {"zoh": INTERP_ZOH, "linear": INTERP_LINEAR, "cubic": INTERP_CUBIC}
@@ -39,7 +39,7 @@ def read_ctrl(model: Model, data: Data, actuator: str | int, time: float | None 
 
     Source: MuJoCo mj_readCtrl.
     """
-    world, i = ready(model, data), named(model, "actuator", actuator).id
+    world, i = ready(model, data), find_object(model, "actuator", actuator).id
     if interp != "":
         one_of("interp", interp, ORDERS)
     first, dim = int(model.actuator_ctrladr[i]), int(model.actuator_ctrlnum[i])
@@ -47,7 +47,7 @@ def read_ctrl(model: Model, data: Data, actuator: str | int, time: float | None 
     if n <= 0:
         return world.ctrl[first : first + dim].copy()
     times, samples = _samples(model, world, i)
-    t = (world.time if time is None else number("time", time)) - model.actuator_delay[i]
+    t = (world.time if time is None else real_number("time", time)) - model.actuator_delay[i]
     return _interpolated(times, samples, t, ORDERS[interp] if interp else int(order))
 
 
@@ -69,7 +69,7 @@ def init_ctrl_history(
 
     Source: MuJoCo mj_initCtrlHistory.
     """
-    world, view = ready(model, data), named(model, "actuator", actuator)
+    world, view = ready(model, data), find_object(model, "actuator", actuator)
     i, label = view.id, view.name or f"#{view.id}"
     n, dim, a = int(model.actuator_history[i, 0]), int(model.actuator_ctrlnum[i]), int(model.actuator_historyadr[i])
     if n <= 0:

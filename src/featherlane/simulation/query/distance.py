@@ -14,10 +14,10 @@ from featherlane.model.arguments import bounded
 from featherlane.model.assignment import regular
 from featherlane.model.enums import HFIELD, MESH, SDF
 from featherlane.model.model import Model, check_model
-from featherlane.simulation.query.question import Question
-from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.query.query import Query
+from featherlane.simulation.tile.call_lock import hold
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import over_tiles
-from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
 
@@ -44,7 +44,7 @@ def distance_tiles(m, d, b, thread, tile):
     kinematics(m, d)
     frames(m, d)
     for s in range(b.nstep):
-        read_controls(b, thread, tile, s)
+        copy_step_inputs(b, thread, tile, s)
         _geom_distance(m, d)
         write_records(b, thread, tile, s)
 
@@ -60,7 +60,7 @@ def _geoms(model: Model, name: str, value) -> np.ndarray:
     return given
 
 
-class Pairs(Question):
+class Pairs(Query):
     """Holds pairs of geoms as kernels take them, checked, and the rows of their results.
 
     Args:

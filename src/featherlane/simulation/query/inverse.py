@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.assignment import is_numbers, numbers
+from featherlane.model.assignment import as_real_array, is_numbers
 from featherlane.model.model import Model
-from featherlane.simulation.query.question import Question
+from featherlane.simulation.query.query import Query
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.tiles import inverse_tiles
 
 
-class Accelerations(Question):
+class Accelerations(Query):
     """Holds accelerations as kernels take them, checked, and the rows of the resulting forces.
 
     Args:
@@ -29,7 +29,7 @@ class Accelerations(Question):
         self.number, self.force = int(qacc is not None), np.empty((nworld, 1, model.nv), dtype)
         if qacc is not None:
             try:
-                rows = np.broadcast_to(numbers("qacc", qacc, "").astype(dtype, copy=False), (nworld, model.nv))
+                rows = np.broadcast_to(as_real_array("qacc", qacc, "").astype(dtype, copy=False), (nworld, model.nv))
             except ValueError:
                 given = f"shape {np.shape(qacc)}" if is_numbers(qacc) else type(qacc).__name__
                 raise ModelError(f"qacc: got {given}, allowed is what broadcasts to ({nworld}, {model.nv})") from None

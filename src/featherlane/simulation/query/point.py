@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from featherlane.dynamics.body.jacobian import JACOBIAN, jacobian, subtree_jacobian
 from featherlane.errors import ModelError, OutOfRangeError
@@ -62,7 +63,7 @@ def _jacobian(data: Data, kind: int, i: int, point: np.ndarray | None = None) ->
     return both[:3], both[3:]
 
 
-def jac(model: Model, data: Data, point, body: Key) -> tuple[np.ndarray, np.ndarray]:
+def jac(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarray, np.ndarray]:
     """Returns the Jacobians of a point that moves with a body.
 
     Args:
@@ -151,7 +152,7 @@ def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarra
     return _jacobian(world, OBJ_SITE, index_of(model, "site", site))
 
 
-def apply_ft(model: Model, data: Data, force, torque, point, body: Key) -> np.ndarray:
+def apply_ft(model: Model, data: Data, force: ArrayLike, torque: ArrayLike, point: ArrayLike, body: Key) -> np.ndarray:
     """Returns the generalized force of a force and a torque on a body.
 
     Args:

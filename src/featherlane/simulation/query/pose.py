@@ -8,7 +8,7 @@ import numpy as np
 
 from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.model.model import Model
-from featherlane.simulation.query.question import Question
+from featherlane.simulation.query.query import Query
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import over_tiles
@@ -27,7 +27,7 @@ def pose_tiles(m, d, b, thread, tile):
         write_records(b, thread, tile, s)
 
 
-class Poses(Question):
+class Poses(Query):
     """Queries fields that `kinematics` and `frames` write, of some worlds.
 
     Args:

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
 from featherlane.model.assignment import reals
-from featherlane.model.joint import has_quaternion, is_free, is_scalar
+from featherlane.model.joint import has_quaternion, is_free_joint, is_scalar
 from featherlane.model.model import Model, check_model
-from featherlane.spatial.rotation import conjugate, exp, log, product, unit
+from featherlane.spatial.rotation import conjugate, exp_so3, log_so3, product, unit
 
 
 def integrate_pos(model: Model, qpos: ArrayLike, qvel: ArrayLike, dt: float) -> np.ndarray:
@@ -41,7 +41,7 @@ def integrate_pos(model: Model, qpos: ArrayLike, qvel: ArrayLike, dt: float) -> 
     plain, plain_dof = _plain(model)
     out[..., plain] += dt * velocity[..., plain_dof]
     quats, dofs = _quaternions(model)
-    out[..., quats] = unit(product(start[..., quats], exp(dt * velocity[..., dofs])))
+    out[..., quats] = unit(product(start[..., quats], exp_so3(dt * velocity[..., dofs])))
     return out
 
 
@@ -70,7 +70,7 @@ def differentiate_pos(model: Model, dt: float, qpos1: ArrayLike, qpos2: ArrayLik
     plain, plain_dof = _plain(model)
     out[..., plain_dof] = (end[..., plain] - start[..., plain]) / dt
     quats, dofs = _quaternions(model)
-    out[..., dofs] = log(product(conjugate(start[..., quats]), end[..., quats])) / dt
+    out[..., dofs] = log_so3(product(conjugate(start[..., quats]), end[..., quats])) / dt
     return out
 
 
@@ -123,7 +123,7 @@ def _fitting(**given) -> list[np.ndarray]:
 
 def _plain(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Returns addresses in qpos of all coordinates except quaternions, and their DoFs."""
-    free, single = is_free(model.jnt_type), is_scalar(model.jnt_type)
+    free, single = is_free_joint(model.jnt_type), is_scalar(model.jnt_type)
     position, dof = (
         np.concatenate([_span(adr[free], 3).ravel(), adr[single]]) for adr in (model.jnt_qposadr, model.jnt_dofadr)
     )
@@ -133,7 +133,7 @@ def _plain(model: Model) -> tuple[np.ndarray, np.ndarray]:
 def _quaternions(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Returns addresses in qpos of the quaternions (n, 4), and their DoFs (n, 3)."""
     turning = has_quaternion(model.jnt_type)
-    shift = np.where(is_free(model.jnt_type), 3, 0)
+    shift = np.where(is_free_joint(model.jnt_type), 3, 0)
     position, dof = ((adr + shift)[turning] for adr in (model.jnt_qposadr, model.jnt_dofadr))
     return _span(position, 4), _span(dof, 3)
 

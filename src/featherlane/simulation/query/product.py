@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from featherlane.dynamics.inertia.joint_space import half_solve as _half_solve
 from featherlane.dynamics.inertia.joint_space import mul_m as _mul_m
@@ -11,11 +12,11 @@ from featherlane.errors import ModelError
 from featherlane.lanes import Stage
 from featherlane.model.assignment import reals
 from featherlane.model.model import Model
-from featherlane.simulation.tile.turn import hold
+from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.world.data import Data, ready
 
 
-def solve_m(model: Model, data: Data, x) -> np.ndarray:
+def solve_m(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
     """Returns M^-1 x, from the factors of `factor_m`.
 
     Args:
@@ -34,7 +35,7 @@ def solve_m(model: Model, data: Data, x) -> np.ndarray:
     return _apply(model, data, x, _solve_m, "qvec")
 
 
-def half_solve(model: Model, data: Data, x) -> np.ndarray:
+def half_solve(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
     """Returns D^-1/2 L^-T x, whose square is x^T M^-1 x, from the factors of `factor_m`.
 
     Args:
@@ -53,7 +54,7 @@ def half_solve(model: Model, data: Data, x) -> np.ndarray:
     return _apply(model, data, x, _half_solve, "qvec")
 
 
-def mul_m(model: Model, data: Data, x) -> np.ndarray:
+def mul_m(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
     """Returns M x, with the matrix of `crb`.
 
     Args:

@@ -15,13 +15,13 @@ from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
 from featherlane.lanes import processor
 from featherlane.lanes.record import address
-from featherlane.model.assignment import number, reals, regular
+from featherlane.model.assignment import real_number, reals, regular
 from featherlane.model.model import Model, check_model
 from featherlane.model.shapes import visible_geoms
-from featherlane.simulation.query.question import Question
-from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.query.query import Query
+from featherlane.simulation.tile.call_lock import hold
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import over_tiles
-from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
 
@@ -80,7 +80,7 @@ def cast_tiles(m, d, b, thread, tile):
     kinematics(m, d)
     frames(m, d)
     for s in range(b.nstep):
-        read_controls(b, thread, tile, s)
+        copy_step_inputs(b, thread, tile, s)
         cast(m, d)
         write_records(b, thread, tile, s)
 
@@ -161,13 +161,13 @@ def _rays(point, direction) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[i
 
 
 def _cutoff(cutoff) -> float:
-    value = number("cutoff", cutoff, "is a number >= 0")
+    value = real_number("cutoff", cutoff, "is a real_number >= 0")
     if value < 0:
         raise ModelError(f"cutoff: got {cutoff!r}, allowed is a number >= 0")
     return min(value, FAR)
 
 
-class Rays(Question):
+class Rays(Query):
     """Holds rays as kernels take them: rows of reals, checked, and the rows of their results.
 
     Args:

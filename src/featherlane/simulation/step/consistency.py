@@ -9,8 +9,8 @@ from featherlane.prelude import *
 from featherlane.dynamics.awake import clear_asleep, sleeping
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.articulated import inertia_times
-from featherlane.dynamics.inertia.joint_space import multiply
-from featherlane.dynamics.integrator.discrete import add_couplings, add_stiffness
+from featherlane.dynamics.inertia.joint_space import multiply_joint_space
+from featherlane.dynamics.integrator.discrete import add_couplings, add_spring_change
 from featherlane.dynamics.integrator.free_body import multiply_untouched_bodies
 from featherlane.model.integrator import has_metric
 from featherlane.sensor.measure import sensor_rows
@@ -48,10 +48,10 @@ def inverse_force(m, d):
     Writes: qfrc_inverse (nv,) [N, N m]; primal.*, block, cacc and cfrc for itself.
     """
     if has_metric(m):
-        multiply(m, d.Mhat, d.qacc, d.primal.Ma)
+        multiply_joint_space(m, d.Mhat, d.qacc, d.primal.Ma)
         multiply_untouched_bodies(m, d, d.Mhat, d.qacc, d.primal.Ma)
         add_couplings(m, d, d.qacc, d.primal.Ma)
-        add_stiffness(m, d, 1.0, d.primal.Ma)
+        add_spring_change(m, d, 1.0, d.primal.Ma)
     else:
         inertia_times(m, d, d.qacc, d.primal.Ma)
     for i in range(m.nv):

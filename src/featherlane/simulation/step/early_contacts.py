@@ -7,7 +7,7 @@ that forces need from its contacts.  `make_rows` needs the contacts again later:
 from featherlane.prelude import *
 from featherlane.collision.collision import collision
 from featherlane.dynamics.actuator.adhesion import adhesive_pull, contact_transmission
-from featherlane.simulation.step.halves import by_halves
+from featherlane.simulation.step.tile_parts import by_halves
 from featherlane.simulation.step.wake import find_contacts
 
 

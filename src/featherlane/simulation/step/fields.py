@@ -6,7 +6,7 @@ _fall_asleep_memory = Declare("fall_asleep", "memory", condition="sleep")
 _note_mocap_memory = Declare("note_mocap", "memory", condition="sleep")
 _mark_awake_output = Declare("mark_awake", "output")
 _wake_perturbed_scratch = Declare("wake_perturbed", "scratch")
-_settle_scratch = Declare("settle", "scratch")
+_mark_settled_scratch = Declare("mark_settled", "scratch")
 _mark_awake_scratch = Declare("mark_awake", "scratch")
 _find_contacts_scratch = Declare("find_contacts", "scratch")
 _fall_asleep_scratch = Declare("fall_asleep", "scratch")
@@ -37,7 +37,7 @@ FIELDS = (
     _mark_awake_output.real("body_awake", "nbody", "1", "1: body of an awake tree, or mocap body; 0: asleep or static"),
     _wake_perturbed_scratch.real("sleep_perturbed", "ntree", "1", "1: the user changed the state of the sleeping tree"),
     # one value for all worlds of a tile: used to skip work that would not change a result
-    _settle_scratch.int(
+    _mark_settled_scratch.int(
         "tree_settled", "ntree", "1", "1: the tree is asleep in all worlds and its derived fields are current"
     ),
     _mark_awake_scratch.int("body_stirs", "nbody", "1", "1: the body is awake in at least one world"),

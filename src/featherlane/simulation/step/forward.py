@@ -40,7 +40,7 @@ from featherlane.sensor.measure import (
 from featherlane.sensor.publish import publish
 from featherlane.simulation.step.consistency import compare_forward_inverse
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
-from featherlane.simulation.step.health import (
+from featherlane.simulation.step.non_finite import (
     bad_acceleration,
     bad_state,
     infinite_outputs,
@@ -49,10 +49,10 @@ from featherlane.simulation.step.health import (
     take_back_counts,
 )
 from featherlane.simulation.step.part import SOLVE, rows_and_forces, solve_in_parts
-from featherlane.simulation.step.sleep import drop_forces, fall_asleep, hold_asleep, settle
+from featherlane.simulation.step.sleep import clear_sleeping_forces, fall_asleep, hold_asleep, mark_settled
 from featherlane.simulation.step.wake import find_contacts, rests, wake_touched
+from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.solve import solve
-from featherlane.solver.untouched import mark_touched, turn_free_bodies
 
 # stages up to which a call computes the fields of the state after its last step; MuJoCo's mjtStage
 POSITION, VELOCITY, ACCELERATION = 1, 2, 3
@@ -189,7 +189,7 @@ def forward_at_rest(m, d):
     """
     if m.nactuator > 0 or d.user_control != 0:
         control_and_actuate(m, d)
-        drop_forces(m, d)
+        clear_sleeping_forces(m, d)
     sensor_clocks(m, d)
     sensor_acc(m, d)
 
@@ -217,10 +217,10 @@ def forward(m, d):
         sensor_vel(m, d)
         smooth_acceleration(m, d)
         if sleeps:
-            drop_forces(m, d)
+            clear_sleeping_forces(m, d)
         forward_constraint(m, d)
         if sleeps:
-            settle(m, d)
+            mark_settled(m, d)
         if needs_energy(m, d):
             energy(m, d)
         sensor_acc(m, d)

@@ -9,11 +9,11 @@ from featherlane.constraint.metric_rows import release_metric
 from featherlane.constraint.row import make_rows
 from featherlane.dynamics.awake import sleeping
 from featherlane.sensor.measure import sensor_rows
-from featherlane.simulation.step.halves import by_halves
+from featherlane.simulation.step.tile_parts import by_halves
+from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.island import islands
 from featherlane.solver.solve import solve
-from featherlane.solver.untouched import mark_touched, turn_free_bodies
 
 # purpose of the rows: solve for the acceleration; compute forces at it, of rows and DoFs; or of the DoFs alone
 SOLVE, STORE_FORCES, KEEP_FORCES = 0, 1, 2

@@ -84,7 +84,7 @@ def link_islands(m, d, lane):
 
 # ---- positions ------------------------------------------------------------------------------------------------------
 @kernel
-def stop(m, d):
+def stop_sleeping_trees(m, d):
     """Sets velocity and acceleration of trees that have just fallen asleep to zero and stores their positions."""
     for t in range(m.ntree):
         falls = (d.tree_awake[t] > 0.0) & (d.tree_asleep[t] >= 0.0)
@@ -111,7 +111,7 @@ def fall_asleep(m, d):
         for lane in range(width(d)):
             if has(may_count(m, d), lane):
                 link_islands(m, d, lane)
-        stop(m, d)
+        stop_sleeping_trees(m, d)
         mark_awake(m, d)
 
 
@@ -143,7 +143,7 @@ def drop_actuators(m, d):
 
 
 @stage
-def drop_forces(m, d):
+def clear_sleeping_forces(m, d):
     """Sets forces and smooth accelerations of sleeping trees to zero.
 
     Source: MuJoCo keeps the forces and accelerations of the last awake step, but does not read them.  In MuJoCo an
@@ -159,7 +159,7 @@ def drop_forces(m, d):
 
 
 @kernel
-def settle(m, d):
+def mark_settled(m, d):
     """Marks trees that sleep in all worlds as settled, after all fields are computed: these are not recomputed."""
     for t in range(m.ntree):
         if not any_(d.tree_awake[t] > 0.0):

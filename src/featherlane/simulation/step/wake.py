@@ -19,7 +19,7 @@ from featherlane.collision.collision import collision
 from featherlane.constraint.equality import fastened_body
 from featherlane.dynamics.awake import is_mocap
 from featherlane.model.sleep import AWAKE
-from featherlane.simulation.step.halves import by_halves
+from featherlane.simulation.step.tile_parts import by_halves
 
 
 # ---- one world ------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.collision.broad.neighbours import listed_pairs
-from featherlane.collision.convex.recall import entries, memory_of_world, proofs
+from featherlane.collision.convex.result_cache import memory_of_world, proofs, recall_entries
 from featherlane.constraint.row import row_capacity
 from featherlane.constraint.tendon import crossings
 from featherlane.model.enums import MAXCONPAIR, NGEOMTYPES
@@ -48,9 +48,9 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "nlisted": listed_pairs(model.ncand, model.ncollide, width),
         "keeps_list": 1,
         "nlane": width,
-        "nrecall": entries(remembered),
+        "nrecall": recall_entries(remembered),
         "nproof": proofs(remembered),
-        "nmemory": memory_of_world(entries(remembered), proofs(remembered)),
+        "nmemory": memory_of_world(recall_entries(remembered), proofs(remembered)),
         **rows,
         **dual_capacity(model, max(min(most, limit), 1), rows, given),
         **lcp_capacity(model, max(min(most, limit), 1), rows),

@@ -109,7 +109,7 @@ def find_memory(d, b, tile):
 
 
 @kernel
-def read_controls(b, thread, tile, s):
+def copy_step_inputs(b, thread, tile, s):
     """Copies the call's inputs for step s into the tile."""
     for k in range(b.nload, b.nload + b.ncontrol):
         read_rows(b, b.place, thread, tile, k, s)

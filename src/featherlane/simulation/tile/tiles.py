@@ -12,7 +12,7 @@ from featherlane.simulation.step.forward import forward, forward_pass, forward_t
 from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.step.wake import unsettle
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
-from featherlane.simulation.tile.rows import find_memory, load_worlds, read_controls, store_worlds, write_records
+from featherlane.simulation.tile.rows import copy_step_inputs, find_memory, load_worlds, store_worlds, write_records
 
 
 @kernel
@@ -107,7 +107,7 @@ def run_tiles(m, d, b, thread, tile):
     if b.nstep == 0:
         forward_pass(m, d)
     for s in range(b.nstep):
-        read_controls(b, thread, tile, s)
+        copy_step_inputs(b, thread, tile, s)
         d.unread[0] = 1 if s < b.nunread else 0
         step(m, d)
         write_records(b, thread, tile, s)
@@ -128,7 +128,7 @@ def inverse_tiles(m, d, b, thread, tile):
     if b.nstep == 0:
         forward(m, d)
     for s in range(b.nstep):
-        read_controls(b, thread, tile, s)
+        copy_step_inputs(b, thread, tile, s)
     inverse(m, d)
     write_records(b, thread, tile, 0)
     store_worlds(b, thread, tile)

@@ -43,7 +43,7 @@ class Transfer(NamedTuple):
 Rows = Mapping[str, np.ndarray] | Sequence[tuple[str, np.ndarray]]  # arrays by field; a sequence may repeat a field
 
 
-def pairs(rows: Rows) -> Iterable[tuple[str, np.ndarray]]:
+def field_arrays(rows: Rows) -> Iterable[tuple[str, np.ndarray]]:
     """Returns pairs of a field and its array."""
     return rows.items() if isinstance(rows, Mapping) else rows
 
@@ -51,7 +51,7 @@ def pairs(rows: Rows) -> Iterable[tuple[str, np.ndarray]]:
 def transfers(loop: Stage, rows: Rows) -> list[Transfer]:
     """Returns transfers of arrays by field name, those of the loop's own record first; empty arrays are omitted."""
     own = loop.records.get("p", DATA)
-    return [Transfer(name, a, own if name in own else DATA) for name, a in pairs(rows) if a.size]
+    return [Transfer(name, a, own if name in own else DATA) for name, a in field_arrays(rows) if a.size]
 
 
 class Plan:

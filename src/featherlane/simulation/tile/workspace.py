@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.collision.convex.recall import forget_all, remember_in_tile
+from featherlane.collision.convex.result_cache import forget_all, remember_in_tile
 from featherlane.lanes import Record, Stage
 from featherlane.lanes.record import Place, Placement, aligned, allocated
 from featherlane.model.enums import Enable

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from featherlane.errors import ModelError
-from featherlane.model.assignment import entries
+from featherlane.model.assignment import value_entries
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.tile.calls import KINDS, TYPES
 from featherlane.simulation.user.function import UserFunction
-from featherlane.simulation.user.roles import named
+from featherlane.simulation.user.roles import find_role
 from featherlane.simulation.user.trial import try_function
 
 
@@ -17,9 +18,9 @@ def set_user_actuator(
     model: Model,
     actuators: str | int | Iterable[str | int] | None = None,
     *,
-    activation: Callable | None = None,
-    gain: Callable | None = None,
-    bias: Callable | None = None,
+    activation: Callable[..., Any] | None = None,
+    gain: Callable[..., Any] | None = None,
+    bias: Callable[..., Any] | None = None,
 ) -> None:
     """Registers the functions that compute activation, gain and bias of actuators of the type `user`.
 
@@ -69,7 +70,7 @@ def set_user_actuator(
             name = model.names("actuator")[i]
             label = f"actuator {name!r}: {kind}" if name else f"actuator #{i}: {kind}"
             number = int(model.actuator_actnum[i]) if kind == "activation" else 1
-            found[i, kind] = UserFunction(named(kind), label, function, i, number)
+            found[i, kind] = UserFunction(find_role(kind), label, function, i, number)
     for function in found.values():
         try_function(model, function)
     for function in found.values():
@@ -90,7 +91,7 @@ def _chosen(model: Model, actuators, kind: str) -> list[int]:
         return everyone
     several = (actuators,) if isinstance(actuators, int) else actuators
     numbers = []
-    for key in entries("actuators", several, "are names and numbers, or None"):
+    for key in value_entries("actuators", several, "are names and numbers, or None"):
         numbers.append(model.actuator(key).id)
         if types[numbers[-1]] != user:
             raise ModelError(f"actuator {key!r}: got a function for {kind}, allowed only with {field} user")

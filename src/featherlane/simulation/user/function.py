@@ -116,7 +116,7 @@ class UserFunction:
                 f"install it with pip install 'featherlane[jit]', or remove the decorator: a plain "
                 f"Python function is called once for each world"
             ) from None
-        for base, width in processor.variants():
+        for base, width in processor.compiled_variants():
             self._compile(base, width)
 
     def _compile(self, base: str, width: int) -> None:
@@ -126,14 +126,14 @@ class UserFunction:
 
         records = library().records
         name = cache.key(self.stage, records, base, width, processor.cpu_level(), CHECKED)
-        if cache.holds(name):
+        if cache.has_object(name):
             return
         try:
             text = toolchain.lower((self.stage,), records, base, width, CHECKED, alone=True)
         except KernelLanguageError as error:
             raise ModelError(f"{self.label}: {self.name} cannot be compiled: {error}") from None
         how = toolchain.effort((self.stage,), width)
-        cache.write(name, toolchain.emit(text, processor.cpu_level(), how))
+        cache.write_object(name, toolchain.emit(text, processor.cpu_level(), how))
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from featherlane.simulation.tile.fields import DATA
 _STATE = ("", "integrate")  # inputs, and the last step
 _POSITION = ("kinematics", "com_pos", "frames", "cameras", "crb", "tendon", "transmission")
 _VELOCITY = ("com_vel", "rne", "tendon_velocity", "passive")
-_CONTROL = ("output_velocities", "read_controls")
+_CONTROL = ("output_velocities", "limit_controls")
 _ACCELERATION = ("actuation", "smooth_acceleration", "solve", "energy", "subtree_vel", "rne_post_constraint")
 
 
@@ -38,7 +38,7 @@ class Role(NamedTuple):
     address: str = ""
 
     def __reduce__(self):
-        return named, (self.name,)
+        return find_role, (self.name,)
 
 
 def _after(*stages: str) -> frozenset[str]:
@@ -60,6 +60,6 @@ SENSOR = Role("sensor", ("m", "d", "i"), _solved, result="sensor_now", address="
 _BY_NAME = {role.name: role for role in (CONTROL, ACTIVATION, GAIN, BIAS, SENSOR)}
 
 
-def named(name: str) -> Role:
+def find_role(name: str) -> Role:
     """Returns the role of that name."""
     return _BY_NAME[name]

@@ -9,7 +9,7 @@ import numpy as np
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assignment import entries
+from featherlane.model.assignment import value_entries
 from featherlane.model.enums import DATATYPE_POSITIVE, DATATYPE_REAL, SENS_USER
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.tile.fields import DATA
@@ -102,7 +102,7 @@ def _checked_reads(label: str, reads: Iterable[str]) -> tuple[str, ...]:
     """Returns the names of fields, checked that a function may read them."""
     allowed = [n for n in DATA.index if n not in MOVED and DATA[n].traits.shown and not DATA[n].is_number]
     names = []
-    for name in entries(f"{label}: reads", reads, NAMES):
+    for name in value_entries(f"{label}: reads", reads, NAMES):
         if not isinstance(name, str):
             raise ModelError(f"{label}: reads: got {name!r}, allowed {NAMES}")
         if name in MOVED:
@@ -140,7 +140,9 @@ def fields_read(model: Model) -> set[str]:
     return {name for sensor in plain_sensors(model).values() for name in sensor.reads}
 
 
-def fill(model: Model, sensordata: np.ndarray, read: Callable[[str], np.ndarray], cutoffs: np.ndarray) -> None:
+def write_user_sensors(
+    model: Model, sensordata: np.ndarray, read: Callable[[str], np.ndarray], cutoffs: np.ndarray
+) -> None:
     """Writes the values of these sensors into sensordata (..., nsensordata).
 
     Args:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near, warn_of_non_finite
 from featherlane.lanes import Kernel, Stage
 from featherlane.lanes.record import shaping
-from featherlane.model.arguments import count, instance
+from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.enums import DANTZIG, LCP, Disable, Enable, State
 from featherlane.model.model import Model, check_model
@@ -25,22 +25,23 @@ from featherlane.model.sleep import AWAKE
 from featherlane.model.status import NON_FINITE
 from featherlane.simulation.step.forward import forward_pass, steps
 from featherlane.simulation.step.forward import step as one_step
+from featherlane.simulation.tile.call_lock import Turn, hold, holds_turns
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, STATUS, WANTED
-from featherlane.simulation.tile.turn import Turn, hold, holds_turns
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.simulation.user.sensor import fill, plain_sensors
+from featherlane.simulation.user.sensor import plain_sensors, write_user_sensors
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
-from featherlane.simulation.world.given import contact_capacity, given_fields
 from featherlane.simulation.world.recordings import (
+    Control,
     check_bindable,
     control_of_step,
     field_names,
     inputs_of_rollout,
     recordings,
 )
-from featherlane.simulation.world.rows import COLUMNS, column, contact_list, counts
+from featherlane.simulation.world.rows import COLUMNS, contact_list, efc_column, row_counts
 from featherlane.simulation.world.state import read_state, write_state
+from featherlane.simulation.world.user_contacts import contact_capacity, given_fields
 
 WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # stored as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
@@ -164,7 +165,7 @@ class Data(NamedAccess):
                     f"{name}: available only with the contact model 'convex'; `contact_force`, "
                     f"`qfrc_constraint` and sensors work with both"
                 )
-            return column(workspace, name.removeprefix("efc_"))
+            return efc_column(workspace, name.removeprefix("efc_"))
         raise UnknownAttributeError(f"data has no attribute {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
 
     def _view(self, name: str) -> np.ndarray:
@@ -324,22 +325,22 @@ class Data(NamedAccess):
     @property
     def ne(self) -> int:
         """Number of rows of equality constraints."""
-        return counts(self.workspace)[1]
+        return row_counts(self.workspace)[1]
 
     @property
     def nf(self) -> int:
         """Number of rows of friction loss."""
-        return counts(self.workspace)[2]
+        return row_counts(self.workspace)[2]
 
     @property
     def nl(self) -> int:
         """Number of rows of limits."""
-        return counts(self.workspace)[3]
+        return row_counts(self.workspace)[3]
 
     @property
     def nefc(self) -> int:
         """Number of rows: the length of the arrays `efc_*`, computed at each access (`efc_J` is dense, (nefc, nv))."""
-        return counts(self.workspace)[0]
+        return row_counts(self.workspace)[0]
 
     # ---- whole states ------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | int | None = None) -> None:
@@ -361,7 +362,9 @@ class Data(NamedAccess):
         """Advances the world by nstep time steps: `featherlane.step` with the data's model."""
         step(self.model, self, nstep)
 
-    def rollout(self, nstep: int, control=None, record=("qpos",)) -> dict[str, np.ndarray]:
+    def rollout(
+        self, nstep: int, control: Control | None = None, record: str | Sequence[str] = ("qpos",)
+    ) -> dict[str, np.ndarray]:
         """Advances the world by nstep steps and records fields after each.
 
         Args:
@@ -378,7 +381,7 @@ class Data(NamedAccess):
         Raises:
             ModelError: invalid shapes, names or counts.
         """
-        nstep, names = count("nstep", nstep, 1), field_names("record", record)
+        nstep, names = whole_argument("nstep", nstep, 1), field_names("record", record)
         if isinstance(control, Kernel):
             raise ModelError(
                 "control: got a kernel, allowed are arrays and functions; for a kernel use "
@@ -429,7 +432,7 @@ class Data(NamedAccess):
             run()
             if not model.opt_disableflags & Disable.SENSOR:
                 values, cutoffs = self.workspace.view("sensordata"), model.__dict__["sensor_cutoff"]
-                fill(model, values, lambda name: getattr(self, name), cutoffs)
+                write_user_sensors(model, values, lambda name: getattr(self, name), cutoffs)
 
         return measured
 
@@ -449,7 +452,7 @@ def ready(model: Model, data: Data) -> Data:
     return data
 
 
-def run(model: Model, data: Data, stage: Stage) -> None:
+def run_stage(model: Model, data: Data, stage: Stage) -> None:
     """Runs a stage on the data's memory, with the present values of the model; raises as `ready` does."""
     world = ready(model, data)
     hold(world._turns, world.workspace.bound(stage))

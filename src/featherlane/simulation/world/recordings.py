@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, near
-from featherlane.model.assignment import entries, is_numbers, numbers
+from featherlane.lanes import Kernel
+from featherlane.model.assignment import as_real_array, is_numbers, value_entries
 from featherlane.model.model import Model
 from featherlane.simulation.tile.fields import DATA
 
+Control = ArrayLike | Mapping[str, ArrayLike] | Kernel | Callable[[Any, int], ArrayLike]  # of a rollout
 INPUTS = DATA.of("drive", "input")  # fields that the caller sets before each step
 BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields of each world
 
@@ -34,7 +37,7 @@ def check_field_name(call: str, name: Any) -> None:
 def field_names(call: str, given) -> list[str]:
     """Returns names of fields from one name or several."""
     names = []
-    for name in entries(call, given, "are names of fields"):
+    for name in value_entries(call, given, "are names of fields"):
         if not isinstance(name, str):
             raise ModelError(f"{call}: got {name!r}, allowed are names of fields")
         names.append(name)
@@ -68,7 +71,7 @@ def _recordable(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np
 
 def controls_of_rollout(control, shape: tuple[int, ...], name: str = "control") -> np.ndarray:
     """Returns controls of a rollout, checked: of each world, or the same for all."""
-    given = numbers(name, control, f"are numbers {shape} or {shape[1:]}")
+    given = as_real_array(name, control, f"are numbers {shape} or {shape[1:]}")
     if given.shape not in (shape, shape[1:]):
         raise ModelError(f"{name}: got shape {given.shape}, allowed is {shape} or {shape[1:]}")
     return np.broadcast_to(given, shape)
@@ -98,7 +101,7 @@ def inputs_of_rollout(control, lead: tuple[int, ...], dims: Callable[[str], tupl
 def control_of_step(given, step: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Returns controls that a function computed for one step of a rollout, checked."""
     try:
-        return np.broadcast_to(numbers("control", given, "").astype(dtype, copy=False), shape)
+        return np.broadcast_to(as_real_array("control", given, "").astype(dtype, copy=False), shape)
     except ValueError:
         what = f"shape {np.shape(given)}" if is_numbers(given) else type(given).__name__
         raise ModelError(f"control: got {what} in step {step}, allowed is what broadcasts to {shape}") from None

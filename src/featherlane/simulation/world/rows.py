@@ -33,7 +33,7 @@ class RowsBuffer:
         }
 
 
-def column(workspace: Workspace, name: str) -> np.ndarray:
+def efc_column(workspace: Workspace, name: str) -> np.ndarray:
     """Returns a column of the rows, (nefc, ...), a copy; `name` is MuJoCo's without `efc_`."""
     buffer = workspace.take_buffer(RowsBuffer)
     buffer.make_rows()
@@ -42,7 +42,7 @@ def column(workspace: Workspace, name: str) -> np.ndarray:
     return found
 
 
-def counts(workspace: Workspace) -> tuple[int, int, int, int]:
+def row_counts(workspace: Workspace) -> tuple[int, int, int, int]:
     """Returns the number of rows, and how many of them are equalities, friction loss and limits."""
     buffer = workspace.take_buffer(RowsBuffer)
     buffer.count_rows()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
-from featherlane.model.assignment import is_numbers, numbers
+from featherlane.model.assignment import as_real_array, is_numbers
 from featherlane.model.enums import State, whole_number
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.tile.fields import DATA
@@ -67,7 +67,7 @@ def write_state(world, lead: tuple[int, ...], state: ArrayLike, bits: int) -> No
     """
     shape = (*lead, state_size(world.model, bits))
     try:
-        vector = np.broadcast_to(numbers("state", state, "").astype(np.float64, copy=False), shape)
+        vector = np.broadcast_to(as_real_array("state", state, "").astype(np.float64, copy=False), shape)
     except ValueError:
         given = f"shape {np.shape(state)}" if is_numbers(state) else type(state).__name__
         raise ModelError(f"state: got {given}, allowed is {shape}") from None

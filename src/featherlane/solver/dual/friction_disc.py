@@ -23,7 +23,7 @@ T, B, W, A, L = 20, 25, 30, 36, 51
 
 
 @kernel
-def entry(c, e):
+def disc_triangle_index(c, e):
     """Returns the place of entry (c, e), c >= e, in a packed triangle."""
     return c * (c + 1) // 2 + e
 
@@ -33,17 +33,17 @@ def factor_disc(d, n, multiplier, least):
     """Factors A + multiplier as L D L^T, with D on the diagonal."""
     for c in range(n):
         for e in range(c + 1):
-            x = d.dual.room[A + entry(c, e)]
+            x = d.dual.room[A + disc_triangle_index(c, e)]
             if c == e:
                 x = x + multiplier
             for k in range(e):
-                lk = d.dual.room[L + entry(c, k)] * d.dual.room[L + entry(k, k)]
-                x = fma(-lk, d.dual.room[L + entry(e, k)], x)
+                lk = d.dual.room[L + disc_triangle_index(c, k)] * d.dual.room[L + disc_triangle_index(k, k)]
+                x = fma(-lk, d.dual.room[L + disc_triangle_index(e, k)], x)
             if c == e:
                 x = where(x > least, x, BLOCKED)
             else:
-                x = x / d.dual.room[L + entry(e, e)]
-            d.dual.room[L + entry(c, e)] = x
+                x = x / d.dual.room[L + disc_triangle_index(e, e)]
+            d.dual.room[L + disc_triangle_index(c, e)] = x
 
 
 @kernel
@@ -52,19 +52,19 @@ def solve_disc(d, n, x):
     for c in range(n):
         s = d.dual.room[x + c]
         for e in range(c):
-            s = fma(-d.dual.room[L + entry(c, e)], d.dual.room[x + e], s)
+            s = fma(-d.dual.room[L + disc_triangle_index(c, e)], d.dual.room[x + e], s)
         d.dual.room[x + c] = s
     for c in range(n):
-        d.dual.room[x + c] = d.dual.room[x + c] / d.dual.room[L + entry(c, c)]
+        d.dual.room[x + c] = d.dual.room[x + c] / d.dual.room[L + disc_triangle_index(c, c)]
     for c in range(n - 1, -1, -1):
         s = d.dual.room[x + c]
         for e in range(c + 1, n):
-            s = fma(-d.dual.room[L + entry(e, c)], d.dual.room[x + e], s)
+            s = fma(-d.dual.room[L + disc_triangle_index(e, c)], d.dual.room[x + e], s)
         d.dual.room[x + c] = s
 
 
 @kernel
-def product(d, n, x, y):
+def buffer_product(d, n, x, y):
     """Returns the scalar product of two vectors in dual.room."""
     s = zero(d)
     for c in range(n):
@@ -80,7 +80,7 @@ def solve_on_disc(d, n, r):
     """
     trace, multiplier = zero(d), zero(d)
     for c in range(n):
-        trace = trace + d.dual.room[A + entry(c, c)]
+        trace = trace + d.dual.room[A + disc_triangle_index(c, c)]
     slack = real(d, 1e-13)
     if single_precision(d):
         slack = real(d, 1e-6)
@@ -90,14 +90,14 @@ def solve_on_disc(d, n, r):
         for c in range(n):
             d.dual.room[T + c] = -d.dual.room[B + c]
         solve_disc(d, n, T)
-        length = sqrt(product(d, n, T, T))
+        length = sqrt(buffer_product(d, n, T, T))
         outside = outside & (length > fma(slack, r, r)) & (r > 0.0)
         if not any_(outside):
             break
         for c in range(n):
             d.dual.room[W + c] = d.dual.room[T + c]
         solve_disc(d, n, W)
-        slope = where(outside, product(d, n, T, W), 1.0)
+        slope = where(outside, buffer_product(d, n, T, W), 1.0)
         gain = (length / where(outside, r, 1.0) - 1.0) * (length * length) / slope
         multiplier = where(outside, multiplier + gain, multiplier)
     # scaled to |t| = r exactly; with r = 0 the force is 0

@@ -9,20 +9,20 @@ Note:   friction directions without mobility: see friction_disc.py.
 
 from featherlane.prelude import *
 from featherlane.model.solver import in_forces
-from featherlane.solver.dual.pgs import FORCE, Y, add_change, change_force, load_contact, slide_across
+from featherlane.solver.dual.pgs import FORCE, Y, add_contact_change, change_force, load_contact, slide_across
 from featherlane.solver.dual.problem import (
-    accelerate,
+    accelerate_by_forces,
+    add_row_force,
+    block_row_product,
     force_count,
     forces_at_rows,
     has_edges,
     regularisation,
-    row_add,
-    row_dot,
     store_dual_forces,
     sum_forces,
     whiten_forces,
 )
-from featherlane.solver.dual.rows import packed
+from featherlane.solver.dual.rows import block_triangle_index
 from featherlane.solver.primal.problem import TINY, place_rows, subtract_reference, trace_of_inertia
 
 MINVAL = 1e-15  # 1/kg: a smaller A counts as 0
@@ -43,10 +43,10 @@ def invert_rows(d):
 @kernel
 def free_row(d, q, v, lo, hi, live):
     """Solves the friction loss of a row, block q, with J a - aref = v without forces; returns the cost's decrease."""
-    f, y, A = d.dual.f[10 * q], v + row_dot(d, q, 0), fmax(d.dual.A[21 * q], MINVAL)
+    f, y, A = d.dual.f[10 * q], v + block_row_product(d, q, 0), fmax(d.dual.A[21 * q], MINVAL)
     delta = where(live, clip(fma(-y, d.dual.A[21 * q + INVERSE], f), lo, hi) - f, 0.0)
     d.dual.f[10 * q] = f + delta
-    row_add(d, q, 0, delta)
+    add_row_force(d, q, 0, delta)
     return -(delta * fma(0.5 * A, delta, y))
 
 
@@ -55,7 +55,7 @@ def free_pair(d, q, dim, i, live):
     """Solves opposite edges along direction i of a pyramid: their sum stays, their difference t has |t| <= sum."""
     e, f = 10 * q + 2 * i - 2, 10 * q + 2 * i - 1
     total, t, y = d.dual.f[e] + d.dual.f[f], d.dual.f[e] - d.dual.f[f], d.dual.room[Y + i]
-    A = d.dual.A[21 * q + packed(i, i)]
+    A = d.dual.A[21 * q + block_triangle_index(i, i)]
     moves = A > MINVAL
     best = where(moves, clip(t - y / where(moves, A, 1.0), -total, total), 0.0)
     delta = where(live, best - t, 0.0)
@@ -95,7 +95,7 @@ def free_contact(m, d, k, q, live):
             fall = fall + free_pair(d, q, dim, i, live)
     else:
         fall = free_cone(d, q, dim, live)
-    add_change(d, q, dim)
+    add_contact_change(d, q, dim)
     return fall
 
 
@@ -159,5 +159,5 @@ def noslip(m, d):
         fall = sweep_friction(m, d, live) + first
         first = zero(d)
         live = live & (scale * fall >= m.opt_noslip_tolerance[0])
-    accelerate(m, d)
+    accelerate_by_forces(m, d)
     store_dual_forces(m, d)

@@ -20,24 +20,24 @@ from featherlane.constraint.row import UNBOUNDED
 from featherlane.solver.dual.friction_disc import A as DISC_A
 from featherlane.solver.dual.friction_disc import B as DISC_B
 from featherlane.solver.dual.friction_disc import T as DISC_T
-from featherlane.solver.dual.friction_disc import entry, solve_on_disc
+from featherlane.solver.dual.friction_disc import disc_triangle_index, solve_on_disc
 from featherlane.solver.dual.problem import (
-    accelerate,
+    accelerate_by_forces,
+    add_row_force,
     add_three,
     basis_force,
-    drop_forces,
+    block_row_product,
+    clear_overflow_forces,
     dual_gap,
     force_count,
     forces_at_rows,
     has_edges,
     primal_at_forces,
-    row_add,
-    row_dot,
     store_dual_forces,
     sum_forces,
     three_dots,
 )
-from featherlane.solver.dual.rows import packed, place
+from featherlane.solver.dual.rows import basis_value_index, block_triangle_index
 from featherlane.solver.dual.visit_order import is_scrambled, order_blocks, visited
 from featherlane.solver.primal.history import record
 from featherlane.solver.primal.problem import TINY, place_rows, subtract_reference, trace_of_inertia
@@ -53,7 +53,7 @@ Y, CHANGE, FORCE, RAY = 0, 6, 12, 70
 
 # ---- one block -----------------------------------------------------------------------------------------------------
 @kernel
-def resistance(D):
+def row_regularization(D):
     """Returns R = 1 / D; for an absent row, a value so large that its force is 0."""
     return 1.0 / fmax(D, TINY)
 
@@ -67,13 +67,13 @@ def drift(d, q, e, f, live):
 
 
 @kernel
-def visit_row(d, q, b, D, lo, hi, live):
+def update_row_force(d, q, b, D, lo, hi, live):
     """Updates the block of one row; returns the cost's decrease and the drift."""
-    f, R = d.dual.f[10 * q], resistance(D)
-    y, a = fma(R, f, b + row_dot(d, q, 0)), d.dual.A[21 * q] + R
+    f, R = d.dual.f[10 * q], row_regularization(D)
+    y, a = fma(R, f, b + block_row_product(d, q, 0)), d.dual.A[21 * q] + R
     g = clip(f - y / a, lo, hi)
     delta = where(live, g - f, 0.0)
-    row_add(d, q, 0, delta)
+    add_row_force(d, q, 0, delta)
     return -(delta * fma(0.5 * a, delta, y)), drift(d, q, 0, g, live)
 
 
@@ -84,10 +84,10 @@ def load_contact(m, d, k, q):
     while first + 3 <= dim:
         x = three_dots(d, q, first)
         for c in range(3):
-            d.dual.room[Y + first + c] = d.primal.con_warm[place(d, k, first + c)] + x[c]
+            d.dual.room[Y + first + c] = d.primal.con_warm[basis_value_index(d, k, first + c)] + x[c]
         first += 3
     for c in range(first, dim):
-        d.dual.room[Y + c] = d.primal.con_warm[place(d, k, c)] + row_dot(d, q, c)
+        d.dual.room[Y + c] = d.primal.con_warm[basis_value_index(d, k, c)] + block_row_product(d, q, c)
     for c in range(dim):
         d.dual.room[CHANGE + c] = zero(d)
 
@@ -97,18 +97,18 @@ def change_force(d, q, dim, c, delta):
     """Changes the force along row c of a contact, and updates the accelerations."""
     d.dual.room[CHANGE + c] = d.dual.room[CHANGE + c] + delta
     for e in range(dim):
-        d.dual.room[Y + e] = fma(d.dual.A[21 * q + packed(c, e)], delta, d.dual.room[Y + e])
+        d.dual.room[Y + e] = fma(d.dual.A[21 * q + block_triangle_index(c, e)], delta, d.dual.room[Y + e])
 
 
 @kernel
-def add_change(d, q, dim):
+def add_contact_change(d, q, dim):
     """Updates z by the change of a contact's forces."""
     first = 0
     while first + 3 <= dim:
         add_three(d, q, first, load3(d.dual.room, CHANGE + first))
         first += 3
     for c in range(first, dim):
-        row_add(d, q, c, d.dual.room[CHANGE + c])
+        add_row_force(d, q, c, d.dual.room[CHANGE + c])
 
 
 @kernel
@@ -118,7 +118,9 @@ def visit_edge(d, q, dim, e, R, live):
     s = real(d, 1.0 - 2.0 * (e % 2))
     f = d.dual.room[FORCE + e]
     y = fma(R, f, fma(s, d.dual.room[Y + i], d.dual.room[Y]))
-    A = ((d.dual.A[a] + d.dual.A[a + packed(i, i)]) + (2.0 * s) * d.dual.A[a + packed(i, 0)]) + R
+    A = (
+        (d.dual.A[a] + d.dual.A[a + block_triangle_index(i, i)]) + (2.0 * s) * d.dual.A[a + block_triangle_index(i, 0)]
+    ) + R
     delta = where(live, fmax(f - y / A, 0.0) - f, 0.0)
     d.dual.room[FORCE + e] = f + delta
     change_force(d, q, dim, 0, delta)
@@ -129,7 +131,7 @@ def visit_edge(d, q, dim, e, R, live):
 @kernel
 def visit_pyramid(m, d, k, q, sweep, live):
     """Updates the edges of contact k; returns the cost's decrease and the drift."""
-    dim, n, R = d.con_dim[k], force_count(m, d, k), resistance(d.con_D[k])
+    dim, n, R = d.con_dim[k], force_count(m, d, k), row_regularization(d.con_D[k])
     load_contact(m, d, k, q)
     for e in range(n):
         d.dual.room[FORCE + e] = d.dual.f[10 * q + e]
@@ -140,7 +142,7 @@ def visit_pyramid(m, d, k, q, sweep, live):
             fall = fall + visit_edge(d, q, dim, e, R, live)
     for e in range(n):
         against = against + drift(d, q, e, d.dual.room[FORCE + e], live)
-    add_change(d, q, dim)
+    add_contact_change(d, q, dim)
     return fall, against
 
 
@@ -154,7 +156,7 @@ def cone_row(d, q, c, R, Rt):
 def move_on_cone(d, q, dim, c, target, R, Rt, live):
     """Sets force c to its target; returns the cost's decrease."""
     delta = where(live, target - d.dual.room[FORCE + c], 0.0)
-    a = d.dual.A[21 * q + packed(c, c)] + (R if c == 0 else Rt)
+    a = d.dual.A[21 * q + block_triangle_index(c, c)] + (R if c == 0 else Rt)
     fall = -(delta * fma(0.5 * a, delta, cone_row(d, q, c, R, Rt)))
     d.dual.room[FORCE + c] = d.dual.room[FORCE + c] + delta
     change_force(d, q, dim, c, delta)
@@ -186,7 +188,7 @@ def ray_length(d, q, dim, R, Rt):
         v, s = d.dual.room[RAY + c], zero(d)
         up = fma(v, cone_row(d, q, c, R, Rt), up)
         for e in range(dim):
-            s = fma(d.dual.A[21 * q + packed(c, e)], d.dual.room[RAY + e], s)
+            s = fma(d.dual.A[21 * q + block_triangle_index(c, e)], d.dual.room[RAY + e], s)
         curvature = fma(v, fma(R if c == 0 else Rt, v, s), curvature)
     bent = curvature > 0.0
     return where(bent, -(up / where(bent, curvature, 1.0)), 0.0)
@@ -212,11 +214,11 @@ def slide_across(d, q, dim, R, Rt, live):
     for c in range(n):
         b = d.dual.room[Y + c + 1]
         for e in range(n):
-            b = fma(-d.dual.A[21 * q + packed(c + 1, e + 1)], d.dual.room[FORCE + e + 1], b)
+            b = fma(-d.dual.A[21 * q + block_triangle_index(c + 1, e + 1)], d.dual.room[FORCE + e + 1], b)
         d.dual.room[DISC_B + c] = b
         for e in range(c + 1):
-            a = d.dual.A[21 * q + packed(c + 1, e + 1)]
-            d.dual.room[DISC_A + entry(c, e)] = a + Rt if c == e else a
+            a = d.dual.A[21 * q + block_triangle_index(c + 1, e + 1)]
+            d.dual.room[DISC_A + disc_triangle_index(c, e)] = a + Rt if c == e else a
     r = d.dual.room[FORCE]
     solve_on_disc(d, n, where(r > TOUCHING, r, 0.0))
     fall = zero(d)
@@ -228,7 +230,7 @@ def slide_across(d, q, dim, R, Rt, live):
 @kernel
 def visit_cone(m, d, k, q, live):
     """Updates the forces of an elliptic contact; returns the cost's decrease and the drift."""
-    dim, R, Rt = d.con_dim[k], resistance(d.con_D[k]), resistance(d.con_Dt[k])
+    dim, R, Rt = d.con_dim[k], row_regularization(d.con_D[k]), row_regularization(d.con_Dt[k])
     load_contact(m, d, k, q)
     for c in range(dim):
         d.dual.room[FORCE + c] = d.dual.f[10 * q + c]
@@ -238,7 +240,7 @@ def visit_cone(m, d, k, q, live):
         fall = fall + slide_across(d, q, dim, R, Rt, live)
     for c in range(dim):
         against = against + drift(d, q, c, d.dual.room[FORCE + c], live)
-    add_change(d, q, dim)
+    add_contact_change(d, q, dim)
     return fall, against
 
 
@@ -252,7 +254,7 @@ def visit_contact(m, d, k, q, sweep, live):
         fall, against = visit_cone(m, d, k, q, live)
     else:
         most = real(d, UNBOUNDED)
-        fall, against = visit_row(d, q, d.primal.con_warm[3 * k], d.con_D[k], zero(d), most, live)
+        fall, against = update_row_force(d, q, d.primal.con_warm[3 * k], d.con_D[k], zero(d), most, live)
     return fall, against
 
 
@@ -266,10 +268,10 @@ def sweep_blocks(m, d, sweep, live):
     for at in range(d.dual.ndual[0]):
         q = visited(d, sweep, at)
         if q < first:
-            s, t = visit_row(d, q, d.primal.dofrow_v[q], d.dofrow_D[q], d.dofrow_lo[q], d.dofrow_hi[q], live)
+            s, t = update_row_force(d, q, d.primal.dofrow_v[q], d.dofrow_D[q], d.dofrow_lo[q], d.dofrow_hi[q], live)
         elif q < joint:
             k = q - first
-            s, t = visit_row(d, q, d.primal.genrow_v[k], d.genrow_D[k], d.genrow_lo[k], d.genrow_hi[k], live)
+            s, t = update_row_force(d, q, d.primal.genrow_v[k], d.genrow_D[k], d.genrow_lo[k], d.genrow_hi[k], live)
         else:
             s, t = visit_contact(m, d, q - joint, q, sweep, live)
         fall, against = fall + s, against + t
@@ -323,9 +325,9 @@ def gather_momentum(m, d, beta):
 
 # ---- initial forces, and the iterations ------------------------------------------------------------------------------
 @kernel
-def row_cost(f, b, D):
+def force_cost(f, b, D):
     """Returns f b + 1/2 R f^2."""
-    return f * b + where(f == 0.0, 0.0, 0.5 * (f * f) * resistance(D))
+    return f * b + where(f == 0.0, 0.0, 0.5 * (f * f) * row_regularization(D))
 
 
 @kernel
@@ -337,16 +339,16 @@ def dual_cost(m, d):
     s = 0.5 * s
     for q in range(d.dual.ndual[0]):
         if q < first:
-            s = s + row_cost(d.dual.f[10 * q], d.primal.dofrow_v[q], d.dofrow_D[q])
+            s = s + force_cost(d.dual.f[10 * q], d.primal.dofrow_v[q], d.dofrow_D[q])
         elif q < joint:
-            s = s + row_cost(d.dual.f[10 * q], d.primal.genrow_v[q - first], d.genrow_D[q - first])
+            s = s + force_cost(d.dual.f[10 * q], d.primal.genrow_v[q - first], d.genrow_D[q - first])
         else:
             k = q - joint
             for c in range(d.con_dim[k]):
-                s = fma(basis_force(m, d, k, c), d.primal.con_warm[place(d, k, c)], s)
+                s = fma(basis_force(m, d, k, c), d.primal.con_warm[basis_value_index(d, k, c)], s)
             for e in range(force_count(m, d, k)):
                 D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
-                s = s + row_cost(d.dual.f[10 * q + e], zero(d), D)
+                s = s + force_cost(d.dual.f[10 * q + e], zero(d), D)
     return s
 
 
@@ -360,7 +362,7 @@ def start_forces(m, d):
         place_rows(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         forces_at_rows(m, d)
-        drop_forces(m, d)
+        clear_overflow_forces(m, d)
         sum_forces(m, d)
         take = dual_cost(m, d) < 0.0
     for q in range(blocks):
@@ -422,6 +424,6 @@ def pgs(m, d):
     if any_(left):
         left = left & not_(is_rounding(m, d, gradient, left))
         # `is_rounding` has moved some worlds: restore the acceleration that belongs to the forces
-        accelerate(m, d)
+        accelerate_by_forces(m, d)
     warn(d, NOT_CONVERGED, live | left)
     store_dual_forces(m, d)

@@ -17,17 +17,17 @@ Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm st
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.inertia.joint_space import solve
+from featherlane.dynamics.inertia.joint_space import solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_force
-from featherlane.solver.dual.rows import contact_block, place
+from featherlane.solver.dual.rows import basis_value_index, contact_block
 from featherlane.solver.primal.problem import TINY, bounded_force, evaluate, place_rows, subtract_reference
-from featherlane.solver.rows.cone import cone
+from featherlane.solver.rows.cone import cone_force
 from featherlane.solver.rows.contacts import push_bodies, turn_bodies
 from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces
 
 
 @kernel
-def row_dot(d, q, c):
+def block_row_product(d, q, c):
     """Returns the product of row c of block q with z: (J M^-1 J^T f) along the row."""
     n, o = d.dual.dofnum[q], d.dual.dofadr[q]
     row, x = d.dual.rowadr[q] + c * n, zero(d)
@@ -37,7 +37,7 @@ def row_dot(d, q, c):
 
 
 @kernel
-def row_add(d, q, c, f):
+def add_row_force(d, q, c, f):
     """Adds f y to z for row c of block q."""
     n, o = d.dual.dofnum[q], d.dual.dofadr[q]
     row = d.dual.rowadr[q] + c * n
@@ -48,7 +48,7 @@ def row_add(d, q, c, f):
 
 @kernel
 def three_dots(d, q, c):
-    """Returns `row_dot` of rows c to c + 2 of block q: z is read once."""
+    """Returns `block_row_product` of rows c to c + 2 of block q: z is read once."""
     n, o = d.dual.dofnum[q], d.dual.dofadr[q]
     row = d.dual.rowadr[q] + c * n
     x, y, w = zeros(d, 3)
@@ -60,7 +60,7 @@ def three_dots(d, q, c):
 
 @kernel
 def add_three(d, q, c, f):
-    """Runs `row_add` for rows c to c + 2 of block q: z is read and written once."""
+    """Runs `add_row_force` for rows c to c + 2 of block q: z is read and written once."""
     n, o = d.dual.dofnum[q], d.dual.dofadr[q]
     row = d.dual.rowadr[q] + c * n
     for p in range(n):
@@ -72,7 +72,7 @@ def add_three(d, q, c, f):
 @kernel
 def has_edges(m, d, k):
     """Checks whether the forces of contact k are those of a pyramid's edges."""
-    return m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1
+    return has_pyramids(m) and d.con_dim[k] > 1
 
 
 @kernel
@@ -108,14 +108,14 @@ def contact_force_at(m, d, k, e, s):
     """Returns force e of contact k at primal.con_y; s is the factor of y_i for an elliptic cone."""
     y = d.primal.con_y[3 * k]
     if has_edges(m, d, k):
-        u = d.primal.con_y[place(d, k, 1 + e // 2)]
+        u = d.primal.con_y[basis_value_index(d, k, 1 + e // 2)]
         f = -(d.con_D[k] * fmin(y + u if e % 2 == 0 else y - u, 0.0))
     elif e == 0:
         f = -(d.con_D[k] * fmin(y, 0.0))
         if d.con_dim[k] > 1:
-            f, _, _ = cone(d, k, d.primal.con_y)
+            f, _, _ = cone_force(m, d, k, d.primal.con_y)
     else:
-        f = s * d.primal.con_y[place(d, k, e)]
+        f = s * d.primal.con_y[basis_value_index(d, k, e)]
     return f
 
 
@@ -123,8 +123,8 @@ def contact_force_at(m, d, k, e, s):
 def cone_factor(m, d, k):
     """Returns the factor of y_i for the forces of contact k across n; 0 without an elliptic cone."""
     s = zero(d)
-    if d.con_dim[k] > 1 and m.opt_cone != PYRAMIDAL:
-        _, s, _ = cone(d, k, d.primal.con_y)
+    if d.con_dim[k] > 1 and not has_pyramids(m):
+        _, s, _ = cone_force(m, d, k, d.primal.con_y)
     return s
 
 
@@ -143,7 +143,7 @@ def forces_at_rows(m, d):
 
 
 @kernel
-def drop_forces(m, d):
+def clear_overflow_forces(m, d):
     """Sets the forces of blocks beyond the capacity to 0."""
     for q in range(d.dual.ndual[0], d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]):
         for e in range(10):
@@ -158,10 +158,10 @@ def sum_forces(m, d):
     joint = d.ndofrow[0] + d.ngenrow[0]
     for q in range(d.dual.ndual[0]):
         if q < joint:
-            row_add(d, q, 0, d.dual.f[10 * q])
+            add_row_force(d, q, 0, d.dual.f[10 * q])
         else:
             for c in range(d.con_dim[q - joint]):
-                row_add(d, q, c, basis_force(m, d, q - joint, c))
+                add_row_force(d, q, c, basis_force(m, d, q - joint, c))
 
 
 @kernel
@@ -207,13 +207,13 @@ def push_forces(m, d):
 
 
 @kernel
-def accelerate(m, d):
+def accelerate_by_forces(m, d):
     """Computes qacc = a0 + M^-1 J^T f, and M qacc."""
     push_forces(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qfrc_constraint[i]
     LD, inverse = metric_factor(m, d)
-    solve(m, LD, inverse, d.qacc)
+    solve_factored(m, LD, inverse, d.qacc)
     f0 = metric_force(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i] + d.qacc[i]
@@ -240,7 +240,7 @@ def store_dual_forces(m, d):
 @kernel
 def primal_at_forces(m, d):
     """Returns (cost, gradient norm) of the primal problem at qacc = a0 + M^-1 J^T f, and leaves its rows in place."""
-    accelerate(m, d)
+    accelerate_by_forces(m, d)
     place_rows(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     for i in range(m.nv):
@@ -264,10 +264,10 @@ def contact_gap(m, d, k):
     for e in range(force_count(m, d, k)):
         g, x, D = contact_force_at(m, d, k, e, s), d.primal.con_y[3 * k], d.con_D[k]
         if has_edges(m, d, k):
-            u = d.primal.con_y[place(d, k, 1 + e // 2)]
+            u = d.primal.con_y[basis_value_index(d, k, 1 + e // 2)]
             x = x + u if e % 2 == 0 else x - u
         elif e > 0:
-            x, D = d.primal.con_y[place(d, k, e)], d.con_Dt[k]
+            x, D = d.primal.con_y[basis_value_index(d, k, e)], d.con_Dt[k]
         gap = gap + row_gap(d.dual.f[f + e], g, x, D)
     return gap
 

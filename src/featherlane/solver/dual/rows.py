@@ -17,7 +17,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_factor
 from featherlane.lanes.worlds import active_worlds
 from featherlane.model.solver import in_forces
-from featherlane.solver.rows.rows import arm, other_arm, turn
+from featherlane.solver.rows.rows import other_arm, pushed_body_arm, turn_index
 
 DUAL_LIMIT = 1 << 22  # entries of the rows of all contacts, and of all general rows
 
@@ -49,7 +49,7 @@ def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[st
 
 
 @kernel
-def packed(c, e):
+def block_triangle_index(c, e):
     """Returns the place of entry (c, e) of a block's symmetric matrix in its packed lower triangle."""
     return c * (c + 1) // 2 + e if c >= e else e * (e + 1) // 2 + c
 
@@ -61,14 +61,14 @@ def contact_block(d, k):
 
 
 @kernel
-def place(d, k, c):
+def basis_value_index(d, k, c):
     """Returns the place of the value along basis vector c of contact k in primal.con_y, con_z and con_warm."""
-    return 3 * k + c if c < 3 else 3 * turn(d, k) + c - 3
+    return 3 * k + c if c < 3 else 3 * turn_index(d, k) + c - 3
 
 
 # ---- dofs of a block -----------------------------------------------------------------------------------------------
 @kernel
-def add_chain(m, d, i, mark, start, n):
+def append_block_dofs(m, d, i, mark, start, n):
     """Appends dof i and its ancestors to the n dofs of a block, up to one that it already has; returns their number."""
     while i >= 0 and d.dual.mark[i] == 0:
         d.dual.mark[i] = mark
@@ -92,7 +92,7 @@ def sort_descending(dofs, start, n):
 @kernel
 def add_second(m, d, i, mark, start, n):
     """Appends the second chain; dofs that are already in the block move both bodies alike."""
-    n = add_chain(m, d, i, mark, start, n)
+    n = append_block_dofs(m, d, i, mark, start, n)
     while i >= 0:
         if d.dual.mark[i] != mark:
             d.dual.mark[i] = BOTH
@@ -109,16 +109,16 @@ def contact_dofs(m, d, k, start):
     n = 0
     if j > i:
         # the later tree first; the roles of the two bodies do not change
-        n = add_chain(m, d, j, OTHER, start, n)
+        n = append_block_dofs(m, d, j, OTHER, start, n)
         n = add_second(m, d, i, FIRST, start, n)
     else:
-        n = add_chain(m, d, i, FIRST, start, n)
+        n = append_block_dofs(m, d, i, FIRST, start, n)
         n = add_second(m, d, j, OTHER, start, n)
     return n
 
 
 @kernel
-def clear_marks(d, start, n):
+def clear_dof_marks(d, start, n):
     """Clears the marks of the dofs."""
     for p in range(start, start + n):
         d.dual.mark[d.dual.dof[p]] = 0
@@ -129,7 +129,7 @@ def clear_marks(d, start, n):
 def translation_entries(d, k, i):
     """Returns the relative velocity of contact k's bodies at its point per unit of dof i; 0 if it moves both alike."""
     first = d.dual.mark[i] == FIRST
-    r = arm(d, k) if first else other_arm(d, k)
+    r = pushed_body_arm(d, k) if first else other_arm(d, k)
     return add3(load3(d.cdof, 6 * i + 3), cross(load3(d.cdof, 6 * i), r))
 
 
@@ -147,7 +147,7 @@ def contact_entries(d, k, i, e, n, dim):
             d.dual.Y[e + c * n] = s * dot3(load3(d.con_basis, 9 * k + 3 * c), v)
         w = load3(d.cdof, 6 * i)
         for c in range(3, dim):
-            d.dual.Y[e + c * n] = s * dot3(load3(d.con_basis, 9 * turn(d, k) + 3 * (c - 3)), w)
+            d.dual.Y[e + c * n] = s * dot3(load3(d.con_basis, 9 * turn_index(d, k) + 3 * (c - 3)), w)
 
 
 @kernel
@@ -168,7 +168,7 @@ def reduce_row(m, d, i, row, o):
 
 
 @kernel
-def reduce_pair(m, d, i, j, row, o):
+def reduce_two_rows(m, d, i, j, row, o):
     """Runs `reduce_row` for dof i and its adjacent parent j: entries above are read and written once."""
     a, b, n, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
     x = d.dual.Y[o]
@@ -186,7 +186,7 @@ def whiten_row(m, d, start, n, row):
     while p < n:
         i = d.dual.dof[start + p]
         if precedes_parent(m, d, start, n, p):
-            reduce_pair(m, d, i, d.dual.dof[start + p + 1], row, row + p)
+            reduce_two_rows(m, d, i, d.dual.dof[start + p + 1], row, row + p)
             p += 2
         else:
             reduce_row(m, d, i, row, row + p)
@@ -195,7 +195,7 @@ def whiten_row(m, d, start, n, row):
 
 @kernel
 def reduce_three_pairs(m, d, i, j, row, n, o):
-    """Runs `reduce_pair` in three rows of n at once."""
+    """Runs `reduce_two_rows` in three rows of n at once."""
     a, b, above, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
     link, s, t = -LD[a + above], d.primal.search[i], d.primal.search[j]
     x = tuple(d.dual.Y[o + r * n] for r in range(3))
@@ -224,7 +224,7 @@ def whiten_three(m, d, start, n, row):
 
 
 @kernel
-def whiten(m, d, start, n, row, dim):
+def whiten_block(m, d, start, n, row, dim):
     """Whitens all rows of a block."""
     for p in range(n):
         d.dual.place[d.dual.dof[start + p]] = p
@@ -246,7 +246,7 @@ def block_matrix(d, q, dim):
             s = zero(d)
             for p in range(n):
                 s = fma(d.dual.Y[row + c * n + p], d.dual.Y[row + e * n + p], s)
-            d.dual.A[21 * q + packed(c, e)] = s
+            d.dual.A[21 * q + block_triangle_index(c, e)] = s
 
 
 @kernel
@@ -267,13 +267,13 @@ def fits(m, d, start, row):
 def dof_row_block(m, d, k, start, row):
     """Builds the block of one-dof row k; returns its number of dofs."""
     i = d.dofrow_dof[k]
-    n = add_chain(m, d, i, FIRST, start, 0)
-    clear_marks(d, start, n)
+    n = append_block_dofs(m, d, i, FIRST, start, 0)
+    clear_dof_marks(d, start, n)
     set_block(d, k, start, n, row)
     for p in range(n):
         d.dual.Y[row + p] = zero(d)
     d.dual.Y[row] = d.dofrow_J[k]
-    whiten(m, d, start, n, row, 1)
+    whiten_block(m, d, start, n, row, 1)
     block_matrix(d, k, 1)
     return n
 
@@ -283,8 +283,8 @@ def general_row_block(m, d, k, start, row):
     """Builds the block of general row k; returns its number of dofs."""
     q, o, n = d.ndofrow[0] + k, d.genrow_dofadr[k], 0
     for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
-        n = add_chain(m, d, d.genrow_dof[e], FIRST, start, n)
-    clear_marks(d, start, n)
+        n = append_block_dofs(m, d, d.genrow_dof[e], FIRST, start, n)
+    clear_dof_marks(d, start, n)
     sort_descending(d.dual.dof, start, n)
     set_block(d, q, start, n, row)
     for p in range(n):
@@ -292,7 +292,7 @@ def general_row_block(m, d, k, start, row):
         d.dual.place[d.dual.dof[start + p]] = p
     for e in range(o, o + d.genrow_dofnum[k]):
         d.dual.Y[row + d.dual.place[d.genrow_dof[e]]] = d.genrow_J[e]
-    whiten(m, d, start, n, row, 1)
+    whiten_block(m, d, start, n, row, 1)
     block_matrix(d, q, 1)
     return n
 
@@ -305,8 +305,8 @@ def contact_rows_block(m, d, k, start, row):
     set_block(d, q, start, n, row)
     for p in range(n):
         contact_entries(d, k, d.dual.dof[start + p], row + p, n, dim)
-    clear_marks(d, start, n)
-    whiten(m, d, start, n, row, dim)
+    clear_dof_marks(d, start, n)
+    whiten_block(m, d, start, n, row, dim)
     block_matrix(d, q, dim)
     return n
 
@@ -366,7 +366,7 @@ def all_fit(d):
 
 
 @kernel
-def report_full(d):
+def report_full_blocks(d):
     """Reports that blocks do not fit: splits a tile; a single world omits its last ones and counts that."""
     if active_worlds(d) > 1:
         d.con_overflow[0] = 1

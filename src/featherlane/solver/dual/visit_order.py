@@ -21,7 +21,7 @@ PERIOD = 4  # sweeps
 
 
 @kernel
-def mixed(h, x):
+def mix_hash(h, x):
     """Returns hash h combined with another integer x."""
     h = (h * A1 + x + 1) % P1
     return (h ^ (h >> 13)) * A2 % P2
@@ -31,16 +31,16 @@ def mixed(h, x):
 def block_number(d, q, sweep):
     """Returns the hash, below 2^31, by which block q is sorted."""
     first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
-    h = mixed(1, sweep)
+    h = mix_hash(1, sweep)
     if q < first:
-        h = mixed(mixed(h, d.dofrow_type[q]), d.dofrow_id[q])
+        h = mix_hash(mix_hash(h, d.dofrow_type[q]), d.dofrow_id[q])
     elif q < joint:
-        h = mixed(mixed(h, d.genrow_type[q - first]), d.genrow_id[q - first])
+        h = mix_hash(mix_hash(h, d.genrow_type[q - first]), d.genrow_id[q - first])
     else:
         k = q - joint
-        h = mixed(mixed(h, CONTACT), d.con_point[k])
+        h = mix_hash(mix_hash(h, CONTACT), d.con_point[k])
         for side in range(2):
-            h = mixed(mixed(h, d.con_carrier[2 * k + side]), d.con_geom[2 * k + side] + 1)
+            h = mix_hash(mix_hash(h, d.con_carrier[2 * k + side]), d.con_geom[2 * k + side] + 1)
     return h
 
 

@@ -48,7 +48,7 @@ from featherlane.solver.rows.rows import prepare_contacts
 
 # ---- interface for the solver --------------------------------------------------------------------------------------
 @kernel
-def prepare(m, d):
+def select_factorization(m, d):
     """Selects each world's factorization and the tile's pattern for this step; sets con_overflow if none fits all.
 
     Reads:  the rows' present slots, con_body.
@@ -233,7 +233,7 @@ def factor_hessian(m, d):
     """
     d.hessian.kept[0] = 0
     prepare_contacts(m, d)
-    prepare(m, d)
+    select_factorization(m, d)
     if d.con_overflow[0] == 0:
         if starts_from_inertia(m, d) and not needs_inertia(m, d):
             crb(m, d)

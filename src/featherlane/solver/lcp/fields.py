@@ -65,7 +65,7 @@ LCP = (
     _one_room.int("findex", "nlcpone", "1", "row whose solution scales the bounds, -1: none"),
     _one_room.int("order", "nlcpone", "1", "row at each position of the pivoting"),
     _one_room.int("place", "nlcpone", "1", "position of each row"),
-    _one_room.int("state", "nlcpone", "1", "by position: at a bound, between bounds or waiting, see places.py"),
+    _one_room.int("state", "nlcpone", "1", "by position: at a bound, between bounds or waiting, see scaled_problem.py"),
     _one_room.int("factor", "nlcpone", "1", "position of each row of the factor, -1: none"),
     _one_room.int("slot", "nlcpone", "1", "by position: row of the factor, -1: none"),
     _one_room.int(

@@ -12,7 +12,7 @@ from typing import Any
 
 from featherlane.errors import FeatherlaneError, near
 from featherlane.lanes import Stage
-from featherlane.model.arguments import count, one_of
+from featherlane.model.arguments import one_of, whole_argument
 
 ONE, ROWS = "one", "rows"  # the fields that a method reads and writes: one.* or lcp.*, see fields.py
 
@@ -44,7 +44,7 @@ class Count:
     doc: str
 
     def number(self, label: str, value: Any) -> int:
-        return count(label, value, 0, error=OptionError)
+        return whole_argument(label, value, 0, error=OptionError)
 
 
 @dataclass(frozen=True)

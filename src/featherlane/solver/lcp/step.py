@@ -8,16 +8,16 @@ from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.islands import solve_islands
 from featherlane.solver.lcp.rows.assembly import make_lcp
 from featherlane.solver.lcp.rows.link import link_forces
-from featherlane.solver.lcp.rows.metric import accelerate, sum_rows
+from featherlane.solver.lcp.rows.metric import accelerate_by_rows, sum_solution_rows
 from featherlane.solver.lcp.rows.rows import is_present
 from featherlane.solver.lcp.status import UNSETTLED
 from featherlane.solver.lcp.sweep.apgd import apgd
-from featherlane.solver.lcp.sweep.pgs import pgs
+from featherlane.solver.lcp.sweep.pgs import lcp_pgs
 from featherlane.solver.lcp.sweep.residual import ROUNDING32, record_residual
 
 
 @kernel
-def store_forces(d):
+def store_lcp_forces(d):
     """Stores forces of the rows of the constraint layer; of contacts along normal and tangents, moments about them."""
     for k in range(d.ndofrow[0]):
         d.dofrow_force[k] = d.lcp.x[d.dofrow_lcprow[k]] if d.dofrow_lcprow[k] >= 0 else zero(d)
@@ -41,7 +41,7 @@ def iterate(m, d):
     if m.opt_lcp_solver == APGD:
         apgd(d, m.opt_lcp_iterations, m.opt_lcp_cone)
     else:
-        pgs(d, m.opt_lcp_iterations, quickstep=0, cone=m.opt_lcp_cone)
+        lcp_pgs(d, m.opt_lcp_iterations, quickstep=0, cone=m.opt_lcp_cone)
 
 
 @kernel
@@ -60,7 +60,7 @@ def find_forces(m, d):
 
 
 @kernel
-def has_rows(d):
+def has_lcp_rows(d):
     """Returns a mask of worlds with rows."""
     found = zero(d)
     for r in range(d.lcp.n[0]):
@@ -74,7 +74,7 @@ def report(m, d):
 
     A world without rows has 0 iterations: the sweeps were for the other worlds of the tile.
     """
-    d.solver_niter[0] = where(has_rows(d), d.lcp.niter[0], 0.0)
+    d.solver_niter[0] = where(has_lcp_rows(d), d.lcp.niter[0], 0.0)
     d.solver_residual[0] = d.lcp.residual[0] + 0.0
     d.solver_gap[0] = zero(d)
     unsettled, tolerance = d.lcp.status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0] + 0.0
@@ -97,8 +97,8 @@ def solve_lcp(m, d):
     make_lcp(m, d)
     if d.con_overflow[0] == 0:
         find_forces(m, d)
-        sum_rows(m, d)
-        accelerate(m, d)
-        store_forces(d)
+        sum_solution_rows(m, d)
+        accelerate_by_rows(m, d)
+        store_lcp_forces(d)
         link_forces(m, d)
         report(m, d)

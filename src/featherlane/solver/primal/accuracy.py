@@ -45,8 +45,8 @@ from featherlane.solver.primal.problem import (
 )
 from featherlane.solver.primal.rounding import SMALL, SMALL32, SQUARED, TERMS, one_rounding
 from featherlane.solver.rows.contacts import contact_push
-from featherlane.solver.rows.pyramid import push
-from featherlane.solver.rows.rows import turn
+from featherlane.solver.rows.pyramid import one_sided_row
+from featherlane.solver.rows.rows import turn_index
 
 DIGITS = 1e-2  # largest accepted motion due to a rounding of the row forces, as a part of c_i
 SLACK = 100.0  # how much softer than the diagonal of M a direction without rows may be
@@ -71,7 +71,7 @@ def make_rows_anew(m, d, chosen):
         d.primal.con_y[k] = where(chosen, d.primal.con_warm[k], d.primal.con_y[k])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            r = 3 * turn(d, k)
+            r = 3 * turn_index(d, k)
             for i in range(r, r + 3):
                 d.primal.con_y[i] = where(chosen, d.primal.con_warm[i], d.primal.con_y[i])
 
@@ -88,8 +88,8 @@ def add_row(d, i, J, D, f):
 def add_edges(d, k, i, J, K, y, u):
     """Adds the two edges of a pyramid between the normal and another direction; J and K are their entries at dof i."""
     D = d.con_D[k]
-    f, _ = push(D, y + u)
-    g, _ = push(D, y - u)
+    f, _ = one_sided_row(D, y + u)
+    g, _ = one_sided_row(D, y - u)
     add_row(d, i, J + K, D, f)
     add_row(d, i, J - K, D, g)
 
@@ -101,11 +101,11 @@ def add_pyramid(m, d, k, c):
     for e in range(1, 3):
         add_edges(d, k, i, J, d.hessian.pair_J[3 * c + e], y, d.primal.con_y[3 * k + e])
     for e in range(d.con_dim[k] - 3):
-        add_edges(d, k, i, J, d.hessian.pair_J[3 * (m.nv + c) + e], y, d.primal.con_y[3 * turn(d, k) + e])
+        add_edges(d, k, i, J, d.hessian.pair_J[3 * (m.nv + c) + e], y, d.primal.con_y[3 * turn_index(d, k) + e])
 
 
 @kernel
-def add_cone(m, d, k, c, f, t):
+def add_cone_rows(m, d, k, c, f, t):
     """Adds the rows of contact k, with forces f and moments t, at column c of its Jacobian."""
     i, D, Dt, n = d.hessian.pair_dof[c], d.con_D[k], d.con_Dt[k], d.con_dim[k]
     add_row(d, i, d.hessian.pair_J[3 * c], D, f[0])
@@ -120,14 +120,14 @@ def add_cone(m, d, k, c, f, t):
 
 
 @kernel
-def add_contact(m, d, k):
+def add_contact_rows(m, d, k):
     """Adds the rows of contact k."""
     f, t = contact_push(m, d, k)
     for c in range(pair_jacobian(m, d, k)):
-        if m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1:
+        if has_pyramids(m) and d.con_dim[k] > 1:
             add_pyramid(m, d, k, c)
         else:
-            add_cone(m, d, k, c, f, t)
+            add_cone_rows(m, d, k, c, f, t)
 
 
 @kernel
@@ -147,7 +147,7 @@ def find_contested(m, d):
         for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
             add_row(d, d.genrow_dof[e], d.genrow_J[e], d.genrow_D[k], f)
     for k in range(d.ncon_slot[0]):
-        add_contact(m, d, k)
+        add_contact_rows(m, d, k)
     stiffest = zero(d)
     for i in range(m.nv):
         inertia = metric_diagonal(m, d, i)
@@ -222,7 +222,7 @@ def force_from_acceleration(m, d, chosen):
 
 
 @kernel
-def refine(m, d, left, gradient, niter, n):
+def refine_solution(m, d, left, gradient, niter, n):
     """Takes further steps in the `left` worlds; returns (mask: accurate?, norm of the gradient, iterations).
 
     Reads:  the point at which n iterations of the tile ended, its rows and gradient.

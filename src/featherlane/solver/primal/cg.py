@@ -13,11 +13,18 @@ eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the chang
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.inertia.joint_space import solve
+from featherlane.dynamics.inertia.joint_space import solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_times
 from featherlane.solver.primal.history import half_product, record
 from featherlane.solver.primal.line_search import line_search, line_terms
-from featherlane.solver.primal.problem import TINY, advance_rows, evaluate, place_rows, store_forces, trace_of_inertia
+from featherlane.solver.primal.problem import (
+    TINY,
+    advance_rows,
+    evaluate,
+    place_rows,
+    store_primal_forces,
+    trace_of_inertia,
+)
 from featherlane.solver.primal.rounding import NEAR, is_small, unexplained
 from featherlane.solver.primal.start import warm_start
 
@@ -32,7 +39,7 @@ def precondition(m, d):
     for i in range(m.nv):
         d.primal.Mgrad[i] = d.primal.grad[i]
     LD, inverse = metric_factor(m, d)
-    solve(m, LD, inverse, d.primal.Mgrad)
+    solve_factored(m, LD, inverse, d.primal.Mgrad)
 
 
 @kernel
@@ -111,4 +118,4 @@ def cg(m, d):
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * gap
     warn(d, NOT_CONVERGED, live | unexplained(m, d, gradient, scale * gap))
-    store_forces(m, d)
+    store_primal_forces(m, d)

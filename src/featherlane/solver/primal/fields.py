@@ -4,6 +4,7 @@ from featherlane.lanes.layout import Declare
 
 _primal = Declare("solve", "slot", record="primal")
 _primal_scratch = Declare("solve", "scratch", record="primal")
+_krylov = Declare("solve", "scratch", record="krylov")
 _table = Declare("solve", "table", condition="want_history")
 
 FIELDS = (
@@ -23,6 +24,13 @@ FIELDS = (
     _primal_scratch.real("grad_old", "nv", "N, N m", "grad of the previous iteration"),
     _primal_scratch.real("Mgrad_old", "nv", "m/s^2, rad/s^2", "Mgrad of the previous iteration"),
     _primal_scratch.real("live", "1", "1", "1: the solver continues in this world"),
+    # Krylov vectors of the Coulomb solver
+    _krylov.real("newton", "nv", "m/s^2, rad/s^2", "Newton's direction with fixed friction bounds"),
+    _krylov.real("x", "nv", "m/s^2, rad/s^2", "Newton's direction with moving friction bounds"),
+    _krylov.real("r", "nv", "m/s^2, rad/s^2", "residual of x"),
+    _krylov.real("image", "nv", "m/s^2, rad/s^2", "H^-1 N r"),
+    _krylov.real("p", "6 nv", "m/s^2, rad/s^2", "directions of x"),
+    _krylov.real("q", "6 nv", "m/s^2, rad/s^2", "images of the directions, orthogonal to each other"),
     # iteration statistics of a solve
     _table.real("stat_cost", "nrecord", "1", "scaled cost at the start and after each iteration"),
     _table.real("stat_gradient", "nrecord", "1", "norm of the scaled gradient at these points"),

@@ -21,11 +21,18 @@ body stiffnesses and factored as L^T D L on the tree, or its equation is solved 
 """
 
 from featherlane.prelude import *
-from featherlane.solver.primal.accuracy import refine
+from featherlane.solver.primal.accuracy import refine_solution
 from featherlane.solver.primal.direction import search_direction
 from featherlane.solver.primal.history import primal_gap, record
 from featherlane.solver.primal.line_search import FAR, line_rounding, line_terms, step_length
-from featherlane.solver.primal.problem import TINY, advance_rows, evaluate, set_switches, store_forces, trace_of_inertia
+from featherlane.solver.primal.problem import (
+    TINY,
+    advance_rows,
+    evaluate,
+    set_switches,
+    store_primal_forces,
+    trace_of_inertia,
+)
 from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
 from featherlane.solver.primal.start import start_lowest
 
@@ -47,7 +54,7 @@ def newton(m, d):
     cost, gradient = evaluate(m, d)
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     unsettled, slow = live, false_mask(d)
-    careful = slow if m.opt_cone == PYRAMIDAL else live
+    careful = slow if has_pyramids(m) else live
     n, niter, idle, least = 0, zero(d), zero(d), gradient
     record(d, 0, scale * cost, scale * gradient, niter, niter)
     for iteration in range(m.opt_iterations):
@@ -103,7 +110,7 @@ def newton(m, d):
     left = (scale * gradient > tolerance) & (gradient > small * forces) & (gradient < FAR) & not_(live) & active
     right = false_mask(d)
     if any_(left):
-        right, gradient, niter = refine(m, d, left, gradient, niter, n)
+        right, gradient, niter = refine_solution(m, d, left, gradient, niter, n)
         forces = size_of_forces(m, d)
     # a residual that no step reduces may still be small, and rounding may be large; float32 cannot square larger norms
     unconverged = unsettled & (live | not_(gradient <= small * forces))
@@ -113,4 +120,4 @@ def newton(m, d):
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * primal_gap(m, d)
     warn(d, NOT_CONVERGED, unconverged)
-    store_forces(m, d)
+    store_primal_forces(m, d)

@@ -13,13 +13,13 @@ from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force
 from featherlane.solver.rows.contacts import contact_cost, contact_switches, push_contacts, store_contact_forces
-from featherlane.solver.rows.pyramid import push
+from featherlane.solver.rows.pyramid import one_sided_row
 from featherlane.solver.rows.rows import (
     body_forces_to_dofs,
     body_motion,
     clear_body_forces,
-    contact_rows,
-    turn,
+    contact_row_products,
+    turn_index,
     turning_rows,
 )
 from featherlane.solver.rows.surface import add_surface_velocities
@@ -33,7 +33,7 @@ def place_rows(m, d, v, w, dof_x, gen_x, con_y):
     """Computes J v for all rows: one-dof rows, general rows, contact bases; w is a work array for body motions."""
     body_motion(m, d, v, w)
     for k in range(d.ncon_slot[0]):
-        contact_rows(d, k, w, con_y)
+        contact_row_products(d, k, w, con_y)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
             turning_rows(d, k, w, con_y)
@@ -51,7 +51,7 @@ def place_rows(m, d, v, w, dof_x, gen_x, con_y):
 def contact_velocities(d):
     """Computes con_z = J v of the contacts from body velocities, an input of their aref."""
     for k in range(d.ncon_slot[0]):
-        contact_rows(d, k, d.cvel, d.primal.con_z)
+        contact_row_products(d, k, d.cvel, d.primal.con_z)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
             turning_rows(d, k, d.cvel, d.primal.con_z)
@@ -68,7 +68,7 @@ def subtract_reference_at(m, d, dof_x, gen_x, con_y):
             con_y[3 * k + 2] = fma(b, d.primal.con_z[3 * k + 2], con_y[3 * k + 2])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            r, b = 3 * turn(d, k), d.con_frictiondamping[k]
+            r, b = 3 * turn_index(d, k), d.con_frictiondamping[k]
             for i in range(r, r + 3):
                 con_y[i] = fma(b, d.primal.con_z[i], con_y[i])
     for k in range(d.ndofrow[0]):
@@ -94,14 +94,14 @@ def bounded_force(D, x, lo, hi):
 
 
 @kernel
-def row_cost(m, d, dof_x, gen_x, con_y):
+def sum_row_costs(m, d, dof_x, gen_x, con_y):
     """Returns the sum of the rows' costs."""
     cost = zero(d)
     for k in range(d.nfrictionrow[0]):
         _, c = bounded_force(d.dofrow_D[k], dof_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         cost = cost + c
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        _, c = push(d.dofrow_D[k], dof_x[k])
+        _, c = one_sided_row(d.dofrow_D[k], dof_x[k])
         cost = cost + c
     for k in range(d.ngenrow[0]):
         _, c = bounded_force(d.genrow_D[k], gen_x[k], d.genrow_lo[k], d.genrow_hi[k])
@@ -131,7 +131,7 @@ def push_rows(m, d):
         i = d.dofrow_dof[k]
         d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        f, c = push(d.dofrow_D[k], d.primal.dofrow_x[k])
+        f, c = one_sided_row(d.dofrow_D[k], d.primal.dofrow_x[k])
         cost = cost + c
         i = d.dofrow_dof[k]
         d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
@@ -203,13 +203,13 @@ def advance_rows(m, d, a):
         d.primal.con_y[k] = moved(a, d.primal.con_z[k], d.primal.con_y[k])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            r = 3 * turn(d, k)
+            r = 3 * turn_index(d, k)
             for i in range(r, r + 3):
                 d.primal.con_y[i] = moved(a, d.primal.con_z[i], d.primal.con_y[i])
 
 
 @kernel
-def store_forces(m, d):
+def store_primal_forces(m, d):
     """Stores row forces at the solution; contact forces along normal and tangents, moments about them."""
     for k in range(d.ndofrow[0]):
         # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too

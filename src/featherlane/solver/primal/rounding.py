@@ -19,7 +19,7 @@ from featherlane.dynamics.inertia.metric import metric_force, metric_times
 from featherlane.solver.primal.problem import advance_rows, bounded_force, evaluate, place_rows
 from featherlane.solver.rows.contacts import cone_push, pyramid_push
 from featherlane.solver.rows.pyramid import turning_pyramid
-from featherlane.solver.rows.rows import arm, clear_body_forces, other_arm, turn
+from featherlane.solver.rows.rows import clear_body_forces, other_arm, pushed_body_arm, turn_index
 
 SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32
 NEAR = 100.0  # tolerances
@@ -76,23 +76,23 @@ def sizes_of_contact(m, d, k):
     The edges of a pyramid oppose each other across the normal, by at most the normal force.
     """
     t = zeros(d, 3)
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         f, _ = pyramid_push(d, k, d.primal.con_y)
         f = (f[0], f[0], f[0])
         if d.con_dim[k] > 3:
             g, _, _ = turning_pyramid(d, k, d.primal.con_y)
             f, t = (f[0] + g, f[1], f[2]), (g, g, g)
     else:
-        f, s, _ = cone_push(d, k, d.primal.con_y)
+        f, s, _ = cone_push(m, d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
-            t = scale3(s, load3(d.primal.con_y, 3 * turn(d, k)))
+            t = scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k)))
     n = load3(d.con_basis, 9 * k)
     if d.con_dim[k] > 1:
         f = spread_over(f, n, load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6))
     else:
         f = (f[0] * fabs(n[0]), f[0] * fabs(n[1]), f[0] * fabs(n[2]))
     if d.con_dim[k] > 3:
-        o = 9 * turn(d, k)
+        o = 9 * turn_index(d, k)
         t = spread_over(t, load3(d.con_basis, o), load3(d.con_basis, o + 3), load3(d.con_basis, o + 6))
     return f, t
 
@@ -122,7 +122,7 @@ def is_rounding_of_terms(m, d):
     for k in range(d.ncon_slot[0]):
         f, t = sizes_of_contact(m, d, k)
         b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-        add_sizes(d, b, arm(d, k), f, t)
+        add_sizes(d, b, pushed_body_arm(d, k), f, t)
         if other > 0:
             add_sizes(d, other, other_arm(d, k), f, t)
     for k in range(m.nbody - 1):

@@ -14,11 +14,11 @@ from featherlane.solver.primal.problem import (
     TINY,
     advance_rows,
     place_rows,
-    row_cost,
     subtract_reference,
     subtract_reference_at,
+    sum_row_costs,
 )
-from featherlane.solver.rows.rows import turn
+from featherlane.solver.rows.rows import turn_index
 
 EVALUATIONS = 6  # of the slope: more save no iteration
 SHORT = 1e-3  # of the distance of the two points: a shorter step is not worth its cost
@@ -38,7 +38,7 @@ def start_free(m, d):
 @kernel
 def last_is_cheaper(m, d):
     """Returns a mask: is the last step's acceleration cheaper than the free one?  Its rows replace a direction's."""
-    f0, free = metric_force(m, d), row_cost(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    f0, free = metric_force(m, d), sum_row_costs(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     # primal.con_z holds J v: the last point's rows are stored in primal.con_warm
     place_rows(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     subtract_reference_at(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
@@ -46,7 +46,7 @@ def last_is_cheaper(m, d):
     gauss = zero(d)
     for i in range(m.nv):
         gauss = fma(d.primal.Mv[i] - f0[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
-    return fma(0.5, gauss, row_cost(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)) < free
+    return fma(0.5, gauss, sum_row_costs(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)) < free
 
 
 @kernel
@@ -69,7 +69,7 @@ def take_point(m, d, last):
         d.primal.con_y[k], d.primal.con_z[k] = ordered_pair(last, d.primal.con_warm[k], d.primal.con_y[k])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            r = 3 * turn(d, k)
+            r = 3 * turn_index(d, k)
             for i in range(r, r + 3):
                 d.primal.con_y[i], d.primal.con_z[i] = ordered_pair(last, d.primal.con_warm[i], d.primal.con_y[i])
 
@@ -107,7 +107,7 @@ def warm_start(m, d):
 def start_lowest(m, d):
     """Sets qacc, Ma and the rows at the lowest point of the line through both, if cones are pyramids."""
     warm_start(m, d)
-    if m.opt_cone == PYRAMIDAL and m.opt_disableflags & DISABLE_WARMSTART == 0:
+    if has_pyramids(m) and m.opt_disableflags & DISABLE_WARMSTART == 0:
         a = lowest(m, d)
         if any_(a != 0.0):
             advance_rows(m, d, a)

@@ -18,20 +18,11 @@ Note:   a world without the contact has y = 0 and D = Dt = E = 0: it separates, 
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.rows import turn
+from featherlane.solver.rows.coulomb import coulomb, coulomb_slope, coulomb_weights
+from featherlane.solver.rows.rows import others, turn_index
 
 # a step that turns the slip direction by less than this, squared, is exact to float32 resolution
 STRAIGHT = 1e-6
-
-
-@kernel
-def others(d, k, x, y):
-    """Returns the sum of x_i y_i over the directions of the basis other than n."""
-    s = fma(x[3 * k + 1], y[3 * k + 1], x[3 * k + 2] * y[3 * k + 2])
-    if d.con_dim[k] > 3:
-        r = 3 * turn(d, k)
-        s = fma(x[r], y[r], fma(x[r + 1], y[r + 1], fma(x[r + 2], y[r + 2], s)))
-    return s
 
 
 @kernel
@@ -43,7 +34,7 @@ def zone(d, k, y, T):
 
 
 @kernel
-def cone(d, k, con_y):
+def convex_cone(d, k, con_y):
     """Returns (force along n, factor of y_i for the other forces, cost)."""
     y, T = con_y[3 * k], sqrt(others(d, k, con_y, con_y))
     D, Dt, E = d.con_D[k], d.con_Dt[k], d.con_slip[k]
@@ -57,7 +48,17 @@ def cone(d, k, con_y):
 
 
 @kernel
-def cone_slope(d, k, a, g, h):
+def cone_force(m, d, k, con_y):
+    """Returns (force along n, factor of y_i for the other forces, cost), by the contact model's law."""
+    if m.opt_contact_model == COULOMB:
+        out = coulomb(d, k, con_y)
+    else:
+        out = convex_cone(d, k, con_y)
+    return out
+
+
+@kernel
+def convex_slope(d, k, a, g, h):
     """Adds (d/da, d2/da2) of the contact's cost at step length a.
 
     Along the line T' = y.v / T and T'' = (v.v - T'^2) / T, over the directions other than n.
@@ -70,7 +71,7 @@ def cone_slope(d, k, a, g, h):
     )
     yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
     if d.con_dim[k] > 3:
-        r = 3 * turn(d, k)
+        r = 3 * turn_index(d, k)
         for i in range(3):
             w = d.primal.con_z[r + i]
             u = fma(a, w, d.primal.con_y[r + i])
@@ -87,6 +88,16 @@ def cone_slope(d, k, a, g, h):
 
 
 @kernel
+def cone_slope(m, d, k, a, g, h):
+    """Adds (d/da, d2/da2) of the contact's cost at step length a, by the contact model's law."""
+    if m.opt_contact_model == COULOMB:
+        out = coulomb_slope(d, k, a, g, h)
+    else:
+        out = convex_slope(d, k, a, g, h)
+    return out
+
+
+@kernel
 def cone_switches(d, k, a):
     """Returns a positive number if the contact changes its zone, or slips and turns, between y and y + a v; else 0."""
     v, v1, v2 = d.primal.con_z[3 * k], d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
@@ -94,7 +105,7 @@ def cone_switches(d, k, a):
     u1, u2 = fma(a, v1, y1), fma(a, v2, y2)
     yy, yv, vv, uu = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2), fma(u1, u1, u2 * u2)
     if d.con_dim[k] > 3:
-        r = 3 * turn(d, k)
+        r = 3 * turn_index(d, k)
         for i in range(3):
             x, w = d.primal.con_y[r + i], d.primal.con_z[r + i]
             u = fma(a, w, x)
@@ -110,7 +121,7 @@ def cone_switches(d, k, a):
 
 
 @kernel
-def cone_weights(d, k):
+def convex_weights(d, k):
     """Returns (w, e, q, b), 1 / T: the second derivative is w n n^T - e (n t^T + t n^T) + q t t^T + b I, t = y_i / T.
 
     I is over the directions other than n; e and q are 0 if the contact does not slip.
@@ -126,6 +137,19 @@ def cone_weights(d, k):
 
 
 @kernel
-def is_held(d, k):
+def cone_weights(m, d, k):
+    """Returns `convex_weights`, or those of Coulomb's law."""
+    if m.opt_contact_model == COULOMB:
+        out = coulomb_weights(d, k)
+    else:
+        out = convex_weights(d, k)
+    return out
+
+
+@kernel
+def is_held(m, d, k):
     """Returns whether the contact sticks or slips."""
-    return (d.primal.con_y[3 * k] < sqrt(others(d, k, d.primal.con_y, d.primal.con_y))) & (d.con_D[k] > 0.0)
+    reach = zero(d)
+    if m.opt_contact_model != COULOMB:
+        reach = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
+    return (d.primal.con_y[3 * k] < reach) & (d.con_D[k] > 0.0)

@@ -5,17 +5,17 @@ cases would take registers from the first one, 3 % of a humanoid's step.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.cone import cone, cone_slope, cone_switches
+from featherlane.solver.rows.cone import cone_force, cone_slope, cone_switches
 from featherlane.solver.rows.pyramid import (
     edge_switches,
-    push,
+    one_sided_row,
     push_slope,
     pyramid,
     turning_pyramid,
     turning_slope,
     turning_switches,
 )
-from featherlane.solver.rows.rows import add_contact_force, add_contact_moment, turn
+from featherlane.solver.rows.rows import add_contact_force, add_contact_moment, turn_index
 
 
 # ---- force and cost ------------------------------------------------------------------------------------------------
@@ -25,19 +25,19 @@ def pyramid_push(d, k, con_y):
     if d.con_dim[k] > 1:
         f, c = pyramid(d.con_D[k], load3(con_y, 3 * k))
     else:
-        g, c = push(d.con_D[k], con_y[3 * k])
+        g, c = one_sided_row(d.con_D[k], con_y[3 * k])
         f = (g, zero(d), zero(d))
     return f, c
 
 
 @kernel
-def cone_push(d, k, con_y):
+def cone_push(m, d, k, con_y):
     """Returns the forces and cost of an elliptic cone, and the factor of the turns' y_i for their moments."""
     if d.con_dim[k] > 1:
-        g, s, c = cone(d, k, con_y)
+        g, s, c = cone_force(m, d, k, con_y)
         f = (g, s * con_y[3 * k + 1], s * con_y[3 * k + 2])
     else:
-        g, c = push(d.con_D[k], con_y[3 * k])
+        g, c = one_sided_row(d.con_D[k], con_y[3 * k])
         s = zero(d)
         f = (g, s, s)
     return f, s, c
@@ -46,7 +46,7 @@ def cone_push(d, k, con_y):
 @kernel
 def contact_cost(m, d, con_y, cost):
     """Adds the costs of all contacts."""
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         for k in range(d.ncon_slot[0]):
             _, c = pyramid_push(d, k, con_y)
             cost = cost + c
@@ -56,7 +56,7 @@ def contact_cost(m, d, con_y, cost):
                 cost = cost + c
     else:
         for k in range(d.ncon_slot[0]):
-            _, _, c = cone_push(d, k, con_y)
+            _, _, c = cone_push(m, d, k, con_y)
             cost = cost + c
     return cost
 
@@ -74,7 +74,7 @@ def push_bodies(d, k, f):
 @kernel
 def turn_bodies(d, k, t):
     """Applies moments along the turns of the basis to the bodies of contact k."""
-    o = 9 * turn(d, k)
+    o = 9 * turn_index(d, k)
     u, v = load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
     add_contact_moment(d, k, axpy3(t[0], load3(d.con_basis, o), axpy3(t[1], u, scale3(t[2], v))))
 
@@ -82,7 +82,7 @@ def turn_bodies(d, k, t):
 @kernel
 def push_contacts(m, d, cost):
     """Adds the costs of all contacts, and their forces to the bodies'."""
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         for k in range(d.ncon_slot[0]):
             f, c = pyramid_push(d, k, d.primal.con_y)
             cost = cost + c
@@ -95,11 +95,11 @@ def push_contacts(m, d, cost):
                 turn_bodies(d, k, t)
     else:
         for k in range(d.ncon_slot[0]):
-            f, s, c = cone_push(d, k, d.primal.con_y)
+            f, s, c = cone_push(m, d, k, d.primal.con_y)
             cost = cost + c
             push_bodies(d, k, f)
             if d.con_dim[k] > 3:
-                turn_bodies(d, k, scale3(s, load3(d.primal.con_y, 3 * turn(d, k))))
+                turn_bodies(d, k, scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k))))
     return cost
 
 
@@ -107,15 +107,15 @@ def push_contacts(m, d, cost):
 def contact_push(m, d, k):
     """Returns (forces along the basis, moments along its turns) of contact k."""
     t = zeros(d, 3)
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         f, _ = pyramid_push(d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
             g, t, _ = turning_pyramid(d, k, d.primal.con_y)
             f = (f[0] + g, f[1], f[2])
     else:
-        f, s, _ = cone_push(d, k, d.primal.con_y)
+        f, s, _ = cone_push(m, d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
-            t = scale3(s, load3(d.primal.con_y, 3 * turn(d, k)))
+            t = scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k)))
     return f, t
 
 
@@ -151,7 +151,7 @@ def pyramid_slope(d, k, a):
 @kernel
 def contact_slope(m, d, a, g, h):
     """Adds (d/da, d2/da2) of the cost of all contacts at step length a."""
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         for k in range(d.ncon_slot[0]):
             s, t = pyramid_slope(d, k, a)
             g, h = fma(d.con_D[k], s, g), fma(d.con_D[k], t, h)
@@ -162,7 +162,7 @@ def contact_slope(m, d, a, g, h):
     else:
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 1:
-                g, h = cone_slope(d, k, a, g, h)
+                g, h = cone_slope(m, d, k, a, g, h)
             else:
                 s, t = pyramid_slope(d, k, a)
                 g, h = fma(d.con_D[k], s, g), fma(d.con_D[k], t, h)
@@ -183,13 +183,13 @@ def contact_rounding(m, d, reach, s):
                 across, tangents = across + fabs(d.primal.con_z[i]), tangents + fabs(d.primal.con_y[i])
                 moved = moved + fabs(fma(reach, d.primal.con_z[i], d.primal.con_y[i]))
         if d.con_dim[k] > 3:
-            r = 3 * turn(d, k)
+            r = 3 * turn_index(d, k)
             for i in range(r, r + 3):
                 across, tangents = across + fabs(d.primal.con_z[i]), tangents + fabs(d.primal.con_y[i])
                 moved = moved + fabs(fma(reach, d.primal.con_z[i], d.primal.con_y[i]))
         push = (d.primal.con_y[3 * k] < tangents) | (fma(reach, d.primal.con_z[3 * k], d.primal.con_y[3 * k]) < moved)
         D = d.con_D[k]
-        if m.opt_cone != PYRAMIDAL and d.con_dim[k] > 1:
+        if not has_pyramids(m) and d.con_dim[k] > 1:
             D = fmax(D, d.con_Dt[k])
         s = s + where(push, D * (v + across) * fma(reach, v + across, y + tangents), 0.0)
     return s
@@ -203,7 +203,7 @@ def contact_switches(m, d, a):
         y, v = load3(d.primal.con_y, 3 * k), load3(d.primal.con_z, 3 * k)
         if d.con_dim[k] == 1:
             s = edge_switches(y[0], v[0], a)
-        elif m.opt_cone == PYRAMIDAL:
+        elif has_pyramids(m):
             s = edge_switches(y[0] + y[1], v[0] + v[1], a) + edge_switches(y[0] - y[1], v[0] - v[1], a)
             s = s + edge_switches(y[0] + y[2], v[0] + v[2], a) + edge_switches(y[0] - y[2], v[0] - v[2], a)
             if d.con_dim[k] > 3:

@@ -7,12 +7,12 @@ Source: MuJoCo documentation, Computation, "Friction cones".
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.rows import turn
+from featherlane.solver.rows.rows import turn_index
 
 
 # ---- force and cost ------------------------------------------------------------------------------------------------
 @kernel
-def push(D, x):
+def one_sided_row(D, x):
     """Returns (force, cost) of a row that only pushes: a limit, a contact without friction."""
     x = fmin(x, 0.0)
     f = -(D * x)
@@ -37,7 +37,7 @@ def edges(D, y, u):
 @kernel
 def turning_pyramid(d, k, con_y):
     """Returns (force along n, moments along the turns, cost) of the turning edges of contact k."""
-    D, y, r = d.con_D[k], con_y[3 * k], 3 * turn(d, k)
+    D, y, r = d.con_D[k], con_y[3 * k], 3 * turn_index(d, k)
     f, t, c = edges(D, y, con_y[r])
     t1, t2 = zero(d), zero(d)
     if d.con_dim[k] > 4:
@@ -58,7 +58,7 @@ def push_slope(x, v, g, h):
 def turning_slope(d, k, a):
     """Returns the derivatives, over D, of the cost of the turning edges, at step length a."""
     y, v = fma(a, d.primal.con_z[3 * k], d.primal.con_y[3 * k]), d.primal.con_z[3 * k]
-    r, g, h = 3 * turn(d, k), zero(d), zero(d)
+    r, g, h = 3 * turn_index(d, k), zero(d), zero(d)
     for i in range(d.con_dim[k] - 3):
         w = d.primal.con_z[r + i]
         u = fma(a, w, d.primal.con_y[r + i])
@@ -76,7 +76,7 @@ def edge_switches(y, v, a):
 @kernel
 def turning_switches(d, k, a):
     """Returns how many turning edges start or stop pushing along the step."""
-    y, v, r = d.primal.con_y[3 * k], d.primal.con_z[3 * k], 3 * turn(d, k)
+    y, v, r = d.primal.con_y[3 * k], d.primal.con_z[3 * k], 3 * turn_index(d, k)
     n = zero(d)
     for i in range(d.con_dim[k] - 3):
         u, w = d.primal.con_y[r + i], d.primal.con_z[r + i]
@@ -98,7 +98,7 @@ def edge_weights(D, y):
 @kernel
 def turning_weights(d, k):
     """Returns (n4, n5, n6), (44, 55, 66) of the turning edges; their part of nn is the sum of the latter."""
-    D, y, r = d.con_D[k], d.primal.con_y[3 * k], 3 * turn(d, k)
+    D, y, r = d.con_D[k], d.primal.con_y[3 * k], 3 * turn_index(d, k)
     p, q = where(y + d.primal.con_y[r] < 0.0, D, 0.0), where(y - d.primal.con_y[r] < 0.0, D, 0.0)
     p1, q1, p2, q2 = zeros(d, 4)
     if d.con_dim[k] > 4:
@@ -112,7 +112,7 @@ def least_edge(d, k):
     """Returns the smallest of a contact's edges: if it is not negative, none pushes."""
     widest = fmax(fabs(d.primal.con_y[3 * k + 1]), fabs(d.primal.con_y[3 * k + 2]))
     if d.con_dim[k] > 3:
-        r = 3 * turn(d, k)
+        r = 3 * turn_index(d, k)
         widest = fmax(
             widest, fmax(fabs(d.primal.con_y[r]), fmax(fabs(d.primal.con_y[r + 1]), fabs(d.primal.con_y[r + 2])))
         )

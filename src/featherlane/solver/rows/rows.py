@@ -8,7 +8,7 @@ point.  With w_b the spatial motion of body b at its tree's com, and r the conta
 So J v costs one pass over the tree and a few products per contact, J^T f one force per contact and one pass back.  A
 contact stores its position and frame.  Its basis is (n, mu_1 t_1, mu_2 t_2); in dimensions 4 and 6 turns
 follow, u . (a_2 - a_1) for u = mu_3 n and for (mu_4 t_1, mu_5 t_2).  The edges of a pyramid are the normal plus or
-minus each of the others.  Values of turns are stored after those of the slots, see `turn`.
+minus each of the others.  Values of turns are stored after those of the slots, see `turn_index`.
 Source: MuJoCo documentation, Computation, "Constraint model"; Featherstone, RBDA, sec. 5.3 (the recursion is RNE's).
 """
 
@@ -27,7 +27,7 @@ def moving_body(m, b):
 
 
 @kernel
-def reach(m, d, b, mark):
+def mark_contact_path(m, d, b, mark):
     """Marks body b and its ancestors as reached by a contact."""
     while b > 0 and d.body_reached[b] < mark:
         d.body_reached[b] = mark
@@ -42,15 +42,25 @@ def store_arm(m, d, k, place, b):
 
 
 @kernel
-def turn(d, k):
+def turn_index(d, k):
     """Returns the index of the turns of slot k in con_basis, primal.con_y, primal.con_z and primal.con_warm."""
     return d.nconmax + k
 
 
 @kernel
+def others(d, k, x, y):
+    """Returns the sum of x_i y_i over the directions of the basis other than n."""
+    s = fma(x[3 * k + 1], y[3 * k + 1], x[3 * k + 2] * y[3 * k + 2])
+    if d.con_dim[k] > 3:
+        r = 3 * turn_index(d, k)
+        s = fma(x[r], y[r], fma(x[r + 1], y[r + 1], fma(x[r + 2], y[r + 2], s)))
+    return s
+
+
+@kernel
 def store_turns(d, k, sign):
     """Stores the basis of contact k's turns; dimension 4 has only the spin about the normal."""
-    o = 9 * turn(d, k)
+    o = 9 * turn_index(d, k)
     store3(d.con_basis, o, scale3(sign * d.con_friction[5 * k + 2], load3(d.con_frame, 9 * k)))
     if d.con_dim[k] > 4:
         store3(d.con_basis, o + 3, scale3(sign * d.con_friction[5 * k + 3], load3(d.con_frame, 9 * k + 3)))
@@ -78,8 +88,8 @@ def prepare_contacts(m, d):
         d.con_body[2 * k] = b
         d.con_body[2 * k + 1] = other
         mark = PAIRED if other > 0 and m.body_treeid[b] == m.body_treeid[other] else REACHED
-        reach(m, d, b, mark)
-        reach(m, d, other, mark)
+        mark_contact_path(m, d, b, mark)
+        mark_contact_path(m, d, other, mark)
         store_arm(m, d, k, 0, b)
         if other > 0:
             store_arm(m, d, k, 1, other)
@@ -106,7 +116,7 @@ def body_motion(m, d, v, out):
 
 
 @kernel
-def arm(d, k):
+def pushed_body_arm(d, k):
     """Returns the contact point relative to the com of the pushed body's tree."""
     return load3(d.con_arm, 6 * k)
 
@@ -126,7 +136,7 @@ def point_velocity(b, r, w):
 @kernel
 def turning_rows(d, k, w, out):
     """Computes the rows of J v along the contact's turns, given the body motions of v."""
-    b, other, j = d.con_body[2 * k], d.con_body[2 * k + 1], turn(d, k)
+    b, other, j = d.con_body[2 * k], d.con_body[2 * k + 1], turn_index(d, k)
     a = load3(w, 6 * b)
     if other > 0:
         a = sub3(a, load3(w, 6 * other))
@@ -136,10 +146,10 @@ def turning_rows(d, k, w, out):
 
 
 @kernel
-def contact_rows(d, k, w, out):
+def contact_row_products(d, k, w, out):
     """Computes out[3k ..] = the contact's three basis rows of J v from the body motions of v; turns: `turning_rows`."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    u = point_velocity(b, arm(d, k), w)
+    u = point_velocity(b, pushed_body_arm(d, k), w)
     if other > 0:
         u = sub3(u, point_velocity(other, other_arm(d, k), w))
     out[3 * k] = dot3(load3(d.con_basis, 9 * k), u)
@@ -160,7 +170,7 @@ def clear_body_forces(m, d):
 def add_contact_force(d, k, f):
     """Adds contact force f (on the pushed body, world axes) as a body force at the com of each body's tree."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    store3(d.con_wrench, 6 * b, add3(load3(d.con_wrench, 6 * b), cross(arm(d, k), f)))
+    store3(d.con_wrench, 6 * b, add3(load3(d.con_wrench, 6 * b), cross(pushed_body_arm(d, k), f)))
     store3(d.con_wrench, 6 * b + 3, add3(load3(d.con_wrench, 6 * b + 3), f))
     if other > 0:
         t = cross(other_arm(d, k), f)

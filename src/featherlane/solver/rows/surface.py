@@ -9,7 +9,7 @@ Source: MuJoCo 4, attribute surfacevel of geoms; documentation, Computation, "Co
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.rows import turn
+from featherlane.solver.rows.rows import turn_index
 
 
 @kernel
@@ -37,4 +37,4 @@ def add_surface_velocities(m, d, con_y):
             con_y[3 * k + 2] = fma(b, d.con_friction[mu + 1] * across, con_y[3 * k + 2])
             if d.con_dim[k] > 3:
                 spin = dot3(load3(d.con_frame, 9 * k), sub3(w2, w1))
-                con_y[3 * turn(d, k)] = fma(b, d.con_friction[mu + 2] * spin, con_y[3 * turn(d, k)])
+                con_y[3 * turn_index(d, k)] = fma(b, d.con_friction[mu + 2] * spin, con_y[3 * turn_index(d, k)])

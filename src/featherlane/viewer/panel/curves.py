@@ -5,7 +5,7 @@ from __future__ import annotations
 from featherlane.viewer.panel.controls import Controls
 from featherlane.viewer.playback import Playback
 from featherlane.viewer.plots import FIRST, Plots
-from featherlane.viewer.sample import UNITS, names
+from featherlane.viewer.quantities import UNITS, names
 from featherlane.viewer.session import Session
 
 

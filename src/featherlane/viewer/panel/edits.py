@@ -8,8 +8,8 @@ from typing import Any
 from featherlane.model.enums import Cone, ContactModel, LcpSolver
 from featherlane.model.integrator import SCHEMES
 from featherlane.model.solver import SOLVERS
+from featherlane.viewer.markup import Prose
 from featherlane.viewer.panel.controls import ALL, PICKED, Controls
-from featherlane.viewer.prose import Prose
 
 
 class Options:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from featherlane.viewer.markup import Prose
 from featherlane.viewer.panel.controls import Controls
-from featherlane.viewer.panel.crowd import Crowd
 from featherlane.viewer.panel.curves import Curves
 from featherlane.viewer.panel.edits import Bodies, Options
-from featherlane.viewer.panel.hands import Actuators, Hands
+from featherlane.viewer.panel.forces import Actuators, Forces
 from featherlane.viewer.panel.host import Host
 from featherlane.viewer.panel.layers import Layers
 from featherlane.viewer.panel.time import Time
+from featherlane.viewer.panel.worlds import DrawnWorlds
 from featherlane.viewer.playback import Playback
-from featherlane.viewer.prose import Prose
 from featherlane.viewer.session import Session
 from featherlane.viewer.watch import Watch
 
@@ -30,7 +30,7 @@ class Panel:
 
     Attributes:
         controls: all of them.
-        time, crowd, curves: folders whose contents change with time.
+        time, drawn, curves: folders whose contents change with time.
     """
 
     def __init__(self, page: Host):
@@ -38,10 +38,10 @@ class Panel:
         gui = page.server.gui
         gui.reset()
         self._status = Prose(gui)
-        self.time, self.crowd, self.curves = Time(self.controls), Crowd(self.controls), Curves(self.controls)
+        self.time, self.drawn, self.curves = Time(self.controls), DrawnWorlds(self.controls), Curves(self.controls)
         Layers(self.controls)
         if isinstance(self.source, Session):
-            for folder in (Hands, Actuators, Options, Bodies):
+            for folder in (Forces, Actuators, Options, Bodies):
                 folder(self.controls)
         self.sync()
         self.refresh()
@@ -61,7 +61,7 @@ class Panel:
         seconds = float(batch.time[row])
         lines = self._lines(batch, row)
         self._status.show("<b>t = {} s</b>, {}" + "<br>{}" * (len(lines) - 1), f"{seconds:.3f}", *lines)
-        self.crowd.refresh()
+        self.drawn.refresh()
         self.time.refresh()
         self.curves.refresh(self.source.clock if isinstance(self.source, Session) else seconds)
 

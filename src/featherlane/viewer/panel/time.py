@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from featherlane.viewer.bookmark import take_up, written
+from featherlane.viewer.markup import Prose
 from featherlane.viewer.panel.controls import Controls, change, labels
 from featherlane.viewer.playback import Playback
-from featherlane.viewer.prose import Prose
 from featherlane.viewer.session import Session
 from featherlane.viewer.watch import Watch
 

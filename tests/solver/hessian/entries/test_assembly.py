@@ -7,8 +7,8 @@ from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.hessian.entries.assembly import assemble_entries, free_weight, is_pushing
 from oracles.hessians import basis_weights, dense_hessian
 from oracles.uncompiled import call, record
+from scenes.factorizations import dense, on
 from scenes.touching import XML, go_to, near, present
-from scenes.ways import dense, on
 
 EXACT = 1e-11  # relative to the largest entry: sums of some hundred products
 
@@ -38,7 +38,7 @@ def test_branches_of_an_odd_number_of_dofs(monkeypatch, rng):
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_a_contact_pushes_where_it_has_a_stiffness(cone, monkeypatch, rng):
+def test_contacts_with_a_stiffness_push(cone, monkeypatch, rng):
     s = on("paths", monkeypatch, rng, cone)
     said = {k: call(is_pushing, s.m, s.d, k) for k in range(s.a["ncon_slot"][0])}
     for k, lane in present(s):
@@ -49,7 +49,7 @@ def test_a_contact_pushes_where_it_has_a_stiffness(cone, monkeypatch, rng):
 
 
 @pytest.mark.parametrize("way", ["tree", "paths", "blocks"])
-def test_contacts_count_for_worlds_that_go_on(way, monkeypatch, rng):
+def test_contacts_count_for_active_worlds_only(way, monkeypatch, rng):
     """Contacts of converged worlds need not be included; the other worlds' entries keep their bits."""
     s = on(way, monkeypatch, rng)
     call(assemble_entries, s.m, s.d)

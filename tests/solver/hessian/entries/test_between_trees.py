@@ -9,7 +9,7 @@ from featherlane.solver.hessian.entries.between_trees import (
     add_turning_stiffness,
     clear_couplings,
     dofs_above,
-    is_translation,
+    is_free_translation,
     subtract_coupling,
     within_tree,
 )
@@ -25,8 +25,8 @@ from featherlane.solver.rows.rows import prepare_contacts
 from featherlane.spatial.vector import load3
 from oracles.hessians import basis_weights, dense_hessian
 from oracles.uncompiled import call, record
+from scenes.factorizations import on
 from scenes.touching import contact_jacobian, go_to, near, present
-from scenes.ways import on
 
 EXACT = 1e-11  # relative: sums of a few products
 
@@ -42,7 +42,7 @@ def add(s, k):
     elif s.m.opt_cone == PYRAMIDAL:
         F = call(contact_stiffness, s.d, k)
     else:
-        F = call(cone_stiffness, s.d, k)
+        F = call(cone_stiffness, s.m, s.d, k)
     if s.a["con_dim"][k] > 3:
         if s.m.opt_cone == PYRAMIDAL:
             F = call(outer, call(turning_weight, s.d, k), load3(s.d.con_basis, 9 * k), F)
@@ -57,7 +57,7 @@ def dims_of(s, k):
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("way", ["paths", "blocks", "ordered"])
-def test_what_couples_two_trees_is_that_of_the_rows(way, cone, monkeypatch, rng):
+def test_couplings_between_trees_equal_those_of_the_rows(way, cone, monkeypatch, rng):
     s, dims = on(way, monkeypatch, rng, cone), set()
     tree = s.model.dof_treeid
     for size in (5.0, 100.0):
@@ -92,7 +92,7 @@ def test_contacts_are_within_a_tree_or_between_two(monkeypatch, rng):
 def test_translations_are_the_first_dofs_of_free_joints(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     free = {int(s.model.jnt_dofadr[j]) + c for j in np.flatnonzero(s.mj.jnt_type == 0) for c in range(3)}
-    assert {j for j in range(s.nv) if call(is_translation, s.m, j)} == free
+    assert {j for j in range(s.nv) if call(is_free_translation, s.m, j)} == free
 
 
 def test_dofs_of_a_block_above_a_tip():

@@ -15,7 +15,7 @@ from featherlane.solver.hessian.entries.pattern import (
 )
 from oracles.hessians import columns
 from oracles.uncompiled import call
-from scenes.ways import PATTERNS, on
+from scenes.factorizations import PATTERNS, on
 
 WAYS = ("tree", "paths", "blocks", "ordered", "apart")
 
@@ -33,7 +33,7 @@ def test_patterns_have_block_rows_and_couplings_or_not(s):
     assert s.a["hessian.pattern"][0] == PATTERNS[s.way]
 
 
-def test_places_of_columns_are_where_they_are_listed(s):
+def test_places_of_columns_match_their_list(s):
     """Row after row from the diagonal down, in the order in which contact rows are entered."""
     blocks = call(has_block_rows, s.d)
     for i, row in enumerate(s.listed):
@@ -47,7 +47,7 @@ def test_places_of_columns_are_where_they_are_listed(s):
                 assert call(column_place, s.m, s.d, e, j) == place
 
 
-def test_a_block_stands_where_its_first_column_does(s):
+def test_a_block_is_placed_at_its_first_column(s):
     model = s.model
     for b in range(model.nblock):
         row = s.listed[model.block_dofadr[b]]
@@ -65,7 +65,7 @@ def test_the_entries_of_h_have_their_places(s):
             assert not others or s.way == "apart" or (s.way == "ordered" and others)
 
 
-def test_above_is_on_the_way_to_the_root(monkeypatch, rng):
+def test_ancestors_are_on_the_path_to_the_root(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     for j in range(s.nv):
         chain, i = set(), j

@@ -5,8 +5,8 @@ import pytest
 
 from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.hessian.entries.stiffness import (
-    add_cone,
-    add_stiffness,
+    add_cone_stiffness,
+    add_stiffness_at_arm,
     add_turns,
     begin_stiffness,
     clear_stiffness,
@@ -56,11 +56,11 @@ def add(s, k):
     """Adds the stiffness of contact k to the body that it pushes."""
     b, r, dim = s.a["con_body"][2 * k], load3(s.d.con_arm, 6 * k), s.a["con_dim"][k]
     if dim == 1:
-        call(add_stiffness, s.d, b, r, call(normal_stiffness, s.d, k))
+        call(add_stiffness_at_arm, s.d, b, r, call(normal_stiffness, s.d, k))
     elif s.m.opt_cone == PYRAMIDAL:
-        call(add_stiffness, s.d, b, r, call(contact_stiffness, s.d, k))
+        call(add_stiffness_at_arm, s.d, b, r, call(contact_stiffness, s.d, k))
     else:
-        call(add_cone, s.m, s.d, k, 0)
+        call(add_cone_stiffness, s.m, s.d, k, 0)
     if dim > 3:
         call(add_turns, s.m, s.d, k, 0)
 

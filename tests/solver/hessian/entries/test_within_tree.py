@@ -8,8 +8,8 @@ from featherlane.solver.hessian.entries.within_tree import add_normal_pair, add_
 from featherlane.solver.rows.rows import prepare_contacts
 from oracles.hessians import basis_weights, dense_hessian
 from oracles.uncompiled import call
+from scenes.factorizations import on
 from scenes.touching import contact_jacobian, go_to, near, present
-from scenes.ways import on
 
 EXACT = 1e-11  # relative: sums of a few products
 
@@ -30,7 +30,7 @@ def dims_of(s, k):
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("way", ["paths", "blocks"])
-def test_what_a_pair_adds_is_that_of_its_rows(way, cone, monkeypatch, rng):
+def test_a_pair_adds_the_stiffness_of_its_rows(way, cone, monkeypatch, rng):
     s, seen = on(way, monkeypatch, rng, cone), set()
     for size in (5.0, 100.0):
         s.point, slots = near(s, rng, size), {k for k, _ in pairs(s)}
@@ -50,7 +50,7 @@ def test_what_a_pair_adds_is_that_of_its_rows(way, cone, monkeypatch, rng):
     assert seen == {1, 3, 4, 6}
 
 
-def test_columns_are_those_of_dofs_above_one_body_only(monkeypatch, rng):
+def test_columns_are_dofs_above_one_body_only(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     for k, lane in pairs(s):
         count = call(pair_jacobian, s.m, s.d, k)

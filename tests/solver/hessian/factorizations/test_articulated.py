@@ -7,7 +7,7 @@ from featherlane.solver.hessian.factorizations.articulated import (
     assemble_articulated,
     expand_articulated,
     factor_articulated,
-    is_local,
+    is_local_row,
     mark_coupled,
     reduce_articulated,
     takes_matrix,
@@ -15,14 +15,14 @@ from featherlane.solver.hessian.factorizations.articulated import (
 )
 from featherlane.solver.rows.rows import prepare_contacts
 from oracles.uncompiled import call, record
+from scenes.factorizations import dense, on
 from scenes.touching import go_to, near, vectors
-from scenes.ways import dense, on
 
 SOLVED = 1e-11  # relative, times the condition of H: rounding in both
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_the_recursion_solves_what_a_dense_matrix_does(cone, monkeypatch, rng):
+def test_the_recursion_solves_like_a_dense_matrix(cone, monkeypatch, rng):
     """Covers limits of balls that couple their dofs, and several right-hand sides."""
     s = on("recursion", monkeypatch, rng, cone)
     for size in (1.0, 100.0):
@@ -43,7 +43,7 @@ def test_the_recursion_solves_what_a_dense_matrix_does(cone, monkeypatch, rng):
     assert balls.any() and np.abs(s.a["genrow_force"]).max() >= 0
 
 
-def test_worlds_with_a_row_between_branches_take_the_matrix(monkeypatch, rng):
+def test_worlds_with_rows_between_branches_use_the_matrix(monkeypatch, rng):
     s = on("recursion", monkeypatch, rng)
     call(mark_coupled, s.m, s.d)
     assert not s.a["hessian.coupled"].any()
@@ -67,6 +67,6 @@ def test_worlds_with_a_row_between_branches_take_the_matrix(monkeypatch, rng):
     assert call(takes_matrix, s.m, s.d) and not call(takes_recursion, s.m, s.d)
 
 
-def test_local_rows_are_those_of_one_dof_and_of_one_ball():
+def test_local_rows_act_on_one_dof_or_one_ball():
     d = record(1, genrow_dofnum=[1, 3, 3, 2], genrow_type=[0, 3, 0, 3])
-    assert [call(is_local, None, d, k) for k in range(4)] == [True, True, False, False]
+    assert [call(is_local_row, None, d, k) for k in range(4)] == [True, True, False, False]

@@ -13,12 +13,12 @@ from featherlane.solver.hessian.factorizations.block_rows import find_block_rows
 from oracles.hessians import columns
 from oracles.uncompiled import call, records
 from scenes.coupled import mixed
+from scenes.factorizations import SOLVED, on, solves
 from scenes.touching import vectors
-from scenes.ways import SOLVED, on, solves
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_the_factor_solves_what_a_dense_matrix_does(cone, monkeypatch, rng):
+def test_the_factor_solves_like_a_dense_matrix(cone, monkeypatch, rng):
     s = on("blocks", monkeypatch, rng, cone)
     call(assemble_entries, s.m, s.d)
     for k in range(3):

@@ -48,7 +48,7 @@ def eliminated(model, ends, fill):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rows_hold_what_the_factor_fills_in_and_no_more(w, seed):
+def test_rows_contain_exactly_the_fill_in(w, seed):
     ends, (m, d), a = enter(w, np.random.default_rng(seed), 1 + seed), records(w), w.arrays
     a["hessian.fill"][0], a["con_overflow"][0], a["hessian.pattern"][0] = 1, 0, BLOCKS
     call(find_block_rows, m, d)
@@ -86,7 +86,7 @@ def test_rows_without_fill_in_hold_every_entry_of_h(w, seed):
     assert total <= sum(map(len, eliminated(w.model, ends, True).values()))
 
 
-def test_rows_without_room_are_reported(w):
+def test_rows_beyond_the_capacity_are_reported(w):
     (m, d), a = records(w), w.arrays
     enter(w, np.random.default_rng(3), 6)
     a["hessian.fill"][0], a["con_overflow"][0] = 1, 0

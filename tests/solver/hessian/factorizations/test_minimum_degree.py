@@ -8,8 +8,8 @@ from featherlane.solver.hessian.factorizations.minimum_degree import (
     bit_count,
     clear_graph,
     count_in_model_order,
+    couple_trees,
     degree,
-    join_trees,
     low_bit,
     order_trees,
 )
@@ -28,7 +28,7 @@ def graph(n, rng, edges):
     assert not d.graph.bits.array.any()
     pairs = {tuple(sorted(map(int, rng.choice(n, 2, False)))) for _ in range(edges)}
     for t, u in pairs:
-        call(join_trees, None, d, u, t)
+        call(couple_trees, None, d, u, t)
     near = [{u for pair in pairs if t in pair for u in pair if u != t} for t in range(n)]
     return record(1, tree_dofnum=rng.integers(1, 8, n)), d, near
 
@@ -39,7 +39,7 @@ def neighbours(d, t):
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_the_tree_of_fewest_neighbours_goes_first(n):
+def test_the_tree_with_fewest_neighbours_is_eliminated_first(n):
     """Elimination also leaves the tree's row of the factor in the graph: its neighbours at that moment."""
     _, d, near = graph(n, np.random.default_rng(n), 2 * n)
     for t in range(n):
@@ -76,7 +76,7 @@ def test_the_cost_in_the_models_order_counts_the_fill_in(n):
     assert total >= plain
 
 
-def test_bits():
+def test_bit_count_and_lowest_bit():
     for x in (1, 2, 3, 1 << 61, (1 << 61) + (1 << 17), 0b1011000, (1 << 62) - 1):
         assert call(bit_count, x) == bin(x).count("1")
         assert 1 << call(low_bit, x) == x & -x

@@ -15,8 +15,8 @@ from featherlane.solver.hessian.factorizations.ordered import (
     taken_apart,
 )
 from oracles.uncompiled import call
+from scenes.factorizations import dense, on, solves
 from scenes.touching import XML, present, vectors
-from scenes.ways import dense, on, solves
 
 # the tree coupled to all others is eliminated last: first of all trees, or last of them
 TRUNK, END = XML.index('<body pos="0 0 0.055">'), XML.index('<body pos="0 0 0.165">')
@@ -24,7 +24,7 @@ LAST = XML[:TRUNK] + XML[END:].replace("</worldbody>", XML[TRUNK:END] + "</world
 
 
 @pytest.mark.parametrize("xml", [XML, LAST])
-def test_the_factor_of_a_step_and_the_kept_one_solve_what_a_dense_matrix_does(xml, monkeypatch, rng):
+def test_the_factor_of_a_step_and_the_kept_one_solve_like_a_dense_matrix(xml, monkeypatch, rng):
     s = on("ordered", monkeypatch, rng, xml=xml)
     call(assemble_entries, s.m, s.d)
     f = vectors(s, rng)
@@ -47,7 +47,7 @@ def test_the_factor_of_a_step_and_the_kept_one_solve_what_a_dense_matrix_does(xm
     assert not call(taken_apart, s.d).any()
 
 
-def test_panels_without_room_leave_the_couplings_out_and_say_so(monkeypatch, rng):
+def test_panels_beyond_the_capacity_omit_couplings_and_report_it(monkeypatch, rng):
     s = on("ordered", monkeypatch, rng)
     call(assemble_entries, s.m, s.d)
     s.d.nfill = 1
@@ -63,7 +63,7 @@ def test_panels_without_room_leave_the_couplings_out_and_say_so(monkeypatch, rng
 
 
 @pytest.mark.parametrize("xml", [XML, LAST])
-def test_the_graph_of_a_world_has_its_own_couplings_alone(xml, monkeypatch, rng):
+def test_the_graph_of_a_world_has_only_its_own_couplings(xml, monkeypatch, rng):
     s = on("ordered", monkeypatch, rng, xml=xml)
     s.a["genrow_present"][0, 1] = 0.0
     for lane in range(s.width):
@@ -87,7 +87,7 @@ def test_the_graph_of_a_world_has_its_own_couplings_alone(xml, monkeypatch, rng)
 
 
 @pytest.mark.parametrize(("costly", "filled", "said"), [(0.0, 0.0, True), (1e9, 0.0, False), (0.0, 1e9, False)])
-def test_worlds_go_so_where_their_factor_is_costly_by_fill_in(costly, filled, said, monkeypatch, rng):
+def test_the_ordered_factorization_is_used_for_costly_fill_in(costly, filled, said, monkeypatch, rng):
     s = on("ordered", monkeypatch, rng)
     monkeypatch.setattr(ordered, "COSTLY", costly)
     monkeypatch.setattr(ordered, "FILLED", filled)

@@ -5,7 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.factorizations.minimum_degree import clear_graph, join_trees, order_trees
+from featherlane.solver.hessian.factorizations.minimum_degree import clear_graph, couple_trees, order_trees
 from featherlane.solver.hessian.factorizations.panel import (
     clear_panels,
     expand_panels,
@@ -35,7 +35,7 @@ def placed(seed, couplings):
         H[np.ix_(dofs(model, t), dofs(model, t))] += own(rng, len(dofs(model, t)))
     for _ in range(couplings):
         t, u = map(int, rng.choice(model.ntree, 2, False))
-        call(join_trees, m, d, t, u)
+        call(couple_trees, m, d, t, u)
         J = np.zeros((3, model.nv))
         for one in (t, u):
             J[:, dofs(model, one)] = rng.normal(size=(3, len(dofs(model, one))))
@@ -63,7 +63,7 @@ def row_of(a, t):
 
 
 @pytest.mark.parametrize("couplings", [0, 4, 20])
-def test_panels_lie_behind_each_other_with_room_for_eights(couplings):
+def test_panels_are_consecutive_and_padded_to_eight(couplings):
     w, _, d, _ = placed(couplings, couplings)
     model, a, end = w.model, w.arrays, 0
     assert a["panel.fits"][0] == 1
@@ -83,7 +83,7 @@ def test_panels_lie_behind_each_other_with_room_for_eights(couplings):
 
 @pytest.mark.parametrize("couplings", [0, 4, 20])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_factor_solves_what_a_dense_matrix_does(couplings, seed):
+def test_the_factor_solves_like_a_dense_matrix(couplings, seed):
     w, m, d, H = placed(seed, couplings)
     model, a = w.model, w.arrays
     for t in range(model.ntree):
@@ -101,7 +101,7 @@ def test_the_factor_solves_what_a_dense_matrix_does(couplings, seed):
 
 
 @pytest.mark.parametrize("room", ["npanel", "nfill"])
-def test_what_finds_no_room_is_reported(room):
+def test_overflow_is_reported(room):
     w, m, d, _ = placed(3, 20)
     used = {"npanel": 0, "nfill": int(w.arrays["graph.rownnz"][: w.model.ntree].sum())}
     for t in range(w.model.ntree):

@@ -37,7 +37,7 @@ def joined(w, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_joined_dofs_lie_on_one_path_and_so_do_all_that_did(w, seed):
+def test_joined_dofs_lie_on_one_path_and_existing_paths_remain(w, seed):
     _, _, pairs = joined(w, seed)
     parents = w.arrays["hessian.parent"][: w.model.nv]
     assert (parents < np.arange(w.model.nv)).all()
@@ -48,7 +48,7 @@ def test_joined_dofs_lie_on_one_path_and_so_do_all_that_did(w, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_joining_takes_in_no_dof_that_it_need_not(w, seed):
+def test_joining_adds_no_unneeded_dof(w, seed):
     """Eliminating ancestor rows by sets leaves the path: the dofs below a dof, and those that they reach."""
     _, _, pairs = joined(w, seed)
     parents = w.arrays["hessian.parent"][: w.model.nv]
@@ -82,7 +82,7 @@ def test_rows_are_ancestors_and_are_listed_from_both_sides(w, seed):
         below += len(listed)
 
 
-def test_paths_are_worth_it_where_they_fill_little_more(w, monkeypatch):
+def test_paths_are_used_if_they_add_little_fill_in(w, monkeypatch):
     (m, d), a, model = records(w), w.arrays, w.model
     tips = [i for i in range(model.nv) if i not in {*model.dof_parentid.tolist()}]
     a["hessian.fill"][0], a["hessian.ncoupling"][0], a["hessian.coupling_key"][0] = (

@@ -14,12 +14,12 @@ from featherlane.solver.hessian.factorizations.tree import (
 )
 from featherlane.solver.rows.rows import PAIRED, REACHED
 from oracles.uncompiled import call
+from scenes.factorizations import on, solves
 from scenes.touching import vectors
-from scenes.ways import on, solves
 
 
 @pytest.mark.parametrize("way", ["tree", "paths", "apart"])
-def test_the_factor_solves_what_a_dense_matrix_does(way, monkeypatch, rng):
+def test_the_factor_solves_like_a_dense_matrix(way, monkeypatch, rng):
     s = on(way, monkeypatch, rng)
     call(assemble_entries, s.m, s.d)
     for k in range(3):
@@ -30,7 +30,7 @@ def test_the_factor_solves_what_a_dense_matrix_does(way, monkeypatch, rng):
         solves(s, f)
 
 
-def test_the_models_own_rows_are_the_pattern(monkeypatch, rng):
+def test_the_pattern_equals_the_rows_of_the_inertia(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     for name in ("hessian.rowadr", "hessian.rownnz", "hessian.below"):
         s.a[name][...] = 77
@@ -48,7 +48,7 @@ def test_the_models_own_rows_are_the_pattern(monkeypatch, rng):
     np.testing.assert_array_equal(s.a["hessian.rowadr"][: s.nv], np.cumsum([0, *s.a["hessian.rownnz"][: s.nv - 1]]))
 
 
-def test_apart_every_body_that_is_reached_has_a_stiffness_of_its_own(monkeypatch, rng):
+def test_with_independent_trees_every_contacted_body_has_its_own_stiffness(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     s.a["body_reached"][:4] = [0, PAIRED, REACHED, 0]
     before = s.a["body_reached"][: s.mj.nbody].copy()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.pivot import active_set, factor, places
+from featherlane.solver.lcp.pivot import active_set, factor, scaled_problem
 from featherlane.solver.lcp.status import INFEASIBLE
 from scenes.lcp_factor import SAME, N, add, correlations, fill, solution, start
 
@@ -21,24 +21,24 @@ def natural(x, A, b, lo=LOW, hi=HIGH):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_it_ends_at_the_minimum_from_anywhere_inside(seed):
+def test_it_converges_from_any_feasible_start(seed):
     rng = np.random.default_rng(seed)
     A, b = correlations(rng), 3.0 * rng.standard_normal(N)
     r1 = boxed(A, b)
     for p in range(N):
         active_set.to_bound(r1, p, bool(rng.random() < 0.5))
         if p % 3 == 0:  # abandoned between its bounds
-            r1.one.state[p], r1.place.x[p] = places.WAITING, 0.1
+            r1.one.state[p], r1.place.x[p] = scaled_problem.WAITING, 0.1
     used = active_set.improve(r1, 10 * N, 1.0)
     x = r1.place.x.array[:N]
     assert used < 10 * N and natural(x, A, b) < SAME
     assert active_set.improve(r1, 10 * N, 1.0) == 1 and natural(x, A, b) < SAME
     for p in range(N):  # states locate x: at a bound or between
-        side = {places.LOWER: LOW, places.UPPER: HIGH}.get(r1.one.state[p], x[p])
+        side = {scaled_problem.LOWER: LOW, scaled_problem.UPPER: HIGH}.get(r1.one.state[p], x[p])
         assert x[p] == side and LOW <= x[p] <= HIGH
 
 
-def test_rows_that_depend_on_others_move_along_what_changes_no_w(rng):
+def test_dependent_rows_move_in_the_null_space(rng):
     J = rng.standard_normal((N, 5))
     A = J @ J.T
     A /= np.sqrt(np.outer(A.diagonal(), A.diagonal()))
@@ -64,25 +64,25 @@ def test_a_step_stops_at_the_first_bound(rng):
         add(r1, p)
     r1.place.x.array[[4, 9, 2]] = 0.1, -0.2, 0.0
     r1.one.y.array[:3] = 1.0, -1.0, 0.1  # bounds after 0.6, 0.3 and 7
-    assert active_set.move(r1, 1.0) == (pytest.approx(0.3), 9)
+    assert active_set.step_within_bounds(r1, 1.0) == (pytest.approx(0.3), 9)
     np.testing.assert_allclose(r1.place.x.array[[4, 9, 2]], [0.4, -0.5, 0.03])
-    active_set.stop_at(r1, 9)
-    assert r1.one.state[9] == places.LOWER and r1.one.slot[9] == -1 and r1.place.x[9] == LOW
+    active_set.reach_bound(r1, 9)
+    assert r1.one.state[9] == scaled_problem.LOWER and r1.one.slot[9] == -1 and r1.place.x[9] == LOW
     r1.one.y.array[:3] = 0.1, 0.0, 0.1
-    assert active_set.move(r1, 1.0) == (1.0, -1)
+    assert active_set.step_within_bounds(r1, 1.0) == (1.0, -1)
     r1.one.y.array[:3] = 0.0
     assert active_set.distance_along(r1, 4, 0.0) == np.inf and active_set.distance_along(r1, 9, -1.0) == 0.0
     r1.place.x[4] = HIGH
     assert active_set.distance_along(r1, 4, 0.0) == np.inf and active_set.distance_along(r1, 4, 1.0) == 0.0
 
 
-def test_one_approach_is_enough_where_no_bound_is_near(rng):
+def test_one_iteration_suffices_far_from_bounds(rng):
     A, b = correlations(rng), 0.01 * rng.standard_normal(N)
     r1, inside = boxed(A, b), [4, 9, 2, 16]
     r1.place.x.array[:N] = 0.1
     for p in inside:
         add(r1, p)
-    places.refresh(r1)
+    scaled_problem.refresh(r1)
     assert active_set.error_between(r1) == np.abs(r1.place.w.array[inside]).max()
     assert active_set.approach(r1) == 1
     x = r1.place.x.array[:N]
@@ -90,11 +90,11 @@ def test_one_approach_is_enough_where_no_bound_is_near(rng):
     assert (np.delete(x, inside) == 0.1).all()
     r1.place.hi[9] = x[9] - 0.2  # a bound before the target
     r1.place.x.array[inside] -= 0.5
-    places.refresh(r1)
-    assert active_set.approach(r1) == 0 and r1.one.state[9] == places.UPPER and x[9] == r1.place.hi[9]
+    scaled_problem.refresh(r1)
+    assert active_set.approach(r1) == 0 and r1.one.state[9] == scaled_problem.UPPER and x[9] == r1.place.hi[9]
 
 
-def test_the_row_that_is_most_wrong_is_released(rng):
+def test_the_most_violated_row_is_released(rng):
     r1 = boxed(correlations(rng), np.zeros(N))
     for p in range(N):
         active_set.to_bound(r1, p, p % 2 == 1)
@@ -103,12 +103,12 @@ def test_the_row_that_is_most_wrong_is_released(rng):
     r1.place.w.array[[2, 5, 8]] = -0.3, 0.6, -0.2
     assert active_set.most_wrong(r1, 0.1, False) == 5 and active_set.most_wrong(r1, 0.1, True) == 2
     assert active_set.most_wrong(r1, 0.7, False) == -1
-    r1.one.state[8], r1.place.w[8] = places.WAITING, 0.9
+    r1.one.state[8], r1.place.w[8] = scaled_problem.WAITING, 0.9
     assert active_set.most_wrong(r1, 0.1, False) == 8
     r1.one.mark[8] = active_set.GIVEN_UP
     assert active_set.most_wrong(r1, 0.1, False) == 5
     active_set.release(r1, 5)
-    assert r1.one.state[5] == places.BETWEEN and r1.one.slot[5] == 0
+    assert r1.one.state[5] == scaled_problem.BETWEEN and r1.one.slot[5] == 0
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -122,9 +122,9 @@ def test_a_row_that_depends_on_another_moves_against_it(first, expected, sign):
     r1.place.x[0], r1.place.w[1] = sign * first, -sign
     active_set.release(r1, 1)
     np.testing.assert_allclose(sign * r1.place.x.array[:2], expected)
-    between, low, high = expected[0] > -0.5, sign * places.LOWER, sign * places.UPPER
-    assert r1.one.state[0] == (places.BETWEEN if between else low)
-    assert r1.one.state[1] == (high if between else places.WAITING)
+    between, low, high = expected[0] > -0.5, sign * scaled_problem.LOWER, sign * scaled_problem.UPPER
+    assert r1.one.state[0] == (scaled_problem.BETWEEN if between else low)
+    assert r1.one.state[1] == (high if between else scaled_problem.WAITING)
     assert r1.one.count[0] == between
 
 
@@ -135,13 +135,13 @@ def test_a_full_factor_loses_its_gaps_before_a_row_is_released(rng):
     active_set.to_bound(r1, 8, False)
     r1.place.w[8] = -1.0
     active_set.release(r1, 8)
-    assert r1.one.state[8] == places.BETWEEN and (r1.one.count[0], r1.one.count[1]) == (N, 0)
+    assert r1.one.state[8] == scaled_problem.BETWEEN and (r1.one.count[0], r1.one.count[1]) == (N, 0)
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), np.linalg.solve(A, b), atol=SAME)
 
 
-def test_both_bounds_0_hold_a_row_whatever_w(rng):
+def test_two_zero_bounds_fix_a_row_for_any_w(rng):
     r1 = boxed(np.eye(1), np.ones(1), 0.0, 0.0)
     active_set.to_bound(r1, 0, True)
-    assert r1.one.state[0] == places.FIXED and r1.place.x[0] == 0.0
+    assert r1.one.state[0] == scaled_problem.FIXED and r1.place.x[0] == 0.0
     assert factor.eights_of_row(r1) == 1 and active_set.improve(r1, 5, 1.0) == 1

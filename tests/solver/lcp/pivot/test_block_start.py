@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.pivot import block_start, places
-from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, LOWER, UPPER, WAITING
+from featherlane.solver.lcp.pivot import block_start, scaled_problem
+from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, LOWER, UPPER, WAITING
 from scenes.lcp_factor import SAME, N, add, correlations, solution, solved, start
 from scenes.lcp_problems import exponential_problem, known_problem
 
@@ -56,7 +56,7 @@ def test_rows_before_the_first_are_complementary_already(rng):
     np.testing.assert_allclose(x, np.clip(x - (A @ x - b), lo, hi), atol=KNOWN)
 
 
-def test_it_ends_without_an_answer_where_rounds_are_many():
+def test_it_gives_up_after_many_rounds():
     r1 = start(exponential_problem(40))
     done = block_start.start_with_all(r1, 0, 40)
     A, b, lo, hi = place_problem(r1, 40)
@@ -65,7 +65,7 @@ def test_it_ends_without_an_answer_where_rounds_are_many():
     assert (far < SAME) == bool(done)
 
 
-def test_rows_that_no_force_needs_start_at_their_bound():
+def test_inactive_rows_start_at_their_bound():
     lo, hi = [0.0, 0.0, -1.0, -1.0, 0.0, -1.0], [0.0, 1.0, 0.0, 0.0, 1.0, 1.0]
     r1 = start(Problem(np.eye(6), [1.0, -1.0, 1.0, -1.0, 1.0, 0.0], lo, hi))
     block_start.place_all(r1, 0, 6)
@@ -76,7 +76,7 @@ def test_rows_that_no_force_needs_start_at_their_bound():
     assert inside_of(r1) == [1]
 
 
-def test_the_rows_between_are_solved_for_beside_the_others(rng):
+def test_free_rows_are_solved_together_with_bounded_rows(rng):
     A, b = correlations(rng), rng.standard_normal(N)
     r1 = start(Problem(A, b, -0.5, 0.7))
     inside = [4, 9, 17, 0, 12]
@@ -98,7 +98,7 @@ def test_the_rows_between_are_solved_for_beside_the_others(rng):
     (WAITING, 0, -0.2, block_start.ENTERING), (WAITING, 0, 0.05, WAITING), (FIXED, 0, 9.0, FIXED),
     (FIXED, 0, -9.0, FIXED),
 ])  # fmt: skip
-def test_a_row_belongs_where_x_and_w_say(state, x, w, expected):
+def test_a_rows_state_follows_from_x_and_w(state, x, w, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
     r1.one.state[1], r1.place.x[1], r1.place.w[1] = state, x, w
     assert block_start.right_side(r1, 1, 0.1) == expected
@@ -132,10 +132,10 @@ def test_the_factor_follows_the_states(leaving, entering, rng):
     assert all(r1.one.state[p] == BETWEEN for p in inside) and all(r1.one.state[p] == UPPER for p in leaving)
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), solved(A, inside, b), atol=SAME)
-    assert places.WAITING not in r1.one.state.array[:N]
+    assert scaled_problem.WAITING not in r1.one.state.array[:N]
 
 
-def test_a_factor_is_built_anew_behind_the_first_row_that_goes(rng):
+def test_the_factor_is_rebuilt_after_the_first_removed_row(rng):
     A = correlations(rng)
     r1 = start(Problem(A, np.zeros(N), -1.0, 1.0))
     for p in range(14):

@@ -5,8 +5,8 @@ import pytest
 
 from featherlane.lcp import Problem
 from featherlane.model.enums import CONSISTENT, FROZEN
-from featherlane.solver.lcp.pivot import dantzig, places
-from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, LOWER, UPPER, WAITING
+from featherlane.solver.lcp.pivot import dantzig, scaled_problem
+from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, LOWER, UPPER, WAITING
 from featherlane.solver.lcp.status import INFEASIBLE, SOLVED
 from scenes.lcp_factor import SAME, N, add, correlations, fill, solution, start
 from scenes.lcp_problems import degenerate_problem, enumerate_solutions, friction_problem, known_problem
@@ -76,7 +76,7 @@ def test_consistent_limits_follow_the_normals(rng):
 
 
 @pytest.mark.parametrize("start_", [dantzig.BLOCK, dantzig.BY_ROWS])
-def test_what_another_problem_left_changes_no_bit(start_, rng):
+def test_leftovers_of_another_problem_do_not_change_results(start_, rng):
     for n in (3, 9, 13, 21):
         problem, _ = known_problem(rng, n)
         fresh, used = (one_record(problem, left) for left in (0.0, np.nan))
@@ -87,7 +87,7 @@ def test_what_another_problem_left_changes_no_bit(start_, rng):
             np.testing.assert_array_equal(a, b, err_msg=name)
 
 
-def test_a_row_without_an_answer_is_reported():
+def test_an_infeasible_row_is_reported():
     r1 = solve(Problem(np.zeros((1, 1)), [1.0], 0.0, np.inf))
     assert r1.one.status[0] == INFEASIBLE and np.isfinite(r1.one.x[0]) and r1.one.residual[0] > dantzig.TOLERANCE
 
@@ -117,7 +117,7 @@ def pushed(rng):
 def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
     r1, A, i, inside = pushed(rng)
     dantzig.gather_row(r1, i, r1.one.ell)
-    dantzig.reduce_forward(r1, r1.one.ell)
+    dantzig.substitute_forward(r1, r1.one.ell)
     size, square = dantzig.find_direction(r1, i, sign)
     dx, dw = r1.place.dx.array[: i + 1], r1.place.dw.array[: i + 1]
     expected = np.zeros(i + 1)
@@ -136,7 +136,7 @@ def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
     np.testing.assert_allclose(best, min(ends.min(), own, done))
     assert end == (int(ends.argmin()) if ends.min() < own else dantzig.AT_BOUND)
     x, w = r1.place.x.array[: i + 1].copy(), r1.place.w.array[: i + 1].copy()
-    dantzig.advance(r1, i, 0.25)
+    dantzig.add_drive_step(r1, i, 0.25)
     np.testing.assert_allclose(r1.place.x.array[: i + 1], x + 0.25 * dx)
     np.testing.assert_allclose(r1.place.w.array[: i + 1], w + 0.25 * dw)
 
@@ -146,7 +146,7 @@ def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
     (UPPER, -1.0, -2.0, 9.0), (LOWER, 1.0, -0.05, 9.0), (FIXED, 1.0, -2.0, 9.0), (WAITING, 0.0, 0.2, 0.0),
     (WAITING, 0.0, 0.05, 9.0),
 ])  # fmt: skip
-def test_a_row_at_a_bound_ends_a_step_where_its_w_is_0(state, w, dw, expected):
+def test_a_row_at_a_bound_ends_a_step_at_w_0(state, w, dw, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
     r1.one.state[1], r1.place.w[1], r1.place.dw[1] = state, w, dw
     assert dantzig.step_of_rest(r1, 1, 9.0, 0.1) == expected
@@ -154,7 +154,7 @@ def test_a_row_at_a_bound_ends_a_step_where_its_w_is_0(state, w, dw, expected):
 
 
 @pytest.mark.parametrize(("dx", "expected"), [(0.5, 3.0), (-0.5, 3.0), (0.1, 9.0), (-0.1, 9.0), (0.0, 9.0)])
-def test_a_row_between_ends_a_step_at_its_bound(dx, expected):
+def test_a_free_row_ends_a_step_at_its_bound(dx, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
     r1.place.x[1], r1.place.dx[1], r1.one.state[1] = 0.5, dx, BETWEEN
     assert dantzig.step_of_factor(r1, 1, 9.0) == expected
@@ -173,11 +173,11 @@ def test_a_row_that_depends_on_others_is_passed_over():
     assert r1.one.state[2] == BETWEEN and r1.place.w[2] == 0.0 and r1.one.slot[2] == 1
     r1 = start(Problem(A, np.zeros(3), -1.0, 1.0))
     add(r1, 0)
-    for p, state in ((1, places.WAITING), (2, BETWEEN)):
+    for p, state in ((1, scaled_problem.WAITING), (2, BETWEEN)):
         r1.place.w[p] = 1e-12
         dantzig.gather_row(r1, p, r1.one.ell)
-        dantzig.reduce_forward(r1, r1.one.ell)
-        dantzig.settle(r1, p)
+        dantzig.substitute_forward(r1, r1.one.ell)
+        dantzig.move_between_bounds(r1, p)
         assert r1.one.state[p] == state
 
 

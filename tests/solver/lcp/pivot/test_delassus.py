@@ -24,7 +24,7 @@ def test_it_is_the_product_of_the_rows(rows, lane, rng):
     np.testing.assert_array_equal(A[:, :n], A[:, :n].T)
 
 
-def test_what_is_behind_the_last_row_is_0(rng):
+def test_entries_after_the_last_row_are_0(rng):
     p, *_ = factored_record(rng, n=11, columns=10, width=1)
     p.one.n[0], p.one.row.array[:11] = 11, range(11)
     form_delassus(p, 0)

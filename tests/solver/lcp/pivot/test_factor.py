@@ -25,7 +25,7 @@ def check(r1, A, inside):
     np.testing.assert_allclose(Ls * D @ Ls.T, A[np.ix_(members[there], members[there])], atol=SAME)
 
 
-def test_any_rows_come_and_go(rng):
+def test_rows_are_added_and_removed_in_any_order(rng):
     r1, A = free_rows(rng)
     inside: list[int] = []
     for _ in range(200):
@@ -40,7 +40,7 @@ def test_any_rows_come_and_go(rng):
         np.testing.assert_allclose(solution(r1, b), solved(A, inside, b), atol=SAME)
 
 
-def test_gaps_stay_few_and_none_is_last(rng):
+def test_gaps_in_the_factor_are_few_and_never_last(rng):
     r1, _ = free_rows(rng)
     for p in range(N):
         add(r1, p)
@@ -49,13 +49,13 @@ def test_gaps_stay_few_and_none_is_last(rng):
         assert 4 * r1.one.count[1] <= r1.one.count[0] and r1.one.factor[r1.one.count[0] - 1] >= 0
 
 
-def test_the_pivot_is_what_the_others_leave_of_a_row(rng):
+def test_the_pivot_is_the_schur_complement_of_a_row(rng):
     r1, A = free_rows(rng)
     inside = [3, 17, 5, 0, 11, 8, 19, 2, 14]
     for p in inside:
         add(r1, p)
     factor.gather_row(r1, 7, r1.one.turn)
-    factor.reduce_forward(r1, r1.one.turn)
+    factor.substitute_forward(r1, r1.one.turn)
     rest = A[7, 7] - A[7, inside] @ np.linalg.solve(A[np.ix_(inside, inside)], A[inside, 7])
     np.testing.assert_allclose(factor.pivot_of(r1, 7, r1.one.turn), rest, atol=SAME)
 
@@ -70,5 +70,5 @@ def test_a_row_depends_on_others_when_its_pivot_is_rounding(apart, large, indepe
     r1.place.A.array[[0, 1, 8, 9]] = A.ravel()  # unscaled
     add(r1, 0)
     factor.gather_row(r1, 1, r1.one.turn)
-    factor.reduce_forward(r1, r1.one.turn)
+    factor.substitute_forward(r1, r1.one.turn)
     assert factor.is_independent(r1, r1.one.turn, apart) == independent

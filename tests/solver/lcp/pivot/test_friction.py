@@ -5,7 +5,7 @@ import pytest
 
 from featherlane.lcp import Problem
 from featherlane.solver.lcp.pivot import active_set, block_start, factor, friction
-from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, LOWER, UPPER, WAITING
+from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, LOWER, UPPER, WAITING
 from scenes.lcp_factor import start
 from scenes.lcp_problems import friction_problem
 
@@ -59,7 +59,7 @@ def test_limits_follow_from_x(contacts):
     assert friction.mismatch(r1)[0] == 0.0 and np.isinf(r1.place.hi.array[:CONTACTS]).all()
 
 
-def test_no_force_is_no_friction_whatever_mu():
+def test_without_normal_force_friction_is_zero_for_any_mu():
     r1 = start(Problem(np.eye(2), [-1.0, 1.0], 0.0, np.inf, [-1, 0], [0.0, 0.3]))
     r1.place.x[0] = 0.0
     assert friction.limit_of(r1, 1) == 0.3
@@ -104,7 +104,7 @@ def test_a_singular_system_is_reported():
     assert friction.eliminate(r1, 2, 2) == 0
 
 
-def test_one_newton_step_settles_rows_that_stay_on_their_sides(contacts):
+def test_one_newton_step_solves_rows_whose_state_does_not_change(contacts):
     problem, r1, A, b = contacts
     n, m = problem.n, r1.one.count[0]
     inside, state = r1.one.factor.array[:m].copy(), r1.one.state.array[:n].copy()
@@ -127,7 +127,7 @@ def test_one_newton_step_settles_rows_that_stay_on_their_sides(contacts):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_settled_limits_are_those_of_the_solution(seed):
+def test_settled_limits_equal_those_of_the_solution(seed):
     problem = scaled_contacts(np.random.default_rng(seed))
     r1, A, b = frozen(problem)
     assert friction.settle_friction(r1, 60, 99) == 1
@@ -146,7 +146,7 @@ def test_a_sweep_visits_each_row_with_limits_as_they_are(contacts):
     for i in range(n):
         limit = limits(r1, problem, x)[i - CONTACTS] if i >= CONTACTS else np.inf
         x[i] = np.clip(x[i] - (A[i] @ x - b[i]) / A[i, i], -limit if i >= CONTACTS else 0.0, limit)
-    friction.sweep(r1)
+    friction.gauss_seidel_sweep(r1)
     np.testing.assert_allclose(r1.place.x.array[:n], x, atol=EXACT)
     x[...] = r1.place.x.array[:n]
     friction.start_from(r1)

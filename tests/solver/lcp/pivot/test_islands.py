@@ -45,11 +45,11 @@ def connected(Y, there):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_islands_are_the_rows_that_trees_tie_together(seed):
+def test_islands_are_rows_connected_by_trees(seed):
     m, p, Y, _, there = scattered(np.random.default_rng(seed))
     islands.mark_worlds(p)
     for lane in range(2):
-        islands.list_rows(m, p, lane)
+        islands.list_island_rows(m, p, lane)
         found = []
         for t in range(TREES):
             if p.lcp.head[t] >= 0:
@@ -61,7 +61,7 @@ def test_islands_are_the_rows_that_trees_tie_together(seed):
         assert sum(map(len, found)) == there[lane].sum()
 
 
-def test_a_problem_has_the_numbers_of_its_rows(rng):
+def test_an_island_problem_has_the_values_of_its_rows(rng):
     _, p, Y, cfm, _ = scattered(rng)
     rows = [1, 4, 5, 6, 7, 9]
     p.one.n[0], p.one.row.array[:6] = 6, rows
@@ -104,7 +104,7 @@ def test_all_islands_of_all_worlds_are_solved(seed):
         assert p.lcp.niter.array[0, lane] > 0
 
 
-def test_an_island_without_room_keeps_the_x_that_it_has(rng):
+def test_an_island_beyond_the_capacity_keeps_its_x(rng):
     m, p, Y, _, there = scattered(rng, width=1, room=4)
     largest = connected(Y[0], there[0]).sum(0).max()
     assert largest > 4

@@ -38,7 +38,7 @@ def test_known_answers(n, rng):
         np.testing.assert_allclose(p.lcp.w.array[:, lane], w, atol=KNOWN)
 
 
-def test_a_world_has_the_same_bits_alone(rng):
+def test_a_world_is_bitwise_equal_alone(rng):
     problems, _ = known_problems(rng, 9, 4)
     together = tile(*problems)
     lane_blocks.lane_blocks(together, PASSES)
@@ -98,7 +98,7 @@ def test_the_factor_is_that_of_each_worlds_free_rows(n, rng):
         )
 
 
-def test_a_pivot_of_rounding_leaves_its_row_where_it_is():
+def test_a_pivot_at_rounding_level_fixes_its_row():
     p = tile(Problem(np.ones((2, 2)), [1.0, 1.0], -9.0, 9.0))
     p.lcp.w.array[:, 0] = -1.0
     m = lane_blocks.list_active(p)
@@ -107,7 +107,7 @@ def test_a_pivot_of_rounding_leaves_its_row_where_it_is():
     assert p.lcp.old.array[:, 0].tolist() == [1.0, 0.0]
 
 
-def test_rows_change_sides_where_their_condition_breaks():
+def test_rows_change_state_if_their_condition_is_violated():
     p = tile(Problem(np.eye(7), np.zeros(7), -1.0, 2.0))
     p.lcp.y.array[:], p.lcp.g.array[:] = -1.0, 2.0
     p.lcp.y.array[6] = p.lcp.g.array[6] = 0.0  # held for any w
@@ -119,14 +119,14 @@ def test_rows_change_sides_where_their_condition_breaks():
     assert p.lcp.best.array[:, 0].tolist() == [-1, 1, 0, 0, 0, -1, -1]
     assert p.lcp.old.array[:, 0].tolist() == [0.5, -0.5, 0, 0, 0, 0, 0]
     w = p.lcp.w.array[:, 0].copy()
-    lane_blocks.add_change(p)
+    lane_blocks.add_correction(p)
     assert p.lcp.x.array[:2, 0].tolist() == [-1.0, 2.0]
     np.testing.assert_allclose(p.lcp.w.array[:, 0] - w, p.lcp.old.array[:, 0])
     p.lcp.best.array[:, 0], p.lcp.x.array[:, 0] = 0, -1.5
     assert not lane_blocks.exchange_rows(p, p.lcp.x[0] > 9.0).any() and not p.lcp.best.array.any()
 
 
-def test_rows_start_where_w_asks_for_them():
+def test_rows_start_in_the_state_given_by_w():
     lo, hi = [0, 0, -1, -1, -1, 0, 0], [1, 1, 0, 0, 1, 1, np.inf]
     p = tile(
         Problem(np.eye(7), [1, -1, 1, -1, 0, 0, 0.5], lo, hi, [-1, -1, -1, -1, -1, -1, 0], [0, 0, 0, 0, 0, 0, 0.2])

@@ -16,7 +16,7 @@ def with_room(problem):
     return Problem(problem.matrix, problem.b, lo, problem.hi, problem.findex, add)
 
 
-def test_each_lane_has_the_answer_of_its_problem_alone(rng):
+def test_each_lane_equals_a_single_solve(rng):
     problems = [with_room(friction_problem(rng, 3)) for _ in range(2)]
     p = lane_record(*problems)
     solve_lane_by_lane.function(p, FROZEN, 50, dantzig.BY_ROWS)

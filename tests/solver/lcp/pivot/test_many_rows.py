@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.lcp.pivot import factor, many_rows, places
+from featherlane.solver.lcp.pivot import factor, many_rows, scaled_problem
 from scenes.lcp_factor import SAME, N, add, free_rows, solution, solved
 
 
 @pytest.mark.parametrize("before", [0, 1, 5, 8, 11])
-def test_many_rows_come_at_once(before, rng):
+def test_many_rows_are_added_at_once(before, rng):
     """Covers a start after a gap, and linearly dependent rows: these wait."""
     r1, A = free_rows(rng)
     order = [int(p) for p in rng.permutation(N)]
@@ -25,8 +25,8 @@ def test_many_rows_come_at_once(before, rng):
     r1.one.factor.array[r1.one.count[0] : r1.one.count[0] + len(comes)] = comes
     many_rows.put_all_between(r1, len(comes))
     inside = [p for p in order if p != twin]
-    assert r1.one.state[twin] == places.WAITING
-    assert (r1.one.state.array[inside] == places.BETWEEN).all()
+    assert r1.one.state[twin] == scaled_problem.WAITING
+    assert (r1.one.state.array[inside] == scaled_problem.BETWEEN).all()
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), solved(A, inside, b), atol=SAME)
 

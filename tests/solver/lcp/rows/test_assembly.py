@@ -28,7 +28,7 @@ def tile(rng):
     return tile
 
 
-def test_unbounded_rows_come_first_then_bounded_ones_then_contacts(tile):
+def test_rows_are_ordered_unbounded_bounded_contacts(tile):
     d, n = tile.d, tile.d.lcp.n[0]
     contacts = [r for r in d.con_lcprow.array[: d.ncon_slot[0]] if r >= 0]
     equalities = [r for r in d.genrow_lcprow.array[: d.ngenrow[0]] if np.isinf(d.lcp.lo.array[r]).any()]
@@ -57,7 +57,7 @@ def test_the_problem_is_that_of_its_rows(world, tile):
     assert np.linalg.matrix_rank(J) > 10 and found.n == d.lcp.n[0]
 
 
-def test_it_can_be_made_again(tile):
+def test_the_problem_can_be_rebuilt(tile):
     """Tested for any memory left by earlier rows."""
     d, n = tile.d, tile.d.lcp.n[0]
     before = {name: getattr(d.lcp, name).array.copy() for name in ("Y", "b", "lo", "hi", "add", "cfm", "col")}
@@ -69,7 +69,7 @@ def test_it_can_be_made_again(tile):
         np.testing.assert_array_equal(getattr(d.lcp, name).array, array, err_msg=name)
 
 
-def test_a_worlds_rows_are_its_own_in_any_batch(rng):
+def test_rows_of_a_world_do_not_depend_on_the_batch(rng):
     """Absent rows are zero and have no force."""
     tile = scene(rng, 4)
     tile.run(make_lcp)

@@ -38,7 +38,7 @@ def scene(rng, **options):
 
 
 def made(tile):
-    tile.run(contact.contact_rows)
+    tile.run(contact.append_contact_rows)
     return tile
 
 
@@ -87,7 +87,7 @@ def test_the_normal_pushes_and_friction_is_bounded_by_it(rng):
             assert found.findex[r + c] == r and found.hi[r + c] == d.con_friction.array[5 * k + c - 1, 0]
 
 
-def test_slip_belt_and_friction_that_is_a_force(rng):
+def test_slip_surface_motion_and_friction_as_a_force(rng):
     tile = scene(rng, geom_slip=[[0.3, 0.0]], geom_frictionforce=1)
     tile.m.flg_surfacevel = 1
     tile.m.geom_surfacevel.array[:6] = np.array([0.4, 0.3, 0.0, 0.0, 0.0, 2.0])[:, None]
@@ -112,7 +112,7 @@ def test_slip_belt_and_friction_that_is_a_force(rng):
     (0.003, 0.1, 0.0, 0.0, 0.1), (0.003, 0.0, 0.5, -3.0, 1.5), (0.003, 0.0, 0.5, -0.3, 0.0),  # below its threshold
     (0.003, 0.1, 0.5, -3.0, 0.5 * 3.1 + 0.1), (0.9, 0.0, 0.9, -9.0, 8.1), (0.02, 0.0, 0.1, -1.0, 0.75),
 ])  # fmt: skip
-def test_the_velocity_with_which_a_contact_parts(depth, belt, e, v, expected, rng):
+def test_separation_velocity_of_a_contact(depth, belt, e, v, expected, rng):
     """ODE manual, sec. Contact: erp / h of the depth, at most max_vel, or restitution, which is not limited."""
     tile = scene(rng, contact_min_depth=0.005, contact_max_vel=2.0)
     d = tile.d
@@ -134,10 +134,10 @@ def test_softness_by_solref(rng):
         np.testing.assert_allclose(found.cfm[d.con_lcprow[k]], cfm[0])
 
 
-def test_contacts_that_find_no_room_have_no_rows(rng):
+def test_contacts_beyond_the_capacity_have_no_rows(rng):
     tile = scene(rng)
     tile.d.nlcp = 7
-    tile.run(contact.contact_rows)
+    tile.run(contact.append_contact_rows)
     d = tile.d
     assert d.con_overflow[0] == 1 and 0 < d.lcp.n[0] <= 7
     for k in range(d.ncon_slot[0]):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from featherlane.collision.given import NO_CANDIDATE
+from featherlane.collision.user_contacts import NO_CANDIDATE
 from featherlane.lanes.record import Rows
 from featherlane.model.enums import Disable
 from featherlane.solver.lcp.rows import contact_reduction as reduction
@@ -38,21 +38,21 @@ def chosen(m, d, world=0):
     return np.nonzero(d.con_D.array[:, world] > 0.0)[0].tolist()
 
 
-def test_points_between_others_go_and_corners_stay():
+def test_interior_points_are_removed_and_corners_kept():
     """Points on an edge, as deep as the edge, are dropped; an inner point and one off the line stay."""
     more = [[0.0, -1.0, 0.0], [0.2, 0.3, 0.0], [0.5, 1.001, 0.0], [1.0, 1.0, 0.0]]
     m, d = tile(SQUARE + more, 8 * [0.01])
     assert chosen(m, d) == [0, 1, 2, 3, 5, 6]
 
 
-def test_the_deepest_stays():
+def test_the_deepest_point_is_kept():
     tilted = [0.01, 0.03, 0.03, 0.01]
     middle = [[0.0, -1.0, 0.0], [0.0, 1.0, 0.0], [0.5, -1.0, 0.0]]
     m, d = tile(SQUARE + middle, [*tilted, 0.02, 0.021, 0.0251])  # as deep as the edge; deeper; deeper
     assert chosen(m, d) == [0, 1, 2, 3, 5, 6]
 
 
-def test_of_four_points_none_is_looked_at():
+def test_four_points_are_not_reduced():
     m, d = tile([*SQUARE[:3], [0.0, -1.0, 0.0]], 4 * [0.01])
     assert chosen(m, d) == [0, 1, 2, 3]
     m, d = tile([*SQUARE, [0.0, -1.0, 0.0]], 5 * [0.01])
@@ -61,7 +61,7 @@ def test_of_four_points_none_is_looked_at():
 
 
 @pytest.mark.parametrize("apart", ["con_cand", "con_pair", "con_geom", "normal", "given", "distance"])
-def test_points_of_others_do_not_count(apart):
+def test_points_of_other_pairs_do_not_count(apart):
     points = [*SQUARE, [0.0, -1.0, 0.0], [0.0, 1.0, 0.0]]
     m, d = tile(points, 6 * [0.01])
     if apart == "normal":
@@ -78,7 +78,7 @@ def test_points_of_others_do_not_count(apart):
         assert chosen(m, d) == [0, 1, 2, 3, 5]  # the last one belongs to another pair
 
 
-def test_points_that_fall_together_are_one():
+def test_coincident_points_are_merged():
     m, d = tile([*SQUARE, [1.0, 1.0 + 5e-7, 0.0], [1.0, 1.0 + 5e-3, 0.0]], 6 * [0.01])
     assert chosen(m, d) == [0, 1, 3, 5] or chosen(m, d) == [0, 1, 2, 3, 5]
     m, d = tile(6 * [[0.3, 0.2, 0.1]], 6 * [0.01])
@@ -98,7 +98,7 @@ def test_contacts_act_where_they_touch():
 
 
 @pytest.mark.parametrize("flag", [Disable.CONTACT, Disable.CONSTRAINT])
-def test_nothing_acts_where_it_is_switched_off_or_welded(flag):
+def test_disabled_and_welded_contacts_are_omitted(flag):
     m, d = tile(SQUARE, 4 * [0.01])
     d.con_carrier = [1, 2, *d.con_carrier[2:]]  # welded to each other
     assert chosen(m, d) == [1, 2, 3]

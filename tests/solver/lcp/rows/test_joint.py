@@ -41,7 +41,7 @@ def scene(rng, qpos=None, qvel=None, **options):
     tile = Rows(model, *state)
     clear_rows(tile.m, tile.d)
     tile.run(factor_step_inertia)
-    for kernel in (joint.equality_rows, joint.dof_rows, joint.bounded_rows):
+    for kernel in (joint.append_equality_rows, joint.dof_rows, joint.bounded_rows):
         kernel(tile.m, tile.d)
     return tile
 
@@ -134,7 +134,7 @@ def test_each_has_its_own_erp_and_cfm(rng):
         np.testing.assert_allclose(found.c[r], expected_speed(tile, prefix, k, found.J[r], 0, erp)[0], atol=EXACT)
 
 
-def test_softness_by_solref_is_that_of_the_elements(rng):
+def test_softness_by_solref_equals_that_of_the_elements(rng):
     """For equalities, at the norm of the errors of all their rows."""
     model, own = fl.load(SCENE), {"softness": "solref"}
     for what in ("dof_sol{}", "jnt_sol{}", "eq_sol{}", "tendon_sol{}_fri", "tendon_sol{}_lim"):
@@ -162,17 +162,17 @@ def test_softness_by_solref_is_that_of_the_elements(rng):
         np.testing.assert_allclose(found.cfm[r], np.ravel(cfm)[0], rtol=1e-9)
 
 
-def test_rows_that_find_no_room_have_none(rng):
+def test_rows_beyond_the_capacity_are_omitted(rng):
     tile = scene(rng)
     whole = tile.d.lcp.n[0]
     clear_rows(tile.m, tile.d)
     tile.d.nlcp = whole
-    for kernel in (joint.equality_rows, joint.dof_rows, joint.bounded_rows):
+    for kernel in (joint.append_equality_rows, joint.dof_rows, joint.bounded_rows):
         kernel(tile.m, tile.d)
     assert tile.d.lcp.n[0] == whole and tile.d.con_overflow[0] == 0
     clear_rows(tile.m, tile.d)
     tile.d.nlcp = 4
-    for kernel in (joint.equality_rows, joint.dof_rows, joint.bounded_rows):
+    for kernel in (joint.append_equality_rows, joint.dof_rows, joint.bounded_rows):
         kernel(tile.m, tile.d)
     assert whole > 4 == tile.d.lcp.n[0] and tile.d.con_overflow[0] == 1
     rows = [*tile.d.dofrow_lcprow.array[: tile.d.ndofrow[0]], *tile.d.genrow_lcprow.array[: tile.d.ngenrow[0]]]

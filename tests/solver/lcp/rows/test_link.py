@@ -91,7 +91,7 @@ def test_directions_across_an_axis_are_odes(n):
 def test_rows_are_velocities_that_agree(kind, bodies, rng):
     """J is that of the first body relative to the second; c is erp / h of the error, J v' + cfm x = c."""
     tile = scene(rng, kind, bodies, erp=0.3, cfm=1e-3)
-    assert tile.d.lcp.n[0] - 3 == SIZES[kind] == link.rows_of(tile.m, 1) and tile.d.link_lcprow[2] == 3
+    assert tile.d.lcp.n[0] - 3 == SIZES[kind] == link.link_row_count(tile.m, 1) and tile.d.link_lcprow[2] == 3
     for world in range(2):
         found, J = tile.lcp(world), velocities(tile, world)
         shift, turn = (world_of(f(tile.m, tile.d, 1), world) for f in (misplaced, misaligned))
@@ -103,7 +103,7 @@ def test_rows_are_velocities_that_agree(kind, bodies, rng):
     assert not tile.d.dual.mark.array.any()
 
 
-def test_a_link_without_numbers_of_its_own_has_the_models(rng):
+def test_a_link_without_parameters_uses_those_of_the_model(rng):
     def prepare(model):
         model.opt.erp, model.opt.cfm = 0.6, 1e-5
 
@@ -115,7 +115,7 @@ def test_a_link_without_numbers_of_its_own_has_the_models(rng):
 
 @pytest.mark.parametrize("motor", [-1, 12])
 @pytest.mark.parametrize("kind", LINKS)
-def test_forces_on_the_first_body_are_those_of_the_rows(kind, motor, rng):
+def test_forces_on_the_first_body_equal_those_of_the_rows(kind, motor, rng):
     """Power: rows on a free body do force times velocity of its com, and torque times its angular velocity."""
     tile = scene(rng, kind, (1, None))
     m, d, n = tile.m, tile.d, tile.d.lcp.n[0]
@@ -146,7 +146,7 @@ def test_forces_on_the_first_body_are_those_of_the_rows(kind, motor, rng):
 
 
 @pytest.mark.parametrize("flag", [Disable.EQUALITY, Disable.CONSTRAINT])
-def test_links_can_be_switched_off_and_find_no_room(flag, rng):
+def test_links_can_be_disabled_or_exceed_the_capacity(flag, rng):
     tile = scene(rng, "hinge", (1, 2))
     m, d = tile.m, tile.d
     clear_rows(m, d)

@@ -28,7 +28,7 @@ def close(found, expected):
 
 
 @pytest.mark.parametrize("flag", [0, Disable.EULERDAMP, Disable.DAMPER])
-def test_the_factor_is_that_of_the_inertia_and_its_damping(flag, tile):
+def test_the_factor_equals_that_of_the_inertia_and_its_damping(flag, tile):
     tile.m.opt_disableflags = flag
     tile.run(metric.factor_step_inertia)
     m, d, nv = tile.m, tile.d, tile.model.nv
@@ -51,14 +51,14 @@ def test_damping_counts(tile):
     assert np.abs(with_damping - tile.d.qacc_step.array).max() > 1e-3
 
 
-def test_forces_of_rows_come_back_to_the_dofs(tile, rng):
+def test_row_forces_are_mapped_to_dofs(tile, rng):
     """Mh qacc = f + J^T x and qfrc_constraint = J^T x."""
     tile.run(make_lcp)
     d, n, nv = tile.d, tile.d.lcp.n[0], tile.model.nv
     d.lcp.x.array[:n] = rng.standard_normal((n, 2))
     d.lcp.z.array[...] = np.nan
-    metric.sum_rows(tile.m, d)
-    metric.accelerate(tile.m, d)
+    metric.sum_solution_rows(tile.m, d)
+    metric.accelerate_by_rows(tile.m, d)
     for world in range(2):
         push = tile.lcp(world).J.T @ d.lcp.x.array[:n, world]
         close(d.qfrc_constraint.array[:nv, world], push)

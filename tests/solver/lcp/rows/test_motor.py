@@ -53,7 +53,7 @@ def test_a_motor_seeks_its_velocity_with_a_bounded_force():
     np.testing.assert_allclose(tile.lcp(1).J, [np.zeros(5), np.eye(5)[1]], atol=EXACT)
 
 
-def test_no_force_no_motor_and_none_between_stops_at_one_place():
+def test_motors_without_force_or_between_equal_stops_have_no_row():
     assert prepared(joints([0.2], force=0.0)).d.lcp.n[0] == 0
     tile = joints([0.2])
     tile.m.jnt_range.array[:2] = 0.2
@@ -95,7 +95,7 @@ def test_away_from_its_stops_a_link_has_its_motor(kind):
 
 
 @pytest.mark.parametrize("kind", ["hinge", "slider"])
-def test_at_a_stop_it_pushes_back_alone(kind):
+def test_at_a_stop_a_motor_only_pushes_back(kind):
     """J v' >= -erp / h (position - stop) below, <= above; the motor adds an ordinary force there."""
     tile = prepared(links(kind, (-0.25, 0.3), motor_force=3.0, range=(-0.2, 0.2), stop_erp=0.5, stop_cfm=0.02))
     low, high = tile.lcp(0), tile.lcp(1)
@@ -118,7 +118,7 @@ def test_a_stop_bounces(speeds, expected):
     np.testing.assert_allclose([tile.lcp(w).c[0] for w in range(2)], expected, atol=EXACT)
 
 
-def test_two_stops_at_one_place_hold_both_ways():
+def test_two_equal_stops_hold_in_both_directions():
     tile = prepared(links("slider", (0.05, -0.1), range=(0.0, 0.0), motor_force=2.0, stop_bounce=0.8))
     for world, x in enumerate((0.05, -0.1)):
         found = tile.lcp(world)
@@ -126,7 +126,7 @@ def test_two_stops_at_one_place_hold_both_ways():
         assert (found.lo[0], found.hi[0]) == (-INF, INF)
 
 
-def test_links_have_no_row_without_motor_stop_or_room():
+def test_links_without_motor_stop_or_capacity_have_no_row():
     assert prepared(links("hinge", (0.1, 0.1), range=(-0.2, 0.2))).d.lcp.n[0] == 0
     tile = prepared(links("hinge", (0.1, 0.3), range=(-0.2, 0.2)))
     found = tile.lcp(0)

@@ -35,7 +35,7 @@ def append(tile, J, start, n, **given):
     """Appends a row with J (W, nv) at n columns from start on; returns its number, J v and J Mh^-1 f."""
     for i in tile.d.lcp.col.array[start : start + n]:
         tile.d.primal.search.array[i] = J[:, i]
-    r, v, a = rows.append_row(tile.m, tile.d, start, n)
+    r, v, a = rows.append_jacobian_row(tile.m, tile.d, start, n)
     here = np.array(given.pop("present", [True, True]))
     numbers = {"c": 0.0, "cfm": 0.0, "lo": 0.0, "hi": 0.0} | given
     c, cfm, *bounds = (v * 0.0 + x for x in numbers.values())
@@ -43,19 +43,19 @@ def append(tile, J, start, n, **given):
     return r, v, a
 
 
-def test_columns_are_the_dofs_above_marked_by_whom_they_move(tile):
+def test_columns_are_ancestor_dofs_marked_by_body(tile):
     m, d = tile.m, tile.d
     assert rows.pair_columns(m, d, LEFT, RIGHT, 0) == 6
     assert d.lcp.col.array[:6].tolist() == [5, 4, 3, 2, 1, 0]
     both, first, second = rows.BOTH, rows.FIRST, rows.SECOND
     assert d.dual.mark.array.tolist() == [both, first, first, first, first, second, 0]
-    rows.clear_marks(d, 0, 6)
+    rows.clear_column_marks(d, 0, 6)
     assert not d.dual.mark.array.any()
     assert rows.pair_columns(m, d, ALONE, LEFT, 2) == 6 and d.lcp.col.array[2:8].tolist() == [6, 4, 3, 2, 1, 0]
     assert d.dual.mark.array.tolist() == [second] * 5 + [0, first]
-    rows.clear_marks(d, 2, 6)
+    rows.clear_column_marks(d, 2, 6)
     assert rows.pair_columns(m, d, 0, 0, 0) == 0
-    assert rows.add_chain(m, d, -1, first, 0, 3) == 3
+    assert rows.append_row_columns(m, d, -1, first, 0, 3) == 3
     d.primal.search.array[...] = 1.0
     rows.clear_entries(d, 2, 6)
     assert d.primal.search.array[:, 0].tolist() == [0, 0, 0, 0, 0, 1, 0]
@@ -72,8 +72,8 @@ def test_a_group_shares_its_columns(tile, rng):
             J[r][:, d.lcp.col.array[start : start + n]] = rng.standard_normal((2, n))
             number, v[r], a[r] = append(tile, J[r], start, n, c=0.1 * r, cfm=0.2 * r, lo=-r, hi=2 * r)
             assert number == r and len(group) == count
-        rows.clear_marks(d, start, n)
-    assert rows.open_columns(d) == 6 + 3 and rows.next_entry(d) == 3 * 6 + 2 * 3
+        rows.clear_column_marks(d, start, n)
+    assert rows.open_columns(d) == 6 + 3 and rows.next_free_entry(d) == 3 * 6 + 2 * 3
     for world in range(2):
         found, Mh = tile.lcp(world), tile.inertia(world)
         np.testing.assert_allclose(found.J, J[:, world], atol=EXACT)
@@ -114,7 +114,7 @@ def test_friction_is_a_share_of_the_normal_or_a_force(tile):
 
 
 @pytest.mark.parametrize(("size", "room"), [("nlcp", 5), ("nlcpcol", 6 + 7), ("nlcpY", 3 * 6 + 2 * 7)])
-def test_room_is_asked_for_before_rows_come(size, room, tile):
+def test_capacity_is_checked_before_rows_are_added(size, room, tile):
     """3 rows of 6 entries exist, two more of up to 7 dofs are added."""
     m, d = tile.m, tile.d
     n = rows.pair_columns(m, d, LEFT, RIGHT, 0)
@@ -128,11 +128,11 @@ def test_room_is_asked_for_before_rows_come(size, room, tile):
     assert not rows.has_capacity(m, d, 2)
 
 
-def test_a_full_tile_is_split_and_a_world_alone_counts_once(tile):
+def test_a_full_tile_is_split_and_a_single_world_counts_once(tile):
     d = tile.d
-    rows.report_full(d)
+    rows.report_full_rows(d)
     assert d.con_overflow[0] == 1 and not d.warning.array[1].any()
     d.con_overflow[0], d.one.status[0], d.active.array[0] = 0, 0, [0.0, 1.0]
     for _ in range(3):
-        rows.report_full(d)
+        rows.report_full_rows(d)
     assert d.con_overflow[0] == 0 and d.warning.array[1].tolist() == [0.0, 1.0] and d.one.status[0] == rows.FULL

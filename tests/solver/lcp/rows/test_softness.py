@@ -20,12 +20,12 @@ def model(way):
     )  # fmt: skip
 
 
-def test_an_own_parameter_counts_where_it_is_not_negative():
+def test_an_own_parameter_applies_if_it_is_not_negative():
     own = softness.own_or(np.array([-1.0, 0.0, 0.7]), np.float64(0.2))
     assert own.tolist() == [0.2, 0.0, 0.7]
 
 
-def test_parameters_are_the_rows_own_or_the_models():
+def test_parameters_come_from_the_row_or_the_model():
     m = model(BY_ERP)
     for erp, cfm, expected in ((-1.0, -1.0, (0.2, 1e-6)), (0.5, -1.0, (0.5, 1e-6)), (-1.0, 0.0, (0.2, 0.0))):
         assert softness.softness(m, np.float64(erp), np.float64(cfm), (0.02, 1.0), SOLIMP, 0.0, 1.0) == expected

@@ -6,7 +6,7 @@ import pytest
 from featherlane.lcp import Status
 from featherlane.solver.lcp.sweep import apgd
 from featherlane.solver.lcp.sweep.projection import set_cone_steps, set_steps
-from featherlane.solver.lcp.sweep.residual import residual
+from featherlane.solver.lcp.sweep.residual import lcp_residual
 from scenes.lcp_problems import friction_problem, known_problem
 from scenes.lcp_records import lane_record
 
@@ -25,7 +25,7 @@ def tile(rng):
     return p, problems
 
 
-def test_a_step_goes_down_the_gradient_and_back_into_the_bounds(tile):
+def test_a_step_descends_the_gradient_and_is_projected_on_the_bounds(tile):
     """First the rows that limit others, then friction at their limits."""
     p, problems = tile
     set_steps(p, 0)
@@ -61,7 +61,7 @@ def test_curvature_and_momentum(tile):
     p, problems = tile
     set_steps(p, 0)
     d = p.lcp.old.array[...] = 0.1 * p.lcp.w.array
-    bend, size = apgd.curvature(p)
+    bend, size = apgd.direction_curvature(p)
     uphill = apgd.goes_uphill(p)
     for lane, problem in enumerate(problems):
         A, e = problem.matrix, d[:, lane]
@@ -73,11 +73,11 @@ def test_curvature_and_momentum(tile):
     assert not apgd.goes_uphill(p).any()
 
 
-def test_the_new_iterate_and_what_lies_beyond_it(tile):
+def test_the_new_iterate_and_its_extrapolation(tile):
     p, _ = tile
     p.lcp.old.array[...], p.lcp.change.array[...] = 0.3, -0.2
     x, w, y, g = (getattr(p.lcp, name).array.copy() for name in ("x", "w", "y", "g"))
-    apgd.advance(p, p.lcp.parameter[1] * 0.5, np.array([True, False]))
+    apgd.extrapolate(p, p.lcp.parameter[1] * 0.5, np.array([True, False]))
     for name, old, new in (("x", x, y + 0.3), ("w", w, g - 0.2), ("y", y, y + 0.3 + 0.5 * (y + 0.3 - x)),
                            ("g", g, g - 0.2 + 0.5 * (g - 0.2 - w))):  # fmt: skip
         found = getattr(p.lcp, name).array
@@ -89,14 +89,14 @@ def test_the_new_iterate_and_what_lies_beyond_it(tile):
 
 
 @pytest.mark.parametrize("cone", [0, 1])
-def test_it_starts_where_x_is(cone, tile):
+def test_it_starts_at_x(cone, tile):
     p, problems = tile
-    far = apgd.start(p, cone)
+    far = apgd.start_apgd(p, cone)
     for lane, problem in enumerate(problems):
         w = problem.matrix @ p.lcp.x.array[:, lane] - problem.b
         for name, expected in (("w", w), ("g", w), ("y", p.lcp.x.array[:, lane]), ("best", p.lcp.x.array[:, lane])):
             np.testing.assert_allclose(getattr(p.lcp, name).array[:, lane], expected, atol=EXACT)
-    np.testing.assert_array_equal(far, residual(p, p.lcp.x, p.lcp.w, cone))
+    np.testing.assert_array_equal(far, lcp_residual(p, p.lcp.x, p.lcp.w, cone))
     steps = p.lcp.step.array.copy()
     (set_cone_steps if cone else lambda q: set_steps(q, 0))(p)
     np.testing.assert_array_equal(p.lcp.step.array, steps)
@@ -110,7 +110,7 @@ def test_it_ends_at_the_known_answer(rng):
     assert (p.lcp.status.array == Status.SOLVED).all() and (p.lcp.niter.array < 100).all()
 
 
-def test_on_cones_what_slips_is_held_against_its_motion(rng):
+def test_sliding_friction_on_cones_opposes_the_motion(rng):
     """Coulomb's law: |x_t| <= mu x_n; if w_t is not 0, x_t is mu x_n opposite to it; x_n w_n = 0."""
     problems = [friction_problem(rng, 3) for _ in range(2)]
     p = lane_record(*problems)

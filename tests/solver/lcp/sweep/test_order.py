@@ -16,14 +16,14 @@ def tile(findex):
 FINDEX = [-1, 0, 0, -1, -1, 4, -1]
 
 
-def test_rows_as_they_stand_or_friction_last():
+def test_rows_in_given_order_or_friction_last():
     p = tile(FINDEX)
     assert order.start_order(p, 0) == 7 and p.lcp.order.array.tolist() == list(range(7))
     assert order.start_order(p, 1) == 7 and p.lcp.order.array.tolist() == [0, 3, 4, 6, 1, 2, 5]
 
 
 @pytest.mark.parametrize("n", [7, 40, 300])
-def test_shuffles_are_those_of_quickstep(n):
+def test_shuffles_equal_those_of_quickstep(n):
     """Swaps row k with a random row up to it, by a linear congruential generator, in every eighth sweep."""
     p = tile(n * [-1])
     order.start_order(p, 0)

@@ -6,7 +6,7 @@ import pytest
 from featherlane.lcp import Status
 from featherlane.solver.lcp.sweep import pgs
 from featherlane.solver.lcp.sweep.order import start_order
-from featherlane.solver.lcp.sweep.product import sum_rows
+from featherlane.solver.lcp.sweep.product import sum_factored_rows
 from featherlane.solver.lcp.sweep.projection import set_steps
 from scenes.lcp_problems import friction_problem, known_problem
 from scenes.lcp_records import factored_record, lane_record
@@ -25,7 +25,7 @@ def limits(problem, x, i):
 def start(p, cone=0, omega=1.0):
     p.lcp.parameter.array[1] = omega
     set_steps(p, cone)
-    sum_rows(p, p.lcp.x)
+    sum_factored_rows(p, p.lcp.x)
     start_order(p, 0)
     return p.lcp.parameter[0] > 0.0  # active in all worlds
 
@@ -48,7 +48,7 @@ def test_a_sweep_sets_one_row_after_the_other(omega, rng):
         np.testing.assert_allclose(far[lane], max(moves), atol=EXACT)
 
 
-def test_a_world_that_has_ended_stays(rng):
+def test_a_converged_world_does_not_change(rng):
     p = lane_record(*(friction_problem(rng, 2) for _ in range(2)))
     p.lcp.x.array[...] = rng.standard_normal((6, 2))
     start(p)
@@ -88,20 +88,20 @@ def test_sweeps_end_at_the_known_answer(quickstep, rng):
     assert (p.lcp.seed[0] != 5) == (quickstep == 1 and p.lcp.niter.array.max() > 8)
 
 
-def test_factored_rows_end_where_dense_ones_do(rng):
+def test_factored_and_dense_rows_give_equal_results(rng):
     p, Y, cfm = factored_record(rng, 6, 8, 1)
     p.lcp.b.array[...], p.lcp.lo.array[...], p.lcp.hi.array[...] = rng.standard_normal((6, 1)), -0.4, 0.5
-    pgs.pgs(p, 2000, 0, 0)
+    pgs.lcp_pgs(p, 2000, 0, 0)
     x, A = p.lcp.x.array[:, 0], Y[0] @ Y[0].T + np.diag(cfm[0])
     np.testing.assert_allclose(x, np.clip(x - (A @ x - p.lcp.b.array[:, 0]), -0.4, 0.5), atol=KNOWN)
     assert p.lcp.status.array[0, 0] == Status.SOLVED
 
 
-def test_as_many_sweeps_as_are_asked_for(rng):
+def test_the_number_of_sweeps_is_the_requested_one(rng):
     p = lane_record(*(known_problem(rng, 6)[0] for _ in range(2)))
     p.lcp.parameter.array[0] = -1.0  # no convergence test
-    pgs.pgs(p, 7, 0, 0)
+    pgs.lcp_pgs(p, 7, 0, 0)
     assert (p.lcp.niter.array == 7).all()
     p.lcp.x.array[...], p.lcp.parameter.array[0] = 0.0, 1e-12
-    pgs.pgs(p, 2, 0, 0)
+    pgs.lcp_pgs(p, 2, 0, 0)
     assert (p.lcp.status.array == Status.ITERATIONS).all() and (p.lcp.niter.array == 2).all()

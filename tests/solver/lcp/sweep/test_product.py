@@ -34,22 +34,22 @@ def times(A, x):
 
 def test_multiply_is_the_product(tile):
     p, A, _ = tile
-    product.multiply(p, p.lcp.x, p.lcp.change)
+    product.multiply_delassus(p, p.lcp.x, p.lcp.change)
     np.testing.assert_allclose(p.lcp.change.array, times(A, p.lcp.x.array), atol=ROUNDING)
 
 
 def test_w_is_the_product_less_b(tile):
     p, A, b = tile
-    product.set_w(p)
+    product.compute_w(p)
     np.testing.assert_allclose(p.lcp.w.array, times(A, p.lcp.x.array) - b, atol=ROUNDING)
 
 
 def test_z_follows_a_change_of_a_row(tile):
     p, A, b = tile
-    product.sum_rows(p, p.lcp.x)
+    product.sum_factored_rows(p, p.lcp.x)
     for i, change in ((0, 0.5), (len(b) - 1, -2.0)):
         p.lcp.x.array[i] += change
-        product.row_add(p, i, p.lcp.x[i] * 0.0 + change)
+        product.add_row_change(p, i, p.lcp.x[i] * 0.0 + change)
     product.place_w(p)  # with the stored z
     np.testing.assert_allclose(p.lcp.w.array, times(A, p.lcp.x.array) - b, atol=ROUNDING)
     if p.lcp.dense[0] == 0:

@@ -30,13 +30,13 @@ def test_bounds_follow_the_normal_live(tile):
     p, x = tile, tile.lcp.x.array
     x[0, 0] = 0.0
     for i, k, mu, add in ((1, 0, 0.5, 0.1), (3, 0, 0.0, 0.3), (5, 0, 0.4, 0.05)):
-        lo, hi = projection.bounds(p, p.lcp.x, i)
+        lo, hi = projection.row_bounds(p, p.lcp.x, i)
         np.testing.assert_allclose(hi, mu * np.abs(x[k]) + add)
         np.testing.assert_allclose(lo, -hi)
         np.testing.assert_allclose(projection.project_box(p, p.lcp.x, i, 9.0 * x[1]), np.clip(9.0 * x[1], lo, hi))
     np.testing.assert_array_equal(projection.project_box(p, p.lcp.x, 4, 9.0 * x[1]), np.clip(9.0 * x[1], -0.2, 0.7))
     p.lcp.hi.array[1] = np.inf
-    assert projection.bounds(p, p.lcp.x, 1)[1][0] == 0.1  # no load, no friction
+    assert projection.row_bounds(p, p.lcp.x, 1)[1][0] == 0.1  # no load, no friction
 
 
 def test_rows_behind_their_normal_are_a_cone(tile):
@@ -58,7 +58,7 @@ def test_the_tip_of_a_cone_and_lengths_across_it(tile):
     assert not projection.cone_offset(p, 0, 3).any() and not projection.length_across(p, p.lcp.x, 0, 3).any()
 
 
-def test_friction_goes_to_the_nearest_point_of_the_disc(tile, rng):
+def test_friction_is_projected_on_the_disc(tile, rng):
     """Scaled in s = x / mu if outside; a row without mu is clipped to its bounds."""
     p, a = tile, 0.2
     for _ in range(10):
@@ -114,7 +114,7 @@ def test_steps_are_the_inverse_diagonal(tile):
         assert (projection.largest_diagonal(p) == expected).all()
 
 
-def test_steps_on_a_cone_are_alike_in_the_metric_of_s(tile):
+def test_steps_on_a_cone_are_equal_in_the_metric_of_s(tile):
     """Across: mu_i^2 / sum mu_j^2 A_jj; for whole cones the largest mu_i^2 A_ii, with mu = 1 of the normal."""
     p, A = tile, np.array([2.0, 1.0, 3.0, 1.5, 4.0, 2.5])
     square = np.array([0.25, 0.64])

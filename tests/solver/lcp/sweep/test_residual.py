@@ -8,7 +8,7 @@ from featherlane.model.enums import CONSISTENT
 from featherlane.solver.lcp.pivot import dantzig
 from featherlane.solver.lcp.status import ITERATIONS, LARGEST, SOLVED
 from featherlane.solver.lcp.sweep import residual
-from featherlane.solver.lcp.sweep.product import set_w
+from featherlane.solver.lcp.sweep.product import compute_w
 from scenes.lcp_problems import friction_problem, known_problem
 from scenes.lcp_records import lane_record, one_record
 
@@ -24,25 +24,25 @@ def natural(problem, x, w):
     return np.abs(x - np.clip(x - w / a, lower, upper)).max() / max(np.abs(x).max(), np.abs(problem.b).max() / a)
 
 
-def test_it_is_0_at_a_solution_and_grows_off_it(rng):
+def test_it_is_0_at_a_solution_and_increases_away_from_it(rng):
     problem, x = known_problem(rng, 9)
     p = lane_record(*4 * [problem])
     p.lcp.x.array[...] = x[:, None] + 10.0 ** np.array([-20.0, -6.0, -3.0, -1.0]) * rng.random((9, 1))
-    set_w(p)
-    found = residual.residual(p, p.lcp.x, p.lcp.w, 0)
+    compute_w(p)
+    found = residual.lcp_residual(p, p.lcp.x, p.lcp.w, 0)
     assert found[0] < EXACT and (np.diff(found) > 1e-8).all()
     residual.finish(p, 0)
     np.testing.assert_array_equal(p.lcp.residual.array[0], found)
     assert p.lcp.status.array[0].tolist() == [SOLVED, ITERATIONS, ITERATIONS, ITERATIONS]
 
 
-def test_it_is_that_of_the_definition(rng):
+def test_it_equals_that_of_the_definition(rng):
     problems = [friction_problem(rng, 3) for _ in range(4)]
     for large in (1.0, 1e4):
         p = lane_record(*problems)
         p.lcp.x.array[...] = large * rng.standard_normal((9, 4))
-        set_w(p)
-        found = residual.residual(p, p.lcp.x, p.lcp.w, 0)
+        compute_w(p)
+        found = residual.lcp_residual(p, p.lcp.x, p.lcp.w, 0)
         for lane, problem in enumerate(problems):
             x = p.lcp.x.array[:, lane]
             np.testing.assert_allclose(found[lane], natural(problem, x, problem.matrix @ x - problem.b))
@@ -67,13 +67,13 @@ def test_rows_of_a_cone_move_together(rng):
     for _ in range(20):
         for name in ("x", "w"):
             getattr(p.lcp, name).array[...] = 10.0 ** rng.integers(-2, 2, (6, 1)) * rng.standard_normal((6, 2))
-        found = residual.residual(p, p.lcp.x, p.lcp.w, 1)
+        found = residual.lcp_residual(p, p.lcp.x, p.lcp.w, 1)
         for lane in range(2):
             x, w = p.lcp.x.array[:, lane], p.lcp.w.array[:, lane]
             np.testing.assert_allclose(found[lane], cone_residual(problem, x, w, problem.matrix.diagonal().max()))
 
 
-def test_a_consistent_solution_has_none(rng):
+def test_a_consistent_solution_has_zero_residual(rng):
     problem = friction_problem(rng, 4)
     r1, p = one_record(problem), lane_record(problem)
     dantzig.dantzig(r1, CONSISTENT, 99)
@@ -82,7 +82,7 @@ def test_a_consistent_solution_has_none(rng):
     assert p.lcp.residual.array[0, 0] < EXACT * 100 and p.lcp.status.array[0, 0] == SOLVED
 
 
-def test_bounds_that_are_numbers(rng):
+def test_residual_with_constant_bounds(rng):
     problem, x = known_problem(rng, 7)
     p = lane_record(problem, problem)
     p.lcp.x.array[...] = np.stack([x, x + 0.1], 1)
@@ -95,18 +95,18 @@ def test_bounds_that_are_numbers(rng):
 
 @pytest.mark.parametrize(("x", "b", "expected"), [(3.0, 1.0, 3.0), (-3.0, 1.0, 3.0), (0.1, -8.0, 4.0), (0.0, 0.0, 1.0),
                                                   (1e305, 0.0, LARGEST)])  # fmt: skip
-def test_the_size_that_it_is_relative_to(x, b, expected):
+def test_the_scale_of_the_residual(x, b, expected):
     p = lane_record(Problem(np.diag([2.0, 1.0]), [b, 0.0], -np.inf, np.inf))
     p.lcp.x.array[0] = x
     np.testing.assert_array_equal(residual.solution_size(p, p.lcp.x), expected)
 
 
-def test_float32_stops_at_what_it_reaches():
+def test_float32_stops_at_its_reachable_accuracy():
     p = lane_record(Problem([[1.0]], [0.0], 0.0, 1.0))
-    assert residual.stop_at(p)[0] == 1e-10
+    assert residual.stopping_residual(p)[0] == 1e-10
     p.dtype = np.dtype(np.float32)
-    assert residual.stop_at(p)[0] == residual.ROUNDING32
+    assert residual.stopping_residual(p)[0] == residual.ROUNDING32
     p.lcp.parameter.array[0] = -1.0
-    assert residual.stop_at(p)[0] == -1.0
+    assert residual.stopping_residual(p)[0] == -1.0
     p.lcp.parameter.array[0] = 1e-3
-    assert residual.stop_at(p)[0] == 1e-3
+    assert residual.stopping_residual(p)[0] == 1e-3

@@ -21,7 +21,7 @@ from featherlane.solver.hessian.entries.between_trees import (
     add_point_stiffness,
     add_turning_stiffness,
     clear_couplings,
-    is_translation,
+    is_free_translation,
     subtract_coupling,
     within_tree,
 )
@@ -36,8 +36,8 @@ from featherlane.solver.hessian.entries.pattern import (
     last_block,
 )
 from featherlane.solver.hessian.entries.stiffness import (
-    add_cone,
-    add_stiffness,
+    add_cone_stiffness,
+    add_stiffness_at_arm,
     add_turning,
     add_turns,
     begin_stiffness,
@@ -58,7 +58,7 @@ from featherlane.solver.rows.pyramid import least_edge
 
 
 @kernel
-def entry(d, j, f, x):
+def add_axis_product(d, j, f, x):
     """Returns x + S_j . f."""
     s = load6(d.cdof, 6 * j)
     y = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], x)))
@@ -69,7 +69,7 @@ def entry(d, j, f, x):
 def translations(m, a, n):
     """Returns 3 if the row at a begins with the translations of a free joint, for which S_j . f is f itself; else 0."""
     root = m.chain_colind[a]
-    return 3 if n > 3 and is_free(m.jnt_type[m.dof_jntid[root]]) else 0
+    return 3 if n > 3 and is_free_joint(m.jnt_type[m.dof_jntid[root]]) else 0
 
 
 @kernel
@@ -79,7 +79,7 @@ def is_full(m, i):
 
 
 @kernel
-def clear_row(m, d, i):
+def clear_hessian_row(m, d, i):
     """Sets row i of H to zero if not all of its entries are those of M."""
     if d.hessian.rownnz[i] > m.M_rownnz[i]:
         for e in range(d.hessian.rowadr[i], d.hessian.rowadr[i] + d.hessian.rownnz[i]):
@@ -89,7 +89,7 @@ def clear_row(m, d, i):
 @kernel
 def inertia_row(m, d, A, i):
     """Computes row i of ancestors: H_ij = A_ij, of the metric A."""
-    clear_row(m, d, i)
+    clear_hessian_row(m, d, i)
     h, q, n = d.hessian.rowadr[i] - 1, m.M_rowadr[i], m.M_rownnz[i]
     if is_full(m, i):
         a = m.chain_rowadr[i]
@@ -112,14 +112,14 @@ def stiffness_row(m, d, i):
     for e in range(start, n):
         j = m.chain_colind[a + e]
         u = h + d.hessian.rownnz[j]
-        d.hessian.H[u] = entry(d, j, f, d.hessian.H[u])
+        d.hessian.H[u] = add_axis_product(d, j, f, d.hessian.H[u])
 
 
 @kernel
 def row_pair(m, d, A, i):
     """Computes rows i and i - 1, its parent, of A + S^T K^c S: each S_j is read once for both."""
-    clear_row(m, d, i)
-    clear_row(m, d, i - 1)
+    clear_hessian_row(m, d, i)
+    clear_hessian_row(m, d, i - 1)
     f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
     g = stiffness_times(d, m.dof_bodyid[i - 1], load6(d.cdof, 6 * i - 6))
     h, k, p, q = d.hessian.rowadr[i] - 1, d.hessian.rowadr[i - 1] - 1, m.M_rowadr[i], m.M_rowadr[i - 1]
@@ -137,7 +137,7 @@ def row_pair(m, d, A, i):
         y = fma(s[0], g[0], fma(s[1], g[1], fma(s[2], g[2], A[q + e])))
         d.hessian.H[h + c] = fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], x)))
         d.hessian.H[k + c] = fma(s[3], g[3], fma(s[4], g[4], fma(s[5], g[5], y)))
-    d.hessian.H[h + d.hessian.rownnz[i]] = entry(d, i, f, A[p + n - 1])
+    d.hessian.H[h + d.hessian.rownnz[i]] = add_axis_product(d, i, f, A[p + n - 1])
 
 
 @kernel
@@ -160,12 +160,12 @@ def assemble_rows(m, d):
 def stiffness_columns(m, d, u, first, n, f):
     """Adds S_j . f to H_ij for the first n dofs j of a block, at u; a free joint's translations are always three."""
     start = 0
-    if is_translation(m, first):
+    if is_free_translation(m, first):
         for c in unrolled(range(3)):
             d.hessian.H[u + c] = f[3 + c] + d.hessian.H[u + c]
         start = 3
     for c in range(start, n):
-        d.hessian.H[u + c] = entry(d, first + c, f, d.hessian.H[u + c])
+        d.hessian.H[u + c] = add_axis_product(d, first + c, f, d.hessian.H[u + c])
 
 
 @kernel
@@ -255,7 +255,7 @@ def free_weight(d, k):
 
 
 @kernel
-def add_general_rows(m, d):
+def add_general_stiffness(m, d):
     """Adds D J^T J for the general rows that are not at a bound: three at a time if they share their dofs."""
     k = 0
     while k < d.ngenrow[0]:
@@ -278,24 +278,24 @@ def is_pushing(m, d, k):
     """Returns whether some row of contact k is not at a bound, so it adds to H.  Finished worlds need none."""
     if d.con_dim[k] == 1:
         acts = (d.primal.con_y[3 * k] < 0.0) & (d.con_D[k] > 0.0)
-    elif m.opt_cone == PYRAMIDAL:
+    elif has_pyramids(m):
         acts = (least_edge(d, k) < 0.0) & (d.con_D[k] > 0.0)
     else:
-        acts = is_held(d, k)
+        acts = is_held(m, d, k)
     return acts & (d.primal.live[0] > 0.0)
 
 
 @kernel
-def add_contact(m, d, k, side):
+def add_contact_stiffness(m, d, k, side):
     """Adds a contact's stiffness to K_b, for the body that it pushes (side 0) or the other one."""
     b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
     begin_stiffness(d, b)
     if d.con_dim[k] == 1:
-        add_stiffness(d, b, r, normal_stiffness(d, k))
-    elif m.opt_cone == PYRAMIDAL:
-        add_stiffness(d, b, r, contact_stiffness(d, k))
+        add_stiffness_at_arm(d, b, r, normal_stiffness(d, k))
+    elif has_pyramids(m):
+        add_stiffness_at_arm(d, b, r, contact_stiffness(d, k))
     else:
-        add_cone(m, d, k, side)
+        add_cone_stiffness(m, d, k, side)
     if d.con_dim[k] > 3:
         add_turns(m, d, k, side)
 
@@ -312,19 +312,19 @@ def add_between_trees(m, d, k):
     begin_stiffness(d, d.con_body[2 * k + 1])
     if d.con_dim[k] == 1:
         F = normal_stiffness(d, k)
-    elif m.opt_cone == PYRAMIDAL:
+    elif has_pyramids(m):
         F = contact_stiffness(d, k)
     else:
-        F = cone_stiffness(d, k)
+        F = cone_stiffness(m, d, k)
     if d.con_dim[k] > 3:
-        if m.opt_cone == PYRAMIDAL:
+        if has_pyramids(m):
             F = outer(turning_weight(d, k), load3(d.con_basis, 9 * k), F)
         A, p, s = turning_stiffness(m, d, k)
         add_turning(d, d.con_body[2 * k], r, A, p, s)
         add_turning(d, d.con_body[2 * k + 1], t, A, p, s)
         add_turning_stiffness(m, d, k, A, p, s)
-    add_stiffness(d, d.con_body[2 * k], r, F)
-    add_stiffness(d, d.con_body[2 * k + 1], t, F)
+    add_stiffness_at_arm(d, d.con_body[2 * k], r, F)
+    add_stiffness_at_arm(d, d.con_body[2 * k + 1], t, F)
     add_point_stiffness(m, d, k, F)
 
 
@@ -337,7 +337,7 @@ def assemble_bodies(m, d):
         if other == 0 or d.hessian.pattern[0] == APART:
             if any_(is_pushing(m, d, k)):
                 for side in range(2 if other > 0 else 1):
-                    add_contact(m, d, k, side)
+                    add_contact_stiffness(m, d, k, side)
         elif not within_tree(m, d, k) and any_(is_pushing(m, d, k)):
             add_between_trees(m, d, k)
     compose_stiffness(m, d)
@@ -350,7 +350,7 @@ def add_within_trees(m, d):
         if d.con_body[2 * k + 1] > 0 and within_tree(m, d, k) and any_(is_pushing(m, d, k)):
             if d.con_dim[k] == 1:
                 add_normal_pair(m, d, k)
-            elif d.con_dim[k] > 3 or m.opt_cone != PYRAMIDAL:
+            elif d.con_dim[k] > 3 or not has_pyramids(m):
                 add_wide_pair(m, d, k)
             else:
                 add_pair(m, d, k)
@@ -368,7 +368,7 @@ def assemble_entries(m, d):
     else:
         assemble_rows(m, d)
     add_dof_rows(m, d)
-    add_general_rows(m, d)
+    add_general_stiffness(m, d)
     if coupled:
         add_within_trees(m, d)
         for k in range(d.hessian.ncoupling[0]):

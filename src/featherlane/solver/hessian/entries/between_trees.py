@@ -82,10 +82,10 @@ def add_turning_stiffness(m, d, k, A, p, s):
 
 # ---- products with the dofs ----------------------------------------------------------------------------------------
 @kernel
-def is_translation(m, j):
+def is_free_translation(m, j):
     """Checks whether dof j is a translation of a free joint: its axis is a unit vector, whose product with f is f_j."""
     a = m.dof_jntid[j]
-    return is_free(m.jnt_type[a]) and j - m.jnt_dofadr[a] < 3
+    return is_free_joint(m.jnt_type[a]) and j - m.jnt_dofadr[a] < 3
 
 
 @kernel
@@ -104,7 +104,7 @@ def couple_block(m, d, K, c, n):
         for i in range(6):
             k = K + 6 * i
             x = dot3(load3(d.hessian.coupling_K, k + 3), (s[3], s[4], s[5]))
-            if not is_translation(m, first + e):
+            if not is_free_translation(m, first + e):
                 x = x + dot3(load3(d.hessian.coupling_K, k), (s[0], s[1], s[2]))
             d.hessian.pair_J[o + i] = x
 
@@ -116,7 +116,7 @@ def subtract_block(m, d, b, rows, c, n):
     below = b > c
     place = block_place(m, d, b, c) if below else block_place(m, d, c, b)
     for i in range(i0, i0 + rows):
-        s, unit = load6(d.cdof, 6 * i), is_translation(m, i)
+        s, unit = load6(d.cdof, 6 * i), is_free_translation(m, i)
         axis = i - m.jnt_dofadr[m.dof_jntid[i]]
         for e in range(n):
             o = 6 * e

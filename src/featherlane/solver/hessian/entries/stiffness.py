@@ -11,7 +11,7 @@ The composition toward the root is that of composite inertias (Featherstone, RBD
 from featherlane.prelude import *
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
-from featherlane.solver.rows.rows import REACHED, STIFF, turn
+from featherlane.solver.rows.rows import REACHED, STIFF, turn_index
 
 UPPER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))  # rows and columns of (xx, xy, xz, yy, yz, zz)
 
@@ -46,7 +46,7 @@ def symmetric(F):
 
 
 @kernel
-def add_stiffness(d, b, r, F):
+def add_stiffness_at_arm(d, b, r, F):
     """Adds the 6x6 of a 3x3 stiffness F = (xx, xy, xz, yy, yz, zz) at arm r to K_b; order aa (6), al (9), ll (6)."""
     f, o = symmetric(F), 21 * b
     g = tuple(cross(r, f[c]) for c in range(3))  # columns of G = [r] F
@@ -81,10 +81,10 @@ def normal_stiffness(d, k):
 
 
 @kernel
-def cone_stiffness(d, k):
+def cone_stiffness(m, d, k):
     """Returns F of an elliptic cone: w n n^T - e (n t^T + t n^T) + q t t^T + b (u u^T + v v^T)."""
     n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
-    (w, e, q, b), inverse = cone_weights(d, k)
+    (w, e, q, b), inverse = cone_weights(m, d, k)
     t = combine(d.primal.con_y[3 * k + 1] * inverse, u, d.primal.con_y[3 * k + 2] * inverse, v)
     c, s = combine(w, n, -e, t), combine(q, t, -e, n)
     x, y = scale3(b, u), scale3(b, v)
@@ -92,12 +92,12 @@ def cone_stiffness(d, k):
 
 
 @stage
-def add_cone(m, d, k, side):
+def add_cone_stiffness(m, d, k, side):
     """Adds the stiffness of an elliptic contact to K_b of one of its bodies, without its turns.
 
     Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
     """
-    add_stiffness(d, d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side), cone_stiffness(d, k))
+    add_stiffness_at_arm(d, d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side), cone_stiffness(m, d, k))
 
 
 @kernel
@@ -110,15 +110,15 @@ def outer(w, a, x):
 @kernel
 def turning_stiffness(m, d, k):
     """Returns (A, p, s) of a contact's turns r_i: A = sum of w_i r_i r_i^T + q p p^T; p s^T couples translations."""
-    o = 9 * turn(d, k)
+    o = 9 * turn_index(d, k)
     r0, r1, r2 = load3(d.con_basis, o), load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
     n = load3(d.con_basis, 9 * k)
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         c, w = turning_weights(d, k)
         p, s, q = axpy3(c[0], r0, combine(c[1], r1, c[2], r2)), n, zero(d)
     else:
-        (_, e, q, b), inverse = cone_weights(d, k)
-        y0, y1, y2 = scale3(inverse, load3(d.primal.con_y, 3 * turn(d, k)))
+        (_, e, q, b), inverse = cone_weights(m, d, k)
+        y0, y1, y2 = scale3(inverse, load3(d.primal.con_y, 3 * turn_index(d, k)))
         t1, t2 = d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse
         t = combine(t1, load3(d.con_basis, 9 * k + 3), t2, load3(d.con_basis, 9 * k + 6))
         p, s, w = axpy3(y0, r0, combine(y1, r1, y2, r2)), combine(q, t, -e, n), (b, b, b)
@@ -153,9 +153,9 @@ def add_turns(m, d, k, side):
     Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
     """
     b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         n = load3(d.con_basis, 9 * k)
-        add_stiffness(d, b, r, outer(turning_weight(d, k), n, zeros(d, 6)))
+        add_stiffness_at_arm(d, b, r, outer(turning_weight(d, k), n, zeros(d, 6)))
     A, p, s = turning_stiffness(m, d, k)
     add_turning(d, b, r, A, p, s)
 

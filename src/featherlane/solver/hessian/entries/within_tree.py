@@ -8,7 +8,7 @@ from featherlane.prelude import *
 from featherlane.solver.hessian.entries.pattern import has_block_rows, last_block, next_place
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
-from featherlane.solver.rows.rows import arm, other_arm, turn
+from featherlane.solver.rows.rows import other_arm, pushed_body_arm, turn_index
 
 
 @kernel
@@ -23,7 +23,7 @@ def pair_column(m, d, k, count, dof, r, sign):
         d.hessian.pair_J[3 * count + 1] = dot3(load3(d.con_basis, 9 * k + 3), x)
         d.hessian.pair_J[3 * count + 2] = dot3(load3(d.con_basis, 9 * k + 6), x)
     if d.con_dim[k] > 3:
-        turns, a = turn(d, k), (sign * s[0], sign * s[1], sign * s[2])
+        turns, a = turn_index(d, k), (sign * s[0], sign * s[1], sign * s[2])
         for i in range(3):
             d.hessian.pair_J[3 * (m.nv + count) + i] = dot3(load3(d.con_basis, 9 * turns + 3 * i), a)
 
@@ -35,7 +35,7 @@ def pair_jacobian(m, d, k):
     hessian.pair_dof[c] is the dof; hessian.pair_J[3c ..] its three basis rows, those of the turns at 3 (nv + c).
     """
     j, i = m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[d.con_body[2 * k + 1]]
-    r, r_other = arm(d, k), other_arm(d, k)
+    r, r_other = pushed_body_arm(d, k), other_arm(d, k)
     plus, minus = real(d, 1.0), real(d, -1.0)
     count = 0
     while i != j:
@@ -84,11 +84,11 @@ def add_normal_pair(m, d, k):
 
 
 @kernel
-def weighted_cone(d, k, x, y):
+def weighted_cone(m, d, k, x, y):
     """Returns W (x, y) for an elliptic contact: x along n and the tangents, y along the turns."""
-    (w, e, q, b), inverse = cone_weights(d, k)
+    (w, e, q, b), inverse = cone_weights(m, d, k)
     t1, t2 = d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse
-    u = scale3(inverse, load3(d.primal.con_y, 3 * turn(d, k)))
+    u = scale3(inverse, load3(d.primal.con_y, 3 * turn_index(d, k)))
     along = fma(t1, x[1], t2 * x[2])
     if d.con_dim[k] > 3:
         along = along + dot3(u, y)
@@ -121,10 +121,10 @@ def add_wide_pair(m, d, k):
         x, y = load3(d.hessian.pair_J, 3 * a), zeros(d, 3)
         if d.con_dim[k] > 3:
             y = load3(d.hessian.pair_J, 3 * (m.nv + a))
-        if m.opt_cone == PYRAMIDAL:
+        if has_pyramids(m):
             f, g = weighted_pyramid(d, k, x, y)
         else:
-            f, g = weighted_cone(d, k, x, y)
+            f, g = weighted_cone(m, d, k, x, y)
         for b in range(a, count):
             e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
             u = h + place

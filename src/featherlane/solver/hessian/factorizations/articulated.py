@@ -24,19 +24,19 @@ from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.inertia.articulated import (
     SIZE,
     add_to_parent,
-    multiply,
-    packed,
+    multiply_packed,
+    packed_index,
     store_rigid,
     subtract_outer,
     uses_articulated,
 )
-from featherlane.solver.hessian.entries.assembly import add_contact, free_weight, is_pushing
+from featherlane.solver.hessian.entries.assembly import add_contact_stiffness, free_weight, is_pushing
 from featherlane.solver.hessian.entries.stiffness import clear_stiffness, has_stiffness
 
 
 # ---- selection of worlds -------------------------------------------------------------------------------------------
 @kernel
-def is_local(m, d, k):
+def is_local_row(m, d, k):
     """Checks whether general row k acts on one dof, or on one ball joint."""
     return d.genrow_dofnum[k] == 1 or (d.genrow_type[k] == LIMIT_JOINT and d.genrow_dofnum[k] == 3)
 
@@ -50,7 +50,7 @@ def mark_coupled(m, d):
             if d.con_body[2 * k + 1] > 0:
                 coupled = where(d.con_D[k] > 0.0, 1.0, coupled)
         for k in range(d.ngenrow[0]):
-            if not is_local(m, d, k):
+            if not is_local_row(m, d, k):
                 coupled = where(d.genrow_present[k] > 0.0, 1.0, coupled)
     d.hessian.coupled[0] = coupled
 
@@ -74,7 +74,7 @@ def assemble_world_contacts(m, d):
     clear_stiffness(m, d)
     for k in range(d.ncon_slot[0]):
         if d.con_body[2 * k + 1] == 0 and any_(is_pushing(m, d, k)):
-            add_contact(m, d, k, 0)
+            add_contact_stiffness(m, d, k, 0)
 
 
 @kernel
@@ -88,7 +88,7 @@ def assemble_dofs(m, d):
         i, J = d.dofrow_dof[k], d.dofrow_J[k]
         d.hessian.dof_K[3 * i] = fma(w * J, J, d.hessian.dof_K[3 * i])
     for k in range(d.ngenrow[0]):
-        if is_local(m, d, k):
+        if is_local_row(m, d, k):
             w, o = free_weight(d, k), d.genrow_dofadr[k]
             for a in range(d.genrow_dofnum[k]):
                 i, x = d.genrow_dof[o + a], w * d.genrow_J[o + a]
@@ -104,11 +104,11 @@ def add_body_stiffness(d, i):
     e = 0
     for r in range(3):
         for c in range(r, 3):
-            A[a + packed(c, r)] = A[a + packed(c, r)] + K[o + e]
-            A[a + packed(c + 3, r + 3)] = A[a + packed(c + 3, r + 3)] + K[o + 15 + e]
+            A[a + packed_index(c, r)] = A[a + packed_index(c, r)] + K[o + e]
+            A[a + packed_index(c + 3, r + 3)] = A[a + packed_index(c + 3, r + 3)] + K[o + 15 + e]
             e += 1
         for c in range(3):
-            A[a + packed(c + 3, r)] = A[a + packed(c + 3, r)] + K[o + 6 + 3 * r + c]
+            A[a + packed_index(c + 3, r)] = A[a + packed_index(c + 3, r)] + K[o + 6 + 3 * r + c]
 
 
 # ---- the recursion -------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def take_out(m, d, i, k, U, D, w):
 def take_dof(m, d, i, k, x):
     """Eliminates a dof without coupling in E; stores 1 / D in hessian.dof_K."""
     S = load6(d.cdof, 6 * k)
-    U = multiply(d.aba_inertia, SIZE * i, S)
+    U = multiply_packed(d.aba_inertia, SIZE * i, S)
     D = dot6(S, U) + (m.dof_armature[k] + reflected_armature(m, d, k) + d.hessian.dof_K[3 * k])
     inverse, u = take_out(m, d, i, k, U, D, x[k] - dot6(S, load6(d.cfrc, 6 * i)))
     x[k] = u
@@ -140,13 +140,13 @@ def take_ball(m, d, i, k, x):
     e32, e31, e21 = E[3 * k + 7], E[3 * k + 8], E[3 * k + 4]
     S1, S2, S3 = load6(d.cdof, 6 * k), load6(d.cdof, 6 * k + 6), load6(d.cdof, 6 * k + 12)
 
-    U3 = multiply(d.aba_inertia, SIZE * i, S3)
+    U3 = multiply_packed(d.aba_inertia, SIZE * i, S3)
     D3 = dot6(S3, U3) + (m.dof_armature[k + 2] + reflected_armature(m, d, k + 2) + E[3 * k + 6])
     w3 = x[k + 2] - dot6(S3, load6(d.cfrc, 6 * i))
     inverse3, u3 = take_out(m, d, i, k + 2, U3, D3, w3)
     g32, g31 = e32 * inverse3, e31 * inverse3
 
-    V, s = multiply(d.aba_inertia, SIZE * i, S2), dot6(S2, U3)
+    V, s = multiply_packed(d.aba_inertia, SIZE * i, S2), dot6(S2, U3)
     U2 = axpy6(-g32, U3, V)
     D2 = dot6(S2, V) + (m.dof_armature[k + 1] + reflected_armature(m, d, k + 1) + E[3 * k + 3])
     D2 = fma(-g32, fma(2.0, s, e32), D2)
@@ -154,7 +154,7 @@ def take_ball(m, d, i, k, x):
     inverse2, u2 = take_out(m, d, i, k + 1, U2, D2, w2)
     g21 = fma(-e31, (s + e32) * inverse3, e21) * inverse2
 
-    V, s, t = multiply(d.aba_inertia, SIZE * i, S1), dot6(S1, U3), dot6(S1, U2)
+    V, s, t = multiply_packed(d.aba_inertia, SIZE * i, S1), dot6(S1, U3), dot6(S1, U2)
     U1 = axpy6(-g31, U3, axpy6(-g21, U2, V))
     D1 = dot6(S1, V) + (m.dof_armature[k] + reflected_armature(m, d, k) + E[3 * k])
     D1 = fma(-g31, fma(2.0, s, e31), D1)

@@ -65,7 +65,7 @@ def update_two_rows(d, u, v, source, i, columns):
 
 
 @kernel
-def update_row(d, u, source, i, columns):
+def update_block_row(d, u, source, i, columns):
     """Updates `columns` columns of the target's row i, which begins at u."""
     for c in range(columns):
         update_tile(d, (u,), source, i, c, height=1, width=1)
@@ -91,11 +91,11 @@ def rows_from(block, k):
 
 
 @kernel
-def finish_row(d, block, i):
+def eliminate_row(d, block, i):
     """Eliminates the rows below row i of a block from row i."""
     k, u = i + 1, block.adr + i * block.stride
     multiply_column(d, block, i, k)
-    update_row(d, u, rows_from(block, k), i, block.above + k)
+    update_block_row(d, u, rows_from(block, k), i, block.above + k)
     d.hessian.dinv[block.first + i] = 1.0 / d.hessian.H[u + block.above + i]
 
 
@@ -127,7 +127,7 @@ def factor_rows(d, block):
         finish_two_rows(d, block, i)
         i -= 2
     if i == 0:
-        finish_row(d, block, 0)
+        eliminate_row(d, block, 0)
     for k in range(1, block.size):
         e = block.adr + k * block.stride + block.above
         for c in range(k):
@@ -148,7 +148,7 @@ def take_multipliers(d, block, place, target, w):
 
 
 @kernel
-def update_rows(d, u, width, source, columns, triangle):
+def update_block_rows(d, u, width, source, columns, triangle):
     """Updates `columns` columns of the target's rows at u, one row per multiplier of a source row, two at a time.
 
     triangle: 1 if the block on the diagonal follows, row i up to column i.  The first of two rows gets one more entry,
@@ -159,7 +159,7 @@ def update_rows(d, u, width, source, columns, triangle):
         update_two_rows(d, u + i * width, u + i * width + width, source, i, columns + triangle * (i + 2))
         i += 2
     if i < source.w:
-        update_row(d, u + i * width, source, i, columns + triangle * (i + 1))
+        update_block_row(d, u + i * width, source, i, columns + triangle * (i + 1))
 
 
 @kernel
@@ -182,7 +182,7 @@ def eliminate_from(m, d, block, b, at):
         columns, triangle = d.hessian.blockplace[o + e] - start, 1
         if e < at:
             columns, triangle = columns + m.block_dofnum[d.hessian.blockcol[o + e]], 0
-        update_rows(d, u + q, width, Sources(block.adr + start, stride, block.size, 0, w), columns, triangle)
+        update_block_rows(d, u + q, width, Sources(block.adr + start, stride, block.size, 0, w), columns, triangle)
         e += 1
         f += 1
     for k in range(block.size):
@@ -223,7 +223,7 @@ def run_of_blocks(m, d, at, last):
 
 
 @kernel
-def sum_rows(m, d, b, r, stride, count):
+def substitute_rows(m, d, b, r, stride, count):
     """Returns x_k D_k^-1 - sum of L_kj x_j over the blocks above, for `count` rows of block b from r; sums overlap."""
     L, x, k, at = d.hessian.H, d.primal.search, m.block_dofadr[b] + r, d.hessian.blockadr[b]
     a = d.hessian.rowadr[k]
@@ -272,10 +272,10 @@ def expand_blocks(m, d):
         above = d.hessian.rownnz[first] - 1
         stride, r = above + size, 0
         while r + 3 <= size:
-            sum_rows(m, d, b, r, stride, count=3)
+            substitute_rows(m, d, b, r, stride, count=3)
             r += 3
         while r < size:
-            sum_rows(m, d, b, r, stride, count=1)
+            substitute_rows(m, d, b, r, stride, count=1)
             r += 1
         for k in range(1, size):
             y, e = d.primal.search[first + k], a + k * stride + above

@@ -43,7 +43,7 @@ def mark_rows(m, d, b, low):
 
 
 @kernel
-def list_row(m, d, b, low, adr):
+def list_marked_blocks(m, d, b, low, adr):
     """Lists the marked blocks in ascending order, and the places of their columns; returns the row's width."""
     n, width = 0, 0
     for c in range(low, b + 1):
@@ -93,7 +93,7 @@ def find_block_rows(m, d):
         if adr + b + 1 - low > d.nHblock:
             d.con_overflow[0] = 1
             break
-        width = list_row(m, d, b, low, adr)
+        width = list_marked_blocks(m, d, b, low, adr)
         if entries + width * m.block_dofnum[b] > d.nH:
             d.con_overflow[0] = 1
             break

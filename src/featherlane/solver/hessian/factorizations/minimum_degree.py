@@ -46,7 +46,7 @@ def clear_graph(m, d):
 
 
 @kernel
-def join_trees(m, d, t, u):
+def couple_trees(m, d, t, u):
     """Couples trees t and u."""
     a, b = t * d.ngraphword + u // WORD_BITS, u * d.ngraphword + t // WORD_BITS
     one = d.graph.bits[a] * 0 + 1
@@ -88,7 +88,7 @@ def delist(d1, t):
 
 
 @kernel
-def spread(d1, t, u):
+def merge_neighbours(d1, t, u):
     """Adds the neighbours of t to those of u, and removes t."""
     a, b = t * d1.ngraphword, u * d1.ngraphword
     for x in range(d1.ngraphword):
@@ -108,7 +108,7 @@ def eliminate_tree(d1, t):
         while left != 0:
             u = w * WORD_BITS + low_bit(left)
             left = left & (left - 1)
-            spread(d1, t, u)
+            merge_neighbours(d1, t, u)
             delist(d1, u)
             n = degree(d1, u)
             enlist(d1, u, n)
@@ -174,7 +174,7 @@ def count_in_model_order(m1, d1):
             while left != 0:
                 u = w * WORD_BITS + low_bit(left)
                 left = left & (left - 1)
-                spread(d1, t, u)
+                merge_neighbours(d1, t, u)
         if n > size:
             total = total + 0.5 * size * n * n
     d1.panel.cost[0] = total

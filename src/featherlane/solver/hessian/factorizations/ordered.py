@@ -13,7 +13,7 @@ from featherlane.prelude import *
 from featherlane.solver.hessian.factorizations.minimum_degree import (
     clear_graph,
     count_in_model_order,
-    join_trees,
+    couple_trees,
     order_trees,
 )
 from featherlane.solver.hessian.factorizations.panel import (
@@ -38,7 +38,7 @@ def join_by_row(m, d, k):
         for b in range(o, a):
             u = m.dof_treeid[d.genrow_dof[b]]
             if t != u:
-                join_trees(m, d, t, u)
+                couple_trees(m, d, t, u)
 
 
 @kernel
@@ -49,7 +49,7 @@ def join_world(m, d, lane):
         if d.hessian.con_coupling[k] >= 0 and has(d.con_D[k] > 0.0, lane):
             t, u = m.body_treeid[d.con_body[2 * k]], m.body_treeid[d.con_body[2 * k + 1]]
             if t != u:
-                join_trees(m, d, t, u)
+                couple_trees(m, d, t, u)
     for k in range(d.ngenrow[0]):
         if has(d.genrow_present[k] > 0.0, lane):
             join_by_row(m, d, k)
@@ -78,7 +78,7 @@ def mark_ordered(m, d):
 
 # ---- from block rows to panels -------------------------------------------------------------------------------------
 @kernel
-def column_of(d, t, u):
+def panel_column(d, t, u):
     """Returns the first column of tree u in the panel of t, -1 if it has none."""
     place = -1
     for e in range(d.graph.rowadr[t], d.graph.rowadr[t] + d.graph.rownnz[t]):
@@ -93,14 +93,14 @@ def load_between(m, d, lane, b, t, place, c, u):
     last, first = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.block_dofadr[b]
     last_u, first_u = m.tree_dofadr[u] + m.tree_dofnum[u] - 1, m.block_dofadr[c]
     if d.graph.place[t] < d.graph.place[u]:
-        column, step = column_of(d, t, u), d.panel.width[t]
+        column, step = panel_column(d, t, u), d.panel.width[t]
         o = d.panel.adr[t] + (last - first) * step + column + last_u - first_u
         for i in range(m.block_dofnum[b] if column >= 0 else 0):
             a = d.hessian.rowadr[first + i] + place
             for e in range(m.block_dofnum[c]):
                 d.panel.values[o - i * step - e] = read_lane(d.hessian.H, a + e, lane)
     else:
-        column, step = column_of(d, u, t), d.panel.width[u]
+        column, step = panel_column(d, u, t), d.panel.width[u]
         o = d.panel.adr[u] + (last_u - first_u) * step + column + last - first
         for i in range(m.block_dofnum[b] if column >= 0 else 0):
             a = d.hessian.rowadr[first + i] + place
@@ -158,7 +158,7 @@ def place_world(m, d, lane):
 
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
-def next_entry(d, lane, e, a, count, out):
+def copy_entries(d, lane, e, a, count, out):
     """Copies entries from a on of the panel to H from e on, or back: H stores the factor of each world."""
     for c in range(count):
         if out:
@@ -176,9 +176,9 @@ def move_factor(m, d, lane, out):
         t = d.graph.order[k]
         for r in range(m.tree_dofnum[t]):
             a = d.panel.adr[t] + r * d.panel.width[t]
-            e = next_entry(d, lane, e, a + r, m.tree_dofnum[t] - r, out)
+            e = copy_entries(d, lane, e, a + r, m.tree_dofnum[t] - r, out)
             for at in range(d.graph.rowadr[t], d.graph.rowadr[t] + d.graph.rownnz[t]):
-                e = next_entry(d, lane, e, a + d.graph.colplace[at], m.tree_dofnum[d.graph.col[at]], out)
+                e = copy_entries(d, lane, e, a + d.graph.colplace[at], m.tree_dofnum[d.graph.col[at]], out)
     for i in range(m.nv):
         if out:
             write_lane(d.hessian.dinv, i, lane, d.panel.inverse[i])

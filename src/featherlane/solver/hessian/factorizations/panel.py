@@ -14,7 +14,7 @@ FREE = 6  # dofs of a free body, the tree of most piles: its rows have separate 
 
 # ---- places of rows and columns ------------------------------------------------------------------------------------
 @kernel
-def list_row(d1, t, adr):
+def list_row_trees(d1, t, adr):
     """Lists trees in the row of t, by their place in the order; returns how many."""
     n = 0
     for w in range(d1.ngraphword):
@@ -63,7 +63,7 @@ def place_panels(m1, d1):
         if adr + d1.graph.degree[t] > d1.nfill:
             d1.panel.fits[0] = 0
             break
-        n, width = list_row(d1, t, adr), padded_size(m1, t)
+        n, width = list_row_trees(d1, t, adr), padded_size(m1, t)
         for e in range(adr, adr + n):
             d1.graph.colplace[e] = width
             width += padded_size(m1, d1.graph.col[e])
@@ -139,7 +139,7 @@ def scale_free(m1, d1, t, u, column):
 
 
 @kernel
-def update_row(d1, q, o, width, size, f, count):
+def update_run(d1, q, o, width, size, f, count):
     """Updates a target run at q += sum over k of (factor k from f on) (run of row k at o); q, o and width in eights."""
     E, s = eights(d1.panel.values), d1.panel.scale
     if size == FREE:
@@ -158,7 +158,7 @@ def update_row(d1, q, o, width, size, f, count):
 
 @kernel
 def update_three(d1, q, stride, o, width, f, count):
-    """Runs `update_row` for three rows of a free body, from row f, a stride apart, by another: reads its runs once."""
+    """Runs `update_run` for three rows of a free body, from row f, a stride apart, by another: reads its runs once."""
     E, s = eights(d1.panel.values), d1.panel.scale
     t = tuple(tuple(s[f + 8 * k + r] for r in range(3)) for k in range(FREE))
     for c in range(count):
@@ -171,14 +171,14 @@ def update_three(d1, q, stride, o, width, f, count):
 
 
 @kernel
-def update_rows(d1, q, stride, o, width, size, rows, count):
+def update_tree_rows(d1, q, stride, o, width, size, rows, count):
     """Updates all rows of a tree in a run that belongs to them from its first column on."""
     if size == FREE and rows == FREE:
         update_three(d1, q, stride, o, width, 0, count)
         update_three(d1, q + 3 * stride, stride, o, width, 3, count)
     else:
         for r in range(rows):
-            update_row(d1, q + r * stride, o, width, size, r * size, count)
+            update_run(d1, q + r * stride, o, width, size, r * size, count)
 
 
 @kernel
@@ -193,10 +193,10 @@ def update_tree(m1, d1, t, u, at):
         scale_rows(m1, d1, t, u, d1.graph.colplace[e])
     o, own = a + d1.graph.colplace[e] // 8, padded_size(m1, u) // 8
     if own == 1:
-        update_rows(d1, b, stride, o, width, size, rows, 1)
+        update_tree_rows(d1, b, stride, o, width, size, rows, 1)
     else:
         for r in range(rows):
-            update_row(d1, b + r * stride + r // 8, o + r // 8, width, size, r * size, own - r // 8)
+            update_run(d1, b + r * stride + r // 8, o + r // 8, width, size, r * size, own - r // 8)
     e += 1
     while e < end:
         while d1.graph.col[f] != d1.graph.col[e]:
@@ -207,7 +207,7 @@ def update_tree(m1, d1, t, u, at):
             count += padded_size(m1, d1.graph.col[e]) // 8
             e += 1
             f += 1
-        update_rows(d1, q, stride, o, width, size, rows, count)
+        update_tree_rows(d1, q, stride, o, width, size, rows, count)
 
 
 @stage
@@ -264,7 +264,7 @@ def sum_free(d1, a, width):
 
 
 @kernel
-def sum_of_eight(s, o):
+def sum_panel_eight(s, o):
     """Returns the sum of eight numbers."""
     return ((s[o] + s[o + 1]) + (s[o + 2] + s[o + 3])) + ((s[o + 4] + s[o + 5]) + (s[o + 6] + s[o + 7]))
 
@@ -295,13 +295,13 @@ def expand_tree(m1, d1, t):
         r = size - 1 - k
         q = a + r * width
         if size == FREE:
-            z = x[last - r] - sum_of_eight(d1.panel.scale, 8 * r)
+            z = x[last - r] - sum_panel_eight(d1.panel.scale, 8 * r)
         else:
             y = eights(d1.panel.zero)[0]
             for c in range(start, width // 8):
                 y = fma(E[q // 8 + c], X[c], y)
             S[0] = y
-            z = x[last - r] - sum_of_eight(d1.panel.sum, 0)
+            z = x[last - r] - sum_panel_eight(d1.panel.sum, 0)
         for c in range(r + 1, size):
             z = fma(-P[q + c], x[last - c], z)
         x[last - r] = z * d1.panel.inverse[last - r]

@@ -66,7 +66,7 @@ def closes_paths(m, d):
 
 
 @kernel
-def list_rows(m, d):
+def list_path_rows(m, d):
     """Computes row i = row of its parent, then i itself; and how many rows are below each column."""
     adr = 0
     for i in range(m.nv):
@@ -109,5 +109,5 @@ def find_path_rows(m, d):
     Writes: hessian.*, the pattern in it.
     Cost:   O(entries).
     """
-    list_rows(m, d)
+    list_path_rows(m, d)
     list_rows_below(m, d)

@@ -10,17 +10,17 @@ Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 16.3; for A
 from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import (
     SMALLEST_PIVOT,
-    append_row,
+    append_factor_row,
     eights_of_row,
-    expand_backward,
     gather_error,
     gather_row,
     pivot_of,
-    reduce_forward,
     refactor,
     remove_row,
+    substitute_backward,
+    substitute_forward,
 )
-from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, INF, LOWER, UPPER, WAITING, refresh
+from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, INF, LOWER, UPPER, WAITING, refresh
 from featherlane.solver.lcp.status import INFEASIBLE
 
 GIVEN_UP = 1 << 30  # mark of a row that no step can improve
@@ -49,7 +49,7 @@ def distance_along(r1, p, y):
 
 
 @kernel
-def move(r1, longest):
+def step_within_bounds(r1, longest):
     """Adds s one.y to x of the factor's rows, with s limited by the bounds and by `longest`.
 
     Returns (s, place that stops it, or -1).
@@ -70,7 +70,7 @@ def move(r1, longest):
 
 
 @kernel
-def stop_at(r1, p):
+def reach_bound(r1, p):
     """Handles place p of the factor, which reached the bound towards which it moved."""
     to_bound(r1, p, r1.one.y[r1.one.slot[p]] > 0.0)
     remove_row(r1, p)
@@ -91,11 +91,11 @@ def error_between(r1):
 def approach(r1):
     """Takes one step towards w = 0 of the rows between their bounds; returns 1 if no bound stopped it."""
     gather_error(r1)
-    reduce_forward(r1, r1.one.turn)
-    expand_backward(r1, r1.one.turn, r1.one.y)
-    _, p = move(r1, 1.0)
+    substitute_forward(r1, r1.one.turn)
+    substitute_backward(r1, r1.one.turn, r1.one.y)
+    _, p = step_within_bounds(r1, 1.0)
     if p >= 0:
-        stop_at(r1, p)
+        reach_bound(r1, p)
     return 1 if p < 0 else 0
 
 
@@ -123,24 +123,24 @@ def release(r1, p):
     if r1.one.count[0] == 8 * eights_of_row(r1):
         refactor(r1)
     gather_row(r1, p, r1.one.ell)
-    reduce_forward(r1, r1.one.ell)
+    substitute_forward(r1, r1.one.ell)
     pivot = pivot_of(r1, p, r1.one.ell)
-    expand_backward(r1, r1.one.ell, r1.one.y)
+    substitute_backward(r1, r1.one.ell, r1.one.y)
     sign = 1.0 if r1.place.w[p] < 0.0 else -1.0
     size = 1.0
     for k in range(r1.one.count[0]):
         size += r1.one.y[k] * r1.one.y[k]
         r1.one.y[k] = -sign * r1.one.y[k]
     if pivot > SMALLEST_PIVOT * size:
-        append_row(r1, p, r1.one.ell, pivot)
+        append_factor_row(r1, p, r1.one.ell, pivot)
         r1.one.state[p] = BETWEEN
     else:
-        s, q = move(r1, distance_along(r1, p, 0.0 * pivot + sign))
+        s, q = step_within_bounds(r1, distance_along(r1, p, 0.0 * pivot + sign))
         if s < INF:
             r1.place.x[p] = r1.place.x[p] + s * sign
             r1.one.state[p] = WAITING
             if q >= 0:
-                stop_at(r1, q)
+                reach_bound(r1, q)
             else:
                 to_bound(r1, p, sign > 0.0)
         else:

@@ -12,14 +12,22 @@ Source: M. M. Kostreva, "Block pivot methods for solving the complementarity pro
 from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import (
     eights_of_row,
-    expand_backward,
     gather_error,
-    reduce_forward,
     refactor,
     remove_row,
+    substitute_backward,
+    substitute_forward,
 )
 from featherlane.solver.lcp.pivot.many_rows import put_all_between
-from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, LOWER, UPPER, WAITING, multiply, rounding_of
+from featherlane.solver.lcp.pivot.scaled_problem import (
+    BETWEEN,
+    FIXED,
+    LOWER,
+    UPPER,
+    WAITING,
+    add_matrix_product,
+    rounding_of,
+)
 
 PATIENCE = 3  # rounds without a new minimum of rows on the wrong side, after which rows change one by one
 SINGLE = 8  # rounds of single rows, plus one per so many rows of the problem, before the attempt is discarded
@@ -65,14 +73,14 @@ def solve_between(r1, last):
             r1.place.x[r1.one.factor[k]] = 0.0
     for c in range(blocks):
         W[c], DX[c] = -b[c], 0.0
-    multiply(r1, r1.place.x, r1.place.w, last, blocks)
+    add_matrix_product(r1, r1.place.x, r1.place.w, last, blocks)
     gather_error(r1)
-    reduce_forward(r1, r1.one.turn)
-    expand_backward(r1, r1.one.turn, r1.one.y)
+    substitute_forward(r1, r1.one.turn)
+    substitute_backward(r1, r1.one.turn, r1.one.y)
     for k in range(m):
         if r1.one.factor[k] >= 0:
             r1.place.dx[r1.one.factor[k]] = r1.one.y[k]
-    multiply(r1, r1.place.dx, r1.place.w, last, blocks)
+    add_matrix_product(r1, r1.place.dx, r1.place.w, last, blocks)
     for c in range(blocks):
         X[c] = X[c] + DX[c]
 

@@ -21,19 +21,19 @@ from featherlane.solver.lcp.pivot.active_set import improve, to_bound
 from featherlane.solver.lcp.pivot.block_start import start_with_all
 from featherlane.solver.lcp.pivot.factor import (
     SMALLEST_PIVOT,
-    append_row,
+    append_factor_row,
     clear_matrix,
     eights_of_row,
-    expand_backward,
     gather_row,
     is_independent,
     pivot_of,
-    reduce_forward,
     refactor,
     remove_row,
+    substitute_backward,
+    substitute_forward,
 )
 from featherlane.solver.lcp.pivot.friction import limit_friction, settle_friction
-from featherlane.solver.lcp.pivot.places import (
+from featherlane.solver.lcp.pivot.scaled_problem import (
     BETWEEN,
     FIXED,
     INF,
@@ -41,13 +41,13 @@ from featherlane.solver.lcp.pivot.places import (
     ROUNDING,
     UPPER,
     WAITING,
+    add_matrix_product,
     clear_direction,
+    complementarity_residual,
     load_places,
-    multiply,
     order_rows,
     product_of_row,
-    residual_of,
-    solve_nothing,
+    set_zero_solution,
     unload_places,
 )
 from featherlane.solver.lcp.status import INACCURATE, INFEASIBLE, ITERATIONS, SOLVED, UNSETTLED
@@ -69,7 +69,7 @@ def find_direction(r1, i, sign):
     """
     blocks = i // 8 + 1
     clear_direction(r1, blocks)
-    expand_backward(r1, r1.one.ell, r1.one.y)
+    substitute_backward(r1, r1.one.ell, r1.one.y)
     size, square = 1.0, 1.0
     for k in range(r1.one.count[0]):
         p = r1.one.factor[k]
@@ -78,7 +78,7 @@ def find_direction(r1, i, sign):
             r1.place.dx[p] = y
             size, square = size + fabs(y), square + y * y
     r1.place.dx[i] = sign
-    multiply(r1, r1.place.dx, r1.place.dw, i + 1, blocks)
+    add_matrix_product(r1, r1.place.dx, r1.place.dw, i + 1, blocks)
     return size, square
 
 
@@ -149,7 +149,7 @@ def find_step(r1, i, sign, size, square):
 
 
 @kernel
-def advance(r1, i, s):
+def add_drive_step(r1, i, s):
     """Adds s dx to x and s dw to w."""
     x, w, dx, dw = eights(r1.place.x), eights(r1.place.w), eights(r1.place.dx), eights(r1.place.dw)
     for c in range(i // 8 + 1):
@@ -163,10 +163,10 @@ def enter(r1, i, j):
     if r1.one.count[0] == 8 * eights_of_row(r1):
         refactor(r1)
     gather_row(r1, j, r1.one.turn)
-    reduce_forward(r1, r1.one.turn)
+    substitute_forward(r1, r1.one.turn)
     pivot = pivot_of(r1, j, r1.one.turn)
     if is_independent(r1, r1.one.turn, pivot):
-        append_row(r1, j, r1.one.turn, pivot)
+        append_factor_row(r1, j, r1.one.turn, pivot)
         r1.one.state[j], r1.place.w[j] = BETWEEN, 0.0
     else:
         r1.one.mark[j] = i
@@ -174,7 +174,7 @@ def enter(r1, i, j):
 
 # ---- rows one by one ------------------------------------------------------------------------------------------------
 @kernel
-def push(r1, i, noise):
+def drive_row(r1, i, noise):
     """Moves x_i until w_i = 0 or a bound stops it."""
     sign = 1.0 if r1.place.w[i] < 0.0 else -1.0
     still, moving = STANDSTILL * r1.one.n[0] + 8, 1
@@ -182,7 +182,7 @@ def push(r1, i, noise):
         if r1.one.count[0] == 8 * eights_of_row(r1):
             refactor(r1)
         gather_row(r1, i, r1.one.ell)
-        reduce_forward(r1, r1.one.ell)
+        substitute_forward(r1, r1.one.ell)
         s, end = 0.0 * noise, DONE
         if fabs(r1.place.w[i]) > noise:
             size, square = find_direction(r1, i, sign)
@@ -195,9 +195,9 @@ def push(r1, i, noise):
         else:
             still -= 1 if s == 0.0 else 0
             if s > 0.0:
-                advance(r1, i, s)
+                add_drive_step(r1, i, s)
             if end == DONE:
-                settle(r1, i)
+                move_between_bounds(r1, i)
             elif end == AT_BOUND:
                 to_bound(r1, i, sign > 0.0)
             else:
@@ -213,12 +213,12 @@ def push(r1, i, noise):
 
 
 @kernel
-def settle(r1, i):
+def move_between_bounds(r1, i):
     """Moves place i, whose w is 0 and whose row of the factor is in one.ell, between its bounds."""
     pivot = pivot_of(r1, i, r1.one.ell)
     r1.one.state[i] = WAITING
     if is_independent(r1, r1.one.ell, pivot):
-        append_row(r1, i, r1.one.ell, pivot)
+        append_factor_row(r1, i, r1.one.ell, pivot)
         r1.one.state[i], r1.place.w[i] = BETWEEN, 0.0
 
 
@@ -236,7 +236,7 @@ def drive(r1, i):
     elif hi == 0.0 and w <= noise:
         r1.one.state[i] = UPPER
     else:
-        push(r1, i, noise)
+        drive_row(r1, i, noise)
 
 
 # ---- all rows -------------------------------------------------------------------------------------------------------
@@ -256,9 +256,9 @@ def solve_from(r1, friction, start):
     if start == BLOCK:
         done = start_with_all(r1, first, last)
         if done == 0:
-            solve_nothing(r1)
+            set_zero_solution(r1)
             if friction and start_with_all(r1, 0, rows) == 0:
-                solve_nothing(r1)
+                set_zero_solution(r1)
                 drive_all(r1, 0, rows)
     if done == 0:
         drive_all(r1, first, last)
@@ -278,7 +278,7 @@ def principal_pivoting(r1, policy, passes, start):
     order_rows(r1)
     load_places(r1)
     clear_matrix(r1)
-    solve_nothing(r1)
+    set_zero_solution(r1)
     solve_from(r1, friction=0, start=start)
     if r1.one.count[3] < n:
         limit_friction(r1)
@@ -289,7 +289,7 @@ def principal_pivoting(r1, policy, passes, start):
     if policy == CONSISTENT and r1.one.count[3] < n:
         settled = settle_friction(r1, passes, most)
     unload_places(r1)
-    residual = residual_of(r1)
+    residual = complementarity_residual(r1)
     r1.one.residual[0] = residual
     if residual <= TOLERANCE:
         r1.one.status[0] = SOLVED if settled else UNSETTLED

@@ -34,7 +34,7 @@ def fill_panel(d, blocks, lane):
 
 
 @kernel
-def multiply_panel(d, blocks, a):
+def compute_delassus_row(d, blocks, a):
     """Computes row a of one.A, without the softness."""
     P, A, r = eights(d.place.A), eights(d.one.A), d.one.row[a]
     o = d.lcp.coladr[r]
@@ -56,5 +56,5 @@ def form_delassus(d, lane):
     blocks = (n + 7) // 8
     fill_panel(d, blocks, lane)
     for a in range(n):
-        multiply_panel(d, blocks, a)
+        compute_delassus_row(d, blocks, a)
         d.one.A[8 * blocks * a + a] = read_lane(d.lcp.diag, d.one.row[a], lane)

@@ -21,7 +21,7 @@ def eights_of_row(r1):
 
 
 @kernel
-def sum_of_eight(s, o):
+def sum_factor_eight(s, o):
     """Returns the sum of eight adjacent numbers."""
     return ((s[o] + s[o + 1]) + (s[o + 2] + s[o + 3])) + ((s[o + 4] + s[o + 5]) + (s[o + 6] + s[o + 7]))
 
@@ -94,7 +94,7 @@ def expand_eight(U, o, w, y, b):
 
 
 @kernel
-def reduce_forward(r1, t):
+def substitute_forward(r1, t):
     """Computes t <- L^-1 t: the triangle of eight rows, then its updates of all rows behind them."""
     m, width = r1.one.count[0], eights_of_row(r1)
     U, E, T = r1.one.L, eights(r1.one.L), eights(t)
@@ -110,7 +110,7 @@ def reduce_forward(r1, t):
 
 
 @kernel
-def expand_backward(r1, t, y):
+def substitute_backward(r1, t, y):
     """Computes y <- L^-T D^-1 t."""
     m, width = r1.one.count[0], eights_of_row(r1)
     U, E, Y, S = r1.one.L, eights(r1.one.L), eights(y), eights(r1.one.sum)
@@ -129,7 +129,7 @@ def expand_backward(r1, t, y):
             for k in unrolled(range(8)):
                 S[k] = s[k]
             for k in range(8):
-                y[b + k] = y[b + k] - sum_of_eight(r1.one.sum, 8 * k)
+                y[b + k] = y[b + k] - sum_factor_eight(r1.one.sum, 8 * k)
         expand_eight(U, 8 * o, 8 * width, y, b)
 
 
@@ -145,7 +145,7 @@ def pivot_of(r1, p, t):
         for c in range(1, last):
             v = fma(T[c], T[c] * D[c], v)
         S[0] = v
-        d = d - sum_of_eight(r1.one.sum, 0)
+        d = d - sum_factor_eight(r1.one.sum, 0)
     return d
 
 
@@ -154,7 +154,7 @@ def is_independent(r1, t, pivot):
     """Checks that a pivot exceeds rounding, t = L^-1 of its row: y^T A y, y = (-A_CC^-1 A_Cp, 1).  Overwrites one.y."""
     least = SMALLEST_PIVOT
     if least < pivot < DOUBTFUL:
-        expand_backward(r1, t, r1.one.y)
+        substitute_backward(r1, t, r1.one.y)
         size = 1.0
         for k in range(r1.one.count[0]):
             size += r1.one.y[k] * r1.one.y[k]
@@ -163,7 +163,7 @@ def is_independent(r1, t, pivot):
 
 
 @kernel
-def append_row(r1, p, t, pivot):
+def append_factor_row(r1, p, t, pivot):
     """Appends place p as the last row of the factor; t = L^-1 of its row."""
     m, width = r1.one.count[0], 8 * eights_of_row(r1)
     for k in range(m):
@@ -217,8 +217,8 @@ def refactor(r1):
         p = r1.one.factor[k]
         if p >= 0:
             gather_row(r1, p, r1.one.turn)
-            reduce_forward(r1, r1.one.turn)
-            append_row(r1, p, r1.one.turn, pivot_of(r1, p, r1.one.turn))
+            substitute_forward(r1, r1.one.turn)
+            append_factor_row(r1, p, r1.one.turn, pivot_of(r1, p, r1.one.turn))
 
 
 @kernel

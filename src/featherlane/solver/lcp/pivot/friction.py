@@ -15,22 +15,22 @@ from featherlane.solver.lcp.pivot.active_set import improve, to_bound
 from featherlane.solver.lcp.pivot.factor import (
     clear_factor,
     eights_of_row,
-    expand_backward,
     gather_row,
-    reduce_forward,
     refactor,
+    substitute_backward,
+    substitute_forward,
 )
 from featherlane.solver.lcp.pivot.many_rows import put_all_between
-from featherlane.solver.lcp.pivot.places import (
+from featherlane.solver.lcp.pivot.scaled_problem import (
     BETWEEN,
     FIXED,
     INF,
     LOWER,
     UPPER,
     WAITING,
+    add_matrix_product,
     clear_direction,
     force_inside,
-    multiply,
     product_of_row,
 )
 
@@ -116,8 +116,8 @@ def write_system(r1, count):
     for j in range(count):
         p = r1.one.factor[m + j]
         gather_row(r1, p, r1.one.turn)
-        reduce_forward(r1, r1.one.turn)
-        expand_backward(r1, r1.one.turn, r1.one.y)
+        substitute_forward(r1, r1.one.turn)
+        substitute_backward(r1, r1.one.turn, r1.one.y)
         for i in range(count):
             q = r1.one.factor[m + i]
             k = r1.one.order[q]
@@ -175,11 +175,11 @@ def move_slipping(r1, count):
         x = side_of(r1, q) * limit
         r1.place.dx[q] = x - r1.place.x[q]
         r1.place.lo[q], r1.place.hi[q], r1.place.x[q] = -limit, limit, x
-    multiply(r1, r1.place.dx, r1.place.dw, n, width)
+    add_matrix_product(r1, r1.place.dx, r1.place.dw, n, width)
     for k in range((m + 7) // 8 * 8):
         r1.one.turn[k] = -r1.place.dw[r1.one.factor[k]] if k < m else 0.0
-    reduce_forward(r1, r1.one.turn)
-    expand_backward(r1, r1.one.turn, r1.one.y)
+    substitute_forward(r1, r1.one.turn)
+    substitute_backward(r1, r1.one.turn, r1.one.y)
     for k in range(m):
         p = r1.one.factor[k]
         r1.place.x[p] = r1.place.x[p] + r1.one.y[k]
@@ -223,7 +223,7 @@ def go(r1, part):
 
 # ---- the fixed point --------------------------------------------------------------------------------------------
 @kernel
-def sweep(r1):
+def gauss_seidel_sweep(r1):
     """Runs one sweep of projected Gauss-Seidel, with friction limits updated at each visit of a row."""
     n, width = r1.one.n[0], 8 * eights_of_row(r1)
     for i in range(n):
@@ -277,7 +277,7 @@ def settle_friction(r1, passes, most):
         rounds += 1
         if rounds % NEWTON == 0 and settled == 0:
             for _ in range(SWEEPS * rounds):
-                sweep(r1)
+                gauss_seidel_sweep(r1)
             start_from(r1)
             limit_friction(r1)
             follow_bounds(r1)

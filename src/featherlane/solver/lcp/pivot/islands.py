@@ -43,14 +43,14 @@ def root_of(d, t):
 
 
 @kernel
-def join(d, s, t):
+def join_islands(d, s, t):
     """Puts trees s and t in one island."""
     s, t = root_of(d, s), root_of(d, t)
     d.lcp.root[max(s, t)] = min(s, t)
 
 
 @kernel
-def join_trees(m, d, lane):
+def find_row_roots(m, d, lane):
     """Computes lcp.root of one world: rows that share their columns are handled together."""
     for t in range(m.ntree):
         d.lcp.root[t], d.lcp.head[t] = t, -1
@@ -62,13 +62,13 @@ def join_trees(m, d, lane):
             t = m.dof_treeid[d.lcp.col[o]]
             for p in range(o + 1, o + d.lcp.colnum[r]):
                 if m.dof_treeid[d.lcp.col[p]] != t:
-                    join(d, t, m.dof_treeid[d.lcp.col[p]])
+                    join_islands(d, t, m.dof_treeid[d.lcp.col[p]])
 
 
 @kernel
-def list_rows(m, d, lane):
+def list_island_rows(m, d, lane):
     """Computes lcp.head, lcp.next: the rows of each island of one world, in their order."""
-    join_trees(m, d, lane)
+    find_row_roots(m, d, lane)
     for k in range(d.lcp.n[0]):
         r = d.lcp.n[0] - 1 - k
         if in_world(d, r, lane):
@@ -148,7 +148,7 @@ def solve_island(d1, policy, passes):
 def solve_world(m, d, lane):
     """Solves all islands of one world; returns (pivots, worst status, largest residual, islands beyond capacity)."""
     pivots, status, residual, large = 0, SOLVED, 0.0, 0
-    list_rows(m, d, lane)
+    list_island_rows(m, d, lane)
     for t in range(m.ntree):
         if d.lcp.head[t] >= 0:
             if gather_rows_of(d, d.lcp.head[t]):

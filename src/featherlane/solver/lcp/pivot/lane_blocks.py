@@ -59,13 +59,13 @@ def list_active(p):
 
 
 @kernel
-def entry(p, a, b):
+def active_entry(p, a, b):
     """Returns A of active rows a and b."""
     return p.lcp.A[p.lcp.order[a] * p.lcp.n[0] + p.lcp.order[b]]
 
 
 @kernel
-def is_free(p, a):
+def is_free_row(p, a):
     """Returns a mask: is active row a free?"""
     return p.lcp.best[p.lcp.order[a]] == OPEN
 
@@ -73,14 +73,14 @@ def is_free(p, a):
 @kernel
 def invert(p, a, d, least):
     """Computes 1 / D of active row a; 0 for a row at a bound, or without a pivot."""
-    regular = (d > least) & is_free(p, a)
+    regular = (d > least) & is_free_row(p, a)
     p.lcp.step[a] = where(regular, 1.0 / where(regular, d, 1.0), 0.0)
 
 
 @kernel
-def finish_row(p, a, least):
+def divide_row_by_pivot(p, a, least):
     """Computes row a of L = u / D, and 1 / D_a; 0 for a row at a bound."""
-    row, d, free = start_of(a), entry(p, a, a) + 0.0, is_free(p, a)
+    row, d, free = start_of(a), active_entry(p, a, a) + 0.0, is_free_row(p, a)
     for k in range(a):
         u = p.lcp_L[row + k]
         v = u * p.lcp.step[k]
@@ -92,15 +92,15 @@ def finish_row(p, a, least):
 @kernel
 def finish_two(p, a, least):
     """Computes rows a and a + 1 of L: three independent sums hide latency."""
-    i, j, first, second = start_of(a), start_of(a + 1), is_free(p, a), is_free(p, a + 1)
-    c, d, e = zero(p), entry(p, a, a) + 0.0, entry(p, a + 1, a + 1) + 0.0
+    i, j, first, second = start_of(a), start_of(a + 1), is_free_row(p, a), is_free_row(p, a + 1)
+    c, d, e = zero(p), active_entry(p, a, a) + 0.0, active_entry(p, a + 1, a + 1) + 0.0
     for k in range(a):
         u, v, r = p.lcp_L[i + k], p.lcp_L[j + k], p.lcp.step[k]
         x, y = where(first, u * r, 0.0), v * r
         c, d, e = fma(v, x, c), fma(-u, x, d), fma(-v, y, e)
         p.lcp_L[i + k], p.lcp_L[j + k] = x, where(second, y, 0.0)
     invert(p, a, d, least)
-    u = entry(p, a + 1, a) - c
+    u = active_entry(p, a + 1, a) - c
     x = u * p.lcp.step[a]
     p.lcp_L[j + a] = where(second, x, 0.0)
     invert(p, a + 1, fma(-u, x, e), least)
@@ -112,11 +112,11 @@ def fill_two(p, a, b, rows):
     i, j = start_of(a), start_of(a + 1)
     q, r, s, t = factor_pair(p, a, b, b)
     e = p.lcp_L[start_of(b + 1) + b]
-    x = entry(p, a, b) - q
-    p.lcp_L[i + b], p.lcp_L[i + b + 1] = x, entry(p, a, b + 1) - fma(x, e, r)
+    x = active_entry(p, a, b) - q
+    p.lcp_L[i + b], p.lcp_L[i + b + 1] = x, active_entry(p, a, b + 1) - fma(x, e, r)
     if rows > 1:
-        y = entry(p, a + 1, b) - s
-        p.lcp_L[j + b], p.lcp_L[j + b + 1] = y, entry(p, a + 1, b + 1) - fma(y, e, t)
+        y = active_entry(p, a + 1, b) - s
+        p.lcp_L[j + b], p.lcp_L[j + b + 1] = y, active_entry(p, a + 1, b + 1) - fma(y, e, t)
 
 
 @kernel
@@ -129,8 +129,8 @@ def fill_four(p, a, b):
         q, r = tuple(fma(u[i], x, q[i]) for i in range(4)), tuple(fma(u[i], y, r[i]) for i in range(4))
     e = p.lcp_L[d + b]
     for i in unrolled(range(4)):
-        x = entry(p, a + i, b) - q[i]
-        p.lcp_L[row[i] + b], p.lcp_L[row[i] + b + 1] = x, entry(p, a + i, b + 1) - fma(x, e, r[i])
+        x = active_entry(p, a + i, b) - q[i]
+        p.lcp_L[row[i] + b], p.lcp_L[row[i] + b + 1] = x, active_entry(p, a + i, b + 1) - fma(x, e, r[i])
 
 
 @kernel
@@ -152,7 +152,7 @@ def factor_free(p, m, least):
         if rows > 1:
             finish_two(p, a, least)
         else:
-            finish_row(p, a, least)
+            divide_row_by_pivot(p, a, least)
         a += rows
 
 
@@ -161,10 +161,10 @@ def solve_free(p, m):
     """Computes lcp.old = -A_CC^-1 w_C of the active rows, 0 for the others."""
     for i in range(p.lcp.n[0]):
         p.lcp.old[i] = zero(p)
-    reduce_forward(p, m)
+    substitute_change_forward(p, m)
     for a in range(m):
         p.lcp.change[a] = p.lcp.change[a] * p.lcp.step[a]
-    expand_backward(p, m)
+    substitute_change_backward(p, m)
     for a in range(m):
         p.lcp.old[p.lcp.order[a]] = if_free(p, a, p.lcp.change[a])
 
@@ -172,11 +172,11 @@ def solve_free(p, m):
 @kernel
 def if_free(p, a, x):
     """Returns x if active row a is free, 0 at a bound: 0 times infinity would be NaN."""
-    return where(is_free(p, a), x, 0.0)
+    return where(is_free_row(p, a), x, 0.0)
 
 
 @kernel
-def reduce_forward(p, m):
+def substitute_change_forward(p, m):
     """Computes lcp.change = -L^-1 w of the active rows, two rows at once."""
     for half in range(m // 2):
         a = 2 * half
@@ -196,7 +196,7 @@ def reduce_forward(p, m):
 
 
 @kernel
-def expand_backward(p, m):
+def substitute_change_backward(p, m):
     """Computes lcp.change <- L^-T lcp.change, two rows at once."""
     b = m - 2
     while b >= 0:
@@ -238,7 +238,7 @@ def add_two_columns(p, j, k):
 
 
 @kernel
-def add_change(p):
+def add_correction(p):
     """Adds lcp.old to x, and updates w."""
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = p.lcp.x[i] + p.lcp.old[i]
@@ -352,7 +352,7 @@ def lane_blocks(p, passes):
         if not any_(live):
             break
         free_friction(p, ready)
-        add_change(p)
+        add_correction(p)
     place_w(p)
     m = list_active(p)
     if any_(live):

@@ -64,7 +64,7 @@ def exchange(p1, r, c):
 
 
 @kernel
-def column_of(p1, variable):
+def nonbasic_column(p1, variable):
     """Returns the column of a nonbasic variable; -1 if it is basic."""
     found = -1
     for c in range(p1.one.n[0] + 1):
@@ -77,7 +77,7 @@ def column_of(p1, variable):
 @kernel
 def perturbation(p1, i, j):
     """Returns the coefficient of eps^j in the basic variable of row i, for q + (eps, eps^2, ...) in place of q."""
-    c, x = column_of(p1, j), 0.0
+    c, x = nonbasic_column(p1, j), 0.0
     if c >= 0:
         x = -p1.place.A[p1.nlcpone * i + c]
     elif p1.one.order[i] == j:
@@ -141,7 +141,7 @@ def read_solution(p1):
 
 
 @kernel
-def set_w(p1):
+def compute_lemke_w(p1):
     """Computes one.w = A z - b."""
     for i in range(p1.one.n[0]):
         s = -p1.one.b[i]
@@ -151,7 +151,7 @@ def set_w(p1):
 
 
 @kernel
-def refine(p1):
+def correct_basic(p1):
     """Corrects basic z by the step that takes w of their rows, which are not basic, to 0."""
     n, stride = p1.one.n[0], p1.nlcpone
     for i in range(n):
@@ -170,7 +170,7 @@ def refine(p1):
 
 
 @kernel
-def residual_of(p1):
+def lemke_residual(p1):
     """Returns the residual of status.py: max |z - max(z - w / a, 0)| relative to the size of z and b / a."""
     a, far, size, load = 0.0, 0.0, 0.0, 0.0
     for i in range(p1.one.n[0]):
@@ -198,7 +198,7 @@ def follow_path(p1, pivots):
         if left == 2 * n:
             status = SOLVED
         else:
-            c = column_of(p1, left + n if left < n else left - n)
+            c = nonbasic_column(p1, left + n if left < n else left - n)
             r = leaving_row(p1, c)
             if r < 0:
                 status = INFEASIBLE
@@ -217,12 +217,12 @@ def lemke(p1, pivots):
     start_dictionary(p1)
     status = follow_path(p1, pivots)
     read_solution(p1)
-    set_w(p1)
+    compute_lemke_w(p1)
     if status == SOLVED:
         for _ in range(REFINEMENTS):
-            refine(p1)
-            set_w(p1)
-    p1.one.residual[0] = residual_of(p1)
+            correct_basic(p1)
+            compute_lemke_w(p1)
+    p1.one.residual[0] = lemke_residual(p1)
     if p1.one.residual[0] <= TOLERANCE:
         status = SOLVED
     elif status == SOLVED:

@@ -9,14 +9,14 @@ Source: as factor.py; blocks as in Golub and Van Loan, Matrix Computations, sec.
 from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import (
     DOUBTFUL,
-    append_row,
+    append_factor_row,
     eights_of_row,
     gather_row,
     is_independent,
     pivot_of,
-    reduce_forward,
+    substitute_forward,
 )
-from featherlane.solver.lcp.pivot.places import BETWEEN, WAITING
+from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, WAITING
 
 MASK = 56  # in one.sum: 1 in the lanes of the rows to add
 
@@ -25,11 +25,11 @@ MASK = 56  # in one.sum: 1 in the lanes of the rows to add
 def put_between(r1, p):
     """Adds place p to the factor, or makes it wait if it depends on the rows there."""
     gather_row(r1, p, r1.one.turn)
-    reduce_forward(r1, r1.one.turn)
+    substitute_forward(r1, r1.one.turn)
     pivot = pivot_of(r1, p, r1.one.turn)
     r1.one.state[p] = WAITING
     if is_independent(r1, r1.one.turn, pivot):
-        append_row(r1, p, r1.one.turn, pivot)
+        append_factor_row(r1, p, r1.one.turn, pivot)
         r1.one.state[p] = BETWEEN
 
 
@@ -102,7 +102,7 @@ def subtract_before(r1, lane, count):
 
 
 @kernel
-def finish_row(r1, i, count, inverse):
+def transpose_group_row(r1, i, count, inverse):
     """Makes row i of the group a row of L^T: its entries behind the diagonal over its pivot, zeros before."""
     m, width = r1.one.count[0], 8 * eights_of_row(r1)
     U, o, lane = r1.one.L, (m + i) * width + m // 8 * 8, m % 8
@@ -127,7 +127,7 @@ def factor_group(r1, count):
         for i in range(taken + 1, count):
             e = (m + i) * width + c
             E[e] = fma(-(U[o + i] * inverse), E[(m + taken) * width + c], E[e])
-        finish_row(r1, taken, count, inverse)
+        transpose_group_row(r1, taken, count, inverse)
         taken += 1
     for i in range(taken, count):
         E[(m + i) * width + c] = 0.0

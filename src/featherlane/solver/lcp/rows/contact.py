@@ -17,7 +17,7 @@ Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  
 from featherlane.prelude import *
 from featherlane.constraint.impedance import impedance, inverse_regularisation
 from featherlane.constraint.row import contact_inertia
-from featherlane.solver.lcp.rows.contact_parameters import coefficient, set_parameters
+from featherlane.solver.lcp.rows.contact_parameters import coefficient, set_contact_parameters
 from featherlane.solver.lcp.rows.contact_reduction import choose_contacts
 from featherlane.solver.lcp.rows.rows import (
     BOTH,
@@ -25,12 +25,12 @@ from featherlane.solver.lcp.rows.rows import (
     INFINITE,
     NO_ROW,
     SECOND,
-    append_row,
-    clear_marks,
+    append_jacobian_row,
+    clear_column_marks,
     has_capacity,
     open_columns,
     pair_columns,
-    report_full,
+    report_full_rows,
     set_friction,
     set_row,
 )
@@ -38,7 +38,7 @@ from featherlane.solver.lcp.rows.softness import by_reference
 
 
 @kernel
-def arm(m, d, k, place):
+def contact_arm(m, d, k, place):
     """Returns the contact point relative to the com of the tree of one of the two bodies."""
     b = d.con_carrier[2 * k + place]
     return sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
@@ -47,7 +47,7 @@ def arm(m, d, k, place):
 @kernel
 def fill_row(m, d, k, c, start, n, present):
     """Computes J of contact k in direction c: along normal and tangents, then about them."""
-    u, first, second = load3(d.con_frame, 9 * k + 3 * (c % 3)), arm(m, d, k, 0), arm(m, d, k, 1)
+    u, first, second = load3(d.con_frame, 9 * k + 3 * (c % 3)), contact_arm(m, d, k, 0), contact_arm(m, d, k, 1)
     for p in range(start, start + n):
         i, x = d.lcp.col[p], zero(d)
         mark, w = d.dual.mark[i], load3(d.cdof, 6 * i)
@@ -82,10 +82,10 @@ def normal_velocity(m, d, k, erp, v):
 
 @kernel
 def append_friction(m, d, k, start, n, present, normal, spin):
-    """Appends the rows of friction of contact k behind its normal row; `spin` is the result of `set_parameters`."""
+    """Appends the rows of friction of contact k after its normal row; `spin`: result of `set_contact_parameters`."""
     for c in range(1, d.con_dim[k]):
         fill_row(m, d, k, c, start, n, present)
-        row = append_row(m, d, start, n)
+        row = append_jacobian_row(m, d, start, n)
         goal, soft, force = zero(d), m.opt_cfm[0], zero(d)
         if c < 3:
             slip = d.con_compliance[2 * k + c - 1]
@@ -99,17 +99,17 @@ def append_friction(m, d, k, start, n, present, normal, spin):
 @kernel
 def append_contact(m, d, k, start, n, present):
     """Appends all rows of contact k."""
-    spin = set_parameters(m, d, k)
+    spin = set_contact_parameters(m, d, k)
     E, C = contact_softness(m, d, k)
     fill_row(m, d, k, 0, start, n, present)
-    row = append_row(m, d, start, n)
+    row = append_jacobian_row(m, d, start, n)
     set_row(m, d, row, present, normal_velocity(m, d, k, E, row.v), C, (zero(d), real(d, INFINITE)))
     d.con_lcprow[k] = row.r
     append_friction(m, d, k, start, n, present, row.r, spin)
 
 
 @kernel
-def contact_rows(m, d):
+def append_contact_rows(m, d):
     """Appends the rows of all contacts; con_D > 0 if a contact has rows."""
     choose_contacts(m, d)
     for k in range(d.ncon_slot[0]):
@@ -120,9 +120,9 @@ def contact_rows(m, d):
             if has_capacity(m, d, d.con_dim[k]):
                 n = pair_columns(m, d, d.con_carrier[2 * k], d.con_carrier[2 * k + 1], start)
             else:
-                report_full(d)
+                report_full_rows(d)
             if n > 0:
                 append_contact(m, d, k, start, n, acts)
-                clear_marks(d, start, n)
+                clear_column_marks(d, start, n)
             else:
                 d.con_D[k] = zero(d)

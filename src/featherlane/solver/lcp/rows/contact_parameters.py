@@ -9,8 +9,8 @@ Source: ODE manual, sec. "Contact" (dSurfaceParameters); how to mix them is a ch
 """
 
 from featherlane.prelude import *
-from featherlane.collision.given import NO_CANDIDATE
 from featherlane.collision.mixing import FIRST, MINMU, SECOND, leading
+from featherlane.collision.user_contacts import NO_CANDIDATE
 from featherlane.dynamics.body.kinematics import geom_pose
 from featherlane.solver.lcp.rows.softness import own_or
 from featherlane.solver.rows.surface import surface_velocity
@@ -92,7 +92,7 @@ def add_belt(m, d, k):
 
 
 @kernel
-def set_parameters(m, d, k):
+def set_contact_parameters(m, d, k):
     """Sets all parameters of contact k and turns its tangents; returns the target spin of its surfaces."""
     if d.con_cand[k] == NO_CANDIDATE:
         d.con_erp[k] = own_or(d.con_erp[k], m.opt_erp[0])

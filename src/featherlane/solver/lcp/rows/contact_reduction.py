@@ -15,8 +15,8 @@ Source: the idea of manifold reduction, as in Bullet and Box2D; this rule is a c
 """
 
 from featherlane.prelude import *
-from featherlane.collision.given import NO_CANDIDATE
 from featherlane.collision.mixing import touching
+from featherlane.collision.user_contacts import NO_CANDIDATE
 
 ENOUGH = 4.0  # points of a pair: with at most this many, none is dropped
 CLOSE = 1e-6  # of the larger bounding radius: smaller distances count as 0
@@ -67,7 +67,7 @@ def lies_between(d, k, a, b, close):
 
 
 @kernel
-def reduce_pair(m, d, first, end):
+def reduce_pair_points(m, d, first, end):
     """Drops redundant points of one pair, slots first .. end - 1, point by point."""
     count = zero(d)
     for k in range(first, end):
@@ -108,5 +108,5 @@ def choose_contacts(m, d):
         while end < n and same_pair(d, end, k):
             end += 1
         if d.con_cand[k] != NO_CANDIDATE and end - k > 4:
-            reduce_pair(m, d, k, end)
+            reduce_pair_points(m, d, k, end)
         k = end

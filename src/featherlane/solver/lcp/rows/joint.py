@@ -14,13 +14,13 @@ from featherlane.solver.lcp.rows.rows import (
     FIRST,
     INFINITE,
     NO_ROW,
-    add_chain,
-    append_row,
+    append_jacobian_row,
+    append_row_columns,
+    clear_column_marks,
     clear_entries,
-    clear_marks,
     has_capacity,
     open_columns,
-    report_full,
+    report_full_rows,
     set_row,
 )
 from featherlane.solver.lcp.rows.softness import loss_softness, softness
@@ -29,13 +29,13 @@ from featherlane.solver.lcp.rows.softness import loss_softness, softness
 # ---- one dof -------------------------------------------------------------------------------------------------------
 @kernel
 def append_dof_row(m, d, i, J):
-    """Appends a row with one entry, J at dof i, as `append_row`; the caller checks the capacity."""
+    """Appends a row with one entry, J at dof i, as `append_jacobian_row`; the caller checks the capacity."""
     start = open_columns(d)
-    n = add_chain(m, d, i, FIRST, start, 0)
+    n = append_row_columns(m, d, i, FIRST, start, 0)
     clear_entries(d, start, n)
-    clear_marks(d, start, n)
+    clear_column_marks(d, start, n)
     d.primal.search[i] = J
-    return append_row(m, d, start, n)
+    return append_jacobian_row(m, d, start, n)
 
 
 @kernel
@@ -49,20 +49,20 @@ def loss_row(m, d, k):
 
 
 @kernel
-def stop_velocity(m, j, erp, err, v):
+def joint_limit_velocity(m, j, erp, err, v):
     """Returns the target velocity of a limit of joint j; err is its error (negative: beyond it), v the error's rate."""
     c, e = -(erp / timestep(m)) * err, m.jnt_stop_bounce[j]
     return where((e > 0.0) & (v < 0.0), fmax(c, -(e * v)), c)
 
 
 @kernel
-def limit_row(m, d, k):
+def append_joint_limit(m, d, k):
     """Appends the limit of a slide or hinge, one-dof row k."""
     j, present = d.dofrow_id[k], d.dofrow_present[k] > 0.0
     err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.dofrow_D[k])
     row = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
-    c = stop_velocity(m, j, erp, err, row.v)
+    c = joint_limit_velocity(m, j, erp, err, row.v)
     set_row(m, d, row, present, c, cfm, (zero(d), real(d, INFINITE)))
     return row.r
 
@@ -76,24 +76,24 @@ def dof_rows(m, d):
             if d.dofrow_type[k] == FRICTION_DOF:
                 d.dofrow_lcprow[k] = loss_row(m, d, k)
             else:
-                d.dofrow_lcprow[k] = limit_row(m, d, k)
+                d.dofrow_lcprow[k] = append_joint_limit(m, d, k)
         else:
-            report_full(d)
+            report_full_rows(d)
 
 
 # ---- several dofs --------------------------------------------------------------------------------------------------
 @kernel
 def append_general_row(m, d, k):
-    """Appends general row k of the constraint layer, as `append_row`; the caller checks the capacity."""
+    """Appends general row k of the constraint layer, as `append_jacobian_row`; the caller checks the capacity."""
     start, o, n = open_columns(d), d.genrow_dofadr[k], 0
     for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
-        n = add_chain(m, d, d.genrow_dof[e], FIRST, start, n)
+        n = append_row_columns(m, d, d.genrow_dof[e], FIRST, start, n)
     sort_descending(d.lcp.col, start, n)
     clear_entries(d, start, n)
-    clear_marks(d, start, n)
+    clear_column_marks(d, start, n)
     for e in range(o, o + d.genrow_dofnum[k]):
         d.primal.search[d.genrow_dof[e]] = d.genrow_J[e]
-    return append_row(m, d, start, n)
+    return append_jacobian_row(m, d, start, n)
 
 
 @kernel
@@ -122,7 +122,7 @@ def size_of_error(d, k, size):
 
 
 @kernel
-def equality_rows(m, d):
+def append_equality_rows(m, d):
     """Appends all equalities."""
     size = zero(d)
     for k in range(d.ngenrow[0]):
@@ -132,7 +132,7 @@ def equality_rows(m, d):
             if has_capacity(m, d, 1):
                 d.genrow_lcprow[k] = equality_row(m, d, k, size)
             else:
-                report_full(d)
+                report_full_rows(d)
 
 
 @kernel
@@ -152,7 +152,7 @@ def ball_limit_row(m, d, k):
     err, solref, solimp = d.genrow_pos[k] - d.genrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.genrow_D[k])
     row = append_general_row(m, d, k)
-    c = stop_velocity(m, j, erp, err, row.v)
+    c = joint_limit_velocity(m, j, erp, err, row.v)
     set_row(m, d, row, present, c, cfm, (zero(d), real(d, INFINITE)))
     return row.r
 
@@ -176,7 +176,7 @@ def bounded_rows(m, d):
     for k in range(d.ngenrow[0]):
         if d.genrow_type[k] != EQUALITY:
             if not has_capacity(m, d, 1):
-                report_full(d)
+                report_full_rows(d)
             elif d.genrow_type[k] == FRICTION_TENDON:
                 d.genrow_lcprow[k] = tendon_loss_row(m, d, k)
             elif d.genrow_type[k] == LIMIT_JOINT:

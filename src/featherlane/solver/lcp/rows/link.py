@@ -20,12 +20,12 @@ from featherlane.solver.lcp.rows.rows import (
     INFINITE,
     NO_ROW,
     SECOND,
-    append_row,
-    clear_marks,
+    append_jacobian_row,
+    clear_column_marks,
     has_capacity,
     open_columns,
     pair_columns,
-    report_full,
+    report_full_rows,
     set_row,
 )
 from featherlane.solver.lcp.rows.softness import own_or
@@ -45,19 +45,19 @@ def plane_space(n):
 
 
 @kernel
-def rows_of(m, k):
+def link_row_count(m, k):
     """Returns the number of rows of link k, without its motor and stops."""
     return 3 if m.link_type[k] == LINK_BALL else 6 if m.link_type[k] == LINK_FIXED else 5
 
 
 @kernel
-def turns(m, k, c):
+def is_angular_row(m, k, c):
     """Checks whether row c of link k is about an axis."""
     return c < 3 if m.link_type[k] == LINK_SLIDER else c >= 3
 
 
 @kernel
-def direction(m, d, k, c):
+def link_row_axis(m, d, k, c):
     """Returns the unit vector of row c of link k, world axes."""
     if c < 3 or m.link_type[k] == LINK_FIXED:
         e = c % 3
@@ -70,7 +70,7 @@ def direction(m, d, k, c):
 
 # ---- Jacobians ------------------------------------------------------------------------------------------------------
 @kernel
-def arm(m, d, k, side):
+def anchor_arm(m, d, k, side):
     """Returns the anchor of link k on one of its bodies, relative to the com of that body's tree."""
     root = m.body_rootid[m.link_body[2 * k + side]]
     return sub3(link_point(m, d, k, side), load3(d.subtree_com, 3 * root))
@@ -107,20 +107,20 @@ def append_link(m, d, k, start, n):
     """Appends all rows of link k, except that of its motor and stops."""
     every, most = true_mask(d), real(d, INFINITE)
     rate = own_or(m.link_erp[k], m.opt_erp[0]) / timestep(m)
-    cfm, r1, r2 = own_or(m.link_cfm[k], m.opt_cfm[0]), arm(m, d, k, 0), arm(m, d, k, 1)
+    cfm, r1, r2 = own_or(m.link_cfm[k], m.opt_cfm[0]), anchor_arm(m, d, k, 0), anchor_arm(m, d, k, 1)
     shift, turn = misplaced(m, d, k), zeros(d, 3)
     if m.link_type[k] != LINK_BALL:
         turn = misaligned(m, d, k)
     d.link_lcprow[2 * k] = d.lcp.n[0]
-    for c in range(rows_of(m, k)):
-        u = direction(m, d, k, c)
-        if turns(m, k, c):
+    for c in range(link_row_count(m, k)):
+        u = link_row_axis(m, d, k, c)
+        if is_angular_row(m, k, c):
             fill_turn_row(d, u, start, n)
             error = dot3(u, turn)
         else:
             fill_point_row(d, u, r1, r2, start, n)
             error = dot3(u, shift)
-        set_row(m, d, append_row(m, d, start, n), every, rate * error, cfm, (-most, most))
+        set_row(m, d, append_jacobian_row(m, d, start, n), every, rate * error, cfm, (-most, most))
 
 
 @kernel
@@ -132,13 +132,13 @@ def link_rows(m, d):
     on = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0
     for k in range(m.nlink):
         d.link_lcprow[2 * k] = NO_ROW
-        if on and has_capacity(m, d, rows_of(m, k)):
+        if on and has_capacity(m, d, link_row_count(m, k)):
             start = open_columns(d)
             n = pair_columns(m, d, m.link_body[2 * k], m.link_body[2 * k + 1], start)
             append_link(m, d, k, start, n)
-            clear_marks(d, start, n)
+            clear_column_marks(d, start, n)
         elif on:
-            report_full(d)
+            report_full_rows(d)
 
 
 # ---- forces ---------------------------------------------------------------------------------------------------------
@@ -152,11 +152,11 @@ def link_forces(m, d):
     for k in range(m.nlink):
         f, t, first, last = zeros(d, 3), zeros(d, 3), d.link_lcprow[2 * k], d.link_lcprow[2 * k + 1]
         if first >= 0:
-            for c in range(rows_of(m, k)):
-                if turns(m, k, c):
-                    t = axpy3(d.lcp.x[first + c], direction(m, d, k, c), t)
+            for c in range(link_row_count(m, k)):
+                if is_angular_row(m, k, c):
+                    t = axpy3(d.lcp.x[first + c], link_row_axis(m, d, k, c), t)
                 else:
-                    f = axpy3(d.lcp.x[first + c], direction(m, d, k, c), f)
+                    f = axpy3(d.lcp.x[first + c], link_row_axis(m, d, k, c), f)
         if last >= 0:
             if m.link_type[k] == LINK_HINGE:
                 t = axpy3(d.lcp.x[last], link_axis(m, d, k, 0), t)

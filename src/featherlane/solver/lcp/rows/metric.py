@@ -38,7 +38,7 @@ def factor_step_inertia(m, d):
 
 
 @kernel
-def sum_rows(m, d):
+def sum_solution_rows(m, d):
     """Computes z = Y^T x, row by row."""
     for i in range(m.nv):
         d.lcp.z[i] = zero(d)
@@ -50,7 +50,7 @@ def sum_rows(m, d):
 
 
 @kernel
-def accelerate(m, d):
+def accelerate_by_rows(m, d):
     """Computes qfrc_constraint = L^T D^1/2 z and qacc = Mh^-1 f + L^-1 D^-1/2 z, so that v' = v + h qacc.
 
     A world with a non-finite acceleration has a constraint force that counts as non-finite or out of range.

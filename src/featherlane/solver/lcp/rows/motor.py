@@ -16,16 +16,16 @@ from featherlane.dynamics.body.link import link_axis
 from featherlane.dynamics.body.motor import joint_at_stop, link_at_stop
 from featherlane.model.link import LINK_HINGE, LINK_SLIDER
 from featherlane.solver.lcp.rows.joint import append_dof_row
-from featherlane.solver.lcp.rows.link import arm, fill_point_row, fill_turn_row
+from featherlane.solver.lcp.rows.link import anchor_arm, fill_point_row, fill_turn_row
 from featherlane.solver.lcp.rows.rows import (
     INFINITE,
     NO_ROW,
-    append_row,
-    clear_marks,
+    append_jacobian_row,
+    clear_column_marks,
     has_capacity,
     open_columns,
     pair_columns,
-    report_full,
+    report_full_rows,
     set_row,
 )
 from featherlane.solver.lcp.rows.softness import own_or
@@ -56,12 +56,12 @@ def joint_motors(m, d):
                 elif has_capacity(m, d, 1):
                     joint_motor_row(m, d, j, present)
                 else:
-                    report_full(d)
+                    report_full_rows(d)
 
 
 # ---- links ----------------------------------------------------------------------------------------------------------
 @kernel
-def stop_velocity(m, d, k, low, high, v):
+def link_stop_velocity(m, d, k, low, high, v):
     """Returns the target velocity of the stop of link k, with v its velocity now."""
     x, lower, upper = d.link_position[k], m.link_range[2 * k], m.link_range[2 * k + 1]
     error = where(low, x - lower, where(high, x - upper, 0.0))
@@ -80,12 +80,12 @@ def append_motor(m, d, k, present, low, high):
     if m.link_type[k] == LINK_HINGE:
         fill_turn_row(d, u, start, n)
     else:
-        fill_point_row(d, u, arm(m, d, k, 0), arm(m, d, k, 1), start, n)
+        fill_point_row(d, u, anchor_arm(m, d, k, 0), anchor_arm(m, d, k, 1), start, n)
     for p in range(start, start + n):
         d.primal.search[d.lcp.col[p]] = where(present, d.primal.search[d.lcp.col[p]], 0.0)
-    clear_marks(d, start, n)
-    row = append_row(m, d, start, n)
-    c = where(at, stop_velocity(m, d, k, low, high, row.v), m.link_motor_vel[k])
+    clear_column_marks(d, start, n)
+    row = append_jacobian_row(m, d, start, n)
+    c = where(at, link_stop_velocity(m, d, k, low, high, row.v), m.link_motor_vel[k])
     cfm = own_or(where(at, m.link_stop_cfm[k], m.link_motor_cfm[k]), m.opt_cfm[0])
     force, free = m.link_motor_force[k], m.link_range[2 * k] < m.link_range[2 * k + 1]
     lo = where(at, where(low & free, 0.0, -most), -force)
@@ -106,7 +106,7 @@ def link_motors(m, d):
             elif has_capacity(m, d, 1):
                 d.link_lcprow[2 * k + 1] = append_motor(m, d, k, present, low, high)
             else:
-                report_full(d)
+                report_full_rows(d)
 
 
 @kernel

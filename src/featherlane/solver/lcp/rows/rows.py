@@ -42,7 +42,7 @@ def open_columns(d):
 
 
 @kernel
-def next_entry(d):
+def next_free_entry(d):
     """Returns the first free entry of Y."""
     r = d.lcp.n[0] - 1
     return d.lcp.rowadr[r] + d.lcp.colnum[r] if r >= 0 else 0
@@ -52,11 +52,11 @@ def next_entry(d):
 def has_capacity(m, d, rows):
     """Checks whether the capacity suffices for that many more rows, whatever their dofs."""
     fits = d.lcp.n[0] + rows <= d.nlcp and open_columns(d) + m.nv <= d.nlcpcol
-    return fits and next_entry(d) + rows * m.nv <= d.nlcpY
+    return fits and next_free_entry(d) + rows * m.nv <= d.nlcpY
 
 
 @kernel
-def add_chain(m, d, i, mark, start, n):
+def append_row_columns(m, d, i, mark, start, n):
     """Appends dof i (-1: none) and its ancestors to the n columns from start on; returns their number."""
     while i >= 0:
         if d.dual.mark[i] == 0:
@@ -72,17 +72,17 @@ def pair_columns(m, d, first, second, start):
     """Lists the dofs that move one of two bodies, from entry start on, marked by the body; returns their number."""
     i, j, n = m.body_lastdof[first], m.body_lastdof[second], 0
     if i > j:
-        n = add_chain(m, d, i, FIRST, start, n)
-        n = add_chain(m, d, j, SECOND, start, n)
+        n = append_row_columns(m, d, i, FIRST, start, n)
+        n = append_row_columns(m, d, j, SECOND, start, n)
     else:
-        n = add_chain(m, d, j, SECOND, start, n)
-        n = add_chain(m, d, i, FIRST, start, n)
+        n = append_row_columns(m, d, j, SECOND, start, n)
+        n = append_row_columns(m, d, i, FIRST, start, n)
     sort_descending(d.lcp.col, start, n)
     return n
 
 
 @kernel
-def clear_marks(d, start, n):
+def clear_column_marks(d, start, n):
     """Clears the marks of the dofs."""
     for p in range(start, start + n):
         d.dual.mark[d.lcp.col[p]] = 0
@@ -97,7 +97,7 @@ def clear_entries(d, start, n):
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
 @kernel
-def whiten(m, d, start, n, e):
+def whiten_jacobian(m, d, start, n, e):
     """Computes lcp.Y[e ..] <- D^-1/2 L^-T J^T on the n columns from start on, J in `search`; returns its square."""
     s = zero(d)
     for p in range(n):
@@ -121,16 +121,16 @@ class NewRow(NamedTuple):
 
 
 @kernel
-def append_row(m, d, start, n):
+def append_jacobian_row(m, d, start, n):
     """Appends a row whose Jacobian is in `search` at the n columns from start on; `set_row` must follow."""
-    r, e, v, a = d.lcp.n[0], next_entry(d), zero(d), zero(d)
+    r, e, v, a = d.lcp.n[0], next_free_entry(d), zero(d), zero(d)
     for p in range(n):
         i = d.lcp.col[start + p]
         v, a = fma(d.primal.search[i], d.qvel[i], v), fma(d.primal.search[i], d.qacc_step[i], a)
     d.lcp.coladr[r] = start
     d.lcp.colnum[r] = n
     d.lcp.rowadr[r] = e
-    d.lcp.diag[r] = whiten(m, d, start, n, e)
+    d.lcp.diag[r] = whiten_jacobian(m, d, start, n, e)
     d.lcp.n[0] = r + 1
     return NewRow(r, v, a)
 
@@ -140,7 +140,7 @@ def set_row(m, d, row, present, c, cfm, bounds):
     """Sets the values of a row: b = c / h - (J v / h + J Mh^-1 f), cfm / h on the diagonal, lo <= x <= hi.
 
     Args:
-        row: result of `append_row`.
+        row: result of `append_jacobian_row`.
         present: mask of worlds that have the row.
         c: target velocity [m/s, rad/s].
         cfm: velocity per unit force [m/(s N)].
@@ -173,7 +173,7 @@ def is_present(d, r):
 
 
 @kernel
-def report_full(d):
+def report_full_rows(d):
     """Reports that a row does not fit: splits the tile; a single world omits its last rows and counts that, once."""
     if active_worlds(d) > 1:
         d.con_overflow[0] = 1

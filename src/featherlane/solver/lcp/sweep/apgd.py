@@ -22,7 +22,7 @@ accelerated gradient schemes", 2015; De Saxce and Feng, Math. Comput. Modelling 
 from featherlane.prelude import *
 from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ROWS, Choice, Count, Method, Number
-from featherlane.solver.lcp.sweep.product import multiply, set_w
+from featherlane.solver.lcp.sweep.product import compute_w, multiply_delassus
 from featherlane.solver.lcp.sweep.projection import (
     TINY,
     friction_count,
@@ -34,7 +34,7 @@ from featherlane.solver.lcp.sweep.projection import (
     set_cone_steps,
     set_steps,
 )
-from featherlane.solver.lcp.sweep.residual import finish, record_residual, residual, stop_at
+from featherlane.solver.lcp.sweep.residual import finish, lcp_residual, record_residual, stopping_residual
 
 GROWTH = 1.02  # factor after an accepted step
 MARGIN = 0.95  # of the longest step that the last curvature allows
@@ -82,9 +82,9 @@ def projected_step(p, t, cone):
 
 
 @kernel
-def curvature(p):
+def direction_curvature(p):
     """Computes lcp.change = A d; returns d^T A d and d^T D d."""
-    multiply(p, p.lcp.old, p.lcp.change)
+    multiply_delassus(p, p.lcp.old, p.lcp.change)
     bend, size = zero(p), zero(p)
     for i in range(p.lcp.n[0]):
         d = p.lcp.old[i]
@@ -105,7 +105,7 @@ def goes_uphill(p):
 
 
 @kernel
-def advance(p, beta, taken):
+def extrapolate(p, beta, taken):
     """Sets x = y + d, and y beyond it by beta; updates w and g = A y - b."""
     for i in range(p.lcp.n[0]):
         x, w = p.lcp.y[i] + p.lcp.old[i], p.lcp.g[i] + p.lcp.change[i]
@@ -123,16 +123,16 @@ def keep_best(p, better):
 
 
 @kernel
-def start(p, cone):
+def start_apgd(p, cone):
     """Sets steps, w at x, y = x; returns the residual there."""
     if cone != 0:
         set_cone_steps(p)
     else:
         set_steps(p, cone=0)
-    set_w(p)
+    compute_w(p)
     for i in range(p.lcp.n[0]):
         p.lcp.y[i], p.lcp.g[i], p.lcp.best[i] = p.lcp.x[i] + 0.0, p.lcp.w[i] + 0.0, p.lcp.x[i] + 0.0
-    return residual(p, p.lcp.x, p.lcp.w, cone)
+    return lcp_residual(p, p.lcp.x, p.lcp.w, cone)
 
 
 @kernel
@@ -143,7 +143,7 @@ def apgd(p, iterations, cone):
     Writes: lcp.*; stat_residual if iterations are recorded.
     Cost:   per step one product with A.
     """
-    tolerance, best = stop_at(p), start(p, cone)
+    tolerance, best = stopping_residual(p), start_apgd(p, cone)
     t, k, count, idle = real(p, 1.0), real(p, 1.0), zero(p), zero(p)
     live = not_(best <= tolerance)
     record_residual(p, 0, best)
@@ -151,15 +151,15 @@ def apgd(p, iterations, cone):
         if not any_(live):
             break
         projected_step(p, t, cone)
-        bend, size = curvature(p)
+        bend, size = direction_curvature(p)
         taken = live & (t * bend <= size)
         restart = goes_uphill(p) | (idle > PATIENCE)
         k = where(taken, where(restart, 1.0, k + 1.0), k)
-        advance(p, where(restart, 0.0, (k - 1.0) / (k + 2.0)), taken)
+        extrapolate(p, where(restart, 0.0, (k - 1.0) / (k + 2.0)), taken)
         bent = bend > TINY
         shorter = MARGIN * size / where(bent, bend, 1.0)
         t = where(taken, fmin(GROWTH * t, LONGEST), where(bent, fmin(shorter, 0.9 * t), t))
-        far = residual(p, p.lcp.x, p.lcp.w, cone)
+        far = lcp_residual(p, p.lcp.x, p.lcp.w, cone)
         record_residual(p, n + 1, far)
         better = taken & (far < best)
         keep_best(p, better)

@@ -18,9 +18,15 @@ from featherlane.prelude import *
 from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ROWS, Choice, Count, Method, Number
 from featherlane.solver.lcp.sweep.order import shuffle_order, start_order
-from featherlane.solver.lcp.sweep.product import place_w, row_add, row_dot, sum_rows
+from featherlane.solver.lcp.sweep.product import add_row_change, delassus_row_product, place_w, sum_factored_rows
 from featherlane.solver.lcp.sweep.projection import friction_count, in_cone, project_box, project_disc, set_steps
-from featherlane.solver.lcp.sweep.residual import finish, record_residual, residual, solution_size, stop_at
+from featherlane.solver.lcp.sweep.residual import (
+    finish,
+    lcp_residual,
+    record_residual,
+    solution_size,
+    stopping_residual,
+)
 
 
 @kernel
@@ -28,14 +34,14 @@ def move_row(p, i, x, live):
     """Sets x_i to x in live worlds; returns its change."""
     change = where(live, x - p.lcp.x[i], 0.0)
     p.lcp.x[i] = where(live, x, p.lcp.x[i])
-    row_add(p, i, change)
+    add_row_change(p, i, change)
     return fabs(change)
 
 
 @kernel
-def visit_row(p, i, live):
+def project_row(p, i, live):
     """Updates one row; returns its change."""
-    w = row_dot(p, p.lcp.x, i) - p.lcp.b[i]
+    w = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i]
     u = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
     return move_row(p, i, project_box(p, p.lcp.x, i, u), live)
 
@@ -45,7 +51,7 @@ def visit_disc(p, k, count, live):
     """Updates the friction rows behind row k together; returns their change."""
     for c in range(count):
         i = k + 1 + c
-        w = row_dot(p, p.lcp.x, i) - p.lcp.b[i]
+        w = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i]
         p.lcp.change[i] = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
     project_disc(p, p.lcp.change, k, count, p.lcp.x[k])
     far = zero(p)
@@ -62,7 +68,7 @@ def sweep_rows(p, cone, live):
     for at in range(p.lcp.n[0]):
         i = p.lcp.order[at]
         if cone == 0 or not in_cone(p, i):
-            far = fmax(visit_row(p, i, live), far)
+            far = fmax(project_row(p, i, live), far)
         if cone != 0 and p.lcp.findex[i] < 0:
             far = fmax(visit_disc(p, i, friction_count(p, i), live), far)
     return far
@@ -73,11 +79,11 @@ def record_sweep(p, k, cone):
     """Records the residual after k sweeps, for the iteration statistics only."""
     if p.want_history:
         place_w(p)
-        record_residual(p, k, residual(p, p.lcp.x, p.lcp.w, cone))
+        record_residual(p, k, lcp_residual(p, p.lcp.x, p.lcp.w, cone))
 
 
 @kernel
-def pgs(p, iterations, quickstep, cone):
+def lcp_pgs(p, iterations, quickstep, cone):
     """Sweeps from lcp.x until every world has converged, at most `iterations` times.
 
     Reads:  the problem; lcp.parameter: tolerance (negative: no test) and omega; lcp.seed with `quickstep`.
@@ -85,10 +91,10 @@ def pgs(p, iterations, quickstep, cone):
     Cost:   per sweep n^2 products of a dense A, twice the entries of Y of a factored one.
     """
     set_steps(p, cone)
-    sum_rows(p, p.lcp.x)
+    sum_factored_rows(p, p.lcp.x)
     start_order(p, quickstep)
     record_sweep(p, 0, cone)
-    tolerance, count = stop_at(p), zero(p)
+    tolerance, count = stopping_residual(p), zero(p)
     live = count <= 0.0
     for sweep in range(iterations):
         if not any_(live):
@@ -100,7 +106,7 @@ def pgs(p, iterations, quickstep, cone):
         still = live & (far <= tolerance * solution_size(p, p.lcp.x))
         if any_(still):
             place_w(p)  # uses the stored z: recomputing it would change the rounding of worlds that continue
-            live = live & not_(still & (residual(p, p.lcp.x, p.lcp.w, cone) <= tolerance))
+            live = live & not_(still & (lcp_residual(p, p.lcp.x, p.lcp.w, cone) <= tolerance))
         record_sweep(p, sweep + 1, cone)
     finish(p, cone)
     p.lcp.niter[0] = count
@@ -108,14 +114,14 @@ def pgs(p, iterations, quickstep, cone):
 
 @stage(p=PROBLEM)
 def solve_pgs(p, iterations, quickstep, cone, seed):
-    """Solves standalone problems by `pgs`; the generator that shuffles rows starts at `seed`.
+    """Solves standalone problems by `lcp_pgs`; the generator that shuffles rows starts at `seed`.
 
     Reads:  lcp.n, lcp.lo, lcp.hi, lcp.findex, lcp.b, lcp.add, lcp.parameter, lcp.x; lcp.A or lcp.Y and its pattern.
     Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; lcp.* for itself; stat_residual if
             iterations are recorded.
     """
     p.lcp.seed[0] = seed
-    pgs(p, iterations, quickstep, cone)
+    lcp_pgs(p, iterations, quickstep, cone)
 
 
 METHOD = Method(

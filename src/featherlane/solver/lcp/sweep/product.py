@@ -32,7 +32,7 @@ def factored_dot(p, x, i):
 
 
 @kernel
-def row_dot(p, x, i):
+def delassus_row_product(p, x, i):
     """Returns (A x)_i; for factored rows from the z of x."""
     if p.lcp.dense[0] != 0:
         s = dense_dot(p, x, i)
@@ -42,7 +42,7 @@ def row_dot(p, x, i):
 
 
 @kernel
-def row_add(p, i, delta):
+def add_row_change(p, i, delta):
     """Updates z by a change of x_i."""
     if p.lcp.dense[0] == 0:
         c, y = p.lcp.coladr[i], p.lcp.rowadr[i]
@@ -52,32 +52,32 @@ def row_add(p, i, delta):
 
 
 @kernel
-def sum_rows(p, x):
+def sum_factored_rows(p, x):
     """Computes z = Y^T x."""
     if p.lcp.dense[0] == 0:
         for j in range(p.nlcpz):
             p.lcp.z[j] = zero(p)
         for i in range(p.lcp.n[0]):
-            row_add(p, i, x[i])
+            add_row_change(p, i, x[i])
 
 
 @kernel
-def multiply(p, x, y):
+def multiply_delassus(p, x, y):
     """Computes y = A x; z becomes that of x."""
-    sum_rows(p, x)
+    sum_factored_rows(p, x)
     for i in range(p.lcp.n[0]):
-        y[i] = row_dot(p, x, i)
+        y[i] = delassus_row_product(p, x, i)
 
 
 @kernel
 def place_w(p):
     """Computes w = A x - b; for factored rows from the stored z."""
     for i in range(p.lcp.n[0]):
-        p.lcp.w[i] = row_dot(p, p.lcp.x, i) - p.lcp.b[i]
+        p.lcp.w[i] = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i]
 
 
 @kernel
-def set_w(p):
+def compute_w(p):
     """Computes w = A x - b, and z = Y^T x."""
-    sum_rows(p, p.lcp.x)
+    sum_factored_rows(p, p.lcp.x)
     place_w(p)

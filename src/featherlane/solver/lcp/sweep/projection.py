@@ -22,7 +22,7 @@ INF = float("inf")
 
 # ---- a row -----------------------------------------------------------------------------------------------------------
 @kernel
-def bounds(p, x, i):
+def row_bounds(p, x, i):
     """Returns lower and upper bound of row i at x."""
     k = p.lcp.findex[i]
     if k >= 0:
@@ -38,7 +38,7 @@ def bounds(p, x, i):
 @kernel
 def project_box(p, x, i, u):
     """Returns the number u clipped to the bounds of row i at x."""
-    lo, hi = bounds(p, x, i)
+    lo, hi = row_bounds(p, x, i)
     return clip(u, lo, hi)
 
 

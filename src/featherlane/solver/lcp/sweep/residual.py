@@ -7,7 +7,7 @@ as in status.py, with the bounds at the current x.  Rows of a cone are projected
 
 from featherlane.prelude import *
 from featherlane.solver.lcp.status import ITERATIONS, LARGEST, SOLVED
-from featherlane.solver.lcp.sweep.product import set_w
+from featherlane.solver.lcp.sweep.product import compute_w
 from featherlane.solver.lcp.sweep.projection import (
     friction_count,
     in_cone,
@@ -55,7 +55,7 @@ def solution_size(p, x):
 
 
 @kernel
-def residual(p, x, w, cone):
+def lcp_residual(p, x, w, cone):
     """Returns the residual of x with w = A x - b."""
     far, step = zero(p), 1.0 / largest_diagonal(p)
     for i in range(p.lcp.n[0]):
@@ -74,7 +74,7 @@ def record_residual(p, k, residual):
 
 
 @kernel
-def stop_at(p):
+def stopping_residual(p):
     """Returns the residual at which a world stops: the tolerance; in float32 at least ROUNDING32; below 0: never."""
     tolerance = p.lcp.parameter[0] + 0.0
     if single_precision(p):
@@ -85,18 +85,18 @@ def stop_at(p):
 @kernel
 def finish(p, cone):
     """Computes w, the residual and the status at the end of a solve."""
-    set_w(p)
-    far = residual(p, p.lcp.x, p.lcp.w, cone)
+    compute_w(p)
+    far = lcp_residual(p, p.lcp.x, p.lcp.w, cone)
     p.lcp.residual[0] = far
-    p.lcp.status[0] = where(far <= stop_at(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
+    p.lcp.status[0] = where(far <= stopping_residual(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
 
 
 @kernel
 def finish_at(p, lower, upper):
     """Runs `finish` for a solver whose bounds are constants."""
-    set_w(p)
+    compute_w(p)
     far, step = zero(p), 1.0 / largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         far = fmax(fabs(clip(fma(-step, p.lcp.w[i], p.lcp.x[i]), lower[i], upper[i]) - p.lcp.x[i]), far)
     p.lcp.residual[0] = far / solution_size(p, p.lcp.x)
-    p.lcp.status[0] = where(p.lcp.residual[0] <= stop_at(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
+    p.lcp.status[0] = where(p.lcp.residual[0] <= stopping_residual(p), 1.0 * SOLVED, 1.0 * ITERATIONS)

@@ -1,0 +1,268 @@
+"""Finds the near pairs of many geoms with a tree of bounding boxes, one world at a time.
+
+If a model has too many pairs to list them at load time (a thousand free bodies have half a million), its bounded geoms
+form a crowd.  Each step and world runs three phases:
+
+order    sort the centres of the boxes along a space-filling curve (Morton's): neighbours in space are near in the list
+build    build a complete binary tree over that list: node k holds the boxes of nodes 2k and 2k + 1
+find     traverse pairs of nodes with overlapping boxes, from the root paired with itself down to pairs of leaves
+
+The cost is O(n log n) plus the pairs, for geoms of any sizes.  The pairs of all worlds are merged and sorted
+by a key that gives them MuJoCo's order:
+
+    key = (body1 * nbody + body2) * K + place,     K = npair + ngeom^2,
+    place = index of the explicit pair, or npair + geom1 * ngeom + geom2.
+
+Source: C. Lauterbach et al., "Fast BVH construction on GPUs" (2009), for the curve; the implicit tree is Featherlane's.
+Sweep-and-prune is not used: on one axis it finds n^1.5 pairs in a flat crowd.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.broad.bounds import boxes_overlap
+from featherlane.dynamics.awake import sleeping
+from featherlane.lanes.sort import drop_repeats, sort, sort_digits
+
+CELL_BITS = 10  # cells of the curve along each axis: 2^10
+INDEX_BITS = 21  # geoms of a crowd: fewer than 2^21
+EMPTY = 1e30  # an empty box extends from EMPTY to -EMPTY
+
+
+# ---- keys ----------------------------------------------------------------------------------------------------
+@kernel
+def pair_key(m, e, g, h):
+    """Returns the sort key of a pair; g and h are given ordered by type."""
+    a, b = m.geom_bodyid[g], m.geom_bodyid[h]
+    if a > b:
+        a, b = b, a
+        if not m.sorted_by_type:
+            g, h = h, g
+    place = e if e >= 0 else m.npair + g * m.ngeom + h
+    return (a * m.nbody + b) * (m.npair + m.ngeom * m.ngeom) + place
+
+
+@kernel
+def pair_of(m, key):
+    """Returns (e, g, h), the pair with this key."""
+    place = key % (m.npair + m.ngeom * m.ngeom)
+    if place < m.npair:
+        e, g, h = place, m.pair_geom1[place], m.pair_geom2[place]
+    else:
+        e, g, h = -1, (place - m.npair) // m.ngeom, (place - m.npair) % m.ngeom
+    if m.geom_type[g] > m.geom_type[h]:
+        g, h = h, g
+    return e, g, h
+
+
+@kernel
+def add_key(d, key):
+    """Records a near pair; sets con_overflow if the buffer is full."""
+    n = d.near.count[0]
+    if n < d.nnear:
+        d.near.key[n] = key
+        d.near.count[0] = n + 1
+    else:
+        d.con_overflow[0] = 1
+
+
+# ---- filters of candidate pairs, as in model/candidates.py --------------------------------------
+@kernel
+def is_listed(pairs, n, a, b):
+    """Returns whether (a, b) is one of n pairs that are sorted by first, then second number."""
+    low, high = 0, n
+    while low < high:
+        k = (low + high) // 2
+        if pairs[2 * k] < a or (pairs[2 * k] == a and pairs[2 * k + 1] < b):
+            low = k + 1
+        else:
+            high = k
+    return low < n and pairs[2 * low] == a and pairs[2 * low + 1] == b
+
+
+@kernel
+def bodies_may_touch(m, a, b):
+    """Returns whether two bodies are not welded together, one of them is movable, and neither is the other's parent."""
+    wa, wb = m.body_weldid[a], m.body_weldid[b]
+    apart = wa != wb and (m.body_dofnum[wa] > 0 or m.body_dofnum[wb] > 0)
+    if apart and m.filter_parent and wa != 0 and wb != 0:
+        apart = wa != m.body_weldid[m.body_parentid[wb]] and wb != m.body_weldid[m.body_parentid[wa]]
+    return apart
+
+
+@kernel
+def may_touch(m, g, h):
+    """Returns whether the pair passes the filters of candidate pairs."""
+    kinds = (m.geom_contype[g] & m.geom_conaffinity[h]) | (m.geom_contype[h] & m.geom_conaffinity[g])
+    a, b = m.geom_bodyid[g], m.geom_bodyid[h]
+    if a > b:
+        a, b = b, a
+    if g > h:
+        g, h = h, g
+    return (
+        kinds != 0
+        and bodies_may_touch(m, a, b)
+        and not is_listed(m.excluded_body, m.nexcluded, a, b)
+        and not is_listed(m.named_geom, m.nnamed, g, h)
+    )
+
+
+# ---- the tree of one world ------------------------------------------------------------------------------------------
+@kernel
+def spread_bits(i):
+    """Spreads the bits of a number below 2^21: two zeros before each bit."""
+    i = (i | (i << 32)) & 0x1F00000000FFFF
+    i = (i | (i << 16)) & 0x1F0000FF0000FF
+    i = (i | (i << 8)) & 0x100F00F00F00F00F
+    i = (i | (i << 4)) & 0x10C30C30C30C30C3
+    return (i | (i << 2)) & 0x1249249249249249
+
+
+@kernel
+def order_leaves(m1, d1):
+    """Sorts the boxes along the curve by the position of their centres; a key is that position, then the box index."""
+    for k in range(3):
+        low, high = real(d1, EMPTY), real(d1, -EMPTY)
+        for i in range(m1.ncrowd):
+            x = d1.crowd.leaf_box[6 * i + k] + d1.crowd.leaf_box[6 * i + 3 + k]
+            low, high = fmin(x, low), fmax(x, high)
+        scale = ((1 << CELL_BITS) - 1) / fmax(high - low, 1e-30)
+        for i in range(m1.ncrowd):
+            x = d1.crowd.leaf_box[6 * i + k] + d1.crowd.leaf_box[6 * i + 3 + k]
+            cell = spread_bits(whole(clip((x - low) * scale, 0.0, (1 << CELL_BITS) - 1))) << k
+            d1.crowd.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.crowd.leaf_key[i] | (cell << INDEX_BITS)
+    for i in range(m1.ncrowd):
+        d1.crowd.leaf_key[i] = d1.crowd.leaf_key[i] | i
+    sort_digits(
+        d1.crowd.leaf_key, d1.crowd.leaf_room, d1.crowd.digit_count, m1.ncrowd, INDEX_BITS, INDEX_BITS + 3 * CELL_BITS
+    )
+
+
+@kernel
+def build_tree(m1, d1, leaves):
+    """Builds the tree: node k holds nodes 2k and 2k + 1; leaves start at node `leaves`, a power of two."""
+    for i in range(leaves):
+        for k in range(3):
+            node = 6 * (leaves + i) + k
+            if i < m1.ncrowd:
+                own = 6 * (d1.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)) + k
+                d1.crowd.node_box[node], d1.crowd.node_box[node + 3] = (
+                    d1.crowd.leaf_box[own],
+                    d1.crowd.leaf_box[own + 3],
+                )
+            else:
+                d1.crowd.node_box[node], d1.crowd.node_box[node + 3] = real(d1, EMPTY), real(d1, -EMPTY)
+    for i in range(1, leaves):
+        node = leaves - i
+        for k in range(3):
+            a, b = 12 * node + k, 12 * node + 6 + k
+            d1.crowd.node_box[6 * node + k] = fmin(d1.crowd.node_box[a], d1.crowd.node_box[b])
+            d1.crowd.node_box[6 * node + 3 + k] = fmax(d1.crowd.node_box[a + 3], d1.crowd.node_box[b + 3])
+
+
+@kernel
+def push_node_pair(d, top, a, b, height):
+    """Pushes two nodes of equal height on the stack if their boxes overlap; returns the new top."""
+    if boxes_overlap(d.crowd.node_box, 6 * a, d.crowd.node_box, 6 * b):
+        d.crowd.node_stack[3 * top], d.crowd.node_stack[3 * top + 1], d.crowd.node_stack[3 * top + 2] = a, b, height
+        top += 1
+    return top
+
+
+@kernel
+def add_leaf_pair(m, d, i, j):
+    """Records the pair of leaves i and j if it passes the filters."""
+    last = (1 << INDEX_BITS) - 1
+    g, h = m.crowd_geom[d.crowd.leaf_key[i] & last], m.crowd_geom[d.crowd.leaf_key[j] & last]
+    if may_touch(m, g, h):
+        kind_g, kind_h = m.geom_type[g], m.geom_type[h]
+        if kind_g > kind_h or (kind_g == kind_h and m.geom_bodyid[g] > m.geom_bodyid[h]):
+            g, h = h, g
+        add_key(d, pair_key(m, -1, g, h))
+
+
+@kernel
+def find_pairs(m1, d1, leaves, depth):
+    """Finds all pairs of leaves with overlapping boxes, from the root paired with itself down, at equal heights."""
+    d1.crowd.node_stack[0], d1.crowd.node_stack[1], d1.crowd.node_stack[2] = 1, 1, depth
+    top = 1
+    while top > 0:
+        top -= 1
+        a, b, height = d1.crowd.node_stack[3 * top], d1.crowd.node_stack[3 * top + 1], d1.crowd.node_stack[3 * top + 2]
+        if height > 0:
+            top = push_node_pair(d1, top, 2 * a, 2 * b, height - 1)
+            top = push_node_pair(d1, top, 2 * a, 2 * b + 1, height - 1)
+            top = push_node_pair(d1, top, 2 * a + 1, 2 * b + 1, height - 1)
+            if a != b:
+                top = push_node_pair(d1, top, 2 * a + 1, 2 * b, height - 1)
+        elif a != b:
+            add_leaf_pair(m1, d1, a - leaves, b - leaves)
+
+
+@kernel
+def is_awake(d, i):
+    """Returns whether the geom of leaf i is awake in the current world."""
+    return d.crowd.leaf_awake[d.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)] != 0
+
+
+@kernel
+def find_pairs_of_awake(m1, d1, leaves):
+    """Finds the overlapping pairs with at least one awake geom, from the root down for each awake leaf."""
+    for i in range(m1.ncrowd):
+        if is_awake(d1, i):
+            d1.crowd.node_stack[0] = 1
+            top = 1
+            while top > 0:
+                top -= 1
+                a = d1.crowd.node_stack[top]
+                if boxes_overlap(d1.crowd.node_box, 6 * a, d1.crowd.node_box, 6 * (leaves + i)):
+                    if a < leaves:
+                        d1.crowd.node_stack[top], d1.crowd.node_stack[top + 1] = 2 * a, 2 * a + 1
+                        top += 2
+                    elif a - leaves > i or (a - leaves < i and not is_awake(d1, a - leaves)):
+                        add_leaf_pair(m1, d1, i, a - leaves)
+
+
+@stage
+def crowd_pairs(m1, d1):
+    """Appends the keys of the crowd's pairs that are near in one world.
+
+    With sleep enabled, at least one geom of each pair must be awake.
+    Reads:  crowd.leaf_box (ncrowd, 6), crowd.leaf_awake.
+    Writes: near.*, con_overflow; crowd.*; scratch memory: crowd.*.
+    Cost:   O(n log n + pairs).
+    """
+    depth = 0
+    while 1 << depth < m1.ncrowd:
+        depth += 1
+    order_leaves(m1, d1)
+    build_tree(m1, d1, 1 << depth)
+    if sleeping(m1):
+        find_pairs_of_awake(m1, d1, 1 << depth)
+    else:
+        find_pairs(m1, d1, 1 << depth, depth)
+
+
+@kernel
+def load_awake(m, d, lane):
+    """Loads which geoms of the crowd are awake in one world; returns their number."""
+    n = 0
+    for i in range(m.ncrowd):
+        d.crowd.leaf_awake[i] = 1 if has(d.body_awake[m.geom_bodyid[m.crowd_geom[i]]] > 0.0, lane) else 0
+        n += d.crowd.leaf_awake[i]
+    return n
+
+
+@kernel
+def load_boxes(m, d, lane):
+    """Loads the boxes of one world."""
+    for i in range(6 * m.ncrowd):
+        d.crowd.leaf_box[i] = read_lane(d.crowd.box, i, lane)
+
+
+@stage
+def unite_pairs(m1, d1):
+    """Sorts the keys of all worlds in ascending order and removes duplicates.
+
+    Reads:  near.key (nnear,), near.count.   Writes: near.key, near.count; scratch memory: near.room.
+    """
+    sort(d1.near.key, d1.near.room, d1.near.count[0])
+    d1.near.count[0] = drop_repeats(d1.near.key, d1.near.count[0])

@@ -1,0 +1,103 @@
+"""Stores user-defined contacts as slots, before the detected contacts or instead of them.
+
+Each world stores its contacts in its state as reals: the i-th contacts of two worlds may join different bodies.  A
+slot's bodies are ints that all worlds of a tile share.  Worlds whose i-th contacts agree in bodies, geoms and
+dimension share a slot; the other worlds get further slots.  The contacts of one world keep their order.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.slot import append, part_slots, slot_dim
+from featherlane.dynamics.awake import pair_awake, sleeping
+
+NO_CANDIDATE = -1  # a slot without a candidate pair
+
+
+@kernel
+def world_integer(rows, i, lane, least, most):
+    """Returns the integer in row i of one world, clamped to [least, most] because user values may be invalid."""
+    x, n = read_lane(rows, i, lane), least
+    if x > least:
+        n = whole(x) if x < most else most
+    return n
+
+
+@kernel
+def agrees(d, rows, i, lane):
+    """Returns the mask of worlds whose row i equals that of the world at index `lane` of the tile."""
+    return rows[i] == real(d, read_lane(rows, i, lane))
+
+
+@kernel
+def complete(m, d, k, i, lane):
+    """Sets the fields of slot k that `append` does not write, from the i-th contacts of the worlds that have it."""
+    d.con_cand[k], d.con_pair[k] = NO_CANDIDATE, -1
+    for c in range(2):
+        d.con_carrier[2 * k + c] = world_integer(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
+        d.con_geom[2 * k + c] = world_integer(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
+    has_contact = d.con_present[k] > 0.0
+    d.con_includemargin[k] = where(has_contact, d.given_includemargin[i], zero(d))
+    if m.flg_adhesion:
+        d.con_adhesion[k] = where(has_contact, d.given_adhesion[i], zero(d))
+    d.con_dim[k] = slot_dim(m, d, k, world_integer(d.given_dim, i, lane, 1, 6))
+    for c in range(5):
+        d.con_friction[5 * k + c] = where(has_contact, d.given_friction[5 * i + c], zero(d))
+        d.con_solimp[5 * k + c] = where(has_contact, d.given_solimp[5 * i + c], zero(d))
+    for c in range(2):
+        d.con_solref[2 * k + c] = where(has_contact, d.given_solref[2 * i + c], zero(d))
+        d.con_solreffriction[2 * k + c] = where(has_contact, d.given_solreffriction[2 * i + c], zero(d))
+    if m.opt_contact_model == LCP:
+        complete_lcp(d, k, i, has_contact)
+    d.ncon[0] = d.ncon[0] + d.con_present[k]
+
+
+@kernel
+def complete_lcp(d, k, i, has_contact):
+    """Sets the fields that only the LCP contact model reads."""
+    d.con_erp[k] = where(has_contact, d.given_erp[i], zero(d))
+    d.con_cfm[k] = where(has_contact, d.given_cfm[i], zero(d))
+    d.con_restitution[k] = where(has_contact, d.given_restitution[i], zero(d))
+    d.con_restitution_vel[k] = where(has_contact, d.given_restitution_vel[i], zero(d))
+    d.con_frictionforce[k] = where(has_contact, d.given_frictionforce[i], zero(d))
+    for c in range(2):
+        d.con_compliance[2 * k + c] = where(has_contact, d.given_slip[2 * i + c], zero(d))
+    for c in range(3):
+        d.con_belt[3 * k + c] = where(has_contact, d.given_motion[3 * i + c], zero(d))
+
+
+@kernel
+def leave_asleep(m, d, i):
+    """Removes the i-th contact in worlds where both of its bodies are asleep."""
+    for lane in range(width(d)):
+        a = world_integer(d.given_body, 2 * i, lane, 0, m.nbody - 1)
+        b = world_integer(d.given_body, 2 * i + 1, lane, 0, m.nbody - 1)
+        if not has(pair_awake(d, a, b), lane):
+            write_lane(d.near.given_left, 0, lane, 0.0)
+
+
+@stage
+def given_contacts(m, d):
+    """Stores the user-defined contacts of active worlds as slots, and sets which worlds also detect contacts.
+
+    Reads:  given_* (ngiven, ...), active.
+    Writes: con_* (nconmax,) of slots from ncon_slot on, ncon_slot, ncon, con_overflow, near.*; scratch memory: near.*.
+    Cost: O(ngiven W).
+    """
+    one = real(d, 1.0)
+    active = d.active[0] > 0.0
+    d.near.detects[0] = where(active & (d.given_replace[0] == 0.0), one, zero(d))
+    for i in range(d.ngiven):
+        d.near.given_left[0] = where(active & (d.given_present[i] > 0.0), one, zero(d))
+        if sleeping(m):
+            leave_asleep(m, d, i)
+        for lane in range(width(d)):
+            if has(d.near.given_left[0] > 0.0, lane):
+                alike = (d.near.given_left[0] > 0.0) & agrees(d, d.given_dim, i, lane)
+                for c in range(2):
+                    alike = alike & agrees(d, d.given_body, 2 * i + c, lane) & agrees(d, d.given_geom, 2 * i + c, lane)
+                k = d.ncon_slot[0]
+                append(d, i, alike, d.given_dist[i], load3(d.given_pos, 3 * i), load9(d.given_frame, 9 * i))
+                if m.flg_adhesion and world_integer(d.given_dim, i, lane, 1, 6) > 1:
+                    part_slots(d, k, d.given_includemargin[i], d.given_adhesion[i])
+                for slot in range(k, d.ncon_slot[0]):
+                    complete(m, d, slot, i, lane)
+                d.near.given_left[0] = where(alike, zero(d), d.near.given_left[0])

@@ -1,0 +1,55 @@
+"""Given contacts of a distributed batch: checked and completed here, stored by the workers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.distributed.calls import Calls
+from featherlane.model.set_const import DECIDING, in_use
+from featherlane.simulation.world.contacts import Contacts, takes_contacts
+from featherlane.simulation.world.user_contacts import given_fields
+
+
+class Given(Calls):
+    """Sends given contacts to workers."""
+
+    @takes_contacts
+    def give_contacts(
+        self,
+        contacts: Contacts,
+        *,
+        replace: ArrayLike = False,
+        count: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+    ) -> None:
+        """Sets given contacts of each world, as `featherlane.Batch.give_contacts` does.
+
+        Args:
+            contacts: a `featherlane.Contacts`, or a mapping of its fields by name.  Arrays broadcast to
+                (nworld, n, ...).
+            replace: () or (nworld,): whether to skip contact detection in this world.
+            count: (nworld,) number of contacts that each world uses, the first ones; None for all n.
+            ids: worlds to set, by number or as a mask; None for all.
+
+        Raises:
+            ModelError: as `featherlane.Batch.give_contacts`; `Batch(..., given_contacts=n)` sets the capacity.  Nothing
+                is changed then.
+        """
+        chosen = self._ids(ids)
+
+        def values(name: str) -> np.ndarray:
+            rows = self._fields.rows(name)
+            return self.model.__dict__[name][None] if rows is None else rows[chosen]
+
+        own = {name: own for name in DECIDING if (own := self._fields.rows(name)) is not None}
+        adhesive = in_use(self.model, own)["flg_adhesion"] if own else self.model.flg_adhesion
+        rows = given_fields(self.model, self._one.ngiven, len(chosen), values, adhesive, replace, count, contacts)
+        rows = {name: value.astype(self.dtype) for name, value in rows.items()}
+        names = tuple(rows)
+        self._post_parts(chosen, lambda part: [("given", (names, part.ids, *(rows[name][part.at] for name in names)))])
+
+    def clear_given_contacts(self, ids: ArrayLike | None = None) -> None:
+        """Removes the given contacts of these worlds and enables contact detection."""
+        if self._one.ngiven:
+            self._post_parts(self._ids(ids), lambda part: [("clear_given_contacts", (part.ids,))])

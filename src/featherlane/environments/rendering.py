@@ -1,0 +1,78 @@
+"""Images of the worlds of an environment: `render_mode="rgb_array"`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.environments.task import Task
+from featherlane.errors import ModelError
+from featherlane.model.arguments import one_of, whole_argument
+from featherlane.renderer import PICTURES, Painter, prepare_rendering
+from featherlane.simulation.batch.batch import Batch
+
+RENDER_MODES = ("rgb_array",)
+SIZE = 480
+FOLLOWING = "track"  # name of the default camera
+
+
+class Painting:
+    """Renders the worlds of an environment; the renderer is created with the first picture.
+
+    Args:
+        task: may set `camera_id`, `camera_name`, `default_camera_config`, `width`, `height`, `visual_options`.
+        mode: "rgb_array", or None for no pictures.
+        drawn: number of worlds to render, from the first; the others stay black.
+
+    Raises:
+        ModelError: another mode, or a value out of range.
+        InstallationError: no renderer is available.
+    """
+
+    def __init__(self, task: Task, mode: str | None, drawn: int):
+        if mode is not None:
+            one_of("render_mode", mode, RENDER_MODES)
+        self.task, self.mode, self.drawn, self._painter = task, mode, whole_argument("render_worlds", drawn, 1), None
+        self.size = (getattr(task, "width", SIZE), getattr(task, "height", SIZE))
+        if mode is not None:
+            prepare_rendering(PICTURES)
+
+    def pictures(self, worlds: Batch) -> tuple[np.ndarray, ...] | None:
+        """Returns a picture (height, width, 3) uint8 of each world, under the model that the world has now."""
+        if self.mode is None:
+            return None
+        if self._painter is None:
+            flags = getattr(self.task, "visual_options", None)
+            most = getattr(self.task, "max_geom", 10000)
+            self._painter = Painter(worlds.model, self._camera(worlds.model), self.size, flags, most)
+        worlds.model.write_to(self._painter.mj_model)  # it may have been edited since the last picture
+        drawn, expanded = min(self.drawn, worlds.nworld), worlds.expanded_fields
+        pictures = [
+            self._painter.picture(
+                worlds.qpos[w],
+                worlds.mocap_pos[w],
+                worlds.mocap_quat[w],
+                {name: rows[w] for name, rows in expanded.items()},
+            )
+            for w in range(drawn)
+        ]
+        black = [np.zeros_like(pictures[0])] if drawn < worlds.nworld else []
+        return (*pictures, *black * (worlds.nworld - drawn))
+
+    def _camera(self, model):
+        """Returns the task's camera, else the model's "track" as in Gymnasium, else a free camera."""
+        number, name = getattr(self.task, "camera_id", None), getattr(self.task, "camera_name", None)
+        if number is not None and name is not None:
+            raise ModelError("camera_id, camera_name: got both, allowed is one of them")
+        if name is not None:
+            return model.camera(name).id
+        if number is not None and number != -1:
+            return whole_argument("camera_id", number, -1, model.ncam - 1)
+        if number is None and FOLLOWING in model.names("camera"):
+            return model.camera(FOLLOWING).id
+        return getattr(self.task, "default_camera_config", None) or {}
+
+    def close(self) -> None:
+        """Frees the graphics memory."""
+        if self._painter is not None:
+            self._painter.__exit__()
+            self._painter = None

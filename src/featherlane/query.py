@@ -1,0 +1,44 @@
+"""Queries of one world: Jacobians, velocities and forces of points, the mass matrix, rays, distances, tendon paths.
+
+    position, rotation = featherlane.query.jac_site(model, data, "tip")
+    hits = featherlane.query.ray(model, data, points, directions)
+
+They read fields of `data` and change none.  `Batch.ray` and `Batch.geom_distance` answer for all worlds.
+"""
+
+from featherlane.simulation.query.distance import geom_distance
+from featherlane.simulation.query.point import (
+    apply_ft,
+    contact_force,
+    jac,
+    jac_body,
+    jac_body_com,
+    jac_geom,
+    jac_site,
+    jac_subtree_com,
+    object_velocity,
+)
+from featherlane.simulation.query.product import full_m, mul_m, solve_m
+from featherlane.simulation.query.ray import ray
+from featherlane.simulation.query.tendon_path import tendon_path
+
+__all__ = [  # noqa: RUF022  in groups
+    # Jacobians, velocities and forces of points
+    "apply_ft",
+    "contact_force",
+    "jac",
+    "jac_body",
+    "jac_body_com",
+    "jac_geom",
+    "jac_site",
+    "jac_subtree_com",
+    "object_velocity",
+    # mass matrix
+    "full_m",
+    "mul_m",
+    "solve_m",
+    # geometry
+    "geom_distance",
+    "ray",
+    "tendon_path",
+]

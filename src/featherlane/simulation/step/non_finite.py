@@ -1,0 +1,170 @@
+"""Finds, counts and resets worlds with non-finite or out-of-range values; other worlds of the tile are not affected.
+
+Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc, mj_resetData.  Deviation: activations, time, mocap poses and
+    eq_active are checked, too, because a contact with a body at a NaN position would be missed without a report.
+"""
+
+from featherlane.prelude import *
+from featherlane.dynamics.actuator.history import reset_histories
+from featherlane.dynamics.awake import sleeping
+from featherlane.sensor.measure import measures, needs_energy
+from featherlane.simulation.step.wake import unsettle
+
+LARGEST = 1e10  # a larger value is bad, as is NaN
+REPEATED = CONTACTS_FULL, ROWS_FULL, NOT_CONVERGED, BAD_CONTROL  # counts of a pass that may be computed again
+
+
+@kernel
+def is_out_of_range(d, x, n):
+    """Returns a mask: is any of the n values of a field NaN or beyond LARGEST?"""
+    found = zero(d)
+    for i in range(n):
+        found = where(fabs(x[i]) <= LARGEST, found, 1.0)
+    return found > 0.0
+
+
+@kernel
+def bad_state(m, d):
+    """Returns the mask of worlds with a bad position, velocity, activation, time, mocap pose or eq_active."""
+    found = is_out_of_range(d, d.qpos, m.nq) | is_out_of_range(d, d.qvel, m.nv) | is_out_of_range(d, d.time, 1)
+    if m.na > 0:
+        found = found | is_out_of_range(d, d.act, m.na)
+    if m.nmocap > 0:
+        found = found | is_out_of_range(d, d.mocap_pos, 3 * m.nmocap) | is_out_of_range(d, d.mocap_quat, 4 * m.nmocap)
+    if m.neq > 0:
+        found = found | is_out_of_range(d, d.eq_active, m.neq)
+    return found
+
+
+@kernel
+def bad_acceleration(m, d):
+    """Returns the mask of worlds with a bad acceleration."""
+    return is_out_of_range(d, d.qacc, m.nv)
+
+
+@kernel
+def clear(x, n, mask):
+    """Sets the n values of a field to zero in the worlds of the mask."""
+    for i in range(n):
+        x[i] = where(mask, 0.0, x[i])
+
+
+@kernel
+def reset_references(m, d, mask):
+    """Resets references of plastic springs to those of the model in the worlds of the mask."""
+    if m.nplastic > 0:
+        for j in range(m.njnt):
+            a, p = m.jnt_qposadr[j], m.jnt_plasticadr[j]
+            if p >= 0:
+                for k in range(4 if is_ball(m.jnt_type[j]) else 1):
+                    d.plastic[p + k] = where(mask, m.qpos_spring[a + k], d.plastic[p + k])
+        for t in range(m.ntendon):
+            p = m.tendon_plasticadr[t]
+            if p >= 0:
+                for k in range(2):
+                    d.plastic[p + k] = where(mask, m.tendon_lengthspring[2 * t + k], d.plastic[p + k])
+
+
+@kernel
+def reset_worlds(m, d, mask):
+    """Resets the worlds of the mask to the model's default state: qpos0, initial inputs, all else zero."""
+    for i in range(m.nq):
+        d.qpos[i] = where(mask, m.qpos0[i], d.qpos[i])
+    reset_references(m, d, mask)
+    clear(d.qvel, m.nv, mask)
+    clear(d.act, m.na, mask)
+    reset_histories(m, d, mask)
+    clear(d.qacc_warmstart, m.nv, mask)
+    clear(d.time, 1, mask)
+    clear(d.ctrl, m.nu, mask)
+    clear(d.qfrc_applied, m.nv, mask)
+    clear(d.xfrc_applied, 6 * m.nbody, mask)
+    clear(d.given_present, d.ngiven, mask)
+    clear(d.given_replace, 1, mask)
+    for e in range(m.neq):
+        d.eq_active[e] = where(mask, 1.0 * m.eq_active0[e], d.eq_active[e])
+    for b in range(m.nbody):
+        k = m.body_mocapid[b]
+        if k >= 0:
+            w, x, y, z = quat_normalize(load4(m.body_quat, 4 * b))
+            for c in range(3):
+                d.mocap_pos[3 * k + c] = where(mask, m.body_pos[3 * b + c], d.mocap_pos[3 * k + c])
+            d.mocap_quat[4 * k] = where(mask, w, d.mocap_quat[4 * k])
+            d.mocap_quat[4 * k + 1] = where(mask, x, d.mocap_quat[4 * k + 1])
+            d.mocap_quat[4 * k + 2] = where(mask, y, d.mocap_quat[4 * k + 2])
+            d.mocap_quat[4 * k + 3] = where(mask, z, d.mocap_quat[4 * k + 3])
+
+
+@kernel
+def restart_sleep(m, d, mask):
+    """Puts trees that sleep in the initial state to sleep again, in the worlds of the mask."""
+    unsettle(m, d)
+    for t in range(m.ntree):
+        d.tree_asleep[t] = where(mask, 1.0 * m.tree_asleep0[t], d.tree_asleep[t])
+    for i in range(m.nq):
+        d.sleep_qpos[i] = where(mask, m.qpos0[i], d.sleep_qpos[i])
+    for k in range(m.nmocap):
+        for c in range(3):
+            d.sleep_mocap[7 * k + c] = where(mask, d.mocap_pos[3 * k + c], d.sleep_mocap[7 * k + c])
+        for c in range(4):
+            d.sleep_mocap[7 * k + 3 + c] = where(mask, d.mocap_quat[4 * k + c], d.sleep_mocap[7 * k + 3 + c])
+
+
+@kernel
+def load_counts(d):
+    """Returns the counts of contacts full, rows full, not converged and bad controls."""
+    return tuple(d.warning[k] for k in REPEATED)
+
+
+@kernel
+def take_back_counts(m, d, counts):
+    """Restores the counts from before a pass that is repeated, except in the worlds that cause the repetition."""
+    bad = bad_acceleration(m, d)
+    for i in unrolled(range(4)):
+        d.warning[REPEATED[i]] = where(bad, d.warning[REPEATED[i]], counts[i])
+
+
+@kernel
+def infinite(d, x, n):
+    """Returns a mask: is any of the n values of a field infinite or NaN?"""
+    found = zero(d)
+    for i in range(n):
+        found = where(x[i] - x[i] == 0.0, found, 1.0)
+    return found > 0.0
+
+
+@kernel
+def infinite_outputs(m, d):
+    """Returns the mask of worlds with an infinite or NaN energy or sensor value, among those that are computed."""
+    found = false_mask(d)
+    if needs_energy(m, d):
+        found = infinite(d, d.energy, 2)
+    if measures(m, d):
+        found = found | infinite(d, d.sensordata, m.nsensordata)
+    return found
+
+
+@stage
+def reset_bad(m, d, acceleration):
+    """Counts worlds with bad values in the state or in the acceleration; with autoreset, resets them.
+
+    Args:
+        acceleration: 1 checks qacc; 0 checks the state and the inputs that `bad_state` lists.
+
+    Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc.
+    Reads:  qpos, qvel, act, time, mocap_pos, mocap_quat, eq_active; qacc.
+    Writes: warning (non-finite), nreset; of these worlds time, qpos, qvel, act, history, plastic, qacc_warmstart,
+            ctrl, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat, eq_active, given_present, given_replace,
+            tree_asleep, tree_settled, sleep_qpos, sleep_mocap.
+    """
+    if acceleration:
+        mask = bad_acceleration(m, d)
+    else:
+        mask = bad_state(m, d)
+    if any_(mask):
+        warn(d, NON_FINITE, mask)
+        if m.opt_disableflags & DISABLE_AUTORESET == 0:
+            d.nreset[0] = where(mask, d.nreset[0] + 1.0, d.nreset[0])
+            reset_worlds(m, d, mask)
+            if sleeping(m):
+                restart_sleep(m, d, mask)

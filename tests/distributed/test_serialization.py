@@ -1,0 +1,113 @@
+"""Objects sent to other processes: kernels completely, others as Ray serializes them; and those that cannot be sent."""
+
+import importlib.util
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.distributed import Batch, node
+from featherlane.distributed.calls import _check_memory
+from featherlane.distributed.machine import Machine
+from featherlane.distributed.serialization import serialize, unpacked
+
+KERNELS = """
+import featherlane as fl
+
+GAIN = 0.25
+
+
+@fl.kernel
+def half(x):
+    return 0.5 * x
+
+
+@fl.kernel
+def lean(m, d):
+    for i in range(m.nu):
+        d.ctrl[i] = half(d.time[0]) + GAIN
+"""
+PROGRAM = """
+import sys
+import featherlane as fl
+from featherlane.distributed.serialization import unpacked
+
+control = unpacked("control", open(sys.argv[1], "rb").read())
+batch = fl.Batch(fl.bundled("humanoid"), 3)
+batch.rollout(2, control)
+print(batch.ctrl[0, 0].hex())
+"""
+
+
+@pytest.fixture
+def model():
+    return fl.bundled("humanoid")
+
+
+def test_a_kernel_is_sent_with_its_source(tmp_path, model):
+    pytest.importorskip("ray")
+    file, packet = tmp_path / "kernels_of_a_user.py", tmp_path / "kernel"
+    file.write_text(KERNELS)
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    batch = fl.Batch(model, 3)
+    batch.rollout(2, module.lean)
+    packet.write_bytes(serialize("control", module.lean))
+    file.unlink()
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(packet)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == float(batch.ctrl[0, 0]).hex()
+
+
+def test_unserializable_objects_are_named(model):
+    pytest.importorskip("ray")
+    lock = threading.Lock()
+    with pytest.raises(fl.ModelError, match="function"):
+        serialize("function", lambda batch: lock)
+
+
+def test_missing_modules_of_a_process_are_named():
+    with pytest.raises(fl.ModelError, match="no_such_module"):
+        unpacked("function", b"cno_such_module\nthing\n.")
+
+
+@pytest.mark.ci
+def test_an_unserializable_function_does_not_stop_workers(model, cluster):
+    lock = threading.Lock()
+    with Batch(model, 16, 2, 1) as batch:
+        with pytest.raises(fl.ModelError, match="function"):
+            batch.call(lambda b: lock)
+        with pytest.raises(ZeroDivisionError):
+            batch.call(lambda b: 1 / 0)
+        with pytest.raises(fl.ModelError, match="worlds from 0"):
+            batch.call(lambda b: threading.Lock())  # its result cannot be sent back
+        batch.step()
+        assert np.allclose(batch.time, model.opt.timestep)
+
+
+def test_a_node_without_memory_is_named_with_the_missing_amount(model, monkeypatch):
+    monkeypatch.setattr(node, "free_memory", lambda: 1 << 20)
+    with pytest.raises(fl.ModelError, match="nworld"):
+        Batch(model, 10_000)
+
+
+def test_workers_of_one_machine_have_to_fit_together(model):
+    machine = Machine("here", "a", ((0,),), 0, {})
+    specs = [node.Spec(2000, 1, "float64", 0, 0, first) for first in (0, 2000)]
+    one = node.memory_of(model, specs[0])
+    roomy = machine._replace(memory=int(1.5 * one))
+    _check_memory(model, [roomy, roomy._replace(boot="b")], specs)  # one on each
+    with pytest.raises(fl.ModelError):
+        _check_memory(model, [roomy, roomy], specs)
+
+
+def test_the_memory_estimate_is_close_to_actual_use(model):
+    spec = node.Spec(2000, 1, "float64", 0, 0)
+    batch = fl.Batch(model, 2000, 1)
+    batch.step()
+    taken = sum(a.nbytes for a in batch.checkpoint().values())
+    assert 0.9 * taken < node.memory_of(model, spec) < 1.5 * taken

@@ -1,0 +1,355 @@
+"""Uses every public name but the functions of kernels; `tests/test_typing.py` checks it with pyright in strict mode."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import featherlane as fl
+from featherlane import distributed, environments, lanes, lcp, query, registration, results, stages, tree
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+PUSH = """
+<mujoco>
+  <worldbody>
+    <site name="origin"/>
+    <body name="box"><joint name="slide" type="slide"/><geom name="side" size=".1"/><site name="tip"/></body>
+  </worldbody>
+  <tendon><spatial name="way"><site site="origin"/><site site="tip"/></spatial></tendon>
+  <actuator><general name="wire" joint="slide" gaintype="user" gainprm="2" delay="0.01" nsample="5"/></actuator>
+  <sensor><user name="height" dim="1" needstage="pos"/></sensor>
+  <keyframe><key name="home" qpos="0.1"/></keyframe>
+</mujoco>
+"""
+
+
+# ---- models ----------------------------------------------------------------------------------------------------------
+@fl.kernel
+def gain(m: Any, d: Any, i: int) -> float:
+    """Returns the gain of actuator i."""
+    return m.actuator_gainprm[10 * i]
+
+
+def height(model: fl.Model, xpos: Array) -> Array:
+    """Returns the height of the box, (..., 1)."""
+    return xpos[..., 1, 2:]
+
+
+def edit(spec: Any, length: float) -> None:
+    spec.body("lower").pos = [0, -0.05, -length]
+
+
+def models() -> fl.Model:
+    names: list[str] = fl.bundled_names()
+    model: fl.Model = fl.bundled("box_stack", links=fl.Link("ball", 1, "world", anchor=(0.0, 0.0, 1.0)))
+    model = fl.load(Path("robot.urdf"), package_dirs=["packages"])
+    model = fl.load(PUSH, assets={"mesh.obj": b""})
+    source: str = model.source
+    fl.set_user_actuator(model, "wire", gain=gain)
+    fl.set_user_sensor(model, "height", height, reads=("xpos",))
+    fl.set_const(model)
+    fl.set_length_range(model, ["wire"], uselimit=True)
+    option: results.Option = model.opt
+    option.timestep = 0.001
+    stat: results.Statistics = model.stat
+    extent: float = stat.extent + stat.meaninertia + stat.meanmass + stat.meansize
+    box: results.NamedView = model.body("box")
+    box.mass = 2.0
+    where: int = box.id + len(box.name)
+    found: results.Variants = fl.variants("double_pendulum", [0.5, 0.6], edit)
+    first: fl.Model = found.models[0][0]
+    place: Array = found.place
+    findings: list[results.Finding] = fl.diagnose(model, ["trial"])
+    lines: list[str] = [str(finding) + finding.severity for finding in findings]
+    mj: Any = model.to_mujoco()
+    print(names, source, extent, where, first, place, lines, mj, model.names("joint"), model.size_values())
+    fl.show_config()
+    return model
+
+
+# ---- worlds ----------------------------------------------------------------------------------------------------------
+def one_world(model: fl.Model) -> fl.Data:
+    data = fl.Data(model, given_contacts=4)
+    fl.step(model, data, nstep=2)
+    fl.forward(model, data)
+    fl.inverse(model, data)
+    fl.reset_data(model, data)
+    fl.reset_data_keyframe(model, data, "home")
+    fl.set_keyframe(model, data, "home")
+    data.step(3)
+    data.forward()
+    data.reset("home")
+    recorded: dict[str, Array] = data.rollout(10, np.zeros((10, model.nu)), record=["qpos", "time"])
+    recorded = data.rollout(10, lambda data, step: np.zeros(model.nu))
+    contacts = fl.Contacts([-0.001], [[0.0, 0.0, -0.1]], [[0.0, 0.0, 1.0]], body=[[0, 1]], friction=1.0)
+    data.give_contacts(contacts, replace=True)
+    data.clear_given_contacts()
+    copied: fl.Data = data.copy()
+    bits: fl.State = fl.State.QPOS | fl.State.QVEL
+    state: Array = fl.get_state(model, copied, bits)
+    fl.set_state(model, copied, state, bits)
+    copied.set_state(copied.get_state())
+    size: int = fl.state_size(model, bits) + copied.ne + copied.nefc
+    fl.init_ctrl_history(model, data, "wire", np.zeros(5))
+    control: Array = fl.read_ctrl(model, data, "wire", time=0.0)
+    fl.add_sensor_noise(model, data, rng=0)
+    counts: dict[str, int] = data.status
+    there: Array = fl.integrate_pos(model, model.qpos0, np.zeros(model.nv), 0.1)
+    velocity: Array = fl.differentiate_pos(model, 0.1, model.qpos0, there)
+    print(recorded, size, control, counts, velocity, fl.normalize_quat(model, there), data.contact, data.qpos)
+    return data
+
+
+def many_worlds(model: fl.Model) -> fl.Batch:
+    batch = fl.Batch(model, nworld=8, nthread=2, dtype="float32", record_failures=5)
+    batch.step(2, ids=[0, 3])
+    batch.step(ids=np.arange(8) % 2 == 0)
+    batch.forward()
+    batch.reset(ids=1, keyframe="home")
+    masses: Array = batch.expand("body_mass")
+    masses[:, 1] *= np.linspace(0.5, 1.5, 8)
+    batch.set_const()
+    position: Array = batch.bind("xpos")
+    out = {"qpos": np.empty((8, 20, model.nq), np.float32)}
+    recorded: dict[str, Array] = batch.rollout(20, np.zeros((8, 20, model.nu)), record=("qpos",), out=out)
+    recorded = batch.rollout(20, {"ctrl": np.zeros((20, model.nu))}, reduce="mean")
+    recorded = batch.rollout(20, lambda batch, step: np.zeros((8, model.nu)), ids=None)
+    hits: results.Hits = batch.ray([0.0, 0.0, 1.0], [0.0, 0.0, -1.0])
+    apart: results.Distances = batch.geom_distance("side", 0)
+    forces: Array = batch.inverse(np.zeros((8, model.nv)))
+    kept: dict[str, Array] = batch.checkpoint()
+    batch.restore(kept)
+    data: fl.Data = batch.get_data(3)
+    one: fl.Model = batch.get_model(3)
+    status: dict[str, Array] = batch.status
+    batch.set_state(batch.get_state(fl.State.PHYSICS), fl.State.PHYSICS)
+    if batch.failures:
+        failure: results.Failure = batch.failures[0]
+        failure.save("failure.npz")
+        again: fl.Data = fl.load_failure("failure.npz").replay(-1)
+        print(failure.cause, failure.time, again)
+    print(position, recorded, hits.normal, apart.fromto, forces, data, one, status, batch.copy())
+    return batch
+
+
+def energy(worlds: fl.Worlds) -> float:
+    worlds.step(5)
+    worlds.qvel = np.zeros(worlds.qvel.shape)
+    worlds.bind("energy")
+    worlds.forward()
+    recorded: dict[str, Array] = worlds.rollout(3, record=("energy",))
+    return float(recorded["energy"].sum()) + worlds.nworld
+
+
+def kinds(model: fl.Model, batch: fl.Batch) -> float:
+    mixed = fl.MixedBatch([(model, 3), (fl.bundled("arm"), 2)])
+    mixed.reset(ids=[0], forward=False)
+    mask: Array = mixed.mask("qpos")
+    return energy(batch) + energy(mixed) + float(mask.sum())
+
+
+def shown(batch: fl.Batch) -> None:
+    with fl.view(batch, port=0, token=False) as page:
+        view: results.View = page
+        print(view.url, view.visitors)
+
+
+# ---- derivatives and queries -----------------------------------------------------------------------------------------
+def speed_gradient(step: int, state: results.RolloutState) -> Array | None:
+    return np.concatenate([0 * state.qpos, 2 * state.qvel], -1) if step == 50 else None
+
+
+def derivatives(model: fl.Model, data: fl.Data, batch: fl.Batch) -> None:
+    step: results.Linearization = fl.linearize(model, batch, sensors=True, parameters=["body_mass[box]"])
+    differences = fl.linearize(model, data, method="finite_difference", eps=1e-5, centered=False)
+    print(step.A, step.B, step.C, step.D, step.P["body_mass[box]"], step.switching, differences.A)
+    rates: results.AccelerationDerivatives = fl.acceleration_derivatives(model, data)
+    forces: results.InverseDerivatives = fl.inverse_derivatives(model, data, qacc=np.zeros(model.nv))
+    smooth: results.RneaDerivatives = fl.rnea_derivatives(model, data)
+    gradient: results.RolloutGradient = fl.rollout_gradient(model, batch, np.zeros((50, 1)), speed_gradient)
+    end: results.RolloutState = gradient.end
+    print(rates.DaDu, forces.DfDq, smooth.DtauDv, gradient.control, end.time)
+
+
+def queries(model: fl.Model, data: fl.Data) -> None:
+    linear, angular = query.jac(model, data, [0.0, 0.0, 0.1], "box")
+    pairs: list[tuple[Array, Array]] = [query.jac_body(model, data, 1), query.jac_body_com(model, data, "box")]
+    pairs += [query.jac_geom(model, data, "side"), query.jac_site(model, data, "tip")]
+    middle: Array = query.jac_subtree_com(model, data, 0)
+    velocity: Array = query.object_velocity(model, data, "body", "box", local=True)
+    pull: Array = query.apply_ft(model, data, [0.0, 0.0, 5.0], np.zeros(3), (0.0, 0.0, 0.0), "box")
+    forces: list[Array] = [query.contact_force(model, data, k) for k in range(data.ncon)]
+    mass: Array = query.full_m(model, data)
+    product: Array = query.mul_m(model, data, query.solve_m(model, data, np.ones(model.nv)))
+    hits: results.Hits = query.ray(model, data, [0.0, 0.0, 1.0], [0.0, 0.0, -1.0], bodyexclude="box")
+    apart: results.Distances = query.geom_distance(model, data, "side", [0], distmax=2.0)
+    path: results.TendonPath = query.tendon_path(model, data, 0)
+    print(linear, angular, pairs, middle, velocity, pull, forces, mass, product, hits.geom, apart.distance)
+    print([line.shape for line in path.branches()])
+
+
+def in_stages(model: fl.Model, data: fl.Data) -> None:
+    stages.kinematics(model, data)
+    stages.frames(model, data)
+    stages.com_pos(model, data)
+    stages.cameras(model, data)
+    stages.tendon(model, data)
+    stages.crb(model, data)
+    stages.factor_m(model, data)
+    stages.transmission(model, data)
+    stages.collision(model, data)
+    stages.forward_position(model, data)
+    stages.com_vel(model, data)
+    stages.rne_vel(model, data)
+    stages.passive_vel(model, data)
+    stages.actuator_vel(model, data)
+    stages.smooth_vel(model, data)
+    stages.passive(model, data)
+    stages.forward_velocity(model, data)
+    stages.actuation(model, data)
+    stages.smooth_acceleration(model, data)
+    stages.make_constraint(model, data)
+    stages.islands(model, data)
+    stages.solve(model, data)
+    stages.forward_constraint(model, data)
+    stages.rne_post_constraint(model, data)
+    stages.subtree_vel(model, data)
+    stages.energy(model, data)
+    stages.aba(model, data)
+    stages.euler(model, data)
+    stages.implicit(model, data)
+    stages.implicitfast(model, data)
+    stages.runge_kutta(model, data)
+    stages.compare_forward_inverse(model, data)
+    bias: Array = stages.rne(model, data, flg_acc=True)
+    forces: Array = stages.inverse_smooth(model, data)
+    half: Array = stages.half_solve(model, data, np.ones(model.nv))
+    print(bias, forces, half)
+
+
+# ---- modules ---------------------------------------------------------------------------------------------------------
+def points() -> None:
+    found: registration.Registration = registration.register_points(np.eye(3), 2.0 * np.eye(3))
+    status = registration.RegistrationStatus.UNIQUE
+    rotation, translation, scale = found
+    print(rotation, translation, scale, found.residual, found.rank, found.status == status)
+
+
+def complementarity() -> None:
+    A, b = np.eye(2), np.ones(2)
+    problem = lcp.Problem(A, b, np.zeros(2), np.ones(2))
+    solution: lcp.Solution = lcp.solve(problem, method="pgs", iterations=50)
+    many: lcp.BatchSolution = lcp.solve_batch(A[None], b[None])
+    again: lcp.Solution = lcp.Solver(2).solve(problem)
+    status = lcp.Status.SOLVED
+    print(solution.x, many.x, again.status == status, problem.residual(solution.x), lcp.methods())
+    try:
+        lcp.solve(A, b, method="pgs", unknown=1)
+    except (lcp.OptionError, lcp.ProblemError) as error:
+        print(error)
+
+
+def sparsity() -> None:
+    parents = tree.from_book([0, 1, 1])
+    tree.check_parents(parents)
+    print(tree.depth(parents), tree.subtree(parents), tree.support(parents), tree.to_book(parents))
+    pattern = tree.sparsity(tree.expand_parents(parents, [1, 1, 1]))
+    H = np.where(pattern, 0.1, 0.0) + np.eye(3)
+    tree.check_sparsity(H, parents)
+    L, D = tree.ltdl(H, parents)
+    factor = tree.ltl(H, parents)
+    x = tree.solve(H, parents, np.ones(3), factorization="ltl")
+    y = tree.mul_h(H, parents, x) + tree.mul_l(factor, parents, x) + tree.mul_lt(L, parents, x, unit=True)
+    z = tree.solve_l(factor, parents, y) + tree.solve_lt(factor, parents, y)
+    counts: tree.BranchCounts = tree.branch_counts(parents)
+    costs: dict[str, tree.Cost] = tree.cost_table(parents)
+    compared: tree.ForwardCosts = tree.compare_costs(parents)
+    inertia = tree.inertia_from_inverse_dynamics(lambda qdd: H @ qdd, 3)
+    print(D, z, counts, {name: cost.flops for name, cost in costs.items()}, compared.ratio, inertia)
+    print(tree.choose_forward_dynamics(parents))
+
+
+def on_a_cluster(model: fl.Model) -> None:
+    with distributed.Batch(model, nworld=100) as spread:
+        spread.set("qvel", np.zeros((100, model.nv)))
+        spread.step(5, ids=[1, 2])
+        parts: list[distributed.Recorded] = spread.rollout(5, out="refs")
+        recorded: dict[str, Array] = distributed.gathered(parts)
+        counts: Array = spread.reduce(distributed.Histogram((-1.0, 0.0, 1.0)), "qpos")
+        print(recorded, counts, spread.mean("qpos"), spread.get("qpos"), energy(spread))
+    cluster: distributed.Cluster = distributed.connect("10.0.0.1:6379")
+    solver: distributed.Source = distributed.choice(["newton", "cg"])
+    parameters = {
+        "opt.solver": solver,
+        "body_mass[box]": distributed.uniform(0.5, 1.5),
+        "geom_friction": distributed.log_uniform(0.5, 1.5, apply="scale"),
+        "qpos": distributed.normal(0.0, 0.1, each=True),
+        "qvel": distributed.drawn(lambda rng: rng.uniform(-1, 1, 1)),
+        "ctrl": distributed.grid([0.0, 1.0]),
+        "act": distributed.values([[0.0], [1.0]]),
+    }
+    try:
+        result: distributed.Sweep = distributed.sweep(model, parameters, 50, {"end": "final qpos[0]"}, nodes=cluster)
+    except distributed.SweepInterrupted:
+        result = distributed.load_sweep("sweep.npz")
+    result.save("sweep.npz")
+    print(result.parameters, result.results, result.columns, result.bad(), len(result), cluster.cores)
+
+
+class SwingUp(environments.Task):
+    """Defines a task by its reward and its initial states."""
+
+    model = "cartpole"
+
+    def observation(self, worlds: fl.Batch) -> Array:
+        return worlds.qpos
+
+    def reward(self, worlds: fl.Batch, actions: Array, before: Any) -> Array:
+        return np.cos(worlds.qpos[:, 1])
+
+    def start(self, worlds: fl.Batch, ids: Array, random: environments.RandomStreams) -> None:
+        worlds.qpos[ids, 1:] = random.uniform(ids, -0.5, 0.5, 1)
+
+
+def observed(batch: fl.Batch) -> Array:
+    return batch.qpos
+
+
+def rewarded(batch: fl.Batch, before: environments.Before) -> Array:
+    return -np.abs(batch.qpos[:, 1]) - before.qvel[:, 1]
+
+
+def learning() -> None:
+    environments.register_tasks()
+    tasks: dict[str, type[environments.Task]] = environments.tasks()
+    env: environments.TaskEnv = environments.make_vec("featherlane/Ant-v5", num_envs=8)
+    vector = environments.TaskEnv(SwingUp(), num_envs=8, dtype="float32")
+    seen, infos = vector.reset(seed=0)
+    seen, rewards, terminated, truncated, infos = vector.step(np.zeros((8, 1)))
+    one = environments.SingleEnv(SwingUp())
+    first, reward, ended, cut, told = one.step(np.zeros(1))
+    short = environments.BatchEnv("cartpole", 8, observed, rewarded)
+    print(tasks, env.num_envs, seen, rewards, terminated, truncated, infos, first, reward, ended, cut, told, short)
+
+
+def compiled() -> None:
+    number = lanes.Field("n", kind="size")
+    layout = lanes.Layout("example", (number,))
+    kinds: tuple[type, ...] = (lanes.Kernel, lanes.Stage, lanes.Choice, lanes.Record, lanes.Library)
+    memory: Array = lanes.aligned((4, 8))
+    print(layout.signature(), kinds, memory, lanes.KernelError)
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+def errors(model: fl.Model) -> None:
+    try:
+        model.body("nowhere")
+    except fl.UnknownNameError as error:
+        print(error)
+    except fl.UnsupportedFeatureError as error:
+        features: list[str] = list(error.features)
+        print(features)
+    except (fl.InstallationError, fl.ModelError, fl.FeatherlaneError) as error:
+        print(error)
+    print(issubclass(fl.NonFiniteWarning, UserWarning))
