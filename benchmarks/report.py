@@ -57,6 +57,7 @@ PAGES = {
     "lcp-step": ROOT / "docs" / "speed.md",
     "unisim-training": ROOT / "docs" / "integrations" / "unisim.md",
     "unisim": ROOT / "docs" / "integrations" / "unisim.md",
+    "integrations-dm-control": ROOT / "docs" / "integrations" / "dm_control.md",
     "float32": ROOT / "docs" / "chapters" / "float32.md",
 }
 

@@ -297,7 +297,8 @@ def test_calls_of_a_closed_environment_are_refused(make):
             call()
 
 
-@pytest.mark.parametrize("name", sorted(environments.tasks()))
+# test_dm_control.py checks those of dm_control, whose models may not be installed
+@pytest.mark.parametrize("name", sorted(name for name in environments.tasks() if not name.startswith("dm_control.")))
 def test_one_world_of_every_registered_task_passes_gymnasiums_check(name):
     check_env(gym.make(f"featherlane/{name}").unwrapped, skip_render_check=True)
 

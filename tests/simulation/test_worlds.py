@@ -43,6 +43,9 @@ def program(worlds: fl.Worlds) -> dict[str, np.ndarray]:
     worlds.step(3, ids=[0, 4, 5])
     kept = worlds.checkpoint()
     found["xpos"] = np.array(worlds.xpos)
+    worlds.step(1, stage="position")
+    found["present xpos"] = np.array(worlds.xpos)
+    worlds.restore(kept)
     control = np.full((2, worlds.ctrl.shape[1]), 0.1)
     recorded = worlds.rollout(2, control, record=("qpos", "time"), out={"time": np.zeros((worlds.nworld, 2))})
     found |= {f"recorded {name}": rows for name, rows in recorded.items()}

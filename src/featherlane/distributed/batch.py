@@ -35,6 +35,7 @@ from featherlane.simulation.batch.batch import Batch as Local
 from featherlane.simulation.batch.expanded import dependent
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, check_rollout, checked, merged
+from featherlane.simulation.batch.runner import stage_number
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data
@@ -215,7 +216,7 @@ class Batch(Given):
         return self._run(lambda held: self._fetched(name))
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids: ArrayLike | None = None) -> None:
+    def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         """Advances worlds, as `featherlane.Batch.step`; returns while the last steps, about a second, are running.
 
         A first Ctrl-C is raised once all worlds of the call are at the same step.  A second one is raised at once; the
@@ -226,7 +227,8 @@ class Batch(Given):
             Exception: the error of an earlier call that did not wait.
         """
         nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
-        self._advance(nstep, chosen, lambda part, start, n: [("step", (n, part.ids))])
+        stage_number(stage)  # checks it
+        self._advance(nstep, chosen, lambda part, start, n: [("step", (n, part.ids, stage))])
 
     def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
 from featherlane.model.arguments import whole_argument
@@ -49,13 +50,13 @@ class RandomStreams:
             sequences = seeds(len(self), seed)
             self._start([i for i in ids if not _is_list(seed) or seed[i] is not None], sequences)
 
-    def uniform(self, ids: np.ndarray, low: float | np.ndarray, high: float | np.ndarray, n: int) -> np.ndarray:
+    def uniform(self, ids: np.ndarray, low: ArrayLike, high: ArrayLike, n: int) -> np.ndarray:
         """Samples n numbers between low and high from each generator in `ids`, (len(ids), n)."""
         drawn = np.empty((len(ids), n))
         for row, i in zip(drawn, ids.tolist(), strict=True):
             self.generators[i].random(out=row)
         drawn *= np.subtract(high, low)
-        drawn += low
+        drawn += np.asarray(low)
         return drawn
 
     def normal(self, ids: np.ndarray, n: int) -> np.ndarray:

@@ -37,7 +37,9 @@ class Task:
         forward_at_start: whether the `fields` of automatically reset worlds are computed before they are observed;
             False if only `reward` and `terminated` read them.  After a call of `reset` they are always computed.
         derived: "gymnasium": after a step the derived fields are those of the state before its last time step, as in
-            MuJoCo's `mj_step`; "fresh": those of the current state, for one more forward pass.
+            MuJoCo's `mj_step`; "fresh": those of the current state, for one more forward pass; "dm_control": those of
+            the current state as far as positions and velocities determine them, at a small cost, the others as for
+            "gymnasium", as in dm_control's `Environment.step`.
         dt: duration of an action [s]; set by the environment.
         kernel_rows: slices of each kernel's values in `sensordata`; set by the environment.
 

@@ -24,7 +24,7 @@ from featherlane.model.assignment import as_real_array, is_numbers, regular
 from featherlane.model.bundle import resolve_name
 from featherlane.simulation.batch.batch import Batch
 
-DERIVED = ("gymnasium", "fresh")
+DERIVED = ("gymnasium", "fresh", "dm_control")
 FAULTS = ("non_finite", "bad_control")  # statuses that end a world's episode
 
 
@@ -193,7 +193,7 @@ class TaskEnv(VectorEnv):
             self._restart(resting, task.forward_at_start)
         before = task.before(batch)
         task.act(batch, actions, moving)
-        batch.step(self.frame_skip, ids=moving)
+        batch.step(self.frame_skip, ids=moving, stage="velocity" if task.derived == "dm_control" else None)
         if task.derived == "fresh" and batch.bound:
             batch.forward(moving)
         terminations = self._terminated()

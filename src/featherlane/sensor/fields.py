@@ -6,6 +6,7 @@ _cameras_output = Declare("cameras", "output", condition="want_frames")
 _subtree_vel_output = Declare("subtree_vel", "output", condition="want_subtree")
 _rne_post_constraint_output = Declare("rne_post_constraint", "output", condition="want_wrenches")
 _runge_kutta_scratch = Declare("runge_kutta", "scratch")
+_step_scratch = Declare("step", "scratch")
 _address = Declare("", "address")
 _sensor_acc_scratch = Declare("sensor_acc", "scratch")
 _publish_output = Declare("publish", "output", condition="want_sensors")
@@ -28,6 +29,7 @@ FIELDS = (
         "1",
         "1: the pass is an intermediate stage of a step, without sensors; 2: the last pass, whose fields users read",
     ),
+    _step_scratch.int("unread", "1", "1", "1: no output of this step is read; a later pass writes them again"),
     _address.long("user_sensor", "nsensor", "1", "address of a sensor's compiled function; 0: none"),
     _sensor_acc_scratch.real("sensor_now", "nsensordata", "sensor's", "values without delay"),
     _publish_output.real("sensordata", "nsensordata", "sensor's", "values of all sensors"),

@@ -22,7 +22,7 @@ WITHIN = 1  # `in_stage` of a pass whose results are discarded
 def measures(m, d):
     """Returns whether sensors are computed in this pass."""
     on = m.nsensor > 0 and m.opt_disableflags & DISABLE_SENSOR == 0
-    return on and d.want_sensors != 0 and d.in_stage[0] == 0
+    return on and d.want_sensors != 0 and d.in_stage[0] == 0 and (d.unread[0] == 0 or m.nhistory > 0)
 
 
 @kernel
@@ -31,7 +31,8 @@ def needs(m, d, what, flag):
 
     A requested result belongs to the last state of a step, like all other fields.
     """
-    return (flag != 0 and d.in_stage[0] != WITHIN) or (m.sensor_reads & what != 0 and measures(m, d))
+    requested = flag != 0 and d.in_stage[0] != WITHIN and d.unread[0] == 0
+    return requested or (m.sensor_reads & what != 0 and measures(m, d))
 
 
 @kernel

@@ -40,7 +40,7 @@ from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.runner import Runner
+from featherlane.simulation.batch.runner import Runner, stage_number
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.jacobian import Jacobians
@@ -172,8 +172,14 @@ class Batch(NamedAccess):
         return self.arrays.count_of(*causes)
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids: ArrayLike | None = None) -> None:
+    def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         """Advances worlds by nstep time steps.
+
+        Bound outputs are those of the state before the last step.  With `stage`, those of earlier stages are computed
+        again for the new state: "position" (frames, centres of mass, tendons, lengths of actuators, position sensors),
+        "velocity" (also `cvel`, subtree velocities, rates of tendons and actuators, velocity sensors), or
+        "acceleration" (all, as `forward`).  The others, such as forces, accelerations and touch sensors, remain those
+        of the last step.  A stage changes no trajectory.
 
         After an interrupt (Ctrl-C), all worlds of the call are at the same step.  The interrupt is raised after at most
         about 0.2 s, or after one step of all worlds if that takes longer.  `time` shows how far the worlds advanced,
@@ -182,12 +188,15 @@ class Batch(NamedAccess):
         Args:
             nstep: time steps, at least 1.
             ids: the worlds, by number or as a mask; None for all.
+            stage: "position", "velocity" or "acceleration"; None for none.
 
         Raises:
-            ModelError: nstep below 1, ids out of range or repeated.
+            ModelError: nstep below 1, ids out of range or repeated, an unknown stage.
             RuntimeError: another thread is in a call of this batch.
+
+        Source: MuJoCo mj_step, then mj_step1 or mj_forward.
         """
-        self.runner.run(whole_argument("nstep", nstep, 1), self._ids(ids))
+        self.runner.run(whole_argument("nstep", nstep, 1), self._ids(ids), stage=stage_number(stage))
 
     def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""

@@ -30,7 +30,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.padded import PaddedArrays, PaddedRows
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.runner import Share, run_shares
+from featherlane.simulation.batch.runner import Share, run_shares, stage_number
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import (
@@ -195,14 +195,15 @@ class MixedBatch:
             self.groups[group].set_const(chosen)
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids: ArrayLike | None = None) -> None:
+    def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         """Advances worlds by nstep time steps of their models, as `Batch.step`.
 
         Raises:
             ModelError: as `Batch.step` does.
             RuntimeError: another thread is in a call of this batch, or of one of its groups.
         """
-        self._run(whole_argument("nstep", nstep, 1), self._shares(self._ids(ids)))
+        last, shares = stage_number(stage), self._shares(self._ids(ids))
+        self._run(whole_argument("nstep", nstep, 1), [share._replace(stage=last) for share in shares])
 
     def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""

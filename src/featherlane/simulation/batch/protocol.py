@@ -58,8 +58,11 @@ class Worlds(Protocol):
     def set_const(self, ids: ArrayLike | None = None) -> None:
         """Recomputes the model fields that depend on expanded ones."""
 
-    def step(self, nstep: int = 1, ids: ArrayLike | None = None) -> None:
-        """Advances worlds by `nstep` time steps; `ids` are numbers of worlds or a mask, None for all."""
+    def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
+        """Advances worlds by `nstep` time steps; `ids` are numbers of worlds or a mask, None for all.
+
+        Derived fields up to `stage` ("position", "velocity" or "acceleration") are computed for the new state.
+        """
 
     def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""

@@ -16,7 +16,8 @@ import numpy as np
 from featherlane.errors import warn_of_non_finite
 from featherlane.lanes import Kernel, Stage, processor
 from featherlane.lanes.record import aligned
-from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
+from featherlane.model.arguments import one_of
+from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable, Enable
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.model.status import NON_FINITE
@@ -33,6 +34,7 @@ from featherlane.simulation.batch.arrays import (
 from featherlane.simulation.batch.order import TileOrder
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.query.query import Query
+from featherlane.simulation.step.forward import ACCELERATION, POSITION, VELOCITY
 from featherlane.simulation.tile.call_lock import Turn, hold
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, WANTED
@@ -48,6 +50,7 @@ from featherlane.simulation.world.recordings import inputs_of_rollout
 
 NAMED = 8  # worlds that a warning lists
 PIECE_SECONDS = 0.2  # approximate delay of an interrupt
+STAGES = {"position": POSITION, "velocity": VELOCITY, "acceleration": ACCELERATION}
 AT_ONCE = 1000  # world steps in the first piece, whose duration is not known yet
 
 
@@ -98,11 +101,13 @@ class Runner:
         self.__init__(**state)
 
     # ---- steps -------------------------------------------------------------------------------------------------------
-    def run(self, nstep: int, chosen: np.ndarray, brought: Rows = NONE, taken: Rows = NONE, control=None) -> None:
+    def run(
+        self, nstep: int, chosen: np.ndarray, brought: Rows = NONE, taken: Rows = NONE, control=None, stage: int = 0
+    ) -> None:
         """Runs steps of the chosen worlds, or a forward pass; the arguments are those of `Share`."""
         if not len(chosen):
             return
-        run_shares(nstep, [Share(self, chosen, brought, taken, control)])
+        run_shares(nstep, [Share(self, chosen, brought, taken, control, stage)])
         if nstep:
             self.warn_of_bad()
 
@@ -111,7 +116,10 @@ class Runner:
         begun = []
         for width, part in self.parts(share.chosen):
             workspaces = self.prepare(width)
-            begun.append(self._begun(self.step_plan(nstep, width, share), nstep, share.chosen, part))
+            plan = self.step_plan(nstep, width, share)
+            begun.append(
+                self._begun(plan, nstep, share.chosen, part, share.stage, self._unread(plan, nstep, share.stage))
+            )
             for w in workspaces if share.control else ():
                 w.record.set_size("user_control", w.calls.address(share.control))
         return begun
@@ -271,12 +279,34 @@ class Runner:
     def _flags(self, fields: Set[str]) -> dict[str, int]:
         return step_flags(self.model, self.arrays.nworld, fields)
 
-    def _begun(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> tuple[Plan, int]:
+    def _begun(
+        self,
+        plan: Plan,
+        nstep: int,
+        chosen: np.ndarray,
+        part: np.ndarray | None = None,
+        stage: int = 0,
+        nunread: int = 0,
+    ) -> tuple[Plan, int]:
         """Returns a plan that is ready to loop over its tiles, and the number of tiles."""
         plan.workspaces[0].calls.require(plan.loop)
         order = self.arrange(chosen if part is None else part, plan.width, nstep)
-        plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order)
+        plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order, stage, nunread)
         return plan, -(-len(order) // plan.width)
+
+    def _unread(self, plan: Plan, nstep: int, stage: int) -> int:
+        """Returns how many steps of a call need not compute outputs, because those of `stage` are computed after them.
+
+        User-defined actuators read outputs in every step; trees keep their outputs when they fall asleep.  The last
+        step computes the outputs of later stages.
+        """
+        sleeps = self.model.opt_enableflags & Enable.SLEEP
+        if not stage or plan.has_places or self.model.user_actuators or sleeps:
+            return 0
+        later = stage < VELOCITY or any(plan.flags[name] for name in ("want_all", "want_energy", "want_wrenches"))
+        if not later and plan.flags["want_sensors"]:
+            later = bool((self.model.sensor_needstage > VELOCITY).any())
+        return nstep - later
 
     def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Returns indices of worlds in the list of a call, which may contain all of them in another order."""
@@ -354,6 +384,7 @@ class Share(NamedTuple):
         chosen: (n,) numbers of the worlds to step.
         brought, taken: rows (n, nstep, ...) that each step reads and writes, by field.
         control: the kernel that each step calls.
+        stage: the last stage that is computed of the state after the steps; 0: none.
     """
 
     runner: Runner
@@ -361,13 +392,14 @@ class Share(NamedTuple):
     brought: Rows = NONE
     taken: Rows = NONE
     control: UserFunction | None = None
+    stage: int = 0
 
     def of_steps(self, start: int, n: int) -> Share:
         """Returns the share of n steps from number `start` on."""
         brought, taken = (
             [(name, a[:, start : start + n]) for name, a in field_arrays(r)] for r in (self.brought, self.taken)
         )
-        return Share(self.runner, self.chosen, brought, taken, self.control)
+        return Share(self.runner, self.chosen, brought, taken, self.control, self.stage)
 
 
 def run_shares(nstep: int, shares: Sequence[Share]) -> None:
@@ -402,7 +434,7 @@ def _advance_in_pieces(nstep: int, shares: Sequence[Share], number: int) -> None
         n = _piece(nstep - done, shares, number)
         parts = shares if n == nstep else [share.of_steps(done, n) for share in shares]
         start = time.perf_counter()
-        for runner, chosen, brought, _, control in parts:
+        for runner, chosen, brought, _, control, _ in parts:
             if runner.recorder is not None:
                 kernel = control.function if control else None
                 runner.recorder.before(runner.arrays, chosen, dict(field_arrays(brought)), kernel)
@@ -427,6 +459,15 @@ def _advance(nstep: int, shares: Sequence[Share]) -> None:
     work([part for share in shares for part in share.runner.begin(nstep, share)], shares[0].runner.team)
     for share in shares:
         share.runner.after(share.chosen)
+
+
+def stage_number(stage: str | None) -> int:
+    """Returns the number of a stage; 0 for None.
+
+    Raises:
+        ModelError: an unknown stage.
+    """
+    return 0 if stage is None else STAGES[one_of("stage", stage, STAGES)]
 
 
 def step_flags(model: Model, nworld: int, fields: Set[str] = frozenset()) -> dict[str, int]:

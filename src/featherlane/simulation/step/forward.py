@@ -4,12 +4,13 @@ forward    position -> velocity -> force -> constraint: the acceleration of ever
 step       forward, then one time step
 
 `forward_pass` runs `forward` without a step and also counts worlds with non-finite or out-of-range values.
+`forward_to` computes the fields of the state after a step up to a stage: positions, velocities, or all.
 """
 
 from featherlane.prelude import *
 from featherlane.constraint.metric_rows import release_metric
 from featherlane.constraint.row import make_rows
-from featherlane.dynamics.actuator.actuation import actuation
+from featherlane.dynamics.actuator.actuation import actuation, output_velocities
 from featherlane.dynamics.actuator.transmission import transmission
 from featherlane.dynamics.awake import sleeping
 from featherlane.dynamics.body.com import com_pos, com_vel
@@ -36,6 +37,7 @@ from featherlane.sensor.measure import (
     sensor_rows,
     sensor_vel,
 )
+from featherlane.sensor.publish import publish
 from featherlane.simulation.step.consistency import compare_forward_inverse
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.non_finite import (
@@ -52,6 +54,29 @@ from featherlane.simulation.step.wake import find_contacts, rests, wake_touched
 from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.solve import solve
 
+# stages up to which a call computes the fields of the state after its last step; MuJoCo's mjtStage
+POSITION, VELOCITY, ACCELERATION = 1, 2, 3
+
+
+@kernel
+def shows_frames(m, d):
+    """Returns whether the frames of all geoms and sites are computed, and not of those only that the step reads."""
+    return d.want_frames != 0 and (d.unread[0] == 0 or m.nhistory > 0)
+
+
+@kernel
+def configuration(m, d):
+    """Computes frames, centres of mass and tendons."""
+    kinematics(m, d)
+    if shows_frames(m, d):
+        frames(m, d)
+    else:
+        collision_frames(m, d)
+        path_frames(m, d)
+    com_pos(m, d)
+    link_positions(m, d)
+    tendon(m, d)
+
 
 @stage
 def forward_position(m, d):
@@ -64,21 +89,13 @@ def forward_position(m, d):
     Writes: what `kinematics`, `frames`, `com_pos`, `link_positions`, `tendon`, `crb`, `factor_m`, `transmission`,
             `cameras` and `sensor_pos` write.
     """
-    kinematics(m, d)
-    if d.want_frames:
-        frames(m, d)
-    else:
-        collision_frames(m, d)
-        path_frames(m, d)
-    com_pos(m, d)
-    link_positions(m, d)
-    tendon(m, d)
+    configuration(m, d)
     if needs_inertia(m, d):
         crb(m, d)
     if needs_factor(m, d):
         factor_m(m, d)
     transmission(m, d)
-    if d.want_frames:
+    if shows_frames(m, d):
         cameras(m, d)
     sensor_pos(m, d)
 
@@ -220,6 +237,35 @@ def forward_pass(m, d):
     """
     forward(m, d)
     warn(d, NON_FINITE, bad_state(m, d) | bad_acceleration(m, d) | infinite_outputs(m, d))
+
+
+@stage
+def forward_to(m, d, last):
+    """Computes fields of the present state up to a stage, after a step; all other fields stay those of the step.
+
+    POSITION: frames, centres of mass, tendons, transmissions, cameras, position sensors.  VELOCITY: body velocities and
+    subtree velocities, rates of tendons and actuators, velocity sensors, too.  ACCELERATION: everything, as
+    `forward_pass`.  Sensors of a later stage keep the values of the step.
+    Source: MuJoCo mj_step1 (which also computes the mass matrix, contacts and bias forces).
+    Reads:  qpos, qvel, mocap_pos, mocap_quat, sensor_now.
+    Writes: what `kinematics`, `frames`, `com_pos`, `link_positions`, `tendon`, `transmission`, `cameras`, `sensor_pos`,
+            `com_vel`, `tendon_velocity`, `sensor_vel` and `publish` write; actuator_velocity (nout,) [m/s, rad/s].
+    """
+    if last == ACCELERATION:
+        forward_pass(m, d)
+    else:
+        configuration(m, d)
+        transmission(m, d)
+        if d.want_frames:
+            cameras(m, d)
+        sensor_pos(m, d)
+        if last == VELOCITY:
+            com_vel(m, d)
+            tendon_velocity(m, d)
+            output_velocities(m, d)
+            sensor_vel(m, d)
+        if measures(m, d):
+            publish(m, d)
 
 
 @stage

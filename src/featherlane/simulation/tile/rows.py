@@ -18,6 +18,8 @@ ROWS = Layout(
     (
         Field("nworld", "size", doc="number of worlds in this call"),
         Field("nstep", "size", doc="number of time steps; 0: forward only"),
+        Field("stage", "size", doc="stage up to which fields of the last state are computed after the steps; 0: none"),
+        Field("nunread", "size", doc="number of first steps without outputs, which the stage computes afterwards"),
         Field("order", "long", ("nworld",), "1", "worlds in the order in which they fill tiles"),
         Field("recall_row", "size", doc="address of world 0's pair cache; 0: no cache"),
         Field("recall_stride", "size", doc="bytes between the pair caches of two worlds"),

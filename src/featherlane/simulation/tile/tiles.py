@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from featherlane.prelude import *
 from featherlane.lanes import Kernel, Layout, Stage
-from featherlane.simulation.step.forward import forward, forward_pass, step
+from featherlane.simulation.step.forward import forward, forward_pass, forward_to, step
 from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.step.wake import unsettle
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
@@ -98,17 +98,22 @@ def sign_contacts(m, d):
 
 @over_tiles
 def run_tiles(m, d, b, thread, tile):
-    """Steps the worlds of a tile nstep times, or runs one forward pass if nstep is 0.
+    """Steps the worlds of a tile nstep times and computes its stage, or runs one forward pass if nstep is 0.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.
+    Writes: those that they take back; active, recall_address, tree_settled, unread, and all else of this thread's
+            workspace.
     """
     if b.nstep == 0:
         forward_pass(m, d)
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)
+        d.unread[0] = 1 if s < b.nunread else 0
         step(m, d)
         write_records(b, thread, tile, s)
+    d.unread[0] = 0
+    if b.stage > 0:
+        forward_to(m, d, b.stage)
     sign_contacts(m, d)
     store_worlds(b, thread, tile)
 

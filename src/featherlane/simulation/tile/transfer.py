@@ -97,12 +97,18 @@ class Plan:
             for w, own in zip(workspaces, self.own, strict=True)
         ]
 
-    def begin(self, nstep: int, order: np.ndarray, place: np.ndarray) -> None:
-        """Prepares a call: nstep steps (0: forward) of these worlds, in the order in which they fill tiles."""
+    def begin(self, nstep: int, order: np.ndarray, place: np.ndarray, stage: int = 0, nunread: int = 0) -> None:
+        """Prepares a call: nstep steps (0: forward) of these worlds, in the order in which they fill tiles.
+
+        `stage` is the last stage that is computed of the state after the steps; 0: none.  The outputs of the first
+        nunread steps are not computed.
+        """
         n = len(order)
         self.order[:n], self.place[:n] = order, place
         self.record.set_size("nworld", n)
         self.record.set_size("nstep", nstep)
+        self.record.set_size("stage", stage)
+        self.record.set_size("nunread", nunread)
         for w in self.workspaces:
             for name, value in self.flags.items():
                 w.record.set_size(name, value)
@@ -116,7 +122,7 @@ class Plan:
         first, nthread = self.workspaces[0], len(self.workspaces)
         kept = {kind: [t for t in self.transfers.get(kind, ()) if t.array.size] for kind in KINDS}
         everything = [(t, kind in ("control", "record")) for kind in KINDS for t in kept[kind]]
-        sizes = {"nworld": 0, "nstep": 0, "nthread": nthread, "ntransfer": len(everything)}
+        sizes = {"nworld": 0, "nstep": 0, "stage": 0, "nunread": 0, "nthread": nthread, "ntransfer": len(everything)}
         sizes |= {f"n{kind}": len(some) for kind, some in kept.items()}
         memory = self.memory
         sizes["recall_row"] = 0 if memory is None or not memory.size else address(memory)

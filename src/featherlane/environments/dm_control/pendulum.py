@@ -1,0 +1,30 @@
+"""Pendulum: swing up a pendulum with a weak motor."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.environments.dm_control.rewards import tolerance
+from featherlane.environments.dm_control.suite_task import XZ, ZZ, SuiteTask
+
+UPRIGHT = float(np.cos(np.deg2rad(8.0)))  # least cosine of the pole's angle that is rewarded
+
+
+class PendulumSwingup(SuiteTask):
+    """Rewards a pole within 8 degrees of the vertical."""
+
+    name = "dm_control.pendulum-swingup"
+    file = "pendulum.xml"
+    fields = ("xmat",)
+
+    def prepare(self, worlds):
+        self.pole = worlds.model.body("pole").id
+
+    def observation(self, worlds):
+        return {"orientation": worlds.xmat[:, self.pole][:, [ZZ, XZ]], "velocity": worlds.qvel}
+
+    def reward(self, worlds, actions, before):
+        return tolerance(worlds.xmat[:, self.pole, ZZ], (UPRIGHT, 1.0))
+
+    def start(self, worlds, ids, random):
+        worlds.qpos[ids] = random.uniform(ids, -np.pi, np.pi, 1)

@@ -1,0 +1,110 @@
+"""Base class of dm_control's tasks: models from the installed package, indices by name, collision-free states."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+from xml.etree import ElementTree
+
+import numpy as np
+
+from featherlane.environments.task import Task
+from featherlane.errors import InstallationError
+from featherlane.simulation.batch.batch import Batch
+
+XX, XZ, ZX, ZY, ZZ = 0, 2, 6, 7, 8  # elements of a rotation matrix that is stored by rows
+
+
+@dataclass(kw_only=True)
+class SuiteTask(Task):
+    """A task of dm_control's suite.
+
+    Attributes:
+        frame_skip: time steps per action.
+        camera_id, width, height: rendering options; the default camera is the model's first.
+    """
+
+    frame_skip: int = 1
+    camera_id: int | None = 0
+    width: int = 320
+    height: int = 240
+
+    # attributes of the task, not keyword arguments
+    name: ClassVar[str]
+    file: ClassVar[str]
+    limit: ClassVar[int] = 1000
+    reward_threshold: ClassVar[float | None] = None
+    derived = "dm_control"
+
+    def __post_init__(self):
+        self.model = self.source(suite_folder() / self.file)
+        self.max_episode_steps = self.limit
+
+    def prepare(self, worlds: Batch) -> None:
+        if "sensordata" in self.fields:
+            self.sensordata = worlds.bind("sensordata")  # reading `worlds.sensordata` checks all sensors each time
+
+    def source(self, path: Path) -> Any:
+        """Returns what `featherlane.load` takes, for the model file of the domain."""
+        return path
+
+    def sample_without_contact(self, worlds: Batch, ids: np.ndarray, sample: Callable[[np.ndarray], None]) -> None:
+        """Calls `sample`, which sets states of some worlds, until no world has a contact."""
+        while len(ids):
+            sample(ids)
+            worlds.forward(ids)
+            ids = ids[worlds.ncon[ids] > 0]
+
+
+def suite_folder() -> Path:
+    """Returns the folder of the suite's models, without importing dm_control.
+
+    Raises:
+        InstallationError: dm_control is not installed.
+    """
+    found = importlib.util.find_spec("dm_control")
+    if found is None or not found.submodule_search_locations:
+        raise InstallationError("the tasks of dm_control need its models: pip install 'featherlane[dm-control]'")
+    return Path(next(iter(found.submodule_search_locations))) / "suite"
+
+
+def parsed(path: Path) -> ElementTree.Element:
+    """Returns the XML tree of a model file, which can be edited; its includes have absolute paths."""
+    root = ElementTree.parse(path).getroot()
+    for include in root.iter("include"):
+        include.set("file", str(path.parent / include.attrib["file"]))
+    return root
+
+
+def text(root: ElementTree.Element) -> str:
+    """Returns the text of an XML tree."""
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def sensor_columns(worlds: Batch, *names: str) -> np.ndarray:
+    """Returns the columns of sensors in `sensordata`, in this order."""
+    model, found = worlds.model, []
+    for name in names:
+        sensor = model.sensor(name).id
+        first = int(model.sensor_adr[sensor])
+        found += range(first, first + int(model.sensor_dim[sensor]))
+    return np.array(found)
+
+
+def joint_columns(worlds: Batch, *names: str) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the columns of joints with one degree of freedom in `qpos` and in `qvel`, in this order."""
+    joints = [worlds.model.joint(name).id for name in names]
+    return worlds.model.jnt_qposadr[joints].astype(int), worlds.model.jnt_dofadr[joints].astype(int)
+
+
+def in_frame(vectors: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    """Returns vectors (n, k, 3) in the frames with axes in the columns of matrices (n, 9)."""
+    return vectors @ matrices.reshape(-1, 3, 3)
+
+
+def lengths(vectors: np.ndarray) -> np.ndarray:
+    """Returns the lengths of vectors (n, k), (n,)."""
+    return np.sqrt(np.einsum("ni,ni->n", vectors, vectors))
