@@ -42,6 +42,9 @@ EXTRAS = "view,gym"
 # packages installed first, the robots that then run, and user code that must still run
 CASES = {
     "nothing": ([], "gymnasium/ant", ""),
+    "mujoco 3.6": (["mujoco==3.6.*"], "gymnasium/ant", ""),
+    "mujoco 3.11": (["mujoco==3.11.*"], "dm_control/quadruped", ""),
+    "mujoco 3.14": (["mujoco==3.14.*"], "gymnasium/ant", ""),
     "mujoco 3.17": (["mujoco==3.17.*"], "gymnasium/ant", ""),
     "mujoco 4.0.0 with gymnasium": (["mujoco==4.0.0", "gymnasium[mujoco]>=1.1"], "gymnasium/ant", ENVIRONMENT),
     "mujoco 3.12 with dm_control": (["mujoco==3.12.*", "dm_control==1.0.45"], "dm_control/quadruped", SUITE),

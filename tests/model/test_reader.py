@@ -23,11 +23,11 @@ LOAD = "import featherlane as fl\ntry: fl.load('pendulum')\nexcept fl.Installati
 
 
 @pytest.mark.parametrize(
-    "found", [{}, {"mujoco": "3.12.0"}, {"mujoco-core": "4.0.1"}, {"mujoco": "4.0.0", "mujoco-core": "4.0.0"}]
+    "found", [{}, {"mujoco": "3.6.0"}, {"mujoco-core": "4.0.1"}, {"mujoco": "4.0.0", "mujoco-core": "4.0.0"}]
 )
-def test_one_mujoco_from_3_12_on_is_taken(found):
+def test_one_mujoco_from_3_6_on_is_accepted(found):
     reader.check_distributions(found, HERE)
-    for version in found.values() or ["3.12.0"]:
+    for version in found.values() or ["3.6.0"]:
         reader.check_version(version, found, HERE)
 
 
@@ -35,8 +35,8 @@ def test_one_mujoco_from_3_12_on_is_taken(found):
     "found, message",
     [
         ({"mujoco": "3.17.0", "mujoco-core": "4.0.1"}, f"(?s)mujoco 3.17.0 and mujoco-core 4.0.1.*overwritten.*{BOTH}"),
-        ({"mujoco": "3.11.0"}, r"(?s)mujoco 3\.11\.0 .*too old, allowed is >= 3\.12.*pip install 'mujoco>=3\.12'"),
-        ({"mujoco": "3.3.0", "mujoco-core": "4.0.1"}, r"(?s)mujoco 3\.3\.0.*pip install 'mujoco>=3\.12'"),
+        ({"mujoco": "3.5.0"}, r"(?s)mujoco 3\.5\.0 .*too old, allowed is >= 3\.6.*pip install 'mujoco>=3\.6'"),
+        ({"mujoco": "3.3.0", "mujoco-core": "4.0.1"}, r"(?s)mujoco 3\.3\.0.*pip install 'mujoco>=3\.6'"),
     ],
 )
 def test_mixed_and_old_distributions_are_refused_with_the_repair(found, message):
@@ -47,7 +47,7 @@ def test_mixed_and_old_distributions_are_refused_with_the_repair(found, message)
 @pytest.mark.parametrize(
     "version, found, message",
     [
-        ("3.11.0", {}, "mujoco 3.11.0 .*too old"),
+        ("3.5.0", {}, "mujoco 3.5.0 .*too old"),
         ("4.0.1", {"mujoco": "3.17.0"}, f"(?s)calls itself 4.0.1.*{BOTH}"),
         ("", {"mujoco": "3.17.0"}, f"(?s)has no version.*{BOTH}"),
     ],
@@ -76,9 +76,9 @@ def faked(folder, module, **distributions):
             {"mujoco": "3.17.0", "mujoco_core": "4.0.1"},
             "either has overwritten files of the other",
         ),
-        ("print('imported')", {"mujoco": "3.11.0"}, "too old"),
+        ("print('imported')", {"mujoco": "3.5.0"}, "too old"),
         ("raise OSError('libmujoco.so.3.17.0')", {"mujoco": "3.17.0"}, "different versions: libmujoco.so.3.17.0"),
-        ("__version__ = '3.9.1'", {}, "mujoco 3.9.1 "),
+        ("__version__ = '3.5.1'", {}, "mujoco 3.5.1 "),
         (None, {"mujoco_core": "4.0.0"}, "not its __init__.py"),
     ],
 )
@@ -98,7 +98,7 @@ def test_a_broken_mujoco_is_reported_before_anything_runs(tmp_path, module, dist
 def test_no_mujoco_is_reported_with_the_command_that_brings_one(monkeypatch):
     monkeypatch.delitem(sys.modules, "mujoco")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InstallationError, match=r"pip install 'mujoco>=3\.12'"):
+    with pytest.raises(InstallationError, match=r"pip install 'mujoco>=3\.6'"):
         reader.mujoco_module.__wrapped__()
     assert reader.installed() == "not installed"
 
@@ -172,9 +172,15 @@ def version_is(monkeypatch, version):
         ("3.13.0", "<pid joint='h' kp='1' delay='.01' nsample='5'/>", "actuator #0: history of several controls"),
         ("3.14.0", "<pid joint='h' kp='1' delay='.01' nsample='5'/>", ""),
         ("3.13.0", "<motor joint='h' delay='.01' nsample='5'/>", ""),
+        (
+            "3.11.0",
+            "<general joint='h' gaintype='dcmotor' biastype='dcmotor' dyntype='dcmotor' actearly='true'"
+            " gainprm='1 1 0 0 0 0 0 0 1' dynprm='.5'/>",
+            "actuator #0: position input of a DC motor",
+        ),
     ],
 )
-def test_histories_that_an_older_version_lays_out_otherwise_are_refused(monkeypatch, version, actuator, said):
+def test_actuators_that_an_older_version_stores_in_another_format_are_refused(monkeypatch, version, actuator, said):
     mj = mujoco.MjModel.from_xml_string(
         "<mujoco><worldbody><body><joint name='h'/><geom size='1'/></body></worldbody>"
         f"<actuator>{actuator}</actuator></mujoco>"

@@ -12,7 +12,7 @@ import oracle
 from featherlane.model import MODEL, bundled_names, load
 from robots import wheels
 
-VERSIONS = ("3.12.0", "3.13.0", "3.14.0", "3.15.0", "3.16.0", "3.17.0", "4.0.0")
+VERSIONS = ("3.6.0", "3.7.0", "3.10.0", "3.11.0", "3.12.0", "3.13.0", "3.14.0", "3.15.0", "3.16.0", "3.17.0", "4.0.0")
 REAL = (
     "gymnasium/ant",
     "dm_control/humanoid",
@@ -28,12 +28,15 @@ FACES = set(
 )
 FACES |= {"hull_planeerror", "hull_planedrop", "hull_outlineadr", "hull_outlinenum", "hull_outline"}
 MESHES = FACES | set(
+    "nhulledge nhulloutline hull_edgeadr hull_edgenum hull_edge "
     "hull_vert hull_start triangle_vert meshnode_triangle meshnode_box mesh_quat geom_quat geom_size geom_aabb"
     " geom_rbound body_iquat body_inertia body_invweight0 dof_length dof_invweight0 dof_M0 actuator_acc0"
     " stat_meaninertia".split()
 )
 # version that removes a difference: its description, and the affected fields of the models above
 DIFFERENCES = {
+    (3, 11): {"opt_sleep_tolerance"},  # its default
+    (3, 12): {"body_weldid"},  # of a mocap body: itself, before 0
     (3, 14): MESHES,  # the principal axes of a mesh, with all values in its frame
     (3, 16): {
         "actuator_ctrlspec",  # the kind of a control, if it has no effect

@@ -25,7 +25,7 @@ from featherlane.model.derived import derive
 from featherlane.model.fields import DERIVED
 from featherlane.model.link import Link, listed
 from featherlane.model.model import Model
-from featherlane.model.mujoco_arrays import read_sizes
+from featherlane.model.mujoco_arrays import completed, read_sizes
 from featherlane.model.mujoco_versions import check_compiled
 from featherlane.model.option import check_options
 from featherlane.model.packages import SCHEME, Folders, listed_folders, resolve
@@ -258,16 +258,17 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
     """Returns a `Model` that owns `mj_model`, with links; checks features and computes the fields of DERIVED."""
     from featherlane.model.features import unsupported  # imports mujoco, which takes longer than the whole package
 
-    check_compiled(mj_model)
-    pairs = candidates(mj_model)
-    problems = unsupported(mj_model, pairs)
+    mj = completed(mj_model)
+    check_compiled(mj)
+    pairs = candidates(mj)
+    problems = unsupported(mj, pairs)
     if problems:
         raise UnsupportedFeatureError(problems, source)
-    check_options(mj_model.opt)
-    check_actuators(mj_model)
-    check_shapes(mj_model, np.union1d(pairs["cand_geom1"], pairs["cand_geom2"]))
-    sizes, arrays = derive(DERIVED, mj=mj_model, pairs=pairs, links=links)
-    model = Model(mj_model, read_sizes(mj_model) | sizes, centred_inertias(mj_model) | arrays, source)
+    check_options(mj.opt)
+    check_actuators(mj)
+    check_shapes(mj, np.union1d(pairs["cand_geom1"], pairs["cand_geom2"]))
+    sizes, arrays = derive(DERIVED, mj=mj, pairs=pairs, links=links)
+    model = Model(mj_model, read_sizes(mj_model) | sizes, centred_inertias(mj) | arrays, source)
     check_tables(model)
     if links:
         model.link_names.extend(link.name for link in links)

@@ -316,7 +316,7 @@ class Model(NamedAccess):
         """Returns the names of `names`, the same list at each call."""
         if not isinstance(kind, str) or kind not in self._names:
             is_link = isinstance(kind, str) and kind == "link"
-            self._names[kind] = list(self.link_names) if is_link else object_names(self.mj_model, kind)
+            self._names[kind] = list(self.link_names) if is_link else object_names(self, kind)
         return self._names[kind]
 
     def _name_index(self, kind: str) -> dict[str, int]:

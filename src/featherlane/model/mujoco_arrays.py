@@ -15,17 +15,42 @@ from featherlane.model.fields import MODEL, MUJOCO
 
 _PARTS = (("opt_", "opt"), ("stat_", "stat"))
 _NAMES = frozenset(field.name for field in MUJOCO)
-# fields added after 3.12, with their value in a model without the feature
+# fields added after 3.6, with their value, or a function of the MjModel, in a model without the feature
 ABSENT = {
+    **dict.fromkeys(("jnt_actuatorid", "tendon_actuatorid"), -1),  # 3.7
+    **dict.fromkeys(("jnt_stiffnesspoly", "tendon_stiffnesspoly", "dof_dampingpoly", "tendon_dampingpoly"), 0.0),
+    **dict.fromkeys(("actuator_damping", "actuator_dampingpoly", "actuator_armature"), 0.0),
+    **dict.fromkeys(("nactuator", "nout"), lambda mj: mj.nu),  # 3.11: before it an actuator has one control, one output
+    **dict.fromkeys(("actuator_ctrladr", "actuator_outadr"), lambda mj: np.arange(mj.nu)),
+    **dict.fromkeys(("actuator_ctrlnum", "actuator_outnum"), 1),
+    **dict.fromkeys(("actuator_ctrlspec", "flg_adhesion", "flg_surfacevel"), 0),
+    **dict.fromkeys(("geom_adhesion", "geom_surfacevel", "pair_adhesion"), 0.0),
     "site_dataid": -1,  # 3.13
     "nplastic": 0,  # 4.0
-    "jnt_plasticadr": -1,
-    "jnt_springyield": 0.0,
-    "tendon_plasticadr": -1,
-    "tendon_springyield": 0.0,
+    **dict.fromkeys(("jnt_plasticadr", "tendon_plasticadr"), -1),
+    **dict.fromkeys(("jnt_springyield", "tendon_springyield"), 0.0),
 }
 # tolerances with which MuJoCo's compiler detects coinciding frames
 FRAMES = ("body_ipos", "body_iquat", "geom_pos", "geom_quat", "site_pos", "site_quat")
+
+
+class Completed:
+    """An MjModel of an older MuJoCo with the fields that it lacks.
+
+    Attributes:
+        mj_model: the MjModel.
+    """
+
+    def __init__(self, mj_model: Any):
+        self.mj_model = mj_model
+
+    def __getattr__(self, name: str) -> Any:
+        return read(self.mj_model, name) if name in ABSENT else getattr(self.mj_model, name)
+
+
+def completed(mj_model: Any) -> Any:
+    """Returns an MjModel, or a `Completed` if it lacks fields."""
+    return mj_model if all(hasattr(mj_model, name) for name in ABSENT) else Completed(mj_model)
 
 
 def _place(mj, name: str) -> tuple[Any, str]:
@@ -45,7 +70,9 @@ def read(mj, name: str):
     """Returns a field's value in an MjModel: a number or an array (a view if MuJoCo returns one)."""
     holder, attribute = _place(mj, name)
     if name in ABSENT and not hasattr(holder, attribute):
-        return np.full(getattr(mj, str(MODEL[name].shape[0])), ABSENT[name]) if MODEL[name].shape else ABSENT[name]
+        value = ABSENT[name](mj) if callable(ABSENT[name]) else ABSENT[name]
+        shape = tuple(n if isinstance(n, int) else int(read(mj, n)) for n in MODEL[name].shape)
+        return np.broadcast_to(value, shape).copy() if shape else value
     value = getattr(holder, attribute)
     if name == "eq_data" and value.shape[1] < NEQDATA:
         return np.pad(value, ((0, 0), (0, NEQDATA - value.shape[1])))

@@ -3,7 +3,8 @@
 All computations assume a model as compiled by MuJoCo 4.0.  Some models accepted by older versions would cause reads
 beyond the end of an array.
 
-Source: changelog of MuJoCo, 3.14 (histories), 3.16 (bounding volumes) and 4.0 (what the compiler rejects).
+Source: changelog of MuJoCo, 3.12 (inputs of DC motors), 3.14 (histories), 3.16 (bounding volumes) and 4.0 (what the
+    compiler rejects).
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model.enums import GAIN_DCMOTOR
 from featherlane.model.names import element
 from featherlane.model.reader import SPLIT, mujoco_module, numbers
 
+SERVOS = (3, 12)  # since this version actuator_ctrlspec has the inputs of a DC motor, which were in its gain parameters
 HISTORIES = (3, 14)  # since this version a history has a value for each control of an actuator
 VOLUMES = (3, 16)  # since this version mj_setConst computes bounding spheres and boxes
 
@@ -37,7 +40,8 @@ def refused(mj) -> list[str]:
     version = numbers(mujoco_module().__version__)
     if version >= SPLIT:
         return []
-    return [*_hfields(mj), *_tendons(mj), *(_histories(mj) if version < HISTORIES else ())]
+    histories = _histories(mj) if version < HISTORIES else ()
+    return [*_hfields(mj), *_tendons(mj), *histories, *(_dcmotors(mj) if version < SERVOS else ())]
 
 
 def check_edited_sizes(edited: bool) -> None:
@@ -74,6 +78,12 @@ def _tendons(mj) -> Iterator[str]:
             yield f"{element(mj, 'tendon', i)}: divisor of a pulley, allowed is > 0"
         if mj.tendon_armature[i] < 0:
             yield f"{element(mj, 'tendon', i)}: armature is {mj.tendon_armature[i]:g}, allowed is >= 0"
+
+
+def _dcmotors(mj) -> Iterator[str]:
+    for i in np.flatnonzero((mj.actuator_gaintype == GAIN_DCMOTOR) & (mj.actuator_gainprm[:, 8] != 0)):
+        kind = {1: "position", 2: "velocity"}.get(int(mj.actuator_gainprm[i, 8]), "unknown")
+        yield f"{element(mj, 'actuator', i)}: {kind} input of a DC motor, allowed before 3.12 is voltage"
 
 
 def _histories(mj) -> Iterator[str]:

@@ -111,19 +111,19 @@ KINDS = {
 }
 
 
-def object_names(mj, kind: str) -> list[str]:
-    """Returns names of all objects of a kind in id order, empty for those without one."""
+def object_names(model, kind: str) -> list[str]:
+    """Returns names of all objects of a model's kind in id order, empty for those without one."""
     import mujoco
 
     objtype = getattr(mujoco.mjtObj, KINDS[one_of("kind", kind, KINDS, UnknownNameError)].objtype)
-    return [mujoco.mj_id2name(mj, objtype, i) or "" for i in range(getattr(mj, KINDS[kind].count))]
+    return [mujoco.mj_id2name(model.mj_model, objtype, i) or "" for i in range(getattr(model, KINDS[kind].count))]
 
 
 def element(mj, kind: str, ident: int | np.integer) -> str:
     """Returns an element of an MjModel as named in messages: `geom 'floor'` or `geom #3`."""
     import mujoco
 
-    name = mujoco.mj_id2name(mj, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), int(ident))
+    name = mujoco.mj_id2name(getattr(mj, "mj_model", mj), getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), int(ident))
     return f"{kind} {name!r}" if name else f"{kind} #{ident}"
 
 

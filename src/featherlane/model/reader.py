@@ -1,10 +1,10 @@
-"""Imports the MuJoCo that reads models: any version from 3.12 on, if all its files are of one version.
+"""Imports the MuJoCo that reads models: any version from 3.6 on, if all its files are of one version.
 
 Up to 3.17 the distribution `mujoco` owns all files of the module; since 4.0 `mujoco-core` does, and `mujoco` requires
 it.  pip does not detect that two distributions own the same files: it overwrites them, or removes those of the other.
 So everything that can be checked without importing a mixed installation is checked first.
 
-Source: changelog of MuJoCo, 3.12 to 4.0.1.
+Source: changelog of MuJoCo, 3.6 to 4.0.1.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any
 
 from featherlane.errors import InstallationError
 
-OLDEST = (3, 12)
+OLDEST = (3, 6)
 SPLIT = (4,)  # since this version `mujoco-core` owns the files
 OWNERS = ("mujoco", "mujoco-core")
-INSTALL = "pip install 'mujoco>=3.12'"
+INSTALL = "pip install 'mujoco>=3.6'"
 REMOVE = "pip uninstall -y mujoco mujoco-core mujoco-studio"
 # MJCF keywords that older versions do not support, with the first version that does
 SINCE = {"discrete": "3.13", "ipc": "3.14", "speculative": "4.0", "springyield": "4.0"}
@@ -170,13 +170,13 @@ def _named(found: Mapping[str, str]) -> str:
 
 
 def _too_old(what: str, folder: Path) -> str:
-    return f"{what} in {folder} is too old, allowed is >= 3.12; repair with:\n  {INSTALL}"
+    return f"{what} in {folder} is too old, allowed is >= 3.6; repair with:\n  {INSTALL}"
 
 
 def _repair(found: Mapping[str, str]) -> str:
     """Returns the command that restores the version that the user chose: that of `mujoco`, whatever overwrote it."""
     (name, version), *_ = [*found.items(), ("mujoco", "")]
-    chosen = f"{name}=={version}" if numbers(version) >= OLDEST else "mujoco>=3.12"
+    chosen = f"{name}=={version}" if numbers(version) >= OLDEST else "mujoco>=3.6"
     return f"{REMOVE} && pip install '{chosen}'"
 
 
