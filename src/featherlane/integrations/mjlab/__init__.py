@@ -69,12 +69,21 @@ def use(dtype: str = "float32", nthread: int = 0) -> None:
     from featherlane.integrations.mjlab.simulation import Simulation
 
     chosen = type("Simulation", (Simulation,), {"dtype": dtype, "nthread": nthread, "__module__": Simulation.__module__})
-    for name in (*SIMULATION, *(n for n in SIMULATION_IF_LOADED if n in sys.modules)):
-        _replace(importlib.import_module(name), "Simulation", chosen)
+    replace_simulation(chosen)
     _replace(importlib.import_module("mjlab.scene.scene"), "SensorContext", RaySensorContext)
     _replace(importlib.import_module("mjlab.sensor.raycast_sensor"), "rays", rays)
     ik = importlib.import_module("mjlab.envs.mdp.actions.differential_ik")
     _replace(ik.DifferentialIKAction, "_compute_jacobian", frame_jacobian)
+
+
+def replace_simulation(chosen: type) -> None:
+    """Makes mjlab create simulations of a subclass of `Simulation`, after `use`.
+
+    Args:
+        chosen: the class.
+    """
+    for name in (*SIMULATION, *(n for n in SIMULATION_IF_LOADED if n in sys.modules)):
+        _replace(importlib.import_module(name), "Simulation", chosen)
 
 
 def stop() -> None:

@@ -69,7 +69,7 @@ class Simulation(Original):
         cfg.mujoco.apply(mj_model)
         self.cfg, self.device, self.num_envs = cfg, device, num_envs
         self.wp_device = warp.get_device(device)
-        self.batch = Batch(load(mj_model), num_envs, self.nthread, self.dtype)
+        self.batch = self.new_batch(mj_model)
         self.batch.mute()  # mjlab's terminations report non-finite worlds
         self.batch.forward()
         self._mj_model, self._mj_data = mj_model, mujoco.MjData(mj_model)
@@ -84,6 +84,14 @@ class Simulation(Original):
         self._sensor_context = None
         self.use_cuda_graph = False
         self.nan_guard = NanGuard(cfg.nan_guard, num_envs, mj_model)
+
+    def new_batch(self, mj_model: mujoco.MjModel) -> Batch:
+        """Returns a batch of the compiled model; a subclass may choose other settings.
+
+        Raises:
+            UnsupportedFeatureError: a feature of the model.
+        """
+        return Batch(load(mj_model), self.num_envs, self.nthread, self.dtype)
 
     def create_graph(self) -> None:
         """Does nothing: the CPU has no graphs."""
