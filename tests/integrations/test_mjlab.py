@@ -168,7 +168,7 @@ def test_tensors_share_memory_with_a_float32_batch():
     assert sim.model.body_ipos.data_ptr() == batch.expanded_fields["body_ipos"].ctypes.data
     sim.data.qpos[1, 2] = 7.0
     sim.forward()
-    assert sim.data.xpos[1, 1, 2] == 7.0 == batch.qpos[1, 2]
+    assert sim.data.xpos[1, env.scene["robot"].indexing.root_body_id, 2] == 7.0 == batch.qpos[1, 2]
     with pytest.raises(AttributeError, match="edit it in place"):
         sim.data.qpos = torch.zeros(3)
 
@@ -213,7 +213,7 @@ def test_dependent_fields_are_recomputed_for_randomized_masses():
     env.reset()
     sim = env.sim
     masses = sim.batch.expanded_fields["body_mass"]
-    assert len(np.unique(masses[:, 1])) == 4
+    assert len(np.unique(masses[:, env.scene["robot"].indexing.root_body_id])) == 4
     for w in range(4):
         model = sim.batch.get_model(w).to_mujoco()
         np.testing.assert_allclose(model.body_mass, masses[w])
@@ -312,8 +312,9 @@ def test_fields_for_display_differ_by_world():
 # ---- what is refused -------------------------------------------------------------------------------------------------
 def test_another_device_is_refused():
     ours.use()
+    spec = mujoco.MjSpec.from_string("<mujoco/>")
     with pytest.raises(ValueError, match="device: got 'cuda:0', allowed is 'cpu'"):
-        ManagerBasedRlEnv(load_env_cfg("Mjlab-Cartpole-Balance"), device="cuda:0")
+        mjlab_sim.Simulation(2, mjlab_sim.SimulationCfg(), spec=spec, device="cuda:0")
 
 
 def test_mesh_variants_are_refused_with_the_name_of_the_entity():

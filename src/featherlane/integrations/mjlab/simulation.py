@@ -12,7 +12,7 @@ from mjlab.managers.event_manager import RecomputeLevel
 from mjlab.sim import sim as mjlabs
 from mjlab.utils.nan_guard import NanGuard
 
-from featherlane.errors import UnsupportedFeatureError
+from featherlane.errors import ArgumentError, ModelError, UnsupportedFeatureError
 from featherlane.integrations.mjlab.tensors import DataTensors, ModelTensors, check_device, worlds_that_differ
 from featherlane.model import load
 from featherlane.model.set_const import BOTH, DEPENDENT_REALS
@@ -64,7 +64,7 @@ class Simulation(Original):
             names = [f"mesh variants of the entity {name.rstrip('/')}" for name, _ in variant_info]
             raise UnsupportedFeatureError(names, what="not supported: all worlds have the same meshes")
         if spec is None and model is None:
-            raise ValueError("Either model or spec must be provided.")
+            raise ArgumentError("Either model or spec must be provided.")
         mj_model: Any = spec.compile() if spec is not None else model
         cfg.mujoco.apply(mj_model)
         self.cfg, self.device, self.num_envs = cfg, device, num_envs
@@ -121,12 +121,12 @@ class Simulation(Original):
             fields: names of the model's fields.
 
         Raises:
-            ValueError: an unknown field.
+            ModelError: an unknown field.
             UnsupportedFeatureError: a field that all worlds share.
         """
         unknown = [name for name in fields if not hasattr(self._mj_model, name)]
         if unknown:
-            raise ValueError(f"Fields not found in model: {unknown}")
+            raise ModelError(f"Fields not found in model: {unknown}")
         self._model_bridge.expand(tuple(name for name in fields if name not in self._expanded_fields))
         self._expanded_fields.update(fields)
 

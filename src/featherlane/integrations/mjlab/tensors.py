@@ -15,7 +15,7 @@ import mujoco_warp
 import numpy as np
 import torch
 
-from featherlane.errors import ModelError, UnknownAttributeError, UnsupportedFeatureError, near
+from featherlane.errors import MissingMethodError, ModelError, UnknownAttributeError, UnsupportedFeatureError, near
 from featherlane.model.fields import MODEL
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA
@@ -100,7 +100,7 @@ class Tensors:
 
     def _make(self, name: str) -> Any:
         """Returns the attribute, which is stored."""
-        raise NotImplementedError
+        raise MissingMethodError("a subclass defines _make")
 
     def _over(self, name: str, array: np.ndarray, written: bool) -> torch.Tensor:
         """Returns a tensor over memory of the batch."""
@@ -111,7 +111,7 @@ class Tensors:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "batch" not in self.__dict__:
-            raise AttributeError(name)
+            raise UnknownAttributeError(name)
         self.__dict__[name] = made = self._make(name)
         return made
 
