@@ -68,8 +68,8 @@ def use(dtype: str = "float32", nthread: int = 0) -> None:
     from featherlane.integrations.mjlab.sensing import RaySensorContext, frame_jacobian, rays
     from featherlane.integrations.mjlab.simulation import Simulation
 
-    chosen = type("Simulation", (Simulation,), {"dtype": dtype, "nthread": nthread, "__module__": Simulation.__module__})
-    replace_simulation(chosen)
+    settings = {"dtype": dtype, "nthread": nthread, "__module__": Simulation.__module__, "__doc__": Simulation.__doc__}
+    replace_simulation(type("Simulation", (Simulation,), settings))
     _replace(importlib.import_module("mjlab.scene.scene"), "SensorContext", RaySensorContext)
     _replace(importlib.import_module("mjlab.sensor.raycast_sensor"), "rays", rays)
     ik = importlib.import_module("mjlab.envs.mdp.actions.differential_ik")

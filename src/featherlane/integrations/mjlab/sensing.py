@@ -7,9 +7,9 @@ from typing import Any
 import mujoco
 import numpy as np
 import torch
-from mjlab.envs.mdp.actions.differential_ik import DifferentialIKAction
-from mjlab.sensor import raycast_sensor
-from mjlab.sensor.sensor_context import SensorContext
+from mjlab.envs.mdp.actions.differential_ik import DifferentialIKAction  # pyright: ignore[reportMissingImports]
+from mjlab.sensor import raycast_sensor  # pyright: ignore[reportMissingImports]
+from mjlab.sensor.sensor_context import SensorContext  # pyright: ignore[reportMissingImports]
 
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.integrations.mjlab.simulation import Simulation

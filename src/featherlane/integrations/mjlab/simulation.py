@@ -7,10 +7,10 @@ from typing import Any
 import mujoco
 import numpy as np
 import torch
-import warp
-from mjlab.managers.event_manager import RecomputeLevel
-from mjlab.sim import sim as mjlabs
-from mjlab.utils.nan_guard import NanGuard
+import warp  # pyright: ignore[reportMissingImports]
+from mjlab.managers.event_manager import RecomputeLevel  # pyright: ignore[reportMissingImports]
+from mjlab.sim import sim as mjlabs  # pyright: ignore[reportMissingImports]
+from mjlab.utils.nan_guard import NanGuard  # pyright: ignore[reportMissingImports]
 
 from featherlane.errors import ArgumentError, ModelError, UnsupportedFeatureError
 from featherlane.integrations.mjlab.tensors import DataTensors, ModelTensors, check_device, worlds_that_differ
@@ -81,7 +81,7 @@ class Simulation(Original):
         self._data_bridge: Any = DataTensors(self.batch)
         self._model_bridge: Any = ModelTensors(self.batch, mj_model)
         self._constants: dict[str, np.ndarray] = {}  # inputs of the last `recompute_constants`
-        self._sensor_context = None
+        self._sensor_context: Any = None
         self.use_cuda_graph = False
         self.nan_guard = NanGuard(cfg.nan_guard, num_envs, mj_model)
 

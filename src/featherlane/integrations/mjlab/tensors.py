@@ -1,17 +1,18 @@
 """Torch tensors over a batch's fields under mjlab's names: `DataTensors` and `ModelTensors`.
 
-mjlab reads and writes float32 tensors with a leading axis of worlds.  A field that the batch stores in float32 is shared:
-its tensor is a view of the batch's memory.  Any other field (all of a float64 batch, times, integers) has a mirror: a
-tensor whose edits are copied to the batch before each call, and that is refreshed after each call.
+mjlab reads and writes float32 tensors with a leading axis of worlds.  A field that the batch stores in float32 is
+shared: its tensor is a view of the batch's memory.  Any other field (all of a float64 batch, times, integers) has a
+mirror: a tensor whose edits are copied to the batch before each call, and that is refreshed after each call.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import mujoco
-import mujoco_warp
+import mujoco_warp  # pyright: ignore[reportMissingImports]
 import numpy as np
 import torch
 
@@ -22,13 +23,14 @@ from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.recordings import BINDABLE, INPUTS
 
 # fields that have more axes in mjlab than in Featherlane
-SHAPES = dict.fromkeys(("xmat", "ximat", "geom_xmat", "site_xmat", "cam_xmat", "cam_mat0"), (3, 3))
+SHAPES: dict[str, tuple[int, int]] = dict.fromkeys(
+    ("xmat", "ximat", "geom_xmat", "site_xmat", "cam_xmat", "cam_mat0"), (3, 3)
+)
 SHAPES |= {"geom_aabb": (2, 3)}
-INTEGERS = frozenset(
-    "solver_niter nisland tree_asleep tree_awake body_awake tree_island dof_island".split()
-)  # reals in Featherlane
+# fields that are integers in mjlab and reals in Featherlane
+INTEGERS = frozenset("solver_niter nisland tree_asleep tree_awake body_awake tree_island dof_island".split())
 WRITTEN = frozenset(DATA.of("state") + INPUTS)  # fields that mjlab may write
-CHANGES_PHYSICS = ("geom_dataid",)  # fields per world that Featherlane shares between worlds
+version_of = attrgetter("_version")  # PyTorch's count of in-place edits of a tensor and of its views
 ABSENT = "not available in a simulation by Featherlane"
 
 
@@ -129,7 +131,8 @@ class DataTensors(Tensors):
     """State, inputs and outputs of the worlds: mjlab's `sim.data`.
 
     `data.qpos` is (num_envs, nq), and so on.  Edits take effect at the next call of the simulation.  Outputs hold the
-    values of the last `step` or `forward`; an output that is read for the first time is computed from the present state.
+    values of the last `step` or `forward`.  An output that is read for the first time is computed from the present
+    state.
 
     Args:
         batch: the worlds, after a `forward`.
@@ -201,12 +204,12 @@ class ModelTensors(Tensors):
         array = self.batch.expanded_fields.get(name) if name in MODEL else None
         if array is not None:
             tensor = self._over(name, array, written=True)
-            self._versions[name] = tensor._version
+            self._versions[name] = version_of(tensor)
             return tensor
-        if name not in PER_WORLD and not hasattr(self._mj, name):
+        if not hasattr(self._mj, name):
             if any(field.name == name for field in dataclasses.fields(mujoco_warp.Model)):
                 raise UnsupportedFeatureError([f"model.{name}"], what=ABSENT)
-            raise UnknownAttributeError(f"model has no {name!r}{near(name, MODEL)}")
+            raise UnknownAttributeError(f"model has no {name!r}{near(name, PER_WORLD)}")
         return _constant(name, getattr(self._mj, name), self.nworld if name in PER_WORLD else 0)
 
     def expand(self, names: tuple[str, ...]) -> None:
@@ -215,7 +218,7 @@ class ModelTensors(Tensors):
         Raises:
             UnsupportedFeatureError: a field that Featherlane shares between worlds.
         """
-        shared = [n for n in names if n in CHANGES_PHYSICS or (n in MODEL and MODEL[n].kind != "real")]
+        shared = [name for name in names if name in MODEL and MODEL[name].kind != "real"]
         if shared:
             raise UnsupportedFeatureError([f"model.{name}" for name in shared], what="cannot differ by world")
         for name in names:
@@ -229,8 +232,8 @@ class ModelTensors(Tensors):
         """Copies edits of mirrors to the batch; edited fields are checked at the next call."""
         for name, seen in self._versions.items():
             tensor = self.__dict__.get(name)
-            if tensor is not None and tensor._version != seen:
-                self._versions[name] = tensor._version
+            if tensor is not None and version_of(tensor) != seen:
+                self._versions[name] = version_of(tensor)
                 if name in self.mirrors:
                     self.mirrors[name].push()
                 self.batch.expanded(name)
