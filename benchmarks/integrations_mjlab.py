@@ -62,9 +62,6 @@ class MjbatchBatch:
 
     expanded = expand
 
-    def set_const(self, ids):
-        self.batch.set_const(ids)
-
     def step(self):
         self.batch.step()
 
@@ -89,6 +86,9 @@ class MjbatchSimulation(Simulation):
 
     def new_batch(self, mj_model):
         return MjbatchBatch(mj_model, self.num_envs)
+
+    def set_constants(self, worlds, inputs):
+        self.batch.batch.set_const(worlds)
 
 
 def made(task: str, side: str, num_envs: int) -> ManagerBasedRlEnv:

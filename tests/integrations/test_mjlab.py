@@ -127,6 +127,14 @@ def test_use_and_stop():
     assert env.sim.batch.dtype == np.float64 and env.sim.batch.nthread == 1
     ours.stop()
     assert not ours.in_use() and mjlab_sim.Simulation is theirs
+    run(env, 1)
+
+
+def test_an_environment_outlasts_stop():
+    ours.use()
+    env = made(FLAT[0], 2)  # with a ray sensor
+    ours.stop()
+    run(env, 2)
 
 
 @pytest.mark.parametrize("task, dtype", [(TASKS[0], "float64"), *((task, "float32") for task in TASKS)])

@@ -70,10 +70,12 @@ def use(dtype: str = "float32", nthread: int = 0) -> None:
 
     settings = {"dtype": dtype, "nthread": nthread, "__module__": Simulation.__module__, "__doc__": Simulation.__doc__}
     replace_simulation(type("Simulation", (Simulation,), settings))
-    _replace(importlib.import_module("mjlab.scene.scene"), "SensorContext", RaySensorContext)
-    _replace(importlib.import_module("mjlab.sensor.raycast_sensor"), "rays", rays)
-    ik = importlib.import_module("mjlab.envs.mdp.actions.differential_ik")
-    _replace(ik.DifferentialIKAction, "_compute_jacobian", frame_jacobian)
+    # these call mjlab's functions for mjlab's simulations; they stay, because environments outlast `stop`
+    importlib.import_module("mjlab.scene.scene").SensorContext = RaySensorContext
+    importlib.import_module("mjlab.sensor.raycast_sensor").rays = rays
+    importlib.import_module(
+        "mjlab.envs.mdp.actions.differential_ik"
+    ).DifferentialIKAction._compute_jacobian = frame_jacobian
 
 
 def replace_simulation(chosen: type) -> None:
@@ -87,7 +89,7 @@ def replace_simulation(chosen: type) -> None:
 
 
 def stop() -> None:
-    """Gives environments that are created from now on mjlab's simulation again."""
+    """Gives environments that are created from now on mjlab's simulation again; the others stay on Featherlane."""
     while _replaced:
         owner, name, original = _replaced.pop()
         setattr(owner, name, original)

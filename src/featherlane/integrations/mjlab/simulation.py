@@ -15,7 +15,7 @@ from mjlab.utils.nan_guard import NanGuard  # pyright: ignore[reportMissingImpor
 from featherlane.errors import ArgumentError, ModelError, UnsupportedFeatureError
 from featherlane.integrations.mjlab.tensors import DataTensors, ModelTensors, check_device, worlds_that_differ
 from featherlane.model import load
-from featherlane.model.set_const import BOTH, DEPENDENT_REALS
+from featherlane.model.set_const import BOTH, DEPENDENT_REALS, Constants
 from featherlane.simulation.batch.batch import Batch
 
 Original = mjlabs.Simulation  # mjlab's class, also while it is replaced
@@ -142,10 +142,28 @@ class Simulation(Original):
         inputs = {n: a for n, a in self.batch.expanded_fields.items() if n not in DEPENDENT_REALS or n in BOTH}
         worlds = worlds_that_differ(self._constants, inputs, self.num_envs)
         if len(worlds):
-            self.batch.set_const(worlds)
+            self.set_constants(worlds, tuple(inputs))
             self._model_bridge.forget()
             self._model_bridge.pull()
             self._constants = {name: array.copy() for name, array in inputs.items()}
+
+    def set_constants(self, worlds: np.ndarray, inputs: tuple[str, ...]) -> None:
+        """Recomputes the dependent fields of worlds.
+
+        Only fields that differ from the model's get separate values, because each one takes time in every step:
+        `Batch.set_const` would give them to 17 fields, and a step of the Go1 would take 1.2 times as long.
+
+        Args:
+            worlds: (n,) numbers.
+            inputs: the fields that differ by world and do not depend on others alone.
+        """
+        batch, constants = self.batch, Constants(self.batch.model)
+        fields = batch.expanded_fields
+        found = [constants({name: fields[name][w].astype(np.float64) for name in inputs}) for w in worlds]
+        for name in DEPENDENT_REALS:
+            rows = np.stack([values[name] for values in found])
+            if name in fields or (rows != getattr(batch.model, name)).any():
+                batch.expand(name)[worlds] = rows
 
     def forward(self) -> None:
         """Computes all outputs of the present state."""
