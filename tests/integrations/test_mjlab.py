@@ -308,6 +308,50 @@ def test_the_jacobian_of_differential_ik_equals_mujocos():
         np.testing.assert_allclose(action._jacr_torch[w], angular, atol=1e-5)
 
 
+def test_randomized_sizes_and_inertias():
+    """mjlab computes bounding volumes of randomized sizes itself."""
+
+    def randomize(cfg):
+        feet = SceneEntityCfg("robot", geom_names=(".*foot.*",))
+        sizes = {"ranges": (0.8, 1.2), "operation": "scale", "asset_cfg": feet}
+        cfg.events["size"] = EventTermCfg(func=dr.geom_size, mode="startup", params=sizes)
+        trunk = SceneEntityCfg("robot", body_names=("trunk",))
+        inertia = {"alpha_range": (-0.2, 0.2), "asset_cfg": trunk}
+        cfg.events["inertia"] = EventTermCfg(func=dr.pseudo_inertia, mode="startup", params=inertia)
+
+    ours.use()
+    env = made(FLAT[0], 4, randomize=randomize)
+    run(env, 2)
+    sim = env.sim
+    for name in ("geom_size", "geom_rbound", "geom_aabb", "body_inertia", "body_subtreemass"):
+        fields = getattr(sim.model, name)
+        assert not torch.equal(fields[0], fields[1]), name
+        assert fields.data_ptr() == sim.batch.expanded_fields[name].ctypes.data
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_environment(dtype):
+    """mjlab's fields of one world are writable without `expand_model_fields`."""
+    ours.use(dtype)
+    env = made(FLAT[0], 1)
+    run(env, 2)
+    env.sim.model.body_gravcomp[0, 2] = 0.5
+    env.sim.forward()
+    assert env.sim.batch.expanded_fields["body_gravcomp"][0, 2] == 0.5
+
+
+def test_the_nan_guard_writes_a_dump(tmp_path):
+    def guard(cfg):
+        cfg.sim.nan_guard.enabled, cfg.sim.nan_guard.output_dir = True, str(tmp_path)
+
+    ours.use()
+    env = made("Mjlab-Cartpole-Balance", 3, guard=guard)
+    env.reset()
+    env.sim.data.qvel[1] = 1e30
+    env.step(torch.zeros(3, 1))
+    assert any(tmp_path.rglob("*.npz"))
+
+
 def test_fields_for_display_differ_by_world():
     def randomize(cfg):
         params = {"ranges": (0.0, 1.0), "asset_cfg": SceneEntityCfg("robot", geom_names=(".*",))}

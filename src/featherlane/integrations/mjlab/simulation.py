@@ -18,6 +18,9 @@ from featherlane.model import load
 from featherlane.model.set_const import BOTH, DEPENDENT_REALS, Constants
 from featherlane.simulation.batch.batch import Batch
 
+# mjlab's randomization of geom sizes computes the bounding volumes itself; MuJoCo 3.11 does not
+DEPENDENT = tuple(name for name in DEPENDENT_REALS if name not in ("geom_rbound", "geom_aabb"))
+NO_INPUTS = {*DEPENDENT_REALS, "geom_size"} - BOTH
 Original = mjlabs.Simulation  # mjlab's class, also while it is replaced
 
 
@@ -139,7 +142,7 @@ class Simulation(Original):
         if level == RecomputeLevel.none:
             return
         self._model_bridge.push()
-        inputs = {n: a for n, a in self.batch.expanded_fields.items() if n not in DEPENDENT_REALS or n in BOTH}
+        inputs = {name: array for name, array in self.batch.expanded_fields.items() if name not in NO_INPUTS}
         worlds = worlds_that_differ(self._constants, inputs, self.num_envs)
         if len(worlds):
             self.set_constants(worlds, tuple(inputs))
@@ -160,7 +163,7 @@ class Simulation(Original):
         batch, constants = self.batch, Constants(self.batch.model)
         fields = batch.expanded_fields
         found = [constants({name: fields[name][w].astype(np.float64) for name in inputs}) for w in worlds]
-        for name in DEPENDENT_REALS:
+        for name in DEPENDENT:
             rows = np.stack([values[name] for values in found])
             if name in fields or (rows != getattr(batch.model, name)).any():
                 batch.expand(name)[worlds] = rows
