@@ -82,6 +82,8 @@ FIELDS = (
     _crowd.real("box", "ncrowd 6", "m", "box about a geom of the crowd: lower, upper corner"),
     _near.real("body_box", "ngroupbody 6", "m", "box about the geoms of a body: lower, upper corner"),
     _crowd.scalar("leaf_box", "ncrowd 6", "m", "crowd.box of one world"),
+    _crowd.scalar("fixed_box", "ncrowd 6", "m", "boxes of the geoms that cannot move, zeros for the others"),
+    _crowd.int("fixed", "1", "1", "1: the tree holds the geoms that cannot move, with fixed_box"),
     _crowd.long("leaf_key", "ncrowd", "1", "place on the curve, and number in the crowd"),
     _crowd.long("leaf_room", "ncrowd", "1", "room to sort them"),
     _crowd.scalar("node_box", "nnode 6", "m", "box about all below a node of the tree"),
