@@ -10,26 +10,21 @@ thread.
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import statistics
 import time
 from importlib.metadata import version
-from pathlib import Path
 
 import mjbatch  # pyright: ignore[reportMissingImports]
 import numpy as np
 import torch
 from mjlab.envs import ManagerBasedRlEnv
 from mjlab.tasks.registry import load_env_cfg
+from report import arguments, markdown, origin, publish
 
 from featherlane.integrations import mjlab as integration
 from featherlane.integrations.mjlab.simulation import Simulation
-from featherlane.measure.machine import machine
 from featherlane.simulation.query.ray import Hits
 
-PAGE = Path(__file__).parents[1] / "docs" / "integrations" / "mjlab.md"
-BEGIN, END = "<!-- integrations-mjlab:begin -->\n", "<!-- integrations-mjlab:end -->"
 TASKS = ("Mjlab-Velocity-Flat-Unitree-Go1", "Mjlab-Velocity-Flat-Unitree-G1")
 FEW = 16  # environments of mjlab's CPU device
 
@@ -141,8 +136,7 @@ def ratio(found: dict[str, list[float]], side: str, other: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write the table into its page")
+    parser = arguments(__doc__)
     parser.add_argument("--envs", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=5)
@@ -157,20 +151,9 @@ def main() -> None:
         speeds = [f"{statistics.median(found[side]):,.0f}" for side in sizes]
         rows.append([task, *speeds, ratio(found, "float64", "mjbatch"), ratio(found, "float32", "mjbatch")])
         print(rows[-1], flush=True)
-    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
-    table = "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
-    where = machine()
-    origin = (
-        f"`python benchmarks/integrations_mjlab.py --write`: {given.envs} environments ({FEW} on mjlab's CPU device), "
-        f"{where['processor']}, {where['cores']} cores, {where['cpu_level']}; mjlab {version('mjlab')}, "
-        f"mjbatch-uni {version('mjbatch-uni')}, MuJoCo {where['mujoco']}, PyTorch {version('torch')}; "
-        f"{datetime.date.today().isoformat()}."
-    )
-    text = f"{table}\n\n{origin}\n"
-    print(text)
-    if given.write:
-        before, rest = PAGE.read_text().split(BEGIN)
-        PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1])
+    versions = ", ".join(f"{name} {version(name)}" for name in ("mjlab", "mjbatch-uni", "torch"))
+    sizes = f"{given.envs} environments ({FEW} on mjlab's CPU device), {versions}."
+    publish("integrations-mjlab", f"{markdown(columns, rows)}\n\n{sizes}\n{origin()}", given.write)
 
 
 if __name__ == "__main__":
