@@ -71,11 +71,11 @@ def use(dtype: str = "float32", nthread: int = 0) -> None:
     settings = {"dtype": dtype, "nthread": nthread, "__module__": Simulation.__module__, "__doc__": Simulation.__doc__}
     replace_simulation(type("Simulation", (Simulation,), settings))
     # these call mjlab's functions for mjlab's simulations; they stay, because environments outlast `stop`
-    importlib.import_module("mjlab.scene.scene").SensorContext = RaySensorContext
-    importlib.import_module("mjlab.sensor.raycast_sensor").rays = rays
-    importlib.import_module(
-        "mjlab.envs.mdp.actions.differential_ik"
-    ).DifferentialIKAction._compute_jacobian = frame_jacobian
+    scene: Any = importlib.import_module("mjlab.scene.scene")
+    sensor: Any = importlib.import_module("mjlab.sensor.raycast_sensor")
+    ik: Any = importlib.import_module("mjlab.envs.mdp.actions.differential_ik")
+    scene.SensorContext, sensor.rays = RaySensorContext, rays
+    ik.DifferentialIKAction._compute_jacobian = frame_jacobian
 
 
 def replace_simulation(chosen: type) -> None:
