@@ -22,7 +22,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 import oracle  # noqa: E402
 
-oracle.use()
+if "mujoco" not in sys.modules:  # benchmarks of integrations import the MuJoCo of their library first
+    oracle.use()
 from robots.wheels import model_path  # noqa: E402
 
 # where each section stands
@@ -59,6 +60,7 @@ PAGES = {
     "unisim": ROOT / "docs" / "integrations" / "unisim.md",
     "integrations-dm-control": ROOT / "docs" / "integrations" / "dm_control.md",
     "float32": ROOT / "docs" / "chapters" / "float32.md",
+    "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }
 
 

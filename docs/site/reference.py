@@ -57,6 +57,7 @@ PAGES = {
     "../fields.md": ("Fields", "fields of `Model` and `Data`: shape, unit, meaning"),
     "../integrations/mujoco_rollout.md": ("mujoco.rollout", "the functions of `mujoco.rollout`, on Featherlane"),
     "../integrations/unisim.md": ("UniSim and UniLab", "a backend of UniSim, and UniLab's tasks on it"),
+    "../integrations/mjlab.md": ("mjlab", "mjlab's tasks, on Featherlane"),
     "../stages.md": ("Compiled stages", "every stage, by source file"),
     "sensors.md": ("Sensor types", "what each type measures, dimension, unit"),
     "actuators.md": ("Actuator types", "transmissions, activations, gains, biases"),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.collision.broad.box_tree import FEW
 from featherlane.model import broad_phase
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
@@ -65,6 +66,54 @@ def test_box_tree_finds_the_pairs_of_the_list(extra, flags, monkeypatch):
     assert expected["overflow"] == got["overflow"] == 0
     for name, value in expected.items():
         assert np.array_equal(got[name], value), name
+
+
+def rough_ground(n, flags=""):
+    """Returns 10 free bodies that fall onto n boxes of the world."""
+    rng = np.random.default_rng(3)
+    boxes = "".join(
+        f'<geom type="box" size="{x:.3f} {y:.3f} {z:.3f}" pos="{0.4 * (i % 15) - 3:.3f} {0.4 * (i // 15) - 3:.3f} 0"/>'
+        for i, (x, y, z) in enumerate(rng.uniform(0.1, 0.3, (n, 3)))
+    )
+    bodies = "".join(
+        f'<body pos="{0.3 * i - 1.5:.3f} {0.1 * i - 1.5:.3f} 0.22"><freejoint/><geom size=".1"/>'
+        '<geom type="capsule" size=".05 .1" pos="0 .1 0"/></body>'
+        for i in range(10)
+    )
+    return f"<mujoco><option>{flags}</option><worldbody>{boxes}{bodies}</worldbody></mujoco>"
+
+
+@pytest.mark.parametrize("n", [100, 225])  # more and fewer than one in FEW geoms can move
+@pytest.mark.parametrize("width", [1, 8])
+def test_a_tree_of_fixed_geoms_finds_what_the_list_finds(n, width, monkeypatch):
+    _, expected = contacts_of(rough_ground(n), 10**9, monkeypatch, width)
+    crowd, got = contacts_of(rough_ground(n), 0, monkeypatch, width)
+    assert crowd.ncrowd == n + 20 and (crowd.ncrowd > 20 * FEW) == (n == 225)
+    assert len(expected["con_dist"]) >= 20
+    for name, value in expected.items():
+        assert np.array_equal(got[name], value), name
+
+
+def test_the_tree_of_fixed_geoms_is_built_again_if_they_are_moved_or_other_geoms_join(monkeypatch):
+    monkeypatch.setattr(broad_phase, "CROWD_PAIRS", 0)
+    model = fl.load(rough_ground(225, '<flag sleep="disable"/>'))
+    batch = fl.Batch(model, 8, nthread=1)
+    height = batch.expand("geom_pos")
+    height[:, :225, 2] += 0.02 * np.arange(8)[:, None]  # each world has other ground
+    for step in range(12):
+        if step in (4, 8):
+            model.opt.enableflags ^= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
+        if step == 6:
+            height[3, :225, 2] += 0.01
+        before = batch.get_state()
+        batch.step()
+        for w in (0, 3, 7):
+            alone = fl.Data(batch.get_model(w))
+            if model.opt.enableflags == 0:
+                alone.set_state(before[w])
+                alone.step()
+                assert np.array_equal(alone.qpos, batch.qpos[w]), (step, w)
+    assert batch.ncon.min() > 0
 
 
 def test_a_non_finite_world_does_not_affect_other_worlds(monkeypatch):

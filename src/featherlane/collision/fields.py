@@ -82,6 +82,8 @@ FIELDS = (
     _crowd.real("box", "ncrowd 6", "m", "bounding box of a geom in the tree: lower, upper corner"),
     _near.real("body_box", "ngroupbody 6", "m", "bounding box of a body's geoms: lower, upper corner"),
     _crowd.scalar("leaf_box", "ncrowd 6", "m", "crowd.box of one world"),
+    _crowd.scalar("fixed_box", "ncrowd 6", "m", "bounding boxes of the geoms that cannot move, zeros for the others"),
+    _crowd.int("fixed", "1", "1", "1: the tree holds the geoms that cannot move, with fixed_box"),
     _crowd.long("leaf_key", "ncrowd", "1", "sort key of a leaf: position on the space-filling curve, then its number"),
     _crowd.long("leaf_room", "ncrowd", "1", "buffer of the sort"),
     _crowd.scalar("node_box", "nnode 6", "m", "bounding box of a node of the tree"),

@@ -7,6 +7,9 @@ order    sort the centres of the boxes along a space-filling curve (Morton's): n
 build    build a complete binary tree over that list: node k holds the boxes of nodes 2k and 2k + 1
 find     traverse pairs of nodes with overlapping boxes, from the root paired with itself down to pairs of leaves
 
+If few geoms can move (a robot on rough ground), the tree holds the others alone.  It is kept for the next steps and
+worlds as long as their boxes are the same, and each movable geom searches it.  The pairs are the same.
+
 The cost is O(n log n) plus the pairs, for geoms of any sizes.  The pairs of all worlds are merged and sorted
 by a key that gives them MuJoCo's order:
 
@@ -24,6 +27,7 @@ from featherlane.lanes.sort import drop_repeats, sort, sort_digits
 
 CELL_BITS = 10  # cells of the curve along each axis: 2^10
 INDEX_BITS = 21  # geoms of a crowd: fewer than 2^21
+FEW = 8  # if fewer than one in 8 geoms can move, each of them searches a tree of the others
 EMPTY = 1e30  # an empty box extends from EMPTY to -EMPTY
 
 
@@ -117,16 +121,16 @@ def spread_bits(i):
 
 
 @kernel
-def order_leaves(m1, d1):
+def order_leaves(m1, d1, box):
     """Sorts the boxes along the curve by the position of their centres; a key is that position, then the box index."""
     for k in range(3):
         low, high = real(d1, EMPTY), real(d1, -EMPTY)
         for i in range(m1.ncrowd):
-            x = d1.crowd.leaf_box[6 * i + k] + d1.crowd.leaf_box[6 * i + 3 + k]
+            x = box[6 * i + k] + box[6 * i + 3 + k]
             low, high = fmin(x, low), fmax(x, high)
         scale = ((1 << CELL_BITS) - 1) / fmax(high - low, 1e-30)
         for i in range(m1.ncrowd):
-            x = d1.crowd.leaf_box[6 * i + k] + d1.crowd.leaf_box[6 * i + 3 + k]
+            x = box[6 * i + k] + box[6 * i + 3 + k]
             cell = spread_bits(whole(clip((x - low) * scale, 0.0, (1 << CELL_BITS) - 1))) << k
             d1.crowd.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.crowd.leaf_key[i] | (cell << INDEX_BITS)
     for i in range(m1.ncrowd):
@@ -137,17 +141,18 @@ def order_leaves(m1, d1):
 
 
 @kernel
-def build_tree(m1, d1, leaves):
-    """Builds the tree: node k holds nodes 2k and 2k + 1; leaves start at node `leaves`, a power of two."""
+def build_tree(m1, d1, box, leaves, fixed):
+    """Builds the tree: node k holds nodes 2k and 2k + 1; leaves start at node `leaves`, a power of two.
+
+    If `fixed` is 1, the tree does not hold the geoms that are marked as awake.
+    """
     for i in range(leaves):
+        held = i < m1.ncrowd and (fixed == 0 or not is_awake(d1, i))
         for k in range(3):
             node = 6 * (leaves + i) + k
-            if i < m1.ncrowd:
+            if held:
                 own = 6 * (d1.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)) + k
-                d1.crowd.node_box[node], d1.crowd.node_box[node + 3] = (
-                    d1.crowd.leaf_box[own],
-                    d1.crowd.leaf_box[own + 3],
-                )
+                d1.crowd.node_box[node], d1.crowd.node_box[node + 3] = box[own], box[own + 3]
             else:
                 d1.crowd.node_box[node], d1.crowd.node_box[node + 3] = real(d1, EMPTY), real(d1, -EMPTY)
     for i in range(1, leaves):
@@ -171,7 +176,13 @@ def push_node_pair(d, top, a, b, height):
 def add_leaf_pair(m, d, i, j):
     """Records the pair of leaves i and j if it passes the filters."""
     last = (1 << INDEX_BITS) - 1
-    g, h = m.crowd_geom[d.crowd.leaf_key[i] & last], m.crowd_geom[d.crowd.leaf_key[j] & last]
+    add_pair(m, d, d.crowd.leaf_key[i] & last, d.crowd.leaf_key[j] & last)
+
+
+@kernel
+def add_pair(m, d, i, j):
+    """Records the pair of numbers i and j in the crowd if it passes the filters."""
+    g, h = m.crowd_geom[i], m.crowd_geom[j]
     if may_touch(m, g, h):
         kind_g, kind_h = m.geom_type[g], m.geom_type[h]
         if kind_g > kind_h or (kind_g == kind_h and m.geom_bodyid[g] > m.geom_bodyid[h]):
@@ -221,6 +232,52 @@ def find_pairs_of_awake(m1, d1, leaves):
                         add_leaf_pair(m1, d1, i, a - leaves)
 
 
+@kernel
+def mark_movable(m1, d1):
+    """Marks the geoms that can move as awake, and returns their number; two others never touch."""
+    n = 0
+    for i in range(m1.ncrowd):
+        b = m1.body_weldid[m1.geom_bodyid[m1.crowd_geom[i]]]
+        d1.crowd.leaf_awake[i] = 1 if m1.body_dofnum[b] > 0 else 0
+        n += d1.crowd.leaf_awake[i]
+    return n
+
+
+@kernel
+def keep_fixed_boxes(m1, d1):
+    """Stores the boxes of the geoms that cannot move; returns whether the tree holds these geoms with these boxes."""
+    same = d1.crowd.fixed[0]
+    for i in range(m1.ncrowd):
+        if d1.crowd.leaf_awake[i] == 0:
+            for k in range(6 * i, 6 * i + 6):
+                if d1.crowd.leaf_box[k] != d1.crowd.fixed_box[k]:
+                    d1.crowd.fixed_box[k] = d1.crowd.leaf_box[k]
+                    same = 0
+    return same
+
+
+@kernel
+def find_pairs_of_movable(m1, d1, leaves):
+    """Finds the overlapping pairs of the movable geoms: with each other, and with the others in the tree."""
+    last = (1 << INDEX_BITS) - 1
+    for i in range(m1.ncrowd):
+        if d1.crowd.leaf_awake[i] != 0:
+            for j in range(i + 1, m1.ncrowd):
+                if d1.crowd.leaf_awake[j] != 0 and boxes_overlap(d1.crowd.leaf_box, 6 * i, d1.crowd.leaf_box, 6 * j):
+                    add_pair(m1, d1, i, j)
+            d1.crowd.node_stack[0] = 1
+            top = 1
+            while top > 0:
+                top -= 1
+                a = d1.crowd.node_stack[top]
+                if boxes_overlap(d1.crowd.node_box, 6 * a, d1.crowd.leaf_box, 6 * i):
+                    if a < leaves:
+                        d1.crowd.node_stack[top], d1.crowd.node_stack[top + 1] = 2 * a, 2 * a + 1
+                        top += 2
+                    else:
+                        add_pair(m1, d1, i, d1.crowd.leaf_key[a - leaves] & last)
+
+
 @stage
 def crowd_pairs(m1, d1):
     """Appends the keys of the crowd's pairs that are near in one world.
@@ -228,17 +285,26 @@ def crowd_pairs(m1, d1):
     With sleep enabled, at least one geom of each pair must be awake.
     Reads:  crowd.leaf_box (ncrowd, 6), crowd.leaf_awake.
     Writes: near.*, con_overflow; crowd.*; scratch memory: crowd.*.
-    Cost:   O(n log n + pairs).
+    Cost:   O(n log n + pairs); with few movable geoms O(n), of which most is the comparison of n boxes.
     """
     depth = 0
     while 1 << depth < m1.ncrowd:
         depth += 1
-    order_leaves(m1, d1)
-    build_tree(m1, d1, 1 << depth)
-    if sleeping(m1):
-        find_pairs_of_awake(m1, d1, 1 << depth)
+    leaves = 1 << depth
+    if not sleeping(m1) and mark_movable(m1, d1) * FEW < m1.ncrowd:
+        if not keep_fixed_boxes(m1, d1):
+            order_leaves(m1, d1, d1.crowd.fixed_box)
+            build_tree(m1, d1, d1.crowd.fixed_box, leaves, 1)
+            d1.crowd.fixed[0] = 1
+        find_pairs_of_movable(m1, d1, leaves)
     else:
-        find_pairs(m1, d1, 1 << depth, depth)
+        order_leaves(m1, d1, d1.crowd.leaf_box)
+        build_tree(m1, d1, d1.crowd.leaf_box, leaves, 0)
+        d1.crowd.fixed[0] = 0
+        if sleeping(m1):
+            find_pairs_of_awake(m1, d1, leaves)
+        else:
+            find_pairs(m1, d1, leaves, depth)
 
 
 @kernel
