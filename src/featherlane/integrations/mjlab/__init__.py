@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from featherlane.errors import ArgumentError, InstallationError
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
 
 TRIED = ("1.6.0",)  # versions of mjlab with which the tests pass
 SERIES = "1.6"  # other releases of this series are accepted
@@ -62,7 +62,7 @@ def use(dtype: str = "float32", nthread: int = 0) -> None:
     """
     if dtype not in ("float32", "float64"):
         raise ArgumentError(f"dtype: got {dtype!r}, allowed are 'float32', 'float64'")
-    nthread = count("nthread", nthread, 0, MOST_THREADS)
+    nthread = whole_argument("nthread", nthread, 0, MOST_THREADS)
     check_version()
     stop()
     from featherlane.integrations.mjlab.sensing import RaySensorContext, frame_jacobian, rays
