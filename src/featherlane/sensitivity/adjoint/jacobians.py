@@ -74,7 +74,7 @@ class JacobianSteps:
         for k in range(n - 1, -1, -1):
             for name, P in found.P.items():
                 add = transposed_product(P[:, k].reshape(nworld, nx, -1), costate).reshape(nworld, *P.shape[3:])
-                by_p[name] = by_p[name] + add if name in by_p else add
+                by_p.setdefault(name, np.empty((nworld, n, *P.shape[3:])))[:, k] = add
             by_u[:, k] = transposed_product(found.B[:, k], costate)
             costate = transposed_product(found.A[:, k], costate) + direct[:, k]
         return Gradients(costate, by_u, by_p, found.switching.min(1))

@@ -58,6 +58,8 @@ class Steps(Protocol):
             first: number of the first.
             costate: (nworld, 2 nv + na) after the last.
             direct: (nworld, n, 2 nv + na) partial derivative of the loss by the state before each step.
+
+        The gradients by parameters are (nworld, n, ...), those of each step.
         """
         ...
 
@@ -91,7 +93,9 @@ def backward_sweep(trajectory: Trajectory, final: np.ndarray, loss: Loss, steps:
                 costate, nearest = pulled.state, np.minimum(nearest, pulled.switching)  # NaN where it is unknown
                 by_u[:, first : start + last] += pulled.control
                 for name, value in pulled.parameters.items():
-                    by_p[name] = by_p[name] + value if name in by_p else value
+                    total = by_p.setdefault(name, np.zeros_like(value[:, 0]))
+                    for k in reversed(range(value.shape[1])):  # the order of the sum does not depend on `steps.each`
+                        total += value[:, k]
     costate, bad = np.array(costate), trajectory.bad
     for array in (costate, by_u, *by_p.values(), nearest):
         array[bad] = np.nan  # a reset world continued from the model's defaults, which have no derivative
