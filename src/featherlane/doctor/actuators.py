@@ -24,7 +24,7 @@ from featherlane.model.enums import (
 LEAP = 0.1  # in mean body sizes, or rad, in one step from rest
 
 
-@check("actuator-idle_actuators", WARNING, "the actuator exerts no force, whatever its control")
+@check("actuator-idle", WARNING, "the actuator exerts no force, whatever its control")
 def idle_actuators(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds actuators without effect: the gear, the moment at every start, gain and bias, or the range of force or
     control is zero."""

@@ -84,7 +84,7 @@ def growth(examined: ExaminedModel, K: float, B: float) -> float:
     return float(np.abs(np.roots([1.0, h * B + h * h * K - 2.0, 1.0 - h * B])).max())
 
 
-@check("row-unstable_rows", WARNING, "constraint errors grow from step to step: the motion oscillates or diverges")
+@check("row-unstable", WARNING, "constraint errors grow from step to step: the motion oscillates or diverges")
 def unstable_rows(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds rows (contact, limit, friction loss, equality) whose reference multiplies errors by more than 1 per step.
     With Euler: h B >= 2 or h^2 K >= 4 - 2 h B; for `solref` = (T, z) with T = 2 h, a damping ratio z below 0.36."""

@@ -22,7 +22,7 @@ DISTANCES = (enums.SENS_GEOMDIST, enums.SENS_GEOMNORMAL, enums.SENS_GEOMFROMTO)
 OWNERS = {enums.OBJ_GEOM: "geom_bodyid", enums.OBJ_SITE: "site_bodyid", enums.OBJ_CAMERA: "cam_bodyid"}
 
 
-@check("sensor-idle_sensors", WARNING, "the value of the sensor is always zero")
+@check("sensor-idle", WARNING, "the value of the sensor is always zero")
 def idle_sensors(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds touch sensors on bodies without colliding geoms, velocity sensors on fixed bodies, and distance sensors
     whose cutoff of 0 detects overlap only."""

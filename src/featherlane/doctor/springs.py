@@ -18,7 +18,7 @@ COARSE = 1.0  # rad of a period per step: about six steps per period
 RINGS = 0.1  # damping ratio below which a servo oscillates three times or more
 
 
-@check("step-unstable_modes", ERROR, "each step amplifies the motion until the state is non-finite or a limit acts")
+@check("step-unstable", ERROR, "each step amplifies the motion until the state is non-finite or a limit acts")
 def unstable_modes(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds modes of springs, dampers and servos that a step amplifies by a factor above 1.001 though the continuous
     system decays: explicit springs with h w > 2, explicit dampers with h d / I > 2.  The inertia is that of the whole

@@ -11,7 +11,7 @@ from featherlane.doctor.registry import check
 OFTEN = 0.01  # fraction of the steps
 
 
-@check("trial-non_finite_states", ERROR, "the world is reset to the model's defaults repeatedly")
+@check("trial-bad", ERROR, "the world is reset to the model's defaults repeatedly")
 def non_finite_states(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds states that become non-finite or exceed 1e10 within a second, or 500 steps (50,000 / DoFs if fewer), from a
     start with its controls."""
