@@ -161,7 +161,7 @@ def _rays(point, direction) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[i
 
 
 def _cutoff(cutoff) -> float:
-    value = real_number("cutoff", cutoff, "is a real_number >= 0")
+    value = real_number("cutoff", cutoff, "is a number >= 0")
     if value < 0:
         raise ModelError(f"cutoff: got {cutoff!r}, allowed is a number >= 0")
     return min(value, FAR)
