@@ -97,7 +97,7 @@ class NonFiniteWarning(RuntimeWarning):
 
 def warn_of_non_finite(who: str, reset: bool, owner: str, level: int) -> None:
     """Warns of non-finite or out-of-range values of a world; `level` is the number of frames above the caller."""
-    after = "was reset to the model's defaults" if reset else "continues with them"
+    after = "had to be reset to the model's defaults" if reset else "continued with them"
     warnings.warn(
         f"{who} had values that are NaN or larger than 1e10, and {after}: see {owner}.status, "
         f"{owner}.nreset; this warning appears once (warnings.simplefilter('ignore', "

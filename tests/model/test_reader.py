@@ -48,7 +48,7 @@ def test_mixed_and_old_distributions_are_refused_with_the_fix(found, message):
     "version, found, message",
     [
         ("3.5.0", {}, "mujoco 3.5.0 .*too old"),
-        ("4.0.1", {"mujoco": "3.17.0"}, f"(?s)calls itself 4.0.1.*{BOTH}"),
+        ("4.0.1", {"mujoco": "3.17.0"}, f"(?s)imported module has version 4.0.1.*{BOTH}"),
         ("", {"mujoco": "3.17.0"}, f"(?s)has no version.*{BOTH}"),
     ],
 )
@@ -106,8 +106,8 @@ def test_a_missing_mujoco_is_reported_with_the_install_command(monkeypatch):
 @pytest.mark.parametrize(
     "message, version, said",
     [
-        ("Schema violation: unrecognized attribute: 'springyield'", "3.17.0", "'springyield' needs 4.0 or newer"),
-        ("invalid keyword: 'discrete'", "3.12.0", "'discrete' needs 3.13 or newer"),
+        ("Schema violation: unrecognized attribute: 'springyield'", "3.17.0", "'springyield' requires 4.0 or newer"),
+        ("invalid keyword: 'discrete'", "3.12.0", "'discrete' requires 3.13 or newer"),
         ("invalid keyword: '(null)'", "3.15.0", "installed is MuJoCo 3.15.0; a newer version may support it"),
         ("Schema violation: unrecognized attribute: 'springyeild'", "4.0.0", ""),
         ("unrecognized name 'palm' of sensorized object", "3.12.0", ""),
@@ -169,7 +169,7 @@ def version_is(monkeypatch, version):
 @pytest.mark.parametrize(
     "version, actuator, said",
     [
-        ("3.13.0", "<pid joint='h' kp='1' delay='.01' nsample='5'/>", "actuator #0: history of several controls"),
+        ("3.13.0", "<pid joint='h' kp='1' delay='.01' nsample='5'/>", "actuator #0: got a history of several controls"),
         ("3.14.0", "<pid joint='h' kp='1' delay='.01' nsample='5'/>", ""),
         ("3.13.0", "<motor joint='h' delay='.01' nsample='5'/>", ""),
         (

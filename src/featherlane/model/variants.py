@@ -63,7 +63,7 @@ def variants(source: Any, parameters: Sequence[Hashable], edit: Callable[[Any, A
         try:
             worlds.setdefault(parameter, []).append(world)
         except TypeError:
-            allowed = "allowed are numbers, strings, tuples and other objects that == compares"
+            allowed = "allowed are numbers, strings, tuples and other hashable objects"
             raise ModelError(f"variants: parameters[{world}]: got {type(parameter).__name__}, {allowed}") from None
     original, models = specification(source), []
     for parameter in worlds:
