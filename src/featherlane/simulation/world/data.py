@@ -506,7 +506,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
         token.append(None)
     if data._bad[0] and not data._told:
         data.__dict__["_told"] = True
-        warn_of_non_finite("a Data or a Batch", data.nreset > 0, "data", 1)
+        warn_of_non_finite("a world", data.nreset > 0, "data", 1)
 
 
 def _bind(data: Data) -> Callable[[], None]:
