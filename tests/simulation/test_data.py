@@ -396,7 +396,7 @@ def test_an_infinite_energy_or_sensor_value_is_counted_and_nothing_is_reset(flag
     batch.bind(bound)
     for worlds in (batch, unseen):
         worlds.qvel[1, 0] = 9e9
-    with pytest.warns(fl.NonFiniteWarning, match="world 1 .*continues"):
+    with pytest.warns(fl.NonFiniteWarning, match="world 1 .*continued"):
         batch.step(2)
     unseen.step(2)
     batch.forward(ids=[1])
