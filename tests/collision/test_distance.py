@@ -130,7 +130,7 @@ def test_each_world_can_query_different_pairs(model, rng):
         (("plane", "nothing"), fl.UnknownNameError, "nothing"),
         ((2, 99), fl.ModelError, "geom2"),
         ((2, 3.5), fl.ModelError, "geom2"),
-        (([2, 3], [2, 3, 4]), fl.ModelError, "do not fit"),
+        (([2, 3], [2, 3, 4]), fl.ModelError, "do not broadcast"),
         ((2, 3, np.nan), fl.ModelError, "distmax"),
         ((2, 3, -1.0), fl.ModelError, "distmax"),
     ],

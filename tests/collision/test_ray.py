@@ -320,7 +320,7 @@ def test_shapes_of_results():
         ({"direction": (0, 0, 0)}, "direction:"),
         ({"direction": (0, np.nan, 0)}, "direction:"),
         ({"point": (0, np.inf, 0)}, "point:"),
-        ({"point": np.zeros((2, 3)), "direction": np.ones((3, 3))}, "do not fit"),
+        ({"point": np.zeros((2, 3)), "direction": np.ones((3, 3))}, "do not broadcast"),
         ({"geomgroup": (1, 0)}, "geomgroup"),
         ({"geomgroup": [0.5] * 6}, "geomgroup"),
         ({"bodyexclude": 99}, "bodyexclude:"),

@@ -124,7 +124,7 @@ def test_an_error_of_an_asynchronous_call_is_raised_by_the_next_call(pair):
     with pytest.raises(fl.errors.UnknownAttributeError, match="no_such") as found:
         batch.qpos  # noqa: B018
     assert any("an earlier call, which returned" in note for note in found.value.__notes__)
-    assert any("worlds from 16 on" in note for note in found.value.__notes__)
+    assert any("worker whose first world is 16" in note for note in found.value.__notes__)
     assert np.array_equal(batch.qpos, local.qpos) and np.array_equal(batch.qvel, local.qvel)
     local.expand("dof_damping")[:] = 0.25  # live values are sent again
     for b in pair:

@@ -265,7 +265,7 @@ def test_user_contacts_reach_worlds_on_all_workers(nodes, dtype, request):
         before = batch.checkpoint()
         for wrong, said in (
             ({**what, "geom": [0, 99]}, "geom"),
-            ({**what, "dist": np.zeros(4)}, "room"),
+            ({**what, "dist": np.zeros(4)}, "allowed are at most 3"),
             ({**what, "count": 9}, "count"),
         ):
             with pytest.raises(fl.ModelError, match=said):
@@ -285,7 +285,7 @@ def test_user_contacts_reach_worlds_on_all_workers(nodes, dtype, request):
         (lambda b: b.set("xpos", 0.0), "set: got 'xpos', allowed"),
         (lambda b: b.set("qpos", np.zeros((2, 3))), "qpos:"),
         (lambda b: b.get("qpod"), "did you mean"),
-        (lambda b: b.get(3), "no field"),
+        (lambda b: b.get(3), "unknown field 3"),
         (lambda b: b.reset(keyframe="nothing"), "nothing"),
         (lambda b: b.rollout(2, np.zeros((3, 3))), "control:"),
         (lambda b: b.rollout(2, record="nothing"), "record"),
@@ -293,14 +293,14 @@ def test_user_contacts_reach_worlds_on_all_workers(nodes, dtype, request):
         (lambda b: b.rollout(2, out=[1]), "'refs'"),
         (lambda b: b.rollout(2, out={"qpos": np.zeros(3)}), "out"),
         (lambda b: b.rollout(2, reduce="median"), "allowed are mean"),
-        (lambda b: b.rollout(2, reduce="mean", out="refs"), "allowed is None"),
+        (lambda b: b.rollout(2, reduce="mean", out="refs"), "got arrays, allowed with reduce is None"),
         (lambda b: b.reduce("mean", "qpos", ids=[]), "at least one"),
         (lambda b: b.histogram("qpos", "wide"), "edges:"),
         (lambda b: b.histogram("qpos", [0.0, 0.0]), "edges: got"),
         (lambda b: b.reset(forward=np.array([True, False])), "forward:"),
         (lambda b: b.expand("body_parentid"), "not a real field"),
         (lambda b: b.expand(3), "not a real field"),
-        (lambda b: b.restore({}), "lacks"),
+        (lambda b: b.restore({}), "does not contain"),
         (lambda b: b.restore(3), "got int"),
         (lambda b: b.restore(b.checkpoint() | {"qpos": np.zeros((3, 28))}), "allowed are rows of 50"),
         (lambda b: b.call(3), "function"),

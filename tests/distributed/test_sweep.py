@@ -301,7 +301,7 @@ WRONG = {
     "unknown name": ({"body_mass[bal]": [1.0]}, "unknown body 'bal'"),
     "out of range": ({"body_mass[9]": [1.0]}, "got 9"),
     "empty range": ({"body_mass[2:1]": [1.0]}, "allowed are entries 0 to 2"),
-    "too many indices": ({"body_mass[0, 0]": [1.0]}, "got 2 indices, body_mass has shape"),
+    "too many indices": ({"body_mass[0, 0]": [1.0]}, "got 2 indices, allowed are 1: body_mass has shape"),
     "name of another axis": ({"geom_friction[0, ball]": [1.0]}, "names are allowed only for the first axis"),
     "no path": ({"body mass": [1.0]}, "got 'body mass'"),
     "no text": ({3: [1.0]}, "got the name 3"),

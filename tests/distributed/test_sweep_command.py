@@ -216,7 +216,10 @@ WRONG = {
     "a number for controls": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 3"), "control: got 3"),
     "no file": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x.npy'"), "x.npy: file not found"),
     "no program": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x.py:f'"), "x.py: file not found"),
-    "no function": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'own.py:reduec'"), "no function reduec; did you"),
+    "no function": (
+        SHORT.replace("steps = 2", "steps = 2\ncontrol = 'own.py:reduec'"),
+        "own.py: does not define a function reduec; did you mean 'reduce'",
+    ),
     "a program that fails": (
         SHORT.replace("steps = 2", "steps = 2\ncontrol = 'bad.py:f'"),
         "ZeroDivisionError",

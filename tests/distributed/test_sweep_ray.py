@@ -135,7 +135,7 @@ def test_an_unserializable_function_is_refused_before_the_run(model, tmp_path):
             return {"x": 1.0}
 
     assert len(swept(model, reduce)) == SAMPLES  # here it can be called
-    with pytest.raises(fl.ModelError, match="shipped"):
+    with pytest.raises(fl.ModelError, match="cannot be pickled"):
         swept(model, reduce, nodes=2, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

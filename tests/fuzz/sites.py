@@ -195,6 +195,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "control": lambda w: np.zeros((3, 1, w.m.nu)),
     "batch": lambda w: w.b,
     "loss_gradient": lambda w: np.ones((3, 2, 2 * w.m.nv + w.m.na)),
+    "stage": lambda w: "velocity",
     "interval": lambda w: 1,
     "how": lambda w: "mean",
     "reduce": lambda w: None,
@@ -451,7 +452,12 @@ def _rest() -> dict[str, Site]:
     found = {}
 
     def add(name, call, valid, words=()):
-        found[name] = Site(name, lambda w, **arguments: call(**arguments), valid, (name, *words))
+        def run(_, **arguments):
+            if isinstance(arguments.get("inverse_dynamics"), type):
+                return None  # the callable's own error
+            return call(**arguments)
+
+        found[name] = Site(name, run, valid, (name, *words))
 
     def pick(*names, **others):
         return {name: lcp[name] for name in names} | others
@@ -493,7 +499,8 @@ def _rest() -> dict[str, Site]:
         "x": lambda w: np.ones(4),
         "b": lambda w: np.ones(4),
         "dofs": lambda w: [1, 2, 1, 3],
-        "inverse_dynamics": lambda w: lambda qacc: H @ qacc,
+        # takes a vector of any length, so that errors of a wrong n are those of the function, not of H @ qacc
+        "inverse_dynamics": lambda w: lambda qacc: H[:, : qacc.size] @ qacc[:4],
         "n": lambda w: 4,
     }
     tree["from_book"] = lambda w: [0, 1, 2, 2]

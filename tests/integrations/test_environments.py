@@ -36,7 +36,7 @@ def test_an_adapter_without_its_library_names_the_extra(name, monkeypatch):
         monkeypatch.setitem(sys.modules, loaded, None)
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.delitem(sys.modules, f"featherlane.environments.adapters.{name}", raising=False)
-    with pytest.raises(ImportError, match=rf"needs .*pip install 'featherlane\[{extra}\]'"):
+    with pytest.raises(ImportError, match=rf"requires .*pip install 'featherlane\[{extra}\]'"):
         importlib.import_module(f"featherlane.environments.adapters.{name}")
 
 

@@ -56,8 +56,8 @@ def test_inverse_dynamics_have_both_methods(moving):
     [
         ({"method": "exact"}, "method: got 'exact', allowed are analytic, finite_difference"),
         ({"method": None}, "method: got None"),
-        ({"eps": 1e-6}, "eps: allowed only with method='finite_difference'"),
-        ({"centered": False}, "centered: allowed only with"),
+        ({"eps": 1e-6}, "eps: got a value with another method, allowed only with method='finite_difference'"),
+        ({"centered": False}, "centered: got a value with another method, allowed only with"),
         ({"method": "finite_difference", "eps": 0.0}, "eps"),
         ({"method": "finite_difference", "eps": np.nan}, "eps"),
         ({"method": "finite_difference", "centered": "no"}, "centered"),

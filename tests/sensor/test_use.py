@@ -167,7 +167,7 @@ def test_a_user_sensor_is_cut_off_and_can_be_removed():
     [
         ("rate", tilt, "xpos", "type user"),
         ("mine", tilt, "qpos", "value of the next step"),
-        ("mine", tilt, "xpoz", "no field.*xpos"),
+        ("mine", tilt, "xpoz", "unknown field 'xpoz'.*xpos"),
         ("mine", lambda model, x: x[..., 0, 0], "xpos", r"returned shape \(\)"),
         ("mine", lambda model, x: 1 / 0, "xpos", "ZeroDivisionError"),
         ("mine", 0.0, 0.0, "sensor 'mine': function:"),
@@ -248,7 +248,7 @@ def test_a_sensor_kernel_is_equal_in_data_batches_and_rollouts():
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        (angle, "sensor 'mine': angle gives Row"),
+        (angle, "sensor 'mine': angle returned Row"),
         (fl.kernel(lambda m, d: 0.0), r"parameters \(m, d\)"),
         (fl.kernel(lambda m, d, i: d.sensordata[0]), "d.sensordata cannot be read in this callback"),
     ],

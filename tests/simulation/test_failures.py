@@ -559,7 +559,7 @@ def test_an_invalid_failure_file_is_refused(tmp_path, rng):
     batch.failures[0].save(text)
     held = dict(np.load(text))
     np.savez(text, **held | {"layout": "another"})
-    with pytest.raises(fl.ModelError, match="release"):
+    with pytest.raises(fl.ModelError, match="another version"):
         fl.load_failure(text)
 
 

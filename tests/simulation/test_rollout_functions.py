@@ -85,5 +85,5 @@ def test_an_adapter_names_its_missing_library():
     for name in ("torch", "jax"):
         text = code.replace("{0}", name) + f"import featherlane.{name}"
         done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
-        assert f"InstallationError: featherlane.{name} needs" in done.stderr
+        assert f"InstallationError: featherlane.{name} requires" in done.stderr
         assert f"pip install 'featherlane[{name}]'" in done.stderr

@@ -58,7 +58,7 @@ def unpacked(what: str, packet: bytes) -> Any:
     except (ImportError, AttributeError) as error:
         raise ModelError(
             f"{what}: a worker lacks a module that it needs ({error}); install the module on the "
-            f"nodes, or ship it with connect(options={'runtime_env': {'py_modules': [...]}})"
+            "nodes, or ship it with connect(options={'runtime_env': {'py_modules': [...]}})"
         ) from None
 
 

@@ -208,7 +208,7 @@ def test_terrain_is_observed_if_it_is_rough_and_has_the_requested_kinds():
             {"forward": (1.0, 0.0)},
             "forward: got (1.0, 0.0), allowed are two numbers from -20 to 20, the smaller one first",
         ),
-        ({"command_time": (0.0, 1.0)}, "command_time: got (0.0, 1.0), allowed are two numbers from 0.02"),
+        ({"command_time": (0.0, 1.0)}, "command_time: got (0.0, 1.0), allowed are two numbers >= 0.02"),
         ({"push": None}, "push: got None"),
         ({"standing": 1.5}, "standing: got 1.5, allowed is a number from 0 to 1"),
         ({"action_scale": "big"}, "action_scale: got 'big'"),
