@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -183,10 +184,8 @@ def create_backend(
 
     Source: unisim.create_backend.
     """
-    from unisim import create_backend as create
-
     with use(dtype):
-        return create("mujoco", scene=scene, num_envs=num_envs, sim_dt=sim_dt, **options)
+        return import_module("unisim").create_backend("mujoco", scene=scene, num_envs=num_envs, sim_dt=sim_dt, **options)
 
 
 @contextmanager
