@@ -184,8 +184,9 @@ def create_backend(
 
     Source: unisim.create_backend.
     """
+    create = import_module("unisim").create_backend
     with use(dtype):
-        return import_module("unisim").create_backend("mujoco", scene=scene, num_envs=num_envs, sim_dt=sim_dt, **options)
+        return create("mujoco", scene=scene, num_envs=num_envs, sim_dt=sim_dt, **options)
 
 
 @contextmanager
