@@ -18,7 +18,7 @@ from featherlane.collision.pairs.points import z_axis
 from featherlane.collision.slot import set_slot_parameters
 from featherlane.collision.table import lane_points, parted
 from featherlane.collision.user_contacts import given_contacts
-from featherlane.dynamics.awake import pair_awake, sleeping, stirs
+from featherlane.dynamics.awake import any_awake, pair_awake, sleeping
 from featherlane.lanes.worlds import active_worlds
 from featherlane.model.pair import FIRST_SCALAR
 
@@ -46,7 +46,7 @@ def near_and_awake(m, d, first, last, n):
     for p in range(first, last):
         g, h = m.cand_geom1[p], m.cand_geom2[p]
         a, b = m.geom_bodyid[g], m.geom_bodyid[h]
-        if stirs(d, a, b):
+        if any_awake(d, a, b):
             d.near.cand_near[n] = p
             n += any_(is_near(m, d, m.cand_pair[p], g, h) & pair_awake(d, a, b))
     return n

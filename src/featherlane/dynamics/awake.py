@@ -20,9 +20,9 @@ def is_mocap(m, b):
 
 
 @kernel
-def stirs(d, a, b):
+def any_awake(d, a, b):
     """Returns whether one of two bodies is awake in any world of the tile."""
-    return d.body_stirs[a] != 0 or d.body_stirs[b] != 0
+    return d.body_any_awake[a] != 0 or d.body_any_awake[b] != 0
 
 
 @kernel

@@ -40,8 +40,8 @@ FIELDS = (
     _mark_settled_scratch.int(
         "tree_settled", "ntree", "1", "1: the tree is asleep in all worlds and its derived fields are current"
     ),
-    _mark_awake_scratch.int("body_stirs", "nbody", "1", "1: the body is awake in at least one world"),
-    _mark_awake_scratch.int("nstir", "1", "1", "number of unsettled trees, plus other reasons to compute"),
+    _mark_awake_scratch.int("body_any_awake", "nbody", "1", "1: the body is awake in at least one world"),
+    _mark_awake_scratch.int("nunsettled", "1", "1", "number of unsettled trees, plus other reasons to compute"),
     _find_contacts_scratch.int("con_fresh", "1", "1", "1: the contacts of the current positions are computed"),
     _fall_asleep_scratch.int("island_ready", "ntree", "1", "1: all trees of the island are ready to sleep"),
     _fall_asleep_scratch.int("island_first", "ntree", "1", "first tree of the island"),

@@ -317,7 +317,7 @@ def integrate(m, d):
 @kernel
 def integrate_awake(m, d):
     """Computes the next state of a model with sleep; if every tree sleeps, only the time advances."""
-    if d.nstir[0]:
+    if d.nunsettled[0]:
         integrate(m, d)
         hold_asleep(m, d)
     else:

@@ -57,32 +57,32 @@ def first_of_island(m, d, t, lane):
 @kernel
 def mark_trees(m, d):
     """Computes tree_awake from tree_asleep, and counts trees to compute: those awake in any world are unsettled."""
-    d.nstir[0] = 0
+    d.nunsettled[0] = 0
     for t in range(m.ntree):
         awake = d.tree_asleep[t] < 0.0
         d.tree_awake[t] = where(awake, 1.0, 0.0)
         if any_(awake):
             d.tree_settled[t] = 0
-        d.nstir[0] = d.nstir[0] + 1 - d.tree_settled[t]
+        d.nunsettled[0] = d.nunsettled[0] + 1 - d.tree_settled[t]
 
 
 @kernel
 def mark_bodies(m, d):
-    """Computes body_awake, by which collision selects pairs, and body_stirs."""
+    """Computes body_awake, by which collision selects pairs, and body_any_awake."""
     for b in range(m.nbody):
         t = m.body_treeid[b]
         if t >= 0:
             d.body_awake[b] = d.tree_awake[t]
         else:
             d.body_awake[b] = real(d, 1.0 if is_mocap(m, b) else 0.0)
-        d.body_stirs[b] = 1 if any_(d.body_awake[b] > 0.0) else 0
+        d.body_any_awake[b] = 1 if any_(d.body_awake[b] > 0.0) else 0
 
 
 @stage
 def mark_awake(m, d):
     """Computes the masks of awake trees and bodies.
 
-    Reads: tree_asleep.   Writes: tree_awake (ntree,), body_awake (nbody,), tree_settled, body_stirs, nstir.
+    Reads: tree_asleep.   Writes: tree_awake (ntree,), body_awake (nbody,), tree_settled, body_any_awake, nunsettled.
     """
     mark_trees(m, d)
     mark_bodies(m, d)
@@ -149,10 +149,10 @@ def note_mocap(m, d):
 def wake_perturbed(m, d):
     """Wakes trees that the user has changed, and computes the masks that the passes read.
 
-    nstir is 0 if nothing in the tile is awake and only an equality constraint could wake a tree.  (Activations,
+    nunsettled is 0 if nothing in the tile is awake and only an equality constraint could wake a tree.  (Activations,
     histories and plastic springs continue to change while their trees sleep.)
     Reads:  tree_asleep, qpos, qvel, sleep_qpos, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat, sleep_mocap.
-    Writes: tree_asleep, sleep_mocap, tree_awake, body_awake, tree_settled, body_stirs, nstir, sleep_perturbed.
+    Writes: tree_asleep, sleep_mocap, tree_awake, body_awake, tree_settled, body_any_awake, nunsettled, sleep_perturbed.
     Cost: O(nq + nbody).
     """
     for t in range(m.ntree):
@@ -164,7 +164,7 @@ def wake_perturbed(m, d):
                         wake_island(m, d, t, lane, AWAKE)
     mark_awake(m, d)
     if note_mocap(m, d) or m.ntree == 0 or d.ngiven + m.na + m.nhistory + m.nplastic > 0:
-        d.nstir[0] = d.nstir[0] + 1
+        d.nunsettled[0] = d.nunsettled[0] + 1
 
 
 # ---- equality constraints -------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def wake_fastened(m, d):
 
     The contacts of trees that wake here are found in the next step.
     Source: MuJoCo mj_wakeEquality.
-    Reads:  eq_active, tree_awake, tree_asleep.   Writes: tree_asleep, tree_awake, tree_settled, nstir.
+    Reads:  eq_active, tree_awake, tree_asleep.   Writes: tree_asleep, tree_awake, tree_settled, nunsettled.
     """
     woke = 0
     for e in range(m.neq):
@@ -319,8 +319,8 @@ def wake_touched(m, d):
 
     If the contacts of all worlds fit into the slots together, they are kept (con_fresh); else they are found again.
     Reads:  the frames, tree_asleep, body_awake, eq_active.
-    Writes: tree_asleep, tree_awake, body_awake, tree_settled, nstir, body_stirs, con_fresh; what `collision` writes;
-            active, lane_active, warning, which are restored.
+    Writes: tree_asleep, tree_awake, body_awake, tree_settled, nunsettled, body_any_awake, con_fresh;
+            what `collision` writes; active, lane_active, warning, which are restored.
     """
     full = d.warning[CONTACTS_FULL]
     if wake_tied(m, d):
@@ -337,6 +337,6 @@ def wake_touched(m, d):
 def rests(m, d):
     """Wakes changed trees; returns whether nothing in the tile is awake, so that all derived fields remain valid."""
     wake_perturbed(m, d)
-    if d.nstir[0] == 0:
+    if d.nunsettled[0] == 0:
         wake_fastened(m, d)
-    return d.nstir[0] == 0
+    return d.nunsettled[0] == 0

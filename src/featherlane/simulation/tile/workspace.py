@@ -206,7 +206,7 @@ class Workspace:
         awake = start["tree_asleep"] < 0
         tree, mocap = self.model.body_treeid, self.model.body_mocapid[self.model.body_rootid] >= 0
         bodies = np.where(tree >= 0, np.append(awake, False)[tree], mocap)
-        return start | {"tree_awake": awake, "body_awake": bodies, "body_stirs": bodies}
+        return start | {"tree_awake": awake, "body_awake": bodies, "body_any_awake": bodies}
 
     def bound(self, stage: Stage):
         """Returns the stage, bound to this workspace, as a function of its integer arguments."""
