@@ -163,6 +163,14 @@ INTERNAL = {
     ("cli/output.py", "BrokenPipeError"),
     ("integrations/mujoco_rollout.py", "RuntimeError"),  # the errors of mujoco.rollout
     ("integrations/mujoco_rollout.py", "ValueError"),
+    *(
+        (f"integrations/{file}.py", name)  # the errors of mujoco.batch
+        for file in (
+            "mujoco_batch",
+            *(f"batch/{part}" for part in ("arguments", "calls", "models", "named", "records")),
+        )
+        for name in ("ValueError", "IndexError", "AttributeError")
+    ),
     ("integrations/unisim.py", "NotImplementedError"),  # as of all backends of UniSim
     ("model/assignment.py", "ValueError"),
     ("distributed/interrupt.py", "KeyboardInterrupt"),

@@ -78,7 +78,7 @@ class Worlds:
         for rows in self.rows.values():
             rows[... if ids is None else ids] = 0.0
 
-    def step(self, nstep, ids):
+    def step(self, nstep, ids, stage=""):
         own, added = ... if ids is None else ids, sum(rows.sum(1, keepdims=True) for rows in self.fields.values())
         for _ in range(nstep):
             self.rows["qvel"][own] = (0.9 * self.rows["qvel"] + self.rows["ctrl"] + added)[own]
