@@ -202,12 +202,12 @@ def row(runs: Path, task: str, seeds: range, cost: dict[str, np.ndarray]) -> tup
     after = [f"{common / 1e6:.2f} M", spread(returns(ours, common)), spread(returns(theirs, common))]
     end = [f"{asked.steps / 1e6:g} M", spread([rows[-1, 2] for rows in whole]), f"{asked.goal:g}", goal]
     (*us, wall), (*them, their_wall) = cost[OURS], cost[THEIRS]
-    spent = [told(us), told(them), f"{sum(them) / sum(us):.1f}"]
+    spent = [shown(us), shown(them), f"{sum(them) / sum(us):.1f}"]
     spent += [f"{wall:.1f}", f"{their_wall:.1f}", f"{their_wall / wall:.1f}"]
     return [task, *after, *end], [task, *spent]
 
 
-def told(parts) -> str:
+def shown(parts) -> str:
     return f"{sum(parts):.1f} = {' + '.join(f'{part:.1f}' for part in parts)}"
 
 

@@ -91,13 +91,13 @@ class Count:
     Attributes:
         steps: of a world, each.
         above: with a relative residual above the limit.
-        told: of all steps, those that `not_converged` counted.
+        reported: of all steps, those that `not_converged` counted.
         short: of these, those of models that allow fewer than `FEW` iterations.
-        near: of those above and not told, those with a small gap.
+        near: of those above and not reported, those with a small gap.
         rounding: of the others, what rounding explains.
         right: of the others, those with acceleration and force of the minimum.
         silent: the rest.
-        unlike: of the steps solved from a cold start, too, and told by neither, those with another qacc.
+        unlike: of the steps solved from a cold start, too, and reported by neither, those with another qacc.
         cold: how many were.
         bad: worlds that were reset, and do not count otherwise.
         worst: the largest relative residual of a silent step.
@@ -105,7 +105,7 @@ class Count:
 
     steps: int = 0
     above: int = 0
-    told: int = 0
+    reported: int = 0
     short: int = 0
     near: int = 0
     rounding: int = 0
@@ -180,7 +180,7 @@ def load(name: str) -> fl.Model | None:
 
 
 def kick(model: fl.Model, batch: fl.Batch, rng: np.random.Generator, way: str) -> None:
-    """Start all worlds anew."""
+    """Start all worlds again."""
     batch.reset()
     hard = way == "hard"
     for w in range(NWORLD):
@@ -300,27 +300,27 @@ class Runner:
         """One step of all worlds."""
         batch, count = self.batch, self.count
         before = fl.get_state(self.model, batch, State.INTEGRATION)
-        told, nreset = batch.status["not_converged"].copy(), batch.nreset.copy()
+        reported, nreset = batch.status["not_converged"].copy(), batch.nreset.copy()
         if self.cold is not None and index % COLD == 0:
             fl.set_state(self.model, self.cold, before, State.INTEGRATION)
             self.cold.qacc_warmstart[:] = 0.0
             self.cold.step()
         batch.step()
-        told, bad = batch.status["not_converged"] > told, batch.nreset != nreset
+        reported, bad = batch.status["not_converged"] > reported, batch.nreset != nreset
         residual = relative_residual(self.model, batch, self.lcp)
         # not `>`: a residual that is no number is above
         above = ~(residual <= LIMIT[self.case.dtype]) & ~bad
         count.steps += int((~bad).sum())
         count.bad += int(bad.sum())
-        count.told += int((told & ~bad).sum())
-        count.short += int((told & ~bad).sum()) if self.model.opt.iterations < FEW and not self.lcp else 0
+        count.reported += int((reported & ~bad).sum())
+        count.short += int((reported & ~bad).sum()) if self.model.opt.iterations < FEW and not self.lcp else 0
         count.above += int(above.sum())
-        near = above & ~told & (batch.solver_gap <= NEAR * self.model.opt.tolerance) & (not self.lcp)
+        near = above & ~reported & (batch.solver_gap <= NEAR * self.model.opt.tolerance) & (not self.lcp)
         count.near += int(near.sum())
-        for w in np.flatnonzero(above & ~told & ~near):
+        for w in np.flatnonzero(above & ~reported & ~near):
             self.look(before[w], float(residual[w]), index, int(w))
         if self.cold is not None and index % COLD == 0:
-            self.compare(~bad & ~told & (self.cold.nreset == 0))
+            self.compare(~bad & ~reported & (self.cold.nreset == 0))
 
     def look(self, state: np.ndarray, residual: float, index: int, world: int) -> None:
         """A step above the limit that says nothing: rounding, or silent."""
@@ -408,7 +408,9 @@ def table(counts: dict[tuple[str, str, str, str], Count]) -> str:
     """The counts, a line for each solver, cone, precision and way."""
     rows = []
     for (solver, cone, dtype, way), n in counts.items():
-        share, examined = (f"{1e6 * told / n.steps:,.0f}" if n.steps else "" for told in (n.told, n.told - n.short))
+        share, examined = (
+            f"{1e6 * reported / n.steps:,.0f}" if n.steps else "" for reported in (n.reported, n.reported - n.short)
+        )
         numbers = (n.above, n.near, n.rounding, n.right, n.silent, n.cold, n.unlike)
         above, near, rounding, right, silent, cold, unlike = (f"{x:,}" for x in numbers)
         worst, solver = f"{n.worst:.0e}" if n.silent else "", f"{solver}, {cone}"

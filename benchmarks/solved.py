@@ -148,8 +148,8 @@ def row(runs: Path, name: str) -> list[str]:
     env = environments.make_vec(name, WORLDS, **{"dtype": "float32", "autoreset_mode": "SameStep"} | limit)
     seconds = [float(r["seconds"]) for r in progress(runs / name) if int(r["steps"]) <= policy.steps]
     start = f", starting from the policy of `{asked.policy}`" if asked.policy else ""
-    told = f"{policy.steps / 1e6:.1f} M{start}"
-    return [f"`{name}`", told, f"{seconds[-1] / 60:.0f} min", asked.measure(env, policy)]
+    shown = f"{policy.steps / 1e6:.1f} M{start}"
+    return [f"`{name}`", shown, f"{seconds[-1] / 60:.0f} min", asked.measure(env, policy)]
 
 
 # ---- pictures --------------------------------------------------------------------------------------------------------

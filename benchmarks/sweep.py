@@ -90,8 +90,8 @@ def main() -> None:
                 by_hand = processor_seconds(lambda n=nstep: plain(model, total, n))
                 ratios.append(by_hand / processor_seconds(lambda n=nstep: swept(model, total, n, nthread=THREADS)))
                 shares.append(100.0 * share_at_work(model, total, nstep))
-            told = f"{np.median(ratios):.2f} ({min(ratios):.2f} - {max(ratios):.2f})"
-            rows.append([nstep, told, f"{np.median(shares):.1f} % ({min(shares):.1f} - {max(shares):.1f})"])
+            shown = f"{np.median(ratios):.2f} ({min(ratios):.2f} - {max(ratios):.2f})"
+            rows.append([nstep, shown, f"{np.median(shares):.1f} % ({min(shares):.1f} - {max(shares):.1f})"])
     columns = ("steps per rollout", "CPU time, plain batches / sweep", "Ray workers computing")
     publish("sweep", f"{total:,} rollouts of a {MODEL}.\n\n{markdown(columns, rows)}\n\n{origin()}", asked.write)
 

@@ -116,8 +116,8 @@ def measure(k: int, case: tuple[str, int, int, int]) -> tuple:
     command = [sys.executable, __file__, "--show", port, *map(str, case)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))  # viser talks, too
-    told = sink.communicate()[0].decode().split()
-    lengths = [int(n) for n, at in zip(told[::2], told[1::2], strict=True) if found["begun"] < float(at)]
+    shown = sink.communicate()[0].decode().split()
+    lengths = [int(n) for n, at in zip(shown[::2], shown[1::2], strict=True) if found["begun"] < float(at)]
     name, worlds, rate, _ = case
     reached = f"{found['rate']:.0f}"
     size = sum(lengths) / max(found["frames"], 1)
@@ -149,11 +149,11 @@ def main() -> None:
         return
     rows = [measure(k, case) for k, case in enumerate(CASES)]
     waits = [first_picture(k) for k in range(FIRST + 1)][1:]  # the first one fills the system's cache
-    told = (
+    shown = (
         f"Time from the start of the process to the first complete frame of a humanoid: "
         f"{statistics.median(waits):.2f} s ({min(waits):.2f} to {max(waits):.2f} in {FIRST} runs)."
     )
-    publish("viewer", f"{markdown(COLUMNS, rows)}\n\n{told}\n\n{origin()}", asked.write)
+    publish("viewer", f"{markdown(COLUMNS, rows)}\n\n{shown}\n\n{origin()}", asked.write)
 
 
 if __name__ == "__main__":
