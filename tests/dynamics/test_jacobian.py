@@ -134,3 +134,19 @@ def test_wrong_points_and_elements_are_refused():
             with pytest.raises(fl.UnknownNameError):
                 call(key)
     assert batch.jac_body(1, ids=[])[0].shape == (0, 3, batch.model.nv)
+
+
+def test_each_world_can_have_another_body(rng):
+    model = fl.bundled("arm")
+    batch = fl.Batch(model, 5, nthread=1)
+    batch.qpos = rng.uniform(-1, 1, (5, model.nq))
+    points, bodies, ids = rng.uniform(-1, 1, (3, 3)), np.array([2, 1, 2]), [4, 0, 3]
+    found = batch.jac(points, bodies, ids)
+    for k, w in enumerate(ids):
+        for a, b in zip(found, batch.jac(points[k], int(bodies[k]), [w]), strict=True):
+            assert np.array_equal(a[k], b[0])
+    for wrong in (np.array([1, 2]), np.array([1.0, 2.0, 1.0])):
+        with pytest.raises(fl.ModelError, match="body: got"):
+            batch.jac(points, wrong, ids)
+    with pytest.raises(fl.UnknownNameError):
+        batch.jac(points, np.array([1, 2, model.nbody]), ids)

@@ -270,7 +270,7 @@ def test_both_contact_models_side_by_side(opened):
     page = opened("box_stack")
     page.ask(lambda: page.source.advance(5))
     first = page.source
-    turn(page, "beside")
+    turn(page, "side_by_side")
     assert len(page.source.parts) == 2 and page.depth == 1
     page.ask(lambda: page.source.advance(50))
     frame = page.ask(page.frame)
@@ -285,7 +285,7 @@ def test_both_contact_models_side_by_side(opened):
 
 def test_a_second_click_on_a_switch_is_dropped(opened):
     page = opened("pendulum")
-    first, button = page.source, page.panel.handles["beside"]
+    first, button = page.source, page.panel.handles["side_by_side"]
     for _ in range(3):
         press(button)
     settled(page)

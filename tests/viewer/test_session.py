@@ -252,7 +252,7 @@ def test_a_session_continues_from_bookmarks():
 def test_both_contact_models_start_from_one_state():
     session = Session.of(fl.bundled("box_stack"), nworld=2)
     session.advance(30)
-    pair, told = session.beside(1)
+    pair, told = session.side_by_side(1)
     assert (pair.rows("qpos") == session.rows("qpos")[1]).all()
     assert [part.batch.model.opt.contact_model for part in pair.parts] == ["convex", "lcp"]
     pair.advance(100)
@@ -265,7 +265,7 @@ def test_both_contact_models_start_from_one_state():
 
 
 def test_an_option_refused_by_one_of_two_models_is_set_in_neither():
-    pair, _ = Session.of(ball()).beside(0)
+    pair, _ = Session.of(ball()).side_by_side(0)
     with pytest.raises(fl.UnsupportedFeatureError):
         pair.set_option("integrator", "rk4")
     assert [int(part.batch.model.opt.integrator) for part in pair.parts] == [0, 0]

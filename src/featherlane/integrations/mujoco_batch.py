@@ -265,10 +265,7 @@ class Batch(Models):
 
         def do(parts: Sequence[Part]) -> None:
             for batch, sims, at in parts:
-                places = self._worlds.every[: len(chosen)][at]
-                for number in np.unique(bodies[at]).tolist():
-                    these = np.flatnonzero(bodies[at] == number)
-                    found[:, places[these]] = batch.jac(points[places[these]], number, sims[these])
+                found[:, at] = batch.jac(points[at], bodies[at], sims)
 
         self._finish(chosen, self._call(chosen, do))
         return found[0], found[1]

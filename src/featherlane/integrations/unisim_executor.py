@@ -195,14 +195,7 @@ class Executor:
             ids: None, all worlds.
         """
         self._write(None)
-        model, now = self.batch.model, self._now(("cdof", "subtree_com"), np.arange(self.num_sims))
-        moves = np.zeros((model.nbody, model.nv), bool)  # body, DoF
-        for b in range(1, model.nbody):
-            moves[b] = moves[model.body_parentid[b]] | (model.dof_bodyid == b)
-        axes = np.where(moves[body][..., None], now["cdof"], 0.0)
-        arm = np.asarray(point, float) - now["subtree_com"][np.arange(self.num_sims), model.body_rootid[body]]
-        jacr[...] = axes[..., :3].swapaxes(1, 2)
-        jacp[...] = (axes[..., 3:] + np.cross(axes[..., :3], arm[:, None])).swapaxes(1, 2)
+        jacp[...], jacr[...] = self.batch.jac(point, np.broadcast_to(body, self.num_sims))
 
     def sample_hfield(self, geom: int, body: int, offsets: np.ndarray, alignment: str = "world") -> np.ndarray:
         """Interpolates the heights of a height field at horizontal offsets from a body's origin, in the present state.

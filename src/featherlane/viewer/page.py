@@ -90,7 +90,7 @@ class Page:
         if isinstance(self.source, Watch):
             self.source.detach()
 
-    def tell(self, message: str, title: str = "Error", seconds: float = 8.0) -> None:
+    def notify(self, message: str, title: str = "Error", seconds: float = 8.0) -> None:
         """Shows a notification to all visitors."""
         self.message = message
         for client in list(self.server.get_clients().values()):
@@ -116,11 +116,11 @@ class Page:
             job()
         except FeatherlaneError as error:
             self._stop_clock()
-            self.tell(str(error))
+            self.notify(str(error))
         except Exception:
             self._stop_clock()
             traceback.print_exc()
-            self.tell(traceback.format_exc(limit=-1), "Internal error of the viewer")
+            self.notify(traceback.format_exc(limit=-1), "Internal error of the viewer")
         else:
             return True
         return False
@@ -130,7 +130,7 @@ class Page:
         try:
             job()
         except FeatherlaneError as error:
-            self.tell(str(error))
+            self.notify(str(error))
             self.panel.sync()
 
     def _turn(self, visitors: int) -> None:

@@ -502,7 +502,7 @@ class Session:
             first += part.batch.nworld
 
     # ---- comparison --------------------------------------------------------------------------------------------------
-    def beside(self, world: int) -> tuple[Session, str]:
+    def side_by_side(self, world: int) -> tuple[Session, str]:
         """Returns a session with a world's state under both contact models, and the model changes that this required.
 
         Raises:

@@ -95,7 +95,7 @@ def sensor_columns(worlds: Batch, *names: str) -> np.ndarray:
 
 
 def joint_columns(worlds: Batch, *names: str) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the columns of joints with one degree of freedom in `qpos` and in `qvel`, in this order."""
+    """Returns the columns of joints with one DoF in `qpos` and in `qvel`, in this order."""
     joints = [worlds.model.joint(name).id for name in names]
     return worlds.model.jnt_qposadr[joints].astype(int), worlds.model.jnt_dofadr[joints].astype(int)
 

@@ -43,7 +43,7 @@ from featherlane.simulation.batch.reduction import Reduction, check_rollout, ove
 from featherlane.simulation.batch.runner import Runner, stage_number
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
-from featherlane.simulation.query.jacobian import Jacobians
+from featherlane.simulation.query.jacobian import Jacobians, broadcast_points
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.simulation.steps import check_inverse
@@ -363,12 +363,12 @@ class Batch(NamedAccess):
         chosen = self._ids(ids)
         return self.query(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
 
-    def jac(self, point: ArrayLike, body: int | str, ids=None) -> tuple[np.ndarray, np.ndarray]:
+    def jac(self, point: ArrayLike, body: int | str | np.ndarray, ids=None) -> tuple[np.ndarray, np.ndarray]:
         """Returns the Jacobians of a point that moves with a body, in each world's present state.
 
         Args:
             point: what broadcasts to (n, 3) for the n worlds of the call, in world axes [m].
-            body: name or number of the body that carries it.
+            body: name or number of the body that carries it; or an array of numbers (n,), one for each world.
             ids: the worlds; None for all.
 
         Returns:
@@ -381,7 +381,17 @@ class Batch(NamedAccess):
 
         Source: Featherstone eq. 2.24; MuJoCo mj_jac.
         """
-        return self._jacobians(OBJ_UNKNOWN, index_of(self.model, "body", body), ids, point)
+        if not isinstance(body, np.ndarray):
+            return self._jacobians(OBJ_UNKNOWN, index_of(self.model, "body", body), ids, point)
+        chosen = self._ids(ids)
+        if body.shape != chosen.shape or body.dtype.kind not in "iu":
+            raise ModelError(f"body: got {body.dtype} of shape {body.shape}, allowed are whole numbers {chosen.shape}")
+        points = broadcast_points(point, len(chosen))
+        jac = np.zeros((2, len(chosen), 3, self.model.nv), self.dtype)
+        for number in np.unique(body).tolist():
+            at = np.flatnonzero(body == number)
+            jac[:, at] = self.jac(points[at], number, chosen[at])
+        return jac[0], jac[1]
 
     def jac_body(self, body: int | str, ids=None) -> tuple[np.ndarray, np.ndarray]:
         """Returns the Jacobians (jacp, jacr), each (n, 3, nv) [m or 1, and rad by DoF], of a body's frame; see `jac`.

@@ -41,6 +41,20 @@ def jacobian_tiles(m, d, b, p, thread, tile):
     write_records(b, thread, tile, 0)
 
 
+def broadcast_points(point: ArrayLike, nworld: int) -> np.ndarray:
+    """Returns a point of each world, (nworld, 3).
+
+    Raises:
+        ModelError: what does not broadcast to this shape.
+    """
+    given = reals("point", point, f"are numbers that broadcast to ({nworld}, 3)")
+    try:
+        return np.broadcast_to(given, (nworld, 3))
+    except ValueError:
+        text = f"point: got shape {given.shape}, allowed is what broadcasts to ({nworld}, 3)"
+        raise ModelError(text) from None
+
+
 class Jacobians(Query):
     """Holds an object and its given points as kernels take them, checked, and the rows of the Jacobians.
 
@@ -61,13 +75,7 @@ class Jacobians(Query):
         self.jac = np.zeros((nworld, 1, 6, model.nv), dtype)
         self.point: np.ndarray | None = None
         if point is not None:
-            given = reals("point", point, f"are numbers that broadcast to ({nworld}, 3)")
-            try:
-                rows = np.broadcast_to(given, (nworld, 3))
-            except ValueError:
-                text = f"point: got shape {given.shape}, allowed is what broadcasts to ({nworld}, 3)"
-                raise ModelError(text) from None
-            self.point = np.ascontiguousarray(rows, dtype).reshape(nworld, 1, 3)
+            self.point = np.ascontiguousarray(broadcast_points(point, nworld), dtype).reshape(nworld, 1, 3)
 
     def brought(self) -> dict[str, np.ndarray]:
         """Returns the rows of the points, if they are given."""

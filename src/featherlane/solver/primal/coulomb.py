@@ -247,8 +247,9 @@ def coulomb_newton(m, d):
         idle = where(live & slow, idle + 1.0, 0.0)
         live, least = live & (idle < PATIENCE) & (step > 0.0), fmin(residual, least)
     forces = size_of_forces(m, d)
-    rounded = is_rounding_of_terms(m, d)
-    failed = (scale * residual > tolerance) & not_(residual <= small * forces) & not_(rounded)
+    failed = (scale * residual > tolerance) & not_(residual <= small * forces)
+    if any_(failed):
+        failed = failed & not_(is_rounding_of_terms(m, d))
     failed = failed | ((scale * residual > tolerance) & not_(residual <= large * forces)) | not_(residual < FAR)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * residual

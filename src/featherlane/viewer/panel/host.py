@@ -44,7 +44,7 @@ class Host(Protocol):
         """Runs a job in the page's thread."""
         ...
 
-    def tell(self, message: str, title: str = ...) -> None:
+    def notify(self, message: str, title: str = ...) -> None:
         """Shows a notification to visitors."""
         ...
 

@@ -48,7 +48,9 @@ class Time:
                 self._bookmarks(source)
                 if len(source.parts) == 1:
                     hint = "Starting from the current state of the selected world"
-                    controls.button("beside", "Compare both contact models side by side", self._beside, hint)
+                    controls.button(
+                        "side_by_side", "Compare both contact models side by side", self._side_by_side, hint
+                    )
 
     def refresh(self) -> None:
         """Sets the slider to the clock."""
@@ -115,11 +117,11 @@ class Time:
             source.whole()
             self.page.enter(Session.from_batch(source.batch))
 
-    def _beside(self) -> None:
-        session, note = self.controls.session.beside(self.controls.world())
+    def _side_by_side(self) -> None:
+        session, note = self.controls.session.side_by_side(self.controls.world())
         self.page.enter(session)
         if note:
-            self.page.tell(note, "Side by side")
+            self.page.notify(note, "Side by side")
 
     # ---- bookmarks ---------------------------------------------------------------------------------------------------
     def _bookmarks(self, source: Session) -> None:

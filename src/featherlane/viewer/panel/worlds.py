@@ -89,7 +89,7 @@ class DrawnWorlds:
         frames, failure = incident.replay()
         self.page.enter(Playback(incident.model, frames, f"world {incident.world}"))
         causes = f" ({', '.join(failure.causes)})" if failure else ""
-        self.page.tell(f"The step after the last frame failed{causes}.", "Last second before the failure")
+        self.page.notify(f"The step after the last frame failed{causes}.", "Last second before the failure")
 
     def _save_incident(self) -> None:
         incident = self._incident()
