@@ -123,6 +123,18 @@ def test_forces_of_the_law_balance_the_equation_of_motion(name, mu):
     assert slips > 0
 
 
+def test_directions_with_moving_bounds_save_iterations():
+    """The solves take 137 iterations, and 308 if the sign of N is wrong, because other steps then correct it."""
+    total = 0
+    for name, mu in ROBOTS:
+        for model, data in states(name, mu):
+            cold = fl.Data(model)
+            cold.qpos, cold.qvel, cold.act, cold.ctrl = data.qpos, data.qvel, data.act, data.ctrl
+            fl.forward(model, cold)
+            total += cold.solver_niter
+    assert total < 200
+
+
 @pytest.mark.parametrize("condim", [3, 4, 6])
 def test_friction_is_opposite_to_slip_and_bounded_by_the_normal_force(condim):
     mj = box(0.5)[0].to_mujoco()
