@@ -36,7 +36,7 @@ def silent_steps(model, solver, cone, dtype="float64", starts=3):
     found = silent.Found(case)
     silent.Runner(model, case, found, "hard").run(int(starts * silent.HARD_STEPS) * silent.NWORLD, float("inf"))
     count = found.counts["hard"]
-    return count.silent, count.told, count.steps
+    return count.silent, count.reported, count.steps
 
 
 @pytest.mark.parametrize("dtype", silent.LIMIT)
@@ -46,17 +46,17 @@ def silent_steps(model, solver, cone, dtype="float64", starts=3):
 )
 def test_an_unconverged_step_is_reported(solver, cone, dtype):
     model = fl.load(mujoco.MjModel.from_xml_string(PUSHED.format(option="")))
-    missed, told, steps = silent_steps(model, solver, cone, dtype)
+    missed, reported, steps = silent_steps(model, solver, cone, dtype)
     assert missed == 0 and steps > 0.9 * 3 * silent.HARD_STEPS * silent.NWORLD
-    assert told < 0.5 * steps
+    assert reported < 0.5 * steps
 
 
 @pytest.mark.parametrize("cone", silent.CONES)
 def test_a_line_search_that_runs_out_is_no_convergence(cone):
     """A step to a higher cost counts as a gain below the tolerance."""
     model = fl.load(mujoco.MjModel.from_xml_string(PUSHED.format(option='ls_iterations="3" iterations="3"')))
-    missed, told, _ = silent_steps(model, "CG", cone)
-    assert missed == 0 and told > 0
+    missed, reported, _ = silent_steps(model, "CG", cone)
+    assert missed == 0 and reported > 0
 
 
 def test_rounding_of_stiff_rows_is_no_failure():
@@ -89,8 +89,8 @@ def test_residuals_as_large_as_the_forces_are_reported():
 def test_a_gradient_that_float32_cannot_square_is_reported(real_model, solver):
     """The fourth stage of `rk4` may require forces of 1e20 N."""
     model = fl.load(mujoco.MjModel.from_xml_path(str(real_model("gymnasium/swimmer"))))
-    missed, told, _ = silent_steps(model, solver, "elliptic", "float32")
-    assert missed == 0 and told > 0
+    missed, reported, _ = silent_steps(model, solver, "elliptic", "float32")
+    assert missed == 0 and reported > 0
 
 
 @pytest.mark.parametrize(
@@ -105,15 +105,15 @@ def test_rows_that_push_against_each_other_are_solved(real_model, name, dtype):
     """Touching links with their mass on the axis, D = 5e14, and a window between their frames: only the small rest of
     their forces moves the bodies, and it is correct."""
     model = fl.load(mujoco.MjModel.from_xml_path(str(real_model(name))))
-    missed, told, _ = silent_steps(model, "Newton", "pyramidal", dtype, starts=1 / 4)
-    assert missed == told == 0
+    missed, reported, _ = silent_steps(model, "Newton", "pyramidal", dtype, starts=1 / 4)
+    assert missed == reported == 0
 
 
 def test_stiff_rows_are_accurate_or_reported_despite_rounding(real_model):
     """In float32 a rounding error of a row's end, 1e-5 m/s^2, is 5e9 N of D = 5e14."""
     model = fl.load(mujoco.MjModel.from_xml_path(str(real_model("robosuite/grippers/jaco_three_finger_gripper"))))
-    missed, told, _ = silent_steps(model, "Newton", "pyramidal", "float32", starts=1 / 4)
-    assert missed == 0 and told > 0
+    missed, reported, _ = silent_steps(model, "Newton", "pyramidal", "float32", starts=1 / 4)
+    assert missed == 0 and reported > 0
 
 
 @pytest.mark.slow
