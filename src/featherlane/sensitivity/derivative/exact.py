@@ -129,7 +129,7 @@ def linearize(
     chosen = None if none else Parameters(model, parameters)
     if chosen is not None and not chosen.n:
         chosen = None
-    served, disabled = _served(sizes) or lcp_serves(model, in_use_of(data)), 0 if frictionloss else FRICTIONLOSS
+    served, disabled = _served(sizes) or lcp_serves(model), 0 if frictionloss else FRICTIONLOSS
     lcp, rk4 = sizes["opt_contact_model"] != CONVEX, sizes["opt_integrator"] == RK4
     C, D, P = None, None, {}
     if chosen is not None and (not served or lcp or rk4):
@@ -208,7 +208,7 @@ def acceleration_derivatives(
     sizes, kind = check_differentiable(model, data), ImplicitWorlds
     if model.opt_contact_model != CONVEX:
         kind = LcpWorlds
-        if model.nv and not lcp_serves(model, in_use_of(data)):
+        if model.nadhesion or in_use_of(data).get("flg_adhesion", model.flg_adhesion):
             raise UnsupportedFeatureError(
                 ["adhesion with the contact model lcp"],
                 what="derivatives of the acceleration are not supported with this feature",

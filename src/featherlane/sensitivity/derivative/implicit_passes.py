@@ -94,7 +94,7 @@ class DifferentiatedWorlds(OwnWorlds):
     @property
     def by_formulas(self) -> bool:
         """Returns whether formulas are requested and apply to the model in its present state."""
-        return self.formulas_wanted and serves(self.model, self.batch.arrays.expanded.in_use())
+        return self.formulas_wanted and serves(self.model)
 
     def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the displacements of some worlds' coordinates, up and down, (k, ncoordinates), controls in range."""

@@ -101,6 +101,6 @@ def _serves(model: Model, torques: bool) -> bool:
     convex = sizes["opt_contact_model"] == CONVEX and sizes["opt_noslip_iterations"] == 0
     steps = torques or sizes["opt_integrator"] != RK4
     sleeps = sizes["opt_enableflags"] & int(Enable.SLEEP)
-    if not (convex and steps and not sleeps and model.nv > 0 and serves(model, {})):
+    if not (convex and steps and not sleeps and model.nv > 0 and serves(model)):
         return False
-    return not (model.na > 0 or not acts_at_once(model) or leaves_rest(model, {}) or uses_articulated(model))
+    return not (model.na > 0 or not acts_at_once(model) or leaves_rest(model) or uses_articulated(model))
