@@ -147,7 +147,7 @@ def test_derivatives_do_not_depend_on_features_of_other_worlds(contact_model, fi
 
 
 def test_derivatives_do_not_depend_on_the_tile_before():
-    """A world with a fluid next to one with adhesion: rates by differences once read the adhesion of an earlier tile."""
+    """A world with a fluid next to one with adhesion: differences once read the adhesion of an earlier tile."""
     model = fl.load(SCENE.format("", "", BOXES, ""))
     both, alone = fl.Batch(model, 2, nthread=1), fl.Batch(model, 1)
     both.expand("geom_adhesion")[1] = 50.0

@@ -24,7 +24,7 @@ from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.model import enums
 from featherlane.model.model import Model
-from featherlane.sensitivity.derivative.columns import FITS, NEAREST, accelerate_state
+from featherlane.sensitivity.derivative.columns import FITS, KNOWN, NEAREST, accelerate_state
 from featherlane.sensitivity.derivative.contact_moves import STEP, contact_moves
 from featherlane.sensitivity.derivative.contact_rates import add_position_column, add_velocity_column, contact_laws
 from featherlane.sensitivity.derivative.dof_rates import dof_rates, vector_springs
@@ -39,8 +39,6 @@ from featherlane.simulation.step.forward import control_and_actuate
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out
-
-KNOWN = 2  # index in `report` after FITS and NEAREST: 1 all rates have formulas, 0 not, -1 the world must run alone
 
 GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.BIAS_AFFINE)
 INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)

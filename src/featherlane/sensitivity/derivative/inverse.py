@@ -14,11 +14,10 @@ from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model
-from featherlane.sensitivity.derivative.columns import FITS, NEAREST
+from featherlane.sensitivity.derivative.columns import FITS, KNOWN, NEAREST
 from featherlane.sensitivity.derivative.contact_rates import add_velocity_column
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed, each_step
 from featherlane.sensitivity.derivative.formulas import (
-    KNOWN,
     add_brought,
     clear_rates,
     position_rates,
