@@ -1,7 +1,6 @@
 """`use` steps Gymnasium's environments: results equal MuJoCo's, and existing code keeps working."""
 
 import copy
-from pathlib import Path
 
 import gymnasium as gym
 import mujoco
@@ -14,13 +13,13 @@ import featherlane as fl
 from featherlane.integrations.gymnasium import HOOK, use
 from featherlane.integrations.stepper import Stepper
 
-NAMES = """Ant HalfCheetah Hopper Humanoid HumanoidStandup InvertedDoublePendulum InvertedPendulum Pusher Reacher Swimmer
-    Walker2d""".split()
+NAMES = """Ant HalfCheetah Hopper Humanoid HumanoidStandup InvertedDoublePendulum InvertedPendulum Pusher Reacher
+    Swimmer Walker2d""".split()
 STEP = 1e-9  # relative, of one action from equal states with converged solvers
 FREE = 1e-8  # of 20 actions from one state; contacts multiply differences by about 10 in 5 actions
 STATE = "time qpos qvel act qacc_warmstart".split()
-FIELDS = """qpos qvel qacc xpos xquat geom_xpos site_xpos cvel cinert subtree_com cacc cfrc_int cfrc_ext qfrc_bias qfrc_passive
-    qfrc_actuator qfrc_constraint actuator_force actuator_length actuator_velocity efc_force efc_J efc_pos""".split()
+FIELDS = """qpos qvel qacc xpos xquat geom_xpos site_xpos cvel cinert subtree_com cacc cfrc_int cfrc_ext qfrc_bias
+    qfrc_passive qfrc_actuator qfrc_constraint actuator_force actuator_length actuator_velocity efc_force efc_J efc_pos""".split()
 pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass")
 
 
@@ -121,7 +120,8 @@ def test_data_equals_that_of_mj_step(integrator, nstep):
 MUSCLE = """<mujoco><option integrator="RK4"/><worldbody><body pos="0 0 1"><joint name="j" axis="0 1 0" range="-90 90"/>
     <geom type="capsule" fromto="0 0 0 .4 0 0" size=".03"/><body pos=".4 0 0"><joint type="ball"/>
     <geom type="capsule" fromto="0 0 0 .3 0 .1" size=".02"/></body></body></worldbody>
-    <actuator><muscle joint="j" lengthrange="-2 2"/><general joint="j" dyntype="filter" dynprm=".1"/></actuator></mujoco>"""
+    <actuator><muscle joint="j" lengthrange="-2 2"/><general joint="j" dyntype="filter" dynprm=".1"/></actuator>
+    </mujoco>"""
 
 
 def test_runge_kutta_leaves_the_last_stage_as_mujoco_does():
@@ -246,15 +246,14 @@ def test_wrong_environments_are_refused(tmp_path):
         use(Overriding(tmp_path / "m.xml"))
 
 
-@pytest.mark.parametrize(
-    ("text", "element"),
-    [
-        ("<worldbody><flexcomp name='f' type='grid' count='3 3 1' spacing='.1 .1 .1' dim='2' radius='.01'/></worldbody>", "f"),
-        ("<option><flag sleep='enable'/></option><worldbody><body><joint/><geom size='.1'/></body></worldbody>", "sleep"),
-    ],
-)  # fmt: skip
-def test_an_unsupported_model_is_reported_before_anything_is_replaced(text, element, tmp_path):
-    (tmp_path / "m.xml").write_text(f"<mujoco>{text}</mujoco>")
+BODY = "<body><joint/><geom size='.1'/></body>"
+FLEX = "<flexcomp name='cloth' type='grid' count='3 3 1' spacing='.1 .1 .1' dim='2' radius='.01'/>"
+REFUSED = {"cloth": FLEX, "sleep": f"{BODY}</worldbody><option><flag sleep='enable'/></option><worldbody>"}
+
+
+@pytest.mark.parametrize("element", REFUSED)
+def test_an_unsupported_model_is_reported_before_anything_is_replaced(element, tmp_path):
+    (tmp_path / "m.xml").write_text(f"<mujoco><worldbody>{REFUSED[element]}</worldbody></mujoco>")
     env = Custom(tmp_path / "m.xml")
     with pytest.raises(fl.UnsupportedFeatureError, match=element):
         use(env)

@@ -30,7 +30,6 @@ READ_WRENCHES = [
     getattr(mujoco.mjtSensor, f"mjSENS_{name}") for name in "ACCELEROMETER FORCE TORQUE FRAMELINACC FRAMEANGACC".split()
 ]
 LAST = {name: f"rk.last_{name}" for name in ("qpos", "qvel", "act")}  # the state of the last stage of RK4
-MEANS = {"qacc": "rk.acceleration", "act_dot": "rk.act_dot"}  # of which MuJoCo keeps the weighted means of all stages
 RK4, PGS = int(mujoco.mjtIntegrator.mjINT_RK4), int(mujoco.mjtSolver.mjSOL_PGS)
 
 
@@ -77,8 +76,8 @@ class Stepper:
             self._advance(1)
         self._write()
         self._write_forces()
-        for ours, theirs in self._means:
-            theirs[...] = ours
+        if self._stages:  # of which MuJoCo keeps the weighted mean
+            d.qacc[:] = getattr(self._data, "rk.acceleration")
 
     def mj_step2(self, m: Any, d: Any) -> None:
         """Completes a time step after `mujoco.mj_step1(m, d)`, which may be followed by a choice of controls.
@@ -135,8 +134,6 @@ class Stepper:
         self._inputs = self._pairs(d, [*STATE, *INPUTS])
         self._state = self._pairs(d, STATE)
         self._outputs = self._pairs(d, [*OUTPUTS, *(WRENCHES if wrenches else ())])
-        means = MEANS.items() if self._stages else ()
-        self._means = [(getattr(self._data, name), getattr(d, field)) for field, name in means]
 
     def _pairs(self, d: Any, names: list[str]) -> list[tuple[str, np.ndarray, np.ndarray]]:
         """Returns name, Featherlane's array and MuJoCo's array of each field that the model has."""
