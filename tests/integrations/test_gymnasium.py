@@ -18,8 +18,9 @@ NAMES = """Ant HalfCheetah Hopper Humanoid HumanoidStandup InvertedDoublePendulu
 STEP = 1e-9  # relative, of one action from equal states with converged solvers
 FREE = 1e-8  # of 20 actions from one state; contacts multiply differences by about 10 in 5 actions
 STATE = "time qpos qvel act qacc_warmstart".split()
-FIELDS = """qpos qvel qacc xpos xquat geom_xpos site_xpos cvel cinert subtree_com cacc cfrc_int cfrc_ext qfrc_bias
-    qfrc_passive qfrc_actuator qfrc_constraint actuator_force actuator_length actuator_velocity efc_force efc_J efc_pos""".split()
+FIELDS = """qpos qvel qacc xpos xquat geom_xpos site_xpos cvel cinert subtree_com cacc cfrc_int cfrc_ext
+    qfrc_bias qfrc_passive qfrc_actuator qfrc_constraint actuator_force actuator_length actuator_velocity
+    efc_force efc_J efc_pos""".split()
 pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass")
 
 
