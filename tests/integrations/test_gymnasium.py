@@ -1,6 +1,7 @@
 """`use` steps Gymnasium's environments: results equal MuJoCo's, and existing code keeps working."""
 
 import copy
+from pathlib import Path
 
 import gymnasium as gym
 import mujoco
@@ -12,6 +13,7 @@ from gymnasium.utils.env_checker import check_env
 import featherlane as fl
 from featherlane.integrations.gymnasium import HOOK, use
 from featherlane.integrations.stepper import Stepper
+from pages import blocks
 
 NAMES = """Ant HalfCheetah Hopper Humanoid HumanoidStandup InvertedDoublePendulum InvertedPendulum Pusher Reacher
     Swimmer Walker2d""".split()
@@ -223,6 +225,23 @@ def test_a_vector_of_environments_steps_with_featherlane():
     env = gym.vector.SyncVectorEnv(made)
     env.reset(seed=0)
     assert np.isfinite(env.step(env.action_space.sample())[0]).all()
+
+
+def test_the_environments_of_the_page_agree(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "integrations" / "gymnasium.md"
+    names, _ = blocks.run(page.read_text().replace("num_envs=1024", "num_envs=64"), tmp_path)
+    theirs, ours, batch = names["Jump"](), names["env"], names["envs"]
+    first = [env.reset(seed=0)[0] for env in (theirs, ours)]
+    np.testing.assert_array_equal(first[0], first[1])
+    np.testing.assert_allclose(batch.reset(seed=0)[0][0], first[0], rtol=0, atol=1e-15)
+    for action in actions(theirs, 60):
+        expected, swapped = theirs.step(action), ours.step(action)
+        batched = [part[0] for part in batch.step(np.tile(action, (64, 1)))[:3]]
+        for found in (swapped, batched):
+            np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=FREE)
+            assert found[1] == pytest.approx(expected[1], abs=FREE) and found[2] == expected[2]
+        if expected[2]:
+            break
 
 
 class Custom(MujocoEnv):
