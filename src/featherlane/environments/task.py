@@ -15,6 +15,7 @@ from featherlane.environments.compiled import sensordata_slice
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.errors import MissingMethodError
 from featherlane.lanes import Kernel
+from featherlane.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.mixed import MixedBatch
 
@@ -117,10 +118,15 @@ class Task:
 
         Of several models it returns the widest range of each control; the engine clamps a control to that of its world.
         """
-        models = worlds.models if isinstance(worlds, MixedBatch) else (worlds.model,)
+        models = models_of(worlds)
         low, high = np.full((2, max(model.nu for model in models)), [[np.inf], [-np.inf]])
         for model in models:
             limited, part = np.asarray(model.actuator_ctrllimited, bool), slice(model.nu)
             low[part] = np.minimum(low[part], np.where(limited, model.actuator_ctrlrange[:, 0], -np.inf))
             high[part] = np.maximum(high[part], np.where(limited, model.actuator_ctrlrange[:, 1], np.inf))
         return low, high
+
+
+def models_of(worlds: Any) -> tuple[Model, ...]:
+    """Returns the models of a `Batch` or a `MixedBatch`."""
+    return worlds.models if isinstance(worlds, MixedBatch) else (worlds.model,)

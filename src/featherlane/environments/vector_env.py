@@ -16,7 +16,7 @@ from featherlane.environments.compiled import sensordata_slice, with_kernels
 from featherlane.environments.live_arrays import attach, live_arrays
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.rendering import RENDER_MODES, Painting
-from featherlane.environments.task import Task
+from featherlane.environments.task import Task, models_of
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model import Model, load
 from featherlane.model.arguments import instance, one_of, whole_argument
@@ -95,9 +95,9 @@ class TaskEnv(VectorEnv):
         self.autoreset_mode = mode_of(autoreset_mode)
         settings = {"nthread": nthread, "dtype": dtype, "record_failures": record_failures}
         self.batch: Any = _batch_of(task, num_envs, settings)  # a Batch or a MixedBatch
-        model = self.batch.groups[0].model if isinstance(self.batch, MixedBatch) else self.batch.model
+        model = models_of(self.batch)[0]
         self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)
-        self._unused = ~self.batch.mask("ctrl") if isinstance(self.batch, MixedBatch) else None
+        self._unused = _unused_controls(self.batch)
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": list(RENDER_MODES),
@@ -355,8 +355,13 @@ class TaskEnv(VectorEnv):
         return _checked("terminated", "", ended, (self.num_envs,)).astype(bool)  # a copy: the task may keep its array
 
 
-def _batch_of(task: Task, num_envs: int, settings: dict[str, Any]) -> Batch | MixedBatch:
-    """Returns the worlds of a task.
+def _unused_controls(worlds: Any) -> np.ndarray | None:
+    """Returns which entries of `ctrl` (n, nu) belong to no actuator of their world; None: all worlds have all."""
+    return ~worlds.mask("ctrl") if isinstance(worlds, MixedBatch) else None
+
+
+def _batch_of(task: Task, num_envs: int, settings: dict[str, Any]) -> Any:
+    """Returns the worlds of a task, a `Batch` or a `MixedBatch`.
 
     Raises:
         ModelError: a model that cannot be loaded; kernels with several models; models with other numbers of worlds

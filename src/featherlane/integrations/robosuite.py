@@ -14,6 +14,7 @@ from featherlane.errors import ArgumentTypeError, InstallationError
 from featherlane.integrations.stepper import Stepper
 
 TRIED = "1.5.2 with MuJoCo 4.0"
+MODEL, DATA = "_model", "_data"  # where robosuite's wrappers hold MuJoCo's objects
 START = "_initialize_sim"  # the method that replaces the simulation, also at a hard reset
 
 Environment = TypeVar("Environment")
@@ -58,7 +59,7 @@ def use(env: Environment) -> Environment:
 
 def _replace(sim: Any) -> None:
     """Replaces the steps of a `MjSim`."""
-    m, d, stepper = sim.model._model, sim.data._data, Stepper()
+    m, d, stepper = getattr(sim.model, MODEL), getattr(sim.data, DATA), Stepper()
     stepper.prepare(m, d)
     sim.step2 = lambda: stepper.mj_step2(m, d)
     sim.step = lambda with_udd=True: stepper.mj_step(m, d)

@@ -10,6 +10,7 @@ the last evaluated state again, because only MuJoCo can write its contacts and r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import mujoco
@@ -41,7 +42,8 @@ class Stepper:
     """
 
     def __init__(self) -> None:
-        self._mj_model = self._mj_data = None
+        self._mj_model: Any = None
+        self._mj_data: Any = None
 
     def __reduce__(self):
         return Stepper, ()
@@ -138,7 +140,7 @@ class Stepper:
         self._state = self._pairs(d, STATE)
         self._outputs = self._pairs(d, [*OUTPUTS, *(WRENCHES if wrenches else ())])
 
-    def _pairs(self, d: Any, names: list[str]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    def _pairs(self, d: Any, names: Sequence[str]) -> list[tuple[str, np.ndarray, np.ndarray]]:
         """Returns name, Featherlane's array and MuJoCo's array of each field that the model has."""
         pairs = []
         for name in names:

@@ -192,11 +192,15 @@ def _groups(models: Any, data: MixedBatch) -> tuple[Batch, ...]:
 def _joined(parts: list[Linearization]) -> Linearization:
     """Returns the derivatives of all groups, with a leading axis of all worlds."""
     P = {name: np.concatenate([part.P[name] for part in parts]) for name in parts[0].P}
-    sensors = (None, None)
-    if parts[0].C is not None:
-        sensors = (np.concatenate([part.C for part in parts]), np.concatenate([part.D for part in parts]))
-    A, B = np.concatenate([part.A for part in parts]), np.concatenate([part.B for part in parts])
-    return Linearization(A, B, *sensors, P, np.concatenate([part.switching for part in parts]))
+    C, D = [part.C for part in parts if part.C is not None], [part.D for part in parts if part.D is not None]
+    return Linearization(
+        np.concatenate([part.A for part in parts]),
+        np.concatenate([part.B for part in parts]),
+        np.concatenate(C) if C else None,
+        np.concatenate(D) if D else None,
+        P,
+        np.concatenate([part.switching for part in parts]),
+    )
 
 
 def _differenced(model, data, sensors, parameters, eps, centered, nthread, frictionloss) -> Linearization:
