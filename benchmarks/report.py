@@ -60,6 +60,7 @@ PAGES = {
     "unisim-training": ROOT / "docs" / "integrations" / "unisim.md",
     "unisim": ROOT / "docs" / "integrations" / "unisim.md",
     "integrations-dm-control": ROOT / "docs" / "integrations" / "dm_control.md",
+    "integrations-gymnasium": ROOT / "docs" / "integrations" / "gymnasium.md",
     "float32": ROOT / "docs" / "chapters" / "float32.md",
     "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }
