@@ -1,0 +1,1 @@
+"""Contact problems that others published, one family in each file; benchmarks/contact.py runs them."""
