@@ -8,8 +8,9 @@ The cube is that of Genesis pull request 3126: 0.1 m, mu 0.5, launched at 6 m/s 
 
 from __future__ import annotations
 
-from contact_problems.engines import ENGINES, MUJOCO, RIGID, Run
 from report import markdown
+
+from contact_problems.engines import ENGINES, RIGID, Run
 
 GRASP = """
 <mujoco>

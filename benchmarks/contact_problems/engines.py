@@ -65,6 +65,13 @@ class Run:
         """Returns the steps whose solver did not converge; 0 for MuJoCo, which does not report them."""
         return 0 if self.engine == MUJOCO else int(np.sum(self.data.status["not_converged"]))
 
+    def residual(self) -> float:
+        """Returns the residual of the last solve, in the units of its solver."""
+        if self.engine != MUJOCO:
+            return float(np.asarray(self.data.solver_residual).ravel()[0])
+        last = int(self.data.solver_niter[0])
+        return float(self.data.solver.gradient[last - 1]) if last else 0.0
+
     def measure(self) -> mujoco.MjData:
         """Returns MuJoCo's kinematics, contacts and inertia of the current state."""
         self.measured.qpos[:], self.measured.qvel[:] = self.data.qpos, self.data.qvel
@@ -88,3 +95,15 @@ class Run:
     def penetration(self) -> float:
         """Returns the deepest penetration of a contact of the state [m]."""
         return float(max(0.0, -self.measure().contact.dist.min(initial=0.0)))
+
+    def slip(self) -> float:
+        """Returns the largest tangential speed of a touching contact of the state [m/s]."""
+        d, fastest = self.measure(), 0.0
+        for k in np.flatnonzero(d.contact.dist < 0.0):
+            jacobians = np.zeros((2, 3, self.mj.nv))
+            for side in range(2):
+                body = self.mj.geom_bodyid[d.contact.geom[k, side]]
+                mujoco.mj_jac(self.mj, d, jacobians[side], None, d.contact.pos[k], body)
+            speed = (jacobians[1] - jacobians[0]) @ d.qvel
+            fastest = max(fastest, float(np.linalg.norm(d.contact.frame[k].reshape(3, 3)[1:] @ speed)))
+        return fastest

@@ -8,10 +8,14 @@ are not part of the project.  Problems are brought to the local form
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from report import markdown
+
+import featherlane as fl
 
 MOST_ROWS = 1500  # larger problems are listed and left out: dense factorizations
 ASYMMETRY = 1e-2  # of the largest entry: W is made symmetric
@@ -162,3 +166,116 @@ def _blocks(words, size: int) -> np.ndarray:
             block = np.array([float(next(words)) for _ in range((r1 - r0) * (c1 - c0))])
             dense[r0:r1, c0:c1] = block.reshape(c1 - c0, r1 - r0).T
     return dense
+
+
+# ---- solvers ---------------------------------------------------------------------------------------------------------
+TOLERANCES = (1e-4, 1e-8)
+SWEEPS = 2000
+SAMPLE, SEED = 200, 0
+SOLVERS = {
+    "solve_cone": lambda problem, tolerance: fl.lcp.solve_cone(problem, tolerance=tolerance),
+    "pgs": lambda problem, tolerance: sweep(problem, tolerance, "pgs"),
+    "apgd": lambda problem, tolerance: sweep(problem, tolerance, "apgd"),
+}
+FACTORS = (1, 2, 5, 10, 30, 100, 1000)
+
+
+def sweep(problem: fl.lcp.Problem, tolerance: float, method: str) -> fl.lcp.Solution:
+    """An iterative method of `fl.lcp` on cones."""
+    return fl.lcp.solve(problem, method=method, friction="cone", tolerance=tolerance, iterations=SWEEPS)
+
+
+def boxed(local: Local) -> fl.lcp.Problem:
+    """The problem in the form of `fl.lcp`: A x = b + w with b = -q."""
+    rows = np.arange(len(local.q))
+    findex = np.where(rows % local.space == 0, -1, rows // local.space * local.space)
+    mu = np.repeat(local.mu, local.space)
+    hi = np.where(findex < 0, np.inf, mu)
+    return fl.lcp.Problem(local.W, -local.q, np.where(findex < 0, 0.0, -mu), hi, findex)
+
+
+def attempt(local: Local) -> list[tuple[float, float]]:
+    """Returns (residual, processor time) of each solver at each tolerance; an infinite residual for an error."""
+    problem, found = boxed(local), []
+    for solve in SOLVERS.values():
+        for tolerance in TOLERANCES:
+            start = time.process_time()
+            try:
+                residual = solve(problem, tolerance).residual
+            except fl.lcp.ProblemError:
+                residual = np.inf
+            found.append((residual, time.process_time() - start))
+    return found
+
+
+def profile(times: np.ndarray) -> np.ndarray:
+    """Returns the share of problems that each solver solves within each of FACTORS times the fastest time.
+
+    Args:
+        times: (problems, solvers), infinite where a solver failed.
+
+    Source: Dolan and More, Mathematical Programming 91 (2002).
+    """
+    fastest = times.min(1, keepdims=True)
+    ratios = np.where(np.isfinite(times), times / np.where(np.isfinite(fastest), fastest, 1.0), np.inf)
+    return np.array([(ratios <= factor).mean(0) for factor in FACTORS])
+
+
+def chosen(folder: Path) -> list[Path]:
+    """Returns at most SAMPLE files of a folder and its subfolders, sampled with SEED."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix in (".hdf5", ".dat"))
+    order = np.random.default_rng(SEED).permutation(len(files))[:SAMPLE]
+    return [files[k] for k in sorted(order)]
+
+
+def text(folder: Path) -> str:
+    """Returns the tables of all readable problems of a folder, and the list of all others.
+
+    Raises:
+        FileNotFoundError: the folder holds no readable problem.
+    """
+    files = chosen(folder)
+    left, found, rows = [], [], []
+    for path in files:
+        try:
+            local = read(path)
+        except Unreadable as reason:
+            left.append(f"{path.name}: {reason}")
+            continue
+        found.append(attempt(local))
+        rows.append(len(local.q))
+    if not found:
+        raise FileNotFoundError(f"{folder}: no readable problem in {len(files)} files .hdf5 and .dat")
+    return f"{tables(np.array(found), np.array(rows))}\n\n{listing(files, left)}"
+
+
+def tables(found: np.ndarray, rows: np.ndarray) -> str:
+    """Returns the summary and the profiles of (problems, solvers * tolerances, 2)."""
+    summary, times = [], []
+    for k, solver in enumerate(SOLVERS):
+        part = found[:, k * len(TOLERANCES) : (k + 1) * len(TOLERANCES)]
+        solved = [part[:, i, 0] <= tolerance for i, tolerance in enumerate(TOLERANCES)]
+        times += [np.where(ok, part[:, i, 1], np.inf) for i, ok in enumerate(solved)]
+        shares = [f"{100 * ok.mean():.1f}" for ok in solved]
+        worst, middle = part[:, -1, 0].max(), 1e3 * np.median(part[:, -1, 1])
+        summary.append([solver, *shares, f"{worst:.1e}", f"{middle:.3g}", f"{1e3 * part[:, -1, 1].max():.3g}"])
+    columns = (
+        *("solver", *(f"solved to {tolerance:g} [%]" for tolerance in TOLERANCES)),
+        *("largest residual", "median time [ms]", "largest time [ms]"),
+    )
+    curves = []
+    for i in range(len(TOLERANCES)):
+        curves.append(profile(np.stack(times[i :: len(TOLERANCES)], 1)))
+    lines = [
+        [str(factor), *(f"{100 * curve[j, k]:.0f}" for curve in curves for k in range(len(SOLVERS)))]
+        for j, factor in enumerate(FACTORS)
+    ]
+    heads = [f"{solver}, {tolerance:g} [%]" for tolerance in TOLERANCES for solver in SOLVERS]
+    size = f"{len(rows)} problems with {rows.min()} to {rows.max()} rows."
+    return f"{size}\n\n{markdown(columns, summary)}\n\n{markdown(('time / fastest', *heads), lines)}"
+
+
+def listing(files: list[Path], left: list[str]) -> str:
+    """Returns the sentence about files that were not read."""
+    said = f"{len(left)} of {len(files)} files were not read"
+    return f"{said}:\n\n" + "\n".join(f"- {line}" for line in left) if left else f"{said}."

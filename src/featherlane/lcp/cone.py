@@ -1,6 +1,6 @@
 """Contacts with exact Coulomb friction for a given Delassus matrix: Newton's method inside a proximal-point iteration.
 
-    w = A x - b,   0 <= x_n _|_ w_n >= 0,   x_t = -min(x_n / |s(w)|, inf) of the slip: |s(x)| <= x_n with s_i = x_i / mu_i
+    w = A x - b,   0 <= x_n _|_ w_n >= 0,   |s| <= x_n with s_i = x_i / mu_i, or = x_n against the slip
 
 A is positive semidefinite and may be singular.  A proximal-point iteration makes the rigid law compliant about the last
 solution p: with u_n = w_n - c (x_n - p_n) held at 0 by the force of a spring,
@@ -15,9 +15,9 @@ whose fixed point x = p is a solution.  With A = Y Y^T and v = Y^T x, the compli
     otherwise   a step along the symmetric derivative, to the minimum of the cost with the bounds of the current point
 
 Matrices are dense; the work is that of LAPACK, O(rank^3) for an iteration.
-Source: P. Alart and A. Curnier (1991) for the augmented Lagrangian; V. Acary, F. Cadoux, C. Lemarechal and J. Malick, "A
-    formulation of the linear discrete Coulomb friction problem via convex optimization" (2011) for the bounds held fixed;
-    R. T. Rockafellar, "Monotone operators and the proximal point algorithm" (1976).
+Source: P. Alart and A. Curnier (1991) for the augmented Lagrangian; V. Acary, F. Cadoux, C. Lemarechal and J. Malick,
+    "A formulation of the linear discrete Coulomb friction problem via convex optimization" (2011) for the bounds held
+    fixed; R. T. Rockafellar, "Monotone operators and the proximal point algorithm" (1976).
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ from featherlane.lcp.solve import Solution
 from featherlane.model.arguments import whole_argument
 from featherlane.solver.lcp.status import Status
 
-SOFTEST, STIFFEST, GROWTH = 1e-2, 1e-8, 0.1  # compliance c over the diagonal of A: first, last, change after a success
+SOFTEST, STIFFEST, GROWTH = 1e-2, 1e-8, 0.2  # compliance c over the diagonal of A: first, last, change after a success
 INEXACT = 1e-2  # the compliant problem is solved to this part of the residual
-INNER = 30  # most iterations for one compliance
+INNER, FEW = 30, 8  # most iterations for one compliance; at most so many make it stiffer
+PATIENCE = 20  # compliances without a smaller residual, after which the best point is returned
+MISSING = 1e-2  # error relative to b of a solution
 RANK = 1e-14  # smaller eigenvalues of A count as 0, relative to the largest
 NEGATIVE = 1e-6  # most negative eigenvalue of A, relative to the largest
 TINY = 1e-300
@@ -72,7 +74,9 @@ class _Contacts:
                     f"findex[{i}] is {problem.findex[i]}, allowed is the last row without findex before it"
                 )
             if problem.add[i] != 0.0 or not np.isfinite(problem.hi[i]):
-                raise ProblemError(f"friction row {i} has mu {problem.hi[i]} and add {problem.add[i]}, allowed is add 0")
+                raise ProblemError(
+                    f"friction row {i} has mu {problem.hi[i]} and add {problem.add[i]}, allowed is add 0"
+                )
 
     def gather(self, x: np.ndarray) -> np.ndarray:
         """Returns values of rows (n,) by contact, 0 where a contact has fewer rows."""
@@ -94,10 +98,11 @@ class _Compliant:
 
     def __init__(self, contacts: _Contacts, p: np.ndarray, D: np.ndarray):
         self.Y, self.b, self.p, self.D = contacts.Y, contacts.b, p, D
+        self.flat = self.Y.reshape(-1, self.Y.shape[2])
 
     def trial(self, v: np.ndarray) -> np.ndarray:
         """Returns p - D w, with w of the point v."""
-        return self.p - self.D * (self.Y @ v - self.b)
+        return self.p - self.D * ((self.flat @ v).reshape(self.b.shape) - self.b)
 
     def force(self, z: np.ndarray, bound: np.ndarray | None = None) -> np.ndarray:
         """Returns the forces of trial values, with the bounds (nc,) of friction held fixed if they are given."""
@@ -109,7 +114,7 @@ class _Compliant:
 
     def residual(self, v: np.ndarray, z: np.ndarray, bound: np.ndarray | None = None) -> np.ndarray:
         """Returns r = v - Y^T g."""
-        return v - np.einsum("kij,ki->j", self.Y, self.force(z, bound))
+        return v - self.force(z, bound).ravel() @ self.flat
 
     def derivative(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns (H, N): the derivative of r is H - N, H is symmetric and holds the bounds fixed."""
@@ -122,15 +127,15 @@ class _Compliant:
         B[:, 0, 0] = held
         B[:, 1:, 1:] = part[:, None, None] * (np.eye(count - 1) - (slips[:, None] * t)[:, :, None] * t[:, None, :])
         B *= self.D[:, None, :]
-        flat = self.Y.reshape(-1, self.Y.shape[2])
-        H = np.eye(flat.shape[1]) + flat.T @ np.einsum("kij,kjl->kil", B, self.Y).reshape(flat.shape)
+        flat = self.flat
+        H = np.eye(flat.shape[1]) + flat.T @ (B @ self.Y).reshape(flat.shape)
         slope = np.where(slips, self.D[:, 0], 0.0)[:, None] * t
-        across = np.einsum("ki,kij->kj", slope, self.Y[:, 1:])
+        across = (slope[:, None, :] @ self.Y[:, 1:])[:, 0]
         return H, -across.T @ self.Y[:, 0]
 
     def length(self, v: np.ndarray, d: np.ndarray, z: np.ndarray) -> float:
         """Returns the step along d to the minimum of the convex cost with the bounds of v, by regula falsi."""
-        bound, dz = np.maximum(z[:, 0], 0.0), -self.D * (self.Y @ d)
+        bound, dz = np.maximum(z[:, 0], 0.0), -self.D * (self.flat @ d).reshape(z.shape)
 
         def slope(a):
             return d @ self.residual(v + a * d, z + a * dz, bound)
@@ -146,8 +151,8 @@ class _Compliant:
             low, high = (found, high) if found[1] < 0.0 else (low, found)
         return low[0] or high[0]
 
-    def solve(self, v: np.ndarray, enough: float, most: int) -> tuple[np.ndarray, int]:
-        """Returns (v, iterations) with |r| <= enough, or the best point after `most` iterations."""
+    def solve(self, v: np.ndarray, enough: float, most: int) -> tuple[np.ndarray, int, bool]:
+        """Returns (v, iterations, whether |r| <= enough); v is the best point if not."""
         z = self.trial(v)
         r = self.residual(v, z)
         size = best = float(np.linalg.norm(r))
@@ -171,7 +176,7 @@ class _Compliant:
             idle = 0 if size < 0.9 * best else idle + 1
             if size < best:
                 point, best = v, size
-        return point, iterations
+        return point, iterations, best <= enough
 
 
 def cone_residual(problem: Problem, x: ArrayLike) -> float:
@@ -188,25 +193,28 @@ def cone_residual(problem: Problem, x: ArrayLike) -> float:
         ProblemError: another kind of row, or a wrong shape.
     """
     contacts = _Contacts(problem)
-    return _residual(problem, contacts, problem._point(x))
+    return _residual(problem, contacts, problem._point(x))[0]
 
 
-def _residual(problem: Problem, contacts: _Contacts, x: np.ndarray) -> float:
+def _residual(problem: Problem, contacts: _Contacts, x: np.ndarray) -> tuple[float, float]:
+    """Returns the residual, and the same error relative to b alone: forces along a ray make only the first one small."""
     w, s, a = contacts.gather(problem.multiply(x) - problem.b), contacts.within(x), contacts.diagonal
     scale = contacts.scale
-    rough = np.maximum(scale[:, 1:].max(1, initial=0.0), TINY)[:, None]
+    rough = scale[:, 1:].max(1, initial=0.0)[:, None]
+    share = np.where(rough > 0.0, scale[:, 1:] / np.where(rough > 0.0, rough, 1.0) ** 2, 0.0)
     normal = np.maximum(s[:, 0] - w[:, 0] / a, 0.0) - s[:, 0]
-    z = s[:, 1:] - w[:, 1:] * scale[:, 1:] / (a * rough**2)  # steps equal in the metric of s
+    z = s[:, 1:] - w[:, 1:] * share / a  # steps equal in the metric of s
     length, limit = np.linalg.norm(z, axis=1), np.maximum(s[:, 0], 0.0)
     part = np.where(length > limit, limit / np.maximum(length, TINY), 1.0)
     across = scale[:, 1:] * (part[:, None] * z - s[:, 1:])
-    size = max(np.abs(x).max(initial=0.0), np.abs(problem.b).max(initial=0.0) / a)
-    error = max(np.abs(normal).max(initial=0.0), np.abs(across).max(initial=0.0))
-    return float(error / size if size else error)
+    load = float(np.abs(problem.b).max(initial=0.0)) / a
+    size = max(float(np.abs(x).max(initial=0.0)), load)
+    error = float(max(np.abs(normal).max(initial=0.0), np.abs(across).max(initial=0.0)))
+    return error / (size or 1.0), error / (load or 1.0)
 
 
 def solve_cone(
-    problem: Problem, x: ArrayLike | None = None, *, tolerance: float = 1e-8, iterations: int = 300
+    problem: Problem, x: ArrayLike | None = None, *, tolerance: float = 1e-8, iterations: int = 500
 ) -> Solution:
     """Solves contacts with exact Coulomb friction on second-order cones.
 
@@ -218,8 +226,8 @@ def solve_cone(
         iterations: most iterations, each with the factorization of a dense matrix of the rank of A.
 
     Returns:
-        x, w, status, iterations, residual and the bounds in effect.  SOLVED, or ITERATIONS if the tolerance was not
-        reached: x is then the best point found.
+        x, w, status, iterations, residual and the bounds in effect.  The status is ITERATIONS if the tolerance was not
+        reached, and INFEASIBLE if only forces that grow without limit reach it; x is the best point found.
 
     Raises:
         ProblemError: another kind of row, an A with a negative eigenvalue, or a wrong shape.
@@ -229,25 +237,29 @@ def solve_cone(
     most = whole_argument("iterations", iterations, 0, error=ProblemError)
     contacts = _Contacts(problem)
     s = contacts.within(np.zeros(problem.n) if x is None else problem._point(x))
-    best, least = contacts.spread(s), _residual(problem, contacts, contacts.spread(s))
+    best = contacts.spread(s)
+    least, missing = _residual(problem, contacts, best)
     diagonal = contacts.scale**2 * contacts.gather(problem.diagonal())
     weight = np.where(diagonal.max(1) > 0.0, diagonal.max(1), contacts.diagonal)
     size = max(float(np.linalg.norm(contacts.b)), TINY)
     done, soft, last, stalls = 0, SOFTEST, least, 0
     v = np.einsum("kij,ki->j", contacts.Y, s)
-    while least > tolerance and done < most and stalls < 12:
+    while (least > tolerance or missing > MISSING) and done < most and stalls < PATIENCE:
         law = _Compliant(contacts, s, np.repeat(1.0 / (soft * weight)[:, None], s.shape[1], 1))
         enough = INEXACT * min(last, 1.0) * size / np.sqrt(contacts.diagonal)
-        v, used = law.solve(v, enough, min(INNER, most - done))
-        s = law.force(law.trial(v))
+        point, used, converged = law.solve(v, enough, min(INNER, most - done))
+        force = law.force(law.trial(point))
         done += max(used, 1)
-        found = contacts.spread(s)
-        residual = _residual(problem, contacts, found)
+        residual, part = _residual(problem, contacts, contacts.spread(force))
         stalls = 0 if residual < 0.9 * least else stalls + 1
         if residual < least:
-            best, least = found, residual
-        soft = max(soft * GROWTH, STIFFEST) if used < INNER else min(soft / GROWTH, 1.0)
-        last = residual
+            best, least, missing = contacts.spread(force), residual, part
+        if converged or residual < last:
+            v, s, last = point, force, residual
+        if not converged:
+            soft = soft / GROWTH
+        elif used <= FEW:
+            soft = max(soft * GROWTH, STIFFEST)
     w = problem.multiply(best) - problem.b
-    status = Status.SOLVED if least <= tolerance else Status.ITERATIONS
+    status = Status.ITERATIONS if least > tolerance else Status.SOLVED if missing <= MISSING else Status.INFEASIBLE
     return Solution(best, w, status, done, least, *problem.bounds(best))
