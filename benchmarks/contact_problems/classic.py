@@ -196,7 +196,8 @@ def dominoes(engine: str, timestep: float, seconds: float = 1.0) -> dict[str, fl
         when[tilted & np.isinf(when)] = (k + 1) * timestep
     ends = when[5], when[-5]
     speed = (DOMINOES - 10) * PITCH / (ends[1] - ends[0]) if math.isfinite(ends[1]) else 0.0
-    return {"speed": speed, "rise": rise, "fallen": int(np.isfinite(when).sum())}
+    fallen = int(np.isfinite(when).sum())
+    return {"speed": speed, "rise": rise, "fallen": fallen, "unconverged": run.unconverged()}
 
 
 # ---- stack of mass ratio 10:1 ----------------------------------------------------------------------------------------
@@ -274,6 +275,7 @@ def measures(engine: str, timestep: float) -> dict[str, str]:
         "nut: change of angular momentum [%]": f"{100 * free['momentum']:.3g}",
         "dominoes: speed of the wave [m/s]": f"{row['speed']:.3f}",
         "dominoes: largest rise of energy in a step [uJ]": f"{1e6 * row['rise']:.3g}",
+        "dominoes: unconverged steps": f"{row['unconverged']}",
         "stack: penetration [mm]": f"{tower['penetration']:.3g}",
         "stack: drop of the top [mm]": f"{tower['drop']:.3g}",
         "stack: sideways shift [mm]": f"{tower['shift']:.3g}",

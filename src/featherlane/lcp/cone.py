@@ -93,6 +93,12 @@ class _Contacts:
         return np.where(self.scale > 0.0, self.gather(x) / np.where(self.scale > 0.0, self.scale, 1.0), 0.0)
 
 
+def _shrink(length: np.ndarray, limit: np.ndarray) -> np.ndarray:
+    """Returns the factors that bring vectors of these lengths within the limits."""
+    outside = length > limit
+    return np.where(outside, limit / np.where(outside, length, 1.0), 1.0)
+
+
 class _Compliant:
     """The law about the point p with the stiffnesses D (nc, 1 + ..), and its derivatives."""
 
@@ -109,7 +115,7 @@ class _Compliant:
         normal = np.maximum(z[:, 0], 0.0)
         limit = normal if bound is None else bound
         length = np.linalg.norm(z[:, 1:], axis=1)
-        part = np.where(length > limit, limit / np.maximum(length, TINY), 1.0)
+        part = _shrink(length, limit)
         return np.concatenate([normal[:, None], part[:, None] * z[:, 1:]], axis=1)
 
     def residual(self, v: np.ndarray, z: np.ndarray, bound: np.ndarray | None = None) -> np.ndarray:
@@ -197,7 +203,7 @@ def cone_residual(problem: Problem, x: ArrayLike) -> float:
 
 
 def _residual(problem: Problem, contacts: _Contacts, x: np.ndarray) -> tuple[float, float]:
-    """Returns the residual, and the same error relative to b alone: forces along a ray make only the first one small."""
+    """Returns the residual, and the error relative to b alone: forces along a ray make only the first one small."""
     w, s, a = contacts.gather(problem.multiply(x) - problem.b), contacts.within(x), contacts.diagonal
     scale = contacts.scale
     rough = scale[:, 1:].max(1, initial=0.0)[:, None]
@@ -205,7 +211,7 @@ def _residual(problem: Problem, contacts: _Contacts, x: np.ndarray) -> tuple[flo
     normal = np.maximum(s[:, 0] - w[:, 0] / a, 0.0) - s[:, 0]
     z = s[:, 1:] - w[:, 1:] * share / a  # steps equal in the metric of s
     length, limit = np.linalg.norm(z, axis=1), np.maximum(s[:, 0], 0.0)
-    part = np.where(length > limit, limit / np.maximum(length, TINY), 1.0)
+    part = _shrink(length, limit)
     across = scale[:, 1:] * (part[:, None] * z - s[:, 1:])
     load = float(np.abs(problem.b).max(initial=0.0)) / a
     size = max(float(np.abs(x).max(initial=0.0)), load)
