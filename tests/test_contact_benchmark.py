@@ -39,7 +39,7 @@ def test_coulomb_friction_does_not_creep_and_does_not_lift(family, subtests):
 def test_rolling_conserves_energy_in_the_reference(family):
     classic = family("classic")
     state = np.array([0.0, np.sin(0.1), np.cos(0.1), 0.3, -0.2, -5.0])
-    states = classic.rk4(classic.rolling_rate, state, 1.0, 4000)
+    states = classic.rk4(classic.rolling_rate, state, 0.2, 400)
 
     def energy(state):
         n, w = state[:3], state[3:]
@@ -65,7 +65,7 @@ def test_the_paradox_ends_with_a_status_and_a_finite_state(family):
 
 def test_stiff_coulomb_contact_reverses_the_rattleback(family):
     classic = family("classic")
-    assert classic.rattleback("coulomb", 0.0005)["reversal"] == pytest.approx(classic.rattleback_reference(), rel=0.1)
+    assert classic.rattleback("coulomb", 0.001)["reversal"] == pytest.approx(classic.rattleback_reference(), rel=0.1)
 
 
 def test_classic_scenes_keep_their_invariants(family):
