@@ -12,8 +12,8 @@ Errors are those of SimBenchmark: means over all steps of a squared error, in SI
 - ANYmal momentum: without gravity, a ball of 10 kg hits the robot at 5 m/s without friction; error of the momentum.
 
 Errors of the contact positions are not corrected (ERP 0), as in SimBenchmark.  Restitution is `geom_restitution` of the
-LCP contact model.  MuJoCo, `convex` and `coulomb` have no coefficient; their elastic contacts are springs without a
-damper (`solref`).  ANYmal has the masses, axes and diagonal inertias of SimBenchmark's model, with spheres as feet.
+contact models `lcp` and `coulomb`.  MuJoCo and `convex` have no coefficient; their elastic contacts are springs without
+a damper (`solref`).  ANYmal has the masses, axes and diagonal inertias of SimBenchmark's model, with spheres as feet.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ VARIANTS = {
 }
 RK4 = {"convex, rk4": ("convex", {"integrator": "rk4"})}  # only of the momentum, as in SimBenchmark
 RATE = 1000.0  # angular frequency of a contact without damper [1/s]; unstable at step sizes above 2 / RATE
-SPRING = f"{-(RATE**2)} 0"
 SAMPLES = 1000  # most states at which an error is computed
 # best published errors at the step size [s], with engine and seconds of the whole run on a Core i7-7700HQ (2018)
 PUBLISHED = {
@@ -123,13 +122,15 @@ def rolling(variant: str, timestep: float, seconds: float = 4.0) -> Result:
 
 
 # ---- balls without friction ------------------------------------------------------------------------------------------
-def elastic(variant: str, text: str, seconds: float) -> Result:
-    """The mean squared change of the energy, with restitution 1 under `lcp` and springs otherwise."""
-    run = start(text, variant)
-    if VARIANTS[variant][0] == "lcp":
-        run.model.geom_restitution[:] = 1.0
-    elif run.timestep > 2.0 / RATE:
+def elastic(variant: str, timestep: float, bodies: str, seconds: float) -> Result:
+    """The mean squared change of the energy with restitution 1, as a coefficient or by springs without dampers."""
+    coefficient = VARIANTS[variant][0] in ("lcp", "coulomb")
+    if not coefficient and timestep > 2.0 / RATE:
         return Result(float("nan"), float("nan"), "not run: its undamped contacts are unstable at this step size")
+    spring = "" if coefficient else f'solref="{-(RATE**2)} 0"'
+    run = start(world(timestep, bodies, f'condim="1" {spring}'), variant)
+    if coefficient:
+        run.model.geom_restitution[:] = 1.0
     first = run.energy()
     values, spent = record(run, seconds, lambda t: (run.energy() - first) ** 2)
     return Result(float(np.mean(values)), spent)
@@ -142,7 +143,7 @@ def bouncing(variant: str, timestep: float, seconds: float = 20.0) -> Result:
         for i in range(7)
         for j in range(7)
     )
-    return elastic(variant, world(timestep, balls, f'condim="1" solref="{SPRING}"'), seconds)
+    return elastic(variant, timestep, balls, seconds)
 
 
 def cube_of_balls(height: float) -> str:
@@ -171,8 +172,7 @@ def heap(variant: str, timestep: float, seconds: float = 10.0) -> Result:
 
 def elastic_heap(variant: str, timestep: float, seconds: float = 10.0) -> Result:
     """The cube of balls falls 1 m and scatters."""
-    text = world(timestep, cube_of_balls(1.101), f'condim="1" solref="{SPRING}"')
-    return elastic(variant, text, seconds)
+    return elastic(variant, timestep, cube_of_balls(1.101), seconds)
 
 
 # ---- ANYmal ----------------------------------------------------------------------------------------------------------
