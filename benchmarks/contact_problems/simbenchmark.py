@@ -58,7 +58,7 @@ class Result:
 
     Attributes:
         error: SimBenchmark's measure, a mean of squares.
-        seconds: time of all steps.
+        seconds: processor time of all steps.
         note: further facts.
     """
 
@@ -68,15 +68,15 @@ class Result:
 
 
 def record(run: Run, seconds: float, measure) -> tuple[list, float]:
-    """Returns (values of `measure` before steps, the time of the steps alone)."""
+    """Returns (values of `measure` before steps, the processor time of the steps alone)."""
     steps = round(seconds / run.timestep)
     stride, values, spent = max(1, steps // SAMPLES), [], 0.0
     for k in range(steps):
         if k % stride == 0:
             values.append(measure(k * run.timestep))
-        start = time.perf_counter()
+        start = time.process_time()
         run.step()
-        spent += time.perf_counter() - start
+        spent += time.process_time() - start
     return values, spent
 
 
