@@ -258,7 +258,7 @@ def contact_creep(found: list[Table], plt):
         table = part(cube, engine=engine)
         lift = [max(number(cell)[0], 1e-4) for cell in column(table, "lift [mm]")]
         axes[1].loglog([float(h) for h in column(table, "step size [ms]")], lift, "o-", color=color, label=engine)
-    axes[1].set(xlabel="step size [ms]", ylabel="lift [mm], 1e-4 at least")
+    axes[1].set(xlabel="step size [ms]", ylabel="lift [mm], at least 1e-4")
     axes[1].grid(True)
     figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
     return figure
@@ -282,6 +282,8 @@ def contact_classic(found: list[Table], plt):
             steps = [float(h) for h in column(table, "step size [ms]")]
             panel.loglog(steps, errors, "o-", color=ENGINES[engine], label=engine, alpha=0.8)
         panel.set(title=title, xlabel="step size [ms]")
+        panel.set_xticks(steps, [f"{h:g}" for h in steps])
+        panel.minorticks_off()
         panel.grid(True)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return figure

@@ -169,7 +169,7 @@ def _blocks(words, size: int) -> np.ndarray:
 
 
 # ---- solvers ---------------------------------------------------------------------------------------------------------
-TOLERANCES = (1e-4, 1e-8)
+TOLERANCES = {"1e-4": 1e-4, "1e-8": 1e-8}
 SWEEPS = 2000
 SAMPLE, SEED = 200, 0
 SOLVERS = {
@@ -198,7 +198,7 @@ def attempt(local: Local) -> list[tuple[float, float]]:
     """Returns (residual, processor time) of each solver at each tolerance; an infinite residual for an error."""
     problem, found = boxed(local), []
     for solve in SOLVERS.values():
-        for tolerance in TOLERANCES:
+        for tolerance in TOLERANCES.values():
             start = time.process_time()
             try:
                 residual = solve(problem, tolerance).residual
@@ -254,13 +254,13 @@ def tables(found: np.ndarray, rows: np.ndarray) -> str:
     summary, times = [], []
     for k, solver in enumerate(SOLVERS):
         part = found[:, k * len(TOLERANCES) : (k + 1) * len(TOLERANCES)]
-        solved = [part[:, i, 0] <= tolerance for i, tolerance in enumerate(TOLERANCES)]
+        solved = [part[:, i, 0] <= tolerance for i, tolerance in enumerate(TOLERANCES.values())]
         times += [np.where(ok, part[:, i, 1], np.inf) for i, ok in enumerate(solved)]
         shares = [f"{100 * ok.mean():.1f}" for ok in solved]
         worst, middle = part[:, -1, 0].max(), 1e3 * np.median(part[:, -1, 1])
         summary.append([solver, *shares, f"{worst:.1e}", f"{middle:.3g}", f"{1e3 * part[:, -1, 1].max():.3g}"])
     columns = (
-        *("solver", *(f"solved to {tolerance:g} [%]" for tolerance in TOLERANCES)),
+        *("solver", *(f"solved to {tolerance} [%]" for tolerance in TOLERANCES)),
         *("largest residual", "median time [ms]", "largest time [ms]"),
     )
     curves = []
@@ -270,7 +270,7 @@ def tables(found: np.ndarray, rows: np.ndarray) -> str:
         [str(factor), *(f"{100 * curve[j, k]:.0f}" for curve in curves for k in range(len(SOLVERS)))]
         for j, factor in enumerate(FACTORS)
     ]
-    heads = [f"{solver}, {tolerance:g} [%]" for tolerance in TOLERANCES for solver in SOLVERS]
+    heads = [f"{solver}, {tolerance} [%]" for tolerance in TOLERANCES for solver in SOLVERS]
     size = f"{len(rows)} problems with {rows.min()} to {rows.max()} rows."
     return f"{size}\n\n{markdown(columns, summary)}\n\n{markdown(('time / fastest', *heads), lines)}"
 
