@@ -140,17 +140,17 @@ class _Compliant:
         return H, -across.T @ self.Y[:, 0]
 
     def length(self, v: np.ndarray, d: np.ndarray, z: np.ndarray) -> float:
-        """Returns the step along d to the minimum of the convex cost with the bounds of v, by regula falsi."""
+        """Returns the step along d to the minimum of the convex cost with the bounds of v, by regula falsi and bisection."""
         bound, dz = np.maximum(z[:, 0], 0.0), -self.D * (self.flat @ d).reshape(z.shape)
 
-        def slope(a):
-            return d @ self.residual(v + a * d, z + a * dz, bound)
+        def slope(a: float) -> float:
+            return float(d @ self.residual(v + a * d, z + a * dz, bound))
 
         low, high = (0.0, slope(0.0)), (1.0, slope(1.0))
         while high[1] < 0.0 and high[0] < 1e6:
             low, high = high, (4.0 * high[0], slope(4.0 * high[0]))
-        for _ in range(20):
-            middle = 0.5 * (low[0] + high[0]) if _ % 2 else (low[0] * high[1] - high[0] * low[1]) / (high[1] - low[1])
+        for k in range(20):
+            middle = 0.5 * (low[0] + high[0]) if k % 2 else (low[0] * high[1] - high[0] * low[1]) / (high[1] - low[1])
             found = middle, slope(middle)
             if abs(found[1]) <= 1e-3 * abs(low[1]) or high[0] - low[0] <= 1e-12 * high[0]:
                 return middle
