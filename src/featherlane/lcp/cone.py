@@ -140,7 +140,7 @@ class _Compliant:
         return H, -across.T @ self.Y[:, 0]
 
     def length(self, v: np.ndarray, d: np.ndarray, z: np.ndarray) -> float:
-        """Returns the step along d to the minimum of the convex cost with the bounds of v, by regula falsi and bisection."""
+        """Returns the step along d to the minimum of the cost with the bounds of v, by regula falsi and bisection."""
         bound, dz = np.maximum(z[:, 0], 0.0), -self.D * (self.flat @ d).reshape(z.shape)
 
         def slope(a: float) -> float:
