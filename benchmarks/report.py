@@ -60,6 +60,7 @@ PAGES = {
     "unisim": ROOT / "docs" / "integrations" / "unisim.md",
     "integrations-dm-control": ROOT / "docs" / "integrations" / "dm_control.md",
     "float32": ROOT / "docs" / "chapters" / "float32.md",
+    "integrations-mjbatch": ROOT / "docs" / "integrations" / "mjbatch.md",
     "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }
 

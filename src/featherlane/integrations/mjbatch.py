@@ -143,7 +143,8 @@ class Batch:
                 rows = self._batch.state if name == "state" else self._batch.warning
                 own = rows.dtype
             elif name in DATA_FIELDS:
-                rows = self._batch.bind(name)
+                rows = self._batch.bind(name).view()
+                rows.flags.writeable = True  # as in mjbatch; calls overwrite what is written to derived fields
                 own = template(self._batch.template, name).dtype  # type: ignore[union-attr]
             else:
                 raise _unknown(name, DATA_FIELDS, MODEL_NAMES, "MjModel", "expand")
