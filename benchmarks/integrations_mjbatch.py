@@ -2,11 +2,11 @@
 
     pip install 'featherlane[mjbatch]' torch mujoco-menagerie
     python benchmarks/integrations_mjbatch.py --iterations 600 --log runs/go1.jsonl --write
-    python benchmarks/integrations_mjbatch.py --table --log runs/go1.jsonl --write     # of a run, also an unfinished one
+    python benchmarks/integrations_mjbatch.py --table --log runs/go1.jsonl --write     # of a run, finished or not
 
 Both sides train in one process from the same seed, in turns of one iteration (24 steps of 1024 environments and the
-update).  Physics uses all cores, PyTorch one thread.  Only the import of `Batch` in the example differs.  Times are also
-measured in the processor's time of all threads, which other programs on the machine change least.
+update).  Physics uses all cores, PyTorch one thread.  Only the import of `Batch` in the example differs.  The
+processor's time of all threads is measured, too: other programs on the machine change it least.
 """
 
 from __future__ import annotations
@@ -192,9 +192,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=7, help="measured rounds of the speeds")
     parser.add_argument("--steps", type=int, default=10, help="environment steps of a round")
-    parser.add_argument(
-        "--log", type=Path, default=Path("runs/integrations_mjbatch.jsonl"), help="file of the training"
-    )
+    parser.add_argument("--log", type=Path, default=Path("runs/go1.jsonl"), help="file of the training")
     parser.add_argument("--table", action="store_true", help="no training: the table of the file")
     given = parser.parse_args()
     torch.set_num_threads(1)

@@ -60,6 +60,7 @@ PAGES = {
     "../integrations/dm_control.md": ("dm_control", "the suite's tasks in batches, and environments on Featherlane"),
     "../chapters/coulomb.md": ("Coulomb contact model", "derivation of the contact model `coulomb` and its solver"),
     "../integrations/unisim.md": ("UniSim and UniLab", "a backend of UniSim, and UniLab's tasks on it"),
+    "../integrations/mjbatch.md": ("mjbatch", "the class `mjbatch.Batch`, on Featherlane"),
     "../integrations/mjlab.md": ("mjlab", "mjlab's tasks, on Featherlane"),
     "../stages.md": ("Compiled stages", "every stage, by source file"),
     "sensors.md": ("Sensor types", "what each type measures, dimension, unit"),

@@ -38,6 +38,7 @@ SCENE = """<mujoco>
   <keyframe> <key qpos="0 0 1 1 0 0 0 .2 1 0 0 0" ctrl=".3 -.1"/> <key qvel="0 0 1 0 0 0 .2 0 .1 0"/> </keyframe>
 </mujoco>"""
 STATE = ("qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "userdata", "time")
+WRITTEN = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "qvel", "eq_active", "userdata", "state")
 DERIVED = ("sensordata", "xpos", "site_xmat", "actuator_force", "cvel", "qfrc_bias", "qacc")
 ABSENT = """body_awake body_awake_ind bvh_aabb_dyn bvh_active dof_awake_ind flexedge_J flexedge_length flexedge_velocity
     flexelem_aabb flexelem_krot flexvert_J flexvert_conage flexvert_lambda flexvert_length flexvert_xpos light_xdir
@@ -53,9 +54,8 @@ def model():
 def close(found, reference, name="", rtol=1e-7):
     found, reference = np.asarray(found, float), np.asarray(reference, float)
     assert found.shape == reference.shape, name
-    np.testing.assert_allclose(
-        found, reference, rtol, rtol * max(1.0, np.abs(reference).max(initial=0.0)), err_msg=name
-    )
+    atol = rtol * max(1.0, np.abs(reference).max(initial=0.0))
+    np.testing.assert_allclose(found, reference, rtol, atol, err_msg=name)
 
 
 class Pair:
@@ -95,11 +95,9 @@ def test_random_calls(seed):
     for name in ("state", "eq_active", *STATE, *DERIVED):
         pair.bind(name, np.float32 if name in single else None)
     start = pair.arrays["state"][1].copy()
-    for k in range(60):
+    for _ in range(60):
         sims = np.flatnonzero(rng.random(N) < 0.5)
-        name = rng.choice(
-            ["ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "qvel", "eq_active", "userdata", "state"]
-        )
+        name = rng.choice(WRITTEN)
         value = rng.normal(0, 0.3, pair.arrays[name][1][sims].shape)
         if name == "eq_active":
             value = value > 0.2

@@ -97,7 +97,7 @@ class Batch:
             raise ValueError("sleep is not supported")
         self.model, self._forward = model, bool(forward)
         self._batch = mujoco_batch.Batch(model, num_sims, min(max(int(num_threads), 0), num_sims))
-        self._rows = self._batch._worlds.rows.state
+        self._rows = self._batch.state_rows
         self._seen = self._rows.copy()  # the states at the end of each simulation's last call
         self._bound: dict[str, np.ndarray] = {}  # as `bind` returned them
         self._expanded: dict[str, np.ndarray] = {}  # as `expand` returned them
