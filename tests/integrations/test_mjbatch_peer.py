@@ -94,10 +94,17 @@ def test_random_calls(seed):
     single = {name for name in (*STATE, *DERIVED) if rng.random() < 0.4}
     for name in ("state", "eq_active", *STATE, *DERIVED):
         pair.bind(name, np.float32 if name in single else None)
+    for batch in pair.batches:
+        batch.expand("body_mass")[:, 1] *= 1.1
     start = pair.arrays["state"][1].copy()
+    actions = ["step", "step", "step", "forward", "reset", "jac", "wrong", "nothing"]
+    written = [*WRITTEN]
+    if seed % 3 == 0:  # mjbatch computes constants of equalities with mocap poses of other simulations
+        actions.append("set_const")
+        written.remove("mocap_pos")
     for _ in range(60):
         sims = np.flatnonzero(rng.random(N) < 0.5)
-        name = rng.choice(WRITTEN)
+        name = rng.choice(written)
         value = rng.normal(0, 0.3, pair.arrays[name][1][sims].shape)
         if name == "eq_active":
             value = value > 0.2
@@ -105,13 +112,25 @@ def test_random_calls(seed):
             value = start[sims]  # not a copy of rows, which differ by rounding: a reset keeps changed elements
             value[:, 1 : 1 + pair.model.nq + pair.model.nv] += rng.normal(0, 0.1, pair.model.nq + pair.model.nv)
         pair.write(name, sims, value)
-        action = rng.choice(["step", "step", "step", "forward", "reset", "nothing"])
+        action = rng.choice(actions)
         if action == "step":
             pair.call("step", pair.ids(), int(rng.integers(1, 4)))
         elif action == "forward":
             pair.call("forward", pair.ids())
         elif action == "reset":
             pair.call("reset", pair.ids(), int(rng.integers(-1, 2)))
+        elif action == "set_const":  # leaves the state and what the caller wrote as they are
+            pair.call("set_const", pair.ids())
+        elif action == "jac":
+            found = [np.zeros((N, 3, pair.model.nv)) for _ in pair.batches]
+            for batch, jacp in zip(pair.batches, found, strict=True):
+                batch.jac(jacp, None, np.ones((N, 3)), np.full(N, 2, np.int32))
+            close(*found)
+        elif action == "wrong":
+            for batch in pair.batches:
+                with pytest.raises(ValueError, match="keyframe"):
+                    batch.reset(keyframe=9)
+            continue
         else:
             continue
         pair.compare(single)

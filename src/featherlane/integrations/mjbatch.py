@@ -27,6 +27,7 @@ from featherlane.integrations import mujoco_batch
 from featherlane.integrations.batch.arguments import ACC, NONE, checked_ids
 from featherlane.integrations.batch.copies import Copy, bits
 from featherlane.integrations.batch.fields import DATA_FIELDS, MODEL_FIELDS, STATE, near, template, values
+from featherlane.lanes.cores import cores
 
 __all__ = ["Actuator", "Batch", "Body", "Joint", "Site"]
 
@@ -96,7 +97,8 @@ class Batch:
         if model.opt.enableflags & SLEEP:
             raise ValueError("sleep is not supported")
         self.model, self._forward = model, bool(forward)
-        self._batch = mujoco_batch.Batch(model, num_sims, min(max(int(num_threads), 0), num_sims))
+        threads = num_threads if num_threads > 0 else cores()
+        self._batch = mujoco_batch.Batch(model, num_sims, min(int(threads), num_sims))
         self._rows = self._batch.state_rows
         self._seen = self._rows.copy()  # the states at the end of each simulation's last call
         self._bound: dict[str, np.ndarray] = {}  # as `bind` returned them
@@ -230,12 +232,13 @@ class Batch:
         if nstep < 1:
             raise ValueError(f"nstep must be at least 1, got {nstep}")
         stage = ACC if self._forward else NONE
+        if history is not None:
+            axes = {"sims": len(self._chosen(ids)), "nstep": nstep, "nstate": self.nstate}
+            _checked_array("history", history, axes, FLOATS[:1], output=True)
 
         def do(chosen: np.ndarray) -> None:
             if history is None:
                 return self._batch.step(chosen, nstep, stage)
-            axes = {"sims": len(chosen), "nstep": nstep, "nstate": self.nstate}
-            _checked_array("history", history, axes, FLOATS[:1], output=True)
             good, error = np.arange(len(chosen)), None
             for k in range(nstep):
                 try:
@@ -265,6 +268,8 @@ class Batch:
             ValueError: an unknown keyframe, invalid ids.
             RuntimeError: as `step`.
         """
+        if not -1 <= operator.index(keyframe) < self.model.nkey:
+            raise ValueError(f"keyframe must be in [-1, {self.model.nkey}), got {keyframe}")
 
         def do(chosen: np.ndarray) -> None:
             state = self._rows[chosen]
@@ -284,19 +289,19 @@ class Batch:
             RuntimeError: mj_setConst raised an error in a simulation.
         """
 
-        def do(chosen: np.ndarray) -> None:
-            if len(chosen) == self.num_sims:
-                return self._batch.set_const()
-            known = self._different() | {MODEL_NAMES[name] for name in self._expanded}
-            self._batch.set_const(chosen)
-            if self._different() - known:
-                self._batch.set_const()
-
-        try:
-            self._run(ids, do)
-        finally:
-            for copy in self._model_copies:
-                copy.take(slice(None))
+        with self._lock, self._errors():
+            chosen = self._chosen(ids)
+            self._put_model()
+            try:
+                if len(chosen) == self.num_sims:
+                    return self._batch.set_const()
+                known = self._different() | {MODEL_NAMES[name] for name in self._expanded}
+                self._batch.set_const(chosen)
+                if self._different() - known:
+                    self._batch.set_const()
+            finally:
+                for copy in self._model_copies:
+                    copy.take(slice(None))
 
     def _different(self) -> set[str]:
         """Returns the fields of MjModel whose values in a simulation differ from the model's."""
@@ -311,13 +316,9 @@ class Batch:
             try:
                 do(chosen)
             except mujoco_batch.SimulationError as error:
-                chosen = np.setdiff1d(chosen, error.ids)
+                self._take(np.setdiff1d(chosen, error.ids))
                 raise
-            finally:
-                sims = self._sims(chosen)
-                self._seen[sims] = self._rows[sims]
-                for copy in self._copies:
-                    copy.take(sims)
+            self._take(chosen)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -342,8 +343,31 @@ class Batch:
         """Writes changed elements of copies into the state and the expanded fields."""
         for copy in self._copies:
             copy.put(self._sims(chosen))
+        self._put_model()
+
+    def _put_model(self) -> None:
         for copy in self._model_copies:
             copy.put(slice(None))
+
+    @contextmanager
+    def _query(self, ids: ArrayLike | None) -> Iterator[np.ndarray]:
+        """Gives the simulations of a query, whose states have the caller's writes during the query only."""
+        with self._lock, self._errors():
+            chosen = self._chosen(ids)
+            kept = self._rows[chosen] if self._copies else None
+            self._put(chosen)
+            try:
+                yield chosen
+            finally:
+                if kept is not None:
+                    self._rows[chosen] = kept
+
+    def _take(self, chosen: np.ndarray) -> None:
+        """Refreshes copies after a call, and stores the states with which `reset` compares."""
+        sims = self._sims(chosen)
+        self._seen[sims] = self._rows[sims]
+        for copy in self._copies:
+            copy.take(sims)
 
     def _sims(self, chosen: np.ndarray) -> np.ndarray | slice:
         return slice(None) if len(chosen) == self.num_sims else chosen
@@ -389,9 +413,7 @@ class Batch:
         exclude = -1
         if bodyexclude is not None:
             exclude = _checked_array("bodyexclude", bodyexclude, {"nray": lead["nray"]}, INTEGERS)
-        with self._lock, self._errors():
-            chosen = self._chosen(ids)
-            self._put(chosen)
+        with self._query(ids) as chosen:
             found = self._batch.ray(pnt[chosen], vec[chosen], geomgroup, flg_static, exclude, chosen, normal=True)
             for (array, *_), rows in zip(outputs.values(), found, strict=True):
                 if array is not None:
@@ -425,12 +447,10 @@ class Batch:
             if array is not None:
                 _checked_array(name, array, axes, kind, output=True)
         body = _checked_array("body", body, {"num_sims": self.num_sims}, INTEGERS)
-        with self._lock, self._errors():
-            chosen = self._chosen(ids)
+        with self._query(ids) as chosen:
             wrong = body[chosen][(body[chosen] < 0) | (body[chosen] >= self.model.nbody)]
             if wrong.size:
                 raise ValueError(f"body must be in [0, nbody = {self.model.nbody}), got {wrong[0]}")
-            self._put(chosen)
             found = self._batch.jac(body[chosen], point[chosen], chosen)
             for array, rows in zip(outputs.values(), found, strict=True):
                 if array is not None:
