@@ -178,11 +178,11 @@ def training_table(log: Path) -> str:
     columns = ("reward per step", *(f"{name} [s] / CPU [s] (iterations)" for name in SIDES), "ratio / CPU ratio")
     parts = ", ".join(f"{n} {c.rollout_cpu.mean():.2f} s and {c.update_cpu.mean():.2f} s" for n, c in found.items())
     last = ", ".join(f"{name} {mean[-1]:.2f}" for name, mean in means.items())
-    count = len(means["mjbatch"]) + WINDOW - 1
+    count, seed = len(means["mjbatch"]) + WINDOW - 1, json.loads(log.read_text().splitlines()[0])["seed"]
     return (
         f"{markdown(columns, rows)}\n\nTime to the same reward (mean of {WINDOW} iterations) in {count} iterations of "
-        f"24,576 steps each, both sides from the same seed. An iteration takes in CPU time for the simulation and the "
-        f"update: {parts}. Last reward: {last}."
+        f"24,576 steps each (`--iterations {count}`, seed {seed}). An iteration takes in CPU time for the simulation and "
+        f"the update: {parts}. Last reward: {last}."
     )
 
 
