@@ -181,8 +181,8 @@ def training_table(log: Path) -> str:
     count, seed = len(means["mjbatch"]) + WINDOW - 1, json.loads(log.read_text().splitlines()[0])["seed"]
     return (
         f"{markdown(columns, rows)}\n\nTime to the same reward (mean of {WINDOW} iterations) in {count} iterations of "
-        f"24,576 steps each (`--iterations {count}`, seed {seed}). An iteration takes in CPU time for the simulation and "
-        f"the update: {parts}. Last reward: {last}."
+        f"24,576 steps each (`--iterations {count}`, seed {seed}). An iteration takes in CPU time for the simulation "
+        f"and the update: {parts}. Last reward: {last}."
     )
 
 
