@@ -68,6 +68,7 @@ PAGES = {
     "integrations-dm-control": ROOT / "docs" / "integrations" / "dm_control.md",
     "integrations-gymnasium": ROOT / "docs" / "integrations" / "gymnasium.md",
     "float32": ROOT / "docs" / "chapters" / "float32.md",
+    "integrations-mjbatch": ROOT / "docs" / "integrations" / "mjbatch.md",
     "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }
 
