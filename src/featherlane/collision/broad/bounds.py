@@ -6,6 +6,7 @@ geoms requires that their axis-aligned boxes overlap and that their oriented box
 
 from featherlane.prelude import *
 from featherlane.collision.mixing import geom_reach
+from featherlane.collision.motion import sweeping, travel
 
 EMPTY = 1e30  # an empty box extends from EMPTY to -EMPTY
 SLACK = 1e-5  # added to |cosines| and sizes, so that rounding does not separate touching boxes
@@ -37,9 +38,10 @@ def geom_box(m, d, g, margin):
 
 @kernel
 def crowd_boxes(m, d):
-    """Computes crowd.box: the axis-aligned boxes of the geoms of the crowd."""
+    """Computes crowd.box: the axis-aligned boxes of the geoms of the crowd, of their whole step with `speculative`."""
+    swept = sweeping(m)
     for i in range(m.ncrowd):
-        box = geom_box(m, d, m.crowd_geom[i], zero(d))
+        box = geom_box(m, d, m.crowd_geom[i], travel(m, d, m.crowd_geom[i]) if swept else zero(d))
         for k in range(6):
             d.crowd.box[6 * i + k] = box[k]
 
@@ -47,7 +49,7 @@ def crowd_boxes(m, d):
 @kernel
 def body_boxes(m, d, wide):
     """Computes near.body_box: the boxes of a body's bounded colliding geoms; `wide` adds their possible travel."""
-    empty, margin = real(d, EMPTY), zero(d)
+    empty, margin, swept = real(d, EMPTY), zero(d), sweeping(m)
     for b in range(m.nbody):
         for k in range(3):
             d.near.body_box[6 * b + k], d.near.body_box[6 * b + 3 + k] = empty, -empty
@@ -55,6 +57,8 @@ def body_boxes(m, d, wide):
         g = m.collide_geom[i]
         if wide:
             margin = d.neighbours.travel[g]
+        elif swept:
+            margin = travel(m, d, g)
         box, b = geom_box(m, d, g, margin), 6 * m.geom_bodyid[g]
         for k in range(3):
             d.near.body_box[b + k] = fmin(box[k], d.near.body_box[b + k])
