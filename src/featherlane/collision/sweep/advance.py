@@ -75,7 +75,7 @@ def advance(m1, d1):
     if first <= margin or first - margin > total:
         state = MISS
     clearance = CLEARANCE * (first - margin)
-    target, close = margin + clearance, fmin(0.5 * clearance, tolerance)
+    target, close = margin + clearance, fmax(0.5 * clearance, tolerance)
     t, dist = 0.0 * total, first
     while state == SEARCH:
         gap, bound = dist - target, dot3(load3(d1.convex.normal, 0), sub3(a, b)) + turns
@@ -101,7 +101,7 @@ def advance(m1, d1):
                 state = MISS
             else:
                 time = t + gap / rate
-        d1.sweep.time[0], d1.sweep.rate[0] = time, fmin((first - dist) / fmax(t, MINVAL), rate)
+        d1.sweep.time[0], d1.sweep.rate[0] = time, fmax((first - dist) / fmax(t, MINVAL), rate)
         if d1.sweep.rate[0] <= 0.0:
             state = MISS
     d1.sweep.state[0] = state
