@@ -168,6 +168,7 @@ FIELDS = (
     _sweep.int("state", "1", "1", "whether the advancement continues, ended at an impact, or without one"),
     _sweep.scalar("time", "1", "1", "time of impact, as a fraction of the step"),
     _sweep.scalar("rate", "1", "m", "closing distance of the contact points per step at impact"),
+    _sweep.scalar("normal", "3", "1", "normal at impact, from the first shape to the second"),
     _sweep.scalar("impact", "2 4 3", "m", "contact points on the first and on the second shape at impact"),
     _sweep.scalar("start", "2 4 3", "m", "these points at the start of the step"),
     _sweep.scalar("line", "2 3", "m", "segment of the line-of-sight test"),

@@ -10,7 +10,7 @@ Deviation: MuJoCo's normal is that of one of the faces, up to five degrees off; 
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.feature import DISC, POINT, SEGMENT, find_feature
+from featherlane.collision.convex.feature import DISC, FACE, POINT, SEGMENT, find_feature
 from featherlane.collision.convex.overlap import (
     CAPACITY,
     FAR,
@@ -115,10 +115,10 @@ def store_candidates(d1, n):
 def add_candidates(m1, d1):
     """Adds candidates for contact points; returns the least distance."""
     least = real(d1, FAR)
-    find_feature(m1, d1, 0)
+    find_feature(m1, d1, 0, FACE)
     p = d1.feature.count[0]
     if p != POINT:
-        find_feature(m1, d1, 1)
+        find_feature(m1, d1, 1, FACE)
         q = d1.feature.count[1]
         side = 0 if p == SEGMENT or q == DISC else 1
         if p == SEGMENT and q == SEGMENT:

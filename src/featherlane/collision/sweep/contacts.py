@@ -15,65 +15,20 @@ Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact di
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.feature import DISC, POINT, RIM, find_feature, load_corner
-from featherlane.collision.convex.manifold import (
-    contact_points,
-    move_selected_first,
-    set_contact_axes,
-    store_candidates,
-)
-from featherlane.collision.convex.overlap import add_candidate
 from featherlane.collision.frame import frame_of
 from featherlane.collision.mixing import margin_and_gap, reference_and_impedance, touching
 from featherlane.collision.motion import fast, is_swept_pair, spheres_meet, step_motion
 from featherlane.collision.slot import leave_slot, load_shape, store_manifold
 from featherlane.collision.sweep.advance import IMPACT, advance
+from featherlane.collision.sweep.clip import POINTS, impact_points
 from featherlane.collision.sweep.occlusion import look
 from featherlane.dynamics.awake import pair_awake, sleeping
 from featherlane.model.integrator import has_metric
 
 MINIMP, MAXIMP = 0.0001, 0.9999  # range of an impedance; least depth without stiffness [m]
-POINTS = 4  # maximum contact points of a swept pair
 
 
 # ---- one world: the points at impact ---------------------------------------------------------------------------------
-@kernel
-def plane_points(m1, d1):
-    """Computes contact points of a plane and a shape: corners of the shape's face or edge within the limit."""
-    dist = d1.convex.dist[0]
-    set_contact_axes(d1)
-    d1.clip.count[0] = 0
-    find_feature(m1, d1, 1)
-    n = d1.feature.count[1]
-    if n == DISC:
-        n = RIM
-    if n != POINT:
-        for k in range(n):
-            x, y, z = load_corner(d1, 1, k)
-            height = z + 0.5 * dist
-            if height <= d1.shapes.limit[0]:
-                add_candidate(d1, x, y, 0.5 * (z - 0.5 * dist), height)
-    if d1.clip.count[0] == 0:
-        add_candidate(d1, zero(d1), zero(d1), zero(d1), dist)
-    store_candidates(d1, move_selected_first(d1))
-
-
-@kernel
-def impact_points(m1, d1):
-    """Computes contact points at impact, up to the distance by which the shapes close in the rest of the step."""
-    dist, rest = d1.convex.dist[0], d1.sweep.rate[0] * (1.0 - d1.sweep.time[0])
-    d1.shapes.limit[0] = 2.0 * fmax(dist, 0.0) + rest + d1.sweep.tolerance[0]
-    if d1.shapes.type[0] == PLANE:
-        plane_points(m1, d1)
-    elif m1.opt_disableflags & DISABLE_MULTICCD == 0:
-        contact_points(m1, d1)
-    else:
-        a, b = load3(d1.convex.witness, 0), load3(d1.convex.witness, 3)
-        store3(d1.manifold.pos, 0, scale3(0.5, add3(a, b)))
-        store3(d1.manifold.normal, 0, load3(d1.convex.normal, 0))
-        d1.manifold.dist[0], d1.manifold.count[0] = dist, 1
-
-
 @kernel
 def at_start(d1, side, x):
     """Returns the position at the start of the step of a point that is at x at impact and moves with a shape."""
@@ -83,14 +38,18 @@ def at_start(d1, side, x):
 
 
 @kernel
-def keep_ends(d1):
-    """Stores the ends of each contact, one on either shape, at impact and at the start of the step."""
-    for i in range(d1.manifold.count[0]):
-        x, n, half = load3(d1.manifold.pos, 3 * i), load3(d1.manifold.normal, 3 * i), 0.5 * d1.manifold.dist[i]
-        for side in range(2):
-            end = axpy3((2.0 * side - 1.0) * half, n, x)
-            store3(d1.sweep.impact, 3 * (POINTS * side + i), end)
-            store3(d1.sweep.start, 3 * (POINTS * side + i), at_start(d1, side, end))
+def find_points(m1, d1):
+    """Computes the contact points at impact, and where they are on either shape at the start of the step.
+
+    Corners count up to the distance by which the shapes close in the rest of the step.
+    """
+    dist, rest = d1.convex.dist[0], d1.sweep.rate[0] * (1.0 - d1.sweep.time[0])
+    d1.shapes.limit[0] = 2.0 * fmax(dist, 0.0) + rest + d1.sweep.tolerance[0]
+    impact_points(m1, d1)
+    for side in range(2):
+        for i in range(POINTS * side, POINTS * side + d1.manifold.count[0]):
+            store3(d1.sweep.start, 3 * i, at_start(d1, side, load3(d1.sweep.impact, 3 * i)))
+    store3(d1.sweep.normal, 0, load3(d1.convex.normal, 0))
 
 
 @kernel
@@ -123,7 +82,7 @@ def keep_visible(m, d, g, h, lane):
         if not is_hidden(m, d, g, h, lane, i):
             a, b = load3(d.sweep.start, 3 * i), load3(d.sweep.start, 3 * (POINTS + i))
             store3(d.manifold.pos, 3 * count, add3(scale3(part, a), scale3(1.0 - part, b)))
-            store3(d.manifold.normal, 3 * count, load3(d.manifold.normal, 3 * i))
+            store3(d.manifold.normal, 3 * count, load3(d.sweep.normal, 0))
             count += 1
     d.manifold.count[0] = count
 
@@ -151,8 +110,7 @@ def sweep_world(m, d, g, h, first, lane):
     d.sweep.tolerance[0] = read_lane(m.opt_ccd_tolerance, 0, lane)
     advance(m, d)
     if d.sweep.state[0] == IMPACT:
-        impact_points(m, d)
-        keep_ends(d)
+        find_points(m, d)
         keep_visible(m, d, g, h, lane)
         if d.manifold.count[0] > 0:
             d.sweep.current[0] = zero(d)
