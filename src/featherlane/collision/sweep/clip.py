@@ -45,13 +45,13 @@ def put_corner(d1, b, i, x):
 def load_polygon(d1, side):
     """Copies a feature to polygon 0; returns its number of corners.
 
-    The side of a capsule is widened from its nearest point, before the ends are measured along the axis.
+    The line of a capsule passes through its nearest point, widened; its ends are measured along the axis.
     """
     n = number_of_corners(d1, side)
     shift = zeros(d1, 3)
     if d1.shapes.type[side] == CAPSULE:
         a = normalize3(sub3(load_corner(d1, side, 1), load_corner(d1, side, 0)))[0]
-        half = (0.5 - 1.0 * side) * d1.shapes.limit[0]
+        half = (1.0 - 2.0 * side) * fma(0.5, d1.shapes.limit[0], d1.shapes.size[3 * side])
         shift = scale3(-half * a[2], a)
     for i in range(n):
         put_corner(d1, 0, i, add3(load_corner(d1, side, i), shift))
@@ -199,15 +199,17 @@ def store_corners(d1, b, n, side, p, up, along):
 
     Args:
         p, up: point and outward normal of that plane.
-        along: unit direction from the first to the second shape in which the shapes are widened.
+        along: normal of the polygon, or `up` for an edge, from the first to the second shape: its planes hold the
+            polygon's points, and the shapes are widened along it.
     """
     half = 0.5 * d1.shapes.limit[0]
     shift = (half * along[0], half * along[1], half * (along[2] - 1.0))
     back = scale3(2.0 * side - 1.0, shift)
-    towards = scale3(2.0 * side - 1.0, along)
     for i in range(n):
         x = corner(d1, b, i)
-        y = axpy3(-dot3(sub3(x, p), up), towards, x)
+        height = dot3(sub3(x, p), up)
+        y = axpy3(-height, up, x)
+        x = axpy3(height * dot3(up, along), along, y)
         if d1.shapes.type[side] != CAPSULE:
             x = axpy3(-1.0, back, x)
         store_impact(d1, side, i, x)
