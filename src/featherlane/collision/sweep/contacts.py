@@ -19,7 +19,7 @@ from featherlane.collision.frame import frame_of
 from featherlane.collision.mixing import margin_and_gap, reference_and_impedance, touching
 from featherlane.collision.motion import fast, is_swept_pair, spheres_meet, step_motion
 from featherlane.collision.slot import leave_slot, load_shape, store_manifold
-from featherlane.collision.sweep.advance import IMPACT, advance
+from featherlane.collision.sweep.impact import IMPACT, find_impact
 from featherlane.collision.sweep.clip import POINTS, impact_points
 from featherlane.collision.sweep.occlusion import look
 from featherlane.dynamics.awake import pair_awake, sleeping
@@ -108,7 +108,7 @@ def sweep_world(m, d, g, h, first, lane):
     load_motion(d, 1, lane)
     d.sweep.margin[0] = read_lane(d.sweep.margins, 0, lane)
     d.sweep.tolerance[0] = read_lane(m.opt_ccd_tolerance, 0, lane)
-    advance(m, d)
+    find_impact(m, d)
     if d.sweep.state[0] == IMPACT:
         find_points(m, d)
         keep_visible(m, d, g, h, lane)

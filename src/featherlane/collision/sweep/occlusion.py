@@ -14,7 +14,7 @@ from featherlane.collision.mixing import margin_and_gap
 from featherlane.collision.rays.ray_mesh import meet_mesh
 from featherlane.collision.rays.shapes import meet_shape
 from featherlane.collision.slot import load_shape
-from featherlane.collision.sweep.advance import measure
+from featherlane.collision.sweep.impact import measure
 
 END = 1e-5  # part of the segment at either end, and height over a plane [m], that do not count
 SHORTEST = 1e-30  # squared length below which a segment is a point

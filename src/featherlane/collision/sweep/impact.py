@@ -57,7 +57,7 @@ def point_step(d1, side):
 
 
 @stage
-def advance(m1, d1):
+def find_impact(m1, d1):
     """Moves the two shapes to their impact within the step, if there is one.
 
     Reads:  shapes.* at the start of the step; sweep.step (2, 3), sweep.spin (2, 3), sweep.travel (2,), sweep.margin,
