@@ -28,7 +28,8 @@ def step_motion(m, d, g):
     b, dx, dw = m.geom_bodyid[g], zeros(d, 3), zeros(d, 3)
     if m.body_weldid[b] > 0:
         vel, h = load6(d.cvel, 6 * b), timestep(m)
-        spin, arm = (vel[0], vel[1], vel[2]), sub3(load3(d.geom_xpos, 3 * g), load3(d.subtree_com, 3 * m.body_rootid[b]))
+        spin = (vel[0], vel[1], vel[2])
+        arm = sub3(load3(d.geom_xpos, 3 * g), load3(d.subtree_com, 3 * m.body_rootid[b]))
         dx = scale3(h, add3((vel[3], vel[4], vel[5]), cross(spin, arm)))
         if m.geom_type[g] != SPHERE:
             dw = scale3(h, spin)

@@ -19,8 +19,8 @@ from featherlane.collision.frame import frame_of
 from featherlane.collision.mixing import margin_and_gap, reference_and_impedance, touching
 from featherlane.collision.motion import fast, is_swept_pair, spheres_meet, step_motion
 from featherlane.collision.slot import leave_slot, load_shape, store_manifold
-from featherlane.collision.sweep.impact import IMPACT, find_impact
 from featherlane.collision.sweep.clip import POINTS, impact_points
+from featherlane.collision.sweep.impact import IMPACT, find_impact
 from featherlane.collision.sweep.occlusion import look
 from featherlane.dynamics.awake import pair_awake, sleeping
 from featherlane.model.integrator import has_metric

@@ -2,12 +2,12 @@
 
 At each pose the planes through the nearest points, orthogonal to the normal n, bound both shapes.  They close at most
 by v = n . (dx1 - dx2) + |dw1| r1 + |dw2| r2 per step.  So the poses advance by (dist - target) / v without an overlap,
-until the distance is just above the target,
+until the distance is at most half of the clearance above the target,
 
-    target = margin + 0.02 (dist(0) - margin).
+    target = margin + clearance,    clearance = 0.02 (dist(0) - margin).
 
-Each shape then translates by dx and turns about its centre by dw, in fractions of the step that sum up to the time of
-impact t < 1.  The closing rate at impact is that of the nearest points, or the mean over t if that is lower.
+Each shape translates by dx and turns about its centre by dw, in fractions of the step that sum up to the time of
+impact t < 1.  The closing rate at impact is that of the nearest points, or the mean until t if that is larger.
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Conservative advancement"; the tolerance, the number of
     advances and the rate at impact were found by experiment with 4.0.1.
 """

@@ -37,7 +37,8 @@ def is_in_sphere(m, d, k, lane, centre, half):
 def may_hide(m, g, other, k):
     """Returns whether geom k may touch geom g and does not move with either of the pair's bodies."""
     a, b, c = tuple(m.body_weldid[m.geom_bodyid[i]] for i in (g, other, k))
-    free = k not in (g, other) and c != a and (b == 0 or c != b)
+    free = m.geom_type[k] == PLANE or SPHERE <= m.geom_type[k] <= MESH
+    free = free and k not in (g, other) and c != a and (b == 0 or c != b)
     return free and (is_listed(m.named_geom, m.nnamed, min(g, k), max(g, k)) or may_touch(m, g, k))
 
 
@@ -110,8 +111,11 @@ def look(m, d, g, other, lane):
     if dot3(v, v) >= SHORTEST:
         centre, half = axpy3(0.5, v, p), 0.5 * norm3(v)
         for k in range(m.ngeom):
-            if (m.geom_type[k] == PLANE or SPHERE <= m.geom_type[k] <= MESH) and may_hide(m, g, other, k):
-                if is_in_sphere(m, d, k, lane, centre, half) and meets_segment(m, d, k, lane, p, q):
-                    if not is_touching(m, d, g, k, lane):
-                        d.sweep.hidden[0] = 1
-                        break
+            if (
+                may_hide(m, g, other, k)
+                and is_in_sphere(m, d, k, lane, centre, half)
+                and meets_segment(m, d, k, lane, p, q)
+                and not is_touching(m, d, g, k, lane)
+            ):
+                d.sweep.hidden[0] = 1
+                break
