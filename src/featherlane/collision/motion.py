@@ -37,13 +37,6 @@ def step_motion(m, d, g):
 
 
 @kernel
-def travel(m, d, g):
-    """Returns the largest distance that a point of geom g moves in the step [m]; 0 without the flag."""
-    _, _, s = step_motion(m, d, g)
-    return s
-
-
-@kernel
 def least_extent(m, g):
     """Returns the least half extent of the geom's bounding box."""
     x, y, z = load3(m.geom_aabb, 6 * g + 3)
