@@ -226,7 +226,7 @@ CASES = [
         "not-computed",
         "option flag",
         BALL,
-        (("<worldbody>", '<option><flag speculative="enable"/></option><worldbody>'),),
+        (("<worldbody>", '<option integrator="RK4"><flag sleep="enable"/></option><worldbody>'),),
     ),
     Case("impossible-number", "body_mass of body 'ball'", BALL, edit("body_mass", 1, -1)),
     Case("function-missing", "actuator 'drive'", ARM, (("<motor", "<general gaintype='user'"),)),
@@ -331,9 +331,9 @@ def test_unread_urdf_elements_are_warnings():
 
 
 def test_the_reasons_of_a_refused_model_are_findings():
-    refused = BALL.replace("<worldbody>", '<option><flag speculative="enable"/></option><worldbody>')
+    refused = BALL.replace("<worldbody>", '<option integrator="RK4"><flag sleep="enable"/></option><worldbody>')
     (finding,) = fl.diagnose(refused)
-    assert (finding.check, finding.severity) == ("not-computed", "error") and "speculative" in finding.seen
+    assert (finding.check, finding.severity) == ("not-computed", "error") and "sleep" in finding.seen
 
 
 @pytest.mark.parametrize("name", [in_ci(name) if name == "chain" else name for name in fl.bundled_names()])

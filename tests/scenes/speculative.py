@@ -1,8 +1,7 @@
-"""Scenes of fast geoms with the flag `speculative`: MuJoCo's three example models, rebuilt from their description, and
-random ones.
+"""Scenes of fast geoms with the flag `speculative`: three examples and random ones.
 
-MuJoCo's folder `model/speculative` has a Newton's cradle of thin plates, an interlocking chain, and a ball that a hinged
-flipper strikes.  Its files are not part of MuJoCo's distribution.
+MuJoCo's folder `model/speculative` has a Newton's cradle of thin plates, an interlocking chain, and a ball that a
+hinged flipper strikes.  MuJoCo's packages do not contain its files; the examples are rebuilt from this description.
 """
 
 from __future__ import annotations
