@@ -107,9 +107,32 @@ def compute_face_edges(d1, side, n):
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 @kernel
+def box_face(d1, side, corner, axis):
+    """Sets the feature to the face of a box that is orthogonal to an axis and has this corner."""
+    size = load3(d1.shapes.size, 3 * side)
+    one = 0.0 * size[0] + 1.0
+    e, f = unit_axis((axis + 1) % 3, one), unit_axis((axis + 2) % 3, one)
+    x, y = 2.0 * dot3(e, size), 2.0 * dot3(f, size)
+    if dot3(e, corner) > 0.0:
+        x = -x
+    if dot3(f, corner) > 0.0:
+        y = -y
+    frames = contact_frames(d1, side)
+    store_corner(d1, side, 0, to_contact(frames, corner))
+    store_corner(d1, side, 1, to_contact(frames, axpy3(x, e, corner)))
+    store_corner(d1, side, 2, to_contact(frames, axpy3(x, e, axpy3(y, f, corner))))
+    store_corner(d1, side, 3, to_contact(frames, axpy3(y, f, corner)))
+    compute_face_edges(d1, side, 4)
+    # the orientation is that of the corners
+    s = one
+    if x * y < 0.0:
+        s = -one
+    set_plane(d1, side, unit_axis(axis, s))
+
+
+@kernel
 def box_feature(d1, side, u, corner, least):
     """Finds a face, an edge or nothing; `corner` is the box's highest corner."""
-    size = load3(d1.shapes.size, 3 * side)
     a = (fabs(u[0]), fabs(u[1]), fabs(u[2]))
     one = 0.0 * a[0] + 1.0
     steep, flat = 0, 0
@@ -121,25 +144,8 @@ def box_feature(d1, side, u, corner, least):
         flat = 1
     if a[2] < a[0] and a[2] < a[1]:
         flat = 2
-    e = unit_axis((steep + 1) % 3, one)
-    f = unit_axis((steep + 2) % 3, one)
     if a[0] > least or a[1] > least or a[2] > least:
-        x, y = 2.0 * dot3(e, size), 2.0 * dot3(f, size)
-        if dot3(e, corner) > 0.0:
-            x = -x
-        if dot3(f, corner) > 0.0:
-            y = -y
-        frames = contact_frames(d1, side)
-        store_corner(d1, side, 0, to_contact(frames, corner))
-        store_corner(d1, side, 1, to_contact(frames, axpy3(x, e, corner)))
-        store_corner(d1, side, 2, to_contact(frames, axpy3(x, e, axpy3(y, f, corner))))
-        store_corner(d1, side, 3, to_contact(frames, axpy3(y, f, corner)))
-        compute_face_edges(d1, side, 4)
-        # the orientation is that of the corners
-        s = one
-        if x * y < 0.0:
-            s = -one
-        set_plane(d1, side, unit_axis(steep, s))
+        box_face(d1, side, corner, steep)
     elif a[0] < EDGE or a[1] < EDGE or a[2] < EDGE:
         e = unit_axis(flat, one)
         store_segment(d1, side, corner, axpy3(-2.0 * dot3(e, corner), e, corner))

@@ -6,13 +6,24 @@ nothing.  Each corner has a point on its own shape and one on the other.  MuJoCo
 the limit, along the normals of faces, and narrows them afterwards along the contact's normal; so the points of inclined
 faces are shifted.
 Source: MuJoCo 4.0.1, chapter "Computation", sec. "Multi-contact"; measured on its contacts.
-Deviations: where two edges cross, MuJoCo also tests an edge with a face at the other edge; here only the nearest points
-    are used.  A rim is cut as a polygon of 16 corners, as in MuJoCo.
+Deviation: where two edges cross, an edge is tested with the faces at the other edge for boxes only.
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.feature import DISC, EDGE, FACE, POINT, RIM, SEGMENT, find_feature, load_corner
+from featherlane.collision.convex.feature import (
+    DISC,
+    EDGE,
+    FACE,
+    ON_EDGE,
+    POINT,
+    RIM,
+    SEGMENT,
+    box_face,
+    find_feature,
+    load_corner,
+)
 from featherlane.collision.convex.manifold import set_contact_axes
+from featherlane.collision.convex.support import core_support
 
 BUFFER = 384  # numbers of one polygon in `clip.place`: 128 corners
 CORNERS = 100  # maximum corners of a cut polygon
@@ -42,19 +53,36 @@ def put_corner(d1, b, i, x):
 
 
 @kernel
+def into_contact(d1, v):
+    """Returns a vector in contact coordinates, given in world axes."""
+    return mat_mul_vec(load9(d1.feature.axes, 0), v)
+
+
+@kernel
+def capsule_axis(d1, side):
+    """Returns the axis of a capsule, in world axes."""
+    k = 9 * side
+    return d1.shapes.mat[k + 2], d1.shapes.mat[k + 5], d1.shapes.mat[k + 8]
+
+
+@kernel
 def load_polygon(d1, side):
     """Copies a feature to polygon 0; returns its number of corners.
 
-    The line of a capsule passes through its nearest point, widened; its ends are measured along the axis.
+    A capsule is a line along its axis, between its ends, through its nearest point moved by half of the limit.
     """
     n = number_of_corners(d1, side)
-    shift = zeros(d1, 3)
     if d1.shapes.type[side] == CAPSULE:
-        a = normalize3(sub3(load_corner(d1, side, 1), load_corner(d1, side, 0)))[0]
-        half = (1.0 - 2.0 * side) * fma(0.5, d1.shapes.limit[0], d1.shapes.size[3 * side])
-        shift = scale3(-half * a[2], a)
-    for i in range(n):
-        put_corner(d1, 0, i, add3(load_corner(d1, side, i), shift))
+        n, half = 2, d1.shapes.size[3 * side + 1]
+        a = into_contact(d1, capsule_axis(d1, side))
+        c = into_contact(d1, sub3(load3(d1.shapes.pos, 3 * side), load3(d1.feature.axes, 9)))
+        x = (0.0 * half, 0.0 * half, (1.0 * side - 0.5) * (d1.convex.dist[0] - d1.shapes.limit[0]))
+        along = dot3(sub3(x, c), a)
+        put_corner(d1, 0, 0, axpy3(half - along, a, x))
+        put_corner(d1, 0, 1, axpy3(-half - along, a, x))
+    else:
+        for i in range(n):
+            put_corner(d1, 0, i, load_corner(d1, side, i))
     return n
 
 
@@ -117,12 +145,12 @@ def cut_by_face(d1, side, n):
 
 
 @kernel
-def keep_near(d1, b, n, p, up):
+def keep_near(d1, b, n, p, up, limit):
     """Keeps the corners of polygon b within the limit above the plane through p; returns their number."""
     k = 0
     for i in range(n):
         x = corner(d1, b, i)
-        if dot3(sub3(x, p), up) <= d1.shapes.limit[0]:
+        if dot3(sub3(x, p), up) <= limit:
             put_corner(d1, b, k, x)
             k += 1
     return k
@@ -210,7 +238,9 @@ def store_corners(d1, b, n, side, p, up, along):
         height = dot3(sub3(x, p), up)
         y = axpy3(-height, up, x)
         x = axpy3(height * dot3(up, along), along, y)
-        if d1.shapes.type[side] != CAPSULE:
+        if d1.shapes.type[side] == CAPSULE:
+            x = (x[0], x[1], x[2] + (2.0 * side - 1.0) * half)
+        else:
             x = axpy3(-1.0, back, x)
         store_impact(d1, side, i, x)
         store_impact(d1, 1 - side, i, add3(y, back))
@@ -220,8 +250,10 @@ def store_corners(d1, b, n, side, p, up, along):
 @kernel
 def store_corners_within(d1, b, n, side, p, up, along):
     """Stores at most four corners within the limit, if there are any."""
-    edge = d1.feature.count[side] == SEGMENT
-    n = keep_near(d1, b, n, p, up)
+    edge, limit = d1.feature.count[side] == SEGMENT, d1.shapes.limit[0]
+    if d1.shapes.type[side] == CAPSULE:
+        limit = 0.5 * limit  # its line is already moved by half of the limit
+    n = keep_near(d1, b, n, p, up, limit)
     if edge and n > 2:
         n = ends_of_edge(d1, b, n)
     elif n > POINTS:
@@ -240,21 +272,66 @@ def meet_plane(m1, d1):
 
 
 @kernel
+def edge_in_frame(d1, edge, side):
+    """Returns the unit direction of the edge of one shape, in the frame of a shape."""
+    e = normalize3(sub3(load_corner(d1, edge, 1), load_corner(d1, edge, 0)))[0]
+    return mat_t_mul_vec(load9(d1.shapes.mat, 9 * side), mat_t_mul_vec(load9(d1.feature.axes, 0), e))
+
+
+@kernel
+def open_face(m1, d1, side):
+    """Replaces an edge of a box by a face at it that the other shape's edge is nearly parallel to; returns 1 if so."""
+    found = -1
+    if d1.shapes.type[side] == BOX:
+        e, across = edge_in_frame(d1, side, side), edge_in_frame(d1, 1 - side, side)
+        for axis in unrolled(range(3)):
+            if found < 0 and fabs(e[axis]) < 0.5 and fabs(across[axis]) < EDGE:
+                found = axis
+        if found >= 0:
+            n = scale3(1.0 - 2.0 * side, load3(d1.feature.axes, 6))
+            highest, _ = core_support(m1, d1, side, mat_t_mul_vec(load9(d1.shapes.mat, 9 * side), n))
+            box_face(d1, side, highest, found)
+    return 1 if found >= 0 else 0
+
+
+@kernel
+def cut_by_other(d1, face):
+    """Computes the points of a polygon or an edge and the face of the shape of `face`."""
+    n = load_polygon(d1, 1 - face)
+    b, n = cut_by_face(d1, face, n)
+    up = outward(face, turning_normal(d1, face))
+    along = up if face == 0 else scale3(-1.0, up)
+    if d1.feature.count[1 - face] != SEGMENT:
+        along = scale3(-1.0, outward(1, turning_normal(d1, 1)))
+    store_corners_within(d1, b, n, 1 - face, load_corner(d1, face, 0), up, along)
+
+
+@kernel
 def meet_shapes(m1, d1):
     """Computes the points of a face with a face or an edge."""
     find_feature(m1, d1, 0, FACE)
     if d1.feature.count[0] != POINT:
         find_feature(m1, d1, 1, FACE)
+        if d1.feature.count[0] == SEGMENT and d1.feature.count[1] == SEGMENT and open_face(m1, d1, 1) == 0:
+            open_face(m1, d1, 0)
         p, q = d1.feature.count[0], d1.feature.count[1]
         if q != POINT and (p != SEGMENT or q != SEGMENT):
-            face = 1 if p == SEGMENT else 0
-            n = load_polygon(d1, 1 - face)
-            b, n = cut_by_face(d1, face, n)
-            up = outward(face, turning_normal(d1, face))
-            along = up if face == 0 else scale3(-1.0, up)
-            if p != SEGMENT and q != SEGMENT:
-                along = scale3(-1.0, outward(1, turning_normal(d1, 1)))
-            store_corners_within(d1, b, n, 1 - face, load_corner(d1, face, 0), up, along)
+            cut_by_other(d1, 1 if p == SEGMENT else 0)
+
+
+@kernel
+def meet_capsule_and_box(d1):
+    """Computes the points of a capsule and the first face at the box's nearest point that is nearly parallel to it."""
+    R, size, found = load9(d1.shapes.mat, 9), load3(d1.shapes.size, 3), -1
+    x = mat_t_mul_vec(R, sub3(load3(d1.convex.witness, 3), load3(d1.shapes.pos, 3)))
+    a, n = mat_t_mul_vec(R, capsule_axis(d1, 0)), mat_t_mul_vec(R, load3(d1.convex.normal, 0))
+    for i in unrolled(range(3)):
+        if found < 0 and fabs(x[i]) > size[i] - ON_EDGE and fabs(a[i]) < EDGE and x[i] * n[i] < 0.0:
+            found = i
+    if found >= 0:
+        box_face(d1, 1, tuple(copysign(size[i], x[i]) for i in range(3)), found)
+        d1.feature.count[0] = SEGMENT
+        cut_by_other(d1, 1)
 
 
 @stage
@@ -271,4 +348,7 @@ def impact_points(m1, d1):
     if d1.shapes.type[0] == PLANE:
         meet_plane(m1, d1)
     elif m1.opt_disableflags & DISABLE_MULTICCD == 0:
-        meet_shapes(m1, d1)
+        if d1.shapes.type[0] == CAPSULE and d1.shapes.type[1] == BOX:
+            meet_capsule_and_box(d1)
+        else:
+            meet_shapes(m1, d1)
