@@ -169,9 +169,10 @@ def test_the_ball_arrives_at_the_surface_at_the_end_of_the_step(contact_model):
     assert -1e-4 < gap < 0.03 * 0.1945
 
 
-def test_a_bouncing_ball_reverses_under_lcp():
+@pytest.mark.parametrize("contact_model", ["lcp", "coulomb"])
+def test_a_bouncing_ball_reverses_in_the_step(contact_model):
     model = fl.load(BALL)
-    model.opt.contact_model = "lcp"
+    model.opt.contact_model = contact_model
     model.geom_restitution[:] = 0.5
     data = fl.Data(model)
     data.qvel[2] = -SPEED
