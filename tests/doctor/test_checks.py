@@ -338,13 +338,9 @@ def test_unread_urdf_elements_are_warnings():
 
 
 def test_contacts_within_the_step_are_no_overlaps():
+    key = '<keyframe><key qpos="0 0 3 1 0 0 0" qvel="0 0 -4000 0 0 0"/></keyframe></mujoco>'
     swept = BALL.replace("<worldbody>", '<option><flag speculative="enable"/></option><worldbody>')
-    model = fl.load(swept)
-    nq, nv = model.nq, model.nv
-    qpos, qvel = np.array(model.qpos0), np.zeros(nv)
-    qpos[2], qvel[2] = 3.0, -4000.0
-    key = f'<key qpos="{" ".join(map(str, qpos))}" qvel="{" ".join(map(str, qvel))}"/>'
-    assert nq == 7 and fl.diagnose(swept.replace("</mujoco>", f"<keyframe>{key}</keyframe></mujoco>"), ["overlap"]) == []
+    assert fl.diagnose(swept.replace("</mujoco>", key), ["overlap"]) == []
 
 
 def test_the_reasons_of_a_refused_model_are_findings():
