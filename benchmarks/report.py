@@ -47,6 +47,7 @@ PAGES = {
     "robots": ROOT / "docs" / "robots.md",
     "accuracy": ROOT / "docs" / "accuracy.md",
     "collision": ROOT / "docs" / "speed.md",
+    "cameras": ROOT / "docs" / "cameras.md",
     "contact-models": ROOT / "docs" / "contact.md",
     "learning": ROOT / "docs" / "training.md",
     "solved": ROOT / "docs" / "tasks.md",
