@@ -58,7 +58,12 @@ PAGES = {
     "../integrations/mujoco_rollout.md": ("mujoco.rollout", "the functions of `mujoco.rollout`, on Featherlane"),
     "../integrations/mujoco_batch.md": ("mujoco.batch", "the class `mujoco.batch.Batch`, on Featherlane"),
     "../integrations/dm_control.md": ("dm_control", "the suite's tasks in batches, and environments on Featherlane"),
+    "../integrations/gymnasium.md": (
+        "Gymnasium and robosuite",
+        "their MuJoCo environments on Featherlane; how to port one",
+    ),
     "../chapters/coulomb.md": ("Coulomb contact model", "derivation of the contact model `coulomb` and its solver"),
+    "../contact-benchmark.md": ("Contact benchmark", "published contact problems, in MuJoCo and each contact model"),
     "../integrations/unisim.md": ("UniSim and UniLab", "a backend of UniSim, and UniLab's tasks on it"),
     "../integrations/mjlab.md": ("mjlab", "mjlab's tasks, on Featherlane"),
     "../stages.md": ("Compiled stages", "every stage, by source file"),

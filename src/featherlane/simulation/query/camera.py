@@ -97,8 +97,8 @@ def camera_tiles(m, d, b, p, thread, tile):
     """Computes the frames of the world in all lanes of a tile, then nstep packets of pixels, block by block.
 
     Reads:  the rows that the transfers of b bring in; the sizes of p, ray.clip, ray.ncandidate, ray.candidate.
-    Writes: those that they take back; depth, active, recall_address, tree_settled, and all else of this thread's
-            workspace.
+    Writes: those that they take back; depth, active, recall_address, tree_settled, ray.*, and all else of this
+            thread's workspace.
     """
     kinematics(m, d)
     frames(m, d)
