@@ -233,7 +233,7 @@ CASES = [
         "not-computed",
         "option flag",
         BALL,
-        (("<worldbody>", '<option><flag speculative="enable"/></option><worldbody>'),),
+        (("<worldbody>", '<option integrator="RK4"><flag sleep="enable"/></option><worldbody>'),),
     ),
     Case("impossible-number", "body_mass of body 'ball'", BALL, edit("body_mass", 1, -1)),
     Case("function-missing", "actuator 'drive'", ARM, (("<motor", "<general gaintype='user'"),)),
@@ -337,10 +337,16 @@ def test_unread_urdf_elements_are_warnings():
     assert len(found) == 1 and "transmission" in found[0].seen
 
 
+def test_contacts_within_the_step_are_no_overlaps():
+    key = '<keyframe><key qpos="0 0 3 1 0 0 0" qvel="0 0 -4000 0 0 0"/></keyframe></mujoco>'
+    swept = BALL.replace("<worldbody>", '<option><flag speculative="enable"/></option><worldbody>')
+    assert fl.diagnose(swept.replace("</mujoco>", key), ["overlap"]) == []
+
+
 def test_the_reasons_of_a_refused_model_are_findings():
-    refused = BALL.replace("<worldbody>", '<option><flag speculative="enable"/></option><worldbody>')
+    refused = BALL.replace("<worldbody>", '<option integrator="RK4"><flag sleep="enable"/></option><worldbody>')
     (finding,) = fl.diagnose(refused)
-    assert (finding.check, finding.severity) == ("not-computed", "error") and "speculative" in finding.seen
+    assert (finding.check, finding.severity) == ("not-computed", "error") and "sleep" in finding.seen
 
 
 @pytest.mark.parametrize("name", [in_ci(name) if name == "chain" else name for name in fl.bundled_names()])

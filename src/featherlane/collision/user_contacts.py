@@ -30,7 +30,7 @@ def agrees(d, rows, i, lane):
 @kernel
 def complete(m, d, k, i, lane):
     """Sets the fields of slot k that `append` does not write, from the i-th contacts of the worlds that have it."""
-    d.con_cand[k], d.con_pair[k] = NO_CANDIDATE, -1
+    d.con_cand[k], d.con_pair[k], d.con_speculative[k] = NO_CANDIDATE, -1, zero(d)
     for c in range(2):
         d.con_carrier[2 * k + c] = world_integer(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
         d.con_geom[2 * k + c] = world_integer(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
@@ -98,7 +98,7 @@ def given_contacts(m, d):
                 k = d.ncon_slot[0]
                 append(d, i, alike, d.given_dist[i], load3(d.given_pos, 3 * i), load9(d.given_frame, 9 * i))
                 if m.flg_adhesion and world_integer(d.given_dim, i, lane, 1, 6) > 1:
-                    part_slots(d, k, d.given_includemargin[i], d.given_adhesion[i])
+                    part_slots(m, d, k, d.given_includemargin[i], d.given_adhesion[i])
                 for slot in range(k, d.ncon_slot[0]):
                     complete(m, d, slot, i, lane)
                 d.near.given_left[0] = where(alike, zero(d), d.near.given_left[0])

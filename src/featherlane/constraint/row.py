@@ -11,6 +11,7 @@ The force of a row is clip(-D (J qacc - aref), lo, hi) and acts along J.  Within
 from __future__ import annotations
 
 from featherlane.prelude import *
+from featherlane.collision.motion import sweeping
 from featherlane.constraint.ball import ball_rows
 from featherlane.constraint.diagonal import contact_diagonal, dof_diagonal, wants_exact
 from featherlane.constraint.end_of_step import end_of_step, factor_backbone, factor_metric, rescale_rows, resolved
@@ -190,10 +191,15 @@ def contact_inertia(m, d, k, condim, mu2):
 
 @kernel
 def acts(m, d, k, r):
-    """Returns the mask of worlds where contact k acts at distance r from its margin: within, or in an adhesive gap."""
+    """Returns the mask of worlds where contact k acts at distance r from its margin.
+
+    A contact acts within its margin, in an adhesive gap, or if it is within the step (flag `speculative`).
+    """
     mask = r < 0.0
     if m.flg_adhesion:
         mask = mask | (d.con_adhesion[k] != 0.0)
+    if sweeping(m):
+        mask = mask | (d.con_speculative[k] > 0.0)
     return mask
 
 

@@ -84,6 +84,7 @@ MUJOCO = (
     _field.real("opt_ls_tolerance", "1", "1", "line search stops at a relative slope below this"),
     _field.real("opt_noslip_tolerance", "1", "1", "the no-slip solver stops at a scaled improvement below this"),
     _field.real("opt_sleep_tolerance", "1", "m/s", "a tree whose velocities are below this may fall asleep"),
+    _field.real("opt_ccd_tolerance", "1", "m", "tolerance of the distance at impact, with the flag speculative"),
     _field.real("opt_o_margin", "1", "m", "margin of all contacts, with the flag override"),
     _field.real("opt_o_solref", "2", "s, 1", "solref of all contacts, with the flag override"),
     _field.real("opt_o_solimp", "5", "1", "solimp of all contacts, with the flag override"),

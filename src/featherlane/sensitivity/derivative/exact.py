@@ -111,7 +111,8 @@ def linearize(
             with `analytic`.
         UnknownNameError: an entry's name is unknown.
         TypeError: `data` is neither a `Data` nor a `Batch`.
-        UnsupportedFeatureError: `sensors` with an unsupported sensor of the model; the flag `sleep` is on.
+        UnsupportedFeatureError: `sensors` with an unsupported sensor of the model; the flag `sleep` or
+            `speculative` is on.
 
     Source: implicit function theorem; MuJoCo mjd_transitionFD (which refuses RK4 and delays).
     """
@@ -236,7 +237,7 @@ def acceleration_derivatives(
         TypeError: `data` is neither a `Data` nor a `Batch`.
         UnsupportedFeatureError: the no-slip solver, actuators that act through contacts under the contact model
             lcp, a world with more rows than the buffer holds, under coulomb a world with forces without formulas; the
-            flag `sleep` is on.
+            flag `sleep` or `speculative` is on.
 
     Source: implicit function theorem.
     """

@@ -55,7 +55,8 @@ def serves(model: Model) -> bool:
 
     Kernels check the parameters of its worlds.
     """
-    if model.opt_integrator not in INTEGRATORS or model.opt_enableflags & enums.ENABLE_DIAGEXACT:
+    excluded = enums.ENABLE_DIAGEXACT | enums.ENABLE_SPECULATIVE
+    if model.opt_integrator not in INTEGRATORS or model.opt_enableflags & excluded:
         return False
     if model.nadhesion or model.user_actuators:
         return False

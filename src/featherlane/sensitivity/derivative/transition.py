@@ -28,7 +28,7 @@ from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.world.data import Data, ready
 
 STATE = ("qpos", "qvel", "act")
-NUMBERS, SLEEP = (int, float, np.floating), int(Enable.SLEEP)
+NUMBERS, SLEEP, SPECULATIVE = (int, float, np.floating), int(Enable.SLEEP), int(Enable.SPECULATIVE)
 
 
 METHODS = ("analytic", "finite_difference")
@@ -105,7 +105,8 @@ def transition_fd(
     Raises:
         ModelError: eps is not positive; the model is not the data's.
         TypeError: `data` is neither a `Data` nor a `Batch`.
-        UnsupportedFeatureError: `sensors` with an unsupported sensor of the model; the flag `sleep` is on.
+        UnsupportedFeatureError: `sensors` with an unsupported sensor of the model; the flag `sleep` or
+            `speculative` is on.
 
     Source: MuJoCo mjd_transitionFD (which refuses RK4, returns zero for the derivative of a kinetic energy sensor by
         velocity, and omits dry friction only if the flag is set).
@@ -156,7 +157,7 @@ def inverse_fd(
     Raises:
         ModelError: eps is not positive; an invalid shape; the model is not the data's; as `inverse` does.
         TypeError: `data` is neither a `Data` nor a `Batch`.
-        UnsupportedFeatureError: the flag `sleep` is on.
+        UnsupportedFeatureError: the flag `sleep` or `speculative` is on.
 
     Source: MuJoCo mjd_inverseFD (which is not centered).
     """
@@ -193,6 +194,9 @@ def check_differentiable(model: Model, data: Data | Batch, eps: float = 1e-6) ->
     sizes = model.size_values()  # reading attributes of the model is slow
     if sizes["opt_enableflags"] & SLEEP:
         raise UnsupportedFeatureError(["option flag: sleep"], what="derivatives are not supported if trees may sleep")
+    if sizes["opt_enableflags"] & SPECULATIVE:
+        what = "derivatives are not supported if contacts may occur within a step"
+        raise UnsupportedFeatureError(["option flag: speculative"], what=what)
     return sizes
 
 

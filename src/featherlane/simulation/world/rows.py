@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.collision.contact import contacts
+from featherlane.collision.motion import sweeping
 from featherlane.constraint.efc import efc_numbers, efc_rows
 from featherlane.constraint.efc_fields import EFC
 from featherlane.lanes.record import allocated
@@ -56,6 +57,7 @@ def contact_list(workspace: Workspace) -> np.recarray:
     buffer = workspace.take_buffer(RowsBuffer)
     buffer.count_rows()
     n = int(buffer.count[4])
-    found = contacts(workspace.arrays, buffer.slot[:n], buffer.row[:n], workspace.model.flg_adhesion)
+    model = workspace.model
+    found = contacts(workspace.arrays, buffer.slot[:n], buffer.row[:n], model.flg_adhesion, sweeping(model))
     workspace.put_back(buffer)
     return found
