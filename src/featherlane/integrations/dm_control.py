@@ -17,19 +17,18 @@ import numpy as np
 
 from featherlane.errors import ArgumentTypeError, InstallationError
 from featherlane.integrations.edits import FollowedModel
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.world.data import Data
 
 TRIED = "1.0.50 with MuJoCo 3.17"
-STATE = "qpos qvel act qacc_warmstart history".split()
-INPUTS = "ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat eq_active".split()
+STATE = tuple("time qpos qvel act qacc_warmstart history warning".split())
+INPUTS = tuple("ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat eq_active".split())
 # computed with the acceleration; everything else is computed by mj_step1
-OUTPUTS = "qacc qacc_smooth act_dot actuator_force qfrc_actuator qfrc_smooth qfrc_constraint sensordata".split()
-WRENCHES = "cacc cfrc_int cfrc_ext".split()  # which MuJoCo computes only for sensors of these types
+OUTPUTS = "qacc qacc_smooth act_dot actuator_force qfrc_actuator qfrc_smooth qfrc_constraint sensordata"
+OUTPUTS = tuple(OUTPUTS.split())
+WRENCHES = ("cacc", "cfrc_int", "cfrc_ext")  # which MuJoCo computes only for sensors of these types
 READ_WRENCHES = [
     getattr(mujoco.mjtSensor, f"mjSENS_{name}") for name in "ACCELEROMETER FORCE TORQUE FRAMELINACC FRAMEANGACC".split()
 ]
-BAD = STATUS.index("non_finite")
 
 Environment = TypeVar("Environment")
 
@@ -89,7 +88,7 @@ class Stepper:
             if physics.model.ptr is not self._mj_model or physics.data.ptr is not self._mj_data:
                 self._start()
             elif self._model.follow():
-                self._new_batch()
+                self._new_data()
             self._read()
             if physics.legacy_step:
                 self._step(nstep)
@@ -108,43 +107,20 @@ class Stepper:
         """Loads the model of the physics."""
         self._mj_model, self._mj_data = self.physics.model.ptr, self.physics.data.ptr
         self._model = FollowedModel(self._mj_model)
-        self._new_batch()
-
-    def _new_batch(self) -> None:
-        """Makes one world of the present model, and pairs of its arrays and those of the MjData."""
-        batch, data = Batch(self._model.model, 1, nthread=1), self._mj_data
-        batch.mute()
-        self._batch, self._pairs, self._bad = batch, {}, 0
         wrenches = np.isin(self._mj_model.sensor_type, READ_WRENCHES).any()
-        self._outputs = [*OUTPUTS, *WRENCHES] if wrenches else OUTPUTS
-        for name in (*STATE, *INPUTS, *self._outputs):
-            theirs = getattr(data, name, None)
-            if theirs is None or not theirs.size or name not in DATA:
-                continue
-            ours = (batch.bind(name) if name in self._outputs else getattr(batch, name))[0]
-            self._pairs[name] = ours.reshape(theirs.shape), theirs
+        self._outputs = OUTPUTS + WRENCHES if wrenches else OUTPUTS
+        self._new_data()
 
-    # ---- transfers ---------------------------------------------------------------------------------------------------
-    def _read(self) -> None:
-        """Copies state and inputs from the MjData."""
-        for name in (*STATE, *INPUTS):
-            if name in self._pairs:
-                ours, theirs = self._pairs[name]
-                np.copyto(ours, theirs, casting="unsafe")
-        self._batch.time[0] = self._mj_data.time
+    def _new_data(self) -> None:
+        """Makes a world of the present model."""
+        self._data = Data(self._model.model)
+        self._data.mute()  # dm_control reports what is counted in `warning`
 
     def _step(self, nstep: int) -> None:
-        """Steps the world; counts a warning in the MjData, as MuJoCo does, if it was reset."""
-        self._batch.step(nstep)
-        bad = int(self._batch.status["non_finite"][0])
-        if bad > self._bad:
-            self._mj_data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number += bad - self._bad
-        self._bad = bad
+        self._data.step(nstep)
 
-    def _write(self, outputs) -> None:
-        """Copies the state and outputs to the MjData."""
-        for name in (*STATE, *outputs):
-            if name in self._pairs:
-                ours, theirs = self._pairs[name]
-                np.copyto(theirs, ours, casting="unsafe")
-        self._mj_data.time = self._batch.time[0]
+    def _read(self) -> None:
+        self._data.from_mujoco(self._mj_data, STATE + INPUTS)
+
+    def _write(self, outputs: tuple[str, ...]) -> None:
+        self._data.to_mujoco(self._mj_data, STATE + outputs)

@@ -49,7 +49,7 @@ class FollowedModel:
             ModelError, UnsupportedFeatureError: as `featherlane.load`.
         """
         same_options = self._seen_options == self._options(self._mj_model)
-        if same_options and all(map(np.array_equal, self._memory, self._seen)):
+        if same_options and self._seen == [part.tobytes() for part in self._memory]:
             return False
         if same_options:
             edited = [name for name, a in self._arrays.items() if not np.array_equal(a, self._values[name])]
@@ -67,7 +67,7 @@ class FollowedModel:
 
     def _keep(self) -> None:
         """Keeps the present values, with which `follow` compares."""
-        self._seen = [part.copy() for part in self._memory]
+        self._seen = [part.tobytes() for part in self._memory]
         self._values = {name: a.copy() for name, a in self._arrays.items()}
         self._seen_options = self._options(self._mj_model)
 

@@ -96,6 +96,7 @@ class Data(NamedAccess):
         """Allocates memory and views."""
         own = self.__dict__
         own["_told"] = False  # whether a warning of non-finite or out-of-range values was emitted
+        own["_links"] = {}  # arrays shared with an MjData, by fields
         own["model"], own["workspace"], own["_turns"] = model, Workspace(model, 1, given=given), (Turn("data"),)
         own["_turn_token"] = self._turns[0].token
         own["_bad"] = memoryview(self.workspace.arrays["warning"][NON_FINITE])  # read after each step: 30 ns
@@ -450,6 +451,10 @@ class Data(NamedAccess):
             RuntimeError: another thread is in a call of this data.
         """
         hold(self._turns, read_mujoco, self, mj_data, fields)
+
+    def mute(self) -> None:
+        """Emits no NonFiniteWarning from now on: the caller reports what `status` counts."""
+        self.__dict__["_told"] = True
 
     def copy(self) -> Data:
         """Returns a `Data` with its own memory, in the same state, of the same model."""

@@ -6,8 +6,9 @@ that MJX and MuJoCo Warp use for the same purpose; MuJoCo's mj_island computes t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def chosen_fields(call: str, fields: Any) -> frozenset[str]:
     allowed = (*COPIED, *GROUPS)
     if fields is None:
         return frozenset(allowed)
-    chosen = value_entries(call, fields, "are names of fields")
+    chosen = tuple(value_entries(call, fields, "are names of fields"))
     for name in chosen:
         if not isinstance(name, str) or name not in allowed:
             raise ModelError(f"{call}: got {name!r}, allowed are fields of Data and MjData{near(str(name), allowed)}")
@@ -102,11 +103,41 @@ def pairs(call: str, ours: Any, mj_data: Any, names: Iterable[str]) -> list[tupl
 
 
 # ---- one world -------------------------------------------------------------------------------------------------------
+class Link(NamedTuple):
+    """Holds the arrays that a call copies between a `Data` and an MjData.
+
+    Attributes:
+        mj_data: the MjData.
+        chosen: names of fields.
+        both: arrays of fields that both have, `(ours, theirs)`.
+    """
+
+    mj_data: Any
+    chosen: frozenset[str]
+    both: list[tuple[np.ndarray, np.ndarray]]
+
+
+def linked(call: str, data, mj_data: Any, fields: Any) -> Link:
+    """Returns the arrays to copy; the last ones for the same tuple of fields are reused, which takes a microsecond.
+
+    Raises:
+        TypeError, ModelError: as `Data.to_mujoco`.
+    """
+    kept = data._links.get(fields) if isinstance(fields, tuple) else None
+    if kept is None or kept.mj_data is not mj_data:
+        chosen = chosen_fields(call, fields)
+        check_mujoco_data(call, data.model, mj_data)
+        both = pairs(call, data.workspace.view, mj_data, (name for name in COPIED if name in chosen))
+        kept = Link(mj_data, chosen, both)
+        if isinstance(fields, tuple):
+            data._links[fields] = kept
+    return kept
+
+
 def write_mujoco(data, mj_data: Any, fields: Any = None) -> None:
     """Copies a world to an MjData; see `Data.to_mujoco`."""
-    chosen, workspace = chosen_fields("to_mujoco", fields), data.workspace
-    check_mujoco_data("to_mujoco", data.model, mj_data)
-    both = pairs("to_mujoco", workspace.view, mj_data, (name for name in COPIED if name in chosen))
+    _, chosen, both = linked("to_mujoco", data, mj_data, fields)
+    workspace = data.workspace
     rows = rows_of_world(workspace, data.model.opt_contact_model != LCP) if "contact" in chosen else None
     if rows:
         check_rows(rows, mj_data)
@@ -151,9 +182,8 @@ def _write_awake(mj_data: Any) -> None:
 
 def read_mujoco(data, mj_data: Any, fields: Any = None) -> None:
     """Copies an MjData to a world; see `Data.from_mujoco`."""
-    chosen, workspace = chosen_fields("from_mujoco", fields), data.workspace
-    check_mujoco_data("from_mujoco", data.model, mj_data)
-    both, arrays = pairs("from_mujoco", workspace.view, mj_data, (n for n in COPIED if n in chosen)), workspace.arrays
+    _, chosen, both = linked("from_mujoco", data, mj_data, fields)
+    workspace, arrays = data.workspace, data.workspace.arrays
     rows = read_rows(data.model, workspace.sizes, mj_data) if "contact" in chosen else []
     for ours, theirs in both:
         np.copyto(ours, theirs, casting="unsafe")
@@ -193,6 +223,7 @@ def read_world(arrays, world: int, mj_data: Any) -> None:
 
 
 # ---- warnings --------------------------------------------------------------------------------------------------------
+@functools.cache
 def _kind(name: str) -> int:
     import mujoco
 
