@@ -144,5 +144,5 @@ def test_batches_of_earlier_calls_are_released(rng):
         for k in range(4):
             model.body_mass[1] = 1.0 + k
             made.rollout(model, data, start, nstep=2)
-            kept.add(len(made._batches))
+            kept.add(len(made._rolled))
         assert kept == {1}
