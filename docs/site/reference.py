@@ -57,6 +57,7 @@ PAGES = {
     "../fields.md": ("Fields", "fields of `Model` and `Data`: shape, unit, meaning"),
     "../integrations/mujoco_rollout.md": ("mujoco.rollout", "the functions of `mujoco.rollout`, on Featherlane"),
     "../integrations/mujoco_batch.md": ("mujoco.batch", "the class `mujoco.batch.Batch`, on Featherlane"),
+    "../integrations/mujoco_data.md": ("MuJoCo data", "worlds copied to and from `mujoco.MjData`"),
     "../integrations/dm_control.md": ("dm_control", "the suite's tasks in batches, and environments on Featherlane"),
     "../chapters/coulomb.md": ("Coulomb contact model", "derivation of the contact model `coulomb` and its solver"),
     "../integrations/unisim.md": ("UniSim and UniLab", "a backend of UniSim, and UniLab's tasks on it"),
