@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.integrations.models import LoadedModels
+from featherlane.lanes.cores import cores
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA, STATUS
@@ -34,11 +35,12 @@ class Rollout:
     """Computes rollouts with threads, models and memory that are shared between calls.
 
     Args:
-        nthread: threads; 0 or None for the calling thread alone.
+        nthread: threads, of which at most one for each core is used; 0 or None for the calling thread alone.
     """
 
     def __init__(self, *, nthread: int | None = None):
         self.nthread = nthread or 0
+        self._nthread = min(max(self.nthread, 1), cores())  # some callers have a thread for each rollout
         self._models: LoadedModels | None = LoadedModels()
         self._rolled: dict[tuple[int, int], RolledBatch] = {}
 
@@ -119,7 +121,7 @@ class Rollout:
                 chosen = np.flatnonzero([each is loaded for each in of_each])
             given = [None if a is None else np.asarray(a)[chosen] for a in (initial_state, initial_warmstart, control)]
             key = id(loaded), len(given[0])  # type: ignore[arg-type]
-            rolled = self._rolled[key] = before.get(key) or RolledBatch(loaded, key[1], max(self.nthread, 1))
+            rolled = self._rolled[key] = before.get(key) or RolledBatch(loaded, key[1], self._nthread)
             targets = [None if a is None else a[chosen] for a in (state, sensordata)]
             if targets[0] is None:
                 targets[0] = np.zeros((key[1], nstep, state_size(loaded, FULL)))
