@@ -23,8 +23,8 @@ TRIED = "1.0.50 with MuJoCo 3.17"
 STATE = tuple("time qpos qvel act qacc_warmstart history warning".split())
 INPUTS = tuple("ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat eq_active".split())
 # computed with the acceleration; everything else is computed by mj_step1
-OUTPUTS = "qacc qacc_smooth act_dot actuator_force qfrc_actuator qfrc_smooth qfrc_constraint sensordata"
-OUTPUTS = tuple(OUTPUTS.split())
+OUTPUTS = ("qacc", "qacc_smooth", "act_dot", "actuator_force", "qfrc_actuator", "qfrc_smooth", "qfrc_constraint")
+OUTPUTS += ("sensordata",)
 WRENCHES = ("cacc", "cfrc_int", "cfrc_ext")  # which MuJoCo computes only for sensors of these types
 READ_WRENCHES = [
     getattr(mujoco.mjtSensor, f"mjSENS_{name}") for name in "ACCELEROMETER FORCE TORQUE FRAMELINACC FRAMEANGACC".split()

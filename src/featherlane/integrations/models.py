@@ -57,7 +57,7 @@ class LoadedModels:
         """Returns a model that was loaded with equal content, or loads one."""
         content = np.empty(mujoco.mj_sizeModel(model), np.uint8)
         mujoco.mj_saveModel(model, None, content)
-        key = hashlib.blake2b(content, digest_size=16).digest()
+        key = hashlib.blake2b(content.data, digest_size=16).digest()
         loaded = self._by_content.pop(key, None) or load(model)
         self._by_content[key] = loaded
         while len(self._by_content) > KEPT:
