@@ -4,6 +4,9 @@ judo-rai 0.1.0 needs MuJoCo 3.6, the other tests need MuJoCo 4.0.1.  In an envir
 `pytest --noconftest -n0 -m "" tests/integrations/test_judo.py`.
 """
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -47,6 +50,14 @@ def played(task, optimizer, rollout, steps):
 def class_is_restored():
     yield
     mj_rollout_backend.Rollout = Rollout
+
+
+def test_the_example_of_the_page_runs(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "integrations" / "mujoco_rollout.md").read_text()
+    (code,) = re.findall(r"^```py\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    exec(compile(code, "page", "exec"), {})
+    assert capsys.readouterr().out.startswith("[")
+    assert mj_rollout_backend.Rollout is mujoco_rollout.Rollout
 
 
 @pytest.mark.parametrize("optimizer", ["mppi", "cem", "ps"])
