@@ -53,8 +53,8 @@ def class_is_restored():
 
 
 def test_the_example_of_the_page_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "integrations" / "mujoco_rollout.md").read_text()
-    (code,) = re.findall(r"^```py\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    page = (Path(__file__).parents[2] / "docs" / "integrations" / "judo.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     exec(compile(code, "page", "exec"), {})
     assert capsys.readouterr().out.startswith("[")
     assert mj_rollout_backend.Rollout is mujoco_rollout.Rollout

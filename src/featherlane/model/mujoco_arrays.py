@@ -72,7 +72,7 @@ def is_mujocos(field: Field) -> bool:
     return field.name in _NAMES
 
 
-def read_field(mj, name: str):
+def read_field(mj, name: str) -> Any:
     """Returns a field's value in an MjModel: a number or an array (a view if MuJoCo returns one)."""
     holder, attribute = _place(mj, name)
     if name in ABSENT and not hasattr(holder, attribute):
