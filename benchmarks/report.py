@@ -48,7 +48,14 @@ PAGES = {
     "robots": ROOT / "docs" / "robots.md",
     "accuracy": ROOT / "docs" / "accuracy.md",
     "collision": ROOT / "docs" / "speed.md",
+    "cameras": ROOT / "docs" / "cameras.md",
     "contact-models": ROOT / "docs" / "contact.md",
+    "contact_creep": ROOT / "docs" / "contact-benchmark.md",
+    "contact_classic": ROOT / "docs" / "contact-benchmark.md",
+    "contact_history": ROOT / "docs" / "contact-benchmark.md",
+    "contact_simbenchmark": ROOT / "docs" / "contact-benchmark.md",
+    "contact_dart": ROOT / "docs" / "contact-benchmark.md",
+    "contact_fclib": ROOT / "docs" / "contact-benchmark.md",
     "learning": ROOT / "docs" / "training.md",
     "solved": ROOT / "docs" / "tasks.md",
     "asynchronous": ROOT / "docs" / "training.md",
@@ -60,6 +67,7 @@ PAGES = {
     "unisim-training": ROOT / "docs" / "integrations" / "unisim.md",
     "unisim": ROOT / "docs" / "integrations" / "unisim.md",
     "integrations-dm-control": ROOT / "docs" / "integrations" / "dm_control.md",
+    "integrations-gymnasium": ROOT / "docs" / "integrations" / "gymnasium.md",
     "float32": ROOT / "docs" / "chapters" / "float32.md",
     "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }

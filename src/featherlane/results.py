@@ -16,6 +16,7 @@ from featherlane.sensitivity.derivative.exact import AccelerationDerivatives
 from featherlane.sensitivity.derivative.rnea import RneaDerivatives
 from featherlane.sensitivity.derivative.transition import InverseDerivatives, Linearization
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.query.camera import Images
 from featherlane.simulation.query.distance import Distances
 from featherlane.simulation.query.ray import Hits
 from featherlane.simulation.query.tendon_path import TendonPath
@@ -32,6 +33,7 @@ __all__ = [  # noqa: RUF022  in groups
     # queries
     "Distances",
     "Hits",
+    "Images",
     "TendonPath",
     # models
     "NamedView",

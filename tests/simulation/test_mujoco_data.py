@@ -267,6 +267,17 @@ def test_contacts_given_by_bodies_are_refused():
     assert theirs.ncon == 0
 
 
+def test_sensors_that_are_not_computed_keep_the_values_of_mujoco():
+    model = fl.load("""<mujoco><worldbody><body><joint type="slide"/><geom name="g" size=".1"/><site name="s" size="1"/>
+      </body></worldbody><sensor><insidesite site="s" objtype="geom" objname="g" enclosed="true"/></sensor></mujoco>""")
+    theirs, data = mujoco.MjData(model.mj_model), fl.Data(model)
+    theirs.sensordata[:] = 7.0
+    data.to_mujoco(theirs)
+    assert theirs.sensordata[0] == 7.0
+    with pytest.raises(fl.UnsupportedFeatureError, match="insidesite"):
+        data.to_mujoco(theirs, ("qpos", "sensordata"))
+
+
 def test_wrong_arguments():
     data = fl.Data(fl.bundled("cartpole"))
     theirs = mujoco.MjData(data.model.mj_model)

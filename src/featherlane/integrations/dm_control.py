@@ -12,23 +12,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import mujoco
-import numpy as np
-
 from featherlane.errors import ArgumentTypeError, InstallationError
-from featherlane.integrations.edits import FollowedModel
-from featherlane.simulation.world.data import Data
+from featherlane.integrations.stepper import Stepper
 
 TRIED = "1.0.50 with MuJoCo 3.17"
-STATE = tuple("time qpos qvel act qacc_warmstart history warning".split())
-INPUTS = tuple("ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat eq_active".split())
-# computed with the acceleration; everything else is computed by mj_step1
-OUTPUTS = ("qacc", "qacc_smooth", "act_dot", "actuator_force", "qfrc_actuator", "qfrc_smooth", "qfrc_constraint")
-OUTPUTS += ("sensordata",)
-WRENCHES = ("cacc", "cfrc_int", "cfrc_ext")  # which MuJoCo computes only for sensors of these types
-READ_WRENCHES = [
-    getattr(mujoco.mjtSensor, f"mjSENS_{name}") for name in "ACCELEROMETER FORCE TORQUE FRAMELINACC FRAMEANGACC".split()
-]
 
 Environment = TypeVar("Environment")
 
@@ -59,11 +46,11 @@ def use(env: Environment) -> Environment:
     for name in ("legacy_step", "check_invalid_state"):
         if not hasattr(physics, name):
             raise InstallationError(f"use: dm_control's Physics has no {name}; tried with dm_control {TRIED}")
-    physics.step = Stepper(physics)
+    physics.step = PhysicsStep(physics)
     return env
 
 
-class Stepper:
+class PhysicsStep:
     """Steps a `dm_control.mujoco.Physics`, in place of its method `step`.
 
     Args:
@@ -71,8 +58,8 @@ class Stepper:
     """
 
     def __init__(self, physics: Any):
-        self.physics = physics
-        self._start()
+        self.physics, self.stepper = physics, Stepper()
+        self.stepper.prepare(physics.model.ptr, physics.data.ptr)
 
     def __call__(self, nstep: int = 1) -> None:
         """Advances the state of the physics by nstep time steps.
@@ -84,43 +71,6 @@ class Stepper:
             dm_control.rl.control.PhysicsError: the state became non-finite or out of range.
         """
         physics = self.physics
+        run = self.stepper.step_to_velocity if physics.legacy_step else self.stepper.mj_step
         with physics.check_invalid_state():
-            if physics.model.ptr is not self._mj_model or physics.data.ptr is not self._mj_data:
-                self._start()
-            elif self._model.follow():
-                self._new_data()
-            self._read()
-            if physics.legacy_step:
-                self._step(nstep)
-                self._write(self._outputs)
-                mujoco.mj_step1(self._mj_model, self._mj_data)
-            else:
-                if nstep > 1:
-                    self._step(nstep - 1)
-                    self._write(())
-                mujoco.mj_step1(self._mj_model, self._mj_data)
-                self._step(1)
-                self._write(self._outputs)
-
-    # ---- model and data ----------------------------------------------------------------------------------------------
-    def _start(self) -> None:
-        """Loads the model of the physics."""
-        self._mj_model, self._mj_data = self.physics.model.ptr, self.physics.data.ptr
-        self._model = FollowedModel(self._mj_model)
-        wrenches = np.isin(self._mj_model.sensor_type, READ_WRENCHES).any()
-        self._outputs = OUTPUTS + WRENCHES if wrenches else OUTPUTS
-        self._new_data()
-
-    def _new_data(self) -> None:
-        """Makes a world of the present model."""
-        self._data = Data(self._model.model)
-        self._data.mute()  # dm_control reports what is counted in `warning`
-
-    def _step(self, nstep: int) -> None:
-        self._data.step(nstep)
-
-    def _read(self) -> None:
-        self._data.from_mujoco(self._mj_data, STATE + INPUTS)
-
-    def _write(self, outputs: tuple[str, ...]) -> None:
-        self._data.to_mujoco(self._mj_data, STATE + outputs)
+            run(physics.model.ptr, physics.data.ptr, nstep)

@@ -344,6 +344,10 @@ class Data(NamedAccess):
         """Number of rows: the length of the arrays `efc_*`, computed at each access (`efc_J` is dense, (nefc, nv))."""
         return row_counts(self.workspace)[0]
 
+    def mute(self) -> None:
+        """Emits no NonFiniteWarning from now on: the caller reports what `status` counts."""
+        self.__dict__["_told"] = True
+
     # ---- whole states ------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | int | None = None) -> None:
         """Resets to the model's default state or to a keyframe; all other fields become zero.
@@ -451,10 +455,6 @@ class Data(NamedAccess):
             RuntimeError: another thread is in a call of this data.
         """
         hold(self._turns, read_mujoco, self, mj_data, fields)
-
-    def mute(self) -> None:
-        """Emits no NonFiniteWarning from now on: the caller reports what `status` counts."""
-        self.__dict__["_told"] = True
 
     def copy(self) -> Data:
         """Returns a `Data` with its own memory, in the same state, of the same model."""

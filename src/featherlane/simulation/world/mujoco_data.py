@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featherlane.errors import ArgumentTypeError, ModelError, near
+from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeatureError, near
 from featherlane.model.arguments import instance
 from featherlane.model.assignment import value_entries
 from featherlane.model.enums import LCP, Enable
@@ -59,19 +59,28 @@ def _refuse_sizes(call: str, wrong: list[str]) -> None:
         raise ModelError(f"{call}: mj_data has other sizes: {'; '.join(wrong)}")
 
 
-def chosen_fields(call: str, fields: Any) -> frozenset[str]:
-    """Returns names of fields to copy, checked; None selects all.
+def chosen_fields(call: str, model, fields: Any) -> frozenset[str]:
+    """Returns names of fields to copy, checked; None selects all, without `sensordata` if a sensor is not computed.
 
     Raises:
         ModelError: an unknown name.
+        UnsupportedFeatureError: `sensordata` of a model with a sensor that is not computed.
     """
+    from featherlane.model.features import refuse_sensors
+
     allowed = (*COPIED, *GROUPS)
     if fields is None:
+        try:
+            refuse_sensors(model)
+        except UnsupportedFeatureError:
+            return frozenset(allowed) - {"sensordata"}
         return frozenset(allowed)
     chosen = tuple(value_entries(call, fields, "are names of fields"))
     for name in chosen:
         if not isinstance(name, str) or name not in allowed:
             raise ModelError(f"{call}: got {name!r}, allowed are fields of Data and MjData{near(str(name), allowed)}")
+    if "sensordata" in chosen:
+        refuse_sensors(model)
     return frozenset(chosen)
 
 
@@ -125,7 +134,7 @@ def linked(call: str, data, mj_data: Any, fields: Any) -> Link:
     """
     kept = data._links.get(fields) if isinstance(fields, tuple) else None
     if kept is None or kept.mj_data is not mj_data:
-        chosen = chosen_fields(call, fields)
+        chosen = chosen_fields(call, data.model, fields)
         check_mujoco_data(call, data.model, mj_data)
         both = pairs(call, data.workspace.view, mj_data, (name for name in COPIED if name in chosen))
         kept = Link(mj_data, chosen, both)
