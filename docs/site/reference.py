@@ -56,7 +56,9 @@ PAGES = {
     "options.md": ("Options", "`model.opt`: defaults and allowed values"),
     "../fields.md": ("Fields", "fields of `Model` and `Data`: shape, unit, meaning"),
     "../integrations/mujoco_rollout.md": ("mujoco.rollout", "the functions of `mujoco.rollout`, on Featherlane"),
+    "../integrations/judo.md": ("judo", "judo's sampling controllers, on Featherlane"),
     "../integrations/mujoco_batch.md": ("mujoco.batch", "the class `mujoco.batch.Batch`, on Featherlane"),
+    "../integrations/mujoco_data.md": ("MuJoCo data", "worlds copied to and from `mujoco.MjData`"),
     "../integrations/dm_control.md": ("dm_control", "the suite's tasks in batches, and environments on Featherlane"),
     "../integrations/gymnasium.md": (
         "Gymnasium and robosuite",

@@ -5,12 +5,11 @@
 
 `data` has the same contents afterwards as after MuJoCo's call, so existing code reads what it read before.  State and
 inputs are read from the MjData.  Featherlane computes the steps.  MuJoCo computes frames, velocities and contacts of
-the last evaluated state again, because only MuJoCo can write its contacts and rows.
+the last evaluated state again, so that all of its fields belong to one state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import mujoco
@@ -19,15 +18,16 @@ import numpy as np
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.integrations.edits import FollowedModel
 from featherlane.model.enums import Disable, Enable
+from featherlane.model.features import refuse_sensors
 from featherlane.model.status import NON_FINITE
-from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.data import Data
 
-STATE = "qpos qvel act qacc_warmstart history plastic".split()
-INPUTS = "ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat eq_active".split()
+STATE = ("time", "qpos", "qvel", "act", "qacc_warmstart", "history", "plastic")
+INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "eq_active")
 # computed with the acceleration; everything else is computed by mj_step1
-OUTPUTS = "qacc qacc_smooth act_dot actuator_force qfrc_actuator qfrc_smooth qfrc_constraint sensordata".split()
-WRENCHES = "cacc cfrc_int cfrc_ext".split()  # which MuJoCo computes only for sensors of these types
+OUTPUTS = ("qacc", "qacc_smooth", "act_dot", "actuator_force", "qfrc_actuator", "qfrc_smooth", "qfrc_constraint")
+OUTPUTS += ("sensordata",)
+WRENCHES = ("cacc", "cfrc_int", "cfrc_ext")  # which MuJoCo computes only for sensors of these types
 READ_WRENCHES = [
     getattr(mujoco.mjtSensor, f"mjSENS_{name}") for name in "ACCELEROMETER FORCE TORQUE FRAMELINACC FRAMEANGACC".split()
 ]
@@ -133,28 +133,18 @@ class Stepper:
             raise UnsupportedFeatureError(["option flag: sleep"], what="an MjData whose trees may sleep is not stepped")
         self._data, self._stages, self._bad = Data(self._model.model), m.opt.integrator == RK4, 0
         self._data.mute()
-        # read and written directly, which takes a tenth of the time of an attribute
-        self._time, self._counts = self._data.workspace.arrays["time"], self._data.warning
+        # read directly, which takes a tenth of the time of an attribute
+        self._counts = self._data.warning
         wrenches = np.isin(m.sensor_type, READ_WRENCHES).any()
-        self._inputs = self._pairs(d, [*STATE, *INPUTS])
-        self._state = self._pairs(d, STATE)
-        self._outputs = self._pairs(d, [*OUTPUTS, *(WRENCHES if wrenches else ())])
-
-    def _pairs(self, d: Any, names: Sequence[str]) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """Returns name, Featherlane's array and MuJoCo's array of each field that the model has."""
-        pairs = []
-        for name in names:
-            theirs = getattr(d, name, None)
-            if theirs is not None and theirs.size and name in DATA:
-                pairs.append((name, getattr(self._data, name).reshape(theirs.shape), theirs))
-        return pairs
+        self._written = STATE + OUTPUTS + (WRENCHES if wrenches else ())
+        self._data.to_mujoco(d, ())  # compares the sizes
+        if m.nsensordata:
+            refuse_sensors(self._data.model)
 
     # ---- transfers ---------------------------------------------------------------------------------------------------
     def _read(self) -> None:
         """Copies state and inputs from the MjData."""
-        for _, ours, theirs in self._inputs:
-            ours[...] = theirs
-        self._time[0, 0] = self._mj_data.time
+        self._data.from_mujoco(self._mj_data, STATE + INPUTS)
 
     def _advance(self, nstep: int) -> None:
         """Steps the world; if its state was reset, resets the MjData and counts a warning there, as MuJoCo does."""
@@ -167,17 +157,14 @@ class Stepper:
 
     def _evaluate(self, names: dict[str, str] | None = None) -> None:
         """Computes MuJoCo's fields of positions and velocities at the present state, or at that of RK4's last stage."""
-        for name, ours, theirs in self._state:
-            theirs[...] = getattr(self._data, names[name]) if names and name in names else ours
-        self._mj_data.time = self._time[0, 0]
+        self._data.to_mujoco(self._mj_data, STATE)
+        for name, last in (names or {}).items():
+            getattr(self._mj_data, name)[...] = getattr(self._data, last)
         mujoco.mj_step1(self._mj_model, self._mj_data)
 
     def _write(self) -> None:
         """Copies the state and outputs to the MjData."""
-        for pairs in (self._state, self._outputs):
-            for _, ours, theirs in pairs:
-                theirs[...] = ours
-        self._mj_data.time = self._time[0, 0]
+        self._data.to_mujoco(self._mj_data, self._written)
 
     def _write_forces(self) -> None:
         """Writes the force of each row: those of a dual solver, or the forces that follow from the acceleration."""

@@ -48,7 +48,7 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
     found = list(_callbacks())
     if mj.nv:
         found += [*_deformables(mj), *_equalities(mj), *_actuators(mj), *_plugins(mj)]
-    options = {name: getattr(mj.opt, name) for name in ("integrator", "disableflags", "enableflags")}
+    options = {name: read_field(mj, f"opt_{name}") for name in ("integrator", "disableflags", "enableflags")}
     found += clashes(options | {"tendon_equalities": tendon_equalities(mj.eq_type)})
     found += _shapes(mj, cand)
     return found

@@ -60,6 +60,7 @@ from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.data import Data
+from featherlane.simulation.world.mujoco_data import read_world
 from featherlane.simulation.world.recordings import (
     BINDABLE,
     Control,
@@ -690,6 +691,38 @@ class Batch(NamedAccess):
                 data.workspace.arrays[name][: rows[w].size, 0] = rows[w].reshape(-1)
         data.forward()
         return data
+
+    def to_mujoco(self, world: int, mj_data: Any) -> None:
+        """Copies one world to an MjData, with the outputs of its present state; see `Data.to_mujoco`.
+
+        Args:
+            world: number of the world.
+            mj_data: a `mujoco.MjData` of a model with the sizes of this one.
+
+        Raises:
+            TypeError, ModelError: as `Data.to_mujoco`; `world` is out of range.
+        """
+        self.get_data(world).to_mujoco(mj_data)
+
+    def from_mujoco(self, world: int, mj_data: Any) -> None:
+        """Copies an MjData to one world: its state, inputs and bound outputs; see `Data.from_mujoco`.
+
+        A float32 batch rounds the values.  A batch stores no contacts and rows; the next call computes them.
+
+        Args:
+            world: number of the world.
+            mj_data: a `mujoco.MjData` of a model with the sizes of this one.
+
+        Raises:
+            TypeError: no MjData.
+            ModelError: other sizes; `world` is out of range.  Nothing is written then.
+            RuntimeError: another thread is in a call of this batch.
+        """
+        hold((self.runner.turn,), self._from_mujoco, self._world(world), mj_data)
+
+    def _from_mujoco(self, world: int, mj_data: Any) -> None:
+        read_world(self.arrays, world, mj_data)
+        self._forget(np.array([world]))
 
     # ---- checkpoints and copies --------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:
