@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-EVALUATIONS = 3  # time steps of an attempt: one of the whole size, two of half the size
-
 
 class IntegrationStatus(IntEnum):
     """How the integration of a world ended."""
@@ -29,6 +27,7 @@ class Integration(NamedTuple):
         accepted: (n,) int, accepted steps.
         rejected: (n,) int, rejected attempts.
         forced: (n,) int, accepted steps of the smallest size whose error exceeds the accuracy.
+        evaluations: (n,) int, time steps that were computed: three for each attempt of `rk4`, else four.
         smallest_step: (n,) smallest accepted step [s]; infinite without steps.
         largest_step: (n,) largest accepted step [s]; 0 without steps.
         error: (n,) largest estimate of the local error among the accepted steps that are not forced.
@@ -41,13 +40,9 @@ class Integration(NamedTuple):
     accepted: np.ndarray
     rejected: np.ndarray
     forced: np.ndarray
+    evaluations: np.ndarray
     smallest_step: np.ndarray
     largest_step: np.ndarray
     error: np.ndarray
     times: np.ndarray
     recorded: dict[str, np.ndarray]
-
-    @property
-    def evaluations(self) -> np.ndarray:
-        """Number of time steps that were computed, (n,) int: three for each attempt."""
-        return EVALUATIONS * (self.accepted + self.rejected)

@@ -94,7 +94,7 @@ class Run:
         """Returns the result, in the form for these worlds."""
         shown = self.source.shown
         arrays = (self.time.copy(), self.status, self.accepted, self.rejected, self.forced)
-        arrays += (self.smallest, self.largest, self.error)
+        arrays += (self.trial.evaluations * (self.accepted + self.rejected), self.smallest, self.largest, self.error)
         recorded = {name: shown(rows) for name, rows in self.recorded.items()}
         return Integration(*map(shown, arrays), self.request.times, recorded)
 
@@ -109,14 +109,13 @@ class Run:
             last &= time + h >= target
         if self.stale[ids].any():
             self._set_controls(ids[self.stale[ids]])
-        self.trial.attempt(ids, h, self._set_trial_controls if self.control else None)
-        difference = self.trial.difference(ids)
-        error = self.trial.error(difference)
+        estimate = self.trial.attempt(ids, h, self._set_trial_controls if self.control else None)
+        error = estimate.norm
         good, forced = self.sizes.judge(ids, time, h, error)
         if self.search is not None:  # a part of a step that met the accuracy
             good |= self.search.bracketing[ids] & np.isfinite(error)
         self.status[ids[~good & ~forced & (h <= floor)]] = IntegrationStatus.NON_FINITE
-        self.trial.extrapolate(ids[good], [d[good] for d in difference])
+        self.trial.extrapolate(ids, estimate, good)
         self.trial.rows["time"][self.n + ids, 0] = np.where(last, target, time + h)
         taken, ends = self._events(ids, h, good, forced, floor)
         self._accept(ids, taken, h)
