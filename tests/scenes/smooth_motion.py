@@ -62,7 +62,8 @@ def pendulum(t: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 # ---- a mass on a spring with a damper --------------------------------------------------------------------------------
-SPRING = '<body><joint type="slide" stiffness="40" damping="0.8"/><inertial pos="0 0 0" mass="2" diaginertia="1 1 1"/></body>'
+SPRING = """<body><joint type="slide" stiffness="40" damping="0.8"/>
+<inertial pos="0 0 0" mass="2" diaginertia="1 1 1"/></body>"""
 
 
 def spring(t: float) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +103,7 @@ DRIFT = np.array([0.3, -0.2, 0.1])  # m/s
 
 
 def top(t: float) -> tuple[np.ndarray, np.ndarray]:
-    """A symmetric top precesses about its angular momentum L: q = exp(L t / I1) q0 exp(-W t e3), W = (I3 - I1) w3 / I1."""
+    """A symmetric top precesses: q = exp(L t / I1) q0 exp(-W t e3), W = (I3 - I1) w3 / I1, L the angular momentum."""
     L = turned(TOP_TURN, TOP * TOP_SPIN)
     W = (TOP[2] - TOP[0]) / TOP[0] * TOP_SPIN[2]
     turn = times(times(rotation(L * t / TOP[0]), TOP_TURN), rotation(np.array([0.0, 0.0, -W * t])))
@@ -128,7 +129,8 @@ def nut(t: float) -> tuple[np.ndarray, np.ndarray]:
 # ---- a double pendulum -----------------------------------------------------------------------------------------------
 M1, M2, L1, C1, C2, I1, I2 = 1.0, 0.7, 0.9, 0.5, 0.4, 0.06, 0.04
 DOUBLE = f"""<body><joint axis="0 1 0"/><inertial pos="0 0 -{C1}" mass="{M1}" diaginertia="{I1} {I1} {I1}"/>
-<body pos="0 0 -{L1}"><joint axis="0 1 0"/><inertial pos="0 0 -{C2}" mass="{M2}" diaginertia="{I2} {I2} {I2}"/></body></body>"""
+<body pos="0 0 -{L1}"><joint axis="0 1 0"/>
+<inertial pos="0 0 -{C2}" mass="{M2}" diaginertia="{I2} {I2} {I2}"/></body></body>"""
 DOUBLE_ANGLES = np.array([1.2, 0.6])
 
 

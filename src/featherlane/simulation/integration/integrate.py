@@ -28,7 +28,7 @@ from featherlane.simulation.world.recordings import check_bindable, field_names
 
 WORLDS = "a Data or a Batch of the model"
 FINEST = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}  # accuracies above the rounding of states
-SHARE = 0.1  # part of the accuracy that a step may use
+SHARE = 0.05  # part of the accuracy that a step may use: errors of many steps add up
 MOST = 1_000_000
 
 
@@ -51,7 +51,7 @@ def integrate(
 
     An attempt of size h computes one step of h and two steps of h / 2 with the model's integrator, contact model and
     solver.  Their difference estimates the local error: its largest component over positions [m, rad; tangent space],
-    velocities times `velocity_time`, and activations.  A step is accepted if the estimate is at most 0.1 `accuracy`; its
+    velocities times `velocity_time`, and activations.  A step is accepted if the estimate is at most 0.05 `accuracy`; its
     result is extrapolated.  The next size follows from the estimate.  The error at the end grows with the number of
     steps and with the sensitivity of the motion, as with every local error control; docs/integrate.md has measurements.
     `rk4` needs the fewest steps in smooth motion, `implicitfast` and `discrete` are robust in contact.
