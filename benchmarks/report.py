@@ -59,6 +59,9 @@ PAGES = {
     "unisim-training": ROOT / "docs" / "integrations" / "unisim.md",
     "unisim": ROOT / "docs" / "integrations" / "unisim.md",
     "integrations-dm-control": ROOT / "docs" / "integrations" / "dm_control.md",
+    "integrate-smooth": ROOT / "docs" / "integrate.md",
+    "integrate-euler": ROOT / "docs" / "integrate.md",
+    "integrate-bounce": ROOT / "docs" / "integrate.md",
     "float32": ROOT / "docs" / "chapters" / "float32.md",
     "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }

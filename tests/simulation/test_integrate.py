@@ -21,8 +21,9 @@ BODIES = {
 }
 SCENE = """<mujoco><option timestep=".002" integrator="{integrator}"/><default><geom solref="{timeconst} 1"/></default>
 <worldbody><geom type="plane" size="5 5 1"/>{body}</worldbody></mujoco>"""
-PUSHED = """<mujoco><option timestep=".002" integrator="RK4"/><worldbody><body><joint name="x" type="slide" axis="1 0 0"/>
-<geom size=".1" mass="2"/></body></worldbody><actuator>{actuator}</actuator></mujoco>"""
+PUSHED = """<mujoco><option timestep=".002" integrator="RK4"/><worldbody><body>
+<joint name="x" type="slide" axis="1 0 0"/><geom size=".1" mass="2"/></body></worldbody>
+<actuator>{actuator}</actuator></mujoco>"""
 MOTOR = '<motor name="motor" joint="x"/>'
 
 

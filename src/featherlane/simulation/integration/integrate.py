@@ -50,14 +50,13 @@ def integrate(
     """Integrates worlds up to a time with error control: each world takes steps of its own size.
 
     An attempt of size h computes one step of h and two steps of h / 2 with the model's integrator, contact model and
-    solver.  Their difference estimates the local error: its largest component over positions [m, rad; tangent space],
-    velocities times `velocity_time`, and activations.  A step is accepted if the estimate is at most 0.05 `accuracy`; its
-    result is extrapolated.  The next size follows from the estimate.  The error at the end grows with the number of
-    steps and with the sensitivity of the motion, as with every local error control; docs/integrate.md has measurements.
-    `rk4` needs the fewest steps in smooth motion, `implicitfast` and `discrete` are robust in contact.
+    solver.  Their difference estimates the local error: its largest component over positions (in the tangent space),
+    velocities times `velocity_time`, and activations.  A step is accepted if the estimate is at most 0.05 `accuracy`;
+    its result is extrapolated.  The error at the end grows with the number of steps and with the sensitivity of the
+    motion, as with every control of the local error; docs/integrate.md has the method and measurements.
 
-    A step of size `min_step` is accepted whatever its error is (it is forced), so impacts of rigid bodies end.
-    `model.opt.timestep` is the first step size.  Steps end at the requested times.
+    The first step size is `model.opt.timestep`.  A step of size `min_step` is accepted whatever its error is (it is
+    forced), so impacts of rigid bodies end.  Use `rk4` for smooth motion and `discrete` for stiff contact.
 
     Args:
         model: the model.
