@@ -1,7 +1,7 @@
 """Work and precision of `fl.integrate`, compared with fixed time steps: evaluations of the acceleration, and the error.
 
 Smooth motions have known solutions (tests/scenes/smooth_motion.py).  The solution of the bouncing ball is that of
-steps of 0.5 us.  The work of a method with fixed steps is interpolated to the error of `fl.integrate`.
+steps of 1 us.  The work of a method with fixed steps is interpolated to the error of `fl.integrate`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from scenes.smooth_motion import MOTIONS  # isort: skip  on the path since `repo
 ACCURACIES = 1e-2, 1e-4, 1e-6, 1e-8
 FIXED = {"rk4": 4, "euler": 1, "implicitfast": 1, "discrete": 1}  # accelerations of a time step
 HALVINGS = 18  # of the duration, at most
-BALL = """<mujoco><option timestep="0.002"/><default><geom solref="0.005 0.3"/></default><worldbody>
-<geom type="plane" size="5 5 1"/><body pos="0 0 0.5"><freejoint/><geom size="0.05"/></body></worldbody></mujoco>"""
-FLIGHT, FINEST = 0.9, 5e-7  # s: three bounces; the step of the ball's solution
+BALL = """<mujoco><option timestep="0.002"/><default><geom solref="-40000 -20" solimp="0.95 0.95 0.001"/></default>
+<worldbody><geom type="plane" size="5 5 1"/><body pos="0 0 0.5"><freejoint/><geom size="0.05"/></body></worldbody></mujoco>"""
+FLIGHT, FINEST = 1.1, 1e-6  # s: two bounces; the step of the ball's solution
 
 
 class Curve:
@@ -78,9 +78,9 @@ def first_order() -> str:
     """Returns the table of integrators of order 1."""
     rows = []
     for name, motion in MOTIONS.items():
-        for scheme in ("euler", "implicitfast", "discrete"):
+        for scheme in ("euler", "discrete"):
             curve = Curve(lambda s=scheme, m=motion: m.start(s), motion.error, motion.duration, 1)
-            for accuracy in (1e-2, 1e-3, 1e-4):
+            for accuracy in (1e-2, 1e-4):
                 data = motion.start(scheme)
                 done = fl.integrate(data.model, data, motion.duration, accuracy=accuracy)
                 error = motion.error(data)
@@ -90,7 +90,7 @@ def first_order() -> str:
 
 
 def bounce() -> str:
-    """Returns the table of the bouncing ball: error of its height after three bounces."""
+    """Returns the table of the bouncing ball: error of its height after two bounces."""
 
     def start(scheme: str) -> fl.Data:
         model = fl.load(BALL)

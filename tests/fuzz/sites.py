@@ -237,6 +237,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "max_step": lambda w: 0.05,
     "max_steps": lambda w: 100,
     "velocity_time": lambda w: 0.5,
+    "event": lambda w: None,
 }
 WORLDS = ("Data", "Batch", "MixedBatch")
 FREE = {"edit", "function", "rng", "activation", "gain", "bias", "method"}
@@ -342,7 +343,7 @@ def _site(name: str, item, owner=None) -> Site:
         valid["ids"] = lambda w: None
     if name == "integrate":  # of a model without delays
         rod = {"model": lambda w: w.x.groups[1].model, "data": lambda w: w.x.groups[1], "control": lambda w: None}
-        valid |= rod | {"times": lambda w: w.x.groups[1].time + np.array([0.01]), "event": lambda w: None}
+        valid |= rod | {"times": lambda w: w.x.groups[1].time + np.array([0.01])}
     if name == "set_user_sensor":
         valid["sensor"] = lambda w: "own"
     if name == "set_user_actuator":
