@@ -17,7 +17,8 @@ ACCURACIES = 1e-2, 1e-4, 1e-6, 1e-8
 FIXED = {"rk4": 4, "euler": 1, "implicitfast": 1, "discrete": 1}  # accelerations of a time step
 HALVINGS = 18  # of the duration, at most
 BALL = """<mujoco><option timestep="0.002"/><default><geom solref="-40000 -20" solimp="0.95 0.95 0.001"/></default>
-<worldbody><geom type="plane" size="5 5 1"/><body pos="0 0 0.5"><freejoint/><geom size="0.05"/></body></worldbody></mujoco>"""
+<worldbody><geom type="plane" size="5 5 1"/><body pos="0 0 0.5"><freejoint/>
+<geom size="0.05"/></body></worldbody></mujoco>"""
 FLIGHT, FINEST = 1.1, 1e-6  # s: two bounces; the step of the ball's solution
 
 
@@ -117,8 +118,9 @@ def bounce() -> str:
 
 def main() -> None:
     write = arguments(__doc__ or "").parse_args().write
-    for name, table in (("integrate-smooth", smooth), ("integrate-euler", first_order), ("integrate-bounce", bounce)):
-        publish(name, f"{table()}\n\n{origin()}", write)
+    publish("integrate-smooth", f"{smooth()}\n\n{origin()}", write)
+    publish("integrate-euler", f"{first_order()}\n\n{origin()}", write)
+    publish("integrate-bounce", f"{bounce()}\n\n{origin()}", write)
 
 
 if __name__ == "__main__":

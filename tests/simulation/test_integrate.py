@@ -19,6 +19,7 @@ BODIES = {
         for x, z in ((0, 0.0501), (0.01, 0.1502), (0, 0.2503))
     ),
 }
+MARKS = {("stack", 1.0): pytest.mark.slow, ("ball", 1.0): pytest.mark.ci, ("block", 1.0): pytest.mark.ci}  # by duration
 SCENE = """<mujoco><option timestep=".002" integrator="{integrator}"/><default><geom solref="{timeconst} 1"/></default>
 <worldbody><geom type="plane" size="5 5 1"/>{body}</worldbody></mujoco>"""
 PUSHED = """<mujoco><option timestep=".002" integrator="RK4"/><worldbody><body>
@@ -70,6 +71,7 @@ def test_integrators_of_order_1_reach_high_accuracy(name, integrator, accuracy):
     check_euler(name, integrator, accuracy)
 
 
+@pytest.mark.ci
 def test_the_step_size_follows_the_accuracy_and_the_order():
     """The number of steps is proportional to accuracy^(-1 / (p + 1))."""
     for integrator, order in (("rk4", 4), ("euler", 1)):
@@ -111,7 +113,7 @@ def test_activations_are_integrated():
 @pytest.mark.parametrize(
     ("body", "integrator", "velocity_time"),
     [
-        pytest.param(body, integrator, tau, marks=[pytest.mark.slow] * (tau > 0.0 and body == "stack"))
+        pytest.param(body, integrator, tau, marks=MARKS.get((body, tau), ()))
         for body in BODIES
         for integrator in ("Euler", "implicitfast", "discrete", "RK4")
         for tau in (0.0, 1.0)

@@ -7,12 +7,8 @@ Source: Dowell and Jarratt, A modified regula falsi method for computing the roo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-EventFunction = Callable[[Any, Any], Any]  # event(time, worlds)
 INSIDE = 0.01  # a trial size keeps this part of the bracket away from its ends, so that each of them moves
 
 

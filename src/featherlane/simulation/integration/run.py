@@ -6,24 +6,21 @@ The rows of the worlds always hold their last accepted states.  They change with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
-from featherlane.model.assignment import as_real_array, described
 from featherlane.simulation.batch.arrays import STATE
-from featherlane.simulation.integration.events import EventFunction, EventSearch
+from featherlane.simulation.integration.callbacks import Callbacks, Function
+from featherlane.simulation.integration.events import EventSearch
 from featherlane.simulation.integration.result import Integration, IntegrationStatus
 from featherlane.simulation.integration.source import Source, copy_state
 from featherlane.simulation.integration.step_size import StepBounds, StepSizes
 from featherlane.simulation.integration.trial import Trial
 from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.world.recordings import control_of_step, recordings
-
-ControlFunction = Callable[[Any, Any], Any]  # control(time, worlds)
+from featherlane.simulation.world.recordings import recordings
 
 
 class Request(NamedTuple):
@@ -43,8 +40,8 @@ class Request(NamedTuple):
     until: np.ndarray
     times: np.ndarray
     record: list[str]
-    control: Kernel | ControlFunction | None
-    event: EventFunction | None
+    control: Kernel | Function | None
+    event: Function | None
     bounds: StepBounds
     most: int
     velocity_time: float
@@ -62,7 +59,7 @@ class Run:
         n, k, control = source.nworld, len(request.times), request.control
         self.source, self.request, self.n = source, request, n
         kernel = control if isinstance(control, Kernel) else None
-        self.control = None if kernel else control
+        self.control: Function | None = None if isinstance(control, Kernel) else control
         self.trial = Trial(source, request.bounds.order, request.velocity_time, kernel)
         self.sizes = StepSizes(request.bounds, self.trial.step[:n].copy())
         dims = lambda name: DATA[name].dims(source.sizes)  # noqa: E731
@@ -70,8 +67,7 @@ class Run:
         for rows in self.recorded.values():
             rows[...] = np.nan
         self.derived = [name for name in request.record if name not in STATE]
-        called = self.control is not None or request.event is not None
-        self.copy = source.copy() if called or (self.derived and k) else None
+        self.callbacks, self.search = Callbacks(source), None
         self.time = source.rows["time"][:, 0]
         self.stale = np.full(n, self.control is not None)  # the controls are not those of the last accepted state
         self.place = np.zeros(n, int)  # the next requested time
@@ -83,20 +79,30 @@ class Run:
         """Integrates all worlds."""
         every = np.arange(self.n)
         self._record(every)
-        self.search = None if self.request.event is None else EventSearch(self._event(every))
+        if self.request.event is not None:
+            value = self.callbacks.event(self.request.event, every, self.source.rows, every)
+            self.search = EventSearch(value)
         self._end(every)
         while (ids := np.flatnonzero(self.status < 0)).size:
             self._iterate(ids)
-        if self.control is not None:
-            self._set_controls(every)
+        self._set_controls(every)
 
     def result(self) -> Integration:
         """Returns the result, in the form for these worlds."""
         shown = self.source.shown
-        arrays = (self.time.copy(), self.status, self.accepted, self.rejected, self.forced)
-        arrays += (self.trial.evaluations * (self.accepted + self.rejected), self.smallest, self.largest, self.error)
-        recorded = {name: shown(rows) for name, rows in self.recorded.items()}
-        return Integration(*map(shown, arrays), self.request.times, recorded)
+        return Integration(
+            time=shown(self.time.copy()),
+            status=shown(self.status),
+            accepted=shown(self.accepted),
+            rejected=shown(self.rejected),
+            forced=shown(self.forced),
+            evaluations=shown(self.trial.evaluations * (self.accepted + self.rejected)),
+            smallest_step=shown(self.smallest),
+            largest_step=shown(self.largest),
+            error=shown(self.error),
+            times=self.request.times,
+            recorded={name: shown(rows) for name, rows in self.recorded.items()},
+        )
 
     # ---- steps -------------------------------------------------------------------------------------------------------
     def _iterate(self, ids: np.ndarray) -> None:
@@ -107,17 +113,16 @@ class Run:
         if self.search is not None:
             h = self.search.attempted(ids, h, floor)
             last &= time + h >= target
-        if self.stale[ids].any():
-            self._set_controls(ids[self.stale[ids]])
-        estimate = self.trial.attempt(ids, h, self._set_trial_controls if self.control else None)
+        self._set_controls(ids)
+        estimate = self.trial.attempt(ids, h, self._set_trial_controls if self.control is not None else None)
         error = estimate.norm
         good, forced = self.sizes.judge(ids, time, h, error)
-        if self.search is not None:  # a part of a step that met the accuracy
-            good |= self.search.bracketing[ids] & np.isfinite(error)
-        self.status[ids[~good & ~forced & (h <= floor)]] = IntegrationStatus.NON_FINITE
+        inside = np.zeros(len(ids), bool) if self.search is None else self.search.bracketing[ids]
+        usable = good | forced | (inside & np.isfinite(error))  # inside: a part of a step that met the accuracy
+        self.status[ids[~usable & (inside | (h <= floor))]] = IntegrationStatus.NON_FINITE
         self.trial.extrapolate(ids, estimate, good)
         self.trial.rows["time"][self.n + ids, 0] = np.where(last, target, time + h)
-        taken, ends = self._events(ids, h, good, forced, floor)
+        taken, ends = self._events(ids, h, usable, floor)
         self._accept(ids, taken, h)
         kept = taken & good
         self.error[ids[kept]] = np.maximum(self.error[ids[kept]], error[kept])
@@ -156,54 +161,37 @@ class Run:
         if not at.size:
             return
         if self.derived:
-            if self.control is not None:
-                self._set_controls(at)
-            copy_state(self.copy, at, self.source.rows, at)
-            self.copy.forward(at)
+            self._set_controls(at)
+        derived = self.callbacks.derived(self.derived, at) if self.derived else {}
         for name, rows in self.recorded.items():
-            values = self.copy.values(name, at) if name in self.derived else self.source.row(name)[at]
-            rows[at, self.place[at]] = values.reshape(rows[at, self.place[at]].shape)
+            values = derived[name] if name in derived else self.source.row(name)[at]
+            rows[at, self.place[at]] = values.reshape(len(at), *rows.shape[2:])
         self.place[at] += 1
-
-    def _called(self, function: Callable[[Any, Any], Any]) -> Any:
-        """Returns what a callback returns for the copies of the worlds."""
-        time = self.source.shown(self.copy.rows["time"][:, 0].copy())
-        return function(time if time.ndim else time.item(), self.copy.worlds)
 
     def _controls(self, ids: np.ndarray, rows: Mapping[str, np.ndarray], place: np.ndarray) -> np.ndarray:
         """Returns the control function's values for worlds in the state of these rows, (k, nu)."""
-        copy_state(self.copy, ids, rows, place)
-        ctrl = self.source.row("ctrl")
-        shape = self.source.shown(ctrl).shape
-        given = control_of_step(self._called(self.control), int(self.accepted.max()), shape, self.source.dtype)
-        return given.reshape(ctrl.shape)[ids]
+        assert self.control is not None
+        return self.callbacks.controls(self.control, ids, rows, place, int(self.accepted.max()))
 
     def _set_controls(self, ids: np.ndarray) -> None:
-        """Sets the controls of worlds in their last accepted state."""
-        self.source.row("ctrl")[ids] = self._controls(ids, self.source.rows, ids)
-        self.stale[ids] = False
+        """Sets the controls of worlds in their last accepted state, if these do not belong to it yet."""
+        ids = ids[self.stale[ids]]
+        if ids.size:
+            self.source.row("ctrl")[ids] = self._controls(ids, self.source.rows, ids)
+            self.stale[ids] = False
 
     def _set_trial_controls(self, halves: np.ndarray) -> None:
         """Sets the controls of the second half steps."""
         self.trial.rows["ctrl"][halves] = self._controls(halves - self.n, self.trial.rows, halves)
 
-    def _event(self, ids: np.ndarray) -> np.ndarray:
-        """Returns the event function's values of the copies, (k,)."""
-        given, allowed = self._called(self.request.event), f"is what broadcasts to {(self.n,)}"
-        values = as_real_array("event", given, allowed)
-        if values.shape not in ((), (1,), (self.n,)) or np.isnan(values).any():
-            raise ModelError(f"event: got {described(given)}, allowed {allowed}, without NaN")
-        return np.broadcast_to(values.astype(float), self.n)[ids].copy()
-
     def _events(
-        self, ids: np.ndarray, h: np.ndarray, good: np.ndarray, forced: np.ndarray, floor: np.ndarray
+        self, ids: np.ndarray, h: np.ndarray, taken: np.ndarray, floor: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns which steps are accepted, and which of them end at an event."""
-        taken, ends = good | forced, np.zeros(len(ids), bool)
-        if self.search is not None and taken.any():
-            at = ids[taken]
-            copy_state(self.copy, at, self.trial.rows, self.n + at)
-            accepted, found = self.search.judge(at, h[taken], self._event(at), floor[taken])
-            place = np.flatnonzero(taken)
-            taken[place], ends[place] = accepted, found
+        """Returns which of the taken steps are accepted, and which of them end at an event."""
+        ends, event = np.zeros(len(ids), bool), self.request.event
+        if event is not None and self.search is not None and taken.any():
+            at, place = ids[taken], np.flatnonzero(taken)
+            value = self.callbacks.event(event, at, self.trial.rows, self.n + at)
+            taken = taken.copy()
+            taken[place], ends[place] = self.search.judge(at, h[place], value, floor[place])
         return taken, ends

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -49,11 +48,14 @@ class OneWorld:
         """Computes derived fields."""
         self.worlds.forward()
 
-    def values(self, name: str, ids: np.ndarray) -> Any:
-        """Returns the values of a field, (1, ...)."""
+    def bind(self, name: str) -> None:
+        """Keeps a derived field from now on; a `Data` has all of them."""
+
+    def values(self, name: str, ids: np.ndarray) -> np.ndarray:
+        """Returns a derived field of worlds, (k, ...)."""
         return np.asarray(getattr(self.worlds, name))[None]
 
-    def shown(self, array: np.ndarray) -> Any:
+    def shown(self, array: np.ndarray) -> np.ndarray:
         """Returns an array (1, ...) in the form that users of one world read."""
         return array[0, ...]
 
@@ -86,11 +88,15 @@ class ManyWorlds:
             self.worlds.runner.recorder.forget(ids)
         self.worlds.forward_bound(ids)
 
-    def values(self, name: str, ids: np.ndarray) -> Any:
-        """Returns the values of a field, (k, ...)."""
+    def bind(self, name: str) -> None:
+        """Keeps a derived field from now on."""
+        self.worlds.bind(name)
+
+    def values(self, name: str, ids: np.ndarray) -> np.ndarray:
+        """Returns a derived field of worlds, (k, ...)."""
         return self.worlds.bind(name)[ids]
 
-    def shown(self, array: np.ndarray) -> Any:
+    def shown(self, array: np.ndarray) -> np.ndarray:
         """Returns an array in the form that users of a batch read: unchanged."""
         return array
 
