@@ -49,6 +49,7 @@ IN_A_BATCH = {
 WAYS = ("steps", "singly", "parts", "rollout", "copy", "pickle", "checkpoint", "used")
 SOLVERS = ("newton", "cg", "pgs")
 INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast", "discrete")
+COULOMB_INTEGRATORS = ("euler", "implicit", "implicitfast")
 LCP_SOLVERS = ("dantzig", "pgs", "apgd")
 EXPANDED = (
     "body_mass body_inertia body_ipos dof_damping dof_armature dof_frictionloss geom_friction geom_solref geom_solimp "
@@ -400,11 +401,15 @@ def asked_of(batch, rng) -> dict[str, np.ndarray]:
     qacc, point, way = rng.standard_normal(model.nv), rng.uniform(-1, 1, (4, 3)), rng.standard_normal((4, 3))
     hits = batch.ray(point, way)
     out = {"ray": hits.distance, "normal": hits.normal, "jacobian": batch.jac(point[0], model.nbody - 1)[0]}
+    awake = not model.opt.enableflags & Enable.SLEEP
     if model.opt.contact_model == "convex":
         out |= {"inverse": batch.inverse(), "inverse of qacc": batch.inverse(qacc)}
-        if not model.opt.enableflags & Enable.SLEEP:
-            found = fl.linearize(model, batch)
-            out |= {"A": found.A, "B": found.B, "switching": found.switching}
+        if awake:
+            rates = fl.inverse_derivatives(model, batch, qacc=np.tile(qacc, (batch.nworld, 1)))
+            out |= {"DfDq": rates.DfDq, "DfDv": rates.DfDv, "DfDa": rates.DfDa}
+    if awake:
+        found = fl.linearize(model, batch)
+        out |= {"A": found.A, "B": found.B, "switching": found.switching}
     return out
 
 
@@ -500,10 +505,14 @@ def drawn(names: list, rng, loaders) -> Case:
         elif rng.random() < 0.3:
             options += [("lcp_friction", "consistent")]
     else:
-        solver = SOLVERS[rng.integers(3)]
-        options += [("solver", solver), ("integrator", INTEGRATORS[rng.integers(5)])]
+        coulomb = rng.random() < 0.2
+        solver = "newton" if coulomb else SOLVERS[rng.integers(3)]
+        integrators = COULOMB_INTEGRATORS if coulomb else INTEGRATORS
+        options += [("solver", solver), ("integrator", integrators[rng.integers(len(integrators))])]
         options += [("cone", ("pyramidal", "elliptic")[rng.integers(2)])]
-        if rng.random() < 0.2:
+        if coulomb:
+            options += [("noslip_iterations", 0), ("contact_model", "coulomb")]
+        elif rng.random() < 0.2:
             options += [("noslip_iterations", 5)]
         if rng.random() < 0.3:
             options += [("tolerance", float(rng.choice([0.0, 1e-4, 1e-12])))]

@@ -70,6 +70,11 @@ def hard(model, softness: str = "erp") -> None:
     model.opt.contact_model, model.opt.softness = "lcp", softness
 
 
+def coulomb(model) -> None:
+    """Sets the contact model coulomb."""
+    model.opt.contact_model = "coulomb"
+
+
 CASES = [
     Case("massless", "joint 'pin'", INERTIAL, lambda m: (edit("body_mass", 1, 0)(m), edit("body_inertia", 1, 0)(m))),
     Case("inertia-impossible", "body 'link'", INERTIAL, edit("body_inertia", 1, (0.004, 0.004, 0.01))),
@@ -200,6 +205,7 @@ CASES = [
         Case("unused-by-convex", "geom 'skin'", BALL, edit(f"geom_{name}", 1, value))
         for name, value in (
             ("restitution", 0.7),
+            ("friction_static", 1.2),
             ("slip", (0, 0.1)),
             ("frictionforce", 1),
             ("cfm", 0.1),
@@ -211,6 +217,7 @@ CASES = [
     Case("unused-by-convex", "joint 'pin'", ARM, edit("jnt_motor_force", 0, 2.0)),
     Case("unused-by-convex", "option erp", ARM, edit("opt_erp", ..., 0.5)),
     Case("unused-by-convex", "option lcp_solver", ARM, lambda m: setattr(m.opt, "lcp_solver", "pgs")),
+    Case("unused-by-convex", "geom 'skin'", BALL, lambda m: (coulomb(m), edit("geom_slip", 1, (0, 0.1))(m))),
     Case("unused-by-lcp", "geom 'skin'", BALL, lambda m: (hard(m), edit("geom_solref", 1, (0.1, 1))(m))),
     Case("unused-by-lcp", "joint 'knee'", ARM, lambda m: (hard(m), edit("jnt_solimp", (1, 1), 0.9)(m))),
     Case("unused-by-lcp", "option cone", BALL, lambda m: (hard(m), setattr(m.opt, "cone", "elliptic"))),

@@ -40,7 +40,7 @@ def rates(model, data, by_formulas):
     """Returns (dg, dp, dx') by all coordinates, and whether the formulas applied."""
     worlds = ImplicitWorlds(model, data, False, 1, 0, by_formulas)
     worlds.load(data)
-    passes = worlds.passes(worlds.width, leaves_rest(model, {}))
+    passes = worlds.passes(worlds.width, leaves_rest(model))
     step = np.full((worlds.batch.nworld, 2 * model.nv + model.na + model.nu), 2e-7)
     found = passes.run(np.arange(worlds.batch.nworld), step, step)
     assert found.fits.all()
@@ -96,7 +96,7 @@ def test_contacts(condim, cone):
 def test_bundled_models(name, cone):
     model = exact(fl.bundled(name))
     model.opt.cone = cone
-    assert serves(model, {})
+    assert serves(model)
     data, seen = fl.Data(model), 0
     data.ctrl = np.linspace(-0.4, 0.4, model.nu)
     for _ in range(20):
@@ -140,7 +140,7 @@ def test_a_contact_change_affects_only_its_world(gap, cone):
     batch.qpos[4:, 7] = 0.5  # two balls apart
     worlds = ImplicitWorlds(model, batch, False, 1)
     worlds.load(batch)
-    assert worlds.passes(worlds.width, leaves_rest(model, {})).run(worlds.every).known.tolist() == [True, gap > 0.0] * 4
+    assert worlds.passes(worlds.width, leaves_rest(model)).run(worlds.every).known.tolist() == [True, gap > 0.0] * 4
     found = fl.linearize(model, batch)
     assert (found.switching[1::2] <= STEP).all() and (found.switching[::2] > 1e-6).all()
     for w in range(8):

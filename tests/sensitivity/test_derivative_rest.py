@@ -54,7 +54,7 @@ def pushed(model, rng):
 def test_both_together_are_the_residuals_rates(integrator, rng):
     model = exact(fl.load(REST))
     model.opt.integrator = integrator
-    assert serves(model, {}) and leaves_rest(model, {})
+    assert serves(model) and leaves_rest(model)
     for _ in range(3):
         compare(model, pushed(model, rng), SMOOTH)
 

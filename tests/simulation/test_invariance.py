@@ -123,6 +123,43 @@ def test_a_friction_direction_does_not_require_geom_frames():
     assert plain.qvel.tobytes() == framed.qvel.tobytes() == data.qvel.tobytes()
 
 
+@pytest.mark.parametrize(
+    "contact_model, field, value",
+    [
+        ("convex", "geom_surfacevel", 0.3),
+        ("convex", "geom_adhesion", 5.0),
+        ("convex", "body_gravcomp", 0.5),
+        ("lcp", "geom_adhesion", 5.0),
+    ],
+)
+def test_derivatives_do_not_depend_on_features_of_other_worlds(contact_model, field, value):
+    """Formulas apply to a world whether or not another world of its batch has a feature without formulas."""
+    model = fl.load(SCENE.format("", "", DOZING.replace("<joint", '<joint actuatorgravcomp="true"'), MOTOR))
+    model.opt.contact_model = contact_model
+    both, alone = fl.Batch(model, 2), fl.Batch(model, 1)
+    both.expand(field)[1] = value
+    both.qvel, alone.qvel = 0.1, 0.1
+    functions = [fl.linearize] if contact_model == "lcp" else [fl.linearize, fl.inverse_derivatives]
+    for function in functions:
+        together, single = function(model, both), function(model, alone)
+        for name in together._fields[:2]:
+            assert getattr(together, name)[0].tobytes() == getattr(single, name)[0].tobytes(), name
+
+
+def test_derivatives_do_not_depend_on_the_tile_before():
+    """A world with a fluid next to one with adhesion: differences once read the adhesion of an earlier tile."""
+    model = fl.load(SCENE.format("", "", BOXES, ""))
+    both, alone = fl.Batch(model, 2, nthread=1), fl.Batch(model, 1)
+    both.expand("geom_adhesion")[1] = 50.0
+    for batch in (both, alone):
+        batch.expand("opt_density")[0] = 3.0
+        batch.qvel = 0.1 * np.arange(1.0, 1.0 + model.nv)
+    for function in (fl.inverse_derivatives, fl.linearize):
+        together, single = function(model, both), function(model, alone)
+        for name in together._fields[:2]:
+            assert getattr(together, name)[0].tobytes() == getattr(single, name)[0].tobytes(), name
+
+
 def test_a_sleeping_world_counts_non_finite_controls_in_any_batch():
     model = fl.load(SCENE.format("", 'sleep="enable"', DOZING, MOTOR))
     alone, accompanied = fl.Batch(model, 1), fl.Batch(model, 2)

@@ -45,6 +45,9 @@ def complete(m, d, k, i, lane):
     for c in range(2):
         d.con_solref[2 * k + c] = where(has_contact, d.given_solref[2 * i + c], zero(d))
         d.con_solreffriction[2 * k + c] = where(has_contact, d.given_solreffriction[2 * i + c], zero(d))
+    if m.opt_contact_model != CONVEX:
+        d.con_restitution[k] = where(has_contact, d.given_restitution[i], zero(d))
+        d.con_restitution_vel[k] = where(has_contact, d.given_restitution_vel[i], zero(d))
     if m.opt_contact_model == LCP:
         complete_lcp(d, k, i, has_contact)
     d.ncon[0] = d.ncon[0] + d.con_present[k]
@@ -55,8 +58,6 @@ def complete_lcp(d, k, i, has_contact):
     """Sets the fields that only the LCP contact model reads."""
     d.con_erp[k] = where(has_contact, d.given_erp[i], zero(d))
     d.con_cfm[k] = where(has_contact, d.given_cfm[i], zero(d))
-    d.con_restitution[k] = where(has_contact, d.given_restitution[i], zero(d))
-    d.con_restitution_vel[k] = where(has_contact, d.given_restitution_vel[i], zero(d))
     d.con_frictionforce[k] = where(has_contact, d.given_frictionforce[i], zero(d))
     for c in range(2):
         d.con_compliance[2 * k + c] = where(has_contact, d.given_slip[2 * i + c], zero(d))

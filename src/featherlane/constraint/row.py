@@ -25,6 +25,7 @@ from featherlane.constraint.impedance import (
     shortest_timeconst,
 )
 from featherlane.constraint.metric_rows import metric_capacity, metric_rows
+from featherlane.constraint.surface import bounces, mix_restitution, set_slip_friction
 from featherlane.constraint.tendon import tendon_capacity, tendon_friction_rows, tendon_limit_rows
 from featherlane.dynamics.awake import sleeping, tree_awake
 from featherlane.model.integrator import has_metric
@@ -205,6 +206,9 @@ def contact_row(m, d, k, condim, shortest):
     A pyramid has A (1 + mu_1^2) instead of A, and each edge has R = 2 mu_1^2 R_1, so that both cones have the same
     friction; its friction has no separate reference.  Under `diagexact` A is that of the contact's first row.
     """
+    if m.opt_contact_model == COULOMB:
+        mix_restitution(m, d, k)
+        set_slip_friction(m, d, k)
     solimp, mu = load5(d.con_solimp, 5 * k), d.con_friction[5 * k]
     r = d.con_dist[k] - d.con_includemargin[k]
     present = (d.con_present[k] > 0.0) & acts(m, d, k, r)
@@ -226,12 +230,18 @@ def contact_row(m, d, k, condim, shortest):
             if m.opt_contact_model == COULOMB:
                 Dt, slip = STICK / (fmax(A, MINVAL) * mu2), zero(d)
                 friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), 1.0 / timestep(m), solimp, shortest)
+    stiffpos = K * r
+    if m.opt_contact_model == COULOMB:
+        # a rebound is rigid: a = -(1 + e) J v / h
+        hits = bounces(m, d, k)
+        B = where(hits, (1.0 + d.con_restitution[k]) / timestep(m), B)
+        D, stiffpos = where(hits, STICK / fmax(A, MINVAL), D), where(hits, 0.0, stiffpos)
     d.con_D[k] = where(present, D, 0.0)
     d.con_Dt[k] = where(present, Dt, 0.0)
     d.con_slip[k] = where(present, slip, 0.0)
     d.con_damping[k] = where(present, B, 0.0)
     d.con_frictiondamping[k] = where(present, friction_B, 0.0)
-    d.con_stiffpos[k] = where(present, K * r, 0.0)
+    d.con_stiffpos[k] = where(present, stiffpos, 0.0)
 
 
 @stage
@@ -243,8 +253,9 @@ def make_contact_rows(m, d):
     A contact has no rows if it is in the gap (dist >= includemargin) and not adhesive, or if its bodies are welded to
     each other.
     Source: MuJoCo's documentation, "Computation", sec. "Friction cones" and "Diagonal regularizer".
-    Reads:  con_* (nconmax,).
-    Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; primal.* (scratch).
+    Reads:  con_* (nconmax,), cvel.
+    Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; under coulomb con_restitution,
+            con_restitution_vel, con_friction; primal.* (scratch).
     """
     shortest = shortest_timeconst(m)
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0

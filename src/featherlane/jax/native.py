@@ -14,7 +14,6 @@ from featherlane.sensitivity.adjoint.dynamics import STATE, Dynamics
 from featherlane.sensitivity.adjoint.product_worlds import ProductWorlds, by_products
 from featherlane.sensitivity.adjoint.products import REPORTS
 from featherlane.sensitivity.adjoint.trajectory import worlds_like
-from featherlane.sensitivity.derivative.displaced_worlds import in_use_of
 from featherlane.simulation.batch.arrays import EVOLVING
 from featherlane.simulation.batch.runner import begun_rollout
 from featherlane.simulation.tile.transfer import Plan
@@ -110,7 +109,7 @@ class NativeAdjoint(Native):
     @staticmethod
     def serves(dynamics: Dynamics) -> bool:
         """Returns whether matrix-free products can be used for the worlds."""
-        return dynamics.dtype == np.float64 and by_products(dynamics.model, in_use_of(dynamics.start()))
+        return dynamics.dtype == np.float64 and by_products(dynamics.model)
 
 
 def split_adjoint_results(found, nx: int, nu: int):

@@ -61,10 +61,10 @@ _NAMES = {
     " actuator_ctrlrange actuator_forcerange actuator_actrange actuator_lengthrange sensor_cutoff",
     NOT_NEGATIVE: "body_mass body_inertia dof_armature dof_frictionloss tendon_armature tendon_frictionloss"
     " actuator_armature actuator_delay sensor_delay geom_friction pair_friction site_size geom_slip"
-    " geom_restitution_vel opt_tolerance opt_ls_tolerance opt_noslip_tolerance opt_density opt_viscosity opt_cfm"
-    " opt_contact_min_depth opt_lcp_tolerance",
+    " geom_friction_static geom_restitution_vel opt_tolerance opt_ls_tolerance opt_noslip_tolerance opt_density"
+    " opt_viscosity opt_cfm opt_contact_min_depth opt_lcp_tolerance",
     MAGNITUDE: "jnt_motor_force link_motor_force opt_contact_max_vel",
-    POSITIVE: "opt_timestep opt_impratio stat_meaninertia",
+    POSITIVE: "opt_timestep opt_impratio stat_meaninertia geom_stribeck_vel",
     FRACTION: "opt_erp geom_restitution jnt_stop_bounce link_stop_bounce",
     SHARE: "geom_erp jnt_stop_erp eq_erp link_erp link_stop_erp",
     BETWEEN: "opt_lcp_relaxation",

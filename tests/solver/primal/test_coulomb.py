@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.errors import ModelError, UnsupportedFeatureError
+from featherlane.errors import ModelError
 from featherlane.solver.primal.coulomb import VECTORS
 
 BOX = """<mujoco><option timestep="{h}"/><worldbody>
@@ -199,8 +199,6 @@ def test_options_that_exclude_each_other_are_refused():
     for name, value in (("solver", "cg"), ("integrator", "rk4"), ("noslip_iterations", 3)):
         with pytest.raises(ModelError, match="contact_model 'coulomb'"):
             setattr(model.opt, name, value)
-    with pytest.raises(UnsupportedFeatureError, match="coulomb"):
-        fl.acceleration_derivatives(model, fl.Data(model))
 
 
 def test_the_krylov_vectors_fit_their_fields():

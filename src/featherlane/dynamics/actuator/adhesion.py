@@ -95,3 +95,15 @@ def normal_force(m, d, k):
     if m.flg_adhesion:
         f = f - d.con_adhesion[k]
     return f
+
+
+@kernel
+def has_adhesion(m, d):
+    """Returns the mask of worlds with a geom or pair that adheres."""
+    sum = zero(d)
+    if m.flg_adhesion:
+        for g in range(m.ngeom):
+            sum = sum + fabs(m.geom_adhesion[g])
+        for e in range(m.npair):
+            sum = sum + fabs(m.pair_adhesion[e])
+    return not_(sum == 0.0)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from featherlane.sensitivity.adjoint.jacobians import JacobianSteps, place_world
 from featherlane.sensitivity.adjoint.products import REPORTS, adjoint_steps
 from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
-from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, borrowed, in_use_of
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, borrowed
 from featherlane.sensitivity.derivative.exact import linearize
 from featherlane.sensitivity.derivative.formulas import leaves_rest, serves
 from featherlane.simulation.batch.batch import Batch
@@ -26,16 +25,11 @@ FEW = 4  # fewer worlds are processed one by one
 COSTATE, DIRECT = ("by_q", "by_v", "by_act"), ("loss_q", "loss_v", "loss_act")
 
 
-def by_products(model: Model, in_use: Mapping[str, Any]) -> bool:
-    """Returns whether products apply to the model.  A single world may still report that they do not.
-
-    Args:
-        model: the model.
-        in_use: values that its worlds use instead of the model's, see `Expanded.in_use`.
-    """
+def by_products(model: Model) -> bool:
+    """Returns whether products apply to the model.  A single world may still report that they do not."""
     convex = model.opt_contact_model == CONVEX and model.opt_noslip_iterations == 0
     euler = model.opt_integrator in (EULER, IMPLICITFAST)
-    served = convex and euler and model.nv and serves(model, in_use) and not leaves_rest(model, in_use)
+    served = convex and euler and model.nv and serves(model) and not leaves_rest(model)
     return bool(served) and not uses_articulated(model)
 
 
@@ -191,6 +185,6 @@ class ProductSteps:
 
 def steps_of(trajectory: Trajectory, parameters: tuple[str, ...], nthread: int, frictionloss: bool) -> Steps:
     """Returns the `Steps` for a trajectory and similar ones, by the model and the fields to differentiate by."""
-    if parameters or not by_products(trajectory.model, in_use_of(trajectory.worlds)):
+    if parameters or not by_products(trajectory.model):
         return JacobianSteps(trajectory, parameters, nthread, frictionloss)
     return ProductSteps(trajectory, nthread, frictionloss)

@@ -14,8 +14,8 @@ Source: implicit function theorem, transposed; Griewank and Walther, Evaluating 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import inertia_times
 from featherlane.lanes.layout import Declare, Layout
-from featherlane.sensitivity.derivative.columns import FITS, NEAREST
-from featherlane.sensitivity.derivative.formulas import KNOWN, begin_step, rates_column
+from featherlane.sensitivity.derivative.columns import FITS, KNOWN, NEAREST
+from featherlane.sensitivity.derivative.formulas import begin_step, rates_column
 from featherlane.sensitivity.derivative.implicit_passes import EPS
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.residual import implicit_rates, is_implicit

@@ -37,8 +37,8 @@ from featherlane.solver.hessian.equation import factor_hessian, leaves_out, subs
 from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.solve import solve
 
-# indices in the report of a pass on a world
-FITS, NEAREST = 0, 1
+# indices in the report of a pass on a world; KNOWN: 1 all rates have formulas, 0 not, -1 the world must run alone
+FITS, NEAREST, KNOWN = 0, 1, 2
 
 
 @stage(p=COLUMNS)

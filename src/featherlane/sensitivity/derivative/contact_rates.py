@@ -5,16 +5,19 @@ velocity V_m and acceleration A_m = J a change by S_j x (V_m - V), with V before
 A dof that moves both bodies causes no change between them.
 
 Law.  With y = J a - aref in the contact's basis, df = -C dy + f s dr: C is the second derivative of the cost, s the
-relative rate of all stiffnesses by distance.  The wrench on body m changes by dW_m - S_j x* W_m, plus the part that
+relative rate of all stiffnesses by distance.  Coulomb's law has no cost: there C is not symmetric, and s changes only
+the normal force, as dy_0 = s y_0 dr does.  The wrench on body m changes by dW_m - S_j x* W_m, plus the part that
 moves with S_j (smooth_rates.py).
 Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.surface import bounces
 from featherlane.sensitivity.derivative.contact_moves import moved_by
 from featherlane.sensitivity.derivative.dof_rates import impedance_slopes
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.contacts import contact_push
+from featherlane.solver.rows.coulomb import slip_rate
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
 from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces, turn_index
 
@@ -57,6 +60,11 @@ def _cone_curvature(m, d, p, k):
             tj = d.primal.con_y[3 * k + j if j < 3 else r + j - 3] * inverse
             x = q * ti * tj
             _set(p, k, i, j, x + b if i == j else x)
+    if m.opt_contact_model == COULOMB:
+        _, rate = slip_rate(d, k)
+        for i in range(1, last):
+            yi = d.primal.con_y[3 * k + i if i < 3 else r + i - 3]
+            p.slot_curvature[36 * k + 6 * i] = -(rate * yi)
 
 
 @kernel
@@ -131,6 +139,9 @@ def contact_laws(m, d, p, shortest):
         store3(p.slot_motion, 12 * k + 9, u)
         r = d.con_dist[k] - d.con_includemargin[k]
         stiffer, pull, _ = impedance_slopes(load2(d.con_solref, 2 * k), load5(d.con_solimp, 5 * k), r, shortest)
+        if m.opt_contact_model == COULOMB:
+            # neither friction that sticks nor a rebound follows the impedance
+            stiffer, pull = zero(d), where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[3 * k], pull))
         p.slot_slope[2 * k], p.slot_slope[2 * k + 1] = stiffer, pull
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
-from featherlane.model.enums import CONVEX, COULOMB, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, RK4, Disable
+from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, LCP, RK4, Disable
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed, in_use_of
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
@@ -129,10 +129,10 @@ def linearize(
     chosen = None if none else Parameters(model, parameters)
     if chosen is not None and not chosen.n:
         chosen = None
-    served, disabled = _served(sizes) or lcp_serves(model, in_use_of(data)), 0 if frictionloss else FRICTIONLOSS
-    lcp, rk4 = sizes["opt_contact_model"] != CONVEX, sizes["opt_integrator"] == RK4
+    served, disabled = _served(sizes) or lcp_serves(model), 0 if frictionloss else FRICTIONLOSS
+    lcp, rk4 = sizes["opt_contact_model"] == LCP, sizes["opt_integrator"] == RK4
     C, D, P = None, None, {}
-    if chosen is not None and (not served or lcp or rk4):
+    if chosen is not None and (not served or sizes["opt_contact_model"] != CONVEX or rk4):
         P, chosen = chosen.parts(_by_steps(chosen, model, data, nthread, disabled)), None
     if not served:
         return _differenced(model, data, sensors, (), None, None, nthread, frictionloss)._replace(P=P)
@@ -191,7 +191,8 @@ def acceleration_derivatives(
         ModelError: the model is not the data's.
         TypeError: `data` is neither a `Data` nor a `Batch`.
         UnsupportedFeatureError: the no-slip solver, actuators that act through contacts under the contact model
-            lcp, a world with more rows than the buffer holds; the flag `sleep` is on.
+            lcp, a world with more rows than the buffer holds, under coulomb a world with forces without formulas; the
+            flag `sleep` is on.
 
     Source: implicit function theorem.
     """
@@ -201,14 +202,10 @@ def acceleration_derivatives(
         one = rates_of_one_world(model, data, True, 0 if frictionloss else FRICTIONLOSS)
         if one is not None:
             return _by_coordinate(one[0].T, 0, one[1])
-    if model.opt_contact_model == COULOMB:
-        raise UnsupportedFeatureError(
-            ["contact_model 'coulomb'"], what="there are no derivatives of the acceleration with it"
-        )
     sizes, kind = check_differentiable(model, data), ImplicitWorlds
-    if model.opt_contact_model != CONVEX:
+    if model.opt_contact_model == LCP:
         kind = LcpWorlds
-        if model.nv and not lcp_serves(model, in_use_of(data)):
+        if model.nadhesion or in_use_of(data).get("flg_adhesion", model.flg_adhesion):
             raise UnsupportedFeatureError(
                 ["adhesion with the contact model lcp"],
                 what="derivatives of the acceleration are not supported with this feature",
@@ -225,7 +222,7 @@ def acceleration_derivatives(
             _, out, nearest, left = worlds.rates()
         if len(left):
             raise UnsupportedFeatureError(
-                [f"world {w}: its rows exceed the capacity" for w in left],
+                [f"world {w}: its rows exceed the capacity or have no formulas" for w in left],
                 what="derivatives of the acceleration are not supported with this feature",
             )
     return _by_coordinate(as_given(data, out.swapaxes(1, 2)), na, as_given(data, nearest))
@@ -269,8 +266,8 @@ def _by_steps(chosen: Parameters, model: Model, data: Data | Batch, nthread: int
 
 def _served(sizes: dict[str, int]) -> bool:
     """Returns whether implicit differentiation supports the model's solver and integrator."""
-    convex = sizes["opt_contact_model"] == CONVEX and sizes["opt_noslip_iterations"] == 0
+    solved = sizes["opt_contact_model"] != LCP and sizes["opt_noslip_iterations"] == 0
     if sizes["opt_integrator"] == RK4:
         # the chain rule of rk4 is not implemented for activations and plastic springs
-        convex = convex and sizes["na"] == 0 and sizes["nplastic"] == 0
-    return convex and sizes["opt_integrator"] in SERVED and sizes["nv"] > 0
+        solved = solved and sizes["na"] == 0 and sizes["nplastic"] == 0
+    return solved and sizes["opt_integrator"] in SERVED and sizes["nv"] > 0

@@ -1,6 +1,6 @@
 """Rates of the residual by formulas, in a tile of worlds: bodies, springs, motors, limits, dry friction and contacts.
 
-`serves` decides for a model as a whole, kernels for each world by its parameters.  Parts without formulas are computed
+`serves` decides for a model as a whole, `_numbers_serve` for each world.  Parts without formulas are computed
 by differences of the residual (columns.py).  Activations, and controls that act through them, are differenced, because
 they affect only actuator forces.
 """
@@ -8,13 +8,14 @@ they affect only actuator forces.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from featherlane.prelude import *
 from featherlane.constraint.impedance import shortest_timeconst
+from featherlane.constraint.surface import has_static_friction
 from featherlane.dynamics.actuator.activation import advance_activations
+from featherlane.dynamics.actuator.adhesion import has_adhesion
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.gain import present_gain
 from featherlane.dynamics.actuator.rate import is_saturated
@@ -24,7 +25,7 @@ from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.model import enums
 from featherlane.model.model import Model
-from featherlane.sensitivity.derivative.columns import FITS, NEAREST, accelerate_state
+from featherlane.sensitivity.derivative.columns import FITS, KNOWN, NEAREST, accelerate_state
 from featherlane.sensitivity.derivative.contact_moves import STEP, contact_moves
 from featherlane.sensitivity.derivative.contact_rates import add_position_column, add_velocity_column, contact_laws
 from featherlane.sensitivity.derivative.dof_rates import dof_rates, vector_springs
@@ -40,8 +41,6 @@ from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out
 
-KNOWN = 2  # index in `report` after FITS and NEAREST: 1 all rates have formulas, 0 not, -1 the world must run alone
-
 GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.BIAS_AFFINE)
 INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)
 # if one of these is not 0 (of a joint: of a ball or free joint), some forces have no formulas
@@ -51,27 +50,21 @@ LOOKED_AT = (*RESTING, "jnt_limited", "jnt_actgravcomp")  # fields that `rest_of
 DYNAMICS = (enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE)
 
 
-def serves(model: Model, in_use: Mapping[str, Any]) -> bool:
+def serves(model: Model) -> bool:
     """Returns whether formulas apply to the model, alone or with differences for the rest (`leaves_rest`).
 
     Kernels check the parameters of its worlds.
-
-    Args:
-        model: the model.
-        in_use: values that its worlds use instead of the model's, see `Expanded.in_use`.
     """
-    sizes = {**model.size_values(), **in_use}
     if model.opt_integrator not in INTEGRATORS or model.opt_enableflags & enums.ENABLE_DIAGEXACT:
         return False
-    if sizes["nadhesion"] or sizes["flg_adhesion"] or sizes["flg_surfacevel"] or model.user_actuators:
+    if model.nadhesion or model.user_actuators:
         return False
     return model.opt_gyroscopic == enums.GYRO_EXPLICIT and not (model.body_gyroscopic > enums.GYRO_EXPLICIT).any()
 
 
-def leaves_rest(model: Model, in_use: Mapping[str, Any]) -> bool:
-    """Returns whether the model has forces without formulas.  The arguments are those of `serves`."""
-    compensated = in_use.get("ngravcomp", model.ngravcomp) > 0
-    return bool((compensated and model.jnt_actgravcomp.any()) or rest_of_worlds(model, {}, 1)[0])
+def leaves_rest(model: Model) -> bool:
+    """Returns whether the model has forces without formulas.  Kernels check the parameters of its worlds."""
+    return bool(rest_of_worlds(model, {}, 1)[0])
 
 
 def rest_of_worlds(model: Model, own: Mapping[str, np.ndarray], nworld: int) -> np.ndarray:
@@ -122,17 +115,43 @@ def acts_at_once(model: Model) -> bool:
 
 
 @kernel
-def _numbers_serve(m, d, p):
-    """Returns the mask: bodies have no external forces and no surrounding fluid, and balls no springs.
+def _has_surface_velocity(m, d):
+    """Returns the mask of worlds with a geom whose surface moves."""
+    sum = zero(d)
+    if m.flg_surfacevel:
+        for e in range(6 * m.ngeom):
+            sum = sum + fabs(m.geom_surfacevel[e])
+    return not_(sum == 0.0)
 
-    If differences are used, too, they include these effects; then the mask requires tendons without armature.
+
+@kernel
+def _actuators_compensate(m, d):
+    """Returns the mask of worlds in which compensation of gravity counts as an actuator force."""
+    sum = zero(d)
+    for j in range(m.njnt):
+        if m.ngravcomp > 0 and m.jnt_actgravcomp[j]:
+            for i in range(m.nbody):
+                sum = sum + fmax(m.body_gravcomp[i], 0.0)
+    return not_(sum == 0.0)
+
+
+@kernel
+def _numbers_serve(m, d, p):
+    """Returns the mask of worlds whose parameters have formulas.
+
+    These have no adhesion, no surface velocity and, under coulomb, no static friction.  Without differences they have
+    no external forces, no fluid, no springs of balls and no gravity compensation by actuators either.  Differences
+    include these effects; with them the mask requires tendons without armature.
     """
+    contacts = not_(has_adhesion(m, d) | _has_surface_velocity(m, d))
+    if m.opt_contact_model == COULOMB:
+        contacts = contacts & not_(has_static_friction(m, d))
     pushed = zero(d)
     for e in range(6 * m.nbody):
         pushed = pushed + fabs(d.xfrc_applied[e])
     if p.rate_rest:
-        return not_(adds_inertia(m)) & (pushed == pushed)  # false if NaN
-    return (pushed == 0.0) & not_(in_medium(m) | vector_springs(m))
+        return contacts & not_(adds_inertia(m)) & (pushed == pushed)  # false if NaN
+    return contacts & (pushed == 0.0) & not_(in_medium(m) | vector_springs(m) | _actuators_compensate(m, d))
 
 
 @stage(p=RATES)
@@ -246,11 +265,10 @@ def clear_rates(m, d, p):
 
 @kernel
 def add_brought(m, d, p):
-    """dg and dp += rates by differences, if the call provides them."""
-    if p.rate_rest:
-        for i in range(m.nv):
-            p.dg[i] = p.dg[i] + p.rest_g[i]
-            p.dp[i] = p.dp[i] + p.rest_p[i]
+    """dg and dp += rates by differences, if the call provides them; else 0, because -0 may depend on other worlds."""
+    for i in range(m.nv):
+        p.dg[i] = p.dg[i] + (p.rest_g[i] if p.rate_rest else 0.0)
+        p.dp[i] = p.dp[i] + (p.rest_p[i] if p.rate_rest else 0.0)
 
 
 @kernel

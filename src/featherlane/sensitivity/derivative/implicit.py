@@ -33,7 +33,7 @@ class ImplicitWorlds(DifferentiatedWorlds):
             # the result is valid until these parameters change
             key = [model.revision, *(getattr(model, name).tobytes() for name in LOOKED_AT)]
             if key != self._looked_at:
-                self._looked_at, self._rest = key, leaves_rest(model, {})
+                self._looked_at, self._rest = key, leaves_rest(model)
             return [(self._rest, self.every)]
         rest = rest_of_worlds(model, own, len(self.every))
         return [(kind, self.every[rest == kind]) for kind in (False, True) if (rest == kind).any()]

@@ -15,10 +15,12 @@ import numpy as np
 
 from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.lanes.record import address
+from featherlane.model.enums import COULOMB
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.analytic import FAR, WEIGHTS, are_analytic
 from featherlane.sensitivity.derivative.columns import (
     FITS,
+    KNOWN,
     NEAREST,
     base_tiles,
     force_columns,
@@ -26,7 +28,7 @@ from featherlane.sensitivity.derivative.columns import (
     solve_columns,
 )
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, each_step
-from featherlane.sensitivity.derivative.formulas import KNOWN, acts_at_once, formula_columns, formula_steps, serves
+from featherlane.sensitivity.derivative.formulas import acts_at_once, formula_columns, formula_steps, serves
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
 from featherlane.simulation.batch.batch import Batch
@@ -94,7 +96,7 @@ class DifferentiatedWorlds(OwnWorlds):
     @property
     def by_formulas(self) -> bool:
         """Returns whether formulas are requested and apply to the model in its present state."""
-        return self.formulas_wanted and serves(self.model, self.batch.arrays.expanded.in_use())
+        return self.formulas_wanted and serves(self.model)
 
     def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the displacements of some worlds' coordinates, up and down, (k, ncoordinates), controls in range."""
@@ -296,8 +298,8 @@ class Passes:
             state, acceleration = fresh
         fits = report[:, FITS] > 0.0
         if self.formulas is not None:
-            # displaced poses exceeded the tile's shared buffer
-            fits &= self.known[:k, KNOWN] >= 0.0
+            # displaced poses exceeded the tile's shared buffer; Coulomb's law is too stiff to be differenced
+            fits &= self.known[:k, KNOWN] >= (1.0 if worlds.model.opt_contact_model == COULOMB else 0.0)
         return Rates(state, acceleration, fits, report[:, NEAREST], known)
 
     def run_base(self, chosen: np.ndarray) -> None:

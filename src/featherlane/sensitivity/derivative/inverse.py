@@ -14,11 +14,10 @@ from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model
-from featherlane.sensitivity.derivative.columns import FITS, NEAREST
+from featherlane.sensitivity.derivative.columns import FITS, KNOWN, NEAREST
 from featherlane.sensitivity.derivative.contact_rates import add_velocity_column
-from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed, each_step, in_use_of
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed, each_step
 from featherlane.sensitivity.derivative.formulas import (
-    KNOWN,
     add_brought,
     clear_rates,
     position_rates,
@@ -100,7 +99,7 @@ def inverse_derivatives(
     nv = check_differentiable(model, data)["nv"]
     check_inverse(model)
     actuation, discrete = flag("actuation", actuation), model.opt_enableflags & int(Enable.INVDISCRETE)
-    if not nv or discrete or not serves(model, in_use_of(data)):
+    if not nv or discrete or not serves(model):
         return inverse_fd(model, data, 1e-6, True, actuation, qacc, nthread)
     disabled = 0 if actuation else int(Disable.ACTUATION)
     with borrowed(InverseWorlds, model, data, threads(nthread), disabled) as worlds:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from featherlane.model.enums import LCP
@@ -24,15 +21,9 @@ LEAST = 64  # worlds of a pass, so that all threads have tiles
 GAPS = ("geom_gap", "pair_gap")
 
 
-def lcp_serves(model: Model, in_use: Mapping[str, Any]) -> bool:
-    """Returns whether the model uses the LCP, without actuator forces that act through contacts.
-
-    Args:
-        model: the model.
-        in_use: values that its worlds use instead of the model's, see `Expanded.in_use`.
-    """
-    sizes = {**model.size_values(), **in_use}
-    return bool(sizes["opt_contact_model"] == LCP and sizes["nv"] and not (sizes["nadhesion"] or sizes["flg_adhesion"]))
+def lcp_serves(model: Model) -> bool:
+    """Returns whether the model uses the LCP, without actuator forces that act through contacts."""
+    return bool(model.opt_contact_model == LCP and model.nv and not model.nadhesion)
 
 
 def _sizes(own: dict[str, int], ncol: int, width: int) -> dict[str, int]:

@@ -11,11 +11,11 @@ import numpy as np
 
 from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.lanes.record import address
-from featherlane.model.enums import CONVEX, RK4, Enable
+from featherlane.model.enums import LCP, RK4, Enable
 from featherlane.model.model import Model, check_model
-from featherlane.sensitivity.derivative.columns import NEAREST
+from featherlane.sensitivity.derivative.columns import KNOWN, NEAREST
 from featherlane.sensitivity.derivative.displaced_worlds import KEPT, OwnWorlds, each_step
-from featherlane.sensitivity.derivative.formulas import KNOWN, acts_at_once, formula_steps, leaves_rest, serves
+from featherlane.sensitivity.derivative.formulas import acts_at_once, formula_steps, leaves_rest, serves
 from featherlane.simulation.world.data import Data, ready
 
 
@@ -98,9 +98,9 @@ def rates_of_one_world(model: Model, data: Data, torques: bool, disabled: int) -
 def _serves(model: Model, torques: bool) -> bool:
     """Returns whether formulas alone apply to the model, its solver and its integrator."""
     sizes = model.size_values()
-    convex = sizes["opt_contact_model"] == CONVEX and sizes["opt_noslip_iterations"] == 0
+    solved = sizes["opt_contact_model"] != LCP and sizes["opt_noslip_iterations"] == 0
     steps = torques or sizes["opt_integrator"] != RK4
     sleeps = sizes["opt_enableflags"] & int(Enable.SLEEP)
-    if not (convex and steps and not sleeps and model.nv > 0 and serves(model, {})):
+    if not (solved and steps and not sleeps and model.nv > 0 and serves(model)):
         return False
-    return not (model.na > 0 or not acts_at_once(model) or leaves_rest(model, {}) or uses_articulated(model))
+    return not (model.na > 0 or not acts_at_once(model) or leaves_rest(model) or uses_articulated(model))

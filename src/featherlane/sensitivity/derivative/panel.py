@@ -10,10 +10,14 @@ from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import multiply_columns, solve_columns
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.sparse.tree_panel import PANEL
-from featherlane.sensitivity.derivative.columns import step_column
+from featherlane.sensitivity.derivative.columns import KNOWN, step_column
 from featherlane.sensitivity.derivative.residual import is_implicit
 from featherlane.sensitivity.derivative.tangent import advance_quaternion, quaternion_tangent
 from featherlane.solver.hessian.equation import substitute_columns
+from featherlane.solver.primal.coulomb import correct_direction
+from featherlane.solver.rows.rows import body_motion
+
+EXACT, CYCLES = 1e-13, 10  # residual of a column's solution under Coulomb's law, relative; cycles to reach it
 
 
 @kernel
@@ -52,9 +56,24 @@ def prepare_panels(m, d, p):
 
 
 @kernel
+def _follow_bounds(m, d, p):
+    """panel_acceleration <- (1 - H^-1 N)^-1 panel_acceleration: bounds of friction follow the normal forces."""
+    for c in range(PANEL):
+        for i in range(m.nv):
+            d.krylov.newton[i] = p.panel_acceleration[PANEL * i + c]
+        left = correct_direction(m, d, true_mask(d), EXACT, CYCLES)
+        p.report[KNOWN] = where(left, fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
+        for i in range(m.nv):
+            p.panel_acceleration[PANEL * i + c] = d.krylov.x[i]
+    body_motion(m, d, d.qacc, d.con_motion)  # the next columns read it
+
+
+@kernel
 def solve_panel(m, d, p, damped):
     """panel_acceleration <- da; panel_step <- da* if rates of the next state are requested; damped: see `is_damped`."""
     substitute_columns(m, d, p.panel_acceleration)
+    if m.opt_contact_model == COULOMB:
+        _follow_bounds(m, d, p)
     if p.rate_steps and is_implicit(m) and _goes_together(m):
         multiply_columns(m, d.M, p.panel_acceleration, p.panel_step)
         for e in range(PANEL * m.nv):

@@ -25,7 +25,7 @@ COLUMNS = Layout(
         _found.real("da", "nv", "m/s^2, rad/s^2", "derivative of the acceleration"),
         _found.real("dq", "nv", "m, rad", "derivative of the next position, by dof"),
         _found.real("dv", "nv", "m/s, rad/s", "derivative of the next velocity"),
-        _found.real("report", "3", "1", "FITS, NEAREST (columns.py), KNOWN (formulas.py)"),
+        _found.real("report", "3", "1", "FITS, NEAREST, KNOWN (columns.py)"),
         _work.real("lower_g", "nv", "N, N m", "residual at the lower point"),
         _work.real("lower_p", "nv", "N, N m", "p at the lower point"),
         _work.real("next_qvel", "nv", "m/s, rad/s", "next velocity"),

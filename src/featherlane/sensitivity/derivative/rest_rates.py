@@ -43,6 +43,14 @@ def adds_inertia(m):
 
 
 @kernel
+def _start(m, d):
+    """Computes bodies at the position.  Worlds with adhesion have no formulas, so its forces are 0."""
+    forward_position(m, d)
+    for i in range(m.nv):
+        d.qfrc_adhesion[i] = zero(d)
+
+
+@kernel
 def _place(m, d):
     """Computes bodies, tendons and transmissions at the position."""
     place_bodies(m, d)
@@ -95,7 +103,7 @@ def rest_positions_of_tile(m, d, b, p, thread, tile):
             of this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
     # M need not follow the displaced positions, because it cancels
-    forward_position(m, d)
+    _start(m, d)
     _by_positions(m, d, b, p, thread, tile, 0)
 
 
@@ -110,7 +118,7 @@ def rest_forces_of_tile(m, d, b, p, thread, tile):
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, force, product; qvel, qacc, act, ctrl, primal.*,
             and all else of this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
-    forward_position(m, d)
+    _start(m, d)
     _place(m, d)
     _by_forces(m, d, b, p, thread, tile, 0)
 

@@ -47,8 +47,8 @@ def _contact(m, d, k, least):
             least = _nearest(y - d.primal.con_y[i], size, present, least)
     else:
         T = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
-        # regions change at y = T; friction sticks up to D y + Dt T = 0
-        least = _nearest(y - T, size, present, least)
+        # regions change at y = T, under Coulomb's law at y = 0; friction sticks up to D y + Dt T = 0
+        least = _nearest(y if m.opt_contact_model == COULOMB else y - T, size, present, least)
         ratio = d.con_Dt[k] / where(present, D, 1.0)
         least = _nearest(y + ratio * T, size, present, least)
     return least

@@ -93,13 +93,8 @@ def product(m, d, x, y):
 
 
 @kernel
-def correct_direction(m, d, live):
-    """Solves (1 - H^-1 N) x = p for krylov.x by GCR, from x = p = krylov.newton, in the worlds of the mask."""
-    for i in range(m.nv):
-        d.krylov.x[i] = d.krylov.newton[i]
-    apply_bounds(m, d, d.krylov.x, d.krylov.r)
-    enough = INEXACT * INEXACT * product(m, d, d.krylov.newton, d.krylov.newton)
-    todo = live & (product(m, d, d.krylov.r, d.krylov.r) > enough)
+def reduce_residuals(m, d, todo, enough):
+    """Adds up to VECTORS terms to krylov.x by GCR, until r . r of krylov.r is small enough; returns what is left."""
     for j in range(VECTORS):
         if not any_(todo):
             break
@@ -112,7 +107,7 @@ def correct_direction(m, d, live):
             for i in range(m.nv):
                 q = d.krylov.q[m.nv * e + i]
                 s, t = fma(q, d.krylov.q[o + i], s), fma(q, q, t)
-            s = s / fmax(t, TINY)
+            s = s / where(t > 0.0, t, 1.0)
             for i in range(m.nv):
                 d.krylov.p[o + i] = fma(-s, d.krylov.p[m.nv * e + i], d.krylov.p[o + i])
                 d.krylov.q[o + i] = fma(-s, d.krylov.q[m.nv * e + i], d.krylov.q[o + i])
@@ -120,11 +115,33 @@ def correct_direction(m, d, live):
         for i in range(m.nv):
             q = d.krylov.q[o + i]
             s, t = fma(q, d.krylov.r[i], s), fma(q, q, t)
-        a = where(todo, s / fmax(t, TINY), 0.0)
+        a = where(todo, s / where(t > 0.0, t, 1.0), 0.0)
         for i in range(m.nv):
             d.krylov.x[i] = where(todo, fma(a, d.krylov.p[o + i], d.krylov.x[i]), d.krylov.x[i])
             d.krylov.r[i] = where(todo, fma(-a, d.krylov.q[o + i], d.krylov.r[i]), d.krylov.r[i])
         todo = todo & (product(m, d, d.krylov.r, d.krylov.r) > enough)
+    return todo
+
+
+@kernel
+def correct_direction(m, d, live, part, cycles):
+    """Solves (1 - H^-1 N) x = p for krylov.x by GCR, from x = p = krylov.newton, in the worlds of the mask.
+
+    Args:
+        live: the mask.
+        part: the method stops at this part of |p|.
+        cycles: of VECTORS products each.
+
+    Returns the mask of worlds with a larger residual.
+    """
+    for i in range(m.nv):
+        d.krylov.x[i] = d.krylov.newton[i]
+    apply_bounds(m, d, d.krylov.x, d.krylov.r)
+    enough = part * part * product(m, d, d.krylov.newton, d.krylov.newton)
+    todo = live & (product(m, d, d.krylov.r, d.krylov.r) > enough)
+    for _ in range(cycles):
+        todo = reduce_residuals(m, d, todo, enough)
+    return todo
 
 
 @kernel
@@ -219,7 +236,7 @@ def coulomb_newton(m, d):
         if any_(slips):
             for i in range(m.nv):
                 d.krylov.newton[i] = d.primal.search[i]
-            correct_direction(m, d, slips)
+            correct_direction(m, d, slips, INEXACT, 1)
             for i in range(m.nv):
                 d.krylov.x[i] = where(slips, d.krylov.x[i], d.krylov.newton[i])
             place_direction(m, d, live, d.krylov.x)
