@@ -1,7 +1,7 @@
 """Work and precision of `fl.integrate`, compared with fixed time steps: evaluations of the acceleration, and the error.
 
-Smooth motions have known solutions (tests/scenes/smooth_motion.py).  The solution of the bouncing ball is that of
-steps of 1 us.  The work of a method with fixed steps is interpolated to the error of `fl.integrate`.
+The motions have known solutions (tests/scenes/known_motions.py).  The work of a method with fixed steps is interpolated
+to the error of `fl.integrate`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,11 @@ from report import arguments, markdown, origin, publish
 
 import featherlane as fl
 
-from scenes.smooth_motion import MOTIONS  # isort: skip  on the path since `report`
+from scenes.known_motions import BOUNCE, MOTIONS  # isort: skip  on the path since `report`
 
 ACCURACIES = 1e-2, 1e-4, 1e-6, 1e-8
 FIXED = {"rk4": 4, "euler": 1, "implicitfast": 1, "discrete": 1}  # accelerations of a time step
 HALVINGS = 18  # of the duration, at most
-BALL = """<mujoco><option timestep="0.002"/><default><geom solref="-40000 -20" solimp="0.95 0.95 0.001"/></default>
-<worldbody><geom type="plane" size="5 5 1"/><body pos="0 0 0.5"><freejoint/>
-<geom size="0.05"/></body></worldbody></mujoco>"""
-FLIGHT, FINEST = 1.1, 1e-6  # s: two bounces; the step of the ball's solution
 
 
 class Curve:
@@ -93,22 +89,15 @@ def first_order() -> str:
 def bounce() -> str:
     """Returns the table of the bouncing ball: error of its height after two bounces."""
 
-    def start(scheme: str) -> fl.Data:
-        model = fl.load(BALL)
-        model.opt.integrator = scheme
-        return fl.Data(model)
-
-    exact = start("rk4")
-    exact.model.opt.timestep = FINEST
-    exact.step(round(FLIGHT / FINEST))
-    error = lambda data: abs(data.qpos[2] - exact.qpos[2])  # noqa: E731
+    start, height = BOUNCE.start, BOUNCE.exact(BOUNCE.duration)[0][2]
+    error = lambda data: abs(data.qpos[2] - height)  # noqa: E731
     rows = []
     for scheme in ("rk4", "discrete", "implicitfast"):
-        curve = Curve(lambda s=scheme: start(s), error, FLIGHT, FIXED[scheme])
+        curve = Curve(lambda s=scheme: start(s), error, BOUNCE.duration, FIXED[scheme])
         for tau in (1.0, 0.0):
             for accuracy in (1e-2, 1e-3, 1e-4, 1e-5):
                 data = start(scheme)
-                done = fl.integrate(data.model, data, FLIGHT, accuracy=accuracy, velocity_time=tau)
+                done = fl.integrate(data.model, data, BOUNCE.duration, accuracy=accuracy, velocity_time=tau)
                 row = [f"{scheme}, velocity_time {tau:g}", f"{accuracy:.0e}", f"{error(data):.1e}"]
                 row += [f"{done.smallest_step:.0e}", f"{done.largest_step:.0e}"]
                 rows.append([*row, f"{FIXED[scheme] * int(done.evaluations):,}", curve.for_error(error(data))])

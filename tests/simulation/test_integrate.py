@@ -5,7 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.results import IntegrationStatus as Status
-from scenes.smooth_motion import MOTIONS
+from scenes.known_motions import BOUNCE, MOTIONS
 
 ACCURACIES = 1e-2, 1e-4, 1e-6, 1e-8
 FIRST_ORDER = "euler", "implicit", "implicitfast", "discrete"
@@ -156,6 +156,13 @@ def test_an_impact_of_rigid_bodies_ends_with_forced_steps(min_step):
     assert abs(data.qpos[2] - 0.05) < 1e-3
 
 
+@pytest.mark.parametrize(("integrator", "accuracy"), [("rk4", 1e-2), ("rk4", 1e-4), ("discrete", 1e-2)])
+def test_a_bouncing_ball_keeps_the_error_below_the_accuracy(integrator, accuracy):
+    data = BOUNCE.start(integrator)
+    fl.integrate(data.model, data, BOUNCE.duration, accuracy=accuracy)
+    assert BOUNCE.error(data) < accuracy
+
+
 def test_coulomb_contact_is_integrated():
     model = scene("block", "Euler")
     model.opt.contact_model = "coulomb"
@@ -273,6 +280,23 @@ def test_a_data_has_the_bits_of_a_batch():
     one, many = fl.integrate(model, data, 0.2), fl.integrate(model, batch, 0.2)
     np.testing.assert_array_equal(batch.get_state(), np.broadcast_to(data.get_state(), (9, len(data.get_state()))))
     assert many.accepted.shape == (9,) and one.accepted.shape == () and (many.accepted == one.accepted).all()
+
+
+@fl.kernel
+def lift(m, d):
+    d.xfrc_applied[6 + 2] = 50.0
+
+
+def test_a_call_does_not_depend_on_earlier_calls():
+    model = scene("ball")
+    used, fresh = fl.Batch(model, 2), fl.Batch(model, 2)
+    fl.integrate(model, used, 0.1, control=lift)
+    assert (used.qpos[:, 2] > 0.3).all()
+    used.set_state(fresh.get_state())
+    model.opt.gravity = [1.0, 0.0, -3.0]
+    for batch in (used, fresh):
+        fl.integrate(model, batch, 0.5)
+    np.testing.assert_array_equal(used.get_state(), fresh.get_state())
 
 
 def test_the_model_and_its_time_step_do_not_change():

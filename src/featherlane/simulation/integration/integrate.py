@@ -18,7 +18,7 @@ from featherlane.model.model import Model
 from featherlane.model.names import element
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.integration.result import Integration
-from featherlane.simulation.integration.run import Request, Run
+from featherlane.simulation.integration.run import Request, integrated
 from featherlane.simulation.integration.source import Source, source_of
 from featherlane.simulation.integration.step_size import StepBounds
 from featherlane.simulation.step.non_finite import LARGEST as LARGEST_STATE
@@ -104,10 +104,10 @@ def integrate(
     if control is not None and not callable(control):
         source.row("ctrl")[...] = _constant_control(source, control)
         control = None
-    run = Run(source, Request(ends, requested, names, control, event, bounds, most, weight))
-    hold(source.turns, run.go)
+    request = Request(ends, requested, names, control, event, bounds, most, weight)
+    result = hold(source.turns, integrated, source, request)
     source.forward(np.arange(source.nworld))
-    return run.result()
+    return result
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------

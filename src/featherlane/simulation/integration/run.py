@@ -195,3 +195,10 @@ class Run:
             taken = taken.copy()
             taken[place], ends[place] = self.search.judge(at, h[place], value, floor[place])
         return taken, ends
+
+
+def integrated(source: Source, request: Request) -> Integration:
+    """Integrates worlds, and returns the result."""
+    run = Run(source, request)
+    run.go()
+    return run.result()

@@ -25,11 +25,10 @@ from typing import NamedTuple
 import numpy as np
 
 from featherlane.lanes import Kernel
-from featherlane.model.enums import DYN_DCMOTOR, Disable
+from featherlane.model.enums import DYN_DCMOTOR
 from featherlane.model.joint import is_scalar
 from featherlane.simulation.batch.arrays import EVOLVING
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.integration.source import CONSTANT, Source
+from featherlane.simulation.integration.source import Source, two_copies
 from featherlane.simulation.query.position import differentiate_pos, integrate_pos
 
 CHANGING = (*EVOLVING, "warning", "ctrl")  # fields in which accepted states differ, and which a step reads
@@ -69,20 +68,14 @@ class Trial:
         self.source, self.n, self.velocity_time = source, source.nworld, velocity_time
         self.share, self.looks_ahead = 1.0 / (2.0**order - 1.0), order == 1
         self.evaluations = 4 if self.looks_ahead else 3
-        self.batch = Batch(source.model, 2 * self.n, source.nthread, source.dtype, source.ngiven)
-        self.batch.mute()
-        arrays, runner = self.batch.arrays, self.batch.runner
-        runner.disabled = int(Disable.AUTORESET)
-        self.kernel = None if control is None else runner.control_kernel(control)
+        self.batch = two_copies(source)
+        self.kernel = None if control is None else self.batch.runner.control_kernel(control)
         for name in self.kernel.sets() if self.kernel else ():
-            arrays.lasting(name)
-        for name in CONSTANT:
-            if name in source.rows:
-                arrays.lasting(name)[...] = np.concatenate([source.rows[name]] * 2)
-        for name, rows in source.expanded.items():
-            arrays.expand(name)[...] = np.concatenate([rows, rows])
-        self.step = arrays.expand("opt_timestep")[:, 0]
-        self.rows = arrays.rows
+            self.batch.row_memory(name)
+        self.step = self.batch.arrays.expand("opt_timestep")[:, 0]
+        if "opt_timestep" not in source.expanded:
+            self.step[:] = source.model.opt.timestep
+        self.rows = self.batch.arrays.rows
         self.names = [name for name in CHANGING if self.rows[name].size]
         self.range = activation_range(source)
         self.flat = bool(is_scalar(source.model.jnt_type).all())

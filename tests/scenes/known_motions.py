@@ -1,4 +1,4 @@
-"""Smooth motions with known solutions: closed forms, and ordinary differential equations solved by SciPy to 1e-12."""
+"""Motions with known solutions: closed forms, and ordinary differential equations solved by SciPy to 1e-13."""
 
 from __future__ import annotations
 
@@ -167,3 +167,25 @@ MOTIONS = {
     "nut": motion(free_body(NUT), at_start(nut, *NUT_START), 2.0),
     "double pendulum": motion(DOUBLE, at_start(double_pendulum, DOUBLE_ANGLES, np.zeros(2)), 2.0, G),
 }
+
+# ---- a bouncing ball -------------------------------------------------------------------------------------------------
+STIFFNESS, DAMPING, IMPEDANCE, RADIUS, DROP = 40000.0, 20.0, 0.95, 0.05, 0.5
+BALL = f"""<mujoco><option timestep="0.002" gravity="0 0 -{G}"/>
+<default><geom condim="1" solref="-{STIFFNESS} -{DAMPING}" solimp="{IMPEDANCE} {IMPEDANCE} 0.001"/></default>
+<worldbody><geom type="plane" size="5 5 1"/>
+<body pos="0 0 {DROP}"><freejoint/><geom size="{RADIUS}"/></body></worldbody></mujoco>"""
+
+
+def ball(t: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two bounces in 1.1 s: x'' = -(1 - d) g - k r - b v in contact, as MuJoCo's chapter Computation, and no pull."""
+
+    def rate(_, y):
+        r, v = y[0] - RADIUS, y[1]
+        pushed = -(1 - IMPEDANCE) * G - STIFFNESS * r - DAMPING * v
+        return [v, max(-G, pushed) if r < 0.0 else -G]
+
+    x, v = solve_ivp(rate, (0.0, t), [DROP, 0.0], max_step=1e-3, **ORACLE).y[:, -1]
+    return np.array([0.0, 0.0, x, 1.0, 0.0, 0.0, 0.0]), np.array([0.0, 0.0, v, 0.0, 0.0, 0.0])
+
+
+BOUNCE = Motion(BALL, np.array([0.0, 0.0, DROP, 1.0, 0.0, 0.0, 0.0]), np.zeros(6), 1.1, ball)
