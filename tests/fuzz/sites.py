@@ -366,7 +366,7 @@ def _site(name: str, item, owner=None) -> Site:
         valid["function"] = lambda w: lambda b: b.nworld
 
     def call(_, **arguments):
-        if name == "integrate" and object in (arguments["control"], arguments["event"]):
+        if name == "integrate" and any(arguments[given] is object for given in ("control", "event")):
             return None  # the callable's own error
         if owner is None:
             return item(**arguments)
