@@ -47,7 +47,14 @@ PAGES = {
     "robots": ROOT / "docs" / "robots.md",
     "accuracy": ROOT / "docs" / "accuracy.md",
     "collision": ROOT / "docs" / "speed.md",
+    "cameras": ROOT / "docs" / "cameras.md",
     "contact-models": ROOT / "docs" / "contact.md",
+    "contact_creep": ROOT / "docs" / "contact-benchmark.md",
+    "contact_classic": ROOT / "docs" / "contact-benchmark.md",
+    "contact_history": ROOT / "docs" / "contact-benchmark.md",
+    "contact_simbenchmark": ROOT / "docs" / "contact-benchmark.md",
+    "contact_dart": ROOT / "docs" / "contact-benchmark.md",
+    "contact_fclib": ROOT / "docs" / "contact-benchmark.md",
     "learning": ROOT / "docs" / "training.md",
     "solved": ROOT / "docs" / "tasks.md",
     "asynchronous": ROOT / "docs" / "training.md",
@@ -62,6 +69,7 @@ PAGES = {
     "integrate-smooth": ROOT / "docs" / "integrate.md",
     "integrate-euler": ROOT / "docs" / "integrate.md",
     "integrate-bounce": ROOT / "docs" / "integrate.md",
+    "integrations-gymnasium": ROOT / "docs" / "integrations" / "gymnasium.md",
     "float32": ROOT / "docs" / "chapters" / "float32.md",
     "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }

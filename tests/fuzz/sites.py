@@ -356,6 +356,8 @@ def _site(name: str, item, owner=None) -> Site:
         valid["kept"] = lambda w: w.s.checkpoint()
     if name == "data.rollout":
         valid["control"] = lambda w: np.zeros((1, w.m.nu))
+    if name == "mixed.set_state":
+        valid["state"] = lambda w: w.x.get_state(int(fl.State.FULLPHYSICS))
     if name == "mixed.rollout":
         valid |= {"control": lambda w: np.zeros((3, 1, w.m.nu)), "out": lambda w: None}
     if name in ("batch.expand", "mixed.expand", "spread.expand"):
@@ -366,7 +368,7 @@ def _site(name: str, item, owner=None) -> Site:
         valid["function"] = lambda w: lambda b: b.nworld
 
     def call(_, **arguments):
-        if name == "integrate" and any(arguments[given] is object for given in ("control", "event")):
+        if name == "integrate" and any(isinstance(arguments[given], type) for given in ("control", "event")):
             return None  # the callable's own error
         if owner is None:
             return item(**arguments)

@@ -166,6 +166,12 @@ def kinds(model: fl.Model, batch: fl.Batch) -> float:
     mixed = fl.MixedBatch([(model, 3), (fl.bundled("arm"), 2)])
     mixed.reset(ids=[0], forward=False)
     mask: Array = mixed.mask("qpos")
+    mixed.set_state(mixed.get_state())
+    models: tuple[fl.Model, ...] = mixed.models
+    assert len(models) == 2 and mixed.count_of("non_finite").sum() == 0
+    twice = fl.MixedBatch([(model, 1), (model, 1)])
+    linear: results.Linearization = fl.linearize(twice.models, twice)
+    assert linear.A.ndim == 3
     return energy(batch) + energy(mixed) + float(mask.sum())
 
 

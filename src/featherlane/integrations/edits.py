@@ -38,7 +38,7 @@ class FollowedModel:
         values = {f.name: read_field(mj_model, f.name) for f in MODEL.fields if is_mujocos(f)}
         self._arrays = {name: a for name, a in values.items() if isinstance(a, np.ndarray) and a.size}
         numbers = [name for name in values if name.startswith("opt_") and name not in self._arrays]
-        self._options = attrgetter(*[name.replace("opt_", "opt.", 1) for name in numbers])
+        self._options = attrgetter(*[name.removeprefix("opt_") for name in numbers])
         self._memory = [_bytes(first, last) for first, last in _joined(self._arrays.values())]
         self._load()
 
@@ -48,8 +48,8 @@ class FollowedModel:
         Raises:
             ModelError, UnsupportedFeatureError: as `featherlane.load`.
         """
-        same_options = self._seen_options == self._options(self._mj_model)
-        if same_options and all(map(np.array_equal, self._memory, self._seen)):
+        same_options = self._seen_options == self._options(self._mj_model.opt)
+        if same_options and [part.tobytes() for part in self._memory] == self._seen:
             return False
         if same_options:
             edited = [name for name, a in self._arrays.items() if not np.array_equal(a, self._values[name])]
@@ -67,9 +67,9 @@ class FollowedModel:
 
     def _keep(self) -> None:
         """Keeps the present values, with which `follow` compares."""
-        self._seen = [part.copy() for part in self._memory]
+        self._seen = [part.tobytes() for part in self._memory]
         self._values = {name: a.copy() for name, a in self._arrays.items()}
-        self._seen_options = self._options(self._mj_model)
+        self._seen_options = self._options(self._mj_model.opt)
 
 
 def _joined(arrays) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ from featherlane.model.ancestors import ancestor_chains
 from featherlane.model.broad_phase import broad_phase
 from featherlane.model.derived import derived
 from featherlane.model.forward_dynamics import choices
-from featherlane.model.hull import hulls, triangle_trees, triangles
+from featherlane.model.hull import hulls, triangle_trees
 from featherlane.model.link import link_fields
 from featherlane.model.moments import moment_rows
 from featherlane.model.paths import step_frames
@@ -395,7 +395,6 @@ DERIVED = (
     ancestor_chains,
     broad_phase,
     hulls,
-    triangles,
     triangle_trees,
     visible_geoms,
     link_fields,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import ModelError, UnsupportedFeatureError
+from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeatureError
 from featherlane.model.arguments import LARGEST, bounded, whole_argument
 from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import Disable, Enable
@@ -22,6 +22,7 @@ from featherlane.model.model import Model, check_model
 from featherlane.sensitivity.derivative.displaced_worlds import MovedWorlds, as_given, borrowed
 from featherlane.sensitivity.derivative.points import inverse_points, step_points
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.query.position import differentiate_pos
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.world.data import Data, ready
@@ -180,6 +181,9 @@ def no_differences(eps: float | None, centered: bool | None) -> None:
 
 def check_differentiable(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
     """Checks the conditions that all derivatives have in common, and returns the model's sizes."""
+    if isinstance(data, MixedBatch):
+        allowed = "allowed is a Data or a Batch, as each of its groups is: f(group.model, group)"
+        raise ArgumentTypeError(f"data: got a MixedBatch, {allowed}")
     check_model(model)
     bounded("eps", eps, 0.0, LARGEST, above=True)
     if not isinstance(data, Batch):

@@ -41,6 +41,15 @@ from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.runner import Runner, stage_number
+from featherlane.simulation.query.camera import (
+    PIXELS,
+    VISIBLE,
+    CameraImages,
+    Images,
+    clip_distances,
+    empty_images,
+    output_names,
+)
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.jacobian import Jacobians, broadcast_points
@@ -340,6 +349,59 @@ class Batch(NamedAccess):
         check_geoms(self.model, geomgroup, flg_static)
         rays = Rays(self.model, len(chosen), self.dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
         return self.query(rays, chosen)
+
+    def camera(
+        self,
+        camera: int | str,
+        width: int,
+        height: int,
+        output: str | Sequence[str] = ("depth",),
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = VISIBLE,
+        near: float | None = None,
+        far: float | None = None,
+    ) -> Images:
+        """Computes images of a camera in each world's present state, by casting a ray through the centre of each pixel.
+
+        The field of view, the sensor's size, focal lengths, principal point, projection and mode are the camera's, with
+        the conventions of MuJoCo's renderer; `cam_resolution` is not used.  As in MuJoCo's visualizer, back faces are
+        not seen, nor are geoms with an alpha of 0.
+
+        Args:
+            camera: name or number.
+            width, height: size of the images [pixels].
+            output: names of the images: `depth`, `segmentation`, `normal`.
+            ids: the worlds; None for all.
+            geomgroup: six flags, which groups of geoms are seen; None for all.
+            near, far: distances of the planes between which surfaces are seen [m]; None for `vis.map.znear` and
+                `zfar` times the model's extent.
+
+        Returns:
+            `Images` of the n worlds, row 0 at the top: depth (n, height, width) float32 [m], segmentation
+            (n, height, width) int32, normal (n, height, width, 3) float32.
+
+        Raises:
+            ModelError: an unknown output, a size that is not positive, wrong flags or planes.
+            UnknownNameError: an unknown camera.
+            UnsupportedFeatureError: a signed distance field among the geoms.
+            MemoryError: the images do not fit into memory.
+
+        Source: MuJoCo mjv_cameraFrustum, mj_ray.
+        """
+        chosen, model = self._ids(ids), self.model
+        index, names = index_of(model, "camera", camera), output_names(output)
+        size = whole_argument("height", height, 1), whole_argument("width", width, 1)
+        check_geoms(model, geomgroup, True)
+        clip = clip_distances(model, near, far)
+        found = empty_images(names, len(chosen), size)
+        each = max(1, PIXELS // (size[0] * size[1]))
+        for first in range(0, len(chosen), each):
+            some = chosen[first : first + each]
+            query = CameraImages(model, len(some), self.dtype, self.runner.width, index, size, names, geomgroup, clip)
+            for name, image in self.query(query, some).items():
+                found[name][first : first + each] = image
+        return Images(*(found.get(name) for name in Images._fields))
 
     def geom_distance(
         self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids: ArrayLike | None = None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from featherlane.errors import warn_of_non_finite
 from featherlane.lanes import Kernel, Stage, processor
@@ -52,6 +53,14 @@ NAMED = 8  # worlds that a warning lists
 PIECE_SECONDS = 0.2  # approximate delay of an interrupt
 STAGES = {"position": POSITION, "velocity": VELOCITY, "acceleration": ACCELERATION}
 AT_ONCE = 1000  # world steps in the first piece, whose duration is not known yet
+
+
+def _every_other(rows: dict[str, np.ndarray], W: int) -> dict[str, np.ndarray]:
+    """Returns views of rows (n, number, ...) for transfers whose place is a query and whose steps are W queries."""
+    return {
+        name: as_strided(a, (1, a.shape[1] // W, *a.shape[2:]), (a.strides[1], W * a.strides[1], *a.strides[2:]))
+        for name, a in rows.items()
+    }
 
 
 class Runner:
@@ -211,9 +220,18 @@ class Runner:
     def _answer(self, query: Query, chosen: np.ndarray) -> None:
         for workspace in self.prepare(self.width):
             query.enter(workspace)
-        rows, kept = (query.brought(), query.taken()), query.reads
-        plan = self.plan(query.loop, self.arrays.nworld, *rows, keeps=kept, sizes=query.sizes)
-        work([self._begun(plan, query.number, chosen)], self.team)
+        W = self.width if query.fills_lanes else 1
+        rows = [_every_other(a, W) if query.fills_lanes else a for a in (query.brought(), query.taken())]
+        plan = self.plan(query.loop, W * self.arrays.nworld, *rows, keeps=query.reads, sizes=query.sizes)
+        if query.fills_lanes:
+            # lane l of world w takes the queries l, l + W, l + 2 W, ...
+            nstep = query.number // W
+            place = np.arange(len(chosen))[:, None] * query.number + np.arange(W)
+            plan.begin(nstep, np.repeat(chosen, W), place.ravel())
+            begun = plan, len(chosen)
+        else:
+            begun = self._begun(plan, query.number, chosen)
+        work([begun], self.team)
 
     # ---- plans -------------------------------------------------------------------------------------------------------
     def plan(

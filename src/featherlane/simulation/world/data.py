@@ -342,6 +342,10 @@ class Data(NamedAccess):
         """Number of rows: the length of the arrays `efc_*`, computed at each access (`efc_J` is dense, (nefc, nv))."""
         return row_counts(self.workspace)[0]
 
+    def mute(self) -> None:
+        """Emits no NonFiniteWarning from now on: the caller reports what `status` counts."""
+        self.__dict__["_told"] = True
+
     # ---- whole states ------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | int | None = None) -> None:
         """Resets to the model's default state or to a keyframe; all other fields become zero.
