@@ -71,6 +71,7 @@ PAGES = {
     "integrate-bounce": ROOT / "docs" / "integrate.md",
     "integrations-gymnasium": ROOT / "docs" / "integrations" / "gymnasium.md",
     "float32": ROOT / "docs" / "chapters" / "float32.md",
+    "integrations-mjbatch": ROOT / "docs" / "integrations" / "mjbatch.md",
     "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }
 

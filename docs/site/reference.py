@@ -66,6 +66,7 @@ PAGES = {
     "../chapters/coulomb.md": ("Coulomb contact model", "derivation of the contact model `coulomb` and its solver"),
     "../contact-benchmark.md": ("Contact benchmark", "published contact problems, in MuJoCo and each contact model"),
     "../integrations/unisim.md": ("UniSim and UniLab", "a backend of UniSim, and UniLab's tasks on it"),
+    "../integrations/mjbatch.md": ("mjbatch", "the class `mjbatch.Batch`, on Featherlane"),
     "../integrations/mjlab.md": ("mjlab", "mjlab's tasks, on Featherlane"),
     "../stages.md": ("Compiled stages", "every stage, by source file"),
     "sensors.md": ("Sensor types", "what each type measures, dimension, unit"),

@@ -75,12 +75,10 @@ LIMITS = {name: limit for limit, names in _NAMES.items() for name in names.split
 # ---- limits by element type: masks (..., n) of invalid rows, and the text of what is allowed -------------------------
 def _sizes(model: ModelFields, rows: np.ndarray):
     """Checks geom sizes; a geom that cannot collide may have size 0."""
-    wrong, touches = np.zeros(rows.shape[:-1], bool), np.isin(np.arange(model.ngeom), model.collide_geom)
-    for kind, shape in SHAPES.items():
-        sizes = rows[..., : shape.nsize]
-        fits = np.where(touches, (sizes > 0.0).all(axis=-1), (sizes >= 0.0).all(axis=-1))
-        wrong |= (model.geom_type == kind) & ~fits
-    return wrong, "sizes > 0"
+    number = np.array([SHAPES[kind].nsize if kind in SHAPES else 0 for kind in model.geom_type.tolist()], int)
+    least = np.where(np.isin(np.arange(model.ngeom), model.collide_geom), np.finfo(float).tiny, 0.0)
+    low = np.where(np.arange(rows.shape[-1]) < number[:, None], least[:, None], -np.inf)
+    return (rows < low).any(-1), "sizes > 0"
 
 
 def _rotations(model: ModelFields, rows: np.ndarray):
