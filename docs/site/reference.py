@@ -55,6 +55,7 @@ SOURCES = {
 PAGES = {
     "options.md": ("Options", "`model.opt`: defaults and allowed values"),
     "../fields.md": ("Fields", "fields of `Model` and `Data`: shape, unit, meaning"),
+    "../integrate.md": ("Error-controlled integration", "method, contact, events and measurements of `fl.integrate`"),
     "../integrations/mujoco_rollout.md": ("mujoco.rollout", "the functions of `mujoco.rollout`, on Featherlane"),
     "../integrations/judo.md": ("judo", "judo's sampling controllers, on Featherlane"),
     "../integrations/mujoco_batch.md": ("mujoco.batch", "the class `mujoco.batch.Batch`, on Featherlane"),

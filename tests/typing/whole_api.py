@@ -101,6 +101,26 @@ def one_world(model: fl.Model) -> fl.Data:
     return data
 
 
+def with_error_control(model: fl.Model, batch: fl.Batch) -> None:
+    result: results.Integration = fl.integrate(
+        model,
+        batch,
+        [0.1] * 8,
+        accuracy=1e-4,
+        times=[0.05, 0.1],
+        record="qpos",
+        control=lambda time, worlds: np.zeros(model.nu),
+        event=lambda time, worlds: worlds.qpos[:, 0],
+        min_step=1e-8,
+        max_step=0.01,
+        max_steps=1000,
+        velocity_time=0.1,
+    )
+    ends: Array = result.status == results.IntegrationStatus.REACHED
+    recorded: dict[str, Array] = result.recorded
+    print(ends, recorded, result.evaluations, fl.integrate(model, fl.Data(model), 0.1, control=np.zeros(1)).error)
+
+
 def many_worlds(model: fl.Model) -> fl.Batch:
     batch = fl.Batch(model, nworld=8, nthread=2, dtype="float32", record_failures=5)
     batch.step(2, ids=[0, 3])
