@@ -136,6 +136,8 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     recorded = batch.rollout(20, {"ctrl": np.zeros((20, model.nu))}, reduce="mean")
     recorded = batch.rollout(20, lambda batch, step: np.zeros((8, model.nu)), ids=None)
     hits: results.Hits = batch.ray([0.0, 0.0, 1.0], [0.0, 0.0, -1.0])
+    images: results.Images = batch.camera(0, 8, 6, output=("depth", "segmentation"))
+    print(images.depth)
     apart: results.Distances = batch.geom_distance("side", 0)
     forces: Array = batch.inverse(np.zeros((8, model.nv)))
     kept: dict[str, Array] = batch.checkpoint()
@@ -267,6 +269,8 @@ def complementarity() -> None:
     problem = lcp.Problem(A, b, np.zeros(2), np.ones(2))
     solution: lcp.Solution = lcp.solve(problem, method="pgs", iterations=50)
     many: lcp.BatchSolution = lcp.solve_batch(A[None], b[None])
+    cone: lcp.Solution = lcp.solve_cone(problem)
+    print(lcp.cone_residual(problem, cone.x))
     again: lcp.Solution = lcp.Solver(2).solve(problem)
     status = lcp.Status.SOLVED
     print(solution.x, many.x, again.status == status, problem.residual(solution.x), lcp.methods())

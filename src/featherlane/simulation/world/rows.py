@@ -74,7 +74,8 @@ def rows_of_world(workspace: Workspace, with_rows: bool) -> WorldRows:
     (buffer.make_rows if with_rows else buffer.count_rows)()
     nefc, ne, nf, nl, n = buffer.count.tolist()
     first = buffer.row[:n] if with_rows else np.full(n, -1)
-    found = contacts(workspace.arrays, buffer.slot[:n], first, workspace.model.flg_adhesion)
+    model = workspace.model
+    found = contacts(workspace.arrays, buffer.slot[:n], first, model.flg_adhesion, sweeping(model))
     counts = (nefc, ne, nf, nl) if with_rows else (0, 0, 0, 0)
     columns = {name: column[: counts[0]].copy() for name, column in buffer.columns.items()}
     workspace.put_back(buffer)
