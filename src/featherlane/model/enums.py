@@ -143,6 +143,7 @@ class LcpSolver(IntEnum):
     DANTZIG = 0
     PGS = 1
     APGD = 2
+    NNCG = 3
 
 
 class LcpFriction(IntEnum):
@@ -257,7 +258,7 @@ INTERP_ZOH, INTERP_LINEAR, INTERP_CUBIC = range(3)
 # ---- Featherlane's own -----------------------------------------------------------------------------------------------
 AUTO, CRB, ABA = map(int, ForwardDynamics)
 CONVEX, LCP, COULOMB = map(int, ContactModel)
-DANTZIG, LCP_PGS, APGD = map(int, LcpSolver)
+DANTZIG, LCP_PGS, APGD, NNCG = map(int, LcpSolver)
 FROZEN, CONSISTENT = map(int, LcpFriction)
 PYRAMID, CONE = map(int, LcpCone)
 BY_ERP, BY_SOLREF = map(int, Softness)
@@ -266,7 +267,7 @@ FINITE, INFINITESIMAL = map(int, Rotation)
 METRIC = 8  # type of rows that add to the metric of the integrator discrete; MuJoCo has none
 SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT = 1, 2, 4, 8, 16  # bits of actuator_states, ordered as the activations
 OWN = frozenset(
-    "AUTO CRB ABA CONVEX LCP COULOMB DANTZIG LCP_PGS APGD FROZEN CONSISTENT PYRAMID CONE BY_ERP BY_SOLREF"
+    "AUTO CRB ABA CONVEX LCP COULOMB DANTZIG LCP_PGS APGD NNCG FROZEN CONSISTENT PYRAMID CONE BY_ERP BY_SOLREF"
     " GYRO_EXPLICIT GYRO_IMPLICIT GYRO_OFF FINITE INFINITESIMAL METRIC SLEW INTEGRAL TEMPERATURE BRISTLE"
     " CURRENT".split()
 )

@@ -12,6 +12,7 @@ from featherlane.solver.lcp.rows.metric import accelerate_by_rows, sum_solution_
 from featherlane.solver.lcp.rows.rows import is_present
 from featherlane.solver.lcp.status import UNSETTLED
 from featherlane.solver.lcp.sweep.apgd import apgd
+from featherlane.solver.lcp.sweep.nncg import nncg
 from featherlane.solver.lcp.sweep.pgs import lcp_pgs
 from featherlane.solver.lcp.sweep.residual import ROUNDING32, record_residual
 
@@ -40,6 +41,8 @@ def iterate(m, d):
     d.lcp.parameter[0], d.lcp.parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]
     if m.opt_lcp_solver == APGD:
         apgd(d, m.opt_lcp_iterations, m.opt_lcp_cone)
+    elif m.opt_lcp_solver == NNCG:
+        nncg(d, m.opt_lcp_iterations, m.opt_lcp_cone)
     else:
         lcp_pgs(d, m.opt_lcp_iterations, quickstep=0, cone=m.opt_lcp_cone)
 
