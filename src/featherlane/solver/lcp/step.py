@@ -5,7 +5,7 @@ its state alone.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.lcp.pivot.islands import solve_islands
+from featherlane.solver.lcp.islands import solve_islands
 from featherlane.solver.lcp.rows.assembly import make_lcp
 from featherlane.solver.lcp.rows.link import link_forces
 from featherlane.solver.lcp.rows.metric import accelerate_by_rows, sum_solution_rows
@@ -32,7 +32,7 @@ def store_lcp_forces(d):
 
 @stage
 def iterate(m, d):
-    """Solves for lcp.x by the iterative solver of the options; by pgs if an island is too large for pivoting.
+    """Solves for lcp.x by the iterative solver of the options; by pgs if an island is too large for a dense problem.
 
     Reads:  the rows of `make_lcp`, lcp.x.
     Writes: lcp.x (nlcp,) [N, N m], lcp.*; stat_residual if iterations are recorded; the outputs that `solve_apgd` and
@@ -48,15 +48,21 @@ def iterate(m, d):
 
 
 @kernel
+def is_dense_solver(m):
+    """Checks whether the solver of the options solves one dense problem of each island."""
+    return m.opt_lcp_solver in (DANTZIG, LCP_NEWTON, INTERIOR_POINT)
+
+
+@kernel
 def find_forces(m, d):
     """Solves for lcp.x, and sets the solver's status."""
     for r in range(d.lcp.n[0]):
         d.lcp.x[r] = zero(d)
     d.lcp.niter[0], d.lcp.status[0], d.lcp.residual[0] = zeros(d, 3)
     if d.lcp.n[0] > 0:
-        if m.opt_lcp_solver != DANTZIG or d.lcp.n[0] > d.nlcpone:
+        if not is_dense_solver(m) or d.lcp.n[0] > d.nlcpone:
             iterate(m, d)
-        if m.opt_lcp_solver == DANTZIG:
+        if is_dense_solver(m):
             solve_islands(m, d)
     else:
         record_residual(d, 0, zero(d))
@@ -95,7 +101,7 @@ def solve_lcp(m, d):
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
             solver_niter, solver_residual, solver_gap, warning (not converged); stat_residual if iterations are
             recorded; link_force; the outputs of `make_lcp`, `iterate`, `solve_islands`: lcp.*; lcp.* for itself.
-    Cost:   of the solver; see dantzig, pgs, apgd.
+    Cost:   of the solver; see dantzig, minimum_map, interior_point, pgs, apgd, nncg.
     """
     make_lcp(m, d)
     if d.con_overflow[0] == 0:

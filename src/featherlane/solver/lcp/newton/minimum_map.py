@@ -3,14 +3,14 @@
     F_i(x) = x_i - clip(x_i - w_i / A_ii, lo_i, hi_i),   w = A x - b;   friction: -lo_i = hi_i = mu |x_k| + add
 
 F is piecewise linear.  Its derivative depends on the side of each row at x - w / A_ii: between its bounds, w_i = 0
-is to hold; at a bound, x_i is to equal it, and a friction limit moves with its normal.  So the system of a step has only
-the rows between their bounds as unknowns, and is not symmetric if contacts slip.  A full step with the right sides gives
-the solution exactly, with *consistent* limits.
+is to hold; at a bound, x_i is to equal it, and a friction limit moves with its normal.  So the system of a step has
+only the rows between their bounds as unknowns, and is not symmetric if contacts slip.  A full step with the right
+sides gives the solution exactly, with *consistent* limits.
 
 |F| need not fall in each step, since rows that share their load often change sides on the way to the solution.  A step
-is halved if |F| grows tenfold.  If it still does, or if the residual has not fallen for some steps, sweeps of projected
-Gauss-Seidel continue from the best iterate.  The first sides are those after some sweeps.  The result is the iterate
-with the smallest residual.
+is halved if |F| grows tenfold.  If it still does, the next system is damped: its diagonal grows, as in Levenberg and
+Marquardt's method.  If the residual has not fallen for some steps, sweeps of projected Gauss-Seidel continue from the
+best iterate.  The first sides are those after some sweeps.  The result is the iterate with the smallest residual.
 Source: L. Qi and J. Sun, "A nonsmooth version of Newton's method" (1993); K. Erleben, "Numerical methods for linear
     complementarity problems in physics-based animation", SIGGRAPH course (2013), for the minimum map and its line
     search; M. Silcowitz, S. Niebe, K. Erleben, "Projected Gauss-Seidel subspace minimization method for interactive
@@ -44,9 +44,11 @@ from featherlane.solver.lcp.status import INACCURATE, ITERATIONS, SOLVED
 TOLERANCE = 1e-10  # residual of a solution
 EXACT = 1e-14  # residual at which iterations end; above it, they end if a solution does not improve by half
 FIRST_SWEEPS = 20  # before the first step: with 4, towers of eight boxes take twice as many steps
-SWEEPS = 60  # in place of a step that fails
-HALVINGS = 4  # of a step
-GROWTH = 100.0  # of |F|^2 that a step may cause: with 1, a step is refused if rows change sides on the way
+SWEEPS = 60  # in place of a step
+HALVINGS = 2  # of a step
+GROWTH = 100.0  # of |F|^2 that a step may cause: with 1, towers need five times as many steps
+LEAST = 1e-10  # damping after the first refused step, relative to the diagonal
+MORE, LESS = 100.0, 0.1  # factors of the damping after a refused step, and after a step
 PATIENCE = 20  # steps without a smaller residual, after which sweeps start from the best iterate
 
 
@@ -125,8 +127,8 @@ def move_to_bounds(r1):
 
 
 @kernel
-def write_newton_system(r1, m):
-    """Writes A of the places between bounds, with the columns of friction that follows them, and -w - dw."""
+def write_newton_system(r1, m, damping):
+    """Writes A of the places between bounds, damped, with the columns of friction that follows them, and -w - dw."""
     stride = 8 * eights_of_row(r1)
     for a in range(m):
         o, p = a * stride, r1.one.factor[a]
@@ -134,6 +136,7 @@ def write_newton_system(r1, m):
             r1.one.L[o + b] = r1.place.A[p * stride + r1.one.factor[b]]
         for b in range(m, (m + 7) // 8 * 8):
             r1.one.L[o + b] = 0.0
+        r1.one.L[o + a] = (1.0 + damping) * r1.one.L[o + a]
         r1.one.y[a] = -(r1.place.w[p] + r1.place.dw[p])
     for i in range(r1.one.count[3], r1.one.n[0]):
         b = r1.one.slot[normal_place(r1, i)]
@@ -145,11 +148,11 @@ def write_newton_system(r1, m):
 
 
 @kernel
-def newton_direction(r1):
+def newton_direction(r1, damping):
     """Computes place.dx, the step to the solution at the present sides, and place.dw = A dx."""
     m = choose_sides(r1)
     move_to_bounds(r1)
-    write_newton_system(r1, m)
+    write_newton_system(r1, m, damping)
     solve_system(r1, m)
     for a in range(m):
         r1.place.dx[r1.one.factor[a]] = r1.one.ell[a]
@@ -176,7 +179,7 @@ def shift(r1, t):
 
 @kernel
 def search_along(r1):
-    """Takes the longest of the steps 1, 1/2, 1/4, ... that |F| allows; returns 0 if it allows none, with x as before."""
+    """Takes the longest of the steps 1, 1/2, ... that |F| allows; returns 0 if it allows none, with x as before."""
     before, t, taken = squared_map(r1), 1.0, 0
     shift(r1, t)
     for _ in range(HALVINGS):
@@ -223,7 +226,7 @@ def minimum_map(r1, iterations):
     load_places(r1)
     set_zero_solution(r1)
     sweep_places(r1, FIRST_SWEEPS)
-    used, idle, best, going = 0, 0, INF, 1
+    used, idle, best, going, damping = 0, 0, INF, 1, 0.0
     while going:
         before = best
         residual = residual_of_places(r1)
@@ -235,9 +238,12 @@ def minimum_map(r1, iterations):
             going = 0
         else:
             used += 1
-            newton_direction(r1)
+            newton_direction(r1, damping)
             if idle < PATIENCE and search_along(r1):
                 refresh(r1)
+                damping = LESS * damping if damping > LEAST else 0.0
+            elif idle < PATIENCE and damping < 1.0:
+                damping = MORE * damping if damping > 0.0 else LEAST
             else:
                 idle = 0
                 restore_best_place(r1)

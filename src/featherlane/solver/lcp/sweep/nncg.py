@@ -1,7 +1,7 @@
 """Nonsmooth nonlinear conjugate gradients (NNCG), W problems of one structure at once.
 
-A projected Gauss-Seidel sweep S(x) is a step of a fixed-point iteration.  Its negative change is used as the gradient of
-a function whose minimum is the fixed point, for the conjugate directions of Fletcher and Reeves:
+A projected Gauss-Seidel sweep S(x) is a step of a fixed-point iteration.  Its negative change is used as the gradient
+of a function whose minimum is the fixed point, for the conjugate directions of Fletcher and Reeves:
 
     x+ = S(x),  d = x+ - x,   beta = d^T D d / (the same of the iteration before),   x <- x+ + beta p,  p <- beta p + d
 

@@ -76,7 +76,7 @@ def sweep_rows(p, cone, live):
 
 @kernel
 def stops_after_sweep(p, far, cone, live):
-    """Returns the live worlds that have converged: neither a row's change `far` nor the residual is above the tolerance."""
+    """Returns the live worlds that have converged: `far`, the largest change, and the residual are small enough."""
     tolerance = stopping_residual(p)
     still = live & (far <= tolerance * solution_size(p, p.lcp.x))
     if any_(still):

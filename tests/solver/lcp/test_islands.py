@@ -7,7 +7,7 @@ import pytest
 
 from featherlane.lanes.record import Rows
 from featherlane.model.enums import FROZEN
-from featherlane.solver.lcp.pivot import islands
+from featherlane.solver.lcp import islands
 from featherlane.solver.lcp.status import ITERATIONS, SOLVED
 from scenes.lcp_records import factored_record
 
