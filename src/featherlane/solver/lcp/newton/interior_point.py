@@ -13,7 +13,7 @@ first s, t, u or v that vanishes.  s and t are separate variables, since x - lo 
 
 Friction limits are *frozen*: first the rows without findex are solved, then all rows at the limits that follow.
 Source: S. Mehrotra, "On the implementation of a primal-dual interior point method" (1992); Nocedal and Wright,
-    Numerical Optimization (2006), sec. 16.6; for the LCP, S. J. Wright, Primal-Dual Interior-Point Methods (1997), ch. 8.
+    Numerical Optimization (2006), sec. 16.6; S. J. Wright, Primal-Dual Interior-Point Methods (1997), ch. 8.
 """
 
 from featherlane.prelude import *
