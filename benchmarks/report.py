@@ -48,6 +48,7 @@ PAGES = {
     "accuracy": ROOT / "docs" / "accuracy.md",
     "collision": ROOT / "docs" / "speed.md",
     "contact-models": ROOT / "docs" / "contact.md",
+    "lcp-solvers": ROOT / "docs" / "contact.md",
     "learning": ROOT / "docs" / "training.md",
     "solved": ROOT / "docs" / "tasks.md",
     "asynchronous": ROOT / "docs" / "training.md",
