@@ -233,8 +233,118 @@ def accuracy(found: list[Table], plt):
 
 
 FLOOR = 1e-17  # smaller errors are drawn here
+
+# ---- contact benchmark -----------------------------------------------------------------------------------------------
+ENGINES = {"MuJoCo": "0.4", "convex": ORANGE, "lcp": BLUE, "lcp consistent": GREEN, "coulomb": RED}
+
+
+def part(table: Table, **cells: str) -> Table:
+    """Returns the rows with these cells; `_` in a name of a column is a space."""
+    columns, rows = table
+    places = {columns.index(name.replace("_", " ")): cell for name, cell in cells.items()}
+    return columns, [row for row in rows if all(row[k] == cell for k, cell in places.items())]
+
+
+def contact_creep(found: list[Table], plt):
+    """Creep of the grasp by case, and lift of the cube by step size."""
+    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 4.6), layout="constrained", width_ratios=(3, 2))
+    grasp, cube = found
+    series = {engine: column(grasp, engine) for engine in ENGINES}
+    bars(axes[0], column(grasp, grasp[0][0]), series, list(ENGINES.values()))
+    axes[0].set(xscale="log", xlabel="creep [um/s]")
+    axes[0].axvline(1.0, color="0.3", linewidth=1.0, linestyle="--")
+    axes[0].get_legend().remove()
+    for engine, color in ENGINES.items():
+        table = part(cube, engine=engine)
+        lift = [max(number(cell)[0], 1e-4) for cell in column(table, "lift [mm]")]
+        axes[1].loglog([float(h) for h in column(table, "step size [ms]")], lift, "o-", color=color, label=engine)
+    axes[1].set(xlabel="step size [ms]", ylabel="lift [mm], at least 1e-4")
+    axes[1].grid(True)
+    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+    return figure
+
+
+MEASURES = {
+    "rod, mu 0.5: error of the turn [%]": "rod, turn [%]",
+    "rattleback: error of the reversal [%]": "rattleback, reversal [%]",
+    "nut: change of energy [%]": "nut, energy [%]",
+    "four-bar: change of energy [%]": "four-bar, energy [%]",
+}
+
+
+def contact_classic(found: list[Table], plt):
+    """Errors by step size."""
+    figure, axes = plt.subplots(1, len(MEASURES), figsize=(WIDTH, 2.9), layout="constrained")
+    for panel, (measure, title) in zip(axes, MEASURES.items(), strict=True):
+        table = part(found[0], measure=measure)
+        for engine in ("MuJoCo", "lcp consistent", "coulomb"):
+            errors = [float(cell) for cell in column(table, engine)]  # infinite errors are not drawn
+            steps = [float(h) for h in column(table, "step size [ms]")]
+            panel.loglog(steps, errors, "o-", color=ENGINES[engine], label=engine, alpha=0.8)
+        panel.set(title=title, xlabel="step size [ms]")
+        panel.set_xticks(steps, [f"{h:g}" for h in steps])
+        panel.minorticks_off()
+        panel.grid(True)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def contact_history(found: list[Table], plt):
+    """Quantities of the dominoes over time."""
+    table = found[0]
+    figure, axes = plt.subplots(2, 2, figsize=(WIDTH, 5.0), sharex=True, layout="constrained")
+    for panel, quantity in zip(axes.flat, table[0][2:], strict=True):
+        for engine in dict.fromkeys(column(table, "engine")):
+            rows = part(table, engine=engine)
+            values = [float(cell) for cell in column(rows, quantity)]
+            panel.plot([float(t) for t in column(rows, "time [s]")], values, color=ENGINES[engine], label=engine)
+        panel.set(ylabel=quantity, yscale="log" if quantity == "residual" else "linear")
+        panel.grid(True)
+    for panel in axes[1]:
+        panel.set_xlabel("time [s]")
+    axes[0, 0].legend()
+    return figure
+
+
+def contact_simbenchmark(found: list[Table], plt):
+    """Errors of each task at its smallest step size."""
+    columns, rows = found[0]
+    tasks = [task for task in dict.fromkeys(column(found[0], "task")) if task != "ANYmal PD"]
+    figure, axes = plt.subplots(1, len(tasks), figsize=(1.3 * WIDTH, 3.0), layout="constrained")
+    for panel, task in zip(axes, tasks, strict=True):
+        mine = [row for row in rows if row[0] == task and row[1] == "1" and row[columns.index("error")]]
+        colors = [GREEN if row[2].startswith("best") else BLUE for row in mine]
+        errors = [max(float(row[columns.index("error")]), FLOOR) for row in mine]
+        panel.barh(range(len(mine)), errors, color=colors)
+        panel.set_yticks(range(len(mine)), [row[2].removeprefix("best published: ") for row in mine], fontsize=7)
+        panel.set(xscale="log", title=task, ylim=(len(mine) - 0.4, -0.6))
+        panel.tick_params(axis="x", labelsize=7)
+        panel.grid(True, axis="x")
+    return figure
+
+
+def contact_fclib(found: list[Table], plt):
+    """Performance profiles at both tolerances."""
+    table = found[1]
+    factors = [float(cell) for cell in column(table, table[0][0])]
+    tolerances = list(dict.fromkeys(name.rpartition(", ")[2] for name in table[0][1:]))
+    figure, axes = plt.subplots(1, len(tolerances), figsize=(WIDTH, 3.4), sharey=True, layout="constrained")
+    for panel, tolerance in zip(axes, tolerances, strict=True):
+        names = [name for name in table[0][1:] if name.endswith(tolerance)]
+        for name, color in zip(names, (RED, BLUE, ORANGE), strict=True):
+            shares = [float(cell) for cell in column(table, name)]
+            panel.step(factors, shares, where="post", color=color, label=name.partition(",")[0])
+        panel.set(xscale="log", xlabel="time / fastest time", title=f"tolerance {tolerance.removesuffix(' [%]')}")
+        panel.set_ylim(0, 102)
+        panel.grid(True)
+    axes[0].set_ylabel("solved problems [%]")
+    axes[0].legend(loc="lower right")
+    return figure
+
+
+CONTACT = (contact_creep, contact_classic, contact_history, contact_simbenchmark, contact_fclib)
 PLOTS: dict[str, Callable] = {
-    f.__name__: f for f in (speed, robots, threads, environments, collision, lcp, planning, accuracy)
+    f.__name__: f for f in (speed, robots, threads, environments, collision, lcp, planning, accuracy, *CONTACT)
 }
 
 

@@ -1,6 +1,9 @@
-"""Runs tests shipped in another library's wheel against an integration, with the import replaced.
+"""Runs tests of another library against an integration, with the import replaced.
 
     python tests/exam.py rollout [test names]
+    python tests/exam.py mjbatch [options of pytest]
+
+The tests are files of MuJoCo's wheel, or of a repository (`repositories.py`).
 
 Comparisons with MuJoCo's results use a relative tolerance of 1e-9, because the two engines sum in different
 order; comparisons between our own results stay exact.
@@ -15,20 +18,24 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import repositories
+
 TOLERANT = "np.testing.assert_allclose(\\1, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(\\2).max(initial=0.0)))"
 
 
 class Exam(NamedTuple):
-    """Defines a test file of the package `mujoco`, the replacement of its import, and its comparisons with MuJoCo.
+    """Defines a test file, the replacement of its import, and its comparisons with MuJoCo.
 
-    `compared` is a pattern of the second argument of assert_array_equal, `others` are patterns of other comparisons
-    with MuJoCo, with groups of both arguments and of the second one.
+    `file` is a file of the package `mujoco`, or of `repository` (its name and commit), which pytest runs.  `compared`
+    is a pattern of the second argument of assert_array_equal, `others` are patterns of other comparisons with MuJoCo,
+    with groups of both arguments and of the second one.
     """
 
     file: str
     imports: tuple[str, str]
     compared: str
     others: tuple[tuple[str, str], ...] = ()
+    repository: tuple[str, str] | None = None
 
 
 EXAMS = {
@@ -47,17 +54,28 @@ EXAMS = {
             (r"np\.array_equal\((xpos\[i\], (d\.xpos))\)", r"np.allclose(\1, rtol=1e-9, atol=1e-9)"),
         ),
     ),
+    "mjbatch": Exam(
+        "tests/test_batch.py",
+        ("from mjbatch import Batch\n", "from featherlane.integrations.mjbatch import Batch\n"),
+        r"(?:d|data)\.(?:qpos|qvel|sensordata)|\(one if i == 2 else four\)\[i\]\.qpos",
+        ((r"np\.testing\.assert_array_equal\((arr, (\[getattr\(d, field\) for d in datas\])), field\)", TOLERANT),),
+        (repositories.MJBATCH, repositories.MJBATCH_TESTS),
+    ),
 }
 
 
 def source(exam: Exam) -> str:
     """Returns the source of the tests with the import replaced."""
-    import mujoco
+    if exam.repository is None:
+        import mujoco
 
-    text = (Path(mujoco.__file__).parent / exam.file).read_text()
+        path = Path(mujoco.__file__).parent / exam.file
+    else:
+        path = repositories.file(*exam.repository, exam.file)
+    text = path.read_text()
     old, new = exam.imports
     if old not in text:
-        raise SystemExit(f"{exam.file}: no line {old!r}; tried with MuJoCo 3.17 to 4.0")
+        raise SystemExit(f"{path}: no line {old!r}; tried with MuJoCo 3.17 to 4.0")
     text = text.replace(old, new)
     first = r"\w(?:[^()]|\([^()]*\))*"
     compared = (rf"np\.testing\.assert_array_equal\((?:\s*)({first}, ({exam.compared}))(?:, f'[^']*')?\)", TOLERANT)
@@ -69,9 +87,10 @@ def source(exam: Exam) -> str:
 def run(name: str, *tests: str) -> subprocess.CompletedProcess:
     """Runs an exam in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / EXAMS[name].file
+        path = Path(folder) / Path(EXAMS[name].file).name
         path.write_text(source(EXAMS[name]))
-        return subprocess.run([sys.executable, str(path), *tests], text=True, capture_output=True)
+        pytest = () if EXAMS[name].repository is None else ("-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider")
+        return subprocess.run([sys.executable, *pytest, str(path), *tests], text=True, capture_output=True)
 
 
 if __name__ == "__main__":

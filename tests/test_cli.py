@@ -29,7 +29,7 @@ from featherlane.measure.speed_comparison import Ratio, alternate, ratio
 from featherlane.model.array_file import read_array, read_arrays
 from featherlane.model.enums import MESH
 
-UNSUPPORTED = """<mujoco><option><flag speculative="enable"/></option><worldbody><body name="a"><joint/>
+UNSUPPORTED = """<mujoco><option integrator="RK4"><flag sleep="enable"/></option><worldbody><body name="a"><joint/>
 <geom size="1"/></body><flexcomp name="cloth" type="grid" count="3 3 1" spacing="1 1 1" mass="1" radius=".01">
 <edge equality="true"/></flexcomp></worldbody></mujoco>"""
 ARM_STEPS = 6
@@ -287,9 +287,9 @@ def test_inspect_lists_unsupported_features(tmp_path, capfd):
     file.write_text(UNSUPPORTED)
     succeeds("inspect", file)
     shown = capfd.readouterr().out
-    assert "cloth" in shown and "speculative" in shown and "needed for the motion" in shown
+    assert "cloth" in shown and "sleep" in shown and "needed for the motion" in shown
     message = fails(capfd, "simulate", file)
-    assert "cloth" in message and "speculative" in message
+    assert "cloth" in message and "sleep" in message
 
 
 @pytest.mark.parametrize("name", fl.bundled_names())
@@ -971,4 +971,4 @@ def test_doctor_names_unsupported_features(tmp_path, capfd):
     file.write_text(UNSUPPORTED)
     assert run_command(["doctor", str(file)]) == 2
     shown = capfd.readouterr().out
-    assert "flex 'cloth'" in shown and "speculative" in shown
+    assert "flex 'cloth'" in shown and "sleep" in shown

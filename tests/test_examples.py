@@ -23,6 +23,7 @@ ARGUMENTS = {
     "jacobian": ["20"],
     "jamming_rod": [],
     "linked_bodies": ["1"],
+    "mppi": ["40"],
     "muscle_arm": [],
     "piston_engine": ["2"],
     "randomize_masses": ["16", "20"],

@@ -60,6 +60,16 @@ def test_a_data_warns_once(model):
     assert data.nreset > 0
 
 
+def test_a_muted_data_counts_without_a_warning(model):
+    data = fl.Data(model)
+    data.mute()
+    data.ctrl = PUSH
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        data.step(20)
+    assert data.status["non_finite"] > 0
+
+
 def test_without_autoreset_the_warning_mentions_it(model):
     model.opt.disableflags = "autoreset"
     batch, data = fl.Batch(model, 2), fl.Data(model)

@@ -171,6 +171,8 @@ INTERNAL = {
         )
         for name in ("ValueError", "IndexError", "AttributeError")
     ),
+    ("integrations/mjbatch.py", "ValueError"),  # the errors of mjbatch
+    ("integrations/mjbatch.py", "RuntimeError"),
     ("integrations/unisim.py", "NotImplementedError"),  # as of all backends of UniSim
     ("model/assignment.py", "ValueError"),
     ("distributed/interrupt.py", "KeyboardInterrupt"),

@@ -38,6 +38,7 @@ from featherlane.simulation.batch.load_failure import load_failure
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.batch.noise import add_sensor_noise
 from featherlane.simulation.batch.protocol import Worlds
+from featherlane.simulation.integration.integrate import integrate
 from featherlane.simulation.query.control_history import init_ctrl_history, read_ctrl
 from featherlane.simulation.query.position import differentiate_pos, integrate_pos, normalize_quat
 from featherlane.simulation.states import get_state, set_keyframe, set_state
@@ -74,6 +75,7 @@ __all__ = [  # noqa: RUF022  in groups
     "Worlds",
     # whole steps of one world
     "forward",
+    "integrate",
     "inverse",
     "reset_data",
     "reset_data_keyframe",

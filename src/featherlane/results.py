@@ -16,6 +16,8 @@ from featherlane.sensitivity.derivative.exact import AccelerationDerivatives
 from featherlane.sensitivity.derivative.rnea import RneaDerivatives
 from featherlane.sensitivity.derivative.transition import InverseDerivatives, Linearization
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.integration.result import Integration, IntegrationStatus
+from featherlane.simulation.query.camera import Images
 from featherlane.simulation.query.distance import Distances
 from featherlane.simulation.query.ray import Hits
 from featherlane.simulation.query.tendon_path import TendonPath
@@ -29,9 +31,13 @@ __all__ = [  # noqa: RUF022  in groups
     "RneaDerivatives",
     "RolloutGradient",
     "RolloutState",
+    # integration
+    "Integration",
+    "IntegrationStatus",
     # queries
     "Distances",
     "Hits",
+    "Images",
     "TendonPath",
     # models
     "NamedView",

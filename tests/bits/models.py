@@ -369,3 +369,17 @@ SPECIAL = """
 <sensor><force site="s"/><torque site="t"/><insidesite objtype="geom" objname="g" site="room"/>
   <contact site="room" data="found dist pos"/></sensor></mujoco>
 """.replace("{meshes}", MESHES)
+
+
+def fast_bodies(flags: str = "") -> str:
+    """Returns a body of each convex shape over a thin plate and a plane, with contacts within the step."""
+    kinds = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
+    bodies = "".join(
+        f'''<body pos="{0.12 * i} {0.05 * (i % 2)} .3"><freejoint/>
+          <geom type="{kind}" {'mesh="tetra"' if kind == "mesh" else 'size=".03 .04 .02"'} mass=".3"/></body>'''
+        for i, kind in enumerate(kinds)
+    )
+    return f"""<mujoco><option timestep=".002"><flag speculative="enable" {flags}/></option>
+      <asset><mesh name="tetra" vertex="-.04 -.04 0  .04 -.04 0  0 .04 0  0 0 .05"/></asset><worldbody>
+      <geom type="plane" size="3 3 1"/><geom type="box" size=".6 .6 .001" pos=".3 0 .1"/>{bodies}
+      </worldbody></mujoco>"""

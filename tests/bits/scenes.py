@@ -6,7 +6,7 @@ import itertools
 
 import featherlane as fl
 from bits import features, lcp, queries
-from bits.models import GROUNDS, aligned, heap, shapes, stones, tree
+from bits.models import GROUNDS, aligned, fast_bodies, heap, shapes, stones, tree
 from bits.motion import FEW, Motion, loading
 
 LARGE = {"chain", "pile", "pyramid", "stacks", "rope"}  # hundreds of dofs
@@ -26,6 +26,16 @@ def bundled(name: str) -> Motion:
 def drawn(seed: int) -> Motion:
     """Returns a random forest, with the options in turn."""
     return Motion(loading(tree(seed, f'integrator="{INTEGRATORS[seed % 5]}" cone="{CONES[seed % 2]}"')), 25)
+
+
+def swept() -> dict[str, Motion]:
+    """Returns fast bodies with contacts within the step, under every contact model and with sleep."""
+    out = {}
+    for model in ("convex", "lcp", "coulomb"):
+        out[f"speculative {model}"] = Motion(loading(fast_bodies(), contact_model=model), 6, velocity=80.0)
+    out["speculative discrete"] = Motion(loading(fast_bodies(), integrator="discrete"), 6, velocity=80.0)
+    out["speculative sleep"] = Motion(loading(fast_bodies('sleep="enable"')), 6, velocity=80.0)
+    return out
 
 
 def solved() -> dict[str, Motion]:
@@ -52,7 +62,7 @@ def motions() -> dict[str, Motion]:
     for lying in (False, True):
         away = {"position": 0.0, "velocity": 0.1}
         out[f"aligned{' and lying' * lying}"] = Motion(loading(aligned(lying)), 5, **away, worlds=FEW)
-    groups = (solved(), features.elements(), features.uses(), features.sleep(), lcp.motions())
+    groups = (solved(), features.elements(), features.uses(), features.sleep(), lcp.motions(), swept())
     for group in groups:
         out |= group
     return out

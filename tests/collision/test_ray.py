@@ -131,7 +131,8 @@ def test_rays_hit_mesh_triangles_from_both_sides():
     model = scene('type="mesh" mesh="wedge"', free=False)
     data = world(model)
     # the mesh frame is its inertia's: the corners are where the geom places them
-    R, corners = data.geom_xmat[0].reshape(3, 3), model.triangle_vert[model.triangle_vertadr[1] :]
+    mj = model.mj_model
+    R, corners = data.geom_xmat[0].reshape(3, 3), mj.mesh_vert[mj.mesh_vertadr[1] :].astype(float)
     a, b, c, top = corners @ R.T + data.geom_xpos[0]
     foot, centre = (a + b + c) / 3, (a + b + c + top) / 4
     for start in (centre, 2 * foot - centre):
@@ -143,8 +144,9 @@ def test_rays_hit_mesh_triangles_from_both_sides():
 def test_no_ray_passes_between_adjacent_triangles(rng):
     model = scene(SHAPES["mesh"], free=False)
     data = world(model)
-    corner = model.triangle_vert[: model.triangle_adr[1] and None] @ data.geom_xmat[0].reshape(3, 3).T
-    first = corner[model.triangle[: model.triangle_num[0]]]
+    mj = model.mj_model
+    corner = mj.mesh_vert.astype(float) @ data.geom_xmat[0].reshape(3, 3).T
+    first = corner[mj.mesh_face[: mj.mesh_facenum[0]]]
     # from inside through corners and along edges: the surface is closed, so every ray hits it
     weights = rng.uniform(size=(len(first), 1))
     targets = np.concatenate([first[:, 0], weights * first[:, 0] + (1 - weights) * first[:, 1]])

@@ -70,6 +70,11 @@ def hard(model, softness: str = "erp") -> None:
     model.opt.contact_model, model.opt.softness = "lcp", softness
 
 
+def coulomb(model) -> None:
+    """Sets the contact model coulomb."""
+    model.opt.contact_model = "coulomb"
+
+
 CASES = [
     Case("massless", "joint 'pin'", INERTIAL, lambda m: (edit("body_mass", 1, 0)(m), edit("body_inertia", 1, 0)(m))),
     Case("inertia-impossible", "body 'link'", INERTIAL, edit("body_inertia", 1, (0.004, 0.004, 0.01))),
@@ -200,6 +205,7 @@ CASES = [
         Case("unused-by-convex", "geom 'skin'", BALL, edit(f"geom_{name}", 1, value))
         for name, value in (
             ("restitution", 0.7),
+            ("friction_static", 1.2),
             ("slip", (0, 0.1)),
             ("frictionforce", 1),
             ("cfm", 0.1),
@@ -211,6 +217,7 @@ CASES = [
     Case("unused-by-convex", "joint 'pin'", ARM, edit("jnt_motor_force", 0, 2.0)),
     Case("unused-by-convex", "option erp", ARM, edit("opt_erp", ..., 0.5)),
     Case("unused-by-convex", "option lcp_solver", ARM, lambda m: setattr(m.opt, "lcp_solver", "pgs")),
+    Case("unused-by-convex", "geom 'skin'", BALL, lambda m: (coulomb(m), edit("geom_slip", 1, (0, 0.1))(m))),
     Case("unused-by-lcp", "geom 'skin'", BALL, lambda m: (hard(m), edit("geom_solref", 1, (0.1, 1))(m))),
     Case("unused-by-lcp", "joint 'knee'", ARM, lambda m: (hard(m), edit("jnt_solimp", (1, 1), 0.9)(m))),
     Case("unused-by-lcp", "option cone", BALL, lambda m: (hard(m), setattr(m.opt, "cone", "elliptic"))),
@@ -226,7 +233,7 @@ CASES = [
         "not-computed",
         "option flag",
         BALL,
-        (("<worldbody>", '<option><flag speculative="enable"/></option><worldbody>'),),
+        (("<worldbody>", '<option integrator="RK4"><flag sleep="enable"/></option><worldbody>'),),
     ),
     Case("impossible-number", "body_mass of body 'ball'", BALL, edit("body_mass", 1, -1)),
     Case("function-missing", "actuator 'drive'", ARM, (("<motor", "<general gaintype='user'"),)),
@@ -330,10 +337,16 @@ def test_unread_urdf_elements_are_warnings():
     assert len(found) == 1 and "transmission" in found[0].seen
 
 
+def test_contacts_within_the_step_are_no_overlaps():
+    key = '<keyframe><key qpos="0 0 3 1 0 0 0" qvel="0 0 -4000 0 0 0"/></keyframe></mujoco>'
+    swept = BALL.replace("<worldbody>", '<option><flag speculative="enable"/></option><worldbody>')
+    assert fl.diagnose(swept.replace("</mujoco>", key), ["overlap"]) == []
+
+
 def test_the_reasons_of_a_refused_model_are_findings():
-    refused = BALL.replace("<worldbody>", '<option><flag speculative="enable"/></option><worldbody>')
+    refused = BALL.replace("<worldbody>", '<option integrator="RK4"><flag sleep="enable"/></option><worldbody>')
     (finding,) = fl.diagnose(refused)
-    assert (finding.check, finding.severity) == ("not-computed", "error") and "speculative" in finding.seen
+    assert (finding.check, finding.severity) == ("not-computed", "error") and "sleep" in finding.seen
 
 
 @pytest.mark.parametrize("name", [in_ci(name) if name == "chain" else name for name in fl.bundled_names()])

@@ -68,6 +68,21 @@ def test_each_world_is_rendered_with_its_own_model(field):
     painting.close()
 
 
+def test_worlds_of_several_models_are_rendered_with_their_models():
+    drawn(1).close()
+    wide = fl.load(SCENE.replace(".1 .2 .3", ".4 .2 .3"))
+    batch = fl.MixedBatch([(fl.load(SCENE), 1), (wide, 3)])
+    painting = Painting(SimpleNamespace(camera_name="look", width=64, height=48), "rgb_array", 3)
+    pictures = painting.pictures(batch)
+    assert len(pictures) == 4 and not pictures[3].any()
+    np.testing.assert_array_equal(pictures[1], pictures[2])
+    for world in (0, 2):
+        with Painter(batch.get_model(world), 0, (64, 48)) as painter:
+            np.testing.assert_array_equal(pictures[world], painter.picture(batch.qpos[world, : batch.models[0].nq]))
+    assert (pictures[0] != pictures[1]).any()
+    painting.close()
+
+
 def test_a_single_world_is_rendered_as_in_the_vector():
     drawn(1).close()
     one = gym.make("featherlane/Ant-v5", render_mode="rgb_array", width=64, height=48)

@@ -230,6 +230,14 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "motion": lambda w: [[0.0, 0.0, 0.0]],
     "replace": lambda w: False,
     "count": lambda w: [1, 1, 1],
+    # of integrations
+    "until": lambda w: w.x.time.max() + 0.02,
+    "accuracy": lambda w: 1e-3,
+    "min_step": lambda w: 1e-6,
+    "max_step": lambda w: 0.05,
+    "max_steps": lambda w: 100,
+    "velocity_time": lambda w: 0.5,
+    "event": lambda w: None,
 }
 WORLDS = ("Data", "Batch", "MixedBatch")
 FREE = {"edit", "function", "rng", "activation", "gain", "bias", "method"}
@@ -333,6 +341,9 @@ def _site(name: str, item, owner=None) -> Site:
         valid |= {"record": lambda w: ("qpos",), "ids": lambda w: None}
     if "count" in valid:
         valid["ids"] = lambda w: None
+    if name == "integrate":  # of a model without delays
+        rod = {"model": lambda w: w.x.groups[1].model, "data": lambda w: w.x.groups[1], "control": lambda w: None}
+        valid |= rod | {"times": lambda w: w.x.groups[1].time + np.array([0.01])}
     if name == "set_user_sensor":
         valid["sensor"] = lambda w: "own"
     if name == "set_user_actuator":
@@ -345,6 +356,8 @@ def _site(name: str, item, owner=None) -> Site:
         valid["kept"] = lambda w: w.s.checkpoint()
     if name == "data.rollout":
         valid["control"] = lambda w: np.zeros((1, w.m.nu))
+    if name == "mixed.set_state":
+        valid["state"] = lambda w: w.x.get_state(int(fl.State.FULLPHYSICS))
     if name == "mixed.rollout":
         valid |= {"control": lambda w: np.zeros((3, 1, w.m.nu)), "out": lambda w: None}
     if name in ("batch.expand", "mixed.expand", "spread.expand"):
@@ -355,6 +368,8 @@ def _site(name: str, item, owner=None) -> Site:
         valid["function"] = lambda w: lambda b: b.nworld
 
     def call(_, **arguments):
+        if name == "integrate" and any(isinstance(arguments[given], type) for given in ("control", "event")):
+            return None  # the callable's own error
         if owner is None:
             return item(**arguments)
         if name == "spread.call" and arguments["function"] is object:

@@ -50,7 +50,7 @@ class Calls:
         return results
 
     def call_step(self):
-        nstep, stage = int(self.rng.integers(1, 4)), int(self.rng.choice([0, 0, 3]))
+        nstep, stage = int(self.rng.integers(1, 4)), int(self.rng.choice([0, 1, 2, 3]))
         self.both(lambda batch: batch.step(self.ids, nstep, stage))
 
     def call_forward(self):

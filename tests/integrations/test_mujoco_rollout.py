@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -144,5 +145,25 @@ def test_batches_of_earlier_calls_are_released(rng):
         for k in range(4):
             model.body_mass[1] = 1.0 + k
             made.rollout(model, data, start, nstep=2)
-            kept.add(len(made._batches))
+            kept.add(len(made._rolled))
         assert kept == {1}
+
+
+def loaded_example():
+    path = Path(__file__).parents[2] / "examples" / "mppi.py"
+    spec = importlib.util.spec_from_file_location("mppi", path)
+    assert spec is not None and spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    return example
+
+
+@pytest.mark.ci
+def test_a_sampling_controller_runs_with_both_imports():
+    """The MPPI example swings up a cart-pole; with MuJoCo's module it takes the same path."""
+    example, path = loaded_example(), {}
+    for module in (theirs, ours):
+        example.rollout = module
+        path[module] = example.main(nstep=60).qpos.copy()
+    np.testing.assert_allclose(path[ours], path[theirs], rtol=0, atol=1e-6)
+    assert np.cos(example.main().qpos[1]) > 0.9

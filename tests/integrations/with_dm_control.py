@@ -20,7 +20,7 @@ from dm_control.utils import rewards as their_rewards
 import featherlane as fl
 from featherlane.environments.dm_control import TASKS
 from featherlane.environments.dm_control.rewards import SIGMOIDS, tolerance
-from featherlane.integrations.dm_control import Stepper, use
+from featherlane.integrations.dm_control import PhysicsStep, use
 from pages import blocks
 
 N = 3
@@ -242,7 +242,7 @@ def test_a_wrapped_environment_is_accepted():
     env = use(action_scale.Wrapper(suite.load("cartpole", "swingup"), minimum=-2.0, maximum=2.0))
     env.reset()
     env.step(np.array([2.0]))
-    assert env.physics.data.ctrl[0] == 1.0 and isinstance(env.physics.step, Stepper)
+    assert env.physics.data.ctrl[0] == 1.0 and isinstance(env.physics.step, PhysicsStep)
 
 
 def test_dynamics_of_dm_control_can_be_restored():

@@ -199,8 +199,9 @@ def test_an_invalid_option_value_is_refused():
 
 
 def test_unsupported_features_are_all_listed():
-    flags = "<option integrator='RK4'><flag sleep='enable' speculative='enable'/></option>"
-    text = joints.XML.replace("<worldbody>", f"{flags}<worldbody>")
+    flags = "<option integrator='RK4'><flag sleep='enable'/></option>"
+    cloth = "<flexcomp name='c' type='grid' count='3 3 1' spacing='1 1 1' radius='.01' mass='1' dim='2'/>"
+    text = joints.XML.replace("<worldbody>", f"{flags}<worldbody>{cloth}")
     with pytest.raises(UnsupportedFeatureError) as caught:
         load(text)
     assert len(caught.value.features) == 2

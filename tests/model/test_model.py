@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.errors import ModelError, UnknownNameError, UnsupportedFeatureError
+from featherlane.errors import ModelError, UnknownNameError
 from featherlane.lanes.layout import Field, Layout
 from featherlane.model import MODEL, load
 from featherlane.model.names import KINDS, NamedAccess
@@ -137,19 +137,6 @@ def test_options_refuse_wrong_values(model, name, value):
     with pytest.raises(ModelError):
         setattr(model.opt, name, value)
     assert np.array_equal(getattr(model.opt, name), before)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("enableflags", mujoco.mjtEnableBit.mjENBL_SPECULATIVE),
-    ],
-)
-def test_options_that_are_not_computed_are_unsupported(model, name, value):
-    with pytest.raises(UnsupportedFeatureError) as caught:
-        setattr(model.opt, name, value)
-    assert len(caught.value.features) == 1
-    assert name in caught.value.features[0]
 
 
 def test_an_unknown_option_raises_attribute_error(model):

@@ -216,16 +216,37 @@ def test_tendons_that_the_newest_compiler_refuses_are_refused(monkeypatch, edit,
     assert any(said in line for line in describe(mj)["unsupported"])
 
 
-def test_size_edits_that_cannot_update_bounding_volumes_are_refused(monkeypatch):
-    model = bundled("pendulum")
-    constants = Constants(model)
-    larger = {"geom_size": 2 * model.geom_size}
-    constants(larger)
+SHAPES = """<mujoco><worldbody> <geom type="plane" size="1 1 .1"/> <body> <freejoint/>
+  <geom type="sphere" size=".1"/> <geom type="capsule" size=".1 .2"/> <geom type="ellipsoid" size=".1 .2 .3"/>
+  <geom type="cylinder" size=".1 .2"/> <geom type="box" size=".1 .2 .3"/> {more} </body> </worldbody></mujoco>"""
+
+
+def test_bounding_volumes_of_older_versions_equal_those_of_the_newest(monkeypatch):
+    mj = mujoco.MjModel.from_xml_string(SHAPES.format(more=""))
+    compiled, stale = mj.geom_size.copy(), {name: getattr(mj, name).copy() for name in ("geom_rbound", "geom_aabb")}
+    mj.geom_size[1:4] *= 1.7
+    mj.geom_size[5:] *= 0.3
+    mujoco.mj_setConst(mj, mujoco.MjData(mj))
+    expected = {name: getattr(mj, name).copy() for name in stale}
+    for name, values in stale.items():
+        assert not np.array_equal(values, expected[name])
+        getattr(mj, name)[:] = values
+    version_is(monkeypatch, "3.15.0")
+    older.update_bounding_volumes(mj, compiled)
+    for name, values in expected.items():
+        np.testing.assert_allclose(getattr(mj, name), values, rtol=1e-15)
+
+
+def test_size_edits_that_cannot_update_fluid_forces_are_refused(monkeypatch):
+    model = fl.load(SHAPES.format(more='<geom name="wing" type="box" size=".1 .2 .3" fluidshape="ellipsoid"/>'))
+    constants, sizes = Constants(model), model.geom_size.copy()
+    sizes.reshape(-1, 3)[-1] *= 2
+    constants({"geom_size": sizes})
     version_is(monkeypatch, "3.15.0")
     fl.set_const(model)
     constants({})
-    with pytest.raises(ModelError, match="geom_size"):
-        constants(larger)
-    model.geom_size[:] *= 2
+    with pytest.raises(ModelError, match="wing"):
+        constants({"geom_size": sizes})
+    model.geom_size[:] = sizes
     with pytest.raises(ModelError):
         fl.set_const(model)

@@ -101,6 +101,26 @@ def one_world(model: fl.Model) -> fl.Data:
     return data
 
 
+def with_error_control(model: fl.Model, batch: fl.Batch) -> None:
+    result: results.Integration = fl.integrate(
+        model,
+        batch,
+        [0.1] * 8,
+        accuracy=1e-4,
+        times=[0.05, 0.1],
+        record="qpos",
+        control=lambda time, worlds: np.zeros(model.nu),
+        event=lambda time, worlds: worlds.qpos[:, 0],
+        min_step=1e-8,
+        max_step=0.01,
+        max_steps=1000,
+        velocity_time=0.1,
+    )
+    ends: Array = result.status == results.IntegrationStatus.REACHED
+    recorded: dict[str, Array] = result.recorded
+    print(ends, recorded, result.evaluations, fl.integrate(model, fl.Data(model), 0.1, control=np.zeros(1)).error)
+
+
 def many_worlds(model: fl.Model) -> fl.Batch:
     batch = fl.Batch(model, nworld=8, nthread=2, dtype="float32", record_failures=5)
     batch.step(2, ids=[0, 3])
@@ -146,6 +166,12 @@ def kinds(model: fl.Model, batch: fl.Batch) -> float:
     mixed = fl.MixedBatch([(model, 3), (fl.bundled("arm"), 2)])
     mixed.reset(ids=[0], forward=False)
     mask: Array = mixed.mask("qpos")
+    mixed.set_state(mixed.get_state())
+    models: tuple[fl.Model, ...] = mixed.models
+    assert len(models) == 2 and mixed.count_of("non_finite").sum() == 0
+    twice = fl.MixedBatch([(model, 1), (model, 1)])
+    linear: results.Linearization = fl.linearize(twice.models, twice)
+    assert linear.A.ndim == 3
     return energy(batch) + energy(mixed) + float(mask.sum())
 
 

@@ -79,6 +79,17 @@ def test_an_idle_batch_shows_its_current_state(model):
     assert watch.batch.qpos[:, 2].tolist() == [3, model.qpos0[2], 5]
 
 
+def test_a_group_of_a_mixed_batch_is_shown_while_all_worlds_step(model):
+    batch = fl.MixedBatch([(fl.bundled("pendulum"), 2), (model, 3)])
+    watch = Watch(batch.groups[1])
+    watch.rate = 1e9
+    watch.attach()
+    for _ in range(3):
+        batch.step()
+        assert watch.take()
+        np.testing.assert_array_equal(watch.batch.qpos, batch.groups[1].qpos)
+
+
 def test_an_unobserved_batch_reports_nothing(model):
     batch = fl.Batch(model, 2)
     watch = Watch(batch)

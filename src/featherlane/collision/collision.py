@@ -13,12 +13,15 @@ from featherlane.collision.broad.box_tree import (
 )
 from featherlane.collision.broad.neighbours import is_list_valid, never_meet, shrink, widen
 from featherlane.collision.mixing import NEAR, farthest, geom_margin_and_gap, margin_and_gap, touching
+from featherlane.collision.motion import is_swept_pair, spheres_meet, sweeping
 from featherlane.collision.narrow import branching_points
 from featherlane.collision.pairs.points import z_axis
 from featherlane.collision.slot import set_slot_parameters
+from featherlane.collision.sweep.contacts import sweep_pair
 from featherlane.collision.table import lane_points, parted
 from featherlane.collision.user_contacts import given_contacts
 from featherlane.dynamics.awake import any_awake, pair_awake, sleeping
+from featherlane.dynamics.body.com import com_vel
 from featherlane.lanes.worlds import active_worlds
 from featherlane.model.pair import FIRST_SCALAR
 
@@ -53,6 +56,30 @@ def near_and_awake(m, d, first, last, n):
 
 
 @kernel
+def comes_near(m, d, e, g, h):
+    """Returns the mask of worlds where the bounding spheres are within margin and gap at some time of the step."""
+    near = is_near(m, d, e, g, h)
+    if is_swept_pair(m, g, h):
+        margin, gap = margin_and_gap(m, e, g, h)
+        reach = m.geom_rbound[g] + m.geom_rbound[h] + (margin + gap)
+        near = near | (spheres_meet(m, d, g, h, reach) & (d.near.detects[0] > 0.0))
+    return near
+
+
+@kernel
+def near_in_step(m, d, first, last, n):
+    """As `near_in_group` for models with the flag `speculative`: pairs that come near during the step."""
+    for p in range(first, last):
+        g, h = m.cand_geom1[p], m.cand_geom2[p]
+        near = comes_near(m, d, m.cand_pair[p], g, h)
+        if sleeping(m):
+            near = near & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
+        d.near.cand_near[n] = p
+        n += any_(near)
+    return n
+
+
+@kernel
 def may_be_near_soon(m, d, p):
     """Returns 1 if candidate p belongs on the list; always 1 for planes, which may turn, and for explicit pairs."""
     e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
@@ -69,6 +96,8 @@ def near_in_group(m, d, first, last, n, wide):
         for p in range(first, last):
             d.near.cand_near[n] = p
             n += may_be_near_soon(m, d, p)
+    elif sweeping(m):
+        n = near_in_step(m, d, first, last, n)
     elif sleeping(m):
         n = near_and_awake(m, d, first, last, n)
     else:
@@ -138,7 +167,7 @@ def near_pairs(m, d):
         for k in range(m.ncollide):
             g = m.collide_geom[k]
             d.near.geom_reach[g] = d.near.geom_reach[g] + touching(m, d, g)
-    if width(d) == 1 and d.keeps_list and d.nlisted > 0 and not sleeping(m):
+    if width(d) == 1 and d.keeps_list and d.nlisted > 0 and not sleeping(m) and not sweeping(m):
         n = near_neighbours(m, d)
     else:
         n = near_candidates(m, d, wide=0)
@@ -206,9 +235,12 @@ def collision(m, d):
     The narrow phase appends contact points as slots, in order, until nconmax is reached.  If slots run out,
     con_overflow requests a split of the tile; a tile of one world keeps its first contacts and counts a warning.
     Source: MuJoCo mj_collision.
-    Reads:  geom_xpos, geom_xmat, given_*, active; cvel, subtree_com to predict how far geoms move.
+    With the flag `speculative`, contacts within the step follow those of each pair (sweep/contacts.py).
+    Reads:  geom_xpos, geom_xmat, given_*, active; cvel, subtree_com to predict how far geoms move; qvel, cdof with
+            the flag speculative.
     Writes: ncon_slot, con_overflow, ncon, con_* (nconmax,), warning (contacts full); scratch memory: near.geom_reach
-            (ngeom,), near.cand_near (ncand,), neighbours.*, near.*, crowd.*, narrow.*.
+            (ngeom,), near.cand_near (ncand,), neighbours.*, near.*, crowd.*, narrow.*, sweep.*; with the
+            flag speculative cvel, cdof_dot.
     Frame: world.                           Cost: O(ncand), or O(list) with a neighbour list; plus near pairs.
     """
     d.ncon_slot[0] = 0
@@ -216,10 +248,15 @@ def collision(m, d):
     d.ncon[0] = zero(d)
     if not m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT):
         given_contacts(m, d)
+        swept = sweeping(m)
+        if swept:
+            com_vel(m, d)
         for i in range(near_pairs(m, d)):
             first = d.ncon_slot[0]
             p, e, g, h = near_pair(m, d, i)
             points(m, d, m.pair_function[NGEOMTYPES * m.geom_type[g] + m.geom_type[h]], p, e, g, h)
+            if swept:
+                sweep_pair(m, d, e, g, h, first)
             set_slot_parameters(m, d, p, e, g, h, first)
             if d.con_overflow[0] == 1:
                 break

@@ -32,7 +32,7 @@ REALS = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solreff
 KEPT = tuple((name, f"con_{name}", int(np.prod(CONTACT[name].shape))) for name in REALS)
 
 
-def contacts(arrays, slots: np.ndarray, first_row: np.ndarray, adhesive: bool) -> np.recarray:
+def contacts(arrays, slots: np.ndarray, first_row: np.ndarray, adhesive: bool, swept: bool) -> np.recarray:
     """Returns the contacts of one world, with the field names of MuJoCo's `mjData.contact`.
 
     Args:
@@ -40,10 +40,11 @@ def contacts(arrays, slots: np.ndarray, first_row: np.ndarray, adhesive: bool) -
         slots: (ncon,) the slot of each contact, ascending.
         first_row: (ncon,) the first constraint row of each contact, or -1 if it has none.
         adhesive: whether contacts may pull.
+        swept: whether contacts may be within the step (flag `speculative`).
 
     Returns:
         A record array, read-only: `contacts(...).dist` is (n,), `contacts(...)[i].pos` is (3,).  `exclude` is 1 for a
-        contact in the gap that is not adhesive; such a contact has no constraint row.
+        contact in the gap that is neither adhesive nor within the step; such a contact has no constraint row.
     """
     n = len(slots)
     out = np.zeros(n, CONTACT)
@@ -58,6 +59,8 @@ def contacts(arrays, slots: np.ndarray, first_row: np.ndarray, adhesive: bool) -
     if adhesive:
         out["adhesion"] = adhesion = arrays["con_adhesion"][at, 0]
         apart &= adhesion == 0.0
+    if swept:
+        apart &= arrays["con_speculative"][at, 0] == 0.0
     out["exclude"], out["efc_address"] = apart, first_row
     out.flags.writeable = False
     return out.view(np.recarray)

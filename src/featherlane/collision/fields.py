@@ -18,6 +18,7 @@ _recall_scratch = Declare("collision", "scratch", record="recall")
 _narrow = Declare("collision", "scratch", record="narrow")
 _shape = Declare("collision", "scratch", record="shapes")
 _box = Declare("collision", "scratch", record="box")
+_sweep = Declare("collision", "scratch", record="sweep")
 _manifold = Declare("collision", "scratch", record="manifold")
 _convex = Declare("collision", "scratch", record="convex")
 _support = Declare("collision", "scratch", record="support")
@@ -108,6 +109,7 @@ FIELDS = (
     _slot.real("con_pos", "nconmax 3", "m", "midpoint of the contact"),
     _slot.real("con_frame", "nconmax 9", "1", "normal (geom 1 to geom 2) and two tangents, as rows"),
     _slot.real("con_includemargin", "nconmax", "m", "a row exists where dist < includemargin"),
+    _slot.real("con_speculative", "nconmax", "1", "speculative: 1: a contact within the step, with rows at any dist"),
     _slot.real("con_friction", "nconmax 5", "1, m", "sliding 1, sliding 2, spinning, rolling 1, rolling 2"),
     _slot.real("con_solref", "nconmax 2", "s, 1", "reference of the normal row"),
     _slot.real(
@@ -147,6 +149,30 @@ FIELDS = (
         "edges along each axis, by their lower corners: squared distance from a segment, coordinates, cut end",
     ),
     _box.scalar("polygon", "2 12 3", "m", "face of one box clipped by the other's, before and after a cut"),
+    # contacts within the step, with the flag speculative
+    _sweep.real("steps", "2 3", "m", "displacements of two geoms in the step"),
+    _sweep.real("spins", "2 3", "rad", "their rotation vectors in the step"),
+    _sweep.real("travels", "2", "m", "largest distances that their points move in the step"),
+    _sweep.real("margins", "1", "m", "margin of the pair"),
+    _sweep.real("found", "1", "1", "1: the pair has a contact within the step in this world"),
+    _sweep.real("times", "1", "1", "time of this impact, as a fraction of the step"),
+    _sweep.real("rates", "1", "m", "closing distance of the contact points per step at this impact"),
+    _sweep.real("current", "1", "1", "1: the world whose contacts are computed"),
+    _sweep.scalar("step", "2 3", "m", "sweep.steps of one world"),
+    _sweep.scalar("spin", "2 3", "rad", "sweep.spins of one world"),
+    _sweep.scalar("travel", "2", "m", "sweep.travels of one world"),
+    _sweep.scalar("margin", "1", "m", "sweep.margins of one world"),
+    _sweep.scalar("tolerance", "1", "m", "tolerance of the distance at impact"),
+    _sweep.scalar("pos", "2 3", "m", "centres of the two shapes at the start of the step"),
+    _sweep.scalar("mat", "2 9", "1", "orientations of the two shapes at the start of the step"),
+    _sweep.int("state", "1", "1", "whether the advancement continues, ended at an impact, or without one"),
+    _sweep.scalar("time", "1", "1", "time of impact, as a fraction of the step"),
+    _sweep.scalar("rate", "1", "m", "closing distance of the contact points per step at impact"),
+    _sweep.scalar("normal", "3", "1", "normal at impact, from the first shape to the second"),
+    _sweep.scalar("impact", "2 4 3", "m", "contact points on the first and on the second shape at impact"),
+    _sweep.scalar("start", "2 4 3", "m", "these points at the start of the step"),
+    _sweep.scalar("line", "2 3", "m", "segment of the line-of-sight test"),
+    _sweep.int("hidden", "1", "1", "1: a geom meets this segment"),
     _manifold.int("count", "1", "1", "number of contacts found"),
     _manifold.scalar("dist", "nmanifold", "m", "distances of the contacts"),
     _manifold.scalar("pos", "nmanifold 3", "m", "positions of the contacts"),
@@ -230,13 +256,18 @@ FIELDS = (
     _ray.real("geom", "1", "1", "geom of the first hit, -1: none"),
     _ray.real("normal", "3", "1", "outward normal of the surface at the hit"),
     _ray.scalar("cutoff", "1", "m", "largest distance of a hit"),
+    _ray.scalar("clip", "2", "m", "distances of the near and the far plane of a camera"),
+    _ray.int("culls", "1", "1", "1: surfaces that a ray leaves are not hit"),
     _ray.int("ngeom", "1", "1", "number of geoms that rays can hit"),
     _ray.int("seen", "ngeom", "1", "geoms that rays can hit"),
+    _ray.int("ncandidate", "1", "1", "number of geoms that a camera can see"),
+    _ray.int("candidate", "ngeom", "1", "geoms that a camera can see"),
     _line.scalar("point", "3", "m", "origin of the ray in the frame of one shape"),
     _line.scalar("direction", "3", "1", "unit direction of the ray in this frame"),
     _line.scalar("distance", "1", "m", "distance of the nearest hit so far"),
     _line.int("hit", "1", "1", "1: the shape has a nearer hit"),
     _line.scalar("normal", "3", "1", "outward normal at the hit, in the frame of the shape"),
-    _line.int("node", "64", "1", "stack of tree nodes of the mesh still to visit"),
-    _line.scalar("enter", "64", "m", "distances at which the ray enters the boxes of these nodes"),
+    _line.int("node", "128", "1", "stack of tree nodes and groups of triangles of the mesh still to visit"),
+    _line.scalar("enter", "128", "m", "distances at which the ray enters the boxes of these nodes"),
+    _line.scalar("near", "8", "m", "distances of eight boxes or triangles"),
 )

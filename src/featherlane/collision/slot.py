@@ -15,6 +15,7 @@ from featherlane.collision.mixing import (
     margin_and_gap,
     reference_and_impedance,
 )
+from featherlane.collision.motion import sweeping
 
 NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
 
@@ -89,15 +90,19 @@ def complete_frames(d, first):
 
 # ---- adhesive contacts in the gap -----------------------------------------------------------------------------
 @kernel
-def held_in_gap(d, k, margin, adhesion):
+def held_in_gap(m, d, k, margin, adhesion):
     """Returns the mask of adhesive contacts of slot k beyond the margin, which are active but without friction."""
-    return (d.con_present[k] > 0.0) & (d.con_dist[k] >= margin) & (adhesion != 0.0)
+    held = (d.con_present[k] > 0.0) & (d.con_dist[k] >= margin) & (adhesion != 0.0)
+    if sweeping(m):
+        held = held & (d.con_speculative[k] == 0.0)
+    return held
 
 
 @kernel
 def copy_slot(d, k, to):
     """Copies the geometry of slot k to slot `to`."""
     d.con_point[to], d.con_present[to], d.con_dist[to] = d.con_point[k], d.con_present[k], d.con_dist[k]
+    d.con_speculative[to] = d.con_speculative[k]
     store3(d.con_pos, 3 * to, load3(d.con_pos, 3 * k))
     for i in range(9):
         d.con_frame[9 * to + i] = d.con_frame[9 * k + i]
@@ -115,7 +120,7 @@ def leave_slot(d, k, mask):
 
 
 @kernel
-def part_slots(d, first, margin, adhesion):
+def part_slots(m, d, first, margin, adhesion):
     """Splits each slot from `first` on that is within the margin in some worlds and in the gap in others.
 
     Worlds share the dimension of a slot, and it is 1 in the gap.  The new slot directly follows the old one.  This
@@ -123,7 +128,7 @@ def part_slots(d, first, margin, adhesion):
     """
     k = first
     while k < d.ncon_slot[0]:
-        gap = held_in_gap(d, k, margin, adhesion)
+        gap = held_in_gap(m, d, k, margin, adhesion)
         within = (d.con_present[k] > 0.0) & not_(gap)
         if any_(gap) and any_(within):
             n = d.ncon_slot[0]
@@ -142,7 +147,7 @@ def part_slots(d, first, margin, adhesion):
 @kernel
 def slot_dim(m, d, k, dim):
     """Returns the dimension of slot k, whose adhesion and margin are set: 1 in the gap, else dim."""
-    if m.flg_adhesion and any_(held_in_gap(d, k, d.con_includemargin[k], d.con_adhesion[k])):
+    if m.flg_adhesion and any_(held_in_gap(m, d, k, d.con_includemargin[k], d.con_adhesion[k])):
         dim = 1
     return dim
 
@@ -161,7 +166,7 @@ def set_slot_parameters(m, d, number, e, g, h, first):
         if m.flg_adhesion:
             pull = adhesion(m, e, g, h)
             if dim > 1:
-                part_slots(d, first, margin, pull)
+                part_slots(m, d, first, margin, pull)
         for k in range(first, d.ncon_slot[0]):
             d.con_cand[k] = number
             d.con_geom[2 * k], d.con_geom[2 * k + 1] = g, h

@@ -30,7 +30,7 @@ def agrees(d, rows, i, lane):
 @kernel
 def complete(m, d, k, i, lane):
     """Sets the fields of slot k that `append` does not write, from the i-th contacts of the worlds that have it."""
-    d.con_cand[k], d.con_pair[k] = NO_CANDIDATE, -1
+    d.con_cand[k], d.con_pair[k], d.con_speculative[k] = NO_CANDIDATE, -1, zero(d)
     for c in range(2):
         d.con_carrier[2 * k + c] = world_integer(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
         d.con_geom[2 * k + c] = world_integer(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
@@ -45,6 +45,9 @@ def complete(m, d, k, i, lane):
     for c in range(2):
         d.con_solref[2 * k + c] = where(has_contact, d.given_solref[2 * i + c], zero(d))
         d.con_solreffriction[2 * k + c] = where(has_contact, d.given_solreffriction[2 * i + c], zero(d))
+    if m.opt_contact_model != CONVEX:
+        d.con_restitution[k] = where(has_contact, d.given_restitution[i], zero(d))
+        d.con_restitution_vel[k] = where(has_contact, d.given_restitution_vel[i], zero(d))
     if m.opt_contact_model == LCP:
         complete_lcp(d, k, i, has_contact)
     d.ncon[0] = d.ncon[0] + d.con_present[k]
@@ -55,8 +58,6 @@ def complete_lcp(d, k, i, has_contact):
     """Sets the fields that only the LCP contact model reads."""
     d.con_erp[k] = where(has_contact, d.given_erp[i], zero(d))
     d.con_cfm[k] = where(has_contact, d.given_cfm[i], zero(d))
-    d.con_restitution[k] = where(has_contact, d.given_restitution[i], zero(d))
-    d.con_restitution_vel[k] = where(has_contact, d.given_restitution_vel[i], zero(d))
     d.con_frictionforce[k] = where(has_contact, d.given_frictionforce[i], zero(d))
     for c in range(2):
         d.con_compliance[2 * k + c] = where(has_contact, d.given_slip[2 * i + c], zero(d))
@@ -97,7 +98,7 @@ def given_contacts(m, d):
                 k = d.ncon_slot[0]
                 append(d, i, alike, d.given_dist[i], load3(d.given_pos, 3 * i), load9(d.given_frame, 9 * i))
                 if m.flg_adhesion and world_integer(d.given_dim, i, lane, 1, 6) > 1:
-                    part_slots(d, k, d.given_includemargin[i], d.given_adhesion[i])
+                    part_slots(m, d, k, d.given_includemargin[i], d.given_adhesion[i])
                 for slot in range(k, d.ncon_slot[0]):
                     complete(m, d, slot, i, lane)
                 d.near.given_left[0] = where(alike, zero(d), d.near.given_left[0])

@@ -1,6 +1,7 @@
 """Writes the contact rows of MuJoCo's `efc_` arrays; see efc.py."""
 
 from featherlane.prelude import *
+from featherlane.constraint.surface import surface_velocity
 from featherlane.model.solver import in_forces
 
 
@@ -28,9 +29,7 @@ def _add_body(m, d, er, k, dim, body, sign):
 @kernel
 def _add_surface(m, d, er, k, dim, geom, sign):
     """Adds the velocity of a geom's surface: along the tangents and about the normal."""
-    R, lever = load9(d.geom_xmat, 9 * geom), sub3(load3(d.con_pos, 3 * k), load3(d.geom_xpos, 3 * geom))
-    w = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * geom + 3))
-    v = add3(mat_mul_vec(R, load3(m.geom_surfacevel, 6 * geom)), cross(w, lever))
+    v, w = surface_velocity(m, d, geom, load3(d.con_pos, 3 * k))
     for r in range(1, min(dim, 4)):
         axis = load3(d.con_frame, 9 * k + 3 * (r % 3))
         er.direction_vel[r] += sign * (dot3(axis, v) if r < 3 else dot3(axis, w))
@@ -50,8 +49,7 @@ def _directions(m, d, er, k, dim):
     _add_body(m, d, er, k, dim, d.con_carrier[2 * k + 1], 1.0)
     if m.flg_surfacevel:
         for side in range(2):
-            if d.con_geom[2 * k + side] >= 0:
-                _add_surface(m, d, er, k, dim, d.con_geom[2 * k + side], 2.0 * side - 1.0)
+            _add_surface(m, d, er, k, dim, d.con_geom[2 * k + side], 2.0 * side - 1.0)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ The force of a row is clip(-D (J qacc - aref), lo, hi) and acts along J.  Within
 from __future__ import annotations
 
 from featherlane.prelude import *
+from featherlane.collision.motion import sweeping
 from featherlane.constraint.ball import ball_rows
 from featherlane.constraint.diagonal import contact_diagonal, dof_diagonal, wants_exact
 from featherlane.constraint.end_of_step import end_of_step, factor_backbone, factor_metric, rescale_rows, resolved
@@ -25,6 +26,7 @@ from featherlane.constraint.impedance import (
     shortest_timeconst,
 )
 from featherlane.constraint.metric_rows import metric_capacity, metric_rows
+from featherlane.constraint.surface import bounces, mix_restitution, set_slip_friction
 from featherlane.constraint.tendon import tendon_capacity, tendon_friction_rows, tendon_limit_rows
 from featherlane.dynamics.awake import sleeping, tree_awake
 from featherlane.model.integrator import has_metric
@@ -189,10 +191,15 @@ def contact_inertia(m, d, k, condim, mu2):
 
 @kernel
 def acts(m, d, k, r):
-    """Returns the mask of worlds where contact k acts at distance r from its margin: within, or in an adhesive gap."""
+    """Returns the mask of worlds where contact k acts at distance r from its margin.
+
+    A contact acts within its margin, in an adhesive gap, or if it is within the step (flag `speculative`).
+    """
     mask = r < 0.0
     if m.flg_adhesion:
         mask = mask | (d.con_adhesion[k] != 0.0)
+    if sweeping(m):
+        mask = mask | (d.con_speculative[k] > 0.0)
     return mask
 
 
@@ -205,6 +212,9 @@ def contact_row(m, d, k, condim, shortest):
     A pyramid has A (1 + mu_1^2) instead of A, and each edge has R = 2 mu_1^2 R_1, so that both cones have the same
     friction; its friction has no separate reference.  Under `diagexact` A is that of the contact's first row.
     """
+    if m.opt_contact_model == COULOMB:
+        mix_restitution(m, d, k)
+        set_slip_friction(m, d, k)
     solimp, mu = load5(d.con_solimp, 5 * k), d.con_friction[5 * k]
     r = d.con_dist[k] - d.con_includemargin[k]
     present = (d.con_present[k] > 0.0) & acts(m, d, k, r)
@@ -226,12 +236,18 @@ def contact_row(m, d, k, condim, shortest):
             if m.opt_contact_model == COULOMB:
                 Dt, slip = STICK / (fmax(A, MINVAL) * mu2), zero(d)
                 friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), 1.0 / timestep(m), solimp, shortest)
+    stiffpos = K * r
+    if m.opt_contact_model == COULOMB:
+        # a rebound is rigid: a = -(1 + e) J v / h
+        hits = bounces(m, d, k)
+        B = where(hits, (1.0 + d.con_restitution[k]) / timestep(m), B)
+        D, stiffpos = where(hits, STICK / fmax(A, MINVAL), D), where(hits, 0.0, stiffpos)
     d.con_D[k] = where(present, D, 0.0)
     d.con_Dt[k] = where(present, Dt, 0.0)
     d.con_slip[k] = where(present, slip, 0.0)
     d.con_damping[k] = where(present, B, 0.0)
     d.con_frictiondamping[k] = where(present, friction_B, 0.0)
-    d.con_stiffpos[k] = where(present, K * r, 0.0)
+    d.con_stiffpos[k] = where(present, stiffpos, 0.0)
 
 
 @stage
@@ -243,8 +259,9 @@ def make_contact_rows(m, d):
     A contact has no rows if it is in the gap (dist >= includemargin) and not adhesive, or if its bodies are welded to
     each other.
     Source: MuJoCo's documentation, "Computation", sec. "Friction cones" and "Diagonal regularizer".
-    Reads:  con_* (nconmax,).
-    Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; primal.* (scratch).
+    Reads:  con_* (nconmax,), cvel.
+    Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; under coulomb con_restitution,
+            con_restitution_vel, con_friction; primal.* (scratch).
     """
     shortest = shortest_timeconst(m)
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0

@@ -55,11 +55,12 @@ def fused(examined: ExaminedModel) -> Iterator[Sign]:
 
 @check("option-unused", NOTE, "the option controls MuJoCo's convex collision algorithm and has no effect here")
 def unused(examined: ExaminedModel) -> Iterator[Sign]:
-    """Finds `ccd_tolerance` or `ccd_iterations` other than MuJoCo's defaults."""
+    """Finds `ccd_iterations`, or `ccd_tolerance` without the flag `speculative`, other than MuJoCo's defaults."""
     import mujoco
 
     given, default = examined.model.mj_model.opt, mujoco.MjOption()
-    for name in ("ccd_tolerance", "ccd_iterations"):
+    swept = examined.model.opt.enableflags & Enable.SPECULATIVE
+    for name in ("ccd_iterations",) if swept else ("ccd_tolerance", "ccd_iterations"):
         value = getattr(given, name)
         if value != getattr(default, name):
             yield Sign(

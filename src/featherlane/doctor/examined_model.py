@@ -94,9 +94,12 @@ class ExaminedModel:
     # ---- starts ------------------------------------------------------------------------------------------------------
     @cached_property
     def starts(self) -> list[Start]:
-        """Computes qpos0 and the keyframes."""
-        data = Data(self.model)
-        return [self._start(data, k) for k in range(-1, min(self.model.nkey, MOST_KEYFRAMES))]
+        """Computes qpos0 and the keyframes, without contacts within the step, whose distances are synthetic."""
+        data, flags = Data(self.model), self.model.opt.enableflags
+        self.model.opt.enableflags = flags & ~Enable.SPECULATIVE
+        starts = [self._start(data, k) for k in range(-1, min(self.model.nkey, MOST_KEYFRAMES))]
+        self.model.opt.enableflags = flags
+        return starts
 
     @property
     def start(self) -> Start:

@@ -15,13 +15,15 @@ from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.finding import NOTE, WARNING, Sign
 from featherlane.doctor.registry import check
 from featherlane.doctor.rows import rows
-from featherlane.model.enums import BY_SOLREF, LCP
+from featherlane.model.enums import BY_SOLREF, CONVEX, COULOMB, LCP
 from featherlane.model.fields import DEFAULTS
 from featherlane.model.limits import KINDS
 
 # fields that every contact model reads
 SHARED = {"opt_forward_dynamics", "opt_contact_model", "opt_gyroscopic", "opt_rotation", "body_gyroscopic"}
 LCP_ONLY = {name: default for name, default in DEFAULTS.items() if name not in SHARED}
+# of these, the fields that the contact model coulomb reads, too
+BY_COULOMB = {"geom_restitution", "geom_restitution_vel", "geom_friction_static", "geom_stribeck_vel"}
 BY_ERP = ("geom_erp", "geom_cfm", "jnt_stop_erp", "jnt_stop_cfm", "eq_erp", "eq_cfm")  # fields of the softness erp
 CONVEX_OPTIONS = "solver iterations tolerance ls_iterations ls_tolerance cone impratio noslip_tolerance".split()
 SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
@@ -49,13 +51,15 @@ def changed(examined: ExaminedModel, names) -> Iterator[tuple[str, int | str, st
 def unused_by_convex(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds LCP settings that differ from the default under the convex contact model: restitution, slip, ERP, CFM,
     direction or force of friction, joint motors and stops, `lcp_` options."""
-    if examined.model.opt_contact_model != LCP:
-        for kind, ident, what in changed(examined, LCP_ONLY):
+    chosen = examined.model.opt_contact_model
+    lcp_only, shared = (LCP_ONLY.keys() - BY_COULOMB, "lcp"), (BY_COULOMB, "lcp or coulomb")
+    for names, words in {CONVEX: (lcp_only, shared), COULOMB: (lcp_only,), LCP: ()}[chosen]:
+        for kind, ident, what in changed(examined, sorted(names)):
             yield Sign(
                 kind,
                 ident,
-                f"{what}: used only by the contact model lcp",
-                'set model.opt.contact_model = "lcp", or keep the default value',
+                f"{what}: used only by the contact model {words}",
+                f"set model.opt.contact_model to {words}, or keep the default value",
             )
 
 

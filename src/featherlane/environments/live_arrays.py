@@ -6,7 +6,7 @@ of such an array; afterwards the copy must be a view of the copied batch again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -15,9 +15,11 @@ import numpy as np
 from featherlane.lanes.record import address
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.mixed import MixedBatch
 
-TABLES = ("rows", "bound", "expanded_fields")  # attributes of a batch that hold its arrays
-ELSEWHERE = (type, FunctionType, ModuleType, Model, Batch)  # types whose attributes are not searched
+EXPANDED = "expanded_fields"
+TABLES = ("rows", "bound", EXPANDED)  # attributes of a batch that hold its arrays
+ELSEWHERE = (type, FunctionType, ModuleType, Model, Batch, MixedBatch)  # types whose attributes are not searched
 
 
 class LiveArray(NamedTuple):
@@ -25,13 +27,13 @@ class LiveArray(NamedTuple):
 
     Attributes:
         path: attributes and keys that lead to the array.
-        field: table of the batch and name of the field.
+        field: number of the group in a `MixedBatch` for expanded fields, else 0; table of the batch; name of the field.
         offset: bytes from the field's first value.
         shape, strides, dtype, writeable: those of the array.
     """
 
     path: tuple[str | int, ...]
-    field: tuple[str, str]
+    field: tuple[int, str, str]
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -39,9 +41,9 @@ class LiveArray(NamedTuple):
     writeable: bool
 
 
-def live_arrays(batch: Batch, holder: object) -> list[LiveArray]:
+def live_arrays(batch: Batch | MixedBatch, holder: object) -> list[LiveArray]:
     """Returns the arrays in attributes, dicts and lists below an object that view the batch's memory."""
-    memory = {(table, name): rows for table in TABLES for name, rows in getattr(batch, table).items()}
+    memory = {(k, table, name): rows for k, table, part in _tables(batch) for name, rows in part.items()}
     found, seen, todo = [], set(), [((), holder)]
     while todo:
         path, thing = todo.pop()
@@ -53,11 +55,21 @@ def live_arrays(batch: Batch, holder: object) -> list[LiveArray]:
     return found
 
 
-def attach(batch: Batch, holder: Any, arrays: list[LiveArray]) -> None:
+def _tables(batch: Batch | MixedBatch) -> Iterator[tuple[int, str, Mapping[str, np.ndarray]]]:
+    """Yields number of the group, table and arrays by field; groups share the padded arrays of all but `EXPANDED`."""
+    for table in TABLES:
+        for k, group in enumerate(batch.groups if isinstance(batch, MixedBatch) and table == EXPANDED else [batch]):
+            yield k, table, getattr(group, table)
+
+
+def attach(batch: Batch | MixedBatch, holder: Any, arrays: list[LiveArray]) -> None:
     """Replaces a copy's copied arrays by views of the batch's memory."""
     for array in arrays:
-        table, name = array.field
-        rows: Any = batch.expanded(name) if table == "expanded_fields" else getattr(batch, table)[name]
+        k, table, name = array.field
+        if table == EXPANDED:
+            rows: Any = (batch.groups[k] if isinstance(batch, MixedBatch) else batch).expanded(name)
+        else:
+            rows = getattr(batch, table)[name]
         part = np.ndarray(array.shape, array.dtype, rows, array.offset, array.strides)
         part.flags.writeable = array.writeable
         target = holder
@@ -79,7 +91,7 @@ def _inside(thing: Any) -> Iterator[tuple[str | int, Any]]:
         yield from ((key, inner) for key, inner in _container(thing).items() if isinstance(key, str | int))
 
 
-def _live(path: tuple, array: np.ndarray, field: tuple[str, str], rows: np.ndarray) -> LiveArray:
+def _live(path: tuple, array: np.ndarray, field: tuple[int, str, str], rows: np.ndarray) -> LiveArray:
     offset = address(array) - address(rows)
     return LiveArray(path, field, offset, array.shape, array.strides, array.dtype, array.flags.writeable)
 

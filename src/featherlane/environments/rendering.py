@@ -9,6 +9,7 @@ from featherlane.errors import ModelError
 from featherlane.model.arguments import one_of, whole_argument
 from featherlane.renderer import PICTURES, Painter, prepare_rendering
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.mixed import MixedBatch
 
 RENDER_MODES = ("rgb_array",)
 SIZE = 480
@@ -31,23 +32,34 @@ class Painting:
     def __init__(self, task: Task, mode: str | None, drawn: int):
         if mode is not None:
             one_of("render_mode", mode, RENDER_MODES)
-        self.task, self.mode, self.drawn, self._painter = task, mode, whole_argument("render_worlds", drawn, 1), None
+        self.task, self.mode, self.drawn = task, mode, whole_argument("render_worlds", drawn, 1)
+        self._painters: dict[int, Painter] = {}
         self.size = (getattr(task, "width", SIZE), getattr(task, "height", SIZE))
         if mode is not None:
             prepare_rendering(PICTURES)
 
-    def pictures(self, worlds: Batch) -> tuple[np.ndarray, ...] | None:
+    def pictures(self, worlds: Batch | MixedBatch) -> tuple[np.ndarray, ...] | None:
         """Returns a picture (height, width, 3) uint8 of each world, under the model that the world has now."""
         if self.mode is None:
             return None
-        if self._painter is None:
+        pictures, groups = [], worlds.groups if isinstance(worlds, MixedBatch) else (worlds,)
+        for k, group in enumerate(groups):
+            pictures += self._of_group(k, group, min(self.drawn - len(pictures), group.nworld))
+        black = [np.zeros_like(pictures[0])] if len(pictures) < worlds.nworld else []
+        return (*pictures, *black * (worlds.nworld - len(pictures)))
+
+    def _of_group(self, k: int, worlds: Batch, drawn: int) -> list[np.ndarray]:
+        """Returns pictures of the first worlds of the group k; each group has a renderer of its model."""
+        if drawn <= 0:
+            return []
+        if k not in self._painters:
             flags = getattr(self.task, "visual_options", None)
             most = getattr(self.task, "max_geom", 10000)
-            self._painter = Painter(worlds.model, self._camera(worlds.model), self.size, flags, most)
-        worlds.model.write_to(self._painter.mj_model)  # it may have been edited since the last picture
-        drawn, expanded = min(self.drawn, worlds.nworld), worlds.expanded_fields
-        pictures = [
-            self._painter.picture(
+            self._painters[k] = Painter(worlds.model, self._camera(worlds.model), self.size, flags, most)
+        painter, expanded = self._painters[k], worlds.expanded_fields
+        worlds.model.write_to(painter.mj_model)  # it may have been edited since the last picture
+        return [
+            painter.picture(
                 worlds.qpos[w],
                 worlds.mocap_pos[w],
                 worlds.mocap_quat[w],
@@ -55,8 +67,6 @@ class Painting:
             )
             for w in range(drawn)
         ]
-        black = [np.zeros_like(pictures[0])] if drawn < worlds.nworld else []
-        return (*pictures, *black * (worlds.nworld - drawn))
 
     def _camera(self, model):
         """Returns the task's camera, else the model's "track" as in Gymnasium, else a free camera."""
@@ -73,6 +83,6 @@ class Painting:
 
     def close(self) -> None:
         """Frees the graphics memory."""
-        if self._painter is not None:
-            self._painter.__exit__()
-            self._painter = None
+        for painter in self._painters.values():
+            painter.__exit__()
+        self._painters.clear()

@@ -15,7 +15,9 @@ from featherlane.environments.compiled import sensordata_slice
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.errors import MissingMethodError
 from featherlane.lanes import Kernel
+from featherlane.model import Model
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.mixed import MixedBatch
 
 Parts = np.ndarray | Mapping[str, np.ndarray]
 
@@ -26,8 +28,12 @@ class Task:
     Every function gets the `Batch`, whose fields are live arrays with the world as first axis: `worlds.qpos` (n, nq).
     List the derived fields that the functions read in `fields`.
 
+    With worlds of several models (`model = fl.variants(...)`) they get the `MixedBatch`, whose fields are padded to the
+    widest model; `worlds.groups` has a `Batch` of each model.
+
     Attributes:
-        model: a `Model`, a bundled name, or a source that `featherlane.load` takes.
+        model: a `Model`, a bundled name, or a source that `featherlane.load` takes; or, for worlds of several models,
+            the result of `featherlane.variants`, or pairs (model, number of worlds).
         kernels: functions (m, d, i) that are compiled and run in lanes within the step, by name, each with its number
             of values; `measured` returns the values.  Use them if NumPy would take longer than the physics.
         frame_skip: time steps per action.
@@ -108,8 +114,19 @@ class Task:
         return {}
 
     def action_space(self, worlds: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the least and greatest action, (nu,) each: `ctrlrange`, or no bounds for unlimited controls."""
-        model = worlds.model
-        limited = np.asarray(model.actuator_ctrllimited, bool)
-        low = np.where(limited, model.actuator_ctrlrange[:, 0], -np.inf)
-        return low, np.where(limited, model.actuator_ctrlrange[:, 1], np.inf)
+        """Returns the least and greatest action, (nu,) each: `ctrlrange`, or no bounds for unlimited controls.
+
+        Of several models it returns the widest range of each control; the engine clamps a control to that of its world.
+        """
+        models = models_of(worlds)
+        low, high = np.full((2, max(model.nu for model in models)), [[np.inf], [-np.inf]])
+        for model in models:
+            limited, part = np.asarray(model.actuator_ctrllimited, bool), slice(model.nu)
+            low[part] = np.minimum(low[part], np.where(limited, model.actuator_ctrlrange[:, 0], -np.inf))
+            high[part] = np.maximum(high[part], np.where(limited, model.actuator_ctrlrange[:, 1], np.inf))
+        return low, high
+
+
+def models_of(worlds: Any) -> tuple[Model, ...]:
+    """Returns the models of a `Batch` or a `MixedBatch`."""
+    return worlds.models if isinstance(worlds, MixedBatch) else (worlds.model,)

@@ -16,13 +16,15 @@ from featherlane.environments.compiled import sensordata_slice, with_kernels
 from featherlane.environments.live_arrays import attach, live_arrays
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.rendering import RENDER_MODES, Painting
-from featherlane.environments.task import Task
+from featherlane.environments.task import Task, models_of
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model import Model, load
 from featherlane.model.arguments import instance, one_of, whole_argument
 from featherlane.model.assignment import as_real_array, is_numbers, regular
 from featherlane.model.bundle import resolve_name
+from featherlane.model.variants import Variants
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.mixed import MixedBatch
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
 FAULTS = ("non_finite", "bad_control")  # statuses that end a world's episode
@@ -48,7 +50,8 @@ class TaskEnv(VectorEnv):
         render_worlds: number of worlds to render, from the first; pictures of the others are black.
 
     Attributes:
-        task, batch: the task and the worlds; their model fields can be expanded.
+        task: the task.
+        batch: the worlds, a `Batch`, or for several models a `MixedBatch`; their model fields can be expanded.
         random: random number generators of the worlds.
         elapsed: actions since each world's reset, (n,) int64; written values count towards the limit.
         terms: reward terms of the last step, (n,) by name.
@@ -89,11 +92,12 @@ class TaskEnv(VectorEnv):
         )
         one_of("derived", task.derived, DERIVED)
         self.render_mode, self._painting = render_mode, Painting(task, render_mode, render_worlds)
-        model = with_kernels(task.model, task.kernels) if task.kernels else task.model
-        model = model if isinstance(model, Model) else load(resolve_name(model))
         self.autoreset_mode = mode_of(autoreset_mode)
-        self.batch = Batch(model, num_envs, nthread=nthread, dtype=dtype, record_failures=record_failures)
+        settings = {"nthread": nthread, "dtype": dtype, "record_failures": record_failures}
+        self.batch: Any = _batch_of(task, num_envs, settings)  # a Batch or a MixedBatch
+        model = models_of(self.batch)[0]
         self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)
+        self._unused = _unused_controls(self.batch)
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": list(RENDER_MODES),
@@ -332,7 +336,7 @@ class TaskEnv(VectorEnv):
         if actions.dtype.kind == "f" and not math.isfinite(total) and np.isnan(actions).any():
             world, column = np.argwhere(np.isnan(actions))[0]
             raise ModelError(f"actions: got NaN in world {world}, column {column}, allowed are numbers")
-        return actions
+        return actions if self._unused is None else np.where(self._unused, 0, actions)
 
     def _rewards(self, actions: np.ndarray, before) -> np.ndarray:
         """Returns the sums of the reward terms, in float64."""
@@ -349,6 +353,33 @@ class TaskEnv(VectorEnv):
         if ended is None:
             return np.zeros(self.num_envs, bool)
         return _checked("terminated", "", ended, (self.num_envs,)).astype(bool)  # a copy: the task may keep its array
+
+
+def _unused_controls(worlds: Any) -> np.ndarray | None:
+    """Returns which entries of `ctrl` (n, nu) belong to no actuator of their world; None: all worlds have all."""
+    return ~worlds.mask("ctrl") if isinstance(worlds, MixedBatch) else None
+
+
+def _batch_of(task: Task, num_envs: int, settings: dict[str, Any]) -> Any:
+    """Returns the worlds of a task, a `Batch` or a `MixedBatch`.
+
+    Raises:
+        ModelError: a model that cannot be loaded; kernels with several models; models with other numbers of worlds
+            than `num_envs`, or with different time steps.
+    """
+    source = task.model.models if isinstance(task.model, Variants) else task.model
+    if not isinstance(source, list | tuple):
+        model = with_kernels(source, task.kernels) if task.kernels else source
+        return Batch(model if isinstance(model, Model) else load(resolve_name(model)), num_envs, **settings)
+    if task.kernels:
+        raise ModelError("kernels: got kernels and several models, allowed are kernels with a single model")
+    worlds = MixedBatch(source, **settings)
+    if worlds.nworld != num_envs:
+        raise ModelError(f"num_envs: got {num_envs}, allowed is {worlds.nworld}, the number of worlds of task.model")
+    timesteps = sorted({float(model.opt.timestep) for model in worlds.models})
+    if len(timesteps) > 1:
+        raise ModelError(f"task.model: got models with the time steps {timesteps}, allowed is one time step for all")
+    return worlds
 
 
 def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.ndarray:

@@ -12,24 +12,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import mujoco
-import numpy as np
-
 from featherlane.errors import ArgumentTypeError, InstallationError
-from featherlane.integrations.edits import FollowedModel
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.integrations.stepper import Stepper
 
 TRIED = "1.0.50 with MuJoCo 3.17"
-STATE = "qpos qvel act qacc_warmstart history".split()
-INPUTS = "ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat eq_active".split()
-# computed with the acceleration; everything else is computed by mj_step1
-OUTPUTS = "qacc qacc_smooth act_dot actuator_force qfrc_actuator qfrc_smooth qfrc_constraint sensordata".split()
-WRENCHES = "cacc cfrc_int cfrc_ext".split()  # which MuJoCo computes only for sensors of these types
-READ_WRENCHES = [
-    getattr(mujoco.mjtSensor, f"mjSENS_{name}") for name in "ACCELEROMETER FORCE TORQUE FRAMELINACC FRAMEANGACC".split()
-]
-BAD = STATUS.index("non_finite")
 
 Environment = TypeVar("Environment")
 
@@ -60,11 +46,11 @@ def use(env: Environment) -> Environment:
     for name in ("legacy_step", "check_invalid_state"):
         if not hasattr(physics, name):
             raise InstallationError(f"use: dm_control's Physics has no {name}; tried with dm_control {TRIED}")
-    physics.step = Stepper(physics)
+    physics.step = PhysicsStep(physics)
     return env
 
 
-class Stepper:
+class PhysicsStep:
     """Steps a `dm_control.mujoco.Physics`, in place of its method `step`.
 
     Args:
@@ -72,8 +58,8 @@ class Stepper:
     """
 
     def __init__(self, physics: Any):
-        self.physics = physics
-        self._start()
+        self.physics, self.stepper = physics, Stepper()
+        self.stepper.prepare(physics.model.ptr, physics.data.ptr)
 
     def __call__(self, nstep: int = 1) -> None:
         """Advances the state of the physics by nstep time steps.
@@ -85,66 +71,6 @@ class Stepper:
             dm_control.rl.control.PhysicsError: the state became non-finite or out of range.
         """
         physics = self.physics
+        run = self.stepper.step_to_velocity if physics.legacy_step else self.stepper.mj_step
         with physics.check_invalid_state():
-            if physics.model.ptr is not self._mj_model or physics.data.ptr is not self._mj_data:
-                self._start()
-            elif self._model.follow():
-                self._new_batch()
-            self._read()
-            if physics.legacy_step:
-                self._step(nstep)
-                self._write(self._outputs)
-                mujoco.mj_step1(self._mj_model, self._mj_data)
-            else:
-                if nstep > 1:
-                    self._step(nstep - 1)
-                    self._write(())
-                mujoco.mj_step1(self._mj_model, self._mj_data)
-                self._step(1)
-                self._write(self._outputs)
-
-    # ---- model and data ----------------------------------------------------------------------------------------------
-    def _start(self) -> None:
-        """Loads the model of the physics."""
-        self._mj_model, self._mj_data = self.physics.model.ptr, self.physics.data.ptr
-        self._model = FollowedModel(self._mj_model)
-        self._new_batch()
-
-    def _new_batch(self) -> None:
-        """Makes one world of the present model, and pairs of its arrays and those of the MjData."""
-        batch, data = Batch(self._model.model, 1, nthread=1), self._mj_data
-        batch.mute()
-        self._batch, self._pairs, self._bad = batch, {}, 0
-        wrenches = np.isin(self._mj_model.sensor_type, READ_WRENCHES).any()
-        self._outputs = [*OUTPUTS, *WRENCHES] if wrenches else OUTPUTS
-        for name in (*STATE, *INPUTS, *self._outputs):
-            theirs = getattr(data, name, None)
-            if theirs is None or not theirs.size or name not in DATA:
-                continue
-            ours = (batch.bind(name) if name in self._outputs else getattr(batch, name))[0]
-            self._pairs[name] = ours.reshape(theirs.shape), theirs
-
-    # ---- transfers ---------------------------------------------------------------------------------------------------
-    def _read(self) -> None:
-        """Copies state and inputs from the MjData."""
-        for name in (*STATE, *INPUTS):
-            if name in self._pairs:
-                ours, theirs = self._pairs[name]
-                np.copyto(ours, theirs, casting="unsafe")
-        self._batch.time[0] = self._mj_data.time
-
-    def _step(self, nstep: int) -> None:
-        """Steps the world; counts a warning in the MjData, as MuJoCo does, if it was reset."""
-        self._batch.step(nstep)
-        bad = int(self._batch.status["non_finite"][0])
-        if bad > self._bad:
-            self._mj_data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number += bad - self._bad
-        self._bad = bad
-
-    def _write(self, outputs) -> None:
-        """Copies the state and outputs to the MjData."""
-        for name in (*STATE, *outputs):
-            if name in self._pairs:
-                ours, theirs = self._pairs[name]
-                np.copyto(theirs, ours, casting="unsafe")
-        self._mj_data.time = self._batch.time[0]
+            run(physics.model.ptr, physics.data.ptr, nstep)

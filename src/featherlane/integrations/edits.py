@@ -15,11 +15,38 @@ from featherlane.model.mujoco_arrays import is_mujocos, read_field
 GAP = 64  # bytes between arrays that are compared together
 
 
-class FollowedModel:
-    """Loads an MjModel, and loads its edits.
+class Memory:
+    """Reads the fields of an MjModel that Featherlane reads, to find edits.
 
-    An MjModel stores its arrays in one block of memory.  Comparing the parts of it that Featherlane reads takes some
-    10 us; textures and meshes, which are most of the memory, are not compared.
+    An MjModel stores its arrays in one block of memory.  Reading the parts of it that Featherlane reads takes some
+    10 us; textures and vertices of meshes, which are most of the memory, are not read.  No reference to the MjModel is
+    kept.
+
+    Args:
+        mj_model: the MjModel.
+    """
+
+    def __init__(self, mj_model: Any):
+        arrays, numbers = fields_read(mj_model)
+        arrays["eq_data"] = mj_model.eq_data  # before MuJoCo 3.17 `arrays` has a wider copy
+        views = [a for a in arrays.values() if a.size and not a.flags.owndata]
+        self._options = attrgetter(*[name.removeprefix("opt_") for name in numbers if name.startswith("opt_")])
+        self._parts = [_bytes(first, last) for first, last in _joined(views)]
+
+    def values(self, mj_model: Any) -> tuple[Any, list[bytes]]:
+        """Returns the present options that are numbers, and the present bytes of the arrays."""
+        return self._options(mj_model.opt), [part.tobytes() for part in self._parts]
+
+
+def fields_read(mj_model: Any) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Returns the arrays of an MjModel that Featherlane reads, views by field, and the names of other fields."""
+    values = {f.name: read_field(mj_model, f.name) for f in MODEL.fields if is_mujocos(f)}
+    arrays = {name: a for name, a in values.items() if isinstance(a, np.ndarray) and a.size}
+    return arrays, [name for name in values if name not in arrays]
+
+
+class FollowedModel:
+    """Loads an MjModel, and loads its edits; finding none takes some 10 us.
 
     Args:
         mj_model: the MjModel.
@@ -34,12 +61,8 @@ class FollowedModel:
     model: Model
 
     def __init__(self, mj_model: Any):
-        self._mj_model = mj_model
-        values = {f.name: read_field(mj_model, f.name) for f in MODEL.fields if is_mujocos(f)}
-        self._arrays = {name: a for name, a in values.items() if isinstance(a, np.ndarray) and a.size}
-        numbers = [name for name in values if name.startswith("opt_") and name not in self._arrays]
-        self._options = attrgetter(*[name.replace("opt_", "opt.", 1) for name in numbers])
-        self._memory = [_bytes(first, last) for first, last in _joined(self._arrays.values())]
+        self._mj_model, self._memory = mj_model, Memory(mj_model)
+        self._arrays, _ = fields_read(mj_model)
         self._load()
 
     def follow(self) -> bool:
@@ -48,12 +71,12 @@ class FollowedModel:
         Raises:
             ModelError, UnsupportedFeatureError: as `featherlane.load`.
         """
-        same_options = self._seen_options == self._options(self._mj_model)
-        if same_options and all(map(np.array_equal, self._memory, self._seen)):
+        options, memory = self._memory.values(self._mj_model)
+        if (options, memory) == self._seen:
             return False
-        if same_options:
+        if options == self._seen[0]:
             edited = [name for name, a in self._arrays.items() if not np.array_equal(a, self._values[name])]
-            if all(is_editable(MODEL[name]) and not name.startswith("opt_") for name in edited):
+            if edited and all(is_editable(MODEL[name]) and not name.startswith("opt_") for name in edited):
                 for name in edited:
                     setattr(self.model, name, self._arrays[name].reshape(getattr(self.model, name).shape))
                 self._keep()
@@ -67,9 +90,8 @@ class FollowedModel:
 
     def _keep(self) -> None:
         """Keeps the present values, with which `follow` compares."""
-        self._seen = [part.copy() for part in self._memory]
+        self._seen = self._memory.values(self._mj_model)
         self._values = {name: a.copy() for name, a in self._arrays.items()}
-        self._seen_options = self._options(self._mj_model)
 
 
 def _joined(arrays) -> list[tuple[int, int]]:

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import mujoco
 import numpy as np
 
+from featherlane.integrations.edits import Memory
 from featherlane.model import Model, load
 
 KEPT = 16  # largest number of models in the cache
 
 
+class Loaded(NamedTuple):
+    """Holds the model of an MjModel, and the values with which it was loaded."""
+
+    memory: Memory
+    values: Any
+    model: Model
+
+
 class LoadedModels:
-    """Loads an MjModel once for each content: an edited model is loaded again, an equal copy is found in the cache."""
+    """Loads an MjModel once for each content: an edited model is loaded again, an equal copy is found in the cache.
+
+    Edits of the vertices of meshes and of what only the renderer reads are not found.
+    """
 
     def __init__(self) -> None:
         self._by_content: OrderedDict[bytes, Model] = OrderedDict()
-        self._cache: WeakKeyDictionary[Any, tuple[np.ndarray, Model]] = WeakKeyDictionary()
-        self._buffer = np.zeros(0, np.uint8)
+        self._cache: WeakKeyDictionary[Any, Loaded] = WeakKeyDictionary()
 
     def of(self, models: list) -> list[Model]:
         """Returns the model of each MjModel.
@@ -32,17 +44,22 @@ class LoadedModels:
         return [found[id(model)] for model in models]
 
     def _of(self, model: Any) -> Model:
-        size = mujoco.mj_sizeModel(model)
-        if self._buffer.size != size:
-            self._buffer = np.empty(size, np.uint8)
-        mujoco.mj_saveModel(model, None, self._buffer)
         entry = self._cache.get(model)
-        if entry is not None and np.array_equal(entry[0], self._buffer):
-            return entry[1]
-        content = self._buffer.tobytes()
-        loaded = self._by_content.pop(content, None) or load(model)
-        self._by_content[content] = loaded
+        memory = Memory(model) if entry is None else entry.memory
+        values = memory.values(model)
+        if entry is not None and entry.values == values:
+            return entry.model
+        loaded = self._of_content(model)
+        self._cache[model] = Loaded(memory, values, loaded)
+        return loaded
+
+    def _of_content(self, model: Any) -> Model:
+        """Returns a model that was loaded with equal content, or loads one."""
+        content = np.empty(mujoco.mj_sizeModel(model), np.uint8)
+        mujoco.mj_saveModel(model, None, content)
+        key = hashlib.blake2b(content.data, digest_size=16).digest()
+        loaded = self._by_content.pop(key, None) or load(model)
+        self._by_content[key] = loaded
         while len(self._by_content) > KEPT:
             self._by_content.popitem(last=False)
-        self._cache[model] = np.frombuffer(content, np.uint8), loaded
         return loaded

@@ -135,7 +135,7 @@ class Batch(Models):
         Args:
             ids: the simulations, ascending numbers or a mask; None for all.
             nstep: steps, at least 1.
-            stage: mjtStage; if it is not mjSTAGE_NONE, outputs of the new state are computed, of all stages.
+            stage: mjtStage; outputs up to this stage are those of the new state.
 
         Raises:
             SimulationError: a simulation has an invalid value of a field of the model; it keeps its state.
@@ -146,10 +146,8 @@ class Batch(Models):
         if nstep < 1:
             raise mujoco.FatalError("step: nstep must be positive")
         stage, bad = checked_stage(stage), self._warnings.scan()
-        failed = self._call(chosen, step(nstep))
+        failed = self._call(chosen, step(nstep, stage))
         self._warnings.count(bad)
-        if stage != NONE:
-            self._forward(np.setdiff1d(chosen, [*failed]))
         self._finish(chosen, failed)
 
     def forward(self, ids: ArrayLike | None = None, stage: int = ACC) -> None:

@@ -10,6 +10,7 @@ the engines sum in different orders.  `data` only sets the number of threads, as
 from __future__ import annotations
 
 import atexit
+from collections.abc import Sequence
 from typing import Any
 
 import mujoco
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.integrations.models import LoadedModels
+from featherlane.lanes.cores import cores
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA, STATUS
@@ -25,19 +27,22 @@ from featherlane.simulation.world.state import places, state_size
 FULL = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
 CTRL, USER = int(mujoco.mjtState.mjSTATE_CTRL), int(mujoco.mjtState.mjSTATE_USER)
 RESET = STATUS.index("non_finite")
+SMALL = 64  # worlds whose memory is kept between calls without a persistent pool
+REUSED = 1 << 18  # bytes of the largest array that a later call reuses
 
 
 class Rollout:
     """Computes rollouts with threads, models and memory that are shared between calls.
 
     Args:
-        nthread: threads; 0 or None for the calling thread alone.
+        nthread: threads, of which at most one for each core is used; 0 or None for the calling thread alone.
     """
 
     def __init__(self, *, nthread: int | None = None):
         self.nthread = nthread or 0
+        self._nthread = min(max(self.nthread, 1), cores())  # some callers have a thread for each rollout
         self._models: LoadedModels | None = LoadedModels()
-        self._batches: dict[tuple[int, int], Batch] = {}
+        self._rolled: dict[tuple[int, int], RolledBatch] = {}
 
     def __enter__(self) -> Rollout:
         return self
@@ -48,7 +53,12 @@ class Rollout:
     def close(self) -> None:
         """Releases the memory; `rollout` raises an error afterwards."""
         self._models = None
-        self._batches = {}
+        self._rolled = {}
+
+    def release(self) -> None:
+        """Releases the memory of the worlds if there are more than `SMALL`."""
+        if sum(n for _, n in self._rolled) > SMALL:
+            self._rolled = {}
 
     def rollout(
         self,
@@ -104,17 +114,22 @@ class Rollout:
             models = [model] if isinstance(model, mujoco.MjModel) else list(model)
         nbatch, nstep = len(np.asarray(initial_state)), 1 if nstep is None else int(nstep)
         of_each = self._models.of((models * nbatch if len(models) == 1 else models)[:nbatch])
-        before, self._batches = self._batches, {}  # only the batches of one call are kept
+        before, self._rolled = self._rolled, {}  # only the batches of one call are kept
         for loaded in dict.fromkeys(of_each) if nstep else ():
-            chosen = np.flatnonzero([each is loaded for each in of_each])
-            key = id(loaded), len(chosen)
-            batch = self._batches[key] = before.get(key) or self._new_batch(loaded, len(chosen))
-            batch.reset(forward=False)
-            batch.set_state(np.asarray(initial_state)[chosen], FULL)
-            if initial_warmstart is not None:
-                batch.qacc_warmstart = np.asarray(initial_warmstart)[chosen]
-            inputs = None if control is None else _inputs(loaded, np.asarray(control)[chosen], control_spec)
-            _roll(batch, nstep, inputs, chosen, state, sensordata)
+            chosen: Any = slice(None)
+            if any(each is not loaded for each in of_each):
+                chosen = np.flatnonzero([each is loaded for each in of_each])
+            given = [None if a is None else np.asarray(a)[chosen] for a in (initial_state, initial_warmstart, control)]
+            key = id(loaded), len(given[0])  # type: ignore[arg-type]
+            rolled = self._rolled[key] = before.get(key) or RolledBatch(loaded, key[1], self._nthread)
+            targets = [None if a is None else a[chosen] for a in (state, sensordata)]
+            if targets[0] is None:
+                targets[0] = np.zeros((key[1], nstep, state_size(loaded, FULL)))
+            rolled.run(given, control_spec, *targets)  # type: ignore[arg-type]
+            if not isinstance(chosen, slice):  # the targets are copies
+                for array, target in zip((state, sensordata), targets, strict=True):
+                    if array is not None:
+                        array[chosen] = target
         return state, sensordata  # type: ignore[return-value]
 
     def _check_data(self, data) -> None:
@@ -130,42 +145,110 @@ class Rollout:
         if self.nthread and len(given) != self.nthread:
             raise ValueError(f"Length of data: {len(given)} not equal to nthread: {self.nthread}")
 
-    def _new_batch(self, model: Model, nworld: int) -> Batch:
-        """Returns a batch of a model that emits no warnings."""
-        batch = Batch(model, nworld, max(self.nthread, 1))
-        batch.mute()
-        return batch
+
+class RolledBatch:
+    """Rolls out worlds of one model.
+
+    Arrays of the size of one rollout are reused in the next call, so that Python prepares it in some 100 us.
+
+    Args:
+        model: the model.
+        nworld: worlds.
+        nthread: threads.
+    """
+
+    def __init__(self, model: Model, nworld: int, nthread: int):
+        self._batch, self._chosen = Batch(model, nworld, nthread), np.arange(nworld)
+        self._batch.mute()
+        self._arrays: dict[str, np.ndarray] = {}
+        self._columns: dict[int, list[tuple[str, slice]]] = {}
+        self._defaults: dict[str, np.ndarray] = {}
+
+    def run(self, given: Sequence[np.ndarray | None], spec: int, state: np.ndarray, sensors: np.ndarray | None) -> None:
+        """Rolls out all worlds.
+
+        Args:
+            given: (nworld, nstate) states; (nworld, nv) warm starts or None; (nworld, nstep, ncontrol) inputs or None.
+            spec: `mjtState` bits of the inputs.
+            state: (nworld, nstep, nstate) array to record into.
+            sensors: (nworld, nstep, nsensordata) array to record into, or None.
+        """
+        start, warm, control = given
+        runner, nstep = self._batch.runner, state.shape[1]
+        targets = {"state": state, "warning": np.empty((*state.shape[:2], len(STATUS)))}
+        targets |= {} if sensors is None else {"sensordata": sensors}
+        found = {name: self._recordable(name, target) for name, target in targets.items()}
+        taken = found | {name: found["state"][..., at] for name, at in self._places(FULL)}
+        del taken["state"]
+        inputs = {} if control is None else self._inputs(control, spec)
+        share, reads = runner.share(nstep, self._chosen, inputs or None, taken)
+        self._reset()
+        rows = self._batch.rows
+        for name, at in self._places(FULL):
+            np.copyto(rows[name].reshape(len(start), -1), start[:, at])  # type: ignore[index, arg-type]
+        if warm is not None:
+            np.copyto(rows["qacc_warmstart"], warm)
+        runner.run(nstep, self._chosen, share.brought, share.taken)
+        runner.measure_recorded(self._chosen, reads, taken)
+        repeat_last(found.pop("warning"), found)
+        for name, values in found.items():
+            if values is not targets[name]:
+                np.copyto(targets[name], values)
+
+    def _places(self, bits: int) -> list[tuple[str, slice]]:
+        """Returns field and columns of the parts of a state vector."""
+        if bits not in self._columns:
+            self._columns[bits] = list(places(self._batch.model, bits))
+        return self._columns[bits]
+
+    def _reused(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Returns an array in the memory of the last call; zeros in a new one."""
+        if name not in self._arrays or self._arrays[name].shape != shape:
+            self._arrays[name] = np.zeros(shape)
+        return self._arrays[name]
+
+    def _recordable(self, name: str, target: np.ndarray) -> np.ndarray:
+        """Returns an array to record into: a reused one, or the target itself if it is large."""
+        if target.nbytes <= REUSED or not target.flags.c_contiguous or target.dtype != float:
+            return self._reused(name, target.shape)
+        if name == "state":
+            target[...] = 0.0  # parts that are not recorded
+        return target
+
+    def _inputs(self, control: np.ndarray, spec: int) -> dict[str, np.ndarray]:
+        """Returns inputs of the steps by field, (nworld, nstep, ...), from vectors of `control_spec`."""
+        lead, sizes, inputs = control.shape[:2], self._batch.model.size_values(), {}
+        for name, at in self._places(spec):
+            shape = (*lead, *DATA[name].dims(sizes))
+            if control.nbytes > REUSED:
+                inputs[name] = control[..., at].reshape(shape)
+            else:
+                inputs[name] = self._reused(f"input {name}", shape)
+                np.copyto(inputs[name].reshape(*lead, -1), control[..., at])
+        return inputs
+
+    def _reset(self) -> None:
+        """Sets all worlds to the defaults."""
+        batch = self._batch
+        if self._defaults.keys() != batch.rows.keys():  # an input is used for the first time
+            batch.reset(forward=False)
+            self._defaults = {name: rows.copy() for name, rows in batch.rows.items()}
+        for name, rows in batch.rows.items():
+            np.copyto(rows, self._defaults[name])
 
 
-def _inputs(model: Model, control: np.ndarray, spec: int) -> dict[str, np.ndarray]:
-    """Returns inputs of the steps by field, (n, nstep, ...), from vectors of `control_spec`."""
-    sizes = model.size_values()
-    shapes = {field: (*control.shape[:2], *DATA[field].dims(sizes)) for field, _ in places(model, spec)}
-    return {field: control[..., at].reshape(shapes[field]) for field, at in places(model, spec)}
+def repeat_last(warnings: np.ndarray, found: dict[str, np.ndarray]) -> None:
+    """Repeats the records of a rollout from the step at which its state became non-finite, where MuJoCo stops.
 
-
-def _roll(
-    batch: Batch, nstep: int, inputs: dict[str, np.ndarray] | None, chosen: np.ndarray, state, sensordata
-) -> None:
-    """Steps a batch and records into the rows `chosen` of the results."""
-    parts, n = list(places(batch.model, FULL)), len(chosen)
-    found = batch.rollout(
-        nstep, inputs, ["warning", *(field for field, _ in parts), *["sensordata"] * (sensordata is not None)]
-    )
-    vector = np.zeros((n, nstep, state_size(batch.model, FULL)))
-    for field, at in parts:
-        vector[..., at] = found[field].reshape(n, nstep, -1)
-    resets = found["warning"][..., RESET] > 0
-    if resets.any():  # MuJoCo stops such a rollout and repeats its last values
-        last = np.where(resets.any(1), resets.argmax(1), nstep - 1)
-        step = np.minimum(np.arange(nstep), last[:, None])[..., None]
-        vector = np.take_along_axis(vector, step, 1)
-        if sensordata is not None:
-            found["sensordata"] = np.take_along_axis(found["sensordata"], step, 1)
-    if state is not None:
-        state[chosen] = vector
-    if sensordata is not None:
-        sensordata[chosen] = found["sensordata"]
+    Args:
+        warnings: (n, nstep, nstatus) counts after each step.
+        found: arrays (n, nstep, ...) to change.
+    """
+    resets = warnings[..., RESET] > 0
+    for k in np.flatnonzero(resets.any(1)).tolist():
+        step = int(resets[k].argmax())
+        for values in found.values():
+            values[k, step + 1 :] = values[k, step]
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
@@ -233,14 +316,16 @@ def _dimension(axis: int, size: int, arrays: dict[str, Any]) -> int:
 
 # ---- the function ----------------------------------------------------------------------------------------------------
 _persistent: Rollout | None = None
+_idle: dict[int, Rollout] = {}  # by threads: loaded models and small arrays of calls without a persistent pool
 
 
 def shutdown_persistent_pool() -> None:
-    """Releases the memory shared by calls with `persistent_pool`."""
+    """Releases the memory that is shared between calls of `rollout`."""
     global _persistent
     if _persistent is not None:
         _persistent.close()
     _persistent = None
+    _idle.clear()
 
 
 atexit.register(shutdown_persistent_pool)
@@ -259,15 +344,20 @@ def rollout(
 
     Args:
         model, data, initial_state, control: as for `Rollout.rollout`.
-        persistent_pool: share models and memory with all other calls that set this argument.
+        persistent_pool: keep the memory of all worlds for the next call that sets this argument.  Loaded models and
+            at most 64 worlds are kept in any case.
         how: the keyword arguments of `Rollout.rollout`.
     """
     global _persistent
     given = data if isinstance(data, list) else [data]
     nthread = len(given) if len(given) > 1 else 0
     if not persistent_pool:
-        with Rollout(nthread=nthread) as made:
+        made = _idle.pop(nthread, None) or Rollout(nthread=nthread)  # calls of several threads do not share one
+        try:
             return made.rollout(model, given, initial_state, control, **how)
+        finally:
+            made.release()
+            _idle[nthread] = made
     if _persistent is None or _persistent.nthread != nthread:
         shutdown_persistent_pool()
         _persistent = Rollout(nthread=nthread)

@@ -1,7 +1,6 @@
 """Executor of UniSim's `mujoco` backend on Featherlane: the calls of `mjbatch.Batch` that `MuJoCoBackend` makes.
 
-The backend reads and writes bound arrays.  An input in another precision than the batch's is a copy: elements that
-changed since the last call are written into the state before a call, and all elements are updated after it.
+The backend reads and writes bound arrays.  An input in another precision than the batch's is a copy (`Mirror`).
 
 Source: mjbatch-uni 0.2.5, Batch.
 """
@@ -13,6 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import DTypeLike
 
+from featherlane.integrations.mirrors import Mirror
 from featherlane.model.enums import State
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -31,34 +31,6 @@ EDGE = 0.001  # distance from the last row and column of a height field, in cell
 SEEN = State.TIME | State.QPOS | State.QVEL | State.ACT  # the first columns of mjSTATE_INTEGRATION
 
 
-class Copy:
-    """Holds a copy of rows in another precision, and the values that the copy had after the last call.
-
-    Attributes:
-        rows: (nworld, ...) the batch's memory.
-        shown: (nworld, ...) the copy that the backend reads and writes.
-    """
-
-    def __init__(self, rows: np.ndarray, dtype: DTypeLike):
-        self.rows = rows
-        self.shown = rows.astype(dtype)
-        self._kept = self.shown.copy()
-
-    def write(self, ids: np.ndarray | None) -> None:
-        """Writes the changed elements of these worlds into the batch's memory."""
-        if ids is None:
-            np.copyto(self.rows, self.shown, where=self.shown != self._kept)
-            return
-        given = self.shown[ids]
-        self.rows[ids] = np.where(given != self._kept[ids], given, self.rows[ids])
-
-    def read(self, ids: np.ndarray | None) -> None:
-        """Updates the copies of these worlds."""
-        at = slice(None) if ids is None else ids
-        self.shown[at] = self.rows[at]
-        self._kept[at] = self.shown[at]
-
-
 class Executor:
     """Steps the worlds of a `MuJoCoBackend`.
 
@@ -72,7 +44,7 @@ class Executor:
     def __init__(self, model: Model, num_sims: int, num_threads: int = 0, dtype: DTypeLike = "float64"):
         self.batch, self.num_sims = Batch(model, num_sims, num_threads, dtype), num_sims
         self.batch.mute()
-        self._copies: dict[str, Copy] = {}
+        self._mirrors: dict[str, Mirror] = {}
         self._written: set[str] = set()  # model fields since the last `set_const`
         self._bound: dict[str, np.ndarray] = {}  # outputs of the batch
         self._outputs: dict[str, np.ndarray] = {}  # as of the last call that updates all outputs
@@ -94,9 +66,9 @@ class Executor:
         rows = getattr(self.batch, name)
         if dtype is None or np.dtype(dtype) == rows.dtype:
             return rows
-        if name not in self._copies:
-            self._copies[name] = Copy(rows, dtype)
-        return self._copies[name].shown
+        if name not in self._mirrors:
+            self._mirrors[name] = Mirror(rows, rows.astype(dtype))
+        return self._mirrors[name].shown
 
     def expand(self, name: str) -> np.ndarray:
         """Returns separate values of a model field for each world, (nworld, ...), to be written."""
@@ -227,12 +199,12 @@ class Executor:
 
     # ---- copies ------------------------------------------------------------------------------------------------------
     def _write(self, ids: np.ndarray | None) -> None:
-        for copy in self._copies.values():
-            copy.write(ids)
+        for mirror in self._mirrors.values():
+            mirror.push(ids)
 
     def _read(self, ids: np.ndarray | None, outputs) -> None:
-        for copy in self._copies.values():
-            copy.read(ids)
+        for mirror in self._mirrors.values():
+            mirror.pull(ids)
         at = slice(None) if ids is None else ids
         for name in outputs:
             self._outputs[name][at] = self._bound[name][at]

@@ -4,11 +4,13 @@
     solution = featherlane.lcp.solve(A, b, lo, hi, method="pgs")    another method
     solutions = featherlane.lcp.solve_batch(A, b, lo, hi, findex)   A (N, n, n), b (N, n): many problems at once
 
-`Problem` checks its inputs and computes the residual of a point; `Solver` reuses memory for many problems.  The same
-kernels solve the contacts of a step with the LCP contact model.
+`solve_cone` solves contacts with exact Coulomb friction on cones.  `Problem` checks its inputs and computes the
+residual of a point; `Solver` reuses memory for many problems.  The same kernels solve the contacts of a step with the
+LCP contact model.
 """
 
 from featherlane.lcp.batch import BatchSolution, solve_batch
+from featherlane.lcp.cone import cone_residual, solve_cone
 from featherlane.lcp.problem import Problem, ProblemError
 from featherlane.lcp.solve import Solution, Solver, methods, solve
 from featherlane.solver.lcp.method import OptionError
@@ -22,7 +24,9 @@ __all__ = [
     "Solution",
     "Solver",
     "Status",
+    "cone_residual",
     "methods",
     "solve",
     "solve_batch",
+    "solve_cone",
 ]

@@ -22,7 +22,7 @@ from featherlane.measure.request import check_names
 from featherlane.measure.solvers import SOLVERS as CONVEX_SOLVERS
 from featherlane.model.arguments import check_counts
 from featherlane.model.bundle import resolve_name
-from featherlane.model.enums import EQUALITY
+from featherlane.model.enums import EQUALITY, Enable
 from featherlane.model.load import load
 from featherlane.model.model import Model
 from featherlane.model.option import LCP_REFUSED
@@ -200,7 +200,10 @@ def _contacts(model: Model, data: Data, moves: np.ndarray) -> tuple[float, float
     """
     view = data.workspace.view
     slots = np.flatnonzero(view("con_present")[: int(view("ncon_slot")[0])] > 0.0)
-    depth = float(np.maximum(-view("con_dist")[slots], 0.0).max(initial=0.0))
+    here = slots
+    if model.opt.enableflags & Enable.SPECULATIVE:  # the others are within the step: their distances are synthetic
+        here = slots[view("con_speculative")[slots] == 0.0]
+    depth = float(np.maximum(-view("con_dist")[here], 0.0).max(initial=0.0))
     weight = float(model.body_mass.sum() * np.linalg.norm(model.opt.gravity))
     pressing = slots[view("con_force")[slots, 0] > PRESSING * weight]
     if not len(pressing):

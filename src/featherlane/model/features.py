@@ -20,7 +20,7 @@ import mujoco
 import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
-from featherlane.model.enums import EQ_TENDON, HFIELD, SDF, TRN_SO3, Enable
+from featherlane.model.enums import EQ_TENDON, HFIELD, SDF, TRN_SO3
 from featherlane.model.mujoco_arrays import read_field
 from featherlane.model.names import element
 from featherlane.model.option import clashes, tendon_equalities
@@ -45,12 +45,10 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
     Returns:
         Lines such as `equality 'pull': flex`; empty if the whole motion is computed.
     """
-    # speculative contacts occur within the step, found by sweeping shapes along their velocities
-    found = ["option flag: speculative"] if mj.opt.enableflags & Enable.SPECULATIVE else []
-    found += _callbacks()
+    found = list(_callbacks())
     if mj.nv:
         found += [*_deformables(mj), *_equalities(mj), *_actuators(mj), *_plugins(mj)]
-    options = {name: getattr(mj.opt, name) for name in ("integrator", "disableflags", "enableflags")}
+    options = {name: read_field(mj, f"opt_{name}") for name in ("integrator", "disableflags", "enableflags")}
     found += clashes(options | {"tendon_equalities": tendon_equalities(mj.eq_type)})
     found += _shapes(mj, cand)
     return found

@@ -18,7 +18,7 @@ from featherlane.model.ancestors import ancestor_chains
 from featherlane.model.broad_phase import broad_phase
 from featherlane.model.derived import derived
 from featherlane.model.forward_dynamics import choices
-from featherlane.model.hull import hulls, triangle_trees, triangles
+from featherlane.model.hull import hulls, triangle_trees
 from featherlane.model.link import link_fields
 from featherlane.model.moments import moment_rows
 from featherlane.model.paths import step_frames
@@ -84,6 +84,7 @@ MUJOCO = (
     _field.real("opt_ls_tolerance", "1", "1", "line search stops at a relative slope below this"),
     _field.real("opt_noslip_tolerance", "1", "1", "the no-slip solver stops at a scaled improvement below this"),
     _field.real("opt_sleep_tolerance", "1", "m/s", "a tree whose velocities are below this may fall asleep"),
+    _field.real("opt_ccd_tolerance", "1", "m", "tolerance of the distance at impact, with the flag speculative"),
     _field.real("opt_o_margin", "1", "m", "margin of all contacts, with the flag override"),
     _field.real("opt_o_solref", "2", "s, 1", "solref of all contacts, with the flag override"),
     _field.real("opt_o_solimp", "5", "1", "solimp of all contacts, with the flag override"),
@@ -369,8 +370,13 @@ OWN = (
     (_field.int("geom_frictionforce", "ngeom", "1", "lcp: sliding friction is a force [N]", "bool"), 0),
     (_field.real("geom_erp", "ngeom", "1", "lcp: ERP of contacts, negative: opt_erp"), -1.0),
     (_field.real("geom_cfm", "ngeom", "m/(s N)", "lcp: CFM of the normal row, negative: opt_cfm"), -1.0),
-    (_field.real("geom_restitution", "ngeom", "1", "lcp: restitution: separation speed over approach speed"), 0.0),
-    (_field.real("geom_restitution_vel", "ngeom", "m/s", "lcp: approach speed above which restitution acts"), 0.0),
+    (_field.real("geom_restitution", "ngeom", "1", "lcp, coulomb: separation speed over approach speed"), 0.0),
+    (_field.real("geom_restitution_vel", "ngeom", "m/s", "lcp, coulomb: speed above which restitution acts"), 0.0),
+    (
+        _field.real("geom_friction_static", "ngeom", "1", "lcp, coulomb: sliding friction at rest; 0: as in motion"),
+        0.0,
+    ),
+    (_field.real("geom_stribeck_vel", "ngeom", "m/s", "lcp, coulomb: slip speed that ends static friction"), 0.01),
     (_field.real("geom_slip", "ngeom 2", "m/(s N)", "lcp: CFM of the two rows of sliding friction"), 0.0),
     (_field.real("geom_fdir", "ngeom 3", "1", "lcp: first friction direction, geom's frame; zeros: any"), 0.0),
     (_field.real("eq_erp", "neq", "1", "lcp: ERP of the rows, negative: opt_erp"), -1.0),
@@ -390,7 +396,6 @@ DERIVED = (
     ancestor_chains,
     broad_phase,
     hulls,
-    triangles,
     triangle_trees,
     visible_geoms,
     link_fields,

@@ -28,6 +28,7 @@ class Scheme(NamedTuple):
         moment: of (m, d): converts the step's acceleration (qacc, qacc_step) to the instantaneous one, in qacc; None
             if the step uses the instantaneous acceleration or has none to convert.
         has_metric: whether the constraint solve is the time step itself, in the integrator's metric.
+        order: order of the error of smooth motion.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Scheme(NamedTuple):
     reads_inertia: Kernel = no
     moment: Kernel | None = None
     has_metric: bool = False
+    order: int = 1
 
 
 SCHEMES: dict[int, Scheme] = {}  # by number

@@ -61,10 +61,10 @@ _NAMES = {
     " actuator_ctrlrange actuator_forcerange actuator_actrange actuator_lengthrange sensor_cutoff",
     NOT_NEGATIVE: "body_mass body_inertia dof_armature dof_frictionloss tendon_armature tendon_frictionloss"
     " actuator_armature actuator_delay sensor_delay geom_friction pair_friction site_size geom_slip"
-    " geom_restitution_vel opt_tolerance opt_ls_tolerance opt_noslip_tolerance opt_density opt_viscosity opt_cfm"
-    " opt_contact_min_depth opt_lcp_tolerance",
+    " geom_friction_static geom_restitution_vel opt_tolerance opt_ls_tolerance opt_noslip_tolerance opt_density"
+    " opt_viscosity opt_cfm opt_contact_min_depth opt_lcp_tolerance opt_ccd_tolerance",
     MAGNITUDE: "jnt_motor_force link_motor_force opt_contact_max_vel",
-    POSITIVE: "opt_timestep opt_impratio stat_meaninertia",
+    POSITIVE: "opt_timestep opt_impratio stat_meaninertia geom_stribeck_vel",
     FRACTION: "opt_erp geom_restitution jnt_stop_bounce link_stop_bounce",
     SHARE: "geom_erp jnt_stop_erp eq_erp link_erp link_stop_erp",
     BETWEEN: "opt_lcp_relaxation",
@@ -75,12 +75,10 @@ LIMITS = {name: limit for limit, names in _NAMES.items() for name in names.split
 # ---- limits by element type: masks (..., n) of invalid rows, and the text of what is allowed -------------------------
 def _sizes(model: ModelFields, rows: np.ndarray):
     """Checks geom sizes; a geom that cannot collide may have size 0."""
-    wrong, touches = np.zeros(rows.shape[:-1], bool), np.isin(np.arange(model.ngeom), model.collide_geom)
-    for kind, shape in SHAPES.items():
-        sizes = rows[..., : shape.nsize]
-        fits = np.where(touches, (sizes > 0.0).all(axis=-1), (sizes >= 0.0).all(axis=-1))
-        wrong |= (model.geom_type == kind) & ~fits
-    return wrong, "sizes > 0"
+    number = np.array([SHAPES[kind].nsize if kind in SHAPES else 0 for kind in model.geom_type.tolist()], int)
+    least = np.where(np.isin(np.arange(model.ngeom), model.collide_geom), np.finfo(float).tiny, 0.0)
+    low = np.where(np.arange(rows.shape[-1]) < number[:, None], least[:, None], -np.inf)
+    return (rows < low).any(-1), "sizes > 0"
 
 
 def _rotations(model: ModelFields, rows: np.ndarray):

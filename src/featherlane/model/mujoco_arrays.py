@@ -5,12 +5,14 @@ A model of an older MuJoCo lacks some fields; it is read like a model of the new
 
 from __future__ import annotations
 
+import copy
+import functools
 from typing import Any
 
 import numpy as np
 
 from featherlane.lanes.layout import Field
-from featherlane.model.enums import NEQDATA
+from featherlane.model.enums import ENABLE_SLEEP, NEQDATA
 from featherlane.model.fields import MODEL, MUJOCO
 
 _PARTS = (("opt_", "opt"), ("stat_", "stat"))
@@ -47,6 +49,10 @@ class Completed:
     def __getattr__(self, name: str) -> Any:
         return read_field(self.mj_model, name) if name in ABSENT else getattr(self.mj_model, name)
 
+    def __copy__(self) -> Any:
+        """Returns a copy of the MjModel."""
+        return copy.copy(self.mj_model)
+
 
 def with_missing_fields(mj_model: Any) -> Any:
     """Returns an MjModel, or a `Completed` if it lacks fields."""
@@ -66,7 +72,7 @@ def is_mujocos(field: Field) -> bool:
     return field.name in _NAMES
 
 
-def read_field(mj, name: str):
+def read_field(mj, name: str) -> Any:
     """Returns a field's value in an MjModel: a number or an array (a view if MuJoCo returns one)."""
     holder, attribute = _place(mj, name)
     if name in ABSENT and not hasattr(holder, attribute):
@@ -74,6 +80,8 @@ def read_field(mj, name: str):
         shape = tuple(n if isinstance(n, int) else int(read_field(mj, n)) for n in MODEL[name].shape)
         return np.broadcast_to(value, shape).copy() if shape else value
     value = getattr(holder, attribute)
+    if name == "opt_enableflags":
+        return _with_sleep_bit(value, _sleep_bit(), ENABLE_SLEEP)
     if name == "eq_data" and value.shape[1] < NEQDATA:
         return np.pad(value, ((0, 0), (0, NEQDATA - value.shape[1])))
     return value
@@ -95,7 +103,30 @@ def write_field(mj, name: str, value) -> None:
                 getattr(mj, f"{kind}_sameframe")[:] = 0
         target[...] = given
     else:
-        setattr(holder, attribute, type(target)(np.asarray(value).item()))
+        value = np.asarray(value).item()
+        if name == "opt_enableflags":
+            value = _with_sleep_bit(value, ENABLE_SLEEP, _sleep_bit())
+        setattr(holder, attribute, type(target)(value))
+
+
+@functools.cache
+def _sleep_bit() -> int:
+    """Returns the bit of the flag `sleep` in the installed MuJoCo."""
+    import mujoco  # slow to import
+
+    return int(mujoco.mjtEnableBit.mjENBL_SLEEP)
+
+
+def _with_sleep_bit(flags: int, source: int, target: int) -> int:
+    """Returns bits of mjtEnableBit whose flag `sleep` is moved to another bit.
+
+    Up to MuJoCo 3.7 it was bit 5, and bit 4 enabled `multiccd`, which is on by default since then.  These versions
+    have none of the flags that use these bits now.
+    """
+    if source == target:
+        return flags
+    others = flags & (min(source, target) - 1)
+    return others | target if flags & source else others
 
 
 def read_sizes(mj) -> dict[str, int]:

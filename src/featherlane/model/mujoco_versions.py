@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.enums import GAIN_DCMOTOR
+from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, GAIN_DCMOTOR, SPHERE
 from featherlane.model.names import element
 from featherlane.model.reader import SPLIT, mujoco_module, version_numbers
 
@@ -46,18 +46,40 @@ def refused(mj) -> list[str]:
     return [*_hfields(mj), *_tendons(mj), *histories, *(_dcmotors(mj) if version < SERVOS else ())]
 
 
-def check_edited_sizes(edited: bool) -> None:
-    """Raises an error if geom sizes were edited and MuJoCo does not recompute what depends on them.
+def update_bounding_volumes(mj, sizes: np.ndarray) -> None:
+    """Computes the bounding spheres and boxes of edited geoms of an MjModel, as MuJoCo's mj_setConst since 3.16.
+
+    Sizes of planes, meshes and height fields have no effect.
+
+    Args:
+        mj: the MjModel.
+        sizes: (ngeom, 3) sizes for which its volumes were computed [m].
 
     Raises:
-        ModelError: sizes were edited, and this MuJoCo does not update bounding spheres and boxes.
+        ModelError: an edited geom has ellipsoid fluid forces, whose coefficients this MuJoCo does not recompute.
     """
     version = mujoco_module().__version__
-    if edited and version_numbers(version) < VOLUMES:
-        raise ModelError(
-            f"set_const: got an edited geom_size, which requires MuJoCo 3.16 or newer: MuJoCo "
-            f"{version} does not recompute bounding volumes"
-        )
+    if version_numbers(version) >= VOLUMES:
+        return
+    for i in np.flatnonzero((mj.geom_size != sizes).any(1)):
+        kind, (a, b, c) = int(mj.geom_type[i]), mj.geom_size[i]
+        half = {
+            SPHERE: (a, a, a),
+            CAPSULE: (a, a, a + b),
+            ELLIPSOID: (a, b, c),
+            CYLINDER: (a, a, b),
+            BOX: (a, b, c),
+        }.get(kind)
+        if half is None:
+            continue
+        if mj.geom_fluid[i].any():
+            raise ModelError(
+                f"set_const: got an edited geom_size of {element(mj, 'geom', i)} with fluidshape, which requires "
+                f"MuJoCo 3.16 or newer, this is {version}"
+            )
+        mj.geom_aabb[i] = (0.0, 0.0, 0.0, *half)
+        radius = {CYLINDER: np.sqrt(a * a + b * b), BOX: np.sqrt(a * a + b * b + c * c)}
+        mj.geom_rbound[i] = radius.get(kind, max(half))
 
 
 def _hfields(mj) -> Iterator[str]:

@@ -35,17 +35,14 @@ from featherlane.model.enums import (
 )
 from featherlane.model.fields import DEFAULTS
 from featherlane.model.integrator import SCHEMES, Scheme
-from featherlane.model.limits import FINITE, LIMITS, NOT_NEGATIVE, Limit
+from featherlane.model.limits import FINITE, LIMITS, Limit
 from featherlane.model.protocol import ModelFields
 from featherlane.model.solver import SOLVERS, ConvexSolver
 
-SUPPORTED_ENABLE = Enable(sum(Enable)) & ~Enable.SPECULATIVE
 LCP_REFUSED = Enable.FWDINV | Enable.INVDISCRETE | Enable.SLEEP  # flags that the contact model lcp does not support
 
 # MuJoCo's options without an effect on the computation
-PASSED_THROUGH = (
-    "jacobian", "ccd_tolerance", "ccd_iterations", "sdf_initpoints", "sdf_iterations",
-)  # fmt: skip
+PASSED_THROUGH = ("jacobian", "ccd_iterations", "sdf_initpoints", "sdf_iterations")
 
 
 def _word(member: IntEnum | IntFlag) -> str:
@@ -346,17 +343,6 @@ class _Flags(_Integer):
         return bits
 
 
-class _EnableFlags(_Flags):
-    """Enable flags: only those of supported physics."""
-
-    def _known(self, bits: int) -> int:
-        bits = super()._known(bits)
-        lacking = [_word(flag) for flag in Enable if flag & bits & ~SUPPORTED_ENABLE]
-        if lacking:
-            raise UnsupportedFeatureError([f"option {self.name}: {flag!r}" for flag in lacking])
-        return bits
-
-
 FILTERPARENT = (
     "option disableflags: got a change of filterparent, which is fixed when the model is loaded; set it in the XML"
 )
@@ -385,6 +371,7 @@ class Option:
     gravity = _Vector("Gravitational acceleration (3,) [m/s^2].")
     wind = _Vector("Velocity of the fluid, wind (3,) [m/s].")
     magnetic = _Vector("Magnetic flux (3,) [T], measured by magnetometers.")
+    ccd_tolerance = _Number("Tolerance of the distance at impact [m], if the flag speculative is enabled.")
     o_margin = _Number("Margin of all contacts [m], if the flag override is enabled.")
     o_solref = _Vector("solref of all contacts (2,), if the flag override is enabled.")
     o_solimp = _Vector("solimp of all contacts (5,), if the flag override is enabled.")
@@ -403,7 +390,7 @@ class Option:
     noslip_tolerance = _Number("Tolerance of the no-slip solver: it stops at a smaller scaled improvement.")
     ls_iterations = _Integer("Largest number of line search iterations.")
     disableflags = _DisableFlags(Disable, "Disabled flags: bits of mjtDisableBit, or their names.")
-    enableflags = _EnableFlags(Enable, "Enabled optional flags: bits of mjtEnableBit, or their names.")
+    enableflags = _Flags(Enable, "Enabled optional flags: bits of mjtEnableBit, or their names.")
     forward_dynamics = _Choice(
         ForwardDynamics,
         "Forward dynamics: auto (by operation count), crb (factor of M) or aba (articulated bodies; crb with tendons).",
@@ -441,8 +428,7 @@ class Option:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in PASSED_THROUGH:
-            found = _real(name, value, NOT_NEGATIVE) if name == "ccd_tolerance" else _count(name, value)
-            setattr(self._model.mj_model.opt, name, found)
+            setattr(self._model.mj_model.opt, name, _count(name, value))
         elif hasattr(type(self), name):
             object.__setattr__(self, name, value)
         else:

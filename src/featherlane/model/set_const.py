@@ -21,7 +21,7 @@ from featherlane.model.enums import TRN_JOINT, TRN_JOINTINPARENT, TRN_TENDON
 from featherlane.model.fields import DEPENDENT_INTS, MODEL
 from featherlane.model.model import Model, check_model
 from featherlane.model.mujoco_arrays import is_mujocos, read_field, write_field
-from featherlane.model.mujoco_versions import check_edited_sizes
+from featherlane.model.mujoco_versions import update_bounding_volumes
 from featherlane.model.reader import heard
 
 DEPENDENT_REALS = tuple(
@@ -56,15 +56,16 @@ def set_const(model: Model) -> None:
 
     Raises:
         ModelError: the edits contradict how the model was compiled (MuJoCo's message names the place); or geom sizes
-            were edited, and this MuJoCo (before 3.16) does not update their bounding volumes.
+            with ellipsoid fluid forces were edited, and this MuJoCo (before 3.16) does not update the coefficients.
     """
     import mujoco
 
     check_model(model)
     model.check_edits()
-    check_edited_sizes(not np.array_equal(read_field(model.mj_model, "geom_size"), model.__dict__["geom_size"]))
+    sizes = np.array(read_field(model.mj_model, "geom_size"))
     model.write_to(model.mj_model)
     _run(model.mj_model, mujoco.MjData(model.mj_model))
+    update_bounding_volumes(model.mj_model, sizes)
     model.take_constants({name: read_field(model.mj_model, name) for name in DEPENDENT_REALS + DEPENDENT_INTS})
 
 
@@ -92,14 +93,13 @@ class Constants:
             if name not in self._base:
                 raise ModelError(f"set_const: {name!r} is not a real field of the model{near(name, self._base)}")
         overrides = {name: value for name, value in overrides.items() if is_mujocos(MODEL[name])}
-        sizes = overrides["geom_size"] if "geom_size" in overrides else self._base["geom_size"]
-        check_edited_sizes(not np.array_equal(np.reshape(sizes, (-1, 3)), self._sizes))
         for name in sorted(self._changed - set(overrides)):
             write_field(self._mj_model, name, self._base[name])
         for name, value in overrides.items():
             write_field(self._mj_model, name, value)
         self._changed = set(overrides) | set(DEPENDENT_REALS)
         _run(self._mj_model, self._mj_data)
+        update_bounding_volumes(self._mj_model, self._sizes)
         return {
             name: np.array(read_field(self._mj_model, name), dtype=np.float64).reshape(self._base[name].shape)
             for name in DEPENDENT_REALS

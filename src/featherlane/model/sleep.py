@@ -8,7 +8,7 @@ import numpy as np
 
 from featherlane.lanes.layout import Declare
 from featherlane.model.derived import derived
-from featherlane.model.enums import ENABLE_SLEEP, EQ_TENDON, MINAWAKE, SLEEP_INIT
+from featherlane.model.enums import EQ_TENDON, MINAWAKE, SLEEP_INIT
 
 AWAKE = -(1 + MINAWAKE)  # tree_asleep of a fully awake tree
 _field = Declare()
@@ -27,5 +27,5 @@ def asleep_at_start(mj) -> dict[str, np.ndarray]:
     if not (mj.tree_sleep_policy == SLEEP_INIT).any() or (mj.eq_type == EQ_TENDON).any():
         return {"tree_asleep0": np.full(mj.ntree, AWAKE)}
     sleeping = copy.copy(mj)
-    sleeping.opt.enableflags |= ENABLE_SLEEP
+    sleeping.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)  # not ENABLE_SLEEP: up to MuJoCo 3.7 another bit
     return {"tree_asleep0": np.array(mujoco.MjData(sleeping).tree_asleep)}

@@ -36,7 +36,6 @@ RUNS = tuple(
     hull_polyvertadr hull_polyvertnum nhullpolyvert
     hull_outlineadr hull_outlinenum nhulloutline
     hull_mapadr hull_mapnum nhullmap
-    triangle_adr triangle_num ntriangle
     tendon_adr tendon_num nwrap
     ten_J_rowadr ten_J_rownnz nJten
     actuator_ctrladr actuator_ctrlnum nu
@@ -95,15 +94,6 @@ def check_tables(model: Model) -> None:
         start, number = start.astype(np.int64), number.astype(np.int64)
         wrong = (number < 0) | ((number > 0) & ((start < 0) | (start + number > sizes[size])))
         _refuse(name, start, wrong, f"entries below {size} = {sizes[size]}")
-    _check_triangles(model)
-
-
-def _check_triangles(model: Model) -> None:
-    """Checks that corners are vertex indices of their mesh."""
-    last = np.append(model.triangle_vertadr[1:], model.ntrianglevert) - model.triangle_vertadr
-    corners = np.asarray(model.triangle)
-    most = np.repeat(last, model.triangle_num)[:, None]
-    _refuse("triangle", corners.ravel(), ((corners < 0) | (corners >= most)).ravel(), "vertices of this mesh")
 
 
 def _refuse(name: str, table: np.ndarray, wrong: np.ndarray, allowed: str) -> None:

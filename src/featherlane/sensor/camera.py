@@ -50,12 +50,13 @@ def image_size(m, i):
 
 
 @kernel
-def focal_lengths(m, i):
+def focal_lengths(m, i, image):
     """Returns the focal lengths of camera i along x and y [pixels]: from its sensor's size if given, else from fovy.
 
+    image: (width, height) [pixels].
     Note: MuJoCo divides focal length by sensor size in float32.
     """
-    wide, high = image_size(m, i)
+    wide, high = image
     sx, sy = m.cam_sensorsize[2 * i], m.cam_sensorsize[2 * i + 1]
     given = (sx != 0.0) & (sy != 0.0)
     s, c = sincos(RAD_PER_HALF_DEGREE * m.cam_fovy[i])
@@ -77,7 +78,7 @@ def principal_point(m, i):
 @kernel
 def project(m, d, i, point):
     """Returns the pixel coordinates of a point in camera i, right of and below the upper left corner of its image."""
-    fx, fy = focal_lengths(m, i)
+    fx, fy = focal_lengths(m, i, image_size(m, i))
     x, y, z = mat_t_mul_vec(load9(d.cam_xmat, 9 * i), sub3(point, load3(d.cam_xpos, 3 * i)))
     z = where(z < 0.0, -fmax(-z, MINVAL), fmax(z, MINVAL))
     wide, high = image_size(m, i)
@@ -93,7 +94,7 @@ def pixel_ray(m, d, i, column, row):
     pos, R = load3(d.cam_xpos, 3 * i), load9(d.cam_xmat, 9 * i)
     u, v = real(d, column + 0.5), real(d, row + 0.5)
     if m.cam_projection[i] == PROJ_PERSPECTIVE:
-        fx, fy = focal_lengths(m, i)
+        fx, fy = focal_lengths(m, i, image_size(m, i))
         cx, cy = principal_point(m, i)
         direction = normalize3(mat_mul_vec(R, ((u - cx) / fx, (cy - v) / fy, real(d, -1.0))))[0]
     else:
@@ -101,5 +102,35 @@ def pixel_ray(m, d, i, column, row):
         half = 0.5 * m.cam_fovy[i]
         x, y = (2.0 * u - wide) / wide * half, (high - 2.0 * v) / high * half
         pos = add3(pos, mat_mul_vec(R, (x, y, zero(d))))
+        direction = (-R[2], -R[5], -R[8])
+    return pos, direction
+
+
+@kernel
+def image_ray(m, d, i, image, column, row):
+    """Returns (origin, unit direction) of the ray through the centre of a pixel of an image as MuJoCo renders it.
+
+    In contrast to `pixel_ray` (mju_camPixelRay), the principal point is an offset from the image's centre, and pixels
+    of orthographic cameras are square.
+
+    Args:
+        image: (width, height) [pixels], as values.
+        column, row: values; row 0 is the top.
+
+    Source: MuJoCo mjv_cameraFrustum.
+    """
+    pos, R = load3(d.cam_xpos, 3 * i), load9(d.cam_xmat, 9 * i)
+    wide, high = image
+    x, y = column + (0.5 - 0.5 * wide), 0.5 * high - (row + 0.5)
+    if m.cam_projection[i] == PROJ_PERSPECTIVE:
+        fx, fy = focal_lengths(m, i, image)
+        sx, sy = m.cam_sensorsize[2 * i], m.cam_sensorsize[2 * i + 1]
+        given = (sx != 0.0) & (sy != 0.0)
+        x = where(given, x + m.cam_intrinsic[4 * i + 2] / where(given, sx, 1.0) * wide, x)
+        y = where(given, y + m.cam_intrinsic[4 * i + 3] / where(given, sy, 1.0) * high, y)
+        direction = normalize3(mat_mul_vec(R, (x / fx, y / fy, real(d, -1.0))))[0]
+    else:
+        size = m.cam_fovy[i] / high
+        pos = add3(pos, mat_mul_vec(R, (x * size, y * size, zero(d))))
         direction = (-R[2], -R[5], -R[8])
     return pos, direction

@@ -23,6 +23,7 @@ from featherlane.viewer.markup import Prose
 from featherlane.viewer.worker import Worker
 
 PORT = 8080
+WORLDS = (Batch, MixedBatch, Data)
 HOST = "127.0.0.1"
 WAIT = 0.1  # interval between checks whether the page has ended [s]
 IDLE = 0.1  # interval between checks for visitors [s]
@@ -273,11 +274,11 @@ def shown_source(what, frames, nworld: int):
         if frames is not None:
             raise ModelError("frames: not allowed with a failure, which has its own states")
         return Playback(what.model, {name: rows[None] for name, rows in _states(what).items()}, "failure")
-    if isinstance(what, MixedBatch):
+    worlds = what if isinstance(what, WORLDS) else getattr(getattr(what, "unwrapped", what), "batch", None)
+    if isinstance(worlds, MixedBatch):
         raise ModelError(
             "source: got a MixedBatch, allowed is one of its groups (batch.groups[k]): a page shows worlds of one model"
         )
-    worlds = what if isinstance(what, Batch | Data) else getattr(getattr(what, "unwrapped", what), "batch", None)
     if isinstance(worlds, Batch | Data) and frames is None:
         return Watch(worlds)
     if isinstance(worlds, Batch | Data):

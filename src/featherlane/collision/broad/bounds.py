@@ -6,6 +6,7 @@ geoms requires that their axis-aligned boxes overlap and that their oriented box
 
 from featherlane.prelude import *
 from featherlane.collision.mixing import geom_reach
+from featherlane.collision.motion import step_motion, sweeping
 
 EMPTY = 1e30  # an empty box extends from EMPTY to -EMPTY
 SLACK = 1e-5  # added to |cosines| and sizes, so that rounding does not separate touching boxes
@@ -36,10 +37,24 @@ def geom_box(m, d, g, margin):
 
 
 @kernel
+def swept_box(m, d, g):
+    """Returns the axis-aligned box that holds geom g during the whole step.
+
+    Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Swept broadphase AABBs".
+    """
+    move, turn, _ = step_motion(m, d, g)
+    box = geom_box(m, d, g, norm3(turn) * m.geom_rbound[g])
+    low = tuple(box[k] + fmin(move[k], 0.0) for k in range(3))
+    high = tuple(box[3 + k] + fmax(move[k], 0.0) for k in range(3))
+    return low[0], low[1], low[2], high[0], high[1], high[2]
+
+
+@kernel
 def crowd_boxes(m, d):
-    """Computes crowd.box: the axis-aligned boxes of the geoms of the crowd."""
+    """Computes crowd.box: the axis-aligned boxes of the geoms of the crowd, of their whole step with `speculative`."""
+    swept = sweeping(m)
     for i in range(m.ncrowd):
-        box = geom_box(m, d, m.crowd_geom[i], zero(d))
+        box = swept_box(m, d, m.crowd_geom[i]) if swept else geom_box(m, d, m.crowd_geom[i], zero(d))
         for k in range(6):
             d.crowd.box[6 * i + k] = box[k]
 
@@ -47,7 +62,7 @@ def crowd_boxes(m, d):
 @kernel
 def body_boxes(m, d, wide):
     """Computes near.body_box: the boxes of a body's bounded colliding geoms; `wide` adds their possible travel."""
-    empty, margin = real(d, EMPTY), zero(d)
+    empty, margin, swept = real(d, EMPTY), zero(d), sweeping(m)
     for b in range(m.nbody):
         for k in range(3):
             d.near.body_box[6 * b + k], d.near.body_box[6 * b + 3 + k] = empty, -empty
@@ -55,7 +70,7 @@ def body_boxes(m, d, wide):
         g = m.collide_geom[i]
         if wide:
             margin = d.neighbours.travel[g]
-        box, b = geom_box(m, d, g, margin), 6 * m.geom_bodyid[g]
+        box, b = swept_box(m, d, g) if swept else geom_box(m, d, g, margin), 6 * m.geom_bodyid[g]
         for k in range(3):
             d.near.body_box[b + k] = fmin(box[k], d.near.body_box[b + k])
             d.near.body_box[b + 3 + k] = fmax(box[3 + k], d.near.body_box[b + 3 + k])

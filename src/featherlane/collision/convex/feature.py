@@ -107,9 +107,32 @@ def compute_face_edges(d1, side, n):
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 @kernel
-def box_feature(d1, side, u, corner):
-    """Finds a face, an edge or nothing; `corner` is the box's highest corner."""
+def box_face(d1, side, corner, axis):
+    """Sets the feature to the face of a box that is orthogonal to an axis and has this corner."""
     size = load3(d1.shapes.size, 3 * side)
+    one = 0.0 * size[0] + 1.0
+    e, f = unit_axis((axis + 1) % 3, one), unit_axis((axis + 2) % 3, one)
+    x, y = 2.0 * dot3(e, size), 2.0 * dot3(f, size)
+    if dot3(e, corner) > 0.0:
+        x = -x
+    if dot3(f, corner) > 0.0:
+        y = -y
+    frames = contact_frames(d1, side)
+    store_corner(d1, side, 0, to_contact(frames, corner))
+    store_corner(d1, side, 1, to_contact(frames, axpy3(x, e, corner)))
+    store_corner(d1, side, 2, to_contact(frames, axpy3(x, e, axpy3(y, f, corner))))
+    store_corner(d1, side, 3, to_contact(frames, axpy3(y, f, corner)))
+    compute_face_edges(d1, side, 4)
+    # the orientation is that of the corners
+    s = one
+    if x * y < 0.0:
+        s = -one
+    set_plane(d1, side, unit_axis(axis, s))
+
+
+@kernel
+def box_feature(d1, side, u, corner, least):
+    """Finds a face, an edge or nothing; `corner` is the box's highest corner."""
     a = (fabs(u[0]), fabs(u[1]), fabs(u[2]))
     one = 0.0 * a[0] + 1.0
     steep, flat = 0, 0
@@ -121,25 +144,8 @@ def box_feature(d1, side, u, corner):
         flat = 1
     if a[2] < a[0] and a[2] < a[1]:
         flat = 2
-    e = unit_axis((steep + 1) % 3, one)
-    f = unit_axis((steep + 2) % 3, one)
-    if a[0] > FACE or a[1] > FACE or a[2] > FACE:
-        x, y = 2.0 * dot3(e, size), 2.0 * dot3(f, size)
-        if dot3(e, corner) > 0.0:
-            x = -x
-        if dot3(f, corner) > 0.0:
-            y = -y
-        frames = contact_frames(d1, side)
-        store_corner(d1, side, 0, to_contact(frames, corner))
-        store_corner(d1, side, 1, to_contact(frames, axpy3(x, e, corner)))
-        store_corner(d1, side, 2, to_contact(frames, axpy3(x, e, axpy3(y, f, corner))))
-        store_corner(d1, side, 3, to_contact(frames, axpy3(y, f, corner)))
-        compute_face_edges(d1, side, 4)
-        # the orientation is that of the corners
-        s = one
-        if x * y < 0.0:
-            s = -one
-        set_plane(d1, side, unit_axis(steep, s))
+    if a[0] > least or a[1] > least or a[2] > least:
+        box_face(d1, side, corner, steep)
     elif a[0] < EDGE or a[1] < EDGE or a[2] < EDGE:
         e = unit_axis(flat, one)
         store_segment(d1, side, corner, axpy3(-2.0 * dot3(e, corner), e, corner))
@@ -156,10 +162,11 @@ def is_face_at(m1, mesh, vertex, face):
 
 
 @kernel
-def face_at(m1, mesh, u, i, j, k):
+def face_at(m1, mesh, u, vertices, least):
     """Returns the face nearest to orthogonal to u at one to three (repeated) vertices of the hull, or NO_FACE."""
+    i, j, k = vertices
     at, first = m1.hull_vertadr[mesh] + i, m1.hull_polyadr[mesh]
-    best, face = 0.0 * u[0] + FACE, NO_FACE
+    best, face = 0.0 * u[0] + least, NO_FACE
     for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
         f = m1.hull_map[c]
         cosine = dot3(load3(m1.hull_polynormal, 3 * (first + f)), u)
@@ -169,7 +176,7 @@ def face_at(m1, mesh, u, i, j, k):
 
 
 @kernel
-def mesh_feature(m1, d1, side, u):
+def mesh_feature(m1, d1, side, u, least):
     """Finds the face or edge nearest to the contact plane at a hull's highest vertex, or nothing.
 
     If the facet is known (`facet`), its face is used, if it has one.  If it has an edge or a triangle, only the faces
@@ -181,11 +188,11 @@ def mesh_feature(m1, d1, side, u):
     if d1.facet.kind[0] != NO_FACET and has_face(d1, side):
         face = i
     elif d1.facet.kind[0] != NO_FACET and i != k:
-        vertex, face = i, face_at(m1, mesh, u, i, j, k)
+        vertex, face = i, face_at(m1, mesh, u, (i, j, k), least)
     else:
         # among equally high vertices the support point's is used: the facet's first may have no face near the plane
         _, vertex = core_support(m1, d1, side, u)
-        face = face_at(m1, mesh, u, vertex, vertex, vertex)
+        face = face_at(m1, mesh, u, (vertex, vertex, vertex), least)
     at = start + vertex
     if face != NO_FACE:
         n, adr, stride = m1.hull_outlinenum[face], m1.hull_outlineadr[face], 1
@@ -217,11 +224,11 @@ def mesh_feature(m1, d1, side, u):
 
 
 @kernel
-def cylinder_feature(d1, side, u):
+def cylinder_feature(d1, side, u, least):
     """Finds a cap with points around its rim, a line of the side, or nothing."""
     r, half = d1.shapes.size[3 * side], d1.shapes.size[3 * side + 1]
     zero = 0.0 * r
-    if fabs(u[2]) > FACE:
+    if fabs(u[2]) > least:
         s = zero + 1.0
         if u[2] < 0.0:
             s = -s
@@ -248,8 +255,11 @@ def capsule_feature(d1, side, u):
 
 
 @kernel
-def find_feature(m1, d1, side):
+def find_feature(m1, d1, side, least):
     """Finds how a shape meets the plane orthogonal to the contact's normal.
+
+    Args:
+        least: cosine between the normal and a face's normal above which the face is the feature.
 
     Reads:  shapes.*, feature.axes, facet.*.   Writes: feature.count, feature.point, feature.normal of this side.
     """
@@ -261,11 +271,11 @@ def find_feature(m1, d1, side):
     kind = d1.shapes.type[side]
     if kind == BOX:
         corner, _ = core_support(m1, d1, side, u)
-        box_feature(d1, side, u, corner)
+        box_feature(d1, side, u, corner, least)
     elif kind == MESH:
-        mesh_feature(m1, d1, side, u)
+        mesh_feature(m1, d1, side, u, least)
     elif kind == CYLINDER:
-        cylinder_feature(d1, side, u)
+        cylinder_feature(d1, side, u, least)
     elif kind == CAPSULE:
         capsule_feature(d1, side, u)
     if d1.feature.count[side] == 0:

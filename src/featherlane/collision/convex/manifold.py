@@ -10,7 +10,7 @@ Deviation: MuJoCo's normal is that of one of the faces, up to five degrees off; 
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.feature import DISC, POINT, SEGMENT, find_feature
+from featherlane.collision.convex.feature import DISC, FACE, POINT, SEGMENT, find_feature
 from featherlane.collision.convex.overlap import (
     CAPACITY,
     FAR,
@@ -115,10 +115,10 @@ def store_candidates(d1, n):
 def add_candidates(m1, d1):
     """Adds candidates for contact points; returns the least distance."""
     least = real(d1, FAR)
-    find_feature(m1, d1, 0)
+    find_feature(m1, d1, 0, FACE)
     p = d1.feature.count[0]
     if p != POINT:
-        find_feature(m1, d1, 1)
+        find_feature(m1, d1, 1, FACE)
         q = d1.feature.count[1]
         side = 0 if p == SEGMENT or q == DISC else 1
         if p == SEGMENT and q == SEGMENT:
@@ -149,6 +149,16 @@ def add_nearest(d1):
         d1.clip.count[0] = max(n, place + 1)
 
 
+@kernel
+def set_contact_axes(d1):
+    """Sets the contact coordinates: two tangents, the normal, and the middle of the nearest points."""
+    R = frame_of(load3(d1.convex.normal, 0))
+    a, b = load3(d1.convex.witness, 0), load3(d1.convex.witness, 3)
+    for i in range(3):
+        d1.feature.axes[i], d1.feature.axes[3 + i], d1.feature.axes[6 + i] = R[3 + i], R[6 + i], R[i]
+        d1.feature.axes[9 + i] = 0.5 * (a[i] + b[i])
+
+
 @stage
 def contact_points(m1, d1):
     """Computes contact points of two convex shapes whose distance is known and within the limit.
@@ -157,11 +167,7 @@ def contact_points(m1, d1):
     Writes: manifold.*, up to KEPT points; scratch memory: feature.*, clip.*.
     Frame:  world.                                  Cost: corners of one face times corners of the other.
     """
-    R = frame_of(load3(d1.convex.normal, 0))
-    a, b = load3(d1.convex.witness, 0), load3(d1.convex.witness, 3)
-    for i in range(3):
-        d1.feature.axes[i], d1.feature.axes[3 + i], d1.feature.axes[6 + i] = R[3 + i], R[6 + i], R[i]
-        d1.feature.axes[9 + i] = 0.5 * (a[i] + b[i])
+    set_contact_axes(d1)
     d1.clip.count[0] = 0
     least = add_candidates(m1, d1)
     if d1.convex.dist[0] < least - EQUAL:

@@ -40,6 +40,8 @@ def meet_in_lanes(m, d, g, near, p, v):
     else:
         met, x, n = meet_shape(kind, p, v, size)
     met = near & met & (x < d.ray.distance[0])
+    if d.ray.culls[0]:
+        met = met & (dot3(n, v) < 0.0)
     if any_(met):
         d.ray.distance[0] = where(met, x, d.ray.distance[0])
         d.ray.geom[0] = where(met, g, d.ray.geom[0])
@@ -64,7 +66,8 @@ def meet_by_world(m, d, g, near):
                 meet_mesh(m, d)
             else:
                 meet_heights(m, d)
-            if d.line.hit[0] == 1:
+            leaves = dot3(load3(d.line.normal, 0), load3(d.line.direction, 0)) > 0.0
+            if d.line.hit[0] == 1 and not (d.ray.culls[0] and leaves):
                 write_lane(d.ray.distance, 0, lane, d.line.distance[0])
                 write_lane(d.ray.geom, 0, lane, 1.0 * g)
                 n = mat_mul_vec(R, load3(d.line.normal, 0))

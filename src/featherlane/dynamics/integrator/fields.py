@@ -13,6 +13,7 @@ _implicitfast_scratch = Declare("implicitfast", "scratch")
 _euler_detail = Declare("euler", "detail")
 _rk = Declare("rk4_start", "scratch", record="rk")
 _rk_scratch = Declare("rk4_stage", "scratch", record="rk")
+_rk_finish = Declare("rk4_finish", "scratch", record="rk")
 
 FIELDS = (
     _energy_output.real(
@@ -49,5 +50,8 @@ FIELDS = (
     _rk.real("ten_J", "nJten", "1, m", "Jacobian of the tendon lengths at the start of the step"),
     _rk_scratch.real("velocity", "nv", "m/s, rad/s", "weighted sum of the stages' velocities"),
     _rk_scratch.real("acceleration", "nv", "m/s^2, rad/s^2", "weighted sum of the stages' qacc"),
+    _rk_finish.real("last_qpos", "nq", "m, rad, quaternion", "position of the last stage"),
+    _rk_finish.real("last_qvel", "nv", "m/s, rad/s", "velocity of the last stage"),
+    _rk_finish.real("last_act", "na", "1", "activation of the last stage"),
     _rk_scratch.real("rate", "nv", "m/s, rad/s", "velocity of a stage, in the tangent space at the start of the step"),
 )

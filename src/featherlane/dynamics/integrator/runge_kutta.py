@@ -133,13 +133,20 @@ def _finish_activations(m, d):
 def rk4_finish(m, d):
     """Completes the step: weighted sums 1/6, 1/3, 1/3, 1/6 of rates and accelerations, from the stored state.
 
+    `rk.last_*` <- the state of the last stage, to which all derived fields belong after the step.
     Source: MuJoCo mj_RungeKutta.
-    Reads:  qacc, ctrl, rk.*.
+    Reads:  qpos, qvel, act, qacc, ctrl, rk.*.
     Writes: qpos, qvel, act, history, plastic, time, qacc_warmstart; rk.*; with activations actuator_length and
             actuator_velocity at the step's start.
     """
     h = timestep(m)
     _add_stage(m, d, 1.0 / 6.0)
+    for i in range(m.nq):
+        d.rk.last_qpos[i] = d.qpos[i]
+    for i in range(m.nv):
+        d.rk.last_qvel[i] = d.qvel[i]
+    for a in range(m.na):
+        d.rk.last_act[a] = d.act[a]
     d.time[0] = d.rk.time[0]
     insert_controls(m, d)
     _finish_activations(m, d)

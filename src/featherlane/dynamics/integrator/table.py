@@ -15,7 +15,7 @@ __all__ = ["BUILT_IN", "accelerations", "advance", "move", "start"]
 
 BUILT_IN = (
     Scheme(EULER, "euler", semi_implicit, moment=moment_of_euler),
-    Scheme(RK4, "rk4", rk4_finish, accelerations=4, start=rk4_start, move=rk4_stage),
+    Scheme(RK4, "rk4", rk4_finish, accelerations=4, start=rk4_start, move=rk4_stage, order=4),
     Scheme(IMPLICIT, "implicit", implicit, reads_inertia=implicit_reads_inertia, moment=moment_of_implicit),
     Scheme(
         IMPLICITFAST,

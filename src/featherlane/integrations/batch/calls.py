@@ -54,6 +54,11 @@ class Calls:
         return mujoco.MjData(self.model)
 
     @property
+    def state_rows(self) -> np.ndarray:
+        """Returns the state vectors; steps may not read all inputs in them, as they do after `Batch.state`."""
+        return self._worlds.rows.state
+
+    @property
     def nsim(self) -> int:
         """Returns the number of simulations."""
         return self._worlds.nsim

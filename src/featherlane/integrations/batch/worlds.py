@@ -277,11 +277,16 @@ class Worlds:
         return self.run(chosen, do) | failed
 
 
-def step(nstep: int) -> Callable[[list[Part]], None]:
-    """Returns a function that advances the simulations of its parts by nstep steps, or runs forward if nstep is 0."""
+def step(nstep: int, stage: int = 0) -> Callable[[list[Part]], None]:
+    """Returns a function that advances the simulations of its parts by nstep steps, or runs forward if nstep is 0.
+
+    Args:
+        nstep: steps.
+        stage: mjtStage, the last stage that is computed of the state after the steps.
+    """
 
     def do(parts: list[Part]) -> None:
-        shares = [Share(batch.runner, chosen) for batch, chosen, _ in parts if len(chosen)]
+        shares = [Share(batch.runner, chosen, stage=stage) for batch, chosen, _ in parts if len(chosen)]
         if shares:
             run_shares(nstep, shares)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import mujoco
 import mujoco_warp  # pyright: ignore[reportMissingImports]
@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from featherlane.errors import MissingMethodError, ModelError, UnknownAttributeError, UnsupportedFeatureError, near
+from featherlane.integrations.mirrors import Mirror
 from featherlane.model.fields import MODEL
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA
@@ -43,39 +44,6 @@ def _per_world(layout: type) -> frozenset[str]:
 PER_WORLD, OPTIONS = _per_world(mujoco_warp.Model), _per_world(mujoco_warp.Option)
 
 
-class Mirror(NamedTuple):
-    """A tensor that is a converted copy of an array of the batch.
-
-    Attributes:
-        tensor: what mjlab reads and writes.
-        array: the batch's memory.
-        kept: the tensor's values after the last copy, to find edits; None: mjlab only reads the tensor.
-    """
-
-    tensor: torch.Tensor
-    array: np.ndarray
-    kept: np.ndarray | None
-
-    def pull(self) -> None:
-        """Copies from the batch."""
-        values = self.tensor.numpy()
-        np.copyto(values, self.array.reshape(values.shape), casting="unsafe")
-        if self.kept is not None:
-            np.copyto(self.kept, values)
-
-    def push(self) -> bool:
-        """Copies edited elements to the batch and returns whether there are any; the others keep all digits."""
-        if self.kept is None:
-            return False
-        values = self.tensor.numpy()
-        edited = values != self.kept
-        if not edited.any():
-            return False
-        self.array.reshape(values.shape)[edited] = values[edited]
-        np.copyto(self.kept, values)
-        return True
-
-
 def tensor_over(name: str, array: np.ndarray, written: bool) -> tuple[torch.Tensor, Mirror | None]:
     """Returns a tensor over memory of the batch, and its mirror if the types differ.
 
@@ -88,10 +56,8 @@ def tensor_over(name: str, array: np.ndarray, written: bool) -> tuple[torch.Tens
     kind = np.int32 if name in INTEGERS else np.bool_ if name == "eq_active" else np.float32
     if array.dtype == kind:
         return torch.from_numpy(array.reshape(shape)), None
-    values = np.empty(shape, kind)
-    mirror = Mirror(torch.from_numpy(values), array, np.empty_like(values) if written else None)
-    mirror.pull()
-    return mirror.tensor, mirror
+    mirror = Mirror(array, np.empty(shape, kind), written)
+    return torch.from_numpy(mirror.shown), mirror
 
 
 class Tensors:

@@ -186,7 +186,8 @@ def eights(w: Writer, node, arguments):
     operands = list(arguments[0].operands)
     if t.checked:
         operands[1] = w.register(f"lshr i64 {operands[1]}, 3")
-    return Thing(view("double", 8, t.constant, t.checked), operands)
+    # the model's fields lie next to each other
+    return Thing(view("double", 8, t.constant, t.checked, t.constant), operands)
 
 
 def _numbers(name: str, base: str | None) -> None:

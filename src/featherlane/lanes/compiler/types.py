@@ -92,18 +92,19 @@ class View(Type):
         width: worlds in a row.
         constant: whether it is read-only.
         checked: whether every index is checked against the length.
+        dense: whether the rows follow other numbers, so that only the numbers are aligned.
         row: LLVM type of a row.
         element: type of an indexed row.
         alignment: alignment of a row [bytes].
     """
 
-    def __init__(self, base: str, width: int, constant: bool, checked: bool):
+    def __init__(self, base: str, width: int, constant: bool, checked: bool, dense: bool = False):
         self.base, self.width, self.constant, self.checked = base, width, constant, checked
         self.row = base if width == 1 else f"<{width} x {base}>"
         self.element = INT if base in ("i32", "i64") else value(width, base)
-        self.alignment = min(BITS[base] // 8 * width, 64)
+        self.alignment = BITS[base] // 8 if dense else min(BITS[base] // 8 * width, 64)
         self.operands = ("ptr", "i64", "i64", "ptr") if checked else ("ptr",)
-        self.key = f"rows{width}{base}{constant:d}{checked:d}"
+        self.key = f"rows{width}{base}{constant:d}{checked:d}{'dense' if dense else ''}"
         self.description = f"a field of {'ints' if self.element is INT else 'reals'}"
 
 

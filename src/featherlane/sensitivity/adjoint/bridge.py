@@ -35,7 +35,7 @@ class Bridge(ABC):
     Raises:
         TypeError: `batch` is not a Batch.
         ModelError: nthread or frictionloss out of range.
-        UnsupportedFeatureError: the flag `sleep` is on.
+        UnsupportedFeatureError: the flag `sleep` or `speculative` is on.
     """
 
     def __init__(self, batch: Batch, nthread: int = 0, frictionloss: bool = True):

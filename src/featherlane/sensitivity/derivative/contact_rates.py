@@ -12,6 +12,7 @@ Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.surface import bounces
 from featherlane.sensitivity.derivative.contact_moves import moved_by
 from featherlane.sensitivity.derivative.dof_rates import impedance_slopes
 from featherlane.solver.rows.cone import cone_weights
@@ -139,8 +140,8 @@ def contact_laws(m, d, p, shortest):
         r = d.con_dist[k] - d.con_includemargin[k]
         stiffer, pull, _ = impedance_slopes(load2(d.con_solref, 2 * k), load5(d.con_solimp, 5 * k), r, shortest)
         if m.opt_contact_model == COULOMB:
-            # friction that sticks does not follow the impedance
-            stiffer, pull = zero(d), fma(stiffer, d.primal.con_y[3 * k], pull)
+            # neither friction that sticks nor a rebound follows the impedance
+            stiffer, pull = zero(d), where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[3 * k], pull))
         p.slot_slope[2 * k], p.slot_slope[2 * k + 1] = stiffer, pull
 
 

@@ -7,11 +7,11 @@ integrator rk4.  `docs/derivatives.md` lists both cases.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from featherlane.errors import UnsupportedFeatureError
+from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeatureError
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
 from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, LCP, RK4, Disable
@@ -32,9 +32,11 @@ from featherlane.sensitivity.derivative.transition import (
     transition_fd,
 )
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.world.data import Data
 
 FRICTIONLOSS = int(Disable.FRICTIONLOSS)
+SHAPES = ("nq", "nv", "na", "nu", "nsensordata")  # sizes that the models of a `MixedBatch` need in common
 SERVED = (EULER, IMPLICIT, IMPLICITFAST, DISCRETE, RK4)
 
 
@@ -59,8 +61,8 @@ class AccelerationDerivatives(NamedTuple):
 
 
 def linearize(
-    model: Model,
-    data: Data | Batch,
+    model: Model | Sequence[Model],
+    data: Data | Batch | MixedBatch,
     *,
     method: Literal["analytic", "finite_difference"] = "analytic",
     sensors: bool = False,
@@ -87,8 +89,9 @@ def linearize(
     derivative is that of a very stiff damper; for control design use `frictionloss=False`.
 
     Args:
-        model: the model.
-        data: the world, or a batch of the model; neither is changed.
+        model: the model; of a `MixedBatch`, its `models`.
+        data: the world, or a batch; neither is changed.  The models of a `MixedBatch` need equal sizes, as variants of
+            one model have.
         method: `analytic` or `finite_difference`.
         sensors: compute C and D, the derivatives of `sensordata`.
         parameters: names of real model fields (`body_mass`, `geom_friction`, `opt.gravity`), or of entries by name or
@@ -103,14 +106,23 @@ def linearize(
         `Linearization`; for a batch with a leading axis of worlds.
 
     Raises:
-        ModelError: the model is not the data's; a parameter is not a real field of it, or is the timestep; an entry
-            does not exist; an unknown method; eps is not positive, or given with `analytic`.
+        ModelError: the model is not the data's; the models of a `MixedBatch` differ in size; a parameter is not a real
+            field of it, or is the timestep; an entry does not exist; an unknown method; eps is not positive, or given
+            with `analytic`.
         UnknownNameError: an entry's name is unknown.
         TypeError: `data` is neither a `Data` nor a `Batch`.
-        UnsupportedFeatureError: `sensors` with an unsupported sensor of the model; the flag `sleep` is on.
+        UnsupportedFeatureError: `sensors` with an unsupported sensor of the model; the flag `sleep` or
+            `speculative` is on.
 
     Source: implicit function theorem; MuJoCo mjd_transitionFD (which refuses RK4 and delays).
     """
+    if isinstance(data, MixedBatch):
+        groups = _groups(model, data)
+        how = {"method": method, "sensors": sensors, "parameters": parameters, "eps": eps, "centered": centered}
+        how |= {"nthread": nthread, "frictionloss": frictionloss}
+        return _joined([linearize(group.model, group, **how) for group in groups])
+    if not isinstance(model, Model):
+        raise ArgumentTypeError(f"model: got {type(model).__name__}, allowed is a Model")
     if method != "analytic":
         one_of("method", method, METHODS)
         return _differenced(model, data, sensors, parameters, eps, centered, nthread, frictionloss)
@@ -159,6 +171,39 @@ def linearize(
     return Linearization(out[..., :nx], out[..., nx:n], C, D, P, nearest)
 
 
+def _groups(models: Any, data: MixedBatch) -> tuple[Batch, ...]:
+    """Returns the groups of a batch of several models, checked.
+
+    Raises:
+        ModelError: other models than the batch's; models of different sizes.
+    """
+    given = list(models) if isinstance(models, list | tuple) else [models]
+    if len(given) != len(data.groups) or any(a is not b for a, b in zip(given, data.models, strict=False)):
+        raise ModelError("model: got other models than those of the batch, allowed is batch.models")
+    for name in SHAPES:
+        sizes = sorted({getattr(model, name) for model in data.models})
+        if len(sizes) > 1:
+            raise ModelError(
+                f"data: got models with {name} = {sizes}, allowed are models of equal sizes; "
+                "linearize each of batch.groups"
+            )
+    return data.groups
+
+
+def _joined(parts: list[Linearization]) -> Linearization:
+    """Returns the derivatives of all groups, with a leading axis of all worlds."""
+    P = {name: np.concatenate([part.P[name] for part in parts]) for name in parts[0].P}
+    C, D = [part.C for part in parts if part.C is not None], [part.D for part in parts if part.D is not None]
+    return Linearization(
+        np.concatenate([part.A for part in parts]),
+        np.concatenate([part.B for part in parts]),
+        np.concatenate(C) if C else None,
+        np.concatenate(D) if D else None,
+        P,
+        np.concatenate([part.switching for part in parts]),
+    )
+
+
 def _differenced(model, data, sensors, parameters, eps, centered, nthread, frictionloss) -> Linearization:
     """Computes the derivatives by differences of whole steps."""
     eps, centered = 1e-6 if eps is None else eps, True if centered is None else centered
@@ -192,7 +237,7 @@ def acceleration_derivatives(
         TypeError: `data` is neither a `Data` nor a `Batch`.
         UnsupportedFeatureError: the no-slip solver, actuators that act through contacts under the contact model
             lcp, a world with more rows than the buffer holds, under coulomb a world with forces without formulas; the
-            flag `sleep` is on.
+            flag `sleep` or `speculative` is on.
 
     Source: implicit function theorem.
     """

@@ -13,6 +13,7 @@ import numpy as np
 
 from featherlane.prelude import *
 from featherlane.constraint.impedance import shortest_timeconst
+from featherlane.constraint.surface import has_static_friction
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.adhesion import has_adhesion
 from featherlane.dynamics.actuator.control import is_disabled
@@ -54,7 +55,8 @@ def serves(model: Model) -> bool:
 
     Kernels check the parameters of its worlds.
     """
-    if model.opt_integrator not in INTEGRATORS or model.opt_enableflags & enums.ENABLE_DIAGEXACT:
+    excluded = enums.ENABLE_DIAGEXACT | enums.ENABLE_SPECULATIVE
+    if model.opt_integrator not in INTEGRATORS or model.opt_enableflags & excluded:
         return False
     if model.nadhesion or model.user_actuators:
         return False
@@ -136,12 +138,15 @@ def _actuators_compensate(m, d):
 
 @kernel
 def _numbers_serve(m, d, p):
-    """Returns the mask of worlds whose parameters have formulas: no adhesion, no surface velocity.
+    """Returns the mask of worlds whose parameters have formulas.
 
-    Without differences also no external forces, no fluid, no springs of balls and no gravity compensation by
-    actuators.  Differences include these effects; with them the mask requires tendons without armature.
+    These have no adhesion, no surface velocity and, under coulomb, no static friction.  Without differences they have
+    no external forces, no fluid, no springs of balls and no gravity compensation by actuators either.  Differences
+    include these effects; with them the mask requires tendons without armature.
     """
     contacts = not_(has_adhesion(m, d) | _has_surface_velocity(m, d))
+    if m.opt_contact_model == COULOMB:
+        contacts = contacts & not_(has_static_friction(m, d))
     pushed = zero(d)
     for e in range(6 * m.nbody):
         pushed = pushed + fabs(d.xfrc_applied[e])

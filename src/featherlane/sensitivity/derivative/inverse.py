@@ -86,7 +86,7 @@ def inverse_derivatives(
         ModelError: an invalid shape; the model is not the data's; an unknown method; eps is not positive, or given with
             `analytic`; as `inverse` does.
         TypeError: `data` is neither a `Data` nor a `Batch`.
-        UnsupportedFeatureError: the flag `sleep` is on.
+        UnsupportedFeatureError: the flag `sleep` or `speculative` is on.
 
     Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); MuJoCo
         mjd_inverseFD, which uses finite differences.

@@ -12,6 +12,7 @@ All lanes of a tile have the same coordinate.
 from featherlane.prelude import *
 from featherlane.collision.collision import collision
 from featherlane.constraint.row import make_rows
+from featherlane.constraint.surface import has_static_friction
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.adhesion import has_adhesion
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
@@ -319,7 +320,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
     fits = _solve_world(m, d, p)
     p.report[FITS], p.report[NEAREST] = zero(d), zero(d)
     if fits:
-        known = not_((p.slot_known[0] < 0.0) | has_adhesion(m, d))
+        known = not_((p.slot_known[0] < 0.0) | has_adhesion(m, d) | has_static_friction(m, d))
         p.rows_same[0] = where(known, 1.0, 0.0)
         fits = 1 if any_(known) else 0
     if fits:

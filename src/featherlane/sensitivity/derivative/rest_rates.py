@@ -100,7 +100,7 @@ def rest_positions_of_tile(m, d, b, p, thread, tile):
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, force, product; qpos, act, primal.*, and all else
-            of this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
+            of this thread's workspace; qfrc_adhesion, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
     # M need not follow the displaced positions, because it cancels
     _start(m, d)
@@ -116,7 +116,8 @@ def rest_forces_of_tile(m, d, b, p, thread, tile):
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, force, product; qvel, qacc, act, ctrl, primal.*,
-            and all else of this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
+            and all else of this thread's workspace; qfrc_adhesion, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for
+            itself.
     """
     _start(m, d)
     _place(m, d)

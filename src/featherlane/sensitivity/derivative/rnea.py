@@ -65,7 +65,7 @@ def rnea_derivatives(
     Raises:
         ModelError: an invalid shape; the model is not the data's.
         TypeError: `data` is neither a `Data` nor a `Batch`.
-        UnsupportedFeatureError: the flag `sleep` is on.
+        UnsupportedFeatureError: the flag `sleep` or `speculative` is on.
 
     Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); Pinocchio
         computeRNEADerivatives, whose dtau_da includes armatures.

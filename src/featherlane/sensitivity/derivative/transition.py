@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import ModelError, UnsupportedFeatureError
+from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeatureError
 from featherlane.model.arguments import LARGEST, bounded, whole_argument
 from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import Disable, Enable
@@ -22,12 +22,13 @@ from featherlane.model.model import Model, check_model
 from featherlane.sensitivity.derivative.displaced_worlds import MovedWorlds, as_given, borrowed
 from featherlane.sensitivity.derivative.points import inverse_points, step_points
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.query.position import differentiate_pos
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.world.data import Data, ready
 
 STATE = ("qpos", "qvel", "act")
-NUMBERS, SLEEP = (int, float, np.floating), int(Enable.SLEEP)
+NUMBERS, SLEEP, SPECULATIVE = (int, float, np.floating), int(Enable.SLEEP), int(Enable.SPECULATIVE)
 
 
 METHODS = ("analytic", "finite_difference")
@@ -104,7 +105,8 @@ def transition_fd(
     Raises:
         ModelError: eps is not positive; the model is not the data's.
         TypeError: `data` is neither a `Data` nor a `Batch`.
-        UnsupportedFeatureError: `sensors` with an unsupported sensor of the model; the flag `sleep` is on.
+        UnsupportedFeatureError: `sensors` with an unsupported sensor of the model; the flag `sleep` or
+            `speculative` is on.
 
     Source: MuJoCo mjd_transitionFD (which refuses RK4, returns zero for the derivative of a kinetic energy sensor by
         velocity, and omits dry friction only if the flag is set).
@@ -155,7 +157,7 @@ def inverse_fd(
     Raises:
         ModelError: eps is not positive; an invalid shape; the model is not the data's; as `inverse` does.
         TypeError: `data` is neither a `Data` nor a `Batch`.
-        UnsupportedFeatureError: the flag `sleep` is on.
+        UnsupportedFeatureError: the flag `sleep` or `speculative` is on.
 
     Source: MuJoCo mjd_inverseFD (which is not centered).
     """
@@ -180,6 +182,9 @@ def no_differences(eps: float | None, centered: bool | None) -> None:
 
 def check_differentiable(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
     """Checks the conditions that all derivatives have in common, and returns the model's sizes."""
+    if isinstance(data, MixedBatch):
+        allowed = "allowed is a Data or a Batch, as each of its groups is: f(group.model, group)"
+        raise ArgumentTypeError(f"data: got a MixedBatch, {allowed}")
     check_model(model)
     bounded("eps", eps, 0.0, LARGEST, above=True)
     if not isinstance(data, Batch):
@@ -189,6 +194,9 @@ def check_differentiable(model: Model, data: Data | Batch, eps: float = 1e-6) ->
     sizes = model.size_values()  # reading attributes of the model is slow
     if sizes["opt_enableflags"] & SLEEP:
         raise UnsupportedFeatureError(["option flag: sleep"], what="derivatives are not supported if trees may sleep")
+    if sizes["opt_enableflags"] & SPECULATIVE:
+        what = "derivatives are not supported if contacts may occur within a step"
+        raise UnsupportedFeatureError(["option flag: speculative"], what=what)
     return sizes
 
 

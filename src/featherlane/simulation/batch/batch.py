@@ -41,6 +41,15 @@ from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.runner import Runner, stage_number
+from featherlane.simulation.query.camera import (
+    PIXELS,
+    VISIBLE,
+    CameraImages,
+    Images,
+    clip_distances,
+    empty_images,
+    output_names,
+)
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.jacobian import Jacobians, broadcast_points
@@ -51,6 +60,7 @@ from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.data import Data
+from featherlane.simulation.world.mujoco_data import read_world
 from featherlane.simulation.world.recordings import (
     BINDABLE,
     Control,
@@ -341,6 +351,59 @@ class Batch(NamedAccess):
         rays = Rays(self.model, len(chosen), self.dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
         return self.query(rays, chosen)
 
+    def camera(
+        self,
+        camera: int | str,
+        width: int,
+        height: int,
+        output: str | Sequence[str] = ("depth",),
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = VISIBLE,
+        near: float | None = None,
+        far: float | None = None,
+    ) -> Images:
+        """Computes images of a camera in each world's present state, by casting a ray through the centre of each pixel.
+
+        The field of view, the sensor's size, focal lengths, principal point, projection and mode are the camera's, with
+        the conventions of MuJoCo's renderer; `cam_resolution` is not used.  As in MuJoCo's visualizer, back faces are
+        not seen, nor are geoms with an alpha of 0.
+
+        Args:
+            camera: name or number.
+            width, height: size of the images [pixels].
+            output: names of the images: `depth`, `segmentation`, `normal`.
+            ids: the worlds; None for all.
+            geomgroup: six flags, which groups of geoms are seen; None for all.
+            near, far: distances of the planes between which surfaces are seen [m]; None for `vis.map.znear` and
+                `zfar` times the model's extent.
+
+        Returns:
+            `Images` of the n worlds, row 0 at the top: depth (n, height, width) float32 [m], segmentation
+            (n, height, width) int32, normal (n, height, width, 3) float32.
+
+        Raises:
+            ModelError: an unknown output, a size that is not positive, wrong flags or planes.
+            UnknownNameError: an unknown camera.
+            UnsupportedFeatureError: a signed distance field among the geoms.
+            MemoryError: the images do not fit into memory.
+
+        Source: MuJoCo mjv_cameraFrustum, mj_ray.
+        """
+        chosen, model = self._ids(ids), self.model
+        index, names = index_of(model, "camera", camera), output_names(output)
+        size = whole_argument("height", height, 1), whole_argument("width", width, 1)
+        check_geoms(model, geomgroup, True)
+        clip = clip_distances(model, near, far)
+        found = empty_images(names, len(chosen), size)
+        each = max(1, PIXELS // (size[0] * size[1]))
+        for first in range(0, len(chosen), each):
+            some = chosen[first : first + each]
+            query = CameraImages(model, len(some), self.dtype, self.runner.width, index, size, names, geomgroup, clip)
+            for name, image in self.query(query, some).items():
+                found[name][first : first + each] = image
+        return Images(*(found.get(name) for name in Images._fields))
+
     def geom_distance(
         self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids: ArrayLike | None = None
     ) -> Distances:
@@ -628,6 +691,38 @@ class Batch(NamedAccess):
                 data.workspace.arrays[name][: rows[w].size, 0] = rows[w].reshape(-1)
         data.forward()
         return data
+
+    def to_mujoco(self, world: int, mj_data: Any) -> None:
+        """Copies one world to an MjData, with the outputs of its present state; see `Data.to_mujoco`.
+
+        Args:
+            world: number of the world.
+            mj_data: a `mujoco.MjData` of a model with the sizes of this one.
+
+        Raises:
+            TypeError, ModelError: as `Data.to_mujoco`; `world` is out of range.
+        """
+        self.get_data(world).to_mujoco(mj_data)
+
+    def from_mujoco(self, world: int, mj_data: Any) -> None:
+        """Copies an MjData to one world: its state, inputs and bound outputs; see `Data.from_mujoco`.
+
+        A float32 batch rounds the values.  A batch stores no contacts and rows; the next call computes them.
+
+        Args:
+            world: number of the world.
+            mj_data: a `mujoco.MjData` of a model with the sizes of this one.
+
+        Raises:
+            TypeError: no MjData.
+            ModelError: other sizes; `world` is out of range.  Nothing is written then.
+            RuntimeError: another thread is in a call of this batch.
+        """
+        hold((self.runner.turn,), self._from_mujoco, self._world(world), mj_data)
+
+    def _from_mujoco(self, world: int, mj_data: Any) -> None:
+        read_world(self.arrays, world, mj_data)
+        self._forget(np.array([world]))
 
     # ---- checkpoints and copies --------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:

@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.model.arguments import instance, whole_argument
-from featherlane.model.assignment import assign, described, flag, regular
+from featherlane.model.assignment import as_real_array, assign, described, flag, regular
+from featherlane.model.enums import State
 from featherlane.model.model import Model
 from featherlane.simulation.batch.arrays import REPORTS, STATE, chosen_worlds, keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
@@ -42,6 +43,7 @@ from featherlane.simulation.world.recordings import (
     inputs_of_rollout,
     recordings,
 )
+from featherlane.simulation.world.state import state_size
 
 ARGUMENTS = "are one or more pairs (model, number of worlds)"
 
@@ -63,6 +65,7 @@ class MixedBatch:
     Attributes:
         groups: a `Batch` for each model, whose arrays are parts of these.  Use it for all other features of a batch
             (expanded fields, given contacts, rays, inverse dynamics).
+        models: the model of each group, a tuple.
         nworld: number of all worlds.
         starts: (ngroup + 1,) the first world of each group, and `nworld`.
         group: (nworld,) the group of each world.
@@ -110,6 +113,8 @@ class MixedBatch:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise UnknownAttributeError(f"mixed batch has no attribute {name!r}")
+        if name == "model":
+            raise UnknownAttributeError("mixed batch has no attribute 'model': its models are batch.models")
         if name in STATE or name in REPORTS:
             return self._of_all(name)
         if name in BINDABLE:
@@ -175,6 +180,25 @@ class MixedBatch:
         statuses = [group.status for group in self.groups]
         return {name: np.concatenate([one[name] for one in statuses]) for name in STATUS}
 
+    def count_of(self, *causes: str) -> np.ndarray:
+        """Returns how often each world had one of these causes of `status` since its last reset, (nworld,)."""
+        return np.concatenate([group.count_of(*causes) for group in self.groups])
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """Returns the model of each group."""
+        return tuple(group.model for group in self.groups)
+
+    @property
+    def rows(self) -> Mapping[str, np.ndarray]:
+        """Returns padded arrays of state, inputs in use and reports by field, (nworld, n, ...)."""
+        return {name: a for name, a in self._padded.arrays.items() if name not in self.groups[0].bound}
+
+    @property
+    def bound(self) -> Mapping[str, np.ndarray]:
+        """Returns padded arrays of the bound outputs by field, (nworld, n, ...)."""
+        return {name: a for name, a in self._padded.arrays.items() if name in self.groups[0].bound}
+
     @property
     def failures(self) -> list[Failure]:
         """Returns, with record_failures, copies of the groups' failures, ordered by step; see `Batch`."""
@@ -225,6 +249,13 @@ class MixedBatch:
             keyframe_numbers(group.model, key, len(worlds))
         for group, worlds, key in resets:
             group.reset(worlds, key, forward)
+
+    def forward_bound(self, ids: ArrayLike | None = None) -> None:
+        """Computes the bound outputs of worlds that were set, as `Batch.forward_bound`."""
+        for group in self.groups:
+            group.arrays.computed = True
+        if self.groups[0].bound:
+            self.forward(ids)
 
     def rollout(
         self,
@@ -330,6 +361,37 @@ class MixedBatch:
         """Returns one world's model: a copy with its expanded fields."""
         group, own = self._place(world)
         return group.get_model(own)
+
+    # ---- states ------------------------------------------------------------------------------------------------------
+    def get_state(self, bits: int = State.INTEGRATION) -> np.ndarray:
+        """Returns parts of the state, (nworld, n) for the longest n = `state_size(model, bits)` of the models.
+
+        A world's row holds the vector of its own model, as `Batch.get_state` returns, and zeros after it.
+        """
+        out = np.zeros((self.nworld, self._state_size(bits)), self.dtype)
+        parts = [group.get_state(bits) for group in self.groups]
+        out = out.astype(np.result_type(self.dtype, *parts), copy=False)
+        for k, part in enumerate(parts):
+            out[self.starts[k] : self.starts[k + 1], : part.shape[1]] = part
+        return out
+
+    def set_state(self, state: ArrayLike, bits: int = State.INTEGRATION) -> None:
+        """Sets parts of the state from what broadcasts to the shape that `get_state` returns; padding is not read.
+
+        Raises:
+            ModelError: bits that select no part, another shape; no world is set then.
+        """
+        shape = (self.nworld, self._state_size(bits))
+        given = as_real_array("state", state, f"is what broadcasts to {shape}")
+        try:
+            rows = np.broadcast_to(given, shape)
+        except ValueError:
+            raise ModelError(f"state: got shape {given.shape}, allowed is what broadcasts to {shape}") from None
+        for k, group in enumerate(self.groups):
+            group.set_state(rows[self.starts[k] : self.starts[k + 1], : state_size(group.model, bits)], bits)
+
+    def _state_size(self, bits: int) -> int:
+        return max(state_size(group.model, bits) for group in self.groups)
 
     # ---- checkpoints and copies --------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:

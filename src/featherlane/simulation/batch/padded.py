@@ -26,12 +26,13 @@ class PaddedArrays:
 
     Attributes:
         starts: (ngroup + 1,) the first row of each group, and the end of the last one.
+        arrays: the allocated arrays by field.
     """
 
     def __init__(self, counts: Sequence[int], sizes: Sequence[Mapping[str, int]], dtype: np.dtype):
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(int)
         self.sizes, self.dtype = list(sizes), dtype
-        self._arrays: dict[str, np.ndarray] = {}
+        self.arrays: dict[str, np.ndarray] = {}
 
     def dims(self, name: str) -> list[tuple[int, ...]]:
         """Returns the shape of a field in each group."""
@@ -47,9 +48,9 @@ class PaddedArrays:
 
     def array(self, name: str) -> np.ndarray:
         """Returns the padded array of a field."""
-        if name not in self._arrays:
-            self._arrays[name] = self.zeros(name, (int(self.starts[-1]),))
-        return self._arrays[name]
+        if name not in self.arrays:
+            self.arrays[name] = self.zeros(name, (int(self.starts[-1]),))
+        return self.arrays[name]
 
     def cut(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:
         """Returns a view of the used entries of padded rows (..., n, ...) of a group's worlds."""

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from featherlane.errors import warn_of_non_finite
 from featherlane.lanes import Kernel, Stage, processor
-from featherlane.lanes.record import aligned
+from featherlane.lanes.record import address, aligned
 from featherlane.model.arguments import one_of
 from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable, Enable
 from featherlane.model.fields import MODEL
@@ -50,8 +51,17 @@ from featherlane.simulation.world.recordings import inputs_of_rollout
 
 NAMED = 8  # worlds that a warning lists
 PIECE_SECONDS = 0.2  # approximate delay of an interrupt
+ROWS_KEPT = 1 << 20  # bytes of the rows of a call whose plan is kept for the next call
 STAGES = {"position": POSITION, "velocity": VELOCITY, "acceleration": ACCELERATION}
 AT_ONCE = 1000  # world steps in the first piece, whose duration is not known yet
+
+
+def _every_other(rows: dict[str, np.ndarray], W: int) -> dict[str, np.ndarray]:
+    """Returns views of rows (n, number, ...) for transfers whose place is a query and whose steps are W queries."""
+    return {
+        name: as_strided(a, (1, a.shape[1] // W, *a.shape[2:]), (a.strides[1], W * a.strides[1], *a.strides[2:]))
+        for name, a in rows.items()
+    }
 
 
 class Runner:
@@ -88,6 +98,7 @@ class Runner:
         self.workspaces: dict[int, list[Workspace]] = {}  # by width, one for each thread
         self._shared: dict[int, ModelRows] = {}
         self._plans: dict[tuple[bool, bool, int], Plan] = {}  # of plain steps and forward passes
+        self._rows_plan: tuple[tuple, Plan] | None = None  # the last one with rows of the call, and their addresses
         self._planned = (0, 0)  # revision of the arrays and number of expanded fields when the plans were made
         self._orders: dict[int, TileOrder] = {}
         self._controls: dict[Kernel, UserFunction] = {}
@@ -211,9 +222,18 @@ class Runner:
     def _answer(self, query: Query, chosen: np.ndarray) -> None:
         for workspace in self.prepare(self.width):
             query.enter(workspace)
-        rows, kept = (query.brought(), query.taken()), query.reads
-        plan = self.plan(query.loop, self.arrays.nworld, *rows, keeps=kept, sizes=query.sizes)
-        work([self._begun(plan, query.number, chosen)], self.team)
+        W = self.width if query.fills_lanes else 1
+        rows = [_every_other(a, W) if query.fills_lanes else a for a in (query.brought(), query.taken())]
+        plan = self.plan(query.loop, W * self.arrays.nworld, *rows, keeps=query.reads, sizes=query.sizes)
+        if query.fills_lanes:
+            # lane l of world w takes the queries l, l + W, l + 2 W, ...
+            nstep = query.number // W
+            place = np.arange(len(chosen))[:, None] * query.number + np.arange(W)
+            plan.begin(nstep, np.repeat(chosen, W), place.ravel())
+            begun = plan, len(chosen)
+        else:
+            begun = self._begun(plan, query.number, chosen)
+        work([begun], self.team)
 
     # ---- plans -------------------------------------------------------------------------------------------------------
     def plan(
@@ -250,11 +270,18 @@ class Runner:
         return plan
 
     def step_plan(self, nstep: int, width: int, share: Share) -> Plan:
-        """Returns the plan of steps or a forward pass; a plan without rows of the call is cached."""
+        """Returns the plan of steps or a forward pass.
+
+        Cached are plans without rows of the call, and one plan with at most ROWS_KEPT bytes of rows, which the next
+        call reuses if its rows are in the same memory.
+        """
         forward, recorder = nstep == 0, self.recorder if nstep > 1 else None
         key, plain = (forward, recorder is not None, width), not share.brought and not share.taken
         if plain and not share.control and key in self._plans:
             return self._plans[key]
+        memory_key = None if plain or share.control or recorder else (key, *_memory_key(share))
+        if memory_key and self._rows_plan and self._rows_plan[0] == memory_key:
+            return self._rows_plan[1]
         rows, bound = self.arrays.rows, self.arrays.bound
         # inputs are stored, too: a rollout sets controls, and the reset of a world clears its inputs
         lasts = () if forward else (*EVOLVING, *SLEEP_ROWS, *MOCAP, *DROPPED)
@@ -268,6 +295,8 @@ class Runner:
         plan = Plan(self.workspaces[width], kinds, self.arrays.nworld, self._flags(fields), memory=memory)
         if plain and not share.control:
             self._plans[key] = plan
+        elif memory_key and share.nbytes <= ROWS_KEPT:
+            self._rows_plan = memory_key, plan
         return plan
 
     def _load(self, names) -> list[Transfer]:
@@ -352,6 +381,7 @@ class Runner:
         state, in_use = (arrays.revision, len(arrays.expanded)), arrays.expanded.in_use()
         if state != self._planned:
             self._plans.clear()
+            self._rows_plan = None
             if state[1] != self._planned[1]:
                 self.workspaces, self._shared = {}, {}
             self._planned = state
@@ -394,12 +424,23 @@ class Share(NamedTuple):
     control: UserFunction | None = None
     stage: int = 0
 
+    @property
+    def nbytes(self) -> int:
+        """Returns the size of the rows in bytes."""
+        return sum(a.nbytes for rows in (self.brought, self.taken) for _, a in field_arrays(rows))
+
     def of_steps(self, start: int, n: int) -> Share:
         """Returns the share of n steps from number `start` on."""
         brought, taken = (
             [(name, a[:, start : start + n]) for name, a in field_arrays(r)] for r in (self.brought, self.taken)
         )
         return Share(self.runner, self.chosen, brought, taken, self.control, self.stage)
+
+
+def _memory_key(share: Share) -> list[tuple]:
+    """Returns fields, addresses, shapes and strides of the rows of a share."""
+    given = (field_arrays(share.brought), ((None, None),), field_arrays(share.taken))
+    return [(name, None if a is None else (address(a), a.shape, a.strides)) for rows in given for name, a in rows]
 
 
 def run_shares(nstep: int, shares: Sequence[Share]) -> None:

@@ -22,12 +22,14 @@ class Query(ABC):
         number: queries per world, which are steps of the loop.
         sizes: sizes of the loop's own record.
         single: whether each world has one query, and results have no axis for it.
+        fills_lanes: whether a world's queries fill the lanes of a tile; otherwise each lane holds another world.
     """
 
     loop: Stage
     reads: tuple[str, ...] = ("qpos", "mocap_pos", "mocap_quat")
     number: int
     single: bool = False
+    fills_lanes: bool = False
     sizes: Mapping[str, int] = MappingProxyType({})
 
     def brought(self) -> dict[str, np.ndarray]:

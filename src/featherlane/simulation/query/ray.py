@@ -96,7 +96,7 @@ def _group_mask(geomgroup) -> np.ndarray:
     return mask != 0
 
 
-def _hit_geoms(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
+def hit_geoms(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
     """Returns indices of the geoms to test: visible, of a selected group, and moving unless `flg_static` is set."""
     geoms = (
         visible_geoms(model.mj_model)["geom_visible"] & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
@@ -112,7 +112,7 @@ def check_geoms(model: Model, geomgroup, flg_static: bool) -> None:
     Raises:
         UnsupportedFeatureError: with the names of these geoms.
     """
-    geoms = _hit_geoms(model, geomgroup, flg_static)
+    geoms = hit_geoms(model, geomgroup, flg_static)
     fields = geoms[model.geom_type[geoms] == SDF]
     if fields.size:
         from featherlane.model.features import refuse_rays  # imports mujoco
@@ -195,7 +195,7 @@ class Rays(Query):
                 )
             shape = nworld, shape[-1] if shape else 1
         self.shape, self.number = shape, shape[-1] if nworld is not None else prod(shape)
-        self.geoms, self.cutoff = _hit_geoms(model, geomgroup, flg_static), _cutoff(cutoff)
+        self.geoms, self.cutoff = hit_geoms(model, geomgroup, flg_static), _cutoff(cutoff)
         self.length, n, rows = length, prod(shape), (*shape, 3)
         given, found = np.empty(7 * n, dtype), np.empty(5 * n, dtype)
         self.point, self.direction = given[: 3 * n].reshape(rows), given[3 * n : 6 * n].reshape(rows)

@@ -37,7 +37,7 @@ class Contacts:
         adhesion: (n,) [N] largest pulling force of the contact; if it is not 0, the contact is active beyond its
             margin, too, without friction.
         erp, cfm: (n,) [1, m/(s N)] softness of the normal row; negative: the option's.  These and the following
-            attributes are used only by the contact model `lcp`.
+            attributes are used only by the contact model `lcp`, restitution by `coulomb`, too.
         restitution, restitution_vel: (n,) [1, m/s] ratio of separation speed to approach speed, and the speed above
             which it applies.
         slip: (n, 2) [m/(s N)] compliance of the two rows of sliding friction.

@@ -31,6 +31,7 @@ from featherlane.simulation.tile.fields import DATA, STATUS, WANTED
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.user.sensor import plain_sensors, write_user_sensors
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
+from featherlane.simulation.world.mujoco_data import read_mujoco, write_mujoco
 from featherlane.simulation.world.recordings import (
     Control,
     check_bindable,
@@ -95,6 +96,7 @@ class Data(NamedAccess):
         """Allocates memory and views."""
         own = self.__dict__
         own["_told"] = False  # whether a warning of non-finite or out-of-range values was emitted
+        own["_links"] = {}  # arrays shared with an MjData, by fields
         own["model"], own["workspace"], own["_turns"] = model, Workspace(model, 1, given=given), (Turn("data"),)
         own["_turn_token"] = self._turns[0].token
         own["_bad"] = memoryview(self.workspace.arrays["warning"][NON_FINITE])  # read after each step: 30 ns
@@ -344,6 +346,10 @@ class Data(NamedAccess):
         """Number of rows: the length of the arrays `efc_*`, computed at each access (`efc_J` is dense, (nefc, nv))."""
         return row_counts(self.workspace)[0]
 
+    def mute(self) -> None:
+        """Emits no NonFiniteWarning from now on: the caller reports what `status` counts."""
+        self.__dict__["_told"] = True
+
     # ---- whole states ------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | int | None = None) -> None:
         """Resets to the model's default state or to a keyframe; all other fields become zero.
@@ -415,6 +421,42 @@ class Data(NamedAccess):
     def set_state(self, state: ArrayLike, bits: int = State.INTEGRATION) -> None:
         """Sets parts of the state from a vector (state_size,); see `set_state`."""
         write_state(self, (), state, bits)
+
+    def to_mujoco(self, mj_data: Any, fields: str | Sequence[str] | None = None) -> None:
+        """Copies this world to an MjData: state, inputs, outputs, contacts, constraint rows and islands.
+
+        Each field that both have gets the value of this `Data`, so outputs are those of its last pass.  mj_step
+        continues from this state.  Call `forward` before, if the outputs are to be those of the present state.
+        [MuJoCo data](integrations/mujoco_data.md) lists the fields of MjData that are not written.
+
+        Args:
+            mj_data: a `mujoco.MjData` of a model with the sizes of this one.
+            fields: names of the fields to copy; None for all.  `contact` includes the rows `efc_*` and the islands.
+
+        Raises:
+            TypeError: no MjData.
+            ModelError: other sizes, an unknown field, too little memory in `mj_data` for the contacts and rows, or
+                contacts that are given by bodies; nothing is written then.
+            RuntimeError: another thread is in a call of this data.
+        """
+        hold(self._turns, write_mujoco, self, mj_data, fields)
+
+    def from_mujoco(self, mj_data: Any, fields: str | Sequence[str] | None = None) -> None:
+        """Copies an MjData to this world: state, inputs, outputs, contacts and constraint rows.
+
+        The next step continues from the state of `mj_data`.  Outputs are those of MuJoCo's last pass.
+
+        Args:
+            mj_data: a `mujoco.MjData` of a model with the sizes of this one.
+            fields: names of the fields to copy; None for all.  `contact` includes the rows `efc_*`.
+
+        Raises:
+            TypeError: no MjData.
+            ModelError: other sizes, an unknown field, or more contacts or rows than this `Data` can hold; nothing is
+                written then.
+            RuntimeError: another thread is in a call of this data.
+        """
+        hold(self._turns, read_mujoco, self, mj_data, fields)
 
     def copy(self) -> Data:
         """Returns a `Data` with its own memory, in the same state, of the same model."""

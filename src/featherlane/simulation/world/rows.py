@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from featherlane.collision.contact import contacts
+from featherlane.collision.motion import sweeping
 from featherlane.constraint.efc import efc_numbers, efc_rows
 from featherlane.constraint.efc_fields import EFC
 from featherlane.lanes.record import allocated
@@ -51,11 +54,39 @@ def row_counts(workspace: Workspace) -> tuple[int, int, int, int]:
     return nefc, ne, nf, nl
 
 
+class WorldRows(NamedTuple):
+    """Holds the contacts and rows of one world.
+
+    Attributes:
+        contacts: (ncon,), as `Data.contact`.
+        counts: number of all rows, of equalities, friction loss and limits.
+        columns: (nefc, ...) by MuJoCo's names without `efc_`.
+    """
+
+    contacts: np.recarray
+    counts: tuple[int, int, int, int]
+    columns: dict[str, np.ndarray]
+
+
+def rows_of_world(workspace: Workspace, with_rows: bool) -> WorldRows:
+    """Returns contacts and, if wanted, rows of one world, copies."""
+    buffer = workspace.take_buffer(RowsBuffer)
+    (buffer.make_rows if with_rows else buffer.count_rows)()
+    nefc, ne, nf, nl, n = buffer.count.tolist()
+    first = buffer.row[:n] if with_rows else np.full(n, -1)
+    found = contacts(workspace.arrays, buffer.slot[:n], first, workspace.model.flg_adhesion)
+    counts = (nefc, ne, nf, nl) if with_rows else (0, 0, 0, 0)
+    columns = {name: column[: counts[0]].copy() for name, column in buffer.columns.items()}
+    workspace.put_back(buffer)
+    return WorldRows(found, counts, columns)
+
+
 def contact_list(workspace: Workspace) -> np.recarray:
     """Returns the contacts of one world in MuJoCo's order, with the names of its `mjData.contact`; a read-only copy."""
     buffer = workspace.take_buffer(RowsBuffer)
     buffer.count_rows()
     n = int(buffer.count[4])
-    found = contacts(workspace.arrays, buffer.slot[:n], buffer.row[:n], workspace.model.flg_adhesion)
+    model = workspace.model
+    found = contacts(workspace.arrays, buffer.slot[:n], buffer.row[:n], model.flg_adhesion, sweeping(model))
     workspace.put_back(buffer)
     return found

@@ -1,26 +1,14 @@
 """Moving surfaces of fixed geoms: conveyor belts, turntables.
 
-    sigma(p) = R (v + w x R^T (p - p_g)),   v and w in the frame of geom g, R its orientation, p_g its centre
-
-is the velocity of the surface at point p.  J v of a contact includes the difference of the two surfaces along the
-tangents and, as the difference of the turns R w, about the normal: friction then moves bodies along with the surface.
+J v of a contact includes the difference of the velocities of the two surfaces (constraint/surface.py) along the
+tangents and, as the difference of their turns, about the normal: friction then moves bodies along with the surface.
 The normal and rolling directions do not change.
 Source: MuJoCo 4, attribute surfacevel of geoms; documentation, Computation, "Constraint model".
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.surface import surface_velocity
 from featherlane.solver.rows.rows import turn_index
-
-
-@kernel
-def surface_velocity(m, d, g, p):
-    """Returns (sigma(p), R w) of geom g, -1: none."""
-    v, w = zeros(d, 3), zeros(d, 3)
-    if g >= 0:
-        R = load9(d.geom_xmat, 9 * g)
-        w = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g + 3))
-        v = add3(mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g)), cross(w, sub3(p, load3(d.geom_xpos, 3 * g))))
-    return v, w
 
 
 @kernel

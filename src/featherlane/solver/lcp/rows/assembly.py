@@ -32,8 +32,8 @@ def make_lcp(m, d):
     Reads:  M, qfrc_smooth, qvel, all rows and contacts.
     Writes: lcp.*; qH, qHDiagInv, qacc_step; dofrow_lcprow, genrow_lcprow, con_lcprow; con_D > 0 if a contact acts;
             con_overflow if the rows of a tile do not fit; con_erp, con_cfm, con_belt, con_compliance,
-            con_frictionforce, con_restitution, con_restitution_vel, con_frame of contacts; link_lcprow; one.*, warning
-            (rows full); dual.*, primal.* for itself.
+            con_frictionforce, con_restitution, con_restitution_vel, con_frame, con_friction of contacts; link_lcprow;
+            one.*, warning (rows full); dual.*, primal.* for itself.
     Cost:   O(rows depth^2).
     """
     clear_rows(m, d)

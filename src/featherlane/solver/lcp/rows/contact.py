@@ -17,6 +17,7 @@ Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  
 from featherlane.prelude import *
 from featherlane.constraint.impedance import impedance, inverse_regularisation
 from featherlane.constraint.row import contact_inertia
+from featherlane.constraint.surface import contact_arm
 from featherlane.solver.lcp.rows.contact_parameters import coefficient, set_contact_parameters
 from featherlane.solver.lcp.rows.contact_reduction import choose_contacts
 from featherlane.solver.lcp.rows.rows import (
@@ -35,13 +36,6 @@ from featherlane.solver.lcp.rows.rows import (
     set_row,
 )
 from featherlane.solver.lcp.rows.softness import by_reference
-
-
-@kernel
-def contact_arm(m, d, k, place):
-    """Returns the contact point relative to the com of the tree of one of the two bodies."""
-    b = d.con_carrier[2 * k + place]
-    return sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
 
 
 @kernel

@@ -9,11 +9,11 @@ Source: ODE manual, sec. "Contact" (dSurfaceParameters); how to mix them is a ch
 """
 
 from featherlane.prelude import *
-from featherlane.collision.mixing import FIRST, MINMU, SECOND, leading
+from featherlane.collision.mixing import MINMU
 from featherlane.collision.user_contacts import NO_CANDIDATE
+from featherlane.constraint.surface import leading_geoms, mix_restitution, set_slip_friction, surface_velocity
 from featherlane.dynamics.body.kinematics import geom_pose
 from featherlane.solver.lcp.rows.softness import own_or
-from featherlane.solver.rows.surface import surface_velocity
 
 ALONG = 1e-6  # a friction direction is ignored if its part along the surface is less than this of its length
 
@@ -33,16 +33,9 @@ def softer_erp(a, b):
 @kernel
 def mix_parameters(m, d, k):
     """Sets the parameters of a detected contact, mixed from its two geoms."""
-    g, h = d.con_geom[2 * k], d.con_geom[2 * k + 1]
-    lead = leading(m, d.con_pair[k], g, h)
-    if lead == FIRST:
-        h = g
-    elif lead == SECOND:
-        g = h
+    g, h = leading_geoms(m, d, k)
     d.con_erp[k] = own_or(softer_erp(m.geom_erp[g], m.geom_erp[h]), m.opt_erp[0])
     d.con_cfm[k] = own_or(fmax(m.geom_cfm[g], m.geom_cfm[h]), m.opt_cfm[0])
-    d.con_restitution[k] = fmax(m.geom_restitution[g], m.geom_restitution[h])
-    d.con_restitution_vel[k] = fmax(m.geom_restitution_vel[g], m.geom_restitution_vel[h])
     for c in range(2):
         d.con_compliance[2 * k + c] = fmax(m.geom_slip[2 * g + c], m.geom_slip[2 * h + c])
     force = m.geom_frictionforce[g] != 0 or m.geom_frictionforce[h] != 0
@@ -99,5 +92,7 @@ def set_contact_parameters(m, d, k):
         d.con_cfm[k] = own_or(d.con_cfm[k], m.opt_cfm[0])
     else:
         mix_parameters(m, d, k)
+        mix_restitution(m, d, k)
+        set_slip_friction(m, d, k)
         store3(d.con_belt, 3 * k, zeros(d, 3))
     return add_belt(m, d, k)

@@ -16,6 +16,7 @@ Source: the idea of manifold reduction, as in Bullet and Box2D; this rule is a c
 
 from featherlane.prelude import *
 from featherlane.collision.mixing import touching
+from featherlane.collision.motion import sweeping
 from featherlane.collision.user_contacts import NO_CANDIDATE
 
 ENOUGH = 4.0  # points of a pair: with at most this many, none is dropped
@@ -33,7 +34,10 @@ def mark_acting(m, d):
             reach = d.con_includemargin[k]
             if d.con_cand[k] != NO_CANDIDATE:
                 reach = reach + (touching(m, d, d.con_geom[2 * k]) + touching(m, d, d.con_geom[2 * k + 1]))
-            acts = (d.con_present[k] > 0.0) & (d.con_dist[k] <= reach)
+            acts = d.con_dist[k] <= reach
+            if sweeping(m):
+                acts = acts | (d.con_speculative[k] > 0.0)
+            acts = acts & (d.con_present[k] > 0.0)
             # a contact at distance 0 has no 1 / R from the convex model
             d.con_D[k] = where(acts, where(d.con_D[k] > 0.0, d.con_D[k], 1.0), 0.0)
         else:

@@ -11,8 +11,8 @@ FIELDS = (
     _slot.real("con_frictionforce", "nconmax", "1", "lcp: 1: sliding friction is a force [N]"),
     _slot.real("con_erp", "nconmax", "1", "lcp: ERP of the normal row"),
     _slot.real("con_cfm", "nconmax", "m/(s N)", "lcp: CFM of the normal row"),
-    _slot.real("con_restitution", "nconmax", "1", "lcp: coefficient of restitution"),
-    _slot.real("con_restitution_vel", "nconmax", "m/s", "lcp: approach speed above which restitution acts"),
+    _slot.real("con_restitution", "nconmax", "1", "lcp, coulomb: coefficient of restitution"),
+    _slot.real("con_restitution_vel", "nconmax", "m/s", "lcp, coulomb: approach speed above which restitution acts"),
     _slot.real("con_compliance", "nconmax 2", "m/(s N)", "lcp: CFM of the friction rows (slip)"),
     _slot.real("con_belt", "nconmax 3", "m/s", "lcp: surface velocity along normal and tangents"),
     # indices of the rows

@@ -1,0 +1,106 @@
+"""Laws of contact surfaces that depend on their velocity: belts, restitution, static friction.
+
+Belts.          sigma(p) = R (v + w x R^T (p - p_g)) is the velocity of the surface of a fixed geom at point p: v and w
+                in the frame of geom g, R its orientation, p_g its centre.
+Restitution.    a contact whose bodies approach at s = -u . n above the least speed shall separate at e s.
+Static friction. mu = mu_k + (mu_s - mu_k) exp(-(|u_t| / v_s)^2), Stribeck's curve at the slip speed |u_t|.
+
+u is the velocity of body 2's surface relative to body 1's at the contact, at the start of the step.  Restitution and
+static friction hold under the contact models lcp and coulomb.  If one geom has a higher priority, it alone sets them;
+else e, mu_s, v_s and the least speed are the larger of both.  An explicit pair has no static friction.
+Source: MuJoCo 4, attribute surfacevel of geoms; ODE manual, sec. "Contact" (bounce); Armstrong-Helouvry, Dupont and
+    Canudas de Wit, A survey of models, analysis tools and compensation methods for the control of machines with
+    friction (1994), for Stribeck's curve.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.mixing import FIRST, SECOND, friction, leading, overridden
+from featherlane.collision.user_contacts import NO_CANDIDATE
+
+
+@kernel
+def surface_velocity(m, d, g, p):
+    """Returns (sigma(p), R w) of geom g, -1: none."""
+    v, w = zeros(d, 3), zeros(d, 3)
+    if g >= 0:
+        R = load9(d.geom_xmat, 9 * g)
+        w = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g + 3))
+        v = add3(mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g)), cross(w, sub3(p, load3(d.geom_xpos, 3 * g))))
+    return v, w
+
+
+@kernel
+def contact_arm(m, d, k, place):
+    """Returns the contact point relative to the com of the tree of one of the two bodies."""
+    b = d.con_carrier[2 * k + place]
+    return sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
+
+
+@kernel
+def _body_velocity(m, d, k, place):
+    """Returns the velocity of one of the two surfaces at contact k."""
+    w = load6(d.cvel, 6 * d.con_carrier[2 * k + place])
+    v = add3((w[3], w[4], w[5]), cross((w[0], w[1], w[2]), contact_arm(m, d, k, place)))
+    if m.flg_surfacevel:
+        belt, _ = surface_velocity(m, d, d.con_geom[2 * k + place], load3(d.con_pos, 3 * k))
+        v = add3(v, belt)
+    return v
+
+
+@kernel
+def leading_geoms(m, d, k):
+    """Returns the two geoms whose parameters contact k mixes; twice the same if one has a higher priority."""
+    g, h = d.con_geom[2 * k], d.con_geom[2 * k + 1]
+    lead = leading(m, d.con_pair[k], g, h)
+    if lead == FIRST:
+        h = g
+    elif lead == SECOND:
+        g = h
+    return g, h
+
+
+@kernel
+def mix_restitution(m, d, k):
+    """Sets con_restitution and con_restitution_vel of a detected contact; user-defined ones keep their own."""
+    if d.con_cand[k] != NO_CANDIDATE:
+        g, h = leading_geoms(m, d, k)
+        d.con_restitution[k] = fmax(m.geom_restitution[g], m.geom_restitution[h])
+        d.con_restitution_vel[k] = fmax(m.geom_restitution_vel[g], m.geom_restitution_vel[h])
+
+
+@kernel
+def bounces(m, d, k):
+    """Returns the mask of worlds in which contact k rebounds, after `mix_restitution`."""
+    found = false_mask(d)
+    if any_(d.con_restitution[k] > 0.0):
+        u = sub3(_body_velocity(m, d, k, 1), _body_velocity(m, d, k, 0))
+        s = -dot3(load3(d.con_frame, 9 * k), u)
+        found = (d.con_restitution[k] > 0.0) & (s > d.con_restitution_vel[k]) & (d.con_present[k] > 0.0)
+    return found
+
+
+@kernel
+def has_static_friction(m, d):
+    """Returns the mask of worlds with a geom that has static friction."""
+    sum = zero(d)
+    for g in range(m.ngeom):
+        sum = sum + m.geom_friction_static[g]
+    return not_(sum == 0.0)
+
+
+@kernel
+def set_slip_friction(m, d, k):
+    """Sets sliding friction of contact k between its static and its dynamic coefficient, by the slip speed."""
+    if d.con_cand[k] != NO_CANDIDATE and d.con_pair[k] < 0 and not overridden(m):
+        g, h = leading_geoms(m, d, k)
+        most = fmax(m.geom_friction_static[g], m.geom_friction_static[h])
+        if any_((most > 0.0) & (d.con_present[k] > 0.0)):
+            # computed anew, because rows may be made twice
+            mu = friction(m, -1, d.con_geom[2 * k], d.con_geom[2 * k + 1])[0]
+            u = sub3(_body_velocity(m, d, k, 1), _body_velocity(m, d, k, 0))
+            n = load3(d.con_frame, 9 * k)
+            slip = axpy3(-dot3(n, u), n, u)
+            scale = 1.0 / fmax(m.geom_stribeck_vel[g], m.geom_stribeck_vel[h])
+            mu = fma(fmax(most - mu, 0.0), exp(-(dot3(slip, slip) * scale * scale)), mu)
+            for c in range(2):
+                d.con_friction[5 * k + c] = where(d.con_present[k] > 0.0, mu, zero(d))

@@ -1,0 +1,182 @@
+"""Defines `Stepper`: the steps of an MjModel and its MjData, computed by Featherlane.
+
+    stepper = Stepper()
+    stepper.mj_step(model, data, 5)   # in place of mujoco.mj_step(model, data, 5)
+
+`data` has the same contents afterwards as after MuJoCo's call, so existing code reads what it read before.  State and
+inputs are read from the MjData.  Featherlane computes the steps.  MuJoCo computes frames, velocities and contacts of
+the last evaluated state again, so that all of its fields belong to one state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from featherlane.errors import UnsupportedFeatureError
+from featherlane.integrations.edits import FollowedModel
+from featherlane.model.enums import Disable, Enable
+from featherlane.model.features import refuse_sensors
+from featherlane.model.status import NON_FINITE
+from featherlane.simulation.world.data import Data
+
+STATE = ("time", "qpos", "qvel", "act", "qacc_warmstart", "history", "plastic")
+INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "eq_active")
+# computed with the acceleration; everything else is computed by mj_step1
+OUTPUTS = ("qacc", "qacc_smooth", "act_dot", "actuator_force", "qfrc_actuator", "qfrc_smooth", "qfrc_constraint")
+OUTPUTS += ("sensordata",)
+WRENCHES = ("cacc", "cfrc_int", "cfrc_ext")  # which MuJoCo computes only for sensors of these types
+READ_WRENCHES = [
+    getattr(mujoco.mjtSensor, f"mjSENS_{name}") for name in "ACCELEROMETER FORCE TORQUE FRAMELINACC FRAMEANGACC".split()
+]
+LAST = {name: f"rk.last_{name}" for name in ("qpos", "qvel", "act")}  # the state of the last stage of RK4
+RK4, PGS = int(mujoco.mjtIntegrator.mjINT_RK4), int(mujoco.mjtSolver.mjSOL_PGS)
+
+
+class Stepper:
+    """Advances one MjData after the other by Featherlane, as MuJoCo's functions of the same names do.
+
+    Edits of the model's fields and options take effect in the next call.  A copy or a pickle starts without a model.
+    """
+
+    def __init__(self) -> None:
+        self._mj_model: Any = None
+        self._mj_data: Any = None
+
+    def __reduce__(self):
+        return Stepper, ()
+
+    # ---- MuJoCo's functions ------------------------------------------------------------------------------------------
+    def mj_step(self, m: Any, d: Any, nstep: int = 1) -> None:
+        """Advances the state by nstep time steps.
+
+        Derived fields are those of the state before the last time step (with RK4, of its last stage), as in MuJoCo.
+
+        Args:
+            m: the MjModel.
+            d: its MjData.
+            nstep: time steps, at least 1.
+
+        Raises:
+            ModelError, UnsupportedFeatureError: a model that Featherlane refuses.
+
+        Source: MuJoCo mj_step.  Deviation: forces in `efc_force` follow from `qacc`, as those of MuJoCo's Newton
+            solver do; `solver_niter` and other statistics are not written.
+        """
+        self.prepare(m, d)
+        self._read()
+        if self._stages:
+            self._advance(nstep)
+            self._evaluate(LAST)
+        else:
+            if nstep > 1:
+                self._advance(nstep - 1)
+                self._evaluate()
+            else:
+                mujoco.mj_step1(m, d)
+            self._advance(1)
+        self._write()
+        self._write_forces()
+        if self._stages:  # of which MuJoCo keeps the weighted mean
+            d.qacc[:] = getattr(self._data, "rk.acceleration")
+
+    def mj_step2(self, m: Any, d: Any) -> None:
+        """Completes a time step after `mujoco.mj_step1(m, d)`, which may be followed by a choice of controls.
+
+        Raises:
+            ModelError, UnsupportedFeatureError: a model that Featherlane refuses.
+
+        Source: MuJoCo mj_step2 (which uses Euler's method for the integrator RK4).
+        """
+        self.prepare(m, d)
+        self._read()
+        self._advance(1)
+        self._write()
+        self._write_forces()
+
+    def step_to_velocity(self, m: Any, d: Any, nstep: int = 1) -> None:
+        """Advances the state by nstep time steps, and computes what depends on the new positions and velocities.
+
+        Accelerations, forces and sensors are those of the last time step.
+
+        Raises:
+            ModelError, UnsupportedFeatureError: a model that Featherlane refuses.
+
+        Source: MuJoCo mj_step, then mj_step1.
+        """
+        self.prepare(m, d)
+        self._read()
+        self._advance(nstep)
+        self._write()
+        mujoco.mj_step1(m, d)
+
+    # ---- model and data ----------------------------------------------------------------------------------------------
+    def prepare(self, m: Any, d: Any) -> None:
+        """Loads the model, or its edits since the last call.
+
+        Raises:
+            ModelError, UnsupportedFeatureError: a model that Featherlane refuses.
+        """
+        if m is not self._mj_model or d is not self._mj_data:
+            self._mj_model = self._mj_data = None  # so that the next call loads the model again after an error
+            self._model = FollowedModel(m)
+            self._new_data(m, d)
+            self._mj_model, self._mj_data = m, d
+        elif self._model.follow():
+            self._new_data(m, d)
+
+    def _new_data(self, m: Any, d: Any) -> None:
+        """Makes a world of the present model, and pairs of its arrays and those of the MjData."""
+        if m.opt.enableflags & Enable.SLEEP:
+            raise UnsupportedFeatureError(["option flag: sleep"], what="an MjData whose trees may sleep is not stepped")
+        self._data, self._stages, self._bad = Data(self._model.model), m.opt.integrator == RK4, 0
+        self._data.mute()
+        # read directly, which takes a tenth of the time of an attribute
+        self._counts = self._data.warning
+        wrenches = np.isin(m.sensor_type, READ_WRENCHES).any()
+        self._written = STATE + OUTPUTS + (WRENCHES if wrenches else ())
+        self._data.to_mujoco(d, ())  # compares the sizes
+        if m.nsensordata:
+            refuse_sensors(self._data.model)
+
+    # ---- transfers ---------------------------------------------------------------------------------------------------
+    def _read(self) -> None:
+        """Copies state and inputs from the MjData."""
+        self._data.from_mujoco(self._mj_data, STATE + INPUTS)
+
+    def _advance(self, nstep: int) -> None:
+        """Steps the world; if its state was reset, resets the MjData and counts a warning there, as MuJoCo does."""
+        self._data.step(nstep)
+        bad = int(self._counts[NON_FINITE])
+        if bad > self._bad:
+            mujoco.mj_resetData(self._mj_model, self._mj_data)
+            self._mj_data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number += bad - self._bad
+        self._bad = bad
+
+    def _evaluate(self, names: dict[str, str] | None = None) -> None:
+        """Computes MuJoCo's fields of positions and velocities at the present state, or at that of RK4's last stage."""
+        self._data.to_mujoco(self._mj_data, STATE)
+        for name, last in (names or {}).items():
+            getattr(self._mj_data, name)[...] = getattr(self._data, last)
+        mujoco.mj_step1(self._mj_model, self._mj_data)
+
+    def _write(self) -> None:
+        """Copies the state and outputs to the MjData."""
+        self._data.to_mujoco(self._mj_data, self._written)
+
+    def _write_forces(self) -> None:
+        """Writes the force of each row: those of a dual solver, or the forces that follow from the acceleration."""
+        m, d = self._mj_model, self._mj_data
+        if not d.nefc or m.opt.disableflags & Disable.CONSTRAINT:
+            return
+        if m.opt.solver == PGS or m.opt.noslip_iterations:
+            forces = self._data.efc_force
+            if len(forces) == d.nefc:
+                d.efc_force[:] = forces
+                return
+        residual = np.empty(d.nefc)
+        mujoco.mj_mulJacVec(m, d, residual, d.qacc)
+        residual -= d.efc_aref
+        mujoco.mj_constraintUpdate(m, d, residual, None, 0)

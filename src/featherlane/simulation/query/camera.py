@@ -1,0 +1,235 @@
+"""Casts the rays of a camera's pixels in the worlds of a batch: checks arguments and shapes images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from featherlane.prelude import *
+from featherlane.collision.rays.ray import SLACK, cast
+from featherlane.collision.rays.ray_shape import FAR
+from featherlane.collision.rays.shapes import radius_of
+from featherlane.dynamics.body.com import com_pos
+from featherlane.dynamics.body.kinematics import frames, kinematics
+from featherlane.errors import ModelError
+from featherlane.lanes import Field, Layout
+from featherlane.model.arguments import one_of
+from featherlane.model.assignment import real_number
+from featherlane.model.model import Model
+from featherlane.sensor.camera import cameras, image_ray
+from featherlane.simulation.query.query import Query
+from featherlane.simulation.query.ray import hit_geoms
+from featherlane.simulation.tile.rows import write_records
+from featherlane.simulation.tile.tiles import over_tiles
+
+OUTPUTS = ("depth", "segmentation", "normal")
+VISIBLE = (1, 1, 1, 0, 0, 0)  # groups of geoms that MuJoCo's visualizer shows by default
+BLOCK = 4  # packets of pixels side by side, and rows of them, for which the geoms near their rays are listed
+PIXELS = 1 << 22  # of a call: images of more worlds are computed one part after the other
+
+
+class Images(NamedTuple):
+    """Holds images of a camera, of n worlds; None for those that were not requested.
+
+    Attributes:
+        depth: (n, height, width) [m] along the optical axis; the far plane where nothing is seen; NaN in a world with
+            a pose that is not finite.
+        segmentation: (n, height, width) int32, the geom that is seen; -1: none.
+        normal: (n, height, width, 3) outward unit normal of the surface in world axes; zeros: none.
+    """
+
+    depth: np.ndarray | None
+    segmentation: np.ndarray | None
+    normal: np.ndarray | None
+
+
+# ---- kernels ---------------------------------------------------------------------------------------------------------
+CAMERA = Layout(
+    "Camera",
+    (
+        Field("camera", "size", doc="index of the camera"),
+        Field("image_width", "size", doc="pixels of a row"),
+        Field("image_height", "size", doc="rows"),
+        Field("packet_width", "size", doc="columns of the pixels in the lanes of a tile"),
+        Field("block_width", "size", doc="packets of a block side by side"),
+        Field("block_height", "size", doc="rows of packets of a block"),
+        Field("blocks", "size", doc="blocks side by side"),
+        Field("depth", "real", (1,), "m", "distance of the first surface along the optical axis"),
+    ),
+)
+
+
+@kernel
+def _choose_geoms(m, d, i, image, corner, extent):
+    """Sets ray.seen to the candidates whose bounding spheres come near a block of pixels.
+
+    All rays of a block lie within the distance rho + tan t of its central ray at its distance t.
+
+    Args:
+        i: the camera.
+        image: (width, height) [pixels].
+        corner, extent: (column, row) of the block's first pixel, (columns, rows) of the block.
+    """
+    (column, row), (wide, high) = corner, extent
+    origin, axis = image_ray(m, d, i, image, column + 0.5 * wide - 0.5, row + 0.5 * high - 0.5)
+    rho, slope = zero(d), zero(d)
+    for k in range(4):
+        start, way = image_ray(m, d, i, image, column + wide * (k % 2) - 0.5, row + high * (k // 2) - 0.5)
+        rho, along = fmax(rho, norm3(sub3(start, origin))), dot3(way, axis)
+        slope = fmax(slope, sqrt(fmax(1.0 - along * along, 0.0)) / along)
+    wider, n = sqrt(fma(slope, slope, 1.0)), 0
+    for k in range(d.ray.ncandidate[0]):
+        g = d.ray.candidate[k]
+        r = SLACK * radius_of(m.geom_type[g], load3(m.geom_size, 3 * g), m.geom_rbound[g])
+        c = sub3(load3(d.geom_xpos, 3 * g), origin)
+        t = dot3(c, axis)
+        off = norm3(axpy3(-t, axis, c))
+        if m.geom_type[g] == PLANE or any_((off <= rho + slope * fmax(t + r, 0.0) + wider * r) & (t + r >= 0.0)):
+            d.ray.seen[n] = g
+            n += 1
+    d.ray.ngeom[0] = n
+
+
+@over_tiles(p=CAMERA)
+def camera_tiles(m, d, b, p, thread, tile):
+    """Computes the frames of the world in all lanes of a tile, then nstep packets of pixels, block by block.
+
+    Reads:  the rows that the transfers of b bring in; the sizes of p, ray.clip, ray.ncandidate, ray.candidate.
+    Writes: those that they take back; depth, active, recall_address, tree_settled, ray.*, and all else of this
+            thread's workspace.
+    """
+    kinematics(m, d)
+    frames(m, d)
+    com_pos(m, d)
+    cameras(m, d)
+    i, near, far = p.camera, real(d, d.ray.clip[0]), real(d, d.ray.clip[1])
+    R, size = load9(d.cam_xmat, 9 * i), (real(d, p.image_width), real(d, p.image_height))
+    lane = real(d, 1.0) * lane_index(d)
+    row_of_lane = floor((lane + 0.5) / p.packet_width)
+    column_of_lane = lane - p.packet_width * row_of_lane
+    wide, high, n = p.packet_width, width(d) // p.packet_width, p.block_width * p.block_height
+    # not a number if a pose is not finite
+    spoiled = dot3(load3(d.cam_xpos, 3 * i), (R[0], R[1], R[2]))
+    for k in range(d.ray.ncandidate[0]):
+        spoiled = spoiled + dot3(load3(d.geom_xpos, 3 * d.ray.candidate[k]), (R[3], R[4], R[5]))
+    spoiled = where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)
+    d.ray.culls[0] = 1
+    for s in range(b.nstep):
+        block, k = s // n, s % n
+        first_column = real(d, wide * p.block_width * (block % p.blocks))
+        first_row = real(d, high * p.block_height * (block // p.blocks))
+        if k == 0:
+            extent = real(d, wide * p.block_width), real(d, high * p.block_height)
+            _choose_geoms(m, d, i, size, (first_column, first_row), extent)
+        column = first_column + (column_of_lane + wide * (k % p.block_width))
+        row = first_row + (row_of_lane + high * (k // p.block_width))
+        origin, direction = image_ray(m, d, i, size, column, row)
+        # depth along the optical axis by distance along the ray
+        slope = -dot3((R[2], R[5], R[8]), direction)
+        start = near / slope
+        store3(d.ray.point, 0, axpy3(start, direction, origin))
+        store3(d.ray.direction, 0, direction)
+        d.ray.exclude[0] = real(d, -1.0)
+        cast(m, d)
+        depth = slope * d.ray.distance[0] + near
+        seen = (d.ray.geom[0] >= 0.0) & (depth < far)
+        p.depth[0] = where(seen, depth, far) + spoiled
+        d.ray.geom[0] = where(seen, d.ray.geom[0], -1.0)
+        store3(d.ray.normal, 0, select3(seen, load3(d.ray.normal, 0), zeros(d, 3)))
+        write_records(b, thread, tile, s)
+    d.ray.culls[0] = 0
+
+
+# ---- arguments -------------------------------------------------------------------------------------------------------
+def clip_distances(model: Model, near: float | None, far: float | None) -> tuple[float, float]:
+    """Returns the distances of the near and the far plane [m]; None: the model's."""
+    mj = model.mj_model
+    planes = mj.vis.map.znear * mj.stat.extent, mj.vis.map.zfar * mj.stat.extent
+    first = planes[0] if near is None else float(real_number("near", near, "is a number >= 0"))
+    last = planes[1] if far is None else float(real_number("far", far, "is a number above near"))
+    if not 0.0 <= first < last < FAR:
+        raise ModelError(f"near, far: got {first:g} and {last:g}, allowed are finite numbers with 0 <= near < far")
+    return first, last
+
+
+def output_names(output: str | Sequence[str]) -> tuple[str, ...]:
+    """Returns the names of images, checked."""
+    names = (output,) if isinstance(output, str) else tuple(output)
+    for name in names:
+        one_of("output", name, OUTPUTS)
+    if not names:
+        raise ModelError(f"output: got no name, allowed are {', '.join(OUTPUTS)}")
+    return names
+
+
+def empty_images(names: Sequence[str], nworld: int, size: tuple[int, int]) -> dict[str, np.ndarray]:
+    """Returns arrays for images of nworld worlds, by name."""
+    shape = (nworld, *size)
+    makes = {
+        "depth": lambda: np.empty(shape, np.float32),
+        "segmentation": lambda: np.empty(shape, np.int32),
+        "normal": lambda: np.empty((*shape, 3), np.float32),
+    }
+    return {name: makes[name]() for name in names}
+
+
+class CameraImages(Query):
+    """Holds a camera as kernels take it, checked, and the rows of its pixels.
+
+    Args:
+        model: the model.
+        nworld: worlds.
+        dtype: float64 or float32.
+        lanes: worlds of a tile.
+        camera: index of the camera.
+        size: (height, width) of the image.
+        outputs: names of the images, of `OUTPUTS`.
+        geomgroup: as for `Batch.camera`.
+        clip: distances of the near and the far plane [m].
+    """
+
+    loop, fills_lanes = camera_tiles, True
+
+    def __init__(self, model: Model, nworld: int, dtype, lanes: int, camera: int, size, outputs, geomgroup, clip):
+        self.size, self.geoms, self.clip = size, hit_geoms(model, geomgroup, True), clip
+        wide = min(lanes, 4)
+        self.packet = lanes // wide, wide
+        packets = [-(-n // k) for n, k in zip(size, self.packet, strict=True)]
+        self.block = tuple(min(BLOCK, n) for n in packets)
+        self.blocks = tuple(-(-n // k) for n, k in zip(packets, self.block, strict=True))
+        self.number = int(np.prod(self.blocks) * np.prod(self.block)) * lanes
+        shapes = {"depth": 1, "segmentation": 1, "normal": 3}
+        self.rows = {name: np.empty((nworld, self.number, shapes[name]), dtype) for name in outputs}
+        self.sizes = {
+            "camera": camera,
+            "image_width": size[1],
+            "image_height": size[0],
+            "packet_width": wide,
+            "block_width": self.block[1],
+            "block_height": self.block[0],
+            "blocks": self.blocks[1],
+        }
+
+    def enter(self, workspace) -> None:
+        """Sets the geoms to test in a tile."""
+        workspace.arrays["ray.candidate"][: len(self.geoms)] = self.geoms
+        workspace.arrays["ray.ncandidate"][0] = len(self.geoms)
+        workspace.arrays["ray.cutoff"][0], workspace.arrays["ray.clip"][:2] = FAR, self.clip
+
+    def taken(self) -> dict[str, np.ndarray]:
+        """Returns the rows of the pixels."""
+        fields = {"depth": "depth", "segmentation": "ray.geom", "normal": "ray.normal"}
+        return {fields[name]: rows for name, rows in self.rows.items()}
+
+    def answer(self) -> dict[str, np.ndarray]:
+        """Returns the images by name, (n, height, width, ...)."""
+        return {name: self._image(rows) for name, rows in self.rows.items()}
+
+    def _image(self, rows: np.ndarray) -> np.ndarray:
+        parts = rows.reshape(len(rows), *self.blocks, *self.block, *self.packet, -1)
+        high, wide = (a * b * c for a, b, c in zip(self.blocks, self.block, self.packet, strict=True))
+        image = parts.transpose(0, 1, 3, 5, 2, 4, 6, 7).reshape(len(rows), high, wide, -1)
+        image = image[:, : self.size[0], : self.size[1]]
+        return image if image.shape[-1] > 1 else image[..., 0]
