@@ -50,6 +50,7 @@ PAGES = {
     "collision": ROOT / "docs" / "speed.md",
     "cameras": ROOT / "docs" / "cameras.md",
     "contact-models": ROOT / "docs" / "contact.md",
+    "lcp-solvers": ROOT / "docs" / "contact.md",
     "contact_creep": ROOT / "docs" / "contact-benchmark.md",
     "contact_classic": ROOT / "docs" / "contact-benchmark.md",
     "contact_history": ROOT / "docs" / "contact-benchmark.md",

@@ -361,7 +361,8 @@ def _compare(
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="Solvers to compare. convex: newton, cg, pgs; lcp: dantzig, pgs, apgd. Default: all.",
+            help="Solvers to compare. convex: newton, cg, pgs; lcp: dantzig, newton, interior_point, pgs, apgd, "
+            "nncg. Default: all.",
             show_default=False,
         ),
     ] = None,

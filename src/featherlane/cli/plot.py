@@ -13,7 +13,15 @@ from featherlane.errors import InstallationError
 INSTALL = "pip install 'featherlane[plot]'"
 SIZE, DPI = (10.0, 4.5), 150  # inches, dots per inch
 # distinguishable with colour blindness
-COLORS = {"newton": "#0072b2", "cg": "#e69f00", "pgs": "#009e73", "dantzig": "#d55e00", "apgd": "#cc79a7"}
+COLORS = {
+    "newton": "#0072b2",
+    "cg": "#e69f00",
+    "pgs": "#009e73",
+    "dantzig": "#d55e00",
+    "apgd": "#cc79a7",
+    "nncg": "#56b4e9",
+    "interior_point": "#f0e442",
+}
 LINES = {"convex": "-", "lcp": "--"}
 PGS_LCP = "#56b4e9"  # both contact models have a PGS solver
 WIDTHS = (4.0, 2.4, 1.2)  # of successive solid lines: a line that covers another leaves its edges visible

@@ -85,7 +85,7 @@ def solve_batch(
         Minv: (nv, nv) or (N, nv, nv), positive definite, or its diagonal (nv,).
         cfm: a number, (n,) or (N, n), >= 0.
         x: (N, n) initial guess of iterative methods, None: 0.
-        method: "pgs", "apgd", or "dantzig" for a dense A.  With frozen friction and up to 60 rows, "dantzig"
+        method: "pgs", "apgd", "nncg", or "dantzig" for a dense A.  With frozen friction and up to 60 rows, "dantzig"
             first uses block pivoting in lanes; it solves all remaining problems one by one.
         threads: number of threads.
         **options: options of the method.
@@ -97,11 +97,11 @@ def solve_batch(
     found = find_method(method)
     numbers, parameters = found.settings(options)
     if found.form != ROWS and found.name != "dantzig":
-        raise OptionError(f"method is {method!r}, allowed for a batch are apgd, dantzig and pgs")
+        raise OptionError(f"method is {method!r}, allowed for a batch are apgd, dantzig, nncg and pgs")
     whole_argument("threads", threads, 1, error=OptionError)
     batch = Problems(Matrices(A, J, Minv, cfm), b, lo, hi, findex, add, x)
     if batch.structure.columns and found.form != ROWS:
-        raise OptionError(f"method is {method!r}, which requires A; allowed with J and Minv are apgd and pgs")
+        raise OptionError(f"method is {method!r}, which requires A; allowed with J and Minv are apgd, nncg and pgs")
     results = _Results(*batch.b.shape)
     if found.form == ROWS:
         _run(batch, results, found.stage, numbers, parameters, threads)

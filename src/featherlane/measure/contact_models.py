@@ -30,7 +30,7 @@ from featherlane.simulation.stages import energy
 from featherlane.simulation.steps import forward_position
 from featherlane.simulation.world.data import Data, step
 
-SOLVERS = {"convex": CONVEX_SOLVERS, "lcp": ("dantzig", "pgs", "apgd")}
+SOLVERS = {"convex": CONVEX_SOLVERS, "lcp": ("dantzig", "newton", "interior_point", "pgs", "apgd", "nncg")}
 OPTION = {"convex": "solver", "lcp": "lcp_solver"}
 SETTLE = 0.25  # simulated time before the common state [s]
 Curves = dict[tuple[str, str], dict[str, np.ndarray]]  # per contact model and solver, by quantity: (steps,)

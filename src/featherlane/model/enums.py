@@ -143,10 +143,13 @@ class LcpSolver(IntEnum):
     DANTZIG = 0
     PGS = 1
     APGD = 2
+    NNCG = 3
+    NEWTON = 4
+    INTERIOR_POINT = 5
 
 
 class LcpFriction(IntEnum):
-    """Normal forces in Dantzig's friction limits: those without friction, or the final ones."""
+    """Normal forces in the friction limits of Dantzig's method: those without friction, or the final ones."""
 
     FROZEN = 0
     CONSISTENT = 1
@@ -258,7 +261,7 @@ INTERP_ZOH, INTERP_LINEAR, INTERP_CUBIC = range(3)
 # ---- Featherlane's own -----------------------------------------------------------------------------------------------
 AUTO, CRB, ABA = map(int, ForwardDynamics)
 CONVEX, LCP, COULOMB = map(int, ContactModel)
-DANTZIG, LCP_PGS, APGD = map(int, LcpSolver)
+DANTZIG, LCP_PGS, APGD, NNCG, LCP_NEWTON, INTERIOR_POINT = map(int, LcpSolver)
 FROZEN, CONSISTENT = map(int, LcpFriction)
 PYRAMID, CONE = map(int, LcpCone)
 BY_ERP, BY_SOLREF = map(int, Softness)
@@ -267,7 +270,8 @@ FINITE, INFINITESIMAL = map(int, Rotation)
 METRIC = 8  # type of rows that add to the metric of the integrator discrete; MuJoCo has none
 SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT = 1, 2, 4, 8, 16  # bits of actuator_states, ordered as the activations
 OWN = frozenset(
-    "AUTO CRB ABA CONVEX LCP COULOMB DANTZIG LCP_PGS APGD FROZEN CONSISTENT PYRAMID CONE BY_ERP BY_SOLREF"
+    "AUTO CRB ABA CONVEX LCP COULOMB DANTZIG LCP_PGS APGD NNCG LCP_NEWTON INTERIOR_POINT"
+    " FROZEN CONSISTENT PYRAMID CONE BY_ERP BY_SOLREF"
     " GYRO_EXPLICIT GYRO_IMPLICIT GYRO_OFF FINITE INFINITESIMAL METRIC SLEW INTEGRAL TEMPERATURE BRISTLE"
     " CURRENT".split()
 )

@@ -56,6 +56,7 @@ OPTION_OF: dict[type, str] = {
     Gyroscopic: "gyroscopic",
     Integrator: "integrator",
     LcpCone: "lcp_cone",
+    LcpFriction: "lcp_friction",
     LcpSolver: "lcp_solver",
     Rotation: "rotation",
     Solver: "solver",
@@ -87,11 +88,20 @@ CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
         (ContactModel.LCP, "noslip_iterations"),
         "contact_model 'lcp' with noslip_iterations, allowed is 0 (its friction has no creep)",
     ),
-    # pivoting supports bounds on single rows, not on the two friction rows jointly
+    # dense solvers support bounds on single rows, not on the two friction rows jointly
+    *(
+        (
+            (ContactModel.LCP, solver, LcpCone.CONE),
+            f"lcp_cone 'cone' with lcp_solver {_word(solver)!r}, allowed are lcp_solver 'pgs', 'apgd' and 'nncg' "
+            "(set the solver first), or lcp_cone 'pyramid'",
+        )
+        for solver in (LcpSolver.DANTZIG, LcpSolver.NEWTON, LcpSolver.INTERIOR_POINT)
+    ),
+    # limits that follow the normals give a problem without a convex function, which a central path needs
     (
-        (ContactModel.LCP, LcpSolver.DANTZIG, LcpCone.CONE),
-        "lcp_cone 'cone' with lcp_solver 'dantzig', allowed are lcp_solver 'pgs' and 'apgd' "
-        "(set the solver first), or lcp_cone 'pyramid'",
+        (ContactModel.LCP, LcpSolver.INTERIOR_POINT, LcpFriction.CONSISTENT),
+        "lcp_friction 'consistent' with lcp_solver 'interior_point', allowed are lcp_friction 'frozen', or another "
+        "lcp_solver",
     ),
     # links are rows of the LCP
     ((ContactModel.CONVEX, "nlink"), "contact_model 'convex' in a model with links, allowed is 'lcp'"),
@@ -386,15 +396,17 @@ class Option:
         "Forward dynamics: auto (by operation count), crb (factor of M) or aba (articulated bodies; crb with tendons).",
     )
     disableactuator = _Integer("Disabled actuator groups, as bits.")
-    lcp_solver = _Choice(LcpSolver, "lcp: solver, dantzig (exact), pgs or apgd.")
+    lcp_solver = _Choice(
+        LcpSolver, "lcp: solver, dantzig, newton or interior_point (exact), pgs, apgd or nncg (iterative)."
+    )
     lcp_iterations = _Integer(
-        "lcp: largest number of iterations of pgs and apgd, and of passes of consistent friction."
+        "lcp: largest number of iterations of a solver; for dantzig, of passes of consistent friction."
     )
     lcp_friction = _Choice(
         LcpFriction, "lcp: friction limits of dantzig, frozen (ODE's) or consistent with the final normal forces."
     )
-    lcp_cone = _Choice(LcpCone, "lcp: friction cone, pyramid, or cone (pgs and apgd only).")
-    lcp_tolerance = _Number("lcp: tolerance of pgs and apgd; they stop at a smaller residual.")
+    lcp_cone = _Choice(LcpCone, "lcp: friction cone, pyramid, or cone (pgs, apgd and nncg only).")
+    lcp_tolerance = _Number("lcp: tolerance of pgs, apgd and nncg; they stop at a smaller residual.")
     lcp_relaxation = _Number("lcp: relaxation factor of pgs, between 0 and 2.")
     softness = _Choice(Softness, "lcp: softness of rows by erp (and cfm), or by solref (and solimp).")
     erp = _Number(

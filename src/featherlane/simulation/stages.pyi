@@ -411,8 +411,8 @@ def solve(model: Model, data: Data) -> None:
     """Computes the constrained acceleration with the solver that the options select.
 
     The contact model convex uses Newton's method, CG or PGS (`opt.solver`), and the no-slip solver if it is enabled.
-    The contact model lcp uses Dantzig's method, PGS or APGD (`opt.lcp_solver`). With the integrator `discrete` the
-    problem is solved in its metric.
+    The contact model lcp uses the solver `opt.lcp_solver`. With the integrator `discrete` the problem is solved in its
+    metric.
 
     Reads: qacc_smooth, qfrc_smooth, qacc_warmstart, M and its factor, cvel, the rows of `make_constraint`.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;

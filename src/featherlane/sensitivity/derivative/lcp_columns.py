@@ -44,7 +44,7 @@ from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.lcp.rows.assembly import make_lcp
 from featherlane.solver.lcp.rows.contact_reduction import choose_contacts
 from featherlane.solver.lcp.rows.metric import accelerate_by_rows, sum_solution_rows
-from featherlane.solver.lcp.step import find_forces
+from featherlane.solver.lcp.step import find_forces, is_dense_solver
 from featherlane.solver.lcp.sweep.product import compute_w
 from featherlane.solver.lcp.sweep.residual import solution_size
 
@@ -53,13 +53,14 @@ from featherlane.solver.lcp.sweep.residual import solution_size
 @kernel
 def freezes(m):
     """Returns whether friction limits are those of the normal forces without friction."""
-    return m.opt_lcp_solver == DANTZIG and m.opt_lcp_friction == FROZEN
+    frozen = m.opt_lcp_solver == DANTZIG and m.opt_lcp_friction == FROZEN
+    return frozen or m.opt_lcp_solver == INTERIOR_POINT
 
 
 @kernel
 def has_cones(m):
     """Returns whether friction is bounded by round cones."""
-    return m.opt_lcp_solver != DANTZIG and m.opt_lcp_cone == CONE
+    return m.opt_lcp_cone == CONE and not is_dense_solver(m)
 
 
 @kernel
@@ -108,7 +109,7 @@ def _solve_world(m, d, p):
         make_rows(m, d)
         make_lcp(m, d)
         # islands too large for one dense problem do not freeze their limits
-        capacity = p.rate_nrow if m.opt_lcp_solver != DANTZIG else min(p.rate_nrow, d.nlcpone)
+        capacity = min(p.rate_nrow, d.nlcpone) if is_dense_solver(m) else p.rate_nrow
         if d.con_overflow[0] == 0 and d.lcp.n[0] <= capacity:
             find_forces(m, d)
             _find_first_forces(m, d, p)

@@ -160,7 +160,7 @@ def solve_constraint(m, d):
     """Computes the constrained acceleration with the solver that the options select.
 
     The contact model convex uses Newton's method, CG or PGS (`opt.solver`), and the no-slip solver if it is enabled.
-    The contact model lcp uses Dantzig's method, PGS or APGD (`opt.lcp_solver`).  With the integrator `discrete` the
+    The contact model lcp uses the solver `opt.lcp_solver`.  With the integrator `discrete` the
     problem is solved in its metric.
     Source: MuJoCo mj_fwdConstraint; chapter Computation, sec. "Solver".  Open Dynamics Engine, for the model lcp.
     Reads:  qacc_smooth, qfrc_smooth, qacc_warmstart, M and its factor, cvel, the rows of `make_constraint`.

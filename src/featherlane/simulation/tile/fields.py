@@ -22,13 +22,13 @@ from featherlane.solver import fields as solver
 from featherlane.solver.dual import fields as dual
 from featherlane.solver.hessian import fields as hessian
 from featherlane.solver.lcp import fields as lcp
-from featherlane.solver.lcp.pivot import fields as pivot
+from featherlane.solver.lcp import island_fields
 from featherlane.solver.lcp.rows import fields as lcp_rows
 from featherlane.solver.primal import fields as primal
 from featherlane.solver.rows import fields as rows
 
 FIELD_MODULES = (state, step, body, inertia, tendon, actuator, passive, integrator, collision, constraint)
-FIELD_MODULES += (solver, rows, hessian, primal, dual, lcp_rows, lcp, pivot, sensor)
+FIELD_MODULES += (solver, rows, hessian, primal, dual, lcp_rows, lcp, island_fields, sensor)
 
 DATA = Layout("Data", tuple(field for module in FIELD_MODULES for field in module.FIELDS))
 

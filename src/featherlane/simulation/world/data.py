@@ -18,7 +18,7 @@ from featherlane.lanes import Kernel, Stage
 from featherlane.lanes.record import shaping
 from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.assignment import assign, is_mixed
-from featherlane.model.enums import DANTZIG, LCP, Disable, Enable, State
+from featherlane.model.enums import LCP, Disable, Enable, LcpSolver, State
 from featherlane.model.model import Model, check_model
 from featherlane.model.names import NamedAccess
 from featherlane.model.sleep import AWAKE
@@ -294,14 +294,14 @@ class Data(NamedAccess):
         the dual cost in a sweep), `.step` the step length along the search direction (of PGS: the momentum).  Costs are
         those of MuJoCo's primal problem for every solver, scaled by 1 / trace M as `solver_residual` is.
 
-        With lcp, `.residual` is the complementarity residual after i iterations of `pgs` or `apgd`, as in
+        With lcp, `.residual` is the complementarity residual after i iterations of `pgs`, `apgd` or `nncg`, as in
         `solver_residual`.  `apgd` ends with its best iterate, which need not be the last one.
 
         Without an index the same names are arrays.
 
         Raises:
             ModelError: nothing was recorded: set `data.record_solver = True` before the solve; or the LCP's solver is
-                `dantzig`, which has no residual before its last pivot.
+                `dantzig`, `newton` or `interior_point`, which report their last residual only.
 
         Note:
             MuJoCo has `improvement` and `gradient` in `mjData.solver`, from the first iteration on and without cost.
@@ -310,10 +310,12 @@ class Data(NamedAccess):
             raise ModelError("solver_history: no solve was recorded; set data.record_solver = True before the step")
         names = ("cost", "gradient", "improvement", "step")
         if self.model.opt_contact_model == LCP:
-            if self.model.opt_lcp_solver == DANTZIG:
+            solver = LcpSolver(self.model.opt_lcp_solver)
+            if solver not in (LcpSolver.PGS, LcpSolver.APGD, LcpSolver.NNCG):
                 raise ModelError(
-                    "solver_history: got lcp_solver 'dantzig', allowed are 'pgs' and 'apgd'; dantzig has "
-                    "only a final residual (`solver_residual`) and a number of pivots (`solver_niter`)"
+                    f"solver_history: got lcp_solver {solver.name.lower()!r}, allowed are 'pgs', 'apgd' and 'nncg'; "
+                    "the others have only a final residual (`solver_residual`) and a number of pivots or steps "
+                    "(`solver_niter`)"
                 )
             names = ("residual",)
         n = min(self.solver_niter + 1, self.nrecord)

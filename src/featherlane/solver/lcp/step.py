@@ -5,13 +5,14 @@ its state alone.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.lcp.pivot.islands import solve_islands
+from featherlane.solver.lcp.islands import solve_islands
 from featherlane.solver.lcp.rows.assembly import make_lcp
 from featherlane.solver.lcp.rows.link import link_forces
 from featherlane.solver.lcp.rows.metric import accelerate_by_rows, sum_solution_rows
 from featherlane.solver.lcp.rows.rows import is_present
 from featherlane.solver.lcp.status import UNSETTLED
 from featherlane.solver.lcp.sweep.apgd import apgd
+from featherlane.solver.lcp.sweep.nncg import nncg
 from featherlane.solver.lcp.sweep.pgs import lcp_pgs
 from featherlane.solver.lcp.sweep.residual import ROUNDING32, record_residual
 
@@ -31,7 +32,7 @@ def store_lcp_forces(d):
 
 @stage
 def iterate(m, d):
-    """Solves for lcp.x by the iterative solver of the options; by pgs if an island is too large for pivoting.
+    """Solves for lcp.x by the iterative solver of the options; by pgs if an island is too large for a dense problem.
 
     Reads:  the rows of `make_lcp`, lcp.x.
     Writes: lcp.x (nlcp,) [N, N m], lcp.*; stat_residual if iterations are recorded; the outputs that `solve_apgd` and
@@ -40,8 +41,16 @@ def iterate(m, d):
     d.lcp.parameter[0], d.lcp.parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]
     if m.opt_lcp_solver == APGD:
         apgd(d, m.opt_lcp_iterations, m.opt_lcp_cone)
+    elif m.opt_lcp_solver == NNCG:
+        nncg(d, m.opt_lcp_iterations, m.opt_lcp_cone)
     else:
         lcp_pgs(d, m.opt_lcp_iterations, quickstep=0, cone=m.opt_lcp_cone)
+
+
+@kernel
+def is_dense_solver(m):
+    """Checks whether the solver of the options solves one dense problem of each island."""
+    return m.opt_lcp_solver in (DANTZIG, LCP_NEWTON, INTERIOR_POINT)
 
 
 @kernel
@@ -51,9 +60,9 @@ def find_forces(m, d):
         d.lcp.x[r] = zero(d)
     d.lcp.niter[0], d.lcp.status[0], d.lcp.residual[0] = zeros(d, 3)
     if d.lcp.n[0] > 0:
-        if m.opt_lcp_solver != DANTZIG or d.lcp.n[0] > d.nlcpone:
+        if not is_dense_solver(m) or d.lcp.n[0] > d.nlcpone:
             iterate(m, d)
-        if m.opt_lcp_solver == DANTZIG:
+        if is_dense_solver(m):
             solve_islands(m, d)
     else:
         record_residual(d, 0, zero(d))
@@ -92,7 +101,7 @@ def solve_lcp(m, d):
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
             solver_niter, solver_residual, solver_gap, warning (not converged); stat_residual if iterations are
             recorded; link_force; the outputs of `make_lcp`, `iterate`, `solve_islands`: lcp.*; lcp.* for itself.
-    Cost:   of the solver; see dantzig, pgs, apgd.
+    Cost:   of the solver; see dantzig, minimum_map, interior_point, pgs, apgd, nncg.
     """
     make_lcp(m, d)
     if d.con_overflow[0] == 0:

@@ -75,6 +75,17 @@ def sweep_rows(p, cone, live):
 
 
 @kernel
+def stops_after_sweep(p, far, cone, live):
+    """Returns the live worlds that have converged: `far`, the largest change, and the residual are small enough."""
+    tolerance = stopping_residual(p)
+    still = live & (far <= tolerance * solution_size(p, p.lcp.x))
+    if any_(still):
+        place_w(p)  # uses the stored z: recomputing it would change the rounding of worlds that continue
+        still = still & (lcp_residual(p, p.lcp.x, p.lcp.w, cone) <= tolerance)
+    return still
+
+
+@kernel
 def record_sweep(p, k, cone):
     """Records the residual after k sweeps, for the iteration statistics only."""
     if p.want_history:
@@ -94,7 +105,7 @@ def lcp_pgs(p, iterations, quickstep, cone):
     sum_factored_rows(p, p.lcp.x)
     start_order(p, quickstep)
     record_sweep(p, 0, cone)
-    tolerance, count = stopping_residual(p), zero(p)
+    count = zero(p)
     live = count <= 0.0
     for sweep in range(iterations):
         if not any_(live):
@@ -103,10 +114,7 @@ def lcp_pgs(p, iterations, quickstep, cone):
             shuffle_order(p, sweep)
         far = sweep_rows(p, cone, live)
         count = count + where(live, 1.0, 0.0)
-        still = live & (far <= tolerance * solution_size(p, p.lcp.x))
-        if any_(still):
-            place_w(p)  # uses the stored z: recomputing it would change the rounding of worlds that continue
-            live = live & not_(still & (lcp_residual(p, p.lcp.x, p.lcp.w, cone) <= tolerance))
+        live = live & not_(stops_after_sweep(p, far, cone, live))
         record_sweep(p, sweep + 1, cone)
     finish(p, cone)
     p.lcp.niter[0] = count

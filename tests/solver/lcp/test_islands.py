@@ -7,7 +7,7 @@ import pytest
 
 from featherlane.lanes.record import Rows
 from featherlane.model.enums import FROZEN
-from featherlane.solver.lcp.pivot import islands
+from featherlane.solver.lcp import islands
 from featherlane.solver.lcp.status import ITERATIONS, SOLVED
 from scenes.lcp_records import factored_record
 
@@ -18,7 +18,7 @@ EXACT = 1e-9  # of forces: the softness is 0.1
 def scattered(rng, width=2, room=None):
     """Returns (model, tile): rows of one or two trees, some absent in some worlds; a friction row, one with a force."""
     p, Y, cfm = factored_record(rng, N, TREES * DOFS, width, each=2)
-    m = SimpleNamespace(ntree=TREES, dof_treeid=[c // DOFS for c in range(TREES * DOFS)])
+    m = SimpleNamespace(opt_lcp_solver=0, ntree=TREES, dof_treeid=[c // DOFS for c in range(TREES * DOFS)])
     m.opt_lcp_friction, m.opt_lcp_iterations = FROZEN, 50
     there = rng.random((width, N)) < 0.8
     p.lcp.b.array[...] = rng.standard_normal((N, width))

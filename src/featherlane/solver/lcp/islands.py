@@ -6,6 +6,8 @@ Source: ODE manual, sec. "Islands and disabled bodies".
 """
 
 from featherlane.prelude import *
+from featherlane.solver.lcp.newton.interior_point import interior_point
+from featherlane.solver.lcp.newton.minimum_map import minimum_map
 from featherlane.solver.lcp.pivot.dantzig import BLOCK, BY_ROWS, principal_pivoting
 from featherlane.solver.lcp.pivot.delassus import form_delassus
 from featherlane.solver.lcp.rows.rows import is_present
@@ -143,17 +145,48 @@ def solve_island(d1, policy, passes):
     principal_pivoting(d1, policy, passes, BLOCK if d1.one.n[0] > FEW_ROWS else BY_ROWS)
 
 
+@stage
+def solve_island_by_newton(d1, iterations):
+    """Solves the problem of one island by Newton's method on the minimum map.
+
+    Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
+    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; one.* and place.* for itself.
+    """
+    minimum_map(d1, iterations)
+
+
+@stage
+def solve_island_by_interior_point(d1, iterations):
+    """Solves the problem of one island by the interior point method.
+
+    Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
+    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; one.*, place.* and barrier.* for itself.
+    """
+    interior_point(d1, iterations)
+
+
+@kernel
+def solve_dense_problem(m, d):
+    """Solves the problem in one.* by the solver of the options."""
+    if m.opt_lcp_solver == LCP_NEWTON:
+        solve_island_by_newton(d, m.opt_lcp_iterations)
+    elif m.opt_lcp_solver == INTERIOR_POINT:
+        solve_island_by_interior_point(d, m.opt_lcp_iterations)
+    else:
+        solve_island(d, m.opt_lcp_friction, m.opt_lcp_iterations)
+
+
 # ---- all islands -------------------------------------------------------------------------------------------------
 @kernel
 def solve_world(m, d, lane):
-    """Solves all islands of one world; returns (pivots, worst status, largest residual, islands beyond capacity)."""
+    """Solves all islands of one world; returns (pivots or steps, worst status, residual, islands beyond capacity)."""
     pivots, status, residual, large = 0, SOLVED, 0.0, 0
     list_island_rows(m, d, lane)
     for t in range(m.ntree):
         if d.lcp.head[t] >= 0:
             if gather_rows_of(d, d.lcp.head[t]):
                 gather_problem(d, lane)
-                solve_island(d, m.opt_lcp_friction, m.opt_lcp_iterations)
+                solve_dense_problem(m, d)
                 for a in range(d.one.n[0]):
                     write_lane(d.lcp.x, d.one.row[a], lane, d.one.x[a])
                 pivots += d.one.niter[0]
@@ -166,10 +199,10 @@ def solve_world(m, d, lane):
 
 @stage
 def solve_islands(m, d):
-    """Solves for lcp.x by pivoting, one world and island at a time; islands beyond the capacity keep their x.
+    """Solves for lcp.x by a dense solver, one world and island at a time; islands beyond the capacity keep their x.
 
     Reads:  the rows, lcp.x of islands with more than nlcpone rows, and their solver's diagnostics.
-    Writes: lcp.*; for itself lcp.*, one.*, place.*.
+    Writes: lcp.*; for itself lcp.*, one.*, place.*, barrier.*.
     """
     mark_worlds(d)
     for lane in range(width(d)):

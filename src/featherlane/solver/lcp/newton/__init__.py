@@ -1,0 +1,1 @@
+"""Newton-type methods for one dense problem: minimum map, interior point."""
