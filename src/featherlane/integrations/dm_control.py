@@ -36,7 +36,7 @@ def use(env: Environment) -> Environment:
 
     Source: dm_control, mujoco/engine.py, Physics.step.
     """
-    from dm_control import mujoco as theirs  # pyright: ignore[reportMissingImports]
+    from dm_control import mujoco as theirs  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
     physics: Any = getattr(env, "physics", None)
     if any(base.__module__.startswith("dm_control.composer") for base in type(env).__mro__):

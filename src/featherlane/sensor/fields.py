@@ -9,6 +9,7 @@ _runge_kutta_scratch = Declare("runge_kutta", "scratch")
 _step_scratch = Declare("step", "scratch")
 _address = Declare("", "address")
 _sensor_acc_scratch = Declare("sensor_acc", "scratch")
+_camera = Declare("choose_geoms", "scratch", record="camera")
 _publish_output = Declare("publish", "output", condition="want_sensors")
 
 FIELDS = (
@@ -33,4 +34,7 @@ FIELDS = (
     _address.long("user_sensor", "nsensor", "1", "address of a sensor's compiled function; 0: none"),
     _sensor_acc_scratch.real("sensor_now", "nsensordata", "sensor's", "values without delay"),
     _publish_output.real("sensordata", "nsensordata", "sensor's", "values of all sensors"),
+    _camera.int("ncandidate", "1", "1", "number of geoms that the camera can see"),
+    _camera.int("candidate", "ngeom", "1", "geoms that the camera can see"),
+    _camera.scalar("clip", "2", "m", "distances of the near and the far plane"),
 )

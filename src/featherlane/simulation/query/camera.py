@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from featherlane.prelude import *
-from featherlane.collision.rays.ray import SLACK, cast
+from featherlane.collision.rays.ray import cast
 from featherlane.collision.rays.ray_shape import FAR
-from featherlane.collision.rays.shapes import radius_of
 from featherlane.dynamics.body.com import com_pos
 from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
@@ -19,6 +18,7 @@ from featherlane.model.arguments import one_of
 from featherlane.model.assignment import real_number
 from featherlane.model.model import Model
 from featherlane.sensor.camera import cameras, image_ray
+from featherlane.sensor.image import choose_geoms
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.query.ray import hit_geoms
 from featherlane.simulation.tile.rows import write_records
@@ -61,42 +61,11 @@ CAMERA = Layout(
 )
 
 
-@kernel
-def _choose_geoms(m, d, i, image, corner, extent):
-    """Sets ray.seen to the candidates whose bounding spheres come near a block of pixels.
-
-    All rays of a block lie within the distance rho + tan t of its central ray at its distance t.
-
-    Args:
-        i: the camera.
-        image: (width, height) [pixels].
-        corner, extent: (column, row) of the block's first pixel, (columns, rows) of the block.
-    """
-    (column, row), (wide, high) = corner, extent
-    origin, axis = image_ray(m, d, i, image, column + 0.5 * wide - 0.5, row + 0.5 * high - 0.5)
-    rho, slope = zero(d), zero(d)
-    for k in range(4):
-        start, way = image_ray(m, d, i, image, column + wide * (k % 2) - 0.5, row + high * (k // 2) - 0.5)
-        rho, along = fmax(rho, norm3(sub3(start, origin))), dot3(way, axis)
-        slope = fmax(slope, sqrt(fmax(1.0 - along * along, 0.0)) / along)
-    wider, n = sqrt(fma(slope, slope, 1.0)), 0
-    for k in range(d.ray.ncandidate[0]):
-        g = d.ray.candidate[k]
-        r = SLACK * radius_of(m.geom_type[g], load3(m.geom_size, 3 * g), m.geom_rbound[g])
-        c = sub3(load3(d.geom_xpos, 3 * g), origin)
-        t = dot3(c, axis)
-        off = norm3(axpy3(-t, axis, c))
-        if m.geom_type[g] == PLANE or any_((off <= rho + slope * fmax(t + r, 0.0) + wider * r) & (t + r >= 0.0)):
-            d.ray.seen[n] = g
-            n += 1
-    d.ray.ngeom[0] = n
-
-
 @over_tiles(p=CAMERA)
 def camera_tiles(m, d, b, p, thread, tile):
     """Computes the frames of the world in all lanes of a tile, then nstep packets of pixels, block by block.
 
-    Reads:  the rows that the transfers of b bring in; the sizes of p, ray.clip, ray.ncandidate, ray.candidate.
+    Reads:  the rows that the transfers of b bring in; the sizes of p, camera.clip, camera.ncandidate, camera.candidate.
     Writes: those that they take back; depth, active, recall_address, tree_settled, ray.*, and all else of this
             thread's workspace.
     """
@@ -104,7 +73,7 @@ def camera_tiles(m, d, b, p, thread, tile):
     frames(m, d)
     com_pos(m, d)
     cameras(m, d)
-    i, near, far = p.camera, real(d, d.ray.clip[0]), real(d, d.ray.clip[1])
+    i, near, far = p.camera, real(d, d.camera.clip[0]), real(d, d.camera.clip[1])
     R, size = load9(d.cam_xmat, 9 * i), (real(d, p.image_width), real(d, p.image_height))
     lane = real(d, 1.0) * lane_index(d)
     row_of_lane = floor((lane + 0.5) / p.packet_width)
@@ -112,8 +81,8 @@ def camera_tiles(m, d, b, p, thread, tile):
     wide, high, n = p.packet_width, width(d) // p.packet_width, p.block_width * p.block_height
     # not a number if a pose is not finite
     spoiled = dot3(load3(d.cam_xpos, 3 * i), (R[0], R[1], R[2]))
-    for k in range(d.ray.ncandidate[0]):
-        spoiled = spoiled + dot3(load3(d.geom_xpos, 3 * d.ray.candidate[k]), (R[3], R[4], R[5]))
+    for k in range(d.camera.ncandidate[0]):
+        spoiled = spoiled + dot3(load3(d.geom_xpos, 3 * d.camera.candidate[k]), (R[3], R[4], R[5]))
     spoiled = where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)
     d.ray.culls[0] = 1
     for s in range(b.nstep):
@@ -122,7 +91,7 @@ def camera_tiles(m, d, b, p, thread, tile):
         first_row = real(d, high * p.block_height * (block // p.blocks))
         if k == 0:
             extent = real(d, wide * p.block_width), real(d, high * p.block_height)
-            _choose_geoms(m, d, i, size, (first_column, first_row), extent)
+            choose_geoms(m, d, i, size, (first_column, first_row), extent)
         column = first_column + (column_of_lane + wide * (k % p.block_width))
         row = first_row + (row_of_lane + high * (k // p.block_width))
         origin, direction = image_ray(m, d, i, size, column, row)
@@ -214,9 +183,9 @@ class CameraImages(Query):
 
     def enter(self, workspace) -> None:
         """Sets the geoms to test in a tile."""
-        workspace.arrays["ray.candidate"][: len(self.geoms)] = self.geoms
-        workspace.arrays["ray.ncandidate"][0] = len(self.geoms)
-        workspace.arrays["ray.cutoff"][0], workspace.arrays["ray.clip"][:2] = FAR, self.clip
+        workspace.arrays["camera.candidate"][: len(self.geoms)] = self.geoms
+        workspace.arrays["camera.ncandidate"][0] = len(self.geoms)
+        workspace.arrays["ray.cutoff"][0], workspace.arrays["camera.clip"][:2] = FAR, self.clip
 
     def taken(self) -> dict[str, np.ndarray]:
         """Returns the rows of the pixels."""

@@ -1,0 +1,39 @@
+"""Chooses the geoms whose surfaces the rays of a block of pixels can meet."""
+
+from featherlane.prelude import *
+from featherlane.collision.rays.ray import SLACK
+from featherlane.collision.rays.shapes import radius_of
+from featherlane.sensor.camera import image_ray
+
+
+@kernel
+def choose_geoms(m, d, i, image, corner, extent):
+    """Sets ray.seen to the candidates whose bounding spheres come near a block of pixels, before the far plane.
+
+    All rays of a block lie within the distance rho + tan t of its central ray at its distance t.
+
+    Args:
+        i: the camera.
+        image: (width, height) [pixels].
+        corner, extent: (column, row) of the block's first pixel, (columns, rows) of the block.
+    """
+    (column, row), (wide, high), far = corner, extent, real(d, d.camera.clip[1])
+    optical = d.cam_xmat[9 * i + 2], d.cam_xmat[9 * i + 5], d.cam_xmat[9 * i + 8]
+    origin, axis = image_ray(m, d, i, image, column + 0.5 * wide - 0.5, row + 0.5 * high - 0.5)
+    rho, slope = zero(d), zero(d)
+    for k in range(4):
+        start, way = image_ray(m, d, i, image, column + wide * (k % 2) - 0.5, row + high * (k // 2) - 0.5)
+        rho, along = fmax(rho, norm3(sub3(start, origin))), dot3(way, axis)
+        slope = fmax(slope, sqrt(fmax(1.0 - along * along, 0.0)) / along)
+    wider, n = sqrt(fma(slope, slope, 1.0)), 0
+    for k in range(d.camera.ncandidate[0]):
+        g = d.camera.candidate[k]
+        r = SLACK * radius_of(m.geom_type[g], load3(m.geom_size, 3 * g), m.geom_rbound[g])
+        c = sub3(load3(d.geom_xpos, 3 * g), origin)
+        t = dot3(c, axis)
+        off = norm3(axpy3(-t, axis, c))
+        inside = (t + r >= 0.0) & (-dot3(c, optical) - r <= far)
+        if m.geom_type[g] == PLANE or any_(inside & (off <= rho + slope * fmax(t + r, 0.0) + wider * r)):
+            d.ray.seen[n] = g
+            n += 1
+    d.ray.ngeom[0] = n
