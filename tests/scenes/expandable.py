@@ -138,6 +138,8 @@ LCP = {
     "jnt_motor": {"jnt_motor_vel": 5.0, "jnt_motor_force": 50.0, "jnt_motor_fudge": 0.5},
     "jnt_stop": {"jnt_stop_bounce": 0.8},
     "geom": {"geom_restitution": 0.8, "geom_slip": 1e-3, "geom_cfm": 1e-4, "geom_fdir": (1.0, 0.2, 0.0)},
+    "geom_stribeck": {"geom_friction_static": 3.0, "geom_stribeck_vel": 1.0},
+    "geom_friction_static": {"geom_stribeck_vel": 100.0},
     "link_motor": {"link_motor_vel": 5.0, "link_motor_force": 500.0, "link_motor_fudge": 0.5},
     "link_stop": {"link_stop_bounce": 0.8},
 }
@@ -145,7 +147,7 @@ LCP = {
 SOME = {
     **{"opt_tolerance": 0.3, "opt_ls_tolerance": 0.9, "opt_sleep_tolerance": 10.0, "stat_meaninertia": 1e6},
     **{"opt_lcp_tolerance": 0.5, "opt_noslip_tolerance": 0.5, "jnt_motor_cfm": 0.1, "link_motor_cfm": 0.1},
-    **{"geom_restitution_vel": 10.0},
+    **{"geom_restitution_vel": 10.0, "geom_friction_static": 30.0},
 }
 # fields that act only where memory is allocated, and the fields that are positive there
 MEMORY = {
@@ -194,4 +196,4 @@ def two_values(model: fl.Model, name: str) -> tuple[np.ndarray, np.ndarray]:
 def is_positive(name: str) -> bool:
     """Returns whether a field cannot be zero."""
     fields = "timestep impratio relaxation meaninertia mass inertia M0 size cranklength dynprm lengthrange wrap_prm"
-    return name.endswith((*UNIT, *fields.split()))
+    return name.endswith((*UNIT, "stribeck_vel", *fields.split()))

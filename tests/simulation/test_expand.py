@@ -21,11 +21,11 @@ CONTACT_LCP = {"contact_model": "lcp"}
 EPS = 1e-7
 SMALL = 1e-4  # relative, of differences over EPS
 NSTEP = 3
-# fields that change no output of so few steps: search limits, sleep, bounds of the broad phase
-NOWHERE = r"opt_(ls|sleep)_tolerance|stat_meaninertia|dof_length|geom_aabb|pair_gap|actuator_length0|sensor_noise"
+# fields that change no output of so few steps: search limits, sleep, impacts within a step, bounds of the broad phase
+NOWHERE = r"opt_(ls|sleep|ccd)_tolerance|stat_meaninertia|dof_length|geom_aabb|pair_gap|actuator_length0|sensor_noise"
 WITHOUT_EFFECT = {
     "convex": rf"{NOWHERE}|opt_(lcp_\w+|erp|cfm|contact_\w+)|jnt_(motor|stop)_\w+|eq_(erp|cfm)"
-    r"|geom_(erp|cfm|restitution\w*|slip|fdir)",
+    r"|geom_(erp|cfm|restitution\w*|slip|fdir|friction_static|stribeck_vel)",
     "lcp": rf"{NOWHERE}|opt_(impratio|tolerance|noslip_tolerance|o_\w+)|\w+_sol\w+|\w+_invweight0|jnt_motor_fudge",
 }
 
