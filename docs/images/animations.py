@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 import featherlane as fl
-from featherlane.painter import PICTURES, Painter, prepare
+from featherlane.renderer import PICTURES, Painter, prepare_rendering
 
 FOLDER, EXAMPLES = Path(__file__).parent, Path(__file__).parents[2] / "examples"
 COLOURS, RATE = 96, 15  # colours of a file, frames per second
@@ -132,6 +132,6 @@ def five_robots() -> None:
 ANIMATIONS = {f.__name__: f for f in (humanoids, quadrupeds, five_robots)}
 
 if __name__ == "__main__":
-    prepare(PICTURES)
+    prepare_rendering(PICTURES)
     for name in sys.argv[1:] or ANIMATIONS:
         ANIMATIONS[name]()

@@ -22,7 +22,7 @@ import numpy as np
 from PIL import Image
 
 import featherlane as fl
-from featherlane.painter import PICTURES, Painter, prepare
+from featherlane.renderer import PICTURES, Painter, prepare_rendering
 
 FOLDER, EXAMPLES = Path(__file__).parent, Path(__file__).parents[2] / "examples"
 SIZE, COLOURS = (320, 240), 64  # pixels; colours keep a file below 20 kB
@@ -43,6 +43,7 @@ CAMERAS = {
     "first_steps": {"distance": 1.3, "azimuth": 130, "elevation": -18},
     "jacobian": {"distance": 1.6, "azimuth": 130, "elevation": -15},
     "linked_bodies": {"distance": 2.6, "azimuth": 90, "elevation": -12},
+    "mppi": {"distance": 3.2, "azimuth": 100, "elevation": -8},
     "muscle_arm": {"distance": 1.1, "azimuth": 90, "elevation": -8, "lookat": [0.1, 0, 0.85]},
     "piston_engine": {"distance": 0.6, "azimuth": 80, "elevation": -8, "lookat": [-0.06, 0, 0]},
     "randomize_masses": {"distance": 1.3, "azimuth": 130, "elevation": -18},
@@ -89,7 +90,9 @@ def run(name: str, until: float = np.inf) -> tuple[fl.Model, np.ndarray]:
     fl.Data, fl.Batch, fl.load, fl.step = recording("Data"), recording("Batch"), load, step
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Stop):
-            importlib.import_module(name).main()
+            last = importlib.import_module(name).main()
+            if not made:  # an example in MuJoCo's terms returns its MjData
+                made.append((real["load"](last.model), last))
     finally:
         for key, function in real.items():
             setattr(fl, key, function)
@@ -199,7 +202,7 @@ PLOTS = {f.__name__: f for f in (bad_world, jamming_rod)}
 OTHERS = {f.__name__: f for f in (sweep_friction, rllib_halfcheetah)}
 
 if __name__ == "__main__":
-    prepare(PICTURES)
+    prepare_rendering(PICTURES)
     warnings.simplefilter("ignore", fl.NonFiniteWarning)
     sys.path.insert(0, str(EXAMPLES))
     for name in sys.argv[1:] or (*CAMERAS, *PLOTS, *OTHERS):

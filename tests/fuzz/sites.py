@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 
 import featherlane as fl
@@ -210,6 +211,13 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "reads": lambda w: ("sensordata",),
     "joint": lambda w: "elbow",
     "camera": lambda w: "eye",
+    "width": lambda w: 4,
+    "height": lambda w: 3,
+    "output": lambda w: ("depth",),
+    "near": lambda w: 0.1,
+    "far": lambda w: 10.0,
+    "fields": lambda w: None,
+    "mj_data": lambda w: mujoco.MjData(w.m.mj_model),
     # of given contacts
     "dist": lambda w: [-0.01],
     "pos": lambda w: [UP],
@@ -312,6 +320,8 @@ def sites() -> dict[str, Site]:
         if callable(item) and (not inspect.isclass(item) or name in WORLDS) and name not in PASSED_OVER:
             found[name] = _site(name, item)
     found |= _methods("data", fl.Data, lambda w: w.d) | _methods("batch", fl.Batch, lambda w: w.b)
+    # contacts that another call gave by bodies have no counterpart in MuJoCo
+    found["batch.to_mujoco"] = _site("batch.to_mujoco", fl.Batch.to_mujoco, lambda w: fl.Batch(w.m, 3))
     found |= _methods("mixed", fl.MixedBatch, lambda w: w.x)
     found |= _methods("spread", fl.distributed.Batch, lambda w: w.s)
     found |= _methods("model", fl.Model, lambda w: w.m) | _setters() | _rest()

@@ -32,7 +32,7 @@ REALS = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solreff
 KEPT = tuple((name, f"con_{name}", int(np.prod(CONTACT[name].shape))) for name in REALS)
 
 
-def contacts(arrays, slots: np.ndarray, first_row: np.ndarray, adhesive: bool, swept: bool) -> np.recarray:
+def contacts(arrays, slots: np.ndarray, first_row: np.ndarray, adhesive: bool, swept: bool = False) -> np.recarray:
     """Returns the contacts of one world, with the field names of MuJoCo's `mjData.contact`.
 
     Args:

@@ -157,12 +157,11 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 def mesh(model: Model, i: int) -> Mesh:
     """Returns the triangles of mesh i, with texture coordinates if its file has them."""
-    first, vertex = model.triangle_adr[i], model.triangle_vertadr[i]
-    last = first + model.triangle_num[i]
-    faces = model.triangle[first:last]
-    vertices = model.triangle_vert[vertex : vertex + (faces.max() + 1 if len(faces) else 0)]
     mj = model.mj_model
-    if mj.mesh_texcoordadr[i] < 0 or mj.mesh_facenum[i] != len(faces):
+    first, vertex = mj.mesh_faceadr[i], mj.mesh_vertadr[i]
+    faces = mj.mesh_face[first : first + mj.mesh_facenum[i]]
+    vertices = mj.mesh_vert[vertex : vertex + mj.mesh_vertnum[i]].astype(float)
+    if mj.mesh_texcoordadr[i] < 0:
         return creased(vertices, faces)
     start = mj.mesh_faceadr[i]
     places = mj.mesh_facetexcoord[start : start + len(faces)]

@@ -21,7 +21,7 @@ def tile(points, depths, width=2, **given):
     def field(value):
         return Rows(np.repeat(np.ravel(value)[:, None], width, 1).astype(float), "field")
 
-    m = SimpleNamespace(geom_rbound=field([R, R]), body_weldid=[0, 1, 1], opt_disableflags=0)
+    m = SimpleNamespace(geom_rbound=field([R, R]), body_weldid=[0, 1, 1], opt_disableflags=0, opt_enableflags=0)
     d = SimpleNamespace(
         ncon_slot=[n], con_pos=field(points), con_dist=field(np.negative(depths)), con_D=field(np.zeros(n)),
         con_frame=field(n * [np.eye(3)]), con_includemargin=field(np.zeros(n)), con_present=field(np.ones(n)),
