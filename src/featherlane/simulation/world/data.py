@@ -427,7 +427,7 @@ class Data(NamedAccess):
 
         Each field that both have gets the value of this `Data`, so outputs are those of its last pass.  mj_step
         continues from this state.  Call `forward` before, if the outputs are to be those of the present state.
-        [MuJoCo data](integrations/mujoco_data.md) lists the fields of MjData that are not written.
+        docs/integrations/mujoco_data.md lists the fields of MjData that are not written.
 
         Args:
             mj_data: a `mujoco.MjData` of a model with the sizes of this one.
