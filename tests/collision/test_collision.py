@@ -14,7 +14,8 @@ from scenes.poses import collide, contacts_of, fill, same_contacts
 from scenes.states import kicked
 
 TOLERANCE = 1e-10
-SLOT_FIELDS = [f.name for f in FIELDS if f.kind == "real" and f.role == "slot"]
+# con_speculative is written only with the flag `speculative`
+SLOT_FIELDS = [f.name for f in FIELDS if f.kind == "real" and f.role == "slot" and f.name != "con_speculative"]
 
 # all supported shapes over one floor, with several geoms on some bodies
 HEAP = """
