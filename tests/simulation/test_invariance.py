@@ -146,6 +146,18 @@ def test_derivatives_do_not_depend_on_features_of_other_worlds(contact_model, fi
             assert getattr(together, name)[0].tobytes() == getattr(single, name)[0].tobytes(), name
 
 
+def test_the_sign_of_a_zero_anchor_does_not_depend_on_other_worlds():
+    """A joint at its body's origin, next to a world with an offset: the anchor is the body's position, -0 included."""
+    model = fl.load(SCENE.format("", "", '<body><joint axis="0 1 0"/><geom size=".1"/></body>', ""))
+    both, alone = fl.Batch(model, 2), fl.Batch(model, 1)
+    for batch in (both, alone):
+        batch.bind("xanchor")
+        batch.expand("body_pos")[:, 1] = -0.0
+        batch.expand("jnt_pos")[1:] = 0.1
+        batch.forward()
+    assert both.xanchor[0].tobytes() == alone.xanchor[0].tobytes()
+
+
 def test_derivatives_do_not_depend_on_the_tile_before():
     """A world with a fluid next to one with adhesion: differences once read the adhesion of an earlier tile."""
     model = fl.load(SCENE.format("", "", BOXES, ""))

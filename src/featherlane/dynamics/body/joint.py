@@ -15,11 +15,11 @@ def move_joint(m, d, j, pos, quat):
     a, kind = m.jnt_qposadr[j], m.jnt_type[j]
     offset, local = load3(m.jnt_pos, 3 * j), load3(m.jnt_axis, 3 * j)
     axis = rotate(quat, local)
-    # an anchor at the body's origin (the usual case) skips two rotations: bitwise identical, 0.1 us per humanoid tile
-    eccentric = any_((offset[0] != 0.0) | (offset[1] != 0.0) | (offset[2] != 0.0))
+    # an anchor at the body's origin (the usual case) skips two rotations: 0.1 us per humanoid tile
+    eccentric = (offset[0] != 0.0) | (offset[1] != 0.0) | (offset[2] != 0.0)
     anchor = pos
-    if eccentric:
-        anchor = add3(pos, rotate(quat, offset))
+    if any_(eccentric):
+        anchor = select3(eccentric, add3(pos, rotate(quat, offset)), pos)
     if kind == SLIDE:
         pos = axpy3(d.qpos[a] - m.qpos0[a], axis, pos)
     else:
@@ -28,8 +28,8 @@ def move_joint(m, d, j, pos, quat):
         else:
             quat = quat_mul(quat, axis_angle_quat(local, d.qpos[a] - m.qpos0[a]))
         # the anchor stays at its position
-        if eccentric:
-            pos = sub3(anchor, rotate(quat, offset))
+        if any_(eccentric):
+            pos = select3(eccentric, sub3(anchor, rotate(quat, offset)), pos)
     store3(d.xanchor, 3 * j, anchor)
     store3(d.xaxis, 3 * j, axis)
     return pos, quat
