@@ -89,6 +89,7 @@ from featherlane.spatial.vector import (
     axpy3,
     cross,
     dot3,
+    has_nonzero,
     load2,
     load3,
     load4,

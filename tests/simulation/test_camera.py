@@ -164,9 +164,10 @@ def test_worlds_have_their_own_cameras_and_geoms():
     assert (found[0] == plain[0]).all() and (found[1] != plain[1]).any() and (found[2] != plain[2]).any()
 
 
-def test_a_pose_that_is_not_finite_gives_a_depth_that_is_not_a_number():
+@pytest.mark.parametrize("where", [0, 4])
+def test_a_pose_that_is_not_finite_gives_a_depth_that_is_not_a_number(where):
     batch = worlds()
-    batch.qpos[1, 0] = np.nan
+    batch.qpos[1, where] = np.nan
     images = batch.camera("fixed", 6, 5, ("depth", "segmentation"))
     assert np.isnan(images.depth[1]).all() and np.isfinite(images.depth[[0, 2]]).all()
 

@@ -2,7 +2,7 @@
 
 Belts.          sigma(p) = R (v + w x R^T (p - p_g)) is the velocity of the surface of a fixed geom at point p: v and w
                 in the frame of geom g, R its orientation, p_g its centre.
-Restitution.    a contact whose bodies approach at s = -u . n above the least speed shall separate at e s.
+Restitution.    bodies that approach at the speed s = -u . n, above a least speed, separate at the speed e s.
 Static friction. mu = mu_k + (mu_s - mu_k) exp(-(|u_t| / v_s)^2), Stribeck's curve at the slip speed |u_t|.
 
 u is the velocity of body 2's surface relative to body 1's at the contact, at the start of the step.  Restitution and
@@ -48,6 +48,12 @@ def _body_velocity(m, d, k, place):
 
 
 @kernel
+def _relative_velocity(m, d, k):
+    """Returns the velocity of the second surface relative to the first at contact k."""
+    return sub3(_body_velocity(m, d, k, 1), _body_velocity(m, d, k, 0))
+
+
+@kernel
 def leading_geoms(m, d, k):
     """Returns the two geoms whose parameters contact k mixes; twice the same if one has a higher priority."""
     g, h = d.con_geom[2 * k], d.con_geom[2 * k + 1]
@@ -73,8 +79,7 @@ def bounces(m, d, k):
     """Returns the mask of worlds in which contact k rebounds, after `mix_restitution`."""
     found = false_mask(d)
     if any_(d.con_restitution[k] > 0.0):
-        u = sub3(_body_velocity(m, d, k, 1), _body_velocity(m, d, k, 0))
-        s = -dot3(load3(d.con_frame, 9 * k), u)
+        s = -dot3(load3(d.con_frame, 9 * k), _relative_velocity(m, d, k))
         found = (d.con_restitution[k] > 0.0) & (s > d.con_restitution_vel[k]) & (d.con_present[k] > 0.0)
     return found
 
@@ -82,10 +87,7 @@ def bounces(m, d, k):
 @kernel
 def has_static_friction(m, d):
     """Returns the mask of worlds with a geom that has static friction."""
-    sum = zero(d)
-    for g in range(m.ngeom):
-        sum = sum + m.geom_friction_static[g]
-    return not_(sum == 0.0)
+    return has_nonzero(d, m.geom_friction_static, m.ngeom)
 
 
 @kernel
@@ -95,10 +97,9 @@ def set_slip_friction(m, d, k):
         g, h = leading_geoms(m, d, k)
         most = fmax(m.geom_friction_static[g], m.geom_friction_static[h])
         if any_((most > 0.0) & (d.con_present[k] > 0.0)):
-            # computed anew, because rows may be made twice
+            # rows may be made twice, so con_friction may already hold this law's value
             mu = friction(m, -1, d.con_geom[2 * k], d.con_geom[2 * k + 1])[0]
-            u = sub3(_body_velocity(m, d, k, 1), _body_velocity(m, d, k, 0))
-            n = load3(d.con_frame, 9 * k)
+            u, n = _relative_velocity(m, d, k), load3(d.con_frame, 9 * k)
             slip = axpy3(-dot3(n, u), n, u)
             scale = 1.0 / fmax(m.geom_stribeck_vel[g], m.geom_stribeck_vel[h])
             mu = fma(fmax(most - mu, 0.0), exp(-(dot3(slip, slip) * scale * scale)), mu)

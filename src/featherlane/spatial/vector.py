@@ -3,7 +3,7 @@
 Sums of products are fused, always from the last term to the first: the result depends on this order bitwise.
 """
 
-from featherlane.lanes import fma, fmax, kernel, sqrt, unrolled, where, zero
+from featherlane.lanes import fabs, fma, fmax, kernel, not_, sqrt, unrolled, where, zero
 
 MINVAL = 1e-15  # a length below this has no direction
 
@@ -205,6 +205,15 @@ def mat_inverse(A):
         s * fma(A[1], A[6], -(A[0] * A[7])),
         s * fma(A[0], A[4], -(A[1] * A[3])),
     ), exists
+
+
+@kernel
+def has_nonzero(d, x, n):
+    """Returns the mask of worlds in which one of the entries 0 to n - 1 of x is not 0, NaN included."""
+    size = zero(d)
+    for i in range(n):
+        size = size + fabs(x[i])
+    return not_(size == 0.0)
 
 
 @kernel

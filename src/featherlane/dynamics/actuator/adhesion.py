@@ -100,10 +100,7 @@ def normal_force(m, d, k):
 @kernel
 def has_adhesion(m, d):
     """Returns the mask of worlds with a geom or pair that adheres."""
-    sum = zero(d)
+    found = false_mask(d)
     if m.flg_adhesion:
-        for g in range(m.ngeom):
-            sum = sum + fabs(m.geom_adhesion[g])
-        for e in range(m.npair):
-            sum = sum + fabs(m.pair_adhesion[e])
-    return not_(sum == 0.0)
+        found = has_nonzero(d, m.geom_adhesion, m.ngeom) | has_nonzero(d, m.pair_adhesion, m.npair)
+    return found

@@ -116,24 +116,15 @@ def acts_at_once(model: Model) -> bool:
 
 
 @kernel
-def _has_surface_velocity(m, d):
-    """Returns the mask of worlds with a geom whose surface moves."""
-    sum = zero(d)
-    if m.flg_surfacevel:
-        for e in range(6 * m.ngeom):
-            sum = sum + fabs(m.geom_surfacevel[e])
-    return not_(sum == 0.0)
-
-
-@kernel
 def _actuators_compensate(m, d):
     """Returns the mask of worlds in which compensation of gravity counts as an actuator force."""
-    sum = zero(d)
+    found, acts = false_mask(d), 0
     for j in range(m.njnt):
-        if m.ngravcomp > 0 and m.jnt_actgravcomp[j]:
-            for i in range(m.nbody):
-                sum = sum + fmax(m.body_gravcomp[i], 0.0)
-    return not_(sum == 0.0)
+        acts = 1 if m.jnt_actgravcomp[j] else acts
+    if acts and m.ngravcomp > 0:
+        for i in range(m.nbody):
+            found = found | not_(m.body_gravcomp[i] <= 0.0)
+    return found
 
 
 @kernel
@@ -144,7 +135,9 @@ def _numbers_serve(m, d, p):
     no external forces, no fluid, no springs of balls and no gravity compensation by actuators either.  Differences
     include these effects; with them the mask requires tendons without armature.
     """
-    contacts = not_(has_adhesion(m, d) | _has_surface_velocity(m, d))
+    contacts = not_(has_adhesion(m, d))
+    if m.flg_surfacevel:
+        contacts = contacts & not_(has_nonzero(d, m.geom_surfacevel, 6 * m.ngeom))
     if m.opt_contact_model == COULOMB:
         contacts = contacts & not_(has_static_friction(m, d))
     pushed = zero(d)

@@ -24,7 +24,11 @@ from featherlane.simulation.query.ray import hit_geoms
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import over_tiles
 
-OUTPUTS = ("depth", "segmentation", "normal")
+OUTPUTS = {  # name: field, type of a pixel, shape of a pixel
+    "depth": ("depth", np.float32, ()),
+    "segmentation": ("ray.geom", np.int32, ()),
+    "normal": ("ray.normal", np.float32, (3,)),
+}
 VISIBLE = (1, 1, 1, 0, 0, 0)  # groups of geoms that MuJoCo's visualizer shows by default
 BLOCK = 4  # packets of pixels side by side, and rows of them, for which the geoms near their rays are listed
 PIXELS = 1 << 22  # of a call: images of more worlds are computed one part after the other
@@ -82,7 +86,8 @@ def camera_tiles(m, d, b, p, thread, tile):
     # not a number if a pose is not finite
     spoiled = dot3(load3(d.cam_xpos, 3 * i), (R[0], R[1], R[2]))
     for k in range(d.camera.ncandidate[0]):
-        spoiled = spoiled + dot3(load3(d.geom_xpos, 3 * d.camera.candidate[k]), (R[3], R[4], R[5]))
+        g = d.camera.candidate[k]
+        spoiled = spoiled + (dot3(load3(d.geom_xpos, 3 * g), (R[3], R[4], R[5])) + d.geom_xmat[9 * g + 8])
     spoiled = where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)
     d.ray.culls[0] = 1
     for s in range(b.nstep):
@@ -135,13 +140,7 @@ def output_names(output: str | Sequence[str]) -> tuple[str, ...]:
 
 def empty_images(names: Sequence[str], nworld: int, size: tuple[int, int]) -> dict[str, np.ndarray]:
     """Returns arrays for images of nworld worlds, by name."""
-    shape = (nworld, *size)
-    makes = {
-        "depth": lambda: np.empty(shape, np.float32),
-        "segmentation": lambda: np.empty(shape, np.int32),
-        "normal": lambda: np.empty((*shape, 3), np.float32),
-    }
-    return {name: makes[name]() for name in names}
+    return {name: np.empty((nworld, *size, *OUTPUTS[name][2]), OUTPUTS[name][1]) for name in names}
 
 
 class CameraImages(Query):
@@ -169,8 +168,7 @@ class CameraImages(Query):
         self.block = tuple(min(BLOCK, n) for n in packets)
         self.blocks = tuple(-(-n // k) for n, k in zip(packets, self.block, strict=True))
         self.number = int(np.prod(self.blocks) * np.prod(self.block)) * lanes
-        shapes = {"depth": 1, "segmentation": 1, "normal": 3}
-        self.rows = {name: np.empty((nworld, self.number, shapes[name]), dtype) for name in outputs}
+        self.rows = {name: np.empty((nworld, self.number, *(OUTPUTS[name][2] or (1,))), dtype) for name in outputs}
         self.sizes = {
             "camera": camera,
             "image_width": size[1],
@@ -189,16 +187,14 @@ class CameraImages(Query):
 
     def taken(self) -> dict[str, np.ndarray]:
         """Returns the rows of the pixels."""
-        fields = {"depth": "depth", "segmentation": "ray.geom", "normal": "ray.normal"}
-        return {fields[name]: rows for name, rows in self.rows.items()}
+        return {OUTPUTS[name][0]: rows for name, rows in self.rows.items()}
 
     def answer(self) -> dict[str, np.ndarray]:
         """Returns the images by name, (n, height, width, ...)."""
-        return {name: self._image(rows) for name, rows in self.rows.items()}
+        return {name: self._image(rows, OUTPUTS[name][2]) for name, rows in self.rows.items()}
 
-    def _image(self, rows: np.ndarray) -> np.ndarray:
+    def _image(self, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         parts = rows.reshape(len(rows), *self.blocks, *self.block, *self.packet, -1)
         high, wide = (a * b * c for a, b, c in zip(self.blocks, self.block, self.packet, strict=True))
-        image = parts.transpose(0, 1, 3, 5, 2, 4, 6, 7).reshape(len(rows), high, wide, -1)
-        image = image[:, : self.size[0], : self.size[1]]
-        return image if image.shape[-1] > 1 else image[..., 0]
+        image = parts.transpose(0, 1, 3, 5, 2, 4, 6, 7).reshape(len(rows), high, wide, *shape)
+        return image[:, : self.size[0], : self.size[1]]

@@ -66,6 +66,13 @@ class Number:
         return x
 
 
+# options of several methods
+FRICTION = Choice(
+    "pyramid", ("pyramid", "cone"), "friction: separate rows (pyramid), or the rows of a contact on a cone"
+)
+TOLERANCE = Number(1e-8, 0.0, 1.0, "tolerance of the residual")
+
+
 @dataclass(frozen=True)
 class Method:
     """A solver, selected by its name.

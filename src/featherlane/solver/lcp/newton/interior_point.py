@@ -19,7 +19,13 @@ Source: S. Mehrotra, "On the implementation of a primal-dual interior point meth
 from featherlane.prelude import *
 from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ONE, Count, Method
-from featherlane.solver.lcp.newton.place_residual import keep_best_place, residual_of_places, restore_best_place
+from featherlane.solver.lcp.newton.place_residual import (
+    TOLERANCE,
+    finish_places,
+    keep_best_place,
+    residual_of_places,
+    restore_best_place,
+)
 from featherlane.solver.lcp.pivot.factor import (
     clear_factor,
     clear_matrix,
@@ -31,17 +37,13 @@ from featherlane.solver.lcp.pivot.friction import limit_friction
 from featherlane.solver.lcp.pivot.many_rows import put_all_between
 from featherlane.solver.lcp.pivot.scaled_problem import (
     INF,
-    complementarity_residual,
     force_inside,
     load_places,
     order_rows,
     refresh,
     set_zero_solution,
-    unload_places,
 )
-from featherlane.solver.lcp.status import INACCURATE, ITERATIONS, SOLVED
 
-TOLERANCE = 1e-10  # residual of a solution
 EXACT = 1e-13  # residual at which iterations end; above it, they end if a solution does not improve by half
 REACH = 0.995  # of the step at which the first slack or multiplier vanishes
 WIDEST = 1e150  # a bound farther away counts as none
@@ -292,12 +294,7 @@ def interior_point(r1, iterations):
         last = follow_central_path(r1, n, iterations)
         most = max(most, last)
         used += last
-    unload_places(r1)
-    residual = complementarity_residual(r1)
-    r1.one.residual[0], r1.one.niter[0] = residual, used
-    r1.one.status[0] = ITERATIONS if most == iterations else INACCURATE
-    if residual <= TOLERANCE:
-        r1.one.status[0] = SOLVED
+    finish_places(r1, used, most == iterations)
 
 
 @stage(p1=PROBLEM)

@@ -21,7 +21,13 @@ from featherlane.prelude import *
 from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ONE, Count, Method
 from featherlane.solver.lcp.newton.linear_system import solve_system
-from featherlane.solver.lcp.newton.place_residual import keep_best_place, residual_of_places, restore_best_place
+from featherlane.solver.lcp.newton.place_residual import (
+    TOLERANCE,
+    finish_places,
+    keep_best_place,
+    residual_of_places,
+    restore_best_place,
+)
 from featherlane.solver.lcp.pivot.factor import eights_of_row
 from featherlane.solver.lcp.pivot.friction import gauss_seidel_sweep, limit_friction
 from featherlane.solver.lcp.pivot.scaled_problem import (
@@ -31,17 +37,13 @@ from featherlane.solver.lcp.pivot.scaled_problem import (
     UPPER,
     add_matrix_product,
     clear_direction,
-    complementarity_residual,
     force_inside,
     load_places,
     order_rows,
     refresh,
     set_zero_solution,
-    unload_places,
 )
-from featherlane.solver.lcp.status import INACCURATE, ITERATIONS, SOLVED
 
-TOLERANCE = 1e-10  # residual of a solution
 EXACT = 1e-14  # residual at which iterations end; above it, they end if a solution does not improve by half
 FIRST_SWEEPS = 20  # before the first step: with 4, towers of eight boxes take twice as many steps
 SWEEPS = 60  # in place of a step
@@ -251,12 +253,7 @@ def minimum_map(r1, iterations):
     restore_best_place(r1)
     place_inside(r1)
     refresh(r1)
-    unload_places(r1)
-    residual = complementarity_residual(r1)
-    r1.one.residual[0], r1.one.niter[0] = residual, used
-    r1.one.status[0] = ITERATIONS if used == iterations else INACCURATE
-    if residual <= TOLERANCE:
-        r1.one.status[0] = SOLVED
+    finish_places(r1, used, used == iterations)
 
 
 @stage(p1=PROBLEM)

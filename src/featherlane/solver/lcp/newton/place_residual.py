@@ -2,7 +2,10 @@
 
 from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import eights_of_row
-from featherlane.solver.lcp.pivot.scaled_problem import complementarity_residual
+from featherlane.solver.lcp.pivot.scaled_problem import complementarity_residual, unload_places
+from featherlane.solver.lcp.status import INACCURATE, ITERATIONS, SOLVED
+
+TOLERANCE = 1e-10  # residual of a solution
 
 
 @kernel
@@ -13,6 +16,20 @@ def residual_of_places(r1):
         r1.one.lower[k], r1.one.upper[k] = r1.place.lo[i] * s, r1.place.hi[i] * s
         r1.one.x[k], r1.one.w[k] = r1.place.x[i] * s, r1.place.w[i] / s
     return complementarity_residual(r1)
+
+
+@kernel
+def finish_places(r1, used, ended):
+    """Stores the solution of the places, its residual, the steps that were used, and the status.
+
+    ended: whether the steps ended at their largest number.
+    """
+    unload_places(r1)
+    residual = complementarity_residual(r1)
+    r1.one.residual[0], r1.one.niter[0] = residual, used
+    r1.one.status[0] = ITERATIONS if ended else INACCURATE
+    if residual <= TOLERANCE:
+        r1.one.status[0] = SOLVED
 
 
 @kernel

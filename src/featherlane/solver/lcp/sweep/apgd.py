@@ -21,7 +21,7 @@ accelerated gradient schemes", 2015; De Saxce and Feng, Math. Comput. Modelling 
 
 from featherlane.prelude import *
 from featherlane.solver.lcp.fields import PROBLEM
-from featherlane.solver.lcp.method import ROWS, Choice, Count, Method, Number
+from featherlane.solver.lcp.method import FRICTION, ROWS, TOLERANCE, Count, Method
 from featherlane.solver.lcp.sweep.product import compute_w, multiply_delassus
 from featherlane.solver.lcp.sweep.projection import (
     TINY,
@@ -190,9 +190,7 @@ METHOD = Method(
     form=ROWS,
     numbers={
         "iterations": Count(1000, "largest number of steps"),
-        "friction": Choice(
-            "pyramid", ("pyramid", "cone"), "friction: separate rows (pyramid), or the rows of a contact on a cone"
-        ),
+        "friction": FRICTION,
     },
-    parameters={"tolerance": Number(1e-8, 0.0, 1.0, "tolerance of the residual")},
+    parameters={"tolerance": TOLERANCE},
 )

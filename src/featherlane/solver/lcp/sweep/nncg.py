@@ -17,7 +17,7 @@ Source: M. Silcowitz-Hansen, S. Niebe, K. Erleben, "A nonsmooth nonlinear conjug
 
 from featherlane.prelude import *
 from featherlane.solver.lcp.fields import PROBLEM
-from featherlane.solver.lcp.method import ROWS, Choice, Count, Method, Number
+from featherlane.solver.lcp.method import FRICTION, ROWS, TOLERANCE, Count, Method
 from featherlane.solver.lcp.sweep.order import start_order
 from featherlane.solver.lcp.sweep.pgs import record_sweep, stops_after_sweep, sweep_rows
 from featherlane.solver.lcp.sweep.product import sum_factored_rows
@@ -126,9 +126,7 @@ METHOD = Method(
     form=ROWS,
     numbers={
         "iterations": Count(1000, "largest number of sweeps"),
-        "friction": Choice(
-            "pyramid", ("pyramid", "cone"), "friction: separate rows (pyramid), or the rows of a contact on a cone"
-        ),
+        "friction": FRICTION,
     },
-    parameters={"tolerance": Number(1e-8, 0.0, 1.0, "tolerance of the residual")},
+    parameters={"tolerance": TOLERANCE},
 )

@@ -16,7 +16,7 @@ order of ODE's QuickStep (sweep_order.py), which makes 20 such sweeps from x = 0
 
 from featherlane.prelude import *
 from featherlane.solver.lcp.fields import PROBLEM
-from featherlane.solver.lcp.method import ROWS, Choice, Count, Method, Number
+from featherlane.solver.lcp.method import FRICTION, ROWS, TOLERANCE, Choice, Count, Method, Number
 from featherlane.solver.lcp.sweep.order import shuffle_order, start_order
 from featherlane.solver.lcp.sweep.product import add_row_change, delassus_row_product, place_w, sum_factored_rows
 from featherlane.solver.lcp.sweep.projection import friction_count, in_cone, project_box, project_disc, set_steps
@@ -139,13 +139,11 @@ METHOD = Method(
     numbers={
         "iterations": Count(1000, "largest number of sweeps"),
         "order": Choice("rows", ("rows", "quickstep"), "order of rows: given, or shuffled as in ODE's QuickStep"),
-        "friction": Choice(
-            "pyramid", ("pyramid", "cone"), "friction: separate rows (pyramid), or the rows of a contact on a cone"
-        ),
+        "friction": FRICTION,
         "seed": Count(0, "seed of the order quickstep"),
     },
     parameters={
-        "tolerance": Number(1e-8, 0.0, 1.0, "tolerance of the residual"),
+        "tolerance": TOLERANCE,
         "relaxation": Number(1.0, 0.0, 2.0, "relaxation factor omega: 1 is Gauss-Seidel, larger values over-relax"),
     },
 )
