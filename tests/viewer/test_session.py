@@ -252,7 +252,7 @@ def test_a_session_continues_from_bookmarks():
 def test_both_contact_models_start_from_one_state():
     session = Session.of(fl.bundled("box_stack"), nworld=2)
     session.advance(30)
-    pair, told = session.side_by_side(1)
+    pair, message = session.side_by_side(1)
     assert (pair.rows("qpos") == session.rows("qpos")[1]).all()
     assert [part.batch.model.opt.contact_model for part in pair.parts] == ["convex", "lcp"]
     pair.advance(100)
@@ -261,7 +261,7 @@ def test_both_contact_models_start_from_one_state():
         pair.set_option("contact_model", "lcp")
     pair.set_option("timestep", 0.001)
     assert [part.batch.model.opt.timestep for part in pair.parts] == [0.001] * 2
-    assert session.model.opt.contact_model == "convex" and (told == "") == (int(session.model.opt.integrator) == 0)
+    assert session.model.opt.contact_model == "convex" and (message == "") == (int(session.model.opt.integrator) == 0)
 
 
 def test_an_option_refused_by_one_of_two_models_is_set_in_neither():

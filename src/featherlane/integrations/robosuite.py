@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from featherlane.errors import ArgumentTypeError, InstallationError
 from featherlane.integrations.stepper import Stepper
 
-TRIED = "1.5.2 with MuJoCo 4.0"
+TRIED = "1.5.2 with MuJoCo 3.7"
 MODEL, DATA = "_model", "_data"  # where robosuite's wrappers hold MuJoCo's objects
 START = "_initialize_sim"  # the method that replaces the simulation, also at a hard reset
 

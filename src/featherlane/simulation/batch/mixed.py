@@ -366,7 +366,7 @@ class MixedBatch:
     def get_state(self, bits: int = State.INTEGRATION) -> np.ndarray:
         """Returns parts of the state, (nworld, n) for the longest n = `state_size(model, bits)` of the models.
 
-        A world's row holds the vector of its own model, as `Batch.get_state` returns, and zeros after it.
+        A row begins with the state vector of that world's model (`Batch.get_state`); the rest of it is zeros.
         """
         out = np.zeros((self.nworld, self._state_size(bits)), self.dtype)
         parts = [group.get_state(bits) for group in self.groups]

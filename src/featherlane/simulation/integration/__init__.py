@@ -1,1 +1,1 @@
-"""Integrates worlds with error control: each world takes steps of its own size."""
+"""Integrates worlds with error control; the step size of each world follows from its error."""

@@ -47,7 +47,7 @@ def integrate(
     max_steps: int = MOST,
     velocity_time: float = 1.0,
 ) -> Integration:
-    """Integrates worlds up to a time with error control: each world takes steps of its own size.
+    """Integrates worlds up to a time with error control; the step size of each world follows from its error.
 
     An attempt of size h computes one step of h and two steps of h / 2 with the model's integrator, contact model and
     solver.  Their difference estimates the local error: its largest component over positions (in the tangent space),
