@@ -225,6 +225,9 @@ class Runner:
         W = self.width if query.fills_lanes else 1
         rows = [_every_other(a, W) if query.fills_lanes else a for a in (query.brought(), query.taken())]
         plan = self.plan(query.loop, W * self.arrays.nworld, *rows, keeps=query.reads, sizes=query.sizes)
+        for own in plan.own:
+            for name, table in query.tables.items():
+                own[0].arrays[name][: table.size] = table.ravel()
         if query.fills_lanes:
             # lane l of world w takes the queries l, l + W, l + 2 W, ...
             nstep = query.number // W
