@@ -41,7 +41,7 @@ def ik(
     """Computes positions of joints that bring objects to their targets, in each world of a batch.
 
     The method is Levenberg-Marquardt (damped least squares) with the limits of joints.  It starts at the present
-    positions of the worlds and finds the nearest local minimum.  The batch does not change: assign `qpos` of the result.
+    positions of the worlds and finds a local minimum.  The batch does not change: assign `qpos` of the result.
     Equality constraints and contacts are not considered.
 
     Args:
@@ -51,8 +51,8 @@ def ik(
         dofs: names of joints and numbers of DoFs that move; None for all that move an object of the targets.
         limits: whether joints stay within their limits (`jnt_range`).
         posture: (nq,) or (n, nq) preferred positions [m, rad, quaternions]; None for the present ones.
-        posture_weight: weight of the distance to the posture [1/m, 1/rad], >= 0.  If it is not 0, the sum of the targets'
-            and the posture's residuals is minimized first; the targets alone are solved from there.
+        posture_weight: weight of the distance to the posture [1/m, 1/rad], >= 0.  If it is not 0, the sum of the
+            residuals of targets and posture is minimized first; the targets alone are solved from there.
         restarts: number of random starts for worlds that did not reach their targets.  The best result counts.
         seed: of the random starts: uniform within the limits, angles without limits within pi of the present ones.
             Free joints and slides without limits begin at the present positions.
@@ -71,7 +71,7 @@ def ik(
         RuntimeError: another thread is in a call of this batch.
 
     Source: Madsen, Nielsen, Tingleff, Methods for non-linear least squares problems, 2004, sec. 3.2; Sugihara,
-        Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method, 2011 (the residual and its weights).
+        Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method, 2011 (residual and weights).
     """
     instance("batch", batch, Batch, "a Batch", ArgumentTypeError)
     chosen = chosen_worlds(ids, batch.nworld)

@@ -2,9 +2,9 @@
 
     (A + mu I) x = g on the DoFs that no limit holds,   q' = clamp(q (+) x)
 
-A step that lowers the cost is accepted.  With rho, its decrease of the cost over that of the quadratic model, mu becomes
-mu max(1/3, 1 - (2 rho - 1)^3).  After a rejected step mu grows by nu, and nu doubles.  A limit holds a DoF that is at
-it if the gradient points beyond it.
+A step that lowers the cost is accepted.  With rho, its decrease of the cost over that of the quadratic model, mu
+becomes mu max(1/3, 1 - (2 rho - 1)^3).  After a rejected step mu grows by nu, and nu doubles.  A limit holds a DoF that
+is at it if the gradient points beyond it.
 Source: Madsen, Nielsen, Tingleff, Methods for non-linear least squares problems, 2004, sec. 3.2 (damping); Bertsekas,
 Projected Newton methods, 1982 (limits); More, The Levenberg-Marquardt algorithm, 1978 (criteria to stop).
 """

@@ -97,7 +97,9 @@ def _listed(targets: Any) -> list[IkTarget]:
     found = list(given)
     for target in found:
         if not isinstance(target, IkTarget):
-            raise ArgumentTypeError(f"targets: got {type(target).__name__}, allowed are one IkTarget and a list of them")
+            raise ArgumentTypeError(
+                f"targets: got {type(target).__name__}, allowed are one IkTarget and a list of them"
+            )
     if not found:
         raise ModelError("targets: got none, allowed are one IkTarget and a list of them")
     return found
