@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,14 +52,14 @@ def ik(
         dofs: names of joints and numbers of DoFs that move; None for all that move an object of the targets.
         limits: whether joints stay within their limits (`jnt_range`).
         posture: (nq,) or (n, nq) preferred positions [m, rad, quaternions]; None for the present ones.
-        posture_weight: weight of the distance to the posture [1/m, 1/rad], >= 0.  If it is not 0, the sum of the
-            residuals of targets and posture is minimized first; the targets alone are solved from there.
+        posture_weight: weight of the distance to the posture [1/m, 1/rad], >= 0.  If it is not 0, each start has two
+            more phases: residuals of targets and posture are minimized together, then those of the targets again.
         restarts: number of random starts for worlds that did not reach their targets.  The best result counts.
         seed: of the random starts: uniform within the limits, angles without limits within pi of the present ones.
             Free joints and slides without limits begin at the present positions.
         tolerance: largest error of a target that is reached [m, rad], one number or two, > 0; None for 1e-6, in float32
             1e-4.
-        max_iterations: largest number of iterations of a start.
+        max_iterations: largest number of iterations of a start, or of one of its phases.
 
     Returns:
         `IkSolution` of the n worlds: qpos (n, nq), errors (n, ntarget) [m], [rad], iterations and an `IkStatus` (n,).
@@ -190,14 +191,14 @@ class Problem:
             most: iterations.
         """
         given = {name: rows[at] for name, rows in self.rows.items()}
-        given |= {"posture": np.ascontiguousarray(posture[at])[:, None], "stiffness": self._same([weight])[at]}
-        found = self._iterate(at, start, given, most)
-        if weight:
-            steps = found["niter"].copy()
-            given["stiffness"] = self._same([0.0])[at]
-            found = self._iterate(at, found["qpos"][:, 0], given, most)
-            found["niter"] += steps
-        return found
+        given["posture"] = np.ascontiguousarray(posture[at])[:, None]
+        found: dict[str, np.ndarray] = {}
+        niter: Any = 0
+        for stiffness in (0.0, weight, 0.0) if weight else (0.0,):
+            given["stiffness"] = self._same([stiffness])[at]
+            found = self._iterate(at, start, given, most)
+            start, niter = found["qpos"][:, 0], niter + found["niter"]
+        return found | {"niter": niter}
 
     def _iterate(self, at: np.ndarray, start: np.ndarray, given, most: int) -> dict[str, np.ndarray]:
         """Returns the rows of results of worlds after at most `most` iterations."""

@@ -33,7 +33,9 @@ def _clamp_joint(m, d, j):
     a, kind = m.jnt_qposadr[j], m.jnt_type[j]
     if m.jnt_limited[j]:
         if is_scalar(kind):
-            d.qpos[a] = fmin(fmax(d.qpos[a], m.jnt_range[2 * j]), m.jnt_range[2 * j + 1])
+            # NaN remains
+            q, low, high = d.qpos[a], m.jnt_range[2 * j], m.jnt_range[2 * j + 1]
+            d.qpos[a] = where(q < low, low, where(q > high, high, q))
         elif is_ball(kind):
             r, most = quat_log(quat_normalize(load4(d.qpos, a))), m.jnt_range[2 * j + 1]
             angle = norm3(r)
