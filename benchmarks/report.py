@@ -68,6 +68,7 @@ PAGES = {
     "unisim-training": ROOT / "docs" / "integrations" / "unisim.md",
     "unisim": ROOT / "docs" / "integrations" / "unisim.md",
     "integrations-dm-control": ROOT / "docs" / "integrations" / "dm_control.md",
+    "ik": ROOT / "docs" / "inverse-kinematics.md",
     "integrate-smooth": ROOT / "docs" / "integrate.md",
     "integrate-euler": ROOT / "docs" / "integrate.md",
     "integrate-bounce": ROOT / "docs" / "integrate.md",

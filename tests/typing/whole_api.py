@@ -138,6 +138,9 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     hits: results.Hits = batch.ray([0.0, 0.0, 1.0], [0.0, 0.0, -1.0])
     images: results.Images = batch.camera(0, 8, 6, output=("depth", "segmentation"))
     print(images.depth)
+    targets = [fl.IkTarget("tip", position=(0.0, 0.0, 1.0)), fl.IkTarget("side", "geom", orientation=(1, 0, 0, 0))]
+    solved: results.IkSolution = fl.ik(batch, targets, dofs=["slide"], posture_weight=0.01, restarts=2, tolerance=1e-3)
+    print(solved.qpos, solved.position_error, solved.status == results.IkStatus.REACHED)
     apart: results.Distances = batch.geom_distance("side", 0)
     forces: Array = batch.inverse(np.zeros((8, model.nv)))
     kept: dict[str, Array] = batch.checkpoint()

@@ -175,7 +175,8 @@ def levenberg_marquardt(m, d, p):
     A world whose status is not RUNNING does not change.  The state of the iteration (position, damping, growth, niter,
     status) is complete: a later call continues with bitwise identical results.
     Reads:  qpos, the frames of all bodies; the targets, damping, growth, niter, status.
-    Writes: qpos, the frames of the listed bodies; damping, growth, niter, status, error, cost; scratch memory of p.
+    Writes: qpos; xpos, xquat, xmat, xipos, xanchor, xaxis of the listed bodies; damping, growth, niter, status, error,
+            cost; scratch memory of p.
     Cost: O(ndof^3) per iteration.
     """
     least, cosine, decrease, short = LEAST, COSINE, DECREASE, SHORT
@@ -228,7 +229,7 @@ def solve_ik_of_tile(m, d, b, p, thread, tile):
     """Continues the iteration of the worlds of a tile.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; qpos, frames, and the record p of this thread.
+    Writes: those that they take back; what `levenberg_marquardt` writes.
     """
     copy_step_inputs(b, thread, tile, 0)
     kinematics(m, d)
