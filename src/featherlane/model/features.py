@@ -27,6 +27,7 @@ from featherlane.model.option import clashes, tendon_equalities
 from featherlane.model.pair import NO_FUNCTION
 from featherlane.model.sensor import SENSORS
 from featherlane.model.shapes import visible_geoms
+from featherlane.model.taxels import TOUCH_GRID, plugin_name
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
@@ -58,8 +59,11 @@ def sensor_problem(mj: mujoco.MjModel, i: int) -> str:
     """Returns the reason why sensor i is not computed; empty if it is."""
     kind = mujoco.mjtSensor(int(mj.sensor_type[i]))
     word = _word(mujoco.mjtSensor, kind)
-    if int(kind) not in SENSORS:  # sensors of deformable pads and plugins; user sensors without a function
+    if int(kind) not in SENSORS:  # user sensors without a function
         return word
+    if kind == mujoco.mjtSensor.mjSENS_PLUGIN:
+        name = plugin_name(mj, i)
+        return "" if name == TOUCH_GRID else f"{word} {name}"
     if kind == mujoco.mjtSensor.mjSENS_INSIDESITE and mj.sensor_intprm[i, 0]:
         return f"{word} enclosed"
     problem = _geometry_problem(mj, i, kind)
