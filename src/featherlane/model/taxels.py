@@ -5,13 +5,16 @@ from __future__ import annotations
 import ctypes
 import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
 
 from featherlane.lanes.layout import Declare, size
 from featherlane.model.derived import derived
 from featherlane.model.enums import SENS_PLUGIN, SENS_TACTILE
+
+if TYPE_CHECKING:
+    import mujoco
 
 TOUCH_GRID = "mujoco.sensor.touch_grid"
 _field = Declare()
@@ -46,7 +49,9 @@ def taxels(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
 @derived(
     size("ngridedge", "edges of the cells of all touch grids"),
     _field.int("sensor_grid", "nsensor 4", "1", "touch grid: columns, rows, channels, first edge; -1: another sensor"),
-    _field.scalar("grid_edge", "ngridedge", "rad", "azimuths of the columns' edges, then elevations of the rows' edges"),
+    _field.scalar(
+        "grid_edge", "ngridedge", "rad", "azimuths of the columns' edges, then elevations of the rows' edges"
+    ),
 )
 def touch_grids(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     """Returns sizes and edges of the cells of the touch grids.
@@ -85,6 +90,8 @@ def _fovea(x: float, gamma: float) -> float:
 @functools.cache
 def _library() -> ctypes.CDLL:
     """Returns the loaded library of MuJoCo: its Python package has no function for names and attributes of plugins."""
+    import mujoco
+
     folder = Path(mujoco.__file__).parent
     names = (path for pattern in ("libmujoco.*", "mujoco.dll") for path in sorted(folder.glob(pattern)))
     library = ctypes.CDLL(str(next(names)))

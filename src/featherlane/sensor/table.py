@@ -1,4 +1,4 @@
-"""Registers the sensor types: all of MuJoCo's except those of deformable pads and of plugins.
+"""Registers the sensor types: all of MuJoCo's, and the plugin `mujoco.sensor.touch_grid`.
 
 Source: MuJoCo's documentation, XML reference, sensor.
 """
@@ -64,7 +64,7 @@ BUILT_IN = (
     # rows: contacts and limits
     Sensor(enums.SENS_TOUCH, ROWS, touch),
     Sensor(enums.SENS_TACTILE, ROWS, tactile),
-    Sensor(enums.SENS_PLUGIN, ROWS, plugin_sensor, is_cut=False),
+    Sensor(enums.SENS_PLUGIN, ROWS, plugin_sensor),
     Sensor(enums.SENS_CONTACT, ROWS, contact_sensor, is_cut=False),
     Sensor(enums.SENS_JOINTLIMITPOS, ROWS, limit_sensor),
     Sensor(enums.SENS_JOINTLIMITVEL, ROWS, limit_sensor),

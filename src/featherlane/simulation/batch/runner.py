@@ -34,6 +34,7 @@ from featherlane.simulation.batch.arrays import (
 )
 from featherlane.simulation.batch.order import TileOrder
 from featherlane.simulation.batch.recorder import Recorder
+from featherlane.simulation.query.moving import reads_rows
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.step.forward import ACCELERATION, POSITION, VELOCITY
 from featherlane.simulation.tile.call_lock import Turn, hold
@@ -337,7 +338,7 @@ class Runner:
             return 0
         later = stage < VELOCITY or any(plan.flags[name] for name in ("want_all", "want_energy", "want_wrenches"))
         if not later and plan.flags["want_sensors"]:
-            later = bool((self.model.sensor_needstage > VELOCITY).any())
+            later = bool((self.model.sensor_needstage > VELOCITY).any()) or reads_rows(self.model)
         return nstep - later
 
     def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:
