@@ -81,6 +81,20 @@ def jacobians(batch, rng):
 
 
 @query
+def inverse_kinematics(batch, rng):
+    """Solves for poses, axes and postures from random positions, with restarts."""
+    batch.qpos += 0.5 * symmetric(rng, batch.nworld, batch.model.nq)
+    point = 0.5 * symmetric(rng, batch.nworld, 3) + (0.0, 0.0, 0.7)
+    quat = symmetric(rng, batch.nworld, 4)
+    goals = {
+        "pose": (fl.IkTarget(0, position=point, orientation=quat), {"restarts": 2}),
+        "axis": (fl.IkTarget(0, position=point, look_at=(1.0, 0.0, 0.5)), {"posture_weight": 0.05}),
+    }
+    results = {what: fl.ik(batch, target, **options)._asdict() for what, (target, options) in goals.items()}
+    return {f"{what} {k}": v for what, found in results.items() for k, v in found.items()}
+
+
+@query
 def inverse(batch, rng):
     """Computes inverse dynamics of given accelerations, and of those of forward dynamics after some steps."""
     given = batch.inverse(5.0 * symmetric(rng, batch.nworld, batch.model.nv))
@@ -170,6 +184,7 @@ def queries() -> dict[str, Scene]:
         add(f"distances, aligned{' and lying' * lying}", distances, aligned(lying), position=0.0)
     for name in ("arm", "humanoid"):
         add(f"jacobians, {name}", jacobians, name)
+        add(f"inverse kinematics, {name}", inverse_kinematics, name)
     for integrator in ("euler", "implicit", "implicitfast", "discrete"):
         add(f"inverse {integrator}", inverse, tree(1), integrator=integrator)
         add(f"inverse {integrator} of a mechanism", inverse, MECHANISM, integrator=integrator)
