@@ -293,6 +293,7 @@ WORDS = {
     "geom1": ("geom",),
     "geom2": ("geom",),
     "bodyexclude": ("body",),
+    "dofs": ("joint",),
     "qpos1": ("qpos",),
     "qpos2": ("qpos",),
 }

@@ -91,17 +91,17 @@ class Targets:
 
 def _listed(targets: Any) -> list[IkTarget]:
     """Returns the targets as a list, checked to be some."""
+    allowed = "allowed are one IkTarget and a list of them"
     given = [targets] if isinstance(targets, IkTarget) else targets
-    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
-        raise ArgumentTypeError(f"targets: got {type(targets).__name__}, allowed are one IkTarget and a list of them")
-    found = list(given)
-    for target in found:
+    if not isinstance(given, Iterable):
+        raise ArgumentTypeError(f"targets: got {type(targets).__name__}, {allowed}")
+    found = []
+    for target in given:  # one by one, because a wrong array may not fit into memory as a list
         if not isinstance(target, IkTarget):
-            raise ArgumentTypeError(
-                f"targets: got {type(target).__name__}, allowed are one IkTarget and a list of them"
-            )
+            raise ArgumentTypeError(f"targets: got {type(target).__name__}, {allowed}")
+        found.append(target)
     if not found:
-        raise ModelError("targets: got none, allowed are one IkTarget and a list of them")
+        raise ModelError(f"targets: got none, {allowed}")
     return found
 
 
