@@ -39,6 +39,7 @@ PAGES = {
     "exact_derivatives": ROOT / "docs" / "derivatives.md",
     "smooth_derivatives": ROOT / "docs" / "derivatives.md",
     "memory": ROOT / "docs" / "speed.md",
+    "instructions": ROOT / "docs" / "speed.md",
     "viewer": ROOT / "docs" / "viewer.md",
     "distributed": ROOT / "docs" / "distributed.md",
     "mixed": ROOT / "docs" / "batches.md",
