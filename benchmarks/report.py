@@ -31,6 +31,7 @@ PAGES = {
     "speed": ROOT / "docs" / "speed.md",
     "speed-in-brief": ROOT / "README.md",
     "threads": ROOT / "docs" / "speed.md",
+    "serial": ROOT / "docs" / "speed.md",
     "integrations-mujoco-rollout": ROOT / "docs" / "integrations" / "mujoco_rollout.md",
     "integrations-mujoco-batch": ROOT / "docs" / "integrations" / "mujoco_batch.md",
     "startup": ROOT / "docs" / "speed.md",
