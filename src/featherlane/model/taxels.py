@@ -60,7 +60,7 @@ def touch_grids(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     Source: MuJoCo's plugin `mujoco.sensor.touch_grid` and its documentation.
     """
     grid, edges = np.full((mj.nsensor, 4), -1), []
-    for i in np.flatnonzero(mj.sensor_type == SENS_PLUGIN):
+    for i in np.flatnonzero(mj.sensor_type == SENS_PLUGIN).tolist():
         if plugin_name(mj, i) == TOUCH_GRID:
             numbers = {name: [float(x) for x in plugin_config(mj, i, name).split()] for name in CONFIG}
             gamma, view = (numbers["gamma"] or [0.0])[0], numbers["fov"]

@@ -98,8 +98,8 @@ def ik(
             rows[again[better]] = found[name][better]
         best["niter"][again], restart[again[better]] = niter, k
     error = best["error"][:, 0]
-    whole = (best[name][:, 0, 0].astype(int) for name in ("niter", "status"))
-    return IkSolution(best["qpos"][:, 0], error[..., 0], error[..., 1], *whole, restart)
+    niter, status = (best[name][:, 0, 0].astype(int) for name in ("niter", "status"))
+    return IkSolution(best["qpos"][:, 0], error[..., 0], error[..., 1], niter, status, restart)
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
