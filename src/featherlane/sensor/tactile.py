@@ -113,7 +113,7 @@ def touch_grid(m, d, i):
     The cells of a channel are directions from the site: azimuth from -z towards x, elevation towards y.  Channels are
     the forces along z, x and y of the site, then the torques.
     Source: MuJoCo's plugin `mujoco.sensor.touch_grid`.
-    Reads:  con_*, con_force, site_xpos, site_xmat.   Writes: sensor_now of the active worlds.
+    Reads:  con_*, con_force, site_xpos, site_xmat.   Writes: sensor_now.
     """
     active, weld = d.active[0] > 0.0, m.body_weldid[m.site_bodyid[m.sensor_objid[i]]]
     for k in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
