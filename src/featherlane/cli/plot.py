@@ -22,7 +22,7 @@ COLORS = {
     "nncg": "#56b4e9",
     "interior_point": "#f0e442",
 }
-LINES = {"convex": "-", "lcp": "--"}
+LINES = {"convex": "-", "lcp": "--", "coulomb": "-."}
 PGS_LCP = "#56b4e9"  # both contact models have a PGS solver
 WIDTHS = (4.0, 2.4, 1.2)  # of successive solid lines: a line that covers another leaves its edges visible
 FLOOR = 1e-17  # smaller values are rounding
