@@ -1,4 +1,4 @@
-"""A humanoid of boxes under the LCP: our batch against DART's `World.step`; half a minute.
+"""A humanoid of boxes under the LCP: our batch against DART's `World.step`; two minutes.
 
     python benchmarks/lcp_step.py --write
 

@@ -64,7 +64,7 @@ PAGES = {
         "Gymnasium and robosuite",
         "their MuJoCo environments on Featherlane; how to port one",
     ),
-    "../contact.md": ("Contact models, solvers and integrators", "options and fields of contact, `fl.integrate`, `fl.lcp`"),
+    "../contact.md": ("Contact models, solvers and integrators", "options of contact, `fl.integrate`, `fl.lcp`"),
     "../integrations/unisim.md": ("UniSim and UniLab", "a backend of UniSim, and UniLab's tasks on it"),
     "../integrations/mjbatch.md": ("mjbatch", "the class `mjbatch.Batch`, on Featherlane"),
     "../integrations/mjlab.md": ("mjlab", "mjlab's tasks, on Featherlane"),
