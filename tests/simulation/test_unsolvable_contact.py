@@ -78,6 +78,18 @@ def test_the_paradox_of_painleve_ends_with_a_status_and_a_finite_state(variant, 
         assert counted > 0  # no acceleration keeps the end sliding
 
 
+@pytest.mark.parametrize("variant", ["convex newton", "coulomb", "lcp dantzig"])
+def test_error_controlled_integration_of_the_paradox_ends(variant):
+    model = fl.load(painleve(math.radians(50.0)))
+    for name, value in VARIANTS[variant].items():
+        setattr(model.opt, name, value)
+    data = fl.Data(model)
+    data.qvel[0] = -3.0
+    result = fl.integrate(model, data, until=0.05, accuracy=1e-2, min_step=1e-4)
+    assert result.status in (fl.results.IntegrationStatus.REACHED, fl.results.IntegrationStatus.FORCED)
+    assert data.time == 0.05 and np.isfinite(data.qpos).all() and np.abs(data.qvel).max() < FAST
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_contradicting_constraints_end_with_a_status_and_a_finite_state(variant):
     model = fl.load(CONTRADICTION)
