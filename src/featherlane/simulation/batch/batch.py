@@ -19,7 +19,7 @@ from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeEr
 from featherlane.lanes import Kernel
 from featherlane.lanes.cores import cores
 from featherlane.model.arguments import instance, whole_argument
-from featherlane.model.assignment import assign, flag, is_mixed
+from featherlane.model.assignment import assign, flag, is_mixed, real_number
 from featherlane.model.enums import OBJ_SITE, OBJ_UNKNOWN, OBJ_XBODY, State
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
@@ -53,8 +53,10 @@ from featherlane.simulation.query.camera import (
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.jacobian import Jacobians, broadcast_points
+from featherlane.simulation.query.pattern import RayPattern
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.query.ray import Hits, Rays, check_geoms
+from featherlane.simulation.query.scan import Scan, Scans, excluded_body, object_of, result_names, scan_result
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.fields import DATA
@@ -403,6 +405,89 @@ class Batch(NamedAccess):
             for name, image in self.query(query, some).items():
                 found[name][first : first + each] = image
         return Images(*(found.get(name) for name in Images._fields))
+
+    def scan(
+        self,
+        frame: int | str | tuple[str, int | str],
+        pattern: RayPattern | ArrayLike,
+        alignment: str = "base",
+        output: str | Sequence[str] = ("distance",),
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = None,
+        bodyexclude: int | str | None = "parent",
+        cutoff: float = np.inf,
+    ) -> Scan:
+        """Casts the rays of a pattern from a frame in each world's present state, as a lidar does.
+
+        Args:
+            frame: the frame that carries the pattern: a body by name or number, or a pair of a kind (`body` for its
+                centre of mass, `xbody`, `geom`, `site`) and a name or number.
+            pattern: a pattern of `fl.patterns`, or directions (nray, 3) of rays from the frame's origin.
+            alignment: axes of the pattern: "base" for the frame's, "yaw" for its heading (rotation about the vertical
+                alone), "world" for those of the world.
+            output: names of the results: `distance`, `geom`, `normal`, `point`.
+            ids: the worlds; None for all.
+            geomgroup: six flags, which groups of geoms are tested; None for all.
+            bodyexclude: a body whose geoms are not tested, by name or number; "parent" for the frame's, -1 for none.
+            cutoff: surfaces from this distance on are ignored [m].
+
+        Returns:
+            `Scan`: distance (n, nray) [m], geom (n, nray), normal (n, nray, 3) and point (n, nray, 3) [m]; a ray
+            without a hit has -1, -1, zeros and its origin.  State and bound outputs do not change.
+
+        Raises:
+            ModelError: an unknown alignment or output, wrong rays, flags or numbers.
+            UnknownNameError: an unknown frame or body.
+            UnsupportedFeatureError: a signed distance field among the geoms.
+
+        Source: MuJoCo mj_ray; mjlab and Isaac Lab, ray casters, for the alignments.
+        """
+        names = result_names(output)
+        chosen = self._ids(ids)
+        found = self._scanned(frame, pattern, alignment, chosen, (geomgroup, bodyexclude), (cutoff, -1.0), names)
+        return scan_result(found)
+
+    def height_scan(
+        self,
+        frame: int | str | tuple[str, int | str],
+        pattern: RayPattern | ArrayLike,
+        alignment: str = "yaw",
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = None,
+        cutoff: float = np.inf,
+        miss: float | None = None,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Computes heights of a frame above the surfaces that the rays of a pattern hit, in each world's present state.
+
+        Args:
+            frame, pattern, alignment, ids, geomgroup, cutoff: as for `scan`; the frame's body is not tested.
+            miss: result of a ray without a hit; None for `cutoff`.
+            out: array for the result, of the batch's precision; None to allocate it.
+
+        Returns:
+            (n, nray) z of the frame minus z of the surface [m]; NaN in a world with a pose that is not finite.
+
+        Raises:
+            ModelError, UnknownNameError, UnsupportedFeatureError: as `scan` does; a wrong `out`.
+
+        Source: mjlab and Isaac Lab, height_scan.
+        """
+        if miss is not None:
+            miss = float(real_number("miss", miss, "is a number or None"))
+        chosen = self._ids(ids)
+        return self._scanned(
+            frame, pattern, alignment, chosen, (geomgroup, "parent"), (cutoff, miss), {"heights": out}
+        )["heights"]
+
+    def _scanned(self, frame, pattern, alignment, chosen, geoms, limits, targets) -> dict[str, np.ndarray]:
+        kind, index = object_of(self.model, frame)
+        check_geoms(self.model, geoms[0], True)
+        batch = self.model, len(chosen), self.dtype, self.runner.width
+        geoms = geoms[0], excluded_body(self.model, geoms[1])
+        return self.query(Scans(batch, (kind, index), pattern, alignment, geoms, limits, targets), chosen)
 
     def geom_distance(
         self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids: ArrayLike | None = None
