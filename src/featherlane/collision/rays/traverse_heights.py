@@ -12,9 +12,9 @@ from featherlane.collision.rays.ray_shape import FAR, meet_box, slab
 
 
 @kernel
-def cell_heights(m, field, row, column):
+def cell_heights(m, field, top, row, column):
     """Returns the heights of a cell's corners: (row, column), (row, column + 1), (row + 1, column), (row + 1, ...)."""
-    ncol, top = m.hfield_ncol[field], m.hfield_size[4 * field + 2]
+    ncol = m.hfield_ncol[field]
     k = m.hfield_adr[field] + (row * ncol + column)
     return tuple(top * gather(m.hfield_data, k + (i % 2 + ncol * (i // 2))) for i in range(4))
 
@@ -75,7 +75,7 @@ def traverse_heights(m, d, field, p, v, near):
         du = vx - vy
         slanted = fabs(du) > MINVAL
         middle = where(slanted, clip((w - u) / where(slanted, du, 1.0), t, end), end)
-        heights = cell_heights(m, field, row, column)
+        heights = cell_heights(m, field, top, row, column)
         for half in unrolled(range(2)):
             a = middle if half else t
             b = end if half else middle

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from featherlane.prelude import *
-from featherlane.collision.rays.ray import cast
+from featherlane.collision.rays.ray import cast_packet
 from featherlane.collision.rays.ray_shape import FAR
 from featherlane.dynamics.body.com import com_pos
 from featherlane.dynamics.body.kinematics import frames, kinematics
@@ -106,7 +106,7 @@ def camera_tiles(m, d, b, p, thread, tile):
         store3(d.ray.point, 0, axpy3(start, direction, origin))
         store3(d.ray.direction, 0, direction)
         d.ray.exclude[0] = real(d, -1.0)
-        cast(m, d)
+        cast_packet(m, d)
         depth = slope * d.ray.distance[0] + near
         seen = (d.ray.geom[0] >= 0.0) & (depth < far)
         p.depth[0] = where(seen, depth, far) + spoiled
