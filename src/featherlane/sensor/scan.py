@@ -9,20 +9,6 @@ STEEP = 0.1  # horizontal length of the frame's x axis below which its y axis de
 
 
 @kernel
-def object_frame(m, d, kind, i):
-    """Returns (position, orientation, body) of the frame of a body, of its centre of mass, of a geom or a site."""
-    if kind == OBJ_XBODY:
-        pos, R, b = load3(d.xpos, 3 * i), load9(d.xmat, 9 * i), i
-    elif kind == OBJ_BODY:
-        pos, R, b = load3(d.xipos, 3 * i), load9(d.ximat, 9 * i), i
-    elif kind == OBJ_GEOM:
-        pos, R, b = load3(d.geom_xpos, 3 * i), load9(d.geom_xmat, 9 * i), m.geom_bodyid[i]
-    else:
-        pos, R, b = load3(d.site_xpos, 3 * i), load9(d.site_xmat, 9 * i), m.site_bodyid[i]
-    return pos, R, b
-
-
-@kernel
 def aligned_axes(R, alignment):
     """Returns the rotation of a pattern: that of the frame, its rotation about the vertical alone, or the identity."""
     no = 0.0 * R[0]

@@ -20,7 +20,7 @@ from featherlane.lanes import Kernel
 from featherlane.lanes.cores import cores
 from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.assignment import assign, flag, is_mixed, real_number
-from featherlane.model.enums import OBJ_SITE, OBJ_UNKNOWN, OBJ_XBODY, State
+from featherlane.model.enums import OBJ_UNKNOWN, State
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess, index_of
@@ -52,11 +52,22 @@ from featherlane.simulation.query.camera import (
 )
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
-from featherlane.simulation.query.jacobian import Jacobians, broadcast_points
+from featherlane.simulation.query.jacobian import (
+    ANGULAR_MOMENTUM,
+    INERTIA,
+    JAC,
+    JAC_DOT,
+    OBJECT_ACCELERATION,
+    OBJECT_VELOCITY,
+    SUBTREE_JAC,
+    Objects,
+    broadcast_points,
+)
+from featherlane.simulation.query.objects import Object, object_of, objects_of
 from featherlane.simulation.query.pattern import RayPattern
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.query.ray import Hits, Rays, check_geoms
-from featherlane.simulation.query.scan import Scan, Scans, excluded_body, object_of, result_names, scan_result
+from featherlane.simulation.query.scan import Scan, Scans, excluded_body, result_names, scan_result
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.fields import DATA
@@ -408,7 +419,7 @@ class Batch(NamedAccess):
 
     def scan(
         self,
-        frame: int | str | tuple[str, int | str],
+        frame: Object,
         pattern: RayPattern | ArrayLike,
         alignment: str = "base",
         output: str | Sequence[str] = ("distance",),
@@ -450,7 +461,7 @@ class Batch(NamedAccess):
 
     def height_scan(
         self,
-        frame: int | str | tuple[str, int | str],
+        frame: Object,
         pattern: RayPattern | ArrayLike,
         alignment: str = "yaw",
         ids: ArrayLike | None = None,
@@ -511,35 +522,57 @@ class Batch(NamedAccess):
         chosen = self._ids(ids)
         return self.query(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
 
-    def jac(self, point: ArrayLike, body: int | str | np.ndarray, ids=None) -> tuple[np.ndarray, np.ndarray]:
+    def jac(
+        self,
+        point: ArrayLike | Object | list,
+        body: int | str | np.ndarray | None = None,
+        ids=None,
+        local: bool = False,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the Jacobians of a point that moves with a body, in each world's present state.
 
         Args:
-            point: what broadcasts to (n, 3) for the n worlds of the call, in world axes [m].
+            point: what broadcasts to (n, 3) for the n worlds of the call, in world axes [m]; or, without `body`, the
+                origin of an object: a body by name or number, or a pair of a kind (`body` for its centre of mass,
+                `xbody`, `geom`, `site`) and a name or number; or a list of k objects.
             body: name or number of the body that carries it; or an array of numbers (n,), one for each world.
             ids: the worlds; None for all.
+            local: whether velocities are in the axes of the object (of the body, for a point); else in world axes.
 
         Returns:
-            (jacp, jacr), each (n, 3, nv): velocity of the point and angular velocity of the body for each DoF.  State
-            and bound outputs do not change.
+            (jacp, jacr), each (n, 3, nv): velocity of the point and angular velocity of the body by DoF; of a list of k
+            objects (n, k, 3, nv).  State and bound outputs do not change.
 
         Raises:
-            UnknownNameError: an unknown body.
-            ModelError: points that do not broadcast.
+            UnknownNameError: an unknown object.
+            ModelError: points that do not broadcast, an unknown kind.
 
-        Source: Featherstone eq. 2.24; MuJoCo mj_jac.
+        Source: Featherstone eq. 2.24; MuJoCo mj_jac, mj_jacBody, mj_jacBodyCom, mj_jacGeom, mj_jacSite.
         """
-        if not isinstance(body, np.ndarray):
-            return self._jacobians(OBJ_UNKNOWN, index_of(self.model, "body", body), ids, point)
-        chosen = self._ids(ids)
-        if body.shape != chosen.shape or body.dtype.kind not in "iu":
-            raise ModelError(f"body: got {body.dtype} of shape {body.shape}, allowed are whole numbers {chosen.shape}")
-        points = broadcast_points(point, len(chosen))
-        jac = np.zeros((2, len(chosen), 3, self.model.nv), self.dtype)
-        for number in np.unique(body).tolist():
-            at = np.flatnonzero(body == number)
-            jac[:, at] = self.jac(points[at], number, chosen[at])
-        return jac[0], jac[1]
+        return self._jacobians(JAC, point, body, ids, local)
+
+    def jac_dot(
+        self,
+        point: ArrayLike | Object | list,
+        body: int | str | np.ndarray | None = None,
+        ids=None,
+        local: bool = False,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the time derivatives of the Jacobians of `jac`, in each world's present state.
+
+        Args:
+            point, body, ids: as for `jac`.
+            local: whether the derivatives, taken in world axes, are in the axes of the object.
+
+        Returns:
+            (jacp, jacr), each (n, 3, nv) [m/s or 1/s, and rad/s by DoF]; of a list of objects (n, k, 3, nv).
+
+        Raises:
+            UnknownNameError, ModelError: as `jac` does.
+
+        Source: MuJoCo mj_jacDot.
+        """
+        return self._jacobians(JAC_DOT, point, body, ids, local)
 
     def jac_body(self, body: int | str, ids=None) -> tuple[np.ndarray, np.ndarray]:
         """Returns the Jacobians (jacp, jacr), each (n, 3, nv) [m or 1, and rad by DoF], of a body's frame; see `jac`.
@@ -549,7 +582,7 @@ class Batch(NamedAccess):
 
         Source: MuJoCo mj_jacBody.
         """
-        return self._jacobians(OBJ_XBODY, index_of(self.model, "body", body), ids)
+        return self.jac(("xbody", body), None, ids)
 
     def jac_site(self, site: int | str, ids=None) -> tuple[np.ndarray, np.ndarray]:
         """Returns the Jacobians (jacp, jacr), each (n, 3, nv) [m or 1, and rad by DoF], of a site; see `jac`.
@@ -559,11 +592,112 @@ class Batch(NamedAccess):
 
         Source: MuJoCo mj_jacSite.
         """
-        return self._jacobians(OBJ_SITE, index_of(self.model, "site", site), ids)
+        return self.jac(("site", site), None, ids)
 
-    def _jacobians(self, kind: int, index: int, ids, point=None) -> tuple[np.ndarray, np.ndarray]:
-        chosen = self._ids(ids)
-        return self.query(Jacobians(self.model, len(chosen), self.dtype, kind, index, point), chosen)
+    def _jacobians(self, quantity: int, point, body, ids, local) -> tuple[np.ndarray, np.ndarray]:
+        chosen, local = self._ids(ids), flag("local", local)
+        if body is None:
+            both = self._quantity(quantity, objects_of(self.model, point, "point"), chosen, local)
+            return both[..., :3, :], both[..., 3:, :]
+        if not isinstance(body, np.ndarray):
+            one = [(OBJ_UNKNOWN, index_of(self.model, "body", body))], True
+            both = self._quantity(quantity, one, chosen, local, point)
+            return both[:, :3], both[:, 3:]
+        if body.shape != chosen.shape or body.dtype.kind not in "iu":
+            raise ModelError(f"body: got {body.dtype} of shape {body.shape}, allowed are whole numbers {chosen.shape}")
+        points = broadcast_points(point, len(chosen))
+        jac = np.zeros((2, len(chosen), 3, self.model.nv), self.dtype)
+        for number in np.unique(body).tolist():
+            at = np.flatnonzero(body == number)
+            jac[:, at] = self._jacobians(quantity, points[at], number, chosen[at], local)
+        return jac[0], jac[1]
+
+    def _quantity(self, quantity: int, objects, chosen: np.ndarray, local: bool = False, point=None) -> np.ndarray:
+        """Returns a quantity of one object (n, ...) or of a list of k objects (n, k, ...)."""
+        listed, single = objects
+        found = self.query(Objects(self.model, len(chosen), self.dtype, quantity, listed, local, point), chosen)
+        return found[:, 0] if single else found
+
+    def jac_subtree_com(self, body: int | str, ids=None) -> np.ndarray:
+        """Returns the Jacobian (n, 3, nv) [m or 1] of the centre of mass of a body's subtree; zeros without mass.
+
+        Raises:
+            UnknownNameError: an unknown body.
+
+        Source: MuJoCo mj_jacSubtreeCom.
+        """
+        return self._quantity(SUBTREE_JAC, objects_of(self.model, body, "body"), self._ids(ids))[..., :3, :]
+
+    def angular_momentum_matrix(self, body: int | str, ids=None) -> np.ndarray:
+        """Returns the matrix H with H qvel = angular momentum of a body's subtree, in each world's present state.
+
+        Args:
+            body: name or number; or a list of k bodies.
+            ids: the worlds; None for all.
+
+        Returns:
+            (n, 3, nv) [kg m^2, kg m]: about the subtree's centre of mass, in world axes; of a list (n, k, 3, nv).
+
+        Raises:
+            UnknownNameError: an unknown body.
+
+        Source: MuJoCo mj_angmomMat.
+        """
+        return self._quantity(ANGULAR_MOMENTUM, objects_of(self.model, body, "body"), self._ids(ids))[..., :3, :]
+
+    def full_m(self, ids=None) -> np.ndarray:
+        """Returns the joint-space inertia matrix in each world's present state, (n, nv, nv) [kg, kg m, kg m^2].
+
+        Raises:
+            ModelError: ids out of range or repeated.
+
+        Source: MuJoCo mj_fullM.
+        """
+        return self._quantity(INERTIA, ([(OBJ_UNKNOWN, 0)], True), self._ids(ids))
+
+    def object_velocity(self, kind: str, key: int | str | list, local: bool = False, ids=None) -> np.ndarray:
+        """Returns the angular and linear velocity of a body, geom or site at its origin, in each world's present state.
+
+        Args:
+            kind: `body` (at its centre of mass), `xbody` (at its frame), `geom` or `site`.
+            key: name or number; or a list of k of them.
+            local: in the object's axes; else in world axes.
+            ids: the worlds; None for all.
+
+        Returns:
+            (n, 6): rotation [rad/s], then translation [m/s]; of a list (n, k, 6).
+
+        Raises:
+            ModelError: another kind.
+            UnknownNameError: an unknown object.
+
+        Source: MuJoCo mj_objectVelocity.
+        """
+        return self._motion(OBJECT_VELOCITY, kind, key, local, ids)
+
+    def object_acceleration(self, kind: str, key: int | str | list, local: bool = False, ids=None) -> np.ndarray:
+        """Returns the angular and linear acceleration of an object at its origin, in each world's present state.
+
+        The accelerations of forward dynamics are computed first.  As in MuJoCo, a body at rest has the acceleration
+        -g, which an accelerometer measures.
+
+        Args:
+            kind, key, local, ids: as for `object_velocity`.
+
+        Returns:
+            (n, 6): rotation [rad/s^2], then translation [m/s^2]; of a list (n, k, 6).
+
+        Raises:
+            ModelError: another kind.
+            UnknownNameError: an unknown object.
+
+        Source: MuJoCo mj_objectAcceleration.
+        """
+        return self._motion(OBJECT_ACCELERATION, kind, key, local, ids)
+
+    def _motion(self, quantity: int, kind: str, key, local, ids) -> np.ndarray:
+        objects = [(kind, one) for one in key] if isinstance(key, list) else (kind, key)
+        return self._quantity(quantity, objects_of(self.model, objects, "kind"), self._ids(ids), flag("local", local))
 
     # ---- outputs -----------------------------------------------------------------------------------------------------
     def bind(self, name: str) -> np.ndarray:

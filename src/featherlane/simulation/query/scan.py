@@ -12,13 +12,14 @@ from featherlane.prelude import *
 from featherlane.collision.rays.ray import cast_packet
 from featherlane.collision.rays.ray_shape import FAR
 from featherlane.dynamics.body.kinematics import frames, kinematics
+from featherlane.dynamics.body.object_motion import object_frame
 from featherlane.errors import ModelError
 from featherlane.lanes import Field, Layout
 from featherlane.lanes.record import address
 from featherlane.model.arguments import bounded, one_of
 from featherlane.model.model import Model
 from featherlane.model.names import index_of
-from featherlane.sensor.scan import BASE, WORLD, YAW, aligned_axes, choose_near, object_frame
+from featherlane.sensor.scan import BASE, WORLD, YAW, aligned_axes, choose_near
 from featherlane.simulation.query.pattern import RayPattern, bundle_of
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.query.ray import hit_geoms
@@ -124,19 +125,7 @@ def pattern_of(pattern: RayPattern | ArrayLike) -> RayPattern:
     return pattern if isinstance(pattern, RayPattern) else RayPattern(np.zeros(3), np.asarray(pattern))
 
 
-OBJECTS = {"body": ("body", OBJ_BODY), "xbody": ("body", OBJ_XBODY), "geom": ("geom", OBJ_GEOM)}
-OBJECTS["site"] = ("site", OBJ_SITE)
 FIELDS = {"distance": "distances", "geom": "geoms", "normal": "normals", "point": "points"}  # of SCAN, by output
-
-
-def object_of(model: Model, frame) -> tuple[int, int]:
-    """Returns kind, as mjtObj, and index of a frame: a body, or a pair of a kind and a name or number."""
-    if not isinstance(frame, tuple):
-        return OBJ_XBODY, index_of(model, "body", frame)
-    if len(frame) != 2:
-        raise ModelError(f"frame: got {frame!r}, allowed are a body, or a kind and a name or number")
-    lookup, kind = OBJECTS[one_of("frame", frame[0], OBJECTS)]
-    return kind, index_of(model, lookup, frame[1])
 
 
 def excluded_body(model: Model, bodyexclude) -> int:
