@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.lanes.cores import cores
-from featherlane.model.arguments import instance, whole_argument
+from featherlane.model.arguments import instance, one_of, whole_argument
 from featherlane.model.assignment import assign, flag, is_mixed, real_number
 from featherlane.model.enums import OBJ_UNKNOWN, State
 from featherlane.model.fields import MODEL
@@ -49,6 +49,15 @@ from featherlane.simulation.query.camera import (
     clip_distances,
     empty_images,
     output_names,
+)
+from featherlane.simulation.query.contact import (
+    MARGIN,
+    REDUCTIONS,
+    ContactLists,
+    ContactQuery,
+    Side,
+    contact_outputs,
+    selections_of,
 )
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
@@ -86,6 +95,7 @@ from featherlane.simulation.world.state import read_state, write_state
 from featherlane.simulation.world.user_contacts import contact_capacity
 
 MOST_THREADS = 1024  # each has a separate workspace
+MOST_CONTACTS = 1 << 20  # of a list
 
 
 class Batch(NamedAccess):
@@ -698,6 +708,84 @@ class Batch(NamedAccess):
     def _motion(self, quantity: int, kind: str, key, local, ids) -> np.ndarray:
         objects = [(kind, one) for one in key] if isinstance(key, list) else (kind, key)
         return self._quantity(quantity, objects_of(self.model, objects, "kind"), self._ids(ids), flag("local", local))
+
+    # ---- contacts ----------------------------------------------------------------------------------------------------
+    def contacts(
+        self,
+        first: Side | list[Side] = None,
+        second: Side | list[Side] = None,
+        output: str | Sequence[str] = ("geom", "dist", "pos", "normal", "force"),
+        ids: ArrayLike | None = None,
+        *,
+        num: int | None = None,
+        reduce: str = "none",
+    ) -> ContactLists:
+        """Lists contacts and their forces in each world's present state.
+
+        Contacts and forces are those of forward dynamics, which are computed first.  A selection matches contacts
+        between two objects, or of one object with any other, as MuJoCo's contact sensor does.
+
+        Args:
+            first, second: an object: a body by name or number, or a pair of a kind (`geom`, `body`, `subtree`) and a
+                name or number; None for any.  Lists of f objects make f selections.
+            output: names of the results: `force`, `torque`, `dist`, `pos`, `normal`, `tangent`, `linvel`, `angvel`,
+                `geom`; the number `found` is always returned.
+            ids: the worlds; None for all.
+            num: contacts to list of each selection; None for all.
+            reduce: order of the list: "none" for MuJoCo's order, "mindist" for the smallest distance first,
+                "maxforce" for the largest force first; "netforce" for one contact that stands for all: their total
+                force and torque, in world axes, at the centre of pressure.
+
+        Returns:
+            `ContactLists`: arrays (n, k, ...) for the n worlds of the call, zeros beyond `found` contacts; of f
+            selections (n, f, k, ...).  State and bound outputs do not change.
+
+        Raises:
+            ModelError: an unknown kind, output or order; lists of different lengths; num below 1.
+            UnknownNameError: an unknown object.
+
+        Source: MuJoCo mj_contactForce; its documentation, XML reference, sensor/contact.
+        """
+        chosen, (selections, single) = self._ids(ids), selections_of(self.model, first, second)
+        outputs, how = contact_outputs(output), REDUCTIONS[one_of("reduce", reduce, REDUCTIONS)]
+        limit = 1 if reduce == "netforce" else None if num is None else whole_argument("num", num, 1, MOST_CONTACTS)
+        k = limit or int(self.arrays.rows["ncon"][chosen].max(initial=0)) + MARGIN
+        found, parts = self._listed(chosen, selections, outputs, k, how)
+        if limit is None:
+            most = int(found.max(initial=0))
+            if most > k:
+                found, parts = self._listed(chosen, selections, outputs, most, how)
+            parts = {name: a[:, :, :most] for name, a in parts.items()}
+        every = {"found": found, **parts}
+        return ContactLists(*(every[n][:, 0] if single and n in every else every.get(n) for n in ContactLists._fields))
+
+    def _listed(self, chosen, selections, outputs, k: int, how: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        return self.query(ContactQuery(len(chosen), self.dtype, selections, outputs, k, how), chosen)
+
+    def contact_force(
+        self, body: Side | list[Side], other: Side | list[Side] = None, ids: ArrayLike | None = None
+    ) -> np.ndarray:
+        """Returns the total force of contacts on an object, in each world's present state.
+
+        Args:
+            body: the object: a body by name or number, or a pair of a kind (`geom`, `body`, `subtree`) and a name or
+                number; or a list of f objects.
+            other: only contacts with this object, given likewise; None for all contacts of the first one.
+            ids: the worlds; None for all.
+
+        Returns:
+            (n, 3) [N] in world axes; of a list (n, f, 3).  `contacts(reduce="netforce")` also returns the torque.
+
+        Raises:
+            ModelError, UnknownNameError: as `contacts` does.
+
+        Source: MuJoCo mj_contactForce, summed over contacts.
+        """
+        if body is None:
+            raise ModelError("body: got None, allowed are a body, or a kind and a name or number")
+        force = self.contacts(other, body, "force", ids, reduce="netforce").force
+        assert force is not None
+        return force[..., 0, :]
 
     # ---- outputs -----------------------------------------------------------------------------------------------------
     def bind(self, name: str) -> np.ndarray:
