@@ -10,7 +10,6 @@ from featherlane.collision.rays.shapes import inside_shape
 from featherlane.lanes.worlds import read3, read9, write3
 from featherlane.sensor.inside import inside_hull, point_in_site
 
-
 CONDATA_GEOM = 1 << 9  # additional field of lists of contacts: the two geoms
 
 
