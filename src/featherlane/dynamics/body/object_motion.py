@@ -59,9 +59,13 @@ def object_acceleration(m, d, kind, i):
 def axis_rate(m, d, dof):
     """Returns the time derivative of a DoF's motion axis; axes of ball joints move with the body after the joint."""
     joint = m.dof_jntid[dof]
-    rate, first = load6(d.cdof_dot, 6 * dof), m.jnt_dofadr[joint]
-    if has_quaternion(m.jnt_type[joint]) and not (is_free_joint(m.jnt_type[joint]) and dof < first + 3):
-        rate = cross_motion(load6(d.cvel, 6 * m.dof_bodyid[dof]), load6(d.cdof, 6 * dof))
+    kind, first, S = m.jnt_type[joint], m.jnt_dofadr[joint], load6(d.cdof, 6 * dof)
+    rate = load6(d.cdof_dot, 6 * dof)
+    if is_free_joint(kind):
+        first += 3
+    if has_quaternion(kind) and dof >= first:
+        for k in range(3):
+            rate = axpy6(d.qvel[first + k], cross_motion(load6(d.cdof, 6 * (first + k)), S), rate)
     return rate
 
 
@@ -69,10 +73,11 @@ def axis_rate(m, d, dof):
 def jacobian_dot(m, d, jr, kind, i):
     """Computes the time derivatives of the Jacobians that `jacobian` computes, of a point that moves with its body.
 
-    d/dt (v_S + w_S x r) = dv_S + dw_S x r + w_S x v_point, with the lever r from the tree's centre of mass.
-    Source: MuJoCo mj_jacDot.
-    Reads:  cdof, cdof_dot, cvel, subtree_com, xpos, xipos, geom_xpos, site_xpos, jac_point.
-    Writes: jac (6, jac_nv) [m/s, 1/s].   Frame: world.   Cost: O(nv).
+    d/dt (v_S + w_S x r) = dv_S + dw_S x r + w_S x v_point, with the lever r from the tree's centre of mass; m/s, 1/s.
+    Source: MuJoCo mj_jacDot.  Deviation: the rate of a ball's axes does not contain a slide joint that follows the
+        ball in the same body.
+    Reads:  qvel, cdof, cdof_dot, cvel, subtree_com, xpos, xipos, geom_xpos, site_xpos, jac_point.
+    Writes: jac (6, jac_nv).   Frame: world.   Cost: O(nv).
     """
     n = jr.jac_nv
     body, p = point_of_object(m, d, jr, kind, i)
@@ -91,10 +96,10 @@ def jacobian_dot(m, d, jr, kind, i):
 def angular_momentum_matrix(m, d, jr, body):
     """Computes the matrix H with H qvel = angular momentum of a body's subtree about the subtree's centre of mass.
 
-    H = sum over bodies of R diag(I) R^T J_w + m (x - c) x J_v, at the bodies' centres of mass x.
+    H = sum over bodies of R diag(I) R^T J_w + m (x - c) x J_v, at the bodies' centres of mass x; kg m^2, kg m.
     Source: MuJoCo mj_angmomMat.
     Reads:  cdof, subtree_com, xipos, xquat.
-    Writes: jac (6, jac_nv) [kg m^2, kg m], in its first three rows.   Frame: world.   Cost: O(nbody depth).
+    Writes: jac (6, jac_nv), in its first three rows.   Frame: world.   Cost: O(nbody depth).
     """
     n = jr.jac_nv
     clear_jacobian(d, jr)

@@ -429,7 +429,7 @@ class Batch(NamedAccess):
 
     def scan(
         self,
-        frame: Object,
+        body: Object,
         pattern: RayPattern | ArrayLike,
         alignment: str = "base",
         output: str | Sequence[str] = ("distance",),
@@ -442,7 +442,7 @@ class Batch(NamedAccess):
         """Casts the rays of a pattern from a frame in each world's present state, as a lidar does.
 
         Args:
-            frame: the frame that carries the pattern: a body by name or number, or a pair of a kind (`body` for its
+            body: the frame that carries the pattern: a body by name or number, or a pair of a kind (`body` for its
                 centre of mass, `xbody`, `geom`, `site`) and a name or number.
             pattern: a pattern of `fl.patterns`, or directions (nray, 3) of rays from the frame's origin.
             alignment: axes of the pattern: "base" for the frame's, "yaw" for its heading (rotation about the vertical
@@ -459,19 +459,19 @@ class Batch(NamedAccess):
 
         Raises:
             ModelError: an unknown alignment or output, wrong rays, flags or numbers.
-            UnknownNameError: an unknown frame or body.
+            UnknownNameError: an unknown object.
             UnsupportedFeatureError: a signed distance field among the geoms.
 
         Source: MuJoCo mj_ray; mjlab and Isaac Lab, ray casters, for the alignments.
         """
         names = result_names(output)
         chosen = self._ids(ids)
-        found = self._scanned(frame, pattern, alignment, chosen, (geomgroup, bodyexclude), (cutoff, -1.0), names)
+        found = self._scanned(body, pattern, alignment, chosen, (geomgroup, bodyexclude), (cutoff, -1.0), names)
         return scan_result(found)
 
     def height_scan(
         self,
-        frame: Object,
+        body: Object,
         pattern: RayPattern | ArrayLike,
         alignment: str = "yaw",
         ids: ArrayLike | None = None,
@@ -484,7 +484,7 @@ class Batch(NamedAccess):
         """Computes heights of a frame above the surfaces that the rays of a pattern hit, in each world's present state.
 
         Args:
-            frame, pattern, alignment, ids, geomgroup, cutoff: as for `scan`; the frame's body is not tested.
+            body, pattern, alignment, ids, geomgroup, cutoff: as for `scan`; the frame's body is not tested.
             miss: result of a ray without a hit; None for `cutoff`.
             out: array for the result, of the batch's precision; None to allocate it.
 
@@ -499,16 +499,16 @@ class Batch(NamedAccess):
         if miss is not None:
             miss = float(real_number("miss", miss, "is a number or None"))
         chosen = self._ids(ids)
-        return self._scanned(
-            frame, pattern, alignment, chosen, (geomgroup, "parent"), (cutoff, miss), {"heights": out}
-        )["heights"]
+        return self._scanned(body, pattern, alignment, chosen, (geomgroup, "parent"), (cutoff, miss), {"heights": out})[
+            "heights"
+        ]
 
-    def _scanned(self, frame, pattern, alignment, chosen, geoms, limits, targets) -> dict[str, np.ndarray]:
-        kind, index = object_of(self.model, frame)
+    def _scanned(self, body, pattern, alignment, chosen, geoms, limits, targets) -> dict[str, np.ndarray]:
+        frame = object_of(self.model, body, "body")
         check_geoms(self.model, geoms[0], True)
         batch = self.model, len(chosen), self.dtype, self.runner.width
         geoms = geoms[0], excluded_body(self.model, geoms[1])
-        return self.query(Scans(batch, (kind, index), pattern, alignment, geoms, limits, targets), chosen)
+        return self.query(Scans(batch, frame, pattern, alignment, geoms, limits, targets), chosen)
 
     def geom_distance(
         self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids: ArrayLike | None = None

@@ -61,7 +61,8 @@ class ContactLists(NamedTuple):
         pos: (n, k, 3) [m] in world axes.
         normal: (n, k, 3) from the first to the second object, in world axes.
         tangent: (n, k, 3) first tangent, in world axes.
-        linvel, angvel: (n, k, 3) [m/s, rad/s] of the second object relative to the first.
+        linvel: (n, k, 3) [m/s] of the second object relative to the first.
+        angvel: (n, k, 3) [rad/s] likewise.
         geom: (n, k, 2) int32, geoms of the first and the second object; -1: none.
     """
 
@@ -119,8 +120,8 @@ def contact_tiles(m, d, b, p, thread, tile):
     """Computes forward dynamics of the worlds of a tile, and lists their contacts.
 
     Reads:  the rows that the transfers of b bring in; the memory at p.selections.
-    Writes: those that they take back; active, recall_address, tree_settled, lane_active, listed, and all else of this
-            thread's workspace.
+    Writes: those that they take back; active, recall_address, tree_settled, lane_active, warning, qfrc_constraint,
+            dof_touched, listed, and all else of this thread's workspace.
     """
     d.lane_active[0] = zero(d)
     forward(m, d)

@@ -182,8 +182,8 @@ class Scans(Query):
     def __init__(self, batch, frame, pattern, alignment: str, geoms, limits, targets):
         model, nworld, dtype, lanes = batch
         rays = pattern_of(pattern)
-        cutoff = min(bounded("cutoff", limits[0], 0.0), FAR)
-        miss = cutoff if limits[1] is None else float(limits[1])
+        largest = bounded("cutoff", limits[0], 0.0)
+        cutoff, miss = min(largest, FAR), largest if limits[1] is None else float(limits[1])
         n, packets = len(rays), -(-len(rays) // lanes)
         self.number, self.cutoff, self.geoms = packets * lanes, cutoff, hit_geoms(model, geoms[0], True)
         both = np.column_stack([rays.origin, rays.direction])
