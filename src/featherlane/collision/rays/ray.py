@@ -81,23 +81,41 @@ def meet_by_world(m, d, g, near):
 
 
 @kernel
-def cast_among(m, d, packet):
-    """Finds the first surfaces among the geoms in `ray.seen`; with `packet`, height fields are traversed in lanes."""
-    p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)
+def start_rays(d):
+    """Sets the hits to none, at the largest distance."""
     d.ray.distance[0] = real(d, d.ray.cutoff[0])
     d.ray.geom[0] = real(d, -1.0)
     store3(d.ray.normal, 0, zeros(d, 3))
+
+
+@kernel
+def meet_geom(m, d, g, near, packet):
+    """Intersects the rays of the mask `near` with geom g; with `packet`, height fields are traversed in lanes."""
+    p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)
+    if any_(near):
+        if packet and m.geom_type[g] == HFIELD and m.nhfielddata < EXACT:
+            meet_in_lanes(m, d, g, near, p, v, heights=1)
+        elif m.geom_type[g] in (HFIELD, MESH):
+            meet_by_world(m, d, g, near)
+        else:
+            meet_in_lanes(m, d, g, near, p, v, heights=0)
+
+
+@kernel
+def end_rays(d):
+    """Sets the distance of rays without a hit to -1."""
+    d.ray.distance[0] = where(d.ray.geom[0] < 0.0, -1.0, d.ray.distance[0])
+
+
+@kernel
+def cast_among(m, d, packet):
+    """Finds the first surfaces among the geoms in `ray.seen`."""
+    p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)
+    start_rays(d)
     for k in range(d.ray.ngeom[0]):
         g = d.ray.seen[k]
-        near = comes_near(m, d, g, p, v)
-        if any_(near):
-            if packet and m.geom_type[g] == HFIELD and m.nhfielddata < EXACT:
-                meet_in_lanes(m, d, g, near, p, v, heights=1)
-            elif m.geom_type[g] in (HFIELD, MESH):
-                meet_by_world(m, d, g, near)
-            else:
-                meet_in_lanes(m, d, g, near, p, v, heights=0)
-    d.ray.distance[0] = where(d.ray.geom[0] < 0.0, -1.0, d.ray.distance[0])
+        meet_geom(m, d, g, comes_near(m, d, g, p, v), packet)
+    end_rays(d)
 
 
 @stage

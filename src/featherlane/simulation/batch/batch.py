@@ -60,6 +60,7 @@ from featherlane.simulation.query.contact import (
     selections_of,
 )
 from featherlane.simulation.query.distance import Distances, Pairs
+from featherlane.simulation.query.ground import LEAST, PLACED, cells_of, is_fixed
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.jacobian import (
     ANGULAR_MOMENTUM,
@@ -74,8 +75,9 @@ from featherlane.simulation.query.jacobian import (
 )
 from featherlane.simulation.query.objects import Object, object_of, objects_of
 from featherlane.simulation.query.pattern import RayPattern
+from featherlane.simulation.query.pose import Poses
 from featherlane.simulation.query.query import Query
-from featherlane.simulation.query.ray import Hits, Rays, check_geoms
+from featherlane.simulation.query.ray import Hits, Rays, check_geoms, hit_geoms
 from featherlane.simulation.query.scan import Scan, Scans, excluded_body, result_names, scan_result
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.call_lock import hold
@@ -95,6 +97,7 @@ from featherlane.simulation.world.state import read_state, write_state
 from featherlane.simulation.world.user_contacts import contact_capacity
 
 MOST_THREADS = 1024  # each has a separate workspace
+EMPTY = np.zeros(0)
 MOST_CONTACTS = 1 << 20  # of a list
 
 
@@ -506,8 +509,19 @@ class Batch(NamedAccess):
     def _scanned(self, body, pattern, alignment, chosen, geoms, limits, targets) -> dict[str, np.ndarray]:
         frame = object_of(self.model, body, "body")
         check_geoms(self.model, geoms[0], True)
-        batch = self.model, len(chosen), self.dtype, self.runner.width
-        geoms = geoms[0], excluded_body(self.model, geoms[1])
+        batch, tested, cells = (
+            (len(chosen), self.dtype, self.runner.width),
+            hit_geoms(self.model, geoms[0], True),
+            EMPTY,
+        )
+        if (
+            len(chosen)
+            and np.count_nonzero(is_fixed(self.model, tested)) >= LEAST
+            and not PLACED & {*self.arrays.expanded}
+        ):
+            positions = self.query(Poses(self.model, 1, self.dtype, ["geom_xpos"]), chosen[:1])["geom_xpos"][0]
+            tested, cells = cells_of(self.model, tested, positions)
+        geoms = tested, cells, excluded_body(self.model, geoms[1])
         return self.query(Scans(batch, frame, pattern, alignment, geoms, limits, targets), chosen)
 
     def geom_distance(

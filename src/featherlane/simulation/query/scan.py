@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from featherlane.prelude import *
 from featherlane.collision.rays.ray import cast_packet
 from featherlane.collision.rays.ray_shape import FAR
-from featherlane.dynamics.body.kinematics import frames, kinematics
+from featherlane.dynamics.body.kinematics import geom_frame, kinematics, site_frame
 from featherlane.dynamics.body.object_motion import object_frame
 from featherlane.errors import ModelError
 from featherlane.lanes import Field, Layout
@@ -19,10 +19,9 @@ from featherlane.lanes.record import address
 from featherlane.model.arguments import bounded, one_of
 from featherlane.model.model import Model
 from featherlane.model.names import index_of
-from featherlane.sensor.scan import BASE, WORLD, YAW, aligned_axes, choose_near
+from featherlane.sensor.scan import BASE, WORLD, YAW, aligned_axes, cast_vertical, choose_near, measure_shadows
 from featherlane.simulation.query.pattern import RayPattern, bundle_of
 from featherlane.simulation.query.query import Query
-from featherlane.simulation.query.ray import hit_geoms
 from featherlane.simulation.tile.tiles import over_tiles
 
 ALIGNMENTS = {"base": BASE, "yaw": YAW, "world": WORLD}
@@ -53,15 +52,19 @@ SCAN = Layout(
         Field("scan_object", "size", doc="index of the object"),
         Field("alignment", "size", doc="0: axes of the frame, 1: its heading, 2: axes of the world"),
         Field("excluded", "size", doc="body that rays pass through, -1: none, -2: the frame's"),
+        Field("vertical", "size", doc="1: all rays are parallel to the vertical"),
+        Field("ngeom", "size", doc="geoms"),
         Field("nray", "size", doc="rays of a world"),
         Field("rays", "size", doc="address of origins and directions, packet by packet, in the frame"),
         Field("bundle", "size", doc="address of the bounds of all rays"),
+        Field("ground", "size", doc="address of the cells of fixed geoms; 0: none"),
         Field("distances", "size", doc="address of the distances; 0: not requested"),
         Field("heights", "size", doc="address of the heights of the frame above the hits; 0: not requested"),
         Field("geoms", "size", doc="address of the geoms; 0: not requested"),
         Field("normals", "size", doc="address of the normals; 0: not requested"),
         Field("points", "size", doc="address of the points; 0: not requested"),
         Field("local", "real", (6,), "m, 1", "origin and direction of a ray in the frame", "scan_tiles", "scratch"),
+        Field("shadow", "real", ("ngeom", 2), "m", "half extents of geoms along x and y", "scan_tiles", "scratch"),
         Field("result", "real", (3,), "m, 1", "what is written", "scan_tiles", "scratch"),
     ),
 )
@@ -88,19 +91,24 @@ def scan_tiles(m, d, b, p, thread, tile):
     """Computes the frames of the world in all lanes of a tile, then casts nstep packets of rays.
 
     Reads:  the rows that the transfers of b bring in; the sizes of p, camera.ncandidate, camera.candidate.
-    Writes: the memory at the addresses of p; local, result, active, recall_address, tree_settled, ray.*, and all else
-            of this thread's workspace.
+    Writes: the memory at the addresses of p; local, shadow, result, active, recall_address, tree_settled, ray.*, and
+            all else of this thread's workspace.
     """
     kinematics(m, d)
-    frames(m, d)
+    if p.scan_kind == OBJ_GEOM:
+        geom_frame(m, d, p.scan_object)
+    elif p.scan_kind == OBJ_SITE:
+        site_frame(m, d, p.scan_object, turned=1)
     W, lanes = width(d), scalars(d, p.rays)
     pos, R, body = object_frame(m, d, p.scan_kind, p.scan_object)
     R = aligned_axes(R, p.alignment)
-    n, spoiled = choose_near(m, d, (pos, R), scalars(d, p.bundle), d.ray.seen)
+    n, spoiled = choose_near(m, d, p, (pos, R), doubles(d, p.bundle), d.ray.seen)
     d.ray.ngeom[0] = n
+    if p.vertical:
+        measure_shadows(m, d, p)
     d.ray.exclude[0] = real(d, 1.0) * (body if p.excluded == -2 else p.excluded)
     before = p.nray * (b.place[tile * W] // (b.nstep * W))
-    miss = read_lane(scalars(d, p.bundle), BUNDLE, 0)
+    miss = read_lane(doubles(d, p.bundle), BUNDLE, 0)
     for s in range(b.nstep):
         for i in range(6):
             for lane in range(W):
@@ -109,7 +117,10 @@ def scan_tiles(m, d, b, p, thread, tile):
         direction = mat_mul_vec(R, load3(p.local, 3))
         store3(d.ray.point, 0, origin)
         store3(d.ray.direction, 0, direction)
-        cast_packet(m, d)
+        if p.vertical:
+            cast_vertical(m, d, p)
+        else:
+            cast_packet(m, d)
         met, x, first = d.ray.geom[0] >= 0.0, d.ray.distance[0], (s * W, before)
         at = axpy3(where(met, x, 0.0), direction, origin)
         write_results(d, p, p.distances, first, 1, (x + spoiled,))
@@ -168,11 +179,11 @@ class Scans(Query):
     """Holds a pattern as kernels take it, checked, and the memory of its results.
 
     Args:
-        batch: model, nworld, dtype and lanes of a tile.
+        batch: worlds, dtype and lanes of a tile.
         frame: (kind, index) of the object, as mjtObj.
         pattern: the rays, or directions (nray, 3).
         alignment: of `ALIGNMENTS`.
-        geoms: (geomgroup, excluded body: -1 none, -2 the frame's).
+        geoms: geoms to test, cells of others (`cells_of`), excluded body (-1: none, -2: the frame's).
         limits: (largest distance, height of a ray without a hit); None for the distance.
         targets: field of SCAN -> array for the results, None to allocate it.
     """
@@ -180,16 +191,16 @@ class Scans(Query):
     loop, fills_lanes = scan_tiles, True
 
     def __init__(self, batch, frame, pattern, alignment: str, geoms, limits, targets):
-        model, nworld, dtype, lanes = batch
+        nworld, dtype, lanes = batch
         rays = pattern_of(pattern)
         largest = bounded("cutoff", limits[0], 0.0)
         cutoff, miss = min(largest, FAR), largest if limits[1] is None else float(limits[1])
         n, packets = len(rays), -(-len(rays) // lanes)
-        self.number, self.cutoff, self.geoms = packets * lanes, cutoff, hit_geoms(model, geoms[0], True)
+        (self.geoms, self.cells, excluded), self.number, self.cutoff = geoms, packets * lanes, cutoff
         both = np.column_stack([rays.origin, rays.direction])
         both = np.concatenate([both, np.repeat(both[-1:], self.number - n, axis=0)])
         self.rays = np.ascontiguousarray(both.reshape(packets, lanes, 6).transpose(0, 2, 1), dtype)
-        self.bundle = np.array([*bundle_of(rays.origin, rays.direction), miss], dtype)
+        self.bundle = np.array([*bundle_of(rays.origin, rays.direction), miss])
         lead = nworld, n
         self.results = {
             name: _result("out", given, lead if name not in ("normals", "points") else (*lead, 3), dtype)
@@ -199,10 +210,12 @@ class Scans(Query):
             "scan_kind": frame[0],
             "scan_object": frame[1],
             "alignment": ALIGNMENTS[one_of("alignment", alignment, ALIGNMENTS)],
-            "excluded": geoms[1],
+            "excluded": excluded,
+            "vertical": int(alignment != "base" and not rays.direction[:, :2].any()),
             "nray": n,
             "rays": address(self.rays),
             "bundle": address(self.bundle),
+            "ground": address(self.cells) if self.cells.size else 0,
         }
         self.sizes |= {name: 0 for name in ("distances", "heights", "geoms", "normals", "points")}
         self.sizes |= {name: address(a) for name, a in self.results.items()}
