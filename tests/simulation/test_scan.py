@@ -192,3 +192,35 @@ def test_an_unknown_body_is_named():
         worlds().scan("trnk", PATTERNS["grid"])
     with pytest.raises(fl.UnknownNameError, match="nobody"):
         worlds().scan("trunk", PATTERNS["grid"], bodyexclude="nobody")
+
+
+def boxes(n: int = 12) -> str:
+    """Returns MJCF of fixed boxes of random heights, some of them rotated, as terrains have."""
+    random, found = np.random.default_rng(4), []
+    for i, j in np.ndindex(n, n):
+        turn = random.uniform(-60, 60, 3) if (i + j) % 5 == 0 else (0, 0, 0)
+        x, y, z, size = (
+            0.4 * (i - n / 2),
+            0.4 * (j - n / 2),
+            random.uniform(0, 0.2) - 0.5,
+            "2 .1 .1" if i == j == 0 else ".2 .2 .5",
+        )
+        found.append(f'<geom type="box" size="{size}" pos="{x} {y} {z}" euler="{turn[0]} {turn[1]} {turn[2]}"/>')
+    return SCENE.replace("<worldbody>", f"<worldbody>{''.join(found)}")
+
+
+@pytest.mark.parametrize("name", ["wide grid", "lidar", "up", "inside"])
+@pytest.mark.parametrize("cutoff", [np.inf, 1.1])
+def test_rays_among_many_fixed_geoms_equal_those_that_test_all(name, cutoff):
+    """Fixed geoms are found in cells of a grid, unless a field that places them is expanded."""
+    model, pattern = fl.load(boxes()), PATTERNS[name]
+    batch, outputs = fl.Batch(model, 3, nthread=1), ("distance", "geom", "normal", "point")
+    batch.qpos[:] = worlds().qpos
+    found = batch.scan("trunk", pattern, "yaw", outputs, cutoff=cutoff)
+    batch.expand("geom_pos")
+    for a, b in zip(found, batch.scan("trunk", pattern, "yaw", outputs, cutoff=cutoff), strict=True):
+        assert a.tobytes() == b.tobytes()
+    distance, geom, _, _ = mujoco_rays(batch, 2, "trunk", pattern, "yaw")
+    hit = (distance >= 0) & (distance < cutoff)
+    assert np.array_equal(found.geom[2], np.where(hit, geom, -1))
+    np.testing.assert_allclose(found.distance[2], np.where(hit, distance, -1), atol=1e-9)

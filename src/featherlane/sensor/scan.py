@@ -9,7 +9,7 @@ from featherlane.sensor.image import near_bundle
 
 BASE, YAW, WORLD = 0, 1, 2  # alignments of a pattern's axes: the frame's, the frame's heading, the world's
 LEAST_SINKING = 0.05  # slope below which rays are not limited by the lowest geom
-GRID = 7  # numbers before the cells: lower corner (x, y), 1 / side, cells along x and y, largest radius, lowest point
+GRID = 7  # numbers before the cells: lower corner (x, y), 1 / side, cells along x and y, largest extent, lowest point
 STEEP = 0.1  # horizontal length of the frame's x axis below which its y axis defines the heading
 
 

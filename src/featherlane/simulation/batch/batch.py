@@ -519,8 +519,8 @@ class Batch(NamedAccess):
             and np.count_nonzero(is_fixed(self.model, tested)) >= LEAST
             and not PLACED & {*self.arrays.expanded}
         ):
-            positions = self.query(Poses(self.model, 1, self.dtype, ["geom_xpos"]), chosen[:1])["geom_xpos"][0]
-            tested, cells = cells_of(self.model, tested, positions)
+            poses = self.query(Poses(self.model, 1, self.dtype, ("geom_xpos", "geom_xmat")), chosen[:1])
+            tested, cells = cells_of(self.model, tested, poses["geom_xpos"][0], poses["geom_xmat"][0])
         geoms = tested, cells, excluded_body(self.model, geoms[1])
         return self.query(Scans(batch, frame, pattern, alignment, geoms, limits, targets), chosen)
 

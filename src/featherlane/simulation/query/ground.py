@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.model.enums import PLANE
+from featherlane.model.enums import BOX, PLANE
 from featherlane.model.model import Model
 
 LEAST = 32  # fixed geoms from which cells are used
@@ -21,33 +21,38 @@ def is_fixed(model: Model, geoms: np.ndarray) -> np.ndarray:
     return fixed & (model.geom_type[geoms] != PLANE)
 
 
-def radii(model: Model, geoms: np.ndarray) -> np.ndarray:
-    """Returns upper bounds of the distances of the geoms' points from their centres [m]."""
-    return np.maximum(model.geom_rbound[geoms], np.abs(model.geom_size[geoms]).sum(axis=1))
+def extents(model: Model, geoms: np.ndarray, rotations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns upper bounds of the geoms' extents from their centres: along x and y, and in any direction [m]."""
+    size, box = np.abs(model.geom_size[geoms]), model.geom_type[geoms] == BOX
+    reach = np.maximum(model.geom_rbound[geoms], size.sum(axis=1))
+    sides = np.einsum("gij,gj->gi", np.abs(rotations[geoms].reshape(-1, 3, 3)), size)
+    return np.where(box, sides[:, :2].max(axis=1), reach), reach
 
 
-def cells_of(model: Model, geoms: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def cells_of(
+    model: Model, geoms: np.ndarray, positions: np.ndarray, rotations: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns the geoms that a scan tests always, and the cells of the others.
 
     Args:
         model: the model.
         geoms: the geoms to test.
-        positions: (ngeom, 3) of all geoms [m].
+        positions, rotations: (ngeom, 3) [m] and (ngeom, 9) of all geoms.
 
     Returns:
-        geoms; and lower corner (x, y), 1 / side, cells along x and y, largest radius, lowest point, first number of
+        geoms; and lower corner (x, y), 1 / side, cells along x and y, largest extent, lowest point, first number of
         each cell's list and the end of the last, the geoms cell by cell, x fastest.  Without cells it is empty.
     """
     fixed = geoms[is_fixed(model, geoms)]
-    reach, place = radii(model, fixed), positions[fixed]
-    good = np.isfinite(place).all(axis=1) & np.isfinite(reach)
-    fixed, reach, place = fixed[good], reach[good], place[good].astype(float)
+    (reach, tall), place = extents(model, fixed, rotations), positions[fixed]
+    good = np.isfinite(place).all(axis=1) & np.isfinite(reach) & np.isfinite(tall)
+    fixed, reach, tall, place = fixed[good], reach[good], tall[good], place[good].astype(float)
     if len(fixed) < LEAST:
         return geoms, np.zeros(0)
     extent = np.ptp(place[:, :2], axis=0).max()
     side = max(2.0 * float(np.median(reach)), extent / MOST_CELLS, 1e-6)
     small = reach <= LARGE * side
-    fixed, reach, place = fixed[small], reach[small], place[small]
+    fixed, reach, tall, place = fixed[small], reach[small], tall[small], place[small]
     low = place[:, :2].min(axis=0)
     at = np.floor((place[:, :2] - low) / side).astype(int)
     nx, ny = at.max(axis=0) + 1
@@ -55,5 +60,5 @@ def cells_of(model: Model, geoms: np.ndarray, positions: np.ndarray) -> tuple[np
     order = np.argsort(cell, kind="stable")
     starts = np.searchsorted(cell[order], np.arange(nx * ny + 1))
     widest = reach.max() + MARGIN * (reach.max() + np.abs(place).max())
-    header = [*low, 1.0 / side, nx, ny, widest, (place[:, 2] - reach).min() - MARGIN]
+    header = [*low, 1.0 / side, nx, ny, widest, (place[:, 2] - tall).min() - MARGIN]
     return np.setdiff1d(geoms, fixed), np.concatenate([header, starts, fixed[order]])

@@ -91,8 +91,8 @@ def scan_tiles(m, d, b, p, thread, tile):
     """Computes the frames of the world in all lanes of a tile, then casts nstep packets of rays.
 
     Reads:  the rows that the transfers of b bring in; the sizes of p, camera.ncandidate, camera.candidate.
-    Writes: the memory at the addresses of p; local, shadow, result, active, recall_address, tree_settled, ray.*, and
-            all else of this thread's workspace.
+    Writes: the memory at the addresses of p; local, shadow, result, active, recall_address, tree_settled, geom_xpos,
+            geom_xmat, site_xpos, site_xmat, ray.*, line.*, shapes.*, and all else of this thread's workspace.
     """
     kinematics(m, d)
     if p.scan_kind == OBJ_GEOM:
