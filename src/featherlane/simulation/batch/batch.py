@@ -60,7 +60,7 @@ from featherlane.simulation.query.contact import (
     selections_of,
 )
 from featherlane.simulation.query.distance import Distances, Pairs
-from featherlane.simulation.query.ground import LEAST, PLACED, cells_of, is_fixed
+from featherlane.simulation.query.ground import PLACED, PLACES, divided
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.jacobian import (
     ANGULAR_MOMENTUM,
@@ -97,7 +97,6 @@ from featherlane.simulation.world.state import read_state, write_state
 from featherlane.simulation.world.user_contacts import contact_capacity
 
 MOST_THREADS = 1024  # each has a separate workspace
-EMPTY = np.zeros(0)
 MOST_CONTACTS = 1 << 20  # of a list
 
 
@@ -509,18 +508,10 @@ class Batch(NamedAccess):
     def _scanned(self, body, pattern, alignment, chosen, geoms, limits, targets) -> dict[str, np.ndarray]:
         frame = object_of(self.model, body, "body")
         check_geoms(self.model, geoms[0], True)
-        batch, tested, cells = (
-            (len(chosen), self.dtype, self.runner.width),
-            hit_geoms(self.model, geoms[0], True),
-            EMPTY,
-        )
-        if (
-            len(chosen)
-            and np.count_nonzero(is_fixed(self.model, tested)) >= LEAST
-            and not PLACED & {*self.arrays.expanded}
-        ):
-            poses = self.query(Poses(self.model, 1, self.dtype, ("geom_xpos", "geom_xmat")), chosen[:1])
-            tested, cells = cells_of(self.model, tested, poses["geom_xpos"][0], poses["geom_xmat"][0])
+        poses = lambda: self.query(Poses(self.model, 1, self.dtype, PLACES), chosen[:1])  # noqa: E731
+        placed = len(chosen) and PLACED.isdisjoint(self.arrays.expanded)
+        tested, cells = divided(self.model, hit_geoms(self.model, geoms[0], True), poses if placed else None)
+        batch = len(chosen), self.dtype, self.runner.width
         geoms = tested, cells, excluded_body(self.model, geoms[1])
         return self.query(Scans(batch, frame, pattern, alignment, geoms, limits, targets), chosen)
 

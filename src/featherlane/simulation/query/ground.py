@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from featherlane.model.enums import BOX, PLANE
@@ -11,6 +13,7 @@ LEAST = 32  # fixed geoms from which cells are used
 MOST_CELLS = 256  # along an axis
 LARGE = 4.0  # radius of a geom, in cells, from which it is tested always
 MARGIN = 1e-3  # relative margin of radii: positions may be float32
+PLACES = ("geom_xpos", "geom_xmat")
 PLACED = {"body_pos", "body_quat", "geom_pos", "geom_quat", "geom_size", "geom_rbound"}  # fields that move geoms
 
 
@@ -27,6 +30,22 @@ def extents(model: Model, geoms: np.ndarray, rotations: np.ndarray) -> tuple[np.
     reach = np.maximum(model.geom_rbound[geoms], size.sum(axis=1))
     sides = np.einsum("gij,gj->gi", np.abs(rotations[geoms].reshape(-1, 3, 3)), size)
     return np.where(box, sides[:, :2].max(axis=1), reach), reach
+
+
+def divided(
+    model: Model, geoms: np.ndarray, poses: Callable[[], dict[str, np.ndarray]] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the geoms that a scan tests always, and the cells of the others; see `cells_of`.
+
+    Args:
+        model: the model.
+        geoms: the geoms to test.
+        poses: function that returns the fields PLACES, (1, ngeom, ...); None if fixed geoms differ between worlds.
+    """
+    if poses is None or np.count_nonzero(is_fixed(model, geoms)) < LEAST:
+        return geoms, np.zeros(0)
+    found = poses()
+    return cells_of(model, geoms, *(found[name][0] for name in PLACES))
 
 
 def cells_of(
