@@ -290,6 +290,10 @@ WORDS = {
     "geom1": ("geom",),
     "geom2": ("geom",),
     "bodyexclude": ("body",),
+    "pattern": ("direction",),
+    "first": ("body", "geom"),
+    "second": ("body", "geom"),
+    "other": ("body", "geom"),
     "qpos1": ("qpos",),
     "qpos2": ("qpos",),
 }

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.lanes.cores import cores
-from featherlane.model.arguments import instance, one_of, whole_argument
+from featherlane.model.arguments import instance, one_of, several_of, whole_argument
 from featherlane.model.assignment import assign, flag, is_mixed, real_number
 from featherlane.model.enums import OBJ_UNKNOWN, State
 from featherlane.model.fields import MODEL
@@ -42,13 +42,13 @@ from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.runner import Runner, stage_number
 from featherlane.simulation.query.camera import (
+    OUTPUTS,
     PIXELS,
     VISIBLE,
     CameraImages,
     Images,
     clip_distances,
     empty_images,
-    output_names,
 )
 from featherlane.simulation.query.contact import (
     MARGIN,
@@ -78,7 +78,7 @@ from featherlane.simulation.query.pattern import RayPattern
 from featherlane.simulation.query.pose import Poses
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.query.ray import Hits, Rays, check_geoms, hit_geoms
-from featherlane.simulation.query.scan import Scan, Scans, excluded_body, result_names, scan_result
+from featherlane.simulation.query.scan import FIELDS, Scan, Scans, excluded_body, scan_result
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.fields import DATA
@@ -416,7 +416,7 @@ class Batch(NamedAccess):
         Source: MuJoCo mjv_cameraFrustum, mj_ray.
         """
         chosen, model = self._ids(ids), self.model
-        index, names = index_of(model, "camera", camera), output_names(output)
+        index, names = index_of(model, "camera", camera), several_of("output", output, OUTPUTS)
         size = whole_argument("height", height, 1), whole_argument("width", width, 1)
         check_geoms(model, geomgroup, True)
         clip = clip_distances(model, near, far)
@@ -466,7 +466,7 @@ class Batch(NamedAccess):
 
         Source: MuJoCo mj_ray; mjlab and Isaac Lab, ray casters, for the alignments.
         """
-        names = result_names(output)
+        names = dict.fromkeys(FIELDS[name] for name in several_of("output", output, FIELDS))
         chosen = self._ids(ids)
         found = self._scanned(body, pattern, alignment, chosen, (geomgroup, bodyexclude), (cutoff, -1.0), names)
         return scan_result(found)
@@ -761,8 +761,9 @@ class Batch(NamedAccess):
             if most > k:
                 found, parts = self._listed(chosen, selections, outputs, most, how)
             parts = {name: a[:, :, :most] for name, a in parts.items()}
-        every = {"found": found, **parts}
-        return ContactLists(*(every[n][:, 0] if single and n in every else every.get(n) for n in ContactLists._fields))
+        if single:
+            found, parts = found[:, 0], {name: a[:, 0] for name, a in parts.items()}
+        return ContactLists(found, *(parts.get(name) for name in ContactLists._fields[1:]))
 
     def _listed(self, chosen, selections, outputs, k: int, how: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         return self.query(ContactQuery(len(chosen), self.dtype, selections, outputs, k, how), chosen)

@@ -12,7 +12,7 @@ from featherlane.collision.collision import collision
 from featherlane.errors import ModelError
 from featherlane.lanes import Field, Layout
 from featherlane.lanes.record import address
-from featherlane.model.arguments import one_of
+from featherlane.model.arguments import one_of, several_of
 from featherlane.model.model import Model
 from featherlane.model.names import index_of
 from featherlane.sensor.contact import CONDATA_GEOM, Selection, tell_world
@@ -161,10 +161,7 @@ def selections_of(model: Model, first: Any, second: Any) -> tuple[np.ndarray, bo
 
 def contact_outputs(output: str | Sequence[str]) -> tuple[str, ...]:
     """Returns names of outputs, checked, in the order in which kernels write them."""
-    names = (output,) if isinstance(output, str) else tuple(output)
-    for name in names:
-        if name != "found":
-            one_of("output", name, OUTPUTS)
+    names = several_of("output", output, ("found", *OUTPUTS))
     return tuple(name for name in OUTPUTS if name in names)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -146,14 +145,6 @@ def excluded_body(model: Model, bodyexclude) -> int:
     if bodyexclude is None or (isinstance(bodyexclude, int) and bodyexclude == -1):
         return -1
     return index_of(model, "body", bodyexclude)
-
-
-def result_names(output: str | Sequence[str]) -> dict[str, None]:
-    """Returns fields of SCAN for names of results, checked."""
-    names = (output,) if isinstance(output, str) else tuple(output)
-    if not names:
-        raise ModelError(f"output: got no name, allowed are {', '.join(FIELDS)}")
-    return {FIELDS[one_of("output", name, FIELDS)]: None for name in names}
 
 
 def scan_result(found: dict[str, np.ndarray]) -> Scan:
