@@ -61,9 +61,10 @@ def traverse_heights(m, d, field, p, v, near):
     forward, left = vx > 0.0, vy > 0.0
     along, across = fabs(vx) > MINVAL, fabs(vy) > MINVAL
     rx, ry = 1.0 / where(along, vx, 1.0), 1.0 / where(across, vy, 1.0)
-    column, row = clip(floor(fma(t, vx, px)), 0.0, ncol - 2.0), clip(floor(fma(t, vy, py)), 0.0, nrow - 2.0)
-
     side, running = no, near & (t <= leave) & (t < fmin(x, d.ray.distance[0]))
+    column = where(running, clip(floor(fma(t, vx, px)), 0.0, ncol - 2.0), 0.0)
+    row = where(running, clip(floor(fma(t, vy, py)), 0.0, nrow - 2.0), 0.0)
+
     for k in range(ncol + nrow):
         if not any_(running):
             break
@@ -104,4 +105,5 @@ def traverse_heights(m, d, field, p, v, near):
         wall = leaves & (side < 0.0) & (leave >= out) & (leave < x)
         x, n = where(wall, leave, x), select3(wall, first_wall((lo0, lo1), (hi0, hi1), v, 1), n)
         running = running & not_(leaves)
+        column, row = where(running, column, 0.0), where(running, row, 0.0)  # an index in the field
     return x < FAR, x, n
