@@ -333,8 +333,8 @@ def step(m, d):
     it is not counted if its new state is bad, because the next step counts that.
     Source: MuJoCo mj_step.
     Reads:  what `forward` reads.
-    Writes: the next state: time, qpos, qvel, act, history, plastic, qacc_warmstart; warning, found_bad; all else as `forward` left
-            it at the old state.
+    Writes: the next state: time, qpos, qvel, act, history, plastic, qacc_warmstart; warning, found_bad; all else as
+            `forward` left it at the old state.
     """
     reset_bad(m, d, acceleration=0)
     counts = load_counts(d)
