@@ -81,7 +81,6 @@ def jacobians(batch, rng):
 
 
 @query
-<<<<<<< HEAD
 def inverse_kinematics(batch, rng):
     """Solves for poses, axes and postures from random positions, with restarts."""
     batch.qpos += 0.5 * symmetric(rng, batch.nworld, batch.model.nq)
@@ -93,7 +92,9 @@ def inverse_kinematics(batch, rng):
     }
     results = {what: fl.ik(batch, target, **options)._asdict() for what, (target, options) in goals.items()}
     return {f"{what} {k}": v for what, found in results.items() for k, v in found.items()}
-=======
+
+
+@query
 def sensing(batch, rng):
     """Scans from a body, and computes rates, accelerations, matrices and contacts of each world."""
     body = batch.model.nbody - 1
@@ -106,7 +107,6 @@ def sensing(batch, rng):
     out |= {name: getattr(batch, name)("body", [1, body]) for name in ("object_velocity", "object_acceleration")}
     found = batch.contacts(output=("force", "dist", "geom", "linvel"), num=12, reduce="mindist")._asdict()
     return out | {f"contact {k}": v for k, v in found.items() if v is not None}
->>>>>>> main
 
 
 @query
@@ -199,13 +199,10 @@ def queries() -> dict[str, Scene]:
         add(f"distances, aligned{' and lying' * lying}", distances, aligned(lying), position=0.0)
     for name in ("arm", "humanoid"):
         add(f"jacobians, {name}", jacobians, name)
-<<<<<<< HEAD
         add(f"inverse kinematics, {name}", inverse_kinematics, name)
-=======
     for ground in GROUNDS:
         add(f"sensing, {ground}", sensing, shapes(ground))
     add("sensing, humanoid", sensing, "humanoid")
->>>>>>> main
     for integrator in ("euler", "implicit", "implicitfast", "discrete"):
         add(f"inverse {integrator}", inverse, tree(1), integrator=integrator)
         add(f"inverse {integrator} of a mechanism", inverse, MECHANISM, integrator=integrator)

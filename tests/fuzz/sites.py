@@ -300,14 +300,11 @@ WORDS = {
     "geom1": ("geom",),
     "geom2": ("geom",),
     "bodyexclude": ("body",),
-<<<<<<< HEAD
     "dofs": ("joint",),
-=======
     "pattern": ("direction",),
     "first": ("body", "geom"),
     "second": ("body", "geom"),
     "other": ("body", "geom"),
->>>>>>> main
     "qpos1": ("qpos",),
     "qpos2": ("qpos",),
 }

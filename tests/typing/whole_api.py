@@ -137,12 +137,9 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     recorded = batch.rollout(20, lambda batch, step: np.zeros((8, model.nu)), ids=None)
     hits: results.Hits = batch.ray([0.0, 0.0, 1.0], [0.0, 0.0, -1.0])
     images: results.Images = batch.camera(0, 8, 6, output=("depth", "segmentation"))
-<<<<<<< HEAD
-    print(images.depth)
     targets = [fl.IkTarget("tip", position=(0.0, 0.0, 1.0)), fl.IkTarget("side", "geom", orientation=(1, 0, 0, 0))]
     solved: results.IkSolution = fl.ik(batch, targets, dofs=["slide"], posture_weight=0.01, restarts=2, tolerance=1e-3)
     print(solved.qpos, solved.position_error, solved.status == results.IkStatus.REACHED)
-=======
     beams: fl.patterns.RayPattern = fl.patterns.lidar(channels=[-5.0, 5.0], horizontal=(-30, 30))
     scanned: results.Scan = batch.scan(("site", 0), beams, "base", output=("distance", "point"), bodyexclude=-1)
     heights: Array = batch.height_scan("box", fl.patterns.grid(order="yx"), ids=[1], miss=0.0)
@@ -154,7 +151,6 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     touching: results.ContactLists = batch.contacts(("geom", 0), ["box"], "force", num=2, reduce="maxforce")
     pushes: list[Array] = [batch.contact_force("box"), batch.contact_force(["box"], ("subtree", 0), ids=[2])]
     print(images.depth, scanned.point, heights, matrices, motions, touching.found, pushes)
->>>>>>> main
     apart: results.Distances = batch.geom_distance("side", 0)
     forces: Array = batch.inverse(np.zeros((8, model.nv)))
     kept: dict[str, Array] = batch.checkpoint()
