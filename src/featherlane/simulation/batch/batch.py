@@ -539,9 +539,9 @@ class Batch(NamedAccess):
 
     def jac(
         self,
-        point: ArrayLike | Object | list,
+        point: ArrayLike | Object | list[Object],
         body: int | str | np.ndarray | None = None,
-        ids=None,
+        ids: ArrayLike | None = None,
         local: bool = False,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the Jacobians of a point that moves with a body, in each world's present state.
@@ -568,9 +568,9 @@ class Batch(NamedAccess):
 
     def jac_dot(
         self,
-        point: ArrayLike | Object | list,
+        point: ArrayLike | Object | list[Object],
         body: int | str | np.ndarray | None = None,
-        ids=None,
+        ids: ArrayLike | None = None,
         local: bool = False,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the time derivatives of the Jacobians of `jac`, in each world's present state.
@@ -589,7 +589,7 @@ class Batch(NamedAccess):
         """
         return self._jacobians(JAC_DOT, point, body, ids, local)
 
-    def jac_body(self, body: int | str, ids=None) -> tuple[np.ndarray, np.ndarray]:
+    def jac_body(self, body: int | str, ids: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Returns the Jacobians (jacp, jacr), each (n, 3, nv) [m or 1, and rad by DoF], of a body's frame; see `jac`.
 
         Raises:
@@ -599,7 +599,7 @@ class Batch(NamedAccess):
         """
         return self.jac(("xbody", body), None, ids)
 
-    def jac_site(self, site: int | str, ids=None) -> tuple[np.ndarray, np.ndarray]:
+    def jac_site(self, site: int | str, ids: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Returns the Jacobians (jacp, jacr), each (n, 3, nv) [m or 1, and rad by DoF], of a site; see `jac`.
 
         Raises:
@@ -633,7 +633,7 @@ class Batch(NamedAccess):
         found = self.query(Objects(self.model, len(chosen), self.dtype, quantity, listed, local, point), chosen)
         return found[:, 0] if single else found
 
-    def jac_subtree_com(self, body: int | str, ids=None) -> np.ndarray:
+    def jac_subtree_com(self, body: int | str, ids: ArrayLike | None = None) -> np.ndarray:
         """Returns the Jacobian (n, 3, nv) [m or 1] of the centre of mass of a body's subtree; zeros without mass.
 
         Raises:
@@ -643,7 +643,7 @@ class Batch(NamedAccess):
         """
         return self._quantity(SUBTREE_JAC, objects_of(self.model, body, "body"), self._ids(ids))[..., :3, :]
 
-    def angular_momentum_matrix(self, body: int | str, ids=None) -> np.ndarray:
+    def angular_momentum_matrix(self, body: int | str, ids: ArrayLike | None = None) -> np.ndarray:
         """Returns the matrix H with H qvel = angular momentum of a body's subtree, in each world's present state.
 
         Args:
@@ -660,7 +660,7 @@ class Batch(NamedAccess):
         """
         return self._quantity(ANGULAR_MOMENTUM, objects_of(self.model, body, "body"), self._ids(ids))[..., :3, :]
 
-    def full_m(self, ids=None) -> np.ndarray:
+    def full_m(self, ids: ArrayLike | None = None) -> np.ndarray:
         """Returns the joint-space inertia matrix in each world's present state, (n, nv, nv) [kg, kg m, kg m^2].
 
         Raises:
@@ -670,7 +670,9 @@ class Batch(NamedAccess):
         """
         return self._quantity(INERTIA, ([(OBJ_UNKNOWN, 0)], True), self._ids(ids))
 
-    def object_velocity(self, kind: str, key: int | str | list, local: bool = False, ids=None) -> np.ndarray:
+    def object_velocity(
+        self, kind: str, key: int | str | list[int | str], local: bool = False, ids: ArrayLike | None = None
+    ) -> np.ndarray:
         """Returns the angular and linear velocity of a body, geom or site at its origin, in each world's present state.
 
         Args:
@@ -690,7 +692,9 @@ class Batch(NamedAccess):
         """
         return self._motion(OBJECT_VELOCITY, kind, key, local, ids)
 
-    def object_acceleration(self, kind: str, key: int | str | list, local: bool = False, ids=None) -> np.ndarray:
+    def object_acceleration(
+        self, kind: str, key: int | str | list[int | str], local: bool = False, ids: ArrayLike | None = None
+    ) -> np.ndarray:
         """Returns the angular and linear acceleration of an object at its origin, in each world's present state.
 
         The accelerations of forward dynamics are computed first.  As in MuJoCo, a body at rest has the acceleration
