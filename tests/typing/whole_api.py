@@ -18,7 +18,7 @@ PUSH = """
   </worldbody>
   <tendon><spatial name="way"><site site="origin"/><site site="tip"/></spatial></tendon>
   <actuator><general name="wire" joint="slide" gaintype="user" gainprm="2" delay="0.01" nsample="5"/></actuator>
-  <sensor><user name="height" dim="1" needstage="pos"/></sensor>
+  <sensor><user name="height" dim="1" needstage="pos" nsample="5"/></sensor>
   <keyframe><key name="home" qpos="0.1"/></keyframe>
 </mujoco>
 """
@@ -93,6 +93,8 @@ def one_world(model: fl.Model) -> fl.Data:
     size: int = fl.state_size(model, bits) + copied.ne + copied.nefc
     fl.init_ctrl_history(model, data, "wire", np.zeros(5))
     control: Array = fl.read_ctrl(model, data, "wire", time=0.0)
+    fl.init_sensor_history(model, data, "height", np.zeros(5), phase=0.0)
+    control = fl.read_sensor(model, data, "height", time=0.0)
     fl.add_sensor_noise(model, data, rng=0)
     counts: dict[str, int] = data.status
     there: Array = fl.integrate_pos(model, model.qpos0, np.zeros(model.nv), 0.1)
