@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,11 +19,12 @@ import numpy as np
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes.layout import Field, layout_hash
 from featherlane.lanes.record import aligned, shaping
+from featherlane.model.actuators import actuator_kinds
 from featherlane.model.arguments import LARGEST, bounded, instance
 from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.fields import DEPENDENT_INTS, MODEL, is_editable
 from featherlane.model.fixed import fixed, read_only
-from featherlane.model.limits import ROWS, check_field
+from featherlane.model.limits import ROWS, check_field, entry_label
 from featherlane.model.mujoco_arrays import is_mujocos, read_field, write_field
 from featherlane.model.names import NamedAccess, NamedView, find_object, object_names
 from featherlane.model.option import Option
@@ -367,7 +369,20 @@ class Model(NamedAccess):
         own["revision"] = max(self.revision + 1, other.revision)
 
     def to_mujoco(self) -> Any:
-        """Returns a new `mujoco.MjModel` with all current edits."""
+        """Returns a new `mujoco.MjModel` with all current edits.
+
+        Warns:
+            UserWarning: edits of `actuator_pidprm`, which an MjModel stores as the text of a plugin's configuration.
+        """
+        mj_model = self.edited_mujoco()
+        changed = np.flatnonzero((self.actuator_pidprm != actuator_kinds(mj_model)["actuator_pidprm"]).any(1))
+        if changed.size:
+            labels = ", ".join(entry_label(self, "actuator_pidprm", (int(i),)) for i in changed)
+            warnings.warn(f"to_mujoco: edits are not in the MjModel: {labels}", stacklevel=2)
+        return mj_model
+
+    def edited_mujoco(self) -> Any:
+        """Returns a new `mujoco.MjModel` with all current edits of MuJoCo's fields."""
         mj_model = copy.copy(self.mj_model)
         self.write_to(mj_model)
         if not all(np.array_equal(read_field(mj_model, name), getattr(self, name)) for name in DEPENDENT_INTS):

@@ -56,7 +56,9 @@ def _history(model: Model, kind: str, element: str | int) -> _History:
     i, (dim, first) = view.id, {"actuator": ("ctrlnum", "ctrladr"), "sensor": ("dim", "adr")}[kind]
     n, order = getattr(model, f"{kind}_history")[i]
     numbers = (int(getattr(model, f"{kind}_{name}")[i]) for name in (dim, first, "historyadr"))
-    return _History(i, f"{kind} {view.name or f'#{i}'}", int(n), int(order), *numbers, getattr(model, f"{kind}_delay")[i])
+    return _History(
+        i, f"{kind} {view.name or f'#{i}'}", int(n), int(order), *numbers, getattr(model, f"{kind}_delay")[i]
+    )
 
 
 def read_ctrl(model: Model, data: Data, actuator: str | int, time: float | None = None, interp: str = "") -> np.ndarray:
