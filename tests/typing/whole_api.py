@@ -44,6 +44,8 @@ def models() -> fl.Model:
     names: list[str] = fl.bundled_names()
     model: fl.Model = fl.bundled("box_stack", links=fl.Link("ball", 1, "world", anchor=(0.0, 0.0, 1.0)))
     model = fl.load(Path("robot.urdf"), package_dirs=["packages"])
+    divided: list[results.Decomposition] = fl.load("cup.xml", convex_decomposition={"threshold": 0.1}).decompositions
+    volume: float = sum(part.volume for part in divided)
     model = fl.load(PUSH, assets={"mesh.obj": b""})
     source: str = model.source
     fl.set_user_actuator(model, "wire", gain=gain)
@@ -63,7 +65,7 @@ def models() -> fl.Model:
     findings: list[results.Finding] = fl.diagnose(model, ["trial"])
     lines: list[str] = [str(finding) + finding.severity for finding in findings]
     mj: Any = model.to_mujoco()
-    print(names, source, extent, where, first, place, lines, mj, model.names("joint"), model.size_values())
+    print(names, source, volume, extent, where, first, place, lines, mj, model.names("joint"), model.size_values())
     fl.show_config()
     return model
 
