@@ -187,7 +187,7 @@ def _repair(found: Mapping[str, str]) -> str:
 def hint(message: str, version: str) -> str:
     """Returns a hint for a parser's message about an unknown word: a newer MuJoCo may support it, or has removed it."""
     if CABLE in message and version_numbers(version) >= SPLIT:
-        return f" (MuJoCo {version} has no {CABLE}, and Featherlane does not compute it; a chain of bodies with springs can replace it)"
+        return f" (MuJoCo 4.0 removed {CABLE}, and Featherlane does not compute it; use a chain of bodies with springs)"
     if version_numbers(version) >= SPLIT or not ("Schema violation" in message or "invalid keyword" in message):
         return ""
     word = re.search(r"'([^']*)'", message)

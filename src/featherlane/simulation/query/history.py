@@ -95,7 +95,7 @@ def read_sensor(model: Model, data: Data, sensor: str | int, time: float | None 
         interp: `zoh`, `linear` or `cubic`, the interpolation between two samples; "" for the model's setting.
 
     Returns:
-        (dim,) a copy [unit of the sensor]; of a sensor without a history its values in `data.sensordata`.
+        (dim,) a copy [1, or the unit of the sensor]; of a sensor without a history its values in `data.sensordata`.
 
     Raises:
         UnknownNameError: an unknown sensor.
@@ -154,7 +154,7 @@ def init_sensor_history(
         model: the model.
         data: the world.
         sensor: name or number.
-        values: (nsample, dim), or (nsample,) of one value: samples, the oldest first [unit of the sensor].
+        values: (nsample, dim), or (nsample,) of one value: samples, the oldest first [1, or the unit of the sensor].
         times: (nsample,) their times [s], ascending; None: those that the history has.
         phase: time of the last sample of a sensor with a period [s], after which the next one is due by one period;
             None: unchanged.
