@@ -222,12 +222,14 @@ def test_a_flat_mesh_is_refused_by_name():
         fl.load(scene(mesh=mesh), convex_decomposition="coacd")
 
 
-@pytest.mark.slow  # CoACD closes the surface first, which takes a minute
-def test_an_open_mesh_is_closed_and_reported():
+def test_an_open_mesh_is_refused_and_repaired_on_request(monkeypatch):
     vertices, faces = channel()
     mesh = text(vertices, faces[1:]) + ' inertia="shell"'
-    (found,) = fl.load(scene(mesh=mesh), convex_decomposition="coacd").decompositions
-    assert not found.watertight and len(found.parts) >= 3
+    with pytest.raises(fl.ModelError, match="mesh 'channel': it is not watertight"):
+        fl.load(scene(mesh=mesh), convex_decomposition="coacd")
+    monkeypatch.setattr(coacd, "run_coacd", lambda *_, **__: [(BLOCK, mujoco_faces()), (BLOCK + 3.0, mujoco_faces())])
+    (found,) = fl.load(scene(mesh=mesh), convex_decomposition={"repair": True}).decompositions
+    assert not found.watertight and len(found.parts) == 2
 
 
 def test_a_missing_library_is_reported_with_the_command(monkeypatch):

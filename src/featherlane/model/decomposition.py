@@ -34,6 +34,7 @@ OPTIONS = {
     "threshold": (0.05, 0.01, 1.0, False),  # largest concavity of a part, in parts of the mesh's size
     "max_convex_hull": (-1, -1, 10000, True),  # most parts, -1: any number
     "seed": (0, 0, 2**31 - 1, True),
+    "repair": (0, 0, 1, True),  # whether CoACD may close a surface that is not watertight
 }
 FLAT = 1e-6  # of the mesh's size: vertices so far outside of a face's plane count as on it
 SAME = ("conaffinity", "condim", "contype", "friction", "gap", "group", "margin", "pos", "priority", "quat")
@@ -81,7 +82,10 @@ def checked_options(given: Any) -> dict[str, float]:
     for name, (default, low, high, whole) in OPTIONS.items():
         label = f"convex_decomposition: {name}"
         allowed = f"is a {'whole ' if whole else ''}number from {low} to {high}"
-        value = real_number(label, values.get(name, default), allowed)
+        given_value = values.get(name, default)
+        value = real_number(
+            label, int(given_value) if name == "repair" and given_value in (0, 1) else given_value, allowed
+        )
         if not low <= value <= high or (whole and value != int(value)):
             raise ModelError(f"{label}: got {value:g}, allowed {allowed}")
         found[name] = int(value) if whole else value
@@ -99,7 +103,7 @@ def decompose(spec: Any, given: Any) -> list[Decomposition]:
         The decomposed meshes; convex ones, and those that the method keeps as one part, are unchanged.
 
     Raises:
-        ModelError: an invalid option, or a mesh that is degenerate; with its name.
+        ModelError: an invalid option, or a mesh that is degenerate or not watertight; with its name.
         UnsupportedFeatureError: a sensor measures contacts or distances of a geom that would be replaced.
         InstallationError: the library is missing.
     """
@@ -145,7 +149,7 @@ def _decomposed(coacd: Any, mj: Any, mesh: int, options: dict[str, float]) -> _P
     """Returns the parts of a mesh in the frame of its file; None if it is convex.
 
     Raises:
-        ModelError: it is degenerate.
+        ModelError: it is degenerate, or not watertight.
     """
     vertices, faces = _mesh(mj, mesh)
     size = np.ptp(vertices, axis=0).max(initial=0.0)
@@ -153,13 +157,19 @@ def _decomposed(coacd: Any, mj: Any, mesh: int, options: dict[str, float]) -> _P
     label = f"mesh {mj.mesh(mesh).name!r}"
     if len(faces) < 4 or not np.isfinite(vertices).all() or not abs(volume) > FLAT * size**3:
         raise ModelError(f"{label}: it is degenerate ({len(faces)} faces, volume {volume:g}), and cannot be decomposed")
+    if not watertight and not options["repair"]:
+        raise ModelError(
+            f"{label}: it is not watertight, allowed are closed surfaces; "
+            "convex_decomposition={'repair': True} closes it first, which may take minutes"
+        )
     if watertight and _is_convex(vertices, faces, FLAT * size):
         return None
     path = _cache_file(vertices, faces, options)
     hulls, cached = _read(path), True
     if not hulls:
         coacd.set_log_level("error")
-        hulls, cached = coacd.run_coacd(coacd.Mesh(vertices, faces), **options), False
+        own = {name: value for name, value in options.items() if name != "repair"}
+        hulls, cached = coacd.run_coacd(coacd.Mesh(vertices, faces), **own), False
         hulls = [(np.asarray(points, float), np.asarray(triangles, np.int32)) for points, triangles in hulls]
         if not hulls:
             raise ModelError(f"{label}: CoACD found no parts; it is degenerate or its surface intersects itself")

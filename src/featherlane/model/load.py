@@ -238,7 +238,7 @@ def load(
         convex_decomposition: None: meshes collide as their convex hulls, as in MuJoCo.  `coacd`: concave meshes that
             collide are divided into convex parts by CoACD, which are cached, and `model.decompositions` describes
             them.  Or a dict of options: `method`, `threshold` (largest concavity, 0.05), `max_convex_hull` (most parts
-            of a mesh, -1: any number), `seed` (0).
+            of a mesh, -1: any number), `seed` (0), `repair` (False: a mesh that is not watertight is refused).
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
@@ -248,7 +248,7 @@ def load(
             sensor measures contacts or distances of a geom that convex parts would replace.
         ModelError: the source cannot be found, read or compiled; with the file and the parser's line.  Or a field has
             an invalid value (NaN, a negative mass): MuJoCo compiles some of these.  Or a mesh to be divided is
-            degenerate.
+            degenerate or not watertight.
         InstallationError: `mujoco` is missing, too old or broken, or `coacd` is missing; with the command that repairs
             it.
     """
