@@ -23,7 +23,7 @@ import numpy as np
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
 from featherlane.lanes.cache import directory
 from featherlane.model.arguments import one_of
-from featherlane.model.assignment import real_number
+from featherlane.model.assignment import flag, real_number
 from featherlane.model.candidates import candidates
 from featherlane.model.enums import MESH
 from featherlane.model.mujoco_arrays import with_missing_fields
@@ -34,7 +34,6 @@ OPTIONS = {
     "threshold": (0.05, 0.01, 1.0, False),  # largest concavity of a part, in parts of the mesh's size
     "max_convex_hull": (-1, -1, 10000, True),  # most parts, -1: any number
     "seed": (0, 0, 2**31 - 1, True),
-    "repair": (0, 0, 1, True),  # whether CoACD may close a surface that is not watertight
 }
 FLAT = 1e-6  # of the mesh's size: vertices so far outside of a face's plane count as on it
 SAME = ("conaffinity", "condim", "contype", "friction", "gap", "group", "margin", "pos", "priority", "quat")
@@ -76,16 +75,13 @@ def checked_options(given: Any) -> dict[str, float]:
     """
     values = dict(given) if isinstance(given, Mapping) else {"method": given}
     one_of("convex_decomposition", values.pop("method", METHODS[0]), METHODS)
-    found = {}
+    found = {"repair": flag("convex_decomposition: repair", values.pop("repair", False))}
     for name in values:
-        one_of("convex_decomposition", name, ("method", *OPTIONS))
+        one_of("convex_decomposition", name, ("method", "repair", *OPTIONS))
     for name, (default, low, high, whole) in OPTIONS.items():
         label = f"convex_decomposition: {name}"
         allowed = f"is a {'whole ' if whole else ''}number from {low} to {high}"
-        given_value = values.get(name, default)
-        value = real_number(
-            label, int(given_value) if name == "repair" and given_value in (0, 1) else given_value, allowed
-        )
+        value = real_number(label, values.get(name, default), allowed)
         if not low <= value <= high or (whole and value != int(value)):
             raise ModelError(f"{label}: got {value:g}, allowed {allowed}")
         found[name] = int(value) if whole else value
