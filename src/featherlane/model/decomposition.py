@@ -75,7 +75,7 @@ def checked_options(given: Any) -> dict[str, float]:
     """
     values = dict(given) if isinstance(given, Mapping) else {"method": given}
     one_of("convex_decomposition", values.pop("method", METHODS[0]), METHODS)
-    found = {"repair": flag("convex_decomposition: repair", values.pop("repair", False))}
+    found: dict[str, float] = {"repair": flag("convex_decomposition: repair", values.pop("repair", False))}
     for name in values:
         one_of("convex_decomposition", name, ("method", "repair", *OPTIONS))
     for name, (default, low, high, whole) in OPTIONS.items():
@@ -243,7 +243,9 @@ def _read(path: Path) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def _write(path: Path, hulls: list[tuple[np.ndarray, np.ndarray]]) -> None:
     """Stores parts, atomically; without a writable folder nothing is stored."""
-    arrays = {f"{kind}{k}": array for k, hull in enumerate(hulls) for kind, array in zip("vf", hull, strict=True)}
+    arrays: dict[str, Any] = {
+        f"{kind}{k}": array for k, hull in enumerate(hulls) for kind, array in zip("vf", hull, strict=True)
+    }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
