@@ -71,6 +71,7 @@ CALLS = {
     "tendon_path": lambda m, d, b, v: fl.query.tendon_path(m, d, v),
     "set_length_range": lambda m, d, b, v: fl.set_length_range(m, v),
     "read_ctrl": lambda m, d, b, v: fl.read_ctrl(m, d, v, 0.0),
+    "read_sensor": lambda m, d, b, v: fl.read_sensor(m, d, v, 0.0),
     "rng": lambda m, d, b, v: fl.add_sensor_noise(m, d, v),
     "give_contacts": lambda m, d, b, v: d.give_contacts(v, UP, UP),
     "parents": lambda m, d, b, v: fl.tree.depth(v),

@@ -41,7 +41,7 @@ from featherlane.simulation.batch.protocol import Worlds
 from featherlane.simulation.integration.integrate import integrate
 from featherlane.simulation.inverse_kinematics.ik import ik
 from featherlane.simulation.inverse_kinematics.targets import IkTarget
-from featherlane.simulation.query.control_history import init_ctrl_history, read_ctrl
+from featherlane.simulation.query.history import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
 from featherlane.simulation.query.position import differentiate_pos, integrate_pos, normalize_quat
 from featherlane.simulation.states import get_state, set_keyframe, set_state
 from featherlane.simulation.steps import (
@@ -100,9 +100,11 @@ __all__ = [  # noqa: RUF022  in groups
     "linearize",
     "rnea_derivatives",
     "rollout_gradient",
-    # histories of controls (delays)
+    # histories of controls and sensors (delays)
     "init_ctrl_history",
+    "init_sensor_history",
     "read_ctrl",
+    "read_sensor",
     # sensors
     "add_sensor_noise",
     "set_user_sensor",

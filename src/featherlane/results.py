@@ -7,6 +7,7 @@ The types of `featherlane.lcp`, `tree`, `distributed` and `registration` belong 
 """
 
 from featherlane.doctor.finding import Finding
+from featherlane.model.decomposition import Decomposition
 from featherlane.model.model import Statistics
 from featherlane.model.names import NamedView
 from featherlane.model.option import Option
@@ -48,6 +49,7 @@ __all__ = [  # noqa: RUF022  in groups
     "Scan",
     "TendonPath",
     # models
+    "Decomposition",
     "NamedView",
     "Option",
     "Statistics",

@@ -166,6 +166,19 @@ def test_activations_are_reached_by_the_name_of_their_actuator():
     assert single.actuator(1).act == 0 and single.actuator(0).ctrl.shape == ()
 
 
+@pytest.mark.parametrize("extra", ["", 'thermal="1 2 0.004 25 25"', 'inductance="0 0.1"'])
+def test_an_edit_cannot_add_or_remove_the_inductance_of_a_dc_motor(extra):
+    """The current is an activation, so its time constant is refused live as it is at loading."""
+    text = f"""<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody><actuator>
+    <dcmotor name="drive" joint="j" motorconst=".05" resistance="2" {extra}/></actuator></mujoco>"""
+    model, batch = fl.load(text), fl.Batch(fl.load(text), 2)
+    other = 0.0 if "inductance" in extra else 0.1
+    for worlds, values in ((model, model.actuator_dynprm), (batch, batch.expand("actuator_dynprm"))):
+        values[..., 0] = other
+        with pytest.raises(fl.ModelError, match="actuator 'drive'"):
+            fl.step(model, fl.Data(model)) if worlds is model else batch.step()
+
+
 @pytest.mark.parametrize("name", ["orientation", "orientation-quat"])
 def test_orientation_servo_torque_is_limited(name, rng):
     """Under explicit integration, implicit rates vanish if MuJoCo's rounded torque norm reaches the bound."""

@@ -107,6 +107,27 @@ def test_the_matrix_equals_mujoco(rng, width):
         assert smooth.relative(ws.arrays["qDeriv"][: model.nD, k], data.qDeriv) < ORACLE
 
 
+@pytest.mark.parametrize("text", [smooth.XML, "stacks", "quadruped"], ids=["mixed", "stacks", "quadruped"])
+def test_implicitfast_stores_the_matrix_of_mujoco(rng, text):
+    """Without the bias force, and at the velocity before the step; in a batch on request."""
+    model = fl.load(text) if "<" in text else fl.bundled(text)
+    model.opt.integrator = "implicitfast"
+    mj = model.to_mujoco()
+    data, batch, unbound, expected = fl.Data(model), fl.Batch(model, 3), fl.Batch(model, 3), mujoco.MjData(mj)
+    bound = batch.bind("qDeriv")
+    for _ in range(3):
+        for name, value in smooth.random_state(model, rng).items():
+            getattr(expected, name)[...] = value
+            for worlds in (data, batch, unbound):
+                setattr(worlds, name, value)
+        mujoco.mj_step(mj, expected)
+        for worlds in (data, batch, unbound):
+            worlds.step()
+        assert smooth.relative(data.qDeriv, expected.qDeriv) < ORACLE
+        assert (bound == data.qDeriv).all() and (batch.qvel == unbound.qvel).all()
+    assert data.qDeriv.any() or text == "stacks"
+
+
 def test_a_world_is_bitwise_equal_in_any_batch(rng):
     model = fl.load(smooth.random_tree(rng, 6))
     tile, alone = Workspace(model, 8), Workspace(model, 1)

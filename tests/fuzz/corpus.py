@@ -16,7 +16,7 @@ import featherlane as fl
 from bits import models
 from oracles import smooth
 from robots import wheels
-from scenes import actuators, equalities, fluids, joints, lcp, sensors, sleep, tendons
+from scenes import actuators, equalities, fluids, joints, lcp, pid_plugins, sensors, sleep, tendons
 
 DRAWN = 40  # trees of each kind
 HEAVY = 1 << 17  # bytes of a model and its meshes above which it is rarely sampled
@@ -97,6 +97,7 @@ def scenes() -> dict[str, str]:
     found |= {f"tree/{seed}": models.tree(seed) for seed in range(DRAWN)}
     found |= {f"random/{seed}": smooth.random_tree(np.random.default_rng(seed), 2 + seed % 9) for seed in range(DRAWN)}
     found |= {f"shapes/{ground}": models.shapes(ground) for ground in models.GROUNDS}
+    found["plugins"] = pid_plugins.scene(*pid_plugins.CASES)
     found |= {"aligned": models.aligned(), "heap": models.heap(), "rafts": models.rafts(3, 20)}
     for name in "CHAIN YIELDING ADHESIVE BELTS MECHANISM SPECIAL".split():
         found[name.lower()] = getattr(models, name)

@@ -207,6 +207,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "assets": lambda w: None,
     "links": lambda w: (),
     "package_dirs": lambda w: (),
+    "convex_decomposition": lambda w: None,
     "function": lambda w: None,
     "reads": lambda w: ("sensordata",),
     "joint": lambda w: "elbow",

@@ -9,6 +9,7 @@ from featherlane.model.enums import WRAP_CYLINDER, WRAP_SPHERE
 
 MACHINE = """
 <mujoco>
+<extension><plugin plugin="mujoco.pid"/></extension>
 <option timestep=".004" density="1.2" viscosity=".01" wind=".3 .1 0" magnetic="0 -.5 .1" {option}>
   <flag {flags}/></option>
 <worldbody>
@@ -72,6 +73,8 @@ MACHINE = """
   <motor tendon="fixed" armature=".01" damping=".1"/>
   <general name="crank" cranksite="crank" slidersite="end" cranklength=".3"/>
   <adhesion body="ball" gain="1" ctrlrange="0 1"/>
+  <plugin plugin="mujoco.pid" joint="rail" actdim="2"><config key="kp" value="2"/><config key="ki" value="30"/>
+    <config key="kd" value=".1"/><config key="imax" value=".02"/><config key="slewmax" value="2"/></plugin>
 </actuator>
 <sensor>
   <accelerometer site="eye" cutoff="8" noise=".1"/><magnetometer site="eye"/><rangefinder site="eye"/>
@@ -195,5 +198,7 @@ def two_values(model: fl.Model, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def is_positive(name: str) -> bool:
     """Returns whether a field cannot be zero."""
-    fields = "timestep impratio relaxation meaninertia mass inertia M0 size cranklength dynprm lengthrange wrap_prm"
+    fields = (
+        "timestep impratio relaxation meaninertia mass inertia M0 size cranklength dynprm pidprm lengthrange wrap_prm"
+    )
     return name.endswith((*UNIT, "stribeck_vel", *fields.split()))

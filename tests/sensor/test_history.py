@@ -56,6 +56,63 @@ def test_histories_are_per_world_and_updated_without_sensors(rng):
     assert shown[7].tobytes() == data.sensordata.tobytes()
 
 
+# ---- reading and filling ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("sensor", [1, 2, 4, 5])
+def test_a_user_reads_and_fills_histories_as_in_mujoco(sensor, rng):
+    model = fl.load(SCENE)
+    mj = model.to_mujoco()
+    data, given = fl.Data(model), mujoco.MjData(mj)
+    n, dim = mj.sensor_history[sensor, 0], mj.sensor_dim[sensor]
+    times, values = np.cumsum(rng.random(n)), rng.standard_normal((n, dim))
+    fl.init_sensor_history(model, data, sensor, values, times, 0.25)
+    mujoco.mj_initSensorHistory(mj, given, sensor, times, values, 0.25)
+    assert np.array_equal(data.history, given.history)
+    for interp, order in (("zoh", 0), ("linear", 1), ("cubic", 2), ("", -1)):
+        for time in (*rng.uniform(-1, n, 20), *times, times[1] + mj.sensor_delay[sensor]):
+            out = np.zeros(dim)
+            read = mujoco.mj_readSensor(mj, given, sensor, time, out, order)
+            expected = out if read is None else read
+            found = fl.read_sensor(model, data, sensor, time, interp)
+            assert np.allclose(found, expected, rtol=0, atol=ROUNDING)
+
+
+def test_a_filled_history_determines_the_sensor_of_the_next_steps_as_in_mujoco():
+    model = fl.load(SCENE)
+    mj = model.to_mujoco()
+    data, expected = fl.Data(model), mujoco.MjData(mj)
+    for i, phase in ((0, 0.0), (3, -0.02), (4, -0.01)):
+        n = mj.sensor_history[i, 0]
+        fl.init_sensor_history(model, data, i, np.arange(1.0, n + 1), phase=phase)
+        mujoco.mj_initSensorHistory(mj, expected, i, None, np.arange(1.0, n + 1), phase)
+    for _ in range(10):
+        mujoco.mj_step(mj, expected)
+        fl.step(model, data)
+        np.testing.assert_allclose(data.sensordata, expected.sensordata, atol=ROUNDING)
+
+
+def test_reading_a_sensor_without_history_returns_its_present_values():
+    model = fl.load(SCENE.replace('<jointpos joint="h" delay', '<gyro name="g" site="t"/><jointpos joint="h" delay', 1))
+    data = fl.Data(model)
+    data.qvel = [0.3, 0.2]
+    fl.forward(model, data)
+    read = fl.read_sensor(model, data, "g", time=7.0)
+    assert np.array_equal(read, data.sensordata[:3]) and not np.shares_memory(read, data.sensordata)
+    with pytest.raises(fl.ModelError, match="sensor g: it has no history"):
+        fl.init_sensor_history(model, data, "g", np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"values": np.zeros(4)}, {"times": [2.0, 1.0, 0.0, 3.0, 4.0]}, {"phase": np.nan}, {"sensor": "none"}]
+)
+def test_wrong_histories_are_refused_and_change_nothing(wrong):
+    model = fl.load(SCENE)
+    data = fl.Data(model)
+    before = data.history.copy()
+    with pytest.raises(fl.FeatherlaneError):
+        fl.init_sensor_history(model, data, **({"sensor": 0, "values": np.zeros(5)} | wrong))
+    assert np.array_equal(data.history, before)
+
+
 # ---- time in float32 -------------------------------------------------------------------------------------------------
 STAIRS = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><body><joint name="j" type="slide"/>
 <geom size=".1" mass="1"/></body></worldbody><actuator>

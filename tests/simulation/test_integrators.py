@@ -72,3 +72,24 @@ def test_a_step_equals_mujoco(name, integrator):
 @pytest.mark.parametrize("name", [n for n in parity.MODELS if n not in LARGE])
 def test_a_step_equals_mujoco_on_all_models(name, integrator):
     check_steps(name, integrator, 48)
+
+
+def test_accelerations_after_a_step_of_rk4_are_those_of_mujoco(rng):
+    """`qacc` is the mean of the step, `qacc_warmstart` the last stage's; both are equal in a batch."""
+    model = fl.bundled("humanoid")
+    model.opt.integrator, model.opt.tolerance = "rk4", 0
+    mj = model.to_mujoco()
+    data, batch, expected = fl.Data(model), fl.Batch(model, 3), mujoco.MjData(mj)
+    batch.bind("qacc")
+    for _ in range(5):
+        control, before = rng.uniform(-1, 1, model.nu), data.qvel.copy()
+        data.ctrl, batch.ctrl, expected.ctrl[:] = control, control, control
+        mujoco.mj_step(mj, expected)
+        fl.step(model, data)
+        batch.step()
+        mean = (data.qvel - before) / model.opt.timestep
+        assert parity.relative(data.qacc, mean) < 1e-13  # rounding of the difference
+        for name in ("qacc", "qacc_warmstart"):
+            assert parity.relative(getattr(data, name), getattr(expected, name)) < NEXT_VELOCITY
+            assert (getattr(batch, name) == getattr(data, name)).all()
+    assert parity.relative(data.qacc, data.qacc_warmstart) > 1e-3

@@ -77,11 +77,29 @@ def test_a_data_has_its_islands(rng):
     model = fl.load(mj)
     data = fl.Data(model)
     fl.forward(model, data)
-    fl.stages.islands(model, data)
     expected = truth(mj, (mj.qpos0, np.zeros(mj.nv)))
     assert isinstance(data.nisland, int) and data.nisland == expected.nisland
     np.testing.assert_array_equal(data.tree_island, expected.tree_island)
     np.testing.assert_array_equal(data.dof_island, expected.dof_island)
+
+
+def test_each_pass_computes_islands_that_were_read_or_bound(rng):
+    mj = scene(strewn(rng))
+    model = fl.load(mj)
+    data, late, batch, expected = fl.Data(model), fl.Data(model), fl.Batch(model, 9), mujoco.MjData(mj)
+    number, trees, dofs = (batch.bind(name) for name in ("nisland", "tree_island", "dof_island"))
+    live, counts = data.tree_island, set()
+    for _ in range(40):
+        mujoco.mj_step(mj, expected)
+        for worlds in (data, late, batch):
+            worlds.step()
+        counts.add(expected.nisland)
+        assert data.nisland == expected.nisland and (number == expected.nisland).all()
+        if expected.nisland:
+            assert np.array_equal(live, expected.tree_island) and (trees == live).all()
+            assert (dofs == expected.dof_island).all()
+    assert late.nisland == data.nisland and np.array_equal(late.tree_island, live)
+    assert np.array_equal(late.copy().dof_island, data.dof_island) and len(counts) > 1
 
 
 def random_rows(rng, n=12, count=4, worlds=5):

@@ -355,6 +355,31 @@ def test_cg_equals_mujoco(scene):
             assert relative(ours.qacc, theirs.qacc) < PARITY or not same_contacts(ours, theirs)
 
 
+@pytest.mark.parametrize("warmstart", [True, False])
+@pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
+def test_without_iterations_the_start_of_mujoco_is_the_result(scene, solver, warmstart):
+    """With the flag warmstart, the cheaper of the last and the unconstrained acceleration."""
+    model, states = copy.deepcopy(scene[0]), scene[1]
+    model.opt.iterations, model.opt.solver = 0, solver
+    if not warmstart:
+        model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_WARMSTART)
+    mj = model.to_mujoco()
+    data, expected = fl.Data(model), mujoco.MjData(mj)
+    for state in states[:4]:
+        for last in (0.0, state["qvel"]):
+            for name in STATE:
+                getattr(expected, name)[:] = state[name]
+                setattr(data, name, state[name])
+            expected.qacc_warmstart[:] = last
+            data.qacc_warmstart = last
+            mujoco.mj_forward(mj, expected)
+            fl.forward(model, data)
+            if same_contacts(data, expected):
+                assert relative(data.qacc, expected.qacc) < PARITY
+            assert data.solver_niter == 0
+            assert warmstart or relative(data.qacc, data.qacc_smooth) < PARITY
+
+
 @pytest.mark.parametrize("solver", ["newton", "cg"])
 def test_noslip_equals_mujoco(scene, solver):
     model, states = scene

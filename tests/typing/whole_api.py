@@ -18,7 +18,7 @@ PUSH = """
   </worldbody>
   <tendon><spatial name="way"><site site="origin"/><site site="tip"/></spatial></tendon>
   <actuator><general name="wire" joint="slide" gaintype="user" gainprm="2" delay="0.01" nsample="5"/></actuator>
-  <sensor><user name="height" dim="1" needstage="pos"/></sensor>
+  <sensor><user name="height" dim="1" needstage="pos" nsample="5"/></sensor>
   <keyframe><key name="home" qpos="0.1"/></keyframe>
 </mujoco>
 """
@@ -44,6 +44,8 @@ def models() -> fl.Model:
     names: list[str] = fl.bundled_names()
     model: fl.Model = fl.bundled("box_stack", links=fl.Link("ball", 1, "world", anchor=(0.0, 0.0, 1.0)))
     model = fl.load(Path("robot.urdf"), package_dirs=["packages"])
+    divided: list[results.Decomposition] = fl.load("cup.xml", convex_decomposition={"threshold": 0.1}).decompositions
+    volume: float = sum(part.volume for part in divided)
     model = fl.load(PUSH, assets={"mesh.obj": b""})
     source: str = model.source
     fl.set_user_actuator(model, "wire", gain=gain)
@@ -63,7 +65,7 @@ def models() -> fl.Model:
     findings: list[results.Finding] = fl.diagnose(model, ["trial"])
     lines: list[str] = [str(finding) + finding.severity for finding in findings]
     mj: Any = model.to_mujoco()
-    print(names, source, extent, where, first, place, lines, mj, model.names("joint"), model.size_values())
+    print(names, source, volume, extent, where, first, place, lines, mj, model.names("joint"), model.size_values())
     fl.show_config()
     return model
 
@@ -93,6 +95,8 @@ def one_world(model: fl.Model) -> fl.Data:
     size: int = fl.state_size(model, bits) + copied.ne + copied.nefc
     fl.init_ctrl_history(model, data, "wire", np.zeros(5))
     control: Array = fl.read_ctrl(model, data, "wire", time=0.0)
+    fl.init_sensor_history(model, data, "height", np.zeros(5), phase=0.0)
+    control = fl.read_sensor(model, data, "height", time=0.0)
     fl.add_sensor_noise(model, data, rng=0)
     counts: dict[str, int] = data.status
     there: Array = fl.integrate_pos(model, model.qpos0, np.zeros(model.nv), 0.1)

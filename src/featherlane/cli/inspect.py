@@ -47,7 +47,7 @@ def inspect(source: str, as_json: bool) -> None:
 
 def describe(source: str) -> dict[str, Any]:
     """Returns everything that `inspect` prints, as plain values."""
-    mj, name, _ = compile_source(resolve_name(source))
+    mj, name = compile_source(resolve_name(source))[:2]
     pairs_found = candidates(mj)
     lacking = unsupported(mj, pairs_found) + refused(mj)
     parents = np.asarray(mj.dof_parentid)

@@ -79,8 +79,6 @@ class Stepper:
             self._advance(1)
         self._write()
         self._write_forces()
-        if self._stages:  # of which MuJoCo keeps the weighted mean
-            d.qacc[:] = getattr(self._data, "rk.acceleration")
 
     def mj_step2(self, m: Any, d: Any) -> None:
         """Completes a time step after `mujoco.mj_step1(m, d)`, which may be followed by a choice of controls.
@@ -177,6 +175,7 @@ class Stepper:
                 d.efc_force[:] = forces
                 return
         residual = np.empty(d.nefc)
-        mujoco.mj_mulJacVec(m, d, residual, d.qacc)
+        solution = d.qacc_warmstart if self._stages else d.qacc  # the last stage's; `qacc` is the mean of the step
+        mujoco.mj_mulJacVec(m, d, residual, solution)
         residual -= d.efc_aref
         mujoco.mj_constraintUpdate(m, d, residual, None, 0)

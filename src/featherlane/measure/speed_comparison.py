@@ -106,7 +106,7 @@ class Lineup:
 
     def __init__(self, source: str, course: Course):
         mujoco, start = mujoco_module(), time.perf_counter()
-        mj, self.source, _ = compile_source(resolve_name(source))
+        mj, self.source = compile_source(resolve_name(source))[:2]
         self.changed = _make_comparable(mujoco, mj, course.smooth)
         self.model, self.mj_model, self.course = load(mj), mj, course
         self.load_seconds = time.perf_counter() - start

@@ -14,9 +14,12 @@ from featherlane.model.enums import (
     BIAS_DCMOTOR,
     BIAS_MUSCLE,
     BIAS_NONE,
+    BRISTLE,
+    CURRENT,
     DYN_DCMOTOR,
     DYN_FILTER,
     DYN_FILTEREXACT,
+    DYN_INTEGRATOR,
     DYN_MUSCLE,
     DYN_NONE,
     DYN_PID,
@@ -24,14 +27,23 @@ from featherlane.model.enums import (
     GAIN_DCMOTOR,
     GAIN_FIXED,
     GAIN_MUSCLE,
+    INTEGRAL,
+    PID_PLUGIN,
+    SLEW,
+    TEMPERATURE,
     TRN_BODY,
     TRN_JOINTINPARENT,
     TRN_SLIDERCRANK,
 )
 from featherlane.model.joint import is_scalar
 from featherlane.model.names import element
+from featherlane.model.plugins import instances, plugin_number
 
 _field = Declare()
+
+PID = "mujoco.pid"
+PID_COLUMNS = {"kp": 0.0, "ki": 0.0, "kd": 0.0, "imax": np.inf, "slewmax": np.inf}  # attributes, with their defaults
+FILTERED = (DYN_FILTER, DYN_FILTEREXACT, DYN_INTEGRATOR)  # types whose activation is the plugin's setpoint
 
 
 @derived(
@@ -41,7 +53,14 @@ _field = Declare()
         "actuator_states",
         "nactuator",
         "1",
-        "bits of optional activations, in order: 1 slewed setpoint, 2 integral, 4 temperature, 8 bristle, 16 current",
+        "bits of optional activations, in order: 1 slewed setpoint, 2 integral, 4 temperature, 8 bristle, 16 current; "
+        "32: the plugin mujoco.pid",
+    ),
+    _field.real(
+        "actuator_pidprm",
+        "nactuator 5",
+        "N/m, N/(m s), N s/m, N, 1/s",
+        "of the plugin mujoco.pid: kp, ki, kd, imax and slewmax (inf: unlimited); zeros for other actuators",
     ),
     _field.int(
         "actuator_simple",
@@ -61,8 +80,10 @@ def actuator_kinds(mj) -> dict[str, Any]:
         "nadhesion": np.count_nonzero(mj.actuator_trntype == TRN_BODY),
         "ndcmotor": np.count_nonzero(mj.actuator_biastype == BIAS_DCMOTOR),
         "actuator_states": np.array([_states(mj, i) for i in range(mj.nactuator)], int),
+        "actuator_pidprm": np.array([_pid_parameters(mj, i) for i in range(mj.nactuator)], float).reshape(-1, 5),
         "actuator_simple": on_joint
         & is_scalar(joint)
+        & (mj.actuator_plugin < 0)
         & (mj.actuator_dyntype == DYN_NONE)
         & np.isin(mj.actuator_gaintype, (GAIN_FIXED, GAIN_AFFINE))
         & np.isin(mj.actuator_biastype, (BIAS_NONE, BIAS_AFFINE))
@@ -72,8 +93,23 @@ def actuator_kinds(mj) -> dict[str, Any]:
     }
 
 
+def _pid_parameters(mj, i: int) -> list[float]:
+    """Returns kp, ki, kd, imax and slewmax of the plugin mujoco.pid of actuator i; zeros without it.
+
+    Raises:
+        ModelError: an attribute is not a finite number.
+    """
+    plugin = int(mj.actuator_plugin[i])
+    config = instances(mj)[plugin].config if plugin >= 0 else {}
+    defaults = PID_COLUMNS if plugin >= 0 else dict.fromkeys(PID_COLUMNS, 0.0)
+    return [plugin_number(mj, plugin, config, key, value) for key, value in defaults.items()]
+
+
 def _states(mj, i: int) -> int:
-    """Returns bits of optional activations: 1 slewed setpoint, 2 integral, 4 temperature, 8 bristle, 16 current."""
+    """Returns bits of optional activations, in the order SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT."""
+    if mj.actuator_plugin[i] >= 0:
+        _, ki, _, _, slewmax = _pid_parameters(mj, i)
+        return PID_PLUGIN | (INTEGRAL if ki else 0) | (SLEW if slewmax < np.inf else 0)
     dynprm, gainprm = mj.actuator_dynprm[i], mj.actuator_gainprm[i]
     if mj.actuator_dyntype[i] == DYN_PID:
         present = [dynprm[1] > 0, gainprm[0] > 0]
@@ -81,7 +117,8 @@ def _states(mj, i: int) -> int:
         present = [dynprm[7] > 0, gainprm[5] > 0, dynprm[2] > 0, dynprm[5] > 0, dynprm[0] > 0]
     else:
         present = []
-    return sum(1 << k for k, there in enumerate(present) if there)
+    bits = (SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT)
+    return sum(bit for bit, there in zip(bits, present, strict=False) if there)
 
 
 def check_actuators(mj) -> None:
@@ -108,13 +145,22 @@ def _wrong(mj, i: int) -> str:
         number = _states(mj, i).bit_count()
         if number != mj.actuator_actnum[i]:
             return f"has {mj.actuator_actnum[i]} activations, but its parameters require {number}"
-    wrong = _wrong_transmission(mj, i)
+    wrong = _wrong_pid(mj, i) if mj.actuator_plugin[i] >= 0 else ""
+    wrong = wrong or _wrong_transmission(mj, i)
     if wrong:
         return wrong
     delay, samples = mj.actuator_delay[i], mj.actuator_history[i, 0]
     if delay < 0 or (delay > 0 and samples <= 0):
         return f"delay is {delay:g} with {samples} samples, allowed is 0, or > 0 with nsample > 0"
     return _wrong_muscle(mj, i)
+
+
+def _wrong_pid(mj, i: int) -> str:
+    """Returns the error of the activations of actuator i, which has the plugin mujoco.pid, or ""."""
+    number = (_states(mj, i) & (SLEW | INTEGRAL)).bit_count() + (mj.actuator_dyntype[i] in FILTERED)
+    if number != mj.actuator_actnum[i]:
+        return f"has {mj.actuator_actnum[i]} activations, but its plugin requires actdim {number}"
+    return ""
 
 
 def _wrong_transmission(mj, i: int) -> str:

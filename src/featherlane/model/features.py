@@ -20,11 +20,13 @@ import mujoco
 import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
+from featherlane.model.actuators import PID
 from featherlane.model.enums import EQ_TENDON, HFIELD, SDF, TRN_SO3
 from featherlane.model.mujoco_arrays import read_field
 from featherlane.model.names import element
 from featherlane.model.option import clashes, tendon_equalities
 from featherlane.model.pair import NO_FUNCTION
+from featherlane.model.plugins import instances
 from featherlane.model.sensor import SENSORS
 from featherlane.model.shapes import visible_geoms
 from featherlane.model.taxels import TOUCH_GRID, plugin_name
@@ -180,19 +182,22 @@ def _equalities(mj: mujoco.MjModel) -> Iterator[str]:
 
 
 def _actuators(mj: mujoco.MjModel) -> Iterator[str]:
+    plugins = [instance.plugin for instance in instances(mj)]
     for i in range(mj.nactuator):
         wrong = ["undefined trntype"] if mj.actuator_trntype[i] > TRN_SO3 else []
-        if mj.actuator_plugin[i] >= 0:
-            wrong.append("plugin")
+        if mj.actuator_plugin[i] >= 0 and plugins[mj.actuator_plugin[i]] != PID:
+            wrong.append(f"plugin {plugins[mj.actuator_plugin[i]]}")
         if wrong:
             yield f"{element(mj, 'actuator', i)}: {', '.join(wrong)}"
 
 
 def _plugins(mj: mujoco.MjModel) -> Iterator[str]:
     """Yields plugins on bodies, and instances that no element uses (passive forces); sensor plugins only measure."""
-    yield from (f"{element(mj, 'body', i)}: plugin" for i in np.flatnonzero(mj.body_plugin >= 0))
+    names = [instance.plugin for instance in instances(mj)]
+    bodies = np.flatnonzero(mj.body_plugin >= 0)
+    yield from (f"{element(mj, 'body', i)}: plugin {names[mj.body_plugin[i]]}" for i in bodies)
     used = {*mj.body_plugin, *mj.geom_plugin, *mj.actuator_plugin, *mj.sensor_plugin}
-    yield from (f"{element(mj, 'plugin', i)}: plugin" for i in range(mj.nplugin) if i not in used)
+    yield from (f"{element(mj, 'plugin', i)}: plugin {names[i]}" for i in range(mj.nplugin) if i not in used)
 
 
 def _shapes(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:

@@ -73,7 +73,7 @@ def set_length_range(
         actuators = [actuators]
     instance("actuators", actuators, Iterable | None, "a list of names and numbers, or None")
     chosen = _muscles(model) if actuators is None else [model.actuator(key).id for key in actuators]
-    mj = model.to_mujoco()
+    mj = model.edited_mujoco()
     mj.opt.disableflags |= int(OFF)
     if options.timestep > 0.0:
         mj.opt.timestep = options.timestep

@@ -21,7 +21,10 @@ from featherlane.model.enums import (
     GAIN_DCMOTOR,
     GYRO_EXPLICIT,
     GYRO_OFF,
+    INTEGRAL,
+    PID_PLUGIN,
     RK4,
+    SLEW,
     TRN_SLIDERCRANK,
     WRAP_CYLINDER,
     WRAP_SPHERE,
@@ -58,7 +61,7 @@ BETWEEN = Limit(LEAST, float(np.nextafter(np.float32(2.0), np.float32(0.0))), "n
 
 _NAMES = {
     NUMBER: "jnt_range jnt_actfrcrange jnt_springyield tendon_range tendon_actfrcrange tendon_springyield link_range"
-    " actuator_ctrlrange actuator_forcerange actuator_actrange actuator_lengthrange sensor_cutoff",
+    " actuator_ctrlrange actuator_forcerange actuator_actrange actuator_lengthrange actuator_pidprm sensor_cutoff",
     NOT_NEGATIVE: "body_mass body_inertia dof_armature dof_frictionloss tendon_armature tendon_frictionloss"
     " actuator_armature actuator_delay sensor_delay geom_friction pair_friction site_size geom_slip"
     " geom_friction_static geom_restitution_vel opt_tolerance opt_ls_tolerance opt_noslip_tolerance opt_density"
@@ -129,6 +132,17 @@ def _dynamics(model: ModelFields, rows: np.ndarray):
     return _compiled(model, rows, ((DYN_PID, 1, 1), *motor))
 
 
+def _pid_plugins(model: ModelFields, rows: np.ndarray):
+    """Checks kp, ki, kd, imax and slewmax of the plugin mujoco.pid; an integral and a slew rate are activations."""
+    states, (_, ki, _, imax, slewmax) = model.actuator_states, np.moveaxis(rows, -1, 0)
+    plugin, opposed = states & PID_PLUGIN != 0, np.isfinite(imax) & (np.sign(imax) * np.sign(ki) < 0.0)
+    wrong = ~np.isfinite(rows[..., :3]).all(-1) | np.isnan(imax) | opposed | ~(slewmax >= 0.0)
+    if (plugin & wrong).any():
+        return plugin & wrong, "finite gains, imax with the sign of ki, and slewmax >= 0"
+    wrong = ((ki != 0.0) != (states & INTEGRAL != 0)) | ((slewmax < np.inf) & (states & SLEW == 0))
+    return plugin & wrong, "parameters that keep the set of activations of the compiled model"
+
+
 def _side_sites(model: ModelFields, rows: np.ndarray):
     """Checks that a geom on a tendon's path keeps its compiled side site, which determines what a step computes."""
     around = np.isin(model.wrap_type, (WRAP_SPHERE, WRAP_CYLINDER))
@@ -166,6 +180,7 @@ ROWS = {
     "actuator_cranklength": _rods,
     "actuator_dynprm": _dynamics,
     "actuator_gainprm": _gains,
+    "actuator_pidprm": _pid_plugins,
     "wrap_prm": _side_sites,
     "actuator_delay": _compiled_with("actuator_history", 0, "zeros, because the element was compiled without nsample"),
     "sensor_delay": _compiled_with("sensor_history", 0, "zeros, because the element was compiled without nsample"),

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from featherlane.model.arguments import instance
 from featherlane.model.assignment import encodable
 from featherlane.model.bundle import bundled_file, bundled_names, resolve_name
 from featherlane.model.candidates import candidates
+from featherlane.model.decomposition import Decomposition, decompose
 from featherlane.model.derived import derive
 from featherlane.model.fields import DERIVED
 from featherlane.model.link import Link, listed
@@ -78,24 +79,54 @@ def _is_urdf(text: str) -> bool:
     return first is not None and first.group(1) == "robot"
 
 
-def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders) -> tuple[object, str, str]:
-    """Returns a new MjModel, its name for messages, and its XML text if there is one."""
+class Compiled(NamedTuple):
+    """Holds a compiled source.
+
+    Attributes:
+        mj_model: a new MjModel.
+        name: its name for messages.
+        text: its XML text, or "".
+        decompositions: meshes that were divided into convex parts.
+    """
+
+    mj_model: Any
+    name: str
+    text: str = ""
+    decompositions: Sequence[Decomposition] = ()
+
+
+def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, convex_decomposition: Any) -> Compiled:
+    """Compiles a source, and divides its meshes into convex parts if that is set."""
     listed_folders(package_dirs)
     if assets is not None and not _is_text(source):
         raise ModelError("assets: allowed only with XML text; a file finds its own")
     if isinstance(source, mujoco.MjModel):
-        return copy.copy(source), "MjModel", ""
+        if convex_decomposition is not None:
+            raise ModelError("convex_decomposition: got an MjModel, allowed are a path, XML text and an MjSpec")
+        return Compiled(copy.copy(source), "MjModel")
     if isinstance(source, mujoco.MjSpec):
-        return source.compile(), "MjSpec", ""
+        if convex_decomposition is None:
+            return Compiled(source.compile(), "MjSpec")
+        return _decomposed(source.copy(), convex_decomposition, "MjSpec")
     path, text = _found(source)
-    files = _checked_assets(assets)
-    if SCHEME in text and _is_urdf(text):
+    files, name = _checked_assets(assets), "XML text" if path is None else str(path)
+    is_resolved = SCHEME in text and _is_urdf(text)
+    if is_resolved or convex_decomposition is not None:
         spec = _spec(mujoco, path, text, files)
-        resolve(spec, package_dirs, path)
-        return spec.compile(), str(path or "XML text"), text
+        if is_resolved:
+            resolve(spec, package_dirs, path)
+        if convex_decomposition is not None:
+            return _decomposed(spec, convex_decomposition, name, text)
+        return Compiled(spec.compile(), name, text)
     if path is None:
-        return mujoco.MjModel.from_xml_string(text, files), "XML text", text
-    return mujoco.MjModel.from_xml_path(str(path)), str(path), text
+        return Compiled(mujoco.MjModel.from_xml_string(text, files), name, text)
+    return Compiled(mujoco.MjModel.from_xml_path(name), name, text)
+
+
+def _decomposed(spec: Any, options: Any, name: str, text: str = "") -> Compiled:
+    """Compiles a specification whose colliding concave meshes are divided into convex parts."""
+    found = decompose(spec, options)
+    return Compiled(spec.compile(), name, text, found)
 
 
 def _found(source: str | Path) -> tuple[Path | None, str]:
@@ -137,14 +168,18 @@ def _errors_of(source: Any) -> Iterator[None]:
 
 
 def compile_source(
-    source: Any, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()
-) -> tuple[Any, str, str]:
-    """Compiles a source with MuJoCo, whatever its features: a new MjModel, its name, its XML text or "".
+    source: Any,
+    assets: Mapping[str, bytes] | None = None,
+    package_dirs: Folders = (),
+    convex_decomposition: str | Mapping[str, Any] | None = None,
+) -> Compiled:
+    """Compiles a source with MuJoCo, whatever its features.
 
     Args:
         source: as for `load`.
         assets: as for `load`.
         package_dirs: as for `load`.
+        convex_decomposition: as for `load`.
 
     Raises:
         ModelError: the source cannot be found, read or compiled; with the file and the parser's line.  Or a field has
@@ -157,7 +192,7 @@ def compile_source(
         given = "an empty text" if is_empty else type(source).__name__
         raise ModelError(f"load: got {given}, allowed are a path, XML text, an MjModel or an MjSpec")
     with heard(), _errors_of(source):
-        return _compile(mujoco, source, assets, package_dirs)
+        return _compile(mujoco, source, assets, package_dirs, convex_decomposition)
 
 
 def specification(source: Any) -> Any:
@@ -188,6 +223,7 @@ def load(
     assets: Mapping[str, bytes] | None = None,
     links: Link | Sequence[Link] = (),
     package_dirs: Folders = (),
+    convex_decomposition: str | Mapping[str, Any] | None = None,
 ) -> Model:
     """Loads a model; `model.source` is the path of the file, "XML text", "MjModel" or "MjSpec".
 
@@ -199,17 +235,24 @@ def load(
         package_dirs: folders in which a URDF's `package://NAME/PATH` is searched: folders that hold packages, or the
             package itself.  The folders of ROS_PACKAGE_PATH, AMENT_PREFIX_PATH and CMAKE_PREFIX_PATH, and the
             folders above the file, are searched after them.
+        convex_decomposition: None: meshes collide as their convex hulls, as in MuJoCo.  `coacd`: concave meshes that
+            collide are divided into convex parts by CoACD, which are cached, and `model.decompositions` describes
+            them.  Or a dict of options: `method`, `threshold` (largest concavity, 0.05), `max_convex_hull` (most parts
+            of a mesh, -1: any number), `seed` (0), `repair` (False: a mesh that is not watertight is refused).
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
 
     Raises:
-        UnsupportedFeatureError: the model has unsupported features that would change its motion; lists all.
+        UnsupportedFeatureError: the model has unsupported features that would change its motion; lists all.  Or a
+            sensor measures contacts or distances of a geom that convex parts would replace.
         ModelError: the source cannot be found, read or compiled; with the file and the parser's line.  Or a field has
-            an invalid value (NaN, a negative mass): MuJoCo compiles some of these.
-        InstallationError: `mujoco` is missing, too old or broken; with the command that repairs it.
+            an invalid value (NaN, a negative mass): MuJoCo compiles some of these.  Or a mesh to be divided is
+            degenerate or not watertight.
+        InstallationError: `mujoco` is missing, too old or broken, or `coacd` is missing; with the command that repairs
+            it.
     """
-    model = load_unchecked(source, assets, links, package_dirs)
+    model = load_unchecked(source, assets, links, package_dirs, convex_decomposition)
     model.check_edits()
     return model
 
@@ -233,12 +276,14 @@ def load_unchecked(
     assets: Mapping[str, bytes] | None = None,
     links: Link | Sequence[Link] = (),
     package_dirs: Folders = (),
+    convex_decomposition: str | Mapping[str, Any] | None = None,
 ) -> Model:
     """Loads a model as `load` does, without checking its values; used to diagnose invalid models."""
     links = listed(links)
-    mj_model, name, text = compile_source(source, assets, package_dirs)
+    mj_model, name, text, decompositions = compile_source(source, assets, package_dirs, convex_decomposition)
     with heard():
         model = from_mujoco(mj_model, name, links)
+    model.decompositions = decompositions
     if text and _is_urdf(text):
         model.dropped = dropped_elements(text)
         if model.dropped:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,11 +19,12 @@ import numpy as np
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes.layout import Field, layout_hash
 from featherlane.lanes.record import aligned, shaping
+from featherlane.model.actuators import actuator_kinds
 from featherlane.model.arguments import LARGEST, bounded, instance
 from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.fields import DEPENDENT_INTS, MODEL, is_editable
 from featherlane.model.fixed import fixed, read_only
-from featherlane.model.limits import ROWS, check_field
+from featherlane.model.limits import ROWS, check_field, entry_label
 from featherlane.model.mujoco_arrays import is_mujocos, read_field, write_field
 from featherlane.model.names import NamedAccess, NamedView, find_object, object_names
 from featherlane.model.option import Option
@@ -33,7 +35,8 @@ BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
 # fields with value limits
 LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and (f.kind != "int" or f.name in ROWS))
 # attributes that a copy and a pickle contain, in addition to the buffers
-KEPT = "mj_model source dropped fused revision user_sensors user_actuators link_names _sizes _layout".split()
+KEPT = "mj_model source dropped fused decompositions revision user_sensors user_actuators link_names".split()
+KEPT += ["_sizes", "_layout"]
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
 FIXED = "{} is fixed when the model is loaded; change it in the XML or the MjSpec"
 SHAPING = shaping(MODEL)
@@ -124,6 +127,7 @@ class Model(NamedAccess):
         source: what was loaded: the path of a file (also of a bundled model), "XML text", "MjModel" or "MjSpec".
         dropped: elements of the source that MuJoCo ignored without a warning.
         fused: links of a URDF that fixed joints merge into the bodies that carry them: the model has no such bodies.
+        decompositions: descriptions of the meshes that `convex_decomposition` divided into convex parts.
         real_buffer: all real fields, float64, in layout order.
         int_buffer: all integer fields, int32, in layout order; read-only.
         scalar_buffer: all values shared by worlds, float64, in layout order; read-only.
@@ -142,6 +146,7 @@ class Model(NamedAccess):
             "source": source,
             "dropped": [],
             "fused": [],
+            "decompositions": [],
             "revision": 0,
             "user_sensors": {},
             "user_actuators": {},
@@ -240,7 +245,7 @@ class Model(NamedAccess):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in MODEL:
-            if name in ("dropped", "fused"):
+            if name in ("dropped", "fused", "decompositions"):
                 self.__dict__[name] = list(value)
                 return
             if name in KEYFRAME_FIELDS:
@@ -367,7 +372,20 @@ class Model(NamedAccess):
         own["revision"] = max(self.revision + 1, other.revision)
 
     def to_mujoco(self) -> Any:
-        """Returns a new `mujoco.MjModel` with all current edits."""
+        """Returns a new `mujoco.MjModel` with all current edits.
+
+        Warns:
+            UserWarning: edits of `actuator_pidprm`, which an MjModel stores as the text of a plugin's configuration.
+        """
+        mj_model = self.edited_mujoco()
+        changed = np.flatnonzero((self.actuator_pidprm != actuator_kinds(mj_model)["actuator_pidprm"]).any(1))
+        if changed.size:
+            labels = ", ".join(entry_label(self, "actuator_pidprm", (int(i),)) for i in changed)
+            warnings.warn(f"to_mujoco: edits are not in the MjModel: {labels}", stacklevel=2)
+        return mj_model
+
+    def edited_mujoco(self) -> Any:
+        """Returns a new `mujoco.MjModel` with all current edits of MuJoCo's fields."""
         mj_model = copy.copy(self.mj_model)
         self.write_to(mj_model)
         if not all(np.array_equal(read_field(mj_model, name), getattr(self, name)) for name in DEPENDENT_INTS):

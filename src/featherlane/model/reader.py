@@ -23,6 +23,7 @@ from typing import Any
 from featherlane.errors import InstallationError
 
 OLDEST = (3, 6)
+CABLE = "mujoco.elasticity.cable"  # a plugin that MuJoCo 4.0 removed
 SPLIT = (4,)  # since this version `mujoco-core` owns the files
 OWNERS = ("mujoco", "mujoco-core")
 INSTALL = "pip install 'mujoco>=3.6'"
@@ -184,7 +185,9 @@ def _repair(found: Mapping[str, str]) -> str:
 
 
 def hint(message: str, version: str) -> str:
-    """Returns a hint for a parser's message about an unknown word: a newer MuJoCo may support it."""
+    """Returns a hint for a parser's message about an unknown word: a newer MuJoCo may support it, or has removed it."""
+    if CABLE in message and version_numbers(version) >= SPLIT:
+        return f" (MuJoCo 4.0 removed {CABLE}, and Featherlane does not compute it; use a chain of bodies with springs)"
     if version_numbers(version) >= SPLIT or not ("Schema violation" in message or "invalid keyword" in message):
         return ""
     word = re.search(r"'([^']*)'", message)

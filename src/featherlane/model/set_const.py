@@ -75,7 +75,7 @@ class Constants:
     def __init__(self, model: Model):
         import mujoco
 
-        self._mj_model = model.to_mujoco()
+        self._mj_model = model.edited_mujoco()
         self._mj_data = mujoco.MjData(self._mj_model)
         self._base = {f.name: model.__dict__[f.name].copy() for f in MODEL.fields if f.kind == "real"}
         self._changed: set[str] = set(DEPENDENT_REALS)

@@ -373,7 +373,7 @@ def forward_constraint(model: Model, data: Data) -> None:
 
     Reads: what `forward_position`, `forward_velocity`, `actuation` and `smooth_acceleration` wrote; qacc_warmstart.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m]; what `collision`, `make_constraint`,
-        `solve_constraint` and `sensor_rows` write; if trees may sleep, what `islands` does; con_fresh.
+        `solve_constraint` and `sensor_rows` write; on request, or if trees may sleep, what `islands` does; con_fresh.
     Source: MuJoCo mj_fwdConstraint, with collisions.
 
     Args:
@@ -462,7 +462,7 @@ def implicitfast(model: Model, data: Data) -> None:
     Writes: qvel (nv,) [m/s, rad/s], qpos (nq,) [m, rad, quaternion], time [s], act (na,), history (nhistory,), plastic
         (nplastic,) [m, rad, quaternion], qacc_warmstart (nv,) [m/s^2, rad/s^2]; qacc_step (nv,) [m/s^2, rad/s^2], qH,
         qHDiagInv, actuator_rate (nactuator, 2) [N/m, N s/m]; scratch memory: crb_drag, block, qvec, aba_*, cacc (nbody,
-        6) [rad/s^2, m/s^2], cfrc (nbody, 6) [N m, N].
+        6) [rad/s^2, m/s^2], cfrc (nbody, 6) [N m, N]; on request qDeriv (nD,) [N s/m, N m s/rad].
     Cost: O(nv * depth^2).
     Source: MuJoCo mj_implicit with the integrator implicitfast; chapter Computation, gyroscopic derivatives for free
         bodies.

@@ -6,7 +6,7 @@ _output = Declare("solve", "output")
 _report = Declare("solve", "report")
 _slot = Declare("solve", "slot")
 _solve_scratch = Declare("solve", "scratch")
-_detail = Declare("islands", "detail")
+_detail = Declare("islands", "detail", condition="want_islands")
 _mark_touched_scratch = Declare("mark_touched", "scratch")
 
 HISTORY_SIZES = (
@@ -16,7 +16,7 @@ HISTORY_SIZES = (
 
 FIELDS = (
     *HISTORY_SIZES,
-    _output.real("qacc", "nv", "m/s^2, rad/s^2", "acceleration"),
+    _output.real("qacc", "nv", "m/s^2, rad/s^2", "acceleration; after a step of rk4 its mean over the step"),
     _output.real("qfrc_constraint", "nv", "N, N m", "constraint force"),
     _report.real("solver_niter", "1", "1", "number of solver iterations", dtype="int64"),
     _report.real("solver_residual", "1", "1", "norm of the scaled gradient after the last iteration"),
@@ -27,7 +27,7 @@ FIELDS = (
     _slot.real("genrow_force", "ngenrowmax", "N, N m", "force of the row"),
     _slot.real("con_force", "nconmax 6", "N, N m", "force along normal and tangents, moment about them"),
     _solve_scratch.real("con_motion", "nbody 6", "rad/s^2, m/s^2", "body motion of a joint-space vector"),
-    # islands
+    size("want_islands", "1: compute constraint islands, which a model with the flag sleep always computes"),
     _detail.real("nisland", "1", "1", "number of constraint islands", dtype="int64"),
     _detail.real("tree_island", "ntree", "1", "island of the tree, -1: no row acts on it"),
     _detail.real("dof_island", "nv", "1", "island of the dof, -1: no row acts on its tree"),

@@ -23,7 +23,6 @@ from featherlane.simulation.query.pose import Poses
 from featherlane.simulation.query.tendon_wrap import ArcsRoundGeoms
 from featherlane.simulation.step.forward import forward_pass
 from featherlane.simulation.world.data import Data, run_stage
-from featherlane.solver.island import islands
 from featherlane.viewer.paths import Paths, paths
 
 # every layer and what it needs in addition to the poses of bodies
@@ -249,7 +248,6 @@ def _rows(model: Model, source: Data | Batch, chosen: np.ndarray) -> tuple[Touch
     for k, world in enumerate(chosen[:MOST_DETAILED]):
         data = _beside(source).data(source, int(world))
         run_stage(data.model, data, forward_pass)
-        run_stage(data.model, data, islands)
         island[k] = data.tree_island
         slots, contact = data.contact_slots(), data.contact
         axes, force = contact.frame.reshape(-1, 3, 3), data.con_force[slots, :3].copy()

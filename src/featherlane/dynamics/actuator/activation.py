@@ -8,6 +8,7 @@ muscle       `muscle.py`
 dcmotor      `dcmotor.py`: up to five states
 pid          a slewed setpoint, the integral of the position error
 user         a user callback
+mujoco.pid   `pid_plugin.py`: adds an integral and a slewed setpoint to any of these
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation, mj_nextActivation, mj_advance.
 """
 
@@ -15,6 +16,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.dcmotor import held_integral, lag, motor_rates, next_motor_state, state_place
 from featherlane.dynamics.actuator.muscle import muscle_rate
+from featherlane.dynamics.actuator.pid_plugin import pid_plugin_rates
 from featherlane.dynamics.actuator.setpoint import nearest_setpoint, shorten_rotation, slew
 from featherlane.dynamics.actuator.user import user_rates
 
@@ -63,6 +65,8 @@ def activation(m, d):
                 motor_rates(m, d, i)
             elif kind == DYN_USER:
                 user_rates(m, d, i)
+            if m.actuator_states[i] & PID_PLUGIN:
+                pid_plugin_rates(m, d, i, d.actuator_input[u] if kind == DYN_NONE else d.act[last])
 
 
 @kernel

@@ -1,11 +1,12 @@
 """Computes the forces of actuators, their limits, and the resulting forces of the DoFs."""
 
 from featherlane.prelude import *
-from featherlane.dynamics.actuator.activation import activation
+from featherlane.dynamics.actuator.activation import activation, early_activation
 from featherlane.dynamics.actuator.control import is_disabled, limit_controls
 from featherlane.dynamics.actuator.dcmotor import mechanical_force
 from featherlane.dynamics.actuator.gain import gain_force, simple_force
 from featherlane.dynamics.actuator.orientation import bound_torque, orient
+from featherlane.dynamics.actuator.pid_plugin import pid_plugin_force
 from featherlane.dynamics.actuator.transmission import add_output_force, output_velocity
 
 
@@ -57,6 +58,17 @@ def _add_mechanical_forces(m, d):
 
 
 @kernel
+def _pid_force(m, d, i):
+    """Returns the force of the plugin mujoco.pid, whose setpoint is a control or the last activation."""
+    if m.actuator_dyntype[i] == DYN_NONE:
+        u, rate = d.actuator_input[m.actuator_ctrladr[i]], zero(d)
+    else:
+        last = m.actuator_actadr[i] + m.actuator_actnum[i] - 1
+        u, rate = early_activation(m, d, i, last), d.act_dot[last]
+    return pid_plugin_force(m, d, i, u, rate)
+
+
+@kernel
 def _forces(m, d):
     """Computes actuator_force of all actuators."""
     for i in range(m.nactuator):
@@ -65,6 +77,8 @@ def _forces(m, d):
                 d.actuator_force[m.actuator_outadr[i]] = simple_force(m, d, i)
             elif m.actuator_gaintype[i] == GAIN_SO3:
                 orient(m, d, i)
+            elif m.actuator_states[i] & PID_PLUGIN:
+                d.actuator_force[m.actuator_outadr[i]] = _pid_force(m, d, i)
             else:
                 d.actuator_force[m.actuator_outadr[i]] = gain_force(m, d, i)
     if m.nbounded > 0:

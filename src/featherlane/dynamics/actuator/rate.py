@@ -59,7 +59,9 @@ def _slopes(m, d, i):
 
 @kernel
 def _changes(m, i):
-    """Returns whether the force of actuator i may depend on its length or velocity."""
+    """Returns whether the force of actuator i has slopes; MuJoCo's implicit integrators use none of its plugins."""
+    if m.actuator_states[i] & PID_PLUGIN:
+        return False
     return not (m.actuator_simple[i] and m.actuator_gaintype[i] == GAIN_FIXED and m.actuator_biastype[i] == BIAS_NONE)
 
 

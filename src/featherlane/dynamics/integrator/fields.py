@@ -1,10 +1,10 @@
 """Fields of the integrators: smooth forces, their derivatives with respect to velocity, matrices of implicit steps."""
 
-from featherlane.lanes.layout import Declare
+from featherlane.lanes.layout import Declare, size
 
 _energy_output = Declare("energy", "output", condition="want_energy want_all")
 _smooth_acceleration_output = Declare("smooth_acceleration", "output")
-_smooth_vel_detail = Declare("smooth_vel", "detail")
+_smooth_vel_detail = Declare("smooth_vel", "detail", condition="want_derivative")
 _implicit_detail = Declare("implicit", "detail")
 _euler_scratch = Declare("euler", "scratch")
 _discrete_metric_scratch = Declare("discrete_metric", "scratch")
@@ -25,7 +25,13 @@ FIELDS = (
     ),
     _smooth_acceleration_output.real("qfrc_smooth", "nv", "N, N m", "force without constraints"),
     _smooth_acceleration_output.real("qacc_smooth", "nv", "m/s^2, rad/s^2", "acceleration without constraints"),
-    _smooth_vel_detail.real("qDeriv", "nD", "N s/m, N m s/rad", "d (passive + actuator - bias force) / d qvel"),
+    size("want_derivative", "1: the integrator implicitfast computes qDeriv, which `implicit` always computes"),
+    _smooth_vel_detail.real(
+        "qDeriv",
+        "nD",
+        "N s/m, N m s/rad",
+        "d (passive + actuator - bias force) / d qvel; of implicitfast without the bias force",
+    ),
     _implicit_detail.real("qLU", "nD", "1", "M - h qDeriv = U L, L with ones on the diagonal"),
     _euler_scratch.real("qH", "nC", "1", "L^T D L of the inertia with implicit damping"),
     _euler_scratch.real("qHDiagInv", "nv", "1/(kg m^2)", "1 / D of qH"),

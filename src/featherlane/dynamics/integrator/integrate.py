@@ -21,6 +21,7 @@ from featherlane.dynamics.integrator.derivative import (
     polynomial_rate,
 )
 from featherlane.dynamics.integrator.free_body import solve_free_bodies
+from featherlane.dynamics.integrator.velocity_derivative import rate_of_actuators_and_damping
 from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
 from featherlane.dynamics.tendon.force import add_tendon_damping
@@ -176,6 +177,8 @@ def implicitfast_acceleration(m, d):
         d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         actuator_rates(m, d)
+    if d.want_derivative:
+        rate_of_actuators_and_damping(m, d)
     if not (uses_articulated(m) and m.implicit_diagonal):
         implicit_matrix(m, d)
         factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, own=1)
@@ -215,7 +218,7 @@ def implicitfast(m, d):
     Reads:  qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, xpos,
             cinert.
     Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart; qacc_step, qH, qHDiagInv, actuator_rate; scratch
-            memory: crb_drag, block, qvec, aba_*, cacc, cfrc.
+            memory: crb_drag, block, qvec, aba_*, cacc, cfrc; on request qDeriv.
     Cost:   O(nv * depth^2).
     """
     implicitfast_acceleration(m, d)

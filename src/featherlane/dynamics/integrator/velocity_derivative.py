@@ -35,9 +35,8 @@ def _add_passive_vel(m, d):
 
 @kernel
 def _add_actuator_vel(m, d):
-    """qDeriv += moment^T (d force / d velocity) moment."""
+    """qDeriv += moment^T (d force / d velocity) moment, from `actuator_rates`."""
     if not (m.opt_disableflags & DISABLE_ACTUATION):
-        actuator_rates(m, d)
         for i in range(m.nactuator):
             if not is_disabled(m, i):
                 rate = force_rate(m, d, i)
@@ -70,7 +69,20 @@ def actuator_vel(m, d):
     Reads:  actuator_moment, and what `actuation` wrote.   Writes: qDeriv (nD,) [N s/m, N m s/rad]; actuator_rate.
     """
     clear_derivative(m, d)
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        actuator_rates(m, d)
     _add_actuator_vel(m, d)
+
+
+@kernel
+def rate_of_actuators_and_damping(m, d):
+    """qDeriv <- d (qfrc_actuator + qfrc_passive) / d qvel, from `actuator_rates`: D of the integrator implicitfast.
+
+    Source: MuJoCo mjd_smooth_vel with flg_bias = 0.
+    """
+    clear_derivative(m, d)
+    _add_actuator_vel(m, d)
+    _add_passive_vel(m, d)
 
 
 @stage
@@ -84,8 +96,8 @@ def smooth_vel(m, d):
     Writes: qDeriv (nD,) [N s/m, N m s/rad]; scratch memory: crb_rate, cdof_rate, crb_drag, actuator_rate.
     Cost:   O(nv * depth).
     """
-    clear_derivative(m, d)
-    _add_actuator_vel(m, d)
-    _add_passive_vel(m, d)
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        actuator_rates(m, d)
+    rate_of_actuators_and_damping(m, d)
     add_rne_vel(m, d, -1.0)
     leave_out_torque_rates(m, d, -1.0)

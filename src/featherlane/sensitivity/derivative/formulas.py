@@ -107,12 +107,14 @@ def motors_are_simple(model: Model, fast: bool) -> bool:
     plain = on_joint & is_scalar(model.jnt_type[joints]) & np.isin(model.actuator_gaintype, GAINS)
     plain &= np.isin(model.actuator_biastype, BIASES) & np.isin(model.actuator_dyntype, DYNAMICS)
     plain &= (model.actuator_gaintype == enums.GAIN_FIXED) | (not fast)
+    plain &= model.actuator_states & enums.PID_PLUGIN == 0
     return bool(plain.all())
 
 
 def acts_at_once(model: Model) -> bool:
     """Returns whether all controls act as forces without delay."""
-    return bool((model.actuator_dyntype == enums.DYN_NONE).all() and model.nhistory == 0)
+    plain = (model.actuator_dyntype == enums.DYN_NONE) & (model.actuator_states & enums.PID_PLUGIN == 0)
+    return bool(plain.all() and model.nhistory == 0)
 
 
 @kernel

@@ -130,7 +130,8 @@ def forward_constraint(m, d):
     Source: MuJoCo mj_fwdConstraint, with collisions.
     Reads:  what `forward_position`, `forward_velocity`, `actuation` and `smooth_acceleration` wrote; qacc_warmstart.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m]; what `collision`, `make_constraint`,
-            `solve_constraint` and `sensor_rows` write; if trees may sleep, what `islands` does; con_fresh.
+            `solve_constraint` and `sensor_rows` write; on request, or if trees may sleep, what `islands` does;
+            con_fresh.
     """
     find_contacts(m, d)
     if d.con_overflow[0] == 0:
@@ -276,8 +277,8 @@ def runge_kutta(m, d):
     The integrator rk4 uses the classical fourth-order method.
     Source: MuJoCo mj_RungeKutta(4).
     Reads:  the state, and what `forward` wrote.
-    Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; rk.*, in_stage; all else as `forward` leaves it at
-            the state of the last stage.
+    Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; qacc: of rk4 the mean of the step; rk.*, in_stage;
+            all else as `forward` leaves it at the state of the last stage.
     """
     start(m, d)
     for k in range(1, accelerations(m)):
@@ -294,8 +295,8 @@ def classical_runge_kutta(m, d):
 
     Source: MuJoCo mj_RungeKutta(4).
     Reads:  the state, and what `forward` wrote.
-    Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; rk.*, in_stage; all else as `forward` leaves it at
-            the state of the last stage.
+    Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; qacc: the mean of the step; rk.*, in_stage;
+            all else as `forward` leaves it at the state of the last stage.
     """
     rk4_start(m, d)
     for k in range(1, 4):

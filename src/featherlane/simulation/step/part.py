@@ -20,6 +20,12 @@ SOLVE, STORE_FORCES, KEEP_FORCES = 0, 1, 2
 
 
 @kernel
+def needs_islands(m, d):
+    """Returns whether islands are computed: on request, or if trees may sleep."""
+    return d.want_islands != 0 or sleeping(m)
+
+
+@kernel
 def keep(m, d):
     """Stores the results of the worlds of this part in `part`."""
     mask = d.active[0] > 0.0
@@ -32,7 +38,7 @@ def keep(m, d):
     d.part[n + 2] = where(mask, d.solver_residual[0], d.part[n + 2])
     d.part[n + 3] = where(mask, d.solver_gap[0], d.part[n + 3])
     d.part[n + 4] = where(mask, d.ordered[0], d.part[n + 4])
-    if sleeping(m):
+    if needs_islands(m, d):
         d.part[n + 5] = where(mask, d.nisland[0], d.part[n + 5])
         for t in range(m.ntree):
             d.part[n + 6 + t] = where(mask, d.tree_island[t], d.part[n + 6 + t])
@@ -50,7 +56,7 @@ def give_back(m, d):
     d.solver_residual[0] = d.part[n + 2]
     d.solver_gap[0] = d.part[n + 3]
     d.ordered[0] = d.part[n + 4]
-    if sleeping(m):
+    if needs_islands(m, d):
         d.nisland[0] = d.part[n + 5]
         for t in range(m.ntree):
             d.tree_island[t] = d.part[n + 6 + t]
@@ -60,13 +66,13 @@ def give_back(m, d):
 
 @kernel
 def rows_and_forces(m, d, purpose):
-    """Computes and solves the rows of the tile, in the metric of the integrator; with sleep, computes islands."""
+    """Computes and solves the rows of the tile, in the metric of the integrator; on request, computes islands."""
     make_rows(m, d)
     mark_touched(m, d)
     if purpose == SOLVE:
         solve(m, d)
         turn_free_bodies(m, d)
-        if sleeping(m):
+        if needs_islands(m, d):
             islands(m, d)
     else:
         constraint_forces(m, d, 1 if purpose == STORE_FORCES else 0)
@@ -93,7 +99,7 @@ def solve_in_parts(m, d, purpose):
 
     Reads:  the state and frames.
     Writes: qacc, qfrc_constraint, ncon, solver_niter, solver_residual, solver_gap, ordered of every world; warning;
-            if trees may sleep, nisland, tree_island, dof_island; part, active, lane_active, dof_touched for itself.
+            on request nisland, tree_island, dof_island; part, active, lane_active, dof_touched for itself.
     """
     solve_parts(m, d, purpose)
     give_back(m, d)

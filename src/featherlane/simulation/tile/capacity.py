@@ -62,6 +62,8 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "want_history": 0,
         "nrecord": HISTORY_LIMIT + 1,
         "want_sensors": 1,
+        "want_derivative": 1,
+        "want_islands": 0,
         "want_subtree": 0,
         "want_wrenches": 0,
         "user_control": 0,

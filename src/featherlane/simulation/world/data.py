@@ -43,6 +43,7 @@ from featherlane.simulation.world.recordings import (
 from featherlane.simulation.world.rows import COLUMNS, contact_list, efc_column, row_counts
 from featherlane.simulation.world.state import read_state, write_state
 from featherlane.simulation.world.user_contacts import contact_capacity, given_fields
+from featherlane.solver.island import islands
 
 WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # stored as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
@@ -96,6 +97,7 @@ class Data(NamedAccess):
         """Allocates memory and views."""
         own = self.__dict__
         own["_told"] = False  # whether a warning of non-finite or out-of-range values was emitted
+        own["_islands"] = False  # whether islands were read, which steps compute from then on
         own["_links"] = {}  # arrays shared with an MjData, by fields
         own["model"], own["workspace"], own["_turns"] = model, Workspace(model, 1, given=given), (Turn("data"),)
         own["_turn_token"] = self._turns[0].token
@@ -133,6 +135,7 @@ class Data(NamedAccess):
         self.workspace.calls.connect()
         read = fields_called_for(model, sensors=True)
         flags = {name: not read.isdisjoint(WANTED[name]) for name in ("want_energy", "want_subtree", "want_wrenches")}
+        flags["want_islands"] = self._islands
         flags["want_energy"] |= bool(model.opt_enableflags & Enable.ENERGY)
         for name, value in flags.items():
             self.workspace.record.set_size(name, int(value))
@@ -157,6 +160,8 @@ class Data(NamedAccess):
                 return self._all_sensors()
             if f.kind == "size":
                 return workspace.record.size(name)
+            if name in WANTED["want_islands"]:
+                self._find_islands()
             if not f.is_number:
                 return self._view(name)
             number = workspace.arrays[name].item()
@@ -169,6 +174,13 @@ class Data(NamedAccess):
                 )
             return efc_column(workspace, name.removeprefix("efc_"))
         raise UnknownAttributeError(f"data has no attribute {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
+
+    def _find_islands(self) -> None:
+        """Computes the islands of the present rows at the first access; from then on each pass computes them."""
+        if not self._islands:
+            self.__dict__["_islands"] = True
+            self.workspace.record.set_size("want_islands", 1)
+            hold(self._turns, self.workspace.bound(islands))
 
     def _view(self, name: str) -> np.ndarray:
         """Returns a field's array, created at the first access and the same from then on."""

@@ -105,9 +105,12 @@ def warm_start(m, d):
 
 @kernel
 def start_lowest(m, d):
-    """Sets qacc, Ma and the rows at the lowest point of the line through both, if cones are pyramids."""
+    """Sets qacc, Ma and the rows at the lowest point of the line through both, if cones are pyramids.
+
+    Without iterations the start is the result: the cheaper point, as in MuJoCo.
+    """
     warm_start(m, d)
-    if has_pyramids(m) and m.opt_disableflags & DISABLE_WARMSTART == 0:
+    if has_pyramids(m) and m.opt_disableflags & DISABLE_WARMSTART == 0 and m.opt_iterations > 0:
         a = lowest(m, d)
         if any_(a != 0.0):
             advance_rows(m, d, a)

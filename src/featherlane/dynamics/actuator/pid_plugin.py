@@ -1,0 +1,53 @@
+"""Computes rates and forces of MuJoCo's actuator plugin mujoco.pid.
+
+    force = kp e + kd (u' - l') + ki z,    e = u - l,    z <- clip(z + h e, +-imax / ki)
+
+The setpoint u is the control, or the activation of a filter or integrator.  It changes by at most slewmax per second,
+except in the step at time 0.  Activations in order: the integral z if ki is not 0, the slewed setpoint if slewmax is
+given, the filter's.  Rates are such that Euler's step gives the next values.
+Source: MuJoCo 4.0.1, plugin/actuator/pid.cc.  Deviations: a delay of the control acts; an invalid control counts as 0;
+    an actuator of a disabled group has no force.
+"""
+
+from featherlane.prelude import *
+
+
+@kernel
+def _slewed(m, d, i, u):
+    """Returns the setpoint, limited to a change of slewmax h since the last step."""
+    if m.actuator_states[i] & SLEW:
+        a = m.actuator_actadr[i] + ((m.actuator_states[i] & INTEGRAL) >> 1)
+        before, step = d.act[a], m.actuator_pidprm[5 * i + 4] * timestep(m)
+        u = where(d.time[0] > 0.0, clip(u, before - step, before + step), u)
+    return u
+
+
+@kernel
+def _next_integral(m, d, i, error):
+    """Returns the integral of the error after the step, within its bounds; the actuator has one."""
+    bound = fabs(m.actuator_pidprm[5 * i + 3] / m.actuator_pidprm[5 * i + 1])
+    return clip(fma(error, timestep(m), d.act[m.actuator_actadr[i]]), -bound, bound)
+
+
+@kernel
+def pid_plugin_rates(m, d, i, u):
+    """Computes act_dot of the integral and the slewed setpoint of actuator i, whose setpoint is u."""
+    a, h = m.actuator_actadr[i], timestep(m)
+    u = _slewed(m, d, i, u)
+    if m.actuator_states[i] & INTEGRAL:
+        z = _next_integral(m, d, i, u - d.actuator_length[m.actuator_outadr[i]])
+        d.act_dot[a] = (z - d.act[a]) / h
+        a += 1
+    if m.actuator_states[i] & SLEW:
+        d.act_dot[a] = (u - d.act[a]) / h
+
+
+@kernel
+def pid_plugin_force(m, d, i, u, rate):
+    """Returns the force of actuator i, whose setpoint u changes at a rate."""
+    o, p = m.actuator_outadr[i], 5 * i
+    error = _slewed(m, d, i, u) - d.actuator_length[o]
+    f = fma(m.actuator_pidprm[p + 2], rate - d.actuator_velocity[o], m.actuator_pidprm[p] * error)
+    if m.actuator_states[i] & INTEGRAL:
+        f = fma(m.actuator_pidprm[p + 1], _next_integral(m, d, i, error), f)
+    return f
