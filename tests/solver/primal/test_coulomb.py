@@ -5,7 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.errors import ModelError
-from featherlane.solver.primal.coulomb import VECTORS
+from featherlane.solver.primal.krylov import VECTORS
 
 BOX = """<mujoco><option timestep="{h}"/><worldbody>
 <geom type="plane" size="9 9 .1" euler="{tilt} 0 0"/><body
