@@ -23,7 +23,7 @@ proximal forces p, and the law of the next problem is that of a softer contact a
 
 The normal force does the same.  So the law is unchanged, with D / (1 + c D), s Dt and y - c p in place of D, Dt and y.
 The softer the contact, the easier the problem; its solution is the next starting point.  s increases from 1e-5, and
-the last problem, s = 1, is the original one.  After a failure s increases by a smaller factor, or decreases.
+the last problem, s = 1, is the original one.  If a problem is not solved, a softer one follows.
 
 The law has a solution for every mu and every state: it is the variational inequality f in K, F(f) . (g - f) >= 0 for
 all g in K, whose map F(f) = (A + R) f + b + |slip| n is continuous, and coercive because slip only increases F . f.
@@ -57,15 +57,11 @@ from featherlane.solver.rows.rows import turn_index
 INEXACT = 0.03  # the Krylov method stops at this part of the right-hand side
 HALVED = 0.5  # of the residual: a full step is taken if it leaves at most this part
 
-# proximal points; stiffnesses are parts of those of the law
-FIRST, SOFTEST = 1e-5, 1e-13  # stiffness of the first problem, and the smallest one
-GROWTH, LEAST, SOFTER = 5.0, 1.1, 0.1  # factors between two problems: the largest, the smallest, after failures
-PART = 1e-3  # of the forces: residual of a solved problem
-FEW, MOST, IMPATIENT = (
-    8,
-    30,
-    6,
-)  # iterations of an easy problem, of any; consecutive ones that do not halve the residual
+# proximal points: s, the stiffness of a problem as a part of that of the law
+FIRST, SOFTEST = 1e-5, 1e-13  # of the first problem, and the smallest one
+STIFFER, SOFTER = 4.0, 0.04  # factors of s after a solved and after an unsolved problem
+PART = 1e-3  # of the forces: residual of a solved problem, if it is not the last one
+IMPATIENT = 6  # consecutive iterations that do not halve the residual of an unsolved problem
 
 
 @kernel
@@ -248,44 +244,31 @@ def proximal_points(m, d, left, n):
     """
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
     keep_problem(m, d)
-    stiffness, growth, reached = real(d, FIRST), real(d, GROWTH), zero(d)
+    stiffness = real(d, FIRST)
     residual = place_problem(m, d, left, stiffness)
     live, solved, least = left, false_mask(d), residual
-    niter, count, idle = zeros(d, 3)
+    niter, idle = zeros(d, 2)
     for iteration in range(m.opt_iterations):
         if not any_(live):
             break
         residual, step = coulomb_step(m, d, live, residual, tolerance * m.opt_ls_tolerance[0] / scale)
-        niter, count = where(live, niter + 1.0, niter), count + 1.0
+        niter = where(live, niter + 1.0, niter)
         record(d, n + iteration + 1, zero(d), scale * residual, zero(d), step)
         idle, least = where(residual > HALVED * least, idle + 1.0, 0.0), fmin(residual, least)
-        spent = live & ((idle >= IMPATIENT) | (count >= MOST) | not_(step > 0.0))
-        exact, good = stiffness >= 1.0, scale * residual <= tolerance
-        if any_(spent & exact & not_(good)):
-            good = good | (spent & exact & not_(is_unsolved(m, d, scale, residual)))
-        won = live & (good | (not_(exact) & (residual <= PART * size_of_forces(m, d))))
-        solved = solved | (won & exact)
-        lost = spent & not_(won)
-        won, live = won & not_(exact), live & not_(solved)
-        if any_(won):
+        spent = live & ((idle >= IMPATIENT) | not_(step > 0.0))
+        last, good = stiffness >= 1.0, scale * residual <= tolerance
+        if any_(spent & last & not_(good)):
+            good = good | (spent & last & not_(is_unsolved(m, d, scale, residual)))
+        won = live & (good | (not_(last) & (residual <= PART * size_of_forces(m, d))))
+        lost, solved = spent & not_(won), solved | (won & last)
+        won, live = won & not_(last), live & not_(solved)
+        if any_(won | lost):
             keep_solution(m, d, won)
-            easy = won & (count <= FEW)
-            growth = where(easy, fmin(growth * growth, GROWTH), growth)
-            reached = where(won, stiffness, reached)
-            stiffness = where(easy, fmin(growth * stiffness, 1.0), stiffness)
-        if any_(lost):
-            # half the last growth, on a logarithmic scale; if it was the smallest one, or none: a softer problem
-            growth = where(lost, sqrt(growth), growth)
-            softer = lost & ((growth < LEAST) | not_(stiffness > reached) | (reached == 0.0))
-            closer = lost & not_(softer)
-            below = SOFTER * where(reached > 0.0, fmin(reached, stiffness), stiffness)
-            stiffness = where(closer, fmin(growth * reached, 1.0), where(softer, below, stiffness))
-            growth, reached = where(softer, GROWTH, growth), where(softer, 0.0, reached)
+            stiffness = where(won, fmin(STIFFER * stiffness, 1.0), where(lost, SOFTER * stiffness, stiffness))
             live = live & (stiffness > SOFTEST)
-        moves = live & (won | lost)
-        if any_(moves):
+            moves = live & (won | lost)
             residual = place_problem(m, d, moves, stiffness)
-            count, idle, least = where(moves, 0.0, count), where(moves, 0.0, idle), where(moves, residual, least)
+            idle, least = where(moves, 0.0, idle), where(moves, residual, least)
     left = left & not_(solved)
     if any_(left):
         for i in range(m.nv):
