@@ -36,7 +36,7 @@ Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_times
 from featherlane.solver.primal.accuracy import make_rows_anew
-from featherlane.solver.primal.direction import search_direction
+from featherlane.solver.primal.direction import newton_direction
 from featherlane.solver.primal.history import record
 from featherlane.solver.primal.krylov import correct_direction, slipping
 from featherlane.solver.primal.line_search import FAR, line_terms, step_length
@@ -143,18 +143,15 @@ def coulomb_step(m, d, live, residual, enough):
         enough: the line search stops at this slope for a direction of length 1.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)
-    search_direction(m, d)
+    newton_direction(m, d)
+    for i in range(m.nv):
+        d.krylov.newton[i], d.krylov.x[i] = d.primal.search[i], d.primal.search[i]
     slips = live & slipping(d)
     if any_(slips):
-        for i in range(m.nv):
-            d.krylov.newton[i] = d.primal.search[i]
         correct_direction(m, d, slips, INEXACT, 1)
         for i in range(m.nv):
             d.krylov.x[i] = where(slips, d.krylov.x[i], d.krylov.newton[i])
-        place_direction(m, d, live, d.krylov.x)
-    else:
-        for i in range(m.nv):
-            d.krylov.newton[i] = d.primal.search[i]
+    place_direction(m, d, live, d.krylov.x)
     before = residual
     try_step(m, d, live)
     _, residual = evaluate(m, d)
