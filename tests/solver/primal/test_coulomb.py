@@ -148,7 +148,7 @@ def test_the_end_of_painleves_rod_stops_within_a_step():
     assert not data.status["not_converged"]
 
 
-def heap(bodies=6):
+def heap(bodies):
     """Returns a model of boxes and capsules that fall on each other."""
     rng, text = np.random.default_rng(0), ""
     for i in range(bodies):
@@ -163,16 +163,16 @@ def heap(bodies=6):
 
 
 def test_proximal_points_solve_heaps():
-    """Without them, 21 of these 150 steps do not converge."""
-    model, hard = heap(), 0
+    """Without them, 28 of these 200 steps do not converge."""
+    model, hard = heap(10), 0
     data = fl.Data(model)
-    for _ in range(150):
+    for _ in range(200):
         fl.step(model, data)
-        if data.solver_niter > PATIENCE:
+        if data.solver_niter > 2 * PATIENCE:
             hard += 1
             fl.forward(model, data)
             assert_law_holds(model, data)
-    assert hard > 10
+    assert hard > 20
     assert not data.status["not_converged"]
 
 
@@ -197,7 +197,7 @@ def test_worlds_with_proximal_points_are_bitwise_identical_in_any_batch(dtype):
 
 
 def test_an_unsolved_world_ends_with_a_status_and_a_finite_state():
-    model = heap()
+    model = heap(6)
     model.opt.iterations = 2
     data = fl.Data(model)
     fl.step(model, data, 100)
