@@ -14,7 +14,7 @@ from featherlane.sensitivity.derivative.columns import KNOWN, step_column
 from featherlane.sensitivity.derivative.residual import is_implicit
 from featherlane.sensitivity.derivative.tangent import advance_quaternion, quaternion_tangent
 from featherlane.solver.hessian.equation import substitute_columns
-from featherlane.solver.primal.coulomb import correct_direction
+from featherlane.solver.primal.krylov import correct_direction
 from featherlane.solver.rows.rows import body_motion
 
 EXACT, CYCLES = 1e-13, 10  # residual of a column's solution under Coulomb's law, relative; cycles to reach it

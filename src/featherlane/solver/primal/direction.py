@@ -8,12 +8,8 @@ from featherlane.solver.primal.problem import place_rows
 
 
 @kernel
-def search_direction(m, d):
-    """Computes p = -H^-1 grad, and its rows.
-
-    Returns the predicted decrease of cost of the quadratic model, grad . H^-1 grad / 2, and the descent rate along p,
-    -p . grad.  If trees were decoupled, H is not the second derivative, and the predicted decrease is FAR.
-    """
+def newton_direction(m, d):
+    """Computes p = -H^-1 grad without its rows; returns (mask of worlds with another direction, p . grad)."""
     for i in range(m.nv):
         d.primal.search[i] = -d.primal.grad[i]
     assemble_hessian(m, d)
@@ -29,6 +25,17 @@ def search_direction(m, d):
             d.primal.search[i] = where(lost, -d.primal.grad[i] / metric_diagonal(m, d, i), d.primal.search[i])
             s = fma(d.primal.search[i], d.primal.grad[i], s)
         descent = where(lost, s, descent)
+    return lost, descent
+
+
+@kernel
+def search_direction(m, d):
+    """Computes p = -H^-1 grad, and its rows.
+
+    Returns the predicted decrease of cost of the quadratic model, grad . H^-1 grad / 2, and the descent rate along p,
+    -p . grad.  If trees were decoupled, H is not the second derivative, and the predicted decrease is FAR.
+    """
+    lost, descent = newton_direction(m, d)
     metric_times(m, d, d.primal.search, d.primal.Mv)
     place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
     return where(lost | leaves_out(d), FAR, -0.5 * descent), -descent

@@ -5,6 +5,7 @@ from featherlane.lanes.layout import Declare
 _primal = Declare("solve", "slot", record="primal")
 _primal_scratch = Declare("solve", "scratch", record="primal")
 _krylov = Declare("solve", "scratch", record="krylov")
+_proximal = Declare("solve", "scratch", record="proximal")
 _table = Declare("solve", "table", condition="want_history")
 
 FIELDS = (
@@ -31,6 +32,12 @@ FIELDS = (
     _krylov.real("image", "nv", "m/s^2, rad/s^2", "H^-1 N r"),
     _krylov.real("p", "6 nv", "m/s^2, rad/s^2", "directions of x"),
     _krylov.real("q", "6 nv", "m/s^2, rad/s^2", "images of the directions, orthogonal to each other"),
+    # proximal points of the Coulomb solver
+    _proximal.real("start", "nv", "m/s^2, rad/s^2", "acceleration before the first problem"),
+    _proximal.real("good", "nv", "m/s^2, rad/s^2", "solution of the last problem"),
+    _proximal.real("force", "2 nconmax 3", "N, N m", "its contact forces along the contact's basis"),
+    _proximal.real("D", "nconmax", "kg", "con_D of the law"),
+    _proximal.real("Dt", "nconmax", "kg", "con_Dt of the law"),
     # iteration statistics of a solve
     _table.real("stat_cost", "nrecord", "1", "scaled cost at the start and after each iteration"),
     _table.real("stat_gradient", "nrecord", "1", "norm of the scaled gradient at these points"),
