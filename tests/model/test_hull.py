@@ -42,7 +42,7 @@ def visual():
 
 def hull_of(vertices, more=""):
     """Returns the fields of one mesh's hull, with lists in place of addresses."""
-    return one_hull(hulls(mujoco.MjModel.from_xml_string(text(vertices, more))), 0)
+    return one_hull(hulls([mujoco.MjModel.from_xml_string(text(vertices, more))]), 0)
 
 
 def one_hull(h, mesh: int):

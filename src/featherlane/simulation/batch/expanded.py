@@ -9,7 +9,8 @@ import numpy as np
 from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
-from featherlane.model.set_const import BOTH, DECIDING, DEPENDENT_REALS, Constants, in_use
+from featherlane.model.set_const import BOTH, DECIDING, DEPENDENT_REALS, VOLUMES, Constants, in_use
+from featherlane.model.variant import MEAN, exact, mean_inertia
 from featherlane.model.write_detection import TrackedArray
 
 
@@ -73,17 +74,26 @@ class Expanded(dict[str, np.ndarray]):
         """
         return {} if self.keys().isdisjoint(DECIDING) else in_use(self.model, self)
 
-    def set_const(self, chosen: np.ndarray, inputs: list[str]) -> None:
-        """Recomputes the dependent fields of these worlds from their inputs; the fields already have rows."""
-        constants, targets = Constants(self.model), {name: self[name] for name in dependent(self.model, self)}
+    def constants(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
+        """Computes the dependent fields of these worlds from their inputs: (n, ...) by name."""
+        compute, model, inputs = Constants(self.model), self.model, self.inputs()
+        found: dict[bytes, dict[str, np.ndarray]] = {}
+        each = []
         for w in chosen:
-            values = constants({name: self[name][w].astype(np.float64) for name in inputs})
-            for name, rows in targets.items():
-                rows[w] = values[name]
+            key = b"".join(self[name][w].tobytes() for name in inputs)
+            if key not in found:
+                values = {name: self[name][w].astype(np.float64) for name in inputs}
+                found[key] = compute(exact(model, values, self.dtype))
+            each.append(found[key])
+        rows = {name: np.stack([values[name] for values in each]) for name in dependent(model, self)}
+        if any(MEAN in group.places for group in model.variants.values()):
+            rows[MEAN] = np.array([[mean_inertia(diagonal)] for diagonal in rows["dof_M0"]])
+        return rows
 
     def inputs(self) -> list[str]:
         """Returns the fields that differ and do not depend on other fields alone."""
-        return [name for name in self if name not in DEPENDENT_REALS or name in BOTH]
+        volumes = VOLUMES if self.model.nvariant else ()
+        return [name for name in self if name not in DEPENDENT_REALS or name in BOTH or name in volumes]
 
 
 def dependent(model: Model, differing: Container[str]) -> list[str]:
