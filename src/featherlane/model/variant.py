@@ -315,4 +315,4 @@ def mean_inertia(diagonal: np.ndarray) -> float:
     total = 0.0
     for value in diagonal.tolist():
         total += value
-    return total / len(diagonal)
+    return total / max(len(diagonal), 1)

@@ -16,7 +16,7 @@ from featherlane.model.history import empty_history
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.sleep import AWAKE
-from featherlane.simulation.batch.expanded import Expanded
+from featherlane.simulation.batch.expanded import Expanded, dependent
 from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.uninterrupted import Assignment, set_all
@@ -125,9 +125,10 @@ class WorldArrays:
     def set_const(self, chosen: np.ndarray) -> None:
         """Recomputes the model fields that depend on expanded ones, in the chosen worlds."""
         self.check_edits()
-        if len(chosen):
-            for name, rows in self.expanded.constants(chosen).items():
-                self.expand(name)[chosen] = rows
+        for name in dependent(self.model, self.expanded):
+            self.expand(name)
+        for name, rows in self.expanded.constants(chosen).items():
+            self.expand(name)[chosen] = rows
 
     def set_variant(self, chosen: np.ndarray, values: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> None:
         """Sets entries of model fields in the chosen worlds, and the fields that depend on them.
@@ -139,12 +140,11 @@ class WorldArrays:
             values: flat indices of the entries and their values, by field.
         """
         self.check_edits()
-        if len(chosen):
-            for name, (places, entries) in values.items():
-                self.expand(name).reshape(self.nworld, -1)[chosen[:, None], places] = entries
-            for name, rows in self.expanded.constants(chosen).items():
-                if name in self.expanded or (rows != self.model.__dict__[name]).any():
-                    self.expand(name)[chosen] = rows
+        for name, (places, entries) in values.items():
+            self.expand(name).reshape(self.nworld, -1)[chosen[:, None], places] = entries
+        for name, rows in self.expanded.constants(chosen).items():
+            if name in self.expanded or (rows != self.model.__dict__[name]).any():
+                self.expand(name)[chosen] = rows
 
     def share_expanded(self, other: WorldArrays) -> None:
         """Uses the per-world model fields of another batch, whose models have the same sizes."""

@@ -76,6 +76,8 @@ class Expanded(dict[str, np.ndarray]):
 
     def constants(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
         """Computes the dependent fields of these worlds from their inputs: (n, ...) by name."""
+        if not len(chosen):
+            return {}
         compute, model, inputs = Constants(self.model), self.model, self.inputs()
         found: dict[bytes, dict[str, np.ndarray]] = {}
         each = []
@@ -85,10 +87,9 @@ class Expanded(dict[str, np.ndarray]):
                 values = {name: self[name][w].astype(np.float64) for name in inputs}
                 found[key] = compute(exact(model, values, self.dtype))
             each.append(found[key])
-        rows = {name: np.stack([values[name] for values in each]) for name in dependent(model, self)}
-        if any(MEAN in group.places for group in model.variants.values()):
-            rows[MEAN] = np.array([[mean_inertia(diagonal)] for diagonal in rows["dof_M0"]])
-        return rows
+        rows = {name: np.stack([values[name] for values in each]) for name in each[0]}
+        rows[MEAN] = np.array([[mean_inertia(diagonal)] for diagonal in rows["dof_M0"]])
+        return {name: rows[name] for name in dependent(model, self)}
 
     def inputs(self) -> list[str]:
         """Returns the fields that differ and do not depend on other fields alone."""
@@ -100,4 +101,5 @@ def dependent(model: Model, differing: Container[str]) -> list[str]:
     """Returns the fields of a model that depend on those that differ by world."""
     # most models have no geom with fluid forces, and their worlds need no separate coefficients
     fluid = "geom_fluid" in differing or model.geom_fluid.any()
-    return [name for name in DEPENDENT_REALS if name != "geom_fluid" or fluid]
+    names = [name for name in DEPENDENT_REALS if name != "geom_fluid" or fluid]
+    return [*names, MEAN] if any(MEAN in group.places for group in model.variants.values()) else names

@@ -218,6 +218,11 @@ class MixedBatch:
         for group, chosen in self._split(self._ids(ids)):
             self.groups[group].set_const(chosen)
 
+    def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
+        """Gives worlds a variant of a geom, a body, or another group of their models; see `Batch.set_variant`."""
+        for group, chosen in self._split(self._ids(ids)):
+            self.groups[group].set_variant(geom, chosen, variant, inertia=inertia)
+
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         """Advances worlds by nstep time steps of their models, as `Batch.step`.
