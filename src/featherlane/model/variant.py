@@ -40,7 +40,7 @@ SIMPLE = frozenset("body_simple dof_simplenum nC M_rownnz M_rowadr M_colind".spl
 NUMBERED = frozenset(
     "ngeom body_geomnum body_geomadr sensor_objid sensor_refid wrap_objid pair_geom1 pair_geom2".split()
 )
-SHARED = "which all worlds share; other geoms are variants of a body (variants={'body': ['geom', ...]})"
+SHARED = "that all worlds share; geoms of other types are variants of a body (variants={'body': ['geom', ...]})"
 ALLOWED = "allowed are names of meshes (of a geom), names of geoms (of a body), or functions edit(spec) by name"
 
 
@@ -192,12 +192,13 @@ def _check_shared(mj: Any, source: Any, label: str) -> np.ndarray:
             a, b = np.asarray(read_field(mj, name)), np.asarray(read_field(source, name))
             b = b[rows] if field.shape and field.shape[0] == "ngeom" else b
         if not np.array_equal(a, b):
-            raise ModelError(f"{label}: changes {name}, {SHARED}")
+            why = "of a mesh; add another mesh to the source" if name.startswith("mesh") else SHARED
+            raise ModelError(f"{label}: changes {name} {why}")
     fields = mj.geom_type == HFIELD
     if not np.array_equal(mj.geom_dataid[fields], source.geom_dataid[rows][fields]):
-        raise ModelError(f"{label}: changes the height field of a geom, {SHARED}")
+        raise ModelError(f"{label}: changes the height field of a geom {SHARED}")
     if not np.array_equal(mj.mesh_vert, source.mesh_vert):
-        raise ModelError(f"{label}: changes a mesh, {SHARED}; add another mesh to the source")
+        raise ModelError(f"{label}: changes the vertices of a mesh; add another mesh to the source")
     return rows
 
 
