@@ -7,7 +7,8 @@ import pytest
 from featherlane.collision.convex.support import cell_of
 from featherlane.errors import ModelError
 from featherlane.model import load
-from featherlane.model.hull import ASK_ALL, CELLS, _middles, hulls
+from featherlane.model.hull import ASK_ALL, CELLS, _middles
+from featherlane.model.hull import hulls as hulls_of
 from featherlane.model.outline import outlines
 from robots import wheels
 from robots.models import ROBOTS
@@ -30,6 +31,11 @@ SCENE = """
 INERTIAL = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 
 
+def hulls(mj) -> dict[str, np.ndarray]:
+    """Returns the hulls of all meshes of a compiled model."""
+    return hulls_of([mj] * mj.nmesh)
+
+
 def text(vertices, more="", geom="", inertial=""):
     numbers = " ".join(f"{x:.9g}" for x in np.ravel(vertices))
     return SCENE.format(vertices=numbers, more=more, geom=geom, inertial=inertial)
@@ -42,7 +48,7 @@ def visual():
 
 def hull_of(vertices, more=""):
     """Returns the fields of one mesh's hull, with lists in place of addresses."""
-    return one_hull(hulls([mujoco.MjModel.from_xml_string(text(vertices, more))]), 0)
+    return one_hull(hulls(mujoco.MjModel.from_xml_string(text(vertices, more))), 0)
 
 
 def one_hull(h, mesh: int):
