@@ -16,7 +16,7 @@ from featherlane.model.history import empty_history
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.sleep import AWAKE
-from featherlane.simulation.batch.expanded import Expanded, dependent
+from featherlane.simulation.batch.expanded import Entries, Expanded, dependent
 from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.uninterrupted import Assignment, set_all
@@ -127,10 +127,9 @@ class WorldArrays:
         self.check_edits()
         for name in dependent(self.model, self.expanded):
             self.expand(name)
-        for name, rows in self.expanded.constants(chosen).items():
-            self.expand(name)[chosen] = rows
+        set_all([(self.expand(name), chosen, rows) for name, rows in self.expanded.constants(chosen).items()])
 
-    def set_variant(self, chosen: np.ndarray, values: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> None:
+    def set_variant(self, chosen: np.ndarray, values: Mapping[str, Entries]) -> None:
         """Sets entries of model fields in the chosen worlds, and the fields that depend on them.
 
         Only fields that differ from the model's get rows, because each one takes time in every step.
@@ -140,11 +139,13 @@ class WorldArrays:
             values: flat indices of the entries and their values, by field.
         """
         self.check_edits()
-        for name, (places, entries) in values.items():
-            self.expand(name).reshape(self.nworld, -1)[chosen[:, None], places] = entries
-        for name, rows in self.expanded.constants(chosen).items():
+        fields = {name: self.expand(name).reshape(self.nworld, -1) for name in values}
+        new: list[Assignment] = [(fields[n], (chosen[:, None], at), entries) for n, (at, entries) in values.items()]
+        for name, rows in self.expanded.constants(chosen, values).items():
             if name in self.expanded or (rows != self.model.__dict__[name]).any():
-                self.expand(name)[chosen] = rows
+                # a changed entry of a field that is recomputed as well, such as a bounding volume, has the new value
+                new.append((self.expand(name), chosen, rows))
+        set_all(new)
 
     def share_expanded(self, other: WorldArrays) -> None:
         """Uses the per-world model fields of another batch, whose models have the same sizes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from featherlane.model.model import Model
 from featherlane.model.set_const import BOTH, DECIDING, DEPENDENT_REALS, VOLUMES, Constants, in_use
 from featherlane.model.variant import MEAN, exact, mean_inertia
 from featherlane.model.write_detection import TrackedArray
+
+Entries = tuple[np.ndarray, np.ndarray]  # flat indices in a field, values there
+NO_CHANGES: Mapping[str, Entries] = {}
 
 
 class Expanded(dict[str, np.ndarray]):
@@ -74,17 +77,19 @@ class Expanded(dict[str, np.ndarray]):
         """
         return {} if self.keys().isdisjoint(DECIDING) else in_use(self.model, self)
 
-    def constants(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
-        """Computes the dependent fields of these worlds from their inputs: (n, ...) by name."""
+    def constants(self, chosen: np.ndarray, changes: Mapping[str, Entries] = NO_CHANGES) -> dict[str, np.ndarray]:
+        """Computes the dependent fields of these worlds, (n, ...) by name, from rows with changed entries."""
         if not len(chosen):
             return {}
         compute, model, inputs = Constants(self.model), self.model, self.inputs()
         found: dict[bytes, dict[str, np.ndarray]] = {}
         each = []
         for w in chosen:
-            key = b"".join(self[name][w].tobytes() for name in inputs)
+            values = {name: self[name][w].astype(np.float64) for name in inputs}
+            for name, (places, entries) in changes.items():
+                values[name].reshape(-1)[places] = entries
+            key = b"".join(value.tobytes() for value in values.values())
             if key not in found:
-                values = {name: self[name][w].astype(np.float64) for name in inputs}
                 found[key] = compute(exact(model, values, self.dtype))
             each.append(found[key])
         rows = {name: np.stack([values[name] for values in each]) for name in each[0]}
