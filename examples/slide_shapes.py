@@ -41,9 +41,8 @@ def main(repeat=2, nstep=500):
     out = batch.rollout(nstep, record=("qpos",))["qpos"]
     for world, (end, shape) in enumerate(kinds[: len(kinds) // repeat]):
         mass = batch.get_model(world).body("object").mass
-        print(
-            f"{shape:5} of {mass:.2f} kg to the {end}: {out[world, -1, 0]:.2f} m, farthest {out[world, :, 0].max():.2f} m"
-        )
+        x = out[world, :, 0]
+        print(f"{shape:5} of {mass:.2f} kg to the {end}: {x[-1]:.2f} m, farthest {x.max():.2f} m")
     return batch
 
 

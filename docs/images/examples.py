@@ -54,11 +54,8 @@ CAMERAS = {
     "tendon_finger": {"distance": 0.26, "azimuth": 75, "elevation": -15},
     "user_actuator": {"distance": 0.7, "azimuth": 100, "elevation": -12},
 }
-GRIDS = {
-    "batch_rollout": 2,
-    "randomize_masses": 2,
-    "slide_shapes": 2,
-}  # these show this number of worlds in both directions
+# these show this number of worlds in both directions
+GRIDS = {"batch_rollout": 2, "randomize_masses": 2, "slide_shapes": 2}
 
 
 class Stop(Exception):
