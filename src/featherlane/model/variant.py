@@ -34,6 +34,7 @@ REALS = tuple(
     and field.name != "stat_meaninertia"
     and (field.name not in DEPENDENT_REALS or field.name in BOTH or field.name in VOLUMES)
 )
+DRAWN = frozenset("geom_variant geom_material geom_rgba geom_size geom_pos geom_quat".split())
 INERTIA = ("body_mass", "body_inertia", "body_ipos", "body_iquat")
 SIMPLE = frozenset("body_simple dof_simplenum nC M_rownnz M_rowadr M_colind".split())
 # integers that change with the numbers of geoms
@@ -294,6 +295,43 @@ def select(model: Any, reals: Mapping[str, np.ndarray]) -> None:
                 entries = model.__dict__[name].ravel()
                 entries[at] = values[name]
                 model.take_constants({name: entries})
+
+
+def nearest_variants(model: Any, rows: Callable[[str], np.ndarray], nworld: int) -> np.ndarray:
+    """Returns the variant of each group that worlds have, or the most similar one, (nworld, groups).
+
+    Args:
+        model: the model.
+        rows: returns a field of the geoms of the worlds by name, (nworld or 1, ...).
+        nworld: number of worlds.
+    """
+    found = np.zeros((nworld, len(model.variants)), int)
+    for k, group in enumerate(model.variants.values()):
+        apart = np.zeros((nworld, len(group)))
+        for name in DRAWN & group.places.keys():
+            own = rows(name)
+            own = own.reshape(len(own), -1)[:, group.places[name]]
+            for variant, values in enumerate(group.values.values()):
+                apart[:, variant] += np.abs(own - values[name]).sum(1)
+        found[:, k] = apart.argmin(1)
+    return found
+
+
+def drawn_variants(model: Any) -> Iterator[tuple[tuple[int, int] | None, np.ndarray, dict[str, np.ndarray]]]:
+    """Yields what may be drawn: (group, variant), or None for all worlds; which geoms; the fields of all geoms."""
+    fields, common = model.__dict__, np.ones(model.ngeom, bool)
+    for k, group in enumerate(model.variants.values()):
+        touched = np.zeros(model.ngeom, bool)
+        for name in DRAWN & group.places.keys():
+            touched[group.places[name] // (model.__dict__[name].size // model.ngeom)] = True
+        shown = touched & common
+        for variant, values in enumerate(group.values.values()):
+            own = {name: fields[name].copy() for name in DRAWN & group.places.keys()}
+            for name, field in own.items():
+                field.reshape(-1)[group.places[name]] = values[name]
+            yield (k, variant), shown, fields | own
+        common = common & ~touched
+    yield None, common, fields
 
 
 def exact(model: Any, values: dict[str, np.ndarray], dtype: np.dtype) -> dict[str, np.ndarray]:
