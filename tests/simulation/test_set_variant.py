@@ -272,6 +272,49 @@ def test_a_mixed_batch_sets_variants_of_its_models():
     assert [int(mixed.get_model(w).geom("thing").variant == wedge) for w in range(4)] == [0, 1, 1, 0]
 
 
+def test_a_distributed_batch_sets_variants():
+    batch, own = fl.distributed.Batch(load(), 4, nthread=1), fl.Batch(load(), 4)
+    for worlds in (batch, own):
+        worlds.set_variant("thing", [1, 2], "wedge")
+        worlds.set_variant("tool", [2, 3], "can")
+    qpos = start(own)
+    batch.qpos, own.qpos = qpos, qpos
+    assert batch.rollout(30, record=("qpos",))["qpos"].tobytes() == own.rollout(30, record=("qpos",))["qpos"].tobytes()
+    assert batch.get_model(2).real_buffer.tobytes() == own.get_model(2).real_buffer.tobytes()
+
+
+def test_a_failure_is_replayed_with_the_variant_of_its_world(tmp_path):
+    batch = fl.Batch(load(), 2, record_failures=5)
+    batch.set_variant("thing", [1], "pyramid")
+    batch.mute()
+    batch.step(3)
+    batch.qvel[1] = 1e9
+    batch.step(3)
+    failure = next(f for f in batch.failures if f.world == 1)
+    assert pickle.loads(pickle.dumps(failure)).replay().model.geom("thing").variant == 2
+    with pytest.raises(fl.ModelError, match="has variants"):
+        failure.save(tmp_path / "failure.npz")
+
+
+def test_a_body_that_is_simple_in_some_variants_only():
+    """Checks the structure of M; a model with `simple="false"` has the same results."""
+    cube = np.array(list(itertools.product((-0.1, 0.1), repeat=3))).ravel()
+    scene = """<mujoco><asset><mesh name="cube" vertex="{cube}"/><mesh name="wedge" vertex="{wedge}"/></asset>
+      <worldbody><geom type="plane" size="5 5 1"/><body name="b" pos="0 0 .2" {simple}><freejoint align="false"/>
+      <geom name="b" type="mesh" mesh="{mesh}"/></body></worldbody></mujoco>"""
+    points = {"cube": " ".join(map(str, cube)), "wedge": " ".join(map(str, MESHES["wedge"].ravel()))}
+    model = fl.load(scene.format(**points, mesh="cube", simple=""), variants={"b": ["cube", "wedge"]})
+    assert fl.load(scene.format(**points, mesh="cube", simple="")).body("b").simple and not model.body("b").simple
+    batch = fl.Batch(model, 2)
+    batch.set_variant("b", [1], "wedge")
+    batch.qvel[:, 3:] = 1, 2, 3
+    out = batch.rollout(100)["qpos"]
+    for w, mesh in enumerate(points):
+        own = fl.Batch(fl.load(scene.format(**points, mesh=mesh, simple='simple="false"')), 1)
+        own.qvel[:, 3:] = 1, 2, 3
+        assert own.rollout(100)["qpos"][0].tobytes() == out[w].tobytes()
+
+
 # ---- wrong calls -----------------------------------------------------------------------------------------------------
 def rename(spec):
     spec.geom("ball").name = "other"
