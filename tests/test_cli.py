@@ -206,7 +206,7 @@ def test_video_has_every_frame(tmp_path):
     # a separate process: MuJoCo's rendering back end is chosen before its import
     file = tmp_path / "fall.mp4"
     command = [sys.executable, "-m", "featherlane", "simulate", "pendulum", "--seconds", "0.2", "--video", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     if "rendering failed" in done.stderr:
         pytest.skip(done.stderr)
     import imageio.v2 as imageio
@@ -749,7 +749,12 @@ def test_an_unknown_mujoco_gl_is_one_message(tmp_path, capfd, monkeypatch):
 def test_a_failing_mujoco_gl_is_named():
     code = "from featherlane.cli import main; main(['simulate', 'pendulum', '--seconds', '0.01'])"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ | {"MUJOCO_GL": "foo"}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"MUJOCO_GL": "foo"},
+        timeout=900,
     )
     assert done.returncode in (0, 2) and "Traceback" not in done.stderr  # not every MuJoCo checks it on import
     if done.returncode:
@@ -913,7 +918,7 @@ def test_malformed_xml_is_reported_with_its_line(capfd, tmp_path):
 
 def test_a_process_ends_with_code_2_and_no_traceback():
     command = [sys.executable, "-m", "featherlane", "simulate", "humnoid"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 2 and done.stdout == "" and "Traceback" not in done.stderr
     assert done.stderr.startswith("featherlane: ") and done.stderr.count("\n") == 1
 
