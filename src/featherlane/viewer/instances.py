@@ -54,8 +54,9 @@ class Carried:
         """Yields positions (n, k, 3) and orientations (n, k, 4) of each list in n worlds drawn at `offsets`."""
         quat = frame.quat.astype(np.float32)[:, self.bodies]
         at = (frame.pos + offsets[:, None]).astype(np.float32)[:, self.bodies] + to_world(quat, self.pos)
-        for k, (group, variant) in self.variants if frame.variants is not None else ():
-            at[frame.variants[:, group] != variant, k] = np.nan  # such parts are not drawn
+        if frame.variants is not None:
+            for k, (group, variant) in self.variants:
+                at[frame.variants[:, group] != variant, k] = np.nan  # such parts are not drawn
         split = (np.split(values, self.ends, axis=1) for values in (at, product(quat, self.quat)))
         return zip(*split, strict=True)
 
