@@ -32,6 +32,7 @@ MODULES = {
     "api": "featherlane",
     "results": "featherlane.results",
     "query": "featherlane.query",
+    "patterns": "featherlane.patterns",
     "stages": "featherlane.stages",
     "registration": "featherlane.registration",
     "environments": "featherlane.environments",
@@ -71,6 +72,10 @@ PAGES = {
     "../stages.md": ("Compiled stages", "every stage, by source file"),
     "sensors.md": ("Sensor types", "what each type measures, dimension, unit"),
     "../cameras.md": ("Cameras", "depth, segmentation and normals of many worlds"),
+    "../sensing.md": (
+        "Height scans, kinematics and contacts",
+        "rays of patterns, Jacobians and contact forces of many worlds",
+    ),
     "actuators.md": ("Actuator types", "transmissions, activations, gains, biases"),
     "../errors.md": ("Errors", "every exception and warning, with causes"),
     "command-line.md": ("Command line", "commands and options of `featherlane`"),

@@ -18,8 +18,10 @@ from featherlane.sensitivity.derivative.transition import InverseDerivatives, Li
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.integration.result import Integration, IntegrationStatus
 from featherlane.simulation.query.camera import Images
+from featherlane.simulation.query.contact import ContactLists
 from featherlane.simulation.query.distance import Distances
 from featherlane.simulation.query.ray import Hits
+from featherlane.simulation.query.scan import Scan
 from featherlane.simulation.query.tendon_path import TendonPath
 from featherlane.viewer.view import View
 
@@ -35,9 +37,11 @@ __all__ = [  # noqa: RUF022  in groups
     "Integration",
     "IntegrationStatus",
     # queries
+    "ContactLists",
     "Distances",
     "Hits",
     "Images",
+    "Scan",
     "TendonPath",
     # models
     "NamedView",

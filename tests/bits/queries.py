@@ -81,6 +81,21 @@ def jacobians(batch, rng):
 
 
 @query
+def sensing(batch, rng):
+    """Scans from a body, and computes rates, accelerations, matrices and contacts of each world."""
+    body = batch.model.nbody - 1
+    batch.step(5)
+    down = batch.height_scan(body, fl.patterns.grid((0.5, 0.4)), cutoff=9.0)
+    around = batch.scan(body, symmetric(rng, 100, 3), output=("distance", "geom", "normal"))
+    out = {f"scan {k}": v for k, v in around._asdict().items() if v is not None} | {"height_scan": down}
+    out["jac"], out["jac_dot"] = batch.jac([body, ("body", 1)], local=True)[0], batch.jac_dot([body])[1]
+    out |= {"M": batch.full_m(), "momentum": batch.angular_momentum_matrix(0), "com": batch.jac_subtree_com(1)}
+    out |= {name: getattr(batch, name)("body", [1, body]) for name in ("object_velocity", "object_acceleration")}
+    found = batch.contacts(output=("force", "dist", "geom", "linvel"), num=12, reduce="mindist")._asdict()
+    return out | {f"contact {k}": v for k, v in found.items() if v is not None}
+
+
+@query
 def inverse(batch, rng):
     """Computes inverse dynamics of given accelerations, and of those of forward dynamics after some steps."""
     given = batch.inverse(5.0 * symmetric(rng, batch.nworld, batch.model.nv))
@@ -170,6 +185,9 @@ def queries() -> dict[str, Scene]:
         add(f"distances, aligned{' and lying' * lying}", distances, aligned(lying), position=0.0)
     for name in ("arm", "humanoid"):
         add(f"jacobians, {name}", jacobians, name)
+    for ground in GROUNDS:
+        add(f"sensing, {ground}", sensing, shapes(ground))
+    add("sensing, humanoid", sensing, "humanoid")
     for integrator in ("euler", "implicit", "implicitfast", "discrete"):
         add(f"inverse {integrator}", inverse, tree(1), integrator=integrator)
         add(f"inverse {integrator} of a mechanism", inverse, MECHANISM, integrator=integrator)

@@ -222,6 +222,13 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "width": lambda w: 4,
     "height": lambda w: 3,
     "output": lambda w: ("depth",),
+    "pattern": lambda w: fl.patterns.grid((0.2, 0.2)),
+    "alignment": lambda w: "yaw",
+    "miss": lambda w: 5.0,
+    "first": lambda w: "crate",
+    "second": lambda w: ("geom", "floor"),
+    "other": lambda w: ("subtree", "world"),
+    "num": lambda w: 2,
     "near": lambda w: 0.1,
     "far": lambda w: 10.0,
     "fields": lambda w: None,
@@ -291,6 +298,10 @@ WORDS = {
     "geom1": ("geom",),
     "geom2": ("geom",),
     "bodyexclude": ("body",),
+    "pattern": ("direction",),
+    "first": ("body", "geom"),
+    "second": ("body", "geom"),
+    "other": ("body", "geom"),
     "qpos1": ("qpos",),
     "qpos2": ("qpos",),
 }
@@ -355,7 +366,9 @@ def _site(name: str, item, owner=None) -> Site:
         valid["key"] = lambda w: 0
     if "give_contacts" in name:  # one of the two
         valid.pop("geom"), valid.update(body=lambda w: [[0, 1]])
-    if "out" in valid:
+    if label == "height_scan":
+        valid["ids"] = lambda w: None
+    elif "out" in valid:
         valid |= {"record": lambda w: ("qpos",), "ids": lambda w: None}
     if "count" in valid:
         valid["ids"] = lambda w: None
@@ -368,8 +381,14 @@ def _site(name: str, item, owner=None) -> Site:
         valid["sensor"] = lambda w: "own"
     if name == "set_user_actuator":
         valid |= {"actuators": lambda w: "own", "gain": lambda w: lambda m, d, i: 1.0}
-    if name == "object_velocity":
+    if label in ("object_velocity", "object_acceleration"):
         valid["key"] = lambda w: "hand"
+    if label == "scan":
+        valid["output"] = lambda w: ("distance", "geom")
+    if label == "contacts":
+        valid |= {"output": lambda w: ("force", "dist"), "reduce": lambda w: "mindist"}
+    if label == "height_scan":
+        valid["out"] = lambda w: np.empty((3, 9))
     if name.startswith("mixed.") and "kept" in valid:
         valid["kept"] = lambda w: w.x.checkpoint()
     if name.startswith("spread.") and "kept" in valid:

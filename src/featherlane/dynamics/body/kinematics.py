@@ -62,7 +62,7 @@ def geom_pose(m, d, g):
 
 
 @kernel
-def _geom_frame(m, d, g):
+def geom_frame(m, d, g):
     """Computes the frame of geom g."""
     pos, R = geom_pose(m, d, g)
     store3(d.geom_xpos, 3 * g, pos)
@@ -70,7 +70,7 @@ def _geom_frame(m, d, g):
 
 
 @kernel
-def _site_frame(m, d, s, turned):
+def site_frame(m, d, s, turned):
     """Computes the position of site s from its body's frame, and its orientation if `turned`."""
     b = m.site_bodyid[s]
     pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.site_pos, 3 * s))
@@ -88,9 +88,9 @@ def frames(m, d):
     Writes: geom_xpos (ngeom, 3), site_xpos (nsite, 3) [m], geom_xmat (ngeom, 9), site_xmat (nsite, 9).   Frame: world.
     """
     for g in range(m.ngeom):
-        _geom_frame(m, d, g)
+        geom_frame(m, d, g)
     for s in range(m.nsite):
-        _site_frame(m, d, s, turned=1)
+        site_frame(m, d, s, turned=1)
 
 
 @kernel
@@ -126,7 +126,7 @@ def collision_frames(m, d):
             if axes_alone:
                 _geom_axis(m, d, m.collide_geom[k])
             else:
-                _geom_frame(m, d, m.collide_geom[k])
+                geom_frame(m, d, m.collide_geom[k])
 
 
 @stage
@@ -136,6 +136,6 @@ def path_frames(m, d):
     Reads:  xpos, xquat, xmat, step_site, step_geom.   Writes: site_xpos, site_xmat, geom_xpos, geom_xmat of these.
     """
     for k in range(m.nstepsite):
-        _site_frame(m, d, m.step_site[k], m.step_site_turned[k])
+        site_frame(m, d, m.step_site[k], m.step_site_turned[k])
     for k in range(m.nstepgeom):
-        _geom_frame(m, d, m.step_geom[k])
+        geom_frame(m, d, m.step_geom[k])
