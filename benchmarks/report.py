@@ -71,6 +71,7 @@ PAGES = {
     "unisim-training": ROOT / "docs" / "integrations" / "unisim.md",
     "unisim": ROOT / "docs" / "integrations" / "unisim.md",
     "integrations-dm-control": ROOT / "docs" / "integrations" / "dm_control.md",
+    "ik": ROOT / "docs" / "inverse-kinematics.md",
     "integrate-smooth": ROOT / "docs" / "contact-benchmark.md",
     "integrate-euler": ROOT / "docs" / "contact-benchmark.md",
     "integrate-bounce": ROOT / "docs" / "contact-benchmark.md",

@@ -81,6 +81,20 @@ def jacobians(batch, rng):
 
 
 @query
+def inverse_kinematics(batch, rng):
+    """Solves for poses, axes and postures from random positions, with restarts."""
+    batch.qpos += 0.5 * symmetric(rng, batch.nworld, batch.model.nq)
+    point = 0.5 * symmetric(rng, batch.nworld, 3) + (0.0, 0.0, 0.7)
+    quat = symmetric(rng, batch.nworld, 4)
+    goals = {
+        "pose": (fl.IkTarget(0, position=point, orientation=quat), {"restarts": 2}),
+        "axis": (fl.IkTarget(0, position=point, look_at=(1.0, 0.0, 0.5)), {"posture_weight": 0.05}),
+    }
+    results = {what: fl.ik(batch, target, **options)._asdict() for what, (target, options) in goals.items()}
+    return {f"{what} {k}": v for what, found in results.items() for k, v in found.items()}
+
+
+@query
 def sensing(batch, rng):
     """Scans from a body, and computes rates, accelerations, matrices and contacts of each world."""
     body = batch.model.nbody - 1
@@ -185,6 +199,7 @@ def queries() -> dict[str, Scene]:
         add(f"distances, aligned{' and lying' * lying}", distances, aligned(lying), position=0.0)
     for name in ("arm", "humanoid"):
         add(f"jacobians, {name}", jacobians, name)
+        add(f"inverse kinematics, {name}", inverse_kinematics, name)
     for ground in GROUNDS:
         add(f"sensing, {ground}", sensing, shapes(ground))
     add("sensing, humanoid", sensing, "humanoid")

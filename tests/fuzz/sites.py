@@ -261,6 +261,16 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "max_steps": lambda w: 100,
     "velocity_time": lambda w: 0.5,
     "event": lambda w: None,
+    # of inverse kinematics
+    "targets": lambda w: fl.IkTarget("hand", position=w.b.get_data(0).site("hand").xpos),
+    "dofs": lambda w: ["elbow", 0],
+    "limits": lambda w: True,
+    "posture": lambda w: w.m.qpos0,
+    "posture_weight": lambda w: 0.01,
+    "restarts": lambda w: 1,
+    "seed": lambda w: 1,
+    "tolerance": lambda w: 1e-3,
+    "max_iterations": lambda w: 20,
 }
 WORLDS = ("Data", "Batch", "MixedBatch")
 FREE = {"edit", "function", "rng", "activation", "gain", "bias", "method"}
@@ -298,6 +308,7 @@ WORDS = {
     "geom1": ("geom",),
     "geom2": ("geom",),
     "bodyexclude": ("body",),
+    "dofs": ("joint",),
     "pattern": ("direction",),
     "first": ("body", "geom"),
     "second": ("body", "geom"),

@@ -140,6 +140,9 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     recorded = batch.rollout(20, lambda batch, step: np.zeros((8, model.nu)), ids=None)
     hits: results.Hits = batch.ray([0.0, 0.0, 1.0], [0.0, 0.0, -1.0])
     images: results.Images = batch.camera(0, 8, 6, output=("depth", "segmentation"))
+    targets = [fl.IkTarget("tip", position=(0.0, 0.0, 1.0)), fl.IkTarget("side", "geom", orientation=(1, 0, 0, 0))]
+    solved: results.IkSolution = fl.ik(batch, targets, dofs=["slide"], posture_weight=0.01, restarts=2, tolerance=1e-3)
+    print(solved.qpos, solved.position_error, solved.status == results.IkStatus.REACHED)
     beams: fl.patterns.RayPattern = fl.patterns.lidar(channels=[-5.0, 5.0], horizontal=(-30, 30))
     scanned: results.Scan = batch.scan(("site", 0), beams, "base", output=("distance", "point"), bodyexclude=-1)
     heights: Array = batch.height_scan("box", fl.patterns.grid(order="yx"), ids=[1], miss=0.0)

@@ -18,6 +18,27 @@ def _body_offset(m, d, i):
     return pos, quat
 
 
+@kernel
+def body_frame(m, d, i):
+    """Computes the frames of body i and its joints, from the frame of its parent."""
+    first, number = m.body_jntadr[i], m.body_jntnum[i]
+    if number == 1 and is_free_joint(m.jnt_type[first]):
+        a = m.jnt_qposadr[first]
+        pos, quat = load3(d.qpos, a), load4(d.qpos, a + 3)
+        store3(d.xanchor, 3 * first, pos)
+        store3(d.xaxis, 3 * first, load3(m.jnt_axis, 3 * first))
+    else:
+        pos, quat = _body_offset(m, d, i)
+        for j in range(first, first + number):
+            pos, quat = move_joint(m, d, j, pos, quat)
+    quat = quat_renormalize(quat)
+    R = quat_to_mat(quat)
+    store3(d.xpos, 3 * i, pos)
+    store4(d.xquat, 4 * i, quat)
+    store9(d.xmat, 9 * i, R)
+    store3(d.xipos, 3 * i, add3(pos, mat_mul_vec(R, load3(m.body_ipos, 3 * i))))
+
+
 @stage
 def kinematics(m, d):
     """Computes the frames of all bodies and joints.
@@ -35,22 +56,7 @@ def kinematics(m, d):
     store9(d.xmat, 0, (one, zero(d), zero(d), zero(d), one, zero(d), zero(d), zero(d), one))
     store3(d.xipos, 0, zeros(d, 3))
     for i in range(1, m.nbody):
-        first, number = m.body_jntadr[i], m.body_jntnum[i]
-        if number == 1 and is_free_joint(m.jnt_type[first]):
-            a = m.jnt_qposadr[first]
-            pos, quat = load3(d.qpos, a), load4(d.qpos, a + 3)
-            store3(d.xanchor, 3 * first, pos)
-            store3(d.xaxis, 3 * first, load3(m.jnt_axis, 3 * first))
-        else:
-            pos, quat = _body_offset(m, d, i)
-            for j in range(first, first + number):
-                pos, quat = move_joint(m, d, j, pos, quat)
-        quat = quat_renormalize(quat)
-        R = quat_to_mat(quat)
-        store3(d.xpos, 3 * i, pos)
-        store4(d.xquat, 4 * i, quat)
-        store9(d.xmat, 9 * i, R)
-        store3(d.xipos, 3 * i, add3(pos, mat_mul_vec(R, load3(m.body_ipos, 3 * i))))
+        body_frame(m, d, i)
 
 
 @kernel
