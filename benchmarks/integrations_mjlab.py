@@ -79,8 +79,8 @@ class MjbatchBatch:
 class MjbatchSimulation(Simulation):
     """mjlab's simulation on C MuJoCo in threads."""
 
-    def new_batch(self, mj_model):
-        return MjbatchBatch(mj_model, self.num_envs)
+    def new_batch(self, model):
+        return MjbatchBatch(model.mj_model, self.num_envs)
 
     def set_constants(self, worlds, inputs):
         self.batch.batch.set_const(worlds)

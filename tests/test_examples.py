@@ -29,6 +29,7 @@ ARGUMENTS = {
     "piston_engine": ["2"],
     "randomize_masses": ["16", "20"],
     "register_points": ["50"],
+    "slide_shapes": ["1", "300"],
     "suction_gripper": [],
     "swing_up": [],
     "sweep_friction": ["48", "150"],

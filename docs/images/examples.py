@@ -16,6 +16,7 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -49,22 +50,20 @@ CAMERAS = {
     "piston_engine": {"distance": 0.6, "azimuth": 80, "elevation": -8, "lookat": [-0.06, 0, 0]},
     "randomize_masses": {"distance": 1.3, "azimuth": 130, "elevation": -18},
     "register_points": {"distance": 1.8, "azimuth": 120, "elevation": -20},
+    "slide_shapes": {"distance": 2.2, "azimuth": 60, "elevation": -25},
     "suction_gripper": {"distance": 1.9, "azimuth": 70, "elevation": -20},
     "tendon_finger": {"distance": 0.26, "azimuth": 75, "elevation": -15},
     "user_actuator": {"distance": 0.7, "azimuth": 100, "elevation": -12},
 }
-GRIDS = {
-    "batch_rollout": 2,
-    "inverse_kinematics": 2,
-    "randomize_masses": 2,
-}  # these show this number of worlds in both directions
+# these show this number of worlds in both directions
+GRIDS = {"batch_rollout": 2, "inverse_kinematics": 2, "randomize_masses": 2, "slide_shapes": 2}
 
 
 class Stop(Exception):
     """Ends an example early."""
 
 
-def run(name: str, until: float = np.inf) -> tuple[fl.Model, np.ndarray]:
+def run(name: str, until: float = np.inf) -> tuple[list[fl.Model], np.ndarray]:
     """Runs an example, with light for scenes that have none.
 
     Args:
@@ -72,7 +71,7 @@ def run(name: str, until: float = np.inf) -> tuple[fl.Model, np.ndarray]:
         until: time of the simulation at which the example ends [s].
 
     Returns:
-        The model and the positions (n, nq) of the `Data` or `Batch` made last.
+        The models, one or one of each world, and the positions (n, nq) of the `Data` or `Batch` made last.
     """
     made, real = [], {key: getattr(fl, key) for key in ("Data", "Batch", "load", "step")}
 
@@ -102,17 +101,18 @@ def run(name: str, until: float = np.inf) -> tuple[fl.Model, np.ndarray]:
         for key, function in real.items():
             setattr(fl, key, function)
     model, state = made[-1]
-    return model, np.atleast_2d(state.qpos).copy()
+    models = [state.get_model(w) for w in range(state.nworld)] if model.nvariant else [model]
+    return models, np.atleast_2d(state.qpos).copy()
 
 
 def colored(model):
-    """Returns the model with other colours in place of grey, and with long shadows."""
+    """Returns the model to draw with other colours in place of grey, and with long shadows."""
     mj = model.to_mujoco()
     mj.vis.map.shadowclip, mj.vis.quality.shadowsize = 8.0, 8192
     mj.mat_reflectance[:] = 0.0
     for k in np.flatnonzero((mj.geom_rgba == GREY).all(axis=1) & (mj.geom_matid < 0)):
         mj.geom_rgba[k, :3] = PALETTE[mj.geom_bodyid[k] % len(PALETTE)]
-    return fl.load(mj)
+    return SimpleNamespace(to_mujoco=lambda: mj)
 
 
 def save(picture: np.ndarray, name: str) -> None:
@@ -123,11 +123,13 @@ def save(picture: np.ndarray, name: str) -> None:
 
 def scene(name: str) -> None:
     """Draws the last state of an example."""
-    model, qpos = run(name, until=2.4 if name == "suction_gripper" else np.inf)
+    models, qpos = run(name, until=2.4 if name == "suction_gripper" else np.inf)
     side = GRIDS.get(name, 1)
     size = SIZE[0] // side, SIZE[1] // side
-    data, pictures = fl.Data(model), []
+    pictures = []
     for world in range(side * side):
+        model = models[world % len(models)]
+        data = fl.Data(model)
         data.qpos = qpos[world]
         data.forward()
         look = {"lookat": data.subtree_com[0].copy()} | CAMERAS[name]

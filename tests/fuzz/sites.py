@@ -47,11 +47,16 @@ SCENE = """
 """
 
 
+def make_heavy(spec) -> None:
+    """Makes the variant `heavy` of the hand."""
+    spec.geom("hand").density = 3000
+
+
 class World:
     """Holds a model, a world and a batch of it, with all results computed from them."""
 
     def __init__(self):
-        self.m = fl.load(SCENE)
+        self.m = fl.load(SCENE, variants={"hand": {"light": lambda spec: None, "heavy": make_heavy}})
         fl.set_user_actuator(self.m, "own", gain=lambda m, d, i: 1.0)
         fl.set_user_sensor(self.m, "own", lambda model, felt: felt[..., :2])
         self.d, self.b = fl.Data(self.m, given_contacts=2), fl.Batch(self.m, 3, nthread=1, given_contacts=2)
@@ -208,6 +213,9 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "links": lambda w: (),
     "package_dirs": lambda w: (),
     "convex_decomposition": lambda w: None,
+    "variants": lambda w: None,
+    "inertia": lambda w: True,
+    "variant": lambda w: "heavy",
     "function": lambda w: None,
     "reads": lambda w: ("sensordata",),
     "joint": lambda w: "elbow",
@@ -288,7 +296,7 @@ WORDS = {
     "how": ("reduce", "edges"),
     "value": STATE,
     "body": ("geom", "contact"),
-    "geom": ("body", "contact"),
+    "geom": ("body", "contact", "set_variant"),
     "given_contacts": ("contacts",),
     "control": ("ctrl", "kernel"),
     "batch": ("model",),
@@ -379,6 +387,8 @@ def _site(name: str, item, owner=None) -> Site:
     if name == "integrate":  # of a model without delays
         rod = {"model": lambda w: w.x.groups[1].model, "data": lambda w: w.x.groups[1], "control": lambda w: None}
         valid |= rod | {"times": lambda w: w.x.groups[1].time + np.array([0.01])}
+    if label == "set_variant":
+        valid |= {"geom": lambda w: "hand", "ids": lambda w: [0]}
     if name == "set_user_sensor":
         valid["sensor"] = lambda w: "own"
     if name == "set_user_actuator":

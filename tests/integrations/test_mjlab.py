@@ -19,12 +19,15 @@ import mujoco
 if not mujoco.__version__.startswith("3.11."):
     pytest.skip(f"mjlab needs MuJoCo 3.11, found {mujoco.__version__}", allow_module_level=True)
 import torch
+from mjlab.entity import EntityCfg
+from mjlab.entity.variants import VARIANT_DEPENDENT_FIELDS, VariantEntityCfg, build_variant_model
 from mjlab.envs import ManagerBasedRlEnv, mdp
 from mjlab.envs.mdp import dr
 from mjlab.envs.mdp.actions import DifferentialIKActionCfg
 from mjlab.managers.event_manager import EventTermCfg
 from mjlab.managers.scene_entity_config import SceneEntityCfg
 from mjlab.managers.termination_manager import TerminationTermCfg
+from mjlab.scene import Scene, SceneCfg
 from mjlab.sensor import RayCastSensor
 from mjlab.sim import sim as mjlab_sim
 from mjlab.tasks.registry import load_env_cfg
@@ -364,19 +367,84 @@ def test_fields_for_display_differ_by_world():
     assert "geom_rgba" in env.sim.expanded_fields
 
 
+# ---- variants --------------------------------------------------------------------------------------------------------
+PARTS = {
+    "one": ((1, 0.1, (0.0, 0.0, 0.0)),),
+    "two": ((2, 0.08, (0.0, 0.0, 0.05)), (3, 0.06, (0.1, 0.0, 0.0))),
+    "three": ((4, 0.12, (0.0, 0.02, 0.0)),),
+}
+
+
+def prop(parts):
+    """Returns a function that makes the spec of a free body with meshes in different materials."""
+
+    def make():
+        spec = mujoco.MjSpec()
+        body = spec.worldbody.add_body(name="prop")
+        body.add_freejoint(name="free")
+        for i, (seed, scale, pos) in enumerate(parts):
+            points = np.random.default_rng(seed).normal(size=(20, 3))
+            points *= scale / np.linalg.norm(points, axis=1, keepdims=True)
+            spec.add_material(name=f"paint{i}").rgba = [0.2 * seed, 0.5, 0.2, 1.0]
+            spec.add_mesh(name=f"part{i}").uservert = (points + (0.01, 0.02, 0.03)).ravel()
+            kind, name = mujoco.mjtGeom.mjGEOM_MESH, f"part{i}"
+            body.add_geom(name=name, type=kind, meshname=name, pos=pos, material=f"paint{i}")
+        return spec
+
+    return make
+
+
+def ground():
+    spec = mujoco.MjSpec()
+    spec.worldbody.add_body(name="floor").add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[5, 5, 0.1])
+    return spec
+
+
+def scene_of(entity):
+    """Returns a scene with an entity 0.3 m over the ground."""
+    entity.init_state = EntityCfg.InitialStateCfg(pos=(0, 0, 0.3))
+    return Scene(SceneCfg(num_envs=6, entities={"prop": entity, "ground": EntityCfg(spec_fn=ground)}), device="cpu")
+
+
+def test_mesh_variants_are_those_of_mjlab_and_move_as_each_alone():
+    ours.use("float64")
+    scene = scene_of(VariantEntityCfg(variants={name: prop(parts) for name, parts in PARTS.items()}))
+    info, cfg = scene.collect_variant_info(), mjlab_sim.SimulationCfg()
+    sim = mjlab_sim.Simulation(6, cfg, spec=scene.spec, variant_info=info, device="cpu")
+    theirs = build_variant_model(scene.spec, 6, info)
+    numbers = theirs.world_to_variant["prop/"]
+    assert sim.world_to_variant["prop"].tolist() == numbers.tolist()
+    for name in (*VARIANT_DEPENDENT_FIELDS, "geom_dataid", "geom_matid"):
+        expected = getattr(theirs.wp_model, name).numpy()
+        np.testing.assert_array_equal(getattr(sim.model, name).numpy(), expected, err_msg=name)
+        assert name in sim.expanded_fields
+    for _ in range(100):
+        sim.step()
+    for k, parts in enumerate(PARTS.values()):
+        alone = scene_of(EntityCfg(spec_fn=prop(parts)))
+        other = mjlab_sim.Simulation(1, cfg, spec=alone.spec, device="cpu")
+        for _ in range(100):
+            other.step()
+        for world in np.flatnonzero(numbers == k):
+            assert sim.batch.qpos[world].tobytes() == other.batch.qpos[0].tobytes()
+
+
+def test_a_wrong_assignment_of_variants_is_named():
+    ours.use()
+    variants = {name: prop(parts) for name, parts in PARTS.items()}
+    scene = scene_of(VariantEntityCfg(variants=variants, assignment=lambda n: [3] * n))
+    with pytest.raises(fl.ModelError, match="assignment of the entity prop"):
+        mjlab_sim.Simulation(
+            6, mjlab_sim.SimulationCfg(), spec=scene.spec, variant_info=scene.collect_variant_info(), device="cpu"
+        )
+
+
 # ---- what is refused -------------------------------------------------------------------------------------------------
 def test_another_device_is_refused():
     ours.use()
     spec = mujoco.MjSpec.from_string("<mujoco/>")
     with pytest.raises(ValueError, match="device: got 'cuda:0', allowed is 'cpu'"):
         mjlab_sim.Simulation(2, mjlab_sim.SimulationCfg(), spec=spec, device="cuda:0")
-
-
-def test_mesh_variants_are_refused_with_the_name_of_the_entity():
-    ours.use()
-    spec = mujoco.MjSpec.from_string("<mujoco/>")
-    with pytest.raises(fl.UnsupportedFeatureError, match="mesh variants of the entity cube"):
-        mjlab_sim.Simulation(2, mjlab_sim.SimulationCfg(), spec=spec, variant_info=[("cube/", object())], device="cpu")
 
 
 def test_cameras_are_refused_with_their_names():

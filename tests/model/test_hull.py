@@ -7,7 +7,8 @@ import pytest
 from featherlane.collision.convex.support import cell_of
 from featherlane.errors import ModelError
 from featherlane.model import load
-from featherlane.model.hull import ASK_ALL, CELLS, _middles, hulls
+from featherlane.model.hull import ASK_ALL, CELLS, _middles
+from featherlane.model.hull import hulls as hulls_of
 from featherlane.model.outline import outlines
 from robots import wheels
 from robots.models import ROBOTS
@@ -28,6 +29,11 @@ SCENE = """
   </worldbody>
 </mujoco>"""
 INERTIAL = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+
+
+def hulls(mj) -> dict[str, np.ndarray]:
+    """Returns the hulls of all meshes of a compiled model."""
+    return hulls_of([mj] * mj.nmesh)
 
 
 def text(vertices, more="", geom="", inertial=""):

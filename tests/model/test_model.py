@@ -58,8 +58,8 @@ def test_an_unknown_name_raises_with_near_names(model):
         model.body_mas = 1
     with pytest.raises(fl.errors.UnknownAttributeError):
         model.body_mas  # noqa: B018
-    with pytest.raises(fl.errors.UnknownAttributeError, match="geom_rgba"):
-        model.geom_rgba  # noqa: B018
+    with pytest.raises(fl.errors.UnknownAttributeError, match="mat_rgba"):
+        model.mat_rgba  # noqa: B018
 
 
 @pytest.mark.parametrize("name", ["nv", "geom_type", "cand_geom1", "jnt_limited"])

@@ -15,14 +15,19 @@ from featherlane.model.set_const import DECIDING, DEPENDENT_REALS
 from sampling import every
 from scenes import expandable
 
-REALS = [field.name for field in MODEL.fields if field.kind == "real"]
+# meshes and materials by world are set by `set_variant`
+NOT_SAMPLED = ("geom_variant", "geom_material")
+REALS = [field.name for field in MODEL.fields if field.kind == "real" and field.name not in NOT_SAMPLED]
 OUTPUTS = ("qpos", "qvel", "act", "plastic", "history", "sensordata", "qacc", "qfrc_passive", "qfrc_actuator")
 CONTACT_LCP = {"contact_model": "lcp"}
 EPS = 1e-7
 SMALL = 1e-4  # relative, of differences over EPS
 NSTEP = 3
 # fields that change no output of so few steps: search limits, sleep, impacts within a step, bounds of the broad phase
-NOWHERE = r"opt_(ls|sleep|ccd)_tolerance|stat_meaninertia|dof_length|geom_aabb|pair_gap|actuator_length0|sensor_noise"
+NOWHERE = (
+    r"opt_(ls|sleep|ccd)_tolerance|stat_meaninertia|dof_length|geom_aabb|geom_rgba|pair_gap|actuator_length0"
+    r"|sensor_noise"
+)
 WITHOUT_EFFECT = {
     "convex": rf"{NOWHERE}|opt_(lcp_\w+|erp|cfm|contact_\w+)|jnt_(motor|stop)_\w+|eq_(erp|cfm)"
     r"|geom_(erp|cfm|restitution\w*|slip|fdir|friction_static|stribeck_vel)",

@@ -47,6 +47,7 @@ def models() -> fl.Model:
     divided: list[results.Decomposition] = fl.load("cup.xml", convex_decomposition={"threshold": 0.1}).decompositions
     volume: float = sum(part.volume for part in divided)
     model = fl.load(PUSH, assets={"mesh.obj": b""})
+    model = fl.load("scene.xml", variants={"object": ["mug", "bowl"], "arm": {"long": lambda spec: None}})
     source: str = model.source
     fl.set_user_actuator(model, "wire", gain=gain)
     fl.set_user_sensor(model, "height", height, reads=("xpos",))
@@ -134,6 +135,8 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     masses: Array = batch.expand("body_mass")
     masses[:, 1] *= np.linspace(0.5, 1.5, 8)
     batch.set_const()
+    batch.set_variant("object", [0, 3], "mug", inertia=False)
+    groups: list[str] = [*model.variants, *model.variants["object"]]
     position: Array = batch.bind("xpos")
     out = {"qpos": np.empty((8, 20, model.nq), np.float32)}
     recorded: dict[str, Array] = batch.rollout(20, np.zeros((8, 20, model.nu)), record=("qpos",), out=out)
@@ -168,7 +171,7 @@ def many_worlds(model: fl.Model) -> fl.Batch:
         failure.save("failure.npz")
         again: fl.Data = fl.load_failure("failure.npz").replay(-1)
         print(failure.cause, failure.time, again)
-    print(position, recorded, hits.normal, apart.fromto, forces, data, one, status, batch.copy())
+    print(groups, position, recorded, hits.normal, apart.fromto, forces, data, one, status, batch.copy())
     return batch
 
 

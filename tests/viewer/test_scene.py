@@ -129,6 +129,33 @@ def test_every_geom_is_drawn_at_its_pose(server):
         assert np.abs(drawn - (data.geom_xpos[pill] + end * axis)).max(1).min() < SENT
 
 
+def test_each_world_is_drawn_with_its_variant(server):
+    def other(spec):
+        spec.delete(spec.geom("can"))
+        spec.geom("ball").pos, spec.geom("ball").rgba = (0, 0, 1), (1, 0, 0, 1)
+        spec.geom("wedge").meshname = "slab"
+
+    def same(spec):
+        pass
+
+    scene = MIXED.replace("<hfield", '<mesh name="slab" vertex="0 0 0 .4 0 0 0 .1 0 0 0 .3"/><hfield')
+    model = fl.load(scene, variants={"look": {"first": same, "second": other}})
+    batch = fl.Batch(model, 3)
+    batch.set_variant("look", [1], "second")
+    page = shown(server, model, batch, nworld=3)
+    offsets = page.spread(np.arange(3))
+    drawn = places(server)
+    for world in range(3):
+        own, data = batch.get_model(world), batch.get_data(world)
+        for name in ("ball", "can", "wedge"):
+            g = own.geom(name).id
+            distance = np.abs(drawn - offsets[world] - data.geom_xpos[g]).max(1).min()
+            assert (distance < SENT) == (name != "can" or world != 1), (world, name)
+    meshes = [h for name, h in handles(server).items() if name.startswith("/geoms/2")]
+    on_page = np.array([(np.abs(h.batched_positions[:, 2]) < 1e3).sum() for h in meshes])
+    assert sorted(on_page) == [1, 2]  # of two meshes
+
+
 def test_orientations_equal_those_of_geoms(server):
     model = fl.load(MIXED)
     data = fl.Data(model)

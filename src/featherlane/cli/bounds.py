@@ -41,7 +41,7 @@ def count_bounding_tests(mj, found: dict[str, np.ndarray]) -> dict[str, Any]:
 def _hulls(mj, geoms: np.ndarray) -> list[dict[str, Any]]:
     """Returns the hulls of these geoms, sorted by decreasing number of vertices."""
     meshes = mj.geom_dataid[geoms[mj.geom_type[geoms] == MESH]]
-    hull = hulls(mj)
+    hull = hulls([mj] * mj.nmesh)
     rows = [
         {
             "mesh": mj.mesh(mesh).name,

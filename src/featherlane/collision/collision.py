@@ -12,7 +12,15 @@ from featherlane.collision.broad.box_tree import (
     unite_pairs,
 )
 from featherlane.collision.broad.neighbours import is_list_valid, never_meet, shrink, widen
-from featherlane.collision.mixing import NEAR, farthest, geom_margin_and_gap, margin_and_gap, touching
+from featherlane.collision.mixing import (
+    NEAR,
+    both_present,
+    farthest,
+    geom_margin_and_gap,
+    is_present,
+    margin_and_gap,
+    touching,
+)
 from featherlane.collision.motion import is_swept_pair, spheres_meet, sweeping
 from featherlane.collision.narrow import branching_points
 from featherlane.collision.pairs.points import z_axis
@@ -22,6 +30,7 @@ from featherlane.collision.table import lane_points, parted
 from featherlane.collision.user_contacts import given_contacts
 from featherlane.dynamics.awake import any_awake, pair_awake, sleeping
 from featherlane.dynamics.body.com import com_vel
+from featherlane.lanes.mathematics import NAN
 from featherlane.lanes.worlds import active_worlds
 from featherlane.model.pair import FIRST_SCALAR
 
@@ -40,6 +49,8 @@ def is_near(m, d, e, g, h):
         near = dot3(v, z_axis(d, g)) <= reach
     else:
         near = dot3(v, v) <= reach * reach
+    if e >= 0 and m.nvariant > 0:
+        near = near & both_present(m, g, h)
     return near & (d.near.detects[0] > 0.0)
 
 
@@ -62,7 +73,10 @@ def comes_near(m, d, e, g, h):
     if is_swept_pair(m, g, h):
         margin, gap = margin_and_gap(m, e, g, h)
         reach = m.geom_rbound[g] + m.geom_rbound[h] + (margin + gap)
-        near = near | (spheres_meet(m, d, g, h, reach) & (d.near.detects[0] > 0.0))
+        meet = spheres_meet(m, d, g, h, reach) & (d.near.detects[0] > 0.0)
+        if m.nvariant > 0:
+            meet = meet & both_present(m, g, h)
+        near = near | meet
     return near
 
 
@@ -167,6 +181,11 @@ def near_pairs(m, d):
         for k in range(m.ncollide):
             g = m.collide_geom[k]
             d.near.geom_reach[g] = d.near.geom_reach[g] + touching(m, d, g)
+    if m.nvariant > 0:
+        for k in range(m.ncollide):
+            g = m.collide_geom[k]
+            # with this reach, no comparison of distances is true
+            d.near.geom_reach[g] = where(is_present(m, g), d.near.geom_reach[g], real(d, NAN))
     if width(d) == 1 and d.keeps_list and d.nlisted > 0 and not sleeping(m) and not sweeping(m):
         n = near_neighbours(m, d)
     else:

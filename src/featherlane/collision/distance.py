@@ -94,7 +94,9 @@ def measure_geoms(m, d, g, h, lane):
     load_shape(m, d, 0, g, lane)
     load_shape(m, d, 1, h, lane)
     d.shapes.limit[0] = d.distance.limit[0]
-    if m.geom_type[g] == PLANE:
+    if min(d.shapes.data[0], d.shapes.data[1]) == ABSENT_GEOM:  # the world lacks one of the geoms
+        d.convex.dist[0] = d.distance.limit[0]
+    elif m.geom_type[g] == PLANE:
         plane_distance(m, d)
     elif m.geom_type[g] == HFIELD:
         height_field_distance(m, d)

@@ -86,6 +86,18 @@ def geom_margin_and_gap(m, g):
 
 
 @kernel
+def is_present(m, g):
+    """Returns the mask of worlds that have geom g; evaluated only for models with variants."""
+    return m.geom_variant[g] > ABSENT_GEOM
+
+
+@kernel
+def both_present(m, g, h):
+    """Returns the mask of worlds that have geoms g and h."""
+    return is_present(m, g) & is_present(m, h)
+
+
+@kernel
 def geom_reach(m, d, g):
     """Returns `geom_margin_and_gap`, plus the touching distance under the LCP contact model."""
     wider = geom_margin_and_gap(m, g)

@@ -43,6 +43,8 @@ def load_shape(m, d, side, g, lane):
     """Copies geom g of one world to one side of the shape pair of the narrow phase."""
     d.shapes.type[side] = m.geom_type[g]
     d.shapes.data[side] = m.geom_dataid[g]
+    if m.nvariant > 0:
+        d.shapes.data[side] = whole(read_lane(m.geom_variant, g, lane))
     for i in range(3):
         d.shapes.pos[3 * side + i] = read_lane(d.geom_xpos, 3 * g + i, lane)
         d.shapes.size[3 * side + i] = read_lane(m.geom_size, 3 * g + i, lane)

@@ -30,6 +30,7 @@ from featherlane.model.arguments import instance, one_of, whole_argument
 from featherlane.model.assignment import assign, flag, is_mixed, reals, regular
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
+from featherlane.model.variant import values_of
 from featherlane.simulation.batch.arrays import LASTING, REPORTS, STATE, keyframe_numbers, not_kept
 from featherlane.simulation.batch.batch import Batch as Local
 from featherlane.simulation.batch.expanded import dependent
@@ -210,6 +211,14 @@ class Batch(Given):
             self._fields.renew(self._fetched)
 
         self._run(body)
+
+    def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
+        """Gives worlds a variant of a geom, a body, or another group of the model; see `featherlane.Batch`."""
+        chosen = self._ids(ids)
+        values = values_of(self.model.variants, geom, variant, flag("inertia", inertia))
+        for name, (places, entries) in values.items():
+            self.expand(name).reshape(self.nworld, -1)[chosen[:, None], places] = entries
+        self.set_const(chosen)
 
     def _fetch(self, name: str) -> np.ndarray:
         """Returns rows of a model field from the workers."""

@@ -31,7 +31,7 @@ class Derived:
     Attributes:
         fields: the fields that it computes.
         inputs: names of its parameters: `mj`, the compiled MjModel; `pairs`, its `candidates`; `links`, the links of
-            `load`.
+            `load`; `hulls_of`, for each mesh the MjModel that has its convex hull; `nvariant`, a number of variants.
         lengths: for each size that the function does not return, the field whose length it is.
     """
 

@@ -267,12 +267,13 @@ PYRAMID, CONE = map(int, LcpCone)
 BY_ERP, BY_SOLREF = map(int, Softness)
 GYRO_EXPLICIT, GYRO_IMPLICIT, GYRO_OFF = map(int, Gyroscopic)
 FINITE, INFINITESIMAL = map(int, Rotation)
+ABSENT_GEOM = -2  # of geom_variant: the world lacks the geom
 METRIC = 8  # type of rows that add to the metric of the integrator discrete; MuJoCo has none
 SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT = 1, 2, 4, 8, 16  # bits of actuator_states, ordered as the activations
 PID_PLUGIN = 32  # bit of actuator_states: MuJoCo's plugin mujoco.pid computes the force; its integral precedes the slew
 OWN = frozenset(
     "AUTO CRB ABA CONVEX LCP COULOMB DANTZIG LCP_PGS APGD NNCG LCP_NEWTON INTERIOR_POINT"
     " FROZEN CONSISTENT PYRAMID CONE BY_ERP BY_SOLREF"
-    " GYRO_EXPLICIT GYRO_IMPLICIT GYRO_OFF FINITE INFINITESIMAL METRIC SLEW INTEGRAL TEMPERATURE BRISTLE"
+    " GYRO_EXPLICIT GYRO_IMPLICIT GYRO_OFF FINITE INFINITESIMAL ABSENT_GEOM METRIC SLEW INTEGRAL TEMPERATURE BRISTLE"
     " CURRENT PID_PLUGIN".split()
 )

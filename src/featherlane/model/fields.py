@@ -187,6 +187,10 @@ MUJOCO = (
     _field.real("geom_pos", "ngeom 3", "m", "offset from the body's frame"),
     _field.real("geom_quat", "ngeom 4", "1", "rotation from the body's frame"),
     _field.real("geom_friction", "ngeom 3", "1, m, m", "friction: sliding, spinning, rolling"),
+    _field.real("geom_rgba", "ngeom 4", "1", "colour, for images"),
+    # whole numbers, stored as reals because they may differ by world (`set_variant`)
+    _field.real("geom_variant", "ngeom", "1", "mesh or height field of the geom; -1: none, -2: the geom is absent"),
+    _field.real("geom_material", "ngeom", "1", "material of the geom, for images; -1: none"),
     _field.real("geom_fluid", "ngeom 12", "1", "coefficients of the ellipsoid model of fluid forces"),
     _field.real("geom_margin", "ngeom", "m", "distance below which a contact is active"),
     _field.real("geom_gap", "ngeom", "m", "distance beyond the margin up to which inactive contacts are listed"),

@@ -8,6 +8,7 @@ Deviation: edges are those of the convex hull of the stored float32 vertices (`c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,9 +79,9 @@ _field = Declare()
     ),
     _field.scalar("hull_polynormal", "nhullpoly 3", "1", "outward unit normal of a face"),
 )
-def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
-    """Computes the convex hull of each mesh, its vertices numbered from 0."""
-    of_meshes = [_hull(mj, mesh) for mesh in range(mj.nmesh)]
+def hulls(hulls_of: Sequence[mujoco.MjModel]) -> dict[str, np.ndarray]:
+    """Computes the convex hull of each mesh, its vertices numbered from 0, from a model that has it."""
+    of_meshes = [_hull(mj, mesh) for mesh, mj in enumerate(hulls_of)]
     parts = of_meshes or [_empty()]
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if name != "convex"}
     out = {f"hull_{name}": value for name, value in joined.items()}

@@ -13,6 +13,7 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.model.arguments import LARGEST
 from featherlane.model.enums import (
+    ABSENT_GEOM,
     DYN_DCMOTOR,
     DYN_FILTER,
     DYN_FILTEREXACT,
@@ -149,6 +150,20 @@ def _side_sites(model: ModelFields, rows: np.ndarray):
     return around & (np.rint(rows) != model.wrap_sideid), "the side site of the compiled model"
 
 
+def _shapes(model: ModelFields, rows: np.ndarray):
+    """Checks the meshes of geoms: those of the variants, which have convex hulls and bounding volumes."""
+    known = set(enumerate(model.geom_dataid.tolist()))
+    for group in model.variants.values():
+        at = group.places.get("geom_variant", np.zeros(0, int)).tolist()
+        for values in group.values.values() if at else ():
+            known |= set(zip(at, values["geom_variant"].tolist(), strict=True))
+    allowed = np.zeros((model.ngeom, max(model.nmesh, model.nhfield) + 2), bool)
+    for geom, shape in known:
+        allowed[geom, int(shape) - ABSENT_GEOM] = True
+    number = np.clip(np.nan_to_num(rows), ABSENT_GEOM, allowed.shape[1] + ABSENT_GEOM - 1).astype(int)
+    return ~(allowed[np.arange(model.ngeom), number - ABSENT_GEOM] & (number == rows)), "the meshes of its variants"
+
+
 def _compiled_with(field: str, column: int | None, words: str):
     """Checks values that only have an effect if the model was compiled with memory for them."""
 
@@ -173,6 +188,7 @@ def _ordered(flag: str):
 
 ROWS = {
     "geom_size": _sizes,
+    "geom_variant": _shapes,
     "body_quat": _directions,
     **dict.fromkeys(("body_iquat", "geom_quat", "site_quat", "cam_quat", "link_quat"), _rotations),
     "jnt_axis": _axes,

@@ -27,14 +27,16 @@ from featherlane.model.derived import derive
 from featherlane.model.fields import DERIVED
 from featherlane.model.link import Link, listed
 from featherlane.model.model import Model
-from featherlane.model.mujoco_arrays import read_sizes, with_missing_fields
+from featherlane.model.mujoco_arrays import centred_inertias, read_sizes, with_missing_fields
 from featherlane.model.mujoco_versions import check_compiled
 from featherlane.model.option import check_options
 from featherlane.model.packages import SCHEME, Folders, listed_folders, resolve
 from featherlane.model.reader import heard, hint, mujoco_module
+from featherlane.model.set_const import set_const
 from featherlane.model.shapes import check_shapes
 from featherlane.model.tables import check_tables
 from featherlane.model.urdf import dropped_elements, link_names
+from featherlane.model.variant import Compiled, Declared, compile_variants, select
 
 FUSED = (
     "links without a body, as fixed joints merge them into the body that carries them: {}; to keep them, add "
@@ -195,11 +197,13 @@ def compile_source(
         return _compile(mujoco, source, assets, package_dirs, convex_decomposition)
 
 
-def specification(source: Any) -> Any:
+def specification(source: Any, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()) -> Any:
     """Returns a `mujoco.MjSpec` of a source, to which elements can be added before loading.
 
     Args:
         source: a bundled name, a path, XML text or an MjSpec (copied).
+        assets: as for `load`.
+        package_dirs: as for `load`.
 
     Raises:
         ModelError: the source cannot be found or read, or is an MjModel.
@@ -213,8 +217,8 @@ def specification(source: Any) -> Any:
     source = resolve_name(source)
     with heard(), _errors_of(source):
         path, text = _found(source)
-        spec = _spec(mujoco, path, text, {})
-        resolve(spec, (), path)
+        spec = _spec(mujoco, path, text, _checked_assets(assets))
+        resolve(spec, package_dirs, path)
         return spec
 
 
@@ -224,6 +228,7 @@ def load(
     links: Link | Sequence[Link] = (),
     package_dirs: Folders = (),
     convex_decomposition: str | Mapping[str, Any] | None = None,
+    variants: Declared | None = None,
 ) -> Model:
     """Loads a model; `model.source` is the path of the file, "XML text", "MjModel" or "MjSpec".
 
@@ -239,6 +244,10 @@ def load(
             collide are divided into convex parts by CoACD, which are cached, and `model.decompositions` describes
             them.  Or a dict of options: `method`, `threshold` (largest concavity, 0.05), `max_convex_hull` (most parts
             of a mesh, -1: any number), `seed` (0), `repair` (False: a mesh that is not watertight is refused).
+        variants: what may differ by world, by geom, body or another name (`Batch.set_variant`): of a geom its meshes
+            by name; of a body geoms of which a world has one; of any name functions `edit(spec)` by variant, which
+            change a copy of the `mujoco.MjSpec` and may delete geoms.  The model has the first variant of each.  Not
+            together with `convex_decomposition`.
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
@@ -252,7 +261,7 @@ def load(
         InstallationError: `mujoco` is missing, too old or broken, or `coacd` is missing; with the command that repairs
             it.
     """
-    model = load_unchecked(source, assets, links, package_dirs, convex_decomposition)
+    model = load_unchecked(source, assets, links, package_dirs, convex_decomposition, variants)
     model.check_edits()
     return model
 
@@ -277,12 +286,21 @@ def load_unchecked(
     links: Link | Sequence[Link] = (),
     package_dirs: Folders = (),
     convex_decomposition: str | Mapping[str, Any] | None = None,
+    variants: Declared | None = None,
 ) -> Model:
     """Loads a model as `load` does, without checking its values; used to diagnose invalid models."""
+    if variants is not None and convex_decomposition is not None:
+        raise ModelError("load: got variants and convex_decomposition, allowed is one of them")
     links = listed(links)
     mj_model, name, text, decompositions = compile_source(source, assets, package_dirs, convex_decomposition)
     with heard():
-        model = from_mujoco(mj_model, name, links)
+        if variants is None:
+            model = from_mujoco(mj_model, name, links)
+        else:
+            spec = specification(source, assets, package_dirs)
+            with _errors_of(source):
+                found, labelled = compile_variants(spec, variants)
+            model = _with_variants(found, labelled, name, links)
     model.decompositions = decompositions
     if text and _is_urdf(text):
         model.dropped = dropped_elements(text)
@@ -295,11 +313,21 @@ def load_unchecked(
     return model
 
 
-def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
-    """Returns a `Model` that owns `mj_model`, with links; checks features and computes the fields of DERIVED."""
+def _with_variants(found: Compiled, labelled, source: str, links: Sequence[Link]) -> Model:
+    """Returns the model of all variants, with the first variant of each group."""
+    for label, mj in labelled:
+        check_features(with_missing_fields(mj), f"{source}: {label}")
+    model = from_mujoco(found.mj_model, source, links, found.hulls_of, len(labelled))
+    model.variants.update(found.groups)
+    select(model, found.reals)
+    set_const(model)
+    return model
+
+
+def check_features(mj, source: str) -> dict[str, np.ndarray]:
+    """Returns the candidate pairs of a compiled model; raises an error for what it has and we do not support."""
     from featherlane.model.features import unsupported  # imports mujoco, which takes longer than the whole package
 
-    mj = with_missing_fields(mj_model)
     check_compiled(mj)
     pairs = candidates(mj)
     problems = unsupported(mj, pairs)
@@ -308,27 +336,20 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
     check_options(mj.opt)
     check_actuators(mj)
     check_shapes(mj, np.union1d(pairs["cand_geom1"], pairs["cand_geom2"]))
-    sizes, arrays = derive(DERIVED, mj=mj, pairs=pairs, links=links)
+    return pairs
+
+
+def from_mujoco(
+    mj_model, source: str, links: Sequence[Link] = (), hulls_of: Sequence[Any] | None = None, nvariant: int = 0
+) -> Model:
+    """Returns a `Model` that owns `mj_model`, with links; checks features and computes the fields of DERIVED."""
+    mj = with_missing_fields(mj_model)
+    pairs = check_features(mj, source)
+    hulls_of = [mj] * mj.nmesh if hulls_of is None else hulls_of
+    sizes, arrays = derive(DERIVED, mj=mj, pairs=pairs, links=links, hulls_of=hulls_of, nvariant=nvariant)
     model = Model(mj_model, read_sizes(mj_model) | sizes, centred_inertias(mj) | arrays, source)
     check_tables(model)
     if links:
         model.link_names.extend(link.name for link in links)
         model.opt.contact_model = "lcp"
     return model
-
-
-def centred_inertias(mj_model) -> dict[str, np.ndarray]:
-    """Returns `body_ipos` and `body_iquat` without rounding errors where MuJoCo treats them as zero and identity.
-
-    If the compiler centres a body's mesh, the body's centre of mass is a few nanometres off its frame.  MuJoCo's
-    `body_sameframe` states that the two frames coincide, and its M of such a body is diagonal.
-    """
-    import mujoco
-
-    same = mujoco.mjtSameFrame
-    at_centre = mj_model.body_sameframe == int(same.mjSAMEFRAME_BODY)
-    aligned = at_centre | (mj_model.body_sameframe == int(same.mjSAMEFRAME_BODYROT))
-    return {
-        "body_ipos": np.where(at_centre[:, None], 0.0, mj_model.body_ipos),
-        "body_iquat": np.where(aligned[:, None], [1.0, 0.0, 0.0, 0.0], mj_model.body_iquat),
-    }

@@ -22,6 +22,7 @@ from featherlane.lanes.record import aligned, shaping
 from featherlane.model.actuators import actuator_kinds
 from featherlane.model.arguments import LARGEST, bounded, instance
 from featherlane.model.assignment import assign, is_mixed
+from featherlane.model.enums import ABSENT_GEOM
 from featherlane.model.fields import DEPENDENT_INTS, MODEL, is_editable
 from featherlane.model.fixed import fixed, read_only
 from featherlane.model.limits import ROWS, check_field, entry_label
@@ -35,7 +36,7 @@ BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
 # fields with value limits
 LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and (f.kind != "int" or f.name in ROWS))
 # attributes that a copy and a pickle contain, in addition to the buffers
-KEPT = "mj_model source dropped fused decompositions revision user_sensors user_actuators link_names".split()
+KEPT = "mj_model source dropped fused decompositions revision user_sensors user_actuators link_names variants".split()
 KEPT += ["_sizes", "_layout"]
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
 FIXED = "{} is fixed when the model is loaded; change it in the XML or the MjSpec"
@@ -136,6 +137,7 @@ class Model(NamedAccess):
         user_sensors: the callbacks of `set_user_sensor`, by sensor id.
         link_names: names of the links, empty for those without one.
         user_actuators: the callbacks of `set_user_actuator`, by actuator id and `activation`, `gain`, `bias`.
+        variants: the groups of `load(..., variants=...)` by name; iterating over a group yields its variants' names.
     """
 
     layout = MODEL
@@ -151,6 +153,7 @@ class Model(NamedAccess):
             "user_sensors": {},
             "user_actuators": {},
             "link_names": [],
+            "variants": {},
             "_sizes": dict(sizes),
             "_layout": LAYOUT,
         }
@@ -345,6 +348,9 @@ class Model(NamedAccess):
                 write_field(mj_model, field.name, self.__dict__[field.name])
             elif field.name.startswith("opt_"):
                 write_field(mj_model, field.name, self._sizes[field.name])
+        absent = self.__dict__["geom_variant"] == ABSENT_GEOM
+        for name in ("geom_contype", "geom_conaffinity"):
+            getattr(mj_model, name)[:] = np.where(absent, 0, self.__dict__[name])
 
     def take_constants(self, values: Mapping[str, Any]) -> None:
         """Sets fields without a check, because they are derived or already checked: reals, ints and sizes."""

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from featherlane.lanes.layout import Field
-from featherlane.model.enums import ENABLE_SLEEP, NEQDATA
+from featherlane.model.enums import ABSENT_GEOM, ENABLE_SLEEP, NEQDATA
 from featherlane.model.fields import MODEL, MUJOCO
 
 _PARTS = (("opt_", "opt"), ("stat_", "stat"))
+NAMED = {"geom_variant": "geom_dataid", "geom_material": "geom_matid"}  # MuJoCo's names of fields that differ by world
 _NAMES = frozenset(field.name for field in MUJOCO)
 # fields added after 3.6, with their value, or a function of the MjModel, in a model without the feature
 ABSENT = {
@@ -64,7 +65,7 @@ def _place(mj, name: str) -> tuple[Any, str]:
     for prefix, part in _PARTS:
         if name.startswith(prefix):
             return getattr(mj, part), name.removeprefix(prefix)
-    return mj, name
+    return mj, NAMED.get(name, name)
 
 
 def is_mujocos(field: Field) -> bool:
@@ -98,6 +99,8 @@ def write_field(mj, name: str, value) -> None:
         if name == "eq_data":
             given = given.reshape(-1, NEQDATA)[:, : target.shape[1]]
         given = given.reshape(target.shape)
+        if name == "geom_variant":
+            given = np.where(given == ABSENT_GEOM, target, given)
         if name in FRAMES and not np.array_equal(target, given):
             for kind in ("body", "geom", "site"):  # MuJoCo ignores the offset of a frame that coincided with another
                 getattr(mj, f"{kind}_sameframe")[:] = 0
@@ -132,3 +135,20 @@ def _with_sleep_bit(flags: int, source: int, target: int) -> int:
 def read_sizes(mj) -> dict[str, int]:
     """Returns all of MuJoCo's sizes and integer options that the layout has."""
     return {f.name: int(read_field(mj, f.name)) for f in MUJOCO if f.kind == "size"}
+
+
+def centred_inertias(mj_model) -> dict[str, np.ndarray]:
+    """Returns `body_ipos` and `body_iquat` without rounding errors where MuJoCo treats them as zero and identity.
+
+    If the compiler centres a body's mesh, the body's centre of mass is a few nanometres off its frame.  MuJoCo's
+    `body_sameframe` states that the two frames coincide, and its M of such a body is diagonal.
+    """
+    import mujoco
+
+    same = mujoco.mjtSameFrame
+    at_centre = mj_model.body_sameframe == int(same.mjSAMEFRAME_BODY)
+    aligned = at_centre | (mj_model.body_sameframe == int(same.mjSAMEFRAME_BODYROT))
+    return {
+        "body_ipos": np.where(at_centre[:, None], 0.0, mj_model.body_ipos),
+        "body_iquat": np.where(aligned[:, None], [1.0, 0.0, 0.0, 0.0], mj_model.body_iquat),
+    }

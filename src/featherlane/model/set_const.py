@@ -32,6 +32,8 @@ DEPENDENT_REALS = tuple(
 # partly user-defined: the second anchor and the relative pose are derived from the rest, as is the added mass; -1
 # stands for a tendon's length
 BOTH = frozenset(("eq_data", "geom_fluid", "tendon_lengthspring"))
+# of meshes they are compiled, and differ by variant
+VOLUMES = frozenset(("geom_rbound", "geom_aabb"))
 # fields whose zeros determine DEPENDENT_INTS
 DECIDING = (
     *("body_gravcomp", "geom_adhesion", "pair_adhesion", "geom_surfacevel"),

@@ -6,6 +6,8 @@ height field or a mesh with texture coordinates, or from above on a shape of uni
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -58,14 +60,24 @@ class Looks:
 
     def __init__(self, mj_model):
         self.mj = mj_model
+        self._replaced: dict[str, np.ndarray] = {}
         self._pictures: dict[int, np.ndarray] = {}
+
+    def with_fields(self, fields: Mapping[str, np.ndarray]) -> Looks:
+        """Returns the looks with other values of `geom_rgba`, `geom_matid` or `geom_dataid`."""
+        other = copy.copy(self)
+        other._replaced = dict(fields)
+        return other
+
+    def _field(self, name: str) -> np.ndarray:
+        return self._replaced[name] if name in self._replaced else getattr(self.mj, name)
 
     def colours(self, kind: str) -> np.ndarray:
         """Returns colours (n, 4) of all "geom", "site" or "tendon" elements; an undrawn texture counts by its mean.
 
         Source: MuJoCo's XML reference, `rgba` of a geom: a value other than the default replaces the material's.
         """
-        own, material = getattr(self.mj, f"{kind}_rgba"), getattr(self.mj, f"{kind}_matid")
+        own, material = self._field(f"{kind}_rgba"), self._field(f"{kind}_matid")
         out = np.array(own, float)
         unset = (material >= 0) & (own == np.array(UNSET, np.float32)).all(1)
         out[unset] = self.mj.mat_rgba[material[unset]]
@@ -77,7 +89,7 @@ class Looks:
 
     def look(self, geom: int) -> Look:
         """Returns the material of a geom, with its texture if it can be drawn."""
-        material = int(self.mj.geom_matid[geom])
+        material = int(self._field("geom_matid")[geom])
         if material < 0:
             return PLAIN
         texture = self._texture(material)
@@ -102,7 +114,7 @@ class Looks:
 
     def _has_places(self, geom: int) -> bool:
         """Returns whether the geom can be textured: it has texture coordinates, or it has unit size."""
-        mesh = self.mj.geom_dataid[geom]
+        mesh = self._field("geom_dataid")[geom]
         return self.mj.geom_type[geom] != MESH or (mesh >= 0 and self.mj.mesh_texcoordadr[mesh] >= 0)
 
     def picture(self, texture: int) -> np.ndarray:

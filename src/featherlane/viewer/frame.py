@@ -17,6 +17,7 @@ from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model.arguments import instance, one_of
 from featherlane.model.model import Model, check_model
+from featherlane.model.variant import nearest_variants
 from featherlane.simulation.batch.arrays import LASTING, MOCAP, chosen_worlds
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.pose import Poses
@@ -99,6 +100,7 @@ class Frame:
         island: (n, ntree) constraint island of each tree, -1 for none; -1 in worlds after the first 64.
         touches: contacts of the first 64 worlds.
         paths: paths of spatial tendons.
+        variants: (n, groups) the variant that each world has of each group of the model, None without groups.
     """
 
     worlds: np.ndarray
@@ -112,6 +114,7 @@ class Frame:
     island: np.ndarray | None = None
     touches: Touches | None = None
     paths: Paths | None = None
+    variants: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -140,6 +143,8 @@ class Frame:
         found = _poses(source, chosen, fields)
         frame = cls(chosen, _times(source, chosen), found["xpos"], found["xquat"], found.get("xanchor"))
         frame.axis = found.get("xaxis")
+        if model.nvariant:
+            frame.variants = nearest_variants(model, lambda name: _per_world(source, name, chosen), len(chosen))
         if "masses" in needs:
             mass, inertia = (_per_world(source, f"body_{name}", chosen) for name in ("mass", "inertia"))
             frame.masses = Masses(found["xipos"], mass, inertia)

@@ -10,6 +10,8 @@ import numpy as np
 
 from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, PLANE, SPHERE
 from featherlane.model.model import Model
+from featherlane.model.mujoco_arrays import NAMED
+from featherlane.model.variant import drawn_variants
 from featherlane.spatial.rotation import IDENTITY, product, to_world
 from featherlane.viewer import shapes
 from featherlane.viewer.appearance import PLAIN, Look, Looks
@@ -29,7 +31,9 @@ class Solid(NamedTuple):
         body, pos, quat: the body, and the pose in its frame.
         size: (3,) sizes as those of a geom.
         rgba: colour.
+        number: number of the geom or site.
         look: surface without its colour.
+        variant: (group, variant) with which a world has the solid; None for all worlds.
     """
 
     kind: int
@@ -39,7 +43,9 @@ class Solid(NamedTuple):
     quat: np.ndarray
     size: np.ndarray
     rgba: np.ndarray
+    number: int
     look: Look = PLAIN
+    variant: tuple[int, int] | None = None
 
 
 class Kind(NamedTuple):
@@ -63,12 +69,18 @@ class Kind(NamedTuple):
 
 
 def geoms(model: Model, looks: Looks) -> list[Solid]:
-    """Returns the geoms of the model."""
-    m, colour = model.__dict__, looks.colours("geom")
-    return [
-        solid._replace(rgba=rgba, look=looks.look(i))
-        for i, (solid, rgba) in enumerate(zip(_solids(m, "geom"), colour, strict=True))
-    ]
+    """Returns the geoms of the model, with those of all variants."""
+    found = []
+    for variant, shown, fields in drawn_variants(model):
+        own = {"geom_rgba": fields["geom_rgba"].astype(np.float32)}
+        own |= {mujocos: fields[name].astype(int) for name, mujocos in NAMED.items()}
+        looks = looks.with_fields(own) if model.nvariant else looks
+        colour = looks.colours("geom")
+        for solid in _solids(fields | {"geom_dataid": own["geom_dataid"]}, "geom"):
+            if shown[solid.number]:
+                look = looks.look(solid.number)
+                found.append(solid._replace(rgba=colour[solid.number], look=look, variant=variant))
+    return found
 
 
 def sites(model: Model, looks: Looks) -> list[Solid]:
@@ -80,8 +92,8 @@ def sites(model: Model, looks: Looks) -> list[Solid]:
 def _solids(m, kind: str) -> Iterator[Solid]:
     """Yields all solids of a kind, in white."""
     columns = (m[f"{kind}_{name}"] for name in ("type", "dataid", "bodyid", "pos", "quat", "size"))
-    for k, data, body, pos, quat, size in zip(*columns, strict=True):
-        yield Solid(int(k), int(data), int(body), pos, quat, size, np.ones(4))
+    for i, (k, data, body, pos, quat, size) in enumerate(zip(*columns, strict=True)):
+        yield Solid(int(k), int(data), int(body), pos, quat, size, np.ones(4), i)
 
 
 def detail(count: int) -> int:
@@ -133,7 +145,7 @@ def _parts(solid: Solid, whole: bool, hulls: bool, infinite: float) -> Iterator[
 
     def part(scale, pos=None, quat=IDENTITY) -> Part:
         at = solid.pos if pos is None else solid.pos + to_world(solid.quat, np.asarray(pos, float))
-        return Part(solid.body, at, product(solid.quat, np.asarray(quat, float)), scale, solid.rgba)
+        return Part(solid.body, at, product(solid.quat, np.asarray(quat, float)), scale, solid.rgba, solid.variant)
 
     a, b, c = map(float, solid.size)
     if solid.kind == PLANE:

@@ -24,6 +24,7 @@ class Part(NamedTuple):
         quat: rotation relative to the body's frame.
         scale: factors for the size of the mesh.
         rgba: colour.
+        variant: (group, variant) with which a world has the part; None for all worlds.
     """
 
     body: int
@@ -31,6 +32,7 @@ class Part(NamedTuple):
     quat: Sequence[float] | np.ndarray
     scale: Sequence[float] | np.ndarray
     rgba: Sequence[float] | np.ndarray
+    variant: tuple[int, int] | None = None
 
 
 class Carried:
@@ -46,11 +48,15 @@ class Carried:
         self.bodies = np.array([part.body for part in parts], int)
         self.pos = np.array([part.pos for part in parts], np.float32).reshape(-1, 3)
         self.quat = np.array([part.quat for part in parts], np.float32).reshape(-1, 4)
+        self.variants = [(k, part.variant) for k, part in enumerate(parts) if part.variant is not None]
 
     def poses(self, frame: Frame, offsets: np.ndarray) -> Iterable[tuple[np.ndarray, np.ndarray]]:
         """Yields positions (n, k, 3) and orientations (n, k, 4) of each list in n worlds drawn at `offsets`."""
         quat = frame.quat.astype(np.float32)[:, self.bodies]
         at = (frame.pos + offsets[:, None]).astype(np.float32)[:, self.bodies] + to_world(quat, self.pos)
+        if frame.variants is not None:
+            for k, (group, variant) in self.variants:
+                at[frame.variants[:, group] != variant, k] = np.nan  # such parts are not drawn
         split = (np.split(values, self.ends, axis=1) for values in (at, product(quat, self.quat)))
         return zip(*split, strict=True)
 

@@ -133,9 +133,10 @@ def ground_groups(model: Model, looks: Looks) -> Groups:
 def _grouped(group: np.ndarray, solids: list[Solid], accepted: Callable[[Solid], bool]) -> Groups:
     """Returns visible solids by group."""
     found: Groups = {}
-    for g, solid in zip(np.clip(group, 0, NGROUP - 1), solids, strict=True):
+    groups = np.clip(group, 0, NGROUP - 1)
+    for solid in solids:
         if solid.rgba[3] > 0 and accepted(solid):
-            found.setdefault(int(g), []).append(solid)
+            found.setdefault(int(groups[solid.number]), []).append(solid)
     return found
 
 

@@ -5,7 +5,7 @@ geoms requires that their axis-aligned boxes overlap and that their oriented box
 """
 
 from featherlane.prelude import *
-from featherlane.collision.mixing import geom_reach
+from featherlane.collision.mixing import geom_reach, is_present
 from featherlane.collision.motion import step_motion, sweeping
 
 EMPTY = 1e30  # an empty box extends from EMPTY to -EMPTY
@@ -50,11 +50,22 @@ def swept_box(m, d, g):
 
 
 @kernel
+def detection_box(m, d, g, margin):
+    """Returns the box of geom g, of its whole step with the flag `speculative`; empty in worlds without the geom."""
+    box = swept_box(m, d, g) if sweeping(m) else geom_box(m, d, g, margin)
+    if m.nvariant > 0:
+        present, empty = is_present(m, g), real(d, EMPTY)
+        low = select3(present, (box[0], box[1], box[2]), (empty, empty, empty))
+        high = select3(present, (box[3], box[4], box[5]), (-empty, -empty, -empty))
+        box = low[0], low[1], low[2], high[0], high[1], high[2]
+    return box
+
+
+@kernel
 def crowd_boxes(m, d):
     """Computes crowd.box: the axis-aligned boxes of the geoms of the crowd, of their whole step with `speculative`."""
-    swept = sweeping(m)
     for i in range(m.ncrowd):
-        box = swept_box(m, d, m.crowd_geom[i]) if swept else geom_box(m, d, m.crowd_geom[i], zero(d))
+        box = detection_box(m, d, m.crowd_geom[i], zero(d))
         for k in range(6):
             d.crowd.box[6 * i + k] = box[k]
 
@@ -62,7 +73,7 @@ def crowd_boxes(m, d):
 @kernel
 def body_boxes(m, d, wide):
     """Computes near.body_box: the boxes of a body's bounded colliding geoms; `wide` adds their possible travel."""
-    empty, margin, swept = real(d, EMPTY), zero(d), sweeping(m)
+    empty, margin = real(d, EMPTY), zero(d)
     for b in range(m.nbody):
         for k in range(3):
             d.near.body_box[6 * b + k], d.near.body_box[6 * b + 3 + k] = empty, -empty
@@ -70,7 +81,7 @@ def body_boxes(m, d, wide):
         g = m.collide_geom[i]
         if wide:
             margin = d.neighbours.travel[g]
-        box, b = swept_box(m, d, g) if swept else geom_box(m, d, g, margin), 6 * m.geom_bodyid[g]
+        box, b = detection_box(m, d, g, margin), 6 * m.geom_bodyid[g]
         for k in range(3):
             d.near.body_box[b + k] = fmin(box[k], d.near.body_box[b + k])
             d.near.body_box[b + 3 + k] = fmax(box[3 + k], d.near.body_box[b + 3 + k])

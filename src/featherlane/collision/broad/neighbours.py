@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from featherlane.prelude import *
 from featherlane.collision.broad.bounds import boxes_part
-from featherlane.collision.mixing import farthest, geom_margin_and_gap
+from featherlane.collision.mixing import farthest, geom_margin_and_gap, is_present
 from featherlane.model.pair import CAPSULE_BOX, CAPSULE_CAPSULE, CONVEX, SPHERE_SPHERE
 
 # per colliding geom; with fewer pairs, validating the list saves so little that building it costs 10 steps
@@ -40,11 +40,10 @@ def is_list_valid(m, d):
             same = same & (fabs(d.geom_xmat[9 * g + i] - d.neighbours.axis[6 * k + i]) <= turn)
         for i in range(6):
             same = same & (m.geom_aabb[6 * g + i] == d.neighbours.box[6 * k + i])
-        same = (
-            same
-            & (d.near.geom_reach[g] <= d.neighbours.reach[k])
-            & (geom_margin_and_gap(m, g) <= d.neighbours.margin[k])
-        )
+        reaches = d.near.geom_reach[g] <= d.neighbours.reach[k]
+        if m.nvariant > 0:
+            reaches = reaches | not_(is_present(m, g))
+        same = same & reaches & (geom_margin_and_gap(m, g) <= d.neighbours.margin[k])
     return same
 
 

@@ -7,6 +7,7 @@ Source: MuJoCo mj_ray: the nearest surface; among equally near ones the geom wit
 """
 
 from featherlane.prelude import *
+from featherlane.collision.mixing import is_present
 from featherlane.collision.rays.ray_heights import meet_heights
 from featherlane.collision.rays.ray_mesh import meet_mesh
 from featherlane.collision.rays.ray_shape import meet_plane
@@ -22,6 +23,8 @@ SLACK = 1.01  # scale of bounding spheres, so that rounding does not miss a graz
 def comes_near(m, d, g, p, v):
     """Returns the mask where the ray hits geom g's bounding sphere before its nearest hit and g's body is included."""
     met = d.ray.exclude[0] != m.geom_bodyid[g]
+    if m.nvariant > 0:
+        met = met & is_present(m, g)
     if m.geom_type[g] not in (PLANE, SPHERE):
         r = SLACK * radius_of(m.geom_type[g], load3(m.geom_size, 3 * g), m.geom_rbound[g])
         c = sub3(p, load3(d.geom_xpos, 3 * g))

@@ -16,7 +16,7 @@ Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact di
 
 from featherlane.prelude import *
 from featherlane.collision.frame import frame_of
-from featherlane.collision.mixing import margin_and_gap, reference_and_impedance, touching
+from featherlane.collision.mixing import both_present, margin_and_gap, reference_and_impedance, touching
 from featherlane.collision.motion import fast, is_swept_pair, spheres_meet, step_motion
 from featherlane.collision.slot import leave_slot, load_shape, store_manifold
 from featherlane.collision.sweep.clip import POINTS, impact_points
@@ -209,6 +209,8 @@ def sweep_pair(m, d, e, g, h, first):
         moves = (d.near.detects[0] > 0.0) & (fast(m, g, h, s1) | fast(m, g, h, s2))
         if sleeping(m):
             moves = moves & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
+        if m.nvariant > 0:
+            moves = moves & both_present(m, g, h)
         if any_(moves):
             moves = moves & spheres_meet(m, d, g, h, m.geom_rbound[g] + m.geom_rbound[h] + (margin + gap))
             moves = moves & not_(acting(m, d, g, h, first, margin))

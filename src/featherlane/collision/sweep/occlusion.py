@@ -113,6 +113,7 @@ def look(m, d, g, other, lane):
         for k in range(m.ngeom):
             if (
                 may_hide(m, g, other, k)
+                and not (m.nvariant > 0 and read_lane(m.geom_variant, k, lane) == ABSENT_GEOM)
                 and is_in_sphere(m, d, k, lane, centre, half)
                 and meets_segment(m, d, k, lane, p, q)
                 and not is_touching(m, d, g, k, lane)

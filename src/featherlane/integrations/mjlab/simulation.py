@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import mujoco
 import numpy as np
 import torch
 import warp  # pyright: ignore[reportMissingImports]
+from mjlab.entity.variants import VARIANT_DEPENDENT_FIELDS  # pyright: ignore[reportMissingImports]
 from mjlab.managers.event_manager import RecomputeLevel  # pyright: ignore[reportMissingImports]
 from mjlab.sim import sim as mjlabs  # pyright: ignore[reportMissingImports]
 from mjlab.utils.nan_guard import NanGuard  # pyright: ignore[reportMissingImports]
 
 from featherlane.errors import ArgumentError, ModelError, UnsupportedFeatureError
 from featherlane.integrations.mjlab.tensors import DataTensors, ModelTensors, check_device, worlds_that_differ
+from featherlane.integrations.mjlab.variants import assigned, declared, shown
 from featherlane.model import load
+from featherlane.model.model import Model
 from featherlane.model.set_const import BOTH, DEPENDENT_REALS, Constants
 from featherlane.simulation.batch.batch import Batch
 
 # mjlab's randomization of geom sizes computes the bounding volumes itself; MuJoCo 3.11 does not
 DEPENDENT = tuple(name for name in DEPENDENT_REALS if name not in ("geom_rbound", "geom_aabb"))
 NO_INPUTS = {*DEPENDENT_REALS, "geom_size"} - BOTH
+MESH_AND_MATERIAL = {"geom_dataid": "geom_variant", "geom_matid": "geom_material"}
 Original = mjlabs.Simulation  # mjlab's class, also while it is replaced
 
 
@@ -34,7 +39,7 @@ class Simulation(Original):
         model: the compiled model, or
         spec: the scene to compile.
         device: "cpu".
-        variant_info: must be empty.
+        variant_info: the entities of the scene with mesh variants.
 
     Attributes:
         batch: the `featherlane.Batch`, (num_envs) worlds.
@@ -43,8 +48,8 @@ class Simulation(Original):
         mj_model: the compiled `mujoco.MjModel`.
 
     Raises:
-        UnsupportedFeatureError: mesh variants, or a feature of the model.
-        ModelError: another device than the CPU.
+        UnsupportedFeatureError: a feature of the model.
+        ModelError: another device than the CPU, or an invalid assignment of variants.
 
     Source: mjlab.sim.Simulation 1.6.0.
     """
@@ -63,16 +68,18 @@ class Simulation(Original):
         variant_info: list[tuple[str, Any]] | None = None,
     ):
         check_device(device)
-        if variant_info:
-            names = [f"mesh variants of the entity {name.rstrip('/')}" for name, _ in variant_info]
-            raise UnsupportedFeatureError(names, what="not supported: all worlds have the same meshes")
         if spec is None and model is None:
             raise ArgumentError("Either model or spec must be provided.")
         mj_model: Any = spec.compile() if spec is not None else model
         cfg.mujoco.apply(mj_model)
         self.cfg, self.device, self.num_envs = cfg, device, num_envs
         self.wp_device = warp.get_device(device)
-        self.batch = self.new_batch(mj_model)
+        if spec is not None and variant_info:
+            scene = spec.copy()
+            cfg.mujoco.apply(SimpleNamespace(opt=scene.option))  # type: ignore[arg-type]
+            self.batch = self.new_batch(load(scene, variants=declared(variant_info)))
+        else:
+            self.batch = self.new_batch(load(mj_model))
         self.batch.mute()  # mjlab's terminations report non-finite worlds
         self.batch.forward()
         self._mj_model, self._mj_data = mj_model, mujoco.MjData(mj_model)
@@ -85,16 +92,30 @@ class Simulation(Original):
         self._model_bridge: Any = ModelTensors(self.batch, mj_model)
         self._constants: dict[str, np.ndarray] = {}  # inputs of the last `recompute_constants`
         self._sensor_context: Any = None
+        self._set_variants(variant_info or [])
         self.use_cuda_graph = False
         self.nan_guard = NanGuard(cfg.nan_guard, num_envs, mj_model)
 
-    def new_batch(self, mj_model: mujoco.MjModel) -> Batch:
-        """Returns a batch of the compiled model; a subclass may choose other settings.
+    def new_batch(self, model: Model) -> Batch:
+        """Returns a batch of the model; a subclass may choose other settings."""
+        return Batch(model, self.num_envs, self.nthread, self.dtype)
 
-        Raises:
-            UnsupportedFeatureError: a feature of the model.
-        """
-        return Batch(load(mj_model), self.num_envs, self.nthread, self.dtype)
+    def _set_variants(self, variant_info: list[tuple[str, Any]]) -> None:
+        """Gives the worlds their variants; fields that depend on them differ by world from now on, as in mjlab."""
+        for prefix, metadata in variant_info:
+            numbers = assigned(prefix, metadata, self.num_envs)
+            for k, name in enumerate(metadata.variant_names):
+                self.batch.set_variant(prefix, numbers == k, name)
+            self._world_to_variant[prefix.rstrip("/")] = torch.from_numpy(numbers)
+        if variant_info:
+            self.expand_model_fields(VARIANT_DEPENDENT_FIELDS)
+            for name in VARIANT_DEPENDENT_FIELDS:
+                self._default_model_fields[name] = getattr(self._model_bridge, name).clone()
+            self._per_world_default_fields.update(VARIANT_DEPENDENT_FIELDS)
+            for name, field in MESH_AND_MATERIAL.items():
+                self._model_bridge.__dict__[name] = shown(self.batch, name, field, self._mj_model)
+            self._expanded_fields.update(MESH_AND_MATERIAL)
+            self.batch.forward()
 
     def create_graph(self) -> None:
         """Does nothing: the CPU has no graphs."""

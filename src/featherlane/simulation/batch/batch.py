@@ -25,6 +25,7 @@ from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess, index_of
 from featherlane.model.set_const import model_of_world
+from featherlane.model.variant import values_of
 from featherlane.simulation.batch.arrays import (
     LASTING,
     ON_DEMAND,
@@ -896,6 +897,30 @@ class Batch(NamedAccess):
             RuntimeError: another thread is in a call of this batch.
         """
         hold((self.runner.turn,), self.arrays.set_const, self._ids(ids))
+
+    def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
+        """Gives worlds a variant of a geom, of a body, or of another group of `fl.load(..., variants=...)`.
+
+        Sets the meshes, sizes, bounding volumes, materials and colours of geoms, and the masses and inertias of bodies,
+        as MuJoCo compiles them for this variant; a world may also lack geoms.  Fields that depend on these are
+        recomputed, as by `set_const`.  The results of the world are then those of a model with this variant alone.  A
+        reset keeps the variant.
+
+        Args:
+            geom: name of the group: a geom, a body, or the key of functions.
+            ids: the worlds; None for all.
+            variant: name of the variant.
+            inertia: whether the masses and inertias of bodies are set, too; False leaves them as they are.
+
+        Raises:
+            UnknownNameError: the model has no such group or variant.
+            ModelError: ids out of range or repeated; `inertia` is not a bool.
+            RuntimeError: another thread is in a call of this batch.
+
+        Source: mjlab's entity variants.
+        """
+        values = values_of(self.model.variants, geom, variant, flag("inertia", inertia))
+        hold((self.runner.turn,), self.arrays.set_variant, self._ids(ids), values)
 
     # ---- given contacts ----------------------------------------------------------------------------------------------
     @takes_contacts

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 import numpy as np
 
 from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
-from featherlane.model.set_const import BOTH, DECIDING, DEPENDENT_REALS, Constants, in_use
+from featherlane.model.set_const import BOTH, DECIDING, DEPENDENT_REALS, VOLUMES, Constants, in_use
+from featherlane.model.variant import MEAN, exact, mean_inertia
 from featherlane.model.write_detection import TrackedArray
+
+Entries = tuple[np.ndarray, np.ndarray]  # flat indices in a field, values there
+NO_CHANGES: Mapping[str, Entries] = {}
 
 
 class Expanded(dict[str, np.ndarray]):
@@ -73,21 +77,34 @@ class Expanded(dict[str, np.ndarray]):
         """
         return {} if self.keys().isdisjoint(DECIDING) else in_use(self.model, self)
 
-    def set_const(self, chosen: np.ndarray, inputs: list[str]) -> None:
-        """Recomputes the dependent fields of these worlds from their inputs; the fields already have rows."""
-        constants, targets = Constants(self.model), {name: self[name] for name in dependent(self.model, self)}
+    def constants(self, chosen: np.ndarray, changes: Mapping[str, Entries] = NO_CHANGES) -> dict[str, np.ndarray]:
+        """Computes the dependent fields of these worlds, (n, ...) by name, from rows with changed entries."""
+        if not len(chosen):
+            return {}
+        compute, model, inputs = Constants(self.model), self.model, self.inputs()
+        found: dict[bytes, dict[str, np.ndarray]] = {}
+        each = []
         for w in chosen:
-            values = constants({name: self[name][w].astype(np.float64) for name in inputs})
-            for name, rows in targets.items():
-                rows[w] = values[name]
+            values = {name: self[name][w].astype(np.float64) for name in inputs}
+            for name, (places, entries) in changes.items():
+                values[name].reshape(-1)[places] = entries
+            key = b"".join(value.tobytes() for value in values.values())
+            if key not in found:
+                found[key] = compute(exact(model, values, self.dtype))
+            each.append(found[key])
+        rows = {name: np.stack([values[name] for values in each]) for name in each[0]}
+        rows[MEAN] = np.array([[mean_inertia(diagonal)] for diagonal in rows["dof_M0"]])
+        return {name: rows[name] for name in dependent(model, self)}
 
     def inputs(self) -> list[str]:
         """Returns the fields that differ and do not depend on other fields alone."""
-        return [name for name in self if name not in DEPENDENT_REALS or name in BOTH]
+        volumes = VOLUMES if self.model.nvariant else ()
+        return [name for name in self if name not in DEPENDENT_REALS or name in BOTH or name in volumes]
 
 
 def dependent(model: Model, differing: Container[str]) -> list[str]:
     """Returns the fields of a model that depend on those that differ by world."""
     # most models have no geom with fluid forces, and their worlds need no separate coefficients
     fluid = "geom_fluid" in differing or model.geom_fluid.any()
-    return [name for name in DEPENDENT_REALS if name != "geom_fluid" or fluid]
+    names = [name for name in DEPENDENT_REALS if name != "geom_fluid" or fluid]
+    return [*names, MEAN] if any(MEAN in group.places for group in model.variants.values()) else names

@@ -52,11 +52,13 @@ def save(failure, path: str | Path) -> None:
     """Writes a failure; see `Failure.save`.
 
     Raises:
-        ModelError: the path does not end in .npz, or cannot be written.
+        ModelError: the path does not end in .npz, or cannot be written; the model has variants.
     """
     path = _path(path)
     if path.suffix != ".npz":
         raise ModelError(f"{path}: got {path.suffix or 'no suffix'}, allowed is .npz")
+    if failure._common.nvariant:  # the file has MuJoCo's model, which lacks the hulls of other variants
+        raise ModelError(f"{path}: the model has variants, allowed are models without; pickle the failure")
     held: dict[str, Any] = _arrays(failure)
     part = path.with_name(f".{path.name}.part")
     try:

@@ -26,6 +26,7 @@ from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.assignment import as_real_array, assign, described, flag, regular
 from featherlane.model.enums import State
 from featherlane.model.model import Model
+from featherlane.model.variant import values_of
 from featherlane.simulation.batch.arrays import REPORTS, STATE, chosen_worlds, keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
@@ -217,6 +218,14 @@ class MixedBatch:
         """Recomputes, world by world, the model fields that depend on expanded ones; they become per-world."""
         for group, chosen in self._split(self._ids(ids)):
             self.groups[group].set_const(chosen)
+
+    def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
+        """Gives worlds a variant of a geom, a body, or another group of their models; see `Batch.set_variant`."""
+        shares = list(self._split(self._ids(ids)))
+        for group, _ in shares:  # before any is set
+            values_of(self.groups[group].model.variants, geom, variant, flag("inertia", inertia))
+        for group, chosen in shares:
+            self.groups[group].set_variant(geom, chosen, variant, inertia=inertia)
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:

@@ -58,6 +58,9 @@ class Worlds(Protocol):
     def set_const(self, ids: ArrayLike | None = None) -> None:
         """Recomputes the model fields that depend on expanded ones."""
 
+    def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
+        """Gives worlds a variant of a geom, a body, or another group of `load(..., variants=...)`."""
+
     def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         """Advances worlds by `nstep` time steps; `ids` are numbers of worlds or a mask, None for all.
 

@@ -98,9 +98,9 @@ def _group_mask(geomgroup) -> np.ndarray:
 
 def hit_geoms(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
     """Returns indices of the geoms to test: visible, of a selected group, and moving unless `flg_static` is set."""
-    geoms = (
-        visible_geoms(model.mj_model)["geom_visible"] & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
-    )
+    # with variants, mj_model shows those of one world only
+    visible = model.geom_visible if model.nvariant else visible_geoms(model.mj_model)["geom_visible"]
+    geoms = visible & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
     if not flag("flg_static", flg_static):
         geoms &= model.body_weldid[model.geom_bodyid] != 0
     return np.flatnonzero(geoms)
