@@ -78,8 +78,7 @@ def link(objects: Iterable[str], out: str, symbols: dict[str, str], place: tuple
         RuntimeError: the compiler is missing or fails; its message is quoted.
     """
     place = place or host()
-    exported = "__declspec(dllexport) " if place[0] == "windows" else ""
-    source = "".join(f'{exported}const char {k}[] = "{v}";\n' for k, v in symbols.items())
+    source = "".join(f'const char {k}[] = "{v}";\n' for k, v in symbols.items())
     names = [] if os.environ.get("FEATHERLANE_SYMBOLS") == "1" else NAMELESS[place[0]]
     command = [*linker(place), *FLAGS[place[0]].split(), *names, "-o", out, *objects, "-x", "c", "-", *LIBRARIES]
     try:
