@@ -2,9 +2,9 @@
 
 `python tests/bits replay save FOLDER [scene ...]` writes the models of scenes as MuJoCo binary files, and the hash of
 each scene's inputs.
-`python tests/bits replay compare FOLDER [scene ...]` computes the scenes with these models, prints a line for each
-scene, and compares the inputs with those saved and the results with data/bits.json.  MuJoCo also compiles each model on the present machine: the fields
-that differ are listed and not used, because rounding in its compiler depends on the C library.
+`python tests/bits replay compare FOLDER [scene ...]` computes the scenes with these models and prints a line for each.
+It compares the inputs with those saved, and the results with data/bits.json.  MuJoCo also compiles each model on the
+present machine.  The fields that differ are listed and not used: rounding in its compiler depends on the C library.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def differing_fields(a: mujoco.MjModel, b: mujoco.MjModel) -> list[str]:
 
 
 def report(scene: str, found: dict[str, str], inputs: str) -> bool:
-    """Prints which hashes of a scene differ from the recorded results and the given inputs; returns if all are equal."""
+    """Prints which hashes of a scene differ from the recorded results and the inputs; returns if all are equal."""
     expected = hashes.recorded()["scenes"][scene] | {"inputs": inputs}
     moved = [part for part in found if found[part] != expected[part]]
     print(f"{'DIFFERS in ' + ', '.join(moved) if moved else 'equal'}: {scene}", flush=True)
