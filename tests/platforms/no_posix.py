@@ -13,8 +13,8 @@ import time
 MODULES = "fcntl grp posix pty pwd readline resource syslog termios tty crypt nis spwd".split()
 OS = """chown chroot ctermid fchdir fchown fork forkpty getegid geteuid getgid getgrouplist getgroups getloadavg getpgid
 getpgrp getpriority getresuid getsid getuid initgroups killpg lchown major mkfifo mknod nice openpty pathconf
-posix_spawn pread pwrite register_at_fork sched_getaffinity sched_setaffinity sched_yield sendfile setegid seteuid setgid
-setpgid setsid setuid statvfs sync sysconf ttyname uname wait wait3 wait4 waitid WNOHANG""".split()
+posix_spawn pread pwrite register_at_fork sched_getaffinity sched_setaffinity sched_yield sendfile setegid seteuid
+setgid setpgid setsid setuid statvfs sync sysconf ttyname uname wait wait3 wait4 waitid WNOHANG""".split()
 SIGNALS = "SIGALRM SIGCHLD SIGHUP SIGKILL SIGPIPE SIGQUIT SIGSTOP SIGUSR1 SIGUSR2 alarm setitimer pause sigwait".split()
 OTHERS = [(time, "tzset"), (time, "CLOCK_MONOTONIC"), (time, "clock_gettime"), (time, "pthread_getcpuclockid")]
 
