@@ -27,7 +27,7 @@ def hook():
 
 @pytest.fixture(autouse=True)
 def no_variables(monkeypatch):
-    for name in ("FEATHERLANE_LEVELS", "FEATHERLANE_MANYLINUX", "FEATHERLANE_PURE", "FEATHERLANE_SYMBOLS"):
+    for name in ("FEATHERLANE_LEVELS", "FEATHERLANE_PLATFORM", "FEATHERLANE_PURE", "FEATHERLANE_SYMBOLS"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -36,7 +36,7 @@ def test_a_local_build_is_for_this_machine(hook):
 
 
 def test_a_release_is_for_every_level_of_the_architecture(hook, monkeypatch):
-    monkeypatch.setenv("FEATHERLANE_MANYLINUX", "manylinux2014_x86_64")
+    monkeypatch.setenv("FEATHERLANE_PLATFORM", "manylinux2014_x86_64")
     assert hook.wanted_levels() == processor.levels_of_architecture()
     monkeypatch.setenv("FEATHERLANE_LEVELS", processor.levels_of_architecture()[-1])
     assert hook.wanted_levels() == processor.levels_of_architecture()[-1:]
@@ -76,7 +76,35 @@ def test_names_of_kernels_are_kept_for_a_profiler(tmp_path, monkeypatch, kept):
 
 def test_other_systems_compile_on_first_use(monkeypatch):
     monkeypatch.setattr(sys, "platform", "win32")
-    assert "not on win32" in link.linking_problem()
+    assert "not on windows" in link.linking_problem()
+
+
+@pytest.mark.parametrize(
+    "tag, levels",
+    [
+        ("manylinux2014_aarch64", ["aarch64"]),
+        ("manylinux_2_28_x86_64", ["x86-64-v4", "x86-64-v3", "x86-64"]),
+        ("macosx_11_0_arm64", ["apple-m1"]),
+        ("win_amd64", ["x86-64-v4", "x86-64-v3", "x86-64"]),
+    ],
+)
+def test_a_platform_has_the_levels_of_its_architecture(hook, monkeypatch, tag, levels):
+    monkeypatch.setenv("FEATHERLANE_PLATFORM", tag)
+    assert hook.wanted_levels() == levels
+
+
+def test_an_unknown_platform_is_refused(hook, monkeypatch):
+    monkeypatch.setenv("FEATHERLANE_PLATFORM", "win_arm64")
+    with pytest.raises(ValueError, match=r"FEATHERLANE_PLATFORM: got 'win_arm64', allowed are .*win_amd64"):
+        hook.wanted_levels()
+
+
+@pytest.mark.skipif(processor.host()[1] != "x86_64", reason="features of x86-64")
+def test_numpy_detects_the_level_that_linux_lists():
+    """Other systems do not list processor features in a file."""
+    found = processor._flags_of_numpy()
+    for needed in (processor.V3, processor.V4):
+        assert (needed <= found) == (needed <= processor._flags())
 
 
 @pytest.mark.slow

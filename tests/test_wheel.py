@@ -179,7 +179,7 @@ def test_two_levels_of_a_wheel_give_bitwise_equal_results(unpacked):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "environment, tag",
-    [("FEATHERLANE_MANYLINUX=manylinux2014_x86_64", "manylinux2014_x86_64"), ("FEATHERLANE_PURE=1", "any")],
+    [("FEATHERLANE_PLATFORM=manylinux2014_x86_64", "manylinux2014_x86_64"), ("FEATHERLANE_PURE=1", "any")],
 )
 def test_the_environment_chooses_the_tag(wheel, tmp_path, environment, tag):
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]

@@ -1,4 +1,4 @@
-"""`python tests/bits NAME ...`: `record` rewrites the bits of scenes, `invariance` samples worlds and batches."""
+"""`python tests/bits NAME ...`: `record`, `replay` and `invariance`."""
 
 import sys
 from pathlib import Path
@@ -8,4 +8,4 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 import program  # noqa: E402
 
 if __name__ == "__main__":
-    program.run("bits", "invariance", "record")
+    program.run("bits", "invariance", "record", "replay")

@@ -43,7 +43,7 @@ def compile_all(
         library: the layouts of the stages' records.
         stages: stages to compile.
         variants: (`f64` or `f32`, worlds in a tile).
-        levels: CPU levels; None: this machine's.
+        levels: CPU levels, as in `processor.target_name`; None: this machine's.
         progress: called with (done, total, name of the last group) after each group; counts stages in one variant.
         processes: number of processes; None: one per core, at most 4.
         by_package: compile the stages of a package into one object, for `link_stages`; else each into its own.
@@ -112,7 +112,7 @@ def link_stages(library: Library, stages: Iterable[Stage], variants, level: str,
                     f"the folder is not writable (set FEATHERLANE_CACHE to another folder)"
                 )
             Path(path).write_bytes(code)
-        link(objects, str(out), {LAYOUT_SYMBOL: library.layout_hash()})
+        link(objects, str(out), {LAYOUT_SYMBOL: library.layout_hash()}, processor.split_target(level)[1])
 
 
 def _package(stage: Stage) -> str:

@@ -36,7 +36,7 @@ def directory() -> Path:
     try:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:  # a user id without a name, as in containers, and no HOME
-        caches = Path(tempfile.gettempdir(), f"cache-{os.getuid()}")
+        caches = Path(tempfile.gettempdir(), f"cache-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
     return caches / "featherlane" / "kernels"
 
 

@@ -21,26 +21,73 @@ LEVELS = {  # CPU level -> (LLVM's processor, features)
     "apple-m1": ("apple-m1", ""),
     "generic": ("generic", ""),  # any other processor, without its extensions
 }
+TRIPLES = {  # (system, architecture) that kernels are cross-compiled for -> LLVM's target triple
+    ("linux", "x86_64"): "x86_64-unknown-linux-gnu",
+    ("linux", "aarch64"): "aarch64-unknown-linux-gnu",
+    ("macos", "aarch64"): "arm64-apple-macosx11.0.0",
+    ("windows", "x86_64"): "x86_64-pc-windows-gnu",
+}
+SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}  # sys.platform -> system
+ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}  # platform.machine() -> architecture, if they differ
 NATIVE = "native"
 WIDTHS = {"f64": 8, "f32": 16}
+NUMPY_NAMES = {  # NumPy's name of a processor feature -> Linux's names of the features that it implies
+    "X86_V3": V3,  # NumPy 2.4 and later
+    "X86_V4": V4,
+    "AVX2": {"avx2"},
+    "FMA3": {"fma", "bmi1", "bmi2", "abm", "movbe"},  # every processor with FMA3 and AVX2 has the other four
+    "F16C": {"f16c"},
+    "AVX512F": {"avx512f"},
+    "AVX512CD": {"avx512cd"},
+    "AVX512_SKX": {"avx512bw", "avx512dq", "avx512vl"},
+}
+
+
+def _flags_of_numpy() -> frozenset[str]:
+    """Returns the flags that NumPy detected with the CPUID instruction, on any system."""
+    from numpy._core import _multiarray_umath
+
+    found = getattr(_multiarray_umath, "__cpu_features__", {})
+    return frozenset(flag for name, flags in NUMPY_NAMES.items() if found.get(name) for flag in flags)
 
 
 @functools.cache
 def _flags() -> frozenset[str]:
-    if sys.platform != "linux" or platform.machine() != "x86_64":
+    system, architecture = host()
+    if architecture != "x86_64":
         return frozenset()
+    if system != "linux":
+        return _flags_of_numpy()
     with open("/proc/cpuinfo") as f:
         return frozenset(next((line for line in f if line.startswith("flags")), "").split())
 
 
-def levels_of_architecture() -> list[str]:
-    """Returns the CPU levels of this machine's architecture and system, the best first."""
+def host() -> tuple[str, str]:
+    """Returns (system, architecture) of this machine: ("linux", "x86_64")."""
     machine = platform.machine().lower()
-    if machine in ("x86_64", "amd64"):
+    return SYSTEMS.get(sys.platform, sys.platform), ARCHITECTURES.get(machine, machine)
+
+
+def levels_of_architecture(system: str = "", architecture: str = "") -> list[str]:
+    """Returns the CPU levels of an architecture and system, or of this machine's, the best first."""
+    system, architecture = (system, architecture) if system else host()
+    if architecture == "x86_64":
         return ["x86-64-v4", "x86-64-v3", "x86-64"]
-    if machine in ("aarch64", "arm64"):
-        return ["apple-m1"] * (sys.platform == "darwin") + ["aarch64"]
+    if architecture == "aarch64":
+        return ["apple-m1" if system == "macos" else "aarch64"]
     return ["generic"]
+
+
+def target_name(level: str, system: str, architecture: str) -> str:
+    """Returns the name of a CPU level of a system: the level alone for this machine's, else `aarch64.linux-aarch64`."""
+    return level if (system, architecture) == host() else f"{level}.{system}-{architecture}"
+
+
+def split_target(name: str) -> tuple[str, tuple[str, str]]:
+    """Returns (CPU level, (system, architecture)) of a name of `target_name`."""
+    level, _, place = name.partition(".")
+    system, _, architecture = place.partition("-")
+    return level, (system, architecture) if place else host()
 
 
 def levels() -> list[str]:

@@ -23,6 +23,7 @@ from featherlane.lanes.record import Record, python_record
 
 MODES = ("auto", "prebuilt", "jit", "checked", "python")
 PREBUILT = Path(__file__).parent / "prebuilt"
+SUFFIX = ".dll" if sys.platform == "win32" else ".so"
 LAYOUT_SYMBOL = "featherlane_layout"  # string in a prebuilt object: hash of the layouts it was built for
 
 
@@ -126,7 +127,7 @@ class Library:
             return None, "a table of kernels was extended by another package"
         best = processor.cpu_level()
         fitting = [best] if os.environ.get("FEATHERLANE_CPU") else processor.levels()
-        path = next((p for p in (PREBUILT / f"{level}.so" for level in fitting) if p.exists()), None)
+        path = next((p for p in (PREBUILT / f"{level}{SUFFIX}" for level in fitting) if p.exists()), None)
         if path is None:
             return None, f"no prebuilt kernels for {best} in this installation"
         try:

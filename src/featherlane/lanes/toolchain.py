@@ -17,7 +17,7 @@ import llvmlite.binding as llvm
 
 from featherlane.lanes.compiler.program import Program
 from featherlane.lanes.kernel import Stage, variant
-from featherlane.lanes.processor import NATIVE, level_features
+from featherlane.lanes.processor import NATIVE, TRIPLES, host, level_features, split_target
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -68,11 +68,20 @@ class Target(NamedTuple):
         )
 
 
-def compile_target(level: str) -> Target:
-    """Returns this system with a CPU level of `processor.LEVELS`, or with `native`, this exact processor."""
-    if level == NATIVE:
+def compile_target(name: str) -> Target:
+    """Returns the target of a CPU level, of `native` (this exact processor), or of a level of another system.
+
+    Args:
+        name: a level of `processor.LEVELS`, `native`, or what `processor.target_name` returns.
+    """
+    if name == NATIVE:
         return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    return Target(llvm.get_process_triple(), *level_features(level))
+    level, place = split_target(name)
+    if place == host():
+        return Target(llvm.get_process_triple(), *level_features(level))
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return Target(TRIPLES[place], *level_features(level))
 
 
 _programs: dict[tuple, tuple] = {}  # (records, base, width, checked) -> (the records, their program)

@@ -17,7 +17,7 @@ from featherlane.errors import ModelError
 from featherlane.lanes.layout import Declare, size
 from featherlane.model.convexity import convex_triangles
 from featherlane.model.derived import derived
-from featherlane.model.ordered_sums import heights_along
+from featherlane.model.ordered_sums import heights_along, products_of_rows
 from featherlane.model.outline import outlines
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def _planes(vert: np.ndarray, hull: dict[str, np.ndarray]) -> dict[str, np.ndarr
     following = np.arange(len(corners)) + 1
     following[first + count - 1] = first
     normal = _unit(np.add.reduceat(np.cross(arm, arm[following]), first))
-    height = np.einsum("ij,ij->i", vert[corners], normal[face])
+    height = products_of_rows(vert[corners], normal[face])
     offset = np.maximum.reduceat(height, first)
     error = offset - np.minimum.reduceat(height, first)
 
@@ -317,7 +317,7 @@ def _planes(vert: np.ndarray, hull: dict[str, np.ndarray]) -> dict[str, np.ndarr
     neighbour = hull["edge"][_rows(begin, number)]
     outside = ~np.isin(of_face * len(vert) + neighbour, face * len(vert) + corners)
     drop = np.full(len(count), np.inf)
-    height = np.einsum("ij,ij->i", vert[neighbour[outside]], normal[of_face[outside]])
+    height = products_of_rows(vert[neighbour[outside]], normal[of_face[outside]])
     np.minimum.at(drop, of_face[outside], offset[of_face[outside]] - height)
     drop = np.where(np.isfinite(drop), drop, 0.0)
     return {"planenormal": normal, "planeoffset": offset, "planeerror": error, "planedrop": drop}

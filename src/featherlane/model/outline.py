@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.model.ordered_sums import heights_along
+from featherlane.model.ordered_sums import heights_along, products_of_rows
 
 INWARDS = 1e-6  # of the face's size: smaller reflex corners are rounding errors of float32 vertices
 
@@ -43,7 +43,7 @@ def _bends_inwards(vert: np.ndarray, normal: np.ndarray, corners: np.ndarray, co
     before, after = place - 1, place + 1
     before[end - count], after[end - 1] = end - 1, end - count
     e, f = vert[corners] - vert[corners[before]], vert[corners[after]] - vert[corners]
-    turn = np.einsum("ij,ij->i", np.cross(e, f), normal[face])
+    turn = products_of_rows(np.cross(e, f), normal[face])
     arm = np.linalg.norm(vert[corners] - vert[corners[(end - count)[face]]], axis=1)
     size = np.maximum.reduceat(arm, end - count) if len(count) else arm
     # doubled area of the corner's triangle, compared to the side that would replace it

@@ -17,6 +17,7 @@ from featherlane.lanes import processor
 from featherlane.lanes.record import address
 from featherlane.model.assignment import flag, real_number, reals, regular
 from featherlane.model.model import Model, check_model
+from featherlane.model.ordered_sums import products_of_rows
 from featherlane.model.shapes import visible_geoms
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.tile.call_lock import hold
@@ -148,7 +149,7 @@ def _vectors(name: str, value) -> np.ndarray:
 def _rays(point, direction) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, ...]]:
     """Returns points, unit directions, the directions' lengths, and the shape of the rays' results."""
     point, direction = _vectors("point", point), _vectors("direction", direction)
-    length = np.sqrt(np.einsum("...i,...i", direction, direction))
+    length = np.sqrt(products_of_rows(direction, direction))
     if not ((length >= MINVAL) & (length < np.inf)).all():
         raise ModelError("direction: got a vector of length 0, allowed are lengths from 1e-15")
     try:
