@@ -88,6 +88,16 @@ RATES = Layout(
         _scratch.real(
             "dof_curvature", "nv", "kg, kg m^2", "derivative by the dof's acceleration of limits and dry friction"
         ),
+        # of each tendon and each general row
+        _scratch.real("ten_stiffness", "ntendon", "N/m", "stiffness along the tendon, of springs and actuators"),
+        _scratch.real("ten_friction", "ntendon", "N s/m", "damping along the tendon, of dampers and actuators"),
+        _scratch.real("row_stiffness", "ngenrowmax", "N/m", "derivative of the row's force by its position"),
+        _scratch.real("row_friction", "ngenrowmax", "N s/m", "derivative of the row's force by its velocity"),
+        _scratch.real("row_curvature", "ngenrowmax", "kg", "derivative of the row's force by its acceleration"),
+        _scratch.real("row_bend", "ngenrowmax", "N/m", "second derivative of an equality's polynomial times the force"),
+        _scratch.real(
+            "row_swing", "ngenrowmax", "N/m", "derivative of the row's force by the second coordinate's Jacobian entry"
+        ),
         _scratch.real("dof_tangent", "nv 3", "1", "columns of the right Jacobian of SO(3) at h w' (quaternion joints)"),
         _scratch.real("dof_back", "nv 3", "1", "columns of exp(-h w')"),
         _scratch.real("act_upper", "na", "1", "next activations at the upper point"),
