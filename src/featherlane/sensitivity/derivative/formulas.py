@@ -1,8 +1,8 @@
 """Rates of the residual by formulas, in a tile of worlds: bodies, springs, motors, limits, dry friction and contacts.
 
 `serves` decides for a model as a whole, `_numbers_serve` for each world.  Parts without formulas are computed
-by differences of the residual (columns.py).  Activations, and controls that act through them, are differenced, because
-they affect only actuator forces.
+by differences of the residual (columns.py).  Activations of muscles, and controls that act through them or with a
+delay, are differenced, because they affect only actuator forces.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.constraint.surface import has_static_friction
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.adhesion import has_adhesion
-from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.actuator.gain import present_gain
-from featherlane.dynamics.actuator.rate import is_saturated
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.model import enums
 from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.activation_rates import (
+    activation_rates,
+    actuator_of_activation,
+    actuator_of_control,
+    control_rates,
+)
 from featherlane.sensitivity.derivative.columns import FITS, KNOWN, NEAREST, accelerate_state
 from featherlane.sensitivity.derivative.contact_moves import STEP, contact_moves
 from featherlane.sensitivity.derivative.contact_rates import add_position_column, add_velocity_column, contact_laws
@@ -243,30 +246,6 @@ def _motor(m, d, p, x, i, up, down):
 
 
 @kernel
-def _directly_driven(m, d, c):
-    """Returns the actuator on which control c acts directly, without a delay or a user callback; else -1."""
-    found = -1
-    if d.user_control == 0 and not (m.opt_disableflags & enums.DISABLE_ACTUATION):
-        for i in range(m.nactuator):
-            if m.actuator_ctrladr[i] == c and m.actuator_ctrlnum[i] == 1 and m.actuator_dyntype[i] == enums.DYN_NONE:
-                found = i if m.actuator_history[2 * i] == 0 else -1
-    return found
-
-
-@kernel
-def _control(m, d, p, i, c):
-    """Computes dg by control c of actuator i; 0 beyond its range and if the force is clamped."""
-    if not is_disabled(m, i):
-        u = d.ctrl[c]
-        moves = not_(is_saturated(m, d, i) | (d.badctrl[0] > 0.0))
-        if m.actuator_ctrllimited[c]:
-            moves = moves & (u >= m.actuator_ctrlrange[2 * c]) & (u <= m.actuator_ctrlrange[2 * c + 1])
-        o, gain = m.actuator_outadr[i], present_gain(m, d, i)
-        for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
-            p.dg[m.moment_colind[e]] = where(moves, -(d.actuator_moment[e] * gain), 0.0)
-
-
-@kernel
 def clear_rates(m, d, p):
     """dg and dp <- 0; rates of activations <- 0 unless the call provides them."""
     for i in range(m.nv):
@@ -290,11 +269,15 @@ def _drive(m, d, p, c, up, down):
     """Computes the column of activation or control c, activations first."""
     u = c - m.na
     if u < 0:
-        _motor(m, d, p, d.act, c, up, down)
-    elif m.na > 0 or not (m.opt_disableflags & enums.DISABLE_ACTUATION):
-        i = _directly_driven(m, d, u)
+        i = actuator_of_activation(m, d, c)
         if i >= 0:
-            _control(m, d, p, i, u)
+            activation_rates(m, d, p, i)
+        else:
+            _motor(m, d, p, d.act, c, up, down)
+    elif m.na > 0 or not (m.opt_disableflags & DISABLE_ACTUATION):
+        i = actuator_of_control(m, d, u)
+        if i >= 0:
+            control_rates(m, d, p, i, u)
         else:
             _motor(m, d, p, d.ctrl, u, up, down)
 
