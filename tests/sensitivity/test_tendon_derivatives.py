@@ -8,10 +8,14 @@ import featherlane as fl
 from featherlane.sensitivity.derivative.formulas import leaves_rest, serves
 from scenes.states import kicked
 from sensitivity.test_derivative_formulas import compare, rates
+from sensitivity.test_derivative_sweep import extrapolated
 from sensitivity.test_derivatives import close
 from sensitivity.test_transition import exact, relative
 
 RESIDUALS = 3e-8  # error of differences over 2e-7
+BOTH = 1e-7  # error of two differences over 2e-7
+EXACT = 1e-9  # error of extrapolated differences over WIDE
+WIDE = 1e-4
 STEPS = 3e-7  # rounding of steps with accelerations of some hundreds
 MUJOCO = 1e-5  # error of differences over 1e-6 with soft rows
 INTEGRATORS = ("euler", "implicitfast", "rk4")
@@ -41,6 +45,28 @@ TENDONS = """<mujoco><option timestep="0.004"/><compiler autolimits="true"/>
     <general tendon="lead" dyntype="filter" dynprm="0.05" gainprm="2" biastype="affine" biasprm="0 -2 -0.1"/>
     <position tendon="low" kp="50" forcerange="-0.1 0.1"/><motor joint="h4"/>
     <intvelocity joint="h1" kp="3" actrange="-1 1"/></actuator></mujoco>"""
+
+
+# straight segments between trees, along a chain of a ball, to the world and over pulleys; bodies that are welded
+SPATIAL = """<mujoco><option timestep="0.004"/><compiler autolimits="true"/>
+  <default><geom contype="0" conaffinity="0"/></default><worldbody><site name="w" pos="0.3 0.2 1.5"/>
+  <body name="a" pos="0 0 1"><freejoint/><geom size="0.1 0.05 0.2" type="box"/><site name="s0" pos="0.1 0.05 0"/>
+    <body pos="0.35 0 0"><joint type="ball" damping="0.05"/><site name="s1" pos="0.1 0.05 0"/>
+      <geom type="capsule" fromto="0 0 0 0.2 0 0.1" size="0.03"/>
+      <body pos="0.3 0 0.1"><joint axis="0 1 1" damping="0.1"/><joint axis="1 0 0" pos="0 0.1 0" damping="0.1"/>
+        <geom type="capsule" fromto="0 0 0 0 0.2 0" size="0.03"/><site name="s2" pos="0 0.2 0.03"/>
+        <body pos="0 0.2 0.1"><geom size="0.04"/><site name="s3"/></body></body></body>
+    <body pos="-0.3 0 0"><joint type="slide" axis="1 0 1" damping="0.5"/><geom size="0.05"/>
+      <site name="s4" pos="0 0.1 0"/></body></body>
+  <body name="b" pos="0.6 0.1 1.2"><freejoint/><geom size="0.1 0.2 0.05" type="ellipsoid"/>
+    <site name="s5" pos="0.02 0.1 0"/></body></worldbody>
+  <tendon><spatial stiffness="8 1 2" damping="0.4 0.1 0.1" springlength="0.1 0.3" frictionloss="0.2">
+      <site site="s4"/><site site="s0"/><site site="s2"/><site site="s3"/><site site="s5"/></spatial>
+    <spatial limited="true" range="0 0.3"><site site="s1"/><site site="s5"/></spatial>
+    <spatial limited="true" range="3 4"><site site="w"/><site site="s2"/></spatial>
+    <spatial name="pulled" stiffness="2"><site site="w"/><site site="s1"/><pulley divisor="2"/><site site="s2"/>
+      <site site="s4"/><pulley divisor="4"/><site site="s0"/><site site="w"/><site site="s5"/></spatial></tendon>
+  <actuator><motor tendon="pulled" gear="0.5"/><position tendon="pulled" kp="3" kv="0.5"/></actuator></mujoco>"""
 
 
 def scene(integrator: str, activations: bool = True) -> fl.Model:
@@ -74,6 +100,35 @@ def test_they_are_the_rates_of_steps(integrator, rng):
     for _ in range(5):
         data = moving(model, rng)
         close(fl.linearize(model, data), data, model, STEPS)
+
+
+def test_spatial_tendons(rng):
+    model = exact(fl.load(SPATIAL))
+    assert serves(model) and not leaves_rest(model)
+    for _ in range(5):
+        data = moving(model, rng)
+        for mine, other in zip(fl.linearize(model, data)[:2], extrapolated(model, data, WIDE), strict=True):
+            assert relative(mine, other) < EXACT
+        data.qacc = rng.normal(size=model.nv)
+        found = fl.inverse_derivatives(model, data)
+        theirs = fl.inverse_derivatives(model, data, method="finite_difference")
+        for mine, other in zip(found[:3], theirs[:3], strict=True):
+            assert relative(mine, other) < STEPS
+
+
+@pytest.mark.parametrize("change", ["wraps", "implicitfast", "linked"])
+def test_spatial_tendons_that_are_differenced(change, rng):
+    text = SPATIAL
+    if change == "wraps":
+        text = text.replace("<worldbody>", '<worldbody><geom name="g" size="0.1" pos="0.3 0 1.2"/>')
+        text = text.replace('<site site="w"/><site site="s2"/>', '<site site="w"/><geom geom="g"/><site site="s2"/>')
+    elif change == "implicitfast":
+        text = text.replace("<option", '<option integrator="implicitfast"')
+    else:
+        text = text.replace("<actuator>", '<equality><tendon tendon1="pulled" solref="0.1 1"/></equality><actuator>')
+    model = exact(fl.load(text))
+    assert leaves_rest(model)
+    compare(model, moving(model, rng), BOTH)
 
 
 def test_they_are_those_of_mujoco(rng):
@@ -125,16 +180,18 @@ def test_tendons_with_armature_use_residual_differences(rng):
     assert not rates(model, data, True)[1]
 
 
-def test_a_batch_is_bitwise_equal_to_its_worlds(rng):
+@pytest.mark.parametrize("text", [TENDONS.format(poly="0.1 0.1"), SPATIAL], ids=["fixed", "spatial"])
+def test_a_batch_is_bitwise_equal_to_its_worlds(text, rng):
     """Worlds with other active limits, equalities and stiffnesses share the rows of a tile."""
-    model = scene("euler")
+    model = exact(fl.load(text))
     batch = fl.Batch(model, 11, nthread=1)
     batch.qpos[:] = [kicked(model, rng, 0.5)[0] for _ in range(11)]
     batch.qvel[:] = rng.normal(size=batch.qvel.shape) * 0.1
     batch.ctrl[:] = rng.uniform(-0.3, 0.3, batch.ctrl.shape)
-    batch.eq_active[::2, 2] = 0
+    if model.neq:
+        batch.eq_active[::2, 2] = 0
+        batch.expand("eq_data")[::3, 0, 2:] = 0.0
     batch.expand("tendon_stiffness")[:] *= rng.uniform(0.0, 1.5, (11, 1))
-    batch.expand("eq_data")[::3, 0, 2:] = 0.0
     found, inverse = fl.linearize(model, batch, nthread=1), fl.inverse_derivatives(model, batch)
     for w in range(11):
         data = batch.get_data(w)

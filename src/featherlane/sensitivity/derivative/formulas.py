@@ -105,13 +105,19 @@ def rest_of_worlds(model: Model, own: Mapping[str, np.ndarray], nworld: int) -> 
 def _parts_leave_rest(model: Model) -> bool:
     """Returns whether the model has parts without formulas for all values of their parameters."""
     balls, fast = is_ball(model.jnt_type), model.opt_integrator == enums.IMPLICITFAST
-    spatial = (model.wrap_type[model.tendon_adr] != enums.WRAP_JOINT).any()
     fastens = not np.isin(model.eq_type, (enums.EQ_JOINT, enums.EQ_TENDON)).all()
-    if spatial or fastens or (model.jnt_limited[balls] != 0).any():
+    if _tendons_leave_rest(model, fast) or fastens or (model.jnt_limited[balls] != 0).any():
         return True
     alone = is_free_joint(model.jnt_type[model.body_jntadr]) & (model.body_jntnum == 1)
     turns = fast and any(alone[i] and model.tree_dofnum[model.body_treeid[i]] == 6 for i in range(1, model.nbody))
     return turns or model.opt_integrator == enums.IMPLICIT or not motors_are_simple(model, fast)
+
+
+def _tendons_leave_rest(model: Model, fast: bool) -> bool:
+    """Returns whether a tendon has no formulas: it wraps, or its Jacobian changes in an equality or a metric."""
+    spatial = model.wrap_type[model.tendon_adr] != enums.WRAP_JOINT
+    linked = (model.eq_type == enums.EQ_TENDON).any() or fast
+    return bool((model.wrap_type >= enums.WRAP_SPHERE).any() or (spatial.any() and linked))
 
 
 def motors_are_simple(model: Model, fast: bool) -> bool:

@@ -1,37 +1,48 @@
-"""Derivatives of forces along fixed tendons, and of general rows on joints and fixed tendons.
-
-A fixed tendon has a constant Jacobian J, so its spring, damper and actuators change the residual by
-
-    dg = J^T (s J dq + b J dv)        s, b: stiffness and damping along the tendon
+"""Derivatives of forces along tendons, and of equalities of joints and fixed tendons.
 
 A row has the force f = -D x while it is active, x = J a + B J v + K d r.  It changes the residual by
 
     dg = J^T (D dx - f s dr) - dJ^T f        s the relative rate of D by r
 
-dJ is 0, except for an equality with a polynomial: there J = J_1 - c(y) J_2 and dJ = -c'(y) J_2^T (J_2 dq).
+A tendon adds its spring, damper and actuators to its limits and dry friction.  With their sums, the tension F, the
+stiffness k, the damping b and the curvature D,
+
+    dg = J^T (k J dq + b (J dv + dJ v) + D (J da + dJ a)) - dJ^T F
+
+dJ is 0 for a fixed tendon (tendon_bend.py for others).  An equality with a polynomial has J = J_1 - c(y) J_2 and
+dJ = -c'(y) J_2^T (J_2 dq).
 """
 
 from featherlane.prelude import *
 from featherlane.constraint.impedance import reference, shortest_timeconst
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_rate, length_rate
-from featherlane.dynamics.tendon.force import tendon_damping_rate, tendon_spring_rate
+from featherlane.dynamics.tendon.force import damper_force, spring_force, tendon_damping_rate, tendon_spring_rate
+from featherlane.dynamics.tendon.length import is_fixed
 from featherlane.sensitivity.derivative.dof_rates import impedance_slopes
+from featherlane.sensitivity.derivative.tendon_bend import tendon_bend
 from featherlane.solver.primal.problem import bounded_force
 
 
 # ---- forces along tendons --------------------------------------------------------------------------------------------
 @kernel
 def _tendons(m, d, p):
-    """Computes stiffness and damping of each tendon, with those of the actuators on it; after `actuator_rates`."""
+    """Computes tension, stiffness and damping of each tendon and of the actuators on it; after `actuator_rates`."""
     flags = m.opt_disableflags
     for i in range(m.ntendon):
-        p.ten_stiffness[i] = zero(d) if flags & DISABLE_SPRING else tendon_spring_rate(m, d, i)
-        p.ten_friction[i] = zero(d) if flags & DISABLE_DAMPER else tendon_damping_rate(m, d, i)
+        p.ten_force[i], p.ten_stiffness[i], p.ten_friction[i] = zero(d), zero(d), zero(d)
+        p.ten_curvature[i] = zero(d)
+        if not (flags & DISABLE_SPRING):
+            p.ten_force[i], p.ten_stiffness[i] = spring_force(m, d, i), tendon_spring_rate(m, d, i)
+        if not (flags & DISABLE_DAMPER):
+            p.ten_force[i] = p.ten_force[i] + damper_force(m, d, i)
+            p.ten_friction[i] = tendon_damping_rate(m, d, i)
     if not (flags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
             if m.actuator_trntype[i] == TRN_TENDON and not is_disabled(m, i):
-                t, gear = m.actuator_trnid[2 * i], m.actuator_gear[6 * m.actuator_outadr[i]]
+                t, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
+                gear = m.actuator_gear[6 * o]
+                p.ten_force[t] = fma(gear, d.actuator_force[o], p.ten_force[t])
                 p.ten_stiffness[t] = p.ten_stiffness[t] - gear * gear * length_rate(m, d, i)
                 p.ten_friction[t] = p.ten_friction[t] - gear * gear * force_rate(m, d, i)
 
@@ -93,8 +104,17 @@ def _row_parameters(m, k, kind, i):
 
 
 @kernel
+def _side(m, d, k, i):
+    """Returns -1 if row k of tendon i is -J, that of an upper limit, else 1."""
+    same, o, first = zero(d), d.genrow_dofadr[k], m.ten_J_rowadr[i]
+    for e in range(d.genrow_dofnum[k]):
+        same = fma(d.genrow_J[o + e], d.ten_J[first + e], same)
+    return where(same < 0.0, -1.0, 1.0)
+
+
+@kernel
 def _rows(m, d, p):
-    """Computes stiffness, damping, curvature and rates of the Jacobian of each general row, at the solution."""
+    """Computes rates of each general row, at the solution: those of an equality, and those that a tendon adds."""
     shortest = shortest_timeconst(m)
     for k in range(d.ngenrow[0]):
         kind, i = d.genrow_type[k], d.genrow_id[k]
@@ -103,18 +123,25 @@ def _rows(m, d, p):
         lo, hi = d.genrow_lo[k], d.genrow_hi[k]
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], lo, hi)
         D = where((f > lo) & (f < hi), d.genrow_D[k], 0.0)
-        p.row_stiffness[k], p.row_bend[k], p.row_swing[k] = zero(d), zero(d), zero(d)
+        p.row_bend[k], p.row_swing[k], stiffness = zero(d), zero(d), zero(d)
         if kind != FRICTION_TENDON:
             stiffer, pull, B = impedance_slopes(solref, solimp, d.genrow_pos[k] - d.genrow_margin[k], shortest)
-            p.row_stiffness[k] = where(D > 0.0, fma(D, pull, -(f * stiffer)), 0.0)
-        p.row_friction[k], p.row_curvature[k] = where(D > 0.0, D * B, 0.0), D
-        if kind == EQUALITY and _follows(m, i):
-            _bends(m, d, p, k, B, f, D)
+            stiffness = where(D > 0.0, fma(D, pull, -(f * stiffer)), 0.0)
+        friction = where(D > 0.0, D * B, 0.0)
+        if kind == EQUALITY:
+            p.row_stiffness[k], p.row_friction[k], p.row_curvature[k] = stiffness, friction, D
+            if _follows(m, i):
+                _bends(m, d, p, k, B, f, D)
+        else:
+            p.ten_force[i] = fma(_side(m, d, k, i), f, p.ten_force[i])
+            p.ten_stiffness[i] = p.ten_stiffness[i] + stiffness
+            p.ten_friction[i] = p.ten_friction[i] + friction
+            p.ten_curvature[i] = p.ten_curvature[i] + D
 
 
 @kernel
 def tendon_rates(m, d, p):
-    """Computes ten_stiffness, ten_friction, row_*: rates of forces along fixed tendons and of general rows.
+    """Computes ten_*, row_*: rates of forces along tendons and of equalities.
 
     Reads actuator_rate, and rows at the solution.
     """
@@ -135,9 +162,10 @@ def _add_square(p, J, dof, first, number, k, weight):
 
 @kernel
 def _add_rows(m, d, p, k, weights):
-    """dg += weight J^T J_k of each general row."""
+    """dg += weight J^T J_k of each equality."""
     for r in range(d.ngenrow[0]):
-        _add_square(p, d.genrow_J, d.genrow_dof, d.genrow_dofadr[r], d.genrow_dofnum[r], k, weights[r])
+        if d.genrow_type[r] == EQUALITY:
+            _add_square(p, d.genrow_J, d.genrow_dof, d.genrow_dofadr[r], d.genrow_dofnum[r], k, weights[r])
 
 
 @kernel
@@ -148,9 +176,37 @@ def _add_tendons(m, d, p, k, weights):
 
 
 @kernel
+def _has_dof(m, i, k):
+    """Returns whether the row of tendon i has dof k."""
+    found = 0
+    for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+        found = 1 if m.ten_J_colind[e] == k else found
+    return found
+
+
+@kernel
+def _add_bend(m, d, p, i, k):
+    """dg += J^T (b dJ v + D dJ a) - dJ^T F of the spatial tendon i, dJ by the position of dof k."""
+    if _has_dof(m, i, k):
+        tendon_bend(m, d, p, i, k)
+        first, along = m.ten_J_rowadr[i], zero(d)
+        last = first + m.ten_J_rownnz[i]
+        for e in range(first, last):
+            j = m.ten_J_colind[e]
+            w = fma(p.ten_friction[i], d.qvel[j], p.ten_curvature[i] * d.qacc[j])
+            along = fma(p.ten_bend[j], w, along)
+        for e in range(first, last):
+            j = m.ten_J_colind[e]
+            p.dg[j] = fma(-p.ten_force[i], p.ten_bend[j], fma(d.ten_J[e], along, p.dg[j]))
+
+
+@kernel
 def add_tendon_position_column(m, d, p, k):
     """dg += rates by the position of dof k."""
     _add_tendons(m, d, p, k, p.ten_stiffness)
+    for i in range(m.ntendon):
+        if not is_fixed(m, i):
+            _add_bend(m, d, p, i, k)
     _add_rows(m, d, p, k, p.row_stiffness)
     for r in range(d.ngenrow[0]):
         e, o = d.genrow_id[r], d.genrow_dofadr[r]
@@ -172,4 +228,5 @@ def add_tendon_velocity_column(m, d, p, k):
 @kernel
 def add_tendon_acceleration_column(m, d, p, k):
     """dg += rates by the acceleration of dof k."""
+    _add_tendons(m, d, p, k, p.ten_curvature)
     _add_rows(m, d, p, k, p.row_curvature)
