@@ -27,7 +27,7 @@ SLEDGE = """<mujoco><option timestep="0.004" cone="elliptic" integrator="implici
         solimplimit="0.5 0.95 0.3"/>
         <geom type="capsule" fromto="0 0 0 0 0.2 0" size="0.03" contype="0" conaffinity="0"/></body></body></body>
   </worldbody><actuator><position joint="arm" kp="4" kv="0.3"/></actuator>
-  <tendon><fixed stiffness="9" damping="0.2"><joint joint="arm" coef="1.5"/></fixed></tendon>{more}</mujoco>"""
+  <tendon><fixed stiffness="0.3" damping="0.01"><joint joint="arm" coef="1.5"/></fixed></tendon>{more}</mujoco>"""
 # air has no formulas
 TIED = '<option density="1e-3"/><equality><joint joint1="arm" polycoef="0.05 0 0 0 0" solref="0.1 1"/></equality>'
 REST = "equalities", "passive forces", "what the integrator takes off"  # part of the model with the coupled arm
