@@ -1,9 +1,10 @@
-"""Depth images of a camera, next to MuJoCo's mj_multiRay on the same rays, one thread; two minutes.
+"""Depth images and height scans, next to MuJoCo's rays and to a control step, one thread; three minutes.
 
     python benchmarks/cameras.py --write
 
-A scene is a model of a wheel, with a floor, a box and a camera.  The rounds of both sides alternate; times are medians
-of processor time.
+A scene of a camera is a model of a wheel, with a floor, a box and a camera.  A height scan has 187 rays from the trunk
+of the bundled quadruped on rough ground; a control step is four steps of all worlds.  The rounds of all sides
+alternate; times are medians of processor time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 import featherlane as fl
 
 SIZE, WORLDS, ROUNDS = 64, 32, 5
+WALKERS = 4096
 SCENES = {  # model: camera position, axes
     "robosuite/robots/panda/robot": ((1.6, -1.4, 1.3), (0.66, 0.75, 0, -0.38, 0.33, 0.86)),
     "gymnasium_robotics/assets/kitchen_franka/kitchen_assets/kitchen_env_model": (
@@ -82,12 +84,83 @@ def measured(name: str) -> list[str]:
     ]
 
 
+# ---- height scans ----------------------------------------------------------------------------------------------------
+def walker(ground: str) -> fl.Model:
+    """Returns the quadruped, in geom group 1, on a height field or on boxes of random heights, in group 0."""
+    spec, random = mujoco.MjSpec.from_file(source_of("bundled/quadruped")), np.random.default_rng(0)
+    for geom in spec.geoms:
+        geom.group = 1
+    spec.geom("floor").pos[2] = -1.0
+    if ground == "height field":
+        n = 201
+        heights = random.uniform(0, 1, n * n).tolist()
+        spec.add_hfield(name="rough", nrow=n, ncol=n, size=[10, 10, 0.08, 0.1], userdata=heights)
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname="rough")
+    else:
+        for i, j in np.ndindex(20, 20):
+            place = [0.45 * (i - 9.5), 0.45 * (j - 9.5), random.uniform(0, 0.08) - 0.5]
+            spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, size=[0.225, 0.225, 0.5], pos=place)
+    return fl.load(spec)
+
+
+def walking(model: fl.Model, dtype: str) -> fl.Batch:
+    """Returns worlds that stand at different places."""
+    batch, random = fl.Batch(model, WALKERS, nthread=1, dtype=dtype), np.random.default_rng(1)
+    batch.reset(keyframe=0)
+    batch.qpos[:, :2] = random.uniform(-3, 3, (WALKERS, 2))
+    batch.qpos[:, 2] += 0.1
+    batch.step(100)
+    return batch
+
+
+def scanned(ground: str, dtype: str) -> list[str]:
+    """Returns the row of a height scan."""
+    model, pattern = walker(ground), fl.patterns.grid()
+    batch, out, group = walking(model, dtype), np.empty((WALKERS, len(pattern)), dtype), (1, 0, 0, 0, 0, 0)
+    data, mj = batch.get_data(0), model.mj_model
+    one = mujoco.MjData(mj)
+    data.to_mujoco(one)
+    down, flags, geom = np.array([0.0, 0.0, -1.0]), np.array(group, np.uint8), np.zeros(1, np.int32)
+    starts = one.body("trunk").xpos + pattern.origin
+
+    def theirs() -> None:
+        for start in starts:
+            mujoco.mj_ray(mj, one, start, down, flags, 1, -1, geom, None)
+
+    calls = [
+        theirs,
+        lambda: batch.step(4),
+        lambda: batch.height_scan("trunk", pattern, geomgroup=group, cutoff=20.0, out=out),
+    ]
+    times = []
+    for _ in range(ROUNDS + 1):
+        times.append([])
+        for call in calls:
+            start = time.process_time()
+            call()
+            times[-1].append(time.process_time() - start)
+    other, step, scan = np.median(times[1:], axis=0) / (1, WALKERS, WALKERS)
+    assert np.isfinite(out).all()
+    numbers = (f"{1e6 * step:.1f}", f"{1e6 * scan:.1f}", f"{1e9 * scan / len(pattern):.0f}", f"{100 * scan / step:.0f}")
+    return [f"{ground}, {dtype}", *numbers, f"{1e6 * other:.0f}"]
+
+
 def main() -> None:
     asked = arguments(__doc__ or "").parse_args()
     columns = ("scene", "geoms", "mj_multiRay [ns/ray]", "float64 [ns/ray]", "float32 [ns/ray]")
     columns += ("float64 [images/s]", "float32 [images/s]", "ratio float64", "ratio float32")
     table = markdown(columns, [measured(name) for name in SCENES])
     publish("cameras", f"{table}\n\n{origin()}", asked.write)
+    columns = (
+        "ground",
+        "control step [us]",
+        "scan [us]",
+        "scan [ns/ray]",
+        "scan [% of the control step]",
+        "mj_ray [us]",
+    )
+    rows = [scanned(ground, dtype) for ground in ("height field", "400 boxes") for dtype in ("float64", "float32")]
+    publish("scans", f"{markdown(columns, rows)}\n\n{origin()}", asked.write)
 
 
 if __name__ == "__main__":

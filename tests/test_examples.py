@@ -20,6 +20,7 @@ ARGUMENTS = {
     "five_quadrupeds": ["12"],
     "hop": [],
     "identify": [],
+    "inverse_kinematics": ["16"],
     "jacobian": ["20"],
     "jamming_rod": [],
     "linked_bodies": ["1"],

@@ -41,6 +41,7 @@ CAMERAS = {
     "batch_rollout": {"distance": 2.6, "azimuth": 130, "elevation": -15},
     "end_effector": {"distance": 2.4, "azimuth": 120, "elevation": -15},
     "first_steps": {"distance": 1.3, "azimuth": 130, "elevation": -18},
+    "inverse_kinematics": {"distance": 1.9, "azimuth": 130, "elevation": -15},
     "jacobian": {"distance": 1.6, "azimuth": 130, "elevation": -15},
     "linked_bodies": {"distance": 2.6, "azimuth": 90, "elevation": -12},
     "mppi": {"distance": 3.2, "azimuth": 100, "elevation": -8},
@@ -52,7 +53,11 @@ CAMERAS = {
     "tendon_finger": {"distance": 0.26, "azimuth": 75, "elevation": -15},
     "user_actuator": {"distance": 0.7, "azimuth": 100, "elevation": -12},
 }
-GRIDS = {"batch_rollout": 2, "randomize_masses": 2}  # these show this number of worlds in both directions
+GRIDS = {
+    "batch_rollout": 2,
+    "inverse_kinematics": 2,
+    "randomize_masses": 2,
+}  # these show this number of worlds in both directions
 
 
 class Stop(Exception):

@@ -32,6 +32,7 @@ MODULES = {
     "api": "featherlane",
     "results": "featherlane.results",
     "query": "featherlane.query",
+    "patterns": "featherlane.patterns",
     "stages": "featherlane.stages",
     "registration": "featherlane.registration",
     "environments": "featherlane.environments",
@@ -70,7 +71,12 @@ PAGES = {
     "../integrations/mjlab.md": ("mjlab", "mjlab's tasks, on Featherlane"),
     "../stages.md": ("Compiled stages", "every stage, by source file"),
     "sensors.md": ("Sensor types", "what each type measures, dimension, unit"),
+    "../inverse-kinematics.md": ("Inverse kinematics", "targets, method, limits and measurements of `fl.ik`"),
     "../cameras.md": ("Cameras", "depth, segmentation and normals of many worlds"),
+    "../sensing.md": (
+        "Height scans, kinematics and contacts",
+        "rays of patterns, Jacobians and contact forces of many worlds",
+    ),
     "actuators.md": ("Actuator types", "transmissions, activations, gains, biases"),
     "../errors.md": ("Errors", "every exception and warning, with causes"),
     "command-line.md": ("Command line", "commands and options of `featherlane`"),
@@ -247,7 +253,8 @@ UNITS = {
     "frameyaxis": (3, "1"), "framezaxis": (3, "1"), "framelinvel": (3, "m/s"), "frameangvel": (3, "rad/s"),
     "framelinacc": (3, "m/s^2"), "frameangacc": (3, "rad/s^2"), "subtreecom": (3, "m"), "subtreelinvel": (3, "m/s"),
     "subtreeangmom": (3, "kg m^2/s"), "insidesite": (1, "1"), "geomdist": (1, "m"), "geomnormal": (3, "1"),
-    "geomfromto": (6, "m"), "contact": (0, "by what it reports"), "e_potential": (1, "J"), "e_kinetic": (1, "J"),
+    "geomfromto": (6, "m"), "contact": (0, "by what it reports"), "tactile": (0, "m, m/s"),
+    "plugin": (0, "N, N m"), "e_potential": (1, "J"), "e_kinetic": (1, "J"),
     "clock": (1, "s"), "user": (0, "yours"),
 }  # fmt: skip
 

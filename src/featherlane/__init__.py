@@ -10,7 +10,7 @@ Names, layouts and units are MuJoCo's (SI); algorithms and symbols are Featherst
 
 from importlib import import_module as _import_module
 
-from featherlane import lanes, lcp, query, registration, results, stages, tree
+from featherlane import lanes, lcp, patterns, query, registration, results, stages, tree
 from featherlane.configuration import package_version as _package_version
 from featherlane.configuration import show_config
 from featherlane.doctor import diagnose
@@ -39,6 +39,8 @@ from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.batch.noise import add_sensor_noise
 from featherlane.simulation.batch.protocol import Worlds
 from featherlane.simulation.integration.integrate import integrate
+from featherlane.simulation.inverse_kinematics.ik import ik
+from featherlane.simulation.inverse_kinematics.targets import IkTarget
 from featherlane.simulation.query.control_history import init_ctrl_history, read_ctrl
 from featherlane.simulation.query.position import differentiate_pos, integrate_pos, normalize_quat
 from featherlane.simulation.states import get_state, set_keyframe, set_state
@@ -89,6 +91,9 @@ __all__ = [  # noqa: RUF022  in groups
     "set_keyframe",
     "set_state",
     "state_size",
+    # inverse kinematics
+    "IkTarget",
+    "ik",
     # derivatives
     "acceleration_derivatives",
     "inverse_derivatives",
@@ -120,6 +125,7 @@ __all__ = [  # noqa: RUF022  in groups
     # modules
     "lanes",
     "lcp",
+    "patterns",
     "query",
     "registration",
     "results",

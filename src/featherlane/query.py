@@ -3,19 +3,22 @@
     position, rotation = featherlane.query.jac_site(model, data, "tip")
     hits = featherlane.query.ray(model, data, points, directions)
 
-They read fields of `data` and change none.  `Batch.ray` and `Batch.geom_distance` answer for all worlds.
+They read fields of `data` and change none.  The methods of `Batch` with the same names answer for all worlds.
 """
 
 from featherlane.simulation.query.distance import geom_distance
 from featherlane.simulation.query.point import (
+    angular_momentum_matrix,
     apply_ft,
     contact_force,
     jac,
     jac_body,
     jac_body_com,
+    jac_dot,
     jac_geom,
     jac_site,
     jac_subtree_com,
+    object_acceleration,
     object_velocity,
 )
 from featherlane.simulation.query.product import full_m, mul_m, solve_m
@@ -24,14 +27,17 @@ from featherlane.simulation.query.tendon_path import tendon_path
 
 __all__ = [  # noqa: RUF022  in groups
     # Jacobians, velocities and forces of points
+    "angular_momentum_matrix",
     "apply_ft",
     "contact_force",
     "jac",
     "jac_body",
     "jac_body_com",
+    "jac_dot",
     "jac_geom",
     "jac_site",
     "jac_subtree_com",
+    "object_acceleration",
     "object_velocity",
     # mass matrix
     "full_m",

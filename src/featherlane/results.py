@@ -17,9 +17,12 @@ from featherlane.sensitivity.derivative.rnea import RneaDerivatives
 from featherlane.sensitivity.derivative.transition import InverseDerivatives, Linearization
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.integration.result import Integration, IntegrationStatus
+from featherlane.simulation.inverse_kinematics.result import IkSolution, IkStatus
 from featherlane.simulation.query.camera import Images
+from featherlane.simulation.query.contact import ContactLists
 from featherlane.simulation.query.distance import Distances
 from featherlane.simulation.query.ray import Hits
+from featherlane.simulation.query.scan import Scan
 from featherlane.simulation.query.tendon_path import TendonPath
 from featherlane.viewer.view import View
 
@@ -34,10 +37,15 @@ __all__ = [  # noqa: RUF022  in groups
     # integration
     "Integration",
     "IntegrationStatus",
+    # inverse kinematics
+    "IkSolution",
+    "IkStatus",
     # queries
+    "ContactLists",
     "Distances",
     "Hits",
     "Images",
+    "Scan",
     "TendonPath",
     # models
     "NamedView",

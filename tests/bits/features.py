@@ -7,7 +7,7 @@ import itertools
 import featherlane as fl
 from bits.models import ADHESIVE, BELTS, CHAIN, MECHANISM, SPECIAL, YIELDING, crowd, heap, rafts, shapes, tree
 from bits.motion import FEW, OUTPUTS, Motion, loading, symmetric
-from scenes import actuators, equalities, fluids, sensors, tendons, user_functions
+from scenes import actuators, equalities, fluids, sensors, tactile, tendons, user_functions
 from scenes import sleep as sleeping
 from scenes.held import FINGERS
 
@@ -130,6 +130,8 @@ def elements() -> dict[str, Motion]:
     everything = "".join(sensors.GROUPS.values())
     for shape in sensors.SITES:
         out[f"sensors {shape}"] = Motion(loading(sensors.scene(everything, shape)), 6, position=0.05)
+    grid = tactile.GRID.format(cutoff="", more='<config key="nchannel" value="6"/>')
+    out["sensors tactile"] = Motion(loading(tactile.scene("box", grid)), 6, position=0.05)
     out["sensors sampled"] = Motion(loading(SAMPLED), 30)
     return out
 

@@ -81,6 +81,35 @@ def jacobians(batch, rng):
 
 
 @query
+def inverse_kinematics(batch, rng):
+    """Solves for poses, axes and postures from random positions, with restarts."""
+    batch.qpos += 0.5 * symmetric(rng, batch.nworld, batch.model.nq)
+    point = 0.5 * symmetric(rng, batch.nworld, 3) + (0.0, 0.0, 0.7)
+    quat = symmetric(rng, batch.nworld, 4)
+    goals = {
+        "pose": (fl.IkTarget(0, position=point, orientation=quat), {"restarts": 2}),
+        "axis": (fl.IkTarget(0, position=point, look_at=(1.0, 0.0, 0.5)), {"posture_weight": 0.05}),
+    }
+    results = {what: fl.ik(batch, target, **options)._asdict() for what, (target, options) in goals.items()}
+    return {f"{what} {k}": v for what, found in results.items() for k, v in found.items()}
+
+
+@query
+def sensing(batch, rng):
+    """Scans from a body, and computes rates, accelerations, matrices and contacts of each world."""
+    body = batch.model.nbody - 1
+    batch.step(5)
+    down = batch.height_scan(body, fl.patterns.grid((0.5, 0.4)), cutoff=9.0)
+    around = batch.scan(body, symmetric(rng, 100, 3), output=("distance", "geom", "normal"))
+    out = {f"scan {k}": v for k, v in around._asdict().items() if v is not None} | {"height_scan": down}
+    out["jac"], out["jac_dot"] = batch.jac([body, ("body", 1)], local=True)[0], batch.jac_dot([body])[1]
+    out |= {"M": batch.full_m(), "momentum": batch.angular_momentum_matrix(0), "com": batch.jac_subtree_com(1)}
+    out |= {name: getattr(batch, name)("body", [1, body]) for name in ("object_velocity", "object_acceleration")}
+    found = batch.contacts(output=("force", "dist", "geom", "linvel"), num=12, reduce="mindist")._asdict()
+    return out | {f"contact {k}": v for k, v in found.items() if v is not None}
+
+
+@query
 def inverse(batch, rng):
     """Computes inverse dynamics of given accelerations, and of those of forward dynamics after some steps."""
     given = batch.inverse(5.0 * symmetric(rng, batch.nworld, batch.model.nv))
@@ -170,6 +199,10 @@ def queries() -> dict[str, Scene]:
         add(f"distances, aligned{' and lying' * lying}", distances, aligned(lying), position=0.0)
     for name in ("arm", "humanoid"):
         add(f"jacobians, {name}", jacobians, name)
+        add(f"inverse kinematics, {name}", inverse_kinematics, name)
+    for ground in GROUNDS:
+        add(f"sensing, {ground}", sensing, shapes(ground))
+    add("sensing, humanoid", sensing, "humanoid")
     for integrator in ("euler", "implicit", "implicitfast", "discrete"):
         add(f"inverse {integrator}", inverse, tree(1), integrator=integrator)
         add(f"inverse {integrator} of a mechanism", inverse, MECHANISM, integrator=integrator)

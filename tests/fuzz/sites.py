@@ -214,6 +214,13 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "width": lambda w: 4,
     "height": lambda w: 3,
     "output": lambda w: ("depth",),
+    "pattern": lambda w: fl.patterns.grid((0.2, 0.2)),
+    "alignment": lambda w: "yaw",
+    "miss": lambda w: 5.0,
+    "first": lambda w: "crate",
+    "second": lambda w: ("geom", "floor"),
+    "other": lambda w: ("subtree", "world"),
+    "num": lambda w: 2,
     "near": lambda w: 0.1,
     "far": lambda w: 10.0,
     "fields": lambda w: None,
@@ -246,6 +253,16 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "max_steps": lambda w: 100,
     "velocity_time": lambda w: 0.5,
     "event": lambda w: None,
+    # of inverse kinematics
+    "targets": lambda w: fl.IkTarget("hand", position=w.b.get_data(0).site("hand").xpos),
+    "dofs": lambda w: ["elbow", 0],
+    "limits": lambda w: True,
+    "posture": lambda w: w.m.qpos0,
+    "posture_weight": lambda w: 0.01,
+    "restarts": lambda w: 1,
+    "seed": lambda w: 1,
+    "tolerance": lambda w: 1e-3,
+    "max_iterations": lambda w: 20,
 }
 WORLDS = ("Data", "Batch", "MixedBatch")
 FREE = {"edit", "function", "rng", "activation", "gain", "bias", "method"}
@@ -283,6 +300,11 @@ WORDS = {
     "geom1": ("geom",),
     "geom2": ("geom",),
     "bodyexclude": ("body",),
+    "dofs": ("joint",),
+    "pattern": ("direction",),
+    "first": ("body", "geom"),
+    "second": ("body", "geom"),
+    "other": ("body", "geom"),
     "qpos1": ("qpos",),
     "qpos2": ("qpos",),
 }
@@ -347,7 +369,9 @@ def _site(name: str, item, owner=None) -> Site:
         valid["key"] = lambda w: 0
     if "give_contacts" in name:  # one of the two
         valid.pop("geom"), valid.update(body=lambda w: [[0, 1]])
-    if "out" in valid:
+    if label == "height_scan":
+        valid["ids"] = lambda w: None
+    elif "out" in valid:
         valid |= {"record": lambda w: ("qpos",), "ids": lambda w: None}
     if "count" in valid:
         valid["ids"] = lambda w: None
@@ -358,8 +382,14 @@ def _site(name: str, item, owner=None) -> Site:
         valid["sensor"] = lambda w: "own"
     if name == "set_user_actuator":
         valid |= {"actuators": lambda w: "own", "gain": lambda w: lambda m, d, i: 1.0}
-    if name == "object_velocity":
+    if label in ("object_velocity", "object_acceleration"):
         valid["key"] = lambda w: "hand"
+    if label == "scan":
+        valid["output"] = lambda w: ("distance", "geom")
+    if label == "contacts":
+        valid |= {"output": lambda w: ("force", "dist"), "reduce": lambda w: "mindist"}
+    if label == "height_scan":
+        valid["out"] = lambda w: np.empty((3, 9))
     if name.startswith("mixed.") and "kept" in valid:
         valid["kept"] = lambda w: w.x.checkpoint()
     if name.startswith("spread.") and "kept" in valid:

@@ -367,11 +367,10 @@ def test_a_scene_of_entities_with_a_kinematic_plate(tmp_path, rng):
 
 # ---- refused ---------------------------------------------------------------------------------------------------------
 FLEX = """<flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" mass="1"/>"""
-TACTILE = """<sensor><tactile name="touch" geom="ball" mesh="points"/></sensor>
-  <asset><mesh name="points" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>"""
+USER = """<sensor><user name="touch" dim="1"/></sensor>"""
 
 
-@pytest.mark.parametrize("within, behind, name", [(FLEX, "", "cloth"), ("", TACTILE, "touch")])
+@pytest.mark.parametrize("within, behind, name", [(FLEX, "", "cloth"), ("", USER, "touch")])
 def test_an_unsupported_feature_is_reported_before_anything_is_built(tmp_path, within, behind, name):
     path = tmp_path / "scene.xml"
     path.write_text(f"""<mujoco><worldbody><body name="base"><joint name="a"/><geom name="ball" size=".1"/></body>

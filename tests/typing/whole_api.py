@@ -137,7 +137,20 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     recorded = batch.rollout(20, lambda batch, step: np.zeros((8, model.nu)), ids=None)
     hits: results.Hits = batch.ray([0.0, 0.0, 1.0], [0.0, 0.0, -1.0])
     images: results.Images = batch.camera(0, 8, 6, output=("depth", "segmentation"))
-    print(images.depth)
+    targets = [fl.IkTarget("tip", position=(0.0, 0.0, 1.0)), fl.IkTarget("side", "geom", orientation=(1, 0, 0, 0))]
+    solved: results.IkSolution = fl.ik(batch, targets, dofs=["slide"], posture_weight=0.01, restarts=2, tolerance=1e-3)
+    print(solved.qpos, solved.position_error, solved.status == results.IkStatus.REACHED)
+    beams: fl.patterns.RayPattern = fl.patterns.lidar(channels=[-5.0, 5.0], horizontal=(-30, 30))
+    scanned: results.Scan = batch.scan(("site", 0), beams, "base", output=("distance", "point"), bodyexclude=-1)
+    heights: Array = batch.height_scan("box", fl.patterns.grid(order="yx"), ids=[1], miss=0.0)
+    heights = batch.height_scan(1, fl.patterns.ring([0.1, 0.2]), alignment="world", out=np.empty((8, 17), np.float32))
+    jacp, jacr = batch.jac([("geom", 0), "box"], local=True)
+    jacp, jacr = batch.jac_dot([0.0, 0.0, 0.1], "box", ids=[3])
+    matrices: list[Array] = [batch.full_m(), batch.angular_momentum_matrix(1), batch.jac_subtree_com("box"), jacp, jacr]
+    motions: list[Array] = [batch.object_velocity("geom", "side"), batch.object_acceleration("site", [0], local=True)]
+    touching: results.ContactLists = batch.contacts(("geom", 0), ["box"], "force", num=2, reduce="maxforce")
+    pushes: list[Array] = [batch.contact_force("box"), batch.contact_force(["box"], ("subtree", 0), ids=[2])]
+    print(images.depth, scanned.point, heights, matrices, motions, touching.found, pushes)
     apart: results.Distances = batch.geom_distance("side", 0)
     forces: Array = batch.inverse(np.zeros((8, model.nv)))
     kept: dict[str, Array] = batch.checkpoint()
@@ -206,6 +219,10 @@ def queries(model: fl.Model, data: fl.Data) -> None:
     pairs += [query.jac_geom(model, data, "side"), query.jac_site(model, data, "tip")]
     middle: Array = query.jac_subtree_com(model, data, 0)
     velocity: Array = query.object_velocity(model, data, "body", "box", local=True)
+    rate: Array = query.object_acceleration(model, data, "body", "box", local=True)
+    rates: tuple[Array, Array] = query.jac_dot(model, data, [0.0, 0.0, 0.1], "box")
+    momentum: Array = query.angular_momentum_matrix(model, data, 1)
+    print(rate, rates, momentum, fl.lcp.Problem.from_data(data).n)
     pull: Array = query.apply_ft(model, data, [0.0, 0.0, 5.0], np.zeros(3), (0.0, 0.0, 0.0), "box")
     forces: list[Array] = [query.contact_force(model, data, k) for k in range(data.ncon)]
     mass: Array = query.full_m(model, data)

@@ -68,7 +68,7 @@ def _stands(examined: ExaminedModel, i: int) -> bool:
     "sensor-not-computed", NOTE, "reading sensordata raises an error that names the sensor; the motion is not affected"
 )
 def unsupported_sensors(examined: ExaminedModel) -> Iterator[Sign]:
-    """Finds unsupported sensors: tactile, plugin, and user sensors without a function."""
+    """Finds unsupported sensors: plugins except the touch grid, and user sensors without a function."""
     from featherlane.model.features import sensor_problem
 
     for i in range(examined.model.nsensor):

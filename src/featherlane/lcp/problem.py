@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import FeatherlaneError
+from featherlane.errors import ArgumentTypeError, FeatherlaneError
+from featherlane.model.arguments import instance
 from featherlane.model.assignment import converted
+from featherlane.simulation.world.data import Data
 from featherlane.solver.lcp.status import LARGEST
 
 ASYMMETRY = 1e-10  # relative to the largest entry: products of matrices are symmetric to rounding
@@ -135,6 +137,33 @@ class Problem:
         _refuse("cfm", softness, softness < 0.0, ">= 0")
         self.product = Product(_array("J", J, (self.n, nv)), inverse, softness)
         return self
+
+    @classmethod
+    def from_data(cls, data: Data) -> Problem:
+        """Creates the problem that the last step, or `forward`, of a world solved, under the contact model lcp.
+
+        A = Y Y^T + diag(cfm) with whitened rows Y = J L^-1 D^-1/2, in the units of `data.efc_force` [N, N m]; rows are
+        in the engine's order: unbounded rows, rows with constant bounds, then each contact's normal before its
+        friction.
+
+        Args:
+            data: the world; of a batch, `batch.get_data(world)`.
+
+        Raises:
+            TypeError: no Data.
+            ProblemError: another contact model.
+        """
+        instance("data", data, Data, "a Data", ArgumentTypeError)
+        if data.model.opt.contact_model != "lcp":
+            raise ProblemError(f"data: got the contact model {data.model.opt.contact_model!r}, allowed is 'lcp'")
+        arrays, nv = data.workspace.arrays, data.model.nv
+        n = int(arrays["lcp.n"][0])
+        Y = np.zeros((n, max(nv, 1)))
+        for r in range(n):
+            first, count, entry = (int(arrays[f"lcp.{name}"][r]) for name in ("coladr", "colnum", "rowadr"))
+            Y[r, arrays["lcp.col"][first : first + count]] = arrays["lcp.Y"][entry : entry + count, 0]
+        cfm, b, lo, hi, add = (arrays[f"lcp.{name}"][:n, 0].copy() for name in ("cfm", "b", "lo", "hi", "add"))
+        return cls.from_jacobian(Y, np.ones(max(nv, 1)), cfm, b, lo, hi, arrays["lcp.findex"][:n].copy(), add)
 
     def _take_vectors(self, b, lo, hi, findex, add) -> None:
         b = _numbers("b", b)

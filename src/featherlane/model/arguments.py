@@ -60,6 +60,17 @@ def one_of(name: str, value: Any, allowed: Iterable[str], error: type[Exception]
     return value
 
 
+def several_of(name: str, value: Any, allowed: Iterable[str]) -> tuple[str, ...]:
+    """Returns one or more of the allowed names, given as one name or as a sequence."""
+    allowed = tuple(allowed)
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, list | tuple) or not value:
+        given = "no name" if isinstance(value, list | tuple) else repr(value)
+        raise ModelError(f"{name}: got {given}, allowed are {', '.join(allowed)}")
+    return tuple(one_of(name, one, allowed) for one in value)
+
+
 def instance(name: str, value: Any, kind: Any, allowed: str, error: type[Exception] = ModelError) -> Any:
     """Returns a value of the given type; `allowed` ends the error message."""
     if not isinstance(value, kind):

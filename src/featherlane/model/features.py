@@ -27,6 +27,7 @@ from featherlane.model.option import clashes, tendon_equalities
 from featherlane.model.pair import NO_FUNCTION
 from featherlane.model.sensor import SENSORS
 from featherlane.model.shapes import visible_geoms
+from featherlane.model.taxels import TOUCH_GRID, plugin_name
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
@@ -58,12 +59,28 @@ def sensor_problem(mj: mujoco.MjModel, i: int) -> str:
     """Returns the reason why sensor i is not computed; empty if it is."""
     kind = mujoco.mjtSensor(int(mj.sensor_type[i]))
     word = _word(mujoco.mjtSensor, kind)
-    if int(kind) not in SENSORS:  # sensors of deformable pads and plugins; user sensors without a function
+    if int(kind) not in SENSORS:  # user sensors without a function
         return word
+    if kind == mujoco.mjtSensor.mjSENS_TACTILE:
+        lost = _meshes_with_octree(mj, int(mj.sensor_refid[i]))
+        return f"{word}, {', '.join(lost)}" if lost else ""
+    if kind == mujoco.mjtSensor.mjSENS_PLUGIN:
+        name = plugin_name(mj, i)
+        return "" if name == TOUCH_GRID else f"{word} {name}"
     if kind == mujoco.mjtSensor.mjSENS_INSIDESITE and mj.sensor_intprm[i, 0]:
         return f"{word} enclosed"
     problem = _geometry_problem(mj, i, kind)
     return f"{word}, {problem}" if problem else ""
+
+
+def _meshes_with_octree(mj: mujoco.MjModel, geom: int) -> list[str]:
+    """Returns the colliding geoms outside of a geom's rigid group whose meshes have an octree of signed distances."""
+    weld = mj.body_weldid[mj.geom_bodyid]
+    meshes = (mj.geom_type == mujoco.mjtGeom.mjGEOM_MESH) & (weld != weld[geom])
+    meshes &= (mj.geom_contype != 0) | (mj.geom_conaffinity != 0)
+    return [
+        f"{element(mj, 'geom', g)}: octree" for g in np.flatnonzero(meshes) if mj.mesh_octadr[mj.geom_dataid[g]] >= 0
+    ]
 
 
 def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:

@@ -25,6 +25,7 @@ from featherlane.model.paths import step_frames
 from featherlane.model.presence import presence
 from featherlane.model.shapes import visible_geoms
 from featherlane.model.sleep import asleep_at_start
+from featherlane.model.taxels import taxels, touch_grids
 
 _field = Declare()
 
@@ -405,6 +406,8 @@ DERIVED = (
     presence,
     choices,
     asleep_at_start,
+    taxels,
+    touch_grids,
 )
 MODEL = Layout("Model", MUJOCO + tuple(field for each in DERIVED for field in each.fields))
 

@@ -1,12 +1,34 @@
-"""Contact sensors: match, rank and report the contacts of one world at a time.
+"""Contact sensors and lists of contacts: match, rank and report the contacts of one world at a time.
 
 Source: MuJoCo's documentation, XML reference, sensor/contact.
 """
+
+from typing import Any, NamedTuple
 
 from featherlane.prelude import *
 from featherlane.collision.rays.shapes import inside_shape
 from featherlane.lanes.worlds import read3, read9, write3
 from featherlane.sensor.inside import inside_hull, point_in_site
+
+CONDATA_GEOM = 1 << 9  # additional field of lists of contacts: the two geoms
+
+
+class Selection(NamedTuple):
+    """Selects contacts of two objects, and what is reported of them.
+
+    Attributes:
+        kind1, x1, kind2, x2: kinds, as mjtObj (a body, XBODY for its subtree, a geom; a site in place of the first
+            object selects contacts inside of it; 0: any), and indices.
+        fields: bits of CONDATA_*.
+        reduce: REDUCE_NONE, ...
+    """
+
+    kind1: Any
+    x1: Any
+    kind2: Any
+    x2: Any
+    fields: Any
+    reduce: Any
 
 
 # ---- one world's contacts --------------------------------------------------------------------------------------------
@@ -46,14 +68,14 @@ def is_side(m, d, k, side, kind, x):
 
 
 @kernel
-def match_direction(m, d, i, k):
-    """Returns 0 if contact k does not match sensor i, 1 if it does, 2 if it does with a reversed normal.
+def match_direction(m, d, s, k):
+    """Returns 0 if contact k does not match the selection s, 1 if it does, 2 if it does with a reversed normal.
 
     The normal points from the first object to the second; away from the first alone; towards the second alone.
     """
-    kind1, x1, kind2, x2 = m.sensor_objtype[i], m.sensor_objid[i], m.sensor_reftype[i], m.sensor_refid[i]
-    a1, b1 = is_side(m, d, k, 0, kind1, x1), is_side(m, d, k, 1, kind1, x1)
-    a2, b2 = is_side(m, d, k, 0, kind2, x2), is_side(m, d, k, 1, kind2, x2)
+    kind1, kind2 = s.kind1, s.kind2
+    a1, b1 = is_side(m, d, k, 0, kind1, s.x1), is_side(m, d, k, 1, kind1, s.x1)
+    a2, b2 = is_side(m, d, k, 0, kind2, s.x2), is_side(m, d, k, 1, kind2, s.x2)
     side = 0
     if kind1 != OBJ_UNKNOWN and kind2 != OBJ_UNKNOWN:
         if a1 and b2:
@@ -73,26 +95,26 @@ def match_direction(m, d, i, k):
 
 
 @kernel
-def in_site(m, d, i, k, lane):
-    """Returns 1 if contact k is inside the sensor's site or the sensor has no site, else 0."""
+def in_site(m, d, s, k, lane):
+    """Returns 1 if contact k is inside the selection's site or the selection has no site, else 0."""
     inside = 1
-    if m.sensor_objtype[i] == OBJ_SITE:
-        s = m.sensor_objid[i]
-        p = point_in_site(d, s, read3(d.con_pos, 3 * k, lane), lane)
-        if m.site_type[s] == MESH:
-            inside = 1 if inside_hull(m, m.site_dataid[s], p) else 0
+    if s.kind1 == OBJ_SITE:
+        i = s.x1
+        p = point_in_site(d, i, read3(d.con_pos, 3 * k, lane), lane)
+        if m.site_type[i] == MESH:
+            inside = 1 if inside_hull(m, m.site_dataid[i], p) else 0
         else:
-            inside = 1 if inside_shape(m.site_type[s], read3(m.site_size, 3 * s, lane), p) else 0
+            inside = 1 if inside_shape(m.site_type[i], read3(m.site_size, 3 * i, lane), p) else 0
     return inside
 
 
 @kernel
-def matches(m, d, i, k, lane):
+def matches(m, d, s, k, lane):
     """Returns `direction` if the world has the contact and it is inside the site, else 0."""
     side = 0
     if read_lane(d.con_present, k, lane) > 0.0:
-        side = match_direction(m, d, i, k)
-        if side and in_site(m, d, i, k, lane) == 0:
+        side = match_direction(m, d, s, k)
+        if side and in_site(m, d, s, k, lane) == 0:
             side = 0
     return side
 
@@ -111,15 +133,19 @@ def rank(m, d, k, reduce, lane):
 
 
 @kernel
-def next_contact(m, d, i, last, lane):
+def next_contact(m, d, s, last, lane):
     """Returns the matching contact after contact `last` (-1: the first), -1: none; ties are ordered by slot."""
-    reduce, found = m.sensor_intprm[NSENS * i + 1], -1
+    found, first = -1, 0
     least, most = 0.0, 0.0
     if last >= 0:
-        least = rank(m, d, last, reduce, lane)
-    for k in range(d.ncon_slot[0]):
-        if matches(m, d, i, k, lane):
-            x = rank(m, d, k, reduce, lane)
+        least = rank(m, d, last, s.reduce, lane)
+    if s.reduce == REDUCE_NONE:
+        first = last + 1
+    for k in range(first, d.ncon_slot[0]):
+        if s.reduce == REDUCE_NONE and found >= 0:
+            break
+        if matches(m, d, s, k, lane):
+            x = rank(m, d, k, s.reduce, lane)
             later = last < 0 or x > least or (x == least and k > last)
             if later and (found < 0 or x < most):
                 found, most = k, x
@@ -127,11 +153,11 @@ def next_contact(m, d, i, last, lane):
 
 
 @kernel
-def count_matches(m, d, i, lane):
+def count_matches(m, d, s, lane):
     """Returns the number of matching contacts of one world."""
     n = 0
     for k in range(d.ncon_slot[0]):
-        if matches(m, d, i, k, lane):
+        if matches(m, d, s, k, lane):
             n += 1
     return n
 
@@ -144,7 +170,7 @@ def field_size(fields):
     for bit in range(9):
         if fields >> bit & 1:
             n += 1 if bit == 0 or bit == 3 else 3
-    return n
+    return n + 2 if fields & CONDATA_GEOM else n
 
 
 @kernel
@@ -166,9 +192,9 @@ def relative_motion(m, d, k, lane):
 
 
 @kernel
-def write_contact_fields(m, d, i, a, k, nfound, lane):
-    """Writes the fields of contact k, from row a of sensor_now on."""
-    fields, out, side = m.sensor_intprm[NSENS * i], d.sensor_now, match_direction(m, d, i, k)
+def write_contact_fields(m, d, s, out, a, k, nfound, lane):
+    """Writes the fields of contact k, from row a of `out` on."""
+    fields, side = s.fields, match_direction(m, d, s, k)
     f, t = force_of(m, d, k, lane)
     sign = 1.0 if side == 1 else -1.0
     if fields & CONDATA_FOUND:
@@ -199,15 +225,19 @@ def write_contact_fields(m, d, i, a, k, nfound, lane):
             a += 3
         if fields & CONDATA_ANGVEL:
             write3(out, a, lane, turned(w, side))
+            a += 3
+    if fields & CONDATA_GEOM:
+        write_lane(out, a, lane, 1.0 * d.con_geom[2 * k + side - 1])
+        write_lane(out, a + 1, lane, 1.0 * d.con_geom[2 * k + 2 - side])
 
 
 # ---- net force ------------------------------------------------------------------------------------------------------
 @kernel
-def centre_of_force(m, d, i, lane):
+def centre_of_force(m, d, s, lane):
     """Returns the mean position of the matching contacts, weighted by the magnitudes of their forces."""
     centre, total = (0.0, 0.0, 0.0), 0.0
     for k in range(d.ncon_slot[0]):
-        if matches(m, d, i, k, lane):
+        if matches(m, d, s, k, lane):
             f, _ = force_of(m, d, k, lane)
             weight = sqrt(dot3(f, f))
             centre = axpy3(weight, read3(d.con_pos, 3 * k, lane), centre)
@@ -216,11 +246,11 @@ def centre_of_force(m, d, i, lane):
 
 
 @kernel
-def net_wrench(m, d, i, centre, lane):
+def net_wrench(m, d, s, centre, lane):
     """Returns the total (force, moment about the centre) of all matching contacts, in world axes."""
     force, moment = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for k in range(d.ncon_slot[0]):
-        side = matches(m, d, i, k, lane)
+        side = matches(m, d, s, k, lane)
         if side:
             R, (f, t) = read9(d.con_frame, 9 * k, lane), force_of(m, d, k, lane)
             sign = 1.0 if side == 1 else -1.0
@@ -231,10 +261,10 @@ def net_wrench(m, d, i, centre, lane):
 
 
 @kernel
-def tell_net(m, d, i, a, nfound, lane):
+def tell_net(m, d, s, out, a, nfound, lane):
     """Writes one contact that represents all: at the centre of force, in world axes."""
-    fields, out, centre = m.sensor_intprm[NSENS * i], d.sensor_now, centre_of_force(m, d, i, lane)
-    force, moment = net_wrench(m, d, i, centre, lane)
+    fields, centre = s.fields, centre_of_force(m, d, s, lane)
+    force, moment = net_wrench(m, d, s, centre, lane)
     if fields & CONDATA_FOUND:
         write_lane(out, a, lane, 1.0 * nfound)
         a += 1
@@ -258,19 +288,19 @@ def tell_net(m, d, i, a, nfound, lane):
 
 # ---- the sensor -----------------------------------------------------------------------------------------------------
 @kernel
-def tell_world(m, d, i, lane):
-    """Writes all slots of sensor i in one world; zeros if fewer contacts match."""
-    a, n = m.sensor_adr[i], m.sensor_dim[i]
-    size, nfound, last = field_size(m.sensor_intprm[NSENS * i]), count_matches(m, d, i, lane), -1
+def tell_world(m, d, s, out, at, lane):
+    """Writes the selected contacts of one world to n rows of `out`, at = (first row, n); zeros if fewer match."""
+    a, n = at
+    size, nfound, last = field_size(s.fields), count_matches(m, d, s, lane), -1
     for c in range(n):
-        write_lane(d.sensor_now, a + c, lane, 0.0)
-    if m.sensor_intprm[NSENS * i + 1] == REDUCE_NETFORCE:
+        write_lane(out, a + c, lane, 0.0)
+    if s.reduce == REDUCE_NETFORCE:
         if nfound > 0:
-            tell_net(m, d, i, a, nfound, lane)
+            tell_net(m, d, s, out, a, nfound, lane)
     else:
         for slot in range(min(n // size, nfound)):
-            last = next_contact(m, d, i, last, lane)
-            write_contact_fields(m, d, i, a + slot * size, last, nfound, lane)
+            last = next_contact(m, d, s, last, lane)
+            write_contact_fields(m, d, s, out, a + slot * size, last, nfound, lane)
 
 
 @stage
@@ -281,7 +311,10 @@ def contact_sensor(m, d, i):
     Frame: forces and velocities in the contact's frame, positions and directions in world axes.
     Cost: O(contacts) per slot.
     """
-    active = d.active[0] > 0.0
+    active, fields, reduce = d.active[0] > 0.0, m.sensor_intprm[NSENS * i], m.sensor_intprm[NSENS * i + 1]
+    s = Selection(
+        m.sensor_objtype[i], m.sensor_objid[i], m.sensor_reftype[i], m.sensor_refid[i], fields=fields, reduce=reduce
+    )
     for lane in range(width(d)):
         if has(active, lane):
-            tell_world(m, d, i, lane)
+            tell_world(m, d, s, d.sensor_now, (m.sensor_adr[i], m.sensor_dim[i]), lane)

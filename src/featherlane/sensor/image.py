@@ -1,9 +1,22 @@
-"""Chooses the geoms whose surfaces the rays of a block of pixels can meet."""
+"""Chooses the geoms whose surfaces the rays of a block of pixels, or any bundle of rays, can meet."""
 
 from featherlane.prelude import *
 from featherlane.collision.rays.ray import SLACK
 from featherlane.collision.rays.shapes import radius_of
 from featherlane.sensor.camera import image_ray
+
+
+@kernel
+def near_bundle(m, d, g, origin, axis, rho, slope):
+    """Returns (near, t, r): whether geom g comes near rays that lie within rho + slope t of an axis at distance t.
+
+    t, r: its bounding sphere's distance along the axis, and its radius.
+    """
+    r = SLACK * radius_of(m.geom_type[g], load3(m.geom_size, 3 * g), m.geom_rbound[g])
+    c = sub3(load3(d.geom_xpos, 3 * g), origin)
+    t = dot3(c, axis)
+    off, wider = norm3(axpy3(-t, axis, c)), sqrt(fma(slope, slope, 1.0))
+    return (t + r >= 0.0) & (off <= rho + slope * fmax(t + r, 0.0) + wider * r), t, r
 
 
 @kernel
@@ -25,15 +38,12 @@ def choose_geoms(m, d, i, image, corner, extent):
         start, way = image_ray(m, d, i, image, column + wide * (k % 2) - 0.5, row + high * (k // 2) - 0.5)
         rho, along = fmax(rho, norm3(sub3(start, origin))), dot3(way, axis)
         slope = fmax(slope, sqrt(fmax(1.0 - along * along, 0.0)) / along)
-    wider, n = sqrt(fma(slope, slope, 1.0)), 0
+    n = 0
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]
-        r = SLACK * radius_of(m.geom_type[g], load3(m.geom_size, 3 * g), m.geom_rbound[g])
-        c = sub3(load3(d.geom_xpos, 3 * g), origin)
-        t = dot3(c, axis)
-        off = norm3(axpy3(-t, axis, c))
-        inside = (t + r >= 0.0) & (-dot3(c, optical) - r <= far)
-        if m.geom_type[g] == PLANE or any_(inside & (off <= rho + slope * fmax(t + r, 0.0) + wider * r)):
+        near, _, r = near_bundle(m, d, g, origin, axis, rho, slope)
+        within = -dot3(sub3(load3(d.geom_xpos, 3 * g), origin), optical) - r <= far
+        if m.geom_type[g] == PLANE or any_(near & within):
             d.ray.seen[n] = g
             n += 1
     d.ray.ngeom[0] = n

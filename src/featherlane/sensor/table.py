@@ -1,4 +1,4 @@
-"""Registers the sensor types: all of MuJoCo's except those of deformable pads and of plugins.
+"""Registers the sensor types: all of MuJoCo's, and the plugin `mujoco.sensor.touch_grid`.
 
 Source: MuJoCo's documentation, XML reference, sensor.
 """
@@ -25,6 +25,7 @@ from featherlane.sensor.distance import nearest_geoms
 from featherlane.sensor.inside import insidesite
 from featherlane.sensor.limit import limit_sensor
 from featherlane.sensor.rangefinder import rangefinder
+from featherlane.sensor.tactile import plugin_sensor, tactile
 from featherlane.sensor.touch import touch
 
 __all__ = ["BUILT_IN", "measure_acceleration", "measure_position", "measure_rows", "measure_velocity"]
@@ -62,6 +63,8 @@ BUILT_IN = (
     Sensor(enums.SENS_ACTUATORVEL, VELOCITY, velocity.actuatorvel),
     # rows: contacts and limits
     Sensor(enums.SENS_TOUCH, ROWS, touch),
+    Sensor(enums.SENS_TACTILE, ROWS, tactile),
+    Sensor(enums.SENS_PLUGIN, ROWS, plugin_sensor),
     Sensor(enums.SENS_CONTACT, ROWS, contact_sensor, is_cut=False),
     Sensor(enums.SENS_JOINTLIMITPOS, ROWS, limit_sensor),
     Sensor(enums.SENS_JOINTLIMITVEL, ROWS, limit_sensor),

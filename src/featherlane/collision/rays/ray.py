@@ -11,8 +11,10 @@ from featherlane.collision.rays.ray_heights import meet_heights
 from featherlane.collision.rays.ray_mesh import meet_mesh
 from featherlane.collision.rays.ray_shape import meet_plane
 from featherlane.collision.rays.shapes import meet_shape, radius_of
+from featherlane.collision.rays.traverse_heights import traverse_heights
 from featherlane.collision.slot import load_shape
 
+EXACT = 1 << 24  # float32 represents integers up to this number
 SLACK = 1.01  # scale of bounding spheres, so that rounding does not miss a grazing ray
 
 
@@ -30,12 +32,14 @@ def comes_near(m, d, g, p, v):
 
 
 @kernel
-def meet_in_lanes(m, d, g, near, p, v):
-    """Intersects the rays with a shape that has a closed form."""
+def meet_in_lanes(m, d, g, near, p, v, heights):
+    """Intersects the rays with a shape that has a closed form, or with a height field."""
     R, kind = load9(d.geom_xmat, 9 * g), m.geom_type[g]
     size = load3(m.geom_size, 3 * g)
     p, v = mat_t_mul_vec(R, sub3(p, load3(d.geom_xpos, 3 * g))), mat_t_mul_vec(R, v)
-    if kind == PLANE:
+    if heights:
+        met, x, n = traverse_heights(m, d, m.geom_dataid[g], p, v, near)
+    elif kind == PLANE:
         met, x, n = meet_plane(p, v, size)
     else:
         met, x, n = meet_shape(kind, p, v, size)
@@ -76,6 +80,44 @@ def meet_by_world(m, d, g, near):
                 write_lane(d.ray.normal, 2, lane, n[2])
 
 
+@kernel
+def start_rays(d):
+    """Sets the hits to none, at the largest distance."""
+    d.ray.distance[0] = real(d, d.ray.cutoff[0])
+    d.ray.geom[0] = real(d, -1.0)
+    store3(d.ray.normal, 0, zeros(d, 3))
+
+
+@kernel
+def meet_geom(m, d, g, near, packet):
+    """Intersects the rays of the mask `near` with geom g; with `packet`, height fields are traversed in lanes."""
+    p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)
+    if any_(near):
+        if packet and m.geom_type[g] == HFIELD and m.nhfielddata < EXACT:
+            meet_in_lanes(m, d, g, near, p, v, heights=1)
+        elif m.geom_type[g] in (HFIELD, MESH):
+            meet_by_world(m, d, g, near)
+        else:
+            meet_in_lanes(m, d, g, near, p, v, heights=0)
+
+
+@kernel
+def end_rays(d):
+    """Sets the distance of rays without a hit to -1."""
+    d.ray.distance[0] = where(d.ray.geom[0] < 0.0, -1.0, d.ray.distance[0])
+
+
+@kernel
+def cast_among(m, d, packet):
+    """Finds the first surfaces among the geoms in `ray.seen`."""
+    p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)
+    start_rays(d)
+    for k in range(d.ray.ngeom[0]):
+        g = d.ray.seen[k]
+        meet_geom(m, d, g, comes_near(m, d, g, p, v), packet)
+    end_rays(d)
+
+
 @stage
 def cast(m, d):
     """Finds the first surface that each world's ray hits, among the geoms in `ray.seen`.
@@ -85,16 +127,16 @@ def cast(m, d):
     Writes: ray.distance [m], ray.*, -1 without a hit, and ray.*, zero then; scratch memory: shapes.*, line.*.
     Frame: world.   Cost: O(ngeom).
     """
-    p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)
-    d.ray.distance[0] = real(d, d.ray.cutoff[0])
-    d.ray.geom[0] = real(d, -1.0)
-    store3(d.ray.normal, 0, zeros(d, 3))
-    for k in range(d.ray.ngeom[0]):
-        g = d.ray.seen[k]
-        near = comes_near(m, d, g, p, v)
-        if any_(near):
-            if m.geom_type[g] in (HFIELD, MESH):
-                meet_by_world(m, d, g, near)
-            else:
-                meet_in_lanes(m, d, g, near, p, v)
-    d.ray.distance[0] = where(d.ray.geom[0] < 0.0, -1.0, d.ray.distance[0])
+    cast_among(m, d, packet=0)
+
+
+@stage
+def cast_packet(m, d):
+    """Finds the first surfaces as `cast`, for lanes that hold neighbouring rays of one world.
+
+    Source: MuJoCo mj_ray.
+    Reads:  ray.point [m], ray.direction (unit), ray.exclude, ray.cutoff, ray.ngeom, ray.seen, geom_xpos, geom_xmat.
+    Writes: ray.distance [m], ray.*, -1 without a hit, and ray.*, zero then; scratch memory: shapes.*, line.*.
+    Frame: world.   Cost: O(ngeom).
+    """
+    cast_among(m, d, packet=1)

@@ -30,7 +30,7 @@ JACOBIAN = Layout(
 
 
 @kernel
-def _point(m, d, jr, kind, i):
+def point_of_object(m, d, jr, kind, i):
     """Returns the point and its body; for an unlisted kind, the given point of body i."""
     body, p = i, load3(jr.jac_point, 0)
     if kind == OBJ_XBODY:
@@ -45,6 +45,14 @@ def _point(m, d, jr, kind, i):
 
 
 @kernel
+def chain_end(m, body):
+    """Returns the last DoF that moves a body, the end of the chain of dof_parentid; -1: none."""
+    while body > 0 and m.body_dofnum[body] == 0:
+        body = m.body_parentid[body]
+    return m.body_dofadr[body] + m.body_dofnum[body] - 1 if body > 0 else -1
+
+
+@kernel
 def _velocity(m, d, dof, p):
     """Returns the linear and angular velocity of a point of a body per unit velocity of a DoF that moves it."""
     w = load3(d.cdof, 6 * dof)
@@ -53,7 +61,8 @@ def _velocity(m, d, dof, p):
 
 
 @kernel
-def _clear(d, jr):
+def clear_jacobian(d, jr):
+    """Sets all entries to zero."""
     for k in range(6 * jr.jac_nv):
         jr.jac[k] = zero(d)
 
@@ -66,13 +75,9 @@ def jacobian(m, d, jr, kind, i):
     Writes: jac (6, jac_nv) [m, 1].   Frame: world.   Cost: O(nv).
     """
     n = jr.jac_nv
-    body, p = _point(m, d, jr, kind, i)
-    _clear(d, jr)
-    while body > 0 and m.body_dofnum[body] == 0:
-        body = m.body_parentid[body]
-    dof = -1
-    if body > 0:
-        dof = m.body_dofadr[body] + m.body_dofnum[body] - 1
+    body, p = point_of_object(m, d, jr, kind, i)
+    clear_jacobian(d, jr)
+    dof = chain_end(m, body)
     while dof >= 0:
         v, w = _velocity(m, d, dof, p)
         for k in range(3):
@@ -81,7 +86,7 @@ def jacobian(m, d, jr, kind, i):
 
 
 @kernel
-def _descends(m, i, body):
+def descends(m, i, body):
     """Returns whether body i is `body` or one of its descendants."""
     while i > body:
         i = m.body_parentid[i]
@@ -98,7 +103,7 @@ def subtree_jacobian(m, d, jr, body):
     Frame: world.   Cost: O(nv depth).
     """
     n = jr.jac_nv
-    _clear(d, jr)
+    clear_jacobian(d, jr)
     for i in range(m.nbody):
         jr.jac_mass[i] = m.body_mass[i]
     for i in range(m.nbody - 1, 0, -1):
@@ -107,8 +112,8 @@ def subtree_jacobian(m, d, jr, body):
     inverse = where(mass > 0.0, 1.0 / where(mass > 0.0, mass, 1.0), 0.0)
     for dof in range(n):
         moved = m.dof_bodyid[dof]
-        inside = _descends(m, moved, body)
-        if not inside and _descends(m, body, moved):
+        inside = descends(m, moved, body)
+        if not inside and descends(m, body, moved):
             moved, inside = body, True
         if inside:
             v, _ = _velocity(m, d, dof, load3(d.subtree_com, 3 * moved))

@@ -18,6 +18,27 @@ def _body_offset(m, d, i):
     return pos, quat
 
 
+@kernel
+def body_frame(m, d, i):
+    """Computes the frames of body i and its joints, from the frame of its parent."""
+    first, number = m.body_jntadr[i], m.body_jntnum[i]
+    if number == 1 and is_free_joint(m.jnt_type[first]):
+        a = m.jnt_qposadr[first]
+        pos, quat = load3(d.qpos, a), load4(d.qpos, a + 3)
+        store3(d.xanchor, 3 * first, pos)
+        store3(d.xaxis, 3 * first, load3(m.jnt_axis, 3 * first))
+    else:
+        pos, quat = _body_offset(m, d, i)
+        for j in range(first, first + number):
+            pos, quat = move_joint(m, d, j, pos, quat)
+    quat = quat_renormalize(quat)
+    R = quat_to_mat(quat)
+    store3(d.xpos, 3 * i, pos)
+    store4(d.xquat, 4 * i, quat)
+    store9(d.xmat, 9 * i, R)
+    store3(d.xipos, 3 * i, add3(pos, mat_mul_vec(R, load3(m.body_ipos, 3 * i))))
+
+
 @stage
 def kinematics(m, d):
     """Computes the frames of all bodies and joints.
@@ -35,22 +56,7 @@ def kinematics(m, d):
     store9(d.xmat, 0, (one, zero(d), zero(d), zero(d), one, zero(d), zero(d), zero(d), one))
     store3(d.xipos, 0, zeros(d, 3))
     for i in range(1, m.nbody):
-        first, number = m.body_jntadr[i], m.body_jntnum[i]
-        if number == 1 and is_free_joint(m.jnt_type[first]):
-            a = m.jnt_qposadr[first]
-            pos, quat = load3(d.qpos, a), load4(d.qpos, a + 3)
-            store3(d.xanchor, 3 * first, pos)
-            store3(d.xaxis, 3 * first, load3(m.jnt_axis, 3 * first))
-        else:
-            pos, quat = _body_offset(m, d, i)
-            for j in range(first, first + number):
-                pos, quat = move_joint(m, d, j, pos, quat)
-        quat = quat_renormalize(quat)
-        R = quat_to_mat(quat)
-        store3(d.xpos, 3 * i, pos)
-        store4(d.xquat, 4 * i, quat)
-        store9(d.xmat, 9 * i, R)
-        store3(d.xipos, 3 * i, add3(pos, mat_mul_vec(R, load3(m.body_ipos, 3 * i))))
+        body_frame(m, d, i)
 
 
 @kernel
@@ -62,7 +68,7 @@ def geom_pose(m, d, g):
 
 
 @kernel
-def _geom_frame(m, d, g):
+def geom_frame(m, d, g):
     """Computes the frame of geom g."""
     pos, R = geom_pose(m, d, g)
     store3(d.geom_xpos, 3 * g, pos)
@@ -70,7 +76,7 @@ def _geom_frame(m, d, g):
 
 
 @kernel
-def _site_frame(m, d, s, turned):
+def site_frame(m, d, s, turned):
     """Computes the position of site s from its body's frame, and its orientation if `turned`."""
     b = m.site_bodyid[s]
     pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.site_pos, 3 * s))
@@ -88,9 +94,9 @@ def frames(m, d):
     Writes: geom_xpos (ngeom, 3), site_xpos (nsite, 3) [m], geom_xmat (ngeom, 9), site_xmat (nsite, 9).   Frame: world.
     """
     for g in range(m.ngeom):
-        _geom_frame(m, d, g)
+        geom_frame(m, d, g)
     for s in range(m.nsite):
-        _site_frame(m, d, s, turned=1)
+        site_frame(m, d, s, turned=1)
 
 
 @kernel
@@ -126,7 +132,7 @@ def collision_frames(m, d):
             if axes_alone:
                 _geom_axis(m, d, m.collide_geom[k])
             else:
-                _geom_frame(m, d, m.collide_geom[k])
+                geom_frame(m, d, m.collide_geom[k])
 
 
 @stage
@@ -136,6 +142,6 @@ def path_frames(m, d):
     Reads:  xpos, xquat, xmat, step_site, step_geom.   Writes: site_xpos, site_xmat, geom_xpos, geom_xmat of these.
     """
     for k in range(m.nstepsite):
-        _site_frame(m, d, m.step_site[k], m.step_site_turned[k])
+        site_frame(m, d, m.step_site[k], m.step_site_turned[k])
     for k in range(m.nstepgeom):
-        _geom_frame(m, d, m.step_geom[k])
+        geom_frame(m, d, m.step_geom[k])

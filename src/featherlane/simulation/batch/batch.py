@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.lanes.cores import cores
-from featherlane.model.arguments import instance, whole_argument
-from featherlane.model.assignment import assign, flag, is_mixed
-from featherlane.model.enums import OBJ_SITE, OBJ_UNKNOWN, OBJ_XBODY, State
+from featherlane.model.arguments import instance, one_of, several_of, whole_argument
+from featherlane.model.assignment import assign, flag, is_mixed, real_number
+from featherlane.model.enums import OBJ_UNKNOWN, State
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess, index_of
@@ -42,19 +42,43 @@ from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.runner import Runner, stage_number
 from featherlane.simulation.query.camera import (
+    OUTPUTS,
     PIXELS,
     VISIBLE,
     CameraImages,
     Images,
     clip_distances,
     empty_images,
-    output_names,
+)
+from featherlane.simulation.query.contact import (
+    MARGIN,
+    REDUCTIONS,
+    ContactLists,
+    ContactQuery,
+    Side,
+    contact_outputs,
+    selections_of,
 )
 from featherlane.simulation.query.distance import Distances, Pairs
+from featherlane.simulation.query.ground import PLACED, PLACES, divided
 from featherlane.simulation.query.inverse import Accelerations
-from featherlane.simulation.query.jacobian import Jacobians, broadcast_points
+from featherlane.simulation.query.jacobian import (
+    ANGULAR_MOMENTUM,
+    INERTIA,
+    JAC,
+    JAC_DOT,
+    OBJECT_ACCELERATION,
+    OBJECT_VELOCITY,
+    SUBTREE_JAC,
+    Objects,
+    broadcast_points,
+)
+from featherlane.simulation.query.objects import Object, object_of, objects_of
+from featherlane.simulation.query.pattern import RayPattern
+from featherlane.simulation.query.pose import Poses
 from featherlane.simulation.query.query import Query
-from featherlane.simulation.query.ray import Hits, Rays, check_geoms
+from featherlane.simulation.query.ray import Hits, Rays, check_geoms, hit_geoms
+from featherlane.simulation.query.scan import FIELDS, Scan, Scans, excluded_body, scan_result
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.fields import DATA
@@ -73,6 +97,7 @@ from featherlane.simulation.world.state import read_state, write_state
 from featherlane.simulation.world.user_contacts import contact_capacity
 
 MOST_THREADS = 1024  # each has a separate workspace
+MOST_CONTACTS = 1 << 20  # of a list
 
 
 class Batch(NamedAccess):
@@ -391,7 +416,7 @@ class Batch(NamedAccess):
         Source: MuJoCo mjv_cameraFrustum, mj_ray.
         """
         chosen, model = self._ids(ids), self.model
-        index, names = index_of(model, "camera", camera), output_names(output)
+        index, names = index_of(model, "camera", camera), several_of("output", output, OUTPUTS)
         size = whole_argument("height", height, 1), whole_argument("width", width, 1)
         check_geoms(model, geomgroup, True)
         clip = clip_distances(model, near, far)
@@ -403,6 +428,92 @@ class Batch(NamedAccess):
             for name, image in self.query(query, some).items():
                 found[name][first : first + each] = image
         return Images(*(found.get(name) for name in Images._fields))
+
+    def scan(
+        self,
+        body: Object,
+        pattern: RayPattern | ArrayLike,
+        alignment: str = "base",
+        output: str | Sequence[str] = ("distance",),
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = None,
+        bodyexclude: int | str | None = "parent",
+        cutoff: float = np.inf,
+    ) -> Scan:
+        """Casts the rays of a pattern from a frame in each world's present state, as a lidar does.
+
+        Args:
+            body: the frame that carries the pattern: a body by name or number, or a pair of a kind (`body` for its
+                centre of mass, `xbody`, `geom`, `site`) and a name or number.
+            pattern: a pattern of `fl.patterns`, or directions (nray, 3) of rays from the frame's origin.
+            alignment: axes of the pattern: "base" for the frame's, "yaw" for its heading (rotation about the vertical
+                alone), "world" for those of the world.
+            output: names of the results: `distance`, `geom`, `normal`, `point`.
+            ids: the worlds; None for all.
+            geomgroup: six flags, which groups of geoms are tested; None for all.
+            bodyexclude: a body whose geoms are not tested, by name or number; "parent" for the frame's, -1 for none.
+            cutoff: surfaces from this distance on are ignored [m].
+
+        Returns:
+            `Scan`: distance (n, nray) [m], geom (n, nray), normal (n, nray, 3) and point (n, nray, 3) [m]; a ray
+            without a hit has -1, -1, zeros and its origin.  State and bound outputs do not change.
+
+        Raises:
+            ModelError: an unknown alignment or output, wrong rays, flags or numbers.
+            UnknownNameError: an unknown object.
+            UnsupportedFeatureError: a signed distance field among the geoms.
+
+        Source: MuJoCo mj_ray; mjlab and Isaac Lab, ray casters, for the alignments.
+        """
+        names = dict.fromkeys(FIELDS[name] for name in several_of("output", output, FIELDS))
+        chosen = self._ids(ids)
+        found = self._scanned(body, pattern, alignment, chosen, (geomgroup, bodyexclude), (cutoff, -1.0), names)
+        return scan_result(found)
+
+    def height_scan(
+        self,
+        body: Object,
+        pattern: RayPattern | ArrayLike,
+        alignment: str = "yaw",
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = None,
+        cutoff: float = np.inf,
+        miss: float | None = None,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Computes heights of a frame above the surfaces that the rays of a pattern hit, in each world's present state.
+
+        Args:
+            body, pattern, alignment, ids, geomgroup, cutoff: as for `scan`; the frame's body is not tested.
+            miss: result of a ray without a hit; None for `cutoff`.
+            out: array for the result, of the batch's precision; None to allocate it.
+
+        Returns:
+            (n, nray) z of the frame minus z of the surface [m]; NaN in a world with a pose that is not finite.
+
+        Raises:
+            ModelError, UnknownNameError, UnsupportedFeatureError: as `scan` does; a wrong `out`.
+
+        Source: mjlab and Isaac Lab, height_scan.
+        """
+        if miss is not None:
+            miss = float(real_number("miss", miss, "is a number or None"))
+        chosen = self._ids(ids)
+        return self._scanned(body, pattern, alignment, chosen, (geomgroup, "parent"), (cutoff, miss), {"heights": out})[
+            "heights"
+        ]
+
+    def _scanned(self, body, pattern, alignment, chosen, geoms, limits, targets) -> dict[str, np.ndarray]:
+        frame = object_of(self.model, body, "body")
+        check_geoms(self.model, geoms[0], True)
+        poses = lambda: self.query(Poses(self.model, 1, self.dtype, PLACES), chosen[:1])  # noqa: E731
+        placed = len(chosen) and PLACED.isdisjoint(self.arrays.expanded)
+        tested, cells = divided(self.model, hit_geoms(self.model, geoms[0], True), poses if placed else None)
+        batch = len(chosen), self.dtype, self.runner.width
+        geoms = tested, cells, excluded_body(self.model, geoms[1])
+        return self.query(Scans(batch, frame, pattern, alignment, geoms, limits, targets), chosen)
 
     def geom_distance(
         self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids: ArrayLike | None = None
@@ -426,35 +537,57 @@ class Batch(NamedAccess):
         chosen = self._ids(ids)
         return self.query(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
 
-    def jac(self, point: ArrayLike, body: int | str | np.ndarray, ids=None) -> tuple[np.ndarray, np.ndarray]:
+    def jac(
+        self,
+        point: ArrayLike | Object | list,
+        body: int | str | np.ndarray | None = None,
+        ids=None,
+        local: bool = False,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the Jacobians of a point that moves with a body, in each world's present state.
 
         Args:
-            point: what broadcasts to (n, 3) for the n worlds of the call, in world axes [m].
+            point: what broadcasts to (n, 3) for the n worlds of the call, in world axes [m]; or, without `body`, the
+                origin of an object: a body by name or number, or a pair of a kind (`body` for its centre of mass,
+                `xbody`, `geom`, `site`) and a name or number; or a list of k objects.
             body: name or number of the body that carries it; or an array of numbers (n,), one for each world.
             ids: the worlds; None for all.
+            local: whether velocities are in the axes of the object (of the body, for a point); else in world axes.
 
         Returns:
-            (jacp, jacr), each (n, 3, nv): velocity of the point and angular velocity of the body for each DoF.  State
-            and bound outputs do not change.
+            (jacp, jacr), each (n, 3, nv): velocity of the point and angular velocity of the body by DoF; of a list of k
+            objects (n, k, 3, nv).  State and bound outputs do not change.
 
         Raises:
-            UnknownNameError: an unknown body.
-            ModelError: points that do not broadcast.
+            UnknownNameError: an unknown object.
+            ModelError: points that do not broadcast, an unknown kind.
 
-        Source: Featherstone eq. 2.24; MuJoCo mj_jac.
+        Source: Featherstone eq. 2.24; MuJoCo mj_jac, mj_jacBody, mj_jacBodyCom, mj_jacGeom, mj_jacSite.
         """
-        if not isinstance(body, np.ndarray):
-            return self._jacobians(OBJ_UNKNOWN, index_of(self.model, "body", body), ids, point)
-        chosen = self._ids(ids)
-        if body.shape != chosen.shape or body.dtype.kind not in "iu":
-            raise ModelError(f"body: got {body.dtype} of shape {body.shape}, allowed are whole numbers {chosen.shape}")
-        points = broadcast_points(point, len(chosen))
-        jac = np.zeros((2, len(chosen), 3, self.model.nv), self.dtype)
-        for number in np.unique(body).tolist():
-            at = np.flatnonzero(body == number)
-            jac[:, at] = self.jac(points[at], number, chosen[at])
-        return jac[0], jac[1]
+        return self._jacobians(JAC, point, body, ids, local)
+
+    def jac_dot(
+        self,
+        point: ArrayLike | Object | list,
+        body: int | str | np.ndarray | None = None,
+        ids=None,
+        local: bool = False,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the time derivatives of the Jacobians of `jac`, in each world's present state.
+
+        Args:
+            point, body, ids: as for `jac`.
+            local: whether the derivatives, taken in world axes, are in the axes of the object.
+
+        Returns:
+            (jacp, jacr), each (n, 3, nv) [m/s or 1/s, and rad/s by DoF]; of a list of objects (n, k, 3, nv).
+
+        Raises:
+            UnknownNameError, ModelError: as `jac` does.
+
+        Source: MuJoCo mj_jacDot.
+        """
+        return self._jacobians(JAC_DOT, point, body, ids, local)
 
     def jac_body(self, body: int | str, ids=None) -> tuple[np.ndarray, np.ndarray]:
         """Returns the Jacobians (jacp, jacr), each (n, 3, nv) [m or 1, and rad by DoF], of a body's frame; see `jac`.
@@ -464,7 +597,7 @@ class Batch(NamedAccess):
 
         Source: MuJoCo mj_jacBody.
         """
-        return self._jacobians(OBJ_XBODY, index_of(self.model, "body", body), ids)
+        return self.jac(("xbody", body), None, ids)
 
     def jac_site(self, site: int | str, ids=None) -> tuple[np.ndarray, np.ndarray]:
         """Returns the Jacobians (jacp, jacr), each (n, 3, nv) [m or 1, and rad by DoF], of a site; see `jac`.
@@ -474,11 +607,191 @@ class Batch(NamedAccess):
 
         Source: MuJoCo mj_jacSite.
         """
-        return self._jacobians(OBJ_SITE, index_of(self.model, "site", site), ids)
+        return self.jac(("site", site), None, ids)
 
-    def _jacobians(self, kind: int, index: int, ids, point=None) -> tuple[np.ndarray, np.ndarray]:
-        chosen = self._ids(ids)
-        return self.query(Jacobians(self.model, len(chosen), self.dtype, kind, index, point), chosen)
+    def _jacobians(self, quantity: int, point, body, ids, local) -> tuple[np.ndarray, np.ndarray]:
+        chosen, local = self._ids(ids), flag("local", local)
+        if body is None:
+            both = self._quantity(quantity, objects_of(self.model, point, "point"), chosen, local)
+            return both[..., :3, :], both[..., 3:, :]
+        if not isinstance(body, np.ndarray):
+            one = [(OBJ_UNKNOWN, index_of(self.model, "body", body))], True
+            both = self._quantity(quantity, one, chosen, local, point)
+            return both[:, :3], both[:, 3:]
+        if body.shape != chosen.shape or body.dtype.kind not in "iu":
+            raise ModelError(f"body: got {body.dtype} of shape {body.shape}, allowed are whole numbers {chosen.shape}")
+        points = broadcast_points(point, len(chosen))
+        jac = np.zeros((2, len(chosen), 3, self.model.nv), self.dtype)
+        for number in np.unique(body).tolist():
+            at = np.flatnonzero(body == number)
+            jac[:, at] = self._jacobians(quantity, points[at], number, chosen[at], local)
+        return jac[0], jac[1]
+
+    def _quantity(self, quantity: int, objects, chosen: np.ndarray, local: bool = False, point=None) -> np.ndarray:
+        """Returns a quantity of one object (n, ...) or of a list of k objects (n, k, ...)."""
+        listed, single = objects
+        found = self.query(Objects(self.model, len(chosen), self.dtype, quantity, listed, local, point), chosen)
+        return found[:, 0] if single else found
+
+    def jac_subtree_com(self, body: int | str, ids=None) -> np.ndarray:
+        """Returns the Jacobian (n, 3, nv) [m or 1] of the centre of mass of a body's subtree; zeros without mass.
+
+        Raises:
+            UnknownNameError: an unknown body.
+
+        Source: MuJoCo mj_jacSubtreeCom.
+        """
+        return self._quantity(SUBTREE_JAC, objects_of(self.model, body, "body"), self._ids(ids))[..., :3, :]
+
+    def angular_momentum_matrix(self, body: int | str, ids=None) -> np.ndarray:
+        """Returns the matrix H with H qvel = angular momentum of a body's subtree, in each world's present state.
+
+        Args:
+            body: name or number; or a list of k bodies.
+            ids: the worlds; None for all.
+
+        Returns:
+            (n, 3, nv) [kg m^2, kg m]: about the subtree's centre of mass, in world axes; of a list (n, k, 3, nv).
+
+        Raises:
+            UnknownNameError: an unknown body.
+
+        Source: MuJoCo mj_angmomMat.
+        """
+        return self._quantity(ANGULAR_MOMENTUM, objects_of(self.model, body, "body"), self._ids(ids))[..., :3, :]
+
+    def full_m(self, ids=None) -> np.ndarray:
+        """Returns the joint-space inertia matrix in each world's present state, (n, nv, nv) [kg, kg m, kg m^2].
+
+        Raises:
+            ModelError: ids out of range or repeated.
+
+        Source: MuJoCo mj_fullM.
+        """
+        return self._quantity(INERTIA, ([(OBJ_UNKNOWN, 0)], True), self._ids(ids))
+
+    def object_velocity(self, kind: str, key: int | str | list, local: bool = False, ids=None) -> np.ndarray:
+        """Returns the angular and linear velocity of a body, geom or site at its origin, in each world's present state.
+
+        Args:
+            kind: `body` (at its centre of mass), `xbody` (at its frame), `geom` or `site`.
+            key: name or number; or a list of k of them.
+            local: in the object's axes; else in world axes.
+            ids: the worlds; None for all.
+
+        Returns:
+            (n, 6): rotation [rad/s], then translation [m/s]; of a list (n, k, 6).
+
+        Raises:
+            ModelError: another kind.
+            UnknownNameError: an unknown object.
+
+        Source: MuJoCo mj_objectVelocity.
+        """
+        return self._motion(OBJECT_VELOCITY, kind, key, local, ids)
+
+    def object_acceleration(self, kind: str, key: int | str | list, local: bool = False, ids=None) -> np.ndarray:
+        """Returns the angular and linear acceleration of an object at its origin, in each world's present state.
+
+        The accelerations of forward dynamics are computed first.  As in MuJoCo, a body at rest has the acceleration
+        -g, which an accelerometer measures.
+
+        Args:
+            kind, key, local, ids: as for `object_velocity`.
+
+        Returns:
+            (n, 6): rotation [rad/s^2], then translation [m/s^2]; of a list (n, k, 6).
+
+        Raises:
+            ModelError: another kind.
+            UnknownNameError: an unknown object.
+
+        Source: MuJoCo mj_objectAcceleration.
+        """
+        return self._motion(OBJECT_ACCELERATION, kind, key, local, ids)
+
+    def _motion(self, quantity: int, kind: str, key, local, ids) -> np.ndarray:
+        objects = [(kind, one) for one in key] if isinstance(key, list) else (kind, key)
+        return self._quantity(quantity, objects_of(self.model, objects, "kind"), self._ids(ids), flag("local", local))
+
+    # ---- contacts ----------------------------------------------------------------------------------------------------
+    def contacts(
+        self,
+        first: Side | list[Side] = None,
+        second: Side | list[Side] = None,
+        output: str | Sequence[str] = ("geom", "dist", "pos", "normal", "force"),
+        ids: ArrayLike | None = None,
+        *,
+        num: int | None = None,
+        reduce: str = "none",
+    ) -> ContactLists:
+        """Lists contacts and their forces in each world's present state.
+
+        Contacts and forces are those of forward dynamics, which are computed first.  A selection matches contacts
+        between two objects, or of one object with any other, as MuJoCo's contact sensor does.
+
+        Args:
+            first, second: an object: a body by name or number, or a pair of a kind (`geom`, `body`, `subtree`) and a
+                name or number; None for any.  Lists of f objects make f selections.
+            output: names of the results: `force`, `torque`, `dist`, `pos`, `normal`, `tangent`, `linvel`, `angvel`,
+                `geom`; the number `found` is always returned.
+            ids: the worlds; None for all.
+            num: contacts to list of each selection; None for all.
+            reduce: order of the list: "none" for MuJoCo's order, "mindist" for the smallest distance first,
+                "maxforce" for the largest force first; "netforce" for one contact that stands for all: their total
+                force and torque, in world axes, at the centre of pressure.
+
+        Returns:
+            `ContactLists`: arrays (n, k, ...) for the n worlds of the call, zeros beyond `found` contacts; of f
+            selections (n, f, k, ...).  State and bound outputs do not change.
+
+        Raises:
+            ModelError: an unknown kind, output or order; lists of different lengths; num below 1.
+            UnknownNameError: an unknown object.
+
+        Source: MuJoCo mj_contactForce; its documentation, XML reference, sensor/contact.
+        """
+        chosen, (selections, single) = self._ids(ids), selections_of(self.model, first, second)
+        outputs, how = contact_outputs(output), REDUCTIONS[one_of("reduce", reduce, REDUCTIONS)]
+        limit = 1 if reduce == "netforce" else None if num is None else whole_argument("num", num, 1, MOST_CONTACTS)
+        k = limit or int(self.arrays.rows["ncon"][chosen].max(initial=0)) + MARGIN
+        found, parts = self._listed(chosen, selections, outputs, k, how)
+        if limit is None:
+            most = int(found.max(initial=0))
+            if most > k:
+                found, parts = self._listed(chosen, selections, outputs, most, how)
+            parts = {name: a[:, :, :most] for name, a in parts.items()}
+        if single:
+            found, parts = found[:, 0], {name: a[:, 0] for name, a in parts.items()}
+        return ContactLists(found, *(parts.get(name) for name in ContactLists._fields[1:]))
+
+    def _listed(self, chosen, selections, outputs, k: int, how: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        return self.query(ContactQuery(len(chosen), self.dtype, selections, outputs, k, how), chosen)
+
+    def contact_force(
+        self, body: Side | list[Side], other: Side | list[Side] = None, ids: ArrayLike | None = None
+    ) -> np.ndarray:
+        """Returns the total force of contacts on an object, in each world's present state.
+
+        Args:
+            body: the object: a body by name or number, or a pair of a kind (`geom`, `body`, `subtree`) and a name or
+                number; or a list of f objects.
+            other: only contacts with this object, given likewise; None for all contacts of the first one.
+            ids: the worlds; None for all.
+
+        Returns:
+            (n, 3) [N] in world axes; of a list (n, f, 3).  `contacts(reduce="netforce")` also returns the torque.
+
+        Raises:
+            ModelError, UnknownNameError: as `contacts` does.
+
+        Source: MuJoCo mj_contactForce, summed over contacts.
+        """
+        if body is None:
+            raise ModelError("body: got None, allowed are a body, or a kind and a name or number")
+        force = self.contacts(other, body, "force", ids, reduce="netforce").force
+        assert force is not None
+        return force[..., 0, :]
 
     # ---- outputs -----------------------------------------------------------------------------------------------------
     def bind(self, name: str) -> np.ndarray:

@@ -34,6 +34,7 @@ from featherlane.simulation.batch.arrays import (
 )
 from featherlane.simulation.batch.order import TileOrder
 from featherlane.simulation.batch.recorder import Recorder
+from featherlane.simulation.query.moving import reads_rows
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.step.forward import ACCELERATION, POSITION, VELOCITY
 from featherlane.simulation.tile.call_lock import Turn, hold
@@ -230,6 +231,9 @@ class Runner:
         W = self.width if query.fills_lanes else 1
         rows = [_every_other(a, W) if query.fills_lanes else a for a in (query.brought(), query.taken())]
         plan = self.plan(query.loop, W * self.arrays.nworld, *rows, keeps=query.reads, sizes=query.sizes)
+        for own in plan.own:
+            for name, table in query.tables.items():
+                own[0].arrays[name][: table.size] = table.ravel()
         if query.fills_lanes:
             # lane l of world w takes the queries l, l + W, l + 2 W, ...
             nstep = query.number // W
@@ -339,7 +343,7 @@ class Runner:
             return 0
         later = stage < VELOCITY or any(plan.flags[name] for name in ("want_all", "want_energy", "want_wrenches"))
         if not later and plan.flags["want_sensors"]:
-            later = bool((self.model.sensor_needstage > VELOCITY).any())
+            later = bool((self.model.sensor_needstage > VELOCITY).any()) or reads_rows(self.model)
         return nstep - later
 
     def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:

@@ -8,13 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from featherlane.prelude import *
-from featherlane.collision.rays.ray import cast
+from featherlane.collision.rays.ray import cast_packet
 from featherlane.collision.rays.ray_shape import FAR
 from featherlane.dynamics.body.com import com_pos
 from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
 from featherlane.lanes import Field, Layout
-from featherlane.model.arguments import one_of
 from featherlane.model.assignment import real_number
 from featherlane.model.model import Model
 from featherlane.sensor.camera import cameras, image_ray
@@ -106,7 +105,7 @@ def camera_tiles(m, d, b, p, thread, tile):
         store3(d.ray.point, 0, axpy3(start, direction, origin))
         store3(d.ray.direction, 0, direction)
         d.ray.exclude[0] = real(d, -1.0)
-        cast(m, d)
+        cast_packet(m, d)
         depth = slope * d.ray.distance[0] + near
         seen = (d.ray.geom[0] >= 0.0) & (depth < far)
         p.depth[0] = where(seen, depth, far) + spoiled
@@ -126,16 +125,6 @@ def clip_distances(model: Model, near: float | None, far: float | None) -> tuple
     if not 0.0 <= first < last < FAR:
         raise ModelError(f"near, far: got {first:g} and {last:g}, allowed are finite numbers with 0 <= near < far")
     return first, last
-
-
-def output_names(output: str | Sequence[str]) -> tuple[str, ...]:
-    """Returns the names of images, checked."""
-    names = (output,) if isinstance(output, str) else tuple(output)
-    for name in names:
-        one_of("output", name, OUTPUTS)
-    if not names:
-        raise ModelError(f"output: got no name, allowed are {', '.join(OUTPUTS)}")
-    return names
 
 
 def empty_images(names: Sequence[str], nworld: int, size: tuple[int, int]) -> dict[str, np.ndarray]:

@@ -1,46 +1,134 @@
-"""Computes Jacobians of a body, geom, site or point in the worlds of a batch: checks arguments and shapes results."""
+"""Computes Jacobians and motions of bodies, geoms, sites or points in the worlds of a batch: checks arguments."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.dynamics.body.com import com_pos
-from featherlane.dynamics.body.jacobian import JACOBIAN, jacobian
+from featherlane.prelude import *
+from featherlane.dynamics.body.com import com_pos, com_vel
+from featherlane.dynamics.body.jacobian import JACOBIAN, jacobian, subtree_jacobian
 from featherlane.dynamics.body.kinematics import frames, kinematics
+from featherlane.dynamics.body.object_motion import (
+    angular_momentum_matrix,
+    jacobian_dot,
+    object_acceleration,
+    object_frame,
+    object_velocity,
+)
+from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.errors import ModelError
 from featherlane.lanes import Field, Layout
+from featherlane.lanes.record import address
 from featherlane.model.assignment import reals
 from featherlane.model.model import Model
+from featherlane.sensor.wrench import interaction_forces
 from featherlane.simulation.query.query import Query
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import over_tiles
 
-JACOBIANS = Layout(
-    "Jacobians",
+# what is computed of an object, in the order of what it needs: positions, velocities, accelerations
+JAC, SUBTREE_JAC, ANGULAR_MOMENTUM, INERTIA, JAC_DOT, OBJECT_VELOCITY, OBJECT_ACCELERATION = range(7)
+MATRICES = (JAC, SUBTREE_JAC, ANGULAR_MOMENTUM, JAC_DOT)
+
+OBJECT_RECORD = Layout(
+    "Objects",
     (
         *JACOBIAN.fields,
-        Field("jac_kind", "size", doc="kind of the object, as mjtObj; 0: a given point of a body"),
-        Field("jac_object", "size", doc="index of the object"),
+        Field("quantity", "size", doc="what is computed"),
+        Field("local", "size", doc="1: in the axes of the object"),
+        Field(
+            "objects", "size", doc="address of kind, as mjtObj, and index of each object; 0: a given point of a body"
+        ),
+        Field("jac_M", "real", ("jac_nv", "jac_nv"), "kg, kg m, kg m^2", "inertia matrix", "object_tiles", "scratch"),
+        Field("motion", "real", (6,), "rad, m", "motion of an object", "object_tiles", "scratch"),
     ),
 )
 
 
-@over_tiles(p=JACOBIANS)
-def jacobian_tiles(m, d, b, p, thread, tile):
-    """Computes the Jacobians of one object in the worlds of a tile.
+@kernel
+def to_local(p, R):
+    """Rotates the columns of a Jacobian into the axes R."""
+    n = p.jac_nv
+    for k in range(2 * n):
+        j = 3 * n * (k // n) + k % n
+        v = mat_t_mul_vec(R, (p.jac[j], p.jac[j + n], p.jac[j + 2 * n]))
+        p.jac[j], p.jac[j + n], p.jac[j + 2 * n] = v[0], v[1], v[2]
 
-    Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.
+
+@kernel
+def write_motion(p, R, motion):
+    """Writes the (angular, linear) motion of an object, in the axes R if p.local is set."""
+    for half in unrolled(range(2)):
+        v = motion[half]
+        if p.local:
+            v = mat_t_mul_vec(R, v)
+        store3(p.motion, 3 * half, v)
+
+
+@kernel
+def dense_inertia(m, d, p):
+    """Writes both halves of the inertia matrix."""
+    n = p.jac_nv
+    for k in range(n * n):
+        p.jac_M[k] = zero(d)
+    for i in range(n):
+        for k in range(m.M_rowadr[i], m.M_rowadr[i] + m.M_rownnz[i]):
+            j = m.M_colind[k]
+            p.jac_M[n * i + j], p.jac_M[n * j + i] = d.M[k], d.M[k]
+
+
+@over_tiles(p=OBJECT_RECORD)
+def object_tiles(m, d, b, p, thread, tile):
+    """Computes a quantity of nstep objects, one after the other, in the worlds of a tile.
+
+    Reads:  the rows that the transfers of b bring in; the memory at p.objects.
+    Writes: those that they take back; active, recall_address, tree_settled, jac, jac_mass, jac_M, motion, and all else
+            of this thread's workspace.
     """
-    kinematics(m, d)
-    frames(m, d)
-    com_pos(m, d)
-    copy_step_inputs(b, thread, tile, 0)
-    jacobian(m, d, p, p.jac_kind, p.jac_object)
-    write_records(b, thread, tile, 0)
+    quantity = p.quantity
+    if quantity == OBJECT_ACCELERATION:
+        forward(m, d)
+        frames(m, d)
+        interaction_forces(m, d)
+    else:
+        kinematics(m, d)
+        frames(m, d)
+        com_pos(m, d)
+        if quantity >= JAC_DOT:
+            com_vel(m, d)
+    for s in range(b.nstep):
+        copy_step_inputs(b, thread, tile, s)
+        objects = doubles(b, p.objects)
+        kind, i = whole(read_lane(objects, 2 * s, 0)), whole(read_lane(objects, 2 * s + 1, 0))
+        if quantity == JAC:
+            jacobian(m, d, p, kind, i)
+        elif quantity == JAC_DOT:
+            jacobian_dot(m, d, p, kind, i)
+        elif quantity == SUBTREE_JAC:
+            subtree_jacobian(m, d, p, i)
+        elif quantity == ANGULAR_MOMENTUM:
+            angular_momentum_matrix(m, d, p, i)
+        elif quantity == INERTIA:
+            crb(m, d)
+            dense_inertia(m, d, p)
+        else:
+            _, R, _ = object_frame(m, d, kind, i)
+            if quantity == OBJECT_VELOCITY:
+                write_motion(p, R, object_velocity(m, d, kind, i))
+            else:
+                write_motion(p, R, object_acceleration(m, d, kind, i))
+        if p.local and quantity in (JAC, JAC_DOT):
+            _, R, _ = object_frame(m, d, OBJ_XBODY if kind == OBJ_UNKNOWN else kind, i)
+            to_local(p, R)
+        write_records(b, thread, tile, s)
 
 
+# ---- arguments -------------------------------------------------------------------------------------------------------
 def broadcast_points(point: ArrayLike, nworld: int) -> np.ndarray:
     """Returns a point of each world, (nworld, 3).
 
@@ -55,24 +143,43 @@ def broadcast_points(point: ArrayLike, nworld: int) -> np.ndarray:
         raise ModelError(text) from None
 
 
-class Jacobians(Query):
-    """Holds an object and its given points as kernels take them, checked, and the rows of the Jacobians.
+class Objects(Query):
+    """Holds objects and a given point as kernels take them, checked, and the rows of a quantity of them.
 
     Args:
         model: the model.
         nworld: worlds.
         dtype: float64 or float32.
-        kind: kind of the object, as mjtObj; 0 for a given point of a body.
-        index: index of the object.
+        quantity: JAC, ...
+        objects: kind, as mjtObj, and index of each; kind 0 for a given point of a body.
+        local: whether vectors are in the axes of the object.
         point: with kind 0, what broadcasts to (nworld, 3).
     """
 
-    loop = jacobian_tiles
-    number = 1
+    loop = object_tiles
 
-    def __init__(self, model: Model, nworld: int, dtype, kind: int, index: int, point: ArrayLike | None = None):
-        self.sizes = {"jac_nv": model.nv, "jac_nbody": model.nbody, "jac_kind": kind, "jac_object": index}
-        self.jac = np.zeros((nworld, 1, 6, model.nv), dtype)
+    def __init__(
+        self,
+        model: Model,
+        nworld: int,
+        dtype,
+        quantity: int,
+        objects: Sequence[tuple[int, int]],
+        local: bool = False,
+        point: ArrayLike | None = None,
+    ):
+        self.number, self.matrix = len(objects), quantity in MATRICES
+        if quantity >= JAC_DOT:
+            self.reads = (*DATA.that("lasts"), *DATA.of("count"))
+        self.objects = np.array(objects, float)
+        name, shape = "motion", (6,)
+        if self.matrix:
+            name, shape = "jac", (6, model.nv)
+        elif quantity == INERTIA:
+            name, shape = "jac_M", (model.nv, model.nv)
+        self.rows = {name: np.zeros((nworld, self.number, *shape), dtype)}
+        self.sizes = {"jac_nv": model.nv, "jac_nbody": model.nbody, "quantity": quantity, "local": int(local)}
+        self.sizes |= {"objects": address(self.objects)}
         self.point: np.ndarray | None = None
         if point is not None:
             self.point = np.ascontiguousarray(broadcast_points(point, nworld), dtype).reshape(nworld, 1, 3)
@@ -82,9 +189,9 @@ class Jacobians(Query):
         return {} if self.point is None else {"jac_point": self.point}
 
     def taken(self) -> dict[str, np.ndarray]:
-        """Returns the rows of the Jacobians."""
-        return {"jac": self.jac}
+        """Returns the rows of the quantity."""
+        return self.rows
 
-    def answer(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns (jacp, jacr), each (nworld, 3, nv)."""
-        return self.jac[:, 0, :3], self.jac[:, 0, 3:]
+    def answer(self) -> np.ndarray:
+        """Returns the quantity of each object, (nworld, nobject, ...)."""
+        return next(iter(self.rows.values()))

@@ -9,7 +9,7 @@ import numpy as np
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.actuation import actuation
 from featherlane.model.model import Model
-from featherlane.model.sensor import POSITION, SENSORS, VELOCITY
+from featherlane.model.sensor import POSITION, ROWS, SENSORS, VELOCITY
 from featherlane.sensor.measure import measures, sensor_vel
 from featherlane.sensor.publish import publish
 from featherlane.simulation.query.query import Query
@@ -40,6 +40,11 @@ def measured(model: Model) -> np.ndarray:
     """Returns which elements of `sensordata` the query `Moving` computes, (nsensordata,) bool."""
     moves = [kind in SENSORS and SENSORS[kind].when in (POSITION, VELOCITY) for kind in model.sensor_type.tolist()]
     return np.repeat(np.array(moves, bool), model.sensor_dim)
+
+
+def reads_rows(model: Model) -> bool:
+    """Returns whether a sensor reads contacts or limits, whatever stage MuJoCo assigns to it."""
+    return any(kind in SENSORS and SENSORS[kind].when == ROWS for kind in model.sensor_type.tolist())
 
 
 class Moving(Query):

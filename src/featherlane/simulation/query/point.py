@@ -12,7 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.dynamics.body.jacobian import JACOBIAN, jacobian, subtree_jacobian
+from featherlane.dynamics.body.object_motion import angular_momentum_matrix as _angular_momentum
+from featherlane.dynamics.body.object_motion import jacobian_dot
 from featherlane.errors import ModelError, OutOfRangeError
+from featherlane.lanes import Stage
 from featherlane.lanes.record import allocated
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag, reals
@@ -40,6 +43,9 @@ def _vector(name: str, value) -> np.ndarray:
     return vector
 
 
+STAGES = (jacobian, subtree_jacobian, jacobian_dot, _angular_momentum)
+
+
 class JacobianBuffer:
     """Holds memory for Jacobians of one world, and stages bound to it that compute them."""
 
@@ -47,19 +53,25 @@ class JacobianBuffer:
         sizes = {"jac_nv": workspace.sizes["nv"], "jac_nbody": workspace.sizes["nbody"]}
         record = allocated(JACOBIAN, sizes, 1, np.float64)
         records = workspace.rows.record, workspace.record, record
-        self.of_point, self.of_subtree = (library().bind(stage, *records) for stage in (jacobian, subtree_jacobian))
+        self.run = {stage: library().bind(stage, *records) for stage in STAGES}
         self.point = record.arrays["jac_point"][:, 0]
         self.jac = record.arrays["jac"][: 6 * sizes["jac_nv"]].reshape(6, sizes["jac_nv"])
 
 
-def _jacobian(data: Data, kind: int, i: int, point: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (jacp, jacr) of object i of a kind, or of a point of body i."""
+def _matrix(data: Data, stage: Stage, numbers: tuple[int, ...], point: np.ndarray | None = None) -> np.ndarray:
+    """Returns the (6, nv) matrix that a stage computes, of an object or of a given point."""
     buffer = data.workspace.take_buffer(JacobianBuffer)
     if point is not None:
         buffer.point[:] = point
-    buffer.of_point(kind, i)
+    buffer.run[stage](*numbers)
     both = buffer.jac.copy()
     data.workspace.put_back(buffer)
+    return both
+
+
+def _jacobian(data: Data, kind: int, i: int, point: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (jacp, jacr) of object i of a kind, or of a point of body i."""
+    both = _matrix(data, jacobian, (kind, i), point)
     return both[:3], both[3:]
 
 
@@ -120,12 +132,50 @@ def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
     Source: MuJoCo mj_jacSubtreeCom.
     """
     world = ready(model, data)
-    i = index_of(model, "body", body)
-    buffer = world.workspace.take_buffer(JacobianBuffer)
-    buffer.of_subtree(i)
-    found = buffer.jac[:3].copy()
-    world.workspace.put_back(buffer)
-    return found
+    return _matrix(world, subtree_jacobian, (index_of(model, "body", body),))[:3]
+
+
+def jac_dot(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the time derivatives of the Jacobians of a point that moves with a body.
+
+    Args:
+        model: the model.
+        data: the world, with `com_vel` valid.
+        point: (3,) in world axes [m].
+        body: the body that carries it.
+
+    Returns:
+        (jacp, jacr), each (3, nv) [m/s or 1/s, and rad/s by DoF].
+
+    Raises:
+        UnknownNameError: an unknown body.
+        ModelError: the point is not (3,).
+
+    Source: MuJoCo mj_jacDot.
+    """
+    world = ready(model, data)
+    both = _matrix(world, jacobian_dot, (OBJ_UNKNOWN, index_of(model, "body", body)), _vector("point", point))
+    return both[:3], both[3:]
+
+
+def angular_momentum_matrix(model: Model, data: Data, body: Key) -> np.ndarray:
+    """Returns the matrix H with H qvel = angular momentum of a body's subtree about its centre of mass.
+
+    Args:
+        model: the model.
+        data: the world, with `kinematics` and `com_pos` valid.
+        body: name or number.
+
+    Returns:
+        (3, nv) [kg m^2, kg m], in world axes.
+
+    Raises:
+        UnknownNameError: an unknown body.
+
+    Source: MuJoCo mj_angmomMat.
+    """
+    world = ready(model, data)
+    return _matrix(world, _angular_momentum, (index_of(model, "body", body),))[:3]
 
 
 def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -195,14 +245,51 @@ def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool =
 
     Source: MuJoCo mj_objectVelocity.
     """
+    i, body, arm = _lever(model, data, kind, key)
+    twist = data.cvel[body]
+    return _in_axes(data, kind, i, (twist[:3], twist[3:] + np.cross(twist[:3], arm)), local)
+
+
+def object_acceleration(model: Model, data: Data, kind: str, key: Key, local: bool = False) -> np.ndarray:
+    """Returns the angular and linear acceleration of a body, geom or site at its origin.
+
+    As in MuJoCo, a body at rest has the acceleration -g, which an accelerometer measures.
+
+    Args:
+        model: the model.
+        data: the world, with `rne_post_constraint` valid.
+        kind, key, local: as for `object_velocity`.
+
+    Returns:
+        (6,): rotation [rad/s^2], then translation [m/s^2].
+
+    Raises:
+        ModelError: another kind.
+        UnknownNameError: an unknown object.
+
+    Source: MuJoCo mj_objectAcceleration.
+    """
+    i, body, arm = _lever(model, data, kind, key)
+    twist, rate = data.cvel[body], data.cacc[body]
+    velocity = twist[3:] + np.cross(twist[:3], arm)
+    linear = rate[3:] + np.cross(rate[:3], arm) + np.cross(twist[:3], velocity)
+    return _in_axes(data, kind, i, (rate[:3], linear), local)
+
+
+def _lever(model: Model, data: Data, kind: str, key: Key) -> tuple[int, int, np.ndarray]:
+    """Returns index and body of an object, and its position relative to the centre of mass of its tree."""
     check_model(model)
-    lookup, position, orientation = OBJECTS[one_of("kind", kind, OBJECTS)]
+    lookup, position, _ = OBJECTS[one_of("kind", kind, OBJECTS)]
     i = getattr(model, lookup)(key).id
     body = i if lookup == "body" else getattr(model, f"{lookup}_bodyid")[i]
-    com, twist = ready(model, data).subtree_com[model.body_rootid[body]], data.cvel[body]
-    parts = np.stack([twist[:3], twist[3:] + np.cross(twist[:3], getattr(data, position)[i] - com)])
+    return i, body, getattr(ready(model, data), position)[i] - data.subtree_com[model.body_rootid[body]]
+
+
+def _in_axes(data: Data, kind: str, i: int, motion: tuple[np.ndarray, np.ndarray], local: bool) -> np.ndarray:
+    """Returns a motion (6,) in world axes, or in those of object i."""
+    parts = np.stack(motion)
     if flag("local", local):
-        parts = parts @ getattr(data, orientation)[i].reshape(3, 3)
+        parts = parts @ getattr(data, OBJECTS[kind][2])[i].reshape(3, 3)
     return parts.reshape(6)
 
 

@@ -21,6 +21,7 @@ class Query(ABC):
         reads: fields of a world that the result depends on.
         number: queries per world, which are steps of the loop.
         sizes: sizes of the loop's own record.
+        tables: ints of the loop's own record that all worlds share, by field.
         single: whether each world has one query, and results have no axis for it.
         fills_lanes: whether a world's queries fill the lanes of a tile; otherwise each lane holds another world.
     """
@@ -31,6 +32,7 @@ class Query(ABC):
     single: bool = False
     fills_lanes: bool = False
     sizes: Mapping[str, int] = MappingProxyType({})
+    tables: Mapping[str, np.ndarray] = MappingProxyType({})
 
     def brought(self) -> dict[str, np.ndarray]:
         """Returns field -> rows (n, number, ...) of the arguments for n worlds."""

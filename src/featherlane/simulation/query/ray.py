@@ -15,7 +15,7 @@ from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
 from featherlane.lanes import processor
 from featherlane.lanes.record import address
-from featherlane.model.assignment import real_number, reals, regular
+from featherlane.model.assignment import flag, real_number, reals, regular
 from featherlane.model.model import Model, check_model
 from featherlane.model.shapes import visible_geoms
 from featherlane.simulation.query.query import Query
@@ -101,7 +101,7 @@ def hit_geoms(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
     geoms = (
         visible_geoms(model.mj_model)["geom_visible"] & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
     )
-    if not flg_static:
+    if not flag("flg_static", flg_static):
         geoms &= model.body_weldid[model.geom_bodyid] != 0
     return np.flatnonzero(geoms)
 

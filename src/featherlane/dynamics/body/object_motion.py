@@ -1,0 +1,117 @@
+"""Computes frames, velocities and accelerations of bodies, geoms and sites, and matrices that map velocities to rates.
+
+All motions of a tree refer to its centre of mass; those of a point follow from the lever arm.
+Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 2.8, 2.10; MuJoCo mj_objectVelocity, mj_objectAcceleration,
+    mj_jacDot, mj_angmomMat.
+"""
+
+from featherlane.prelude import *
+from featherlane.dynamics.body.jacobian import JACOBIAN, chain_end, clear_jacobian, descends, point_of_object
+
+
+@kernel
+def inertial_axes(m, d, b):
+    """Returns the orientation of a body's principal axes of inertia."""
+    return quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.body_iquat, 4 * b)))
+
+
+@kernel
+def object_frame(m, d, kind, i):
+    """Returns (position, orientation, body) of the frame of a body, of its centre of mass, of a geom or a site."""
+    if kind == OBJ_XBODY:
+        pos, R, b = load3(d.xpos, 3 * i), load9(d.xmat, 9 * i), i
+    elif kind == OBJ_BODY:
+        pos, R, b = load3(d.xipos, 3 * i), inertial_axes(m, d, i), i
+    elif kind == OBJ_GEOM:
+        pos, R, b = load3(d.geom_xpos, 3 * i), load9(d.geom_xmat, 9 * i), m.geom_bodyid[i]
+    else:
+        pos, R, b = load3(d.site_xpos, 3 * i), load9(d.site_xmat, 9 * i), m.site_bodyid[i]
+    return pos, R, b
+
+
+@kernel
+def moved_to(m, d, motion, b, point):
+    """Returns (angular, linear) parts of a motion of body b at a point."""
+    w, v = (motion[0], motion[1], motion[2]), (motion[3], motion[4], motion[5])
+    return w, add3(v, cross(w, sub3(point, load3(d.subtree_com, 3 * m.body_rootid[b]))))
+
+
+@kernel
+def object_velocity(m, d, kind, i):
+    """Returns the (angular, linear) velocity of an object at its origin, in world axes, from `cvel`."""
+    point, _, b = object_frame(m, d, kind, i)
+    return moved_to(m, d, load6(d.cvel, 6 * b), b, point)
+
+
+@kernel
+def object_acceleration(m, d, kind, i):
+    """Returns the (angular, linear) acceleration of an object at its origin in world axes, from `cacc` and `cvel`.
+
+    A spatial acceleration is the rate at a fixed point; the point's acceleration also has omega x v.
+    """
+    point, _, b = object_frame(m, d, kind, i)
+    w, v = moved_to(m, d, load6(d.cvel, 6 * b), b, point)
+    turn, a = moved_to(m, d, load6(d.cacc, 6 * b), b, point)
+    return turn, add3(a, cross(w, v))
+
+
+@kernel
+def axis_rate(m, d, dof):
+    """Returns the time derivative of a DoF's motion axis; axes of ball joints move with the body after the joint."""
+    joint = m.dof_jntid[dof]
+    kind, first, S = m.jnt_type[joint], m.jnt_dofadr[joint], load6(d.cdof, 6 * dof)
+    rate = load6(d.cdof_dot, 6 * dof)
+    if is_free_joint(kind):
+        first += 3
+    if has_quaternion(kind) and dof >= first:
+        for k in range(3):
+            rate = axpy6(d.qvel[first + k], cross_motion(load6(d.cdof, 6 * (first + k)), S), rate)
+    return rate
+
+
+@stage(jr=JACOBIAN)
+def jacobian_dot(m, d, jr, kind, i):
+    """Computes the time derivatives of the Jacobians that `jacobian` computes, of a point that moves with its body.
+
+    d/dt (v_S + w_S x r) = dv_S + dw_S x r + w_S x v_point, with the lever r from the tree's centre of mass; m/s, 1/s.
+    Source: MuJoCo mj_jacDot.  Deviation: the rate of a ball's axes does not contain a slide joint that follows the
+        ball in the same body.
+    Reads:  qvel, cdof, cdof_dot, cvel, subtree_com, xpos, xipos, geom_xpos, site_xpos, jac_point.
+    Writes: jac (6, jac_nv).   Frame: world.   Cost: O(nv).
+    """
+    n = jr.jac_nv
+    body, p = point_of_object(m, d, jr, kind, i)
+    clear_jacobian(d, jr)
+    _, velocity = moved_to(m, d, load6(d.cvel, 6 * body), body, p)
+    dof = chain_end(m, body)
+    while dof >= 0:
+        w, v = moved_to(m, d, axis_rate(m, d, dof), m.dof_bodyid[dof], p)
+        v = add3(v, cross(load3(d.cdof, 6 * dof), velocity))
+        for k in range(3):
+            jr.jac[n * k + dof], jr.jac[n * (3 + k) + dof] = v[k], w[k]
+        dof = m.dof_parentid[dof]
+
+
+@stage(jr=JACOBIAN)
+def angular_momentum_matrix(m, d, jr, body):
+    """Computes the matrix H with H qvel = angular momentum of a body's subtree about the subtree's centre of mass.
+
+    H = sum over bodies of R diag(I) R^T J_w + m (x - c) x J_v, at the bodies' centres of mass x; kg m^2, kg m.
+    Source: MuJoCo mj_angmomMat.
+    Reads:  cdof, subtree_com, xipos, xquat.
+    Writes: jac (6, jac_nv), in its first three rows.   Frame: world.   Cost: O(nbody depth).
+    """
+    n = jr.jac_nv
+    clear_jacobian(d, jr)
+    for b in range(max(body, 1), m.nbody):
+        if descends(m, b, body):
+            x, R, I = load3(d.xipos, 3 * b), inertial_axes(m, d, b), load3(m.body_inertia, 3 * b)
+            arm, dof = scale3(m.body_mass[b], sub3(x, load3(d.subtree_com, 3 * body))), chain_end(m, b)
+            while dof >= 0:
+                w, v = moved_to(m, d, load6(d.cdof, 6 * dof), m.dof_bodyid[dof], x)
+                turn = mat_t_mul_vec(R, w)
+                turn = mat_mul_vec(R, (I[0] * turn[0], I[1] * turn[1], I[2] * turn[2]))
+                h = add3(turn, cross(arm, v))
+                for k in range(3):
+                    jr.jac[n * k + dof] = jr.jac[n * k + dof] + h[k]
+                dof = m.dof_parentid[dof]

@@ -1,0 +1,132 @@
+"""Tactile sensors: depth and sliding speed at points of a surface; touch grids: contact forces by direction.
+
+Source: MuJoCo's documentation, XML reference, sensor/tactile; MuJoCo's plugin `mujoco.sensor.touch_grid`.
+"""
+
+from featherlane.prelude import *
+from featherlane.lanes.worlds import read3, read9
+from featherlane.sensor.contact import force_of
+from featherlane.sensor.depth import depth_in_shape
+
+
+# ---- tactile ---------------------------------------------------------------------------------------------------------
+@kernel
+def _touches(m, d, weld, g):
+    """Returns the mask of worlds in which geom g has a contact with a geom of the rigid group `weld`."""
+    touching = false_mask(d)
+    for k in range(d.ncon_slot[0]):
+        g1, g2 = d.con_geom[2 * k], d.con_geom[2 * k + 1]
+        if g1 == g or g2 == g:
+            b = d.con_carrier[2 * k] if g2 == g else d.con_carrier[2 * k + 1]
+            if m.body_weldid[b] == weld:
+                touching = touching | (d.con_present[k] > 0.0)
+    return touching
+
+
+@kernel
+def _velocity_at(m, d, b, point):
+    """Returns the velocity of the point of body b that is at `point` [m/s]."""
+    w, v = load3(d.cvel, 6 * b), load3(d.cvel, 6 * b + 3)
+    return add3(v, cross(w, sub3(point, load3(d.subtree_com, 3 * m.body_rootid[b]))))
+
+
+@kernel
+def _add_geom(m, d, i, g, mask):
+    """Adds what the points of sensor i measure of geom g, in worlds of the mask."""
+    own, n, out = m.sensor_refid[i], m.sensor_dim[i] // 3, d.sensor_now
+    a, first, weld = m.sensor_adr[i], m.sensor_taxel[i], m.body_weldid[m.geom_bodyid[own]]
+    R, S, size = load9(d.geom_xmat, 9 * own), load9(d.geom_xmat, 9 * g), load3(m.geom_size, 3 * g)
+    pos, other, body = load3(d.geom_xpos, 3 * own), load3(d.geom_xpos, 3 * g), m.geom_bodyid[g]
+    for j in range(n):
+        t = first + j
+        p = (real(d, m.taxel_pos[3 * t]), real(d, m.taxel_pos[3 * t + 1]), real(d, m.taxel_pos[3 * t + 2]))
+        point = add3(pos, mat_mul_vec(R, p))
+        depth = depth_in_shape(d, m.geom_type[g], size, mat_t_mul_vec(S, sub3(point, other)))
+        inside = mask & (depth > 0.0)
+        if any_(inside):
+            sliding = sub3(_velocity_at(m, d, weld, point), _velocity_at(m, d, body, point))
+            sliding = mat_t_mul_vec(R, sliding)
+            out[a + j] = where(inside, fmax(out[a + j], depth), out[a + j])
+            for c in unrolled(range(2)):
+                s = 6 * t + 3 * c
+                side = (real(d, m.taxel_tangent[s]), real(d, m.taxel_tangent[s + 1]), real(d, m.taxel_tangent[s + 2]))
+                k = a + (c + 1) * n + j
+                out[k] = where(inside, out[k] + fabs(dot3(sliding, side)), out[k])
+
+
+@kernel
+def tactile(m, d, i):
+    """Writes sensor i: for each point its largest depth [m] in a geom that touches the sensor's rigid group, and sums
+    of sliding speeds [m/s] along its two tangents.
+
+    Meshes and height fields have no depth.
+    Source: MuJoCo's documentation, XML reference, sensor/tactile.
+    Reads:  con_*, geom_xpos, geom_xmat, cvel, subtree_com.   Writes: sensor_now of the active worlds.
+    """
+    active = d.active[0] > 0.0
+    for k in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
+        d.sensor_now[k] = where(active, 0.0, d.sensor_now[k])
+    weld = m.body_weldid[m.geom_bodyid[m.sensor_refid[i]]]
+    # in the order of geoms, so that sums do not depend on the contacts of other worlds
+    for g in range(m.ngeom):
+        touching = active & _touches(m, d, weld, g)
+        if any_(touching):
+            _add_geom(m, d, i, g, touching)
+
+
+# ---- touch grid ------------------------------------------------------------------------------------------------------
+@kernel
+def _cell(m, first, n, x):
+    """Returns the cell of x among n cells with edges from `first` on; -1: none.  Its upper edge belongs to a cell."""
+    k = 0
+    while k <= n and x > m.grid_edge[first + k]:
+        k += 1
+    return -1 if k > n else k - 1
+
+
+@kernel
+def _add_contact(m, d, i, k, lane):
+    """Adds the force and torque of contact k to the cell of its direction."""
+    s, columns, rows = m.sensor_objid[i], m.sensor_grid[4 * i], m.sensor_grid[4 * i + 1]
+    first, weld = m.sensor_grid[4 * i + 3], m.body_weldid[m.site_bodyid[s]]
+    R, S = read9(d.con_frame, 9 * k, lane), read9(d.site_xmat, 9 * s, lane)
+    force, torque = force_of(m, d, k, lane)
+    # the force acts on the second body
+    sign = 1.0 if m.body_weldid[d.con_carrier[2 * k + 1]] == weld else -1.0
+    force = scale3(sign, mat_t_mul_vec(S, mat_t_mul_vec(R, force)))
+    torque = scale3(sign, mat_t_mul_vec(S, mat_t_mul_vec(R, torque)))
+    x, y, z = mat_t_mul_vec(S, sub3(read3(d.con_pos, 3 * k, lane), read3(d.site_xpos, 3 * s, lane)))
+    column = _cell(m, first, columns, atan2(x, -z))
+    row = _cell(m, first + columns + 1, rows, atan2(y, sqrt(fma(x, x, z * z))))
+    if column >= 0 and row >= 0:
+        channels = (force[2], force[0], force[1], torque[2], torque[0], torque[1])
+        for c in unrolled(range(6)):
+            if c < m.sensor_grid[4 * i + 2]:
+                a = m.sensor_adr[i] + columns * (rows * c + row) + column
+                write_lane(d.sensor_now, a, lane, read_lane(d.sensor_now, a, lane) + channels[c])
+
+
+@stage
+def touch_grid(m, d, i):
+    """Writes sensor i: sums of contact forces [N] and torques [N m] on the site's rigid group, by their direction.
+
+    The cells of a channel are directions from the site: azimuth from -z towards x, elevation towards y.  Channels are
+    the forces along z, x and y of the site, then the torques.
+    Source: MuJoCo's plugin `mujoco.sensor.touch_grid`.
+    Reads:  con_*, con_force, site_xpos, site_xmat.   Writes: sensor_now.
+    """
+    active, weld = d.active[0] > 0.0, m.body_weldid[m.site_bodyid[m.sensor_objid[i]]]
+    for k in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
+        d.sensor_now[k] = where(active, 0.0, d.sensor_now[k])
+    for k in range(d.ncon_slot[0]):
+        if m.body_weldid[d.con_carrier[2 * k]] == weld or m.body_weldid[d.con_carrier[2 * k + 1]] == weld:
+            for lane in range(width(d)):
+                if has(active & (d.con_present[k] > 0.0), lane):
+                    _add_contact(m, d, i, k, lane)
+
+
+@kernel
+def plugin_sensor(m, d, i):
+    """Writes sensor i if its plugin is the touch grid."""
+    if m.sensor_grid[4 * i] > 0:
+        touch_grid(m, d, i)

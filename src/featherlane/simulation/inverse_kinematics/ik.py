@@ -1,0 +1,240 @@
+"""Solves inverse kinematics in the worlds of a batch: arguments, pieces of the iteration, restarts, the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.errors import ArgumentTypeError, ModelError
+from featherlane.model.arguments import LARGEST, bounded, instance, whole_argument
+from featherlane.model.assignment import described, flag, reals
+from featherlane.model.joint import is_angle, is_ball, is_scalar
+from featherlane.simulation.batch.arrays import chosen_worlds
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.inverse_kinematics.levenberg_marquardt import REACHED, RUNNING, solve_ik
+from featherlane.simulation.inverse_kinematics.result import IkSolution, IkStatus
+from featherlane.simulation.inverse_kinematics.targets import Dofs, IkTarget, Targets
+from featherlane.simulation.query.query import Query
+
+PIECE = 8  # iterations, after which the worlds that continue are placed in tiles again
+TOLERANCE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-4}
+STATE = ("damping", "growth", "niter", "status")  # of the iteration, besides qpos
+RESULT = ("error", "cost")
+
+
+def ik(
+    batch: Batch,
+    targets: IkTarget | Sequence[IkTarget],
+    ids: ArrayLike | None = None,
+    *,
+    dofs: Iterable[str | int] | None = None,
+    limits: bool = True,
+    posture: ArrayLike | None = None,
+    posture_weight: float = 0.0,
+    restarts: int = 0,
+    seed: int = 0,
+    tolerance: ArrayLike | None = None,
+    max_iterations: int = 100,
+) -> IkSolution:
+    """Computes positions of joints that bring objects to their targets, in each world of a batch.
+
+    The method is Levenberg-Marquardt (damped least squares) with the limits of joints.  It starts at the present
+    positions of the worlds and finds a local minimum.  The batch does not change: assign `qpos` of the result.
+    Equality constraints and contacts are not considered.
+
+    Args:
+        batch: the worlds; fields of the model that differ by world (`expand`) apply.
+        targets: one target, or several that all apply to each world, with arrays for the n worlds of the call.
+        ids: the worlds; None for all.
+        dofs: names of joints and numbers of DoFs that move; None for all that move an object of the targets.
+        limits: whether joints stay within their limits (`jnt_range`).
+        posture: (nq,) or (n, nq) preferred positions [m, rad, quaternions]; None for the present ones.
+        posture_weight: weight of the distance to the posture [1/m, 1/rad], >= 0.  If it is not 0, each start has two
+            more phases: residuals of targets and posture are minimized together, then those of the targets again.
+        restarts: number of random starts for worlds that did not reach their targets.  The best result counts.
+        seed: of the random starts: uniform within the limits, angles without limits within pi of the present ones.
+            Free joints and slides without limits begin at the present positions.
+        tolerance: largest error of a target that is reached [m, rad], one number or two, > 0; None for 1e-6, in float32
+            1e-4.
+        max_iterations: largest number of iterations of a start, or of one of its phases.
+
+    Returns:
+        `IkSolution` of the n worlds: qpos (n, nq), errors (n, ntarget) [m], [rad], iterations and an `IkStatus` (n,).
+
+    Raises:
+        ModelError: no targets, a target without a goal, invalid shapes, NaN or infinite values, a quaternion or an axis
+            of length 0, no DoFs that move a target, numbers out of range.
+        UnknownNameError: an unknown object or joint.
+        TypeError: no `Batch`, or no `IkTarget`.
+        RuntimeError: another thread is in a call of this batch.
+
+    Source: Madsen, Nielsen, Tingleff, Methods for non-linear least squares problems, 2004, sec. 3.2; Sugihara,
+        Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method, 2011 (residual and weights).
+    """
+    instance("batch", batch, Batch, "a Batch", ArgumentTypeError)
+    chosen = chosen_worlds(ids, batch.nworld)
+    problem = Problem(batch, chosen, targets, dofs, flag("limits", limits), _tolerances(batch, tolerance))
+    preferred = _posture(batch, chosen, posture)
+    weight = bounded("posture_weight", posture_weight, 0.0, LARGEST)
+    number, most = whole_argument("restarts", restarts, 0), whole_argument("max_iterations", max_iterations, 1)
+    generator = np.random.default_rng(whole_argument("seed", seed, 0))
+    first = batch.qpos[chosen]
+    best = problem.solve(np.arange(len(chosen)), first, preferred, weight, most)
+    restart = np.zeros(len(chosen), int)
+    for k in range(1, number + 1):
+        # all worlds have the same sample, so a world's result does not depend on the other worlds of the call
+        sample = generator.uniform(size=batch.model.njnt), generator.standard_normal((batch.model.njnt, 4))
+        again = np.flatnonzero(best["status"][:, 0, 0] != REACHED)
+        if not again.size:
+            break
+        start = problem.random_start(again, first[again], *sample)
+        found = problem.solve(again, start, preferred, weight, most)
+        better = (found["status"][:, 0, 0] == REACHED) | (found["cost"][:, 0, 0] < best["cost"][again, 0, 0])
+        niter = best["niter"][again] + found["niter"]
+        for name, rows in best.items():
+            rows[again[better]] = found[name][better]
+        best["niter"][again], restart[again[better]] = niter, k
+    error = best["error"][:, 0]
+    niter, status = (best[name][:, 0, 0].astype(int) for name in ("niter", "status"))
+    return IkSolution(best["qpos"][:, 0], error[..., 0], error[..., 1], niter, status, restart)
+
+
+# ---- arguments -------------------------------------------------------------------------------------------------------
+def _tolerances(batch: Batch, tolerance: ArrayLike | None) -> np.ndarray:
+    """Returns the tolerances of positions and orientations (2,) [m, rad]."""
+    allowed = "are numbers > 0 [m, rad], one or two"
+    given = np.asarray(TOLERANCE[batch.dtype]) if tolerance is None else reals("tolerance", tolerance, allowed)
+    if given.shape not in ((), (2,)) or not (given > 0.0).all() or not np.isfinite(given).all():
+        raise ModelError(f"tolerance: got {described(tolerance)}, allowed {allowed}")
+    return np.broadcast_to(given, 2)
+
+
+def _posture(batch: Batch, chosen: np.ndarray, posture: ArrayLike | None) -> np.ndarray:
+    """Returns preferred positions of the worlds of the call, (n, nq)."""
+    if posture is None:
+        return batch.qpos[chosen]
+    nq = batch.model.nq
+    allowed = f"are finite numbers ({nq},) or ({len(chosen)}, {nq})"
+    given = reals("posture", posture, allowed)
+    if given.shape not in ((nq,), (1, nq), (len(chosen), nq)) or not np.isfinite(given).all():
+        raise ModelError(f"posture: got {described(posture)}, allowed {allowed}")
+    return np.broadcast_to(given, (len(chosen), nq)).astype(batch.dtype)
+
+
+# ---- iteration -------------------------------------------------------------------------------------------------------
+class Iteration(Query):
+    """Holds the rows of worlds for a piece of the iteration.
+
+    Args:
+        sizes, tables: of the record.
+        given: rows (n, 1, ...) that the kernels read, by field.
+        state: rows (n, 1, ...) that they continue, by field.
+    """
+
+    loop = solve_ik
+    reads = ("mocap_pos", "mocap_quat")
+    number = 1
+
+    def __init__(self, sizes, tables, given: dict[str, np.ndarray], state: dict[str, np.ndarray]):
+        self.sizes, self.tables, self.given, self.state = sizes, tables, given, state
+
+    def brought(self) -> dict[str, np.ndarray]:
+        """Returns targets and the state of the iteration."""
+        return self.given | {name: self.state[name] for name in ("qpos", *STATE)}
+
+    def taken(self) -> dict[str, np.ndarray]:
+        """Returns the state of the iteration and its results."""
+        return self.state
+
+    def answer(self) -> dict[str, np.ndarray]:
+        """Returns the rows of the state."""
+        return self.state
+
+
+class Problem:
+    """Holds the targets of worlds.
+
+    Args:
+        batch: the worlds.
+        chosen: (n,) worlds of the call.
+        targets, dofs, limits: as for `ik`, the last one checked.
+        tolerance: (2,) [m, rad].
+    """
+
+    def __init__(self, batch: Batch, chosen: np.ndarray, targets, dofs, limits: bool, tolerance: np.ndarray):
+        model, n = batch.model, len(chosen)
+        self.batch, self.chosen, self.limits = batch, chosen, limits
+        self.targets = Targets(model, n, batch.dtype, targets)
+        self.dofs = Dofs(model, self.targets.body, dofs)
+        self.tables = self.targets.tables | self.dofs.tables
+        self.sizes = {"npos": model.nq, "nvel": model.nv, "ntarget": self.targets.number, "limited": int(limits)}
+        self.sizes |= {"ndof": self.dofs.dof.size, "njoint": self.dofs.joint.size, "nframe": self.tables["frame"].size}
+        self.rows = self.targets.rows | {"tolerance": self._same(tolerance)}
+
+    def _same(self, values) -> np.ndarray:
+        """Returns equal rows (n, 1, k) of k values for each world."""
+        return np.tile(np.asarray(values, self.batch.dtype), (len(self.chosen), 1, 1))
+
+    def solve(
+        self, at: np.ndarray, start: np.ndarray, posture: np.ndarray, weight: float, most: int
+    ) -> dict[str, np.ndarray]:
+        """Returns the rows (k, 1, ...) of results of worlds.
+
+        Args:
+            at: (k,) indices of worlds of the call.
+            start: (k, nq) first positions.
+            posture: (n, nq) of all worlds of the call.
+            weight: of the posture.
+            most: iterations.
+        """
+        given = {name: rows[at] for name, rows in self.rows.items()}
+        given["posture"] = np.ascontiguousarray(posture[at])[:, None]
+        found: dict[str, np.ndarray] = {}
+        niter: Any = 0
+        for stiffness in (0.0, weight, 0.0) if weight else (0.0,):
+            given["stiffness"] = self._same([stiffness])[at]
+            found = self._iterate(at, start, given, most)
+            start, niter = found["qpos"][:, 0], niter + found["niter"]
+        return found | {"niter": niter}
+
+    def _iterate(self, at: np.ndarray, start: np.ndarray, given, most: int) -> dict[str, np.ndarray]:
+        """Returns the rows of results of worlds after at most `most` iterations."""
+        k, dtype, n = len(at), self.batch.dtype, self.targets.number
+        state = {name: np.zeros((k, 1, 1), dtype) for name in (*STATE, "cost")}
+        state |= {"qpos": np.ascontiguousarray(start, dtype)[:, None].copy(), "error": np.zeros((k, 1, n, 2), dtype)}
+        state["status"][...] = RUNNING
+        running, done = np.arange(k), 0
+        while running.size and done < most:
+            piece = min(PIECE, most - done)
+            some = [{name: a[running] for name, a in rows.items()} for rows in (given, state)]
+            query = Iteration(self.sizes | {"most": piece}, self.tables, *some)
+            for name, rows in self.batch.query(query, self.chosen[at[running]]).items():
+                state[name][running] = rows
+            running, done = np.flatnonzero(state["status"][:, 0, 0] == RUNNING), done + piece
+        state["status"][running] = IkStatus.ITERATION_LIMIT
+        return state
+
+    def random_start(self, at: np.ndarray, first: np.ndarray, uniform: np.ndarray, normal: np.ndarray) -> np.ndarray:
+        """Returns random positions of the joints that move, (k, nq).
+
+        Args:
+            at: (k,) indices of worlds of the call.
+            first: (k, nq) present positions, of which the other joints keep theirs.
+            uniform: (njnt,) from 0 to 1.
+            normal: (njnt, 4) standard normal.
+        """
+        model, start = self.batch.model, first.copy()
+        ranges = self.batch.arrays.expanded.own("jnt_range", self.chosen[at])
+        for j in self.dofs.joint:
+            a, kind = int(model.jnt_qposadr[j]), model.jnt_type[j]
+            if is_scalar(kind) and model.jnt_limited[j] and self.limits:
+                low, high = ranges[:, j].T
+                start[:, a] = low + uniform[j] * (high - low)
+            elif is_angle(kind):
+                start[:, a] = first[:, a] + np.pi * (2.0 * uniform[j] - 1.0)
+            elif is_ball(kind):
+                start[:, a : a + 4] = normal[j] / np.linalg.norm(normal[j])
+        return start

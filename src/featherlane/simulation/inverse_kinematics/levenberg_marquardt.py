@@ -1,0 +1,240 @@
+"""Solves inverse kinematics of the worlds of a tile by the Levenberg-Marquardt method, within joint limits.
+
+    (A + mu I) x = g on the DoFs that no limit holds,   q' = clamp(q (+) x)
+
+A step that lowers the cost is accepted.  With rho, its decrease of the cost over that of the quadratic model, mu
+becomes mu max(1/3, 1 - (2 rho - 1)^3).  After a rejected step mu grows by nu, and nu doubles.  A limit holds a DoF that
+is at it if the gradient points beyond it.
+Source: Madsen, Nielsen, Tingleff, Methods for non-linear least squares problems, 2004, sec. 3.2 (damping); Bertsekas,
+Projected Newton methods, 1982 (limits); More, The Levenberg-Marquardt algorithm, 1978 (criteria to stop).
+"""
+
+from featherlane.prelude import *
+from featherlane.dynamics.body.joint import advance_joint
+from featherlane.dynamics.body.kinematics import body_frame, kinematics
+from featherlane.simulation.inverse_kinematics.fields import IK
+from featherlane.simulation.inverse_kinematics.residual import ik_residual
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
+from featherlane.simulation.tile.tiles import in_each_tile
+
+RUNNING, REACHED, STATIONARY, FAILED = -1.0, 0.0, 1.0, 3.0  # IkStatus; its ITERATION_LIMIT is set by the caller
+FIRST = 1e-3  # first damping, in units of the largest diagonal entry of A
+FAR = 1e30  # a larger cost is not finite
+# float64: least damping in the same units; cosine of residual and columns, decrease of the cost, and step [m, rad] at
+# which a world has stopped
+LEAST, COSINE, DECREASE, SHORT = 1e-11, 1e-7, 1e-10, 1e-10
+LEAST32, COSINE32, DECREASE32, SHORT32 = 1e-5, 1e-4, 1e-5, 1e-6
+
+
+# ---- joints ----------------------------------------------------------------------------------------------------------
+@kernel
+def _clamp_joint(m, d, j):
+    """Moves joint j of the position in d into its limits."""
+    a, kind = m.jnt_qposadr[j], m.jnt_type[j]
+    if m.jnt_limited[j]:
+        if is_scalar(kind):
+            # NaN remains
+            q, low, high = d.qpos[a], m.jnt_range[2 * j], m.jnt_range[2 * j + 1]
+            d.qpos[a] = where(q < low, low, where(q > high, high, q))
+        elif is_ball(kind):
+            r, most = quat_log(quat_normalize(load4(d.qpos, a))), m.jnt_range[2 * j + 1]
+            angle = norm3(r)
+            over = angle > most
+            if any_(over):
+                inside = rotation_vector_quat(scale3(most / fmax(angle, MINVAL), r))
+                for k in unrolled(range(4)):
+                    d.qpos[a + k] = where(over, inside[k], d.qpos[a + k])
+
+
+@kernel
+def _clamp(m, d, p):
+    if p.limited:
+        for k in range(p.njoint):
+            _clamp_joint(m, d, p.joint[k])
+
+
+@kernel
+def _move(m, d, p):
+    """Sets the position in d to q (+) x within the limits; x becomes the step that was made.  Returns its length."""
+    for i in range(p.ndof):
+        p.step[p.dof[i]] = p.x[i]
+    for k in range(p.njoint):
+        advance_joint(m, p.joint[k], d.qpos, p.step, p.q, real(d, 1.0), FINITE)
+    _clamp(m, d, p)
+    longest = zero(d)
+    for i in range(p.ndof):
+        j = p.dof_joint[i]
+        if is_scalar(m.jnt_type[j]):
+            a = m.jnt_qposadr[j]
+            p.x[i] = d.qpos[a] - p.q[a]
+        longest = fmax(longest, fabs(p.x[i]))
+    for k in range(p.nframe):
+        body_frame(m, d, p.frame[k])
+    return longest
+
+
+@kernel
+def _release(m, d, p):
+    """Sets which DoFs no limit holds; returns the largest |g_i| / |J_i| of these."""
+    n, steepest = p.ndof, zero(d)
+    for i in range(n):
+        j, g = p.dof_joint[i], p.g[i]
+        held = false_mask(d)
+        if p.limited and m.jnt_limited[j] and is_scalar(m.jnt_type[j]):
+            q = p.q[m.jnt_qposadr[j]]
+            held = ((q <= m.jnt_range[2 * j]) & (g <= 0.0)) | ((q >= m.jnt_range[2 * j + 1]) & (g >= 0.0))
+        p.free[i] = where(held, 0.0, real(d, 1.0))
+        size = sqrt(p.A[n * i + i])
+        steepest = fmax(steepest, where(held | (size < MINVAL), 0.0, fabs(g) / fmax(size, MINVAL)))
+    return steepest
+
+
+# ---- linear systems --------------------------------------------------------------------------------------------------
+@kernel
+def _factor(d, p, mu):
+    """Factors A + mu I of the free DoFs as L D L^T; held DoFs have rows of the identity."""
+    n = p.ndof
+    for i in range(n):
+        for j in range(i + 1):
+            x = p.A[n * i + j] * (p.free[i] * p.free[j])
+            if i == j:
+                x = where(p.free[i] > 0.0, x + mu, 1.0)
+            for k in range(j):
+                x = fma(-(p.L[n * i + k] * p.L[n * k + k]), p.L[n * j + k], x)
+            if i != j:
+                x = x / p.L[n * j + j]
+            p.L[n * i + j] = x
+
+
+@kernel
+def _substitute(d, p):
+    """x <- solution for the right-hand side g."""
+    n = p.ndof
+    for i in range(n):
+        x = p.g[i] * p.free[i]
+        for k in range(i):
+            x = fma(-p.L[n * i + k], p.x[k], x)
+        p.x[i] = x
+    for i in range(n - 1, -1, -1):
+        x = p.x[i] / p.L[n * i + i]
+        for k in range(i + 1, n):
+            x = fma(-p.L[n * k + i], p.x[k], x)
+        p.x[i] = x
+
+
+@kernel
+def _model_decrease(d, p):
+    """Returns g.x - 1/2 x A x: the decrease of the cost by the quadratic model."""
+    n, total = p.ndof, zero(d)
+    for i in range(n):
+        row = 0.5 * p.A[n * i + i] * p.x[i]
+        for j in range(i):
+            row = fma(p.A[n * i + j], p.x[j], row)
+        total = fma(p.x[i], p.g[i] - row, total)
+    return total
+
+
+@kernel
+def _accept(d, p, good):
+    """Copies position, errors, cost and normal equations of the trial, in the worlds of a mask."""
+    n = p.ndof
+    for i in range(p.npos):
+        p.q[i] = where(good, d.qpos[i], p.q[i])
+    for t in range(2 * p.ntarget):
+        p.error[t] = where(good, p.trial_error[t], p.error[t])
+    p.cost[0] = where(good, p.trial_cost[0], p.cost[0])
+    for i in range(n):
+        p.g[i] = where(good, p.trial_g[i], p.g[i])
+        for j in range(i + 1):
+            p.A[n * i + j] = where(good, p.trial_A[n * i + j], p.A[n * i + j])
+
+
+@kernel
+def _largest(d, p):
+    """Returns the largest diagonal entry of A."""
+    largest = zero(d)
+    for i in range(p.ndof):
+        largest = fmax(largest, p.A[p.ndof * i + i])
+    return fmax(largest, MINVAL)
+
+
+@kernel
+def _is_reached(d, p):
+    """Returns the mask of worlds whose targets are all within the tolerances; none with a posture."""
+    reached = not_(p.stiffness[0] > 0.0)
+    for t in range(p.ntarget):
+        reached = reached & (p.error[2 * t] <= p.tolerance[0]) & (p.error[2 * t + 1] <= p.tolerance[1])
+    return reached
+
+
+# ---- iteration -------------------------------------------------------------------------------------------------------
+@stage(p=IK)
+def levenberg_marquardt(m, d, p):
+    """Iterates until the targets are reached, no step lowers the cost, or `most` iterations are done.
+
+    A world whose status is not RUNNING does not change.  The state of the iteration (position, damping, growth, niter,
+    status) is complete: a later call continues with bitwise identical results.
+    Reads:  qpos, the frames of all bodies; the targets, damping, growth, niter, status.
+    Writes: qpos; xpos, xquat, xmat, xipos, xanchor, xaxis of the listed bodies; damping, growth, niter, status, error,
+            cost; scratch memory of p.
+    Cost: O(ndof^3) per iteration.
+    """
+    least, cosine, decrease, short = LEAST, COSINE, DECREASE, SHORT
+    if single_precision(d):
+        least, cosine, decrease, short = LEAST32, COSINE32, DECREASE32, SHORT32
+    for v in range(p.nvel):
+        p.step[v] = zero(d)
+    _clamp(m, d, p)
+    for k in range(p.nframe):
+        body_frame(m, d, p.frame[k])
+    ik_residual(m, d, p)
+    _accept(d, p, true_mask(d))
+    status, live = p.status[0], p.status[0] == RUNNING
+    begins = p.damping[0] == 0.0
+    mu = where(begins, FIRST * _largest(d, p), p.damping[0])
+    nu = where(begins, 2.0, p.growth[0])
+    status = where(live & _is_reached(d, p), REACHED, status)
+    status = where(live & not_(p.cost[0] < FAR), FAILED, status)
+    live = status == RUNNING
+    for _ in range(p.most):
+        if not any_(live):
+            break
+        steepest = _release(m, d, p)
+        flat = live & (steepest <= cosine * sqrt(2.0 * p.cost[0]))
+        status = where(flat, STATIONARY, status)
+        live = live & not_(flat)
+        _factor(d, p, mu)
+        _substitute(d, p)
+        length = _move(m, d, p)
+        ik_residual(m, d, p)
+        gain, promised = p.cost[0] - p.trial_cost[0], _model_decrease(d, p)
+        good = live & (gain > 0.0) & (promised > 0.0)
+        rho = gain / where(promised > 0.0, promised, 1.0)
+        slow = good & (gain <= decrease * p.cost[0]) & (promised <= decrease * p.cost[0])
+        _accept(d, p, good)
+        s = 2.0 * rho - 1.0
+        easier = fmax(mu * fmax(1.0 - s * s * s, 1.0 / 3.0), least * _largest(d, p))
+        mu, nu = where(good, easier, where(live, mu * nu, mu)), where(good, 2.0, where(live, 2.0 * nu, nu))
+        p.niter[0] = where(live, p.niter[0] + 1.0, p.niter[0])
+        status = where(live & (slow | not_(length > short)), STATIONARY, status)
+        status = where(good & _is_reached(d, p), REACHED, status)
+        live = status == RUNNING
+    for i in range(p.npos):
+        d.qpos[i] = p.q[i]
+    p.damping[0], p.growth[0], p.status[0] = mu, nu, status
+
+
+@stage(p=IK)
+def solve_ik_of_tile(m, d, b, p, thread, tile):
+    """Continues the iteration of the worlds of a tile.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; what `levenberg_marquardt` writes.
+    """
+    copy_step_inputs(b, thread, tile, 0)
+    kinematics(m, d)
+    levenberg_marquardt(m, d, p)
+    write_records(b, thread, tile, 0)
+
+
+solve_ik = in_each_tile("solve_ik", solve_ik_of_tile)

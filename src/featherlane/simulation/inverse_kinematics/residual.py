@@ -1,0 +1,153 @@
+"""Computes errors of targets, and the normal equations of their weighted least squares.
+
+    F = 1/2 sum w_p^2 |p* - p|^2 + w_o^2 |e_o|^2 + w_q^2 |q* (-) q|^2,   A = J^T W J,   g = -dF/dq = J^T W e
+
+p* - p is the distance to a position, e_o the rotation vector to an orientation or, of an axis a that looks at a point,
+from a to the direction of the point; q* is the posture.  Rows of J of an orientation are the angular velocities of the
+object.  The Jacobian of a rotation vector differs from them by a factor that maps e_o to itself, so g is exact.
+Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; Murray, Li, Sastry, A Mathematical Introduction to
+Robotic Manipulation, sec. 2.2.
+"""
+
+from featherlane.prelude import *
+from featherlane.simulation.inverse_kinematics.fields import IK
+
+PLACE, TURN, LOOK = 1, 2, 4  # parts of a target
+GOAL = 13
+
+
+# ---- objects ---------------------------------------------------------------------------------------------------------
+@kernel
+def _object_pose(m, d, kind, i):
+    """Returns position and quaternion of a site, a geom or a body's frame, from the frames of bodies."""
+    body, offset, turn = i, zeros(d, 3), (real(d, 1.0), zero(d), zero(d), zero(d))
+    if kind == OBJ_SITE:
+        body, offset, turn = m.site_bodyid[i], load3(m.site_pos, 3 * i), load4(m.site_quat, 4 * i)
+    elif kind == OBJ_GEOM:
+        body, offset, turn = m.geom_bodyid[i], load3(m.geom_pos, 3 * i), load4(m.geom_quat, 4 * i)
+    offset = mat_mul_vec(load9(d.xmat, 9 * body), offset)
+    return add3(load3(d.xpos, 3 * body), offset), quat_mul(load4(d.xquat, 4 * body), turn)
+
+
+@kernel
+def _motion(m, d, dof, j, point):
+    """Returns the linear velocity of a point and the angular velocity of its body, per unit velocity of a DoF."""
+    kind, k = m.jnt_type[j], dof - m.jnt_dofadr[j]
+    v, w = load3(d.xaxis, 3 * j), zeros(d, 3)
+    if is_free_joint(kind) and is_translation(kind, k):
+        v = (real(d, 1.0 if k == 0 else 0.0), real(d, 1.0 if k == 1 else 0.0), real(d, 1.0 if k == 2 else 0.0))
+    elif not is_translation(kind, k):
+        if has_quaternion(kind):
+            first = 9 * m.jnt_bodyid[j] + k % 3
+            v = d.xmat[first], d.xmat[first + 3], d.xmat[first + 6]
+        w = v
+        v = cross(w, sub3(point, load3(d.xanchor, 3 * j)))
+    return v, w
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+@kernel
+def _add_rows(d, p, t, e, weight):
+    """Adds three rows of target t, the errors e and the columns of p, to the cost and to the normal equations."""
+    n, s = p.ndof, weight * weight
+    p.trial_cost[0] = fma(0.5 * s, dot3(e, e), p.trial_cost[0])
+    for i in range(n):
+        if p.moves[t * n + i]:
+            a = scale3(s, load3(p.column, 3 * i))
+            p.trial_g[i] = p.trial_g[i] + dot3(a, e)
+            for j in range(i + 1):
+                if p.moves[t * n + j]:
+                    p.trial_A[n * i + j] = p.trial_A[n * i + j] + dot3(a, load3(p.column, 3 * j))
+
+
+@kernel
+def _add_position(m, d, p, t, pos):
+    """Adds the distance of target t to its position."""
+    e = sub3(load3(p.goal, GOAL * t), pos)
+    for i in range(p.ndof):
+        v, _ = _motion(m, d, p.dof[i], p.dof_joint[i], pos)
+        store3(p.column, 3 * i, v)
+    p.trial_error[2 * t] = norm3(e)
+    _add_rows(d, p, t, e, p.weight[2 * t])
+
+
+@kernel
+def _add_orientation(m, d, p, t, pos, quat):
+    """Adds the rotation of target t to its orientation."""
+    e = rotate(quat, quat_sub(quat_normalize(load4(p.goal, GOAL * t + 3)), quat))
+    for i in range(p.ndof):
+        _, w = _motion(m, d, p.dof[i], p.dof_joint[i], pos)
+        store3(p.column, 3 * i, w)
+    p.trial_error[2 * t + 1] = norm3(e)
+    _add_rows(d, p, t, e, p.weight[2 * t + 1])
+
+
+@kernel
+def _add_look(m, d, p, t, pos, quat):
+    """Adds the rotation from the axis of target t to the direction of the point that it looks at.
+
+    The direction u turns by u x du = -(u x v) / r as the object moves by v at a distance r.  Rotation about the axis
+    itself has no effect.
+    """
+    u, r = normalize3(sub3(load3(p.goal, GOAL * t + 7), pos))
+    a = rotate(quat, normalize3(load3(p.goal, GOAL * t + 10))[0])
+    c = cross(a, u)
+    s, along = norm3(c), dot3(a, u)
+    angle = atan2(s, along)
+    # an axis that points away turns about any perpendicular
+    flat = (fabs(a[0]) <= fabs(a[1])) & (fabs(a[0]) <= fabs(a[2]))
+    other = normalize3(cross(a, (where(flat, 1.0, zero(d)), where(flat, zero(d), 1.0), zero(d))))[0]
+    n = select3(s < MINVAL, other, scale3(1.0 / fmax(s, MINVAL), c))
+    e = scale3(angle, n)
+    nearness = 1.0 / fmax(r, MINVAL)
+    for i in range(p.ndof):
+        v, w = _motion(m, d, p.dof[i], p.dof_joint[i], pos)
+        w = axpy3(nearness, cross(u, v), w)
+        store3(p.column, 3 * i, axpy3(-dot3(a, w), a, w))
+    p.trial_error[2 * t + 1] = angle
+    _add_rows(d, p, t, e, p.weight[2 * t + 1])
+
+
+@kernel
+def _add_posture(m, d, p):
+    """Adds the distance to the posture of each DoF that moves."""
+    n, s = p.ndof, p.stiffness[0] * p.stiffness[0]
+    for i in range(n):
+        dof, j = p.dof[i], p.dof_joint[i]
+        a, k, kind = m.jnt_qposadr[j], dof - m.jnt_dofadr[j], m.jnt_type[j]
+        e = p.posture[a + k] - d.qpos[a + k]
+        if has_quaternion(kind) and not is_translation(kind, k):
+            a = a + 3 if is_free_joint(kind) else a
+            r = quat_sub(quat_normalize(load4(p.posture, a)), quat_normalize(load4(d.qpos, a)))
+            k = k % 3
+            e = r[0] if k == 0 else r[1] if k == 1 else r[2]
+        p.trial_cost[0] = fma(0.5 * s * e, e, p.trial_cost[0])
+        p.trial_g[i] = fma(s, e, p.trial_g[i])
+        p.trial_A[n * i + i] = p.trial_A[n * i + i] + s
+
+
+@stage(p=IK)
+def ik_residual(m, d, p):
+    """Computes errors, cost and normal equations of all targets in the position in d.
+
+    Reads:  xpos, xquat, xmat, xanchor, xaxis, qpos; goal, weight, posture, stiffness.
+    Writes: trial_error (ntarget, 2) [m, rad], trial_cost, trial_A (ndof, ndof), trial_g (ndof,); column.
+    Frame: world.   Cost: O(ntarget ndof^2).
+    """
+    n = p.ndof
+    p.trial_cost[0] = zero(d)
+    for i in range(n):
+        p.trial_g[i] = zero(d)
+        for j in range(i + 1):
+            p.trial_A[n * i + j] = zero(d)
+    for t in range(p.ntarget):
+        p.trial_error[2 * t], p.trial_error[2 * t + 1] = zero(d), zero(d)
+        pos, quat = _object_pose(m, d, p.kind[t], p.object[t])
+        if p.parts[t] & PLACE:
+            _add_position(m, d, p, t, pos)
+        if p.parts[t] & TURN:
+            _add_orientation(m, d, p, t, pos, quat)
+        if p.parts[t] & LOOK:
+            _add_look(m, d, p, t, pos, quat)
+    if any_(p.stiffness[0] > 0.0):
+        _add_posture(m, d, p)

@@ -1,0 +1,39 @@
+"""Reads the arguments that name a body, geom or site: kind, as mjtObj, and index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from featherlane.errors import ModelError
+from featherlane.model.arguments import one_of
+from featherlane.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_XBODY
+from featherlane.model.model import Model
+from featherlane.model.names import index_of
+
+# kind -> (lookup, mjtObj); `body` is a body's centre of mass with its axes of inertia, `xbody` its frame
+OBJECTS = {
+    "body": ("body", OBJ_BODY),
+    "xbody": ("body", OBJ_XBODY),
+    "geom": ("geom", OBJ_GEOM),
+    "site": ("site", OBJ_SITE),
+}
+Object = int | str | tuple[str, int | str]  # a body's frame by name or number, or a kind and a name or number
+
+
+def object_of(model: Model, given: Object, name: str = "frame") -> tuple[int, int]:
+    """Returns kind and index of an object."""
+    if not isinstance(given, tuple):
+        return OBJ_XBODY, index_of(model, "body", given)
+    if len(given) != 2:
+        raise ModelError(f"{name}: got {given!r}, allowed are a body, or a kind and a name or number")
+    lookup, kind = OBJECTS[one_of(name, given[0], OBJECTS)]
+    return kind, index_of(model, lookup, given[1])
+
+
+def objects_of(model: Model, given: Any, name: str = "frame") -> tuple[list[tuple[int, int]], bool]:
+    """Returns kinds and indices of one object or a list of them, and whether it is one."""
+    if not isinstance(given, list):
+        return [object_of(model, given, name)], True
+    if not given:
+        raise ModelError(f"{name}: got an empty list, allowed are one object or several")
+    return [object_of(model, one, name) for one in given], False
