@@ -23,6 +23,7 @@ from featherlane.sensitivity.derivative import (
     residual,
     rest_rates,
     smooth_rates,
+    tendon_rates,
 )
 
 
@@ -111,7 +112,8 @@ TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
     "springs": (dof_rates, "_springs", lambda whole: nothing),
     "dampers": (dof_rates, "_dampers", lambda whole: nothing),
     "motors": (dof_rates, "_motors", lambda whole: nothing),
-    "controls": (formulas, "_control", lambda whole: nothing),
+    "tendons": (tendon_rates, "_add_tendons", lambda whole: nothing),
+    "controls": (formulas, "control_rates", lambda whole: nothing),
     "damping of the integrator": (panel, "is_implicit", lambda whole: lambda m: False),
     "rate of that damping": (formulas, "is_implicit", lambda whole: lambda m: False),
     "tangent of rotations": (panel, "quaternion_tangent", flat),

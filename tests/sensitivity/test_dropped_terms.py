@@ -14,7 +14,7 @@ from sensitivity.test_derivatives import CONTACT
 from sensitivity.test_transition import exact
 
 COUNTS = 30 * CONTACT  # smallest contribution of a term
-# a sledge that slides on its belly and on a rail, with a ball joint and an arm; an active limit, a motor
+# a sledge that slides on its belly and on a rail, with a ball joint and an arm; an active limit, a motor, a tendon
 SLEDGE = """<mujoco><option timestep="0.004" cone="elliptic" integrator="implicitfast" tolerance="0" iterations="100"/>
   <compiler autolimits="true"/><default><geom friction="0.3" solimp="0.6 0.95 0.02"/></default><worldbody>
   <geom type="plane" size="9 9 1"/>
@@ -26,11 +26,13 @@ SLEDGE = """<mujoco><option timestep="0.004" cone="elliptic" integrator="implici
       <body pos="0.2 0.1 0.1"><joint name="arm" axis="0 1 1" damping="0.1 0.2" stiffness="20" range="0.1 1"
         solimplimit="0.5 0.95 0.3"/>
         <geom type="capsule" fromto="0 0 0 0 0.2 0" size="0.03" contype="0" conaffinity="0"/></body></body></body>
-  </worldbody><actuator><position joint="arm" kp="4" kv="0.3"/></actuator>{more}</mujoco>"""
-TIED = '<equality><joint joint1="arm" polycoef="0.05 0 0 0 0" solref="0.1 1"/></equality>'
+  </worldbody><actuator><position joint="arm" kp="4" kv="0.3"/></actuator>
+  <tendon><fixed stiffness="0.3" damping="0.01"><joint joint="arm" coef="1.5"/></fixed></tendon>{more}</mujoco>"""
+# air has no formulas
+TIED = '<option density="1e-3"/><equality><joint joint1="arm" polycoef="0.05 0 0 0 0" solref="0.1 1"/></equality>'
 REST = "equalities", "passive forces", "what the integrator takes off"  # part of the model with the coupled arm
 # in the other model, forces of joints and motors are differenced as a whole
-FORMULAS = "gravity compensation", "springs", "dampers", "motors", "controls", "rate of that damping"
+FORMULAS = "gravity compensation", "springs", "dampers", "motors", "tendons", "controls", "rate of that damping"
 
 
 @pytest.fixture(scope="module")

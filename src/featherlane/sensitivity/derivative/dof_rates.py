@@ -9,6 +9,7 @@ from featherlane.constraint.impedance import MINVAL, impedance, impedance_rate, 
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import actuator_rates, force_rate, length_rate
 from featherlane.dynamics.actuator.reflected import damping
+from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.integrator.derivative import damping_rate
 from featherlane.dynamics.passive.forces import is_sprung, spring_coefficients
@@ -17,9 +18,10 @@ from featherlane.solver.rows.pyramid import one_sided_row
 
 @kernel
 def impedance_slopes(solref, solimp, r, shortest):
-    """Returns (relative rate of D by r, rate of K d r by r, B) of a limit or contact at r < 0."""
+    """Returns (relative rate of D by r, rate of K d r by r, B) of a row at distance or error r."""
     K, B = reference(solref, solimp, shortest)
-    d, rate = impedance(solimp, r), -impedance_rate(solimp, r)
+    sign = where(r < 0.0, -1.0, where(r > 0.0, 1.0, 0.0))
+    d, rate = impedance(solimp, r), sign * impedance_rate(solimp, r)
     return rate / fmax(d * (1.0 - d), MINVAL), K * fma(r, rate, d), B
 
 
@@ -47,7 +49,7 @@ def _dampers(m, d, p):
 def _motors(m, d, p):
     actuator_rates(m, d)
     for i in range(m.nactuator):
-        if not is_disabled(m, i):
+        if drives_joint(m, i) and not is_disabled(m, i):
             e = m.moment_rowadr[m.actuator_outadr[i]]
             v, gear = m.moment_colind[e], d.actuator_moment[e]
             p.dof_stiffness[v] = p.dof_stiffness[v] - gear * gear * length_rate(m, d, i)

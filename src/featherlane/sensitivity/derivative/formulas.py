@@ -1,8 +1,8 @@
 """Rates of the residual by formulas, in a tile of worlds: bodies, springs, motors, limits, dry friction and contacts.
 
 `serves` decides for a model as a whole, `_numbers_serve` for each world.  Parts without formulas are computed
-by differences of the residual (columns.py).  Activations, and controls that act through them, are differenced, because
-they affect only actuator forces.
+by differences of the residual (columns.py).  Activations of muscles, and controls that act through them or with a
+delay, are differenced, because they affect only actuator forces.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.constraint.surface import has_static_friction
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.adhesion import has_adhesion
-from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.actuator.gain import present_gain
-from featherlane.dynamics.actuator.rate import is_saturated
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.model import enums
 from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.activation_rates import (
+    activation_rates,
+    actuator_of_activation,
+    actuator_of_control,
+    control_rates,
+)
 from featherlane.sensitivity.derivative.columns import FITS, KNOWN, NEAREST, accelerate_state
 from featherlane.sensitivity.derivative.contact_moves import STEP, contact_moves
 from featherlane.sensitivity.derivative.contact_rates import add_position_column, add_velocity_column, contact_laws
@@ -36,6 +39,11 @@ from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.residual import is_damped, is_implicit
 from featherlane.sensitivity.derivative.rest_rates import adds_inertia
 from featherlane.sensitivity.derivative.smooth_rates import inwards, outward_pass, position_column, velocity_column
+from featherlane.sensitivity.derivative.tendon_rates import (
+    add_tendon_position_column,
+    add_tendon_velocity_column,
+    tendon_rates,
+)
 from featherlane.simulation.step.forward import control_and_actuate
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
@@ -45,8 +53,11 @@ GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.B
 INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)
 # if one of these is not 0 (of a joint: of a ball or free joint), some forces have no formulas
 RESTING = ("jnt_stiffness", "jnt_stiffnesspoly", "opt_density", "opt_viscosity")
-BY_WORLD = (*RESTING, "body_gravcomp")  # fields that `rest_of_worlds` reads for each world
-LOOKED_AT = (*RESTING, "jnt_limited", "jnt_actgravcomp")  # fields that `rest_of_worlds` reads and users may edit
+# if one of these is not 0, the damping of tendons has no formulas under implicitfast
+DAMPING = ("tendon_dampingpoly", "actuator_dampingpoly")
+BY_WORLD = (*RESTING, *DAMPING, "body_gravcomp")  # fields that `rest_of_worlds` reads for each world
+# fields that `rest_of_worlds` reads and users may edit
+LOOKED_AT = (*RESTING, *DAMPING, "jnt_limited", "jnt_actgravcomp", "jnt_actfrclimited")
 DYNAMICS = (enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE)
 
 
@@ -79,7 +90,8 @@ def rest_of_worlds(model: Model, own: Mapping[str, np.ndarray], nworld: int) -> 
     found = np.full(nworld, _parts_leave_rest(model))
     if not found[0]:
         turns = ~is_scalar(model.jnt_type)
-        for name in RESTING:
+        fast = model.ntendon and model.opt_integrator == enums.IMPLICITFAST
+        for name in (*RESTING, *DAMPING) if fast else RESTING:
             numbers = own[name] if name in own else getattr(model, name)[None]
             if name.startswith("jnt"):
                 numbers = numbers.reshape(len(numbers), model.njnt, -1)[:, turns]
@@ -93,18 +105,30 @@ def rest_of_worlds(model: Model, own: Mapping[str, np.ndarray], nworld: int) -> 
 def _parts_leave_rest(model: Model) -> bool:
     """Returns whether the model has parts without formulas for all values of their parameters."""
     balls, fast = is_ball(model.jnt_type), model.opt_integrator == enums.IMPLICITFAST
-    if model.ntendon or model.neq or (model.jnt_limited[balls] != 0).any():
+    fastens = not np.isin(model.eq_type, (enums.EQ_JOINT, enums.EQ_TENDON)).all()
+    if _tendons_leave_rest(model, fast) or fastens or (model.jnt_limited[balls] != 0).any():
         return True
     alone = is_free_joint(model.jnt_type[model.body_jntadr]) & (model.body_jntnum == 1)
     turns = fast and any(alone[i] and model.tree_dofnum[model.body_treeid[i]] == 6 for i in range(1, model.nbody))
     return turns or model.opt_integrator == enums.IMPLICIT or not motors_are_simple(model, fast)
 
 
+def _tendons_leave_rest(model: Model, fast: bool) -> bool:
+    """Returns whether a tendon has no formulas: it wraps, or its Jacobian changes in an equality or a metric."""
+    spatial = model.wrap_type[model.tendon_adr] != enums.WRAP_JOINT
+    linked = (model.eq_type == enums.EQ_TENDON).any() or fast
+    return bool((model.wrap_type >= enums.WRAP_SPHERE).any() or (spatial.any() and linked))
+
+
 def motors_are_simple(model: Model, fast: bool) -> bool:
-    """Returns whether all actuators act on slides and hinges, with forces affine in length, velocity and control."""
+    """Returns whether all actuators have forces affine in length, velocity and control, on slides, hinges, tendons.
+
+    A tendon may pull no joint whose sum of actuator forces is limited.
+    """
     on_joint = model.actuator_trntype <= enums.TRN_JOINTINPARENT
     joints = np.where(on_joint, model.actuator_trnid[:, 0], 0)
-    plain = on_joint & is_scalar(model.jnt_type[joints]) & np.isin(model.actuator_gaintype, GAINS)
+    on_tendon = (model.actuator_trntype == enums.TRN_TENDON) & (not model.jnt_actfrclimited.any())
+    plain = (on_tendon | (on_joint & is_scalar(model.jnt_type[joints]))) & np.isin(model.actuator_gaintype, GAINS)
     plain &= np.isin(model.actuator_biastype, BIASES) & np.isin(model.actuator_dyntype, DYNAMICS)
     plain &= (model.actuator_gaintype == enums.GAIN_FIXED) | (not fast)
     plain &= model.actuator_states & enums.PID_PLUGIN == 0
@@ -133,11 +157,11 @@ def _actuators_compensate(m, d):
 def _numbers_serve(m, d, p):
     """Returns the mask of worlds whose parameters have formulas.
 
-    These have no adhesion, no surface velocity and, under coulomb, no static friction.  Without differences they have
-    no external forces, no fluid, no springs of balls and no gravity compensation by actuators either.  Differences
-    include these effects; with them the mask requires tendons without armature.
+    These have no adhesion, no tendons with armature, no surface velocity and, under coulomb, no static friction.
+    Without differences they have no external forces, no fluid, no springs of balls and no gravity compensation by
+    actuators either.  Differences include these effects.
     """
-    contacts = not_(has_adhesion(m, d))
+    contacts = not_(has_adhesion(m, d) | adds_inertia(m))
     if m.flg_surfacevel:
         contacts = contacts & not_(has_nonzero(d, m.geom_surfacevel, 6 * m.ngeom))
     if m.opt_contact_model == COULOMB:
@@ -146,7 +170,7 @@ def _numbers_serve(m, d, p):
     for e in range(6 * m.nbody):
         pushed = pushed + fabs(d.xfrc_applied[e])
     if p.rate_rest:
-        return contacts & not_(adds_inertia(m)) & (pushed == pushed)  # false if NaN
+        return contacts & (pushed == pushed)  # false if NaN
     return contacts & (pushed == 0.0) & not_(in_medium(m) | vector_springs(m) | _actuators_compensate(m, d))
 
 
@@ -155,7 +179,7 @@ def prepare_rates(m, d, p):
     """Prepares the columns, after `accelerate_state`; report[KNOWN]: worlds in which all rates have formulas.
 
     Reads:  what `accelerate_state` writes; rate_rest, xfrc_applied.
-    Writes: report; body_*, dof_*, geom_*, slot_*; crb, crb_rate; cvel, cacc, cfrc for itself.
+    Writes: report; body_*, dof_*, geom_*, row_*, slot_*, ten_*; crb, crb_rate; cvel, cacc, cfrc for itself.
     """
     served = _numbers_serve(m, d, p)
     contact_moves(m, d, p)
@@ -175,6 +199,7 @@ def prepare_rates(m, d, p):
     dof_rates(m, d, p)
     if not p.rate_rest:
         lift(m, d, p)
+        tendon_rates(m, d, p)
 
 
 @kernel
@@ -183,6 +208,7 @@ def position_rates(m, d, p, k):
     position_column(m, d, p, k)
     if not p.rate_rest:
         subtract_lift(m, d, p, k)
+        add_tendon_position_column(m, d, p, k)
     p.dg[k] = p.dg[k] + p.dof_stiffness[k]
     add_position_column(m, d, p, k)
 
@@ -192,6 +218,8 @@ def velocity_rates(m, d, p, k):
     """Computes dg and dp by the velocity of dof k."""
     velocity_column(m, d, p, k)
     p.dg[k] = p.dg[k] + p.dof_friction[k]
+    if not p.rate_rest:
+        add_tendon_velocity_column(m, d, p, k)
     add_velocity_column(m, d, p, k, accelerates=0)
     if is_implicit(m) and not p.rate_rest:
         p.dp[k] = -(timestep(m) * p.dof_lag_friction[k])
@@ -226,29 +254,6 @@ def _motor(m, d, p, x, i, up, down):
 
 
 @kernel
-def _directly_driven(m, d, c):
-    """Returns the actuator on which control c acts directly, without a delay or a user callback; else -1."""
-    found = -1
-    if d.user_control == 0 and not (m.opt_disableflags & enums.DISABLE_ACTUATION):
-        for i in range(m.nactuator):
-            if m.actuator_ctrladr[i] == c and m.actuator_ctrlnum[i] == 1 and m.actuator_dyntype[i] == enums.DYN_NONE:
-                found = i if m.actuator_history[2 * i] == 0 else -1
-    return found
-
-
-@kernel
-def _control(m, d, p, i, c):
-    """Computes dg by control c of actuator i, a force on one dof; 0 beyond its range and if the force is clamped."""
-    if not is_disabled(m, i):
-        u = d.ctrl[c]
-        moves = not_(is_saturated(m, d, i) | (d.badctrl[0] > 0.0))
-        if m.actuator_ctrllimited[c]:
-            moves = moves & (u >= m.actuator_ctrlrange[2 * c]) & (u <= m.actuator_ctrlrange[2 * c + 1])
-        e = m.moment_rowadr[m.actuator_outadr[i]]
-        p.dg[m.moment_colind[e]] = where(moves, -(d.actuator_moment[e] * present_gain(m, d, i)), 0.0)
-
-
-@kernel
 def clear_rates(m, d, p):
     """dg and dp <- 0; rates of activations <- 0 unless the call provides them."""
     for i in range(m.nv):
@@ -272,11 +277,15 @@ def _drive(m, d, p, c, up, down):
     """Computes the column of activation or control c, activations first."""
     u = c - m.na
     if u < 0:
-        _motor(m, d, p, d.act, c, up, down)
-    elif m.na > 0 or not (m.opt_disableflags & enums.DISABLE_ACTUATION):
-        i = _directly_driven(m, d, u)
+        i = actuator_of_activation(m, d, c)
         if i >= 0:
-            _control(m, d, p, i, u)
+            activation_rates(m, d, p, i)
+        else:
+            _motor(m, d, p, d.act, c, up, down)
+    elif m.na > 0 or not (m.opt_disableflags & DISABLE_ACTUATION):
+        i = actuator_of_control(m, d, u)
+        if i >= 0:
+            control_rates(m, d, p, i, u)
         else:
             _motor(m, d, p, d.ctrl, u, up, down)
 
@@ -326,9 +335,9 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the residual by formulas, column by column; all lanes of a tile have the same coordinate.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; dg, dp, dact, report; act_upper, body_*, dof_*, geom_*, slot_* and all else of p;
-            what `base_tiles` writes; act, ctrl, which are put back; con_wrench, crb_rate, cvel, cacc, cfrc, qvec for
-            itself.
+    Writes: those that they take back; dg, dp, dact, report; act_upper, body_*, dof_*, geom_*, row_*, slot_*,
+            ten_* and all else of p; what `base_tiles` writes; act, ctrl, which are put back; con_wrench, crb_rate,
+            cvel, cacc, cfrc, qvec for itself.
     """
     accelerate_state(m, d, p)
     if d.con_overflow[0] == 0:
@@ -351,8 +360,8 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
     Models with the recursive solver are excluded, because its factors share memory with these formulas' forces.
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; report, dg, dp, dact, da, dq, dv; act_upper, body_*, dof_*, geom_*, panel_*,
-            slot_* and all else of p; what `base_tiles` writes; act, ctrl, which are put back; qfrc_smooth, con_wrench,
-            crb_rate, cvel, cacc, cfrc, qvec, primal.* for itself.
+            row_*, slot_*, ten_* and all else of p; what `base_tiles` writes; act, ctrl, which are put back;
+            qfrc_smooth, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, primal.* for itself.
     """
     damped = begin_step(m, d, p)
     if d.con_overflow[0] == 0:

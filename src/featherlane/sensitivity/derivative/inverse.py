@@ -30,6 +30,7 @@ from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.residual import compute_position
 from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
 from featherlane.sensitivity.derivative.smooth_rates import acceleration_column
+from featherlane.sensitivity.derivative.tendon_rates import add_tendon_acceleration_column
 from featherlane.sensitivity.derivative.transition import (
     METHODS,
     InverseDerivatives,
@@ -126,6 +127,8 @@ def _column(m, d, p, c):
         acceleration_column(m, d, p, k)
         p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, d, k)) + p.dof_curvature[k]
         add_velocity_column(m, d, p, k, accelerates=1)
+        if not p.rate_rest:
+            add_tendon_acceleration_column(m, d, p, k)
     add_brought(m, d, p)
 
 
@@ -134,9 +137,9 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
     """Computes rates of inverse dynamics by formulas, plus the differences that the call provides, column by column.
 
     Reads:  the rows that the transfers of b bring in, qacc among them.
-    Writes: those that they take back; dg, dp, qacc_step, report; dof_*, body_*, geom_*, slot_* and all else of p;
-            con_fresh, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, dof_touched, qfrc_constraint, and all else of this
-            thread's workspace.
+    Writes: those that they take back; dg, dp, qacc_step, report; dof_*, body_*, geom_*, row_*, slot_*, ten_* and all
+            else of p; con_fresh, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, dof_touched, qfrc_constraint, and all
+            else of this thread's workspace.
     """
     overflow = compute_position(m, d)
     p.report[FITS], p.report[NEAREST], p.report[KNOWN] = real(d, 1.0), real(d, 1.0), real(d, -1.0)

@@ -88,6 +88,19 @@ RATES = Layout(
         _scratch.real(
             "dof_curvature", "nv", "kg, kg m^2", "derivative by the dof's acceleration of limits and dry friction"
         ),
+        # of each tendon and each general row
+        _scratch.real("ten_force", "ntendon", "N", "tension of springs, dampers, actuators, limits and dry friction"),
+        _scratch.real("ten_curvature", "ntendon", "kg", "derivative of the tension by the length's acceleration"),
+        _scratch.real("ten_bend", "nv", "m", "derivative of a row of the tendons' Jacobian by the position of a dof"),
+        _scratch.real("ten_stiffness", "ntendon", "N/m", "minus the derivative of the tension by the length"),
+        _scratch.real("ten_friction", "ntendon", "N s/m", "minus the derivative of the tension by the length's rate"),
+        _scratch.real("row_stiffness", "ngenrowmax", "N/m", "derivative of an equality's force by its error"),
+        _scratch.real("row_friction", "ngenrowmax", "N s/m", "derivative of an equality's force by its velocity"),
+        _scratch.real("row_curvature", "ngenrowmax", "kg", "derivative of an equality's force by its acceleration"),
+        _scratch.real("row_bend", "ngenrowmax", "N/m", "second derivative of an equality's polynomial times the force"),
+        _scratch.real(
+            "row_swing", "ngenrowmax", "N/m", "derivative of the row's force by the second coordinate's Jacobian entry"
+        ),
         _scratch.real("dof_tangent", "nv 3", "1", "columns of the right Jacobian of SO(3) at h w' (quaternion joints)"),
         _scratch.real("dof_back", "nv 3", "1", "columns of exp(-h w')"),
         _scratch.real("act_upper", "na", "1", "next activations at the upper point"),

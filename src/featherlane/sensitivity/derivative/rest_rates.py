@@ -1,7 +1,7 @@
 """Differences for the part of a residual without formulas: forces without the inertia of bodies and without contacts.
 
-Tendons, equality constraints, limits and springs of balls, fluids, external forces, actuators of all kinds, and the
-force rates of implicit integrators are evaluated at displaced points, at fixed acceleration:
+Tendons around geoms, connects and welds, limits and springs of balls, fluids, external forces, actuators of all kinds,
+and the force rates of implicit integrators are evaluated at displaced points, at fixed acceleration:
 
     g_rest = -(passive + actuator + outer forces) - J^T f(J a - aref) of the general rows,    p_rest = M a* - K a*
 
