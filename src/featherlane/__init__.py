@@ -39,7 +39,9 @@ from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.batch.noise import add_sensor_noise
 from featherlane.simulation.batch.protocol import Worlds
 from featherlane.simulation.integration.integrate import integrate
+from featherlane.simulation.query.camera import Camera
 from featherlane.simulation.query.control_history import init_ctrl_history, read_ctrl
+from featherlane.simulation.query.depth_noise import DepthNoise
 from featherlane.simulation.query.position import differentiate_pos, integrate_pos, normalize_quat
 from featherlane.simulation.states import get_state, set_keyframe, set_state
 from featherlane.simulation.steps import (
@@ -69,8 +71,10 @@ __all__ = [  # noqa: RUF022  in groups
     "variants",
     # worlds
     "Batch",
+    "Camera",
     "Contacts",
     "Data",
+    "DepthNoise",
     "MixedBatch",
     "Worlds",
     # whole steps of one world

@@ -41,16 +41,9 @@ from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.runner import Runner, stage_number
-from featherlane.simulation.query.camera import (
-    PIXELS,
-    VISIBLE,
-    CameraImages,
-    Images,
-    clip_distances,
-    empty_images,
-    output_names,
-)
+from featherlane.simulation.query.camera import VISIBLE, Camera, Images
 from featherlane.simulation.query.distance import Distances, Pairs
+from featherlane.simulation.query.imaging import Imaging
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.jacobian import Jacobians, broadcast_points
 from featherlane.simulation.query.query import Query
@@ -353,9 +346,9 @@ class Batch(NamedAccess):
 
     def camera(
         self,
-        camera: int | str,
-        width: int,
-        height: int,
+        camera: int | str | Camera,
+        width: int | None = None,
+        height: int | None = None,
         output: str | Sequence[str] = ("depth",),
         ids: ArrayLike | None = None,
         *,
@@ -367,12 +360,12 @@ class Batch(NamedAccess):
 
         The field of view, the sensor's size, focal lengths, principal point, projection and mode are the camera's, with
         the conventions of MuJoCo's renderer; `cam_resolution` is not used.  As in MuJoCo's visualizer, back faces are
-        not seen, nor are geoms with an alpha of 0.
+        not seen, nor are geoms with an alpha of 0.  Colours are those of `model.mj_model`: materials, textures, lights.
 
         Args:
-            camera: name or number.
+            camera: name or number; or a `Camera`, which has all options and also noise and colours by world.
             width, height: size of the images [pixels].
-            output: names of the images: `depth`, `segmentation`, `normal`.
+            output: names of the images: `depth`, `segmentation`, `normal`, `rgb`.
             ids: the worlds; None for all.
             geomgroup: six flags, which groups of geoms are seen; None for all.
             near, far: distances of the planes between which surfaces are seen [m]; None for `vis.map.znear` and
@@ -380,29 +373,31 @@ class Batch(NamedAccess):
 
         Returns:
             `Images` of the n worlds, row 0 at the top: depth (n, height, width) float32 [m], segmentation
-            (n, height, width) int32, normal (n, height, width, 3) float32.
+            (n, height, width) int32, normal (n, height, width, 3) float32, rgb (n, height, width, 3) uint8.
 
         Raises:
-            ModelError: an unknown output, a size that is not positive, wrong flags or planes.
+            ModelError: an unknown output, a size that is not positive, wrong flags, planes or colours, an incomplete
+                texture.
             UnknownNameError: an unknown camera.
             UnsupportedFeatureError: a signed distance field among the geoms.
             MemoryError: the images do not fit into memory.
 
-        Source: MuJoCo mjv_cameraFrustum, mj_ray.
+        Warns:
+            NonFiniteWarning: an image `rgb` of a world with a pose that is not finite; it is black.
+
+        Source: MuJoCo mjv_cameraFrustum, mj_ray, mjr_render.
         """
-        chosen, model = self._ids(ids), self.model
-        index, names = index_of(model, "camera", camera), output_names(output)
-        size = whole_argument("height", height, 1), whole_argument("width", width, 1)
-        check_geoms(model, geomgroup, True)
-        clip = clip_distances(model, near, far)
-        found = empty_images(names, len(chosen), size)
-        each = max(1, PIXELS // (size[0] * size[1]))
-        for first in range(0, len(chosen), each):
-            some = chosen[first : first + each]
-            query = CameraImages(model, len(some), self.dtype, self.runner.width, index, size, names, geomgroup, clip)
-            for name, image in self.query(query, some).items():
-                found[name][first : first + each] = image
-        return Images(*(found.get(name) for name in Images._fields))
+        if not isinstance(camera, Camera):
+            if width is None or height is None:
+                raise ModelError(f"width, height: got {width} and {height}, allowed are integers >= 1")
+            camera = Camera(camera, width, height, output, geomgroup, near, far)
+        elif width is not None or height is not None:
+            raise ModelError(f"width, height: got {width} and {height}, allowed is None, since the Camera has them")
+        images = Imaging(self.model, camera, self._ids(ids), self.nworld)
+        for some in images.parts():
+            query = images.query(some, self.dtype, self.runner.width)
+            images.take(some, self.query(query, images.chosen[some]), self.time)
+        return images.result()
 
     def geom_distance(
         self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids: ArrayLike | None = None
