@@ -37,6 +37,7 @@ from featherlane.simulation.batch.arrays import (
     precision,
 )
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.filming import Filming, split_cameras
 from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
@@ -236,7 +237,7 @@ class Batch(NamedAccess):
         self,
         nstep: int,
         control: Control | None = None,
-        record: str | Sequence[str] = ("qpos",),
+        record: str | Camera | Sequence[str | Camera] = ("qpos",),
         ids: ArrayLike | None = None,
         out: Mapping[str, np.ndarray] | None = None,
         reduce: Reduction | None = None,
@@ -252,15 +253,15 @@ class Batch(NamedAccess):
                 `control(batch, step)`, called between steps, whose result broadcasts to (n, nu); a kernel
                 `control(m, d)`, compiled and called within each step after positions and velocities are computed,
                 which sets `d.ctrl` (or `d.qfrc_applied`, `d.xfrc_applied`); or None to leave `ctrl` unchanged.
-            record: names of state or derived fields.
+            record: names of state or derived fields, and cameras (`fl.Camera`).
             ids: the worlds; None for all.
             out: arrays to record into, by name, of the shapes and dtype returned; missing ones are allocated.
             reduce: `mean`, `sum`, `min`, `max` or a `Histogram` over the worlds; None to return the recordings.
 
         Returns:
             name -> (n, nstep, ...), of a scalar field (`time`, `ncon`) (n, nstep).  State is that after the step,
-            derived fields those of the state before it.  With `reduce`, name -> (nstep, ...), of a histogram
-            (nstep, ..., nbin).
+            derived fields those of the state before it.  Images are of the state after the step: "camera/output" ->
+            (n, nstep, height, width, ...).  With `reduce`, name -> (nstep, ...), of a histogram (nstep, ..., nbin).
 
         Raises:
             ModelError: invalid shapes, names or counts; a kernel that cannot be compiled, or fails in a trial
@@ -270,11 +271,19 @@ class Batch(NamedAccess):
         Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as in MuJoCo).
         """
         nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
-        names, how = field_names("record", record), check_rollout(reduce, out, len(chosen))
+        how, (fields, cameras) = check_rollout(reduce, out, len(chosen)), split_cameras(record)
+        if cameras and how is not None:
+            raise ModelError("reduce: got a reduction, allowed with cameras in record is None")
+        names = field_names("record", fields) if fields or not cameras else []
         for name in names:
             check_bindable(self.model, "record", name)
         dims = lambda name: DATA[name].dims(self.arrays.sizes)  # noqa: E731
-        result = recordings(names, (len(chosen), nstep), out, dims, self.dtype)
+        film = Filming(self, cameras, (len(chosen), nstep), out)
+        rest = out and {name: rows for name, rows in out.items() if name not in film.result}
+        result = recordings(names, (len(chosen), nstep), rest, dims, self.dtype)
+        if cameras:
+            film.run(control, chosen, result)
+            return result | film.result
         if callable(control) and not isinstance(control, Kernel):
             self._driven(control, nstep, chosen, result)
         else:
