@@ -72,7 +72,7 @@ PAGES = {
     "../integrations/mjlab.md": ("mjlab", "mjlab's tasks, on Featherlane"),
     "../stages.md": ("Compiled stages", "every stage, by source file"),
     "sensors.md": ("Sensor types", "what each type measures, dimension, unit"),
-    "../cameras.md": ("Cameras", "depth, segmentation and normals of many worlds"),
+    "../cameras.md": ("Cameras", "depth, segmentation, normals and colours of many worlds"),
     "actuators.md": ("Actuator types", "transmissions, activations, gains, biases"),
     "../errors.md": ("Errors", "every exception and warning, with causes"),
     "command-line.md": ("Command line", "commands and options of `featherlane`"),

@@ -20,7 +20,7 @@ from featherlane.model.arguments import one_of, whole_argument
 from featherlane.model.assignment import real_number
 from featherlane.model.model import Model
 from featherlane.sensor.camera import cameras, image_ray
-from featherlane.sensor.image import choose_geoms
+from featherlane.sensor.image import choose_geoms, restore_chosen, store_chosen
 from featherlane.sensor.shading import place_lights, shade
 from featherlane.simulation.query.depth_noise import DepthNoise
 from featherlane.simulation.query.query import Query
@@ -133,8 +133,8 @@ def camera_tiles(m, d, b, p, thread, tile):
     """Computes the frames of the world in all lanes of a tile, then nstep packets of pixels, block by block.
 
     Reads:  the rows that the transfers of b bring in; the sizes of p, camera.clip, camera.ncandidate, camera.candidate.
-    Writes: those that they take back; depth, rgb, light_frame, active, recall_address, tree_settled, ray.*, and all
-            else of this thread's workspace.
+    Writes: those that they take back; depth, rgb, light_frame, active, recall_address, tree_settled, ray.*, camera.chosen,
+            and all else of this thread's workspace.
     """
     kinematics(m, d)
     frames(m, d)
@@ -179,13 +179,9 @@ def camera_tiles(m, d, b, p, thread, tile):
         geom, normal = where(seen, d.ray.geom[0], -1.0), select3(seen, load3(d.ray.normal, 0), zeros(d, 3))
         if p.coloured:
             # shadow rays test all geoms, not only those of the block
-            number = d.ray.ngeom[0]
-            for j in range(number):
-                d.camera.chosen[j] = d.ray.seen[j]
+            number = store_chosen(d)
             shade(m, d, p, axpy3(start, direction, origin), direction, seen, colours)
-            for j in range(number):
-                d.ray.seen[j] = d.camera.chosen[j]
-            d.ray.ngeom[0] = number
+            restore_chosen(d, number)
             store3(p.rgb, 0, tuple(x + spoiled for x in load3(p.rgb, 0)))
         d.ray.geom[0] = geom
         store3(d.ray.normal, 0, normal)
