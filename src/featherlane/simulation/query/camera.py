@@ -133,8 +133,8 @@ def camera_tiles(m, d, b, p, thread, tile):
     """Computes the frames of the world in all lanes of a tile, then nstep packets of pixels, block by block.
 
     Reads:  the rows that the transfers of b bring in; the sizes of p, camera.clip, camera.ncandidate, camera.candidate.
-    Writes: those that they take back; depth, rgb, light_frame, active, recall_address, tree_settled, ray.*, camera.chosen,
-            and all else of this thread's workspace.
+    Writes: those that they take back; depth, rgb, light_frame, camera.chosen, active, recall_address, tree_settled,
+            ray.*, and all else of this thread's workspace.
     """
     kinematics(m, d)
     frames(m, d)
