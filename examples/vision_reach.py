@@ -1,0 +1,154 @@
+"""An arm learns to reach a ball from depth images of 64 x 64 pixels alone; needs `pip install '.[torch]'`.
+
+    python examples/vision_reach.py             # 128 worlds, 3000 steps of each
+    python examples/vision_reach.py 16 20       # worlds, steps
+
+The policy is a small convolutional network from one noisy depth image to the changes of three servos.  Its loss is the
+distance between tip and ball after the change, to first order: |tip + J change - ball|, with the tip's Jacobian J of
+each world from the engine.  So the engine gives the gradient of the reward with respect to the action, and no teacher
+is needed.  Positions and Jacobians are used in training only.
+
+Source: Xu et al., Accelerated policy learning with parallel differentiable simulation (2022), here with a horizon of one
+step.
+"""
+
+import sys
+import time
+
+import numpy as np
+import torch
+from torch import nn
+
+import featherlane as fl
+
+ARM = """
+<mujoco>
+  <option timestep=".01" integrator="implicitfast"/>
+  <default><geom type="capsule" size=".03" contype="0" conaffinity="0"/><joint damping="1" armature=".05"/>
+    <position kp="60" dampratio="1"/></default>
+  <worldbody>
+    <light pos="1 -1 2" dir="-1 1 -2"/>
+    <camera name="eye" pos="1.3 0 1" xyaxes="0 1 0 -.6 0 .8" fovy="45"/>
+    <geom type="plane" size="1 1 .1" rgba=".8 .8 .75 1"/>
+    <body pos="0 0 .1" gravcomp="1"><joint name="turn" axis="0 0 1"/><geom fromto="0 0 -.1 0 0 .15" size=".05"/>
+      <body pos="0 0 .15" gravcomp="1"><joint name="lift" axis="0 1 0"/><geom fromto="0 0 0 0 0 .3"/>
+        <body pos="0 0 .3" gravcomp="1"><joint name="bend" axis="0 1 0"/><geom fromto="0 0 0 0 0 .25"/>
+          <site name="tip" pos="0 0 .28"/></body></body></body>
+    <body name="ball" mocap="true" pos=".4 0 .3"><geom type="sphere" size=".05" rgba=".9 .3 .2 1"/></body>
+  </worldbody>
+  <actuator><position joint="turn"/><position joint="lift"/><position joint="bend"/></actuator>
+</mujoco>
+"""
+EYE = fl.Camera("eye", 64, 64, "depth", noise=fl.DepthNoise(std=0.003, dropout=0.002, seed=1))
+NEAR, FAR = 0.6, 1.9  # [m], depths that are mapped to 0 and 1
+LOW, HIGH = np.array([-1.6, -0.6, 0.1]), np.array([1.6, 1.6, 2.4])  # angles of the joints [rad]
+CHANGE = 0.2  # largest change of an angle in a step [rad]
+STEPS, FRAMES = 25, 8  # steps of an episode, time steps of each
+REACHED = 0.05  # [m], the radius of the ball
+
+
+class Policy(nn.Sequential):
+    """Three convolutions and two layers: changes of the angles, from -1 to 1, of depth images (n, 64, 64)."""
+
+    def __init__(self):
+        super().__init__(
+            nn.Unflatten(1, (1, 64)),
+            *(nn.Conv2d(1, 16, 5, 2, 2), nn.ReLU(), nn.Conv2d(16, 24, 3, 2, 1), nn.ReLU()),
+            *(nn.Conv2d(24, 24, 3, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(24 * 64, 96), nn.ReLU()),
+            *(nn.Linear(96, 3), nn.Tanh()),
+        )
+
+
+class Reaching:
+    """Worlds with an arm and a ball each; the images, the tips, and what an action changes.
+
+    Args:
+        n: worlds.
+        seed: of initial states.
+    """
+
+    def __init__(self, n, seed):
+        self.batch, self.random = fl.Batch(fl.load(ARM), n, dtype="float32"), np.random.default_rng(seed)
+        self.tip = self.batch.bind("site_xpos")
+        self.start(np.arange(n))
+
+    def start(self, ids):
+        """Sets a random pose and a random ball in front of the arm."""
+        n, random = len(ids), self.random
+        self.batch.reset(ids, forward=False)
+        self.batch.qpos[ids] = self.batch.ctrl[ids] = random.uniform(LOW, HIGH, (n, 3))
+        angle, far, high = random.uniform([-1.2, 0.25, 0.1], [1.2, 0.45, 0.5], (n, 3)).T
+        self.batch.mocap_pos[ids, 0] = np.stack([far * np.cos(angle), far * np.sin(angle), high], 1)
+        # the noise of an image depends on the world's time
+        self.batch.time[ids] = random.uniform(0.0, 1e3, n)
+        self.batch.forward()
+
+    def images(self):
+        """Returns depths (n, 64, 64), mapped to 0 to 1."""
+        depth = self.batch.camera(EYE).depth
+        return torch.from_numpy(np.clip((depth - NEAR) / (FAR - NEAR), 0.0, 1.0))
+
+    def offsets(self):
+        """Returns vectors (n, 3) from the ball to the tip [m], and their derivatives (n, 3, 3) by the angles."""
+        offset = self.tip[:, 0] - self.batch.mocap_pos[:, 0]
+        return torch.from_numpy(offset.copy()), torch.from_numpy(self.batch.jac_site("tip")[0])
+
+    def act(self, actions):
+        """Moves the servos' set points by actions (n, 3) from -1 to 1."""
+        self.batch.ctrl[:] = np.clip(self.batch.qpos + CHANGE * actions, LOW, HIGH)
+        self.batch.step(FRAMES)
+        self.batch.forward()
+
+
+def distances(policy, n, seed):
+    """Returns the distance of each tip from its ball at the end of an episode of n new worlds [m]."""
+    worlds = Reaching(n, seed)
+    for _ in range(STEPS):
+        with torch.no_grad():
+            worlds.act(policy(worlds.images()).numpy())
+    return np.linalg.norm(worlds.offsets()[0].numpy(), axis=1)
+
+
+def train(policy, n, steps, tell=250):
+    """Trains the policy in n worlds."""
+    worlds, ages = Reaching(n, 0), np.arange(n) % STEPS
+    optimizer = torch.optim.Adam(policy.parameters(), 1e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
+    start, used, losses = time.time(), time.process_time(), []
+    for k in range(steps):
+        offset, jacobian = worlds.offsets()
+        actions = policy(worlds.images())
+        after = offset + CHANGE * torch.einsum("nij,nj->ni", jacobian, actions)
+        loss = after.norm(dim=1).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+        noise = worlds.random.normal(0.0, 0.3, (n, 3))
+        worlds.act(np.clip(actions.detach().numpy() + noise, -1.0, 1.0))
+        ages += 1
+        if (over := np.flatnonzero(ages >= STEPS)).size:
+            worlds.start(over)
+            ages[over] = 0
+        if (k + 1) % tell == 0:
+            passed = f"{time.time() - start:.0f} s, {time.process_time() - used:.0f} s of processors"
+            print(f"step {k + 1}: mean distance in training {100 * np.mean(losses[-tell:]):.1f} cm, {passed}")
+
+
+def main(n=128, steps=3000):
+    torch.manual_seed(0)
+    torch.set_num_threads(2)
+    policy = Policy()
+    report("before", distances(policy, 2 * n, 1))
+    train(policy, n, steps)
+    report("after", distances(policy, 2 * n, 1))
+
+
+def report(when, distance):
+    reached = 100 * (distance < REACHED).mean()
+    print(f"{when} training: {100 * np.median(distance):.1f} cm from the ball (median), {reached:.0f} % reach it")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
