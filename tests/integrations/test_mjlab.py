@@ -31,6 +31,7 @@ from mjlab.tasks.registry import load_env_cfg
 
 import featherlane as fl
 from featherlane.integrations import mjlab as ours
+from featherlane.integrations.mjlab.sensing import colours_by_world
 
 ROOT = Path(__file__).parents[2]
 FLAT = ("Mjlab-Velocity-Flat-Unitree-Go1", "Mjlab-Velocity-Flat-Unitree-G1")
@@ -385,7 +386,9 @@ def test_camera_tasks_observe_the_images_of_the_batch(task):
     assert torch.isfinite(images).all() and float(images.std()) > 0.0
     sensor, outputs = camera_sensor(env), camera_sensor(env).cfg.data_types
     size, groups = (sensor.cfg.width, sensor.cfg.height), [g in sensor.cfg.enabled_geom_groups for g in range(6)]
-    found = env.sim.batch.camera(fl.Camera(sensor.camera_idx, *size, outputs, groups, near=0.0, far=1e10))
+    colours = colours_by_world(env.sim.model, np.asarray(env.sim.mj_model.geom_matid))
+    camera = fl.Camera(sensor.camera_idx, *size, outputs, groups, near=0.0, far=1e10, colours=colours)
+    found = env.sim.batch.camera(camera)
     if found.rgb is not None:
         assert (sensor.data.rgb.numpy() == found.rgb).all()
     if found.depth is not None:
