@@ -1,4 +1,4 @@
-"""Both contact models on scenes with known answers, and their time; two minutes.
+"""All contact models on scenes with known answers, and their time; ten minutes.
 
     python benchmarks/contact_models.py --write
 
@@ -19,6 +19,7 @@ from featherlane.measure.contact_models import loop_error
 WORLDS, ROUNDS, STEPS = 256, 5, 50
 VARIANTS = {
     "convex newton": {"contact_model": "convex", "solver": "newton"},
+    "coulomb": {"contact_model": "coulomb"},
     "lcp dantzig": {"contact_model": "lcp", "lcp_solver": "dantzig"},
     "lcp pgs": {"contact_model": "lcp", "lcp_solver": "pgs"},
     "lcp apgd": {"contact_model": "lcp", "lcp_solver": "apgd"},

@@ -1,9 +1,11 @@
-"""What a second thread gives, beside what a second core of this machine gives; a minute.
+"""What a second thread gives, beside what a second core of this machine gives, and the serial part of calls; a minute.
 
     python benchmarks/threads.py --write
 
 A batch on two threads over one, and two batches of half the worlds at once over one after the other.  The second pair
 shares no work, no lock and no call: what it falls short of 2 the machine takes.
+
+A second table has the time of calls outside of the threads, and the speed-up with many cores that this time allows.
 """
 
 from __future__ import annotations
@@ -11,12 +13,16 @@ from __future__ import annotations
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 from report import arguments, markdown, origin, publish, source_of
 
 from featherlane.measure.speed_comparison import Course, Lineup, race_cores, race_threads
+from featherlane.simulation.batch import runner
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.tile.team import Team
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from robots.wheels import Unreachable
@@ -37,6 +43,14 @@ CASES = (
     ("robosuite/robots/jaco/robot", 256, 4),
     ("myosuite/simhive/myo_sim/leg/myolegs", 256, 4),
 )
+LARGE = (
+    ("bundled/cartpole", 65536, 1),
+    ("bundled/arm", 65536, 1),
+    ("bundled/quadruped", 16384, 1),
+    ("bundled/humanoid", 8192, 1),
+    ("bundled/humanoid", 8192, 4),
+)
+CORES = 96
 COLUMNS = ("model", "worlds", "steps per call", "call on one thread [ms]", "2 threads / 1", "2 cores / 1")
 
 
@@ -58,6 +72,36 @@ def row(name: str, course: Course) -> list[object]:
     return [name, course.worlds, course.nstep, f"{took:.1f}", threads, cores]
 
 
+def serial_seconds(lineup: Lineup) -> tuple[float, float]:
+    """Returns the time of a call on one thread, and the part of it outside of work that threads share."""
+    course, batch, shared, times = lineup.course, Batch(lineup.model, lineup.course.worlds, nthread=1), 0.0, []
+
+    def timed(function: Callable) -> Callable:
+        def run(*arguments):
+            nonlocal shared
+            start = time.perf_counter()
+            function(*arguments)
+            shared += time.perf_counter() - start
+
+        return run
+
+    with patch.object(runner, "work", timed(runner.work)), patch.object(Team, "run", timed(Team.run)):
+        lineup.put(batch)
+        for _ in range(course.rounds):
+            shared, start = 0.0, time.perf_counter()
+            batch.step(course.nstep)
+            whole = time.perf_counter() - start
+            times.append((whole, whole - shared))
+    return statistics.median(t for t, _ in times), statistics.median(t for _, t in times)
+
+
+def large_row(name: str, course: Course) -> list[object]:
+    """The serial time of one model, and the bound that it sets on the speed-up."""
+    whole, serial = serial_seconds(Lineup(source_of(name), course))
+    most = whole / ((whole - serial) / CORES + serial)
+    return [name, course.worlds, course.nstep, f"{1e3 * whole:.1f}", f"{1e6 * serial:.0f}", f"{most:.0f}"]
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=25, help="measured rounds of each race")
@@ -71,6 +115,9 @@ def main() -> None:
             sys.exit(str(error))
     note = "Median (least - most) of the rounds; float64, sensors off."
     publish("threads", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
+    columns = (*COLUMNS[:4], "outside of threads [us]", f"most with {CORES} cores")
+    large = [large_row(name, Course(worlds=n, nstep=k, rounds=asked.rounds)) for name, n, k in LARGE]
+    publish("serial", f"{markdown(columns, large)}\n\n{origin()}", asked.write)
 
 
 if __name__ == "__main__":

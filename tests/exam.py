@@ -90,7 +90,9 @@ def run(name: str, *tests: str) -> subprocess.CompletedProcess:
         path = Path(folder) / Path(EXAMS[name].file).name
         path.write_text(source(EXAMS[name]))
         pytest = () if EXAMS[name].repository is None else ("-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider")
-        return subprocess.run([sys.executable, *pytest, str(path), *tests], text=True, capture_output=True)
+        return subprocess.run(
+            [sys.executable, *pytest, str(path), *tests], text=True, capture_output=True, timeout=3600
+        )
 
 
 if __name__ == "__main__":

@@ -63,7 +63,9 @@ def test_names_of_kernels_are_kept_for_a_profiler(tmp_path, monkeypatch, kept):
         "__attribute__((noinline)) static int inner(int i) { return i * i; }\nint shown(int i) { return inner(i) + 1; }"
     )
     made, out = tmp_path / "one.o", tmp_path / "one.so"
-    subprocess.run([*link.compiler(), "-c", "-fPIC", "-x", "c", "-", "-o", made], input=source.encode(), check=True)
+    subprocess.run(
+        [*link.compiler(), "-c", "-fPIC", "-x", "c", "-", "-o", made], input=source.encode(), check=True, timeout=900
+    )
     if kept:
         monkeypatch.setenv("FEATHERLANE_SYMBOLS", "1")
     link.link([str(made)], str(out), {"layout": "abc"})
@@ -82,7 +84,7 @@ def test_other_systems_compile_on_first_use(monkeypatch):
 def test_a_wheel_without_kernels_requires_the_compiler(tmp_path, variable):
     pytest.importorskip("hatchling")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, capture_output=True, check=True, env={**os.environ, **variable})
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True, env={**os.environ, **variable}, timeout=900)
     (path,) = tmp_path.glob("*-py3-none-any.whl")
     wheel = zipfile.ZipFile(path)
     (metadata,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]

@@ -206,7 +206,7 @@ def test_video_has_every_frame(tmp_path):
     # a separate process: MuJoCo's rendering back end is chosen before its import
     file = tmp_path / "fall.mp4"
     command = [sys.executable, "-m", "featherlane", "simulate", "pendulum", "--seconds", "0.2", "--video", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     if "rendering failed" in done.stderr:
         pytest.skip(done.stderr)
     import imageio.v2 as imageio
@@ -412,16 +412,16 @@ def test_compare_needs_a_constraint(capfd):
 
 
 # ---- compare --contact -----------------------------------------------------------------------------------
-SHORT = ("--contact", "convex,lcp", "--steps", "12")
+SHORT = ("--contact", "convex,lcp,coulomb", "--steps", "12")
 
 
-def test_compare_steps_a_state_under_both_contact_models(capfd, tmp_path):
+def test_compare_steps_a_state_under_every_contact_model(capfd, tmp_path):
     file = tmp_path / "motions.png"
     succeeds("compare", "quadruped", *SHORT, "--plot", file, "--json")
     result = json.loads(capfd.readouterr().out)
     runs = {(r["contact"], r["solver"]): r for r in result["runs"]}
     assert list(runs) == [(c, s) for c, names in SOLVERS.items() for s in names]
-    assert result["changed"] == {"convex": [], "lcp": ["integrator implicitfast -> euler"]}
+    assert result["changed"] == {"convex": [], "lcp": ["integrator implicitfast -> euler"], "coulomb": []}
     assert runs["lcp", "dantzig"]["residual"]["max"] < 1e-10
     energies = [r["energy_change"] for r in runs.values()]
     assert np.ptp(energies) < 0.1 * max(map(abs, energies))  # 12 steps of one motion
@@ -433,6 +433,17 @@ def test_a_solver_runs_under_the_contact_models_that_have_it(capfd):
     runs = json.loads(capfd.readouterr().out)["runs"]
     assert [(r["contact"], r["solver"]) for r in runs] == [("convex", "pgs"), ("lcp", "dantzig"), ("lcp", "pgs")]
     assert runs[2]["iterations"]["max"] <= 7
+
+
+def test_compare_changes_options_that_coulomb_excludes(capfd, tmp_path):
+    file = tmp_path / "ball.xml"
+    ball = '<body pos="0 0 .1"><freejoint/><geom size=".1"/></body>'
+    option = '<option integrator="RK4" solver="CG" noslip_iterations="3"/>'
+    file.write_text(f'<mujoco>{option}<worldbody><geom type="plane" size="1 1 1"/>{ball}</worldbody></mujoco>')
+    succeeds("compare", file, "--contact", "coulomb", "--steps", "5", "--json")
+    result = json.loads(capfd.readouterr().out)
+    assert result["changed"] == {"coulomb": ["integrator rk4 -> euler", "noslip_iterations -> 0"]}
+    assert [r["solver"] for r in result["runs"]] == ["newton"]
 
 
 def test_compared_contacts_report_slip_and_overlap():
@@ -749,7 +760,12 @@ def test_an_unknown_mujoco_gl_is_one_message(tmp_path, capfd, monkeypatch):
 def test_a_failing_mujoco_gl_is_named():
     code = "from featherlane.cli import main; main(['simulate', 'pendulum', '--seconds', '0.01'])"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ | {"MUJOCO_GL": "foo"}
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"MUJOCO_GL": "foo"},
+        timeout=900,
     )
     assert done.returncode in (0, 2) and "Traceback" not in done.stderr  # not every MuJoCo checks it on import
     if done.returncode:
@@ -913,7 +929,7 @@ def test_malformed_xml_is_reported_with_its_line(capfd, tmp_path):
 
 def test_a_process_ends_with_code_2_and_no_traceback():
     command = [sys.executable, "-m", "featherlane", "simulate", "humnoid"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 2 and done.stdout == "" and "Traceback" not in done.stderr
     assert done.stderr.startswith("featherlane: ") and done.stderr.count("\n") == 1
 

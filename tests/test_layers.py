@@ -158,7 +158,7 @@ def test_front_ends_read_no_private_name_of_others(subtests):
 def test_functions_import_only_optional_modules():
     """Modules loaded by `import featherlane` are imported at the top; only slow or optional ones inside functions."""
     code = "import sys, featherlane; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=900)
     loaded = FILE_OF.keys() & set(done.stdout.split())
     for path in FILES:
         for node, late, names in imports(path):

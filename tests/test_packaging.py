@@ -56,7 +56,7 @@ def test_the_installation_page_lists_every_extra():
 def test_the_reference_mujoco_has_one_fixed_version():
     assert mujoco.__version__ == oracle.VERSION == "4.0.1" and oracle.folder() in Path(mujoco.__file__).parents
     code = "import mujoco; print(mujoco.__version__)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=900)
     assert done.stdout.strip() == oracle.VERSION
 
 
@@ -83,5 +83,5 @@ def test_the_package_contains_its_types_and_models():
 
 def test_import_loads_no_compiler():
     code = "import sys, featherlane; sys.exit(str({'llvmlite'} & set(sys.modules) or ''))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=900)
     assert done.stderr.strip() == "", done.stderr

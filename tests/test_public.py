@@ -345,7 +345,7 @@ def test_configuration_lists_how_kernels_run(capsys):
 def test_import_loads_neither_mujoco_nor_a_compiler():
     heavy = "mujoco llvmlite gymnasium typer rich".split()
     code = f"import sys, featherlane; print(*sorted(set({heavy}) & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=900)
     assert done.stdout.strip() == ""
 
 

@@ -34,7 +34,7 @@ def prose(text: str) -> str:
 def test_it_runs(path, tmp_path):
     command = [sys.executable, "-W", "error::DeprecationWarning:__main__", str(path)]
     quiet = {**os.environ, "MPLBACKEND": "agg", "MPLCONFIGDIR": str(tmp_path)}
-    done = subprocess.run(command, cwd=tmp_path, env=quiet, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=tmp_path, env=quiet, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() and not re.search(r"\bnan\b", done.stdout)
 

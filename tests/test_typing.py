@@ -20,7 +20,7 @@ MODULES = "results query stages registration environments distributed lcp tree l
 @pytest.mark.skipif(shutil.which("pyright") is None, reason="pyright is not installed")
 def test_pyright_in_strict_mode_accepts_the_whole_api():
     command = ["pyright", "--project", str(FOLDER), "--pythonpath", sys.executable]
-    checked = subprocess.run(command, capture_output=True, text=True)
+    checked = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert checked.returncode == 0, checked.stdout
 
 

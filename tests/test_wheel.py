@@ -58,7 +58,9 @@ def steps(code=STEPS, home=None, **environment) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "steps.py")  # kernel sources must be readable
         path.write_text(code)
-        done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False, env=environment)
+        done = subprocess.run(
+            [sys.executable, path], capture_output=True, text=True, check=False, env=environment, timeout=900
+        )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -77,7 +79,7 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     every = {**os.environ, "FEATHERLANE_LEVELS": ",".join(levels())}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=every)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=every, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
     (path,) = folder.glob("*.whl")
     return path
@@ -113,7 +115,9 @@ def test_the_objects_need_nothing_but_memory_functions_of_libc(unpacked, level):
     if not shutil.which("readelf"):
         pytest.skip("needs readelf")
     path = unpacked / "featherlane" / "lanes" / "prebuilt" / f"{level}.so"
-    listed = subprocess.run(["readelf", "-dW", "--dyn-syms", path], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["readelf", "-dW", "--dyn-syms", path], capture_output=True, text=True, check=True, timeout=900
+    ).stdout
     of_libm = LIBM if level == "x86-64" else set()
     assert set(re.findall(r"NEEDED.*\[(.*?)\]", listed)) <= {"libc.so.6"} | ({"libm.so.6"} if of_libm else set())
     assert set(re.findall(r" UND (\w+)", listed)) <= LIBC_ONLY | of_libm
@@ -180,7 +184,7 @@ def test_two_levels_of_a_wheel_give_bitwise_equal_results(unpacked):
 def test_the_environment_chooses_the_tag(wheel, tmp_path, environment, tag):
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     chosen = dict([environment.split("=")])
-    subprocess.run(command, cwd=ROOT, capture_output=True, check=True, env={**os.environ, **chosen})
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True, env={**os.environ, **chosen}, timeout=900)
     (path,) = tmp_path.glob("*.whl")
     assert path.name.endswith(f"-py3-none-{tag}.whl")
     assert any(name.endswith(".so") for name in zipfile.ZipFile(path).namelist()) is (tag != "any")

@@ -55,7 +55,6 @@ SOURCES = {
 PAGES = {
     "options.md": ("Options", "`model.opt`: defaults and allowed values"),
     "../fields.md": ("Fields", "fields of `Model` and `Data`: shape, unit, meaning"),
-    "../integrate.md": ("Error-controlled integration", "method, contact, events and measurements of `fl.integrate`"),
     "../integrations/mujoco_rollout.md": ("mujoco.rollout", "the functions of `mujoco.rollout`, on Featherlane"),
     "../integrations/judo.md": ("judo", "judo's sampling controllers, on Featherlane"),
     "../integrations/mujoco_batch.md": ("mujoco.batch", "the class `mujoco.batch.Batch`, on Featherlane"),
@@ -65,8 +64,7 @@ PAGES = {
         "Gymnasium and robosuite",
         "their MuJoCo environments on Featherlane; how to port one",
     ),
-    "../chapters/coulomb.md": ("Coulomb contact model", "derivation of the contact model `coulomb` and its solver"),
-    "../contact-benchmark.md": ("Contact benchmark", "published contact problems, in MuJoCo and each contact model"),
+    "../contact.md": ("Contact models, solvers and integrators", "options of contact, `fl.integrate`, `fl.lcp`"),
     "../integrations/unisim.md": ("UniSim and UniLab", "a backend of UniSim, and UniLab's tasks on it"),
     "../integrations/mjbatch.md": ("mjbatch", "the class `mjbatch.Batch`, on Featherlane"),
     "../integrations/mjlab.md": ("mjlab", "mjlab's tasks, on Featherlane"),

@@ -2,9 +2,8 @@
 # # Two contact models on the same states
 #
 # Featherlane has two contact models: MuJoCo's convex (soft) model, and ODE's LCP model (hard contact with
-# complementarity). This tutorial applies both to the same states. [Contact models and solvers](../contact.md) helps to
-# choose. The chapters on the [convex problem](../chapters/convex.md) and on the [LCP](../chapters/lcp.md) describe what
-# they solve.
+# complementarity). This tutorial applies both to the same states. The [decision guide](../decision-guide.md) helps to
+# choose. [Contact models](../chapters/contact.md) derives the equations.
 
 # %%
 import matplotlib.pyplot as plt
@@ -105,7 +104,7 @@ right.legend()
 # %% [markdown]
 # The convex model's box creeps: its friction force is that of a damper, so it requires a slip velocity. Creep is small
 # for a foot during a step, but it adds up in a grasp that must hold for a minute ([accuracy of the contact
-# models](../contact.md#accuracy-of-the-contact-models)).
+# models](../contact-benchmark.md#accuracy-of-the-contact-models)).
 #
 # ## Restitution
 #

@@ -116,7 +116,7 @@ check("M a0", M @ data.qacc_smooth, forces)
 #
 # `collision` finds the contacts. `make_constraint` makes constraint rows of contacts, limits, friction loss and
 # equalities. Each row has a Jacobian $J$, a reference acceleration $a_{ref} = -B\, (J \dot q) - K d\, r$ and a
-# regularization $R$. The chapter [Convex contact model](../chapters/convex.md) describes them.
+# regularization $R$. [Convex contact model](../chapters/contact.md#convex-contact-model) describes them.
 
 # %%
 fl.stages.collision(model, data)

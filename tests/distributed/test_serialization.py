@@ -58,7 +58,7 @@ def test_a_kernel_is_sent_with_its_source(tmp_path, model):
     batch.rollout(2, module.lean)
     packet.write_bytes(serialize("control", module.lean))
     file.unlink()
-    done = subprocess.run([sys.executable, "-c", PROGRAM, str(packet)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(packet)], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == float(batch.ctrl[0, 0]).hex()
 

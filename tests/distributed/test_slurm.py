@@ -32,7 +32,7 @@ def script() -> str:
 
 
 def test_the_recipe_is_a_script():
-    subprocess.run(["bash", "-n"], input=script(), text=True, check=True)
+    subprocess.run(["bash", "-n"], input=script(), text=True, check=True, timeout=900)
     options = re.findall(r"^#SBATCH (.*)$", script(), re.MULTILINE)
     assert {word.partition("=")[0] for line in options for word in line.split()} == {
         "--nodes", "--ntasks-per-node", "--cpus-per-task", "--time", "--signal", "--array",

@@ -343,6 +343,12 @@ def test_contacts_within_the_step_are_no_overlaps():
     assert fl.diagnose(swept.replace("</mujoco>", key), ["overlap"]) == []
 
 
+def test_small_geoms_do_not_tunnel_with_the_flag_speculative():
+    thin = APART.replace('size=".05 .05 .05"', 'size=".05 .05 .001"')
+    swept = thin.replace("<worldbody>", '<option><flag speculative="enable"/></option><worldbody>', 1)
+    assert fl.diagnose(thin, ["tunnels"]) and not fl.diagnose(swept, ["tunnels"])
+
+
 def test_the_reasons_of_a_refused_model_are_findings():
     refused = BALL.replace("<worldbody>", '<option integrator="RK4"><flag sleep="enable"/></option><worldbody>')
     (finding,) = fl.diagnose(refused)

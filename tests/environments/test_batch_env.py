@@ -301,7 +301,7 @@ def test_callbacks_must_be_callable():
 
 def test_without_gymnasium_the_message_names_the_extra():
     code = "import sys; sys.modules['gymnasium'] = None; import featherlane.environments"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=900)
     assert "pip install 'featherlane[gym]'" in done.stderr.splitlines()[-1]
 
 

@@ -22,7 +22,9 @@ GAMMA, LAMBDA = 0.9, 0.8
 def program(*options):
     """Runs the example as a program, without pictures of worlds, which need the machine's graphics."""
     command = [sys.executable, str(EXAMPLE), *map(str, options)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"MPLBACKEND": "Agg"})
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"MPLBACKEND": "Agg"}, timeout=3600
+    )
 
 
 def rows(folder):

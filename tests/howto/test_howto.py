@@ -17,5 +17,7 @@ TESTS = HERE.parent
 def test_howto_extensions_run(added):
     path = os.pathsep.join([*sys.path, str(TESTS)])  # with the oracle's MuJoCo, as in this process
     environment = os.environ | {"PYTHONPATH": path}
-    run = subprocess.run([sys.executable, HERE / f"{added}.py"], env=environment, capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, HERE / f"{added}.py"], env=environment, capture_output=True, text=True, timeout=900
+    )
     assert run.returncode == 0, run.stderr

@@ -97,6 +97,6 @@ def test_a_training_through_the_command_of_unilab(tmp_path):
     command += ["--sim", "mujoco", "training.task_name=FeatherlaneGo2JoystickFlat", f"env.scene.model_file={scene}"]
     command += ["algo.max_iterations=2", "algo.num_envs=16", "training.no_play=true", "training.device=cpu"]
     variables = {**os.environ, "UNILAB_EXTRA_REGISTRY_PACKAGES": "featherlane.integrations.unilab"}
-    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, done.stderr[-3000:]
     assert len(re.findall(r"Learning iteration", done.stdout)) == 2

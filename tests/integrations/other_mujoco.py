@@ -22,7 +22,7 @@ def run(file: str, version: str, least: int) -> None:
     }
     plain = ["--noconftest", "-c", os.devnull, "-p", "no:cacheprovider", "-p", "no:xdist"]
     command = [sys.executable, "-m", "pytest", "-q", *plain, str(HERE / file)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=3600)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
     passed = re.search(r"^(\d+) passed", done.stdout, re.MULTILINE)
     assert passed and int(passed[1]) >= least, done.stdout[-300:]

@@ -67,7 +67,9 @@ def test_the_examples_of_mjbatch_run(name, tmp_path):
     assert line in path.read_text()
     path.write_text(path.read_text().replace(line, "from featherlane.integrations.mjbatch import Batch\n"))
     how = [] if name == "hello" else ["--headless"]
-    done = subprocess.run([sys.executable, str(path), *how], text=True, capture_output=True, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, str(path), *how], text=True, capture_output=True, env=os.environ, timeout=3600
+    )
     assert re.search(PRINTED[name], done.stdout), done.stdout[-2000:] + done.stderr[-2000:]
 
 

@@ -116,7 +116,7 @@ def world_data(env, w):
 
 def test_importing_the_package_changes_nothing_and_imports_no_mjlab():
     code = "import sys, featherlane.integrations.mjlab as m; assert 'mjlab' not in sys.modules and not m.in_use()"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=3600)
 
 
 def test_use_and_stop():
@@ -495,7 +495,7 @@ def imported(tmp_path, value):
     code = "from mjlab.envs.manager_based_rl_env import Simulation as s; print(s.__module__, s.__dict__.get('dtype'))"
     path = os.pathsep.join([str(tmp_path), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     settings = os.environ | {"PYTHONPATH": path, "FEATHERLANE_MJLAB": value}
-    return subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True, text=True, timeout=3600)
 
 
 @pytest.mark.parametrize(

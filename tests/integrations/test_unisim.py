@@ -33,7 +33,7 @@ def python(*arguments) -> str:
     places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place not in ("", str(folder()))]
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join([*places, str(TESTS)])}
     command = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     return done.stdout
 

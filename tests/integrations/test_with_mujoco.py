@@ -55,7 +55,9 @@ def told(*command, **environment) -> str:
     """Returns the output of a command that must succeed, without the oracle on its path."""
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONWARNINGS": "ignore", **environment}
     environment.pop("PYTHONPATH", None)
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, env=environment, timeout=3600
+    )
     lines = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("WARNING")]
     print("$", *command, *[f"\n  {line}" for line in lines[:SHOWN]], flush=True)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -130,6 +132,6 @@ def test_mixed_mujoco_installations_are_reported_with_the_fix(tmp_path):
         shutil.copytree(home, tmp_path, dirs_exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])}
     command = [sys.executable, "-m", "featherlane", "simulate", "pendulum"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=3600)
     assert done.returncode == 2 and "mujoco 3.17.0 and mujoco-core 4.0.1" in done.stderr, done.stderr
     assert "pip uninstall -y mujoco mujoco-core mujoco-studio && pip install 'mujoco==3.17.0'" in done.stderr

@@ -121,5 +121,5 @@ for name in ("mujoco", "typer", "rich", "gymnasium", "llvmlite"):
 from featherlane.simulation.tile.library import library, stages
 sys.exit(None if {"step", "run_tiles"} <= set(stages()) and library().layout_hash() else "no stages")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr

@@ -35,7 +35,7 @@ def added(folder, early: bool) -> subprocess.CompletedProcess:
     """Returns a process that registers an integrator before the first step, or after it."""
     program = folder / "program.py"
     program.write_text(LATE.format(early=early))
-    return subprocess.run([sys.executable, program], capture_output=True, text=True)
+    return subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=900)
 
 
 def test_a_table_takes_the_first_case_that_fits():

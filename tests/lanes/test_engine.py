@@ -78,7 +78,9 @@ def test_large_arrays_do_not_break_relocations():
     here = Path(__file__).parent
     path = os.pathsep.join(map(str, (here, here.parent, os.environ.get("PYTHONPATH", ""))))
     command = [sys.executable, "-c", "import test_engine; test_engine.load_far_apart()"]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False, timeout=900
+    )
     assert done.returncode == 0, done.stderr  # if it fails, LLVM ends the process
 
 
@@ -138,5 +140,5 @@ def test_a_forked_child_runs_loaded_functions_and_loads_more():
     child = fork.Process(target=_in_a_child, args=(stages, d, results))
     child.start()
     assert np.allclose(results.get(timeout=60), curved(d))
-    child.join()
+    child.join(timeout=60)
     assert child.exitcode == 0 and np.all(d.arrays["y"] == 0)

@@ -102,7 +102,7 @@ def test_a_product_is_the_dense_matrix(rng):
 
 
 def test_the_sign_is_odes_and_the_default_friction_is_frozen():
-    """As documented in docs/chapters/lcp.md."""
+    """As documented in docs/contact.md."""
     M, q = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-5.0, -6.0])
     standard = solve(M, -q, 0.0, np.inf, method="lemke")
     np.testing.assert_allclose(standard.w, M @ standard.x + q, rtol=0, atol=1e-12)

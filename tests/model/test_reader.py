@@ -90,7 +90,7 @@ def test_a_broken_mujoco_is_reported_at_import(tmp_path, module, distributions, 
         code += f"sys.path[:] = [p for p in sys.path if p == {str(tmp_path)!r} or not has_mujoco(p)]\n"
         code = "import pathlib\ndef has_mujoco(p): return (pathlib.Path(p) / 'mujoco/__init__.py').exists()\n" + code
         code = "import numpy, featherlane\n" + code
-    done = subprocess.run([sys.executable, "-c", code + LOAD], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code + LOAD], capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr
     assert message in done.stdout and "\n  pip " in done.stdout and "imported" not in done.stdout
 

@@ -120,7 +120,9 @@ def test_a_model_is_equal_in_all_mujoco_versions_except_for_listed_fields(versio
     code = READ.format(tests=os.path.dirname(__file__), version=version, folder=folder, target=str(target))
     path = [folder, *(place for place in sys.path if place)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=900
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     number = tuple(map(int, version.split(".")))
     allowed = set().union(*(fields for first, fields in DIFFERENCES.items() if number < first))

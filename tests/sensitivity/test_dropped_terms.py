@@ -62,7 +62,7 @@ def measured(text: str, folder: Path) -> dict[str, float]:
     command = [sys.executable, str(Path(__file__).with_name("dropped_terms.py")), str(folder / "given.npz")]
     path = os.pathsep.join([str(Path(fl.__file__).parents[1]), *sys.path])
     environment = {**os.environ, "FEATHERLANE_MODE": "python", "PYTHONPATH": path}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 

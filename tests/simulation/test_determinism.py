@@ -162,5 +162,7 @@ def test_both_cpu_levels_give_bitwise_equal_results(dtype):
     call = f"import test_determinism as t; print(*[t.digest(n, {dtype!r}, t.NSTEP) for n in t.MODELS])"
     folders = [os.path.dirname(__file__), os.path.dirname(os.path.dirname(__file__)), *sys.path]
     env = {**os.environ, "FEATHERLANE_CPU": "x86-64-v3", "PYTHONPATH": os.pathsep.join(folders)}
-    done = subprocess.run([sys.executable, "-c", call], env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", call], env=env, capture_output=True, text=True, check=True, timeout=900
+    )
     assert done.stdout.split() == here

@@ -5,10 +5,12 @@ import pytest
 
 import featherlane as fl
 from featherlane.simulation.batch.order import LASTS, TileOrder
-from featherlane.simulation.tile.arrange import POOL
+from featherlane.simulation.tile.arrange import BLOCK, POOL
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
+from featherlane.simulation.tile.team import Team
 
 WORDS, WIDTH = 8, 8
+LINE = 64  # bytes
 PAIRS = SIGNATURE_BITS * WORDS
 
 
@@ -23,9 +25,9 @@ def union(touches, order):
     return np.mean([touches[order[k : k + WIDTH]].any(axis=0).sum() for k in range(0, len(order), WIDTH)])
 
 
-def order_of(touches, worlds=None):
+def order_of(touches, worlds=None, threads=1):
     worlds = np.arange(len(touches)) if worlds is None else worlds
-    return TileOrder(len(touches), WORDS, WIDTH).of(worlds, signatures(touches), 1)
+    return TileOrder(len(touches), WORDS, WIDTH, Team(threads)).of(worlds, signatures(touches), 1)
 
 
 @pytest.mark.parametrize("mode", ["jit", "python", "checked"])
@@ -75,9 +77,27 @@ def test_tiles_are_filled_as_described(share, rng):
     assert np.array_equal(order_of(touches), expected)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_blocks_are_ordered_alone_by_any_thread(threads, rng):
+    n = 4 * BLOCK + 77
+    touches = rng.random((n, PAIRS)) < 0.05 * rng.random(PAIRS)
+    blocks = [first + order_of(touches[first : first + BLOCK]) for first in range(0, n, BLOCK)]
+    assert np.array_equal(order_of(touches, threads=threads), np.concatenate(blocks))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_threads_write_to_no_common_cache_line(dtype):
+    """Rows begin on a cache line, and a block of worlds has a whole number of lines of each field."""
+    batch = fl.Batch(fl.bundled("quadruped"), 2 * BLOCK, dtype=dtype)
+    batch.step()
+    for name, rows in batch.runner.arrays.rows.items():
+        assert rows.ctypes.data % LINE == 0 or not rows.size, name
+        assert rows[:BLOCK].nbytes % LINE == 0, name
+
+
 def test_an_order_serves_some_steps_of_the_same_worlds(rng):
     first, later = (signatures(rng.random((64, PAIRS)) < 0.05) for _ in range(2))
-    worlds, order = np.arange(64), TileOrder(64, WORDS, WIDTH)
+    worlds, order = np.arange(64), TileOrder(64, WORDS, WIDTH, Team(1))
     kept = order.of(worlds, first, 1)
     for _ in range(LASTS - 1):
         assert np.array_equal(order.of(worlds, later, 1), kept)
@@ -86,7 +106,7 @@ def test_an_order_serves_some_steps_of_the_same_worlds(rng):
 
 def test_a_few_worlds_in_between_leave_the_others_their_order(rng):
     first, later = (signatures(rng.random((64, PAIRS)) < 0.05) for _ in range(2))
-    worlds, order = np.arange(64), TileOrder(64, WORDS, WIDTH)
+    worlds, order = np.arange(64), TileOrder(64, WORDS, WIDTH, Team(1))
     kept = order.of(worlds, first, 1)
     assert np.array_equal(np.sort(order.of(worlds[:40], later, 1)), worlds[:40])
     assert np.array_equal(order.of(worlds, later, 1), kept)

@@ -370,6 +370,7 @@ def test_the_command_shows_a_model_a_recording_and_unsupported_features(visit, t
     subprocess.run(
         [sys.executable, "-m", "featherlane", "simulate", "quadruped", "--seconds", "1", "--out", recording],
         check=True, capture_output=True,
+        timeout=900,
     )  # fmt: skip
     process, url = command(str(recording))
     here = visit(None, url)

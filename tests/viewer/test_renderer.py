@@ -22,7 +22,9 @@ assert picture.shape == (48, 64, 3) and picture.std() > 0
 def drawn(code: str) -> subprocess.CompletedProcess:
     """Runs code in a process without a screen and without a selected rendering back end."""
     settings = {k: v for k, v in os.environ.items() if k not in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY")}
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=settings, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=settings, check=False, timeout=900
+    )
 
 
 def test_a_renderer_imported_earlier_draws():

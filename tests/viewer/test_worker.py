@@ -1,5 +1,6 @@
 """The page's thread: jobs in order, errors of callers' jobs, and interrupts of callers at every bytecode."""
 
+import queue
 import sys
 import threading
 from types import SimpleNamespace
@@ -61,6 +62,40 @@ def test_a_busy_worker_is_reported_and_finishes_later():
     worker.end(ended.set, 0.01)
     gate.set()
     assert ended.wait(SECONDS)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_callers_get_an_error_after_an_error_between_jobs():
+    worker = Worker()
+
+    def fail():
+        raise ValueError("between jobs")
+
+    assert worker.ask(lambda: setattr(worker, "turn", fail), SECONDS) is None
+    while True:  # the thread may take one job before it fails
+        try:
+            worker.ask(lambda: None)
+        except RuntimeError as error:
+            assert "closed" in str(error)
+            break
+
+
+def test_jobs_put_at_the_end_are_refused():
+    """Callers of a page that closes do not wait: some of their jobs arrive after the thread's last look."""
+    for _ in range(200):
+        worker, answers = Worker(), queue.SimpleQueue()
+
+        def call(worker=worker, answers=answers):
+            try:
+                answers.put(worker.ask(lambda: "done"))
+            except RuntimeError:
+                answers.put("refused")
+
+        threads = [threading.Thread(target=call) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        worker.end(lambda: None, SECONDS)
+        assert {answers.get(timeout=SECONDS) for _ in threads} <= {"done", "refused"}
 
 
 def test_an_interrupt_at_any_bytecode_leaves_the_worker_usable():

@@ -361,8 +361,8 @@ def _compare(
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="Solvers to compare. convex: newton, cg, pgs; lcp: dantzig, newton, interior_point, pgs, apgd, "
-            "nncg. Default: all.",
+            help="Solvers to compare. convex: newton, cg, pgs; coulomb: newton; lcp: dantzig, newton, "
+            "interior_point, pgs, apgd, nncg. Default: all.",
             show_default=False,
         ),
     ] = None,
@@ -370,7 +370,7 @@ def _compare(
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="Contact models, convex or lcp or both: simulate from one state under each of them, and "
+            help="Contact models, some of convex, lcp and coulomb: simulate from one state under each of them, and "
             "compare the motions.",
             show_default=False,
         ),

@@ -107,7 +107,7 @@ def _print_motions(result: dict[str, Any], plot: Path | None) -> None:
     title = f"{result['name']}: {result['steps']} steps from one state"
     screen.print(table(title, columns, rows))
     about = {
-        "residual": "convex: norm of the scaled gradient; lcp: largest violation of complementarity, scaled",
+        "residual": "convex, coulomb: norm of the scaled gradient; lcp: largest violation of complementarity, scaled",
         "overlap": "of the deepest contact; loops: largest error of an equality constraint",
         "slip": "mean over the contacts with normal force after the step; median over steps",
         "energy": "energy at the end minus energy at the start",

@@ -22,8 +22,8 @@ COLORS = {
     "nncg": "#56b4e9",
     "interior_point": "#f0e442",
 }
-LINES = {"convex": "-", "lcp": "--"}
-PGS_LCP = "#56b4e9"  # both contact models have a PGS solver
+LINES = {"convex": "-", "lcp": "--", "coulomb": "-."}
+SHARED_NAMES = {("lcp", "pgs"): "#999999", ("coulomb", "newton"): "#000000"}  # solvers that convex has, too
 WIDTHS = (4.0, 2.4, 1.2)  # of successive solid lines: a line that covers another leaves its edges visible
 FLOOR = 1e-17  # smaller values are rounding
 
@@ -110,7 +110,7 @@ def draw_motions(
         axis.set_axis_off()
     for axis, name in zip(axes[: len(names)], names, strict=True):
         for k, ((contact, solver), quantities) in enumerate(curves.items()):
-            color = PGS_LCP if (contact, solver) == ("lcp", "pgs") else COLORS.get(solver, "0.3")
+            color = SHARED_NAMES.get((contact, solver), COLORS.get(solver, "0.3"))
             width = WIDTHS[k % len(WIDTHS)] if contact == "convex" else 1.3
             style = {"color": color, "linestyle": LINES.get(contact, ":"), "linewidth": width}
             axis.plot(times, quantities[name], label=f"{contact} {solver}", **style)

@@ -10,7 +10,7 @@ from featherlane.collision.mixing import MINMU
 from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.finding import NOTE, WARNING, Sign
 from featherlane.doctor.registry import check
-from featherlane.model.enums import ENABLE_OVERRIDE, LCP, PLANE, PYRAMIDAL, Disable
+from featherlane.model.enums import ENABLE_OVERRIDE, LCP, PLANE, PYRAMIDAL, Disable, Enable
 
 RUNG = 1.0  # m/s: speed after a fall of 5 cm
 HARD = 100.0  # ratio of the stiffnesses of friction and normal rows
@@ -130,12 +130,14 @@ def unyielding(examined: ExaminedModel) -> Iterator[Sign]:
 @check(
     "tunnels",
     NOTE,
-    "at a higher speed it passes through thin geoms, because there is no continuous collision detection",
+    "at a higher speed it passes through thin geoms, because contacts are detected at the start of a step only",
 )
 def tunnelling(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds moving geoms, in pairs without a plane, that move farther than their smallest half side in one step at 1
-    m/s."""
+    m/s, without the flag speculative."""
     m = examined.model
+    if m.opt.enableflags & Enable.SPECULATIVE:
+        return
     others = (
         examined.pairs[(m.geom_type[examined.pairs] != PLANE).all(axis=1)] if len(examined.pairs) else examined.pairs
     )
@@ -145,4 +147,4 @@ def tunnelling(examined: ExaminedModel) -> Iterator[Sign]:
             seen = (
                 f"half size {1e3 * examined.half_width[g]:.3g} mm, which a speed of {speed:.2g} m/s covers in one step"
             )
-            yield Sign("geom", int(g), seen, "reduce the timestep, use a thicker geom, or set a margin")
+            yield Sign("geom", int(g), seen, "enable the flag speculative, reduce the timestep, or use a thicker geom")

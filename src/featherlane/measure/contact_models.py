@@ -2,8 +2,8 @@
 
 All runs start from one state and take the same steps with the same controls.  The same quantities are measured for all:
 the solver's residual, the depth of overlap, the sliding speed of loaded contacts at the end of the step, the error of
-equality constraints, the energy, and the time of a step.  Options that conflict with the LCP contact model are changed
-for it and reported.
+equality constraints, the energy, and the time of a step.  Options that conflict with a contact model are changed for it
+and reported.
 """
 
 from __future__ import annotations
@@ -30,8 +30,13 @@ from featherlane.simulation.stages import energy
 from featherlane.simulation.steps import forward_position
 from featherlane.simulation.world.data import Data, step
 
-SOLVERS = {"convex": CONVEX_SOLVERS, "lcp": ("dantzig", "newton", "interior_point", "pgs", "apgd", "nncg")}
-OPTION = {"convex": "solver", "lcp": "lcp_solver"}
+SOLVERS = {
+    "convex": CONVEX_SOLVERS,
+    "lcp": ("dantzig", "newton", "interior_point", "pgs", "apgd", "nncg"),
+    "coulomb": ("newton",),
+}
+OPTION = {"convex": "solver", "lcp": "lcp_solver", "coulomb": "solver"}
+INTEGRATORS = {"lcp": ("euler",), "coulomb": ("euler", "implicit", "implicitfast")}  # others become euler
 SETTLE = 0.25  # simulated time before the common state [s]
 Curves = dict[tuple[str, str], dict[str, np.ndarray]]  # per contact model and solver, by quantity: (steps,)
 PRESSING = 1e-6  # relative to the model's weight: a contact with a smaller normal force is unloaded
@@ -138,17 +143,19 @@ def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
     """Returns a copy of the model under a contact model, and the options that were changed for it."""
     copied, changed = copy.copy(model), []
     opt = copied.opt
-    if contact == "lcp":
-        if opt.integrator.name.lower() != "euler":
+    if contact in INTEGRATORS:
+        if opt.integrator.name.lower() not in INTEGRATORS[contact]:
             changed.append(f"integrator {opt.integrator.name.lower()} -> euler")
             opt.integrator = "euler"
         if opt.noslip_iterations:
             changed.append("noslip_iterations -> 0")
             opt.noslip_iterations = 0
-        refused = opt.enableflags & LCP_REFUSED
+        refused = opt.enableflags & (LCP_REFUSED if contact == "lcp" else 0)
         if refused:
             changed.append(f"flags off: {', '.join(str(flag.name).lower() for flag in refused)}")
             opt.enableflags &= ~refused
+    if contact == "coulomb":
+        opt.solver = "newton"
     opt.contact_model = contact
     return copied, changed
 
@@ -166,7 +173,7 @@ def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Tr
     """Takes all steps under one contact model with one solver."""
     setattr(model.opt, OPTION[contact], solver)
     if request.iterations is not None:
-        setattr(model.opt, "iterations" if contact == "convex" else "lcp_iterations", request.iterations)
+        setattr(model.opt, "lcp_iterations" if contact == "lcp" else "iterations", request.iterations)
     data, trace, moves = Data(model), Trace(), _moves(model)
     for name, value in state.items():
         getattr(data, name)[...] = value

@@ -54,6 +54,8 @@ class Worker:
         if self._ended:
             raise CallError(CLOSED)
         self._jobs.put((job, answer))
+        if self._ended:  # the thread may have looked for jobs for the last time
+            self._refuse_jobs()
         try:
             value, error = answer.get(timeout=timeout)
         except queue.Empty:
@@ -74,16 +76,24 @@ class Worker:
                 self.ask(last, timeout)
 
     def _loop(self) -> None:
-        while not self._ended:
-            try:
-                entry = self._jobs.get(timeout=self.turn())
-            except queue.Empty:
-                continue
-            self._answer(*entry)
-            for _ in range(self._jobs.qsize()):
-                self._answer(*self._jobs.get())
-        while not self._jobs.empty():
-            self._jobs.get()[1].put((None, CallError(CLOSED)))
+        try:
+            while not self._ended:
+                try:
+                    entry = self._jobs.get(timeout=self.turn())
+                except queue.Empty:
+                    continue
+                self._answer(*entry)
+                for _ in range(self._jobs.qsize()):
+                    self._answer(*self._jobs.get())
+        finally:
+            self._ended = True
+            self._refuse_jobs()
+
+    def _refuse_jobs(self) -> None:
+        """Answers all waiting jobs with an error."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._jobs.get_nowait()[1].put((None, CallError(CLOSED)))
 
     def _answer(self, job: Callable[[], Any], answer: queue.SimpleQueue) -> None:
         try:

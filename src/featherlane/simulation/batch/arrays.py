@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.lanes import processor
+from featherlane.lanes import aligned, processor
 from featherlane.model.assignment import regular
 from featherlane.model.enums import Enable
 from featherlane.model.fields import MODEL
@@ -75,7 +76,7 @@ class WorldArrays:
         field = DATA[name]
         if self._padded is not None:
             return self._padded.rows(field)
-        return np.zeros((self.nworld, *field.dims(self.sizes)), field.stored_as(self.dtype))
+        return aligned((self.nworld, *field.dims(self.sizes)), field.stored_as(self.dtype))
 
     def _changed(self) -> None:
         self.revision += 1
@@ -323,10 +324,18 @@ def precision(dtype) -> np.dtype:
     return given
 
 
+@functools.lru_cache(maxsize=8)
+def _every_world(nworld: int) -> np.ndarray:
+    """Returns the numbers of all worlds; read-only, so that calls recognize it and its order without a comparison."""
+    every = np.arange(nworld)
+    every.flags.writeable = False
+    return every
+
+
 def chosen_worlds(ids, nworld: int) -> np.ndarray:
     """Returns world numbers (n,) int64, checked; `ids` are numbers, a mask, or None for all."""
     if ids is None:
-        return np.arange(nworld)
+        return _every_world(nworld)
     a = regular("ids", ids)
     if a.dtype == bool:
         if a.shape != (nworld,):

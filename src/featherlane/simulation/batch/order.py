@@ -1,13 +1,17 @@
-"""Computes the order in which a batch's worlds fill tiles, and keeps it for some steps."""
+"""Computes the order in which a batch's worlds fill tiles, on all threads, and keeps it for some steps."""
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 
 from featherlane.lanes import Record, allocate
-from featherlane.simulation.tile.arrange import ARRANGEMENT, WORD, fill_tiles, pack_patterns, rank_pairs
+from featherlane.simulation.tile.arrange import ARRANGEMENT, BLOCK, WORD, arrange_block
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
 from featherlane.simulation.tile.library import library
+from featherlane.simulation.tile.team import Team
+from featherlane.simulation.tile.uninterrupted import take_all
 
 LASTS = 8  # steps for which an order is kept: computing one takes a twentieth of the time of a step of humanoids
 
@@ -19,28 +23,32 @@ class TileOrder:
         nworld: worlds of a call, at most.
         nsignature: words of a world's signature.
         width: worlds of a tile.
+        team: threads.
     """
 
-    def __init__(self, nworld: int, nsignature: int, width: int):
+    def __init__(self, nworld: int, nsignature: int, width: int, team: Team):
         nbit = SIGNATURE_BITS * nsignature
-        sizes = {
+        self._sizes = {
             "nworld": nworld,
             "nsignature": nsignature,
             "nbit": nbit,
             "nword": -(-nbit // WORD),
             "tile_width": width,
         }
-        self._arrays = allocate(ARRANGEMENT, sizes, 1, np.float64)
-        self._record = Record(ARRANGEMENT, sizes, self._arrays, 1, np.float64)
-        self._rank, self._pack, self._fill = (
-            library().bind(stage, self._record) for stage in (rank_pairs, pack_patterns, fill_tiles)
-        )
-        self._nsignature = nsignature
+        self._team = team
+        self._records = [self._record({})]
+        self._arrays = self._records[0].arrays
         self._worlds = self._order = np.zeros(0, np.int64)
         self._steps = 0  # remaining steps for which the order is kept
 
+    def _record(self, shared: dict[str, np.ndarray]) -> Record:
+        """Returns a record of a thread."""
+        own = {"nworld": 1} if shared else {}
+        arrays = allocate(ARRANGEMENT, {**self._sizes, **own}, 1, np.float64) | shared
+        return Record(ARRANGEMENT, self._sizes, arrays, 1, np.float64)
+
     def of(self, worlds: np.ndarray, signature: np.ndarray, nstep: int) -> np.ndarray:
-        """Returns the worlds tile by tile, for a call of nstep steps.
+        """Returns the worlds tile by tile, for a call of nstep steps; the same read-only array while the order is kept.
 
         Args:
             worlds: (n,) their numbers, ascending.
@@ -48,23 +56,27 @@ class TileOrder:
             nstep: 0 for forward.
         """
         order = self._order
-        if self._steps <= 0 or not np.array_equal(worlds, self._worlds):
+        if self._steps <= 0 or not (worlds is self._worlds or np.array_equal(worlds, self._worlds)):
             order = self._arrange(worlds, signature)
             # a call of a few worlds does not discard the order of all others
             if self._steps <= 0 or len(worlds) >= len(self._worlds):
-                self._worlds, self._order, self._steps = worlds.copy(), order, LASTS
+                kept = worlds.copy() if worlds.flags.writeable else worlds
+                self._worlds, self._order, self._steps = kept, order, LASTS
         self._steps -= max(nstep, 1)
         return order
 
     def _arrange(self, worlds: np.ndarray, signature: np.ndarray) -> np.ndarray:
-        n, arrays, set_size = len(worlds), self._arrays, self._record.set_size
-        set_size("nworld", n)
-        arrays["signature"][: n * self._nsignature] = signature[worlds].ravel()
-        self._rank()
-        nword = max(-(-int(arrays["pair_count"][0]) // WORD), 1)
-        set_size("nword", nword)
-        self._pack()
-        pattern = arrays["pattern"][: n * nword].reshape(n, nword)
-        arrays["sorted_world"][:n] = np.lexsort(pattern.T[::-1])
-        self._fill()
-        return worlds[arrays["tile_world"][:n]]
+        n, blocks = len(worlds), -(-len(worlds) // BLOCK)
+        self._arrays["signature"][: n * self._sizes["nsignature"]] = signature[worlds].ravel()
+        shared = {name: self._arrays[name] for name in ("signature", "tile_world")}
+        threads = min(self._team.nthread, blocks)
+        while len(self._records) < threads:
+            self._records.append(self._record(shared))
+        runs = []
+        for k, record in enumerate(self._records[:threads]):
+            record.set_size("nworld", n)
+            runs.append(map(library().bind(arrange_block, record), range(k, blocks, threads)))
+        self._team.run({k: functools.partial(take_all, run) for k, run in enumerate(runs) if k > 0}, runs[0])
+        order = worlds[self._arrays["tile_world"][:n]]
+        order.flags.writeable = False
+        return order

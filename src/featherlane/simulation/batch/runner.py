@@ -159,10 +159,15 @@ class Runner:
 
     def warn_of_bad(self, first: int = 0) -> None:
         """Warns once of worlds with non-finite or out-of-range values; `first` is the number of the first world."""
-        rows = self.arrays.rows
-        if self.warned or not rows["warning"][:, NON_FINITE].any():
+        workspaces = [w.arrays["found_bad"] for some in self.workspaces.values() for w in some]
+        if self.warned or not any(found[0] for found in workspaces):
             return
-        self.warned = True
+        rows = self.arrays.rows
+        self.warned = bool(rows["warning"][:, NON_FINITE].any())
+        if not self.warned:  # the worlds were reset since
+            for found in workspaces:
+                found[0] = 0
+            return
         worlds = first + np.flatnonzero(rows["warning"][:, NON_FINITE])
         more = f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
         who = f"world {worlds[0]}" if len(worlds) == 1 else f"worlds {', '.join(map(str, worlds[:NAMED]))}{more} each"
@@ -360,7 +365,10 @@ class Runner:
         """
         if self.width == 1 or self.arrays.dtype != np.float64:
             return [(self.width, chosen)]
-        alone = self.arrays.rows["ordered"][chosen, 0] > 0
+        ordered = self.arrays.rows["ordered"]
+        if len(chosen) % self.width != 1 and not ordered.any():
+            return [(self.width, chosen)]
+        alone = ordered[chosen, 0] > 0
         if np.count_nonzero(~alone) % self.width == 1:
             alone[np.flatnonzero(~alone)[-1]] = True
         parts = [(self.width, chosen[~alone]), (1, chosen[alone])]
@@ -372,7 +380,7 @@ class Runner:
             return chosen
         signature = self.arrays.rows["signature"]
         if width not in self._orders:
-            self._orders[width] = TileOrder(self.arrays.nworld, signature.shape[1], width)
+            self._orders[width] = TileOrder(self.arrays.nworld, signature.shape[1], width, self.team)
         return self._orders[width].of(chosen, signature, nstep)
 
     def prepare(self, width: int) -> list[Workspace]:

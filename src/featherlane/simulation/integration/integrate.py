@@ -53,7 +53,8 @@ def integrate(
     solver.  Their difference estimates the local error: its largest component over positions (in the tangent space),
     velocities times `velocity_time`, and activations.  A step is accepted if the estimate is at most 0.05 `accuracy`;
     its result is extrapolated.  The error at the end grows with the number of steps and with the sensitivity of the
-    motion, as with every control of the local error; docs/integrate.md has the method and measurements.
+    motion, as with every control of the local error; docs/chapters/contact.md has the method, and
+    docs/contact-benchmark.md the measurements.
 
     The first step size is `model.opt.timestep`.  A step of size `min_step` is accepted whatever its error is (it is
     forced), so impacts of rigid bodies end.  Use `rk4` for smooth motion and `discrete` for stiff contact.

@@ -61,6 +61,7 @@ FIELDS = (
     _count.real(
         "nreset", "1", "1", "number of resets of this world because of non-finite or out-of-range values", dtype="int64"
     ),
+    _step_scratch.int("found_bad", "1", "1", "1: a step of this thread has counted a world as non-finite"),
     _detail.real("solver_fwdinv", "2", "N, N m", "norm of forward minus inverse: constraint force, applied force"),
     _inverse_output.real("qfrc_inverse", "nv", "N, N m", "external force that produces qacc"),
 )

@@ -47,6 +47,7 @@ from featherlane.simulation.step.non_finite import (
     load_counts,
     reset_bad,
     take_back_counts,
+    warn_non_finite,
 )
 from featherlane.simulation.step.part import SOLVE, rows_and_forces, solve_in_parts
 from featherlane.simulation.step.sleep import clear_sleeping_forces, fall_asleep, hold_asleep, mark_settled
@@ -236,7 +237,7 @@ def forward_pass(m, d):
     Reads:  what `forward` reads.   Writes: every field down to qacc, warning (non-finite).
     """
     forward(m, d)
-    warn(d, NON_FINITE, bad_state(m, d) | bad_acceleration(m, d) | infinite_outputs(m, d))
+    warn_non_finite(d, bad_state(m, d) | bad_acceleration(m, d) | infinite_outputs(m, d))
 
 
 @stage
@@ -353,7 +354,7 @@ def step(m, d):
     if needs_energy(m, d) or measures(m, d):
         found = infinite_outputs(m, d)
         if any_(found):
-            warn(d, NON_FINITE, found & not_(bad_state(m, d)))  # the next step counts a bad state
+            warn_non_finite(d, found & not_(bad_state(m, d)))  # the next step counts a bad state
 
 
 @stage

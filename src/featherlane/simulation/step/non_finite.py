@@ -144,6 +144,14 @@ def infinite_outputs(m, d):
     return found
 
 
+@kernel
+def warn_non_finite(d, mask):
+    """Counts the worlds of the mask as non-finite."""
+    if any_(mask):
+        warn(d, NON_FINITE, mask)
+        d.found_bad[0] = 1
+
+
 @stage
 def reset_bad(m, d, acceleration):
     """Counts worlds with bad values in the state or in the acceleration; with autoreset, resets them.
@@ -153,16 +161,16 @@ def reset_bad(m, d, acceleration):
 
     Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc.
     Reads:  qpos, qvel, act, time, mocap_pos, mocap_quat, eq_active; qacc.
-    Writes: warning (non-finite), nreset; of these worlds time, qpos, qvel, act, history, plastic, qacc_warmstart,
-            ctrl, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat, eq_active, given_present, given_replace,
-            tree_asleep, tree_settled, sleep_qpos, sleep_mocap.
+    Writes: warning (non-finite), found_bad, nreset; of these worlds time, qpos, qvel, act, history, plastic,
+            qacc_warmstart, ctrl, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat, eq_active, given_present,
+            given_replace, tree_asleep, tree_settled, sleep_qpos, sleep_mocap.
     """
     if acceleration:
         mask = bad_acceleration(m, d)
     else:
         mask = bad_state(m, d)
     if any_(mask):
-        warn(d, NON_FINITE, mask)
+        warn_non_finite(d, mask)
         if m.opt_disableflags & DISABLE_AUTORESET == 0:
             d.nreset[0] = where(mask, d.nreset[0] + 1.0, d.nreset[0])
             reset_worlds(m, d, mask)

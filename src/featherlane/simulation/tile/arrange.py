@@ -1,7 +1,8 @@
 """Selects which worlds share a tile: worlds with similar contacts.
 
 A tile computes every contact that any of its worlds has; in a world without that contact the lane is idle.  The pattern
-of a world is the set of its touching pairs.  Worlds are grouped so that the union of their patterns is small:
+of a world is the set of its touching pairs.  Worlds are grouped so that the union of their patterns is small, in each
+block of `BLOCK` worlds:
 
     count    how many worlds have each pair; rare pairs are most useful for grouping
     sort     patterns by their pairs, the rarest first, so that similar patterns are adjacent
@@ -9,47 +10,46 @@ of a world is the set of its touching pairs.  Worlds are grouped so that the uni
              that adds least to the union
 
 No result depends on the order; an order that is some steps old only changes the time that steps take.
+Threads order blocks in parallel.  Tiles of a block load and store rows of neighbouring worlds, and a block is a whole
+number of cache lines of every field, so threads that step different blocks write to no common line.
 Measured on robots, hands and a humanoid, 256 worlds: with sorting alone, a union has 1.1 to 4 times the pairs of one
 world; filling reduces it by 8 to 23 %, and the time of most steps by 3 to 9 %.
 """
 
 from featherlane.prelude import *
-from featherlane.lanes import Field, Layout
+from featherlane.lanes import Layout
+from featherlane.lanes.layout import Declare, size
 from featherlane.lanes.sort import sort
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
 
 POOL = 64  # worlds among which the next one of a tile is searched
-WORD = 62  # pairs in a word of a pattern
+PLACE_BITS = 9  # of the number of a world in its block
+BLOCK = 1 << PLACE_BITS  # worlds that are ordered together: 64 tiles of eight
+WORD = 62 - PLACE_BITS  # pairs in a word of a pattern
 
+_field = Declare()
 ARRANGEMENT = Layout(
     "Arrangement",
     (
-        Field("nworld", "size", doc="worlds"),
-        Field("nsignature", "size", doc="words of each signature"),
-        Field("nbit", "size", doc="candidate pairs of a signature"),
-        Field("nword", "size", doc="words of each pattern"),
-        Field("tile_width", "size", doc="worlds of a tile"),
-        Field(
-            "signature",
-            "long",
-            ("nworld", "nsignature"),
-            "1",
-            "signatures: the pairs in contact, written by `sign_contacts`",
-        ),
-        Field("pair_count", "long", (1,), "1", "number of pairs in contact in at least one world"),
-        Field("bit_count", "long", ("nbit",), "1", "number of worlds in which the pair is in contact"),
-        Field(
-            "bit_key", "long", ("nbit",), "1", "sort key of each pair in contact: its number of worlds, then the pair"
-        ),
-        Field("bit_room", "long", ("nbit",), "1", "buffer of the sort"),
-        Field("bit_rank", "long", ("nbit",), "1", "rank of a pair in this order"),
-        Field(
-            "pattern", "long", ("nworld", "nword"), "1", "pairs in contact as bits, the rarest pair in the highest bit"
-        ),
-        Field("sorted_world", "long", ("nworld",), "1", "worlds in the order of their patterns"),
-        Field("pool", "long", (POOL,), "1", "next worlds without a tile"),
-        Field("union", "long", ("nword",), "1", "pairs in contact in the tile so far"),
-        Field("tile_world", "long", ("nworld",), "1", "worlds in the order of tiles"),
+        size("nworld", "worlds"),
+        size("nsignature", "words of each signature"),
+        size("nbit", "candidate pairs of a signature"),
+        size("nword", "words of each pattern, at most"),
+        size("tile_width", "worlds of a tile"),
+        # of all threads
+        _field.long("signature", "nworld nsignature", "1", "pairs in contact, written by `sign_contacts`"),
+        _field.long("tile_world", "nworld", "1", "worlds in the order of tiles"),
+        # of one block
+        _field.long("bit_count", "nbit", "1", "number of worlds in which the pair is in contact"),
+        _field.long("bit_key", "nbit", "1", "sort key of each pair in contact: its number of worlds, then the pair"),
+        _field.long("bit_buffer", "nbit", "1", "buffer of the sort"),
+        _field.long("bit_rank", "nbit", "1", "rank of a pair in this order"),
+        _field.long("pattern", f"{BLOCK} nword", "1", "pairs in contact as bits, the rarest pair in the highest bit"),
+        _field.long("sorted_world", f"{BLOCK}", "1", "worlds of the block in the order of their patterns"),
+        _field.long("world_key", f"{BLOCK}", "1", "sort key of each world: a word of its pattern, then its place"),
+        _field.long("world_buffer", f"{BLOCK}", "1", "buffer of the sort"),
+        _field.long("pool", f"{POOL}", "1", "next worlds without a tile"),
+        _field.long("union", "nword", "1", "pairs in contact in the tile so far"),
     ),
 )
 
@@ -60,87 +60,110 @@ def last_pair(word, left):
     return (word + 1) * SIGNATURE_BITS - 1 - count_ones((left & -left) - 1)
 
 
-@stage(a1=ARRANGEMENT)
-def rank_pairs(a1):
-    """Ranks the pairs that touch in some world, the rarest first.
-
-    Reads:  signature.   Writes: pair_count, bit_rank; bit_count, bit_key, bit_room for itself.
-    """
-    for bit in range(a1.nbit):
-        a1.bit_count[bit] = 0
-    for k in range(a1.nworld * a1.nsignature):
-        left = a1.signature[k]
+@kernel
+def rank_pairs(a, first, n):
+    """Ranks the pairs that touch in some of n worlds, the rarest first; returns their number."""
+    for bit in range(a.nbit):
+        a.bit_count[bit] = 0
+    for k in range(first * a.nsignature, (first + n) * a.nsignature):
+        left = a.signature[k]
         while left != 0:
-            bit = last_pair(k % a1.nsignature, left)
-            a1.bit_count[bit] = a1.bit_count[bit] + 1
+            bit = last_pair(k % a.nsignature, left)
+            a.bit_count[bit] = a.bit_count[bit] + 1
             left = left & (left - 1)
-    n = 0
-    for bit in range(a1.nbit):
-        if a1.bit_count[bit] > 0:
-            a1.bit_key[n] = a1.bit_count[bit] * a1.nbit + bit
-            n += 1
-    sort(a1.bit_key, a1.bit_room, n)
-    for rank in range(n):
-        a1.bit_rank[a1.bit_key[rank] % a1.nbit] = rank
-    a1.pair_count[0] = n
+    pairs = 0
+    for bit in range(a.nbit):
+        if a.bit_count[bit] > 0:
+            a.bit_key[pairs] = a.bit_count[bit] * a.nbit + bit
+            pairs += 1
+    sort(a.bit_key, a.bit_buffer, pairs)
+    for rank in range(pairs):
+        a.bit_rank[a.bit_key[rank] % a.nbit] = rank
+    return pairs
 
 
-@stage(a1=ARRANGEMENT)
-def pack_patterns(a1):
-    """Packs worlds' patterns into words that sort by the ranks of their pairs.
-
-    Reads:  signature, bit_rank.   Writes: pattern.
-    """
-    for k in range(a1.nworld * a1.nword):
-        a1.pattern[k] = 0
-    for k in range(a1.nworld * a1.nsignature):
-        left = a1.signature[k]
+@kernel
+def pack_patterns(a, first, n, words):
+    """Packs the patterns of n worlds into words that sort by the ranks of their pairs."""
+    for k in range(n * words):
+        a.pattern[k] = 0
+    for k in range(n * a.nsignature):
+        left = a.signature[first * a.nsignature + k]
         while left != 0:
-            rank = a1.bit_rank[last_pair(k % a1.nsignature, left)]
-            place = k // a1.nsignature * a1.nword + rank // WORD
-            a1.pattern[place] = a1.pattern[place] | (1 << (WORD - 1 - rank % WORD))
+            rank = a.bit_rank[last_pair(k % a.nsignature, left)]
+            place = k // a.nsignature * words + rank // WORD
+            a.pattern[place] = a.pattern[place] | (1 << (WORD - 1 - rank % WORD))
             left = left & (left - 1)
 
 
 @kernel
-def misfit(a, world):
+def sort_worlds(a, n, words):
+    """Sorts n worlds by their patterns, from the last word to the first; equal worlds stay in their order."""
+    for k in range(n):
+        a.sorted_world[k] = k
+    for i in range(words):
+        for k in range(n):
+            a.world_key[k] = (a.pattern[a.sorted_world[k] * words + words - 1 - i] << PLACE_BITS) | k
+        sort(a.world_key, a.world_buffer, n)
+        for k in range(n):
+            a.world_buffer[k] = a.sorted_world[a.world_key[k] & (BLOCK - 1)]
+        for k in range(n):
+            a.sorted_world[k] = a.world_buffer[k]
+
+
+@kernel
+def misfit(a, world, words):
     """Returns a cost: first the pairs that a world adds to the union of its tile, then those of it that it lacks."""
     added, lacked = 0, 0
-    for w in range(a.nword):
-        x, union = a.pattern[world * a.nword + w], a.union[w]
+    for w in range(words):
+        x, union = a.pattern[world * words + w], a.union[w]
         both = x | union
         added += count_ones(both ^ union)
         lacked += count_ones(both ^ x)
     return added * a.nbit + lacked
 
 
-@stage(a1=ARRANGEMENT)
-def fill_tiles(a1):
-    """Assigns the worlds to tiles, tile by tile.
-
-    Reads:  sorted_world, pattern.   Writes: tile_world; pool, union for itself.
-    """
+@kernel
+def fill_tiles(a, first, n, words):
+    """Assigns n worlds to tiles, tile by tile."""
     waiting, following = 0, 0
-    for place in range(a1.nworld):
-        while waiting < POOL and following < a1.nworld:
-            a1.pool[waiting] = a1.sorted_world[following]
+    for place in range(n):
+        while waiting < POOL and following < n:
+            a.pool[waiting] = a.sorted_world[following]
             waiting, following = waiting + 1, following + 1
         best = 0
-        if place % a1.tile_width == 0:
-            for w in range(a1.nword):
-                a1.union[w] = 0
+        if place % a.tile_width == 0:
+            for w in range(words):
+                a.union[w] = 0
         else:
-            least = misfit(a1, a1.pool[0])
+            least = misfit(a, a.pool[0], words)
             for k in range(1, waiting):
                 if least == 0:
                     break
-                other = misfit(a1, a1.pool[k])
+                other = misfit(a, a.pool[k], words)
                 if other < least:
                     least, best = other, k
-        world = a1.pool[best]
-        for w in range(a1.nword):
-            a1.union[w] = a1.union[w] | a1.pattern[world * a1.nword + w]
-        a1.tile_world[place] = world
+        world = a.pool[best]
+        for w in range(words):
+            a.union[w] = a.union[w] | a.pattern[world * words + w]
+        a.tile_world[first + place] = first + world
         waiting -= 1
         for k in range(best, waiting):
-            a1.pool[k] = a1.pool[k + 1]
+            a.pool[k] = a.pool[k + 1]
+
+
+@stage(a1=ARRANGEMENT)
+def arrange_block(a1, block):
+    """Orders the worlds of a block for tiles.
+
+    Reads:  signature.
+    Writes: tile_world; bit_count, bit_key, bit_buffer, bit_rank, pattern, sorted_world, world_key, world_buffer, pool,
+            union for itself.
+    """
+    first = block * BLOCK
+    n = a1.nworld - first if a1.nworld - first < BLOCK else BLOCK
+    words = (rank_pairs(a1, first, n) + WORD - 1) // WORD
+    words = words if words > 0 else 1
+    pack_patterns(a1, first, n, words)
+    sort_worlds(a1, n, words)
+    fill_tiles(a1, first, n, words)

@@ -87,6 +87,7 @@ class Plan:
         self.width = workspaces[0].width
         self.has_places = bool(transfers.get("control") or transfers.get("record"))
         self.order, self.place = np.zeros(nworld, np.int64), np.zeros(nworld, np.int64)
+        self._given: tuple[np.ndarray | None, np.ndarray | None] = None, None  # read-only arrays in order and place
         self.own = [
             [allocated(layout, {**w.sizes, **sizes}, w.width, w.dtype) for layout in loop.records.values()]
             for w in workspaces
@@ -104,7 +105,9 @@ class Plan:
         nunread steps are not computed.
         """
         n = len(order)
-        self.order[:n], self.place[:n] = order, place
+        if not (order is self._given[0] and place is self._given[1]):
+            self.order[:n], self.place[:n] = order, place
+            self._given = (order, place) if not (order.flags.writeable or place.flags.writeable) else (None, None)
         self.record.set_size("nworld", n)
         self.record.set_size("nstep", nstep)
         self.record.set_size("stage", stage)

@@ -2,7 +2,7 @@
 
 from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import eights_of_row
-from featherlane.solver.lcp.pivot.scaled_problem import complementarity_residual, unload_places
+from featherlane.solver.lcp.pivot.scaled_problem import complementarity_residual, final_residual, unload_places
 from featherlane.solver.lcp.status import INACCURATE, ITERATIONS, SOLVED
 
 TOLERANCE = 1e-10  # residual of a solution
@@ -25,7 +25,7 @@ def finish_places(r1, used, ended):
     ended: whether the steps ended at their largest number.
     """
     unload_places(r1)
-    residual = complementarity_residual(r1)
+    residual = final_residual(r1)
     r1.one.residual[0], r1.one.niter[0] = residual, used
     r1.one.status[0] = ITERATIONS if ended else INACCURATE
     if residual <= TOLERANCE:

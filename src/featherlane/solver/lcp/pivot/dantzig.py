@@ -43,7 +43,7 @@ from featherlane.solver.lcp.pivot.scaled_problem import (
     WAITING,
     add_matrix_product,
     clear_direction,
-    complementarity_residual,
+    final_residual,
     load_places,
     order_rows,
     product_of_row,
@@ -289,7 +289,7 @@ def principal_pivoting(r1, policy, passes, start):
     if policy == CONSISTENT and r1.one.count[3] < n:
         settled = settle_friction(r1, passes, most)
     unload_places(r1)
-    residual = complementarity_residual(r1)
+    residual = final_residual(r1)
     r1.one.residual[0] = residual
     if residual <= TOLERANCE:
         r1.one.status[0] = SOLVED if settled else UNSETTLED

@@ -11,7 +11,9 @@ from featherlane.solver.lcp.status import LARGEST
 
 INF = float("inf")
 SMALLEST_DIAGONAL = 1e-300
-ROUNDING = 16 * 2.0**-52  # error of a sum, relative to the sum of its absolute terms
+EPSILON = 2.0**-52
+LOST = 1e-3  # rounding error of w, relative to b, at which a solution counts as inaccurate
+ROUNDING = 16 * EPSILON  # error of a sum, relative to the sum of its absolute terms
 
 LOWER, BETWEEN, UPPER = -1, 0, 1
 WAITING = 2  # between its bounds and outside the factor: it depends on others, or was given up
@@ -193,3 +195,18 @@ def complementarity_residual(r1):
         worst = fmax(fabs(y - clip(y - r1.one.w[k] * step, r1.one.lower[k], r1.one.upper[k])), worst)
     size = fmin(fmax(x, b * step), LARGEST)
     return worst / size if size > 0.0 else worst
+
+
+@kernel
+def final_residual(r1):
+    """Returns the residual, or the rounding error of w relative to b if w keeps less than three digits.
+
+    Rows that contradict each other almost exactly have forces so large that A x cancels.  Relative to these forces the
+    residual is small, but w is rounding error.
+    """
+    n, width = r1.one.n[0], 8 * eights_of_row(r1)
+    product, b = 0.0, 0.0
+    for k in range(n):
+        product, b = fmax(fabs(r1.one.A[k * width + k] * r1.one.x[k]), product), fmax(fabs(r1.one.b[k]), b)
+    lost, residual = EPSILON * product, complementarity_residual(r1)
+    return fmax(lost / b, residual) if lost > LOST * b and b > 0.0 else residual
