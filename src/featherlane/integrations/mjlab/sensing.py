@@ -26,8 +26,8 @@ _compute_jacobian = DifferentialIKAction._compute_jacobian
 class ImageSensorContext(SensorContext):
     """Connects ray and camera sensors to the simulation, without the structures of mujoco_warp.
 
-    Images are computed in `Simulation.sense`: depth [m] along the optical axis, 0 where nothing is seen; segmentation as
-    pairs of an id and the type of a geom, (-1, -1) where nothing is seen; colours as `Batch.camera` computes them.
+    Images are computed in `Simulation.sense`: depth [m] along the optical axis, 0 where nothing is seen; segmentation
+    as pairs of an id and the type of a geom, (-1, -1) where nothing is seen; colours as `Batch.camera` computes them.
 
     Source: mjlab.sensor.SensorContext 1.6.0, mujoco_warp.render (conventions of images).
     """
