@@ -1,6 +1,6 @@
 """An arm learns to reach a ball from depth images of 64 x 64 pixels alone; needs `pip install '.[torch]'`.
 
-    python examples/vision_reach.py             # 128 worlds, 3000 steps of each
+    python examples/vision_reach.py             # 128 worlds, 2500 steps of each
     python examples/vision_reach.py 16 20       # worlds, steps
 
 The policy is a small convolutional network from one noisy depth image to the changes of three servos.  Its loss is the
@@ -148,9 +148,9 @@ def train(policy, n, steps, tell=250):
             print(f"step {k + 1}: distance {far:.1f} cm, error of estimated coordinates {wrong:.1f} cm, {passed}")
 
 
-def main(n=128, steps=3000):
+def main(n=128, steps=2500):
     torch.manual_seed(0)
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     policy = Policy()
     report("before", distances(policy, 2 * n, 1))
     train(policy, n, steps)

@@ -259,7 +259,7 @@ class TaskEnv(VectorEnv):
         """Returns the first observations of reset worlds; infos hold the last ones."""
         final = np.full(self.num_envs, None, object)
         for w in np.flatnonzero(done):
-            final[w] = row_of(observations, w)
+            final[w] = row_of(observations, int(w))
         done = done.copy()  # `_restart` clears `_done`
         last = {"final_obs": final, "_final_obs": done, "final_info": infos, "_final_info": done.copy()}
         self._restart(np.flatnonzero(done), self.task.forward_at_start)

@@ -84,7 +84,8 @@ class Camera:
 
     def __post_init__(self):
         output_names(self.output)
-        whole_argument("height", self.height, 1), whole_argument("width", self.width, 1)
+        whole_argument("height", self.height, 1)
+        whole_argument("width", self.width, 1)
         if not (self.noise is None or isinstance(self.noise, DepthNoise)):
             raise ModelError(f"noise: got {type(self.noise).__name__}, allowed are DepthNoise and None")
 
