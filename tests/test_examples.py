@@ -56,7 +56,7 @@ MOST_SECONDS = 300  # s, timeout of an example that hangs
 
 
 def test_all_examples_are_run():
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*ARGUMENTS, *BY_RAY, "ppo"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*ARGUMENTS, *BY_RAY, "ppo", "vision_reach"}
 
 
 @pytest.mark.parametrize("name", every(6, ARGUMENTS))
@@ -81,6 +81,13 @@ def ran(name, arguments, folder):
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() and "nan" not in done.stdout
     return done.stdout
+
+
+@pytest.mark.ci
+def test_an_arm_learns_from_depth_images(tmp_path):
+    pytest.importorskip("torch")
+    shown = ran("vision_reach", ["16", "12"], tmp_path)
+    assert "before training: " in shown and "after training: " in shown
 
 
 @pytest.mark.ci

@@ -195,6 +195,15 @@ def rllib_halfcheetah() -> None:
     env.close()
 
 
+def vision_reach() -> None:
+    """What the camera sees of ten worlds, in colours and as depths."""
+    example = importlib.import_module("vision_reach")
+    worlds, side = example.Reaching(10, 0), example.EYE.width
+    depth = np.repeat((255 * worlds.images().numpy()).astype(np.uint8)[..., None], 3, axis=-1)
+    rgb = worlds.batch.camera("eye", side, side, "rgb").rgb
+    save(np.vstack([np.hstack(part) for part in (rgb[:5], depth[:5], rgb[5:], depth[5:])]), "vision_reach")
+
+
 def draw(name: str) -> None:
     """Draws one thumbnail."""
     if name in CAMERAS:
@@ -206,7 +215,7 @@ def draw(name: str) -> None:
 
 
 PLOTS = {f.__name__: f for f in (bad_world, jamming_rod)}
-OTHERS = {f.__name__: f for f in (sweep_friction, rllib_halfcheetah)}
+OTHERS = {f.__name__: f for f in (sweep_friction, rllib_halfcheetah, vision_reach)}
 
 if __name__ == "__main__":
     prepare_rendering(PICTURES)

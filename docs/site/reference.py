@@ -72,7 +72,7 @@ PAGES = {
     "../stages.md": ("Compiled stages", "every stage, by source file"),
     "sensors.md": ("Sensor types", "what each type measures, dimension, unit"),
     "../inverse-kinematics.md": ("Inverse kinematics", "targets, method, limits and measurements of `fl.ik`"),
-    "../cameras.md": ("Cameras", "depth, segmentation and normals of many worlds"),
+    "../cameras.md": ("Cameras", "depth, segmentation, normals and colours of many worlds"),
     "../sensing.md": (
         "Height scans, kinematics and contacts",
         "rays of patterns, Jacobians and contact forces of many worlds",

@@ -41,6 +41,8 @@ from featherlane.simulation.batch.protocol import Worlds
 from featherlane.simulation.integration.integrate import integrate
 from featherlane.simulation.inverse_kinematics.ik import ik
 from featherlane.simulation.inverse_kinematics.targets import IkTarget
+from featherlane.simulation.query.camera import Camera
+from featherlane.simulation.query.depth_noise import DepthNoise
 from featherlane.simulation.query.history import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
 from featherlane.simulation.query.position import differentiate_pos, integrate_pos, normalize_quat
 from featherlane.simulation.states import get_state, set_keyframe, set_state
@@ -71,8 +73,10 @@ __all__ = [  # noqa: RUF022  in groups
     "variants",
     # worlds
     "Batch",
+    "Camera",
     "Contacts",
     "Data",
+    "DepthNoise",
     "MixedBatch",
     "Worlds",
     # whole steps of one world

@@ -9,7 +9,7 @@ import pytest
 import featherlane as fl
 from featherlane.simulation.query.camera import CameraImages
 
-OUTPUTS = ("depth", "segmentation", "normal")
+OUTPUTS = ("depth", "segmentation", "normal", "rgb")
 SCENE = """
 <mujoco>
   <asset><mesh name="wedge" vertex="0 0 0 .3 0 0 0 .3 0 0 0 .3 .3 .3 .1"/>
@@ -89,7 +89,9 @@ def mujoco_images(batch: fl.Batch, world: int, camera: str, width: int, height: 
 def test_depth_and_segmentation_equal_mujocos_rays(camera, dtype, tolerance):
     batch, size = worlds(dtype), (23, 30)
     index, clip = batch.model.camera(camera).id, (0.0, 100.0)
-    query = CameraImages(batch.model, 3, dtype, batch.runner.width, index, size, OUTPUTS, (1, 1, 1, 0, 0, 0), clip)
+    query = CameraImages(
+        batch.model, 3, dtype, batch.runner.width, index, size, OUTPUTS[:3], ((1, 1, 1, 0, 0, 0), clip)
+    )
     found = batch.query(query, np.arange(3))
     for w in range(3):
         depth, seen = mujoco_images(batch, w, camera, 30, 23)
@@ -176,7 +178,7 @@ def test_a_pose_that_is_not_finite_gives_a_depth_that_is_not_a_number(where):
     "given, error, message",
     [
         ({"camera": "nose"}, fl.UnknownNameError, "unknown camera 'nose'"),
-        ({"output": "colour"}, fl.ModelError, "output: got 'colour', allowed are depth, segmentation, normal"),
+        ({"output": "colour"}, fl.ModelError, "output: got 'colour', allowed are depth, segmentation, normal, rgb"),
         ({"output": ()}, fl.ModelError, "output: got no name"),
         ({"width": 0}, fl.ModelError, "width: got 0"),
         ({"height": 2.5}, fl.ModelError, "height: got 2.5"),

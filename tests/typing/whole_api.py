@@ -144,6 +144,10 @@ def many_worlds(model: fl.Model) -> fl.Batch:
     recorded = batch.rollout(20, lambda batch, step: np.zeros((8, model.nu)), ids=None)
     hits: results.Hits = batch.ray([0.0, 0.0, 1.0], [0.0, 0.0, -1.0])
     images: results.Images = batch.camera(0, 8, 6, output=("depth", "segmentation"))
+    noise = fl.DepthNoise(std=0.01, growth=0.001, quantization=0.001, dropout=0.01, fill=0.0, seed=[1, 2])
+    camera = fl.Camera("eye", 8, 6, ("depth", "rgb"), noise=noise, colours=np.zeros((model.ngeom, 3)))
+    images = batch.camera(camera, ids=[0])
+    batch.rollout(2, record=("qpos", camera))
     targets = [fl.IkTarget("tip", position=(0.0, 0.0, 1.0)), fl.IkTarget("side", "geom", orientation=(1, 0, 0, 0))]
     solved: results.IkSolution = fl.ik(batch, targets, dofs=["slide"], posture_weight=0.01, restarts=2, tolerance=1e-3)
     print(solved.qpos, solved.position_error, solved.status == results.IkStatus.REACHED)

@@ -14,6 +14,7 @@ from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.query.camera import Camera
 from featherlane.simulation.world.recordings import field_names
 
 
@@ -38,6 +39,7 @@ class BatchEnv(TaskEnv):
             defaults; None keeps the defaults.  `rng` is the generator of the first of them.  To sample from each
             world's generator, write a `Task`.
         frame_skip: time steps per action.
+        cameras: cameras whose images are observed, as of `Task`.
         fields: derived fields of the batch (`xpos`, `sensordata`, ...) that `reward`, `terminated` and `start`
             read; those that `observation` reads need not be listed.
 
@@ -68,12 +70,14 @@ class BatchEnv(TaskEnv):
         render_mode: str | None = None,
         render_worlds: int = 16,
         fields: Sequence[str] = (),
+        cameras: Camera | Sequence[Camera] = (),
     ):
         functions = {"observation": observation, "reward": reward, "terminated": terminated, "start": start}
         for name, function in functions.items():
             if not callable(function) and not (function is None and name in ("terminated", "start")):
                 raise ModelError(f"{name}: got {type(function).__name__}, allowed is a function f(batch)")
         task = Functions(model, frame_skip, functions, field_names("fields", fields))
+        task.cameras = cameras
         super().__init__(
             task, num_envs, max_episode_steps, autoreset_mode, nthread, dtype, info, copy, record_failures,
             render_mode, render_worlds,

@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import DTypeLike
 
 from featherlane.environments.task import Task
-from featherlane.environments.vector_env import TaskEnv
+from featherlane.environments.vector_env import TaskEnv, row_of
 from featherlane.model.assignment import regular
 
 
@@ -42,13 +42,13 @@ class SingleEnv(gym.Env):
         """Resets the world.
 
         Returns:
-            The observation (k,) and infos.
+            The observation (k,), a dict if the task has cameras, and infos.
         """
         if seed is not None:
             self._np_random_seed = seed
         observations, infos = self.vector.reset(seed=seed)
         self._np_random = self.vector.random[0]
-        return observations[0], _first(infos)
+        return row_of(observations, 0), _first(infos)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Applies one action (nu,).
@@ -59,7 +59,7 @@ class SingleEnv(gym.Env):
         self.vector.revive()
         action = regular("action", action)
         observations, rewards, terminated, _, infos = self.vector.step(action[None] if action.ndim else action)
-        return observations[0], float(rewards[0]), bool(terminated[0]), False, _first(infos)
+        return row_of(observations, 0), float(rewards[0]), bool(terminated[0]), False, _first(infos)
 
     def render(self) -> np.ndarray | None:
         """Returns a picture of the world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None."""

@@ -6,7 +6,7 @@ rewards, terminations and initial states.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from featherlane.lanes import Kernel
 from featherlane.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.mixed import MixedBatch
+from featherlane.simulation.query.camera import Camera
 
 Parts = np.ndarray | Mapping[str, np.ndarray]
 
@@ -39,6 +40,8 @@ class Task:
         frame_skip: time steps per action.
         fields: derived fields of the batch that the task reads; they are bound when the batch is created.
         info_fields: derived fields that only `info` and `start_info` read.
+        cameras: cameras (`fl.Camera`) whose images are observed.  The observation is then a dict: "state" (n, k), which
+            is absent if `observation` returns an empty dict, and the images, "camera/output" (n, height, width, ...).
         max_episode_steps: actions after which an episode is truncated, unless the environment sets another number.
         forward_at_start: whether the `fields` of automatically reset worlds are computed before they are observed;
             False if only `reward` and `terminated` read them.  After a call of `reset` they are always computed.
@@ -59,6 +62,7 @@ class Task:
     frame_skip: int = 1
     fields: tuple[str, ...] = ()
     info_fields: tuple[str, ...] = ()
+    cameras: Camera | Sequence[Camera] = ()
     max_episode_steps: int | None = None
     forward_at_start: bool = True
     derived: str = "gymnasium"

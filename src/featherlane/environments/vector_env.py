@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import DTypeLike
 
 from featherlane.environments.compiled import sensordata_slice, with_kernels
+from featherlane.environments.images import ObservedImages
 from featherlane.environments.live_arrays import attach, live_arrays
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.rendering import RENDER_MODES, Painting
@@ -27,6 +28,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.mixed import MixedBatch
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
+STATE = "state"  # name of the observation's numbers next to images
 FAULTS = ("non_finite", "bad_control")  # statuses that end a world's episode
 
 
@@ -115,8 +117,8 @@ class TaskEnv(VectorEnv):
 
         low, high = task.action_space(self.batch)
         self.single_action_space = gym.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
-        observations = self._observe()
-        self.single_observation_space = gym.spaces.Box(-np.inf, np.inf, observations.shape[1:], observations.dtype)
+        self._images = ObservedImages(self.batch, task.cameras)
+        self.single_observation_space = self._space(self._observe())
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
@@ -173,7 +175,8 @@ class TaskEnv(VectorEnv):
         """Applies one action in every world.
 
         Returns:
-            observations (n, k), rewards (n,), terminations (n,), truncations (n,), infos.
+            observations (n, k), or a dict of arrays if the task has cameras, rewards (n,), terminations (n,),
+            truncations (n,), infos.
 
         Raises:
             gymnasium.error.ResetNeeded: the episode of a world has ended, and autoreset is disabled.
@@ -252,18 +255,20 @@ class TaskEnv(VectorEnv):
             observations, infos = self._restart_at_once(done, observations, infos)
         return observations, rewards, terminations, truncations, infos
 
-    def _restart_at_once(self, done: np.ndarray, observations: np.ndarray, infos: dict[str, Any]):
+    def _restart_at_once(self, done: np.ndarray, observations: Any, infos: dict[str, Any]):
         """Returns the first observations of reset worlds; infos hold the last ones."""
         final = np.full(self.num_envs, None, object)
         for w in np.flatnonzero(done):
-            final[w] = observations[w].copy()
+            final[w] = row_of(observations, int(w))
         done = done.copy()  # `_restart` clears `_done`
         last = {"final_obs": final, "_final_obs": done, "final_info": infos, "_final_info": done.copy()}
         self._restart(np.flatnonzero(done), self.task.forward_at_start)
         if self.info:
             last["final_info"] = _part(infos, done)
             last = self._masked(self.task.start_info(self.batch), done, _part(infos, ~done)) | last
-        return self._observe(observations), last  # the same buffer, because the other one holds the previous step
+        return self._observe(
+            observations, np.flatnonzero(done)
+        ), last  # the same buffer, because the other one holds the previous step
 
     # ---- infos -----------------------------------------------------------------------------------------------------
     def _infos(self, bad: np.ndarray | None, resting: np.ndarray, before) -> dict[str, Any]:
@@ -318,8 +323,33 @@ class TaskEnv(VectorEnv):
             raise ModelError(f"{what}: got shape {part.shape}, allowed {allowed}")
         return part.reshape(n, -1)
 
-    def _observe(self, out: np.ndarray | None = None) -> np.ndarray:
+    def _space(self, observations: Any) -> gym.Space:
+        """Returns the space of a world's observation like these, a `Dict` if the task has cameras."""
+        box = lambda rows: gym.spaces.Box(-np.inf, np.inf, rows.shape[1:], rows.dtype)  # noqa: E731
+        if not self._images:
+            return box(observations)
+        state = {STATE: box(observations[STATE])} if STATE in observations else {}
+        return gym.spaces.Dict(state | self._images.spaces())
+
+    def _observe(self, out: Any = None, changed: np.ndarray | None = None) -> Any:
+        """Returns the observations of all worlds.
+
+        Args:
+            out: observations to overwrite; None: new ones, or the next buffer.
+            changed: with `out`, worlds whose images differ from those in it.
+        """
+        if not self._images:
+            return self._state(self._parts(), out)
         parts = self._parts()
+        state = {STATE: self._state(parts, (out or {}).get(STATE))} if parts else {}
+        if out is None:
+            return state | self._images.of()
+        for name, images in self._images.of(changed).items():
+            out[name][changed] = images
+        return out | state
+
+    def _state(self, parts: list[np.ndarray], out: np.ndarray | None) -> np.ndarray:
+        """Returns the parts of an observation in one array (n, k)."""
         if out is None and not self.copy:
             self._buffers.reverse()
             out = self._buffers[0]
@@ -390,6 +420,13 @@ def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.n
         if value.shape != shape:
             raise ModelError(f"{what}: got shape {value.shape}, allowed is {shape}")
     return value
+
+
+def row_of(observations: Any, world: int) -> Any:
+    """Returns a copy of one world's observation, of an array or of a dict of arrays."""
+    if isinstance(observations, dict):
+        return {name: rows[world].copy() for name, rows in observations.items()}
+    return observations[world].copy()
 
 
 def _part(infos: dict[str, Any], mask: np.ndarray) -> dict[str, Any]:

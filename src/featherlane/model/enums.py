@@ -243,9 +243,10 @@ CONDATA_TANGENT, CONDATA_LINVEL, CONDATA_ANGVEL = 1 << 6, 1 << 7, 1 << 8
 RAYDATA_DIST, RAYDATA_DIR, RAYDATA_ORIGIN, RAYDATA_POINT, RAYDATA_NORMAL, RAYDATA_DEPTH = (1 << k for k in range(6))
 BITS = ("mjtConDataField", "mjtRayDataField")  # enumerations whose value k is stored here as 1 << k
 
-# cameras, sleeping trees, ranges of lengths
+# cameras and lights, sleeping trees, ranges of lengths
 CAMLIGHT_TRACK, CAMLIGHT_TRACKCOM, CAMLIGHT_TARGETBODY, CAMLIGHT_TARGETBODYCOM = range(1, 5)
 PROJ_PERSPECTIVE = 0
+LIGHT_DIRECTIONAL, LIGHT_IMAGE = 1, 3
 SLEEP_AUTO_NEVER, SLEEP_NEVER, SLEEP_INIT = 1, 3, 5
 LRMODE_ALL = 3
 

@@ -103,6 +103,7 @@ def hulls(hulls_of: Sequence[mujoco.MjModel]) -> dict[str, np.ndarray]:
     _field.int("meshnode_child", "nmeshnode 8", "1", "children: a node, or -1 - a group of triangles; else none"),
     _field.scalar("meshnode_box", "nmeshnode 6 8", "m", "lower and upper corner of the children's boxes"),
     _field.scalar("trianglegroup_vert", "ntrianglegroup 9 8", "m", "corners of eight triangles"),
+    _field.int("trianglegroup_face", "ntrianglegroup 8", "1", "row of mesh_face of each triangle, -1: none"),
 )
 def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     """Builds a tree of boxes over the triangles of each mesh, with eight children to a node, in the mesh's frame.
@@ -147,12 +148,15 @@ def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     box = np.concatenate([mj.bvh_aabb[rows, :3] - half, mj.bvh_aabb[rows, :3] + half], axis=1)
     k = np.arange(GROUP)
     present = k < count[of_group][:, None]
-    vert = corners[np.where(present, before[of_group][:, None] + k, 0)] * present[..., None]
+    slot = np.where(present, before[of_group][:, None] + k, 0)
+    vert = corners[slot] * present[..., None]
+    face = (mj.mesh_faceadr[mesh] + mj.bvh_nodeid[rows])[leaf][slot]
     return {
         "meshnode_adr": np.arange(mj.nmesh),
         "meshnode_child": np.concatenate([*links, np.zeros((0, 8), int)]),
         "meshnode_box": np.where((at >= 0)[..., None], box[at], 0.0).transpose(0, 2, 1) if len(at) else box[:0],
         "trianglegroup_vert": vert.transpose(0, 2, 1),
+        "trianglegroup_face": np.where(present, face, -1),
     }
 
 

@@ -36,7 +36,7 @@ from featherlane.model.set_const import set_const
 from featherlane.model.shapes import check_shapes
 from featherlane.model.tables import check_tables
 from featherlane.model.urdf import dropped_elements, link_names
-from featherlane.model.variant import Compiled, Declared, compile_variants, select
+from featherlane.model.variant import Declared, Variants, compile_variants, select
 
 FUSED = (
     "links without a body, as fixed joints merge them into the body that carries them: {}; to keep them, add "
@@ -313,7 +313,7 @@ def load_unchecked(
     return model
 
 
-def _with_variants(found: Compiled, labelled, source: str, links: Sequence[Link]) -> Model:
+def _with_variants(found: Variants, labelled, source: str, links: Sequence[Link]) -> Model:
     """Returns the model of all variants, with the first variant of each group."""
     for label, mj in labelled:
         check_features(with_missing_fields(mj), f"{source}: {label}")

@@ -65,7 +65,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class Variants:
     """What `load` needs of the compiled variants.
 
     Attributes:
@@ -81,7 +81,7 @@ class Compiled:
     groups: dict[str, Group]
 
 
-def compile_variants(spec: Any, declared: Declared) -> tuple[Compiled, list[tuple[str, Any]]]:
+def compile_variants(spec: Any, declared: Declared) -> tuple[Variants, list[tuple[str, Any]]]:
     """Compiles a spec once for each variant, and once for all.
 
     Args:
@@ -118,7 +118,7 @@ def compile_variants(spec: Any, declared: Declared) -> tuple[Compiled, list[tupl
     hulls = [next((mj for mj in models if mj.mesh_graphadr[k] >= 0), source) for k in range(source.nmesh)]
     if scales:
         groups = {name: Group({**group.places, MEAN: EMPTY}, group.values) for name, group in groups.items()}
-    return Compiled(_structure(spec, models), hulls, base, groups), labelled
+    return Variants(_structure(spec, models), hulls, base, groups), labelled
 
 
 MEAN, EMPTY = "stat_meaninertia", np.zeros(0, int)

@@ -68,7 +68,7 @@ def meet_by_world(m, d, g, near):
             store3(d.line.point, 0, mat_t_mul_vec(R, load3(d.line.point, 0)))
             store3(d.line.direction, 0, mat_t_mul_vec(R, load3(d.line.direction, 0)))
             d.line.distance[0] = read_lane(d.ray.distance, 0, lane)
-            d.line.hit[0] = 0
+            d.line.hit[0], d.line.triangle[0] = 0, 0
             if m.geom_type[g] == MESH:
                 meet_mesh(m, d)
             else:
@@ -77,6 +77,7 @@ def meet_by_world(m, d, g, near):
             if d.line.hit[0] == 1 and not (d.ray.culls[0] and leaves):
                 write_lane(d.ray.distance, 0, lane, d.line.distance[0])
                 write_lane(d.ray.geom, 0, lane, 1.0 * g)
+                write_lane(d.ray.triangle, 0, lane, 1.0 * d.line.triangle[0])
                 n = mat_mul_vec(R, load3(d.line.normal, 0))
                 write_lane(d.ray.normal, 0, lane, n[0])
                 write_lane(d.ray.normal, 1, lane, n[1])

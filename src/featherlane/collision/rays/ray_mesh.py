@@ -92,7 +92,7 @@ def _meet_group(m1, d1, group, ray):
                 d1.line.distance[0], first = d1.line.near[k], k
         if first >= 0:
             a, b, c = tuple(_group_corner(m1, group, corner, first) for corner in range(3))
-            d1.line.hit[0] = 1
+            d1.line.hit[0], d1.line.triangle[0] = 1, GROUP * group + first
             store3(d1.line.normal, 0, normalize3(cross(sub3(b, a), sub3(c, a)))[0])
 
 

@@ -37,7 +37,10 @@ def task_env(task: Task | str, num_envs: int, settings: dict[str, Any], **defaul
 
 
 def open_environment(
-    env: TaskEnv, modes: tuple[AutoresetMode, ...] = tuple(AutoresetMode), copy: bool = False
+    env: TaskEnv,
+    modes: tuple[AutoresetMode, ...] = tuple(AutoresetMode),
+    copy: bool = False,
+    images: bool = False,
 ) -> TaskEnv:
     """Returns the environment after checking that it suits a library.
 
@@ -45,6 +48,7 @@ def open_environment(
         env: the environment.
         modes: autoreset modes that the library supports.
         copy: whether the library keeps arrays for longer than a step.
+        images: whether the adapter passes observations that are dicts, with images.
 
     Raises:
         ModelError: not a `TaskEnv`, or one with unsuitable settings.
@@ -55,6 +59,8 @@ def open_environment(
         raise ModelError(
             f"env: got autoreset_mode={env.autoreset_mode.value!r}, allowed with this library is {allowed}"
         )
+    if env.task.cameras and not images:
+        raise ModelError("env: got a task with cameras, allowed with this adapter is a task without")
     if copy and not env.copy:
         raise ModelError(
             "env: got copy=False, allowed is copy=True: this library keeps observations for longer than a step"

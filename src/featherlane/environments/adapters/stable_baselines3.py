@@ -41,7 +41,7 @@ class TaskVecEnv(VecEnv):
     """
 
     def __init__(self, env: TaskEnv):
-        self.env = open_environment(env, (AutoresetMode.SAME_STEP,))
+        self.env = open_environment(env, (AutoresetMode.SAME_STEP,), images=True)
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
         self._actions: Any = None
 

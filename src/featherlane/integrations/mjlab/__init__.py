@@ -65,7 +65,7 @@ def use(dtype: str = "float32", nthread: int = 0) -> None:
     nthread = whole_argument("nthread", nthread, 0, MOST_THREADS)
     check_version()
     stop()
-    from featherlane.integrations.mjlab.sensing import RaySensorContext, frame_jacobian, rays
+    from featherlane.integrations.mjlab.sensing import ImageSensorContext, frame_jacobian, rays
     from featherlane.integrations.mjlab.simulation import Simulation
 
     settings = {"dtype": dtype, "nthread": nthread, "__module__": Simulation.__module__, "__doc__": Simulation.__doc__}
@@ -74,7 +74,7 @@ def use(dtype: str = "float32", nthread: int = 0) -> None:
     scene: Any = importlib.import_module("mjlab.scene.scene")
     sensor: Any = importlib.import_module("mjlab.sensor.raycast_sensor")
     ik: Any = importlib.import_module("mjlab.envs.mdp.actions.differential_ik")
-    scene.SensorContext, sensor.rays = RaySensorContext, rays
+    scene.SensorContext, sensor.rays = ImageSensorContext, rays
     ik.DifferentialIKAction._compute_jacobian = frame_jacobian
 
 

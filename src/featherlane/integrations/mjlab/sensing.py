@@ -1,4 +1,4 @@
-"""What mjlab computes with functions of mujoco_warp: rays of sensors, and the Jacobian of differential IK."""
+"""What mjlab computes with functions of mujoco_warp: rays and images of sensors, the Jacobian of differential IK."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ from mjlab.envs.mdp.actions.differential_ik import DifferentialIKAction  # pyrig
 from mjlab.sensor import raycast_sensor  # pyright: ignore[reportMissingImports]
 from mjlab.sensor.sensor_context import SensorContext  # pyright: ignore[reportMissingImports]
 
-from featherlane.errors import UnsupportedFeatureError
+from featherlane.errors import ModelError
 from featherlane.integrations.mjlab.simulation import Simulation
-from featherlane.integrations.mjlab.tensors import DataTensors
+from featherlane.integrations.mjlab.tensors import DataTensors, ModelTensors
+from featherlane.model.enums import OBJ_GEOM
+from featherlane.simulation.query.camera import Camera
+
+FARTHEST = 1e10  # [m], beyond which nothing is seen; mujoco_warp's MJ_MAXVAL
 
 _rays = raycast_sensor.rays  # mujoco_warp's
 _compute_jacobian = DifferentialIKAction._compute_jacobian
 
 
-class RaySensorContext(SensorContext):
-    """Connects ray sensors to the simulation, without the acceleration structures of mujoco_warp.
+class ImageSensorContext(SensorContext):
+    """Connects ray and camera sensors to the simulation, without the structures of mujoco_warp.
 
-    Raises:
-        UnsupportedFeatureError: camera sensors, with their names.
+    Images are computed in `Simulation.sense`: depth [m] along the optical axis, 0 where nothing is seen; segmentation
+    as pairs of an id and the type of a geom, (-1, -1) where nothing is seen; colours as `Batch.camera` computes them.
+
+    Source: mjlab.sensor.SensorContext 1.6.0, mujoco_warp.render (conventions of images).
     """
 
     def _create_context(self, mj_model: mujoco.MjModel) -> None:
@@ -31,9 +37,91 @@ class RaySensorContext(SensorContext):
             super()._create_context(mj_model)
             return
         self._ctx: Any = None
+        self._images = [empty_images(sensor, self._data.nworld) for sensor in self.camera_sensors]
+        for sensor in self.camera_sensors:
+            size, shape = mj_model.cam_sensorsize[sensor.camera_idx], (sensor.cfg.width, sensor.cfg.height)
+            self._data.batch.model.cam_sensorsize[sensor.camera_idx] = cropped(size, shape)
         if self.camera_sensors:
-            names = [f"camera sensor {sensor.cfg.name}" for sensor in self.camera_sensors]
-            raise UnsupportedFeatureError(names, what="not supported: Featherlane renders no images")
+            # the appearance of the batch's model: one for all cameras, as mjlab requires
+            own, settings = self._data.batch.model.mj_model, self.camera_sensors[0].cfg
+            own.light_castshadow[:] = mj_model.light_castshadow & settings.use_shadows
+            own.mat_texid[:] = mj_model.mat_texid if settings.use_textures else -1
+
+    def render(self, model: ModelTensors) -> None:
+        """Computes the images of all camera sensors, in the worlds' present states."""
+        if not isinstance(self._data, DataTensors):
+            return
+        batch = self._data.batch
+        colours = colours_by_world(model, np.asarray(batch.model.mj_model.geom_matid))
+        for sensor, images in zip(self.camera_sensors, self._images, strict=True):
+            groups = [int(group in sensor.cfg.enabled_geom_groups) for group in range(6)]
+            size, outputs = (sensor.cfg.width, sensor.cfg.height), tuple(images)
+            camera = Camera(sensor.camera_idx, *size, outputs, groups, 0.0, FARTHEST, colours=colours)
+            found = batch.camera(camera)
+            if found.depth is not None:
+                depth = np.where(found.depth < FARTHEST, found.depth, 0.0)
+                images["depth"][..., 0] = torch.from_numpy(depth.astype(np.float32))
+            if found.segmentation is not None:
+                seen = found.segmentation >= 0
+                pair = np.stack([found.segmentation, np.where(seen, OBJ_GEOM, -1)], axis=-1)
+                images["segmentation"][:] = torch.from_numpy(pair.astype(np.int32))
+            if found.rgb is not None:
+                images["rgb"][:] = torch.from_numpy(found.rgb)
+
+    def get_rgb(self, cam_idx: int) -> torch.Tensor:
+        """Returns colours (num_envs, height, width, 3) uint8 of a camera."""
+        return self._image(cam_idx, "rgb") if isinstance(self._data, DataTensors) else super().get_rgb(cam_idx)
+
+    def get_depth(self, cam_idx: int) -> torch.Tensor:
+        """Returns depths (num_envs, height, width, 1) of a camera [m]."""
+        return self._image(cam_idx, "depth") if isinstance(self._data, DataTensors) else super().get_depth(cam_idx)
+
+    def get_segmentation(self, cam_idx: int) -> torch.Tensor:
+        """Returns ids and types of objects (num_envs, height, width, 2) int32 of a camera."""
+        if not isinstance(self._data, DataTensors):
+            return super().get_segmentation(cam_idx)
+        return self._image(cam_idx, "segmentation")
+
+    def _image(self, camera: int, output: str) -> torch.Tensor:
+        if camera not in self._cam_idx_to_list_idx:
+            raise ModelError(f"camera: got {camera}, allowed are {sorted(self._cam_idx_to_list_idx)}")
+        images = self._images[self._cam_idx_to_list_idx[camera]]
+        if output not in images:
+            raise ModelError(f"camera {camera}: got the image {output!r}, allowed are {', '.join(images)}")
+        return images[output]
+
+
+def cropped(size: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Returns the part of an image sensor (2,) [m] with the sides' ratio of an image; zeros for a camera without one.
+
+    MuJoCo's renderer stretches the image instead.
+    Source: mujoco_warp, compute_ray.
+    """
+    ratio = shape[0] / shape[1]
+    return np.array([min(size[0], size[1] * ratio), min(size[1], size[0] / ratio)])
+
+
+def empty_images(sensor: Any, nworld: int) -> dict[str, torch.Tensor]:
+    """Returns zeros for the images of a camera sensor, by name."""
+    kinds = {"rgb": (3, torch.uint8), "depth": (1, torch.float32), "segmentation": (2, torch.int32)}
+    size = nworld, sensor.cfg.height, sensor.cfg.width
+    return {name: torch.zeros((*size, kinds[name][0]), dtype=kinds[name][1]) for name in sensor.cfg.data_types}
+
+
+def colours_by_world(model: ModelTensors, material: np.ndarray) -> np.ndarray | None:
+    """Returns colours of geoms (num_envs, ngeom, 3), clamped to 0 to 1, if they or the materials' were read, else None.
+
+    Args:
+        model: the tensors of the model.
+        material: (ngeom,) material of each geom, -1: none.
+    """
+    if not {"geom_rgba", "mat_rgba"} & model.__dict__.keys():
+        return None
+    rgba = model.geom_rgba.numpy()
+    unset = (material >= 0) & (rgba == np.array((0.5, 0.5, 0.5, 1.0), np.float32)).all(-1)
+    if unset.any():
+        rgba = np.where(unset[..., None], model.mat_rgba.numpy()[:, np.maximum(material, 0)], rgba)
+    return np.clip(rgba[..., :3].astype(float), 0.0, 1.0)
 
 
 def rays(m, d, pnt, vec, geomgroup, flg_static, bodyexclude, dist, geomid, normal, rc=None) -> None:

@@ -226,13 +226,16 @@ class Simulation(Original):
         self._data_bridge.clear(worlds)
 
     def sense(self) -> None:
-        """Casts the rays of all ray and height sensors from the poses of the last `forward`."""
+        """Computes the images of cameras, and casts the rays of all ray and height sensors."""
         context = self._sensor_context
         if context is None:
             return
         context.prepare()
         for sensor in context.raycast_sensors:
             sensor.raycast_kernel(rc=None)  # type: ignore[arg-type]
+        if context.camera_sensors:
+            self._push()
+            context.render(self._model_bridge)
         context.finalize()
 
     def _push(self) -> None:

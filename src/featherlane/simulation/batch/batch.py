@@ -38,19 +38,12 @@ from featherlane.simulation.batch.arrays import (
     precision,
 )
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.filming import Filming, split_cameras
 from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.runner import Runner, stage_number
-from featherlane.simulation.query.camera import (
-    OUTPUTS,
-    PIXELS,
-    VISIBLE,
-    CameraImages,
-    Images,
-    clip_distances,
-    empty_images,
-)
+from featherlane.simulation.query.camera import VISIBLE, Camera, Images
 from featherlane.simulation.query.contact import (
     MARGIN,
     REDUCTIONS,
@@ -62,6 +55,7 @@ from featherlane.simulation.query.contact import (
 )
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.ground import PLACED, PLACES, divided
+from featherlane.simulation.query.imaging import Imaging
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.jacobian import (
     ANGULAR_MOMENTUM,
@@ -269,7 +263,7 @@ class Batch(NamedAccess):
         self,
         nstep: int,
         control: Control | None = None,
-        record: str | Sequence[str] = ("qpos",),
+        record: str | Camera | Sequence[str | Camera] = ("qpos",),
         ids: ArrayLike | None = None,
         out: Mapping[str, np.ndarray] | None = None,
         reduce: Reduction | None = None,
@@ -285,15 +279,15 @@ class Batch(NamedAccess):
                 `control(batch, step)`, called between steps, whose result broadcasts to (n, nu); a kernel
                 `control(m, d)`, compiled and called within each step after positions and velocities are computed,
                 which sets `d.ctrl` (or `d.qfrc_applied`, `d.xfrc_applied`); or None to leave `ctrl` unchanged.
-            record: names of state or derived fields.
+            record: names of state or derived fields, and cameras (`fl.Camera`).
             ids: the worlds; None for all.
             out: arrays to record into, by name, of the shapes and dtype returned; missing ones are allocated.
             reduce: `mean`, `sum`, `min`, `max` or a `Histogram` over the worlds; None to return the recordings.
 
         Returns:
             name -> (n, nstep, ...), of a scalar field (`time`, `ncon`) (n, nstep).  State is that after the step,
-            derived fields those of the state before it.  With `reduce`, name -> (nstep, ...), of a histogram
-            (nstep, ..., nbin).
+            derived fields those of the state before it.  Images are of the state after the step: "camera/output" ->
+            (n, nstep, height, width, ...).  With `reduce`, name -> (nstep, ...), of a histogram (nstep, ..., nbin).
 
         Raises:
             ModelError: invalid shapes, names or counts; a kernel that cannot be compiled, or fails in a trial
@@ -303,11 +297,19 @@ class Batch(NamedAccess):
         Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as in MuJoCo).
         """
         nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
-        names, how = field_names("record", record), check_rollout(reduce, out, len(chosen))
+        how, (fields, cameras) = check_rollout(reduce, out, len(chosen)), split_cameras(record)
+        if cameras and how is not None:
+            raise ModelError("reduce: got a reduction, allowed with cameras in record is None")
+        names = field_names("record", fields) if fields or not cameras else []
         for name in names:
             check_bindable(self.model, "record", name)
         dims = lambda name: DATA[name].dims(self.arrays.sizes)  # noqa: E731
-        result = recordings(names, (len(chosen), nstep), out, dims, self.dtype)
+        film = Filming(self, cameras, (len(chosen), nstep), out)
+        rest = out and {name: rows for name, rows in out.items() if name not in film.result}
+        result = recordings(names, (len(chosen), nstep), rest, dims, self.dtype)
+        if cameras:
+            film.run(control, chosen, result)
+            return result | film.result
         if callable(control) and not isinstance(control, Kernel):
             self._driven(control, nstep, chosen, result)
         else:
@@ -379,9 +381,9 @@ class Batch(NamedAccess):
 
     def camera(
         self,
-        camera: int | str,
-        width: int,
-        height: int,
+        camera: int | str | Camera,
+        width: int | None = None,
+        height: int | None = None,
         output: str | Sequence[str] = ("depth",),
         ids: ArrayLike | None = None,
         *,
@@ -393,12 +395,12 @@ class Batch(NamedAccess):
 
         The field of view, the sensor's size, focal lengths, principal point, projection and mode are the camera's, with
         the conventions of MuJoCo's renderer; `cam_resolution` is not used.  As in MuJoCo's visualizer, back faces are
-        not seen, nor are geoms with an alpha of 0.
+        not seen, nor are geoms with an alpha of 0.  Colours are those of `model.mj_model`: materials, textures, lights.
 
         Args:
-            camera: name or number.
+            camera: name or number; or a `Camera`, which has all options and also noise and colours by world.
             width, height: size of the images [pixels].
-            output: names of the images: `depth`, `segmentation`, `normal`.
+            output: names of the images: `depth`, `segmentation`, `normal`, `rgb`.
             ids: the worlds; None for all.
             geomgroup: six flags, which groups of geoms are seen; None for all.
             near, far: distances of the planes between which surfaces are seen [m]; None for `vis.map.znear` and
@@ -406,29 +408,31 @@ class Batch(NamedAccess):
 
         Returns:
             `Images` of the n worlds, row 0 at the top: depth (n, height, width) float32 [m], segmentation
-            (n, height, width) int32, normal (n, height, width, 3) float32.
+            (n, height, width) int32, normal (n, height, width, 3) float32, rgb (n, height, width, 3) uint8.
 
         Raises:
-            ModelError: an unknown output, a size that is not positive, wrong flags or planes.
+            ModelError: an unknown output, a size that is not positive, wrong flags, planes or colours, an incomplete
+                texture.
             UnknownNameError: an unknown camera.
             UnsupportedFeatureError: a signed distance field among the geoms.
             MemoryError: the images do not fit into memory.
 
-        Source: MuJoCo mjv_cameraFrustum, mj_ray.
+        Warns:
+            NonFiniteWarning: an image `rgb` of a world with a pose that is not finite; it is black.
+
+        Source: MuJoCo mjv_cameraFrustum, mj_ray, mjr_render.
         """
-        chosen, model = self._ids(ids), self.model
-        index, names = index_of(model, "camera", camera), several_of("output", output, OUTPUTS)
-        size = whole_argument("height", height, 1), whole_argument("width", width, 1)
-        check_geoms(model, geomgroup, True)
-        clip = clip_distances(model, near, far)
-        found = empty_images(names, len(chosen), size)
-        each = max(1, PIXELS // (size[0] * size[1]))
-        for first in range(0, len(chosen), each):
-            some = chosen[first : first + each]
-            query = CameraImages(model, len(some), self.dtype, self.runner.width, index, size, names, geomgroup, clip)
-            for name, image in self.query(query, some).items():
-                found[name][first : first + each] = image
-        return Images(*(found.get(name) for name in Images._fields))
+        if not isinstance(camera, Camera):
+            if width is None or height is None:
+                raise ModelError(f"width, height: got {width} and {height}, allowed are integers >= 1")
+            camera = Camera(camera, width, height, output, geomgroup, near, far)
+        elif width is not None or height is not None:
+            raise ModelError(f"width, height: got {width} and {height}, allowed is None, since the Camera has them")
+        images = Imaging(self.model, camera, self._ids(ids), self.nworld)
+        for some in images.parts():
+            query = images.query(some, self.dtype, self.runner.width)
+            images.take(some, self.query(query, images.chosen[some]), self.time)
+        return images.result()
 
     def scan(
         self,

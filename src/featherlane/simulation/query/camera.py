@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from featherlane.prelude import *
 from featherlane.collision.rays.ray import cast_packet
@@ -14,23 +16,26 @@ from featherlane.dynamics.body.com import com_pos
 from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
 from featherlane.lanes import Field, Layout
+from featherlane.model.arguments import several_of, whole_argument
 from featherlane.model.assignment import real_number
 from featherlane.model.model import Model
 from featherlane.sensor.camera import cameras, image_ray
-from featherlane.sensor.image import choose_geoms
+from featherlane.sensor.image import choose_geoms, restore_chosen, store_chosen
+from featherlane.sensor.shading import place_lights, shade
+from featherlane.simulation.query.depth_noise import DepthNoise
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.query.ray import hit_geoms
-from featherlane.simulation.tile.rows import write_records
+from featherlane.simulation.tile.rows import lane_place, write_records
 from featherlane.simulation.tile.tiles import over_tiles
 
 OUTPUTS = {  # name: field, type of a pixel, shape of a pixel
     "depth": ("depth", np.float32, ()),
     "segmentation": ("ray.geom", np.int32, ()),
     "normal": ("ray.normal", np.float32, (3,)),
+    "rgb": ("rgb", np.uint8, (3,)),
 }
 VISIBLE = (1, 1, 1, 0, 0, 0)  # groups of geoms that MuJoCo's visualizer shows by default
 BLOCK = 4  # packets of pixels side by side, and rows of them, for which the geoms near their rays are listed
-PIXELS = 1 << 22  # of a call: images of more worlds are computed one part after the other
 
 
 class Images(NamedTuple):
@@ -41,11 +46,58 @@ class Images(NamedTuple):
             a pose that is not finite.
         segmentation: (n, height, width) int32, the geom that is seen; -1: none.
         normal: (n, height, width, 3) outward unit normal of the surface in world axes; zeros: none.
+        rgb: (n, height, width, 3) uint8, the colour; black in a world with a pose that is not finite.
     """
 
     depth: np.ndarray | None
     segmentation: np.ndarray | None
     normal: np.ndarray | None
+    rgb: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Describes images of one of the model's cameras, for `Batch.camera` and for `record` of rollouts.
+
+    Args:
+        camera: name or number.
+        width, height: size of the images [pixels].
+        output: names of the images: `depth`, `segmentation`, `normal`, `rgb`.
+        geomgroup, near, far: as for `Batch.camera`.
+        noise: noise of depth images; None: none.
+        colours: red, green and blue of geoms from 0 to 1 that replace the model's, (ngeom, 3), or (nworld, ngeom, 3)
+            for each world of the batch; None: the model's.
+
+    Raises:
+        ModelError: an unknown output or a size that is not positive.
+    """
+
+    camera: int | str
+    width: int
+    height: int
+    output: str | Sequence[str] = ("depth",)
+    geomgroup: ArrayLike | None = VISIBLE
+    near: float | None = None
+    far: float | None = None
+    noise: DepthNoise | None = None
+    colours: ArrayLike | None = None
+
+    def __post_init__(self):
+        several_of("output", self.output, OUTPUTS)
+        whole_argument("height", self.height, 1)
+        whole_argument("width", self.width, 1)
+        if not (self.noise is None or isinstance(self.noise, DepthNoise)):
+            raise ModelError(f"noise: got {type(self.noise).__name__}, allowed are DepthNoise and None")
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Returns height and width [pixels]."""
+        return int(self.height), int(self.width)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Returns the names of the images."""
+        return several_of("output", self.output, OUTPUTS)
 
 
 # ---- kernels ---------------------------------------------------------------------------------------------------------
@@ -60,6 +112,19 @@ CAMERA = Layout(
         Field("block_height", "size", doc="rows of packets of a block"),
         Field("blocks", "size", doc="blocks side by side"),
         Field("depth", "real", (1,), "m", "distance of the first surface along the optical axis"),
+        Field("coloured", "size", doc="1: compute colours"),
+        Field("number", "size", doc="pixels of a world, those beyond the image's edges included"),
+        Field("rgb", "real", (3,), "1", "red, green and blue from 0 to 255"),
+        *(
+            Field(name, "size", doc=f"address of the table of {name} (`appearance.py`)")
+            for name in ("colours", "texels", "triangles", "surfaces", "lights")
+        ),
+        Field("colour_stride", "size", doc="numbers from the colours of one world to the next; 0: all have the same"),
+        Field("nlight", "size", doc="lights"),
+        Field("light_frame", "real", ("nlight", 6), "m, 1", "position and direction of the lights"),
+        Field("sky_width", "size", doc="width of the sky's faces in texels, 0: no sky"),
+        Field("sky_texel", "size", doc="first texel of the sky"),
+        Field("sky_stride", "size", doc="rows from one face of the sky to the next"),
     ),
 )
 
@@ -69,13 +134,16 @@ def camera_tiles(m, d, b, p, thread, tile):
     """Computes the frames of the world in all lanes of a tile, then nstep packets of pixels, block by block.
 
     Reads:  the rows that the transfers of b bring in; the sizes of p, camera.clip, camera.ncandidate, camera.candidate.
-    Writes: those that they take back; depth, active, recall_address, tree_settled, ray.*, and all else of this
-            thread's workspace.
+    Writes: those that they take back; depth, rgb, light_frame, camera.chosen, active, recall_address, tree_settled,
+            ray.*, and all else of this thread's workspace.
     """
     kinematics(m, d)
     frames(m, d)
     com_pos(m, d)
     cameras(m, d)
+    if p.coloured:
+        place_lights(m, d, p)
+    colours = p.colours + 8 * p.colour_stride * (b.place[lane_place(b, tile, 0)] // p.number)
     i, near, far = p.camera, real(d, d.camera.clip[0]), real(d, d.camera.clip[1])
     R, size = load9(d.cam_xmat, 9 * i), (real(d, p.image_width), real(d, p.image_height))
     lane = real(d, 1.0) * lane_index(d)
@@ -109,8 +177,15 @@ def camera_tiles(m, d, b, p, thread, tile):
         depth = slope * d.ray.distance[0] + near
         seen = (d.ray.geom[0] >= 0.0) & (depth < far)
         p.depth[0] = where(seen, depth, far) + spoiled
-        d.ray.geom[0] = where(seen, d.ray.geom[0], -1.0)
-        store3(d.ray.normal, 0, select3(seen, load3(d.ray.normal, 0), zeros(d, 3)))
+        geom, normal = where(seen, d.ray.geom[0], -1.0), select3(seen, load3(d.ray.normal, 0), zeros(d, 3))
+        if p.coloured:
+            # shadow rays test all geoms, not only those of the block
+            number = store_chosen(d)
+            shade(m, d, p, axpy3(start, direction, origin), direction, seen, colours)
+            restore_chosen(d, number)
+            store3(p.rgb, 0, tuple(x + spoiled for x in load3(p.rgb, 0)))
+        d.ray.geom[0] = geom
+        store3(d.ray.normal, 0, normal)
         write_records(b, thread, tile, s)
     d.ray.culls[0] = 0
 
@@ -132,6 +207,9 @@ def empty_images(names: Sequence[str], nworld: int, size: tuple[int, int]) -> di
     return {name: np.empty((nworld, *size, *OUTPUTS[name][2]), OUTPUTS[name][1]) for name in names}
 
 
+NO_APPEARANCE = [field.name for field in CAMERA.fields if field.kind == "size"][9:]
+
+
 class CameraImages(Query):
     """Holds a camera as kernels take it, checked, and the rows of its pixels.
 
@@ -145,11 +223,13 @@ class CameraImages(Query):
         outputs: names of the images, of `OUTPUTS`.
         geomgroup: as for `Batch.camera`.
         clip: distances of the near and the far plane [m].
+        appearance: of an image `rgb`, else None; its first world is the first of the call.
     """
 
     loop, fills_lanes = camera_tiles, True
 
-    def __init__(self, model: Model, nworld: int, dtype, lanes: int, camera: int, size, outputs, geomgroup, clip):
+    def __init__(self, model: Model, nworld: int, dtype, lanes: int, camera: int, size, outputs, view, appearance=None):
+        geomgroup, clip = view
         self.size, self.geoms, self.clip = size, hit_geoms(model, geomgroup, True), clip
         wide = min(lanes, 4)
         self.packet = lanes // wide, wide
@@ -166,7 +246,9 @@ class CameraImages(Query):
             "block_width": self.block[1],
             "block_height": self.block[0],
             "blocks": self.blocks[1],
-        }
+            "number": self.number,
+            "coloured": int(appearance is not None),
+        } | (appearance or dict.fromkeys(NO_APPEARANCE, 0))
 
     def enter(self, workspace) -> None:
         """Sets the geoms to test in a tile."""

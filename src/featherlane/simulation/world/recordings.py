@@ -54,11 +54,11 @@ def recordings(
     for name in names:
         field, given = DATA[name], (out or {}).get(name)
         shape, kind = lead if field.is_number else (*lead, *dims(name)), field.stored_as(dtype)
-        result[name] = np.empty(shape, kind) if given is None else _recordable(name, given, shape, kind)
+        result[name] = np.empty(shape, kind) if given is None else recordable(name, given, shape, kind)
     return result
 
 
-def _recordable(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def recordable(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Returns an array to record into, checked."""
     allowed = f"allowed is a writable C-order array of {dtype} {shape}"
     if not isinstance(given, np.ndarray):

@@ -1,0 +1,127 @@
+"""Looks up colours of textures: places on the surfaces of geoms, faces of a cube, interpolation between texels.
+
+Lanes hold different pixels, with different geoms and textures.  A texel is one number, red + 256 green + 65536 blue.
+Source: MuJoCo 4.0's OpenGL renderer (texture coordinates of built-in shapes; OpenGL's cube maps).
+Deviation: there are no mipmaps, so a texture that is much finer than the pixels is sampled without averaging.
+"""
+
+from featherlane.prelude import *
+
+FULL_TURN = 6.28318530717958647692
+QUARTER_TURN = 1.57079632679489661923
+
+
+@kernel
+def texel(m, texels, start, wide, column, row):
+    """Returns (red, green, blue) from 0 to 1 of a texel of an image `wide` texels wide.
+
+    Args:
+        texels: the texels of all textures.
+        start: of the image's first texel, in two parts: start[0] * 4096 + start[1].
+        column, row: whole numbers within the image.
+    """
+    # in float64, since an address may exceed 2^24
+    none = 0.0 * m.opt_timestep[0]
+    k = ((start[0] + none) * 4096.0 + start[1]) + (row + none) * wide + column
+    x = gather(texels, where(k >= 0.0, k, 0.0))
+    blue = floor(x / 65536.0)
+    rest = x - 65536.0 * blue
+    green = floor(rest / 256.0)
+    return (rest - 256.0 * green) / 255.0, green / 255.0, blue / 255.0
+
+
+@kernel
+def neighbours(x, n, repeats):
+    """Returns the two texels around x of n in a row, and the weight of the second; lanes of the mask wrap around."""
+    first = floor(x)
+    weight = x - first
+    second = first + 1.0
+    a, b = first - n * floor(first / n), second - n * floor(second / n)
+    last = n - 1.0
+    return clip(where(repeats, a, first), 0.0, last), clip(where(repeats, b, second), 0.0, last), weight
+
+
+@kernel
+def interpolated(m, texels, image, place, repeats):
+    """Returns the colour at a place of an image, bilinear between texels.
+
+    Args:
+        image: (start, first row, (texels in a row, rows)); the first row counts from the start.
+        place: (s, t) from 0 to 1 over the image, right and down.
+        repeats: mask of lanes in which the image repeats beyond its edges; in others the edge continues.
+    """
+    start, first, (wide, high) = image
+    x0, x1, fx = neighbours(place[0] * wide - 0.5, wide, repeats)
+    y0, y1, fy = neighbours(place[1] * high - 0.5, high, repeats)
+    y0, y1 = y0 + first, y1 + first
+    a, b = texel(m, texels, start, wide, x0, y0), texel(m, texels, start, wide, x1, y0)
+    c, e = texel(m, texels, start, wide, x0, y1), texel(m, texels, start, wide, x1, y1)
+    upper = tuple(a[i] + fx * (b[i] - a[i]) for i in range(3))
+    lower = tuple(c[i] + fx * (e[i] - c[i]) for i in range(3))
+    colour = tuple(upper[i] + fy * (lower[i] - upper[i]) for i in range(3))
+    return tuple(real(m, c) for c in colour)
+
+
+@kernel
+def cube_face(v):
+    """Returns (face, s, t) where a direction meets a cube's faces: +x, -x, +y, -y, +z, -z."""
+    x, y, z = v
+    on_x = (fabs(x) >= fabs(y)) & (fabs(x) >= fabs(z))
+    on_y = not_(on_x) & (fabs(y) >= fabs(z))
+    largest = fmax(where(on_x, fabs(x), where(on_y, fabs(y), fabs(z))), MINVAL)
+    face = where(on_x, where(x > 0.0, 0.0, 1.0), where(on_y, where(y > 0.0, 2.0, 3.0), where(z > 0.0, 4.0, 5.0)))
+    s = where(on_x, where(x > 0.0, -z, z), where(on_y, x, where(z > 0.0, x, -x)))
+    t = where(on_y, where(y > 0.0, z, -z), -y)
+    return face, 0.5 * (s / largest + 1.0), 0.5 * (t / largest + 1.0)
+
+
+@kernel
+def longitude(x, y):
+    """Returns the angle of a point about the z axis, from 0 to 1 for a full turn."""
+    angle = atan2(y, x) / FULL_TURN
+    return where(angle < 0.0, angle + 1.0, angle)
+
+
+@kernel
+def latitude(q):
+    """Returns the angle of a point of the unit sphere from the equator, from 0 to 1 at either pole."""
+    return atan2(fabs(q[2]), sqrt(fma(q[0], q[0], q[1] * q[1]))) / QUARTER_TURN
+
+
+@kernel
+def box_place(q, normal):
+    """Returns (s, t) on the face of a unit box that has the normal."""
+    on_z, on_x = fabs(normal[2]) > 0.7, fabs(normal[0]) > 0.7
+    return 0.5 + 0.5 * where(on_x, q[1], q[0]), 0.5 - 0.5 * where(on_z, q[1], q[2])
+
+
+@kernel
+def flat_place(kind, local, q, normal, size, mapped):
+    """Returns (s, t) of an image on the surface of a geom, before it is repeated.
+
+    Args:
+        kind: type of the geom, a value.
+        local: the point in the geom's frame [m].
+        q: the point in units of the geom's shape: a sphere has radius 1, a box, cylinder or cap goes from -1 to 1.
+        normal: in the geom's frame.
+        size: of the geom [m].
+        mapped: (mask, s, t): whether a mesh has coordinates of the texture, and these.
+    """
+    # plane; its infinite sides have a repetition each 2 m
+    s = where(size[0] > 0.0, 0.5 + 0.5 * q[0], 0.5 * local[0])
+    t = where(size[1] > 0.0, 0.5 - 0.5 * q[1], -0.5 * local[1])
+    around, up = longitude(q[0], q[1]), latitude(q)
+    s_box, t_box = box_place(q, normal)
+    is_box, round = kind == 1.0 * BOX, (kind == 1.0 * SPHERE) | (kind == 1.0 * ELLIPSOID)
+    s, t = where(is_box, s_box, s), where(is_box, t_box, t)
+    s, t = where(round, around, s), where(round, 0.5 - 0.5 * copysign(up, q[2]), t)
+    capsule, capped = kind == 1.0 * CAPSULE, fabs(q[2]) > 1.0
+    cap = latitude((q[0], q[1], q[2] - copysign(1.0 + 0.0 * q[2], q[2])))
+    s = where(capsule, around, s)
+    t = where(capsule, where(capped, where(q[2] > 0.0, 1.0 - cap, cap), 0.5 - 0.5 * q[2]), t)
+    cylinder, side = kind == 1.0 * CYLINDER, fabs(normal[2]) < 0.5
+    s = where(cylinder, where(side, around, 0.5 + 0.5 * q[0]), s)
+    t = where(cylinder, where(side, 0.5 - 0.5 * q[2], 0.5 + 0.5 * q[1]), t)
+    free = (kind == 1.0 * MESH) | (kind == 1.0 * HFIELD)
+    s = where(mapped[0], mapped[1], where(free, 0.5 * q[0], s))
+    return s, where(mapped[0], mapped[2], where(free, -0.5 * q[1], t))
