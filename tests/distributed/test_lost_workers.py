@@ -199,7 +199,7 @@ def test_an_interrupt_leaves_all_worlds_at_the_same_step(batch, model):
     with pytest.raises(KeyboardInterrupt):
         batch.step(10_000_000)
     done = np.rint(batch.time / model.opt.timestep).astype(int)
-    assert len(set(done.tolist())) == 1 and 500 < done[0] < 1_000_000
+    assert len(set(done.tolist())) == 1 and 500 <= done[0] < 1_000_000  # a busy machine may have taken no step
     local = fl.Batch(model, N)
     local.step(int(done[0]))
     assert np.array_equal(batch.qpos, local.qpos)

@@ -40,7 +40,7 @@ SCENE = """
 <actuator><position name="servo" joint="elbow" kp="5" delay=".01" nsample="4"/>
   <general name="filter" tendon="sum" dyntype="filter" dynprm=".1"/><muscle name="muscle" tendon="string"/>
   <general name="own" joint="wrist" gaintype="user"/></actuator>
-<sensor><accelerometer name="felt" site="hand" noise=".1"/><jointpos name="angle" joint="elbow"/>
+<sensor><accelerometer name="felt" site="hand" noise=".1"/><jointpos name="angle" joint="elbow" nsample="4"/>
   <framepos name="place" objtype="body" objname="hand"/>
   <user name="own" dim="2"/></sensor>
 <keyframe><key name="home" time="1"/></keyframe></mujoco>
@@ -214,6 +214,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "package_dirs": lambda w: (),
     "convex_decomposition": lambda w: None,
     "variants": lambda w: None,
+    "phase": lambda w: 0.0,
     "inertia": lambda w: True,
     "variant": lambda w: "heavy",
     "function": lambda w: None,

@@ -27,6 +27,7 @@ from featherlane.model.assignment import flag, real_number
 from featherlane.model.candidates import candidates
 from featherlane.model.enums import MESH
 from featherlane.model.mujoco_arrays import with_missing_fields
+from featherlane.model.ordered_sums import heights_along, products_of_rows
 
 METHODS = ("coacd",)
 # options: default, least and greatest value, and whether they are whole
@@ -181,7 +182,7 @@ def _mesh(mj: Any, mesh: int) -> tuple[np.ndarray, np.ndarray]:
     start, count = mj.mesh_faceadr[mesh], mj.mesh_facenum[mesh]
     turn = np.empty(9)
     mujoco.mju_quat2Mat(turn, mj.mesh_quat[mesh])
-    vertices = mj.mesh_vert[first : first + number].astype(float) @ turn.reshape(3, 3).T + mj.mesh_pos[mesh]
+    vertices = heights_along(mj.mesh_vert[first : first + number].astype(float), turn.reshape(3, 3)) + mj.mesh_pos[mesh]
     _, firsts, index = np.unique(mj.mesh_vert[first : first + number], axis=0, return_index=True, return_inverse=True)
     faces = index.reshape(-1)[mj.mesh_face[start : start + count]]
     distinct = (faces != np.roll(faces, 1, axis=1)).all(1)
@@ -192,7 +193,7 @@ def _volume(vertices: np.ndarray, faces: np.ndarray) -> float:
     """Returns the volume within a closed surface, by the divergence theorem."""
     corners = vertices[faces] - vertices[faces].mean((0, 1))
     a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
-    return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6.0)
+    return float(products_of_rows(a, np.cross(b, c)).sum() / 6.0)
 
 
 def _is_watertight(vertices: np.ndarray, faces: np.ndarray) -> bool:
@@ -210,7 +211,7 @@ def _is_convex(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> boo
     normal = np.divide(normal, length, out=np.zeros_like(normal), where=length > 0.0)
     rows = max(1, 2**22 // len(vertices))  # of 32 MB
     return all(
-        ((vertices @ n.T - np.einsum("ij,ij->i", n, p)) <= tolerance).all()
+        ((heights_along(vertices, n) - products_of_rows(n, p)) <= tolerance).all()
         for n, p in ((normal[k : k + rows], a[k : k + rows]) for k in range(0, len(faces), rows))
     )
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError, UnknownNameError, near
+from featherlane.model.arguments import instance
 from featherlane.model.enums import ABSENT_GEOM, HFIELD
 from featherlane.model.fields import MODEL, MUJOCO
 from featherlane.model.mujoco_arrays import centred_inertias, read_field, read_sizes
@@ -266,8 +267,11 @@ def values_of(variants: Mapping[str, Group], group: Any, variant: Any, inertia: 
     """Returns what a variant sets: (places, values) by field.
 
     Raises:
+        ModelError: a group or variant that is not a string.
         UnknownNameError: an unknown group or variant.
     """
+    for name, given in (("geom", group), ("variant", variant)):
+        instance(name, given, str, "a name")
     if group not in variants:
         known = (
             f"allowed are {', '.join(map(repr, variants))}"
@@ -277,7 +281,7 @@ def values_of(variants: Mapping[str, Group], group: Any, variant: Any, inertia: 
         raise UnknownNameError(f"set_variant: the model has no variants of {group!r}; {known}")
     own = variants[group]
     if variant not in own.values:
-        allowed = ", ".join(map(repr, own))
+        allowed = ", ".join(map(repr, own.values))
         raise UnknownNameError(f"set_variant: {group!r} has no variant {variant!r}, allowed are {allowed}")
     values = own.values[variant]
     return {

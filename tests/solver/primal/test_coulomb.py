@@ -5,7 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.errors import ModelError
-from featherlane.solver.primal.krylov import VECTORS
+from featherlane.solver.primal.coulomb import FIRST, STIFFER
 from featherlane.solver.primal.newton import PATIENCE
 
 BOX = """<mujoco><option timestep="{h}"/><worldbody>
@@ -141,7 +141,7 @@ def test_the_end_of_painleves_rod_stops_within_a_step():
     data.qvel[0] = -2.0
     fl.forward(model, data)
     assert assert_law_holds(model, data) == 0 < data.ncon
-    assert data.solver_niter > PATIENCE
+    assert data.solver_niter > PATIENCE + np.log(1.0 / FIRST) / np.log(STIFFER)  # one for each problem
     fl.step(model, data)
     assert abs(data.qvel[0] + 0.43311 * data.qvel[2]) < 1e-4  # m/s, of the lower end
     assert data.qvel @ fl.query.full_m(model, data) @ data.qvel < 2.0**2
@@ -280,7 +280,3 @@ def test_options_that_exclude_each_other_are_refused():
     for name, value in (("solver", "cg"), ("integrator", "rk4"), ("noslip_iterations", 3)):
         with pytest.raises(ModelError, match="contact_model 'coulomb'"):
             setattr(model.opt, name, value)
-
-
-def test_the_krylov_vectors_fit_their_fields():
-    assert fl.Data.layout["krylov.p"].shape == fl.Data.layout["krylov.q"].shape == (VECTORS, "nv")

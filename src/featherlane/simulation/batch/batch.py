@@ -300,7 +300,7 @@ class Batch(NamedAccess):
         how, (fields, cameras) = check_rollout(reduce, out, len(chosen)), split_cameras(record)
         if cameras and how is not None:
             raise ModelError("reduce: got a reduction, allowed with cameras in record is None")
-        names = field_names("record", fields) if fields or not cameras else []
+        names = field_names("record", fields) if not cameras or len(fields) else []
         for name in names:
             check_bindable(self.model, "record", name)
         dims = lambda name: DATA[name].dims(self.arrays.sizes)  # noqa: E731

@@ -38,7 +38,7 @@ class TileOrder:
         self._team = team
         self._records = [self._record({})]
         self._arrays = self._records[0].arrays
-        self._worlds = self._order = np.zeros(0, np.int64)
+        self._kept = np.zeros(0, np.int64), np.zeros(0, np.int64)  # worlds, and their order
         self._steps = 0  # remaining steps for which the order is kept
 
     def _record(self, shared: dict[str, np.ndarray]) -> Record:
@@ -55,13 +55,14 @@ class TileOrder:
             signature: (nworld, nsignature) of all worlds, after their last step.
             nstep: 0 for forward.
         """
-        order = self._order
-        if self._steps <= 0 or not (worlds is self._worlds or np.array_equal(worlds, self._worlds)):
+        known, order = self._kept
+        if self._steps <= 0 or not (worlds is known or np.array_equal(worlds, known)):
             order = self._arrange(worlds, signature)
             # a call of a few worlds does not discard the order of all others
-            if self._steps <= 0 or len(worlds) >= len(self._worlds):
-                kept = worlds.copy() if worlds.flags.writeable else worlds
-                self._worlds, self._order, self._steps = kept, order, LASTS
+            if self._steps <= 0 or len(worlds) >= len(known):
+                # one assignment: an interrupt may come before or after it
+                self._kept = worlds.copy() if worlds.flags.writeable else worlds, order
+                self._steps = LASTS
         self._steps -= max(nstep, 1)
         return order
 

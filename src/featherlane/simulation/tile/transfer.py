@@ -106,8 +106,10 @@ class Plan:
         """
         n = len(order)
         if not (order is self._given[0] and place is self._given[1]):
+            self._given = None, None  # first: an interrupt may come between any two of these statements
             self.order[:n], self.place[:n] = order, place
-            self._given = (order, place) if not (order.flags.writeable or place.flags.writeable) else (None, None)
+            if not (order.flags.writeable or place.flags.writeable):
+                self._given = order, place
         self.record.set_size("nworld", n)
         self.record.set_size("nstep", nstep)
         self.record.set_size("stage", stage)
