@@ -1,11 +1,12 @@
-"""What a second thread gives, beside what a second core of this machine gives, and the serial part of calls; a minute.
+"""Speed-ups by a second thread and by a second core of this machine, and the serial time of calls; two minutes.
 
     python benchmarks/threads.py --write
 
-A batch on two threads over one, and two batches of half the worlds at once over one after the other.  The second pair
-shares no work, no lock and no call: what it falls short of 2 the machine takes.
+The first table compares a batch on two threads with one on one thread, and two batches of half the worlds at the same
+time with the same two in turns.  The two batches share no work, no lock and no call, so the machine alone keeps their
+speed-up below 2.
 
-A second table has the time of calls outside of the threads, and the speed-up with many cores that this time allows.
+The second table has the time of a call outside of the work of threads.  It limits the speed-up with many cores.
 """
 
 from __future__ import annotations

@@ -118,8 +118,8 @@ def distances(policy, n, seed):
     return (places[:, :3] - places[:, 3:]).norm(dim=1).numpy()
 
 
-def train(policy, n, steps, tell=250):
-    """Trains the policy in n worlds."""
+def train(policy, n, steps, interval=250):
+    """Trains the policy in n worlds; prints the errors after each interval of steps."""
     worlds, ages = Reaching(n, 0), np.arange(n) % STEPS
     optimizer = torch.optim.Adam(policy.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
@@ -142,9 +142,9 @@ def train(policy, n, steps, tell=250):
         if (over := np.flatnonzero(ages >= STEPS)).size:
             worlds.start(over)
             ages[over] = 0
-        if (k + 1) % tell == 0:
+        if (k + 1) % interval == 0:
             passed = f"{time.time() - start:.0f} s, {time.process_time() - used:.0f} s of processors"
-            far, wrong = 100 * np.mean(losses[-tell:], axis=0)
+            far, wrong = 100 * np.mean(losses[-interval:], axis=0)
             print(f"step {k + 1}: distance {far:.1f} cm, error of estimated coordinates {wrong:.1f} cm, {passed}")
 
 

@@ -133,10 +133,10 @@ def test_every_error_links_its_section_of_the_error_page():
     code += "def s(c): return {c}.union(*map(s, c.__subclasses__()))\n"
     code += "print(*(c.__name__ for c in s(fl.FeatherlaneError) | {fl.NonFiniteWarning} "
     code += "if c.__module__.startswith('featherlane')))"
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=900
     ).stdout.split()
-    assert sorted(told) == sorted(ERRORS)
+    assert sorted(printed) == sorted(ERRORS)
     anchors = links.anchors((ROOT / "docs/errors.md").read_text())
     assert {name.lower() for name in ERRORS} <= anchors
     from featherlane.lanes.compiler.rules import KernelLanguageError

@@ -21,7 +21,7 @@ NEAREST, FARTHEST, FIELD = 2.0, 4.5, 34.0  # depths of the lightest and the dark
 
 
 def falling() -> tuple[fl.Batch, fl.Camera]:
-    """Returns humanoids with colours of their own, which start to fall in different ways, and a camera."""
+    """Returns humanoids whose colours and initial velocities differ, and a camera."""
     model, random = fl.bundled("humanoid"), np.random.default_rng(2)
     model.cam_fovy[:] = FIELD
     batch = fl.Batch(model, WORLDS)

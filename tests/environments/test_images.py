@@ -15,7 +15,7 @@ EYE = fl.Camera("front", 8, 6, ("depth", "segmentation", "normal", "rgb"))
 
 
 class Falling(Task):
-    """Humanoids that fall from heights of their own."""
+    """Humanoids that fall from different heights."""
 
     model, frame_skip, max_episode_steps = "humanoid", 2, 3
 

@@ -87,7 +87,7 @@ def choose_fixed(m, d, p, origin, bundle, chosen, n):
     for i in range(3):
         p.local[i], p.local[3 + i] = center[i], axis[i]
     x, y, z, ax, ay, az = tuple(finite(read_lane(p.local, i, 0)) for i in range(6))
-    # the rays' extent along the axis, until all have passed below the lowest geom, and beside it
+    # length and radius of a cylinder that holds the rays until all of them are below the lowest geom
     length, radius = cutoff + reach, cutoff + reach
     if slope >= 0.0:
         sinking = -(az + slope * sqrt(fmax(1.0 - az * az, 0.0)))
