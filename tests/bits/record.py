@@ -25,5 +25,8 @@ def record(names: list[str]) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    if unknown := sorted(set(arguments) - set(SCENES)):
+        print(f"unknown scenes: {', '.join(unknown)}; tests/bits/scenes.py has the names")
+        return 2
     record(arguments or list(SCENES))
     return 0

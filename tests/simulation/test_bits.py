@@ -16,7 +16,7 @@ RECORD = hashes.recorded()
     "name", every(3, [pytest.param(n, marks=pytest.mark.slow) if scene.slow else n for n, scene in SCENES.items()])
 )
 def test_results_are_bitwise_equal_to_the_recorded_ones(name):
-    assert name in RECORD["scenes"], f"{name} is not recorded: python tests/bits/record.py {name!r}"
+    assert name in RECORD["scenes"], f"{name} is not recorded: python tests/bits record {name!r}"
     expected, found = RECORD["scenes"][name], hashes.hashes(SCENES[name])
     moved = [dtype for dtype in SCENES[name].dtypes if found[dtype] != expected[dtype]]
     if moved and found["inputs"] != expected["inputs"]:
@@ -28,4 +28,4 @@ def test_results_are_bitwise_equal_to_the_recorded_ones(name):
 
 
 def test_every_recorded_scene_exists():
-    assert set(RECORD["scenes"]) <= set(SCENES), "record anew: python tests/bits/record.py"
+    assert set(RECORD["scenes"]) <= set(SCENES), "record anew: python tests/bits record"

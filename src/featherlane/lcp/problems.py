@@ -11,6 +11,7 @@ from featherlane.errors import ModelError
 from featherlane.lcp.problem import ProblemError, _check_findex, _refuse, _rows
 from featherlane.lcp.tile import Structure
 from featherlane.model.assignment import reals
+from featherlane.model.ordered_sums import cholesky, matrix_product
 from featherlane.solver.lcp.lane_memory import ASYMMETRY
 
 
@@ -92,11 +93,11 @@ class Problems:
         else:
             Minv = _numbers("Minv", Minv, (N, nv, nv) if Minv.ndim == 3 else (nv, nv), whole=True)
             try:
-                Y = J @ np.linalg.cholesky(Minv)
+                Y = matrix_product(J, cholesky(Minv))
             except np.linalg.LinAlgError as e:
                 raise ProblemError("Minv is not positive definite") from e
         Y = np.ascontiguousarray(Y)
-        diagonal = np.einsum("kij,kij->ki", Y, Y) + cfm
+        diagonal = matrix_product(Y[..., None, :], Y[..., None])[..., 0, 0] + cfm
         self.fields |= {"lcp.Y": Y.reshape(N, n * nv), "lcp.cfm": cfm, "lcp.diag": diagonal}
         return nv
 
