@@ -1,7 +1,8 @@
 """Computes products of vectors and matrices with a fixed summation order.
 
-Values computed at load time, and the inputs of `lcp.solve_batch`, must not depend on the processor.  A NumPy matrix product does: NumPy calls a library that
-chooses the summation order, and the use of fused operations, by processor.  `np.einsum` uses fused operations on Arm.
+Values computed at load time, and the inputs of `lcp.solve_batch`, must not depend on the processor.  A NumPy matrix
+product does: NumPy calls a library that chooses the summation order, and the use of fused operations, by processor.
+`np.einsum` uses fused operations on Arm.
 """
 
 from __future__ import annotations
