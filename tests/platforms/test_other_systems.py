@@ -23,6 +23,7 @@ WINDOWS, MACOS = ("windows", "x86_64"), ("macos", "aarch64")
 HOST = pytest.mark.skipif(processor.host() != ("linux", "x86_64"), reason="recordings are made on Linux x86-64")
 ZIG = pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="needs ziglang: pip install ziglang")
 WINE = pytest.mark.skipif(not shutil.which("wine"), reason="needs wine: apt-get install wine")
+V4 = pytest.mark.skipif("x86-64-v4" not in processor.levels(), reason="needs AVX-512")
 pytestmark = [pytest.mark.slow, HOST, ZIG]
 ARM64, DYLIB, LOAD_DYLIB, SYMTAB, SIGNATURE = 0x0100000C, 6, 0xC, 0x2, 0x1D  # mach-o/loader.h, mach/machine.h
 
@@ -53,7 +54,15 @@ def linked(recorded, calls, level: str, place, out: Path) -> Path:
 
 
 @WINE
-@pytest.mark.parametrize("name, level", [("steps", "x86-64-v3"), ("stages", "x86-64-v3"), ("stages", "x86-64")])
+@pytest.mark.parametrize(
+    "name, level",
+    [
+        ("steps", "x86-64-v3"),
+        ("stages", "x86-64"),
+        ("stages", "x86-64-v3"),
+        pytest.param("stages", "x86-64-v4", marks=V4),
+    ],
+)
 def test_kernels_for_windows_give_the_same_bits(recorded, recordings, tmp_path, name, level):
     dll = linked(recorded, recorded.wanted()[name], level, WINDOWS, tmp_path / f"{level}.dll")
     program = tmp_path / "replay.exe"

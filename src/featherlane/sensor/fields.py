@@ -36,6 +36,6 @@ FIELDS = (
     _publish_output.real("sensordata", "nsensordata", "sensor's", "values of all sensors"),
     _camera.int("ncandidate", "1", "1", "number of geoms that the camera can see"),
     _camera.int("candidate", "ngeom", "1", "geoms that the camera can see"),
-    _camera.int("chosen", "ngeom", "1", "geoms that a block of pixels can see, while others are tested for shadows"),
+    _camera.int("occluder", "1", "1", "geom that shaded the last pixels"),
     _camera.scalar("clip", "2", "m", "distances of the near and the far plane"),
 )

@@ -47,20 +47,3 @@ def choose_geoms(m, d, i, image, corner, extent):
             d.ray.seen[n] = g
             n += 1
     d.ray.ngeom[0] = n
-
-
-@kernel
-def store_chosen(d):
-    """Stores the geoms of `choose_geoms`, since rays of shadows test others; returns their number."""
-    number = d.ray.ngeom[0]
-    for k in range(number):
-        d.camera.chosen[k] = d.ray.seen[k]
-    return number
-
-
-@kernel
-def restore_chosen(d, number):
-    """Sets ray.seen to the stored geoms."""
-    for k in range(number):
-        d.ray.seen[k] = d.camera.chosen[k]
-    d.ray.ngeom[0] = number

@@ -10,7 +10,7 @@ Deviation: light is computed for each pixel, not for each corner of a tessellati
 """
 
 from featherlane.prelude import *
-from featherlane.collision.rays.ray import cast
+from featherlane.collision.rays.ray import comes_near, meet_geom
 from featherlane.sensor.texture import cube_face, flat_place, interpolated
 
 SURFACE = 13  # numbers of a geom in the table of surfaces
@@ -164,17 +164,39 @@ def sky(m, d, p, direction):
     return black
 
 
+@stage
+def find_occluders(m, d):
+    """Finds the lanes whose rays hit any geom before the light.
+
+    The geom that shaded the last pixels is tested first.
+    Reads:  ray.point [m], ray.direction (unit), camera.ncandidate, camera.candidate, camera.occluder, geom_xpos,
+            geom_xmat, ray.distance [m]: to the light, negative in lanes that are not asked.
+    Writes: ray.geom, -1 without a hit, camera.occluder, ray.*; scratch memory: shapes.*, line.*.
+    Frame: world.   Cost: O(ngeom).
+    """
+    p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)
+    d.ray.geom[0] = real(d, -1.0)
+    k = -1
+    while k < d.camera.ncandidate[0] and any_(d.ray.distance[0] >= 0.0):
+        g = d.camera.occluder[0] if k < 0 else d.camera.candidate[k]
+        near = comes_near(m, d, g, p, v) & (d.ray.distance[0] >= 0.0)
+        meet_geom(m, d, g, near, packet=1)
+        shaded = near & (d.ray.geom[0] >= 0.0)
+        if any_(shaded):
+            d.camera.occluder[0] = g
+            d.ray.distance[0] = where(shaded, -1.0, d.ray.distance[0])
+        k += 1
+
+
 @kernel
-def reached(m, d, p, lit, point, to_light, distance):
+def reached(m, d, lit, point, to_light, distance):
     """Returns the lanes of the mask `lit` that a light at a distance reaches; overwrites the results of `cast`."""
     store3(d.ray.point, 0, point)
     store3(d.ray.direction, 0, to_light)
-    for k in range(d.camera.ncandidate[0]):
-        d.ray.seen[k] = d.camera.candidate[k]
-    d.ray.ngeom[0], d.ray.culls[0] = d.camera.ncandidate[0], 0
-    cast(m, d)
+    d.ray.distance[0], d.ray.culls[0] = where(lit, distance, -1.0), 0
+    find_occluders(m, d)
     d.ray.culls[0] = 1
-    return lit & ((d.ray.geom[0] < 0.0) | (d.ray.distance[0] > distance))
+    return lit & (d.ray.geom[0] < 0.0)
 
 
 @kernel
@@ -197,7 +219,7 @@ def shine(m, d, p, k, point, normal, to_eye, specular, shininess, skin, seen):
     if whole(L[o + 4]) == 1:
         lit = seen & (facing > 0.0) & (fade > 0.0)
         if any_(lit):
-            lit = reached(m, d, p, lit, axpy3(skin, normal, point), to_light, distance)
+            lit = reached(m, d, lit, axpy3(skin, normal, point), to_light, distance)
         fade = where(lit, fade, 0.0)
     ambient, diffuse, bright = table3(d, L, o + AMBIENT), table3(d, L, o + DIFFUSE), table3(d, L, o + SHINE)
     matt = tuple(fade * fma(facing, diffuse[i], ambient[i]) for i in range(3))

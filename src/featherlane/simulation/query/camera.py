@@ -20,7 +20,7 @@ from featherlane.model.arguments import several_of, whole_argument
 from featherlane.model.assignment import real_number
 from featherlane.model.model import Model
 from featherlane.sensor.camera import cameras, image_ray
-from featherlane.sensor.image import choose_geoms, restore_chosen, store_chosen
+from featherlane.sensor.image import choose_geoms
 from featherlane.sensor.shading import place_lights, shade
 from featherlane.simulation.query.depth_noise import DepthNoise
 from featherlane.simulation.query.query import Query
@@ -134,7 +134,7 @@ def camera_tiles(m, d, b, p, thread, tile):
     """Computes the frames of the world in all lanes of a tile, then nstep packets of pixels, block by block.
 
     Reads:  the rows that the transfers of b bring in; the sizes of p, camera.clip, camera.ncandidate, camera.candidate.
-    Writes: those that they take back; depth, rgb, light_frame, camera.chosen, active, recall_address, tree_settled,
+    Writes: those that they take back; depth, rgb, light_frame, camera.occluder, active, recall_address, tree_settled,
             ray.*, and all else of this thread's workspace.
     """
     kinematics(m, d)
@@ -179,10 +179,7 @@ def camera_tiles(m, d, b, p, thread, tile):
         p.depth[0] = where(seen, depth, far) + spoiled
         geom, normal = where(seen, d.ray.geom[0], -1.0), select3(seen, load3(d.ray.normal, 0), zeros(d, 3))
         if p.coloured:
-            # shadow rays test all geoms, not only those of the block
-            number = store_chosen(d)
             shade(m, d, p, axpy3(start, direction, origin), direction, seen, colours)
-            restore_chosen(d, number)
             store3(p.rgb, 0, tuple(x + spoiled for x in load3(p.rgb, 0)))
         d.ray.geom[0] = geom
         store3(d.ray.normal, 0, normal)
@@ -254,6 +251,7 @@ class CameraImages(Query):
         """Sets the geoms to test in a tile."""
         workspace.arrays["camera.candidate"][: len(self.geoms)] = self.geoms
         workspace.arrays["camera.ncandidate"][0] = len(self.geoms)
+        workspace.arrays["camera.occluder"][0] = self.geoms[0] if len(self.geoms) else 0
         workspace.arrays["ray.cutoff"][0], workspace.arrays["camera.clip"][:2] = FAR, self.clip
 
     def taken(self) -> dict[str, np.ndarray]:
