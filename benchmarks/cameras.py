@@ -1,8 +1,9 @@
-"""Depth images and height scans, next to MuJoCo's rays and to a control step, one thread; three minutes.
+"""Depth and colour images, and height scans, next to MuJoCo's rays and to a control step, one thread; four minutes.
 
     python benchmarks/cameras.py --write
 
-A scene of a camera is a model of a wheel, with a floor, a box and a camera.  A height scan has 187 rays from the trunk
+A scene of a camera is a model of a wheel, with a floor, a box and a camera; the floor of the robot g1 is a height field.
+A height scan has 187 rays from the trunk
 of the bundled quadruped on rough ground; a control step is four steps of all worlds.  The rounds of all sides
 alternate; times are medians of processor time.
 """
@@ -26,8 +27,18 @@ SCENES = {  # model: camera position, axes
         (1.6, -1.4, 1.3),
         (0.66, 0.75, 0, -0.38, 0.33, 0.86),
     ),
+    "robosuite_models/robots/g1/robot": ((2.5, -2.0, 1.5), (0.62, 0.78, 0, -0.25, 0.2, 0.94)),
     "bundled/humanoid": ((2.5, -2.0, 1.5), (0.62, 0.78, 0, -0.25, 0.2, 0.94)),
 }
+
+
+def add_rough_ground(spec: mujoco.MjSpec, random: np.random.Generator) -> None:
+    """Adds a height field of 201 x 201 random heights, 20 m wide."""
+    n = 201
+    spec.add_hfield(
+        name="rough", nrow=n, ncol=n, size=[10, 10, 0.08, 0.1], userdata=random.uniform(0, 1, n * n).tolist()
+    )
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname="rough")
 
 
 def scene(name: str) -> fl.Model:
@@ -35,7 +46,10 @@ def scene(name: str) -> fl.Model:
     spec = mujoco.MjSpec.from_file(source_of(name))
     position, axes = SCENES[name]
     spec.worldbody.add_camera(name="view", pos=position, xyaxes=axes, fovy=45)
-    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[2, 2, 0.1], pos=[0, 0, -0.02])
+    if "/g1/" in name:
+        add_rough_ground(spec, np.random.default_rng(0))
+    else:
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[2, 2, 0.1], pos=[0, 0, -0.02])
     spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, size=[0.03] * 3, pos=[0.5, 0.1, 0.03])
     return fl.load(spec)
 
@@ -63,7 +77,11 @@ def measured(name: str) -> list[str]:
     def theirs() -> None:
         mujoco.mj_multiRay(mj, data, origin_of_rays, way, group, 1, -1, geom, distance, None, n, 1e10)
 
-    calls = [theirs, *(lambda b=b: b.camera("view", SIZE, SIZE) for b in batches)]
+    calls = [
+        theirs,
+        *(lambda b=b: b.camera("view", SIZE, SIZE) for b in batches),
+        lambda: batches[1].camera("view", SIZE, SIZE, output="rgb"),
+    ]
     for call in calls:
         call()
     times = []
@@ -73,13 +91,13 @@ def measured(name: str) -> list[str]:
             start = time.process_time()
             call()
             times[-1].append(time.process_time() - start)
-    other, double, single = np.median(times, axis=0) / (1, WORLDS, WORLDS)
+    other, double, single, coloured = np.median(times, axis=0) / (1, WORLDS, WORLDS, WORLDS)
     seen = int((np.unique(geom) >= 0).sum())
     return [
         name.split("/")[-1] if name.startswith(("bundled", "gym")) else name.split("/")[-2],
         f"{model.ngeom} ({seen} seen)",
         *(f"{1e9 * t / n:.0f}" for t in (other, double, single)),
-        *(f"{1 / t:.0f}" for t in (double, single)),
+        *(f"{1 / t:.0f}" for t in (double, single, coloured)),
         *(f"{other / t:.1f}" for t in (double, single)),
     ]
 
@@ -92,10 +110,7 @@ def walker(ground: str) -> fl.Model:
         geom.group = 1
     spec.geom("floor").pos[2] = -1.0
     if ground == "height field":
-        n = 201
-        heights = random.uniform(0, 1, n * n).tolist()
-        spec.add_hfield(name="rough", nrow=n, ncol=n, size=[10, 10, 0.08, 0.1], userdata=heights)
-        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_HFIELD, hfieldname="rough")
+        add_rough_ground(spec, random)
     else:
         for i, j in np.ndindex(20, 20):
             place = [0.45 * (i - 9.5), 0.45 * (j - 9.5), random.uniform(0, 0.08) - 0.5]
@@ -148,7 +163,7 @@ def scanned(ground: str, dtype: str) -> list[str]:
 def main() -> None:
     asked = arguments(__doc__ or "").parse_args()
     columns = ("scene", "geoms", "mj_multiRay [ns/ray]", "float64 [ns/ray]", "float32 [ns/ray]")
-    columns += ("float64 [images/s]", "float32 [images/s]", "ratio float64", "ratio float32")
+    columns += ("float64 [images/s]", "float32 [images/s]", "colours, float32 [images/s]", "ratio float64", "ratio float32")
     table = markdown(columns, [measured(name) for name in SCENES])
     publish("cameras", f"{table}\n\n{origin()}", asked.write)
     columns = (

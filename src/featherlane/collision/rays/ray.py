@@ -10,13 +10,14 @@ from featherlane.prelude import *
 from featherlane.collision.mixing import is_present
 from featherlane.collision.rays.ray_heights import meet_heights
 from featherlane.collision.rays.ray_mesh import meet_mesh
-from featherlane.collision.rays.ray_shape import meet_plane
+from featherlane.collision.rays.ray_shape import meet_plane, slab
 from featherlane.collision.rays.shapes import meet_shape, radius_of
 from featherlane.collision.rays.traverse_heights import traverse_heights
 from featherlane.collision.slot import load_shape
 
 EXACT = 1 << 24  # float32 represents integers up to this number
 SLACK = 1.01  # scale of bounding spheres, so that rounding does not miss a grazing ray
+BLUR = 1e-6  # and the margin of bounding boxes relative to their distance, which float32 represents to 1e-7
 
 
 @kernel
@@ -53,6 +54,19 @@ def meet_in_lanes(m, d, g, near, p, v, heights):
         d.ray.distance[0] = where(met, x, d.ray.distance[0])
         d.ray.geom[0] = where(met, g, d.ray.geom[0])
         store3(d.ray.normal, 0, select3(met, mat_mul_vec(R, n), load3(d.ray.normal, 0)))
+
+
+@kernel
+def enters_box(m, d, g, p, v):
+    """Returns the mask where the ray enters geom g's bounding box before its nearest hit."""
+    R, centre, half = load9(d.geom_xmat, 9 * g), load3(m.geom_aabb, 6 * g), load3(m.geom_aabb, 6 * g + 3)
+    p, v = mat_t_mul_vec(R, sub3(p, load3(d.geom_xpos, 3 * g))), mat_t_mul_vec(R, v)
+    enter, leave = zero(d), d.ray.distance[0]
+    for i in range(3):
+        wide = fma(SLACK, half[i], BLUR * (fabs(p[i]) + fabs(centre[i])))
+        first, last = slab(p[i], v[i], centre[i] - wide, centre[i] + wide)
+        enter, leave = fmax(enter, first), fmin(leave, last)
+    return enter <= leave
 
 
 @kernel
@@ -100,7 +114,7 @@ def meet_geom(m, d, g, near, packet):
         if packet and m.geom_type[g] == HFIELD and m.nhfielddata < EXACT:
             meet_in_lanes(m, d, g, near, p, v, heights=1)
         elif m.geom_type[g] in (HFIELD, MESH):
-            meet_by_world(m, d, g, near)
+            meet_by_world(m, d, g, near & enters_box(m, d, g, p, v))
         else:
             meet_in_lanes(m, d, g, near, p, v, heights=0)
 
