@@ -2,10 +2,9 @@
 
     python benchmarks/cameras.py --write
 
-A scene of a camera is a model of a wheel, with a floor, a box and a camera; the floor of the robot g1 is a height field.
-A height scan has 187 rays from the trunk
-of the bundled quadruped on rough ground; a control step is four steps of all worlds.  The rounds of all sides
-alternate; times are medians of processor time.
+A scene of a camera is a model of a wheel, with a floor, a box and a camera; the floor of the robot g1 is a height
+field.  A height scan has 187 rays from the trunk of the bundled quadruped on rough ground; a control step is four steps
+of all worlds.  The rounds of all sides alternate; times are medians of processor time.
 """
 
 from __future__ import annotations
@@ -163,7 +162,13 @@ def scanned(ground: str, dtype: str) -> list[str]:
 def main() -> None:
     asked = arguments(__doc__ or "").parse_args()
     columns = ("scene", "geoms", "mj_multiRay [ns/ray]", "float64 [ns/ray]", "float32 [ns/ray]")
-    columns += ("float64 [images/s]", "float32 [images/s]", "colours, float32 [images/s]", "ratio float64", "ratio float32")
+    columns += (
+        "float64 [images/s]",
+        "float32 [images/s]",
+        "colours, float32 [images/s]",
+        "ratio float64",
+        "ratio float32",
+    )
     table = markdown(columns, [measured(name) for name in SCENES])
     publish("cameras", f"{table}\n\n{origin()}", asked.write)
     columns = (

@@ -266,7 +266,7 @@ FIELDS = (
     _line.int("hit", "1", "1", "1: the shape has a nearer hit"),
     _line.int("triangle", "1", "1", "entry of trianglegroup_face of the nearest triangle of the mesh"),
     _line.scalar("normal", "3", "1", "outward normal at the hit, in the frame of the shape"),
-    _line.int("node", "128", "1", "stack of tree nodes and groups of triangles of the mesh still to visit"),
-    _line.scalar("enter", "128", "m", "distances at which the ray enters the boxes of these nodes"),
+    _line.int("node", "160", "1", "stack of tree nodes and groups of triangles of the mesh still to visit"),
+    _line.scalar("enter", "160", "m", "distances at which the ray enters the boxes of these nodes"),
     _line.scalar("near", "8", "m", "distances of eight boxes or triangles"),
 )

@@ -18,7 +18,7 @@ from featherlane.model.ancestors import ancestor_chains
 from featherlane.model.broad_phase import broad_phase
 from featherlane.model.derived import derived
 from featherlane.model.forward_dynamics import choices
-from featherlane.model.hull import hulls, triangle_trees
+from featherlane.model.hull import hulls
 from featherlane.model.link import link_fields
 from featherlane.model.moments import moment_rows
 from featherlane.model.paths import step_frames
@@ -26,6 +26,7 @@ from featherlane.model.presence import presence
 from featherlane.model.shapes import visible_geoms
 from featherlane.model.sleep import asleep_at_start
 from featherlane.model.taxels import taxels, touch_grids
+from featherlane.model.triangle_tree import triangle_trees
 
 _field = Declare()
 

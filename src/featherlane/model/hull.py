@@ -1,4 +1,4 @@
-"""Converts convex hulls and triangles of meshes, as computed by MuJoCo's compiler, to arrays for kernels.
+"""Converts convex hulls of meshes, as computed by MuJoCo's compiler, to arrays for kernels.
 
 A hull's vertices are numbered from 0 and stored contiguously, as are its edges (the neighbours of each vertex) and its
 faces, in which the compiler has merged coplanar triangles.  A mesh without a colliding geom has no hull.
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featherlane.errors import ModelError
 from featherlane.lanes.layout import Declare, size
 from featherlane.model.convexity import convex_triangles
 from featherlane.model.derived import derived
@@ -27,9 +26,7 @@ CELLS = 16  # directions are binned by the faces of a cube, each with CELLS x CE
 FEW = 100  # a search for the farthest vertex starts from the best of this many, when a model is loaded
 ASK_ALL = 16  # up to this number of hull vertices, a support query tests all
 SMALL = 10  # from this number of mesh vertices on, MuJoCo climbs along the hull's edges
-GROUP, NO_CHILD = 8, 1 << 30  # children of a node of a tree; no child
 SINGLE = 2.0**-24  # relative rounding of a conversion to float32
-ROUNDING = 1e-6  # of a mesh's size: MuJoCo computes boxes before rounding vertices to float32; they may be 1e-7 short
 _field = Declare()
 
 
@@ -94,82 +91,6 @@ def hulls(hulls_of: Sequence[mujoco.MjModel]) -> dict[str, np.ndarray]:
     reach = [np.linalg.norm(part["vert"], axis=1).max(initial=0.0) for part in of_meshes]
     out["hull_error"] = SINGLE * np.array(reach, float)
     return out | _starting_vertices(of_meshes)
-
-
-@derived(
-    size("nmeshnode", "nodes of the bounding volume trees of all meshes"),
-    size("ntrianglegroup", "groups of triangles of all meshes"),
-    _field.int("meshnode_adr", "nmesh", "1", "root of the mesh's bounding volume tree"),
-    _field.int("meshnode_child", "nmeshnode 8", "1", "children: a node, or -1 - a group of triangles; else none"),
-    _field.scalar("meshnode_box", "nmeshnode 6 8", "m", "lower and upper corner of the children's boxes"),
-    _field.scalar("trianglegroup_vert", "ntrianglegroup 9 8", "m", "corners of eight triangles"),
-    _field.int("trianglegroup_face", "ntrianglegroup 8", "1", "row of mesh_face of each triangle, -1: none"),
-)
-def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
-    """Builds a tree of boxes over the triangles of each mesh, with eight children to a node, in the mesh's frame.
-
-    Three levels of MuJoCo's binary tree become one; a part of it with at most eight triangles becomes a group.
-    Source: MuJoCo's `mesh_bvhadr`, `bvh_child`, `bvh_nodeid`, `bvh_aabb` (centre and half sides there).
-    """
-    trees = [slice(a, a + n) for a, n in zip(mj.mesh_bvhadr, mj.mesh_bvhnum, strict=True)]
-    rows = np.concatenate([np.arange(mj.nbvh)[t] for t in trees]) if trees else np.zeros(0, int)
-    roots = _starts(mj.mesh_bvhnum)
-    child = np.where(mj.bvh_child[rows] < 0, -1, mj.bvh_child[rows] + np.repeat(roots, mj.mesh_bvhnum)[:, None])
-    mesh = np.repeat(np.arange(mj.nmesh), mj.mesh_bvhnum)
-    leaf = mj.bvh_nodeid[rows] >= 0
-    # number of triangles below each node, and of those before it
-    count, depth = leaf.astype(int), mj.bvh_depth[rows]
-    for level in range(depth.max(initial=0), -1, -1):
-        inner = np.flatnonzero((depth == level) & ~leaf)
-        count[inner] = count[child[inner]].sum(1)
-    count, before = np.append(count, 0), np.cumsum(leaf) - leaf
-    if (before[child[~leaf, 1]] != before[child[~leaf, 0]] + count[child[~leaf, 0]]).any():
-        raise ModelError("bvh_child: the nodes of a mesh's tree are not listed in depth-first order")
-    corners = _triangle_corners(mj, mesh[leaf], mj.bvh_nodeid[rows][leaf])
-    children, groups, links, opened = [], [], [], np.where(mj.mesh_bvhnum > 0, roots, -1)
-    nnode, ngroup = len(roots), 0
-    while len(opened):
-        at = opened[:, None]
-        for _ in range(3):
-            splits = (count[at] > GROUP) & (at >= 0)
-            at = np.stack([np.where(splits, child[at, 0], at), np.where(splits, child[at, 1], -1)], -1)
-            at = at.reshape(len(opened), -1)
-        is_node, is_group = (at >= 0) & (count[at] > GROUP), (at >= 0) & (count[at] <= GROUP)
-        link = np.full(at.shape, NO_CHILD)
-        link[is_node] = nnode + np.arange(is_node.sum())
-        link[is_group] = -1 - (ngroup + np.arange(is_group.sum()))
-        children.append(at)
-        links.append(link)
-        groups.append(at[is_group])
-        nnode, ngroup, opened = nnode + int(is_node.sum()), ngroup + int(is_group.sum()), at[is_node]
-    at, of_group = np.concatenate([*children, np.zeros((0, 8), int)]), np.concatenate([*groups, np.zeros(0, int)])
-    largest = [np.abs(mj.bvh_aabb[t]).sum(axis=1).max() for t in trees]
-    half = mj.bvh_aabb[rows, 3:] + ROUNDING * np.repeat(np.asarray(largest, float), mj.mesh_bvhnum)[:, None]
-    box = np.concatenate([mj.bvh_aabb[rows, :3] - half, mj.bvh_aabb[rows, :3] + half], axis=1)
-    k = np.arange(GROUP)
-    present = k < count[of_group][:, None]
-    slot = np.where(present, before[of_group][:, None] + k, 0)
-    vert = corners[slot] * present[..., None]
-    face = (mj.mesh_faceadr[mesh] + mj.bvh_nodeid[rows])[leaf][slot]
-    return {
-        "meshnode_adr": np.arange(mj.nmesh),
-        "meshnode_child": np.concatenate([*links, np.zeros((0, 8), int)]),
-        "meshnode_box": np.where((at >= 0)[..., None], box[at], 0.0).transpose(0, 2, 1) if len(at) else box[:0],
-        "trianglegroup_vert": vert.transpose(0, 2, 1),
-        "trianglegroup_face": np.where(present, face, -1),
-    }
-
-
-def _triangle_corners(mj: mujoco.MjModel, mesh: np.ndarray, triangle: np.ndarray) -> np.ndarray:
-    """Returns (n, 9) corners of triangles, numbered within their meshes; checks the indices of vertices."""
-    face = mj.mesh_face[mj.mesh_faceadr[mesh] + triangle]
-    wrong = (face < 0) | (face >= mj.mesh_vertnum[mesh][:, None])
-    if wrong.any():
-        i = int(np.flatnonzero(wrong.any(1))[0])
-        raise ModelError(
-            f"mesh_face: got {face[i]} in triangle {triangle[i]} of mesh {mesh[i]}, allowed are vertices of this mesh"
-        )
-    return mj.mesh_vert[mj.mesh_vertadr[mesh][:, None] + face].reshape(-1, 9).astype(float)
 
 
 def _starting_vertices(hulls: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

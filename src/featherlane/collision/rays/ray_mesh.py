@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from featherlane.prelude import *
 from featherlane.collision.frame import frame_of
 from featherlane.collision.rays.ray_shape import FAR
-from featherlane.model.hull import GROUP, NO_CHILD
+from featherlane.model.triangle_tree import GROUP, NO_CHILD
 
 STEEPEST = 1e300  # 1 / 0 in a slab test: times a distance of zero it is zero
-DEPTH = 128  # stack size; each level leaves at most seven boxes
+DEPTH = 160  # stack size; each level leaves at most seven boxes
 
 
 @kernel

@@ -1,0 +1,90 @@
+"""Trees of boxes over the triangles of meshes: each triangle once, inside all boxes above it, in few levels."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.collision.rays.ray_mesh import DEPTH
+from featherlane.errors import ModelError
+from featherlane.model.triangle_tree import GROUP, NO_CHILD, triangle_trees
+
+
+def meshes(*triangles: np.ndarray) -> mujoco.MjModel:
+    """Returns a model with a mesh of each array (n, 3, 3) of triangles."""
+    spec = mujoco.MjSpec()
+    for k, corners in enumerate(triangles):
+        face = np.arange(3 * len(corners)).reshape(-1, 3)
+        asset = spec.add_mesh(name=f"mesh{k}", uservert=corners.ravel(), userface=face.ravel())
+        asset.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=asset.name, contype=0, conaffinity=0)
+    return spec.compile()
+
+
+def walk(tree: dict[str, np.ndarray], node: int, lower, upper, level: int = 1):
+    """Yields (level, triangle's face, corners, lower, upper) below a node within a box."""
+    for k in range(GROUP):
+        child, box = tree["meshnode_child"][node, k], tree["meshnode_box"][node, :, k]
+        if child == NO_CHILD:
+            continue
+        low, high = np.maximum(lower, box[:3]), np.minimum(upper, box[3:])
+        if child >= 0:
+            yield from walk(tree, child, low, high, level + 1)
+            continue
+        faces, corners = tree["trianglegroup_face"][-1 - child], tree["trianglegroup_vert"][-1 - child]
+        for slot in np.flatnonzero(faces >= 0):
+            yield level, faces[slot], corners[:, slot].reshape(3, 3), low, high
+        assert not corners[:, faces < 0].any()
+
+
+def check(mj: mujoco.MjModel) -> int:
+    """Checks the trees of all meshes; returns the number of levels."""
+    tree, levels = triangle_trees(mj), 0
+    for mesh in range(mj.nmesh):
+        first, number = mj.mesh_faceadr[mesh], mj.mesh_facenum[mesh]
+        vert = mj.mesh_vert[mj.mesh_vertadr[mesh] :]
+        found = []
+        for level, face, corners, low, high in walk(tree, tree["meshnode_adr"][mesh], -np.inf, np.inf):
+            np.testing.assert_array_equal(corners, vert[mj.mesh_face[face]])
+            assert (low <= corners).all() and (corners <= high).all()
+            found.append(face)
+            levels = max(levels, level)
+        assert sorted(found) == list(range(first, first + number))
+    return levels
+
+
+def random_triangles(rng, n: int, scale=1.0) -> np.ndarray:
+    return rng.normal(size=(n, 1, 3)) + scale * rng.normal(size=(n, 3, 3))
+
+
+@pytest.mark.parametrize("numbers", [(2,), (8, 9), (2, 64, 65), (700, 3, 1500)])
+def test_each_triangle_is_in_one_group_inside_the_boxes_above_it(rng, numbers):
+    assert check(meshes(*(random_triangles(rng, n, 0.1) for n in numbers))) <= 1 + np.log2(max(numbers))
+
+
+def test_equal_triangles_are_divided(rng):
+    one = random_triangles(rng, 1) + 1e-6 * rng.normal(size=(300, 3, 3))
+    one[:, :, :] = one[:1]
+    mj = meshes(random_triangles(rng, 300))
+    mj.mesh_vert[:] = np.tile(one[0], (len(mj.mesh_vert) // 3 + 1, 1))[: len(mj.mesh_vert)]
+    assert check(mj) <= 4
+
+
+def test_the_stack_of_a_ray_holds_a_tree_of_growing_triangles():
+    """Each triangle is larger than all before it together, the worst case for splits by area."""
+    size = 1.02 ** np.arange(3000)[:, None, None]
+    corners = size * np.array([[1.0, 0.1, 0.0], [1.5, 0.0, 0.2], [1.2, 0.3, 0.1]])
+    assert (GROUP - 1) * check(meshes(corners / size.max())) + 1 <= DEPTH
+
+
+def test_model_without_meshes_has_empty_trees():
+    model = fl.load("<mujoco><worldbody/></mujoco>")
+    assert model.meshnode_child.shape == (0, 8)
+    assert model.trianglegroup_vert.shape == (0, 9, 8)
+
+
+def test_a_wrong_vertex_is_refused(rng):
+    mj = meshes(random_triangles(rng, 5), random_triangles(rng, 5))
+    mj.mesh_face[7, 1] = 999
+    with pytest.raises(ModelError, match=r"mesh_face: got .* in triangle 2 of mesh 1, allowed are"):
+        triangle_trees(mj)
