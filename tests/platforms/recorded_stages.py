@@ -59,6 +59,13 @@ def record(folder: Path) -> None:
             library().bind(stage, *records[base])()
 
 
+def write(file: Path, name: str, records, run) -> None:
+    """Writes a recording of one call: the symbol `name` with these records, whose results `run` computes."""
+    from recorder import file_of
+
+    file.write_bytes(file_of([(name, records, (), run)]))
+
+
 def records_of_a_tile(model: fl.Model, base: str, width: int, rng: np.random.Generator):
     """Returns the records (m, d) of worlds after a step."""
     bound, found = Library.bind, []

@@ -86,6 +86,12 @@ def _call(name: str, records: tuple[Record, ...], numbers: tuple[int, ...], run:
     return text + b"".join(_changes(b, a) for b, a in zip(before, after, strict=True))
 
 
+def file_of(calls) -> bytes:
+    """Runs stages, each a tuple of `_call`'s arguments; returns the file's content."""
+    parts = [_call(*call) for call in calls]
+    return _words(len(parts)) + b"".join(parts)
+
+
 @contextlib.contextmanager
 def recording(path: Path) -> Iterator[list[str]]:
     """Writes all calls of stages within the context into a file; returns their names."""
