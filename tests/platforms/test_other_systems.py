@@ -69,6 +69,7 @@ def linked(recorded, calls, level: str, place, out: Path) -> Path:
 )
 def test_kernels_for_windows_give_the_same_bits(recorded, recordings, tmp_path, name, level):
     dll = linked(recorded, recorded.wanted()[name], level, WINDOWS, tmp_path / f"{level}.dll")
+    assert not list(tmp_path.glob("*.lib"))  # import libraries
     program = tmp_path / "replay.exe"
     subprocess.run([*link.linker(WINDOWS), "-O1", "-o", program, HERE / "replay.c"], check=True, timeout=600)
     quiet = {**os.environ, "WINEPREFIX": str(tmp_path / "wine"), "WINEDEBUG": "-all"}

@@ -21,7 +21,7 @@ from featherlane.lanes.processor import host
 FLAGS = {
     "linux": "-shared -nostartfiles -O2 -fPIC -Wl,-z,defs,-z,noexecstack,-Bsymbolic,--gc-sections,--as-needed",
     "macos": "-dynamiclib -O2 -Wl,-dead_strip",
-    "windows": "-shared -O2",
+    "windows": "-shared -O2 -Wl,--out-implib,/dev/null",  # no import library: stages are found by name at run time
 }
 NAMELESS = {"linux": ["-s"], "macos": [], "windows": ["-s"]}  # strips the names of kernels that are not exported
 LIBRARIES = ["-lm"]  # for processors without fused multiply-add
