@@ -549,6 +549,12 @@ def test_bench_reports_how_many_pairs_pass_each_test(capfd):
     assert "collision" not in json.loads(capfd.readouterr().out)["models"][0]
 
 
+def test_bench_prints_the_active_lanes_of_solver_iterations(capfd):
+    succeeds("bench", "hand", *QUICK)
+    shown = " ".join(capfd.readouterr().out.split())
+    assert shown.count("iterations of a world") == 1 and shown.count("active lanes in these tiles") == 1
+
+
 def test_bench_of_less_than_a_tile_has_no_stages(capfd):
     succeeds("bench", "pendulum", *QUICK, "--worlds", "3")
     assert "kinematics" not in capfd.readouterr().out

@@ -16,6 +16,7 @@ PAIR_KINDS = {
     "touching": "by iterative search, with contact",
     "closed_form": "in closed form",
 }
+FIRST_ITERATIONS = 8  # of the solver, each with a line in the table
 
 
 def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> None:
@@ -99,8 +100,23 @@ def _print_stages(screen, result: dict[str, Any]) -> None:
                 rows,
             )
         )
+    if result.get("solver_lanes"):
+        _print_lanes(screen, result["solver_lanes"])
     if result.get("collision"):
         _print_pairs(screen, result["collision"])
+
+
+def _print_lanes(screen, lanes: dict[str, Any]) -> None:
+    """Prints the share of active lanes by solver iteration: the first ones, then every doubling, and the last one."""
+    each, rows = lanes["iterations"], []
+    for k, one in enumerate(each, 1):
+        if k <= FIRST_ITERATIONS or k & (k - 1) == 0 or k == len(each):
+            rows.append([str(k), f"{100 * one['tiles']:.0f} %", f"{100 * one['lanes']:.0f} %"])
+    title = (
+        f"Solver: {lanes['world']:.1f} iterations of a world, {lanes['tile']:.1f} of its tile; "
+        f"{100 * lanes['lanes_active']:.0f} % of the lanes are active"
+    )
+    screen.print(table(title, ["iteration", "tiles that iterate", "active lanes in these tiles"], rows))
 
 
 def _print_pairs(screen, collision: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Runs all benchmarks of a model against MuJoCo, stage times and collision counts; returns plain values."""
+"""Runs all benchmarks of a model against MuJoCo, stage times, counts of pairs and lanes; returns plain values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.lanes.processor import tile_width
 from featherlane.measure.pair_tests import pair_tests
+from featherlane.measure.solver_lanes import solver_lanes
 from featherlane.measure.speed_comparison import WARM_ROUNDS, Course, Lineup, race_batches, race_one_world
 from featherlane.measure.stage_times import stage_times
 from featherlane.model.bundle import resolve_name
@@ -36,7 +37,8 @@ def bench_model(
     Args:
         source: a bundled name, or a source that `load` takes.
         course: settings of the benchmark.
-        stages: whether to time each stage, if the worlds fill a tile, and to count the pairs per collision test.
+        stages: whether to time each stage, if the worlds fill a tile, to count the pairs per collision test, and the
+            active lanes per solver iteration.
         on_progress: called with the name of the measurement, the amount done and the total, to report progress.
     """
     rounds, done = 2 * (course.rounds + WARM_ROUNDS), 0
@@ -62,5 +64,6 @@ def bench_model(
     if stages and course.worlds >= tile_width(course.dtype):
         on_progress("stages", 0, course.worlds)
         result["stage_microseconds"] = stage_times(lineup, lambda timed: on_progress("stages", timed, course.worlds))
+        result["solver_lanes"] = solver_lanes(lineup)
         result["collision"] = pair_tests(lineup, lambda counted: on_progress("pairs", counted, course.worlds))
     return result

@@ -1,0 +1,60 @@
+"""Counts the lanes of a tile that are still active in each iteration of the constraint solver.
+
+A tile iterates until its slowest world has converged.  The lanes of the other worlds are idle in the last iterations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from featherlane.measure.controls import Random
+from featherlane.measure.speed_comparison import Lineup
+from featherlane.measure.stage_times import tiles
+from featherlane.simulation.step import forward
+
+STEPS = 8  # consecutive steps from the settled states
+
+
+def solver_lanes(lineup: Lineup) -> dict[str, Any]:
+    """Counts the solver's iterations of worlds and tiles, and the active lanes of each iteration.
+
+    Tiles are those of the batch.  They take `STEPS` steps from the settled states; each call of the benchmark begins
+    with new random controls.  A tile whose contacts exceed its capacity is solved in parts, but counts as a whole.
+
+    Returns:
+        `world`, `tile`: mean iterations of a world and of a tile.
+        `lanes_active`: mean share of lanes that are active in an iteration.
+        `iterations`: for iterations 1, 2, ..: `tiles`, the share of tiles that are still iterating, and `lanes`, the
+        share of active lanes in these tiles.
+        Empty for a model without iterations.
+    """
+    rows = [niter for tile in tiles(lineup) for niter in _iterations(lineup, tile)]
+    niter = np.array(rows, int).reshape(len(rows), -1)
+    last = niter.max(axis=1, initial=0)
+    if not last.any():
+        return {}
+    each = []
+    for k in range(1, last.max() + 1):
+        iterating = last >= k
+        each.append({"tiles": float(iterating.mean()), "lanes": float((niter[iterating] >= k).mean())})
+    return {
+        "world": float(niter.mean()),
+        "tile": float(last.mean()),
+        "lanes_active": float(niter.sum() / (last.sum() * niter.shape[1])),
+        "iterations": each,
+    }
+
+
+def _iterations(lineup: Lineup, tile) -> list[np.ndarray]:
+    """Returns the iterations of a tile's worlds in each step, (W,) each."""
+    course, arrays, found = lineup.course, tile.workspace.arrays, []
+    controls = Random(lineup.model, course.seed + 1, lineup.model.opt.timestep)
+    tile.put(lineup)
+    for k in range(STEPS):
+        if k % course.nstep == 0:
+            arrays["ctrl"][: lineup.model.nu] = controls.draw(k, course.worlds)[tile.worlds].T
+        tile.workspace.bound(forward.step)()
+        found.append(arrays["solver_niter"][0].copy())
+    return found
