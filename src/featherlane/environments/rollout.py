@@ -8,13 +8,16 @@ episodes that were started.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike
 
+from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
 from featherlane.model.arguments import instance, whole_argument
@@ -25,9 +28,7 @@ from featherlane.simulation.policy.episodes import Program, kept_rows, play
 from featherlane.simulation.policy.functions import stages
 from featherlane.simulation.policy.mlp import MLP
 
-if TYPE_CHECKING:
-    from featherlane.environments.vector_env import TaskEnv
-
+FAULTS = ("non_finite", "bad_control")  # statuses that end a world's episode
 FREE = ("start", "start_info", "info", "prepare", "action_space")  # methods that need no compiled counterpart
 
 
@@ -52,10 +53,52 @@ class Rollout(NamedTuple):
     started: np.ndarray
 
 
+@dataclass
+class History:
+    """What a rollout needs of the one before.
+
+    Attributes:
+        most_started: episodes that a world started in the last piece, and one more; 0: none.
+        observed: observations after it, of the task's NumPy functions and of its compiled ones, whose bits may differ.
+    """
+
+    most_started: int = 0
+    observed: tuple[np.ndarray, np.ndarray] | None = None
+
+
+@dataclass
+class Episodes:
+    """Describes the environments of a rollout, and the state of their episodes, which changes.
+
+    Attributes:
+        task, batch, random, frame_skip, limit, autoreset_mode: those of the environment.
+        ninput, noutput: lengths of an observation and an action.
+        observe: function that returns the present observations.
+        elapsed: actions of each episode, (n,).
+        done: which worlds start an episode in the next step, (n,) bool.
+        bad: counts of FAULTS, (n,).
+        history: of the rollout before.
+    """
+
+    task: Task
+    batch: Any
+    random: RandomStreams
+    frame_skip: int
+    limit: int | None
+    autoreset_mode: AutoresetMode
+    ninput: int
+    noutput: int
+    observe: Callable[[], np.ndarray]
+    elapsed: np.ndarray
+    done: np.ndarray
+    bad: np.ndarray
+    history: History = field(default_factory=History)
+
+
 class _Starts:
     """Samples initial states ahead, and sets the generators back to those that were used."""
 
-    def __init__(self, env: TaskEnv, k: int):
+    def __init__(self, env: Episodes, k: int):
         self.task, self.random, batch = env.task, env.random, env.batch
         self.worlds = SimpleNamespace(model=batch.model, nworld=batch.nworld)
         self.defaults = batch.expanded_fields.get("qpos0", batch.model.qpos0)
@@ -83,21 +126,20 @@ class _Starts:
                 self._sample(ids)
 
 
-def run_policy(env: TaskEnv, nstep: int, policy: MLP, noise: ArrayLike | None = None) -> Rollout:
+def run_policy(env: Episodes, nstep: int, policy: MLP, noise: ArrayLike | None = None) -> Rollout:
     """Runs a rollout; see `TaskEnv.rollout`."""
-    nstep, n, batch = whole_argument("nstep", nstep, 1), env.num_envs, env.batch
-    program, width = _program(env), env.single_observation_space.shape[0]
-    nu = env.single_action_space.shape[0]
+    nstep, n, batch = whole_argument("nstep", nstep, 1), env.batch.nworld, env.batch
+    program, width, nu = _program(env), env.ninput, env.noutput
     instance("policy", policy, MLP, "a featherlane.policies.MLP")
     if (policy.ninput, policy.noutput) != (width, nu):
         given = f"{policy.ninput} inputs and {policy.noutput} outputs"
         raise ModelError(f"policy: got {given}, allowed are {width} inputs and {nu} outputs")
     noise = _noise(noise, (n, nstep, nu), batch.dtype)
     kept = kept_rows(n, width, program.nbefore, batch.dtype)
-    kept["obs"][...] = env._observe()
+    kept["obs"][...] = _observed(env)
     if program.nbefore:
         kept["before"][...] = np.reshape(env.task.before(batch), (n, -1))
-    kept["done"][:, 0], kept["elapsed"][:, 0], kept["bad"][:, 0] = env._done, env.elapsed, env._bad
+    kept["done"][:, 0], kept["elapsed"][:, 0], kept["bad"][:, 0] = env.done, env.elapsed, env.bad
     widths = {"obs": width, "action": nu, "mean": nu, "reward": 1, "terminated": 1, "truncated": 1, "done": 1}
     rows = {
         name: np.empty((n, nstep + (name in ("obs", "done")), k), np.float64 if name == "reward" else batch.dtype)
@@ -126,12 +168,21 @@ def run_policy(env: TaskEnv, nstep: int, policy: MLP, noise: ArrayLike | None = 
     )  # fmt: skip
 
 
-def _piece(env: TaskEnv, policy: MLP, program: Program, kept, noise, taken, part: slice) -> None:
+def _observed(env: Episodes) -> np.ndarray:
+    """Returns the present observations; those of the last rollout, whose bits may differ, if they are still valid."""
+    seen = env.observe()
+    if env.history.observed is not None:
+        plain, compiled = env.history.observed
+        seen = np.where((seen == plain).all(axis=1, keepdims=True), compiled, seen)
+    return seen
+
+
+def _piece(env: Episodes, policy: MLP, program: Program, kept, noise, taken, part: slice) -> None:
     """Runs some steps of a rollout, with as many initial states as are needed."""
-    n, nstep = env.num_envs, part.stop - part.start
+    n, nstep = env.batch.nworld, part.stop - part.start
     before = env.batch.checkpoint(), {name: rows.copy() for name, rows in kept.items()}
     ends = kept["done"].any() or (program.limit is not None and kept["elapsed"].max() + nstep >= program.limit)
-    k = min(max(env._most_started, int(ends)), -(-nstep // 2) + 1)
+    k = min(max(env.history.most_started, int(ends)), -(-nstep // 2) + 1)
     part_taken = {name: rows[:, part] for name, rows in taken.items()}
     while True:
         starts = _Starts(env, k)
@@ -147,16 +198,16 @@ def _piece(env: TaskEnv, policy: MLP, program: Program, kept, noise, taken, part
             kept[name][...] = rows
         starts.leave(np.zeros(n, np.int64))
         k = most
-    env._most_started = most + (most > 0)
+    env.history.most_started = most + (most > 0)
     kept["used"][...] = 0
 
 
-def _settle(env: TaskEnv, kept: dict[str, np.ndarray], rows: dict[str, np.ndarray]) -> None:
+def _settle(env: Episodes, kept: dict[str, np.ndarray], rows: dict[str, np.ndarray]) -> None:
     """Leaves environment and task as after the last step: worlds that started in it are reset as `step` does."""
     task, batch = env.task, env.batch
     started, actions = rows["done"][:, -2, 0] > 0, rows["action"][:, -1]
-    env.elapsed[:], env._done = kept["elapsed"][:, 0], kept["done"][:, 0] > 0
-    env._bad = env.batch.count_of(*_faults())
+    env.elapsed[:], env.done = kept["elapsed"][:, 0], kept["done"][:, 0] > 0
+    env.bad = env.batch.count_of(*FAULTS)
     if not started.all():
         controls = batch.ctrl.copy()
         task.act(batch, actions, None if not started.any() else np.flatnonzero(~started))
@@ -169,16 +220,11 @@ def _settle(env: TaskEnv, kept: dict[str, np.ndarray], rows: dict[str, np.ndarra
         if task.forward_at_start:
             batch.forward_bound(ids)
         task.started(batch, ids)
+    env.history.observed = env.observe(), kept["obs"]
     env.batch.runner.warn_of_bad()
 
 
-def _faults() -> tuple[str, ...]:
-    from featherlane.environments.vector_env import FAULTS
-
-    return FAULTS
-
-
-def _program(env: TaskEnv) -> Program:
+def _program(env: Episodes) -> Program:
     """Returns the compiled form of the environment's task.
 
     Raises:
@@ -198,9 +244,9 @@ def _program(env: TaskEnv) -> Program:
         )
     if env.batch.runner.recorder is not None:
         raise ModelError("rollout: got an environment with record_failures, allowed is 0")
-    forward = task.forward_at_start and bool(env.batch.bound)
+    forward = (task.forward_at_start or functions.start_forward) and bool(env.batch.bound)
     made = stages(name, functions, [*task.fields, *task.info_fields])
-    return Program(name, made, functions.nbefore, env.frame_skip, env.max_episode_steps, forward)
+    return Program(name, made, functions.nbefore, env.frame_skip, env.limit, forward)
 
 
 def _check_overrides(task: Task) -> None:

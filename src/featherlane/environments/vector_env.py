@@ -17,7 +17,7 @@ from featherlane.environments.images import ObservedImages
 from featherlane.environments.live_arrays import attach, live_arrays
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.rendering import RENDER_MODES, Painting
-from featherlane.environments.rollout import Rollout, run_policy
+from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
 from featherlane.environments.task import Task, models_of
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model import Model, load
@@ -31,7 +31,6 @@ from featherlane.simulation.policy.mlp import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
 STATE = "state"  # name of the observation's numbers next to images
-FAULTS = ("non_finite", "bad_control")  # statuses that end a world's episode
 
 
 class TaskEnv(VectorEnv):
@@ -69,7 +68,6 @@ class TaskEnv(VectorEnv):
     """
 
     _painting: Painting | None = None  # default in case the constructor fails
-    _most_started = 0  # episodes that a world started in the last piece of a rollout, and one more
 
     def __init__(
         self,
@@ -115,7 +113,7 @@ class TaskEnv(VectorEnv):
             self.batch.bind(name)
         task.dt, task.kernel_rows = self.dt, {name: sensordata_slice(model, name) for name in task.kernels}
         task.prepare(self.batch)
-        self._bad = self.batch.count_of(*FAULTS)
+        self._bad, self._history = self.batch.count_of(*FAULTS), History()
         self._buffers = [np.empty((num_envs, self._width()), self.batch.dtype) for _ in range(0 if copy else 2)]
 
         low, high = task.action_space(self.batch)
@@ -238,7 +236,16 @@ class TaskEnv(VectorEnv):
             `reset` before the next step.
         """
         self._check_open("rollout")
-        return run_policy(self, nstep, policy, noise)
+        if self._images:
+            raise ModelError("rollout: got a task with cameras, allowed is one without")
+        sizes = [space.shape[0] for space in (self.single_observation_space, self.single_action_space)]
+        episodes = Episodes(
+            self.task, self.batch, self.random, self.frame_skip, self.max_episode_steps, self.autoreset_mode, *sizes,
+            self._numbers, self.elapsed, self._done, self._bad, self._history,
+        )  # fmt: skip
+        result = run_policy(episodes, nstep, policy, noise)
+        self._done, self._bad = episodes.done, episodes.bad
+        return result
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """Returns a picture of each world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None.
@@ -343,6 +350,10 @@ class TaskEnv(VectorEnv):
         values = self.task.observation(self.batch)
         named = values if type(values) is dict or isinstance(values, Mapping) else {"": values}
         return [self._columns(name, part) for name, part in named.items()]
+
+    def _numbers(self) -> np.ndarray:
+        """Returns the present observations in a new array."""
+        return np.concatenate(self._parts(), axis=1, dtype=self.batch.dtype, casting="unsafe")
 
     def _columns(self, name: str, values) -> np.ndarray:
         """Checks a part of the observation and returns it as (n, k)."""

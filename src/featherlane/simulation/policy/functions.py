@@ -11,7 +11,7 @@ from featherlane.prelude import *
 from featherlane.errors import InstallationError, ModelError
 from featherlane.lanes import Kernel, Record, Stage, processor
 from featherlane.lanes.record import FUNCTION
-from featherlane.lanes.runtime import mode
+from featherlane.lanes.runtime import KernelError, mode
 from featherlane.simulation.policy.play import PLAY
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.library import library
@@ -34,12 +34,15 @@ class LaneFunctions(NamedTuple):
         remember: writes what the reward of the next action needs of the present state, `p.next[k]`, which `score`
             reads as `p.before[k]`; None: nothing.
         nbefore: number of these values.
+        start_forward: whether the derived fields of initial states are computed although the task's `forward_at_start`
+            is False.
     """
 
     observe: Kernel
     score: Kernel
     remember: Kernel | None = None
     nbefore: int = 0
+    start_forward: bool = False
 
 
 @kernel
@@ -107,8 +110,6 @@ def connect(label: str, record: Record, functions: dict[str, Stage]) -> None:
 
 
 def _address(label: str, function: Stage, record: Record) -> int:
-    from featherlane.lanes.runtime import KernelError
-
     try:
         compiled: Any = library().function(function, processor.base_of(record.dtype), record.width, CHECKED)
     except KernelError as error:
