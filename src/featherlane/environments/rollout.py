@@ -140,7 +140,8 @@ def run_policy(env: Episodes, nstep: int, policy: MLP, noise: ArrayLike | None =
     if program.nbefore:
         kept["before"][...] = np.reshape(env.task.before(batch), (n, -1))
     kept["done"][:, 0], kept["elapsed"][:, 0], kept["bad"][:, 0] = env.done, env.elapsed, env.bad
-    widths = {"obs": width, "action": nu, "mean": nu, "reward": 1, "terminated": 1, "truncated": 1, "done": 1}
+    widths = {"obs": width, "action": nu, "mean": nu}
+    widths |= dict.fromkeys(("reward", "terminated", "truncated", "done", "non_finite"), 1)
     rows = {
         name: np.empty((n, nstep + (name in ("obs", "done")), k), np.float64 if name == "reward" else batch.dtype)
         for name, k in widths.items()
@@ -221,7 +222,7 @@ def _settle(env: Episodes, kept: dict[str, np.ndarray], rows: dict[str, np.ndarr
             batch.forward_bound(ids)
         task.started(batch, ids)
     env.history.observed = env.observe(), kept["obs"]
-    env.batch.runner.warn_of_bad()
+    env.batch.runner.warn_of_bad(found=rows["non_finite"].any(axis=(1, 2)))
 
 
 def _program(env: Episodes) -> Program:

@@ -157,21 +157,27 @@ class Runner:
         """Returns the array of a state field or of an output."""
         return self.arrays.lasting(name) if name in LASTING else self.arrays.output(name)
 
-    def warn_of_bad(self, first: int = 0) -> None:
-        """Warns once of worlds with non-finite or out-of-range values; `first` is the number of the first world."""
-        workspaces = [w.arrays["found_bad"] for some in self.workspaces.values() for w in some]
-        if self.warned or not any(found[0] for found in workspaces):
+    def warn_of_bad(self, first: int = 0, found: np.ndarray | None = None) -> None:
+        """Warns once of worlds with non-finite or out-of-range values.
+
+        Args:
+            first: number of the first world.
+            found: (n,) bool, which worlds had such values; None for those that have counted them since their reset.
+        """
+        flags = [w.arrays["found_bad"] for some in self.workspaces.values() for w in some]
+        if self.warned or not any(each[0] for each in flags):
             return
         rows = self.arrays.rows
-        self.warned = bool(rows["warning"][:, NON_FINITE].any())
+        worlds = first + np.flatnonzero(rows["warning"][:, NON_FINITE] if found is None else found)
+        self.warned = bool(len(worlds))
         if not self.warned:  # the worlds were reset since
-            for found in workspaces:
-                found[0] = 0
+            for each in flags:
+                each[0] = 0
             return
-        worlds = first + np.flatnonzero(rows["warning"][:, NON_FINITE])
         more = f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
         who = f"world {worlds[0]}" if len(worlds) == 1 else f"worlds {', '.join(map(str, worlds[:NAMED]))}{more} each"
-        warn_of_non_finite(who, bool(rows["nreset"].any()), "batch", 3)
+        was_reset = found is not None or bool(rows["nreset"].any())
+        warn_of_non_finite(who, was_reset, "batch", 3)
 
     # ---- rollouts ----------------------------------------------------------------------------------------------------
     def control_kernel(self, control: Kernel) -> UserFunction:

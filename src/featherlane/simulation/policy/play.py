@@ -47,6 +47,7 @@ PLAY = Layout(
         Field("truncated", "real", (1,), "1", "1: the episode has reached the limit"),
         Field("done", "real", (1,), "1", "1: the next step starts an episode"),
         Field("bad", "real", (1,), "1", "non-finite states and bad controls since the reset"),
+        Field("non_finite", "real", (1,), "1", "non-finite states since the reset"),
         Field("used", "real", (1,), "1", "episodes that were started"),
         Field("elapsed", "real", (1,), "1", "actions of the episode", dtype="float64"),
     ),
@@ -113,6 +114,7 @@ def return_to_start(m, d, p, resting):
 @kernel
 def finish(m, d, p, resting):
     """Writes reward, terminated, truncated, done and the observation of the present state."""
+    p.non_finite[0] = d.warning[NON_FINITE]
     counted = d.warning[NON_FINITE] + d.warning[BAD_CONTROL]
     bad = counted > p.bad[0]
     p.bad[0] = counted
