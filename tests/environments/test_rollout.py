@@ -195,6 +195,15 @@ def test_a_custom_task_is_compiled_and_follows_its_numbers(mode, monkeypatch):
         seen = want[0][:, -1]
 
 
+def test_prebuilt_mode_refuses_to_compile(monkeypatch):
+    env = TaskEnv(Balance(), 2)
+    env.reset(seed=0)
+    env.rollout(1, policy_of(env))
+    monkeypatch.setenv("FEATHERLANE_MODE", "prebuilt")
+    with pytest.raises(fl.ModelError, match="prebuilt"):
+        env.rollout(1, policy_of(env))
+
+
 class Reckless(HalfCheetah):
     """Overrides the reward, but not its compiled form."""
 
@@ -284,6 +293,19 @@ def test_unsupported_environments_and_arguments_are_refused():
     for noise, message in ((np.zeros((2, 1)), "shape"), (np.full((2, 1, 1), np.nan), "non-finite")):
         with pytest.raises(fl.ModelError, match=f"noise: got a {message}" if message[0] == "n" else "noise: got shape"):
             env.rollout(1, policy, noise)
+
+    class Scaling(Balance):
+        def act(self, worlds, actions, ids):
+            super().act(worlds, 2.0 * actions, ids)
+
+        compiled = Balance.compiled
+
+    class Proceeding(Balance):
+        proceed, compiled = Balance.started, Balance.compiled
+
+    for kind, message in ((Scaling, "act sets other controls"), (Proceeding, "overrides proceed")):
+        with pytest.raises(fl.ModelError, match=message):
+            TaskEnv(kind(), 2).rollout(1, MLP([np.ones((1, 5))], offset=0.5))
 
     class Plain(Balance):
         compiled = Task.compiled

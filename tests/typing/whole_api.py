@@ -385,7 +385,9 @@ def learning() -> None:
     vector = environments.TaskEnv(SwingUp(), num_envs=8, dtype="float32")
     seen, infos = vector.reset(seed=0)
     seen, rewards, terminated, truncated, infos = vector.step(np.zeros((8, 1)))
-    policy = fl.policies.MLP([np.zeros((4, 2)), np.zeros((1, 4))], [np.zeros(4), np.zeros(1)], "elu", mean=0.0, std=[0.1])
+    policy = fl.policies.MLP(
+        [np.zeros((4, 2)), np.zeros((1, 4))], [np.zeros(4), np.zeros(1)], "elu", mean=0.0, std=[0.1]
+    )
     policy.set_weights([np.zeros((4, 2)), np.zeros((1, 4))])
     policy.set_normalization(np.zeros(2), np.ones(2), count=3)
     policy.update_normalization(seen)

@@ -155,7 +155,7 @@ def run_policy(env: Episodes, nstep: int, policy: MLP, noise: ArrayLike | None =
         _piece(env, policy, program, kept, None if noise is None else noise[:, part], taken, part)
         done, seconds = part.stop, max(time.perf_counter() - begin, 1e-9)
         runner.at_once = max(1, int((part.stop - part.start) * n * env.frame_skip * PIECE_SECONDS / seconds))
-    _settle(env, kept, rows)
+    _settle(env, policy, kept, rows)
     wrong = np.argwhere(~np.isfinite(rows["reward"][..., 0]))
     if len(wrong):
         world, step = wrong[0]
@@ -203,16 +203,21 @@ def _piece(env: Episodes, policy: MLP, program: Program, kept, noise, taken, par
     kept["used"][...] = 0
 
 
-def _settle(env: Episodes, kept: dict[str, np.ndarray], rows: dict[str, np.ndarray]) -> None:
+def _settle(env: Episodes, policy: MLP, kept: dict[str, np.ndarray], rows: dict[str, np.ndarray]) -> None:
     """Leaves environment and task as after the last step: worlds that started in it are reset as `step` does."""
     task, batch = env.task, env.batch
-    started, actions = rows["done"][:, -2, 0] > 0, rows["action"][:, -1]
+    started, actions = rows["done"][:, -2, 0] > 0, policy.clipped(rows["action"][:, -1])
     env.elapsed[:], env.done = kept["elapsed"][:, 0], kept["done"][:, 0] > 0
     env.bad = env.batch.count_of(*FAULTS)
     if not started.all():
-        controls = batch.ctrl.copy()
-        task.act(batch, actions, None if not started.any() else np.flatnonzero(~started))
+        controls, moved = batch.ctrl.copy(), ~started
+        task.act(batch, actions, None if moved.all() else np.flatnonzero(moved))
+        same = np.array_equal(batch.ctrl[moved], actions[moved], equal_nan=True)
         batch.ctrl[:] = controls
+        if not same:
+            raise ModelError(
+                f"rollout: {type(task).__name__}.act sets other controls than the actions, allowed is Task.act"
+            )
     if started.any():
         ids = np.flatnonzero(started)
         qpos, qvel = batch.qpos[ids], batch.qvel[ids]
@@ -238,6 +243,8 @@ def _program(env: Episodes) -> Program:
     _check_overrides(task)
     if env.autoreset_mode is not AutoresetMode.NEXT_STEP:
         raise ModelError(f"rollout: got the autoreset mode {env.autoreset_mode.value}, allowed is NextStep")
+    if type(task).proceed is not Task.proceed:
+        raise ModelError(f"rollout: {name} overrides proceed, allowed is Task.proceed")
     if not isinstance(env.batch, Batch) or task.cameras or task.kernels or task.derived != "gymnasium":
         raise ModelError(
             f"rollout: got the task {name} with several models, cameras, kernels or derived={task.derived!r}, allowed "
@@ -246,7 +253,7 @@ def _program(env: Episodes) -> Program:
     if env.batch.runner.recorder is not None:
         raise ModelError("rollout: got an environment with record_failures, allowed is 0")
     forward = (task.forward_at_start or functions.start_forward) and bool(env.batch.bound)
-    made = stages(name, functions, [*task.fields, *task.info_fields])
+    made = stages(name, functions, task.fields)
     return Program(name, made, functions.nbefore, env.frame_skip, env.limit, forward)
 
 

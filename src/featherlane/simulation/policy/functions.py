@@ -97,9 +97,11 @@ def connect(label: str, record: Record, functions: dict[str, Stage]) -> None:
     """Writes the addresses of the functions into a record of `PLAY`; compiles them if necessary.
 
     Raises:
-        ModelError: a function cannot be compiled.
+        ModelError: a function cannot be compiled, or may not be with FEATHERLANE_MODE=prebuilt.
         InstallationError: it has to be compiled, and no compiler is installed.
     """
+    if mode() == "prebuilt":
+        raise ModelError(f"{label}: compiled() is not allowed with FEATHERLANE_MODE=prebuilt, allowed is auto")
     record.functions[:] = [None]  # number 0 means no function
     for name, function in functions.items():
         if mode() == "python":
@@ -110,12 +112,12 @@ def connect(label: str, record: Record, functions: dict[str, Stage]) -> None:
 
 
 def _address(label: str, function: Stage, record: Record) -> int:
+    from featherlane.lanes.compiler.rules import KernelLanguageError
+
     try:
         compiled: Any = library().function(function, processor.base_of(record.dtype), record.width, CHECKED)
+    except KernelLanguageError as error:
+        raise ModelError(f"{label} cannot be compiled: {error}") from None
     except KernelError as error:
         raise InstallationError(f"{label}: {error}") from None
-    except Exception as error:
-        if type(error).__name__ != "KernelLanguageError":
-            raise
-        raise ModelError(f"{label} cannot be compiled: {error}") from None
     return ctypes.cast(compiled, ctypes.c_void_p).value or 0

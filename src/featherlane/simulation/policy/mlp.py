@@ -170,7 +170,7 @@ class MLP:
     # ---- evaluation --------------------------------------------------------------------------------------------------
     def __call__(self, observations: ArrayLike, noise: ArrayLike | None = None) -> np.ndarray:
         """Returns the controls: `sample`, clipped to the range from `low` to `high`."""
-        return np.clip(self.sample(observations, noise), *self._range(np.result_type(self._real(observations))))
+        return self.clipped(self.sample(observations, noise))
 
     def sample(self, observations: ArrayLike, noise: ArrayLike | None = None) -> np.ndarray:
         """Returns the actions of observations before they are clipped.
@@ -218,8 +218,9 @@ class MLP:
     def _real(observations: ArrayLike) -> np.dtype:
         return np.dtype(np.float32 if getattr(observations, "dtype", None) == np.float32 else np.float64)
 
-    def _range(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        return self.low.astype(dtype), self.high.astype(dtype)
+    def clipped(self, actions: np.ndarray) -> np.ndarray:
+        """Returns actions (..., outputs), clipped to the range from `low` to `high`."""
+        return np.clip(actions, self.low.astype(actions.dtype), self.high.astype(actions.dtype))
 
     # ---- for compiled code -------------------------------------------------------------------------------------------
     def numbers(self, dtype: DTypeLike) -> np.ndarray:
