@@ -152,19 +152,20 @@ class MLP:
         """Merges observations (..., inputs) into `mean`, `variance` and `count`.
 
         Raises:
-            ModelError: another shape, or a non-finite number.
+            ModelError: another shape, or numbers without a finite variance.
 
         Source: Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979.
         """
         rows = self._observations(observations).reshape(-1, self.ninput).astype(np.float64)
         if not len(rows):
             return
-        mean, total = np.add.reduce(rows, axis=0) / len(rows), self.count + len(rows)
-        if not np.isfinite(mean).all():
-            raise ModelError("observations: got a non-finite number, allowed are finite numbers")
-        rest, delta = rows - mean, mean - self.mean
-        squares = self.variance * self.count + np.add.reduce(rest * rest, axis=0)
-        squares += delta * delta * (self.count * len(rows) / total)
+        with np.errstate(all="ignore"):
+            mean, total = np.add.reduce(rows, axis=0) / len(rows), self.count + len(rows)
+            rest, delta = rows - mean, mean - self.mean
+            squares = self.variance * self.count + np.add.reduce(rest * rest, axis=0)
+            squares += delta * delta * (self.count * len(rows) / total)
+        if not np.isfinite(squares).all():
+            raise ModelError("observations: got numbers without a finite variance, allowed are finite numbers")
         self.set_normalization(self.mean + delta * (len(rows) / total), squares / total, total)
 
     # ---- evaluation --------------------------------------------------------------------------------------------------
