@@ -203,9 +203,9 @@ class Run:
         self.ended = deque(maxlen=n)  # returns and lengths of the last episodes
         self.observations = self.env.reset(seed=settings.seed)[0]
         self.compiled = bool(settings.compiled) and can_compile(self.env, settings)
+        self.seen.add(self.observations)
         if settings.policy:
             self.start_from(Path(settings.policy) / "checkpoint.pt")
-        self.seen.add(self.observations)
 
     def start_from(self, path):
         """The policy of another run, and its moments; inputs that it does not have get weights of zero."""

@@ -70,7 +70,7 @@ def test_noise_is_added_before_the_range_clips(rng):
 
 def test_observations_that_are_not_finite_give_nan(rng):
     for activation in ACTIVATIONS:
-        policy = MLP(*layers(rng, 3, 9, 2), activation)
+        policy = MLP(*layers(rng, 3, 9, 2), activation, mean=0.0)
         found = policy([[np.nan, 0.0, 0.0], [0.1, 0.2, 0.3], [np.inf, 0.0, 0.0]])
         assert np.isnan(found[0]).all() and np.isfinite(found[1:]).all(), activation
 
@@ -158,6 +158,15 @@ def test_modules_are_read_by_their_names(rng):
             MLP.from_torch(Sequential(wrong))
     with pytest.raises(fl.ModelError, match="activations"):
         policy.set_weights(Sequential([Linear(first, bias), Linear(second, None)]))
+
+
+def test_observations_are_normalized_on_request_only(rng):
+    weights, x = [np.eye(3)], 100.0 * rng.standard_normal((5, 3))
+    plain, clipped = MLP(weights), MLP(weights, mean=0.0)
+    np.testing.assert_array_equal(plain(x), x)
+    np.testing.assert_allclose(clipped(x), np.clip(x, -10, 10), rtol=1e-8)
+    plain.set_normalization(0.0, 1.0)
+    np.testing.assert_array_equal(plain(x), clipped(x))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

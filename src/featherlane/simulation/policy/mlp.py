@@ -34,7 +34,8 @@ class MLP:
         weights: (outputs, inputs) of each layer, as in `torch.nn.Linear`.
         biases: (outputs,) of each layer; None: zeros.
         activation: "tanh", "elu", "relu" or "identity", of all layers but the last; or a list with one of each layer.
-        mean, variance: of observations, (inputs,) or a number.
+        mean, variance: of observations, (inputs,) or a number; None for both: observations are neither normalized nor
+            clipped until `update_normalization` or `set_normalization`.
         clip: largest absolute value of a normalized observation; `np.inf` for none.
         scale, offset: of the network's output, (outputs,) or a number.
         std: standard deviation of the noise, (outputs,) or a number.
@@ -45,6 +46,7 @@ class MLP:
         activations: names of the activations, one of each layer.
         mean, variance: of observations, (inputs,); `update_normalization` changes them.
         count: observations in them.
+        normalizes: whether observations are normalized and clipped.
         clip, scale, offset, std, low, high: as given; arrays have the shape (outputs,).
 
     Raises:
@@ -59,8 +61,8 @@ class MLP:
         biases: Sequence[ArrayLike] | None = None,
         activation: str | Sequence[str] = "tanh",
         *,
-        mean: ArrayLike = 0.0,
-        variance: ArrayLike = 1.0,
+        mean: ArrayLike | None = None,
+        variance: ArrayLike | None = None,
         clip: float = 10.0,
         scale: ArrayLike = 1.0,
         offset: ArrayLike = 0.0,
@@ -71,8 +73,8 @@ class MLP:
         self.weights, self.biases = _layers(weights, biases)
         self.activations = _activations(activation, len(self.weights))
         self.clip = bounded("clip", clip, 0.0, above=True)
-        self.count = 0.0
-        self.set_normalization(mean, variance)
+        self.set_normalization(0.0 if mean is None else mean, 1.0 if variance is None else variance)
+        self.normalizes = not (mean is None and variance is None)
         n = self.noutput
         self.scale, self.offset = _row("scale", scale, n), _row("offset", offset, n)
         self.set_std(std)
@@ -146,7 +148,7 @@ class MLP:
         mean, variance = _row("mean", mean, self.ninput), _row("variance", variance, self.ninput)
         if (variance < 0.0).any():
             raise ModelError(f"variance: got {variance.min()}, allowed are numbers >= 0")
-        self.__dict__.update(mean=mean, variance=variance, count=bounded("count", count, 0.0))
+        self.__dict__.update(mean=mean, variance=variance, count=bounded("count", count, 0.0), normalizes=True)
 
     def update_normalization(self, observations: ArrayLike) -> None:
         """Merges observations (..., inputs) into `mean`, `variance` and `count`.
@@ -227,7 +229,10 @@ class MLP:
     def numbers(self, dtype: DTypeLike) -> np.ndarray:
         """Returns all numbers as kernels read them: layers, mean, 1 / std, clip, scale, offset, std, low, high."""
         parts = [_packed(w, b) for w, b in zip(self.weights, self.biases, strict=True)]
-        parts += [self.mean, 1.0 / np.sqrt(self.variance + SMALLEST), np.array([self.clip])]
+        if self.normalizes:
+            parts += [self.mean, 1.0 / np.sqrt(self.variance + SMALLEST), np.array([self.clip])]
+        else:
+            parts += [np.zeros(self.ninput), np.ones(self.ninput), np.array([np.inf])]
         parts += [self.scale, self.offset, self.std, self.low, self.high]
         out = aligned(sum(part.size for part in parts), dtype)
         with np.errstate(over="ignore"):
