@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
-from featherlane.model.arguments import instance, whole_argument
+from featherlane.model.arguments import instance, one_of, whole_argument
 from featherlane.model.assignment import as_real_array
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.runner import PIECE_SECONDS
+from featherlane.simulation.batch.runner import PIECE_SECONDS, STAGES
 from featherlane.simulation.policy.episodes import Program, kept_rows, play
 from featherlane.simulation.policy.functions import stages
 from featherlane.simulation.policy.mlp import MLP
@@ -252,9 +252,11 @@ def _program(env: Episodes) -> Program:
         )
     if env.batch.runner.recorder is not None:
         raise ModelError("rollout: got an environment with record_failures, allowed is 0")
-    forward = (task.forward_at_start or functions.start_forward) and bool(env.batch.bound)
+    stage = one_of(f"{name}: start_stage", functions.start_stage, ("task", "none", *STAGES))
+    if stage == "task":
+        stage = "acceleration" if task.forward_at_start and env.batch.bound else "none"
     made = stages(name, functions, task.fields)
-    return Program(name, made, functions.nbefore, env.frame_skip, env.limit, forward)
+    return Program(name, made, functions.nbefore, env.frame_skip, env.limit, STAGES.get(stage, 0))
 
 
 def _check_overrides(task: Task) -> None:

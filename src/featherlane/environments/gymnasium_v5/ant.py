@@ -107,7 +107,7 @@ class Ant(HealthyTask):
             height = d.qpos[2]
             survive(p, (low <= height) & (height <= high) & state_is_finite(d, nq, nv), reward, ends)
 
-        return LaneFunctions(observe, score, remember, 2)
+        return LaneFunctions(observe, score, remember, 2, start_stage="position")
 
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)

@@ -82,6 +82,7 @@ class HumanoidTask(MujocoTask):
         optional = "cinert", "cvel", "qfrc_actuator", "cfrc_ext"
         cinert, cvel, actuator, external = (int(name in self.included) for name in optional)
         nq, nv, nbody = worlds.model.nq, worlds.model.nv, worlds.model.nbody - 1
+        resting = int(self.start_stage(worlds) == "velocity")
 
         @kernel
         def observe(d, p, at_start):
@@ -96,13 +97,19 @@ class HumanoidTask(MujocoTask):
                 n += 6 * nbody
             if actuator:
                 for k in range(nv - ROOT):
-                    p.obs[n + k] = d.qfrc_actuator[ROOT + k]
+                    p.obs[n + k] = zero(d) if at_start * resting else d.qfrc_actuator[ROOT + k]
                 n += nv - ROOT
             if external:
                 for k in range(6 * nbody):
                     p.obs[n + k] = zero(d) if at_start else d.cfrc_ext[6 + k]
 
         return observe
+
+    def start_stage(self, worlds) -> str:
+        """Returns the stage of a start: motors have no force then, and the contact forces are zero as in Gymnasium."""
+        model = worlds.model
+        motors = not (model.actuator_dyntype.any() or model.actuator_gaintype.any() or model.actuator_biastype.any())
+        return "velocity" if motors or "qfrc_actuator" not in self.included else "acceleration"
 
     def compiled_contact_cost(self, worlds, weight: float, least_and_most: tuple[float, float]) -> Kernel:
         """Returns the kernel (d, p) of `contact_cost`."""
@@ -190,7 +197,7 @@ class Humanoid(HumanoidTask, HealthyTask):
             pay(p, -(cost * controls_squared(d, p, nu)))
             pay(p, -contact_cost(d, p))
 
-        return LaneFunctions(self.compiled_observation(worlds), score, remember, 2)
+        return LaneFunctions(self.compiled_observation(worlds), score, remember, 2, self.start_stage(worlds))
 
     def start_info(self, worlds):
         return {**root_position(worlds), "tendon_length": worlds.ten_length, "tendon_velocity": worlds.ten_velocity}

@@ -50,7 +50,7 @@ class HumanoidStandup(HumanoidTask):
             pay(p, -impact(d, p))
             pay(p, 1.0)
 
-        return LaneFunctions(self.compiled_observation(worlds), score)
+        return LaneFunctions(self.compiled_observation(worlds), score, start_stage=self.start_stage(worlds))
 
     def info(self, worlds, terms, before):
         shown = {name: values for name, values in terms.items() if name != "alive"}  # Gymnasium's info omits it

@@ -81,7 +81,7 @@ class Pusher(MujocoTask):
             pay(p, -controls_squared(d, p, nu) * cost)
             pay(p, -distance(d, thing, tip) * near)
 
-        return LaneFunctions(observe, score)
+        return LaneFunctions(observe, score, start_stage="position")
 
     def start(self, worlds, ids, random):
         worlds.qpos[ids] = self.init_qpos

@@ -84,7 +84,7 @@ class Reacher(MujocoTask):
             pay(p, -sqrt(x * x + y * y + z * z) * dist)
             pay(p, -controls_squared(d, p, nu) * cost)
 
-        return LaneFunctions(observe, score)
+        return LaneFunctions(observe, score, start_stage="position")
 
     def start(self, worlds, ids, random):
         nq, nv = worlds.model.nq, worlds.model.nv

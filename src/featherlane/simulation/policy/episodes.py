@@ -31,7 +31,7 @@ class Program(NamedTuple):
         nbefore: number of values in `before`.
         frame_skip: time steps of an action.
         limit: actions after which an episode is truncated; None: no limit.
-        start_forward: whether the derived fields of initial states are computed.
+        start_stage: number of the stage up to which the derived fields of initial states are computed; 0: none.
     """
 
     label: str
@@ -39,7 +39,7 @@ class Program(NamedTuple):
     nbefore: int
     frame_skip: int
     limit: int | None
-    start_forward: bool
+    start_stage: int
 
 
 def kept_rows(n: int, ninput: int, nbefore: int, dtype: np.dtype) -> dict[str, np.ndarray]:
@@ -81,7 +81,7 @@ def _play(runner: Runner, policy: MLP, program: Program, nstep: int, kept, start
     arrays, numbers = runner.arrays, policy.numbers(runner.arrays.dtype)
     sizes = policy.sizes() | {"numbers": address(numbers), "frame_skip": program.frame_skip, "nskip": 0}
     sizes |= {"nbefore": program.nbefore, "nstart": start.shape[1], "nstate": start.shape[2]}
-    sizes |= {"limit": 2**53 if program.limit is None else program.limit, "start_forward": int(program.start_forward)}
+    sizes |= {"limit": 2**53 if program.limit is None else program.limit, "start_stage": program.start_stage}
     sizes |= dict.fromkeys(("observe", "remember", "score"), 0)
     if runner.skips_outputs:
         sizes["nskip"] = program.frame_skip - 1

@@ -34,15 +34,15 @@ class LaneFunctions(NamedTuple):
         remember: writes what the reward of the next action needs of the present state, `p.next[k]`, which `score`
             reads as `p.before[k]`; None: nothing.
         nbefore: number of these values.
-        start_forward: whether the derived fields of initial states are computed although the task's `forward_at_start`
-            is False.
+        start_stage: stage up to which the derived fields of initial states are computed: "none", "position", "velocity"
+            or "acceleration", as in `Batch.step`.  "task": "acceleration" if the task's `forward_at_start` is True.
     """
 
     observe: Kernel
     score: Kernel
     remember: Kernel | None = None
     nbefore: int = 0
-    start_forward: bool = False
+    start_stage: str = "task"
 
 
 @kernel

@@ -14,7 +14,7 @@ from featherlane.dynamics.awake import sleeping
 from featherlane.lanes import Field, Layout
 from featherlane.model.status import STATUS
 from featherlane.simulation.policy.network import POLICY, mean_action
-from featherlane.simulation.step.forward import forward_pass, step
+from featherlane.simulation.step.forward import forward_to, step
 from featherlane.simulation.step.non_finite import reset_worlds, restart_sleep
 from featherlane.simulation.tile.rows import copy_step_inputs, store_worlds, write_records
 from featherlane.simulation.tile.tiles import in_each_tile, sign_contacts
@@ -30,7 +30,9 @@ PLAY = Layout(
         Field("limit", "size", doc="actions after which an episode is truncated"),
         Field("nbefore", "size", doc="numbers that the reward needs of the state before the action"),
         Field("nstart", "size", doc="initial states of each world"),
-        Field("start_forward", "size", doc="1: the derived fields of an initial state are computed"),
+        Field(
+            "start_stage", "size", doc="stage up to which fields of initial states are computed; 0: none"
+        ),
         Field("observe", "size", doc="address of the function that writes obs"),
         Field("remember", "size", doc="address of the function that writes next"),
         Field("score", "size", doc="address of the function that writes reward and terminated"),
@@ -88,8 +90,8 @@ def begin_episodes(m, d, p, resting):
     for k in range(NSTATUS):
         p.start_status[k] = where(resting, 0.0, d.warning[k])
         d.warning[k] = p.start_status[k]
-    if p.start_forward:
-        forward_pass(m, d)
+    if p.start_stage > 0:
+        forward_to(m, d, p.start_stage)
     for k in range(NSTATUS):
         counted = d.warning[k]
         d.warning[k] = where(resting, counted, p.start_status[k])  # the others are computed again by the step
@@ -140,7 +142,7 @@ def play_tile(m, d, b, p, thread, tile):
 
     Source: Gymnasium's AutoresetMode.NEXT_STEP.
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; unread, signature, all fields of p, and what `step` and `forward_pass` write.
+    Writes: those that they take back; unread, signature, all fields of p, and what `step` and `forward_to` write.
     """
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)
