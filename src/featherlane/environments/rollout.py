@@ -58,11 +58,11 @@ class History:
     """What a rollout needs of the one before.
 
     Attributes:
-        most_started: episodes that a world started in the last piece, and one more; 0: none.
+        most_started: the most episodes that a world started in the last piece, per step.
         observed: observations after it, of the task's NumPy functions and of its compiled ones, whose bits may differ.
     """
 
-    most_started: int = 0
+    most_started: float = 0.0
     observed: tuple[np.ndarray, np.ndarray] | None = None
 
 
@@ -183,7 +183,8 @@ def _piece(env: Episodes, policy: MLP, program: Program, kept, noise, taken, par
     n, nstep = env.batch.nworld, part.stop - part.start
     before = env.batch.checkpoint(), {name: rows.copy() for name, rows in kept.items()}
     ends = kept["done"].any() or (program.limit is not None and kept["elapsed"].max() + nstep >= program.limit)
-    k = min(max(env.history.most_started, int(ends)), -(-nstep // 2) + 1)
+    expected = int(np.ceil(env.history.most_started * nstep)) + (env.history.most_started > 0)
+    k = min(max(expected, int(ends)), -(-nstep // 2) + 1)
     part_taken = {name: rows[:, part] for name, rows in taken.items()}
     while True:
         starts = _Starts(env, k)
@@ -199,7 +200,7 @@ def _piece(env: Episodes, policy: MLP, program: Program, kept, noise, taken, par
             kept[name][...] = rows
         starts.leave(np.zeros(n, np.int64))
         k = most
-    env.history.most_started = most + (most > 0)
+    env.history.most_started = most / nstep
     kept["used"][...] = 0
 
 

@@ -50,7 +50,8 @@ def nothing(d, p, at_start):
     """Writes nothing."""
 
 
-_stages: dict[str, Stage] = {}
+_stages: dict[tuple[str, tuple[str, ...]], Stage] = {}  # by hash of the code and fields that it may read
+_by_name: dict[str, Stage] = {}
 
 
 def stages(task: str, functions: LaneFunctions, fields: Sequence[str]) -> dict[str, Stage]:
@@ -71,6 +72,20 @@ def stages(task: str, functions: LaneFunctions, fields: Sequence[str]) -> dict[s
 def _stage(label: str, function: Kernel, fields: Sequence[str]) -> Stage:
     if not isinstance(function, Kernel) or isinstance(function, Stage):
         raise ModelError(f"{label}: got {type(function).__name__}, allowed is a featherlane.kernel")
+    key = function.code_hash(), tuple(fields)
+    if key not in _stages:
+        _check(label, function, fields)
+
+        def calling(d, p, at_start):
+            function(d, p, at_start)
+
+        calling.__name__ = f"task_{Kernel(calling).code_hash()[:24]}"
+        _stages[key] = _by_name.setdefault(calling.__name__, Stage(calling, {"p": PLAY}))
+    return _stages[key]
+
+
+def _check(label: str, function: Kernel, fields: Sequence[str]) -> None:
+    """Raises an error for other parameters, functions that take addresses, and fields that are not computed."""
     given = tuple(inspect.signature(function.function).parameters)
     if len(given) != len(PARAMETERS):
         raise ModelError(f"{label}: got a function with the parameters {given}, allowed is f{PARAMETERS}")
@@ -83,14 +98,6 @@ def _stage(label: str, function: Kernel, fields: Sequence[str]) -> Stage:
     missing = sorted(named - set(DATA.that("lasts")) - set(fields))
     if missing:
         raise ModelError(f"{label}: got reads of {', '.join(missing)}, allowed are the state and the task's `fields`")
-
-    def calling(d, p, at_start):
-        function(d, p, at_start)
-
-    calling.__name__ = f"task_{Kernel(calling).code_hash()[:24]}"
-    if calling.__name__ not in _stages:
-        _stages[calling.__name__] = Stage(calling, {"p": PLAY})
-    return _stages[calling.__name__]
 
 
 def connect(label: str, record: Record, functions: dict[str, Stage]) -> None:

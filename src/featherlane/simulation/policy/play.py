@@ -30,9 +30,7 @@ PLAY = Layout(
         Field("limit", "size", doc="actions after which an episode is truncated"),
         Field("nbefore", "size", doc="numbers that the reward needs of the state before the action"),
         Field("nstart", "size", doc="initial states of each world"),
-        Field(
-            "start_stage", "size", doc="stage up to which fields of initial states are computed; 0: none"
-        ),
+        Field("start_stage", "size", doc="stage up to which fields of initial states are computed; 0: none"),
         Field("observe", "size", doc="address of the function that writes obs"),
         Field("remember", "size", doc="address of the function that writes next"),
         Field("score", "size", doc="address of the function that writes reward and terminated"),
