@@ -100,7 +100,7 @@ class _Starts:
 
     def __init__(self, env: Episodes, k: int):
         self.task, self.random, batch = env.task, env.random, env.batch
-        self.worlds = SimpleNamespace(model=batch.model, nworld=batch.nworld)
+        self.worlds: Any = SimpleNamespace(model=batch.model, nworld=batch.nworld)
         self.defaults = batch.expanded_fields.get("qpos0", batch.model.qpos0)
         self.rows = np.zeros((batch.nworld, max(k, 1), batch.model.nq + batch.model.nv), batch.dtype)
         self.k, every = k, np.arange(batch.nworld)

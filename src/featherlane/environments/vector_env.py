@@ -238,10 +238,10 @@ class TaskEnv(VectorEnv):
         self._check_open("rollout")
         if self._images:
             raise ModelError("rollout: got a task with cameras, allowed is one without")
-        sizes = [space.shape[0] for space in (self.single_observation_space, self.single_action_space)]
         episodes = Episodes(
-            self.task, self.batch, self.random, self.frame_skip, self.max_episode_steps, self.autoreset_mode, *sizes,
-            self._numbers, self.elapsed, self._done, self._bad, self._history,
+            self.task, self.batch, self.random, self.frame_skip, self.max_episode_steps, self.autoreset_mode,
+            self._width(), self.action_space.shape[1], self._numbers, self.elapsed, self._done, self._bad,
+            self._history,
         )  # fmt: skip
         result = run_policy(episodes, nstep, policy, noise)
         self._done, self._bad = episodes.done, episodes.bad

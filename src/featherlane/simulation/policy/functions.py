@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from featherlane.prelude import *
@@ -100,7 +100,7 @@ def _check(label: str, function: Kernel, fields: Sequence[str]) -> None:
         raise ModelError(f"{label}: got reads of {', '.join(missing)}, allowed are the state and the task's `fields`")
 
 
-def connect(label: str, record: Record, functions: dict[str, Stage]) -> None:
+def connect(label: str, record: Record, functions: Mapping[str, Stage]) -> None:
     """Writes the addresses of the functions into a record of `PLAY`; compiles them if necessary.
 
     Raises:
@@ -109,7 +109,7 @@ def connect(label: str, record: Record, functions: dict[str, Stage]) -> None:
     """
     if mode() == "prebuilt":
         raise ModelError(f"{label}: compiled() is not allowed with FEATHERLANE_MODE=prebuilt, allowed is auto")
-    record.functions[:] = [None]  # number 0 means no function
+    record.functions[:] = [nothing]  # number 0 is not used
     for name, function in functions.items():
         if mode() == "python":
             record.functions.append(function)

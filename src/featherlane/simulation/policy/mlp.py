@@ -55,6 +55,11 @@ class MLP:
     Source: Clevert et al., Fast and accurate deep network learning by exponential linear units, 2015 (`elu`, alpha 1).
     """
 
+    mean: np.ndarray
+    variance: np.ndarray
+    count: float
+    normalizes: bool
+
     def __init__(
         self,
         weights: Sequence[ArrayLike],
@@ -126,7 +131,7 @@ class MLP:
         given, allowed = ([w.shape for w in some] for some in (weights, self.weights))
         if given != allowed:
             raise ModelError(f"weights: got layers of the shapes {given}, allowed are {allowed}")
-        self.__dict__.update(weights=weights, biases=biases)
+        self.__dict__.update(weights=weights, biases=biases)  # one call: an interrupt may come before or after it
 
     def set_std(self, std: ArrayLike) -> None:
         """Replaces the standard deviation of the noise, (outputs,) or a number.
@@ -148,7 +153,9 @@ class MLP:
         mean, variance = _row("mean", mean, self.ninput), _row("variance", variance, self.ninput)
         if (variance < 0.0).any():
             raise ModelError(f"variance: got {variance.min()}, allowed are numbers >= 0")
-        self.__dict__.update(mean=mean, variance=variance, count=bounded("count", count, 0.0), normalizes=True)
+        count = bounded("count", count, 0.0)
+        # one call: an interrupt may come before or after it
+        self.__dict__.update(mean=mean, variance=variance, count=count, normalizes=True)
 
     def update_normalization(self, observations: ArrayLike) -> None:
         """Merges observations (..., inputs) into `mean`, `variance` and `count`.
@@ -274,8 +281,11 @@ def gaussian_noise(seed: int | Sequence[int], nworld: int, nstep: int, n: int) -
         ModelError: a seed that is no whole number >= 0, another number of seeds, negative counts.
     """
     shape = tuple(whole_argument(name, x, 0) for name, x in (("nworld", nworld), ("nstep", nstep), ("n", n)))
-    several = isinstance(seed, list | tuple) or (isinstance(seed, np.ndarray) and seed.ndim > 0)
-    each = seed if several else range(first := whole_argument("seed", seed, 0), first + shape[0])
+    if isinstance(seed, list | tuple) or (isinstance(seed, np.ndarray) and seed.ndim > 0):
+        each: Sequence[Any] = list(seed)
+    else:
+        first = whole_argument("seed", seed, 0)
+        each = range(first, first + shape[0])
     if len(each) != shape[0]:
         raise ModelError(f"seed: got {len(each)} seeds, allowed is one for each of the {shape[0]} worlds")
     noise = np.empty(shape)
