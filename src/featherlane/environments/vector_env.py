@@ -240,8 +240,8 @@ class TaskEnv(VectorEnv):
             raise ModelError("rollout: got a task with cameras, allowed is one without")
         episodes = Episodes(
             self.task, self.batch, self.random, self.frame_skip, self.max_episode_steps, self.autoreset_mode,
-            self._width(), len(self.task.action_space(self.batch)[0]), self._numbers, self.elapsed, self._done, self._bad,
-            self._history,
+            self._width(), len(self.task.action_space(self.batch)[0]), self._numbers, self.elapsed, self._done,
+            self._bad, self._history,
         )  # fmt: skip
         result = run_policy(episodes, nstep, policy, noise)
         self._done, self._bad = episodes.done, episodes.bad
