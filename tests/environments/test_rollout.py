@@ -120,13 +120,52 @@ def test_a_bad_world_terminates_and_starts_again():
     same_worlds(one, other)
 
 
+def test_a_nan_action_ends_the_episode_of_its_world():
+    env = make_vec("HalfCheetah-v5", 3, nthread=1)
+    env.reset(seed=0)
+    env.batch.qvel[1] = 0.0  # the observation of world 1 gives the hidden values 0, of the others infinity
+    weights = np.zeros((2, 17))
+    weights[:, 8:] = 1e308
+    layers = [weights, 1e308 * np.eye(2), np.tile([1.0, -1.0], (6, 1))]
+    rollout = env.rollout(1, MLP(layers, activation="identity"))
+    assert np.isnan(rollout.actions[[0, 2]]).all() and rollout.terminated[[0, 2], 0].all()
+    np.testing.assert_array_equal(rollout.actions[1], 0.0)
+    assert not rollout.terminated[1, 0] and np.isfinite(rollout.rewards).all()
+
+
+def test_a_reset_after_an_interrupt_is_reproducible(monkeypatch):
+    from featherlane.environments import rollout as module
+
+    one, other = (make_vec("InvertedPendulum-v5", N, nthread=1) for _ in range(2))
+    policy, noise, run, count = policy_of(one), gaussian_noise(0, N, 30, 1), module.play, iter(range(9))
+    monkeypatch.setattr(module, "PIECE_SECONDS", 0.0)  # one step in each piece
+
+    def interrupted(*arguments):
+        if next(count) == 4:
+            raise KeyboardInterrupt
+        run(*arguments)
+
+    one.reset(seed=0)
+    one.batch.runner.at_once = 1
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(module, "play", interrupted)
+        one.rollout(30, policy, noise)
+    assert len(set(one.batch.time)) <= 2  # worlds that started in the last step are at zero
+    for env in (one, other):
+        env.reset(seed=4)
+    for rows, want in zip(one.rollout(30, policy, noise), other.rollout(30, policy, noise), strict=True):
+        np.testing.assert_array_equal(rows, want)
+    same_worlds(one, other)
+
+
 def test_pieces_and_copies_change_no_result(monkeypatch):
     one = make_vec("InvertedPendulum-v5", N, nthread=1)
     policy, noise = policy_of(one), gaussian_noise(0, N, 40, 1)
     one.reset(seed=0)
     other = copy.deepcopy(one)
     whole = one.rollout(40, policy, noise)
-    monkeypatch.setattr("featherlane.environments.rollout.PIECE_SECONDS", 0.0)  # one step in each piece
+    monkeypatch.setattr("featherlane.environments.rollout.PIECE_SECONDS", 0.0)
+    other.batch.runner.at_once = 1  # one step in each piece
     for rows, parts in zip(whole, other.rollout(40, policy, noise), strict=True):
         np.testing.assert_array_equal(rows, parts)
     same_worlds(one, other)
