@@ -30,6 +30,7 @@ from featherlane.simulation.policy.mlp import MLP
 
 FAULTS = ("non_finite", "bad_control")  # statuses that end a world's episode
 FREE = ("start", "start_info", "info", "prepare", "action_space")  # methods that need no compiled counterpart
+DECAY = 0.98  # of `most_started`; a repetition of a piece takes as long as the piece
 
 
 class Rollout(NamedTuple):
@@ -58,7 +59,7 @@ class History:
     """What a rollout needs of the one before.
 
     Attributes:
-        most_started: the most episodes that a world started in the last piece, per step.
+        most_started: the most episodes that a world started in a piece, per step; it decreases from piece to piece.
         observed: observations after it, of the task's NumPy functions and of its compiled ones, whose bits may differ.
     """
 
@@ -200,7 +201,7 @@ def _piece(env: Episodes, policy: MLP, program: Program, kept, noise, taken, par
             kept[name][...] = rows
         starts.leave(np.zeros(n, np.int64))
         k = most
-    env.history.most_started = most / nstep
+    env.history.most_started = max(most / nstep, DECAY * env.history.most_started)
     kept["used"][...] = 0
 
 
