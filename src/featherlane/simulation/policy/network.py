@@ -93,8 +93,8 @@ def mean_action(p):
 def evaluate_policy(p, first, last):
     """Evaluates the network for rows of observations, tile by tile; lanes without a row repeat the last one.
 
-    Reads:  nrow, rows_in, numbers, layer_in, layer_out, layer_activation, layer_adr.
-    Writes: the rows at rows_out; obs, hidden, mean.
+    Reads:  nrow, rows_in, rows_out, numbers, layer_in, layer_out, layer_activation, layer_adr.
+    Writes: obs, hidden, mean; the actions, at their address.
     """
     W, nin, nout = width(p), p.ninput, p.noutput
     rows_in, rows_out = scalars(p, p.rows_in), scalars(p, p.rows_out)
