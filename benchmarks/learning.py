@@ -2,6 +2,7 @@
 
     python benchmarks/learning.py --write
     python benchmarks/learning.py --tasks Hopper-v5 --seeds 1     # one run of each
+    python benchmarks/learning.py --rollouts --write              # worlds and policy without learning, a minute
 
 Runs that are in the folder already are not done again, and one that was stopped goes on.  What a step costs is measured
 apart, alternately, in the processor's time of all threads, which other programs on the machine change least.  Whether
@@ -51,6 +52,8 @@ TASKS = {
     "Ant-v5": Asked(3000, 2_000_000, 400_000),
     "Hopper-v5": Asked(2500, 1_000_000, 1_000_000, HOPPING),
 }
+
+ROLLOUTS = ("HalfCheetah-v5", "Ant-v5", "Humanoid-v5")  # tasks whose rollouts are measured without learning
 
 
 # ---- runs ------------------------------------------------------------------------------------------------------------
@@ -103,14 +106,19 @@ class Cost:
 
     def __init__(self, ppo, settings):
         self.run, self.calls = ppo.Run(settings), []
-        self.step, self.run.env.step = self.run.env.step, self.timed
-        self.policy, self.learning, self.clock = [], [], []
+        for name in ("step", "rollout"):
+            if hasattr(self.run.env, name):
+                setattr(self.run.env, name, self.timed(getattr(self.run.env, name)))
+        self.physics, self.policy, self.learning, self.clock = [], [], [], []
 
-    def timed(self, actions):
-        start = time.process_time()
-        result = self.step(actions)
-        self.calls.append(time.process_time() - start)
-        return result
+    def timed(self, function):
+        def run(*given):
+            start = time.process_time()
+            result = function(*given)
+            self.calls.append(time.process_time() - start)
+            return result
+
+        return run
 
     def update(self) -> None:
         """One update, as the example does it."""
@@ -118,16 +126,16 @@ class Cost:
         parts = self.run.collect()
         between = time.process_time()
         self.run.learn(*parts)
-        self.policy.append(between - start - sum(self.calls[before:]))
+        self.physics.append(sum(self.calls[before:]))
+        self.policy.append(between - start - self.physics[-1])
         self.learning.append(time.process_time() - between)
         self.clock.append(time.perf_counter() - clock)
 
     def parts(self) -> np.ndarray:
-        """Worlds, policy, learning, and all of them on the clock."""
+        """Worlds, policy, learning, and all of them on the clock; of compiled rollouts the worlds have the policy."""
         n, steps = self.run.settings.num_envs, self.run.settings.rollout
-        physics = np.quantile(self.calls, QUICK)
-        whole = [min(times) / steps for times in (self.policy, self.learning, self.clock)]
-        return 1e6 / n * np.array([physics, *whole])
+        parts = self.physics, self.policy, self.learning, self.clock
+        return 1e6 / (n * steps) * np.array([min(times) for times in parts])
 
 
 def costs(ppo, task: str, rounds: int) -> dict[str, np.ndarray]:
@@ -138,6 +146,23 @@ def costs(ppo, task: str, rounds: int) -> dict[str, np.ndarray]:
         for cost in found.values():
             cost.update()
     return {env: cost.parts() for env, cost in found.items()}
+
+
+# ---- the policy compiled with the worlds -----------------------------------------------------------------------------
+def rollouts(ppo, task: str, rounds: int) -> list:
+    """A line of the table: microseconds of worlds, policy and rest of a rollout, without learning, in turns."""
+    runs = [ppo.Run(ppo.Settings(task=task, compiled=k)) for k in (0, 1)]
+    taken = [[], []]
+    for _ in range(rounds + 1):
+        for run, times in zip(runs, taken, strict=True):
+            start = time.process_time()
+            run.collect()
+            times.append(time.process_time() - start)
+    scale = 1e6 / (runs[0].settings.num_envs * runs[0].settings.rollout)
+    torch, compiled = scale * np.array(taken)[:, 1:]  # the first round compiles
+    ratios = torch / compiled
+    shown = f"{np.median(ratios):.2f} ({ratios.min():.2f} - {ratios.max():.2f})"
+    return [task, f"{np.median(torch):.1f}", f"{np.median(compiled):.1f}", shown]
 
 
 # ---- half of the worlds while the policy thinks about the others -----------------------------------------------------
@@ -212,6 +237,7 @@ def shown(parts) -> str:
 
 
 RETURNS = "task; steps; Featherlane; Gymnasium; all steps; Featherlane; goal; steps to goal (seeds)"
+STEPS = "task; policy in PyTorch [us]; compiled policy [us]; ratio (min - max)"
 COSTS = "task; CPU time, Featherlane [us]; Gymnasium; ratio; wall time, Featherlane [us]; Gymnasium; ratio"
 
 
@@ -255,17 +281,22 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="runs of each")
     parser.add_argument("--rounds", type=int, default=6, help="updates by which the cost of a step is measured")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "learning", help="folder of the runs")
+    parser.add_argument("--rollouts", action="store_true", help="only the time of rollouts, without learning")
     parser.add_argument("--as-is", action="store_true", help="only what is in the folder, no run")
     asked = parser.parse_args()
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     seeds = range(1, asked.seeds + 1)
-    for seed in () if asked.as_is else seeds:
+    for seed in () if asked.as_is or asked.rollouts else seeds:
         for task in asked.tasks:
             for env in (OURS, THEIRS):
                 learn(asked.runs, task, env, seed)
     spec = importlib.util.spec_from_file_location("ppo", EXAMPLE)
     ppo = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(ppo)
+    lines = [rollouts(ppo, task, 2 * asked.rounds) for task in ROLLOUTS]
+    publish("rollouts", f"{markdown(STEPS.split('; '), lines)}\n\n{origin()}", asked.write)
+    if asked.rollouts:
+        return
     cost = {task: costs(ppo, task, asked.rounds) for task in asked.tasks}
     rows = zip(*(row(asked.runs, task, seeds, cost[task]) for task in asked.tasks), strict=True)
     tables = [markdown(names.split("; "), lines) for names, lines in zip((RETURNS, COSTS), rows, strict=True)]

@@ -63,6 +63,7 @@ PAGES = {
     "learning": ROOT / "docs" / "training.md",
     "solved": ROOT / "docs" / "tasks.md",
     "asynchronous": ROOT / "docs" / "training.md",
+    "rollouts": ROOT / "docs" / "training.md",
     "silent": ROOT / "docs" / "diagnostics.md",
     "hessian": ROOT / "docs" / "hessian.md",
     "lcp": ROOT / "docs" / "speed.md",

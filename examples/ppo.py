@@ -12,6 +12,8 @@ Gymnasium's own environments cannot be kept so, and start new episodes.
 Source: Schulman et al., Proximal Policy Optimization Algorithms, 2017; Huang et al., The 37 Implementation Details of
 Proximal Policy Optimization, 2022, of which it has those for continuous actions; observations and rewards are
 normalised over all worlds, and an episode that is cut by its time limit is worth what the critic expects after it.
+Observations are normalised by the moments before a rollout.  With `--compiled 1` a rollout is one call, in which the
+policy runs in the lanes of the worlds; its time counts as that of the physics.
 """
 
 import argparse
@@ -30,6 +32,8 @@ import gymnasium as gym
 import numpy as np
 import torch
 from torch import nn
+
+import featherlane
 
 COLUMNS = "steps seconds return length policy_loss value_loss entropy kl steps_per_second physics policy learning"
 CLIP = 10.0  # of normalised observations and rewards
@@ -51,6 +55,7 @@ class Settings:
     options: str = "{}"  # keyword arguments of the environment, as JSON
     policy: str = ""  # folder of a run from whose policy this one starts; what it does not see gets weights of zero
     threads: int = 1  # of torch
+    compiled: int = 1  # 1: the policy runs in the lanes of the worlds if the task can; 0: in torch
     stop_at: int = 0  # stop after so many steps, as if interrupted
     save_every: int = 20  # updates between checkpoints
     video: int = 500  # steps of the video of the result
@@ -170,6 +175,13 @@ def environments(settings, **more):
     return gym.make_vec(settings.task, settings.num_envs, vectorization_mode=mode, **more)
 
 
+def can_compile(env, settings):
+    """Whether the environment runs rollouts with a compiled policy."""
+    given = json.loads(settings.options).keys() & {"record_failures", "derived", "autoreset_mode"}
+    task = getattr(env.unwrapped, "task", None)
+    return bool(task) and not given and task.compiled(env.unwrapped.batch) is not None
+
+
 class Run:
     """All that lasts from update to update."""
 
@@ -190,6 +202,8 @@ class Run:
         self.resting, self.returns, self.lengths = np.zeros(n, bool), np.zeros(n), np.zeros(n, int)
         self.ended = deque(maxlen=n)  # returns and lengths of the last episodes
         self.observations = self.env.reset(seed=settings.seed)[0]
+        self.compiled = bool(settings.compiled) and can_compile(self.env, settings)
+        self.seen.add(self.observations)
         if settings.policy:
             self.start_from(Path(settings.policy) / "checkpoint.pt")
 
@@ -245,36 +259,53 @@ class Run:
         rows = (observations - self.seen.mean) / self.seen.std
         return torch.from_numpy(rows.astype(np.float32)).clamp_(-CLIP, CLIP)
 
+    def rollout(self):
+        """Steps of the worlds with the compiled policy: observations, means, actions, rewards, ends, cuts."""
+        start, (low, high) = time.perf_counter(), self.bounds
+        moments = {"mean": self.seen.mean, "variance": self.seen.var, "clip": CLIP}
+        std = torch.exp(self.agent.log_std.double()).numpy()
+        policy = featherlane.policies.MLP.from_torch(self.agent.actor, std=std, low=low, high=high, **moments)
+        noise = torch.randn(len(self.resting), self.settings.rollout, self.sizes[1], generator=self.noise)
+        out = self.env.rollout(self.settings.rollout, policy, noise.numpy())
+        self.times["physics"] += time.perf_counter() - start
+        means, actions = (torch.from_numpy(rows.swapaxes(0, 1).astype(np.float32)) for rows in (out.means, out.actions))
+        observations = out.observations.swapaxes(0, 1).astype(np.float64)
+        return observations, means, actions, out.rewards.T, out.terminated.T, out.truncated.T
+
+    def steps_one_by_one(self):
+        """The same with the policy in torch, between the steps of the worlds."""
+        (k, m), T, n, clock = self.sizes, self.settings.rollout, len(self.resting), time.perf_counter
+        observations, means, actions = np.empty((T + 1, n, k)), torch.empty(T, n, m), torch.empty(T, n, m)
+        paid, ends, cuts = np.empty((T, n)), np.empty((T, n), bool), np.empty((T, n), bool)
+        low, high = (torch.from_numpy(end) for end in self.bounds)
+        std, observations[0] = torch.exp(self.agent.log_std), self.observations
+        for t in range(T):
+            start = clock()
+            means[t] = self.agent.actor(self.normalised(observations[t]))
+            torch.addcmul(means[t], std, torch.randn(n, m, generator=self.noise), out=actions[t])
+            clipped = torch.clamp(actions[t], low, high).numpy()
+            between = clock()
+            observations[t + 1], paid[t], ends[t], cuts[t], _ = self.env.step(clipped)
+            self.times["policy"] += between - start
+            self.times["physics"] += clock() - between
+        return observations, means, actions, paid, ends, cuts
+
     @torch.no_grad()
     def collect(self):
         """Let the worlds go for a rollout, and say what each step was worth."""
-        s, (k, m) = self.settings, self.sizes
-        T, n = s.rollout, s.num_envs
-        seen, means, actions = torch.empty(T + 1, n, k), torch.empty(T, n, m), torch.empty(T, n, m)
-        rewards, terminated, done, valid = (np.zeros((T, n), kind) for kind in (np.float32, bool, bool, bool))
-        low, high = (torch.from_numpy(end) for end in self.bounds)
-        std, clock = torch.exp(self.agent.log_std), time.perf_counter
+        s, k, T, n = self.settings, self.sizes[0], self.settings.rollout, self.settings.num_envs
+        found = self.rollout() if self.compiled else self.steps_one_by_one()
+        start = time.perf_counter()
+        observations, means, actions, paid, ends, cuts = found
+        rewards, valid, done = np.zeros((T, n), np.float32), np.zeros((T, n), bool), ends | cuts
         for t in range(T):
-            start = clock()
-            self.seen.add(self.observations)
-            seen[t] = self.normalised(self.observations)
-            mean = self.agent.actor(seen[t])
-            torch.addcmul(mean, std, torch.randn(n, m, generator=self.noise), out=actions[t])
-            means[t] = mean
-            clipped = torch.clamp(actions[t], low, high).numpy()
-            between = clock()
-            self.observations, paid, ends, cuts, _ = self.env.step(clipped)
-            end = clock()
             # a world that rests was just started: its action was ignored, and this step teaches nothing
-            valid[t], terminated[t], done[t] = ~self.resting, ends, ends | cuts
-            rewards[t] = self.scaled(paid, ends)
-            self.count(paid, done[t])
-            self.times["policy"] += between - start + clock() - end
-            self.times["physics"] += end - between
-        start = clock()
-        seen[T] = self.normalised(self.observations)
+            valid[t], rewards[t] = ~self.resting, self.scaled(paid[t], ends[t])
+            self.count(paid[t], done[t])
+        seen, self.observations = self.normalised(observations), observations[T]
+        self.seen.add(observations[1:].reshape(T * n, k))
         values = self.agent.critic(seen.reshape(-1, k)).reshape(T + 1, n)
-        goes_on, same = torch.from_numpy(~terminated), torch.from_numpy(~done)
+        goes_on, same = torch.from_numpy(~ends), torch.from_numpy(~done)
         # A_t = delta_t + gamma lambda A_{t+1} within an episode;  delta_t = r_t + gamma V_{t+1} - V_t
         delta = torch.from_numpy(rewards) + s.gamma * values[1:] * goes_on - values[:-1]
         advantages, last = torch.empty(T, n), torch.zeros(n)
@@ -285,7 +316,7 @@ class Run:
         log_probs = self.agent.log_prob(means, actions)
         parts = seen[:-1], actions, log_probs, advantages, advantages + values[:-1], values[:-1]
         parts = [part.reshape(T * n, *part.shape[2:])[kept] for part in parts]
-        self.times["policy"] += clock() - start
+        self.times["policy"] += time.perf_counter() - start
         return parts
 
     def scaled(self, paid, ends):

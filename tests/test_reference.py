@@ -17,7 +17,7 @@ from pages import links
 from scenes import sensors
 
 ROOT = Path(__file__).parents[1]
-PARTS = "results query patterns stages registration environments distributed lcp tree lanes".split()
+PARTS = "results query patterns policies stages registration environments distributed lcp tree lanes".split()
 MODULES = ["featherlane", *(f"featherlane.{part}" for part in PARTS)]
 NAMES = [(module, name) for module in MODULES for name in importlib.import_module(module).__all__]
 THINGS = [(m, n) for m, n in NAMES if not inspect.ismodule(getattr(importlib.import_module(m), n))]

@@ -33,6 +33,7 @@ MODULES = {
     "results": "featherlane.results",
     "query": "featherlane.query",
     "patterns": "featherlane.patterns",
+    "policies": "featherlane.policies",
     "stages": "featherlane.stages",
     "registration": "featherlane.registration",
     "environments": "featherlane.environments",

@@ -10,7 +10,7 @@ Names, layouts and units are MuJoCo's (SI); algorithms and symbols are Featherst
 
 from importlib import import_module as _import_module
 
-from featherlane import lanes, lcp, patterns, query, registration, results, stages, tree
+from featherlane import lanes, lcp, patterns, policies, query, registration, results, stages, tree
 from featherlane.configuration import package_version as _package_version
 from featherlane.configuration import show_config
 from featherlane.doctor import diagnose
@@ -132,6 +132,7 @@ __all__ = [  # noqa: RUF022  in groups
     "lanes",
     "lcp",
     "patterns",
+    "policies",
     "query",
     "registration",
     "results",

@@ -199,6 +199,17 @@ def test_gradients_equal_autograd(ppo, monkeypatch, apart):
     assert torch.allclose(run.parameters.grad, want, rtol=1e-4, atol=1e-5 * want.norm().item())
 
 
+@pytest.mark.parametrize("compiled", [0, 1])
+def test_actions_of_a_rollout_are_those_of_the_policy(ppo, compiled):
+    run = ppo.Run(ppo.Settings(task="InvertedPendulum-v5", num_envs=6, rollout=24, compiled=compiled))
+    assert run.compiled == bool(compiled)
+    for _ in range(2):
+        seen, actions, log_probs, *_ = run.collect()
+        found = run.agent.log_prob(run.agent.actor(seen), actions)
+        assert torch.allclose(found, log_probs, rtol=0, atol=1e-4) and log_probs.std() > 0.1
+    assert np.array_equal(run.observations, np.hstack([run.env.batch.qpos, run.env.batch.qvel]))
+
+
 def test_the_learning_rate_follows_the_kl_divergence(ppo, monkeypatch):
     """Below half of the target the rate increases, above twice the target it decreases; in between it stays."""
     monkeypatch.setattr(ppo, "environments", lambda settings: Counting())

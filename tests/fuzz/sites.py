@@ -595,6 +595,29 @@ def _rest() -> dict[str, Site]:
         "stop_bounce": lambda w: 0.1,
     }
     add("Link", lambda **arguments: fl.load(SCENE, links=fl.Link(**arguments)), link, ("link", "body"))
+    network = {
+        "weights": lambda w: [np.ones((4, 3)), np.ones((2, 4))],
+        "biases": lambda w: [np.ones(4), np.ones(2)],
+        "activation": lambda w: "elu",
+        "mean": lambda w: np.zeros(3),
+        "variance": lambda w: 1.0,
+        "clip": lambda w: 5.0,
+        "scale": lambda w: 0.5,
+        "offset": lambda w: np.zeros(2),
+        "std": lambda w: 0.1,
+        "low": lambda w: -1.0,
+        "high": lambda w: np.ones(2),
+    }
+    words = ("layer", "network", "observations", *network)
+    add("policies.MLP", fl.policies.MLP, network, words)
+    policy = fl.policies.MLP(network["weights"](None))
+    given = {"observations": lambda w: np.ones((5, 3)), "noise": lambda w: np.ones((5, 2))}
+    add("policies.MLP.sample", policy.sample, given, words)
+    add(
+        "policies.MLP.update_normalization", policy.copy().update_normalization, {"observations": given["observations"]}
+    )
+    counts = {"seed": lambda w: 3, "nworld": lambda w: 2, "nstep": lambda w: 4, "n": lambda w: 1}
+    add("policies.gaussian_noise", fl.policies.gaussian_noise, counts)
     found |= _environments()
     return found
 

@@ -385,6 +385,16 @@ def learning() -> None:
     vector = environments.TaskEnv(SwingUp(), num_envs=8, dtype="float32")
     seen, infos = vector.reset(seed=0)
     seen, rewards, terminated, truncated, infos = vector.step(np.zeros((8, 1)))
+    policy = fl.policies.MLP(
+        [np.zeros((4, 2)), np.zeros((1, 4))], [np.zeros(4), np.zeros(1)], "elu", mean=0.0, std=[0.1]
+    )
+    policy.set_weights([np.zeros((4, 2)), np.zeros((1, 4))])
+    policy.set_normalization(np.zeros(2), np.ones(2), count=3)
+    policy.update_normalization(seen)
+    noise: Array = fl.policies.gaussian_noise(1, 8, 5, 1)
+    played: environments.Rollout = vector.rollout(5, policy.copy(), noise)
+    actions: Array = policy(played.observations[:, 0], noise[:, 0]) + policy.sample(seen)
+    print(actions, fl.policies.MLP.from_torch(None), fl.policies.LaneFunctions(gain, gain))
     one = environments.SingleEnv(SwingUp())
     first, reward, ended, cut, told = one.step(np.zeros(1))
     short = environments.BatchEnv("cartpole", 8, observed, rewarded)

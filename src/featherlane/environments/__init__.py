@@ -3,6 +3,7 @@
     compiled.py         compiled functions of a task that run in lanes within the step
     task.py             `Task`: observation, reward terms, termination, initial states
     vector_env.py       `TaskEnv`: n worlds of a task as a `VectorEnv`
+    rollout.py          rollouts of a `TaskEnv` with a compiled policy in the loop
     single_env.py       `SingleEnv`: one world as an `Env`
     batch_env.py        `BatchEnv`: a task defined by functions
     random_streams.py   a random number generator for each world
@@ -25,6 +26,7 @@ except ImportError as error:
 from featherlane.environments.batch_env import BatchEnv, Before
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.registry import make_vec, register_tasks, tasks
+from featherlane.environments.rollout import Rollout
 from featherlane.environments.single_env import SingleEnv
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
@@ -33,6 +35,7 @@ __all__ = [
     "BatchEnv",
     "Before",
     "RandomStreams",
+    "Rollout",
     "SingleEnv",
     "Task",
     "TaskEnv",

@@ -18,6 +18,7 @@ from featherlane.lanes import Kernel
 from featherlane.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.mixed import MixedBatch
+from featherlane.simulation.policy.functions import LaneFunctions
 from featherlane.simulation.query.camera import Camera
 
 Parts = np.ndarray | Mapping[str, np.ndarray]
@@ -97,6 +98,15 @@ class Task:
 
     def terminated(self, worlds: Batch) -> np.ndarray | None:
         """Returns which worlds terminate, (n,) bool; None: worlds terminate only on non-finite values."""
+        return None
+
+    def compiled(self, worlds: Batch) -> LaneFunctions | None:
+        """Returns observation, reward and termination as kernels, for `TaskEnv.rollout`; None: the task has none.
+
+        They replace `observation`, `before`, `reward` and `terminated`; `act`, `proceed` and `started` are those of
+        `Task`, and `start` sets `worlds.qpos` and `worlds.qvel` and reads `worlds.model` only.  It is called once for
+        each rollout, so numbers of the task may change between rollouts.
+        """
         return None
 
     def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:

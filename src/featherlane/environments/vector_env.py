@@ -10,13 +10,14 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from featherlane.environments.compiled import sensordata_slice, with_kernels
 from featherlane.environments.images import ObservedImages
 from featherlane.environments.live_arrays import attach, live_arrays
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.rendering import RENDER_MODES, Painting
+from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
 from featherlane.environments.task import Task, models_of
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model import Model, load
@@ -26,10 +27,10 @@ from featherlane.model.bundle import resolve_name
 from featherlane.model.variants import Variants
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.mixed import MixedBatch
+from featherlane.simulation.policy.mlp import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
 STATE = "state"  # name of the observation's numbers next to images
-FAULTS = ("non_finite", "bad_control")  # statuses that end a world's episode
 
 
 class TaskEnv(VectorEnv):
@@ -112,7 +113,7 @@ class TaskEnv(VectorEnv):
             self.batch.bind(name)
         task.dt, task.kernel_rows = self.dt, {name: sensordata_slice(model, name) for name in task.kernels}
         task.prepare(self.batch)
-        self._bad = self.batch.count_of(*FAULTS)
+        self._bad, self._history = self.batch.count_of(*FAULTS), History()
         self._buffers = [np.empty((num_envs, self._width()), self.batch.dtype) for _ in range(0 if copy else 2)]
 
         low, high = task.action_space(self.batch)
@@ -207,6 +208,44 @@ class TaskEnv(VectorEnv):
         rewards = self._rewards(actions, before)
         self.elapsed += 1
         return self._results(rewards, terminations, resting, moving, before)
+
+    def rollout(self, nstep: int, policy: MLP, noise: ArrayLike | None = None) -> Rollout:
+        """Runs nstep steps in every world with a policy in the loop, compiled, without Python between the steps.
+
+        States, observations, rewards and episodes are bitwise identical to those of nstep calls of `step` with the
+        actions `policy(observations, noise[:, t])`.  Infos and `terms` are not computed.  A NaN action ends the episode
+        of its world, and `status` counts it as a bad control.
+
+        Args:
+            nstep: steps, at least 1.
+            policy: the policy, with as many inputs as the observation and as many outputs as the action.
+            noise: (n, nstep, nu) noise of the standard normal distribution (`policies.gaussian_noise`); None: none.
+
+        Returns:
+            Observations, actions, rewards, terminations and truncations of each step.
+
+        Raises:
+            ModelError: the task does not define `compiled`; the autoreset mode is not NEXT_STEP; cameras, several
+                models, `kernels`, `record_failures` or `derived` other than "gymnasium"; a policy or noise of another
+                shape; a function of the task that cannot be compiled; non-finite rewards.
+            InstallationError: no compiler is installed.
+            gymnasium.error.ClosedEnvironmentError: the environment was closed.
+
+        Note:
+            An interrupt (Ctrl-C) leaves all worlds at the same step.  Their episodes may not have counted it: call
+            `reset` before the next step.
+        """
+        self._check_open("rollout")
+        if self._images:
+            raise ModelError("rollout: got a task with cameras, allowed is one without")
+        episodes = Episodes(
+            self.task, self.batch, self.random, self.frame_skip, self.max_episode_steps, self.autoreset_mode,
+            self._width(), len(self.task.action_space(self.batch)[0]), self._numbers, self.elapsed, self._done,
+            self._bad, self._history,
+        )  # fmt: skip
+        result = run_policy(episodes, nstep, policy, noise)
+        self._done, self._bad = episodes.done, episodes.bad
+        return result
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """Returns a picture of each world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None.
@@ -311,6 +350,10 @@ class TaskEnv(VectorEnv):
         values = self.task.observation(self.batch)
         named = values if type(values) is dict or isinstance(values, Mapping) else {"": values}
         return [self._columns(name, part) for name, part in named.items()]
+
+    def _numbers(self) -> np.ndarray:
+        """Returns the present observations in a new array."""
+        return np.concatenate(self._parts(), axis=1, dtype=self.batch.dtype, casting="unsafe")
 
     def _columns(self, name: str, values) -> np.ndarray:
         """Checks a part of the observation and returns it as (n, k)."""

@@ -10,5 +10,6 @@ Packages, each of which imports only those above it:
     stages.py   single stages for one world, generated from the stages and their docstrings (`docstring.py`)
     steps.py    steps of one world, and stages that need more than one call
     batch       many worlds (`Batch`)
+    policy      policies in lanes, and rollouts of environments with them
     integration integration with error control, on copies of the worlds in a batch
 """

@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.environments.gymnasium_v5.compiled import (
+    controls_squared,
+    observe_state,
+    pay,
+    state_is_finite,
+    sum_of_squares,
+    survive,
+)
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, finite, root_position, squares
+from featherlane.lanes import clip, kernel, zero
+from featherlane.simulation.policy.functions import LaneFunctions
 
 
 @dataclass(kw_only=True)
@@ -62,6 +72,42 @@ class Ant(HealthyTask):
             "contact": -(self.contact_cost_weight * squares(self.forces(worlds))),
             "survive": self.survival(),
         }
+
+    def compiled(self, worlds):
+        hidden = 2 if self.exclude_current_positions_from_observation else 0
+        weights = self.forward_reward_weight, self.ctrl_cost_weight, self.contact_cost_weight, self.healthy_reward
+        weight, cost, contact, reward = (float(x) for x in weights)
+        (low, high), (least, most), main, dt = self.healthy_z_range, self.contact_force_range, int(self.main), self.dt
+        ends, shown = int(self.terminate_when_unhealthy), int(self.include_cfrc_ext_in_observation)
+        nq, nv, nu, nforce = worlds.model.nq, worlds.model.nv, worlds.model.nu, 6 * (worlds.model.nbody - 1)
+
+        @kernel
+        def force(d, p, k):
+            return clip(d.cfrc_ext[6 + k], least, most)
+
+        forces_squared = sum_of_squares(force)
+
+        @kernel
+        def observe(d, p, at_start):
+            n = observe_state(d, p, hidden, nq, nv)
+            if shown:
+                for k in range(nforce):
+                    p.obs[n + k] = clip(zero(d), least, most) if at_start else force(d, p, k)
+
+        @kernel
+        def remember(d, p, at_start):
+            for k in range(2):
+                p.next[k] = d.xpos[3 * main + k]
+
+        @kernel
+        def score(d, p, at_start):
+            pay(p, ((d.xpos[3 * main] - p.before[0]) / dt) * weight)
+            pay(p, -(cost * controls_squared(d, p, nu)))
+            pay(p, -(contact * forces_squared(d, p, nforce)))
+            height = d.qpos[2]
+            survive(p, (low <= height) & (height <= high) & state_is_finite(d, nq, nv), reward, ends)
+
+        return LaneFunctions(observe, score, remember, 2, start_stage="position")
 
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from featherlane.environments.gymnasium_v5.compiled import controls_squared, observe_state, pay
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, squares
+from featherlane.lanes import kernel
+from featherlane.simulation.policy.functions import LaneFunctions
 
 
 @dataclass(kw_only=True)
@@ -37,6 +40,26 @@ class HalfCheetah(MujocoTask):
             "forward": self.forward_reward_weight * self.velocity,
             "ctrl": -(self.ctrl_cost_weight * squares(actions)),
         }
+
+    def compiled(self, worlds):
+        hidden = 1 if self.exclude_current_positions_from_observation else 0
+        weight, cost, dt = float(self.forward_reward_weight), float(self.ctrl_cost_weight), self.dt
+        nq, nv, nu = worlds.model.nq, worlds.model.nv, worlds.model.nu
+
+        @kernel
+        def observe(d, p, at_start):
+            observe_state(d, p, hidden, nq, nv)
+
+        @kernel
+        def remember(d, p, at_start):
+            p.next[0] = d.qpos[0]
+
+        @kernel
+        def score(d, p, at_start):
+            pay(p, weight * ((d.qpos[0] - p.before[0]) / dt))
+            pay(p, -(cost * controls_squared(d, p, nu)))
+
+        return LaneFunctions(observe, score, remember, 1)
 
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.environments.gymnasium_v5.compiled import is_between
 from featherlane.environments.gymnasium_v5.mujoco_task import between
 from featherlane.environments.gymnasium_v5.planar_walker import PlanarWalker, side_view
+from featherlane.lanes import kernel, true_mask
 
 
 @dataclass(kw_only=True)
@@ -30,3 +32,17 @@ class Hopper(PlanarWalker):
         low, high = self.healthy_state_range
         numbers = between(low, worlds.qpos[:, 2:], high).all(axis=1) & between(low, worlds.qvel, high).all(axis=1)
         return super().healthy(worlds) & numbers
+
+    def compiled_limits(self, worlds):
+        (low, high), nq, nv = self.healthy_state_range, worlds.model.nq, worlds.model.nv
+
+        @kernel
+        def within(d):
+            good = true_mask(d)
+            for k in range(2, nq):
+                good = good & is_between(low, d.qpos[k], high)
+            for k in range(nv):
+                good = good & is_between(low, d.qvel[k], high)
+            return good
+
+        return within

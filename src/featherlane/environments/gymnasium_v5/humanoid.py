@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.environments.gymnasium_v5.compiled import (
+    controls_squared,
+    is_between,
+    observe_state,
+    pay,
+    sum_of_squares,
+    survive,
+)
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, between, root_position, squares
+from featherlane.lanes import Kernel, clip, kernel, zero
+from featherlane.simulation.policy.functions import LaneFunctions
 
 ROOT = 6  # DoFs of the free joint, which are not actuated
 
@@ -66,6 +76,57 @@ class HumanoidTask(MujocoTask):
         """Returns the weighted, clipped sum of squares of all contact forces, (n,)."""
         return np.clip(weight * squares(self.contact_forces(worlds)), *least_and_most)
 
+    def compiled_observation(self, worlds) -> Kernel:
+        """Returns the kernel of the observation."""
+        hidden = 2 if self.exclude_current_positions_from_observation else 0
+        optional = "cinert", "cvel", "qfrc_actuator", "cfrc_ext"
+        cinert, cvel, actuator, external = (int(name in self.included) for name in optional)
+        nq, nv, nbody = worlds.model.nq, worlds.model.nv, worlds.model.nbody - 1
+        resting = int(self.start_stage(worlds) == "velocity")
+
+        @kernel
+        def observe(d, p, at_start):
+            n = observe_state(d, p, hidden, nq, nv)
+            if cinert:
+                for k in range(10 * nbody):
+                    p.obs[n + k] = d.cinert[10 + k]
+                n += 10 * nbody
+            if cvel:
+                for k in range(6 * nbody):
+                    p.obs[n + k] = d.cvel[6 + k]
+                n += 6 * nbody
+            if actuator:
+                for k in range(nv - ROOT):
+                    p.obs[n + k] = zero(d) if at_start * resting else d.qfrc_actuator[ROOT + k]
+                n += nv - ROOT
+            if external:
+                for k in range(6 * nbody):
+                    p.obs[n + k] = zero(d) if at_start else d.cfrc_ext[6 + k]
+
+        return observe
+
+    def start_stage(self, worlds) -> str:
+        """Returns the stage of a start: motors have no force then, and the contact forces are zero as in Gymnasium."""
+        model = worlds.model
+        motors = not (model.actuator_dyntype.any() or model.actuator_gaintype.any() or model.actuator_biastype.any())
+        return "velocity" if motors or "qfrc_actuator" not in self.included else "acceleration"
+
+    def compiled_contact_cost(self, worlds, weight: float, least_and_most: tuple[float, float]) -> Kernel:
+        """Returns the kernel (d, p) of `contact_cost`."""
+        factor, n, (least, most) = float(weight), 6 * worlds.model.nbody, least_and_most
+
+        @kernel
+        def force(d, p, k):
+            return d.cfrc_ext[k]
+
+        forces_squared = sum_of_squares(force)
+
+        @kernel
+        def cost(d, p):
+            return clip(factor * forces_squared(d, p, n), least, most)
+
+        return cost
+
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)
 
@@ -109,6 +170,34 @@ class Humanoid(HumanoidTask, HealthyTask):
             "ctrl": -(self.ctrl_cost_weight * squares(worlds.ctrl)),
             "contact": -self.contact_cost(worlds, self.contact_cost_weight, self.contact_cost_range),
         }
+
+    def compiled(self, worlds):
+        weight, cost, dt = float(self.forward_reward_weight), float(self.ctrl_cost_weight), self.dt
+        reward, ends, (low, high) = float(self.healthy_reward), int(self.terminate_when_unhealthy), self.healthy_z_range
+        contact_cost = self.compiled_contact_cost(worlds, self.contact_cost_weight, self.contact_cost_range)
+        nu, nbody, mass = worlds.model.nu, worlds.model.nbody, worlds.model.body_mass
+        masses, total = tuple(float(x) for x in mass), float(mass.sum())
+
+        @kernel
+        def center(d, k):
+            s = d.xipos[k] * masses[0]
+            for b in range(1, nbody):
+                s += d.xipos[3 * b + k] * masses[b]
+            return s / total
+
+        @kernel
+        def remember(d, p, at_start):
+            for k in range(2):
+                p.next[k] = center(d, k)
+
+        @kernel
+        def score(d, p, at_start):
+            survive(p, is_between(low, d.qpos[2], high), reward, ends)
+            pay(p, weight * ((center(d, 0) - p.before[0]) / dt))
+            pay(p, -(cost * controls_squared(d, p, nu)))
+            pay(p, -contact_cost(d, p))
+
+        return LaneFunctions(self.compiled_observation(worlds), score, remember, 2, self.start_stage(worlds))
 
     def start_info(self, worlds):
         return {**root_position(worlds), "tendon_length": worlds.ten_length, "tendon_velocity": worlds.ten_velocity}

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.environments.gymnasium_v5.compiled import controls_squared, pay
 from featherlane.environments.gymnasium_v5.humanoid import HumanoidTask, from_the_side
 from featherlane.environments.gymnasium_v5.mujoco_task import squares
+from featherlane.lanes import kernel
+from featherlane.simulation.policy.functions import LaneFunctions
 
 
 @dataclass(kw_only=True)
@@ -35,6 +38,19 @@ class HumanoidStandup(HumanoidTask):
             "impact": -self.contact_cost(worlds, self.impact_cost_weight, self.impact_cost_range),
             "alive": np.ones(worlds.nworld),
         }
+
+    def compiled(self, worlds):
+        cost, nu, timestep = float(self.ctrl_cost_weight), worlds.model.nu, float(worlds.model.opt.timestep)
+        impact = self.compiled_contact_cost(worlds, self.impact_cost_weight, self.impact_cost_range)
+
+        @kernel
+        def score(d, p, at_start):
+            pay(p, d.qpos[2] / timestep)
+            pay(p, -(cost * controls_squared(d, p, nu)))
+            pay(p, -impact(d, p))
+            pay(p, 1.0)
+
+        return LaneFunctions(self.compiled_observation(worlds), score, start_stage=self.start_stage(worlds))
 
     def info(self, worlds, terms, before):
         shown = {name: values for name, values in terms.items() if name != "alive"}  # Gymnasium's info omits it

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from featherlane.environments.gymnasium_v5.compiled import pay, survive
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask
+from featherlane.lanes import clip, kernel, sincos, zero
+from featherlane.simulation.policy.functions import LaneFunctions
 
 MOST = 10.0  # observed velocities and constraint forces are clipped to this
 LOWEST = 1.0  # least height of the tip [m]
@@ -66,6 +69,29 @@ class InvertedDoublePendulum(MujocoTask):
         down = worlds.site_xpos[:, 0, 2] <= LOWEST
         self.is_up = ~down
         return down
+
+    def compiled(self, worlds):
+        alive, (low, high) = float(self.healthy_reward), self.reach
+        free = (low < self.init_qpos - self.reset_noise_scale) & (self.init_qpos + self.reset_noise_scale < high)
+        unforced = int(self.only_limits and (free | ~self.limited).all())  # initial states have no constraint forces
+
+        @kernel
+        def observe(d, p, at_start):
+            p.obs[0] = d.qpos[0]
+            for k in range(2):
+                p.obs[1 + k], p.obs[3 + k] = sincos(d.qpos[1 + k])
+            for k in range(3):
+                p.obs[5 + k] = clip(d.qvel[k], -MOST, MOST)
+            p.obs[8] = zero(d) if at_start * unforced else clip(d.qfrc_constraint[0], -MOST, MOST)
+
+        @kernel
+        def score(d, p, at_start):
+            x, height, v1, v2 = d.site_xpos[0], d.site_xpos[2], d.qvel[1], d.qvel[2]
+            survive(p, height > LOWEST, alive, 1)
+            pay(p, -(0.01 * (x * x) + (height - 2.0) * (height - 2.0)))
+            pay(p, -(1e-3 * (v1 * v1) + 5e-3 * (v2 * v2)))
+
+        return LaneFunctions(observe, score, start_stage="none" if unforced else "acceleration")
 
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.environments.gymnasium_v5.compiled import observe_state, state_is_finite, survive
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, finite
+from featherlane.lanes import fabs, kernel
+from featherlane.simulation.policy.functions import LaneFunctions
 
 STEEPEST = 0.2  # greatest angle of the pole [rad]
 
@@ -36,6 +39,20 @@ class InvertedPendulum(MujocoTask):
     def terminated(self, worlds):
         self.is_up = (np.abs(worlds.qpos[:, 1]) <= STEEPEST) & finite(worlds)
         return ~self.is_up
+
+    def compiled(self, worlds):
+        nq, nv = worlds.model.nq, worlds.model.nv
+
+        @kernel
+        def observe(d, p, at_start):
+            observe_state(d, p, 0, nq, nv)
+
+        @kernel
+        def score(d, p, at_start):
+            up = (fabs(d.qpos[1]) <= STEEPEST) & state_is_finite(d, nq, nv)
+            survive(p, up, 1.0, 1)
+
+        return LaneFunctions(observe, score)
 
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.environments.gymnasium_v5.compiled import controls_squared, is_between, pay, survive
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, between, squares
+from featherlane.lanes import clip, kernel, true_mask
+from featherlane.simulation.policy.functions import LaneFunctions
 
 FASTEST = 10.0  # observed velocities are clipped to this [m/s, rad/s]
 
@@ -49,6 +52,37 @@ class PlanarWalker(HealthyTask):
             "ctrl": -(self.ctrl_cost_weight * squares(actions)),
             "survive": self.survival(),
         }
+
+    def compiled(self, worlds):
+        hidden = 1 if self.exclude_current_positions_from_observation else 0
+        weight, cost, dt = float(self.forward_reward_weight), float(self.ctrl_cost_weight), self.dt
+        reward, ends = float(self.healthy_reward), int(self.terminate_when_unhealthy)
+        nq, nv, nu, within = worlds.model.nq, worlds.model.nv, worlds.model.nu, self.compiled_limits(worlds)
+        (lowest, highest), (least, most) = self.healthy_z_range, self.healthy_angle_range
+
+        @kernel
+        def observe(d, p, at_start):
+            for k in range(hidden, nq):
+                p.obs[k - hidden] = d.qpos[k]
+            for k in range(nv):
+                p.obs[nq - hidden + k] = clip(d.qvel[k], -FASTEST, FASTEST)
+
+        @kernel
+        def remember(d, p, at_start):
+            p.next[0] = d.qpos[0]
+
+        @kernel
+        def score(d, p, at_start):
+            pay(p, weight * ((d.qpos[0] - p.before[0]) / dt))
+            pay(p, -(cost * controls_squared(d, p, nu)))
+            upright = is_between(lowest, d.qpos[1], highest) & is_between(least, d.qpos[2], most)
+            survive(p, upright & within(d), reward, ends)
+
+        return LaneFunctions(observe, score, remember, 1)
+
+    def compiled_limits(self, worlds):
+        """Returns a kernel of d: the mask of worlds within further limits of `healthy`."""
+        return true_mask
 
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.environments.gymnasium_v5.compiled import controls_squared, pay
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
+from featherlane.lanes import kernel, sqrt
+from featherlane.simulation.policy.functions import LaneFunctions
 
 ARM = 7  # number of the arm's joints
 CLEAR = 0.17  # least initial distance of the cylinder from the goal [m]
@@ -52,6 +55,33 @@ class Pusher(MujocoTask):
             "ctrl": -squares(actions) * self.reward_control_weight,
             "near": -norms(at - worlds.xpos[:, self.tip]) * self.reward_near_weight,
         }
+
+    def compiled(self, worlds):
+        weights = self.reward_near_weight, self.reward_dist_weight, self.reward_control_weight
+        near, dist, cost = (float(x) for x in weights)
+        tip, thing, goal, nu = int(self.tip), int(self.object), int(self.goal), worlds.model.nu
+
+        @kernel
+        def distance(d, a, b):
+            x, y, z = tuple(d.xpos[3 * a + k] - d.xpos[3 * b + k] for k in range(3))
+            return sqrt(x * x + y * y + z * z)
+
+        @kernel
+        def observe(d, p, at_start):
+            for k in range(ARM):
+                p.obs[k], p.obs[ARM + k] = d.qpos[k], d.qvel[k]
+            for k in range(3):
+                p.obs[2 * ARM + k] = d.xpos[3 * tip + k]
+                p.obs[2 * ARM + 3 + k] = d.xpos[3 * thing + k]
+                p.obs[2 * ARM + 6 + k] = d.xpos[3 * goal + k]
+
+        @kernel
+        def score(d, p, at_start):
+            pay(p, -distance(d, thing, goal) * dist)
+            pay(p, -controls_squared(d, p, nu) * cost)
+            pay(p, -distance(d, thing, tip) * near)
+
+        return LaneFunctions(observe, score, start_stage="position")
 
     def start(self, worlds, ids, random):
         worlds.qpos[ids] = self.init_qpos

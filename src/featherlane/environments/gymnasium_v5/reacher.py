@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.environments.gymnasium_v5.compiled import controls_squared, pay
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
 from featherlane.environments.gymnasium_v5.plain_frames import chain, position
+from featherlane.lanes import kernel, sincos, sqrt
+from featherlane.simulation.policy.functions import LaneFunctions
 
 RADIUS = 0.2  # radius around the origin that contains the target [m]
 ROUNDING = 1e-15  # greatest difference of body positions between orders of operations [m]
@@ -63,6 +66,25 @@ class Reacher(MujocoTask):
             "dist": -norms(self.to_target(worlds)) * self.reward_dist_weight,
             "ctrl": -squares(actions) * self.reward_control_weight,
         }
+
+    def compiled(self, worlds):
+        dist, cost = float(self.reward_dist_weight), float(self.reward_control_weight)
+        tip, target, nu = int(self.tip), int(self.target), worlds.model.nu
+
+        @kernel
+        def observe(d, p, at_start):
+            for k in range(2):
+                p.obs[2 + k], p.obs[k] = sincos(d.qpos[k])
+                p.obs[4 + k], p.obs[6 + k] = d.qpos[2 + k], d.qvel[k]
+                p.obs[8 + k] = d.xpos[3 * tip + k] - d.xpos[3 * target + k]
+
+        @kernel
+        def score(d, p, at_start):
+            x, y, z = tuple(d.xpos[3 * tip + k] - d.xpos[3 * target + k] for k in range(3))
+            pay(p, -sqrt(x * x + y * y + z * z) * dist)
+            pay(p, -controls_squared(d, p, nu) * cost)
+
+        return LaneFunctions(observe, score, start_stage="position")
 
     def start(self, worlds, ids, random):
         nq, nv = worlds.model.nq, worlds.model.nv

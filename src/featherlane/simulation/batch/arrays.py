@@ -27,6 +27,7 @@ from featherlane.simulation.world.recordings import INPUTS
 from featherlane.simulation.world.user_contacts import given_fields
 
 MOCAP = ("mocap_pos", "mocap_quat")
+NO_MOCAP = {"mocap_pos": np.zeros((0, 3)), "mocap_quat": np.zeros((0, 4))}
 EVOLVING = DATA.of("state")
 STATE = EVOLVING + INPUTS
 DROPPED = (*(name for name in INPUTS if name not in MOCAP), "given_present", "given_replace")  # cleared by a reset
@@ -199,7 +200,8 @@ class WorldArrays:
         """Returns assignments of the default state and inputs to the worlds `at`, from their expanded fields."""
         q0 = self.expanded.get("qpos0")
         new = {"qpos": self.model.qpos0 if q0 is None else q0[at], "eq_active": self.model.eq_active0}
-        new |= mocap_defaults(self.model, lambda name: self.expanded.own(name, at))
+        mocap = self.model.nmocap > 0
+        new |= mocap_defaults(self.model, lambda name: self.expanded.own(name, at)) if mocap else NO_MOCAP
         if self.model.nhistory:
             step, interval = (self.expanded.own(name, at) for name in ("opt_timestep", "sensor_interval"))
             new["history"] = empty_history(self.model, step.ravel(), interval)

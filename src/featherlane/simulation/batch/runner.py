@@ -129,9 +129,8 @@ class Runner:
         for width, part in self.parts(share.chosen):
             workspaces = self.prepare(width)
             plan = self.step_plan(nstep, width, share)
-            begun.append(
-                self._begun(plan, nstep, share.chosen, part, share.stage, self._unread(plan, nstep, share.stage))
-            )
+            unread = 0 if share.control else self._unread(plan, nstep, share.stage)  # a control kernel reads outputs
+            begun.append(self._begun(plan, nstep, share.chosen, part, share.stage, unread))
             for w in workspaces if share.control else ():
                 w.record.set_size("user_control", w.calls.address(share.control))
         return begun
@@ -158,21 +157,27 @@ class Runner:
         """Returns the array of a state field or of an output."""
         return self.arrays.lasting(name) if name in LASTING else self.arrays.output(name)
 
-    def warn_of_bad(self, first: int = 0) -> None:
-        """Warns once of worlds with non-finite or out-of-range values; `first` is the number of the first world."""
-        workspaces = [w.arrays["found_bad"] for some in self.workspaces.values() for w in some]
-        if self.warned or not any(found[0] for found in workspaces):
+    def warn_of_bad(self, first: int = 0, found: np.ndarray | None = None) -> None:
+        """Warns once of worlds with non-finite or out-of-range values.
+
+        Args:
+            first: number of the first world.
+            found: (n,) bool, which worlds had such values; None for those that have counted them since their reset.
+        """
+        flags = [w.arrays["found_bad"] for some in self.workspaces.values() for w in some]
+        if self.warned or not any(each[0] for each in flags):
             return
         rows = self.arrays.rows
-        self.warned = bool(rows["warning"][:, NON_FINITE].any())
+        worlds = first + np.flatnonzero(rows["warning"][:, NON_FINITE] if found is None else found)
+        self.warned = bool(len(worlds))
         if not self.warned:  # the worlds were reset since
-            for found in workspaces:
-                found[0] = 0
+            for each in flags:
+                each[0] = 0
             return
-        worlds = first + np.flatnonzero(rows["warning"][:, NON_FINITE])
         more = f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
         who = f"world {worlds[0]}" if len(worlds) == 1 else f"worlds {', '.join(map(str, worlds[:NAMED]))}{more} each"
-        warn_of_non_finite(who, bool(rows["nreset"].any()), "batch", 3)
+        was_reset = found is not None or bool(rows["nreset"].any())
+        warn_of_non_finite(who, was_reset, "batch", 3)
 
     # ---- rollouts ----------------------------------------------------------------------------------------------------
     def control_kernel(self, control: Kernel) -> UserFunction:
@@ -278,6 +283,35 @@ class Runner:
         workspaces[0].calls.require(loop)
         return plan
 
+    def loop_plan(self, loop: Stage, kept: Rows, load: Rows, brought: Rows, taken: Rows, sizes: Mapping) -> Plan:
+        """Returns the plan of a loop with a separate record, which steps all worlds and stores them.
+
+        Args:
+            loop: the stage that loops over tiles.
+            kept: rows (n, ...) of the loop's record that tiles load and store.
+            load, brought, taken, sizes: as for `plan`.
+        """
+        workspaces = self.prepare(self.width)
+        kinds = {"load": [*self._load((*LASTING, *COUNTS)), *transfers(loop, kept), *transfers(loop, load)]}
+        kinds |= {"control": transfers(loop, brought), "record": transfers(loop, taken)}
+        kinds["store"] = [*transfers(run_tiles, self._stored()), *transfers(loop, kept)]
+        flags = self._flags(set(self.arrays.bound))
+        plan = Plan(workspaces, kinds, self.arrays.nworld, flags, loop, self.pair_memory(), sizes)
+        workspaces[0].calls.require(loop)
+        return plan
+
+    def begun(self, plan: Plan, nstep: int) -> tuple[Plan, int]:
+        """Returns a plan of all worlds that is ready to loop over its tiles, and the number of tiles."""
+        return self._begun(plan, nstep, np.arange(self.arrays.nworld))
+
+    def _stored(self, forward: bool = False) -> dict[str, np.ndarray]:
+        """Returns the rows that a step or a forward pass stores, by field.
+
+        Inputs are stored, too: a rollout sets controls, and the reset of a world clears its inputs.
+        """
+        rows, lasts = self.arrays.rows, () if forward else (*EVOLVING, *SLEEP_ROWS, *MOCAP, *DROPPED)
+        return {name: rows[name] for name in (*lasts, *REPORTS) if name in rows} | self.arrays.bound
+
     def step_plan(self, nstep: int, width: int, share: Share) -> Plan:
         """Returns the plan of steps or a forward pass.
 
@@ -291,15 +325,13 @@ class Runner:
         memory_key = None if plain or share.control or recorder else (key, *_memory_key(share))
         if memory_key and self._rows_plan and self._rows_plan[0] == memory_key:
             return self._rows_plan[1]
-        rows, bound = self.arrays.rows, self.arrays.bound
-        # inputs are stored, too: a rollout sets controls, and the reset of a world clears its inputs
-        lasts = () if forward else (*EVOLVING, *SLEEP_ROWS, *MOCAP, *DROPPED)
-        store = {name: rows[name] for name in (*lasts, *REPORTS) if name in rows} | bound
         taken = transfers(run_tiles, share.taken)
-        fields = bound.keys() | {t.field for t in taken} | (share.control.fields if share.control else set())
+        fields = (
+            self.arrays.bound.keys() | {t.field for t in taken} | (share.control.fields if share.control else set())
+        )
         kinds = {"load": self._load((*LASTING, *COUNTS)), "control": transfers(run_tiles, share.brought)}
         kinds["record"] = taken + (transfers(run_tiles, recorder.written(self.arrays)) if recorder else [])
-        kinds["store"] = transfers(run_tiles, store)
+        kinds["store"] = transfers(run_tiles, self._stored(forward))
         memory = self.pair_memory()
         plan = Plan(self.workspaces[width], kinds, self.arrays.nworld, self._flags(fields), memory=memory)
         if plain and not share.control:
@@ -336,15 +368,21 @@ class Runner:
         """Returns how many steps of a call need not compute outputs, because those of `stage` are computed after them.
 
         User-defined actuators read outputs in every step; trees keep their outputs when they fall asleep.  The last
-        step computes the outputs of later stages.
+        step computes the outputs of later stages; without a stage, all.
         """
-        sleeps = self.model.opt_enableflags & Enable.SLEEP
-        if not stage or plan.has_places or self.model.user_actuators or sleeps:
+        if plan.has_places or not self.skips_outputs:
             return 0
+        if not stage:
+            return max(nstep - 1, 0)
         later = stage < VELOCITY or any(plan.flags[name] for name in ("want_all", "want_energy", "want_wrenches"))
         if not later and plan.flags["want_sensors"]:
             later = bool((self.model.sensor_needstage > VELOCITY).any()) or reads_rows(self.model)
         return nstep - later
+
+    @property
+    def skips_outputs(self) -> bool:
+        """Returns whether steps need not compute outputs that no call returns: no user-defined actuator, no sleep."""
+        return not (self.model.user_actuators or self.model.opt_enableflags & Enable.SLEEP)
 
     def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Returns indices of worlds in the list of a call, which may contain all of them in another order."""

@@ -1,0 +1,10 @@
+"""Policies that are evaluated in vector lanes, for rollouts without Python between the steps.
+
+policy = featherlane.policies.MLP.from_torch(network)
+rollout = environment.rollout(64, policy, noise)
+"""
+
+from featherlane.simulation.policy.functions import LaneFunctions
+from featherlane.simulation.policy.mlp import MLP, gaussian_noise
+
+__all__ = ["MLP", "LaneFunctions", "gaussian_noise"]
