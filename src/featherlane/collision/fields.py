@@ -251,6 +251,11 @@ FIELDS = (
     _descent.scalar("jet", "2 4 8", "m, 1", "value and gradient of the first and of the second shape's field there"),
     _descent.scalar("dist", "8", "m", "distances of the contacts found"),
     _descent.scalar("normal", "3 8", "1", "their normals"),
+    _descent.scalar("triangle", "9 8", "m", "corners of eight triangles of a mesh"),
+    _descent.scalar("start", "3 8", "m", "starting points that wait for others"),
+    _descent.scalar("corner", "9 8", "m", "corners of their triangles"),
+    _descent.int("node", "128", "1", "stack of tree nodes and groups of triangles of the mesh still to visit"),
+    _descent.int("count", "1", "1", "points found, known ones included"),
     _descent.scalar("known", "nmanifold 3", "m", "points that became contacts"),
     # the requested distance of two geoms
     _distance.real("geom", "2", "1", "the two geoms"),

@@ -8,6 +8,7 @@ from featherlane.collision.pairs.box_box import box_box
 from featherlane.collision.pairs.capsule_box import capsule_box
 from featherlane.collision.pairs.field_pair import field_pair, fields_apart
 from featherlane.collision.pairs.hfield import height_field
+from featherlane.collision.pairs.mesh_field import mesh_field
 from featherlane.collision.pairs.plane_mesh import plane_mesh
 from featherlane.collision.pairs.points import (
     capsule_capsule_points,
@@ -29,6 +30,7 @@ from featherlane.model.pair import (
     CONVEX,
     FIELD_PAIR,
     HEIGHTS,
+    MESH_FIELD,
     PLANE_BOX,
     PLANE_CAPSULE,
     PLANE_CYLINDER,
@@ -116,6 +118,7 @@ BUILT_IN = (
         field_pair,
         part=fields_apart,
     ),
+    PairFunction(MESH_FIELD, ((MESH, SDF, MAXCONPAIR),), mesh_field),
 )
 
 for function in BUILT_IN:
