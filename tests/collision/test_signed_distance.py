@@ -240,7 +240,7 @@ def test_a_sphere_and_a_torus_have_their_signed_distance():
             found += 1
             assert abs(data.contact.dist[0] - gap) < 1e-12
             normal = np.array([out * np.cos(angle), out * np.sin(angle), up]) / np.hypot(out, up)
-            np.testing.assert_allclose(np.ravel(data.contact.frame)[:3], normal, atol=1e-6)
+            np.testing.assert_allclose(np.ravel(data.contact.frame)[:3], -normal, atol=1e-6)
     assert found > 5
 
 
@@ -250,7 +250,7 @@ def depth_in_both(mj, data, points) -> np.ndarray:
     return np.max([our_field(mj, g, local[g], exact=1)[0] for g in range(2)], axis=0)
 
 
-@pytest.mark.parametrize("pair", [("torus", "octree"), ("octree", "capsule"), ("octree", "ellipsoid")], ids="-".join)
+@pytest.mark.parametrize("pair", [("torus", "octree"), ("octree", "capsule"), ("octree", "octree")], ids="-".join)
 def test_a_converged_point_is_the_deepest_of_dense_samples(pair):
     """No sample near a contact is deeper in both solids, nor any sample deeper than the deepest contact."""
     model, data = converged(*pair)
