@@ -20,7 +20,7 @@ from featherlane.model.candidates import candidates
 from featherlane.model.plugins import Instance
 from oracles.uncompiled import call
 from scenes.poses import random_quat
-from scenes.signed_distance import PLUGINS, scene
+from scenes.signed_distance import PLUGINS, rows, scene
 
 VALUE = 1e-13  # m: rounding
 SLOPE = 2e-5  # MuJoCo's differences over 1e-8 m, near edges of a field
@@ -140,13 +140,6 @@ def poses(first: str, n: int, seed: int):
     if first == "plane":
         direction[:, 2] = rng.uniform(0.0, 0.2, n)
     return np.concatenate([direction, random_quat(rng, n)], axis=1)
-
-
-def rows(contact) -> np.ndarray:
-    """Returns geoms, distance, position and normal of each contact, (n, 9)."""
-    frames = np.reshape(contact.frame, (-1, 9))
-    columns = (contact.geom, np.reshape(contact.dist, (-1, 1)), contact.pos, frames[:, :3])
-    return np.concatenate([np.reshape(c, (len(frames), -1)) for c in columns], axis=1)
 
 
 def compare(first: str, second: str, n: int, seed: int) -> int:

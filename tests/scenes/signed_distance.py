@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 PLUGINS = {
     "torus": {"radius1": 0.35, "radius2": 0.15},
     "bowl": {"height": 0.1, "radius": 0.5, "thickness": 0.05},
@@ -71,3 +73,10 @@ def heap(*names: str, option: str = "") -> str:
     bodies = "".join(f'<body pos=".1 .05 {0.1 + 0.2 * k}"><freejoint/>{geom(x)}</body>' for k, x in enumerate(names))
     option = f'<option sdf_initpoints="9" {option}/>'
     return f"<mujoco>{option}{assets(set(names))}<worldbody>{geom('plane')}{bodies}</worldbody></mujoco>"
+
+
+def rows(contact) -> np.ndarray:
+    """Returns geoms, distance, position and normal of each contact, (n, 9)."""
+    frames = np.reshape(contact.frame, (-1, 9))
+    columns = (contact.geom, np.reshape(contact.dist, (-1, 1)), contact.pos, frames[:, :3])
+    return np.concatenate([np.reshape(c, (len(frames), -1)) for c in columns], axis=1)
