@@ -15,7 +15,7 @@ import numpy as np
 
 import featherlane as fl
 from featherlane.model.pair import CONVEX, FIELD_PAIR, FIRST_SCALAR, HEIGHTS, MESH_FIELD, PAIR_FUNCTIONS
-from scenes.poses import aligned_poses, collide, frames, oracle, random_quat
+from scenes.poses import aligned_poses, collide, frames, oracle, oracle_of_bodies, random_quat
 from scenes.signed_distance import angle
 
 WIDTH = 8
@@ -216,11 +216,12 @@ def exact_depth(a: np.ndarray, b: np.ndarray) -> tuple[float, np.ndarray]:
 def compare(first: str, second: str, ident: int, family: str, n: int, seed: int = 0) -> Agreement:
     """Compares one pair and family, ours in tiles of eight worlds."""
     model, rng = model_of(first, second), np.random.default_rng(seed)
-    xpos, xmat = frames(model, *poses(model, first, second, family, n, rng))
+    moved = poses(model, first, second, family, n, rng)
+    xpos, xmat = frames(model, *moved)
     distance, normal = truth(model, xpos, xmat) if ident == CONVEX else (None, None)
     out = Agreement(poses=n)
-    pairs = zip(collide(model, xpos, xmat, WIDTH), oracle(model, xpos, xmat), strict=True)
-    for k, (ours, theirs) in enumerate(pairs):
+    theirs_of = oracle_of_bodies(model, *moved) if second == "sdf" else oracle(model, xpos, xmat)
+    for k, (ours, theirs) in enumerate(zip(collide(model, xpos, xmat, WIDTH), theirs_of, strict=True)):
         if len(ours) == 0 or len(theirs["dist"]) == 0:
             present = ours if len(ours) else theirs
             if ident == CONVEX:
