@@ -365,8 +365,8 @@ each are within the margin, touching, deep, and degenerate (concentric, axes par
 edges on edges). Convex pairs are compared with `mj_geomDistance`, and their number of points with that of MuJoCo's
 contacts.
 
-Of the minimized pairs, "all points" is the share of contact points that are MuJoCo's, up to 1e-5 m. Rounding decides the
-others: a starting point on the corner of a box, or a step that ends at the edge of a field.
+Of the minimized pairs, "all points" is the share of contact points that are MuJoCo's, up to 1e-5 m. Rounding decides
+the others: a starting point on the corner of a box, or a step that ends at the edge of a field.
 
 Some differences are MuJoCo's errors:
 
