@@ -4,7 +4,7 @@ Everything else loads: cameras, lights, skins, sensors, user data, geoms that ca
 MuJoCo model are either computed or cannot change the motion:
 
 - options: magnetic affects only sensors, jacobian only storage, ccd_* only MuJoCo's algorithm for convex
-  shapes, sdf_* only unsupported shapes;
+  shapes;
 - enable flags: energy and sleep are computed, fwdinv records statistics, invdiscrete changes the result of inverse
   dynamics and not the motion, ipc affects only flexes;
 - disable flags: sensor, midphase, nativeccd, multiccd and island change how MuJoCo computes, not the solution;
@@ -29,6 +29,7 @@ from featherlane.model.pair import NO_FUNCTION
 from featherlane.model.plugins import instances
 from featherlane.model.sensor import SENSORS
 from featherlane.model.shapes import visible_geoms
+from featherlane.model.signed_distance import field_problems
 from featherlane.model.taxels import TOUCH_GRID, plugin_name
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
         found += [*_deformables(mj), *_equalities(mj), *_actuators(mj), *_plugins(mj)]
     options = {name: read_field(mj, f"opt_{name}") for name in ("integrator", "disableflags", "enableflags")}
     found += clashes(options | {"tendon_equalities": tendon_equalities(mj.eq_type)})
+    found += field_problems(mj, cand)
     found += _shapes(mj, cand)
     return found
 

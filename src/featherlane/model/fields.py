@@ -24,6 +24,7 @@ from featherlane.model.moments import moment_rows
 from featherlane.model.paths import step_frames
 from featherlane.model.presence import presence
 from featherlane.model.shapes import visible_geoms
+from featherlane.model.signed_distance import signed_distances
 from featherlane.model.sleep import asleep_at_start
 from featherlane.model.taxels import taxels, touch_grids
 from featherlane.model.triangle_tree import triangle_trees
@@ -72,6 +73,8 @@ MUJOCO = (
     size("opt_iterations", "largest number of solver iterations"),
     size("opt_noslip_iterations", "largest number of iterations of the no-slip solver, 0: disabled"),
     size("opt_ls_iterations", "largest number of line search iterations"),
+    size("opt_sdf_initpoints", "starting points of collisions of signed distance fields"),
+    size("opt_sdf_iterations", "iterations of their minimization"),
     size("opt_disableflags", "bits of mjtDisableBit"),
     size("opt_enableflags", "bits of mjtEnableBit"),
     size("opt_disableactuator", "bits of the disabled actuator groups"),
@@ -365,6 +368,12 @@ OWN = (
     (_field.real("opt_cfm", "1", "m/(s N)", "CFM: velocity error of a row per unit force"), 1e-10),
     (_field.real("opt_contact_max_vel", "1", "m/s", "largest error-correcting velocity of a contact"), float("inf")),
     (_field.real("opt_contact_min_depth", "1", "m", "penetration that is not corrected"), 0.0),
+    (
+        _field.real(
+            "opt_sdf_tolerance", "1", "m", "collision of signed distance fields converges to this, 0: MuJoCo's steps"
+        ),
+        0.0,
+    ),
     (_field.int("body_gyroscopic", "nbody", "1", "gyroscopic torque: 0 explicit, 1 implicit, 2 off, -1: option"), -1),
     (_field.real("jnt_motor_vel", "njnt", "m/s, rad/s", "lcp: target velocity of the motor of a slide or hinge"), 0.0),
     (_field.real("jnt_motor_force", "njnt", "N, N m", "lcp: largest force of the motor, 0: no motor"), 0.0),
@@ -413,6 +422,7 @@ DERIVED = (
     asleep_at_start,
     taxels,
     touch_grids,
+    signed_distances,
 )
 MODEL = Layout("Model", MUJOCO + tuple(field for each in DERIVED for field in each.fields))
 
