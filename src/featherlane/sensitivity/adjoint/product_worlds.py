@@ -16,7 +16,7 @@ from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, borrowed
 from featherlane.sensitivity.derivative.exact import linearize
-from featherlane.sensitivity.derivative.formulas import leaves_rest, serves
+from featherlane.sensitivity.derivative.formulas import differences_lag, serves
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 
@@ -29,7 +29,7 @@ def by_products(model: Model) -> bool:
     """Returns whether products apply to the model.  A single world may still report that they do not."""
     convex = model.opt_contact_model == CONVEX and model.opt_noslip_iterations == 0
     euler = model.opt_integrator in (EULER, IMPLICITFAST)
-    served = convex and euler and model.nv and serves(model) and not leaves_rest(model)
+    served = convex and euler and model.nv and serves(model) and not differences_lag(model)
     return bool(served) and not uses_articulated(model)
 
 
@@ -75,7 +75,7 @@ class ProductWorlds(OwnWorlds):
     def prepared(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> Plan:
         """Returns the plan of such a pass, ready to run."""
         self.runner.prepare(width)
-        sizes = {"rate_rest": 0, "rate_steps": 1}
+        sizes = {"rate_lag": 0, "rate_steps": 1}
         plan = self.kept(
             width,
             lambda: self.plan_of(
