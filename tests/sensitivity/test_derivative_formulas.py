@@ -36,12 +36,12 @@ JOINTS = """<mujoco><option timestep="0.004"/><compiler autolimits="true"/><defa
     <motor joint="slide" ctrlrange="-1 1" forcerange="-0.2 0.2"/></actuator></mujoco>"""
 
 
-def rates(model, data, by_formulas):
-    """Returns (dg, dp, dx') by all coordinates, and whether the formulas applied."""
+def rates(model, data, by_formulas, reach=2e-7):
+    """Returns (dg, dp, dx') by all coordinates, and whether the formulas applied; reach: of differences."""
     worlds = ImplicitWorlds(model, data, False, 1, 0, by_formulas)
     worlds.load(data)
     passes = worlds.passes(worlds.width, differences_lag(model))
-    step = np.full((worlds.batch.nworld, 2 * model.nv + model.na + model.nu), 2e-7)
+    step = np.full((worlds.batch.nworld, 2 * model.nv + model.na + model.nu), reach)
     found = passes.run(np.arange(worlds.batch.nworld), step, step)
     assert found.fits.all()
     return found, found.known.all()
@@ -49,14 +49,14 @@ def rates(model, data, by_formulas):
 
 def compare(model, data, tolerance):
     ours, served = rates(model, data, True)
-    theirs, _ = rates(model, data, False)
+    theirs = rates(model, data, False)[0].state.copy()
+    if not data.ncon:  # the impedance of a contact bends within a longer reach
+        theirs = (4.0 * theirs - rates(model, data, False, 4e-7)[0].state) / 3.0
     assert served
     nv = model.nv
     for columns in (slice(0, nv), slice(nv, 2 * nv), slice(2 * nv, None)):
-        for name in ("state", "acceleration"):
-            mine, other = getattr(ours, name)[:, columns], getattr(theirs, name)[:, columns]
-            if mine.size and name == "state":
-                assert relative(mine, other) < tolerance, name
+        if ours.state[:, columns].size:
+            assert relative(ours.state[:, columns], theirs[:, columns]) < tolerance
 
 
 @pytest.mark.parametrize("integrator", ["euler", "implicitfast"])

@@ -13,6 +13,7 @@ from sensitivity.test_derivatives import CONTACT, close
 from sensitivity.test_transition import exact, relative
 
 SMOOTH = 1e-7  # error of two differences over 2e-7
+INSIDE = 1e-7  # the point that a tendon touches from inside is iterated to 1e-6
 WIDE, EXACT = 1e-4, 1e-8  # range of extrapolated differences of steps without rows, and their error
 MUJOCO = 1e-5  # error of differences over 1e-6 with soft rows
 STEPS = 3e-7  # rounding of steps with accelerations of some hundreds
@@ -99,8 +100,8 @@ AROUND = """<mujoco><option timestep="0.004"/><default><geom contype="0" conaffi
   </body></worldbody><tendon><spatial stiffness="30" damping="2" springlength="0.1"><site site="start"/>
     <geom geom="g"{side}/><site site="end"/></spatial></tendon></mujoco>"""
 GEOMS = {
-    "sphere": '<geom name="g" size="0.05" pos="0.2 0 0.02"/>',
-    "cylinder": '<geom name="g" type="cylinder" size="0.04 0.1" pos="0.2 0 0" euler="70 10 0"/>',
+    "sphere": '<geom name="g" size="0.05" pos="{pos}"/>',
+    "cylinder": '<geom name="g" type="cylinder" size="0.04 0.1" pos="{pos}" euler="70 10 0"/>',
 }
 
 
@@ -108,16 +109,18 @@ GEOMS = {
 @pytest.mark.parametrize("geom", GEOMS)
 def test_tendons_around_geoms(geom, side, rng):
     """The path is short, passes the geom's inside, or passes over a point beyond it."""
-    side = f' sidesite="{side}"' if side else ""
-    model, bent = exact(fl.load(AROUND.format(geom=GEOMS[geom], side=side))), 0
-    for _ in range(3):
+    geom = GEOMS[geom].format(pos="0.2 0 0.02" if side == "near" else "0.2 0.14 0.05")
+    side, inside = f' sidesite="{side}"' if side else "", side == "near"
+    model, bent = exact(fl.load(AROUND.format(geom=geom, side=side))), 0
+    for _ in range(6):
         data = fl.Data(model)
         data.qpos, data.qvel = kicked(model, rng, 0.1)
         fl.forward(model, data)
         path = np.linalg.norm(data.site_xpos[model.wrap_objid[0]] - data.site_xpos[model.wrap_objid[2]])
-        bent += data.ten_length[0] > path + 1e-4
         found, theirs = fl.linearize(model, data).A, extrapolated(model, data, WIDE)[0]
-        assert relative(found, theirs) < EXACT
+        if relative(theirs, extrapolated(model, data, 0.1 * WIDE)[0]) < INSIDE:  # no path begins to bend in between
+            assert relative(found, theirs) < (INSIDE if inside else EXACT)
+            bent += data.ten_length[0] > path + 1e-4
     assert bent
 
 
@@ -205,11 +208,13 @@ def test_applied_forces_have_the_inverse_inertia_as_derivative(rng):
     assert relative(found.DaDtau @ fl.query.full_m(model, data), np.eye(model.nv)) < 1e-10
 
 
-def test_a_model_without_joints_has_no_lag():
+@pytest.mark.parametrize("integrator", ["euler", "implicitfast"])
+def test_a_model_without_joints_has_no_derivatives(integrator):
     model = fl.load('<mujoco><worldbody><site name="s"/></worldbody><actuator><motor site="s"/></actuator></mujoco>')
-    for integrator in ("euler", "implicitfast"):
-        model.opt.integrator = integrator
-        assert serves(model) and not differences_lag(model)
+    model.opt.integrator = integrator
+    assert serves(model) and differences_lag(model) == (integrator != "euler")  # a motor on a site
+    found = fl.linearize(model, fl.Data(model))
+    assert found.A.shape == (0, 0) and found.B.shape == (0, 1)
 
 
 # ---- worlds with separate parameters -----------------------------------------------------------------------------
