@@ -18,6 +18,7 @@ from featherlane.constraint.surface import has_static_friction
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.adhesion import has_adhesion
 from featherlane.dynamics.actuator.reflected import reflected_armature
+from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.passive.fluid import in_medium
@@ -77,7 +78,7 @@ from featherlane.solver.hessian.equation import factor_hessian, leaves_out
 GAINS = enums.GAIN_FIXED, enums.GAIN_AFFINE, enums.GAIN_MUSCLE
 BIASES = enums.BIAS_NONE, enums.BIAS_AFFINE, enums.BIAS_MUSCLE
 DYNAMICS = (enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE)
-ON_BODIES = enums.TRN_SITE, enums.TRN_SLIDERCRANK
+TRANSMISSIONS = enums.TRN_JOINT, enums.TRN_JOINTINPARENT, enums.TRN_TENDON, enums.TRN_SITE, enums.TRN_SLIDERCRANK
 INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)
 # if one of these is not 0 under implicitfast, p is differenced; the second line: if there are tendons
 FLUID = ("opt_density", "opt_viscosity")
@@ -102,14 +103,9 @@ def _drive_scalars(model: Model) -> np.ndarray:
 
 
 def _motors_serve(model: Model) -> bool:
-    """Returns whether all actuators have formulas: forces by length, velocity and control or activation.
-
-    If a joint's sum of actuator forces is limited, actuators may pull slides and hinges only.
-    """
-    kind, plain = model.actuator_trntype, _drive_scalars(model)
-    if not model.jnt_actfrclimited.any():
-        plain = plain | (kind <= enums.TRN_JOINTINPARENT) | (kind == enums.TRN_TENDON) | np.isin(kind, ON_BODIES)
-    plain = plain & np.isin(model.actuator_gaintype, GAINS) & np.isin(model.actuator_biastype, BIASES)
+    """Returns whether all actuators have formulas: forces by length, velocity and control or activation."""
+    plain = np.isin(model.actuator_trntype, TRANSMISSIONS)
+    plain &= np.isin(model.actuator_gaintype, GAINS) & np.isin(model.actuator_biastype, BIASES)
     plain &= np.isin(model.actuator_dyntype, DYNAMICS) & (model.actuator_states & enums.PID_PLUGIN == 0)
     return bool(plain.all())
 
@@ -175,12 +171,26 @@ def _lag_turns(m):
 
 
 @kernel
+def _is_clamped(m):
+    """Returns whether a joint's sum of actuator forces is limited, and some actuator acts not on a slide or hinge."""
+    limited, pulls = 0, 0
+    for j in range(m.njnt):
+        limited = 1 if m.jnt_actfrclimited[j] else limited
+    for i in range(m.nactuator):
+        plain = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[2 * i]])
+        pulls = pulls if plain else 1
+    return limited and pulls
+
+
+@kernel
 def _numbers_serve(m, d, p):
     """Returns the mask of worlds whose parameters have formulas.
 
     These have no adhesion, no tendons with armature, no surface velocity and, under coulomb, no static friction.
     """
     known = not_(has_adhesion(m, d) | _adds_inertia(m))
+    if _is_clamped(m):
+        known = false_mask(d)
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
         known = known & not_(_lag_turns(m))
     if m.flg_surfacevel:

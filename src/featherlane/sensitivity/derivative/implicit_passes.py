@@ -9,7 +9,7 @@ Rates are stored as rows, one row for each column of each world; the solution re
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -90,10 +90,16 @@ class DifferentiatedWorlds(OwnWorlds):
         self.every = np.arange(self.batch.nworld)
         self._stepped, self._steps = None, (self.qacc, self.qacc)
 
+    _asked: Any = None
+
     @property
     def by_formulas(self) -> bool:
         """Returns whether formulas are requested and apply to the model in its present state."""
-        return self.formulas_wanted and serves(self.model)
+        own = self.model.__dict__
+        key = own["revision"], own["body_gyroscopic"].tobytes()  # the answer changes with these only
+        if key != self._asked:
+            self._asked, self._serves = key, self.formulas_wanted and serves(self.model)
+        return self._serves
 
     def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the displacements of some worlds' coordinates, up and down, (k, ncoordinates), controls in range."""
