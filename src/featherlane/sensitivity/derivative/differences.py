@@ -224,8 +224,8 @@ def lag_positions_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the integrator's correction p by positions, dof by dof.
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
-    Writes: those that they take back; dp, lower_p, force, product; qpos, act, and all else of this thread's workspace;
-            qfrc_adhesion, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
+    Writes: those that they take back; dp, lower_p, force, product; qpos, and all else of this thread's workspace;
+            block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
     forward_position(m, d)
     _lag_by_positions(m, d, b, p, thread, tile, 0)
@@ -240,7 +240,7 @@ def lag_forces_of_tile(m, d, b, p, thread, tile):
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
     Writes: those that they take back; dp, lower_p, force, product; qvel, act, ctrl, and all else of this thread's
-            workspace; qfrc_adhesion, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
+            workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
     forward_position(m, d)
     _place(m, d)
