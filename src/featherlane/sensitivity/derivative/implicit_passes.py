@@ -193,7 +193,9 @@ class Passes:
 
         act = self.state[..., 2 * nv :]
         self.rates = rates([position_columns, force_columns], dg=self.g, dp=self.p, dact=act)
-        self.lag = rates([lag_positions, lag_forces], dp=self.p) if worlds.by_formulas and self.lags else []
+        # rates of accelerations do not depend on p
+        lag = worlds.by_formulas and self.lags and not worlds.torques
+        self.lag = rates([lag_positions, lag_forces], dp=self.p) if lag else []
         self.few_up, self.few_down, self.few_p = self.up, self.down, self.p
         self.formulas = self._formulas(at) if worlds.by_formulas else None
         self._begun, self._moves = set(), None
