@@ -1,6 +1,7 @@
 """Derivatives of a step by state and controls: MuJoCo's mjd_transitionFD, our differences, and the exact ones.
 
     python benchmarks/derivatives.py --write
+    python benchmarks/derivatives.py --dm-control --write    the models of dm_control alone
 
 All in one process, by turns, one thread each, at the same settled state; microseconds and ratios are medians of the
 rounds.  MuJoCo's call fills arrays that are there, ours makes new ones.  Errors are those of A, over its largest entry,
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +22,9 @@ from report import arguments, markdown, origin, publish
 
 import featherlane as fl
 from featherlane.measure.speed_comparison import alternate, ratio
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from robots.wheels import DM_CONTROL_MODELS, model_path
 
 MODELS = {
     "cartpole": 3,
@@ -52,17 +57,15 @@ def repeated(call: Callable[[], object]) -> Callable[[], float]:
     return side
 
 
-def settled(name: str) -> tuple[fl.Model, fl.Data]:
-    """The model and a world after its steps, the first from there on that is away from switches."""
-    model = fl.bundled(name)
-    model.opt.integrator = "implicitfast"  # MuJoCo has no derivatives of RK4
+def settled(model: fl.Model, steps: int) -> fl.Data:
+    """A world after its steps, the first from there on that is away from switches."""
     data = fl.Data(model)
-    fl.step(model, data, MODELS[name])
+    fl.step(model, data, steps)
     for _ in range(100):
         if fl.linearize(model, data).switching > AWAY:
             break
         fl.step(model, data)
-    return model, data
+    return data
 
 
 def sides(model: fl.Model, data: fl.Data) -> tuple[dict[str, Callable[[], float]], np.ndarray]:
@@ -129,13 +132,40 @@ def beside_pinocchio(name: str, rounds: int) -> list[str]:
     return row
 
 
+def of_dm_control(rounds: int) -> list[list]:
+    """Rows of the models of dm_control, each with its integrator; RK4, which MuJoCo refuses, becomes implicitfast."""
+    rows = []
+    for name in DM_CONTROL_MODELS:
+        model = fl.load(str(model_path(name)))
+        if model.nv == 0:
+            continue
+        if model.opt.integrator.name == "RK4":
+            model.opt.integrator = "implicitfast"
+        data = settled(model, 100)
+        calls, _ = sides(model, data)
+        calls = {side: calls[side] for side in ("theirs", "one", "batch")}
+        micro = {side: 1e6 * float(np.median(t)) for side, t in alternate(calls, rounds, lambda: None).items()}
+        each = micro["batch"] / WORLDS
+        row = [name.split("/")[1], model.nv, model.opt.integrator.name.lower(), data.ncon, f"{micro['theirs']:.0f}"]
+        rows.append([*row, f"{micro['one']:.0f}", f"{each:.1f}", f"{micro['theirs'] / each:.0f}"])
+    return rows
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="measured rounds")
+    parser.add_argument("--dm-control", action="store_true", help="measure only the models of dm_control")
     asked = parser.parse_args()
+    columns = ("model", "DoFs", "integrator", "contacts", "MuJoCo [us]", "one world [us]")
+    columns += (f"per world, batch of {WORLDS} [us]", "speed-up, batch")
+    publish("dm_control_derivatives", f"{markdown(columns, of_dm_control(asked.rounds))}\n\n{origin()}", asked.write)
+    if asked.dm_control:
+        return
     rows, exact = [], []
     for name in MODELS:
-        model, data = settled(name)
+        model = fl.bundled(name)
+        model.opt.integrator = "implicitfast"  # MuJoCo has no derivatives of RK4
+        data = settled(model, MODELS[name])
         race, theirs = sides(model, data)
         seconds = alternate(race, asked.rounds, lambda: None)
         micro = {side: 1e6 * float(np.median(t)) for side, t in seconds.items()}

@@ -38,6 +38,7 @@ PAGES = {
     "accessors": ROOT / "docs" / "speed.md",
     "derivatives": ROOT / "docs" / "speed.md",
     "exact_derivatives": ROOT / "docs" / "derivatives.md",
+    "dm_control_derivatives": ROOT / "docs" / "derivatives.md",
     "smooth_derivatives": ROOT / "docs" / "derivatives.md",
     "memory": ROOT / "docs" / "speed.md",
     "instructions": ROOT / "docs" / "speed.md",

@@ -146,6 +146,57 @@ def test_derivatives_equal_differences(integrator, rng):
         assert np.abs(getattr(exact, name) - expected).max() < 1e-5 * np.abs(expected).max(), name
 
 
+def away_from_bounds(model, nworld):
+    """Returns worlds whose controls, integrals and setpoints stay within their bounds."""
+    batch = fl.Batch(model, nworld, nthread=1)
+    batch.qpos[:], batch.qvel[:], batch.time[:] = [0.02, -0.01], [0.03, 0.02], 0.1
+    batch.act[:] = 0.01 * np.arange(1, model.na + 1) / max(model.na, 1)
+    return batch
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast"])
+def test_derivatives_by_parameters_equal_differences(integrator):
+    model = fl.load(scene("pd", "bounded", "filtered", integrator=integrator))
+    batch = away_from_bounds(model, 1)
+    names = *(f"actuator_pidprm[{i}, {k}]" for i in (5, 8) for k in range(3) if (i, k) != (5, 2)), "body_mass"
+    with pytest.raises(fl.ModelError, match="actuator_pidprm of actuator 'pd hinge'"):
+        fl.linearize(model, batch, parameters=("actuator_pidprm",))  # an integral would begin
+    exact = fl.linearize(model, batch, parameters=names).P
+    found = fl.linearize(model, batch, parameters=names, method="finite_difference").P
+    for name in names:
+        scale = np.abs(found[name]).max()
+        assert scale > 0 and np.abs(exact[name] - found[name]).max() < 1e-5 * scale, name
+
+
+def test_gradients_of_rollouts_equal_differences(rng):
+    """The integrals, slewed setpoints and filters carry the gradient from step to step."""
+    model = fl.load(scene("pd", "bounded", "filtered"))
+    batch, nstep, name = away_from_bounds(model, 2), 6, "actuator_pidprm[2, 0]"
+    control = rng.uniform(-0.02, 0.02, (2, nstep, model.nu))
+    weights = rng.standard_normal(2 * model.nv + model.na)
+    found = fl.rollout_gradient(model, batch, control, np.tile(weights, (2, 1)), parameters=[name])
+
+    def loss(du=0.0, dact=0.0, dp=0.0):
+        model.actuator_pidprm[2, 0] += dp
+        work = away_from_bounds(model, 2)
+        work.act += dact
+        work.rollout(nstep, control + du)
+        model.actuator_pidprm[2, 0] -= dp
+        return np.concatenate([work.qpos, work.qvel, work.act], 1) @ weights
+
+    for k in range(model.nu):
+        du = np.zeros_like(control)
+        du[:, 1, k] = 1e-6
+        slope = (loss(du=du) - loss(du=-du)) / 2e-6
+        assert np.abs(found.control[:, 1, k] - slope).max() < 1e-6 * np.abs(found.control).max(), k
+    for k in range(model.na):
+        dact = 1e-6 * np.eye(model.na)[k]
+        slope = (loss(dact=dact) - loss(dact=-dact)) / 2e-6
+        assert np.abs(found.state[:, 2 * model.nv + k] - slope).max() < 1e-6 * np.abs(found.state).max(), k
+    slope = (loss(dp=1e-5) - loss(dp=-1e-5)) / 2e-5
+    assert np.abs(found.parameters[name] - slope).max() < 1e-5 * np.abs(slope).max()
+
+
 def test_pickles_and_variants_keep_the_plugin(rng):
     import pickle
 

@@ -17,11 +17,10 @@ import featherlane as fl
 from featherlane.lanes import real
 from featherlane.sensitivity.derivative import (
     contact_rates,
+    differences,
     dof_rates,
     formulas,
     panel,
-    residual,
-    rest_rates,
     smooth_rates,
     tendon_rates,
 )
@@ -117,9 +116,12 @@ TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
     "damping of the integrator": (panel, "is_implicit", lambda whole: lambda m: False),
     "rate of that damping": (formulas, "is_implicit", lambda whole: lambda m: False),
     "tangent of rotations": (panel, "quaternion_tangent", flat),
-    "equalities": (rest_rates, "subtract_general_forces", lambda whole: nothing),
-    "passive forces": (rest_rates, "passive", lambda whole: nothing),
-    "what the integrator takes off": (residual, "implicit_product", lambda whole: lambda m, d, x, y: False),
+    "equalities": (tendon_rates, "_add_rows", lambda whole: nothing),
+    "bending tendons": (tendon_rates, "_add_spatial", lambda whole: nothing),
+    "fastenings": (formulas, "add_fastenings", lambda whole: nothing),
+    "fluid": (formulas, "subtract_fluid_velocity", lambda whole: nothing),
+    "turning in a fluid": (formulas, "subtract_fluid_position", lambda whole: nothing),
+    "what the integrator takes off": (differences, "_set_lag", lambda whole: nothing),
 }
 
 

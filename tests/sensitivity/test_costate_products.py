@@ -8,6 +8,7 @@ from featherlane.sensitivity.adjoint import product_worlds, rollout
 from featherlane.sensitivity.adjoint.jacobians import JacobianSteps
 from featherlane.sensitivity.adjoint.product_worlds import ProductSteps, by_products
 from sampling import pairwise
+from sensitivity.test_force_derivatives import REST
 from sensitivity.test_rollout_gradient import SLIDING, numbers
 from sensitivity.test_transition import carts
 
@@ -42,6 +43,7 @@ MODELS = {
     "humanoid": lambda: fl.bundled("humanoid"),
     "muscles": lambda: fl.load(MUSCLES),
     "sliding": lambda: fl.load(SLIDING),
+    "forces": lambda: fl.load(REST),
 }
 
 

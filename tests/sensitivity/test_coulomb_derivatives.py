@@ -109,7 +109,7 @@ def test_one_world_and_a_batch_have_equal_bits():
 
 def test_a_world_without_formulas_is_differenced():
     batch = boxes(3)
-    batch.xfrc_applied[1, 1] = (0.1, 0.2, -1.0, 0.0, 0.0, 0.0)
+    batch.expand("geom_friction_static")[1] = 0.9
     found = fl.linearize(batch.model, batch)
     steps = fl.linearize(batch.model, batch, method="finite_difference")
     assert np.isnan(found.switching).tolist() == [False, True, False, False]

@@ -1,4 +1,4 @@
-"""Derivatives of inverse dynamics against differences, with contacts and all forces without formulas."""
+"""Derivatives of inverse dynamics against differences, with contacts and all kinds of forces."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import featherlane as fl
 from featherlane.model.bundle import resolve_name
 from scenes.states import kicked
-from sensitivity.test_derivative_rest import REST, pushed
+from sensitivity.test_force_derivatives import REST, pushed
 from sensitivity.test_transition import carts, relative
 
 EXACT = 1e-6  # of the largest entry: error of differences of forces with contacts

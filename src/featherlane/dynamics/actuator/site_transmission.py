@@ -15,7 +15,7 @@ from featherlane.dynamics.body.wrench import add_wrench_moment, clear_moment
 
 
 @kernel
-def _site_quat(m, d, s):
+def site_quat(m, d, s):
     """Returns the orientation of site s."""
     return quat_mul(load4(d.xquat, 4 * m.site_bodyid[s]), load4(m.site_quat, 4 * s))
 
@@ -43,7 +43,7 @@ def site_transmission(m, d, i):
     else:
         R = load9(d.site_xmat, 9 * r)
         apart = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * r)))
-        turn = quat_sub(_site_quat(m, d, s), _site_quat(m, d, r))
+        turn = quat_sub(site_quat(m, d, s), site_quat(m, d, r))
         _add_pair(m, d, o, s, r, mat_mul_vec(R, push), mat_mul_vec(R, twist))
         d.actuator_length[o] = dot3(apart, push) + dot3(turn, twist)
 
@@ -61,7 +61,7 @@ def orientation_transmission(m, d, i):
         for k in range(3):
             d.actuator_moment[m.moment_rowadr[o + k]] = real(d, 1.0)
     else:
-        turn = quat_sub(_site_quat(m, d, s), _site_quat(m, d, r))
+        turn = quat_sub(site_quat(m, d, s), site_quat(m, d, r))
         for k in range(3):
             axis = (d.site_xmat[9 * s + k], d.site_xmat[9 * s + 3 + k], d.site_xmat[9 * s + 6 + k])
             clear_moment(m, d, o + k)

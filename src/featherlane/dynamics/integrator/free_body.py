@@ -81,26 +81,33 @@ def gyroscopic_mode(m, i):
 
 
 @kernel
-def _add_gyroscopic(m, d, i, v):
-    """block += h d(bias) / d qvel of free body i.
+def gyroscopic_rate(m, d, i, w, axis):
+    """Returns the derivative of the bias of free body i at angular velocity w along an axis: (force, moment).
 
-    With angular velocity w, offset s of the centre of mass and inertia I about it, in world axes, the bias is the force
-    f = m w x (w x s) and the moment s x f + w x I w; a rotation changes w by a body axis.  If the torque w x I w is
-    implicit or off (gyroscopic.py), it has no rate here.
+    With offset s of the centre of mass and inertia I about it, in world axes, the bias is the force
+    f = m w x (w x s) and the moment s x f + w x I w; the rates are bilinear.  If the torque w x I w is implicit or off
+    (gyroscopic.py), it has no rate here.
     """
-    h, R, I = timestep(m), load9(d.xmat, 9 * i), composite_inertia(m, d, i)
+    I = composite_inertia(m, d, i)
     s = sub3(load3(d.subtree_com, 3 * i), load3(d.xpos, 3 * i))
+    df = scale3(I[9], add3(cross(axis, cross(w, s)), cross(w, cross(axis, s))))
+    moment = cross(s, df)
+    if gyroscopic_mode(m, i) == GYRO_EXPLICIT:
+        momentum = turning_momentum(I, w)
+        moment = add3(moment, add3(cross(axis, momentum), cross(w, turning_momentum(I, axis))))
+    return df, moment
+
+
+@kernel
+def _add_gyroscopic(m, d, i, v):
+    """block += h d(bias) / d qvel of free body i; a rotation changes the angular velocity by a body axis."""
+    h, R = timestep(m), load9(d.xmat, 9 * i)
     w = mat_mul_vec(R, load3(d.qvel, v + 3))
-    ws, momentum = cross(w, s), turning_momentum(I, w)
     for k in range(3):
         axis = (d.xmat[9 * i + k], d.xmat[9 * i + 3 + k], d.xmat[9 * i + 6 + k])
-        df = scale3(I[9], add3(cross(axis, ws), cross(w, cross(axis, s))))
-        moment = cross(s, df)
-        if gyroscopic_mode(m, i) == GYRO_EXPLICIT:
-            moment = add3(moment, add3(cross(axis, momentum), cross(w, turning_momentum(I, axis))))
-        dm = mat_t_mul_vec(R, moment)
+        df, moment = gyroscopic_rate(m, d, i, w, axis)
         _add_to_column(d, 3 + k, h, df)
-        _add_to_column(d, 21 + k, h, dm)
+        _add_to_column(d, 21 + k, h, mat_t_mul_vec(R, moment))
 
 
 @kernel

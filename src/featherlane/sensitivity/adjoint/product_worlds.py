@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from featherlane.dynamics.inertia.articulated import uses_articulated
+from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.model.enums import CONVEX, EULER, IMPLICITFAST, Disable
 from featherlane.model.model import Model
 from featherlane.sensitivity.adjoint.jacobians import JacobianSteps, place_worlds, transposed_product
@@ -16,7 +17,7 @@ from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, borrowed
 from featherlane.sensitivity.derivative.exact import linearize
-from featherlane.sensitivity.derivative.formulas import leaves_rest, serves
+from featherlane.sensitivity.derivative.formulas import differences_lag, serves
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 
@@ -28,8 +29,11 @@ COSTATE, DIRECT = ("by_q", "by_v", "by_act"), ("loss_q", "loss_v", "loss_act")
 def by_products(model: Model) -> bool:
     """Returns whether products apply to the model.  A single world may still report that they do not."""
     convex = model.opt_contact_model == CONVEX and model.opt_noslip_iterations == 0
-    euler = model.opt_integrator in (EULER, IMPLICITFAST)
-    served = convex and euler and model.nv and serves(model) and not leaves_rest(model)
+    bodies = range(1, model.nbody if model.opt_integrator == IMPLICITFAST else 0)
+    # the transposed system of K is that of K itself only if K is symmetric
+    symmetric = not any(is_single_free_body(model, i) for i in bodies)
+    euler = model.opt_integrator in (EULER, IMPLICITFAST) and symmetric
+    served = convex and euler and model.nv and serves(model) and not differences_lag(model)
     return bool(served) and not uses_articulated(model)
 
 
@@ -75,7 +79,7 @@ class ProductWorlds(OwnWorlds):
     def prepared(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> Plan:
         """Returns the plan of such a pass, ready to run."""
         self.runner.prepare(width)
-        sizes = {"rate_rest": 0, "rate_steps": 1}
+        sizes = {"rate_lag": 0, "rate_steps": 1}
         plan = self.kept(
             width,
             lambda: self.plan_of(

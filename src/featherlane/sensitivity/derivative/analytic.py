@@ -19,7 +19,7 @@ import numpy as np
 
 from featherlane.model.enums import DISABLE_CONSTRAINT
 from featherlane.model.model import Model
-from featherlane.sensitivity.derivative.formulas import motors_are_simple
+from featherlane.sensitivity.derivative.formulas import motors_are_affine
 
 FAR = 1e-3  # e [m, rad, m/s, rad/s]
 WEIGHTS = 1.5, -0.6, 0.1
@@ -46,7 +46,7 @@ def are_analytic(model: Model, disabled: int, own: Mapping[str, np.ndarray], wor
     """
     rows = not (model.opt_disableflags | disabled) & DISABLE_CONSTRAINT
     bends = np.zeros(len(worlds), bool)
-    if rows or model.ntendon or model.nplastic or model.user_actuators or not motors_are_simple(model, False):
+    if rows or model.ntendon or model.nplastic or model.user_actuators or not motors_are_affine(model):
         return bends
     for name in BENDING:
         if name in own:

@@ -154,7 +154,7 @@ def is_before(m, k, b):
 
 
 @kernel
-def _before_joint(m, d, k, w, v):
+def before_joint(m, d, k, w, v):
     """Returns the motion w just before the joint of dof k, at dof velocities v."""
     i, joint = m.dof_bodyid[k], m.dof_jntid[k]
     x, first = load6(w, 6 * m.body_parentid[i]), m.jnt_dofadr[joint]
@@ -275,7 +275,7 @@ def add_position_column(m, d, p, j):
                 clear_body_forces(m, d)
                 found = 1
             S = load6(d.cdof, 6 * j)
-            acc, vel = _before_joint(m, d, j, d.con_motion, d.qacc), _before_joint(m, d, j, d.cvel, d.qvel)
+            acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
             _moved_contact(m, d, p, k, place, S, acc, vel)
     if found:
         _take_off(m, d, p.dg)

@@ -49,7 +49,7 @@ def _dampers(m, d, p):
 def _motors(m, d, p):
     actuator_rates(m, d)
     for i in range(m.nactuator):
-        if drives_joint(m, i) and not is_disabled(m, i):
+        if drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[2 * i]]) and not is_disabled(m, i):
             e = m.moment_rowadr[m.actuator_outadr[i]]
             v, gear = m.moment_colind[e], d.actuator_moment[e]
             p.dof_stiffness[v] = p.dof_stiffness[v] - gear * gear * length_rate(m, d, i)
@@ -77,29 +77,16 @@ def _rows(m, d, p):
 
 @kernel
 def dof_rates(m, d, p):
-    """Computes dof_stiffness, dof_friction, dof_lag_friction, dof_curvature: rates of the residual on the diagonal.
-
-    Only limits and dry friction are included if all else is differenced.
-    """
+    """Computes dof_stiffness, dof_friction, dof_lag_friction, dof_curvature: rates of the residual on the diagonal."""
     for i in range(m.nv):
         p.dof_stiffness[i] = zero(d)
         p.dof_friction[i] = zero(d)
         p.dof_lag_friction[i] = zero(d)
         p.dof_curvature[i] = zero(d)
-    if not (p.rate_rest or m.opt_disableflags & DISABLE_SPRING):
+    if not (m.opt_disableflags & DISABLE_SPRING):
         _springs(m, d, p)
-    if not (p.rate_rest or m.opt_disableflags & DISABLE_DAMPER):
+    if not (m.opt_disableflags & DISABLE_DAMPER):
         _dampers(m, d, p)
-    if not (p.rate_rest or m.opt_disableflags & DISABLE_ACTUATION):
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
         _motors(m, d, p)
     _rows(m, d, p)
-
-
-@kernel
-def vector_springs(m):
-    """Returns the mask: a ball or free joint has a spring, which has no formula here."""
-    found = timestep(m) < 0.0
-    for j in range(m.njnt):
-        if not is_scalar(m.jnt_type[j]):
-            found = found | is_sprung(spring_coefficients(m, j))
-    return found

@@ -1,8 +1,9 @@
-"""Rates of the residual by formulas, in a tile of worlds: bodies, springs, motors, limits, dry friction and contacts.
+"""Rates of the residual by formulas, in a tile of worlds.
 
-`serves` decides for a model as a whole, `_numbers_serve` for each world.  Parts without formulas are computed
-by differences of the residual (columns.py).  Activations of muscles, and controls that act through them or with a
-delay, are differenced, because they affect only actuator forces.
+`serves` decides for a model as a whole, `_numbers_serve` for each world; otherwise the residual is differenced
+(differences.py).  `differences_lag` decides whether the integrator's correction p is differenced.  Activations of
+muscles, and controls that act through them or with a delay, are differenced here, because they affect only actuator
+forces.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.constraint.surface import has_static_friction
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.adhesion import has_adhesion
+from featherlane.dynamics.actuator.reflected import reflected_armature
+from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.sparse.tree_panel import PANEL
+from featherlane.dynamics.tendon.force import tendon_armature, tendon_damping
 from featherlane.model import enums
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.activation_rates import (
@@ -28,111 +32,117 @@ from featherlane.sensitivity.derivative.activation_rates import (
     actuator_of_control,
     control_rates,
 )
-from featherlane.sensitivity.derivative.columns import FITS, KNOWN, NEAREST, accelerate_state
+from featherlane.sensitivity.derivative.ball_rates import add_vector_spring
 from featherlane.sensitivity.derivative.contact_moves import STEP, contact_moves
 from featherlane.sensitivity.derivative.contact_rates import add_position_column, add_velocity_column, contact_laws
-from featherlane.sensitivity.derivative.dof_rates import dof_rates, vector_springs
+from featherlane.sensitivity.derivative.dof_rates import dof_rates
+from featherlane.sensitivity.derivative.fastening_rates import ACCELERATION, POSITION, VELOCITY, add_fastenings
+from featherlane.sensitivity.derivative.fluid_rates import (
+    fluid_rates,
+    subtract_fluid_position,
+    subtract_fluid_velocity,
+)
+from featherlane.sensitivity.derivative.free_body_rates import add_free_body
 from featherlane.sensitivity.derivative.lift_rates import lift, subtract_lift
+from featherlane.sensitivity.derivative.moved_force import find_applied, subtract_applied
 from featherlane.sensitivity.derivative.panel import prepare_panels, put_column, solve_panel, take_column
 from featherlane.sensitivity.derivative.points import copy, per_span
 from featherlane.sensitivity.derivative.rates import RATES
-from featherlane.sensitivity.derivative.residual import is_damped, is_implicit
-from featherlane.sensitivity.derivative.rest_rates import adds_inertia
-from featherlane.sensitivity.derivative.smooth_rates import inwards, outward_pass, position_column, velocity_column
+from featherlane.sensitivity.derivative.smooth_rates import (
+    acceleration_column,
+    inwards,
+    outward_pass,
+    position_column,
+    velocity_column,
+)
+from featherlane.sensitivity.derivative.solution import (
+    FITS,
+    KNOWN,
+    NEAREST,
+    accelerate_state,
+    is_damped,
+    is_implicit,
+)
 from featherlane.sensitivity.derivative.tendon_rates import (
+    add_tendon_acceleration_column,
     add_tendon_position_column,
     add_tendon_velocity_column,
     tendon_rates,
 )
+from featherlane.sensitivity.derivative.transmission_rates import subtract_transmissions
 from featherlane.simulation.step.forward import control_and_actuate
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out
 
-GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.BIAS_AFFINE)
-INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)
-# if one of these is not 0 (of a joint: of a ball or free joint), some forces have no formulas
-RESTING = ("jnt_stiffness", "jnt_stiffnesspoly", "opt_density", "opt_viscosity")
-# if one of these is not 0, the damping of tendons has no formulas under implicitfast
-DAMPING = ("tendon_dampingpoly", "actuator_dampingpoly")
-BY_WORLD = (*RESTING, *DAMPING, "body_gravcomp")  # fields that `rest_of_worlds` reads for each world
-# fields that `rest_of_worlds` reads and users may edit
-LOOKED_AT = (*RESTING, *DAMPING, "jnt_limited", "jnt_actgravcomp", "jnt_actfrclimited")
+GAINS = enums.GAIN_FIXED, enums.GAIN_AFFINE, enums.GAIN_MUSCLE
+BIASES = enums.BIAS_NONE, enums.BIAS_AFFINE, enums.BIAS_MUSCLE
 DYNAMICS = (enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE)
+TRANSMISSIONS = enums.TRN_JOINT, enums.TRN_JOINTINPARENT, enums.TRN_TENDON, enums.TRN_SITE, enums.TRN_SLIDERCRANK
+INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)
+# if one of these is not 0 under implicitfast, p is differenced; the second line: if there are tendons
+FLUID = ("opt_density", "opt_viscosity")
+DAMPING = ("tendon_dampingpoly", "actuator_dampingpoly")
 
 
 def serves(model: Model) -> bool:
-    """Returns whether formulas apply to the model, alone or with differences for the rest (`leaves_rest`).
-
-    Kernels check the parameters of its worlds.
-    """
+    """Returns whether formulas apply to the model.  Kernels check the parameters of its worlds."""
     excluded = enums.ENABLE_DIAGEXACT | enums.ENABLE_SPECULATIVE
     if model.opt_integrator not in INTEGRATORS or model.opt_enableflags & excluded:
         return False
-    if model.nadhesion or model.user_actuators:
+    if model.nadhesion or model.user_actuators or not _motors_serve(model):
         return False
     return model.opt_gyroscopic == enums.GYRO_EXPLICIT and not (model.body_gyroscopic > enums.GYRO_EXPLICIT).any()
 
 
-def leaves_rest(model: Model) -> bool:
-    """Returns whether the model has forces without formulas.  Kernels check the parameters of its worlds."""
-    return bool(rest_of_worlds(model, {}, 1)[0])
+def _drive_scalars(model: Model) -> np.ndarray:
+    """Returns the mask of actuators on slides and hinges."""
+    on_joint = model.actuator_trntype <= enums.TRN_JOINTINPARENT
+    joints = np.where(on_joint, model.actuator_trnid[:, 0], 0)
+    return on_joint & is_scalar(model.jnt_type[joints]) if model.njnt else on_joint
 
 
-def rest_of_worlds(model: Model, own: Mapping[str, np.ndarray], nworld: int) -> np.ndarray:
-    """Returns (nworld,) whether each world has forces without formulas.
+def _motors_serve(model: Model) -> bool:
+    """Returns whether all actuators have formulas: forces by length, velocity and control or activation."""
+    plain = np.isin(model.actuator_trntype, TRANSMISSIONS)
+    plain &= np.isin(model.actuator_gaintype, GAINS) & np.isin(model.actuator_biastype, BIASES)
+    plain &= np.isin(model.actuator_dyntype, DYNAMICS) & (model.actuator_states & enums.PID_PLUGIN == 0)
+    return bool(plain.all())
+
+
+def motors_are_affine(model: Model) -> bool:
+    """Returns whether all actuators have forces affine in length, velocity and control, on slides, hinges, tendons."""
+    plain = _drive_scalars(model) | (model.actuator_trntype == enums.TRN_TENDON)
+    plain &= (model.actuator_gaintype != enums.GAIN_MUSCLE) & (model.actuator_biastype != enums.BIAS_MUSCLE)
+    return bool(plain.all()) and _motors_serve(model)
+
+
+def differences_lag(model: Model) -> bool:
+    """Returns whether the integrator's correction p has no formula."""
+    return bool(lags_of_worlds(model, {}, 1)[0])
+
+
+def lags_of_worlds(model: Model, own: Mapping[str, np.ndarray], nworld: int) -> np.ndarray:
+    """Returns (nworld,) whether each world's correction p has no formula.
 
     Args:
         model: the model.
         own: fields with separate values for each world, (nworld, ...) by name.
         nworld: number of worlds.
     """
-    found = np.full(nworld, _parts_leave_rest(model))
-    if not found[0]:
-        turns = ~is_scalar(model.jnt_type)
-        fast = model.ntendon and model.opt_integrator == enums.IMPLICITFAST
-        for name in (*RESTING, *DAMPING) if fast else RESTING:
-            numbers = own[name] if name in own else getattr(model, name)[None]
-            if name.startswith("jnt"):
-                numbers = numbers.reshape(len(numbers), model.njnt, -1)[:, turns]
-            found |= (numbers.reshape(len(numbers), -1) != 0.0).any(1)
-        # gravity compensation by actuators may be clamped
-        if model.jnt_actgravcomp.any():
-            found |= (own["body_gravcomp"] > 0.0).any(1) if "body_gravcomp" in own else model.ngravcomp > 0
+    fast = model.opt_integrator == enums.IMPLICITFAST
+    found = np.full(nworld, model.opt_integrator == enums.IMPLICIT or (fast and _parts_turn(model)))
+    for name in ((*FLUID, *DAMPING) if model.ntendon else FLUID) if fast else ():
+        numbers = own[name] if name in own else getattr(model, name)[None]
+        found |= (numbers.reshape(len(numbers), -1) != 0.0).any(1)
     return found
 
 
-def _parts_leave_rest(model: Model) -> bool:
-    """Returns whether the model has parts without formulas for all values of their parameters."""
-    balls, fast = is_ball(model.jnt_type), model.opt_integrator == enums.IMPLICITFAST
-    fastens = not np.isin(model.eq_type, (enums.EQ_JOINT, enums.EQ_TENDON)).all()
-    if _tendons_leave_rest(model, fast) or fastens or (model.jnt_limited[balls] != 0).any():
-        return True
-    alone = is_free_joint(model.jnt_type[model.body_jntadr]) & (model.body_jntnum == 1)
-    turns = fast and any(alone[i] and model.tree_dofnum[model.body_treeid[i]] == 6 for i in range(1, model.nbody))
-    return turns or model.opt_integrator == enums.IMPLICIT or not motors_are_simple(model, fast)
-
-
-def _tendons_leave_rest(model: Model, fast: bool) -> bool:
-    """Returns whether a tendon has no formulas: it wraps, or its Jacobian changes in an equality or a metric."""
+def _parts_turn(model: Model) -> bool:
+    """Returns whether the derivatives of forces in implicitfast change with the state, for all parameters."""
     spatial = model.wrap_type[model.tendon_adr] != enums.WRAP_JOINT
-    linked = (model.eq_type == enums.EQ_TENDON).any() or fast
-    return bool((model.wrap_type >= enums.WRAP_SPHERE).any() or (spatial.any() and linked))
-
-
-def motors_are_simple(model: Model, fast: bool) -> bool:
-    """Returns whether all actuators have forces affine in length, velocity and control, on slides, hinges, tendons.
-
-    A tendon may pull no joint whose sum of actuator forces is limited.
-    """
-    on_joint = model.actuator_trntype <= enums.TRN_JOINTINPARENT
-    joints = np.where(on_joint, model.actuator_trnid[:, 0], 0)
-    on_tendon = (model.actuator_trntype == enums.TRN_TENDON) & (not model.jnt_actfrclimited.any())
-    plain = (on_tendon | (on_joint & is_scalar(model.jnt_type[joints]))) & np.isin(model.actuator_gaintype, GAINS)
-    plain &= np.isin(model.actuator_biastype, BIASES) & np.isin(model.actuator_dyntype, DYNAMICS)
-    plain &= (model.actuator_gaintype == enums.GAIN_FIXED) | (not fast)
-    plain &= model.actuator_states & enums.PID_PLUGIN == 0
-    return bool(plain.all())
+    fixed = (model.actuator_gaintype == enums.GAIN_FIXED).all()
+    return bool(spatial.any()) or not (fixed and motors_are_affine(model))
 
 
 def acts_at_once(model: Model) -> bool:
@@ -142,15 +152,34 @@ def acts_at_once(model: Model) -> bool:
 
 
 @kernel
-def _actuators_compensate(m, d):
-    """Returns the mask of worlds in which compensation of gravity counts as an actuator force."""
-    found, acts = false_mask(d), 0
-    for j in range(m.njnt):
-        acts = 1 if m.jnt_actgravcomp[j] else acts
-    if acts and m.ngravcomp > 0:
-        for i in range(m.nbody):
-            found = found | not_(m.body_gravcomp[i] <= 0.0)
+def _adds_inertia(m):
+    """Returns the mask: some tendon has armature, an inertia that belongs to no body."""
+    found = timestep(m) < 0.0
+    for i in range(m.ntendon):
+        found = found | not_(tendon_armature(m, i) == 0.0)
     return found
+
+
+@kernel
+def _lag_turns(m):
+    """Returns the mask: the derivatives of forces in implicitfast change in a fluid or with damping by polynomials."""
+    found = in_medium(m)
+    for i in range(m.ntendon):
+        _, c, e = tendon_damping(m, i)
+        found = found | (c != 0.0) | (e != 0.0)
+    return found
+
+
+@kernel
+def _is_clamped(m):
+    """Returns whether a joint's sum of actuator forces is limited, and some actuator acts not on a slide or hinge."""
+    limited, pulls = 0, 0
+    for j in range(m.njnt):
+        limited = 1 if m.jnt_actfrclimited[j] else limited
+    for i in range(m.nactuator):
+        plain = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[2 * i]])
+        pulls = pulls if plain else 1
+    return limited and pulls
 
 
 @kernel
@@ -158,28 +187,26 @@ def _numbers_serve(m, d, p):
     """Returns the mask of worlds whose parameters have formulas.
 
     These have no adhesion, no tendons with armature, no surface velocity and, under coulomb, no static friction.
-    Without differences they have no external forces, no fluid, no springs of balls and no gravity compensation by
-    actuators either.  Differences include these effects.
     """
-    contacts = not_(has_adhesion(m, d) | adds_inertia(m))
+    known = not_(has_adhesion(m, d) | _adds_inertia(m))
+    if _is_clamped(m):
+        known = false_mask(d)
+    if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
+        known = known & not_(_lag_turns(m))
     if m.flg_surfacevel:
-        contacts = contacts & not_(has_nonzero(d, m.geom_surfacevel, 6 * m.ngeom))
+        known = known & not_(has_nonzero(d, m.geom_surfacevel, 6 * m.ngeom))
     if m.opt_contact_model == COULOMB:
-        contacts = contacts & not_(has_static_friction(m, d))
-    pushed = zero(d)
-    for e in range(6 * m.nbody):
-        pushed = pushed + fabs(d.xfrc_applied[e])
-    if p.rate_rest:
-        return contacts & (pushed == pushed)  # false if NaN
-    return contacts & (pushed == 0.0) & not_(in_medium(m) | vector_springs(m) | _actuators_compensate(m, d))
+        known = known & not_(has_static_friction(m, d))
+    return known
 
 
 @stage(p=RATES)
 def prepare_rates(m, d, p):
     """Prepares the columns, after `accelerate_state`; report[KNOWN]: worlds in which all rates have formulas.
 
-    Reads:  what `accelerate_state` writes; rate_rest, xfrc_applied.
-    Writes: report; body_*, dof_*, geom_*, row_*, slot_*, ten_*; crb, crb_rate; cvel, cacc, cfrc for itself.
+    Reads:  what `accelerate_state` writes.
+    Writes: report; body_*, dof_*, geom_*, row_*, slot_*, ten_*, npushed; crb, crb_rate; crb_drag, cfrc_fluid,
+            qfrc_fluid, cvel, cacc, cfrc for itself.
     """
     served = _numbers_serve(m, d, p)
     contact_moves(m, d, p)
@@ -197,20 +224,27 @@ def prepare_rates(m, d, p):
         contact_laws(m, d, p, shortest_timeconst(m))
     inwards(m, d, p)
     dof_rates(m, d, p)
-    if not p.rate_rest:
-        lift(m, d, p)
-        tendon_rates(m, d, p)
+    lift(m, d, p)
+    fluid_rates(m, d, p)
+    find_applied(m, d, p)
+    tendon_rates(m, d, p)
 
 
 @kernel
 def position_rates(m, d, p, k):
     """Computes dg and dp by the position of dof k."""
     position_column(m, d, p, k)
-    if not p.rate_rest:
-        subtract_lift(m, d, p, k)
-        add_tendon_position_column(m, d, p, k)
+    subtract_lift(m, d, p, k)
+    subtract_fluid_position(m, d, p, k)
+    subtract_applied(m, d, p, k)
+    add_vector_spring(m, d, p, k)
+    subtract_transmissions(m, d, p, k, by_velocity=0)
+    add_tendon_position_column(m, d, p, k)
+    add_fastenings(m, d, p, k, POSITION)
     p.dg[k] = p.dg[k] + p.dof_stiffness[k]
     add_position_column(m, d, p, k)
+    if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
+        add_free_body(m, d, p, k, by_velocity=0)
 
 
 @kernel
@@ -218,11 +252,25 @@ def velocity_rates(m, d, p, k):
     """Computes dg and dp by the velocity of dof k."""
     velocity_column(m, d, p, k)
     p.dg[k] = p.dg[k] + p.dof_friction[k]
-    if not p.rate_rest:
-        add_tendon_velocity_column(m, d, p, k)
+    subtract_fluid_velocity(m, d, p, k)
+    subtract_transmissions(m, d, p, k, by_velocity=1)
+    add_tendon_velocity_column(m, d, p, k)
+    add_fastenings(m, d, p, k, VELOCITY)
     add_velocity_column(m, d, p, k, accelerates=0)
-    if is_implicit(m) and not p.rate_rest:
+    if is_implicit(m) and not p.rate_lag:
         p.dp[k] = -(timestep(m) * p.dof_lag_friction[k])
+        if m.opt_integrator == IMPLICITFAST:
+            add_free_body(m, d, p, k, by_velocity=1)
+
+
+@kernel
+def acceleration_rates(m, d, p, k):
+    """Computes dg by the acceleration of dof k."""
+    acceleration_column(m, d, p, k)
+    p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, d, k)) + p.dof_curvature[k]
+    add_velocity_column(m, d, p, k, accelerates=1)
+    add_tendon_acceleration_column(m, d, p, k)
+    add_fastenings(m, d, p, k, ACCELERATION)
 
 
 @kernel
@@ -255,21 +303,20 @@ def _motor(m, d, p, x, i, up, down):
 
 @kernel
 def clear_rates(m, d, p):
-    """dg and dp <- 0; rates of activations <- 0 unless the call provides them."""
+    """dg, dp and rates of activations <- 0."""
     for i in range(m.nv):
         p.dg[i] = zero(d)
         p.dp[i] = zero(d)
-    if not p.rate_rest:
-        for a in range(m.na):
-            p.dact[a] = zero(d)
+    for a in range(m.na):
+        p.dact[a] = zero(d)
 
 
 @kernel
-def add_brought(m, d, p):
-    """dg and dp += rates by differences, if the call provides them; else 0, because -0 may depend on other worlds."""
+def finish_rates(m, d, p):
+    """dp += differences, if the call provides them; -0 becomes 0, because its sign may depend on other worlds."""
     for i in range(m.nv):
-        p.dg[i] = p.dg[i] + (p.rest_g[i] if p.rate_rest else 0.0)
-        p.dp[i] = p.dp[i] + (p.rest_p[i] if p.rate_rest else 0.0)
+        p.dg[i] = p.dg[i] + 0.0
+        p.dp[i] = p.dp[i] + (p.rest_p[i] if p.rate_lag else 0.0)
 
 
 @kernel
@@ -299,13 +346,12 @@ def rates_column(m, d, p, c, up, down):
         position_rates(m, d, p, c)
     elif c >= m.nv and c < 2 * m.nv:
         velocity_rates(m, d, p, c - m.nv)
-    elif not p.rate_rest:
-        if c >= force:
-            # a generalized force as a coordinate
-            p.dg[c - force] = real(d, -1.0)
-        elif c >= 2 * m.nv:
-            _drive(m, d, p, c - 2 * m.nv, up, down)
-    add_brought(m, d, p)
+    elif c >= force:
+        # a generalized force as a coordinate
+        p.dg[c - force] = real(d, -1.0)
+    elif c >= 2 * m.nv:
+        _drive(m, d, p, c - 2 * m.nv, up, down)
+    finish_rates(m, d, p)
 
 
 @kernel
@@ -337,7 +383,7 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; dg, dp, dact, report; act_upper, body_*, dof_*, geom_*, row_*, slot_*,
             ten_* and all else of p; what `base_tiles` writes; act, ctrl, which are put back; con_wrench, crb_rate,
-            cvel, cacc, cfrc, qvec for itself.
+            crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, qvec for itself.
     """
     accelerate_state(m, d, p)
     if d.con_overflow[0] == 0:
@@ -361,7 +407,8 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; report, dg, dp, dact, da, dq, dv; act_upper, body_*, dof_*, geom_*, panel_*,
             row_*, slot_*, ten_* and all else of p; what `base_tiles` writes; act, ctrl, which are put back;
-            qfrc_smooth, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, primal.* for itself.
+            qfrc_smooth, con_wrench, crb_rate, crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, qvec, primal.* for
+            itself.
     """
     damped = begin_step(m, d, p)
     if d.con_overflow[0] == 0:

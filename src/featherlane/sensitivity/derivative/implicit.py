@@ -7,14 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.sensitivity.derivative.columns import FITS
-from featherlane.sensitivity.derivative.formulas import (
-    BY_WORLD,
-    LOOKED_AT,
-    leaves_rest,
-    rest_of_worlds,
-)
+from featherlane.sensitivity.derivative.formulas import DAMPING, FLUID, differences_lag, lags_of_worlds
 from featherlane.sensitivity.derivative.implicit_passes import DifferentiatedWorlds, Passes
+from featherlane.sensitivity.derivative.solution import FITS
 
 
 class ImplicitWorlds(DifferentiatedWorlds):
@@ -22,31 +17,31 @@ class ImplicitWorlds(DifferentiatedWorlds):
 
     _looked_at: Any = None
 
-    def passes(self, width: int, rest: bool) -> Passes:
-        """Returns the passes through tiles of that width; rest: for worlds that have forces without formulas."""
-        return self.kept((width, rest, self.by_formulas), lambda: Passes(self, width, rest))
+    def passes(self, width: int, lag: bool) -> Passes:
+        """Returns the passes through tiles of that width; lag: for worlds whose correction p is differenced."""
+        return self.kept((width, lag, self.by_formulas), lambda: Passes(self, width, lag))
 
     def groups(self) -> list[tuple[bool, np.ndarray]]:
-        """Groups the worlds by whether they have forces without formulas, for their present parameters."""
+        """Groups the worlds by whether their correction p is differenced, for their present parameters."""
         model, own = self.model, self.batch.arrays.expanded
-        if own.keys().isdisjoint(BY_WORLD):
+        if own.keys().isdisjoint((*FLUID, *DAMPING)):
             # the result is valid until these parameters change
-            key = [model.revision, *(getattr(model, name).tobytes() for name in LOOKED_AT)]
+            key = [model.revision, *(getattr(model, name).tobytes() for name in (*FLUID, *DAMPING))]
             if key != self._looked_at:
-                self._looked_at, self._rest = key, leaves_rest(model)
-            return [(self._rest, self.every)]
-        rest = rest_of_worlds(model, own, len(self.every))
-        return [(kind, self.every[rest == kind]) for kind in (False, True) if (rest == kind).any()]
+                self._looked_at, self._lag = key, differences_lag(model)
+            return [(self._lag, self.every)]
+        lags = lags_of_worlds(model, own, len(self.every))
+        return [(kind, self.every[lags == kind]) for kind in (False, True) if (lags == kind).any()]
 
     def accelerations(self) -> np.ndarray:
         """Returns (nworld, nv) of forward dynamics, for the worlds that fit into a tile."""
-        (rest, _), *_ = self.groups()
+        (lag, _), *_ = self.groups()
 
         def run(chosen: np.ndarray, width: int) -> np.ndarray:
-            self.passes(width, rest).run_base(chosen)
+            self.passes(width, lag).run_base(chosen)
             return chosen[~(self.based[chosen, 0, FITS] > 0.0)]
 
-        self.narrowing(self.every, self.passes(self.width, rest).each, run)
+        self.narrowing(self.every, self.passes(self.width, lag).each, run)
         return self.qacc
 
     def rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -59,7 +54,7 @@ class ImplicitWorlds(DifferentiatedWorlds):
         nworld, found = self.batch.nworld, []
 
         def run(wide: Passes, chosen: np.ndarray, width: int) -> np.ndarray:
-            passes = wide if wide.width == width else self.passes(width, wide.leaves_rest)
+            passes = wide if wide.width == width else self.passes(width, wide.lags)
             rates = passes.run(chosen)
             parts = rates.state, rates.acceleration, rates.nearest
             if rates.is_kept and len(chosen) == nworld:
@@ -71,8 +66,8 @@ class ImplicitWorlds(DifferentiatedWorlds):
             return chosen[~rates.fits]
 
         over = []
-        for rest, todo in self.groups():
-            wide = self.passes(self.width, rest)
+        for lag, todo in self.groups():
+            wide = self.passes(self.width, lag)
             over.append(self.narrowing(todo, wide.each, partial(run, wide)))
         state, acceleration, nearest = found
         return state, acceleration, nearest, over[0] if len(over) == 1 else np.concatenate(over)

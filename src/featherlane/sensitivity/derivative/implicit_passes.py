@@ -1,15 +1,15 @@
 """Passes through tiles that differentiate worlds by the implicit function theorem.
 
     base       forward dynamics: a and a*
-    rates      dg and dp by each coordinate, at fixed a: by formulas (formulas.py), or by differences (residual.py)
-    solution   da = -H^-1 dg, and from it the next state's rates (columns.py)
+    rates      dg and dp by each coordinate, at fixed a: by formulas (formulas.py), or by differences (differences.py)
+    solution   da = -H^-1 dg, and from it the next state's rates (solution.py)
 
 Rates are stored as rows, one row for each column of each world; the solution reads them column by column.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,19 +18,16 @@ from featherlane.lanes.record import address
 from featherlane.model.enums import COULOMB
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.analytic import FAR, WEIGHTS, are_analytic
-from featherlane.sensitivity.derivative.columns import (
-    FITS,
-    KNOWN,
-    NEAREST,
-    base_tiles,
+from featherlane.sensitivity.derivative.differences import (
     force_columns,
+    lag_forces,
+    lag_positions,
     position_columns,
-    solve_columns,
 )
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, each_step
 from featherlane.sensitivity.derivative.formulas import acts_at_once, formula_columns, formula_steps, serves
 from featherlane.sensitivity.derivative.parameters import Parameters
-from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
+from featherlane.sensitivity.derivative.solution import FITS, KNOWN, NEAREST, base_tiles, solve_columns
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 from featherlane.simulation.world.data import Data
@@ -93,10 +90,16 @@ class DifferentiatedWorlds(OwnWorlds):
         self.every = np.arange(self.batch.nworld)
         self._stepped, self._steps = None, (self.qacc, self.qacc)
 
+    _asked: Any = None
+
     @property
     def by_formulas(self) -> bool:
         """Returns whether formulas are requested and apply to the model in its present state."""
-        return self.formulas_wanted and serves(self.model)
+        own = self.model.__dict__
+        key = own["revision"], own["body_gyroscopic"].tobytes()  # the answer changes with these only
+        if key != self._asked:
+            self._asked, self._serves = key, self.formulas_wanted and serves(self.model)
+        return self._serves
 
     def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the displacements of some worlds' coordinates, up and down, (k, ncoordinates), controls in range."""
@@ -120,13 +123,13 @@ class Passes:
     Args:
         worlds: the worlds of the passes.
         width: of tiles.
-        rest: whether these worlds have forces without formulas.
+        lag: whether the integrator's correction p of these worlds is differenced.
     """
 
-    def __init__(self, worlds: DifferentiatedWorlds, width: int, rest: bool):
+    def __init__(self, worlds: DifferentiatedWorlds, width: int, lag: bool):
         model, batch = worlds.model, worlds.batch
         nv, nx = model.nv, 2 * model.nv + model.na
-        self.width, self.worlds, self.leaves_rest = width, worlds, rest
+        self.width, self.worlds, self.lags = width, worlds, lag
         self.copies = width * batch.nthread if batch.nworld == 1 else 1
         #: width of tiles in which a world has one lane
         self.narrow = 1 if batch.nworld == 1 else width
@@ -157,7 +160,7 @@ class Passes:
         self.differenced = sum(npass * self.copies for loop, _, npass in self.parts if loop is not None)
         self.far = self.kept[self.at[self.kept] < 2 * nv]
         #: whether formulas read the displacements of coordinates
-        self.asks = not self.whole or bool(model.na) or not acts_at_once(model) or rest
+        self.asks = not self.whole or bool(model.na) or not acts_at_once(model) or lag
         if worlds.torques:  # dg/dtau = -1
             self.g[:, self.parts[-1][1] :][:, np.arange(nv), np.arange(nv)] = -1.0
         self._plan()
@@ -177,21 +180,23 @@ class Passes:
         self.base = worlds.plan_of(base_tiles, self.each, {}, found, width=self.narrow)
         given = {"qacc": worlds.qacc, "qacc_step": worlds.qacc_step}
 
-        def rates(loops: list) -> list[tuple[Plan, int]]:
-            """Returns the plans that difference the residual, or a part of it, column by column."""
-            plans = []
+        def rates(loops: list, **taken: np.ndarray) -> list[tuple[Plan, int]]:
+            """Returns the plans that difference the residual, or its part p, column by column."""
+            plans, found = [], taken
             for loop, (_, start, npass) in zip(loops, self.parts, strict=False):
                 brought = {"at": at[..., None], "up": self.up[..., None], "down": self.down[..., None]}
-                taken = {"dg": self.g, "dp": self.p, "dact": self.state[..., 2 * nv :]}
                 brought, taken = (
-                    {name: rows(a, start, npass) for name, a in arrays.items()} for arrays in (brought, taken)
+                    {name: rows(a, start, npass) for name, a in arrays.items()} for arrays in (brought, found)
                 )
                 plans.append((worlds.plan_of(loop, total, brought, taken, given, width), npass))
             return plans
 
-        self.rates = rates([position_columns, force_columns])
-        self.rest = rates([rest_positions, rest_forces]) if worlds.by_formulas and self.leaves_rest else []
-        self.few_up, self.few_down, self.brought = self.up, self.down, []
+        act = self.state[..., 2 * nv :]
+        self.rates = rates([position_columns, force_columns], dg=self.g, dp=self.p, dact=act)
+        # rates of accelerations do not depend on p
+        lag = worlds.by_formulas and self.lags and not worlds.torques
+        self.lag = rates([lag_positions, lag_forces], dp=self.p) if lag else []
+        self.few_up, self.few_down, self.few_p = self.up, self.down, self.p
         self.formulas = self._formulas(at) if worlds.by_formulas else None
         self._begun, self._moves = set(), None
         npass = self.ncol // self.copies
@@ -210,17 +215,13 @@ class Passes:
         if self.whole and self.copies > 1:
             # leave out the columns that only fill lanes
             n, at = len(self.kept), self.at[None, self.kept]
-            self.few_up, self.few_down, state, acceleration = (
-                a[:, self.kept] for a in (self.up, self.down, state, acceleration)
+            self.few_up, self.few_down, self.few_p, state, acceleration = (
+                a[:, self.kept] for a in (self.up, self.down, self.p, state, acceleration)
             )
         brought = {"at": at}
-        if self.leaves_rest:
-            act = self.state[..., 2 * nv :]
-            self.brought = [("rest_g", self.g), ("rest_p", self.p), ("dact", act)]
-            if len(at[0]) < self.ncol:
-                self.brought = [(name, a, a[:, self.kept]) for name, a in self.brought]
-            brought |= {name: few[-1] for name, *few in self.brought if few[-1].size}
-        elif self.asks:
+        if self.lags:
+            brought["rest_p"] = self.few_p
+        if self.asks:
             brought |= {"up": self.few_up, "down": self.few_down}
         taken = {"dact": state[..., 2 * nv :], "dg": self.g, "dp": self.p}
         if self.whole:
@@ -236,7 +237,7 @@ class Passes:
         brought = {name: a[:, :n] if a.ndim == 3 else a[:, :n, None] for name, a in brought.items()}
         taken = {name: a[:, :n] for name, a in taken.items()} | {"report": each_step(self.known, n)}
         loop, memory = formula_steps if self.whole else formula_columns, worlds.batch.pair_memory
-        sizes = {"rate_rest": int(self.leaves_rest), "rate_steps": int(not worlds.torques)}
+        sizes = {"rate_lag": int(self.lags), "rate_steps": int(not worlds.torques)}
         plan = worlds.plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, sizes=sizes)
         self.rows = plan.addresses("record")
         return plan, n
@@ -255,8 +256,8 @@ class Passes:
             self._set_steps(up, down)
         known = np.zeros(k, bool)
         if self.formulas is not None:
-            if self.rest:
-                self._take_rest(chosen)
+            if self.lag:
+                self._take_lag(chosen)
             worlds.runner.prepare(self.narrow)
             fresh = self._fresh(k)
             self._go(*self.formulas, chosen, worlds.every[:k], self.narrow)
@@ -340,13 +341,12 @@ class Passes:
         for a, total in zip(rates, sums, strict=True):
             a[far] = total
 
-    def _take_rest(self, chosen: np.ndarray) -> None:
-        """Computes the rates without formulas by differences, into the arrays that formulas read."""
+    def _take_lag(self, chosen: np.ndarray) -> None:
+        """Computes the rates of p without formulas by differences, into the array that formulas read."""
         self.run_base(chosen)
-        self._difference(self.rest, chosen, self.worlds.every[: len(chosen)])
-        for _, a, *few in self.brought:
-            if few:
-                few[0][...] = a[:, self.kept]
+        self._difference(self.lag, chosen, self.worlds.every[: len(chosen)])
+        if self.few_p is not self.p:
+            self.few_p[...] = self.p[:, self.kept]
 
     def _set_steps(self, up: np.ndarray, down: np.ndarray) -> None:
         """Writes the displacements of the first coordinates to the arrays that kernels read."""

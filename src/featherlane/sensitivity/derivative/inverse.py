@@ -1,4 +1,4 @@
-"""Derivatives of inverse dynamics, contacts included, by formulas and differences of forces; see formulas.py."""
+"""Derivatives of inverse dynamics, contacts included, by formulas; see formulas.py."""
 
 from __future__ import annotations
 
@@ -9,28 +9,22 @@ from numpy.typing import ArrayLike
 
 from featherlane.prelude import *
 from featherlane.constraint.row import make_rows
-from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model
-from featherlane.sensitivity.derivative.columns import FITS, KNOWN, NEAREST
-from featherlane.sensitivity.derivative.contact_rates import add_velocity_column
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed, each_step
 from featherlane.sensitivity.derivative.formulas import (
-    add_brought,
+    acceleration_rates,
     clear_rates,
+    finish_rates,
     position_rates,
     prepare_rates,
-    rest_of_worlds,
     serves,
     velocity_rates,
 )
 from featherlane.sensitivity.derivative.rates import RATES
-from featherlane.sensitivity.derivative.residual import compute_position
-from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
-from featherlane.sensitivity.derivative.smooth_rates import acceleration_column
-from featherlane.sensitivity.derivative.tendon_rates import add_tendon_acceleration_column
+from featherlane.sensitivity.derivative.solution import FITS, KNOWN, NEAREST, compute_position
 from featherlane.sensitivity.derivative.transition import (
     METHODS,
     InverseDerivatives,
@@ -49,8 +43,6 @@ from featherlane.simulation.world.data import Data
 from featherlane.solver.free_bodies import mark_touched
 from featherlane.solver.inverse import constraint_forces
 
-EPS, LINEAR = 2e-7, 1e-4  # displacements of states where forces are differenced, and of accelerations
-
 
 def inverse_derivatives(
     model: Model,
@@ -65,9 +57,9 @@ def inverse_derivatives(
 ) -> InverseDerivatives:
     """Computes the derivatives of inverse dynamics by position, velocity and acceleration, in the present state.
 
-    `analytic` has formulas for bodies, contacts, limits and dry friction, and central differences for other forces.
-    The active set of constraints is that of the given acceleration.  Where formulas do not apply (`invdiscrete`, the
-    integrator discrete, adhesion; docs/derivatives.md), it differences inverse dynamics, as `finite_difference` does.
+    `analytic` uses formulas.  The active set of constraints is that of the given acceleration.  Where formulas do not
+    apply (`invdiscrete`, the integrator discrete, adhesion; docs/derivatives.md), it differences inverse dynamics, as
+    `finite_difference` does.
 
     Args:
         model: the model.
@@ -123,18 +115,13 @@ def _column(m, d, p, c):
     elif c < 2 * m.nv:
         velocity_rates(m, d, p, c - m.nv)
     else:
-        k = c - 2 * m.nv
-        acceleration_column(m, d, p, k)
-        p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, d, k)) + p.dof_curvature[k]
-        add_velocity_column(m, d, p, k, accelerates=1)
-        if not p.rate_rest:
-            add_tendon_acceleration_column(m, d, p, k)
-    add_brought(m, d, p)
+        acceleration_rates(m, d, p, c - 2 * m.nv)
+    finish_rates(m, d, p)
 
 
 @stage(p=RATES)
 def inverse_columns_of_tile(m, d, b, p, thread, tile):
-    """Computes rates of inverse dynamics by formulas, plus the differences that the call provides, column by column.
+    """Computes rates of inverse dynamics by formulas, column by column.
 
     Reads:  the rows that the transfers of b bring in, qacc among them.
     Writes: those that they take back; dg, dp, qacc_step, report; dof_*, body_*, geom_*, row_*, slot_*, ten_* and all
@@ -179,41 +166,21 @@ class InverseWorlds(OwnWorlds):
         self._qacc[...] = qacc
         self.rows["xfrc_applied"][...] = 0.0  # inverse dynamics does not include it
         out = np.zeros((self.batch.nworld, 3 * self.model.nv, self.model.nv))
-        rest, over = rest_of_worlds(self.model, self.batch.arrays.expanded, self.batch.nworld), []
-        for kind in {*rest.tolist()}:
-            todo = np.flatnonzero(rest == kind)
-            # each world takes its coordinates one after the other, never in parallel lanes
-            for width_of_tile in dict.fromkeys((1 if self.batch.nworld == 1 else self.width, 1)):
-                left = self._run(out, todo, width_of_tile, kind)
-                todo, alone = todo[left <= 0.0], left[left <= 0.0] < 0.0
-                if not alone.any():
-                    break
-            over.append(todo)
-        return out, np.concatenate(over)
+        todo = np.arange(self.batch.nworld)
+        # each world takes its coordinates one after the other, never in parallel lanes
+        for width_of_tile in dict.fromkeys((1 if self.batch.nworld == 1 else self.width, 1)):
+            left = self._run(out, todo, width_of_tile)
+            todo, alone = todo[left <= 0.0], left[left <= 0.0] < 0.0
+            if not alone.any():
+                break
+        return out, todo
 
-    def _run(self, out: np.ndarray, chosen: np.ndarray, width_of_tile: int, rest: bool) -> np.ndarray:
+    def _run(self, out: np.ndarray, chosen: np.ndarray, width_of_tile: int) -> np.ndarray:
         """Computes rates of some worlds; returns 1 where available, 0 where not, -1 where the world must run alone."""
-        model, nv, n = self.model, self.model.nv, self.batch.nworld
-        ntile, load = -(-len(chosen) // width_of_tile), {"qacc": self._qacc, "qacc_step": np.zeros((n, nv))}
-
-        def go(loop, brought: dict[str, np.ndarray], taken: dict[str, np.ndarray], columns: slice, **sizes) -> None:
-            given, found = ({name: a[:, columns] for name, a in rows.items()} for rows in (brought, taken))
-            plan = self.plan_of(loop, n, given, found, load, width_of_tile, sizes=sizes)
-            plan.begin(columns.stop - columns.start, chosen, chosen)
-            self.go(plan, ntile)
-
-        brought = {}
-        if rest:
-            coordinate = np.arange(3 * nv, dtype=float)
-            coordinate[2 * nv :] += model.na + model.nu
-            step = np.full(3 * nv, EPS)
-            step[2 * nv :] = LINEAR
-            moves = {"at": coordinate, "up": step, "down": step}
-            moves = {name: np.broadcast_to(a, (n, 3 * nv)).copy()[..., None] for name, a in moves.items()}
-            go(rest_positions, moves, {"dg": out}, slice(0, nv))
-            go(rest_forces, moves, {"dg": out}, slice(nv, 3 * nv))
-            brought = {"rest_g": out}
-        report = np.zeros((n, 3))
-        taken = {"dg": out, "report": each_step(report, 3 * nv)}
-        go(inverse_columns, brought, taken, slice(0, 3 * nv), rate_rest=int(rest), rate_steps=1)
+        n, report = 3 * self.model.nv, np.zeros((self.batch.nworld, 3))
+        load, sizes = {"qacc": self._qacc}, {"rate_lag": 1, "rate_steps": 1}  # p is not read
+        taken = {"dg": out, "report": each_step(report, n)}
+        plan = self.plan_of(inverse_columns, self.batch.nworld, {}, taken, load, width_of_tile, sizes=sizes)
+        plan.begin(n, chosen, chosen)
+        self.go(plan, -(-len(chosen) // width_of_tile))
         return report[chosen, KNOWN]

@@ -16,8 +16,8 @@ from featherlane.constraint.surface import has_static_friction
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.adhesion import has_adhesion
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
-from featherlane.sensitivity.derivative.columns import FITS, NEAREST, move_forces
 from featherlane.sensitivity.derivative.contact_moves import STEP, contact_moves
+from featherlane.sensitivity.derivative.differences import move_forces
 from featherlane.sensitivity.derivative.lcp_cone import sort_cones, turn_side
 from featherlane.sensitivity.derivative.lcp_rates import LCP_RATES
 from featherlane.sensitivity.derivative.lcp_rows import (
@@ -37,6 +37,7 @@ from featherlane.sensitivity.derivative.lcp_solution import (
     sort_rows,
 )
 from featherlane.sensitivity.derivative.points import copy, difference_quotient, displace, move_pos, per_span
+from featherlane.sensitivity.derivative.solution import FITS, NEAREST
 from featherlane.sensitivity.derivative.tangent import advance_tangent
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
 from featherlane.simulation.tile.rows import copy_step_inputs, load_worlds, write_records

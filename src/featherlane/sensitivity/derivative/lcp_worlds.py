@@ -6,9 +6,9 @@ import numpy as np
 
 from featherlane.model.enums import LCP
 from featherlane.model.model import Model
-from featherlane.sensitivity.derivative.columns import FITS, NEAREST
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, each_step
 from featherlane.sensitivity.derivative.lcp_columns import lcp_columns
+from featherlane.sensitivity.derivative.solution import FITS, NEAREST
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 from featherlane.simulation.world.data import Data
@@ -30,7 +30,7 @@ def _sizes(own: dict[str, int], ncol: int, width: int) -> dict[str, int]:
     """Returns sizes of the record of a thread whose workspace has the sizes `own`."""
     nrow = max(1, min(int(own["nlcp"]), ROWS if width > 1 else ROWS_ALONE))
     return {
-        "rate_rest": 0,
+        "rate_lag": 0,
         "rate_steps": 1,
         "rate_nrow": nrow,
         "rate_npair": nrow * nrow,

@@ -42,16 +42,28 @@ def _tilted(m, d, k):
 
 
 @kernel
+def _share(m, d, j):
+    """Returns 1 if dof j has the compensation, 0 if actuators would add it but are off, or their sum is clamped."""
+    joint, share = m.dof_jntid[j], real(d, 1.0)
+    if m.jnt_actgravcomp[joint]:
+        if m.nactuator == 0 or m.opt_disableflags & DISABLE_ACTUATION:
+            share = zero(d)
+        elif m.jnt_actfrclimited[joint] and is_scalar(m.jnt_type[joint]):
+            f = d.qfrc_actuator[j]
+            inside = (f > m.jnt_actfrcrange[2 * joint]) & (f < m.jnt_actfrcrange[2 * joint + 1])
+            share = where(inside, share, 0.0)
+    return share
+
+
+@kernel
 def subtract_lift(m, d, p, k):
     """dg -= rates of gravity compensation by the position of dof k."""
     if compensates(m):
         a, above, own, tilted = m.D_rowadr[k], m.D_diag[k], load3(p.dof_lift, 3 * k), _tilted(m, d, k)
-        for c in range(above):
+        for c in range(m.D_rownnz[k]):
             j = m.D_colind[a + c]
-            if turns_with(m, j, k):
-                p.dg[j] = p.dg[j] + dot3(load3(p.dof_lift, 3 * j), tilted)
+            if c >= above or turns_with(m, j, k):
+                rate = dot3(load3(p.dof_lift, 3 * j), tilted)
             else:
-                p.dg[j] = p.dg[j] + dot3(own, _tilted(m, d, j))
-        for c in range(above, m.D_rownnz[k]):
-            j = m.D_colind[a + c]
-            p.dg[j] = p.dg[j] + dot3(load3(p.dof_lift, 3 * j), tilted)
+                rate = dot3(own, _tilted(m, d, j))
+            p.dg[j] = fma(_share(m, d, j), rate, p.dg[j])

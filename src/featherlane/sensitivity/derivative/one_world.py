@@ -13,9 +13,9 @@ from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.lanes.record import address
 from featherlane.model.enums import LCP, RK4, Enable
 from featherlane.model.model import Model, check_model
-from featherlane.sensitivity.derivative.columns import KNOWN, NEAREST
 from featherlane.sensitivity.derivative.displaced_worlds import KEPT, OwnWorlds, each_step
-from featherlane.sensitivity.derivative.formulas import acts_at_once, formula_steps, leaves_rest, serves
+from featherlane.sensitivity.derivative.formulas import acts_at_once, differences_lag, formula_steps, serves
+from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
 from featherlane.simulation.world.data import Data, ready
 
 
@@ -43,7 +43,7 @@ class OneWorld(OwnWorlds):
         taken = {name: out[..., at : at + nv] for name, at in parts.items()}
         taken["report"] = each_step(self.report[None], n)
         brought, memory = {"at": np.arange(float(n)).reshape(1, n, 1)}, self.batch.pair_memory
-        sizes = {"rate_rest": 0, "rate_steps": int(not torques)}
+        sizes = {"rate_lag": 0, "rate_steps": int(not torques)}
         self.plan = plan = self.plan_of(formula_steps, 1, brought, taken, width=1, memory=memory, sizes=sizes)
         plan.begin(n, np.zeros(1, int), np.zeros(1, int))
         self.calls = plan.workspaces[0].calls
@@ -103,4 +103,4 @@ def _serves(model: Model, torques: bool) -> bool:
     refused = sizes["opt_enableflags"] & int(Enable.SLEEP) or sizes["nminimized"]
     if not (solved and steps and not refused and model.nv > 0 and serves(model)):
         return False
-    return not (model.na > 0 or not acts_at_once(model) or leaves_rest(model) or uses_articulated(model))
+    return not (model.na > 0 or not acts_at_once(model) or differences_lag(model) or uses_articulated(model))

@@ -3,15 +3,14 @@
     da = -H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py
 
 A panel of columns (dynamics/sparse/tree_panel.py) is solved together.  If K is not symmetric or lacks M's pattern, the
-columns are solved one by one (columns.py).
+columns are solved one by one (solution.py).
 """
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import multiply_columns, solve_columns
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.sparse.tree_panel import PANEL
-from featherlane.sensitivity.derivative.columns import KNOWN, step_column
-from featherlane.sensitivity.derivative.residual import is_implicit
+from featherlane.sensitivity.derivative.solution import KNOWN, is_implicit, step_column
 from featherlane.sensitivity.derivative.tangent import advance_quaternion, quaternion_tangent
 from featherlane.solver.hessian.equation import substitute_columns
 from featherlane.solver.primal.krylov import correct_direction

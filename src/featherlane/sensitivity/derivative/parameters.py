@@ -15,7 +15,7 @@ from featherlane.errors import ModelError, near
 from featherlane.model.entries import PATH, selection
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
-from featherlane.sensitivity.derivative.columns import parameter_points
+from featherlane.sensitivity.derivative.differences import parameter_points
 from featherlane.sensitivity.derivative.displaced_worlds import POINTS, OwnWorlds
 from featherlane.simulation.batch.arrays import ON_DEMAND
 from featherlane.simulation.batch.batch import Batch

@@ -15,17 +15,14 @@ COLUMNS = Layout(
         _given.real("at", "1", "1", "index of the coordinate, -1: none"),
         _given.real("up", "1", "1", "upward displacement"),
         _given.real("down", "1", "1", "downward displacement"),
-        _given.real(
-            "rest_g", "nv", "N, N m", "part of the residual's derivative that is computed by finite differences"
-        ),
-        _given.real("rest_p", "nv", "N, N m", "the same part for the integrator's correction p"),
+        _given.real("rest_p", "nv", "N, N m", "derivative of M a* - K a*, if it is computed by finite differences"),
         _found.real("dg", "nv", "N, N m", "derivative of the residual, or the residual at a point"),
         _found.real("dp", "nv", "N, N m", "derivative of the integrator's correction p, or p at a point"),
         _found.real("dact", "na", "1", "derivative of the next activations, or the activations at a point"),
         _found.real("da", "nv", "m/s^2, rad/s^2", "derivative of the acceleration"),
         _found.real("dq", "nv", "m, rad", "derivative of the next position, by dof"),
         _found.real("dv", "nv", "m/s, rad/s", "derivative of the next velocity"),
-        _found.real("report", "3", "1", "FITS, NEAREST, KNOWN (columns.py)"),
+        _found.real("report", "3", "1", "FITS, NEAREST, KNOWN (solution.py)"),
         _work.real("lower_g", "nv", "N, N m", "residual at the lower point"),
         _work.real("lower_p", "nv", "N, N m", "p at the lower point"),
         _work.real("next_qvel", "nv", "m/s, rad/s", "next velocity"),
@@ -33,14 +30,12 @@ COLUMNS = Layout(
         _work.real("solved", "nv", "m/s^2, rad/s^2", "H^-1 times a column"),
         _work.real("force", "nv", "N, N m", "given forces, and products with the integrator's matrix"),
         _work.real("product", "nv", "N, N m", "products with the mass matrix"),
-        _work.real("upper_force", "nv", "N, N m", "forces of general rows at the upper point"),
-        _work.real("lower_force", "nv", "N, N m", "forces of general rows at the lower point"),
     ),
 )
 
 SIZES = (
     size("rate_steps", "1: compute derivatives of the next state, 0: of accelerations only"),
-    size("rate_rest", "1: compute forces without analytic derivatives by finite differences"),
+    size("rate_lag", "1: the call provides derivatives of M a* - K a*"),
 )
 
 _scratch = Declare("formula_columns", "scratch")
@@ -66,6 +61,7 @@ RATES = Layout(
         _scratch.real("dof_damping_force", "nv 6", "N s", "derivative of this force by the dof's velocity"),
         _scratch.real("dof_lag", "nv 6", "1/s^2", "dof_carried of the subtracted acceleration"),
         _scratch.real("dof_lag_force", "nv 6", "N", "dof_force of the subtracted acceleration"),
+        _scratch.real("dof_fluid", "nv 6", "kg/s", "derivative of the dof's fluid force by the descendants' motion"),
         _scratch.real("dof_lift", "nv 3", "kg", "gravity-compensated first moment of the descendants"),
         _scratch.real(
             "dof_stiffness",
@@ -94,6 +90,7 @@ RATES = Layout(
         _scratch.real("ten_bend", "nv", "m", "derivative of a row of the tendons' Jacobian by the position of a dof"),
         _scratch.real("ten_stiffness", "ntendon", "N/m", "minus the derivative of the tension by the length"),
         _scratch.real("ten_friction", "ntendon", "N s/m", "minus the derivative of the tension by the length's rate"),
+        _scratch.real("row_force", "ngenrowmax", "N", "force of an equality, or of the limit of a ball"),
         _scratch.real("row_stiffness", "ngenrowmax", "N/m", "derivative of an equality's force by its error"),
         _scratch.real("row_friction", "ngenrowmax", "N s/m", "derivative of an equality's force by its velocity"),
         _scratch.real("row_curvature", "ngenrowmax", "kg", "derivative of an equality's force by its acceleration"),
@@ -111,6 +108,8 @@ RATES = Layout(
         _scratch.real("panel_step", f"nv {PANEL}", "m/s^2, rad/s^2", "derivatives of the integrator's acceleration"),
         _scratch.real("panel_act", f"na {PANEL}", "1", "derivatives of the next activations"),
         # of each body
+        _scratch.int("npushed", "1", "1", "number of bodies with applied forces"),
+        _scratch.int("body_pushed", "nbody", "1", "1: a world of the tile has an applied force on the body"),
         _scratch.real("body_lag", "nbody 6", "m/s^2", "subtracted acceleration of the body"),
         _scratch.real("body_lag_force", "nbody 6", "N", "force for the subtracted acceleration"),
         _scratch.real(

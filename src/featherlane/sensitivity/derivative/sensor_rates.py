@@ -6,7 +6,7 @@ forces from these.  So with da of implicit.py
     dy = (y(x + e, a + e da) - y(x - e, a - e da)) / 2 e
 
 is the whole derivative, y_x and y_a da together, without a solver at either point.
-Source: implicit function theorem; see residual.py.
+Source: implicit function theorem; see solution.py.
 """
 
 from __future__ import annotations

@@ -1,82 +1,158 @@
-"""Second derivatives of the lengths of spatial tendons with straight segments, column by column.
+"""Second derivatives of the lengths of spatial tendons, column by column.
 
-A segment from x on one body to y on another has the length L and the direction u = (y - x) / L. With X_i the velocity
-of x for dof i, and w_i the angular velocity of its axis,
+A segment between sites at x_0 and x_1 has the length L(y_0, y_1), y_e = R^T (x_e - c): a straight segment in the
+world's frame, a path around a geom in the geom's.  With g_e = dL/dx_e, the sites are pulled by g_e and the geom by -g_e
+at the same points.  A dof moves y_e by X_e - Z_e, the velocities of the site and of the frame's point there, so
 
-    d^2 L / dq_i dq_k = (Y_i - X_i) . (1 - u u^T) / L (Y_k - X_k) + u . (dY_i / dq_k - dX_i / dq_k)
-    dX_i / dq_k = w_l x X_m        l the upper of both dofs, m the lower one
+    dg_e = w x g_e + sum_f H_ef (X_f - Z_f),      H the second derivatives of L, w the rotation of the frame
 
-The dofs of one ball turn each other's axes: there l = k, m = i.
+and the forces of both change as in moved_force.py.  With u_e the directions at both ends, l_e the lengths up to the
+circle, n_e normal to u_e in the plane of the circle, and a path that touches the circle from inside at p = r rho with
+the tangent t,
+
+    straight      H = (1 - u u^T) / L for x_1 - x_0
+    in the plane  H_ee = n_e n_e^T / l_e, as if the path turned about the tangent points
+    inside        H -= k k^T / F,  k_e = r (n_e . t) / l_e n_e,  F = sum r^2 (n_e . t)^2 / l_e - r rho . (u_0 - u_1)
+    sphere        H += second derivatives normal to the plane, where the angle between x_0 and x_1 changes
+    cylinder      L^2 = P^2 + h^2, P the length in the plane, h along the axis: H = (P H_P + e e^T) / L, e = P dh - h dP
+                  over L
 """
 
 from featherlane.prelude import *
 from featherlane.dynamics.tendon.length import carrier
-from featherlane.sensitivity.derivative.smooth_rates import turns_with
+from featherlane.dynamics.tendon.wrap import wrap
+from featherlane.sensitivity.derivative.moved_force import add_moved_force, point_motion
+
+
+# ---- the two ends ----------------------------------------------------------------------------------------------------
+@kernel
+def _site(m, d, s):
+    """Returns the position of site s."""
+    return load3(d.site_xpos, 3 * s)
 
 
 @kernel
-def _arm(m, d, s):
-    """Returns the position of site s relative to the com of its tree."""
-    return sub3(load3(d.site_xpos, 3 * s), load3(d.subtree_com, 3 * m.body_rootid[m.site_bodyid[s]]))
+def _pull_end(m, d, p, s, b, k, frame, g, dg):
+    """ten_bend += rates of the force g on site s, and of its opposite on body b of the path's frame (0: the world)."""
+    x, none = _site(m, d, s), zeros(d, 3)
+    _, moved = point_motion(m, d, m.site_bodyid[s], k, x)
+    change = add3(cross(frame, g), dg)
+    add_moved_force(m, d, p.ten_bend, m.site_bodyid[s], k, (x, moved), (g, none), (change, none))
+    if b > 0:
+        g, change = scale3(-1.0, g), scale3(-1.0, change)
+        add_moved_force(m, d, p.ten_bend, b, k, (x, moved), (g, none), (change, none))
 
 
 @kernel
-def _carried(d, k, arm):
-    """Returns the velocity of a point for dof k."""
-    return add3(load3(d.cdof, 6 * k + 3), cross(load3(d.cdof, 6 * k), arm))
+def _moves(m, d, s, b, k):
+    """Returns the velocity of site s for dof k, relative to body b."""
+    x = _site(m, d, s)
+    _, u = point_motion(m, d, m.site_bodyid[s], k, x)
+    _, z = point_motion(m, d, b, k, x)
+    return sub3(u, z)
 
 
 @kernel
-def _motion(m, d, s, k):
-    """Returns whether dof k moves site s, and the velocity of the site for it."""
-    moves, x, i = 0, zeros(d, 3), m.body_lastdof[m.site_bodyid[s]]
-    while i >= 0:
-        if i == k:
-            moves, x = 1, _carried(d, k, _arm(m, d, s))
-        i = m.dof_parentid[i]
-    return moves, x
-
-
-@kernel
-def _add_end(m, d, p, s, k, motion, t, u):
-    """ten_bend += X_i . t + u . dX_i / dq_k, of the dofs i that move site s."""
-    moves, X = motion
-    arm, i = _arm(m, d, s), m.body_lastdof[m.site_bodyid[s]]
-    while i >= 0:
-        Y = _carried(d, i, arm)
-        f = dot3(Y, t)
-        if moves:
-            if i < k and not turns_with(m, i, k):
-                f = f + dot3(u, cross(load3(d.cdof, 6 * i), X))
-            else:
-                f = f + dot3(u, cross(load3(d.cdof, 6 * k), Y))
-        p.ten_bend[i] = p.ten_bend[i] + f
-        i = m.dof_parentid[i]
+def _straight(x, y, moves):
+    """Returns the direction from x to y and its change."""
+    u, length = normalize3(sub3(y, x))
+    v = sub3(moves[1], moves[0])
+    return u, scale3(1.0 / fmax(length, MINVAL), axpy3(-dot3(u, v), u, v))
 
 
 @kernel
 def _add_segment(m, d, p, s, t, k, scale):
-    """Adds the segment between sites s and t."""
+    """Adds the straight segment between sites s and t."""
     if carrier(m, m.site_bodyid[s]) != carrier(m, m.site_bodyid[t]):
-        u, length = normalize3(sub3(load3(d.site_xpos, 3 * t), load3(d.site_xpos, 3 * s)))
-        first, last = _motion(m, d, s, k), _motion(m, d, t, k)
-        x = sub3(last[1], first[1])
-        turn = scale3(scale / fmax(length, MINVAL), axpy3(-dot3(u, x), u, x))
-        u = scale3(scale, u)
-        _add_end(m, d, p, t, k, last, turn, u)
-        _add_end(m, d, p, s, k, first, scale3(-1.0, turn), scale3(-1.0, u))
+        u, turn = _straight(_site(m, d, s), _site(m, d, t), (_moves(m, d, s, 0, k), _moves(m, d, t, 0, k)))
+        u, turn, still = scale3(scale, u), scale3(scale, turn), zeros(d, 3)
+        _pull_end(m, d, p, s, 0, k, still, scale3(-1.0, u), scale3(-1.0, turn))
+        _pull_end(m, d, p, t, 0, k, still, u, turn)
+
+
+# ---- around a geom ---------------------------------------------------------------------------------------------------
+@kernel
+def _flat(v, axis):
+    """Returns v without its component along the axis."""
+    return axpy3(-dot3(axis, v), axis, v)
 
 
 @kernel
-def tendon_bend(m, d, p, i, k):
-    """ten_bend <- the derivative of row i of the tendons' Jacobian by the position of dof k, on the tendon's dofs."""
-    for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
-        p.ten_bend[m.ten_J_colind[e]] = zero(d)
-    scale, n = real(d, 1.0), m.tendon_adr[i]
+def _in_plane(n, r, first, last, moves):
+    """Returns the changes of -u_0 and u_1 in the plane with normal n; `first`, `last`: (x, point on the circle)."""
+    (x, a), (y, b) = first, last
+    (u, l), (v, o) = normalize3(sub3(a, x)), normalize3(sub3(y, b))
+    across, over = cross(n, u), cross(n, v)
+    rho, _ = normalize3(a)
+    tangent = cross(n, rho)
+    # a path around the outside is tangential: both factors are 0
+    i, j = 1.0 / fmax(l, MINVAL), 1.0 / fmax(o, MINVAL)
+    f, g = r * dot3(across, tangent), r * dot3(over, tangent)
+    curved = fma(i * f, f, j * g * g) - r * dot3(rho, sub3(u, v))
+    along, beyond = i * dot3(across, moves[0]), j * dot3(over, moves[1])
+    apart = sub3(a, b)
+    inside = dot3(apart, apart) == 0.0
+    shift = where(inside, fma(f, along, g * beyond) / where(inside, curved, 1.0), 0.0)
+    return scale3(fma(-i * f, shift, along), across), scale3(fma(-j * g, shift, beyond), over)
+
+
+@kernel
+def _off_plane(n, u, v, x, y, moves):
+    """Returns the changes of -u_0 and u_1 along the normal n of the plane of x, y and the centre of the sphere."""
+    aa, bb, around = fmax(dot3(x, x), MINVAL), fmax(dot3(y, y), MINVAL), dot3(n, cross(x, u))
+    across = fmax(dot3(n, cross(x, y)), MINVAL)
+    steep, z, w = around * dot3(x, y) / across, dot3(n, moves[0]), dot3(n, moves[1])
+    first = fma((steep - dot3(u, x)) / aa, z, -(around / across * w))
+    last = fma((steep + dot3(v, y)) / bb, w, -(around / across * z))
+    return scale3(first, n), scale3(last, n)
+
+
+@kernel
+def _around(m, d, p, n, k, scale):
+    """Adds the path around element n, a geom, between the sites before and after it."""
+    s, g, t = m.wrap_objid[n - 1], m.wrap_objid[n], m.wrap_objid[n + 1]
+    b, R, centre = m.geom_bodyid[g], load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g)
+    bends, one, two, arc = wrap(m, d, s, t, g, m.wrap_type[n], m.wrap_sideid[n])
+    x, y = sub3(_site(m, d, s), centre), sub3(_site(m, d, t), centre)
+    a, c = sub3(one, centre), sub3(two, centre)
+    moves = (_moves(m, d, s, b, k), _moves(m, d, t, b, k))
+    (u, first), (v, last) = normalize3(sub3(a, x)), normalize3(sub3(y, c))
+    if m.wrap_type[n] == WRAP_SPHERE:
+        normal, _ = normalize3(cross(x, y))
+        du, dv = _in_plane(normal, m.geom_size[3 * g], (x, a), (y, c), moves)
+        ou, ov = _off_plane(normal, u, v, x, y, moves)
+        du, dv = add3(du, ou), add3(dv, ov)
+    else:
+        axis, length = (R[2], R[5], R[8]), fmax(first + arc + last, MINVAL)
+        ends = (_flat(x, axis), _flat(a, axis)), (_flat(y, axis), _flat(c, axis))
+        du, dv = _in_plane(axis, m.geom_size[3 * g], ends[0], ends[1], moves)
+        rise = dot3(axis, sub3(y, x)) / length
+        plane = sqrt(fmax(fma(-rise, rise, 1.0), MINVAL))
+        (fu, _), (fv, _) = normalize3(_flat(u, axis)), normalize3(_flat(v, axis))
+        # gradients of (rise P - plane h)
+        eu, ev = axpy3(-rise, fu, scale3(plane, axis)), axpy3(rise, fv, scale3(-plane, axis))
+        tilt = (dot3(eu, moves[0]) + dot3(ev, moves[1])) / length
+        du, dv = axpy3(tilt, eu, scale3(plane, du)), axpy3(tilt, ev, scale3(plane, dv))
+    e, turn = _straight(x, y, moves)
+    u, v = scale3(scale, select3(bends, u, e)), scale3(scale, select3(bends, v, e))
+    du = scale3(scale, select3(bends, du, scale3(-1.0, turn)))
+    dv = scale3(scale, select3(bends, dv, turn))
+    frame, _ = point_motion(m, d, b, k, centre)
+    _pull_end(m, d, p, s, b, k, frame, scale3(-1.0, u), du)
+    _pull_end(m, d, p, t, b, k, frame, v, dv)
+
+
+@kernel
+def add_tendon_bend(m, d, p, i, k, scale):
+    """ten_bend += scale times the derivative of row i of the tendons' Jacobian by the position of dof k."""
+    part, n = scale, m.tendon_adr[i]
     last = n + m.tendon_num[i] - 1
     while n < last:
         if m.wrap_type[n] == WRAP_PULLEY:
-            scale = 1.0 / m.wrap_prm[n]
+            part = scale / m.wrap_prm[n]
+        elif m.wrap_type[n + 1] >= WRAP_SPHERE:
+            _around(m, d, p, n + 1, k, part)
+            n += 1
         elif m.wrap_type[n + 1] != WRAP_PULLEY:
-            _add_segment(m, d, p, m.wrap_objid[n], m.wrap_objid[n + 1], k, scale)
+            _add_segment(m, d, p, m.wrap_objid[n], m.wrap_objid[n + 1], k, part)
         n += 1

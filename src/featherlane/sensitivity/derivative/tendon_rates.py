@@ -1,4 +1,4 @@
-"""Derivatives of forces along tendons, and of equalities of joints and fixed tendons.
+"""Derivatives of forces along tendons, of limits of balls, and of equalities of joints and tendons.
 
 A row has the force f = -D x while it is active, x = J a + B J v + K d r.  It changes the residual by
 
@@ -9,8 +9,8 @@ stiffness k, the damping b and the curvature D,
 
     dg = J^T (k J dq + b (J dv + dJ v) + D (J da + dJ a)) - dJ^T F
 
-dJ is 0 for a fixed tendon (tendon_bend.py for others).  An equality with a polynomial has J = J_1 - c(y) J_2 and
-dJ = -c'(y) J_2^T (J_2 dq).
+dJ is 0 for a fixed tendon (tendon_bend.py and ball_rates.py for others).  An equality with a polynomial has
+J = J_1 - c(y) J_2 and dJ = dJ_1 - c(y) dJ_2 - c'(y) J_2^T (J_2 dq).
 """
 
 from featherlane.prelude import *
@@ -19,8 +19,10 @@ from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_rate, length_rate
 from featherlane.dynamics.tendon.force import damper_force, spring_force, tendon_damping_rate, tendon_spring_rate
 from featherlane.dynamics.tendon.length import is_fixed
+from featherlane.sensitivity.derivative.ball_rates import set_ball_bend
 from featherlane.sensitivity.derivative.dof_rates import impedance_slopes
-from featherlane.sensitivity.derivative.tendon_bend import tendon_bend
+from featherlane.sensitivity.derivative.fastening_rates import is_fastening
+from featherlane.sensitivity.derivative.tendon_bend import add_tendon_bend
 from featherlane.solver.primal.problem import bounded_force
 
 
@@ -49,9 +51,16 @@ def _tendons(m, d, p):
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
 @kernel
-def _follows(m, e):
-    """Returns whether equality e follows a polynomial of a second joint or tendon."""
-    return m.eq_obj2id[e] >= 0
+def _is_alone(m, d, k):
+    """Returns whether row k belongs neither to a tendon nor to a connect or weld."""
+    kind = d.genrow_type[k]
+    return kind == LIMIT_JOINT or (kind == EQUALITY and not is_fastening(m, d.genrow_id[k]))
+
+
+@kernel
+def _follows(m, d, k):
+    """Returns whether row k is an equality that follows a polynomial of a second joint or tendon."""
+    return d.genrow_type[k] == EQUALITY and m.eq_obj2id[d.genrow_id[k]] >= 0
 
 
 @kernel
@@ -68,22 +77,23 @@ def _second_entry(m, d, e, k):
 
 
 @kernel
-def _polynomial_bend(m, d, e):
-    """Returns the second derivative of the polynomial of equality e."""
+def _polynomial_slopes(m, d, e):
+    """Returns the first and second derivatives of the polynomial of equality e."""
     a, j = NEQDATA * e, m.eq_obj2id[e]
     if m.eq_type[e] == EQ_JOINT:
         y = d.qpos[m.jnt_qposadr[j]] - m.qpos0[m.jnt_qposadr[j]]
     else:
         y = d.ten_length[j] - m.tendon_length0[j]
-    a2, a3, a4 = m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
-    return fma(y, fma(y, 12.0 * a4, 6.0 * a3), 2.0 * a2)
+    a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
+    slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
+    return slope, fma(y, fma(y, 12.0 * a4, 6.0 * a3), 2.0 * a2)
 
 
 @kernel
 def _bends(m, d, p, k, B, f, D):
     """Computes the rates of the Jacobian of row k, an equality with a second joint or tendon."""
     e, o, along = d.genrow_id[k], d.genrow_dofadr[k], zero(d)
-    bend = _polynomial_bend(m, d, e)
+    _, bend = _polynomial_slopes(m, d, e)
     for c in range(o, o + d.genrow_dofnum[k]):
         i = d.genrow_dof[c]
         along = fma(_second_entry(m, d, e, i), fma(B, d.qvel[i], d.qacc[i]), along)
@@ -96,6 +106,8 @@ def _row_parameters(m, k, kind, i):
     """Returns solref and solimp of a row of that kind, of equality or tendon i."""
     if kind == EQUALITY:
         solref, solimp = load2(m.eq_solref, 2 * i), load5(m.eq_solimp, 5 * i)
+    elif kind == LIMIT_JOINT:
+        solref, solimp = load2(m.jnt_solref, 2 * i), load5(m.jnt_solimp, 5 * i)
     elif kind == LIMIT_TENDON:
         solref, solimp = load2(m.tendon_solref_lim, 2 * i), load5(m.tendon_solimp_lim, 5 * i)
     else:
@@ -114,7 +126,7 @@ def _side(m, d, k, i):
 
 @kernel
 def _rows(m, d, p):
-    """Computes rates of each general row, at the solution: those of an equality, and those that a tendon adds."""
+    """Computes rates of each general row, at the solution: those of a separate row, and those that a tendon adds."""
     shortest = shortest_timeconst(m)
     for k in range(d.ngenrow[0]):
         kind, i = d.genrow_type[k], d.genrow_id[k]
@@ -128,11 +140,12 @@ def _rows(m, d, p):
             stiffer, pull, B = impedance_slopes(solref, solimp, d.genrow_pos[k] - d.genrow_margin[k], shortest)
             stiffness = where(D > 0.0, fma(D, pull, -(f * stiffer)), 0.0)
         friction = where(D > 0.0, D * B, 0.0)
-        if kind == EQUALITY:
+        if _is_alone(m, d, k):
+            p.row_force[k] = where(D > 0.0, f, 0.0)
             p.row_stiffness[k], p.row_friction[k], p.row_curvature[k] = stiffness, friction, D
-            if _follows(m, i):
+            if _follows(m, d, k):
                 _bends(m, d, p, k, B, f, D)
-        else:
+        elif kind != EQUALITY:
             p.ten_force[i] = fma(_side(m, d, k, i), f, p.ten_force[i])
             p.ten_stiffness[i] = p.ten_stiffness[i] + stiffness
             p.ten_friction[i] = p.ten_friction[i] + friction
@@ -162,9 +175,9 @@ def _add_square(p, J, dof, first, number, k, weight):
 
 @kernel
 def _add_rows(m, d, p, k, weights):
-    """dg += weight J^T J_k of each equality."""
+    """dg += weight J^T J_k of each row of an equality or a ball."""
     for r in range(d.ngenrow[0]):
-        if d.genrow_type[r] == EQUALITY:
+        if _is_alone(m, d, r):
             _add_square(p, d.genrow_J, d.genrow_dof, d.genrow_dofadr[r], d.genrow_dofnum[r], k, weights[r])
 
 
@@ -176,28 +189,72 @@ def _add_tendons(m, d, p, k, weights):
 
 
 @kernel
-def _has_dof(m, i, k):
-    """Returns whether the row of tendon i has dof k."""
+def _has_dof(dof, first, number, k):
+    """Returns whether the row that starts at entry `first` has dof k."""
     found = 0
-    for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
-        found = 1 if m.ten_J_colind[e] == k else found
+    for e in range(first, first + number):
+        found = 1 if dof[e] == k else found
     return found
 
 
 @kernel
-def _add_bend(m, d, p, i, k):
-    """dg += J^T (b dJ v + D dJ a) - dJ^T F of the spatial tendon i, dJ by the position of dof k."""
-    if _has_dof(m, i, k):
-        tendon_bend(m, d, p, i, k)
-        first, along = m.ten_J_rowadr[i], zero(d)
-        last = first + m.ten_J_rownnz[i]
-        for e in range(first, last):
-            j = m.ten_J_colind[e]
-            w = fma(p.ten_friction[i], d.qvel[j], p.ten_curvature[i] * d.qacc[j])
-            along = fma(p.ten_bend[j], w, along)
-        for e in range(first, last):
-            j = m.ten_J_colind[e]
-            p.dg[j] = fma(-p.ten_force[i], p.ten_bend[j], fma(d.ten_J[e], along, p.dg[j]))
+def _clear_bend(d, p, dof, first, number):
+    """ten_bend <- 0 on the dofs of a row."""
+    for e in range(first, first + number):
+        p.ten_bend[dof[e]] = zero(d)
+
+
+@kernel
+def _add_bend(d, p, row, force, friction, curvature):
+    """dg += J^T (b dJ v + D dJ a) - dJ^T F of a row, with dJ in ten_bend."""
+    (J, dof, first, number), along = row, zero(d)
+    for e in range(first, first + number):
+        j = dof[e]
+        along = fma(p.ten_bend[j], fma(friction, d.qvel[j], curvature * d.qacc[j]), along)
+    for e in range(first, first + number):
+        j = dof[e]
+        p.dg[j] = fma(-force, p.ten_bend[j], fma(J[e], along, p.dg[j]))
+
+
+@kernel
+def _add_spatial(m, d, p, i, k):
+    """Adds the bend of the spatial tendon i."""
+    first, number = m.ten_J_rowadr[i], m.ten_J_rownnz[i]
+    if _has_dof(m.ten_J_colind, first, number, k):
+        _clear_bend(d, p, m.ten_J_colind, first, number)
+        add_tendon_bend(m, d, p, i, k, real(d, 1.0))
+        row = d.ten_J, m.ten_J_colind, first, number
+        _add_bend(d, p, row, p.ten_force[i], p.ten_friction[i], p.ten_curvature[i])
+
+
+@kernel
+def _is_bent(m, d, r):
+    """Returns whether row r is the limit of a ball or an equality of spatial tendons."""
+    e, kind = d.genrow_id[r], d.genrow_type[r]
+    bent = kind == LIMIT_JOINT
+    if kind == EQUALITY and m.eq_type[e] == EQ_TENDON:
+        j = m.eq_obj2id[e]
+        bent = not is_fixed(m, m.eq_obj1id[e]) or (j >= 0 and not is_fixed(m, j))
+    return bent
+
+
+@kernel
+def _add_bent_row(m, d, p, r, k):
+    """Adds the bend of row r."""
+    e, first, number = d.genrow_id[r], d.genrow_dofadr[r], d.genrow_dofnum[r]
+    if _has_dof(d.genrow_dof, first, number, k):
+        _clear_bend(d, p, d.genrow_dof, first, number)
+        if d.genrow_type[r] == LIMIT_JOINT:
+            set_ball_bend(m, d, p, e, k)
+        else:
+            i, j = m.eq_obj1id[e], m.eq_obj2id[e]
+            if not is_fixed(m, i):
+                add_tendon_bend(m, d, p, i, k, real(d, 1.0))
+            if j >= 0 and not is_fixed(m, j):
+                slope, _ = _polynomial_slopes(m, d, e)
+                add_tendon_bend(m, d, p, j, k, -slope)
+        row = d.genrow_J, d.genrow_dof, first, number
+        _add_bend(d, p, row, p.row_force[r], p.row_friction[r], p.row_curvature[r])
 
 
 @kernel
@@ -206,16 +263,25 @@ def add_tendon_position_column(m, d, p, k):
     _add_tendons(m, d, p, k, p.ten_stiffness)
     for i in range(m.ntendon):
         if not is_fixed(m, i):
-            _add_bend(m, d, p, i, k)
+            _add_spatial(m, d, p, i, k)
     _add_rows(m, d, p, k, p.row_stiffness)
     for r in range(d.ngenrow[0]):
-        e, o = d.genrow_id[r], d.genrow_dofadr[r]
-        if d.genrow_type[r] == EQUALITY and any_((p.row_bend[r] != 0.0) | (p.row_swing[r] != 0.0)):
-            x = _second_entry(m, d, e, k)
-            bend, swing = p.row_bend[r] * x, p.row_swing[r] * x
-            for c in range(o, o + d.genrow_dofnum[r]):
-                i = d.genrow_dof[c]
-                p.dg[i] = fma(_second_entry(m, d, e, i), bend, fma(d.genrow_J[c], swing, p.dg[i]))
+        if _is_bent(m, d, r):
+            _add_bent_row(m, d, p, r, k)
+        if _follows(m, d, r) and not is_fastening(m, d.genrow_id[r]):
+            _add_swing(m, d, p, r, k)
+
+
+@kernel
+def _add_swing(m, d, p, r, k):
+    """Adds the rates by c'(y) of row r, an equality with a polynomial."""
+    e, o = d.genrow_id[r], d.genrow_dofadr[r]
+    if any_((p.row_bend[r] != 0.0) | (p.row_swing[r] != 0.0)):
+        x = _second_entry(m, d, e, k)
+        bend, swing = p.row_bend[r] * x, p.row_swing[r] * x
+        for c in range(o, o + d.genrow_dofnum[r]):
+            i = d.genrow_dof[c]
+            p.dg[i] = fma(_second_entry(m, d, e, i), bend, fma(d.genrow_J[c], swing, p.dg[i]))
 
 
 @kernel

@@ -1,16 +1,21 @@
-"""Forces with and without analytic derivatives: combined, they match the rates of the residual and of steps."""
+"""Derivatives of all kinds of forces against differences of the residual, of steps, and of MuJoCo."""
 
+import mujoco
 import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.sensitivity.derivative.formulas import leaves_rest, serves
+from featherlane.sensitivity.derivative.formulas import differences_lag, serves
 from scenes.states import kicked
 from sensitivity.test_derivative_formulas import compare, rates
+from sensitivity.test_derivative_sweep import extrapolated
 from sensitivity.test_derivatives import CONTACT, close
 from sensitivity.test_transition import exact, relative
 
 SMOOTH = 1e-7  # error of two differences over 2e-7
+INSIDE = 1e-7  # the point that a tendon touches from inside is iterated to 1e-6
+WIDE, EXACT = 1e-4, 1e-8  # range of extrapolated differences of steps without rows, and their error
+MUJOCO = 1e-5  # error of differences over 1e-6 with soft rows
 STEPS = 3e-7  # rounding of steps with accelerations of some hundreds
 # wrapping tendons, springs and limits of ball joints, muscles, sites, cranks, all equalities, a fluid, a push
 REST = """<mujoco><option timestep="0.004" density="3" viscosity="0.05" wind="1 0 0.3"/><compiler autolimits="true"/>
@@ -51,21 +56,88 @@ def pushed(model, rng):
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_both_together_are_the_residuals_rates(integrator, rng):
+def test_they_are_the_rates_of_the_residual(integrator, rng):
     model = exact(fl.load(REST))
     model.opt.integrator = integrator
-    assert serves(model) and leaves_rest(model)
+    assert serves(model) and differences_lag(model) == (integrator != "euler")
     for _ in range(3):
         compare(model, pushed(model, rng), SMOOTH)
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_both_together_are_the_rates_of_steps(integrator, rng):
+def test_they_are_the_rates_of_steps(integrator, rng):
     model = exact(fl.load(REST))
     model.opt.integrator = integrator
     data = pushed(model, rng)
     fl.step(model, data, 100)  # equalities find each other
     close(fl.linearize(model, data), data, model, STEPS)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_they_are_those_of_mujoco(integrator, rng):
+    model, theirs = exact(fl.load(REST)), mujoco.MjModel.from_xml_string(REST)
+    model.opt.integrator = integrator
+    theirs.opt.integrator = int(model.opt.integrator)
+    theirs.opt.tolerance, theirs.opt.iterations = 0.0, 100
+    data, state = pushed(model, rng), mujoco.MjData(theirs)
+    for name in ("qpos", "qvel", "act", "ctrl", "xfrc_applied"):
+        getattr(state, name)[:] = getattr(data, name)
+    n = 2 * model.nv + model.na
+    A, B = np.zeros((n, n)), np.zeros((n, model.nu))
+    mujoco.mjd_transitionFD(theirs, state, 1e-6, True, A, B, None, None)
+    found = fl.linearize(model, data)
+    assert relative(found.A, A) < MUJOCO and relative(found.B, B) < MUJOCO
+
+
+# a tendon around a geom on a moving body, between a sibling and the end of a chain
+AROUND = """<mujoco><option timestep="0.004"/><default><geom contype="0" conaffinity="0"/></default><worldbody>
+  <body pos="0 0 1"><freejoint/><geom size="0.1 0.05 0.2" type="box"/>{geom}
+    <site name="near" pos="0.2 0.005 0.02"/><site name="far" pos="0.2 0 0.3"/>
+    <body pos="0.35 0 0"><joint type="ball" damping="0.05"/><geom type="capsule" fromto="0 0 0 .2 0 .1" size="0.03"/>
+      <body pos="0.3 0 0.1"><joint axis="0 1 1"/><geom type="capsule" fromto="0 0 0 0 .2 0" size="0.03"/>
+        <site name="end" pos="0 0.2 0.03"/></body></body>
+    <body pos="-0.3 0 0"><joint type="slide" axis="1 0 1"/><geom size="0.05"/><site name="start" pos="0 0.1 0"/></body>
+  </body></worldbody><tendon><spatial stiffness="30" damping="2" springlength="0.1"><site site="start"/>
+    <geom geom="g"{side}/><site site="end"/></spatial></tendon></mujoco>"""
+GEOMS = {
+    "sphere": '<geom name="g" size="0.05" pos="{pos}"/>',
+    "cylinder": '<geom name="g" type="cylinder" size="0.04 0.1" pos="{pos}" euler="70 10 0"/>',
+}
+
+
+@pytest.mark.parametrize("side", ["", "near", "far"])
+@pytest.mark.parametrize("geom", GEOMS)
+def test_tendons_around_geoms(geom, side, rng):
+    """The path is short, passes the geom's inside, or passes over a point beyond it."""
+    geom = GEOMS[geom].format(pos="0.2 0 0.02" if side == "near" else "0.2 0.14 0.05")
+    side, inside = f' sidesite="{side}"' if side else "", side == "near"
+    model, bent = exact(fl.load(AROUND.format(geom=geom, side=side))), 0
+    for _ in range(6):
+        data = fl.Data(model)
+        data.qpos, data.qvel = kicked(model, rng, 0.1)
+        fl.forward(model, data)
+        path = np.linalg.norm(data.site_xpos[model.wrap_objid[0]] - data.site_xpos[model.wrap_objid[2]])
+        found, theirs = fl.linearize(model, data).A, extrapolated(model, data, WIDE)[0]
+        if relative(theirs, extrapolated(model, data, 0.1 * WIDE)[0]) < INSIDE:  # no path begins to bend in between
+            assert relative(found, theirs) < (INSIDE if inside else EXACT)
+            bent += data.ten_length[0] > path + 1e-4
+    assert bent
+
+
+def test_single_free_bodies_under_implicitfast(rng):
+    """Their separate system has gyroscopic terms, of the force about the joint, too: the centre of mass is off it."""
+    model = exact(
+        fl.load("""<mujoco><option timestep="0.01" integrator="implicitfast"/><worldbody><body><freejoint/>
+        <geom type="box" size="0.1 0.2 0.05" pos="0.1 0.05 0.02" contype="0"/><body pos="0 0 0.3"><geom size="0.1"
+        contype="0"/></body></body></worldbody></mujoco>""")
+    )
+    assert not differences_lag(model)
+    data = fl.Data(model)
+    for _ in range(3):
+        data.qpos, data.qvel = kicked(model, rng, 0.1)
+        data.qvel *= 30.0
+        found, theirs = fl.linearize(model, data).A, extrapolated(model, data, WIDE)[0]
+        assert relative(found, theirs) < EXACT
 
 
 def test_an_equality_with_a_long_lever_keeps_its_digits():
@@ -136,16 +208,27 @@ def test_applied_forces_have_the_inverse_inertia_as_derivative(rng):
     assert relative(found.DaDtau @ fl.query.full_m(model, data), np.eye(model.nv)) < 1e-10
 
 
-# ---- the choice of forces without formulas is made per world -----------------------------------------------------
+@pytest.mark.parametrize("integrator", ["euler", "implicitfast"])
+def test_a_model_without_joints_has_no_derivatives(integrator):
+    model = fl.load('<mujoco><worldbody><site name="s"/></worldbody><actuator><motor site="s"/></actuator></mujoco>')
+    model.opt.integrator = integrator
+    assert serves(model) and differences_lag(model) == (integrator != "euler")  # a motor on a site
+    found = fl.linearize(model, fl.Data(model))
+    assert found.A.shape == (0, 0) and found.B.shape == (0, 1)
+
+
+# ---- worlds with separate parameters -----------------------------------------------------------------------------
 BALL = """<mujoco><option timestep="0.004"/><default><geom contype="0" conaffinity="0"/></default><worldbody>
   <body><joint name="ball" type="ball" damping="0.1"/><geom type="capsule" size=".02" fromto="0 0 0 .3 0 0"/>
     <body pos=".3 0 0"><joint axis="0 1 0"/><geom type="box" size=".05 .03 .02" pos=".1 .05 0"/></body></body>
   </worldbody></mujoco>"""
 
 
+@pytest.mark.parametrize("integrator", ["euler", "implicitfast"])
 @pytest.mark.parametrize("name", ["jnt_stiffness", "opt.density"])
-def test_a_world_with_expanded_fields_is_independent_of_its_batch(name, rng):
+def test_a_world_with_expanded_fields_is_independent_of_its_batch(name, integrator, rng):
     model = exact(fl.load(BALL))
+    model.opt.integrator = integrator
     batch = fl.Batch(model, 11)
     batch.qvel[:] = rng.normal(size=(11, model.nv))
     rows = batch.expand(name).reshape(11, -1)

@@ -1,36 +1,40 @@
-"""Computes the columns of a step's derivative, tile by tile: rates of the residual, then rates of the acceleration.
+"""Accelerations of worlds by forward dynamics, and their derivatives from those of the residual.
 
-A column belongs to a coordinate: a dof's position, a dof's velocity, an activation or a control.  The worlds of a tile
-occupy its lanes and process the columns one after the other.  If there is only one world, all lanes hold it and each
-lane processes other columns.  The record p has the inputs and outputs of a column (rates.py).
-Source: the implicit function theorem; see residual.py.
+    g(a; x, u) = M a + c - tau - J^T f(J a - aref)
+
+is zero at the acceleration of forward dynamics, so da = -H^-1 dg, with dg at fixed a and H = dg/da the Hessian of the
+solver.  An integrator that treats forces implicitly uses another acceleration, K a* = tau - c + J^T f with
+K = M - h D.  Its derivative also needs  p = M a - K a*  at fixed a and a*:  K da* = M da + dp.
+
+The worlds of a tile occupy its lanes and process the columns one after the other.  If there is only one world, all
+lanes hold it and each lane processes other columns.  The record p has the inputs and outputs of a column (rates.py).
+Source: the implicit function theorem.
 """
 
 from featherlane.prelude import *
+from featherlane.collision.collision import collision
 from featherlane.constraint.metric_rows import release_metric
 from featherlane.constraint.row import make_rows
 from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
 from featherlane.dynamics.inertia.metric import metric
 from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
-from featherlane.dynamics.integrator.smooth import smooth_acceleration
-from featherlane.lanes import Kernel
-from featherlane.model.integrator import has_metric
-from featherlane.sensitivity.derivative.points import copy, difference_quotient, displace, move_pos, per_span
-from featherlane.sensitivity.derivative.rates import COLUMNS
-from featherlane.sensitivity.derivative.residual import (
-    compute_position,
-    implicit_acceleration_of,
-    implicit_rates,
-    is_damped,
-    is_implicit,
-    refine_equalities,
-    step_residual,
-    unrefined,
+from featherlane.dynamics.integrator.implicit import implicit_acceleration, implicit_again
+from featherlane.dynamics.integrator.integrate import (
+    damps_implicitly,
+    euler_acceleration,
+    euler_again,
+    implicitfast_acceleration,
+    implicitfast_again,
 )
+from featherlane.dynamics.integrator.smooth import smooth_acceleration
+from featherlane.model.integrator import has_metric
+from featherlane.sensitivity.derivative.points import copy
+from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.sensitivity.derivative.switching import switching_distance
 from featherlane.sensitivity.derivative.tangent import advance_tangent
-from featherlane.simulation.step.forward import control_and_actuate, forward_velocity
-from featherlane.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
+from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
+from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out, substitute
@@ -39,6 +43,66 @@ from featherlane.solver.solve import solve
 
 # indices in the report of a pass on a world; KNOWN: 1 all rates have formulas, 0 not, -1 the world must run alone
 FITS, NEAREST, KNOWN = 0, 1, 2
+
+
+# ---- the metric of the integrator ------------------------------------------------------------------------------------
+@kernel
+def is_implicit(m):
+    """Returns whether the integrator uses another acceleration than that of forward dynamics."""
+    damps = m.opt_integrator == EULER and not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER))
+    return damps or m.opt_integrator == IMPLICIT or m.opt_integrator == IMPLICITFAST
+
+
+@kernel
+def implicit_acceleration_of(m, d, free):
+    """qacc_step <- K^-1 (qfrc_smooth + qfrc_constraint); `free`: the integrator uses the acceleration itself."""
+    if m.opt_integrator == IMPLICIT:
+        implicit_acceleration(m, d)
+    elif m.opt_integrator == IMPLICITFAST:
+        implicitfast_acceleration(m, d)
+    elif m.opt_integrator == EULER:
+        euler_acceleration(m, d, free)
+    else:
+        for i in range(m.nv):
+            d.qacc_step[i] = free[i]
+
+
+@kernel
+def is_damped(m, d):
+    """Returns the mask of worlds whose integrator has a separate K."""
+    damped = true_mask(d)
+    if m.opt_integrator == EULER:
+        damped = damps_implicitly(m, d)
+    return damped
+
+
+@kernel
+def implicit_rates(m, d, x, free, damped):
+    """qacc_step <- K^-1 x after `implicit_acceleration_of`, with its factor; `free`: K is M.
+
+    qfrc_smooth also holds x; damped is the mask of `is_damped`.
+    """
+    if m.opt_integrator == IMPLICIT:
+        implicit_again(m, d, x)
+    elif m.opt_integrator == IMPLICITFAST:
+        implicitfast_again(m, d, x)
+    else:
+        euler_again(m, d, x)
+        for i in range(m.nv):
+            d.qacc_step[i] = where(damped, d.qacc_step[i], free[i])
+
+
+# ---- the present state -----------------------------------------------------------------------------------------------
+@kernel
+def compute_position(m, d):
+    """Computes all that depends on the position; returns 1 if contacts do not fit, and are detected again later."""
+    forward_position(m, d)
+    d.con_fresh[0] = 0
+    if forces_need_contacts(m):
+        early_contacts(m, d)
+    else:
+        collision(m, d)
+    return d.con_overflow[0]
 
 
 @stage(p=COLUMNS)
@@ -80,110 +144,6 @@ def base_tile(m, d, b, p, thread, tile):
 
 
 base_tiles = in_each_tile("base_tiles", base_tile)
-
-
-# ---- rates of the residual -------------------------------------------------------------------------------------------
-def central_differences(point: Kernel, refine: Kernel) -> Kernel:
-    """Returns the columns of a call, `(m, d, b, p, thread, tile, given)`: central differences at fixed acceleration.
-
-    Args:
-        point: `(m, d, p, at, step, given, g, lag)` evaluates g, lag and the next activations of the loaded worlds with
-            coordinate `at` moved by `step`.
-        refine: `(m, d, b, p, thread, tile, at, up, down)` corrects the column.
-    """
-
-    def columns(m, d, b, p, thread, tile, given):
-        for s in range(b.nstep):
-            load_worlds(b, thread, tile)
-            copy_step_inputs(b, thread, tile, s)
-            at, up, down = p.at[0], p.up[0], p.down[0]
-            point(m, d, p, at, up, given, p.dg, p.dp)
-            copy(d.act, m.na, p.dact, 0)
-            load_worlds(b, thread, tile)
-            point(m, d, p, at, -down, given, p.lower_g, p.lower_p)
-            scale = per_span(up + down)
-            difference_quotient(p.lower_g, m.nv, p.dg, 0, scale)
-            difference_quotient(p.lower_p, m.nv, p.dp, 0, scale)
-            difference_quotient(d.act, m.na, p.dact, 0, scale)
-            refine(m, d, b, p, thread, tile, at, up, down)
-            write_records(b, thread, tile, s)
-
-    return kernel(columns)
-
-
-@kernel
-def move_forces(m, d, at, step):
-    """Displaces velocity, activation or control number `at`."""
-    displace(d.qvel, m.nv, at, step, m.nv)
-    displace(d.act, m.na, at, step, 2 * m.nv)
-    displace(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
-
-
-@kernel
-def _moved_bodies(m, d, p, at, step, given, g, lag):
-    """Computes the residual at a displaced position, with new collision detection."""
-    move_pos(m, d, at, step)
-    step_residual(m, d, p, compute_position(m, d), g, lag)
-
-
-@kernel
-def _moved_forces(m, d, p, at, step, overflow, g, lag):
-    """Computes the residual at a displaced velocity, activation or control, at the position of `compute_position`."""
-    move_forces(m, d, at, step)
-    step_residual(m, d, p, overflow, g, lag)
-
-
-_by_positions = central_differences(_moved_bodies, refine_equalities)
-_by_forces = central_differences(_moved_forces, unrefined)
-
-
-@stage(p=COLUMNS)
-def position_columns_of_tile(m, d, b, p, thread, tile):
-    """Computes rates of the residual by position, dof by dof: central differences at fixed acceleration.
-
-    Contacts are detected again at each point.
-    Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; dg, dp, dact, lower_g, lower_p; qpos, act, primal.*, con_fresh,
-            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
-            qproduct, qvec for itself.
-    """
-    _by_positions(m, d, b, p, thread, tile, 0)
-
-
-position_columns = in_each_tile("position_columns", position_columns_of_tile)
-
-
-@stage(p=COLUMNS)
-def force_columns_of_tile(m, d, b, p, thread, tile):
-    """Computes rates of the residual by velocity, activation and control: central differences at fixed acceleration.
-
-    Bodies and contacts do not move.
-    Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; dg, dp, dact, lower_g, lower_p; qvel, act, ctrl, primal.*, con_fresh,
-            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
-            qproduct, qvec for itself.
-    """
-    _by_forces(m, d, b, p, thread, tile, compute_position(m, d))
-
-
-force_columns = in_each_tile("force_columns", force_columns_of_tile)
-
-
-@stage(p=COLUMNS)
-def parameter_points_of_tile(m, d, b, p, thread, tile):
-    """Computes the residual and the next activations of worlds with one displaced model parameter each.
-
-    Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; dg, dp, dact; act, primal.*, con_fresh,
-            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
-            qproduct, qvec for itself.
-    """
-    step_residual(m, d, p, compute_position(m, d), p.dg, p.dp)
-    copy(d.act, m.na, p.dact, 0)
-    write_records(b, thread, tile, 0)
-
-
-parameter_points = in_each_tile("parameter_points", parameter_points_of_tile)
 
 
 # ---- rates of the acceleration ---------------------------------------------------------------------------------------

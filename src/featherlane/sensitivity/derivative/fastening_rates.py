@@ -1,0 +1,164 @@
+"""Derivatives of the forces of connects and welds.
+
+The rows of a connect or weld have x = E'' + B E' + K d E, with E the error, E' and E'' its rates at the accelerations
+of both bodies, and the forces f = -D x, all with the impedance d at r = |E|. Hence
+
+    df = -D (dE'' + B dE' + K (d dE + E d' dr)) + f d' / (d (1 - d)) dr
+
+For a body beyond dof k, with V, A its velocity and acceleration and v the velocity before the joint,
+
+    by position       dV = eta + S x V,  dA = zeta + eta x V + S x A     eta = v x S, zeta and w as in smooth_rates.py
+    by velocity       dV = S,            dA = w + S x V
+    by acceleration   dV = 0,            dA = S
+"""
+
+from featherlane.prelude import *
+from featherlane.constraint.equality import anchor, fastened_body, half_turn, weld_turn
+from featherlane.constraint.impedance import MINVAL, impedance, impedance_rate, reference, shortest_timeconst
+from featherlane.sensitivity.derivative.contact_rates import before_joint, is_before
+from featherlane.sensitivity.derivative.moved_force import add_moved_force
+
+POSITION, VELOCITY, ACCELERATION = range(3)
+
+
+@kernel
+def is_fastening(m, e):
+    """Returns whether equality e is a connect or a weld."""
+    return m.eq_type[e] == EQ_CONNECT or m.eq_type[e] == EQ_WELD
+
+
+@kernel
+def _angular(x):
+    """Returns the rotational part of a spatial motion."""
+    return x[0], x[1], x[2]
+
+
+@kernel
+def _linear(x):
+    """Returns the translational part of a spatial motion."""
+    return x[3], x[4], x[5]
+
+
+@kernel
+def _vector(q):
+    """Returns the vector part of a quaternion."""
+    return q[1], q[2], q[3]
+
+
+@kernel
+def _changes(m, d, p, b, k, by):
+    """Returns (displacement, dV, dA) of body b for a unit of dof k's position, velocity or acceleration."""
+    still = zeros(d, 6)
+    moved, dV, dA = still, still, still
+    if is_before(m, k, b):
+        S, V = load6(d.cdof, 6 * k), load6(d.cvel, 6 * b)
+        if by == POSITION:
+            moved = S
+            eta = cross_motion(before_joint(m, d, k, d.cvel, d.qvel), S)
+            dV = add6(eta, cross_motion(S, V))
+            dA = add6(load6(p.dof_carried, 6 * k), add6(cross_motion(eta, V), cross_motion(S, load6(d.cacc, 6 * b))))
+        elif by == VELOCITY:
+            dV, dA = S, add6(load6(p.dof_rate, 6 * k), cross_motion(S, V))
+        else:
+            dA = S
+    return moved, dV, dA
+
+
+@kernel
+def _point_changes(m, d, b, point, changes):
+    """Returns the changes of place, velocity and acceleration of a point of body b."""
+    moved, dV, dA = changes
+    V, A, r = load6(d.cvel, 6 * b), load6(d.cacc, 6 * b), sub3(point, load3(d.subtree_com, 3 * m.body_rootid[b]))
+    w, dw = _angular(V), _angular(dV)
+    dr = add3(_linear(moved), cross(_angular(moved), r))
+    u = add3(_linear(V), cross(w, r))
+    du = add3(_linear(dV), add3(cross(dw, r), cross(w, dr)))
+    da = add3(add3(_linear(dA), cross(_angular(dA), r)), cross(_angular(A), dr))
+    return dr, du, add3(da, add3(cross(dw, u), cross(w, du)))
+
+
+@kernel
+def _turn_changes(m, d, e, held, first, second):
+    """Returns the changes of the rotation error of weld e, of its rate and acceleration, and of the error's scalar.
+
+    With y = R^T (w_1 - w_2) and z = R^T (alpha_1 - alpha_2 - w_2 x (w_1 - w_2)), the error t of the quaternion q has
+    t' = vec(y q) / 2 and t'' = vec(z q) / 2 - |y|^2 t / 4.  R turns with the second body.
+    """
+    R, q, scale = held
+    b1, b2 = fastened_body(m, e, 0), fastened_body(m, e, 1)
+    w2, dw2, turn2 = load3(d.cvel, 6 * b2), _angular(second[1]), _angular(second[0])
+    slip, dslip = sub3(load3(d.cvel, 6 * b1), w2), sub3(_angular(first[1]), dw2)
+    alpha = sub3(sub3(load3(d.cacc, 6 * b1), load3(d.cacc, 6 * b2)), cross(w2, slip))
+    dalpha = sub3(sub3(_angular(first[2]), _angular(second[2])), add3(cross(dw2, slip), cross(w2, dslip)))
+    dslip, dalpha = sub3(dslip, cross(turn2, slip)), sub3(dalpha, cross(turn2, alpha))
+    y, z, rho = mat_t_mul_vec(R, slip), mat_t_mul_vec(R, alpha), mat_t_mul_vec(R, sub3(_angular(first[0]), turn2))
+    dy, dz, t = mat_t_mul_vec(R, dslip), mat_t_mul_vec(R, dalpha), _vector(q)
+    dt, ds = half_turn(q, rho), -0.5 * dot3(rho, t)
+    dq = (ds, dt[0], dt[1], dt[2])
+    rate = add3(half_turn(dq, y), half_turn(q, dy))
+    bend = axpy3(0.5 * dot3(y, dy), t, scale3(0.25 * dot3(y, y), dt))
+    acceleration = sub3(add3(half_turn(dq, z), half_turn(q, dz)), bend)
+    return scale3(scale, dt), scale3(scale, rate), scale3(scale, acceleration), ds
+
+
+@kernel
+def _forces(d, k):
+    """Returns D and the forces of the three rows from k on; 0 where the world does not have them."""
+    D = load3(d.genrow_D, k)
+    return D, tuple(-(D[c] * d.primal.genrow_x[k + c]) for c in range(3))
+
+
+@kernel
+def _change_of_force(D, f, law, error, changes, dr):
+    """Returns df of three rows with the changes (of the error, its rate, its acceleration), and dr that of r."""
+    K, B, imp, rate = law
+    x = axpy3(B, changes[1], changes[2])
+    pull = axpy3(K * imp, changes[0], scale3(K * rate * dr, error))
+    stiffer = rate * dr / fmax(imp * (1.0 - imp), MINVAL)
+    return tuple(fma(-D[c], x[c] + pull[c], f[c] * stiffer) for c in range(3))
+
+
+@kernel
+def _add_column(m, d, p, k, e, dof, by):
+    """dg += rates of the rows from k on, of connect or weld e."""
+    b1, b2, weld = fastened_body(m, e, 0), fastened_body(m, e, 1), m.eq_type[e] == EQ_WELD
+    p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
+    first, second = _changes(m, d, p, b1, dof, by), _changes(m, d, p, b2, dof, by)
+    one, two = _point_changes(m, d, b1, p1, first), _point_changes(m, d, b2, p2, second)
+    error, moves = sub3(p1, p2), tuple(sub3(one[c], two[c]) for c in range(3))
+    square, along, none = dot3(error, error), dot3(error, moves[0]), zeros(d, 3)
+    held = weld_turn(m, d, e)
+    turned, twist = _turn_changes(m, d, e, held, first, second), scale3(held.scale, _vector(held.turn))
+    if weld:
+        square, along = square + dot3(twist, twist), along + dot3(twist, turned[0])
+    r = sqrt(square)
+    solimp, dist = load5(m.eq_solimp, 5 * e), along / fmax(r, MINVAL)
+    K, B = reference(load2(m.eq_solref, 2 * e), solimp, shortest_timeconst(m))
+    law = K, B, impedance(solimp, r), impedance_rate(solimp, r)
+    D, f = _forces(d, k)
+    df, moment, change = _change_of_force(D, f, law, error, moves, dist), none, none
+    if weld:
+        E, g = _forces(d, k + 3)
+        dg = _change_of_force(E, g, law, twist, turned, dist)
+        # moment = scale R (s g + t x g) / 2
+        s, t, half = held.turn[0], _vector(held.turn), 0.5 * held.scale
+        moment = mat_mul_vec(held.R, scale3(half, axpy3(s, g, cross(t, g))))
+        dm = add3(scale3(0.5, cross(turned[0], g)), scale3(half, axpy3(turned[3], g, axpy3(s, dg, cross(t, dg)))))
+        change = add3(mat_mul_vec(held.R, dm), cross(_angular(second[0]), moment))
+    moving = dof if by == POSITION else -1
+    add_moved_force(m, d, p.dg, b2, moving, (p2, two[0]), (f, moment), (df, change))
+    f, moment, df, change = scale3(-1.0, f), scale3(-1.0, moment), scale3(-1.0, df), scale3(-1.0, change)
+    add_moved_force(m, d, p.dg, b1, moving, (p1, one[0]), (f, moment), (df, change))
+
+
+@kernel
+def add_fastenings(m, d, p, dof, by):
+    """dg += rates of connects and welds by the position, velocity or acceleration of a dof."""
+    k = 0
+    while k < d.ngenrow[0]:
+        e, n = d.genrow_id[k], 1
+        if d.genrow_type[k] == EQUALITY and is_fastening(m, e):
+            n = 3 if m.eq_type[e] == EQ_CONNECT else 6
+            if is_before(m, dof, fastened_body(m, e, 0)) or is_before(m, dof, fastened_body(m, e, 1)):
+                _add_column(m, d, p, k, e, dof, by)
+        k += n

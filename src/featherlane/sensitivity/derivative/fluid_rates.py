@@ -1,0 +1,64 @@
+"""Derivatives of fluid forces by position and velocity, with composite bodies.
+
+The wrench on a body depends on its velocity relative to the fluid, in the body's axes.  With B^c, F^c the sums of its
+velocity derivatives and of the wrenches over the bodies beyond a joint (dynamics/passive/fluid_derivative.py), and v
+the velocity before the joint relative to the wind, dof k and each dof j from the root down to k have
+
+    by velocity   dtau_j / dv_k = S_j . B^c_k S_k
+                  dtau_k / dv_j = S_k . B^c_k S_j
+    by position   the same with v x S in place of S, plus S_j . (S_k x* F^c_k) in the first line, except for j = k
+
+The axes of one ball turn each other: there the term with F is omitted.
+"""
+
+from featherlane.prelude import *
+from featherlane.dynamics.passive.fluid import fluid_force, in_medium
+from featherlane.dynamics.passive.fluid_derivative import composite_drag, medium_counts
+from featherlane.sensitivity.derivative.contact_rates import before_joint
+from featherlane.sensitivity.derivative.smooth_rates import turns_with
+
+
+@kernel
+def fluid_rates(m, d, p):
+    """Computes dof_fluid = B^c^T S of each dof; crb_drag = B^c and cfrc_fluid = F^c of each body."""
+    if medium_counts(m):
+        fluid_force(m, d)
+        composite_drag(m, d, dissipative=0)
+        for k in range(m.nv):
+            S, b = load6(d.cdof, 6 * k), 36 * m.dof_bodyid[k]
+            for c in range(6):
+                p.dof_fluid[6 * k + c] = dot6(tuple(d.crb_drag[b + 6 * r + c] for r in range(6)), S)
+
+
+@kernel
+def _subtract(m, d, p, k, x, carried):
+    """dg -= rates for the motion x of the bodies beyond dof k; `carried` is the force that moves with them."""
+    b, a, above, medium = 36 * m.dof_bodyid[k], m.D_rowadr[k], m.D_diag[k], in_medium(m)
+    f = tuple(dot6(load6(d.crb_drag, b + 6 * r), x) for r in range(6))
+    for c in range(m.D_rownnz[k]):
+        j = m.D_colind[a + c]
+        S = load6(d.cdof, 6 * j)
+        if c > above:
+            rate = dot6(load6(p.dof_fluid, 6 * j), x)
+        elif c == above or turns_with(m, j, k):
+            rate = dot6(S, f)
+        else:
+            rate = dot6(S, add6(f, carried))
+        p.dg[j] = where(medium, p.dg[j] - rate, p.dg[j])
+
+
+@kernel
+def subtract_fluid_position(m, d, p, k):
+    """dg -= rates of fluid forces by the position of dof k."""
+    if medium_counts(m):
+        S, wind = load6(d.cdof, 6 * k), load3(m.opt_wind, 0)
+        v = before_joint(m, d, k, d.cvel, d.qvel)
+        v = (v[0], v[1], v[2], v[3] - wind[0], v[4] - wind[1], v[5] - wind[2])
+        _subtract(m, d, p, k, cross_motion(v, S), cross_force(S, load6(d.cfrc_fluid, 6 * m.dof_bodyid[k])))
+
+
+@kernel
+def subtract_fluid_velocity(m, d, p, k):
+    """dg -= rates of fluid forces by the velocity of dof k."""
+    if medium_counts(m):
+        _subtract(m, d, p, k, load6(d.cdof, 6 * k), zeros(d, 6))

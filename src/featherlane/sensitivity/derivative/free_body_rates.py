@@ -1,0 +1,26 @@
+"""Derivatives of the gyroscopic part of implicitfast's K at single free bodies.
+
+    p = -h G(w) a*,    G the velocity derivatives of the bias (dynamics/integrator/free_body.py), bilinear
+
+Its force keeps its components in the body's axes if the body turns; its moment is stored in these axes.
+"""
+
+from featherlane.prelude import *
+from featherlane.dynamics.integrator.free_body import gyroscopic_rate, is_single_free_body
+
+
+@kernel
+def add_free_body(m, d, p, k, by_velocity):
+    """dp += rates of p of a single free body by the position or the velocity of its rotation k."""
+    i, v = m.dof_bodyid[k], m.jnt_dofadr[m.dof_jntid[k]]
+    if is_single_free_body(m, i) and k >= v + 3:
+        h, R, axis = timestep(m), load9(d.xmat, 9 * i), load3(d.cdof, 6 * k)
+        # columns that are solved one by one overwrite qacc_step = a*
+        turn = mat_mul_vec(R, sub3(load3(d.qacc, v + 3), load3(p.taken_off, v + 3)))
+        if by_velocity:
+            f, moment = gyroscopic_rate(m, d, i, axis, turn)
+            store3(p.dp, v + 3, axpy3(-h, mat_t_mul_vec(R, moment), load3(p.dp, v + 3)))
+        else:
+            f, _ = gyroscopic_rate(m, d, i, mat_mul_vec(R, load3(d.qvel, v + 3)), turn)
+            f = cross(axis, f)
+        store3(p.dp, v, axpy3(-h, f, load3(p.dp, v)))

@@ -1,0 +1,74 @@
+"""Derivative of the generalized forces of a wrench on one body by the position of a dof.
+
+    d(S_i . W) / dq_k = S_i . dW + (dS_i / dq_k) . W,      dS_i / dq_k = S_k x S_i  for the dofs i beyond dof k
+
+The dofs of one ball turn each other's axes, in either order.
+"""
+
+from featherlane.prelude import *
+from featherlane.sensitivity.derivative.contact_rates import is_before
+from featherlane.sensitivity.derivative.smooth_rates import turns_with
+
+
+@kernel
+def point_motion(m, d, b, k, point):
+    """Returns (rotation, velocity) of a point of body b for a unit velocity of dof k; zeros if k does not move b."""
+    w, u = zeros(d, 3), zeros(d, 3)
+    if is_before(m, k, b):
+        w = load3(d.cdof, 6 * k)
+        arm = sub3(point, load3(d.subtree_com, 3 * m.body_rootid[b]))
+        u = add3(load3(d.cdof, 6 * k + 3), cross(w, arm))
+    return w, u
+
+
+@kernel
+def add_moved_force(m, d, out, b, k, place, force, change):
+    """out_i += d(S_i . W) / dq_k of the dofs i that move body b; for k = -1 the axes S_i stay.
+
+    Args:
+        place: (point, its displacement) in world axes.
+        force, change: (force, moment) of W at the point, and their changes.
+    """
+    point, moved = place
+    r = sub3(point, load3(d.subtree_com, 3 * m.body_rootid[b]))
+    (f, n), (df, dn) = force, change
+    n, dn = add3(n, cross(r, f)), add3(dn, add3(cross(r, df), cross(moved, f)))
+    W, dW = (n[0], n[1], n[2], f[0], f[1], f[2]), (dn[0], dn[1], dn[2], df[0], df[1], df[2])
+    carries, i, turned = k >= 0 and is_before(m, k, b), m.body_lastdof[b], dW
+    if carries:
+        turned = axpy6(real(d, -1.0), cross_force(load6(d.cdof, 6 * k), W), dW)
+    while i >= 0:
+        if carries and (i >= k or turns_with(m, i, k)):
+            rate = dot6(load6(d.cdof, 6 * i), turned)
+        else:
+            rate = dot6(load6(d.cdof, 6 * i), dW)
+        out[i] = out[i] + rate
+        i = m.dof_parentid[i]
+
+
+@kernel
+def _is_pushed(d, b):
+    """Returns whether xfrc_applied of body b is not 0 in a world of the tile."""
+    f, n = load3(d.xfrc_applied, 6 * b), load3(d.xfrc_applied, 6 * b + 3)
+    return any_((dot3(f, f) + dot3(n, n)) != 0.0)
+
+
+@kernel
+def find_applied(m, d, p):
+    """body_pushed <- 1 for bodies with xfrc_applied in a world of the tile; npushed <- their number."""
+    p.npushed[0] = 0
+    for b in range(1, m.nbody):
+        p.body_pushed[b] = 1 if _is_pushed(d, b) else 0
+        p.npushed[0] += p.body_pushed[b]
+
+
+@kernel
+def subtract_applied(m, d, p, k):
+    """dg -= rates of xfrc_applied by the position of dof k."""
+    if p.npushed[0] > 0:
+        for b in range(1, m.nbody):
+            if p.body_pushed[b] and is_before(m, k, b):
+                f, n = scale3(-1.0, load3(d.xfrc_applied, 6 * b)), scale3(-1.0, load3(d.xfrc_applied, 6 * b + 3))
+                point, none = load3(d.xipos, 3 * b), zeros(d, 3)
+                _, moved = point_motion(m, d, b, k, point)
+                add_moved_force(m, d, p.dg, b, k, (point, moved), (f, n), (none, none))

@@ -1,0 +1,149 @@
+"""Derivatives of the forces of actuators on sites, slider-cranks, balls and free joints.
+
+The force F(l, l', u) of an output acts along its row J of moments, which for some is not the derivative of l:
+
+    dtau = J^T (F_l dl + F_l' (J dv + dJ v)) + dJ^T F
+"""
+
+from featherlane.prelude import *
+from featherlane.dynamics.actuator.control import is_disabled
+from featherlane.dynamics.actuator.rate import force_rate, length_rate
+from featherlane.dynamics.actuator.site_transmission import site_quat
+from featherlane.dynamics.actuator.transmission import drives_joint
+from featherlane.dynamics.integrator.runge_kutta import rotation_rate
+from featherlane.sensitivity.derivative.ball_rates import unit3
+from featherlane.sensitivity.derivative.moved_force import add_moved_force, point_motion
+
+
+@kernel
+def _is_bent(m, i):
+    """Returns whether actuator i acts on neither a slide, a hinge nor a tendon, and is enabled."""
+    plain = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[2 * i]])
+    return not (plain or m.actuator_trntype[i] == TRN_TENDON or is_disabled(m, i))
+
+
+@kernel
+def _joint(m, d, p, i, k):
+    """Computes `_bend` of an actuator on a ball or free joint."""
+    j, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
+    a, v, g, change = m.jnt_qposadr[j], m.jnt_dofadr[j], 6 * o, zero(d)
+    if is_free_joint(m.jnt_type[j]):
+        a, v, g = a + 3, v + 3, g + 3
+    if k >= v:
+        x, q = unit3(d, k - v), quat_normalize(load4(d.qpos, a))
+        axis = load3(m.actuator_gear, g)
+        turn = zeros(d, 3)
+        if m.actuator_trntype[i] == TRN_JOINTINPARENT:
+            axis = rotate(quat_conj(q), axis)
+            turn = cross(axis, x)
+        store3(p.ten_bend, v, turn)
+        if is_ball(m.jnt_type[j]):
+            r = quat_log(q)
+            change = dot3(axis, rotation_rate(r, x)) + dot3(r, turn)
+    return change
+
+
+@kernel
+def _site(m, d, p, i, k):
+    """Computes `_bend` of an actuator on a site, with or without a reference."""
+    o, s, r = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
+    push, twist, change = load3(m.actuator_gear, 6 * o), load3(m.actuator_gear, 6 * o + 3), zero(d)
+    x, b = load3(d.site_xpos, 3 * s), m.site_bodyid[s]
+    w, u = point_motion(m, d, b, k, x)
+    if r < 0:
+        R = load9(d.site_xmat, 9 * s)
+        f, n = mat_mul_vec(R, push), mat_mul_vec(R, twist)
+        add_moved_force(m, d, p.ten_bend, b, k, (x, u), (f, n), (cross(w, f), cross(w, n)))
+    else:
+        R, y, c = load9(d.site_xmat, 9 * r), load3(d.site_xpos, 3 * r), m.site_bodyid[r]
+        f, n = mat_mul_vec(R, push), mat_mul_vec(R, twist)
+        z, v = point_motion(m, d, c, k, y)
+        df, dn, away = cross(z, f), cross(z, n), sub3(x, y)
+        turn = quat_sub(site_quat(m, d, s), site_quat(m, d, r))
+        relative = mat_t_mul_vec(load9(d.site_xmat, 9 * s), sub3(w, z))
+        change = dot3(f, sub3(sub3(u, v), cross(z, away))) + dot3(twist, rotation_rate(turn, relative))
+        add_moved_force(m, d, p.ten_bend, b, k, (x, u), (f, n), (df, dn))
+        f, n, df, dn = scale3(-1.0, f), scale3(-1.0, n), scale3(-1.0, df), scale3(-1.0, dn)
+        add_moved_force(m, d, p.ten_bend, c, k, (y, v), (f, n), (df, dn))
+    return change
+
+
+@kernel
+def _crank(m, d, p, i, k):
+    """Computes `_bend` of an actuator on a slider-crank; see dynamics/actuator/slider_crank.py."""
+    o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
+    pin, end = load3(d.site_xpos, 3 * crank), load3(d.site_xpos, 3 * slider)
+    b, c = m.site_bodyid[crank], m.site_bodyid[slider]
+    a = (d.site_xmat[9 * slider + 2], d.site_xmat[9 * slider + 5], d.site_xmat[9 * slider + 8])
+    v, gear, rod, none = sub3(pin, end), m.actuator_gear[6 * o], m.actuator_cranklength[i], zeros(d, 3)
+    _, u = point_motion(m, d, b, k, pin)
+    w, z = point_motion(m, d, c, k, end)
+    dv, da, av = sub3(u, z), cross(w, a), dot3(a, v)
+    det = fma(av, av, fma(rod, rod, -dot3(v, v)))
+    reaches = det > 0.0
+    s = sqrt(where(reaches, det, 1.0))
+    dav = dot3(da, v) + dot3(a, dv)
+    ds = (av * dav - dot3(v, dv)) / s
+    along, across = where(reaches, 1.0 - av / s, 1.0), where(reaches, 1.0 / s, 0.0)
+    dalong, dacross = where(reaches, (av * ds / s - dav) / s, 0.0), where(reaches, -ds / (s * s), 0.0)
+    f, by_axis = axpy3(across, v, scale3(along, a)), scale3(along, v)
+    df = add3(axpy3(dacross, v, scale3(across, dv)), axpy3(dalong, a, scale3(along, da)))
+    n = cross(a, by_axis)
+    dn = add3(cross(da, by_axis), cross(a, axpy3(dalong, v, scale3(along, dv))))
+    f, n, df, dn = scale3(gear, f), scale3(gear, n), scale3(gear, df), scale3(gear, dn)
+    add_moved_force(m, d, p.ten_bend, b, k, (pin, u), (f, none), (df, none))
+    add_moved_force(m, d, p.ten_bend, c, k, (end, z), (scale3(-1.0, f), n), (scale3(-1.0, df), dn))
+    return dot3(f, dv) + gear * dot3(by_axis, da)
+
+
+@kernel
+def _bend(m, d, p, i, k):
+    """ten_bend <- the derivative of the moments of actuator i by the position of dof k; returns that of its length."""
+    o = m.actuator_outadr[i]
+    for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+        p.ten_bend[m.moment_colind[e]] = zero(d)
+    if drives_joint(m, i):
+        change = _joint(m, d, p, i, k)
+    elif m.actuator_trntype[i] == TRN_SITE:
+        change = _site(m, d, p, i, k)
+    else:
+        change = _crank(m, d, p, i, k)
+    return change
+
+
+@kernel
+def _moment(m, d, o, k):
+    """Returns whether output o has dof k in its row, and its moment there."""
+    found, moment = 0, zero(d)
+    for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+        if m.moment_colind[e] == k:
+            found, moment = 1, d.actuator_moment[e] + 0.0
+    return found, moment
+
+
+@kernel
+def _subtract(m, d, p, i, k, moment, by_velocity):
+    """dg -= rates of the force of actuator i by the position or the velocity of dof k, which has that moment."""
+    o, longer, rate = m.actuator_outadr[i], zero(d), moment
+    first, last, force = m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o], d.actuator_force[o] + 0.0
+    if not by_velocity:
+        longer, rate = _bend(m, d, p, i, k), zero(d)
+        for e in range(first, last):
+            j = m.moment_colind[e]
+            rate = fma(p.ten_bend[j], d.qvel[j], rate)
+            p.dg[j] = fma(-force, p.ten_bend[j], p.dg[j])
+    change = fma(length_rate(m, d, i), longer, force_rate(m, d, i) * rate)
+    for e in range(first, last):
+        j = m.moment_colind[e]
+        p.dg[j] = fma(-change, d.actuator_moment[e], p.dg[j])
+
+
+@kernel
+def subtract_transmissions(m, d, p, k, by_velocity):
+    """dg -= rates of these actuators' forces by the position or the velocity of dof k."""
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        for i in range(m.nactuator):
+            if _is_bent(m, i):
+                found, moment = _moment(m, d, m.actuator_outadr[i], k)
+                if found:
+                    _subtract(m, d, p, i, k, moment, by_velocity)
