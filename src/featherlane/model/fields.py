@@ -24,6 +24,7 @@ from featherlane.model.moments import moment_rows
 from featherlane.model.paths import step_frames
 from featherlane.model.presence import presence
 from featherlane.model.shapes import visible_geoms
+from featherlane.model.signed_distance import signed_distances
 from featherlane.model.sleep import asleep_at_start
 from featherlane.model.taxels import taxels, touch_grids
 
@@ -412,6 +413,7 @@ DERIVED = (
     asleep_at_start,
     taxels,
     touch_grids,
+    signed_distances,
 )
 MODEL = Layout("Model", MUJOCO + tuple(field for each in DERIVED for field in each.fields))
 
