@@ -29,6 +29,7 @@ from featherlane.model.pair import NO_FUNCTION
 from featherlane.model.plugins import instances
 from featherlane.model.sensor import SENSORS
 from featherlane.model.shapes import visible_geoms
+from featherlane.model.signed_distance import NO_FIELD, field_kind
 from featherlane.model.taxels import TOUCH_GRID, plugin_name
 
 if TYPE_CHECKING:
@@ -63,9 +64,6 @@ def sensor_problem(mj: mujoco.MjModel, i: int) -> str:
     word = _word(mujoco.mjtSensor, kind)
     if int(kind) not in SENSORS:  # user sensors without a function
         return word
-    if kind == mujoco.mjtSensor.mjSENS_TACTILE:
-        lost = _meshes_with_octree(mj, int(mj.sensor_refid[i]))
-        return f"{word}, {', '.join(lost)}" if lost else ""
     if kind == mujoco.mjtSensor.mjSENS_PLUGIN:
         name = plugin_name(mj, i)
         return "" if name == TOUCH_GRID else f"{word} {name}"
@@ -73,16 +71,6 @@ def sensor_problem(mj: mujoco.MjModel, i: int) -> str:
         return f"{word} enclosed"
     problem = _geometry_problem(mj, i, kind)
     return f"{word}, {problem}" if problem else ""
-
-
-def _meshes_with_octree(mj: mujoco.MjModel, geom: int) -> list[str]:
-    """Returns the colliding geoms outside of a geom's rigid group whose meshes have an octree of signed distances."""
-    weld = mj.body_weldid[mj.geom_bodyid]
-    meshes = (mj.geom_type == mujoco.mjtGeom.mjGEOM_MESH) & (weld != weld[geom])
-    meshes &= (mj.geom_contype != 0) | (mj.geom_conaffinity != 0)
-    return [
-        f"{element(mj, 'geom', g)}: octree" for g in np.flatnonzero(meshes) if mj.mesh_octadr[mj.geom_dataid[g]] >= 0
-    ]
 
 
 def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
@@ -98,19 +86,22 @@ def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
         return "with a site whose mesh has no convex hull"
     if kind in (sensors.mjSENS_GEOMDIST, sensors.mjSENS_GEOMNORMAL, sensors.mjSENS_GEOMFROMTO):
         for geom in (*_geoms(mj, mj.sensor_objtype[i], obj), *_geoms(mj, mj.sensor_reftype[i], ref)):
-            if mj.geom_type[geom] == SDF:
-                return f"{element(mj, 'geom', geom)}: sdf"
+            for problem in without_field(mj, [geom]):
+                return problem
             if mj.geom_type[geom] == mesh and mj.mesh_graphadr[mj.geom_dataid[geom]] < 0:
                 return f"{element(mj, 'geom', geom)}: its mesh has no convex hull"
     if kind == sensors.mjSENS_RANGEFINDER:
         body = mj.site_bodyid[obj] if mj.sensor_objtype[i] == site else mj.cam_bodyid[obj]
-        return ", ".join(ray_problems(mj, np.flatnonzero(visible_geoms(mj)["geom_visible"] & (mj.geom_bodyid != body))))
+        seen = np.flatnonzero(visible_geoms(mj)["geom_visible"] & (mj.geom_bodyid != body))
+        return ", ".join(without_field(mj, seen))
     return ""
 
 
-def ray_problems(mj: mujoco.MjModel, geoms: Iterable[int]) -> list[str]:
-    """Returns the geoms among these that rays cannot hit (signed distance fields), with their names."""
-    return [f"{element(mj, 'geom', geom)}: sdf" for geom in geoms if mj.geom_type[geom] == SDF]
+def without_field(mj: mujoco.MjModel, geoms: Iterable[int]) -> list[str]:
+    """Returns the SDF geoms among these whose field is not supported, with their names."""
+    plugins = instances(mj)
+    fields = (geom for geom in geoms if mj.geom_type[geom] == SDF)
+    return [f"{element(mj, 'geom', geom)}: sdf" for geom in fields if field_kind(mj, geom, plugins) == NO_FIELD]
 
 
 def refuse_rays(model: Model, geoms: Iterable[int]) -> None:
@@ -119,7 +110,7 @@ def refuse_rays(model: Model, geoms: Iterable[int]) -> None:
     Raises:
         UnsupportedFeatureError: with the name of each of these geoms.
     """
-    lost = ray_problems(model.mj_model, geoms)
+    lost = without_field(model.mj_model, geoms)
     if lost:
         raise UnsupportedFeatureError(
             lost, what="rays against these geoms are not supported; exclude them with geomgroup"
