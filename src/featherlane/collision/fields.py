@@ -28,6 +28,7 @@ _epa = Declare("collision", "scratch", record="epa")
 _facet = Declare("collision", "scratch", record="facet")
 _feature = Declare("collision", "scratch", record="feature")
 _clip = Declare("collision", "scratch", record="clip")
+_descent = Declare("collision", "scratch", record="descent")
 _distance = Declare("geom_distance", "scratch", record="distance")
 _ray = Declare("cast", "scratch", record="ray")
 _line = Declare("cast", "scratch", record="line")
@@ -135,6 +136,8 @@ FIELDS = (
     _shape.scalar("mat", "2 9", "1", "orientations of the two geoms"),
     _shape.scalar("size", "2 3", "m", "sizes of the two geoms"),
     _shape.scalar("limit", "1", "m", "largest distance of a contact"),
+    _shape.int("field", "2 2", "1", "signed distance fields of the two geoms: geom_field, geom_fieldadr"),
+    _shape.scalar("box", "2 6", "m", "bounding boxes of the two geoms in their frames, for signed distance fields"),
     _box.scalar(
         "axis",
         "15 8",
@@ -243,6 +246,17 @@ FIELDS = (
     _clip.int("count", "1", "1", "number of points covered by both features"),
     _clip.scalar("point", "3 160", "m", "these points along two tangents and the normal"),
     _clip.scalar("dist", "160", "m", "distances at these points"),
+    # minimization of signed distance fields from eight starting points
+    _descent.scalar("trial", "3 8", "m", "points in the frame of the second shape"),
+    _descent.scalar("jet", "2 4 8", "m, 1", "value and gradient of the first and of the second shape's field there"),
+    _descent.scalar("dist", "8", "m", "distances of the contacts found"),
+    _descent.scalar("normal", "3 8", "1", "their normals"),
+    _descent.scalar("triangle", "9 8", "m", "corners of eight triangles of a mesh"),
+    _descent.scalar("start", "3 8", "m", "starting points that wait for others"),
+    _descent.scalar("corner", "9 8", "m", "corners of their triangles"),
+    _descent.int("node", "128", "1", "stack of tree nodes and groups of triangles of the mesh still to visit"),
+    _descent.int("count", "1", "1", "points found, known ones included"),
+    _descent.scalar("known", "nmanifold 3", "m", "points that became contacts"),
     # the requested distance of two geoms
     _distance.real("geom", "2", "1", "the two geoms"),
     _distance.scalar("limit", "1", "m", "largest distance that is computed"),

@@ -13,7 +13,7 @@ shapes.  Few lanes would wait for the slowest one, so the search runs one world 
 from featherlane.prelude import *
 from featherlane.collision.convex.result_cache import find_entry
 from featherlane.collision.mixing import farthest
-from featherlane.collision.slot import complete_frames, load_shape, store_manifold
+from featherlane.collision.slot import complete_frames, load_field, load_shape, store_manifold
 from featherlane.model.pair import manifold_points
 
 
@@ -44,6 +44,9 @@ def branching_points(m, d, function, number, e, g, h, first):
         if has(d.narrow.near[0] > 0.0, lane):
             load_shape(m, d, 0, g, lane)
             load_shape(m, d, 1, h, lane)
+            if m.geom_type[h] == SDF:
+                load_field(m, d, 0, g, lane)
+                load_field(m, d, 1, h, lane)
             d.shapes.limit[0] = read_lane(d.narrow.limit, 0, lane)
             find_entry(d, lane, number if m.ncrowd == 0 else d.recall.key[0])
             manifold(m, d, function)

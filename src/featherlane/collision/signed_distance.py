@@ -12,7 +12,7 @@ import math
 from featherlane.prelude import *
 from featherlane.model.signed_distance import BOLT, BOWL, GEAR, NUT, OCTREE, TORUS
 
-HALF_ROOT = math.sqrt(0.5)
+HALF_ROOT, COS_30 = math.sqrt(0.5), math.sqrt(0.75)
 THREADS = 12.0  # turns of the thread per metre
 INSET = 1e-6  # m: a point beyond the octree's box is evaluated this far inside of it
 FAR = 1e6  # m: the flank of a gear's tooth inside its base circle
@@ -200,7 +200,7 @@ def thread_field(p, radius):
 def hexagon_head(p, radius):
     """Returns the jet of the head of bolt and nut: a hexagonal prism of height 0.5, rounded by a cone."""
     x, y, z = axis_jets(p)
-    x, side, half = absolute(x), scaled(math.sqrt(0.75), y, 0.0), scaled(0.5, x, 0.0)
+    x, side, half = absolute(x), scaled(COS_30, y, 0.0), scaled(0.5, x, 0.0)
     head = intersection(x, intersection(absolute(plus(half, side)), absolute(minus(half, side))))
     head = intersection(scaled(1.0, head, -0.5), scaled(1.0, absolute(scaled(1.0, z, 0.25)), -0.25))
     return intersection(head, scaled(HALF_ROOT, plus(z, radius), -0.22 * HALF_ROOT))

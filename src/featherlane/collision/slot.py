@@ -16,6 +16,7 @@ from featherlane.collision.mixing import (
     reference_and_impedance,
 )
 from featherlane.collision.motion import sweeping
+from featherlane.model.signed_distance import OCTREE
 
 NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
 
@@ -50,6 +51,16 @@ def load_shape(m, d, side, g, lane):
         d.shapes.size[3 * side + i] = read_lane(m.geom_size, 3 * g + i, lane)
     for i in range(9):
         d.shapes.mat[9 * side + i] = read_lane(d.geom_xmat, 9 * g + i, lane)
+
+
+@kernel
+def load_field(m, d, side, g, lane):
+    """Copies signed distance field and bounding box of geom g to one side of the shape pair, after `load_shape`."""
+    d.shapes.field[2 * side], d.shapes.field[2 * side + 1] = m.geom_field[g], m.geom_fieldadr[g]
+    if m.geom_field[g] == OCTREE:
+        d.shapes.field[2 * side + 1] = d.shapes.data[side]
+    for i in range(6):
+        d.shapes.box[6 * side + i] = read_lane(m.geom_aabb, 6 * g + i, lane)
 
 
 @kernel

@@ -6,7 +6,9 @@ from featherlane.collision.broad.heights import clear_of_field
 from featherlane.collision.convex.pair import convex
 from featherlane.collision.pairs.box_box import box_box
 from featherlane.collision.pairs.capsule_box import capsule_box
+from featherlane.collision.pairs.field_pair import field_pair, fields_apart
 from featherlane.collision.pairs.hfield import height_field
+from featherlane.collision.pairs.mesh_field import mesh_field
 from featherlane.collision.pairs.plane_mesh import plane_mesh
 from featherlane.collision.pairs.points import (
     capsule_capsule_points,
@@ -26,7 +28,9 @@ from featherlane.model.pair import (
     CAPSULE_BOX,
     CAPSULE_CAPSULE,
     CONVEX,
+    FIELD_PAIR,
     HEIGHTS,
+    MESH_FIELD,
     PLANE_BOX,
     PLANE_CAPSULE,
     PLANE_CYLINDER,
@@ -71,7 +75,7 @@ BUILT_IN = (
     PairFunction(PLANE_ELLIPSOID, ((PLANE, ELLIPSOID, 1),), plane_ellipsoid_points),
     PairFunction(PLANE_CYLINDER, ((PLANE, CYLINDER, 4),), plane_cylinder_points),
     # one world at a time
-    PairFunction(PLANE_MESH, ((PLANE, MESH, 4),), plane_mesh, part=over_plane),
+    PairFunction(PLANE_MESH, ((PLANE, MESH, 4), (PLANE, SDF, 4)), plane_mesh, part=over_plane),
     PairFunction(
         HEIGHTS,
         tuple((HFIELD, shape, MAXCONPAIR) for shape in (SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH)),
@@ -108,6 +112,13 @@ BUILT_IN = (
         convex,
         part=boxes_apart,
     ),
+    PairFunction(
+        FIELD_PAIR,
+        tuple((shape, SDF, MAXCONPAIR) for shape in (SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, SDF)),
+        field_pair,
+        part=fields_apart,
+    ),
+    PairFunction(MESH_FIELD, ((MESH, SDF, MAXCONPAIR),), mesh_field),
 )
 
 for function in BUILT_IN:

@@ -72,6 +72,8 @@ MUJOCO = (
     size("opt_iterations", "largest number of solver iterations"),
     size("opt_noslip_iterations", "largest number of iterations of the no-slip solver, 0: disabled"),
     size("opt_ls_iterations", "largest number of line search iterations"),
+    size("opt_sdf_initpoints", "starting points of collisions of signed distance fields"),
+    size("opt_sdf_iterations", "iterations of their minimization"),
     size("opt_disableflags", "bits of mjtDisableBit"),
     size("opt_enableflags", "bits of mjtEnableBit"),
     size("opt_disableactuator", "bits of the disabled actuator groups"),

@@ -42,7 +42,7 @@ from featherlane.model.solver import SOLVERS, ConvexSolver
 LCP_REFUSED = Enable.FWDINV | Enable.INVDISCRETE | Enable.SLEEP  # flags that the contact model lcp does not support
 
 # MuJoCo's options without an effect on the computation
-PASSED_THROUGH = ("jacobian", "ccd_iterations", "sdf_initpoints", "sdf_iterations")
+PASSED_THROUGH = ("jacobian", "ccd_iterations")
 
 
 def _word(member: IntEnum | IntFlag) -> str:
@@ -386,6 +386,8 @@ class Option:
     solver = _Choice(Solver, "Solver of the convex model: newton, cg (primal) or pgs (dual).", SOLVERS)
     iterations = _Integer("Largest number of solver iterations.")
     noslip_iterations = _Integer("Largest number of iterations of the no-slip solver; 0: disabled.")
+    sdf_initpoints = _Integer("Starting points of the collision of a signed distance field and another shape.")
+    sdf_iterations = _Integer("Iterations of the minimization from each starting point.")
     sleep_tolerance = _Number("Sleep tolerance: a tree whose velocities are smaller may fall asleep [m/s].")
     noslip_tolerance = _Number("Tolerance of the no-slip solver: it stops at a smaller scaled improvement.")
     ls_iterations = _Integer("Largest number of line search iterations.")

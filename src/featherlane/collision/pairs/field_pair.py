@@ -1,0 +1,201 @@
+"""Computes contacts of a signed distance field (SDF) and another shape by minimization from several starting points.
+
+Eight starting points are minimized at once, in the lanes of one world, so that one world and a batch do equal work.
+The two shapes are fields A (the second geom, an SDF) and B, and points are in the frame of A.  Each starting point
+descends on A + B + |max(A, B)|, whose minimum lies in the intersection of the shapes, and then one step on max(A, B).
+If the result is in both shapes, it is a contact: depth -max(A, B), normal along the gradient of B - A.
+Source: MuJoCo engine_collision_sdf.c (mjc_SDF, stepGradient, addPreContact).  Deviation: the gradients are analytic
+    (`signed_distance`), and a value that is not finite is no contact.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.convex.support import look_from_first
+from featherlane.collision.signed_distance import signed_distance
+
+LANES = 8
+NOWHERE = 1e10  # value of a failed descent, and largest component of a gradient
+DECREASE = 0.1  # the line search accepts this fraction of the decrease that the slope promises
+TRIALS = 15  # step factors of the line search: 1, 1/2, ... until below 1e-4
+OVERLAP, DEPTH = 0, 1  # functions to descend on: A + B + |max(A, B)|, max(A, B)
+
+
+# ---- starting points -------------------------------------------------------------------------------------------------
+@kernel
+def halton(d, index, base):
+    """Returns member `index` of the Halton sequence of a base: its digits mirrored at the point."""
+    x, f = zero(d), real(d, 1.0) / base
+    while index > 0:
+        x += f * (index % base)
+        index, f = index // base, f / base
+    return x
+
+
+@kernel
+def box_in_frame(R, p, box):
+    """Returns (lower, upper) corner of the axis-aligned bounds of a box (centre, half sides), moved by (R, p)."""
+    c, s = add3(mat_mul_vec(R, (box[0], box[1], box[2])), p), (box[3], box[4], box[5])
+    half = tuple(fma(fabs(R[k]), s[0], fma(fabs(R[k + 1]), s[1], fabs(R[k + 2]) * s[2])) for k in (0, 3, 6))
+    return sub3(c, half), add3(c, half)
+
+
+@kernel
+def common_box(R, p, a, b):
+    """Returns (lower, upper) corner of the intersection of box a and of box b, which is moved by (R, p)."""
+    low, high = box_in_frame(R, p, b)
+    least, most = tuple(a[k] - a[3 + k] for k in range(3)), tuple(a[k] + a[3 + k] for k in range(3))
+    return tuple(fmax(least[k], low[k]) for k in range(3)), tuple(fmin(most[k], high[k]) for k in range(3))
+
+
+@kernel
+def fields_apart(m, d, g, h, limit, near):
+    """Returns the mask of worlds where the bounding boxes, parallel to the axes of geom g, do not intersect."""
+    R, S = load9(d.geom_xmat, 9 * g), load9(d.geom_xmat, 9 * h)
+    turn = mat_mul((R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]), S)
+    p = mat_t_mul_vec(R, sub3(load3(d.geom_xpos, 3 * h), load3(d.geom_xpos, 3 * g)))
+    low, high = common_box(turn, p, load6(m.geom_aabb, 6 * g), load6(m.geom_aabb, 6 * h))
+    return (high[0] < low[0]) | (high[1] < low[1]) | (high[2] < low[2])
+
+
+# ---- the two fields at eight points ----------------------------------------------------------------------------------
+@stage
+def field_jets(m1, d1, side, exact):
+    """Computes value and gradient of one shape's field at eight points, all in the frame of the second shape.
+
+    Reads:  shapes.field, shapes.size, convex.pos, convex.mat, descent.trial (3, 8) [m].
+    Writes: descent.jet (2, 4, 8) [m, 1]: value and gradient for each shape.
+    """
+    x, jet = eights(d1.descent.trial), eights(d1.descent.jet)
+    R, p = load9(d1.convex.mat, 0), (x[0], x[1], x[2])
+    if side == 0:
+        p = add3(mat_mul_vec(R, p), load3(d1.convex.pos, 0))
+    size = load3(d1.shapes.size, 3 * side)
+    value, slope = signed_distance(m1, d1, d1.shapes.field[2 * side], d1.shapes.field[2 * side + 1], size, p, exact)
+    if side == 0:
+        slope = mat_t_mul_vec(R, slope)
+    jet[4 * side] = value
+    store3(jet, 4 * side + 1, slope)
+
+
+@kernel
+def jets_at(m1, d1, x, exact):
+    """Returns (B, its gradient, A, its gradient) at eight points, as 8 values."""
+    store3(eights(d1.descent.trial), 0, x)
+    field_jets(m1, d1, 0, exact)
+    field_jets(m1, d1, 1, exact)
+    jet = eights(d1.descent.jet)
+    return tuple(jet[k] for k in range(8))
+
+
+@kernel
+def objective(jets, kind):
+    """Returns the function that a descent minimizes, and its gradient."""
+    b, a = jets[0], jets[4]
+    upper = a > b
+    most = where(upper, a, b)
+    slope = tuple(where(upper, jets[5 + k], jets[1 + k]) for k in range(3))
+    value = most
+    if kind == OVERLAP:
+        sign = where(most > 0.0, 1.0, -1.0)
+        value = a + b + fabs(most)
+        slope = tuple(jets[1 + k] + jets[5 + k] + sign * slope[k] for k in range(3))
+    return value, slope
+
+
+@kernel
+def descend(m1, d1, x, jets, kind, iterations):
+    """Descends along the gradient with a line search; returns (point, jets there, value, mask of failed descents).
+
+    A step is accepted if the value falls by a fraction DECREASE of what the slope promises, else halved.  A descent
+    ends where the last trial is not lower either.
+    """
+    alive = x[0] == x[0]
+    failed, value = not_(x[0] == x[0]), where(alive, NOWHERE, x[0])
+    for _ in range(iterations):
+        if not any_(alive):
+            break
+        start, slope = objective(jets, kind)
+        steep = dot3(slope, slope)
+        small = (fabs(slope[0]) <= NOWHERE) & (fabs(slope[1]) <= NOWHERE) & (fabs(slope[2]) <= NOWHERE)
+        failed, alive = failed | (alive & not_(small)), alive & small
+        before, searching, factor = x + jets, alive, real(d1, 1.0)
+        for _ in range(TRIALS):
+            if not any_(searching):
+                break
+            trial = tuple(before[k] - factor * slope[k] for k in range(3))
+            there = jets_at(m1, d1, select3(searching, trial, x), 0)
+            found, _ = objective(there, kind)
+            x, value = select3(searching, trial, x), where(searching, found, value)
+            jets = tuple(where(searching, there[k], jets[k]) for k in range(8))
+            searching = searching & (found - start > -(DECREASE * factor * steep))
+            factor = 0.5 * factor
+        # where no trial is lower, the descent ends at the point before
+        worse = alive & (start < value)
+        x, value = tuple(where(worse, before[k], x[k]) for k in range(3)), where(worse, start, value)
+        jets = tuple(where(worse, before[3 + k], jets[k]) for k in range(8))
+        alive = alive & not_(worse)
+    return x, jets, value, failed
+
+
+@kernel
+def middle_normal(jets):
+    """Returns the direction from B to A: against the gradient of A - B, both of unit length."""
+    b, _ = normalize3((jets[1], jets[2], jets[3]))
+    a, _ = normalize3((jets[5], jets[6], jets[7]))
+    n, _ = normalize3(sub3(b, a))
+    return n
+
+
+# ---- contacts --------------------------------------------------------------------------------------------------------
+@kernel
+def is_known(d1, n, x):
+    """Returns whether one of the first n points of descent.known is x."""
+    for i in range(n):
+        if norm3(sub3(load3(d1.descent.known, 3 * i), x)) < MINVAL:
+            return 1
+    return 0
+
+
+@kernel
+def add_points(d1, n):
+    """Appends the contacts among the first n of eight points; points found before are dropped."""
+    R, origin = load9(d1.shapes.mat, 9), load3(d1.shapes.pos, 3)
+    for i in range(n):
+        k, dist = d1.manifold.count[0], d1.descent.dist[i]
+        x = d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i]
+        if dist <= 0.0 and k < d1.nmanifold and not is_known(d1, k, x):
+            store3(d1.descent.known, 3 * k, x)
+            normal = mat_mul_vec(R, (d1.descent.normal[i], d1.descent.normal[8 + i], d1.descent.normal[16 + i]))
+            d1.manifold.dist[k] = dist
+            store3(d1.manifold.normal, 3 * k, normal)
+            store3(d1.manifold.pos, 3 * k, axpy3(0.5 * dist, normal, add3(mat_mul_vec(R, x), origin)))
+            d1.manifold.count[0] = k + 1
+
+
+@stage
+def field_pair(m1, d1):
+    """Computes contacts of a primitive shape or a signed distance field, and a signed distance field.
+
+    The starting points are members of the Halton sequence in the intersection of the two bounding boxes.
+
+    Reads:  shapes.*, opt_sdf_initpoints, opt_sdf_iterations.
+    Writes: manifold.*; scratch memory: convex.pos, convex.mat, descent.*.
+    Cost:   O(opt_sdf_initpoints opt_sdf_iterations), up to TRIALS evaluations of the fields each.
+    """
+    d1.manifold.count[0] = 0
+    look_from_first(d1)
+    R, p = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0)
+    low, high = common_box(R, p, load6(d1.shapes.box, 0), load6(d1.shapes.box, 6))
+    if low[0] <= high[0] and low[1] <= high[1] and low[2] <= high[2]:
+        for first in range(0, m1.opt_sdf_initpoints, LANES):
+            for i in range(LANES):
+                at = tuple(fma(high[k] - low[k], halton(d1, first + i, (2, 3, 5)[k]), low[k]) for k in range(3))
+                at = mat_t_mul_vec(R, sub3(at, p))
+                d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i] = at
+            x = load3(eights(d1.descent.trial), 0)
+            jets = jets_at(m1, d1, x, 0)
+            x, jets, _, _ = descend(m1, d1, x, jets, OVERLAP, m1.opt_sdf_iterations)
+            x, jets, value, failed = descend(m1, d1, x, jets, DEPTH, 1)
+            store3(eights(d1.descent.trial), 0, x)
+            store3(eights(d1.descent.normal), 0, middle_normal(jets))
+            eights(d1.descent.dist)[0] = where(failed, NOWHERE, value)
+            add_points(d1, min(LANES, m1.opt_sdf_initpoints - first))

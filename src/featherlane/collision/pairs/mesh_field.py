@@ -1,0 +1,198 @@
+"""Computes contacts of a mesh's triangles and a signed distance field (SDF) by minimization from several points each.
+
+The mesh's tree selects the triangles whose bounding spheres may meet the field.  From each starting point on such a
+triangle, the Frank-Wolfe method goes towards the corner along which the field's gradient falls most; its result is a
+contact if it is inside the field.  Eight boxes, triangles or starting points are computed at once, in the lanes of one
+world.  Points are in the frame of the field.
+Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, triangleIntersect, stepFrankWolfe), with its
+    order of triangles.  Its tree is binary, here three levels are tested at once: triangles of a box without a deep
+    enough field differ only if the field's slope exceeds 1.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.convex.support import look_from_first
+from featherlane.collision.pairs.field_pair import LANES, NOWHERE, add_points, field_jets, halton
+from featherlane.model.hull import NO_CHILD
+
+DEPTH = 128  # nodes on the stack, as those of rays
+FIELD = 1  # side of the field
+TALL = 0.1  # m: the tetrahedron of a triangle and a point above it is used from this height on
+FLAT = 0.1  # height of that point: fraction of the field's value at the centroid
+
+
+@kernel
+def value_at(m1, d1, x):
+    """Returns the field at eight points."""
+    store3(eights(d1.descent.trial), 0, x)
+    field_jets(m1, d1, FIELD, 0)
+    return eights(d1.descent.jet)[4 * FIELD]
+
+
+# ---- boxes and triangles that may meet the field ---------------------------------------------------------------------
+@kernel
+def into_field(d1, x):
+    """Returns eight points of the mesh's frame in the frame of the field."""
+    return mat_t_mul_vec(load9(d1.convex.mat, 0), sub3(x, load3(d1.convex.pos, 0)))
+
+
+@kernel
+def box_meets(m1, d1, low, high):
+    """Returns the mask of eight boxes whose bounding spheres may meet the field."""
+    half = scale3(0.5, sub3(high, low))
+    return value_at(m1, d1, into_field(d1, add3(low, half))) < norm3(half)
+
+
+@kernel
+def circumcircle(a, b, c):
+    """Returns the radius of the circle through three points, by Heron's formula."""
+    x, y, z = norm3(sub3(b, a)), norm3(sub3(c, b)), norm3(sub3(a, c))
+    s = 0.5 * (x + y + z)
+    area = sqrt(fmax(s * (s - x) * (s - y) * (s - z), 0.0))
+    return x * y * z / (4.0 * fmax(area, MINVAL))
+
+
+@kernel
+def circumsphere(a, b, c, p):
+    """Returns (centre, radius, mask of existing ones) of the sphere through four points."""
+    u, v, w = sub3(a, p), sub3(b, p), sub3(c, p)
+    uv, vw, wu = cross(u, v), cross(v, w), cross(w, u)
+    volume = 2.0 * dot3(u, vw)
+    exists = fabs(volume) >= MINVAL
+    sides = dot3(u, u), dot3(v, v), dot3(w, w)
+    centre = tuple(
+        (sides[0] * vw[k] + sides[1] * wu[k] + sides[2] * uv[k]) / where(exists, volume, 1.0) for k in range(3)
+    )
+    return add3(centre, p), norm3(centre), exists
+
+
+@kernel
+def triangle_meets(m1, d1, a, b, c):
+    """Returns the mask of eight triangles that may meet the field.
+
+    A sphere through the corners has to reach the field: about the centroid, with the radius of the circumcircle; or,
+    where the field's value is large, the circumsphere of the triangle and a point above or below it.
+    """
+    centroid = scale3(1.0 / 3.0, add3(a, add3(b, c)))
+    value = value_at(m1, d1, centroid)
+    meets = value < circumcircle(a, b, c)
+    height = FLAT * value
+    tall = fabs(height) >= TALL
+    if any_(tall):
+        normal, _ = normalize3(cross(sub3(b, a), sub3(c, a)))
+        centre, radius, exists = circumsphere(a, b, c, axpy3(height, normal, centroid))
+        inside = value_at(m1, d1, select3(exists, centre, centroid)) < where(exists, radius, norm3(sub3(b, a)))
+        meets = (tall & inside) | (not_(tall) & meets)
+    return meets
+
+
+# ---- starting points -------------------------------------------------------------------------------------------------
+@kernel
+def frank_wolfe(m1, d1):
+    """Moves the eight starting points `descent.trial` in their triangles `descent.corner`; stores the contacts."""
+    corner, x = eights(d1.descent.corner), load3(eights(d1.descent.trial), 0)
+    jet = eights(d1.descent.jet)
+    field_jets(m1, d1, FIELD, 0)
+    for step in range(m1.opt_sdf_iterations):
+        slope = load3(jet, 4 * FIELD + 1)
+        least, to = where(x[0] == x[0], NOWHERE, x[0]), x
+        for k in range(3):
+            there = load3(corner, 3 * k)
+            rise = plain_dot3(there, slope)
+            to, least = select3(rise < least, there, to), where(rise < least, rise, least)
+        x = tuple(x[k] + (to[k] - x[k]) * (2.0 / (step + 2.0)) for k in range(3))
+        store3(eights(d1.descent.trial), 0, x)
+        field_jets(m1, d1, FIELD, 0)
+    normal, length = normalize3(load3(jet, 4 * FIELD + 1))
+    eights(d1.descent.dist)[0] = where((jet[4 * FIELD] < 0.0) & (length >= MINVAL), jet[4 * FIELD], NOWHERE)
+    store3(eights(d1.descent.normal), 0, scale3(-1.0, normal))
+
+
+@kernel
+def finish_starts(m1, d1, n):
+    """Moves the first n of the eight starting points, and adds their contacts, until nmanifold points were found."""
+    frank_wolfe(m1, d1)
+    found, kept = d1.descent.count[0], 0
+    for i in range(n):
+        if d1.descent.dist[i] < NOWHERE and found < d1.nmanifold:
+            found += 1
+            kept = i + 1
+    d1.descent.count[0] = found
+    add_points(d1, kept)
+
+
+@kernel
+def start_on(m1, d1, triangle, n):
+    """Adds the starting points of one of the eight triangles `descent.triangle` to the n waiting ones; returns n."""
+    for i in range(max(1, m1.opt_sdf_initpoints)):
+        u, v = halton(d1, i + 1, 2), halton(d1, i + 1, 3)
+        folds = u + v > 1.0
+        u, v = where(folds, 1.0 - u, u), where(folds, 1.0 - v, v)
+        w = 1.0 - u - v
+        for k in range(3):
+            a, b, c = tuple(d1.descent.triangle[LANES * (3 * j + k) + triangle] for j in range(3))
+            d1.descent.start[LANES * k + n] = w * a + u * b + v * c
+        for k in range(9):
+            d1.descent.corner[LANES * k + n] = d1.descent.triangle[LANES * k + triangle]
+        n += 1
+        if n == LANES:
+            store3(eights(d1.descent.trial), 0, load3(eights(d1.descent.start), 0))
+            finish_starts(m1, d1, n)
+            n = 0
+    return n
+
+
+@kernel
+def collide_group(m1, d1, group, n):
+    """Adds the starting points of the triangles of a group that may meet the field; returns the number waiting."""
+    V, o = eights(m1.trianglegroup_vert), 9 * group
+    a, b, c = load3(V, o), load3(V, o + 3), load3(V, o + 6)
+    low = tuple(fmin(a[k], fmin(b[k], c[k])) for k in range(3))
+    high = tuple(fmax(a[k], fmax(b[k], c[k])) for k in range(3))
+    meets = box_meets(m1, d1, low, high)
+    if any_(meets):
+        a, b, c = into_field(d1, a), into_field(d1, b), into_field(d1, c)
+        meets = meets & triangle_meets(m1, d1, a, b, c)
+        corners = a + b + c
+        for k in unrolled(range(9)):
+            eights(d1.descent.triangle)[k] = corners[k]
+        for i in range(LANES - 1, -1, -1):
+            if m1.trianglegroup_face[LANES * group + i] >= 0 and has(meets, i) and d1.descent.count[0] < d1.nmanifold:
+                n = start_on(m1, d1, i, n)
+    return n
+
+
+@stage
+def mesh_field(m1, d1):
+    """Computes contacts of a mesh and a signed distance field.
+
+    The tree is visited in MuJoCo's order: the last child first.
+
+    Reads:  shapes.*, meshnode_*, trianglegroup_*, opt_sdf_initpoints, opt_sdf_iterations.
+    Writes: manifold.*; scratch memory: convex.pos, convex.mat, descent.*.
+    Cost:   O(log triangles) plus opt_sdf_initpoints opt_sdf_iterations for each triangle near the field.
+    """
+    d1.manifold.count[0], d1.descent.count[0] = 0, 0
+    look_from_first(d1)
+    B = eights(m1.meshnode_box)
+    d1.descent.node[0] = m1.meshnode_adr[d1.shapes.data[0]]
+    n, waiting = 1, 0
+    while n > 0 and d1.descent.count[0] < d1.nmanifold:
+        n -= 1
+        node = d1.descent.node[n]
+        if node < 0:
+            waiting = collide_group(m1, d1, -1 - node, waiting)
+        else:
+            meets = box_meets(m1, d1, load3(B, 6 * node), load3(B, 6 * node + 3))
+            for k in range(LANES):
+                child = m1.meshnode_child[LANES * node + k]
+                if child != NO_CHILD and has(meets, k) and n < DEPTH:
+                    d1.descent.node[n] = child
+                    n += 1
+    if waiting > 0:
+        for i in range(waiting, LANES):
+            for k in range(3):
+                d1.descent.start[LANES * k + i] = d1.descent.start[LANES * k]
+            for k in range(9):
+                d1.descent.corner[LANES * k + i] = d1.descent.corner[LANES * k]
+        store3(eights(d1.descent.trial), 0, load3(eights(d1.descent.start), 0))
+        finish_starts(m1, d1, waiting)
