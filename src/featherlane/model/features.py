@@ -21,7 +21,7 @@ import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.actuators import PID
-from featherlane.model.enums import EQ_TENDON, HFIELD, SDF, TRN_SO3
+from featherlane.model.enums import EQ_TENDON, HFIELD, MESH, PLANE, SDF, TRN_SO3
 from featherlane.model.mujoco_arrays import read_field
 from featherlane.model.names import element
 from featherlane.model.option import clashes, tendon_equalities
@@ -85,15 +85,27 @@ def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
     if any(mj.site_type[s] == mesh and mj.mesh_graphadr[read_field(mj, "site_dataid")[s]] < 0 for s in sites):
         return "with a site whose mesh has no convex hull"
     if kind in (sensors.mjSENS_GEOMDIST, sensors.mjSENS_GEOMNORMAL, sensors.mjSENS_GEOMFROMTO):
-        for geom in (*_geoms(mj, mj.sensor_objtype[i], obj), *_geoms(mj, mj.sensor_reftype[i], ref)):
-            for problem in without_field(mj, [geom]):
-                return problem
-            if mj.geom_type[geom] == mesh and mj.mesh_graphadr[mj.geom_dataid[geom]] < 0:
-                return f"{element(mj, 'geom', geom)}: its mesh has no convex hull"
+        for geom in _geoms(mj, mj.sensor_objtype[i], obj):
+            for other in _geoms(mj, mj.sensor_reftype[i], ref):
+                problem = _distance_problem(mj, geom, other)
+                if problem:
+                    return problem
     if kind == sensors.mjSENS_RANGEFINDER:
         body = mj.site_bodyid[obj] if mj.sensor_objtype[i] == site else mj.cam_bodyid[obj]
         seen = np.flatnonzero(visible_geoms(mj)["geom_visible"] & (mj.geom_bodyid != body))
         return ", ".join(without_field(mj, seen))
+    return ""
+
+
+def _distance_problem(mj: mujoco.MjModel, geom: int, other: int) -> str:
+    """Returns the reason why the distance of two geoms is not computed; empty if it is."""
+    kinds, plugins = {int(mj.geom_type[g]) for g in (geom, other)}, instances(mj)
+    for g in (geom, other):
+        if SDF in kinds and PLANE not in kinds:
+            if mj.geom_type[g] != HFIELD and field_kind(mj, g, plugins) == NO_FIELD:
+                return f"{element(mj, 'geom', g)}: no signed distance field"
+        elif mj.geom_type[g] in (MESH, SDF) and mj.mesh_graphadr[mj.geom_dataid[g]] < 0:
+            return f"{element(mj, 'geom', g)}: its mesh has no convex hull"
     return ""
 
 

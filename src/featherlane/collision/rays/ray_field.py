@@ -12,6 +12,7 @@ Source: Hart, Sphere tracing (1996); MuJoCo mj_raySdf: surfaces are hit from ins
 from featherlane.prelude import *
 from featherlane.collision.rays.ray_shape import slab
 from featherlane.collision.signed_distance import signed_distance
+from featherlane.model.signed_distance import OCTREE
 
 PARTS = 8192.0  # least advance: the diagonal of the geom's box, divided by this number
 PADDING = 1.01  # scale of the box: the surface of a field may lie outside of the box of its mesh
@@ -22,7 +23,7 @@ ROOTS, PRECISE = 30, 1e-13  # steps of the Illinois method; field at which it en
 @kernel
 def field_at(m, d, g, size, point):
     """Returns the field of geom g at a point of its frame."""
-    value, _ = signed_distance(m, d, m.geom_field[g], m.geom_fieldadr[g], size, point, exact=1)
+    value, _ = signed_distance(m, d, m.geom_field[g], d.ray.field[1], size, point, exact=1)
     return value
 
 
@@ -62,10 +63,10 @@ def refined(m, d, g, size, ray, bracket, crossed):
 
 @stage
 def march(m, d):
-    """Finds the first surface of the field of geom `ray.field` on each ray, within the geom's box.
+    """Finds the first surface of the field `ray.field` on each ray, within the geom's box.
 
     Reads:  ray.near, ray.local_point [m], ray.local_direction (unit), ray.distance, geom_aabb, geom_size, octrees.
-    Writes: ray.local_distance [m], ray.local_normal; ray.near: 1 with a hit nearer than ray.distance, else 0.
+    Writes: ray.met: 1 in lanes with a hit nearer than ray.distance; ray.local_distance [m], ray.local_normal there.
     Frame: the geom's.   Cost: O(advances of the longest march).
     """
     g = d.ray.field[0]
@@ -89,17 +90,30 @@ def march(m, d):
         running = running & not_(change) & (end < leave)
         a, fa = where(running, b, a), where(running, fb, fa)
     x = refined(m, d, g, size, (p, v), (a, fa, b, fb), crossed)
-    _, n = signed_distance(m, d, m.geom_field[g], m.geom_fieldadr[g], size, axpy3(x, v, p), exact=1)
-    d.ray.near[0] = where((touches | crossed) & (x < d.ray.distance[0]), real(d, 1.0), 0.0)
-    d.ray.local_distance[0] = x
-    store3(d.ray.local_normal, 0, normalize3(n)[0])
+    _, n = signed_distance(m, d, m.geom_field[g], d.ray.field[1], size, axpy3(x, v, p), exact=1)
+    met = (touches | crossed) & (x < d.ray.distance[0])
+    d.ray.met[0] = where(met, real(d, 1.0), d.ray.met[0])
+    d.ray.local_distance[0] = where(met, x, d.ray.local_distance[0])
+    store3(d.ray.local_normal, 0, select3(met, normalize3(n)[0], load3(d.ray.local_normal, 0)))
 
 
 @kernel
 def meet_field(m, d, g, near, p, v):
-    """Returns (met, distance, outward normal) of rays in the frame of SDF geom g; near: mask of the rays."""
-    d.ray.field[0], d.ray.near[0] = g, where(near, real(d, 1.0), 0.0)
+    """Returns (met, distance, outward normal) of rays in the frame of SDF geom g; near: mask of the rays.
+
+    Worlds whose geom has another mesh are marched through one by one.
+    """
+    d.ray.field[0], d.ray.field[1] = g, m.geom_fieldadr[g]
     store3(d.ray.local_point, 0, p)
     store3(d.ray.local_direction, 0, v)
-    march(m, d)
-    return d.ray.near[0] > 0.0, d.ray.local_distance[0], load3(d.ray.local_normal, 0)
+    d.ray.met[0], d.ray.local_distance[0] = zero(d), zero(d)
+    if m.nvariant > 0 and m.geom_field[g] == OCTREE:
+        for lane in range(width(d)):
+            if has(near, lane):
+                d.ray.field[1], d.ray.near[0] = whole(read_lane(m.geom_variant, g, lane)), zero(d)
+                write_lane(d.ray.near, 0, lane, 1.0)
+                march(m, d)
+    else:
+        d.ray.near[0] = where(near, real(d, 1.0), 0.0)
+        march(m, d)
+    return d.ray.met[0] > 0.0, d.ray.local_distance[0], load3(d.ray.local_normal, 0)
