@@ -137,6 +137,7 @@ FIELDS = (
     _shape.scalar("size", "2 3", "m", "sizes of the two geoms"),
     _shape.scalar("limit", "1", "m", "largest distance of a contact"),
     _shape.int("field", "2 2", "1", "signed distance fields of the two geoms: geom_field, geom_fieldadr"),
+    _shape.scalar("tolerance", "1", "m", "length of a step that ends the minimization of fields, 0: as in MuJoCo"),
     _shape.scalar("box", "2 6", "m", "bounding boxes of the two geoms in their frames, for signed distance fields"),
     _box.scalar(
         "axis",
@@ -251,6 +252,7 @@ FIELDS = (
     _descent.scalar("jet", "2 4 8", "m, 1", "value and gradient of the first and of the second shape's field there"),
     _descent.scalar("dist", "8", "m", "distances of the contacts found"),
     _descent.scalar("normal", "3 8", "1", "their normals"),
+    _descent.scalar("shift", "8", "m", "their positions along the normals, from the points found"),
     _descent.scalar("triangle", "9 8", "m", "corners of eight triangles of a mesh"),
     _descent.scalar("start", "3 8", "m", "starting points that wait for others"),
     _descent.scalar("corner", "9 8", "m", "corners of their triangles"),

@@ -47,6 +47,7 @@ def branching_points(m, d, function, number, e, g, h, first):
             if m.geom_type[h] == SDF:
                 load_field(m, d, 0, g, lane)
                 load_field(m, d, 1, h, lane)
+                d.shapes.tolerance[0] = read_lane(m.opt_sdf_tolerance, 0, lane)
             d.shapes.limit[0] = read_lane(d.narrow.limit, 0, lane)
             find_entry(d, lane, number if m.ncrowd == 0 else d.recall.key[0])
             manifold(m, d, function)

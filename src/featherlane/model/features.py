@@ -4,7 +4,7 @@ Everything else loads: cameras, lights, skins, sensors, user data, geoms that ca
 MuJoCo model are either computed or cannot change the motion:
 
 - options: magnetic affects only sensors, jacobian only storage, ccd_* only MuJoCo's algorithm for convex
-  shapes, sdf_* only unsupported shapes;
+  shapes;
 - enable flags: energy and sleep are computed, fwdinv records statistics, invdiscrete changes the result of inverse
   dynamics and not the motion, ipc affects only flexes;
 - disable flags: sensor, midphase, nativeccd, multiccd and island change how MuJoCo computes, not the solution;
@@ -29,7 +29,7 @@ from featherlane.model.pair import NO_FUNCTION
 from featherlane.model.plugins import instances
 from featherlane.model.sensor import SENSORS
 from featherlane.model.shapes import visible_geoms
-from featherlane.model.signed_distance import NO_FIELD, field_kind
+from featherlane.model.signed_distance import NO_FIELD, field_kind, field_problems
 from featherlane.model.taxels import TOUCH_GRID, plugin_name
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
         found += [*_deformables(mj), *_equalities(mj), *_actuators(mj), *_plugins(mj)]
     options = {name: read_field(mj, f"opt_{name}") for name in ("integrator", "disableflags", "enableflags")}
     found += clashes(options | {"tendon_equalities": tendon_equalities(mj.eq_type)})
+    found += field_problems(mj, np.union1d(cand["cand_geom1"], cand["cand_geom2"]))
     found += _shapes(mj, cand)
     return found
 
@@ -93,7 +94,7 @@ def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
     if kind == sensors.mjSENS_RANGEFINDER:
         body = mj.site_bodyid[obj] if mj.sensor_objtype[i] == site else mj.cam_bodyid[obj]
         seen = np.flatnonzero(visible_geoms(mj)["geom_visible"] & (mj.geom_bodyid != body))
-        return ", ".join(without_field(mj, seen))
+        return ", ".join(field_problems(mj, seen))
     return ""
 
 
@@ -109,20 +110,13 @@ def _distance_problem(mj: mujoco.MjModel, geom: int, other: int) -> str:
     return ""
 
 
-def without_field(mj: mujoco.MjModel, geoms: Iterable[int]) -> list[str]:
-    """Returns the SDF geoms among these whose field is not supported, with their names."""
-    plugins = instances(mj)
-    fields = (geom for geom in geoms if mj.geom_type[geom] == SDF)
-    return [f"{element(mj, 'geom', geom)}: sdf" for geom in fields if field_kind(mj, geom, plugins) == NO_FIELD]
-
-
 def refuse_rays(model: Model, geoms: Iterable[int]) -> None:
     """Raises an error if rays would have to hit unsupported geoms.
 
     Raises:
         UnsupportedFeatureError: with the name of each of these geoms.
     """
-    lost = without_field(model.mj_model, geoms)
+    lost = list(field_problems(model.mj_model, np.asarray(geoms)))
     if lost:
         raise UnsupportedFeatureError(
             lost, what="rays against these geoms are not supported; exclude them with geomgroup"

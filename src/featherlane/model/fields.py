@@ -367,6 +367,12 @@ OWN = (
     (_field.real("opt_cfm", "1", "m/(s N)", "CFM: velocity error of a row per unit force"), 1e-10),
     (_field.real("opt_contact_max_vel", "1", "m/s", "largest error-correcting velocity of a contact"), float("inf")),
     (_field.real("opt_contact_min_depth", "1", "m", "penetration that is not corrected"), 0.0),
+    (
+        _field.real(
+            "opt_sdf_tolerance", "1", "m", "collision of signed distance fields converges to this, 0: MuJoCo's steps"
+        ),
+        0.0,
+    ),
     (_field.int("body_gyroscopic", "nbody", "1", "gyroscopic torque: 0 explicit, 1 implicit, 2 off, -1: option"), -1),
     (_field.real("jnt_motor_vel", "njnt", "m/s, rad/s", "lcp: target velocity of the motor of a slide or hinge"), 0.0),
     (_field.real("jnt_motor_force", "njnt", "N, N m", "lcp: largest force of the motor, 0: no motor"), 0.0),

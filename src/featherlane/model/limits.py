@@ -66,7 +66,7 @@ _NAMES = {
     NOT_NEGATIVE: "body_mass body_inertia dof_armature dof_frictionloss tendon_armature tendon_frictionloss"
     " actuator_armature actuator_delay sensor_delay geom_friction pair_friction site_size geom_slip"
     " geom_friction_static geom_restitution_vel opt_tolerance opt_ls_tolerance opt_noslip_tolerance opt_density"
-    " opt_viscosity opt_cfm opt_contact_min_depth opt_lcp_tolerance opt_ccd_tolerance",
+    " opt_viscosity opt_cfm opt_contact_min_depth opt_lcp_tolerance opt_ccd_tolerance opt_sdf_tolerance",
     MAGNITUDE: "jnt_motor_force link_motor_force opt_contact_max_vel",
     POSITIVE: "opt_timestep opt_impratio stat_meaninertia geom_stribeck_vel",
     FRACTION: "opt_erp geom_restitution jnt_stop_bounce link_stop_bounce",

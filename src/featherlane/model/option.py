@@ -388,6 +388,9 @@ class Option:
     noslip_iterations = _Integer("Largest number of iterations of the no-slip solver; 0: disabled.")
     sdf_initpoints = _Integer("Starting points of the collision of a signed distance field and another shape.")
     sdf_iterations = _Integer("Iterations of the minimization from each starting point.")
+    sdf_tolerance = _Number(
+        "Collision of signed distance fields: minimize until a step is shorter [m]; 0: as MuJoCo, sdf_iterations steps."
+    )
     sleep_tolerance = _Number("Sleep tolerance: a tree whose velocities are smaller may fall asleep [m/s].")
     noslip_tolerance = _Number("Tolerance of the no-slip solver: it stops at a smaller scaled improvement.")
     ls_iterations = _Integer("Largest number of line search iterations.")

@@ -116,6 +116,30 @@ def _first_children(mj: mujoco.MjModel) -> np.ndarray:
     return first
 
 
+def _check_closed(mj: mujoco.MjModel, geom: int) -> None:
+    """Requires that the mesh of a geom is watertight, else the sign of its field is not defined.
+
+    Vertices at one place count as one.  Each edge then needs as many faces in one direction as in the other.
+
+    Raises:
+        ModelError: with the geom, its mesh, and the number of open edges.
+    """
+    mesh = int(mj.geom_dataid[geom])
+    vertex, face = int(mj.mesh_vertadr[mesh]), int(mj.mesh_faceadr[mesh])
+    vertices = mj.mesh_vert[vertex : vertex + mj.mesh_vertnum[mesh]] + np.float32(0)
+    same = np.unique(vertices, axis=0, return_inverse=True)[1].ravel()
+    corners = same[mj.mesh_face[face : face + mj.mesh_facenum[mesh]]]
+    edges = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]]).astype(np.int64)
+    forward = np.where(edges[:, 0] < edges[:, 1], 1, -1) * (edges[:, 0] != edges[:, 1])
+    number = np.unique(edges.min(axis=1) * len(vertices) + edges.max(axis=1), return_inverse=True)[1].ravel()
+    open_edges = np.count_nonzero(np.bincount(number, weights=forward))
+    if open_edges:
+        raise ModelError(
+            f"{element(mj, 'geom', geom)}: {element(mj, 'mesh', mesh)} has {open_edges} open edges, allowed is a "
+            f"watertight mesh for a signed distance field"
+        )
+
+
 # ---- fields of the model ---------------------------------------------------------------------------------------------
 def field_kind(mj: mujoco.MjModel, geom: int, plugins: list[Instance]) -> int:
     """Returns the kind of a geom's field; NO_FIELD for height fields, convex meshes and unknown plugins."""
@@ -138,10 +162,13 @@ def field_kind(mj: mujoco.MjModel, geom: int, plugins: list[Instance]) -> int:
     _field.scalar("octree_child", "noctree", "1", "first of the node's eight children, -1: leaf"),
     _field.scalar("octree_coeff", "noctree 8", "m", "signed distances of the node's corners, x fastest"),
 )
-def signed_distances(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
+def signed_distances(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Returns the kinds of the geoms' signed distance fields, the parameters of the plugins, and the octrees."""
     plugins = instances(mj)
     kind = np.array([field_kind(mj, g, plugins) for g in range(mj.ngeom)], np.int32)
+    colliding = np.union1d(pairs["cand_geom1"], pairs["cand_geom2"])
+    for geom in colliding[(mj.geom_type[colliding] == SDF) & (kind[colliding] == OCTREE)].tolist():
+        _check_closed(mj, geom)
     is_plugin = (mj.geom_type == SDF) & (mj.geom_plugin >= 0)
     box = np.zeros((mj.nmesh, 6))
     has_tree = mj.mesh_octadr >= 0
@@ -157,10 +184,10 @@ def signed_distances(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     }
 
 
-def field_problems(mj: mujoco.MjModel) -> Iterator[str]:
-    """Yields the SDF geoms without a supported field, with the name of their plugin."""
+def field_problems(mj: mujoco.MjModel, geoms: np.ndarray) -> Iterator[str]:
+    """Yields the SDF geoms among these without a supported field, with the name of their plugin."""
     plugins = instances(mj)
-    for g in np.flatnonzero(mj.geom_type == SDF).tolist():
+    for g in geoms[mj.geom_type[geoms] == SDF].tolist():
         if field_kind(mj, g, plugins) == NO_FIELD:
             plugin = int(mj.geom_plugin[g])
             reason = f"plugin {plugins[plugin].plugin}" if plugin >= 0 else "its mesh has no octree"

@@ -16,6 +16,8 @@ LANES = 8
 NOWHERE = 1e10  # value of a failed descent, and largest component of a gradient
 DECREASE = 0.1  # the line search accepts this fraction of the decrease that the slope promises
 TRIALS = 15  # step factors of the line search: 1, 1/2, ... until below 1e-4
+MOST_STEPS = 200  # of the converged minimization
+MERGE = 10.0  # tolerances: contacts that are nearer to each other are one
 OVERLAP, DEPTH = 0, 1  # functions to descend on: A + B + |max(A, B)|, max(A, B)
 
 
@@ -102,7 +104,7 @@ def objective(jets, kind):
 
 
 @kernel
-def descend(m1, d1, x, jets, kind, iterations):
+def descend(m1, d1, x, jets, kind, iterations, exact):
     """Descends along the gradient with a line search; returns (point, jets there, value, mask of failed descents).
 
     A step is accepted if the value falls by a fraction DECREASE of what the slope promises, else halved.  A descent
@@ -122,7 +124,7 @@ def descend(m1, d1, x, jets, kind, iterations):
             if not any_(searching):
                 break
             trial = tuple(before[k] - factor * slope[k] for k in range(3))
-            there = jets_at(m1, d1, select3(searching, trial, x), 0)
+            there = jets_at(m1, d1, select3(searching, trial, x), exact)
             found, _ = objective(there, kind)
             x, value = select3(searching, trial, x), where(searching, found, value)
             jets = tuple(where(searching, there[k], jets[k]) for k in range(8))
@@ -145,12 +147,50 @@ def middle_normal(jets):
     return n
 
 
+# ---- converged minimization ------------------------------------------------------------------------------------------
+@kernel
+def proximal_step(jets, reach):
+    """Returns the step s that minimizes max(A + grad A . s, B + grad B . s) + s . s / (2 reach), and that maximum.
+
+    s = -reach (w grad A + (1 - w) grad B), with the weight w in [0, 1] that maximizes the dual function.
+    Source: Drusvyatskiy and Paquette, Mathematical Programming 178 (2019), prox-linear method.
+    """
+    b, a, g, h = jets[0], jets[4], (jets[1], jets[2], jets[3]), (jets[5], jets[6], jets[7])
+    across = sub3(h, g)
+    w = clip(((a - b) / reach - dot3(g, across)) / fmax(dot3(across, across), MINVAL), 0.0, 1.0)
+    step = tuple(-reach * fma(w, across[k], g[k]) for k in range(3))
+    return step, fmax(a + dot3(h, step), b + dot3(g, step))
+
+
+@kernel
+def converge(m1, d1, x, jets, reach, tolerance):
+    """Minimizes max(A, B) from eight points until a step is shorter than the tolerance; returns (point, jets there).
+
+    The reach of a step doubles if it lowers the function as promised, up to a fraction DECREASE, else it halves.
+    """
+    reach, moving = where(x[0] == x[0], reach, x[0]), x[0] == x[0]
+    for _ in range(MOST_STEPS):
+        if not any_(moving):
+            break
+        start = fmax(jets[0], jets[4])
+        step, promise = proximal_step(jets, reach)
+        there = jets_at(m1, d1, select3(moving, add3(x, step), x), 1)
+        lower = fmax(there[0], there[4]) <= start - DECREASE * (start - promise)
+        accepted = moving & lower
+        x = select3(accepted, add3(x, step), x)
+        jets = tuple(where(accepted, there[k], jets[k]) for k in range(8))
+        moving = moving & (norm3(step) > tolerance)
+        reach = where(lower, 2.0 * reach, 0.5 * reach)
+    return x, jets
+
+
 # ---- contacts --------------------------------------------------------------------------------------------------------
 @kernel
 def is_known(d1, n, x):
-    """Returns whether one of the first n points of descent.known is x."""
+    """Returns whether x is one of the first n points of descent.known, up to MERGE tolerances."""
+    apart = fmax(MERGE * d1.shapes.tolerance[0], MINVAL)
     for i in range(n):
-        if norm3(sub3(load3(d1.descent.known, 3 * i), x)) < MINVAL:
+        if norm3(sub3(load3(d1.descent.known, 3 * i), x)) < apart:
             return 1
     return 0
 
@@ -167,7 +207,7 @@ def add_points(d1, n):
             normal = mat_mul_vec(R, (d1.descent.normal[i], d1.descent.normal[8 + i], d1.descent.normal[16 + i]))
             d1.manifold.dist[k] = dist
             store3(d1.manifold.normal, 3 * k, normal)
-            store3(d1.manifold.pos, 3 * k, axpy3(0.5 * dist, normal, add3(mat_mul_vec(R, x), origin)))
+            store3(d1.manifold.pos, 3 * k, axpy3(d1.descent.shift[i], normal, add3(mat_mul_vec(R, x), origin)))
             d1.manifold.count[0] = k + 1
 
 
@@ -176,6 +216,8 @@ def field_pair(m1, d1):
     """Computes contacts of a primitive shape or a signed distance field, and a signed distance field.
 
     The starting points are members of the Halton sequence in the intersection of the two bounding boxes.
+    With a tolerance, the minimization converges, and the distance is A + B, the depth of the intersection along the
+    normal (MuJoCo: max(A, B), about half of it).
 
     Reads:  shapes.*, opt_sdf_initpoints, opt_sdf_iterations.
     Writes: manifold.*; scratch memory: convex.pos, convex.mat, descent.*.
@@ -183,6 +225,8 @@ def field_pair(m1, d1):
     """
     d1.manifold.count[0] = 0
     look_from_first(d1)
+    tolerance = d1.shapes.tolerance[0]
+    exact = 1 if tolerance > 0.0 else 0
     R, p = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0)
     low, high = common_box(R, p, load6(d1.shapes.box, 0), load6(d1.shapes.box, 6))
     if low[0] <= high[0] and low[1] <= high[1] and low[2] <= high[2]:
@@ -192,10 +236,16 @@ def field_pair(m1, d1):
                 at = mat_t_mul_vec(R, sub3(at, p))
                 d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i] = at
             x = load3(eights(d1.descent.trial), 0)
-            jets = jets_at(m1, d1, x, 0)
-            x, jets, _, _ = descend(m1, d1, x, jets, OVERLAP, m1.opt_sdf_iterations)
-            x, jets, value, failed = descend(m1, d1, x, jets, DEPTH, 1)
+            jets = jets_at(m1, d1, x, exact)
+            x, jets, _, _ = descend(m1, d1, x, jets, OVERLAP, m1.opt_sdf_iterations, exact)
+            if exact:
+                x, jets = converge(m1, d1, x, jets, 0.1 * norm3(sub3(high, low)), tolerance)
+                overlaps = fmax(jets[0], jets[4]) <= 0.0
+                value, shift = where(overlaps, jets[0] + jets[4], NOWHERE), 0.5 * (jets[4] - jets[0])
+            else:
+                x, jets, value, failed = descend(m1, d1, x, jets, DEPTH, 1, exact)
+                value, shift = where(failed, NOWHERE, value), 0.5 * value
             store3(eights(d1.descent.trial), 0, x)
             store3(eights(d1.descent.normal), 0, middle_normal(jets))
-            eights(d1.descent.dist)[0] = where(failed, NOWHERE, value)
+            eights(d1.descent.dist)[0], eights(d1.descent.shift)[0] = value, shift
             add_points(d1, min(LANES, m1.opt_sdf_initpoints - first))

@@ -2,8 +2,8 @@
 
 The mesh's tree selects the triangles whose bounding spheres may meet the field.  From each starting point on such a
 triangle, the Frank-Wolfe method goes towards the corner along which the field's gradient falls most; its result is a
-contact if it is inside the field.  Eight boxes, triangles or starting points are computed at once, in the lanes of one
-world.  Points are in the frame of the field.
+contact if it is inside the field.  With a tolerance, the projected gradient method follows.  Eight boxes, triangles or
+starting points are computed at once, in the lanes of one world.  Points are in the frame of the field.
 Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, triangleIntersect, stepFrankWolfe), with its
     order of triangles.  Its tree is binary, here three levels are tested at once: triangles of a box without a deep
     enough field differ only if the field's slope exceeds 1.
@@ -11,12 +11,13 @@ Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, triangleI
 
 from featherlane.prelude import *
 from featherlane.collision.convex.support import look_from_first
-from featherlane.collision.pairs.field_pair import LANES, NOWHERE, add_points, field_jets, halton
+from featherlane.collision.pairs.field_pair import DECREASE, LANES, MOST_STEPS, NOWHERE, add_points, field_jets, halton
 from featherlane.model.hull import NO_CHILD
 
 DEPTH = 128  # nodes on the stack, as those of rays
 FIELD = 1  # side of the field
 TALL = 0.1  # m: the tetrahedron of a triangle and a point above it is used from this height on
+TINY = 1e-60  # m^4: squared normal of a degenerate triangle
 FLAT = 0.1  # height of that point: fraction of the field's value at the centroid
 
 
@@ -102,9 +103,67 @@ def frank_wolfe(m1, d1):
         x = tuple(x[k] + (to[k] - x[k]) * (2.0 / (step + 2.0)) for k in range(3))
         store3(eights(d1.descent.trial), 0, x)
         field_jets(m1, d1, FIELD, 0)
+    if d1.shapes.tolerance[0] > 0.0:
+        converge_in_triangles(m1, d1, d1.shapes.tolerance[0])
     normal, length = normalize3(load3(jet, 4 * FIELD + 1))
-    eights(d1.descent.dist)[0] = where((jet[4 * FIELD] < 0.0) & (length >= MINVAL), jet[4 * FIELD], NOWHERE)
+    value = jet[4 * FIELD]
+    eights(d1.descent.dist)[0] = where((value < 0.0) & (length >= MINVAL), value, NOWHERE)
+    eights(d1.descent.shift)[0] = 0.5 * value
     store3(eights(d1.descent.normal), 0, scale3(-1.0, normal))
+
+
+@kernel
+def nearest_on_segment(x, a, b):
+    """Returns (point nearest to x on a segment, squared distance)."""
+    u = sub3(b, a)
+    t = clip(dot3(sub3(x, a), u) / fmax(dot3(u, u), MINVAL), 0.0, 1.0)
+    p = axpy3(t, u, a)
+    return p, dot3(sub3(x, p), sub3(x, p))
+
+
+@kernel
+def nearest_on_triangle(x, a, b, c):
+    """Returns the point nearest to x on a triangle: in its plane if it is inside all edges, else on an edge."""
+    n = cross(sub3(b, a), sub3(c, a))
+    nn = fmax(dot3(n, n), TINY)
+    p = axpy3(-dot3(sub3(x, a), n) / nn, n, x)
+    sides = tuple(dot3(cross(sub3(v, u), sub3(p, u)), n) for u, v in ((a, b), (b, c), (c, a)))
+    inside = (fmin(sides[0], fmin(sides[1], sides[2])) >= 0.0) & (nn > TINY)
+    nearest, least = nearest_on_segment(x, a, b)
+    for u, v in ((b, c), (c, a)):
+        q, distance = nearest_on_segment(x, u, v)
+        nearest, least = select3(distance < least, q, nearest), fmin(distance, least)
+    return select3(inside, p, nearest)
+
+
+@kernel
+def converge_in_triangles(m1, d1, tolerance):
+    """Minimizes the field from the points `descent.trial`, in their triangles, until a step is shorter.
+
+    Projected gradient method; the step factor doubles if the field falls as the projected step promises, else it
+    halves.  Leaves points and fields of the result in `descent.trial` and `descent.jet`.
+    """
+    T, jet = eights(d1.descent.corner), eights(d1.descent.jet)
+    a, b, c = load3(T, 0), load3(T, 3), load3(T, 6)
+    x, best = load3(eights(d1.descent.trial), 0), tuple(jet[4 * FIELD + k] for k in range(4))
+    moving, reach = x[0] == x[0], 0.1 * circumcircle(a, b, c)
+    for _ in range(MOST_STEPS):
+        if not any_(moving):
+            break
+        slope = best[1], best[2], best[3]
+        there = select3(moving, nearest_on_triangle(axpy3(-reach, slope, x), a, b, c), x)
+        step = sub3(there, x)
+        store3(eights(d1.descent.trial), 0, there)
+        field_jets(m1, d1, FIELD, 0)
+        lower = jet[4 * FIELD] <= fma(DECREASE, dot3(slope, step), best[0])
+        accepted = moving & lower
+        x = select3(accepted, there, x)
+        best = tuple(where(accepted, jet[4 * FIELD + k], best[k]) for k in range(4))
+        moving = moving & (norm3(step) > tolerance)
+        reach = where(lower, 2.0 * reach, 0.5 * reach)
+    store3(eights(d1.descent.trial), 0, x)
+    for k in unrolled(range(4)):
+        jet[4 * FIELD + k] = best[k]
 
 
 @kernel

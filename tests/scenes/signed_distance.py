@@ -1,0 +1,62 @@
+"""Models with signed distance fields: one shape on a mocap body, and one on a free body."""
+
+from __future__ import annotations
+
+PLUGINS = {
+    "torus": {"radius1": 0.35, "radius2": 0.15},
+    "bowl": {"height": 0.1, "radius": 0.5, "thickness": 0.05},
+    "bolt": {"radius": 0.26},
+    "nut": {"radius": 0.26},
+    "gear": {"diameter": 1, "teeth": 12, "thickness": 0.2},
+}
+# an L-shaped prism: corners of its cross section, counterclockwise
+CORNERS = ((0, 0), (0.4, 0), (0.4, 0.2), (0.2, 0.2), (0.2, 0.4), (0, 0.4))
+LOWER = ((0, 2, 1), (0, 3, 2), (0, 5, 3), (3, 5, 4))
+SHAPES = {
+    "plane": 'type="plane" size="1 1 1"',
+    "sphere": 'type="sphere" size="0.2"',
+    "capsule": 'type="capsule" size="0.12 0.2"',
+    "ellipsoid": 'type="ellipsoid" size="0.25 0.2 0.12"',
+    "cylinder": 'type="cylinder" size="0.2 0.15"',
+    "box": 'type="box" size="0.12 0.2 0.25"',
+    "mesh": 'type="mesh" mesh="angle"',
+    "octree": 'type="sdf" mesh="solid"',
+}
+
+
+def angle() -> tuple[str, str]:
+    """Returns vertices and faces of the L-shaped prism, as text."""
+    n = len(CORNERS)
+    vertices = [(x, y, z) for z in (-0.1, 0.1) for x, y in CORNERS]
+    upper = [(a + n, c + n, b + n) for a, b, c in LOWER]
+    ring = [(k, (k + 1) % n) for k in range(n)]
+    sides = [face for a, b in ring for face in ((a, b, b + n), (a, b + n, a + n))]
+    faces = [*LOWER, *upper, *sides]
+    return tuple(" ".join(f"{x:g}" for row in rows for x in row) for rows in (vertices, faces))
+
+
+def geom(name: str, attributes: str = "") -> str:
+    """Returns the MJCF of a geom: a plugin, or one of SHAPES."""
+    if name in PLUGINS:
+        return f'<geom type="sdf" mesh="{name}" {attributes}><plugin instance="{name}"/></geom>'
+    return f"<geom {SHAPES[name]} {attributes}/>"
+
+
+def scene(first: str, second: str, option: str = "", worldbody: str = "") -> str:
+    """Returns the MJCF of two shapes that may touch."""
+    used = [name for name in PLUGINS if name in (first, second)]
+    config = {name: "".join(f'<config key="{k}" value="{x}"/>' for k, x in PLUGINS[name].items()) for name in used}
+    plugins = "".join(
+        f'<plugin plugin="mujoco.sdf.{name}"><instance name="{name}">{config[name]}</instance></plugin>'
+        for name in used
+    )
+    vertices, faces = angle()
+    meshes = "".join(f'<mesh name="{name}"><plugin instance="{name}"/></mesh>' for name in used)
+    prisms = "".join(
+        f'<mesh name="{name}" vertex="{vertices}" face="{faces}"/>'
+        for name, shape in (("angle", "mesh"), ("solid", "octree"))
+        if shape in (first, second)
+    )
+    return f"""<mujoco><option {option}/><extension>{plugins}</extension>
+<asset>{meshes}{prisms}</asset><worldbody>{worldbody}
+<body mocap="true">{geom(first)}</body><body><freejoint/>{geom(second, 'density="500"')}</body></worldbody></mujoco>"""
