@@ -14,7 +14,7 @@ from featherlane.collision.pairs.field_pair import LANES, NOWHERE, field_jets, f
 
 MOVES = 80  # of the two points along their surfaces
 FIRST_FACTOR, LEAST_FACTOR, GREATEST_FACTOR = 0.5, 0.05, 1e8  # step lengths, relative to the gradient
-LONGEST = 0.2  # step length, relative to the diagonal of the larger box
+LONGEST, DECAY = 0.2, 0.85  # step length, relative to the diagonal of the larger box; its factor after each move
 FAR_RETURNS, RETURNS = 10, 3  # Newton's steps to a surface, from a starting point and after a move
 LEAST_SLOPE = 0.1  # of a field, in Newton's method
 STILL = 1e-8  # gradient at which a search ends, relative to the distance
@@ -95,6 +95,7 @@ def approach(m1, d1, longest):
         quotient = clip(moved / where(curved, turned, 1.0), LEAST_FACTOR, GREATEST_FACTOR)
         factor = where(curved, quotient, factor)
         factor = fmin(factor, longest / sqrt(where(alive, steep, 1.0)))
+        longest = DECAY * longest  # at the edges of a surface the gradient jumps: steps become shorter there
         step, before = tuple(-(factor * slope[k]) for k in range(6)), slope
         b, nb, fb = onto_surface(m1, d1, 1, (b[0] + step[3], b[1] + step[4], b[2] + step[5]), RETURNS)
         a = (a[0] + step[0], a[1] + step[1], a[2] + step[2])
