@@ -10,6 +10,7 @@ from bits.motion import FEW, OUTPUTS, Motion, loading, symmetric
 from scenes import actuators, equalities, fluids, sensors, tactile, tendons, user_functions
 from scenes import sleep as sleeping
 from scenes.held import FINGERS
+from scenes.signed_distance import heap as heap_of_fields
 
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
 CONES = ("pyramidal", "elliptic")
@@ -163,6 +164,13 @@ def uses() -> dict[str, Motion]:
         "few slots, implicit": Motion(loading(heap('integrator="implicitfast"')), 20, position=0.1, slots=17),
         "few slots, adhesion": Motion(loading(ADHESIVE), 20, position=0.05, slots=11),
         "too few slots": Motion(loading(heap()), 10, position=0.1, slots=4),
+        "signed distance fields": Motion(loading(heap_of_fields("octree", "capsule", "octree", "mesh", "box")), 10),
+        "signed distance fields, converged": Motion(
+            loading(heap_of_fields("octree", "ellipsoid", "octree", "mesh"), sdf_tolerance=1e-6), 4, worlds=FEW
+        ),
+        "signed distance plugins": Motion(
+            loading(heap_of_fields("bolt", "nut", "gear", "cylinder", "torus", "bowl")), 3, worlds=FEW
+        ),
         "reset": Motion(loading("humanoid", timestep=0.1), 30, velocity=30.0),
         "spoiled": Motion(loading(tree(1)), 10, user=spoil),
         "spoiled, histories": Motion(loading(touchless()), 10, position=0.1, user=spoil),

@@ -1,4 +1,4 @@
-"""Adds a pair of shapes from outside the package, as CONTRIBUTING explains: a sphere and a torus.
+"""Adds a pair of shapes from outside the package, as CONTRIBUTING explains: a flat height field and a torus.
 
 MuJoCo has no torus: a geom's type is changed after compilation.  `test_howto.py` runs this file in a separate
 process, in which no stage is compiled yet.
@@ -13,33 +13,37 @@ import featherlane as fl
 from featherlane.collision.frame import frame_of
 from featherlane.collision.slot import append
 from featherlane.lanes import sqrt
-from featherlane.model.enums import SDF, SPHERE
+from featherlane.model.enums import HFIELD, SDF
 from featherlane.model.pair import PairFunction, register
-from featherlane.spatial.vector import axpy3, load3, load9, mat_mul_vec, mat_t_mul_vec, normalize3, sub3
+from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_t_mul_vec, scale3, sub3
 
 NUMBER = 10  # below FIRST_SCALAR: all worlds at once
-RING, TUBE, BALL = 0.3, 0.1, 0.05  # m
-XML = f"""<mujoco><option gravity="0 0 0"/><worldbody>
-  <geom name="torus" size="{RING + TUBE}" euler="20 30 0"/>
-  <body><freejoint/><geom size="{BALL}" margin=".05"/></body></worldbody></mujoco>"""
+RING, TUBE = 0.3, 0.1  # m
+XML = f"""<mujoco><option gravity="0 0 0"/><asset><hfield name="flat" nrow="2" ncol="2" size="2 2 1 1"/></asset>
+  <worldbody><geom type="hfield" hfield="flat" euler="20 30 0"/>
+  <body><freejoint/><geom name="torus" size="{RING + TUBE}" margin=".05"/></body></worldbody></mujoco>"""
 TOLERANCE = 1e-14  # m: rounding
 
 
 @fl.kernel
-def sphere_torus_points(m, d, g, h, near, limit):
-    """Finds up to one point: from the sphere's centre and the nearest point of the tube's centre circle."""
-    R, centre, ball = load9(d.geom_xmat, 9 * h), load3(d.geom_xpos, 3 * h), load3(d.geom_xpos, 3 * g)
-    p = mat_t_mul_vec(R, sub3(ball, centre))
-    s = m.geom_size[3 * h] / sqrt(p[0] * p[0] + p[1] * p[1])
-    n, height = normalize3(sub3((s * p[0], s * p[1], 0.0 * s), p))
-    n, dist = mat_mul_vec(R, n), height - m.geom_size[3 * h + 1] - m.geom_size[3 * g]
-    append(d, 0, near & (dist <= limit), dist, axpy3(m.geom_size[3 * g] + 0.5 * dist, n, ball), frame_of(n))
+def field_torus_points(m, d, g, h, near, limit):
+    """Finds up to one point: the lowest of the torus, over a height field whose heights are all 0."""
+    n = d.geom_xmat[9 * g + 2], d.geom_xmat[9 * g + 5], d.geom_xmat[9 * g + 8]
+    R, centre = load9(d.geom_xmat, 9 * h), load3(d.geom_xpos, 3 * h)
+    local = mat_t_mul_vec(R, n)
+    flat = sqrt(local[0] * local[0] + local[1] * local[1])
+    dist = dot3(n, sub3(centre, load3(d.geom_xpos, 3 * g))) - m.geom_size[3 * h] * flat - m.geom_size[3 * h + 1]
+    # the ring's lowest point is along the part of -n in its plane: the axis times its share, less n
+    axis = R[2], R[5], R[8]
+    down = scale3(m.geom_size[3 * h] / flat, sub3(scale3(local[2], axis), n))
+    point = axpy3(-(m.geom_size[3 * h + 1] + 0.5 * dist), n, axpy3(1.0, down, centre))
+    append(d, 0, near & (dist <= limit), dist, point, frame_of(n))
 
 
 def loaded() -> fl.Model:
-    """Returns the model, its first geom a torus."""
+    """Returns the model, its second geom a torus."""
     mj = mujoco.MjModel.from_xml_string(XML)
-    mj.geom_type[0], mj.geom_size[0] = SDF, (RING, TUBE, 0.0)
+    mj.geom_type[1], mj.geom_size[1] = SDF, (RING, TUBE, 0.0)
     return fl.load(mj)
 
 
@@ -48,27 +52,29 @@ def is_refused() -> bool:
     try:
         loaded()
     except fl.UnsupportedFeatureError as error:
-        return "torus" in str(error)
+        return "sdf" in str(error)
     return False
 
 
 if __name__ == "__main__":
     assert is_refused(), "before it is registered, the pair is an error"
-    register(PairFunction(NUMBER, ((SPHERE, SDF, 1),), sphere_torus_points))
+    register(PairFunction(NUMBER, ((HFIELD, SDF, 1),), field_torus_points))
     model = loaded()
     rng, worlds = np.random.default_rng(0), 33
-    q = rng.uniform(-0.5, 0.5, (worlds, 3))
+    q, quat = rng.uniform(-0.4, 0.4, (worlds, 3)), rng.normal(size=(worlds, 4))
+    quat /= np.linalg.norm(quat, axis=1, keepdims=True)
     batch, data = fl.Batch(model, nworld=worlds), fl.Data(model)
-    batch.qpos[:, :3] = q
+    batch.qpos[:] = np.concatenate([q, quat], axis=1)
     batch.forward()
-    R = np.zeros(9)
-    mujoco.mju_quat2Mat(R, model.mj_model.geom_quat[0])
-    local = q @ R.reshape(3, 3)
-    gap = np.hypot(np.hypot(local[:, 0], local[:, 1]) - RING, local[:, 2]) - TUBE - BALL
+    ground = np.zeros(9)
+    mujoco.mju_quat2Mat(ground, model.mj_model.geom_quat[0])
+    n = ground[2::3]
+    slope = np.array(batch.geom_xmat[:, 1]).reshape(worlds, 3, 3).transpose(0, 2, 1) @ n
+    gap = q @ n - RING * np.hypot(slope[:, 0], slope[:, 1]) - TUBE
     touching = gap < 0.05
     assert 3 < touching.sum() < worlds - 3
     np.testing.assert_array_equal(np.asarray(batch.ncon).ravel() > 0, touching)
     for k in np.flatnonzero(touching):
-        data.qpos[:3] = q[k]
+        data.qpos[:] = batch.qpos[k]
         fl.forward(model, data)
         assert abs(data.contact.dist[0] - gap[k]) < TOLERANCE

@@ -1,12 +1,11 @@
 """Every unsupported feature that affects motion is named with its element; features without effect are not named."""
 
-from pathlib import Path
-
 import mujoco
 import pytest
 
 from featherlane.model.candidates import candidates
 from featherlane.model.features import sensor_support, unsupported
+from scenes.signed_distance import scene
 
 TWO = """
   <body name="a" pos="0 0 1"><joint name="slide" type="slide"/><geom name="a" type="{0}" size="0.1 0.1 0.1" {1}/></body>
@@ -96,22 +95,9 @@ def test_every_rigid_shape_passes(shape):
     assert found(TWO.format(shape, "")) == []
 
 
-TORUS = """<mujoco>
-  <extension><plugin plugin="mujoco.sdf.torus"><instance name="torus">
-    <config key="radius1" value="0.35"/><config key="radius2" value="0.15"/></instance></plugin></extension>
-  <asset><mesh name="torus"><plugin instance="torus"/></mesh></asset>
-  <worldbody><geom type="plane" size="1 1 1"/><body><freejoint/>
-    <geom name="ring" type="sdf" mesh="torus"><plugin instance="torus"/></geom></body></worldbody>
-</mujoco>"""
-
-
-def test_signed_distance_fields_are_named():
-    library = Path(mujoco.__file__).parent / "plugin" / "libsdf_plugin.so"
-    if not library.exists():
-        pytest.skip("this MuJoCo comes without its plugins")
-    mujoco.mj_loadPluginLibrary(str(library))
-    model = mujoco.MjModel.from_xml_string(TORUS)
-    assert unsupported(model, candidates(model)) == ["geom 'ring': collision of sdf with plane"]
+def test_signed_distance_fields_pass():
+    model = mujoco.MjModel.from_xml_string(scene("torus", "octree"))
+    assert unsupported(model, candidates(model)) == []
 
 
 def test_shapes_that_touch_nothing_pass():

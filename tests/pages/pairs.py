@@ -14,15 +14,24 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-from featherlane.model.pair import CONVEX, FIRST_SCALAR, HEIGHTS, PAIR_FUNCTIONS
+from featherlane.model.pair import CONVEX, FIELD_PAIR, FIRST_SCALAR, HEIGHTS, MESH_FIELD, PAIR_FUNCTIONS
 from scenes.poses import aligned_poses, collide, frames, oracle, random_quat
+from scenes.signed_distance import angle
 
 WIDTH = 8
 MARGIN = 0.04  # m
 SLACK = 1e-6  # m: so close to the limit, either answer is accepted
 APART = 1e-3  # m: below this, the difference of MuJoCo's two points gives no accurate normal
-TYPES = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
-HALF = {"sphere": 0.2, "capsule": 0.3, "ellipsoid": 0.25, "cylinder": 0.2, "box": 0.25, "mesh": 0.2}  # typical sizes
+TYPES = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
+HALF = {
+    "sphere": 0.2,
+    "capsule": 0.3,
+    "ellipsoid": 0.25,
+    "cylinder": 0.2,
+    "box": 0.25,
+    "mesh": 0.2,
+    "sdf": 0.3,
+}  # typical sizes
 GEOMS = {
     "plane": 'type="plane" size="1 1 1"',
     "hfield": 'type="hfield" hfield="rough"',
@@ -32,10 +41,12 @@ GEOMS = {
     "cylinder": 'type="cylinder" size="0.2 0.15"',
     "box": 'type="box" size="0.12 0.2 0.25"',
     "mesh": 'type="mesh" mesh="rock"',
+    "sdf": 'type="sdf" mesh="angle"',
 }
 # offsets of centres at which aligned shapes are concentric, touch with faces, or with edges
 OFFSETS = (0.0, 0.05, 0.12, 0.2, 0.24, 0.3199, 0.35, 0.4, 0.45)
 FAMILIES = ("margin", "touching", "deep", "degenerate")
+FIELDS = (FIELD_PAIR, MESH_FIELD)
 CELLS = [(TYPES[int(a)], TYPES[int(b)], ident, most) for ident, a, b, most in PAIR_FUNCTIONS]
 
 SCENE = """
@@ -43,6 +54,7 @@ SCENE = """
   <option ccd_tolerance="1e-14" ccd_iterations="1000"/>
   <asset>
     <mesh name="rock" vertex="{rock}"/>
+    <mesh name="angle" vertex="{angle[0]}" face="{angle[1]}"/>
     <hfield name="rough" nrow="9" ncol="9" size="1.2 1.2 0.4 0.2" elevation="{heights}"/>
   </asset>
   <default><geom margin="{margin}"/></default>
@@ -93,14 +105,13 @@ def model_of(first: str, second: str):
     rock *= 0.2 / np.linalg.norm(rock, axis=1, keepdims=True)
     heights = " ".join(f"{h:.4f}" for h in rng.uniform(0, 1, 81))
     numbers = " ".join(f"{x:.6f}" for x in rock.ravel())
-    return fl.load(
-        SCENE.format(rock=numbers, heights=heights, margin=MARGIN / 2, first=GEOMS[first], second=GEOMS[second])
-    )
+    given = {"rock": numbers, "heights": heights, "angle": angle()}
+    return fl.load(SCENE.format(**given, margin=MARGIN / 2, first=GEOMS[first], second=GEOMS[second]))
 
 
 def is_closed(ident: int) -> bool:
     """Returns whether MuJoCo has a closed form for the pair, with the same points as ours."""
-    return ident not in (CONVEX, HEIGHTS)
+    return ident not in (CONVEX, HEIGHTS, *FIELDS)
 
 
 def where(ident: int) -> str:
@@ -127,6 +138,12 @@ def poses(model, first: str, second: str, family: str, n: int, rng) -> tuple[np.
         quat[:, 0] = (1.0, 0.0, 0.0, 0.0)
         pos[:, 1, :2] = rng.uniform(-0.6, 0.6, (n, 2))
         pos[:, 1, 2] = 0.3 + HALF[second] * rng.uniform(0.2, 1.0, n) + (family == "margin") * 0.1
+        return pos, quat
+    if second == "sdf":
+        # the concave prism has no distance function: overlaps of every depth
+        pos[:, 1] = along * rng.uniform(0.05, 0.45, (n, 1))
+        if first == "plane":
+            quat[:, 0], pos[:, 1] = (1.0, 0.0, 0.0, 0.0), pos[:, 1] * (1.0, 1.0, 0.0) + (0.0, 0.0, 0.15)
         return pos, quat
     data = fl.Data(model)
     for k in range(n):
@@ -275,12 +292,14 @@ Each cell has the method, how worlds are processed, and the largest number of co
 - **convex**: GJK for the distance, EPA for the depth, Newton's method for the normal of curved shapes. Contact points
   come from the faces, edges and caps at the contact.
 - **heights**: a convex pair for each triangular prism of the height field below the shape.
+- **minimized**: a descent from several starting points on the fields of a [signed distance
+  field](contact.md#signed-distance-fields) and of the other shape, with the same contact points as MuJoCo.
 - *vectorized*: all worlds of a tile at once. *per world*: one world after the other, in float64.
 """
 
 
 def kind(ident: int) -> str:
-    return {CONVEX: "convex", HEIGHTS: "heights"}.get(ident, "closed")
+    return {CONVEX: "convex", HEIGHTS: "heights"}.get(ident, "minimized" if ident in FIELDS else "closed")
 
 
 def matrix() -> str:

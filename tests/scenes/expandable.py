@@ -6,6 +6,7 @@ import numpy as np
 
 import featherlane as fl
 from featherlane.model.enums import WRAP_CYLINDER, WRAP_SPHERE
+from scenes.signed_distance import heap
 
 MACHINE = """
 <mujoco>
@@ -150,6 +151,7 @@ LCP = {
 SOME = {
     **{"opt_tolerance": 0.3, "opt_ls_tolerance": 0.9, "opt_sleep_tolerance": 10.0, "stat_meaninertia": 1e6},
     **{"opt_lcp_tolerance": 0.5, "opt_noslip_tolerance": 0.5, "jnt_motor_cfm": 0.1, "link_motor_cfm": 0.1},
+    "opt_sdf_tolerance": 1e-6,
     **{"geom_restitution_vel": 10.0, "geom_friction_static": 30.0},
 }
 # fields that act only where memory is allocated, and the fields that are positive there
@@ -163,6 +165,10 @@ UNIT = ("quat", "axis")
 def load(name: str, contact_model: str) -> fl.Model:
     """Returns the model in which a field has an effect under a contact model, if it has any."""
     linked, options = name.startswith("link_"), OPTIONS
+    if name == "opt_sdf_tolerance":
+        model = fl.load(heap("octree", "capsule"))
+        model.opt.contact_model = contact_model
+        return model
     for start, needs in NEEDS.items():
         if name.startswith(start) and contact_model == "convex":
             options = OPTIONS | needs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 PLUGINS = {
     "torus": {"radius1": 0.35, "radius2": 0.15},
     "bowl": {"height": 0.1, "radius": 0.5, "thickness": 0.05},
@@ -42,9 +44,9 @@ def geom(name: str, attributes: str = "") -> str:
     return f"<geom {SHAPES[name]} {attributes}/>"
 
 
-def scene(first: str, second: str, option: str = "", worldbody: str = "") -> str:
-    """Returns the MJCF of two shapes that may touch."""
-    used = [name for name in PLUGINS if name in (first, second)]
+def assets(names: set[str]) -> str:
+    """Returns the MJCF of the plugins and meshes that these shapes need."""
+    used = [name for name in PLUGINS if name in names]
     config = {name: "".join(f'<config key="{k}" value="{x}"/>' for k, x in PLUGINS[name].items()) for name in used}
     plugins = "".join(
         f'<plugin plugin="mujoco.sdf.{name}"><instance name="{name}">{config[name]}</instance></plugin>'
@@ -55,8 +57,26 @@ def scene(first: str, second: str, option: str = "", worldbody: str = "") -> str
     prisms = "".join(
         f'<mesh name="{name}" vertex="{vertices}" face="{faces}"/>'
         for name, shape in (("angle", "mesh"), ("solid", "octree"))
-        if shape in (first, second)
+        if shape in names
     )
-    return f"""<mujoco><option {option}/><extension>{plugins}</extension>
-<asset>{meshes}{prisms}</asset><worldbody>{worldbody}
+    return f"<extension>{plugins}</extension><asset>{meshes}{prisms}</asset>"
+
+
+def scene(first: str, second: str, option: str = "", worldbody: str = "") -> str:
+    """Returns the MJCF of two shapes that may touch."""
+    return f"""<mujoco><option {option}/>{assets({first, second})}<worldbody>{worldbody}
 <body mocap="true">{geom(first)}</body><body><freejoint/>{geom(second, 'density="500"')}</body></worldbody></mujoco>"""
+
+
+def heap(*names: str, option: str = "") -> str:
+    """Returns the MJCF of free bodies of these shapes one above the other, so that neighbours overlap, over a plane."""
+    bodies = "".join(f'<body pos=".1 .05 {0.1 + 0.2 * k}"><freejoint/>{geom(x)}</body>' for k, x in enumerate(names))
+    option = f'<option sdf_initpoints="9" {option}/>'
+    return f"<mujoco>{option}{assets(set(names))}<worldbody>{geom('plane')}{bodies}</worldbody></mujoco>"
+
+
+def rows(contact) -> np.ndarray:
+    """Returns geoms, distance, position and normal of each contact, (n, 9)."""
+    frames = np.reshape(contact.frame, (-1, 9))
+    columns = (contact.geom, np.reshape(contact.dist, (-1, 1)), contact.pos, frames[:, :3])
+    return np.concatenate([np.reshape(c, (len(frames), -1)) for c in columns], axis=1)

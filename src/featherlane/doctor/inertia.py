@@ -16,7 +16,7 @@ import numpy as np
 from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.doctor.registry import check
-from featherlane.model.enums import EQ_CONNECT, EQ_WELD, MESH
+from featherlane.model.enums import EQ_CONNECT, EQ_WELD, MESH, SDF
 from featherlane.model.geom import SHAPES
 
 MINVAL = 1e-15  # kg, kg m^2: MuJoCo's compiler treats smaller inertias as zero
@@ -132,7 +132,7 @@ def _volumes(examined: ExaminedModel, geoms: np.ndarray) -> tuple[float, float]:
     m, most, least = examined.model, 0.0, 0.0
     for g in geoms:
         kind, (a, b, c) = m.geom_type[g], m.geom_size[g]
-        if kind == MESH:
+        if kind in (MESH, SDF):
             most += 8 * float(m.geom_aabb[g, 3:].prod())
             continue
         volume = SHAPES[int(kind)].volume(a, b, c) if int(kind) in SHAPES else 0.0

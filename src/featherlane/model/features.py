@@ -54,7 +54,7 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
         found += [*_deformables(mj), *_equalities(mj), *_actuators(mj), *_plugins(mj)]
     options = {name: read_field(mj, f"opt_{name}") for name in ("integrator", "disableflags", "enableflags")}
     found += clashes(options | {"tendon_equalities": tendon_equalities(mj.eq_type)})
-    found += field_problems(mj, np.union1d(cand["cand_geom1"], cand["cand_geom2"]))
+    found += field_problems(mj, cand)
     found += _shapes(mj, cand)
     return found
 

@@ -16,6 +16,7 @@ from featherlane.lanes.layout import Declare, size
 from featherlane.model.derived import derived
 from featherlane.model.enums import BOX, HFIELD, MESH, SDF
 from featherlane.model.names import element
+from featherlane.model.pair import FIELD_PAIR, MESH_FIELD
 from featherlane.model.plugins import Instance, instances, plugin_number
 
 if TYPE_CHECKING:
@@ -166,9 +167,9 @@ def signed_distances(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> dict[s
     """Returns the kinds of the geoms' signed distance fields, the parameters of the plugins, and the octrees."""
     plugins = instances(mj)
     kind = np.array([field_kind(mj, g, plugins) for g in range(mj.ngeom)], np.int32)
-    colliding = np.union1d(pairs["cand_geom1"], pairs["cand_geom2"])
-    for geom in colliding[(mj.geom_type[colliding] == SDF) & (kind[colliding] == OCTREE)].tolist():
-        _check_closed(mj, geom)
+    for geom in minimized_fields(mj, pairs):
+        if kind[geom] == OCTREE:
+            _check_closed(mj, geom)
     is_plugin = (mj.geom_type == SDF) & (mj.geom_plugin >= 0)
     box = np.zeros((mj.nmesh, 6))
     has_tree = mj.mesh_octadr >= 0
@@ -184,10 +185,17 @@ def signed_distances(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> dict[s
     }
 
 
-def field_problems(mj: mujoco.MjModel, geoms: np.ndarray) -> Iterator[str]:
-    """Yields the SDF geoms among these without a supported field, with the name of their plugin."""
+def minimized_fields(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> list[int]:
+    """Returns the SDF geoms that may collide by minimization of their fields; planes touch their convex hulls."""
+    rows = np.isin(pairs["cand_function"], (FIELD_PAIR, MESH_FIELD))
+    geoms = np.union1d(pairs["cand_geom1"][rows], pairs["cand_geom2"][rows])
+    return geoms[mj.geom_type[geoms] == SDF].tolist()
+
+
+def field_problems(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> Iterator[str]:
+    """Yields the SDF geoms in these candidate pairs without a supported field, with the name of their plugin."""
     plugins = instances(mj)
-    for g in geoms[mj.geom_type[geoms] == SDF].tolist():
+    for g in minimized_fields(mj, pairs):
         if field_kind(mj, g, plugins) == NO_FIELD:
             plugin = int(mj.geom_plugin[g])
             reason = f"plugin {plugins[plugin].plugin}" if plugin >= 0 else "its mesh has no octree"

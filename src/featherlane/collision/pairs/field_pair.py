@@ -16,7 +16,7 @@ LANES = 8
 NOWHERE = 1e10  # value of a failed descent, and largest component of a gradient
 DECREASE = 0.1  # the line search accepts this fraction of the decrease that the slope promises
 TRIALS = 15  # step factors of the line search: 1, 1/2, ... until below 1e-4
-MOST_STEPS = 200  # of the converged minimization
+MOST_STEPS, SWEEPS = 200, 6  # steps of the converged minimization, sweeps over the pairs of planes in each
 MERGE = 10.0  # tolerances: contacts that are nearer to each other are one
 OVERLAP, DEPTH = 0, 1  # functions to descend on: A + B + |max(A, B)|, max(A, B)
 
@@ -149,35 +149,57 @@ def middle_normal(jets):
 
 # ---- converged minimization ------------------------------------------------------------------------------------------
 @kernel
-def proximal_step(jets, reach):
-    """Returns the step s that minimizes max(A + grad A . s, B + grad B . s) + s . s / (2 reach), and that maximum.
+def shift_weight(weights, total, values, slopes, reach, i, j):
+    """Returns (weights, their sum of slopes) after the best shift of weight from plane j to plane i."""
+    across = sub3(slopes[i], slopes[j])
+    t = (values[i] - values[j] - reach * dot3(total, across)) / fmax(reach * dot3(across, across), MINVAL)
+    t = clip(t, -weights[i], weights[j])
+    shifts = tuple(t if k == i else -t if k == j else 0.0 * t for k in range(4))
+    return tuple(weights[k] + shifts[k] for k in range(4)), axpy3(t, across, total)
 
-    s = -reach (w grad A + (1 - w) grad B), with the weight w in [0, 1] that maximizes the dual function.
-    Source: Drusvyatskiy and Paquette, Mathematical Programming 178 (2019), prox-linear method.
+
+@kernel
+def proximal_step(values, slopes, reach):
+    """Returns the step s that minimizes max_k(values_k + slopes_k . s) + s . s / (2 reach) over four planes.
+
+    s = -reach sum_k(w_k slopes_k), with the weights w of the simplex that maximize the dual function, pair by pair.
     """
-    b, a, g, h = jets[0], jets[4], (jets[1], jets[2], jets[3]), (jets[5], jets[6], jets[7])
-    across = sub3(h, g)
-    w = clip(((a - b) / reach - dot3(g, across)) / fmax(dot3(across, across), MINVAL), 0.0, 1.0)
-    step = tuple(-reach * fma(w, across[k], g[k]) for k in range(3))
-    return step, fmax(a + dot3(h, step), b + dot3(g, step))
+    upper = values[1] > values[0]
+    one, none = where(upper, 0.0 * reach, 1.0), 0.0 * reach
+    weights, total = (one, 1.0 - one, none, none), select3(upper, slopes[1], slopes[0])
+    for _ in range(SWEEPS):
+        for i, j in ((0, 1), (0, 2), (1, 3), (0, 3), (1, 2), (2, 3)):
+            weights, total = shift_weight(weights, total, values, slopes, reach, i, j)
+    return scale3(-reach, total)
 
 
 @kernel
 def converge(m1, d1, x, jets, reach, tolerance):
     """Minimizes max(A, B) from eight points until a step is shorter than the tolerance; returns (point, jets there).
 
-    The reach of a step doubles if it lowers the function as promised, up to a fraction DECREASE, else it halves.
+    A step minimizes the maximum of four planes: the linearizations of A and B here, and at the point evaluated before,
+    which is often on the other side of an edge of the field.  The reach of a step doubles if it lowers the function by
+    a fraction DECREASE of what the planes promise, else it halves.
+    Source: the proximal bundle method, Bonnans et al., Numerical Optimization, 2nd ed., Springer 2006, ch. 10.
     """
     reach, moving = where(x[0] == x[0], reach, x[0]), x[0] == x[0]
+    other, before = x, jets
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break
-        start = fmax(jets[0], jets[4])
-        step, promise = proximal_step(jets, reach)
-        there = jets_at(m1, d1, select3(moving, add3(x, step), x), 1)
-        lower = fmax(there[0], there[4]) <= start - DECREASE * (start - promise)
+        g, h = (jets[1], jets[2], jets[3]), (jets[5], jets[6], jets[7])
+        u, v = (before[1], before[2], before[3]), (before[5], before[6], before[7])
+        away = sub3(x, other)
+        values = (jets[0], jets[4], fmin(before[0] + dot3(u, away), jets[0]), fmin(before[4] + dot3(v, away), jets[4]))
+        step = proximal_step(values, (g, h, u, v), reach)
+        trial = select3(moving, add3(x, step), x)
+        there = jets_at(m1, d1, trial, 1)
+        start, promise = fmax(jets[0], jets[4]), fmax(values[0] + dot3(g, step), values[1] + dot3(h, step))
+        lower = fmax(there[0], there[4]) <= start - DECREASE * fmax(start - promise, dot3(step, step) / reach)
         accepted = moving & lower
-        x = select3(accepted, add3(x, step), x)
+        other = select3(accepted, x, trial)
+        before = tuple(where(accepted, jets[k], there[k]) for k in range(8))
+        x = select3(accepted, trial, x)
         jets = tuple(where(accepted, there[k], jets[k]) for k in range(8))
         moving = moving & (norm3(step) > tolerance)
         reach = where(lower, 2.0 * reach, 0.5 * reach)
