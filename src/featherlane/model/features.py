@@ -94,7 +94,7 @@ def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
     if kind == sensors.mjSENS_RANGEFINDER:
         body = mj.site_bodyid[obj] if mj.sensor_objtype[i] == site else mj.cam_bodyid[obj]
         seen = np.flatnonzero(visible_geoms(mj)["geom_visible"] & (mj.geom_bodyid != body))
-        return ", ".join(field_problems(mj, seen))
+        return ", ".join(_without_field(mj, seen))
     return ""
 
 
@@ -110,13 +110,21 @@ def _distance_problem(mj: mujoco.MjModel, geom: int, other: int) -> str:
     return ""
 
 
+def _without_field(mj: mujoco.MjModel, geoms: Iterable[int]) -> Iterator[str]:
+    """Yields the SDF geoms among these whose field is not supported, with their names."""
+    plugins = instances(mj)
+    for geom in geoms:
+        if mj.geom_type[geom] == SDF and field_kind(mj, geom, plugins) == NO_FIELD:
+            yield f"{element(mj, 'geom', geom)}: sdf"
+
+
 def refuse_rays(model: Model, geoms: Iterable[int]) -> None:
     """Raises an error if rays would have to hit unsupported geoms.
 
     Raises:
         UnsupportedFeatureError: with the name of each of these geoms.
     """
-    lost = list(field_problems(model.mj_model, np.asarray(geoms)))
+    lost = list(_without_field(model.mj_model, geoms))
     if lost:
         raise UnsupportedFeatureError(
             lost, what="rays against these geoms are not supported; exclude them with geomgroup"
