@@ -50,7 +50,7 @@ def test_contacts_along_a_motion_are_those_of_mujoco(model):
     *place, steps = model
     mj = mujoco.MjModel.from_xml_path(str(source(*place)))
     model, truth = fl.load(mj), mujoco.MjData(mj)
-    data, total, same = fl.Data(model), 0, 0
+    data, number, total, same = fl.Data(model), 0, 0, 0
     for _ in range(COMPARED):
         for _ in range(steps):
             mujoco.mj_step(mj, truth)
@@ -60,6 +60,6 @@ def test_contacts_along_a_motion_are_those_of_mujoco(model):
         ours, theirs = rows(data.contact), rows(truth.contact)
         total += len(theirs)
         same += sum(len(ours) > 0 and np.abs(ours - row).max(axis=1).min() < CONTACT for row in theirs)
-        assert abs(len(ours) - len(theirs)) <= 1
+        number += len(ours)
     print(f"{same} of {total} contacts")
-    assert same >= SAME * total
+    assert same >= SAME * total and abs(number - total) <= (1.0 - SAME) * total

@@ -126,6 +126,19 @@ def oracle(model, xpos, xmat) -> list[dict[str, np.ndarray]]:
     return out
 
 
+def oracle_of_bodies(model, pos, quat) -> list[dict[str, np.ndarray]]:
+    """Returns MuJoCo's contacts as `oracle`, with the bodies moved: fields turn by the bodies' quaternions."""
+    mj, out = model.to_mujoco(), []
+    data = mujoco.MjData(mj)
+    for p, q in zip(np.asarray(pos, float), np.asarray(quat, float), strict=True):
+        data.mocap_pos[0], data.mocap_quat[0] = p[0], q[0]
+        data.qpos[:3], data.qpos[3:] = p[1], q[1]
+        mujoco.mj_kinematics(mj, data)
+        mujoco.mj_collision(mj, data)
+        out.append(contacts_of(data))
+    return out
+
+
 def fill(ws: Workspace, xpos, xmat) -> None:
     """Writes the poses of up to W worlds into a tile; the other worlds repeat the last one."""
     for w in range(ws.width):

@@ -77,6 +77,6 @@ def heap(*names: str, option: str = "") -> str:
 
 def rows(contact) -> np.ndarray:
     """Returns geoms, distance, position and normal of each contact, (n, 9)."""
-    frames = np.reshape(contact.frame, (-1, 9))
-    columns = (contact.geom, np.reshape(contact.dist, (-1, 1)), contact.pos, frames[:, :3])
-    return np.concatenate([np.reshape(c, (len(frames), -1)) for c in columns], axis=1)
+    widths = {"geom": 2, "dist": 1, "pos": 3, "frame": 9}
+    geom, dist, pos, frame = (np.reshape(getattr(contact, name), (-1, n)) for name, n in widths.items())
+    return np.concatenate([geom, dist, pos, frame[:, :3]], axis=1)

@@ -154,6 +154,7 @@ def field_kind(mj: mujoco.MjModel, geom: int, plugins: list[Instance]) -> int:
 
 @derived(
     size("noctree", "nodes of the octrees of all meshes"),
+    size("nminimized", "geoms that may collide by minimization of signed distance fields"),
     size("nfieldparam", "parameters of the plugins of signed distance fields"),
     _field.int("geom_field", "ngeom", "1", "kind of its signed distance field: geom type or plugin; -1: none"),
     _field.int("geom_fieldadr", "ngeom", "1", "octree: mesh; plugin: first parameter"),
@@ -167,7 +168,8 @@ def signed_distances(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> dict[s
     """Returns the kinds of the geoms' signed distance fields, the parameters of the plugins, and the octrees."""
     plugins = instances(mj)
     kind = np.array([field_kind(mj, g, plugins) for g in range(mj.ngeom)], np.int32)
-    for geom in minimized_fields(mj, pairs):
+    minimized = minimized_fields(mj, pairs)
+    for geom in minimized:
         if kind[geom] == OCTREE:
             _check_closed(mj, geom)
     is_plugin = (mj.geom_type == SDF) & (mj.geom_plugin >= 0)
@@ -175,6 +177,7 @@ def signed_distances(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> dict[s
     has_tree = mj.mesh_octadr >= 0
     box[has_tree] = np.asarray(mj.oct_aabb).reshape(-1, 6)[mj.mesh_octadr[has_tree]]
     return {
+        "nminimized": len(minimized),
         "geom_field": kind,
         "geom_fieldadr": np.where(is_plugin, NPARAM * mj.geom_plugin, mj.geom_dataid),
         "sdf_param": np.array([x for i, each in enumerate(plugins) for x in _parameters(mj, i, each)], float),

@@ -4,8 +4,8 @@ The mesh's tree selects the triangles whose bounding spheres may meet the field.
 triangle, the Frank-Wolfe method goes towards the corner along which the field's gradient falls most; its result is a
 contact if it is inside the field.  With a tolerance, the projected gradient method follows.  Eight boxes, triangles or
 starting points are computed at once, in the lanes of one world.  Points are in the frame of the field.
-Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, triangleIntersect, stepFrankWolfe), with its
-    order of triangles.  Its tree is binary, here three levels are tested at once: triangles of a box without a deep
+Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, stepFrankWolfe), with its order of
+    triangles.  Its tree is binary, here three levels are tested at once: triangles of a box without a deep
     enough field differ only if the field's slope exceeds 1.
 """
 
@@ -16,9 +16,7 @@ from featherlane.model.hull import NO_CHILD
 
 DEPTH = 128  # nodes on the stack, as those of rays
 FIELD = 1  # side of the field
-TALL = 0.1  # m: the tetrahedron of a triangle and a point above it is used from this height on
 TINY = 1e-60  # m^4: squared normal of a degenerate triangle
-FLAT = 0.1  # height of that point: fraction of the field's value at the centroid
 
 
 @kernel
@@ -44,46 +42,18 @@ def box_meets(m1, d1, low, high):
 
 
 @kernel
-def circumcircle(a, b, c):
-    """Returns the radius of the circle through three points, by Heron's formula."""
-    x, y, z = norm3(sub3(b, a)), norm3(sub3(c, b)), norm3(sub3(a, c))
-    s = 0.5 * (x + y + z)
-    area = sqrt(fmax(s * (s - x) * (s - y) * (s - z), 0.0))
-    return x * y * z / (4.0 * fmax(area, MINVAL))
-
-
-@kernel
-def circumsphere(a, b, c, p):
-    """Returns (centre, radius, mask of existing ones) of the sphere through four points."""
-    u, v, w = sub3(a, p), sub3(b, p), sub3(c, p)
-    uv, vw, wu = cross(u, v), cross(v, w), cross(w, u)
-    volume = 2.0 * dot3(u, vw)
-    exists = fabs(volume) >= MINVAL
-    sides = dot3(u, u), dot3(v, v), dot3(w, w)
-    centre = tuple(
-        (sides[0] * vw[k] + sides[1] * wu[k] + sides[2] * uv[k]) / where(exists, volume, 1.0) for k in range(3)
-    )
-    return add3(centre, p), norm3(centre), exists
+def bounding_sphere(a, b, c):
+    """Returns (centroid, largest distance of a corner from it)."""
+    centroid = scale3(1.0 / 3.0, add3(a, add3(b, c)))
+    u, v, w = sub3(a, centroid), sub3(b, centroid), sub3(c, centroid)
+    return centroid, sqrt(fmax(dot3(u, u), fmax(dot3(v, v), dot3(w, w))))
 
 
 @kernel
 def triangle_meets(m1, d1, a, b, c):
-    """Returns the mask of eight triangles that may meet the field.
-
-    A sphere through the corners has to reach the field: about the centroid, with the radius of the circumcircle; or,
-    where the field's value is large, the circumsphere of the triangle and a point above or below it.
-    """
-    centroid = scale3(1.0 / 3.0, add3(a, add3(b, c)))
-    value = value_at(m1, d1, centroid)
-    meets = value < circumcircle(a, b, c)
-    height = FLAT * value
-    tall = fabs(height) >= TALL
-    if any_(tall):
-        normal, _ = normalize3(cross(sub3(b, a), sub3(c, a)))
-        centre, radius, exists = circumsphere(a, b, c, axpy3(height, normal, centroid))
-        inside = value_at(m1, d1, select3(exists, centre, centroid)) < where(exists, radius, norm3(sub3(b, a)))
-        meets = (tall & inside) | (not_(tall) & meets)
-    return meets
+    """Returns the mask of eight triangles whose bounding spheres may meet the field."""
+    centroid, radius = bounding_sphere(a, b, c)
+    return value_at(m1, d1, centroid) < radius
 
 
 # ---- starting points -------------------------------------------------------------------------------------------------
@@ -146,7 +116,8 @@ def converge_in_triangles(m1, d1, tolerance):
     T, jet = eights(d1.descent.corner), eights(d1.descent.jet)
     a, b, c = load3(T, 0), load3(T, 3), load3(T, 6)
     x, best = load3(eights(d1.descent.trial), 0), tuple(jet[4 * FIELD + k] for k in range(4))
-    moving, reach = x[0] == x[0], 0.1 * circumcircle(a, b, c)
+    _, radius = bounding_sphere(a, b, c)
+    moving, reach = x[0] == x[0], 0.1 * radius
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break

@@ -100,7 +100,7 @@ def _serves(model: Model, torques: bool) -> bool:
     sizes = model.size_values()
     solved = sizes["opt_contact_model"] != LCP and sizes["opt_noslip_iterations"] == 0
     steps = torques or sizes["opt_integrator"] != RK4
-    sleeps = sizes["opt_enableflags"] & int(Enable.SLEEP)
-    if not (solved and steps and not sleeps and model.nv > 0 and serves(model)):
+    refused = sizes["opt_enableflags"] & int(Enable.SLEEP) or sizes["nminimized"]
+    if not (solved and steps and not refused and model.nv > 0 and serves(model)):
         return False
     return not (model.na > 0 or not acts_at_once(model) or leaves_rest(model) or uses_articulated(model))

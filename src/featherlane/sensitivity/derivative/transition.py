@@ -197,6 +197,11 @@ def check_differentiable(model: Model, data: Data | Batch, eps: float = 1e-6) ->
     if sizes["opt_enableflags"] & SPECULATIVE:
         what = "derivatives are not supported if contacts may occur within a step"
         raise UnsupportedFeatureError(["option flag: speculative"], what=what)
+    if sizes["nminimized"]:
+        tolerances = data.expanded_fields.get("opt_sdf_tolerance") if isinstance(data, Batch) else None
+        if np.any((model.opt_sdf_tolerance if tolerances is None else tolerances) > 0.0):
+            what = "derivatives are not supported if contacts of signed distance fields converge to a tolerance"
+            raise UnsupportedFeatureError(["option sdf_tolerance"], what=what)
     return sizes
 
 
