@@ -168,9 +168,7 @@ def uses() -> dict[str, Motion]:
         "signed distance fields, converged": Motion(
             loading(heap_of_fields("octree", "ellipsoid", "octree", "mesh"), sdf_tolerance=1e-6), 4, worlds=FEW
         ),
-        "signed distance plugins": Motion(
-            loading(heap_of_fields("bolt", "nut", "gear", "cylinder", "torus", "bowl")), 3, worlds=FEW
-        ),
+        "signed distance plugins": Motion(loading(heap_of_fields("bolt", "nut", "gear", "cylinder")), 3, worlds=FEW),
         "reset": Motion(loading("humanoid", timestep=0.1), 30, velocity=30.0),
         "spoiled": Motion(loading(tree(1)), 10, user=spoil),
         "spoiled, histories": Motion(loading(touchless()), 10, position=0.1, user=spoil),

@@ -46,10 +46,10 @@ def test_the_exact_depth_of_boxes():
 
 def test_every_colliding_pair_of_mujoco_has_a_table_entry():
     names = set(NAMES)
-    unbounded = {("plane", "plane"), ("plane", "hfield"), ("hfield", "hfield")}
+    without = {("plane", "plane"), ("plane", "hfield"), ("hfield", "hfield"), ("hfield", "sdf")}
     for i, first in enumerate(TYPES):
         for second in TYPES[i:]:
-            assert (f"{first}-{second}" in names) == ((first, second) not in unbounded)
+            assert (f"{first}-{second}" in names) == ((first, second) not in without)
 
 
 def test_the_page_shows_this_matrix():
