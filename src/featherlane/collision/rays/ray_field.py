@@ -65,8 +65,8 @@ def refined(m, d, g, size, ray, bracket, crossed):
 def march(m, d):
     """Finds the first surface of the field `ray.field` on each ray, within the geom's box.
 
-    Reads:  ray.near, ray.local_point [m], ray.local_direction (unit), ray.distance, geom_aabb, geom_size, octrees.
-    Writes: ray.met: 1 in lanes with a hit nearer than ray.distance; ray.local_distance [m], ray.local_normal there.
+    Reads:  ray.field, ray.near, ray.local_point [m], ray.local_direction (unit), ray.distance, geom_aabb, geom_size.
+    Writes: ray.met (1: a hit nearer than before), ray.local_distance [m] and ray.local_normal of this hit.
     Frame: the geom's.   Cost: O(advances of the longest march).
     """
     g = d.ray.field[0]
