@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -164,7 +164,7 @@ def field_kind(mj: mujoco.MjModel, geom: int, plugins: list[Instance]) -> int:
     _field.scalar("octree_child", "noctree", "1", "first of the node's eight children, -1: leaf"),
     _field.scalar("octree_coeff", "noctree 8", "m", "signed distances of the node's corners, x fastest"),
 )
-def signed_distances(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def signed_distances(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> dict[str, Any]:
     """Returns the kinds of the geoms' signed distance fields, the parameters of the plugins, and the octrees."""
     plugins = instances(mj)
     kind = np.array([field_kind(mj, g, plugins) for g in range(mj.ngeom)], np.int32)
