@@ -52,6 +52,7 @@ PAGES = {
     "accuracy": ROOT / "docs" / "accuracy.md",
     "collision": ROOT / "docs" / "speed.md",
     "cameras": ROOT / "docs" / "cameras.md",
+    "sdf": ROOT / "docs" / "speed.md",
     "scans": ROOT / "docs" / "sensing.md",
     "contact-models": ROOT / "docs" / "contact-benchmark.md",
     "lcp-solvers": ROOT / "docs" / "contact-benchmark.md",

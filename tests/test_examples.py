@@ -26,6 +26,7 @@ ARGUMENTS = {
     "linked_bodies": ["1"],
     "mppi": ["40"],
     "muscle_arm": [],
+    "nut_and_bolt": ["2"],
     "piston_engine": ["2"],
     "randomize_masses": ["16", "20"],
     "register_points": ["50"],

@@ -47,6 +47,7 @@ CAMERAS = {
     "linked_bodies": {"distance": 2.6, "azimuth": 90, "elevation": -12},
     "mppi": {"distance": 3.2, "azimuth": 100, "elevation": -8},
     "muscle_arm": {"distance": 1.1, "azimuth": 90, "elevation": -8, "lookat": [0.1, 0, 0.85]},
+    "nut_and_bolt": {"distance": 2.7, "azimuth": 125, "elevation": 8, "lookat": [0, 0, 0.62]},
     "piston_engine": {"distance": 0.6, "azimuth": 80, "elevation": -8, "lookat": [-0.06, 0, 0]},
     "randomize_masses": {"distance": 1.3, "azimuth": 130, "elevation": -18},
     "register_points": {"distance": 1.8, "azimuth": 120, "elevation": -20},
@@ -55,6 +56,7 @@ CAMERAS = {
     "tendon_finger": {"distance": 0.26, "azimuth": 75, "elevation": -15},
     "user_actuator": {"distance": 0.7, "azimuth": 100, "elevation": -12},
 }
+UNTIL = {"suction_gripper": 2.4, "nut_and_bolt": 2.5}  # time of the picture, instead of the end [s]
 # these show this number of worlds in both directions
 GRIDS = {"batch_rollout": 2, "inverse_kinematics": 2, "randomize_masses": 2, "slide_shapes": 2}
 
@@ -123,7 +125,7 @@ def save(picture: np.ndarray, name: str) -> None:
 
 def scene(name: str) -> None:
     """Draws the last state of an example."""
-    models, qpos = run(name, until=2.4 if name == "suction_gripper" else np.inf)
+    models, qpos = run(name, until=UNTIL.get(name, np.inf))
     side = GRIDS.get(name, 1)
     size = SIZE[0] // side, SIZE[1] // side
     pictures = []

@@ -353,8 +353,10 @@ FIELD = """<mujoco><asset><mesh name="tetrahedron" vertex="0 0 0 1 0 0 0 1 0 0 0
 <sensor><rangefinder name="r" site="s"/><framepos name="p" objtype="body" objname="b"/></sensor></mujoco>"""
 
 
-def test_rays_refuse_signed_distance_fields_by_name():
-    model = fl.load(FIELD.format(""))
+def test_rays_refuse_signed_distance_fields_without_octree_by_name():
+    mj = mujoco.MjModel.from_xml_string(FIELD.format(""))
+    mj.mesh_octadr[0], mj.mesh_octnum[0] = -1, 0
+    model = fl.load(mj)
     data, batch = world(model), fl.Batch(model, 2)
     for refused in (
         lambda: fl.query.ray(model, data, (-2, 0.2, 0.2), (1, 0, 0)),

@@ -213,6 +213,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "links": lambda w: (),
     "package_dirs": lambda w: (),
     "convex_decomposition": lambda w: None,
+    "collision": lambda w: "sdf",
     "variants": lambda w: None,
     "phase": lambda w: 0.0,
     "inertia": lambda w: True,

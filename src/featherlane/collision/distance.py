@@ -1,14 +1,16 @@
 """Computes the signed distance of two geoms in every world, for `geom_distance`.
 
-Two convex shapes use `closest`.  A plane uses the lowest point of the shape, a height field the minimum over its
-prisms.  A pair is computed with the lower geom type first; the result is flipped afterwards if necessary.
+Two convex shapes use `closest`, signed distance fields `field_distance`.  A plane uses the lowest point of the shape
+(of the hull, for an SDF geom), a height field the minimum over its prisms.  A pair is computed with the lower geom type
+first; the result is flipped afterwards if necessary.
 """
 
 from featherlane.prelude import *
 from featherlane.collision.convex.pair import NO_DISTANCE, closest
 from featherlane.collision.convex.support import PRISM, core_radius, core_support, look_from_first
+from featherlane.collision.field_distance import field_distance
 from featherlane.collision.pairs.hfield import farthest_along, first_cell, last_cell, set_prism
-from featherlane.collision.slot import load_shape
+from featherlane.collision.slot import load_field, load_shape
 
 
 @kernel
@@ -97,9 +99,15 @@ def measure_geoms(m, d, g, h, lane):
     if min(d.shapes.data[0], d.shapes.data[1]) == ABSENT_GEOM:  # the world lacks one of the geoms
         d.convex.dist[0] = d.distance.limit[0]
     elif m.geom_type[g] == PLANE:
+        if m.geom_type[h] == SDF:
+            d.shapes.type[1] = MESH
         plane_distance(m, d)
     elif m.geom_type[g] == HFIELD:
         height_field_distance(m, d)
+    elif m.geom_type[h] == SDF:
+        load_field(m, d, 0, g, lane)
+        load_field(m, d, 1, h, lane)
+        field_distance(m, d)
     else:
         closest(m, d)
     return flip

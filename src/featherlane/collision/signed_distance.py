@@ -114,7 +114,7 @@ def azimuth_jet(p):
 def extrusion(a, b):
     """Returns the prism with cross section a and the distance b beyond its ends."""
     inside = intersection(a, b)
-    return plus(select(inside[0] < 0.0, inside, scaled(0.0, inside, 0.0)), length2(positive(a), positive(b)))
+    return plus(select(inside[0] <= 0.0, inside, scaled(0.0, inside, 0.0)), length2(positive(a), positive(b)))
 
 
 # ---- primitive shapes ------------------------------------------------------------------------------------------------

@@ -25,6 +25,14 @@ from featherlane.lanes.cache import directory
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag, real_number
 from featherlane.model.candidates import candidates
+from featherlane.model.closed_mesh import (
+    FLAT,
+    is_degenerate,
+    is_watertight,
+    merged_mesh,
+    mesh_size,
+    signed_volume,
+)
 from featherlane.model.enums import MESH
 from featherlane.model.mujoco_arrays import with_missing_fields
 from featherlane.model.ordered_sums import heights_along, products_of_rows
@@ -36,7 +44,6 @@ OPTIONS = {
     "max_convex_hull": (-1, -1, 10000, True),  # most parts, -1: any number
     "seed": (0, 0, 2**31 - 1, True),
 }
-FLAT = 1e-6  # of the mesh's size: vertices so far outside of a face's plane count as on it
 SAME = ("conaffinity", "condim", "contype", "friction", "gap", "group", "margin", "pos", "priority", "quat")
 SAME += ("solimp", "solmix", "solref", "adhesion", "surfacevel")  # the last two since MuJoCo 3.13
 OF_PAIR = ("adhesion", "condim", "friction", "gap", "margin", "solimp", "solref", "solreffriction")
@@ -126,7 +133,7 @@ def decompose(spec: Any, given: Any) -> list[Decomposition]:
         for geom in geoms:
             replaced[geom.name] = _replace(spec, geom, parts)
         labels = tuple(geom.name or f"#{geom.id}" for geom in geoms)
-        volumes = np.array([_volume(*hull) for hull in result.hulls])
+        volumes = np.array([signed_volume(*hull) for hull in result.hulls])
         found.append(Decomposition(name, labels, tuple(parts), volumes, *result[1:]))
     _replace_pairs(spec, replaced)
     return found
@@ -148,18 +155,17 @@ def _decomposed(coacd: Any, mj: Any, mesh: int, options: dict[str, float]) -> _P
     Raises:
         ModelError: it is degenerate, or not watertight.
     """
-    vertices, faces = _mesh(mj, mesh)
-    size = np.ptp(vertices, axis=0).max(initial=0.0)
-    volume, watertight = _volume(vertices, faces), _is_watertight(vertices, faces)
+    vertices, faces = merged_mesh(mj, mesh)
+    volume, watertight = signed_volume(vertices, faces), is_watertight(faces)
     label = f"mesh {mj.mesh(mesh).name!r}"
-    if len(faces) < 4 or not np.isfinite(vertices).all() or not abs(volume) > FLAT * size**3:
+    if is_degenerate(vertices, faces):
         raise ModelError(f"{label}: it is degenerate ({len(faces)} faces, volume {volume:g}), and cannot be decomposed")
     if not watertight and not options["repair"]:
         raise ModelError(
             f"{label}: it is not watertight, allowed are closed surfaces; "
             "convex_decomposition={'repair': True} closes it first, which may take minutes"
         )
-    if watertight and _is_convex(vertices, faces, FLAT * size):
+    if watertight and _is_convex(vertices, faces, FLAT * mesh_size(vertices)):
         return None
     path = _cache_file(vertices, faces, options)
     hulls, cached = _read(path), True
@@ -172,35 +178,6 @@ def _decomposed(coacd: Any, mj: Any, mesh: int, options: dict[str, float]) -> _P
             raise ModelError(f"{label}: CoACD found no parts; it is degenerate or its surface intersects itself")
         _write(path, hulls)
     return _Parts(hulls, abs(volume), watertight, cached)
-
-
-def _mesh(mj: Any, mesh: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns vertices (n, 3) and faces (k, 3) in the frame of the mesh's file, scaled; equal vertices are merged."""
-    import mujoco
-
-    first, number = mj.mesh_vertadr[mesh], mj.mesh_vertnum[mesh]
-    start, count = mj.mesh_faceadr[mesh], mj.mesh_facenum[mesh]
-    turn = np.empty(9)
-    mujoco.mju_quat2Mat(turn, mj.mesh_quat[mesh])
-    vertices = heights_along(mj.mesh_vert[first : first + number].astype(float), turn.reshape(3, 3)) + mj.mesh_pos[mesh]
-    _, firsts, index = np.unique(mj.mesh_vert[first : first + number], axis=0, return_index=True, return_inverse=True)
-    faces = index.reshape(-1)[mj.mesh_face[start : start + count]]
-    distinct = (faces != np.roll(faces, 1, axis=1)).all(1)
-    return vertices[firsts], faces[distinct].astype(np.int32)
-
-
-def _volume(vertices: np.ndarray, faces: np.ndarray) -> float:
-    """Returns the volume within a closed surface, by the divergence theorem."""
-    corners = vertices[faces] - vertices[faces].mean((0, 1))
-    a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
-    return float(products_of_rows(a, np.cross(b, c)).sum() / 6.0)
-
-
-def _is_watertight(vertices: np.ndarray, faces: np.ndarray) -> bool:
-    """Returns whether each directed edge has one opposite edge."""
-    edges = np.concatenate([faces[:, [k, (k + 1) % 3]] for k in range(3)])
-    there, back = (pair[:, 0].astype(np.int64) * len(vertices) + pair[:, 1] for pair in (edges, edges[:, ::-1]))
-    return len(np.unique(there)) == len(there) and np.array_equal(np.sort(there), np.sort(back))
 
 
 def _is_convex(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> bool:

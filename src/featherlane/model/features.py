@@ -21,7 +21,7 @@ import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.actuators import PID
-from featherlane.model.enums import EQ_TENDON, HFIELD, SDF, TRN_SO3
+from featherlane.model.enums import EQ_TENDON, HFIELD, MESH, PLANE, SDF, TRN_SO3
 from featherlane.model.mujoco_arrays import read_field
 from featherlane.model.names import element
 from featherlane.model.option import clashes, tendon_equalities
@@ -29,7 +29,7 @@ from featherlane.model.pair import NO_FUNCTION
 from featherlane.model.plugins import instances
 from featherlane.model.sensor import SENSORS
 from featherlane.model.shapes import visible_geoms
-from featherlane.model.signed_distance import field_problems
+from featherlane.model.signed_distance import NO_FIELD, field_kind, field_problems
 from featherlane.model.taxels import TOUCH_GRID, plugin_name
 
 if TYPE_CHECKING:
@@ -65,9 +65,6 @@ def sensor_problem(mj: mujoco.MjModel, i: int) -> str:
     word = _word(mujoco.mjtSensor, kind)
     if int(kind) not in SENSORS:  # user sensors without a function
         return word
-    if kind == mujoco.mjtSensor.mjSENS_TACTILE:
-        lost = _meshes_with_octree(mj, int(mj.sensor_refid[i]))
-        return f"{word}, {', '.join(lost)}" if lost else ""
     if kind == mujoco.mjtSensor.mjSENS_PLUGIN:
         name = plugin_name(mj, i)
         return "" if name == TOUCH_GRID else f"{word} {name}"
@@ -75,16 +72,6 @@ def sensor_problem(mj: mujoco.MjModel, i: int) -> str:
         return f"{word} enclosed"
     problem = _geometry_problem(mj, i, kind)
     return f"{word}, {problem}" if problem else ""
-
-
-def _meshes_with_octree(mj: mujoco.MjModel, geom: int) -> list[str]:
-    """Returns the colliding geoms outside of a geom's rigid group whose meshes have an octree of signed distances."""
-    weld = mj.body_weldid[mj.geom_bodyid]
-    meshes = (mj.geom_type == mujoco.mjtGeom.mjGEOM_MESH) & (weld != weld[geom])
-    meshes &= (mj.geom_contype != 0) | (mj.geom_conaffinity != 0)
-    return [
-        f"{element(mj, 'geom', g)}: octree" for g in np.flatnonzero(meshes) if mj.mesh_octadr[mj.geom_dataid[g]] >= 0
-    ]
 
 
 def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
@@ -99,20 +86,36 @@ def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
     if any(mj.site_type[s] == mesh and mj.mesh_graphadr[read_field(mj, "site_dataid")[s]] < 0 for s in sites):
         return "with a site whose mesh has no convex hull"
     if kind in (sensors.mjSENS_GEOMDIST, sensors.mjSENS_GEOMNORMAL, sensors.mjSENS_GEOMFROMTO):
-        for geom in (*_geoms(mj, mj.sensor_objtype[i], obj), *_geoms(mj, mj.sensor_reftype[i], ref)):
-            if mj.geom_type[geom] == SDF:
-                return f"{element(mj, 'geom', geom)}: sdf"
-            if mj.geom_type[geom] == mesh and mj.mesh_graphadr[mj.geom_dataid[geom]] < 0:
-                return f"{element(mj, 'geom', geom)}: its mesh has no convex hull"
+        for geom in _geoms(mj, mj.sensor_objtype[i], obj):
+            for other in _geoms(mj, mj.sensor_reftype[i], ref):
+                problem = _distance_problem(mj, geom, other)
+                if problem:
+                    return problem
     if kind == sensors.mjSENS_RANGEFINDER:
         body = mj.site_bodyid[obj] if mj.sensor_objtype[i] == site else mj.cam_bodyid[obj]
-        return ", ".join(ray_problems(mj, np.flatnonzero(visible_geoms(mj)["geom_visible"] & (mj.geom_bodyid != body))))
+        seen = np.flatnonzero(visible_geoms(mj)["geom_visible"] & (mj.geom_bodyid != body))
+        return ", ".join(_without_field(mj, seen))
     return ""
 
 
-def ray_problems(mj: mujoco.MjModel, geoms: Iterable[int]) -> list[str]:
-    """Returns the geoms among these that rays cannot hit (signed distance fields), with their names."""
-    return [f"{element(mj, 'geom', geom)}: sdf" for geom in geoms if mj.geom_type[geom] == SDF]
+def _distance_problem(mj: mujoco.MjModel, geom: int, other: int) -> str:
+    """Returns the reason why the distance of two geoms is not computed; empty if it is."""
+    kinds, plugins = {int(mj.geom_type[g]) for g in (geom, other)}, instances(mj)
+    for g in (geom, other):
+        if SDF in kinds and PLANE not in kinds:
+            if mj.geom_type[g] != HFIELD and field_kind(mj, g, plugins) == NO_FIELD:
+                return f"{element(mj, 'geom', g)}: no signed distance field"
+        elif mj.geom_type[g] in (MESH, SDF) and mj.mesh_graphadr[mj.geom_dataid[g]] < 0:
+            return f"{element(mj, 'geom', g)}: its mesh has no convex hull"
+    return ""
+
+
+def _without_field(mj: mujoco.MjModel, geoms: Iterable[int]) -> Iterator[str]:
+    """Yields the SDF geoms among these whose field is not supported, with their names."""
+    plugins = instances(mj)
+    for geom in geoms:
+        if mj.geom_type[geom] == SDF and field_kind(mj, geom, plugins) == NO_FIELD:
+            yield f"{element(mj, 'geom', geom)}: sdf"
 
 
 def refuse_rays(model: Model, geoms: Iterable[int]) -> None:
@@ -121,7 +124,7 @@ def refuse_rays(model: Model, geoms: Iterable[int]) -> None:
     Raises:
         UnsupportedFeatureError: with the name of each of these geoms.
     """
-    lost = ray_problems(model.mj_model, geoms)
+    lost = list(_without_field(model.mj_model, geoms))
     if lost:
         raise UnsupportedFeatureError(
             lost, what="rays against these geoms are not supported; exclude them with geomgroup"

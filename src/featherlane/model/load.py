@@ -32,6 +32,7 @@ from featherlane.model.mujoco_versions import check_compiled
 from featherlane.model.option import check_options
 from featherlane.model.packages import SCHEME, Folders, listed_folders, resolve
 from featherlane.model.reader import heard, hint, mujoco_module
+from featherlane.model.sdf_collision import use_fields
 from featherlane.model.set_const import set_const
 from featherlane.model.shapes import check_shapes
 from featherlane.model.tables import check_tables
@@ -97,37 +98,54 @@ class Compiled(NamedTuple):
     decompositions: Sequence[Decomposition] = ()
 
 
-def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, convex_decomposition: Any) -> Compiled:
-    """Compiles a source, and divides its meshes into convex parts if that is set."""
+class Meshes(NamedTuple):
+    """Holds the arguments of `load` that change meshes."""
+
+    convex_decomposition: str | Mapping[str, Any] | None = None
+    collision: str | Mapping[str, Any] | None = None
+
+    @property
+    def given(self) -> list[str]:
+        """Returns the names of the arguments that are given."""
+        return [name for name, value in zip(self._fields, self, strict=True) if value is not None]
+
+
+UNCHANGED = Meshes()
+
+
+def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders, meshes: Meshes) -> Compiled:
+    """Compiles a source, after the changes of its meshes."""
     listed_folders(package_dirs)
     if assets is not None and not _is_text(source):
         raise ModelError("assets: allowed only with XML text; a file finds its own")
     if isinstance(source, mujoco.MjModel):
-        if convex_decomposition is not None:
-            raise ModelError("convex_decomposition: got an MjModel, allowed are a path, XML text and an MjSpec")
+        for name in meshes.given:
+            raise ModelError(f"{name}: got an MjModel, allowed are a path, XML text and an MjSpec")
         return Compiled(copy.copy(source), "MjModel")
     if isinstance(source, mujoco.MjSpec):
-        if convex_decomposition is None:
+        if not meshes.given:
             return Compiled(source.compile(), "MjSpec")
-        return _decomposed(source.copy(), convex_decomposition, "MjSpec")
+        return _changed(source.copy(), meshes, "MjSpec")
     path, text = _found(source)
     files, name = _checked_assets(assets), "XML text" if path is None else str(path)
     is_resolved = SCHEME in text and _is_urdf(text)
-    if is_resolved or convex_decomposition is not None:
+    if is_resolved or meshes.given:
         spec = _spec(mujoco, path, text, files)
         if is_resolved:
             resolve(spec, package_dirs, path)
-        if convex_decomposition is not None:
-            return _decomposed(spec, convex_decomposition, name, text)
-        return Compiled(spec.compile(), name, text)
+        return _changed(spec, meshes, name, text)
     if path is None:
         return Compiled(mujoco.MjModel.from_xml_string(text, files), name, text)
     return Compiled(mujoco.MjModel.from_xml_path(name), name, text)
 
 
-def _decomposed(spec: Any, options: Any, name: str, text: str = "") -> Compiled:
-    """Compiles a specification whose colliding concave meshes are divided into convex parts."""
-    found = decompose(spec, options)
+def _changed(spec: Any, meshes: Meshes, name: str, text: str = "") -> Compiled:
+    """Compiles a specification, some of whose meshes become SDF geoms or convex parts."""
+    found: list[Decomposition] = []
+    if meshes.collision is not None:
+        use_fields(spec, meshes.collision)
+    if meshes.convex_decomposition is not None:
+        found = decompose(spec, meshes.convex_decomposition)
     return Compiled(spec.compile(), name, text, found)
 
 
@@ -173,7 +191,7 @@ def compile_source(
     source: Any,
     assets: Mapping[str, bytes] | None = None,
     package_dirs: Folders = (),
-    convex_decomposition: str | Mapping[str, Any] | None = None,
+    meshes: Meshes = UNCHANGED,
 ) -> Compiled:
     """Compiles a source with MuJoCo, whatever its features.
 
@@ -181,7 +199,7 @@ def compile_source(
         source: as for `load`.
         assets: as for `load`.
         package_dirs: as for `load`.
-        convex_decomposition: as for `load`.
+        meshes: changes of meshes.
 
     Raises:
         ModelError: the source cannot be found, read or compiled; with the file and the parser's line.  Or a field has
@@ -194,7 +212,7 @@ def compile_source(
         given = "an empty text" if is_empty else type(source).__name__
         raise ModelError(f"load: got {given}, allowed are a path, XML text, an MjModel or an MjSpec")
     with heard(), _errors_of(source):
-        return _compile(mujoco, source, assets, package_dirs, convex_decomposition)
+        return _compile(mujoco, source, assets, package_dirs, meshes)
 
 
 def specification(source: Any, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()) -> Any:
@@ -229,6 +247,7 @@ def load(
     package_dirs: Folders = (),
     convex_decomposition: str | Mapping[str, Any] | None = None,
     variants: Declared | None = None,
+    collision: str | Mapping[str, Any] | None = None,
 ) -> Model:
     """Loads a model; `model.source` is the path of the file, "XML text", "MjModel" or "MjSpec".
 
@@ -247,7 +266,11 @@ def load(
         variants: what may differ by world, by geom, body or another name (`Batch.set_variant`): of a geom its meshes
             by name; of a body geoms of which a world has one; of any name functions `edit(spec)` by variant, which
             change a copy of the `mujoco.MjSpec` and may delete geoms.  The model has the first variant of each.  Not
-            together with `convex_decomposition`.
+            together with `convex_decomposition` or `collision`.
+        collision: None: geoms collide with the shapes of the source.  `sdf`: mesh geoms that collide become signed
+            distance fields (type `sdf`), whose octrees MuJoCo computes.  Or a dict of options: `method`, `geoms` (list
+            of names, also of geoms that do not collide), `octree_maxdepth` (6: the box of a mesh is divided into at
+            most 64 x 64 x 64 cells).
 
     Warns:
         UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
@@ -257,11 +280,12 @@ def load(
             sensor measures contacts or distances of a geom that convex parts would replace.
         ModelError: the source cannot be found, read or compiled; with the file and the parser's line.  Or a field has
             an invalid value (NaN, a negative mass): MuJoCo compiles some of these.  Or a mesh to be divided is
-            degenerate or not watertight.
+            degenerate or not watertight.  Or a mesh of an SDF geom is degenerate, not watertight or intersects itself,
+            or its octree exceeds the limit of nodes.
         InstallationError: `mujoco` is missing, too old or broken, or `coacd` is missing; with the command that repairs
             it.
     """
-    model = load_unchecked(source, assets, links, package_dirs, convex_decomposition, variants)
+    model = load_unchecked(source, assets, links, package_dirs, convex_decomposition, variants, collision)
     model.check_edits()
     return model
 
@@ -287,12 +311,14 @@ def load_unchecked(
     package_dirs: Folders = (),
     convex_decomposition: str | Mapping[str, Any] | None = None,
     variants: Declared | None = None,
+    collision: str | Mapping[str, Any] | None = None,
 ) -> Model:
     """Loads a model as `load` does, without checking its values; used to diagnose invalid models."""
-    if variants is not None and convex_decomposition is not None:
-        raise ModelError("load: got variants and convex_decomposition, allowed is one of them")
+    meshes = Meshes(convex_decomposition, collision)
+    for argument in meshes.given if variants is not None else ():
+        raise ModelError(f"load: got variants and {argument}, allowed is one of them")
     links = listed(links)
-    mj_model, name, text, decompositions = compile_source(source, assets, package_dirs, convex_decomposition)
+    mj_model, name, text, decompositions = compile_source(source, assets, package_dirs, meshes)
     with heard():
         if variants is None:
             model = from_mujoco(mj_model, name, links)

@@ -249,8 +249,11 @@ def _structure(spec: Any, models: list[Any]) -> Any:
     simple = np.stack([mj.body_simple for mj in models])
     spec = spec.copy()
     mj = spec.compile()
-    if (simple == simple[0]).all():
+    octrees = np.any([mj.mesh_octadr >= 0 for mj in models], axis=0)
+    if (simple == simple[0]).all() and (octrees == (mj.mesh_octadr >= 0)).all():
         return mj
+    for mesh in spec.meshes:
+        mesh.needsdf = bool(octrees[mesh.id])
     for body in spec.bodies:
         if len({*simple[:, body.id].tolist()}) > 1:
             if not hasattr(body, "simple"):

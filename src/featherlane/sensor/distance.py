@@ -24,11 +24,14 @@ def geom_count(m, kind, i):
 
 @kernel
 def has_distance(m, g, h):
-    """Returns whether one of two geoms is convex; two planes or height fields have no distance."""
-    convex = 1
-    if m.geom_type[g] <= HFIELD and m.geom_type[h] <= HFIELD:
-        convex = 0
-    return convex
+    """Returns whether two geoms have a distance: not two planes or height fields, and not SDF geoms without fields."""
+    low, high = min(m.geom_type[g], m.geom_type[h]), max(m.geom_type[g], m.geom_type[h])
+    known = 1
+    if high <= HFIELD:
+        known = 0
+    elif high == SDF and low != PLANE:
+        known = 1 if min(m.geom_field[g], m.geom_field[h]) >= 0 else 0
+    return known
 
 
 @kernel

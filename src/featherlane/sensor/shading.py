@@ -131,7 +131,7 @@ def textured(m, d, p, g, textures, local, normal, mapped):
     # images on surfaces
     s, t = flat_place(kind, local, q, normal, size, mapped)
     infinite = (kind == 1.0 * PLANE) & ((size[0] <= 0.0) | (size[1] <= 0.0))
-    free = ((kind == 1.0 * MESH) | (kind == 1.0 * HFIELD)) & not_(mapped[0])
+    free = ((kind == 1.0 * MESH) | (kind == 1.0 * SDF) | (kind == 1.0 * HFIELD)) & not_(mapped[0])
     shift = where(infinite | free, -0.5, 0.0)
     s = fma(s, gather(S, o + REPEAT_X) * where(uniform & (size[0] > 0.0), size[0], 1.0), shift)
     t = fma(t, gather(S, o + REPEAT_Y) * where(uniform & (size[1] > 0.0), size[1], 1.0), shift)

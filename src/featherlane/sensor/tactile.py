@@ -4,9 +4,9 @@ Source: MuJoCo's documentation, XML reference, sensor/tactile; MuJoCo's plugin `
 """
 
 from featherlane.prelude import *
+from featherlane.collision.signed_distance import signed_distance
 from featherlane.lanes.worlds import read3, read9
 from featherlane.sensor.contact import force_of
-from featherlane.sensor.depth import depth_in_shape
 
 
 # ---- tactile ---------------------------------------------------------------------------------------------------------
@@ -41,8 +41,9 @@ def _add_geom(m, d, i, g, mask):
         t = first + j
         p = (real(d, m.taxel_pos[3 * t]), real(d, m.taxel_pos[3 * t + 1]), real(d, m.taxel_pos[3 * t + 2]))
         point = add3(pos, mat_mul_vec(R, p))
-        depth = depth_in_shape(d, m.geom_type[g], size, mat_t_mul_vec(S, sub3(point, other)))
-        inside = mask & (depth > 0.0)
+        local = mat_t_mul_vec(S, sub3(point, other))
+        dist, _ = signed_distance(m, d, m.geom_field[g], m.geom_fieldadr[g], size, local, exact=0)
+        inside, depth = mask & (dist < 0.0), -dist
         if any_(inside):
             sliding = sub3(_velocity_at(m, d, weld, point), _velocity_at(m, d, body, point))
             sliding = mat_t_mul_vec(R, sliding)
@@ -59,8 +60,9 @@ def tactile(m, d, i):
     """Writes sensor i: for each point its largest depth [m] in a geom that touches the sensor's rigid group, and sums
     of sliding speeds [m/s] along its two tangents.
 
-    Meshes and height fields have no depth.
-    Source: MuJoCo's documentation, XML reference, sensor/tactile.
+    Height fields, and meshes without an octree, have no depth.
+    Source: MuJoCo's documentation, XML reference, sensor/tactile; depths by `signed_distance`.  Deviation: MuJoCo 4.0.1
+        reads beyond an array for SDF geoms without a plugin.
     Reads:  con_*, geom_xpos, geom_xmat, cvel, subtree_com.   Writes: sensor_now of the active worlds.
     """
     active = d.active[0] > 0.0
@@ -70,7 +72,7 @@ def tactile(m, d, i):
     # in the order of geoms, so that sums do not depend on the contacts of other worlds
     for g in range(m.ngeom):
         touching = active & _touches(m, d, weld, g)
-        if any_(touching):
+        if m.geom_field[g] >= 0 and any_(touching):
             _add_geom(m, d, i, g, touching)
 
 

@@ -122,6 +122,6 @@ def flat_place(kind, local, q, normal, size, mapped):
     cylinder, side = kind == 1.0 * CYLINDER, fabs(normal[2]) < 0.5
     s = where(cylinder, where(side, around, 0.5 + 0.5 * q[0]), s)
     t = where(cylinder, where(side, 0.5 - 0.5 * q[2], 0.5 + 0.5 * q[1]), t)
-    free = (kind == 1.0 * MESH) | (kind == 1.0 * HFIELD)
+    free = (kind == 1.0 * MESH) | (kind == 1.0 * SDF) | (kind == 1.0 * HFIELD)
     s = where(mapped[0], mapped[1], where(free, 0.5 * q[0], s))
     return s, where(mapped[0], mapped[2], where(free, -0.5 * q[1], t))

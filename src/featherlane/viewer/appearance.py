@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.model.enums import MESH
+from featherlane.model.enums import MESH, SDF
 
 UNSET = (0.5, 0.5, 0.5, 1.0)  # default colour, which a material replaces
 FLAT_TEXTURE = 0  # mjTEXTURE_2D
@@ -115,7 +115,7 @@ class Looks:
     def _has_places(self, geom: int) -> bool:
         """Returns whether the geom can be textured: it has texture coordinates, or it has unit size."""
         mesh = self._field("geom_dataid")[geom]
-        return self.mj.geom_type[geom] != MESH or (mesh >= 0 and self.mj.mesh_texcoordadr[mesh] >= 0)
+        return self.mj.geom_type[geom] not in (MESH, SDF) or (mesh >= 0 and self.mj.mesh_texcoordadr[mesh] >= 0)
 
     def picture(self, texture: int) -> np.ndarray:
         """Returns a texture (height, width, channels) uint8, the top row first; a large one is subsampled."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, PLANE, SPHERE
+from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, PLANE, SDF, SPHERE
 from featherlane.model.model import Model
 from featherlane.model.mujoco_arrays import NAMED
 from featherlane.model.variant import drawn_variants
@@ -135,7 +135,7 @@ def _ratio(solid: Solid) -> float:
 def _repeat(solid: Solid, part: Part) -> tuple[float, float]:
     """Returns the repetitions of a texture over a shape; a mesh has its texture coordinates."""
     x, y = solid.look.repeat
-    if solid.look.per_metre and solid.kind not in (MESH, HFIELD):  # of unit size, which is 2 m
+    if solid.look.per_metre and solid.kind not in (MESH, SDF, HFIELD):  # of unit size, which is 2 m
         return x * float(part.scale[0]), y * float(part.scale[1])
     return x, y
 
@@ -164,7 +164,7 @@ def _parts(solid: Solid, whole: bool, hulls: bool, infinite: float) -> Iterator[
         yield "tube", part((a, a, b))
         yield "cap", part((a, a, a), (0.0, 0.0, b))
         yield "cap", part((a, a, a), (0.0, 0.0, -b), UPSIDE_DOWN)
-    elif solid.kind == MESH and solid.data >= 0:
+    elif solid.kind in (MESH, SDF) and solid.data >= 0:
         yield ("hull" if hulls else "mesh", solid.data), part((1.0, 1.0, 1.0))
     elif solid.kind == HFIELD and solid.data >= 0:
         yield ("height field", solid.data), part((1.0, 1.0, 1.0))

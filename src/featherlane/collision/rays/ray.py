@@ -1,13 +1,14 @@
 """Casts rays: finds the first surface that a ray hits, in every world at once.
 
-Shapes with a closed form are intersected in lanes, since their work is the same in all worlds.  A bounding-sphere test
-skips a shape if no world's ray comes near.  Meshes and height fields branch and are intersected one world at a time, in
-float64.  Measured per ray over 20 primitives: 340 ns one by one, 130 ns in eight lanes.
+Shapes with a closed form and signed distance fields are intersected in lanes.  A bounding-sphere test skips a shape if
+no world's ray comes near.  Meshes and height fields branch and are intersected one world at a time, in float64.
+Measured per ray over 20 primitives: 340 ns one by one, 130 ns in eight lanes.
 Source: MuJoCo mj_ray: the nearest surface; among equally near ones the geom with the lower index.
 """
 
 from featherlane.prelude import *
 from featherlane.collision.mixing import is_present
+from featherlane.collision.rays.ray_field import meet_field
 from featherlane.collision.rays.ray_heights import meet_heights
 from featherlane.collision.rays.ray_mesh import meet_mesh
 from featherlane.collision.rays.ray_shape import meet_plane, slab
@@ -37,7 +38,7 @@ def comes_near(m, d, g, p, v):
 
 @kernel
 def meet_in_lanes(m, d, g, near, p, v, heights):
-    """Intersects the rays with a shape that has a closed form, or with a height field."""
+    """Intersects the rays with a shape that has a closed form, with a signed distance field or with a height field."""
     R, kind = load9(d.geom_xmat, 9 * g), m.geom_type[g]
     size = load3(m.geom_size, 3 * g)
     p, v = mat_t_mul_vec(R, sub3(p, load3(d.geom_xpos, 3 * g))), mat_t_mul_vec(R, v)
@@ -45,6 +46,8 @@ def meet_in_lanes(m, d, g, near, p, v, heights):
         met, x, n = traverse_heights(m, d, m.geom_dataid[g], p, v, near)
     elif kind == PLANE:
         met, x, n = meet_plane(p, v, size)
+    elif kind == SDF:
+        met, x, n = meet_field(m, d, g, near, p, v)
     else:
         met, x, n = meet_shape(kind, p, v, size)
     met = near & met & (x < d.ray.distance[0])

@@ -414,7 +414,7 @@ class Batch(NamedAccess):
             ModelError: an unknown output, a size that is not positive, wrong flags, planes or colours, an incomplete
                 texture.
             UnknownNameError: an unknown camera.
-            UnsupportedFeatureError: a signed distance field among the geoms.
+            UnsupportedFeatureError: a signed distance field of an unsupported plugin is among the geoms.
             MemoryError: the images do not fit into memory.
 
         Warns:
@@ -467,7 +467,7 @@ class Batch(NamedAccess):
         Raises:
             ModelError: an unknown alignment or output, wrong rays, flags or numbers.
             UnknownNameError: an unknown object.
-            UnsupportedFeatureError: a signed distance field among the geoms.
+            UnsupportedFeatureError: a signed distance field of an unsupported plugin is among the geoms.
 
         Source: MuJoCo mj_ray; mjlab and Isaac Lab, ray casters, for the alignments.
         """

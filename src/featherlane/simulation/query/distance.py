@@ -12,8 +12,9 @@ from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
 from featherlane.model.arguments import bounded
 from featherlane.model.assignment import regular
-from featherlane.model.enums import HFIELD, MESH, SDF
+from featherlane.model.enums import HFIELD, MESH, PLANE, SDF
 from featherlane.model.model import Model, check_model
+from featherlane.model.signed_distance import NO_FIELD
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
@@ -99,14 +100,16 @@ class Pairs(Query):
     def _check_types(self, model):
         pairs = self.geom.reshape(-1, 2).astype(int)
         kinds = np.sort(model.geom_type[pairs], axis=-1)
-        bad = (kinds[:, 1] <= HFIELD) | (kinds[:, 1] == SDF)
+        on_fields = (kinds[:, 1] == SDF) & (kinds[:, 0] != PLANE)
+        bad = (kinds[:, 1] <= HFIELD) | (on_fields & (model.geom_field[pairs] == NO_FIELD).any(axis=1))
         if bad.any():
             g, h = pairs[np.flatnonzero(bad)[0]]
             raise ModelError(
-                f"geom1, geom2: the distance of geoms {g} and {h} is not supported; one of them must be "
-                f"convex (no plane, height field or SDF)"
+                f"geom1, geom2: the distance of geoms {g} and {h} is not supported; allowed are pairs with a convex "
+                f"geom, and SDF geoms with a geom that has a signed distance field or with a plane"
             )
-        used = pairs[model.geom_type[pairs] == MESH]
+        # a plane touches the hull of a mesh
+        used = pairs[~on_fields][np.isin(model.geom_type[pairs[~on_fields]], (MESH, SDF))]
         bare = used[model.hull_vertnum[model.geom_dataid[used]] == 0]
         if bare.size:
             raise ModelError(f"geom {bare[0]}: its mesh has no convex hull, because the geom cannot collide")
@@ -133,7 +136,9 @@ def geom_distance(model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, 
     """Computes signed distances of pairs of geoms, and their nearest points.
 
     The depth of two overlapping convex shapes is the length of the shortest translation that separates them; fromto
-    then leads from the deepest point of geom1 against this translation.  Meshes are represented by their hulls.
+    then leads from the deepest point of geom1 against this translation.  Meshes are represented by their hulls.  The
+    depth of an SDF geom is that of its deepest contact; its distance from other fields is a minimum over searches from
+    `sdf_initpoints` starting points.
 
     Args:
         model: the model.
@@ -145,13 +150,14 @@ def geom_distance(model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, 
         `Distances`: distance (...) [m] and fromto (..., 6) [m]; distmax and zeros for a pair that is farther apart.
 
     Raises:
-        ModelError: invalid shapes, a number out of range, a pair of planes or height fields, a geom whose shape
-            is a signed distance field.
+        ModelError: invalid shapes, a number out of range, a pair of planes or height fields, an SDF geom with a height
+            field or with a mesh without an octree.
         UnknownNameError: an unknown geom.
 
     Source: MuJoCo mj_geomDistance.  Deviation: all prisms of a height field within distmax are tested, while MuJoCo
         stops at the first 50; two planes or height fields are an error, while MuJoCo returns distmax; a mesh without
-        collisions is an error, because it has no hull here.
+        collisions is an error, because it has no hull here; SDF geoms have distances, while MuJoCo returns distmax
+        unless they overlap.
     """
     check_model(model)
     pairs = Pairs(model, None, np.float64, geom1, geom2, distmax)

@@ -19,6 +19,7 @@ from featherlane.model.assignment import flag, real_number, reals, regular
 from featherlane.model.model import Model, check_model
 from featherlane.model.ordered_sums import products_of_rows
 from featherlane.model.shapes import visible_geoms
+from featherlane.model.signed_distance import NO_FIELD
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
@@ -108,14 +109,14 @@ def hit_geoms(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
 
 
 def check_geoms(model: Model, geomgroup, flg_static: bool) -> None:
-    """Raises an error if the geoms to test include a signed distance field.
+    """Raises an error if the geoms to test include a signed distance field of an unsupported plugin.
 
     Raises:
         UnsupportedFeatureError: with the names of these geoms.
     """
     geoms = hit_geoms(model, geomgroup, flg_static)
     fields = geoms[model.geom_type[geoms] == SDF]
-    if fields.size:
+    if (model.geom_field[fields] == NO_FIELD).any():
         from featherlane.model.features import refuse_rays  # imports mujoco
 
         refuse_rays(model, fields)
@@ -271,7 +272,7 @@ def ray(
     Raises:
         ModelError: invalid shapes, a direction without length, a number that is not finite, or out of range.
         UnknownNameError: an unknown body.
-        UnsupportedFeatureError: a signed distance field is among the tested geoms, with its name.
+        UnsupportedFeatureError: a signed distance field of an unsupported plugin is among the tested geoms.
 
     Source: MuJoCo mj_ray, mj_multiRay: planes are hit from above, all other geoms from inside, too; a geom is ignored
         if its alpha or its material's is 0; for a mesh, the triangles are tested, not the hull.  Deviation: `cutoff`
