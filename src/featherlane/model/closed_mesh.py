@@ -59,6 +59,14 @@ def is_watertight(faces: np.ndarray) -> bool:
     return len(np.unique(there)) == len(there) and np.array_equal(np.sort(there), np.sort(back))
 
 
+def open_edges(faces: np.ndarray) -> int:
+    """Returns the number of edges that have more faces in one direction than in the other."""
+    a, b = np.concatenate([faces[:, [k, (k + 1) % 3]] for k in range(3)]).astype(np.int64).T
+    key = np.minimum(a, b) * (int(faces.max(initial=0)) + 1) + np.maximum(a, b)
+    edge = np.unique(key, return_inverse=True)[1].reshape(-1)
+    return int(np.count_nonzero(np.bincount(edge, np.where(a < b, 1.0, -1.0))))
+
+
 # ---- crossing faces --------------------------------------------------------------------------------------------------
 def first_crossing(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray | None:
     """Returns a point at which an edge of a face crosses another face, (3,); None if no faces cross.

@@ -13,6 +13,7 @@ import numpy as np
 
 from featherlane.errors import ModelError
 from featherlane.lanes.layout import Declare, size
+from featherlane.model.closed_mesh import merged_mesh, open_edges
 from featherlane.model.derived import derived
 from featherlane.model.enums import BOX, HFIELD, MESH, SDF
 from featherlane.model.names import element
@@ -120,23 +121,14 @@ def _first_children(mj: mujoco.MjModel) -> np.ndarray:
 def _check_closed(mj: mujoco.MjModel, geom: int) -> None:
     """Requires that the mesh of a geom is watertight, else the sign of its field is not defined.
 
-    Vertices at one place count as one.  Each edge then needs as many faces in one direction as in the other.
-
     Raises:
         ModelError: with the geom, its mesh, and the number of open edges.
     """
     mesh = int(mj.geom_dataid[geom])
-    vertex, face = int(mj.mesh_vertadr[mesh]), int(mj.mesh_faceadr[mesh])
-    vertices = mj.mesh_vert[vertex : vertex + mj.mesh_vertnum[mesh]] + np.float32(0)
-    same = np.unique(vertices, axis=0, return_inverse=True)[1].ravel()
-    corners = same[mj.mesh_face[face : face + mj.mesh_facenum[mesh]]]
-    edges = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]]).astype(np.int64)
-    forward = np.where(edges[:, 0] < edges[:, 1], 1, -1) * (edges[:, 0] != edges[:, 1])
-    number = np.unique(edges.min(axis=1) * len(vertices) + edges.max(axis=1), return_inverse=True)[1].ravel()
-    open_edges = np.count_nonzero(np.bincount(number, weights=forward))
-    if open_edges:
+    number = open_edges(merged_mesh(mj, mesh)[1])
+    if number:
         raise ModelError(
-            f"{element(mj, 'geom', geom)}: {element(mj, 'mesh', mesh)} has {open_edges} open edges, allowed is a "
+            f"{element(mj, 'geom', geom)}: {element(mj, 'mesh', mesh)} has {number} open edges, allowed is a "
             f"watertight mesh for a signed distance field"
         )
 
