@@ -12,9 +12,9 @@ Source: MuJoCo engine_collision_sdf.c (mjc_MeshSDF, processSdfCorners, stepFrank
 from featherlane.prelude import *
 from featherlane.collision.convex.support import look_from_first
 from featherlane.collision.pairs.field_pair import DECREASE, LANES, MOST_STEPS, NOWHERE, add_points, field_jets, halton
-from featherlane.model.hull import NO_CHILD
+from featherlane.model.triangle_tree import NO_CHILD
 
-DEPTH = 128  # nodes on the stack, as those of rays
+DEPTH = 160  # nodes on the stack, as those of rays
 FIELD = 1  # side of the field
 TINY = 1e-60  # m^4: squared normal of a degenerate triangle
 
