@@ -21,7 +21,7 @@ Source: Featherlane's own method.
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.epa import EXACT, GROWN, grow_polytope, make_faces, settle_on_closed
+from featherlane.collision.convex.epa import EXACT, GROWN, grow_polytope, make_faces, set_neighbours, settle_on_closed
 from featherlane.collision.convex.facet import NO_FACET, is_of_facet, vertex_of
 from featherlane.collision.convex.facet_depth import measure_facet, size_of_pair
 from featherlane.collision.convex.result_cache import (
@@ -53,92 +53,73 @@ DEAD = 0.5 * GROWN  # keys of removed faces are greater
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
 @kernel
-def live_faces(d1, nface):
-    """Returns the number of created faces that have not been removed."""
-    n = 0
-    for f in range(nface):
-        if d1.epa.key[f] < DEAD:
-            n += 1
-    return n
+def vertex_code(d1, v):
+    """Returns a packed index of the two core vertices whose difference is vertex v of the polytope."""
+    return (d1.epa.vertex[2 * v] << CODE_BITS) | d1.epa.vertex[2 * v + 1]
 
 
 @kernel
-def vertex_code(d1, k):
-    """Returns a packed index of the two core vertices whose difference is vertex k of the polytope."""
-    return (d1.epa.vertex[2 * k] << CODE_BITS) | d1.epa.vertex[2 * k + 1]
+def write_faces(d1, record):
+    """Writes the packed corners of the faces that were not removed; returns (corners, faces), (-1, -1) if too many.
 
-
-@kernel
-def number_corners(d1):
-    """Numbers the vertices that are corners of faces: link[2 i + 1] is the vertex with number i, link[2 v] its number.
-
-    Returns the number of corners; other vertices are inside the polytope.
+    Corners are numbered as they occur: link[2 i + 1] is the vertex with number i, link[2 v] the number of vertex v.
     """
-    n = 0
+    ncorner, nface, word, one = 0, 0, 0, real(d1, 1.0)
     for v in range(d1.epa.count[0]):
         d1.epa.link[2 * v] = -1
     for f in range(d1.epa.count[1]):
-        if d1.epa.key[f] < DEAD:
-            for c in range(3):
+        if d1.epa.key[f] < DEAD and nface < FACES:
+            for c in unrolled(range(3)):
                 v = d1.epa.corner[3 * f + c]
                 if d1.epa.link[2 * v] < 0:
-                    d1.epa.link[2 * v], d1.epa.link[2 * n + 1] = n, v
-                    n += 1
-    return n
-
-
-@kernel
-def fits_record(d1, ncorner, nface):
-    """Returns whether the polytope fits into a record."""
-    fits = ncorner <= VERTICES and nface <= FACES
-    if fits:
-        for i in range(ncorner):
-            v = d1.epa.link[2 * i + 1]
-            fits = fits and d1.epa.vertex[2 * v] < CODES and d1.epa.vertex[2 * v + 1] < CODES
-    return fits
-
-
-@kernel
-def write_record(d1, ncorner, nface):
-    """Writes the packed polytope and facet."""
-    record, one = scalars(d1, new_proof(d1)), real(d1, 1.0)
-    record[0] = one * d1.recall.key[0]
-    record[1], record[2], record[3] = one * shapes_code(d1), one * ncorner, one * nface
-    record[4] = one * (2 * d1.facet.kind[0] + d1.facet.apart[0])
-    for k in range(6):
-        record[FIRST_OF_FACET + k] = one * d1.facet.vertex[k]
-    for k in range((ncorner + 1) // 2):
-        word = vertex_code(d1, d1.epa.link[4 * k + 1])
-        if 2 * k + 1 < ncorner:
-            word = (word << (2 * CODE_BITS)) | vertex_code(d1, d1.epa.link[4 * k + 3])
-        record[FIRST_VERTEX + k] = one * word
-    n, word = 0, 0
-    for f in range(d1.epa.count[1] if nface > 0 else 0):
-        if d1.epa.key[f] < DEAD:
-            for c in range(3):
-                word = (word << CORNER_BITS) | d1.epa.link[2 * d1.epa.corner[3 * f + c]]
-            n += 1
-            if n % 3 == 0 or n == nface:
-                record[FIRST_FACE + (n - 1) // 3] = one * word
+                    d1.epa.link[2 * v], d1.epa.link[2 * ncorner + 1] = ncorner, v
+                    ncorner += 1
+                word = (word << CORNER_BITS) | d1.epa.link[2 * v]
+            record[FIRST_FACE + nface // 3] = one * word
+            nface += 1
+            if nface % 3 == 0:
                 word = 0
+    if ncorner > VERTICES or nface == FACES:
+        ncorner, nface = -1, -1
+    return ncorner, nface
+
+
+@kernel
+def write_vertices(d1, record, ncorner):
+    """Writes the packed vertices with the numbers of `write_faces`; returns whether their indices fit."""
+    fits = True
+    for k in range((ncorner + 1) // 2):
+        i, j = d1.epa.link[4 * k + 1], d1.epa.link[4 * k + 3 if 2 * k + 1 < ncorner else 4 * k + 1]
+        fits = fits and max(d1.epa.vertex[2 * i], d1.epa.vertex[2 * i + 1]) < CODES
+        fits = fits and max(d1.epa.vertex[2 * j], d1.epa.vertex[2 * j + 1]) < CODES
+        word = vertex_code(d1, i)
+        if 2 * k + 1 < ncorner:
+            word = (word << (2 * CODE_BITS)) | vertex_code(d1, j)
+        record[FIRST_VERTEX + k] = real(d1, 1.0) * word
+    return fits
 
 
 @kernel
 def write_proof(d1):
     """Caches the facet, which is valid as a proof; for an overlap also the polytope, if it fits."""
-    ncorner, nface = 0, 0
+    record, one = scalars(d1, new_proof(d1)), real(d1, 1.0)
+    ncorner, nface, fits = 0, 0, True
     if d1.facet.apart[0] == 0:
-        ncorner, nface = number_corners(d1), live_faces(d1, d1.epa.count[1])
-    if fits_record(d1, ncorner, nface):
-        write_record(d1, ncorner, nface)
+        ncorner, nface = write_faces(d1, record)
+        fits = nface >= 0 and write_vertices(d1, record, ncorner)
+    record[0] = one * d1.recall.key[0] if fits else 0.0 * one
+    record[1], record[2], record[3] = one * shapes_code(d1), one * ncorner, one * nface
+    record[4] = one * (2 * d1.facet.kind[0] + d1.facet.apart[0])
+    for k in range(6):
+        record[FIRST_OF_FACET + k] = one * d1.facet.vertex[k]
 
 
 @kernel
 def keep_proof(m1, d1):
     """Caches the facet where a search ended, if it is valid as a proof."""
-    if d1.recall.pair[0] != 0 and d1.facet.kind[0] != NO_FACET:
-        if is_separate_facet(m1, d1, size_of_pair(m1, d1), measure_facet(m1, d1)):
-            write_proof(d1)
+    kept = d1.recall.pair[0] != 0 and d1.facet.kind[0] != NO_FACET
+    if kept and is_separate_facet(m1, d1, size_of_pair(m1, d1), measure_facet(m1, d1)):
+        write_proof(d1)
 
 
 # ---- the polytope at its current position ----------------------------------------------------------------------------
@@ -169,9 +150,9 @@ def unpack_faces(d1, record, nface):
         faces, n = whole(record[FIRST_FACE + word]), min(nface - 3 * word, 3)
         for c in range(n):
             f = 3 * word + c
-            d1.epa.corner[3 * f] = (faces >> (2 * CORNER_BITS)) & (CORNERS - 1)
-            d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2] = (faces >> CORNER_BITS) & (CORNERS - 1), faces & (CORNERS - 1)
-            faces = faces >> (3 * CORNER_BITS)
+            for k in range(2, -1, -1):
+                d1.epa.corner[3 * f + k] = faces & (CORNERS - 1)
+                faces = faces >> CORNER_BITS
     make_faces(d1, nface)
 
 
@@ -201,29 +182,19 @@ def polytope_holds(m1, d1, size):
 @kernel
 def link_faces(d1, nface):
     """Sets the neighbours of the polytope's faces; returns whether these form a closed surface."""
+    S, closed = d1.epa.side, nface > 0
     for f in range(nface):
         i, j, k = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
-        d1.epa.side[CORNERS * i + j], d1.epa.side[CORNERS * j + k] = 4 * f, 4 * f + 1
-        d1.epa.side[CORNERS * k + i] = 4 * f + 2
-    closed = True
+        S[CORNERS * j + i], S[CORNERS * k + j], S[CORNERS * i + k] = -1, -1, -1
     for f in range(nface):
         i, j, k = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
-        closed = closed and link_edge(d1, nface, 3 * f, i, j)
-        closed = closed and link_edge(d1, nface, 3 * f + 1, j, k)
-        closed = closed and link_edge(d1, nface, 3 * f + 2, k, i)
+        S[CORNERS * i + j], S[CORNERS * j + k], S[CORNERS * k + i] = 4 * f, 4 * f + 1, 4 * f + 2
+    for f in range(nface):
+        i, j, k = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
+        a, b, c = S[CORNERS * j + i], S[CORNERS * k + j], S[CORNERS * i + k]
+        set_neighbours(d1, f, a, b, c)
+        closed = closed and min(a, b, c) >= 0
     return closed
-
-
-@kernel
-def link_edge(d1, nface, at, a, b):
-    """Sets the edge beyond an edge from corner a to b; returns whether there is one, as `side` has older entries."""
-    beyond = d1.epa.side[CORNERS * b + a]
-    d1.epa.neighbour[at] = beyond
-    f, e = beyond >> 2, beyond & 3
-    found = False
-    if 0 <= f and f < nface:
-        found = d1.epa.corner[3 * f + e] == b and d1.epa.corner[3 * f + (e + 1) % 3] == a
-    return found
 
 
 @kernel
