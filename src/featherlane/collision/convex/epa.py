@@ -63,7 +63,10 @@ def normal_of_face(d1, f):
 
 @kernel
 def make_faces(d1, n):
-    """Creates faces 0 .. n - 1 from `epa.corner`, eight at once, as `make_face` does."""
+    """Creates faces 0 .. n - 1, at most 64, from `epa.corner`, eight at once, as `make_face` does.
+
+    All corners are stored before the first ones are loaded: a load of eight waits for recent stores of one.
+    """
     N, P, K, O, run = eights(d1.epa.normal), eights(d1.epa.place), eights(d1.epa.key), eights(d1.epa.offset), FACES // 8
     for group in range((n + 7) // 8):
         for lane in range(8):
@@ -71,9 +74,11 @@ def make_faces(d1, n):
             d1.epa.mark[8 * group + lane] = 0
             for c in unrolled(range(3)):
                 x, y, z = load3(d1.epa.point, 3 * d1.epa.corner[3 * f + c])
-                at = 24 * c + lane
+                at = 72 * group + 24 * c + lane
                 d1.epa.place[at], d1.epa.place[at + 8], d1.epa.place[at + 16] = x, y, z
-        a, b, c = (P[0], P[1], P[2]), (P[3], P[4], P[5]), (P[6], P[7], P[8])
+    for group in range((n + 7) // 8):
+        k = 9 * group
+        a, b, c = (P[k], P[k + 1], P[k + 2]), (P[k + 3], P[k + 4], P[k + 5]), (P[k + 6], P[k + 7], P[k + 8])
         u = cross(sub3(b, a), sub3(c, a))
         nn = dot3(u, u)
         u = scale3(where(nn > 0.0, 1.0 / sqrt(fmax(nn, TINY)), 1.0), u)

@@ -12,6 +12,10 @@ then only the facet's normal has as small a depth, and a search would end at thi
 and points follow from its vertices alone, so they are bitwise identical with or without the search.  For separated
 shapes the first two conditions are sufficient, because a distance has a single minimum.
 
+If a condition fails for an overlap, the search continues from the polytope at its present position (`is_grown`), which
+usually takes two or three support points instead of twelve.  Its result counts only if it meets the conditions, so it
+is also bitwise identical; otherwise the search starts again without cache.
+
     record:  key, shapes, nvertex, nface, kind and vertices of the facet, vertices, faces
 
 A proof is checked completely and depends on nothing else, so a proof of an old step, or another pose, is equally
@@ -46,7 +50,7 @@ CORNERS = 1 << CORNER_BITS
 MARGIN = 1e-9  # relative to the size: margin by which other faces must be farther
 ERRORS = 8.0  # additional margin, in errors of a face
 LEAST = 1e-6  # relative to the size: below this depth the search runs
-STEPS = 8  # maximum number of support points of a continued search
+STEPS = 8  # maximum number of support points of a continued search: few that need more meet the conditions
 MOST = 6  # faces below the depth's upper bound above which a search without the cached polytope is faster
 DEAD = 0.5 * GROWN  # keys of removed faces are greater
 
