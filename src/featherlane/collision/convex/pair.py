@@ -133,7 +133,8 @@ def convex(m1, d1):
     """Computes contact points of two convex shapes; hulls must overlap by more than vertex rounding (`coplanar`).
 
     Reads:  shapes.*, shapes.prism; recall.pair, recall.key: the pair's cache entry.
-    Writes: manifold.*, and that entry; scratch memory: convex.*, support.* and the rest of what `closest` writes.
+    Writes: manifold.*, and that entry; scratch memory: epa.place, epa.side, convex.*, support.* and the rest of what
+            `closest` writes.
     """
     d1.manifold.count[0] = 0
     d1.convex.flush[0] = flush(m1, d1)
