@@ -25,7 +25,15 @@ Source: Featherlane's own method.
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.epa import EXACT, GROWN, grow_polytope, make_faces, set_neighbours, settle_on_closed
+from featherlane.collision.convex.epa import (
+    EXACT,
+    GROWN,
+    faces_below,
+    grow_polytope,
+    make_faces,
+    set_neighbours,
+    settle_on_closed,
+)
 from featherlane.collision.convex.facet import NO_FACET, is_of_facet, vertex_of
 from featherlane.collision.convex.facet_depth import measure_facet, size_of_pair
 from featherlane.collision.convex.result_cache import (
@@ -42,7 +50,6 @@ from featherlane.collision.convex.separate_facet import error_of_facet, is_separ
 VERTICES = 32  # maximum number of vertices of a cached polytope
 FIRST_OF_FACET, FIRST_VERTEX = 5, 11  # offsets in a record
 FIRST_FACE = FIRST_VERTEX + VERTICES // 2
-FACES = 3 * (PROOF - FIRST_FACE)  # maximum number of faces of a cached polytope: the rest of the record
 CODE_BITS = 13  # bits of a vertex index: a word of a record packs four, i.e. two vertices of the polytope
 CODES = 1 << CODE_BITS  # exclusive limit of a core's vertex indices
 CORNER_BITS = 5  # bits of a corner index: a word packs nine, i.e. three faces
@@ -63,8 +70,17 @@ def vertex_code(d1, v):
 
 
 @kernel
+def fits_record(d1):
+    """Returns whether the polytope fits into a record; its n faces have n / 2 + 2 corners."""
+    fits = faces_below(d1, d1.epa.count[1], DEAD) <= 2 * VERTICES - 4
+    for k in range(2 * d1.epa.count[0]):
+        fits = fits and d1.epa.vertex[k] < CODES
+    return fits
+
+
+@kernel
 def write_faces(d1, record):
-    """Writes the packed corners of the faces that were not removed; returns (corners, faces), (-1, -1) if too many.
+    """Writes the packed corners of the faces that were not removed; returns the numbers of corners and faces.
 
     Corners are numbered as they occur: link[2 i + 1] is the vertex with number i, link[2 v] the number of vertex v.
     """
@@ -72,7 +88,7 @@ def write_faces(d1, record):
     for v in range(d1.epa.count[0]):
         d1.epa.link[2 * v] = -1
     for f in range(d1.epa.count[1]):
-        if d1.epa.key[f] < DEAD and nface < FACES:
+        if d1.epa.key[f] < DEAD:
             for c in unrolled(range(3)):
                 v = d1.epa.corner[3 * f + c]
                 if d1.epa.link[2 * v] < 0:
@@ -83,39 +99,34 @@ def write_faces(d1, record):
             nface += 1
             if nface % 3 == 0:
                 word = 0
-    if ncorner > VERTICES or nface == FACES:
-        ncorner, nface = -1, -1
     return ncorner, nface
 
 
 @kernel
 def write_vertices(d1, record, ncorner):
-    """Writes the packed vertices with the numbers of `write_faces`; returns whether their indices fit."""
-    fits = True
+    """Writes the packed vertices with the numbers of `write_faces`."""
     for k in range((ncorner + 1) // 2):
-        i, j = d1.epa.link[4 * k + 1], d1.epa.link[4 * k + 3 if 2 * k + 1 < ncorner else 4 * k + 1]
-        fits = fits and max(d1.epa.vertex[2 * i], d1.epa.vertex[2 * i + 1]) < CODES
-        fits = fits and max(d1.epa.vertex[2 * j], d1.epa.vertex[2 * j + 1]) < CODES
-        word = vertex_code(d1, i)
+        word = vertex_code(d1, d1.epa.link[4 * k + 1])
         if 2 * k + 1 < ncorner:
-            word = (word << (2 * CODE_BITS)) | vertex_code(d1, j)
+            word = (word << (2 * CODE_BITS)) | vertex_code(d1, d1.epa.link[4 * k + 3])
         record[FIRST_VERTEX + k] = real(d1, 1.0) * word
-    return fits
 
 
 @kernel
 def write_proof(d1):
     """Caches the facet, which is valid as a proof; for an overlap also the polytope, if it fits."""
-    record, one = scalars(d1, new_proof(d1)), real(d1, 1.0)
-    ncorner, nface, fits = 0, 0, True
-    if d1.facet.apart[0] == 0:
-        ncorner, nface = write_faces(d1, record)
-        fits = nface >= 0 and write_vertices(d1, record, ncorner)
-    record[0] = one * d1.recall.key[0] if fits else 0.0 * one
-    record[1], record[2], record[3] = one * shapes_code(d1), one * ncorner, one * nface
-    record[4] = one * (2 * d1.facet.kind[0] + d1.facet.apart[0])
-    for k in range(6):
-        record[FIRST_OF_FACET + k] = one * d1.facet.vertex[k]
+    if d1.facet.apart[0] == 1 or fits_record(d1):
+        record, one, ncorner, nface = scalars(d1, new_proof(d1)), real(d1, 1.0), 0, 0
+        if d1.facet.apart[0] == 0:
+            ncorner, nface = write_faces(d1, record)
+            # a face without area counts as removed, so there may be more corners
+            if ncorner <= VERTICES:
+                write_vertices(d1, record, ncorner)
+        record[0] = one * d1.recall.key[0] if ncorner <= VERTICES else 0.0 * one
+        record[1], record[2], record[3] = one * shapes_code(d1), one * ncorner, one * nface
+        record[4] = one * (2 * d1.facet.kind[0] + d1.facet.apart[0])
+        for k in range(6):
+            record[FIRST_OF_FACET + k] = one * d1.facet.vertex[k]
 
 
 @kernel
