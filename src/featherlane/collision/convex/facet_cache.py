@@ -39,7 +39,6 @@ from featherlane.collision.convex.facet_depth import measure_facet, size_of_pair
 from featherlane.collision.convex.result_cache import (
     BY_GROWTH,
     BY_PROOF,
-    PROOF,
     count_method,
     known_proof,
     new_proof,
