@@ -21,6 +21,7 @@ from featherlane.collision.convex.facet import (
 from featherlane.collision.convex.pair import convex
 from featherlane.collision.convex.result_cache import (
     BY_DIRECTION,
+    BY_GROWTH,
     BY_PROOF,
     BY_SEARCH,
     ENTRY,
@@ -215,6 +216,93 @@ def test_changed_shapes_are_recomputed(model, side, rng):
         hits += found[0] > 0
     assert 50 < hits < 350
     assert pair.memory[BY_DIRECTION] > 20
+
+
+def round_hull(n):
+    """Returns n points on an ellipsoid, spread evenly."""
+    z, turn = np.linspace(-1 + 1 / n, 1 - 1 / n, n), np.pi * (1 + 5**0.5) * np.arange(n)
+    r = np.sqrt(1 - z * z)
+    return np.stack([0.10 * r * np.cos(turn), 0.08 * r * np.sin(turn), 0.06 * z], axis=1)
+
+
+@pytest.fixture(scope="module")
+def eggs():
+    """Returns two hulls with many nearly equally deep facets: polytopes outgrow their records."""
+    assets = "".join(f'<mesh name="m{n}" vertex="{hull_text(round_hull(n))}"/>' for n in (60, 300))
+    bodies = "".join(f'<body><freejoint/><geom type="mesh" mesh="m{n}"/></body>' for n in (60, 300))
+    return fl.load(f"<mujoco><asset>{assets}</asset><worldbody>{bodies}</worldbody></mujoco>")
+
+
+@pytest.mark.parametrize(("one", "other"), [(0, 0), (0, 1), (1, 1)])
+def test_a_continued_search_has_bitwise_equal_results(eggs, one, other, rng):
+    pair = Pair(eggs, [shape(MESH, one), shape(MESH, other)])
+    touching = 0
+    for k in range(30):
+        pos, mat = rng.normal(size=3), random_rotation(rng)
+        pos *= (0.04 if k % 2 else 0.08) / np.linalg.norm(pos)
+        touching += walk(pair, pos, mat, 1e-3 * rng.normal(size=3), random_rotation(rng, 0.02), 30)
+    assert touching == 900
+    assert pair.memory[BY_GROWTH] > 60
+
+
+def test_a_continued_search_keeps_its_polytope(eggs, rng):
+    pair, growths = Pair(eggs, [shape(MESH, 0), shape(MESH, 1)]), 0
+    pos, mat = np.array([0.1, 0.05, 0.03]), random_rotation(rng)
+    turn = random_rotation(rng, 0.01)
+    for _ in range(300):
+        before = pair.memory[BY_GROWTH]
+        pair.place(pos, mat)
+        pair.found(True)
+        if pair.memory[BY_GROWTH] > before:
+            growths, proofs = growths + 1, pair.memory[BY_PROOF]
+            assert pair.found(True)[0] > 0
+            assert pair.memory[BY_PROOF] == proofs + 1
+        mat = turn @ mat
+    assert growths > 20
+
+
+TIP, CHIP = 0, 2  # corners of the face of `chipped`
+
+
+def chipped():
+    """Returns a model with a face of four corners: a triangle, and a corner beyond its base that is 40 um too low."""
+    top = np.array([[0, 0, 0], [0.1, -0.01, 0], [0.104, 0, 0], [0.1, 0.01, 0]])
+    points = np.concatenate([top, [[0.05, 0, -0.5], [0.06, 0.002, -0.5], [0.06, -0.002, -0.5]]])
+    body = '<body><freejoint/><geom type="mesh" mesh="m"/></body>'
+    asset = f'<asset><mesh name="m" vertex="{hull_text(points)}"/></asset>'
+    whole = fl.load(f"<mujoco>{asset}<worldbody>{body}{body}</worldbody></mujoco>")
+    corners, normal = face_of_four(whole)
+    mj = whole.to_mujoco()
+    chip = np.linalg.norm(mj.mesh_vert - corners[CHIP], axis=1).argmin()
+    mj.mesh_vert[chip] -= (4e-5 * normal).astype(np.float32)
+    return fl.load(mj)
+
+
+def face_of_four(model):
+    """Returns (corners, normal) of the first face of four corners; the first corner is the farthest from the others."""
+    f = int(np.flatnonzero(model.hull_outlinenum == 4)[0])
+    ring = model.hull_outline[model.hull_outlineadr[f] :][:4]
+    corners = np.array(model.hull_vert)[ring]
+    far = np.linalg.norm(corners[:, None] - corners[None], axis=2).sum(axis=1).argmax()
+    return np.roll(corners, -far, axis=0), np.array(model.hull_planenormal[f])
+
+
+def test_a_triangle_of_a_face_is_no_proof(rng):
+    """Near the border of a face its triangle is the facet; farther inside, the face is."""
+    model = chipped()
+    (tip, a, _, b), normal = face_of_four(model)
+    n = np.cross(a - tip, b - tip)
+    n = n / np.linalg.norm(n) * np.sign(n @ normal)
+    along = (a - tip) / np.linalg.norm(a - tip)
+    inwards = np.cross(n, along) * np.sign(np.cross(n, along) @ (b - tip))
+    pair, kinds = Pair(model, [shape(MESH, 0), SHAPES["sphere"]]), set()
+    for _ in range(40):
+        border = tip + rng.uniform(0.06, 0.08) * along
+        for inside in (rng.uniform(1.2e-4, 4e-4), rng.uniform(1e-3, 4e-3)):
+            pair.place(border + inside * inwards - rng.uniform(1e-4, 1e-3) * n, np.eye(3))
+            assert pair.found(True) == pair.found(False)
+            kinds.add(int(pair.workspace.arrays["facet.kind"][0]))
+    assert kinds == {FIRST, FACE_FIRST}
 
 
 # ---- coplanar --------------------------------------------------------------------------------------------------------

@@ -108,9 +108,9 @@ def test_the_report_of_a_model():
     assert 0.0 <= found["microseconds_of_a_pair"]["explained"] <= 1.0
 
 
-def test_hull_pairs_use_one_of_three_methods():
+def test_hull_pairs_use_one_of_four_methods():
     ways = ways_of_hulls(Lineup("hand", Course(worlds=16, settle=0.3)))
-    assert set(ways) == {"apart_as_before", "proved_as_before", "searched"}
+    assert set(ways) == {"apart_as_before", "proved_as_before", "grown_from_before", "searched"}
     assert sum(ways.values()) > 0.0
     assert ways_of_hulls(Lineup("humanoid", Course(worlds=16, settle=0.1))) == {}
 

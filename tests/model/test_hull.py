@@ -282,6 +282,19 @@ def test_no_vertex_of_a_rough_hull_is_above_a_face(rng):
         assert others.max() == pytest.approx(hull["hull_planeoffset"][f] - hull["hull_planedrop"][f], abs=1e-12)
 
 
+def test_flat_faces_are_listed_at_their_corners():
+    roof = np.concatenate([CUBE, [[0.0, 0.0, 2.0 * np.max(CUBE)]]])
+    h = hulls(mujoco.MjModel.from_xml_string(text(roof)))
+    flat = (h["hull_outlinenum"] > 3) & (h["hull_planeerror"] <= 0.25e-3 * h["hull_planedrop"])
+    assert (flat.sum(), len(flat)) == (5, 9)
+    for v in range(len(h["hull_vert"])):
+        faces, listed = (
+            h[f"hull_{name}"][h[f"hull_{name}adr"][v] : h[f"hull_{name}adr"][v] + h[f"hull_{name}num"][v]]
+            for name in ("map", "flat")
+        )
+        assert listed.tolist() == [f for f in faces if flat[f]]
+
+
 def outlines_of(h, mesh):
     """Yields (vertices of the outline, vertices of the face, normal) of each face of a mesh."""
     vert = h["hull_vert"][h["hull_vertadr"][mesh] :]

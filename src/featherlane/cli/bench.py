@@ -142,7 +142,7 @@ def _print_pairs(screen, collision: dict[str, Any]) -> None:
         screen.print(
             f"Pairs with convex hulls per step and world: {ways['apart_as_before']:.2f} separated "
             f"by the previous axis, {ways['proved_as_before']:.2f} verified by the previous depth, "
-            f"{ways['searched']:.2f} searched again"
+            f"{ways['grown_from_before']:.2f} by continuing the previous search, {ways['searched']:.2f} searched again"
         )
     each = dict(collision.get("microseconds_of_a_pair", {}))
     explained = each.pop("explained", 0.0)

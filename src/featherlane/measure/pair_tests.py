@@ -16,7 +16,7 @@ import numpy as np
 from featherlane.collision.bounding import BOXES, LISTED, SPHERES, bounding_tests
 from featherlane.collision.broad.box_tree import pair_of
 from featherlane.collision.collision import collision
-from featherlane.collision.convex.result_cache import BY_DIRECTION, BY_PROOF, BY_SEARCH, HEADER
+from featherlane.collision.convex.result_cache import BY_DIRECTION, BY_GROWTH, BY_PROOF, BY_SEARCH, HEADER
 from featherlane.lanes.record import python_record
 from featherlane.measure.speed_comparison import Lineup
 from featherlane.measure.stage_times import LeastTimes, Tile, tiles
@@ -98,7 +98,8 @@ def ways_of_hulls(lineup: Lineup) -> dict[str, float]:
 
     Returns:
         `apart_as_before`: the stored direction still separates them; `proved_as_before`: the stored proof of the
-        nearest points or of the depth still holds; `searched`: by a search.  Empty for a model without such pairs.
+        nearest points or of the depth still holds; `grown_from_before`: the search for the depth continued from the
+        stored polytope; `searched`: by a search from the start.  Empty for a model without such pairs.
     """
     batch = Batch(lineup.model, lineup.course.worlds, nthread=lineup.course.threads, dtype=lineup.course.dtype)
     nstep, before = lineup.course.nstep, np.zeros(HEADER)
@@ -110,7 +111,12 @@ def ways_of_hulls(lineup: Lineup) -> dict[str, float]:
     if not memory.size:
         return {}
     counts = (memory[:, :HEADER].sum(axis=0) - before) / (lineup.course.worlds * nstep)
-    names = {"apart_as_before": BY_DIRECTION, "proved_as_before": BY_PROOF, "searched": BY_SEARCH}
+    names = {
+        "apart_as_before": BY_DIRECTION,
+        "proved_as_before": BY_PROOF,
+        "grown_from_before": BY_GROWTH,
+        "searched": BY_SEARCH,
+    }
     return {name: float(counts[k]) for name, k in names.items()}
 
 

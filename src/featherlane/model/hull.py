@@ -26,6 +26,7 @@ CELLS = 16  # directions are binned by the faces of a cube, each with CELLS x CE
 FEW = 100  # a search for the farthest vertex starts from the best of this many, when a model is loaded
 ASK_ALL = 16  # up to this number of hull vertices, a support query tests all
 SMALL = 10  # from this number of mesh vertices on, MuJoCo climbs along the hull's edges
+FLAT = 0.25e-3  # largest error of a flat face, relative to the height by which all other vertices are below it
 SINGLE = 2.0**-24  # relative rounding of a conversion to float32
 _field = Declare()
 
@@ -37,6 +38,7 @@ _field = Declare()
     size("nhullpolyvert", "corners of all faces"),
     size("nhulloutline", "corners of all faces' outlines"),
     size("nhullmap", "faces at all hull vertices"),
+    size("nhullflat", "flat faces of more than three corners at all hull vertices"),
     size("nhullstart", "number of start directions of all hulls"),
     _field.int("hull_vertadr", "nmesh", "1", "first vertex of the mesh's hull"),
     _field.int("hull_vertnum", "nmesh", "1", "vertices of the hull"),
@@ -66,6 +68,9 @@ _field = Declare()
     _field.int("hull_mapadr", "nhullvert", "1", "first face at a vertex"),
     _field.int("hull_mapnum", "nhullvert", "1", "faces at a vertex"),
     _field.int("hull_map", "nhullmap", "1", "face: its number within its hull"),
+    _field.int("hull_flatadr", "nhullvert", "1", "first flat face of more than three corners at a vertex"),
+    _field.int("hull_flatnum", "nhullvert", "1", "flat faces of more than three corners at a vertex"),
+    _field.int("hull_flat", "nhullflat", "1", "such a face: its number within its hull"),
     _field.scalar("hull_vert", "nhullvert 3", "m", "vertex in the mesh's frame"),
     _field.scalar("hull_error", "nmesh", "m", "bound of the rounding error of a vertex, stored in float32"),
     _field.scalar("hull_planenormal", "nhullpoly 3", "1", "unit normal of a face, computed from its corners"),
@@ -85,7 +90,7 @@ def hulls(hulls_of: Sequence[mujoco.MjModel]) -> dict[str, np.ndarray]:
     for name, rows in (("vert", "vert"), ("poly", "polynormal")):
         count = np.array([len(part[rows]) for part in of_meshes], np.int32)
         out[f"hull_{name}num"], out[f"hull_{name}adr"] = count, _starts(count)
-    for name in ("edge", "polyvert", "map", "outline"):
+    for name in ("edge", "polyvert", "map", "flat", "outline"):
         out[f"hull_{name}adr"] = _starts(joined[f"{name}num"])
     out["hull_convex"] = np.array([part["convex"] for part in of_meshes], np.int32)
     reach = [np.linalg.norm(part["vert"], axis=1).max(initial=0.0) for part in of_meshes]
@@ -156,7 +161,7 @@ def _rows(start: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 def _empty() -> dict[str, np.ndarray]:
     """Returns an empty hull, for a mesh without one."""
-    lists = ("edge", "polyvert", "map", "outline")
+    lists = ("edge", "polyvert", "map", "flat", "outline")
     ints = {name + of: np.zeros(0, np.int32) for name in lists for of in ("", "num")}
     reals = {name: np.zeros((0, 3)) for name in ("vert", "polynormal", "planenormal")}
     reals |= {name: np.zeros(0) for name in ("planeoffset", "planeerror", "planedrop")}
@@ -195,6 +200,9 @@ def _hull(mj: mujoco.MjModel, mesh: int) -> dict[str, np.ndarray]:
     ints |= _edges(vert, rank[edges[_rows(start, edgenum)]], edgenum, number[triangles].reshape(-1, 3))
     planes = _planes(vert, ints)
     ints["outline"], ints["outlinenum"] = outlines(vert, planes["planenormal"], corners, cornernum)
+    flat = (ints["outlinenum"] > 3) & (planes["planeerror"] <= FLAT * planes["planedrop"])
+    ints["flat"] = ints["map"][flat[ints["map"]]]
+    ints["flatnum"] = np.bincount(corners[np.repeat(flat, cornernum)], minlength=nvert)
     return {name: value.astype(np.int32) for name, value in ints.items()} | {
         "vert": vert,
         **planes,

@@ -36,6 +36,7 @@ RUNS = tuple(
     hull_polyvertadr hull_polyvertnum nhullpolyvert
     hull_outlineadr hull_outlinenum nhulloutline
     hull_mapadr hull_mapnum nhullmap
+    hull_flatadr hull_flatnum nhullflat
     tendon_adr tendon_num nwrap
     ten_J_rowadr ten_J_rownnz nJten
     actuator_ctrladr actuator_ctrlnum nu

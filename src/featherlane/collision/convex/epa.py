@@ -23,9 +23,11 @@ from featherlane.collision.convex.support import support_along
 
 VERTICES, FACES = 256, 512
 GROWN = 1e30  # key of a face that is excluded from the search
+TINY = 1e-300  # m^4
 SEEN = 1e-14  # relative height above a face from which the face is visible
 SLIVER = 1e-11  # distance from an edge's line, relative to the size, within which a point is on it
 NEAR, LEVEL = 1e-7, 0.999999  # faces whose planes agree this closely are merged: mesh vertices are float32
+EXACT = 1e-13  # gap at which the search of two polytopes ends
 FLAT = 1e-10  # height of the first tetrahedron, relative to the size, below which C is flat
 
 
@@ -49,8 +51,42 @@ def make_face(d1, f, i, j, k):
     if nn > 0.0:
         n = scale3(1.0 / sqrt(nn), n)
         key = dot3(n, c)
-    store3(d1.epa.normal, 3 * f, n)
+    d1.epa.normal[f], d1.epa.normal[f + FACES], d1.epa.normal[f + 2 * FACES] = n
     d1.epa.offset[f], d1.epa.key[f], d1.epa.mark[f] = key, key, 0
+
+
+@kernel
+def normal_of_face(d1, f):
+    """Returns the unit normal of a face."""
+    return d1.epa.normal[f], d1.epa.normal[f + FACES], d1.epa.normal[f + 2 * FACES]
+
+
+@kernel
+def make_faces(d1, n):
+    """Creates faces 0 .. n - 1, at most 64, from `epa.corner`, eight at once, as `make_face` does.
+
+    All corners are stored before the first ones are loaded: a load of eight waits for recent stores of one.
+    """
+    N, P, K, O, run = eights(d1.epa.normal), eights(d1.epa.place), eights(d1.epa.key), eights(d1.epa.offset), FACES // 8
+    for group in range((n + 7) // 8):
+        for lane in range(8):
+            f = min(8 * group + lane, n - 1)
+            d1.epa.mark[8 * group + lane] = 0
+            for c in unrolled(range(3)):
+                x, y, z = load3(d1.epa.point, 3 * d1.epa.corner[3 * f + c])
+                at = 72 * group + 24 * c + lane
+                d1.epa.place[at], d1.epa.place[at + 8], d1.epa.place[at + 16] = x, y, z
+    for group in range((n + 7) // 8):
+        k = 9 * group
+        a, b, c = (P[k], P[k + 1], P[k + 2]), (P[k + 3], P[k + 4], P[k + 5]), (P[k + 6], P[k + 7], P[k + 8])
+        u = cross(sub3(b, a), sub3(c, a))
+        nn = dot3(u, u)
+        u = scale3(where(nn > 0.0, 1.0 / sqrt(fmax(nn, TINY)), 1.0), u)
+        key = where(nn > 0.0, dot3(u, c), GROWN)
+        N[group], N[group + run], N[group + 2 * run] = u
+        O[group], K[group] = key, key
+    for f in range(n, 8 * ((n + 7) // 8)):
+        d1.epa.key[f] = real(d1, GROWN)
 
 
 @kernel
@@ -63,7 +99,7 @@ def open_group(d1, f):
 
 @kernel
 def set_neighbours(d1, f, i, j, k):
-    """Sets the faces beyond the edges of face f."""
+    """Sets the edges beyond the edges of face f: 4 face + edge."""
     d1.epa.neighbour[3 * f], d1.epa.neighbour[3 * f + 1], d1.epa.neighbour[3 * f + 2] = i, j, k
 
 
@@ -191,17 +227,17 @@ def close_tetrahedron(d1):
     make_face(d1, 1, 0, 3, i)
     make_face(d1, 2, i, 3, j)
     make_face(d1, 3, j, 3, 0)
-    set_neighbours(d1, 0, 1, 2, 3)
-    set_neighbours(d1, 1, 3, 2, 0)
-    set_neighbours(d1, 2, 1, 3, 0)
-    set_neighbours(d1, 3, 2, 1, 0)
+    set_neighbours(d1, 0, 4 * 1 + 2, 4 * 2 + 2, 4 * 3 + 2)
+    set_neighbours(d1, 1, 4 * 3 + 1, 4 * 2 + 0, 4 * 0 + 0)
+    set_neighbours(d1, 2, 4 * 1 + 1, 4 * 3 + 0, 4 * 0 + 1)
+    set_neighbours(d1, 3, 4 * 2 + 1, 4 * 1 + 0, 4 * 0 + 2)
 
 
 # ---- growing ---------------------------------------------------------------------------------------------------------
 @kernel
 def sees(d1, f, w, size):
     """Returns whether the point is above the plane of the face."""
-    return dot3(load3(d1.epa.normal, 3 * f), w) - d1.epa.offset[f] > SEEN * size
+    return dot3(normal_of_face(d1, f), w) - d1.epa.offset[f] > SEEN * size
 
 
 @kernel
@@ -221,7 +257,7 @@ def seen_faces(d1, f, w, size):
     while k < n:
         g = d1.epa.seen[k]
         for e in range(3):
-            h = d1.epa.neighbour[3 * g + e]
+            h = d1.epa.neighbour[3 * g + e] >> 2
             if d1.epa.mark[h] == 0:
                 visible = sees(d1, h, w, size)
                 if not visible:
@@ -242,10 +278,10 @@ def horizon(d1, nseen, nvertex):
     for k in range(nseen):
         f = d1.epa.seen[k]
         for e in range(3):
-            g = d1.epa.neighbour[3 * f + e]
-            if d1.epa.mark[g] == 0 and n < FACES:
+            beyond = d1.epa.neighbour[3 * f + e]
+            if d1.epa.mark[beyond >> 2] == 0 and n < FACES:
                 a, b = d1.epa.corner[3 * f + e], d1.epa.corner[3 * f + (e + 1) % 3]
-                d1.epa.edge[3 * n], d1.epa.edge[3 * n + 1], d1.epa.edge[3 * n + 2] = a, b, g
+                d1.epa.edge[3 * n], d1.epa.edge[3 * n + 1], d1.epa.edge[3 * n + 2] = a, b, beyond
                 if d1.epa.link[2 * a] >= 0:
                     good = False
                 d1.epa.link[2 * a] = n
@@ -299,15 +335,13 @@ def grow(d1, f, vertex, nface, nspare, size):
             d1.epa.link[2 * a], d1.epa.link[2 * b + 1] = g, g
             d1.epa.edge[3 * k + 1] = g
             beyond = d1.epa.edge[3 * k + 2]
-            for e in range(3):
-                if d1.epa.corner[3 * beyond + (e + 1) % 3] == a and d1.epa.corner[3 * beyond + e] == b:
-                    d1.epa.neighbour[3 * beyond + e] = g
+            d1.epa.neighbour[3 * (beyond >> 2) + (beyond & 3)] = 4 * g
             make_face(d1, g, a, b, vertex)
             d1.epa.neighbour[3 * g] = beyond
         for k in range(n):
             g = d1.epa.edge[3 * k + 1]
-            d1.epa.neighbour[3 * g + 1] = d1.epa.link[2 * d1.epa.corner[3 * g + 1]]
-            d1.epa.neighbour[3 * g + 2] = d1.epa.link[2 * d1.epa.corner[3 * g] + 1]
+            d1.epa.neighbour[3 * g + 1] = 4 * d1.epa.link[2 * d1.epa.corner[3 * g + 1]] + 2
+            d1.epa.neighbour[3 * g + 2] = 4 * d1.epa.link[2 * d1.epa.corner[3 * g] + 1] + 1
     return nface, nspare
 
 
@@ -321,12 +355,27 @@ def least_face(d1, nface):
         lower = keys[k] < least
         least, group = where(lower, keys[k], least), where(lower, 1.0 * k, group)
     least_keys[0], least_keys[1] = least, group
-    f, key = 8 * whole(d1.epa.least[8]), d1.epa.least[0]
-    for lane in range(1, 8):
-        g = 8 * whole(d1.epa.least[8 + lane]) + lane
-        if d1.epa.least[lane] < key or (d1.epa.least[lane] == key and g < f):
-            f, key = g, d1.epa.least[lane]
-    return f
+    # selects, not branches: which lane is lower cannot be predicted
+    f, key = 8.0 * d1.epa.least[8], d1.epa.least[0]
+    for lane in unrolled(range(1, 8)):
+        g, other = 8.0 * d1.epa.least[8 + lane] + lane, d1.epa.least[lane]
+        f = where((other < key) | ((other == key) & (g < f)), g, f)
+        key = fmin(other, key)
+    return whole(f)
+
+
+@kernel
+def faces_below(d1, nface, key):
+    """Returns the number of faces with a smaller key."""
+    keys, sums = eights(d1.epa.key), eights(d1.epa.least)
+    total = 0.0 * keys[0]
+    for k in range((nface + 7) // 8):
+        total = total + where(keys[k] < key, 1.0, 0.0)
+    sums[0] = total
+    n = d1.epa.least[0]
+    for lane in unrolled(range(1, 8)):
+        n = n + d1.epa.least[lane]
+    return whole(n)
 
 
 # ---- the result ------------------------------------------------------------------------------------------------------
@@ -369,7 +418,7 @@ def foot_on_first(d1, nface, n, depth, near):
     if inside < -1e-9:
         for f in range(nface):
             level = d1.epa.offset[f] <= depth + near and d1.epa.key[f] < 0.5 * GROWN
-            if level and inside < 0.0 and dot3(load3(d1.epa.normal, 3 * f), n) > LEVEL:
+            if level and inside < 0.0 and dot3(normal_of_face(d1, f), n) > LEVEL:
                 x, y, z = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
                 q = parts_of_foot(d1, x, y, z, n, depth)
                 least = least_of(q)
@@ -433,6 +482,57 @@ def size_of_simplex(d1):
     return sqrt(size2)
 
 
+@kernel
+def settle_on_closed(m1, d1, n):
+    """Sets the facet of the face that ended the search, if there is one; n: the normal that was found."""
+    f = d1.epa.closed[0]
+    if f >= 0:
+        settle_on_facet(m1, d1, vertices_of_face(d1, f, 0), vertices_of_face(d1, f, 1), n)
+
+
+@stage
+def grow_polytope(m1, d1, steps, most):
+    """Grows a polytope, by support points, until its nearest face is on the surface of the difference of the cores.
+
+    Args:
+        steps: maximum number of support points.
+        most: number of faces below the upper bound of the depth above which the search gives up.
+
+    Reads:  shapes.*, convex.mat, convex.pos; epa.gap, epa.size; the polytope: epa.count, epa.point, epa.corner, ...
+    Writes: convex.dist, minus the depth [m]; convex.normal (3,), in the frame of the first shape; epa.best; epa.closed;
+            the polytope; scratch memory: epa.*, support.*.
+    """
+    size = d1.epa.size[0]
+    gap, nvertex, nface = d1.epa.gap[0] * size, d1.epa.count[0], d1.epa.count[1]
+    nspare, depth, closed = 0, real(d1, GROWN), -1
+    n = normal_of_face(d1, 0)
+    for _ in range(steps):
+        f = least_face(d1, nface)
+        lower, u = d1.epa.key[f], normal_of_face(d1, f)
+        if not lower < depth - gap:
+            closed = f
+            break
+        w = support_along(m1, d1, u)
+        upper = dot3(u, w)
+        if upper < depth:
+            depth, n = upper, u
+            for i in range(3):
+                d1.epa.best[i] = d1.epa.corner[3 * f + i]
+        if most < FACES and faces_below(d1, nface, depth - gap) > most:
+            break
+        grown = 0
+        if upper - lower > gap and nvertex < VERTICES:
+            keep_vertex(d1, nvertex)
+            made, spare = grow(d1, f, nvertex, nface, nspare, size)
+            if made > 0:
+                grown, nface, nspare, nvertex = 1, made, spare, nvertex + 1
+        if grown == 0:
+            d1.epa.key[f] = upper
+    d1.epa.count[0], d1.epa.count[1], d1.epa.closed[0] = nvertex, nface, closed
+    d1.convex.dist[0] = -depth
+    store3(d1.convex.normal, 0, n)
+
+
 @stage
 def epa(m1, d1):
     """Computes the depth of the origin in the difference of the two cores, which overlap or touch.
@@ -450,36 +550,14 @@ def epa(m1, d1):
         n = flat_normal(d1, nvertex)
         depth, a = dot3(support_along(m1, d1, n), n), load3(d1.support.first, 0)
     else:
-        gap = d1.epa.gap[0] * size
         open_group(d1, 0)
         close_tetrahedron(d1)
-        nface, nspare, depth, closed = 4, 0, real(d1, GROWN), -1
-        n = load3(d1.epa.normal, 0)
-        for _ in range(2 * VERTICES):
-            f = least_face(d1, nface)
-            lower, u = d1.epa.key[f], load3(d1.epa.normal, 3 * f)
-            if not lower < depth - gap:
-                closed = f
-                break
-            w = support_along(m1, d1, u)
-            upper = dot3(u, w)
-            if upper < depth:
-                depth, n = upper, u
-                for i in range(3):
-                    d1.epa.best[i] = d1.epa.corner[3 * f + i]
-            grown = 0
-            if upper - lower > gap and nvertex < VERTICES:
-                keep_vertex(d1, nvertex)
-                made, spare = grow(d1, f, nvertex, nface, nspare, size)
-                if made > 0:
-                    grown, nface, nspare, nvertex = 1, made, spare, nvertex + 1
-            if grown == 0:
-                d1.epa.key[f] = upper
-        a = foot_on_first(d1, nface, n, depth, NEAR * size)
+        d1.epa.count[0], d1.epa.count[1], d1.epa.size[0] = 4, 4, size
+        grow_polytope(m1, d1, 2 * VERTICES, FACES)
+        depth, n = -d1.convex.dist[0], load3(d1.convex.normal, 0)
+        a = foot_on_first(d1, d1.epa.count[1], n, depth, NEAR * size)
         leave_simplex(d1)
-        d1.epa.count[0], d1.epa.count[1] = nvertex, nface
-        if closed >= 0:
-            settle_on_facet(m1, d1, vertices_of_face(d1, closed, 0), vertices_of_face(d1, closed, 1), n)
+        settle_on_closed(m1, d1, n)
     if d1.facet.kind[0] == NO_FACET:
         d1.convex.dist[0] = -depth
         store3(d1.convex.normal, 0, n)

@@ -22,11 +22,11 @@ angle is below drop / 2.  No adjacent face is nearer to that plane if the angle 
 
 from featherlane.prelude import *
 from featherlane.collision.convex.support import PRISM, unit_axis
+from featherlane.model.hull import FLAT
 
 NO_FACET, FIRST, SECOND, CROSSING, FACE_FIRST, FACE_SECOND, FACES, FACE_EDGE, EDGE_FACE = range(9)
 NO_FACE = -1
-WELL_INSIDE = 1e-3  # relative to the size: nearer to a face's border, the origin's projection counts as outside
-FLAT = 0.25 * WELL_INSIDE  # maximum error of a face, relative to the height by which others are below it
+WELL_INSIDE = 4.0 * FLAT  # relative to the size: nearer to a face's border, the origin's projection counts as outside
 
 
 # ---- vertices --------------------------------------------------------------------------------------------------------
@@ -69,22 +69,16 @@ def sorted3(i, j, k):
 
 
 @kernel
-def is_flat(m1, f):
-    """Returns whether a face's corners are coplanar, compared with the height over the vertices below."""
-    return m1.hull_planeerror[f] <= FLAT * m1.hull_planedrop[f]
-
-
-@kernel
 def face_towards(m1, d1, side, i, u, alike):
     """Returns the face at vertex i of a core, of more than three corners, with a normal close to u, or NO_FACE."""
     kind, face = d1.shapes.type[side], NO_FACE
     if kind == MESH:
         mesh = d1.shapes.data[side]
         at, best = m1.hull_vertadr[mesh] + i, 0.0 * u[0] + (1.0 - 0.5 * alike * alike)
-        for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
-            f = m1.hull_polyadr[mesh] + m1.hull_map[c]
+        for c in range(m1.hull_flatadr[at], m1.hull_flatadr[at] + m1.hull_flatnum[at]):
+            f = m1.hull_polyadr[mesh] + m1.hull_flat[c]
             cosine = dot3(load3(m1.hull_planenormal, 3 * f), u)
-            if cosine > best and m1.hull_outlinenum[f] > 3 and is_flat(m1, f):
+            if cosine > best:
                 best, face = cosine, f
     elif kind == BOX:
         for axis in range(3):

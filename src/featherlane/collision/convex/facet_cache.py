@@ -12,6 +12,10 @@ then only the facet's normal has as small a depth, and a search would end at thi
 and points follow from its vertices alone, so they are bitwise identical with or without the search.  For separated
 shapes the first two conditions are sufficient, because a distance has a single minimum.
 
+If a condition fails for an overlap, the search continues from the polytope at its present position (`is_grown`), which
+usually takes two or three support points instead of twelve.  Its result counts only if it meets the conditions, so it
+is also bitwise identical; otherwise the search starts again without cache.
+
     record:  key, shapes, nvertex, nface, kind and vertices of the facet, vertices, faces
 
 A proof is checked completely and depends on nothing else, so a proof of an old step, or another pose, is equally
@@ -21,16 +25,30 @@ Source: Featherlane's own method.
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.epa import GROWN
+from featherlane.collision.convex.epa import (
+    EXACT,
+    GROWN,
+    faces_below,
+    grow_polytope,
+    make_faces,
+    set_neighbours,
+    settle_on_closed,
+)
 from featherlane.collision.convex.facet import NO_FACET, is_of_facet, vertex_of
 from featherlane.collision.convex.facet_depth import measure_facet, size_of_pair
-from featherlane.collision.convex.result_cache import PROOF, known_proof, new_proof, shapes_code
+from featherlane.collision.convex.result_cache import (
+    BY_GROWTH,
+    BY_PROOF,
+    count_method,
+    known_proof,
+    new_proof,
+    shapes_code,
+)
 from featherlane.collision.convex.separate_facet import error_of_facet, is_separate_facet
 
 VERTICES = 32  # maximum number of vertices of a cached polytope
 FIRST_OF_FACET, FIRST_VERTEX = 5, 11  # offsets in a record
 FIRST_FACE = FIRST_VERTEX + VERTICES // 2
-FACES = 3 * (PROOF - FIRST_FACE)  # maximum number of faces of a cached polytope: the rest of the record
 CODE_BITS = 13  # bits of a vertex index: a word of a record packs four, i.e. two vertices of the polytope
 CODES = 1 << CODE_BITS  # exclusive limit of a core's vertex indices
 CORNER_BITS = 5  # bits of a corner index: a word packs nine, i.e. three faces
@@ -38,73 +56,87 @@ CORNERS = 1 << CORNER_BITS
 MARGIN = 1e-9  # relative to the size: margin by which other faces must be farther
 ERRORS = 8.0  # additional margin, in errors of a face
 LEAST = 1e-6  # relative to the size: below this depth the search runs
+STEPS = 8  # maximum number of support points of a continued search: few that need more meet the conditions
+MOST = 6  # faces below the depth's upper bound above which a search without the cached polytope is faster
 DEAD = 0.5 * GROWN  # keys of removed faces are greater
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
 @kernel
-def live_faces(d1, nface):
-    """Returns the number of created faces that have not been removed."""
-    n = 0
-    for f in range(nface):
-        if d1.epa.key[f] < DEAD:
-            n += 1
-    return n
+def vertex_code(d1, v):
+    """Returns a packed index of the two core vertices whose difference is vertex v of the polytope."""
+    return (d1.epa.vertex[2 * v] << CODE_BITS) | d1.epa.vertex[2 * v + 1]
 
 
 @kernel
-def vertex_code(d1, k):
-    """Returns a packed index of the two core vertices whose difference is vertex k of the polytope."""
-    return (d1.epa.vertex[2 * k] << CODE_BITS) | d1.epa.vertex[2 * k + 1]
-
-
-@kernel
-def fits_record(d1, nvertex, nface):
-    """Returns whether the polytope fits into a record."""
-    fits = nvertex <= VERTICES and nface <= FACES
-    if fits:
-        for k in range(2 * nvertex):
-            fits = fits and d1.epa.vertex[k] < CODES
+def fits_record(d1):
+    """Returns whether the polytope fits into a record; its n faces have n / 2 + 2 corners."""
+    fits = faces_below(d1, d1.epa.count[1], DEAD) <= 2 * VERTICES - 4
+    for k in range(2 * d1.epa.count[0]):
+        fits = fits and d1.epa.vertex[k] < CODES
     return fits
 
 
 @kernel
-def write_proof(d1, nvertex, nface):
-    """Writes the packed polytope and facet."""
-    record, one = scalars(d1, new_proof(d1)), real(d1, 1.0)
-    record[0] = one * d1.recall.key[0]
-    record[1], record[2], record[3] = one * shapes_code(d1), one * nvertex, one * nface
-    record[4] = one * (2 * d1.facet.kind[0] + d1.facet.apart[0])
-    for k in range(6):
-        record[FIRST_OF_FACET + k] = one * d1.facet.vertex[k]
-    for k in range((nvertex + 1) // 2):
-        word = vertex_code(d1, 2 * k)
-        if 2 * k + 1 < nvertex:
-            word = (word << (2 * CODE_BITS)) | vertex_code(d1, 2 * k + 1)
-        record[FIRST_VERTEX + k] = one * word
-    n, word = 0, 0
-    for f in range(d1.epa.count[1] if nface > 0 else 0):
+def write_faces(d1, record):
+    """Writes the packed corners of the faces that were not removed; returns the numbers of corners and faces.
+
+    Corners are numbered as they occur: link[2 i + 1] is the vertex with number i, link[2 v] the number of vertex v.
+    """
+    ncorner, nface, word, one = 0, 0, 0, real(d1, 1.0)
+    for v in range(d1.epa.count[0]):
+        d1.epa.link[2 * v] = -1
+    for f in range(d1.epa.count[1]):
         if d1.epa.key[f] < DEAD:
-            a, b, c = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
-            word = (((((word << CORNER_BITS) | a) << CORNER_BITS) | b) << CORNER_BITS) | c
-            n += 1
-            if n % 3 == 0 or n == nface:
-                record[FIRST_FACE + (n - 1) // 3] = one * word
+            for c in unrolled(range(3)):
+                v = d1.epa.corner[3 * f + c]
+                if d1.epa.link[2 * v] < 0:
+                    d1.epa.link[2 * v], d1.epa.link[2 * ncorner + 1] = ncorner, v
+                    ncorner += 1
+                word = (word << CORNER_BITS) | d1.epa.link[2 * v]
+            record[FIRST_FACE + nface // 3] = one * word
+            nface += 1
+            if nface % 3 == 0:
                 word = 0
+    return ncorner, nface
+
+
+@kernel
+def write_vertices(d1, record, ncorner):
+    """Writes the packed vertices with the numbers of `write_faces`."""
+    for k in range((ncorner + 1) // 2):
+        word = vertex_code(d1, d1.epa.link[4 * k + 1])
+        if 2 * k + 1 < ncorner:
+            word = (word << (2 * CODE_BITS)) | vertex_code(d1, d1.epa.link[4 * k + 3])
+        record[FIRST_VERTEX + k] = real(d1, 1.0) * word
+
+
+@kernel
+def write_proof(d1):
+    """Caches the facet, which is valid as a proof; for an overlap also the polytope, if it fits."""
+    if d1.facet.apart[0] == 1 or fits_record(d1):
+        record, one, ncorner, nface = scalars(d1, new_proof(d1)), real(d1, 1.0), 0, 0
+        if d1.facet.apart[0] == 0:
+            ncorner, nface = write_faces(d1, record)
+            # a face without area counts as removed, so there may be more corners
+            if ncorner <= VERTICES:
+                write_vertices(d1, record, ncorner)
+        record[0] = one * d1.recall.key[0] if ncorner <= VERTICES else 0.0 * one
+        record[1], record[2], record[3] = one * shapes_code(d1), one * ncorner, one * nface
+        record[4] = one * (2 * d1.facet.kind[0] + d1.facet.apart[0])
+        for k in range(6):
+            record[FIRST_OF_FACET + k] = one * d1.facet.vertex[k]
 
 
 @kernel
 def keep_proof(m1, d1):
-    """Caches the facet where a search ended, if it is valid as a proof; for an overlap also the polytope."""
-    if d1.recall.pair[0] != 0 and d1.facet.kind[0] != NO_FACET:
-        nvertex, nface = 0, 0
-        if d1.facet.apart[0] == 0:
-            nvertex, nface = d1.epa.count[0], live_faces(d1, d1.epa.count[1])
-        if fits_record(d1, nvertex, nface) and is_separate_facet(m1, d1, size_of_pair(m1, d1), measure_facet(m1, d1)):
-            write_proof(d1, nvertex, nface)
+    """Caches the facet where a search ended, if it is valid as a proof."""
+    kept = d1.recall.pair[0] != 0 and d1.facet.kind[0] != NO_FACET
+    if kept and is_separate_facet(m1, d1, size_of_pair(m1, d1), measure_facet(m1, d1)):
+        write_proof(d1)
 
 
-# ---- reading ---------------------------------------------------------------------------------------------------------
+# ---- the polytope at its current position ----------------------------------------------------------------------------
 @kernel
 def unpack_vertices(m1, d1, record, nvertex):
     """Computes the polytope's vertices at their current positions."""
@@ -126,35 +158,94 @@ def unpack_vertices(m1, d1, record, nvertex):
 
 
 @kernel
+def unpack_faces(d1, record, nface):
+    """Computes the planes of the polytope's faces at their current positions."""
+    for word in range((nface + 2) // 3):
+        faces, n = whole(record[FIRST_FACE + word]), min(nface - 3 * word, 3)
+        for c in range(n):
+            f = 3 * word + c
+            for k in range(2, -1, -1):
+                d1.epa.corner[3 * f + k] = faces & (CORNERS - 1)
+                faces = faces >> CORNER_BITS
+    make_faces(d1, nface)
+
+
+@kernel
 def is_on_facet(m1, d1, k):
     """Returns whether vertex k of the polytope belongs to the facet."""
     return is_of_facet(m1, d1, 0, d1.epa.vertex[2 * k]) and is_of_facet(m1, d1, 1, d1.epa.vertex[2 * k + 1])
 
 
 @kernel
-def polytope_holds(m1, d1, record, nface, depth):
-    """Returns whether the origin is inside all faces, and farther from those off the facet than from it by a margin."""
-    holds = True
-    for word in range((nface + 2) // 3):
-        faces, n = whole(record[FIRST_FACE + word]), min(nface - 3 * word, 3)
-        for _ in range(n):
-            i = (faces >> (2 * CORNER_BITS)) & (CORNERS - 1)
-            j, k = (faces >> CORNER_BITS) & (CORNERS - 1), faces & (CORNERS - 1)
-            faces = faces >> (3 * CORNER_BITS)
-            a, b, c = load3(d1.epa.point, 3 * i), load3(d1.epa.point, 3 * j), load3(d1.epa.point, 3 * k)
-            n3 = cross(sub3(b, a), sub3(c, a))
-            height = dot3(n3, a)
-            if not (height > 0.0 and height * height > (depth * depth) * dot3(n3, n3)):
-                holds = holds and is_on_facet(m1, d1, i) and is_on_facet(m1, d1, j) and is_on_facet(m1, d1, k)
+def polytope_holds(m1, d1, size):
+    """Returns whether all faces off the facet are farther from the origin than the facet, by a margin."""
+    distance = -d1.convex.dist[0] + (MARGIN * size + ERRORS * error_of_facet(m1, d1, size))
+    holds, keys = True, eights(d1.epa.key)
+    for group in range((d1.epa.count[1] + 7) // 8):
+        if any_(not_(keys[group] > distance)):
+            for f in range(8 * group, min(8 * group + 8, d1.epa.count[1])):
+                if not d1.epa.key[f] > distance:
+                    for c in range(3):
+                        holds = holds and is_on_facet(m1, d1, d1.epa.corner[3 * f + c])
         if not holds:
             break
     return holds
 
 
+# ---- continuing the search -------------------------------------------------------------------------------------------
+@kernel
+def link_faces(d1, nface):
+    """Sets the neighbours of the polytope's faces; returns whether these form a closed surface."""
+    S, closed = d1.epa.side, nface > 0
+    for f in range(nface):
+        i, j, k = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
+        S[CORNERS * j + i], S[CORNERS * k + j], S[CORNERS * i + k] = -1, -1, -1
+    for f in range(nface):
+        i, j, k = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
+        S[CORNERS * i + j], S[CORNERS * j + k], S[CORNERS * k + i] = 4 * f, 4 * f + 1, 4 * f + 2
+    for f in range(nface):
+        i, j, k = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
+        a, b, c = S[CORNERS * j + i], S[CORNERS * k + j], S[CORNERS * i + k]
+        set_neighbours(d1, f, a, b, c)
+        closed = closed and min(a, b, c) >= 0
+    return closed
+
+
+@kernel
+def is_grown(m1, d1):
+    """Continues the search from the cached polytope; returns whether a search without cache has the same result.
+
+    It does if the facet that is found would be a proof: it is isolated, and all other faces are farther by a margin.
+    """
+    grown = False
+    if link_faces(d1, d1.epa.count[1]):
+        d1.epa.gap[0], d1.epa.size[0], d1.facet.kind[0] = EXACT, size_of_pair(m1, d1), NO_FACET
+        grow_polytope(m1, d1, STEPS, MOST)
+        settle_on_closed(m1, d1, load3(d1.convex.normal, 0))
+        if d1.facet.kind[0] != NO_FACET:
+            grown = stands(m1, d1, measure_facet(m1, d1))
+            if grown:
+                write_proof(d1)
+    return grown
+
+
+@kernel
+def stands(m1, d1, inside):
+    """Returns whether the facet is the only one with the least depth: isolated, and nearer than the other faces."""
+    size, stands = size_of_pair(m1, d1), False
+    if inside > 0.0 and -d1.convex.dist[0] > LEAST * size and is_separate_facet(m1, d1, size, inside):
+        stands = polytope_holds(m1, d1, size)
+    return stands
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
 @kernel
 def is_proved(m1, d1):
-    """Returns whether the cached proof of the pair holds; if so, `convex_*` has the same values as after a search."""
-    proved = False
+    """Returns whether the cached proof of the pair holds, or a search from its polytope ends in one.
+
+    If so, `convex_*` has the same values as after a search without cache.
+    """
+    proved, method = False, BY_PROOF
     address = known_proof(d1)
     if address != 0:
         record = scalars(d1, address)
@@ -163,14 +254,17 @@ def is_proved(m1, d1):
             for k in range(6):
                 d1.facet.vertex[k] = whole(record[FIRST_OF_FACET + k])
             inside = measure_facet(m1, d1)
-            if inside > 0.0:
-                size, depth = size_of_pair(m1, d1), -d1.convex.dist[0]
-                if d1.facet.apart[0] == 1:
-                    proved = depth < -LEAST * size and is_separate_facet(m1, d1, size, inside)
-                elif depth > LEAST * size:
-                    farther = depth + (MARGIN * size + ERRORS * error_of_facet(m1, d1, size))
-                    unpack_vertices(m1, d1, record, whole(record[2]))
-                    proved = is_separate_facet(m1, d1, size, inside) and polytope_holds(
-                        m1, d1, record, whole(record[3]), farther
-                    )
+            if d1.facet.apart[0] == 1:
+                if inside > 0.0:
+                    size = size_of_pair(m1, d1)
+                    proved = d1.convex.dist[0] > LEAST * size and is_separate_facet(m1, d1, size, inside)
+            else:
+                d1.epa.count[0], d1.epa.count[1] = whole(record[2]), whole(record[3])
+                unpack_vertices(m1, d1, record, d1.epa.count[0])
+                unpack_faces(d1, record, d1.epa.count[1])
+                proved = stands(m1, d1, inside)
+                if not proved:
+                    proved, method = is_grown(m1, d1), BY_GROWTH
+    if proved:
+        count_method(d1, method)
     return proved

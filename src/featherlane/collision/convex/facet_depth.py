@@ -10,7 +10,6 @@ from featherlane.collision.convex.facet import (
     FACE_SECOND,
     FACES,
     FIRST,
-    FLAT,
     NO_FACET,
     WELL_INSIDE,
     error_and_drop,
@@ -19,6 +18,7 @@ from featherlane.collision.convex.facet import (
     vertex_difference,
     vertex_of,
 )
+from featherlane.model.hull import FLAT
 
 INSIDE = 1e-4  # relative to the size: as WELL_INSIDE, for a triangle or a parallelogram
 PARALLEL = 1e-6  # limit of the difference of parallel normals, and of the sine between edge and face: float32 poses

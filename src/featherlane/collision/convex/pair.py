@@ -10,7 +10,7 @@ the search uses a coarse tolerance, and Newton's method computes the remaining d
 
 from featherlane.prelude import *
 from featherlane.collision.convex.coplanar import flush
-from featherlane.collision.convex.epa import epa
+from featherlane.collision.convex.epa import EXACT, epa
 from featherlane.collision.convex.facet import NO_FACET
 from featherlane.collision.convex.facet_cache import is_proved, keep_proof
 from featherlane.collision.convex.gjk import APART, FAR, gjk
@@ -18,7 +18,6 @@ from featherlane.collision.convex.manifold import contact_points
 from featherlane.collision.convex.normal_refinement import polish
 from featherlane.collision.convex.result_cache import (
     BY_DIRECTION,
-    BY_PROOF,
     BY_SEARCH,
     count_method,
     is_apart_as_before,
@@ -30,7 +29,7 @@ from featherlane.collision.convex.support import core_limit, core_radius, is_cur
 NO_DISTANCE = 1e30  # distance beyond the limit
 
 # gaps at which searches end: of polytopes, of curved shapes before Newton's method, and after it failed
-GJK_EXACT, EPA_EXACT = 1e-14, 1e-13
+GJK_EXACT = 1e-14
 GJK_ROUGH, EPA_ROUGH = 1e-7, 1e-7
 EPA_FINE = 1e-10
 
@@ -98,7 +97,7 @@ def shapes_to_world(d1):
 def closest_from_pose(m1, d1):
     """Computes the result of `closest`, given the second shape's pose in the frame of the first."""
     curved = is_curved(d1)
-    d1.gjk.gap[0], d1.epa.gap[0] = GJK_EXACT, EPA_EXACT
+    d1.gjk.gap[0], d1.epa.gap[0] = GJK_EXACT, EXACT
     if curved:
         d1.gjk.gap[0], d1.epa.gap[0] = GJK_ROUGH, EPA_ROUGH
     search(m1, d1)
@@ -134,7 +133,8 @@ def convex(m1, d1):
     """Computes contact points of two convex shapes; hulls must overlap by more than vertex rounding (`coplanar`).
 
     Reads:  shapes.*, shapes.prism; recall.pair, recall.key: the pair's cache entry.
-    Writes: manifold.*, and that entry; scratch memory: convex.*, support.* and the rest of what `closest` writes.
+    Writes: manifold.*, and that entry; scratch memory: epa.place, epa.side, convex.*, support.* and the rest of what
+            `closest` writes.
     """
     d1.manifold.count[0] = 0
     d1.convex.flush[0] = flush(m1, d1)
@@ -144,7 +144,6 @@ def convex(m1, d1):
     else:
         look_from_first(d1)
         if is_proved(m1, d1):
-            count_method(d1, BY_PROOF)
             shapes_to_world(d1)
         else:
             count_method(d1, BY_SEARCH)

@@ -26,9 +26,9 @@ from featherlane.lanes.record import address
 
 HEADER, ENTRY, PROOF = 8, 8, 48  # lengths in values
 # offsets in the header: index of the next proof; counts of pairs solved by each method
-NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH = range(4)
+NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH, BY_GROWTH = range(5)
 HEIGHT, SIZE, KINDS, VERTEX = range(4, 8)  # offsets in an entry
-MOST_ENTRIES, MOST_PROOFS = 256, 32  # per world
+MOST_ENTRIES, MOST_PROOFS = 512, 32  # per world
 CLEAR = 1e-6  # relative to the size: beyond the limit by this, a search finds no contact
 
 

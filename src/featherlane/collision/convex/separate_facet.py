@@ -57,33 +57,30 @@ def neighbour(m1, d1, side, i, k):
 
 @kernel
 def edge_falls(m1, d1, side, k, e, u, tilt, slack):
-    """Returns (falls, steep): whether the edge e to vertex k descends along u more than the tilt; true on the facet."""
-    fall, ee = -dot3(e, u) - slack, dot3(e, e)
-    square = where(fall > 0.0, fall * fall, -1.0)
-    steep = square > (4.0 * ALIKE * ALIKE) * ee or is_of_facet(m1, d1, side, k)
-    return steep or square > (tilt * tilt) * ee, steep
+    """Returns whether the edge e to vertex k descends along u more steeply than the tilt; true on the facet."""
+    fall = -dot3(e, u) - slack
+    return (fall > 0.0 and fall * fall > (tilt * tilt) * dot3(e, e)) or is_of_facet(m1, d1, side, k)
 
 
 @kernel
 def falls_away(m1, d1, side, i, u, tilt, slack):
     """Returns whether all edges from vertex i to vertices outside the facet descend along u more steeply than the tilt.
 
-    Also false if the vertex has a face that a search might confuse with its result; steep edges exclude such a face.
+    Also false if the vertex has a face that a search might confuse with its result.  The edges of such a face may be
+    steep: corners closer than its flatness error.
     """
-    away, steep, p = True, True, vertex_of(m1, d1, side, i)
+    away, p = True, vertex_of(m1, d1, side, i)
     if d1.shapes.type[side] == MESH:
         # the shape's type is evaluated once, not for each edge
         first = m1.hull_vertadr[d1.shapes.data[side]]
         for c in range(m1.hull_edgeadr[first + i], m1.hull_edgeadr[first + i] + m1.hull_edgenum[first + i]):
             k = m1.hull_edge[c]
-            falls, steeply = edge_falls(m1, d1, side, k, sub3(load3(m1.hull_vert, 3 * (first + k)), p), u, tilt, slack)
-            away, steep = away and falls, steep and steeply
+            away = away and edge_falls(m1, d1, side, k, sub3(load3(m1.hull_vert, 3 * (first + k)), p), u, tilt, slack)
     else:
         for c in range(neighbours(m1, d1, side, i)):
             k = neighbour(m1, d1, side, i, c)
-            falls, steeply = edge_falls(m1, d1, side, k, sub3(vertex_of(m1, d1, side, k), p), u, tilt, slack)
-            away, steep = away and falls, steep and steeply
-    return away and (steep or face_towards(m1, d1, side, i, u, 2.0 * ALIKE) == NO_FACE)
+            away = away and edge_falls(m1, d1, side, k, sub3(vertex_of(m1, d1, side, k), p), u, tilt, slack)
+    return away and face_towards(m1, d1, side, i, u, 2.0 * ALIKE) == NO_FACE
 
 
 @kernel
