@@ -16,7 +16,7 @@ Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.rows import others, turn_index
+from featherlane.solver.rows.rows import others
 
 
 @kernel
@@ -36,26 +36,22 @@ def coulomb(d, k, con_y):
 
 
 @kernel
+def model_friction(d, k):
+    """Returns (c, w): the friction of the solver's linear model is c t_i - w y_i, see primal/coulomb.py."""
+    w = d.proximal.zone[3 * k]
+    return fma(w, others(d, k, d.proximal.zone, d.primal.con_y), bound(d, k, d.primal.con_y)), w
+
+
+@kernel
 def coulomb_slope(d, k, a, g, h):
-    """Adds (d/da, d2/da2) of the contact's cost at step length a, with the bound of the start."""
-    D, Dt, f = d.con_D[k], d.con_Dt[k], bound(d, k, d.primal.con_y)
-    v, v1, v2 = d.primal.con_z[3 * k], d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
+    """Adds (s, ds/da) at step length a: s = -f . J p with the forces f of the solver's linear model."""
+    w, v = d.proximal.zone[3 * k], d.primal.con_z[3 * k]
     y = fma(a, v, d.primal.con_y[3 * k])
-    y1, y2 = fma(a, v1, d.primal.con_y[3 * k + 1]), fma(a, v2, d.primal.con_y[3 * k + 2])
-    yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
-    if d.con_dim[k] > 3:
-        r = 3 * turn_index(d, k)
-        for i in range(3):
-            w = d.primal.con_z[r + i]
-            u = fma(a, w, d.primal.con_y[r + i])
-            yy, yv, vv = fma(u, u, yy), fma(u, w, yv), fma(w, w, vv)
-    T = sqrt(yy)
-    sticks = Dt * T <= f
-    inverse = 1.0 / where(sticks, 1.0, T)
-    rate, part = yv * inverse, f * inverse
-    bend = fmax(fma(-rate, rate, vv), 0.0)
-    Dv = where(y < 0.0, D * v, 0.0)
-    return g + fma(Dv, y, where(sticks, Dt, part) * yv), h + fma(Dv, v, where(sticks, Dt * vv, part * bend))
+    ty, tv = others(d, k, d.proximal.zone, d.primal.con_y), others(d, k, d.proximal.zone, d.primal.con_z)
+    yv, vv = others(d, k, d.primal.con_y, d.primal.con_z), others(d, k, d.primal.con_z, d.primal.con_z)
+    across, bend = fma(-ty, tv, yv), fmax(fma(-tv, tv, vv), 0.0)
+    push = where(y < 0.0, d.con_D[k] * (v + tv), 0.0)
+    return fma(push, y, fma(w, fma(a, bend, across), g)), fma(push, v, fma(w, bend, h))
 
 
 @kernel
