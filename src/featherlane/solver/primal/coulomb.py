@@ -14,12 +14,14 @@ normal force, and y, x the components other than the normal:
 These forces are linear in a, as b is in the normal acceleration.  They are the first-order model of the equation
 x = projection of z to the disc |x| <= b.  An iteration
 
-1. chooses the zone of each contact, and solves (H - N) p = -r for the model's residual r.  H has all b fixed: it is
+1. chooses the zone of each contact.  Of the contacts of a body, only that whose |z| is farthest beyond its bound changes
+   between sticking and slipping: contacts that share a load would otherwise alternate.
+2. solves (H - N) p = -r for the model's residual r.  H has all b fixed: it is
    symmetric, and factored as for the convex model.  N = sum over slipping contacts of (J_T^T t) D J_n holds the
    change of b.  A Krylov method preconditioned with H solves the equation (krylov.py).
-2. takes the full step if it halves the slope r . p.  Otherwise another row switched, and the step ends at the root of
+3. takes the full step if it halves the slope r . p.  Otherwise another row switched, and the step ends at the root of
    the slope.
-3. sets x to the model's force, limited to b.
+4. sets x to the model's force, limited to b.
 
 rho is the inverse of a tenth of the inverse mass that defines Dt; it is smaller where rho y would exceed REACH b,
 so friction that overshoots lets the contact stick before the slip reverses.  If the residual does not fall, rho falls.
@@ -68,11 +70,12 @@ from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces,
 
 INEXACT = 0.003  # the Krylov method stops at this part of the right-hand side: more saves iterations of Newton
 RHO, REACH = 1e-4, 1.2  # rho over Dt, and the largest rho |y| over b
-SLOWER, STALLED = 0.3, 3  # factor of rho in each iteration after so many that do not halve the residual
+SLOWER, STALLED = 0.5, 5  # factor of rho in each iteration after so many that do not halve the residual
 FULL = 0.5  # of the start's slope: a full step is taken if its slope is at most this
 CLOSE = 1e-2  # of the start's slope: a line search ends there
 HALVED = 0.5  # an iteration makes progress if it leaves at most this part of the least residual
-IMPATIENT = 8  # consecutive iterations without progress that end a problem
+IMPATIENT = 10  # consecutive iterations without progress that end a problem
+GROWN = 10.0  # times the first residual: a larger one ends a problem, because there may be solutions with huge forces
 
 # s, the stiffness of a problem as a part of that of the law
 SOFT = 1e-3  # of the problem that finds the zones
@@ -86,34 +89,78 @@ LAW, ZONES, PROXIMAL = 0.0, 1.0, 2.0
 
 # ---- the model of an iteration -------------------------------------------------------------------------------------
 @kernel
-def choose_zones(d, rho):
+def set_tangents(d, k, out, a, x, b, y):
+    """Computes out_i = a x_i + b y_i for the directions of contact k other than n."""
+    for i in range(3 * k + 1, 3 * k + 3):
+        out[i] = fma(a, x[i], b * y[i])
+    if d.con_dim[k] > 3:
+        r = 3 * turn_index(d, k)
+        for i in range(r, r + 3):
+            out[i] = fma(a, x[i], b * y[i])
+
+
+@kernel
+def zone_before(d, k):
+    """Returns (was sticking, was slipping) by proximal.zone; neither for an open contact and in the first iteration."""
+    held, slid = d.proximal.zone[3 * k] > 0.0, others(d, k, d.proximal.zone, d.proximal.zone) > 0.5
+    return held & not_(slid), held & slid
+
+
+@kernel
+def set_trial(d, k, rho):
+    """Computes the trial force z of contact k; returns (rho, 1 - rho / Dt, |z|), all of the contact."""
+    b, Dt = bound(d, k, d.primal.con_y), d.con_Dt[k]
+    T = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
+    e = fmin(rho * d.proximal.Dt[k], Dt)
+    e = where(e * T > REACH * b, REACH * b / where(T > 0.0, T, 1.0), e)
+    part = 1.0 - e / where(Dt > 0.0, Dt, 1.0)
+    set_tangents(d, k, d.proximal.trial, part, d.proximal.friction, -e, d.primal.con_y)
+    return e, part, sqrt(others(d, k, d.proximal.trial, d.proximal.trial))
+
+
+@kernel
+def add_violation(d, k, rho):
+    """Stores by how much the trial force of contact k crosses the bound, if its zone changes, and the body's largest."""
+    _, _, size = set_trial(d, k, rho)
+    b, body, other = bound(d, k, d.primal.con_y), 6 * d.con_body[2 * k], 6 * d.con_body[2 * k + 1]
+    stuck, slid = zone_before(d, k)
+    v = where((stuck & (size > b)) | (slid & not_(size > b)), fabs(size - b), zero(d))
+    d.proximal.trial[3 * k] = v
+    d.con_wrench[body] = fmax(d.con_wrench[body], v)
+    if other > 0:
+        d.con_wrench[other] = fmax(d.con_wrench[other], v)
+
+
+@kernel
+def choose_zones(m, d, rho):
     """Sets proximal.zone from the rows and proximal.friction: w, and t for a slipping contact or 0.
+
+    Of the contacts of a body, only that with the largest violation changes between sticking and slipping.
 
     Args:
         rho: factor of Dt.
     """
+    clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
-            b, Dt, r = bound(d, k, d.primal.con_y), d.con_Dt[k], 3 * turn_index(d, k)
-            T = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
-            e = fmin(rho * d.proximal.Dt[k], Dt)
-            e = where(e * T > REACH * b, REACH * b / where(T > 0.0, T, 1.0), e)
-            part = 1.0 - e / where(Dt > 0.0, Dt, 1.0)
-            for i in range(3 * k + 1, 3 * k + 3):
-                d.proximal.zone[i] = fma(-e, d.primal.con_y[i], part * d.proximal.friction[i])
-            if d.con_dim[k] > 3:
-                for i in range(r, r + 3):
-                    d.proximal.zone[i] = fma(-e, d.primal.con_y[i], part * d.proximal.friction[i])
-            size = sqrt(others(d, k, d.proximal.zone, d.proximal.zone))
-            slips = (size > b) & (b > 0.0)
-            w = b * e / where(slips, fma(-b, part, size), 1.0)
-            d.proximal.zone[3 * k] = where(slips, w, where(b > 0.0, Dt, 0.0))
-            inverse = where(slips, 1.0 / where(slips, size, 1.0), 0.0)
-            for i in range(3 * k + 1, 3 * k + 3):
-                d.proximal.zone[i] = inverse * d.proximal.zone[i]
-            if d.con_dim[k] > 3:
-                for i in range(r, r + 3):
-                    d.proximal.zone[i] = inverse * d.proximal.zone[i]
+            add_violation(d, k, rho)
+    for k in range(d.ncon_slot[0]):
+        if d.con_dim[k] > 1:
+            b, Dt, v, other = bound(d, k, d.primal.con_y), d.con_Dt[k], d.proximal.trial[3 * k], d.con_body[2 * k + 1]
+            e, part, size = set_trial(d, k, rho)
+            stuck, slid = zone_before(d, k)
+            most = d.con_wrench[6 * d.con_body[2 * k]]
+            if other > 0:
+                most = fmax(most, d.con_wrench[6 * other])
+            before = sqrt(others(d, k, d.proximal.friction, d.proximal.friction))
+            waits = (v < most) & (v > 0.0) & (b > 0.0)
+            sticks, slides = waits & stuck, waits & slid & (before > 0.0)
+            slips = (size > b) & (b > 0.0) & not_(sticks | slides)
+            w = where(slips, b * e / where(slips, fma(-b, part, size), 1.0), where(slides, 0.5 * Dt, Dt))
+            d.proximal.zone[3 * k] = where(b > 0.0, w, 0.0)
+            turn = where(slips, 1.0 / where(slips, size, 1.0), 0.0)
+            stay = where(slides, 1.0 / where(slides, before, 1.0), 0.0)
+            set_tangents(d, k, d.proximal.zone, turn, d.proximal.trial, stay, d.proximal.friction)
 
 
 @kernel
@@ -125,39 +172,25 @@ def use_model(m, d):
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
             along, w = model_friction(d, k)
-            _, s, _ = coulomb(d, k, d.primal.con_y)
-            w = w + s  # the law's friction is s y
-            f = tuple(fma(along, d.proximal.zone[3 * k + i], -(w * d.primal.con_y[3 * k + i])) for i in range(1, 3))
-            push_bodies(d, k, (zero(d), f[0], f[1]))
+            _, s, _ = coulomb(d, k, d.primal.con_y)  # the law's friction is s y
+            set_tangents(d, k, d.proximal.trial, along, d.proximal.zone, -(w + s), d.primal.con_y)
+            push_bodies(d, k, (zero(d), d.proximal.trial[3 * k + 1], d.proximal.trial[3 * k + 2]))
             if d.con_dim[k] > 3:
-                r = 3 * turn_index(d, k)
-                y = scale3(-w, load3(d.primal.con_y, r))
-                turn_bodies(d, k, axpy3(along, load3(d.proximal.zone, r), y))
+                turn_bodies(d, k, load3(d.proximal.trial, 3 * turn_index(d, k)))
     body_forces_to_dofs(m, d, d.krylov.image)
     for i in range(m.nv):
         d.primal.grad[i] = d.primal.grad[i] - d.krylov.image[i]
 
 
 @kernel
-def show_zone(d, k, i, T):
-    """Stores component i of y in primal.con_warm, and replaces it by -T t."""
-    d.primal.con_warm[i] = d.primal.con_y[i]
-    d.primal.con_y[i] = -(T * d.proximal.zone[i])
-
-
-@kernel
 def show_zones(d):
-    """Replaces y by a point whose zones and second derivative under the law are those of the model."""
+    """Replaces y by a point whose zones and second derivative under the law are those of the model; keeps y."""
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
             w = d.proximal.zone[3 * k]
             T = bound(d, k, d.primal.con_y) / where(w > 0.0, w, 1.0)
-            for i in range(3 * k + 1, 3 * k + 3):
-                show_zone(d, k, i, T)
-            if d.con_dim[k] > 3:
-                r = 3 * turn_index(d, k)
-                for i in range(r, r + 3):
-                    show_zone(d, k, i, T)
+            set_tangents(d, k, d.proximal.trial, 1.0, d.primal.con_y, 0.0, d.primal.con_y)
+            set_tangents(d, k, d.primal.con_y, -T, d.proximal.zone, 0.0, d.proximal.zone)
 
 
 @kernel
@@ -165,12 +198,7 @@ def hide_zones(d):
     """Restores y after `show_zones`."""
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
-            for i in range(3 * k + 1, 3 * k + 3):
-                d.primal.con_y[i] = d.primal.con_warm[i]
-            if d.con_dim[k] > 3:
-                r = 3 * turn_index(d, k)
-                for i in range(r, r + 3):
-                    d.primal.con_y[i] = d.primal.con_warm[i]
+            set_tangents(d, k, d.primal.con_y, 1.0, d.proximal.trial, 0.0, d.proximal.trial)
 
 
 @kernel
@@ -179,19 +207,10 @@ def keep_friction(d):
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
             along, w = model_friction(d, k)
-            b, r = bound(d, k, d.primal.con_y), 3 * turn_index(d, k)
-            for i in range(3 * k + 1, 3 * k + 3):
-                d.proximal.friction[i] = fma(along, d.proximal.zone[i], -(w * d.primal.con_y[i]))
-            if d.con_dim[k] > 3:
-                for i in range(r, r + 3):
-                    d.proximal.friction[i] = fma(along, d.proximal.zone[i], -(w * d.primal.con_y[i]))
-            size = sqrt(others(d, k, d.proximal.friction, d.proximal.friction))
+            set_tangents(d, k, d.proximal.friction, along, d.proximal.zone, -w, d.primal.con_y)
+            size, b = sqrt(others(d, k, d.proximal.friction, d.proximal.friction)), bound(d, k, d.primal.con_y)
             part = where(size > b, b / where(size > b, size, 1.0), 1.0)
-            for i in range(3 * k + 1, 3 * k + 3):
-                d.proximal.friction[i] = part * d.proximal.friction[i]
-            if d.con_dim[k] > 3:
-                for i in range(r, r + 3):
-                    d.proximal.friction[i] = part * d.proximal.friction[i]
+            set_tangents(d, k, d.proximal.friction, part, d.proximal.friction, 0.0, d.proximal.friction)
 
 
 # ---- an iteration --------------------------------------------------------------------------------------------------
@@ -213,7 +232,7 @@ def newton_step(m, d, live, rho):
         rho: factor of Dt, see `choose_zones`.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)
-    choose_zones(d, rho)
+    choose_zones(m, d, rho)
     use_model(m, d)
     show_zones(d)
     newton_direction(m, d)
@@ -311,6 +330,7 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
             c = where(Dt > 0.0, (1.0 / stiffness - 1.0) / where(Dt > 0.0, Dt, 1.0), 0.0)
             d.con_D[k] = where(chosen, D / fma(c, D, 1.0), d.con_D[k])
             d.con_Dt[k] = where(chosen, stiffness * Dt, d.con_Dt[k])
+            d.proximal.zone[3 * k] = where(chosen, 0.0, d.proximal.zone[3 * k])
             if any_(shifted):
                 for i in range(3 * k, 3 * k + 3):
                     y = d.primal.con_y[i]
@@ -395,7 +415,7 @@ def coulomb_newton(m, d):
         keep_problem(m, d)
         soft, residual = first_problem(m, d, live, residual)
     kind, stiffness = where(soft, ZONES, real(d, LAW)), where(soft, SOFT, real(d, 1.0))
-    rho, least = real(d, RHO), residual
+    rho, least, most = real(d, RHO), residual, GROWN * residual
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
             break
@@ -409,7 +429,7 @@ def coulomb_newton(m, d):
         unclear = live & last & slow & not_(good) & (residual <= large * size_of_forces(m, d))
         if any_(unclear):
             good = good | (unclear & is_rounding_of_terms(m, d))
-        spent = live & ((idle >= IMPATIENT) | not_(step > 0.0))
+        spent = live & ((idle >= IMPATIENT) | not_(step > 0.0) | (residual > most))
         if any_(spent & last & not_(good)):
             good = good | (spent & last & not_(is_unsolved(m, d, scale, residual)))
         enough = where(kind == PROXIMAL, PART, real(d, ROUGH)) * size_of_forces(m, d)
@@ -422,7 +442,8 @@ def coulomb_newton(m, d):
             live = live & (stiffness > SOFTEST)
             moves = live & (won | lost)
             residual = now
-            idle, least, rho = where(moves, 0.0, idle), where(moves, now, least), where(moves, RHO, rho)
+            idle, rho = where(moves, 0.0, idle), where(moves, RHO, rho)
+            least, most = where(moves, now, least), where(moves, GROWN * now, most)
     failed = active & not_(residual < FAR)
     if any_(left):
         # an unsolved world returns to the point before the proximal problems
