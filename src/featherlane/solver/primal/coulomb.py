@@ -14,11 +14,11 @@ normal force, and y, x the components other than the normal:
 These forces are linear in a, as b is in the normal acceleration.  They are the first-order model of the equation
 x = projection of z to the disc |x| <= b.  An iteration
 
-1. chooses the zone of each contact.  Of the contacts of a body, only that whose |z| is farthest beyond its bound changes
-   between sticking and slipping: contacts that share a load would otherwise alternate.
-2. solves (H - N) p = -r for the model's residual r.  H has all b fixed: it is
-   symmetric, and factored as for the convex model.  N = sum over slipping contacts of (J_T^T t) D J_n holds the
-   change of b.  A Krylov method preconditioned with H solves the equation (krylov.py).
+1. chooses the zone of each contact.  Of the contacts of a body, only that whose |z| is farthest beyond its bound
+   changes between sticking and slipping: contacts that share a load would otherwise alternate.
+2. solves (H - N) p = -r for the model's residual r.  H has all b fixed: it is symmetric, and factored as for the convex
+   model.  N = sum over slipping contacts of (J_T^T t) D J_n holds the change of b.  A Krylov method preconditioned with
+   H solves the equation (krylov.py), the more accurately the smaller the residual.
 3. takes the full step if it halves the slope r . p.  Otherwise another row switched, and the step ends at the root of
    the slope.
 4. sets x to the model's force, limited to b.
@@ -68,7 +68,7 @@ from featherlane.solver.rows.contacts import contact_push, push_bodies, turn_bod
 from featherlane.solver.rows.coulomb import bound, coulomb, model_friction
 from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces, others, turn_index
 
-INEXACT = 0.003  # the Krylov method stops at this part of the right-hand side: more saves iterations of Newton
+EXACT, INEXACT = 1e-3, 0.03  # the Krylov method stops at this part of the right-hand side; bounds of the part
 RHO, REACH = 1e-4, 1.2  # rho over Dt, and the largest rho |y| over b
 SLOWER, STALLED = 0.5, 5  # factor of rho in each iteration after so many that do not halve the residual
 FULL = 0.5  # of the start's slope: a full step is taken if its slope is at most this
@@ -120,7 +120,7 @@ def set_trial(d, k, rho):
 
 @kernel
 def add_violation(d, k, rho):
-    """Stores by how much the trial force of contact k crosses the bound, if its zone changes, and the body's largest."""
+    """Stores by how much the trial force of contact k crosses the bound if its zone changes, and the body's largest."""
     _, _, size = set_trial(d, k, rho)
     b, body, other = bound(d, k, d.primal.con_y), 6 * d.con_body[2 * k], 6 * d.con_body[2 * k + 1]
     stuck, slid = zone_before(d, k)
@@ -224,11 +224,12 @@ def place_direction(m, d, chosen, x):
 
 
 @kernel
-def newton_step(m, d, live, rho):
+def newton_step(m, d, live, residual, rho):
     """Moves the worlds of the mask by one iteration; returns (norm of the law's residual, step length).
 
     Args:
         live: the mask.
+        residual: norm of the law's residual; as a part of the forces, it is the accuracy of the direction.
         rho: factor of Dt, see `choose_zones`.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)
@@ -240,7 +241,8 @@ def newton_step(m, d, live, rho):
         d.krylov.newton[i], d.krylov.x[i] = d.primal.search[i], d.primal.search[i]
     slips = live & slipping(d)
     if any_(slips):
-        correct_direction(m, d, slips, INEXACT, 1)
+        part = residual / fmax(size_of_forces(m, d), TINY)
+        correct_direction(m, d, slips, fmin(fmax(part, EXACT), INEXACT), 1)
         for i in range(m.nv):
             d.krylov.x[i] = where(slips, d.krylov.x[i], d.krylov.newton[i])
     hide_zones(d)
@@ -419,7 +421,7 @@ def coulomb_newton(m, d):
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
             break
-        residual, step = newton_step(m, d, live, rho)
+        residual, step = newton_step(m, d, live, residual, rho)
         niter = where(live, niter + 1.0, niter)
         record(d, iteration + 1, zero(d), scale * residual, zero(d), step)
         slow, last = residual > HALVED * least, stiffness >= 1.0
