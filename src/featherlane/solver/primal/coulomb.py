@@ -75,7 +75,7 @@ FULL = 0.5  # of the start's slope: a full step is taken if its slope is at most
 CLOSE = 1e-2  # of the start's slope: a line search ends there
 HALVED = 0.5  # an iteration makes progress if it leaves at most this part of the least residual
 IMPATIENT = 10  # consecutive iterations without progress that end a problem
-GROWN = 10.0  # times the first residual: a larger one ends a problem, because there may be solutions with huge forces
+GROWN = 10.0  # times the first residual or ROUGH: a larger one ends a problem, as huge forces may solve it, too
 
 # s, the stiffness of a problem as a part of that of the law
 SOFT = 1e-3  # of the problem that finds the zones
@@ -270,6 +270,12 @@ def is_unsolved(m, d, scale, residual):
     return failed | (above & not_(residual <= large * forces)) | not_(residual < FAR)
 
 
+@kernel
+def largest_residual(m, d, first):
+    """Returns the residual above which a problem with this first residual is given up."""
+    return GROWN * fmax(first, ROUGH * size_of_forces(m, d))
+
+
 # ---- problems ------------------------------------------------------------------------------------------------------
 @kernel
 def keep_problem(m, d):
@@ -417,7 +423,7 @@ def coulomb_newton(m, d):
         keep_problem(m, d)
         soft, residual = first_problem(m, d, live, residual)
     kind, stiffness = where(soft, ZONES, real(d, LAW)), where(soft, SOFT, real(d, 1.0))
-    rho, least, most = real(d, RHO), residual, GROWN * residual
+    rho, least, most = real(d, RHO), residual, largest_residual(m, d, residual)
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
             break
@@ -445,7 +451,7 @@ def coulomb_newton(m, d):
             moves = live & (won | lost)
             residual = now
             idle, rho = where(moves, 0.0, idle), where(moves, RHO, rho)
-            least, most = where(moves, now, least), where(moves, GROWN * now, most)
+            least, most = where(moves, now, least), where(moves, largest_residual(m, d, now), most)
     failed = active & not_(residual < FAR)
     if any_(left):
         # an unsolved world returns to the point before the proximal problems

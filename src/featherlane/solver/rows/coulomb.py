@@ -9,8 +9,9 @@ A slipping contact has the force mu f_0 opposite to its slip.  In the convex mod
 which lifts sliding bodies.  Here the normal row is a spring and damper that friction does not change.
 
 The law is not the gradient of a cost: d f_i / d y_0 = D y_i / T while it slips, but d f_0 / d y_i = 0.  With the bound
-f_0 fixed it is the gradient of a convex cost (Tresca friction).  The solver (primal/coulomb.py) uses both: the slope
-along a line, the zone changes and the weights below keep the bound of the current point.
+f_0 fixed it is the gradient of a convex cost (Tresca friction).  The weights below are its second derivative, with the
+bound of the current point.  The solver (primal/coulomb.py) adds the change of the bound.  Its search along a line uses
+the forces of its linear model.
 Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008), sec. 13.7 (fixed point on the
     bound); Alart and Curnier (1991), the nonsymmetric derivative.
 """
