@@ -81,7 +81,7 @@ GROWN = 10.0  # times the first residual or ROUGH: a larger one ends a problem, 
 SOFT = 1e-3  # of the problem that finds the zones
 FIRST, SOFTEST = 1e-5, 1e-13  # of the first proximal problem, and the smallest one
 STIFFER, SOFTER = 4.0, 0.04  # factors of s after a solved and after an unsolved proximal problem
-ROUGH, PART = 0.1, 1e-2  # of the forces: residual of a solved problem if it is not the last one; of proximal ones
+ROUGH, PART = 0.1, 1e-3  # of the forces: residual of a solved problem if it is not the last one; of proximal ones
 
 # the problems of a world, in this order
 LAW, ZONES, PROXIMAL = 0.0, 1.0, 2.0
