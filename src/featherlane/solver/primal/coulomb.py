@@ -35,8 +35,11 @@ proximal forces p, and the law of the next problem is that of a softer contact a
     y + f / D + c (f - p) = 0    if the contact sticks,      c = (1 / s - 1) / Dt,    0 < s <= 1
 
 The normal force does the same.  So the law is unchanged, with D / (1 + c D), s Dt and y - c p in place of D, Dt and y.
-The softer the contact, the easier the problem; its solution is the next starting point.  s increases from 1e-5, and
-the last problem, s = 1, is the original one.  If a problem is not solved, a softer one follows.
+The softer the contact, the easier the problem; its solution is the next starting point.  s increases from 1e-4, and
+the last problem, s = 1, is the original one.  If a problem is not solved, a softer one follows.  Its iterations use the
+law itself: H and N at the zones of y, and the full step if it halves |r|.  Otherwise the step is that of Tresca
+friction: H p = -r, and the minimum along p of the convex cost with fixed bounds.  It needs more iterations, but does
+not alternate between zones.
 
 The law has a solution for every mu and every state: it is the variational inequality f in K, F(f) . (g - f) >= 0 for
 all g in K, whose map F(f) = (A + R) f + b + |slip| n is continuous, and coercive because slip only increases F . f.
@@ -72,14 +75,14 @@ EXACT, INEXACT = 1e-3, 0.03  # the Krylov method stops at this part of the right
 RHO, REACH = 1e-4, 1.2  # rho over Dt, and the largest rho |y| over b
 SLOWER, STALLED = 0.5, 5  # factor of rho in each iteration after so many that do not halve the residual
 FULL = 0.5  # of the start's slope: a full step is taken if its slope is at most this
-CLOSE = 1e-2  # of the start's slope: a line search ends there
+CLOSE, STRICT = 1e-2, 1e-8  # of the start's slope: a line search ends there; of a Tresca step
 HALVED = 0.5  # an iteration makes progress if it leaves at most this part of the least residual
 IMPATIENT = 10  # consecutive iterations without progress that end a problem
-GROWN = 10.0  # times the first residual or ROUGH: a larger one ends a problem, as huge forces may solve it, too
+GROWN = 100.0  # times the first residual or ROUGH: a larger one ends a problem, as huge forces may solve it, too
 
 # s, the stiffness of a problem as a part of that of the law
 SOFT = 1e-3  # of the problem that finds the zones
-FIRST, SOFTEST = 1e-5, 1e-13  # of the first proximal problem, and the smallest one
+FIRST, SOFTEST = 1e-4, 1e-13  # of the first proximal problem, and the smallest one
 STIFFER, SOFTER = 4.0, 0.04  # factors of s after a solved and after an unsolved proximal problem
 ROUGH, PART = 0.1, 1e-3  # of the forces: residual of a solved problem if it is not the last one; of proximal ones
 
@@ -224,6 +227,23 @@ def place_direction(m, d, chosen, x):
 
 
 @kernel
+def bend_direction(m, d, live, part):
+    """Computes krylov.x = (H - N)^-1 H krylov.newton in the worlds of the mask, with krylov.newton = search.
+
+    Args:
+        live: the mask.
+        part: accuracy, see `correct_direction`.
+    """
+    for i in range(m.nv):
+        d.krylov.newton[i], d.krylov.x[i] = d.primal.search[i], d.primal.search[i]
+    slips = live & slipping(d)
+    if any_(slips):
+        correct_direction(m, d, slips, part, 1)
+        for i in range(m.nv):
+            d.krylov.x[i] = where(slips, d.krylov.x[i], d.krylov.newton[i])
+
+
+@kernel
 def newton_step(m, d, live, residual, rho):
     """Moves the worlds of the mask by one iteration; returns (norm of the law's residual, step length).
 
@@ -237,16 +257,10 @@ def newton_step(m, d, live, residual, rho):
     use_model(m, d)
     show_zones(d)
     newton_direction(m, d)
-    for i in range(m.nv):
-        d.krylov.newton[i], d.krylov.x[i] = d.primal.search[i], d.primal.search[i]
-    slips = live & slipping(d)
-    if any_(slips):
-        part = residual / fmax(size_of_forces(m, d), TINY)
-        correct_direction(m, d, slips, fmin(fmax(part, EXACT), INEXACT), 1)
-        for i in range(m.nv):
-            d.krylov.x[i] = where(slips, d.krylov.x[i], d.krylov.newton[i])
+    bend_direction(m, d, live, fmin(fmax(residual / fmax(size_of_forces(m, d), TINY), EXACT), INEXACT))
     hide_zones(d)
     place_direction(m, d, live, d.krylov.x)
+    d.proximal.fixed[0] = 0
     q1, q2, _ = line_terms(m, d)
     rise, _ = slope(m, d, zero(d), q1, q2)
     # if N turns the direction uphill, only the full step is known to lead to the root of the model
@@ -255,6 +269,95 @@ def newton_step(m, d, live, residual, rho):
     keep_friction(d)
     _, residual = evaluate(m, d)
     return residual, a
+
+
+@kernel
+def exchange(chosen, x, v):
+    """Returns (x + v, x), or (x, x) in worlds that do not move."""
+    return where(chosen, x + v, x), x
+
+
+@kernel
+def choose(back, x, v):
+    """Returns v, the value before `exchange`, in the worlds of the mask, else x."""
+    return where(back, v, x)
+
+
+@kernel
+def try_step(m, d, live):
+    """Takes the full step in the worlds of the mask; the direction's arrays hold the point before."""
+    for i in range(m.nv):
+        d.qacc[i], d.primal.search[i] = exchange(live, d.qacc[i], d.primal.search[i])
+        d.primal.Ma[i], d.primal.Mv[i] = exchange(live, d.primal.Ma[i], d.primal.Mv[i])
+    for k in range(d.ndofrow[0]):
+        d.primal.dofrow_x[k], d.primal.dofrow_v[k] = exchange(live, d.primal.dofrow_x[k], d.primal.dofrow_v[k])
+    for k in range(d.ngenrow[0]):
+        d.primal.genrow_x[k], d.primal.genrow_v[k] = exchange(live, d.primal.genrow_x[k], d.primal.genrow_v[k])
+    for k in range(3 * d.ncon_slot[0]):
+        d.primal.con_y[k], d.primal.con_z[k] = exchange(live, d.primal.con_y[k], d.primal.con_z[k])
+    for k in range(d.ncon_slot[0]):
+        if d.con_dim[k] > 3:
+            r = 3 * turn_index(d, k)
+            for i in range(r, r + 3):
+                d.primal.con_y[i], d.primal.con_z[i] = exchange(live, d.primal.con_y[i], d.primal.con_z[i])
+
+
+@kernel
+def take_back(m, d, back):
+    """Returns to the point before `try_step` in the worlds of the mask."""
+    for i in range(m.nv):
+        d.qacc[i] = choose(back, d.qacc[i], d.primal.search[i])
+        d.primal.Ma[i] = choose(back, d.primal.Ma[i], d.primal.Mv[i])
+    for k in range(d.ndofrow[0]):
+        d.primal.dofrow_x[k] = choose(back, d.primal.dofrow_x[k], d.primal.dofrow_v[k])
+    for k in range(d.ngenrow[0]):
+        d.primal.genrow_x[k] = choose(back, d.primal.genrow_x[k], d.primal.genrow_v[k])
+    for k in range(3 * d.ncon_slot[0]):
+        d.primal.con_y[k] = choose(back, d.primal.con_y[k], d.primal.con_z[k])
+    for k in range(d.ncon_slot[0]):
+        if d.con_dim[k] > 3:
+            r = 3 * turn_index(d, k)
+            for i in range(r, r + 3):
+                d.primal.con_y[i] = choose(back, d.primal.con_y[i], d.primal.con_z[i])
+
+
+@kernel
+def tresca_step(m, d, chosen):
+    """Moves the chosen worlds to the minimum of the cost with fixed bounds, along krylov.newton; returns the length."""
+    place_direction(m, d, chosen, d.krylov.newton)
+    d.proximal.fixed[0] = 1
+    q1, q2, _ = line_terms(m, d)
+    rise, _ = slope(m, d, zero(d), q1, q2)
+    a = step_length(m, d, q1, q2, STRICT * fabs(rise), zero(d), chosen)
+    advance_rows(m, d, a)
+    return a
+
+
+@kernel
+def proximal_step(m, d, live, residual):
+    """Moves the worlds of the mask by one iteration on the law itself; returns (norm of the residual, step length).
+
+    The full step of Newton's method is taken if it halves the residual, otherwise a Tresca step.
+
+    Args:
+        live: the mask.
+        residual: the norm of the residual at the present point.
+    """
+    d.primal.live[0] = where(live, 1.0, 0.0)
+    newton_direction(m, d)
+    bend_direction(m, d, live, real(d, INEXACT))
+    place_direction(m, d, live, d.krylov.x)
+    before = residual
+    try_step(m, d, live)
+    _, residual = evaluate(m, d)
+    back = live & not_(residual <= HALVED * before)
+    step = where(live, 1.0, zero(d))
+    if any_(back):
+        take_back(m, d, back)
+        a = tresca_step(m, d, back)
+        step = where(back, a, step)
+        _, residual = evaluate(m, d)
+    return residual, step
 
 
 @kernel
@@ -353,19 +456,17 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
 
 
 @kernel
-def start_friction(d, chosen, shifted):
-    """Sets friction in the worlds of the first mask: the proximal forces if they are in the second, else the law's."""
+def start_friction(d, chosen):
+    """Sets friction in the worlds of the mask to that of the law."""
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
             _, s, _ = coulomb(d, k, d.primal.con_y)
             for i in range(3 * k + 1, 3 * k + 3):
-                x = where(shifted, d.proximal.force[i], s * d.primal.con_y[i])
-                d.proximal.friction[i] = where(chosen, x, d.proximal.friction[i])
+                d.proximal.friction[i] = where(chosen, s * d.primal.con_y[i], d.proximal.friction[i])
             if d.con_dim[k] > 3:
                 r = 3 * turn_index(d, k)
                 for i in range(r, r + 3):
-                    x = where(shifted, d.proximal.force[i], s * d.primal.con_y[i])
-                    d.proximal.friction[i] = where(chosen, x, d.proximal.friction[i])
+                    d.proximal.friction[i] = where(chosen, s * d.primal.con_y[i], d.proximal.friction[i])
 
 
 @kernel
@@ -377,7 +478,7 @@ def first_problem(m, d, live, residual):
     back = live & not_(soft)
     if any_(back):
         softer = place_problem(m, d, back, none, none, real(d, 1.0))
-    start_friction(d, live, none)
+    start_friction(d, live)
     return soft, softer
 
 
@@ -403,7 +504,7 @@ def next_problem(m, d, won, lost, kind, stiffness):
     moves = (won | lost) & (stiffness > SOFTEST)
     shifted = moves & (kind == PROXIMAL)
     residual = place_problem(m, d, moves, moves & (lost | shifted), shifted, stiffness)
-    start_friction(d, moves & lost, third)
+    start_friction(d, moves & lost)
     return kind, stiffness, residual
 
 
@@ -427,7 +528,12 @@ def coulomb_newton(m, d):
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
             break
-        residual, step = newton_step(m, d, live, residual, rho)
+        step, third = zero(d), live & (kind == PROXIMAL)
+        if any_(live & not_(third)):
+            residual, step = newton_step(m, d, live & not_(third), residual, rho)
+        if any_(third):
+            residual, now = proximal_step(m, d, third, residual)
+            step = where(third, now, step)
         niter = where(live, niter + 1.0, niter)
         record(d, iteration + 1, zero(d), scale * residual, zero(d), step)
         slow, last = residual > HALVED * least, stiffness >= 1.0
@@ -446,12 +552,12 @@ def coulomb_newton(m, d):
         live, left = live & not_(won & last), left & not_(won & last)
         won = won & not_(last)
         if any_(won | lost):
-            kind, stiffness, now = next_problem(m, d, won, lost, kind, stiffness)
+            kind, stiffness, first = next_problem(m, d, won, lost, kind, stiffness)
             live = live & (stiffness > SOFTEST)
             moves = live & (won | lost)
-            residual = now
+            residual = first
             idle, rho = where(moves, 0.0, idle), where(moves, RHO, rho)
-            least, most = where(moves, now, least), where(moves, largest_residual(m, d, now), most)
+            least, most = where(moves, first, least), where(moves, largest_residual(m, d, first), most)
     failed = active & not_(residual < FAR)
     if any_(left):
         # an unsolved world returns to the point before the proximal problems

@@ -36,6 +36,7 @@ FIELDS = (
     _proximal.real("friction", "2 nconmax 3", "N, N m", "friction along the contact's basis, an unknown"),
     _proximal.real("zone", "2 nconmax 3", "1", "w [kg] across the slip, then the direction t of friction that slips"),
     _proximal.real("trial", "2 nconmax 3", "N, N m", "trial force; and work arrays"),
+    _proximal.int("fixed", "1", "1", "1: line searches keep the friction bounds; 0: the linear model"),
     _proximal.real("start", "nv", "m/s^2, rad/s^2", "acceleration before the first proximal problem"),
     _proximal.real("good", "nv", "m/s^2, rad/s^2", "solution of the last problem"),
     _proximal.real("force", "2 nconmax 3", "N, N m", "proximal forces along the contact's basis"),

@@ -10,14 +10,14 @@ which lifts sliding bodies.  Here the normal row is a spring and damper that fri
 
 The law is not the gradient of a cost: d f_i / d y_0 = D y_i / T while it slips, but d f_0 / d y_i = 0.  With the bound
 f_0 fixed it is the gradient of a convex cost (Tresca friction).  The weights below are its second derivative, with the
-bound of the current point.  The solver (primal/coulomb.py) adds the change of the bound.  Its search along a line uses
-the forces of its linear model.
+bound of the current point.  The solver (primal/coulomb.py) adds the change of the bound.  It searches along a line with
+the forces of its linear model, or with fixed bounds.
 Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008), sec. 13.7 (fixed point on the
     bound); Alart and Curnier (1991), the nonsymmetric derivative.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.rows import others
+from featherlane.solver.rows.rows import others, turn_index
 
 
 @kernel
@@ -44,7 +44,7 @@ def model_friction(d, k):
 
 
 @kernel
-def coulomb_slope(d, k, a, g, h):
+def model_slope(d, k, a, g, h):
     """Adds (s, ds/da) at step length a: s = -f . J p with the forces f of the solver's linear model."""
     w, v = d.proximal.zone[3 * k], d.primal.con_z[3 * k]
     y = fma(a, v, d.primal.con_y[3 * k])
@@ -53,6 +53,39 @@ def coulomb_slope(d, k, a, g, h):
     across, bend = fma(-ty, tv, yv), fmax(fma(-tv, tv, vv), 0.0)
     push = where(y < 0.0, d.con_D[k] * (v + tv), 0.0)
     return fma(push, y, fma(w, fma(a, bend, across), g)), fma(push, v, fma(w, bend, h))
+
+
+@kernel
+def tresca_slope(d, k, a, g, h):
+    """Adds (d/da, d2/da2) of the contact's cost at step length a, with the bound of the start."""
+    D, Dt, f = d.con_D[k], d.con_Dt[k], bound(d, k, d.primal.con_y)
+    v, v1, v2 = d.primal.con_z[3 * k], d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
+    y = fma(a, v, d.primal.con_y[3 * k])
+    y1, y2 = fma(a, v1, d.primal.con_y[3 * k + 1]), fma(a, v2, d.primal.con_y[3 * k + 2])
+    yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
+    if d.con_dim[k] > 3:
+        r = 3 * turn_index(d, k)
+        for i in range(3):
+            w = d.primal.con_z[r + i]
+            u = fma(a, w, d.primal.con_y[r + i])
+            yy, yv, vv = fma(u, u, yy), fma(u, w, yv), fma(w, w, vv)
+    T = sqrt(yy)
+    sticks = Dt * T <= f
+    inverse = 1.0 / where(sticks, 1.0, T)
+    rate, part = yv * inverse, f * inverse
+    bend = fmax(fma(-rate, rate, vv), 0.0)
+    Dv = where(y < 0.0, D * v, 0.0)
+    return g + fma(Dv, y, where(sticks, Dt, part) * yv), h + fma(Dv, v, where(sticks, Dt * vv, part * bend))
+
+
+@kernel
+def coulomb_slope(d, k, a, g, h):
+    """Adds `tresca_slope` or `model_slope`, as the solver has selected."""
+    if d.proximal.fixed[0] == 1:
+        out = tresca_slope(d, k, a, g, h)
+    else:
+        out = model_slope(d, k, a, g, h)
+    return out
 
 
 @kernel
