@@ -378,7 +378,12 @@ OWN = (
     (_field.real("geom_restitution", "ngeom", "1", "lcp, coulomb: separation speed over approach speed"), 0.0),
     (_field.real("geom_restitution_vel", "ngeom", "m/s", "lcp, coulomb: speed above which restitution acts"), 0.0),
     (
-        _field.real("geom_friction_static", "ngeom", "1", "lcp, coulomb: sliding friction at rest, if above that in motion"),
+        _field.real(
+            "geom_friction_static",
+            "ngeom",
+            "1",
+            "lcp, coulomb: friction at rest, if above that in motion",
+        ),
         0.0,
     ),
     (_field.real("geom_stribeck_vel", "ngeom", "m/s", "lcp, coulomb: slip speed that ends static friction"), 0.01),
