@@ -6,6 +6,7 @@
 They read fields of `data` and change none.  The methods of `Batch` with the same names answer for all worlds.
 """
 
+from featherlane.simulation.query.contact_residual import contact_residual
 from featherlane.simulation.query.distance import geom_distance
 from featherlane.simulation.query.point import (
     angular_momentum_matrix,
@@ -30,6 +31,7 @@ __all__ = [  # noqa: RUF022  in groups
     "angular_momentum_matrix",
     "apply_ft",
     "contact_force",
+    "contact_residual",
     "jac",
     "jac_body",
     "jac_body_com",

@@ -50,6 +50,18 @@ def test_the_separation_speed_is_the_approach_speed_times_restitution(contact_mo
 
 
 @MODELS
+def test_a_static_coefficient_below_the_sliding_one_has_no_effect(contact_model):
+    ends = []
+    for static in (0.0, 0.1, 0.3):
+        data = sled(contact_model, static)
+        data.qfrc_applied[0] = 2.9  # below mu times the normal force, above 0.1 times
+        fl.step(data.model, data, 50)
+        ends.append(data.qpos.tobytes())
+        assert abs(data.qvel[0]) < 1e-4
+    assert len(set(ends)) == 1
+
+
+@MODELS
 def test_a_slow_approach_does_not_rebound(contact_model):
     data = ball(contact_model, 0.8)
     data.model.geom_restitution_vel[:] = 0.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,6 +51,16 @@ SCENE = """
 def make_heavy(spec) -> None:
     """Makes the variant `heavy` of the hand."""
     spec.geom("hand").density = 3000
+
+
+@functools.cache
+def exact_friction() -> tuple[fl.Model, fl.Data]:
+    """Returns a model with the contact model coulomb, and its world."""
+    model = fl.bundled("quadruped")
+    model.opt.contact_model = "coulomb"
+    data = fl.Data(model)
+    fl.forward(model, data)
+    return model, data
 
 
 class World:
@@ -380,6 +391,8 @@ def _site(name: str, item, owner=None) -> Site:
         valid["key"] = lambda w: 0
     if "give_contacts" in name:  # one of the two
         valid.pop("geom"), valid.update(body=lambda w: [[0, 1]])
+    if label == "contact_residual":
+        valid |= {"model": lambda w: exact_friction()[0], "data": lambda w: exact_friction()[1]}
     if label == "height_scan":
         valid["ids"] = lambda w: None
     elif "out" in valid:

@@ -237,12 +237,13 @@ def queries(model: fl.Model, data: fl.Data) -> None:
     print(rate, rates, momentum, fl.lcp.Problem.from_data(data).n)
     pull: Array = query.apply_ft(model, data, [0.0, 0.0, 5.0], np.zeros(3), (0.0, 0.0, 0.0), "box")
     forces: list[Array] = [query.contact_force(model, data, k) for k in range(data.ncon)]
+    violation: tuple[Array, Array] = query.contact_residual(model, data)
     mass: Array = query.full_m(model, data)
     product: Array = query.mul_m(model, data, query.solve_m(model, data, np.ones(model.nv)))
     hits: results.Hits = query.ray(model, data, [0.0, 0.0, 1.0], [0.0, 0.0, -1.0], bodyexclude="box")
     apart: results.Distances = query.geom_distance(model, data, "side", [0], distmax=2.0)
     path: results.TendonPath = query.tendon_path(model, data, 0)
-    print(linear, angular, pairs, middle, velocity, pull, forces, mass, product, hits.geom, apart.distance)
+    print(linear, angular, pairs, middle, velocity, pull, forces, violation, mass, product, hits.geom, apart.distance)
     print([line.shape for line in path.branches()])
 
 

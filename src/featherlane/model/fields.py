@@ -387,10 +387,7 @@ OWN = (
     (_field.real("geom_cfm", "ngeom", "m/(s N)", "lcp: CFM of the normal row, negative: opt_cfm"), -1.0),
     (_field.real("geom_restitution", "ngeom", "1", "lcp, coulomb: separation speed over approach speed"), 0.0),
     (_field.real("geom_restitution_vel", "ngeom", "m/s", "lcp, coulomb: speed above which restitution acts"), 0.0),
-    (
-        _field.real("geom_friction_static", "ngeom", "1", "lcp, coulomb: sliding friction at rest; 0: as in motion"),
-        0.0,
-    ),
+    (_field.real("geom_friction_static", "ngeom", "1", "lcp, coulomb: friction at rest, if above that in motion"), 0.0),
     (_field.real("geom_stribeck_vel", "ngeom", "m/s", "lcp, coulomb: slip speed that ends static friction"), 0.01),
     (_field.real("geom_slip", "ngeom 2", "m/(s N)", "lcp: CFM of the two rows of sliding friction"), 0.0),
     (_field.real("geom_fdir", "ngeom 3", "1", "lcp: first friction direction, geom's frame; zeros: any"), 0.0),

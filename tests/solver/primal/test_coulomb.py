@@ -5,8 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.errors import ModelError
-from featherlane.solver.primal.coulomb import FIRST, STIFFER
-from featherlane.solver.primal.newton import PATIENCE
+from featherlane.solver.primal.coulomb import FIRST, IMPATIENT, STIFFER
 
 BOX = """<mujoco><option timestep="{h}"/><worldbody>
 <geom type="plane" size="9 9 .1" euler="{tilt} 0 0"/><body
@@ -141,7 +140,7 @@ def test_the_end_of_painleves_rod_stops_within_a_step():
     data.qvel[0] = -2.0
     fl.forward(model, data)
     assert assert_law_holds(model, data) == 0 < data.ncon
-    assert data.solver_niter > PATIENCE + np.log(1.0 / FIRST) / np.log(STIFFER)  # one for each problem
+    assert data.solver_niter > np.log(1.0 / FIRST) / np.log(STIFFER)  # one for each proximal problem
     fl.step(model, data)
     assert abs(data.qvel[0] + 0.43311 * data.qvel[2]) < 1e-4  # m/s, of the lower end
     assert data.qvel @ fl.query.full_m(model, data) @ data.qvel < 2.0**2
@@ -162,38 +161,39 @@ def heap(bodies):
     return model
 
 
-def test_proximal_points_solve_heaps():
-    """Without them, 28 of these 200 steps do not converge."""
+def test_heaps_are_solved():
+    """Many contacts of one body share a load; some of these steps need proximal problems."""
     model, hard = heap(10), 0
     data = fl.Data(model)
     for _ in range(200):
         fl.step(model, data)
-        if data.solver_niter > 2 * PATIENCE:
+        if data.solver_niter > 2 * IMPATIENT:
             hard += 1
             fl.forward(model, data)
             assert_law_holds(model, data)
-    assert hard > 20
+    assert hard > 5
     assert not data.status["not_converged"]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_worlds_with_proximal_points_are_bitwise_identical_in_any_batch(dtype):
-    model = heap(4)
-    speeds = 0.2 * np.random.default_rng(1).normal(size=(11, model.nv))
+def test_worlds_with_proximal_problems_are_bitwise_identical_in_any_batch(dtype):
+    model = fl.load(ROD)
+    model.opt.contact_model = "coulomb"
+    speeds = -np.linspace(0.5, 3.0, 11)
     batch = fl.Batch(model, 11, nthread=2, dtype=dtype)
-    batch.qvel[:] = speeds
+    batch.qvel[:, 0] = speeds
     alone = [fl.Batch(model, 1, nthread=1, dtype=dtype) for _ in range(3)]
-    hard = 0
     for b, w in zip(alone, (0, 5, 10), strict=True):
-        b.qvel[0] = speeds[w]
-    for _ in range(100):
+        b.qvel[0, 0] = speeds[w]
+    most = 0
+    for _ in range(20):
         batch.step()
         for b, w in zip(alone, (0, 5, 10), strict=True):
             b.step()
-            hard += b.solver_niter[0] > 2 * PATIENCE
+            most = max(most, int(b.solver_niter[0]))
             assert b.qpos[0].tobytes() == batch.qpos[w].tobytes()
             assert b.solver_niter[0] == batch.solver_niter[w]
-    assert hard
+    assert most > 2 * IMPATIENT
 
 
 def test_an_unsolved_world_ends_with_a_status_and_a_finite_state():

@@ -1,9 +1,17 @@
-"""Coulomb's law of one contact: forces obey the law, slopes and weights are derivatives with the bound fixed."""
+"""Coulomb's law of one contact: forces obey the law, slopes and weights are derivatives."""
 
 import numpy as np
 import pytest
 
-from featherlane.solver.rows.coulomb import bound, coulomb, coulomb_slope, coulomb_weights, slip_rate
+from featherlane.solver.rows.coulomb import (
+    bound,
+    coulomb,
+    coulomb_weights,
+    model_friction,
+    model_slope,
+    slip_rate,
+    tresca_slope,
+)
 from oracles.uncompiled import call, record
 
 WORLDS = 300
@@ -18,6 +26,11 @@ def contact(dim, rng, **others):
     y[9 + (dim - 3) :] = 0.0  # components beyond the dimension
     y[:, -1] = 0.0
     rows = {"con_D": np.array([D * np.nan, D]), "con_Dt": np.array([D * np.nan, Dt])}
+    zone = rng.normal(size=(12, WORLDS))  # of the solver: w, then a direction of length 1 if the contact slips, or 0
+    zone[9 + (dim - 3) :] = 0.0
+    zone[rows_of(dim)[1:]] *= (np.arange(WORLDS) % 2) / np.linalg.norm(zone[rows_of(dim)[1:]], axis=0)
+    zone[3] = rng.uniform(1, 9, WORLDS)
+    rows |= {"proximal": {"zone": zone}}
     return record(WORLDS, nconmax=2, con_dim=[9, dim], primal={"con_y": y} | others, **rows)
 
 
@@ -59,13 +72,38 @@ def test_slopes_along_a_line_keep_the_bound(dim, rng):
     y, p = d.primal.con_y.array[rows_of(dim)], v[rows_of(dim)]
     limit = np.maximum(-d.con_D.array[1] * y[0], 0.0)
     for a in (0.0, 0.4, 1.0):
-        g, h = call(coulomb_slope, d, 1, a, 2.0, 5.0)
+        g, h = call(tresca_slope, d, 1, a, 2.0, 5.0)
         expected = -(forces(d, dim, y + a * p, limit) * p).sum(0)
         np.testing.assert_allclose(g - 2.0, expected, atol=1e-10)
         e = 1e-6
         after, before = (-(forces(d, dim, y + (a + s) * p, limit) * p).sum(0) for s in (e, -e))
         smooth = np.abs((after - before) / (2 * e) - (h - 5.0)) < 1e-3
         assert smooth.mean() > 0.99  # all but the worlds that change their zone within the difference
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_slopes_along_a_line_are_those_of_the_linear_model(dim, rng):
+    v = rng.normal(size=(12, WORLDS))
+    v[9 + (dim - 3) :] = 0.0
+    d = contact(dim, rng, con_z=v)
+    y, p = d.primal.con_y.array[rows_of(dim)], v[rows_of(dim)]
+    w, *t = d.proximal.zone.array[rows_of(dim)]
+
+    def model(y):
+        """Returns (dim, worlds) forces: friction b t across the slip with stiffness w, or -w y without slip."""
+        b = np.maximum(-d.con_D.array[1] * y[0], 0.0)
+        across = y[1:] - np.array(t) * (t * y[1:]).sum(0)
+        return np.array([b, *(b * np.array(t) - w * across)])
+
+    along, stiffness = call(model_friction, d, 1)
+    np.testing.assert_allclose(along * np.array(t) - stiffness * y[1:], model(y)[1:], atol=1e-12)
+    for a in (0.0, 0.4, 1.0):
+        g, h = call(model_slope, d, 1, a, 2.0, 5.0)
+        np.testing.assert_allclose(g - 2.0, -(model(y + a * p) * p).sum(0), atol=1e-10)
+        e = 1e-6
+        after, before = (-(model(y + (a + s) * p) * p).sum(0) for s in (e, -e))
+        smooth = np.abs((after - before) / (2 * e) - (h - 5.0)) < 1e-3
+        assert smooth.mean() > 0.99  # all but the worlds that open or close within the difference
 
 
 @pytest.mark.parametrize("dim", DIMS)

@@ -32,10 +32,14 @@ FIELDS = (
     _krylov.real("image", "nv", "m/s^2, rad/s^2", "H^-1 N r"),
     _krylov.real("p", "6 nv", "m/s^2, rad/s^2", "directions of x"),
     _krylov.real("q", "6 nv", "m/s^2, rad/s^2", "images of the directions, orthogonal to each other"),
-    # proximal points of the Coulomb solver
-    _proximal.real("start", "nv", "m/s^2, rad/s^2", "acceleration before the first problem"),
+    # the problems of the Coulomb solver
+    _proximal.real("friction", "2 nconmax 3", "N, N m", "friction along the contact's basis, an unknown"),
+    _proximal.real("zone", "2 nconmax 3", "1", "w [kg] across the slip, then the direction t of friction that slips"),
+    _proximal.real("trial", "2 nconmax 3", "N, N m", "trial force; and work arrays"),
+    _proximal.int("fixed", "1", "1", "1: line searches keep the friction bounds; 0: the linear model"),
+    _proximal.real("start", "nv", "m/s^2, rad/s^2", "acceleration before the first proximal problem"),
     _proximal.real("good", "nv", "m/s^2, rad/s^2", "solution of the last problem"),
-    _proximal.real("force", "2 nconmax 3", "N, N m", "its contact forces along the contact's basis"),
+    _proximal.real("force", "2 nconmax 3", "N, N m", "proximal forces along the contact's basis"),
     _proximal.real("D", "nconmax", "kg", "con_D of the law"),
     _proximal.real("Dt", "nconmax", "kg", "con_Dt of the law"),
     # iteration statistics of a solve

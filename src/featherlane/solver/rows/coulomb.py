@@ -9,8 +9,9 @@ A slipping contact has the force mu f_0 opposite to its slip.  In the convex mod
 which lifts sliding bodies.  Here the normal row is a spring and damper that friction does not change.
 
 The law is not the gradient of a cost: d f_i / d y_0 = D y_i / T while it slips, but d f_0 / d y_i = 0.  With the bound
-f_0 fixed it is the gradient of a convex cost (Tresca friction).  The solver (primal/coulomb.py) uses both: the slope
-along a line, the zone changes and the weights below keep the bound of the current point.
+f_0 fixed it is the gradient of a convex cost (Tresca friction).  The weights below are its second derivative, with the
+bound of the current point.  The solver (primal/coulomb.py) adds the change of the bound.  It searches along a line with
+the forces of its linear model, or with fixed bounds.
 Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008), sec. 13.7 (fixed point on the
     bound); Alart and Curnier (1991), the nonsymmetric derivative.
 """
@@ -36,7 +37,26 @@ def coulomb(d, k, con_y):
 
 
 @kernel
-def coulomb_slope(d, k, a, g, h):
+def model_friction(d, k):
+    """Returns (c, w): the friction of the solver's linear model is c t_i - w y_i, see primal/coulomb.py."""
+    w = d.proximal.zone[3 * k]
+    return fma(w, others(d, k, d.proximal.zone, d.primal.con_y), bound(d, k, d.primal.con_y)), w
+
+
+@kernel
+def model_slope(d, k, a, g, h):
+    """Adds (s, ds/da) at step length a: s = -f . J p with the forces f of the solver's linear model."""
+    w, v = d.proximal.zone[3 * k], d.primal.con_z[3 * k]
+    y = fma(a, v, d.primal.con_y[3 * k])
+    ty, tv = others(d, k, d.proximal.zone, d.primal.con_y), others(d, k, d.proximal.zone, d.primal.con_z)
+    yv, vv = others(d, k, d.primal.con_y, d.primal.con_z), others(d, k, d.primal.con_z, d.primal.con_z)
+    across, bend = fma(-ty, tv, yv), fmax(fma(-tv, tv, vv), 0.0)
+    push = where(y < 0.0, d.con_D[k] * (v + tv), 0.0)
+    return fma(push, y, fma(w, fma(a, bend, across), g)), fma(push, v, fma(w, bend, h))
+
+
+@kernel
+def tresca_slope(d, k, a, g, h):
     """Adds (d/da, d2/da2) of the contact's cost at step length a, with the bound of the start."""
     D, Dt, f = d.con_D[k], d.con_Dt[k], bound(d, k, d.primal.con_y)
     v, v1, v2 = d.primal.con_z[3 * k], d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
@@ -56,6 +76,16 @@ def coulomb_slope(d, k, a, g, h):
     bend = fmax(fma(-rate, rate, vv), 0.0)
     Dv = where(y < 0.0, D * v, 0.0)
     return g + fma(Dv, y, where(sticks, Dt, part) * yv), h + fma(Dv, v, where(sticks, Dt * vv, part * bend))
+
+
+@kernel
+def coulomb_slope(d, k, a, g, h):
+    """Adds `tresca_slope` or `model_slope`, as the solver has selected."""
+    if d.proximal.fixed[0] == 1:
+        out = tresca_slope(d, k, a, g, h)
+    else:
+        out = model_slope(d, k, a, g, h)
+    return out
 
 
 @kernel
