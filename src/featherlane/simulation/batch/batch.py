@@ -55,7 +55,7 @@ from featherlane.simulation.query.contact import (
 )
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.ground import PLACED, PLACES, divided
-from featherlane.simulation.query.imaging import Imaging
+from featherlane.simulation.query.imaging import camera_of, images_of, warn_of_black
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.jacobian import (
     ANGULAR_MOMENTUM,
@@ -422,17 +422,10 @@ class Batch(NamedAccess):
 
         Source: MuJoCo mjv_cameraFrustum, mj_ray, mjr_render.
         """
-        if not isinstance(camera, Camera):
-            if width is None or height is None:
-                raise ModelError(f"width, height: got {width} and {height}, allowed are integers >= 1")
-            camera = Camera(camera, width, height, output, geomgroup, near, far)
-        elif width is not None or height is not None:
-            raise ModelError(f"width, height: got {width} and {height}, allowed is None, since the Camera has them")
-        images = Imaging(self.model, camera, self._ids(ids), self.nworld)
-        for some in images.parts():
-            query = images.query(some, self.dtype, self.runner.width)
-            images.take(some, self.query(query, images.chosen[some]), self.time)
-        return images.result()
+        wanted = camera_of(camera, (width, height), output, geomgroup, near, far)
+        images, black = images_of(self, wanted, self._ids(ids))
+        warn_of_black(wanted, black)
+        return images
 
     def scan(
         self,
