@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.integrations.mirrors import Mirror
+from featherlane.integrations.mirrors import EVERY, Mirror
 from featherlane.model.enums import State
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -200,12 +200,12 @@ class Executor:
     # ---- copies ------------------------------------------------------------------------------------------------------
     def _write(self, ids: np.ndarray | None) -> None:
         for mirror in self._mirrors.values():
-            mirror.push(ids)
+            mirror.push(EVERY if ids is None else ids)
 
     def _read(self, ids: np.ndarray | None, outputs) -> None:
+        at = EVERY if ids is None else ids
         for mirror in self._mirrors.values():
-            mirror.pull(ids)
-        at = slice(None) if ids is None else ids
+            mirror.pull(at)
         for name in outputs:
             self._outputs[name][at] = self._bound[name][at]
 
