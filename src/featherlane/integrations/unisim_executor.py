@@ -75,6 +75,11 @@ class Executor:
         self._written.add(_field(name))
         return self.batch.expand(_field(name))
 
+    def set_variants(self, group: str, assignment: np.ndarray) -> None:
+        """Gives the worlds their variants of a group, whose names are numbers; `assignment` is (nworld,)."""
+        for variant in np.unique(assignment).tolist():
+            self.batch.set_variant(group, np.flatnonzero(assignment == variant), str(variant))
+
     def values(self, name: str) -> np.ndarray:
         """Returns the values of a model field in each world, (nworld, ...), to be read."""
         rows = self.batch.expanded(_field(name))
