@@ -146,10 +146,10 @@ class Runner:
 
     def after(self, chosen: np.ndarray) -> None:
         """Evaluates user-defined sensors in plain Python and calls the watcher, after the steps of a call."""
-        bound, measured = self.arrays.bound, not self.model.opt_disableflags & Disable.SENSOR
-        if measured and "sensordata" in bound and plain_sensors(self.model):
+        bound, model = self.arrays.bound, self.model
+        if "sensordata" in bound and plain_sensors(model) and not model.opt_disableflags & Disable.SENSOR:
             values, read = bound["sensordata"][chosen], lambda name: DATA[name].public(self._array(name))[chosen]
-            write_user_sensors(self.model, values, read, self.arrays.expanded.shared_or_own("sensor_cutoff", chosen))
+            write_user_sensors(model, values, read, self.arrays.expanded.shared_or_own("sensor_cutoff", chosen))
             bound["sensordata"][chosen] = values
         if self.watcher is not None:
             self.watcher()
@@ -338,8 +338,7 @@ class Runner:
         User-defined actuators read outputs in every step; trees keep their outputs when they fall asleep.  The last
         step computes the outputs of later stages.
         """
-        sleeps = self.model.opt_enableflags & Enable.SLEEP
-        if not stage or plan.has_places or self.model.user_actuators or sleeps:
+        if not stage or plan.has_places or self.model.user_actuators or self.model.opt_enableflags & Enable.SLEEP:
             return 0
         later = stage < VELOCITY or any(plan.flags[name] for name in ("want_all", "want_energy", "want_wrenches"))
         if not later and plan.flags["want_sensors"]:
@@ -369,6 +368,8 @@ class Runner:
         """
         if self.width == 1 or self.arrays.dtype != np.float64:
             return [(self.width, chosen)]
+        if len(chosen) == 1:
+            return [(1, chosen)]
         ordered = self.arrays.rows["ordered"]
         if len(chosen) % self.width != 1 and not ordered.any():
             return [(self.width, chosen)]
@@ -470,10 +471,11 @@ def run_shares(nstep: int, shares: Sequence[Share]) -> None:
 
 def _run(nstep: int, shares: Sequence[Share]) -> None:
     """Runs the call, while the batches are locked against other calls."""
+    recorded, number = False, 0
     for share in shares:
         share.runner.ready()
-    recorded = any(share.runner.recorder is not None for share in shares)
-    number = sum(len(share.chosen) for share in shares)
+        recorded |= share.runner.recorder is not None
+        number += len(share.chosen)
     if nstep == 0 or (not recorded and nstep * number <= shares[0].runner.at_once):
         _advance(nstep, shares)
     else:

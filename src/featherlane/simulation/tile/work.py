@@ -28,15 +28,17 @@ def work(parts: Sequence[tuple[Plan, int]], team: Team) -> None:
     Raises:
         Exception: the first error of a user callback in plain Python.
     """
-    plans, ntile = [plan for plan, _ in parts], sum(n for _, n in parts)
-    # an interrupt could be raised within user callbacks in plain Python, so these do not run in the main thread
-    apart = any(plan.workspaces[0].calls.calls_python for plan in plans)
-    is_compiled = isinstance(plans[0].run[0], functools.partial)  # False with bounds checks, too
+    ntile, apart = 0, False
+    for plan, n in parts:
+        ntile += n
+        # an interrupt could be raised within user callbacks in plain Python, so these do not run in the main thread
+        apart |= plan.workspaces[0].calls.calls_python
+    is_compiled = isinstance(parts[0][0].run[0], functools.partial)  # False with bounds checks, too
     if not is_compiled or ntile == 0 or (min(team.nthread, ntile) == 1 and not apart):
         call_all([(plan.run[0], 0, 0, n) for plan, n in parts])
     else:
         _share(parts, ntile, team, apart)
-    for plan in plans:
+    for plan, _ in parts:
         for workspace in plan.workspaces:
             workspace.calls.raise_errors()
 
