@@ -39,6 +39,7 @@ PAGES = {
     "derivatives": ROOT / "docs" / "speed.md",
     "exact_derivatives": ROOT / "docs" / "derivatives.md",
     "smooth_derivatives": ROOT / "docs" / "derivatives.md",
+    "latency": ROOT / "docs" / "speed.md",
     "memory": ROOT / "docs" / "speed.md",
     "instructions": ROOT / "docs" / "speed.md",
     "viewer": ROOT / "docs" / "viewer.md",
