@@ -41,6 +41,7 @@ PAGES = {
     "smooth_derivatives": ROOT / "docs" / "derivatives.md",
     "latency": ROOT / "docs" / "speed.md",
     "memory": ROOT / "docs" / "speed.md",
+    "traffic": ROOT / "docs" / "speed.md",
     "instructions": ROOT / "docs" / "speed.md",
     "viewer": ROOT / "docs" / "viewer.md",
     "distributed": ROOT / "docs" / "distributed.md",

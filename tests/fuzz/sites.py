@@ -219,6 +219,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "variant": lambda w: "heavy",
     "function": lambda w: None,
     "reads": lambda w: ("sensordata",),
+    "cpu_ids": lambda w: None,
     "joint": lambda w: "elbow",
     "camera": lambda w: "eye",
     "width": lambda w: 4,

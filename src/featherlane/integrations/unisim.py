@@ -72,7 +72,7 @@ class FeatherlaneBackend(MuJoCoBackend):
     """UniSim's `mujoco` backend with Featherlane's physics.
 
     Args:
-        given, options: as for UniSim's `mujoco` backend.  `cpu_ids` sets the number of threads only.
+        given, options: as for UniSim's `mujoco` backend.
         dtype: float64 or float32, of the state and of all arithmetic.
 
     Raises:
@@ -100,7 +100,7 @@ class FeatherlaneBackend(MuJoCoBackend):
             raise UnsupportedCapabilityError(f"featherlane: {error}") from error
 
     def _build_pool(self) -> Executor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        pool = Executor(self._loaded_model(), self.num_envs, self._n_threads, self._dtype)
+        pool = Executor(self._loaded_model(), self.num_envs, self._n_threads, self._dtype, self._cpu_ids)
         if self._fixed_variant_build is not None:
             pool.set_variants(GROUP, self._fixed_variant_build.executor_assignment)
         pool.bind("qpos", self._np_dtype)[:] = self._qpos_view

@@ -39,10 +39,18 @@ class Executor:
         num_sims: number of worlds.
         num_threads: threads; 0: one for each core.
         dtype: float64 or float32, of the state and of all arithmetic.
+        cpu_ids: cores to which the threads are pinned, one for each thread; None: they are not pinned.
     """
 
-    def __init__(self, model: Model, num_sims: int, num_threads: int = 0, dtype: DTypeLike = "float64"):
-        self.batch, self.num_sims = Batch(model, num_sims, num_threads, dtype), num_sims
+    def __init__(
+        self,
+        model: Model,
+        num_sims: int,
+        num_threads: int = 0,
+        dtype: DTypeLike = "float64",
+        cpu_ids: Sequence[int] | None = None,
+    ):
+        self.batch, self.num_sims = Batch(model, num_sims, num_threads, dtype, cpu_ids=cpu_ids), num_sims
         self.batch.mute()
         self._mirrors: dict[str, Mirror] = {}
         self._written: set[str] = set()  # model fields since the last `set_const`

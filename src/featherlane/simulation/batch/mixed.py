@@ -64,6 +64,7 @@ class MixedBatch:
         dtype: float64 or float32, of the state and of all arithmetic; times are float64 in both.
         given_contacts: the largest number of contacts that may be given to a world, see `Batch.give_contacts`.
         record_failures: steps to keep of each world, see `Batch`.
+        cpu_ids: cores to which the threads are pinned, one for each thread (Linux); None: threads are not pinned.
 
     State fields are live arrays over all worlds, as wide as the widest model needs: `batch.qpos` (nworld, n), `ctrl`,
     `xfrc_applied` (nworld, n, 6), ...; entries that a world does not use are zero and are not read.  Derived fields are
@@ -98,9 +99,10 @@ class MixedBatch:
         dtype: DTypeLike = "float64",
         given_contacts: int = 0,
         record_failures: int = 0,
+        cpu_ids: Sequence[int] | None = None,
     ):
         pairs = _pairs(models)
-        groups = [Batch(model, n, nthread, dtype, given_contacts, record_failures) for model, n in pairs]
+        groups = [Batch(model, n, nthread, dtype, given_contacts, record_failures, cpu_ids) for model, n in pairs]
         self.__dict__["groups"] = tuple(groups)
         self._start()
 

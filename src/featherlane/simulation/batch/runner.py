@@ -70,7 +70,7 @@ class Runner:
 
     Args:
         arrays: the worlds.
-        nthread: threads.
+        team: the threads.
         recorder: records the last steps of each world; None: nothing is recorded.
         warned: True if a `NonFiniteWarning` has been emitted or none is wanted.
         at_once: world steps that take about PIECE_SECONDS.
@@ -86,7 +86,7 @@ class Runner:
     def __init__(
         self,
         arrays: WorldArrays,
-        nthread: int,
+        team: Team,
         recorder: Recorder | None = None,
         warned: bool = False,
         at_once: int = AT_ONCE,
@@ -94,7 +94,7 @@ class Runner:
         self.arrays, self.recorder, self.warned, self.at_once = arrays, recorder, warned, at_once
         self.model: Model = arrays.model
         self.width, self.disabled = processor.tile_width(arrays.dtype), 0
-        self.turn, self.team = Turn("batch"), Team(nthread)
+        self.turn, self.team = Turn("batch"), team
         self.watcher: Callable[[], None] | None = None
         self.workspaces: dict[int, list[Workspace]] = {}  # by width, one for each thread
         self._shared: dict[int, ModelRows] = {}
@@ -106,11 +106,11 @@ class Runner:
         self._memory: np.ndarray | None = None
 
     def __getstate__(self):
-        kept = {"nthread": self.team.nthread, "recorder": self.recorder, "warned": self.warned, "at_once": self.at_once}
-        return {"arrays": self.arrays, **kept}
+        kept = {"recorder": self.recorder, "warned": self.warned, "at_once": self.at_once}
+        return {"arrays": self.arrays, "team": (self.team.nthread, self.team.cpus), **kept}
 
     def __setstate__(self, state):
-        self.__init__(**state)
+        self.__init__(**state | {"team": Team(*state["team"])})
 
     # ---- steps -------------------------------------------------------------------------------------------------------
     def run(
