@@ -4,7 +4,8 @@
     python tests/exam.py mjbatch [options of pytest]
     python tests/exam.py pages [names of pages]
 
-`pages` runs the examples of docs/integrations in separate environments (`pages/environments.py`).  The tests are files of MuJoCo's wheel, or of a repository (`repositories.py`).
+`pages` runs the examples of docs/integrations in separate environments (`pages/environments.py`).  The tests are files
+of MuJoCo's wheel, or of a repository (`repositories.py`).
 
 Comparisons with MuJoCo's results use a relative tolerance of 1e-9, because the two engines sum in different
 order; comparisons between our own results stay exact.

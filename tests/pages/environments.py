@@ -25,7 +25,7 @@ TIMEOUT = 3600  # of an installation, and of a page [s]
 
 
 class Needs(NamedTuple):
-    """Defines what a page needs: an extra of Featherlane, and other requirements; `shown` is listed with its version."""
+    """Defines what a page needs: an extra of Featherlane, and other packages; the version of `shown` is printed."""
 
     extra: str = ""
     others: tuple[str, ...] = ()
