@@ -500,7 +500,7 @@ def ready(model: Model, data: Data) -> Data:
         TypeError: `data` is not a Data, or `model` not a Model.
         ModelError: the model's sizes are not those of the data; a field of the model has a value that it cannot hold.
     """
-    if type(data) is Data and data.model is model and data._stamp is model._stamp:
+    if type(data) is Data and data.model is model and data._stamp is model._stamp is not None:
         return data  # neither has changed since the last call
     instance("data", data, Data, "a Data (created by featherlane.Data(model))", ArgumentTypeError)
     if isinstance(model, Model):
