@@ -112,7 +112,7 @@ class FeatherlaneRayCaster(RayCaster):
             raise UnsupportedCapabilityError(f"featherlane: {error}") from error
         # numbers of the geoms in the model and in the scene: the compiler orders geoms by body
         self._place = np.array([model.geom(str(i)).id for i in range(scene.num_geoms)], int)
-        self._number = np.argsort(self._place)
+        self._number, self._body = np.argsort(self._place), scene.geom_body_ids
         self._batch = batch
 
     def _worlds(self) -> Batch:
@@ -177,9 +177,7 @@ class FeatherlaneRayCaster(RayCaster):
         if wanted.geom_id:
             result["geom_id"] = geom
         if wanted.body_id:
-            result["body_id"] = np.where(
-                hit, self._collision.scene.geom_body_ids[geom] if len(self._number) else -1, -1
-            )
+            result["body_id"] = np.where(hit, self._body[geom] if len(self._body) else -1, -1)
         return RayTraceResult(**result)
 
     def close(self) -> None:

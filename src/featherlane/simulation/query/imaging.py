@@ -98,8 +98,8 @@ def camera_of_worlds(camera: Camera, nworld: int, first: int, last: int) -> Came
     noise, colours = camera.noise, camera.colours
     if noise is not None:
         noise = dataclasses.replace(noise, seed=noise.seeds(nworld)[first:last])
-    if np.ndim(colours) == 3 and len(colours) == nworld:  # others are refused when they are read
-        colours = colours[first:last]
+    if colours is not None and np.ndim(colours) == 3 and len(np.asarray(colours)) == nworld:
+        colours = np.asarray(colours)[first:last]  # others are refused when they are read
     return dataclasses.replace(camera, noise=noise, colours=colours)
 
 

@@ -30,10 +30,11 @@ class DrawnWorlds:
     def __init__(self, controls: Controls):
         self.controls, self.page, self.source = controls, controls.page, controls.source
         n, gui, page = self.source.nworld, controls.gui, controls.page
-        mixed = self.source.mixed if isinstance(self.source, Watch) else None
+        source = self.source
+        mixed = source.mixed if isinstance(source, Watch) else None
         with controls.folder("Worlds", n > 1 or mixed is not None):
-            if mixed is not None:
-                self._models(mixed)
+            if isinstance(source, Watch) and mixed is not None:
+                self._models(source, mixed)
             if n > 1:
                 slider = gui.add_slider("Drawn", 1, n, 1, min(n, len(page.worlds)), hint="Number of displayed worlds")
                 drawn = controls.on("drawn", slider, lambda value: page.draw_first(int(value)))
@@ -51,15 +52,13 @@ class DrawnWorlds:
                     hint = "A file for fl.load_failure"
                     controls.button("save_incident", "Save the failure", self._save_incident, hint)
 
-    def _models(self, mixed: MixedBatch) -> None:
+    def _models(self, watched: Watch, mixed: MixedBatch) -> None:
         """Adds the choice among the models of a mixed batch."""
         names = tuple(
             f"{k}: worlds {first} to {first + group.nworld - 1}"
             for k, (first, group) in enumerate(zip(mixed.starts.tolist(), mixed.groups, strict=False))
         )
-        box = self.controls.gui.add_dropdown(
-            "Model", names, initial_value=names[mixed.groups.index(self.source.source)]
-        )
+        box = self.controls.gui.add_dropdown("Model", names, initial_value=names[mixed.groups.index(watched.source)])
         self.controls.on("model", box, lambda value: self.page.switch(Watch(mixed.groups[names.index(value)], mixed)))
 
     def refresh(self) -> None:
