@@ -1,20 +1,26 @@
-"""Resident memory of many humanoids that step; half a minute.
+"""Resident memory of many humanoids that step, and the memory traffic of steps; two minutes.
 
     python benchmarks/memory.py --write
 
-Every row is a fresh process; its greatest resident memory counts, with Python, MuJoCo and the model in it.
+Every row of the first table is a fresh process; its greatest resident memory counts, with Python, MuJoCo and the model
+in it.  The second table counts the bytes that a call of one step loads and stores for each world.
 """
 
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 import sys
+import time
 
 from report import arguments, markdown, origin, publish
 
-WORLDS = (1, 1_000, 10_000, 100_000)
+import featherlane as fl
+
+WORLDS = (1, 1_000, 10_000, 100_000, 1_000_000)
 STEPS = 4
+MODELS, MANY, ROUNDS, CORES = ("cartpole", "arm", "quadruped", "humanoid"), 8192, 9, 96
 CHILD = """
 import json, resource, sys, time
 import numpy as np
@@ -36,6 +42,24 @@ def measure(nworld: int, dtype: str) -> dict[str, float]:
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+def traffic(name: str, dtype: str) -> list[str]:
+    """Persistent memory of a world [bytes], bytes that a step moves, its time, and the bandwidth of cores."""
+    batch = fl.Batch(fl.bundled(name), MANY, nthread=1, dtype=dtype)
+    batch.step(10)
+    times = []
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        batch.step()
+        times.append((time.process_time() - start) / MANY)
+    [plan] = [plan for (forward, _, _), plan in batch.runner._plans.items() if not forward]
+    moved = sum(t.array.nbytes for kind in ("load", "store") for t in plan.transfers[kind]) // MANY
+    moved += 2 * batch.pair_memory.nbytes // MANY  # read and written by each step with such pairs
+    held = sum(a.nbytes for a in (*batch.rows.values(), batch.pair_memory)) // MANY
+    seconds = statistics.median(times)
+    each = moved / seconds * 1e-9
+    return [f"{name}, {dtype}", f"{held:,}", f"{moved:,}", f"{1e6 * seconds:.2f}", f"{each:.2f}", f"{CORES * each:.0f}"]
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--worlds", type=int, nargs="*", default=WORLDS, help="numbers of worlds")
@@ -48,6 +72,14 @@ def main() -> None:
         rows.append([f"{nworld:,}", f"{found['float64']['contacts']:.1f}", *cells, f"{each:.1f}" if nworld > 1 else ""])
     columns = ("humanoids", "contacts per world", "float64 [MiB]", "float32 [MiB]", "per world, float64 [KiB]")
     publish("memory", f"{markdown(columns, rows)}\n\n{origin()}", asked.write)
+    lines = [traffic(name, dtype) for name in MODELS for dtype in base]
+    columns = ("model", "memory per world [bytes]", "moved per step [bytes]", "step [us]", "a core [GB/s]")
+    columns += (f"{CORES} cores [GB/s]",)
+    note = (
+        f"{MANY} worlds on one thread, one step per call, without outputs; processor time of the first steps, which "
+        "have few contacts and are the fastest."
+    )
+    publish("traffic", f"{markdown(columns, lines)}\n\n{note}\n\n{origin()}", asked.write)
 
 
 if __name__ == "__main__":

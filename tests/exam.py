@@ -2,8 +2,10 @@
 
     python tests/exam.py rollout [test names]
     python tests/exam.py mjbatch [options of pytest]
+    python tests/exam.py pages [names of pages]
 
-The tests are files of MuJoCo's wheel, or of a repository (`repositories.py`).
+`pages` runs the examples of docs/integrations in separate environments (`pages/environments.py`).  The tests are files
+of MuJoCo's wheel, or of a repository (`repositories.py`).
 
 Comparisons with MuJoCo's results use a relative tolerance of 1e-9, because the two engines sum in different
 order; comparisons between our own results stay exact.
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import repositories
+from pages import environments
 
 TOLERANT = "np.testing.assert_allclose(\\1, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(\\2).max(initial=0.0)))"
 
@@ -96,6 +99,8 @@ def run(name: str, *tests: str) -> subprocess.CompletedProcess:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["pages"]:
+        sys.exit(environments.main(*sys.argv[2:]))
     done = run(*sys.argv[1:])
     print(done.stdout, done.stderr)
     sys.exit(done.returncode)

@@ -3,13 +3,14 @@
 import importlib.util
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 import typer
 
 from featherlane.cli.application import application
-from pages import blocks
+from pages import blocks, environments
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -54,6 +55,14 @@ def test_every_code_block_is_tested():
         fences = [line for line in text.splitlines() if re.match(r" {0,3}(```|~~~)(py|Py|>>>)", line)]
         assert len(fences) == len(re.findall(r"^```python$", text, re.MULTILINE)), name
         assert len(fences) == sum(bool(block["shown"]) for block in blocks.PYTHON.finditer(text)), name
+
+
+def test_every_page_of_an_integration_has_an_environment():
+    """Checks the table of `python tests/exam.py pages`, which runs the pages with their libraries."""
+    pages = {page.stem for page in environments.FOLDER.glob("*.md") if blocks.python(page.read_text())}
+    assert pages == environments.PAGES.keys()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {needs.extra for needs in environments.PAGES.values()} - {""} <= extras.keys()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -68,6 +68,18 @@ def test_steps_and_resets_of_some_worlds(pair):
     assert np.array_equal(batch.time, local.time)
 
 
+def test_images_and_scans_are_gathered(pair):
+    batch, local = pair
+    camera = fl.Camera("front", 6, 4, ("depth", "rgb"), noise=fl.DepthNoise(std=0.1, seed=range(N)))
+    for ids in (None, [49, 2, 30]):
+        for rows, own in zip(batch.camera(camera, ids=ids), local.camera(camera, ids=ids), strict=True):
+            assert (rows is None and own is None) or np.array_equal(rows, own)
+        down = fl.patterns.grid((0.4, 0.2), 0.2)
+        assert np.array_equal(batch.height_scan("torso", down, ids=ids), local.height_scan("torso", down, ids=ids))
+        points = [b.scan("torso", down, output="point", ids=ids).point for b in pair]
+        assert np.array_equal(*points)
+
+
 def test_state_is_scattered_and_gathered(pair):
     batch, local = pair
     batch.ctrl = local.ctrl = 0.3

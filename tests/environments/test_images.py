@@ -69,6 +69,18 @@ def test_a_single_world_observes_images():
     gym.vector.SyncVectorEnv([lambda: SingleEnv(Falling())] * 2).reset(seed=0)
 
 
+def test_worlds_of_several_models_observe_images():
+    task = Falling((fl.Camera("eye", 8, 6, ("depth", "segmentation")),))
+    text = """<mujoco><worldbody><geom type="plane" size="5 5 1"/><camera name="eye" pos="0 -2 1" euler="70 0 0"/>
+        <body pos="0 0 1"><freejoint/>{}</body></worldbody></mujoco>"""
+    task.model = [(fl.load(text.format(n * '<geom size=".1"/>')), n) for n in (1, 2)]
+    env = TaskEnv(task, 3)
+    observations, _ = env.reset(seed=0)
+    assert env.observation_space.contains(observations)
+    observations = env.step(np.zeros(env.action_space.shape, np.float32))[0]
+    assert (observations["eye/depth"] == env.batch.camera("eye", 8, 6).depth).all()
+
+
 def test_functions_of_a_batch_observe_images():
     env = BatchEnv("humanoid", 2, lambda b: b.qpos, lambda b, before: b.qpos[:, 2], cameras=fl.Camera(0, 8, 6))
     observations, _ = env.reset(seed=0)

@@ -135,6 +135,3 @@ def test_wrong_models_are_refused():
         TaskEnv(task, N)
     with pytest.raises(fl.errors.ArgumentTypeError, match="pairs"):
         TaskEnv(Balance([fl.bundled("double_pendulum")]), 1)
-    env, _ = env_of_variants()
-    with pytest.raises(fl.ModelError, match=r"MixedBatch.*groups"):
-        fl.view(env)

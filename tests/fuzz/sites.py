@@ -231,6 +231,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "variant": lambda w: "heavy",
     "function": lambda w: None,
     "reads": lambda w: ("sensordata",),
+    "cpu_ids": lambda w: None,
     "joint": lambda w: "elbow",
     "camera": lambda w: "eye",
     "width": lambda w: 4,
@@ -416,6 +417,8 @@ def _site(name: str, item, owner=None) -> Site:
         valid |= {"output": lambda w: ("force", "dist"), "reduce": lambda w: "mindist"}
     if label == "height_scan":
         valid["out"] = lambda w: np.empty((3, 9))
+    if name.startswith("mixed.") and label in ("camera", "scan", "height_scan"):  # the second model lacks the objects
+        valid |= {"ids": lambda w: [0]} | ({"out": lambda w: None} if label == "height_scan" else {})
     if name.startswith("mixed.") and "kept" in valid:
         valid["kept"] = lambda w: w.x.checkpoint()
     if name.startswith("spread.") and "kept" in valid:

@@ -10,8 +10,22 @@ import pytest
 import torch
 import unisim
 from unisim import conformance
-from unisim.dr.types import RESET_TERM_SPECS, FixedVariantPlan, ModelSourceDescriptor, TensorResetRandomizationPayload
+from unisim.dr.types import (
+    RESET_TERM_SPECS,
+    FixedVariantLayout,
+    FixedVariantPlan,
+    ModelSourceDescriptor,
+    TensorResetRandomizationPayload,
+)
 from unisim.entities import EntityInitialState, EntityStatePatch, SceneEntitySpec, SceneResetRequest
+from unisim.errors import BackendError
+from unisim.ray_query import (
+    RayCollisionDescription,
+    RayMeshDescription,
+    RaySceneDescription,
+    RayTraceFilter,
+    RayTraceOutputs,
+)
 from unisim.scene import SceneCfg
 
 from featherlane.integrations import unisim as ours
@@ -94,13 +108,14 @@ def test_unisim_makes_its_own_backend_outside_of_use(scene):
     assert type(after) is type(before) and not isinstance(after, ours.FeatherlaneBackend)
 
 
-def test_both_declare_the_same_except_for_variants_and_sizes(scene):
+def test_both_declare_the_same_except_for_sizes(scene):
     """MuJoCo 3.11 does not recompute bounding volumes, so a larger geom would miss contacts."""
     theirs, own = (backend.get_dr_capabilities() for backend in pair(scene))
     assert theirs.supported_reset_terms - own.supported_reset_terms == {"geom_size"}
     assert own.supported_device_reset_terms == own.supported_reset_terms
     assert theirs.supported_interval_terms == own.supported_interval_terms
-    assert theirs.supports_fixed_variants and not own.supports_fixed_variants
+    assert own.supports_fixed_variants
+    assert theirs.supported_fixed_variant_layouts == own.supported_fixed_variant_layouts
 
 
 def test_sizes_of_geoms_are_refused_in_the_way_of_unisim(scene):
@@ -365,6 +380,135 @@ def test_a_scene_of_entities_with_a_kinematic_plate(tmp_path, rng):
     close(backends)
 
 
+# ---- variants --------------------------------------------------------------------------------------------------------
+MESHES = """<asset>
+  <mesh name="{name}" vertex="{vertices}" inertia="convex"/> <mesh name="fin" vertex="0 0 0 .2 0 0 0 .02 0 0 0 .1"/>
+</asset>"""
+WEDGE, STONE = "0 0 0 .2 0 0 0 .2 0 0 0 .2", ".1 0 0 -.1 .1 0 -.1 -.1 0 0 0 .15 0 0 -.1"
+
+
+def variants(tmp_path, layout):
+    """Returns a scene of robots with two payloads.
+
+    With a uniform layout their meshes differ, and one robot lacks a fin.  With the same layout, UniSim's own backend
+    refuses different meshes, because the compiler removes unused ones.
+    """
+    files, uniform = [], layout is FixedVariantLayout.UNIFORM_PUBLIC_LAYOUT
+    for k, (name, vertices) in enumerate((("wedge", WEDGE), ("stone", STONE))):
+        shape = f'type="mesh" mesh="{name}"' if uniform else f'type="box" size=".1 .1 {0.1 + 0.05 * k}"'
+        payload = f'<geom name="payload" {shape} pos="0 0 {0.1 + 0.02 * k}" mass="{1 + k}"/>'
+        fin = '<geom name="fin" type="mesh" mesh="fin"/>' if uniform and not k else ""
+        tail = f'<body name="tail" pos="-.3 0 .1"><geom name="tip" size=".04" mass=".1"/>{fin}</body>'
+        text = ROBOT.replace('size=".2 .1 .05" mass="4"', f'size=".2 .1 {0.05 + 0.02 * k}" mass="{4 + k}"')
+        text = text.replace('<body name="front"', payload + '<body name="front"', 1)
+        text = text.replace("    </body>\n  </worldbody>", f"{tail}</body></worldbody>", 1)
+        if uniform:
+            text = text.replace("<worldbody>", MESHES.format(name=name, vertices=vertices) + "<worldbody>", 1)
+        files.append(tmp_path / f"{name}.xml")
+        files[-1].write_text(text)
+    sources = tuple(ModelSourceDescriptor(str(file)) for file in files)
+    plan = FixedVariantPlan(np.arange(N) % 2, sources, layout)
+    return SceneCfg(str(files[0]), default_keyframe_name="home", fixed_variant_plan=plan)
+
+
+@pytest.mark.parametrize("layout", FixedVariantLayout)
+def test_fixed_variants_move_as_under_mujoco(tmp_path, layout, rng):
+    backends = pair(variants(tmp_path, layout))
+    start(backends, rng)
+    close(backends)
+    for _ in range(4):  # at 0.83 s a step of UniSim's executor differs from mj_step by 1.5, and Featherlane by 4e-14
+        walk(backends, rng)
+        close(backends)
+    states = backends[1].get_physics_state()
+    assert np.abs(states[0] - states[1]).max() > 1e-3
+    for term in ("body_mass", "geom_size", "kp"):
+        if term in backends[1].get_dr_capabilities().supported_reset_terms:
+            expected, found = (backend.get_reset_term_default(term) for backend in backends)
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+    for backend in backends:
+        backend._host_reset(np.array([1, 2]))
+    close(backends)
+
+
+def test_a_world_of_a_variant_is_bitwise_equal_to_the_model_of_the_variant(tmp_path, rng):
+    scene = variants(tmp_path, FixedVariantLayout.SAME_LAYOUT)
+    both = ours.create_backend(scene=scene, num_envs=N, sim_dt=0.004, base_name="base")
+    both.materialize()
+    for k, source in enumerate(scene.fixed_variant_plan.variants):
+        alone = ours.create_backend(scene=SceneCfg(source.model_file), num_envs=1, sim_dt=0.004, base_name="base")
+        alone.materialize()
+        worlds, lone = both.executor().batch, alone.executor().batch
+        worlds.reset()
+        worlds.step(60)
+        lone.reset()
+        lone.step(60)
+        np.testing.assert_array_equal(worlds.qpos[k], lone.qpos[0])
+
+
+# ---- rays ------------------------------------------------------------------------------------------------------------
+def rays_of(kinds, rng, nray=200):
+    """Returns a scene, its meshes, poses of its bodies, and rays towards it."""
+    turns = lambda *shape: (q := rng.normal(size=(*shape, 4))) / np.linalg.norm(q, axis=-1, keepdims=True)  # noqa: E731
+    n, bodies = len(kinds), rng.permutation(len(kinds)) % 4
+    sizes, places = rng.uniform(0.1, 0.4, (n, 3)), rng.uniform(-1, 1, (n, 3))
+    scene = RaySceneDescription(4, kinds, sizes, places, turns(n), bodies)
+    points = np.array([(0, 0, 0), (0.6, 0, 0), (0, 0.6, 0), (0, 0, 0.6)])
+    mesh = RayMeshDescription("mesh", points, np.array([0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 3]))
+    numbers = np.array([0 if kind == "mesh" else -1 for kind in kinds])
+    collision = RayCollisionDescription(scene, meshes=(mesh,), geom_mesh_ids=numbers)
+    # from outside: within a capsule the reference returns the inner side of a cap
+    origin = turns(N, nray)[..., :3]
+    origin *= 4.0 / np.linalg.norm(origin, axis=-1, keepdims=True)
+    direction = rng.uniform(-1, 1, (N, nray, 3)) - origin
+    direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
+    return collision, (rng.uniform(-0.5, 0.5, (N, 4, 3)), turns(N, 4)), (origin, direction)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_ray_caster_conforms(dtype):
+    unisim.assert_ray_caster_conformance(ours.FeatherlaneRayCaster(3, 5, dtype=dtype))
+
+
+def test_rays_agree_with_unisims_reference(rng):
+    """The reference computes in float64, but stores vertices of meshes in float32."""
+    kinds = ("box", "sphere", "capsule", "cylinder", "ellipsoid", "mesh", "box")
+    collision, poses, (origin, direction) = rays_of(kinds, rng)
+    casters = [kind(N, 200, collision=collision) for kind in (ours.FeatherlaneRayCaster, unisim.FakeRayCaster)]
+    for caster in casters:
+        caster.materialize(collision.scene)
+        caster.update_pose(*poses)
+    wanted = RayTraceOutputs(True, True, True, True)
+    for rows, options in (
+        (slice(None), {}),
+        ([2, 0], {"env_ids": [2, 0]}),
+        (slice(None), {"ray_filter": RayTraceFilter(allowed_geom_ids=(0, 2, 5))}),
+    ):
+        given = origin[rows], direction[rows], 6.0
+        found, expected = (caster.trace(*given, outputs=wanted, **options) for caster in casters)
+        assert 0.1 < expected.hit.mean() < 0.9
+        for name in ("hit", "geom_id", "body_id"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        np.testing.assert_allclose(found.distance, expected.distance, atol=1e-7)
+        for name in ("hit_point", "normal"):
+            rows_of = [getattr(result, name)[expected.hit] for result in (found, expected)]
+            np.testing.assert_allclose(*rows_of, atol=1e-6)
+
+
+def test_wrong_use_of_a_ray_caster_is_refused(rng):
+    collision, poses, (origin, direction) = rays_of(("mesh", "box"), rng, 2)
+    with pytest.raises(unisim.UnsupportedCapabilityError, match="collision"):
+        ours.FeatherlaneRayCaster(N, 2).materialize(collision.scene)
+    caster = ours.FeatherlaneRayCaster(N, 2, collision=collision)
+    caster.materialize(collision.scene)
+    with pytest.raises(ValueError, match="body_pos"):
+        caster.update_pose(poses[0][:1], poses[1])
+    with pytest.raises(ValueError, match="body_quat"):
+        caster.update_pose(poses[0], 2 * poses[1])
+    caster.close()
+    with pytest.raises(BackendError, match="closed"):
+        caster.trace(origin, direction, 5.0)
+
+
 # ---- refused ---------------------------------------------------------------------------------------------------------
 FLEX = """<flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" mass="1"/>"""
 USER = """<sensor><user name="touch" dim="1"/></sensor>"""
@@ -379,11 +523,15 @@ def test_an_unsupported_feature_is_reported_before_anything_is_built(tmp_path, w
         ours.create_backend(scene=SceneCfg(model_file=str(path)), num_envs=2, sim_dt=0.004)
 
 
-def test_fixed_variants_are_refused(scene):
-    sources = (ModelSourceDescriptor(scene.model_file),) * 2
-    plan = FixedVariantPlan(np.array([0, 1]), sources)
-    with pytest.raises(NotImplementedError, match="featherlane: fixed variants"):
-        ours.create_backend(scene=SceneCfg(scene.model_file, fixed_variant_plan=plan), num_envs=2, sim_dt=0.004)
+def test_an_unsupported_feature_of_a_variant_is_reported(scene, tmp_path):
+    files = [tmp_path / f"{k}.xml" for k in range(2)]
+    for k, file in enumerate(files):
+        file.write_text(f"""<mujoco><worldbody><body name="base"><joint name="a"/><geom name="ball" size=".1"/>
+          <geom name="dot" size=".1" contype="{k}"/></body></worldbody>
+          <actuator><motor joint="a"/></actuator></mujoco>""")
+    plan = FixedVariantPlan(np.array([0, 1]), tuple(ModelSourceDescriptor(str(file)) for file in files))
+    with pytest.raises(unisim.UnsupportedCapabilityError, match="contype"):
+        ours.create_backend(scene=SceneCfg(str(files[0]), fixed_variant_plan=plan), num_envs=2, sim_dt=0.004)
 
 
 def test_an_unknown_version_is_an_error_that_names_the_versions(monkeypatch):

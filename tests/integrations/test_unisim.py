@@ -60,7 +60,7 @@ def test_both_versions_of_mujoco_agree_on_the_scenes(name, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not HAVE_UNISIM, reason="needs unisim-core[mujoco]")
 def test_the_backend_of_unisim():
-    assert passed("beside_unisim.py") >= 40
+    assert passed("beside_unisim.py") >= 50
 
 
 @pytest.mark.slow

@@ -196,8 +196,13 @@ def kinds(model: fl.Model, batch: fl.Batch) -> float:
     mixed.set_state(mixed.get_state())
     models: tuple[fl.Model, ...] = mixed.models
     assert len(models) == 2 and mixed.count_of("non_finite").sum() == 0
-    twice = fl.MixedBatch([(model, 1), (model, 1)])
+    twice = fl.MixedBatch([(model, 1), (model, 1)], cpu_ids=[0])
+    assert fl.Batch(model, 2, cpu_ids=(0,)).nthread == twice.nthread == 1
     linear: results.Linearization = fl.linearize(twice.models, twice)
+    seen: results.Images = twice.camera("eye", 8, 6, "normal", [1], far=3.0)
+    found: results.Scan = twice.scan("box", fl.patterns.ring(), output="geom")
+    heights: Array = twice.height_scan("box", fl.patterns.grid(), miss=1.0)
+    print(seen.normal, found.geom, heights)
     assert linear.A.ndim == 3
     return energy(batch) + energy(mixed) + float(mask.sum())
 

@@ -341,6 +341,26 @@ def test_a_batch_is_watched(opened, visited):
     assert isinstance(page.source, Watch) and watcher(batch) is not None
 
 
+def test_a_mixed_batch_is_watched_model_by_model(opened, visited):
+    batch = fl.MixedBatch([(fl.bundled("pendulum"), 2), (fl.bundled("cartpole"), 3)])
+    page = opened(batch)
+    assert page.source.nworld == 2 and page.panel.handles["model"].options == ("0: worlds 0 to 1", "1: worlds 2 to 4")
+    until(lambda: watcher(batch.groups[0]) is not None)
+    turn(page, "model", "1: worlds 2 to 4")
+    assert page.source.nworld == 3 and page.source.model.nq == 2 and page.depth == 0
+    assert page.panel.handles["model"].value == "1: worlds 2 to 4"
+    assert watcher(batch.groups[0]) is None and watcher(batch.groups[1]) is not None
+    batch.step(5)
+    until(lambda: page.source.batch.time[0] == batch.time[2])
+    assert np.array_equal(page.source.batch.qpos, batch.groups[1].qpos)
+    page.ask(lambda: page.pick(1, 1))
+    assert "world 1 of 3 (world 3 of 5 of all models), live" in page.panel._lines(page.source.batch, 1)[0]
+    turn(page, "branch")
+    assert isinstance(page.source, Session) and "model" not in page.panel.handles
+    turn(page, "leave")
+    assert page.source.nworld == 3 and page.message == ""
+
+
 def test_a_batch_without_clients_is_not_copied(opened):
     batch = fl.Batch(fl.bundled("pendulum"), 2)
     page = opened(batch)
@@ -429,8 +449,9 @@ def test_models_without_dofs(opened, text):
 def test_wrong_calls_are_refused():
     with pytest.raises(fl.ModelError, match="nosuch"):
         fl.view("nosuch")
-    with pytest.raises(fl.ModelError):
-        fl.view(fl.MixedBatch([(fl.bundled("pendulum"), 1), (fl.bundled("cartpole"), 1)]))
+    with pytest.raises(fl.ModelError, match="MixedBatch"):
+        mixed = fl.MixedBatch([(fl.bundled("pendulum"), 1), (fl.bundled("cartpole"), 1)])
+        fl.view(mixed, frames={"time": np.zeros((1, 2)), "qpos": np.zeros((1, 2, 1))})
     with pytest.raises(fl.ModelError, match="worlds"):
         fl.view("pendulum", worlds=0)
     with pytest.raises(fl.ModelError, match="nworld"):

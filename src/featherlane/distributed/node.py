@@ -26,6 +26,8 @@ from featherlane.model.status import NON_FINITE
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.reduction import reduced
 from featherlane.simulation.batch.runner import NAMED
+from featherlane.simulation.query.camera import Camera, Images
+from featherlane.simulation.query.imaging import images_of
 from featherlane.simulation.tile.workspace import Workspace
 
 Order = tuple[str, tuple[Any, ...]]
@@ -200,6 +202,14 @@ class NodeWorlds:
         rows = getattr(self.batch, name)[... if ids is None else ids]
         worlds = self.spec.first + (np.arange(self.batch.nworld) if ids is None else ids)
         return reduced(reduction, rows, worlds)
+
+    def order_images(self, camera: Camera, ids) -> tuple[Images, list[int]]:
+        """Returns images of worlds, and the worlds whose colours could not be computed."""
+        return images_of(self.batch, camera, np.arange(self.batch.nworld) if ids is None else ids)
+
+    def order_query(self, method: str, given: Sequence[Any], options: dict[str, Any], ids) -> Any:
+        """Returns the result of a method of the batch that takes the worlds as `ids`."""
+        return getattr(self.batch, method)(*given, ids=ids, **options)
 
     def order_call(self, function: bytes | Callable) -> Any:
         """Returns a function's result for this batch."""

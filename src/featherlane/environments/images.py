@@ -7,9 +7,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from featherlane.environments.task import models_of
 from featherlane.errors import ModelError
 from featherlane.model.names import index_of
-from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.camera import Camera
 
 
@@ -17,20 +17,19 @@ class ObservedImages:
     """Computes the images that a task observes, by name: "camera/output".
 
     Args:
-        batch: the worlds.
+        batch: the worlds, a `Batch` or a `MixedBatch`.
         cameras: the task's cameras.
 
     Raises:
-        ModelError: no `Camera`, two images with one name, or worlds of several models.
-        UnknownNameError: an unknown camera.
+        ModelError: no `Camera`, or two images with one name.
+        UnknownNameError: a camera that a model lacks.
     """
 
     def __init__(self, batch: Any, cameras: Any):
         self.batch, self.cameras, names = batch, _checked(cameras), list[str]()
-        if self.cameras and not isinstance(batch, Batch):
-            raise ModelError("cameras: got cameras and several models, allowed are cameras with a single model")
         for camera in self.cameras:
-            index_of(batch.model, "camera", camera.camera)
+            for model in models_of(batch):
+                index_of(model, "camera", camera.camera)
             names += [f"{camera.camera}/{output}" for output in camera.names]
         if len(set(names)) < len(names):
             raise ModelError(f"cameras: got the images {', '.join(names)}, allowed is one of each camera and output")
@@ -40,9 +39,10 @@ class ObservedImages:
 
     def spaces(self) -> dict[str, gym.Space]:
         """Returns the space of each image of a world."""
+        most = max(model.ngeom for model in models_of(self.batch))
         bounds = {
             "depth": (0.0, np.inf, np.float32),
-            "segmentation": (-1, max(self.batch.model.ngeom - 1, 0), np.int32),
+            "segmentation": (-1, max(most - 1, 0), np.int32),
             "normal": (-1.0, 1.0, np.float32),
             "rgb": (0, 255, np.uint8),
         }

@@ -275,7 +275,7 @@ class TaskEnv(VectorEnv):
         counted = self.batch.count_of(*FAULTS)
         bad, self._bad = counted > self._bad, counted
         self.task.proceed(self.batch, moving, self.random)
-        any_bad = bool(bad.any())
+        any_bad = bool(np.count_nonzero(bad))  # in a tenth of the time of `any`, for few worlds
         if any_bad:
             rewards[bad] = 0.0
             terminations |= bad
@@ -314,18 +314,21 @@ class TaskEnv(VectorEnv):
         infos: dict[str, Any] = {} if bad is None else {"bad_world": bad, "_bad_world": bad.copy()}
         if not self.info:
             return infos
-        started = np.zeros(self.num_envs, bool)
-        started[resting] = True
-        infos = self._masked(self.task.info(self.batch, self.terms, before), ~started, infos)
-        return self._masked(self.task.start_info(self.batch), started, infos) if len(resting) else infos
+        moved = np.ones(self.num_envs, bool)
+        if len(resting):
+            moved[resting] = False
+        infos = self._masked(self.task.info(self.batch, self.terms, before), moved, infos)
+        return self._masked(self.task.start_info(self.batch), ~moved, infos) if len(resting) else infos
 
     @staticmethod
     def _masked(values: Mapping[str, np.ndarray], mask: np.ndarray, infos: dict[str, Any]) -> dict[str, Any]:
         """Adds values of the masked worlds to infos, in the format of Gymnasium's vector environments."""
-        for name, value in values.items():
-            if not mask.any():
-                continue
+        number = np.count_nonzero(mask)
+        for name, value in values.items() if number else ():
             value = np.asarray(value)
+            if number == len(mask) and name not in infos:
+                infos[name], infos[f"_{name}"] = value.copy(), mask.copy()
+                continue
             rows = infos.setdefault(name, np.zeros(value.shape, value.dtype))
             rows[mask] = value[mask]
             infos[f"_{name}"] = infos.get(f"_{name}", False) | mask

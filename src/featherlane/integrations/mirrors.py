@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+Worlds = np.ndarray | slice
+EVERY = slice(None)
+
+
+def bits(array: np.ndarray) -> np.ndarray:
+    """Returns the bit patterns of an array as unsigned integers, so that equal NaN compare equal."""
+    return np.ascontiguousarray(array).view(f"u{array.itemsize}")
+
 
 class Mirror:
     """Holds a converted copy of rows of a batch.
@@ -22,22 +30,19 @@ class Mirror:
         self._kept = np.empty_like(shown) if written else None
         self.pull()
 
-    def pull(self, ids: np.ndarray | None = None) -> None:
-        """Copies worlds from the batch; None for all."""
-        at = slice(None) if ids is None else ids
-        self.shown[at] = self.rows[at]
+    def pull(self, worlds: Worlds = EVERY) -> None:
+        """Copies worlds from the batch."""
+        self.shown[worlds] = self.rows[worlds]
         if self._kept is not None:
-            self._kept[at] = self.shown[at]
+            self._kept[worlds] = self.shown[worlds]
 
-    def push(self, ids: np.ndarray | None = None) -> bool:
-        """Copies edited elements of worlds to the batch and returns whether there are any; None for all worlds."""
+    def push(self, worlds: Worlds = EVERY, once: bool = True) -> None:
+        """Copies edited elements of worlds to the batch; without `once`, the next push copies them again."""
         if self._kept is None:
-            return False
-        at = slice(None) if ids is None else ids
-        given = self.shown[at]
-        edited = given != self._kept[at]
-        if not edited.any():
-            return False
-        self.rows[at] = np.where(edited, given, self.rows[at])
-        self._kept[at] = given
-        return True
+            return
+        given = self.shown[worlds]
+        edited = bits(given) != bits(self._kept[worlds])
+        if edited.any():
+            self.rows[worlds] = np.where(edited, given, self.rows[worlds])
+            if once:
+                self._kept[worlds] = given

@@ -25,8 +25,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from featherlane.integrations import mujoco_batch
 from featherlane.integrations.batch.arguments import ACC, NONE, checked_ids
-from featherlane.integrations.batch.copies import Copy, bits
 from featherlane.integrations.batch.fields import DATA_FIELDS, MODEL_FIELDS, STATE, near, template, values
+from featherlane.integrations.mirrors import Mirror, bits
 from featherlane.lanes.cores import cores
 
 __all__ = ["Actuator", "Batch", "Body", "Joint", "Site"]
@@ -103,8 +103,8 @@ class Batch:
         self._seen = self._rows.copy()  # the states at the end of each simulation's last call
         self._bound: dict[str, np.ndarray] = {}  # as `bind` returned them
         self._expanded: dict[str, np.ndarray] = {}  # as `expand` returned them
-        self._copies: list[Copy] = []  # of fields of MjData
-        self._model_copies: list[Copy] = []
+        self._mirrors: list[Mirror] = []  # of fields of MjData
+        self._model_mirrors: list[Mirror] = []  # of fields of MjModel
         self._lock = threading.RLock()
 
     @property
@@ -153,8 +153,8 @@ class Batch:
             wanted = _checked_dtype(name, own, dtype, single=name != "state")
             if name not in self._bound:
                 if rows.dtype != wanted:
-                    self._copies.append(Copy(rows, wanted, name in STATE))
-                    rows = self._copies[-1].array
+                    self._mirrors.append(Mirror(rows, rows.astype(wanted), name in STATE))
+                    rows = self._mirrors[-1].shown
                 self._bound[name] = rows
             return _of_type(name, self._bound[name], wanted)
 
@@ -182,9 +182,9 @@ class Batch:
             if name not in self._expanded:
                 rows = self._batch.expand(MODEL_NAMES[name])
                 if rows.dtype != wanted:
-                    self._model_copies.append(Copy(rows, wanted, True))
-                    rows[...] = self._model_copies[-1].array  # rounded, as the caller reads them
-                    rows = self._model_copies[-1].array
+                    self._model_mirrors.append(Mirror(rows, rows.astype(wanted)))
+                    rows[...] = self._model_mirrors[-1].shown  # rounded, as the caller reads them
+                    rows = self._model_mirrors[-1].shown
                 self._expanded[name] = rows
             return _of_type(name, self._expanded[name], wanted)
 
@@ -300,8 +300,8 @@ class Batch:
                 if self._different() - known:
                     self._batch.set_const()
             finally:
-                for copy in self._model_copies:
-                    copy.take(slice(None))
+                for mirror in self._model_mirrors:
+                    mirror.pull()
 
     def _different(self) -> set[str]:
         """Returns the fields of MjModel whose values in a simulation differ from the model's."""
@@ -339,23 +339,23 @@ class Batch:
                 raise ValueError(f"sim {asleep[0]}: sleep is not supported")
         return chosen
 
-    def _put(self, chosen: np.ndarray) -> None:
+    def _put(self, chosen: np.ndarray, once: bool = True) -> None:
         """Writes changed elements of copies into the state and the expanded fields."""
-        for copy in self._copies:
-            copy.put(self._sims(chosen))
+        for mirror in self._mirrors:
+            mirror.push(self._sims(chosen), once)
         self._put_model()
 
     def _put_model(self) -> None:
-        for copy in self._model_copies:
-            copy.put(slice(None))
+        for mirror in self._model_mirrors:
+            mirror.push()
 
     @contextmanager
     def _query(self, ids: ArrayLike | None) -> Iterator[np.ndarray]:
         """Gives the simulations of a query, whose states have the caller's writes during the query only."""
         with self._lock, self._errors():
             chosen = self._chosen(ids)
-            kept = self._rows[chosen] if self._copies else None
-            self._put(chosen)
+            kept = self._rows[chosen] if self._mirrors else None
+            self._put(chosen, once=False)
             try:
                 yield chosen
             finally:
@@ -366,8 +366,8 @@ class Batch:
         """Refreshes copies after a call, and stores the states with which `reset` compares."""
         sims = self._sims(chosen)
         self._seen[sims] = self._rows[sims]
-        for copy in self._copies:
-            copy.take(sims)
+        for mirror in self._mirrors:
+            mirror.pull(sims)
 
     def _sims(self, chosen: np.ndarray) -> np.ndarray | slice:
         return slice(None) if len(chosen) == self.num_sims else chosen

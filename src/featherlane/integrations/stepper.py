@@ -131,6 +131,9 @@ class Stepper:
             raise UnsupportedFeatureError(["option flag: sleep"], what="an MjData whose trees may sleep is not stepped")
         self._data, self._stages, self._bad = Data(self._model.model), m.opt.integrator == RK4, 0
         self._data.mute()
+        # edits of these load the model again
+        self._has_rows = not m.opt.disableflags & Disable.CONSTRAINT
+        self._has_dual_forces = m.opt.solver == PGS or m.opt.noslip_iterations > 0
         # read directly, which takes a tenth of the time of an attribute
         self._counts = self._data.warning
         wrenches = np.isin(m.sensor_type, READ_WRENCHES).any()
@@ -167,9 +170,9 @@ class Stepper:
     def _write_forces(self) -> None:
         """Writes the force of each row: those of a dual solver, or the forces that follow from the acceleration."""
         m, d = self._mj_model, self._mj_data
-        if not d.nefc or m.opt.disableflags & Disable.CONSTRAINT:
+        if not self._has_rows or not d.nefc:
             return
-        if m.opt.solver == PGS or m.opt.noslip_iterations:
+        if self._has_dual_forces:
             forces = self._data.efc_force
             if len(forces) == d.nefc:
                 d.efc_force[:] = forces

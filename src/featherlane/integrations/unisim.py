@@ -27,6 +27,8 @@ from numpy.typing import DTypeLike
 from featherlane.errors import ArgumentError, InstallationError, ModelError
 from featherlane.integrations.models import LoadedModels
 from featherlane.integrations.unisim_executor import Executor
+from featherlane.integrations.unisim_variants import GROUP, Recorder, declared
+from featherlane.model import load
 from featherlane.model.mujoco_versions import VOLUMES
 from featherlane.model.reader import version_numbers
 from featherlane.simulation.world.recordings import check_bindable
@@ -61,35 +63,46 @@ from unisim.dr.types import (  # noqa: E402
 )
 from unisim.errors import UnsupportedCapabilityError  # noqa: E402
 
+from featherlane.integrations.unisim_rays import FeatherlaneRayCaster  # noqa: E402
+
+__all__ = ["FeatherlaneBackend", "FeatherlaneRayCaster", "Scanner", "create_backend", "use"]
+
 
 class FeatherlaneBackend(MuJoCoBackend):
     """UniSim's `mujoco` backend with Featherlane's physics.
 
     Args:
-        given, options: as for UniSim's `mujoco` backend.  `cpu_ids` sets the number of threads only.
+        given, options: as for UniSim's `mujoco` backend.
         dtype: float64 or float32, of the state and of all arithmetic.
 
     Raises:
-        unisim.UnsupportedCapabilityError: the scene has a feature that Featherlane does not support.
-        NotImplementedError: the scene has fixed variants.
+        unisim.UnsupportedCapabilityError: the scene, or a fixed variant of it, has a feature that Featherlane does not
+            support.
     """
 
     def __init__(self, *given: Any, dtype: DTypeLike = "float64", **options: Any):
         self._dtype, self._models = dtype, LoadedModels()
+        self._variants: Any = None  # Featherlane's model of a scene with fixed variants
         super().__init__(*given, **options)
         self._loaded_model()
 
     def _loaded_model(self):
         """Returns Featherlane's model of the scene, all of whose sensors are supported."""
         try:
-            model = self._models.of([self._model])[0]
+            build = self._fixed_variant_build
+            if build is not None and self._variants is None:
+                self._variants = load(self._recorder.spec, variants={GROUP: declared(self._recorder, build.pack)})
+                del self._recorder
+            model = self._variants or self._models.of([self._model])[0]
             check_bindable(model, "bind", "sensordata")
             return model
         except ModelError as error:
             raise UnsupportedCapabilityError(f"featherlane: {error}") from error
 
     def _build_pool(self) -> Executor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        pool = Executor(self._loaded_model(), self.num_envs, self._n_threads, self._dtype)
+        pool = Executor(self._loaded_model(), self.num_envs, self._n_threads, self._dtype, self._cpu_ids)
+        if self._fixed_variant_build is not None:
+            pool.set_variants(GROUP, self._fixed_variant_build.executor_assignment)
         pool.bind("qpos", self._np_dtype)[:] = self._qpos_view
         pool.bind("qvel", self._np_dtype)[:] = self._qvel_view
         pool.forward()
@@ -110,12 +123,13 @@ class FeatherlaneBackend(MuJoCoBackend):
             supported_device_reset_terms=found.supported_device_reset_terms - left,
         )
 
-    @staticmethod
-    def _supports_fixed_variant_executor() -> bool:
-        return False
-
-    def _install_fixed_variant_plan(self, *given: Any, **options: Any) -> None:
-        raise NotImplementedError("featherlane: fixed variants (SceneCfg.fixed_variant_plan) are not supported")
+    def _load_fixed_variant_build(self, *given: Any, **options: Any):
+        self._recorder = Recorder()
+        before, _module.VariantPack = _module.VariantPack, self._recorder  # whose `builder` UniSim calls
+        try:
+            return super()._load_fixed_variant_build(*given, **options)
+        finally:
+            _module.VariantPack = before
 
     def _reset_term_default_from_pool(self, term: str) -> np.ndarray:
         pool = self._pool

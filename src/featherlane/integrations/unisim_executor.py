@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.integrations.mirrors import Mirror
+from featherlane.integrations.mirrors import EVERY, Mirror
 from featherlane.model.enums import State
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -39,10 +39,18 @@ class Executor:
         num_sims: number of worlds.
         num_threads: threads; 0: one for each core.
         dtype: float64 or float32, of the state and of all arithmetic.
+        cpu_ids: cores to which the threads are pinned, one for each thread; None: they are not pinned.
     """
 
-    def __init__(self, model: Model, num_sims: int, num_threads: int = 0, dtype: DTypeLike = "float64"):
-        self.batch, self.num_sims = Batch(model, num_sims, num_threads, dtype), num_sims
+    def __init__(
+        self,
+        model: Model,
+        num_sims: int,
+        num_threads: int = 0,
+        dtype: DTypeLike = "float64",
+        cpu_ids: Sequence[int] | None = None,
+    ):
+        self.batch, self.num_sims = Batch(model, num_sims, num_threads, dtype, cpu_ids=cpu_ids), num_sims
         self.batch.mute()
         self._mirrors: dict[str, Mirror] = {}
         self._written: set[str] = set()  # model fields since the last `set_const`
@@ -74,6 +82,11 @@ class Executor:
         """Returns separate values of a model field for each world, (nworld, ...), to be written."""
         self._written.add(_field(name))
         return self.batch.expand(_field(name))
+
+    def set_variants(self, group: str, assignment: np.ndarray) -> None:
+        """Gives the worlds their variants of a group, whose names are numbers; `assignment` is (nworld,)."""
+        for variant in np.unique(assignment).tolist():
+            self.batch.set_variant(group, np.flatnonzero(assignment == variant), str(variant))
 
     def values(self, name: str) -> np.ndarray:
         """Returns the values of a model field in each world, (nworld, ...), to be read."""
@@ -200,12 +213,12 @@ class Executor:
     # ---- copies ------------------------------------------------------------------------------------------------------
     def _write(self, ids: np.ndarray | None) -> None:
         for mirror in self._mirrors.values():
-            mirror.push(ids)
+            mirror.push(EVERY if ids is None else ids)
 
     def _read(self, ids: np.ndarray | None, outputs) -> None:
+        at = EVERY if ids is None else ids
         for mirror in self._mirrors.values():
-            mirror.pull(ids)
-        at = slice(None) if ids is None else ids
+            mirror.pull(at)
         for name in outputs:
             self._outputs[name][at] = self._bound[name][at]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -93,6 +93,10 @@ class Record:
     def set_size(self, name: str, value: int) -> None:
         """Changes a size field."""
         self.table[FAULT_WORDS + 2 * self.layout.index[name]] = value
+
+    def places(self, names: Iterable[str]) -> np.ndarray:
+        """Returns where size fields are in `table`, for writing several at once."""
+        return np.array([FAULT_WORDS + 2 * self.layout.index[name] for name in names], np.intp)
 
     def size(self, name: str) -> int:
         """Returns the value of a size field."""

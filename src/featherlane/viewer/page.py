@@ -190,8 +190,12 @@ class Page:
         """
         if not self._stack:
             raise ModelError("there are no earlier worlds to return to")
+        self.switch(self._stack.pop())
+
+    def switch(self, source: Source) -> None:
+        """Shows other worlds in place of the present ones."""
         self._pause_or_detach()
-        self._open(self._stack.pop(), None)
+        self._open(source, None)
         if isinstance(self.source, Watch) and self.server.get_clients():
             self.source.attach()
 

@@ -136,7 +136,7 @@ class View:
 
 
 def view(
-    what: Model | Batch | Data | Failure | Any,
+    what: Model | Batch | MixedBatch | Data | Failure | Any,
     *,
     frames: Mapping[str, np.ndarray] | None = None,
     nworld: int = 1,
@@ -159,7 +159,8 @@ def view(
         fl.view(model, frames=batch.rollout(100, record=("time", "qpos")))
 
     Args:
-        what: a `Model`, a path, MJCF text or a name; a `Batch` or `Data`; an environment with a `batch`; a `Failure`.
+        what: a `Model`, a path, MJCF text or a name; a `Batch` or `Data`; an environment with a `batch`; a `Failure`;
+            a `MixedBatch`, of which the page shows the worlds of one model at a time, at first of the first.
         frames: arrays (nworld, nframe, ...) by name to play back: `time` and `qpos`, optionally `qvel`, `act`,
             `ctrl`, `mocap_pos`, `mocap_quat` and `status`; `featherlane simulate --out` records them.
         nworld: number of worlds, if the page runs a model.
@@ -276,9 +277,9 @@ def shown_source(what, frames, nworld: int):
         return Playback(what.model, {name: rows[None] for name, rows in _states(what).items()}, "failure")
     worlds = what if isinstance(what, WORLDS) else getattr(getattr(what, "unwrapped", what), "batch", None)
     if isinstance(worlds, MixedBatch):
-        raise ModelError(
-            "source: got a MixedBatch, allowed is one of its groups (batch.groups[k]): a page shows worlds of one model"
-        )
+        if frames is not None:
+            raise ModelError("frames: got a MixedBatch with frames, allowed is one of its groups (batch.groups[k])")
+        return Watch(worlds.groups[0], worlds)
     if isinstance(worlds, Batch | Data) and frames is None:
         return Watch(worlds)
     if isinstance(worlds, Batch | Data):

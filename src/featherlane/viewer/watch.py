@@ -15,6 +15,7 @@ import numpy as np
 from featherlane.model.model import Model
 from featherlane.simulation.batch.arrays import LASTING, REPORTS
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.world.data import Data
 
 RATE = 30.0  # most copies per second
@@ -30,15 +31,18 @@ class Watch:
 
     Args:
         source: a `Batch` or a `Data`.
+        mixed: the `MixedBatch` that `source` is a group of, if any.
 
     Attributes:
+        first: number of the first world in the mixed batch.
         model, batch: copies for drawing; worlds have the same numbers.
         drawn: array of the worlds that are copied if not all fit.
         rate: most copies per second.
     """
 
-    def __init__(self, source: Batch | Data):
-        self.source = source
+    def __init__(self, source: Batch | Data, mixed: MixedBatch | None = None):
+        self.source, self.mixed = source, mixed
+        self.first = 0 if mixed is None else int(mixed.starts[mixed.groups.index(source)])
         self.model: Model = copy.deepcopy(source.model)
         many = isinstance(source, Batch)
         self.nworld = source.nworld if many else 1

@@ -11,10 +11,8 @@ import torch
 from mjlab.entity.variants import SlotKey, allocate_worlds  # pyright: ignore[reportMissingImports]
 
 from featherlane.errors import ModelError
+from featherlane.integrations.spec_edits import BODY, GEOM, copy_attributes
 from featherlane.simulation.batch.batch import Batch
-
-GEOM = ("pos", "quat", "alt", "mass", "density", "typeinertia", "material", "rgba", "fitscale")
-BODY = ("explicitinertial", "mass", "ipos", "iquat", "ialt", "inertia", "fullinertia")
 
 
 def declared(variant_info: list[tuple[str, Any]]) -> dict[str, dict[str, Callable[[Any], None]]]:
@@ -68,25 +66,13 @@ def _edit(prefix: str, name: str, metadata: Any, k: int) -> Callable[[Any], None
                 spec.delete(target)
                 continue
             own = geoms[slot.key]
-            _copy(own, target, GEOM)
+            copy_attributes(own, target, GEOM)
             target.meshname = f"{prefix}{name}/{own.meshname}"
             target.material = f"{prefix}{name}/{own.material}" if own.material else ""
         for _, body in _bodies(source.worldbody.bodies[0]):
-            _copy(body, spec.body(prefix + body.name), BODY)
+            copy_attributes(body, spec.body(prefix + body.name), BODY)
 
     return edit
-
-
-def _copy(source: Any, target: Any, names: tuple[str, ...]) -> None:
-    """Copies attributes of an element of a spec."""
-    for name in names:
-        value = getattr(source, name)
-        if name in ("alt", "ialt"):
-            _copy(value, getattr(target, name), ("axisangle", "euler", "type", "xyaxes", "zaxis"))
-        elif isinstance(value, np.ndarray):
-            getattr(target, name)[:] = value
-        else:
-            setattr(target, name, value)
 
 
 def _bodies(body: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ class WorldArrays:
         nworld: number of worlds.
         dtype: dtype of reals, except fields that are float64 at every precision.
         ngiven: contacts that the caller may give to a world.
+        place: function that writes zeros to a new array in the threads that step its rows; None: no one does.
 
     Attributes:
         rows: arrays that persist between calls, by field: state, inputs in use and reports.
@@ -57,8 +58,15 @@ class WorldArrays:
         computed: has a step, a forward pass or a reset run?  Outputs bound later have no values until the next call.
     """
 
-    def __init__(self, model: Model, nworld: int, dtype: np.dtype, ngiven: int):
-        self.model, self.nworld, self.dtype, self.ngiven = model, nworld, dtype, ngiven
+    def __init__(
+        self,
+        model: Model,
+        nworld: int,
+        dtype: np.dtype,
+        ngiven: int,
+        place: Callable[[np.ndarray], None] | None = None,
+    ):
+        self.model, self.nworld, self.dtype, self.ngiven, self.place = model, nworld, dtype, ngiven, place
         self.sizes = Workspace.sizes_of(model, ngiven)
         self.rows: dict[str, np.ndarray] = {}
         self.bound: dict[str, np.ndarray] = {}
@@ -77,7 +85,10 @@ class WorldArrays:
         field = DATA[name]
         if self._padded is not None:
             return self._padded.rows(field)
-        return aligned((self.nworld, *field.dims(self.sizes)), field.stored_as(self.dtype))
+        rows = aligned((self.nworld, *field.dims(self.sizes)), field.stored_as(self.dtype))
+        if self.place is not None:
+            self.place(rows)
+        return rows
 
     def _changed(self) -> None:
         self.revision += 1
@@ -294,7 +305,7 @@ class WorldArrays:
         set_all(new + [(rows, ..., self.model.__dict__[name]) for name, rows in shared.items()])
 
     def __getstate__(self):
-        return self.__dict__ | {"_padded": None, "_row_views": {}}
+        return self.__dict__ | {"_padded": None, "_row_views": {}, "place": None}
 
 
 def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:

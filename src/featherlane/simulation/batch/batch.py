@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
-from featherlane.lanes.cores import cores
+from featherlane.lanes.cores import cores, pinned_cores
 from featherlane.model.arguments import instance, one_of, several_of, whole_argument
 from featherlane.model.assignment import assign, flag, is_mixed, real_number
 from featherlane.model.enums import OBJ_UNKNOWN, State
@@ -55,7 +55,7 @@ from featherlane.simulation.query.contact import (
 )
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.ground import PLACED, PLACES, divided
-from featherlane.simulation.query.imaging import Imaging
+from featherlane.simulation.query.imaging import camera_of, images_of, warn_of_black
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.jacobian import (
     ANGULAR_MOMENTUM,
@@ -77,6 +77,7 @@ from featherlane.simulation.query.scan import FIELDS, Scan, Scans, excluded_body
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.tile.team import Team
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.mujoco_data import read_world
@@ -105,6 +106,9 @@ class Batch(NamedAccess):
         dtype: float64 or float32, of the state and of all arithmetic; times are float64 in both.
         given_contacts: the largest number of contacts that `give_contacts` may give to a world.
         record_failures: steps to keep of each world, so that a failed step can be replayed; 0: none.
+        cpu_ids: cores to which the threads are pinned, one for each thread (Linux).  Each thread then steps mostly the
+            same worlds, whose state is in memory near its core, and the caller of a method only waits.  None: threads
+            are not pinned.
 
     State fields are live arrays: `batch.qpos` (nworld, nq), `qvel`, `act`, `ctrl`, `time` (nworld,), `qacc_warmstart`,
     `qfrc_applied`, `xfrc_applied`, `mocap_pos`, `mocap_quat`, `eq_active`.  Derived fields are bound
@@ -122,7 +126,8 @@ class Batch(NamedAccess):
 
     Raises:
         TypeError: `model` is not a Model.
-        ModelError: nworld, nthread, given_contacts or record_failures out of range, an unknown dtype.
+        ModelError: nworld, nthread, given_contacts or record_failures out of range, an unknown dtype; `cpu_ids` on a
+            system that cannot pin threads, or that are not different cores of this process, one for each thread.
     """
 
     layout = DATA
@@ -145,16 +150,16 @@ class Batch(NamedAccess):
         dtype: DTypeLike = "float64",
         given_contacts: int = 0,
         record_failures: int = 0,
+        cpu_ids: Sequence[int] | None = None,
     ):
         instance("Batch", model, Model, "a Model (created by featherlane.load)", ArgumentTypeError)
         real, nworld = precision(dtype), whole_argument("nworld", nworld, 1)
-        ngiven, nthread = (
-            contact_capacity(given_contacts),
-            whole_argument("nthread", nthread, 0, MOST_THREADS) or cores(),
-        )
+        ngiven, nthread = contact_capacity(given_contacts), whole_argument("nthread", nthread, 0, MOST_THREADS)
         kept = whole_argument("record_failures", record_failures, 0)
-        arrays = WorldArrays(model, nworld, real, ngiven)
-        self._start(arrays, Runner(arrays, nthread, Recorder(nworld, kept, type(self)) if kept else None))
+        cpus = pinned_cores(cpu_ids, nthread)
+        team = Team(len(cpus) or nthread or cores(), cpus)
+        arrays = WorldArrays(model, nworld, real, ngiven, team.place if cpus else None)
+        self._start(arrays, Runner(arrays, team, Recorder(nworld, kept, type(self)) if kept else None))
 
     def _start(self, arrays: WorldArrays, runner: Runner) -> None:
         own, shown = self.__dict__, ("model", "nworld", "dtype", "ngiven")
@@ -422,17 +427,10 @@ class Batch(NamedAccess):
 
         Source: MuJoCo mjv_cameraFrustum, mj_ray, mjr_render.
         """
-        if not isinstance(camera, Camera):
-            if width is None or height is None:
-                raise ModelError(f"width, height: got {width} and {height}, allowed are integers >= 1")
-            camera = Camera(camera, width, height, output, geomgroup, near, far)
-        elif width is not None or height is not None:
-            raise ModelError(f"width, height: got {width} and {height}, allowed is None, since the Camera has them")
-        images = Imaging(self.model, camera, self._ids(ids), self.nworld)
-        for some in images.parts():
-            query = images.query(some, self.dtype, self.runner.width)
-            images.take(some, self.query(query, images.chosen[some]), self.time)
-        return images.result()
+        wanted = camera_of(camera, (width, height), output, geomgroup, near, far)
+        images, black = images_of(self, wanted, self._ids(ids))
+        warn_of_black(wanted, black)
+        return images
 
     def scan(
         self,

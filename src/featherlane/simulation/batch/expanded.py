@@ -75,7 +75,7 @@ class Expanded(dict[str, np.ndarray]):
 
         A field may be 0 in the model and nonzero in a world.
         """
-        return {} if self.keys().isdisjoint(DECIDING) else in_use(self.model, self)
+        return in_use(self.model, self) if self and not self.keys().isdisjoint(DECIDING) else {}
 
     def constants(self, chosen: np.ndarray, changes: Mapping[str, Entries] = NO_CHANGES) -> dict[str, np.ndarray]:
         """Computes the dependent fields of these worlds, (n, ...) by name, from rows with changed entries."""

@@ -14,7 +14,7 @@ models, so no thread is idle after the worlds of one model.  Results are bitwise
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,15 @@ from featherlane.model.variant import values_of
 from featherlane.simulation.batch.arrays import REPORTS, STATE, chosen_worlds, keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.gather import Arrays, gather_rows
 from featherlane.simulation.batch.padded import PaddedArrays, PaddedRows
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.runner import Share, run_shares, stage_number
+from featherlane.simulation.query.camera import VISIBLE, Camera, Images
+from featherlane.simulation.query.imaging import camera_of, camera_of_worlds, images_of, warn_of_black
+from featherlane.simulation.query.objects import Object
+from featherlane.simulation.query.pattern import RayPattern
+from featherlane.simulation.query.scan import Scan, pattern_of, result_array
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import (
@@ -58,6 +64,7 @@ class MixedBatch:
         dtype: float64 or float32, of the state and of all arithmetic; times are float64 in both.
         given_contacts: the largest number of contacts that may be given to a world, see `Batch.give_contacts`.
         record_failures: steps to keep of each world, see `Batch`.
+        cpu_ids: cores to which the threads are pinned, one for each thread (Linux); None: threads are not pinned.
 
     State fields are live arrays over all worlds, as wide as the widest model needs: `batch.qpos` (nworld, n), `ctrl`,
     `xfrc_applied` (nworld, n, 6), ...; entries that a world does not use are zero and are not read.  Derived fields are
@@ -65,7 +72,7 @@ class MixedBatch:
 
     Attributes:
         groups: a `Batch` for each model, whose arrays are parts of these.  Use it for all other features of a batch
-            (expanded fields, given contacts, rays, inverse dynamics).
+            (expanded fields, given contacts, single rays, inverse dynamics).
         models: the model of each group, a tuple.
         nworld: number of all worlds.
         starts: (ngroup + 1,) the first world of each group, and `nworld`.
@@ -92,9 +99,10 @@ class MixedBatch:
         dtype: DTypeLike = "float64",
         given_contacts: int = 0,
         record_failures: int = 0,
+        cpu_ids: Sequence[int] | None = None,
     ):
         pairs = _pairs(models)
-        groups = [Batch(model, n, nthread, dtype, given_contacts, record_failures) for model, n in pairs]
+        groups = [Batch(model, n, nthread, dtype, given_contacts, record_failures, cpu_ids) for model, n in pairs]
         self.__dict__["groups"] = tuple(groups)
         self._start()
 
@@ -345,6 +353,111 @@ class MixedBatch:
         if nstep:
             for k, group in enumerate(self.groups):
                 group.runner.warn_of_bad(int(self.starts[k]))
+
+    # ---- cameras and scans -------------------------------------------------------------------------------------------
+    def camera(
+        self,
+        camera: int | str | Camera,
+        width: int | None = None,
+        height: int | None = None,
+        output: str | Sequence[str] = ("depth",),
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = VISIBLE,
+        near: float | None = None,
+        far: float | None = None,
+    ) -> Images:
+        """Computes images of a camera that all models have, as `Batch.camera`.
+
+        Returns:
+            `Images` of the n worlds, world first.  A segmentation has geoms of the world's model.
+
+        Raises:
+            ModelError, UnknownNameError, UnsupportedFeatureError, MemoryError: as `Batch.camera` does, with the group.
+                `colours` for each world need models with equal numbers of geoms.
+
+        Warns:
+            NonFiniteWarning: as `Batch.camera` does.
+        """
+        wanted, black = camera_of(camera, (width, height), output, geomgroup, near, far), list[int]()
+
+        def images(k: int, worlds: np.ndarray) -> Images:
+            first = int(self.starts[k])
+            own = camera_of_worlds(wanted, self.nworld, first, int(self.starts[k + 1]))
+            found, spoiled = images_of(self.groups[k], own, worlds)
+            black.extend(first + world for world in spoiled)
+            return found
+
+        result = self._gathered(self._ids(ids), images)
+        warn_of_black(wanted, black)
+        return Images(*result)
+
+    def scan(
+        self,
+        body: Object,
+        pattern: RayPattern | ArrayLike,
+        alignment: str = "base",
+        output: str | Sequence[str] = ("distance",),
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = None,
+        bodyexclude: int | str | None = "parent",
+        cutoff: float = np.inf,
+    ) -> Scan:
+        """Casts the rays of a pattern from a frame that all models have, as `Batch.scan`.
+
+        Returns:
+            `Scan` of the n worlds, world first; geoms are those of the world's model.
+
+        Raises:
+            ModelError, UnknownNameError, UnsupportedFeatureError: as `Batch.scan` does, with the group.
+        """
+        given = body, pattern_of(pattern), alignment, output
+        options: dict[str, Any] = {"geomgroup": geomgroup, "bodyexclude": bodyexclude, "cutoff": cutoff}
+        found = self._gathered(self._ids(ids), lambda k, worlds: self.groups[k].scan(*given, worlds, **options))
+        return Scan(*found)
+
+    def height_scan(
+        self,
+        body: Object,
+        pattern: RayPattern | ArrayLike,
+        alignment: str = "yaw",
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = None,
+        cutoff: float = np.inf,
+        miss: float | None = None,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Computes heights of a frame that all models have above the surfaces around it, as `Batch.height_scan`.
+
+        Returns:
+            (n, nray) z of the frame minus z of the surface [m].
+
+        Raises:
+            ModelError, UnknownNameError, UnsupportedFeatureError: as `Batch.height_scan` does, with the group.
+        """
+        given, chosen = (body, pattern_of(pattern), alignment), self._ids(ids)
+        options: dict[str, Any] = {"geomgroup": geomgroup, "cutoff": cutoff, "miss": miss}
+        result = result_array("out", out, (len(chosen), len(given[1])), self.dtype)
+        rows = self._gathered(chosen, lambda k, worlds: (self.groups[k].height_scan(*given, worlds, **options),))
+        result[...] = rows[0]
+        return result
+
+    def _gathered(self, chosen: np.ndarray, of: Callable[[int, np.ndarray], Arrays]) -> list[Any]:
+        """Returns the arrays of groups for their worlds among the chosen ones, in the order of these."""
+        group = self.group[chosen]
+
+        def named(k: int, worlds: np.ndarray) -> Arrays:
+            try:
+                return of(k, worlds)
+            except ModelError as error:
+                error.args = (f"group {k}: {error}",)
+                raise
+
+        parts = [(k, np.flatnonzero(group == k)) for k in np.unique(group).tolist()] or [(0, np.zeros(0, int))]
+        empty, *_ = [named(k, at[:0]) for k, at in parts]  # checks the arguments before any group computes
+        return gather_rows(empty, len(chosen), ((at, named(k, chosen[at] - self.starts[k])) for k, at in parts))
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _ids(self, ids) -> np.ndarray:

@@ -10,6 +10,10 @@ from numpy.typing import ArrayLike
 
 from featherlane.model.model import Model
 from featherlane.simulation.batch.reduction import Reduction
+from featherlane.simulation.query.camera import VISIBLE, Camera, Images
+from featherlane.simulation.query.objects import Object
+from featherlane.simulation.query.pattern import RayPattern
+from featherlane.simulation.query.scan import Scan
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import Control
 
@@ -83,6 +87,51 @@ class Worlds(Protocol):
         reduce: Reduction | None = None,
     ) -> Any:
         """Advances worlds by `nstep` steps; returns name -> (n, nstep, ...), or reductions of it over worlds."""
+
+    def camera(
+        self,
+        camera: int | str | Camera,
+        width: int | None = None,
+        height: int | None = None,
+        output: str | Sequence[str] = ("depth",),
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = VISIBLE,
+        near: float | None = None,
+        far: float | None = None,
+    ) -> Images:
+        """Computes images of a camera in each world's present state."""
+        ...
+
+    def scan(
+        self,
+        body: Object,
+        pattern: RayPattern | ArrayLike,
+        alignment: str = "base",
+        output: str | Sequence[str] = ("distance",),
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = None,
+        bodyexclude: int | str | None = "parent",
+        cutoff: float = np.inf,
+    ) -> Scan:
+        """Casts the rays of a pattern from a frame in each world's present state."""
+        ...
+
+    def height_scan(
+        self,
+        body: Object,
+        pattern: RayPattern | ArrayLike,
+        alignment: str = "yaw",
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = None,
+        cutoff: float = np.inf,
+        miss: float | None = None,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Computes heights of a frame above the surfaces that the rays of a pattern hit, (n, nray) [m]."""
+        ...
 
     def get_data(self, world: int) -> Data:
         """Returns one world as an `fl.Data` in float64, forward computed."""

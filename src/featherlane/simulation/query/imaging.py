@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from featherlane.errors import NonFiniteWarning
+from featherlane.errors import ModelError, NonFiniteWarning
 from featherlane.model.model import Model
 from featherlane.model.names import index_of
 from featherlane.simulation.query.appearance import Appearance
@@ -44,7 +46,7 @@ class Imaging:
         self.clip = clip_distances(model, camera.near, camera.far)
         self.appearance = Appearance(model, camera.colours, nworld, chosen) if "rgb" in self.names else None
         self.seeds = None if camera.noise is None else camera.noise.seeds(nworld)[chosen]
-        self.found, self.spoiled = empty_images(self.names, len(chosen), camera.size), list[int]()
+        self.found, self.black = empty_images(self.names, len(chosen), camera.size), list[int]()
 
     def parts(self) -> Iterator[slice]:
         """Returns slices of the chosen worlds that are computed together."""
@@ -64,20 +66,59 @@ class Imaging:
         for name, image in images.items():
             if name == "rgb":
                 spoiled = np.isnan(image[:, 0, 0, 0])
-                self.spoiled += worlds[spoiled].tolist()
+                self.black += worlds[spoiled].tolist()
                 image = np.where(spoiled[:, None, None, None], 0, np.rint(image))
             self.found[name][some] = image
             if name == "depth" and self.camera.noise is not None and self.seeds is not None:
                 self.camera.noise.add(self.found[name][some], self.clip[1], self.seeds[some], time[worlds])
 
     def result(self) -> Images:
-        """Returns the images, and warns of worlds whose colours could not be computed."""
-        if self.spoiled:
-            more = f" and {len(self.spoiled) - NAMED} more" * (len(self.spoiled) > NAMED)
-            warnings.warn(
-                f"camera {self.camera.camera!r}: the images rgb of worlds {', '.join(map(str, self.spoiled[:NAMED]))}"
-                f"{more} are black, since poses in them are not finite",
-                NonFiniteWarning,
-                stacklevel=3,
-            )
+        """Returns the images."""
         return Images(*(self.found.get(name) for name in Images._fields))
+
+
+def camera_of(camera: int | str | Camera, size: tuple[int | None, int | None], *options: Any) -> Camera:
+    """Returns the `Camera` of the arguments of `Batch.camera`; `options` are output, geomgroup, near and far.
+
+    Raises:
+        ModelError: a size is missing, or given together with a `Camera`.
+    """
+    width, height = size
+    if not isinstance(camera, Camera):
+        if width is None or height is None:
+            raise ModelError(f"width, height: got {width} and {height}, allowed are integers >= 1")
+        return Camera(camera, width, height, *options)
+    if width is not None or height is not None:
+        raise ModelError(f"width, height: got {width} and {height}, allowed is None, since the Camera has them")
+    return camera
+
+
+def camera_of_worlds(camera: Camera, nworld: int, first: int, last: int) -> Camera:
+    """Returns a camera for the worlds from `first` to before `last` of nworld: their seeds and colours."""
+    noise, colours = camera.noise, camera.colours
+    if noise is not None:
+        noise = dataclasses.replace(noise, seed=noise.seeds(nworld)[first:last])
+    if colours is not None and np.ndim(colours) == 3 and len(np.asarray(colours)) == nworld:
+        colours = np.asarray(colours)[first:last]  # others are refused when they are read
+    return dataclasses.replace(camera, noise=noise, colours=colours)
+
+
+def images_of(batch: Any, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:
+    """Returns images of worlds of a `Batch`, and the worlds whose `rgb` is black because a pose is not finite."""
+    images = Imaging(batch.model, camera, chosen, batch.nworld)
+    for some in images.parts():
+        query = images.query(some, batch.dtype, batch.width)
+        images.take(some, batch.query(query, chosen[some]), batch.time)
+    return images.result(), images.black
+
+
+def warn_of_black(camera: Camera, worlds: Sequence[int]) -> None:
+    """Warns the caller's caller of worlds whose colours could not be computed."""
+    if worlds:
+        more = f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
+        warnings.warn(
+            f"camera {camera.camera!r}: the images rgb of worlds {', '.join(map(str, worlds[:NAMED]))}"
+            f"{more} are black, since poses in them are not finite",
+            NonFiniteWarning,
+            stacklevel=3,
+        )

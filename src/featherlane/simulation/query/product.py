@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -14,6 +16,8 @@ from featherlane.model.assignment import reals
 from featherlane.model.model import Model
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.world.data import Data, ready
+
+_dense: WeakKeyDictionary[Model, tuple[np.ndarray, np.ndarray]] = WeakKeyDictionary()  # places of M's entries
 
 
 def solve_m(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
@@ -78,10 +82,13 @@ def full_m(model: Model, data: Data) -> np.ndarray:
 
     Source: MuJoCo mj_fullM.
     """
-    entries = ready(model, data).M
-    row, column = np.repeat(np.arange(model.nv), model.M_rownnz), model.M_colind
+    entries, places = ready(model, data).M, _dense.get(model)
+    if places is None:
+        row, column = np.repeat(np.arange(model.nv), model.M_rownnz), np.array(model.M_colind)
+        places = _dense[model] = row * model.nv + column, column * model.nv + row
     out = np.zeros((model.nv, model.nv))
-    out[row, column] = out[column, row] = entries
+    flat = out.reshape(-1)
+    flat[places[0]] = flat[places[1]] = entries
     return out
 
 

@@ -155,7 +155,7 @@ def scan_result(found: dict[str, np.ndarray]) -> Scan:
     return Scan(**parts)
 
 
-def _result(name: str, given, shape: tuple[int, ...], dtype) -> np.ndarray:
+def result_array(name: str, given, shape: tuple[int, ...], dtype) -> np.ndarray:
     """Returns an array for results; a given one is checked."""
     if given is None:
         return np.empty(shape, dtype)
@@ -194,7 +194,7 @@ class Scans(Query):
         self.bundle = np.array([*bundle_of(rays.origin, rays.direction), miss])
         lead = nworld, n
         self.results = {
-            name: _result("out", given, lead if name not in ("normals", "points") else (*lead, 3), dtype)
+            name: result_array("out", given, lead if name not in ("normals", "points") else (*lead, 3), dtype)
             for name, given in targets.items()
         }
         self.sizes = {

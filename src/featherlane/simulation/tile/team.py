@@ -8,6 +8,7 @@ of that chain are C functions that do not check for signals, so an interrupt (Ct
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import weakref
@@ -18,6 +19,9 @@ from itertools import chain, repeat
 from queue import SimpleQueue
 from typing import TypeVar
 
+import numpy as np
+
+from featherlane.simulation.tile.arrange import BLOCK
 from featherlane.simulation.tile.uninterrupted import call_all, take_all
 
 T = TypeVar("T")
@@ -46,8 +50,11 @@ class _Worker:
         _acquire(self.done, 1)
 
 
-def _serve(queue: SimpleQueue, done: int) -> None:
-    """Runs tasks in a worker.  Interrupts are raised in the main thread only."""
+def _serve(queue: SimpleQueue, done: int, cpu: int | None) -> None:
+    """Runs tasks in a worker, on a core if one is given.  Interrupts are raised in the main thread only."""
+    if cpu is not None:
+        with contextlib.suppress(OSError):  # the core was taken from this process since the check
+            os.sched_setaffinity(0, (cpu,))  # of this thread
     while (task := queue.get()) is not None:
         function, errors = task
         try:
@@ -70,10 +77,12 @@ class Team:
 
     Args:
         nthread: number of threads, including the caller.
+        cpus: cores to which the threads are pinned, one for each; then number 0 is a separate thread, too, and the
+            caller only waits.  Empty: they are not pinned.
     """
 
-    def __init__(self, nthread: int):
-        self.nthread = nthread
+    def __init__(self, nthread: int, cpus: tuple[int, ...] = ()):
+        self.nthread, self.cpus = nthread, cpus
         self._workers: dict[int, _Worker] = {}
         self._pid = os.getpid()
         weakref.finalize(self, _end, self._workers)
@@ -86,7 +95,8 @@ class Team:
         if number not in self._workers:
             new = _Worker()
             # in one bytecode, so that no thread runs without its entry
-            call_all([(start_new_thread, _serve, (new.queue, new.done)), (self._workers.__setitem__, number, new)])
+            given = new.queue, new.done, self.cpus[number] if self.cpus else None
+            call_all([(start_new_thread, _serve, given), (self._workers.__setitem__, number, new)])
         return self._workers[number]
 
     def run(self, tasks: Mapping[int, Callable[[], object]], own: Iterable = ()) -> None:
@@ -114,10 +124,15 @@ class Team:
         Raises:
             BaseException: what `make` raises.
         """
-        made = {0: make()}
+        made = {} if self.cpus else {0: make()}
 
         def build_own(number: int) -> None:
             made[number] = make()
 
-        self.run({number: partial(build_own, number) for number in range(1, self.nthread)})
+        self.run({number: partial(build_own, number) for number in range(len(made), self.nthread)})
         return [made[number] for number in range(self.nthread)]
+
+    def place(self, rows: np.ndarray) -> None:
+        """Writes zeros to an array (nworld, ...), each thread to the rows of worlds that it steps first (`work`)."""
+        ends = [len(rows) * k // self.nthread // BLOCK * BLOCK for k in range(self.nthread)] + [len(rows)]
+        self.run({k: partial(rows[ends[k] : ends[k + 1]].fill, 0) for k in range(self.nthread)})

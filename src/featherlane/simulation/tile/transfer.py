@@ -93,6 +93,9 @@ class Plan:
             for w in workspaces
         ]
         self.record = self._make_record()
+        self._call_places = self.record.places(("nworld", "nstep", "stage", "nunread"))
+        self._flag_places = workspaces[0].record.places(flags)
+        self._flag_values = np.array([*flags.values()], np.int64)
         self.run = [
             library().bind(loop, w.rows.record, w.record, self.record, *own)
             for w, own in zip(workspaces, self.own, strict=True)
@@ -110,13 +113,9 @@ class Plan:
             self.order[:n], self.place[:n] = order, place
             if not (order.flags.writeable or place.flags.writeable):
                 self._given = order, place
-        self.record.set_size("nworld", n)
-        self.record.set_size("nstep", nstep)
-        self.record.set_size("stage", stage)
-        self.record.set_size("nunread", nunread)
+        self.record.table[self._call_places] = n, nstep, stage, nunread
         for w in self.workspaces:
-            for name, value in self.flags.items():
-                w.record.set_size(name, value)
+            w.record.table[self._flag_places] = self._flag_values
 
     def addresses(self, kind: str) -> np.ndarray:
         """Returns addresses of world 0's first real in the transfers of a kind; the caller may change them."""

@@ -287,8 +287,10 @@ def mocap_defaults(model, values: Callable[[str], np.ndarray]) -> dict[str, np.n
         values: a real model field by name: the model's (nbody, n), or those of several worlds, (..., nbody, n).
 
     Returns:
-        `mocap_pos` (..., nmocap, 3) [m] and `mocap_quat` (..., nmocap, 4).
+        `mocap_pos` (..., nmocap, 3) [m] and `mocap_quat` (..., nmocap, 4); without mocap bodies (0, 3) and (0, 4).
     """
+    if not model.nmocap:
+        return {"mocap_pos": np.zeros((0, 3)), "mocap_quat": np.zeros((0, 4))}
     bodies = np.flatnonzero(model.body_mocapid >= 0)
     bodies = bodies[np.argsort(model.body_mocapid[bodies])]
     quat = values("body_quat")[..., bodies, :]

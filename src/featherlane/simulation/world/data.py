@@ -481,7 +481,7 @@ class Data(NamedAccess):
     def _measured(self, stage: Stage) -> Callable[[], None]:
         """Returns a function that runs a stage with sensors and then the user-defined sensors."""
         run, model = self.workspace.bound(stage), self.model
-        if not plain_sensors(model):
+        if not model.user_sensors or not plain_sensors(model):
             return run
 
         def measured():
@@ -500,6 +500,8 @@ def ready(model: Model, data: Data) -> Data:
         TypeError: `data` is not a Data, or `model` not a Model.
         ModelError: the model's sizes are not those of the data; a field of the model has a value that it cannot hold.
     """
+    if type(data) is Data and data.model is model and data._stamp is model._stamp is not None:
+        return data  # neither has changed since the last call
     instance("data", data, Data, "a Data (created by featherlane.Data(model))", ArgumentTypeError)
     if isinstance(model, Model):
         model.check_edits()

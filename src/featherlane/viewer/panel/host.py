@@ -56,6 +56,10 @@ class Host(Protocol):
         """Returns to the worlds that were shown before."""
         ...
 
+    def switch(self, source: Source) -> None:
+        """Shows other worlds in place of the present ones."""
+        ...
+
     def draw_first(self, n: int) -> None:
         """Draws the first n worlds."""
         ...

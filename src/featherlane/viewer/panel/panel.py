@@ -70,6 +70,10 @@ class Panel:
         source = self.source
         lines = [f"world {self.controls.world()} of {source.nworld}"]
         if isinstance(source, Watch):
+            mixed = source.mixed
+            lines[0] += (
+                f" (world {source.first + self.controls.world()} of {mixed.nworld} of all models)" if mixed else ""
+            )
             lines[0] += ", live"
         else:
             lines[0] += f", {'running' if source.running else 'paused'}" + f" at {source.pace:.2f} x" * source.running

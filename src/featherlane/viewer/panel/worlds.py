@@ -6,10 +6,12 @@ import tempfile
 from pathlib import Path
 
 from featherlane.errors import ModelError
+from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.viewer.markup import Prose
 from featherlane.viewer.panel.controls import Controls, change
 from featherlane.viewer.playback import Playback
 from featherlane.viewer.session import Session
+from featherlane.viewer.watch import Watch
 
 DRAWN = 64  # default number of drawn worlds
 NAMED = 12  # most bad worlds that are listed
@@ -28,7 +30,11 @@ class DrawnWorlds:
     def __init__(self, controls: Controls):
         self.controls, self.page, self.source = controls, controls.page, controls.source
         n, gui, page = self.source.nworld, controls.gui, controls.page
-        with controls.folder("Worlds", n > 1):
+        source = self.source
+        mixed = source.mixed if isinstance(source, Watch) else None
+        with controls.folder("Worlds", n > 1 or mixed is not None):
+            if isinstance(source, Watch) and mixed is not None:
+                self._models(source, mixed)
             if n > 1:
                 slider = gui.add_slider("Drawn", 1, n, 1, min(n, len(page.worlds)), hint="Number of displayed worlds")
                 drawn = controls.on("drawn", slider, lambda value: page.draw_first(int(value)))
@@ -45,6 +51,15 @@ class DrawnWorlds:
                     controls.button("replay", "Replay the last second before the failure", self._replay)
                     hint = "A file for fl.load_failure"
                     controls.button("save_incident", "Save the failure", self._save_incident, hint)
+
+    def _models(self, watched: Watch, mixed: MixedBatch) -> None:
+        """Adds the choice among the models of a mixed batch."""
+        names = tuple(
+            f"{k}: worlds {first} to {first + group.nworld - 1}"
+            for k, (first, group) in enumerate(zip(mixed.starts.tolist(), mixed.groups, strict=False))
+        )
+        box = self.controls.gui.add_dropdown("Model", names, initial_value=names[mixed.groups.index(watched.source)])
+        self.controls.on("model", box, lambda value: self.page.switch(Watch(mixed.groups[names.index(value)], mixed)))
 
     def refresh(self) -> None:
         """Updates the list of bad worlds."""

@@ -1,0 +1,131 @@
+"""Images and scans of mixed and of distributed batches: rows equal those of separate batches, bit by bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+
+OUTPUTS = ("depth", "segmentation", "normal", "rgb")
+NWORLD, FIRST = 7, 3  # worlds, and those of the first group
+IDS = [5, 0, 6, 2]
+SCENE = """
+<mujoco><worldbody>
+  <geom type="plane" size="5 5 1"/><camera name="eye" pos="0 -2 1" xyaxes="1 0 0 0 .4 1"/>{camera}
+  <body name="trunk" pos="0 0 .7"><freejoint/><geom type="{shape}" size=".2 .1 .3"/>
+    <site name="lidar" pos=".1 0 0"/></body>
+</worldbody></mujoco>"""
+BOX, BALL = (fl.load(SCENE.format(shape=shape, camera="")) for shape in ("box", "sphere"))
+
+
+def mixed(dtype="float64") -> fl.MixedBatch:
+    return fl.MixedBatch([(BOX, FIRST), (BALL, NWORLD - FIRST)], nthread=1, dtype=dtype)
+
+
+def moved(batch):
+    qpos = np.array(batch.qpos)
+    qpos[:, :3] += np.random.default_rng(0).uniform(-0.1, 0.1, (NWORLD, 3))
+    batch.qpos = qpos
+    return batch
+
+
+def rows_of_groups(batch, of):
+    """Returns the results of a function of each group and its worlds among IDS, in the order of IDS."""
+    chosen, found = np.array(IDS), {}
+    for k, group in enumerate(batch.groups):
+        own = chosen[batch.group[chosen] == k]
+        found |= dict(zip(own.tolist(), zip(*of(group, own - batch.starts[k]), strict=True), strict=True))
+    return [np.stack(rows) for rows in zip(*(found[world] for world in IDS), strict=True)]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_images_of_a_mixed_batch_are_those_of_its_groups(dtype):
+    batch = moved(mixed(dtype))
+    images = batch.camera("eye", 12, 8, OUTPUTS, IDS)
+    expected = rows_of_groups(batch, lambda group, ids: group.camera("eye", 12, 8, OUTPUTS, ids))
+    for rows, own in zip(images, expected, strict=True):
+        assert rows.dtype == own.dtype
+        np.testing.assert_array_equal(rows, own)
+    assert batch.camera("eye", 4, 3).depth.shape == (NWORLD, 3, 4)
+    assert batch.camera("eye", 4, 3, ids=[]).depth.shape == (0, 3, 4)
+
+
+def test_scans_of_a_mixed_batch_are_those_of_its_groups():
+    batch, pattern = moved(mixed()), fl.patterns.grid((0.6, 0.4), 0.2)
+    found = batch.scan(("site", "lidar"), pattern, "yaw", ("point", "geom"), IDS, bodyexclude=None)
+    given = ("site", "lidar"), pattern, "yaw", ("point", "geom")
+    points = rows_of_groups(batch, lambda g, ids: [g.scan(*given, ids, bodyexclude=None).point])
+    np.testing.assert_array_equal(found.point, points[0])
+    assert found.distance is None and found.geom.dtype == np.int32
+    out = np.empty((4, len(pattern)))
+    assert batch.height_scan("trunk", pattern, ids=IDS, out=out) is out
+    np.testing.assert_array_equal(
+        out, rows_of_groups(batch, lambda g, ids: [g.height_scan("trunk", pattern, ids=ids)])[0]
+    )
+
+
+def spread(model) -> fl.distributed.Batch:
+    return fl.distributed.Batch(model, NWORLD, nthread=1)
+
+
+def halves(model) -> fl.MixedBatch:
+    return fl.MixedBatch([(model, FIRST), (model, NWORLD - FIRST)], nthread=1)
+
+
+@pytest.mark.parametrize("kind", [spread, halves])
+def test_all_kinds_of_batches_have_equal_images_and_scans(kind):
+    local, other = (moved(batch) for batch in (fl.Batch(BOX, NWORLD, nthread=1), kind(BOX)))
+    noise = fl.DepthNoise(std=0.1, dropout=0.2, seed=7)
+    colours = np.random.default_rng(1).uniform(size=(NWORLD, BOX.ngeom, 3))
+    pattern = fl.patterns.grid((0.6, 0.4), 0.2)
+    for ids in (None, IDS):
+        for camera in (
+            fl.Camera("eye", 12, 8, OUTPUTS, noise=noise, colours=colours),
+            fl.Camera("eye", 12, 8, "depth", noise=fl.DepthNoise(std=0.1, seed=range(NWORLD))),
+        ):
+            for rows, own in zip(other.camera(camera, ids=ids), local.camera(camera, ids=ids), strict=True):
+                np.testing.assert_array_equal(rows, own)
+        scans = [batch.scan("trunk", pattern, output=("distance", "normal"), ids=ids) for batch in (other, local)]
+        np.testing.assert_array_equal(scans[0].normal, scans[1].normal)
+        heights = [batch.height_scan("trunk", pattern.direction, ids=ids, miss=2.0) for batch in (other, local)]
+        np.testing.assert_array_equal(*heights)
+
+
+@pytest.mark.parametrize("kind", [spread, halves])
+def test_black_images_are_reported_by_the_number_of_the_world(kind):
+    batch = kind(BOX)
+    qpos = np.array(batch.qpos)
+    qpos[[1, 5], 2] = np.nan
+    batch.qpos = qpos
+    with pytest.warns(fl.NonFiniteWarning, match="rgb of worlds 1, 5 are black"):
+        found = batch.camera("eye", 4, 3, "rgb").rgb
+    assert not found[[1, 5]].any() and found[[0, 2, 3, 4, 6]].any()
+
+
+def test_a_group_without_the_camera_is_named_before_anything_is_computed():
+    wide = fl.load(SCENE.format(shape="box", camera='<camera name="wide" pos="0 0 9"/>'))
+    batch = fl.MixedBatch([(wide, 2), (BALL, 1)])
+    assert batch.camera("wide", 4, 3, ids=[0, 1]).depth.shape == (2, 3, 4)
+    with pytest.raises(fl.errors.UnknownNameError, match=r"group 1: .*wide"):
+        batch.camera("wide", 4, 3)
+    with pytest.raises(fl.ModelError, match=r"group 0: .*colours"):
+        batch.camera(fl.Camera("eye", 4, 3, "rgb", colours=np.zeros((2, 1, 3))))
+
+
+@pytest.mark.parametrize("kind", [spread, halves])
+def test_wrong_arguments_are_refused(kind):
+    batch = kind(BOX)
+    for call, match in (
+        (lambda: batch.camera("eye"), "width"),
+        (lambda: batch.camera("nosuch", 4, 3), "nosuch"),
+        (lambda: batch.camera("eye", 4, 3, "depht"), "depht"),
+        (lambda: batch.camera("eye", 4, 3, ids=[NWORLD]), "ids"),
+        (lambda: batch.camera(fl.Camera("eye", 4, 3, noise=fl.DepthNoise(seed=[1, 2]))), "seeds"),
+        (lambda: batch.scan("trunk", np.zeros((1, 3))), "direction"),
+        (lambda: batch.scan("trunk", [[0, 0, -1]], "down"), "alignment"),
+        (lambda: batch.height_scan("trunk", [[0, 0, -1]], out=np.zeros((1, 1))), "out"),
+        (lambda: batch.height_scan("nosuch", [[0, 0, -1]]), "nosuch"),
+    ):
+        with pytest.raises(fl.ModelError, match=match):
+            call()
