@@ -260,7 +260,7 @@ FIELDS = (
     _descent.scalar("triangle", "9 8", "m", "corners of eight triangles of a mesh"),
     _descent.scalar("start", "3 8", "m", "starting points that wait for others"),
     _descent.scalar("corner", "9 8", "m", "corners of their triangles"),
-    _descent.int("node", "160", "1", "stack of tree nodes and groups of triangles of the mesh still to visit"),
+    _descent.int("node", "128", "1", "stack of tree nodes and groups of triangles of the mesh still to visit"),
     _descent.int("count", "1", "1", "points found, known ones included"),
     _descent.scalar("known", "nmanifold 3", "m", "points that became contacts"),
     # the requested distance of two geoms

@@ -17,6 +17,7 @@ from featherlane.model.actuators import actuator_kinds
 from featherlane.model.ancestors import ancestor_chains
 from featherlane.model.broad_phase import broad_phase
 from featherlane.model.derived import derived
+from featherlane.model.field_tree import field_trees
 from featherlane.model.forward_dynamics import choices
 from featherlane.model.hull import hulls
 from featherlane.model.link import link_fields
@@ -420,6 +421,7 @@ DERIVED = (
     taxels,
     touch_grids,
     signed_distances,
+    field_trees,
 )
 MODEL = Layout("Model", MUJOCO + tuple(field for each in DERIVED for field in each.fields))
 

@@ -75,13 +75,7 @@ class Triangles:
 
     def __init__(self, mj: mujoco.MjModel):
         mesh = np.repeat(np.arange(mj.nmesh), mj.mesh_facenum)
-        face, number = mj.mesh_face[: len(mesh)], np.arange(len(mesh)) - mj.mesh_faceadr[mesh]
-        wrong = (face < 0) | (face >= mj.mesh_vertnum[mesh][:, None])
-        if wrong.any():
-            i = int(np.flatnonzero(wrong.any(1))[0])
-            given = f"got {face[i]} in triangle {number[i]} of mesh {mesh[i]}"
-            raise ModelError(f"mesh_face: {given}, allowed are vertices of this mesh")
-        self.corners = mj.mesh_vert[mj.mesh_vertadr[mesh][:, None] + face].reshape(-1, 9)
+        self.corners = triangle_corners(mj, mesh, np.arange(len(mesh)) - mj.mesh_faceadr[mesh])
         vertices = self.corners.reshape(-1, 3, 3)
         self.box = np.concatenate([vertices.min(axis=1).T, vertices.max(axis=1).T])
         middle = self.box[:3] + self.box[3:]
@@ -168,6 +162,18 @@ class Triangles:
         best = np.argmin(cost.reshape(len(at), -1), axis=1)
         axis, last = best // (BINS - 1), best % (BINS - 1)
         return axis, below[np.arange(len(at)), last]
+
+
+def triangle_corners(mj: mujoco.MjModel, mesh: np.ndarray, triangle: np.ndarray) -> np.ndarray:
+    """Returns (n, 9) corners of triangles, numbered within their meshes; checks the indices of vertices."""
+    face = mj.mesh_face[mj.mesh_faceadr[mesh] + triangle]
+    wrong = (face < 0) | (face >= mj.mesh_vertnum[mesh][:, None])
+    if wrong.any():
+        i = int(np.flatnonzero(wrong.any(1))[0])
+        raise ModelError(
+            f"mesh_face: got {face[i]} in triangle {triangle[i]} of mesh {mesh[i]}, allowed are vertices of this mesh"
+        )
+    return mj.mesh_vert[mj.mesh_vertadr[mesh][:, None] + face].reshape(-1, 9)
 
 
 def _places(start: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

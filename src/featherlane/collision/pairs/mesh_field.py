@@ -14,7 +14,7 @@ from featherlane.collision.convex.support import look_from_first
 from featherlane.collision.pairs.field_pair import DECREASE, LANES, MOST_STEPS, NOWHERE, add_points, field_jets, halton
 from featherlane.model.triangle_tree import NO_CHILD
 
-DEPTH = 160  # nodes on the stack, as those of rays
+DEPTH = 128  # nodes on the stack
 FIELD = 1  # side of the field
 TINY = 1e-60  # m^4: squared normal of a degenerate triangle
 
@@ -174,7 +174,7 @@ def start_on(m1, d1, triangle, n):
 @kernel
 def collide_group(m1, d1, group, n):
     """Adds the starting points of the triangles of a group that may meet the field; returns the number waiting."""
-    V, o = eights(m1.trianglegroup_vert), 9 * group
+    V, o = eights(m1.fieldgroup_vert), 9 * group
     a, b, c = load3(V, o), load3(V, o + 3), load3(V, o + 6)
     low = tuple(fmin(a[k], fmin(b[k], c[k])) for k in range(3))
     high = tuple(fmax(a[k], fmax(b[k], c[k])) for k in range(3))
@@ -186,7 +186,7 @@ def collide_group(m1, d1, group, n):
         for k in unrolled(range(9)):
             eights(d1.descent.triangle)[k] = corners[k]
         for i in range(LANES - 1, -1, -1):
-            if m1.trianglegroup_face[LANES * group + i] >= 0 and has(meets, i) and d1.descent.count[0] < d1.nmanifold:
+            if m1.fieldgroup_face[LANES * group + i] >= 0 and has(meets, i) and d1.descent.count[0] < d1.nmanifold:
                 n = start_on(m1, d1, i, n)
     return n
 
@@ -197,14 +197,14 @@ def mesh_field(m1, d1):
 
     The tree is visited in MuJoCo's order: the last child first.
 
-    Reads:  shapes.*, meshnode_*, trianglegroup_*, opt_sdf_initpoints, opt_sdf_iterations.
+    Reads:  shapes.*, fieldnode_*, fieldgroup_*, opt_sdf_initpoints, opt_sdf_iterations.
     Writes: manifold.*; scratch memory: convex.pos, convex.mat, descent.*.
     Cost:   O(log triangles) plus opt_sdf_initpoints opt_sdf_iterations for each triangle near the field.
     """
     d1.manifold.count[0], d1.descent.count[0] = 0, 0
     look_from_first(d1)
-    B = eights(m1.meshnode_box)
-    d1.descent.node[0] = m1.meshnode_adr[d1.shapes.data[0]]
+    B = eights(m1.fieldnode_box)
+    d1.descent.node[0] = m1.fieldnode_adr[d1.shapes.data[0]]
     n, waiting = 1, 0
     while n > 0 and d1.descent.count[0] < d1.nmanifold:
         n -= 1
@@ -214,7 +214,7 @@ def mesh_field(m1, d1):
         else:
             meets = box_meets(m1, d1, load3(B, 6 * node), load3(B, 6 * node + 3))
             for k in range(LANES):
-                child = m1.meshnode_child[LANES * node + k]
+                child = m1.fieldnode_child[LANES * node + k]
                 if child != NO_CHILD and has(meets, k) and n < DEPTH:
                     d1.descent.node[n] = child
                     n += 1
