@@ -94,6 +94,11 @@ def test_trimesh_agrees_on_watertightness():
         assert is_watertight(np.array(mesh.faces)) == closed
 
 
+def test_an_unknown_geom_of_a_model_without_geoms_is_named():
+    with pytest.raises(fl.ModelError, match="geoms: got 'lid', allowed are mesh geoms: none"):
+        fl.load("<mujoco><worldbody/></mujoco>", collision={"geoms": ["lid"]})
+
+
 @pytest.mark.parametrize("shift", [(0.5, 0.4, 0.3), (0.5, 0.5, 0.0), (0.5, 0.5, 0.5), (0.9, 0.0, 0.2)])
 def test_overlapping_boxes_cross(shift):
     box = trimesh.creation.box((1, 1, 1))

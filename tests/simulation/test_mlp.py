@@ -198,7 +198,9 @@ WRONG = {
     "layer 0: biases: got shape (3,)": lambda: MLP(WEIGHTS, [np.ones(3), BIASES[1]]),
     "layer 0: biases: got inf": lambda: MLP(WEIGHTS, [np.full(4, np.inf), BIASES[1]]),
     "biases: got 1 arrays": lambda: MLP(WEIGHTS, BIASES[:1]),
-    "layer 0: activation: got 'gelu'": lambda: MLP(WEIGHTS, BIASES, "gelu"),
+    "activation: got 'gelu'": lambda: MLP(WEIGHTS, BIASES, "gelu"),
+    "activation: got 'relu6'": lambda: MLP(WEIGHTS[:1], BIASES[:1], "relu6"),  # no layer uses it
+    "layer 0: activation: got 'swish'": lambda: MLP(WEIGHTS, BIASES, ["swish", "tanh"]),
     "activation: got ['tanh']": lambda: MLP(WEIGHTS, BIASES, ["tanh"]),
     "weights: got ndarray": lambda: MLP(np.ones((2, 3, 4))),
     "weights: got layers of the shapes": lambda: MLP(WEIGHTS).set_weights(WEIGHTS[:1]),

@@ -66,7 +66,8 @@ def use_fields(spec: Any, given: Any) -> None:
     """
     names, depth = checked_options(given)
     mj = spec.compile()
-    chosen = [geom for geom in spec.geoms if geom.id in _chosen(mj, names)]
+    numbers = _chosen(mj, names)
+    chosen = [geom for geom in spec.geoms if geom.id in numbers]
     specified = {mesh.id: mesh for mesh in spec.meshes}
     nodes = 0.0
     for mesh in sorted({int(mj.geom_dataid[geom.id]) for geom in chosen}):

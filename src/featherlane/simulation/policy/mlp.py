@@ -350,10 +350,11 @@ def _row(name: str, values: ArrayLike, n: int, infinite: bool = False) -> np.nda
 
 def _activations(given: str | Sequence[str], n: int) -> tuple[str, ...]:
     """Returns the name of each layer's activation, checked."""
-    each = [given] * (n - 1) + ["identity"] if isinstance(given, str) else given
-    if not isinstance(each, list | tuple) or len(each) != n:
+    if isinstance(given, str):
+        given = [one_of("activation", given, ACTIVATIONS)] * (n - 1) + ["identity"]
+    if not isinstance(given, list | tuple) or len(given) != n:
         raise ModelError(f"activation: got {given!r}, allowed is a name or a list with one for each of the {n} layers")
-    return tuple(one_of(f"layer {k}: activation", name, ACTIVATIONS) for k, name in enumerate(each))
+    return tuple(one_of(f"layer {k}: activation", name, ACTIVATIONS) for k, name in enumerate(given))
 
 
 def _torch_layers(network: Any) -> tuple[list[np.ndarray], list[np.ndarray], tuple[str, ...]]:
