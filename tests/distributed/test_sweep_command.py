@@ -96,7 +96,8 @@ def test_a_sweep_file_gives_the_results_of_the_function(folder, capfd):
     assert str(folder / "run/result.npz") in shown["files"]
 
 
-def test_the_summary_names_results_and_parameters(folder, capfd):
+def test_the_summary_names_results_and_parameters(folder, capfd, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")  # long paths do not wrap
     assert swept(folder / "sweep.toml", "--out", folder / "run") == 0
     shown = capfd.readouterr().out
     for text in (

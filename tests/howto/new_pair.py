@@ -61,9 +61,11 @@ if __name__ == "__main__":
     register(PairFunction(NUMBER, ((HFIELD, SDF, 1),), field_torus_points))
     model = loaded()
     rng, worlds = np.random.default_rng(0), 33
-    q, quat = rng.uniform(-0.4, 0.4, (worlds, 3)), rng.normal(size=(worlds, 4))
+    q, quat = rng.uniform(0.0, 0.7, (worlds, 3)), rng.normal(size=(worlds, 4))
     quat /= np.linalg.norm(quat, axis=1, keepdims=True)
     batch, data = fl.Batch(model, nworld=worlds), fl.Data(model)
+    batch.bind("geom_xmat")
+    batch.bind("ncon")
     batch.qpos[:] = np.concatenate([q, quat], axis=1)
     batch.forward()
     ground = np.zeros(9)

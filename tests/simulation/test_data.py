@@ -400,7 +400,8 @@ def test_an_infinite_energy_or_sensor_value_is_counted_and_nothing_is_reset(flag
         batch.step(2)
     unseen.step(2)
     batch.forward(ids=[1])
-    assert batch.status["non_finite"].tolist() == [0, 3, 0] and not batch.nreset.any()
+    # counted by the last of two steps, which alone computes outputs, and by the forward pass
+    assert batch.status["non_finite"].tolist() == [0, 2, 0] and not batch.nreset.any()
     assert not unseen.status["non_finite"].any()
     assert batch.qvel.tobytes() == unseen.qvel.tobytes()
 

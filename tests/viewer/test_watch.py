@@ -31,10 +31,10 @@ def driven(batch, n=150):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_watched_batch_takes_the_same_steps(model, dtype):
     alone, seen = fl.Batch(model, 24, dtype=dtype), fl.Batch(model, 24, dtype=dtype)
-    driven(alone)
+    driven(alone, 1500)
     watch = Watch(seen)
     watch.attach()
-    thread = threading.Thread(target=driven, args=(seen,))
+    thread = threading.Thread(target=driven, args=(seen, 1500))
     thread.start()
     taken = 0
     while thread.is_alive():

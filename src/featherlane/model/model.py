@@ -312,6 +312,10 @@ class Model(NamedAccess):
 
     def _set_size(self, name: str, value: int) -> None:
         self._sizes[name] = value
+        self.renew()
+
+    def renew(self) -> None:
+        """Lets all data and batches of the model prepare their next call: a size or a user callback has changed."""
         self.__dict__["revision"] += 1
         self.__dict__["_own_stamp"] = object()
         self.__dict__["_stamp"] = None if self._edited else self._own_stamp

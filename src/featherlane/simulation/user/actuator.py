@@ -77,7 +77,7 @@ def set_user_actuator(
         if function.is_compiled:
             function.check_compiled()
     model.user_actuators.update(found)
-    model.__dict__["revision"] += 1
+    model.renew()
 
 
 def _chosen(model: Model, actuators, kind: str) -> list[int]:

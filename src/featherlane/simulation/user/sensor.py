@@ -95,7 +95,7 @@ def set_user_sensor(
         reads = _checked_reads(label, reads)
         _try(model, label, function, reads, int(model.sensor_dim[i]))
         model.user_sensors[i] = UserSensor(function, reads)
-    model.__dict__["revision"] += 1
+    model.renew()
 
 
 def _checked_reads(label: str, reads: Iterable[str]) -> tuple[str, ...]:
