@@ -63,6 +63,18 @@ def rays(mj, data) -> np.ndarray:
     return way @ data.cam_xmat[mj.camera("view").id].reshape(3, 3).T
 
 
+def _medians(calls) -> np.ndarray:
+    """Returns the median processor times of alternating calls, after one call of each."""
+    times = []
+    for _ in range(ROUNDS + 1):
+        times.append([])
+        for call in calls:
+            start = time.process_time()
+            call()
+            times[-1].append(time.process_time() - start)
+    return np.median(times[1:], axis=0)
+
+
 def measured(name: str) -> list[str]:
     """Returns the row of a scene."""
     model = scene(name)
@@ -76,21 +88,10 @@ def measured(name: str) -> list[str]:
     def theirs() -> None:
         mujoco.mj_multiRay(mj, data, origin_of_rays, way, group, 1, -1, geom, distance, None, n, 1e10)
 
-    calls = [
-        theirs,
-        *(lambda b=b: b.camera("view", SIZE, SIZE) for b in batches),
-        lambda: batches[1].camera("view", SIZE, SIZE, output="rgb"),
-    ]
-    for call in calls:
-        call()
-    times = []
-    for _ in range(ROUNDS):
-        times.append([])
-        for call in calls:
-            start = time.process_time()
-            call()
-            times[-1].append(time.process_time() - start)
-    other, double, single, coloured = np.median(times, axis=0) / (1, WORLDS, WORLDS, WORLDS)
+    depth = [theirs, *(lambda b=b: b.camera("view", SIZE, SIZE) for b in batches)]
+    other, double, single = _medians(depth) / (1, WORLDS, WORLDS)
+    # apart: after an image in colours, the next calls of this process are slower for some milliseconds
+    (coloured,) = _medians([lambda: batches[1].camera("view", SIZE, SIZE, output="rgb")]) / WORLDS
     seen = int((np.unique(geom) >= 0).sum())
     return [
         name.split("/")[-1] if name.startswith(("bundled", "gym")) else name.split("/")[-2],
@@ -146,14 +147,7 @@ def scanned(ground: str, dtype: str) -> list[str]:
         lambda: batch.step(4),
         lambda: batch.height_scan("trunk", pattern, geomgroup=group, cutoff=20.0, out=out),
     ]
-    times = []
-    for _ in range(ROUNDS + 1):
-        times.append([])
-        for call in calls:
-            start = time.process_time()
-            call()
-            times[-1].append(time.process_time() - start)
-    other, step, scan = np.median(times[1:], axis=0) / (1, WALKERS, WALKERS)
+    other, step, scan = _medians(calls) / (1, WALKERS, WALKERS)
     assert np.isfinite(out).all()
     numbers = (f"{1e6 * step:.1f}", f"{1e6 * scan:.1f}", f"{1e9 * scan / len(pattern):.0f}", f"{100 * scan / step:.0f}")
     return [f"{ground}, {dtype}", *numbers, f"{1e6 * other:.0f}"]
