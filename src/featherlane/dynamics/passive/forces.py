@@ -98,7 +98,9 @@ def add_adhesion_force(m, d, acts):
     """Adds the pull of adhesive contacts, which was computed before, if passive forces are enabled."""
     for i in range(m.nv):
         if acts:
-            d.qfrc_passive[i] = d.qfrc_passive[i] + d.qfrc_adhesion[i]
+            # a sum with 0 would change the sign of a zero in worlds without adhesion
+            f, pull = d.qfrc_passive[i], d.qfrc_adhesion[i]
+            d.qfrc_passive[i] = where(pull != 0.0, f + pull, f)
         else:
             d.qfrc_adhesion[i] = zero(d)
 
