@@ -26,7 +26,7 @@ DIGITS = 16  # of a hash: 64 bits
 Arrays = Mapping[str, np.ndarray]
 ADVICE = """
 A change of the engine moved a last bit of scenes whose inputs stand. If it was meant to, list it in CHANGELOG.md under
-"Trajectories" and record anew: python tests/bits record"""
+"Trajectories" and record the scenes again: python tests/bits record"""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
     python tests/exam.py pages [mjbatch gymnasium ...] [--folder FOLDER]
 
-An environment has the page's library, as the page tells to install it, and a wheel of Featherlane without compiled
+An environment has the page's library, installed by the page's command, and a wheel of Featherlane without compiled
 kernels (extra `jit`).  Environments in FOLDER are kept and used again; without it they are removed.
 """
 

@@ -28,4 +28,4 @@ def test_results_are_bitwise_equal_to_the_recorded_ones(name):
 
 
 def test_every_recorded_scene_exists():
-    assert set(RECORD["scenes"]) <= set(SCENES), "record anew: python tests/bits record"
+    assert set(RECORD["scenes"]) <= set(SCENES), "record the scenes again: python tests/bits record"

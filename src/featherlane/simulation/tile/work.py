@@ -47,7 +47,7 @@ def work(parts: Sequence[tuple[Plan, int]], team: Team) -> None:
 def _share(parts: Sequence[tuple[Plan, int]], ntile: int, team: Team, apart: bool) -> None:
     """Distributes chunks of tiles over the threads, except for the caller's if `apart`.
 
-    A pinned thread begins with chunks of its own range of worlds, whose rows are in memory near its core.
+    A pinned thread first takes chunks of the range of worlds whose rows it has placed in memory near its core.
     """
     size = max(1, min(MOST_TILES, ntile // (CHUNKS * team.nthread)))
     chunks = [[(k, min(k + size, n)) for k in range(0, n, size)] for _, n in parts]
