@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 import time
 import warnings
 from collections import Counter
@@ -568,6 +569,8 @@ def of_wheels() -> list[Path]:
 
 
 def main(arguments: list[str]) -> int:
+    if not arguments:
+        sys.exit("python tests/bits invariance SECONDS [seed] [folder ...] [part of a model's name ...]")
     seconds, seed = float(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 0
     folders, parts = [p for p in arguments[2:] if Path(p).is_dir()], [p for p in arguments[2:] if not Path(p).is_dir()]
     found = models(folders or of_wheels())

@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import importlib
 import platform
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -94,6 +95,8 @@ def report(scene: str, found: dict[str, str], inputs: str) -> bool:
 
 def main(arguments: list[str]) -> int:
     """Saves or compares; returns 1 if bits differ."""
+    if len(arguments) < 2 or arguments[0] not in ("save", "compare"):
+        sys.exit("python tests/bits replay save FOLDER [scene ...], or compare")
     action, folder, names = arguments[0], Path(arguments[1]), arguments[2:] or list(SCENES)
     folder.mkdir(parents=True, exist_ok=True)
     if action == "save":

@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -303,6 +304,29 @@ def test_a_triangle_of_a_face_is_no_proof(rng):
             assert pair.found(True) == pair.found(False)
             kinds.add(int(pair.workspace.arrays["facet.kind"][0]))
     assert kinds == {FIRST, FACE_FIRST}
+
+
+def test_nearly_flat_caps_that_mirror_each_other(rng):
+    """The origin's projection is on the diagonal of the facet, so a face beyond the diagonal has the same distance."""
+    r, angle = 0.02 * np.sqrt(rng.uniform(size=60)), rng.uniform(0, 2 * np.pi, 60)
+    cap = np.stack([r * np.cos(angle), r * np.sin(angle), 0.05 - 1e-4 * r * r], axis=1)
+    points = np.concatenate([cap, 0.03 * np.array([[1, 1, 0], [1, -1, 0], [-1, 1, 0], [-1, -1, 0]])])
+    text = " ".join(f"{x:.9g}" for x in points.ravel())
+    body = '<body><freejoint/><geom type="mesh" mesh="m"/></body>'
+    model = fl.load(f'<mujoco><asset><mesh name="m" vertex="{text}"/></asset><worldbody>{body}{body}</worldbody></mujoco>')
+    mj, pair, frame, touching = model.to_mujoco(), Pair(model, [shape(MESH, 0)] * 2), np.empty(9), 0
+    mujoco.mju_quat2Mat(frame, mj.mesh_quat[0])  # the mesh's principal axes
+    frame, centre = frame.reshape(3, 3), mj.mesh_pos[0]
+    top = (frame @ np.array(model.hull_vert).T + centre[:, None])[2].max()
+    for _ in range(400):
+        angle = rng.uniform(0, 2 * np.pi)
+        axis, across = np.array([np.cos(angle), np.sin(angle), 0]), np.array([-np.sin(angle), np.cos(angle), 0])
+        pos = np.array([0, 0, 2 * top - rng.choice([5e-7, 2e-6, 1e-5])]) + rng.uniform(-0.02, 0.02) * across
+        turn = rotation(axis, np.pi)
+        pos, drift = frame.T @ (pos + turn @ centre - centre), frame.T @ np.array([0, 0, 1e-9])
+        touching += walk(pair, pos, frame.T @ turn @ frame, drift, np.eye(3), 3)
+    assert touching > 500
+    assert pair.memory[BY_PROOF] > 100
 
 
 # ---- coplanar --------------------------------------------------------------------------------------------------------

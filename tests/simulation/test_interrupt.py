@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.tile.call_lock import Turn, hold
+from featherlane.simulation.tile.call_lock import Turn, hold, stack_frames
 from sampling import in_ci
 
 # a process that reports when it computes, is interrupted, and compares the result with steps of another batch
@@ -255,6 +256,19 @@ def test_a_finished_call_allows_the_next_one():
         hold([turn], nested)
     turn.token.clear()
     assert hold([turn], abs, -3) == 3 and not inside and kept.tb is not None
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_stacks_are_read_without_a_garbage_collection(monkeypatch, enabled):
+    seen, read = [], sys._current_frames
+    monkeypatch.setattr(sys, "_current_frames", lambda: seen.append(gc.isenabled()) or read())
+    if not enabled:
+        gc.disable()
+    try:
+        assert sys._getframe() in list(stack_frames())
+        assert seen == [False] and gc.isenabled() == enabled
+    finally:
+        gc.enable()
 
 
 def test_two_threads_are_never_in_a_call_together():

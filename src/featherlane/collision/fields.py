@@ -217,7 +217,7 @@ FIELDS = (
     _epa.int("count", "2", "1", "number of vertices of the polytope, and of faces created"),
     _epa.int("side", "1024", "1", "edge from vertex i to j of a cached polytope, at 32 i + j, as in `neighbour`"),
     _epa.scalar("place", "8 9 8", "m", "corners of the faces of a cached polytope, eight faces at a time"),
-    _epa.int("closed", "1", "1", "face whose plane touches the difference of the cores, -1: none was found"),
+    _epa.int("closed", "1", "1", "whether the bounds of the depth agree (1) or the search gave up (0)"),
     _epa.scalar("size", "1", "m", "approximate extent of the shapes, for tolerances"),
     _facet.int("apart", "1", "1", "1: the cores are separated, 0: they overlap"),
     _facet.int("kind", "1", "1", "kind of the facet, as numbered in collision.facet; 0: none"),

@@ -465,13 +465,6 @@ def leave_simplex(d1):
 
 
 @kernel
-def vertices_of_face(d1, f, side):
-    """Returns the vertices of a core that form the corners of face f."""
-    i, j, k = 2 * d1.epa.corner[3 * f] + side, 2 * d1.epa.corner[3 * f + 1] + side, 2 * d1.epa.corner[3 * f + 2] + side
-    return d1.epa.vertex[i], d1.epa.vertex[j], d1.epa.vertex[k]
-
-
-@kernel
 def size_of_simplex(d1):
     """Returns the approximate extent of the shapes: the maximum over the simplex and the points on each shape."""
     size2 = dot3(load3(d1.convex.pos, 0), load3(d1.convex.pos, 0))
@@ -483,45 +476,53 @@ def size_of_simplex(d1):
 
 
 @kernel
-def settle_on_closed(m1, d1, n):
-    """Sets the facet of the face that ended the search, if there is one; n: the normal that was found."""
-    f = d1.epa.closed[0]
-    if f >= 0:
-        settle_on_facet(m1, d1, vertices_of_face(d1, f, 0), vertices_of_face(d1, f, 1), n)
+def settle_on_best(m1, d1, n):
+    """Sets the facet of the face that ended the search, if there is one; n: its normal."""
+    if d1.epa.closed[0] == 1:
+        i, j, k = 2 * d1.epa.best[0], 2 * d1.epa.best[1], 2 * d1.epa.best[2]
+        first = d1.epa.vertex[i], d1.epa.vertex[j], d1.epa.vertex[k]
+        second = d1.epa.vertex[i + 1], d1.epa.vertex[j + 1], d1.epa.vertex[k + 1]
+        settle_on_facet(m1, d1, first, second, n)
 
 
 @stage
 def grow_polytope(m1, d1, steps, most):
     """Grows a polytope, by support points, until its nearest face is on the surface of the difference of the cores.
 
+    A lower and an upper bound that agree may come from two faces.  If the origin is near both planes, their normals can
+    differ by the square root of the gap, and the face of the lower bound may be inside the difference.  A facet is
+    determined by the corners of a face, so a search of two polytopes (`EXACT`) continues until the bounds of one face
+    agree (`flat`).
+
     Args:
         steps: maximum number of support points.
         most: number of faces below the upper bound of the depth above which the search gives up.
 
     Reads:  shapes.*, convex.mat, convex.pos; epa.gap, epa.size; the polytope: epa.count, epa.point, epa.corner, ...
-    Writes: convex.dist, minus the depth [m]; convex.normal (3,), in the frame of the first shape; epa.best; epa.closed;
-            the polytope; scratch memory: epa.*, support.*.
+    Writes: convex.dist, minus the depth [m]; convex.normal (3,), in the frame of the first shape; epa.best; epa.closed,
+            whether the bounds agree; the polytope; scratch memory: epa.*, support.*.
     """
-    size = d1.epa.size[0]
+    size, exact = d1.epa.size[0], d1.epa.gap[0] == EXACT
     gap, nvertex, nface = d1.epa.gap[0] * size, d1.epa.count[0], d1.epa.count[1]
-    nspare, depth, closed = 0, real(d1, GROWN), -1
+    nspare, depth, flat, closed = 0, real(d1, GROWN), False, 0
     n = normal_of_face(d1, 0)
     for _ in range(steps):
         f = least_face(d1, nface)
         lower, u = d1.epa.key[f], normal_of_face(d1, f)
-        if not lower < depth - gap:
-            closed = f
+        if not lower < depth - gap and (flat or not exact):
+            closed = 1
             break
         w = support_along(m1, d1, u)
         upper = dot3(u, w)
-        if upper < depth:
-            depth, n = upper, u
+        on_surface = not upper - lower > gap
+        if upper < depth or (exact and on_surface and not flat):
+            depth, n, flat = upper, u, on_surface
             for i in range(3):
                 d1.epa.best[i] = d1.epa.corner[3 * f + i]
         if most < FACES and faces_below(d1, nface, depth - gap) > most:
             break
         grown = 0
-        if upper - lower > gap and nvertex < VERTICES:
+        if not on_surface and nvertex < VERTICES:
             keep_vertex(d1, nvertex)
             made, spare = grow(d1, f, nvertex, nface, nspare, size)
             if made > 0:
@@ -557,7 +558,7 @@ def epa(m1, d1):
         depth, n = -d1.convex.dist[0], load3(d1.convex.normal, 0)
         a = foot_on_first(d1, d1.epa.count[1], n, depth, NEAR * size)
         leave_simplex(d1)
-        settle_on_closed(m1, d1, n)
+        settle_on_best(m1, d1, n)
     if d1.facet.kind[0] == NO_FACET:
         d1.convex.dist[0] = -depth
         store3(d1.convex.normal, 0, n)

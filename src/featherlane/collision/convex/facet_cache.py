@@ -32,7 +32,7 @@ from featherlane.collision.convex.epa import (
     grow_polytope,
     make_faces,
     set_neighbours,
-    settle_on_closed,
+    settle_on_best,
 )
 from featherlane.collision.convex.facet import NO_FACET, is_of_facet, vertex_of
 from featherlane.collision.convex.facet_depth import measure_facet, size_of_pair
@@ -221,7 +221,7 @@ def is_grown(m1, d1):
     if link_faces(d1, d1.epa.count[1]):
         d1.epa.gap[0], d1.epa.size[0], d1.facet.kind[0] = EXACT, size_of_pair(m1, d1), NO_FACET
         grow_polytope(m1, d1, STEPS, MOST)
-        settle_on_closed(m1, d1, load3(d1.convex.normal, 0))
+        settle_on_best(m1, d1, load3(d1.convex.normal, 0))
         if d1.facet.kind[0] != NO_FACET:
             grown = stands(m1, d1, measure_facet(m1, d1))
             if grown:

@@ -12,8 +12,11 @@ running.
 
 from __future__ import annotations
 
+import gc
+import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
 from types import CodeType, FrameType
 from typing import Any, ParamSpec, TypeVar
 
@@ -32,8 +35,15 @@ def holds_turns(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def stack_frames() -> Iterator[FrameType]:
-    """Iterates over the frames on the stacks of all threads."""
-    for top in sys._current_frames().values():
+    """Iterates over the frames on the stacks of all threads.
+
+    `sys._current_frames` locks the list of threads and allocates objects.  Before Python 3.12 a garbage collection in
+    it can run a finalizer, and a thread that starts meanwhile waits for that lock forever (CPython issue 106883).  So
+    collections are disabled during it, within one bytecode.
+    """
+    calls = [(gc.disable,), (sys._current_frames,), (gc.enable,)] if gc.isenabled() else [(sys._current_frames,)]
+    results = tuple(starmap(operator.call, calls))
+    for top in results[len(calls) // 2].values():
         frame: FrameType | None = top
         while frame is not None:
             yield frame
