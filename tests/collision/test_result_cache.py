@@ -313,7 +313,8 @@ def test_nearly_flat_caps_that_mirror_each_other(rng):
     points = np.concatenate([cap, 0.03 * np.array([[1, 1, 0], [1, -1, 0], [-1, 1, 0], [-1, -1, 0]])])
     text = " ".join(f"{x:.9g}" for x in points.ravel())
     body = '<body><freejoint/><geom type="mesh" mesh="m"/></body>'
-    model = fl.load(f'<mujoco><asset><mesh name="m" vertex="{text}"/></asset><worldbody>{body}{body}</worldbody></mujoco>')
+    asset = f'<asset><mesh name="m" vertex="{text}"/></asset>'
+    model = fl.load(f"<mujoco>{asset}<worldbody>{body}{body}</worldbody></mujoco>")
     mj, pair, frame, touching = model.to_mujoco(), Pair(model, [shape(MESH, 0)] * 2), np.empty(9), 0
     mujoco.mju_quat2Mat(frame, mj.mesh_quat[0])  # the mesh's principal axes
     frame, centre = frame.reshape(3, 3), mj.mesh_pos[0]
