@@ -42,7 +42,7 @@ def stack_frames() -> Iterator[FrameType]:
     collections are disabled during it, within one bytecode.
     """
     calls = [(gc.disable,), (sys._current_frames,), (gc.enable,)] if gc.isenabled() else [(sys._current_frames,)]
-    results = tuple(starmap(operator.call, calls))
+    results: tuple[Any, ...] = tuple(starmap(operator.call, calls))
     for top in results[len(calls) // 2].values():
         frame: FrameType | None = top
         while frame is not None:
