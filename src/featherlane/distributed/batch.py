@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from featherlane.model.variant import values_of
 from featherlane.simulation.batch.arrays import LASTING, REPORTS, STATE, keyframe_numbers, not_kept
 from featherlane.simulation.batch.batch import Batch as Local
 from featherlane.simulation.batch.expanded import dependent
-from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.failure import Failure, numbered
 from featherlane.simulation.batch.gather import gather_rows
 from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, check_rollout, checked, merged
 from featherlane.simulation.batch.runner import stage_number
@@ -462,12 +463,7 @@ class Batch(Given, Sensing):
     @property
     def failures(self) -> list[Failure]:
         """Returns failures recorded with record_failures, as `featherlane.Batch`; worlds have their global numbers."""
-        found = []
-        for k, own in enumerate(self.call(_failures)):
-            for failure in own:
-                failure.world += int(self.starts[k])
-                found.append(failure)
-        return sorted(found, key=lambda failure: (failure.step, failure.world))
+        return numbered(self.call(attrgetter("failures")), self.starts)
 
     def get_data(self, world: int) -> Data:
         """Returns one world as an `fl.Data` in float64, after `forward`."""
@@ -522,7 +518,3 @@ class Batch(Given, Sensing):
 
         self._run(body)
         self._warn_of_failed()
-
-
-def _failures(batch) -> list[Failure]:
-    return batch.failures

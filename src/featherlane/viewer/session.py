@@ -20,6 +20,7 @@ from featherlane.model.model import Model, check_model
 from featherlane.model.set_const import set_const
 from featherlane.simulation.batch.arrays import keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
+from featherlane.viewer.clock import Clock
 from featherlane.viewer.failure_replay import Incident, incident_of
 from featherlane.viewer.history import SECONDS, History, Kept, Moment, Pull
 from featherlane.viewer.mouse_forces import MouseForces
@@ -27,11 +28,9 @@ from featherlane.viewer.mouse_forces import MouseForces
 BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
 MOST_INCIDENTS = 16
 PIECE = 32  # most steps between two moments of the history
-MOST_LAG = 0.1  # longest delay behind the wall clock that is made up for [s]
 FIRST_STEPS = 100  # steps of a new page before its step time is measured
 TICK_SECONDS = 0.03  # longest time for steps before the page is redrawn [s]
 FEW = 16  # number of worlds from which on all cores step them; below, one thread
-SPEEDS = (0.01, 10.0)
 
 
 @dataclass
@@ -62,7 +61,7 @@ class Part:
         return np.sum([status[name] for name in BAD], axis=0)
 
 
-class Session:
+class Session(Clock):
     """Steps worlds, with a history.
 
     Args:
@@ -71,24 +70,23 @@ class Session:
 
     Attributes:
         model: model of the first part; the session owns it and all batches.
-        running, speed: whether the clock steps the worlds, and how fast (1: real time).
+        running, speed, pace: of `Clock`, which steps the worlds.
         clock: time that the session has run [s]; a reset does not set it back.
-        pace: measured speed: simulated time per wall-clock time.
         history: the last seconds; `position` is the present place in it, None at its end.
         incidents: failures of worlds, ready for replay; the first of each world, 16 at most.
     """
 
     def __init__(self, parts: Sequence[Part], seconds: float = SECONDS):
+        super().__init__()
         self.parts = tuple(parts)
         self.model: Model = self.parts[0].batch.model
         self.nworld = sum(part.batch.nworld for part in self.parts)
-        self.running, self.speed = False, 1.0
-        self.clock, self.epoch, self.pace = 0.0, 0, 0.0
+        self.clock, self.epoch = 0.0, 0
         self.history = History(seconds)
         self.position: tuple[int, int] | None = None
         self.incidents: list[Incident] = []
         self.bookmarks: dict[str, Moment] = {}
-        self._debt, self._last, self._cost, self._fresh = 0.0, None, 0.0, False
+        self._debt, self._cost, self._fresh = 0.0, 0.0, False
 
     @classmethod
     def of(
@@ -158,12 +156,10 @@ class Session:
         Returns:
             The number of steps taken.
         """
-        now = time.perf_counter() if now is None else now
-        last, self._last = self._last, now
-        if not self.running or last is None:
+        lag = self.elapsed(now)
+        if lag is None:
             self._debt = self.pace = 0.0
             return 0
-        lag = min(max(now - last, 0.0), MOST_LAG)
         self._debt += lag * self.speed / self.timestep
         affordable = max(1, int(TICK_SECONDS / self._cost)) if self._cost else FIRST_STEPS
         self._debt = min(self._debt, float(affordable))  # a time step of 1e-320 s would require infinitely many steps
@@ -177,23 +173,6 @@ class Session:
             cost = (time.perf_counter() - start) / steps
             self._cost = cost if not self._cost else 0.8 * self._cost + 0.2 * cost
         return steps
-
-    def run(self) -> None:
-        """Starts the clock."""
-        if not self.running:
-            self.running, self._last = True, None
-
-    def pause(self) -> None:
-        """Stops the clock."""
-        self.running = False
-
-    def set_speed(self, speed: float) -> None:
-        """Sets the speed of the clock; 1 is real time.
-
-        Raises:
-            ModelError: the speed is outside of 0.01 to 10.
-        """
-        self.speed = bounded("speed", speed, *SPEEDS)
 
     def advance(self, steps: int = 1) -> None:
         """Steps all worlds; steps from the past discard the later history."""

@@ -104,6 +104,10 @@ class WorldArrays:
         self._changed()
 
     # ---- arrays ------------------------------------------------------------------------------------------------------
+    def dims(self, name: str) -> tuple[int, ...]:
+        """Returns the shape of a field of one world."""
+        return DATA[name].dims(self.sizes)
+
     def lasting(self, name: str) -> np.ndarray:
         """Returns the array of a field that persists between calls, allocated at its first use."""
         if name not in self.rows:

@@ -35,7 +35,6 @@ from featherlane.simulation.batch.runner import Runner, stage_number
 from featherlane.simulation.batch.world_queries import WorldQueries
 from featherlane.simulation.query.camera import Camera
 from featherlane.simulation.tile.call_lock import hold
-from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.team import Team
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.mujoco_data import read_world
@@ -218,10 +217,9 @@ class Batch(WorldQueries):
         names = field_names("record", fields) if not cameras or len(fields) else []
         for name in names:
             check_bindable(self.model, "record", name)
-        dims = lambda name: DATA[name].dims(self.arrays.sizes)  # noqa: E731
         film = Filming(self, cameras, (len(chosen), nstep), out)
         rest = out and {name: rows for name, rows in out.items() if name not in film.result}
-        result = recordings(names, (len(chosen), nstep), rest, dims, self.dtype)
+        result = recordings(names, (len(chosen), nstep), rest, self.arrays.dims, self.dtype)
         if cameras:
             film.run(control, chosen, result)
             return result | film.result

@@ -11,7 +11,6 @@ from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.model.names import index_of
 from featherlane.simulation.query.camera import OUTPUTS, Camera
-from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.recordings import control_of_step, inputs_of_rollout, recordable
 
 
@@ -78,5 +77,5 @@ class Filming:
         if callable(control):
             shape = lead[0], batch.model.nu
             return lambda k: control_of_step(control(batch, k), k, shape, batch.dtype)[:, None]
-        inputs = inputs_of_rollout(control, lead, lambda name: DATA[name].dims(batch.arrays.sizes))
+        inputs = inputs_of_rollout(control, lead, batch.arrays.dims)
         return lambda k: {name: values[:, k : k + 1] for name, values in inputs.items()}

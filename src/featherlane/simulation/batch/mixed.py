@@ -13,7 +13,6 @@ models, so no thread is idle after the worlds of one model.  Results are bitwise
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,13 +22,13 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.model.arguments import instance, whole_argument
-from featherlane.model.assignment import as_real_array, assign, described, flag, regular
+from featherlane.model.assignment import assign, broadcast_reals, described, flag, regular
 from featherlane.model.enums import State
 from featherlane.model.model import Model
 from featherlane.model.variant import values_of
 from featherlane.simulation.batch.arrays import REPORTS, STATE, keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.failure import Failure, numbered
 from featherlane.simulation.batch.gather import Arrays, gather_rows
 from featherlane.simulation.batch.padded import PaddedArrays, PaddedRows
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
@@ -210,12 +209,7 @@ class MixedBatch(Sensing):
     @property
     def failures(self) -> list[Failure]:
         """Returns, with record_failures, copies of the groups' failures, ordered by step; see `Batch`."""
-        found = []
-        for start, group in zip(self.starts.tolist(), self.groups, strict=False):
-            for failure in map(copy.copy, group.failures):
-                failure.world += start
-                found.append(failure)
-        return sorted(found, key=lambda failure: (failure.step, failure.world))
+        return numbered([group.failures for group in self.groups], self.starts)
 
     def expand(self, name: str) -> tuple[np.ndarray, ...]:
         """Gives a real model field separate values in each world, as `Batch.expand`; a live array for each group."""
@@ -425,12 +419,7 @@ class MixedBatch(Sensing):
         Raises:
             ModelError: bits that select no part, another shape; no world is set then.
         """
-        shape = (self.nworld, self._state_size(bits))
-        given = as_real_array("state", state, f"is what broadcasts to {shape}")
-        try:
-            rows = np.broadcast_to(given, shape)
-        except ValueError:
-            raise ModelError(f"state: got shape {given.shape}, allowed is what broadcasts to {shape}") from None
+        rows = broadcast_reals("state", state, (self.nworld, self._state_size(bits)))
         for k, group in enumerate(self.groups):
             group.set_state(rows[self.starts[k] : self.starts[k + 1], : state_size(group.model, bits)], bits)
 

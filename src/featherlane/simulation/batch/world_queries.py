@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
 from featherlane.model.arguments import one_of, whole_argument
-from featherlane.model.assignment import flag
+from featherlane.model.assignment import broadcast_reals, flag
 from featherlane.model.enums import OBJ_UNKNOWN
 from featherlane.model.names import index_of
 from featherlane.simulation.batch.world_fields import WorldFields
@@ -36,7 +36,6 @@ from featherlane.simulation.query.jacobian import (
     OBJECT_VELOCITY,
     SUBTREE_JAC,
     Objects,
-    broadcast_points,
 )
 from featherlane.simulation.query.objects import Object, objects_of
 from featherlane.simulation.query.query import Query
@@ -219,7 +218,7 @@ class WorldQueries(WorldFields):
             return both[:, :3], both[:, 3:]
         if body.shape != chosen.shape or body.dtype.kind not in "iu":
             raise ModelError(f"body: got {body.dtype} of shape {body.shape}, allowed are whole numbers {chosen.shape}")
-        points = broadcast_points(point, len(chosen))
+        points = broadcast_reals("point", point, (len(chosen), 3))
         jac = np.zeros((2, len(chosen), 3, self.model.nv), self.dtype)
         for number in np.unique(body).tolist():
             at = np.flatnonzero(body == number)

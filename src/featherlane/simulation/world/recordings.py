@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assignment import as_real_array, is_numbers, value_entries
+from featherlane.model.assignment import as_real_array, broadcast_reals, value_entries
 from featherlane.model.model import Model
 from featherlane.simulation.tile.fields import DATA
 
@@ -100,8 +100,4 @@ def inputs_of_rollout(control, lead: tuple[int, ...], dims: Callable[[str], tupl
 
 def control_of_step(given, step: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Returns controls that a function computed for one step of a rollout, checked."""
-    try:
-        return np.broadcast_to(as_real_array("control", given, "").astype(dtype, copy=False), shape)
-    except ValueError:
-        what = f"shape {np.shape(given)}" if is_numbers(given) else type(given).__name__
-        raise ModelError(f"control: got {what} in step {step}, allowed is what broadcasts to {shape}") from None
+    return broadcast_reals("control", given, shape, f" in step {step}").astype(dtype, copy=False)
