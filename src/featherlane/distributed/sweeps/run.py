@@ -226,7 +226,9 @@ def open_run(out: str | Path, plan: Plan) -> RunDirectory:
         "reduce": plan.reduce.given if isinstance(plan.reduce, Named) else _named(plan.reduce),
         "results": list(plan.names or ()),
     }
-    return RunDirectory(out, identity(plan), about, lambda path: Path(path).write_bytes(binary(model.to_mujoco())))
+    return RunDirectory(
+        out, identity(plan), about, lambda path: Path(path).write_bytes(binary(model.to_mujoco()).tobytes())
+    )
 
 
 def _described(source: Source) -> dict[str, Any]:

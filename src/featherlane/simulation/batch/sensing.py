@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.errors import MissingMethodError
 from featherlane.model.arguments import several_of
 from featherlane.model.assignment import real_number
 from featherlane.simulation.batch.arrays import chosen_worlds
@@ -15,10 +15,11 @@ from featherlane.simulation.query.camera import VISIBLE, Camera, Images
 from featherlane.simulation.query.imaging import camera_of, warn_of_black
 from featherlane.simulation.query.objects import Object
 from featherlane.simulation.query.pattern import RayPattern
-from featherlane.simulation.query.scan import FIELDS, Scan, ScanRequest, pattern_of, result_array, scan_result
+from featherlane.simulation.query.scan import FIELDS, Scan, ScanRequest, pattern_of, scan_result
+from featherlane.simulation.world.recordings import result_array
 
 
-class Sensing(ABC):
+class Sensing:
     """Checks the arguments of cameras and scans; a kind of batch computes the results of its worlds."""
 
     nworld: int
@@ -28,13 +29,13 @@ class Sensing(ABC):
         """Returns world numbers (n,) int64, checked."""
         return chosen_worlds(ids, self.nworld)
 
-    @abstractmethod
     def _images(self, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:
         """Returns images of worlds, and the worlds whose `rgb` is black because a pose is not finite."""
+        raise MissingMethodError("_images")
 
-    @abstractmethod
     def _scanned(self, request: ScanRequest, chosen: np.ndarray, out: np.ndarray | None = None) -> Sequence[np.ndarray]:
         """Returns the results of a scan of worlds by field, each (n, nray, ...); may write heights to `out`."""
+        raise MissingMethodError("_scanned")
 
     def camera(
         self,

@@ -12,7 +12,6 @@ from featherlane.collision.rays.ray import cast_packet
 from featherlane.collision.rays.ray_shape import FAR
 from featherlane.dynamics.body.kinematics import geom_frame, kinematics, site_frame
 from featherlane.dynamics.body.object_motion import object_frame
-from featherlane.errors import ModelError
 from featherlane.lanes import Field, Layout
 from featherlane.lanes.record import address
 from featherlane.model.arguments import bounded, one_of
@@ -26,6 +25,7 @@ from featherlane.simulation.query.pose import Poses
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.query.ray import check_geoms, hit_geoms
 from featherlane.simulation.tile.tiles import over_tiles
+from featherlane.simulation.world.recordings import result_array
 
 ALIGNMENTS = {"base": BASE, "yaw": YAW, "world": WORLD}
 BUNDLE = 10  # numbers of a bundle's bounds
@@ -170,17 +170,6 @@ class ScanRequest(NamedTuple):
     cutoff: float
     miss: float | None  # height of a ray without a hit; None for the cutoff
     fields: tuple[str, ...]
-
-
-def result_array(name: str, given, shape: tuple[int, ...], dtype) -> np.ndarray:
-    """Returns an array for results; a given one is checked."""
-    if given is None:
-        return np.empty(shape, dtype)
-    fits = isinstance(given, np.ndarray) and given.shape == shape and given.dtype == dtype
-    if not (fits and given.flags.c_contiguous and given.flags.writeable):
-        what = f"{given.dtype} {given.shape}" if isinstance(given, np.ndarray) else type(given).__name__
-        raise ModelError(f"{name}: got {what}, allowed is a writable C-order array of {np.dtype(dtype)} {shape}")
-    return given
 
 
 class Scans(Query):

@@ -54,18 +54,18 @@ def recordings(
     for name in names:
         field, given = DATA[name], (out or {}).get(name)
         shape, kind = lead if field.is_number else (*lead, *dims(name)), field.stored_as(dtype)
-        result[name] = np.empty(shape, kind) if given is None else recordable(name, given, shape, kind)
+        result[name] = result_array(f"out[{name!r}]", given, shape, kind)
     return result
 
 
-def recordable(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Returns an array to record into, checked."""
-    allowed = f"allowed is a writable C-order array of {dtype} {shape}"
-    if not isinstance(given, np.ndarray):
-        raise ModelError(f"out[{name!r}]: got {type(given).__name__}, {allowed}")
-    fits = given.shape == shape and given.dtype == dtype
+def result_array(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Returns an array for results; a given one is checked."""
+    if given is None:
+        return np.empty(shape, dtype)
+    fits = isinstance(given, np.ndarray) and given.shape == shape and given.dtype == dtype
     if not (fits and given.flags.c_contiguous and given.flags.writeable):
-        raise ModelError(f"out[{name!r}]: got {given.dtype} {given.shape}, {allowed}")
+        what = f"{given.dtype} {given.shape}" if isinstance(given, np.ndarray) else type(given).__name__
+        raise ModelError(f"{name}: got {what}, allowed is a writable C-order array of {dtype} {shape}")
     return given
 
 
