@@ -42,7 +42,11 @@ def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.nda
         title: title above both panels.
         curves: for each solver, for each state: cost above the best and norm of the gradient, both scaled, (n + 1,).
     """
-    figure = _figure(SIZE[1])
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
     axes = figure.subplots(1, 2, sharex=True)
     for which, (axis, label) in enumerate(
         zip(axes, ("scaled cost above its minimum", "scaled gradient (solver_residual)"), strict=True)
@@ -50,7 +54,10 @@ def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.nda
         for name, states in curves.items():
             _draw(axis, name, [np.maximum(state[which], FLOOR) for state in states])
         axis.set(xlabel="iteration", ylabel=label, yscale="log")
-        _add_grid(axis)
+        axis.grid(True, which="major", color="0.9", linewidth=0.6)
+        axis.set_axisbelow(True)
+        for side in ("top", "right"):
+            axis.spines[side].set_visible(False)
     axes[0].set_xscale("symlog", linthresh=10.0)
     axes[0].set_xlim(left=0.0)
     ticks = [0, 2, 4, 6, 8, 10, 20, 50, 100, 200, 500, 1000]
@@ -58,24 +65,6 @@ def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.nda
     axes[0].set_xticks([t for t in ticks if t <= most] or [0], [str(t) for t in ticks if t <= most] or ["0"])
     axes[0].minorticks_off()
     _add_legend(figure, axes[1])
-    _save(figure, path, title)
-
-
-def _figure(height: float):
-    """Returns an empty figure of a height in inches."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    return FigureCanvasAgg(Figure(figsize=(SIZE[0], height), dpi=DPI, layout="constrained")).figure
-
-
-def _add_grid(axis) -> None:
-    axis.grid(True, which="major", color="0.9", linewidth=0.6)
-    axis.set_axisbelow(True)
-    axis.spines[["top", "right"]].set_visible(False)
-
-
-def _save(figure, path: Path, title: str) -> None:
     figure.suptitle(title, fontsize="medium")
     with whole_file(path) as part:
         figure.savefig(part)
@@ -109,9 +98,13 @@ def draw_motions(
         times: times of the steps [s], (n,).
         curves: for each (contact model, solver), each quantity by name, (n,).
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     names = list(next(iter(curves.values())))
     rows = -(-len(names) // 2)
-    figure = _figure(0.7 * SIZE[1] * rows)
+    figure = Figure(figsize=(SIZE[0], 0.7 * SIZE[1] * rows), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
     axes = figure.subplots(rows, 2, sharex=True, squeeze=False).ravel()
     for axis in axes[len(names) :]:
         axis.set_axis_off()
@@ -122,9 +115,14 @@ def draw_motions(
             style = {"color": color, "linestyle": LINES.get(contact, ":"), "linewidth": width}
             axis.plot(times, quantities[name], label=f"{contact} {solver}", **style)
         axis.set(ylabel=name)
-        _add_grid(axis)
+        axis.grid(True, which="major", color="0.9", linewidth=0.6)
+        axis.set_axisbelow(True)
+        for side in ("top", "right"):
+            axis.spines[side].set_visible(False)
     for axis in axes[len(names) - 2 : len(names)]:
         axis.tick_params(labelbottom=True)
         axis.set_xlabel("time [s]")
     _add_legend(figure, axes[0])
-    _save(figure, path, title)
+    figure.suptitle(title, fontsize="medium")
+    with whole_file(path) as part:
+        figure.savefig(part)
