@@ -40,6 +40,7 @@ class Part:
     batch: Batch
     mouse: MouseForces
     label: str = ""
+    first: int = 0  # number of its first world in the session
 
     def kept(self) -> Kept:
         """Returns the persistent state of the worlds."""
@@ -80,7 +81,9 @@ class Session(Clock):
         super().__init__()
         self.parts = tuple(parts)
         self.model: Model = self.parts[0].batch.model
-        self.nworld = sum(part.batch.nworld for part in self.parts)
+        self.nworld = 0
+        for part in self.parts:
+            part.first, self.nworld = self.nworld, self.nworld + part.batch.nworld
         self.clock, self.epoch = 0.0, 0
         self.history = History(seconds)
         self.position: tuple[int, int] | None = None
@@ -131,11 +134,8 @@ class Session(Clock):
             ModelError: the world does not exist.
         """
         whole_argument("world", world, 0, self.nworld - 1)
-        for part in self.parts:
-            if world < part.batch.nworld:
-                return part, int(world)
-            world -= part.batch.nworld
-        raise AssertionError("worlds are counted wrongly")
+        part = next(part for part in reversed(self.parts) if part.first <= world)
+        return part, int(world) - part.first
 
     def rows(self, name: str) -> np.ndarray:
         """Returns a per-world field of all parts, (nworld, ...)."""
@@ -204,12 +204,11 @@ class Session(Clock):
                 part.batch.step(n)
             return
         for _ in range(n):
-            pulls = []
-            first = 0
-            for part in self.parts:
-                for (row, body), wrench in part.mouse.wrenches(part.world).items():
-                    pulls.append(Pull(first + row, body, wrench))
-                first += part.batch.nworld
+            pulls = [
+                Pull(part.first + row, body, wrench)
+                for part in self.parts
+                for (row, body), wrench in part.mouse.wrenches(part.world).items()
+            ]
             moment.pulls.append(pulls)
             self._pulled_step(pulls)
 
@@ -341,12 +340,10 @@ class Session(Clock):
 
     def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
         """Returns the spring if there is one: its world, the held point and its target."""
-        first = 0
         for part in self.parts:
             ends = part.mouse.anchor(part.world)
             if ends is not None and part.mouse.grabbed is not None:
-                return first + part.mouse.grabbed.world, *ends
-            first += part.batch.nworld
+                return part.first + part.mouse.grabbed.world, *ends
         return None
 
     def push(self, world: int, body: int, impulse) -> None:
@@ -473,12 +470,12 @@ class Session(Clock):
     # ---- failures ----------------------------------------------------------------------------------------------------
     def _look_for_bad(self, before: list[np.ndarray]) -> None:
         """Records the last second of worlds that failed in the newest piece."""
-        first, known = 0, {incident.world for incident in self.incidents}
+        known = {incident.world for incident in self.incidents}
         for k, (part, old) in enumerate(zip(self.parts, before, strict=True)):
             for row in np.flatnonzero(part.bad() > old).tolist():
-                if first + row not in known and len(self.incidents) < MOST_INCIDENTS:
-                    self.incidents.append(incident_of(part.batch, k, row, first + row, self.history, self.epoch))
-            first += part.batch.nworld
+                world = part.first + row
+                if world not in known and len(self.incidents) < MOST_INCIDENTS:
+                    self.incidents.append(incident_of(part.batch, k, row, world, self.history, self.epoch))
 
     # ---- comparison --------------------------------------------------------------------------------------------------
     def side_by_side(self, world: int) -> tuple[Session, str]:
