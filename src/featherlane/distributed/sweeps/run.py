@@ -156,12 +156,7 @@ def _collect(plan: Plan, chunks: Chunks, trial: Columns, done: list, store: RunD
     say(count_done)
     try:
         for samples, columns in chunks:
-            _compare(
-                trial,
-                samples,
-                columns,
-                DEPENDENT,
-            )
+            _compare(trial, samples, columns, DEPENDENT)
             if store is not None:
                 store.write_chunk(samples, columns)
             done.append((samples, columns))

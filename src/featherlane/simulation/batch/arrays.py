@@ -59,12 +59,7 @@ class WorldArrays:
     """
 
     def __init__(
-        self,
-        model: Model,
-        nworld: int,
-        dtype: np.dtype,
-        ngiven: int,
-        place: Callable[[np.ndarray], None] | None = None,
+        self, model: Model, nworld: int, dtype: np.dtype, ngiven: int, place: Callable[[np.ndarray], None] | None = None
     ):
         self.model, self.nworld, self.dtype, self.ngiven, self.place = model, nworld, dtype, ngiven, place
         self.sizes = Workspace.sizes_of(model, ngiven)

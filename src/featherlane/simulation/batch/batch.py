@@ -38,13 +38,7 @@ from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.team import Team
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.mujoco_data import read_world
-from featherlane.simulation.world.recordings import (
-    Control,
-    check_bindable,
-    control_of_step,
-    field_names,
-    recordings,
-)
+from featherlane.simulation.world.recordings import Control, check_bindable, control_of_step, field_names, recordings
 from featherlane.simulation.world.state import read_state, write_state
 from featherlane.simulation.world.user_contacts import contact_capacity
 

@@ -15,14 +15,7 @@ from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
 from featherlane.model.variant import values_of
-from featherlane.simulation.batch.arrays import (
-    LASTING,
-    ON_DEMAND,
-    SLEEP_ROWS,
-    STATE,
-    WorldArrays,
-    not_kept,
-)
+from featherlane.simulation.batch.arrays import LASTING, ON_DEMAND, SLEEP_ROWS, STATE, WorldArrays, not_kept
 from featherlane.simulation.batch.runner import Runner
 from featherlane.simulation.batch.sensing import Sensing
 from featherlane.simulation.tile.call_lock import hold

@@ -24,12 +24,7 @@ from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import over_tiles
 
-REDUCTIONS = {
-    "none": REDUCE_NONE,
-    "mindist": REDUCE_MINDIST,
-    "maxforce": REDUCE_MAXFORCE,
-    "netforce": REDUCE_NETFORCE,
-}
+REDUCTIONS = {"none": REDUCE_NONE, "mindist": REDUCE_MINDIST, "maxforce": REDUCE_MAXFORCE, "netforce": REDUCE_NETFORCE}
 # outputs in the order in which kernels write them: bit, numbers of a contact
 OUTPUTS = {
     "force": (CONDATA_FORCE, 3),
