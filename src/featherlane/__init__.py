@@ -46,12 +46,7 @@ from featherlane.simulation.query.depth_noise import DepthNoise
 from featherlane.simulation.query.history import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
 from featherlane.simulation.query.position import differentiate_pos, integrate_pos, normalize_quat
 from featherlane.simulation.states import get_state, set_keyframe, set_state
-from featherlane.simulation.steps import (
-    forward,
-    inverse,
-    reset_data,
-    reset_data_keyframe,
-)
+from featherlane.simulation.steps import forward, inverse, reset_data, reset_data_keyframe
 from featherlane.simulation.user.actuator import set_user_actuator
 from featherlane.simulation.user.sensor import set_user_sensor
 from featherlane.simulation.world.contacts import Contacts

@@ -156,28 +156,10 @@ def _simulate(
     as_json: Json = False,
 ) -> int:
     """Simulate worlds of a model; report speed, solver convergence and status counts."""
+    given = locals() | {"dtype": dtype.value, "settings": tuple(settings or ())}  # all parameters by name
     from featherlane.cli.simulate import Request, simulate
 
-    return simulate(
-        Request(
-            source=source,
-            worlds=worlds,
-            seconds=seconds,
-            controls=controls,
-            seed=seed,
-            keyframe=keyframe,
-            threads=threads,
-            dtype=dtype.value,
-            fps=fps,
-            out=out,
-            record_failures=record_failures,
-            nodes=nodes,
-            video=video,
-            camera=camera,
-            settings=tuple(settings or ()),
-            as_json=as_json,
-        )
-    )
+    return simulate(Request(**given))
 
 
 @application.command("sweep")
@@ -201,11 +183,10 @@ def _sweep(
     as_json: Json = False,
 ) -> int:
     """Run a parameter sweep: many rollouts with different parameters, each reduced to a few numbers."""
+    given = locals()  # all parameters by name
     from featherlane.cli.sweep import Request, run_sweep
 
-    return run_sweep(
-        Request(file=file, out=out, nodes=nodes, resume=resume, threads=threads, chunk=chunk, as_json=as_json)
-    )
+    return run_sweep(Request(**given))
 
 
 @application.command("view")
@@ -272,25 +253,10 @@ def _view(
     ] = True,
 ) -> int:
     """Show worlds in the browser: run, rewind, drag, edit, plot. Requires: pip install 'featherlane[view]'."""
+    given = locals() | {"dtype": dtype.value, "settings": tuple(settings or ())}  # all parameters by name
     from featherlane.cli.view import Request, serve_page
 
-    return serve_page(
-        Request(
-            source=source,
-            model=model,
-            worlds=worlds,
-            drawn=drawn,
-            keyframe=keyframe,
-            threads=threads,
-            dtype=dtype.value,
-            settings=tuple(settings or ()),
-            host=host,
-            port=port,
-            paused=paused,
-            browser=browser,
-            token=token,
-        )
-    )
+    return serve_page(Request(**given))
 
 
 @application.command("inspect")

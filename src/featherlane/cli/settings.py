@@ -33,8 +33,8 @@ def set_option(model: Model, name: str, value: Any, what: str = "options") -> No
     """Sets one option of `model.opt`.
 
     Args:
+        model: the model.
         name: name of the option.
-        name: the option.
         value: value of the option.
         what: source of the option, for error messages.
 

@@ -235,10 +235,7 @@ FIELDS = (
         "corners of a shape's contact feature (edge, face or disc) along two tangents and the normal",
     ),
     _feature.scalar(
-        "edge",
-        "2 3 64",
-        "m, m^2",
-        "edge from each corner along two tangents; offset of its line times its length",
+        "edge", "2 3 64", "m, m^2", "edge from each corner along two tangents; offset of its line times its length"
     ),
     _feature.int("count", "2", "1", "number of corners of the feature; 1 a point, -1 a disc"),
     _feature.scalar("normal", "2 3", "1", "normal of the feature, if it is a face"),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,14 @@ from featherlane.model.variant import values_of
 from featherlane.simulation.batch.arrays import LASTING, REPORTS, STATE, keyframe_numbers, not_kept
 from featherlane.simulation.batch.batch import Batch as Local
 from featherlane.simulation.batch.expanded import dependent
-from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.failure import Failure, numbered
 from featherlane.simulation.batch.gather import gather_rows
 from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, check_rollout, checked, merged
 from featherlane.simulation.batch.runner import stage_number
-from featherlane.simulation.query.camera import VISIBLE, Camera, Images
-from featherlane.simulation.query.imaging import camera_of, camera_of_worlds, images_of, warn_of_black
-from featherlane.simulation.query.objects import Object
-from featherlane.simulation.query.pattern import RayPattern
-from featherlane.simulation.query.scan import Scan, pattern_of, result_array
+from featherlane.simulation.batch.sensing import Sensing
+from featherlane.simulation.query.camera import Camera, Images
+from featherlane.simulation.query.imaging import camera_of_worlds, images_of
+from featherlane.simulation.query.scan import ScanRequest, scan_of
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data
@@ -57,7 +57,7 @@ from featherlane.simulation.world.recordings import (
 )
 
 
-class Batch(Given):
+class Batch(Given, Sensing):
     """Simulates nworld worlds of one model on several workers; as a context manager it ends them.
 
     Args:
@@ -439,91 +439,19 @@ class Batch(Given):
         return [result for _, result in self._run_all(lambda k: [("call", (shipped,))], changes=False, edits=True)]
 
     # ---- cameras and scans -------------------------------------------------------------------------------------------
-    def camera(
-        self,
-        camera: int | str | Camera,
-        width: int | None = None,
-        height: int | None = None,
-        output: str | Sequence[str] = ("depth",),
-        ids: ArrayLike | None = None,
-        *,
-        geomgroup: ArrayLike | None = VISIBLE,
-        near: float | None = None,
-        far: float | None = None,
-    ) -> Images:
-        """Computes images of a camera on the workers and gathers them, as `featherlane.Batch.camera`.
-
-        Returns:
-            `Images` of the n worlds.
-
-        Raises:
-            ModelError, UnknownNameError, UnsupportedFeatureError, MemoryError: as `featherlane.Batch.camera` does.
-        """
-        wanted, chosen = camera_of(camera, (width, height), output, geomgroup, near, far), self._ids(ids)
-        of = lambda first, last: camera_of_worlds(wanted, self.nworld, int(first), int(last))  # noqa: E731
+    def _images(self, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:
+        of = lambda first, last: camera_of_worlds(camera, self.nworld, int(first), int(last))  # noqa: E731
         empty, _ = images_of(self._one, of(0, 1), np.zeros(0, int))  # checks the arguments
         found = self._ask_parts(
             chosen, lambda part: [("images", (of(*self.starts[part.worker : part.worker + 2]), part.ids))], edits=True
         )
-        warn_of_black(wanted, [int(self.starts[part.worker]) + world for part, (_, own) in found for world in own])
-        return Images(*gather_rows(empty, len(chosen), ((part.at, images) for part, (images, _) in found)))
+        black = [int(self.starts[part.worker]) + world for part, (_, own) in found for world in own]
+        return Images(*gather_rows(empty, len(chosen), ((part.at, images) for part, (images, _) in found))), black
 
-    def scan(
-        self,
-        body: Object,
-        pattern: RayPattern | ArrayLike,
-        alignment: str = "base",
-        output: str | Sequence[str] = ("distance",),
-        ids: ArrayLike | None = None,
-        *,
-        geomgroup: ArrayLike | None = None,
-        bodyexclude: int | str | None = "parent",
-        cutoff: float = np.inf,
-    ) -> Scan:
-        """Casts the rays of a pattern on the workers and gathers the hits, as `featherlane.Batch.scan`.
-
-        Returns:
-            `Scan` of the n worlds.
-
-        Raises:
-            ModelError, UnknownNameError, UnsupportedFeatureError: as `featherlane.Batch.scan` does.
-        """
-        options = {"geomgroup": geomgroup, "bodyexclude": bodyexclude, "cutoff": cutoff, "output": output}
-        return self._scanned("scan", (body, pattern_of(pattern), alignment), options, self._ids(ids))
-
-    def height_scan(
-        self,
-        body: Object,
-        pattern: RayPattern | ArrayLike,
-        alignment: str = "yaw",
-        ids: ArrayLike | None = None,
-        *,
-        geomgroup: ArrayLike | None = None,
-        cutoff: float = np.inf,
-        miss: float | None = None,
-        out: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Computes heights of a frame above the surfaces around it, as `featherlane.Batch.height_scan`.
-
-        Returns:
-            (n, nray) z of the frame minus z of the surface [m].
-
-        Raises:
-            ModelError, UnknownNameError, UnsupportedFeatureError: as `featherlane.Batch.height_scan` does.
-        """
-        given, chosen = (body, pattern_of(pattern), alignment), self._ids(ids)
-        result = result_array("out", out, (len(chosen), len(given[1])), self.dtype)
-        options = {"geomgroup": geomgroup, "cutoff": cutoff, "miss": miss}
-        result[...] = self._scanned("height_scan", given, options, chosen)
-        return result
-
-    def _scanned(self, method: str, given: tuple[Any, ...], options: dict[str, Any], chosen: np.ndarray) -> Any:
-        """Returns the gathered results of a method of a local batch."""
-        empty = getattr(self._one, method)(*given, ids=[], **options)  # checks the arguments
-        found = self._ask_parts(chosen, lambda part: [("query", (method, given, options, part.ids))], edits=True)
-        if isinstance(empty, Scan):
-            return Scan(*gather_rows(empty, len(chosen), ((part.at, rows) for part, rows in found)))
-        return gather_rows((empty,), len(chosen), ((part.at, (rows,)) for part, rows in found))[0]
+    def _scanned(self, request: ScanRequest, chosen: np.ndarray, out: np.ndarray | None = None) -> list[Any]:
+        empty = scan_of(self._one, request, np.zeros(0, int))  # checks the arguments
+        found = self._ask_parts(chosen, lambda part: [("scan", (request, part.ids))], edits=True)
+        return gather_rows(empty, len(chosen), ((part.at, rows) for part, rows in found))
 
     # ---- results -----------------------------------------------------------------------------------------------------
     @property
@@ -535,12 +463,7 @@ class Batch(Given):
     @property
     def failures(self) -> list[Failure]:
         """Returns failures recorded with record_failures, as `featherlane.Batch`; worlds have their global numbers."""
-        found = []
-        for k, own in enumerate(self.call(_failures)):
-            for failure in own:
-                failure.world += int(self.starts[k])
-                found.append(failure)
-        return sorted(found, key=lambda failure: (failure.step, failure.world))
+        return numbered(self.call(attrgetter("failures")), self.starts)
 
     def get_data(self, world: int) -> Data:
         """Returns one world as an `fl.Data` in float64, after `forward`."""
@@ -595,7 +518,3 @@ class Batch(Given):
 
         self._run(body)
         self._warn_of_failed()
-
-
-def _failures(batch) -> list[Failure]:
-    return batch.failures

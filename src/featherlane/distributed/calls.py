@@ -6,6 +6,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -94,7 +95,7 @@ class Calls(Pieces):
             ]
             _check_memory(self.model, [started.machine for started in everyone], specs)
             for k, (started, here) in enumerate(zip(everyone, specs, strict=True)):
-                restart = lambda anywhere, k=k: _actor_and_cores(pool.start(k, anywhere))  # noqa: E731
+                restart = lambda anywhere, k=k: attrgetter("actor", "cores")(pool.start(k, anywhere))  # noqa: E731
                 self._workers.append(Worker(cluster.ray, started.actor, restart, model, here))
             for worker in self._workers:
                 worker.begun()
@@ -309,10 +310,6 @@ def _end(workers: list[Worker], pool: Pool, files: tuple[str, str] | None) -> No
     pool.close()
     for file in Path(files[0]).glob(f"{files[1]}-*") if files else ():
         file.unlink(missing_ok=True)
-
-
-def _actor_and_cores(started) -> tuple[Any, tuple[int, ...]]:
-    return started.actor, started.cores
 
 
 def _cluster_of(nodes: Any, nthread: int, timeout: float) -> tuple[Cluster, int | None]:

@@ -23,11 +23,13 @@ from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.model.model import Model
 from featherlane.model.status import NON_FINITE
+from featherlane.simulation.batch.arrays import chosen_worlds
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.reduction import reduced
 from featherlane.simulation.batch.runner import NAMED
 from featherlane.simulation.query.camera import Camera, Images
 from featherlane.simulation.query.imaging import images_of
+from featherlane.simulation.query.scan import ScanRequest, scan_of
 from featherlane.simulation.tile.workspace import Workspace
 
 Order = tuple[str, tuple[Any, ...]]
@@ -205,11 +207,11 @@ class NodeWorlds:
 
     def order_images(self, camera: Camera, ids) -> tuple[Images, list[int]]:
         """Returns images of worlds, and the worlds whose colours could not be computed."""
-        return images_of(self.batch, camera, np.arange(self.batch.nworld) if ids is None else ids)
+        return images_of(self.batch, camera, chosen_worlds(ids, self.batch.nworld))
 
-    def order_query(self, method: str, given: Sequence[Any], options: dict[str, Any], ids) -> Any:
-        """Returns the result of a method of the batch that takes the worlds as `ids`."""
-        return getattr(self.batch, method)(*given, ids=ids, **options)
+    def order_scan(self, request: ScanRequest, ids) -> list[np.ndarray]:
+        """Returns the results of a scan of worlds."""
+        return scan_of(self.batch, request, chosen_worlds(ids, self.batch.nworld))
 
     def order_call(self, function: bytes | Callable) -> Any:
         """Returns a function's result for this batch."""

@@ -7,11 +7,9 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-import mujoco
-import numpy as np
-
 from featherlane.integrations.edits import Memory
 from featherlane.model import Model, load
+from featherlane.model.mujoco_arrays import binary
 
 KEPT = 16  # largest number of models in the cache
 
@@ -55,9 +53,7 @@ class LoadedModels:
 
     def _of_content(self, model: Any) -> Model:
         """Returns a model that was loaded with equal content, or loads one."""
-        content = np.empty(mujoco.mj_sizeModel(model), np.uint8)
-        mujoco.mj_saveModel(model, None, content)
-        key = hashlib.blake2b(content.data, digest_size=16).digest()
+        key = hashlib.blake2b(binary(model).data, digest_size=16).digest()
         loaded = self._by_content.pop(key, None) or load(model)
         self._by_content[key] = loaded
         while len(self._by_content) > KEPT:

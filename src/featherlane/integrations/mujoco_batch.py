@@ -20,12 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.integrations.batch import records
-from featherlane.integrations.batch.arguments import (
-    ACC,
-    NONE,
-    checked_stage,
-    checked_whole,
-)
+from featherlane.integrations.batch.arguments import ACC, NONE, checked_stage, checked_whole
 from featherlane.integrations.batch.arguments import checked_ids as _ids  # noqa: F401
 from featherlane.integrations.batch.calls import SimulationError
 from featherlane.integrations.batch.fields import (

@@ -117,10 +117,7 @@ class Executor:
         self._read(ids, ())
 
     def step(
-        self,
-        nstep: int = 1,
-        callback: Callable | None = None,
-        substep_sensor_copyout: Sequence[int] | None = None,
+        self, nstep: int = 1, callback: Callable | None = None, substep_sensor_copyout: Sequence[int] | None = None
     ) -> None:
         """Advances all worlds.
 

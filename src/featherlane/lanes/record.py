@@ -123,13 +123,13 @@ class Record:
             )
         return start
 
-    def check_faults(self, where: str) -> None:
-        """Raises IndexError if a bounds-checked kernel left its rows, and clears the fault words."""
+    def check_faults(self, where: str, error: type[Exception] = OutOfRangeError) -> None:
+        """Raises an error if a bounds-checked kernel left its rows, and clears the fault words."""
         count, k, index, length = (int(x) for x in self.table[:FAULT_WORDS])
         if count:
             self.table[:FAULT_WORDS] = 0
             name = f"{self.layout.name}.{self.layout.fields[k].name}"
-            raise OutOfRangeError(f"{where}: {name}[{index}] of {length} rows ({count} accesses out of range)")
+            raise error(f"{where}: {name}[{index}] of {length} rows ({count} accesses out of range)")
 
 
 def shaping(layout: Layout) -> tuple[str, ...]:

@@ -8,14 +8,4 @@ from featherlane.model.load import bundled, load
 from featherlane.model.model import Model
 from featherlane.model.set_const import Constants, set_const
 
-__all__ = [
-    "MODEL",
-    "Constants",
-    "Link",
-    "Model",
-    "bundled",
-    "bundled_names",
-    "load",
-    "set_const",
-    "set_length_range",
-]
+__all__ = ["MODEL", "Constants", "Link", "Model", "bundled", "bundled_names", "load", "set_const", "set_length_range"]

@@ -137,6 +137,25 @@ def as_real_array(name: str, value: Any, allowed: str) -> np.ndarray:
     return given
 
 
+def broadcast_reals(name: str, value: Any, shape: tuple[int, ...], where: str = "") -> np.ndarray:
+    """Returns a value as an array of real numbers of that shape; a read-only view of what broadcasts to it.
+
+    Args:
+        name: the value's name in error messages.
+        value: the value.
+        shape: the shape.
+        where: addition to the message, such as " in step 3".
+
+    Raises:
+        ModelError: the value is not an array of real numbers, or does not broadcast.
+    """
+    try:
+        return np.broadcast_to(as_real_array(name, value, ""), shape)
+    except ValueError:
+        given = f"shape {np.shape(value)}" if is_numbers(value) else type(value).__name__
+        raise ModelError(f"{name}: got {given}{where}, allowed is what broadcasts to {shape}") from None
+
+
 def described(value: Any) -> str:
     """Describes a value briefly: a number as it is, otherwise its type and shape."""
     try:

@@ -25,14 +25,7 @@ from featherlane.lanes.cache import directory
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag, real_number
 from featherlane.model.candidates import candidates
-from featherlane.model.closed_mesh import (
-    FLAT,
-    is_degenerate,
-    is_watertight,
-    merged_mesh,
-    mesh_size,
-    signed_volume,
-)
+from featherlane.model.closed_mesh import FLAT, is_degenerate, is_watertight, merged_mesh, mesh_size, signed_volume
 from featherlane.model.enums import MESH
 from featherlane.model.mujoco_arrays import with_missing_fields
 from featherlane.model.ordered_sums import heights_along, products_of_rows

@@ -351,13 +351,7 @@ OWN = (
     (size("opt_forward_dynamics", "unconstrained forward dynamics: 0 auto, 1 crb (factor M), 2 aba"), 0),
     (size("opt_contact_model", "0 convex (MuJoCo's), 1 lcp (ODE's), 2 coulomb"), 0),
     (size("opt_lcp_solver", "0 dantzig, 1 pgs, 2 apgd, 3 nncg, 4 newton, 5 interior_point"), 0),
-    (
-        size(
-            "opt_lcp_iterations",
-            "largest number of iterations; of dantzig: passes of consistent friction limits",
-        ),
-        100,
-    ),
+    (size("opt_lcp_iterations", "largest number of iterations; of dantzig: passes of consistent friction limits"), 100),
     (size("opt_lcp_friction", "friction limits of dantzig: 0 from frictionless normal forces, 1 consistent"), 0),
     (size("opt_lcp_cone", "friction of pgs, apgd and nncg: 0 pyramid, 1 cone"), 0),
     (size("opt_softness", "softness of lcp rows: 0 from ERP and CFM, 1 from solref and solimp"), 0),

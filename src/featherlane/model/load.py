@@ -188,10 +188,7 @@ def _errors_of(source: Any) -> Iterator[None]:
 
 
 def compile_source(
-    source: Any,
-    assets: Mapping[str, bytes] | None = None,
-    package_dirs: Folders = (),
-    meshes: Meshes = UNCHANGED,
+    source: Any, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = (), meshes: Meshes = UNCHANGED
 ) -> Compiled:
     """Compiles a source with MuJoCo, whatever its features.
 

@@ -55,6 +55,15 @@ class Completed:
         return copy.copy(self.mj_model)
 
 
+def binary(mj_model: Any) -> np.ndarray:
+    """Returns the content of a file of mj_saveModel, (n,) uint8; mj_saveModel refuses paths that are not UTF-8."""
+    import mujoco
+
+    content = np.zeros((mujoco.mj_sizeModel(mj_model), 1), np.uint8)
+    mujoco.mj_saveModel(mj_model, None, content)
+    return content[:, 0]
+
+
 def with_missing_fields(mj_model: Any) -> Any:
     """Returns an MjModel, or a `Completed` if it lacks fields."""
     return mj_model if all(hasattr(mj_model, name) for name in ABSENT) else Completed(mj_model)

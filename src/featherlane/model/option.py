@@ -127,10 +127,7 @@ CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
         "contact_model 'coulomb' with noslip_iterations, allowed is 0: its friction does not creep",
     ),
     # RK4 with linear rotation updates in its four stages is not fourth order
-    (
-        (Rotation.INFINITESIMAL, Integrator.RK4),
-        "rotation 'infinitesimal' with the integrator rk4, allowed is 'finite'",
-    ),
+    ((Rotation.INFINITESIMAL, Integrator.RK4), "rotation 'infinitesimal' with the integrator rk4, allowed is 'finite'"),
     # the implicit torque is first order; RK4 with it in four stages is not fourth order
     (
         (Gyroscopic.IMPLICIT, Integrator.RK4),

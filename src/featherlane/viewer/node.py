@@ -41,12 +41,7 @@ class Node:
     """
 
     def __init__(
-        self,
-        server,
-        name: str,
-        mesh: Mesh,
-        hold: Callable[[int, Drag], Any] | None = None,
-        glb: bytes | None = None,
+        self, server, name: str, mesh: Mesh, hold: Callable[[int, Drag], Any] | None = None, glb: bytes | None = None
     ):
         self.server, self.name, self.mesh, self.hold, self.glb = server, name, mesh, hold, glb
         self.on = True

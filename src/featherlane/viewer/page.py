@@ -32,7 +32,7 @@ RATE = 60.0  # most frames per second
 PANEL_RATE = 8.0  # most updates of numbers and plots per second
 IDLE = 0.1  # interval between checks for visitors [s]
 MARKS = 64  # most labels of bad worlds
-RED, ORANGE = (200, 40, 40), (255, 150, 0)
+ORANGE = (255, 150, 0)
 
 
 class Page:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.arguments import bounded, whole_argument
+from featherlane.model.arguments import whole_argument
 from featherlane.model.array_file import read_arrays
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import STATUS
-from featherlane.viewer.session import SPEEDS, Session
+from featherlane.viewer.clock import Clock
+from featherlane.viewer.session import Session
 
 NEEDED = ("time", "qpos")
 SHOWN = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
-MOST_LAG = 0.1  # longest delay behind the wall clock that is made up for [s]
 
 
-class Playback:
+class Playback(Clock):
     """Plays frames of worlds.
 
     Args:
@@ -40,12 +39,11 @@ class Playback:
     """
 
     def __init__(self, model: Model, frames: Mapping[str, np.ndarray], source: str = "recording"):
+        super().__init__()
         self.model, self.frames, self.source = model, _checked(model, frames, source), source
         self.nworld, self.nframe = self.frames["time"].shape
         self.batch = Batch(model, self.nworld, nthread=1)
-        self.running, self.speed, self.position = False, 1.0, 0
-        self.pace = 0.0
-        self._last: float | None = None
+        self.position = 0
         self._clock = float(self.times[0])
         self.seek(0)
 
@@ -83,13 +81,12 @@ class Playback:
         Returns:
             Whether the frame has changed.
         """
-        now = time.perf_counter() if now is None else now
-        last, self._last = self._last, now
-        if not self.running or last is None:
+        elapsed = self.elapsed(now)
+        if elapsed is None:
             self.pace = 0.0
             return False
         before, self.pace = self.position, self.speed
-        clock = self._clock + min(max(now - last, 0.0), MOST_LAG) * self.speed
+        clock = self._clock + elapsed * self.speed
         ahead = self.times[before:]
         # after a reset the times of a world decrease; then frames are played one by one
         due = before + int(np.searchsorted(ahead, clock, "right")) - 1 if (np.diff(ahead) > 0).all() else before + 1
@@ -104,19 +101,7 @@ class Playback:
         """Plays, from the start if the end is reached."""
         if self.position == self.nframe - 1:
             self.seek(0)
-        self.running, self._last = True, None
-
-    def pause(self) -> None:
-        """Pauses the playback."""
-        self.running = False
-
-    def set_speed(self, speed: float) -> None:
-        """Sets the speed; 1 is real time.
-
-        Raises:
-            ModelError: the speed is outside of 0.01 to 10.
-        """
-        self.speed = bounded("speed", speed, *SPEEDS)
+        super().run()
 
     def advance(self, frames: int = 1) -> None:
         """Advances by some frames, at most to the last one."""

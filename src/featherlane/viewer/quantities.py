@@ -16,6 +16,7 @@ import numpy as np
 from featherlane.errors import ModelError, near
 from featherlane.model.features import refuse_sensors
 from featherlane.model.model import Model
+from featherlane.model.names import KINDS as ELEMENTS
 from featherlane.simulation.batch.arrays import LASTING, REPORTS
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA
@@ -27,16 +28,7 @@ UNITS = {"energy": "J", "contacts": "", "iterations": "", "residual": ""}
 FIELD_OF = {"contacts": "ncon", "iterations": "solver_niter", "residual": "solver_residual"}
 PATTERN = re.compile(r"(\w+)(?:\[(.*)\])?")
 # element type of an axis of a field
-KINDS = {
-    "nbody": "body",
-    "njnt": "joint",
-    "ngeom": "geom",
-    "nsite": "site",
-    "nu": "actuator",
-    "nactuator": "actuator",
-    "ntendon": "tendon",
-    "ncam": "camera",
-}
+KINDS = {kind.count: name for name, kind in ELEMENTS.items()} | {"nu": "actuator"}
 
 
 @dataclass

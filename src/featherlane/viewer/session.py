@@ -20,6 +20,7 @@ from featherlane.model.model import Model, check_model
 from featherlane.model.set_const import set_const
 from featherlane.simulation.batch.arrays import keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
+from featherlane.viewer.clock import Clock
 from featherlane.viewer.failure_replay import Incident, incident_of
 from featherlane.viewer.history import SECONDS, History, Kept, Moment, Pull
 from featherlane.viewer.mouse_forces import MouseForces
@@ -27,11 +28,9 @@ from featherlane.viewer.mouse_forces import MouseForces
 BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
 MOST_INCIDENTS = 16
 PIECE = 32  # most steps between two moments of the history
-MOST_LAG = 0.1  # longest delay behind the wall clock that is made up for [s]
 FIRST_STEPS = 100  # steps of a new page before its step time is measured
 TICK_SECONDS = 0.03  # longest time for steps before the page is redrawn [s]
 FEW = 16  # number of worlds from which on all cores step them; below, one thread
-SPEEDS = (0.01, 10.0)
 
 
 @dataclass
@@ -41,6 +40,7 @@ class Part:
     batch: Batch
     mouse: MouseForces
     label: str = ""
+    first: int = 0  # number of its first world in the session
 
     def kept(self) -> Kept:
         """Returns the persistent state of the worlds."""
@@ -62,7 +62,7 @@ class Part:
         return np.sum([status[name] for name in BAD], axis=0)
 
 
-class Session:
+class Session(Clock):
     """Steps worlds, with a history.
 
     Args:
@@ -71,24 +71,25 @@ class Session:
 
     Attributes:
         model: model of the first part; the session owns it and all batches.
-        running, speed: whether the clock steps the worlds, and how fast (1: real time).
+        running, speed, pace: of `Clock`, which steps the worlds.
         clock: time that the session has run [s]; a reset does not set it back.
-        pace: measured speed: simulated time per wall-clock time.
         history: the last seconds; `position` is the present place in it, None at its end.
         incidents: failures of worlds, ready for replay; the first of each world, 16 at most.
     """
 
     def __init__(self, parts: Sequence[Part], seconds: float = SECONDS):
+        super().__init__()
         self.parts = tuple(parts)
         self.model: Model = self.parts[0].batch.model
-        self.nworld = sum(part.batch.nworld for part in self.parts)
-        self.running, self.speed = False, 1.0
-        self.clock, self.epoch, self.pace = 0.0, 0, 0.0
+        self.nworld = 0
+        for part in self.parts:
+            part.first, self.nworld = self.nworld, self.nworld + part.batch.nworld
+        self.clock, self.epoch = 0.0, 0
         self.history = History(seconds)
         self.position: tuple[int, int] | None = None
         self.incidents: list[Incident] = []
         self.bookmarks: dict[str, Moment] = {}
-        self._debt, self._last, self._cost, self._fresh = 0.0, None, 0.0, False
+        self._debt, self._cost, self._fresh = 0.0, 0.0, False
 
     @classmethod
     def of(
@@ -133,11 +134,8 @@ class Session:
             ModelError: the world does not exist.
         """
         whole_argument("world", world, 0, self.nworld - 1)
-        for part in self.parts:
-            if world < part.batch.nworld:
-                return part, int(world)
-            world -= part.batch.nworld
-        raise AssertionError("worlds are counted wrongly")
+        part = next(part for part in reversed(self.parts) if part.first <= world)
+        return part, int(world) - part.first
 
     def rows(self, name: str) -> np.ndarray:
         """Returns a per-world field of all parts, (nworld, ...)."""
@@ -158,12 +156,10 @@ class Session:
         Returns:
             The number of steps taken.
         """
-        now = time.perf_counter() if now is None else now
-        last, self._last = self._last, now
-        if not self.running or last is None:
+        lag = self.elapsed(now)
+        if lag is None:
             self._debt = self.pace = 0.0
             return 0
-        lag = min(max(now - last, 0.0), MOST_LAG)
         self._debt += lag * self.speed / self.timestep
         affordable = max(1, int(TICK_SECONDS / self._cost)) if self._cost else FIRST_STEPS
         self._debt = min(self._debt, float(affordable))  # a time step of 1e-320 s would require infinitely many steps
@@ -177,23 +173,6 @@ class Session:
             cost = (time.perf_counter() - start) / steps
             self._cost = cost if not self._cost else 0.8 * self._cost + 0.2 * cost
         return steps
-
-    def run(self) -> None:
-        """Starts the clock."""
-        if not self.running:
-            self.running, self._last = True, None
-
-    def pause(self) -> None:
-        """Stops the clock."""
-        self.running = False
-
-    def set_speed(self, speed: float) -> None:
-        """Sets the speed of the clock; 1 is real time.
-
-        Raises:
-            ModelError: the speed is outside of 0.01 to 10.
-        """
-        self.speed = bounded("speed", speed, *SPEEDS)
 
     def advance(self, steps: int = 1) -> None:
         """Steps all worlds; steps from the past discard the later history."""
@@ -225,12 +204,11 @@ class Session:
                 part.batch.step(n)
             return
         for _ in range(n):
-            pulls = []
-            first = 0
-            for part in self.parts:
-                for (row, body), wrench in part.mouse.wrenches(part.world).items():
-                    pulls.append(Pull(first + row, body, wrench))
-                first += part.batch.nworld
+            pulls = [
+                Pull(part.first + row, body, wrench)
+                for part in self.parts
+                for (row, body), wrench in part.mouse.wrenches(part.world).items()
+            ]
             moment.pulls.append(pulls)
             self._pulled_step(pulls)
 
@@ -362,12 +340,10 @@ class Session:
 
     def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
         """Returns the spring if there is one: its world, the held point and its target."""
-        first = 0
         for part in self.parts:
             ends = part.mouse.anchor(part.world)
             if ends is not None and part.mouse.grabbed is not None:
-                return first + part.mouse.grabbed.world, *ends
-            first += part.batch.nworld
+                return part.first + part.mouse.grabbed.world, *ends
         return None
 
     def push(self, world: int, body: int, impulse) -> None:
@@ -494,12 +470,12 @@ class Session:
     # ---- failures ----------------------------------------------------------------------------------------------------
     def _look_for_bad(self, before: list[np.ndarray]) -> None:
         """Records the last second of worlds that failed in the newest piece."""
-        first, known = 0, {incident.world for incident in self.incidents}
+        known = {incident.world for incident in self.incidents}
         for k, (part, old) in enumerate(zip(self.parts, before, strict=True)):
             for row in np.flatnonzero(part.bad() > old).tolist():
-                if first + row not in known and len(self.incidents) < MOST_INCIDENTS:
-                    self.incidents.append(incident_of(part.batch, k, row, first + row, self.history, self.epoch))
-            first += part.batch.nworld
+                world = part.first + row
+                if world not in known and len(self.incidents) < MOST_INCIDENTS:
+                    self.incidents.append(incident_of(part.batch, k, row, world, self.history, self.epoch))
 
     # ---- comparison --------------------------------------------------------------------------------------------------
     def side_by_side(self, world: int) -> tuple[Session, str]:

@@ -47,11 +47,7 @@ class Watch:
         many = isinstance(source, Batch)
         self.nworld = source.nworld if many else 1
         self.batch = Batch(
-            self.model,
-            self.nworld,
-            nthread=1,
-            dtype=source.dtype if many else np.float64,
-            given_contacts=source.ngiven,
+            self.model, self.nworld, nthread=1, dtype=source.dtype if many else np.float64, given_contacts=source.ngiven
         )
         self.batch.mute()
         self.drawn = np.arange(self.nworld)

@@ -3,13 +3,7 @@
 import math
 
 from featherlane.prelude import *
-from featherlane.collision.rays.ray_shape import (
-    meet_box,
-    meet_capsule,
-    meet_cylinder,
-    meet_ellipsoid,
-    meet_sphere,
-)
+from featherlane.collision.rays.ray_shape import meet_box, meet_capsule, meet_cylinder, meet_ellipsoid, meet_sphere
 from featherlane.model.geom import Shape, inside_shape, meet_shape, radius_of, register
 
 __all__ = ["BUILT_IN", "inside_shape", "meet_shape", "radius_of"]

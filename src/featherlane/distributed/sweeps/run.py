@@ -35,6 +35,7 @@ from featherlane.errors import InstallationError, ModelError, NonFiniteWarning
 from featherlane.lanes import Kernel
 from featherlane.model.arguments import whole_argument
 from featherlane.model.model import Model
+from featherlane.model.mujoco_arrays import binary
 
 Chunks = Generator[tuple[np.ndarray, Columns]]
 Watcher = Callable[[int, int], None]
@@ -155,12 +156,7 @@ def _collect(plan: Plan, chunks: Chunks, trial: Columns, done: list, store: RunD
     say(count_done)
     try:
         for samples, columns in chunks:
-            _compare(
-                trial,
-                samples,
-                columns,
-                DEPENDENT,
-            )
+            _compare(trial, samples, columns, DEPENDENT)
             if store is not None:
                 store.write_chunk(samples, columns)
             done.append((samples, columns))
@@ -225,16 +221,9 @@ def open_run(out: str | Path, plan: Plan) -> RunDirectory:
         "reduce": plan.reduce.given if isinstance(plan.reduce, Named) else _named(plan.reduce),
         "results": list(plan.names or ()),
     }
-    return RunDirectory(out, identity(plan), about, lambda path: Path(path).write_bytes(_binary(model.to_mujoco())))
-
-
-def _binary(mj_model) -> bytes:
-    """Returns the content of mj_saveModel's file; mj_saveModel raises a TypeError for a path that is not UTF-8."""
-    import mujoco
-
-    content = np.zeros((mujoco.mj_sizeModel(mj_model), 1), np.uint8)
-    mujoco.mj_saveModel(mj_model, None, content)
-    return content.tobytes()
+    return RunDirectory(
+        out, identity(plan), about, lambda path: Path(path).write_bytes(binary(model.to_mujoco()).tobytes())
+    )
 
 
 def _described(source: Source) -> dict[str, Any]:
@@ -286,24 +275,10 @@ def _watcher(progress: bool | Watcher) -> Callable[[int], contextlib.AbstractCon
 @contextlib.contextmanager
 def _bar(total: int) -> Iterator[Callable[[int], None]]:
     """Shows a transient progress bar on stderr; nothing if it is not a terminal."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import console, progress
 
-    screen = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+    screen, times = console.Console(stderr=True), (progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
+    columns = progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(), *times
+    with progress.Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("samples", total=total)
         yield lambda done: bar.update(task, completed=done)

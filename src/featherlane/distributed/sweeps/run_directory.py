@@ -75,11 +75,7 @@ class RunDirectory:
     """
 
     def __init__(
-        self,
-        path: str | Path,
-        parts: Mapping[str, str],
-        about: Mapping[str, Any],
-        save_model: Callable[[str], object],
+        self, path: str | Path, parts: Mapping[str, str], about: Mapping[str, Any], save_model: Callable[[str], object]
     ):
         self.path = Path(path).expanduser()
         self.chunks = self.path / "chunks"

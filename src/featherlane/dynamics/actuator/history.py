@@ -146,15 +146,6 @@ def interpolate(d, a, n, dim, c, t, at, order):
     return where(alone, high, value)
 
 
-@kernel
-def read_history(d, a, n, dim, c, t, order):
-    """Returns component c of the value at time t of the history of n samples at address a.
-
-    For several components of one history, call `bracket` once, and `interpolate` for each.
-    """
-    return interpolate(d, a, n, dim, c, t, bracket(d, a, n, t), order)
-
-
 # ---- histories after a reset ---------------------------------------------------------------------------
 @kernel
 def _set_number(d, e, x, mask):

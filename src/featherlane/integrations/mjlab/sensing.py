@@ -169,7 +169,7 @@ def frame_jacobian(action: DifferentialIKAction) -> None:
     body = action._body_id
     axes: torch.Tensor = data.cdof  # (n, nv, 6), angular part first, about the center of mass of the tree
     moves = torch.zeros(model.nv)
-    dof = _last_dof(model, body)
+    dof = int(simulation.batch.model.body_lastdof[body])
     while dof >= 0:
         moves[dof] = 1.0
         dof = int(model.dof_parentid[dof])
@@ -178,10 +178,3 @@ def frame_jacobian(action: DifferentialIKAction) -> None:
     linear = axes[..., 3:] * moves[:, None] + torch.cross(angular, offset[:, None].expand_as(angular), dim=-1)
     action._jacp_torch[:] = linear.transpose(1, 2)
     action._jacr_torch[:] = angular.transpose(1, 2)
-
-
-def _last_dof(model: mujoco.MjModel, body: int) -> int:
-    """Returns the last DoF that moves a body, -1 if it is static."""
-    while body and not model.body_dofnum[body]:
-        body = int(model.body_parentid[body])
-    return int(model.body_dofadr[body] + model.body_dofnum[body] - 1) if body else -1

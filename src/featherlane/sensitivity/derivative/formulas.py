@@ -37,11 +37,7 @@ from featherlane.sensitivity.derivative.contact_moves import STEP, contact_moves
 from featherlane.sensitivity.derivative.contact_rates import add_position_column, add_velocity_column, contact_laws
 from featherlane.sensitivity.derivative.dof_rates import dof_rates
 from featherlane.sensitivity.derivative.fastening_rates import ACCELERATION, POSITION, VELOCITY, add_fastenings
-from featherlane.sensitivity.derivative.fluid_rates import (
-    fluid_rates,
-    subtract_fluid_position,
-    subtract_fluid_velocity,
-)
+from featherlane.sensitivity.derivative.fluid_rates import fluid_rates, subtract_fluid_position, subtract_fluid_velocity
 from featherlane.sensitivity.derivative.free_body_rates import add_free_body
 from featherlane.sensitivity.derivative.lift_rates import lift, subtract_lift
 from featherlane.sensitivity.derivative.moved_force import find_applied, subtract_applied
@@ -55,14 +51,7 @@ from featherlane.sensitivity.derivative.smooth_rates import (
     position_column,
     velocity_column,
 )
-from featherlane.sensitivity.derivative.solution import (
-    FITS,
-    KNOWN,
-    NEAREST,
-    accelerate_state,
-    is_damped,
-    is_implicit,
-)
+from featherlane.sensitivity.derivative.solution import FITS, KNOWN, NEAREST, accelerate_state, is_damped, is_implicit
 from featherlane.sensitivity.derivative.tendon_rates import (
     add_tendon_acceleration_column,
     add_tendon_position_column,

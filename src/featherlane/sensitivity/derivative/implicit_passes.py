@@ -18,12 +18,7 @@ from featherlane.lanes.record import address
 from featherlane.model.enums import COULOMB
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.analytic import FAR, WEIGHTS, are_analytic
-from featherlane.sensitivity.derivative.differences import (
-    force_columns,
-    lag_forces,
-    lag_positions,
-    position_columns,
-)
+from featherlane.sensitivity.derivative.differences import force_columns, lag_forces, lag_positions, position_columns
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, each_step
 from featherlane.sensitivity.derivative.formulas import acts_at_once, formula_columns, formula_steps, serves
 from featherlane.sensitivity.derivative.parameters import Parameters

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeatureError
 from featherlane.model.arguments import LARGEST, bounded, whole_argument
-from featherlane.model.assignment import flag, reals
+from featherlane.model.assignment import broadcast_reals, flag
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model, check_model
 from featherlane.sensitivity.derivative.displaced_worlds import MovedWorlds, as_given, borrowed
@@ -28,7 +28,7 @@ from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.world.data import Data, ready
 
 STATE = ("qpos", "qvel", "act")
-NUMBERS, SLEEP, SPECULATIVE = (int, float, np.floating), int(Enable.SLEEP), int(Enable.SPECULATIVE)
+SLEEP, SPECULATIVE = int(Enable.SLEEP), int(Enable.SPECULATIVE)
 
 
 METHODS = ("analytic", "finite_difference")
@@ -265,10 +265,4 @@ def given_accelerations(model: Model, data: Data | Batch, nworld: int, qacc) -> 
         batch = copy.deepcopy(data)
         qacc = batch.bind("qacc")
         batch.forward()
-    allowed = f"is what broadcasts to ({nworld}, {model.nv})"
-    try:
-        return np.array(np.broadcast_to(reals("qacc", qacc, allowed), (nworld, model.nv)))
-    except ValueError:
-        raise ModelError(
-            f"qacc: got {type(qacc).__name__}, allowed is what broadcasts to ({nworld}, {model.nv})"
-        ) from None
+    return np.array(broadcast_reals("qacc", qacc, (nworld, model.nv)), np.float64)

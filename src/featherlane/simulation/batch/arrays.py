@@ -59,12 +59,7 @@ class WorldArrays:
     """
 
     def __init__(
-        self,
-        model: Model,
-        nworld: int,
-        dtype: np.dtype,
-        ngiven: int,
-        place: Callable[[np.ndarray], None] | None = None,
+        self, model: Model, nworld: int, dtype: np.dtype, ngiven: int, place: Callable[[np.ndarray], None] | None = None
     ):
         self.model, self.nworld, self.dtype, self.ngiven, self.place = model, nworld, dtype, ngiven, place
         self.sizes = Workspace.sizes_of(model, ngiven)
@@ -104,6 +99,10 @@ class WorldArrays:
         self._changed()
 
     # ---- arrays ------------------------------------------------------------------------------------------------------
+    def dims(self, name: str) -> tuple[int, ...]:
+        """Returns the shape of a field of one world."""
+        return DATA[name].dims(self.sizes)
+
     def lasting(self, name: str) -> np.ndarray:
         """Returns the array of a field that persists between calls, allocated at its first use."""
         if name not in self.rows:

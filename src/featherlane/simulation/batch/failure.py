@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,16 @@ from featherlane.simulation.world.data import Data, step
 SEVERITY = ("non_finite", "bad_control", "not_converged", "rows_full", "contacts_full")  # most severe first
 MADE = ("_model", "_data", "_function")  # created at the first access
 GIVEN = frozenset(DATA.of("drive", "input", "given"))  # set by the user; all other fields follow from the last step
+
+
+def numbered(parts: Iterable[Iterable[Failure]], starts: np.ndarray) -> list[Failure]:
+    """Returns copies of the failures of several batches, with world numbers from each batch's start, by step."""
+    found = []
+    for start, own in zip(starts.tolist(), parts, strict=False):
+        for failure in map(copy.copy, own):
+            failure.world += start
+            found.append(failure)
+    return sorted(found, key=lambda failure: (failure.step, failure.world))
 
 
 class Failure:

@@ -20,6 +20,7 @@ from featherlane.model.limits import check_field
 from featherlane.model.link import HAS_ANCHOR, HAS_AXIS, KINDS, Link
 from featherlane.model.load import from_mujoco
 from featherlane.model.model import LAYOUT, Model
+from featherlane.model.mujoco_arrays import binary
 from featherlane.model.option import set_integers
 from featherlane.model.reader import heard, mujoco_module
 from featherlane.simulation.batch.arrays import LASTING
@@ -82,8 +83,6 @@ def _arrays(failure) -> dict[str, np.ndarray]:
     """Returns all arrays of a failure, by their names in a file."""
     mujoco = mujoco_module()
     model = failure._common
-    mjb = np.zeros((mujoco.mj_sizeModel(model.mj_model), 1), np.uint8)
-    mujoco.mj_saveModel(model.mj_model, None, mjb)
     out = {
         "format": FORMAT,
         "layout": LAYOUT,
@@ -93,7 +92,7 @@ def _arrays(failure) -> dict[str, np.ndarray]:
         "causes": failure.causes,
         "given_contacts": failure._given_contacts,
         "control": failure._control_name(),
-        "mjb": mjb[:, 0],
+        "mjb": binary(model.mj_model),
         "source": model.source,
         "options": [model.size_values()[name] for name in OPTIONS],
         "real_buffer": model.real_buffer,

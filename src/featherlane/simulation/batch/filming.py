@@ -11,8 +11,7 @@ from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.model.names import index_of
 from featherlane.simulation.query.camera import OUTPUTS, Camera
-from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.world.recordings import control_of_step, inputs_of_rollout, recordable
+from featherlane.simulation.world.recordings import control_of_step, inputs_of_rollout, result_array
 
 
 def split_cameras(record: Any) -> tuple[Any, list[Camera]]:
@@ -49,8 +48,8 @@ class Filming:
                 name, (_, kind, rest) = f"{camera.camera}/{output}", OUTPUTS[output]
                 if name in self.result:
                     raise ModelError(f"record: got two images {name!r}, allowed is one of each camera and output")
-                shape, dtype, given = (*lead, *camera.size, *rest), np.dtype(kind), (out or {}).get(name)
-                self.result[name] = np.empty(shape, dtype) if given is None else recordable(name, given, shape, dtype)
+                shape, given = (*lead, *camera.size, *rest), (out or {}).get(name)
+                self.result[name] = result_array(f"out[{name!r}]", given, shape, np.dtype(kind))
 
     def run(self, control: Any, chosen: np.ndarray, result: dict[str, np.ndarray]) -> None:
         """Runs the rollout step by step, with images after each.
@@ -78,5 +77,5 @@ class Filming:
         if callable(control):
             shape = lead[0], batch.model.nu
             return lambda k: control_of_step(control(batch, k), k, shape, batch.dtype)[:, None]
-        inputs = inputs_of_rollout(control, lead, lambda name: DATA[name].dims(batch.arrays.sizes))
+        inputs = inputs_of_rollout(control, lead, batch.arrays.dims)
         return lambda k: {name: values[:, k : k + 1] for name, values in inputs.items()}

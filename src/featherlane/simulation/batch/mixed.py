@@ -13,7 +13,6 @@ models, so no thread is idle after the worlds of one model.  Results are bitwise
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,22 +22,21 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.model.arguments import instance, whole_argument
-from featherlane.model.assignment import as_real_array, assign, described, flag, regular
+from featherlane.model.assignment import assign, broadcast_reals, described, flag, regular
 from featherlane.model.enums import State
 from featherlane.model.model import Model
 from featherlane.model.variant import values_of
-from featherlane.simulation.batch.arrays import REPORTS, STATE, chosen_worlds, keyframe_numbers
+from featherlane.simulation.batch.arrays import REPORTS, STATE, keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.failure import Failure, numbered
 from featherlane.simulation.batch.gather import Arrays, gather_rows
 from featherlane.simulation.batch.padded import PaddedArrays, PaddedRows
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.runner import Share, run_shares, stage_number
-from featherlane.simulation.query.camera import VISIBLE, Camera, Images
-from featherlane.simulation.query.imaging import camera_of, camera_of_worlds, images_of, warn_of_black
-from featherlane.simulation.query.objects import Object
-from featherlane.simulation.query.pattern import RayPattern
-from featherlane.simulation.query.scan import Scan, pattern_of, result_array
+from featherlane.simulation.batch.sensing import Sensing
+from featherlane.simulation.query.camera import Camera, Images
+from featherlane.simulation.query.imaging import camera_of_worlds, images_of
+from featherlane.simulation.query.scan import ScanRequest, scan_of
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import (
@@ -55,7 +53,7 @@ from featherlane.simulation.world.state import state_size
 ARGUMENTS = "are one or more pairs (model, number of worlds)"
 
 
-class MixedBatch:
+class MixedBatch(Sensing):
     """Steps worlds of several models in one call.
 
     Args:
@@ -68,7 +66,9 @@ class MixedBatch:
 
     State fields are live arrays over all worlds, as wide as the widest model needs: `batch.qpos` (nworld, n), `ctrl`,
     `xfrc_applied` (nworld, n, 6), ...; entries that a world does not use are zero and are not read.  Derived fields are
-    bound, as those of a `Batch`.
+    bound, as those of a `Batch`.  `camera`, `scan` and `height_scan` need a camera or frame that all models have; their
+    geoms are those of each world's model.  An error names the group; `colours` for each world need models with equal
+    numbers of geoms.
 
     Attributes:
         groups: a `Batch` for each model, whose arrays are parts of these.  Use it for all other features of a batch
@@ -86,9 +86,7 @@ class MixedBatch:
     """
 
     groups: tuple[Batch, ...]
-    nworld: int
     nthread: int
-    dtype: np.dtype
     starts: np.ndarray
     group: np.ndarray
 
@@ -211,12 +209,7 @@ class MixedBatch:
     @property
     def failures(self) -> list[Failure]:
         """Returns, with record_failures, copies of the groups' failures, ordered by step; see `Batch`."""
-        found = []
-        for start, group in zip(self.starts.tolist(), self.groups, strict=False):
-            for failure in map(copy.copy, group.failures):
-                failure.world += start
-                found.append(failure)
-        return sorted(found, key=lambda failure: (failure.step, failure.world))
+        return numbered([group.failures for group in self.groups], self.starts)
 
     def expand(self, name: str) -> tuple[np.ndarray, ...]:
         """Gives a real model field separate values in each world, as `Batch.expand`; a live array for each group."""
@@ -355,94 +348,20 @@ class MixedBatch:
                 group.runner.warn_of_bad(int(self.starts[k]))
 
     # ---- cameras and scans -------------------------------------------------------------------------------------------
-    def camera(
-        self,
-        camera: int | str | Camera,
-        width: int | None = None,
-        height: int | None = None,
-        output: str | Sequence[str] = ("depth",),
-        ids: ArrayLike | None = None,
-        *,
-        geomgroup: ArrayLike | None = VISIBLE,
-        near: float | None = None,
-        far: float | None = None,
-    ) -> Images:
-        """Computes images of a camera that all models have, as `Batch.camera`.
-
-        Returns:
-            `Images` of the n worlds, world first.  A segmentation has geoms of the world's model.
-
-        Raises:
-            ModelError, UnknownNameError, UnsupportedFeatureError, MemoryError: as `Batch.camera` does, with the group.
-                `colours` for each world need models with equal numbers of geoms.
-
-        Warns:
-            NonFiniteWarning: as `Batch.camera` does.
-        """
-        wanted, black = camera_of(camera, (width, height), output, geomgroup, near, far), list[int]()
+    def _images(self, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:
+        black: list[int] = []
 
         def images(k: int, worlds: np.ndarray) -> Images:
             first = int(self.starts[k])
-            own = camera_of_worlds(wanted, self.nworld, first, int(self.starts[k + 1]))
+            own = camera_of_worlds(camera, self.nworld, first, int(self.starts[k + 1]))
             found, spoiled = images_of(self.groups[k], own, worlds)
             black.extend(first + world for world in spoiled)
             return found
 
-        result = self._gathered(self._ids(ids), images)
-        warn_of_black(wanted, black)
-        return Images(*result)
+        return Images(*self._gathered(chosen, images)), black
 
-    def scan(
-        self,
-        body: Object,
-        pattern: RayPattern | ArrayLike,
-        alignment: str = "base",
-        output: str | Sequence[str] = ("distance",),
-        ids: ArrayLike | None = None,
-        *,
-        geomgroup: ArrayLike | None = None,
-        bodyexclude: int | str | None = "parent",
-        cutoff: float = np.inf,
-    ) -> Scan:
-        """Casts the rays of a pattern from a frame that all models have, as `Batch.scan`.
-
-        Returns:
-            `Scan` of the n worlds, world first; geoms are those of the world's model.
-
-        Raises:
-            ModelError, UnknownNameError, UnsupportedFeatureError: as `Batch.scan` does, with the group.
-        """
-        given = body, pattern_of(pattern), alignment, output
-        options: dict[str, Any] = {"geomgroup": geomgroup, "bodyexclude": bodyexclude, "cutoff": cutoff}
-        found = self._gathered(self._ids(ids), lambda k, worlds: self.groups[k].scan(*given, worlds, **options))
-        return Scan(*found)
-
-    def height_scan(
-        self,
-        body: Object,
-        pattern: RayPattern | ArrayLike,
-        alignment: str = "yaw",
-        ids: ArrayLike | None = None,
-        *,
-        geomgroup: ArrayLike | None = None,
-        cutoff: float = np.inf,
-        miss: float | None = None,
-        out: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Computes heights of a frame that all models have above the surfaces around it, as `Batch.height_scan`.
-
-        Returns:
-            (n, nray) z of the frame minus z of the surface [m].
-
-        Raises:
-            ModelError, UnknownNameError, UnsupportedFeatureError: as `Batch.height_scan` does, with the group.
-        """
-        given, chosen = (body, pattern_of(pattern), alignment), self._ids(ids)
-        options: dict[str, Any] = {"geomgroup": geomgroup, "cutoff": cutoff, "miss": miss}
-        result = result_array("out", out, (len(chosen), len(given[1])), self.dtype)
-        rows = self._gathered(chosen, lambda k, worlds: (self.groups[k].height_scan(*given, worlds, **options),))
-        result[...] = rows[0]
-        return result
+    def _scanned(self, request: ScanRequest, chosen: np.ndarray, out: np.ndarray | None = None) -> list[np.ndarray]:
+        return self._gathered(chosen, lambda k, worlds: scan_of(self.groups[k], request, worlds))
 
     def _gathered(self, chosen: np.ndarray, of: Callable[[int, np.ndarray], Arrays]) -> list[Any]:
         """Returns the arrays of groups for their worlds among the chosen ones, in the order of these."""
@@ -460,9 +379,6 @@ class MixedBatch:
         return gather_rows(empty, len(chosen), ((at, named(k, chosen[at] - self.starts[k])) for k, at in parts))
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
-    def _ids(self, ids) -> np.ndarray:
-        return chosen_worlds(ids, self.nworld)
-
     def _split(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray]]:
         """Returns the groups that contain any of these worlds, with the worlds' numbers in the group."""
         group = self.group[chosen]
@@ -503,12 +419,7 @@ class MixedBatch:
         Raises:
             ModelError: bits that select no part, another shape; no world is set then.
         """
-        shape = (self.nworld, self._state_size(bits))
-        given = as_real_array("state", state, f"is what broadcasts to {shape}")
-        try:
-            rows = np.broadcast_to(given, shape)
-        except ValueError:
-            raise ModelError(f"state: got shape {given.shape}, allowed is what broadcasts to {shape}") from None
+        rows = broadcast_reals("state", state, (self.nworld, self._state_size(bits)))
         for k, group in enumerate(self.groups):
             group.set_state(rows[self.starts[k] : self.starts[k + 1], : state_size(group.model, bits)], bits)
 

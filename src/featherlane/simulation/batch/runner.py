@@ -221,18 +221,17 @@ class Runner:
             control: (n, nstep, nu) or (nstep, nu) controls, a dict of inputs by field, a kernel, or None.
             result: field -> (n, nstep, ...) array to record into.
         """
-        kernel, brought, reads, sizes, dtype = None, {}, {}, self.arrays.sizes, self.arrays.dtype
+        kernel, brought, reads, dtype = None, {}, {}, self.arrays.dtype
         if isinstance(control, Kernel):
             kernel = self.control_kernel(control)
             for name in kernel.sets():
                 self.arrays.lasting(name)
         elif control is not None:
-            dims = lambda name: DATA[name].dims(sizes)  # noqa: E731
-            for name, values in inputs_of_rollout(control, (len(chosen), nstep), dims).items():
+            for name, values in inputs_of_rollout(control, (len(chosen), nstep), self.arrays.dims).items():
                 self.arrays.lasting(name)
                 brought[name] = np.ascontiguousarray(values, DATA[name].stored_as(dtype))
         for name in fields_read(self.model) - {"sensordata"} if "sensordata" in result else ():
-            reads[name] = np.empty((len(chosen), nstep, *DATA[name].dims(sizes)), DATA[name].stored_as(dtype))
+            reads[name] = np.empty((len(chosen), nstep, *self.arrays.dims(name)), DATA[name].stored_as(dtype))
         return Share(self, chosen, brought, [*result.items(), *reads.items()], kernel), reads
 
     def measure_recorded(self, chosen: np.ndarray, reads: Mapping[str, np.ndarray], result) -> None:

@@ -16,13 +16,12 @@ from featherlane.simulation.batch.arrays import chosen_worlds
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.inverse_kinematics.levenberg_marquardt import REACHED, RUNNING, solve_ik
 from featherlane.simulation.inverse_kinematics.result import IkSolution, IkStatus
-from featherlane.simulation.inverse_kinematics.targets import Dofs, IkTarget, Targets
+from featherlane.simulation.inverse_kinematics.targets import Dofs, IkTarget, Targets, rows_of_worlds
 from featherlane.simulation.query.query import Query
 
 PIECE = 8  # iterations, after which the worlds that continue are placed in tiles again
 TOLERANCE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-4}
 STATE = ("damping", "growth", "niter", "status")  # of the iteration, besides qpos
-RESULT = ("error", "cost")
 
 
 def ik(
@@ -116,12 +115,7 @@ def _posture(batch: Batch, chosen: np.ndarray, posture: ArrayLike | None) -> np.
     """Returns preferred positions of the worlds of the call, (n, nq)."""
     if posture is None:
         return batch.qpos[chosen]
-    nq = batch.model.nq
-    allowed = f"are finite numbers ({nq},) or ({len(chosen)}, {nq})"
-    given = reals("posture", posture, allowed)
-    if given.shape not in ((nq,), (1, nq), (len(chosen), nq)) or not np.isfinite(given).all():
-        raise ModelError(f"posture: got {described(posture)}, allowed {allowed}")
-    return np.broadcast_to(given, (len(chosen), nq)).astype(batch.dtype)
+    return rows_of_worlds("posture", posture, len(chosen), batch.model.nq).astype(batch.dtype)
 
 
 # ---- iteration -------------------------------------------------------------------------------------------------------

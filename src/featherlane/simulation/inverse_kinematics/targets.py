@@ -111,7 +111,7 @@ def _set_goals(where: str, target: IkTarget, goal: np.ndarray) -> int:
     for name, (bit, first, n) in PARTS.items():
         value = getattr(target, name)
         if value is not None:
-            goal[:, first : first + n] = _rows(f"{where}.{name}", value, len(goal), n)
+            goal[:, first : first + n] = rows_of_worlds(f"{where}.{name}", value, len(goal), n)
             parts |= bit
     if not parts:
         raise ModelError(f"{where}: got no goal, allowed are {', '.join(PARTS)}")
@@ -120,12 +120,12 @@ def _set_goals(where: str, target: IkTarget, goal: np.ndarray) -> int:
     if parts & TURN:
         _check_length(f"{where}.orientation", goal[:, 3:7])
     if parts & LOOK:
-        goal[:, AXIS:] = _rows(f"{where}.axis", target.axis, len(goal), 3)
+        goal[:, AXIS:] = rows_of_worlds(f"{where}.axis", target.axis, len(goal), 3)
         _check_length(f"{where}.axis", goal[:, AXIS:])
     return parts
 
 
-def _rows(name: str, value: ArrayLike, nworld: int, n: int) -> np.ndarray:
+def rows_of_worlds(name: str, value: ArrayLike, nworld: int, n: int) -> np.ndarray:
     """Returns finite numbers of each world, (nworld, n)."""
     allowed = f"are finite numbers ({n},) or ({nworld}, {n})"
     given = reals(name, value, allowed)

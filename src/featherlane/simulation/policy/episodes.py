@@ -93,12 +93,5 @@ def _play(runner: Runner, policy: MLP, program: Program, nstep: int, kept, start
     work([runner.begun(plan, nstep)], runner.team)
     for (record,), w in zip(plan.own, plan.workspaces, strict=True):
         for each in (record, w.record):
-            _check_indices(each, program.label)
+            each.check_faults(program.label, ModelError)
     runner.after(np.arange(arrays.nworld))
-
-
-def _check_indices(record, label: str) -> None:
-    try:
-        record.check_faults(label)
-    except IndexError as error:
-        raise ModelError(str(error)) from None

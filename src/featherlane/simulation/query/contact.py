@@ -12,10 +12,10 @@ from featherlane.collision.collision import collision
 from featherlane.errors import ModelError
 from featherlane.lanes import Field, Layout
 from featherlane.lanes.record import address
-from featherlane.model.arguments import one_of, several_of
+from featherlane.model.arguments import several_of
 from featherlane.model.model import Model
-from featherlane.model.names import index_of
 from featherlane.sensor.contact import CONDATA_GEOM, Selection, tell_world
+from featherlane.simulation.query.objects import Object, object_of
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.step.part import SOLVE, rows_and_forces
@@ -24,12 +24,7 @@ from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import over_tiles
 
-REDUCTIONS = {
-    "none": REDUCE_NONE,
-    "mindist": REDUCE_MINDIST,
-    "maxforce": REDUCE_MAXFORCE,
-    "netforce": REDUCE_NETFORCE,
-}
+REDUCTIONS = {"none": REDUCE_NONE, "mindist": REDUCE_MINDIST, "maxforce": REDUCE_MAXFORCE, "netforce": REDUCE_NETFORCE}
 # outputs in the order in which kernels write them: bit, numbers of a contact
 OUTPUTS = {
     "force": (CONDATA_FORCE, 3),
@@ -43,7 +38,7 @@ OUTPUTS = {
     "geom": (CONDATA_GEOM, 2),
 }
 SIDES = {"geom": ("geom", OBJ_GEOM), "body": ("body", OBJ_BODY), "subtree": ("body", OBJ_XBODY)}
-Side = int | str | tuple[str, int | str] | None  # a body, a kind of `SIDES` and a name or number, or None for any
+Side = Object | None  # a body, a kind of `SIDES` and a name or number, or None for any
 MARGIN = 4  # contacts beyond the present number for which a first call has memory
 
 
@@ -135,14 +130,7 @@ def contact_tiles(m, d, b, p, thread, tile):
 # ---- arguments -------------------------------------------------------------------------------------------------------
 def side_of(model: Model, name: str, given: Side) -> tuple[int, int]:
     """Returns kind, as mjtObj, and index of one side of contacts; (0, -1) for any."""
-    if given is None:
-        return OBJ_UNKNOWN, -1
-    if not isinstance(given, tuple):
-        return OBJ_BODY, index_of(model, "body", given)
-    if len(given) != 2:
-        raise ModelError(f"{name}: got {given!r}, allowed are a body, None, or a kind and a name or number")
-    lookup, kind = SIDES[one_of(name, given[0], SIDES)]
-    return kind, index_of(model, lookup, given[1])
+    return (OBJ_UNKNOWN, -1) if given is None else object_of(model, given, name, SIDES, OBJ_BODY)
 
 
 def selections_of(model: Model, first: Any, second: Any) -> tuple[np.ndarray, bool]:

@@ -13,13 +13,7 @@ from featherlane.errors import ModelError, NonFiniteWarning
 from featherlane.model.model import Model
 from featherlane.model.names import index_of
 from featherlane.simulation.query.appearance import Appearance
-from featherlane.simulation.query.camera import (
-    Camera,
-    CameraImages,
-    Images,
-    clip_distances,
-    empty_images,
-)
+from featherlane.simulation.query.camera import Camera, CameraImages, Images, clip_distances, empty_images
 from featherlane.simulation.query.ray import check_geoms
 
 PIXELS = 1 << 22  # of a call: images of more worlds are computed one part after the other

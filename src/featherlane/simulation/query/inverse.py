@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.errors import ModelError
-from featherlane.model.assignment import as_real_array, is_numbers
+from featherlane.model.assignment import broadcast_reals
 from featherlane.model.model import Model
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.tile.fields import DATA
@@ -28,12 +27,8 @@ class Accelerations(Query):
     def __init__(self, model: Model, nworld: int, dtype, qacc):
         self.number, self.force = int(qacc is not None), np.empty((nworld, 1, model.nv), dtype)
         if qacc is not None:
-            try:
-                rows = np.broadcast_to(as_real_array("qacc", qacc, "").astype(dtype, copy=False), (nworld, model.nv))
-            except ValueError:
-                given = f"shape {np.shape(qacc)}" if is_numbers(qacc) else type(qacc).__name__
-                raise ModelError(f"qacc: got {given}, allowed is what broadcasts to ({nworld}, {model.nv})") from None
-            self.qacc = np.ascontiguousarray(rows).reshape(nworld, 1, model.nv)
+            rows = broadcast_reals("qacc", qacc, (nworld, model.nv))
+            self.qacc = np.ascontiguousarray(rows, dtype).reshape(nworld, 1, model.nv)
 
     def brought(self) -> dict[str, np.ndarray]:
         """Returns the rows of the accelerations, if they are given."""

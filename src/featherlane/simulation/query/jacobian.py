@@ -19,10 +19,9 @@ from featherlane.dynamics.body.object_motion import (
     object_velocity,
 )
 from featherlane.dynamics.inertia.joint_space import crb
-from featherlane.errors import ModelError
 from featherlane.lanes import Field, Layout
 from featherlane.lanes.record import address
-from featherlane.model.assignment import reals
+from featherlane.model.assignment import broadcast_reals
 from featherlane.model.model import Model
 from featherlane.sensor.wrench import interaction_forces
 from featherlane.simulation.query.query import Query
@@ -129,20 +128,6 @@ def object_tiles(m, d, b, p, thread, tile):
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
-def broadcast_points(point: ArrayLike, nworld: int) -> np.ndarray:
-    """Returns a point of each world, (nworld, 3).
-
-    Raises:
-        ModelError: what does not broadcast to this shape.
-    """
-    given = reals("point", point, f"are numbers that broadcast to ({nworld}, 3)")
-    try:
-        return np.broadcast_to(given, (nworld, 3))
-    except ValueError:
-        text = f"point: got shape {given.shape}, allowed is what broadcasts to ({nworld}, 3)"
-        raise ModelError(text) from None
-
-
 class Objects(Query):
     """Holds objects and a given point as kernels take them, checked, and the rows of a quantity of them.
 
@@ -182,7 +167,7 @@ class Objects(Query):
         self.sizes |= {"objects": address(self.objects)}
         self.point: np.ndarray | None = None
         if point is not None:
-            self.point = np.ascontiguousarray(broadcast_points(point, nworld), dtype).reshape(nworld, 1, 3)
+            self.point = np.ascontiguousarray(broadcast_reals("point", point, (nworld, 3)), dtype).reshape(nworld, 1, 3)
 
     def brought(self) -> dict[str, np.ndarray]:
         """Returns the rows of the points, if they are given."""

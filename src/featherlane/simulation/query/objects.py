@@ -20,13 +20,15 @@ OBJECTS = {
 Object = int | str | tuple[str, int | str]  # a body's frame by name or number, or a kind and a name or number
 
 
-def object_of(model: Model, given: Object, name: str = "frame") -> tuple[int, int]:
-    """Returns kind and index of an object."""
+def object_of(
+    model: Model, given: Object, name: str = "frame", kinds=OBJECTS, plain: int = OBJ_XBODY
+) -> tuple[int, int]:
+    """Returns kind and index of an object; a body without a kind is of the kind `plain`."""
     if not isinstance(given, tuple):
-        return OBJ_XBODY, index_of(model, "body", given)
+        return plain, index_of(model, "body", given)
     if len(given) != 2:
         raise ModelError(f"{name}: got {given!r}, allowed are a body, or a kind and a name or number")
-    lookup, kind = OBJECTS[one_of(name, given[0], OBJECTS)]
+    lookup, kind = kinds[one_of(name, given[0], kinds)]
     return kind, index_of(model, lookup, given[1])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,16 +12,20 @@ from featherlane.collision.rays.ray import cast_packet
 from featherlane.collision.rays.ray_shape import FAR
 from featherlane.dynamics.body.kinematics import geom_frame, kinematics, site_frame
 from featherlane.dynamics.body.object_motion import object_frame
-from featherlane.errors import ModelError
 from featherlane.lanes import Field, Layout
 from featherlane.lanes.record import address
 from featherlane.model.arguments import bounded, one_of
 from featherlane.model.model import Model
 from featherlane.model.names import index_of
 from featherlane.sensor.scan import BASE, WORLD, YAW, aligned_axes, cast_vertical, choose_near, measure_shadows
+from featherlane.simulation.query.ground import PLACED, PLACES, divided
+from featherlane.simulation.query.objects import Object, object_of
 from featherlane.simulation.query.pattern import RayPattern, bundle_of
+from featherlane.simulation.query.pose import Poses
 from featherlane.simulation.query.query import Query
+from featherlane.simulation.query.ray import check_geoms, hit_geoms
 from featherlane.simulation.tile.tiles import over_tiles
+from featherlane.simulation.world.recordings import result_array
 
 ALIGNMENTS = {"base": BASE, "yaw": YAW, "world": WORLD}
 BUNDLE = 10  # numbers of a bundle's bounds
@@ -155,15 +159,17 @@ def scan_result(found: dict[str, np.ndarray]) -> Scan:
     return Scan(**parts)
 
 
-def result_array(name: str, given, shape: tuple[int, ...], dtype) -> np.ndarray:
-    """Returns an array for results; a given one is checked."""
-    if given is None:
-        return np.empty(shape, dtype)
-    fits = isinstance(given, np.ndarray) and given.shape == shape and given.dtype == dtype
-    if not (fits and given.flags.c_contiguous and given.flags.writeable):
-        what = f"{given.dtype} {given.shape}" if isinstance(given, np.ndarray) else type(given).__name__
-        raise ModelError(f"{name}: got {what}, allowed is a writable C-order array of {np.dtype(dtype)} {shape}")
-    return given
+class ScanRequest(NamedTuple):
+    """Holds the arguments of `Batch.scan` and `Batch.height_scan`, and the requested fields of SCAN."""
+
+    body: Object
+    pattern: RayPattern
+    alignment: str
+    geomgroup: ArrayLike | None
+    bodyexclude: int | str | None
+    cutoff: float
+    miss: float | None  # height of a ray without a hit; None for the cutoff
+    fields: tuple[str, ...]
 
 
 class Scans(Query):
@@ -224,3 +230,30 @@ class Scans(Query):
     def answer(self) -> dict[str, np.ndarray]:
         """Returns the results by field of SCAN, (n, nray, ...)."""
         return self.results
+
+
+def scan_of(
+    batch: Any, request: ScanRequest, chosen: np.ndarray, heights: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """Returns the results of a scan of worlds of a `Batch`, in the order of its fields.
+
+    Args:
+        batch: the batch.
+        request: the checked pattern, and unchecked arguments.
+        chosen: (n,) numbers of the worlds.
+        heights: array for the heights; None to allocate it.
+
+    Raises:
+        ModelError, UnknownNameError, UnsupportedFeatureError: as `Batch.scan` does.
+    """
+    model, geomgroup = batch.model, request.geomgroup
+    frame = object_of(model, request.body, "body")
+    check_geoms(model, geomgroup, True)
+    poses = lambda: batch.query(Poses(model, 1, batch.dtype, PLACES), chosen[:1])  # noqa: E731
+    placed = len(chosen) and PLACED.isdisjoint(batch.expanded_fields)
+    tested, cells = divided(model, hit_geoms(model, geomgroup, True), poses if placed else None)
+    geoms = tested, cells, excluded_body(model, request.bodyexclude)
+    lead, limits = (len(chosen), batch.dtype, batch.width), (request.cutoff, request.miss)
+    targets = {name: heights if name == "heights" else None for name in request.fields}
+    scans = Scans(lead, frame, request.pattern, request.alignment, geoms, limits, targets)
+    return list(batch.query(scans, chosen).values())

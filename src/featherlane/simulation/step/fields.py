@@ -52,10 +52,7 @@ FIELDS = (
     _solve_in_parts_scratch.real("part", "npart", "1", "results collected from the parts of a split tile"),
     # reported by a batch for each world
     _report.real(
-        "signature",
-        "nsignature",
-        "1",
-        "candidate pairs in contact, as bits; worlds with similar contacts share tiles",
+        "signature", "nsignature", "1", "candidate pairs in contact, as bits; worlds with similar contacts share tiles"
     ),
     _count.real("warning", "5", "1", "counts of contacts_full, rows_full, non_finite, not_converged, bad_ctrl"),
     _count.real(

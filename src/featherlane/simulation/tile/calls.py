@@ -151,13 +151,7 @@ class UserCalls:
             raise error
         if self._addresses:
             for record in (self._workspace.rows.record, self._workspace.record):
-                self._check_indices(record)
-
-    def _check_indices(self, record: Record) -> None:
-        try:
-            record.check_faults(", ".join(f.label for f in self._addresses if f.is_compiled))
-        except IndexError as error:
-            raise ModelError(str(error)) from None
+                record.check_faults(", ".join(f.label for f in self._addresses if f.is_compiled), ModelError)
 
     def raising(self, run: Callable[..., None]) -> Callable[..., None]:
         """Returns a bound stage that raises errors of the functions that it calls; without functions, the stage."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assignment import as_real_array, is_numbers, value_entries
+from featherlane.model.assignment import as_real_array, broadcast_reals, value_entries
 from featherlane.model.model import Model
 from featherlane.simulation.tile.fields import DATA
 
@@ -54,18 +54,18 @@ def recordings(
     for name in names:
         field, given = DATA[name], (out or {}).get(name)
         shape, kind = lead if field.is_number else (*lead, *dims(name)), field.stored_as(dtype)
-        result[name] = np.empty(shape, kind) if given is None else recordable(name, given, shape, kind)
+        result[name] = result_array(f"out[{name!r}]", given, shape, kind)
     return result
 
 
-def recordable(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Returns an array to record into, checked."""
-    allowed = f"allowed is a writable C-order array of {dtype} {shape}"
-    if not isinstance(given, np.ndarray):
-        raise ModelError(f"out[{name!r}]: got {type(given).__name__}, {allowed}")
-    fits = given.shape == shape and given.dtype == dtype
+def result_array(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Returns an array for results; a given one is checked."""
+    if given is None:
+        return np.empty(shape, dtype)
+    fits = isinstance(given, np.ndarray) and given.shape == shape and given.dtype == dtype
     if not (fits and given.flags.c_contiguous and given.flags.writeable):
-        raise ModelError(f"out[{name!r}]: got {given.dtype} {given.shape}, {allowed}")
+        what = f"{given.dtype} {given.shape}" if isinstance(given, np.ndarray) else type(given).__name__
+        raise ModelError(f"{name}: got {what}, allowed is a writable C-order array of {dtype} {shape}")
     return given
 
 
@@ -100,8 +100,4 @@ def inputs_of_rollout(control, lead: tuple[int, ...], dims: Callable[[str], tupl
 
 def control_of_step(given, step: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Returns controls that a function computed for one step of a rollout, checked."""
-    try:
-        return np.broadcast_to(as_real_array("control", given, "").astype(dtype, copy=False), shape)
-    except ValueError:
-        what = f"shape {np.shape(given)}" if is_numbers(given) else type(given).__name__
-        raise ModelError(f"control: got {what} in step {step}, allowed is what broadcasts to {shape}") from None
+    return broadcast_reals("control", given, shape, f" in step {step}").astype(dtype, copy=False)

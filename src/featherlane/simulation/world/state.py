@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
-from featherlane.model.assignment import as_real_array, is_numbers
+from featherlane.model.assignment import broadcast_reals
 from featherlane.model.enums import State, whole_number
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.tile.fields import DATA
@@ -65,12 +65,7 @@ def write_state(world, lead: tuple[int, ...], state: ArrayLike, bits: int) -> No
     Raises:
         ModelError: bits that select no part, a vector of another length; nothing is set then.
     """
-    shape = (*lead, state_size(world.model, bits))
-    try:
-        vector = np.broadcast_to(as_real_array("state", state, "").astype(np.float64, copy=False), shape)
-    except ValueError:
-        given = f"shape {np.shape(state)}" if is_numbers(state) else type(state).__name__
-        raise ModelError(f"state: got {given}, allowed is {shape}") from None
+    vector = broadcast_reals("state", state, (*lead, state_size(world.model, bits))).astype(np.float64, copy=False)
     for field, at in places(world.model, bits):
         if not (world.is_left_out(field) and not vector[..., at].any()):
             setattr(world, field, np.reshape(vector[..., at], np.shape(getattr(world, field))))

@@ -58,7 +58,7 @@ def test_friction_is_bounded_by_the_normals_without_it(rng):
     for lane, problem in enumerate(problems):
         add = np.where(np.arange(9) == 1, 0.1, 0.0)
         r1 = one_record(Problem(problem.matrix, problem.b, problem.lo, problem.hi, problem.findex, add))
-        dantzig.dantzig(r1, FROZEN, 0)
+        dantzig.principal_pivoting(r1, FROZEN, 0, dantzig.BLOCK)
         np.testing.assert_allclose(p.lcp.x.array[:, lane], r1.one.x.array[:9], atol=KNOWN)
         np.testing.assert_allclose(p.lcp.y.array[:, lane], r1.one.lower.array[:9], atol=KNOWN)
         np.testing.assert_allclose(p.lcp.g.array[:, lane], r1.one.upper.array[:9], atol=KNOWN)

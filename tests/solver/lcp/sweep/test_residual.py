@@ -76,7 +76,7 @@ def test_rows_of_a_cone_move_together(rng):
 def test_a_consistent_solution_has_zero_residual(rng):
     problem = friction_problem(rng, 4)
     r1, p = one_record(problem), lane_record(problem)
-    dantzig.dantzig(r1, CONSISTENT, 99)
+    dantzig.principal_pivoting(r1, CONSISTENT, 99, dantzig.BLOCK)
     p.lcp.x.array[:, 0] = r1.one.x.array[:12]
     residual.finish(p, 0)
     assert p.lcp.residual.array[0, 0] < EXACT * 100 and p.lcp.status.array[0, 0] == SOLVED

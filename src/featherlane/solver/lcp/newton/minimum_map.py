@@ -266,9 +266,4 @@ def solve_minimum_map(p1, iterations):
     minimum_map(p1, iterations)
 
 
-METHOD = Method(
-    "newton",
-    solve_minimum_map,
-    form=ONE,
-    numbers={"iterations": Count(100, "largest number of steps")},
-)
+METHOD = Method("newton", solve_minimum_map, form=ONE, numbers={"iterations": Count(100, "largest number of steps")})

@@ -297,12 +297,6 @@ def principal_pivoting(r1, policy, passes, start):
         r1.one.status[0] = INACCURATE if used < most else ITERATIONS
 
 
-@kernel
-def dantzig(r1, policy, passes):
-    """Solves the problem of a record as `principal_pivoting` does, from a start with all rows."""
-    principal_pivoting(r1, policy, passes, BLOCK)
-
-
 @stage(p1=PROBLEM)
 def solve_dantzig(p1, policy, passes, start):
     """Solves a standalone problem by `principal_pivoting`.

@@ -188,9 +188,6 @@ METHOD = Method(
     "apgd",
     solve_apgd,
     form=ROWS,
-    numbers={
-        "iterations": Count(1000, "largest number of steps"),
-        "friction": FRICTION,
-    },
+    numbers={"iterations": Count(1000, "largest number of steps"), "friction": FRICTION},
     parameters={"tolerance": TOLERANCE},
 )

@@ -124,9 +124,6 @@ METHOD = Method(
     "nncg",
     solve_nncg,
     form=ROWS,
-    numbers={
-        "iterations": Count(1000, "largest number of sweeps"),
-        "friction": FRICTION,
-    },
+    numbers={"iterations": Count(1000, "largest number of sweeps"), "friction": FRICTION},
     parameters={"tolerance": TOLERANCE},
 )

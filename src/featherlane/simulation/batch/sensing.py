@@ -1,0 +1,164 @@
+"""Defines `Sensing`: images of cameras and scans of ray patterns, the same methods for each kind of batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.errors import MissingMethodError
+from featherlane.model.arguments import several_of
+from featherlane.model.assignment import real_number
+from featherlane.simulation.batch.arrays import chosen_worlds
+from featherlane.simulation.query.camera import VISIBLE, Camera, Images
+from featherlane.simulation.query.imaging import camera_of, warn_of_black
+from featherlane.simulation.query.objects import Object
+from featherlane.simulation.query.pattern import RayPattern
+from featherlane.simulation.query.scan import FIELDS, Scan, ScanRequest, pattern_of, scan_result
+from featherlane.simulation.world.recordings import result_array
+
+
+class Sensing:
+    """Checks the arguments of cameras and scans; a kind of batch computes the results of its worlds."""
+
+    nworld: int
+    dtype: np.dtype
+
+    def _ids(self, ids) -> np.ndarray:
+        """Returns world numbers (n,) int64, checked."""
+        return chosen_worlds(ids, self.nworld)
+
+    def _images(self, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:
+        """Returns images of worlds, and the worlds whose `rgb` is black because a pose is not finite."""
+        raise MissingMethodError("_images")
+
+    def _scanned(self, request: ScanRequest, chosen: np.ndarray, out: np.ndarray | None = None) -> Sequence[np.ndarray]:
+        """Returns the results of a scan of worlds by field, each (n, nray, ...); may write heights to `out`."""
+        raise MissingMethodError("_scanned")
+
+    def camera(
+        self,
+        camera: int | str | Camera,
+        width: int | None = None,
+        height: int | None = None,
+        output: str | Sequence[str] = ("depth",),
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = VISIBLE,
+        near: float | None = None,
+        far: float | None = None,
+    ) -> Images:
+        """Computes images of a camera in each world's present state, by casting a ray through the centre of each pixel.
+
+        The field of view, the sensor's size, focal lengths, principal point, projection and mode are the camera's, with
+        the conventions of MuJoCo's renderer; `cam_resolution` is not used.  As in MuJoCo's visualizer, back faces are
+        not seen, nor are geoms with an alpha of 0.  Colours are those of `model.mj_model`: materials, textures, lights.
+
+        Args:
+            camera: name or number; or a `Camera`, which has all options and also noise and colours by world.
+            width, height: size of the images [pixels].
+            output: names of the images: `depth`, `segmentation`, `normal`, `rgb`.
+            ids: the worlds; None for all.
+            geomgroup: six flags, which groups of geoms are seen; None for all.
+            near, far: distances of the planes between which surfaces are seen [m]; None for `vis.map.znear` and
+                `zfar` times the model's extent.
+
+        Returns:
+            `Images` of the n worlds, row 0 at the top: depth (n, height, width) float32 [m], segmentation
+            (n, height, width) int32, normal (n, height, width, 3) float32, rgb (n, height, width, 3) uint8.
+
+        Raises:
+            ModelError: an unknown output, a size that is not positive, wrong flags, planes or colours, an incomplete
+                texture.
+            UnknownNameError: an unknown camera.
+            UnsupportedFeatureError: a signed distance field of an unsupported plugin is among the geoms.
+            MemoryError: the images do not fit into memory.
+
+        Warns:
+            NonFiniteWarning: an image `rgb` of a world with a pose that is not finite; it is black.
+
+        Source: MuJoCo mjv_cameraFrustum, mj_ray, mjr_render.
+        """
+        wanted = camera_of(camera, (width, height), output, geomgroup, near, far)
+        images, black = self._images(wanted, self._ids(ids))
+        warn_of_black(wanted, black)
+        return images
+
+    def scan(
+        self,
+        body: Object,
+        pattern: RayPattern | ArrayLike,
+        alignment: str = "base",
+        output: str | Sequence[str] = ("distance",),
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = None,
+        bodyexclude: int | str | None = "parent",
+        cutoff: float = np.inf,
+    ) -> Scan:
+        """Casts the rays of a pattern from a frame in each world's present state, as a lidar does.
+
+        Args:
+            body: the frame that carries the pattern: a body by name or number, or a pair of a kind (`body` for its
+                centre of mass, `xbody`, `geom`, `site`) and a name or number.
+            pattern: a pattern of `fl.patterns`, or directions (nray, 3) of rays from the frame's origin.
+            alignment: axes of the pattern: "base" for the frame's, "yaw" for its heading (rotation about the vertical
+                alone), "world" for those of the world.
+            output: names of the results: `distance`, `geom`, `normal`, `point`.
+            ids: the worlds; None for all.
+            geomgroup: six flags, which groups of geoms are tested; None for all.
+            bodyexclude: a body whose geoms are not tested, by name or number; "parent" for the frame's, -1 for none.
+            cutoff: surfaces from this distance on are ignored [m].
+
+        Returns:
+            `Scan`: distance (n, nray) [m], geom (n, nray), normal (n, nray, 3) and point (n, nray, 3) [m]; a ray
+            without a hit has -1, -1, zeros and its origin.  State and bound outputs do not change.
+
+        Raises:
+            ModelError: an unknown alignment or output, wrong rays, flags or numbers.
+            UnknownNameError: an unknown object.
+            UnsupportedFeatureError: a signed distance field of an unsupported plugin is among the geoms.
+
+        Source: MuJoCo mj_ray; mjlab and Isaac Lab, ray casters, for the alignments.
+        """
+        fields = tuple(dict.fromkeys(FIELDS[name] for name in several_of("output", output, FIELDS)))
+        request = ScanRequest(body, pattern_of(pattern), alignment, geomgroup, bodyexclude, cutoff, -1.0, fields)
+        return scan_result(dict(zip(fields, self._scanned(request, self._ids(ids)), strict=True)))
+
+    def height_scan(
+        self,
+        body: Object,
+        pattern: RayPattern | ArrayLike,
+        alignment: str = "yaw",
+        ids: ArrayLike | None = None,
+        *,
+        geomgroup: ArrayLike | None = None,
+        cutoff: float = np.inf,
+        miss: float | None = None,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Computes heights of a frame above the surfaces that the rays of a pattern hit, in each world's present state.
+
+        Args:
+            body, pattern, alignment, ids, geomgroup, cutoff: as for `scan`; the frame's body is not tested.
+            miss: result of a ray without a hit; None for `cutoff`.
+            out: array for the result, of the batch's precision; None to allocate it.
+
+        Returns:
+            (n, nray) z of the frame minus z of the surface [m]; NaN in a world with a pose that is not finite.
+
+        Raises:
+            ModelError, UnknownNameError, UnsupportedFeatureError: as `scan` does; a wrong `out`.
+
+        Source: mjlab and Isaac Lab, height_scan.
+        """
+        if miss is not None:
+            miss = float(real_number("miss", miss, "is a number or None"))
+        rays, chosen = pattern_of(pattern), self._ids(ids)
+        result = result_array("out", out, (len(chosen), len(rays)), self.dtype)
+        request = ScanRequest(body, rays, alignment, geomgroup, "parent", cutoff, miss, ("heights",))
+        [heights] = self._scanned(request, chosen, result)
+        if heights is not result:
+            result[...] = heights
+        return result

@@ -1,0 +1,256 @@
+"""Defines `WorldFields`: the fields of a batch's worlds: state, outputs, model fields by world, given contacts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.errors import ModelError, UnknownAttributeError, near
+from featherlane.model.assignment import assign, flag, is_mixed
+from featherlane.model.fields import MODEL
+from featherlane.model.model import Model
+from featherlane.model.names import NamedAccess
+from featherlane.model.variant import values_of
+from featherlane.simulation.batch.arrays import LASTING, ON_DEMAND, SLEEP_ROWS, STATE, WorldArrays, not_kept
+from featherlane.simulation.batch.runner import Runner
+from featherlane.simulation.batch.sensing import Sensing
+from featherlane.simulation.tile.call_lock import hold
+from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.world.contacts import Contacts, takes_contacts
+from featherlane.simulation.world.recordings import BINDABLE, check_bindable
+
+
+class WorldFields(Sensing, NamedAccess):
+    """Gives access to the arrays of a batch's worlds by name."""
+
+    layout = DATA
+    world_axes = 1
+    model: Model
+    ngiven: int  # contacts that the caller may give to a world
+    arrays: WorldArrays  # internal
+    runner: Runner  # internal
+
+    def __getattr__(self, name: str) -> Any:
+        arrays = self.__dict__.get("arrays")
+        if arrays is not None and (name in arrays.rows or name in ON_DEMAND or name in SLEEP_ROWS):
+            # stored as an ordinary attribute from now on, which is read twenty times as fast
+            self.__dict__[name] = shown = DATA[name].public(arrays.lasting(name))
+            return shown
+        if name in BINDABLE:
+            check_bindable(self.model, "bind", name)
+            self._check_kept(name)
+            return self._bind(name)
+        if name == "failures":
+            message = "batch has no failures: they are recorded with featherlane.Batch(..., record_failures=n)"
+            raise UnknownAttributeError(message)
+        raise UnknownAttributeError(f"batch has no attribute {name!r}{near(name, BINDABLE)}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in STATE:
+            assign(name, getattr(self, name), value, mixed=is_mixed(name))
+        elif name in DATA or name in self.__dict__ or hasattr(type(self), name):
+            raise UnknownAttributeError(
+                f"{name} is computed and cannot be set, allowed are the state fields {', '.join(STATE)}"
+            )
+        else:
+            raise UnknownAttributeError(f"batch has no field {name!r} to set{near(name, STATE)}")
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *BINDABLE})
+
+    @property
+    def status(self) -> dict[str, np.ndarray]:
+        """Returns the counts since the last reset of each world, by name, each (nworld,) int64."""
+        return self.arrays.status
+
+    def count_of(self, *causes: str) -> np.ndarray:
+        """Returns how often each world had one of these causes of `status` since its last reset, (nworld,)."""
+        return self.arrays.count_of(*causes)
+
+    def bind(self, name: str) -> np.ndarray:
+        """Returns a live array over a field: a state field, or an output that each call refreshes.
+
+        After `step` an output is that of the last step's old state, as in MuJoCo; after `forward` it is current.  An
+        output is zero until the first `step`, `forward` or `reset`.  An output that is bound later is NaN until the
+        next call computes it, because no call kept its values; reading `batch.xpos` instead raises an error then.
+
+        Args:
+            name: a state field or a derived field of `fl.Data` (`xpos`, `cvel`, `qfrc_constraint`, ...).
+
+        Returns:
+            (nworld, ...) array; outputs are read-only.
+
+        Raises:
+            ModelError: an unknown field, or one that belongs to a tile and not to a world.
+            UnsupportedFeatureError: `sensordata` of a model with unsupported sensors.
+        """
+        check_bindable(self.model, "bind", name)
+        if name in LASTING or name in self.arrays.rows:
+            return getattr(self, name)
+        return self._bind(name)
+
+    def _bind(self, name: str) -> np.ndarray:
+        """Returns a live array over an output."""
+        array = self.arrays.output(name)
+        if name in self.__dict__:
+            return self.__dict__[name]
+        view = DATA[name].public(array).view()
+        view.flags.writeable = False
+        if name != "sensordata":  # reading all sensors raises an error that names the unsupported ones
+            self.__dict__[name] = view
+        return view
+
+    def _check_kept(self, name: str) -> None:
+        """Raises an error if the last call did not keep the values of an output."""
+        if self.arrays.computed and name not in self.arrays.bound:
+            raise not_kept(name)
+
+    def writable(self, name: str) -> np.ndarray:
+        """Returns a writable array of an output of the last call; written values last until the next call.
+
+        Raises:
+            ModelError: it was not bound before the last call.
+        """
+        getattr(self, name)
+        return self.arrays.bound[name]
+
+    def sensor_values(self, sensor: int) -> np.ndarray:
+        """Returns `sensordata`, to read one sensor.
+
+        Raises:
+            ModelError: it was not bound before the last call.
+            UnsupportedFeatureError: the sensor is not computed.
+        """
+        from featherlane.model.features import refuse_sensors
+
+        refuse_sensors(self.model, [sensor])
+        self._check_kept("sensordata")
+        return self._bind("sensordata")
+
+    # ---- model fields by world ---------------------------------------------------------------------------------------
+    def expand(self, name: str) -> np.ndarray:
+        """Gives a real model field separate values in each world, as for domain randomization.
+
+        After writing fields that others depend on (masses, inertias, ...), call `set_const`.  A field may be 0 in the
+        model and nonzero in a world, and the reverse: each call checks the values of all worlds.
+
+        Args:
+            name: a real field of the model (`body_mass`), options as `opt.timestep` or `opt_timestep`.
+
+        Returns:
+            (nworld, ...) live array, initialized with the model's values.
+
+        Raises:
+            ModelError: an unknown real field.
+            RuntimeError: another thread is in a call of this batch.
+        """
+        key = str(name).replace("opt.", "opt_")
+        if key not in MODEL or MODEL[key].kind != "real":
+            allowed = [f.name for f in MODEL.fields if f.kind == "real"]
+            raise ModelError(f"expand: {name!r} is not a real field of the model{near(key, allowed)}")
+        hold((self.runner.turn,), self.arrays.expand, key)
+        return self.arrays.expanded.lend(key)
+
+    def expanded(self, name: str) -> np.ndarray | None:
+        """Returns the per-world values of a model field, or None if all worlds share the model's."""
+        key = str(name).replace("opt.", "opt_")
+        return self.arrays.expanded.lend(key) if key in self.arrays.expanded else None
+
+    def set_const(self, ids: ArrayLike | None = None) -> None:
+        """Recomputes, world by world, the model fields that depend on expanded ones; they become per-world.
+
+        Raises:
+            ModelError: ids out of range, values that fields cannot hold.
+            RuntimeError: another thread is in a call of this batch.
+        """
+        hold((self.runner.turn,), self.arrays.set_const, self._ids(ids))
+
+    def set_variant(self, geom: str, ids: ArrayLike | None, variant: str, *, inertia: bool = True) -> None:
+        """Gives worlds a variant of a geom, of a body, or of another group of `fl.load(..., variants=...)`.
+
+        Sets the meshes, sizes, bounding volumes, materials and colours of geoms, and the masses and inertias of bodies,
+        as MuJoCo compiles them for this variant; a world may also lack geoms.  Fields that depend on these are
+        recomputed, as by `set_const`.  The results of the world are then those of a model with this variant alone.  A
+        reset keeps the variant.
+
+        Args:
+            geom: name of the group: a geom, a body, or the key of functions.
+            ids: the worlds; None for all.
+            variant: name of the variant.
+            inertia: whether the masses and inertias of bodies are set, too; False leaves them as they are.
+
+        Raises:
+            UnknownNameError: the model has no such group or variant.
+            ModelError: ids out of range or repeated; `inertia` is not a bool.
+            RuntimeError: another thread is in a call of this batch.
+
+        Source: mjlab's entity variants.
+        """
+        values = values_of(self.model.variants, geom, variant, flag("inertia", inertia))
+        hold((self.runner.turn,), self.arrays.set_variant, self._ids(ids), values)
+
+    # ---- given contacts ----------------------------------------------------------------------------------------------
+    @takes_contacts
+    def give_contacts(
+        self,
+        contacts: Contacts,
+        *,
+        replace: ArrayLike = False,
+        count: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+    ) -> None:
+        """Gives each world separate contacts, in addition to detected contacts or in place of them.
+
+        Works as `Data.give_contacts`, with a leading axis of worlds: arrays broadcast to (nworld, n, ...), so (n, ...)
+        gives all worlds the same.  Contacts are stored in the rows of their world: a reset clears them, a checkpoint
+        contains them, and worlds whose contacts join other bodies may share a tile.
+
+        Args:
+            contacts: a `featherlane.Contacts`; or its fields as keyword arguments.
+            replace: () or (nworld,): no contacts are detected in this world.
+            count: (nworld,) number of a world's contacts, the first ones of its row; None: all n.
+            ids: the worlds, by number or as a mask, to which contacts are given; None for all.
+
+        Raises:
+            ModelError: as in `Data.give_contacts`; `Batch(..., given_contacts=n)` sets the capacity.
+        """
+        self.arrays.give_contacts(contacts, replace, count, self._ids(ids))
+
+    def clear_given_contacts(self, ids: ArrayLike | None = None) -> None:
+        """Removes given contacts from these worlds and detects contacts again."""
+        if self.ngiven:
+            for name in ("given_present", "given_replace"):
+                self.arrays.rows[name][self._ids(ids)] = 0
+
+    # ---- memory ------------------------------------------------------------------------------------------------------
+    @property
+    def rows(self) -> Mapping[str, np.ndarray]:
+        """Returns persistent arrays (state, inputs in use, reports) by field, (nworld, ...); writes are unchecked."""
+        return MappingProxyType(self.arrays.rows)
+
+    @property
+    def bound(self) -> Mapping[str, np.ndarray]:
+        """Returns the memory of the bound outputs by field, (nworld, ...)."""
+        return MappingProxyType(self.arrays.bound)
+
+    @property
+    def expanded_fields(self) -> Mapping[str, np.ndarray]:
+        """Returns the memory of per-world model fields, (nworld, ...); `expanded` returns arrays with checks."""
+        return MappingProxyType(self.arrays.expanded)
+
+    def row_memory(self, name: str) -> np.ndarray:
+        """Returns the memory of a state field, allocated at the first use."""
+        return self.arrays.lasting(name)
+
+    def is_left_out(self, name: str) -> bool:
+        """Returns whether a field is an input that has not been accessed yet, and is zero in all worlds."""
+        return isinstance(name, str) and name in ON_DEMAND and name not in self.arrays.rows
+
+    @property
+    def pair_memory(self) -> np.ndarray:
+        """Returns each world's cached data of candidate pairs, (nworld, n); it saves time, and changes no result."""
+        return self.runner.pair_memory()
