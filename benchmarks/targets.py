@@ -113,6 +113,13 @@ GOALS = (
         )
         for task, bound in {"HalfCheetah": 4.45, "Ant": 12.1, "Humanoid": None}.items()
     ),
+    Goal(
+        "Humanoid, worlds and policy in PyTorch, per step [us]",
+        "rollouts",
+        "policy in PyTorch [us]",
+        None,
+        rows="Humanoid",
+    ),
 )
 
 
