@@ -3,6 +3,7 @@
     python benchmarks/learning.py --write
     python benchmarks/learning.py --tasks Hopper-v5 --seeds 1     # one run of each
     python benchmarks/learning.py --rollouts --write              # worlds and policy without learning, a minute
+    python benchmarks/learning.py --goals --seeds 5 --write       # our worlds alone, time to the goals; half an hour
 
 Runs that are in the folder already are not done again, and one that was stopped goes on.  What a step costs is measured
 apart, alternately, in the processor's time of all threads, which other programs on the machine change least.  Whether
@@ -165,6 +166,16 @@ def rollouts(ppo, task: str, rounds: int) -> list:
     return [task, f"{np.median(torch):.1f}", f"{np.median(compiled):.1f}", shown]
 
 
+# ---- time to the goal ------------------------------------------------------------------------------------------------
+def time_to_goal(runs: Path, task: str, seeds: range) -> list[str]:
+    """A line of the table: seeds that reached the goal, and after how many steps and seconds; median, least, most."""
+    goal, found = TASKS[task].goal, curves(runs, task, OURS, seeds)
+    first = [rows[rows[:, 2] >= goal][0, :2] for rows in found if rows[:, 2].max() >= goal]
+    parts = zip(*first, strict=True) if first else ()
+    cells = [f"{np.median(part):,.0f} ({min(part):,.0f} - {max(part):,.0f})" for part in parts] or ["-", "-"]
+    return [task, f"{goal:g}", f"{len(first)} of {len(found)}", *cells]
+
+
 # ---- half of the worlds while the policy thinks about the others -----------------------------------------------------
 def halves(ppo, task: str, n: int, cycles: int) -> list[float]:
     """Microseconds on the clock of a world's step and thought: all at once, two halves in turn, each half by itself."""
@@ -237,6 +248,7 @@ def shown(parts) -> str:
 
 
 RETURNS = "task; steps; Featherlane; Gymnasium; all steps; Featherlane; goal; steps to goal (seeds)"
+GOALS = "task; goal (return); seeds that reach it; steps to the goal; wall time to the goal [s]"
 STEPS = "task; policy in PyTorch [us]; compiled policy [us]; ratio (min - max)"
 COSTS = "task; CPU time, Featherlane [us]; Gymnasium; ratio; wall time, Featherlane [us]; Gymnasium; ratio"
 
@@ -282,14 +294,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6, help="updates by which the cost of a step is measured")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "learning", help="folder of the runs")
     parser.add_argument("--rollouts", action="store_true", help="only the time of rollouts, without learning")
+    parser.add_argument("--goals", action="store_true", help="only our worlds, and the time to the goal")
     parser.add_argument("--as-is", action="store_true", help="only what is in the folder, no run")
     asked = parser.parse_args()
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     seeds = range(1, asked.seeds + 1)
     for seed in () if asked.as_is or asked.rollouts else seeds:
         for task in asked.tasks:
-            for env in (OURS, THEIRS):
+            for env in (OURS,) if asked.goals else (OURS, THEIRS):
                 learn(asked.runs, task, env, seed)
+    if asked.goals:
+        lines = [time_to_goal(asked.runs, task, seeds) for task in asked.tasks]
+        publish("learning-goals", f"{markdown(GOALS.split('; '), lines)}\n\n{origin()}", asked.write)
+        return
     spec = importlib.util.spec_from_file_location("ppo", EXAMPLE)
     ppo = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(ppo)

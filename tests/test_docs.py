@@ -93,13 +93,27 @@ def test_the_summary_of_the_robots_is_that_of_their_table(report):
     spec = importlib.util.spec_from_file_location("benchmark_of_robots", BENCHMARKS / "robots.py")
     robots = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(robots)
-    section = report.section("robots")
-    assert robots.summary(links.rows(section)) in section.splitlines()
+    for section in map(report.section, ("robots", "held-out-robots")):
+        assert robots.summary(links.rows(section)) in section.splitlines()
     ratios = {"a": ("2 (1 - 3)", "3 (2 - 4)", "1.5", "1"), "b": ("4", "4", "1", "3"), "c": ("5", "9", "2", "2")}
     first, after = robots.COLUMNS.index("ratio") - 1, [""] * 2
     shown = robots.summary([[name, *[""] * first, *four, *after] for name, four in ratios.items()])
     assert "3 models: a batch 4.00, 2.00 (a)" in shown and "one world 2.00, 1.00 (a)" in shown
     assert "float32 against float64 1.50, 1.00 (b)" in shown
+
+
+def test_goals_are_compared_with_the_present_tables(report, monkeypatch):
+    """If it fails, run `python benchmarks/targets.py --write`."""
+    targets = importlib.import_module("targets")
+    assert targets.rows() == links.rows(report.section("targets"))
+    table = "| model | part | ratio |\n| --- | --- | --- |\n| a | x | 3.0 (1 - 4) |\n| b | x | 2.0 |\n| c | y | 1.0 |\n"
+    monkeypatch.setattr(targets, "section", lambda name: f"{table}\n`made: ...; 2026-11-26.`"[:-1])
+    goal = targets.Goal("q", "robots", "ratio", 2.0, rows=". x")
+    assert goal.row()[1:4] == ["at least 2", "2 (b)", "yes"]
+    assert goal._replace(of=max, most=True).row()[1:4] == ["at most 2", "3 (a)", "no"]
+    assert goal._replace(of=targets.MEDIAN, rows="", bound=None).row()[1:4] == ["", "2", ""]
+    with pytest.raises(LookupError, match="no row of robots matches 'd'"):
+        goal._replace(rows="d").row()
 
 
 def test_a_section_is_replaced_and_nothing_else(report, monkeypatch, tmp_path):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import mujoco
 import numpy as np
 import pytest
 
 import featherlane as fl
+from oracles import parity
 from oracles.parity import SINGULAR
+from pages import links
 from robots import wheels
 from robots.models import ROBOTS, survey
 
@@ -22,6 +26,7 @@ RESTING = tuple(
     for name in "assembly_peg block block_cyl box club hammer mug peg_block peg_insert plug puck stick".split()
 )
 STILL, SAME_PLACE, SAME_FORCE = 1e-3, 1e-5, 1e-2  # [m/s, rad/s], [m], relative
+SMALL = ("trossen_arm_sim/scene_empty",)  # packages below 1 MB
 # number of models of a wheel that MuJoCo loads
 LOADED = {"gymnasium_robotics": 33, "robosuite": 52, "mjx": 36, "metaworld": 84, "myosuite": 63}
 LOADED |= {"robosuite_models": 23, "gym_aloha": 4}
@@ -51,6 +56,28 @@ def test_all_real_models_load_and_step_without_non_finite_worlds(wheel, real_mod
     assert not found.left_out
     assert len(found.good) == LOADED[wheel] - len(SINGULAR & {*names})
     assert max(found.good.values()) > 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in SMALL else pytest.mark.slow) for name in wheels.HELD_OUT_MODELS],
+)
+def test_robots_named_before_their_first_timing_follow_the_rule_and_equal_mujoco(name, real_model):
+    found = checked(real_model, [name], SHORT)
+    assert name in found.good
+    assert not parity.compare(name, 24, real_model).beyond()
+    mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
+    scalar = np.isin(mj.jnt_type, (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE))
+    assert scalar.sum() >= 6 and mj.nu >= 6
+
+
+def test_the_page_of_robots_names_the_same_packages_and_files():
+    page = (Path(__file__).parents[1] / "docs" / "robots.md").read_text()
+    rows = links.rows(page.partition("## Robots named before the first timing")[2])
+    named = {(row[0], row[1], row[2].split("`")[1]) for row in rows if row[3]}
+    known = wheels.HELD_OUT_WHEELS.values()
+    assert named == {(wheel.project, wheel.version, f"{wheel.folder}/{wheel.models[0]}.xml") for wheel in known}
+    assert len(named) == 10
 
 
 @pytest.mark.parametrize("name", RESTING)

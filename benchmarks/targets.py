@@ -1,0 +1,150 @@
+"""Goals for speed, and whether the tables of the other benchmarks reach them; it measures nothing itself.
+
+    python benchmarks/targets.py --write
+
+Run it after another benchmark has written its table: it reads the tables from their pages.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import plots
+from report import PAGES, arguments, markdown, origin, publish, section
+
+COLUMNS = ("quantity", "goal", "measured", "reached", "table", "date")
+HELD_OUT, ROBOTS = "ten robots named before the first timing", "robots with meshes"
+PENDULUMS = r"Inverted(Double)?Pendulum-v5 256|Reacher-v5 256"
+
+
+class Goal(NamedTuple):
+    """A goal for a value of a table.
+
+    Attributes:
+        quantity: description of the value.
+        section: section of the table, a key of `PAGES`.
+        column: column of the value; each cell counts by its first number.
+        bound: the goal; None: the value is only reported.
+        of: combines the values of the rows.
+        rows: regular expression that the first two cells of a row match, joined by a space.
+        most: whether the goal is at most the bound, not at least.
+        table: number of the table in the section.
+    """
+
+    quantity: str
+    section: str
+    column: str
+    bound: float | None
+    of: Callable[[Sequence[float]], float] = min
+    rows: str = ""
+    most: bool = False
+    table: int = 0
+
+    def row(self) -> list[str]:
+        """Returns the cells of `COLUMNS`.
+
+        Raises:
+            LookupError: no row matches, or the section does not exist.
+        """
+        text = section(self.section)
+        columns, rows = plots.tables(text)[self.table]
+        at = columns.index(self.column)
+        found = {" ".join(row[:2]): plots.number(row[at])[0] for row in rows}
+        found = {name: value for name, value in found.items() if re.match(self.rows, name)}
+        if not found:
+            raise LookupError(f"no row of {self.section} matches {self.rows!r}")
+        value = self.of(list(found.values()))
+        measured = f"{value:g}"
+        if self.of in (min, max) and len(found) > 1:
+            measured += f" ({self.of(found, key=found.__getitem__).split()[0]})"
+        goal, reached = "", ""
+        if self.bound is not None:
+            goal = f"{'at most' if self.most else 'at least'} {self.bound:g}"
+            reached = "yes" if (value <= self.bound if self.most else value >= self.bound) else "no"
+        page = PAGES[self.section].name
+        return [self.quantity, goal, measured, reached, f"[{page}]({page})", text[-11:-1]]
+
+
+MEDIAN = statistics.median
+GOALS = (
+    Goal(f"{ROBOTS}, batch, median ratio", "robots", "ratio", 7.0, MEDIAN),
+    Goal(
+        f"{ROBOTS}, batch, least ratio without jaco_three_finger_gripper",
+        "robots",
+        "ratio",
+        3.5,
+        rows="(?!.*jaco_three)",
+    ),
+    Goal(f"{HELD_OUT}, batch, median ratio", "held-out-robots", "ratio", 6.0, MEDIAN),
+    Goal(f"{HELD_OUT}, batch, least ratio", "held-out-robots", "ratio", 4.0),
+    Goal(f"{ROBOTS}, one world, median ratio", "robots", "one world", 2.2, MEDIAN),
+    Goal(f"{ROBOTS}, float32 / float64, median", "robots", "float32 / float64", 1.6, MEDIAN),
+    *(
+        Goal(f"{model}, batch, ratio", "speed", "ratio", bound, rows=f"{model} ")
+        for model, bound in {
+            "dm_control/humanoid": 7.0,
+            "dm_control/dog": 5.5,
+            "dm_control/quadruped": 9.5,
+            "bundled/pile": 4.5,
+            # not slower than the slowest round of the table of 2026-11-22
+            "bundled/chain": 208.0,
+            "bundled/arm": 11.0,
+        }.items()
+    ),
+    Goal("Panda and G1, one call, least ratio of p50", "latency", "ratio p50", 2.0, rows="robosuite"),
+    Goal("Panda and G1, one call, least ratio of p99", "latency", "ratio p99", 1.0, rows="robosuite"),
+    Goal("derivatives of dm_control's models, least speed-up", "dm_control_derivatives", "speed-up, batch", 50.0),
+    Goal(
+        "pendulums and Reacher, 256 worlds, largest share of time outside `Batch.step` [%]",
+        "environments",
+        "outside `Batch.step`",
+        20.0,
+        max,
+        PENDULUMS,
+        most=True,
+    ),
+    # half of the times before policies were compiled, 8.9 us and 24.2 us
+    *(
+        Goal(
+            f"{task}, worlds and policy, per step [us]", "rollouts", "compiled policy [us]", bound, min, task, most=True
+        )
+        for task, bound in {"HalfCheetah": 4.45, "Ant": 12.1, "Humanoid": None}.items()
+    ),
+    Goal(
+        "Humanoid, worlds and policy in PyTorch, per step [us]",
+        "rollouts",
+        "policy in PyTorch [us]",
+        None,
+        rows="Humanoid",
+    ),
+)
+
+
+def rows() -> list[list[str]]:
+    """Returns the rows of the table: the goals, and the times to the returns of `learning.py --goals`."""
+    (columns, learned), *_ = plots.tables(section("learning-goals"))
+    times = [
+        Goal(
+            f"{row[0]}, wall time to a return of {row[1]}, median [s]", "learning-goals", columns[-1], None, rows=row[0]
+        )
+        for row in learned
+        if row[-1] != "-"
+    ]
+    return [goal.row() for goal in (*GOALS, *times)]
+
+
+def main() -> None:
+    asked = arguments(__doc__ or "").parse_args()
+    found = rows()
+    count = [row[COLUMNS.index("reached")] for row in found]
+    note = (
+        f"{count.count('yes')} of {len(count) - count.count('')} goals are reached; a row without a goal is a report."
+    )
+    publish("targets", f"{markdown(COLUMNS, found)}\n\n{note}\n\n{origin()}", asked.write)
+
+
+if __name__ == "__main__":
+    main()
