@@ -1,9 +1,10 @@
-"""Compares Gymnasium's MuJoCo environments with the same ones on Featherlane, one world each, and the porting page's.
+"""Compares Gymnasium's MuJoCo environments with ours, one world each: `use`, `featherlane/...`, and the porting page's.
 
-    pip install -e '.[gym-mujoco]' && python benchmarks/integrations_gymnasium.py --write
+    pip install -e '.[gym-mujoco]' && python benchmarks/integrations_gymnasium.py --write    # two minutes
 
-Both environments step with the same random actions in turns; a round lasts about 0.6 s, resets are not counted.  The
-environments `Jump` and `JumpTask` are those of docs/integrations/gymnasium.md; the batch of 1024 worlds uses all cores.
+Both environments step with the same random actions in turns; a round lasts about 0.6 s, resets are not counted.
+`gymnasium.make` creates all of them, with its wrappers.  The environments `Jump` and `JumpTask` are those of
+docs/integrations/gymnasium.md; the batch of 1024 worlds uses all cores.
 
 With `--cpu` the benchmark measures processor time, for a machine that other programs use; the batch then has one
 thread.
@@ -24,12 +25,14 @@ import gymnasium as gym
 import numpy as np
 from report import ROOT, arguments, markdown, origin, publish
 
+from featherlane.environments import gymnasium_v5
 from featherlane.integrations.gymnasium import use
 from featherlane.lanes.cores import cores
 
 WORLDS, ROUNDS, ROUND_SECONDS = 1024, 7, 0.6
 PAGE = ROOT / "docs" / "integrations" / "gymnasium.md"
-NAMES = ["Ant", "HalfCheetah", "Humanoid"]
+NAMES = [task.name.removesuffix("-v5") for task in gymnasium_v5.TASKS]
+SWAPPED = ("Ant", "HalfCheetah", "Humanoid", "InvertedPendulum")  # tasks that are also compared with `use`
 COLUMNS = ("environment", "MuJoCo [steps/s]", "Featherlane [steps/s]", "ratio (min - max)")
 
 
@@ -88,9 +91,12 @@ def main() -> None:
     clock = time.process_time if chosen.cpu else time.perf_counter
     nthread = 1 if chosen.cpu else cores()
     rows = []
-    for name in chosen.tasks:
-        rows.append(row(f"`{name}-v5`", compare(gym.make(f"{name}-v5"), use(gym.make(f"{name}-v5")), clock)))
-        print(*rows[-1], file=sys.stderr, flush=True)
+    makers = [(f"use({name}-v5)", name, lambda name: use(gym.make(f"{name}-v5"))) for name in SWAPPED]
+    makers += [(f"featherlane/{name}-v5", name, lambda name: gym.make(f"featherlane/{name}-v5")) for name in NAMES]
+    for label, name, make in makers:
+        if name in chosen.tasks:
+            rows.append(row(f"`{label}`", compare(gym.make(f"{name}-v5"), make(name), clock)))
+            print(*rows[-1], file=sys.stderr, flush=True)
     page = ported()
     rows.append(row("`use(Jump())`", compare(page["Jump"](), use(page["Jump"]()), clock)))
     batch = page["environments"].TaskEnv(page["JumpTask"](), WORLDS, nthread=nthread)

@@ -10,6 +10,19 @@ import numpy as np
 
 from featherlane.distributed.cluster import last_line
 from featherlane.errors import ModelError
+from featherlane.simulation.query.camera import Camera
+
+
+class Recording(NamedTuple):
+    """Describes what a rollout records.
+
+    Attributes:
+        entries: names of fields, and cameras.
+        nbytes: size of the recording per world and step.
+    """
+
+    entries: tuple[str | Camera, ...]
+    nbytes: int
 
 
 class Recorded(NamedTuple):

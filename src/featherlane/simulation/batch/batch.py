@@ -38,7 +38,7 @@ from featherlane.simulation.batch.arrays import (
     precision,
 )
 from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.filming import Filming, split_cameras
+from featherlane.simulation.batch.filming import Filming, Record, split_cameras
 from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
@@ -86,7 +86,6 @@ from featherlane.simulation.world.recordings import (
     Control,
     check_bindable,
     control_of_step,
-    field_names,
     recordings,
 )
 from featherlane.simulation.world.state import read_state, write_state
@@ -268,7 +267,7 @@ class Batch(NamedAccess):
         self,
         nstep: int,
         control: Control | None = None,
-        record: str | Camera | Sequence[str | Camera] = ("qpos",),
+        record: Record = ("qpos",),
         ids: ArrayLike | None = None,
         out: Mapping[str, np.ndarray] | None = None,
         reduce: Reduction | None = None,
@@ -302,19 +301,15 @@ class Batch(NamedAccess):
         Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as in MuJoCo).
         """
         nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
-        how, (fields, cameras) = check_rollout(reduce, out, len(chosen)), split_cameras(record)
-        if cameras and how is not None:
-            raise ModelError("reduce: got a reduction, allowed with cameras in record is None")
-        names = field_names("record", fields) if not cameras or len(fields) else []
+        how = check_rollout(reduce, out, len(chosen))
+        names, cameras = split_cameras(record, how)
         for name in names:
             check_bindable(self.model, "record", name)
         dims = lambda name: DATA[name].dims(self.arrays.sizes)  # noqa: E731
         film = Filming(self, cameras, (len(chosen), nstep), out)
-        rest = out and {name: rows for name, rows in out.items() if name not in film.result}
-        result = recordings(names, (len(chosen), nstep), rest, dims, self.dtype)
+        result = recordings(names, (len(chosen), nstep), film.rest, dims, self.dtype)
         if cameras:
-            film.run(control, chosen, result)
-            return result | film.result
+            return film.run(control, chosen, result, dims)
         if callable(control) and not isinstance(control, Kernel):
             self._driven(control, nstep, chosen, result)
         else:
