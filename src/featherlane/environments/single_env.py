@@ -75,7 +75,7 @@ class _OneWorld(TaskEnv):
     def step_one(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Steps as `TaskEnv.step`, also after the end of an episode; returns what `SingleEnv.step` returns."""
         self._check_open("step")
-        action = regular("action", action)
+        action = action if type(action) is np.ndarray else regular("action", action)
         actions = self._actions(action[None] if action.ndim else action)
         before = self._move(actions, None)
         ended, reward = self._ended(), 0.0

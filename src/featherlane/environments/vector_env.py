@@ -118,7 +118,8 @@ class TaskEnv(VectorEnv):
 
         low, high = task.action_space(self.batch)
         self.single_action_space = gym.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
-        self._images = ObservedImages(self.batch, task.cameras)
+        images = ObservedImages(self.batch, task.cameras)
+        self._images = images if images.cameras else None
         self.single_observation_space = self._space(self._observe())
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)

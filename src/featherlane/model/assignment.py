@@ -101,11 +101,12 @@ def is_numbers(value: Any) -> bool:
     return type(value) is np.ndarray and value.dtype.kind in "biuf"
 
 
-def has_finite_sum(numbers: np.ndarray) -> bool:
-    """Returns whether the sum of numbers is finite, which implies that all of them are."""
-    if numbers.size < FEW:
-        return math.isfinite(sum(numbers.ravel().tolist()))  # in a fourth of the time of NumPy's sum
-    return math.isfinite(np.add.reduce(numbers, axis=None))
+def has_finite_sum(*arrays: np.ndarray) -> bool:
+    """Returns whether the sum of all numbers is finite, which implies that all of them are."""
+    total = 0.0
+    for a in arrays:
+        total += sum(a.ravel().tolist()) if a.size < FEW else np.add.reduce(a, axis=None)  # a fourth of NumPy's time
+    return math.isfinite(total)
 
 
 def regular(name: str, value: Any) -> np.ndarray:

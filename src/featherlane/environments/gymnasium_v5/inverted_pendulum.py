@@ -34,7 +34,7 @@ class InvertedPendulum(MujocoTask):
         return {"qpos": worlds.qpos, "qvel": worlds.qvel}
 
     def reward(self, worlds, actions, before):
-        return {"survive": self.is_up * 1}
+        return {"survive": self.is_up.astype(int)}
 
     def terminated(self, worlds):
         self.is_up = finite(worlds, np.abs(worlds.qpos[:, 1]) <= STEEPEST)

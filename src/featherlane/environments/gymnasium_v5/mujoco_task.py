@@ -131,7 +131,7 @@ def norms(values: np.ndarray) -> np.ndarray:
 
 def finite(worlds: Batch, mask: np.ndarray) -> np.ndarray:
     """Returns which worlds of a mask (n,) have only finite states."""
-    if has_finite_sum(worlds.qpos) and has_finite_sum(worlds.qvel):
+    if has_finite_sum(worlds.qpos, worlds.qvel):
         return mask
     return mask & np.isfinite(worlds.qpos).all(axis=1) & np.isfinite(worlds.qvel).all(axis=1)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -189,7 +190,7 @@ class Runner:
             found: (n,) bool, which worlds had such values; None for those that have counted them since their reset.
         """
         flags = [w.arrays["found_bad"] for some in self.workspaces.values() for w in some]
-        if self.warned or not any(each[0] for each in flags):
+        if self.warned or not any(map(itemgetter(0), flags)):
             return
         rows = self.arrays.rows
         worlds = first + np.flatnonzero(rows["warning"][:, NON_FINITE] if found is None else found)
