@@ -50,6 +50,7 @@ PAGES = {
     "sweep": ROOT / "docs" / "distributed.md",
     "planning": ROOT / "docs" / "distributed.md",
     "environments": ROOT / "docs" / "training.md",
+    "single-environments": ROOT / "docs" / "training.md",
     "robots": ROOT / "docs" / "robots.md",
     "accuracy": ROOT / "docs" / "accuracy.md",
     "collision": ROOT / "docs" / "speed.md",
