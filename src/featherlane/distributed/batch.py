@@ -299,7 +299,8 @@ class Batch(Given):
         if callable(control) and not isinstance(control, Kernel):
             return self._driven(nstep, control, (*names, *cameras), chosen, out, how, result)
         controls = self._control(control, (len(chosen), nstep, self.model.nu))
-        recorded = Recording((*names, *cameras), sum(a.itemsize * math.prod(a.shape[2:]) for a in result.values()))
+        nbytes = sum(a.itemsize * math.prod(a.shape[2:]) for a in result.values())
+        recorded = Recording(tuple(names), tuple(cameras), nbytes)
         if out == "refs":
             return self._left(nstep, controls, recorded, chosen)
         if how is not None:
@@ -329,11 +330,8 @@ class Batch(Given):
             if isinstance(controls, np.ndarray):
                 own = np.ascontiguousarray(controls[part.at, start : start + n])
             first, last = self.starts[part.worker : part.worker + 2].tolist()
-            record = tuple(
-                camera_of_worlds(entry, self.nworld, first, last) if isinstance(entry, Camera) else entry
-                for entry in recorded.entries
-            )
-            return [("rollout", (n, own, record, part.ids, how))]
+            cameras = [camera_of_worlds(camera, self.nworld, first, last) for camera in recorded.cameras]
+            return [("rollout", (n, own, (*recorded.names, *cameras), part.ids, how))]
 
         self._advance(nstep, chosen, orders, take, recorded.nbytes + self._one.ctrl.nbytes, stays)
 
@@ -354,7 +352,7 @@ class Batch(Given):
         self._roll(nstep, controls, recorded, chosen, lambda part, start, n, rows: pieces[start].append(rows), how)
         return {
             name: np.concatenate([merged(how, [rows[name] for rows in pieces[start]]) for start in sorted(pieces)])
-            for name in recorded.entries
+            for name in recorded.names
         }
 
     def _driven(self, nstep: int, control, record, chosen, out, how, result) -> Any:

@@ -17,11 +17,13 @@ class Recording(NamedTuple):
     """Describes what a rollout records.
 
     Attributes:
-        entries: names of fields, and cameras.
+        names: fields.
+        cameras: cameras.
         nbytes: size of the recording per world and step.
     """
 
-    entries: tuple[str | Camera, ...]
+    names: tuple[str, ...]
+    cameras: tuple[Camera, ...]
     nbytes: int
 
 

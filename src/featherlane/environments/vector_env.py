@@ -298,7 +298,7 @@ class TaskEnv(VectorEnv):
             self.elapsed[resting] = 0
         if not has_finite_sum(rewards) and not np.isfinite(rewards).all():
             wrong = np.flatnonzero(~np.isfinite(rewards))[0]
-            raise non_finite_reward(rewards[wrong], wrong)
+            raise non_finite_reward(float(rewards[wrong]), int(wrong))
         limit = self.max_episode_steps
         truncations = np.zeros(self.num_envs, bool) if limit is None else self.elapsed >= limit
         observations, infos = self._observe(), self._infos(bad, resting, before)

@@ -146,7 +146,7 @@ def linked(call: str, data, mj_data: Any, fields: Any) -> Link:
 def _flat(ours: np.ndarray, theirs: np.ndarray) -> tuple[Any, Any]:
     """Returns two arrays of equal size, flat; as buffers if their types are equal, which are copied faster."""
     a, b = ours.reshape(-1), theirs.reshape(-1)
-    return (memoryview(a).cast("B"), memoryview(b).cast("B")) if a.dtype == b.dtype else (a, b)
+    return (a.data.cast("B"), b.data.cast("B")) if a.dtype == b.dtype else (a, b)
 
 
 def write_mujoco(data, mj_data: Any, fields: Any = None) -> None:
