@@ -365,8 +365,11 @@ class TaskEnv(VectorEnv):
 
     def _parts(self) -> list[np.ndarray]:
         values = self.task.observation(self.batch)
-        named = values if type(values) is dict or isinstance(values, Mapping) else {"": values}
-        return [self._columns(name, part) for name, part in named.items()]
+        named, n = values if type(values) is dict or isinstance(values, Mapping) else {"": values}, self.num_envs
+        return [
+            part if is_numbers(part) and part.ndim == 2 and len(part) == n else self._columns(name, part)
+            for name, part in named.items()
+        ]
 
     def _numbers(self) -> np.ndarray:
         """Returns the present observations in a new array."""
@@ -375,8 +378,6 @@ class TaskEnv(VectorEnv):
     def _columns(self, name: str, values) -> np.ndarray:
         """Checks a part of the observation and returns it as (n, k)."""
         n = self.num_envs
-        if is_numbers(values) and values.ndim == 2 and len(values) == n:
-            return values
         what, allowed = f"observation{f' {name!r}' * bool(name)}", f"is an array ({n}, k) of numbers"
         part = as_real_array(what, values, allowed)
         if part.ndim < 2 or len(part) != n or (part.ndim > 2 and not name):
