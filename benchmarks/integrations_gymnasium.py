@@ -1,9 +1,11 @@
-"""Compares Gymnasium's MuJoCo environments with the same ones on Featherlane, one world each, and the porting page's.
+"""Compares Gymnasium's MuJoCo environments with ours, one world each: `use`, `featherlane/...`, and the porting page's.
 
-    pip install -e '.[gym-mujoco]' && python benchmarks/integrations_gymnasium.py --write
+    pip install -e '.[gym-mujoco]' && python benchmarks/integrations_gymnasium.py --write    # two minutes
 
-Both environments step with the same random actions in turns; a round lasts about 0.6 s, resets are not counted.  The
-environments `Jump` and `JumpTask` are those of docs/integrations/gymnasium.md; the batch of 1024 worlds uses all cores.
+Both environments step with the same random actions in turns; a round lasts about 0.6 s, resets are not counted.
+`gymnasium.make` creates all of them, with its wrappers.  The table of `gymnasium.make("featherlane/...")` is in
+docs/training.md, the others in docs/integrations/gymnasium.md, which also has the environments `Jump` and `JumpTask`;
+the batch of 1024 worlds uses all cores.
 
 With `--cpu` the benchmark measures processor time, for a machine that other programs use; the batch then has one
 thread.
@@ -24,12 +26,14 @@ import gymnasium as gym
 import numpy as np
 from report import ROOT, arguments, markdown, origin, publish
 
+from featherlane.environments import gymnasium_v5
 from featherlane.integrations.gymnasium import use
 from featherlane.lanes.cores import cores
 
 WORLDS, ROUNDS, ROUND_SECONDS = 1024, 7, 0.6
 PAGE = ROOT / "docs" / "integrations" / "gymnasium.md"
-NAMES = ["Ant", "HalfCheetah", "Humanoid"]
+NAMES = [task.name.removesuffix("-v5") for task in gymnasium_v5.TASKS]
+SWAPPED = ("Ant", "HalfCheetah", "Humanoid", "InvertedPendulum")  # tasks that are also compared with `use`
 COLUMNS = ("environment", "MuJoCo [steps/s]", "Featherlane [steps/s]", "ratio (min - max)")
 
 
@@ -87,17 +91,23 @@ def main() -> None:
     warnings.simplefilter("ignore")
     clock = time.process_time if chosen.cpu else time.perf_counter
     nthread = 1 if chosen.cpu else cores()
-    rows = []
-    for name in chosen.tasks:
-        rows.append(row(f"`{name}-v5`", compare(gym.make(f"{name}-v5"), use(gym.make(f"{name}-v5")), clock)))
-        print(*rows[-1], file=sys.stderr, flush=True)
+
+    def row_of(name: str, make: Callable[[str], Any]) -> tuple[str, ...]:
+        found = row(f"`{name}-v5`", compare(gym.make(f"{name}-v5"), make(f"{name}-v5"), clock))
+        print(*found, file=sys.stderr, flush=True)
+        return found
+
+    single = [row_of(name, lambda name: gym.make(f"featherlane/{name}")) for name in NAMES if name in chosen.tasks]
+    rows = [row_of(name, lambda name: use(gym.make(name))) for name in SWAPPED if name in chosen.tasks]
     page = ported()
     rows.append(row("`use(Jump())`", compare(page["Jump"](), use(page["Jump"]()), clock)))
     batch = page["environments"].TaskEnv(page["JumpTask"](), WORLDS, nthread=nthread)
     rows.append(row(f"`JumpTask`, {WORLDS} worlds", compare(page["Jump"](), batch, clock)))
     kind, many = "processor" if chosen.cpu else "wall", f"{nthread} thread{'s' * (nthread > 1)}"
-    note = f"One world on one thread, the batch on {many}; {kind} time, float64, Gymnasium {gym.__version__}."
-    publish("integrations-gymnasium", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", chosen.write)
+    last = f"{kind} time, float64, Gymnasium {gym.__version__}.\n\n{origin()}"
+    note = f"One world on one thread, the batch on {many}; {last}"
+    publish("integrations-gymnasium", f"{markdown(COLUMNS, rows)}\n\n{note}", chosen.write)
+    publish("single-environments", f"{markdown(COLUMNS, single)}\n\nOne world on one thread; {last}", chosen.write)
 
 
 if __name__ == "__main__":

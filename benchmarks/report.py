@@ -50,6 +50,7 @@ PAGES = {
     "sweep": ROOT / "docs" / "distributed.md",
     "planning": ROOT / "docs" / "distributed.md",
     "environments": ROOT / "docs" / "training.md",
+    "single-environments": ROOT / "docs" / "training.md",
     "robots": ROOT / "docs" / "robots.md",
     "held-out-robots": ROOT / "docs" / "robots.md",
     "targets": ROOT / "docs" / "speed.md",

@@ -80,6 +80,15 @@ def test_images_and_scans_are_gathered(pair):
         assert np.array_equal(*points)
 
 
+def test_rollouts_record_images(pair, rng):
+    camera = fl.Camera("front", 6, 4, ("depth", "rgb"), noise=fl.DepthNoise(std=0.1, seed=range(N)))
+    control = rng.uniform(-1, 1, (3, 4, pair[1].model.nu))
+    for ids in ([2, 30, 49], [0, 7, 48]):
+        images, own = (b.rollout(4, control, ("qpos", camera), ids) for b in pair)
+        assert images.keys() == own.keys() == {"qpos", "front/depth", "front/rgb"}
+        assert all(np.array_equal(images[name], rows) for name, rows in own.items())
+
+
 def test_state_is_scattered_and_gathered(pair):
     batch, local = pair
     batch.ctrl = local.ctrl = 0.3

@@ -217,6 +217,10 @@ def test_a_world_with_an_out_of_range_action_terminates_and_is_reported(mode, va
     env.reset(options={"reset_mask": np.arange(N) == 2})
     *_, terminated, _, infos = env.step(np.zeros((N, 1)))
     assert not terminated.any() and not infos
+    for _ in range(2):  # also in the first step after a reset
+        *_, terminated, _, _ = env.step(actions)
+        assert np.flatnonzero(terminated).tolist() == [2]
+        env.reset(options={"reset_mask": np.arange(N) == 2})
 
 
 def test_without_autoreset_a_non_finite_world_terminates():

@@ -297,6 +297,35 @@ def test_calls_of_a_closed_environment_are_refused(make):
             call()
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
+def test_faults_of_a_single_world_are_reported():
+    env = gym.make("featherlane/Hopper-v5").unwrapped
+    for _ in range(2):  # also in the first step after a reset
+        env.reset(seed=0)
+        env.batch.qvel[0, 0] = np.nan
+        seen, reward, terminated, truncated, infos = env.step(np.zeros(3))
+        assert np.isfinite(seen).all() and (reward, terminated, truncated) == (0.0, True, False)
+        assert infos["bad_world"]
+    env.reset()
+    assert "bad_world" not in env.step(np.zeros(3))[-1]
+    with pytest.raises(fl.ModelError, match="actions: got NaN in world 0, column 1"):
+        env.step(np.array([0.0, np.nan, 0.0]))
+    env.task.forward_reward_weight = np.inf
+    with pytest.raises(fl.ModelError, match=r"reward: got .* in world 0, allowed are finite numbers"):
+        env.step(np.zeros(3))
+
+
+def test_results_of_a_single_world_are_copies():
+    env = gym.make("featherlane/Humanoid-v5").unwrapped
+    env.reset(seed=0)
+    seen, _, _, _, infos = env.step(env.action_space.sample())
+    kept = seen.copy(), {name: np.copy(value) for name, value in infos.items()}
+    env.step(env.action_space.sample())
+    np.testing.assert_array_equal(seen, kept[0])
+    assert all(np.array_equal(infos[name], value) for name, value in kept[1].items())
+    assert infos["tendon_length"].shape == (2,) and np.ndim(infos["x_velocity"]) == 0
+
+
 # test_dm_control.py checks those of dm_control, whose models may not be installed
 @pytest.mark.parametrize("name", sorted(name for name in environments.tasks() if not name.startswith("dm_control.")))
 def test_one_world_of_every_registered_task_passes_gymnasiums_check(name):

@@ -46,6 +46,7 @@ def test_a_rollout_records_images_alone_into_given_arrays():
     [
         ({"record": (EYE, fl.Camera("front", 6, 4))}, fl.ModelError, "two images 'front/depth'"),
         ({"record": ("qpos", fl.Camera("nose", 6, 4))}, fl.UnknownNameError, "unknown camera 'nose'"),
+        ({"record": fl.Camera("front", 6, 4, "rgb", colours=np.zeros((2, 1, 3)))}, fl.ModelError, "colours"),
         ({"record": EYE, "reduce": "mean"}, fl.ModelError, "reduce"),
         ({"record": EYE, "out": {"front/rgb": np.zeros(3)}}, fl.ModelError, r"out\['front/rgb'\]"),
         ({"record": EYE, "out": {"qpos": np.zeros(3)}}, fl.ModelError, "out: got 'qpos', which is not recorded"),

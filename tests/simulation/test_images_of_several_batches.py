@@ -11,12 +11,14 @@ OUTPUTS = ("depth", "segmentation", "normal", "rgb")
 NWORLD, FIRST = 7, 3  # worlds, and those of the first group
 IDS = [5, 0, 6, 2]
 SCENE = """
-<mujoco><worldbody>
+<mujoco>{push}<worldbody>
   <geom type="plane" size="5 5 1"/><camera name="eye" pos="0 -2 1" xyaxes="1 0 0 0 .4 1"/>{camera}
   <body name="trunk" pos="0 0 .7"><freejoint/><geom type="{shape}" size=".2 .1 .3"/>
     <site name="lidar" pos=".1 0 0"/></body>
 </worldbody></mujoco>"""
-BOX, BALL = (fl.load(SCENE.format(shape=shape, camera="")) for shape in ("box", "sphere"))
+BOX, BALL = (fl.load(SCENE.format(shape=shape, camera="", push="")) for shape in ("box", "sphere"))
+PUSH = '<actuator><motor site="lidar" gear="1 1 0 0 0 0"/></actuator>'
+PUSHED = fl.load(SCENE.format(shape="box", camera="", push=PUSH))
 
 
 def mixed(dtype="float64") -> fl.MixedBatch:
@@ -92,6 +94,67 @@ def test_all_kinds_of_batches_have_equal_images_and_scans(kind):
         np.testing.assert_array_equal(*heights)
 
 
+@pytest.mark.parametrize("control", ["array", "function"])
+@pytest.mark.parametrize("kind", [spread, halves])
+def test_images_in_rollouts_are_those_of_separate_calls(kind, control):
+    noise = fl.DepthNoise(std=0.1, dropout=0.2, seed=range(NWORLD))
+    colours = np.random.default_rng(1).uniform(size=(NWORLD, PUSHED.ngeom, 3))
+    camera = fl.Camera("eye", 12, 8, ("depth", "rgb"), noise=noise, colours=colours)
+    forces = np.random.default_rng(2).uniform(-50, 50, (3, 4, 1))
+    given = forces if control == "array" else lambda batch, k: forces[:, k]
+    for ids in ([0, 2, 5], [1, 3, 4]):
+        batch, apart = (moved(kind(PUSHED)) for _ in range(2))
+        out = batch.rollout(4, given, ("qpos", camera, fl.Camera("eye", 6, 4, "segmentation")), ids)
+        assert set(out) == {"qpos", "eye/depth", "eye/rgb", "eye/segmentation"}
+        for k in range(4):
+            state = apart.rollout(1, forces[:, k : k + 1], ids=ids)["qpos"][:, 0]
+            images = apart.camera(camera, ids=ids)
+            np.testing.assert_array_equal(out["qpos"][:, k], state)
+            np.testing.assert_array_equal(out["eye/depth"][:, k], images.depth)
+            np.testing.assert_array_equal(out["eye/rgb"][:, k], images.rgb)
+            segments = apart.camera("eye", 6, 4, "segmentation", ids).segmentation
+            np.testing.assert_array_equal(out["eye/segmentation"][:, k], segments)
+        assert (out["eye/depth"][:, 0] != out["eye/depth"][:, -1]).any() and out["eye/rgb"].any()
+
+
+def test_recorded_images_of_groups_of_different_models_are_those_of_their_batches():
+    batch, camera, depth = moved(mixed()), fl.Camera("eye", 12, 8, "depth"), np.zeros((NWORLD, 2, 8, 12), np.float32)
+    apart = [fl.Batch(group.model, group.nworld, nthread=1) for group in batch.groups]
+    for group, own in zip(batch.groups, apart, strict=True):
+        own.qpos = group.qpos
+    out = batch.rollout(2, record=camera, out={"eye/depth": depth})
+    assert out["eye/depth"] is depth
+    expected = [own.rollout(2, record=camera)["eye/depth"] for own in apart]
+    np.testing.assert_array_equal(depth, np.concatenate(expected))
+
+
+def test_recorded_images_may_stay_on_the_workers():
+    batch, local, record = moved(spread(BOX)), moved(fl.Batch(BOX, NWORLD)), ("time", fl.Camera("eye", 12, 8))
+    found = fl.distributed.gathered(batch.rollout(3, record=record, out="refs"))
+    for name, rows in local.rollout(3, record=record).items():
+        np.testing.assert_array_equal(found[name], rows)
+
+
+@pytest.mark.parametrize("kind", [spread, halves])
+@pytest.mark.parametrize(
+    "given, match",
+    [
+        ({"record": (fl.Camera("eye", 4, 3), fl.Camera("eye", 6, 4))}, "two images 'eye/depth'"),
+        ({"record": ("qpos", fl.Camera("nose", 6, 4))}, "unknown camera 'nose'"),
+        ({"record": fl.Camera("eye", 4, 3, "rgb", colours=np.zeros((2, 1, 3)))}, "colours"),
+        ({"record": fl.Camera("eye", 4, 3), "reduce": "mean"}, "reduce"),
+        ({"record": fl.Camera("eye", 4, 3), "out": {"eye/depth": np.zeros(3)}}, r"out\['eye/depth'\]"),
+        ({"record": fl.Camera("eye", 4, 3), "out": {"qpos": np.zeros(3)}}, "out: got 'qpos', which is not recorded"),
+        ({"record": ("qpos", 3)}, "record"),
+    ],
+)
+def test_wrong_recordings_are_refused_before_a_step(kind, given, match):
+    batch = kind(BOX)
+    with pytest.raises(fl.ModelError, match=match):
+        batch.rollout(2, **given)
+    assert not batch.time.any()
+
+
 @pytest.mark.parametrize("kind", [spread, halves])
 def test_black_images_are_reported_by_the_number_of_the_world(kind):
     batch = kind(BOX)
@@ -104,11 +167,14 @@ def test_black_images_are_reported_by_the_number_of_the_world(kind):
 
 
 def test_a_group_without_the_camera_is_named_before_anything_is_computed():
-    wide = fl.load(SCENE.format(shape="box", camera='<camera name="wide" pos="0 0 9"/>'))
+    wide = fl.load(SCENE.format(shape="box", camera='<camera name="wide" pos="0 0 9"/>', push=""))
     batch = fl.MixedBatch([(wide, 2), (BALL, 1)])
     assert batch.camera("wide", 4, 3, ids=[0, 1]).depth.shape == (2, 3, 4)
     with pytest.raises(fl.errors.UnknownNameError, match=r"group 1: .*wide"):
         batch.camera("wide", 4, 3)
+    with pytest.raises(fl.errors.UnknownNameError, match=r"group 1: .*wide"):
+        batch.rollout(2, record=("qpos", fl.Camera("wide", 4, 3)))
+    assert not batch.time.any()
     with pytest.raises(fl.ModelError, match=r"group 0: .*colours"):
         batch.camera(fl.Camera("eye", 4, 3, "rgb", colours=np.zeros((2, 1, 3))))
 

@@ -185,7 +185,7 @@ def energy(worlds: fl.Worlds) -> float:
     worlds.qvel = np.zeros(worlds.qvel.shape)
     worlds.bind("energy")
     worlds.forward()
-    recorded: dict[str, Array] = worlds.rollout(3, record=("energy",))
+    recorded: dict[str, Array] = worlds.rollout(3, record=("energy", fl.Camera("eye", 8, 6)))
     return float(recorded["energy"].sum()) + worlds.nworld
 
 

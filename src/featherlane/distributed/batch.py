@@ -11,8 +11,9 @@ Each world's result is bitwise identical on any machine, and also if a worker is
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from featherlane.distributed.edits import Fields, ModelEdits
-from featherlane.distributed.recording import Recorded
+from featherlane.distributed.recording import Recorded, Recording
 from featherlane.distributed.serialization import serialize
 from featherlane.distributed.user_contacts import Given
 from featherlane.distributed.worker import Left
@@ -36,6 +37,7 @@ from featherlane.simulation.batch.arrays import LASTING, REPORTS, STATE, keyfram
 from featherlane.simulation.batch.batch import Batch as Local
 from featherlane.simulation.batch.expanded import dependent
 from featherlane.simulation.batch.failure import Failure, numbered
+from featherlane.simulation.batch.filming import Filming, Record, split_cameras
 from featherlane.simulation.batch.gather import gather_rows
 from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, check_rollout, checked, merged
 from featherlane.simulation.batch.runner import stage_number
@@ -52,7 +54,6 @@ from featherlane.simulation.world.recordings import (
     check_bindable,
     control_of_step,
     controls_of_rollout,
-    field_names,
     recordings,
 )
 
@@ -262,12 +263,12 @@ class Batch(Given, Sensing):
         self,
         nstep: int,
         control: Control | None = None,
-        record: str | Sequence[str] = ("qpos",),
+        record: Record = ("qpos",),
         ids: ArrayLike | None = None,
         out: Mapping[str, np.ndarray] | str | None = None,
         reduce: Reduction | None = None,
     ) -> Any:
-        """Advances worlds and records fields after each step, as `featherlane.Batch.rollout`.
+        """Advances worlds and records fields and images after each step, as `featherlane.Batch.rollout`.
 
         Args:
             nstep, record, ids: as in `featherlane.Batch.rollout`.
@@ -279,36 +280,38 @@ class Batch(Given, Sensing):
             As `featherlane.Batch.rollout`; with out="refs" a list of `Recorded`, which `gathered` assembles.
 
         Raises:
-            ModelError, InstallationError: as `featherlane.Batch.rollout`; also if a kernel cannot be serialized.
+            ModelError, InstallationError, UnknownNameError: as `featherlane.Batch.rollout`; also if a kernel cannot be
+                serialized.
             RuntimeError: as `step`.
         """
-        nstep, chosen, names = whole_argument("nstep", nstep, 1), self._ids(ids), field_names("record", record)
-        for name in names:
-            check_bindable(self.model, "record", name)
+        nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
         if not isinstance(out, Mapping | None) and not (isinstance(out, str) and out == "refs"):
             given = repr(out) if isinstance(out, str) else type(out).__name__
             raise ModelError(f"out: got {given}, allowed is 'refs' or a dict of arrays by name")
         how = check_rollout(reduce, {} if isinstance(out, str) else out, len(chosen))
+        names, cameras = split_cameras(record, how)
+        for name in names:
+            check_bindable(self.model, "record", name)
+        lead = (0, 0) if out == "refs" or how is not None else (len(chosen), nstep)  # of the arrays to return
+        film = Filming(self, cameras, lead, None if isinstance(out, str) else out)
+        sizes = Workspace.sizes_of(self.model, self._one.ngiven)
+        result = recordings(names, lead, film.rest, lambda name: DATA[name].dims(sizes), self.dtype) | film.result
         if callable(control) and not isinstance(control, Kernel):
-            return self._driven(nstep, control, names, chosen, out, how)
+            return self._driven(nstep, control, (*names, *cameras), chosen, out, how, result)
         controls = self._control(control, (len(chosen), nstep, self.model.nu))
+        nbytes = sum(a.itemsize * math.prod(a.shape[2:]) for a in result.values())
+        recorded = Recording(tuple(names), tuple(cameras), nbytes)
         if out == "refs":
-            return self._left(nstep, controls, names, chosen)
+            return self._left(nstep, controls, recorded, chosen)
         if how is not None:
-            return self._reduced(nstep, controls, names, chosen, how)
-        result = self._recordings(names, (len(chosen), nstep), out)
+            return self._reduced(nstep, controls, recorded, chosen, how)
 
         def take(part, start: int, n: int, rows: dict[str, np.ndarray]) -> None:
-            for name in names:
-                result[name][part.at, start : start + n] = rows[name]
+            for name, whole in result.items():
+                whole[part.at, start : start + n] = rows[name]
 
-        self._roll(nstep, controls, names, chosen, take)
+        self._roll(nstep, controls, recorded, chosen, take)
         return result
-
-    def _recordings(self, names: list[str], lead: tuple[int, int], out) -> dict[str, np.ndarray]:
-        """Returns arrays to record into; checks those of the caller."""
-        sizes = Workspace.sizes_of(self.model, self._one.ngiven)
-        return recordings(names, lead, out, lambda name: DATA[name].dims(sizes), self.dtype)
 
     def _control(self, control, shape: tuple[int, ...]) -> Any:
         """Returns the controls of a rollout: an array for all its worlds, a packed kernel, or None."""
@@ -319,19 +322,20 @@ class Batch(Given, Sensing):
             return None
         return np.asarray(controls_of_rollout(control, shape), self.dtype)
 
-    def _roll(self, nstep: int, controls, names, chosen, take, how=None, stays: bool = False) -> None:
+    def _roll(self, nstep: int, controls, recorded: Recording, chosen, take, how=None, stays: bool = False) -> None:
         """Runs the pieces of a rollout; `take` receives the recordings of each worker."""
 
         def orders(part, start: int, n: int):
             own = controls
             if isinstance(controls, np.ndarray):
                 own = np.ascontiguousarray(controls[part.at, start : start + n])
-            return [("rollout", (n, own, tuple(names), part.ids, how))]
+            first, last = self.starts[part.worker : part.worker + 2].tolist()
+            cameras = [camera_of_worlds(camera, self.nworld, first, last) for camera in recorded.cameras]
+            return [("rollout", (n, own, (*recorded.names, *cameras), part.ids, how))]
 
-        rows = [getattr(self._one, name) for name in (*names, "ctrl")]
-        self._advance(nstep, chosen, orders, take, sum(a.nbytes for a in rows), stays)
+        self._advance(nstep, chosen, orders, take, recorded.nbytes + self._one.ctrl.nbytes, stays)
 
-    def _left(self, nstep: int, controls, names, chosen) -> list[Recorded]:
+    def _left(self, nstep: int, controls, recorded: Recording, chosen) -> list[Recorded]:
         """Runs a rollout whose recordings stay on the workers."""
         found: list[Recorded] = []
 
@@ -339,34 +343,32 @@ class Batch(Given, Sensing):
             where = left if isinstance(left, Left) else (left, None)
             found.append(Recorded(chosen[part.at], start, n, *where))
 
-        self._roll(nstep, controls, names, chosen, take, stays=True)
+        self._roll(nstep, controls, recorded, chosen, take, stays=True)
         return found
 
-    def _reduced(self, nstep: int, controls, names, chosen, how: Reduction) -> dict[str, np.ndarray]:
+    def _reduced(self, nstep: int, controls, recorded: Recording, chosen, how: Reduction) -> dict[str, np.ndarray]:
         """Runs a rollout whose recordings are reduced by the workers."""
         pieces: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
-        self._roll(nstep, controls, names, chosen, lambda part, start, n, rows: pieces[start].append(rows), how)
+        self._roll(nstep, controls, recorded, chosen, lambda part, start, n, rows: pieces[start].append(rows), how)
         return {
             name: np.concatenate([merged(how, [rows[name] for rows in pieces[start]]) for start in sorted(pieces)])
-            for name in names
+            for name in recorded.names
         }
 
-    def _driven(self, nstep: int, control, names, chosen, out, how) -> Any:
+    def _driven(self, nstep: int, control, record, chosen, out, how, result) -> Any:
         """Runs a rollout step by step, with controls that a function computes in this process."""
         results = []
         for k in range(nstep):
             values = control_of_step(control(self, k), k, (len(chosen), self.model.nu), self.dtype)
-            results.append(self.rollout(1, values[:, None], names, chosen, "refs" if out == "refs" else None, how))
+            rows = self.rollout(1, values[:, None], record, chosen, "refs" if out == "refs" else None, how)
+            if out == "refs" or how is not None:
+                results.append(rows)
+                continue
+            for name, whole in result.items():
+                whole[:, k] = rows[name][:, 0]
         if out == "refs":
             return [part._replace(start=k) for k, parts in enumerate(results) for part in parts]
-        axis = 0 if how is not None else 1
-        whole = {name: np.concatenate([one[name] for one in results], axis) for name in names}
-        if out is None:
-            return whole
-        given = self._recordings(names, (len(chosen), nstep), out)
-        for name in names:
-            given[name][...] = whole[name]
-        return given
+        return result if how is None else {name: np.concatenate([one[name] for one in results]) for name in record}
 
     # ---- reductions --------------------------------------------------------------------------------------------------
     def reduce(self, how: Reduction, name: str, ids: ArrayLike | None = None) -> np.ndarray:

@@ -10,6 +10,21 @@ import numpy as np
 
 from featherlane.distributed.cluster import last_line
 from featherlane.errors import ModelError
+from featherlane.simulation.query.camera import Camera
+
+
+class Recording(NamedTuple):
+    """Describes what a rollout records.
+
+    Attributes:
+        names: fields.
+        cameras: cameras.
+        nbytes: size of the recording per world and step.
+    """
+
+    names: tuple[str, ...]
+    cameras: tuple[Camera, ...]
+    nbytes: int
 
 
 class Recorded(NamedTuple):

@@ -34,9 +34,6 @@ class ObservedImages:
         if len(set(names)) < len(names):
             raise ModelError(f"cameras: got the images {', '.join(names)}, allowed is one of each camera and output")
 
-    def __bool__(self) -> bool:
-        return bool(self.cameras)
-
     def spaces(self) -> dict[str, gym.Space]:
         """Returns the space of each image of a world."""
         most = max(model.ngeom for model in models_of(self.batch))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gymnasium as gym
@@ -10,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import DTypeLike
 
 from featherlane.environments.task import Task
-from featherlane.environments.vector_env import TaskEnv, row_of
+from featherlane.environments.vector_env import TaskEnv, non_finite_reward
 from featherlane.model.assignment import regular
 
 
@@ -28,7 +29,7 @@ class SingleEnv(gym.Env):
         record_failures: int = 0,
         render_mode: str | None = None,
     ):
-        self.vector = TaskEnv(
+        self.vector = _OneWorld(
             task, 1, None, AutoresetMode.DISABLED, nthread=1, dtype=dtype, info=info, record_failures=record_failures,
             render_mode=render_mode,
         )  # fmt: skip
@@ -48,7 +49,7 @@ class SingleEnv(gym.Env):
             self._np_random_seed = seed
         observations, infos = self.vector.reset(seed=seed)
         self._np_random = self.vector.random[0]
-        return row_of(observations, 0), _first(infos)
+        return _first_row(observations), _first(infos)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Applies one action (nu,).
@@ -56,10 +57,7 @@ class SingleEnv(gym.Env):
         Returns:
             observation (k,), reward, terminated, False for truncated, infos.
         """
-        self.vector.revive()
-        action = regular("action", action)
-        observations, rewards, terminated, _, infos = self.vector.step(action[None] if action.ndim else action)
-        return row_of(observations, 0), float(rewards[0]), bool(terminated[0]), False, _first(infos)
+        return self.vector.step_one(action)
 
     def render(self) -> np.ndarray | None:
         """Returns a picture of the world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None."""
@@ -69,6 +67,41 @@ class SingleEnv(gym.Env):
     def close(self) -> None:
         """Frees the renderer."""
         self.vector.close()
+
+
+class _OneWorld(TaskEnv):
+    """A `TaskEnv` of one world, whose `step_one` has neither episodes nor arrays over worlds."""
+
+    def step_one(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Steps as `TaskEnv.step`, also after the end of an episode; returns what `SingleEnv.step` returns."""
+        self._check_open("step")
+        action = action if type(action) is np.ndarray else regular("action", action)
+        actions = self._actions(action[None] if action.ndim else action)
+        before = self._move(actions, None)
+        ended, reward = self._ended(), 0.0
+        for values in self._reward_terms(actions, before):
+            reward += float(values[0])
+        self.elapsed[0] += 1
+        bad = self._new_faults()
+        self.task.proceed(self.batch, None, self.random)
+        if bad is not None:
+            reward = 0.0
+        if not math.isfinite(reward):
+            raise non_finite_reward(reward, 0)
+        infos = {} if bad is None else {"bad_world": bad[0]}
+        if self.info:
+            for name, values in self.task.info(self.batch, self.terms, before).items():
+                rows = np.asarray(values)
+                infos[name] = rows[0] if rows.ndim == 1 else rows[0].copy()
+        terminated = bad is not None or (ended is not None and bool(ended[0]))
+        return _first_row(self._observe()), reward, terminated, False, infos
+
+
+def _first_row(observations: Any) -> Any:
+    """Returns the observation of the only world, of new arrays."""
+    if isinstance(observations, dict):
+        return {name: rows[0] for name, rows in observations.items()}
+    return observations[0]
 
 
 def _first(infos: dict[str, Any]) -> dict[str, Any]:

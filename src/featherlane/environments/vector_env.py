@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,7 +21,7 @@ from featherlane.environments.task import Task, models_of
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model import Model, load
 from featherlane.model.arguments import instance, one_of, whole_argument
-from featherlane.model.assignment import as_real_array, is_numbers, regular
+from featherlane.model.assignment import as_real_array, has_finite_sum, is_numbers, regular
 from featherlane.model.bundle import resolve_name
 from featherlane.model.variants import Variants
 from featherlane.simulation.batch.batch import Batch
@@ -114,11 +113,13 @@ class TaskEnv(VectorEnv):
         task.dt, task.kernel_rows = self.dt, {name: sensordata_slice(model, name) for name in task.kernels}
         task.prepare(self.batch)
         self._bad, self._history = self.batch.count_of(*FAULTS), History()
+        self._warnings, self._seen = self.batch.rows["warning"], b""  # live counts, and those of the last step
         self._buffers = [np.empty((num_envs, self._width()), self.batch.dtype) for _ in range(0 if copy else 2)]
 
         low, high = task.action_space(self.batch)
         self.single_action_space = gym.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
-        self._images = ObservedImages(self.batch, task.cameras)
+        images = ObservedImages(self.batch, task.cameras)
+        self._images = images if images.cameras else None
         self.single_observation_space = self._space(self._observe())
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -189,7 +190,6 @@ class TaskEnv(VectorEnv):
             counted it: call `reset` before the next step.
         """
         self._check_open("step")
-        batch, task = self.batch, self.task
         actions = self._actions(actions)
         (resting,), moving = self._done.nonzero(), None
         if len(resting):
@@ -198,12 +198,8 @@ class TaskEnv(VectorEnv):
                     f"the episode of world {resting[0]} has ended; reset this world with reset_mask"
                 )
             (moving,) = (~self._done).nonzero()
-            self._restart(resting, task.forward_at_start)
-        before = task.before(batch)
-        task.act(batch, actions, moving)
-        batch.step(self.frame_skip, ids=moving, stage="velocity" if task.derived == "dm_control" else None)
-        if task.derived == "fresh" and batch.bound:
-            batch.forward(moving)
+            self._restart(resting, self.task.forward_at_start)
+        before = self._move(actions, moving)
         terminations = self._terminated()
         rewards = self._rewards(actions, before)
         self.elapsed += 1
@@ -270,25 +266,42 @@ class TaskEnv(VectorEnv):
         """Lets worlds whose episodes have ended continue from their current states."""
         self._done[:] = False
 
+    def _move(self, actions: np.ndarray, moving: np.ndarray | None) -> Any:
+        """Applies actions in the worlds `moving` (None for all); returns what `reward` needs of the state before."""
+        batch, task = self.batch, self.task
+        before = task.before(batch)
+        task.act(batch, actions, moving)
+        batch.step(self.frame_skip, ids=moving, stage="velocity" if task.derived == "dm_control" else None)
+        if task.derived == "fresh" and batch.bound:
+            batch.forward(moving)
+        return before
+
+    def _new_faults(self) -> np.ndarray | None:
+        """Returns which worlds had one of FAULTS since the last call, (n,) bool; None if none had."""
+        seen = self._warnings.tobytes()  # compared in a tenth of the time of the counts
+        if seen == self._seen:
+            return None
+        counted, self._seen = self.batch.count_of(*FAULTS), seen
+        bad, self._bad = counted > self._bad, counted
+        return bad if bad.any() else None
+
     def _results(self, rewards: np.ndarray, terminations: np.ndarray, resting: np.ndarray, moving, before):
         """Returns the results of a step; with SAME_STEP, worlds whose episodes ended are reset first."""
-        counted = self.batch.count_of(*FAULTS)
-        bad, self._bad = counted > self._bad, counted
+        bad = self._new_faults()
         self.task.proceed(self.batch, moving, self.random)
-        any_bad = bool(np.count_nonzero(bad))  # in a tenth of the time of `any`, for few worlds
-        if any_bad:
+        if bad is not None:
             rewards[bad] = 0.0
             terminations |= bad
         if len(resting):
             rewards[resting] = 0.0
             terminations[resting] = False
             self.elapsed[resting] = 0
-        if not math.isfinite(np.add.reduce(rewards)) and not np.isfinite(rewards).all():
+        if not has_finite_sum(rewards) and not np.isfinite(rewards).all():
             wrong = np.flatnonzero(~np.isfinite(rewards))[0]
-            raise ModelError(f"reward: got {rewards[wrong]} in world {wrong}, allowed are finite numbers")
+            raise non_finite_reward(float(rewards[wrong]), int(wrong))
         limit = self.max_episode_steps
         truncations = np.zeros(self.num_envs, bool) if limit is None else self.elapsed >= limit
-        observations, infos = self._observe(), self._infos(bad if any_bad else None, resting, before)
+        observations, infos = self._observe(), self._infos(bad, resting, before)
         self._done = done = terminations | truncations
         if self.autoreset_mode is AutoresetMode.SAME_STEP and done.any():
             observations, infos = self._restart_at_once(done, observations, infos)
@@ -338,12 +351,13 @@ class TaskEnv(VectorEnv):
     def _restart(self, ids: np.ndarray, forward: bool) -> None:
         batch, task = self.batch, self.task
         batch.reset(ids, forward=False)
+        self._seen = self._warnings.tobytes() if len(ids) == self.num_envs else b""  # of some worlds: count them
         task.start(batch, ids, self.random)
         if forward:
             batch.forward_bound(ids)
         task.started(batch, ids)
         self.elapsed[ids] = 0
-        self._done[ids] = False
+        self._done[ids], self._bad[ids] = False, 0.0
 
     # ---- results of the task -----------------------------------------------------------------------------------------
     def _width(self) -> int:
@@ -351,8 +365,11 @@ class TaskEnv(VectorEnv):
 
     def _parts(self) -> list[np.ndarray]:
         values = self.task.observation(self.batch)
-        named = values if type(values) is dict or isinstance(values, Mapping) else {"": values}
-        return [self._columns(name, part) for name, part in named.items()]
+        named, n = values if type(values) is dict or isinstance(values, Mapping) else {"": values}, self.num_envs
+        return [
+            part if is_numbers(part) and part.ndim == 2 and len(part) == n else self._columns(name, part)
+            for name, part in named.items()
+        ]
 
     def _numbers(self) -> np.ndarray:
         """Returns the present observations in a new array."""
@@ -361,8 +378,6 @@ class TaskEnv(VectorEnv):
     def _columns(self, name: str, values) -> np.ndarray:
         """Checks a part of the observation and returns it as (n, k)."""
         n = self.num_envs
-        if is_numbers(values) and values.ndim == 2 and len(values) == n:
-            return values
         what, allowed = f"observation{f' {name!r}' * bool(name)}", f"is an array ({n}, k) of numbers"
         part = as_real_array(what, values, allowed)
         if part.ndim < 2 or len(part) != n or (part.ndim > 2 and not name):
@@ -408,27 +423,33 @@ class TaskEnv(VectorEnv):
     def _actions(self, actions) -> np.ndarray:
         """Checks the actions before any world moves and returns them."""
         actions = _checked("actions", "", actions, self.action_space.shape)
-        total = np.add.reduce(actions, axis=None)
-        if actions.dtype.kind == "f" and not math.isfinite(total) and np.isnan(actions).any():
+        if actions.dtype.kind == "f" and not has_finite_sum(actions) and np.isnan(actions).any():
             world, column = np.argwhere(np.isnan(actions))[0]
             raise ModelError(f"actions: got NaN in world {world}, column {column}, allowed are numbers")
         return actions if self._unused is None else np.where(self._unused, 0, actions)
 
     def _rewards(self, actions: np.ndarray, before) -> np.ndarray:
         """Returns the sums of the reward terms, in float64."""
-        terms = self.task.reward(self.batch, actions, before)
-        named = terms if type(terms) is dict or isinstance(terms, Mapping) else {"": terms}
-        rewards, shape = np.zeros(self.num_envs), (self.num_envs,)
-        for name, values in named.items():
-            rewards += _checked("reward", name, values, shape)
-        self.terms = {name: values for name, values in named.items() if name}
+        rewards = np.zeros(self.num_envs)
+        for values in self._reward_terms(actions, before):
+            rewards += values
         return rewards
 
+    def _reward_terms(self, actions: np.ndarray, before) -> list[np.ndarray]:
+        """Returns the reward terms, each (n,), and stores those with names in `terms`."""
+        terms = self.task.reward(self.batch, actions, before)
+        named = terms if type(terms) is dict or isinstance(terms, Mapping) else {"": terms}
+        self.terms, shape = {name: values for name, values in named.items() if name}, (self.num_envs,)
+        return [_checked("reward", name, values, shape) for name, values in named.items()]
+
     def _terminated(self) -> np.ndarray:
+        ended = self._ended()
+        return np.zeros(self.num_envs, bool) if ended is None else ended.astype(bool)  # the task may keep its array
+
+    def _ended(self) -> np.ndarray | None:
+        """Returns the task's terminations (n,), or None."""
         ended = self.task.terminated(self.batch)
-        if ended is None:
-            return np.zeros(self.num_envs, bool)
-        return _checked("terminated", "", ended, (self.num_envs,)).astype(bool)  # a copy: the task may keep its array
+        return None if ended is None else _checked("terminated", "", ended, (self.num_envs,))
 
 
 def _unused_controls(worlds: Any) -> np.ndarray | None:
@@ -466,6 +487,11 @@ def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.n
         if value.shape != shape:
             raise ModelError(f"{what}: got shape {value.shape}, allowed is {shape}")
     return value
+
+
+def non_finite_reward(value: float, world: int) -> ModelError:
+    """Returns the error for a reward that is not finite."""
+    return ModelError(f"reward: got {value} in world {world}, allowed are finite numbers")
 
 
 def row_of(observations: Any, world: int) -> Any:

@@ -23,6 +23,7 @@ from featherlane.model.status import NON_FINITE
 from featherlane.simulation.world.data import Data
 
 STATE = ("time", "qpos", "qvel", "act", "qacc_warmstart", "history", "plastic")
+EVALUATED = ("time", "qpos", "qvel", "act")  # what mj_step1 reads of the state
 INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "eq_active")
 # computed with the acceleration; everything else is computed by mj_step1
 OUTPUTS = ("qacc", "qacc_smooth", "act_dot", "actuator_force", "qfrc_actuator", "qfrc_smooth", "qfrc_constraint")
@@ -158,7 +159,7 @@ class Stepper:
 
     def _evaluate(self, names: dict[str, str] | None = None) -> None:
         """Computes MuJoCo's fields of positions and velocities at the present state, or at that of RK4's last stage."""
-        self._data.to_mujoco(self._mj_data, STATE)
+        self._data.to_mujoco(self._mj_data, EVALUATED)
         for name, last in (names or {}).items():
             getattr(self._mj_data, name)[...] = getattr(self._data, last)
         mujoco.mj_step1(self._mj_model, self._mj_data)

@@ -15,6 +15,8 @@ LARGEST = float(np.finfo(np.float64).max)  # the largest finite number
 
 def whole_argument(name: str, value: Any, least: int, most: int = MOST, error: type[Exception] = ModelError) -> int:
     """Returns a whole number from `least` to `most`."""
+    if type(value) is int and least <= value <= most:
+        return value
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
         limited = most < MOST or (whole and value > most)

@@ -62,7 +62,7 @@ class Ant(HealthyTask):
         """Returns which worlds have a torso height within range and finite states, (n,) bool."""
         low, high = self.healthy_z_range
         height = worlds.qpos[:, 2]
-        return (low <= height) & (height <= high) & finite(worlds)
+        return finite(worlds, (low <= height) & (height <= high))
 
     def reward(self, worlds, actions, before):
         self.velocity = (worlds.xpos[:, self.main, :2] - before) / self.dt

@@ -37,7 +37,7 @@ class InvertedPendulum(MujocoTask):
         return {"survive": self.is_up.astype(int)}
 
     def terminated(self, worlds):
-        self.is_up = (np.abs(worlds.qpos[:, 1]) <= STEEPEST) & finite(worlds)
+        self.is_up = finite(worlds, np.abs(worlds.qpos[:, 1]) <= STEEPEST)
         return ~self.is_up
 
     def compiled(self, worlds):

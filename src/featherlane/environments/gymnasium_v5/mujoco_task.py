@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.errors import MissingMethodError
+from featherlane.model.assignment import has_finite_sum
 from featherlane.simulation.batch.batch import Batch
 
 ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
@@ -53,28 +53,32 @@ class MujocoTask(Task):
 
     def prepare(self, worlds: Batch) -> None:
         self.init_qpos = np.array(worlds.model.qpos0, np.float64)
-        self.unmoved = np.ones(worlds.nworld, bool)
+        self.unmoved, self.all_moved = np.ones(worlds.nworld, bool), False
         self.velocity: Any = None  # set by `reward`, if it computes a velocity
 
     def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray | None) -> None:
         super().act(worlds, actions, ids)
-        self.unmoved[slice(None) if ids is None else ids] = False
+        if not self.all_moved:
+            self.unmoved[slice(None) if ids is None else ids] = False
+            self.all_moved = ids is None or not self.unmoved.any()
 
     def started(self, worlds: Batch, ids: np.ndarray) -> None:
-        self.unmoved[ids] = True
+        self.unmoved[ids], self.all_moved = True, False
 
     def contact_forces(self, worlds: Batch) -> np.ndarray:
         """Returns `cfrc_ext` as rows (n, 6 nbody); zero after a reset, because Gymnasium computes it only in steps."""
         forces = worlds.cfrc_ext.reshape(worlds.nworld, -1)
-        if self.derived == "gymnasium" and self.unmoved.any():
+        if self.derived == "gymnasium" and not self.all_moved:
             return np.where(self.unmoved[:, None], 0.0, forces)
         return forces
 
     def info(self, worlds: Batch, terms: Mapping[str, np.ndarray], before: Any) -> dict[str, np.ndarray]:
         """Returns each world's position, its velocity if `reward` computed it (along x or (n, 2)), and the terms."""
-        along = () if self.velocity is None else np.atleast_2d(self.velocity.T)
-        velocities = dict(zip(("x_velocity", "y_velocity"), along, strict=False))
-        return {**self.start_info(worlds), **velocities, **super().info(worlds, terms, before)}
+        found, velocity = self.start_info(worlds), self.velocity
+        if velocity is not None:
+            along = (velocity,) if velocity.ndim == 1 else velocity.T
+            found |= zip(("x_velocity", "y_velocity"), along, strict=False)
+        return found | super().info(worlds, terms, before)
 
     def around_start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams, scale: float, normal: bool) -> None:
         """Samples positions near the model's and velocities near zero, from a uniform or a normal distribution."""
@@ -125,11 +129,11 @@ def norms(values: np.ndarray) -> np.ndarray:
     return np.sqrt(squares(values))
 
 
-def finite(worlds: Batch) -> np.ndarray | bool:
-    """Returns which worlds have only finite states, (n,) bool, or True if the sum of all states is finite."""
-    if math.isfinite(np.add.reduce(worlds.qpos, axis=None) + np.add.reduce(worlds.qvel, axis=None)):
-        return True
-    return np.isfinite(worlds.qpos).all(axis=1) & np.isfinite(worlds.qvel).all(axis=1)
+def finite(worlds: Batch, mask: np.ndarray) -> np.ndarray:
+    """Returns which worlds of a mask (n,) have only finite states."""
+    if has_finite_sum(worlds.qpos, worlds.qvel):
+        return mask
+    return mask & np.isfinite(worlds.qpos).all(axis=1) & np.isfinite(worlds.qvel).all(axis=1)
 
 
 def between(low: float, values: np.ndarray, high: float) -> np.ndarray:

@@ -9,13 +9,17 @@ chain of hinges.  Source: MuJoCo, `mj_kinematics`; the order of sums of four in 
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from featherlane.model import Model
 from featherlane.model.enums import HINGE, SLIDE
 
-UNIT = np.array([1.0, 0.0, 0.0, 0.0])
+UNIT = (1.0, 0.0, 0.0, 0.0)
+Components = tuple[Any, ...]
+READ = "body_pos body_quat body_jntadr body_jntnum jnt_qposadr jnt_type jnt_axis qpos0".split()
 NEAR_UNIT = 1e-15  # a quaternion this close to length 1 is not normalised
 
 
@@ -40,51 +44,64 @@ def chain(model: Model, body: int) -> list[int] | None:
 
 def position(model: Model, bodies: list[int], qpos: np.ndarray) -> np.ndarray:
     """Returns the position of a chain's last body for states (n, nq), (n, 3) [m]."""
-    at, quat = np.zeros((len(qpos), 3)), np.tile(UNIT, (len(qpos), 1))
+    m = SimpleNamespace(**{name: model.__dict__[name] for name in READ})  # attributes would count as possible edits
+    # numbers of a world take a tenth of the time of arrays
+    columns = qpos[0].tolist() if len(qpos) == 1 else qpos.T
+    at, quat = (0.0, 0.0, 0.0), UNIT
     for k, b in enumerate(bodies):
-        offset = model.body_pos[b].astype(float)
-        at = at + _turned(quat, offset) if k else np.tile(offset, (len(qpos), 1))
-        quat = _product(quat, np.broadcast_to(model.body_quat[b].astype(float), quat.shape))
-        for j in range(model.body_jntadr[b], model.body_jntadr[b] + model.body_jntnum[b]):
-            way = qpos[:, model.jnt_qposadr[j]] - model.qpos0[model.jnt_qposadr[j]]
-            if model.jnt_type[j] == SLIDE:
-                at = at + model.jnt_axis[j] * way[:, None]
+        offset = tuple(m.body_pos[b].tolist())
+        at = _sum(at, _turned(quat, offset)) if k else offset
+        quat = _product(quat, tuple(m.body_quat[b].tolist()))
+        for j in range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b]):
+            adr, axis = m.jnt_qposadr[j], m.jnt_axis[j].tolist()
+            way = columns[adr] - float(m.qpos0[adr])
+            if m.jnt_type[j] == SLIDE:
+                at = _sum(at, tuple(a * way for a in axis))
             else:
-                quat = _product(quat, _rotation(model.jnt_axis[j], way))
+                quat = _product(quat, _rotation(axis, way))
         quat = _normalised(quat)
-    return at
+    return np.stack([np.broadcast_to(x, len(qpos)) for x in at], axis=1)
 
 
-def _rotation(axis: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    """Returns the quaternions of rotations about an axis."""
-    half = (0.5 * angle).tolist()
-    sine, cosine = np.array([math.sin(x) for x in half]), np.array([math.cos(x) for x in half])
-    return np.stack([cosine, *(axis[:, None] * sine)], axis=1)
+# ---- vectors and quaternions of a world (numbers) or of several worlds (arrays) --------------------------------------
+def _sum(a: Components, b: Components) -> Components:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
-def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _rotation(axis: list[float], angle: Any) -> Components:
+    """Returns the quaternion of a rotation about an axis."""
+    half = 0.5 * angle
+    if isinstance(half, float):
+        sine, cosine = math.sin(half), math.cos(half)
+    else:
+        sine, cosine = (np.array([f(x) for x in half.tolist()]) for f in (math.sin, math.cos))
+    return (cosine, *(a * sine for a in axis))
+
+
+def _product(a: Components, b: Components) -> Components:
     """Returns the quaternion product a b."""
-    aw, ax, ay, az = a.T
-    bw, bx, by, bz = b.T
+    (aw, ax, ay, az), (bw, bx, by, bz) = a, b
     w, x = (aw * bw - ax * bx) - (ay * by + az * bz), (aw * bx + ax * bw) + (ay * bz - az * by)
     y, z = (aw * by - ax * bz) + (ay * bw + az * bx), (aw * bz + ax * by) + (az * bw - ay * bx)
-    return np.stack([w, x, y, z], axis=1)
+    return w, x, y, z
 
 
-def _normalised(quat: np.ndarray) -> np.ndarray:
-    w, x, y, z = quat.T
-    length = np.sqrt((w * w + x * x) + (y * y + z * z))
-    factor = np.where(np.abs(length - 1.0) > NEAR_UNIT, 1.0 / length, 1.0)
-    return quat * factor[:, None]
+def _normalised(quat: Components) -> Components:
+    w, x, y, z = quat
+    square = (w * w + x * x) + (y * y + z * z)
+    length = math.sqrt(square) if isinstance(square, float) else np.sqrt(square)
+    far = abs(length - 1.0) > NEAR_UNIT
+    factor = (1.0 / length if far else 1.0) if isinstance(length, float) else np.where(far, 1.0 / length, 1.0)
+    return tuple(q * factor for q in quat)
 
 
-def _turned(quat: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _turned(quat: Components, v: Components) -> Components:
     """Returns the rotation matrix of `quat` times a vector."""
-    w, x, y, z = quat.T
+    w, x, y, z = quat
     ww, xx, yy, zz = w * w, x * x, y * y, z * z
     rows = (
         ((ww - yy) + (xx - zz), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)),
         (2.0 * (x * y + w * z), (ww + yy) - (xx + zz), 2.0 * (y * z - w * x)),
         (2.0 * (x * z - w * y), 2.0 * (y * z + w * x), (ww - yy) + (zz - xx)),
     )
-    return np.stack([a * v[0] + b * v[1] + c * v[2] for a, b, c in rows], axis=1)
+    return tuple(a * v[0] + b * v[1] + c * v[2] for a, b, c in rows)

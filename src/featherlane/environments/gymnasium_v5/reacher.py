@@ -56,7 +56,7 @@ class Reacher(MujocoTask):
     def to_target(self, worlds) -> np.ndarray:
         """Returns the vector from the target to the tip, (n, 3) [m]."""
         tip = worlds.xpos[:, self.tip]
-        if self.unmoved.any():  # the first observation is bitwise Gymnasium's, unless the user set another state
+        if not self.all_moved:  # the first observation is bitwise Gymnasium's, unless the user set another state
             same = self.unmoved[:, None] & (np.abs(self.first_tip - tip) < ROUNDING)
             tip = np.where(same, self.first_tip, tip)
         return tip - worlds.xpos[:, self.target]

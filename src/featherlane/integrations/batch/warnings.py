@@ -14,6 +14,7 @@ COUNTED = {
     "rows_full": int(KINDS.mjWARN_CNSTRFULL),
     "bad_control": int(KINDS.mjWARN_BADCTRL),
 }
+COLUMNS = {name: STATUS.index(name) for name in (*COUNTED, "non_finite")}
 LARGEST = 1e10  # a larger value of a state is bad
 
 
@@ -52,13 +53,16 @@ class Warnings:
             stepped: whether the call was a step; a forward pass does not check the acceleration.
         """
         counts = self._worlds.base.rows["warning"]
-        if not counts.any() or np.array_equal(counts, self._seen):
-            return
-        new, self._seen = counts - self._seen, counts.copy()
-        if stepped:
-            self.restart(np.flatnonzero(new[:, STATUS.index("non_finite")] > 0), bad)
-        for name, kind in COUNTED.items():
-            self.numbers[:, kind, 1] += new[:, STATUS.index(name)].astype(np.int32)
+        new = {}
+        for name, column in COLUMNS.items():
+            now, seen = counts[:, column], self._seen[:, column]
+            if not np.array_equal(now, seen):
+                new[name] = now - seen
+                seen[...] = now
+        if stepped and "non_finite" in new:
+            self.restart(np.flatnonzero(new["non_finite"] > 0), bad)
+        for name in new.keys() & COUNTED.keys():
+            self.numbers[:, COUNTED[name], 1] += new[name].astype(np.int32)
 
     def restart(self, sims: np.ndarray, bad: np.ndarray | None) -> None:
         """Counts one bad value of simulations; all counts of a simulation start again, as in MuJoCo's reset."""

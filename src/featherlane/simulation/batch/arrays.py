@@ -208,8 +208,8 @@ class WorldArrays:
 
     def defaults(self, at: np.ndarray) -> list[Assignment]:
         """Returns assignments of the default state and inputs to the worlds `at`, from their expanded fields."""
-        q0 = self.expanded.get("qpos0")
-        new = {"qpos": self.model.qpos0 if q0 is None else q0[at], "eq_active": self.model.eq_active0}
+        q0, fields = self.expanded.get("qpos0"), self.model.__dict__  # attributes would count as possible edits
+        new = {"qpos": fields["qpos0"] if q0 is None else q0[at], "eq_active": fields["eq_active0"]}
         mocap = self.model.nmocap > 0
         new |= mocap_defaults(self.model, lambda name: self.expanded.own(name, at)) if mocap else NO_MOCAP
         if self.model.nhistory:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from featherlane.errors import ArgumentTypeError, ModelError
+from featherlane.errors import ArgumentTypeError
 from featherlane.lanes import Kernel
 from featherlane.lanes.cores import cores, pinned_cores
 from featherlane.model.arguments import instance, whole_argument
@@ -27,18 +27,17 @@ from featherlane.model.model import Model
 from featherlane.model.set_const import model_of_world
 from featherlane.simulation.batch.arrays import LASTING, WorldArrays, keyframe_numbers, precision
 from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.filming import Filming, split_cameras
+from featherlane.simulation.batch.filming import Filming, Record, split_cameras
 from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.runner import Runner, stage_number
 from featherlane.simulation.batch.world_queries import WorldQueries
-from featherlane.simulation.query.camera import Camera
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.team import Team
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.mujoco_data import read_world
-from featherlane.simulation.world.recordings import Control, check_bindable, control_of_step, field_names, recordings
+from featherlane.simulation.world.recordings import Control, check_bindable, control_of_step, recordings
 from featherlane.simulation.world.state import read_state, write_state
 from featherlane.simulation.world.user_contacts import contact_capacity
 
@@ -171,7 +170,7 @@ class Batch(WorldQueries):
         self,
         nstep: int,
         control: Control | None = None,
-        record: str | Camera | Sequence[str | Camera] = ("qpos",),
+        record: Record = ("qpos",),
         ids: ArrayLike | None = None,
         out: Mapping[str, np.ndarray] | None = None,
         reduce: Reduction | None = None,
@@ -205,18 +204,14 @@ class Batch(WorldQueries):
         Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as in MuJoCo).
         """
         nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
-        how, (fields, cameras) = check_rollout(reduce, out, len(chosen)), split_cameras(record)
-        if cameras and how is not None:
-            raise ModelError("reduce: got a reduction, allowed with cameras in record is None")
-        names = field_names("record", fields) if not cameras or len(fields) else []
+        how = check_rollout(reduce, out, len(chosen))
+        names, cameras = split_cameras(record, how)
         for name in names:
             check_bindable(self.model, "record", name)
         film = Filming(self, cameras, (len(chosen), nstep), out)
-        rest = out and {name: rows for name, rows in out.items() if name not in film.result}
-        result = recordings(names, (len(chosen), nstep), rest, self.arrays.dims, self.dtype)
+        result = recordings(names, (len(chosen), nstep), film.rest, self.arrays.dims, self.dtype)
         if cameras:
-            film.run(control, chosen, result)
-            return result | film.result
+            return film.run(control, chosen, result, self.arrays.dims)
         if callable(control) and not isinstance(control, Kernel):
             self._driven(control, nstep, chosen, result)
         else:

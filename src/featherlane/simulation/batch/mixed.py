@@ -29,6 +29,7 @@ from featherlane.model.variant import values_of
 from featherlane.simulation.batch.arrays import REPORTS, STATE, keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure, numbered
+from featherlane.simulation.batch.filming import Filming, Record, split_cameras
 from featherlane.simulation.batch.gather import Arrays, gather_rows
 from featherlane.simulation.batch.padded import PaddedArrays, PaddedRows
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
@@ -44,7 +45,6 @@ from featherlane.simulation.world.recordings import (
     Control,
     check_field_name,
     control_of_step,
-    field_names,
     inputs_of_rollout,
     recordings,
 )
@@ -271,33 +271,39 @@ class MixedBatch(Sensing):
         self,
         nstep: int,
         control: Control | None = None,
-        record: str | Sequence[str] = ("qpos",),
+        record: Record = ("qpos",),
         ids: ArrayLike | None = None,
         out: Mapping[str, np.ndarray] | None = None,
         reduce: Reduction | None = None,
     ) -> dict[str, np.ndarray]:
-        """Advances worlds and records fields after each step, as `Batch.rollout`.
+        """Advances worlds and records fields and images after each step, as `Batch.rollout`.
 
         Args:
-            nstep, record, out: as of `Batch.rollout`.
+            nstep, out: as of `Batch.rollout`.
             control: as of `Batch.rollout`, with the width of `ctrl` in place of nu.
+            record: as of `Batch.rollout`; all models need the cameras.
             ids: the worlds, ascending; None for all.
             reduce: as of `Batch.rollout`; entries that a world does not use count as zero.
 
         Returns:
-            name -> (n, nstep, k, ...), padded as the fields themselves; of a scalar field (n, nstep).  With `reduce`,
-            as `Batch.rollout` returns.
+            name -> (n, nstep, k, ...), padded as the fields themselves; of a scalar field (n, nstep).  Images, and
+            results with `reduce`, are those of `Batch.rollout`.
 
         Raises:
             ModelError, InstallationError: as `Batch.rollout` does.
+            UnknownNameError: a group's model lacks a camera; the message names the group.
         """
-        nstep, chosen, names = whole_argument("nstep", nstep, 1), self._ids(ids), field_names("record", record)
+        nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
         if (np.diff(chosen) < 0).any():
             raise ModelError("ids: got numbers that do not ascend, allowed are ascending world numbers")
+        how = check_rollout(reduce, out, len(chosen))
+        names, cameras = split_cameras(record, how)
         for name in names:
             check_field_name("record", name)
-        how = check_rollout(reduce, out, len(chosen))
-        result = recordings(names, (len(chosen), nstep), out, self._padded.padded_shape, self.dtype)
+        film, dims = Filming(self, cameras, (len(chosen), nstep), out), self._padded.padded_shape
+        result = recordings(names, (len(chosen), nstep), film.rest, dims, self.dtype)
+        if cameras:
+            return film.run(control, chosen, result, dims)
         padded = {name: rows[..., None] if DATA[name].is_number else rows for name, rows in result.items()}
         for rows in padded.values():
             rows[...] = 0
@@ -374,7 +380,7 @@ class MixedBatch(Sensing):
                 error.args = (f"group {k}: {error}",)
                 raise
 
-        parts = [(k, np.flatnonzero(group == k)) for k in np.unique(group).tolist()] or [(0, np.zeros(0, int))]
+        parts = [(k, np.flatnonzero(group == k)) for k in np.unique(group).tolist() or range(len(self.groups))]
         empty, *_ = [named(k, at[:0]) for k, at in parts]  # checks the arguments before any group computes
         return gather_rows(empty, len(chosen), ((at, named(k, chosen[at] - self.starts[k])) for k, at in parts))
 

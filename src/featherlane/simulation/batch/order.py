@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -36,8 +37,8 @@ class TileOrder:
             "tile_width": width,
         }
         self._team = team
-        self._records = [self._record({})]
-        self._arrays = self._records[0].arrays
+        first = self._record({})
+        self._arrays, self._loops = first.arrays, [self._loop(first)]
         self._kept = np.zeros(0, np.int64), np.zeros(0, np.int64)  # worlds, and their order
         self._steps = 0  # remaining steps for which the order is kept
 
@@ -46,6 +47,10 @@ class TileOrder:
         own = {"nworld": 1} if shared else {}
         arrays = allocate(ARRANGEMENT, {**self._sizes, **own}, 1, np.float64) | shared
         return Record(ARRANGEMENT, self._sizes, arrays, 1, np.float64)
+
+    def _loop(self, record: Record) -> tuple[Record, Callable[[int], None]]:
+        """Returns a record and the function that arranges one of its blocks, for a thread."""
+        return record, library().bind(arrange_block, record)
 
     def of(self, worlds: np.ndarray, signature: np.ndarray, nstep: int) -> np.ndarray:
         """Returns the worlds tile by tile, for a call of nstep steps; the same read-only array while the order is kept.
@@ -71,12 +76,12 @@ class TileOrder:
         self._arrays["signature"][: n * self._sizes["nsignature"]] = signature[worlds].ravel()
         shared = {name: self._arrays[name] for name in ("signature", "tile_world")}
         threads = min(self._team.nthread, blocks)
-        while len(self._records) < threads:
-            self._records.append(self._record(shared))
+        while len(self._loops) < threads:
+            self._loops.append(self._loop(self._record(shared)))
         runs = []
-        for k, record in enumerate(self._records[:threads]):
+        for k, (record, loop) in enumerate(self._loops[:threads]):
             record.set_size("nworld", n)
-            runs.append(map(library().bind(arrange_block, record), range(k, blocks, threads)))
+            runs.append(map(loop, range(k, blocks, threads)))
         self._team.run({k: functools.partial(take_all, run) for k, run in enumerate(runs) if k > 0}, runs[0])
         order = worlds[self._arrays["tile_world"][:n]]
         order.flags.writeable = False

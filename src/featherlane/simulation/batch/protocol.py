@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.model.model import Model
+from featherlane.simulation.batch.filming import Record
 from featherlane.simulation.batch.reduction import Reduction
 from featherlane.simulation.query.camera import VISIBLE, Camera, Images
 from featherlane.simulation.query.objects import Object
@@ -81,12 +82,15 @@ class Worlds(Protocol):
         self,
         nstep: int,
         control: Control | None = None,
-        record: str | Sequence[str] = ("qpos",),
+        record: Record = ("qpos",),
         ids: ArrayLike | None = None,
         out: Mapping[str, np.ndarray] | None = None,
         reduce: Reduction | None = None,
     ) -> Any:
-        """Advances worlds by `nstep` steps; returns name -> (n, nstep, ...), or reductions of it over worlds."""
+        """Advances worlds by `nstep` steps; returns name -> (n, nstep, ...), or reductions of it over worlds.
+
+        `record` has names of fields and cameras, whose images are "camera/output" -> (n, nstep, height, width, ...).
+        """
 
     def camera(
         self,

@@ -93,6 +93,7 @@ class Plan:
             for w in workspaces
         ]
         self.record = self._make_record()
+        self._call: tuple[int, ...] | None = None  # the numbers in the record
         self._call_places = self.record.places(("nworld", "nstep", "stage", "nunread"))
         self._flag_places = workspaces[0].record.places(flags)
         self._flag_values = np.array([*flags.values()], np.int64)
@@ -113,7 +114,11 @@ class Plan:
             self.order[:n], self.place[:n] = order, place
             if not (order.flags.writeable or place.flags.writeable):
                 self._given = order, place
-        self.record.table[self._call_places] = n, nstep, stage, nunread
+        call = n, nstep, stage, nunread
+        if call != self._call:
+            self._call = None  # first, as above
+            self.record.table[self._call_places] = call
+            self._call = call
         for w in self.workspaces:
             w.record.table[self._flag_places] = self._flag_values
 

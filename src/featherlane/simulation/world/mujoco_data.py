@@ -118,12 +118,12 @@ class Link(NamedTuple):
     Attributes:
         mj_data: the MjData.
         chosen: names of fields.
-        both: arrays of fields that both have, `(ours, theirs)`.
+        both: flat memory of fields that both have, `(ours, theirs)`.
     """
 
     mj_data: Any
     chosen: frozenset[str]
-    both: list[tuple[np.ndarray, np.ndarray]]
+    both: list[tuple[Any, Any]]
 
 
 def linked(call: str, data, mj_data: Any, fields: Any) -> Link:
@@ -137,10 +137,16 @@ def linked(call: str, data, mj_data: Any, fields: Any) -> Link:
         chosen = chosen_fields(call, data.model, fields)
         check_mujoco_data(call, data.model, mj_data)
         both = pairs(call, data.workspace.view, mj_data, (name for name in COPIED if name in chosen))
-        kept = Link(mj_data, chosen, both)
+        kept = Link(mj_data, chosen, [_flat(*arrays) for arrays in both])
         if isinstance(fields, tuple):
             data._links[fields] = kept
     return kept
+
+
+def _flat(ours: np.ndarray, theirs: np.ndarray) -> tuple[Any, Any]:
+    """Returns two arrays of equal size, flat; as buffers if their types are equal, which are copied faster."""
+    a, b = ours.reshape(-1), theirs.reshape(-1)
+    return (a.data.cast("B"), b.data.cast("B")) if a.dtype == b.dtype else (a, b)
 
 
 def write_mujoco(data, mj_data: Any, fields: Any = None) -> None:
@@ -151,7 +157,7 @@ def write_mujoco(data, mj_data: Any, fields: Any = None) -> None:
     if rows:
         check_rows(rows, mj_data)
     for ours, theirs in both:
-        np.copyto(theirs, ours, casting="unsafe")
+        theirs[:] = ours
     if "actuator_moment" in chosen:
         for name in MOMENTS:
             getattr(mj_data, name)[...] = getattr(data.model, name)
@@ -195,7 +201,7 @@ def read_mujoco(data, mj_data: Any, fields: Any = None) -> None:
     workspace, arrays = data.workspace, data.workspace.arrays
     rows = read_rows(data.model, workspace.sizes, mj_data) if "contact" in chosen else []
     for ours, theirs in both:
-        np.copyto(ours, theirs, casting="unsafe")
+        ours[:] = theirs
     if "time" in chosen:
         arrays["time"][...] = mj_data.time
     if "solver_niter" in chosen:
