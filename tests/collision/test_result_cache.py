@@ -402,7 +402,7 @@ def test_coplanar_parts_have_bitwise_equal_results_with_and_without_cache(flange
 
 
 def test_a_kept_direction_counts_for_most_overlaps_without_contact(flanges, rng):
-    """Rounding of a float32 pose moves flanges by as much; with a limit of half of the overlap, none of these is kept."""
+    """The rounding of a float32 pose moves flanges by as much; with half of the overlap, none of these is kept."""
     pair, parts, apart = Pair(flanges, [PARTS[FLANGE], PARTS[FLANGE]]), (FLANGE, FLANGE), 0
     for _ in range(60):
         pos, mat, _ = face_to_face(flanges, parts, rng, -0.65)

@@ -2,7 +2,7 @@
 
 Flanges of a robot lie in one plane, and MuJoCo stores mesh vertices in float32, so rounding would decide in each pose
 whether such parts touch.  Here polytopes, at least one a hull, touch only if they overlap by more than
-`convex.flush`.  The cached direction of a pair (`result_cache`) shows a gap if they overlap by less than CERTAIN of that.
+`convex.flush`.  The cached direction of a pair (`result_cache`) shows a gap if the overlap is below CERTAIN times that.
 The plane of a face, which is flat up to an error, counts only if that error does not span both limits.
 So cached and searched results always agree on whether the shapes touch.
 The poses of float32 worlds move flanges by as much as `convex.flush`.  If half of it were left, a UR5e would search
@@ -12,7 +12,7 @@ such a pair again in one of nine steps.
 from featherlane.prelude import *
 from featherlane.collision.convex.support import core_limit, is_convex, is_curved
 
-CERTAIN = 0.9  # part of the largest overlap without contact: a search is more accurate than the rest, by a factor of 100
+CERTAIN = 0.9  # of the largest overlap without contact: the rest is a hundred times the error of a search
 
 
 @kernel
