@@ -18,7 +18,7 @@ def lineup():
 
 
 def steps_of_a_batch(lineup):
-    """Returns iterations and contacts of each world in each step, (2, STEPS, WORLDS), with new controls every `nstep`."""
+    """Returns iterations and contacts of each world and step, (2, STEPS, WORLDS), with new controls every `nstep`."""
     model, found = lineup.model, []
     batch, controls = fl.Batch(model, WORLDS), Random(model, lineup.course.seed + 1, model.opt.timestep)
     lineup.put(batch)
