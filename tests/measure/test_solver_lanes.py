@@ -17,8 +17,8 @@ def lineup():
     return Lineup("quadruped_elliptic", Course(worlds=WORLDS, settle=0.3, nstep=3))
 
 
-def iterations_of_a_batch(lineup):
-    """Returns the iterations of each world in each step, (STEPS, WORLDS), with new controls every `nstep` steps."""
+def steps_of_a_batch(lineup):
+    """Returns iterations and contacts of each world and step, (2, STEPS, WORLDS), with new controls every `nstep`."""
     model, found = lineup.model, []
     batch, controls = fl.Batch(model, WORLDS), Random(model, lineup.course.seed + 1, model.opt.timestep)
     lineup.put(batch)
@@ -26,17 +26,20 @@ def iterations_of_a_batch(lineup):
         if k % lineup.course.nstep == 0:
             batch.ctrl = controls.draw(k, WORLDS)
         batch.step()
-        found.append(batch.solver_niter.copy())
-    return np.array(found)
+        found.append((batch.solver_niter.copy(), batch.ncon.copy()))
+    return np.array(found).swapaxes(0, 1)
 
 
 def test_counts_equal_the_iterations_that_a_batch_reports(lineup):
-    niter, found = iterations_of_a_batch(lineup), solver_lanes(lineup)
+    (niter, ncon), found = steps_of_a_batch(lineup), solver_lanes(lineup)
     of_tiles = [row[tile.worlds].tolist() for tile in tiles(lineup) for row in niter]
     slowest = [max(worlds) for worlds in of_tiles]
     assert found["world"] == pytest.approx(niter.mean())
     assert found["tile"] == pytest.approx(sum(slowest) / len(slowest))
     assert found["lanes_active"] == pytest.approx(niter.sum() / (sum(slowest) * len(of_tiles[0])))
+    assert found["contacts"] == pytest.approx(ncon.mean())
+    of_tiles_ncon = np.array([row[tile.worlds] for tile in tiles(lineup) for row in ncon])
+    assert of_tiles_ncon.max(axis=1).mean() <= found["slots"] < of_tiles_ncon.sum(axis=1).mean()
     assert 0.0 < found["lanes_active"] < 1.0 and len(found["iterations"]) == max(slowest)
     for k, one in enumerate(found["iterations"], 1):
         iterating = [worlds for worlds in of_tiles if max(worlds) >= k]

@@ -114,7 +114,8 @@ def _print_lanes(screen, lanes: dict[str, Any]) -> None:
             rows.append([str(k), f"{100 * one['tiles']:.0f} %", f"{100 * one['lanes']:.0f} %"])
     title = (
         f"Solver: {lanes['world']:.1f} iterations of a world, {lanes['tile']:.1f} of its tile; "
-        f"{100 * lanes['lanes_active']:.0f} % of the lanes are active"
+        f"{100 * lanes['lanes_active']:.0f} % of the lanes are active; {lanes['contacts']:.1f} contacts of a world, "
+        f"{lanes['slots']:.1f} contact slots of its tile"
     )
     screen.print(table(title, ["iteration", "tiles that iterate", "active lanes in these tiles"], rows))
 

@@ -26,12 +26,14 @@ def solver_lanes(lineup: Lineup) -> dict[str, Any]:
     Returns:
         `world`, `tile`: mean iterations of a world and of a tile.
         `lanes_active`: mean share of lanes that are active in an iteration.
+        `contacts`, `slots`: mean contacts of a world, and mean contact slots of a tile, the union of its contacts
+        (if a tile was solved in parts, of its last part).
         `iterations`: for iterations 1, 2, ..: `tiles`, the share of tiles that are still iterating, and `lanes`, the
         share of active lanes in these tiles.
         Empty for a model without iterations.
     """
-    rows = [niter for tile in tiles(lineup) for niter in _iterations(lineup, tile)]
-    niter = np.array(rows, int).reshape(len(rows), -1)
+    rows = [row for tile in tiles(lineup) for row in _steps(lineup, tile)]
+    niter = np.array([found for found, *_ in rows], int).reshape(len(rows), -1)
     last = niter.max(axis=1, initial=0)
     if not last.any():
         return {}
@@ -43,12 +45,14 @@ def solver_lanes(lineup: Lineup) -> dict[str, Any]:
         "world": float(niter.mean()),
         "tile": float(last.mean()),
         "lanes_active": float(niter.sum() / (last.sum() * niter.shape[1])),
+        "contacts": float(np.mean([ncon.mean() for _, ncon, _ in rows])),
+        "slots": float(np.mean([slots for *_, slots in rows])),
         "iterations": each,
     }
 
 
-def _iterations(lineup: Lineup, tile) -> list[np.ndarray]:
-    """Returns the iterations of a tile's worlds in each step, (W,) each."""
+def _steps(lineup: Lineup, tile) -> list[tuple[np.ndarray, np.ndarray, int]]:
+    """Returns the iterations and contacts of a tile's worlds in each step, (W,) each, and its contact slots."""
     course, arrays, found = lineup.course, tile.workspace.arrays, []
     controls = Random(lineup.model, course.seed + 1, lineup.model.opt.timestep)
     tile.put(lineup)
@@ -56,5 +60,5 @@ def _iterations(lineup: Lineup, tile) -> list[np.ndarray]:
         if k % course.nstep == 0:
             arrays["ctrl"][: lineup.model.nu] = controls.draw(k, course.worlds)[tile.worlds].T
         tile.workspace.bound(forward.step)()
-        found.append(arrays["solver_niter"][0].copy())
+        found.append((arrays["solver_niter"][0].copy(), arrays["ncon"][0].copy(), int(arrays["ncon_slot"][0])))
     return found

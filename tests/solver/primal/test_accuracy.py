@@ -225,6 +225,12 @@ def test_a_rope_too_stiff_for_float32_is_accurate_or_reported():
     assert wrong.sum() > 50 and not (wrong & ~told).any()
 
 
+def test_a_step_of_length_zero_ends_the_refinement():
+    """It would repeat until the limit: 69 % of these solves took more than 20 iterations, with the same result."""
+    niter = [np.array(batch.solver_niter) for _, batch in moved(CARRIED, "pyramidal", "float32", 0.02)]
+    assert 0.2 < np.mean(np.array(niter[1:]) > 20) < 0.5
+
+
 def test_accuracy_of_a_world_does_not_depend_on_the_batch():
     """The other worlds are far from the palm, and need no iterations."""
     model = fl.load(FINGERS.format(cone="pyramidal"))

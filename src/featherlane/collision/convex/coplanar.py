@@ -2,13 +2,17 @@
 
 Flanges of a robot lie in one plane, and MuJoCo stores mesh vertices in float32, so rounding would decide in each pose
 whether such parts touch.  Here polytopes, at least one a hull, touch only if they overlap by more than
-`convex.flush`.  The cached proof of a pair (`result_cache`) shows a gap if half of that is left.  The plane of
-a face, which is flat up to an error, counts only if that error does not span both limits.
+`convex.flush`.  The cached direction of a pair (`result_cache`) shows a gap if the overlap is below CERTAIN times that.
+The plane of a face, which is flat up to an error, counts only if that error does not span both limits.
 So cached and searched results always agree on whether the shapes touch.
+The poses of float32 worlds move flanges by as much as `convex.flush`.  If half of it were left, a UR5e would search
+such a pair again in one of nine steps.
 """
 
 from featherlane.prelude import *
 from featherlane.collision.convex.support import core_limit, is_convex, is_curved
+
+CERTAIN = 0.9  # of the largest overlap without contact: the rest is a hundred times the error of a search
 
 
 @kernel
@@ -26,4 +30,4 @@ def flush(m1, d1):
 def is_decided(d1, dist, error):
     """Returns whether all distances of the cores from dist to dist + error agree on whether the shapes touch."""
     limit, slack = core_limit(d1), d1.convex.flush[0]
-    return slack == 0.0 or dist > limit - slack or dist + error <= limit - 0.5 * slack
+    return slack == 0.0 or dist > limit - slack or dist + error <= limit - CERTAIN * slack

@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.prelude import *
+from featherlane.collision.convex.coplanar import CERTAIN
 from featherlane.collision.convex.support import NO_VERTEX, climb, core_limit, core_support, is_convex
 from featherlane.lanes.record import address
 
@@ -125,7 +126,7 @@ def is_apart_as_before(m1, d1):
             p = sub3(load3(d1.shapes.pos, 3), load3(d1.shapes.pos, 0))
             gap, reach = dot3(n, p) - (height + dot3(b, v)), core_limit(d1)
             if d1.convex.flush[0] > 0.0:
-                apart = gap > reach - 0.5 * d1.convex.flush[0]
+                apart = gap > reach - CERTAIN * d1.convex.flush[0]
             else:
                 size = 2.0 * (size + sqrt(dot3(p, p))) + sqrt(dot3(b, b))
                 apart = gap > reach + CLEAR * size and reach >= 0.0

@@ -255,6 +255,7 @@ def refine_solution(m, d, left, gradient, niter, n):
         cost, again = evaluate(m, d)
         gradient, niter = where(todo, again, gradient), where(todo, niter + 1.0, niter)
         record(d, n + k + 1, scale * cost, scale * again, scale * (before - cost), a)
+        todo = todo & (a > 0.0)  # a step of length 0 would repeat forever
     doubted = right & not_(sure)
     if any_(doubted):
         right = sure | is_well_known(m, d, doubted)
