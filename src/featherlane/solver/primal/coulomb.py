@@ -71,7 +71,7 @@ def largest_residual(m, d, first):
 def keep_problem(m, d):
     """Stores the point and the stiffnesses of the contacts."""
     for i in range(m.nv):
-        d.coulomb.start[i], d.coulomb.good[i] = d.qacc[i], d.qacc[i]
+        d.coulomb.warm[i], d.coulomb.start[i], d.coulomb.good[i] = d.qacc[i], d.qacc[i], d.qacc[i]
     for k in range(d.ncon_slot[0]):
         d.coulomb.D[k], d.coulomb.Dt[k] = d.con_D[k], d.con_Dt[k]
 
@@ -166,6 +166,28 @@ def next_problem(m, d, won, lost, kind, stiffness):
 
 
 @kernel
+def leave_unsolved(m, d, left, kind, first):
+    """Places unsolved worlds at the point before the proximal problems, or at a warm start with a smaller residual.
+
+    Args:
+        left: the mask.
+        kind: LAW, ZONES or PROXIMAL.
+        first: residual of the law at the warm start.
+
+    Returns the residual of the law of all worlds.
+    """
+    for i in range(m.nv):
+        d.coulomb.good[i] = where(kind == PROXIMAL, d.coulomb.start[i], d.qacc[i])
+    residual = place_problem(m, d, left, left, false_mask(d), real(d, 1.0))
+    worse = left & not_(residual <= first)
+    if any_(worse):
+        for i in range(m.nv):
+            d.coulomb.good[i] = d.coulomb.warm[i]
+        residual = place_problem(m, d, worse, worse, false_mask(d), real(d, 1.0))
+    return residual
+
+
+@kernel
 def coulomb_newton(m, d):
     """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations and residual."""
     warm_start(m, d)
@@ -173,7 +195,7 @@ def coulomb_newton(m, d):
     if single_precision(d):
         large = real(d, LARGE32)
     _, residual = evaluate(m, d)
-    active = d.active[0] > 0.0
+    active, initial = d.active[0] > 0.0, residual
     live = (scale * residual > tolerance) & active
     left, soft, niter, idle = live, false_mask(d), zero(d), zero(d)
     record(d, 0, zero(d), scale * residual, niter, niter)
@@ -218,10 +240,7 @@ def coulomb_newton(m, d):
             least, most = where(moves, first, least), where(moves, largest_residual(m, d, first), most)
     failed = active & not_(residual < FAR)
     if any_(left):
-        # an unsolved world returns to the point before the proximal problems
-        for i in range(m.nv):
-            d.coulomb.good[i] = where(kind == PROXIMAL, d.coulomb.start[i], d.qacc[i])
-        residual = place_problem(m, d, left, left, false_mask(d), real(d, 1.0))
+        residual = leave_unsolved(m, d, left, kind, initial)
         failed = failed | (left & is_unsolved(m, d, scale, residual))
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * residual

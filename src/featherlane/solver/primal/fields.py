@@ -39,6 +39,7 @@ FIELDS = (
     _coulomb.real("trial", "2 nconmax 3", "N, N m", "trial force; and work arrays"),
     _coulomb.int("pushes", "nconmax", "1", "1: a contact of the slot pushes in a world that continues"),
     _coulomb.int("fixed", "1", "1", "the next line search has 1: fixed friction bounds, 0: the linear model"),
+    _coulomb.real("warm", "nv", "m/s^2, rad/s^2", "acceleration of the warm start"),
     _coulomb.real("start", "nv", "m/s^2, rad/s^2", "acceleration before the first proximal problem"),
     _coulomb.real("good", "nv", "m/s^2, rad/s^2", "solution of the last problem"),
     _coulomb.real("force", "2 nconmax 3", "N, N m", "proximal forces along the contact's basis"),
