@@ -237,6 +237,22 @@ def test_friction_is_opposite_to_slip_and_bounded_by_the_normal_force(condim):
     assert slid > 20
 
 
+def test_friction_is_not_stiffer_if_the_center_of_mass_lies_on_the_hinge():
+    """MuJoCo's approximate inverse mass of such a body is 0; friction was 1e21 times as stiff as the body."""
+    model = fl.load("""<mujoco><worldbody><geom type="plane" size="9 9 1" friction="1 0 0"/><body pos="0 0 .05">
+        <joint axis="0 1 0"/><geom type="box" size=".1 .02 .01" euler="0 24 0"/></body></worldbody></mujoco>""")
+    model.opt.contact_model = "coulomb"
+    data = fl.Data(model)
+    data.qfrc_applied[0] = 0.1
+    fl.step(model, data, 100)
+    fl.forward(model, data)
+    J, M = np.reshape(data.efc_J, (-1, model.nv)), fl.query.full_m(model, data)
+    stiffness = data.efc_D * np.einsum("ri,ij,rj->r", J, np.linalg.inv(M), J)
+    assert model.body_invweight0[1, 0] < 1e-15 and data.ncon == 2
+    assert 1e4 < stiffness[1:3].max() < 1e7
+    assert not data.status["not_converged"]
+
+
 def test_inverse_dynamics_returns_the_applied_forces():
     model, data = box(0.5)
     fl.step(model, data, 300)
