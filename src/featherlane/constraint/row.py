@@ -51,6 +51,7 @@ __all__ = [
 
 
 STICK = 1e5  # friction under Coulomb's law: its impedance, over the inverse mass at the contact
+TURNED = 0.1  # under Coulomb's law A is at least this part of the inverse inertia times the arm squared
 
 
 @kernel
@@ -177,8 +178,19 @@ def make_general_rows(m, d):
 
 
 @kernel
+def inverse_turning_mass(m, d, k, b):
+    """Returns the largest inverse mass at contact k by rotation of body b: inverse inertia times the arm squared."""
+    r = sub3(load3(d.con_pos, 3 * k), load3(d.xipos, 3 * b))
+    return m.body_invweight0[2 * b + 1] * dot3(r, r)
+
+
+@kernel
 def contact_inertia(m, d, k, condim, mu2):
-    """Returns A of the first row of contact k: along the normal, or a pyramid's first edge n + mu_1 t_1."""
+    """Returns A of the first row of contact k: along the normal, or a pyramid's first edge n + mu_1 t_1.
+
+    A body whose center of mass lies on its only hinge has A = 0 in MuJoCo's approximation.  Under Coulomb's law, whose
+    friction is stiffer by STICK, its contacts would be too stiff to be solved: A is at least a part of its rotation's.
+    """
     b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
     edge = 1 if condim > 1 and has_pyramids(m) else 0
     A = m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2]
@@ -186,6 +198,8 @@ def contact_inertia(m, d, k, condim, mu2):
         A = contact_diagonal(m, d, k, b1, b2, edge)
     elif edge:
         A = fma(mu2, A, A)
+    if m.opt_contact_model == COULOMB:
+        A = fmax(A, TURNED * (inverse_turning_mass(m, d, k, b1) + inverse_turning_mass(m, d, k, b2)))
     return A
 
 
@@ -259,7 +273,7 @@ def make_contact_rows(m, d):
     A contact has no rows if it is in the gap (dist >= includemargin) and not adhesive, or if its bodies are welded to
     each other.
     Source: MuJoCo's documentation, "Computation", sec. "Friction cones" and "Diagonal regularizer".
-    Reads:  con_* (nconmax,), cvel.
+    Reads:  con_* (nconmax,), cvel; xipos under coulomb.
     Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; under coulomb con_restitution,
             con_restitution_vel, con_friction; primal.* (scratch).
     """

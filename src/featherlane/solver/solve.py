@@ -105,7 +105,7 @@ def solve(m, d):
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force,
             solver_niter, solver_residual, solver_gap, warning (not converged); stat_* if iterations are recorded;
             con_overflow, ordered, con_D and con_Dt under coulomb; for itself hessian.*, primal.*, krylov.*,
-            proximal.*, graph.*, body_reached, qHDiagInv, aba_*, cacc, cfrc, con_body, con_arm, con_basis, con_motion,
+            coulomb.*, graph.*, body_reached, qHDiagInv, aba_*, cacc, cfrc, con_body, con_arm, con_basis, con_motion,
             con_wrench.
     Cost:   see newton, cg, pgs.
     """

@@ -30,7 +30,7 @@ def contact(dim, rng, **others):
     zone[9 + (dim - 3) :] = 0.0
     zone[rows_of(dim)[1:]] *= (np.arange(WORLDS) % 2) / np.linalg.norm(zone[rows_of(dim)[1:]], axis=0)
     zone[3] = rng.uniform(1, 9, WORLDS)
-    rows |= {"proximal": {"zone": zone}}
+    rows |= {"coulomb": {"zone": zone}}
     return record(WORLDS, nconmax=2, con_dim=[9, dim], primal={"con_y": y} | others, **rows)
 
 
@@ -87,7 +87,7 @@ def test_slopes_along_a_line_are_those_of_the_linear_model(dim, rng):
     v[9 + (dim - 3) :] = 0.0
     d = contact(dim, rng, con_z=v)
     y, p = d.primal.con_y.array[rows_of(dim)], v[rows_of(dim)]
-    w, *t = d.proximal.zone.array[rows_of(dim)]
+    w, *t = d.coulomb.zone.array[rows_of(dim)]
 
     def model(y):
         """Returns (dim, worlds) forces: friction b t across the slip with stiffness w, or -w y without slip."""

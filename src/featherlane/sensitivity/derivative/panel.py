@@ -13,7 +13,7 @@ from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.sensitivity.derivative.solution import KNOWN, is_implicit, step_column
 from featherlane.sensitivity.derivative.tangent import advance_quaternion, quaternion_tangent
 from featherlane.solver.hessian.equation import substitute_columns
-from featherlane.solver.primal.krylov import correct_direction
+from featherlane.solver.primal.krylov import correct_direction, mark_slipping
 from featherlane.solver.rows.rows import body_motion
 
 EXACT, CYCLES = 1e-13, 10  # residual of a column's solution under Coulomb's law, relative; cycles to reach it
@@ -57,6 +57,7 @@ def prepare_panels(m, d, p):
 @kernel
 def _follow_bounds(m, d, p):
     """panel_acceleration <- (1 - H^-1 N)^-1 panel_acceleration: bounds of friction follow the normal forces."""
+    mark_slipping(d, true_mask(d))
     for c in range(PANEL):
         for i in range(m.nv):
             d.krylov.newton[i] = p.panel_acceleration[PANEL * i + c]

@@ -5,7 +5,7 @@ from featherlane.lanes.layout import Declare
 _primal = Declare("solve", "slot", record="primal")
 _primal_scratch = Declare("solve", "scratch", record="primal")
 _krylov = Declare("solve", "scratch", record="krylov")
-_proximal = Declare("solve", "scratch", record="proximal")
+_coulomb = Declare("solve", "scratch", record="coulomb")
 _table = Declare("solve", "table", condition="want_history")
 
 FIELDS = (
@@ -30,18 +30,21 @@ FIELDS = (
     _krylov.real("x", "nv", "m/s^2, rad/s^2", "Newton's direction with moving friction bounds"),
     _krylov.real("r", "nv", "m/s^2, rad/s^2", "residual of x"),
     _krylov.real("image", "nv", "m/s^2, rad/s^2", "H^-1 N r"),
+    _krylov.real("rate", "nconmax", "kg s^2/m", "D / T of slipping contacts, else 0"),
     _krylov.real("p", "6 nv", "m/s^2, rad/s^2", "directions of x"),
     _krylov.real("q", "6 nv", "m/s^2, rad/s^2", "images of the directions, orthogonal to each other"),
     # the problems of the Coulomb solver
-    _proximal.real("friction", "2 nconmax 3", "N, N m", "friction along the contact's basis, an unknown"),
-    _proximal.real("zone", "2 nconmax 3", "1", "w [kg] across the slip, then the direction t of friction that slips"),
-    _proximal.real("trial", "2 nconmax 3", "N, N m", "trial force; and work arrays"),
-    _proximal.int("fixed", "1", "1", "1: line searches keep the friction bounds; 0: the linear model"),
-    _proximal.real("start", "nv", "m/s^2, rad/s^2", "acceleration before the first proximal problem"),
-    _proximal.real("good", "nv", "m/s^2, rad/s^2", "solution of the last problem"),
-    _proximal.real("force", "2 nconmax 3", "N, N m", "proximal forces along the contact's basis"),
-    _proximal.real("D", "nconmax", "kg", "con_D of the law"),
-    _proximal.real("Dt", "nconmax", "kg", "con_Dt of the law"),
+    _coulomb.real("friction", "2 nconmax 3", "N, N m", "friction along the contact's basis, an unknown"),
+    _coulomb.real("zone", "2 nconmax 3", "1", "w [kg] across the slip, then the direction t of friction that slips"),
+    _coulomb.real("trial", "2 nconmax 3", "N, N m", "trial force; and work arrays"),
+    _coulomb.int("pushes", "nconmax", "1", "1: a contact of the slot pushes in a world that continues"),
+    _coulomb.int("fixed", "1", "1", "the next line search has 1: fixed friction bounds, 0: the linear model"),
+    _coulomb.real("warm", "nv", "m/s^2, rad/s^2", "acceleration of the warm start"),
+    _coulomb.real("start", "nv", "m/s^2, rad/s^2", "acceleration before the first proximal problem"),
+    _coulomb.real("good", "nv", "m/s^2, rad/s^2", "solution of the last problem"),
+    _coulomb.real("force", "2 nconmax 3", "N, N m", "proximal forces along the contact's basis"),
+    _coulomb.real("D", "nconmax", "kg", "con_D of the law"),
+    _coulomb.real("Dt", "nconmax", "kg", "con_Dt of the law"),
     # iteration statistics of a solve
     _table.real("stat_cost", "nrecord", "1", "scaled cost at the start and after each iteration"),
     _table.real("stat_gradient", "nrecord", "1", "norm of the scaled gradient at these points"),

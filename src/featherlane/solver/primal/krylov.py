@@ -16,7 +16,7 @@ from featherlane.solver.rows.rows import (
     body_forces_to_dofs,
     body_motion,
     clear_body_forces,
-    contact_row_products,
+    relative_velocity,
     turn_index,
 )
 
@@ -24,28 +24,31 @@ VECTORS = 6  # largest number of Krylov vectors, as declared
 
 
 @kernel
-def slipping(d):
-    """Returns a mask of worlds in which a contact slips."""
-    found = zero(d)
+def mark_slipping(d, live):
+    """Stores the rates of slipping contacts in krylov.rate; returns a mask of worlds with such a contact.
+
+    Args:
+        live: mask of the worlds in which contacts may slip.
+    """
+    found = false_mask(d)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
-            slips, _ = slip_rate(d, k)
-            found = where(slips, 1.0, found)
-    return found > 0.0
+            slips, rate = slip_rate(d, k)
+            found = found | (slips & live)
+            d.krylov.rate[k] = where(live, rate, 0.0)
+    return found
 
 
 @kernel
 def apply_bounds(m, d, x, out):
-    """Computes out = H^-1 N x; overwrites search and Mv."""
+    """Computes out = H^-1 N x after `mark_slipping`; overwrites search and Mv."""
     body_motion(m, d, x, d.con_motion)
     clear_body_forces(m, d)
     for i in range(m.nv):
         out[i] = zero(d)
     for k in range(d.ncon_slot[0]):
-        if d.con_dim[k] > 1:
-            contact_row_products(d, k, d.con_motion, d.primal.con_z)
-            _, rate = slip_rate(d, k)
-            s = rate * d.primal.con_z[3 * k]
+        if d.con_dim[k] > 1 and any_(d.krylov.rate[k] > 0.0):
+            s = d.krylov.rate[k] * dot3(load3(d.con_basis, 9 * k), relative_velocity(d, k, d.con_motion))
             push_bodies(d, k, (zero(d), s * d.primal.con_y[3 * k + 1], s * d.primal.con_y[3 * k + 2]))
             if d.con_dim[k] > 3:
                 turn_bodies(d, k, scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k))))
@@ -96,6 +99,8 @@ def reduce_residuals(m, d, todo, enough):
 @kernel
 def correct_direction(m, d, live, part, cycles):
     """Solves (1 - H^-1 N) x = p for krylov.x by GCR, from x = p = krylov.newton, in the worlds of the mask.
+
+    `mark_slipping` has stored the rates of N.
 
     Args:
         live: the mask.

@@ -10,8 +10,8 @@ which lifts sliding bodies.  Here the normal row is a spring and damper that fri
 
 The law is not the gradient of a cost: d f_i / d y_0 = D y_i / T while it slips, but d f_0 / d y_i = 0.  With the bound
 f_0 fixed it is the gradient of a convex cost (Tresca friction).  The weights below are its second derivative, with the
-bound of the current point.  The solver (primal/coulomb.py) adds the change of the bound.  It searches along a line with
-the forces of its linear model, or with fixed bounds.
+bound of the current point.  The solver (primal/primal_dual.py) adds the change of the bound.  It searches along a
+line with the forces of its linear model, or with fixed bounds.
 Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008), sec. 13.7 (fixed point on the
     bound); Alart and Curnier (1991), the nonsymmetric derivative.
 """
@@ -38,17 +38,17 @@ def coulomb(d, k, con_y):
 
 @kernel
 def model_friction(d, k):
-    """Returns (c, w): the friction of the solver's linear model is c t_i - w y_i, see primal/coulomb.py."""
-    w = d.proximal.zone[3 * k]
-    return fma(w, others(d, k, d.proximal.zone, d.primal.con_y), bound(d, k, d.primal.con_y)), w
+    """Returns (c, w): the friction of the solver's linear model is c t_i - w y_i, see primal_dual.py."""
+    w = d.coulomb.zone[3 * k]
+    return fma(w, others(d, k, d.coulomb.zone, d.primal.con_y), bound(d, k, d.primal.con_y)), w
 
 
 @kernel
 def model_slope(d, k, a, g, h):
     """Adds (s, ds/da) at step length a: s = -f . J p with the forces f of the solver's linear model."""
-    w, v = d.proximal.zone[3 * k], d.primal.con_z[3 * k]
+    w, v = d.coulomb.zone[3 * k], d.primal.con_z[3 * k]
     y = fma(a, v, d.primal.con_y[3 * k])
-    ty, tv = others(d, k, d.proximal.zone, d.primal.con_y), others(d, k, d.proximal.zone, d.primal.con_z)
+    ty, tv = others(d, k, d.coulomb.zone, d.primal.con_y), others(d, k, d.coulomb.zone, d.primal.con_z)
     yv, vv = others(d, k, d.primal.con_y, d.primal.con_z), others(d, k, d.primal.con_z, d.primal.con_z)
     across, bend = fma(-ty, tv, yv), fmax(fma(-tv, tv, vv), 0.0)
     push = where(y < 0.0, d.con_D[k] * (v + tv), 0.0)
@@ -81,7 +81,7 @@ def tresca_slope(d, k, a, g, h):
 @kernel
 def coulomb_slope(d, k, a, g, h):
     """Adds `tresca_slope` or `model_slope`, as the solver has selected."""
-    if d.proximal.fixed[0] == 1:
+    if d.coulomb.fixed[0] == 1:
         out = tresca_slope(d, k, a, g, h)
     else:
         out = model_slope(d, k, a, g, h)

@@ -146,12 +146,19 @@ def turning_rows(d, k, w, out):
 
 
 @kernel
-def contact_row_products(d, k, w, out):
-    """Computes out[3k ..] = the contact's three basis rows of J v from the body motions of v; turns: `turning_rows`."""
+def relative_velocity(d, k, w):
+    """Returns the velocity of the pushed body relative to the other one at contact k, given body motions w."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
     u = point_velocity(b, pushed_body_arm(d, k), w)
     if other > 0:
         u = sub3(u, point_velocity(other, other_arm(d, k), w))
+    return u
+
+
+@kernel
+def contact_row_products(d, k, w, out):
+    """Computes out[3k ..] = the contact's three basis rows of J v from the body motions of v; turns: `turning_rows`."""
+    u = relative_velocity(d, k, w)
     out[3 * k] = dot3(load3(d.con_basis, 9 * k), u)
     if d.con_dim[k] > 1:
         out[3 * k + 1] = dot3(load3(d.con_basis, 9 * k + 3), u)
