@@ -34,7 +34,7 @@ from featherlane.solver.primal.problem import (
     trace_of_inertia,
 )
 from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
-from featherlane.solver.primal.start import start_lowest
+from featherlane.solver.primal.start import start_newton
 
 PATIENCE = 20  # consecutive steps that lower neither cost nor gradient
 EXACT = 4e-6  # of the forces, 32 roundings: residual of an exact float32 step; if larger, another step helps
@@ -45,7 +45,7 @@ EXACT_FALL = 0.05  # an exact step reduces the gradient to rounding level, by mu
 @kernel
 def newton(m, d):
     """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap."""
-    start_lowest(m, d)
+    start_newton(m, d)
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
     noise, small, large = real(d, 1e-15), real(d, SMALL), real(d, LARGE)
