@@ -509,8 +509,9 @@ def grow_polytope(m1, d1, steps, most):
     for _ in range(steps):
         f = least_face(d1, nface)
         lower, u = d1.epa.key[f], normal_of_face(d1, f)
-        if not lower < depth - gap and (flat or not exact):
-            closed = 1
+        agree = flat or not exact
+        if not lower < depth - gap and (agree or not lower < 0.5 * GROWN):  # NaN ends the search, too
+            closed = 1 if agree and depth < GROWN else 0
             break
         w = support_along(m1, d1, u)
         upper = dot3(u, w)
