@@ -27,8 +27,7 @@ FAR = 1e-4  # m or rad after so many steps: hull contacts come in another order,
 FACES = set(
     "hull_polyvertadr hull_polyvertnum hull_polyvert hull_map hull_polynormal hull_planenormal hull_planeoffset".split()
 )
-FACES |= {"hull_planeerror", "hull_planedrop", "hull_outlineadr", "hull_outlinenum", "hull_outline"}
-FACES |= {"hull_flatadr", "hull_flatnum", "hull_flat"}
+FACES |= {"hull_planeerror", "hull_planedrop", "hull_outlineadr", "hull_outlinenum", "hull_outline", "hull_flat"}
 MESHES = FACES | set(
     "nhulledge nhulloutline hull_edgeadr hull_edgenum hull_edge "
     "hull_vert hull_start trianglegroup_vert trianglegroup_face ntrianglegroup meshnode_child meshnode_box nmeshnode"
