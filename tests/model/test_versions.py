@@ -29,7 +29,7 @@ FACES = set(
 )
 FACES |= {"hull_planeerror", "hull_planedrop", "hull_outlineadr", "hull_outlinenum", "hull_outline", "hull_flat"}
 MESHES = FACES | set(
-    "nhulledge nhulloutline hull_edgeadr hull_edgenum hull_edge "
+    "nhulledge nhulloutline nhullflat hull_flatadr hull_flatnum hull_edgeadr hull_edgenum hull_edge "
     "hull_vert hull_start trianglegroup_vert trianglegroup_face ntrianglegroup meshnode_child meshnode_box nmeshnode"
     " mesh_quat geom_quat geom_size geom_aabb"
     " geom_rbound body_iquat body_inertia body_invweight0 dof_length dof_invweight0 dof_M0 actuator_acc0"
