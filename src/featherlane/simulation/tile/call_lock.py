@@ -13,14 +13,13 @@ running.
 from __future__ import annotations
 
 import gc
-import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import starmap
 from types import CodeType, FrameType
 from typing import Any, ParamSpec, TypeVar
 
 from featherlane.errors import CallError
+from featherlane.simulation.tile.uninterrupted import call_all
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,8 +41,7 @@ def stack_frames() -> Iterator[FrameType]:
     collections are disabled during it, within one bytecode.
     """
     calls = [(gc.disable,), (sys._current_frames,), (gc.enable,)] if gc.isenabled() else [(sys._current_frames,)]
-    results: tuple[Any, ...] = tuple(starmap(operator.call, calls))
-    for top in results[len(calls) // 2].values():
+    for top in call_all(calls)[len(calls) // 2].values():
         frame: FrameType | None = top
         while frame is not None:
             yield frame

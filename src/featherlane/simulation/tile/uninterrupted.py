@@ -22,9 +22,9 @@ def take_all(elements: Iterable) -> None:
     deque(elements, 0)
 
 
-def call_all(calls: list[tuple]) -> None:
-    """Calls C functions, each given as a tuple with its arguments."""
-    deque(starmap(operator.call, calls), 0)
+def call_all(calls: list[tuple]) -> list[Any]:
+    """Calls C functions, each given as a tuple with its arguments; returns their results."""
+    return list(starmap(operator.call, calls))
 
 
 def set_all(values: list[Assignment]) -> None:
