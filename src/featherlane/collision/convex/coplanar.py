@@ -5,8 +5,8 @@ whether such parts touch.  Here polytopes, at least one a hull, touch only if th
 `convex.flush`.  The cached direction of a pair (`result_cache`) shows a gap if the overlap is below CERTAIN times that.
 The plane of a face, which is flat up to an error, counts only if that error does not span both limits.
 So cached and searched results always agree on whether the shapes touch.
-The poses of float32 worlds move flanges by as much as `convex.flush`.  If half of it were left, a UR5e would search
-such a pair again in one of nine steps.
+The poses of float32 worlds move flanges by as much as `convex.flush`.  If half of it were left, the arm of a
+UR5e would often search such a pair again.
 """
 
 from featherlane.prelude import *
