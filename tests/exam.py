@@ -101,6 +101,8 @@ def run(name: str, *tests: str) -> subprocess.CompletedProcess:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["pages"]:
         sys.exit(environments.main(*sys.argv[2:]))
+    if not set(sys.argv[1:2]) & set(EXAMS):
+        sys.exit(f"usage: python tests/exam.py {{{','.join(EXAMS)},pages}} [arguments]")
     done = run(*sys.argv[1:])
     print(done.stdout, done.stderr)
     sys.exit(done.returncode)
