@@ -35,7 +35,7 @@ def search_direction(m, d):
 
     Returns the predicted decrease of cost of the quadratic model, grad . H^-1 grad / 2, and the descent rate along p,
     -p . grad.  If trees were decoupled, H is not the second derivative, and the predicted decrease is FAR.
-    Contacts of finished worlds only are left out until `list_slots`: they take steps of length 0.
+    Until `list_slots`, functions of directions and lines skip the contact slots that only finished worlds have.
     """
     list_live_slots(d)
     lost, descent = newton_direction(m, d)

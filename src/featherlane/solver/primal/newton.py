@@ -14,7 +14,7 @@ iteration limit, or at rounding level above `LARGE` of the applied forces; unles
 (accuracy.py).  A gain of cost below the tolerance does not end a solve: if the cost is large or the step short, it does
 not bound the gradient.
 The worlds of a tile iterate together.  A converged world takes steps of length 0, so its result is bitwise identical
-to simulating it alone.
+to simulating it alone, and directions and line searches skip the contact slots that only converged worlds have.
 Source: MuJoCo documentation, Computation, "Solver" (Newton, stopping).  Differences: the Hessian is assembled from
 body stiffnesses and factored as L^T D L on the tree, or its equation is solved by recursion on the tree
 (hessian/equation.py); MuJoCo also stops if the gain of a step is below the tolerance.
