@@ -112,7 +112,12 @@ def bent(D, x, v, evaluations):
     """Returns a record of one-sided rows of one dof, one world: a piecewise linear slope, on a line of curvature 1."""
     n, zero = len(D), np.zeros(1)
     d = record(
-        1, nfrictionrow=[0], ndofrow=[n], ngenrow=[0], ncon_slot=[0], dofrow_D=D, primal={"dofrow_x": x, "dofrow_v": v}
+        1,
+        nfrictionrow=[0],
+        ndofrow=[n],
+        ngenrow=[0],
+        dofrow_D=D,
+        primal={"dofrow_x": x, "dofrow_v": v, "nslot": [0]},
     )
     d.dofrow_lo, d.dofrow_hi = record(1, x=zero.repeat(n)).x, record(1, x=np.full(n, 1e30)).x
     d.primal.Ma = d.primal.search = d.qfrc_constraint = d.qfrc_smooth = record(1, x=zero).x

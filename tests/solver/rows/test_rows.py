@@ -12,6 +12,8 @@ from featherlane.solver.rows.rows import (
     body_motion,
     clear_body_forces,
     contact_row_products,
+    list_live_slots,
+    list_slots,
     moving_body,
     prepare_contacts,
     turn_index,
@@ -90,6 +92,19 @@ def test_bodies_are_marked_by_contacts_on_them_or_their_descendants(s):
     assert {*np.flatnonzero(marks)} == reached
     assert {*np.flatnonzero(marks == REACHED)} == stiff
     assert (marks[list(reached - stiff)] == PAIRED).all()
+
+
+def test_slots_of_finished_worlds_only_are_left_out(s):
+    slots, lengths = [*range(s.a["ncon_slot"][0])], []
+    for live in range(s.width):
+        s.a["primal.live"][...] = np.arange(s.width) == live
+        call(list_live_slots, s.d)
+        listed = s.a["primal.slot"][: s.a["primal.nslot"][0]].tolist()
+        assert listed == [k for k, lane in present(s) if lane == live]
+        lengths.append(len(listed))
+    assert 0 < sorted(lengths)[1] < len(slots)
+    call(list_slots, s.d)
+    assert s.a["primal.slot"][: s.a["primal.nslot"][0]].tolist() == slots
 
 
 def test_a_body_that_cannot_move_is_the_world():

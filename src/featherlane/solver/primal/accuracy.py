@@ -46,7 +46,7 @@ from featherlane.solver.primal.problem import (
 from featherlane.solver.primal.rounding import SMALL, SMALL32, SQUARED, TERMS, one_rounding
 from featherlane.solver.rows.contacts import contact_push
 from featherlane.solver.rows.pyramid import one_sided_row
-from featherlane.solver.rows.rows import turn_index
+from featherlane.solver.rows.rows import list_slots, turn_index
 
 DIGITS = 1e-2  # largest accepted motion due to a rounding of the row forces, as a part of c_i
 SLACK = 100.0  # how much softer than the diagonal of M a direction without rows may be
@@ -256,6 +256,7 @@ def refine_solution(m, d, left, gradient, niter, n):
         gradient, niter = where(todo, again, gradient), where(todo, niter + 1.0, niter)
         record(d, n + k + 1, scale * cost, scale * again, scale * (before - cost), a)
         todo = todo & (a > 0.0)  # a step of length 0 would repeat forever
+    list_slots(d)
     doubted = right & not_(sure)
     if any_(doubted):
         right = sure | is_well_known(m, d, doubted)

@@ -5,6 +5,7 @@ from featherlane.dynamics.inertia.metric import metric_diagonal, metric_times
 from featherlane.solver.hessian.equation import assemble_hessian, leaves_out, solve_first
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.primal.problem import place_rows
+from featherlane.solver.rows.rows import list_live_slots
 
 
 @kernel
@@ -34,7 +35,9 @@ def search_direction(m, d):
 
     Returns the predicted decrease of cost of the quadratic model, grad . H^-1 grad / 2, and the descent rate along p,
     -p . grad.  If trees were decoupled, H is not the second derivative, and the predicted decrease is FAR.
+    Until `list_slots`, functions of directions and lines skip the contact slots that only finished worlds have.
     """
+    list_live_slots(d)
     lost, descent = newton_direction(m, d)
     metric_times(m, d, d.primal.search, d.primal.Mv)
     place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)

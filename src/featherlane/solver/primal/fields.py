@@ -25,6 +25,8 @@ FIELDS = (
     _primal_scratch.real("grad_old", "nv", "N, N m", "grad of the previous iteration"),
     _primal_scratch.real("Mgrad_old", "nv", "m/s^2, rad/s^2", "Mgrad of the previous iteration"),
     _primal_scratch.real("live", "1", "1", "1: the solver continues in this world"),
+    _primal.int("slot", "nconmax", "1", "contact slots of worlds that the solver continues, ascending"),
+    _primal_scratch.int("nslot", "1", "1", "number of these slots"),
     # Krylov vectors of the Coulomb solver
     _krylov.real("newton", "nv", "m/s^2, rad/s^2", "Newton's direction with fixed friction bounds"),
     _krylov.real("x", "nv", "m/s^2, rad/s^2", "Newton's direction with moving friction bounds"),

@@ -14,7 +14,7 @@ iteration limit, or at rounding level above `LARGE` of the applied forces; unles
 (accuracy.py).  A gain of cost below the tolerance does not end a solve: if the cost is large or the step short, it does
 not bound the gradient.
 The worlds of a tile iterate together.  A converged world takes steps of length 0, so its result is bitwise identical
-to simulating it alone.
+to simulating it alone, and directions and line searches skip the contact slots that only converged worlds have.
 Source: MuJoCo documentation, Computation, "Solver" (Newton, stopping).  Differences: the Hessian is assembled from
 body stiffnesses and factored as L^T D L on the tree, or its equation is solved by recursion on the tree
 (hessian/equation.py); MuJoCo also stops if the gain of a step is below the tolerance.
@@ -35,6 +35,7 @@ from featherlane.solver.primal.problem import (
 )
 from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
 from featherlane.solver.primal.start import start_newton
+from featherlane.solver.rows.rows import list_slots
 
 PATIENCE = 20  # consecutive steps that lower neither cost nor gradient
 EXACT = 4e-6  # of the forces, 32 roundings: residual of an exact float32 step; if larger, another step helps
@@ -105,6 +106,7 @@ def newton(m, d):
         idle = where(live & still, idle + 1.0, 0.0)
         # a step of length 0 would repeat forever
         live, least = live & (idle < PATIENCE) & (a > 0.0), fmin(gradient, least)
+    list_slots(d)
     # if rows push against each other, the acceleration may be accurate although their forces do not balance
     forces, active = size_of_forces(m, d), d.active[0] > 0.0
     left = (scale * gradient > tolerance) & (gradient > small * forces) & (gradient < FAR) & not_(live) & active

@@ -32,9 +32,11 @@ TINY = 1e-30
 def place_rows(m, d, v, w, dof_x, gen_x, con_y):
     """Computes J v for all rows: one-dof rows, general rows, contact bases; w is a work array for body motions."""
     body_motion(m, d, v, w)
-    for k in range(d.ncon_slot[0]):
+    for e in range(d.primal.nslot[0]):
+        k = d.primal.slot[e]
         contact_row_products(d, k, w, con_y)
-    for k in range(d.ncon_slot[0]):
+    for e in range(d.primal.nslot[0]):
+        k = d.primal.slot[e]
         if d.con_dim[k] > 3:
             turning_rows(d, k, w, con_y)
     for k in range(d.ndofrow[0]):
@@ -199,9 +201,10 @@ def advance_rows(m, d, a):
         d.primal.dofrow_x[k] = moved(a, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
     for k in range(d.ngenrow[0]):
         d.primal.genrow_x[k] = moved(a, d.primal.genrow_v[k], d.primal.genrow_x[k])
-    for k in range(3 * d.ncon_slot[0]):
-        d.primal.con_y[k] = moved(a, d.primal.con_z[k], d.primal.con_y[k])
-    for k in range(d.ncon_slot[0]):
+    for e in range(d.primal.nslot[0]):
+        k = d.primal.slot[e]
+        for i in range(3 * k, 3 * k + 3):
+            d.primal.con_y[i] = moved(a, d.primal.con_z[i], d.primal.con_y[i])
         if d.con_dim[k] > 3:
             r = 3 * turn_index(d, k)
             for i in range(r, r + 3):

@@ -152,15 +152,18 @@ def pyramid_slope(d, k, a):
 def contact_slope(m, d, a, g, h):
     """Adds (d/da, d2/da2) of the cost of all contacts at step length a."""
     if has_pyramids(m):
-        for k in range(d.ncon_slot[0]):
+        for e in range(d.primal.nslot[0]):
+            k = d.primal.slot[e]
             s, t = pyramid_slope(d, k, a)
             g, h = fma(d.con_D[k], s, g), fma(d.con_D[k], t, h)
-        for k in range(d.ncon_slot[0]):
+        for e in range(d.primal.nslot[0]):
+            k = d.primal.slot[e]
             if d.con_dim[k] > 3:
                 s, t = turning_slope(d, k, a)
                 g, h = fma(d.con_D[k], s, g), fma(d.con_D[k], t, h)
     else:
-        for k in range(d.ncon_slot[0]):
+        for e in range(d.primal.nslot[0]):
+            k = d.primal.slot[e]
             if d.con_dim[k] > 1:
                 g, h = cone_slope(m, d, k, a, g, h)
             else:
@@ -175,7 +178,8 @@ def contact_rounding(m, d, reach, s):
 
     Normal and tangential terms are added separately, since the force depends on their differences.
     """
-    for k in range(d.ncon_slot[0]):
+    for e in range(d.primal.nslot[0]):
+        k = d.primal.slot[e]
         v, y = fabs(d.primal.con_z[3 * k]), fabs(d.primal.con_y[3 * k])
         across, tangents, moved = zero(d), zero(d), zero(d)
         if d.con_dim[k] > 1:
@@ -199,7 +203,8 @@ def contact_rounding(m, d, reach, s):
 def contact_switches(m, d, a):
     """Returns a positive number if an edge starts or stops pushing along the step, or a cone changes; else 0."""
     n = zero(d)
-    for k in range(d.ncon_slot[0]):
+    for e in range(d.primal.nslot[0]):
+        k = d.primal.slot[e]
         y, v = load3(d.primal.con_y, 3 * k), load3(d.primal.con_z, 3 * k)
         if d.con_dim[k] == 1:
             s = edge_switches(y[0], v[0], a)

@@ -71,6 +71,25 @@ def store_turns(d, k, sign):
 
 
 @kernel
+def list_slots(d):
+    """Lists the contact slots of all worlds."""
+    for k in range(d.ncon_slot[0]):
+        d.primal.slot[k] = k
+    d.primal.nslot[0] = d.ncon_slot[0]
+
+
+@kernel
+def list_live_slots(d):
+    """Lists the contact slots of the worlds that the solver continues; the others take steps of length 0."""
+    n, live = 0, d.primal.live[0] > 0.0
+    for k in range(d.ncon_slot[0]):
+        if any_(live & (d.con_D[k] != 0.0)):
+            d.primal.slot[n] = k
+            n += 1
+    d.primal.nslot[0] = n
+
+
+@kernel
 def prepare_contacts(m, d):
     """Computes the constant data of each contact slot for the iterations.
 
@@ -99,6 +118,7 @@ def prepare_contacts(m, d):
             store3(d.con_basis, 9 * k + 6, scale3(sign * d.con_friction[5 * k + 1], load3(d.con_frame, 9 * k + 6)))
         if d.con_dim[k] > 3:
             store_turns(d, k, sign)
+    list_slots(d)
 
 
 @kernel

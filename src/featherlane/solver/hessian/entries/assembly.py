@@ -332,7 +332,8 @@ def add_between_trees(m, d, k):
 def assemble_bodies(m, d):
     """Computes stiffnesses of bodies, and between bodies of two trees, of all contacts except those within one tree."""
     clear_stiffness(m, d)
-    for k in range(d.ncon_slot[0]):
+    for e in range(d.primal.nslot[0]):
+        k = d.primal.slot[e]
         other = d.con_body[2 * k + 1]
         if other == 0 or d.hessian.pattern[0] == APART:
             if any_(is_pushing(m, d, k)):
@@ -346,7 +347,8 @@ def assemble_bodies(m, d):
 @kernel
 def add_within_trees(m, d):
     """Adds contacts between two bodies of one tree."""
-    for k in range(d.ncon_slot[0]):
+    for e in range(d.primal.nslot[0]):
+        k = d.primal.slot[e]
         if d.con_body[2 * k + 1] > 0 and within_tree(m, d, k) and any_(is_pushing(m, d, k)):
             if d.con_dim[k] == 1:
                 add_normal_pair(m, d, k)

@@ -1,7 +1,8 @@
 """Contacts between two bodies of one tree: H += J^T W J, with J of the dofs that are above one of the two only.
 
 The dofs above both bodies must cancel, which body stiffnesses do not achieve.  Bodies of two trees are in
-between_trees.py.
+between_trees.py.  There the contacts of a pair are summed as a 6x6 stiffness first.  Here this would not pay: two
+bodies of a robot that touch have few dofs that are above only one, so a 6x6 costs more than the contact's rows.
 """
 
 from featherlane.prelude import *
@@ -84,27 +85,62 @@ def add_normal_pair(m, d, k):
 
 
 @kernel
-def weighted_cone(m, d, k, x, y):
-    """Returns W (x, y) for an elliptic contact: x along n and the tangents, y along the turns."""
+def cone_matrix(m, d, k):
+    """Returns the weights of an elliptic contact, for `weighted_cone`: w, e, q, b, and t = y_i / T along the basis."""
     (w, e, q, b), inverse = cone_weights(m, d, k)
-    t1, t2 = d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse
-    u = scale3(inverse, load3(d.primal.con_y, 3 * turn_index(d, k)))
-    along = fma(t1, x[1], t2 * x[2])
+    t = (d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse)
+    return (w, e, q, b), t, scale3(inverse, load3(d.primal.con_y, 3 * turn_index(d, k)))
+
+
+@kernel
+def weighted_cone(d, k, weights, x, y):
+    """Returns W (x, y) for an elliptic contact: x along n and the tangents, y along the turns."""
+    (w, e, q, b), t, u = weights
+    along = fma(t[0], x[1], t[1] * x[2])
     if d.con_dim[k] > 3:
         along = along + dot3(u, y)
     c = fma(q, along, -(e * x[0]))
-    f = (fma(w, x[0], -(e * along)), fma(c, t1, b * x[1]), fma(c, t2, b * x[2]))
+    f = (fma(w, x[0], -(e * along)), fma(c, t[0], b * x[1]), fma(c, t[1], b * x[2]))
     return f, axpy3(c, u, scale3(b, y))
 
 
 @kernel
-def weighted_pyramid(d, k, x, y):
-    """Returns W (x, y) for a pyramid with turns."""
+def pyramid_matrix(d, k):
+    """Returns the weights of a pyramid with turns, for `weighted_pyramid`."""
     nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.primal.con_y, 3 * k))
     c, w = turning_weights(d, k)
-    nn = nn + (w[0] + (w[1] + w[2]))
+    return (nn + (w[0] + (w[1] + w[2])), n1, w11, n2, w22), c, w
+
+
+@kernel
+def weighted_pyramid(weights, x, y):
+    """Returns W (x, y) for a pyramid with turns."""
+    (nn, n1, w11, n2, w22), c, w = weights
     f = (fma(nn, x[0], fma(n1, x[1], fma(n2, x[2], dot3(c, y)))), fma(n1, x[0], w11 * x[1]), fma(n2, x[0], w22 * x[2]))
     return f, (fma(c[0], x[0], w[0] * y[0]), fma(c[1], x[0], w[1] * y[1]), fma(c[2], x[0], w[2] * y[2]))
+
+
+@kernel
+def pair_columns(m, d, k, a):
+    """Returns column a of J: the rows along n and the tangents, those along the turns."""
+    y = zeros(d, 3)
+    if d.con_dim[k] > 3:
+        y = load3(d.hessian.pair_J, 3 * (m.nv + a))
+    return load3(d.hessian.pair_J, 3 * a), y
+
+
+@kernel
+def add_pair_row(m, d, k, count, a, f, g):
+    """Adds J_a^T W J to H, given W J_a: f along n and the tangents, g along the turns."""
+    i, blocks = d.hessian.pair_dof[a], has_block_rows(d)
+    h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
+    for b in range(a, count):
+        e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
+        u = h + place
+        z = d.hessian.H[u]
+        if d.con_dim[k] > 3:
+            z = z + dot3(g, load3(d.hessian.pair_J, 3 * (m.nv + b)))
+        d.hessian.H[u] = z + dot3(f, load3(d.hessian.pair_J, 3 * b))
 
 
 @stage
@@ -114,21 +150,16 @@ def add_wide_pair(m, d, k):
     Reads:  con_* of slot k, cdof, the pattern of hessian.
     Writes: hessian.H (nH,) [kg, kg m, kg m^2]; hessian.pair_J, hessian.pair_dof for itself.
     """
-    count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
-    for a in range(count):
-        i = d.hessian.pair_dof[a]
-        h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
-        x, y = load3(d.hessian.pair_J, 3 * a), zeros(d, 3)
-        if d.con_dim[k] > 3:
-            y = load3(d.hessian.pair_J, 3 * (m.nv + a))
-        if has_pyramids(m):
-            f, g = weighted_pyramid(d, k, x, y)
-        else:
-            f, g = weighted_cone(m, d, k, x, y)
-        for b in range(a, count):
-            e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
-            u = h + place
-            z = d.hessian.H[u]
-            if d.con_dim[k] > 3:
-                z = z + dot3(g, load3(d.hessian.pair_J, 3 * (m.nv + b)))
-            d.hessian.H[u] = z + dot3(f, load3(d.hessian.pair_J, 3 * b))
+    count = pair_jacobian(m, d, k)
+    if has_pyramids(m):
+        pyramid = pyramid_matrix(d, k)
+        for a in range(count):
+            x, y = pair_columns(m, d, k, a)
+            f, g = weighted_pyramid(pyramid, x, y)
+            add_pair_row(m, d, k, count, a, f, g)
+    else:
+        cone = cone_matrix(m, d, k)
+        for a in range(count):
+            x, y = pair_columns(m, d, k, a)
+            f, g = weighted_cone(d, k, cone, x, y)
+            add_pair_row(m, d, k, count, a, f, g)

@@ -72,7 +72,8 @@ def takes_recursion(m, d):
 def assemble_world_contacts(m, d):
     """Computes body_K of the contacts with the world."""
     clear_stiffness(m, d)
-    for k in range(d.ncon_slot[0]):
+    for e in range(d.primal.nslot[0]):
+        k = d.primal.slot[e]
         if d.con_body[2 * k + 1] == 0 and any_(is_pushing(m, d, k)):
             add_contact_stiffness(m, d, k, 0)
 
