@@ -209,11 +209,11 @@ class Passes:
         state, acceleration = self.state, self.acceleration
         if self.whole and self.copies > 1:
             # leave out the columns that only fill lanes
-            n, at = len(self.kept), self.at[None, self.kept]
+            n = len(self.kept)
             self.few_up, self.few_down, self.few_p, state, acceleration = (
                 a[:, self.kept] for a in (self.up, self.down, self.p, state, acceleration)
             )
-        brought = {"at": at}
+        brought = {} if self.whole else {"at": at}  # a whole derivative has all coordinates in their order
         if self.lags:
             brought["rest_p"] = self.few_p
         if self.asks:
@@ -230,7 +230,7 @@ class Passes:
         self.to_state = [(names.index(name), 8 * shift) for name, shift in shifts.items() if name in taken]
         self.to_acceleration = names.index("da") if "da" in taken else -1
         brought = {name: a[:, :n] if a.ndim == 3 else a[:, :n, None] for name, a in brought.items()}
-        taken = {name: a[:, :n] for name, a in taken.items()} | {"report": each_step(self.known, n)}
+        taken = {name: a[:, :n] for name, a in taken.items()} | {"report": each_step(self.known, n)}  # last, see `formulas.py`
         loop, memory = formula_steps if self.whole else formula_columns, worlds.batch.pair_memory
         sizes = {"rate_lag": int(self.lags), "rate_steps": int(not worlds.torques)}
         plan = worlds.plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, sizes=sizes)
