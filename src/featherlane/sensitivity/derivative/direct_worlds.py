@@ -20,6 +20,7 @@ from featherlane.model.model import Model, check_model
 from featherlane.sensitivity.derivative.displaced_worlds import KEPT, OwnWorlds, each_step
 from featherlane.sensitivity.derivative.formulas import acts_at_once, differences_lag, formula_steps, serves
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
+from featherlane.simulation.batch.arrays import ON_DEMAND
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.data import Data, ready
 
@@ -42,6 +43,9 @@ class DirectWorlds(OwnWorlds):
             return
         nv, nu, self.is_one = model.nv, model.nu, isinstance(source, Data)
         super().__init__(model, source, 2 * (2 * nv + nu), 1 if self.is_one else nthread, disabled)
+        for name in () if self.is_one else ON_DEMAND:
+            if source.is_left_out(name):
+                del self.rows[name]  # zero in all tiles
         nworld = self.batch.nworld
         self.shape = (nworld, 2 * nv + nu + nv, nv) if torques else (nworld, 2 * nv + nu, 2 * nv)
         parts = {"da": 0} if torques else {"dq": 0, "dv": nv}
@@ -61,7 +65,7 @@ class DirectWorlds(OwnWorlds):
         self.taken, self.given, self.read_from = plan.addresses("load"), plan.addresses("record"), None
 
     def read(self, source: Data | Batch) -> bool:
-        """Makes tiles load the rows of a source; inputs that it has not allocated are those of this object, zero.
+        """Makes tiles load the rows of a source.
 
         Returns False if tiles cannot load them: they are float32, or not contiguous, or fields of the model differ.
         """
@@ -72,13 +76,15 @@ class DirectWorlds(OwnWorlds):
                 rows = source.__dict__["_lasting_rows"] = np.array([address(arrays[name]) for name in self.names])
             self.taken[:] = rows
             return True
-        self.tile_rows.refresh()
+        self.tile_rows.refresh_values()
         arrays, seen = source.arrays, self.read_from
         if seen is None or seen[0]() is not arrays or seen[1] != arrays.revision:
             self.read_from = None  # first: an interrupt may come between any two of these statements
-            rows = [arrays.rows.get(name, self.rows[name]) for name in self.names]
-            plain = not arrays.expanded and arrays.dtype == np.float64 and all(a.flags.c_contiguous for a in rows)
-            self.taken[:] = [address(a) for a in rows]
+            rows = {name: a for name, a in arrays.rows.items() if name in self.rows or name in ON_DEMAND}
+            plain = not arrays.expanded and arrays.dtype == np.float64 and rows.keys() == self.rows.keys()
+            plain = plain and all(a.flags.c_contiguous for a in rows.values())
+            if plain:
+                self.taken[:] = [address(rows[name]) for name in self.names]
             self.read_from = weakref.ref(arrays), arrays.revision, plain
         return self.read_from[2]
 
@@ -120,7 +126,8 @@ def direct_rates(
         # piles are faster in tiles of one world, see `Batch._parts`
         if arrays.model is not model or np.count_nonzero(arrays.rows["ordered"]):
             return None
-        key = torques, disabled, arrays.ngiven, arrays.nworld, nthread, os.getpid()
+        process = os.getpid() if nthread != 1 else 0  # threads do not survive a fork
+        key = torques, disabled, arrays.ngiven, len(arrays.rows), arrays.nworld, nthread, process
     else:
         stamp = own["_stamp"]
         if stamp is None or source._stamp is not stamp or source.model is not model:

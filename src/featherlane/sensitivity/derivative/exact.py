@@ -126,7 +126,8 @@ def linearize(
     if method != "analytic":
         one_of("method", method, METHODS)
         return _differenced(model, data, sensors, parameters, eps, centered, nthread, frictionloss)
-    no_differences(eps, centered)
+    if eps is not None or centered is not None:
+        no_differences(eps, centered)
     sensors, frictionloss = flag("sensors", sensors), flag("frictionloss", frictionloss)
     nthread = threads(nthread)
     none = isinstance(parameters, tuple) and not parameters

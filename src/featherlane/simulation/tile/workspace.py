@@ -108,8 +108,12 @@ class ModelRows:
         Raises:
             ModelError: a field has a value that it cannot hold.
         """
-        self.model.check_edits()
+        self.refresh_values()
         self.refresh_sizes()
+
+    def refresh_values(self) -> None:
+        """Copies edits of reals, see `refresh`."""
+        self.model.check_edits()
         if not self.live:
             values = self.model.real_buffer.tobytes()
             if values != self._seen:
