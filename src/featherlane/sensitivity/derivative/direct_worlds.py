@@ -128,11 +128,13 @@ def direct_rates(
             return None
         process = os.getpid() if nthread != 1 else 0  # threads do not survive a fork
         key = torques, disabled, arrays.ngiven, len(arrays.rows), arrays.nworld, nthread, process
-    else:
+    elif isinstance(source, Data):
         stamp = own["_stamp"]
         if stamp is None or source._stamp is not stamp or source.model is not model:
             ready(model, source)
         key = torques, disabled, source.workspace.sizes["ngiven"]
+    else:
+        return None
     idle = own.setdefault("_direct_worlds", {}).setdefault(key, [])
     try:
         worlds = idle.pop()
