@@ -13,11 +13,10 @@ import weakref
 
 import numpy as np
 
-from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.lanes.record import address
 from featherlane.model.enums import LCP, RK4, Enable
 from featherlane.model.model import Model, check_model
-from featherlane.sensitivity.derivative.displaced_worlds import KEPT, OwnWorlds, each_step
+from featherlane.sensitivity.derivative.displaced_worlds import KEPT, OwnWorlds, each_step, recurses
 from featherlane.sensitivity.derivative.formulas import acts_at_once, differences_lag, formula_steps, serves
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
 from featherlane.simulation.batch.arrays import ON_DEMAND
@@ -36,6 +35,8 @@ class DirectWorlds(OwnWorlds):
         revision: of the model at construction; this object is valid for no other revision.
         serves: whether it applies to this model.
     """
+
+    solves_columns = True
 
     def __init__(self, model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int):
         self.revision, self.serves = model.revision, _serves(model, torques)
@@ -156,4 +157,4 @@ def _serves(model: Model, torques: bool) -> bool:
     refused = sizes["opt_enableflags"] & int(Enable.SLEEP) or sizes["nminimized"]
     if not (solved and steps and not refused and model.nv > 0 and serves(model)):
         return False
-    return not (model.na > 0 or not acts_at_once(model) or differences_lag(model) or uses_articulated(model))
+    return not (model.na > 0 or not acts_at_once(model) or differences_lag(model) or recurses(model))
