@@ -23,6 +23,8 @@ from featherlane.simulation.batch.arrays import ON_DEMAND
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.data import Data, ready
 
+SKIPPED = 15  # calls after one with states without formulas: such states are frequent in some models
+
 
 class DirectWorlds(OwnWorlds):
     """Holds tiles for the worlds of one `Data` or `Batch` at a time, and the pass of `formula_steps` through them.
@@ -34,12 +36,13 @@ class DirectWorlds(OwnWorlds):
     Attributes:
         revision: of the model at construction; this object is valid for no other revision.
         serves: whether it applies to this model.
+        skips: number of the next calls that are left to `ImplicitWorlds`, with the same bits.
     """
 
     solves_columns = True
 
     def __init__(self, model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int):
-        self.revision, self.serves = model.revision, _serves(model, torques)
+        self.revision, self.serves, self.skips = model.revision, _serves(model, torques), 0
         if not self.serves:
             return
         nv, nu, self.is_one = model.nv, model.nu, isinstance(source, Data)
@@ -92,8 +95,11 @@ class DirectWorlds(OwnWorlds):
     def rates(self, source: Data | Batch) -> tuple[np.ndarray, np.ndarray] | None:
         """Returns rates by coordinates (..., n, 2 nv), or of the acceleration (..., n, nv), and switching (...).
 
-        Returns None if tiles cannot load the source, or if a state has parts without formulas.
+        Returns None if tiles cannot load the source, or if a state has, or recently had, parts without formulas.
         """
+        if self.skips:
+            self.skips -= 1
+            return None
         if not self.read(source):
             return None
         out = np.empty(self.shape)
@@ -106,6 +112,7 @@ class DirectWorlds(OwnWorlds):
         else:
             self.go(self.plan, self.ntile)
         if self.known.tobytes() != self.all_known:
+            self.skips = SKIPPED
             return None
         return (out[0], self.report[0, NEAREST]) if self.is_one else (out, self.report[:, NEAREST].copy())
 
@@ -128,7 +135,8 @@ def direct_rates(
         if arrays.model is not model or np.count_nonzero(arrays.rows["ordered"]):
             return None
         process = os.getpid() if nthread != 1 else 0  # threads do not survive a fork
-        key = torques, disabled, arrays.ngiven, len(arrays.rows), arrays.nworld, nthread, process
+        used = map(arrays.rows.__contains__, ON_DEMAND)
+        key = torques, disabled, arrays.ngiven, arrays.nworld, nthread, process, *used
     elif isinstance(source, Data):
         stamp = own["_stamp"]
         if stamp is None or source._stamp is not stamp or source.model is not model:
