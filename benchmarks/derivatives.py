@@ -4,8 +4,8 @@
     python benchmarks/derivatives.py --dm-control --write    the models of dm_control alone
 
 All in one process, by turns, one thread each, at the same settled state; microseconds of processor time and ratios are
-medians of the rounds.  MuJoCo's call fills arrays that are there, ours makes new ones.  Errors are those of A, over its largest entry,
-from Richardson's extrapolation of differences of steps that are solved to rounding.
+medians of the rounds.  MuJoCo's call fills arrays that are there, ours makes new ones.  Errors are those of A, over its
+largest entry, from Richardson's extrapolation of differences of steps that are solved to rounding.
 """
 
 from __future__ import annotations
