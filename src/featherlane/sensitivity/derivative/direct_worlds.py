@@ -89,8 +89,8 @@ class DirectWorlds(OwnWorlds):
             plain = plain and all(a.flags.c_contiguous for a in rows.values())
             if plain:
                 self.taken[:] = [address(rows[name]) for name in self.names]
-            self.read_from = weakref.ref(arrays), arrays.revision, plain
-        return self.read_from[2]
+            self.read_from = seen = weakref.ref(arrays), arrays.revision, plain
+        return seen[2]
 
     def rates(self, source: Data | Batch) -> tuple[np.ndarray, np.ndarray] | None:
         """Returns rates by coordinates (..., n, 2 nv), or of the acceleration (..., n, nv), and switching (...).
