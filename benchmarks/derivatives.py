@@ -3,9 +3,9 @@
     python benchmarks/derivatives.py --write
     python benchmarks/derivatives.py --dm-control --write    the models of dm_control alone
 
-All in one process, by turns, one thread each, at the same settled state; microseconds and ratios are medians of the
-rounds.  MuJoCo's call fills arrays that are there, ours makes new ones.  Errors are those of A, over its largest entry,
-from Richardson's extrapolation of differences of steps that are solved to rounding.
+All in one process, by turns, one thread each, at the same settled state; microseconds of processor time and ratios are
+medians of the rounds.  MuJoCo's call fills arrays that are there, ours makes new ones.  Errors are those of A, over its
+largest entry, from Richardson's extrapolation of differences of steps that are solved to rounding.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ AWAY = 1e-2  # from switches: there differences from the two sides are one
 
 
 def repeated(call: Callable[[], object]) -> Callable[[], float]:
-    """A side of a race: seconds of one call, in the mean of as many as fit into a piece."""
+    """A side of a race: processor seconds of one call, in the mean of as many as fit into a piece."""
     call()
-    start = time.perf_counter()
+    start = time.thread_time()
     call()
-    number = max(1, round(PIECE / (time.perf_counter() - start)))
+    number = max(1, round(PIECE / (time.thread_time() - start)))
 
     def side() -> float:
-        start = time.perf_counter()
+        start = time.thread_time()
         for _ in range(number):
             call()
-        return (time.perf_counter() - start) / number
+        return (time.thread_time() - start) / number
 
     return side
 

@@ -46,9 +46,15 @@ def _pages(n: int) -> np.ndarray:
     return np.frombuffer(mmap.mmap(-1, n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
 
 
+_no_bytes = (ctypes.c_char * 0).from_buffer
+
+
 def address(array: np.ndarray) -> int:
-    """Returns the address of an array's first element (2 us faster than `array.ctypes.data`)."""
-    return array.__array_interface__["data"][0]
+    """Returns the address of an array's first element (1 to 2 us faster than `array.ctypes.data`)."""
+    try:
+        return ctypes.addressof(_no_bytes(array))
+    except TypeError:  # read-only or not contiguous
+        return array.__array_interface__["data"][0]
 
 
 class Record:

@@ -202,7 +202,9 @@ def flag(name: str, value: Any) -> bool:
     Raises:
         ModelError: any other value, even if Python would convert it to a boolean.
     """
-    if isinstance(value, bool | np.bool_ | int | np.integer) and value in FLAGS:
+    if value is True or value is False:
+        return value
+    if isinstance(value, int | np.bool_ | np.integer) and value in FLAGS:
         return bool(value)
     raise ModelError(f"{name}: got {described(value)}, allowed are True and False")
 

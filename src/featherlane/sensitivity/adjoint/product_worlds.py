@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.model.enums import CONVEX, EULER, IMPLICITFAST, Disable
 from featherlane.model.model import Model
@@ -15,7 +14,7 @@ from featherlane.sensitivity.adjoint.jacobians import JacobianSteps, place_world
 from featherlane.sensitivity.adjoint.products import REPORTS, adjoint_steps
 from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
-from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, borrowed
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, borrowed, recurses
 from featherlane.sensitivity.derivative.exact import linearize
 from featherlane.sensitivity.derivative.formulas import differences_lag, serves
 from featherlane.simulation.batch.batch import Batch
@@ -34,7 +33,7 @@ def by_products(model: Model) -> bool:
     symmetric = not any(is_single_free_body(model, i) for i in bodies)
     euler = model.opt_integrator in (EULER, IMPLICITFAST) and symmetric
     served = convex and euler and model.nv and serves(model) and not differences_lag(model)
-    return bool(served) and not uses_articulated(model)
+    return bool(served) and not recurses(model)
 
 
 class ProductWorlds(OwnWorlds):
@@ -51,6 +50,8 @@ class ProductWorlds(OwnWorlds):
         found: (nworld, nstep + 1, nx + nu + REPORTS) costates before the steps processed so far, without the direct
             part there, then gradients by controls, then reports.
     """
+
+    solves_columns = True
 
     def __init__(self, model: Model, source: Batch, nthread: int, disabled: int, nstep: int, fields: tuple[str, ...]):
         super().__init__(model, source, nstep, nthread, disabled)

@@ -16,10 +16,10 @@ from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
 from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, LCP, RK4, Disable
 from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.direct_worlds import direct_rates
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed, in_use_of
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.lcp_worlds import LcpWorlds, lcp_serves
-from featherlane.sensitivity.derivative.one_world import rates_of_one_world
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.rk4 import rk4_rates
 from featherlane.sensitivity.derivative.sensor_rates import sensor_rates
@@ -126,16 +126,18 @@ def linearize(
     if method != "analytic":
         one_of("method", method, METHODS)
         return _differenced(model, data, sensors, parameters, eps, centered, nthread, frictionloss)
-    no_differences(eps, centered)
+    if eps is not None or centered is not None:
+        no_differences(eps, centered)
     sensors, frictionloss = flag("sensors", sensors), flag("frictionloss", frictionloss)
     nthread = threads(nthread)
     none = isinstance(parameters, tuple) and not parameters
-    if none and isinstance(data, Data) and not sensors:
-        one = rates_of_one_world(model, data, False, 0 if frictionloss else FRICTIONLOSS)
-        if one is not None:
-            rates, near = one
-            nx = rates.shape[1]
-            return Linearization(rates[:nx].T, rates[nx:].T, None, None, {}, near)
+    if none and not sensors:
+        found = direct_rates(model, data, False, nthread, 0 if frictionloss else FRICTIONLOSS)
+        if found is not None:
+            rates, near = found
+            nx = rates.shape[-1]
+            out = rates.mT
+            return Linearization(out[..., :nx], out[..., nx:], None, None, {}, near)
     sizes = check_differentiable(model, data)
     nx = 2 * sizes["nv"] + sizes["na"]
     chosen = None if none else Parameters(model, parameters)
@@ -243,10 +245,9 @@ def acceleration_derivatives(
     """
     frictionloss = flag("frictionloss", frictionloss)
     nthread = threads(nthread)
-    if isinstance(data, Data):
-        one = rates_of_one_world(model, data, True, 0 if frictionloss else FRICTIONLOSS)
-        if one is not None:
-            return _by_coordinate(one[0].T, 0, one[1])
+    found = direct_rates(model, data, True, nthread, 0 if frictionloss else FRICTIONLOSS)
+    if found is not None:
+        return _by_coordinate(found[0].mT, 0, found[1])
     sizes, kind = check_differentiable(model, data), ImplicitWorlds
     if model.opt_contact_model == LCP:
         kind = LcpWorlds

@@ -60,7 +60,7 @@ from featherlane.sensitivity.derivative.tendon_rates import (
 )
 from featherlane.sensitivity.derivative.transmission_rates import subtract_transmissions
 from featherlane.simulation.step.forward import control_and_actuate
-from featherlane.simulation.tile.rows import copy_step_inputs, write_records
+from featherlane.simulation.tile.rows import copy_step_inputs, write_rows
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out
 
@@ -344,12 +344,17 @@ def rates_column(m, d, p, c, up, down):
 
 
 @kernel
-def _next_column(m, d, b, p, thread, tile, s):
-    """Computes column s of the call, in dg and dp; returns the number of its coordinate."""
-    copy_step_inputs(b, thread, tile, s)
-    at = whole(read_lane(p.at, 0, 0))
-    rates_column(m, d, p, at, p.up[0], p.down[0])
-    return at
+def _write_column(b, thread, tile, s):
+    """Copies column s out of the tile: all outputs but the last one, the report."""
+    first = b.nload + b.ncontrol
+    for k in range(first, first + b.nrecord - 1):
+        write_rows(b, b.place, thread, tile, k, s)
+
+
+@kernel
+def _write_report(b, thread, tile):
+    """Copies the last output, the report, out of the tile."""
+    write_rows(b, b.place, thread, tile, b.nload + b.ncontrol + b.nrecord - 1, 0)
 
 
 @kernel
@@ -378,11 +383,12 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
     if d.con_overflow[0] == 0:
         prepare_rates(m, d, p)
         for s in range(b.nstep):
-            _next_column(m, d, b, p, thread, tile, s)
-            write_records(b, thread, tile, s)
+            copy_step_inputs(b, thread, tile, s)
+            rates_column(m, d, p, whole(read_lane(p.at, 0, 0)), p.up[0], p.down[0])
+            _write_column(b, thread, tile, s)
     else:
         p.report[KNOWN] = zero(d)
-        write_records(b, thread, tile, 0)
+    _write_report(b, thread, tile)
 
 
 formula_columns = in_each_tile("formula_columns", formula_columns_of_tile)
@@ -392,6 +398,7 @@ formula_columns = in_each_tile("formula_columns", formula_columns_of_tile)
 def formula_steps_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the acceleration and of the next state by formulas, four columns at a time (panel.py).
 
+    The columns are those of all coordinates, in their order.
     Models with the recursive solver are excluded, because its factors share memory with these formulas' forces.
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; report, dg, dp, dact, da, dq, dv; act_upper, body_*, dof_*, geom_*, panel_*,
@@ -407,18 +414,19 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
         for first in range(0, b.nstep, PANEL):
             n = min(PANEL, b.nstep - first)
             for c in range(n):
-                at = _next_column(m, d, b, p, thread, tile, first + c)
-                put_column(m, d, p, c, at)
+                copy_step_inputs(b, thread, tile, first + c)
+                rates_column(m, d, p, first + c, p.up[0], p.down[0])
+                put_column(m, d, p, c, first + c)
             for c in range(n, PANEL):
                 clear_rates(m, d, p)
                 put_column(m, d, p, c, -1)
             solve_panel(m, d, p, damped)
             for c in range(n):
                 take_column(m, d, p, c, damped)
-                write_records(b, thread, tile, first + c)
+                _write_column(b, thread, tile, first + c)
     else:
         p.report[KNOWN] = zero(d)
-        write_records(b, thread, tile, 0)
+    _write_report(b, thread, tile)
 
 
 formula_steps = in_each_tile("formula_steps", formula_steps_of_tile)

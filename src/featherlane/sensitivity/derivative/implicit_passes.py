@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.lanes.record import address
 from featherlane.model.enums import COULOMB
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.analytic import FAR, WEIGHTS, are_analytic
 from featherlane.sensitivity.derivative.differences import force_columns, lag_forces, lag_positions, position_columns
-from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, each_step
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, each_step, recurses
 from featherlane.sensitivity.derivative.formulas import acts_at_once, formula_columns, formula_steps, serves
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.solution import FITS, KNOWN, NEAREST, base_tiles, solve_columns
@@ -66,6 +65,8 @@ class DifferentiatedWorlds(OwnWorlds):
         based: (nworld, 1, 3) reports of the passes that compute accelerations.
         every: (nworld,) indices of all worlds.
     """
+
+    solves_columns = True
 
     def __init__(
         self,
@@ -150,7 +151,7 @@ class Passes:
         self.acceleration, self.state = np.zeros((n, self.ncol, nv)), np.zeros((n, self.ncol, nx))
         self.report, self.known = np.zeros((n * self.copies, 3)), np.zeros((n, 3))
         # formulas and solution in one pass, except with the recursion, which needs the same memory
-        self.whole = worlds.by_formulas and not uses_articulated(model) and worlds.parameters is None
+        self.whole = worlds.by_formulas and not recurses(model) and worlds.parameters is None
         #: number of differenced columns, and those of them whose coordinates allow large displacements
         self.differenced = sum(npass * self.copies for loop, _, npass in self.parts if loop is not None)
         self.far = self.kept[self.at[self.kept] < 2 * nv]
@@ -209,11 +210,11 @@ class Passes:
         state, acceleration = self.state, self.acceleration
         if self.whole and self.copies > 1:
             # leave out the columns that only fill lanes
-            n, at = len(self.kept), self.at[None, self.kept]
+            n = len(self.kept)
             self.few_up, self.few_down, self.few_p, state, acceleration = (
                 a[:, self.kept] for a in (self.up, self.down, self.p, state, acceleration)
             )
-        brought = {"at": at}
+        brought = {} if self.whole else {"at": at}  # a whole derivative has all coordinates in their order
         if self.lags:
             brought["rest_p"] = self.few_p
         if self.asks:
@@ -230,7 +231,9 @@ class Passes:
         self.to_state = [(names.index(name), 8 * shift) for name, shift in shifts.items() if name in taken]
         self.to_acceleration = names.index("da") if "da" in taken else -1
         brought = {name: a[:, :n] if a.ndim == 3 else a[:, :n, None] for name, a in brought.items()}
-        taken = {name: a[:, :n] for name, a in taken.items()} | {"report": each_step(self.known, n)}
+        taken = {name: a[:, :n] for name, a in taken.items()} | {
+            "report": each_step(self.known, n)
+        }  # last, see `formulas.py`
         loop, memory = formula_steps if self.whole else formula_columns, worlds.batch.pair_memory
         sizes = {"rate_lag": int(self.lags), "rate_steps": int(not worlds.torques)}
         plan = worlds.plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, sizes=sizes)

@@ -82,6 +82,7 @@ class Runner:
         team: the threads.
         watcher: function called at the end of each call, or None.
         disabled: bits of `opt.disableflags` that are set for these worlds in addition to the model's.
+        options: integer options that replace the model's for these worlds, by field; set before the first call.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Runner:
     ):
         self.arrays, self.recorder, self.warned, self.at_once = arrays, recorder, warned, at_once
         self.model: Model = arrays.model
-        self.width, self.disabled = processor.tile_width(arrays.dtype), 0
+        self.width, self.disabled, self.options = processor.tile_width(arrays.dtype), 0, {}
         self.turn, self.team = Turn("batch"), team
         self.watcher: Callable[[], None] | None = None
         self.workspaces: dict[int, list[Workspace]] = {}  # by width, one for each thread
@@ -477,6 +478,8 @@ class Runner:
                 w.rows.refresh_sizes(in_use)
             if self.disabled:
                 w.rows.record.set_size("opt_disableflags", self.model.opt_disableflags | self.disabled)
+            for name, value in self.options.items():
+                w.rows.record.set_size(name, value)
             w.calls.connect()
         return self.workspaces[width]
 

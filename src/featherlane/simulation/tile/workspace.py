@@ -62,7 +62,7 @@ class ModelRows:
         self.model, self.width, self.dtype = model, width, np.dtype(dtype)
         self.live = width == 1 and self.dtype == np.float64
         n = model.real_buffer.size
-        self._seen = model.real_buffer.copy()
+        self._seen = model.real_buffer.tobytes()
         self.rows = model.real_buffer.reshape(n, 1) if self.live else aligned((n + 1, width), dtype)[:n]
         sizes = model.size_values()
         buffers = [self.rows if kind == "real" else getattr(model, f"{kind}_buffer") for kind in BUFFERS]
@@ -108,11 +108,17 @@ class ModelRows:
         Raises:
             ModelError: a field has a value that it cannot hold.
         """
-        self.model.check_edits()
+        self.refresh_values()
         self.refresh_sizes()
-        if not self.live and not np.array_equal(self._seen, self.model.real_buffer):
-            self._fill()
-            self._seen[...] = self.model.real_buffer
+
+    def refresh_values(self) -> None:
+        """Copies edits of reals, see `refresh`."""
+        self.model.check_edits()
+        if not self.live:
+            values = self.model.real_buffer.tobytes()
+            if values != self._seen:
+                self._fill()
+                self._seen = values
 
     def own(self, names, in_use: Mapping[str, int | np.ndarray] = NONE) -> ModelRows:
         """Returns the record for one thread, with separate rows for the named fields, and for `refresh_sizes`."""

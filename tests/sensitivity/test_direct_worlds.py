@@ -1,4 +1,4 @@
-"""Derivatives of one world by formulas only: caches kept between calls do not change results."""
+"""Derivatives of a world or a batch by formulas only: caches kept between calls do not change results."""
 
 import copy
 import threading
@@ -7,9 +7,17 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.sensitivity.derivative import exact
+from featherlane.sensitivity.derivative.direct_worlds import SKIPPED
 from scenes.states import kicked
 
 BY_DIFFERENCES = 1e-7  # rounding of a state of order 1 over eps = 1e-6, and the spring's
+TENDON = """<mujoco><worldbody>
+  <body><joint name="a" axis="0 1 0"/><geom size="0.1" pos="0.2 0 0"/></body>
+  <body pos="0 1 0"><joint name="b" axis="0 1 0"/><geom size="0.1" pos="0.2 0 0"/></body>
+</worldbody><tendon>
+  <fixed stiffness="2"><joint joint="a" coef="1"/><joint joint="b" coef="2"/></fixed>
+</tendon></mujoco>"""
 BALL = "<mujoco><worldbody><body><joint type='ball'/><geom size='0.1'/></body></worldbody></mujoco>"
 
 
@@ -149,3 +157,93 @@ def test_a_second_call_is_checked_like_the_first(call, wrong):
     model.opt.enableflags = "sleep"
     with pytest.raises(fl.UnsupportedFeatureError):
         call(model, data)
+
+
+# ---- batches ---------------------------------------------------------------------------------------------------------
+def moving_batch(model, rng, nworld=19, **how):
+    """Returns a batch of worlds with different velocities and controls, after some steps."""
+    batch = fl.Batch(model, nworld, **how)
+    batch.qvel[:] = 0.1 * rng.normal(size=batch.qvel.shape)
+    batch.ctrl[:] = rng.uniform(-1, 1, batch.ctrl.shape)
+    batch.step(20)
+    return batch
+
+
+def assert_direct(monkeypatch, model, batch, call=fl.linearize, direct=True, **how):
+    """Bit for bit as by `ImplicitWorlds`; `direct`: whether the batch is read directly."""
+    found, answers = [], []
+
+    def observed(*args):
+        answers.append(rates(*args))
+        return answers[-1]
+
+    rates = exact.direct_rates
+    for function in (observed, lambda *_: None):
+        with monkeypatch.context() as patch:
+            patch.setattr(exact, "direct_rates", function)
+            found.append(call(model, batch, **how))
+    assert (answers[0] is not None) == direct
+    for mine, other in zip(*found, strict=True):
+        if isinstance(mine, np.ndarray):
+            assert mine.shape == other.shape and mine.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("call", [fl.linearize, fl.acceleration_derivatives])
+@pytest.mark.parametrize("nthread", [1, 2])
+def test_a_batch_is_read_directly(call, nthread, rng, monkeypatch):
+    model = fl.bundled("quadruped")
+    batch = moving_batch(model, rng)
+    for _ in range(2):
+        assert_direct(monkeypatch, model, batch, call, nthread=nthread)
+        batch.step(5)
+
+
+def test_inputs_that_a_batch_begins_to_use_are_read(rng, monkeypatch):
+    model = fl.bundled("arm")
+    model.opt.integrator = "implicitfast"
+    plain, pushed, pulled = (moving_batch(model, rng) for _ in range(3))
+    pushed.xfrc_applied[:] = rng.normal(size=pushed.xfrc_applied.shape)
+    pulled.qfrc_applied[:] = rng.normal(size=pulled.qfrc_applied.shape)
+    for batch in (plain, pushed, plain, pulled, pushed):
+        before = fl.linearize(model, batch).A
+        assert_direct(monkeypatch, model, batch)
+    pushed.xfrc_applied[:] = 0.0
+    assert np.abs(fl.linearize(model, pushed).A - before).max() > 1e-6
+
+
+def test_edits_of_the_model_reach_every_world_of_a_batch(rng, monkeypatch):
+    model = fl.bundled("humanoid")
+    batch = moving_batch(model, rng)
+    before = fl.linearize(model, batch).A
+    model.dof_damping[6:] *= 2.0
+    assert_direct(monkeypatch, model, batch)
+    assert np.abs(fl.linearize(model, batch).A - before).max() > 1e-6
+    model.opt.integrator = "implicitfast"
+    assert_direct(monkeypatch, model, batch)
+
+
+def test_batches_that_tiles_cannot_load_take_the_other_path(rng, monkeypatch):
+    model, other = fl.bundled("arm"), fl.bundled("cartpole")
+    model.opt.integrator = other.opt.integrator = "implicitfast"
+    batch = moving_batch(model, rng)
+    assert_direct(monkeypatch, model, batch)
+    batch.expand("dof_damping")[:] *= rng.uniform(0.5, 2.0, (19, 1))
+    assert_direct(monkeypatch, model, batch, direct=False)
+    assert_direct(monkeypatch, model, moving_batch(model, rng, dtype="float32"), direct=False)
+    mixed = fl.MixedBatch([(model, 3), (other, 3)])
+    for group, direct in zip(mixed.groups, (True, False), strict=True):  # the first has no unused entries
+        assert_direct(monkeypatch, group.model, group, direct=direct)
+
+
+def test_states_without_formulas_are_differenced(rng, monkeypatch):
+    """The armature of a tendon has no formula; the next calls do not try formulas, and later ones do."""
+    model = fl.load(TENDON)
+    batch = moving_batch(model, rng)
+    assert_direct(monkeypatch, model, batch)
+    model.tendon_armature[0] = 0.1
+    for _ in range(2):
+        assert_direct(monkeypatch, model, batch, direct=False)
+    model.tendon_armature[0] = 0.0
+    for _ in range(SKIPPED):
+        fl.linearize(model, batch)
+    assert_direct(monkeypatch, model, batch)

@@ -1,0 +1,168 @@
+"""Derivatives of a world or a batch by formulas alone, for calls that differ from an earlier one only in the state.
+
+Memory, tiles and plan are kept with the model.  The plan reads the memory of the `Data` or `Batch` and writes into the
+returned arrays, without copies and without repeated checks.
+All other cases (additional differences, activations, delays, recursion, float32, fields of the model that differ by
+world) use `ImplicitWorlds`.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+
+import numpy as np
+
+from featherlane.lanes.record import address
+from featherlane.model.enums import LCP, RK4, Enable
+from featherlane.model.model import Model, check_model
+from featherlane.sensitivity.derivative.displaced_worlds import KEPT, OwnWorlds, each_step, recurses
+from featherlane.sensitivity.derivative.formulas import acts_at_once, differences_lag, formula_steps, serves
+from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
+from featherlane.simulation.batch.arrays import ON_DEMAND
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.world.data import Data, ready
+
+SKIPPED = 15  # calls after one with states without formulas: such states are frequent in some models
+
+
+class DirectWorlds(OwnWorlds):
+    """Holds tiles for the worlds of one `Data` or `Batch` at a time, and the pass of `formula_steps` through them.
+
+    Args:
+        model, source, nthread, disabled: as for `OwnWorlds`.
+        torques: whether generalized forces are coordinates, too, and rates of the acceleration are requested.
+
+    Attributes:
+        revision: of the model at construction; this object is valid for no other revision.
+        serves: whether it applies to this model.
+        skips: number of the next calls that are left to `ImplicitWorlds`, with the same bits.
+    """
+
+    solves_columns = True
+
+    def __init__(self, model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int):
+        self.revision, self.serves, self.skips = model.revision, _serves(model, torques), 0
+        if not self.serves:
+            return
+        nv, nu, self.is_one = model.nv, model.nu, isinstance(source, Data)
+        super().__init__(model, source, 2 * (2 * nv + nu), 1 if self.is_one else nthread, disabled)
+        for name in () if self.is_one else ON_DEMAND:
+            if source.is_left_out(name):
+                del self.rows[name]  # zero in all tiles
+        nworld = self.batch.nworld
+        self.shape = (nworld, 2 * nv + nu + nv, nv) if torques else (nworld, 2 * nv + nu, 2 * nv)
+        parts = {"da": 0} if torques else {"dq": 0, "dv": nv}
+        n, out, self.report = self.shape[1], np.empty(self.shape), np.zeros((nworld, KNOWN + 1))
+        self.known, self.all_known = self.report[:, KNOWN], np.ones(nworld).tobytes()
+        taken = {name: out[..., at : at + nv] for name, at in parts.items()}
+        taken["report"] = each_step(self.report, n)
+        sizes, memory = {"rate_lag": 0, "rate_steps": int(not torques)}, self.batch.pair_memory
+        width = 1 if self.is_one else self.width
+        self.plan = plan = self.plan_of(formula_steps, nworld, {}, taken, width=width, memory=memory, sizes=sizes)
+        every = np.arange(nworld)
+        every.flags.writeable = False
+        plan.begin(n, every, every)
+        self.ntile, self.tile_rows = -(-nworld // width), plan.workspaces[0].rows
+        self.calls, self.is_alone = plan.workspaces[0].calls, len(plan.workspaces) == 1
+        self.names, self.shifts = [t.field for t in plan.transfers["load"]], [8 * at for at in parts.values()]
+        self.taken, self.given, self.read_from = plan.addresses("load"), plan.addresses("record"), None
+
+    def read(self, source: Data | Batch) -> bool:
+        """Makes tiles load the rows of a source.
+
+        Returns False if tiles cannot load them: they are float32, or not contiguous, or fields of the model differ.
+        """
+        if self.is_one:
+            rows = source.__dict__.get("_lasting_rows")
+            if rows is None:
+                arrays = source.workspace.arrays  # they are valid as long as the data
+                rows = source.__dict__["_lasting_rows"] = np.array([address(arrays[name]) for name in self.names])
+            self.taken[:] = rows
+            return True
+        self.tile_rows.refresh_values()
+        arrays, seen = source.arrays, self.read_from
+        if seen is None or seen[0]() is not arrays or seen[1] != arrays.revision:
+            self.read_from = None  # first: an interrupt may come between any two of these statements
+            rows = {name: a for name, a in arrays.rows.items() if name in self.rows or name in ON_DEMAND}
+            plain = not arrays.expanded and arrays.dtype == np.float64 and rows.keys() == self.rows.keys()
+            plain = plain and all(a.flags.c_contiguous for a in rows.values())
+            if plain:
+                self.taken[:] = [address(rows[name]) for name in self.names]
+            self.read_from = seen = weakref.ref(arrays), arrays.revision, plain
+        return seen[2]
+
+    def rates(self, source: Data | Batch) -> tuple[np.ndarray, np.ndarray] | None:
+        """Returns rates by coordinates (..., n, 2 nv), or of the acceleration (..., n, nv), and switching (...).
+
+        Returns None if tiles cannot load the source, or if a state has, or recently had, parts without formulas.
+        """
+        if self.skips:
+            self.skips -= 1
+            return None
+        if not self.read(source):
+            return None
+        out = np.empty(self.shape)
+        first = address(out)
+        for k, shift in enumerate(self.shifts):
+            self.given[k] = first + shift
+        if self.is_alone:
+            self.plan.run[0](0, 0, self.ntile)
+            self.calls.raise_errors()
+        else:
+            self.go(self.plan, self.ntile)
+        if self.known.tobytes() != self.all_known:
+            self.skips = SKIPPED
+            return None
+        return (out[0], self.report[0, NEAREST]) if self.is_one else (out, self.report[:, NEAREST].copy())
+
+
+def direct_rates(
+    model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Returns `DirectWorlds.rates`, with memory from an earlier call.
+
+    Returns None if formulas do not apply to the model or to a world.
+
+    Raises:
+        ModelError, TypeError: as `ready` does.
+    """
+    check_model(model)
+    own = model.__dict__
+    if isinstance(source, Batch):
+        arrays = source.arrays
+        # piles are faster in tiles of one world, see `Batch._parts`
+        if arrays.model is not model or np.count_nonzero(arrays.rows["ordered"]):
+            return None
+        process = os.getpid() if nthread != 1 else 0  # threads do not survive a fork
+        used = map(arrays.rows.__contains__, ON_DEMAND)
+        key = torques, disabled, arrays.ngiven, arrays.nworld, nthread, process, *used
+    elif isinstance(source, Data):
+        stamp = own["_stamp"]
+        if stamp is None or source._stamp is not stamp or source.model is not model:
+            ready(model, source)
+        key = torques, disabled, source.workspace.sizes["ngiven"]
+    else:
+        return None
+    idle = own.setdefault("_direct_worlds", {}).setdefault(key, [])
+    try:
+        worlds = idle.pop()
+    except IndexError:
+        worlds = None
+    if worlds is None or worlds.revision != own["revision"]:
+        worlds = DirectWorlds(model, source, torques, nthread, disabled)
+    found = worlds.rates(source) if worlds.serves else None
+    if len(idle) < KEPT:
+        idle.append(worlds)
+    return found
+
+
+def _serves(model: Model, torques: bool) -> bool:
+    """Returns whether formulas alone apply to the model, its solver and its integrator."""
+    sizes = model.size_values()
+    solved = sizes["opt_contact_model"] != LCP and sizes["opt_noslip_iterations"] == 0
+    steps = torques or sizes["opt_integrator"] != RK4
+    refused = sizes["opt_enableflags"] & int(Enable.SLEEP) or sizes["nminimized"]
+    if not (solved and steps and not refused and model.nv > 0 and serves(model)):
+        return False
+    return not (model.na > 0 or not acts_at_once(model) or differences_lag(model) or recurses(model))
