@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 GROUP, NO_CHILD = 8, 1 << 30  # children of a node of a tree; no child
 BINS = 16  # equal parts of the sorted triangles, between which they can be split
 HALVED = 8  # from this level on, the largest parts are halved, which limits a tree's depth
-CLUSTER = 1 << 14  # most triangles of a cluster
+CLUSTER = 1 << 16  # most triangles of a cluster
 CELL_BITS = 16  # of the number of a cell along each axis
 SPREAD = 0x00FF0000FF0000FF, 0xF00F00F00F00F00F, 0x30C30C30C30C30C3, 0x9249249249249249  # every third bit, in 4 steps
-BLOCK = 1 << 16  # triangles whose nodes are split at once; their arrays fit into a core's cache
+BLOCK = 1 << 16  # triangles whose nodes are split at once, so that their arrays stay in a core's cache
 RUN = 32  # rows whose minimum is computed one row after another
 MARGIN = 1e-9  # of boxes, relative to the distance of their corners from the mesh's origin
 _field = Declare()
