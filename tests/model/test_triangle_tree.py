@@ -7,7 +7,8 @@ import pytest
 import featherlane as fl
 from featherlane.collision.rays.ray_mesh import DEPTH
 from featherlane.errors import ModelError
-from featherlane.model.triangle_tree import GROUP, NO_CHILD, triangle_trees
+from featherlane.model import triangle_tree
+from featherlane.model.triangle_tree import GROUP, NO_CHILD, Runs, triangle_trees
 
 
 def meshes(*triangles: np.ndarray) -> mujoco.MjModel:
@@ -68,6 +69,74 @@ def test_equal_triangles_are_divided(rng):
     mj = meshes(random_triangles(rng, 300))
     mj.mesh_vert[:] = np.tile(one[0], (len(mj.mesh_vert) // 3 + 1, 1))[: len(mj.mesh_vert)]
     assert check(mj) <= 4
+
+
+@pytest.fixture
+def clusters_of_64(monkeypatch):
+    monkeypatch.setattr(triangle_tree, "CLUSTER", 64)
+
+
+@pytest.mark.usefixtures("clusters_of_64")
+@pytest.mark.parametrize("numbers", [(65,), (64, 2000), (5000, 3, 700)])
+def test_clusters_keep_each_triangle_in_one_group_inside_the_boxes_above_it(rng, numbers):
+    assert check(meshes(*(random_triangles(rng, n, 0.1) for n in numbers))) <= 1 + np.log2(max(numbers))
+
+
+@pytest.mark.usefixtures("clusters_of_64")
+def test_equal_triangles_in_several_clusters_are_divided(rng):
+    mj = meshes(random_triangles(rng, 300))
+    mj.mesh_vert[:] = np.tile(random_triangles(rng, 1)[0], (len(mj.mesh_vert) // 3 + 1, 1))[: len(mj.mesh_vert)]
+    assert check(mj) <= 5
+
+
+@pytest.mark.usefixtures("clusters_of_64")
+def test_the_tree_does_not_depend_on_the_blocks(rng, monkeypatch):
+    mj = meshes(random_triangles(rng, 3000, 0.1), random_triangles(rng, 200))
+    one = triangle_trees(mj)
+    monkeypatch.setattr(triangle_tree, "BLOCK", 100)
+    for name, values in triangle_trees(mj).items():
+        np.testing.assert_array_equal(values, one[name], name)
+
+
+def test_overflowing_areas_leave_boxes_around_all_triangles(rng):
+    mj = meshes(random_triangles(rng, 300, 0.1))
+    mj.mesh_vert[:] *= np.float32(1e25)
+    with np.errstate(over="ignore", invalid="ignore"):
+        check(mj)
+
+
+def brute_force(corners: np.ndarray, point: np.ndarray, direction: np.ndarray) -> float:
+    """Returns the distance of the nearest of triangles (n, 3, 3) along a ray, -1 if none is hit."""
+    a, ab, ac = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    x = np.linalg.solve(np.stack([ab, ac, np.broadcast_to(-direction, a.shape)], axis=2), (point - a)[..., None])[
+        ..., 0
+    ]
+    hit = (x[:, 0] >= 0) & (x[:, 1] >= 0) & (x[:, 0] + x[:, 1] <= 1) & (x[:, 2] >= 0)
+    return x[hit, 2].min() if hit.any() else -1.0
+
+
+@pytest.mark.usefixtures("clusters_of_64")
+def test_rays_at_a_tree_of_clusters_hit_the_triangle_that_all_tests_find(rng):
+    mj = meshes(random_triangles(rng, 2000, 0.1))
+    model = fl.load(mj)
+    data, corners = fl.Data(model), mj.mesh_vert[mj.mesh_face].astype(float)
+    fl.forward(model, data)
+    local = corners @ data.geom_xmat[0].reshape(3, 3).T + data.geom_xpos[0]
+    points = 4.0 * rng.normal(size=(300, 3))
+    directions = rng.normal(size=(300, 3)) - points
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    found = fl.query.ray(model, data, points, directions).distance
+    expected = [brute_force(local, *ray) for ray in zip(points, directions, strict=True)]
+    assert 50 < np.count_nonzero(np.array(expected) > 0) < 300
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_minima_of_runs_of_any_length(rng):
+    number = rng.permutation([0, 1, 2, 31, 32, 33, 64, 65, 1500])
+    rows = rng.normal(size=(number.sum() + 7, 8)).astype(np.float32)
+    begin = 7 + np.cumsum(number) - number
+    expected = [rows[a : a + n].min(axis=0, initial=np.inf) for a, n in zip(begin, number, strict=True)]
+    np.testing.assert_array_equal(Runs(begin, number).minima(rows), expected)
 
 
 def test_the_stack_of_a_ray_holds_a_tree_of_growing_triangles():

@@ -40,7 +40,7 @@ def field_trees(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> dict[str, n
     """
     number = mj.mesh_bvhnum * (pairs["cand_function"] == MESH_FIELD).any()
     trees = [slice(a, a + n) for a, n in zip(mj.mesh_bvhadr, number, strict=True)]
-    rows = np.concatenate([np.arange(mj.nbvh)[t] for t in trees]) if trees else np.zeros(0, int)
+    rows = np.concatenate([np.arange(t.start, t.stop) for t in trees]) if trees else np.zeros(0, int)
     roots = np.cumsum(number) - number
     child = np.where(mj.bvh_child[rows] < 0, -1, mj.bvh_child[rows] + np.repeat(roots, number)[:, None])
     mesh = np.repeat(np.arange(mj.nmesh), number)

@@ -30,10 +30,16 @@ def outlines(
     bent = _bends_inwards(vert, normal, corners, count)
     if not bent.any():
         return corners, count
-    rings = np.split(corners, np.cumsum(count)[:-1])
-    for face in np.flatnonzero(bent):
-        rings[face] = _convex_ring(vert, normal[face], rings[face])
-    return np.concatenate(rings), np.array([len(ring) for ring in rings])
+    normal, start = normal[bent], (np.cumsum(count) - count)[bent]
+    x = np.cross(np.eye(3)[np.argmin(np.abs(normal), axis=1)], normal)
+    plane = np.stack([x, np.cross(normal, x)], axis=1)
+    outline, number, is_kept = corners.copy(), count.copy(), np.ones(len(corners), bool)
+    for face, first, axes in zip(np.flatnonzero(bent), start, plane, strict=True):
+        ring = outline[first : first + count[face]]
+        kept = _convex_ring(heights_along(vert[ring], axes))
+        number[face] = len(kept)
+        ring[: len(kept)], is_kept[first + len(kept) : first + len(ring)] = ring[kept], False
+    return outline[is_kept], number
 
 
 def _bends_inwards(vert: np.ndarray, normal: np.ndarray, corners: np.ndarray, count: np.ndarray) -> np.ndarray:
@@ -51,28 +57,26 @@ def _bends_inwards(vert: np.ndarray, normal: np.ndarray, corners: np.ndarray, co
     return np.bincount(face, weights=inwards, minlength=len(count)) > 0
 
 
-def _convex_ring(vert: np.ndarray, normal: np.ndarray, ring: np.ndarray) -> np.ndarray:
-    """Returns the corners of a face that are corners of its convex hull, in ring order."""
-    axis = np.eye(3)[np.argmin(np.abs(normal))]
-    x = np.cross(axis, normal)
-    flat = heights_along(vert[ring], np.stack([x, np.cross(normal, x)]))
+def _convex_ring(flat: np.ndarray) -> list[int]:
+    """Returns the corners (n, 2) of a face that are corners of its convex hull, in ring order."""
+    points = flat.tolist()
 
-    def chain(order: np.ndarray) -> list[int]:
+    def chain(order: list[int]) -> list[int]:
         """Returns one side of the hull: from the first to the last of corners in ascending or descending order."""
         kept: list[int] = []
         for k in order:
-            while len(kept) > 1 and _doubled_area(flat[kept[-2]], flat[kept[-1]], flat[k]) <= 0.0:
+            while len(kept) > 1 and _doubled_area(points[kept[-2]], points[kept[-1]], points[k]) <= 0.0:
                 kept.pop()
-            kept.append(int(k))
+            kept.append(k)
         return kept
 
-    order = np.lexsort((flat[:, 1], flat[:, 0]))
+    order = np.lexsort((flat[:, 1], flat[:, 0])).tolist()
     lower, upper = chain(order), chain(order[::-1])
     hull = lower[:-1] + upper[:-1]
     first = hull.index(min(hull))
-    return ring[hull[first:] + hull[:first]]
+    return hull[first:] + hull[:first]
 
 
-def _doubled_area(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
+def _doubled_area(a: list[float], b: list[float], c: list[float]) -> float:
     """Returns twice the signed area of a triangle."""
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])

@@ -25,17 +25,10 @@ Source: Featherlane's own method.
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.epa import (
-    EXACT,
-    GROWN,
-    faces_below,
-    grow_polytope,
-    make_faces,
-    set_neighbours,
-    settle_on_best,
-)
+from featherlane.collision.convex.epa import EXACT, faces_below, grow_polytope, settle_on_best
 from featherlane.collision.convex.facet import NO_FACET, is_of_facet, vertex_of
 from featherlane.collision.convex.facet_depth import measure_facet, size_of_pair
+from featherlane.collision.convex.polytope import GROWN, make_faces, set_neighbours
 from featherlane.collision.convex.result_cache import (
     BY_GROWTH,
     BY_PROOF,
