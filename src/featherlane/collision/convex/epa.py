@@ -37,6 +37,7 @@ VERTICES = 256
 SEEN = 1e-14  # relative height above a face from which the face is visible
 SLIVER = 1e-11  # distance from an edge's line, relative to the size, within which a point is on it
 NEAR, LEVEL = 1e-7, 0.999999  # faces whose planes agree this closely are merged: mesh vertices are float32
+LOOSE = 2  # steps of a continued search whose upper bound may come from a face that is far from the nearest one
 EXACT = 1e-13  # gap at which the search of two polytopes ends
 
 
@@ -303,7 +304,7 @@ def grow_polytope(m1, d1, steps, most):
 
     Args:
         steps: maximum number of support points.
-        most: number of faces below the upper bound of the depth above which the search gives up.
+        most: number of faces below the upper bound of the depth above which the search gives up, after LOOSE steps.
 
     Reads:  shapes.*, convex.mat, convex.pos; epa.gap, epa.size; the polytope: epa.count, epa.point, epa.corner, ...
     Writes: convex.dist, minus the depth [m]; convex.normal (3,), in the frame of the first shape; epa.best; epa.closed,
@@ -313,7 +314,7 @@ def grow_polytope(m1, d1, steps, most):
     gap, nvertex, nface = d1.epa.gap[0] * size, d1.epa.count[0], d1.epa.count[1]
     nspare, depth, flat, closed = 0, real(d1, GROWN), False, 0
     n = normal_of_face(d1, 0)
-    for _ in range(steps):
+    for step in range(steps):
         f = least_face(d1, nface)
         lower, u = d1.epa.key[f], normal_of_face(d1, f)
         agree = flat or not exact
@@ -327,7 +328,7 @@ def grow_polytope(m1, d1, steps, most):
             depth, n, flat = upper, u, on_surface
             for i in range(3):
                 d1.epa.best[i] = d1.epa.corner[3 * f + i]
-        if most < FACES and faces_below(d1, nface, depth - gap) > most:
+        if step >= LOOSE and most < FACES and faces_below(d1, nface, depth - gap) > most:
             break
         grown = 0
         if not on_surface and nvertex < VERTICES:

@@ -49,7 +49,7 @@ CORNERS = 1 << CORNER_BITS
 MARGIN = 1e-9  # relative to the size: margin by which other faces must be farther
 ERRORS = 8.0  # additional margin, in errors of a face
 LEAST = 1e-6  # relative to the size: below this depth the search runs
-STEPS = 8  # maximum number of support points of a continued search: few that need more meet the conditions
+STEPS = 12  # maximum number of support points of a continued search: few that need more meet the conditions
 MOST = 6  # faces below the depth's upper bound above which a search without the cached polytope is faster
 DEAD = 0.5 * GROWN  # keys of removed faces are greater
 
