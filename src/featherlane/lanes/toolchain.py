@@ -139,7 +139,7 @@ def emit_for(text: str, target: Target, effort: Effort = TILE) -> bytes:
 def outlined(text: str) -> str:
     """Returns LLVM IR that calls one function for all fused multiply-adds of vectors.
 
-    Without the instruction, LLVM writes a call of libm for each world at each use: most of the machine code.
+    For a processor without the instruction, LLVM writes a call of libm for each world at each use: most of the code.
     """
     for kind, name in re.findall(r"^declare (<.+?>) @llvm\.(fma\.v\w+)\(", text, re.MULTILINE):
         text = text.replace(f"call {kind} @llvm.{name}(", f"call {kind} @{name}(")
@@ -154,7 +154,7 @@ def outlined(text: str) -> str:
 def optimised(text: str, target: Target, effort: Effort = TILE):
     """Returns (target machine, module) after a few passes and LLVM's pipeline, without reordering of arithmetic."""
     llvm.set_option("featherlane", f"-inline-threshold={effort.inlining}")  # the module inliner reads no tuning option
-    if target.cpu == "x86-64":  # it has no fused multiply-add
+    if target.cpu == "x86-64" or "-fma" in target.features.split(","):
         text = outlined(text)
     # a separate context, so that LLVM's data for a module is freed with it
     machine, module = target.machine(), llvm.parse_assembly(_head(target) + text, llvm.create_context())
