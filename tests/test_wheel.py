@@ -21,9 +21,9 @@ from featherlane.simulation.tile.library import library, stages
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-MOST_OF_A_LEVEL = 4 * 2**20  # bytes; compressed 2.3 MB with AVX-512, more if eight worlds take several registers
+MOST_OF_A_LEVEL = 4 * 2**20  # bytes, compressed
 LIBC_ONLY = {"memcpy", "memmove", "memset"}
-LIBM = {"fma", "fmaf", "floor", "floorf", "rint", "rintf"}  # instructions that a processor without AVX2 does not have
+LIBM = {"fma", "fmaf"}  # instructions that a processor without AVX2 does not have
 LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
 BLOCK = 'import sys\nsys.modules.update(dict.fromkeys(["llvmlite", "llvmlite.binding"]))\n'
 STEPS = """

@@ -53,6 +53,17 @@ def test_a_stage_becomes_ptx(name):
     check_ptx(name)
 
 
+@pytest.mark.parametrize("base, width, name", [("f64", 8, "v8f64"), ("f32", 16, "v16f32")])
+def test_a_processor_without_fused_multiply_add_calls_libm_in_one_place(base, width, name):
+    """Written out at each use, these calls would be most of the machine code."""
+    sources = toolchain.lower([stages()["kinematics"]], RECORDS, base, width)
+    uses = []
+    for cpu in ("x86-64", "x86-64-v3"):
+        _, module = toolchain.optimised(sources, toolchain.Target("x86_64-unknown-linux-gnu", cpu, "+avx"))
+        uses.append(len(re.findall(rf"call .*@llvm\.fma\.{name}\(", str(module))))
+    assert uses[0] == 1 and uses[1] > 20
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("target", HEADS, ids=lambda t: t.triple)
 def test_every_stage_becomes_an_object_for_another_machine(target):

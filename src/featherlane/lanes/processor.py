@@ -11,12 +11,13 @@ import numpy as np
 
 from featherlane.errors import ArgumentError
 
-V3 = frozenset("avx2 bmi1 bmi2 f16c fma abm movbe".split())
+AVX = frozenset({"avx"})  # MuJoCo's published libraries need it, too
+V3 = AVX | frozenset("avx2 bmi1 bmi2 f16c fma abm movbe".split())
 V4 = V3 | frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split())
 LEVELS = {  # CPU level -> (LLVM's processor, features)
     "x86-64-v4": ("x86-64-v4", "-prefer-256-bit"),
     "x86-64-v3": ("x86-64-v3", ""),
-    "x86-64": ("x86-64", ""),
+    "x86-64": ("x86-64", "+avx"),
     "aarch64": ("generic", ""),
     "apple-m1": ("apple-m1", ""),
     "generic": ("generic", ""),  # any other processor, without its extensions
@@ -34,6 +35,7 @@ WIDTHS = {"f64": 8, "f32": 16}
 NUMPY_NAMES = {  # NumPy's name of a processor feature -> Linux's names of the features that it implies
     "X86_V3": V3,  # NumPy 2.4 and later
     "X86_V4": V4,
+    "AVX": AVX,
     "AVX2": {"avx2"},
     "FMA3": {"fma", "bmi1", "bmi2", "abm", "movbe"},  # every processor with FMA3 and AVX2 has the other four
     "F16C": {"f16c"},
@@ -92,7 +94,7 @@ def split_target(name: str) -> tuple[str, tuple[str, str]]:
 
 def levels() -> list[str]:
     """Returns the CPU levels that this machine runs, the best first; `native`, this exact processor, is the last."""
-    needs = {"x86-64-v4": V4, "x86-64-v3": V3}
+    needs = {"x86-64-v4": V4, "x86-64-v3": V3, "x86-64": AVX}
     return [level for level in levels_of_architecture() if needs.get(level, frozenset()) <= _flags()] + [NATIVE]
 
 

@@ -10,6 +10,7 @@ machine's level, loaded as an object) use the same steps.  Imported only for com
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -135,9 +136,26 @@ def emit_for(text: str, target: Target, effort: Effort = TILE) -> bytes:
     return machine.emit_object(module)
 
 
+def outlined(text: str) -> str:
+    """Returns LLVM IR that calls one function for all fused multiply-adds of vectors.
+
+    For a processor without the instruction, LLVM writes a call of libm for each world at each use: most of the code.
+    """
+    for kind, name in re.findall(r"^declare (<.+?>) @llvm\.(fma\.v\w+)\(", text, re.MULTILINE):
+        text = text.replace(f"call {kind} @llvm.{name}(", f"call {kind} @{name}(")
+        operands = ", ".join(f"{kind} %{x}" for x in "xyz")
+        text += (
+            f"define internal {kind} @{name}({operands}) noinline nounwind willreturn memory(none) {{\n"
+            f"  %r = call {kind} @llvm.{name}({operands})\n  ret {kind} %r\n}}\n"
+        )
+    return text
+
+
 def optimised(text: str, target: Target, effort: Effort = TILE):
     """Returns (target machine, module) after a few passes and LLVM's pipeline, without reordering of arithmetic."""
     llvm.set_option("featherlane", f"-inline-threshold={effort.inlining}")  # the module inliner reads no tuning option
+    if target.cpu == "x86-64" or "-fma" in target.features.split(","):
+        text = outlined(text)
     # a separate context, so that LLVM's data for a module is freed with it
     machine, module = target.machine(), llvm.parse_assembly(_head(target) + text, llvm.create_context())
     for level in (0, effort.level):
