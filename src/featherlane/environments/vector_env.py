@@ -351,13 +351,14 @@ class TaskEnv(VectorEnv):
     def _restart(self, ids: np.ndarray, forward: bool) -> None:
         batch, task = self.batch, self.task
         batch.reset(ids, forward=False)
-        self._seen = self._warnings.tobytes() if len(ids) == self.num_envs else b""  # of some worlds: count them
         task.start(batch, ids, self.random)
         if forward:
             batch.forward_bound(ids)
         task.started(batch, ids)
         self.elapsed[ids] = 0
-        self._done[ids], self._bad[ids] = False, 0.0
+        self._done[ids] = False
+        if self._bad.any():
+            self._bad[ids], self._seen = 0.0, b""  # the same fault may come again
 
     # ---- results of the task -----------------------------------------------------------------------------------------
     def _width(self) -> int:

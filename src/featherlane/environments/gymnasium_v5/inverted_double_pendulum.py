@@ -38,7 +38,6 @@ class InvertedDoublePendulum(MujocoTask):
 
     def started(self, worlds, ids):
         """Computes the constraint forces of the initial state; without a joint at its limit they are zero."""
-        super().started(worlds, ids)
         low, high = self.reach
         at = worlds.qpos.take(ids, 0)
         if self.only_limits and not (self.limited & ((at <= low) | (at >= high))).any():

@@ -53,23 +53,14 @@ class MujocoTask(Task):
 
     def prepare(self, worlds: Batch) -> None:
         self.init_qpos = np.array(worlds.model.qpos0, np.float64)
-        self.unmoved, self.all_moved = np.ones(worlds.nworld, bool), False
         self.velocity: Any = None  # set by `reward`, if it computes a velocity
-
-    def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray | None) -> None:
-        super().act(worlds, actions, ids)
-        if not self.all_moved:
-            self.unmoved[slice(None) if ids is None else ids] = False
-            self.all_moved = ids is None or not self.unmoved.any()
-
-    def started(self, worlds: Batch, ids: np.ndarray) -> None:
-        self.unmoved[ids], self.all_moved = True, False
 
     def contact_forces(self, worlds: Batch) -> np.ndarray:
         """Returns `cfrc_ext` as rows (n, 6 nbody); zero after a reset, because Gymnasium computes it only in steps."""
         forces = worlds.cfrc_ext.reshape(worlds.nworld, -1)
-        if self.derived == "gymnasium" and not self.all_moved:
-            return np.where(self.unmoved[:, None], 0.0, forces)
+        unmoved = worlds.time == 0.0
+        if self.derived == "gymnasium" and unmoved.any():
+            return np.where(unmoved[:, None], 0.0, forces)
         return forces
 
     def info(self, worlds: Batch, terms: Mapping[str, np.ndarray], before: Any) -> dict[str, np.ndarray]:

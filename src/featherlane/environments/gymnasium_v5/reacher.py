@@ -39,7 +39,6 @@ class Reacher(MujocoTask):
         self.first_tip, self.to_tip = np.zeros((worlds.nworld, 3)), chain(worlds.model, self.tip)
 
     def started(self, worlds, ids):
-        super().started(worlds, ids)
         if self.to_tip is not None:
             self.first_tip[ids] = position(worlds.model, self.to_tip, worlds.qpos[ids])
 
@@ -56,8 +55,9 @@ class Reacher(MujocoTask):
     def to_target(self, worlds) -> np.ndarray:
         """Returns the vector from the target to the tip, (n, 3) [m]."""
         tip = worlds.xpos[:, self.tip]
-        if not self.all_moved:  # the first observation is bitwise Gymnasium's, unless the user set another state
-            same = self.unmoved[:, None] & (np.abs(self.first_tip - tip) < ROUNDING)
+        unmoved = worlds.time == 0.0
+        if unmoved.any():  # the first observation is bitwise Gymnasium's, unless the user set another state
+            same = unmoved[:, None] & (np.abs(self.first_tip - tip) < ROUNDING)
             tip = np.where(same, self.first_tip, tip)
         return tip - worlds.xpos[:, self.target]
 
