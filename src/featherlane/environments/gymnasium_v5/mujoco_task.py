@@ -16,6 +16,7 @@ from featherlane.errors import MissingMethodError
 from featherlane.model.assignment import has_finite_sum
 from featherlane.simulation.batch.batch import Batch
 
+FEW = 3  # columns that are added in less time than by a sum over rows
 ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 
 
@@ -58,10 +59,8 @@ class MujocoTask(Task):
     def contact_forces(self, worlds: Batch) -> np.ndarray:
         """Returns `cfrc_ext` as rows (n, 6 nbody); zero after a reset, because Gymnasium computes it only in steps."""
         forces = worlds.cfrc_ext.reshape(worlds.nworld, -1)
-        unmoved = worlds.time == 0.0
-        if self.derived == "gymnasium" and unmoved.any():
-            return np.where(unmoved[:, None], 0.0, forces)
-        return forces
+        unmoved = None if self.derived != "gymnasium" else at_start(worlds)
+        return forces if unmoved is None else np.where(unmoved[:, None], 0.0, forces)
 
     def info(self, worlds: Batch, terms: Mapping[str, np.ndarray], before: Any) -> dict[str, np.ndarray]:
         """Returns each world's position, its velocity if `reward` computed it (along x or (n, 2)), and the terms."""
@@ -103,6 +102,11 @@ class HealthyTask(MujocoTask):
         return self.is_healthy * self.healthy_reward
 
 
+def at_start(worlds: Batch) -> np.ndarray | None:
+    """Returns which worlds have taken no time step since their reset, (n,) bool; None: all have."""
+    return None if np.count_nonzero(worlds.time) == worlds.nworld else worlds.time == 0.0
+
+
 def root_position(worlds: Batch) -> dict[str, np.ndarray]:
     """Returns the root's horizontal position for infos [m]."""
     x, y = worlds.qpos[:, 0], worlds.qpos[:, 1]
@@ -112,7 +116,13 @@ def root_position(worlds: Batch) -> dict[str, np.ndarray]:
 def squares(values: np.ndarray) -> np.ndarray:
     """Returns the sum of squares of each world's values, (n,)."""
     rows = values.reshape(len(values), -1)
-    return np.add.reduce(rows * rows, axis=1)
+    rows = rows * rows
+    if rows.shape[1] > FEW:
+        return np.add.reduce(rows, axis=1)
+    total, *others = rows.T  # the same order of additions as NumPy's
+    for column in others:
+        total = total + column
+    return total
 
 
 def norms(values: np.ndarray) -> np.ndarray:

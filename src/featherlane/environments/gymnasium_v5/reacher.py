@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.environments.gymnasium_v5.compiled import controls_squared, pay
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, at_start, norms, squares
 from featherlane.environments.gymnasium_v5.plain_frames import chain, position
 from featherlane.lanes import kernel, sincos, sqrt
 from featherlane.simulation.policy.functions import LaneFunctions
@@ -55,8 +55,8 @@ class Reacher(MujocoTask):
     def to_target(self, worlds) -> np.ndarray:
         """Returns the vector from the target to the tip, (n, 3) [m]."""
         tip = worlds.xpos[:, self.tip]
-        unmoved = worlds.time == 0.0
-        if unmoved.any():  # the first observation is bitwise Gymnasium's, unless the user set another state
+        unmoved = at_start(worlds)
+        if unmoved is not None:  # the first observation is bitwise Gymnasium's, unless the user set another state
             same = unmoved[:, None] & (np.abs(self.first_tip - tip) < ROUNDING)
             tip = np.where(same, self.first_tip, tip)
         return tip - worlds.xpos[:, self.target]
