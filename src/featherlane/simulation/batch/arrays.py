@@ -209,13 +209,13 @@ class WorldArrays:
     def defaults(self, at: np.ndarray) -> list[Assignment]:
         """Returns assignments of the default state and inputs to the worlds `at`, from their expanded fields."""
         q0, fields = self.expanded.get("qpos0"), self.model.__dict__  # attributes would count as possible edits
-        new = {"qpos": fields["qpos0"] if q0 is None else q0[at], "eq_active": fields["eq_active0"]}
-        mocap = self.model.nmocap > 0
+        new, sizes = {"qpos": fields["qpos0"] if q0 is None else q0[at], "eq_active": fields["eq_active0"]}, self.sizes
+        mocap = sizes["nmocap"] > 0
         new |= mocap_defaults(self.model, lambda name: self.expanded.own(name, at)) if mocap else NO_MOCAP
-        if self.model.nhistory:
+        if sizes["nhistory"]:
             step, interval = (self.expanded.own(name, at) for name in ("opt_timestep", "sensor_interval"))
             new["history"] = empty_history(self.model, step.ravel(), interval)
-        if self.model.nplastic:
+        if sizes["nplastic"]:
             rest = (self.expanded.own(name, at) for name in ("qpos_spring", "tendon_lengthspring"))
             new["plastic"] = plastic_defaults(self.model, *rest)
         values = [(rows, at, zero) for rows, zero in self._whole_rows((*EVOLVING, *REPORTS, *DROPPED))]
