@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -29,6 +29,7 @@ from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.policy.mlp import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
+T = TypeVar("T")
 STATE = "state"  # name of the observation's numbers next to images
 
 
@@ -199,11 +200,8 @@ class TaskEnv(VectorEnv):
                 )
             (moving,) = (~self._done).nonzero()
             self._restart(resting, self.task.forward_at_start)
-        before = self._move(actions, moving)
-        terminations = self._terminated()
-        rewards = self._rewards(actions, before)
-        self.elapsed += 1
-        return self._results(rewards, terminations, resting, moving, before)
+        before, (terminations, rewards), bad = self._advance(actions, moving, self._outcome)
+        return self._results(rewards, terminations, bad, resting, before)
 
     def rollout(self, nstep: int, policy: MLP, noise: ArrayLike | None = None) -> Rollout:
         """Runs nstep steps in every world with a policy in the loop, compiled, without Python between the steps.
@@ -266,15 +264,23 @@ class TaskEnv(VectorEnv):
         """Lets worlds whose episodes have ended continue from their current states."""
         self._done[:] = False
 
-    def _move(self, actions: np.ndarray, moving: np.ndarray | None) -> Any:
-        """Applies actions in the worlds `moving` (None for all); returns what `reward` needs of the state before."""
+    def _advance(self, actions: np.ndarray, moving: np.ndarray | None, outcome: Callable[..., T]) -> tuple[Any, T, Any]:
+        """Applies actions in the worlds `moving` (None for all).
+
+        Returns:
+            what `reward` needs of the state before; `outcome(actions, before)`; which worlds had a fault, or None.
+        """
         batch, task = self.batch, self.task
         before = task.before(batch)
         task.act(batch, actions, moving)
         batch.step(self.frame_skip, ids=moving, stage="velocity" if task.derived == "dm_control" else None)
         if task.derived == "fresh" and batch.bound:
             batch.forward(moving)
-        return before
+        found = outcome(actions, before)
+        self.elapsed += 1
+        bad = self._new_faults()
+        task.proceed(batch, moving, self.random)
+        return before, found, bad
 
     def _new_faults(self) -> np.ndarray | None:
         """Returns which worlds had one of FAULTS since the last call, (n,) bool; None if none had."""
@@ -285,10 +291,8 @@ class TaskEnv(VectorEnv):
         bad, self._bad = counted > self._bad, counted
         return bad if bad.any() else None
 
-    def _results(self, rewards: np.ndarray, terminations: np.ndarray, resting: np.ndarray, moving, before):
+    def _results(self, rewards: np.ndarray, terminations: np.ndarray, bad: np.ndarray | None, resting, before):
         """Returns the results of a step; with SAME_STEP, worlds whose episodes ended are reset first."""
-        bad = self._new_faults()
-        self.task.proceed(self.batch, moving, self.random)
         if bad is not None:
             rewards[bad] = 0.0
             terminations |= bad
@@ -429,12 +433,13 @@ class TaskEnv(VectorEnv):
             raise ModelError(f"actions: got NaN in world {world}, column {column}, allowed are numbers")
         return actions if self._unused is None else np.where(self._unused, 0, actions)
 
-    def _rewards(self, actions: np.ndarray, before) -> np.ndarray:
-        """Returns the sums of the reward terms, in float64."""
-        rewards = np.zeros(self.num_envs)
+    def _outcome(self, actions: np.ndarray, before) -> tuple[np.ndarray, np.ndarray]:
+        """Returns terminations (n,) and the sums of the reward terms (n,) in float64, in new arrays."""
+        ended, rewards = self._ended(), np.zeros(self.num_envs)
+        terminations = np.zeros(self.num_envs, bool) if ended is None else ended.astype(bool)
         for values in self._reward_terms(actions, before):
             rewards += values
-        return rewards
+        return terminations, rewards
 
     def _reward_terms(self, actions: np.ndarray, before) -> list[np.ndarray]:
         """Returns the reward terms, each (n,), and stores those with names in `terms`."""
@@ -442,10 +447,6 @@ class TaskEnv(VectorEnv):
         named = terms if type(terms) is dict or isinstance(terms, Mapping) else {"": terms}
         self.terms, shape = {name: values for name, values in named.items() if name}, (self.num_envs,)
         return [_checked("reward", name, values, shape) for name, values in named.items()]
-
-    def _terminated(self) -> np.ndarray:
-        ended = self._ended()
-        return np.zeros(self.num_envs, bool) if ended is None else ended.astype(bool)  # the task may keep its array
 
     def _ended(self) -> np.ndarray | None:
         """Returns the task's terminations (n,), or None."""
