@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
 from featherlane.model.arguments import whole_argument
-from featherlane.simulation.batch.random_rows import RowSampler
+from featherlane.simulation.batch.random_rows import FEW, FUNCTIONS, RowSampler
 
 LARGEST_SEED = 2**64 - 1
 
@@ -28,7 +28,7 @@ class RandomStreams:
             seed, or for fresh seeds of all generators.
 
     Attributes:
-        generators: NumPy generators, one per world.
+        generators: NumPy generators, one per world; an entry must not be replaced.
         entropies: their initial seeds.
 
     Raises:
@@ -58,19 +58,25 @@ class RandomStreams:
 
     def uniform(self, ids: np.ndarray, low: ArrayLike, high: ArrayLike, n: int) -> np.ndarray:
         """Samples n numbers between low and high from each generator in `ids`, (len(ids), n)."""
-        drawn = self._rows("uniform", ids, n)
+        drawn = self._rows("random", ids, n)
         drawn *= np.subtract(high, low)
         drawn += np.asarray(low)
         return drawn
 
     def normal(self, ids: np.ndarray, n: int) -> np.ndarray:
         """Samples n numbers of the standard normal distribution from each generator in `ids`, (len(ids), n)."""
-        return self._rows("normal", ids, n)
+        return self._rows("standard_normal", ids, n)
 
-    def _rows(self, kind: str, ids: np.ndarray, n: int) -> np.ndarray:
-        if self._sampler is None:
-            self._sampler = RowSampler(self.generators)
-        return self._sampler.rows(kind, ids, n)
+    def _rows(self, method: str, ids: np.ndarray, n: int) -> np.ndarray:
+        """Returns n numbers of a method of each generator in `ids`, (len(ids), n)."""
+        if method in FUNCTIONS and FEW <= len(ids) <= len(self):
+            if self._sampler is None:
+                self._sampler = RowSampler(self.generators)
+            return self._sampler.rows(method, ids, n)
+        rows = np.empty((len(ids), n))
+        for row, i in zip(rows, ids.tolist(), strict=True):
+            getattr(self.generators[i], method)(out=row)
+        return rows
 
     def integers(self, ids: np.ndarray, low: int, high: int, n: int) -> np.ndarray:
         """Samples n whole numbers from low to below high from each generator in `ids`, (len(ids), n)."""

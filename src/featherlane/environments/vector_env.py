@@ -11,20 +11,17 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike
 
-from featherlane.environments.compiled import sensordata_slice, with_kernels
+from featherlane.environments.compiled import sensordata_slice
 from featherlane.environments.images import ObservedImages
+from featherlane.environments.infos import add_infos, part_of
 from featherlane.environments.live_arrays import attach, live_arrays
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
-from featherlane.environments.task import Task, models_of
+from featherlane.environments.task import Task, models_of, worlds_of
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.model import Model, load
 from featherlane.model.arguments import instance, one_of, whole_argument
 from featherlane.model.assignment import as_real_array, has_finite_sum, is_numbers, regular
-from featherlane.model.bundle import resolve_name
-from featherlane.model.variants import Variants
-from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.policy.mlp import MLP
 
@@ -97,10 +94,10 @@ class TaskEnv(VectorEnv):
         self.render_mode, self._painting = render_mode, Painting(task, render_mode, render_worlds)
         self.autoreset_mode = mode_of(autoreset_mode)
         settings = {"nthread": nthread, "dtype": dtype, "record_failures": record_failures}
-        self.batch: Any = _batch_of(task, num_envs, settings)  # a Batch or a MixedBatch
+        self.batch: Any = worlds_of(task, num_envs, settings)  # a Batch or a MixedBatch
         model = models_of(self.batch)[0]
         self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)
-        self._unused = _unused_controls(self.batch)
+        self._unused = ~self.batch.mask("ctrl") if isinstance(self.batch, MixedBatch) else None
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": list(RENDER_MODES),
@@ -172,7 +169,7 @@ class TaskEnv(VectorEnv):
             )
         self.random.reseed(np.flatnonzero(mask), seed)
         self._restart(np.flatnonzero(mask), True)
-        return self._observe(), self._masked(self.task.start_info(self.batch), mask, {}) if self.info else {}
+        return self._observe(), add_infos(self.task.start_info(self.batch), mask, {}) if self.info else {}
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Applies one action in every world.
@@ -320,8 +317,8 @@ class TaskEnv(VectorEnv):
         last = {"final_obs": final, "_final_obs": done, "final_info": infos, "_final_info": done.copy()}
         self._restart(np.flatnonzero(done), self.task.forward_at_start)
         if self.info:
-            last["final_info"] = _part(infos, done)
-            last = self._masked(self.task.start_info(self.batch), done, _part(infos, ~done)) | last
+            last["final_info"] = part_of(infos, done)
+            last = add_infos(self.task.start_info(self.batch), done, part_of(infos, ~done)) | last
         return self._observe(
             observations, np.flatnonzero(done)
         ), last  # the same buffer, because the other one holds the previous step
@@ -334,22 +331,8 @@ class TaskEnv(VectorEnv):
         moved = np.ones(self.num_envs, bool)
         if len(resting):
             moved[resting] = False
-        infos = self._masked(self.task.info(self.batch, self.terms, before), moved, infos)
-        return self._masked(self.task.start_info(self.batch), ~moved, infos) if len(resting) else infos
-
-    @staticmethod
-    def _masked(values: Mapping[str, np.ndarray], mask: np.ndarray, infos: dict[str, Any]) -> dict[str, Any]:
-        """Adds values of the masked worlds to infos, in the format of Gymnasium's vector environments."""
-        number = np.count_nonzero(mask)
-        for name, value in values.items() if number else ():
-            value = np.asarray(value)
-            if number == len(mask) and name not in infos:
-                infos[name], infos[f"_{name}"] = value.copy(), mask.copy()
-                continue
-            rows = infos.setdefault(name, np.zeros(value.shape, value.dtype))
-            rows[mask] = value[mask]
-            infos[f"_{name}"] = infos.get(f"_{name}", False) | mask
-        return infos
+        infos = add_infos(self.task.info(self.batch, self.terms, before), moved, infos)
+        return add_infos(self.task.start_info(self.batch), ~moved, infos) if len(resting) else infos
 
     # ---- worlds ----------------------------------------------------------------------------------------------------
     def _restart(self, ids: np.ndarray, forward: bool) -> None:
@@ -454,33 +437,6 @@ class TaskEnv(VectorEnv):
         return None if ended is None else _checked("terminated", "", ended, (self.num_envs,))
 
 
-def _unused_controls(worlds: Any) -> np.ndarray | None:
-    """Returns which entries of `ctrl` (n, nu) belong to no actuator of their world; None: all worlds have all."""
-    return ~worlds.mask("ctrl") if isinstance(worlds, MixedBatch) else None
-
-
-def _batch_of(task: Task, num_envs: int, settings: dict[str, Any]) -> Any:
-    """Returns the worlds of a task, a `Batch` or a `MixedBatch`.
-
-    Raises:
-        ModelError: a model that cannot be loaded; kernels with several models; models with other numbers of worlds
-            than `num_envs`, or with different time steps.
-    """
-    source = task.model.models if isinstance(task.model, Variants) else task.model
-    if not isinstance(source, list | tuple):
-        model = with_kernels(source, task.kernels) if task.kernels else source
-        return Batch(model if isinstance(model, Model) else load(resolve_name(model)), num_envs, **settings)
-    if task.kernels:
-        raise ModelError("kernels: got kernels and several models, allowed are kernels with a single model")
-    worlds = MixedBatch(source, **settings)
-    if worlds.nworld != num_envs:
-        raise ModelError(f"num_envs: got {num_envs}, allowed is {worlds.nworld}, the number of worlds of task.model")
-    timesteps = sorted({float(model.opt.timestep) for model in worlds.models})
-    if len(timesteps) > 1:
-        raise ModelError(f"task.model: got models with the time steps {timesteps}, allowed is one time step for all")
-    return worlds
-
-
 def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.ndarray:
     """Checks an array of numbers of a shape and returns it."""
     if not (is_numbers(value) and value.shape == shape):
@@ -501,19 +457,6 @@ def row_of(observations: Any, world: int) -> Any:
     if isinstance(observations, dict):
         return {name: rows[world].copy() for name, rows in observations.items()}
     return observations[world].copy()
-
-
-def _part(infos: dict[str, Any], mask: np.ndarray) -> dict[str, Any]:
-    """Returns the infos of the masked worlds."""
-    part = {}
-    for name, value in infos.items():
-        present = infos[name if name[:1] == "_" else f"_{name}"] & mask
-        if present.any():
-            part[name] = (
-                present if name[:1] == "_" else np.where(present.reshape(-1, *[1] * (value.ndim - 1)), value, 0)
-            )
-            part[name] = part[name].astype(value.dtype, copy=False)
-    return part
 
 
 def mode_of(value) -> AutoresetMode:

@@ -206,9 +206,9 @@ def doubles(record, address: int):
 def call(function: int, m, d, i: int) -> None:
     """Calls the C function f(m, d, i) of records, ints or addresses at a memory address.
 
-    Uncompiled, with a record d, it calls entry `function` of the record's functions.
+    Uncompiled, and if d is a record, it calls entry `function` of the record's functions.
     """
-    if isinstance(d, int):
-        ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(function)(m, d, i)
-    else:
+    if hasattr(d, "functions"):
         d.functions[function](m, d, i)
+    else:
+        ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(function)(m, d, i)

@@ -117,7 +117,7 @@ def squares(values: np.ndarray) -> np.ndarray:
     """Returns the sum of squares of each world's values, (n,)."""
     rows = values.reshape(len(values), -1)
     rows = rows * rows
-    if rows.shape[1] > FEW:
+    if not 0 < rows.shape[1] <= FEW:
         return np.add.reduce(rows, axis=1)
     total, *others = rows.T  # the same order of additions as NumPy's
     for column in others:
@@ -137,6 +137,6 @@ def finite(worlds: Batch, mask: np.ndarray) -> np.ndarray:
     return mask & np.isfinite(worlds.qpos).all(axis=1) & np.isfinite(worlds.qvel).all(axis=1)
 
 
-def between(low: float, values: np.ndarray, high: float) -> np.ndarray:
+def between(low: float | np.ndarray, values: np.ndarray, high: float | np.ndarray) -> np.ndarray:
     """Returns whether low < values < high, elementwise."""
     return (low < values) & (values < high)

@@ -27,15 +27,16 @@ GENERATORS = Layout(
     ),
 )
 _C = ctypes.CDLL(_generator.__file__)
-METHODS = {"uniform": "random", "normal": "standard_normal"}
-FUNCTIONS = {
-    kind: ctypes.cast(f, ctypes.c_void_p).value
-    for kind in METHODS
-    if (f := getattr(_C, f"random_standard_{kind}_fill", None))
+_FILLS = {"random": "random_standard_uniform_fill", "standard_normal": "random_standard_normal_fill"}
+FUNCTIONS: dict[str, int | None] = {  # address of the C function of a generator's method
+    method: ctypes.cast(getattr(_C, name), ctypes.c_void_p).value
+    for method, name in _FILLS.items()
+    if hasattr(_C, name)
 }
 FEW = 4  # generators for which calls in Python take less time
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.argtypes, _pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 
 
 @stage(g1=GENERATORS)
@@ -52,25 +53,21 @@ class RowSampler:
     """Samples rows of numbers from generators, which must not be replaced."""
 
     def __init__(self, generators: Sequence[np.random.Generator]):
-        self.generators, sizes = tuple(generators), {"ngenerator": len(generators)}  # kept alive for their addresses
-        self._addresses = np.array([_pointer(g.bit_generator.capsule, b"BitGenerator") for g in generators])
+        sizes = {"ngenerator": len(generators)}
         arrays = allocate(GENERATORS, sizes, 1, np.float64)
-        self._given = arrays["generator"]
+        self._alive, self._given = tuple(generators), arrays["generator"]
+        self._addresses = np.array([_pointer(g.bit_generator.capsule, b"BitGenerator") for g in generators])
         self._run = library().bind(sample_rows, Record(GENERATORS, sizes, arrays, 1, np.float64))
 
-    def rows(self, kind: str, ids: np.ndarray, n: int) -> np.ndarray:
+    def rows(self, method: str, ids: np.ndarray, n: int) -> np.ndarray:
         """Returns n numbers of each generator in `ids`, (len(ids), n).
 
         Args:
-            kind: "uniform", between 0 and 1, or "normal", of the standard normal distribution.
-            ids: numbers of the generators.
+            method: a method of a generator in FUNCTIONS.
+            ids: numbers of the generators, at most as many as there are.
             n: numbers of each.
         """
-        out, count, function = np.empty((len(ids), n)), len(ids), FUNCTIONS.get(kind)
-        if function is None or not FEW <= count <= len(self._given):
-            for row, i in zip(out, ids.tolist(), strict=True):
-                getattr(self.generators[i], METHODS[kind])(out=row)
-        else:
-            self._given[:count] = self._addresses[ids]
-            self._run(function, count, n, address(out))
+        out, count = np.empty((len(ids), n)), len(ids)
+        self._given[:count] = self._addresses[ids]
+        self._run(FUNCTIONS[method], count, n, address(out))
         return out
