@@ -344,7 +344,7 @@ class TaskEnv(VectorEnv):
         task.started(batch, ids)
         self.elapsed[ids] = 0
         self._done[ids] = False
-        if self._bad.any():
+        if np.count_nonzero(self._bad):
             self._bad[ids], self._seen = 0.0, b""  # the same fault may come again
 
     # ---- results of the task -----------------------------------------------------------------------------------------
