@@ -148,6 +148,11 @@ def models_of(worlds: Any) -> tuple[Model, ...]:
     return worlds.models if isinstance(worlds, MixedBatch) else (worlds.model,)
 
 
+def unused_controls(worlds: Any) -> np.ndarray | None:
+    """Returns which entries of `ctrl` (n, nu) belong to no actuator of their world; None: all worlds have all."""
+    return ~worlds.mask("ctrl") if isinstance(worlds, MixedBatch) else None
+
+
 def worlds_of(task: Task, num_envs: int, settings: dict[str, Any]) -> Any:
     """Returns the worlds of a task, a `Batch` or a `MixedBatch`.
 

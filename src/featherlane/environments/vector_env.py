@@ -18,11 +18,10 @@ from featherlane.environments.live_arrays import attach, live_arrays
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
-from featherlane.environments.task import Task, models_of, worlds_of
+from featherlane.environments.task import Task, models_of, unused_controls, worlds_of
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model.arguments import instance, one_of, whole_argument
 from featherlane.model.assignment import as_real_array, has_finite_sum, is_numbers, regular
-from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.policy.mlp import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
@@ -97,7 +96,7 @@ class TaskEnv(VectorEnv):
         self.batch: Any = worlds_of(task, num_envs, settings)  # a Batch or a MixedBatch
         model = models_of(self.batch)[0]
         self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)
-        self._unused = ~self.batch.mask("ctrl") if isinstance(self.batch, MixedBatch) else None
+        self._unused = unused_controls(self.batch)
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": list(RENDER_MODES),
