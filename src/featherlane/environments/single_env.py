@@ -78,6 +78,7 @@ class _OneWorld(TaskEnv):
         action = action if type(action) is np.ndarray else regular("action", action)
         actions = self._actions(action[None] if action.ndim else action)
         before, (terminated, reward), bad = self._advance(actions, None, self._outcome_of_one)
+        self.elapsed[0] += 1
         if bad is not None:
             terminated, reward = True, 0.0
         if not math.isfinite(reward):

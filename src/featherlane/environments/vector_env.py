@@ -273,7 +273,6 @@ class TaskEnv(VectorEnv):
         if task.derived == "fresh" and batch.bound:
             batch.forward(moving)
         found = outcome(actions, before)
-        self.elapsed += 1
         bad = self._new_faults()
         task.proceed(batch, moving, self.random)
         return before, found, bad
@@ -288,7 +287,8 @@ class TaskEnv(VectorEnv):
         return bad if bad.any() else None
 
     def _results(self, rewards: np.ndarray, terminations: np.ndarray, bad: np.ndarray | None, resting, before):
-        """Returns the results of a step; with SAME_STEP, worlds whose episodes ended are reset first."""
+        """Counts a step and returns its results; with SAME_STEP, worlds whose episodes ended are reset first."""
+        self.elapsed += 1
         if bad is not None:
             rewards[bad] = 0.0
             terminations |= bad

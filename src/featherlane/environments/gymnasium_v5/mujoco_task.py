@@ -16,7 +16,7 @@ from featherlane.errors import MissingMethodError
 from featherlane.model.assignment import has_finite_sum
 from featherlane.simulation.batch.batch import Batch
 
-FEW = 3  # columns that are added in less time than by a sum over rows
+FEW, MANY = 3, 64  # columns and rows whose columns are added in less time than by a sum over rows
 ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 
 
@@ -117,7 +117,7 @@ def squares(values: np.ndarray) -> np.ndarray:
     """Returns the sum of squares of each world's values, (n,)."""
     rows = values.reshape(len(values), -1)
     rows = rows * rows
-    if not 0 < rows.shape[1] <= FEW:
+    if len(rows) < MANY or not 0 < rows.shape[1] <= FEW:
         return np.add.reduce(rows, axis=1)
     total, *others = rows.T  # the same order of additions as NumPy's
     for column in others:

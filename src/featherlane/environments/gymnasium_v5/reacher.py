@@ -53,17 +53,17 @@ class Reacher(MujocoTask):
         }
 
     def to_target(self, worlds) -> np.ndarray:
-        """Returns the vector from the target to the tip, (n, 3) [m]."""
-        tip = worlds.xpos[:, self.tip]
-        unmoved = at_start(worlds)
+        """Returns the observed vector from the target to the tip, (n, 3) [m]."""
+        tip, unmoved = worlds.xpos[:, self.tip], at_start(worlds)
         if unmoved is not None:  # the first observation is bitwise Gymnasium's, unless the user set another state
             same = unmoved[:, None] & (np.abs(self.first_tip - tip) < ROUNDING)
             tip = np.where(same, self.first_tip, tip)
         return tip - worlds.xpos[:, self.target]
 
     def reward(self, worlds, actions, before):
+        xpos = worlds.xpos
         return {
-            "dist": -norms(self.to_target(worlds)) * self.reward_dist_weight,
+            "dist": -norms(xpos[:, self.tip] - xpos[:, self.target]) * self.reward_dist_weight,
             "ctrl": -squares(actions) * self.reward_control_weight,
         }
 
