@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.environments import RandomStreams
+from featherlane.environments import RandomStreams, random_streams
 
 N = 5
 ALL = np.arange(N)
@@ -64,6 +65,26 @@ def test_a_held_generator_stays_synchronized_with_its_world():
         np.testing.assert_array_equal(streams.normal(ALL, 3), [g.standard_normal(3) for g in theirs])
         assert held.random() == theirs[3].random() and held.integers(9) == theirs[3].integers(9)
     assert streams.generators[3] is held
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_many_and_few_generators_and_repeated_ones_sample_numpys_numbers(monkeypatch, compiled):
+    if not compiled:  # a build of NumPy that does not export its C functions
+        monkeypatch.setattr(random_streams, "FUNCTIONS", {})
+    elif sys.platform == "linux":
+        assert random_streams.FUNCTIONS.keys() == {"random", "standard_normal"}
+    streams, theirs = RandomStreams(40, 6), [np.random.default_rng(6 + i) for i in range(40)]
+    for ids in (range(40), [39, 7, 0, 12, 5], [3], [2, 2, 2, 9, 2], [-1, -2, -3, -4, 8], [*range(40), 1]):
+        ids = np.array(ids)
+        np.testing.assert_array_equal(streams.uniform(ids, 0.0, 1.0, 3), [theirs[i].random(3) for i in ids])
+        np.testing.assert_array_equal(streams.normal(ids, 5), [theirs[i].standard_normal(5) for i in ids])
+        np.testing.assert_array_equal(streams.integers(ids, 0, 9, 3), [theirs[i].integers(0, 9, 3) for i in ids])
+    assert [g.bit_generator.state for g in streams.generators] == [g.bit_generator.state for g in theirs]
+
+
+def test_numbers_of_unknown_generators_are_refused():
+    with pytest.raises(IndexError):
+        RandomStreams(N).uniform(np.array([0, 1, 2, 3, N]), 0.0, 1.0, 2)
 
 
 def test_an_empty_choice_consumes_no_random_numbers():

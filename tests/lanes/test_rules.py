@@ -13,6 +13,7 @@ import pytest
 
 from featherlane.lanes import (
     any_,
+    call,
     eights,
     false_mask,
     fma,
@@ -527,6 +528,11 @@ def makes_an_int_of_many(d):
 @says("scalars: got a record .* plain number")
 def takes_a_real_for_an_address(d):
     d.x[0] = scalars(d, 1.0)[0]  # broken
+
+
+@says("call: got .* plain number")
+def passes_a_real_to_a_function(d):
+    call(d.k[0], d, 1.0, 2)  # broken
 
 
 @says("real: got a plain number")

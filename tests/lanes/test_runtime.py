@@ -267,6 +267,20 @@ def test_a_function_is_called_by_its_address(mode, chosen, dtype, w):
     assert np.all(d.arrays["x"][1] == 6) and np.all(d.arrays["x"][0] == 0)
 
 
+@stage
+def caller_with_numbers(d, function, i):
+    call(function, i, 2 * i, i - 3)
+
+
+@pytest.mark.parametrize("chosen", ["jit", "checked", "python"])
+def test_a_c_function_is_called_with_numbers(mode, chosen):
+    mode(chosen)
+    given, (_, d) = [], records()
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(lambda *numbers: given.append(numbers))
+    library().bind(caller_with_numbers, d)(ctypes.cast(function, ctypes.c_void_p).value, 2**40)
+    assert given == [(2**40, 2**41, 2**40 - 3)]
+
+
 def test_a_prebuilt_stage_calls_just_in_time_stages(prebuild, mode):
     prebuild([caller], library().layout_hash())
     mode("auto")

@@ -12,7 +12,7 @@ import featherlane as fl
 from featherlane.errors import ModelError
 from featherlane.model.fields import MODEL
 from featherlane.model.limits import LIMITS, ROWS
-from featherlane.model.model import LIVE
+from featherlane.model.model import LIVE, peek
 
 XML = """
 <mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>
@@ -153,6 +153,18 @@ def test_an_unreferenced_array_is_no_longer_checked(model):
     assert not model._edited and model._stamp is data._stamp
     model.opt.timestep, model.opt.gravity = 0.001, (0, 0, -1)
     assert model._stamp is data._stamp  # checked immediately
+
+
+def test_peek_is_a_read_only_view_and_no_edit(model):
+    data = fl.Data(model)
+    fl.step(model, data)
+    before = model._stamp
+    mass = peek(model, "body_mass")
+    with pytest.raises(ValueError, match="read-only"):
+        mass[1] = 2.0
+    assert not model._edited and model._stamp is before
+    model.body_mass[1] = 2.0
+    assert mass[1] == 2.0
 
 
 def test_edits_by_assignment_name_copy_and_pickle_are_detected(model):

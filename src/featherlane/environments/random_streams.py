@@ -7,13 +7,14 @@ vector environment with that seed does: the same calls return the same numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
 from featherlane.model.arguments import whole_argument
+from featherlane.simulation.batch.random_rows import FEW, FUNCTIONS, RowSampler
 
 LARGEST_SEED = 2**64 - 1
 
@@ -27,7 +28,7 @@ class RandomStreams:
             seed, or for fresh seeds of all generators.
 
     Attributes:
-        generators: NumPy generators, one per world.
+        generators: NumPy generators, one per world; an entry must not be replaced.
         entropies: their initial seeds.
 
     Raises:
@@ -36,10 +37,15 @@ class RandomStreams:
 
     def __init__(self, n: int, seed: int | Sequence[int | None] | None = None):
         self.generators: list[np.random.Generator] = [np.random.default_rng(0)] * n
+        self._sampler: RowSampler | None = None  # of the present generators
         self.entropies = [0] * n
         self._start(range(n), seeds(n, seed))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_sampler": None}
+
     def _start(self, ids: Iterable[int], sequences: list[np.random.SeedSequence]) -> None:
+        self._sampler = None
         for i in ids:
             self.generators[i] = np.random.default_rng(sequences[i])
             self.entropies[i] = int(sequences[i].entropy)  # pyright: ignore[reportArgumentType]
@@ -52,19 +58,25 @@ class RandomStreams:
 
     def uniform(self, ids: np.ndarray, low: ArrayLike, high: ArrayLike, n: int) -> np.ndarray:
         """Samples n numbers between low and high from each generator in `ids`, (len(ids), n)."""
-        drawn = np.empty((len(ids), n))
-        for row, i in zip(drawn, ids.tolist(), strict=True):
-            self.generators[i].random(out=row)
+        drawn = self._rows("random", ids, n)
         drawn *= np.subtract(high, low)
         drawn += np.asarray(low)
         return drawn
 
     def normal(self, ids: np.ndarray, n: int) -> np.ndarray:
         """Samples n numbers of the standard normal distribution from each generator in `ids`, (len(ids), n)."""
-        drawn = np.empty((len(ids), n))
-        for row, i in zip(drawn, ids.tolist(), strict=True):
-            self.generators[i].standard_normal(out=row)
-        return drawn
+        return self._rows("standard_normal", ids, n)
+
+    def _rows(self, method: str, ids: np.ndarray, n: int) -> np.ndarray:
+        """Returns n numbers of a method of each generator in `ids`, (len(ids), n)."""
+        if method in FUNCTIONS and FEW <= len(ids) <= len(self):
+            if self._sampler is None:
+                self._sampler = RowSampler(self.generators)
+            return self._sampler.rows(method, ids, n)
+        rows = np.empty((len(ids), n))
+        for row, i in zip(rows, ids.tolist(), strict=True):
+            getattr(self.generators[i], method)(out=row)
+        return rows
 
     def integers(self, ids: np.ndarray, low: int, high: int, n: int) -> np.ndarray:
         """Samples n whole numbers from low to below high from each generator in `ids`, (len(ids), n)."""

@@ -77,15 +77,10 @@ class _OneWorld(TaskEnv):
         self._check_open("step")
         action = action if type(action) is np.ndarray else regular("action", action)
         actions = self._actions(action[None] if action.ndim else action)
-        before = self._move(actions, None)
-        ended, reward = self._ended(), 0.0
-        for values in self._reward_terms(actions, before):
-            reward += float(values[0])
+        before, (terminated, reward), bad = self._advance(actions, None, self._outcome_of_one)
         self.elapsed[0] += 1
-        bad = self._new_faults()
-        self.task.proceed(self.batch, None, self.random)
         if bad is not None:
-            reward = 0.0
+            terminated, reward = True, 0.0
         if not math.isfinite(reward):
             raise non_finite_reward(reward, 0)
         infos = {} if bad is None else {"bad_world": bad[0]}
@@ -93,8 +88,14 @@ class _OneWorld(TaskEnv):
             for name, values in self.task.info(self.batch, self.terms, before).items():
                 rows = np.asarray(values)
                 infos[name] = rows[0] if rows.ndim == 1 else rows[0].copy()
-        terminated = bad is not None or (ended is not None and bool(ended[0]))
         return _first_row(self._observe()), reward, terminated, False, infos
+
+    def _outcome_of_one(self, actions: Any, before: Any) -> tuple[bool, float]:
+        """Returns whether the episode terminates, and the sum of the reward terms."""
+        ended, reward = self._ended(), 0.0
+        for values in self._reward_terms(actions, before):
+            reward += float(values[0])
+        return ended is not None and bool(ended[0]), reward
 
 
 def _first_row(observations: Any) -> Any:

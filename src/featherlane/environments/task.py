@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.compiled import sensordata_slice
+from featherlane.environments.compiled import sensordata_slice, with_kernels
 from featherlane.environments.random_streams import RandomStreams
-from featherlane.errors import MissingMethodError
+from featherlane.errors import MissingMethodError, ModelError
 from featherlane.lanes import Kernel
-from featherlane.model import Model
+from featherlane.model import Model, load
+from featherlane.model.bundle import resolve_name
+from featherlane.model.variants import Variants
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.policy.functions import LaneFunctions
@@ -144,3 +146,30 @@ class Task:
 def models_of(worlds: Any) -> tuple[Model, ...]:
     """Returns the models of a `Batch` or a `MixedBatch`."""
     return worlds.models if isinstance(worlds, MixedBatch) else (worlds.model,)
+
+
+def unused_controls(worlds: Any) -> np.ndarray | None:
+    """Returns which entries of `ctrl` (n, nu) belong to no actuator of their world; None: all worlds have all."""
+    return ~worlds.mask("ctrl") if isinstance(worlds, MixedBatch) else None
+
+
+def worlds_of(task: Task, num_envs: int, settings: dict[str, Any]) -> Any:
+    """Returns the worlds of a task, a `Batch` or a `MixedBatch`.
+
+    Raises:
+        ModelError: a model that cannot be loaded; kernels with several models; models with other numbers of worlds
+            than `num_envs`, or with different time steps.
+    """
+    source = task.model.models if isinstance(task.model, Variants) else task.model
+    if not isinstance(source, list | tuple):
+        model = with_kernels(source, task.kernels) if task.kernels else source
+        return Batch(model if isinstance(model, Model) else load(resolve_name(model)), num_envs, **settings)
+    if task.kernels:
+        raise ModelError("kernels: got kernels and several models, allowed are kernels with a single model")
+    worlds = MixedBatch(source, **settings)
+    if worlds.nworld != num_envs:
+        raise ModelError(f"num_envs: got {num_envs}, allowed is {worlds.nworld}, the number of worlds of task.model")
+    timesteps = sorted({float(model.opt.timestep) for model in worlds.models})
+    if len(timesteps) > 1:
+        raise ModelError(f"task.model: got models with the time steps {timesteps}, allowed is one time step for all")
+    return worlds

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -11,24 +11,21 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike
 
-from featherlane.environments.compiled import sensordata_slice, with_kernels
+from featherlane.environments.compiled import sensordata_slice
 from featherlane.environments.images import ObservedImages
+from featherlane.environments.infos import add_infos, part_of
 from featherlane.environments.live_arrays import attach, live_arrays
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.rollout import FAULTS, Episodes, History, Rollout, run_policy
-from featherlane.environments.task import Task, models_of
+from featherlane.environments.task import Task, models_of, unused_controls, worlds_of
 from featherlane.errors import ArgumentTypeError, ModelError
-from featherlane.model import Model, load
 from featherlane.model.arguments import instance, one_of, whole_argument
 from featherlane.model.assignment import as_real_array, has_finite_sum, is_numbers, regular
-from featherlane.model.bundle import resolve_name
-from featherlane.model.variants import Variants
-from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.policy.mlp import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
+T = TypeVar("T")
 STATE = "state"  # name of the observation's numbers next to images
 
 
@@ -96,10 +93,10 @@ class TaskEnv(VectorEnv):
         self.render_mode, self._painting = render_mode, Painting(task, render_mode, render_worlds)
         self.autoreset_mode = mode_of(autoreset_mode)
         settings = {"nthread": nthread, "dtype": dtype, "record_failures": record_failures}
-        self.batch: Any = _batch_of(task, num_envs, settings)  # a Batch or a MixedBatch
+        self.batch: Any = worlds_of(task, num_envs, settings)  # a Batch or a MixedBatch
         model = models_of(self.batch)[0]
         self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)
-        self._unused = _unused_controls(self.batch)
+        self._unused = unused_controls(self.batch)
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": list(RENDER_MODES),
@@ -171,7 +168,7 @@ class TaskEnv(VectorEnv):
             )
         self.random.reseed(np.flatnonzero(mask), seed)
         self._restart(np.flatnonzero(mask), True)
-        return self._observe(), self._masked(self.task.start_info(self.batch), mask, {}) if self.info else {}
+        return self._observe(), add_infos(self.task.start_info(self.batch), mask, {}) if self.info else {}
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Applies one action in every world.
@@ -199,11 +196,8 @@ class TaskEnv(VectorEnv):
                 )
             (moving,) = (~self._done).nonzero()
             self._restart(resting, self.task.forward_at_start)
-        before = self._move(actions, moving)
-        terminations = self._terminated()
-        rewards = self._rewards(actions, before)
-        self.elapsed += 1
-        return self._results(rewards, terminations, resting, moving, before)
+        before, (terminations, rewards), bad = self._advance(actions, moving, self._outcome)
+        return self._results(rewards, terminations, bad, resting, before)
 
     def rollout(self, nstep: int, policy: MLP, noise: ArrayLike | None = None) -> Rollout:
         """Runs nstep steps in every world with a policy in the loop, compiled, without Python between the steps.
@@ -266,15 +260,22 @@ class TaskEnv(VectorEnv):
         """Lets worlds whose episodes have ended continue from their current states."""
         self._done[:] = False
 
-    def _move(self, actions: np.ndarray, moving: np.ndarray | None) -> Any:
-        """Applies actions in the worlds `moving` (None for all); returns what `reward` needs of the state before."""
+    def _advance(self, actions: np.ndarray, moving: np.ndarray | None, outcome: Callable[..., T]) -> tuple[Any, T, Any]:
+        """Applies actions in the worlds `moving` (None for all).
+
+        Returns:
+            what `reward` needs of the state before; `outcome(actions, before)`; which worlds had a fault, or None.
+        """
         batch, task = self.batch, self.task
         before = task.before(batch)
         task.act(batch, actions, moving)
         batch.step(self.frame_skip, ids=moving, stage="velocity" if task.derived == "dm_control" else None)
         if task.derived == "fresh" and batch.bound:
             batch.forward(moving)
-        return before
+        found = outcome(actions, before)
+        bad = self._new_faults()
+        task.proceed(batch, moving, self.random)
+        return before, found, bad
 
     def _new_faults(self) -> np.ndarray | None:
         """Returns which worlds had one of FAULTS since the last call, (n,) bool; None if none had."""
@@ -285,10 +286,9 @@ class TaskEnv(VectorEnv):
         bad, self._bad = counted > self._bad, counted
         return bad if bad.any() else None
 
-    def _results(self, rewards: np.ndarray, terminations: np.ndarray, resting: np.ndarray, moving, before):
-        """Returns the results of a step; with SAME_STEP, worlds whose episodes ended are reset first."""
-        bad = self._new_faults()
-        self.task.proceed(self.batch, moving, self.random)
+    def _results(self, rewards: np.ndarray, terminations: np.ndarray, bad: np.ndarray | None, resting, before):
+        """Counts a step and returns its results; with SAME_STEP, worlds whose episodes ended are reset first."""
+        self.elapsed += 1
         if bad is not None:
             rewards[bad] = 0.0
             terminations |= bad
@@ -316,8 +316,8 @@ class TaskEnv(VectorEnv):
         last = {"final_obs": final, "_final_obs": done, "final_info": infos, "_final_info": done.copy()}
         self._restart(np.flatnonzero(done), self.task.forward_at_start)
         if self.info:
-            last["final_info"] = _part(infos, done)
-            last = self._masked(self.task.start_info(self.batch), done, _part(infos, ~done)) | last
+            last["final_info"] = part_of(infos, done)
+            last = add_infos(self.task.start_info(self.batch), done, part_of(infos, ~done)) | last
         return self._observe(
             observations, np.flatnonzero(done)
         ), last  # the same buffer, because the other one holds the previous step
@@ -330,34 +330,21 @@ class TaskEnv(VectorEnv):
         moved = np.ones(self.num_envs, bool)
         if len(resting):
             moved[resting] = False
-        infos = self._masked(self.task.info(self.batch, self.terms, before), moved, infos)
-        return self._masked(self.task.start_info(self.batch), ~moved, infos) if len(resting) else infos
-
-    @staticmethod
-    def _masked(values: Mapping[str, np.ndarray], mask: np.ndarray, infos: dict[str, Any]) -> dict[str, Any]:
-        """Adds values of the masked worlds to infos, in the format of Gymnasium's vector environments."""
-        number = np.count_nonzero(mask)
-        for name, value in values.items() if number else ():
-            value = np.asarray(value)
-            if number == len(mask) and name not in infos:
-                infos[name], infos[f"_{name}"] = value.copy(), mask.copy()
-                continue
-            rows = infos.setdefault(name, np.zeros(value.shape, value.dtype))
-            rows[mask] = value[mask]
-            infos[f"_{name}"] = infos.get(f"_{name}", False) | mask
-        return infos
+        infos = add_infos(self.task.info(self.batch, self.terms, before), moved, infos)
+        return add_infos(self.task.start_info(self.batch), ~moved, infos) if len(resting) else infos
 
     # ---- worlds ----------------------------------------------------------------------------------------------------
     def _restart(self, ids: np.ndarray, forward: bool) -> None:
         batch, task = self.batch, self.task
         batch.reset(ids, forward=False)
-        self._seen = self._warnings.tobytes() if len(ids) == self.num_envs else b""  # of some worlds: count them
         task.start(batch, ids, self.random)
         if forward:
             batch.forward_bound(ids)
         task.started(batch, ids)
         self.elapsed[ids] = 0
-        self._done[ids], self._bad[ids] = False, 0.0
+        self._done[ids] = False
+        if np.count_nonzero(self._bad):
+            self._bad[ids], self._seen = 0.0, b""  # the same fault may come again
 
     # ---- results of the task -----------------------------------------------------------------------------------------
     def _width(self) -> int:
@@ -428,12 +415,13 @@ class TaskEnv(VectorEnv):
             raise ModelError(f"actions: got NaN in world {world}, column {column}, allowed are numbers")
         return actions if self._unused is None else np.where(self._unused, 0, actions)
 
-    def _rewards(self, actions: np.ndarray, before) -> np.ndarray:
-        """Returns the sums of the reward terms, in float64."""
-        rewards = np.zeros(self.num_envs)
+    def _outcome(self, actions: np.ndarray, before) -> tuple[np.ndarray, np.ndarray]:
+        """Returns terminations (n,) and the sums of the reward terms (n,) in float64, in new arrays."""
+        ended, rewards = self._ended(), np.zeros(self.num_envs)
+        terminations = np.zeros(self.num_envs, bool) if ended is None else ended.astype(bool)
         for values in self._reward_terms(actions, before):
             rewards += values
-        return rewards
+        return terminations, rewards
 
     def _reward_terms(self, actions: np.ndarray, before) -> list[np.ndarray]:
         """Returns the reward terms, each (n,), and stores those with names in `terms`."""
@@ -442,41 +430,10 @@ class TaskEnv(VectorEnv):
         self.terms, shape = {name: values for name, values in named.items() if name}, (self.num_envs,)
         return [_checked("reward", name, values, shape) for name, values in named.items()]
 
-    def _terminated(self) -> np.ndarray:
-        ended = self._ended()
-        return np.zeros(self.num_envs, bool) if ended is None else ended.astype(bool)  # the task may keep its array
-
     def _ended(self) -> np.ndarray | None:
         """Returns the task's terminations (n,), or None."""
         ended = self.task.terminated(self.batch)
         return None if ended is None else _checked("terminated", "", ended, (self.num_envs,))
-
-
-def _unused_controls(worlds: Any) -> np.ndarray | None:
-    """Returns which entries of `ctrl` (n, nu) belong to no actuator of their world; None: all worlds have all."""
-    return ~worlds.mask("ctrl") if isinstance(worlds, MixedBatch) else None
-
-
-def _batch_of(task: Task, num_envs: int, settings: dict[str, Any]) -> Any:
-    """Returns the worlds of a task, a `Batch` or a `MixedBatch`.
-
-    Raises:
-        ModelError: a model that cannot be loaded; kernels with several models; models with other numbers of worlds
-            than `num_envs`, or with different time steps.
-    """
-    source = task.model.models if isinstance(task.model, Variants) else task.model
-    if not isinstance(source, list | tuple):
-        model = with_kernels(source, task.kernels) if task.kernels else source
-        return Batch(model if isinstance(model, Model) else load(resolve_name(model)), num_envs, **settings)
-    if task.kernels:
-        raise ModelError("kernels: got kernels and several models, allowed are kernels with a single model")
-    worlds = MixedBatch(source, **settings)
-    if worlds.nworld != num_envs:
-        raise ModelError(f"num_envs: got {num_envs}, allowed is {worlds.nworld}, the number of worlds of task.model")
-    timesteps = sorted({float(model.opt.timestep) for model in worlds.models})
-    if len(timesteps) > 1:
-        raise ModelError(f"task.model: got models with the time steps {timesteps}, allowed is one time step for all")
-    return worlds
 
 
 def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.ndarray:
@@ -499,19 +456,6 @@ def row_of(observations: Any, world: int) -> Any:
     if isinstance(observations, dict):
         return {name: rows[world].copy() for name, rows in observations.items()}
     return observations[world].copy()
-
-
-def _part(infos: dict[str, Any], mask: np.ndarray) -> dict[str, Any]:
-    """Returns the infos of the masked worlds."""
-    part = {}
-    for name, value in infos.items():
-        present = infos[name if name[:1] == "_" else f"_{name}"] & mask
-        if present.any():
-            part[name] = (
-                present if name[:1] == "_" else np.where(present.reshape(-1, *[1] * (value.ndim - 1)), value, 0)
-            )
-            part[name] = part[name].astype(value.dtype, copy=False)
-    return part
 
 
 def mode_of(value) -> AutoresetMode:

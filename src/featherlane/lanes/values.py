@@ -6,6 +6,8 @@ compiled definitions, with one LLVM vector (or scalar at W = 1) per value.
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 
 
@@ -202,5 +204,11 @@ def doubles(record, address: int):
 
 
 def call(function: int, m, d, i: int) -> None:
-    """Calls the function f(m, d, i) at a memory address; uncompiled, entry `function` of the record d's functions."""
-    d.functions[function](m, d, i)
+    """Calls the C function f(m, d, i) of records, ints or addresses at a memory address.
+
+    Uncompiled, and if d is a record, it calls entry `function` of the record's functions.
+    """
+    if hasattr(d, "functions"):
+        d.functions[function](m, d, i)
+    else:
+        ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(function)(m, d, i)

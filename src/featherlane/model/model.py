@@ -406,6 +406,13 @@ class Model(NamedAccess):
         return mj_model
 
 
+def peek(model: Model, name: str) -> np.ndarray:
+    """Returns a read-only view of a field; unlike `model.name`, it does not count as a possible edit of the model."""
+    view = model.__dict__[name].view()
+    view.flags.writeable = False
+    return view
+
+
 def check_model(model: Any) -> None:
     """Raises an error if the argument is not a model.
 

@@ -6,6 +6,8 @@ most 128) it keeps eight sums, adds them in pairs, and adds the rest.
 
 from __future__ import annotations
 
+from typing import Any
+
 from featherlane.prelude import *
 from featherlane.lanes import Kernel
 
@@ -89,3 +91,20 @@ def survive(p, healthy, reward, terminates):
     p.reward[0] = where(healthy, p.reward[0] + reward, p.reward[0])
     if terminates:
         p.terminated[0] = where(healthy, 0.0, 1.0)
+
+
+def forward_motion(task: Any, nu: int, nbefore: int) -> tuple[Kernel, Kernel]:
+    """Returns `remember` of the first `nbefore` positions, and `score` of the velocity along x minus a control cost."""
+    weight, cost, dt = float(task.forward_reward_weight), float(task.ctrl_cost_weight), float(task.dt)
+
+    @kernel
+    def remember(d, p, at_start):
+        for k in range(nbefore):
+            p.next[k] = d.qpos[k]
+
+    @kernel
+    def score(d, p, at_start):
+        pay(p, weight * ((d.qpos[0] - p.before[0]) / dt))
+        pay(p, -(cost * controls_squared(d, p, nu)))
+
+    return remember, score

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from featherlane.environments.gymnasium_v5.compiled import controls_squared, observe_state, pay
+from featherlane.environments.gymnasium_v5.compiled import forward_motion, observe_state
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, squares
 from featherlane.lanes import kernel
 from featherlane.simulation.policy.functions import LaneFunctions
@@ -43,21 +43,12 @@ class HalfCheetah(MujocoTask):
 
     def compiled(self, worlds):
         hidden = 1 if self.exclude_current_positions_from_observation else 0
-        weight, cost, dt = float(self.forward_reward_weight), float(self.ctrl_cost_weight), self.dt
-        nq, nv, nu = worlds.model.nq, worlds.model.nv, worlds.model.nu
+        nq, nv = worlds.model.nq, worlds.model.nv
+        remember, score = forward_motion(self, worlds.model.nu, 1)
 
         @kernel
         def observe(d, p, at_start):
             observe_state(d, p, hidden, nq, nv)
-
-        @kernel
-        def remember(d, p, at_start):
-            p.next[0] = d.qpos[0]
-
-        @kernel
-        def score(d, p, at_start):
-            pay(p, weight * ((d.qpos[0] - p.before[0]) / dt))
-            pay(p, -(cost * controls_squared(d, p, nu)))
 
         return LaneFunctions(observe, score, remember, 1)
 

@@ -18,6 +18,7 @@ from featherlane.environments.gymnasium_v5.compiled import (
 )
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, between, root_position, squares
 from featherlane.lanes import Kernel, clip, kernel, zero
+from featherlane.model.model import peek
 from featherlane.simulation.policy.functions import LaneFunctions
 
 ROOT = 6  # DoFs of the free joint, which are not actuated
@@ -152,7 +153,7 @@ class Humanoid(HumanoidTask, HealthyTask):
 
     def mass_center(self, worlds) -> np.ndarray:
         """Returns the horizontal position of the centre of mass, (n, 2) [m]."""
-        mass = worlds.model.__dict__["body_mass"]  # the attribute would count as a possible edit of the model
+        mass = peek(worlds.model, "body_mass")
         return (worlds.xipos[:, :, :2] * mass[:, None]).sum(axis=1) / mass.sum()
 
     def before(self, worlds):

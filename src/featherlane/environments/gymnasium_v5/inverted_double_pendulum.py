@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from featherlane.environments.gymnasium_v5.compiled import pay, survive
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, between
 from featherlane.lanes import clip, kernel, sincos, zero
 from featherlane.simulation.policy.functions import LaneFunctions
 
@@ -33,15 +33,13 @@ class InvertedDoublePendulum(MujocoTask):
         super().prepare(worlds)
         model = worlds.model
         self.only_limits = not (model.ncand or model.neq or model.ntendon or model.dof_frictionloss.any())
-        self.reach = (model.jnt_range[:, 0] + model.jnt_margin, model.jnt_range[:, 1] - model.jnt_margin)
-        self.limited = model.jnt_limited.astype(bool)
+        low, high = model.jnt_range[:, 0] + model.jnt_margin, model.jnt_range[:, 1] - model.jnt_margin
+        limited = model.jnt_limited.astype(bool)
+        self.reach = np.where(limited, low, -np.inf), np.where(limited, high, np.inf)
 
     def started(self, worlds, ids):
         """Computes the constraint forces of the initial state; without a joint at its limit they are zero."""
-        super().started(worlds, ids)
-        low, high = self.reach
-        at = worlds.qpos.take(ids, 0)
-        if self.only_limits and not (self.limited & ((at <= low) | (at >= high))).any():
+        if self.only_limits and between(self.reach[0], worlds.qpos[ids], self.reach[1]).all():
             worlds.writable("qfrc_constraint")[ids] = 0.0
         else:
             worlds.forward(ids)
@@ -73,7 +71,7 @@ class InvertedDoublePendulum(MujocoTask):
     def compiled(self, worlds):
         alive, (low, high) = float(self.healthy_reward), self.reach
         free = (low < self.init_qpos - self.reset_noise_scale) & (self.init_qpos + self.reset_noise_scale < high)
-        unforced = int(self.only_limits and (free | ~self.limited).all())  # initial states have no constraint forces
+        unforced = int(self.only_limits and free.all())  # initial states have no constraint forces
 
         @kernel
         def observe(d, p, at_start):

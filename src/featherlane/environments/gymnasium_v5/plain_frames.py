@@ -16,6 +16,7 @@ import numpy as np
 
 from featherlane.model import Model
 from featherlane.model.enums import HINGE, SLIDE
+from featherlane.model.model import peek
 
 UNIT = (1.0, 0.0, 0.0, 0.0)
 Components = tuple[Any, ...]
@@ -44,7 +45,7 @@ def chain(model: Model, body: int) -> list[int] | None:
 
 def position(model: Model, bodies: list[int], qpos: np.ndarray) -> np.ndarray:
     """Returns the position of a chain's last body for states (n, nq), (n, 3) [m]."""
-    m = SimpleNamespace(**{name: model.__dict__[name] for name in READ})  # attributes would count as possible edits
+    m = SimpleNamespace(**{name: peek(model, name) for name in READ})
     # numbers of a world take a tenth of the time of arrays
     columns = qpos[0].tolist() if len(qpos) == 1 else qpos.T
     at, quat = (0.0, 0.0, 0.0), UNIT

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.compiled import controls_squared, is_between, pay, survive
+from featherlane.environments.gymnasium_v5.compiled import forward_motion, is_between, survive
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, between, squares
 from featherlane.lanes import clip, kernel, true_mask
 from featherlane.simulation.policy.functions import LaneFunctions
@@ -55,9 +55,9 @@ class PlanarWalker(HealthyTask):
 
     def compiled(self, worlds):
         hidden = 1 if self.exclude_current_positions_from_observation else 0
-        weight, cost, dt = float(self.forward_reward_weight), float(self.ctrl_cost_weight), self.dt
         reward, ends = float(self.healthy_reward), int(self.terminate_when_unhealthy)
-        nq, nv, nu, within = worlds.model.nq, worlds.model.nv, worlds.model.nu, self.compiled_limits(worlds)
+        nq, nv, within = worlds.model.nq, worlds.model.nv, self.compiled_limits(worlds)
+        remember, run = forward_motion(self, worlds.model.nu, 1)
         (lowest, highest), (least, most) = self.healthy_z_range, self.healthy_angle_range
 
         @kernel
@@ -68,13 +68,8 @@ class PlanarWalker(HealthyTask):
                 p.obs[nq - hidden + k] = clip(d.qvel[k], -FASTEST, FASTEST)
 
         @kernel
-        def remember(d, p, at_start):
-            p.next[0] = d.qpos[0]
-
-        @kernel
         def score(d, p, at_start):
-            pay(p, weight * ((d.qpos[0] - p.before[0]) / dt))
-            pay(p, -(cost * controls_squared(d, p, nu)))
+            run(d, p, at_start)
             upright = is_between(lowest, d.qpos[1], highest) & is_between(least, d.qpos[2], most)
             survive(p, upright & within(d), reward, ends)
 

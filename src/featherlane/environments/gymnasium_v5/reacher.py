@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.environments.gymnasium_v5.compiled import controls_squared, pay
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, at_start, norms, squares
 from featherlane.environments.gymnasium_v5.plain_frames import chain, position
 from featherlane.lanes import kernel, sincos, sqrt
 from featherlane.simulation.policy.functions import LaneFunctions
@@ -39,7 +39,6 @@ class Reacher(MujocoTask):
         self.first_tip, self.to_tip = np.zeros((worlds.nworld, 3)), chain(worlds.model, self.tip)
 
     def started(self, worlds, ids):
-        super().started(worlds, ids)
         if self.to_tip is not None:
             self.first_tip[ids] = position(worlds.model, self.to_tip, worlds.qpos[ids])
 
@@ -54,16 +53,17 @@ class Reacher(MujocoTask):
         }
 
     def to_target(self, worlds) -> np.ndarray:
-        """Returns the vector from the target to the tip, (n, 3) [m]."""
-        tip = worlds.xpos[:, self.tip]
-        if not self.all_moved:  # the first observation is bitwise Gymnasium's, unless the user set another state
-            same = self.unmoved[:, None] & (np.abs(self.first_tip - tip) < ROUNDING)
+        """Returns the observed vector from the target to the tip, (n, 3) [m]."""
+        tip, unmoved = worlds.xpos[:, self.tip], at_start(worlds)
+        if unmoved is not None:  # the first observation is bitwise Gymnasium's, unless the user set another state
+            same = unmoved[:, None] & (np.abs(self.first_tip - tip) < ROUNDING)
             tip = np.where(same, self.first_tip, tip)
         return tip - worlds.xpos[:, self.target]
 
     def reward(self, worlds, actions, before):
+        xpos = worlds.xpos
         return {
-            "dist": -norms(self.to_target(worlds)) * self.reward_dist_weight,
+            "dist": -norms(xpos[:, self.tip] - xpos[:, self.target]) * self.reward_dist_weight,
             "ctrl": -squares(actions) * self.reward_control_weight,
         }
 

@@ -206,12 +206,11 @@ _numbers("doubles", "double")
 
 @function("call", 4)
 def call(w: Writer, node, arguments):
-    address, m, d, i = arguments
-    if not (isinstance(m.type, Record) and isinstance(d.type, Record) and address.type is INT):
-        raise refuse(w, node, "call", arguments, "an address, two records and an int")
+    address, *given = arguments
+    if address.type is not INT or not all(isinstance(a.type, Record) or a.type is INT for a in given):
+        raise refuse(w, node, "call", arguments, "an address and three records or ints")
     pointer = w.register(f"inttoptr i64 {address.operand} to ptr")
-    i = w.convert(i, INT, node).operand
-    w.register(f"call i32 {pointer}(ptr {m.operand}, ptr {d.operand}, i64 {i})")
+    w.register(f"call i32 {pointer}({', '.join(f'{a.type.operands[0]} {a.operand}' for a in given)})")
     return NO_THING
 
 

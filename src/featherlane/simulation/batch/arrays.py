@@ -209,13 +209,13 @@ class WorldArrays:
     def defaults(self, at: np.ndarray) -> list[Assignment]:
         """Returns assignments of the default state and inputs to the worlds `at`, from their expanded fields."""
         q0, fields = self.expanded.get("qpos0"), self.model.__dict__  # attributes would count as possible edits
-        new = {"qpos": fields["qpos0"] if q0 is None else q0[at], "eq_active": fields["eq_active0"]}
-        mocap = self.model.nmocap > 0
+        new, sizes = {"qpos": fields["qpos0"] if q0 is None else q0[at], "eq_active": fields["eq_active0"]}, self.sizes
+        mocap = sizes["nmocap"] > 0
         new |= mocap_defaults(self.model, lambda name: self.expanded.own(name, at)) if mocap else NO_MOCAP
-        if self.model.nhistory:
+        if sizes["nhistory"]:
             step, interval = (self.expanded.own(name, at) for name in ("opt_timestep", "sensor_interval"))
             new["history"] = empty_history(self.model, step.ravel(), interval)
-        if self.model.nplastic:
+        if sizes["nplastic"]:
             rest = (self.expanded.own(name, at) for name in ("qpos_spring", "tendon_lengthspring"))
             new["plastic"] = plastic_defaults(self.model, *rest)
         values = [(rows, at, zero) for rows, zero in self._whole_rows((*EVOLVING, *REPORTS, *DROPPED))]
@@ -375,7 +375,7 @@ def chosen_worlds(ids, nworld: int) -> np.ndarray:
         return np.zeros(0, np.int64)
     if a.ndim != 1 or a.dtype.kind not in "iu":
         raise ModelError(f"ids: got {a.dtype} of shape {a.shape}, allowed are world numbers (n,) or a mask")
-    if a[0] >= 0 and a[-1] < nworld and (a[1:] > a[:-1]).all():
+    if a[0] >= 0 and a[-1] < nworld and not np.count_nonzero(a[1:] <= a[:-1]):  # 1 us faster than `all`
         return a.astype(np.int64, copy=False)  # the common case, which needs no sort
     wrong = a[(a < 0) | (a >= nworld)]
     if wrong.size:

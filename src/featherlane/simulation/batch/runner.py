@@ -444,7 +444,7 @@ class Runner:
 
     def arrange(self, chosen: np.ndarray, width: int, nstep: int) -> np.ndarray:
         """Orders worlds for tiles: worlds with the same contacts in their last step are placed together."""
-        if width == 1 or len(chosen) <= width:
+        if width == 1 or len(chosen) <= width or self.arrays.sizes["ncand"] == 0:
             return chosen
         signature = self.arrays.rows["signature"]
         if width not in self._orders:
