@@ -13,7 +13,8 @@ from scenes.touching import each, near, touching, vectors
 
 SLOPE = 1e-4  # of the step: second derivatives by differences
 LINKS = """<mujoco><worldbody><geom type="plane" size="9 9 1"/><body pos="0 0 0.09"><freejoint/><geom size="0.1"/>
-<body pos="0 0 0.1"><joint name="hinge" axis="0 1 0"/><geom type="capsule" size="0.02" fromto="0 0 0 0.3 0 0"/></body></body>
+<body pos="0 0 0.1"><joint name="hinge" axis="0 1 0"/>
+<geom type="capsule" size="0.02" fromto="0 0 0 0.3 0 0"/></body></body>
 </worldbody><actuator><motor joint="hinge" gear="3"/></actuator></mujoco>"""
 EXACT = 1e-10  # relative: sums of a hundred terms, with J, D and aref of MuJoCo's
 
