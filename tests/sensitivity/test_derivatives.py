@@ -177,7 +177,8 @@ def test_switching_is_zero_at_separation():
 def test_switching_is_small_for_a_contact_that_slides_at_depth_zero(cone):
     """No joint moves the normal, whose row is only the depth of 1e-12 m; the friction rows end with the contact."""
     model = fl.load("""<mujoco><option integrator="discrete"/><worldbody><geom type="plane" size="1 1 1"/>
-        <body pos="0 0 0.099999999999"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1" condim="3"/></body></worldbody></mujoco>""")
+        <body pos="0 0 0.099999999999"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1" condim="3"/></body>
+        </worldbody></mujoco>""")
     model.opt.cone = cone
     data = fl.Data(model)
     data.qvel = 0.1
