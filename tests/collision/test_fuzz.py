@@ -1,4 +1,7 @@
-"""Arbitrary input for every pair of shapes, with bounds checks: finite results, termination, valid indices."""
+"""Arbitrary input for every pair of shapes: finite results, termination, valid indices.
+
+The slow cases and `.ci/run` use kernels with bounds checks.
+"""
 
 import numpy as np
 import pytest
@@ -34,11 +37,11 @@ def turns(rng, n: int) -> np.ndarray:
 
 
 def poses(rng, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns positions (n, 2, 3), orientations (n, 2, 9), and which are finite: one in a hundred is not."""
+    """Returns positions (n, 2, 3), orientations (n, 2, 9), and which are finite: one in twenty is not."""
     lattice, anywhere = rng.choice(LATTICE, (n, 2, 3)), 0.25 * rng.standard_normal((n, 2, 3))
     pos = np.where(rng.random((n, 1, 1)) < 0.6, lattice, anywhere)
     mat = turns(rng, 2 * n).reshape(n, 2, 9)
-    healthy = rng.random(n) > 0.01
+    healthy = rng.random(n) > 0.05
     for k in np.flatnonzero(~healthy):
         target = pos[k] if rng.random() < 0.5 else mat[k]
         target.ravel()[rng.integers(target.size)] = rng.choice(BAD)

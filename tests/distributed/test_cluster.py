@@ -1,12 +1,15 @@
 """A real Ray on this machine: start, connection, and errors."""
 
+import contextlib
 import os
+import signal
 import socket
 from pathlib import Path
 
 import pytest
 
 import featherlane as fl
+from featherlane.distributed import cluster as cluster_module
 from featherlane.distributed import connect
 from featherlane.distributed.cluster import _check_answers
 from featherlane.distributed.machine import versions
@@ -73,3 +76,22 @@ def test_an_unreachable_address_raises_within_the_timeout(nobody):
     with pytest.raises(fl.ModelError, match="no Ray cluster answers") as refused:
         _check_answers(nobody, 3)
     assert "omit the address" in str(refused.value)
+
+
+def test_a_ctrl_c_is_not_lost_while_ray_starts(monkeypatch):
+    """Ray may swallow the exception; the interrupt follows at the end of the connection, and closes it."""
+    closed = []
+
+    class Started:
+        def close(self):
+            closed.append(self)
+
+    def start(*given):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return Started()
+
+    monkeypatch.setattr(cluster_module, "_connected", start)
+    with pytest.raises(KeyboardInterrupt):
+        connect()
+    assert len(closed) == 1

@@ -174,6 +174,20 @@ def test_switching_is_zero_at_separation():
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_switching_is_small_for_a_contact_that_slides_at_depth_zero(cone):
+    """No joint moves the normal, whose row is only the depth of 1e-12 m; the friction rows end with the contact."""
+    model = fl.load("""<mujoco><option integrator="discrete"/><worldbody><geom type="plane" size="1 1 1"/>
+        <body pos="0 0 0.099999999999"><joint type="slide" axis="1 0 0"/><geom size="0.1" mass="1" condim="3"/></body>
+        </worldbody></mujoco>""")
+    model.opt.cone = cone
+    data = fl.Data(model)
+    data.qvel = 0.1
+    fl.forward(model, data)
+    assert data.ncon == 1 and -2e-12 < data.con_dist[0] < 0.0
+    assert fl.linearize(model, data).switching < 1e-6
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_switching_decreases_at_the_onset_of_slip(cone):
     """A box is pushed along: at the change from sticking to slipping the distance passes through 0."""
     model = exact(

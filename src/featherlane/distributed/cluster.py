@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from featherlane.distributed.interrupt import Held
 from featherlane.distributed.machine import Machine, versions
 from featherlane.errors import InstallationError, ModelError
 from featherlane.model.arguments import whole_argument
@@ -93,7 +94,8 @@ def connect(
 ) -> Cluster:
     """Connects to a Ray on this machine, or to a cluster by its address.
 
-    A Ray that is started here listens only on the loopback address; other processes cannot join it.
+    A Ray that is started here listens only on the loopback address; other processes cannot join it.  A first Ctrl-C is
+    raised after the connection, which it ends; a second one at once.
 
     Args:
         address: HOST:PORT of the head node of a cluster that includes this machine; "auto" for the cluster that Ray
@@ -113,21 +115,34 @@ def connect(
     if address is not None and not isinstance(address, str):
         raise ModelError(f"address: got {type(address).__name__}, {ADDRESS}")
     check_form(address)
-    ray = ray_module()
-    given = {"log_to_driver": True, "logging_level": "WARNING", **(options or {})}
-    is_own = not ray.is_initialized()
-    if not is_own:
-        _check_same(ray, address)
-    elif address is None:
-        number = {} if cores is None else {"num_cpus": cores}
-        _start(ray, {"include_dashboard": False, **number, **given})
-    else:
-        _check_answers(address, timeout)
-        try:
-            ray.init(address=address, **given)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise _no_answer(address, str(error)) from None
+    cluster = None
     try:
+        with Held():  # Ray may lose a Ctrl-C while it starts, or crash
+            cluster = _connected(address, cores, timeout, options or {})
+    except BaseException:
+        if cluster is not None:
+            cluster.close()
+        raise
+    return cluster
+
+
+def _connected(address: str | None, cores: int | None, timeout: float, options: Mapping[str, Any]) -> Cluster:
+    """Connects as `connect`; an exception ends a Ray that was started here."""
+    ray = ray_module()
+    given = {"log_to_driver": True, "logging_level": "WARNING", **options}
+    is_own = not ray.is_initialized()
+    try:
+        if not is_own:
+            _check_same(ray, address)
+        elif address is None:
+            number = {} if cores is None else {"num_cpus": cores}
+            _start(ray, {"include_dashboard": False, **number, **given})
+        else:
+            _check_answers(address, timeout)
+            try:
+                ray.init(address=address, **given)
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                raise _no_answer(address, str(error)) from None
         return Cluster(ray, is_own, timeout)
     except BaseException:
         if is_own:

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import featherlane as fl
+from featherlane.lanes.processor import tile_width
 from featherlane.model.enums import DISABLE_WARMSTART
 from featherlane.solver.primal.problem import evaluate
 from featherlane.solver.primal.start import BEYOND, SHORT, start_newton, warm_start
@@ -10,6 +12,10 @@ from oracles.uncompiled import call
 from scenes.touching import each, near, touching, vectors
 
 SLOPE = 1e-4  # of the step: second derivatives by differences
+LINKS = """<mujoco><worldbody><geom type="plane" size="9 9 1"/><body pos="0 0 0.09"><freejoint/><geom size="0.1"/>
+<body pos="0 0 0.1"><joint name="hinge" axis="0 1 0"/>
+<geom type="capsule" size="0.02" fromto="0 0 0 0.3 0 0"/></body></body>
+</worldbody><actuator><motor joint="hinge" gear="3"/></actuator></mujoco>"""
 EXACT = 1e-10  # relative: sums of a hundred terms, with J, D and aref of MuJoCo's
 
 
@@ -95,3 +101,17 @@ def test_without_warm_starts_it_is_the_acceleration_without_constraints(s, rng):
     call(start_newton, s.m, s.d)
     s.m.opt_disableflags = flags
     np.testing.assert_array_equal(s.a["qacc"], s.a["qacc_smooth"])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_that_do_not_push_need_no_iteration(dtype, rng):
+    """The first world stands on the ground, so the tile iterates; the others leave it at 2 m/s."""
+    batch = fl.Batch(fl.load(LINKS), tile_width(dtype), dtype=dtype)
+    batch.qpos[1:, 2], batch.qvel[1:, 2] = 0.05, 2.0
+    control = rng.uniform(-1, 1, (batch.nworld, 10, 1))
+    out = batch.rollout(10, control=control, record=("solver_niter", "qacc", "qacc_smooth"))
+    data = batch.get_data(1)
+    fl.forward(batch.model, data)
+    assert data.nefc > 0 and out["solver_niter"][0].min() > 0
+    assert (out["solver_niter"][1:] == 0).all()
+    np.testing.assert_array_equal(out["qacc"][1:], out["qacc_smooth"][1:])

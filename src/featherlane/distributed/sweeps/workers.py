@@ -5,7 +5,6 @@ Ray recomputes a task that is lost with its process or node; its result is bitwi
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import time
 from collections.abc import Generator
@@ -67,10 +66,11 @@ class Workers:
             raise
 
     def close(self) -> None:
-        """Ends what was started."""
-        for reference in self.__dict__.pop("_running", {}):
-            with contextlib.suppress(Exception):
-                self._ray.cancel(reference, force=True)
+        """Ends what was started.
+
+        A cluster that keeps running finishes the sent chunks, at most `AHEAD` per place, and their results are dropped.
+        `ray.cancel` is not called: if the task finishes at this moment, Ray 2.60 aborts this process.
+        """
         if self._ends:
             self.cluster.close()
 

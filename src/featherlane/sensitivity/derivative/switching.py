@@ -2,9 +2,10 @@
 
 Constraint forces are smooth except where a row reaches or leaves a bound: a contact or limit begins or ends to push, a
 cone begins to slip or stick, dry friction reaches its bound.  There the derivatives from both sides differ.  For a row
-with x = J a - aref the distance is that of x to the nearest kink, divided by |J a| + |aref|.  A contact or limit also
-ends where its gap closes: there the distance is that of its stiffness term, K times the gap, divided by the same size;
-for one that is not active yet it is the gap itself, in metres.
+with x = J a - aref the distance is that of x to the nearest kink, divided by |J a| + |aref|.  A contact adds this size
+over its normal and friction, because no joint may move its normal.  A contact or limit also ends where its gap closes:
+there the distance is that of its stiffness term, K times the gap, divided by the same size; for one that is not active
+yet it is the gap itself, in metres.
 """
 
 from featherlane.prelude import *
@@ -32,11 +33,22 @@ def _bounded(D, x, reference, lo, hi, least):
 
 
 @kernel
+def _size_of(d, k):
+    """Returns |J a| + |aref| of contact k, added over its directions."""
+    pull = d.con_damping[k] * d.primal.con_z[3 * k] + d.con_stiffpos[k]  # -aref
+    size = fabs(d.primal.con_y[3 * k] - pull) + fabs(pull)
+    for e in range(1, d.con_dim[k]):
+        i = 3 * k + e if e < 3 else 3 * turn_index(d, k) + e - 3
+        pull = d.con_frictiondamping[k] * d.primal.con_z[i]
+        size = size + (fabs(d.primal.con_y[i] - pull) + fabs(pull))
+    return size
+
+
+@kernel
 def _contact(m, d, k, least):
     """Returns the distance of contact k from a start or end of pushing or slipping of a pyramid edge or the cone."""
     y, D = d.primal.con_y[3 * k], d.con_D[k]
-    pull = d.con_damping[k] * d.primal.con_z[3 * k] + d.con_stiffpos[k]  # -aref
-    size, present = fabs(y - pull) + fabs(pull), D > 0.0
+    size, present = _size_of(d, k), D > 0.0
     least = _nearest(d.con_stiffpos[k], size, present, least)
     if d.con_dim[k] == 1:
         least = _nearest(y, size, present, least)

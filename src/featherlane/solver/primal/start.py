@@ -96,11 +96,18 @@ def line_to_free(m, d):
 
 @kernel
 def start_between(m, d):
-    """Sets qacc, Ma and rows one Newton step from the last acceleration along the line to the unconstrained one."""
-    curvature = line_to_free(m, d)
+    """Sets qacc, Ma and rows one Newton step from the last acceleration along the line to the unconstrained one.
+
+    If no row pushes, the step has length 1, and the start is exactly the unconstrained acceleration: in float32, the
+    rounding of a sum would be a gradient above the tolerance, and cost an iteration.
+    """
+    curvature, f0 = line_to_free(m, d), metric_force(m, d)
     g, h = slope(m, d, zero(d), -curvature, curvature)
-    a = clip(-g / fmax(h, TINY), -BEYOND, 1.0 + BEYOND)
+    a = clip(where(h > 0.0, -g / fmax(h, TINY), 1.0), -BEYOND, 1.0 + BEYOND)
     advance_rows(m, d, where(fabs(a) > SHORT, a, 0.0))
+    for i in range(m.nv):
+        d.qacc[i] = where(a == 1.0, d.qacc_smooth[i], d.qacc[i])
+        d.primal.Ma[i] = where(a == 1.0, f0[i], d.primal.Ma[i])
 
 
 @kernel
