@@ -3,11 +3,11 @@
     r(a) = M a - f0 - J^T f(J a - aref) = 0
 
 with the law f of rows/coulomb.py, which has no cost.  The solver starts like Newton's method on the convex model, with
-the bounds of the last acceleration.  A world is solved by a sequence of problems:
+the friction bounds of the last acceleration.  A world is solved by a sequence of problems:
 
 1. the law with Dt reduced by SOFT, to ROUGH of the forces, by the primal-dual Newton method (primal_dual.py): it finds
-   the zones of the contacts
-2. the law itself from these forces, by the same method
+   the zones of the contacts.  It is skipped if the residual of the law is below CLOSE of the forces at the start
+2. the law itself, by the same method
 3. if one of them is not solved: proximal points (proximal.py).  s increases from FIRST; the last problem, s = 1, is
    the law.  If a problem is not solved, a softer one follows
 
@@ -41,6 +41,7 @@ GROWN = 100.0  # times the first residual or ROUGH: a larger one ends a problem,
 SOFT = 1e-3  # of the problem that finds the zones
 FIRST, SOFTEST = 1e-4, 1e-13  # of the first proximal problem, and the smallest one
 STIFFER, SOFTER = 4.0, 0.04  # factors of s after a solved and after an unsolved proximal problem
+CLOSE = 0.1  # of the forces: with a smaller residual at the start, the first problem is the law
 ROUGH, PART = 0.3, 1e-3  # of the forces: residual of a solved problem if it is not the last one; of proximal ones
 
 
@@ -151,12 +152,12 @@ def next_problem(m, d, won, lost, proximal, stiffness):
 
 @kernel
 def leave_unsolved(m, d, left, proximal, first):
-    """Places unsolved worlds at the point before the proximal problems, or at a warm start with a smaller residual.
+    """Places unsolved worlds at the point before the proximal problems, or at the start if its residual is smaller.
 
     Args:
         left: the mask.
         proximal: worlds with proximal problems.
-        first: residual of the law at the warm start.
+        first: residual of the law at the start.
 
     Returns the residual of the law of all worlds.
     """
@@ -182,13 +183,15 @@ def coulomb_newton(m, d):
     _, residual = evaluate(m, d)
     active, initial = d.active[0] > 0.0, residual
     live = (scale * residual > tolerance) & active
-    left, proximal, niter, idle = live, false_mask(d), zero(d), zero(d)
+    left, soft, proximal, niter, idle = live, false_mask(d), false_mask(d), zero(d), zero(d)
     record(d, 0, zero(d), scale * residual, niter, niter)
     if any_(live):
         keep_problem(m, d)
-        residual = place_problem(m, d, live, proximal, proximal, real(d, SOFT))
+        soft = live & not_(residual <= CLOSE * size_of_forces(m, d))
+        if any_(soft):
+            residual = place_problem(m, d, soft, proximal, proximal, real(d, SOFT))
         start_friction(d, live)
-    stiffness = where(live, SOFT, real(d, 1.0))
+    stiffness = where(soft, SOFT, real(d, 1.0))
     rho, least, most = real(d, RHO), residual, largest_residual(m, d, residual)
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
