@@ -42,7 +42,7 @@ from featherlane.solver.rows.contacts import push_bodies, turn_bodies
 from featherlane.solver.rows.coulomb import bound, coulomb, model_friction
 from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces, others, turn_index
 
-EXACT, INEXACT = 1e-3, 0.03  # the Krylov method stops at this part of the right-hand side; bounds of the part
+EXACT, INEXACT = 1e-4, 0.03  # the Krylov method stops at this part of the right-hand side; bounds of the part
 REACH = 1.1  # largest rho |y| over b
 EARLY, SHARE = 4, 0.7  # in so many first iterations, contacts with this part of the largest violation change, too
 FULL = 0.5  # of the start's slope: a full step is taken if its slope is at most this
