@@ -183,15 +183,13 @@ def coulomb_newton(m, d):
     _, residual = evaluate(m, d)
     active, initial = d.active[0] > 0.0, residual
     live = (scale * residual > tolerance) & active
-    left, soft, proximal, niter, idle = live, false_mask(d), false_mask(d), zero(d), zero(d)
+    left, proximal, niter, idle, stiffness = live, false_mask(d), zero(d), zero(d), real(d, 1.0)
     record(d, 0, zero(d), scale * residual, niter, niter)
     if any_(live):
         keep_problem(m, d)
-        soft = live & not_(residual <= CLOSE * size_of_forces(m, d))
-        if any_(soft):
-            residual = place_problem(m, d, soft, proximal, proximal, real(d, SOFT))
+        stiffness = where(live & not_(residual <= CLOSE * size_of_forces(m, d)), SOFT, stiffness)
+        residual = place_problem(m, d, live, proximal, proximal, stiffness)
         start_friction(d, live)
-    stiffness = where(soft, SOFT, real(d, 1.0))
     rho, least, most = real(d, RHO), residual, largest_residual(m, d, residual)
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
