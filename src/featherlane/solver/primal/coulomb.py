@@ -2,13 +2,14 @@
 
     r(a) = M a - f0 - J^T f(J a - aref) = 0
 
-with the law f of rows/coulomb.py, which has no cost.  A world is solved by up to three problems, in this order:
+with the law f of rows/coulomb.py, which has no cost.  The solver starts like Newton's method on the convex model, with
+the friction bounds of the last acceleration.  A world is solved by a sequence of problems:
 
-    LAW        the law itself, by the primal-dual Newton method (primal_dual.py)
-    ZONES      the law with Dt reduced by SOFT, to ROUGH of the forces, then LAW from its forces; by the same method.
-               The first problem is LAW or ZONES, whichever has the smaller residual at the start
-    PROXIMAL   proximal points (proximal.py): s increases from FIRST; the last problem, s = 1, is the law.  If a problem
-               is not solved, a softer one follows
+1. the law with Dt reduced by SOFT, to ROUGH of the forces, by the primal-dual Newton method (primal_dual.py): it finds
+   the zones of the contacts.  It is skipped if the residual of the law is below CLOSE of the forces at the start
+2. the law itself, by the same method
+3. if one of them is not solved: proximal points (proximal.py).  s increases from FIRST; the last problem, s = 1, is
+   the law.  If a problem is not solved, a softer one follows
 
 If the residual does not fall, rho of the primal-dual method falls.
 
@@ -26,7 +27,7 @@ from featherlane.solver.primal.primal_dual import newton_step
 from featherlane.solver.primal.problem import TINY, evaluate, store_primal_forces, trace_of_inertia
 from featherlane.solver.primal.proximal import begin_proximal, keep_solution, proximal_step
 from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
-from featherlane.solver.primal.start import warm_start
+from featherlane.solver.primal.start import start_newton
 from featherlane.solver.rows.coulomb import coulomb
 from featherlane.solver.rows.rows import turn_index
 
@@ -40,10 +41,8 @@ GROWN = 100.0  # times the first residual or ROUGH: a larger one ends a problem,
 SOFT = 1e-3  # of the problem that finds the zones
 FIRST, SOFTEST = 1e-4, 1e-13  # of the first proximal problem, and the smallest one
 STIFFER, SOFTER = 4.0, 0.04  # factors of s after a solved and after an unsolved proximal problem
-ROUGH, PART = 0.1, 1e-3  # of the forces: residual of a solved problem if it is not the last one; of proximal ones
-
-# the problems of a world, in this order
-LAW, ZONES, PROXIMAL = 0.0, 1.0, 2.0
+CLOSE = 0.1  # of the forces: with a smaller residual at the start, the first problem is the law
+ROUGH, PART = 0.3, 1e-3  # of the forces: residual of a solved problem if it is not the last one; of proximal ones
 
 
 # ---- criteria ------------------------------------------------------------------------------------------------------
@@ -127,57 +126,43 @@ def start_friction(d, chosen):
 
 
 @kernel
-def first_problem(m, d, live, residual):
-    """Selects the law or the softer one, by the smaller residual; returns (mask of the softer one, residual)."""
-    none = false_mask(d)
-    softer = place_problem(m, d, live, none, none, real(d, SOFT))
-    soft = live & (softer < residual)
-    back = live & not_(soft)
-    if any_(back):
-        softer = place_problem(m, d, back, none, none, real(d, 1.0))
-    start_friction(d, live)
-    return soft, softer
-
-
-@kernel
-def next_problem(m, d, won, lost, kind, stiffness):
-    """Sets the next problem in the worlds of the masks; returns (kind, stiffness, residual of all worlds).
+def next_problem(m, d, won, lost, proximal, stiffness):
+    """Sets the next problem in the worlds of the masks; returns (proximal, stiffness, residual of all worlds).
 
     Args:
         won: worlds that solved a problem that is not the last one.
         lost: worlds that did not solve a problem.
-        kind: LAW, ZONES or PROXIMAL.
+        proximal: worlds with proximal problems.
         stiffness: s.
     """
-    first, second, third = kind == LAW, kind == ZONES, kind == PROXIMAL
-    keep_solution(m, d, won, won & third)
-    begin = lost & second
+    keep_solution(m, d, won, won & proximal)
+    begin = lost & not_(proximal)
     if any_(begin):
         begin_proximal(m, d, begin)
-    harder = where(third, fmin(STIFFER * stiffness, 1.0), 1.0)
-    easier = where(first, SOFT, where(second, FIRST, SOFTER * stiffness))
+    harder = where(proximal, fmin(STIFFER * stiffness, 1.0), 1.0)
+    easier = where(proximal, SOFTER * stiffness, FIRST)
     stiffness = where(won, harder, where(lost, easier, stiffness))
-    kind = where(lost, fmin(kind + 1.0, PROXIMAL), kind)
+    proximal = proximal | lost
     moves = (won | lost) & (stiffness > SOFTEST)
-    shifted = moves & (kind == PROXIMAL)
+    shifted = moves & proximal
     residual = place_problem(m, d, moves, moves & (lost | shifted), shifted, stiffness)
     start_friction(d, moves & lost)
-    return kind, stiffness, residual
+    return proximal, stiffness, residual
 
 
 @kernel
-def leave_unsolved(m, d, left, kind, first):
-    """Places unsolved worlds at the point before the proximal problems, or at a warm start with a smaller residual.
+def leave_unsolved(m, d, left, proximal, first):
+    """Places unsolved worlds at the point before the proximal problems, or at the start if its residual is smaller.
 
     Args:
         left: the mask.
-        kind: LAW, ZONES or PROXIMAL.
-        first: residual of the law at the warm start.
+        proximal: worlds with proximal problems.
+        first: residual of the law at the start.
 
     Returns the residual of the law of all worlds.
     """
     for i in range(m.nv):
-        d.coulomb.good[i] = where(kind == PROXIMAL, d.coulomb.start[i], d.qacc[i])
+        d.coulomb.good[i] = where(proximal, d.coulomb.start[i], d.qacc[i])
     residual = place_problem(m, d, left, left, false_mask(d), real(d, 1.0))
     worse = left & not_(residual <= first)
     if any_(worse):
@@ -190,26 +175,28 @@ def leave_unsolved(m, d, left, kind, first):
 @kernel
 def coulomb_newton(m, d):
     """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations and residual."""
-    warm_start(m, d)
+    d.coulomb.fixed[0] = 1
+    start_newton(m, d)
     scale, tolerance, large = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0], real(d, LARGE)
     if single_precision(d):
         large = real(d, LARGE32)
     _, residual = evaluate(m, d)
     active, initial = d.active[0] > 0.0, residual
     live = (scale * residual > tolerance) & active
-    left, soft, niter, idle = live, false_mask(d), zero(d), zero(d)
+    left, proximal, niter, idle, stiffness = live, false_mask(d), zero(d), zero(d), real(d, 1.0)
     record(d, 0, zero(d), scale * residual, niter, niter)
     if any_(live):
         keep_problem(m, d)
-        soft, residual = first_problem(m, d, live, residual)
-    kind, stiffness = where(soft, ZONES, real(d, LAW)), where(soft, SOFT, real(d, 1.0))
+        stiffness = where(live & not_(residual <= CLOSE * size_of_forces(m, d)), SOFT, stiffness)
+        residual = place_problem(m, d, live, proximal, proximal, stiffness)
+        start_friction(d, live)
     rho, least, most = real(d, RHO), residual, largest_residual(m, d, residual)
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
             break
-        step, third = zero(d), live & (kind == PROXIMAL)
+        step, third = zero(d), live & proximal
         if any_(live & not_(third)):
-            residual, step = newton_step(m, d, live & not_(third), residual, rho)
+            residual, step = newton_step(m, d, live & not_(third), residual, rho, niter)
         if any_(third):
             residual, now = proximal_step(m, d, third, residual)
             step = where(third, now, step)
@@ -226,21 +213,23 @@ def coulomb_newton(m, d):
         spent = live & ((idle >= IMPATIENT) | not_(step > 0.0) | not_(residual <= most))
         if any_(spent & last & not_(good)):
             good = good | (spent & last & not_(is_unsolved(m, d, scale, residual)))
-        enough = where(kind == PROXIMAL, PART, real(d, ROUGH)) * size_of_forces(m, d)
+        enough = where(proximal, PART, real(d, ROUGH)) * size_of_forces(m, d)
         won = live & (good | (not_(last) & (residual <= enough)))
         lost = spent & not_(won)
         live, left = live & not_(won & last), left & not_(won & last)
         won = won & not_(last)
         if any_(won | lost):
-            kind, stiffness, first = next_problem(m, d, won, lost, kind, stiffness)
+            proximal, stiffness, first = next_problem(m, d, won, lost, proximal, stiffness)
             live = live & (stiffness > SOFTEST)
             moves = live & (won | lost)
+            solved = moves & not_(stiffness < 1.0) & (scale * first <= tolerance)
+            live, left = live & not_(solved), left & not_(solved)
             residual = first
             idle, rho = where(moves, 0.0, idle), where(moves, RHO, rho)
             least, most = where(moves, first, least), where(moves, largest_residual(m, d, first), most)
     failed = active & not_(residual < FAR)
     if any_(left):
-        residual = leave_unsolved(m, d, left, kind, initial)
+        residual = leave_unsolved(m, d, left, proximal, initial)
         failed = failed | (left & is_unsolved(m, d, scale, residual))
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * residual

@@ -15,7 +15,8 @@ These forces are linear in a, as b is in the normal acceleration.  They are the 
 x = projection of z to the disc |x| <= b.  An iteration
 
 1. chooses the zone of each contact.  Of the contacts of a body, only that whose |z| is farthest beyond its bound
-   changes between sticking and slipping: contacts that share a load would otherwise alternate.
+   changes between sticking and slipping: contacts that share a load would otherwise alternate.  In the first EARLY
+   iterations, all contacts that are nearly as far beyond it change.
 2. solves (H - N) p = -r for the model's residual r.  H has all b fixed: it is symmetric, and factored as for the convex
    model.  N = sum over slipping contacts of (J_T^T t) D J_n holds the change of b.  A Krylov method preconditioned with
    H solves the equation (krylov.py), the more accurately the smaller the residual.
@@ -41,8 +42,9 @@ from featherlane.solver.rows.contacts import push_bodies, turn_bodies
 from featherlane.solver.rows.coulomb import bound, coulomb, model_friction
 from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces, others, turn_index
 
-EXACT, INEXACT = 1e-3, 0.03  # the Krylov method stops at this part of the right-hand side; bounds of the part
-REACH = 1.2  # largest rho |y| over b
+EXACT, INEXACT = 1e-4, 0.03  # the Krylov method stops at this part of the right-hand side; bounds of the part
+REACH = 1.1  # largest rho |y| over b
+EARLY, SHARE = 4, 0.7  # in so many first iterations, contacts with this part of the largest violation change, too
 FULL = 0.5  # of the start's slope: a full step is taken if its slope is at most this
 CLOSE = 1e-2  # of the start's slope: a line search ends there
 
@@ -102,8 +104,11 @@ def add_violation(d, k, rho):
 
 
 @kernel
-def set_zone(d, k):
-    """Sets coulomb.zone of contact k, from its trial force and the largest violations."""
+def set_zone(d, k, share):
+    """Sets coulomb.zone of contact k, from its trial force and the largest violations.
+
+    With a violation below this share of the largest one, it stays in its zone.
+    """
     b, Dt, v, other = bound(d, k, d.primal.con_y), d.con_Dt[k], d.coulomb.trial[3 * k], d.con_body[2 * k + 1]
     size = sqrt(others(d, k, d.coulomb.trial, d.coulomb.trial))
     stuck, slid = zone_before(d, k)
@@ -111,7 +116,7 @@ def set_zone(d, k):
     if other > 0:
         most = fmax(most, d.con_wrench[6 * other])
     before = sqrt(others(d, k, d.coulomb.friction, d.coulomb.friction))
-    waits = (v < most) & (v > 0.0) & (b > 0.0)
+    waits = (v < share * most) & (v > 0.0) & (b > 0.0)
     sticks, slides = waits & stuck, waits & slid & (before > 0.0)
     slips = (size > b) & (b > 0.0) & not_(sticks | slides)
     w = where(slips, d.coulomb.friction[3 * k], where(slides, 0.5 * Dt, Dt))
@@ -122,15 +127,16 @@ def set_zone(d, k):
 
 
 @kernel
-def choose_zones(m, d, live, rho):
+def choose_zones(m, d, live, rho, share):
     """Sets coulomb.zone from the rows and coulomb.friction: w, and t for a slipping contact or 0.
 
-    Of the contacts of a body, only that with the largest violation changes between sticking and slipping.
+    Of the contacts of a body, only those with nearly the largest violation change between sticking and slipping.
     Marks the slots of contacts that push in a world of the mask; the others have zone and friction 0.
 
     Args:
         live: the mask.
         rho: factor of Dt.
+        share: part of the largest violation of a body from which a contact changes.
     """
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
@@ -145,7 +151,7 @@ def choose_zones(m, d, live, rho):
         d.coulomb.pushes[k] = pushes
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
-            set_zone(d, k)
+            set_zone(d, k, share)
 
 
 @kernel
@@ -226,16 +232,17 @@ def bend_direction(m, d, live, part):
 
 
 @kernel
-def newton_step(m, d, live, residual, rho):
+def newton_step(m, d, live, residual, rho, niter):
     """Moves the worlds of the mask by one iteration; returns (norm of the law's residual, step length).
 
     Args:
         live: the mask.
         residual: norm of the law's residual; as a part of the forces, it is the accuracy of the direction.
         rho: factor of Dt, see `choose_zones`.
+        niter: number of earlier iterations.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)
-    choose_zones(m, d, live, rho)
+    choose_zones(m, d, live, rho, where(niter < EARLY, SHARE, real(d, 1.0)))
     use_model(m, d)
     show_zones(d)
     newton_direction(m, d)
