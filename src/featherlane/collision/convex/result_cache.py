@@ -8,8 +8,7 @@ results: it is stored outside of a world's state, is not copied with it, and may
 
     memory of a world:    the index of the next proof and counts, entries of pairs, proofs
     entry of a pair:      key, direction (3,) in the first shape's frame, how far that shape reaches along it, and from
-                          its centre, kinds of shapes, the second's nearest vertex, the direction (3,) in the second
-                          shape's frame for which it was found, and its height;  or -key, index of the proof
+                          its centre, kinds of shapes, the second's nearest vertex;  or -key, index of the proof
 
 The pair's number determines its entry, which it takes over from the pair stored there before.  Proofs are longer and
 fewer; they are stored in a ring buffer.
@@ -25,14 +24,12 @@ from featherlane.prelude import *
 from featherlane.collision.convex.coplanar import CERTAIN
 from featherlane.collision.convex.support import NO_VERTEX, climb, core_limit, core_support, is_convex
 from featherlane.lanes.record import address
-from featherlane.model.hull import SINGLE
 
-HEADER, ENTRY, PROOF = 8, 12, 48  # lengths in values
+HEADER, ENTRY, PROOF = 8, 8, 48  # lengths in values
 # offsets in the header: index of the next proof; counts of pairs solved by each method
 NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH, BY_GROWTH = range(5)
-HEIGHT, SIZE, KINDS, VERTEX, TURN, LEVEL = 4, 5, 6, 7, 8, 11  # offsets in an entry
+HEIGHT, SIZE, KINDS, VERTEX = range(4, 8)  # offsets in an entry
 MOST_ENTRIES, MOST_PROOFS = 512, 32  # per world
-RADIUS = (1.0 + 1e-12) / SINGLE  # radius of a hull over `hull_error`, rounded up
 CLEAR = 1e-6  # relative to the size: beyond the limit by this, a search finds no contact
 
 
@@ -96,15 +93,9 @@ def first_reach(m1, d1, u):
 
 
 @kernel
-def is_climbed(m1, d1):
-    """Returns whether the second core is a convex hull, so that climbing from any vertex ends at a highest one."""
-    return d1.shapes.type[1] == MESH and is_convex(m1, d1, 1)
-
-
-@kernel
 def second_support(m1, d1, v, vertex):
     """Returns `core_support` of the second core, for a convex hull by climbing from a given vertex."""
-    if vertex >= 0 and is_climbed(m1, d1):
+    if vertex >= 0 and d1.shapes.type[1] == MESH and is_convex(m1, d1, 1):
         mesh = d1.shapes.data[1]
         start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
         vertex = climb(m1, start, n, v, vertex)
@@ -112,23 +103,6 @@ def second_support(m1, d1, v, vertex):
     else:
         b, vertex = core_support(m1, d1, 1, v)
     return b, vertex
-
-
-@kernel
-def hull_radius(m1, d1):
-    """Returns an upper bound of the distance of the second hull's vertices from its centre [m]."""
-    return m1.hull_error[d1.shapes.data[1]] * RADIUS
-
-
-@kernel
-def is_clear(d1, gap, size):
-    """Returns whether a search would find no contact of shapes of this size with a gap along some direction."""
-    reach = core_limit(d1)
-    if d1.convex.flush[0] > 0.0:
-        clear = gap > reach - CERTAIN * d1.convex.flush[0]
-    else:
-        clear = gap > reach + CLEAR * size and reach >= 0.0
-    return clear
 
 
 @kernel
@@ -147,18 +121,15 @@ def is_apart_as_before(m1, d1):
                 height, size = first_reach(m1, d1, u)
             n = mat_mul_vec(load9(d1.shapes.mat, 0), u)
             v = mat_t_mul_vec(load9(d1.shapes.mat, 9), (-n[0], -n[1], -n[2]))
+            b, vertex = second_support(m1, d1, v, whole(entry[VERTEX]))
+            entry[VERTEX] = real(d1, 1.0) * vertex
             p = sub3(load3(d1.shapes.pos, 3), load3(d1.shapes.pos, 0))
-            gap, vertex = dot3(n, p) - height, whole(entry[VERTEX])
-            if vertex >= 0 and is_climbed(m1, d1):
-                # a height changes at most by the hull's radius times the change of the direction
-                turn, radius = sub3(v, load3(entry, TURN)), hull_radius(m1, d1)
-                rise = entry[LEVEL] + radius * sqrt(dot3(turn, turn))
-                apart = is_clear(d1, gap - rise, 2.0 * (size + sqrt(dot3(p, p))) + radius)
-            if not apart:
-                b, vertex = second_support(m1, d1, v, vertex)
-                store3(entry, TURN, v)
-                entry[VERTEX], entry[LEVEL] = real(d1, 1.0) * vertex, dot3(b, v)
-                apart = is_clear(d1, gap - dot3(b, v), 2.0 * (size + sqrt(dot3(p, p))) + sqrt(dot3(b, b)))
+            gap, reach = dot3(n, p) - (height + dot3(b, v)), core_limit(d1)
+            if d1.convex.flush[0] > 0.0:
+                apart = gap > reach - CERTAIN * d1.convex.flush[0]
+            else:
+                size = 2.0 * (size + sqrt(dot3(p, p))) + sqrt(dot3(b, b))
+                apart = gap > reach + CLEAR * size and reach >= 0.0
     return apart
 
 
