@@ -41,9 +41,10 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 
 @stage(g1=GENERATORS)
 def sample_rows(g1, function, count, n, rows):
-    """Writes n numbers of each of the first `count` generators to the float64 rows at the address `rows`.
+    """Writes n float64 numbers of each of the first `count` generators to rows.
 
     Reads:  generator.
+    Writes: the memory at the address `rows`.
     """
     for k in range(count):
         call(function, g1.generator[k], n, rows + 8 * n * k)
