@@ -1,4 +1,4 @@
-"""Contact problems that others published, in MuJoCo and under each contact model; ten minutes.
+"""Contact problems that others published, in MuJoCo and under each contact model; a minute.
 
     python benchmarks/contact.py --write
     python benchmarks/contact.py --only creep --write

@@ -1,4 +1,4 @@
-"""All contact models on scenes with known answers, and their time; ten minutes.
+"""All contact models on scenes with known answers, and their time; five minutes.
 
     python benchmarks/contact_models.py --write
 

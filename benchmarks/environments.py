@@ -1,4 +1,4 @@
-"""Gymnasium's MuJoCo tasks in a batch against EnvPool, one thread each, side by side; about six minutes.
+"""Gymnasium's MuJoCo tasks in a batch against EnvPool, one thread each, side by side; five minutes.
 
     pip install -e '.[bench]' && python benchmarks/environments.py --write
 

@@ -1,4 +1,4 @@
-"""Speed of `integrations.mujoco_batch.Batch` against `mujoco.batch.Batch` and the native batch; about fifteen minutes.
+"""Speed of `integrations.mujoco_batch.Batch` against `mujoco.batch.Batch` and the native batch; half a minute.
 
     python benchmarks/integrations_mujoco_batch.py --write
 

@@ -1,4 +1,4 @@
-"""Speed of `integrations.mujoco_rollout` against `mujoco.rollout`, alternated in this process; about five minutes.
+"""Speed of `integrations.mujoco_rollout` against `mujoco.rollout`, alternated in this process; a minute.
 
     python benchmarks/integrations_mujoco_rollout.py --write
 

@@ -1,4 +1,4 @@
-"""Robots as they come, with their meshes, against MuJoCo: whole steps of a batch and of one world; three minutes.
+"""Robots as they come, with their meshes, against MuJoCo: whole steps of a batch and of one world; two minutes.
 
     python benchmarks/robots.py --write
     python benchmarks/robots.py --held-out --write    ten robots that were named before their first timing

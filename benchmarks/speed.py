@@ -1,4 +1,4 @@
-"""Speed against MuJoCo: batches, precisions, threads, one world, smooth dynamics; about eight minutes.
+"""Speed against MuJoCo: batches, precisions, threads, one world, smooth dynamics; two minutes.
 
     python benchmarks/speed.py --write
 

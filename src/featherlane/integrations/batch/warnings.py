@@ -53,16 +53,15 @@ class Warnings:
             stepped: whether the call was a step; a forward pass does not check the acceleration.
         """
         counts = self._worlds.base.rows["warning"]
-        new = {}
-        for name, column in COLUMNS.items():
-            now, seen = counts[:, column], self._seen[:, column]
-            if not np.array_equal(now, seen):
-                new[name] = now - seen
-                seen[...] = now
-        if stepped and "non_finite" in new:
-            self.restart(np.flatnonzero(new["non_finite"] > 0), bad)
-        for name in new.keys() & COUNTED.keys():
-            self.numbers[:, COUNTED[name], 1] += new[name].astype(np.int32)
+        if np.array_equal(counts, self._seen):
+            return
+        new = {name: counts[:, column] - self._seen[:, column] for name, column in COLUMNS.items()}
+        self._seen[...] = counts
+        reset = np.flatnonzero(new["non_finite"] > 0)
+        if stepped and reset.size:
+            self.restart(reset, bad)
+        for name, kind in COUNTED.items():
+            self.numbers[:, kind, 1] += new[name].astype(np.int32)
 
     def restart(self, sims: np.ndarray, bad: np.ndarray | None) -> None:
         """Counts one bad value of simulations; all counts of a simulation start again, as in MuJoCo's reset."""
