@@ -318,9 +318,8 @@ def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:
     except TypeError:
         raise ModelError(f"contact: got {contact!r}, allowed is a whole number") from None
     if not 0 <= number < len(slots):
-        raise OutOfRangeError(
-            f"contact: got {contact}, allowed are 0 to {len(slots) - 1}: the world has {len(slots)} contacts"
-        )
+        allowed = f"allowed are 0 to {len(slots) - 1}" if slots.size else "the world has no contact"
+        raise OutOfRangeError(f"contact: got {contact}, {allowed}")
     k = slots[number]
     force = data.con_force[k].copy()
     if model.flg_adhesion:
