@@ -101,7 +101,7 @@ class Parameters:
         rows = {name: np.ascontiguousarray(a[source]) for name, a in worlds.rows.items()}
         g, p, act = np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, na))
         load = rows | {"qacc": worlds.qacc[source], "qacc_step": worlds.qacc_step[source]}
-        plans, taken, every = points.plans, {"dg": g, "dp": p, "dact": act}, np.arange(len(source))
+        plans, taken, every = points.runner.plans, {"dg": g, "dp": p, "dact": act}, np.arange(len(source))
         plans.disabled = worlds.disabled
         plan = plans.plan(parameter_points, len(source), taken=taken, load=load, keeps=(), width=width)
         plan.begin(1, every, every)
