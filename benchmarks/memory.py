@@ -51,7 +51,7 @@ def traffic(name: str, dtype: str) -> list[str]:
         start = time.process_time()
         batch.step()
         times.append((time.process_time() - start) / MANY)
-    [plan] = [plan for (forward, _, _), plan in batch.runner._plans.items() if not forward]
+    [plan] = [plan for (forward, _, _), plan in batch.runner.plans.plain.items() if not forward]
     moved = sum(t.array.nbytes for kind in ("load", "store") for t in plan.transfers[kind]) // MANY
     moved += 2 * batch.pair_memory.nbytes // MANY  # read and written by each step with such pairs
     held = sum(a.nbytes for a in (*batch.rows.values(), batch.pair_memory)) // MANY

@@ -249,7 +249,7 @@ class Replay:
                 self.batch.bind(name)
         fl.set_state(model, self.batch, state[None], State.INTEGRATION)
         self.batch.forward()
-        ((workspace,),) = self.batch.runner.workspaces.values()
+        ((workspace,),) = self.batch.runner.plans.workspaces.values()
         problem = Precise(model, workspace.arrays)
         a = problem.minimum(qacc)
         net, found = problem.net(a), (problem.net(qacc), self.batch.qfrc_constraint[0])

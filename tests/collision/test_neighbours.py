@@ -155,7 +155,7 @@ def test_only_consecutive_steps_reuse_the_list():
         # a list changes no result and is not in a public field
         assert all(
             (w.arrays["neighbours.count"][0] > 0) == (nworld == 1)
-            for found in batch.runner.workspaces.values()
+            for found in batch.runner.plans.workspaces.values()
             for w in found
         )
     assert Workspace.sizes_of(fl.load("<mujoco/>"))["nlisted"] == 0

@@ -17,7 +17,7 @@ from featherlane.model.fields import EDITABLE_INTS
 from featherlane.model.model import LIVE
 from featherlane.simulation.batch.arrays import STATE
 from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.world.data import SETTABLE
+from featherlane.simulation.world.data_fields import SETTABLE
 
 BIG = 1 << 20  # bytes of an array that is scratch, not state
 SCENE = """

@@ -284,7 +284,7 @@ def test_access_by_name_does_not_search_near_names(owner, monkeypatch):
     """The search takes milliseconds; it runs for missing names only."""
     model = fl.bundled("arm")
     owners = {"model": model, "data": fl.Data(model), "batch": fl.Batch(model, 2)}
-    for place in ("model.model", "model.names", "simulation.world.data", "simulation.batch.world_fields"):
+    for place in ("model.model", "model.names", "simulation.world.data_fields", "simulation.batch.world_fields"):
         module = importlib.import_module(f"featherlane.{place}")
         monkeypatch.setattr(module, "near", lambda *_: pytest.fail("near names were looked for"), raising=False)
     view = owners[owner].body("hand")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.batch import runner
+from featherlane.simulation.batch import plans
 from featherlane.simulation.tile.team import Team
 from featherlane.simulation.tile.work import CHUNKS, MOST_TILES, work
 
@@ -61,7 +61,7 @@ def test_threads_write_to_no_cache_line_of_another():
     batch = fl.Batch(fl.bundled("humanoid"), 8 * THREADS, nthread=THREADS)
     batch.step()
     spans = []
-    for k, workspace in enumerate(batch.runner.prepare(batch.width)):  # no public attribute has the tiles' addresses
+    for k, workspace in enumerate(batch.runner.plans.prepare(batch.width)):  # no public name has tiles' addresses
         for array in workspace.arrays.values():
             start = array.__array_interface__["data"][0]
             if array.size:
@@ -91,12 +91,12 @@ def test_each_thread_allocates_and_reuses_its_workspace():
 def test_workspaces_are_made_by_the_threads_of_the_batch(monkeypatch):
     makers = []
 
-    class Watched(runner.Workspace):
+    class Watched(plans.Workspace):
         def __init__(self, *given):
             makers.append(threading.get_ident())
             super().__init__(*given)
 
-    monkeypatch.setattr(runner, "Workspace", Watched)
+    monkeypatch.setattr(plans, "Workspace", Watched)
     batch = fl.Batch(fl.bundled("pendulum"), 64, nthread=5)
     batch.step()
     assert len(makers) == len(set(makers)) == 5

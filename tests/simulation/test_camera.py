@@ -90,7 +90,7 @@ def test_depth_and_segmentation_equal_mujocos_rays(camera, dtype, tolerance):
     batch, size = worlds(dtype), (23, 30)
     index, clip = batch.model.camera(camera).id, (0.0, 100.0)
     query = CameraImages(
-        batch.model, 3, dtype, batch.runner.width, index, size, OUTPUTS[:3], ((1, 1, 1, 0, 0, 0), clip)
+        batch.model, 3, dtype, batch.runner.plans.width, index, size, OUTPUTS[:3], ((1, 1, 1, 0, 0, 0), clip)
     )
     found = batch.query(query, np.arange(3))
     for w in range(3):

@@ -117,7 +117,7 @@ def test_a_tile_whose_contacts_do_not_fit_is_listed_in_parts(monkeypatch):
     parts.restore(whole.checkpoint())
     for a, b in zip(expected, parts.contacts(num=8), strict=True):
         assert a is b is None or a.tobytes() == b.tobytes()
-    assert all(w.arrays["lane_active"].any() for w in parts.runner.workspaces[parts.width])  # set by parts alone
+    assert all(w.arrays["lane_active"].any() for w in parts.runner.plans.workspaces[parts.width])  # set by parts alone
 
 
 def test_relative_velocities_and_lists_of_selections():

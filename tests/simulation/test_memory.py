@@ -49,6 +49,6 @@ def test_a_batch_is_freed_with_its_last_reference(no_collector):
     batch.restore(batch.checkpoint())
     data = batch.get_data(3)
     # tiles hold most of a batch's memory, and no public attribute returns them
-    gone = [weakref.ref(each) for each in (batch, data, *batch.runner.prepare(batch.width))]
+    gone = [weakref.ref(each) for each in (batch, data, *batch.runner.plans.prepare(batch.width))]
     del batch, data
     assert [each() for each in gone] == [None] * len(gone)

@@ -42,7 +42,7 @@ def test_results_are_bitwise_equal(usable, dtype):
     for name in ("qpos", "qvel", "xpos", "ncon"):
         np.testing.assert_array_equal(getattr(free, name), getattr(pinned, name))
     for other in (pickle.loads(pickle.dumps(pinned)), pinned.copy()):
-        assert other.runner.team.cpus == tuple(cpus)
+        assert other.runner.plans.team.cpus == tuple(cpus)
         other.step()
     free.step(), pinned.step()
     np.testing.assert_array_equal(free.qpos, pinned.qpos)
@@ -70,7 +70,7 @@ def test_a_mixed_batch_has_pinned_threads(usable):
         batch.qvel = 0.1
         batch.step(5)
     np.testing.assert_array_equal(free.qpos, pinned.qpos)
-    assert pinned.groups[1].runner.team.cpus == tuple(usable[:1])
+    assert pinned.groups[1].runner.plans.team.cpus == tuple(usable[:1])
 
 
 @pytest.mark.parametrize("nthread", [1, 2, 3, 7])

@@ -15,7 +15,6 @@ from featherlane.sensitivity.adjoint.product_worlds import ProductWorlds, by_pro
 from featherlane.sensitivity.adjoint.products import REPORTS
 from featherlane.sensitivity.adjoint.trajectory import worlds_like
 from featherlane.simulation.batch.arrays import EVOLVING
-from featherlane.simulation.batch.runner import begun_rollout
 from featherlane.simulation.tile.transfer import Plan
 
 
@@ -56,7 +55,7 @@ class NativeRollout(Native):
         nworld, ends = worlds.nworld, zip(STATE, dynamics.sizes, strict=True)
         control = np.zeros((nworld, nstep, worlds.model.nu), worlds.dtype)
         results = {name: np.zeros((nworld, nstep, n), worlds.dtype) for name, n in ends}
-        plan = begun_rollout(worlds.runner, control, results)
+        plan = worlds.runner.plans.rollout_plan(control, results)
         kept = {name: rows.copy() for name, rows in worlds.rows.items()}
         before = [_copy(worlds.rows[name], rows, -1, None) for name, rows in kept.items()]
         arguments = [*(worlds.rows[name] for name in STATE), control]
@@ -89,7 +88,7 @@ class NativeAdjoint(Native):
         back = ProductWorlds(model, source, 1, disabled, nstep + 1, fields)
         back.load(source)
         recorded = {name: rows[:, nstep - 1 :: -1] for name, rows in back.states.items() if name in fields}
-        plan = begun_rollout(worlds.runner, back.states["ctrl"][:, nstep:0:-1], recorded)
+        plan = worlds.runner.plans.rollout_plan(back.states["ctrl"][:, nstep:0:-1], recorded)
         kept = {name: rows.copy() for name, rows in worlds.rows.items()}
         for name in fields:
             back.states[name][:, nstep] = kept[name].reshape(nworld, -1)

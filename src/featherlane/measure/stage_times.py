@@ -18,7 +18,7 @@ from featherlane.measure.speed_comparison import Lineup
 from featherlane.model.integrator import SCHEMES
 from featherlane.model.load import load
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.runner import step_flags
+from featherlane.simulation.batch.plans import step_flags
 from featherlane.simulation.step import forward
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.part import SOLVE, solve_in_parts
@@ -79,8 +79,8 @@ def tiles(lineup: Lineup) -> Iterator[Tile]:
     counter = Batch(lineup.model, course.worlds, nthread=1, dtype=course.dtype)
     lineup.put(counter)
     counter.forward()
-    for width, some in counter.runner.parts(np.arange(course.worlds)):
-        part = counter.runner.arrange(some, width, 0)
+    for width, some in counter.runner.plans.parts(np.arange(course.worlds)):
+        part = counter.runner.plans.arrange(some, width, 0)
         workspace = Workspace(lineup.model, width, course.dtype)
         for name, value in step_flags(lineup.model, course.worlds).items():
             workspace.record.set_size(name, value)

@@ -161,7 +161,7 @@ def error(model, state, dtype):
         one.bind(name)
     fl.set_state(model, one, state[None], fl.State.INTEGRATION)
     one.forward()
-    ((workspace,),) = one.runner.workspaces.values()  # rows in the batch's precision: a `Data` has float64 only
+    ((workspace,),) = one.runner.plans.workspaces.values()  # rows in the batch's precision: a `Data` has float64 only
     problem = Precise(model, workspace.arrays)
     best = problem.minimum(one.qacc[0])
     net = problem.net(best)

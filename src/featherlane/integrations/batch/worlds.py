@@ -165,7 +165,7 @@ class Worlds:
         self._variants = [self.base, *self._made.values()]
         self._group = np.array([order[key] for key in keys])
         for batch in self._natives()[1:]:
-            batch.runner.team = self.base.runner.team
+            batch.runner.plans.team = self.base.runner.plans.team
 
     def _update_variants(self) -> None:
         """Makes native batches for new values of fields that select how a model is stepped."""

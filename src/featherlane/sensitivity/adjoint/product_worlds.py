@@ -79,7 +79,7 @@ class ProductWorlds(OwnWorlds):
 
     def prepared(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> Plan:
         """Returns the plan of such a pass, ready to run."""
-        self.runner.prepare(width)
+        self.plans.prepare(width)
         sizes = {"rate_lag": 0, "rate_steps": 1}
         plan = self.kept(
             width,

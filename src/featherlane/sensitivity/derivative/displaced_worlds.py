@@ -45,7 +45,7 @@ class OwnWorlds:
 
     Attributes:
         batch: the worlds in their present state.
-        runner: of these worlds.
+        plans: of these worlds.
         rows: the rows that tiles load, by field.
         width: of tiles.
         solves_columns: whether passes solve many columns, for which the factor of M is faster (`recurses`).
@@ -59,10 +59,10 @@ class OwnWorlds:
         # threads whose work exceeds their start-up cost
         worth = max(1, min(cores(), nworld * npoint * model.nv // (8 * TILE_DOFS)))
         self.batch = Batch(model, nworld, nthread or worth, "float64", source.ngiven)
-        self.runner, self.width = self.batch.runner, _width(source) or self.batch.width
-        self.runner.disabled = disabled
+        self.plans, self.width = self.batch.runner.plans, _width(source) or self.batch.width
+        self.plans.disabled = disabled
         if self.solves_columns and not recurses(model):
-            self.runner.options["opt_forward_dynamics"] = CRB
+            self.plans.options["opt_forward_dynamics"] = CRB
         for name in ON_DEMAND:
             getattr(self.batch, name)
         for name in names:
@@ -97,8 +97,8 @@ class OwnWorlds:
         memory: np.ndarray | None = None,
         sizes: Mapping[str, int] = NONE,
     ) -> Plan:
-        """Returns the plan of a pass of these worlds, see `Runner.plan`."""
-        return self.runner.plan(
+        """Returns the plan of a pass of these worlds, see `Plans.plan`."""
+        return self.plans.plan(
             loop, n, brought, taken, load, keeps=[*self.rows], width=width or self.width, memory=memory, sizes=sizes
         )
 
@@ -151,7 +151,7 @@ class OwnWorlds:
 
     def go(self, plan: Plan, ntile: int) -> None:
         """Runs all tiles of a plan that has begun."""
-        work([(plan, ntile)], self.runner.team)
+        work([(plan, ntile)], self.plans.team)
 
 
 class MovedWorlds(OwnWorlds):
@@ -235,7 +235,7 @@ class MovedWorlds(OwnWorlds):
         if da is not None:
             part = da[first : first + k]
             self._rates[: 2 * k * n, 0] = np.concatenate([part, part], 1).reshape(-1, self.model.nv)
-        self.runner.prepare(self.width)
+        self.plans.prepare(self.width)
         if self._begun != (first, k, nstep):
             plan.begin(nstep, first + self._order[: k * self.npoint], self._place[: k * self.npoint])
             self._begun = first, k, nstep

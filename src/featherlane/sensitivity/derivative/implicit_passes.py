@@ -256,7 +256,7 @@ class Passes:
         if self.formulas is not None:
             if self.lag:
                 self._take_lag(chosen)
-            worlds.runner.prepare(self.narrow)
+            worlds.plans.prepare(self.narrow)
             fresh = self._fresh(k)
             self._go(*self.formulas, chosen, worlds.every[:k], self.narrow)
             reported = self.known[:k]
@@ -264,7 +264,7 @@ class Passes:
             if self.whole and known.all():
                 # where formulas apply, the Hessian is available
                 return Rates(*fresh, known, reported[:, NEAREST].copy(), known, True)
-        worlds.runner.prepare(self.width)
+        worlds.plans.prepare(self.width)
         if up is None:
             self._set_steps(*worlds.steps(chosen))
         left, other = np.flatnonzero(~known), np.arange(self.copies)
@@ -303,9 +303,9 @@ class Passes:
 
     def run_base(self, chosen: np.ndarray) -> None:
         """Computes accelerations of some worlds, at which the following passes compute their rates."""
-        self.worlds.runner.prepare(self.narrow)
+        self.worlds.plans.prepare(self.narrow)
         self._go(self.base, 1, chosen, chosen, self.narrow)
-        self.worlds.runner.prepare(self.width)
+        self.worlds.plans.prepare(self.width)
 
     def _difference(self, plans: list[tuple[Plan, int]], chosen: np.ndarray, rows: np.ndarray) -> None:
         """Computes rates of some worlds by differences, to the sixth order for analytic residuals (analytic.py).

@@ -75,7 +75,7 @@ class LcpWorlds(OwnWorlds):
 
     def _plan(self, width: int) -> Plan:
         """Prepares the transfers through tiles of that width."""
-        nv, workspaces = self.model.nv, self.runner.prepare(width)
+        nv, workspaces = self.model.nv, self.plans.prepare(width)
         brought = {"at": self.at, "up": self.up, "down": self.down}
         taken = {
             "da": self.acceleration,
@@ -94,7 +94,7 @@ class LcpWorlds(OwnWorlds):
         self.up[:k], self.down[:k] = EPS, EPS
         ctrl = slice(nx, nx + self.model.nu)
         self.up[:k, ctrl, 0], self.down[:k, ctrl, 0] = self.control_steps(chosen, EPS)
-        self.runner.prepare(width)
+        self.plans.prepare(width)
         plan.begin(self.n, chosen, np.arange(k))
         self.go(plan, -(-k // width))
 

@@ -101,11 +101,11 @@ class Parameters:
         rows = {name: np.ascontiguousarray(a[source]) for name, a in worlds.rows.items()}
         g, p, act = np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, na))
         load = rows | {"qacc": worlds.qacc[source], "qacc_step": worlds.qacc_step[source]}
-        runner, taken, every = points.runner, {"dg": g, "dp": p, "dact": act}, np.arange(len(source))
-        runner.disabled = worlds.disabled
-        plan = runner.plan(parameter_points, len(source), taken=taken, load=load, keeps=(), width=width)
+        plans, taken, every = points.runner.plans, {"dg": g, "dp": p, "dact": act}, np.arange(len(source))
+        plans.disabled = worlds.disabled
+        plan = plans.plan(parameter_points, len(source), taken=taken, load=load, keeps=(), width=width)
         plan.begin(1, every, every)
-        work([(plan, -(-len(every) // width))], runner.team)
+        work([(plan, -(-len(every) // width))], plans.team)
         return self._quotient(g, span, k), self._quotient(p, span, k), self._quotient(act, span, k)
 
     def rates_of_steps(self, worlds: OwnWorlds) -> np.ndarray:

@@ -132,7 +132,7 @@ class MovingWorlds(OwnWorlds):
         out = np.empty((len(every), 3 * nv, nv))
         if nv:
             self._qacc[...] = qacc
-            self.runner.prepare(self.width)
+            self.plans.prepare(self.width)
             load, sizes = {"qacc": self._qacc}, {"rate_lag": 0, "rate_steps": 1}
             plan = self.kept("plan", lambda: self.plan_of(rnea_columns, len(every), {}, {"dg": out}, load, sizes=sizes))
             plan.addresses("record")[0] = address(out)

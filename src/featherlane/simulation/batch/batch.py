@@ -104,7 +104,7 @@ class Batch(WorldQueries):
     def _start(self, arrays: WorldArrays, runner: Runner) -> None:
         own, shown = self.__dict__, ("model", "nworld", "dtype", "ngiven")
         own.update({name: getattr(arrays, name) for name in shown}, arrays=arrays, runner=runner)
-        own["nthread"], own["width"] = runner.team.nthread, runner.width
+        own["nthread"], own["width"] = runner.plans.team.nthread, runner.plans.width
         if runner.recorder is not None:
             own["failures"] = runner.recorder.failures
 

@@ -114,7 +114,7 @@ class MixedBatch(Sensing):
         own["_padded"], own["starts"], own["nworld"] = padded, padded.starts, int(padded.starts[-1])
         own["group"] = np.repeat(np.arange(len(groups)), np.diff(padded.starts))
         for group in groups[1:]:
-            group.runner.team = groups[0].runner.team  # all groups share one team of threads
+            group.runner.plans.team = groups[0].runner.plans.team  # all groups share one team of threads
 
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:

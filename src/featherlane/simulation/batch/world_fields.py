@@ -253,4 +253,4 @@ class WorldFields(Sensing, NamedAccess):
     @property
     def pair_memory(self) -> np.ndarray:
         """Returns each world's cached data of candidate pairs, (nworld, n); it saves time, and changes no result."""
-        return self.runner.pair_memory()
+        return self.runner.plans.pair_memory()

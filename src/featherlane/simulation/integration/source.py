@@ -120,7 +120,7 @@ def two_copies(source: Source) -> Batch:
     if batch is None or batch.model is not source.model:
         batch = kept["_two_copies"] = Batch(source.model, 2 * n, source.nthread, source.dtype, source.ngiven)
         batch.mute()
-        batch.runner.disabled = int(Disable.AUTORESET)
+        batch.runner.plans.disabled = int(Disable.AUTORESET)
     for name in CONSTANT:
         if name in source.rows:
             batch.row_memory(name)[...] = np.concatenate([source.rows[name]] * 2)

@@ -78,20 +78,21 @@ def play(
 
 def _play(runner: Runner, policy: MLP, program: Program, nstep: int, kept, start, noise, taken) -> None:
     runner.ready()
-    arrays, numbers = runner.arrays, policy.numbers(runner.arrays.dtype)
+    arrays, plans, numbers = runner.arrays, runner.plans, policy.numbers(runner.arrays.dtype)
     sizes = policy.sizes() | {"numbers": address(numbers), "frame_skip": program.frame_skip, "nskip": 0}
     sizes |= {"nbefore": program.nbefore, "nstart": start.shape[1], "nstate": start.shape[2]}
     sizes |= {"limit": 2**53 if program.limit is None else program.limit, "start_stage": program.start_stage}
     sizes |= dict.fromkeys(("observe", "remember", "score"), 0)
-    if runner.skips_outputs:
+    if plans.skips_outputs:
         sizes["nskip"] = program.frame_skip - 1
     brought = {} if noise is None else {"noise": noise}
-    plan = runner.loop_plan(play_tiles, kept, {"start": start}, brought, taken, sizes)
+    plan = plans.loop_plan(play_tiles, kept, {"start": start}, brought, taken, sizes)
+    every = np.arange(arrays.nworld)
     for (record,) in plan.own:
         policy.fill(record.arrays)
         connect(program.label, record, program.functions)
-    work([runner.begun(plan, nstep)], runner.team)
+    work([plans.begun(plan, nstep, every, every)], plans.team)
     for (record,), w in zip(plan.own, plan.workspaces, strict=True):
         for each in (record, w.record):
             each.check_faults(program.label, ModelError)
-    runner.after(np.arange(arrays.nworld))
+    runner.after(every)

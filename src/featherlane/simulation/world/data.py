@@ -1,4 +1,4 @@
-"""Defines `Data`: one world of a model.  Every field is a live NumPy array.
+"""Defines `Data`, one world of a model, and the functions that run stages on it.
 
 A `Data` is a workspace of one world in float64: compiled stages and Python access the same memory.
 """
@@ -13,24 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near, warn_of_non_finite
+from featherlane.errors import ArgumentTypeError, ModelError, warn_of_non_finite
 from featherlane.lanes import Kernel, Stage
 from featherlane.lanes.record import shaping
 from featherlane.model.arguments import instance, whole_argument
-from featherlane.model.assignment import assign, is_mixed
-from featherlane.model.enums import LCP, Disable, Enable, LcpSolver, State
+from featherlane.model.enums import Disable, Enable, State
 from featherlane.model.model import Model, check_model
-from featherlane.model.names import NamedAccess
 from featherlane.model.sleep import AWAKE
 from featherlane.model.status import NON_FINITE
 from featherlane.simulation.step.forward import forward_pass, steps
 from featherlane.simulation.step.forward import step as one_step
 from featherlane.simulation.tile.call_lock import Turn, hold, holds_turns
 from featherlane.simulation.tile.calls import fields_called_for
-from featherlane.simulation.tile.fields import DATA, STATUS, WANTED
+from featherlane.simulation.tile.fields import DATA, WANTED
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.user.sensor import plain_sensors, write_user_sensors
-from featherlane.simulation.world.contacts import Contacts, takes_contacts
+from featherlane.simulation.world.data_fields import DataFields
 from featherlane.simulation.world.mujoco_data import read_mujoco, write_mujoco
 from featherlane.simulation.world.recordings import (
     Control,
@@ -40,12 +38,9 @@ from featherlane.simulation.world.recordings import (
     inputs_of_rollout,
     recordings,
 )
-from featherlane.simulation.world.rows import COLUMNS, contact_list, efc_column, row_counts
 from featherlane.simulation.world.state import read_state, write_state
-from featherlane.simulation.world.user_contacts import contact_capacity, given_fields
-from featherlane.solver.island import islands
+from featherlane.simulation.world.user_contacts import contact_capacity
 
-WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # stored as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
 KEYFRAME |= {"plastic": "plastic", "mocap_pos": "mpos", "mocap_quat": "mquat"}
 AT_ONCE = 32  # steps of one call, after which Python checks for interrupts
@@ -53,12 +48,7 @@ AT_ONCE = 32  # steps of one call, after which Python checks for interrupts
 SHAPING = shaping(DATA)
 
 
-# integers are indices and addresses that compiled stages use without a check
-REPORTED = ("report", "count")
-SETTABLE = {f.name for f in DATA.fields if f.kind == "real" and not f.is_number and f.role not in REPORTED} | {"time"}
-
-
-class Data(NamedAccess):
+class Data(DataFields):
     """Holds one world: state, controls and all fields computed from them.
 
     Args:
@@ -86,8 +76,6 @@ class Data(NamedAccess):
         among them, and reports, are read-only.
         A `Data` supports one thread at a time: a call while another thread is in one raises RuntimeError.
     """
-
-    layout = DATA
 
     def __init__(self, model: Model, given_contacts: int = 0):
         instance("Data", model, Model, "a Model (created by featherlane.load)", ArgumentTypeError)
@@ -151,59 +139,6 @@ class Data(NamedAccess):
         if wrong:
             raise ModelError(f"the sizes of model and data differ: {'; '.join(wrong)}")
 
-    # ---- fields ------------------------------------------------------------------------------------------------------
-    def __getattr__(self, name: str) -> Any:
-        workspace = self.__dict__.get("workspace")
-        if workspace is not None and name in DATA:
-            f = DATA[name]
-            if name == "sensordata":
-                return self._all_sensors()
-            if f.kind == "size":
-                return workspace.record.size(name)
-            if name in WANTED["want_islands"]:
-                self._find_islands()
-            if not f.is_number:
-                return self._view(name)
-            number = workspace.arrays[name].item()
-            return int(number) if name in WHOLE else number
-        if workspace is not None and name.startswith("efc_") and name.removeprefix("efc_") in COLUMNS:
-            if self.model.opt.contact_model == "lcp":
-                raise ModelError(
-                    f"{name}: available only with the contact model 'convex'; `contact_force`, "
-                    f"`qfrc_constraint` and sensors work with both"
-                )
-            return efc_column(workspace, name.removeprefix("efc_"))
-        raise UnknownAttributeError(f"data has no attribute {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
-
-    def _find_islands(self) -> None:
-        """Computes the islands of the present rows at the first access; from then on each pass computes them."""
-        if not self._islands:
-            self.__dict__["_islands"] = True
-            self.workspace.record.set_size("want_islands", 1)
-            hold(self._turns, self.workspace.bound(islands))
-
-    def _view(self, name: str) -> np.ndarray:
-        """Returns a field's array, created at the first access and the same from then on."""
-        view = self.workspace.view(name)
-        view.flags.writeable = name in SETTABLE
-        return self.__dict__.setdefault(name, view)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "record_solver":
-            object.__setattr__(self, name, value)  # a property
-            return
-        if name not in DATA and name not in self.__dir__():
-            raise UnknownAttributeError(f"data has no field {name!r} to set{near(name, DATA.index)}")
-        if name not in SETTABLE:
-            raise UnknownAttributeError(f"data.{name} is computed and cannot be set")
-        if name == "time":
-            assign(name, self.workspace.arrays[name], value, (0, 0))
-        else:
-            assign(name, getattr(self, name), value, mixed=is_mixed(name))
-
-    def __dir__(self):
-        return sorted({*super().__dir__(), *DATA.index, *(f"efc_{name}" for name in COLUMNS)})
-
     def __repr__(self) -> str:
         return f"Data({self.model!r}, time={self.time:g})"
 
@@ -215,148 +150,6 @@ class Data(NamedAccess):
         self._start(state["model"], state["given"])
         for name, array in state["arrays"].items():
             self.workspace.arrays[name][...] = array
-
-    # ---- sensors -----------------------------------------------------------------------------------------------------
-    def _all_sensors(self) -> np.ndarray:
-        """Returns `sensordata` (nsensordata,), live; raises an error if the model has an unsupported sensor."""
-        from featherlane.model.features import refuse_sensors
-
-        refuse_sensors(self.model)
-        return self._view("sensordata")
-
-    def sensor_values(self, sensor: int) -> np.ndarray:
-        """Returns `sensordata`, to read one sensor.
-
-        Raises:
-            UnsupportedFeatureError: the sensor is not computed.
-        """
-        from featherlane.model.features import refuse_sensors
-
-        refuse_sensors(self.model, [sensor])
-        return self.workspace.view("sensordata")
-
-    # ---- contacts, rows, reports -------------------------------------------------------------------------------------
-    @property
-    def status(self) -> dict[str, int]:
-        """Counts since the last reset: `contacts_full`, `rows_full`, `non_finite`, `not_converged`, `bad_control`.
-
-        They count steps and forward passes in which contacts or rows exceeded their capacity, a state or acceleration
-        value was NaN or beyond 1e10, the solver did not converge, or a control was NaN or beyond 1e10 (all act as 0).
-        """
-        return {name: int(count) for name, count in zip(STATUS, self.warning, strict=True)}
-
-    @property
-    def contact(self) -> np.recarray:
-        """Returns the contacts, (ncon,), in MuJoCo's order with the names of its `mjContact`; a read-only copy.
-
-        `data.contact[i].dist` [m], `.pos` (3,) [m], `.frame` (9,): normal from geom 1 to geom 2 and two tangents as
-        rows, `.geom1`, `.geom2`, `.geom` (2,), `.dim`, `.friction` (5,), `.includemargin`, `.solref`, `.solimp`,
-        `.adhesion`; `.exclude` is 1 for a contact in the gap that cannot pull; `.efc_address` is its first row, or -1
-        without one.  Without an index the same names are arrays over all contacts: `data.contact.dist` (ncon,).
-        """
-        return contact_list(self.workspace)
-
-    @takes_contacts
-    def give_contacts(self, contacts: Contacts, *, replace: bool = False) -> None:
-        """Gives the world n user-defined contacts, in addition to detected contacts or in place of them.
-
-        They act unchanged in every step until other contacts are given, they are cleared, or the data is reset.  They
-        come first in `data.contact`.  Disabling the flag `contact` or `constraint` disables them, too.  They are stored
-        in the fields `given_*`, which may also be written directly, without checks (`data.given_pos[i] += ...`).
-
-            data.give_contacts(dist, pos, frame, geom=geom)  # or data.give_contacts(fl.Contacts(...))
-
-        Args:
-            contacts: a `featherlane.Contacts`; or its fields as keyword arguments.
-            replace: no contacts are detected while these act, even if n = 0.
-
-        Raises:
-            ModelError: more contacts than the capacity of `Data(model, given_contacts=n)`, or an invalid shape or
-                value; nothing is changed then.
-
-        Note:
-            A contact between bodies that are welded to each other is listed and has no rows, as in MuJoCo.
-        """
-        model = self.model
-        values, adhesive = (lambda name: getattr(model, name)[None]), model.flg_adhesion
-        rows = given_fields(model, self.ngiven, 1, values, adhesive, replace, None, contacts)
-        for name, value in rows.items():
-            self.workspace.arrays[name][: value.size, 0] = value.reshape(-1)
-
-    def clear_given_contacts(self) -> None:
-        """Removes given contacts and detects contacts again."""
-        for name in ("given_present", "given_replace"):
-            self.workspace.arrays[name][...] = 0
-
-    @property
-    def record_solver(self) -> bool:
-        """Whether each iteration of the solver is recorded for `solver_history`; set it to True or False."""
-        return bool(self.workspace.record.size("want_history"))
-
-    @record_solver.setter
-    def record_solver(self, value: bool) -> None:
-        self.workspace.record.set_size("want_history", int(bool(value)))
-
-    @property
-    def solver_history(self) -> np.recarray:
-        """Returns the iterates of the last solve, (solver_niter + 1,), beginning with the initial point; a copy.
-
-        With the contact model convex, `data.solver_history[i].cost` and `.gradient` are the scaled cost and the norm of
-        its scaled gradient after i iterations.  `.improvement` is the decrease of the cost in iteration i (of PGS: of
-        the dual cost in a sweep), `.step` the step length along the search direction (of PGS: the momentum).  Costs are
-        those of MuJoCo's primal problem for every solver, scaled by 1 / trace M as `solver_residual` is.
-
-        With lcp, `.residual` is the complementarity residual after i iterations of `pgs`, `apgd` or `nncg`, as in
-        `solver_residual`.  `apgd` ends with its best iterate, which need not be the last one.
-
-        Without an index the same names are arrays.
-
-        Raises:
-            ModelError: nothing was recorded: set `data.record_solver = True` before the solve; or the LCP's solver is
-                `dantzig`, `newton` or `interior_point`, which report their last residual only.
-
-        Note:
-            MuJoCo has `improvement` and `gradient` in `mjData.solver`, from the first iteration on and without cost.
-        """
-        if not self.record_solver:
-            raise ModelError("solver_history: no solve was recorded; set data.record_solver = True before the step")
-        names = ("cost", "gradient", "improvement", "step")
-        if self.model.opt_contact_model == LCP:
-            solver = LcpSolver(self.model.opt_lcp_solver)
-            if solver not in (LcpSolver.PGS, LcpSolver.APGD, LcpSolver.NNCG):
-                raise ModelError(
-                    f"solver_history: got lcp_solver {solver.name.lower()!r}, allowed are 'pgs', 'apgd' and 'nncg'; "
-                    "the others have only a final residual (`solver_residual`) and a number of pivots or steps "
-                    "(`solver_niter`)"
-                )
-            names = ("residual",)
-        n = min(self.solver_niter + 1, self.nrecord)
-        columns = [getattr(self, f"stat_{name}")[:n] for name in names]
-        return np.rec.fromarrays(columns, dtype=[(name, float) for name in names])
-
-    def contact_slots(self) -> np.ndarray:
-        """Returns the slot of each contact, (ncon,)."""
-        return np.flatnonzero(self.con_present[: self.ncon_slot])
-
-    @property
-    def ne(self) -> int:
-        """Number of rows of equality constraints."""
-        return row_counts(self.workspace)[1]
-
-    @property
-    def nf(self) -> int:
-        """Number of rows of friction loss."""
-        return row_counts(self.workspace)[2]
-
-    @property
-    def nl(self) -> int:
-        """Number of rows of limits."""
-        return row_counts(self.workspace)[3]
-
-    @property
-    def nefc(self) -> int:
-        """Number of rows: the length of the arrays `efc_*`, computed at each access (`efc_J` is dense, (nefc, nv))."""
-        return row_counts(self.workspace)[0]
 
     def mute(self) -> None:
         """Emits no NonFiniteWarning from now on: the caller reports what `status` counts."""

@@ -1,0 +1,50 @@
+"""Plans of a batch's calls: which are reused by the next call, and which tiles they form."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.simulation.batch.plans import ROWS_KEPT, Plans
+from featherlane.simulation.tile.team import Team
+
+N = 5
+
+
+@pytest.fixture
+def plans():
+    found = Plans(fl.Batch(fl.bundled("cartpole"), N, nthread=1).arrays, Team(1))
+    found.prepare(found.width)
+    return found
+
+
+def test_a_plain_plan_lasts_until_the_rows_of_the_worlds_change(plans):
+    make = lambda nstep: plans.step_plan(nstep, plans.width, {}, {}, None)  # noqa: E731
+    first = make(1)
+    assert make(7) is first
+    assert make(0) is not first, "a forward pass stores other rows"
+    plans.arrays.expand("body_mass")
+    plans.prepare(plans.width)
+    assert make(1) is not first
+    assert "body_mass" in {t.field for t in make(1).transfers["load"]}
+
+
+def test_a_plan_is_reused_for_small_rows_in_the_same_memory_only(plans):
+    def planned(rows):
+        return plans.step_plan(rows.shape[1], plans.width, {"ctrl": rows}, {}, None)
+
+    rows = np.zeros((N, 3, plans.model.nu))
+    first = planned(rows)
+    assert planned(rows) is first
+    assert planned(rows.copy()) is not first
+    large = np.zeros((N, ROWS_KEPT // (N * 8) + 1, plans.model.nu))
+    assert planned(large) is not planned(large)
+
+
+def test_parts_and_places_cover_each_chosen_world_once(plans):
+    chosen = np.array([4, 0, 3])
+    assert np.array_equal(np.concatenate([part for _, part in plans.parts(chosen)]), chosen)
+    assert plans.parts(np.array([2]))[0][0] == 1, "a world without others steps in a tile of one world"
+    plan = plans.step_plan(1, plans.width, {"ctrl": np.zeros((3, 1, plans.model.nu))}, {}, None)
+    _, ntile = plans.begun(plan, 1, chosen, np.array([0, 3]))
+    assert ntile == 1
+    assert chosen[plan.place[:2]].tolist() == plan.order[:2].tolist() == [0, 3]
