@@ -159,11 +159,6 @@ def _rows(start: np.ndarray, count: np.ndarray) -> np.ndarray:
     return np.repeat(start - _starts(count), count) + np.arange(count.sum())
 
 
-def _is_among(ascending: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Returns whether each value is one of some ascending numbers."""
-    return ascending.take(np.searchsorted(ascending, values), mode="clip") == values
-
-
 def _empty() -> dict[str, np.ndarray]:
     """Returns an empty hull, for a mesh without one."""
     lists = ("edge", "polyvert", "map", "flat", "outline")
@@ -227,7 +222,7 @@ def _edges(vert: np.ndarray, edge: np.ndarray, edgenum: np.ndarray, triangles: n
         a, b, c = hull.T
         given = np.repeat(np.arange(len(vert)), edgenum) * len(vert) + edge
         edges = np.sort(np.concatenate([a * len(vert) + b, b * len(vert) + c, c * len(vert) + a]))
-        number = np.concatenate([given[_is_among(edges, given)], edges[~_is_among(np.sort(given), edges)]])
+        number = np.concatenate([given[np.isin(given, edges)], edges[~np.isin(edges, given)]])
         number = number[np.argsort(number // len(vert), kind="stable")]
         edge, edgenum = number % len(vert), np.bincount(number // len(vert), minlength=len(vert))
     return {"edge": edge, "edgenum": edgenum, "convex": np.array(1)}
@@ -253,7 +248,7 @@ def _planes(vert: np.ndarray, hull: dict[str, np.ndarray]) -> dict[str, np.ndarr
     begin, number = _starts(hull["edgenum"])[corners], hull["edgenum"][corners]
     of_face = np.repeat(face, number)
     neighbour = hull["edge"][_rows(begin, number)]
-    outside = ~_is_among(np.sort(face * len(vert) + corners), of_face * len(vert) + neighbour)
+    outside = ~np.isin(of_face * len(vert) + neighbour, face * len(vert) + corners)
     drop = np.full(len(count), np.inf)
     height = products_of_rows(vert[neighbour[outside]], normal[of_face[outside]])
     np.minimum.at(drop, of_face[outside], offset[of_face[outside]] - height)
