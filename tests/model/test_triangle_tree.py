@@ -8,7 +8,7 @@ import featherlane as fl
 from featherlane.collision.rays.ray_mesh import DEPTH
 from featherlane.errors import ModelError
 from featherlane.model import triangle_tree
-from featherlane.model.triangle_tree import GROUP, NO_CHILD, Runs, triangle_trees
+from featherlane.model.triangle_tree import GROUP, NO_CHILD, Runs, Sorted, triangle_trees
 
 
 def meshes(*triangles: np.ndarray) -> mujoco.MjModel:
@@ -157,3 +157,12 @@ def test_a_wrong_vertex_is_refused(rng):
     mj.mesh_face[7, 1] = 999
     with pytest.raises(ModelError, match=r"mesh_face: got .* in triangle 2 of mesh 1, allowed are"):
         triangle_trees(mj)
+
+
+def test_items_are_sorted_by_their_middles_within_each_part_and_ties_by_number(rng):
+    box = np.zeros((3000, 8), np.float32)
+    box[:1000, :6] = rng.choice([-1e38, -2.5, -1e-40, -0.0, 0.0, 1e-40, 1.0], (1000, 6))
+    box[1000:, :6] = rng.normal(size=(2000, 6))
+    part = np.sort(rng.integers(0, 40, len(box)))
+    for k, order in enumerate(Sorted(box, part).order):
+        np.testing.assert_array_equal(order, np.lexsort((box[:, k] - box[:, 3 + k], part)))

@@ -38,7 +38,7 @@ def convex_triangles(vert: np.ndarray, triangles: np.ndarray) -> np.ndarray | No
     if len(triangles) < 4 or not _is_closed(triangles) or not np.isfinite(vert).all():
         return None
     centre = vert[np.unique(triangles)].mean(axis=0).astype(np.float32).astype(np.float64)
-    points = _whole(np.vstack([vert, centre]))
+    points = _Whole(np.vstack([vert, centre]))
     bent = [edge for edge in _may_bend(vert, triangles) if _volume(points, *edge) > 0]
     inwards = [face for face in _may_face_inwards(vert - centre, triangles) if _volume(points, -1, *face) <= 0]
     if not (bent or inwards):
@@ -101,14 +101,21 @@ def _may_bend(vert: np.ndarray, triangles: np.ndarray) -> list[tuple[int, ...]]:
 
 
 # ---- in integers -----------------------------------------------------------------------------------------------------
-def _whole(points: np.ndarray) -> list[Point]:
-    """Returns points multiplied by the power of two that makes all coordinates integers."""
-    mantissa, exponent = np.frexp(points)
-    bits = 53 - int(exponent[mantissa != 0.0].min(initial=0))
-    return [(int(ldexp(x, bits)), int(ldexp(y, bits)), int(ldexp(z, bits))) for x, y, z in points.tolist()]
+class _Whole(dict[int, Point]):
+    """Points multiplied by the power of two that makes all coordinates integers, each converted when first read."""
+
+    def __init__(self, points: np.ndarray):
+        super().__init__()
+        mantissa, exponent = np.frexp(points)
+        self._points, self._bits = points, 53 - int(exponent[mantissa != 0.0].min(initial=0))
+
+    def __missing__(self, number: int) -> Point:
+        x, y, z = self._points[number].tolist()
+        self[number] = point = int(ldexp(x, self._bits)), int(ldexp(y, self._bits)), int(ldexp(z, self._bits))
+        return point
 
 
-def _volume(points: list[Point], a: int, b: int, c: int, d: int) -> int:
+def _volume(points: _Whole, a: int, b: int, c: int, d: int) -> int:
     """Returns six times the volume of a tetrahedron: positive if d is above the counterclockwise triangle a b c."""
     (x, y, z), p, q, r = points[a], points[b], points[c], points[d]
     px, py, pz = p[0] - x, p[1] - y, p[2] - z
@@ -127,13 +134,12 @@ class _Surface:
         tries: remaining number of flips.
     """
 
-    def __init__(self, points: list[Point], triangles: np.ndarray):
+    def __init__(self, points: _Whole, triangles: np.ndarray):
         self.points = points
-        self.across: dict[Edge, int] = {}
+        edges, across = _sides(triangles)
+        self.across: dict[Edge, int] = dict(zip(zip(*edges.T.tolist(), strict=True), across.tolist(), strict=True))
         self.changed: list[Edge] = []
         self.tries = FLIPS * len(triangles)
-        for a, b, c in triangles.tolist():
-            self._add(a, b, c)
 
     def triangles(self) -> np.ndarray:
         """Returns (f, 3) corners of the triangles."""

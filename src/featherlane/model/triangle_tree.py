@@ -203,22 +203,28 @@ class Sorted:
 
     def __init__(self, box: np.ndarray, part: np.ndarray, weight: np.ndarray | None = None):
         self.box, self.weight = box, weight
-        self.order = np.stack([np.lexsort((box[:, k] - box[:, 3 + k], part)) for k in range(3)])
+        # 32 bits of a number, in its order, before those of the item: unequal keys have one order
+        bits = (box[:, :3] - box[:, 3:6] + np.float32(0.0)).T.copy().view(np.int32).astype(np.int64)
+        key = (bits ^ (bits >> 31 & 0x7FFFFFFF)) << 32 | np.arange(len(box))
+        for first, end in pairwise([0, *(np.flatnonzero(np.diff(part)) + 1), len(part)]):
+            key[:, first:end].sort(axis=1)
+        self.order = key & 0xFFFFFFFF
         self._is_first = np.zeros(len(box), bool)
 
     def split(self, start, count, halved):
         """Divides each part in two; returns the numbers of items in the first, and the boxes of both."""
-        at = np.cumsum(count) - count
-        place = np.repeat(start - at, count) + np.arange(count.sum())
-        own, part = self.order.take(place, axis=1), np.repeat(np.arange(len(count)), count)
+        at, part = np.cumsum(count) - count, np.repeat(np.arange(len(count)), count)
+        place = np.arange(len(part))
+        rank = place - at[part]
+        own = self.order.take(start[part] + rank, axis=1)
         axis, number, *boxes = self._best(own, at, count, halved)
-        rank, first_number = place - start[part], number[part]
-        self._is_first[own.ravel().take(axis[part] * len(part) + np.arange(len(part)))] = rank < first_number
-        for k in range(3):
-            first = self._is_first[own[k]]
-            before = np.cumsum(first) - first
-            before -= before[at][part]
-            self.order[k, place + np.where(first, before - rank, first_number - before)] = own[k]
+        # all first halves, then all second ones, are contiguous lists in each order
+        is_before = rank < number[part]
+        self._is_first[own.ravel().take(axis[part] * len(part) + place)] = is_before
+        is_first, place = self._is_first.take(own), start[part] + rank
+        before, after = place[is_before], place[~is_before]
+        for order, items, first in zip(self.order, own, is_first, strict=True):
+            order[before], order[after] = items[first], items[~first]
         return number, *boxes
 
     def _best(self, own, at, count, halved):
@@ -229,27 +235,19 @@ class Sorted:
         allowed = edge[1:-1] < count
         if halved:
             allowed &= np.arange(1, BINS)[:, None] == bins // 2
-        best = [np.zeros(len(count)), np.zeros(len(count), int), edge[1].copy()]
-        best += [*np.zeros((2, len(count), 8), np.float32)]
-        for axis in range(3):
-            below = runs.minima(self.box.take(own[axis], axis=0)).reshape(BINS, -1, 8)
-            above = below.copy()
-            for k in range(1, BINS):
-                np.minimum(below[k], below[k - 1], out=below[k])
-                np.minimum(above[-1 - k], above[-k], out=above[-1 - k])
-            load = at + edge
-            if self.weight is not None:
-                load = np.append(0, np.cumsum(self.weight[own[axis]]))[load]
-            groups = -((load[0] - load[1:-1]) // GROUP), -((load[1:-1] - load[-1]) // GROUP)
-            cost = _area(below[:-1]) * groups[0] + _area(above[1:]) * groups[1]
-            cost[~allowed] = np.inf
-            last = np.argmin(cost, axis=0)
-            found = parts[(cost[last, parts] < best[0]) | (axis == 0)]
-            last = last[found]
-            new = cost[last, found], axis, edge[last + 1, found], below[last, found], above[last + 1, found]
-            for values, better in zip(best, new, strict=True):
-                values[found] = better
-        return best[1:]
+        below = runs.minima(self.box.take(own.T, axis=0)).reshape(BINS, -1, 3, 8)
+        above = below.copy()
+        for k in range(1, BINS):
+            np.minimum(below[k], below[k - 1], out=below[k])
+            np.minimum(above[-1 - k], above[-k], out=above[-1 - k])
+        load = (at + edge)[..., None]
+        if self.weight is not None:
+            load = np.pad(np.cumsum(self.weight[own.T], axis=0), ((1, 0), (0, 0)))[at + edge]
+        groups = -((load[0] - load[1:-1]) // GROUP), -((load[1:-1] - load[-1]) // GROUP)
+        cost = _area(below[:-1]) * groups[0] + _area(above[1:]) * groups[1]
+        cost[~allowed] = np.inf
+        axis, last = np.divmod(cost.transpose(1, 2, 0).reshape(len(count), -1).argmin(axis=1), BINS - 1)
+        return axis, edge[last + 1, parts], below[last, parts, axis], above[last + 1, parts, axis]
 
 
 class Runs:
@@ -274,8 +272,8 @@ class Runs:
         self._place[longest] = np.arange(len(longest))
 
     def minima(self, rows: np.ndarray) -> np.ndarray:
-        """Returns (m, 8) the minima of rows (n, 8), infinite for an empty run."""
-        lowest = np.full((len(self._begin), 8), np.inf, np.float32)
+        """Returns (m, 3, 8) the minima of rows (n, 3, 8), infinite for an empty run."""
+        lowest = np.full((len(self._begin), *rows.shape[1:]), np.inf, np.float32)
         for k, n in enumerate(self._having):
             np.minimum(lowest[:n], rows.take(self._begin[:n] + k, axis=0), out=lowest[:n])
         lowest = lowest.take(self._place, axis=0)
