@@ -246,6 +246,17 @@ def test_a_continued_search_has_bitwise_equal_results(eggs, one, other, rng):
     assert pair.memory[BY_GROWTH] > 60
 
 
+@pytest.mark.parametrize("names", [("box", "rock"), ("plank", "prism")], ids="-".join)
+def test_a_search_continued_in_an_unrelated_pose_has_bitwise_equal_results(model, names):
+    """The cached polytope may be folded there, so that faces cannot grow."""
+    for seed in (0, 1):
+        pair, rng = Pair(model, [SHAPES[name] for name in names]), np.random.default_rng(seed)
+        for _ in range(2500):
+            pair.place(rng.normal(scale=0.05, size=3), random_rotation(rng))
+            assert pair.found(True) == pair.found(False)
+        assert pair.memory[BY_GROWTH] > 60
+
+
 def test_a_continued_search_keeps_its_polytope(eggs, rng):
     pair, growths = Pair(eggs, [shape(MESH, 0), shape(MESH, 1)]), 0
     pos, mat = np.array([0.1, 0.05, 0.03]), random_rotation(rng)

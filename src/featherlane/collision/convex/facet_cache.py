@@ -173,11 +173,12 @@ def is_on_facet(m1, d1, k):
 def polytope_holds(m1, d1, size):
     """Returns whether all faces off the facet are farther from the origin than the facet, by a margin."""
     distance = -d1.convex.dist[0] + (MARGIN * size + ERRORS * error_of_facet(m1, d1, size))
-    holds, keys = True, eights(d1.epa.key)
+    holds, keys, offsets = True, eights(d1.epa.key), eights(d1.epa.offset)
     for group in range((d1.epa.count[1] + 7) // 8):
-        if any_(not_(keys[group] > distance)):
+        # the key of a face that could not grow is not its distance
+        if any_(not_((offsets[group] > distance) | (keys[group] > DEAD))):
             for f in range(8 * group, min(8 * group + 8, d1.epa.count[1])):
-                if not d1.epa.key[f] > distance:
+                if not (d1.epa.offset[f] > distance or d1.epa.key[f] > DEAD):
                     for c in range(3):
                         holds = holds and is_on_facet(m1, d1, d1.epa.corner[3 * f + c])
         if not holds:
