@@ -110,7 +110,7 @@ def loop(options) -> float:
 
 
 def speed(name: str) -> Callable[[dict], float]:
-    """A function that says how long a step of a world takes in a batch on one thread, with Euler's method [us]."""
+    """Returns a function that measures a world's step in a batch on one thread, by the Euler integrator [us]."""
 
     def measure(options) -> float:
         model = fl.bundled(name)

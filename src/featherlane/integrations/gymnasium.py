@@ -101,7 +101,7 @@ def _world(env: Any) -> Any:
     for world in _candidates(env):
         if isinstance(world, MujocoEnv) or _is_robot(world):
             return world
-    raise ArgumentTypeError(f"use: got {type(getattr(env, 'unwrapped', env)).__name__}, {ALLOWED}")
+    raise ArgumentTypeError(f"use: got {type(next(_candidates(env))).__name__}, {ALLOWED}")
 
 
 def _candidates(env: Any) -> Iterator[Any]:

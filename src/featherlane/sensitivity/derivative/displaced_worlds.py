@@ -310,8 +310,8 @@ def borrowed(kind: type[T], model: Model, source: Data | Batch, *how) -> Iterato
 def recurses(model: Model) -> bool:
     """Returns whether derivatives use the articulated-body recursion, as steps do.
 
-    Its time is linear in the DoFs, but four columns at once with the factor of M take a quarter of its time for
-    humanoid_CMU (62 DoFs), two fifths for a batch of chains of 100 DoFs and the same for chains of 200.
+    Its time is linear in the DoFs, but the factor of M solves four columns at once and is faster for models of up to
+    LONG DoFs, such as humanoid_CMU in `benchmarks/derivatives.py --dm-control`.
     """
     return bool(uses_articulated(model)) and model.nv > LONG
 

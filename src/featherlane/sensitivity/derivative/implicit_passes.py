@@ -231,9 +231,8 @@ class Passes:
         self.to_state = [(names.index(name), 8 * shift) for name, shift in shifts.items() if name in taken]
         self.to_acceleration = names.index("da") if "da" in taken else -1
         brought = {name: a[:, :n] if a.ndim == 3 else a[:, :n, None] for name, a in brought.items()}
-        taken = {name: a[:, :n] for name, a in taken.items()} | {
-            "report": each_step(self.known, n)
-        }  # last, see `formulas.py`
+        taken = {name: a[:, :n] for name, a in taken.items()}
+        taken["report"] = each_step(self.known, n)  # last, see `formulas.py`
         loop, memory = formula_steps if self.whole else formula_columns, worlds.batch.pair_memory
         sizes = {"rate_lag": int(self.lags), "rate_steps": int(not worlds.torques)}
         plan = worlds.plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, sizes=sizes)

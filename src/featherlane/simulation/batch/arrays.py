@@ -375,7 +375,7 @@ def chosen_worlds(ids, nworld: int) -> np.ndarray:
         return np.zeros(0, np.int64)
     if a.ndim != 1 or a.dtype.kind not in "iu":
         raise ModelError(f"ids: got {a.dtype} of shape {a.shape}, allowed are world numbers (n,) or a mask")
-    if a[0] >= 0 and a[-1] < nworld and not np.count_nonzero(a[1:] <= a[:-1]):  # 1 us faster than `all`
+    if a[0] >= 0 and a[-1] < nworld and not np.count_nonzero(a[1:] <= a[:-1]):  # faster than `all`
         return a.astype(np.int64, copy=False)  # the common case, which needs no sort
     wrong = a[(a < 0) | (a >= nworld)]
     if wrong.size:
