@@ -22,7 +22,6 @@ from featherlane.dynamics.integrator.integrate import advance
 from featherlane.dynamics.integrator.integrate import euler as _euler
 from featherlane.dynamics.passive.forces import passive as _passive
 from featherlane.errors import ModelError
-from featherlane.lanes import Stage
 from featherlane.model.assignment import flag
 from featherlane.model.enums import Enable
 from featherlane.model.integrator import SCHEMES, has_metric, has_moment
@@ -33,15 +32,7 @@ from featherlane.simulation.step import forward as _contents
 from featherlane.simulation.step.consistency import compare_forward_inverse as _compare_forward_inverse
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.inverse import inverse as _inverse
-from featherlane.simulation.tile.call_lock import hold
-from featherlane.simulation.world.data import Data, ready, run_stage
-
-
-def _measure(model: Model, data: Data, stage: Stage) -> None:
-    """Runs a stage that computes sensors, and then the user-defined sensors."""
-    world = ready(model, data)
-    hold(world._turns, world._measured(stage))
-
+from featherlane.simulation.world.data import Data, ready, run_measured, run_stage
 
 # ---- whole steps -----------------------------------------------------------------------------------------------------
 
@@ -54,7 +45,7 @@ def forward(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_forward.
     """
-    _measure(model, data, _contents.forward_pass)
+    run_measured(model, data, _contents.forward_pass)
 
 
 def forward_position(model: Model, data: Data) -> None:
@@ -87,7 +78,7 @@ def inverse(model: Model, data: Data) -> None:
     Source: MuJoCo mj_inverse (under `invdiscrete` actuator forces are recomputed here).
     """
     check_inverse(model)
-    _measure(model, data, _inverse)
+    run_measured(model, data, _inverse)
 
 
 def check_inverse(model: Model) -> None:

@@ -25,6 +25,7 @@ JACOBIAN = Layout(
             "scratch",
         ),
         Field("jac_mass", "real", ("jac_nbody",), "kg", "mass of each subtree", "subtree_jacobian", "scratch"),
+        Field("jac_M", "real", ("jac_nv", "jac_nv"), "kg, kg m, kg m^2", "inertia matrix", "dense_inertia", "scratch"),
     ),
 )
 

@@ -7,6 +7,7 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.2 to 6.5.
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.reflected import reflected_armature
+from featherlane.dynamics.body.jacobian import JACOBIAN
 from featherlane.dynamics.sparse.tree_factor import (
     System,
     TreeRows,
@@ -109,6 +110,22 @@ def crb(m, d):
             store10(d.crb, 10 * p, inert_add(rest, I))
         _rows_of_body(m, d, i, I)
     add_tendon_armature(m, d)
+
+
+@stage(jr=JACOBIAN)
+def dense_inertia(m, d, jr):
+    """Computes the dense inertia matrix, both halves.
+
+    Reads:  M.
+    Writes: jac_M (jac_nv, jac_nv) [kg, kg m, kg m^2].   Cost: O(nv^2).
+    """
+    n = jr.jac_nv
+    for k in range(n * n):
+        jr.jac_M[k] = zero(d)
+    for i in range(n):
+        for k in range(m.M_rowadr[i], m.M_rowadr[i] + m.M_rownnz[i]):
+            j = m.M_colind[k]
+            jr.jac_M[n * i + j], jr.jac_M[n * j + i] = d.M[k], d.M[k]
 
 
 @kernel

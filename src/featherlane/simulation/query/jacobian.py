@@ -18,7 +18,7 @@ from featherlane.dynamics.body.object_motion import (
     object_frame,
     object_velocity,
 )
-from featherlane.dynamics.inertia.joint_space import crb
+from featherlane.dynamics.inertia.joint_space import crb, dense_inertia
 from featherlane.lanes import Field, Layout
 from featherlane.lanes.record import address
 from featherlane.model.assignment import broadcast_reals
@@ -43,7 +43,6 @@ OBJECT_RECORD = Layout(
         Field(
             "objects", "size", doc="address of kind, as mjtObj, and index of each object; 0: a given point of a body"
         ),
-        Field("jac_M", "real", ("jac_nv", "jac_nv"), "kg, kg m, kg m^2", "inertia matrix", "object_tiles", "scratch"),
         Field("motion", "real", (6,), "rad, m", "motion of an object", "object_tiles", "scratch"),
     ),
 )
@@ -67,18 +66,6 @@ def write_motion(p, R, motion):
         if p.local:
             v = mat_t_mul_vec(R, v)
         store3(p.motion, 3 * half, v)
-
-
-@kernel
-def dense_inertia(m, d, p):
-    """Writes both halves of the inertia matrix."""
-    n = p.jac_nv
-    for k in range(n * n):
-        p.jac_M[k] = zero(d)
-    for i in range(n):
-        for k in range(m.M_rowadr[i], m.M_rowadr[i] + m.M_rownnz[i]):
-            j = m.M_colind[k]
-            p.jac_M[n * i + j], p.jac_M[n * j + i] = d.M[k], d.M[k]
 
 
 @over_tiles(p=OBJECT_RECORD)

@@ -11,19 +11,16 @@ import operator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.dynamics.body.jacobian import JACOBIAN, jacobian, subtree_jacobian
+from featherlane.dynamics.body.jacobian import jacobian, subtree_jacobian
 from featherlane.dynamics.body.object_motion import angular_momentum_matrix as _angular_momentum
 from featherlane.dynamics.body.object_motion import jacobian_dot
 from featherlane.errors import ModelError, OutOfRangeError
-from featherlane.lanes import Stage
-from featherlane.lanes.record import allocated
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_UNKNOWN, OBJ_XBODY
 from featherlane.model.model import Model, check_model
 from featherlane.model.names import index_of
-from featherlane.simulation.tile.library import library
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.query.matrix import Pair, pair, single
 from featherlane.simulation.world.data import Data, ready
 
 # kinds for object_velocity: kind -> (lookup, position, orientation)
@@ -43,39 +40,7 @@ def _vector(name: str, value) -> np.ndarray:
     return vector
 
 
-STAGES = (jacobian, subtree_jacobian, jacobian_dot, _angular_momentum)
-
-
-class JacobianBuffer:
-    """Holds memory for Jacobians of one world, and stages bound to it that compute them."""
-
-    def __init__(self, workspace: Workspace):
-        sizes = {"jac_nv": workspace.sizes["nv"], "jac_nbody": workspace.sizes["nbody"]}
-        record = allocated(JACOBIAN, sizes, 1, np.float64)
-        records = workspace.rows.record, workspace.record, record
-        self.run = {stage: library().bind(stage, *records) for stage in STAGES}
-        self.point = record.arrays["jac_point"][:, 0]
-        self.jac = record.arrays["jac"][: 6 * sizes["jac_nv"]].reshape(6, sizes["jac_nv"])
-
-
-def _matrix(data: Data, stage: Stage, numbers: tuple[int, ...], point: np.ndarray | None = None) -> np.ndarray:
-    """Returns the (6, nv) matrix that a stage computes, of an object or of a given point."""
-    buffer = data.workspace.take_buffer(JacobianBuffer)
-    if point is not None:
-        buffer.point[:] = point
-    buffer.run[stage](*numbers)
-    both = buffer.jac.copy()
-    data.workspace.put_back(buffer)
-    return both
-
-
-def _jacobian(data: Data, kind: int, i: int, point: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (jacp, jacr) of object i of a kind, or of a point of body i."""
-    both = _matrix(data, jacobian, (kind, i), point)
-    return both[:3], both[3:]
-
-
-def jac(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarray, np.ndarray]:
+def jac(model: Model, data: Data, point: ArrayLike, body: Key, out: Pair | None = None) -> Pair:
     """Returns the Jacobians of a point that moves with a body.
 
     Args:
@@ -94,10 +59,10 @@ def jac(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarr
     Source: Featherstone eq. 2.24; MuJoCo mj_jac.
     """
     world = ready(model, data)
-    return _jacobian(world, OBJ_UNKNOWN, index_of(model, "body", body), _vector("point", point))
+    return pair(world, jacobian, OBJ_UNKNOWN, index_of(model, "body", body), out, _vector("point", point))
 
 
-def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
+def jac_body(model: Model, data: Data, body: Key, out: Pair | None = None) -> Pair:
     """Returns the Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by DoF], of a body's frame.
 
     Raises:
@@ -106,10 +71,10 @@ def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarra
     Source: MuJoCo mj_jacBody.
     """
     world = ready(model, data)
-    return _jacobian(world, OBJ_XBODY, index_of(model, "body", body))
+    return pair(world, jacobian, OBJ_XBODY, index_of(model, "body", body), out)
 
 
-def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
+def jac_body_com(model: Model, data: Data, body: Key, out: Pair | None = None) -> Pair:
     """Returns the Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by DoF], of a body's centre of mass.
 
     Raises:
@@ -118,10 +83,10 @@ def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.nd
     Source: MuJoCo mj_jacBodyCom.
     """
     world = ready(model, data)
-    return _jacobian(world, OBJ_BODY, index_of(model, "body", body))
+    return pair(world, jacobian, OBJ_BODY, index_of(model, "body", body), out)
 
 
-def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
+def jac_subtree_com(model: Model, data: Data, body: Key, out: np.ndarray | None = None) -> np.ndarray:
     """Returns the Jacobian (3, nv) [m or 1] of the centre of mass of a body's subtree.
 
     It is zero for a subtree without mass.
@@ -132,10 +97,10 @@ def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
     Source: MuJoCo mj_jacSubtreeCom.
     """
     world = ready(model, data)
-    return _matrix(world, subtree_jacobian, (index_of(model, "body", body),))[:3]
+    return single(world, subtree_jacobian, out, index_of(model, "body", body))
 
 
-def jac_dot(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarray, np.ndarray]:
+def jac_dot(model: Model, data: Data, point: ArrayLike, body: Key, out: Pair | None = None) -> Pair:
     """Returns the time derivatives of the Jacobians of a point that moves with a body.
 
     Args:
@@ -154,11 +119,10 @@ def jac_dot(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.n
     Source: MuJoCo mj_jacDot.
     """
     world = ready(model, data)
-    both = _matrix(world, jacobian_dot, (OBJ_UNKNOWN, index_of(model, "body", body)), _vector("point", point))
-    return both[:3], both[3:]
+    return pair(world, jacobian_dot, OBJ_UNKNOWN, index_of(model, "body", body), out, _vector("point", point))
 
 
-def angular_momentum_matrix(model: Model, data: Data, body: Key) -> np.ndarray:
+def angular_momentum_matrix(model: Model, data: Data, body: Key, out: np.ndarray | None = None) -> np.ndarray:
     """Returns the matrix H with H qvel = angular momentum of a body's subtree about its centre of mass.
 
     Args:
@@ -175,10 +139,10 @@ def angular_momentum_matrix(model: Model, data: Data, body: Key) -> np.ndarray:
     Source: MuJoCo mj_angmomMat.
     """
     world = ready(model, data)
-    return _matrix(world, _angular_momentum, (index_of(model, "body", body),))[:3]
+    return single(world, _angular_momentum, out, index_of(model, "body", body))
 
 
-def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarray]:
+def jac_geom(model: Model, data: Data, geom: Key, out: Pair | None = None) -> Pair:
     """Returns the Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by DoF], of a geom's centre.
 
     Raises:
@@ -187,10 +151,10 @@ def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarra
     Source: MuJoCo mj_jacGeom.
     """
     world = ready(model, data)
-    return _jacobian(world, OBJ_GEOM, index_of(model, "geom", geom))
+    return pair(world, jacobian, OBJ_GEOM, index_of(model, "geom", geom), out)
 
 
-def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarray]:
+def jac_site(model: Model, data: Data, site: Key, out: Pair | None = None) -> Pair:
     """Returns the Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by DoF], of a site.
 
     Raises:
@@ -199,7 +163,7 @@ def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarra
     Source: MuJoCo mj_jacSite.
     """
     world = ready(model, data)
-    return _jacobian(world, OBJ_SITE, index_of(model, "site", site))
+    return pair(world, jacobian, OBJ_SITE, index_of(model, "site", site), out)
 
 
 def apply_ft(model: Model, data: Data, force: ArrayLike, torque: ArrayLike, point: ArrayLike, body: Key) -> np.ndarray:

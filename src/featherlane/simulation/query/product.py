@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.dynamics.inertia.joint_space import dense_inertia
 from featherlane.dynamics.inertia.joint_space import half_solve as _half_solve
 from featherlane.dynamics.inertia.joint_space import mul_m as _mul_m
 from featherlane.dynamics.inertia.joint_space import solve_m as _solve_m
@@ -14,10 +13,9 @@ from featherlane.errors import ModelError
 from featherlane.lanes import Stage
 from featherlane.model.assignment import reals
 from featherlane.model.model import Model
+from featherlane.simulation.query.matrix import single
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.world.data import Data, ready
-
-_dense: WeakKeyDictionary[Model, tuple[np.ndarray, np.ndarray]] = WeakKeyDictionary()  # places of M's entries
 
 
 def solve_m(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
@@ -77,19 +75,20 @@ def mul_m(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
     return _apply(model, data, x, _mul_m, "qproduct")
 
 
-def full_m(model: Model, data: Data) -> np.ndarray:
+def full_m(model: Model, data: Data, out: np.ndarray | None = None) -> np.ndarray:
     """Returns the joint-space inertia matrix of `crb`, dense and symmetric, (nv, nv) [kg, kg m, kg m^2].
+
+    Args:
+        model: the model.
+        data: the world.
+        out: float64 array for the result, which is returned; None: a new one.
+
+    Raises:
+        ModelError: `out` has another shape or type, or is read-only.
 
     Source: MuJoCo mj_fullM.
     """
-    entries, places = ready(model, data).M, _dense.get(model)
-    if places is None:
-        row, column = np.repeat(np.arange(model.nv), model.M_rownnz), np.array(model.M_colind)
-        places = _dense[model] = row * model.nv + column, column * model.nv + row
-    out = np.zeros((model.nv, model.nv))
-    flat = out.reshape(-1)
-    flat[places[0]] = flat[places[1]] = entries
-    return out
+    return single(ready(model, data), dense_inertia, out)
 
 
 def _apply(model: Model, data: Data, x, stage: Stage, result: str) -> np.ndarray:
