@@ -20,7 +20,7 @@ from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_UNKNOWN, OBJ_XBODY
 from featherlane.model.model import Model, check_model
 from featherlane.model.names import index_of
-from featherlane.simulation.query.matrix import Pair, pair, single
+from featherlane.simulation.query.matrix import matrix
 from featherlane.simulation.world.data import Data, ready
 
 # kinds for object_velocity: kind -> (lookup, position, orientation)
@@ -40,7 +40,7 @@ def _vector(name: str, value) -> np.ndarray:
     return vector
 
 
-def jac(model: Model, data: Data, point: ArrayLike, body: Key, out: Pair | None = None) -> Pair:
+def jac(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarray, np.ndarray]:
     """Returns the Jacobians of a point that moves with a body.
 
     Args:
@@ -59,10 +59,12 @@ def jac(model: Model, data: Data, point: ArrayLike, body: Key, out: Pair | None 
     Source: Featherstone eq. 2.24; MuJoCo mj_jac.
     """
     world = ready(model, data)
-    return pair(world, jacobian, OBJ_UNKNOWN, index_of(model, "body", body), out, _vector("point", point))
+    given = _vector("point", point)
+    both = matrix(world, jacobian, OBJ_UNKNOWN, index_of(model, "body", body), point=given)
+    return both[0], both[1]
 
 
-def jac_body(model: Model, data: Data, body: Key, out: Pair | None = None) -> Pair:
+def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
     """Returns the Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by DoF], of a body's frame.
 
     Raises:
@@ -71,10 +73,11 @@ def jac_body(model: Model, data: Data, body: Key, out: Pair | None = None) -> Pa
     Source: MuJoCo mj_jacBody.
     """
     world = ready(model, data)
-    return pair(world, jacobian, OBJ_XBODY, index_of(model, "body", body), out)
+    both = matrix(world, jacobian, OBJ_XBODY, index_of(model, "body", body))
+    return both[0], both[1]
 
 
-def jac_body_com(model: Model, data: Data, body: Key, out: Pair | None = None) -> Pair:
+def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
     """Returns the Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by DoF], of a body's centre of mass.
 
     Raises:
@@ -83,10 +86,11 @@ def jac_body_com(model: Model, data: Data, body: Key, out: Pair | None = None) -
     Source: MuJoCo mj_jacBodyCom.
     """
     world = ready(model, data)
-    return pair(world, jacobian, OBJ_BODY, index_of(model, "body", body), out)
+    both = matrix(world, jacobian, OBJ_BODY, index_of(model, "body", body))
+    return both[0], both[1]
 
 
-def jac_subtree_com(model: Model, data: Data, body: Key, out: np.ndarray | None = None) -> np.ndarray:
+def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
     """Returns the Jacobian (3, nv) [m or 1] of the centre of mass of a body's subtree.
 
     It is zero for a subtree without mass.
@@ -97,10 +101,10 @@ def jac_subtree_com(model: Model, data: Data, body: Key, out: np.ndarray | None 
     Source: MuJoCo mj_jacSubtreeCom.
     """
     world = ready(model, data)
-    return single(world, subtree_jacobian, out, index_of(model, "body", body))
+    return matrix(world, subtree_jacobian, index_of(model, "body", body))[0]
 
 
-def jac_dot(model: Model, data: Data, point: ArrayLike, body: Key, out: Pair | None = None) -> Pair:
+def jac_dot(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarray, np.ndarray]:
     """Returns the time derivatives of the Jacobians of a point that moves with a body.
 
     Args:
@@ -119,10 +123,12 @@ def jac_dot(model: Model, data: Data, point: ArrayLike, body: Key, out: Pair | N
     Source: MuJoCo mj_jacDot.
     """
     world = ready(model, data)
-    return pair(world, jacobian_dot, OBJ_UNKNOWN, index_of(model, "body", body), out, _vector("point", point))
+    given = _vector("point", point)
+    both = matrix(world, jacobian_dot, OBJ_UNKNOWN, index_of(model, "body", body), point=given)
+    return both[0], both[1]
 
 
-def angular_momentum_matrix(model: Model, data: Data, body: Key, out: np.ndarray | None = None) -> np.ndarray:
+def angular_momentum_matrix(model: Model, data: Data, body: Key) -> np.ndarray:
     """Returns the matrix H with H qvel = angular momentum of a body's subtree about its centre of mass.
 
     Args:
@@ -139,10 +145,10 @@ def angular_momentum_matrix(model: Model, data: Data, body: Key, out: np.ndarray
     Source: MuJoCo mj_angmomMat.
     """
     world = ready(model, data)
-    return single(world, _angular_momentum, out, index_of(model, "body", body))
+    return matrix(world, _angular_momentum, index_of(model, "body", body))[0]
 
 
-def jac_geom(model: Model, data: Data, geom: Key, out: Pair | None = None) -> Pair:
+def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarray]:
     """Returns the Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by DoF], of a geom's centre.
 
     Raises:
@@ -151,10 +157,11 @@ def jac_geom(model: Model, data: Data, geom: Key, out: Pair | None = None) -> Pa
     Source: MuJoCo mj_jacGeom.
     """
     world = ready(model, data)
-    return pair(world, jacobian, OBJ_GEOM, index_of(model, "geom", geom), out)
+    both = matrix(world, jacobian, OBJ_GEOM, index_of(model, "geom", geom))
+    return both[0], both[1]
 
 
-def jac_site(model: Model, data: Data, site: Key, out: Pair | None = None) -> Pair:
+def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarray]:
     """Returns the Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by DoF], of a site.
 
     Raises:
@@ -163,7 +170,8 @@ def jac_site(model: Model, data: Data, site: Key, out: Pair | None = None) -> Pa
     Source: MuJoCo mj_jacSite.
     """
     world = ready(model, data)
-    return pair(world, jacobian, OBJ_SITE, index_of(model, "site", site), out)
+    both = matrix(world, jacobian, OBJ_SITE, index_of(model, "site", site))
+    return both[0], both[1]
 
 
 def apply_ft(model: Model, data: Data, force: ArrayLike, torque: ArrayLike, point: ArrayLike, body: Key) -> np.ndarray:

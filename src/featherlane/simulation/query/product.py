@@ -13,7 +13,7 @@ from featherlane.errors import ModelError
 from featherlane.lanes import Stage
 from featherlane.model.assignment import reals
 from featherlane.model.model import Model
-from featherlane.simulation.query.matrix import single
+from featherlane.simulation.query.matrix import matrix
 from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.world.data import Data, ready
 
@@ -75,20 +75,12 @@ def mul_m(model: Model, data: Data, x: ArrayLike) -> np.ndarray:
     return _apply(model, data, x, _mul_m, "qproduct")
 
 
-def full_m(model: Model, data: Data, out: np.ndarray | None = None) -> np.ndarray:
+def full_m(model: Model, data: Data) -> np.ndarray:
     """Returns the joint-space inertia matrix of `crb`, dense and symmetric, (nv, nv) [kg, kg m, kg m^2].
-
-    Args:
-        model: the model.
-        data: the world.
-        out: float64 array for the result, which is returned; None: a new one.
-
-    Raises:
-        ModelError: `out` has another shape or type, or is read-only.
 
     Source: MuJoCo mj_fullM.
     """
-    return single(ready(model, data), dense_inertia, out)
+    return matrix(ready(model, data), dense_inertia)
 
 
 def _apply(model: Model, data: Data, x, stage: Stage, result: str) -> np.ndarray:

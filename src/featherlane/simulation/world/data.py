@@ -90,8 +90,9 @@ class Data(DataFields):
         own["model"], own["workspace"], own["_turns"] = model, Workspace(model, 1, given=given), (Turn("data"),)
         own["_turn_token"] = self._turns[0].token
         own["_bad"] = memoryview(self.workspace.arrays["warning"][NON_FINITE])  # read after each step: 30 ns
-        # bound stages; the bound step, several in one call; the model's revision in the record, its stamp without edits
-        own["_runs"], own["_step"], own["_steps"], own["_revision"], own["_stamp"] = {}, None, None, None, None
+        # bound stages, unused memory of queries, the bound step, several in one call
+        own["_runs"], own["_matrices"], own["_step"], own["_steps"] = {}, [], None, None
+        own["_revision"] = own["_stamp"] = None  # the model's revision in the record, and its stamp without edits
 
     @property
     def is_busy(self) -> bool:
@@ -131,7 +132,7 @@ class Data(DataFields):
         if not model.opt_enableflags & Enable.SLEEP:
             self.tree_asleep[...] = AWAKE
         self.workspace.arrays["tree_settled"][...] = 0
-        own["_runs"], own["_step"] = {}, None
+        own["_runs"], own["_matrices"], own["_step"] = {}, [], None
         own["_revision"], own["_stamp"] = model.revision, model._own_stamp
 
     def _check_sizes(self, model: Model) -> None:
