@@ -66,6 +66,17 @@ def test_jacobian_of_a_subtree_equals_mujoco(world):
         assert smooth.relative(jac_subtree_com(model, data, i), expected) <= TOLERANCE
 
 
+def test_queries_follow_a_change_of_the_model():
+    text = "<mujoco><worldbody><body><joint/><geom size='.1' pos='{} 0 0' mass='1'/></body></worldbody></mujoco>"
+    models = [load(text.format(x)) for x in (0.5, 2.0)]
+    data = fl.Data(models[0])
+    for model, x in zip(models + models, (0.5, 2.0, 0.5, 2.0), strict=True):
+        fl.forward(model, data)
+        close = {"rtol": 1e-12, "atol": 1e-12}
+        np.testing.assert_allclose(jac_body_com(model, data, 1)[0], [[0.0], [x], [0.0]], **close)
+        assert fl.query.full_m(model, data) == pytest.approx(0.4 * 0.1**2 + x**2)
+
+
 def test_a_subtree_without_mass_has_no_jacobian():
     model = load("<mujoco><worldbody><body><joint/><geom size='.1'/><body pos='0 0 1'/></body></worldbody></mujoco>")
     data = fl.Data(model)

@@ -11,6 +11,7 @@ from gymnasium.envs.mujoco import MujocoEnv
 from gymnasium.utils.env_checker import check_env
 
 import featherlane as fl
+from featherlane.integrations.edits import Memory, fields_read
 from featherlane.integrations.gymnasium import HOOK, use
 from featherlane.integrations.stepper import Stepper
 from pages import blocks
@@ -186,6 +187,19 @@ def test_edits_of_the_model_take_effect():
     world(ours).model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
     theirs.step(action), ours.step(action)
     same_data(world(theirs).data, world(ours).data)
+
+
+def test_an_edit_of_each_option_is_found():
+    m = gym.make("Hopper-v5").unwrapped.model
+    memory, (_, numbers) = Memory(m), fields_read(m)
+    names = [name.removeprefix("opt_") for name in numbers if name.startswith("opt_")]
+    assert {"timestep", "o_margin", "integrator", "disableflags", "sdf_iterations"} < set(names)
+    for name in names:
+        before, value = memory.values(), getattr(m.opt, name)
+        setattr(m.opt, name, value + 1)
+        assert memory.values() != before, name
+        setattr(m.opt, name, value)
+        assert memory.values() == before, name
 
 
 def test_a_diverged_state_is_reset_and_counted_as_by_mujoco():

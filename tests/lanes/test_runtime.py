@@ -65,6 +65,18 @@ def test_a_stage_calls_stages_in_every_mode(mode, chosen, dtype, w):
     assert np.all(d.arrays["x"] == 6) and np.all(d.arrays["y"] == 18)
 
 
+@pytest.mark.parametrize("chosen", ["auto", "checked", "python"])
+def test_integer_arguments_may_be_bound(mode, chosen):
+    mode(chosen)
+    m, d = records()
+    run = library().bind(root, m, d, numbers=(4,))
+    run(), run()
+    assert np.all(d.arrays["x"] == 10)
+    library().bind(branch, d, numbers=(0,))()
+    library().bind(branch, d, numbers=(-(2**40),))()  # as a 64-bit number
+    assert np.all(d.arrays["x"] == 10)
+
+
 def test_an_unknown_mode_is_an_error(mode):
     mode("fast")
     with pytest.raises(ArgumentError):

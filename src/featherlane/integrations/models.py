@@ -44,7 +44,7 @@ class LoadedModels:
     def _of(self, model: Any) -> Model:
         entry = self._cache.get(model)
         memory = Memory(model) if entry is None else entry.memory
-        values = memory.values(model)
+        values = memory.values()
         if entry is not None and entry.values == values:
             return entry.model
         loaded = self._of_content(model)

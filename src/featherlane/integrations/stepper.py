@@ -20,7 +20,8 @@ from featherlane.integrations.edits import FollowedModel
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.features import refuse_sensors
 from featherlane.model.status import NON_FINITE
-from featherlane.simulation.world.data import Data
+from featherlane.simulation.world.data import Data, step
+from featherlane.simulation.world.mujoco_data import linked
 
 STATE = ("time", "qpos", "qvel", "act", "qacc_warmstart", "history", "plastic")
 EVALUATED = ("time", "qpos", "qvel", "act")  # what mj_step1 reads of the state
@@ -70,7 +71,7 @@ class Stepper:
         self._read()
         if self._stages:
             self._advance(nstep)
-            self._evaluate(LAST)
+            self._evaluate()
         else:
             if nstep > 1:
                 self._advance(nstep - 1)
@@ -136,37 +137,50 @@ class Stepper:
         self._has_rows = not m.opt.disableflags & Disable.CONSTRAINT
         self._has_dual_forces = m.opt.solver == PGS or m.opt.noslip_iterations > 0
         # read directly, which takes a tenth of the time of an attribute
-        self._counts = self._data.warning
+        self._counts = memoryview(self._data.warning)
+        self._time = self._data.workspace.view("time").reshape(1)
         wrenches = np.isin(m.sensor_type, READ_WRENCHES).any()
-        self._written = STATE + OUTPUTS + (WRENCHES if wrenches else ())
-        self._data.to_mujoco(d, ())  # compares the sizes
+        self._read_pairs, self._written, self._evaluated = (
+            linked("Stepper", self._data, d, names).both
+            for names in (STATE + INPUTS, STATE + OUTPUTS + (WRENCHES if wrenches else ()), EVALUATED)
+        )
+        if self._stages:
+            view = self._data.workspace.view
+            self._evaluated = [(view(last), getattr(d, name)) for name, last in LAST.items() if getattr(d, name).size]
         if m.nsensordata:
             refuse_sensors(self._data.model)
 
     # ---- transfers ---------------------------------------------------------------------------------------------------
+    # the arrays of both are copied here, because a call of `Data.to_mujoco` takes a microsecond
     def _read(self) -> None:
         """Copies state and inputs from the MjData."""
-        self._data.from_mujoco(self._mj_data, STATE + INPUTS)
+        self._time[0] = self._mj_data.time
+        for ours, theirs in self._read_pairs:
+            ours[:] = theirs
 
     def _advance(self, nstep: int) -> None:
         """Steps the world; if its state was reset, resets the MjData and counts a warning there, as MuJoCo does."""
-        self._data.step(nstep)
+        step(self._model.model, self._data, nstep)
         bad = int(self._counts[NON_FINITE])
         if bad > self._bad:
             mujoco.mj_resetData(self._mj_model, self._mj_data)
             self._mj_data.warning[mujoco.mjtWarning.mjWARN_BADQACC].number += bad - self._bad
         self._bad = bad
 
-    def _evaluate(self, names: dict[str, str] | None = None) -> None:
+    def _evaluate(self) -> None:
         """Computes MuJoCo's fields of positions and velocities at the present state, or at that of RK4's last stage."""
-        self._data.to_mujoco(self._mj_data, EVALUATED)
-        for name, last in (names or {}).items():
-            getattr(self._mj_data, name)[...] = getattr(self._data, last)
+        self._copy(self._evaluated)
         mujoco.mj_step1(self._mj_model, self._mj_data)
 
     def _write(self) -> None:
         """Copies the state and outputs to the MjData."""
-        self._data.to_mujoco(self._mj_data, self._written)
+        self._copy(self._written)
+
+    def _copy(self, pairs: list[tuple[Any, Any]]) -> None:
+        """Copies the time and arrays of the world to the MjData."""
+        self._mj_data.time = self._time.item()
+        for ours, theirs in pairs:
+            theirs[:] = ours
 
     def _write_forces(self) -> None:
         """Writes the force of each row: those of a dual solver, or the forces that follow from the acceleration."""

@@ -166,7 +166,7 @@ def write_mujoco(data, mj_data: Any, fields: Any = None) -> None:
     if "tree_awake" in chosen and data.model.opt_enableflags & Enable.SLEEP:
         _write_awake(mj_data)
     if "time" in chosen:
-        mj_data.time = data.time
+        mj_data.time = workspace.arrays["time"].item()
     if "solver_niter" in chosen:
         mj_data.solver_niter[:] = 0
         mj_data.solver_niter[0] = data.solver_niter
