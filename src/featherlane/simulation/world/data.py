@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -88,10 +88,8 @@ class Data(DataFields):
         own["_islands"] = False  # whether islands were read, which steps compute from then on
         own["_links"] = {}  # arrays shared with an MjData, by fields
         own["model"], own["workspace"], own["_turns"] = model, Workspace(model, 1, given=given), (Turn("data"),)
-        own["_turn_token"] = self._turns[0].token
         own["_bad"] = memoryview(self.workspace.arrays["warning"][NON_FINITE])  # read after each step: 30 ns
-        # bound stages, unused memory of queries, the bound step, several in one call
-        own["_runs"], own["_matrices"], own["_step"], own["_steps"] = {}, [], None, None
+        own["_calls"], own["_matrices"] = {}, []  # prepared calls by stage, unused memory of queries
         own["_revision"] = own["_stamp"] = None  # the model's revision in the record, and its stamp without edits
 
     @property
@@ -132,7 +130,7 @@ class Data(DataFields):
         if not model.opt_enableflags & Enable.SLEEP:
             self.tree_asleep[...] = AWAKE
         self.workspace.arrays["tree_settled"][...] = 0
-        own["_runs"], own["_matrices"], own["_step"] = {}, [], None
+        own["_calls"], own["_matrices"] = {}, []
         own["_revision"], own["_stamp"] = model.revision, model._own_stamp
 
     def _check_sizes(self, model: Model) -> None:
@@ -312,15 +310,44 @@ def run_stage(model: Model, data: Data, stage: Stage) -> None:
     hold(world._turns, world.workspace.bound(stage))
 
 
+class Call(NamedTuple):
+    """Holds what a call of a stage needs, because the attributes of a `Data` take longer.
+
+    Attributes:
+        model, stamp: the model, and its stamp without edits.
+        run: the bound stage with sensors; None if Python code runs between several steps.
+        turns, token: the turns of the data, and the token of the only one.
+        bad: counts of non-finite values since the reset.
+    """
+
+    model: Model
+    stamp: object
+    run: Any
+    turns: tuple[Turn]
+    token: list[None]
+    bad: memoryview
+
+
+def _call(model: Model, data: Data, stage: Stage) -> Call:
+    """Returns the call of a stage, prepared for the present values of the model; raises as `ready` does."""
+    ready(model, data)
+    call = data._calls.get(stage)
+    if call is None:
+        run = data._measured(stage)
+        if stage is steps and (data.workspace.calls.calls_python or run is not data.workspace.bound(steps)):
+            run = None
+        call = data._calls[stage] = Call(model, data._stamp, run, data._turns, data._turns[0].token, data._bad)
+    return call
+
+
 @holds_turns
 def run_measured(model: Model, data: Data, stage: Stage) -> None:
     """Runs a stage that computes sensors, and then the user-defined sensors; raises as `ready` does."""
-    ready(model, data)
-    run = data._runs.get(stage)
-    if run is None:
-        run = data._runs[stage] = data._measured(stage)
-    turns, token = data._turns, data._turn_token  # as `hold` does, in a third of the time
-    try:
+    call = data._calls.get(stage) if type(data) is Data else None
+    if call is None or call[0] is not model or call[1] is not model._stamp:
+        call = _call(model, data, stage)
+    _, _, run, turns, token, _ = call
+    try:  # as `hold` does, in a third of the time
         token.pop()
     except IndexError:
         turns[0].take_over()
@@ -354,40 +381,30 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
 
     Source: MuJoCo mj_step.
     """
-    if type(data) is not Data or data.model is not model or data._stamp is not model._stamp:
-        ready(model, data)
-    bound = data._step
-    if bound is None:
-        bound = _bind(ready(model, data))
+    call = data._calls.get(one_step) if type(data) is Data else None
+    if call is None or call[0] is not model or call[1] is not model._stamp:
+        call = _call(model, data, one_step)
+    _, _, run, turns, token, bad = call
     count = nstep if nstep.__class__ is int and nstep > 0 else _whole(nstep)
-    turns, token = data._turns, data._turn_token  # as `hold` does, in a third of the time
-    try:
+    several = None if count == 1 else _call(model, data, steps).run
+    try:  # as `hold` does, in a third of the time
         token.pop()
     except IndexError:
         turns[0].take_over()
     try:
         if count == 1:
-            bound()
-        elif data._steps is None:
+            run()
+        elif several is None:
             for _ in range(count):
-                bound()
+                run()
         else:
             for start in range(0, count, AT_ONCE):
-                data._steps(min(AT_ONCE, count - start))
+                several(min(AT_ONCE, count - start))
     finally:
         token.append(None)
-    if data._bad[0] and not data._told:
+    if bad[0] and not data._told:
         data.__dict__["_told"] = True
         warn_of_non_finite("a world", data.nreset > 0, "data", 1)
-
-
-def _bind(data: Data) -> Callable[[], None]:
-    """Returns the step of a `Data`; sets up several steps in one call if no Python code runs between steps."""
-    own, workspace = data.__dict__, data.workspace
-    own["_step"] = data._measured(one_step)
-    alone = workspace.calls.calls_python or own["_step"] is not workspace.bound(one_step)
-    own["_steps"] = None if alone else workspace.bound(steps)
-    return own["_step"]
 
 
 def _whole(nstep: int) -> int:
