@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data
 
 
-class MatrixBuffer(dict[tuple[Any, ...], Callable[[], None]]):
+class MatrixBuffer(dict[tuple[Stage, tuple[int, ...]], Callable[[], None]]):
     """Holds memory for matrices of one world, and by stage and numbers the calls that compute them, made on first use.
 
     Attributes:
@@ -33,10 +32,10 @@ class MatrixBuffer(dict[tuple[Any, ...], Callable[[], None]]):
         self.jac = record.arrays["jac"][: 6 * nv].reshape(2, 3, nv)
         self.inertia = record.arrays["jac_M"][: nv * nv].reshape(nv, nv)
 
-    def __missing__(self, call: tuple[Any, ...]) -> Callable[[], None]:
+    def __missing__(self, call: tuple[Stage, tuple[int, ...]]) -> Callable[[], None]:
         """Binds a stage to its integer arguments, which are converted once."""
-        stage, *numbers = call
-        bound = self[call] = library().bind(stage, *self._records, numbers=tuple(numbers))
+        stage, numbers = call
+        bound = self[call] = library().bind(stage, *self._records, numbers=numbers)
         return bound
 
 
@@ -56,7 +55,7 @@ def matrix(data: Data, stage: Stage, *numbers: int, point: np.ndarray | None = N
         buffer = MatrixBuffer(data.workspace)
     if point is not None:
         buffer.point[:] = point
-    buffer[stage, *numbers]()
+    buffer[stage, numbers]()
     found = (buffer.inertia if stage is dense_inertia else buffer.jac).copy()
     unused.append(buffer)
     return found
