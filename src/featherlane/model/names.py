@@ -199,7 +199,7 @@ def index_of(model, kind: str, key: str | int) -> int:
         UnknownNameError: no object has this name or id; the message contains similar names.
     """
     names = model._names.get(kind) or model._known_names(kind)
-    if key.__class__ is int and 0 <= key < len(names):
+    if type(key) is int and 0 <= key < len(names):
         return key
     if isinstance(key, str):
         index = model._name_index(kind).get(key)
