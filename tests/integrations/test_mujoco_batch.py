@@ -373,6 +373,32 @@ def test_warnings_are_those_of_mujoco(bad, rng):
     close(pair[0].state, pair[1].state)
 
 
+@pytest.mark.parametrize("autoreset", ["enable", "disable"])
+def test_a_velocity_that_becomes_bad_within_a_call_is_counted_as_such(autoreset):
+    pair = both(f"""<mujoco><option timestep="1" gravity="0 0 0"><flag autoreset="{autoreset}"/></option>
+        <worldbody><body><joint type="ball"/><geom size=".1" mass="250"/></body></worldbody></mujoco>""")
+    for batch in pair:
+        batch.qfrc_applied[3, 0] = 9e9  # 9e9 rad/s^2
+        batch.step(nstep=3)
+        assert batch.warning[3, int(mujoco.mjtWarning.mjWARN_BADQVEL), 1]
+        assert np.count_nonzero(batch.warning) == 1
+    if autoreset == "enable":
+        warned(pair)
+        close(pair[0].state, pair[1].state)
+
+
+def test_forward_counts_and_resets_bad_states_of_its_simulations():
+    pair = both()
+    for batch in pair:
+        batch.bind("xpos")
+        batch.qvel[2, 3], batch.qpos[5, 0], batch.qpos[6, 0] = np.nan, 1e11, np.nan
+        batch.forward(ids=[1, 2, 5])
+    warned(pair)
+    for name in ("state", "xpos"):
+        found, reference = (np.delete(np.asarray(getattr(batch, name)), 6, axis=0) for batch in pair)
+        close(found, reference)
+
+
 # ---- the rest --------------------------------------------------------------------------------------------------------
 def test_a_refused_model_is_reported_before_a_step():
     source = """<mujoco><worldbody><flexcomp name="f" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2"/>

@@ -140,9 +140,8 @@ class Batch(Models):
         nstep, chosen = operator.index(nstep), self._ids(ids)
         if nstep < 1:
             raise mujoco.FatalError("step: nstep must be positive")
-        stage, bad = checked_stage(stage), self._warnings.scan()
-        failed = self._call(chosen, step(nstep, stage))
-        self._warnings.count(bad)
+        failed = self._call(chosen, step(nstep, checked_stage(stage)))
+        self._warnings.count()
         self._finish(chosen, failed)
 
     def forward(self, ids: ArrayLike | None = None, stage: int = ACC) -> None:
@@ -154,14 +153,13 @@ class Batch(Models):
         self._finish(chosen, {} if checked_stage(stage) == NONE else self._forward(chosen))
 
     def _forward(self, chosen: np.ndarray) -> dict[int, str]:
-        bad = self._warnings.scan()
-        if bad is not None:
-            sims = chosen[np.any(bad, axis=0)[chosen]]
-            if not self._worlds.model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_AUTORESET):
-                self._reset(sims)
-            self._warnings.restart(sims, bad)
         failed = self._call(chosen, step(0))
-        self._warnings.count(None, stepped=False)
+        sims, kinds = self._warnings.count(stepped=False)
+        if sims.size and not self._worlds.model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_AUTORESET):
+            failed |= self._reset(sims)
+            self._warnings.restart(sims, kinds)
+            failed |= self._call(sims, step(0))
+            self._warnings.count(stepped=False)
         return failed
 
     def reset(self, ids: ArrayLike | None = None, keyframe: ArrayLike = -1, stage: int = ACC) -> None:
@@ -231,9 +229,8 @@ class Batch(Models):
         plan = records.Records(self.model, self.template, len(chosen), nstep, record, out)
         inputs = records.Inputs(self.model, len(chosen), nstep, control, control_spec)
         self._worlds.use_inputs(*inputs.fields)
-        bad = self._warnings.scan()
         failed = self._call(chosen, lambda parts: records.roll(self._worlds, parts, plan, inputs))
-        self._warnings.count(bad)
+        self._warnings.count()
         self._finish(chosen, failed)
         return plan.out
 

@@ -41,7 +41,7 @@ class Calls:
             raise ValueError("models with sleep need a persistent batch: Batch(..., persistent=True)")
         self.model, self.persistent = model, persistent
         self._worlds = Worlds(model, int(nsim), max(int(nthread), 0))
-        self._warnings = Warnings(self._worlds, model.nq)
+        self._warnings = Warnings(self._worlds)
         self.status = np.zeros(nsim, np.int32)
         self._status, self.status = self.status, self.status.view()
         self.status.flags.writeable = False

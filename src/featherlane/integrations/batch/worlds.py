@@ -80,6 +80,7 @@ class Worlds:
         """Returns a native batch of an MjModel in the shared rows."""
         batch = Batch(load(model), self.nsim, self.nthread)
         batch.mute()
+        batch.arrays.lasting("bad_part")
         self.rows.move(batch, self.bound)
         for name in self._inputs:
             batch.row_memory(name)

@@ -14,6 +14,7 @@ _step_scratch = Declare("step", "scratch")
 _solve_in_parts_scratch = Declare("solve_in_parts", "scratch")
 _report = Declare("sign_contacts", "report")
 _count = Declare("step", "count")
+_cause = Declare("reset_bad", "cause", condition="request")
 _detail = Declare("compare_forward_inverse", "detail")
 _inverse_output = Declare("inverse", "output")
 
@@ -57,6 +58,9 @@ FIELDS = (
     _count.real("warning", "5", "1", "counts of contacts_full, rows_full, non_finite, not_converged, bad_ctrl"),
     _count.real(
         "nreset", "1", "1", "number of resets of this world because of non-finite or out-of-range values", dtype="int64"
+    ),
+    _cause.real(
+        "bad_part", "1", "1", "bad part of the state at the last count of non_finite: 1 qpos, 2 qvel, 0 another"
     ),
     _step_scratch.int("found_bad", "1", "1", "1: a step of this thread has counted a world as non-finite"),
     _detail.real("solver_fwdinv", "2", "N, N m", "norm of forward minus inverse: constraint force, applied force"),
