@@ -66,6 +66,7 @@ class Worlds:
     def __init__(self, model: Any, nsim: int, nthread: int):
         self.model, self.nsim, self.nthread = copy.copy(model), nsim, nthread
         self.rows, self.every = StateRows(model, nsim), np.arange(nsim)
+        self.every.flags.writeable = False  # so that calls recognize it
         self.bound: dict[str, None] = {}
         self.own: dict[str, np.ndarray] = {}
         self.models: list | None = None
@@ -88,6 +89,11 @@ class Worlds:
 
     def _natives(self) -> list[Batch]:
         return [self.base, *(batch for batch in self._made.values() if isinstance(batch, Batch))]
+
+    def flags(self, name: str) -> list[np.ndarray]:
+        """Returns a flag of the tiles of each thread, by name."""
+        plans = [batch.runner.plans for batch in self._natives()]
+        return [w.arrays[name] for each in plans for some in each.workspaces.values() for w in some]
 
     # ---- arrays ------------------------------------------------------------------------------------------------------
     def use_inputs(self, *names: str) -> None:
