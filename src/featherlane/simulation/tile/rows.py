@@ -95,6 +95,27 @@ def write_rows(b, index, thread, tile, k, s):
 
 
 @kernel
+def _prefetch(b, tile, k, source):
+    """Requests the cache lines of the rows of a tile's worlds: transfer k."""
+    count, stride = b.count[k], b.stride[k]
+    for lane in range(width(b)):
+        first = b.order[tile * width(b) + lane] * stride
+        for i in range(0, count - 1, 8):
+            prefetch(source, first + i)
+        prefetch(source, first + count - 1)
+
+
+@kernel
+def prefetch_worlds(b, tile):
+    """Requests the stored data of a tile's worlds, which `load_worlds` reads later."""
+    for k in range(b.nload):
+        if b.wide[k]:
+            _prefetch(b, tile, k, doubles(b, b.row[k]))
+        else:
+            _prefetch(b, tile, k, scalars(b, b.row[k]))
+
+
+@kernel
 def load_worlds(b, thread, tile):
     """Copies the stored data of a tile's worlds from the batch into the tile."""
     for k in range(b.nload):

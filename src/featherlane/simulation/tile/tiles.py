@@ -12,13 +12,22 @@ from featherlane.simulation.step.forward import forward, forward_pass, forward_t
 from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.step.wake import unsettle
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
-from featherlane.simulation.tile.rows import copy_step_inputs, find_memory, load_worlds, store_worlds, write_records
+from featherlane.simulation.tile.rows import (
+    copy_step_inputs,
+    find_memory,
+    load_worlds,
+    prefetch_worlds,
+    store_worlds,
+    write_records,
+)
 
 
 @kernel
 def load_tile(m, d, b, thread, tile):
     """Loads the worlds of a tile, and marks the lanes that hold one."""
     load_worlds(b, thread, tile)
+    if (tile + 1) * width(d) < b.nworld:
+        prefetch_worlds(b, tile + 1)  # while this tile is computed
     find_memory(d, b, tile)
     d.active[0] = where(lane_index(d) + tile * width(d) < b.nworld, 1.0, 0.0)
     unsettle(m, d)
