@@ -223,6 +223,39 @@ def test_a_simulation_with_an_invalid_value_keeps_its_state():
     assert not batch.status.any() and batch.error(3) == ""
 
 
+def test_constants_of_the_other_simulations_are_computed_if_one_has_an_invalid_value():
+    batch = both()[0]
+    masses = batch.expand("body_mass")
+    before = masses.sum(1)
+    masses[...] *= 2.0
+    masses[3, 1] = -1.0
+    with pytest.raises(ours.SimulationError, match=r"1 of 11 .* simulation 3: body_mass .*'[^']*': got -1, "):
+        batch.set_const()
+    found = np.delete(batch.expand("body_subtreemass")[:, 0] / before, 3)
+    np.testing.assert_allclose(found, 2.0, rtol=1e-12)
+    assert masses[3, 1] == -1.0
+
+
+@pytest.mark.parametrize("name, arguments", [("model", ("", 4)), ("nsim", (2.5,)), ("nthread", (4, "2"))])
+def test_an_argument_of_another_type_is_named(name, arguments):
+    given = arguments if name == "model" else (mujoco.MjModel.from_xml_string(SCENE), *arguments)
+    for library in (ours, theirs):
+        with pytest.raises(TypeError, match=name):
+            library.Batch(*given)
+
+
+def test_a_number_of_steps_that_is_not_an_integer_is_refused():
+    for batch in both():
+        for call in (batch.step, batch.rollout):
+            with pytest.raises(TypeError, match=r"nstep|float"):
+                call(nstep=1.5)
+
+
+def test_there_are_at_most_as_many_threads_as_simulations():
+    model = mujoco.MjModel.from_xml_string(SCENE)
+    assert [library.Batch(model, 2, 5000).nthread for library in (ours, theirs)] == [2, 2]
+
+
 def variants():
     """Returns models of different masses, meshes and flags."""
     models = []

@@ -11,7 +11,6 @@ sum in different orders.  Any MuJoCo that Featherlane supports can be installed,
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.integrations.batch import records
-from featherlane.integrations.batch.arguments import ACC, NONE, checked_stage, checked_whole
+from featherlane.integrations.batch.arguments import ACC, NONE, checked_number, checked_stage, checked_whole
 from featherlane.integrations.batch.arguments import checked_ids as _ids  # noqa: F401
 from featherlane.integrations.batch.calls import SimulationError
 from featherlane.integrations.batch.fields import (
@@ -137,7 +136,7 @@ class Batch(Models):
             ValueError: invalid ids, a Python callback.
             FatalError: nstep or stage out of range.
         """
-        nstep, chosen = operator.index(nstep), self._ids(ids)
+        nstep, chosen = checked_number(nstep, "nstep"), self._ids(ids)
         if nstep < 1:
             raise mujoco.FatalError("step: nstep must be positive")
         failed = self._call(chosen, step(nstep, checked_stage(stage)))
@@ -225,7 +224,7 @@ class Batch(Models):
             ValueError: invalid shapes, types or names.
             SimulationError: as `step`.
         """
-        chosen = self._ids(ids)
+        nstep, chosen = checked_number(nstep, "nstep"), self._ids(ids)
         plan = records.Records(self.model, self.template, len(chosen), nstep, record, out)
         inputs = records.Inputs(self.model, len(chosen), nstep, control, control_spec)
         self._worlds.use_inputs(*inputs.fields)

@@ -111,6 +111,13 @@ def number_counted(d):
     return d.warning[CONTACTS_FULL] + d.warning[ROWS_FULL] + d.warning[NON_FINITE] + d.warning[BAD_CONTROL]
 
 
+@kernel
+def flag_new_counts(d, counted):
+    """Sets found_count if a world's sum of counts is greater than before."""
+    if any_(number_counted(d) > counted):
+        d.found_count[0] = 1
+
+
 @over_tiles
 def run_tiles(m, d, b, thread, tile):
     """Steps the worlds of a tile nstep times and computes its stage, or runs one forward pass if nstep is 0.
@@ -130,8 +137,7 @@ def run_tiles(m, d, b, thread, tile):
     d.unread[0] = 0
     if b.stage > 0:
         forward_to(m, d, b.stage)
-    if any_(number_counted(d) > counted):
-        d.found_count[0] = 1
+    flag_new_counts(d, counted)
     sign_contacts(m, d)
     store_worlds(b, thread, tile)
 
