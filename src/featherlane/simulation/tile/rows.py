@@ -13,6 +13,7 @@ its last world in the remaining lanes; these lanes are inactive and are not writ
 from featherlane.prelude import *
 from featherlane.lanes import Field, Layout
 
+PREFETCHED = 64  # reals of a row that are requested; the processor itself continues a longer row
 ROWS = Layout(
     "Rows",
     (
@@ -97,7 +98,7 @@ def write_rows(b, index, thread, tile, k, s):
 @kernel
 def _prefetch(b, tile, k, source):
     """Requests the cache lines of the rows of a tile's worlds: transfer k."""
-    count, stride = b.count[k], b.stride[k]
+    count, stride = min(b.count[k], PREFETCHED), b.stride[k]
     for lane in range(width(b)):
         first = b.order[tile * width(b) + lane] * stride
         for i in range(0, count - 1, 8):
