@@ -32,6 +32,7 @@ from featherlane.lanes import (
     log,
     not_,
     pow_,
+    prefetch,
     read_lane,
     real,
     rint,

@@ -4,6 +4,8 @@ judo-rai 0.1.0 needs MuJoCo 3.6, the other tests need MuJoCo 4.0.1.  In an envir
 `pytest --noconftest -n0 -m "" tests/integrations/test_judo.py`.
 """
 
+import contextlib
+import io
 import re
 from pathlib import Path
 
@@ -23,11 +25,10 @@ from mujoco.rollout import Rollout
 from featherlane.integrations import mujoco_rollout
 
 SAME = 1e-8  # of controls; the engines differ by rounding
-# judo downloads the meshes of other tasks at its first use
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not (MODEL_PATH / "meshes").exists(), reason="judo's meshes are not downloaded"),
-]
+PAGE = Path(__file__).parents[2] / "docs" / "integrations" / "judo.md"
+# the constructor of each of judo's tasks downloads their meshes
+with_meshes = pytest.mark.skipif(not (MODEL_PATH / "meshes").exists(), reason="judo's meshes are not downloaded")
+pytestmark = pytest.mark.slow
 
 
 def played(task, optimizer, rollout, steps):
@@ -52,21 +53,32 @@ def class_is_restored():
     mj_rollout_backend.Rollout = Rollout
 
 
-def test_the_example_of_the_page_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "integrations" / "judo.md").read_text()
-    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    exec(compile(code, "page", "exec"), {})
-    assert capsys.readouterr().out.startswith("[")
+@pytest.fixture(scope="module")
+def shown():
+    """Returns what the example of the page prints; the task `swing_up` is registered by it."""
+    (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    out = io.StringIO()
+    np.random.seed(0)
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "page", "exec"), {})
     assert mj_rollout_backend.Rollout is mujoco_rollout.Rollout
+    return out.getvalue()
+
+
+def test_the_example_of_the_page_swings_the_pendulum_up(shown):
+    (height,) = re.findall(r"^height of the tip: (\S+) m$", shown)
+    assert float(height) > 0.45  # of 0.5
 
 
 @pytest.mark.parametrize("optimizer", ["mppi", "cem", "ps"])
-def test_the_cartpole_is_controlled_as_with_mujoco(optimizer):
-    found = played("cartpole", optimizer, mujoco_rollout.Rollout, 30)
-    np.testing.assert_allclose(found, played("cartpole", optimizer, Rollout, 30), rtol=0, atol=SAME)
+@pytest.mark.parametrize("task", ["swing_up", pytest.param("cartpole", marks=with_meshes)])
+def test_a_task_is_controlled_as_with_mujoco(task, optimizer, shown):
+    found = played(task, optimizer, mujoco_rollout.Rollout, 30)
+    np.testing.assert_allclose(found, played(task, optimizer, Rollout, 30), rtol=0, atol=SAME)
     assert np.abs(found).max() > 0.0
 
 
+@with_meshes
 def test_a_pushed_cylinder_moves_with_featherlane():
     found = played("cylinder_push", "mppi", mujoco_rollout.Rollout, 10)
     assert np.isfinite(found).all() and np.abs(found).max() > 0.0

@@ -223,6 +223,39 @@ def test_a_simulation_with_an_invalid_value_keeps_its_state():
     assert not batch.status.any() and batch.error(3) == ""
 
 
+def test_constants_of_the_other_simulations_are_computed_if_one_has_an_invalid_value():
+    batch = both()[0]
+    masses = batch.expand("body_mass")
+    before = masses.sum(1)
+    masses[...] *= 2.0
+    masses[3, 1] = -1.0
+    with pytest.raises(ours.SimulationError, match=r"1 of 11 .* simulation 3: body_mass .*'[^']*': got -1, "):
+        batch.set_const()
+    found = np.delete(batch.expand("body_subtreemass")[:, 0] / before, 3)
+    np.testing.assert_allclose(found, 2.0, rtol=1e-12)
+    assert masses[3, 1] == -1.0
+
+
+@pytest.mark.parametrize("name, arguments", [("model", ("", 4)), ("nsim", (2.5,)), ("nthread", (4, "2"))])
+def test_an_argument_of_another_type_is_named(name, arguments):
+    given = arguments if name == "model" else (mujoco.MjModel.from_xml_string(SCENE), *arguments)
+    for library in (ours, theirs):
+        with pytest.raises(TypeError, match=name):
+            library.Batch(*given)
+
+
+def test_a_number_of_steps_that_is_not_an_integer_is_refused():
+    for batch in both():
+        for call in (batch.step, batch.rollout):
+            with pytest.raises(TypeError, match=r"nstep|float"):
+                call(nstep=1.5)
+
+
+def test_there_are_at_most_as_many_threads_as_simulations():
+    model = mujoco.MjModel.from_xml_string(SCENE)
+    assert [library.Batch(model, 2, 5000).nthread for library in (ours, theirs)] == [2, 2]
+
+
 def variants():
     """Returns models of different masses, meshes and flags."""
     models = []
@@ -371,6 +404,32 @@ def test_warnings_are_those_of_mujoco(bad, rng):
         batch.forward()
     warned(pair)
     close(pair[0].state, pair[1].state)
+
+
+@pytest.mark.parametrize("autoreset", ["enable", "disable"])
+def test_a_velocity_that_becomes_bad_within_a_call_is_counted_as_such(autoreset):
+    pair = both(f"""<mujoco><option timestep="1" gravity="0 0 0"><flag autoreset="{autoreset}"/></option>
+        <worldbody><body><joint type="ball"/><geom size=".1" mass="250"/></body></worldbody></mujoco>""")
+    for batch in pair:
+        batch.qfrc_applied[3, 0] = 9e9  # 9e9 rad/s^2
+        batch.step(nstep=3)
+        assert batch.warning[3, int(mujoco.mjtWarning.mjWARN_BADQVEL), 1]
+        assert np.count_nonzero(batch.warning) == 1
+    if autoreset == "enable":
+        warned(pair)
+        close(pair[0].state, pair[1].state)
+
+
+def test_forward_counts_and_resets_bad_states_of_its_simulations():
+    pair = both()
+    for batch in pair:
+        batch.bind("xpos")
+        batch.qvel[2, 3], batch.qpos[5, 0], batch.qpos[6, 0] = np.nan, 1e11, np.nan
+        batch.forward(ids=[1, 2, 5])
+    warned(pair)
+    for name in ("state", "xpos"):
+        found, reference = (np.delete(np.asarray(getattr(batch, name)), 6, axis=0) for batch in pair)
+        close(found, reference)
 
 
 # ---- the rest --------------------------------------------------------------------------------------------------------

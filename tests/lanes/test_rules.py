@@ -22,6 +22,7 @@ from featherlane.lanes import (
     kernel,
     lane_index,
     not_,
+    prefetch,
     read_lane,
     real,
     scalars,
@@ -528,6 +529,11 @@ def makes_an_int_of_many(d):
 @says("scalars: got a record .* plain number")
 def takes_a_real_for_an_address(d):
     d.x[0] = scalars(d, 1.0)[0]  # broken
+
+
+@says("prefetch: got .* plain number")
+def prefetches_at_a_real(d):
+    prefetch(d.x, 1.0)  # broken
 
 
 @says("call: got .* plain number")

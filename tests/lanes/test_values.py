@@ -21,6 +21,7 @@ from featherlane.lanes import (
     kernel,
     lane_index,
     not_,
+    prefetch,
     real,
     rint,
     scalars,
@@ -295,6 +296,7 @@ def gathers(d):
         d.out[o + 1] = gather_rows(d.y, d.x[i])
         d.out[o + 2] = real(d, d.table[i]) * d.y[i]
         d.out[o + 3] = memory[i]
+        prefetch(memory, i + 1)
         memory[i] = 2.0 * memory[i]
 
 

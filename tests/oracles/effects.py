@@ -11,7 +11,7 @@ import inspect
 import textwrap
 from typing import NamedTuple
 
-from featherlane.lanes import Kernel, Stage, eights, write_lane
+from featherlane.lanes import Kernel, Stage, eights, prefetch, write_lane
 from featherlane.lanes.kernel import is_named_tuple
 from featherlane.simulation.tile.fields import DATA
 from featherlane.solver.lcp.fields import PROBLEM
@@ -51,6 +51,7 @@ NOTHING = Effects(frozenset(), frozenset(), frozenset())
 GIVEN = frozenset({Place(0)})
 MACHINE = {  # machine functions that write to their row arguments, or read them in a different way
     write_lane: Effects(frozenset(), GIVEN, frozenset()),
+    prefetch: NOTHING,
     eights: Effects(frozenset(), frozenset(), GIVEN),
 }
 

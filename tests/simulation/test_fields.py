@@ -13,12 +13,13 @@ from featherlane.lanes.role import ROLES
 from featherlane.simulation.tile.fields import DATA, FIELD_MODULES, STATUS, WANTED
 
 SRC = Path(fl.__path__[0])
-ASKED_BY_USE = {"use", "sleep"}  # conditions for kept rows that are not sizes: first use, the sleep flag
+ASKED_BY_USE = {"use", "sleep", "request"}  # conditions for kept rows that are not sizes; sleep: the flag
 BY_CALLERS = ("drive", "input", "given", "address")  # not computed by kernels
 ZEROS = ("panel.zero",)  # read-only
 ELSEWHERE = {
     "eq_active": "an input, beside the others; constraint reads it",
     "recall.memory": "kernels know its address alone, from recall_address",
+    "found_count": "a flag of the thread, beside found_bad; the loop over tiles sets it",
     "signature": "a report of a step, beside the others; the loop over tiles writes it",
 }
 MUCH = 200_000  # bytes of a field that are too many for a reset to write; slots of a pile take up to 150,000
@@ -84,7 +85,7 @@ def test_computed_fields_name_their_kernel():
 def test_requests_for_fields_are_known():
     sizes = {f.name for f in DATA.fields if f.kind == "size"}
     for f in DATA.fields:
-        known = sizes | ASKED_BY_USE if f.traits.lasts else sizes
+        known = sizes | ASKED_BY_USE if f.traits.lasts or f.role == "cause" else sizes
         assert set(f.condition.split()) <= known, f.name
     assert {name for name in sizes if name.startswith("want_")} - {"want_history"} == set(WANTED)
     assert DATA.conditional("want_history")

@@ -11,7 +11,6 @@ sum in different orders.  Any MuJoCo that Featherlane supports can be installed,
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.integrations.batch import records
-from featherlane.integrations.batch.arguments import ACC, NONE, checked_stage, checked_whole
+from featherlane.integrations.batch.arguments import ACC, NONE, checked_number, checked_stage, checked_whole
 from featherlane.integrations.batch.arguments import checked_ids as _ids  # noqa: F401
 from featherlane.integrations.batch.calls import SimulationError
 from featherlane.integrations.batch.fields import (
@@ -137,12 +136,11 @@ class Batch(Models):
             ValueError: invalid ids, a Python callback.
             FatalError: nstep or stage out of range.
         """
-        nstep, chosen = operator.index(nstep), self._ids(ids)
+        nstep, chosen = checked_number(nstep, "nstep"), self._ids(ids)
         if nstep < 1:
             raise mujoco.FatalError("step: nstep must be positive")
-        stage, bad = checked_stage(stage), self._warnings.scan()
-        failed = self._call(chosen, step(nstep, stage))
-        self._warnings.count(bad)
+        failed = self._call(chosen, step(nstep, checked_stage(stage)))
+        self._warnings.count()
         self._finish(chosen, failed)
 
     def forward(self, ids: ArrayLike | None = None, stage: int = ACC) -> None:
@@ -154,14 +152,13 @@ class Batch(Models):
         self._finish(chosen, {} if checked_stage(stage) == NONE else self._forward(chosen))
 
     def _forward(self, chosen: np.ndarray) -> dict[int, str]:
-        bad = self._warnings.scan()
-        if bad is not None:
-            sims = chosen[np.any(bad, axis=0)[chosen]]
-            if not self._worlds.model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_AUTORESET):
-                self._reset(sims)
-            self._warnings.restart(sims, bad)
         failed = self._call(chosen, step(0))
-        self._warnings.count(None, stepped=False)
+        sims, kinds = self._warnings.count(stepped=False)
+        if sims.size and not self._worlds.model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_AUTORESET):
+            failed |= self._reset(sims)
+            self._warnings.restart(sims, kinds)
+            failed |= self._call(sims, step(0))
+            self._warnings.count(stepped=False)
         return failed
 
     def reset(self, ids: ArrayLike | None = None, keyframe: ArrayLike = -1, stage: int = ACC) -> None:
@@ -227,13 +224,12 @@ class Batch(Models):
             ValueError: invalid shapes, types or names.
             SimulationError: as `step`.
         """
-        chosen = self._ids(ids)
+        nstep, chosen = checked_number(nstep, "nstep"), self._ids(ids)
         plan = records.Records(self.model, self.template, len(chosen), nstep, record, out)
         inputs = records.Inputs(self.model, len(chosen), nstep, control, control_spec)
         self._worlds.use_inputs(*inputs.fields)
-        bad = self._warnings.scan()
         failed = self._call(chosen, lambda parts: records.roll(self._worlds, parts, plan, inputs))
-        self._warnings.count(bad)
+        self._warnings.count()
         self._finish(chosen, failed)
         return plan.out
 

@@ -203,6 +203,10 @@ def doubles(record, address: int):
     return record.doubles(address)
 
 
+def prefetch(rows, i: int) -> None:
+    """Lets the processor load the cache line of a row that is read later."""
+
+
 def call(function: int, m, d, i: int) -> None:
     """Calls the C function f(m, d, i) of records, ints or addresses at a memory address.
 

@@ -20,6 +20,14 @@ def check_callbacks() -> None:
             raise ValueError(f"{name.removeprefix('get_')} is installed; Featherlane does not call MuJoCo's callbacks")
 
 
+def checked_number(value: Any, name: str) -> int:
+    """Returns an integer, checked."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+
+
 def checked_stage(stage: Any) -> int:
     """Returns a number of mjtStage, checked."""
     if not NONE <= int(stage) <= ACC:

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.integrations.batch.arguments import check_callbacks, checked_ids, checked_sim
+from featherlane.integrations.batch.arguments import check_callbacks, checked_ids, checked_number, checked_sim
 from featherlane.integrations.batch.fields import WHOLE
 from featherlane.integrations.batch.warnings import Warnings
 from featherlane.integrations.batch.worlds import Part, Worlds
@@ -34,14 +34,17 @@ class Calls:
     """Holds the simulations, and runs calls of some of them; the arguments are those of `Batch`."""
 
     def __init__(self, model: Any, nsim: int, nthread: int = 0, persistent: bool = False):
+        if not isinstance(model, mujoco.MjModel):
+            raise TypeError(f"model must be a mujoco.MjModel, got {type(model).__name__}")
+        nsim, nthread = checked_number(nsim, "nsim"), checked_number(nthread, "nthread")
         if nsim < 1:
             raise ValueError("nsim must be positive")
         check_callbacks()
         if model.opt.enableflags & int(mujoco.mjtEnableBit.mjENBL_SLEEP) and not persistent:
             raise ValueError("models with sleep need a persistent batch: Batch(..., persistent=True)")
         self.model, self.persistent = model, persistent
-        self._worlds = Worlds(model, int(nsim), max(int(nthread), 0))
-        self._warnings = Warnings(self._worlds, model.nq)
+        self._worlds = Worlds(model, nsim, min(max(nthread, 0), nsim))
+        self._warnings = Warnings(self._worlds)
         self.status = np.zeros(nsim, np.int32)
         self._status, self.status = self.status, self.status.view()
         self.status.flags.writeable = False

@@ -24,6 +24,7 @@ from featherlane.model.limits import check_field
 from featherlane.model.mujoco_arrays import read_field
 from featherlane.simulation.batch.arrays import ON_DEMAND
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.expanded import dependent
 from featherlane.simulation.batch.runner import Share, run_shares
 
 REALS = [field.name for field in MUJOCO if field.kind == "real"]
@@ -66,6 +67,7 @@ class Worlds:
     def __init__(self, model: Any, nsim: int, nthread: int):
         self.model, self.nsim, self.nthread = copy.copy(model), nsim, nthread
         self.rows, self.every = StateRows(model, nsim), np.arange(nsim)
+        self.every.flags.writeable = False  # so that calls recognize it
         self.bound: dict[str, None] = {}
         self.own: dict[str, np.ndarray] = {}
         self.models: list | None = None
@@ -80,6 +82,7 @@ class Worlds:
         """Returns a native batch of an MjModel in the shared rows."""
         batch = Batch(load(model), self.nsim, self.nthread)
         batch.mute()
+        batch.arrays.lasting("bad_part")
         self.rows.move(batch, self.bound)
         for name in self._inputs:
             batch.row_memory(name)
@@ -87,6 +90,11 @@ class Worlds:
 
     def _natives(self) -> list[Batch]:
         return [self.base, *(batch for batch in self._made.values() if isinstance(batch, Batch))]
+
+    def flags(self, name: str) -> list[np.ndarray]:
+        """Returns a flag of the tiles of each thread, by name."""
+        plans = [batch.runner.plans for batch in self._natives()]
+        return [w.arrays[name] for each in plans for some in each.workspaces.values() for w in some]
 
     # ---- arrays ------------------------------------------------------------------------------------------------------
     def use_inputs(self, *names: str) -> None:
@@ -229,14 +237,14 @@ class Worlds:
                 raise
             sims, expanded = [*bad], self.base.expanded_fields
             kept = {name: rows[sims] for name, rows in expanded.items()}
-            for name, rows in expanded.items():
-                rows[sims] = self.base.model.__dict__[name]
             try:
+                for name in kept:
+                    expanded[name][sims] = self.base.model.__dict__[name]
                 parts, failed = self.parts(chosen)
                 do([_without(part, sims) for part in parts])
             finally:
-                for name, rows in expanded.items():
-                    rows[sims] = kept[name]
+                for name, rows in kept.items():
+                    expanded[name][sims] = rows
             failed |= {sim: text for sim, text in bad.items() if sim in set(chosen.tolist())}
         return failed
 
@@ -245,25 +253,27 @@ class Worlds:
         found = {}
         for name, rows in self.base.expanded_fields.items():
             for sim in () if self._message(name, rows) is None else range(self.nsim):
-                text = self._message(name, rows[sim : sim + 1])
+                text = self._message(name, rows[sim], worlds=False)
                 if text is not None:
                     found.setdefault(sim, text)
         return found
 
-    def _message(self, name: str, rows: np.ndarray) -> str | None:
+    def _message(self, name: str, rows: np.ndarray, worlds: bool = True) -> str | None:
         """Returns the message of an invalid value of a field, None if all are valid."""
         try:
-            check_field(self.base.model, name, rows, worlds=True)
+            check_field(self.base.model, name, rows, worlds)
         except ModelError as error:
             return str(error)
         return None
 
     def set_const(self, chosen: np.ndarray) -> dict[int, str]:
         """Recomputes the fields that depend on expanded ones; returns the messages of simulations with errors."""
-        self.base.set_const(self.every[:0])  # expands the dependent fields
+        for name in dependent(self.base.model, self.base.arrays.expanded):
+            self.base.expand(name)
         failed: dict[int, str] = {}
 
         def do(parts: list[Part]) -> None:
+            self.base.arrays.check_edits()
             for batch, sims, _ in parts:
                 try:
                     batch.set_const(sims)

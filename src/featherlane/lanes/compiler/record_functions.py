@@ -204,6 +204,17 @@ _numbers("scalars", None)
 _numbers("doubles", "double")
 
 
+@function("prefetch", 2)
+def prefetch(w: Writer, node, arguments):
+    rows, index = arguments
+    if not isinstance(rows.type, View) or index.type is not INT:
+        raise refuse(w, node, "prefetch", arguments, "a field and the index of a row")
+    pointer = write_row_address(w, rows, index.operand)
+    w.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    w.write(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+    return NO_THING
+
+
 @function("call", 4)
 def call(w: Writer, node, arguments):
     address, *given = arguments

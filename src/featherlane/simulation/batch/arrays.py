@@ -35,7 +35,8 @@ ON_DEMAND = DATA.conditional("use")  # allocated at the first use
 GIVEN_ROWS = DATA.of("given")  # allocated if the batch has capacity for given contacts
 SLEEP_ROWS = DATA.of("memory")  # allocated when the flag `sleep` is first on
 LASTING = DATA.that("lasts")
-REPORTS, COUNTS = DATA.of("report", "count"), DATA.of("count")
+REPORTS, COUNTS = DATA.of("report", "count"), DATA.of("count", "cause")
+REPORTED = DATA.of("report", "count", "cause")  # stored by steps and forward passes, cleared by a reset
 SLEEPS = int(Enable.SLEEP)  # an int, because testing a flag of Python's enum takes a microsecond
 
 
@@ -218,7 +219,7 @@ class WorldArrays:
         if sizes["nplastic"]:
             rest = (self.expanded.own(name, at) for name in ("qpos_spring", "tendon_lengthspring"))
             new["plastic"] = plastic_defaults(self.model, *rest)
-        values = [(rows, at, zero) for rows, zero in self._whole_rows((*EVOLVING, *REPORTS, *DROPPED))]
+        values = [(rows, at, zero) for rows, zero in self._whole_rows((*EVOLVING, *REPORTED, *DROPPED))]
         values += [(self.rows[name], at, value) for name, value in new.items() if self.rows[name].size]
         return values + (self._sleep_defaults(at, new) if "tree_asleep" in self.rows else [])
 

@@ -17,7 +17,7 @@ from featherlane.simulation.batch.arrays import (
     EVOLVING,
     LASTING,
     MOCAP,
-    REPORTS,
+    REPORTED,
     SLEEP_ROWS,
     WorldArrays,
 )
@@ -161,7 +161,7 @@ class Plans:
         Inputs are stored, too: a rollout sets controls, and the reset of a world clears its inputs.
         """
         rows, lasts = self.arrays.rows, () if forward else (*EVOLVING, *SLEEP_ROWS, *MOCAP, *DROPPED)
-        return {name: rows[name] for name in (*lasts, *REPORTS) if name in rows} | self.arrays.bound
+        return {name: rows[name] for name in (*lasts, *REPORTED) if name in rows} | self.arrays.bound
 
     def _load(self, names) -> list[Transfer]:
         """Returns transfers of the batch's fields and of per-world model fields into tiles."""

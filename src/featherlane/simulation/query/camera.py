@@ -25,7 +25,7 @@ from featherlane.sensor.shading import place_lights, shade
 from featherlane.simulation.query.depth_noise import DepthNoise
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.query.ray import hit_geoms
-from featherlane.simulation.tile.rows import lane_place, write_records
+from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import over_tiles
 
 OUTPUTS = {  # name: field, type of a pixel, shape of a pixel
@@ -143,7 +143,7 @@ def camera_tiles(m, d, b, p, thread, tile):
     cameras(m, d)
     if p.coloured:
         place_lights(m, d, p)
-    colours = p.colours + 8 * p.colour_stride * (b.place[lane_place(b, tile, 0)] // p.number)
+    colours = p.colours + 8 * p.colour_stride * (b.place[tile * width(b)] // p.number)
     i, near, far = p.camera, real(d, d.camera.clip[0]), real(d, d.camera.clip[1])
     R, size = load9(d.cam_xmat, 9 * i), (real(d, p.image_width), real(d, p.image_height))
     lane = real(d, 1.0) * lane_index(d)

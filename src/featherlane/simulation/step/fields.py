@@ -11,9 +11,11 @@ _mark_awake_scratch = Declare("mark_awake", "scratch")
 _find_contacts_scratch = Declare("find_contacts", "scratch")
 _fall_asleep_scratch = Declare("fall_asleep", "scratch")
 _step_scratch = Declare("step", "scratch")
+_flag_new_counts_scratch = Declare("flag_new_counts", "scratch")
 _solve_in_parts_scratch = Declare("solve_in_parts", "scratch")
 _report = Declare("sign_contacts", "report")
 _count = Declare("step", "count")
+_cause = Declare("reset_bad", "cause", condition="request")
 _detail = Declare("compare_forward_inverse", "detail")
 _inverse_output = Declare("inverse", "output")
 
@@ -58,7 +60,13 @@ FIELDS = (
     _count.real(
         "nreset", "1", "1", "number of resets of this world because of non-finite or out-of-range values", dtype="int64"
     ),
+    _cause.real(
+        "bad_part", "1", "1", "bad part of the state at the last count of non_finite: 1 qpos, 2 qvel, 0 another"
+    ),
     _step_scratch.int("found_bad", "1", "1", "1: a step of this thread has counted a world as non-finite"),
+    _flag_new_counts_scratch.int(
+        "found_count", "1", "1", "1: this thread has counted a condition of `status`, except for not_converged"
+    ),
     _detail.real("solver_fwdinv", "2", "N, N m", "norm of forward minus inverse: constraint force, applied force"),
     _inverse_output.real("qfrc_inverse", "nv", "N, N m", "external force that produces qacc"),
 )

@@ -235,10 +235,10 @@ def forward_pass(m, d):
     """Runs `forward` without a step: a world with non-finite or out-of-range values is counted, not reset.
 
     Source: MuJoCo mj_forward, which counts nothing.
-    Reads:  what `forward` reads.   Writes: every field down to qacc, warning (non-finite), found_bad.
+    Reads:  what `forward` reads.   Writes: every field down to qacc, warning (non-finite), bad_part, found_bad.
     """
     forward(m, d)
-    warn_non_finite(d, bad_state(m, d) | bad_acceleration(m, d) | infinite_outputs(m, d))
+    warn_non_finite(m, d, bad_state(m, d) | bad_acceleration(m, d) | infinite_outputs(m, d))
 
 
 @stage
@@ -334,8 +334,8 @@ def step(m, d):
     it is not counted if its new state is bad, because the next step counts that.
     Source: MuJoCo mj_step.
     Reads:  what `forward` reads.
-    Writes: the next state: time, qpos, qvel, act, history, plastic, qacc_warmstart; warning, found_bad; all else as
-            `forward` left it at the old state.
+    Writes: the next state: time, qpos, qvel, act, history, plastic, qacc_warmstart; warning, bad_part, found_bad; all
+            else as `forward` left it at the old state.
     """
     reset_bad(m, d, acceleration=0)
     counts = load_counts(d)
@@ -355,7 +355,7 @@ def step(m, d):
     if needs_energy(m, d) or measures(m, d):
         found = infinite_outputs(m, d)
         if any_(found):
-            warn_non_finite(d, found & not_(bad_state(m, d)))  # the next step counts a bad state
+            warn_non_finite(m, d, found & not_(bad_state(m, d)))  # the next step counts a bad state
 
 
 @stage

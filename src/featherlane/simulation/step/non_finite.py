@@ -11,6 +11,7 @@ from featherlane.sensor.measure import measures, needs_energy
 from featherlane.simulation.step.wake import unsettle
 
 LARGEST = 1e10  # a larger value is bad, as is NaN
+BAD_POSITION, BAD_VELOCITY = 1, 2  # values of bad_part
 REPEATED = CONTACTS_FULL, ROWS_FULL, NOT_CONVERGED, BAD_CONTROL  # counts of a pass that may be computed again
 
 
@@ -145,10 +146,13 @@ def infinite_outputs(m, d):
 
 
 @kernel
-def warn_non_finite(d, mask):
-    """Counts the worlds of the mask as non-finite."""
+def warn_non_finite(m, d, mask):
+    """Counts the worlds of the mask as non-finite, and records which part of their state is bad."""
     if any_(mask):
         warn(d, NON_FINITE, mask)
+        part = where(is_out_of_range(d, d.qvel, m.nv), 1.0 * BAD_VELOCITY, 0.0)
+        part = where(is_out_of_range(d, d.qpos, m.nq), 1.0 * BAD_POSITION, part)
+        d.bad_part[0] = where(mask, part, d.bad_part[0])
         d.found_bad[0] = 1
 
 
@@ -161,7 +165,7 @@ def reset_bad(m, d, acceleration):
 
     Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc.
     Reads:  qpos, qvel, act, time, mocap_pos, mocap_quat, eq_active; qacc.
-    Writes: warning (non-finite), found_bad, nreset; of these worlds time, qpos, qvel, act, history, plastic,
+    Writes: warning (non-finite), bad_part, found_bad, nreset; of these worlds time, qpos, qvel, act, history, plastic,
             qacc_warmstart, ctrl, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat, eq_active, given_present,
             given_replace, tree_asleep, tree_settled, sleep_qpos, sleep_mocap.
     """
@@ -170,7 +174,7 @@ def reset_bad(m, d, acceleration):
     else:
         mask = bad_state(m, d)
     if any_(mask):
-        warn_non_finite(d, mask)
+        warn_non_finite(m, d, mask)
         if m.opt_disableflags & DISABLE_AUTORESET == 0:
             d.nreset[0] = where(mask, d.nreset[0] + 1.0, d.nreset[0])
             reset_worlds(m, d, mask)

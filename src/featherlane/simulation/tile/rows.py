@@ -13,17 +13,19 @@ its last world in the remaining lanes; these lanes are inactive and are not writ
 from featherlane.prelude import *
 from featherlane.lanes import Field, Layout
 
+PREFETCHED = 64  # reals of a row that are requested; the processor itself continues a longer row
 ROWS = Layout(
     "Rows",
     (
         Field("nworld", "size", doc="number of worlds in this call"),
+        Field("nlane", "size", doc="lanes of the tiles of all worlds"),
         Field("nstep", "size", doc="number of time steps; 0: forward only"),
         Field("stage", "size", doc="stage up to which fields of the last state are computed after the steps; 0: none"),
         Field("nunread", "size", doc="number of first steps without outputs, which the stage computes afterwards"),
-        Field("order", "long", ("nworld",), "1", "worlds in the order in which they fill tiles"),
+        Field("order", "long", ("nlane",), "1", "worlds in the order of their lanes; the last one fills its tile"),
         Field("recall_row", "size", doc="address of world 0's pair cache; 0: no cache"),
         Field("recall_stride", "size", doc="bytes between the pair caches of two worlds"),
-        Field("place", "long", ("nworld",), "1", "positions of these worlds in the call's list"),
+        Field("place", "long", ("nlane",), "1", "positions of these worlds in the call's list, likewise"),
         Field(
             "nload",
             "size",
@@ -45,30 +47,32 @@ ROWS = Layout(
 
 
 @kernel
-def lane_place(b, tile, lane):
-    """Returns the place in the call of the world in a lane of a tile; unused lanes repeat the last world."""
-    k = tile * width(b) + lane
-    return k if k < b.nworld else b.nworld - 1
-
-
-@kernel
 def _read(b, index, tile, k, s, out, source):
-    """out <- source, from rows of worlds into lanes."""
+    """out <- source, from rows of worlds into lanes; all lanes at once, so that misses of the cache overlap."""
     W, count, stride, shift = width(b), b.count[k], b.stride[k], s * b.step[k]
-    for lane in range(W):
-        first = index[lane_place(b, tile, lane)] * stride + shift
-        for i in range(count):
-            out[i * W + lane] = source[first + i]
+    first = tuple(index[tile * W + lane] * stride + shift for lane in range(width(b)))
+    for i in range(count):
+        values = tuple(source[x + i] for x in first)
+        for lane in unrolled(range(width(b))):
+            out[i * W + lane] = values[lane]
 
 
 @kernel
 def _write(b, index, tile, k, s, out, source):
-    """out <- source, from lanes into rows of worlds, row by row."""
+    """out <- source, from lanes into rows of worlds; all lanes at once, except in a partially filled tile."""
     W, count, stride, shift = width(b), b.count[k], b.stride[k], s * b.step[k]
-    for lane in range(min(W, b.nworld - tile * W)):
-        first = index[tile * W + lane] * stride + shift
+    filled = b.nworld - tile * W
+    if filled >= W:
+        first = tuple(index[tile * W + lane] * stride + shift for lane in range(width(b)))
         for i in range(count):
-            out[first + i] = source[i * W + lane]
+            values = tuple(source[i * W + lane] for lane in range(width(b)))
+            for lane in unrolled(range(width(b))):
+                out[first[lane] + i] = values[lane]
+    else:
+        for lane in range(filled):
+            first = index[tile * W + lane] * stride + shift
+            for i in range(count):
+                out[first + i] = source[i * W + lane]
 
 
 @kernel
@@ -92,6 +96,27 @@ def write_rows(b, index, thread, tile, k, s):
 
 
 @kernel
+def _prefetch(b, tile, k, source):
+    """Requests the cache lines of the rows of a tile's worlds: transfer k."""
+    count, stride = min(b.count[k], PREFETCHED), b.stride[k]
+    for lane in range(width(b)):
+        first = b.order[tile * width(b) + lane] * stride
+        for i in range(0, count - 1, 8):
+            prefetch(source, first + i)
+        prefetch(source, first + count - 1)
+
+
+@kernel
+def prefetch_worlds(b, tile):
+    """Requests the stored data of a tile's worlds, which `load_worlds` reads later."""
+    for k in range(b.nload):
+        if b.wide[k]:
+            _prefetch(b, tile, k, doubles(b, b.row[k]))
+        else:
+            _prefetch(b, tile, k, scalars(b, b.row[k]))
+
+
+@kernel
 def load_worlds(b, thread, tile):
     """Copies the stored data of a tile's worlds from the batch into the tile."""
     for k in range(b.nload):
@@ -104,7 +129,7 @@ def find_memory(d, b, tile):
     for lane in range(width(d)):
         address = b.recall_row
         if address != 0:
-            address += b.order[lane_place(b, tile, lane)] * b.recall_stride
+            address += b.order[tile * width(d) + lane] * b.recall_stride
         d.recall_address[lane] = address
 
 

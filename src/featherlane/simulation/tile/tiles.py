@@ -12,13 +12,22 @@ from featherlane.simulation.step.forward import forward, forward_pass, forward_t
 from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.step.wake import unsettle
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
-from featherlane.simulation.tile.rows import copy_step_inputs, find_memory, load_worlds, store_worlds, write_records
+from featherlane.simulation.tile.rows import (
+    copy_step_inputs,
+    find_memory,
+    load_worlds,
+    prefetch_worlds,
+    store_worlds,
+    write_records,
+)
 
 
 @kernel
 def load_tile(m, d, b, thread, tile):
     """Loads the worlds of a tile, and marks the lanes that hold one."""
     load_worlds(b, thread, tile)
+    if (tile + 1) * width(d) < b.nworld:
+        prefetch_worlds(b, tile + 1)  # while this tile is computed
     find_memory(d, b, tile)
     d.active[0] = where(lane_index(d) + tile * width(d) < b.nworld, 1.0, 0.0)
     unsettle(m, d)
@@ -96,14 +105,28 @@ def sign_contacts(m, d):
         last = bit
 
 
+@kernel
+def number_counted(d):
+    """Returns the sum of the counts of `status`, except for not_converged."""
+    return d.warning[CONTACTS_FULL] + d.warning[ROWS_FULL] + d.warning[NON_FINITE] + d.warning[BAD_CONTROL]
+
+
+@kernel
+def flag_new_counts(d, counted):
+    """Sets found_count if a world's sum of counts is greater than before."""
+    if any_(number_counted(d) > counted):
+        d.found_count[0] = 1
+
+
 @over_tiles
 def run_tiles(m, d, b, thread, tile):
     """Steps the worlds of a tile nstep times and computes its stage, or runs one forward pass if nstep is 0.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; active, recall_address, tree_settled, unread, and all else of this thread's
-            workspace.
+    Writes: those that they take back; active, recall_address, tree_settled, unread, found_count, and all else of this
+            thread's workspace.
     """
+    counted = number_counted(d)
     if b.nstep == 0:
         forward_pass(m, d)
     for s in range(b.nstep):
@@ -114,6 +137,7 @@ def run_tiles(m, d, b, thread, tile):
     d.unread[0] = 0
     if b.stage > 0:
         forward_to(m, d, b.stage)
+    flag_new_counts(d, counted)
     sign_contacts(m, d)
     store_worlds(b, thread, tile)
 

@@ -86,7 +86,7 @@ class Plan:
         self.flags, self.loop = flags, loop
         self.width = workspaces[0].width
         self.has_places = bool(transfers.get("control") or transfers.get("record"))
-        self.order, self.place = np.zeros(nworld, np.int64), np.zeros(nworld, np.int64)
+        self.order, self.place = (np.zeros(-(-nworld // self.width) * self.width, np.int64) for _ in range(2))
         self._given: tuple[np.ndarray | None, np.ndarray | None] = None, None  # read-only arrays in order and place
         self.own = [
             [allocated(layout, {**w.sizes, **sizes}, w.width, w.dtype) for layout in loop.records.values()]
@@ -111,7 +111,9 @@ class Plan:
         n = len(order)
         if not (order is self._given[0] and place is self._given[1]):
             self._given = None, None  # first: an interrupt may come between any two of these statements
-            self.order[:n], self.place[:n] = order, place
+            filled = -(-n // self.width) * self.width  # lanes without a world repeat the last one
+            for lanes, given in ((self.order, order), (self.place, place)):
+                lanes[:n], lanes[n:filled] = given, given[-1:]
             if not (order.flags.writeable or place.flags.writeable):
                 self._given = order, place
         call = n, nstep, stage, nunread
@@ -132,6 +134,7 @@ class Plan:
         kept = {kind: [t for t in self.transfers.get(kind, ()) if t.array.size] for kind in KINDS}
         everything = [(t, kind in ("control", "record")) for kind in KINDS for t in kept[kind]]
         sizes = {"nworld": 0, "nstep": 0, "stage": 0, "nunread": 0, "nthread": nthread, "ntransfer": len(everything)}
+        sizes["nlane"] = self.order.size
         sizes |= {f"n{kind}": len(some) for kind, some in kept.items()}
         memory = self.memory
         sizes["recall_row"] = 0 if memory is None or not memory.size else address(memory)
