@@ -78,9 +78,7 @@ class Fitted:
     """A table without truncation: cells wrap at spaces, and if words do not fit, each row becomes a list.
 
     Args:
-        title: title above the table.
         columns: headings; the first column is left-aligned, numbers are right-aligned.
-        rows: cells.
     """
 
     def __init__(self, title: str, columns: list[str], rows: list[list[Any]]):

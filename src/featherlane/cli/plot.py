@@ -38,7 +38,6 @@ def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.nda
     """Writes a PNG of cost above the best and gradient against the iteration: thin per state, bold for the median.
 
     Args:
-        path: path of the file.
         title: title above both panels.
         curves: for each solver, for each state: cost above the best and norm of the gradient, both scaled, (n + 1,).
     """
@@ -93,8 +92,6 @@ def draw_motions(
     """Writes a PNG with a panel per quantity and a line per contact model (dash) and solver (colour, width).
 
     Args:
-        path: path of the file.
-        title: title above all panels.
         times: times of the steps [s], (n,).
         curves: for each (contact model, solver), each quantity by name, (n,).
     """

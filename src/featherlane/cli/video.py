@@ -34,8 +34,6 @@ def write_video(
     """Writes positions as an MP4 file.
 
     Args:
-        path: path of the file.
-        model: the model.
         camera: number of the camera, -1 for the free one.
         frames: positions, (nq,) each.
         rate: frames per second.

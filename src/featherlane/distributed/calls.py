@@ -246,8 +246,6 @@ class Calls(Pieces):
         """Steps the chosen worlds in pieces; without `take` it returns while the last pieces are running.
 
         Args:
-            nstep: number of steps.
-            chosen: the worlds.
             orders: function that returns a worker's orders for n steps from a given one.
             take: function that receives a worker's result of these steps.
             nbytes: size of inputs and recordings per world and step.

@@ -68,8 +68,6 @@ class Fields:
     """The caller's per-world fields of the model.
 
     Args:
-        model: the model.
-        nworld: number of worlds.
         dtype: dtype of the rows, except for fields that are always float64.
         fetch: function that returns the workers' rows of a field.
     """

@@ -89,7 +89,6 @@ def compare_solvers(
     """Solves the states of a motion with each solver.
 
     Args:
-        request: checked arguments.
         through: wraps the iterable of states, for example to report progress.
 
     Returns:

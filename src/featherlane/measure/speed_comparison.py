@@ -90,7 +90,6 @@ class Lineup:
 
     Args:
         source: a bundled name, or a source that `load` takes.
-        course: settings of the benchmark.
 
     Attributes:
         model: Featherlane's model.

@@ -14,7 +14,6 @@ def read_array(path: str | os.PathLike[str], name: str) -> np.ndarray:
     """Reads the array of a .npy file.
 
     Args:
-        path: the file.
         name: the file's name in error messages.
 
     Raises:
@@ -34,7 +33,6 @@ def read_arrays(source: str | os.PathLike[str] | BinaryIO, name: str, refusal: s
     """Reads all arrays of a .npz file.
 
     Args:
-        source: the file.
         name: the file's name in error messages.
         refusal: the error text for a file that cannot be read.
 

@@ -43,7 +43,6 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
     """Returns every feature that would change the motion and is not computed, with its element's name or `#id`.
 
     Args:
-        mj: a compiled model.
         cand: its `candidates`.
 
     Returns:

@@ -308,9 +308,7 @@ def nearest_variants(model: Any, rows: Callable[[str], np.ndarray], nworld: int)
     """Returns the variant of each group that worlds have, or the most similar one, (nworld, groups).
 
     Args:
-        model: the model.
         rows: returns a field of the geoms of the worlds by name, (nworld or 1, ...).
-        nworld: number of worlds.
     """
     found = np.zeros((nworld, len(model.variants)), int)
     for k, group in enumerate(model.variants.values()):

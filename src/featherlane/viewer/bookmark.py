@@ -41,7 +41,6 @@ def take_up(session: Session, content: bytes, source: str = "file") -> None:
     """Sets a session to the state in a file; the history keeps the state before.
 
     Args:
-        session: the worlds.
         content: content of the file; the state of one world is copied to all worlds.
         source: name of the file in error messages.
 

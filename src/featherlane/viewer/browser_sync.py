@@ -14,7 +14,6 @@ def wait_for_browsers(server, seconds: float = SECONDS) -> None:
     The page applies the updates of a frame after its removals, and logs an update of a removed control as an error.
 
     Args:
-        server: the `viser.ViserServer`.
         seconds: longest wait for all browsers together; slower ones may log errors.
     """
     end = time.monotonic() + seconds

@@ -73,11 +73,9 @@ def incident_of(batch: Batch, part: int, row: int, world: int, history: History,
     """Collects the history of a world that failed in the newest moment.
 
     Args:
-        batch: batch that contains the world.
         part: index of the batch in the session.
         row: row of the world in the batch.
         world: number of the world in the session.
-        history: states of all worlds.
         epoch: number of model edits so far; moments before the last edit are left out.
     """
     newest = history[-1]

@@ -123,7 +123,6 @@ class Frame:
         """Computes the frame of the present states of some worlds.
 
         Args:
-            model: the model.
             source: a `Data` or a `Batch` of this model; it is not changed.
             worlds: numbers of the worlds, or a mask; None for all worlds.
             layers: names of the drawn layers (`LAYERS`); data for other layers is not computed.

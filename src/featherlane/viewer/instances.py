@@ -77,13 +77,9 @@ class Instances:
     """A mesh with k instances per world, ordered by world.
 
     Args:
-        server: server to draw on.
-        name: path in the tree of nodes.
-        mesh: the triangles.
         parts: instances in one world, either all opaque or all transparent.
         hold: called with the index among the drawn worlds, the body and a `Drag` when a visitor drags an instance.
         glb: the mesh with its texture, as a file; drawn while no paint is set.
-        fixed: whether the parts are static.
     """
 
     def __init__(
@@ -114,7 +110,6 @@ class Instances:
             at: (n, k, 3) positions of the parts of the n worlds [m].
             quat: (n, k, 4) orientations of the parts.
             paint: replacement colours.
-            glass: whether to draw the parts transparent.
         """
         if paint is not None and not paint.bodies[:, self.bodies].any():
             paint = None

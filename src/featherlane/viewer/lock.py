@@ -63,7 +63,6 @@ class Lock:
     """Decides which requests a page answers.
 
     Args:
-        host: address that the page is bound to.
         token: the token; None for a random one of 128 bits; False for none.
 
     Attributes:
@@ -163,8 +162,6 @@ def start_server(host: str, port: int, lock: Lock, label: str = "Featherlane"):
 
     Args:
         host, port: address and port to listen on; port 0 for any free port.
-        lock: access control.
-        label: title of the page.
 
     Returns:
         The `viser.ViserServer`.

@@ -43,11 +43,7 @@ class Push:
 
 
 class MouseForces:
-    """Forces that the mouse applies to worlds of a model.
-
-    Args:
-        model: the model.
-    """
+    """Forces that the mouse applies to worlds of a model."""
 
     def __init__(self, model: Model):
         self.model, self.probe = model, Data(model)

@@ -40,7 +40,6 @@ class Page:
 
     Args:
         worker: the page's thread, which creates the page and calls all of its methods except `do` and `ask`.
-        server: the `viser.ViserServer`.
         source: the worlds: a session, a watch or a playback.
         drawn: number of drawn worlds, the first; None for up to 64.
 
@@ -98,9 +97,6 @@ class Page:
 
     def turn(self, visitors: int) -> float:
         """Performs the updates that are due.
-
-        Args:
-            visitors: number of browsers that have the page open.
 
         Returns:
             Time to wait for a job [s].
@@ -339,10 +335,6 @@ class Page:
 
     def drag(self, world: int, body: int, drag: Drag) -> None:
         """Applies a drag of the mouse.
-
-        Args:
-            world, body: dragged world and body.
-            drag: the drag, in the axes of the page.
 
         Raises:
             ModelError: the page does not own the worlds, or the body is fixed.

@@ -25,7 +25,6 @@ class Playback(Clock):
     """Plays frames of worlds.
 
     Args:
-        model: the model.
         frames: arrays (nworld, nframe, ...) by name: `time` and `qpos`, optionally `qvel`, `act`, `ctrl`, `mocap_pos`,
             `mocap_quat` and `status`.
         source: name of the frames in error messages.

@@ -26,9 +26,6 @@ class Plots:
     """Charts in a folder of the page, one per quantity.
 
     Args:
-        server: server of the page.
-        container: folder to draw in, a context manager.
-        model: the model.
         locate: function from a world's number to its batch and row.
         batches: batches of the worlds; solver reports can differ between them.
         reported: whether steps of these worlds set solver reports (recorded frames have no steps).

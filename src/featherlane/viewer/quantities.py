@@ -54,7 +54,6 @@ def quantity(model: Model, name: str) -> Quantity:
     """Parses the name of a quantity.
 
     Args:
-        model: the model.
         name: `energy`, `contacts`, `iterations`, `residual`; a sensor; or a field of `fl.Data`, with an index for a
             part of it: `qpos[2]`, `xpos[torso]`, `xpos[torso, 2]`.
 
@@ -144,8 +143,6 @@ class Sampler:
 
         Args:
             batch: the worlds, of the sampler's model.
-            row: row of the world.
-            quantities: quantities to read.
             reported: whether the world's last step set solver reports; otherwise a forward pass computes them.
 
         Returns:

@@ -38,11 +38,6 @@ ENDLESS = 20.0  # half side of an infinite tilted plane, in extents
 class Scene:
     """Draws worlds of a model on a page.
 
-    Args:
-        server: a `viser.ViserServer`.
-        model: the model.
-        nworld: number of worlds.
-
     Attributes:
         layers: layers by name with their groups; empty if a layer has no groups.
         draggable: functions that are called with the world's number, the body and a `Drag` while a visitor drags the
@@ -111,7 +106,6 @@ class Scene:
         Args:
             layer: name of the layer, one of `layers`.
             group: the group; None for all groups.
-            on: whether it is drawn.
 
         Raises:
             ModelError: the layer or the group does not exist.
@@ -193,12 +187,7 @@ class Scene:
 
 
 def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Computes the centre (3,) of all shapes except planes in qpos0, and the side lengths of the bounding box (3,) [m].
-
-    Args:
-        model: the model.
-        moving: whether to use only moving shapes, if there are any.
-    """
+    """Computes centre (3,) and side lengths (3,) [m] of the box around all shapes except planes in qpos0."""
     data = Data(model)
     run_stage(model, data, kinematics)
     run_stage(model, data, frames)

@@ -25,12 +25,7 @@ class Solids:
     """Draws solids of one kind, of all drawn worlds.
 
     Args:
-        server: server to draw on.
-        model: the model.
-        name: name of the layer, and path in the tree of nodes.
-        looks: colours and textures.
         solids: function that returns the solids by group; called whenever the nodes are built.
-        hulls: whether to draw meshes as their hulls.
         infinite: half side of an infinite plane [m].
         hold: called with the index of the world, the body and a `Drag` when a visitor drags a solid.
     """
@@ -67,7 +62,6 @@ class Solids:
             frame: poses of the n worlds.
             offsets: (n, 3) drawn origins of the worlds [m].
             paint: colours that replace those of the bodies.
-            glass: whether to draw moving solids transparent.
         """
         if len(offsets) != self._nworld:
             self.rebuild()

@@ -12,9 +12,6 @@ from featherlane.viewer.session import Session
 class Curves:
     """The folder of plots.
 
-    Args:
-        controls: controls of the panel.
-
     Attributes:
         plots: the plots.
     """

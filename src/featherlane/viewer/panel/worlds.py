@@ -20,9 +20,6 @@ NAMED = 12  # most bad worlds that are listed
 class DrawnWorlds:
     """The folder of worlds.
 
-    Args:
-        controls: controls of the panel.
-
     Attributes:
         bad: the paragraph that lists bad worlds.
     """
