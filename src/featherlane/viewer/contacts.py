@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.model.model import Model
+from featherlane.model.model import Model, peek
 from featherlane.spatial.rotation import from_z
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.marks import STEPS, Marks, arrow
@@ -40,8 +40,8 @@ class Forces(Marks):
 
     def __init__(self, server, model: Model, size: float, extent: float):
         super().__init__(server, "forces", arrow())
-        gravity = float(np.linalg.norm(model.__dict__["opt_gravity"])) or STANDARD_GRAVITY
-        weight = gravity * float(model.__dict__["body_mass"].sum())
+        gravity = float(np.linalg.norm(peek(model, "opt_gravity"))) or STANDARD_GRAVITY
+        weight = gravity * float(peek(model, "body_mass").sum())
         self.per_newton, self.radius = (WEIGHT * extent / weight if weight else 0.0), 0.05 * size
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:

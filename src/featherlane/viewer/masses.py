@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.model.model import Model
+from featherlane.model.model import Model, peek
 from featherlane.spatial.rotation import product
 from featherlane.viewer.frame import Frame, Masses
 from featherlane.viewer.marks import IDENTITY, STEPS, Marks
@@ -51,7 +51,7 @@ class Inertias(Marks):
             return
         sides = half_sides(frame.masses)
         at = frame.masses.centre + offsets[:, None]
-        quat = product(frame.quat, self.model.__dict__["body_iquat"])
+        quat = product(frame.quat, peek(self.model, "body_iquat"))
         there = np.broadcast_to((sides > 0).any(-1), at.shape[:2])
         self.draw("box", at[there], quat[there], np.broadcast_to(sides, at.shape)[there], INERTIA, CLEAR)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.model import Model
+from featherlane.model.model import Model, peek
 from featherlane.simulation.query.point import object_velocity
 from featherlane.simulation.stages import com_pos, com_vel
 from featherlane.simulation.steps import kinematics
@@ -121,8 +121,8 @@ class MouseForces:
 
     def _mass(self, body: int) -> float:
         """Computes the effective mass at the body's centre [kg]."""
-        inverse = float(self.model.__dict__["body_invweight0"][body, 0])
-        return 1.0 / inverse if inverse > 0.0 else float(self.model.__dict__["body_mass"][body])
+        inverse = float(peek(self.model, "body_invweight0")[body, 0])
+        return 1.0 / inverse if inverse > 0.0 else float(peek(self.model, "body_mass")[body])
 
     def _held(self, g: Grab) -> np.ndarray:
         return self.probe.xpos[g.body] + self.probe.xmat[g.body].reshape(3, 3) @ g.point

@@ -12,7 +12,7 @@ from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
 from featherlane.model.arguments import one_of, whole_argument
 from featherlane.model.enums import NGROUP, PLANE
-from featherlane.model.model import Model, check_model
+from featherlane.model.model import Model, check_model, peek
 from featherlane.simulation.world.data import Data, run_stage
 from featherlane.viewer.appearance import Looks
 from featherlane.viewer.bodies import Bodies
@@ -56,7 +56,7 @@ class Scene:
         self.centre, self.extents = _bounds(model)
         self._middle, moving = _bounds(model, moving=True)
         self._frame: Frame | None = None
-        self._sizes = {name: model.__dict__[name].copy() for name in SIZES}
+        self._sizes = {name: peek(model, name).copy() for name in SIZES}
         extent, looks = float(moving.max()), Looks(model.mj_model)
         self._reach = float(np.linalg.norm(moving)) / 2
         size = float(np.clip(model.stat.meansize, 1e-3 * extent, 0.3 * extent))
@@ -131,7 +131,7 @@ class Scene:
 
     def show(self, frame: Frame) -> None:
         """Draws a frame; layers without data in it wait for the next one."""
-        if not all(np.array_equal(self._sizes[name], self.model.__dict__[name]) for name in SIZES):
+        if not all(np.array_equal(self._sizes[name], peek(self.model, name)) for name in SIZES):
             self._resize()
         self._frame, offsets = frame, self.spread(frame.worlds)
         colours = paint(self.model, frame, self._on["sleep", None], self._on["islands", None])
@@ -146,7 +146,7 @@ class Scene:
 
     def _resize(self) -> None:
         """Rebuilds everything after sizes, offsets or heights of the model have changed."""
-        self._sizes = {name: self.model.__dict__[name].copy() for name in SIZES}
+        self._sizes = {name: peek(self.model, name).copy() for name in SIZES}
         for layer in (*self._solids.values(), self._ground):
             layer.rebuild()
 
@@ -197,6 +197,6 @@ def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]
     moves = shown & ((model.body_weldid > 0) | (model.body_mocapid >= 0))[model.geom_bodyid]
     if moving and moves.any():
         shown = moves
-    pos, ball = data.geom_xpos[shown], model.__dict__["geom_rbound"][shown, None]
+    pos, ball = data.geom_xpos[shown], peek(model, "geom_rbound")[shown, None]
     low, high = (pos - ball).min(0), (pos + ball).max(0)
     return (low + high) / 2, np.maximum(high - low, 1e-3)
