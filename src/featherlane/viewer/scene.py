@@ -15,24 +15,21 @@ from featherlane.model.enums import NGROUP, PLANE
 from featherlane.model.model import Model, check_model, peek
 from featherlane.simulation.world.data import Data, run_stage
 from featherlane.viewer.appearance import Looks
-from featherlane.viewer.bodies import Bodies
-from featherlane.viewer.contacts import Contacts, Forces
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.ground import Ground
-from featherlane.viewer.joints import Joints
-from featherlane.viewer.light import illuminate
+from featherlane.viewer.mark_layers import Bodies, Contacts, Forces, Inertias, Joints, MassCentres, Tendons
 from featherlane.viewer.marks import Marks
-from featherlane.viewer.masses import Inertias, MassCentres
 from featherlane.viewer.node import Drag
 from featherlane.viewer.solids import Solids, geom_groups, hull_groups, site_groups
 from featherlane.viewer.state_colors import paint
-from featherlane.viewer.tendons import Tendons
 
 SHOWN = (0, 1, 2)  # groups that are drawn initially, as in MuJoCo
 AT_FIRST = ("geoms", "sites", "tendons", "sleep")  # layers that are drawn initially
 SIZES = (*(f"{kind}_{name}" for kind in ("geom", "site") for name in ("pos", "quat", "size")), "hfield_data")
 APART = 1.25  # distance of neighbours in a grid of worlds, relative to their width
 ENDLESS = 20.0  # half side of an infinite tilted plane, in extents
+SKY, EARTH, SUN = (225, 235, 255), (150, 145, 140), (255, 250, 240)  # colours of the lights
+UP, SUNWARDS = (0.0, 0.0, 1.0), (-1.0, -2.0, 4.0)
 
 
 class Scene:
@@ -84,7 +81,7 @@ class Scene:
         self.layers = {name: groups for name, groups in self.layers.items() if groups or name not in grouped}
         self._on = {(name, group): False for name, groups in self.layers.items() for group in groups or (None,)}
         server.scene.set_up_direction("+z")
-        illuminate(server)
+        _illuminate(server)
         self.aim(np.zeros((1, 3)))
         for name, group in self._on:
             self.switch(name, group, name in AT_FIRST and group in (None, *SHOWN))
@@ -200,3 +197,12 @@ def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]
     pos, ball = data.geom_xpos[shown], peek(model, "geom_rbound")[shown, None]
     low, high = (pos - ball).min(0), (pos + ball).max(0)
     return (low + high) / 2, np.maximum(high - low, 1e-3)
+
+
+def _illuminate(server) -> None:
+    """Lights a page with a sky and a sun with shadows, in place of viser's lights and panorama (external resources)."""
+    scene = server.scene
+    scene.configure_environment_map(hdri=None)
+    scene.configure_default_lights(enabled=False)
+    scene.add_light_hemisphere("/light/sky", sky_color=SKY, ground_color=EARTH, intensity=2.0, position=UP)
+    scene.add_light_directional("/light/sun", color=SUN, intensity=2.6, cast_shadow=True, position=SUNWARDS)
