@@ -16,12 +16,12 @@ from featherlane.model.array_file import read_member
 from featherlane.model.enums import State
 from featherlane.simulation.states import get_state, set_state
 from featherlane.simulation.tile.fields import STATUS
+from featherlane.viewer.history import FRAME
 from featherlane.viewer.session import Session
 
 BITS = int(State.INTEGRATION)
 HEADER = 4096  # largest size of an array in a file without its values [bytes]
 REFUSAL = "not a saved state"
-FRAME = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
 
 
 def written(session: Session) -> bytes:

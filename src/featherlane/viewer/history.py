@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from featherlane.errors import OutOfRangeError
+from featherlane.simulation.batch.batch import Batch
 
 SECONDS = 10.0
 MOST_BYTES = 1 << 28
+FRAME = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")  # fields of a recorded frame
+BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
 Kept = dict[str, np.ndarray]
 
 
@@ -102,3 +105,9 @@ class History:
         moments = list(self)
         begun = [k for k, moment in enumerate(moments) if moment.clock <= clock]
         return moments[begun[-1] if begun else 0 :]
+
+
+def bad_steps(batch: Batch) -> np.ndarray:
+    """Returns the number of bad steps of each world since its reset, (nworld,)."""
+    status = batch.status
+    return np.sum([status[name] for name in BAD], axis=0)

@@ -20,6 +20,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.ray import Rays
 from featherlane.viewer.browser_sync import wait_for_browsers
 from featherlane.viewer.frame import Frame
+from featherlane.viewer.history import bad_steps
 from featherlane.viewer.markup import plain
 from featherlane.viewer.node import Drag
 from featherlane.viewer.panel import DRAWN, Panel, Source
@@ -301,8 +302,7 @@ class Page:
     def bad_worlds(self) -> list[int]:
         """Returns the numbers of the worlds with non-finite or out-of-range state or controls."""
         if isinstance(self.source, Watch):
-            status = self.source.batch.status
-            return np.flatnonzero(status["non_finite"] + status["bad_control"]).tolist()
+            return np.flatnonzero(bad_steps(self.source.batch)).tolist()
         return self.source.bad_worlds
 
     # ---- mouse -------------------------------------------------------------------------------------------------------
