@@ -100,9 +100,7 @@ class Fitted:
         return result
 
     def _list(self) -> Table:
-        result = Table(title=escape(self.title), title_justify="left", title_style="bold", show_header=False)
-        result.add_column(style="dim", overflow="fold")
-        result.add_column(overflow="fold")
+        result = name_value_table(self.title, {})
         for row in self.rows:
             for name, cell in zip(self.columns, row, strict=True):
                 result.add_row(escape(name), escape(cell))

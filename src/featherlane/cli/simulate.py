@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,13 @@ NAMED = 20  # most bad worlds that a message lists
 LISTED = 3  # most failure files that the closing table lists
 METER_WORLDS = 256  # number of worlds whose energy is computed at once
 FIRST = np.arange(1)  # the world whose motion is printed
+# reports by their name in the results: field of a batch, statistic over worlds and frames, least value
+SAMPLED = {
+    "contacts": ("ncon", np.mean, 0),
+    "solver_iterations": ("solver_niter", np.mean, 0),
+    "solver_residual": ("solver_residual", np.median, 0.0),
+    "solver_gap": ("solver_gap", np.median, 0.0),
+}
 
 
 @dataclass
@@ -54,30 +61,26 @@ class Request:
     as_json: bool = False
 
 
-@dataclass
 class Samples:
     """Solver reports of all worlds, sampled at each frame."""
 
-    contacts: list[float] = field(default_factory=list)
-    most_contacts: int = 0
-    iterations: list[float] = field(default_factory=list)
-    most_iterations: int = 0
-    residuals: list[float] = field(default_factory=list)
-    worst_residual: float = 0.0
-    gaps: list[float] = field(default_factory=list)
-    worst_gap: float = 0.0
+    def __init__(self) -> None:
+        self.middle: dict[str, list[float]] = {name: [] for name in SAMPLED}
+        self.most = {name: least for name, (_, _, least) in SAMPLED.items()}
 
     def take(self, batch) -> None:
         """Records the last step's reports."""
-        ncon, niter, residual, gap = batch.ncon, batch.solver_niter, batch.solver_residual, batch.solver_gap
-        self.contacts.append(float(ncon.mean()))
-        self.most_contacts = max(self.most_contacts, int(ncon.max()))
-        self.iterations.append(float(niter.mean()))
-        self.most_iterations = max(self.most_iterations, int(niter.max()))
-        self.residuals.append(float(np.median(residual)))
-        self.worst_residual = max(self.worst_residual, float(residual.max()))
-        self.gaps.append(float(np.median(gap)))
-        self.worst_gap = max(self.worst_gap, float(gap.max()))
+        for name, (field, middle, _) in SAMPLED.items():
+            rows = getattr(batch, field)
+            self.middle[name].append(float(middle(rows)))
+            self.most[name] = max(self.most[name], rows.max().item())
+
+    def plain(self) -> dict[str, dict[str, float]]:
+        """Returns the mean or the median over the frames, and the maximum."""
+        return {
+            name: {middle.__name__: middle(self.middle[name]), "max": self.most[name]}
+            for name, (_, middle, _) in SAMPLED.items()
+        }
 
 
 class Meter:
@@ -317,10 +320,7 @@ def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before
         "world_steps_per_second": batch.nworld * nstep / wall,
         "real_time_factor": batch.nworld * simulated / wall,
         "frame_interval": every,
-        "contacts": {"mean": np.mean(samples.contacts), "max": samples.most_contacts},
-        "solver_iterations": {"mean": np.mean(samples.iterations), "max": samples.most_iterations},
-        "solver_residual": {"median": np.median(samples.residuals), "max": samples.worst_residual},
-        "solver_gap": {"median": np.median(samples.gaps), "max": samples.worst_gap},
+        **samples.plain(),
         "energy": {
             "potential": {"start": before[0], "end": after[0]},
             "kinetic": {"start": before[1], "end": after[1]},
