@@ -74,10 +74,6 @@ class Plots:
             wait_for_browsers(self.server)
             found[1].remove()
 
-    def clear(self) -> None:
-        """Discards the past values, after a jump in time."""
-        self._points.clear()
-
     def take(self, time: float, worlds: Sequence[int]) -> None:
         """Records the present values of some worlds.
 
