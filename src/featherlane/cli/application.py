@@ -307,16 +307,7 @@ def _bench(
     from featherlane.measure.speed_comparison import Course
 
     del against  # one alternative so far
-    course = Course(
-        dtype=dtype.value,
-        worlds=worlds,
-        threads=threads,
-        nstep=steps,
-        rounds=rounds,
-        settle=seconds,
-        seed=seed,
-        smooth=smooth,
-    )
+    course = Course(dtype.value, worlds, threads, nstep=steps, rounds=rounds, settle=seconds, seed=seed, smooth=smooth)
     bench(sources, course, stages, as_json)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.distributed.sweeps.run_directory import _chunks, _read, write_whole
+from featherlane.distributed.sweeps.run_directory import read_chunks, read_note, write_whole
 from featherlane.errors import InstallationError, ModelError
 
 INSTALL = "pip install 'featherlane[distributed]'"
@@ -124,11 +124,11 @@ def load_sweep(path: str | Path) -> Sweep:
         note = source / "run.json"
         if not note.is_file():
             raise ModelError(f"{source}: not a run directory, run.json is missing")
-        nsample = _read(note).get("nsample")
+        nsample = read_note(note).get("nsample")
         if not isinstance(nsample, int):
             raise ModelError(f"{note}: the number of samples (nsample) is missing")
         folder = source / "chunks"
-        return join_chunks(list(_chunks(folder, nsample)) if folder.is_dir() else [], nsample)
+        return join_chunks(read_chunks(folder, nsample) if folder.is_dir() else [], nsample)
     if not source.is_file():
         raise ModelError(f"{source}: file or folder not found")
     try:

@@ -28,7 +28,7 @@ from featherlane.distributed.sweeps.identity import identity
 from featherlane.distributed.sweeps.plan import Plan, make_plan
 from featherlane.distributed.sweeps.reduction import Function, Named
 from featherlane.distributed.sweeps.result import Sweep, join_chunks, listed
-from featherlane.distributed.sweeps.run_directory import RunDirectory
+from featherlane.distributed.sweeps.run_directory import RunDirectory, read_chunks, write_whole
 from featherlane.distributed.sweeps.values import Source
 from featherlane.distributed.sweeps.workers import Workers
 from featherlane.errors import InstallationError, ModelError, NonFiniteWarning
@@ -133,7 +133,7 @@ def sweep(
         store = None if out is None else open_run(out, plan)
         if store is not None:
             stack.enter_context(store.held())
-        done = [] if store is None else store.read_chunks(plan.nsample)
+        done = [] if store is None else read_chunks(store.chunks, plan.nsample)
         for samples, columns in done:
             _compare(trial, samples, columns, ELSEWHERE)
         left = _left(done, plan.nsample)
@@ -145,7 +145,9 @@ def sweep(
             _collect(plan, chunks, trial, done, store, say)
     result = join_chunks(done, plan.nsample)
     if store is not None:
-        _finish(store, result)
+        write_whole(store.path / "result.npz", result.save)
+        with contextlib.suppress(InstallationError):
+            write_whole(store.path / "result.parquet", result.save)
     _warn_of_failed(result)
     return result
 
@@ -240,13 +242,6 @@ def _named(given: Any) -> str:
         return f"numbers {given.shape}"
     function = given.function if isinstance(given, Kernel) else given
     return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
-
-
-def _finish(store: RunDirectory, result: Sweep) -> None:
-    """Writes the files of all samples."""
-    store.finish(result.save, ".npz")
-    with contextlib.suppress(InstallationError):
-        store.finish(result.save, ".parquet")
 
 
 def _warn_of_failed(result: Sweep) -> None:

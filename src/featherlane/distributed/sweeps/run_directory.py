@@ -93,7 +93,7 @@ class RunDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         self.is_new = not note.exists()
         if not self.is_new:
-            self._compare(_read(note), parts)
+            self._compare(read_note(note), parts)
         self.chunks.mkdir(exist_ok=True)
         if self.is_new:
             write_whole(self.path / "model.mjb", lambda part: save_model(str(part)))
@@ -154,18 +154,9 @@ class RunDirectory:
             why = error.strerror or str(error)
             raise ModelError(f"{path}: cannot be written: {why}; the samples computed before are kept") from None
 
-    def read_chunks(self, nsample: int) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
-        """Returns samples and columns of finished chunks; an unreadable file is reported and computed again."""
-        return list(_chunks(self.chunks, nsample))
 
-    def finish(self, write: Callable[[Path], None], suffix: str) -> Path:
-        """Writes a file of results."""
-        path = self.path / f"result{suffix}"
-        write_whole(path, write)
-        return path
-
-
-def _read(note: Path) -> dict[str, Any]:
+def read_note(note: Path) -> dict[str, Any]:
+    """Returns the description of a run."""
     try:
         found = json.loads(note.read_text(encoding="utf-8"))
     except (ValueError, UnicodeDecodeError) as error:
@@ -175,8 +166,9 @@ def _read(note: Path) -> dict[str, Any]:
     return found
 
 
-def _chunks(folder: Path, nsample: int) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
-    done = np.zeros(nsample, bool)
+def read_chunks(folder: Path, nsample: int) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
+    """Returns samples and columns of finished chunks; an unreadable file is reported and computed again."""
+    found, done = [], np.zeros(nsample, bool)
     for path in sorted(folder.iterdir()):
         match = CHUNK.fullmatch(path.name)
         if match is None:
@@ -194,4 +186,5 @@ def _chunks(folder: Path, nsample: int) -> Iterator[tuple[np.ndarray, dict[str, 
             continue
         if not done[samples].any():
             done[samples] = True
-            yield samples, columns
+            found.append((samples, columns))
+    return found
