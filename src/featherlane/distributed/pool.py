@@ -19,8 +19,6 @@ class Started(NamedTuple):
     """A running actor.
 
     Attributes:
-        actor: handle of the actor.
-        machine: its machine.
         pid: number of its process there.
         cores: cores of the NUMA node that it should use.
     """

@@ -27,7 +27,6 @@ class Left(NamedTuple):
     """A result that stays on its node.
 
     Attributes:
-        reference: Ray's reference.
         replay: recipe to recompute it after a loss.
     """
 

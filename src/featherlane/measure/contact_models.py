@@ -47,12 +47,8 @@ class Contest:
     """Arguments of the comparison.
 
     Attributes:
-        source: the model.
-        contacts: names of contact models.
         solvers: names of solvers; each runs under every contact model that supports it.
-        steps: number of steps.
         iterations: iteration limit of each solver; None for the model's.
-        seed: seed of the random controls.
     """
 
     source: str

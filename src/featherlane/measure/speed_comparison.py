@@ -38,9 +38,7 @@ class Course:
         worlds: number of states, one per world.
         threads: number of threads of both sides; 0 for all cores.
         nstep: steps per call.
-        rounds: number of measured rounds.
         settle: simulated time under random control before the measurement [s].
-        seed: seed of the random controls.
         smooth: whether to disable contacts and constraints on both sides.
     """
 
@@ -91,8 +89,6 @@ class Lineup:
         source: a bundled name, or a source that `load` takes.
 
     Attributes:
-        model: Featherlane's model.
-        mj_model: MuJoCo's model.
         states: arrays (worlds, n) by name.
         changed: options that were set in the model, and features that were switched off.
         load_seconds: time to load Featherlane's model [s].

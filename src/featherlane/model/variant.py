@@ -73,7 +73,6 @@ class Variants:
         mj_model: the model that holds all variants.
         hulls_of: for each mesh a model that has its convex hull.
         reals: the real fields of the source by name, for the geoms and bodies of mj_model.
-        groups: the groups by name.
     """
 
     mj_model: Any

@@ -30,11 +30,9 @@ class Incident:
     """The last second of a world before it became non-finite or out of range.
 
     Attributes:
-        world: number of the world.
         clock: session clock at the start of the piece with the failure [s].
         model: the model of this world at that time.
         pieces: pieces up to the failure; the last one contains it.
-        dtype: dtype of the batch.
     """
 
     world: int

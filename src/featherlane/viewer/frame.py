@@ -95,11 +95,9 @@ class Frame:
         quat: (n, nbody, 4) orientations of bodies.
         anchor: (n, njnt, 3) anchors of joints [m]; None if no layer needs it, like all fields below.
         axis: (n, njnt, 3) axes of joints.
-        masses: masses of bodies.
         asleep: (n, ntree) whether each tree sleeps.
         island: (n, ntree) constraint island of each tree, -1 for none; -1 in worlds after the first 64.
         touches: contacts of the first 64 worlds.
-        paths: paths of spatial tendons.
         variants: (n, groups) the variant that each world has of each group of the model, None without groups.
     """
 

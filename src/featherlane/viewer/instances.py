@@ -23,7 +23,6 @@ class Part(NamedTuple):
         pos: offset from the body's frame [m].
         quat: rotation relative to the body's frame.
         scale: factors for the size of the mesh.
-        rgba: colour.
         variant: (group, variant) with which a world has the part; None for all worlds.
     """
 

@@ -30,10 +30,6 @@ class Quantity:
     """A plotted quantity.
 
     Attributes:
-        name: name as requested.
-        unit: unit of the values.
-        labels: labels of the lines.
-        field: the field of a batch to read.
         read: function from a world's row of the field to the values.
     """
 

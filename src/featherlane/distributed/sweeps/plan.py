@@ -51,12 +51,8 @@ class Plan:
     """A checked sweep.
 
     Attributes:
-        model: the model.
         targets: targets of the parameters, by path.
         sources: values of the parameters, by path.
-        rollout: rollout of every sample.
-        reduce: reduction of the recordings.
-        seed: seed of all random numbers.
         draws: number of samples at each point of the grids and lists.
         nsample: total number of samples.
         names: names of the results of `reduce`, once they are known.

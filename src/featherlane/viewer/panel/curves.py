@@ -10,11 +10,7 @@ from featherlane.viewer.session import Session
 
 
 class Curves:
-    """The folder of plots.
-
-    Attributes:
-        plots: the plots.
-    """
+    """The folder of plots."""
 
     def __init__(self, controls: Controls):
         self.controls, page, gui = controls, controls.page, controls.gui

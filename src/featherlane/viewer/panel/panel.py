@@ -26,7 +26,6 @@ class Panel:
     """Creates the controls of a page for the shown worlds.
 
     Attributes:
-        controls: all of them.
         time, drawn, curves: folders whose contents change with time.
     """
 
