@@ -12,7 +12,7 @@ from featherlane import renderer
 from featherlane.cli import video
 from featherlane.cli.controls import control_source
 from featherlane.cli.exit import BAD_WORLDS, INTERRUPTED, complain
-from featherlane.cli.nodes import open_batch, state_rows, threads_of, workers_of
+from featherlane.cli.nodes import open_batch, state_rows, threads_by_worker
 from featherlane.cli.output import check_target, console, name_value_table, print_json, progress, table
 from featherlane.cli.recording import Recording, frame_interval, write_failures
 from featherlane.cli.settings import set_options
@@ -309,8 +309,8 @@ def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before
         "model": model.source,
         "dropped": model.dropped,
         "worlds": batch.nworld,
-        "workers": workers_of(batch),
-        "threads": threads_of(batch),
+        "workers": len(threads_by_worker(batch)),
+        "threads": sum(threads_by_worker(batch)),
         "dtype": batch.dtype.name,
         "kernels": library().configuration()["kernels"],
         "steps": nstep,

@@ -157,7 +157,7 @@ def _name(url: str) -> str:
         return ""
 
 
-def start_server(host: str, port: int, lock: Lock, label: str = "Featherlane"):
+def start_server(host: str, port: int, lock: Lock):
     """Starts a viser server behind a lock; it prints nothing.
 
     Args:
@@ -174,7 +174,7 @@ def start_server(host: str, port: int, lock: Lock, label: str = "Featherlane"):
     viser = viser_module()
     _check_free(host, port)
     with _STARTING, _locked(lock, host) as patched, _quiet():
-        server: Any = viser.ViserServer(host=host, port=port, label=label, verbose=False)
+        server: Any = viser.ViserServer(host=host, port=port, label="Featherlane", verbose=False)
     if not patched:
         with _quiet():
             server.stop()

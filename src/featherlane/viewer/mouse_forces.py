@@ -78,10 +78,10 @@ class MouseForces:
         """Removes the spring."""
         self.grabbed = None
 
-    def push(self, world: int, body: int, impulse, seconds: float = PUSH_SECONDS) -> None:
-        """Pushes a body with an impulse (3,) [N s], spread over some time."""
+    def push(self, world: int, body: int, impulse) -> None:
+        """Pushes a body with an impulse (3,) [N s], spread over PUSH_SECONDS."""
         h = self.model.opt.timestep
-        steps = max(1, round(seconds / h))
+        steps = max(1, round(PUSH_SECONDS / h))
         self.pushes.append(Push(world, body, _point(impulse) / (steps * h), steps))
 
     def wrenches(self, rows) -> dict[tuple[int, int], np.ndarray]:

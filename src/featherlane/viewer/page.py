@@ -32,6 +32,7 @@ from featherlane.viewer.worker import Worker
 RATE = 60.0  # most frames per second
 PANEL_RATE = 8.0  # most updates of numbers and plots per second
 IDLE = 0.1  # interval between checks for visitors [s]
+NOTICE = 8.0  # time that a notification stays [s]
 MARKS = 64  # most labels of bad worlds
 ORANGE = (255, 150, 0)
 
@@ -90,11 +91,11 @@ class Page:
         if isinstance(self.source, Watch):
             self.source.detach()
 
-    def notify(self, message: str, title: str = "Error", seconds: float = 8.0) -> None:
+    def notify(self, message: str, title: str = "Error") -> None:
         """Shows a notification to all visitors."""
         self.message = message
         for client in list(self.server.get_clients().values()):
-            client.add_notification(title, plain(message), auto_close_seconds=seconds, color="red")
+            client.add_notification(title, plain(message), auto_close_seconds=NOTICE, color="red")
 
     def turn(self, visitors: int) -> float:
         """Performs the updates that are due.

@@ -77,9 +77,9 @@ class Session(Worlds, Clock):
         return cls([Part.of(Batch(own, nworld, nthread=nthread, dtype=dtype))], seconds)
 
     @classmethod
-    def from_batch(cls, batch: Batch, seconds=SECONDS) -> Session:
+    def from_batch(cls, batch: Batch) -> Session:
         """Creates a session from a copy of a batch, its worlds and their models, in its present state."""
-        session = cls.of(batch.model, batch.nworld, batch.nthread, batch.dtype, seconds)
+        session = cls.of(batch.model, batch.nworld, batch.nthread, batch.dtype)
         own = session.parts[0].batch
         for name in batch.expanded_fields:
             own.expand(name)
