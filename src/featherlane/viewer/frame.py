@@ -134,11 +134,12 @@ class Frame:
         instance("source", source, Data | Batch, "a Data or a Batch", ArgumentTypeError)
         if source.model is not model:
             raise ModelError("model: got another model than that of the source")
-        needs = {need for layer in layers for need in _needs(layer)}
+        needs = {need for layer in layers for need in LAYERS[one_of("layers", layer, LAYERS)]}
         chosen = _chosen(source, worlds)
         fields = {"xpos", "xquat"}.union(*(names for need, names in FIELDS.items() if need in needs))
         found = _poses(source, chosen, fields)
-        frame = cls(chosen, _times(source, chosen), found["xpos"], found["xquat"], found.get("xanchor"))
+        time = source.time[chosen] if isinstance(source, Batch) else np.array([source.time])
+        frame = cls(chosen, time, found["xpos"], found["xquat"], found.get("xanchor"))
         frame.axis = found.get("xaxis")
         if model.nvariant:
             frame.variants = nearest_variants(model, lambda name: _per_world(source, name, chosen), len(chosen))
@@ -156,10 +157,6 @@ class Frame:
         return frame
 
 
-def _needs(layer: str) -> tuple[str, ...]:
-    return LAYERS[one_of("layers", layer, LAYERS)]
-
-
 def _chosen(source: Data | Batch, worlds: ArrayLike | None) -> np.ndarray:
     """Returns the numbers of the worlds."""
     if isinstance(source, Batch):
@@ -168,10 +165,6 @@ def _chosen(source: Data | Batch, worlds: ArrayLike | None) -> np.ndarray:
     if given.shape != (1,) or given[0] != (given.dtype == bool):
         raise ModelError(f"worlds: got {worlds!r}, allowed with a Data is world 0")
     return np.zeros(1, np.int64)
-
-
-def _times(source: Data | Batch, chosen: np.ndarray) -> np.ndarray:
-    return source.time[chosen] if isinstance(source, Batch) else np.array([source.time])
 
 
 def _poses(source: Data | Batch, chosen: np.ndarray, fields: Iterable[str]) -> dict[str, np.ndarray]:
