@@ -59,27 +59,21 @@ def unused(examined: ExaminedModel) -> Iterator[Sign]:
     for name in ("ccd_iterations",) if swept else ("ccd_tolerance", "ccd_iterations"):
         value = getattr(given, name)
         if value != getattr(default, name):
-            yield Sign(
-                "option", name, f"{value:g}", "no change is necessary: contacts are computed to rounding accuracy"
-            )
+            advice = "no change is necessary: contacts are computed to rounding accuracy"
+            yield Sign("option", name, f"{value:g}", advice)
 
 
 @check("sleep", NOTE, "a sleeping tree has zero acceleration and force; MuJoCo keeps the last values")
 def sleep(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds the flag `sleep`; docs/migration.md lists the differences.  The checks run with all trees awake."""
     if examined.original.opt_enableflags & Enable.SLEEP:
-        yield Sign(
-            "option", "sleep", "is enabled", "no change is necessary unless your code reads forces of sleeping bodies"
-        )
+        advice = "no change is necessary unless your code reads forces of sleeping bodies"
+        yield Sign("option", "sleep", "is enabled", advice)
 
 
 @check("autoreset-off", NOTE, "a world with a non-finite state is not reset and is counted in every step")
 def autoreset(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds the flag `autoreset` disabled."""
     if examined.model.opt_disableflags & Disable.AUTORESET:
-        yield Sign(
-            "option",
-            "autoreset",
-            "is disabled",
-            "reset these worlds yourself (batch.status lists them), or enable the flag",
-        )
+        advice = "reset these worlds yourself (batch.status lists them), or enable the flag"
+        yield Sign("option", "autoreset", "is disabled", advice)
