@@ -1,12 +1,10 @@
-"""Output of the commands: tables, JSON, progress, and files that are complete or absent."""
+"""Output of the commands: tables, JSON, progress."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -155,12 +153,3 @@ def check_target(path: Path, suffix: str) -> Path:
     if not os.access(path.parent, os.W_OK):
         raise ModelError(f"{path}: the folder {path.parent} is not writable")
     return path
-
-
-@contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary path in the folder of `path`; renames it to `path` at the end, removes it on an error."""
-    with tempfile.TemporaryDirectory(prefix=".featherlane-", dir=path.parent) as folder:
-        part = Path(folder) / path.name
-        yield part
-        os.replace(part, path)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.cli.output import whole_file
 from featherlane.errors import InstallationError
+from featherlane.model.array_file import whole_file
 
 INSTALL = "pip install 'featherlane[plot]'"
 SIZE, DPI = (10.0, 4.5), 150  # inches, dots per inch

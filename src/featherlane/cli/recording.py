@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.cli.output import whole_file
+from featherlane.model.array_file import whole_file
 from featherlane.simulation.tile.fields import STATUS
 
 FRAMES_PER_SECOND = 25.0

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.cli.output import whole_file
 from featherlane.errors import ModelError, near
+from featherlane.model.array_file import whole_file
 from featherlane.model.reader import heard
 from featherlane.renderer import BLOCK, Painter
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import os
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,6 +21,7 @@ import numpy as np
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
 from featherlane.lanes.cache import directory
 from featherlane.model.arguments import one_of
+from featherlane.model.array_file import whole_file
 from featherlane.model.assignment import flag, real_number
 from featherlane.model.candidates import candidates
 from featherlane.model.closed_mesh import FLAT, is_degenerate, is_watertight, merged_mesh, mesh_size, signed_volume
@@ -219,10 +218,8 @@ def _write(path: Path, hulls: list[tuple[np.ndarray, np.ndarray]]) -> None:
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            part = Path(folder) / path.name
+        with whole_file(path) as part:
             np.savez(part, **arrays)
-            os.replace(part, path)
     except OSError:
         return
 

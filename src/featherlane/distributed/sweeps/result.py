@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.distributed.sweeps.run_directory import read_chunks, read_note, write_whole
+from featherlane.distributed.sweeps.run_directory import read_chunks, read_note
 from featherlane.errors import InstallationError, ModelError
+from featherlane.model.array_file import whole_file
 
 INSTALL = "pip install 'featherlane[distributed]'"
 KINDS = ("parameter", "result", "status")
@@ -72,7 +73,8 @@ class Sweep:
         if target.is_dir() or not target.parent.is_dir():
             raise ModelError(f"{target}: the folder {target.parent} does not exist, or the path is a folder")
         try:
-            write_whole(target, writers[target.suffix.lower()])
+            with whole_file(target) as part:
+                writers[target.suffix.lower()](part)
         except OSError as error:
             raise ModelError(f"{target}: cannot be written: {error.strerror or error}") from None
 

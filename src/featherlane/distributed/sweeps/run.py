@@ -28,7 +28,7 @@ from featherlane.distributed.sweeps.identity import identity
 from featherlane.distributed.sweeps.plan import Plan, make_plan
 from featherlane.distributed.sweeps.reduction import Function, Named
 from featherlane.distributed.sweeps.result import Sweep, join_chunks, listed
-from featherlane.distributed.sweeps.run_directory import RunDirectory, read_chunks, write_whole
+from featherlane.distributed.sweeps.run_directory import RunDirectory, read_chunks
 from featherlane.distributed.sweeps.values import Source
 from featherlane.distributed.sweeps.workers import Workers
 from featherlane.errors import InstallationError, ModelError, NonFiniteWarning
@@ -145,9 +145,9 @@ def sweep(
             _collect(plan, chunks, trial, done, store, say)
     result = join_chunks(done, plan.nsample)
     if store is not None:
-        write_whole(store.path / "result.npz", result.save)
+        result.save(store.path / "result.npz")
         with contextlib.suppress(InstallationError):
-            write_whole(store.path / "result.parquet", result.save)
+            result.save(store.path / "result.parquet")
     _warn_of_failed(result)
     return result
 
