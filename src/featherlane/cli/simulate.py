@@ -16,7 +16,7 @@ from featherlane.cli.nodes import open_batch, state_rows, threads_by_worker
 from featherlane.cli.output import check_target, console, name_value_table, print_json, progress, table
 from featherlane.cli.recording import Recording, frame_interval, write_failures
 from featherlane.cli.settings import set_options
-from featherlane.errors import ModelError, near
+from featherlane.errors import ModelError, few, near
 from featherlane.model.arguments import LARGEST, bounded, check_counts
 from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
@@ -210,16 +210,10 @@ def _report_failed(worlds: list[int], nworld: int) -> int:
     """Returns the exit code; reports bad worlds on stderr."""
     if not worlds:
         return 0
-    named = ", ".join(map(str, worlds[:NAMED])) + f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
     return complain(
-        f"values became non-finite or larger than 1e10 in {len(worlds)} of {nworld} worlds: {named}", BAD_WORLDS
+        f"values became non-finite or larger than 1e10 in {len(worlds)} of {nworld} worlds: {few(worlds, NAMED)}",
+        BAD_WORLDS,
     )
-
-
-def _listed(files: list[str]) -> str:
-    """Returns the first of some files, and the number of others."""
-    more = f" and {len(files) - LISTED} more" * (len(files) > LISTED)
-    return f"{', '.join(files[:LISTED])}{more}: featherlane.load_failure(...).replay()" if files else ""
 
 
 def _check(request: Request) -> None:
@@ -370,6 +364,8 @@ def _print(result: dict) -> None:
         "status": (status or "no warnings")
         + (f"; {result['worlds_reset']} worlds reset" * bool(result["worlds_reset"])),
     }
-    files = result["files"] | {"failures": _listed(result["files"]["failures"])}
+    files = dict(result["files"])
+    if failures := files.pop("failures"):
+        files["failures"] = f"{few(failures, LISTED)}: featherlane.load_failure(...).replay()"
     closing |= {"wrote " + name: path for name, path in files.items() if path}
     screen.print(name_value_table("Simulation", closing))

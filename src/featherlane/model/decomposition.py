@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
+from featherlane.errors import ModelError, UnsupportedFeatureError, optional_module
 from featherlane.lanes.cache import directory
 from featherlane.model.arguments import one_of
 from featherlane.model.array_file import whole_file
@@ -104,7 +104,7 @@ def decompose(spec: Any, given: Any) -> list[Decomposition]:
         InstallationError: the library is missing.
     """
     options = checked_options(given)
-    coacd = _library()
+    coacd = optional_module("coacd", "convex_decomposition", "coacd")
     spec.compiler.discardvisual = False  # the meshes have the mass
     mj = spec.compile()
     pairs = candidates(with_missing_fields(mj))
@@ -294,18 +294,3 @@ def _affected(mj: Any, geoms: list[Any]) -> Iterator[tuple[str, str, str]]:
                 held = kind in distance and any((b, int(mj.geom_bodyid[geom.id])) in sides for b in body)
                 if (int(mujoco.mjtObj.mjOBJ_GEOM), geom.id) in sides or held:
                     yield mj.sensor(i).name or f"#{i}", kind.name.split("_")[1].lower(), geom.name or f"#{geom.id}"
-
-
-def _library() -> Any:
-    """Returns the module `coacd`.
-
-    Raises:
-        InstallationError: it is missing.
-    """
-    try:
-        import coacd
-    except ImportError as error:
-        raise InstallationError(
-            f"convex_decomposition needs coacd ({error}); install it with:\n  pip install 'featherlane[coacd]'"
-        ) from error
-    return coacd

@@ -18,7 +18,6 @@ import contextlib
 import dataclasses
 import errno
 import hmac
-import importlib
 import ipaddress
 import re
 import secrets
@@ -28,7 +27,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from featherlane.errors import InstallationError, ModelError
+from featherlane.errors import InstallationError, ModelError, optional_module
 from featherlane.model.arguments import whole_argument
 from featherlane.viewer.message_filter import keep_controls
 
@@ -49,10 +48,7 @@ def viser_module():
     Raises:
         InstallationError: viser is not installed.
     """
-    try:
-        return importlib.import_module("viser")
-    except ImportError as error:
-        raise InstallationError(f"the viewer requires viser ({error}); install with: {INSTALL}") from None
+    return optional_module("viser", "the viewer", "view")
 
 
 class PortInUse(ModelError):

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from featherlane.distributed.sweeps.run_directory import read_chunks, read_note
-from featherlane.errors import InstallationError, ModelError
+from featherlane.errors import ModelError, optional_module
 from featherlane.model.array_file import whole_file
 
-INSTALL = "pip install 'featherlane[distributed]'"
 KINDS = ("parameter", "result", "status")
 NAMED = 8  # most samples that a message lists
 
@@ -83,11 +82,9 @@ class Sweep:
         np.savez(path, **arrays)
 
     def _write_parquet(self, path: Path) -> None:
-        try:
-            import pyarrow  # pyright: ignore[reportMissingImports]
-            from pyarrow import parquet  # pyright: ignore[reportMissingImports]
-        except ImportError:
-            raise InstallationError(f"a Parquet file requires pyarrow; install it with:\n  {INSTALL}") from None
+        pyarrow, parquet = (
+            optional_module(name, "a Parquet file", "distributed") for name in ("pyarrow", "pyarrow.parquet")
+        )
         with path.open("wb") as file:  # pyarrow fails on a name that is not UTF-8
             parquet.write_table(pyarrow.table(dict(self._flat())), file)
 
@@ -149,9 +146,3 @@ def join_chunks(chunks: list[tuple[np.ndarray, dict[str, np.ndarray]]], nsample:
     order = np.argsort(samples)
     columns = {name: np.concatenate([c[name] for _, c in chunks])[order] for name in chunks[0][1]}
     return Sweep(samples[order], columns, nsample)
-
-
-def listed(samples: np.ndarray) -> str:
-    """Formats some sample numbers, and the number of others."""
-    more = f" and {len(samples) - NAMED} more" * (len(samples) > NAMED)
-    return f"{', '.join(map(str, samples[:NAMED]))}{more}"

@@ -27,11 +27,11 @@ from featherlane.distributed.sweeps.chunk import Columns, Pace, timed_chunk, try
 from featherlane.distributed.sweeps.identity import identity
 from featherlane.distributed.sweeps.plan import Plan, make_plan
 from featherlane.distributed.sweeps.reduction import Function, Named
-from featherlane.distributed.sweeps.result import Sweep, join_chunks, listed
+from featherlane.distributed.sweeps.result import NAMED, Sweep, join_chunks
 from featherlane.distributed.sweeps.run_directory import RunDirectory, read_chunks
 from featherlane.distributed.sweeps.values import Source
 from featherlane.distributed.sweeps.workers import Workers
-from featherlane.errors import InstallationError, ModelError, NonFiniteWarning
+from featherlane.errors import InstallationError, ModelError, NonFiniteWarning, few
 from featherlane.lanes import Kernel
 from featherlane.model.arguments import whole_argument
 from featherlane.model.model import Model
@@ -250,7 +250,7 @@ def _warn_of_failed(result: Sweep) -> None:
         import warnings
 
         warnings.warn(
-            f"samples {listed(bad)} had values that are NaN or larger than 1e10, or non-finite "
+            f"samples {few(bad, NAMED)} had values that are NaN or larger than 1e10, or non-finite "
             f"results: see Sweep.status, Sweep.bad()",
             NonFiniteWarning,
             stacklevel=3,
