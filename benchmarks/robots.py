@@ -14,9 +14,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from races import race_precisions
 from report import arguments, markdown, origin, publish
 
-from featherlane.measure.speed_comparison import Course, Lineup, race_batches, race_one_world, race_precisions
+from featherlane.measure.speed_comparison import Course, Lineup, race_batches, race_one_world
 from featherlane.measure.stage_times import stage_times
 from featherlane.model.enums import MESH
 

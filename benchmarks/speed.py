@@ -13,9 +13,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from races import race_threads
 from report import arguments, markdown, origin, publish, source_of
 
-from featherlane.measure.speed_comparison import Course, Lineup, race_batches, race_one_world, race_threads
+from featherlane.measure.speed_comparison import Course, Lineup, race_batches, race_one_world
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from robots.wheels import Unreachable

@@ -18,9 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
+from races import race_cores, race_threads
 from report import arguments, markdown, origin, publish, source_of
 
-from featherlane.measure.speed_comparison import Course, Lineup, race_cores, race_threads
+from featherlane.measure.speed_comparison import Course, Lineup
 from featherlane.simulation.batch import runner
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.team import Team

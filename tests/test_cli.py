@@ -19,14 +19,14 @@ from featherlane import renderer
 from featherlane.cli import run_command
 from featherlane.cli.controls import Zero, control_source
 from featherlane.cli.exit import BAD_WORLDS
-from featherlane.cli.output import FILE_WIDTH, console, model_label, progress, table, whole_file
+from featherlane.cli.output import FILE_WIDTH, console, model_label, progress, table
 from featherlane.cli.plot import draw_convergence, draw_motions
 from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
 from featherlane.cli.settings import set_options
 from featherlane.measure.contact_models import SOLVERS, Contest, _contacts, _moves, _run
 from featherlane.measure.controls import Random
 from featherlane.measure.speed_comparison import Ratio, alternate, ratio
-from featherlane.model.array_file import read_array, read_arrays
+from featherlane.model.array_file import read_array, read_arrays, whole_file
 from featherlane.model.enums import MESH
 
 UNSUPPORTED = """<mujoco><option integrator="RK4"><flag sleep="enable"/></option><worldbody><body name="a"><joint/>

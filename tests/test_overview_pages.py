@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 MOST_BYTES = 150_000  # limit for a picture of the gallery
 MOST_OF_AN_ANIMATION = 1_000_000
-NO_TABLE = {"report", "plots", "dart", "edit_loop", "compile_time"}  # shared modules; scripts for contributors
+NO_TABLE = {"races", "report", "plots", "dart", "edit_loop", "compile_time"}  # shared modules; scripts for contributors
 
 
 def scenes() -> set[str]:

@@ -6,9 +6,11 @@ catches all errors of the package; code that expects a `TypeError` or an `Attrib
 
 from __future__ import annotations
 
+import importlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 
@@ -136,3 +138,22 @@ def near(name: str, allowed: Iterable[str]) -> str:
         return ""
     matches = get_close_matches(name, [a for a in allowed if a], n=3)
     return f"; did you mean {', '.join(map(repr, matches))}?" if matches else ""
+
+
+def few(values: Sequence[Any] | np.ndarray, most: int) -> str:
+    """Returns the first values, at most this many, and the number of the others."""
+    more = f" and {len(values) - most} more" * (len(values) > most)
+    return f"{', '.join(map(str, values[:most]))}{more}"
+
+
+def optional_module(name: str, what: str, extra: str) -> Any:
+    """Imports and returns a module that an extra of this package installs; `what` requires it.
+
+    Raises:
+        InstallationError: the module is missing or cannot be imported.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        install = f"pip install 'featherlane[{extra}]'"
+        raise InstallationError(f"{what} requires {name} ({error}); install it with:\n  {install}") from None

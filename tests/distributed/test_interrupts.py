@@ -210,7 +210,7 @@ def state(batch):
         return {name: rows.tobytes() for name, rows in batch.checkpoint().items() if name != "signature"}
     found = []
     # only the stand-ins for Ray's workers answer this request
-    for _, (n, rows, fields) in batch._run_all(lambda k: [("state", ())], changes=False, edits=True):
+    for _, (n, rows, fields) in batch._ask(batch._everyone(), lambda part: [("state", ())], edits=True):
         found += [n, *(values.tobytes() for own in (rows, fields) for _, values in sorted(own.items()))]
     return *found, batch.expand(COMPUTED).tobytes()
 

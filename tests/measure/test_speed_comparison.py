@@ -1,14 +1,24 @@
 """Every round of a comparison starts from the same states."""
 
+import importlib
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.measure import speed_comparison
 from featherlane.measure.speed_comparison import Course, Lineup, Ratio
 
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FILTER = """<mujoco><worldbody><body><joint name="knee"/><geom size=".1" pos=".2 0 0"/></body></worldbody>
 <actuator><general joint="knee" dyntype="filter" dynprm=".1"/></actuator></mujoco>"""
+
+
+@pytest.fixture
+def races(monkeypatch):
+    """Returns the module benchmarks/races.py."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("races")
 
 
 def test_activations_are_restored_before_each_round():
@@ -22,7 +32,7 @@ def test_activations_are_restored_before_each_round():
     np.testing.assert_array_equal(*ends)
 
 
-def test_ratios_between_settings_are_first_over_second(monkeypatch):
+def test_ratios_between_settings_are_first_over_second(monkeypatch, races):
     raced = []
 
     def clocked(prepare, run):
@@ -38,19 +48,14 @@ def test_ratios_between_settings_are_first_over_second(monkeypatch):
         raced.clear()
         return seconds
 
-    monkeypatch.setattr(speed_comparison, "_timed", clocked)
-    monkeypatch.setattr(speed_comparison, "alternate", alternated)
+    monkeypatch.setattr(races, "timed", clocked)
+    monkeypatch.setattr(races, "alternate", alternated)
     lineup, twice = Lineup("pendulum", Course(worlds=3, settle=0.0, rounds=2)), Ratio(2.0, 2.0, 2.0)
-    assert (
-        speed_comparison.race_precisions(lineup)
-        == speed_comparison.race_threads(lineup)
-        == speed_comparison.race_cores(lineup)
-        == twice
-    )
+    assert races.race_precisions(lineup) == races.race_threads(lineup) == races.race_cores(lineup) == twice
 
 
 @pytest.mark.parametrize(("worlds", "sizes"), [(5, [2, 3]), (1, [1, 1])])
-def test_two_cores_share_the_worlds_and_step_all_of_them(worlds, sizes, monkeypatch):
+def test_two_cores_share_the_worlds_and_step_all_of_them(worlds, sizes, monkeypatch, races):
     made, ends = [], []
 
     def batch(*args, **options):
@@ -63,11 +68,11 @@ def test_two_cores_share_the_worlds_and_step_all_of_them(worlds, sizes, monkeypa
             ends.append(np.concatenate([b.qpos for b in made]))
         return dict.fromkeys(sides, np.ones(rounds))
 
-    monkeypatch.setattr(speed_comparison, "Batch", batch)
-    monkeypatch.setattr(speed_comparison, "alternate", alternated)
+    monkeypatch.setattr(races, "Batch", batch)
+    monkeypatch.setattr(races, "alternate", alternated)
     lineup = Lineup("pendulum", Course(worlds=worlds, settle=0.1, rounds=2))
     made.clear()
-    speed_comparison.race_cores(lineup)
+    races.race_cores(lineup)
     assert [b.nworld for b in made] == sizes
     whole = fl.Batch(lineup.model, worlds)
     lineup.put(whole)

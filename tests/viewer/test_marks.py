@@ -5,11 +5,8 @@ import pytest
 
 import featherlane as fl
 from featherlane.spatial.rotation import to_world
-from featherlane.viewer.bodies import Bodies
-from featherlane.viewer.contacts import Contacts, Forces
 from featherlane.viewer.frame import Frame
-from featherlane.viewer.joints import Joints
-from featherlane.viewer.masses import Inertias, MassCentres
+from featherlane.viewer.mark_layers import Bodies, Contacts, Forces, Inertias, Joints, MassCentres
 from featherlane.viewer.state_colors import GREY, hues, paint
 
 EXACT = 1e-5  # marks are sent as float32

@@ -57,6 +57,11 @@ Settings = Annotated[
         show_default=False,
     ),
 ]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the random controls.")]
+Threads = Annotated[int, typer.Option(metavar="N", help="Number of threads; 0: one per core.")]
+Keyframe = Annotated[
+    str | None, typer.Option(metavar="NAME|N", help="Keyframe of the model to start from.", show_default=False)
+]
 Nodes = Annotated[
     str | None,
     typer.Option(
@@ -107,11 +112,9 @@ def _simulate(
             "NAME(batch, step) in a Python file.",
         ),
     ] = "zero",
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random controls.")] = 0,
-    keyframe: Annotated[
-        str | None, typer.Option(metavar="NAME|N", help="Keyframe of the model to start from.", show_default=False)
-    ] = None,
-    threads: Annotated[int, typer.Option(metavar="N", help="Number of threads; 0: one per core.")] = 0,
+    seed: Seed = 0,
+    keyframe: Keyframe = None,
+    threads: Threads = 0,
     nodes: Nodes = None,
     dtype: Dtype = Precision.float64,
     fps: Annotated[
@@ -176,7 +179,7 @@ def _sweep(
     ] = None,
     nodes: Nodes = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the interrupted run in DIR.")] = False,
-    threads: Annotated[int, typer.Option(metavar="N", help="Number of threads; 0: one per core.")] = 0,
+    threads: Threads = 0,
     chunk: Annotated[
         int, typer.Option(metavar="N", help="Number of samples that run at once; 0: as many as take a few seconds.")
     ] = 0,
@@ -218,9 +221,7 @@ def _view(
             show_default=False,
         ),
     ] = None,
-    keyframe: Annotated[
-        str | None, typer.Option(metavar="NAME|N", help="Keyframe of the model to start from.", show_default=False)
-    ] = None,
+    keyframe: Keyframe = None,
     settings: Settings = None,
     threads: Annotated[
         int, typer.Option(metavar="N", help="Number of threads; 0: one for few worlds, one per core for many worlds.")
@@ -295,7 +296,7 @@ def _bench(
     seconds: Annotated[
         float, typer.Option(metavar="S", help="Simulated time with random controls before the measurement.")
     ] = 1.5,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random controls.")] = 0,
+    seed: Seed = 0,
     smooth: Annotated[
         bool, typer.Option("--smooth", help="Disable contacts and constraints in both simulators.")
     ] = False,
@@ -307,16 +308,7 @@ def _bench(
     from featherlane.measure.speed_comparison import Course
 
     del against  # one alternative so far
-    course = Course(
-        dtype=dtype.value,
-        worlds=worlds,
-        threads=threads,
-        nstep=steps,
-        rounds=rounds,
-        settle=seconds,
-        seed=seed,
-        smooth=smooth,
-    )
+    course = Course(dtype.value, worlds, threads, nstep=steps, rounds=rounds, settle=seconds, seed=seed, smooth=smooth)
     bench(sources, course, stages, as_json)
 
 
@@ -356,7 +348,7 @@ def _compare(
         int | None,
         typer.Option(metavar="N", help="Iteration limit of the solvers. Default: the model's.", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random controls.")] = 0,
+    seed: Seed = 0,
     plot: Annotated[
         Path | None,
         typer.Option(

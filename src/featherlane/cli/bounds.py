@@ -19,7 +19,6 @@ def count_bounding_tests(mj, found: dict[str, np.ndarray]) -> dict[str, Any]:
     """Returns the tests in order with the number of geom pairs of each, and the hulls of the searched pairs.
 
     Args:
-        mj: a compiled model.
         found: all `candidates` of the model.
     """
     ints = broad_phase(mj, found)

@@ -19,7 +19,6 @@ def doctor(source: str, every: bool, as_json: bool) -> int:
     """Diagnoses a model and prints the findings.
 
     Args:
-        source: the model.
         every: whether to list every element; otherwise the first few of each check.
         as_json: whether to print one JSON document with every element.
 

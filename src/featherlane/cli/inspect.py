@@ -245,12 +245,8 @@ def _picture(parents: list[int]) -> Text:
     """Draws the pattern of the mass matrix, two rows per line."""
     pattern = sparsity(np.asarray(parents))
     pattern = np.vstack([pattern, np.zeros((len(pattern) % 2, len(pattern)), bool)])
-    lines = ["".join(BLOCKS[upper + 2 * lower] for upper, lower in zip(*two, strict=True)) for two in _twos(pattern)]
-    return Text("\n".join(lines))
-
-
-def _twos(pattern: np.ndarray):
-    return zip(pattern[::2].astype(int), pattern[1::2].astype(int), strict=True)
+    halves = pattern[::2] + 2 * pattern[1::2]
+    return Text("\n".join("".join(BLOCKS[half] for half in row) for row in halves))
 
 
 def _print(d: dict[str, Any]) -> None:

@@ -33,11 +33,6 @@ def state_rows(batch, name: str, ids: np.ndarray) -> np.ndarray:
     return getattr(batch, name)[ids] if isinstance(batch, Batch) else batch.get(name, ids)
 
 
-def threads_of(batch) -> int:
-    """Returns the total number of threads."""
-    return batch.nthread if isinstance(batch, Batch) else sum(batch.threads)
-
-
-def workers_of(batch) -> int:
-    """Returns the number of processes that step its worlds."""
-    return 1 if isinstance(batch, Batch) else len(batch.threads)
+def threads_by_worker(batch) -> list[int]:
+    """Returns the number of threads of each process that steps the worlds."""
+    return [batch.nthread] if isinstance(batch, Batch) else batch.threads

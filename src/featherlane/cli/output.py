@@ -1,12 +1,10 @@
-"""Output of the commands: tables, JSON, progress, and files that are complete or absent."""
+"""Output of the commands: tables, JSON, progress."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,9 +76,7 @@ class Fitted:
     """A table without truncation: cells wrap at spaces, and if words do not fit, each row becomes a list.
 
     Args:
-        title: title above the table.
         columns: headings; the first column is left-aligned, numbers are right-aligned.
-        rows: cells.
     """
 
     def __init__(self, title: str, columns: list[str], rows: list[list[Any]]):
@@ -102,9 +98,7 @@ class Fitted:
         return result
 
     def _list(self) -> Table:
-        result = Table(title=escape(self.title), title_justify="left", title_style="bold", show_header=False)
-        result.add_column(style="dim", overflow="fold")
-        result.add_column(overflow="fold")
+        result = name_value_table(self.title, {})
         for row in self.rows:
             for name, cell in zip(self.columns, row, strict=True):
                 result.add_row(escape(name), escape(cell))
@@ -159,12 +153,3 @@ def check_target(path: Path, suffix: str) -> Path:
     if not os.access(path.parent, os.W_OK):
         raise ModelError(f"{path}: the folder {path.parent} is not writable")
     return path
-
-
-@contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary path in the folder of `path`; renames it to `path` at the end, removes it on an error."""
-    with tempfile.TemporaryDirectory(prefix=".featherlane-", dir=path.parent) as folder:
-        part = Path(folder) / path.name
-        yield part
-        os.replace(part, path)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.cli.output import whole_file
 from featherlane.errors import InstallationError
+from featherlane.model.array_file import whole_file
 
 INSTALL = "pip install 'featherlane[plot]'"
 SIZE, DPI = (10.0, 4.5), 150  # inches, dots per inch
@@ -38,36 +38,23 @@ def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.nda
     """Writes a PNG of cost above the best and gradient against the iteration: thin per state, bold for the median.
 
     Args:
-        path: path of the file.
         title: title above both panels.
         curves: for each solver, for each state: cost above the best and norm of the gradient, both scaled, (n + 1,).
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(1, 2, sharex=True)
+    figure, axes = _panels(1, SIZE)
     for which, (axis, label) in enumerate(
         zip(axes, ("scaled cost above its minimum", "scaled gradient (solver_residual)"), strict=True)
     ):
         for name, states in curves.items():
             _draw(axis, name, [np.maximum(state[which], FLOOR) for state in states])
         axis.set(xlabel="iteration", ylabel=label, yscale="log")
-        axis.grid(True, which="major", color="0.9", linewidth=0.6)
-        axis.set_axisbelow(True)
-        for side in ("top", "right"):
-            axis.spines[side].set_visible(False)
     axes[0].set_xscale("symlog", linthresh=10.0)
     axes[0].set_xlim(left=0.0)
     ticks = [0, 2, 4, 6, 8, 10, 20, 50, 100, 200, 500, 1000]
     most = max(len(state[0]) for states in curves.values() for state in states)
     axes[0].set_xticks([t for t in ticks if t <= most] or [0], [str(t) for t in ticks if t <= most] or ["0"])
     axes[0].minorticks_off()
-    _add_legend(figure, axes[1])
-    figure.suptitle(title, fontsize="medium")
-    with whole_file(path) as part:
-        figure.savefig(part)
+    _write(figure, path, title, axes[1])
 
 
 def _draw(axis, name: str, states: list[np.ndarray]) -> None:
@@ -79,12 +66,31 @@ def _draw(axis, name: str, states: list[np.ndarray]) -> None:
     axis.plot(np.exp(np.median(np.log(table), axis=0)), color=color, linewidth=2.0, label=name)
 
 
-def _add_legend(figure, axis) -> None:
-    """Adds the legend below all panels, so that it covers no curve."""
+def _panels(rows: int, size: tuple[float, float]):
+    """Returns a figure, and the axes of `rows` times two panels."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, 2, sharex=True, squeeze=False).ravel()
+    for axis in axes:
+        axis.grid(True, which="major", color="0.9", linewidth=0.6)
+        axis.set_axisbelow(True)
+        for side in ("top", "right"):
+            axis.spines[side].set_visible(False)
+    return figure, axes
+
+
+def _write(figure, path: Path, title: str, axis) -> None:
+    """Writes the file, with the legend of an axis below all panels, so that it covers no curve."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(
         handles, labels, frameon=False, fontsize="small", loc="outside lower center", ncols=min(6, len(labels))
     )
+    figure.suptitle(title, fontsize="medium")
+    with whole_file(path) as part:
+        figure.savefig(part)
 
 
 def draw_motions(
@@ -93,19 +99,12 @@ def draw_motions(
     """Writes a PNG with a panel per quantity and a line per contact model (dash) and solver (colour, width).
 
     Args:
-        path: path of the file.
-        title: title above all panels.
         times: times of the steps [s], (n,).
         curves: for each (contact model, solver), each quantity by name, (n,).
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     names = list(next(iter(curves.values())))
     rows = -(-len(names) // 2)
-    figure = Figure(figsize=(SIZE[0], 0.7 * SIZE[1] * rows), dpi=DPI, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, 2, sharex=True, squeeze=False).ravel()
+    figure, axes = _panels(rows, (SIZE[0], 0.7 * SIZE[1] * rows))
     for axis in axes[len(names) :]:
         axis.set_axis_off()
     for axis, name in zip(axes[: len(names)], names, strict=True):
@@ -115,14 +114,7 @@ def draw_motions(
             style = {"color": color, "linestyle": LINES.get(contact, ":"), "linewidth": width}
             axis.plot(times, quantities[name], label=f"{contact} {solver}", **style)
         axis.set(ylabel=name)
-        axis.grid(True, which="major", color="0.9", linewidth=0.6)
-        axis.set_axisbelow(True)
-        for side in ("top", "right"):
-            axis.spines[side].set_visible(False)
     for axis in axes[len(names) - 2 : len(names)]:
         axis.tick_params(labelbottom=True)
         axis.set_xlabel("time [s]")
-    _add_legend(figure, axes[0])
-    figure.suptitle(title, fontsize="medium")
-    with whole_file(path) as part:
-        figure.savefig(part)
+    _write(figure, path, title, axes[0])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.cli.output import whole_file
+from featherlane.model.array_file import whole_file
 from featherlane.simulation.tile.fields import STATUS
 
 FRAMES_PER_SECOND = 25.0
@@ -18,8 +18,6 @@ def frame_interval(batch, nstep: int, timestep: float, rate: float | None, kept:
     """Computes the number of steps between frames.
 
     Args:
-        batch: the worlds.
-        nstep: total number of steps.
         timestep: time step of the model [s].
         rate: frames per simulated second; None for 25, or fewer where frames are kept and would exceed 256 MiB.
         kept: whether all frames are kept.

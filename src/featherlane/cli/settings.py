@@ -15,7 +15,6 @@ def set_options(model: Model, settings: Iterable[str]) -> None:
     """Sets options of `model.opt` in the given order.
 
     Args:
-        model: the model.
         settings: texts NAME=VALUE; a value is a number, numbers with commas, or a name.
 
     Raises:
@@ -33,9 +32,6 @@ def set_option(model: Model, name: str, value: Any, what: str = "options") -> No
     """Sets one option of `model.opt`.
 
     Args:
-        model: the model.
-        name: name of the option.
-        value: value of the option.
         what: source of the option, for error messages.
 
     Raises:

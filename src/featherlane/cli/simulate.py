@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +12,11 @@ from featherlane import renderer
 from featherlane.cli import video
 from featherlane.cli.controls import control_source
 from featherlane.cli.exit import BAD_WORLDS, INTERRUPTED, complain
-from featherlane.cli.nodes import open_batch, state_rows, threads_of, workers_of
+from featherlane.cli.nodes import open_batch, state_rows, threads_by_worker
 from featherlane.cli.output import check_target, console, name_value_table, print_json, progress, table
 from featherlane.cli.recording import Recording, frame_interval, write_failures
 from featherlane.cli.settings import set_options
-from featherlane.errors import ModelError, near
+from featherlane.errors import ModelError, few, near
 from featherlane.model.arguments import LARGEST, bounded, check_counts
 from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
@@ -30,6 +30,13 @@ NAMED = 20  # most bad worlds that a message lists
 LISTED = 3  # most failure files that the closing table lists
 METER_WORLDS = 256  # number of worlds whose energy is computed at once
 FIRST = np.arange(1)  # the world whose motion is printed
+# reports by their name in the results: field of a batch, statistic over worlds and frames, least value
+SAMPLED = {
+    "contacts": ("ncon", np.mean, 0),
+    "solver_iterations": ("solver_niter", np.mean, 0),
+    "solver_residual": ("solver_residual", np.median, 0.0),
+    "solver_gap": ("solver_gap", np.median, 0.0),
+}
 
 
 @dataclass
@@ -54,30 +61,26 @@ class Request:
     as_json: bool = False
 
 
-@dataclass
 class Samples:
     """Solver reports of all worlds, sampled at each frame."""
 
-    contacts: list[float] = field(default_factory=list)
-    most_contacts: int = 0
-    iterations: list[float] = field(default_factory=list)
-    most_iterations: int = 0
-    residuals: list[float] = field(default_factory=list)
-    worst_residual: float = 0.0
-    gaps: list[float] = field(default_factory=list)
-    worst_gap: float = 0.0
+    def __init__(self) -> None:
+        self.middle: dict[str, list[float]] = {name: [] for name in SAMPLED}
+        self.most = {name: least for name, (_, _, least) in SAMPLED.items()}
 
     def take(self, batch) -> None:
         """Records the last step's reports."""
-        ncon, niter, residual, gap = batch.ncon, batch.solver_niter, batch.solver_residual, batch.solver_gap
-        self.contacts.append(float(ncon.mean()))
-        self.most_contacts = max(self.most_contacts, int(ncon.max()))
-        self.iterations.append(float(niter.mean()))
-        self.most_iterations = max(self.most_iterations, int(niter.max()))
-        self.residuals.append(float(np.median(residual)))
-        self.worst_residual = max(self.worst_residual, float(residual.max()))
-        self.gaps.append(float(np.median(gap)))
-        self.worst_gap = max(self.worst_gap, float(gap.max()))
+        for name, (field, middle, _) in SAMPLED.items():
+            rows = getattr(batch, field)
+            self.middle[name].append(float(middle(rows)))
+            self.most[name] = max(self.most[name], rows.max().item())
+
+    def plain(self) -> dict[str, dict[str, float]]:
+        """Returns the mean or the median over the frames, and the maximum."""
+        return {
+            name: {middle.__name__: middle(self.middle[name]), "max": self.most[name]}
+            for name, (_, middle, _) in SAMPLED.items()
+        }
 
 
 class Meter:
@@ -207,16 +210,10 @@ def _report_failed(worlds: list[int], nworld: int) -> int:
     """Returns the exit code; reports bad worlds on stderr."""
     if not worlds:
         return 0
-    named = ", ".join(map(str, worlds[:NAMED])) + f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
     return complain(
-        f"values became non-finite or larger than 1e10 in {len(worlds)} of {nworld} worlds: {named}", BAD_WORLDS
+        f"values became non-finite or larger than 1e10 in {len(worlds)} of {nworld} worlds: {few(worlds, NAMED)}",
+        BAD_WORLDS,
     )
-
-
-def _listed(files: list[str]) -> str:
-    """Returns the first of some files, and the number of others."""
-    more = f" and {len(files) - LISTED} more" * (len(files) > LISTED)
-    return f"{', '.join(files[:LISTED])}{more}: featherlane.load_failure(...).replay()" if files else ""
 
 
 def _check(request: Request) -> None:
@@ -306,8 +303,8 @@ def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before
         "model": model.source,
         "dropped": model.dropped,
         "worlds": batch.nworld,
-        "workers": workers_of(batch),
-        "threads": threads_of(batch),
+        "workers": len(threads_by_worker(batch)),
+        "threads": sum(threads_by_worker(batch)),
         "dtype": batch.dtype.name,
         "kernels": library().configuration()["kernels"],
         "steps": nstep,
@@ -317,10 +314,7 @@ def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before
         "world_steps_per_second": batch.nworld * nstep / wall,
         "real_time_factor": batch.nworld * simulated / wall,
         "frame_interval": every,
-        "contacts": {"mean": np.mean(samples.contacts), "max": samples.most_contacts},
-        "solver_iterations": {"mean": np.mean(samples.iterations), "max": samples.most_iterations},
-        "solver_residual": {"median": np.median(samples.residuals), "max": samples.worst_residual},
-        "solver_gap": {"median": np.median(samples.gaps), "max": samples.worst_gap},
+        **samples.plain(),
         "energy": {
             "potential": {"start": before[0], "end": after[0]},
             "kinetic": {"start": before[1], "end": after[1]},
@@ -370,6 +364,8 @@ def _print(result: dict) -> None:
         "status": (status or "no warnings")
         + (f"; {result['worlds_reset']} worlds reset" * bool(result["worlds_reset"])),
     }
-    files = result["files"] | {"failures": _listed(result["files"]["failures"])}
+    files = dict(result["files"])
+    if failures := files.pop("failures"):
+        files["failures"] = f"{few(failures, LISTED)}: featherlane.load_failure(...).replay()"
     closing |= {"wrote " + name: path for name, path in files.items() if path}
     screen.print(name_value_table("Simulation", closing))

@@ -12,9 +12,9 @@ from featherlane.cli.exit import BAD_WORLDS, INTERRUPTED, complain
 from featherlane.cli.nodes import parse_nodes
 from featherlane.cli.output import console, name_value_table, print_json, progress, table
 from featherlane.cli.sweep_file import read_sweep
-from featherlane.distributed.sweeps.result import Sweep, listed
+from featherlane.distributed.sweeps.result import NAMED, Sweep
 from featherlane.distributed.sweeps.run import SweepInterrupted, sweep
-from featherlane.errors import ModelError
+from featherlane.errors import ModelError, few
 
 
 @dataclass
@@ -66,7 +66,8 @@ def run_sweep(request: Request) -> int:
     bad = found.bad()
     if len(bad):
         return complain(
-            f"values became non-finite or out of range in {len(bad)} of {len(found)} samples: {listed(bad)}", BAD_WORLDS
+            f"values became non-finite or out of range in {len(bad)} of {len(found)} samples: {few(bad, NAMED)}",
+            BAD_WORLDS,
         )
     return 0
 

@@ -17,8 +17,6 @@ def function_in(path: Path, name: str, allowed: str) -> Callable[..., Any]:
     """Runs a file and returns the function with this name.
 
     Args:
-        path: the file.
-        name: the function's name.
         allowed: allowed kinds of functions, for the message.
 
     Raises:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.cli.output import whole_file
 from featherlane.errors import ModelError, near
+from featherlane.model.array_file import whole_file
 from featherlane.model.reader import heard
 from featherlane.renderer import BLOCK, Painter
 
@@ -34,8 +34,6 @@ def write_video(
     """Writes positions as an MP4 file.
 
     Args:
-        path: path of the file.
-        model: the model.
         camera: number of the camera, -1 for the free one.
         frames: positions, (nq,) each.
         rate: frames per second.

@@ -43,9 +43,6 @@ class Request:
 def serve_page(request: Request) -> int:
     """Serves the page until Ctrl-C.
 
-    Args:
-        request: arguments of the command.
-
     Returns:
         The exit code: 0 after Ctrl-C, WRONG if the model cannot be shown; the page shows the reason.
 

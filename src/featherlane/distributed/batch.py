@@ -11,8 +11,6 @@ Each world's result is bitwise identical on any machine, and also if a worker is
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from pathlib import Path
@@ -22,43 +20,32 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from featherlane.distributed.edits import Fields, ModelEdits
-from featherlane.distributed.recording import Recorded, Recording
+from featherlane.distributed.rollouts import Rollouts
 from featherlane.distributed.serialization import serialize
 from featherlane.distributed.user_contacts import Given
-from featherlane.distributed.worker import Left
 from featherlane.errors import ModelError, UnknownAttributeError, near
-from featherlane.lanes import Kernel
 from featherlane.model.arguments import instance, one_of, whole_argument
 from featherlane.model.assignment import assign, flag, is_mixed, reals, regular
 from featherlane.model.limits import check_field
-from featherlane.model.model import Model
+from featherlane.model.model import Model, peek
 from featherlane.model.variant import values_of
 from featherlane.simulation.batch.arrays import LASTING, REPORTS, STATE, keyframe_numbers, not_kept
 from featherlane.simulation.batch.batch import Batch as Local
 from featherlane.simulation.batch.expanded import dependent
 from featherlane.simulation.batch.failure import Failure, numbered
-from featherlane.simulation.batch.filming import Filming, Record, split_cameras
 from featherlane.simulation.batch.gather import gather_rows
-from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, check_rollout, checked, merged
+from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, checked, merged
 from featherlane.simulation.batch.runner import stage_number
 from featherlane.simulation.batch.sensing import Sensing
 from featherlane.simulation.query.camera import Camera, Images
 from featherlane.simulation.query.imaging import camera_of_worlds, images_of
 from featherlane.simulation.query.scan import ScanRequest, scan_of
 from featherlane.simulation.tile.fields import DATA, STATUS
-from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data
-from featherlane.simulation.world.recordings import (
-    BINDABLE,
-    Control,
-    check_bindable,
-    control_of_step,
-    controls_of_rollout,
-    recordings,
-)
+from featherlane.simulation.world.recordings import BINDABLE, check_bindable
 
 
-class Batch(Given, Sensing):
+class Batch(Rollouts, Given, Sensing):
     """Simulates nworld worlds of one model on several workers; as a context manager it ends them.
 
     Args:
@@ -147,7 +134,7 @@ class Batch(Given, Sensing):
         """Returns rows of a bound field."""
         self._bind(name)
         out = np.empty((len(chosen), *self._shape(name)), self._one.bind(name).dtype)
-        for part, result in self._ask_parts(chosen, lambda part: [("get", ((name,), part.ids))]):
+        for part, result in self._ask(self._spread.parts(chosen), lambda part: [("get", ((name,), part.ids))]):
             out[part.at] = result[name]
         out.flags.writeable = False
         return out
@@ -187,7 +174,7 @@ class Batch(Given, Sensing):
         check_bindable(self.model, "bind", name)
         if name not in STATE and name not in REPORTS and name not in self._bound:
             self._one.bind(name)
-            self._run_all(lambda k: [("bind", (name,))])
+            self._ask(self._everyone(), lambda part: [("bind", (name,))], changes=True)
             self._bound.add(name)
 
     def expand(self, name: str) -> np.ndarray:
@@ -259,117 +246,6 @@ class Batch(Given, Sensing):
         keys = np.full(len(chosen), -1) if not len(keys) else np.array(keys)
         self._tell_posted(chosen, lambda part: [("reset", (part.ids, keys[part.at], forward))])
 
-    def rollout(
-        self,
-        nstep: int,
-        control: Control | None = None,
-        record: Record = ("qpos",),
-        ids: ArrayLike | None = None,
-        out: Mapping[str, np.ndarray] | str | None = None,
-        reduce: Reduction | None = None,
-    ) -> Any:
-        """Advances worlds and records fields and images after each step, as `featherlane.Batch.rollout`.
-
-        Args:
-            nstep, record, ids: as in `featherlane.Batch.rollout`.
-            control: likewise; a function is called in this process between steps, a kernel is sent to the workers.
-            out: likewise; "refs" leaves recordings on the workers.
-            reduce: likewise; computed by the workers.
-
-        Returns:
-            As `featherlane.Batch.rollout`; with out="refs" a list of `Recorded`, which `gathered` assembles.
-
-        Raises:
-            ModelError, InstallationError, UnknownNameError: as `featherlane.Batch.rollout`; also if a kernel cannot be
-                serialized.
-            RuntimeError: as `step`.
-        """
-        nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
-        if not isinstance(out, Mapping | None) and not (isinstance(out, str) and out == "refs"):
-            given = repr(out) if isinstance(out, str) else type(out).__name__
-            raise ModelError(f"out: got {given}, allowed is 'refs' or a dict of arrays by name")
-        how = check_rollout(reduce, {} if isinstance(out, str) else out, len(chosen))
-        names, cameras = split_cameras(record, how)
-        for name in names:
-            check_bindable(self.model, "record", name)
-        lead = (0, 0) if out == "refs" or how is not None else (len(chosen), nstep)  # of the arrays to return
-        film = Filming(self, cameras, lead, None if isinstance(out, str) else out)
-        sizes = Workspace.sizes_of(self.model, self._one.ngiven)
-        result = recordings(names, lead, film.rest, lambda name: DATA[name].dims(sizes), self.dtype) | film.result
-        if callable(control) and not isinstance(control, Kernel):
-            return self._driven(nstep, control, (*names, *cameras), chosen, out, how, result)
-        controls = self._control(control, (len(chosen), nstep, self.model.nu))
-        nbytes = sum(a.itemsize * math.prod(a.shape[2:]) for a in result.values())
-        recorded = Recording(tuple(names), tuple(cameras), nbytes)
-        if out == "refs":
-            return self._left(nstep, controls, recorded, chosen)
-        if how is not None:
-            return self._reduced(nstep, controls, recorded, chosen, how)
-
-        def take(part, start: int, n: int, rows: dict[str, np.ndarray]) -> None:
-            for name, whole in result.items():
-                whole[part.at, start : start + n] = rows[name]
-
-        self._roll(nstep, controls, recorded, chosen, take)
-        return result
-
-    def _control(self, control, shape: tuple[int, ...]) -> Any:
-        """Returns the controls of a rollout: an array for all its worlds, a packed kernel, or None."""
-        if isinstance(control, Kernel):
-            self._one.runner.control_kernel(control)  # or raises its error
-            return serialize("control", control) if self.is_remote else control
-        if control is None:
-            return None
-        return np.asarray(controls_of_rollout(control, shape), self.dtype)
-
-    def _roll(self, nstep: int, controls, recorded: Recording, chosen, take, how=None, stays: bool = False) -> None:
-        """Runs the pieces of a rollout; `take` receives the recordings of each worker."""
-
-        def orders(part, start: int, n: int):
-            own = controls
-            if isinstance(controls, np.ndarray):
-                own = np.ascontiguousarray(controls[part.at, start : start + n])
-            first, last = self.starts[part.worker : part.worker + 2].tolist()
-            cameras = [camera_of_worlds(camera, self.nworld, first, last) for camera in recorded.cameras]
-            return [("rollout", (n, own, (*recorded.names, *cameras), part.ids, how))]
-
-        self._advance(nstep, chosen, orders, take, recorded.nbytes + self._one.ctrl.nbytes, stays)
-
-    def _left(self, nstep: int, controls, recorded: Recording, chosen) -> list[Recorded]:
-        """Runs a rollout whose recordings stay on the workers."""
-        found: list[Recorded] = []
-
-        def take(part, start: int, n: int, left) -> None:
-            where = left if isinstance(left, Left) else (left, None)
-            found.append(Recorded(chosen[part.at], start, n, *where))
-
-        self._roll(nstep, controls, recorded, chosen, take, stays=True)
-        return found
-
-    def _reduced(self, nstep: int, controls, recorded: Recording, chosen, how: Reduction) -> dict[str, np.ndarray]:
-        """Runs a rollout whose recordings are reduced by the workers."""
-        pieces: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
-        self._roll(nstep, controls, recorded, chosen, lambda part, start, n, rows: pieces[start].append(rows), how)
-        return {
-            name: np.concatenate([merged(how, [rows[name] for rows in pieces[start]]) for start in sorted(pieces)])
-            for name in recorded.names
-        }
-
-    def _driven(self, nstep: int, control, record, chosen, out, how, result) -> Any:
-        """Runs a rollout step by step, with controls that a function computes in this process."""
-        results = []
-        for k in range(nstep):
-            values = control_of_step(control(self, k), k, (len(chosen), self.model.nu), self.dtype)
-            rows = self.rollout(1, values[:, None], record, chosen, "refs" if out == "refs" else None, how)
-            if out == "refs" or how is not None:
-                results.append(rows)
-                continue
-            for name, whole in result.items():
-                whole[:, k] = rows[name][:, 0]
-        if out == "refs":
-            return [part._replace(start=k) for k, parts in enumerate(results) for part in parts]
-        return result if how is None else {name: np.concatenate([one[name] for one in results]) for name in record}
-
     # ---- reductions --------------------------------------------------------------------------------------------------
     def reduce(self, how: Reduction, name: str, ids: ArrayLike | None = None) -> np.ndarray:
         """Reduces a field over worlds; the workers compute it.
@@ -391,7 +267,7 @@ class Batch(Given, Sensing):
             raise ModelError("ids: got no world, allowed with a reduction is at least one")
         self._check_kept(name)
         self._bind(name)
-        answers = self._ask_parts(chosen, lambda part: [("reduce", (kind, name, part.ids))])
+        answers = self._ask(self._spread.parts(chosen), lambda part: [("reduce", (kind, name, part.ids))])
         return merged(kind, [result for _, result in answers])
 
     def mean(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
@@ -438,21 +314,23 @@ class Batch(Given, Sensing):
         if not callable(function):
             raise ModelError(f"function: got {type(function).__name__}, allowed is a function f(batch)")
         shipped = serialize("function", function) if self.is_remote else function
-        return [result for _, result in self._run_all(lambda k: [("call", (shipped,))], changes=False, edits=True)]
+        return [result for _, result in self._ask(self._everyone(), lambda part: [("call", (shipped,))], edits=True)]
 
     # ---- cameras and scans -------------------------------------------------------------------------------------------
     def _images(self, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:
         of = lambda first, last: camera_of_worlds(camera, self.nworld, int(first), int(last))  # noqa: E731
         empty, _ = images_of(self._one, of(0, 1), np.zeros(0, int))  # checks the arguments
-        found = self._ask_parts(
-            chosen, lambda part: [("images", (of(*self.starts[part.worker : part.worker + 2]), part.ids))], edits=True
+        found = self._ask(
+            self._spread.parts(chosen),
+            lambda part: [("images", (of(*self.starts[part.worker : part.worker + 2]), part.ids))],
+            edits=True,
         )
         black = [int(self.starts[part.worker]) + world for part, (_, own) in found for world in own]
         return Images(*gather_rows(empty, len(chosen), ((part.at, images) for part, (images, _) in found))), black
 
     def _scanned(self, request: ScanRequest, chosen: np.ndarray, out: np.ndarray | None = None) -> list[Any]:
         empty = scan_of(self._one, request, np.zeros(0, int))  # checks the arguments
-        found = self._ask_parts(chosen, lambda part: [("scan", (request, part.ids))], edits=True)
+        found = self._ask(self._spread.parts(chosen), lambda part: [("scan", (request, part.ids))], edits=True)
         return gather_rows(empty, len(chosen), ((part.at, rows) for part, rows in found))
 
     # ---- results -----------------------------------------------------------------------------------------------------
@@ -479,16 +357,16 @@ class Batch(Given, Sensing):
         whole_argument("world", world, 0, self.nworld - 1)
         [part] = self._spread.parts(np.array([world]))
         own = 0 if part.ids is None else int(part.ids[0])
-        [(_, result)] = self._ask_parts(np.array([world]), lambda part: [(method, (own,))], edits=True)
+        [(_, result)] = self._ask([part], lambda part: [(method, (own,))], edits=True)
         return result
 
     # ---- checkpoints -------------------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Returns copies of the persistent state, as `featherlane.Batch`; either batch can restore it."""
         names: dict[str, None] = {}
-        for _, found in self._run_all(lambda k: [("kept_names", ())], changes=False, edits=True):
+        for _, found in self._ask(self._everyone(), lambda part: [("kept_names", ())], edits=True):
             names |= dict.fromkeys(found)
-        answers = self._run_all(lambda k: [("checkpoint", (tuple(names),))])
+        answers = self._ask(self._everyone(), lambda part: [("checkpoint", (tuple(names),))], changes=True)
         return {name: np.concatenate([kept[name] for _, kept in answers]) for name in names}
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
@@ -512,7 +390,7 @@ class Batch(Given, Sensing):
         def body(held) -> None:
             self._tell_edits()
             self._settle()
-            rows = {name: self.model.__dict__[name] for name in self._fields.names} | fields
+            rows = {name: peek(self.model, name) for name in self._fields.names} | fields
             self._fields.disown(rows)
             self._answers(everyone, lambda part: [("restore", (names, *(values[key][part.at] for key in names)))], True)
             for name, value in rows.items():

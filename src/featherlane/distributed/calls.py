@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
@@ -172,18 +171,15 @@ class Calls(Pieces):
         self._run(lambda held: self._settle())
         self._warn_of_failed()
 
-    def _ask_parts(self, chosen: np.ndarray, orders: OrdersOf, edits: bool = False) -> list[tuple[Part, Any]]:
-        """Returns the results of workers that have some of these worlds; changes nothing."""
-        return self._request(list(self._spread.parts(chosen)), orders, False, edits)
-
-    def _run_all(
-        self, orders: Callable[[int], list[Order]], changes: bool = True, edits: bool = False
+    def _ask(
+        self, parts: Iterable[Part], orders: OrdersOf, changes: bool = False, edits: bool = False
     ) -> list[tuple[Part, Any]]:
-        """Returns the results of all workers, in order."""
-        return self._request(self._everyone(), lambda part: orders(part.worker), changes, edits)
+        """Runs a call that sends orders to workers and returns their results; if one fails, undoes it in all.
 
-    def _request(self, parts: list[Part], orders: OrdersOf, changes: bool, edits: bool) -> list[tuple[Part, Any]]:
-        """Runs a call that sends orders to workers and returns their results; if one fails, undoes it in all."""
+        Args:
+            changes: whether the orders change persistent state.
+            edits: whether to send edits of the model first.
+        """
 
         def body(held) -> list[tuple[Part, Any]]:
             if edits:
@@ -246,8 +242,6 @@ class Calls(Pieces):
         """Steps the chosen worlds in pieces; without `take` it returns while the last pieces are running.
 
         Args:
-            nstep: number of steps.
-            chosen: the worlds.
             orders: function that returns a worker's orders for n steps from a given one.
             take: function that receives a worker's result of these steps.
             nbytes: size of inputs and recordings per world and step.
@@ -268,7 +262,9 @@ class Calls(Pieces):
                 if held.came:
                     break  # interrupted: all worlds are at the same step when the pieces under way have ended
                 sent = [(part, orders(part, start, n)) for part in parts]
-                taken = None if take is None else partial(_taken, take, start, n)
+                taken = None
+                if take is not None:
+                    taken = lambda part, result, take=take, start=start, n=n: take(part, start, n, result)  # noqa: E731
                 self._issue(sent, True, taken, size, stays)
                 start += n
             if take is not None or held.came or not self.is_remote:
@@ -288,10 +284,6 @@ class Calls(Pieces):
 
         self._run(body)
         self._warn_of_failed()
-
-
-def _taken(take: Callable[[Part, int, int, Any], None], start: int, n: int, part: Part, result: Any) -> None:
-    take(part, start, n, result)
 
 
 def _check_memory(model: Model, machines: Sequence[Machine], specs: Sequence[Spec]) -> None:

@@ -15,10 +15,9 @@ import numpy as np
 
 from featherlane.distributed.interrupt import Held
 from featherlane.distributed.machine import Machine, versions
-from featherlane.errors import InstallationError, ModelError
+from featherlane.errors import InstallationError, ModelError, optional_module
 from featherlane.model.arguments import whole_argument
 
-INSTALL = "pip install 'featherlane[distributed]'"
 ADDRESS = "allowed is HOST:PORT of the cluster's head node, or 'auto' for the cluster of this machine"
 TIMEOUT = 30.0  # time for a cluster to answer [s]
 
@@ -29,10 +28,7 @@ def ray_module() -> Any:
     Raises:
         InstallationError: Ray is not installed, or cannot be imported.
     """
-    try:
-        return importlib.import_module("ray")
-    except ImportError as error:
-        raise InstallationError(f"a distributed run requires Ray ({error}); install it with: {INSTALL}") from None
+    return optional_module("ray", "a distributed run", "distributed")
 
 
 class Node(NamedTuple):

@@ -10,7 +10,7 @@ from featherlane.distributed.node import Order
 from featherlane.distributed.serialization import serialize
 from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field
-from featherlane.model.model import KEYFRAME_FIELDS, Model
+from featherlane.model.model import KEYFRAME_FIELDS, Model, peek
 from featherlane.model.write_detection import TrackedArray
 
 REALS, OTHERS = "real_buffer", ("int_buffer", "scalar_buffer")
@@ -68,8 +68,6 @@ class Fields:
     """The caller's per-world fields of the model.
 
     Args:
-        model: the model.
-        nworld: number of worlds.
         dtype: dtype of the rows, except for fields that are always float64.
         fetch: function that returns the workers' rows of a field.
     """
@@ -95,7 +93,7 @@ class Fields:
                 rows = self._fetch(name)
                 self._unsent.add(name)
             else:
-                value = self.model.__dict__[name]
+                value = peek(self.model, name)
                 rows = np.broadcast_to(value, (self.nworld, *value.shape))
             own = np.array(rows, MODEL[name].stored_as(self.dtype), order="C")
             self._sent[name] = own.copy()

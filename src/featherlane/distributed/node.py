@@ -21,7 +21,7 @@ from featherlane.distributed.machine import Machine, free_memory, this_machine
 from featherlane.distributed.serialization import serialize, unpacked
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
-from featherlane.model.model import Model
+from featherlane.model.model import Model, peek
 from featherlane.model.status import NON_FINITE
 from featherlane.simulation.batch.arrays import chosen_worlds
 from featherlane.simulation.batch.batch import Batch
@@ -193,11 +193,12 @@ class NodeWorlds:
 
     def order_expanded(self, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Returns per-world fields of the model."""
-        model, own = self.batch.model.__dict__, self.batch.expanded_fields
-        rows = {
-            name: own.get(name, np.broadcast_to(model[name], (self.batch.nworld, *model[name].shape))) for name in names
-        }
-        return {name: np.array(values, self.batch.dtype) for name, values in rows.items()}
+        own, found = self.batch.expanded_fields, {}
+        for name in names:
+            value = peek(self.batch.model, name)
+            rows = own.get(name, np.broadcast_to(value, (self.batch.nworld, *value.shape)))
+            found[name] = np.array(rows, self.batch.dtype)
+        return found
 
     def order_reduce(self, reduction, name: str, ids) -> Any:
         """Returns the reduction of a field."""

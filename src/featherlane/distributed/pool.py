@@ -19,8 +19,6 @@ class Started(NamedTuple):
     """A running actor.
 
     Attributes:
-        actor: handle of the actor.
-        machine: its machine.
         pid: number of its process there.
         cores: cores of the NUMA node that it should use.
     """
@@ -35,7 +33,6 @@ class Pool:
     """Reserved places for workers, and the actors in them.
 
     Args:
-        cluster: the nodes.
         number: number of workers; None for one per NUMA node.
         nthread: threads per worker; 0 for one per core.
         timeout: longest wait for free places [s].
@@ -135,7 +132,6 @@ def shares(nodes: Sequence[Node], number: int | None, nthread: int) -> list[floa
     """Computes the number of cores of each worker.
 
     Args:
-        nodes: nodes of the cluster.
         number: number of workers; None for one per NUMA node.
         nthread: threads per worker; 0 for as many as fit.
     """

@@ -17,8 +17,6 @@ class Recording(NamedTuple):
     """Describes what a rollout records.
 
     Attributes:
-        names: fields.
-        cameras: cameras.
         nbytes: size of the recording per world and step.
     """
 
@@ -33,7 +31,6 @@ class Recorded(NamedTuple):
     Attributes:
         worlds: (n,) numbers of the worlds.
         start: first step of the rollout in this part.
-        nstep: number of steps.
         reference: Ray's reference to the result of `get`; without Ray, the result itself.
         replay: recipe to compute the result again.
 

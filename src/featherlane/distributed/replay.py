@@ -17,7 +17,6 @@ class Replay:
     Args:
         model: reference to the packed model.
         base: reference to the checkpoint; None for the model's initial state.
-        spec: settings of the worlds.
         sent: orders and arrays of each request; the result of the last one is returned.
 
     Note:

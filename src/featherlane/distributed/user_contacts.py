@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.distributed.calls import Calls
+from featherlane.model.model import peek
 from featherlane.model.set_const import DECIDING, in_use
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.user_contacts import given_fields
@@ -40,7 +41,7 @@ class Given(Calls):
 
         def values(name: str) -> np.ndarray:
             rows = self._fields.rows(name)
-            return self.model.__dict__[name][None] if rows is None else rows[chosen]
+            return peek(self.model, name)[None] if rows is None else rows[chosen]
 
         own = {name: own for name in DECIDING if (own := self._fields.rows(name)) is not None}
         adhesive = in_use(self.model, own)["flg_adhesion"] if own else self.model.flg_adhesion

@@ -27,7 +27,6 @@ class Left(NamedTuple):
     """A result that stays on its node.
 
     Attributes:
-        reference: Ray's reference.
         replay: recipe to recompute it after a loss.
     """
 
@@ -75,11 +74,9 @@ class Worker:
     """Some of the worlds, in another process.
 
     Args:
-        ray: the module.
         actor: actor with a new `NodeWorlds`, without worlds.
         restart: function that starts a replacement, in the worker's place or anywhere, and returns it with its cores.
         model: reference to the packed model.
-        spec: settings of the worlds.
 
     Attributes:
         losses: number of losses of its process.
@@ -108,7 +105,6 @@ class Worker:
         """Sends a request without waiting.
 
         Args:
-            piece: piece of the request.
             orders: as in `NodeWorlds.do`, with arrays among their arguments.
             changes: whether the orders change persistent state.
             stays: whether the result is returned as a reference.

@@ -26,7 +26,6 @@ class Spread:
     """Distribution of worlds over workers.
 
     Args:
-        nworld: number of worlds.
         threads: threads of each worker; a surplus worker gets no worlds.
         width: worlds per tile; a worker's number of worlds is a multiple, unless a worker would have none.
 

@@ -97,12 +97,8 @@ def violent(examined: ExaminedModel) -> Iterator[Sign]:
                 inertia = 1 / float(a @ x)
                 seen = f"{force:.3g} N (or N m) on an effective inertia of {inertia:.3g} (with damping): "
                 seen += f"{step:.2g} {unit} in one step"
-                yield Sign(
-                    "actuator",
-                    i,
-                    seen,
-                    "reduce the gain, set a forcerange, add armature to the joint, or reduce the time step",
-                )
+                advice = "reduce the gain, set a forcerange, add armature to the joint, or reduce the time step"
+                yield Sign("actuator", i, seen, advice)
                 break
 
 

@@ -53,9 +53,8 @@ def physics_off(examined: ExaminedModel) -> Iterator[Sign]:
     there[Disable.CONSTRAINT] = there[Disable.CONTACT] or there[Disable.EQUALITY] or there[Disable.LIMIT]
     for flag in off:
         if there[flag]:
-            yield Sign(
-                "option", str(flag.name).lower(), "is disabled", "enable the flag if this physics should be simulated"
-            )
+            advice = "enable the flag if this physics should be simulated"
+            yield Sign("option", str(flag.name).lower(), "is disabled", advice)
 
 
 @check("friction-none", NOTE, "rows with zero friction cost time and exert no force; condim 1 has the same effect")
@@ -81,12 +80,8 @@ def rough(examined: ExaminedModel) -> Iterator[Sign]:
     m = examined.model
     for g in np.unique(examined.pairs):
         if m.geom_friction[g, 0] > ROUGH:
-            yield Sign(
-                "geom",
-                int(g),
-                f"friction {m.geom_friction[g, 0]:g}",
-                "use a coefficient of 0.5 to 2; reduce slip with impratio",
-            )
+            advice = "use a coefficient of 0.5 to 2; reduce slip with impratio"
+            yield Sign("geom", int(g), f"friction {m.geom_friction[g, 0]:g}", advice)
 
 
 @check("impratio", NOTE, "friction rows are stiffer than normal rows by this factor: more iterations, less accuracy")
@@ -98,12 +93,8 @@ def impratio(examined: ExaminedModel) -> Iterator[Sign]:
     if len(examined.pairs) and m.opt_contact_model != LCP and (ratio > HARD or (ratio > 1 and m.opt_cone == PYRAMIDAL)):
         cone = "pyramidal" if m.opt_cone == PYRAMIDAL else "elliptic"
         seen = f"{ratio:g} with {cone} cones"
-        yield Sign(
-            "option",
-            "impratio",
-            seen,
-            'use cone="elliptic" with impratio near 10, or the contact model lcp, which has no creep',
-        )
+        advice = 'use cone="elliptic" with impratio near 10, or the contact model lcp, which has no creep'
+        yield Sign("option", "impratio", seen, advice)
 
 
 @check("contact-unyielding", WARNING, "the contact is so stiff that its force is dominated by rounding errors")
@@ -122,9 +113,8 @@ def unyielding(examined: ExaminedModel) -> Iterator[Sign]:
             f"body_invweight0 of its body is {m.body_invweight0[m.geom_bodyid[g], 0]:.1g} 1/kg: a "
             f"force at the centre of mass does not move it"
         )
-        yield Sign(
-            "geom", g, seen, "move the centre of mass off the axis, or exclude the pair if the joint prevents contact"
-        )
+        advice = "move the centre of mass off the axis, or exclude the pair if the joint prevents contact"
+        yield Sign("geom", g, seen, advice)
 
 
 @check(

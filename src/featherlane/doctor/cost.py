@@ -49,12 +49,8 @@ def convex_pairs(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds models with more than 100 pairs of convex shapes without a formula (meshes, ellipsoids, cylinders)."""
     n = pairs_by(examined, CONVEX)
     if n > FEW_CONVEX:
-        yield Sign(
-            "model",
-            -1,
-            f"{n} pairs of convex shapes",
-            "replace meshes by capsules and boxes, or reduce the number of pairs",
-        )
+        advice = "replace meshes by capsules and boxes, or reduce the number of pairs"
+        yield Sign("model", -1, f"{n} pairs of convex shapes", advice)
 
 
 @check("mesh-detailed", NOTE, "the search for support points and contact faces takes longer with more hull vertices")
@@ -73,9 +69,8 @@ def many_height_fields(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds models with more than 50 pairs with height fields."""
     n = pairs_by(examined, HEIGHTS)
     if n > FEW_HEIGHTS:
-        yield Sign(
-            "model", -1, f"{n} pairs with height fields", "restrict collisions with the height field to the feet"
-        )
+        advice = "restrict collisions with the height field to the feet"
+        yield Sign("model", -1, f"{n} pairs with height fields", advice)
 
 
 @check(

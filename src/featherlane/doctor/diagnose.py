@@ -96,40 +96,28 @@ def _examine(examined: ExaminedModel, each: Check) -> Iterator[Finding]:
         with np.errstate(over="ignore", invalid="ignore"):  # overflow becomes a finding
             signs.extend(each.look(examined))
     except (np.linalg.LinAlgError, OverflowError) as error:
-        own, advice = CHECKS["numbers-overflow"], "use SI units and values far below 1e300"
-        yield Finding(own.name, own.severity, "model", -1, "the model", f"{each.name}: {error}", own.why, advice)
+        advice = "use SI units and values far below 1e300"
+        yield CHECKS["numbers-overflow"].finding("model", -1, "the model", f"{each.name}: {error}", advice)
     for sign in signs:
-        element = examined.label(sign.kind, sign.id)
-        yield Finding(each.name, each.severity, sign.kind, sign.id, element, sign.seen, each.why, sign.advice)
+        yield each.finding(sign.kind, sign.id, examined.label(sign.kind, sign.id), sign.seen, sign.advice)
 
 
 def _missing(line: str) -> Finding:
     """Returns the finding for an unregistered function, `actuator 'a': gain`."""
     element, _, what = line.partition(": ")
-    own = CHECKS["function-missing"]
     seen = f"{what} is of type user, but no function is registered"
-    return Finding(
-        own.name,
-        own.severity,
-        "actuator",
-        -1,
-        element,
-        seen,
-        own.why,
-        "register a function with featherlane.set_user_actuator",
-    )
+    advice = "register a function with featherlane.set_user_actuator"
+    return CHECKS["function-missing"].finding("actuator", -1, element, seen, advice)
 
 
 def _refused(feature: str) -> Finding:
     """Returns the finding for an unsupported feature, `equality 'pull': flex`."""
     element, _, what = feature.partition(": ")
-    kind = element.split()[0]
-    own, advice = CHECKS["not-computed"], "remove the element, or simulate this model with MuJoCo"
-    return Finding(own.name, own.severity, kind, -1, element, f"{what or 'used'}: not supported", own.why, advice)
+    seen, advice = f"{what or 'used'}: not supported", "remove the element, or simulate this model with MuJoCo"
+    return CHECKS["not-computed"].finding(element.split()[0], -1, element, seen, advice)
 
 
 def _impossible(message: str) -> Finding:
     """Returns the finding for an out-of-range value of an edited model, `body_mass of body 'a': got -1, ...`."""
     element, _, what = message.partition(": ")
-    own = CHECKS["impossible-number"]
-    return Finding(own.name, own.severity, "model", -1, element, what, own.why, "set an allowed value")
+    return CHECKS["impossible-number"].finding("model", -1, element, what, "set an allowed value")

@@ -35,12 +35,8 @@ def massless(examined: ExaminedModel) -> Iterator[Sign]:
     moved = examined.subtree_mass[m.dof_bodyid] + examined.subtree_sum(m.body_inertia.sum(axis=1))[m.dof_bodyid]
     for i in np.flatnonzero(~(examined.start.M.diagonal() > MINVAL) | ~(moved + m.dof_armature > MINVAL)):
         seen = f"dof {i} moves {examined.subtree_mass[m.dof_bodyid[i]]:.3g} kg, and its armature is 0"
-        yield Sign(
-            "joint",
-            int(m.dof_jntid[i]),
-            seen,
-            "set the mass of the body or of a descendant, or the armature of the joint",
-        )
+        advice = "set the mass of the body or of a descendant, or the armature of the joint"
+        yield Sign("joint", int(m.dof_jntid[i]), seen, advice)
 
 
 @check(

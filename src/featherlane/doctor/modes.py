@@ -50,7 +50,6 @@ class Term(NamedTuple):
 
     Attributes:
         kind: `joint`, `tendon` or `actuator`.
-        id: number of the element.
         J: (nv,) direction.
         k: stiffness [N/m, N m/rad].
         d: damping [N s/m, N m s/rad].
@@ -90,7 +89,6 @@ class System:
         h: time step [s].
         M: (n, n) inertia.
         terms: springs, dampers and servos, with J over these n DoFs.
-        integrator: integrator of the step.
         dampers: which dampers are implicit: `none`, `joint`, `all`.
         springs: which springs are implicit: `none`, `joint`, `all`.
         pattern: (n, n) possible nonzeros of M; implicit dampers have no others, except under `discrete`.

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from featherlane.doctor.finding import SEVERITIES, Sign
+from featherlane.doctor.finding import SEVERITIES, Finding, Sign
 from featherlane.errors import FeatherlaneError
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ class Check(NamedTuple):
     severity: str
     why: str
     look: Look
+
+    def finding(self, kind: str, id: int | str, element: str, seen: str, advice: str) -> Finding:
+        """Returns a finding of this check."""
+        return Finding(self.name, self.severity, kind, id, element, seen, self.why, advice)
 
     @property
     def physics(self) -> str:

@@ -109,12 +109,8 @@ def softer(examined: ExaminedModel) -> Iterator[Sign]:
     for kind, ident, attribute, solref, _ in _relevant(examined):
         if 0 < solref[0] < least * (1 - SLACK) and solref[1] > 0:
             seen = f"{attribute} {_shown(solref)}: the time constant {solref[0]:.3g} s is replaced by {least:.3g} s"
-            yield Sign(
-                kind,
-                ident,
-                seen,
-                f"use a timestep of at most {solref[0] / 2:.3g} s, or a time constant of {least:.3g} s",
-            )
+            advice = f"use a timestep of at most {solref[0] / 2:.3g} s, or a time constant of {least:.3g} s"
+            yield Sign(kind, ident, seen, advice)
 
 
 @check("row-contradicts", WARNING, "values with contradicting signs are replaced by (0.02, 1)")

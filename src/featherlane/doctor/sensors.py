@@ -74,9 +74,5 @@ def unsupported_sensors(examined: ExaminedModel) -> Iterator[Sign]:
     for i in range(examined.model.nsensor):
         problem = sensor_problem(examined.model.mj_model, i)
         if problem and i not in examined.original.user_sensors:
-            yield Sign(
-                "sensor",
-                i,
-                problem,
-                "remove the sensor, or replace it by a user-defined function with fl.set_user_sensor",
-            )
+            advice = "remove the sensor, or replace it by a user-defined function with fl.set_user_sensor"
+            yield Sign("sensor", i, problem, advice)

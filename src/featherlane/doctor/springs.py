@@ -80,12 +80,8 @@ def coarse(examined: ExaminedModel) -> Iterator[Sign]:
     for (kind, ident), (start, mode) in worst.items():
         size = abs(mode.root)
         seen = f"a mode of {size / (2 * np.pi):.3g} Hz at {start.name} has {2 * np.pi / (examined.h * size):.2g} "
-        yield Sign(
-            kind,
-            ident,
-            f"{seen}steps per period",
-            f"use a timestep of at most {0.3 / size:.2g} s for 20 steps per period",
-        )
+        advice = f"use a timestep of at most {0.3 / size:.2g} s for 20 steps per period"
+        yield Sign(kind, ident, f"{seen}steps per period", advice)
 
 
 @check("servo-rings", NOTE, "the servo overshoots and oscillates unless a policy or a filter damps it")

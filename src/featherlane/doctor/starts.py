@@ -155,9 +155,8 @@ def degrees(examined: ExaminedModel) -> Iterator[Sign]:
     for j, reach in zip(hinges, widest, strict=True):
         if TURNS < reach < np.inf:
             seen = f"range {m.jnt_range[j, 0]:.4g} to {m.jnt_range[j, 1]:.4g} rad: {reach / (2 * np.pi):.2g} turns"
-            yield Sign(
-                "joint", int(j), seen, 'use <compiler angle="degree"/> (the default of MJCF), or limited="false"'
-            )
+            advice = 'use <compiler angle="degree"/> (the default of MJCF), or limited="false"'
+            yield Sign("joint", int(j), seen, advice)
     if len(hinges) > 1 and 0 < widest.max() <= RADIANS:
         seen = f"the widest range of all limited hinges is {widest.max():.3g} rad"
         yield Sign("joint", int(hinges[widest.argmax()]), seen, 'use <compiler angle="radian"/>')

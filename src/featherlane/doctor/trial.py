@@ -18,12 +18,8 @@ def non_finite_states(examined: ExaminedModel) -> Iterator[Sign]:
     for start, counts, when in examined.trials:
         if counts["non_finite"]:
             seen = f"non-finite or out-of-range values within {when:.3g} s from {start}"
-            yield Sign(
-                "model",
-                -1,
-                seen,
-                "fix the other findings first; try a smaller timestep to find out if the model is stiff",
-            )
+            advice = "fix the other findings first; try a smaller timestep to find out if the model is stiff"
+            yield Sign("model", -1, seen, advice)
 
 
 @check("trial-not-converged", WARNING, "the solver does not reach its tolerance in these steps")
@@ -43,9 +39,5 @@ def full(examined: ExaminedModel) -> Iterator[Sign]:
         for name in ("contacts_full", "rows_full"):
             if counts[name]:
                 seen = f"{name} in {counts[name]} of {examined.trial_steps} steps from {start}"
-                yield Sign(
-                    "model",
-                    -1,
-                    seen,
-                    "reduce the number of overlapping pairs (contype, conaffinity), or use coarser meshes",
-                )
+                advice = "reduce the number of overlapping pairs (contype, conaffinity), or use coarser meshes"
+                yield Sign("model", -1, seen, advice)

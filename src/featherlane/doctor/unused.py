@@ -55,12 +55,8 @@ def unused_by_convex(examined: ExaminedModel) -> Iterator[Sign]:
     lcp_only, shared = (LCP_ONLY.keys() - BY_COULOMB, "lcp"), (BY_COULOMB, "lcp or coulomb")
     for names, words in {CONVEX: (lcp_only, shared), COULOMB: (lcp_only,), LCP: ()}[chosen]:
         for kind, ident, what in changed(examined, sorted(names)):
-            yield Sign(
-                kind,
-                ident,
-                f"{what}: used only by the contact model {words}",
-                f"set model.opt.contact_model to {words}, or keep the default value",
-            )
+            advice = f"set model.opt.contact_model to {words}, or keep the default value"
+            yield Sign(kind, ident, f"{what}: used only by the contact model {words}", advice)
 
 
 @check("unused-by-lcp", NOTE, "the LCP contact model ignores the setting")
@@ -75,9 +71,8 @@ def unused_by_lcp(examined: ExaminedModel) -> Iterator[Sign]:
         value = getattr(m.opt, name)
         if value != getattr(default, name):
             seen = f"{getattr(value, 'name', value)}".lower()
-            yield Sign(
-                "option", name, f"{seen}: used only by the contact model convex", "use the options that begin with lcp_"
-            )
+            advice = "use the options that begin with lcp_"
+            yield Sign("option", name, f"{seen}: used only by the contact model convex", advice)
     if m.opt_softness == BY_SOLREF:
         for kind, ident, what in changed(examined, BY_ERP):
             yield Sign(kind, ident, f"{what}: not used with softness solref", 'set model.opt.softness = "erp"')
@@ -85,12 +80,8 @@ def unused_by_lcp(examined: ExaminedModel) -> Iterator[Sign]:
     for kind, ident, attribute, solref, solimp in rows(examined):
         if tuple(solref) != SOLREF or tuple(solimp) != SOLIMP:
             seen = f"{attribute} {shown(solref)}, {attribute.replace('ref', 'imp', 1)} {shown(solimp)}"
-            yield Sign(
-                kind,
-                ident,
-                f"{seen}: not used with softness erp, the constraint is rigid",
-                'set model.opt.softness = "solref", or set erp and cfm',
-            )
+            advice = 'set model.opt.softness = "solref", or set erp and cfm'
+            yield Sign(kind, ident, f"{seen}: not used with softness erp, the constraint is rigid", advice)
 
 
 def shown(numbers: np.ndarray) -> str:

@@ -36,7 +36,6 @@ def bench_model(
 
     Args:
         source: a bundled name, or a source that `load` takes.
-        course: settings of the benchmark.
         stages: whether to time each stage, if the worlds fill a tile, to count the pairs per collision test, and the
             active lanes per solver iteration.
         on_progress: called with the name of the measurement, the amount done and the total, to report progress.

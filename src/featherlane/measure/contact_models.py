@@ -47,12 +47,8 @@ class Contest:
     """Arguments of the comparison.
 
     Attributes:
-        source: the model.
-        contacts: names of contact models.
         solvers: names of solvers; each runs under every contact model that supports it.
-        steps: number of steps.
         iterations: iteration limit of each solver; None for the model's.
-        seed: seed of the random controls.
     """
 
     source: str
@@ -111,7 +107,6 @@ def compare_motions(request: Contest, through: Callable[[list], Iterable] = iter
     """Steps one state under each contact model with each of its solvers.
 
     Args:
-        request: checked arguments.
         through: wraps the iterable of (contact model, solver), for example to report progress.
 
     Returns:
@@ -201,7 +196,6 @@ def _contacts(model: Model, data: Data, moves: np.ndarray) -> tuple[float, float
     """Computes the deepest overlap [m], and the mean sliding speed [m/s] of loaded contacts after the step.
 
     Args:
-        model: the model.
         data: the world after a step, with contacts and forces of the step, and velocities at its end.
         moves: (nbody, nv) whether a DoF moves a body.
     """

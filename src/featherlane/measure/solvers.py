@@ -40,12 +40,10 @@ class Comparison:
     """Arguments of the comparison.
 
     Attributes:
-        source: the model.
         solvers: names of SOLVERS.
         states: number of states of the motion.
         steps: steps between states.
         iterations: iteration limit of each solver; None for the model's.
-        seed: seed of the random controls.
     """
 
     source: str
@@ -89,7 +87,6 @@ def compare_solvers(
     """Solves the states of a motion with each solver.
 
     Args:
-        request: checked arguments.
         through: wraps the iterable of states, for example to report progress.
 
     Returns:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -39,9 +38,7 @@ class Course:
         worlds: number of states, one per world.
         threads: number of threads of both sides; 0 for all cores.
         nstep: steps per call.
-        rounds: number of measured rounds.
         settle: simulated time under random control before the measurement [s].
-        seed: seed of the random controls.
         smooth: whether to disable contacts and constraints on both sides.
     """
 
@@ -90,11 +87,8 @@ class Lineup:
 
     Args:
         source: a bundled name, or a source that `load` takes.
-        course: settings of the benchmark.
 
     Attributes:
-        model: Featherlane's model.
-        mj_model: MuJoCo's model.
         states: arrays (worlds, n) by name.
         changed: options that were set in the model, and features that were switched off.
         load_seconds: time to load Featherlane's model [s].
@@ -181,7 +175,7 @@ def _pace(seconds: dict[str, np.ndarray], steps: int) -> Pace:
     return Pace(micro["ours"], micro["theirs"], ratio(seconds["theirs"], seconds["ours"]))
 
 
-def _ready() -> None:
+def no_progress() -> None:
     """Reports no progress."""
 
 
@@ -202,7 +196,7 @@ def their_batch():
     return Theirs
 
 
-def race_batches(lineup: Lineup, on_progress: Callable[[], None] = _ready) -> tuple[Pace, dict[str, Any]]:
+def race_batches(lineup: Lineup, on_progress: Callable[[], None] = no_progress) -> tuple[Pace, dict[str, Any]]:
     """Compares Featherlane's batch with `mujoco.batch.Batch`.
 
     Returns:
@@ -216,8 +210,8 @@ def race_batches(lineup: Lineup, on_progress: Callable[[], None] = _ready) -> tu
     ours = Batch(lineup.model, course.worlds, nthread=course.threads, dtype=course.dtype)
     theirs = Theirs(lineup.mj_model, course.worlds, nthread=course.threads)
     sides = {
-        "ours": _timed(lambda: lineup.put(ours), lambda: ours.step(course.nstep)),
-        "theirs": _timed(lambda: lineup.put(theirs), lambda: theirs.step(nstep=course.nstep)),
+        "ours": timed(lambda: lineup.put(ours), lambda: ours.step(course.nstep)),
+        "theirs": timed(lambda: lineup.put(theirs), lambda: theirs.step(nstep=course.nstep)),
     }
     first = sides["ours"]()
     pace = _pace(alternate(sides, course.rounds, on_progress), course.worlds * course.nstep)
@@ -231,7 +225,7 @@ def race_batches(lineup: Lineup, on_progress: Callable[[], None] = _ready) -> tu
     }
 
 
-def race_one_world(lineup: Lineup, on_progress: Callable[[], None] = _ready) -> Pace:
+def race_one_world(lineup: Lineup, on_progress: Callable[[], None] = no_progress) -> Pace:
     """Compares one world with `mj_step`, over some of the settled states; float64 on both sides."""
     mujoco = mujoco_module()
     nstep, chosen = lineup.course.nstep, np.linspace(0, lineup.course.worlds - 1, ONE_WORLD_STATES).astype(int)
@@ -256,63 +250,9 @@ def race_one_world(lineup: Lineup, on_progress: Callable[[], None] = _ready) -> 
     return _pace(alternate(sides, lineup.course.rounds, on_progress), len(chosen) * nstep)
 
 
-def race_threads(lineup: Lineup, threads: tuple[int, int] = (1, 2), on_progress: Callable[[], None] = _ready) -> Ratio:
-    """Compares the batch on the second number of threads with the first."""
-    first, second = (Batch(lineup.model, lineup.course.worlds, nthread=n, dtype=lineup.course.dtype) for n in threads)
-    return _race_ours(lineup, first, second, on_progress)
+def timed(prepare: Callable[[], None], run: Callable[[], None]) -> Callable[[], float]:
+    """Returns a function that prepares, runs, and returns the seconds of the run."""
 
-
-def race_cores(lineup: Lineup, on_progress: Callable[[], None] = _ready) -> Ratio:
-    """Measures the throughput gain of two cores: two batches of half the worlds in parallel versus in sequence.
-
-    The batches share no work, so the result bounds that of `race_threads`: cores that share a cache, memory, or time
-    with other virtual machines reach less than 2.  With one world each batch has a copy of it.
-    """
-    course, middle = lineup.course, lineup.course.worlds // 2
-    halves = [slice(0, max(middle, 1)), slice(middle, course.worlds)]
-    batches = [Batch(lineup.model, h.stop - h.start, nthread=1, dtype=course.dtype) for h in halves]
-
-    def prepare() -> None:
-        for batch, half in zip(batches, halves, strict=True):
-            lineup.put(batch, half)
-
-    def one_by_one() -> None:
-        for batch in batches:
-            batch.step(course.nstep)
-
-    with ThreadPoolExecutor(1) as other:
-
-        def at_once() -> None:
-            second = other.submit(batches[1].step, course.nstep)
-            batches[0].step(course.nstep)
-            second.result()
-
-        seconds = alternate(
-            {"one": _timed(prepare, one_by_one), "both": _timed(prepare, at_once)}, course.rounds, on_progress
-        )
-    return ratio(seconds["one"], seconds["both"])
-
-
-def race_precisions(lineup: Lineup, on_progress: Callable[[], None] = _ready) -> Ratio:
-    """Compares the batch in float32 with float64."""
-    course = lineup.course
-    double, single = (
-        Batch(lineup.model, course.worlds, nthread=course.threads, dtype=dtype) for dtype in ("float64", "float32")
-    )
-    return _race_ours(lineup, double, single, on_progress)
-
-
-def _race_ours(lineup: Lineup, first: Batch, second: Batch, on_progress: Callable[[], None]) -> Ratio:
-    """Computes the speedup of the second batch over the first."""
-    sides = {
-        name: _timed(lambda b=b: lineup.put(b), lambda b=b: b.step(lineup.course.nstep))
-        for name, b in (("first", first), ("second", second))
-    }
-    seconds = alternate(sides, lineup.course.rounds, on_progress)
-    return ratio(seconds["first"], seconds["second"])
-
-
-def _timed(prepare: Callable[[], None], run: Callable[[], None]) -> Callable[[], float]:
     def once() -> float:
         prepare()
         start = time.perf_counter()

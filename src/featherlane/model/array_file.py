@@ -1,8 +1,12 @@
-"""Reads arrays from untrusted files, without pickles: every error of a reader is a ModelError."""
+"""Reads arrays from untrusted files, without pickles: every error of a reader is a ModelError; writes whole files."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -14,7 +18,6 @@ def read_array(path: str | os.PathLike[str], name: str) -> np.ndarray:
     """Reads the array of a .npy file.
 
     Args:
-        path: the file.
         name: the file's name in error messages.
 
     Raises:
@@ -34,7 +37,6 @@ def read_arrays(source: str | os.PathLike[str] | BinaryIO, name: str, refusal: s
     """Reads all arrays of a .npz file.
 
     Args:
-        source: the file.
         name: the file's name in error messages.
         refusal: the error text for a file that cannot be read.
 
@@ -87,3 +89,14 @@ def _loaded(source, name: str, refusal: str) -> Any:
 def _unreadable(error: Exception, name: str, refusal: str) -> ModelError:
     """Returns a ModelError for a reader's error: zipfile, zlib, tokenize and NumPy raise many types for bad bytes."""
     return ModelError(f"{name}: {refusal} ({type(error).__name__}: {error})")
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yields a temporary path in the folder of `path`; renames it to `path` at the end, removes it on an error."""
+    with tempfile.TemporaryDirectory(prefix=f".{path.stem[:5]}-", dir=path.parent) as folder:
+        part = Path(folder) / path.name
+        yield part
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(part, path)

@@ -131,7 +131,6 @@ def as_real_array(name: str, value: Any, allowed: str) -> np.ndarray:
 
     Args:
         name: the value's name in error messages.
-        value: the value.
         allowed: text of the allowed values, for the message.
 
     Raises:
@@ -152,8 +151,6 @@ def broadcast_reals(name: str, value: Any, shape: tuple[int, ...], where: str = 
 
     Args:
         name: the value's name in error messages.
-        value: the value.
-        shape: the shape.
         where: addition to the message, such as " in step 3".
 
     Raises:
@@ -184,7 +181,6 @@ def real_number(name: str, value: Any, allowed: str = "is a number") -> float:
 
     Args:
         name: the value's name in error messages.
-        value: the value.
         allowed: text of the allowed values, for the message.
 
     Raises:
@@ -229,7 +225,6 @@ def value_entries(name: str, value: Any, allowed: str) -> Iterator[Any]:
 
     Args:
         name: the value's name in error messages.
-        value: the value.
         allowed: text of the allowed values, for the message.
 
     Raises:

@@ -32,9 +32,6 @@ def candidates(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     Source: MuJoCo's documentation, "Collision detection"; the order was measured on its contact lists: ascending pairs
         of bodies (lower id first); within a pair of bodies explicit pairs first, then by geom ids.
 
-    Args:
-        mj: a compiled model.
-
     Returns:
         int32 arrays of length ncand:
         `cand_geom1`, `cand_geom2`: the geoms, lower geom type first, equal types ordered by body;

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import os
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,9 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
+from featherlane.errors import ModelError, UnsupportedFeatureError, optional_module
 from featherlane.lanes.cache import directory
 from featherlane.model.arguments import one_of
+from featherlane.model.array_file import whole_file
 from featherlane.model.assignment import flag, real_number
 from featherlane.model.candidates import candidates
 from featherlane.model.closed_mesh import FLAT, is_degenerate, is_watertight, merged_mesh, mesh_size, signed_volume
@@ -105,7 +104,7 @@ def decompose(spec: Any, given: Any) -> list[Decomposition]:
         InstallationError: the library is missing.
     """
     options = checked_options(given)
-    coacd = _library()
+    coacd = optional_module("coacd", "convex_decomposition", "coacd")
     spec.compiler.discardvisual = False  # the meshes have the mass
     mj = spec.compile()
     pairs = candidates(with_missing_fields(mj))
@@ -219,10 +218,8 @@ def _write(path: Path, hulls: list[tuple[np.ndarray, np.ndarray]]) -> None:
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            part = Path(folder) / path.name
+        with whole_file(path) as part:
             np.savez(part, **arrays)
-            os.replace(part, path)
     except OSError:
         return
 
@@ -297,18 +294,3 @@ def _affected(mj: Any, geoms: list[Any]) -> Iterator[tuple[str, str, str]]:
                 held = kind in distance and any((b, int(mj.geom_bodyid[geom.id])) in sides for b in body)
                 if (int(mujoco.mjtObj.mjOBJ_GEOM), geom.id) in sides or held:
                     yield mj.sensor(i).name or f"#{i}", kind.name.split("_")[1].lower(), geom.name or f"#{geom.id}"
-
-
-def _library() -> Any:
-    """Returns the module `coacd`.
-
-    Raises:
-        InstallationError: it is missing.
-    """
-    try:
-        import coacd
-    except ImportError as error:
-        raise InstallationError(
-            f"convex_decomposition needs coacd ({error}); install it with:\n  pip install 'featherlane[coacd]'"
-        ) from error
-    return coacd

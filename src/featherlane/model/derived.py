@@ -49,9 +49,6 @@ class Derived:
 def derived(*fields: Field) -> Callable[[Callable[..., Values]], Derived]:
     """Declares the fields that a function computes.
 
-    Args:
-        fields: arrays and sizes.
-
     The function returns values by name.  It omits a size that is the length of one of its arrays.
     """
     return lambda function: Derived(function, fields)
@@ -61,7 +58,6 @@ def derive(registered: Iterable[Derived], **inputs: Any) -> tuple[dict[str, int]
     """Computes all registered fields of a model.
 
     Args:
-        registered: the registered functions.
         inputs: values of their parameters by name.
 
     Returns:

@@ -23,11 +23,7 @@ def selection(model: Model, what: str, field: Field, dims: tuple[int, ...], text
     """Parses the index in the brackets.
 
     Args:
-        model: the model, for names.
         what: owner of the path, for messages.
-        field: the field.
-        dims: its shape.
-        text: the text in the brackets.
 
     Raises:
         ModelError: too many indices, an index out of range, or an unknown name.

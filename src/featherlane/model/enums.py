@@ -1,8 +1,8 @@
 """Defines enumerations: MuJoCo's values, as kernels and models store them, and Featherlane's own.
 
-A MuJoCo constant has MuJoCo's name without the `mj` (EQ_WELD is mjEQ_WELD), or the prefix of `PREFIXES`;
-`tests/model/test_enums.py` compares every value with MuJoCo.  Compiled code and tables need these constants; other code
-can use MuJoCo's names.
+A MuJoCo constant has MuJoCo's name without the `mj` (EQ_WELD is mjEQ_WELD), often also without its prefix (HINGE is
+mjJNT_HINGE); `tests/model/test_enums.py` lists the prefixes and compares every value with MuJoCo.  Compiled code and
+tables need these constants; other code can use MuJoCo's names.
 """
 
 from __future__ import annotations
@@ -10,14 +10,6 @@ from __future__ import annotations
 import operator
 from enum import IntEnum, IntFlag
 from typing import Any
-
-# prefix here -> MuJoCo's prefix, if they differ
-PREFIXES = {
-    "": ("JNT_", "GEOM_", "CNSTR_", "CONE_", "SOL_", "INT_"),
-    "DISABLE_": ("DSBL_",),
-    "ENABLE_": ("ENBL_",),
-    "STATE_": ("CNSTRSTATE_",),
-}
 
 
 def whole_number(value: Any) -> int | None:
@@ -237,11 +229,10 @@ SENS_E_POTENTIAL, SENS_E_KINETIC, SENS_CLOCK = range(43, 46)
 SENS_TACTILE, SENS_PLUGIN, SENS_USER = 46, 47, 48
 OBJ_UNKNOWN, OBJ_BODY, OBJ_XBODY, OBJ_GEOM, OBJ_SITE, OBJ_CAMERA = 0, 1, 2, 5, 6, 7
 DATATYPE_REAL, DATATYPE_POSITIVE, DATATYPE_AXIS, DATATYPE_QUATERNION = range(4)
-# parameters hold these as bits
+# parameters hold value k of MuJoCo's enumeration as 1 << k
 CONDATA_FOUND, CONDATA_FORCE, CONDATA_TORQUE, CONDATA_DIST, CONDATA_POS, CONDATA_NORMAL = (1 << k for k in range(6))
 CONDATA_TANGENT, CONDATA_LINVEL, CONDATA_ANGVEL = 1 << 6, 1 << 7, 1 << 8
 RAYDATA_DIST, RAYDATA_DIR, RAYDATA_ORIGIN, RAYDATA_POINT, RAYDATA_NORMAL, RAYDATA_DEPTH = (1 << k for k in range(6))
-BITS = ("mjtConDataField", "mjtRayDataField")  # enumerations whose value k is stored here as 1 << k
 
 # cameras and lights, sleeping trees, ranges of lengths
 CAMLIGHT_TRACK, CAMLIGHT_TRACKCOM, CAMLIGHT_TARGETBODY, CAMLIGHT_TARGETBODYCOM = range(1, 5)
@@ -272,9 +263,3 @@ ABSENT_GEOM = -2  # of geom_variant: the world lacks the geom
 METRIC = 8  # type of rows that add to the metric of the integrator discrete; MuJoCo has none
 SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT = 1, 2, 4, 8, 16  # bits of actuator_states, ordered as the activations
 PID_PLUGIN = 32  # bit of actuator_states: MuJoCo's plugin mujoco.pid computes the force; its integral precedes the slew
-OWN = frozenset(
-    "AUTO CRB ABA CONVEX LCP COULOMB DANTZIG LCP_PGS APGD NNCG LCP_NEWTON INTERIOR_POINT"
-    " FROZEN CONSISTENT PYRAMID CONE BY_ERP BY_SOLREF"
-    " GYRO_EXPLICIT GYRO_IMPLICIT GYRO_OFF FINITE INFINITESIMAL ABSENT_GEOM METRIC SLEW INTEGRAL TEMPERATURE BRISTLE"
-    " CURRENT PID_PLUGIN".split()
-)

@@ -30,7 +30,7 @@ from featherlane.model.plugins import instances
 from featherlane.model.sensor import SENSORS
 from featherlane.model.shapes import visible_geoms
 from featherlane.model.signed_distance import NO_FIELD, field_kind, field_problems
-from featherlane.model.taxels import TOUCH_GRID, plugin_name
+from featherlane.model.taxels import TOUCH_GRID
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
@@ -43,7 +43,6 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
     """Returns every feature that would change the motion and is not computed, with its element's name or `#id`.
 
     Args:
-        mj: a compiled model.
         cand: its `candidates`.
 
     Returns:
@@ -66,7 +65,7 @@ def sensor_problem(mj: mujoco.MjModel, i: int) -> str:
     if int(kind) not in SENSORS:  # user sensors without a function
         return word
     if kind == mujoco.mjtSensor.mjSENS_PLUGIN:
-        name = plugin_name(mj, i)
+        name = instances(mj)[mj.sensor_plugin[i]].plugin
         return "" if name == TOUCH_GRID else f"{word} {name}"
     if kind == mujoco.mjtSensor.mjSENS_INSIDESITE and mj.sensor_intprm[i, 0]:
         return f"{word} enclosed"

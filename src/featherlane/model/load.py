@@ -193,9 +193,7 @@ def compile_source(
     """Compiles a source with MuJoCo, whatever its features.
 
     Args:
-        source: as for `load`.
-        assets: as for `load`.
-        package_dirs: as for `load`.
+        source, assets, package_dirs: as for `load`.
         meshes: changes of meshes.
 
     Raises:
@@ -217,8 +215,7 @@ def specification(source: Any, assets: Mapping[str, bytes] | None = None, packag
 
     Args:
         source: a bundled name, a path, XML text or an MjSpec (copied).
-        assets: as for `load`.
-        package_dirs: as for `load`.
+        assets, package_dirs: as for `load`.
 
     Raises:
         ModelError: the source cannot be found or read, or is an MjModel.

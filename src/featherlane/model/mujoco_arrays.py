@@ -38,11 +38,7 @@ FRAMES = ("body_ipos", "body_iquat", "geom_pos", "geom_quat", "site_pos", "site_
 
 
 class Completed:
-    """An MjModel of an older MuJoCo with the fields that it lacks.
-
-    Attributes:
-        mj_model: the MjModel.
-    """
+    """An MjModel of an older MuJoCo with the fields that it lacks."""
 
     def __init__(self, mj_model: Any):
         self.mj_model = mj_model

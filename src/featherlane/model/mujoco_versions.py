@@ -52,7 +52,6 @@ def update_bounding_volumes(mj, sizes: np.ndarray) -> None:
     Sizes of planes, meshes and height fields have no effect.
 
     Args:
-        mj: the MjModel.
         sizes: (ngeom, 3) sizes for which its volumes were computed [m].
 
     Raises:

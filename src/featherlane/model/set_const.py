@@ -112,7 +112,6 @@ def in_use(model: Model, rows: Mapping[str, np.ndarray]) -> dict[str, int | np.n
     """Returns DEPENDENT_INTS of worlds that share a record: a feature is in use if any of them uses it.
 
     Args:
-        model: the model.
         rows: fields that differ by world, (nworld, ...) by name.
 
     Source: MuJoCo mj_setConst.

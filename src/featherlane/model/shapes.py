@@ -28,7 +28,6 @@ def check_shapes(mj: mujoco.MjModel, geoms: np.ndarray) -> None:
     """Raises an error for geoms that may collide and whose shape is degenerate.
 
     Args:
-        mj: a compiled model.
         geoms: ids of the geoms that may collide.
 
     Raises:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +9,7 @@ import numpy as np
 from featherlane.lanes.layout import Declare, size
 from featherlane.model.derived import derived
 from featherlane.model.enums import SENS_PLUGIN, SENS_TACTILE
+from featherlane.model.plugins import instances
 
 if TYPE_CHECKING:
     import mujoco
@@ -59,10 +57,11 @@ def touch_grids(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     Edges divide the field of view evenly; with a fovea gamma, an edge x in [-1, 1] moves to gamma x^5 + (1 - gamma) x.
     Source: MuJoCo's plugin `mujoco.sensor.touch_grid` and its documentation.
     """
-    grid, edges = np.full((mj.nsensor, 4), -1), []
+    grid, edges, plugins = np.full((mj.nsensor, 4), -1), [], instances(mj)
     for i in np.flatnonzero(mj.sensor_type == SENS_PLUGIN).tolist():
-        if plugin_name(mj, i) == TOUCH_GRID:
-            numbers = {name: [float(x) for x in plugin_config(mj, i, name).split()] for name in CONFIG}
+        name, config = plugins[mj.sensor_plugin[i]]
+        if name == TOUCH_GRID:
+            numbers = {key: [float(x) for x in config.get(key, "").split()] for key in CONFIG}
             gamma, view = (numbers["gamma"] or [0.0])[0], numbers["fov"]
             cells = [int(x) for x in numbers["size"]]
             grid[i] = (*cells, int((numbers["nchannel"] or [0])[0]) or 1, len(edges))
@@ -84,33 +83,3 @@ def _evenly(n: int) -> list[float]:
 
 def _fovea(x: float, gamma: float) -> float:
     return gamma * x**5 + (1 - gamma) * x if gamma else x
-
-
-# ---- plugins ---------------------------------------------------------------------------------------------------------
-@functools.cache
-def _library() -> ctypes.CDLL:
-    """Returns the loaded library of MuJoCo: its Python package has no function for names and attributes of plugins."""
-    import mujoco
-
-    folder = Path(mujoco.__file__).parent
-    names = (path for pattern in ("libmujoco.*", "mujoco.dll") for path in sorted(folder.glob(pattern)))
-    library = ctypes.CDLL(str(next(names)))
-    library.mjp_getPluginAtSlot.restype = ctypes.POINTER(ctypes.c_char_p)
-    library.mjp_getPluginAtSlot.argtypes = [ctypes.c_int]
-    library.mj_getPluginConfig.restype = ctypes.c_char_p
-    library.mj_getPluginConfig.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p]
-    return library
-
-
-def plugin_name(mj: mujoco.MjModel, sensor: int) -> str:
-    """Returns the name of a sensor's plugin; empty if it is unknown."""
-    instance = int(mj.sensor_plugin[sensor])
-    found = _library().mjp_getPluginAtSlot(int(mj.plugin[instance])) if instance >= 0 else None
-    return (found[0] or b"").decode() if found else ""
-
-
-def plugin_config(mj: mujoco.MjModel, sensor: int, name: str) -> str:
-    """Returns an attribute of a sensor's plugin, empty if it is not set."""
-    mj = getattr(mj, "mj_model", mj)  # of an older MuJoCo
-    text = _library().mj_getPluginConfig(mj._address, int(mj.sensor_plugin[sensor]), name.encode())
-    return (text or b"").decode()

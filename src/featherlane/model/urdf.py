@@ -25,9 +25,6 @@ SCALAR = ("revolute", "continuous", "prismatic")
 def dropped_elements(text: str) -> list[str]:
     """Returns elements and attributes of a URDF that MuJoCo ignores without a warning.
 
-    Args:
-        text: a URDF document.
-
     Returns:
         Lines such as `joint 'knee': <calibration> is ignored`, one per kind of loss, in document order;
         empty if the text is not XML (MuJoCo's parser reports the reason) or not URDF.

@@ -73,7 +73,6 @@ class Variants:
         mj_model: the model that holds all variants.
         hulls_of: for each mesh a model that has its convex hull.
         reals: the real fields of the source by name, for the geoms and bodies of mj_model.
-        groups: the groups by name.
     """
 
     mj_model: Any
@@ -308,9 +307,7 @@ def nearest_variants(model: Any, rows: Callable[[str], np.ndarray], nworld: int)
     """Returns the variant of each group that worlds have, or the most similar one, (nworld, groups).
 
     Args:
-        model: the model.
         rows: returns a field of the geoms of the worlds by name, (nworld or 1, ...).
-        nworld: number of worlds.
     """
     found = np.zeros((nworld, len(model.variants)), int)
     for k, group in enumerate(model.variants.values()):

@@ -233,7 +233,6 @@ def shade(m, d, p, origin, direction, seen, colours):
     Args:
         origin, direction: of the rays.
         seen: mask of lanes that see a surface.
-        colours: address of the colours of this world's geoms.
     """
     rgb, base = sky(m, d, p, direction), doubles(d, colours)
     if any_(seen):

@@ -52,11 +52,7 @@ PLAIN = Look(-1, (1.0, 1.0), False, 0.0, 1.0, 0.0)
 
 
 class Looks:
-    """Colours and materials of a model.
-
-    Args:
-        mj_model: MuJoCo's model.
-    """
+    """Colours and materials of a model."""
 
     def __init__(self, mj_model):
         self.mj = mj_model

@@ -16,12 +16,12 @@ from featherlane.model.array_file import read_member
 from featherlane.model.enums import State
 from featherlane.simulation.states import get_state, set_state
 from featherlane.simulation.tile.fields import STATUS
+from featherlane.viewer.history import FRAME
 from featherlane.viewer.session import Session
 
 BITS = int(State.INTEGRATION)
 HEADER = 4096  # largest size of an array in a file without its values [bytes]
 REFUSAL = "not a saved state"
-FRAME = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
 
 
 def written(session: Session) -> bytes:
@@ -41,7 +41,6 @@ def take_up(session: Session, content: bytes, source: str = "file") -> None:
     """Sets a session to the state in a file; the history keeps the state before.
 
     Args:
-        session: the worlds.
         content: content of the file; the state of one world is copied to all worlds.
         source: name of the file in error messages.
 

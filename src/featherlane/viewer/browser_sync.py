@@ -5,19 +5,15 @@ from __future__ import annotations
 import time
 
 KEY = "featherlane"  # a key in the browser's storage; a read of it is answered after all earlier messages
-SECONDS = 1.0
+SECONDS = 1.0  # longest wait for all browsers together; slower ones may log errors
 
 
-def wait_for_browsers(server, seconds: float = SECONDS) -> None:
+def wait_for_browsers(server) -> None:
     """Waits until the browsers have applied all sent updates; not for use on the server's event loop.
 
     The page applies the updates of a frame after its removals, and logs an update of a removed control as an error.
-
-    Args:
-        server: the `viser.ViserServer`.
-        seconds: longest wait for all browsers together; slower ones may log errors.
     """
-    end = time.monotonic() + seconds
+    end = time.monotonic() + SECONDS
     server.flush()
     for client in list(server.get_clients().values()):
         try:

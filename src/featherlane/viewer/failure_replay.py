@@ -10,12 +10,10 @@ from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.tile.fields import STATUS
-from featherlane.viewer.history import History, Kept, Pull
+from featherlane.viewer.history import FRAME, History, Kept, Pull, bad_steps
 
 SECONDS = 1.0
-BAD = ("non_finite", "bad_control")
-SHOWN = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
-SET = frozenset("ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split())  # inputs that the user sets
+INPUTS = frozenset("ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split())  # that the user sets
 
 
 @dataclass
@@ -32,11 +30,9 @@ class Incident:
     """The last second of a world before it became non-finite or out of range.
 
     Attributes:
-        world: number of the world.
         clock: session clock at the start of the piece with the failure [s].
         model: the model of this world at that time.
         pieces: pieces up to the failure; the last one contains it.
-        dtype: dtype of the batch.
     """
 
     world: int
@@ -55,15 +51,15 @@ class Incident:
         total = sum(piece.steps for piece in self.pieces)
         batch = Batch(self.model, 1, nthread=1, dtype=self.dtype, record_failures=max(total, 1))
         batch.mute()
-        frames: dict[str, list[np.ndarray]] = {name: [] for name in (*SHOWN, "status")}
-        _set(batch, self.pieces[0].kept, None)
-        start = _bad(batch)
+        frames: dict[str, list[np.ndarray]] = {name: [] for name in (*FRAME, "status")}
+        batch.restore(self.pieces[0].kept)
+        start = bad_steps(batch)[0]
         _take(batch, frames)
         for piece in self.pieces:
-            _set(batch, piece.kept, SET)
+            _set_inputs(batch, piece.kept)
             for k in range(piece.steps):
                 _pulled(batch, piece.pulls[k] if piece.pulls else [])
-                if _bad(batch) > start:
+                if bad_steps(batch)[0] > start:
                     return _joined(frames), next(iter(batch.failures), None)
                 _take(batch, frames)
         return _joined(frames), next(iter(batch.failures), None)
@@ -73,11 +69,9 @@ def incident_of(batch: Batch, part: int, row: int, world: int, history: History,
     """Collects the history of a world that failed in the newest moment.
 
     Args:
-        batch: batch that contains the world.
         part: index of the batch in the session.
         row: row of the world in the batch.
         world: number of the world in the session.
-        history: states of all worlds.
         epoch: number of model edits so far; moments before the last edit are left out.
     """
     newest = history[-1]
@@ -92,12 +86,9 @@ def incident_of(batch: Batch, part: int, row: int, world: int, history: History,
     return Incident(world, newest.clock, batch.get_model(row), pieces, batch.dtype)
 
 
-def _set(batch: Batch, kept: Kept, names: frozenset[str] | None) -> None:
-    """Restores the whole state, or, given names, only those of these fields that differ."""
-    if names is None:
-        batch.restore(kept)
-        return
-    for name in names & kept.keys():
+def _set_inputs(batch: Batch, kept: Kept) -> None:
+    """Sets the inputs that differ."""
+    for name in INPUTS & kept.keys():
         rows = getattr(batch, name)
         if not np.array_equal(rows, kept[name].reshape(rows.shape)):
             rows[...] = kept[name].reshape(rows.shape)
@@ -114,13 +105,8 @@ def _pulled(batch: Batch, pulls: list[Pull]) -> None:
         batch.xfrc_applied[0] = before
 
 
-def _bad(batch: Batch) -> int:
-    status = batch.status
-    return int(sum(status[name][0] for name in BAD))
-
-
 def _take(batch: Batch, frames: dict[str, list[np.ndarray]]) -> None:
-    for name in SHOWN:
+    for name in FRAME:
         frames[name].append(np.array(getattr(batch, name)[0]))
     status = batch.status
     frames["status"].append(np.array([status[name][0] for name in STATUS]))

@@ -95,11 +95,9 @@ class Frame:
         quat: (n, nbody, 4) orientations of bodies.
         anchor: (n, njnt, 3) anchors of joints [m]; None if no layer needs it, like all fields below.
         axis: (n, njnt, 3) axes of joints.
-        masses: masses of bodies.
         asleep: (n, ntree) whether each tree sleeps.
         island: (n, ntree) constraint island of each tree, -1 for none; -1 in worlds after the first 64.
         touches: contacts of the first 64 worlds.
-        paths: paths of spatial tendons.
         variants: (n, groups) the variant that each world has of each group of the model, None without groups.
     """
 
@@ -123,7 +121,6 @@ class Frame:
         """Computes the frame of the present states of some worlds.
 
         Args:
-            model: the model.
             source: a `Data` or a `Batch` of this model; it is not changed.
             worlds: numbers of the worlds, or a mask; None for all worlds.
             layers: names of the drawn layers (`LAYERS`); data for other layers is not computed.
@@ -137,11 +134,12 @@ class Frame:
         instance("source", source, Data | Batch, "a Data or a Batch", ArgumentTypeError)
         if source.model is not model:
             raise ModelError("model: got another model than that of the source")
-        needs = {need for layer in layers for need in _needs(layer)}
+        needs = {need for layer in layers for need in LAYERS[one_of("layers", layer, LAYERS)]}
         chosen = _chosen(source, worlds)
         fields = {"xpos", "xquat"}.union(*(names for need, names in FIELDS.items() if need in needs))
         found = _poses(source, chosen, fields)
-        frame = cls(chosen, _times(source, chosen), found["xpos"], found["xquat"], found.get("xanchor"))
+        time = source.time[chosen] if isinstance(source, Batch) else np.array([source.time])
+        frame = cls(chosen, time, found["xpos"], found["xquat"], found.get("xanchor"))
         frame.axis = found.get("xaxis")
         if model.nvariant:
             frame.variants = nearest_variants(model, lambda name: _per_world(source, name, chosen), len(chosen))
@@ -159,10 +157,6 @@ class Frame:
         return frame
 
 
-def _needs(layer: str) -> tuple[str, ...]:
-    return LAYERS[one_of("layers", layer, LAYERS)]
-
-
 def _chosen(source: Data | Batch, worlds: ArrayLike | None) -> np.ndarray:
     """Returns the numbers of the worlds."""
     if isinstance(source, Batch):
@@ -171,10 +165,6 @@ def _chosen(source: Data | Batch, worlds: ArrayLike | None) -> np.ndarray:
     if given.shape != (1,) or given[0] != (given.dtype == bool):
         raise ModelError(f"worlds: got {worlds!r}, allowed with a Data is world 0")
     return np.zeros(1, np.int64)
-
-
-def _times(source: Data | Batch, chosen: np.ndarray) -> np.ndarray:
-    return source.time[chosen] if isinstance(source, Batch) else np.array([source.time])
 
 
 def _poses(source: Data | Batch, chosen: np.ndarray, fields: Iterable[str]) -> dict[str, np.ndarray]:

@@ -107,10 +107,6 @@ def sorted_parts(
     """Groups the parts of solids by the node that can draw them.
 
     Args:
-        model: the model.
-        solids: solids to draw.
-        nworld: number of worlds.
-        hulls: whether to draw meshes as their hulls.
         infinite: half side of an infinite plane [m].
     """
     solids = list(solids)

@@ -26,7 +26,6 @@ def glb(mesh: Mesh, rgba: Sequence[float], look: Look, picture: np.ndarray) -> b
     Args:
         mesh: triangles with texture coordinates.
         rgba: colour that multiplies the picture.
-        look: the material.
         picture: (height, width, 1, 3 or 4) uint8, the top row first.
     """
     assert mesh.uv is not None

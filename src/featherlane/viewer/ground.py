@@ -19,9 +19,6 @@ class Ground:
     """The level planes of a model.
 
     Args:
-        server: server to draw on.
-        model: the model.
-        looks: colours and textures.
         extent: size of the model on the planes [m].
     """
 

@@ -5,16 +5,19 @@ Replaying from a state is bitwise identical, so one state per piece of several s
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 
 from featherlane.errors import OutOfRangeError
+from featherlane.simulation.batch.batch import Batch
 
 SECONDS = 10.0
 MOST_BYTES = 1 << 28
+FRAME = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")  # fields of a recorded frame
+BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
 Kept = dict[str, np.ndarray]
 
 
@@ -66,45 +69,45 @@ class History:
 
     def __init__(self, seconds: float = SECONDS, most_bytes: int = MOST_BYTES):
         self.seconds, self.most_bytes = seconds, most_bytes
-        self._moments: list[Moment] = []
-        self._first = 0  # number of discarded moments
+        self._moments: deque[Moment] = deque()
         self._nbytes = 0
 
     def __len__(self) -> int:
-        return len(self._moments) - self._first
+        return len(self._moments)
 
     def __getitem__(self, k: int) -> Moment:
         if not -len(self) <= k < len(self):
             raise OutOfRangeError(f"moment: got {k}, allowed are 0 to {len(self) - 1}")
-        return self._moments[self._first + k if k >= 0 else k]
+        return self._moments[k]
 
     def __iter__(self) -> Iterator[Moment]:
-        return islice(self._moments, self._first, None)
+        return iter(self._moments)
 
     def add(self, moment: Moment) -> None:
         """Appends a moment; the newest one is kept, whatever its size."""
         self._moments.append(moment)
         self._nbytes += moment.nbytes
         while len(self) > 1 and (moment.clock - self[0].clock > self.seconds or self._nbytes > self.most_bytes):
-            self._nbytes -= self[0].nbytes
-            self._moments[self._first].kept = ()
-            self._first += 1
-        if self._first > len(self._moments) // 2:
-            del self._moments[: self._first]
-            self._first = 0
+            self._nbytes -= self._moments.popleft().nbytes
 
     def drop_from(self, k: int) -> None:
         """Discards moment k and all later ones."""
-        for moment in self._moments[self._first + k :]:
-            self._nbytes -= moment.nbytes
-        del self._moments[self._first + k :]
+        while len(self) > k:
+            self._nbytes -= self._moments.pop().nbytes
 
     def clear(self) -> None:
         """Discards all moments."""
-        self._moments, self._first, self._nbytes = [], 0, 0
+        self._moments.clear()
+        self._nbytes = 0
 
     def since(self, clock: float) -> list[Moment]:
         """Returns the newest moments, starting with the last one that began no later than `clock`."""
         moments = list(self)
         begun = [k for k, moment in enumerate(moments) if moment.clock <= clock]
         return moments[begun[-1] if begun else 0 :]
+
+
+def bad_steps(batch: Batch) -> np.ndarray:
+    """Returns the number of bad steps of each world since its reset, (nworld,)."""
+    status = batch.status
+    return np.sum([status[name] for name in BAD], axis=0)

@@ -23,7 +23,6 @@ class Part(NamedTuple):
         pos: offset from the body's frame [m].
         quat: rotation relative to the body's frame.
         scale: factors for the size of the mesh.
-        rgba: colour.
         variant: (group, variant) with which a world has the part; None for all worlds.
     """
 
@@ -77,13 +76,9 @@ class Instances:
     """A mesh with k instances per world, ordered by world.
 
     Args:
-        server: server to draw on.
-        name: path in the tree of nodes.
-        mesh: the triangles.
         parts: instances in one world, either all opaque or all transparent.
         hold: called with the index among the drawn worlds, the body and a `Drag` when a visitor drags an instance.
         glb: the mesh with its texture, as a file; drawn while no paint is set.
-        fixed: whether the parts are static.
     """
 
     def __init__(
@@ -114,7 +109,6 @@ class Instances:
             at: (n, k, 3) positions of the parts of the n worlds [m].
             quat: (n, k, 4) orientations of the parts.
             paint: replacement colours.
-            glass: whether to draw the parts transparent.
         """
         if paint is not None and not paint.bodies[:, self.bodies].any():
             paint = None

@@ -18,7 +18,6 @@ import contextlib
 import dataclasses
 import errno
 import hmac
-import importlib
 import ipaddress
 import re
 import secrets
@@ -28,7 +27,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from featherlane.errors import InstallationError, ModelError
+from featherlane.errors import InstallationError, ModelError, optional_module
 from featherlane.model.arguments import whole_argument
 from featherlane.viewer.message_filter import keep_controls
 
@@ -49,10 +48,7 @@ def viser_module():
     Raises:
         InstallationError: viser is not installed.
     """
-    try:
-        return importlib.import_module("viser")
-    except ImportError as error:
-        raise InstallationError(f"the viewer requires viser ({error}); install with: {INSTALL}") from None
+    return optional_module("viser", "the viewer", "view")
 
 
 class PortInUse(ModelError):
@@ -63,7 +59,6 @@ class Lock:
     """Decides which requests a page answers.
 
     Args:
-        host: address that the page is bound to.
         token: the token; None for a random one of 128 bits; False for none.
 
     Attributes:
@@ -158,13 +153,11 @@ def _name(url: str) -> str:
         return ""
 
 
-def start_server(host: str, port: int, lock: Lock, label: str = "Featherlane"):
+def start_server(host: str, port: int, lock: Lock):
     """Starts a viser server behind a lock; it prints nothing.
 
     Args:
         host, port: address and port to listen on; port 0 for any free port.
-        lock: access control.
-        label: title of the page.
 
     Returns:
         The `viser.ViserServer`.
@@ -177,7 +170,7 @@ def start_server(host: str, port: int, lock: Lock, label: str = "Featherlane"):
     viser = viser_module()
     _check_free(host, port)
     with _STARTING, _locked(lock, host) as patched, _quiet():
-        server: Any = viser.ViserServer(host=host, port=port, label=label, verbose=False)
+        server: Any = viser.ViserServer(host=host, port=port, label="Featherlane", verbose=False)
     if not patched:
         with _quiet():
             server.stop()

@@ -20,9 +20,6 @@ class Marks(ABC):
     """A layer of marks.
 
     Args:
-        server: server to draw on.
-        name: name of the layer.
-        meshes: meshes of the marks by name.
         groups: groups of the layer; empty if the layer has none.
     """
 

@@ -34,7 +34,6 @@ class Prose:
     """A paragraph of the panel.
 
     Args:
-        gui: GUI of the viser server.
         template, values: as in `markup`.
     """
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.model import Model
+from featherlane.model.model import Model, peek
 from featherlane.simulation.query.point import object_velocity
 from featherlane.simulation.stages import com_pos, com_vel
 from featherlane.simulation.steps import kinematics
@@ -43,11 +43,7 @@ class Push:
 
 
 class MouseForces:
-    """Forces that the mouse applies to worlds of a model.
-
-    Args:
-        model: the model.
-    """
+    """Forces that the mouse applies to worlds of a model."""
 
     def __init__(self, model: Model):
         self.model, self.probe = model, Data(model)
@@ -82,10 +78,10 @@ class MouseForces:
         """Removes the spring."""
         self.grabbed = None
 
-    def push(self, world: int, body: int, impulse, seconds: float = PUSH_SECONDS) -> None:
-        """Pushes a body with an impulse (3,) [N s], spread over some time."""
+    def push(self, world: int, body: int, impulse) -> None:
+        """Pushes a body with an impulse (3,) [N s], spread over PUSH_SECONDS."""
         h = self.model.opt.timestep
-        steps = max(1, round(seconds / h))
+        steps = max(1, round(PUSH_SECONDS / h))
         self.pushes.append(Push(world, body, _point(impulse) / (steps * h), steps))
 
     def wrenches(self, rows) -> dict[tuple[int, int], np.ndarray]:
@@ -125,8 +121,8 @@ class MouseForces:
 
     def _mass(self, body: int) -> float:
         """Computes the effective mass at the body's centre [kg]."""
-        inverse = float(self.model.__dict__["body_invweight0"][body, 0])
-        return 1.0 / inverse if inverse > 0.0 else float(self.model.__dict__["body_mass"][body])
+        inverse = float(peek(self.model, "body_invweight0")[body, 0])
+        return 1.0 / inverse if inverse > 0.0 else float(peek(self.model, "body_mass")[body])
 
     def _held(self, g: Grab) -> np.ndarray:
         return self.probe.xpos[g.body] + self.probe.xmat[g.body].reshape(3, 3) @ g.point

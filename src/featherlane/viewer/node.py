@@ -33,9 +33,6 @@ class Node:
     """One mesh, drawn in many poses; it is created at the first draw, and later only changes are sent.
 
     Args:
-        server: the viser server.
-        name: path in the page's tree of nodes.
-        mesh: the triangles.
         hold: called with the index of the dragged pose and a `Drag`.
         glb: the mesh with its texture, as a file; replaces the triangles.
     """

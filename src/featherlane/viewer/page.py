@@ -20,6 +20,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.ray import Rays
 from featherlane.viewer.browser_sync import wait_for_browsers
 from featherlane.viewer.frame import Frame
+from featherlane.viewer.history import bad_steps
 from featherlane.viewer.markup import plain
 from featherlane.viewer.node import Drag
 from featherlane.viewer.panel import DRAWN, Panel, Source
@@ -31,6 +32,7 @@ from featherlane.viewer.worker import Worker
 RATE = 60.0  # most frames per second
 PANEL_RATE = 8.0  # most updates of numbers and plots per second
 IDLE = 0.1  # interval between checks for visitors [s]
+NOTICE = 8.0  # time that a notification stays [s]
 MARKS = 64  # most labels of bad worlds
 ORANGE = (255, 150, 0)
 
@@ -40,7 +42,6 @@ class Page:
 
     Args:
         worker: the page's thread, which creates the page and calls all of its methods except `do` and `ask`.
-        server: the `viser.ViserServer`.
         source: the worlds: a session, a watch or a playback.
         drawn: number of drawn worlds, the first; None for up to 64.
 
@@ -90,17 +91,14 @@ class Page:
         if isinstance(self.source, Watch):
             self.source.detach()
 
-    def notify(self, message: str, title: str = "Error", seconds: float = 8.0) -> None:
+    def notify(self, message: str, title: str = "Error") -> None:
         """Shows a notification to all visitors."""
         self.message = message
         for client in list(self.server.get_clients().values()):
-            client.add_notification(title, plain(message), auto_close_seconds=seconds, color="red")
+            client.add_notification(title, plain(message), auto_close_seconds=NOTICE, color="red")
 
     def turn(self, visitors: int) -> float:
         """Performs the updates that are due.
-
-        Args:
-            visitors: number of browsers that have the page open.
 
         Returns:
             Time to wait for a job [s].
@@ -305,8 +303,7 @@ class Page:
     def bad_worlds(self) -> list[int]:
         """Returns the numbers of the worlds with non-finite or out-of-range state or controls."""
         if isinstance(self.source, Watch):
-            status = self.source.batch.status
-            return np.flatnonzero(status["non_finite"] + status["bad_control"]).tolist()
+            return np.flatnonzero(bad_steps(self.source.batch)).tolist()
         return self.source.bad_worlds
 
     # ---- mouse -------------------------------------------------------------------------------------------------------
@@ -339,10 +336,6 @@ class Page:
 
     def drag(self, world: int, body: int, drag: Drag) -> None:
         """Applies a drag of the mouse.
-
-        Args:
-            world, body: dragged world and body.
-            drag: the drag, in the axes of the page.
 
         Raises:
             ModelError: the page does not own the worlds, or the body is fixed.

@@ -37,7 +37,6 @@ def paths(model: Model, sites: np.ndarray, centres: np.ndarray, frames: np.ndarr
     """Computes the segments of all tendons.
 
     Args:
-        model: the model.
         sites: (n, nsite, 3) positions of sites [m].
         centres: (n, ngeom, 3) positions of geoms [m].
         frames: (n, ngeom, 9) orientations of geoms.

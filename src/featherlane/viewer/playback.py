@@ -15,17 +15,16 @@ from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import STATUS
 from featherlane.viewer.clock import Clock
+from featherlane.viewer.history import BAD, FRAME
 from featherlane.viewer.session import Session
 
 NEEDED = ("time", "qpos")
-SHOWN = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
 
 
 class Playback(Clock):
     """Plays frames of worlds.
 
     Args:
-        model: the model.
         frames: arrays (nworld, nframe, ...) by name: `time` and `qpos`, optionally `qvel`, `act`, `ctrl`, `mocap_pos`,
             `mocap_quat` and `status`.
         source: name of the frames in error messages.
@@ -57,7 +56,7 @@ class Playback(Clock):
         """Returns the worlds with non-finite or out-of-range state or controls up to the present frame."""
         if "status" not in self.frames:
             return []
-        bad = [STATUS.index("non_finite"), STATUS.index("bad_control")]
+        bad = [STATUS.index(name) for name in BAD]
         return np.flatnonzero(self.frames["status"][:, self.position, bad].any(1)).tolist()
 
     def seek(self, frame: int) -> None:
@@ -67,7 +66,7 @@ class Playback(Clock):
             ModelError: the frame does not exist.
         """
         self.position = whole_argument("frame", frame, 0, self.nframe - 1)
-        for name in SHOWN:
+        for name in FRAME:
             if name in self.frames:
                 rows = getattr(self.batch, name)
                 rows[...] = self.frames[name][:, frame].reshape(rows.shape)
@@ -145,7 +144,7 @@ def _checked(model: Model, frames: Mapping[str, np.ndarray], source: str) -> dic
     lead = np.shape(frames["time"])
     if len(lead) != 2 or not all(lead):
         raise ModelError(f"{source}: time has shape {lead}, allowed is (worlds, frames) with at least one of each")
-    kept = {name: np.asarray(frames[name]) for name in (*SHOWN, "status") if name in frames}
+    kept = {name: np.asarray(frames[name]) for name in (*FRAME, "status") if name in frames}
     sizes = {"qpos": (model.nq,), "qvel": (model.nv,), "act": (model.na,), "ctrl": (model.nu,)}
     sizes |= {"mocap_pos": (model.nmocap, 3), "mocap_quat": (model.nmocap, 4), "status": (len(STATUS),), "time": ()}
     for name, array in kept.items():

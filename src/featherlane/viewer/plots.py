@@ -26,9 +26,6 @@ class Plots:
     """Charts in a folder of the page, one per quantity.
 
     Args:
-        server: server of the page.
-        container: folder to draw in, a context manager.
-        model: the model.
         locate: function from a world's number to its batch and row.
         batches: batches of the worlds; solver reports can differ between them.
         reported: whether steps of these worlds set solver reports (recorded frames have no steps).
@@ -76,10 +73,6 @@ class Plots:
         if found is not None and found[1] is not None:
             wait_for_browsers(self.server)
             found[1].remove()
-
-    def clear(self) -> None:
-        """Discards the past values, after a jump in time."""
-        self._points.clear()
 
     def take(self, time: float, worlds: Sequence[int]) -> None:
         """Records the present values of some worlds.

@@ -6,17 +6,15 @@ Solver reports come from the world's last step if it took one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from featherlane.errors import ModelError, near
+from featherlane.model.entries import PATH, selection
 from featherlane.model.features import refuse_sensors
 from featherlane.model.model import Model
-from featherlane.model.names import KINDS as ELEMENTS
 from featherlane.simulation.batch.arrays import LASTING, REPORTS
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA
@@ -24,11 +22,7 @@ from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.recordings import BINDABLE
 
 MOST_LINES = 8  # most lines per quantity and world
-UNITS = {"energy": "J", "contacts": "", "iterations": "", "residual": ""}
-FIELD_OF = {"contacts": "ncon", "iterations": "solver_niter", "residual": "solver_residual"}
-PATTERN = re.compile(r"(\w+)(?:\[(.*)\])?")
-# element type of an axis of a field
-KINDS = {kind.count: name for name, kind in ELEMENTS.items()} | {"nu": "actuator"}
+FIELD_OF = {"energy": "energy", "contacts": "ncon", "iterations": "solver_niter", "residual": "solver_residual"}
 
 
 @dataclass
@@ -36,10 +30,6 @@ class Quantity:
     """A plotted quantity.
 
     Attributes:
-        name: name as requested.
-        unit: unit of the values.
-        labels: labels of the lines.
-        field: the field of a batch to read.
         read: function from a world's row of the field to the values.
     """
 
@@ -54,7 +44,6 @@ def quantity(model: Model, name: str) -> Quantity:
     """Parses the name of a quantity.
 
     Args:
-        model: the model.
         name: `energy`, `contacts`, `iterations`, `residual`; a sensor; or a field of `fl.Data`, with an index for a
             part of it: `qpos[2]`, `xpos[torso]`, `xpos[torso, 2]`.
 
@@ -64,7 +53,7 @@ def quantity(model: Model, name: str) -> Quantity:
     """
     name = name.strip()
     if name == "energy":
-        return Quantity(name, "J", ("potential", "kinetic", "total"), "energy", _energy)
+        return Quantity(name, "J", ("potential", "kinetic", "total"), "energy", lambda row: np.append(row, row.sum()))
     if name in FIELD_OF:
         return Quantity(name, "", (name,), FIELD_OF[name], np.ravel)
     if name and name in model.names("sensor"):
@@ -74,13 +63,10 @@ def quantity(model: Model, name: str) -> Quantity:
 
 def names(model: Model) -> list[str]:
     """Returns valid names, the most common ones first."""
-    fields = [f.name for f in DATA.fields if f.kind == "real" and f.name in BINDABLE and 0 not in f.dims(_sizes(model))]
+    sizes = Workspace.sizes_of(model, 0)
+    fields = [f.name for f in DATA.fields if f.kind == "real" and f.name in BINDABLE and 0 not in f.dims(sizes)]
     first = [n for n in ("qpos", "qvel", "qacc", "ctrl", "actuator_force", "qfrc_constraint", "xpos") if n in fields]
-    return list(dict.fromkeys((*UNITS, *filter(None, model.names("sensor")), *first, *fields)))
-
-
-def _energy(row: np.ndarray) -> np.ndarray:
-    return np.append(row, row.sum())
+    return list(dict.fromkeys((*FIELD_OF, *filter(None, model.names("sensor")), *first, *fields)))
 
 
 def _sensor(model: Model, name: str) -> Quantity:
@@ -92,40 +78,19 @@ def _sensor(model: Model, name: str) -> Quantity:
 
 
 def _field(model: Model, text: str) -> Quantity:
-    matched = PATTERN.fullmatch(text)
+    matched = PATH.fullmatch(text)
     field, index = matched.groups() if matched else ("", None)
     if field not in BINDABLE or DATA[field].kind != "real":
         raise ModelError(f"plot: unknown quantity {text!r}{near(text, names(model))}")
     if field == "sensordata":
         refuse_sensors(model)
-    shape = DATA[field].dims(_sizes(model))
-    axes, at = DATA[field].shape, ()
-    for k, part in enumerate((index or "").split(",") if index is not None else ()):
-        if k >= len(shape):
-            raise ModelError(f"plot: {text!r}: too many indices, {field} has shape {shape}")
-        at = (*at, _position(model, text, part.strip(), str(axes[k]), shape[k]))
-    left = shape[len(at) :]
-    if 0 in left:
+    shape = DATA[field].dims(Workspace.sizes_of(model, 0))
+    if 0 in shape:
         raise ModelError(f"plot: {field} is empty in this model, its shape is {shape}")
-    places = list(np.ndindex(*left))[:MOST_LINES]
+    at = () if index is None else selection(model, f"plot: {text!r}", DATA[field], shape, index)
+    places = list(np.ndindex(np.zeros(shape)[at].shape))[:MOST_LINES]
     labels = tuple(f"{text}{list(place) if place else ''}" for place in places)
     return Quantity(text, DATA[field].unit or "", labels, field, lambda row: np.ravel(row[at])[:MOST_LINES])
-
-
-def _position(model: Model, text: str, part: str, axis: str, length: int) -> int:
-    """Parses an index, a number or the name of an element."""
-    if part.lstrip("-").isdigit():
-        if not -length <= int(part) < length:
-            raise ModelError(f"plot: {text!r}: got {part}, allowed are 0 to {length - 1}")
-        return int(part) % length
-    known = model.names(KINDS[axis]) if axis in KINDS else []
-    if not part or part not in known:
-        raise ModelError(f"plot: {text!r}: unknown name {part!r} for the axis {axis}{near(part, known)}")
-    return known.index(part)
-
-
-def _sizes(model: Model) -> Any:
-    return Workspace.sizes_of(model, 0)
 
 
 class Sampler:
@@ -144,8 +109,6 @@ class Sampler:
 
         Args:
             batch: the worlds, of the sampler's model.
-            row: row of the world.
-            quantities: quantities to read.
             reported: whether the world's last step set solver reports; otherwise a forward pass computes them.
 
         Returns:
@@ -162,11 +125,10 @@ class Sampler:
                 if q.field not in reports:
                     probe.bind(q.field)
             probe.forward()
-        return [
-            np.array(q.read(reports[q.field] if q.field in reports else _row(probe, q.field)), float)
-            for q in quantities
-        ]
-
-
-def _row(probe: Batch, field: str) -> np.ndarray:
-    return (probe.rows if field in probe.rows else probe.bound)[field][0]
+        found = []
+        for q in quantities:
+            rows = reports.get(q.field)
+            if rows is None:
+                rows = (probe.rows if q.field in probe.rows else probe.bound)[q.field][0]
+            found.append(np.array(q.read(rows), float))
+        return found

@@ -12,36 +12,28 @@ from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
 from featherlane.model.arguments import one_of, whole_argument
 from featherlane.model.enums import NGROUP, PLANE
-from featherlane.model.model import Model, check_model
+from featherlane.model.model import Model, check_model, peek
 from featherlane.simulation.world.data import Data, run_stage
 from featherlane.viewer.appearance import Looks
-from featherlane.viewer.bodies import Bodies
-from featherlane.viewer.contacts import Contacts, Forces
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.ground import Ground
-from featherlane.viewer.joints import Joints
-from featherlane.viewer.light import illuminate
+from featherlane.viewer.mark_layers import Bodies, Contacts, Forces, Inertias, Joints, MassCentres, Tendons
 from featherlane.viewer.marks import Marks
-from featherlane.viewer.masses import Inertias, MassCentres
 from featherlane.viewer.node import Drag
 from featherlane.viewer.solids import Solids, geom_groups, hull_groups, site_groups
 from featherlane.viewer.state_colors import paint
-from featherlane.viewer.tendons import Tendons
 
 SHOWN = (0, 1, 2)  # groups that are drawn initially, as in MuJoCo
 AT_FIRST = ("geoms", "sites", "tendons", "sleep")  # layers that are drawn initially
 SIZES = (*(f"{kind}_{name}" for kind in ("geom", "site") for name in ("pos", "quat", "size")), "hfield_data")
 APART = 1.25  # distance of neighbours in a grid of worlds, relative to their width
 ENDLESS = 20.0  # half side of an infinite tilted plane, in extents
+SKY, EARTH, SUN = (225, 235, 255), (150, 145, 140), (255, 250, 240)  # colours of the lights
+UP, SUNWARDS = (0.0, 0.0, 1.0), (-1.0, -2.0, 4.0)
 
 
 class Scene:
     """Draws worlds of a model on a page.
-
-    Args:
-        server: a `viser.ViserServer`.
-        model: the model.
-        nworld: number of worlds.
 
     Attributes:
         layers: layers by name with their groups; empty if a layer has no groups.
@@ -61,7 +53,7 @@ class Scene:
         self.centre, self.extents = _bounds(model)
         self._middle, moving = _bounds(model, moving=True)
         self._frame: Frame | None = None
-        self._sizes = {name: model.__dict__[name].copy() for name in SIZES}
+        self._sizes = {name: peek(model, name).copy() for name in SIZES}
         extent, looks = float(moving.max()), Looks(model.mj_model)
         self._reach = float(np.linalg.norm(moving)) / 2
         size = float(np.clip(model.stat.meansize, 1e-3 * extent, 0.3 * extent))
@@ -89,7 +81,7 @@ class Scene:
         self.layers = {name: groups for name, groups in self.layers.items() if groups or name not in grouped}
         self._on = {(name, group): False for name, groups in self.layers.items() for group in groups or (None,)}
         server.scene.set_up_direction("+z")
-        illuminate(server)
+        _illuminate(server)
         self.aim(np.zeros((1, 3)))
         for name, group in self._on:
             self.switch(name, group, name in AT_FIRST and group in (None, *SHOWN))
@@ -111,7 +103,6 @@ class Scene:
         Args:
             layer: name of the layer, one of `layers`.
             group: the group; None for all groups.
-            on: whether it is drawn.
 
         Raises:
             ModelError: the layer or the group does not exist.
@@ -137,7 +128,7 @@ class Scene:
 
     def show(self, frame: Frame) -> None:
         """Draws a frame; layers without data in it wait for the next one."""
-        if not all(np.array_equal(self._sizes[name], self.model.__dict__[name]) for name in SIZES):
+        if not all(np.array_equal(self._sizes[name], peek(self.model, name)) for name in SIZES):
             self._resize()
         self._frame, offsets = frame, self.spread(frame.worlds)
         colours = paint(self.model, frame, self._on["sleep", None], self._on["islands", None])
@@ -152,7 +143,7 @@ class Scene:
 
     def _resize(self) -> None:
         """Rebuilds everything after sizes, offsets or heights of the model have changed."""
-        self._sizes = {name: self.model.__dict__[name].copy() for name in SIZES}
+        self._sizes = {name: peek(self.model, name).copy() for name in SIZES}
         for layer in (*self._solids.values(), self._ground):
             layer.rebuild()
 
@@ -193,12 +184,7 @@ class Scene:
 
 
 def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Computes the centre (3,) of all shapes except planes in qpos0, and the side lengths of the bounding box (3,) [m].
-
-    Args:
-        model: the model.
-        moving: whether to use only moving shapes, if there are any.
-    """
+    """Computes centre (3,) and side lengths (3,) [m] of the box around all shapes except planes in qpos0."""
     data = Data(model)
     run_stage(model, data, kinematics)
     run_stage(model, data, frames)
@@ -208,6 +194,15 @@ def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]
     moves = shown & ((model.body_weldid > 0) | (model.body_mocapid >= 0))[model.geom_bodyid]
     if moving and moves.any():
         shown = moves
-    pos, ball = data.geom_xpos[shown], model.__dict__["geom_rbound"][shown, None]
+    pos, ball = data.geom_xpos[shown], peek(model, "geom_rbound")[shown, None]
     low, high = (pos - ball).min(0), (pos + ball).max(0)
     return (low + high) / 2, np.maximum(high - low, 1e-3)
+
+
+def _illuminate(server) -> None:
+    """Lights a page with a sky and a sun with shadows, in place of viser's lights and panorama (external resources)."""
+    scene = server.scene
+    scene.configure_environment_map(hdri=None)
+    scene.configure_default_lights(enabled=False)
+    scene.add_light_hemisphere("/light/sky", sky_color=SKY, ground_color=EARTH, intensity=2.0, position=UP)
+    scene.add_light_directional("/light/sun", color=SUN, intensity=2.6, cast_shadow=True, position=SUNWARDS)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.model.enums import MESH, NGROUP, PLANE
-from featherlane.model.model import Model
+from featherlane.model.model import Model, peek
 from featherlane.viewer.appearance import PLAIN, Looks
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.geom_meshes import Kind, Solid, geoms, mesh_of, sites, sorted_parts
@@ -25,12 +25,7 @@ class Solids:
     """Draws solids of one kind, of all drawn worlds.
 
     Args:
-        server: server to draw on.
-        model: the model.
-        name: name of the layer, and path in the tree of nodes.
-        looks: colours and textures.
         solids: function that returns the solids by group; called whenever the nodes are built.
-        hulls: whether to draw meshes as their hulls.
         infinite: half side of an infinite plane [m].
         hold: called with the index of the world, the body and a `Drag` when a visitor drags a solid.
     """
@@ -67,7 +62,6 @@ class Solids:
             frame: poses of the n worlds.
             offsets: (n, 3) drawn origins of the worlds [m].
             paint: colours that replace those of the bodies.
-            glass: whether to draw moving solids transparent.
         """
         if len(offsets) != self._nworld:
             self.rebuild()
@@ -111,13 +105,13 @@ def textured_file(looks: Looks, kind: Kind, mesh) -> bytes:
 # ---- groups of solids --------------------------------------------------------------------------------------
 def geom_groups(model: Model, looks: Looks) -> Groups:
     """Returns geoms by group, except the ground."""
-    return _grouped(model.__dict__["geom_group"], geoms(model, looks), lambda solid: not is_ground(solid))
+    return _grouped(peek(model, "geom_group"), geoms(model, looks), lambda solid: not is_ground(solid))
 
 
 def hull_groups(model: Model, looks: Looks) -> Groups:
     """Returns meshes with a hull by group: the collision shapes."""
     plain = [solid._replace(look=PLAIN) for solid in geoms(model, looks)]
-    return _grouped(model.__dict__["geom_group"], plain, lambda s: s.kind == MESH and model.hull_polynum[s.data] > 0)
+    return _grouped(peek(model, "geom_group"), plain, lambda s: s.kind == MESH and model.hull_polynum[s.data] > 0)
 
 
 def site_groups(model: Model, looks: Looks) -> Groups:
@@ -127,7 +121,7 @@ def site_groups(model: Model, looks: Looks) -> Groups:
 
 def ground_groups(model: Model, looks: Looks) -> Groups:
     """Returns level planes of the world by group."""
-    return _grouped(model.__dict__["geom_group"], geoms(model, looks), is_ground)
+    return _grouped(peek(model, "geom_group"), geoms(model, looks), is_ground)
 
 
 def _grouped(group: np.ndarray, solids: list[Solid], accepted: Callable[[Solid], bool]) -> Groups:

@@ -24,9 +24,6 @@ def paint(model: Model, frame: Frame, sleep: bool, islands: bool) -> Paint | Non
     """Computes the colours of bodies in a frame, None if none is painted.
 
     Args:
-        model: the model.
-        frame: the frame.
-        sleep: whether to paint sleeping trees.
         islands: whether to paint islands; sleeping trees are grey in either case.
     """
     tree, shape = model.body_treeid, frame.pos.shape[:2]

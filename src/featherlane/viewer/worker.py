@@ -41,7 +41,6 @@ class Worker:
         If the caller is interrupted, the job runs to its end.
 
         Args:
-            job: the function.
             timeout: longest wait [s].
 
         Raises:

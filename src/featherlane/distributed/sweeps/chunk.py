@@ -15,7 +15,7 @@ from featherlane.distributed.sweeps.plan import Plan
 from featherlane.distributed.sweeps.reduction import numbers_of
 from featherlane.errors import ModelError, NonFiniteWarning
 from featherlane.lanes import Kernel
-from featherlane.model.model import Model
+from featherlane.model.model import Model, peek
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
@@ -92,7 +92,7 @@ def _worlds(plan: Plan, model: Model, n: int, nthread: int) -> Batch:
         nworld = n if exact else max(n, min(plan.nsample, most_samples(plan)))
         batch = plan.batches[id(model), nthread] = Batch(model, nworld, nthread=nthread, dtype=plan.rollout.dtype)
     for name, rows in batch.expanded_fields.items():
-        rows[...] = model.__dict__[name]
+        rows[...] = peek(model, name)
     return batch
 
 

@@ -98,9 +98,10 @@ def _feed(found, value: Any, seen: set[int]) -> None:
 def _is_set(cell: types.CellType) -> bool:
     """Returns whether a variable of an enclosing function has a value."""
     try:
-        return cell.cell_contents is not None or True
+        _ = cell.cell_contents
     except ValueError:
         return False
+    return True
 
 
 def _written(function: types.FunctionType) -> bytes:

@@ -23,7 +23,7 @@ from featherlane.model.arguments import instance, one_of, whole_argument
 from featherlane.model.assignment import as_real_array, assign, described
 from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field, holds_each
-from featherlane.model.model import Model, check_model
+from featherlane.model.model import Model, check_model, peek
 from featherlane.simulation.batch.arrays import precision
 from featherlane.simulation.world.recordings import field_names
 
@@ -51,12 +51,8 @@ class Plan:
     """A checked sweep.
 
     Attributes:
-        model: the model.
         targets: targets of the parameters, by path.
         sources: values of the parameters, by path.
-        rollout: rollout of every sample.
-        reduce: reduction of the recordings.
-        seed: seed of all random numbers.
         draws: number of samples at each point of the grids and lists.
         nsample: total number of samples.
         names: names of the results of `reduce`, once they are known.
@@ -163,7 +159,7 @@ class Plan:
             values = self.values(samples)
             self.variants(values)
             for name in self.fields("model"):
-                own = np.asarray(self.model.__dict__[name])
+                own = np.asarray(peek(self.model, name))
                 rows = np.broadcast_to(own, (len(samples), *own.shape)).astype(self._stored_as(name))
                 self.enter(name, rows, values)
                 try:
@@ -192,7 +188,7 @@ class Plan:
         values = {path: np.stack(both)[corners[:, k]] for k, (path, both) in enumerate(ends.items()) if both}
         with np.errstate(all="ignore"):
             for name in self.fields("model"):
-                own = np.asarray(self.model.__dict__[name])
+                own = np.asarray(peek(self.model, name))
                 rows = np.broadcast_to(own, (len(corners), *own.shape)).astype(self._stored_as(name))
                 self.enter(name, rows, values)
                 if not holds_each(name, rows):

@@ -82,7 +82,6 @@ def numbers_of(reduce: Function, recorded: Recorded, sample: int, known: tuple[s
     """Computes and checks the results of one sample.
 
     Args:
-        reduce: the reduction.
         recorded: recordings, (nstep, ...) each.
         sample: number of the sample, for messages.
         known: names of the first sample's results.

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.distributed.sweeps.run_directory import _chunks, _read, write_whole
-from featherlane.errors import InstallationError, ModelError
+from featherlane.distributed.sweeps.run_directory import read_chunks, read_note
+from featherlane.errors import ModelError, optional_module
+from featherlane.model.array_file import whole_file
 
-INSTALL = "pip install 'featherlane[distributed]'"
 KINDS = ("parameter", "result", "status")
 NAMED = 8  # most samples that a message lists
 
@@ -72,7 +72,8 @@ class Sweep:
         if target.is_dir() or not target.parent.is_dir():
             raise ModelError(f"{target}: the folder {target.parent} does not exist, or the path is a folder")
         try:
-            write_whole(target, writers[target.suffix.lower()])
+            with whole_file(target) as part:
+                writers[target.suffix.lower()](part)
         except OSError as error:
             raise ModelError(f"{target}: cannot be written: {error.strerror or error}") from None
 
@@ -81,11 +82,9 @@ class Sweep:
         np.savez(path, **arrays)
 
     def _write_parquet(self, path: Path) -> None:
-        try:
-            import pyarrow  # pyright: ignore[reportMissingImports]
-            from pyarrow import parquet  # pyright: ignore[reportMissingImports]
-        except ImportError:
-            raise InstallationError(f"a Parquet file requires pyarrow; install it with:\n  {INSTALL}") from None
+        pyarrow, parquet = (
+            optional_module(name, "a Parquet file", "distributed") for name in ("pyarrow", "pyarrow.parquet")
+        )
         with path.open("wb") as file:  # pyarrow fails on a name that is not UTF-8
             parquet.write_table(pyarrow.table(dict(self._flat())), file)
 
@@ -124,11 +123,11 @@ def load_sweep(path: str | Path) -> Sweep:
         note = source / "run.json"
         if not note.is_file():
             raise ModelError(f"{source}: not a run directory, run.json is missing")
-        nsample = _read(note).get("nsample")
+        nsample = read_note(note).get("nsample")
         if not isinstance(nsample, int):
             raise ModelError(f"{note}: the number of samples (nsample) is missing")
         folder = source / "chunks"
-        return join_chunks(list(_chunks(folder, nsample)) if folder.is_dir() else [], nsample)
+        return join_chunks(read_chunks(folder, nsample) if folder.is_dir() else [], nsample)
     if not source.is_file():
         raise ModelError(f"{source}: file or folder not found")
     try:
@@ -147,9 +146,3 @@ def join_chunks(chunks: list[tuple[np.ndarray, dict[str, np.ndarray]]], nsample:
     order = np.argsort(samples)
     columns = {name: np.concatenate([c[name] for _, c in chunks])[order] for name in chunks[0][1]}
     return Sweep(samples[order], columns, nsample)
-
-
-def listed(samples: np.ndarray) -> str:
-    """Formats some sample numbers, and the number of others."""
-    more = f" and {len(samples) - NAMED} more" * (len(samples) > NAMED)
-    return f"{', '.join(map(str, samples[:NAMED]))}{more}"

@@ -27,11 +27,11 @@ from featherlane.distributed.sweeps.chunk import Columns, Pace, timed_chunk, try
 from featherlane.distributed.sweeps.identity import identity
 from featherlane.distributed.sweeps.plan import Plan, make_plan
 from featherlane.distributed.sweeps.reduction import Function, Named
-from featherlane.distributed.sweeps.result import Sweep, join_chunks, listed
-from featherlane.distributed.sweeps.run_directory import RunDirectory
+from featherlane.distributed.sweeps.result import NAMED, Sweep, join_chunks
+from featherlane.distributed.sweeps.run_directory import RunDirectory, read_chunks
 from featherlane.distributed.sweeps.values import Source
 from featherlane.distributed.sweeps.workers import Workers
-from featherlane.errors import InstallationError, ModelError, NonFiniteWarning
+from featherlane.errors import InstallationError, ModelError, NonFiniteWarning, few
 from featherlane.lanes import Kernel
 from featherlane.model.arguments import whole_argument
 from featherlane.model.model import Model
@@ -133,7 +133,7 @@ def sweep(
         store = None if out is None else open_run(out, plan)
         if store is not None:
             stack.enter_context(store.held())
-        done = [] if store is None else store.read_chunks(plan.nsample)
+        done = [] if store is None else read_chunks(store.chunks, plan.nsample)
         for samples, columns in done:
             _compare(trial, samples, columns, ELSEWHERE)
         left = _left(done, plan.nsample)
@@ -145,7 +145,9 @@ def sweep(
             _collect(plan, chunks, trial, done, store, say)
     result = join_chunks(done, plan.nsample)
     if store is not None:
-        _finish(store, result)
+        result.save(store.path / "result.npz")
+        with contextlib.suppress(InstallationError):
+            result.save(store.path / "result.parquet")
     _warn_of_failed(result)
     return result
 
@@ -242,20 +244,13 @@ def _named(given: Any) -> str:
     return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
 
 
-def _finish(store: RunDirectory, result: Sweep) -> None:
-    """Writes the files of all samples."""
-    store.finish(result.save, ".npz")
-    with contextlib.suppress(InstallationError):
-        store.finish(result.save, ".parquet")
-
-
 def _warn_of_failed(result: Sweep) -> None:
     bad = result.bad()
     if len(bad):
         import warnings
 
         warnings.warn(
-            f"samples {listed(bad)} had values that are NaN or larger than 1e10, or non-finite "
+            f"samples {few(bad, NAMED)} had values that are NaN or larger than 1e10, or non-finite "
             f"results: see Sweep.status, Sweep.bad()",
             NonFiniteWarning,
             stacklevel=3,

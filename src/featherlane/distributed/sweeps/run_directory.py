@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import platform
 import re
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -26,6 +24,7 @@ import numpy as np
 from featherlane.distributed.machine import versions
 from featherlane.errors import ModelError
 from featherlane.lanes import processor
+from featherlane.model.array_file import whole_file
 
 FORMAT = 1
 ENGINE = ("featherlane", "record layout", "kernels")  # versions that a world's bits depend on
@@ -43,16 +42,6 @@ WORDS = {
 def about_here() -> dict[str, str]:
     """Returns facts about this process that do not affect the results, for a reader."""
     return {"cpu": processor.cpu_level(), "system": platform.platform(), "host": platform.node()}
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Writes a complete file or none: `write(part)` writes a temporary file, which is then renamed."""
-    with tempfile.TemporaryDirectory(prefix=f".{path.stem}-", dir=path.parent) as folder:
-        part = Path(folder) / path.name
-        write(part)
-        with part.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(part, path)
 
 
 def _is_begun(folder: Path) -> bool:
@@ -93,14 +82,16 @@ class RunDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         self.is_new = not note.exists()
         if not self.is_new:
-            self._compare(_read(note), parts)
+            self._compare(read_note(note), parts)
         self.chunks.mkdir(exist_ok=True)
         if self.is_new:
-            write_whole(self.path / "model.mjb", lambda part: save_model(str(part)))
+            with whole_file(self.path / "model.mjb") as part:
+                save_model(str(part))
             text = json.dumps(
                 {"format": FORMAT, "parts": parts, "versions": versions(), "system": about_here(), **about}, indent=2
             )
-            write_whole(note, lambda part: part.write_text(text + "\n", encoding="utf-8"))
+            with whole_file(note) as part:
+                part.write_text(text + "\n", encoding="utf-8")
 
     def _compare(self, found: Mapping[str, Any], parts: Mapping[str, str]) -> None:
         """Raises an error if the folder belongs to a different run."""
@@ -149,23 +140,15 @@ class RunDirectory:
         first, after = int(samples[0]), int(samples[-1]) + 1
         path = self.chunks / f"{first:09d}-{after:09d}.npz"
         try:
-            write_whole(path, lambda part: np.savez(part, **columns))
+            with whole_file(path) as part:
+                np.savez(part, **columns)
         except OSError as error:
             why = error.strerror or str(error)
             raise ModelError(f"{path}: cannot be written: {why}; the samples computed before are kept") from None
 
-    def read_chunks(self, nsample: int) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
-        """Returns samples and columns of finished chunks; an unreadable file is reported and computed again."""
-        return list(_chunks(self.chunks, nsample))
 
-    def finish(self, write: Callable[[Path], None], suffix: str) -> Path:
-        """Writes a file of results."""
-        path = self.path / f"result{suffix}"
-        write_whole(path, write)
-        return path
-
-
-def _read(note: Path) -> dict[str, Any]:
+def read_note(note: Path) -> dict[str, Any]:
+    """Returns the description of a run."""
     try:
         found = json.loads(note.read_text(encoding="utf-8"))
     except (ValueError, UnicodeDecodeError) as error:
@@ -175,8 +158,9 @@ def _read(note: Path) -> dict[str, Any]:
     return found
 
 
-def _chunks(folder: Path, nsample: int) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
-    done = np.zeros(nsample, bool)
+def read_chunks(folder: Path, nsample: int) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
+    """Returns samples and columns of finished chunks; an unreadable file is reported and computed again."""
+    found, done = [], np.zeros(nsample, bool)
     for path in sorted(folder.iterdir()):
         match = CHUNK.fullmatch(path.name)
         if match is None:
@@ -194,4 +178,5 @@ def _chunks(folder: Path, nsample: int) -> Iterator[tuple[np.ndarray, dict[str, 
             continue
         if not done[samples].any():
             done[samples] = True
-            yield samples, columns
+            found.append((samples, columns))
+    return found

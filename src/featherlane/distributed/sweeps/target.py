@@ -36,7 +36,6 @@ class Part:
     """Entries of one field.
 
     Attributes:
-        field: name of the field.
         owner: "model" for a real per-world field; "state" for the initial state; "variant" for an option or an integer
             field of the model, which worlds of one batch share.
         index: index of the entries, without the axis of worlds.
@@ -56,7 +55,6 @@ class Target:
     """The target of one parameter.
 
     Attributes:
-        path: path as given.
         parts: entries of one or several fields.
     """
 

@@ -149,8 +149,6 @@ def next_chunk_size(waiting: int, places: int, rate: float) -> int:
     such chunks, a chunk takes as long as sending one to each place.
 
     Args:
-        waiting: number of waiting samples.
-        places: number of places that compute chunks.
         rate: samples per second in one place; 0 if unknown.
     """
     worth = max(LEAST_SECONDS, min(places * SENDING, np.sqrt(waiting / rate * SENDING))) if rate else 0.0

@@ -14,9 +14,6 @@ ALL, PICKED = "all worlds", "the selected world"
 class Controls:
     """Creates the controls of a page and stores them by name.
 
-    Args:
-        page: the page that runs the jobs.
-
     Attributes:
         page, server, gui, source, model: objects that the folders use.
         handles: name -> handle of the server.

@@ -5,19 +5,12 @@ from __future__ import annotations
 from featherlane.viewer.panel.controls import Controls
 from featherlane.viewer.playback import Playback
 from featherlane.viewer.plots import FIRST, Plots
-from featherlane.viewer.quantities import UNITS, names
+from featherlane.viewer.quantities import FIELD_OF, names
 from featherlane.viewer.session import Session
 
 
 class Curves:
-    """The folder of plots.
-
-    Args:
-        controls: controls of the panel.
-
-    Attributes:
-        plots: the plots.
-    """
+    """The folder of plots."""
 
     def __init__(self, controls: Controls):
         self.controls, page, gui = controls, controls.page, controls.gui
@@ -25,7 +18,7 @@ class Curves:
         live = not isinstance(controls.source, Playback)
         self.plots = Plots(controls.server, folder, controls.model, page.locate, page.batches, live)
         with folder:
-            for name in UNITS:
+            for name in FIELD_OF:
                 box = gui.add_checkbox(name, name in FIRST)
                 controls.on(f"plot {name}", box, lambda on, name=name: self._switch(name, on))
             listed = gui.add_dropdown("Sensor or field", known, initial_value=known[0])
@@ -47,7 +40,7 @@ class Curves:
 
     def _remove(self) -> None:
         for name in self.plots.names:
-            if name not in UNITS:
+            if name not in FIELD_OF:
                 self.plots.remove(name)
 
     def _worlds(self) -> list[int]:

@@ -13,11 +13,7 @@ from featherlane.viewer.panel.controls import ALL, PICKED, Controls
 
 
 class Options:
-    """The folder of options.
-
-    Args:
-        controls: controls of the panel.
-    """
+    """The folder of options."""
 
     def __init__(self, controls: Controls):
         self.controls, gui = controls, controls.gui
@@ -62,11 +58,7 @@ class Options:
 
 
 class Bodies:
-    """The folder of the selected body; it also selects the worlds that edits apply to.
-
-    Args:
-        controls: controls of the panel.
-    """
+    """The folder of the selected body; it also selects the worlds that edits apply to."""
 
     def __init__(self, controls: Controls):
         self.controls, gui, source = controls, controls.gui, controls.session

@@ -12,11 +12,7 @@ DIRECTIONS = {"+x": (1, 0, 0), "-x": (-1, 0, 0), "+y": (0, 1, 0), "-y": (0, -1, 
 
 
 class Forces:
-    """The folder of mouse forces.
-
-    Args:
-        controls: controls of the panel.
-    """
+    """The folder of mouse forces."""
 
     def __init__(self, controls: Controls):
         self.controls, gui = controls, controls.gui
@@ -43,11 +39,7 @@ class Forces:
 
 
 class Actuators:
-    """The folder of actuators, if the model has any.
-
-    Args:
-        controls: controls of the panel.
-    """
+    """The folder of actuators, if the model has any."""
 
     def __init__(self, controls: Controls):
         self.controls, model, source = controls, controls.model, controls.session

@@ -6,11 +6,7 @@ from featherlane.viewer.panel.controls import Controls
 
 
 class Layers:
-    """The folder of layers.
-
-    Args:
-        controls: controls of the panel.
-    """
+    """The folder of layers."""
 
     def __init__(self, controls: Controls):
         self.controls, self.scene = controls, controls.page.scene

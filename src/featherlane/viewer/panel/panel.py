@@ -25,11 +25,7 @@ from featherlane.viewer.watch import Watch
 class Panel:
     """Creates the controls of a page for the shown worlds.
 
-    Args:
-        page: the page.
-
     Attributes:
-        controls: all of them.
         time, drawn, curves: folders whose contents change with time.
     """
 

@@ -15,11 +15,7 @@ DEFAULTS = "the model's defaults"
 
 
 class Time:
-    """The folder of time.
-
-    Args:
-        controls: controls of the panel.
-    """
+    """The folder of time."""
 
     def __init__(self, controls: Controls):
         self.controls, self.page, self.source = controls, controls.page, controls.source

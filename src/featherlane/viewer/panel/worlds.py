@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from featherlane.errors import ModelError
+from featherlane.errors import ModelError, few
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.viewer.markup import Prose
 from featherlane.viewer.panel.controls import Controls, change
@@ -19,9 +19,6 @@ NAMED = 12  # most bad worlds that are listed
 
 class DrawnWorlds:
     """The folder of worlds.
-
-    Args:
-        controls: controls of the panel.
 
     Attributes:
         bad: the paragraph that lists bad worlds.
@@ -71,10 +68,7 @@ class DrawnWorlds:
 
     def _show_bad(self) -> None:
         bad = self.page.bad_worlds()
-        more = f" and {len(bad) - NAMED} more" * (len(bad) > NAMED)
-        self.bad.show(
-            "<b>Non-finite or out-of-range values</b> in world {}{}" * bool(bad), ", ".join(map(str, bad[:NAMED])), more
-        )
+        self.bad.show("<b>Non-finite or out-of-range values</b> in world {}" * bool(bad), few(bad, NAMED))
 
     def _only(self, text: str) -> None:
         worlds: list[int] = []
