@@ -20,6 +20,7 @@ from featherlane.sensitivity.derivative.direct_worlds import direct_rates
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed, in_use_of
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.lcp_worlds import LcpWorlds, lcp_serves
+from featherlane.sensitivity.derivative.noslip_rates import noslip_serves
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.rk4 import rk4_rates
 from featherlane.sensitivity.derivative.sensor_rates import sensor_rates
@@ -143,10 +144,11 @@ def linearize(
     chosen = None if none else Parameters(model, parameters)
     if chosen is not None and not chosen.n:
         chosen = None
-    served, disabled = _served(sizes) or lcp_serves(model), 0 if frictionloss else FRICTIONLOSS
+    served, disabled = _served(model, sizes) or lcp_serves(model), 0 if frictionloss else FRICTIONLOSS
     lcp, rk4 = sizes["opt_contact_model"] == LCP, sizes["opt_integrator"] == RK4
     C, D, P = None, None, {}
-    if chosen is not None and (not served or sizes["opt_contact_model"] != CONVEX or rk4):
+    noslip = sizes["opt_noslip_iterations"] > 0
+    if chosen is not None and (not served or sizes["opt_contact_model"] != CONVEX or rk4 or noslip):
         P, chosen = chosen.parts(_by_steps(chosen, model, data, nthread, disabled)), None
     if not served:
         return _differenced(model, data, sensors, (), None, None, nthread, frictionloss)._replace(P=P)
@@ -287,11 +289,11 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
     from featherlane.model.features import refuse_sensors  # imports mujoco
 
     refuse_sensors(model)
-    if model.opt_contact_model == CONVEX:
+    if model.opt_contact_model == CONVEX and model.opt_noslip_iterations == 0:
         rates, left = sensor_rates(model, data, threads(nthread), disabled)
         out = rates.swapaxes(1, 2)
     else:
-        # the LCP's forces cannot be computed from an acceleration
+        # the forces of the LCP and of the no-slip solver cannot be computed from an acceleration
         left = np.arange(1 if isinstance(data, Data) else data.nworld)
         out = np.empty((len(left), model.nsensordata, nx + model.nu))
     if len(left):
@@ -310,9 +312,9 @@ def _by_steps(chosen: Parameters, model: Model, data: Data | Batch, nthread: int
     return as_given(data, chosen.rates_of_steps(worlds).swapaxes(1, 2))
 
 
-def _served(sizes: dict[str, int]) -> bool:
+def _served(model: Model, sizes: dict[str, int]) -> bool:
     """Returns whether implicit differentiation supports the model's solver and integrator."""
-    solved = sizes["opt_contact_model"] != LCP and sizes["opt_noslip_iterations"] == 0
+    solved = sizes["opt_contact_model"] != LCP and noslip_serves(model)
     if sizes["opt_integrator"] == RK4:
         # the chain rule of rk4 is not implemented for activations and plastic springs
         solved = solved and sizes["na"] == 0 and sizes["nplastic"] == 0
