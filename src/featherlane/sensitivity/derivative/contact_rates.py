@@ -77,7 +77,7 @@ def _along(d, k, f):
 
 
 @kernel
-def along_turns(d, k, p):
+def _along_turns(d, k, p):
     """Returns the vector with the components t in the basis of rotations."""
     o = 9 * turn_index(d, k)
     u, v = load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
@@ -85,7 +85,7 @@ def along_turns(d, k, p):
 
 
 @kernel
-def wrench(d, k, place, f, moment):
+def _wrench(d, k, place, f, moment):
     """Returns moment and force at the com of the tree of the pushed body (place 0) or the other one (1)."""
     x = add3(cross(load3(d.con_arm, 6 * k + 3 * place), f), moment)
     return x[0], x[1], x[2], f[0], f[1], f[2]
@@ -99,12 +99,15 @@ def _point_motion(S, arm):
 
 
 @kernel
-def relative(d, k, w):
-    """Returns the (angular, linear) motion of the pushed body relative to the other one at the contact."""
+def relative_motion(d, k, w, first):
+    """Returns the (angular, linear) motion of the pushed body relative to the other one at the contact.
+
+    Motions of bodies are those of w from entry `first` on.
+    """
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    a, u = _point_motion(load6(w, 6 * b), load3(d.con_arm, 6 * k))
+    a, u = _point_motion(load6(w, first + 6 * b), load3(d.con_arm, 6 * k))
     if other > 0:
-        c, v = _point_motion(load6(w, 6 * other), load3(d.con_arm, 6 * k + 3))
+        c, v = _point_motion(load6(w, first + 6 * other), load3(d.con_arm, 6 * k + 3))
         a, u = sub3(a, c), sub3(u, v)
     return a, u
 
@@ -124,17 +127,17 @@ def contact_laws(m, d, p, shortest):
         f, g = contact_push(m, d, k)
         force, moment = _along(d, k, f), scale3(zero(d), f)
         if d.con_dim[k] > 3:
-            moment = along_turns(d, k, g)
+            moment = _along_turns(d, k, g)
         store3(p.slot_force, 6 * k, moment)
         store3(p.slot_force, 6 * k + 3, force)
         b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-        store6(d.cfrc, 6 * b, axpy6(real(d, -1.0), wrench(d, k, 0, force, moment), load6(d.cfrc, 6 * b)))
+        store6(d.cfrc, 6 * b, axpy6(real(d, -1.0), _wrench(d, k, 0, force, moment), load6(d.cfrc, 6 * b)))
         if other > 0:
-            store6(d.cfrc, 6 * other, add6(load6(d.cfrc, 6 * other), wrench(d, k, 1, force, moment)))
-        a, u = relative(d, k, d.con_motion)
+            store6(d.cfrc, 6 * other, add6(load6(d.cfrc, 6 * other), _wrench(d, k, 1, force, moment)))
+        a, u = relative_motion(d, k, d.con_motion, 0)
         store3(p.slot_motion, 12 * k, a)
         store3(p.slot_motion, 12 * k + 3, u)
-        a, u = relative(d, k, d.cvel)
+        a, u = relative_motion(d, k, d.cvel, 0)
         store3(p.slot_motion, 12 * k + 6, a)
         store3(p.slot_motion, 12 * k + 9, u)
         r = d.con_dist[k] - d.con_includemargin[k]
@@ -192,16 +195,6 @@ def along_basis(d, k, n, p, a):
 
 
 @kernel
-def along_row(d, k, i, u, a):
-    """Returns the component of u along tangent i of contact k, or of a along rotation axis i - 3."""
-    if i < 3:
-        x = dot3(load3(d.con_basis, 9 * k + 3 * i), u)
-    else:
-        x = dot3(load3(d.con_basis, 9 * turn_index(d, k) + 3 * (i - 3)), a)
-    return x
-
-
-@kernel
 def _add_wrench(d, b, w):
     store6(d.con_wrench, 6 * b, add6(load6(d.con_wrench, 6 * b), w))
 
@@ -225,18 +218,18 @@ def change_of_motion(d, k, place, change, a, pos):
 
     The motion of the body at that place changes by `change`, and the point moves by pos.
     """
-    sign = 1.0 - 2.0 * place
+    sign, arm = 1.0 - 2.0 * place, load3(d.con_arm, 6 * k + 3 * place)
     da = scale3(sign, (change[0], change[1], change[2]))
-    arm = load3(d.con_arm, 6 * k + 3 * place)
     return da, add3(scale3(sign, (change[3], change[4], change[5])), add3(cross(da, arm), cross(a, pos)))
 
 
 @kernel
-def moved_rows(m, d, p, k, place, S, acc, vel):
-    """Returns changes of y and rotations of contact k, and `displaced_contact`, if S moves the body at that place.
+def moved_rows(m, d, p, k, place, S, j):
+    """Returns changes of y and rotations of contact k, and `displaced_contact`, if S, the axis of dof j, moves a body.
 
-    acc and vel are the motions before the joint.
+    place: that of the body; 0 is the pushed one.
     """
+    acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
     body = d.con_body[2 * k + place]
     dist, pos, turned = displaced_contact(m, d, p, k, place, S)
     # changes of the motions at the point that moves with the contact
@@ -258,43 +251,29 @@ def moved_rows(m, d, p, k, place, S, acc, vel):
 
 
 @kernel
-def spread_moved(d, k, place, S, force, change, stiffer, pos, turned):
-    """Adds the change of both wrenches of contact k if S moves the body at that place, the point and the frame.
-
-    Args:
-        force, change: (force, moment) of the contact, and their changes in its frame.
-        stiffer: relative change of both.
-    """
-    (F, M), (f, g) = force, change
-    dF = add3(f, axpy3(stiffer, F, cross(turned, F)))
+def _moved_contact(m, d, p, k, place, S, j):
+    """Returns changes of both wrenches of contact k if the axis S of dof j moves the body at that place."""
+    y, z, (dist, pos, turned) = moved_rows(m, d, p, k, place, S, j)
+    f, g = _push_by(d, p, k, y, z)
+    stiffer = p.slot_slope[2 * k] * dist
+    F, M = load3(p.slot_force, 6 * k + 3), load3(p.slot_force, 6 * k)
+    dF = add3(_along(d, k, f), axpy3(stiffer, F, cross(turned, F)))
     dM = axpy3(stiffer, M, cross(turned, M))
     if d.con_dim[k] > 3:
-        dM = add3(dM, g)
-    spread(d, k, dF, add3(dM, cross(pos, F)))
-    sign = 1.0 - 2.0 * place
-    carried = cross_force(S, wrench(d, k, place, F, M))
+        dM = add3(dM, _along_turns(d, k, g))
+    dM = add3(dM, cross(pos, F))
+    _spread(d, k, dF, dM)
+    carried, sign = cross_force(S, _wrench(d, k, place, F, M)), 1.0 - 2.0 * place
     _add_wrench(d, d.con_body[2 * k + place], tuple(-sign * x for x in carried))
 
 
 @kernel
-def _moved_contact(m, d, p, k, place, S, acc, vel):
-    """Adds changes of both wrenches of contact k if S moves the body at that place; 0 is the pushed body."""
-    y, z, (dist, pos, turned) = moved_rows(m, d, p, k, place, S, acc, vel)
-    f, g = _push_by(d, p, k, y, z)
-    moment = zeros(d, 3)
-    if d.con_dim[k] > 3:
-        moment = along_turns(d, k, g)
-    force = load3(p.slot_force, 6 * k + 3), load3(p.slot_force, 6 * k)
-    spread_moved(d, k, place, S, force, (_along(d, k, f), moment), p.slot_slope[2 * k] * dist, pos, turned)
-
-
-@kernel
-def spread(d, k, dF, dM):
+def _spread(d, k, dF, dM):
     """Adds a change of the contact's force, and of its moment, to both bodies."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    _add_wrench(d, b, wrench(d, k, 0, dF, dM))
+    _add_wrench(d, b, _wrench(d, k, 0, dF, dM))
     if other > 0:
-        _add_wrench(d, other, wrench(d, k, 1, scale3(-1.0, dF), scale3(-1.0, dM)))
+        _add_wrench(d, other, _wrench(d, k, 1, scale3(-1.0, dF), scale3(-1.0, dM)))
 
 
 @kernel
@@ -321,15 +300,14 @@ def add_position_column(m, d, p, j):
                 clear_body_forces(m, d)
                 found = 1
             S = load6(d.cdof, 6 * j)
-            acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
-            _moved_contact(m, d, p, k, place, S, acc, vel)
+            _moved_contact(m, d, p, k, place, S, j)
     if found:
         _take_off(m, d, p.dg)
 
 
 @kernel
 def faster_rows(d, k, place, S, accelerates):
-    """Returns changes of y and rotations of contact k by velocity S of the body at that place, or acceleration."""
+    """Returns changes of y and rotations of contact k by velocity S of the body at that place, or by acceleration."""
     sign = 1.0 - 2.0 * place
     w, u = _point_motion(S, load3(d.con_arm, 6 * k + 3 * place))
     B, friction = sign * d.con_damping[k], sign * d.con_frictiondamping[k]
@@ -352,8 +330,8 @@ def add_velocity_column(m, d, p, j, accelerates):
             f, g = _push_by(d, p, k, y, z)
             moment = zeros(d, 3)
             if d.con_dim[k] > 3:
-                moment = along_turns(d, k, g)
-            spread(d, k, _along(d, k, f), moment)
+                moment = _along_turns(d, k, g)
+            _spread(d, k, _along(d, k, f), moment)
     if found:
         _take_off(m, d, p.dg)
 

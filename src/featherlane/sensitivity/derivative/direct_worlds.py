@@ -58,7 +58,8 @@ class DirectWorlds(OwnWorlds):
         self.known, self.all_known = self.report[:, KNOWN], np.ones(nworld).tobytes()
         taken = {name: out[..., at : at + nv] for name, at in parts.items()}
         taken["report"] = each_step(self.report, n)
-        sizes, memory = {"rate_lag": 0, "rate_steps": int(not torques), "nslipmax": noslip_capacity(model)}, self.batch.pair_memory
+        sizes = {"rate_lag": 0, "rate_steps": int(not torques), "nslipmax": noslip_capacity(model)}
+        memory = self.batch.pair_memory
         width = 1 if self.is_one else self.width
         self.plan = plan = self.plan_of(formula_steps, nworld, {}, taken, width=width, memory=memory, sizes=sizes)
         every = np.arange(nworld)

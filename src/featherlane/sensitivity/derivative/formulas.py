@@ -41,7 +41,7 @@ from featherlane.sensitivity.derivative.fluid_rates import fluid_rates, subtract
 from featherlane.sensitivity.derivative.free_body_rates import add_free_body
 from featherlane.sensitivity.derivative.lift_rates import lift, subtract_lift
 from featherlane.sensitivity.derivative.moved_force import find_applied, subtract_applied
-from featherlane.sensitivity.derivative.noslip_rates import add_slip_forces, prepare_noslip
+from featherlane.sensitivity.derivative.noslip_rates import prepare_noslip
 from featherlane.sensitivity.derivative.panel import prepare_panels, put_column, solve_panel, take_column
 from featherlane.sensitivity.derivative.points import copy, per_span
 from featherlane.sensitivity.derivative.rates import RATES
@@ -213,7 +213,6 @@ def prepare_rates(m, d, p):
     outward_pass(m, d, p, p.taken_off)
     if d.ncon_slot[0] > 0:
         contact_laws(m, d, p, shortest_timeconst(m))
-        add_slip_forces(m, d, p)
     inwards(m, d, p)
     dof_rates(m, d, p)
     lift(m, d, p)

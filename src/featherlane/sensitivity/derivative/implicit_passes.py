@@ -235,7 +235,8 @@ class Passes:
         taken = {name: a[:, :n] for name, a in taken.items()}
         taken["report"] = each_step(self.known, n)  # last, see `formulas.py`
         loop, memory = formula_steps if self.whole else formula_columns, worlds.batch.pair_memory
-        sizes = {"rate_lag": int(self.lags), "rate_steps": int(not worlds.torques), "nslipmax": noslip_capacity(worlds.model)}
+        sizes = {"rate_lag": int(self.lags), "rate_steps": int(not worlds.torques)}
+        sizes["nslipmax"] = noslip_capacity(worlds.model)
         plan = worlds.plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, sizes=sizes)
         self.rows = plan.addresses("record")
         return plan, n
