@@ -18,7 +18,7 @@ from featherlane.model.enums import LCP, RK4, Enable
 from featherlane.model.model import Model, check_model
 from featherlane.sensitivity.derivative.displaced_worlds import KEPT, OwnWorlds, each_step, recurses
 from featherlane.sensitivity.derivative.formulas import acts_at_once, differences_lag, formula_steps, serves
-from featherlane.sensitivity.derivative.noslip_rates import noslip_capacity, noslip_serves
+from featherlane.sensitivity.derivative.noslip_rates import noslip_capacity
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
 from featherlane.simulation.batch.arrays import ON_DEMAND
 from featherlane.simulation.batch.batch import Batch
@@ -162,8 +162,8 @@ def direct_rates(
 def _serves(model: Model, torques: bool) -> bool:
     """Returns whether formulas alone apply to the model, its solver and its integrator."""
     sizes = model.size_values()
-    solved = sizes["opt_contact_model"] != LCP and noslip_serves(model)
-    steps = sizes["opt_noslip_iterations"] == 0 if torques else sizes["opt_integrator"] != RK4
+    solved = sizes["opt_contact_model"] != LCP
+    steps = torques or sizes["opt_integrator"] != RK4
     refused = sizes["opt_enableflags"] & int(Enable.SLEEP) or sizes["nminimized"]
     if not (solved and steps and not refused and model.nv > 0 and serves(model)):
         return False

@@ -18,9 +18,9 @@ from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITF
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.direct_worlds import direct_rates
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed, in_use_of
+from featherlane.sensitivity.derivative.formulas import serves
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.lcp_worlds import LcpWorlds, lcp_serves
-from featherlane.sensitivity.derivative.noslip_rates import noslip_serves
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.rk4 import rk4_rates
 from featherlane.sensitivity.derivative.sensor_rates import sensor_rates
@@ -258,9 +258,10 @@ def acceleration_derivatives(
                 ["adhesion with the contact model lcp"],
                 what="derivatives of the acceleration are not supported with this feature",
             )
-    if model.opt_noslip_iterations > 0:
+    if not _noslip_serves(model):
         raise UnsupportedFeatureError(
-            ["option noslip_iterations"], what="derivatives of the acceleration are not supported with this feature"
+            ["option noslip_iterations with these options"],
+            what="derivatives of the acceleration are not supported with this feature",
         )
     nworld, nv, na, nu = 1 if isinstance(data, Data) else data.nworld, sizes["nv"], sizes["na"], sizes["nu"]
     disabled = 0 if frictionloss else FRICTIONLOSS
@@ -305,6 +306,11 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
+def _noslip_serves(model: Model) -> bool:
+    """Returns whether the no-slip solver is disabled, or has formulas."""
+    return model.opt_noslip_iterations == 0 or serves(model)
+
+
 def _by_steps(chosen: Parameters, model: Model, data: Data | Batch, nthread: int, disabled: int) -> np.ndarray:
     """Returns (..., nx, n) derivatives of the next state by parameters, from differences of whole steps."""
     worlds = OwnWorlds(model, data, 2 * chosen.n, nthread, disabled)
@@ -314,7 +320,7 @@ def _by_steps(chosen: Parameters, model: Model, data: Data | Batch, nthread: int
 
 def _served(model: Model, sizes: dict[str, int]) -> bool:
     """Returns whether implicit differentiation supports the model's solver and integrator."""
-    solved = sizes["opt_contact_model"] != LCP and noslip_serves(model)
+    solved = sizes["opt_contact_model"] != LCP and _noslip_serves(model)
     if sizes["opt_integrator"] == RK4:
         # the chain rule of rk4 is not implemented for activations and plastic springs
         solved = solved and sizes["na"] == 0 and sizes["nplastic"] == 0

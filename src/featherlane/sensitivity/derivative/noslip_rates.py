@@ -6,12 +6,12 @@ the sum of the two edges of row i in the main solution, an update is
 
     y_i = (J a1 - aref)_i + A_i e,      f_i + e_i <- clip(f_i + e_i - y_i / A_ii, -b_i, b_i),      A = J M^-1 J^T.
 
-With w_i = M^-1 J_i^T and for the position of a dof,  dA_ik = dJ_i w_k + dJ_k w_i - w_i^T dM w_k.  The dof moves all outer
-bodies along S.  With v_i the motion before the joint in the field w_i, and h_k the momentum of the outer bodies in w_k,
+With w_i = M^-1 J_i^T and for the position of a dof,  dA_ik = dJ_i w_k + dJ_k w_i - w_i^T dM w_k.  The dof moves all
+outer bodies along S.  With v_i the motion before the joint in the field w_i, and h_k the momentum of the outer bodies,
 
     w_i^T dM w_k = (v_i x S) . h_k + (v_k x S) . h_i.
 
-The integrator's K a* = M a1 + J^T e - p  gives  K da* = M da1 + d(J^T e) + dp, with dp at a1 - a*.
+The integrator's K a* = M a1 + J^T e - p  gives  K da* = M da1 + d(J^T e) + dp, with dp at a1 - a*.  For a2, K is M.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip), for the sweeps.
 """
 

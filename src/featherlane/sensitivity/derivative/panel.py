@@ -75,7 +75,7 @@ def solve_panel(m, d, p, damped):
     substitute_columns(m, d, p.panel_acceleration)
     if m.opt_contact_model == COULOMB:
         _follow_bounds(m, d, p)
-    if p.rate_steps and m.opt_noslip_iterations > 0:
+    if m.opt_noslip_iterations > 0:
         correct_columns(m, d, p)
     elif p.rate_steps and is_implicit(m) and _goes_together(m):
         multiply_columns(m, d.M, p.panel_acceleration, p.panel_step)

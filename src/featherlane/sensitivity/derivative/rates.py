@@ -178,10 +178,8 @@ RATES = Layout(
         _scratch.real("slip_rows", "6", "m/s^2, rad/s^2", "derivatives of J a - aref in the basis of one contact"),
         _scratch.real("slip_A", "nslipmax nslipmax", "1/kg", "J M^-1 J^T"),
         _scratch.real("slip_dA", "nslipmax nslipmax", "1/kg", "derivative of slip_A by the position of a dof"),
-        _scratch.real(
-            "slip_lag", "nslipmax nv 6", "1/s^2", "dof_lag of the acceleration due to a unit force of the row"
-        ),
-        _scratch.real("slip_motion", "nslipmax nbody 6", "1/kg", "accelerations of bodies due to this force"),
+        _scratch.real("slip_lag", "nslipmax nv 6", "1/s^2", "dof_lag of the acceleration by a unit force of the row"),
+        _scratch.real("slip_motion", "nslipmax nbody 6", "1/kg", "accelerations of bodies by this force"),
         _scratch.real("slip_momentum", "nslipmax nbody 6", "1", "their forces, with those of all descendants"),
     ),
 )
