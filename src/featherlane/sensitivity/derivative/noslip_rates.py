@@ -1,8 +1,8 @@
-"""Derivatives of the no-slip solver's friction: its sweeps over pyramids are differentiated update by update.
+"""Derivatives of the no-slip solver's friction: its sweeps are differentiated update by update.
 
-The main solver gives the acceleration a1 and the forces f of row pairs, which the sweeps change by e:
-M (a2 - a1) = J^T e.  The sweeps usually end early, so implicit differentiation of their limit does not apply.  With b_i
-the sum of the two edges of row i in the main solution, an update is
+The main solver gives the acceleration a1 and the forces f of dry friction and of pyramids' pairs of edges.  The sweeps
+change them by e: M (a2 - a1) = J^T e.  They usually end early, so implicit differentiation of their limit does not
+apply.  With b_i the bound of dry friction, or the sum of the two edges in the main solution, an update is
 
     y_i = (J a1 - aref)_i + A_i e,      f_i + e_i <- clip(f_i + e_i - y_i / A_ii, -b_i, b_i),      A = J M^-1 J^T.
 
@@ -16,6 +16,7 @@ Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip), for the sweeps
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.impedance import reference, shortest_timeconst
 from featherlane.dynamics.inertia.joint_space import multiply_columns, solve_columns, solve_factored
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.sparse.tree_panel import PANEL
@@ -37,6 +38,7 @@ from featherlane.sensitivity.derivative.smooth_rates import inwards, outward_pas
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST, is_corrected
 from featherlane.solver.dual.noslip import MINVAL
 from featherlane.solver.dual.rows import basis_value_index
+from featherlane.solver.primal.problem import bounded_force
 from featherlane.solver.rows.rows import (
     add_contact_force,
     add_contact_moment,
@@ -72,8 +74,17 @@ def _edges(d, k, i):
 
 @kernel
 def _list_rows(d, p):
-    """Lists rows with a force in a world of the tile, with their f, b and y in the main solution."""
+    """Lists rows with a force in a world of the tile, with their f, b and y in the main solution.
+
+    slip_con is -1 for the dry friction of a joint, and slip_axis then its row.
+    """
     n = 0
+    for k in range(d.nfrictionrow[0]):
+        if n < p.nslipmax:
+            f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+            p.slip_con[n], p.slip_axis[n], p.slip_y[n] = -1, k, d.primal.dofrow_x[k]
+            p.slip_force[n], p.slip_bound[n] = f, where(d.dofrow_D[k] > 0.0, d.dofrow_hi[k], 0.0)
+        n += 1
     for k in range(d.ncon_slot[0]):
         for i in range(1, d.con_dim[k]):
             up, down = _edges(d, k, i)
@@ -91,10 +102,12 @@ def _list_rows(d, p):
 
 @kernel
 def _axis(d, p, r):
-    """Returns (force, moment) of a unit force of row r on the pushed body."""
+    """Returns (force, moment) of a unit force of row r on the pushed body; zeros for a joint."""
     k, i = p.slip_con[r], p.slip_axis[r]
     f, g = zeros(d, 3), zeros(d, 3)
-    if i < 3:
+    if k < 0:
+        g = f
+    elif i < 3:
         f = load3(d.con_basis, 9 * k + 3 * i)
     else:
         g = load3(d.con_basis, 9 * turn_index(d, k) + 3 * (i - 3))
@@ -106,11 +119,14 @@ def _field(m, d, p, r):
     """Computes w_r, its row of A, and its motions and momenta of bodies."""
     for j in range(m.nv):
         p.solved[j] = zero(d)
-    clear_body_forces(m, d)
-    f, g = _axis(d, p, r)
-    add_contact_force(d, p.slip_con[r], f)
-    add_contact_moment(d, p.slip_con[r], g)
-    body_forces_to_dofs(m, d, p.solved)
+    if p.slip_con[r] < 0:
+        p.solved[d.dofrow_dof[p.slip_axis[r]]] = d.dofrow_J[p.slip_axis[r]]
+    else:
+        clear_body_forces(m, d)
+        f, g = _axis(d, p, r)
+        add_contact_force(d, p.slip_con[r], f)
+        add_contact_moment(d, p.slip_con[r], g)
+        body_forces_to_dofs(m, d, p.solved)
     solve_factored(m, d.qLD, d.qLDiagInv, p.solved)
     outward_pass(m, d, p, p.solved)
     inwards(m, d, p)
@@ -118,17 +134,19 @@ def _field(m, d, p, r):
     copy(p.body_lag, 6 * m.nbody, p.slip_motion, 6 * m.nbody * r)
     copy(p.body_lag_force, 6 * m.nbody, p.slip_momentum, 6 * m.nbody * r)
     for e in range(p.nslip[0]):
-        a, u = relative_motion(d, p.slip_con[e], p.body_lag, 0)
-        f, g = _axis(d, p, e)
-        p.slip_A[p.nslip[0] * r + e] = dot3(f, u) + dot3(g, a)
+        if p.slip_con[e] < 0:
+            x = d.dofrow_J[p.slip_axis[e]] * p.solved[d.dofrow_dof[p.slip_axis[e]]]
+        else:
+            a, u = relative_motion(d, p.slip_con[e], p.body_lag, 0)
+            f, g = _axis(d, p, e)
+            x = dot3(f, u) + dot3(g, a)
+        p.slip_A[p.nslip[0] * r + e] = x
 
 
 @kernel
-def _has_dry_friction(d):
-    """Returns the mask of worlds with dry friction of joints or tendons: its updates have no formulas."""
+def _has_dry_tendons(d):
+    """Returns the mask of worlds with dry friction of tendons: its updates have no formulas."""
     found = false_mask(d)
-    for k in range(d.nfrictionrow[0]):
-        found = found | (d.dofrow_D[k] > 0.0)
     for k in range(d.ngenrow[0]):
         if d.genrow_type[k] == FRICTION_TENDON:
             found = found | (d.genrow_D[k] > 0.0)
@@ -141,7 +159,7 @@ def prepare_noslip(m, d, p):
     p.nslip[0] = 0
     if is_corrected(m, d):
         _list_rows(d, p)
-        p.report[KNOWN] = where(_has_dry_friction(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
+        p.report[KNOWN] = where(_has_dry_tendons(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for r in range(p.nslip[0]):
             _field(m, d, p, r)
 
@@ -151,14 +169,25 @@ def prepare_noslip(m, d, p):
 def _place(m, d, p, at, r):
     """Returns which body of row r's contact is moved by position or velocity `at`, and not the other; -1: none."""
     place = -1
-    if at >= 0 and at < 2 * m.nv:
+    if p.slip_con[r] >= 0 and at >= 0 and at < 2 * m.nv:
         place = moved_place(m, d, at % m.nv, p.slip_con[r])
     return place
 
 
 @kernel
-def _main_rates(m, d, p, at, r):
-    """slip_dy, slip_dforce, slip_dbound of row r <- rates in the main solution; body_lag has the motions of da1."""
+def _joint_rates(m, d, p, at, r):
+    """slip_dy, slip_dforce, slip_dbound of row r, dry friction, <- rates in the main solution."""
+    k = p.slip_axis[r]
+    i, f = d.dofrow_dof[k], p.slip_force[r]
+    _, B = reference(load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), shortest_timeconst(m))
+    dy = d.dofrow_J[k] * (p.da[i] + (B if at == m.nv + i else zero(d)))
+    p.slip_dy[r], p.slip_dbound[r] = dy, zero(d)
+    p.slip_dforce[r] = where(fabs(f) < p.slip_bound[r], -(d.dofrow_D[k] * dy), 0.0)
+
+
+@kernel
+def _contact_rates(m, d, p, at, r):
+    """Runs `_joint_rates` for a row of a contact; body_lag has the motions of da1."""
     k, i, place, stiffer = p.slip_con[r], p.slip_axis[r], _place(m, d, p, at, r), zero(d)
     a, u = relative_motion(d, k, p.body_lag, 0)
     y, z = along_basis(d, k, u, u, a)
@@ -249,7 +278,10 @@ def _push_row(m, d, p, at, r):
     if place >= 0 and at < m.nv:
         dof = at
         _, pos, turned = displaced_contact(m, d, p, k, place, load6(d.cdof, 6 * at))
-    for body in range(2):
+    if k < 0:
+        i = d.dofrow_dof[p.slip_axis[r]]
+        p.product[i] = fma(d.dofrow_J[p.slip_axis[r]], p.slip_dgain[r], p.product[i])
+    for body in range(2 if k >= 0 else 0):
         b, s = d.con_body[2 * k + body], 1.0 - 2.0 * body
         if b > 0:
             f, g = _axis(d, p, r)
@@ -267,7 +299,10 @@ def _add_column(m, d, p, c):
         p.da[i], p.product[i] = p.panel_acceleration[PANEL * i + c], zero(d)
     body_motion(m, d, p.da, p.body_lag)
     for r in range(p.nslip[0]):
-        _main_rates(m, d, p, at, r)
+        if p.slip_con[r] < 0:
+            _joint_rates(m, d, p, at, r)
+        else:
+            _contact_rates(m, d, p, at, r)
     for e in range(p.nslip[0] * p.nslip[0]):
         p.slip_dA[e] = zero(d)
     if at >= 0 and at < m.nv:
