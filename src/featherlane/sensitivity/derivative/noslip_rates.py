@@ -36,9 +36,10 @@ from featherlane.sensitivity.derivative.moved_force import add_moved_force
 from featherlane.sensitivity.derivative.points import copy
 from featherlane.sensitivity.derivative.smooth_rates import inwards, outward_pass
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST, is_corrected
+from featherlane.sensitivity.derivative.switching import FAR, size_of_contact
 from featherlane.solver.dual.noslip import MINVAL
 from featherlane.solver.dual.rows import basis_value_index
-from featherlane.solver.primal.problem import bounded_force
+from featherlane.solver.primal.problem import TINY, bounded_force
 from featherlane.solver.rows.rows import (
     add_contact_force,
     add_contact_moment,
@@ -83,6 +84,7 @@ def _list_rows(d, p):
         if n < p.nslipmax:
             f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
             p.slip_con[n], p.slip_axis[n], p.slip_y[n] = -1, k, d.primal.dofrow_x[k]
+            p.slip_size[n] = fabs(d.primal.dofrow_x[k] + d.dofrow_aref[k]) + fabs(d.dofrow_aref[k])
             p.slip_force[n], p.slip_bound[n] = f, where(d.dofrow_D[k] > 0.0, d.dofrow_hi[k], 0.0)
         n += 1
     for k in range(d.ncon_slot[0]):
@@ -91,7 +93,7 @@ def _list_rows(d, p):
             f, g = -(d.con_D[k] * fmin(up, 0.0)), -(d.con_D[k] * fmin(down, 0.0))
             if any_(f + g > 0.0):
                 if n < p.nslipmax:
-                    p.slip_con[n], p.slip_axis[n] = k, i
+                    p.slip_con[n], p.slip_axis[n], p.slip_size[n] = k, i, size_of_contact(d, k)
                     p.slip_force[n], p.slip_bound[n], p.slip_y[n] = f - g, f + g, 0.5 * (up - down)
                 n += 1
     if n > p.nslipmax:
@@ -242,7 +244,7 @@ def _row_product(p, A, r, x):
 
 @kernel
 def _update(d, p, r, live):
-    """Updates e of row r, and its rate; returns the distance of the force from its bounds, relative."""
+    """Updates e of row r, and its rate; returns the distance of y from a bound of the force (switching.py)."""
     A, dA = p.slip_A[(p.nslip[0] + 1) * r], p.slip_dA[(p.nslip[0] + 1) * r]
     f, b, acts = p.slip_force[r], p.slip_bound[r], live & (p.slip_bound[r] > 0.0)
     y = p.slip_y[r] + _row_product(p, p.slip_A, r, p.slip_gain)
@@ -255,7 +257,7 @@ def _update(d, p, r, live):
     dt = where(fabs(t) > b, where(t > 0.0, p.slip_dbound[r], -p.slip_dbound[r]), dt)
     p.slip_gain[r] = where(acts, clip(t, -b, b) - f, p.slip_gain[r])
     p.slip_dgain[r] = where(acts, dt - p.slip_dforce[r], p.slip_dgain[r])
-    return where(acts, fabs(fabs(t) - b) / where(acts, fabs(t) + b, 1.0), 1.0)
+    return where(acts, A * fabs(fabs(t) - b) / fmax(p.slip_size[r], TINY), FAR)
 
 
 @kernel
