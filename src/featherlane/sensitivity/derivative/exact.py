@@ -1,7 +1,7 @@
 """Derivatives of a step and of forward dynamics by the implicit function theorem: no solver runs at displaced points.
 
-Whole steps are differenced if it does not apply: with the no-slip solver, and with activations under the
-integrator rk4.  `docs/derivatives.md` lists both cases.
+Whole steps are differenced if it does not apply: with activations under the integrator rk4, and with the no-slip
+solver where it has no formulas.  `docs/derivatives.md` lists both cases.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def linearize(
     0, so da = -H^-1 dg at fixed a, with the Hessian H of the solver.  dg is computed by formulas, and by central
     differences for forces without a formula (docs/derivatives.md); no solver runs at displaced states.  Under the LCP
     contact model, forces follow from the linear system of the free rows.  The active set of constraints is held fixed;
-    `switching` is the distance to its next change.  Where implicit differentiation does not apply (the no-slip solver,
-    RK4 with activations) the steps are differenced.
+    `switching` is the distance to its next change.  The sweeps of the no-slip solver are differentiated one by one.
+    Where neither applies (the no-slip solver with elliptic cones, RK4 with activations) the steps are differenced.
 
     `finite_difference` steps from displaced states, as MuJoCo does.  The solver starts where the world itself starts
     it; set `model.opt.tolerance` to 0 for accuracy.
@@ -239,9 +239,9 @@ def acceleration_derivatives(
     Raises:
         ModelError: the model is not the data's.
         TypeError: `data` is neither a `Data` nor a `Batch`.
-        UnsupportedFeatureError: the no-slip solver, actuators that act through contacts under the contact model
-            lcp, a world with more rows than the buffer holds, under coulomb a world with forces without formulas; the
-            flag `sleep` or `speculative` is on.
+        UnsupportedFeatureError: the no-slip solver without formulas, actuators that act through contacts under the
+            contact model lcp, a world with more rows than the buffer holds, under coulomb or with the no-slip solver a
+            world with forces without formulas; the flag `sleep` or `speculative` is on.
 
     Source: implicit function theorem.
     """
