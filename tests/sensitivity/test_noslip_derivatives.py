@@ -111,20 +111,26 @@ def test_accelerations():
     assert relative(model.opt.timestep * found.DaDu, rates.B[model.nv :]) < EXACT
 
 
-def test_worlds_do_not_depend_on_their_batch():
+@pytest.mark.parametrize("damped", [True, False])
+def test_worlds_do_not_depend_on_their_batch(damped):
+    """One world has no contacts; without damping and dry friction, it has no rows and the integrator no matrix."""
     model = scene(4)
     model.opt.noslip_tolerance = 1e-6
+    if not damped:
+        model.dof_damping[:], model.dof_frictionloss[:] = 0.0, 0.0
     batch = fl.Batch(model, 11, nthread=1)
+    batch.qpos[-1, [2, 10, 17]] += 1.0
     batch.qpos[:, 2] += np.linspace(0.0, 0.02, 11)
     batch.qvel[:, 0] = np.linspace(-1.0, 1.0, 11)
     batch.step(30)
-    found = fl.linearize(model, batch)
+    found, forward = fl.linearize(model, batch), fl.acceleration_derivatives(model, batch)
     assert np.isfinite(found.switching).sum() >= 8
     for w in range(batch.nworld):
         data = fl.Data(model)
         fl.set_state(model, data, fl.get_state(model, batch, fl.State.INTEGRATION)[w], fl.State.INTEGRATION)
         one = fl.linearize(model, data)
         assert one.A.tobytes() == found.A[w].tobytes() and one.B.tobytes() == found.B[w].tobytes()
+        assert fl.acceleration_derivatives(model, data).DaDq.tobytes() == forward.DaDq[w].tobytes()
         assert one.switching == found.switching[w] or np.isnan(one.switching)
 
 

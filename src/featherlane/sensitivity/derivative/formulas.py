@@ -57,7 +57,6 @@ from featherlane.sensitivity.derivative.solution import (
     KNOWN,
     NEAREST,
     accelerate_state,
-    is_corrected,
     is_damped,
     is_implicit,
 )
@@ -216,7 +215,7 @@ def prepare_rates(m, d, p):
     if not needs_inertia(m, d):
         crb(m, d)
     prepare_noslip(m, d, p)
-    after = d.qacc_step if p.rate_steps or not is_corrected(m, d) else d.dual.start
+    after = d.qacc_step if p.rate_steps or m.opt_noslip_iterations == 0 else d.dual.start
     for i in range(m.nv):
         p.taken_off[i] = d.qacc[i] - after[i]
     outward_pass(m, d, p, p.taken_off)

@@ -17,7 +17,7 @@ Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip), for the sweeps
 
 from featherlane.prelude import *
 from featherlane.constraint.impedance import reference, shortest_timeconst
-from featherlane.dynamics.inertia.joint_space import multiply_columns, solve_columns, solve_factored
+from featherlane.dynamics.inertia.joint_space import factor_m, multiply_columns, solve_columns, solve_factored
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.model import enums
@@ -35,7 +35,7 @@ from featherlane.sensitivity.derivative.displaced_worlds import recurses
 from featherlane.sensitivity.derivative.moved_force import add_moved_force
 from featherlane.sensitivity.derivative.points import copy
 from featherlane.sensitivity.derivative.smooth_rates import inwards, outward_pass
-from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST, is_corrected
+from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
 from featherlane.sensitivity.derivative.switching import FAR, size_of_contact
 from featherlane.solver.dual.noslip import MINVAL
 from featherlane.solver.dual.rows import basis_value_index
@@ -159,7 +159,8 @@ def _has_dry_tendons(d):
 def prepare_noslip(m, d, p):
     """Computes rows and fields before `outward_pass` of the state; lowers report[KNOWN] where formulas do not apply."""
     p.nslip[0] = 0
-    if is_corrected(m, d):
+    if m.opt_noslip_iterations > 0:
+        factor_m(m, d)
         _list_rows(d, p)
         p.report[KNOWN] = where(_has_dry_tendons(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for r in range(p.nslip[0]):

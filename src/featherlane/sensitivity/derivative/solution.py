@@ -108,15 +108,8 @@ def compute_position(m, d):
 
 
 @kernel
-def is_corrected(m, d):
-    """Returns whether the no-slip solver has run in the tile."""
-    rows = d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
-    return m.opt_noslip_iterations > 0 and rows > 0 and all_fit(d)
-
-
-@kernel
 def _exchange_accelerations(m, d):
-    """qacc <- the main solver's acceleration, dual.start <- that of the no-slip solver."""
+    """qacc <- the main solver's acceleration, dual.start <- the no-slip solver's; equal in worlds without rows."""
     held = has_constraint_rows(d)
     for i in range(m.nv):
         after = d.qacc[i]
@@ -145,15 +138,17 @@ def accelerate_state(m, d, p):
         solve(m, d)
         if d.con_overflow[0] == 0:
             turn_free_bodies(m, d)
-            corrected = is_corrected(m, d)
-            if corrected:
+            corrects, rows = m.opt_noslip_iterations > 0, d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
+            if corrects:
                 _exchange_accelerations(m, d)
             constraint_forces(m, d, store=0)
             p.report[FITS], p.report[NEAREST] = real(d, 1.0), switching_distance(m, d)
-            if corrected:
+            if corrects:
                 push_forces(m, d)
+                if rows > 0 and not all_fit(d):
+                    p.report[FITS] = zero(d)
             release_metric(m, d)
-            implicit_acceleration_of(m, d, d.dual.start if corrected else d.qacc)
+            implicit_acceleration_of(m, d, d.dual.start if corrects else d.qacc)
 
 
 @stage(p=COLUMNS)
