@@ -34,6 +34,7 @@ from featherlane.sensitivity.derivative.contact_rates import (
 from featherlane.sensitivity.derivative.displaced_worlds import recurses
 from featherlane.sensitivity.derivative.moved_force import add_moved_force
 from featherlane.sensitivity.derivative.points import copy
+from featherlane.sensitivity.derivative.rates import SWEEPS
 from featherlane.sensitivity.derivative.smooth_rates import inwards, outward_pass
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
 from featherlane.sensitivity.derivative.switching import FAR, size_of_contact
@@ -165,9 +166,16 @@ def prepare_noslip(m, d, p):
         p.report[KNOWN] = where(_has_dry_tendons(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for r in range(p.nslip[0]):
             _field(m, d, p, r)
+        _sweep(m, d, p, first=1, by_position=0)
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
+@kernel
+def _is_first(p, r):
+    """Returns whether row r is the first one of its contact."""
+    return r == 0 or p.slip_con[r - 1] != p.slip_con[r]
+
+
 @kernel
 def _place(m, d, p, at, r):
     """Returns which body of row r's contact is moved by position or velocity `at`, and not the other; -1: none."""
@@ -189,9 +197,9 @@ def _joint_rates(m, d, p, at, r):
 
 
 @kernel
-def _contact_rates(m, d, p, at, r):
-    """Runs `_joint_rates` for a row of a contact; body_lag has the motions of da1."""
-    k, i, place, stiffer = p.slip_con[r], p.slip_axis[r], _place(m, d, p, at, r), zero(d)
+def _keep_rates(m, d, p, at, r):
+    """slip_rows <- rates of y of row r's contact, and of its stiffness; body_lag has the motions of da1."""
+    k, place, stiffer = p.slip_con[r], _place(m, d, p, at, r), zero(d)
     a, u = relative_motion(d, k, p.body_lag, 0)
     y, z = along_basis(d, k, u, u, a)
     if place >= 0:
@@ -204,31 +212,47 @@ def _contact_rates(m, d, p, at, r):
         y, z = add3(y, dy), add3(z, dz)
     store3(p.slip_rows, 0, y)
     store3(p.slip_rows, 3, z)
+    p.slip_rows[6] = stiffer
+
+
+@kernel
+def _contact_rates(m, d, p, at, r):
+    """Runs `_joint_rates` for a row of a contact."""
+    k, i = p.slip_con[r], p.slip_axis[r]
+    if _is_first(p, r):
+        _keep_rates(m, d, p, at, r)
     up, down = _edges(d, k, i)
-    f = -(where(up < 0.0, d.con_D[k], 0.0) * fma(stiffer, up, y[0] + p.slip_rows[i]))
-    g = -(where(down < 0.0, d.con_D[k], 0.0) * fma(stiffer, down, y[0] - p.slip_rows[i]))
-    p.slip_dy[r], p.slip_dforce[r], p.slip_dbound[r] = p.slip_rows[i], f - g, f + g
+    n, dy, stiffer = p.slip_rows[0], p.slip_rows[i], p.slip_rows[6]
+    f = -(where(up < 0.0, d.con_D[k], 0.0) * fma(stiffer, up, n + dy))
+    g = -(where(down < 0.0, d.con_D[k], 0.0) * fma(stiffer, down, n - dy))
+    p.slip_dy[r], p.slip_dforce[r], p.slip_dbound[r] = dy, f - g, f + g
 
 
 @kernel
 def _mobility_rates(m, d, p, j):
-    """slip_dA += derivative of A by the position of dof j."""
+    """slip_dA <- derivative of A by the position of dof j."""
     n, S = p.nslip[0], load6(d.cdof, 6 * j)
+    for e in range(n * n):
+        p.slip_dA[e] = zero(d)
     for r in range(n):
         k, place, pos, turned = p.slip_con[r], _place(m, d, p, j, r), zeros(d, 3), zeros(d, 3)
         f, g = _axis(d, p, r)
         momentum = load6(p.slip_momentum, 6 * (m.nbody * r + m.dof_bodyid[j]))
-        if place >= 0:
+        fresh = _is_first(p, r)
+        if place >= 0 and fresh:
             _, pos, turned = displaced_contact(m, d, p, k, place, S)
         for e in range(n):
             # dJ_r w_e - (v_e x S) . h_r
             lag = load6(p.slip_lag, 6 * (m.nv * e + j))
             x = -dot6(lag, momentum)
-            if place >= 0:
+            if place >= 0 and fresh:
                 w = load6(p.slip_motion, 6 * (m.nbody * e + d.con_body[2 * k + place]))
                 a, u = relative_motion(d, k, p.slip_motion, 6 * m.nbody * e)
                 da, du = change_of_motion(d, k, place, add6(cross_motion(S, w), lag), a, pos)
-                x = x + dot3(f, add3(du, cross(u, turned))) + dot3(g, add3(da, cross(a, turned)))
+                store3(p.slip_moved, 6 * e, add3(du, cross(u, turned)))
+                store3(p.slip_moved, 6 * e + 3, add3(da, cross(a, turned)))
+            if place >= 0:
+                x = x + dot3(f, load3(p.slip_moved, 6 * e)) + dot3(g, load3(p.slip_moved, 6 * e + 3))
             p.slip_dA[n * r + e] = p.slip_dA[n * r + e] + x
             p.slip_dA[n * e + r] = p.slip_dA[n * e + r] + x
 
@@ -244,12 +268,14 @@ def _row_product(p, A, r, x):
 
 
 @kernel
-def _update(d, p, r, live):
+def _update(d, p, r, y, live, by_position):
     """Updates e of row r, and its rate; returns the distance of y from a bound of the force (switching.py)."""
-    A, dA = p.slip_A[(p.nslip[0] + 1) * r], p.slip_dA[(p.nslip[0] + 1) * r]
+    A, dA = p.slip_A[(p.nslip[0] + 1) * r], zero(d)
     f, b, acts = p.slip_force[r], p.slip_bound[r], live & (p.slip_bound[r] > 0.0)
-    y = p.slip_y[r] + _row_product(p, p.slip_A, r, p.slip_gain)
-    dy = p.slip_dy[r] + _row_product(p, p.slip_A, r, p.slip_dgain) + _row_product(p, p.slip_dA, r, p.slip_gain)
+    dy = p.slip_dy[r] + _row_product(p, p.slip_A, r, p.slip_dgain)
+    if by_position:
+        dA = p.slip_dA[(p.nslip[0] + 1) * r]
+        dy = dy + _row_product(p, p.slip_dA, r, p.slip_gain)
     moves = A > MINVAL
     inverse = where(moves, 1.0, 0.0) / where(moves, A, 1.0)
     step = y * inverse
@@ -262,8 +288,11 @@ def _update(d, p, r, live):
 
 
 @kernel
-def _sweep(m, d, p):
-    """slip_gain, slip_dgain <- e and its rates: the sweeps of the no-slip solver."""
+def _sweep(m, d, p, first, by_position):
+    """slip_gain, slip_dgain <- e and its rates: the sweeps of the no-slip solver.
+
+    first: store y of the first updates, which is the same for all columns; by_position: with dA.
+    """
     for r in range(p.nslip[0]):
         p.slip_gain[r], p.slip_dgain[r] = zeros(d, 2)
     for s in range(m.opt_noslip_iterations):
@@ -271,27 +300,35 @@ def _sweep(m, d, p):
         if not any_(live):
             break
         for r in range(p.nslip[0]):
-            p.report[NEAREST] = fmin(p.report[NEAREST], _update(d, p, r, live))
+            at = s * p.nslip[0] + r
+            if first or s >= SWEEPS:
+                y = p.slip_y[r] + _row_product(p, p.slip_A, r, p.slip_gain)
+                if s < SWEEPS:
+                    p.slip_path[at] = y
+            else:
+                y = p.slip_path[at]
+            p.report[NEAREST] = fmin(p.report[NEAREST], _update(d, p, r, y, live, by_position))
 
 
 @kernel
 def _push_row(m, d, p, at, r):
-    """product += d(J_r^T e_r) by coordinate `at`."""
-    k, place, dof, pos, turned = p.slip_con[r], _place(m, d, p, at, r), -1, zeros(d, 3), zeros(d, 3)
-    if place >= 0 and at < m.nv:
-        dof = at
-        _, pos, turned = displaced_contact(m, d, p, k, place, load6(d.cdof, 6 * at))
+    """Adds d(J_r^T e_r) by coordinate `at`: what moves to product, the rest to the bodies' forces."""
+    k, place = p.slip_con[r], _place(m, d, p, at, r)
     if k < 0:
         i = d.dofrow_dof[p.slip_axis[r]]
         p.product[i] = fma(d.dofrow_J[p.slip_axis[r]], p.slip_dgain[r], p.product[i])
-    for body in range(2 if k >= 0 else 0):
-        b, s = d.con_body[2 * k + body], 1.0 - 2.0 * body
-        if b > 0:
-            f, g = _axis(d, p, r)
-            x, dx = s * p.slip_gain[r], s * p.slip_dgain[r]
-            force = scale3(x, f), scale3(x, g)
-            change = axpy3(dx, f, cross(turned, force[0])), axpy3(dx, g, cross(turned, force[1]))
-            add_moved_force(m, d, p.product, b, dof, (load3(d.con_pos, 3 * k), pos), force, change)
+    else:
+        f, g = _axis(d, p, r)
+        add_contact_force(d, k, scale3(p.slip_dgain[r], f))
+        add_contact_moment(d, k, scale3(p.slip_dgain[r], g))
+        if place >= 0 and at < m.nv:
+            _, pos, turned = displaced_contact(m, d, p, k, place, load6(d.cdof, 6 * at))
+            for body in range(2):
+                b, x = d.con_body[2 * k + body], (1.0 - 2.0 * body) * p.slip_gain[r]
+                if b > 0:
+                    force = scale3(x, f), scale3(x, g)
+                    change = cross(turned, force[0]), cross(turned, force[1])
+                    add_moved_force(m, d, p.product, b, at, (load3(d.con_pos, 3 * k), pos), force, change)
 
 
 @kernel
@@ -306,13 +343,14 @@ def _add_column(m, d, p, c):
             _joint_rates(m, d, p, at, r)
         else:
             _contact_rates(m, d, p, at, r)
-    for e in range(p.nslip[0] * p.nslip[0]):
-        p.slip_dA[e] = zero(d)
-    if at >= 0 and at < m.nv:
+    by_position = at >= 0 and at < m.nv
+    if by_position:
         _mobility_rates(m, d, p, at)
-    _sweep(m, d, p)
+    _sweep(m, d, p, 0, by_position)
+    clear_body_forces(m, d)
     for r in range(p.nslip[0]):
         _push_row(m, d, p, at, r)
+    body_forces_to_dofs(m, d, p.product)
     for i in range(m.nv):
         p.panel_lag[PANEL * i + c] = p.panel_lag[PANEL * i + c] + p.product[i]
 

@@ -33,6 +33,8 @@ COLUMNS = Layout(
     ),
 )
 
+SWEEPS = 16  # of the no-slip solver, whose accelerations are kept for all columns
+
 SIZES = (
     size("rate_steps", "1: compute derivatives of the next state, 0: of accelerations only"),
     size("rate_lag", "1: the call provides derivatives of M a* - K a*"),
@@ -176,7 +178,13 @@ RATES = Layout(
         _scratch.real("slip_dbound", "nslipmax", "N, N m", "derivative of slip_bound"),
         _scratch.real("slip_dy", "nslipmax", "m/s^2, rad/s^2", "derivative of slip_y"),
         _scratch.real("slip_dgain", "nslipmax", "N, N m", "derivative of slip_gain"),
-        _scratch.real("slip_rows", "6", "m/s^2, rad/s^2", "derivatives of J a - aref in the basis of one contact"),
+        _scratch.real(
+            "slip_path", f"nslipmax {SWEEPS}", "m/s^2, rad/s^2", "J a - aref at each update of the first sweeps"
+        ),
+        _scratch.real("slip_moved", "nslipmax 6", "1/kg", "change of the motions of all rows at one contact by a dof"),
+        _scratch.real(
+            "slip_rows", "7", "m/s^2, rad/s^2, 1", "derivatives of J a - aref of one contact, and of its stiffness"
+        ),
         _scratch.real("slip_A", "nslipmax nslipmax", "1/kg", "J M^-1 J^T"),
         _scratch.real("slip_dA", "nslipmax nslipmax", "1/kg", "derivative of slip_A by the position of a dof"),
         _scratch.real("slip_lag", "nslipmax nv 6", "1/s^2", "dof_lag of the acceleration by a unit force of the row"),
