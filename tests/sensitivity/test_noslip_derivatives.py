@@ -46,7 +46,7 @@ def moving(model: fl.Model, steps: int) -> fl.Data:
     raise AssertionError("no state is away from switches")
 
 
-@pytest.mark.parametrize("sweeps, steps", [(1, 40), (3, 50), (3, 60), (12, 40)])
+@pytest.mark.parametrize("sweeps, steps", [(1, 40), (3, 50), (3, 60), (20, 40)])
 @pytest.mark.parametrize("option", ["", 'integrator="implicitfast"'])
 def test_they_are_those_of_the_step(sweeps, steps, option):
     model = scene(sweeps, option)
