@@ -104,7 +104,7 @@ def test_other_models_have_the_derivatives_of_their_steps(name, steps):
 
 def test_steps_outside_implicit_differentiation_use_finite_differences():
     model = carts()[0]
-    model.opt.noslip_iterations = 3
+    model.opt.noslip_iterations, model.opt.cone = 3, "elliptic"
     data = fl.Data(model)
     found, steps = fl.linearize(model, data), fl.linearize(model, data, method="finite_difference")
     assert found.A.tobytes() == steps.A.tobytes() and found.B.tobytes() == steps.B.tobytes()
@@ -320,7 +320,7 @@ def test_invalid_arguments_are_named():
         fl.linearize(model, data, nthread=-1)
     with pytest.raises(fl.ModelError, match="sensors"):
         fl.linearize(model, data, sensors=3)
-    model.opt.noslip_iterations = 3
+    model.opt.noslip_iterations, model.opt.cone = 3, "elliptic"
     with pytest.raises(fl.UnsupportedFeatureError):
         fl.acceleration_derivatives(model, data)
     model.opt.noslip_iterations, model.opt.enableflags = 0, "sleep"

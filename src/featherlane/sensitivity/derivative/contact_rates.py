@@ -99,12 +99,15 @@ def _point_motion(S, arm):
 
 
 @kernel
-def _relative(d, k, w):
-    """Returns the (angular, linear) motion of the pushed body relative to the other one at the contact."""
+def relative_motion(d, k, w, first):
+    """Returns the (angular, linear) motion of the pushed body relative to the other one at the contact.
+
+    Motions of bodies are those of w from entry `first` on.
+    """
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    a, u = _point_motion(load6(w, 6 * b), load3(d.con_arm, 6 * k))
+    a, u = _point_motion(load6(w, first + 6 * b), load3(d.con_arm, 6 * k))
     if other > 0:
-        c, v = _point_motion(load6(w, 6 * other), load3(d.con_arm, 6 * k + 3))
+        c, v = _point_motion(load6(w, first + 6 * other), load3(d.con_arm, 6 * k + 3))
         a, u = sub3(a, c), sub3(u, v)
     return a, u
 
@@ -131,10 +134,10 @@ def contact_laws(m, d, p, shortest):
         store6(d.cfrc, 6 * b, axpy6(real(d, -1.0), _wrench(d, k, 0, force, moment), load6(d.cfrc, 6 * b)))
         if other > 0:
             store6(d.cfrc, 6 * other, add6(load6(d.cfrc, 6 * other), _wrench(d, k, 1, force, moment)))
-        a, u = _relative(d, k, d.con_motion)
+        a, u = relative_motion(d, k, d.con_motion, 0)
         store3(p.slot_motion, 12 * k, a)
         store3(p.slot_motion, 12 * k + 3, u)
-        a, u = _relative(d, k, d.cvel)
+        a, u = relative_motion(d, k, d.cvel, 0)
         store3(p.slot_motion, 12 * k + 6, a)
         store3(p.slot_motion, 12 * k + 9, u)
         r = d.con_dist[k] - d.con_includemargin[k]
@@ -181,7 +184,7 @@ def _push_by(d, p, k, y, turns):
 
 
 @kernel
-def _along_basis(d, k, n, p, a):
+def along_basis(d, k, n, p, a):
     """Returns the components of n along the normal, of u along the tangents, of a along the rotation axes."""
     y, turns = (dot3(load3(d.con_basis, 9 * k), n), zero(d), zero(d)), zeros(d, 3)
     if d.con_dim[k] > 1:
@@ -197,21 +200,38 @@ def _add_wrench(d, b, w):
 
 
 @kernel
-def _moved_contact(m, d, p, k, place, S, acc, vel):
-    """Returns changes of both wrenches of contact k if S moves the body at that place; 0 is the pushed body.
-
-    acc and vel are the motions before the joint.
-    """
-    body = d.con_body[2 * k + place]
-    sign = 1.0 - 2.0 * place
-    arm = load3(d.con_arm, 6 * k + 3 * place)
-    w, u = _point_motion(S, arm)
-    if d.con_carrier[2 * k + 1] == body:
+def displaced_contact(m, d, p, k, place, S):
+    """Returns displacements of distance, point and frame of contact k if S moves the body at that place."""
+    w, u = _point_motion(S, load3(d.con_arm, 6 * k + 3 * place))
+    if d.con_carrier[2 * k + 1] == d.con_body[2 * k + place]:
         dist, pos, turned = moved_by(p, k, w, u)
     else:
         dist, pos, turned = moved_by(p, k, scale3(-1.0, w), scale3(-1.0, u))
         spin = dot3(load3(p.slot_spin, 3 * k), w)
         pos, turned = add3(pos, u), axpy3(spin, load3(d.con_frame, 9 * k), add3(turned, w))
+    return dist, pos, turned
+
+
+@kernel
+def change_of_motion(d, k, place, change, a, pos):
+    """Returns changes of the relative (angular, linear) motion at contact k, whose angular part is a.
+
+    The motion of the body at that place changes by `change`, and the point moves by pos.
+    """
+    sign, arm = 1.0 - 2.0 * place, load3(d.con_arm, 6 * k + 3 * place)
+    da = scale3(sign, (change[0], change[1], change[2]))
+    return da, add3(scale3(sign, (change[3], change[4], change[5])), add3(cross(da, arm), cross(a, pos)))
+
+
+@kernel
+def moved_rows(m, d, p, k, place, S, j):
+    """Returns changes of y and rotations of contact k, and `displaced_contact`, if S, the axis of dof j, moves a body.
+
+    place: that of the body; 0 is the pushed one.
+    """
+    acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
+    body = d.con_body[2 * k + place]
+    dist, pos, turned = displaced_contact(m, d, p, k, place, S)
     # changes of the motions at the point that moves with the contact
     before = axpy6(real(d, -1.0), acc, load6(d.con_motion, 6 * body))
     A = cross_motion(S, before)
@@ -219,16 +239,21 @@ def _moved_contact(m, d, p, k, place, S, acc, vel):
     V = cross_motion(S, before)
     aA, uA = load3(p.slot_motion, 12 * k), load3(p.slot_motion, 12 * k + 3)
     aV, uV = load3(p.slot_motion, 12 * k + 6), load3(p.slot_motion, 12 * k + 9)
-    daA, daV = scale3(sign, (A[0], A[1], A[2])), scale3(sign, (V[0], V[1], V[2]))
-    duA = add3(scale3(sign, (A[3], A[4], A[5])), add3(cross(daA, arm), cross(aA, pos)))
-    duV = add3(scale3(sign, (V[3], V[4], V[5])), add3(cross(daV, arm), cross(aV, pos)))
+    daA, duA = change_of_motion(d, k, place, A, aA, pos)
+    daV, duV = change_of_motion(d, k, place, V, aV, pos)
     # dy = basis . (dq + q x turn), with q = u_A + B u_V
     B, friction = d.con_damping[k], d.con_frictiondamping[k]
     n = add3(axpy3(B, duV, duA), cross(axpy3(B, uV, uA), turned))
     tangent = add3(axpy3(friction, duV, duA), cross(axpy3(friction, uV, uA), turned))
     turns = add3(axpy3(friction, daV, daA), cross(axpy3(friction, aV, aA), turned))
-    y, z = _along_basis(d, k, n, tangent, turns)
-    y = (fma(p.slot_slope[2 * k + 1], dist, y[0]), y[1], y[2])
+    y, z = along_basis(d, k, n, tangent, turns)
+    return (fma(p.slot_slope[2 * k + 1], dist, y[0]), y[1], y[2]), z, (dist, pos, turned)
+
+
+@kernel
+def _moved_contact(m, d, p, k, place, S, j):
+    """Returns changes of both wrenches of contact k if the axis S of dof j moves the body at that place."""
+    y, z, (dist, pos, turned) = moved_rows(m, d, p, k, place, S, j)
     f, g = _push_by(d, p, k, y, z)
     stiffer = p.slot_slope[2 * k] * dist
     F, M = load3(p.slot_force, 6 * k + 3), load3(p.slot_force, 6 * k)
@@ -238,8 +263,8 @@ def _moved_contact(m, d, p, k, place, S, acc, vel):
         dM = add3(dM, _along_turns(d, k, g))
     dM = add3(dM, cross(pos, F))
     _spread(d, k, dF, dM)
-    carried = cross_force(S, _wrench(d, k, place, F, M))
-    _add_wrench(d, body, tuple(-sign * x for x in carried))
+    carried, sign = cross_force(S, _wrench(d, k, place, F, M)), 1.0 - 2.0 * place
+    _add_wrench(d, d.con_body[2 * k + place], tuple(-sign * x for x in carried))
 
 
 @kernel
@@ -252,7 +277,7 @@ def _spread(d, k, dF, dM):
 
 
 @kernel
-def _takes(m, d, j, k):
+def moved_place(m, d, j, k):
     """Returns the place of the body of contact k that dof j moves without the other: 0, 1, or -1 for none or both."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
     first, second = is_before(m, j, b), other > 0 and is_before(m, j, other)
@@ -269,16 +294,26 @@ def add_position_column(m, d, p, j):
     """dg -= rates of J^T f by the position of dof j, without the part that moves along."""
     found = 0
     for k in range(d.ncon_slot[0]):
-        place = _takes(m, d, j, k)
+        place = moved_place(m, d, j, k)
         if place >= 0:
             if found == 0:
                 clear_body_forces(m, d)
                 found = 1
             S = load6(d.cdof, 6 * j)
-            acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
-            _moved_contact(m, d, p, k, place, S, acc, vel)
+            _moved_contact(m, d, p, k, place, S, j)
     if found:
         _take_off(m, d, p.dg)
+
+
+@kernel
+def faster_rows(d, k, place, S, accelerates):
+    """Returns changes of y and rotations of contact k by velocity S of the body at that place, or by acceleration."""
+    sign = 1.0 - 2.0 * place
+    w, u = _point_motion(S, load3(d.con_arm, 6 * k + 3 * place))
+    B, friction = sign * d.con_damping[k], sign * d.con_frictiondamping[k]
+    if accelerates:
+        B, friction = real(d, sign), real(d, sign)
+    return along_basis(d, k, scale3(B, u), scale3(friction, u), scale3(friction, w))
 
 
 @kernel
@@ -286,19 +321,14 @@ def add_velocity_column(m, d, p, j, accelerates):
     """dg -= rates of J^T f by the velocity of dof j; accelerates: by its acceleration."""
     found = 0
     for k in range(d.ncon_slot[0]):
-        place = _takes(m, d, j, k)
+        place = moved_place(m, d, j, k)
         if place >= 0:
             if found == 0:
                 clear_body_forces(m, d)
                 found = 1
-            S, sign = load6(d.cdof, 6 * j), 1.0 - 2.0 * place
-            w, u = _point_motion(S, load3(d.con_arm, 6 * k + 3 * place))
-            B, friction = sign * d.con_damping[k], sign * d.con_frictiondamping[k]
-            if accelerates:
-                B, friction = real(d, sign), real(d, sign)
-            y, z = _along_basis(d, k, scale3(B, u), scale3(friction, u), scale3(friction, w))
+            y, z = faster_rows(d, k, place, load6(d.cdof, 6 * j), accelerates)
             f, g = _push_by(d, p, k, y, z)
-            moment = scale3(zero(d), u)
+            moment = zeros(d, 3)
             if d.con_dim[k] > 3:
                 moment = _along_turns(d, k, g)
             _spread(d, k, _along(d, k, f), moment)

@@ -18,6 +18,7 @@ from featherlane.model.enums import LCP, RK4, Enable
 from featherlane.model.model import Model, check_model
 from featherlane.sensitivity.derivative.displaced_worlds import KEPT, OwnWorlds, each_step, recurses
 from featherlane.sensitivity.derivative.formulas import acts_at_once, differences_lag, formula_steps, serves
+from featherlane.sensitivity.derivative.noslip_rates import noslip_capacity
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
 from featherlane.simulation.batch.arrays import ON_DEMAND
 from featherlane.simulation.batch.batch import Batch
@@ -57,7 +58,8 @@ class DirectWorlds(OwnWorlds):
         self.known, self.all_known = self.report[:, KNOWN], np.ones(nworld).tobytes()
         taken = {name: out[..., at : at + nv] for name, at in parts.items()}
         taken["report"] = each_step(self.report, n)
-        sizes, memory = {"rate_lag": 0, "rate_steps": int(not torques)}, self.batch.pair_memory
+        sizes = {"rate_lag": 0, "rate_steps": int(not torques), "nslipmax": noslip_capacity(model)}
+        memory = self.batch.pair_memory
         width = 1 if self.is_one else self.width
         self.plan = plan = self.plan_of(formula_steps, nworld, {}, taken, width=width, memory=memory, sizes=sizes)
         every = np.arange(nworld)
@@ -160,7 +162,7 @@ def direct_rates(
 def _serves(model: Model, torques: bool) -> bool:
     """Returns whether formulas alone apply to the model, its solver and its integrator."""
     sizes = model.size_values()
-    solved = sizes["opt_contact_model"] != LCP and sizes["opt_noslip_iterations"] == 0
+    solved = sizes["opt_contact_model"] != LCP
     steps = torques or sizes["opt_integrator"] != RK4
     refused = sizes["opt_enableflags"] & int(Enable.SLEEP) or sizes["nminimized"]
     if not (solved and steps and not refused and model.nv > 0 and serves(model)):

@@ -1,7 +1,7 @@
 """Derivatives of a step and of forward dynamics by the implicit function theorem: no solver runs at displaced points.
 
-Whole steps are differenced if it does not apply: with the no-slip solver, and with activations under the
-integrator rk4.  `docs/derivatives.md` lists both cases.
+Whole steps are differenced if it does not apply: with activations under the integrator rk4, and with the no-slip
+solver where it has no formulas.  `docs/derivatives.md` lists both cases.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITF
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.direct_worlds import direct_rates
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed, in_use_of
+from featherlane.sensitivity.derivative.formulas import serves
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.lcp_worlds import LcpWorlds, lcp_serves
 from featherlane.sensitivity.derivative.parameters import Parameters
@@ -78,8 +79,8 @@ def linearize(
     0, so da = -H^-1 dg at fixed a, with the Hessian H of the solver.  dg is computed by formulas, and by central
     differences for forces without a formula (docs/derivatives.md); no solver runs at displaced states.  Under the LCP
     contact model, forces follow from the linear system of the free rows.  The active set of constraints is held fixed;
-    `switching` is the distance to its next change.  Where implicit differentiation does not apply (the no-slip solver,
-    RK4 with activations) the steps are differenced.
+    `switching` is the distance to its next change.  The sweeps of the no-slip solver are differentiated one by one.
+    Where neither applies (the no-slip solver with elliptic cones, RK4 with activations) the steps are differenced.
 
     `finite_difference` steps from displaced states, as MuJoCo does.  The solver starts where the world itself starts
     it; set `model.opt.tolerance` to 0 for accuracy.
@@ -143,10 +144,11 @@ def linearize(
     chosen = None if none else Parameters(model, parameters)
     if chosen is not None and not chosen.n:
         chosen = None
-    served, disabled = _served(sizes) or lcp_serves(model), 0 if frictionloss else FRICTIONLOSS
+    served, disabled = _served(model, sizes) or lcp_serves(model), 0 if frictionloss else FRICTIONLOSS
     lcp, rk4 = sizes["opt_contact_model"] == LCP, sizes["opt_integrator"] == RK4
     C, D, P = None, None, {}
-    if chosen is not None and (not served or sizes["opt_contact_model"] != CONVEX or rk4):
+    noslip = sizes["opt_noslip_iterations"] > 0
+    if chosen is not None and (not served or sizes["opt_contact_model"] != CONVEX or rk4 or noslip):
         P, chosen = chosen.parts(_by_steps(chosen, model, data, nthread, disabled)), None
     if not served:
         return _differenced(model, data, sensors, (), None, None, nthread, frictionloss)._replace(P=P)
@@ -237,9 +239,9 @@ def acceleration_derivatives(
     Raises:
         ModelError: the model is not the data's.
         TypeError: `data` is neither a `Data` nor a `Batch`.
-        UnsupportedFeatureError: the no-slip solver, actuators that act through contacts under the contact model
-            lcp, a world with more rows than the buffer holds, under coulomb a world with forces without formulas; the
-            flag `sleep` or `speculative` is on.
+        UnsupportedFeatureError: the no-slip solver without formulas, actuators that act through contacts under the
+            contact model lcp, a world with more rows than the buffer holds, under coulomb or with the no-slip solver a
+            world with forces without formulas; the flag `sleep` or `speculative` is on.
 
     Source: implicit function theorem.
     """
@@ -256,9 +258,10 @@ def acceleration_derivatives(
                 ["adhesion with the contact model lcp"],
                 what="derivatives of the acceleration are not supported with this feature",
             )
-    if model.opt_noslip_iterations > 0:
+    if not _noslip_serves(model):
         raise UnsupportedFeatureError(
-            ["option noslip_iterations"], what="derivatives of the acceleration are not supported with this feature"
+            ["option noslip_iterations with these options"],
+            what="derivatives of the acceleration are not supported with this feature",
         )
     nworld, nv, na, nu = 1 if isinstance(data, Data) else data.nworld, sizes["nv"], sizes["na"], sizes["nu"]
     disabled = 0 if frictionloss else FRICTIONLOSS
@@ -287,11 +290,11 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
     from featherlane.model.features import refuse_sensors  # imports mujoco
 
     refuse_sensors(model)
-    if model.opt_contact_model == CONVEX:
+    if model.opt_contact_model == CONVEX and model.opt_noslip_iterations == 0:
         rates, left = sensor_rates(model, data, threads(nthread), disabled)
         out = rates.swapaxes(1, 2)
     else:
-        # the LCP's forces cannot be computed from an acceleration
+        # the forces of the LCP and of the no-slip solver cannot be computed from an acceleration
         left = np.arange(1 if isinstance(data, Data) else data.nworld)
         out = np.empty((len(left), model.nsensordata, nx + model.nu))
     if len(left):
@@ -303,6 +306,11 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
+def _noslip_serves(model: Model) -> bool:
+    """Returns whether the no-slip solver is disabled, or has formulas."""
+    return model.opt_noslip_iterations == 0 or serves(model)
+
+
 def _by_steps(chosen: Parameters, model: Model, data: Data | Batch, nthread: int, disabled: int) -> np.ndarray:
     """Returns (..., nx, n) derivatives of the next state by parameters, from differences of whole steps."""
     worlds = OwnWorlds(model, data, 2 * chosen.n, nthread, disabled)
@@ -310,9 +318,9 @@ def _by_steps(chosen: Parameters, model: Model, data: Data | Batch, nthread: int
     return as_given(data, chosen.rates_of_steps(worlds).swapaxes(1, 2))
 
 
-def _served(sizes: dict[str, int]) -> bool:
+def _served(model: Model, sizes: dict[str, int]) -> bool:
     """Returns whether implicit differentiation supports the model's solver and integrator."""
-    solved = sizes["opt_contact_model"] != LCP and sizes["opt_noslip_iterations"] == 0
+    solved = sizes["opt_contact_model"] != LCP and _noslip_serves(model)
     if sizes["opt_integrator"] == RK4:
         # the chain rule of rk4 is not implemented for activations and plastic springs
         solved = solved and sizes["na"] == 0 and sizes["nplastic"] == 0

@@ -41,6 +41,7 @@ from featherlane.sensitivity.derivative.fluid_rates import fluid_rates, subtract
 from featherlane.sensitivity.derivative.free_body_rates import add_free_body
 from featherlane.sensitivity.derivative.lift_rates import lift, subtract_lift
 from featherlane.sensitivity.derivative.moved_force import find_applied, subtract_applied
+from featherlane.sensitivity.derivative.noslip_rates import noslip_serves, prepare_noslip
 from featherlane.sensitivity.derivative.panel import prepare_panels, put_column, solve_panel, take_column
 from featherlane.sensitivity.derivative.points import copy, per_span
 from featherlane.sensitivity.derivative.rates import RATES
@@ -51,7 +52,14 @@ from featherlane.sensitivity.derivative.smooth_rates import (
     position_column,
     velocity_column,
 )
-from featherlane.sensitivity.derivative.solution import FITS, KNOWN, NEAREST, accelerate_state, is_damped, is_implicit
+from featherlane.sensitivity.derivative.solution import (
+    FITS,
+    KNOWN,
+    NEAREST,
+    accelerate_state,
+    is_damped,
+    is_implicit,
+)
 from featherlane.sensitivity.derivative.tendon_rates import (
     add_tendon_acceleration_column,
     add_tendon_position_column,
@@ -79,7 +87,7 @@ def serves(model: Model) -> bool:
     excluded = enums.ENABLE_DIAGEXACT | enums.ENABLE_SPECULATIVE
     if model.opt_integrator not in INTEGRATORS or model.opt_enableflags & excluded:
         return False
-    if model.nadhesion or model.user_actuators or not _motors_serve(model):
+    if model.nadhesion or model.user_actuators or not _motors_serve(model) or not noslip_serves(model):
         return False
     return model.opt_gyroscopic == enums.GYRO_EXPLICIT and not (model.body_gyroscopic > enums.GYRO_EXPLICIT).any()
 
@@ -206,8 +214,10 @@ def prepare_rates(m, d, p):
     p.report[NEAREST] = where(quiet, p.report[NEAREST], fmin(p.report[NEAREST], STEP))
     if not needs_inertia(m, d):
         crb(m, d)
+    prepare_noslip(m, d, p)
+    after = d.qacc_step if p.rate_steps or m.opt_noslip_iterations == 0 else d.dual.start
     for i in range(m.nv):
-        p.taken_off[i] = d.qacc[i] - d.qacc_step[i]
+        p.taken_off[i] = d.qacc[i] - after[i]
     outward_pass(m, d, p, p.taken_off)
     if d.ncon_slot[0] > 0:
         contact_laws(m, d, p, shortest_timeconst(m))
@@ -246,7 +256,7 @@ def velocity_rates(m, d, p, k):
     add_tendon_velocity_column(m, d, p, k)
     add_fastenings(m, d, p, k, VELOCITY)
     add_velocity_column(m, d, p, k, accelerates=0)
-    if is_implicit(m) and not p.rate_lag:
+    if is_implicit(m) and p.rate_steps and not p.rate_lag:
         p.dp[k] = -(timestep(m) * p.dof_lag_friction[k])
         if m.opt_integrator == IMPLICITFAST:
             add_free_body(m, d, p, k, by_velocity=1)

@@ -20,6 +20,7 @@ from featherlane.sensitivity.derivative.analytic import FAR, WEIGHTS, are_analyt
 from featherlane.sensitivity.derivative.differences import force_columns, lag_forces, lag_positions, position_columns
 from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, each_step, recurses
 from featherlane.sensitivity.derivative.formulas import acts_at_once, formula_columns, formula_steps, serves
+from featherlane.sensitivity.derivative.noslip_rates import noslip_capacity
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.solution import FITS, KNOWN, NEAREST, base_tiles, solve_columns
 from featherlane.simulation.batch.batch import Batch
@@ -235,6 +236,7 @@ class Passes:
         taken["report"] = each_step(self.known, n)  # last, see `formulas.py`
         loop, memory = formula_steps if self.whole else formula_columns, worlds.batch.pair_memory
         sizes = {"rate_lag": int(self.lags), "rate_steps": int(not worlds.torques)}
+        sizes["nslipmax"] = noslip_capacity(worlds.model)
         plan = worlds.plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, sizes=sizes)
         self.rows = plan.addresses("record")
         return plan, n
@@ -296,8 +298,11 @@ class Passes:
             state, acceleration = fresh
         fits = report[:, FITS] > 0.0
         if self.formulas is not None:
-            # displaced poses exceeded the tile's shared buffer; Coulomb's law is too stiff to be differenced
-            fits &= self.known[:k, KNOWN] >= (1.0 if worlds.model.opt_contact_model == COULOMB else 0.0)
+            # displaced poses exceeded the tile's shared buffer; Coulomb's law is too stiff to be differenced, and the
+            # no-slip solver's forces are no function of the acceleration
+            model = worlds.model
+            whole = model.opt_contact_model == COULOMB or model.opt_noslip_iterations > 0
+            fits &= self.known[:k, KNOWN] >= (1.0 if whole else 0.0)
         return Rates(state, acceleration, fits, report[:, NEAREST], known)
 
     def run_base(self, chosen: np.ndarray) -> None:

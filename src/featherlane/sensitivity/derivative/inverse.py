@@ -178,7 +178,7 @@ class InverseWorlds(OwnWorlds):
     def _run(self, out: np.ndarray, chosen: np.ndarray, width_of_tile: int) -> np.ndarray:
         """Computes rates of some worlds; returns 1 where available, 0 where not, -1 where the world must run alone."""
         n, report = 3 * self.model.nv, np.zeros((self.batch.nworld, 3))
-        load, sizes = {"qacc": self._qacc}, {"rate_lag": 1, "rate_steps": 1}  # p is not read
+        load, sizes = {"qacc": self._qacc}, {"rate_lag": 1, "rate_steps": 1, "nslipmax": 0}  # p is not read
         taken = {"dg": out, "report": each_step(report, n)}
         plan = self.plan_of(inverse_columns, self.batch.nworld, {}, taken, load, width_of_tile, sizes=sizes)
         plan.begin(n, chosen, chosen)

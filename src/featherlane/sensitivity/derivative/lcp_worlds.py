@@ -32,6 +32,7 @@ def _sizes(own: dict[str, int], ncol: int, width: int) -> dict[str, int]:
     return {
         "rate_lag": 0,
         "rate_steps": 1,
+        "nslipmax": 0,
         "rate_nrow": nrow,
         "rate_npair": nrow * nrow,
         "rate_ncol": ncol,

@@ -10,6 +10,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import multiply_columns, solve_columns
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.sparse.tree_panel import PANEL
+from featherlane.sensitivity.derivative.noslip_rates import correct_columns
 from featherlane.sensitivity.derivative.solution import KNOWN, is_implicit, step_column
 from featherlane.sensitivity.derivative.tangent import advance_quaternion, quaternion_tangent
 from featherlane.solver.hessian.equation import substitute_columns
@@ -74,10 +75,13 @@ def solve_panel(m, d, p, damped):
     substitute_columns(m, d, p.panel_acceleration)
     if m.opt_contact_model == COULOMB:
         _follow_bounds(m, d, p)
-    if p.rate_steps and is_implicit(m) and _goes_together(m):
+    if m.opt_noslip_iterations > 0:
+        correct_columns(m, d, p)
+    elif p.rate_steps and is_implicit(m) and _goes_together(m):
         multiply_columns(m, d.M, p.panel_acceleration, p.panel_step)
         for e in range(PANEL * m.nv):
             p.panel_step[e] = p.panel_step[e] + p.panel_lag[e]
+    if p.rate_steps and is_implicit(m) and _goes_together(m):
         solve_columns(m, d.qH, d.qHDiagInv, p.panel_step)
         if m.opt_integrator == EULER:
             for e in range(PANEL * m.nv):

@@ -33,9 +33,12 @@ COLUMNS = Layout(
     ),
 )
 
+SWEEPS = 16  # of the no-slip solver, whose accelerations are kept for all columns
+
 SIZES = (
     size("rate_steps", "1: compute derivatives of the next state, 0: of accelerations only"),
     size("rate_lag", "1: the call provides derivatives of M a* - K a*"),
+    size("nslipmax", "capacity: rows of friction of the no-slip solver"),
 )
 
 _scratch = Declare("formula_columns", "scratch")
@@ -162,5 +165,30 @@ RATES = Layout(
             "1",
             "1: all displaced poses have the contacts of the world, -1: the capacity is too small",
         ),
+        # of each row of friction that the no-slip solver corrects
+        _scratch.int("nslip", "1", "1", "number of rows"),
+        _scratch.int("slip_con", "nslipmax", "1", "contact slot of the row"),
+        _scratch.int("slip_axis", "nslipmax", "1", "index of the row in the contact's basis"),
+        _scratch.real("slip_force", "nslipmax", "N, N m", "force before the correction: difference of two edges"),
+        _scratch.real("slip_bound", "nslipmax", "N, N m", "sum of the forces of these edges"),
+        _scratch.real("slip_y", "nslipmax", "m/s^2, rad/s^2", "J a - aref before the correction"),
+        _scratch.real("slip_size", "nslipmax", "m/s^2, rad/s^2", "|J a| + |aref| of the row or its contact"),
+        _scratch.real("slip_gain", "nslipmax", "N, N m", "correction of the force"),
+        _scratch.real("slip_dforce", "nslipmax", "N, N m", "derivative of slip_force by a coordinate"),
+        _scratch.real("slip_dbound", "nslipmax", "N, N m", "derivative of slip_bound"),
+        _scratch.real("slip_dy", "nslipmax", "m/s^2, rad/s^2", "derivative of slip_y"),
+        _scratch.real("slip_dgain", "nslipmax", "N, N m", "derivative of slip_gain"),
+        _scratch.real(
+            "slip_path", f"nslipmax {SWEEPS}", "m/s^2, rad/s^2", "J a - aref at each update of the first sweeps"
+        ),
+        _scratch.real("slip_moved", "nslipmax 6", "1/kg", "change of the motions of all rows at one contact by a dof"),
+        _scratch.real(
+            "slip_rows", "7", "m/s^2, rad/s^2, 1", "derivatives of J a - aref of one contact, and of its stiffness"
+        ),
+        _scratch.real("slip_A", "nslipmax nslipmax", "1/kg", "J M^-1 J^T"),
+        _scratch.real("slip_dA", "nslipmax nslipmax", "1/kg", "derivative of slip_A by the position of a dof"),
+        _scratch.real("slip_lag", "nslipmax nv 6", "1/s^2", "dof_lag of the acceleration by a unit force of the row"),
+        _scratch.real("slip_motion", "nslipmax nbody 6", "1/kg", "accelerations of bodies by this force"),
+        _scratch.real("slip_momentum", "nslipmax nbody 6", "1", "their forces, with those of all descendants"),
     ),
 )

@@ -133,7 +133,7 @@ class MovingWorlds(OwnWorlds):
         if nv:
             self._qacc[...] = qacc
             self.plans.prepare(self.width)
-            load, sizes = {"qacc": self._qacc}, {"rate_lag": 0, "rate_steps": 1}
+            load, sizes = {"qacc": self._qacc}, {"rate_lag": 0, "rate_steps": 1, "nslipmax": 0}
             plan = self.kept("plan", lambda: self.plan_of(rnea_columns, len(every), {}, {"dg": out}, load, sizes=sizes))
             plan.addresses("record")[0] = address(out)
             plan.begin(3 * nv, every, every)

@@ -36,10 +36,12 @@ from featherlane.simulation.step.early_contacts import early_contacts, forces_ne
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
+from featherlane.solver.dual.problem import push_forces
+from featherlane.solver.dual.rows import all_fit
 from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out, substitute
 from featherlane.solver.inverse import constraint_forces
-from featherlane.solver.solve import solve
+from featherlane.solver.solve import has_constraint_rows, solve
 
 # indices in the report of a pass on a world; KNOWN: 1 all rates have formulas, 0 not, -1 the world must run alone
 FITS, NEAREST, KNOWN = 0, 1, 2
@@ -105,10 +107,21 @@ def compute_position(m, d):
     return d.con_overflow[0]
 
 
+@kernel
+def _exchange_accelerations(m, d):
+    """qacc <- the main solver's acceleration, dual.start <- the no-slip solver's; equal in worlds without rows."""
+    held = has_constraint_rows(d)
+    for i in range(m.nv):
+        after = d.qacc[i]
+        d.qacc[i] = where(held, d.dual.start[i], after)
+        d.dual.start[i] = after
+
+
 @stage(p=COLUMNS)
 def accelerate_state(m, d, p):
     """Computes qacc and qacc_step in the present state, and `report`, with the rows at the solution.
 
+    With the no-slip solver, qacc is the main solver's acceleration, and qacc_step the one that follows from all forces.
     report[FITS] is 0 in a world whose tile cannot hold all contacts, or whose Hessian was decomposed into parts.
     Reads:  qpos, qvel, act, ctrl, con_fresh.
     Writes: report, con_fresh, active, qacc, qacc_step, dof_touched, qfrc_constraint, and all that a step writes; aba_*,
@@ -125,10 +138,17 @@ def accelerate_state(m, d, p):
         solve(m, d)
         if d.con_overflow[0] == 0:
             turn_free_bodies(m, d)
+            corrects, rows = m.opt_noslip_iterations > 0, d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
+            if corrects:
+                _exchange_accelerations(m, d)
             constraint_forces(m, d, store=0)
             p.report[FITS], p.report[NEAREST] = real(d, 1.0), switching_distance(m, d)
+            if corrects:
+                push_forces(m, d)
+                if rows > 0 and not all_fit(d):
+                    p.report[FITS] = zero(d)
             release_metric(m, d)
-            implicit_acceleration_of(m, d, d.qacc)
+            implicit_acceleration_of(m, d, d.dual.start if corrects else d.qacc)
 
 
 @stage(p=COLUMNS)

@@ -33,7 +33,7 @@ def _bounded(D, x, reference, lo, hi, least):
 
 
 @kernel
-def _size_of(d, k):
+def size_of_contact(d, k):
     """Returns |J a| + |aref| of contact k, added over its directions."""
     pull = d.con_damping[k] * d.primal.con_z[3 * k] + d.con_stiffpos[k]  # -aref
     size = fabs(d.primal.con_y[3 * k] - pull) + fabs(pull)
@@ -48,7 +48,7 @@ def _size_of(d, k):
 def _contact(m, d, k, least):
     """Returns the distance of contact k from a start or end of pushing or slipping of a pyramid edge or the cone."""
     y, D = d.primal.con_y[3 * k], d.con_D[k]
-    size, present = _size_of(d, k), D > 0.0
+    size, present = size_of_contact(d, k), D > 0.0
     least = _nearest(d.con_stiffpos[k], size, present, least)
     if d.con_dim[k] == 1:
         least = _nearest(y, size, present, least)

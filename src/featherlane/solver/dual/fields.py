@@ -22,6 +22,8 @@ FIELDS = (
     _dual_table.real("f", "ndualmax 10", "N, N m", "force of each row, or of each edge of a pyramid"),
     _dual_table.real("old", "ndualmax 10", "N, N m", "dual.f before the momentum step of a sweep"),
     _dual.real("z", "nv", "1", "Y^T f"),
+    _dual.real("start", "nv", "m/s^2, rad/s^2", "the main solver's acceleration, before the no-slip solver"),
+    _dual.real("nsweep", "1", "1", "number of sweeps of the no-slip solver"),
     _dual_room.long("visit_key", "ndualmax", "1", "blocks in the order of a sweep, in the lower 31 bits"),
     _dual_room.long("visit_room", "ndualmax", "1", "buffer of the sort"),
     _dual.real("room", "96", "1", "buffer for the problem of one block"),

@@ -140,7 +140,7 @@ def noslip(m, d):
     Reads:  the blocks of `make_blocks`, the forces of PGS, or the rows and qfrc_constraint of another solver,
             qacc_smooth.
     Writes: dual.*, qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
-            for itself primal.*, con_motion, con_wrench.
+            dual.start, dual.nsweep; for itself primal.*, con_motion, con_wrench.
     Cost:   per sweep two products with Y.
     """
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
@@ -152,11 +152,15 @@ def noslip(m, d):
     place_rows(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     subtract_reference(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     invert_rows(d)
+    for i in range(m.nv):
+        d.dual.start[i] = d.qacc[i]
+    d.dual.nsweep[0] = zero(d)
     live, first = d.active[0] > 0.0, regularisation_cost(m, d)
     for _ in range(m.opt_noslip_iterations):
         if not any_(live):
             break
         fall = sweep_friction(m, d, live) + first
+        d.dual.nsweep[0] = where(live, d.dual.nsweep[0] + 1.0, d.dual.nsweep[0])
         first = zero(d)
         live = live & (scale * fall >= m.opt_noslip_tolerance[0])
     accelerate_by_forces(m, d)
