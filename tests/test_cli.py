@@ -881,7 +881,7 @@ def test_a_file_of_controls_that_fails_is_one_message(command, text, told, capfd
     ],
     ids=["closed", "broken pipe", "full disk"],
 )
-@pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
+@pytest.mark.parametrize("options", [(), ("--json",), ("--help",)], ids=["table", "json", "help"])
 def test_a_closed_stdout_prints_no_traceback(write, code, options, monkeypatch, capfd):
     monkeypatch.setattr(sys, "stdout", write())
     assert run_command(["inspect", "pendulum", *options]) == code
