@@ -185,7 +185,7 @@ def _repair(found: Mapping[str, str]) -> str:
 
 
 def hint(message: str, version: str) -> str:
-    """Returns a hint for a parser's message: a format of meshes, or a word that a newer MuJoCo supports or has removed."""
+    """Returns a hint for a parser's message: mesh formats, or a word that a newer MuJoCo supports or has removed."""
     if "no decoder found for mesh" in message:
         return " (MuJoCo reads meshes in STL, OBJ and MSH files; convert the file and change its name in the model)"
     if CABLE in message and version_numbers(version) >= SPLIT:
