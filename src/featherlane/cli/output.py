@@ -161,10 +161,22 @@ def check_target(path: Path, suffix: str) -> Path:
     return path
 
 
+PREFIX = ".featherlane-"  # of temporary folders
+
+
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary path in the folder of `path`; renames it to `path` at the end, removes it on an error."""
-    with tempfile.TemporaryDirectory(prefix=".featherlane-", dir=path.parent) as folder:
-        part = Path(folder) / path.name
-        yield part
-        os.replace(part, path)
+    """Yields a temporary path in the folder of `path`; renames it to `path` at the end, removes it on an error.
+
+    Raises:
+        OSError: the system refuses to write, for example on a full disk; with the name `path`.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=path.parent) as folder:
+            part = Path(folder) / path.name
+            yield part
+            os.replace(part, path)
+    except OSError as error:
+        if error.errno is None or PREFIX not in str(error.filename or PREFIX):
+            raise  # it is about another file
+        raise OSError(error.errno, error.strerror, str(path)) from error
