@@ -177,6 +177,6 @@ def whole_file(path: Path) -> Iterator[Path]:
             yield part
             os.replace(part, path)
     except OSError as error:
-        if error.errno is None or PREFIX not in str(error.filename or PREFIX):
-            raise  # it is about another file
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        if error.errno is not None and PREFIX in str(error.filename or PREFIX):  # else it is about another file
+            error.filename = str(path)
+        raise
