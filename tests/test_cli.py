@@ -1,5 +1,6 @@
 """The command line: printed and written output, and one message with exit code 2 for each error."""
 
+import errno
 import importlib.util
 import json
 import os
@@ -881,7 +882,7 @@ def test_a_file_of_controls_that_fails_is_one_message(command, text, told, capfd
     ],
     ids=["closed", "broken pipe", "full disk"],
 )
-@pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
+@pytest.mark.parametrize("options", [(), ("--json",), ("--help",)], ids=["table", "json", "help"])
 def test_a_closed_stdout_prints_no_traceback(write, code, options, monkeypatch, capfd):
     monkeypatch.setattr(sys, "stdout", write())
     assert run_command(["inspect", "pendulum", *options]) == code
@@ -950,6 +951,19 @@ def test_a_file_is_complete_or_absent(tmp_path):
     with whole_file(target) as part:
         part.write_text("new")
     assert target.read_text() == "new" and list(tmp_path.iterdir()) == [target]
+
+
+def test_a_refused_write_names_the_target_and_not_its_temporary_file(tmp_path):
+    target = tmp_path / "run.npz"
+    for cause in (OSError(errno.ENOSPC, "No space left on device"), tmp_path / "other.txt"):
+        with pytest.raises(OSError) as refused, whole_file(target) as part:
+            if isinstance(cause, OSError):
+                raise cause
+            cause.read_text()
+        assert str(refused.value).endswith(f": {str(target if isinstance(cause, OSError) else cause)!r}")
+    with pytest.raises(OSError) as refused, whole_file(target) as part:
+        (part / "folder").write_text("")
+    assert refused.value.filename == str(target)
 
 
 # ---- doctor ----------------------------------------------------------------------------------------------

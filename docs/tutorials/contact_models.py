@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Two contact models on the same states
 #
-# Featherlane has two contact models: MuJoCo's convex (soft) model, and ODE's LCP model (hard contact with
-# complementarity). This tutorial applies both to the same states. The [decision guide](../decision-guide.md) helps to
+# Featherlane has three contact models. This tutorial applies two of them to the same states: MuJoCo's convex (soft)
+# model, and ODE's LCP model (hard contact with complementarity). The [decision guide](../decision-guide.md) helps to
 # choose. [Contact models](../chapters/contact.md) derives the equations.
 
 # %%

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Inverse dynamics and control
 #
-# Two classical controllers in a few lines each. Computed torque evaluates the inverse dynamics of the model. A
-# linear-quadratic regulator (LQR) uses the derivatives of a step.
+# This tutorial implements two classical controllers in a few lines each. Computed torque evaluates the inverse dynamics
+# of the model. A linear-quadratic regulator (LQR) uses the derivatives of a step.
 
 # %%
 import matplotlib.pyplot as plt

@@ -213,8 +213,8 @@ axes.set(xlabel="time [s]", ylabel="angle [degrees]", title="iterations; later o
 #
 # ## Zero gradients and random smoothing
 #
-# Back to the rail. If the cube is too slow to reach the puck, the derivative is exactly zero. It is correct, but gives
-# no direction to an optimizer. Two methods help.
+# This section returns to the cube and the puck. If the cube is too slow to reach the puck, the derivative is exactly
+# zero. It is correct, but gives no direction to an optimizer. Two methods help.
 #
 # *Forces before contact*: with a `margin`, and a `solimp` that starts small and increases over its width, the puck
 # feels the cube at a distance. The model differs, so a few iterations with the true model must follow.

@@ -129,8 +129,8 @@ assert abs(batch.qpos - 0.05).max() < 1e-3
 # %% [markdown]
 # ## Plain Python functions
 #
-# If speed does not matter, any Python function works, including NumPy. It is called world by world, with a per-call
-# overhead. It is written in the same form as a kernel.
+# If speed does not matter, an actuator can be any Python function, including NumPy. It is written in the same form as a
+# kernel, and called world by world in each step. Sensors and controllers in plain Python get all worlds at once.
 
 
 # %%

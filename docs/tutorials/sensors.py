@@ -15,8 +15,8 @@ LENGTH, MASS, GRAVITY = 0.8, 1.5, 9.81
 # %% [markdown]
 # ## A pendulum with sensors
 #
-# A heavy ball on a light rod. An inertial measurement unit (IMU) is in the ball, and a force sensor at the hinge. A
-# rangefinder points from the ball along the rod, away from the hinge.
+# The model is a heavy ball on a light rod. An inertial measurement unit (IMU) is in the ball, and a force sensor at the
+# hinge. A rangefinder points from the ball along the rod, away from the hinge.
 
 # %%
 model = fl.load(f"""

@@ -8,6 +8,9 @@
 Names, layouts and units are MuJoCo's (SI); algorithms and symbols are Featherstone's.  `__all__` lists the public API.
 """
 
+from featherlane import startup as _startup  # noqa: F401  before the imports that take long
+
+# isort: split
 from importlib import import_module as _import_module
 
 from featherlane import lanes, lcp, patterns, policies, query, registration, results, stages, tree

@@ -321,6 +321,7 @@ def test_shapes_of_results():
         ({"point": "here"}, "point:"),
         ({"direction": (0, 0, 0)}, "direction:"),
         ({"direction": (0, np.nan, 0)}, "direction:"),
+        ({"direction": (0, 1e300, 0)}, "length inf"),
         ({"point": (0, np.inf, 0)}, "point:"),
         ({"point": np.zeros((2, 3)), "direction": np.ones((3, 3))}, "do not broadcast"),
         ({"geomgroup": (1, 0)}, "geomgroup"),

@@ -56,6 +56,14 @@ def test_spaces_and_keyword_arguments_equal_gymnasium(name):
         np.testing.assert_equal(given, default, err_msg=key)
 
 
+@pytest.mark.parametrize(
+    "option", [{"reset_noise_scale": np.nan}, {"ctrl_cost_weight": np.inf}, {"healthy_z_range": (2.0, 1.0)}]
+)
+def test_options_that_are_not_finite_or_ordered_are_refused(option):
+    with pytest.raises(fl.ModelError, match=f"{next(iter(option))}: got "):
+        gym.make_vec("featherlane/Ant-v5", num_envs=2, **option)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_seed_gives_the_initial_states_of_gymnasiums_vector(name):
     env, theirs = ours(name, info=True), SyncVectorEnv([lambda: gym.make(name)] * N)

@@ -90,3 +90,13 @@ def test_unnamed_options_count_as_zero():
     assert len(clashes({"enableflags": np.int32(Enable.SLEEP), "integrator": np.int32(Integrator.RK4)})) == 1
     assert clashes({s: 1 for s in ("enableflags", "integrator")}, "rotation") == []
     assert len(clashes({OPTION_OF[type(s)]: int(s) for s in ISLAND_OFF})) == 1
+
+
+@pytest.mark.parametrize("name", ["sdf_initpoints", "sdf_iterations"])
+def test_a_search_in_signed_distance_fields_ends(name):
+    model = scene(())
+    setattr(model.opt, name, 10_000)
+    with pytest.raises(fl.ModelError, match=f"{name}: got 2147483647, allowed is a whole number from 0 to 10000"):
+        setattr(model.opt, name, 2**31 - 1)
+    with pytest.raises(fl.ModelError, match=name):
+        fl.load(f"<mujoco><option {name}='1000000'/></mujoco>")

@@ -55,6 +55,7 @@ LOSSES = {
     "link 'thigh': <contact_coefficients> is ignored": {"link": '<contact_coefficients mu="0.1"/>'},
     "transmission 't': is ignored": {"robot": '<transmission name="t"/>'},
     "<gazebo>: is ignored": {"robot": '<gazebo reference="thigh"/>'},
+    "<xacro:leg>: is ignored: expand xacro files first, with `xacro FILE > robot.urdf`": {"robot": "<xacro:leg/>"},
     "ros2_control 'c': is ignored": {"robot": '<ros2_control name="c"/>'},
     "<mujoco>: <actuator> is ignored": {"section": "<actuator/>"},
 }

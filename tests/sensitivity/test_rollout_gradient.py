@@ -328,6 +328,8 @@ def test_models_without_dofs_or_controls():
         ({"loss_gradient": lambda k, state: np.zeros(3)}, "loss_gradient by state after 4 steps:"),
         ({"loss_gradient": lambda k, state: (None, 1.0)}, "loss_gradient by control after 4 steps:"),
         ({"loss_gradient": lambda k, state: (None, np.zeros(2))}, "after the last step"),
+        ({"loss_gradient": np.full((1, 4), np.nan)}, r"loss_gradient: got nan at \(0, 0\)"),
+        ({"loss_gradient": lambda k, state: np.array([0, 0, np.inf, 0])}, r"state after 4 steps: got inf at \(2,\)"),
         ({"parameters": ("body_masses",)}, "parameters: 'body_masses'"),
         ({"interval": -1}, "interval:"),
         ({"nthread": 0.5}, "nthread:"),

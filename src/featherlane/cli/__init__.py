@@ -31,6 +31,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed, for example by `>&-`
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+    stdout = sys.stdout
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -44,6 +45,11 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         return complain(str(error) or type(error).__name__)
     except MemoryError as error:
         return complain(f"not enough memory: {error or 'use fewer worlds or fewer recorded frames'}")
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            sys.stdout = stdout  # the library that parses options replaces it, and exits with 1
+            return 0
+        raise
     except KeyboardInterrupt:
         return complain("interrupted", INTERRUPTED)
     except Exception as error:

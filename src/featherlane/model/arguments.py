@@ -21,7 +21,8 @@ def whole_argument(name: str, value: Any, least: int, most: int = MOST, error: t
     if not whole or not least <= value <= most:
         limited = most < MOST or (whole and value > most)
         allowed = f"from {least} to {most}" if limited else f">= {least}"
-        raise error(f"{name}: got {value!r}, allowed is a whole number {allowed}")
+        given = value.item() if isinstance(value, np.generic) else value
+        raise error(f"{name}: got {given!r}, allowed is a whole number {allowed}")
     return int(value)
 
 

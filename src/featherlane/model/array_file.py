@@ -91,12 +91,24 @@ def _unreadable(error: Exception, name: str, refusal: str) -> ModelError:
     return ModelError(f"{name}: {refusal} ({type(error).__name__}: {error})")
 
 
+PREFIX = ".featherlane-"  # of temporary folders
+
+
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary path in the folder of `path`; renames it to `path` at the end, removes it on an error."""
-    with tempfile.TemporaryDirectory(prefix=f".{path.stem[:5]}-", dir=path.parent) as folder:
-        part = Path(folder) / path.name
-        yield part
-        with part.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(part, path)
+    """Yields a temporary path in the folder of `path`; renames it to `path` at the end, removes it on an error.
+
+    Raises:
+        OSError: the system refuses to write, for example on a full disk; with the name `path`.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=path.parent) as folder:
+            part = Path(folder) / path.name
+            yield part
+            with part.open("rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(part, path)
+    except OSError as error:
+        if error.errno is not None and PREFIX in str(error.filename or PREFIX):  # else it is about another file
+            error.filename = str(path)
+        raise

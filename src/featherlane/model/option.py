@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError, UnknownAttributeError, UnsupportedFeatureError, near
-from featherlane.model.arguments import is_real, one_of, whole_argument
+from featherlane.model.arguments import MOST, is_real, one_of, whole_argument
 from featherlane.model.assignment import converted
 from featherlane.model.enums import (
     EQ_TENDON,
@@ -64,6 +64,7 @@ OPTION_OF: dict[type, str] = {
     Enable: "enableflags",
 }
 
+MOST_OF_SDF = 10_000  # a pair then evaluates the fields 1e8 times; with more, a step hardly ends
 # Incompatible settings, and the error text.  A setting is a choice, a flag that is set, or a nonzero
 # number: an option, or the count of elements of a kind in the model.
 CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
@@ -171,9 +172,9 @@ def tendon_equalities(eq_type: np.ndarray) -> int:
     return int(np.count_nonzero(np.asarray(eq_type) == EQ_TENDON))
 
 
-def _count(name: str, value: Any) -> int:
+def _count(name: str, value: Any, most: int = MOST) -> int:
     whole = whole_number(value)  # accepts MuJoCo's enums
-    return whole_argument(f"option {name}", value if whole is None else whole, 0)
+    return whole_argument(f"option {name}", value if whole is None else whole, 0, most)
 
 
 def _real(name: str, value: Any, limit: Limit) -> float:
@@ -242,7 +243,16 @@ class _Vector(_Option):
 
 
 class _Integer(_Option):
-    """An option that is a size of the record, shared by all worlds."""
+    """An option that is a size of the record, shared by all worlds.
+
+    Args:
+        doc: description of the option.
+        most: the largest value.
+    """
+
+    def __init__(self, doc: str, most: int = MOST):
+        super().__init__(doc)
+        self.most = most
 
     def __get__(self, opt: Any, owner: Any = None) -> Any:
         return self if opt is None else self.shown(opt._model.size_values()[f"opt_{self.name}"])
@@ -257,7 +267,7 @@ class _Integer(_Option):
         return number
 
     def check(self, value: Any) -> int:
-        return _count(self.name, value)
+        return _count(self.name, value, self.most)
 
     def refuse(self, opt, number: int) -> None:
         """Raises an error for a value that is incompatible with the other settings of the model."""
@@ -383,8 +393,10 @@ class Option:
     solver = _Choice(Solver, "Solver of the convex model: newton, cg (primal) or pgs (dual).", SOLVERS)
     iterations = _Integer("Largest number of solver iterations.")
     noslip_iterations = _Integer("Largest number of iterations of the no-slip solver; 0: disabled.")
-    sdf_initpoints = _Integer("Starting points of the collision of a signed distance field and another shape.")
-    sdf_iterations = _Integer("Iterations of the minimization from each starting point.")
+    sdf_initpoints = _Integer(
+        "Starting points of the collision of a signed distance field, at most 10000.", MOST_OF_SDF
+    )
+    sdf_iterations = _Integer("Iterations of the minimization from each point, at most 10000.", MOST_OF_SDF)
     sdf_tolerance = _Number(
         "Collision of signed distance fields: minimize until a step is shorter [m]; 0: as MuJoCo, sdf_iterations steps."
     )

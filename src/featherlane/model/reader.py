@@ -185,7 +185,9 @@ def _repair(found: Mapping[str, str]) -> str:
 
 
 def hint(message: str, version: str) -> str:
-    """Returns a hint for a parser's message about an unknown word: a newer MuJoCo may support it, or has removed it."""
+    """Returns a hint for a parser's message: mesh formats, or a word that a newer MuJoCo supports or has removed."""
+    if "no decoder found for mesh" in message:
+        return " (MuJoCo reads meshes in STL, OBJ and MSH files; convert the file and change its name in the model)"
     if CABLE in message and version_numbers(version) >= SPLIT:
         return f" (MuJoCo 4.0 removed {CABLE}, and Featherlane does not compute it; use a chain of bodies with springs)"
     if version_numbers(version) >= SPLIT or not ("Schema violation" in message or "invalid keyword" in message):

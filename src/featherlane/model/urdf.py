@@ -53,6 +53,9 @@ def _elements(text: str) -> list[Element]:
 
 def _losses(element: Element) -> Iterator[str]:
     """Yields the ignored parts of a child of the robot."""
+    if element.tagName.startswith("xacro:"):
+        yield "is ignored: expand xacro files first, with `xacro FILE > robot.urdf`"
+        return
     if element.tagName not in READ["robot"]:
         yield "is ignored"
         return

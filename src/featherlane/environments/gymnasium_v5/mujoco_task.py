@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +12,9 @@ import numpy as np
 
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
+from featherlane.environments.tasks.options import interval
 from featherlane.errors import MissingMethodError
+from featherlane.model.arguments import LARGEST, bounded
 from featherlane.model.assignment import has_finite_sum
 from featherlane.simulation.batch.batch import Batch
 
@@ -51,6 +53,12 @@ class MujocoTask(Task):
         given = str(self.xml_file)
         self.model = str(Path(given).expanduser() if given[:1] in (".", "/", "~") else ASSETS / given)
         self.max_episode_steps = self.limit
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.type == "float":
+                bounded(option.name, value, -LARGEST, LARGEST)
+            elif option.type == "tuple[float, float]":
+                interval(option.name, value, -np.inf)
 
     def prepare(self, worlds: Batch) -> None:
         self.init_qpos = np.array(worlds.model.qpos0, np.float64)

@@ -95,7 +95,7 @@ def rollout_gradient(
 
     Raises:
         TypeError: `batch` is not a Batch.
-        ModelError: invalid shapes, names or counts; the model is not the batch's.
+        ModelError: invalid shapes, names or counts; a loss gradient that is not finite; the model is not the batch's.
         UnsupportedFeatureError: as `linearize` does.
 
     Source: Griewank and Walther, Evaluating Derivatives (2008).
@@ -131,6 +131,15 @@ def _state(states: States, ctrl: np.ndarray | None) -> RolloutState:
     n, dtype = len(states["time"]), min((a.dtype for a in states.values()), key=lambda dtype: dtype.itemsize)
     qpos, qvel, act = (states.get(name, np.zeros((n, 0), dtype)) for name in ("qpos", "qvel", "act"))
     return RolloutState(qpos, qvel, act, ctrl, states["time"][:, 0])
+
+
+def _finite(what: str, gradient: np.ndarray) -> np.ndarray:
+    """Returns a gradient of finite numbers; otherwise raises an error with the first other entry."""
+    bad = np.argwhere(~np.isfinite(gradient))
+    if len(bad):
+        at = tuple(map(int, bad[0]))
+        raise ModelError(f"{what}: got {gradient[at]} at {at}, allowed are finite numbers")
+    return gradient
 
 
 class _Loss:
@@ -189,14 +198,14 @@ class _Loss:
             wide = (self.nworld, steps, n)
         alike = all(a in (1, b) for a, b in zip(array.shape[::-1], wide[::-1], strict=False))
         if n in lengths and array.ndim < 4 and alike:
-            return np.broadcast_to(array, wide)
+            return np.broadcast_to(_finite("loss_gradient", array), wide)
         raise ModelError(f"loss_gradient: got shape {array.shape}, allowed {allowed}")
 
     def _shaped(self, k: int, by: str, given, lengths: tuple[int, ...]) -> np.ndarray:
         """Returns the function's result, broadcast to (nworld, n)."""
         what = f"loss_gradient by {by} after {k} steps"
         shapes = " or ".join(str((self.nworld, n)) for n in dict.fromkeys(lengths))
-        array = reals(what, given, f"is what broadcasts to {shapes}")
+        array = _finite(what, reals(what, given, f"is what broadcasts to {shapes}"))
         try:
             n = array.shape[-1] if array.ndim else 0
             if n in lengths:

@@ -149,7 +149,11 @@ class WorldFields(Sensing, NamedAccess):
             RuntimeError: another thread is in a call of this batch.
         """
         key = str(name).replace("opt.", "opt_")
-        if key not in MODEL or MODEL[key].kind != "real":
+        if key in MODEL and MODEL[key].kind != "real":
+            raise ModelError(
+                f"expand: {name!r} holds integers, which all worlds share; allowed are fields of real numbers"
+            )
+        if key not in MODEL:
             allowed = [f.name for f in MODEL.fields if f.kind == "real"]
             raise ModelError(f"expand: {name!r} is not a real field of the model{near(key, allowed)}")
         hold((self.runner.turn,), self.arrays.expand, key)

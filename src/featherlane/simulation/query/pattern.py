@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from featherlane.errors import ModelError
 from featherlane.model.arguments import one_of, whole_argument
 from featherlane.model.assignment import flag, real_number, reals
+from featherlane.simulation.query.ray import check_lengths
 from featherlane.spatial.vector import MINVAL
 
 DOWN = (0.0, 0.0, -1.0)
@@ -48,9 +49,9 @@ class RayPattern:
             raise ModelError(text) from None
         if not 0 < shape[0] <= MOST_RAYS:
             raise ModelError(f"direction: got {shape[0]} rays, allowed are 1 to {MOST_RAYS}")
-        length = np.linalg.norm(direction, axis=-1, keepdims=True)
-        if (length < MINVAL).any():
-            raise ModelError("direction: got a vector of length 0, allowed are lengths from 1e-15")
+        with np.errstate(over="ignore"):
+            length = np.linalg.norm(direction, axis=-1, keepdims=True)
+        check_lengths(length)
         for name, value in (("origin", origin), ("direction", direction / length)):
             rows = np.array(np.broadcast_to(value, shape))
             rows.flags.writeable = False

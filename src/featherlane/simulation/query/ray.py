@@ -147,12 +147,19 @@ def _vectors(name: str, value) -> np.ndarray:
     return vectors
 
 
+def check_lengths(length: np.ndarray) -> None:
+    """Raises an error if a direction's length is about zero, or if its square overflows."""
+    wrong = length[~((length >= MINVAL) & (length < np.inf))]
+    if wrong.size:
+        raise ModelError(f"direction: got a vector of length {wrong[0]:g}, allowed are lengths from 1e-15 to 1e154")
+
+
 def _rays(point, direction) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, ...]]:
     """Returns points, unit directions, the directions' lengths, and the shape of the rays' results."""
     point, direction = _vectors("point", point), _vectors("direction", direction)
-    length = np.sqrt(products_of_rows(direction, direction))
-    if not ((length >= MINVAL) & (length < np.inf)).all():
-        raise ModelError("direction: got a vector of length 0, allowed are lengths from 1e-15")
+    with np.errstate(over="ignore"):
+        length = np.sqrt(products_of_rows(direction, direction))
+    check_lengths(length)
     try:
         shape = np.broadcast_shapes(point.shape, direction.shape)[:-1]
     except ValueError:
