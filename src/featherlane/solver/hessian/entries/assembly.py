@@ -25,6 +25,7 @@ from featherlane.solver.hessian.entries.between_trees import (
     subtract_coupling,
     within_tree,
 )
+from featherlane.solver.hessian.entries.couplings import coupling_tips
 from featherlane.solver.hessian.entries.pattern import (
     APART,
     PATHS,
@@ -32,6 +33,7 @@ from featherlane.solver.hessian.entries.pattern import (
     column_place,
     has_block_rows,
     has_couplings,
+    in_panel,
     is_above,
     last_block,
 )
@@ -175,8 +177,8 @@ def block_row(m, d, A, i):
     h, end = d.hessian.rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
     for e in range(h, h + d.hessian.rownnz[i] + end - i - 1):
         d.hessian.H[e] = zero(d)
-    stiff, full = has_stiffness(d, m.dof_bodyid[i]), is_full(m, i)
-    f = load6(d.cdof, 6 * i)
+    stiff = has_stiffness(d, m.dof_bodyid[i]) and not in_panel(m, d, m.dof_treeid[i])
+    full, f = is_full(m, i), load6(d.cdof, 6 * i)
     if stiff:
         f = stiffness_times(d, m.dof_bodyid[i], f)
     d.hessian.H[h + d.hessian.rownnz[i] - 1] = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
@@ -360,7 +362,7 @@ def add_within_trees(m, d):
 
 @kernel
 def assemble_entries(m, d):
-    """Computes H = M + J^T D J at the current rows, on the tile's pattern."""
+    """Computes H = M + J^T D J at the current rows, on the tile's pattern; contacts of free bodies: see `in_panel`."""
     coupled = has_couplings(d)
     if coupled:
         clear_couplings(m, d)
@@ -374,4 +376,6 @@ def assemble_entries(m, d):
     if coupled:
         add_within_trees(m, d)
         for k in range(d.hessian.ncoupling[0]):
-            subtract_coupling(m, d, k)
+            tip, other = coupling_tips(d, k)
+            if not (in_panel(m, d, m.dof_treeid[tip]) and in_panel(m, d, m.dof_treeid[other])):
+                subtract_coupling(m, d, k)

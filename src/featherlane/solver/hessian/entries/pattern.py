@@ -26,6 +26,18 @@ def has_couplings(d):
 
 
 @kernel
+def is_free_body(m, t):
+    """Checks whether tree t is a single free body: it has the six dofs of a free joint."""
+    return m.tree_dofnum[t] == 6 and is_free_joint(m.jnt_type[m.dof_jntid[m.tree_dofadr[t]]])
+
+
+@kernel
+def in_panel(m, d, t):
+    """Checks whether contacts of tree t are added in its panel (free_panels.py), and not in H."""
+    return d.hessian.pattern[0] == ORDERED and is_free_body(m, t)
+
+
+@kernel
 def is_above(m, i, j):
     """Checks whether dof i is an ancestor of dof j, or dof j itself."""
     while j > i:

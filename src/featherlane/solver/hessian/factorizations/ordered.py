@@ -10,6 +10,7 @@ cost due to fill-in.  A tile with both kinds of worlds is split.
 """
 
 from featherlane.prelude import *
+from featherlane.solver.hessian.factorizations.free_panels import add_free_bodies, load_axes, panel_column
 from featherlane.solver.hessian.factorizations.minimum_degree import (
     clear_graph,
     count_in_model_order,
@@ -78,16 +79,6 @@ def mark_ordered(m, d):
 
 # ---- from block rows to panels -------------------------------------------------------------------------------------
 @kernel
-def panel_column(d, t, u):
-    """Returns the first column of tree u in the panel of t, -1 if it has none."""
-    place = -1
-    for e in range(d.graph.rowadr[t], d.graph.rowadr[t] + d.graph.rownnz[t]):
-        if d.graph.col[e] == u:
-            place = d.graph.colplace[e]
-    return place
-
-
-@kernel
 def load_between(m, d, lane, b, t, place, c, u):
     """Copies entries of block b of tree t with block c of tree u, at a place of its rows; none if not coupled."""
     last, first = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.block_dofadr[b]
@@ -122,7 +113,7 @@ def load_within(m, d, lane, i, t, a, c):
 
 @kernel
 def load_world(m, d, lane):
-    """Copies one world's entries of H to its panels; entries of trees that it does not couple are zero."""
+    """Computes one world's panels: entries of H, zeros for trees that it does not couple, contacts of free bodies."""
     for b in range(m.nblock):
         first, t = m.block_dofadr[b], m.dof_treeid[m.block_dofadr[b]]
         for e in range(d.hessian.blockadr[b], d.hessian.blockadr[b] + d.hessian.blocknum[b]):
@@ -133,6 +124,7 @@ def load_world(m, d, lane):
                     load_within(m, d, lane, i, t, d.hessian.rowadr[i] + place, c)
             else:
                 load_between(m, d, lane, b, t, place, c, u)
+    add_free_bodies(m, d, lane)
 
 
 @stage
@@ -153,6 +145,7 @@ def place_world(m, d, lane):
             clear_graph(m, d)
             order_trees(m, d)
             place_panels(m, d)
+        load_axes(m, d, lane)
     clear_panels(m, d)
 
 
