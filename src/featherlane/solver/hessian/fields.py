@@ -96,5 +96,6 @@ FIELDS = (
     _panel.scalar("column", "npanelcolumn", "1", "x of the trees in one row, in the layout of its panel"),
     _panel.scalar("sum", "8", "1", "sums of one row, eight partial sums"),
     _panel_scratch.scalar("zero", "8", "1", "eight zeros"),
-    _panel.scalar("x", "nv", "1", "right-hand side, then solution"),
+    _panel.int("start", "ngraph", "1", "first number of a tree in panel.x"),
+    _panel.scalar("x", "npanelcolumn", "1", "right-hand side, then solution: the dofs of a tree from the last one on"),
 )

@@ -21,6 +21,7 @@ from featherlane.solver.hessian.factorizations.panel import (
     clear_panels,
     expand_panels,
     factor_panels,
+    padded_size,
     place_panels,
     reduce_panels,
 )
@@ -182,15 +183,21 @@ def move_factor(m, d, lane, out):
 @kernel
 def take_vector(m, d, lane):
     """Copies one world's search to panel.x."""
-    for i in range(m.nv):
-        d.panel.x[i] = read_lane(d.primal.search, i, lane)
+    for t in range(d.ngraph):
+        n, o, last = m.tree_dofnum[t], d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
+        for r in range(n):
+            d.panel.x[o + r] = read_lane(d.primal.search, last - r, lane)
+        for r in range(n, padded_size(m, t)):
+            d.panel.x[o + r] = 0.0
 
 
 @kernel
 def give_vector(m, d, lane):
     """Copies panel.x to one world's search."""
-    for i in range(m.nv):
-        write_lane(d.primal.search, i, lane, d.panel.x[i])
+    for t in range(d.ngraph):
+        o, last = d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
+        for r in range(m.tree_dofnum[t]):
+            write_lane(d.primal.search, last - r, lane, d.panel.x[o + r])
 
 
 @stage

@@ -51,13 +51,16 @@ def clear_panels(m1, d1):
 
 @stage
 def place_panels(m1, d1):
-    """Computes the start of each tree's panel, and the columns of each tree in it; panel.fits = 0 if it is too small.
+    """Computes the start of each tree's panel and x, and the columns of each tree; panel.fits = 0 if it is too small.
 
     Reads:  graph.bits, graph.order, graph.place, graph.degree of `order_trees`.
     Writes: graph.*, panel.*, panel.width (ngraph,), graph.colplace (nfill,).
     """
-    adr, entries = 0, 0
+    adr, entries, start = 0, 0, 0
     d1.panel.fits[0] = 1
+    for t in range(d1.ngraph):
+        d1.panel.start[t] = start
+        start += padded_size(m1, t)
     for k in range(d1.ngraph):
         t = d1.graph.order[k]
         if adr + d1.graph.degree[t] > d1.nfill:
@@ -78,10 +81,24 @@ def place_panels(m1, d1):
 
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
-def finish_free(d1, a, width, last):
-    """Runs `factor_tree` for a free body beyond its own columns: all its rows at once, each read and written once."""
-    P, d, E = d1.panel.values, d1.panel.inverse, eights(d1.panel.values)
-    s = tuple(tuple(-(P[a + k * width + r] * d[last - k]) for r in range(FREE)) for k in range(FREE))
+def factor_free(d1, a, width, last, x):
+    """Runs `factor_tree` for a free body: its own columns in registers, then all others, read and written once."""
+    P, E = d1.panel.values, eights(d1.panel.values)
+    p = tuple(tuple(P[a + k * width + r] for r in range(FREE)) for k in range(FREE))
+    y, s = load6(d1.panel.x, x), p
+    for k in unrolled(range(FREE)):
+        inv = 1.0 / p[k][k]
+        d1.panel.inverse[last - k] = inv
+        f = tuple(-(p[k][r] * inv) for r in range(FREE))
+        p = tuple(
+            tuple(fma(f[r], p[k][c], p[r][c]) if k < r <= c else p[r][c] for c in range(FREE)) for r in range(FREE)
+        )
+        y = tuple(fma(f[r], y[k], y[r]) if r > k else y[r] for r in range(FREE))
+        s = tuple(f if i == k else s[i] for i in range(FREE))
+    for k in unrolled(range(FREE)):
+        for r in unrolled(range(k, FREE)):
+            P[a + k * width + r] = p[k][r]
+    store6(d1.panel.x, x, y)
     q, n = a // 8, width // 8
     for c in range(q + 1, q + n):
         e = tuple(E[c + r * n] for r in range(FREE))
@@ -92,50 +109,52 @@ def finish_free(d1, a, width, last):
 
 
 @kernel
-def factor_tree(d1, a, size, width, first):
+def factor_tree(m1, d1, t):
     """Factors the tree's own rows: row r -= (A_kr / D_k) row k for the rows k before r; the same for x."""
     P, x, E = d1.panel.values, d1.panel.x, eights(d1.panel.values)
-    for k in range(size):
-        o = a + k * width
-        inv = 1.0 / P[o + k]
-        i = first + size - 1 - k
-        d1.panel.inverse[i] = inv
-        for r in range(k + 1, size):
-            s, q, p = -(P[o + r] * inv), (a + r * width) // 8, o // 8
-            for c in range(r // 8, 1 if size == FREE else width // 8):
-                E[q + c] = fma(s, E[p + c], E[q + c])
-            x[first + size - 1 - r] = fma(s, x[i], x[first + size - 1 - r])
+    a, width, size, i = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t], d1.panel.start[t]
+    last = m1.tree_dofadr[t] + size - 1
     if size == FREE:
-        finish_free(d1, a, width, first + size - 1)
+        factor_free(d1, a, width, last, i)
+    else:
+        for k in range(size):
+            o = a + k * width
+            inv = 1.0 / P[o + k]
+            d1.panel.inverse[last - k] = inv
+            for r in range(k + 1, size):
+                s, q, p = -(P[o + r] * inv), (a + r * width) // 8, o // 8
+                for c in range(r // 8, width // 8):
+                    E[q + c] = fma(s, E[p + c], E[q + c])
+                x[i + r] = fma(s, x[i + k], x[i + r])
 
 
 @kernel
 def scale_rows(m1, d1, t, u, column):
     """Computes panel_scale[size r + k] = -L for row r of u, row k of eliminated t; subtracts t's part of x from u's."""
     a, width, size, rows = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t], m1.tree_dofnum[u]
-    last, target = m1.tree_dofadr[t] + size - 1, m1.tree_dofadr[u] + rows - 1
+    last, source, target = m1.tree_dofadr[t] + size - 1, d1.panel.start[t], d1.panel.start[u]
     f = d1.panel.scale
     for r in range(rows):
-        y, o = d1.panel.x[target - r], a + column + r
+        y, o = d1.panel.x[target + r], a + column + r
         for k in range(size):
             s = -(d1.panel.values[o + k * width] * d1.panel.inverse[last - k])
             f[r * size + k] = s
-            y = fma(s, d1.panel.x[last - k], y)
-        d1.panel.x[target - r] = y
+            y = fma(s, d1.panel.x[source + k], y)
+        d1.panel.x[target + r] = y
 
 
 @kernel
 def scale_free(m1, d1, t, u, column):
     """Runs `scale_rows` for two free bodies, eight columns at once: factor k of row r is at 8 k + r."""
-    a, width, last, target = d1.panel.adr[t] + column, d1.panel.width[t], m1.tree_dofadr[t] + 5, m1.tree_dofadr[u] + 5
-    f, x, S, E = d1.panel.scale, d1.panel.x, eights(d1.panel.scale), eights(d1.panel.values)
-    for k in range(FREE):
-        S[k] = -(E[(a + k * width) // 8] * d1.panel.inverse[last - k])
-    for r in range(FREE):
-        y = x[target - r]
-        for k in unrolled(range(FREE)):
-            y = fma(f[8 * k + r], x[last - k], y)
-        x[target - r] = y
+    a, width, last = d1.panel.adr[t] + column, d1.panel.width[t], m1.tree_dofadr[t] + 5
+    X, S, E = eights(d1.panel.x), eights(d1.panel.scale), eights(d1.panel.values)
+    source, target = d1.panel.start[t], d1.panel.start[u] // 8
+    y = X[target]
+    for k in unrolled(range(FREE)):
+        s = -(E[(a + k * width) // 8] * d1.panel.inverse[last - k])
+        S[k] = s
+        y = fma(s, d1.panel.x[source + k], y)
+    X[target] = y
 
 
 @kernel
@@ -214,13 +233,13 @@ def update_tree(m1, d1, t, u, at):
 def factor_panels(m1, d1):
     """Replaces the panels by D L, and panel.x by L^-T panel.x.
 
-    Reads:  panel.values (npanel,), its places.   Writes: panel.values, panel.inverse (nv,) = 1 / D, panel.x (nv,);
-            panel.scale.
+    Reads:  panel.values (npanel,), its places.
+    Writes: panel.values, panel.inverse (nv,) = 1 / D, panel.x (npanelcolumn,); panel.scale for itself.
     Cost:   sum over trees of s n^2 / 2, with n the width of the panel, eight at a time.
     """
     for k in range(d1.ngraph):
         t = d1.graph.order[k]
-        factor_tree(d1, d1.panel.adr[t], m1.tree_dofnum[t], d1.panel.width[t], m1.tree_dofadr[t])
+        factor_tree(m1, d1, t)
         for at in range(d1.graph.rownnz[t]):
             update_tree(m1, d1, t, d1.graph.col[d1.graph.rowadr[t] + at], at)
 
@@ -231,19 +250,19 @@ def reduce_tree(m1, d1, t):
     """Subtracts the products of L with x of tree t from x of later dofs."""
     P, x = d1.panel.values, d1.panel.x
     a, width, size = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t]
-    last = m1.tree_dofadr[t] + size - 1
+    last, i = m1.tree_dofadr[t] + size - 1, d1.panel.start[t]
     for k in range(size):
         o = a + k * width
         for r in range(k + 1, size):
-            x[last - r] = fma(-(P[o + r] * d1.panel.inverse[last - k]), x[last - k], x[last - r])
+            x[i + r] = fma(-(P[o + r] * d1.panel.inverse[last - k]), x[i + k], x[i + r])
     for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
         u, o = d1.graph.col[e], a + d1.graph.colplace[e]
-        target = m1.tree_dofadr[u] + m1.tree_dofnum[u] - 1
+        target = d1.panel.start[u]
         for r in range(m1.tree_dofnum[u]):
-            y = x[target - r]
+            y = x[target + r]
             for k in range(size):
-                y = fma(-(P[o + r + k * width] * d1.panel.inverse[last - k]), x[last - k], y)
-            x[target - r] = y
+                y = fma(-(P[o + r + k * width] * d1.panel.inverse[last - k]), x[i + k], y)
+            x[target + r] = y
 
 
 @kernel
@@ -271,22 +290,20 @@ def sum_panel_eight(s, o):
 
 @kernel
 def gather_columns(m1, d1, t):
-    """Copies x of the trees in the row of t, placed as in its panel; other entries stay zero."""
+    """Copies x of the trees in the row of t, placed as in its panel."""
+    X, C = eights(d1.panel.x), eights(d1.panel.column)
     for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
-        u, p = d1.graph.col[e], d1.graph.colplace[e]
-        n = m1.tree_dofnum[u]
-        last = m1.tree_dofadr[u] + n - 1
-        for c in range(n):
-            d1.panel.column[p + c] = d1.panel.x[last - c]
-        for c in range(n, padded_size(m1, u)):
-            d1.panel.column[p + c] = 0.0
+        u, p = d1.graph.col[e], d1.graph.colplace[e] // 8
+        q = d1.panel.start[u] // 8
+        for c in range(padded_size(m1, u) // 8):
+            C[p + c] = X[q + c]
 
 
 @kernel
 def expand_tree(m1, d1, t):
     """Computes x of tree t: D^-1 (x minus the products with later dofs)."""
     P, x, E, X, S = d1.panel.values, d1.panel.x, eights(d1.panel.values), eights(d1.panel.column), eights(d1.panel.sum)
-    a, width, size = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t]
+    a, width, size, i = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t], d1.panel.start[t]
     last, start = m1.tree_dofadr[t] + size - 1, padded_size(m1, t) // 8
     gather_columns(m1, d1, t)
     if size == FREE:
@@ -295,23 +312,23 @@ def expand_tree(m1, d1, t):
         r = size - 1 - k
         q = a + r * width
         if size == FREE:
-            z = x[last - r] - sum_panel_eight(d1.panel.scale, 8 * r)
+            z = x[i + r] - sum_panel_eight(d1.panel.scale, 8 * r)
         else:
             y = eights(d1.panel.zero)[0]
             for c in range(start, width // 8):
                 y = fma(E[q // 8 + c], X[c], y)
             S[0] = y
-            z = x[last - r] - sum_panel_eight(d1.panel.sum, 0)
+            z = x[i + r] - sum_panel_eight(d1.panel.sum, 0)
         for c in range(r + 1, size):
-            z = fma(-P[q + c], x[last - c], z)
-        x[last - r] = z * d1.panel.inverse[last - r]
+            z = fma(-P[q + c], x[i + c], z)
+        x[i + r] = z * d1.panel.inverse[last - r]
 
 
 @stage
 def reduce_panels(m1, d1):
     """Computes panel.x <- L^-T panel.x, bitwise identical to its result during factorization.
 
-    Reads:  panel.values, panel.inverse, its places.   Writes: panel.x (nv,).   Cost: O(entries).
+    Reads:  panel.values, panel.inverse, its places.   Writes: panel.x (npanelcolumn,).   Cost: O(entries).
     """
     for k in range(d1.ngraph):
         reduce_tree(m1, d1, d1.graph.order[k])
@@ -321,7 +338,8 @@ def reduce_panels(m1, d1):
 def expand_panels(m1, d1):
     """Computes panel.x <- L^-1 D^-1 panel.x.
 
-    Reads:  panel.values, panel.inverse, its places.   Writes: panel.x (nv,); panel.column, panel.sum, panel.scale.
+    Reads:  panel.values, panel.inverse, its places.
+    Writes: panel.x (npanelcolumn,); panel.column, panel.sum, panel.scale for itself.
     Cost:   O(entries).
     """
     for k in range(d1.ngraph):
