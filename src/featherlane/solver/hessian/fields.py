@@ -42,6 +42,9 @@ FIELDS = (
     _hessian_room.long("coupling_room", "ncouplingmax", "1", "buffer of the sort"),
     _hessian_table.long("coupling_last", "ncouplingmax", "1", "the pairs of the current pattern"),
     _hessian_table.real("coupling_K", "ncouplingmax 36", "kg, kg m, kg m^2", "stiffness between the two bodies"),
+    _hessian_slot.real(
+        "con_K", "nconmax 18", "kg, kg m, kg m^2", "contacts in panels: F (6), of its turns A (6), p (3), s (3)"
+    ),
     _hessian_slot.int("con_coupling", "nconmax", "1", "pair of branches coupled by the slot, -1: none"),
     # rows of ancestors, and closed under paths
     _hessian.int(
@@ -91,6 +94,7 @@ FIELDS = (
     _panel.scalar("cost", "2", "1", "number of multiplications of a factorization: with fill-in, without"),
     _panel_table.scalar("values", "npanel", "kg, kg m, kg m^2", "Hessian of one world, then its factor"),
     _panel.scalar("axes", "npanelaxis", "1, m", "motion axes of the free bodies, a row of eight columns per component"),
+    _panel.scalar("rows", "48", "1, m", "point velocities of two free bodies per unit dof, three rows of eight each"),
     _panel.scalar("inverse", "nv", "1/(kg m^2)", "1 / D"),
     _panel.scalar("scale", "npanelscale", "1", "-L between the rows of two trees"),
     _panel.scalar("column", "npanelcolumn", "1", "x of the trees in one row, in the layout of its panel"),

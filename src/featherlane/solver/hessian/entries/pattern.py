@@ -32,9 +32,12 @@ def is_free_body(m, t):
 
 
 @kernel
-def in_panel(m, d, t):
-    """Checks whether contacts of tree t are added in its panel (free_panels.py), and not in H."""
-    return d.hessian.pattern[0] == ORDERED and is_free_body(m, t)
+def in_panel(m, d, k):
+    """Checks whether contact k is added in panels (free_panels.py), and not in H: it acts on free bodies only."""
+    other, free = d.con_body[2 * k + 1], False
+    if d.hessian.pattern[0] == ORDERED and is_free_body(m, m.body_treeid[d.con_body[2 * k]]):
+        free = other == 0 or is_free_body(m, m.body_treeid[other])
+    return free
 
 
 @kernel

@@ -12,8 +12,7 @@ Systems, sec. 4.4.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.hessian.entries.couplings import coupling_tips
-from featherlane.solver.hessian.entries.pattern import is_free_body
+from featherlane.solver.hessian.entries.couplings import couples_free_bodies, coupling_tips
 
 
 @kernel
@@ -89,10 +88,8 @@ def find_block_rows(m, d):
         low = mark_chain(m, d, b, b, b)
         low = mark_rows(m, d, b, low)
         while p >= 0 and m.dof_blockid[coupling_tips(d, p)[0]] == b:
-            tip, other = coupling_tips(d, p)
-            free = is_free_body(m, m.dof_treeid[tip]) and is_free_body(m, m.dof_treeid[other])
-            if d.hessian.fill[0] >= 0 or not free:
-                low = mark_chain(m, d, m.dof_blockid[other], b, low)
+            if d.hessian.fill[0] >= 0 or not couples_free_bodies(m, d, p):
+                low = mark_chain(m, d, m.dof_blockid[coupling_tips(d, p)[1]], b, low)
             p -= 1
         if adr + b + 1 - low > d.nHblock:
             d.con_overflow[0] = 1

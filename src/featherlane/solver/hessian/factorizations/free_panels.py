@@ -1,91 +1,29 @@
-"""Contacts of free bodies in the panels of one world: diagonal blocks S^T K S, and -S_t^T K S_u between two bodies.
+"""Contacts of free bodies in the panels of one world: P^T F P on the diagonal, -P_t^T F P_u between two bodies t and u.
 
-K is the stiffness of a body (stiffness.py) or between two (between_trees.py), S the 6x6 matrix of a free joint's axes.
-A row of a panel is one vector of eight columns, the dofs of a body from the last one on:
-
-    row r of K S_u = sum over c of K_rc (row c of S_u),    row i of S_t^T K S_u = sum over r of S_t,ri (row r of K S_u).
+P is the velocity of the contact point per unit velocity of a body's dofs, and F the contact's 3x3 stiffness.  The turns
+of a contact, with the angular velocity R per unit dof, add R^T A R + R^T p s^T P + P^T s p^T R (stiffness.py).
+A row of a panel is one vector of eight columns: the dofs of a body from the last one on, and two zeros.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.hessian.entries.couplings import coupling_tips
-from featherlane.solver.hessian.entries.pattern import in_panel
-from featherlane.solver.hessian.entries.stiffness import has_stiffness
+from featherlane.solver.hessian.entries.pattern import in_panel, is_free_body
+from featherlane.solver.hessian.entries.stiffness import symmetric
 
 FREE = 6  # dofs of a free body
 AXES = 48  # numbers of a tree's axes: six components, eight columns
-# places of a body's stiffness [[aa, al], [al^T, ll]] in its 21 numbers
-SYMMETRIC = (
-    (0, 1, 2, 6, 7, 8),
-    (1, 3, 4, 9, 10, 11),
-    (2, 4, 5, 12, 13, 14),
-    (6, 9, 12, 15, 16, 17),
-    (7, 10, 13, 16, 18, 19),
-    (8, 11, 14, 17, 19, 20),
-)
 
 
 @kernel
 def load_axes(m, d, lane):
     """Copies the axes of one world's free bodies: component c of tree t's dofs, the last one first, at 48 t + 8 c."""
     for t in range(d.ngraph):
-        if in_panel(m, d, t):
+        if is_free_body(m, t):
             last = m.tree_dofadr[t] + FREE - 1
             for c in range(FREE):
                 for i in range(FREE):
                     d.panel.axes[AXES * t + 8 * c + i] = read_lane(d.cdof, 6 * (last - i) + c, lane)
                 for i in range(FREE, 8):
                     d.panel.axes[AXES * t + 8 * c + i] = 0.0
-
-
-@kernel
-def weighted_axes(weights, axes):
-    """Returns the sum of weights times axes, of six."""
-    y = weights[0] * axes[0]
-    for c in unrolled(range(1, FREE)):
-        y = fma(weights[c], axes[c], y)
-    return y
-
-
-@kernel
-def add_product(d, sign, t, q, n, u):
-    """Adds sign S_t^T u to the six rows of tree t's panel at q, n apart, both in eights; u: six rows of K S_u.
-
-    The last rows are those of the translations, whose axes are unit vectors.
-    """
-    P, s = eights(d.panel.values), d.panel.axes
-    for i in unrolled(range(3)):
-        y = P[q + i * n]
-        for c in unrolled(range(FREE)):
-            y = fma(sign * s[AXES * t + 8 * c + i], u[c], y)
-        P[q + i * n] = y
-    for i in unrolled(range(3, FREE)):
-        P[q + i * n] = fma(sign, u[8 - i], P[q + i * n])
-
-
-@kernel
-def add_body(m, d, lane, t):
-    """Adds S^T K S to the diagonal block of tree t."""
-    body = m.dof_bodyid[m.tree_dofadr[t]]
-    if has_stiffness(d, body):
-        A, o = eights(d.panel.axes), 21 * body
-        S = tuple(A[FREE * t + c] for c in range(FREE))
-        u = tuple(
-            weighted_axes(tuple(read_lane(d.hessian.body_K, o + SYMMETRIC[r][c], lane) for c in range(FREE)), S)
-            for r in range(FREE)
-        )
-        add_product(d, 1.0, t, d.panel.adr[t] // 8, d.panel.width[t] // 8, u)
-
-
-@kernel
-def subtract_between(d, lane, k, t, u, column, down, across):
-    """Subtracts S_t^T K S_u of coupling k at a column of tree t's panel; K's entries are `down` and `across` apart."""
-    A, o = eights(d.panel.axes), 36 * k
-    S = tuple(A[FREE * u + c] for c in range(FREE))
-    v = tuple(
-        weighted_axes(tuple(read_lane(d.hessian.coupling_K, o + r * down + c * across, lane) for c in range(FREE)), S)
-        for r in range(FREE)
-    )
-    add_product(d, -1.0, t, (d.panel.adr[t] + column) // 8, d.panel.width[t] // 8, v)
 
 
 @kernel
@@ -99,20 +37,97 @@ def panel_column(d, t, u):
 
 
 @kernel
-def add_free_bodies(m, d, lane):
-    """Adds the contacts of one world's free bodies to its panels."""
-    for t in range(d.ngraph):
-        if in_panel(m, d, t):
-            add_body(m, d, lane, t)
-    for k in range(d.hessian.ncoupling[0]):
-        tip, other = coupling_tips(d, k)
-        t, u = m.dof_treeid[tip], m.dof_treeid[other]
-        if in_panel(m, d, t) and in_panel(m, d, u):
-            if d.graph.place[t] < d.graph.place[u]:
-                column = panel_column(d, t, u)
-                if column >= 0:
-                    subtract_between(d, lane, k, t, u, column, FREE, 1)
-            else:
-                column = panel_column(d, u, t)
-                if column >= 0:
-                    subtract_between(d, lane, k, u, t, column, 1, FREE)
+def load_lane(rows, o, lane, n):
+    """Returns n numbers of one world."""
+    return tuple(read_lane(rows, o + c, lane) for c in range(n))
+
+
+@kernel
+def angular_rows(d, t):
+    """Returns R of free body t."""
+    A = eights(d.panel.axes)
+    return tuple(A[FREE * t + c] for c in range(3))
+
+
+@kernel
+def point_rows(d, t, r, place):
+    """Returns P of free body t for a point at arm r, and stores it at a place in panel.rows."""
+    A, P = eights(d.panel.axes), eights(d.panel.rows)
+    p = add3(tuple(A[FREE * t + 3 + c] for c in range(3)), cross(angular_rows(d, t), r))
+    for c in unrolled(range(3)):
+        P[3 * place + c] = p[c]
+    return p
+
+
+@kernel
+def times(F, rows):
+    """Returns the rows F P for three rows P."""
+    return tuple(dot3(F[i], rows) for i in range(3))
+
+
+@kernel
+def weighted_rows(d, lane, k, t, p):
+    """Returns (F + s p^T R) P and (A + p s^T P) R of contact k on free body t; the second one only with turns."""
+    K, o = d.hessian.con_K, 18 * k
+    f, g = times(symmetric(load_lane(K, o, lane, 6)), p), p
+    if d.con_dim[k] > 3:
+        a, R = load_lane(K, o + 12, lane, 3), angular_rows(d, t)
+        s = load_lane(K, o + 15, lane, 3)
+        along, turn = dot3(s, p), dot3(a, R)
+        g = times(symmetric(load_lane(K, o + 6, lane, 6)), R)
+        f, g = tuple(fma(s[i], turn, f[i]) for i in range(3)), tuple(fma(a[i], along, g[i]) for i in range(3))
+    return f, g
+
+
+@kernel
+def add_block(d, sign, k, t, place, q, n, weighted):
+    """Adds sign (P_t^T f + R_t^T g) to the six rows of free body t at q, n apart, in eights.
+
+    The last three rows are those of the translations, for which P is the unit matrix and R is zero.
+    """
+    E, P, R = eights(d.panel.values), d.panel.rows, d.panel.axes
+    f, g = weighted
+    for i in unrolled(range(3)):
+        y = E[q + i * n]
+        for c in unrolled(range(3)):
+            y = fma(sign * P[24 * place + 8 * c + i], f[c], y)
+        if d.con_dim[k] > 3:
+            for c in unrolled(range(3)):
+                y = fma(sign * R[AXES * t + 8 * c + i], g[c], y)
+        E[q + i * n] = y
+    for i in unrolled(range(3, FREE)):
+        E[q + i * n] = fma(sign, f[5 - i], E[q + i * n])
+
+
+@kernel
+def add_contact(m, d, lane, k):
+    """Adds contact k of one world to its panels."""
+    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    t = m.body_treeid[b]
+    p = point_rows(d, t, load_lane(d.con_arm, 6 * k, lane, 3), 0)
+    own = weighted_rows(d, lane, k, t, p)
+    add_block(d, 1.0, k, t, 0, d.panel.adr[t] // 8, d.panel.width[t] // 8, own)
+    if other > 0:
+        u = m.body_treeid[other]
+        p = point_rows(d, u, load_lane(d.con_arm, 6 * k + 3, lane, 3), 1)
+        its = weighted_rows(d, lane, k, u, p)
+        add_block(d, 1.0, k, u, 1, d.panel.adr[u] // 8, d.panel.width[u] // 8, its)
+        if d.graph.place[t] < d.graph.place[u]:
+            column = panel_column(d, t, u)
+            if column >= 0:
+                add_block(d, -1.0, k, t, 0, (d.panel.adr[t] + column) // 8, d.panel.width[t] // 8, its)
+        else:
+            column = panel_column(d, u, t)
+            if column >= 0:
+                add_block(d, -1.0, k, u, 1, (d.panel.adr[u] + column) // 8, d.panel.width[u] // 8, own)
+
+
+@kernel
+def add_contacts(m, d, lane):
+    """Adds the pushing contacts of one world's free bodies to its panels."""
+    for e in range(d.primal.nslot[0]):
+        k = d.primal.slot[e]
+        if in_panel(m, d, k):
+            F = load_lane(d.hessian.con_K, 18 * k, lane, 6)
+            if any_(F[0] + F[3] + F[5] > 0.0):
+                add_contact(m, d, lane, k)

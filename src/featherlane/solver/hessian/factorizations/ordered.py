@@ -10,7 +10,7 @@ cost due to fill-in.  A tile with both kinds of worlds is split.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.hessian.factorizations.free_panels import add_free_bodies, load_axes, panel_column
+from featherlane.solver.hessian.factorizations.free_panels import add_contacts, load_axes, panel_column
 from featherlane.solver.hessian.factorizations.minimum_degree import (
     clear_graph,
     count_in_model_order,
@@ -125,7 +125,7 @@ def load_world(m, d, lane):
                     load_within(m, d, lane, i, t, d.hessian.rowadr[i] + place, c)
             else:
                 load_between(m, d, lane, b, t, place, c, u)
-    add_free_bodies(m, d, lane)
+    add_contacts(m, d, lane)
 
 
 @stage
