@@ -22,7 +22,7 @@ FIELDS = (
     size("ngraphword", "number of words of a row of the tree graph"),
     size("nfill", "capacity: couplings of two trees in one world, with fill-in"),
     size("npanel", "capacity: entries of one world's factor"),
-    size("npanelcolumn", "number of columns of the widest panel"),
+    size("npanelcolumn", "number of columns of the widest panel, and of all trees"),
     size("npanelaxis", "numbers of the axes of all trees, six rows of eight"),
     size("npanelscale", "square of the largest number of dofs of a tree, at least 48"),
     # stiffness of the rows, at bodies and dofs
@@ -97,8 +97,7 @@ FIELDS = (
     _panel.scalar("rows", "48", "1, m", "point velocities of two free bodies per unit dof, three rows of eight each"),
     _panel.scalar("inverse", "nv", "1/(kg m^2)", "1 / D"),
     _panel.scalar("scale", "npanelscale", "1", "-L between the rows of two trees"),
-    _panel.scalar("column", "npanelcolumn", "1", "x of the trees in one row, in the layout of its panel"),
-    _panel.scalar("sum", "8", "1", "sums of one row, eight partial sums"),
+    _panel.scalar("sum", "48", "1", "sums of six rows, eight partial sums each"),
     _panel_scratch.scalar("zero", "8", "1", "eight zeros"),
     _panel.int("start", "ngraph", "1", "first number of a tree in panel.x"),
     _panel.scalar("x", "npanelcolumn", "1", "right-hand side, then solution: the dofs of a tree from the last one on"),

@@ -266,20 +266,18 @@ def reduce_tree(m1, d1, t):
 
 
 @kernel
-def sum_free(d1, a, width):
-    """Computes panel_scale[8 r ..] = the products of row r of a free body with later dofs, summed in eights."""
-    E, X, S, nothing = (
-        eights(d1.panel.values),
-        eights(d1.panel.column),
-        eights(d1.panel.scale),
-        eights(d1.panel.zero)[0],
-    )
-    q, n = a // 8, width // 8
-    y = tuple(nothing for _ in range(FREE))
-    for c in range(1, n):
-        x, e = X[c], q + c
-        y = tuple(fma(E[e + r * n], x, y[r]) for r in range(FREE))
-    store6(S, 0, y)
+def row_products(m1, d1, t, row, count):
+    """Returns products of `count` rows of tree t from a row on with x of later trees, in eight partial sums each."""
+    E, X, n = eights(d1.panel.values), eights(d1.panel.x), d1.panel.width[t] // 8
+    o, nothing = d1.panel.adr[t] // 8 + row * n, eights(d1.panel.zero)[0]
+    y = tuple(nothing for _ in range(count))
+    for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
+        u, q = d1.graph.col[e], o + d1.graph.colplace[e] // 8
+        p = d1.panel.start[u] // 8
+        for c in range(padded_size(m1, u) // 8):
+            x = X[p + c]
+            y = tuple(fma(E[q + r * n + c], x, y[r]) for r in range(count))
+    return y
 
 
 @kernel
@@ -289,36 +287,31 @@ def sum_panel_eight(s, o):
 
 
 @kernel
-def gather_columns(m1, d1, t):
-    """Copies x of the trees in the row of t, placed as in its panel."""
-    X, C = eights(d1.panel.x), eights(d1.panel.column)
-    for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
-        u, p = d1.graph.col[e], d1.graph.colplace[e] // 8
-        q = d1.panel.start[u] // 8
-        for c in range(padded_size(m1, u) // 8):
-            C[p + c] = X[q + c]
+def expand_free(m1, d1, t):
+    """Runs `expand_tree` for a free body, in registers; the value that is computed last is subtracted last."""
+    P, inverse, S, i = d1.panel.values, d1.panel.inverse, d1.panel.sum, d1.panel.start[t]
+    a, n, last = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofadr[t] + FREE - 1
+    store6(eights(S), 0, row_products(m1, d1, t, 0, FREE))
+    x = load6(d1.panel.x, i)
+    x = tuple(x[r] - sum_panel_eight(S, 8 * r) for r in range(FREE))
+    for r in unrolled(range(FREE - 1, -1, -1)):
+        z = x[r]
+        for c in unrolled(range(FREE - 1, r, -1)):
+            z = fma(-P[a + r * n + c], x[c], z)
+        x = tuple(z * inverse[last - r] if k == r else x[k] for k in range(FREE))
+    store6(d1.panel.x, i, x)
 
 
 @kernel
 def expand_tree(m1, d1, t):
     """Computes x of tree t: D^-1 (x minus the products with later dofs)."""
-    P, x, E, X, S = d1.panel.values, d1.panel.x, eights(d1.panel.values), eights(d1.panel.column), eights(d1.panel.sum)
+    P, x, S = d1.panel.values, d1.panel.x, d1.panel.sum
     a, width, size, i = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t], d1.panel.start[t]
-    last, start = m1.tree_dofadr[t] + size - 1, padded_size(m1, t) // 8
-    gather_columns(m1, d1, t)
-    if size == FREE:
-        sum_free(d1, a, width)
-    for k in range(size):
-        r = size - 1 - k
-        q = a + r * width
-        if size == FREE:
-            z = x[i + r] - sum_panel_eight(d1.panel.scale, 8 * r)
-        else:
-            y = eights(d1.panel.zero)[0]
-            for c in range(start, width // 8):
-                y = fma(E[q // 8 + c], X[c], y)
-            S[0] = y
-            z = x[i + r] - sum_panel_eight(d1.panel.sum, 0)
+    last = m1.tree_dofadr[t] + size - 1
+    for r in range(size - 1, -1, -1):
+        y = row_products(m1, d1, t, r, 1)
+        eights(S)[0] = y[0]
+        z, q = x[i + r] - sum_panel_eight(S, 0), a + r * width
         for c in range(r + 1, size):
             z = fma(-P[q + c], x[i + c], z)
         x[i + r] = z * d1.panel.inverse[last - r]
@@ -339,8 +332,12 @@ def expand_panels(m1, d1):
     """Computes panel.x <- L^-1 D^-1 panel.x.
 
     Reads:  panel.values, panel.inverse, its places.
-    Writes: panel.x (npanelcolumn,); panel.column, panel.sum, panel.scale for itself.
+    Writes: panel.x (npanelcolumn,); panel.sum for itself.
     Cost:   O(entries).
     """
     for k in range(d1.ngraph):
-        expand_tree(m1, d1, d1.graph.order[d1.ngraph - 1 - k])
+        t = d1.graph.order[d1.ngraph - 1 - k]
+        if m1.tree_dofnum[t] == FREE:
+            expand_free(m1, d1, t)
+        else:
+            expand_tree(m1, d1, t)
