@@ -210,23 +210,24 @@ def update_tree(m1, d1, t, u, at):
         scale_free(m1, d1, t, u, d1.graph.colplace[e])
     else:
         scale_rows(m1, d1, t, u, d1.graph.colplace[e])
-    o, own = a + d1.graph.colplace[e] // 8, padded_size(m1, u) // 8
-    if own == 1:
-        update_tree_rows(d1, b, stride, o, width, size, rows, 1)
-    else:
+    # runs: trees that are adjacent in both rows; the first one begins with u's own columns
+    o, q, count = a + d1.graph.colplace[e] // 8, b, padded_size(m1, u) // 8
+    if count > 1:
         for r in range(rows):
-            update_run(d1, b + r * stride + r // 8, o + r // 8, width, size, r * size, own - r // 8)
+            update_run(d1, b + r * stride + r // 8, o + r // 8, width, size, r * size, count - r // 8)
+        count = 0
     e += 1
-    while e < end:
-        while d1.graph.col[f] != d1.graph.col[e]:
-            f += 1
-        # trees that are adjacent in both rows form one run
-        o, q, count = a + d1.graph.colplace[e] // 8, b + d1.graph.colplace[f] // 8, 0
+    while count > 0 or e < end:
+        if count == 0:
+            while d1.graph.col[f] != d1.graph.col[e]:
+                f += 1
+            o, q = a + d1.graph.colplace[e] // 8, b + d1.graph.colplace[f] // 8
         while e < end and d1.graph.col[f] == d1.graph.col[e]:
             count += padded_size(m1, d1.graph.col[e]) // 8
             e += 1
             f += 1
         update_tree_rows(d1, q, stride, o, width, size, rows, count)
+        count = 0
 
 
 @stage
