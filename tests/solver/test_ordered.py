@@ -63,7 +63,8 @@ def enter_panels(model, a, H):
         for e in range(a["graph.rowadr"][t], a["graph.rowadr"][t] + a["graph.rownnz"][t]):
             other = dofs(model, a["graph.col"][e])[::-1]
             rows[:, a["graph.colplace"][e] :][:, : len(other)] = H[np.ix_(own, other)]
-        a["panel.values"][a["panel.adr"][t] :][: rows.size] = rows.ravel()
+        eights = rows.reshape(len(own), -1, 8).transpose(1, 0, 2)
+        a["panel.values"][a["panel.adr"][t] :][: rows.size] = eights.ravel()
 
 
 @pytest.mark.parametrize("count", [5, 21, 90])

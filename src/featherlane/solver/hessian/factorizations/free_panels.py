@@ -80,23 +80,23 @@ def weighted_rows(d, lane, k, t, p):
 
 
 @kernel
-def add_block(d, sign, k, t, place, q, n, weighted):
-    """Adds sign (P_t^T f + R_t^T g) to the six rows of free body t at q, n apart, in eights.
+def add_block(d, sign, k, t, place, column, weighted):
+    """Adds sign (P_t^T f + R_t^T g) to the six rows of free body t, at a column of its panel.
 
     The last three rows are those of the translations, for which P is the unit matrix and R is zero.
     """
     E, P, R = eights(d.panel.values), d.panel.rows, d.panel.axes
-    f, g = weighted
+    (f, g), q = weighted, (d.panel.adr[t] + FREE * column) // 8
     for i in unrolled(range(3)):
-        y = E[q + i * n]
+        y = E[q + i]
         for c in unrolled(range(3)):
             y = fma(sign * P[24 * place + 8 * c + i], f[c], y)
         if d.con_dim[k] > 3:
             for c in unrolled(range(3)):
                 y = fma(sign * R[AXES * t + 8 * c + i], g[c], y)
-        E[q + i * n] = y
+        E[q + i] = y
     for i in unrolled(range(3, FREE)):
-        E[q + i * n] = fma(sign, f[5 - i], E[q + i * n])
+        E[q + i] = fma(sign, f[5 - i], E[q + i])
 
 
 @kernel
@@ -106,20 +106,20 @@ def add_contact(m, d, lane, k):
     t = m.body_treeid[b]
     p = point_rows(d, t, load_lane(d.con_arm, 6 * k, lane, 3), 0)
     own = weighted_rows(d, lane, k, t, p)
-    add_block(d, 1.0, k, t, 0, d.panel.adr[t] // 8, d.panel.width[t] // 8, own)
+    add_block(d, 1.0, k, t, 0, 0, own)
     if other > 0:
         u = m.body_treeid[other]
         p = point_rows(d, u, load_lane(d.con_arm, 6 * k + 3, lane, 3), 1)
         its = weighted_rows(d, lane, k, u, p)
-        add_block(d, 1.0, k, u, 1, d.panel.adr[u] // 8, d.panel.width[u] // 8, its)
+        add_block(d, 1.0, k, u, 1, 0, its)
         if d.graph.place[t] < d.graph.place[u]:
             column = panel_column(d, t, u)
             if column >= 0:
-                add_block(d, -1.0, k, t, 0, (d.panel.adr[t] + column) // 8, d.panel.width[t] // 8, its)
+                add_block(d, -1.0, k, t, 0, column, its)
         else:
             column = panel_column(d, u, t)
             if column >= 0:
-                add_block(d, -1.0, k, u, 1, (d.panel.adr[u] + column) // 8, d.panel.width[u] // 8, own)
+                add_block(d, -1.0, k, u, 1, column, own)
 
 
 @kernel

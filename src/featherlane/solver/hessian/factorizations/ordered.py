@@ -19,6 +19,7 @@ from featherlane.solver.hessian.factorizations.minimum_degree import (
 )
 from featherlane.solver.hessian.factorizations.panel import (
     clear_panels,
+    entry,
     expand_panels,
     factor_panels,
     padded_size,
@@ -82,34 +83,29 @@ def mark_ordered(m, d):
 @kernel
 def load_between(m, d, lane, b, t, place, c, u):
     """Copies entries of block b of tree t with block c of tree u, at a place of its rows; none if not coupled."""
-    last, first = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.block_dofadr[b]
-    last_u, first_u = m.tree_dofadr[u] + m.tree_dofnum[u] - 1, m.block_dofadr[c]
-    if d.graph.place[t] < d.graph.place[u]:
-        column, step = panel_column(d, t, u), d.panel.width[t]
-        o = d.panel.adr[t] + (last - first) * step + column + last_u - first_u
-        for i in range(m.block_dofnum[b] if column >= 0 else 0):
-            a = d.hessian.rowadr[first + i] + place
-            for e in range(m.block_dofnum[c]):
-                d.panel.values[o - i * step - e] = read_lane(d.hessian.H, a + e, lane)
-    else:
-        column, step = panel_column(d, u, t), d.panel.width[u]
-        o = d.panel.adr[u] + (last_u - first_u) * step + column + last - first
-        for i in range(m.block_dofnum[b] if column >= 0 else 0):
-            a = d.hessian.rowadr[first + i] + place
-            for e in range(m.block_dofnum[c]):
-                d.panel.values[o - i - e * step] = read_lane(d.hessian.H, a + e, lane)
+    first, first_u, size, size_u = m.block_dofadr[b], m.block_dofadr[c], m.tree_dofnum[t], m.tree_dofnum[u]
+    row, row_u = m.tree_dofadr[t] + size - 1 - first, m.tree_dofadr[u] + size_u - 1 - first_u
+    before = d.graph.place[t] < d.graph.place[u]
+    column = panel_column(d, t, u) if before else panel_column(d, u, t)
+    for i in range(m.block_dofnum[b] if column >= 0 else 0):
+        a = d.hessian.rowadr[first + i] + place
+        for e in range(m.block_dofnum[c]):
+            o = entry(d.panel.adr[u], size_u, row_u - e, column + row - i)
+            if before:
+                o = entry(d.panel.adr[t], size, row - i, column + row_u - e)
+            d.panel.values[o] = read_lane(d.hessian.H, a + e, lane)
 
 
 @kernel
 def load_within(m, d, lane, i, t, a, c):
     """Copies entries of dof i with the dofs up to i of block c of the same tree."""
-    last, first = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.block_dofadr[c]
-    o = d.panel.adr[t] + (last - i) * d.panel.width[t] + last - first
+    size, first = m.tree_dofnum[t], m.block_dofadr[c]
+    last = m.tree_dofadr[t] + size - 1
     n = m.block_dofnum[c]
     if first + n > i + 1:
         n = i + 1 - first
     for e in range(n):
-        d.panel.values[o - e] = read_lane(d.hessian.H, a + e, lane)
+        d.panel.values[entry(d.panel.adr[t], size, last - i, last - first - e)] = read_lane(d.hessian.H, a + e, lane)
 
 
 @kernel
@@ -152,14 +148,16 @@ def place_world(m, d, lane):
 
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
-def copy_entries(d, lane, e, a, count, out):
-    """Copies entries from a on of the panel to H from e on, or back: H stores the factor of each world."""
-    for c in range(count):
+def copy_entries(m, d, lane, e, t, row, column, count, out):
+    """Copies entries of a row of t's panel from a column on to H from e on, or back: H stores each world's factor."""
+    for c in range(column, column + count):
+        a = entry(d.panel.adr[t], m.tree_dofnum[t], row, c)
         if out:
-            write_lane(d.hessian.H, e + c, lane, d.panel.values[a + c])
+            write_lane(d.hessian.H, e, lane, d.panel.values[a])
         else:
-            d.panel.values[a + c] = read_lane(d.hessian.H, e + c, lane)
-    return e + count
+            d.panel.values[a] = read_lane(d.hessian.H, e, lane)
+        e += 1
+    return e
 
 
 @kernel
@@ -169,10 +167,9 @@ def move_factor(m, d, lane, out):
     for k in range(d.ngraph):
         t = d.graph.order[k]
         for r in range(m.tree_dofnum[t]):
-            a = d.panel.adr[t] + r * d.panel.width[t]
-            e = copy_entries(d, lane, e, a + r, m.tree_dofnum[t] - r, out)
+            e = copy_entries(m, d, lane, e, t, r, r, m.tree_dofnum[t] - r, out)
             for at in range(d.graph.rowadr[t], d.graph.rowadr[t] + d.graph.rownnz[t]):
-                e = copy_entries(d, lane, e, a + d.graph.colplace[at], m.tree_dofnum[d.graph.col[at]], out)
+                e = copy_entries(m, d, lane, e, t, r, d.graph.colplace[at], m.tree_dofnum[d.graph.col[at]], out)
     for i in range(m.nv):
         if out:
             write_lane(d.hessian.dinv, i, lane, d.panel.inverse[i])
