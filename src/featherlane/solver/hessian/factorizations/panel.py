@@ -173,14 +173,26 @@ def update_run(d1, q, rows, o, size, f, count):
 
 
 @kernel
+def update_columns(d1, q, o, count):
+    """Updates `count` eights of columns of a free body at q by those of another one at o; each factor is read once."""
+    E, s = eights(d1.panel.values), d1.panel.scale
+    e = tuple(load6(E, o + FREE * c) for c in range(count))
+    y = tuple(load6(E, q + FREE * c) for c in range(count))
+    for k in unrolled(range(FREE)):
+        y = tuple(tuple(fma(s[8 * k + r], e[c][k], y[c][r]) for r in range(FREE)) for c in range(count))
+    for c in unrolled(range(count)):
+        store6(E, q + FREE * c, y[c])
+
+
+@kernel
 def update_free(d1, q, o, count):
     """Runs `update_run` for all rows of a free body by another one."""
-    E, s = eights(d1.panel.values), d1.panel.scale
-    for c in range(count):
-        e, y = load6(E, o + FREE * c), load6(E, q + FREE * c)
-        for k in unrolled(range(FREE)):
-            y = tuple(fma(s[8 * k + r], e[k], y[r]) for r in range(FREE))
-        store6(E, q + FREE * c, y)
+    c = 0
+    while c + 2 <= count:
+        update_columns(d1, q + FREE * c, o + FREE * c, 2)
+        c += 2
+    if c < count:
+        update_columns(d1, q + FREE * c, o + FREE * c, 1)
 
 
 @kernel
