@@ -8,8 +8,8 @@ A row of a panel is one vector of eight columns: the dofs of a body from the las
 from featherlane.prelude import *
 from featherlane.solver.hessian.entries.pattern import in_panel, is_free_body
 from featherlane.solver.hessian.entries.stiffness import symmetric
+from featherlane.solver.hessian.factorizations.panel import FREE
 
-FREE = 6  # dofs of a free body
 AXES = 48  # numbers of a tree's axes: six components, eight columns
 
 
@@ -129,5 +129,5 @@ def add_contacts(m, d, lane):
         k = d.primal.slot[e]
         if in_panel(m, d, k):
             F = load_lane(d.hessian.con_K, 18 * k, lane, 6)
-            if any_(F[0] + F[3] + F[5] > 0.0):
+            if any_((F[0] + F[3] + F[5] > 0.0) & (read_lane(d.con_D, k, lane) > 0.0)):
                 add_contact(m, d, lane, k)

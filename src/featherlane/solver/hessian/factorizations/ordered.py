@@ -1,8 +1,9 @@
 """Factors the Hessian of each world of a pile of bodies alone, in an elimination order for this world.
 
 With irregular couplings of many trees, the model's order fills the factor, and the worlds of a tile share few
-couplings.  So H is assembled in lanes, on block rows without fill-in.  Then, one world at a time, entries are copied,
-trees are ordered by minimum degree (minimum_degree.py), and panels are solved (panel.py), eight columns at once.
+couplings.  So H is assembled in lanes, on block rows without fill-in, except the contacts of free bodies.  Then, one
+world at a time, trees are ordered by minimum degree (minimum_degree.py), entries are copied, contacts of free bodies
+are added (free_panels.py), and panels are solved (panel.py), eight columns at once.
 A pile of 64 balls takes a third of the multiplications of one world, a tenth of those on the union of eight.
 
 The choice depends only on a world's own couplings: the cost of its factor in the model's order, and the part of this
