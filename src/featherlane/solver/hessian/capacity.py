@@ -32,6 +32,7 @@ def panel_capacity(model) -> dict[str, int]:
         "nfill": ntree * (ntree - 1) // 2,
         "npanel": min(model.nv * columns, HESSIAN_LIMIT),
         "npanelcolumn": columns,
+        "npanelaxis": FREE_SCALE * ntree,
         "npanelscale": max(int(model.tree_dofnum.max()) ** 2, FREE_SCALE) if many else 0,
     }
 

@@ -15,8 +15,11 @@ from featherlane.solver.hessian.factorizations.tree import own_all_contacts, tak
 def take_coupled(m, d, label):
     """Builds rows for the couplings again if the couplings differ from those of the last step."""
     kept = d.hessian.pattern[0] == label or (d.hessian.pattern[0] == PATHS and label == BLOCKS)
-    if not kept or not same_couplings(d):
-        d.hessian.fill[0] = 1 if label == BLOCKS else 0
+    fill = 1
+    if label == ORDERED:
+        fill = 0 if d.ngenrow[0] > 0 else -1
+    if not kept or d.hessian.fill[0] != fill or not same_couplings(d):
+        d.hessian.fill[0] = fill
         find_block_rows(m, d)
         d.hessian.pattern[0] = label
         if label == BLOCKS and d.npath > 0 and d.con_overflow[0] == 0 and closes_paths(m, d):

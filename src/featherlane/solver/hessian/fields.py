@@ -22,7 +22,8 @@ FIELDS = (
     size("ngraphword", "number of words of a row of the tree graph"),
     size("nfill", "capacity: couplings of two trees in one world, with fill-in"),
     size("npanel", "capacity: entries of one world's factor"),
-    size("npanelcolumn", "number of columns of the widest panel"),
+    size("npanelcolumn", "number of columns of the widest panel, and of all trees"),
+    size("npanelaxis", "numbers of the axes of all trees, six rows of eight"),
     size("npanelscale", "square of the largest number of dofs of a tree, at least 48"),
     # stiffness of the rows, at bodies and dofs
     _hessian.real("body_K", "nbody 21", "kg, kg m, kg m^2", "contact stiffness on the body: aa (6), al (9), ll (6)"),
@@ -41,6 +42,9 @@ FIELDS = (
     _hessian_room.long("coupling_room", "ncouplingmax", "1", "buffer of the sort"),
     _hessian_table.long("coupling_last", "ncouplingmax", "1", "the pairs of the current pattern"),
     _hessian_table.real("coupling_K", "ncouplingmax 36", "kg, kg m, kg m^2", "stiffness between the two bodies"),
+    _hessian_slot.real(
+        "con_K", "nconmax 18", "kg, kg m, kg m^2", "contacts in panels: F (6), of its turns A (6), p (3), s (3)"
+    ),
     _hessian_slot.int("con_coupling", "nconmax", "1", "pair of branches coupled by the slot, -1: none"),
     # rows of ancestors, and closed under paths
     _hessian.int(
@@ -68,7 +72,9 @@ FIELDS = (
     _hessian.int("blocknext", "nblock", "1", "previous block eliminated into the same block"),
     _hessian.int("blockmark", "nblock", "1", "position of a block in the current row"),
     _hessian.real("pivot", "64", "1", "multipliers of one block of columns"),
-    _hessian.int("fill", "1", "1", "1: block rows include fill-in"),
+    _hessian.int(
+        "fill", "1", "1", "block rows: 1 with fill-in, 0 without, -1 without the couplings of two free bodies"
+    ),
     # worlds that are factored one at a time, each in its own order
     _report.real("ordered", "1", "1", "1: this world's Hessian is factorized in a separate elimination order"),
     _graph.long("bits", "ngraph ngraphword", "1", "bits: the trees coupled to a tree"),
@@ -87,10 +93,12 @@ FIELDS = (
     _panel.int("fits", "1", "1", "1: panels are allocated, 0: not yet, or the capacity is too small"),
     _panel.scalar("cost", "2", "1", "number of multiplications of a factorization: with fill-in, without"),
     _panel_table.scalar("values", "npanel", "kg, kg m, kg m^2", "Hessian of one world, then its factor"),
+    _panel.scalar("axes", "npanelaxis", "1, m", "motion axes of the free bodies, a row of eight columns per component"),
+    _panel.scalar("rows", "48", "1, m", "point velocities of two free bodies per unit dof, three rows of eight each"),
     _panel.scalar("inverse", "nv", "1/(kg m^2)", "1 / D"),
     _panel.scalar("scale", "npanelscale", "1", "-L between the rows of two trees"),
-    _panel.scalar("column", "npanelcolumn", "1", "x of the trees in one row, in the layout of its panel"),
-    _panel.scalar("sum", "8", "1", "sums of one row, eight partial sums"),
+    _panel.scalar("sum", "48", "1", "sums of six rows, eight partial sums each"),
     _panel_scratch.scalar("zero", "8", "1", "eight zeros"),
-    _panel.scalar("x", "nv", "1", "right-hand side, then solution"),
+    _panel.int("start", "ngraph", "1", "first number of a tree in panel.x"),
+    _panel.scalar("x", "npanelcolumn", "1", "right-hand side, then solution: the dofs of a tree from the last one on"),
 )

@@ -112,16 +112,6 @@ def sum_row_costs(m, d, dof_x, gen_x, con_y):
 
 
 @kernel
-def gauss_cost(m, d):
-    """Returns 1/2 (M a - f0) . (a - a0)."""
-    c = zero(d)
-    f0 = metric_force(m, d)
-    for i in range(m.nv):
-        c = fma(d.primal.Ma[i] - f0[i], d.qacc[i] - d.qacc_smooth[i], c)
-    return 0.5 * c
-
-
-@kernel
 def push_rows(m, d):
     """Computes qfrc_constraint = J^T f at the current rows; returns their cost."""
     cost = zero(d)
@@ -152,13 +142,17 @@ def push_rows(m, d):
 
 @kernel
 def evaluate(m, d):
-    """Returns (cost, norm of the gradient) at the current rows; qfrc_constraint = J^T f, grad = M a - f0 - J^T f."""
-    cost, s, f0 = push_rows(m, d), zero(d), metric_force(m, d)
+    """Returns (cost, norm of the gradient) at the current rows; qfrc_constraint = J^T f, grad = M a - f0 - J^T f.
+
+    The cost is that of the rows and 1/2 (M a - f0) . (a - a0).
+    """
+    cost, (s, c), f0 = push_rows(m, d), zeros(d, 2), metric_force(m, d)
     for i in range(m.nv):
-        x = (d.primal.Ma[i] - f0[i]) - d.qfrc_constraint[i]
+        y = d.primal.Ma[i] - f0[i]
+        x = y - d.qfrc_constraint[i]
         d.primal.grad[i] = x
-        s = fma(x, x, s)
-    return cost + gauss_cost(m, d), sqrt(s)
+        s, c = fma(x, x, s), fma(y, d.qacc[i] - d.qacc_smooth[i], c)
+    return cost + 0.5 * c, sqrt(s)
 
 
 # ---- a step, and the stored solution -------------------------------------------------------------------------------

@@ -25,13 +25,16 @@ from featherlane.solver.hessian.entries.between_trees import (
     subtract_coupling,
     within_tree,
 )
+from featherlane.solver.hessian.entries.couplings import couples_free_bodies
 from featherlane.solver.hessian.entries.pattern import (
     APART,
+    ORDERED,
     PATHS,
     column_block,
     column_place,
     has_block_rows,
     has_couplings,
+    in_panel,
     is_above,
     last_block,
 )
@@ -300,6 +303,31 @@ def add_contact_stiffness(m, d, k, side):
         add_turns(m, d, k, side)
 
 
+@kernel
+def point_stiffness(m, d, k):
+    """Returns F of a contact's point, with the part of the turns of a pyramid."""
+    if d.con_dim[k] == 1:
+        F = normal_stiffness(d, k)
+    elif has_pyramids(m):
+        F = contact_stiffness(d, k)
+    else:
+        F = cone_stiffness(m, d, k)
+    if d.con_dim[k] > 3 and has_pyramids(m):
+        F = outer(turning_weight(d, k), load3(d.con_basis, 9 * k), F)
+    return F
+
+
+@kernel
+def store_stiffness(m, d, k):
+    """Stores F of a contact, and A, p and s of its turns, for the panels; zero if no row pushes."""
+    o = 18 * k
+    store6(d.hessian.con_K, o, point_stiffness(m, d, k))
+    if d.con_dim[k] > 3:
+        A, p, s = turning_stiffness(m, d, k)
+        store6(d.hessian.con_K, o + 6, A)
+        store6(d.hessian.con_K, o + 12, p + s)
+
+
 @stage
 def add_between_trees(m, d, k):
     """Adds the stiffness of a contact to each of its two bodies, and between them.
@@ -307,18 +335,10 @@ def add_between_trees(m, d, k):
     Reads:  con_* of slot k.
     Writes: hessian.* and body_reached of its bodies, hessian.* of the pair that it couples [kg, kg m, kg m^2].
     """
-    r, t = load3(d.con_arm, 6 * k), load3(d.con_arm, 6 * k + 3)
+    r, t, F = load3(d.con_arm, 6 * k), load3(d.con_arm, 6 * k + 3), point_stiffness(m, d, k)
     begin_stiffness(d, d.con_body[2 * k])
     begin_stiffness(d, d.con_body[2 * k + 1])
-    if d.con_dim[k] == 1:
-        F = normal_stiffness(d, k)
-    elif has_pyramids(m):
-        F = contact_stiffness(d, k)
-    else:
-        F = cone_stiffness(m, d, k)
     if d.con_dim[k] > 3:
-        if has_pyramids(m):
-            F = outer(turning_weight(d, k), load3(d.con_basis, 9 * k), F)
         A, p, s = turning_stiffness(m, d, k)
         add_turning(d, d.con_body[2 * k], r, A, p, s)
         add_turning(d, d.con_body[2 * k + 1], t, A, p, s)
@@ -335,7 +355,9 @@ def assemble_bodies(m, d):
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         other = d.con_body[2 * k + 1]
-        if other == 0 or d.hessian.pattern[0] == APART:
+        if in_panel(m, d, k):
+            store_stiffness(m, d, k)
+        elif other == 0 or d.hessian.pattern[0] == APART:
             if any_(is_pushing(m, d, k)):
                 for side in range(2 if other > 0 else 1):
                     add_contact_stiffness(m, d, k, side)
@@ -360,7 +382,7 @@ def add_within_trees(m, d):
 
 @kernel
 def assemble_entries(m, d):
-    """Computes H = M + J^T D J at the current rows, on the tile's pattern."""
+    """Computes H = M + J^T D J at the current rows, on the tile's pattern, without contacts `in_panel`."""
     coupled = has_couplings(d)
     if coupled:
         clear_couplings(m, d)
@@ -374,4 +396,5 @@ def assemble_entries(m, d):
     if coupled:
         add_within_trees(m, d)
         for k in range(d.hessian.ncoupling[0]):
-            subtract_coupling(m, d, k)
+            if not (d.hessian.pattern[0] == ORDERED and couples_free_bodies(m, d, k)):
+                subtract_coupling(m, d, k)

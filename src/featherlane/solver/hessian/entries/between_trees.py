@@ -14,8 +14,8 @@ must cancel.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.hessian.entries.couplings import coupling_tips
-from featherlane.solver.hessian.entries.pattern import block_place
+from featherlane.solver.hessian.entries.couplings import couples_free_bodies, coupling_tips
+from featherlane.solver.hessian.entries.pattern import ORDERED, block_place
 from featherlane.solver.hessian.entries.stiffness import symmetric
 
 
@@ -30,7 +30,8 @@ def clear_couplings(m, d):
     """Sets the stiffness between all bodies of two trees to zero."""
     for k in range(d.hessian.ncoupling[0]):
         tip, other = coupling_tips(d, k)
-        if m.dof_treeid[tip] != m.dof_treeid[other]:
+        free = d.hessian.pattern[0] == ORDERED and couples_free_bodies(m, d, k)
+        if m.dof_treeid[tip] != m.dof_treeid[other] and not free:
             for c in range(36 * k, 36 * k + 36):
                 d.hessian.coupling_K[c] = zero(d)
 

@@ -6,7 +6,7 @@ are added does not depend on the other worlds of the tile.
 
 from featherlane.prelude import *
 from featherlane.lanes.sort import sort
-from featherlane.solver.hessian.entries.pattern import is_above
+from featherlane.solver.hessian.entries.pattern import is_above, is_free_body
 
 DOF_BITS = 24  # bits of the lower dof in a coupling's key
 
@@ -22,6 +22,13 @@ def coupling_tips(d, k):
     """Returns the last dofs of the two branches of coupling k, the higher one first."""
     key = d.hessian.coupling_key[k]
     return key >> DOF_BITS, key & ((1 << DOF_BITS) - 1)
+
+
+@kernel
+def couples_free_bodies(m, d, k):
+    """Checks whether coupling k joins two free bodies."""
+    tip, other = coupling_tips(d, k)
+    return is_free_body(m, m.dof_treeid[tip]) and is_free_body(m, m.dof_treeid[other])
 
 
 @kernel

@@ -26,6 +26,21 @@ def has_couplings(d):
 
 
 @kernel
+def is_free_body(m, t):
+    """Checks whether tree t is a single free body: it has the six dofs of a free joint."""
+    return m.tree_dofnum[t] == 6 and is_free_joint(m.jnt_type[m.dof_jntid[m.tree_dofadr[t]]])
+
+
+@kernel
+def in_panel(m, d, k):
+    """Checks whether contact k is added in panels (free_panels.py), and not in H: it acts on free bodies only."""
+    other, free = d.con_body[2 * k + 1], False
+    if d.hessian.pattern[0] == ORDERED and is_free_body(m, m.body_treeid[d.con_body[2 * k]]):
+        free = other == 0 or is_free_body(m, m.body_treeid[other])
+    return free
+
+
+@kernel
 def is_above(m, i, j):
     """Checks whether dof i is an ancestor of dof j, or dof j itself."""
     while j > i:

@@ -12,7 +12,7 @@ Systems, sec. 4.4.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.hessian.entries.couplings import coupling_tips
+from featherlane.solver.hessian.entries.couplings import couples_free_bodies, coupling_tips
 
 
 @kernel
@@ -33,7 +33,7 @@ def mark_rows(m, d, b, low):
     """
     c, tree = d.hessian.blockchild[b], m.dof_treeid[m.block_dofadr[b]]
     while c >= 0:
-        if d.hessian.fill[0] or m.dof_treeid[m.block_dofadr[c]] == tree:
+        if d.hessian.fill[0] > 0 or m.dof_treeid[m.block_dofadr[c]] == tree:
             o = d.hessian.blockadr[c]
             low = d.hessian.blockcol[o] if d.hessian.blockcol[o] < low else low
             for e in range(o, o + d.hessian.blocknum[c] - 1):
@@ -88,7 +88,8 @@ def find_block_rows(m, d):
         low = mark_chain(m, d, b, b, b)
         low = mark_rows(m, d, b, low)
         while p >= 0 and m.dof_blockid[coupling_tips(d, p)[0]] == b:
-            low = mark_chain(m, d, m.dof_blockid[coupling_tips(d, p)[1]], b, low)
+            if d.hessian.fill[0] >= 0 or not couples_free_bodies(m, d, p):
+                low = mark_chain(m, d, m.dof_blockid[coupling_tips(d, p)[1]], b, low)
             p -= 1
         if adr + b + 1 - low > d.nHblock:
             d.con_overflow[0] = 1

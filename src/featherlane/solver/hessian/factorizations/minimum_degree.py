@@ -12,30 +12,9 @@ WORD_BITS = 62  # of a signed 64-bit number
 
 
 @kernel
-def bit_count(x):
-    """Returns how many bits of a word are set."""
-    n = 0
-    while x != 0:
-        x = x & (x - 1)
-        n += 1
-    return n
-
-
-@kernel
 def low_bit(x):
     """Returns the number of the lowest set bit of a word."""
-    b = x & (-x)
-    n = 0
-    while b >> 16 != 0:
-        b = b >> 16
-        n += 16
-    while b >> 4 != 0:
-        b = b >> 4
-        n += 4
-    while b >> 1 != 0:
-        b = b >> 1
-        n += 1
-    return n
+    return count_ones((x & -x) - 1)
 
 
 @kernel
@@ -59,7 +38,7 @@ def degree(d1, t):
     """Returns the number of neighbours of tree t."""
     n, a = 0, t * d1.ngraphword
     for w in range(d1.ngraphword):
-        n += bit_count(d1.graph.bits[a + w])
+        n += count_ones(d1.graph.bits[a + w])
     return n
 
 

@@ -1,8 +1,9 @@
 """Factors the Hessian of each world of a pile of bodies alone, in an elimination order for this world.
 
 With irregular couplings of many trees, the model's order fills the factor, and the worlds of a tile share few
-couplings.  So H is assembled in lanes, on block rows without fill-in.  Then, one world at a time, entries are copied,
-trees are ordered by minimum degree (minimum_degree.py), and panels are solved (panel.py), eight columns at once.
+couplings.  So H is assembled in lanes, on block rows without fill-in, except the contacts of free bodies.  Then, one
+world at a time, trees are ordered by minimum degree (minimum_degree.py), entries are copied, contacts of free bodies
+are added (free_panels.py), and panels are solved (panel.py), eight columns at once.
 A pile of 64 balls takes a third of the multiplications of one world, a tenth of those on the union of eight.
 
 The choice depends only on a world's own couplings: the cost of its factor in the model's order, and the part of this
@@ -10,6 +11,7 @@ cost due to fill-in.  A tile with both kinds of worlds is split.
 """
 
 from featherlane.prelude import *
+from featherlane.solver.hessian.factorizations.free_panels import add_contacts, load_axes, panel_column
 from featherlane.solver.hessian.factorizations.minimum_degree import (
     clear_graph,
     count_in_model_order,
@@ -18,8 +20,10 @@ from featherlane.solver.hessian.factorizations.minimum_degree import (
 )
 from featherlane.solver.hessian.factorizations.panel import (
     clear_panels,
+    entry,
     expand_panels,
     factor_panels,
+    padded_size,
     place_panels,
     reduce_panels,
 )
@@ -78,51 +82,36 @@ def mark_ordered(m, d):
 
 # ---- from block rows to panels -------------------------------------------------------------------------------------
 @kernel
-def panel_column(d, t, u):
-    """Returns the first column of tree u in the panel of t, -1 if it has none."""
-    place = -1
-    for e in range(d.graph.rowadr[t], d.graph.rowadr[t] + d.graph.rownnz[t]):
-        if d.graph.col[e] == u:
-            place = d.graph.colplace[e]
-    return place
-
-
-@kernel
 def load_between(m, d, lane, b, t, place, c, u):
     """Copies entries of block b of tree t with block c of tree u, at a place of its rows; none if not coupled."""
-    last, first = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.block_dofadr[b]
-    last_u, first_u = m.tree_dofadr[u] + m.tree_dofnum[u] - 1, m.block_dofadr[c]
-    if d.graph.place[t] < d.graph.place[u]:
-        column, step = panel_column(d, t, u), d.panel.width[t]
-        o = d.panel.adr[t] + (last - first) * step + column + last_u - first_u
-        for i in range(m.block_dofnum[b] if column >= 0 else 0):
-            a = d.hessian.rowadr[first + i] + place
-            for e in range(m.block_dofnum[c]):
-                d.panel.values[o - i * step - e] = read_lane(d.hessian.H, a + e, lane)
-    else:
-        column, step = panel_column(d, u, t), d.panel.width[u]
-        o = d.panel.adr[u] + (last_u - first_u) * step + column + last - first
-        for i in range(m.block_dofnum[b] if column >= 0 else 0):
-            a = d.hessian.rowadr[first + i] + place
-            for e in range(m.block_dofnum[c]):
-                d.panel.values[o - i - e * step] = read_lane(d.hessian.H, a + e, lane)
+    first, first_u, size, size_u = m.block_dofadr[b], m.block_dofadr[c], m.tree_dofnum[t], m.tree_dofnum[u]
+    row, row_u = m.tree_dofadr[t] + size - 1 - first, m.tree_dofadr[u] + size_u - 1 - first_u
+    before = d.graph.place[t] < d.graph.place[u]
+    column = panel_column(d, t, u) if before else panel_column(d, u, t)
+    for i in range(m.block_dofnum[b] if column >= 0 else 0):
+        a = d.hessian.rowadr[first + i] + place
+        for e in range(m.block_dofnum[c]):
+            o = entry(d.panel.adr[u], size_u, row_u - e, column + row - i)
+            if before:
+                o = entry(d.panel.adr[t], size, row - i, column + row_u - e)
+            d.panel.values[o] = read_lane(d.hessian.H, a + e, lane)
 
 
 @kernel
 def load_within(m, d, lane, i, t, a, c):
     """Copies entries of dof i with the dofs up to i of block c of the same tree."""
-    last, first = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.block_dofadr[c]
-    o = d.panel.adr[t] + (last - i) * d.panel.width[t] + last - first
+    size, first = m.tree_dofnum[t], m.block_dofadr[c]
+    last = m.tree_dofadr[t] + size - 1
     n = m.block_dofnum[c]
     if first + n > i + 1:
         n = i + 1 - first
     for e in range(n):
-        d.panel.values[o - e] = read_lane(d.hessian.H, a + e, lane)
+        d.panel.values[entry(d.panel.adr[t], size, last - i, last - first - e)] = read_lane(d.hessian.H, a + e, lane)
 
 
 @kernel
 def load_world(m, d, lane):
-    """Copies one world's entries of H to its panels; entries of trees that it does not couple are zero."""
+    """Computes one world's panels: entries of H, zeros for trees that it does not couple, contacts of free bodies."""
     for b in range(m.nblock):
         first, t = m.block_dofadr[b], m.dof_treeid[m.block_dofadr[b]]
         for e in range(d.hessian.blockadr[b], d.hessian.blockadr[b] + d.hessian.blocknum[b]):
@@ -133,6 +122,7 @@ def load_world(m, d, lane):
                     load_within(m, d, lane, i, t, d.hessian.rowadr[i] + place, c)
             else:
                 load_between(m, d, lane, b, t, place, c, u)
+    add_contacts(m, d, lane)
 
 
 @stage
@@ -153,19 +143,22 @@ def place_world(m, d, lane):
             clear_graph(m, d)
             order_trees(m, d)
             place_panels(m, d)
+        load_axes(m, d, lane)
     clear_panels(m, d)
 
 
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
-def copy_entries(d, lane, e, a, count, out):
-    """Copies entries from a on of the panel to H from e on, or back: H stores the factor of each world."""
-    for c in range(count):
+def copy_entries(m, d, lane, e, t, row, column, count, out):
+    """Copies entries of a row of t's panel from a column on to H from e on, or back: H stores each world's factor."""
+    for c in range(column, column + count):
+        a = entry(d.panel.adr[t], m.tree_dofnum[t], row, c)
         if out:
-            write_lane(d.hessian.H, e + c, lane, d.panel.values[a + c])
+            write_lane(d.hessian.H, e, lane, d.panel.values[a])
         else:
-            d.panel.values[a + c] = read_lane(d.hessian.H, e + c, lane)
-    return e + count
+            d.panel.values[a] = read_lane(d.hessian.H, e, lane)
+        e += 1
+    return e
 
 
 @kernel
@@ -175,10 +168,9 @@ def move_factor(m, d, lane, out):
     for k in range(d.ngraph):
         t = d.graph.order[k]
         for r in range(m.tree_dofnum[t]):
-            a = d.panel.adr[t] + r * d.panel.width[t]
-            e = copy_entries(d, lane, e, a + r, m.tree_dofnum[t] - r, out)
+            e = copy_entries(m, d, lane, e, t, r, r, m.tree_dofnum[t] - r, out)
             for at in range(d.graph.rowadr[t], d.graph.rowadr[t] + d.graph.rownnz[t]):
-                e = copy_entries(d, lane, e, a + d.graph.colplace[at], m.tree_dofnum[d.graph.col[at]], out)
+                e = copy_entries(m, d, lane, e, t, r, d.graph.colplace[at], m.tree_dofnum[d.graph.col[at]], out)
     for i in range(m.nv):
         if out:
             write_lane(d.hessian.dinv, i, lane, d.panel.inverse[i])
@@ -189,15 +181,21 @@ def move_factor(m, d, lane, out):
 @kernel
 def take_vector(m, d, lane):
     """Copies one world's search to panel.x."""
-    for i in range(m.nv):
-        d.panel.x[i] = read_lane(d.primal.search, i, lane)
+    for t in range(d.ngraph):
+        n, o, last = m.tree_dofnum[t], d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
+        for r in range(n):
+            d.panel.x[o + r] = read_lane(d.primal.search, last - r, lane)
+        for r in range(n, padded_size(m, t)):
+            d.panel.x[o + r] = 0.0
 
 
 @kernel
 def give_vector(m, d, lane):
     """Copies panel.x to one world's search."""
-    for i in range(m.nv):
-        write_lane(d.primal.search, i, lane, d.panel.x[i])
+    for t in range(d.ngraph):
+        o, last = d.panel.start[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1
+        for r in range(m.tree_dofnum[t]):
+            write_lane(d.primal.search, last - r, lane, d.panel.x[o + r])
 
 
 @stage
