@@ -23,7 +23,7 @@ from featherlane.model.hull import FLAT
 INSIDE = 1e-4  # relative to the size: as WELL_INSIDE, for a triangle or a parallelogram
 PARALLEL = 1e-6  # limit of the difference of parallel normals, and of the sine between edge and face: float32 poses
 LEVEL = 2.4e-4  # maximum deviation of parallel parts, relative to the foot's border distance: below ALIKE / 4
-FAR = 1e30  # m
+FAR = 1e30  # m^2: above the squared distance from any border
 FEW = 256  # maximum number of pairs of edges of two faces that are all tested
 
 
@@ -111,7 +111,7 @@ def measure_crossing(m1, d1, size):
 @kernel
 def border_distance(m1, d1, side, n, y):
     """Returns how far inside the facet's face the point's projection is [m], 0 outside; in the shape's frame."""
-    f, least = d1.facet.vertex[3 * side], 0.0 * y[0] + FAR * FAR
+    f, least = d1.facet.vertex[3 * side], 0.0 * y[0] + FAR
     if d1.shapes.type[side] == MESH:
         first, start, count = m1.hull_vertadr[d1.shapes.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
         p = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + count - 1]))
@@ -146,11 +146,10 @@ def measure_face(m1, d1, side, size):
     depth = offset - dot3(n, y)
     if not (inside > WELL_INSIDE * size and is_decided(d1, -depth, error)):
         inside = 0.0 * size
+    elif side == 0:
+        store_facet(d1, n, depth, axpy3(depth, n, y))
     else:
-        if side == 0:
-            store_facet(d1, n, depth, axpy3(depth, n, y))
-        else:
-            store_facet(d1, scale3(-1.0, mat_mul_vec(R, n)), depth, x)
+        store_facet(d1, scale3(-1.0, mat_mul_vec(R, n)), depth, x)
     return inside
 
 

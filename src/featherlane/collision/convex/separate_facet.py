@@ -101,7 +101,8 @@ def is_distinct_face(m1, d1, side, face):
     """Returns whether a search that ends at this facet cannot end with a box's nearly parallel face instead.
 
     `settle_on_facet` uses the face if a face or an edge of the other core is parallel to it, or if all three points
-    that were found have one vertex of the other core and different ones of the box.
+    that were found have one vertex of the other core and different ones of the box.  A hull may have several nearly
+    parallel faces, so its faces always count as confusable.
     """
     k, other, kind, distinct = 3 * side, 1 - side, d1.facet.kind[0], d1.shapes.type[side] == BOX
     distinct = distinct and (kind == CROSSING or d1.facet.vertex[k] == d1.facet.vertex[k + 2])
@@ -116,10 +117,9 @@ def is_distinct_face(m1, d1, side, face):
             v = add3(u, v)
             distinct = d1.shapes.type[other] == MESH and dot3(v, v) > (2.0 * PARALLEL) * (2.0 * PARALLEL)
             f = d1.facet.vertex[3 * other]
-            for c in range(
-                m1.hull_polyvertadr[f], m1.hull_polyvertadr[f] + (m1.hull_polyvertnum[f] if distinct else 0)
-            ):
-                distinct = distinct and not has_edge_along(m1, d1, other, m1.hull_polyvert[c], u)
+            for c in range(m1.hull_polyvertnum[f] if distinct else 0):
+                i = m1.hull_polyvert[m1.hull_polyvertadr[f] + c]
+                distinct = distinct and not has_edge_along(m1, d1, other, i, u)
         else:
             for c in range(3):
                 i = d1.facet.vertex[3 * other + c]
