@@ -341,6 +341,48 @@ def test_nearly_flat_caps_that_mirror_each_other(rng):
     assert pair.memory[BY_PROOF] > 100
 
 
+# least share of steps with contact that a cached proof solves
+LEAN_PAIRS = {("box", "prism"): 0.05, ("rock", "box"): 0.05, ("plank", "stone"): 0.42, ("prism", "plank"): 0.05}
+
+
+def lean_walks(model, names, rng, nwalk):
+    """Walks with nearly parallel faces of the two parts; returns the pair, and the number of steps with contact."""
+    parts = [("stone", "prism", "rock").index(name) if name in ("stone", "prism", "rock") else name for name in names]
+    pair, touching = Pair(model, [SHAPES[name] for name in names]), 0
+    for _ in range(nwalk):
+        (n, here, _), (other, there, _) = (a_face(model, part, rng) for part in parts)
+        mat = axes_with(n, rng) @ np.diag([1.0, -1.0, -1.0]) @ axes_with(other, rng).T
+        # the axis of the angle between the faces is an edge of a box in one walk of three
+        angle = 10 ** rng.uniform(-7, -2.4)
+        axis = mat[:, rng.integers(3)] if rng.integers(3) == 0 else rng.normal(size=3)
+        mat = rotation(axis / np.linalg.norm(axis), angle) @ mat
+        pos = n * (here + there - 10 ** rng.uniform(-6, -2.5)) + axes_with(n, rng)[:, :2] @ rng.normal(
+            scale=0.03, size=2
+        )
+        drift = rng.choice([0.0, 1e-6, 1e-4]) * rng.normal(size=3)
+        turn = random_rotation(rng, rng.choice([0.0, 1e-7, 1e-5]))
+        touching += walk(pair, pos, mat, drift, turn, 6)
+    return pair, touching
+
+
+@pytest.mark.parametrize("names", LEAN_PAIRS, ids="-".join)
+def test_nearly_parallel_faces_have_bitwise_equal_results_with_and_without_cache(model, names, rng):
+    pair, touching = lean_walks(model, names, rng, 100)
+    assert touching > 250
+    assert pair.memory[BY_PROOF] > LEAN_PAIRS[names] * touching
+
+
+@pytest.mark.parametrize("angle", [5e-6, 1e-4, 1e-3])
+def test_a_facet_nearly_parallel_to_the_face_of_a_box_is_verified(model, angle):
+    pair, axis = Pair(model, [SHAPES["box"], SHAPES["rock"]]), np.array([-1.0, 2.0, 0.0]) / 5**0.5
+    pair.place(np.array([0.03, 0.03, 0.149]), rotation(axis, angle))
+    for _ in range(3):
+        assert pair.found(True)[0] > 0
+    assert pair.workspace.arrays["facet.kind"][0] == FACE_SECOND
+    assert pair.memory[BY_SEARCH] == 1
+    assert pair.memory[BY_PROOF] == 2
+
+
 # ---- coplanar --------------------------------------------------------------------------------------------------------
 def turned(points, rng):
     """Returns randomly rotated points, as nine digits: float32 then moves them out of their faces."""
@@ -366,7 +408,7 @@ FLUSH_PAIRS = [(FLANGE, FLANGE), (PRISM, FLANGE), (ROCK, PRISM), (STONE, ROCK), 
 
 def a_face(model, part, rng):
     """Returns (normal of a face with many corners, the part's extent along it, its rounding error)."""
-    kind, mesh, size = PARTS[part]
+    kind, mesh, size = SHAPES[part] if isinstance(part, str) else PARTS[part]
     if kind != MESH:
         n = np.eye(3)[rng.integers(3)] * rng.choice([-1, 1])
         return n, np.abs(n) @ size if kind == BOX else size[0] + size[1] * abs(n[2]), 0.0

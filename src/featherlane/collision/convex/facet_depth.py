@@ -23,6 +23,7 @@ from featherlane.model.hull import FLAT
 INSIDE = 1e-4  # relative to the size: as WELL_INSIDE, for a triangle or a parallelogram
 PARALLEL = 1e-6  # limit of the difference of parallel normals, and of the sine between edge and face: float32 poses
 LEVEL = 2.4e-4  # maximum deviation of parallel parts, relative to the foot's border distance: below ALIKE / 4
+FAR = 1e30  # m^2: above the squared distance from any border
 FEW = 256  # maximum number of pairs of edges of two faces that are all tested
 
 
@@ -108,25 +109,26 @@ def measure_crossing(m1, d1, size):
 
 
 @kernel
-def is_over_face(m1, d1, side, n, y, border):
-    """Returns whether the point projects onto the facet's face and not closer to its border; in the shape's frame."""
-    f, over = d1.facet.vertex[3 * side], True
+def border_distance(m1, d1, side, n, y):
+    """Returns how far inside the facet's face the point's projection is [m], 0 outside; in the shape's frame."""
+    f, least = d1.facet.vertex[3 * side], 0.0 * y[0] + FAR
     if d1.shapes.type[side] == MESH:
         first, start, count = m1.hull_vertadr[d1.shapes.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
         p = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + count - 1]))
         for k in range(count):
             q = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + k]))
             e = sub3(q, p)
-            inner = dot3(cross(n, e), sub3(y, p))
-            if not (inner > 0.0 and inner * inner > (border * border) * dot3(e, e)):
-                over = False
+            inner = fmax(dot3(cross(n, e), sub3(y, p)), 0.0)
+            least = fmin(inner * inner / dot3(e, e), least)
+            if least == 0.0:
                 break
             p = q
     else:
         for k in range(3):
-            if k != f // 2 and not fabs(y[k]) < d1.shapes.size[3 * side + k] - border:
-                over = False
-    return over
+            if k != f // 2:
+                inner = fmax(d1.shapes.size[3 * side + k] - fabs(y[k]), 0.0)
+                least = fmin(inner * inner, least)
+    return sqrt(least)
 
 
 @kernel
@@ -139,15 +141,15 @@ def measure_face(m1, d1, side, size):
         y = add3(mat_mul_vec(R, x), p)
     else:
         y = mat_t_mul_vec(R, sub3(x, p))
-    inside = 0.0 * size
+    inside = border_distance(m1, d1, side, n, y)
     error, _ = error_and_drop(m1, d1, side)
     depth = offset - dot3(n, y)
-    if is_decided(d1, -depth, error) and is_over_face(m1, d1, side, n, y, WELL_INSIDE * size):
-        inside = WELL_INSIDE * size
-        if side == 0:
-            store_facet(d1, n, depth, axpy3(depth, n, y))
-        else:
-            store_facet(d1, scale3(-1.0, mat_mul_vec(R, n)), depth, x)
+    if not (inside > WELL_INSIDE * size and is_decided(d1, -depth, error)):
+        inside = 0.0 * size
+    elif side == 0:
+        store_facet(d1, n, depth, axpy3(depth, n, y))
+    else:
+        store_facet(d1, scale3(-1.0, mat_mul_vec(R, n)), depth, x)
     return inside
 
 
@@ -262,7 +264,7 @@ def measure_faces(m1, d1, size):
         for k in range(nother):
             y = add3(mat_mul_vec(R, corner_of_face(m1, d1, 1, k)), p)
             least, most = fmin(dot3(n, y), least), fmax(dot3(n, y), most)
-            if not good and is_over_face(m1, d1, 0, n, y, border):
+            if not good and border_distance(m1, d1, 0, n, y) > border:
                 good, a = True, axpy3(offset - dot3(n, y), n, y)
         error = error + other_error + (most - least)
         if error > fmin(FLAT * fmin(drop, other_drop), LEVEL * border) or not is_decided(d1, least - offset, error):
@@ -270,7 +272,7 @@ def measure_faces(m1, d1, size):
         if not good:
             for k in range(corners_of_face(m1, d1, 0) if nother > 0 else 0):
                 x = corner_of_face(m1, d1, 0, k)
-                if not good and is_over_face(m1, d1, 1, v, mat_t_mul_vec(R, sub3(x, p)), border):
+                if not good and border_distance(m1, d1, 1, v, mat_t_mul_vec(R, sub3(x, p))) > border:
                     good, a = True, x
         if not good and nother > 0 and nother * corners_of_face(m1, d1, 0) <= FEW:
             y = add3(mat_mul_vec(R, corner_of_face(m1, d1, 1, nother - 1)), p)

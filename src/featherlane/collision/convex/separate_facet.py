@@ -6,6 +6,7 @@ the results derived from it are bitwise identical with or without a search.
 
 from featherlane.prelude import *
 from featherlane.collision.convex.facet import (
+    CROSSING,
     EDGE_FACE,
     FACE_EDGE,
     FACE_FIRST,
@@ -24,7 +25,7 @@ from featherlane.collision.convex.facet import (
     vertex_of,
 )
 from featherlane.collision.convex.facet_depth import LEVEL, PARALLEL, measure_facet
-from featherlane.collision.convex.support import is_convex
+from featherlane.collision.convex.support import is_convex, unit_axis
 
 SETTLED = 1e-10  # relative to the size: maximum error of a search's depth, including slivers
 ALIKE = 1e-3  # maximum difference of a face's normal and a search's; MuJoCo merges faces that differ by less
@@ -66,8 +67,8 @@ def edge_falls(m1, d1, side, k, e, u, tilt, slack):
 def falls_away(m1, d1, side, i, u, tilt, slack):
     """Returns whether all edges from vertex i to vertices outside the facet descend along u more steeply than the tilt.
 
-    Also false if the vertex has a face that a search might confuse with its result.  The edges of such a face may be
-    steep: corners closer than its flatness error.
+    Also false if the vertex has a face that a search might confuse with its result (`is_distinct_face`).  The edges of
+    such a face may be steep: corners closer than its flatness error.
     """
     away, p = True, vertex_of(m1, d1, side, i)
     if d1.shapes.type[side] == MESH:
@@ -80,7 +81,50 @@ def falls_away(m1, d1, side, i, u, tilt, slack):
         for c in range(neighbours(m1, d1, side, i)):
             k = neighbour(m1, d1, side, i, c)
             away = away and edge_falls(m1, d1, side, k, sub3(vertex_of(m1, d1, side, k), p), u, tilt, slack)
-    return away and face_towards(m1, d1, side, i, u, 2.0 * ALIKE) == NO_FACE
+    face = face_towards(m1, d1, side, i, u, 2.0 * ALIKE) if away else NO_FACE
+    return away and (face == NO_FACE or is_distinct_face(m1, d1, side, face))
+
+
+@kernel
+def has_edge_along(m1, d1, side, i, u):
+    """Returns whether vertex i of a core has an edge that is nearly orthogonal to u, as `edge_across` may find."""
+    p, found = vertex_of(m1, d1, side, i), False
+    for c in range(neighbours(m1, d1, side, i)):
+        e = sub3(vertex_of(m1, d1, side, neighbour(m1, d1, side, i, c)), p)
+        rise = dot3(e, u)
+        found = found or not rise * rise > (2.0 * PARALLEL) * (2.0 * PARALLEL) * dot3(e, e)
+    return found
+
+
+@kernel
+def is_distinct_face(m1, d1, side, face):
+    """Returns whether a search that ends at this facet cannot end with a box's nearly parallel face instead.
+
+    `settle_on_facet` uses the face if a face or an edge of the other core is parallel to it, or if all three points
+    that were found have one vertex of the other core and different ones of the box.  A hull may have several nearly
+    parallel faces, so its faces always count as confusable.
+    """
+    k, other, kind, distinct = 3 * side, 1 - side, d1.facet.kind[0], d1.shapes.type[side] == BOX
+    distinct = distinct and (kind == CROSSING or d1.facet.vertex[k] == d1.facet.vertex[k + 2])
+    if distinct:
+        n = unit_axis(face // 2, 2.0 * (face % 2) - 1.0 + 0.0 * d1.shapes.size[0])
+        if side == 0:
+            u = mat_t_mul_vec(load9(d1.convex.mat, 0), n)
+        else:
+            u = mat_mul_vec(load9(d1.convex.mat, 0), n)
+        if has_face(d1, other):
+            v, _ = plane_of_face(m1, d1, other)
+            v = add3(u, v)
+            distinct = d1.shapes.type[other] == MESH and dot3(v, v) > (2.0 * PARALLEL) * (2.0 * PARALLEL)
+            f = d1.facet.vertex[3 * other]
+            for c in range(m1.hull_polyvertnum[f] if distinct else 0):
+                i = m1.hull_polyvert[m1.hull_polyvertadr[f] + c]
+                distinct = distinct and not has_edge_along(m1, d1, other, i, u)
+        else:
+            for c in range(3):
+                i = d1.facet.vertex[3 * other + c]
+                distinct = distinct and not has_edge_along(m1, d1, other, i, u)
+    return distinct
 
 
 @kernel
