@@ -105,12 +105,14 @@ def step_length(m, d, q1, q2, enough, good, live):
     resolution, late = real(d, 1e-15), LATE
     if single_precision(d):
         resolution, late = real(d, 1e-7), 0
-    todo = live
+    todo, unknown = live, 1
     for k in range(m.opt_ls_iterations + EXTRA):
-        if k == late:
-            enough = fmax(enough, line_rounding(m, d, real(d, 1.0)))
         g, h = slope(m, d, a, q1, q2)
         todo = todo & (fabs(g) > (fmax(enough, good) if k == 0 else enough))
+        # the sums of `line_rounding` cost more than those of `slope`: only if the search continues
+        if k >= late and unknown and any_(todo):
+            enough, unknown = fmax(enough, line_rounding(m, d, real(d, 1.0))), 0
+            todo = todo & (fabs(g) > enough)
         lo = where(todo & (g < 0.0), a, lo)
         hi = where(todo & (g > 0.0), a, hi)
         if k == UPHILL and any_(todo & (lo == 0.0)):
