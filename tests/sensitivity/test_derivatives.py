@@ -188,16 +188,18 @@ MARGINS = {
 
 @pytest.mark.parametrize("name", MARGINS)
 @pytest.mark.parametrize("side", [-1.0, 1.0])
-def test_switching_is_the_distance_from_the_margin_of_a_limit(name, side):
+@pytest.mark.parametrize("contact_model", ["convex", "lcp"])
+def test_switching_is_the_distance_from_the_margin_of_a_limit(name, side, contact_model):
     """It is divided by 1 mm or 1 mrad, at most 1.  If the limit acts, its force is also close to 0."""
     model = fl.load(MARGINS[name])
+    model.opt.contact_model = contact_model
     data, found = fl.Data(model), []
     for gap in (-0.05, -5e-7, 5e-7, 3e-4, 0.05):
         q = side * (0.4 - gap)
         data.qpos = [np.cos(0.5 * q), np.sin(0.5 * q), 0.0, 0.0] if name == "ball" else q
         found.append(float(fl.linearize(model, data).switching))
     assert found[2:] == pytest.approx([5e-4, 0.3, 1.0], rel=1e-6)
-    assert 2e-5 < found[1] <= 5e-4
+    assert 2e-5 < found[1] <= 5.00001e-4
     assert found[0] > 0.01
     model.opt.disableflags = "limit"
     data.qpos = data.qpos * 0.0 + (np.eye(model.nq)[0] if name == "ball" else side * (0.4 - 5e-7))

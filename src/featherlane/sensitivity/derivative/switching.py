@@ -98,8 +98,11 @@ def _contact(m, d, k, least):
 
 
 @kernel
-def _limits(m, d, least):
-    """Returns the distance of joints and tendons from the margins of their limits, whether these act or not."""
+def limit_distance(m, d):
+    """Returns the distance of joints and tendons from the margins of their limits, active or not, at most FAR."""
+    least = real(d, FAR)
+    if m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_LIMIT):
+        return least
     for j in range(m.njnt):
         lo, hi, margin = m.jnt_range[2 * j], m.jnt_range[2 * j + 1], m.jnt_margin[j]
         if m.jnt_limited[j] != 0 and is_scalar(m.jnt_type[j]):
@@ -122,9 +125,7 @@ def switching_distance(m, d):
 
     Reads rows at the solution, J v of contacts in primal.con_z.
     """
-    least = real(d, FAR)
-    if m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
-        least = _limits(m, d, least)
+    least = limit_distance(m, d)
     for k in range(d.ndofrow[0]):
         D = d.dofrow_D[k]
         size, K = size_of_dof_row(m, d, k)
