@@ -81,6 +81,7 @@ def told_smooth(model: fl.Model, rng) -> tuple[float, float] | None:
 def hard(path: str, friction: str) -> fl.Model:
     """Returns the model under the contact model lcp, slightly soft, so that resting contacts are not at a kink."""
     model = served(path)
+    model.opt.noslip_iterations = 0  # lcp refuses the no-slip solver
     model.opt.integrator, model.opt.contact_model, model.opt.lcp_friction = "euler", "lcp", friction
     model.opt.cfm = 1e-4
     return model
