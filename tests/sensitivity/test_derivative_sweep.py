@@ -81,6 +81,7 @@ def told_smooth(model: fl.Model, rng) -> tuple[float, float] | None:
 def hard(path: str, friction: str) -> fl.Model:
     """Returns the model under the contact model lcp, slightly soft, so that resting contacts are not at a kink."""
     model = served(path)
+    model.opt.noslip_iterations = 0  # lcp refuses the no-slip solver
     model.opt.integrator, model.opt.contact_model, model.opt.lcp_friction = "euler", "lcp", friction
     model.opt.cfm = 1e-4
     return model
@@ -136,6 +137,27 @@ def test_a_sample_of_robots(name, real_model, rng):
             assert found < EXACT
             some += 1
     assert some
+
+
+def test_switches_of_a_nail_and_of_dry_friction_are_reported(real_model, rng):
+    """The nail rests at its limit's margin, and slow joints at the bound of their dry friction.
+
+    There differences over 1e-6 differ from the derivatives, those over 1e-8 do not.
+    """
+    model = served(str(real_model("gymnasium_robotics/assets/adroit_hand/adroit_hammer")))
+    model.opt.noslip_iterations = 0
+    data, deviate = fl.Data(model), 0
+    data.ctrl = 0.1 * rng.uniform(-1, 1, model.nu)
+    data.qvel = 0.05 * rng.normal(size=model.nv)
+    for _ in range(STATES):
+        fl.step(model, data, 12)
+        found = fl.linearize(model, data)
+        near, far = (fl.linearize(model, data, eps=e, method="finite_difference").A for e in (1e-8, 1e-6))
+        assert relative(found.A, near) < EXACT
+        if relative(found.A, far) > 1e-3:
+            deviate += 1
+            assert found.switching < AWAY
+    assert deviate
 
 
 @pytest.mark.slow

@@ -169,8 +169,57 @@ def test_switching_is_zero_at_separation():
     lift = np.linspace(0.0, 1.0, 21) * 9.81
     for data.qfrc_applied in lift[:, None]:
         near.append(float(fl.linearize(model, data).switching))
-    assert near[0] > 0.5
+    assert near[0] > 0.3
     assert np.all(np.diff(near) < 0.0)
+
+
+# gaps 5e-7 beyond and within the margins of a slide's, a hinge's, a ball's and a tendon's limit; no forces
+MARGIN = """<mujoco><option gravity="0 0 0"/><compiler angle="radian"/><worldbody>
+  <body><joint type="{type}" axis="1 0 0" {limit}/><geom size="0.1"/></body></worldbody>
+  <tendon>{tendon}</tendon></mujoco>"""
+LIMIT, FIXED = 'limited="true" margin="0.1" range="{}"', '<fixed {}><joint joint="x" coef="1"/></fixed>'
+MARGINS = {
+    "slide": MARGIN.format(type="slide", limit=LIMIT.format("-0.5 0.5"), tendon=""),
+    "hinge": MARGIN.format(type="hinge", limit=LIMIT.format("-0.5 0.5"), tendon=""),
+    "ball": MARGIN.format(type="ball", limit=LIMIT.format("0 0.5"), tendon=""),
+    "tendon": MARGIN.format(type="slide", limit='name="x"', tendon=FIXED.format(LIMIT.format("-0.5 0.5"))),
+}
+
+
+@pytest.mark.parametrize("name", MARGINS)
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+@pytest.mark.parametrize("contact_model", ["convex", "lcp"])
+def test_switching_is_the_distance_from_the_margin_of_a_limit(name, side, contact_model):
+    """It is divided by 1 mm or 1 mrad, at most 1.  If the limit acts, its force is also close to 0."""
+    model = fl.load(MARGINS[name])
+    model.opt.contact_model = contact_model
+    data, found = fl.Data(model), []
+    for gap in (-0.05, -5e-7, 5e-7, 3e-4, 0.05):
+        q = side * (0.4 - gap)
+        data.qpos = [np.cos(0.5 * q), np.sin(0.5 * q), 0.0, 0.0] if name == "ball" else q
+        found.append(float(fl.linearize(model, data).switching))
+    assert found[2:] == pytest.approx([5e-4, 0.3, 1.0], rel=1e-6)
+    assert 2e-5 < found[1] <= 5.00001e-4
+    assert found[0] > 0.01
+    model.opt.disableflags = "limit"
+    data.qpos = data.qpos * 0.0 + (np.eye(model.nq)[0] if name == "ball" else side * (0.4 - 5e-7))
+    assert fl.linearize(model, data).switching == 1.0
+
+
+@pytest.mark.parametrize("share", [0.9, 1.1])
+def test_switching_is_small_if_slow_dry_friction_is_near_its_bound(share):
+    """The accelerations of the row are small, too, so that a velocity of 1e-6 m/s changes sticking and sliding."""
+    model = exact(
+        fl.load("""<mujoco><option gravity="0 0 0"/><worldbody><body><joint type="slide" axis="1 0 0"
+        frictionloss="0.001"/><geom size="0.1" mass="1"/></body></worldbody></mujoco>""")
+    )
+    data = fl.Data(model)
+    data.qfrc_applied = 0.001 * share
+    found = fl.linearize(model, data)
+    near, far = (fl.linearize(model, data, eps=e, method="finite_difference").A for e in (1e-8, 1e-5))
+    assert relative(found.A, near) < 1e-6
+    assert relative(found.A, far) > 1e-2
+    assert found.switching < 1e-4
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])

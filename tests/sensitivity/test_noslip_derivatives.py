@@ -11,7 +11,7 @@ from sensitivity.test_transition import exact, relative
 
 EXACT = 1e-7  # of Richardson's extrapolation of differences of steps
 DIFFERENCED = 1e-6  # of plain differences over 1e-6
-AWAY = 5e-4  # distance from switches
+AWAY = 1e-4  # distance from switches
 # contacts of dimension 1, 3, 4 and 6, two of them between two moving bodies, and dry friction of a hinge and a slide
 SCENE = """<mujoco><option timestep="0.002" cone="pyramidal" noslip_iterations="3" {option}/>
   <default><geom solref="0.02 1"/></default><worldbody>

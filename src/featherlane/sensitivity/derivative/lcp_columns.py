@@ -38,6 +38,7 @@ from featherlane.sensitivity.derivative.lcp_solution import (
 )
 from featherlane.sensitivity.derivative.points import copy, difference_quotient, displace, move_pos, per_span
 from featherlane.sensitivity.derivative.solution import FITS, NEAREST
+from featherlane.sensitivity.derivative.switching import limit_distance
 from featherlane.sensitivity.derivative.tangent import advance_tangent
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
 from featherlane.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
@@ -216,7 +217,7 @@ def _first(m, p):
 def _nearest(m, d, p):
     """Returns the distance to the nearest switch: of forces, and of the laws of contacts and limits that just touch."""
     h, size = timestep(m), solution_size(d, p.row_x)
-    least = nearest_switch(d, p.row_x, _first(m, p), d.lcp.w, size, has_cones(m))
+    least = fmin(limit_distance(m, d), nearest_switch(d, p.row_x, _first(m, p), d.lcp.w, size, has_cones(m)))
     for k in range(d.ndofrow[0]):
         if d.dofrow_type[k] == LIMIT_JOINT:
             least = _closer(d, d.dofrow_lcprow[k], p.dof_edge[k] / h, size, d.dofrow_present[k] > 0.0, least)

@@ -37,7 +37,7 @@ from featherlane.sensitivity.derivative.points import copy
 from featherlane.sensitivity.derivative.rates import SWEEPS
 from featherlane.sensitivity.derivative.smooth_rates import inwards, outward_pass
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
-from featherlane.sensitivity.derivative.switching import FAR, size_of_contact
+from featherlane.sensitivity.derivative.switching import FAR, size_of_contact, size_of_dof_row
 from featherlane.solver.dual.noslip import MINVAL
 from featherlane.solver.dual.rows import basis_value_index
 from featherlane.solver.primal.problem import TINY, bounded_force
@@ -75,7 +75,7 @@ def _edges(d, k, i):
 
 
 @kernel
-def _list_rows(d, p):
+def _list_rows(m, d, p):
     """Lists rows with a force in a world of the tile, with their f, b and y in the main solution.
 
     slip_con is -1 for the dry friction of a joint, and slip_axis then its row.
@@ -85,7 +85,7 @@ def _list_rows(d, p):
         if n < p.nslipmax:
             f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
             p.slip_con[n], p.slip_axis[n], p.slip_y[n] = -1, k, d.primal.dofrow_x[k]
-            p.slip_size[n] = fabs(d.primal.dofrow_x[k] + d.dofrow_aref[k]) + fabs(d.dofrow_aref[k])
+            p.slip_size[n], _ = size_of_dof_row(m, d, k)
             p.slip_force[n], p.slip_bound[n] = f, where(d.dofrow_D[k] > 0.0, d.dofrow_hi[k], 0.0)
         n += 1
     for k in range(d.ncon_slot[0]):
@@ -94,7 +94,7 @@ def _list_rows(d, p):
             f, g = -(d.con_D[k] * fmin(up, 0.0)), -(d.con_D[k] * fmin(down, 0.0))
             if any_(f + g > 0.0):
                 if n < p.nslipmax:
-                    p.slip_con[n], p.slip_axis[n], p.slip_size[n] = k, i, size_of_contact(d, k)
+                    p.slip_con[n], p.slip_axis[n], p.slip_size[n] = k, i, size_of_contact(m, d, k)
                     p.slip_force[n], p.slip_bound[n], p.slip_y[n] = f - g, f + g, 0.5 * (up - down)
                 n += 1
     if n > p.nslipmax:
@@ -162,7 +162,7 @@ def prepare_noslip(m, d, p):
     p.nslip[0] = 0
     if m.opt_noslip_iterations > 0:
         factor_m(m, d)
-        _list_rows(d, p)
+        _list_rows(m, d, p)
         p.report[KNOWN] = where(_has_dry_tendons(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for r in range(p.nslip[0]):
             _field(m, d, p, r)

@@ -172,7 +172,7 @@ RATES = Layout(
         _scratch.real("slip_force", "nslipmax", "N, N m", "force before the correction: difference of two edges"),
         _scratch.real("slip_bound", "nslipmax", "N, N m", "sum of the forces of these edges"),
         _scratch.real("slip_y", "nslipmax", "m/s^2, rad/s^2", "J a - aref before the correction"),
-        _scratch.real("slip_size", "nslipmax", "m/s^2, rad/s^2", "|J a| + |aref| of the row or its contact"),
+        _scratch.real("slip_size", "nslipmax", "m/s^2, rad/s^2", "size of the row or its contact (switching.py)"),
         _scratch.real("slip_gain", "nslipmax", "N, N m", "correction of the force"),
         _scratch.real("slip_dforce", "nslipmax", "N, N m", "derivative of slip_force by a coordinate"),
         _scratch.real("slip_dbound", "nslipmax", "N, N m", "derivative of slip_bound"),

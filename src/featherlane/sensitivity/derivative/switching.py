@@ -3,18 +3,25 @@
 Constraint forces are smooth except where a row reaches or leaves a bound: a contact or limit begins or ends to push, a
 cone begins to slip or stick, dry friction reaches its bound.  There the derivatives from both sides differ.  For a row
 with x = J a - aref the distance is that of x to the nearest kink, divided by |J a| + |aref|.  A contact adds this size
-over its normal and friction, because no joint may move its normal.  A contact or limit also ends where its gap closes:
-there the distance is that of its stiffness term, K times the gap, divided by the same size; for one that is not active
-yet it is the gap itself, in metres.
+over its normal and friction, because no joint may move its normal.  At rest all of them are small, and a displacement
+of the state by e changes accelerations by about K e, with K the stiffness of the row's solref.  So the divisor is at
+least K REACH: the distance is at most about that of the state from the switch, divided by REACH.
+
+A contact or limit also ends where its gap closes: there the distance is that of its stiffness term, K times the gap,
+divided by the same size.  A contact that waits in its gap counts with the gap itself, in metres, a limit on both sides
+of its margin with its gap divided by REACH.
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.ball import ball_axis_angle
 from featherlane.constraint.impedance import reference, shortest_timeconst
+from featherlane.sensitivity.derivative.tendon_rates import row_parameters
 from featherlane.solver.primal.problem import TINY
 from featherlane.solver.rows.cone import others
 from featherlane.solver.rows.rows import turn_index
 
 FAR = 1.0  # the distance if no switch is nearer
+REACH = 1e-3  # displacement of a coordinate [m, rad] that counts as far from a switch
 
 
 @kernel
@@ -24,31 +31,55 @@ def _nearest(distance, size, present, least):
 
 
 @kernel
-def _bounded(D, x, reference, lo, hi, least):
+def _stiffness(m, solref, solimp):
+    """Returns K of a row with these parameters [1/s^2]."""
+    K, _ = reference(solref, solimp, shortest_timeconst(m))
+    return K
+
+
+@kernel
+def size_of_row(K, x, aref):
+    """Returns |J a| + |aref| of a row with x = J a - aref, at least K REACH."""
+    return fmax(fabs(x + aref) + fabs(aref), K * REACH)
+
+
+@kernel
+def size_of_dof_row(m, d, k):
+    """Returns `size_of_row` of dof row k, and its K."""
+    i = d.dofrow_id[k]
+    if d.dofrow_type[k] == LIMIT_JOINT:
+        K = _stiffness(m, load2(m.jnt_solref, 2 * i), load5(m.jnt_solimp, 5 * i))
+    else:
+        K = _stiffness(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i))
+    return size_of_row(K, d.primal.dofrow_x[k], d.dofrow_aref[k]), K
+
+
+@kernel
+def _bounded(D, x, lo, hi, size, least):
     """Returns the distance of a row with force -D x from the values of x at which either bound is met."""
-    size, present = fabs(x + reference) + fabs(reference), D > 0.0
+    present = D > 0.0
     inverse = 1.0 / where(present, D, 1.0)
     least = _nearest(x + lo * inverse, size, present, least)
     return _nearest(x + hi * inverse, size, present, least)
 
 
 @kernel
-def size_of_contact(d, k):
-    """Returns |J a| + |aref| of contact k, added over its directions."""
+def size_of_contact(m, d, k):
+    """Returns |J a| + |aref| of contact k, added over its directions, at least K REACH."""
     pull = d.con_damping[k] * d.primal.con_z[3 * k] + d.con_stiffpos[k]  # -aref
     size = fabs(d.primal.con_y[3 * k] - pull) + fabs(pull)
     for e in range(1, d.con_dim[k]):
         i = 3 * k + e if e < 3 else 3 * turn_index(d, k) + e - 3
         pull = d.con_frictiondamping[k] * d.primal.con_z[i]
         size = size + (fabs(d.primal.con_y[i] - pull) + fabs(pull))
-    return size
+    return fmax(size, REACH * _stiffness(m, load2(d.con_solref, 2 * k), load5(d.con_solimp, 5 * k)))
 
 
 @kernel
 def _contact(m, d, k, least):
     """Returns the distance of contact k from a start or end of pushing or slipping of a pyramid edge or the cone."""
     y, D = d.primal.con_y[3 * k], d.con_D[k]
-    size, present = size_of_contact(d, k), D > 0.0
+    size, present = size_of_contact(m, d, k), D > 0.0
     least = _nearest(d.con_stiffpos[k], size, present, least)
     if d.con_dim[k] == 1:
         least = _nearest(y, size, present, least)
@@ -67,20 +98,50 @@ def _contact(m, d, k, least):
 
 
 @kernel
+def limit_distance(m, d):
+    """Returns the distance of joints and tendons from the margins of their limits, active or not, at most FAR."""
+    least = real(d, FAR)
+    if m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_LIMIT):
+        return least
+    for j in range(m.njnt):
+        lo, hi, margin = m.jnt_range[2 * j], m.jnt_range[2 * j + 1], m.jnt_margin[j]
+        if m.jnt_limited[j] != 0 and is_scalar(m.jnt_type[j]):
+            q = d.qpos[m.jnt_qposadr[j]]
+            least = fmin(least, fmin(fabs(q - lo - margin), fabs(hi - q - margin)) / REACH)
+        elif m.jnt_limited[j] != 0 and is_ball(m.jnt_type[j]):
+            _, angle = ball_axis_angle(quat_normalize(load4(d.qpos, m.jnt_qposadr[j])))
+            least = fmin(least, fabs(fmax(lo, hi) - angle - margin) / REACH)
+    for i in range(m.ntendon):
+        if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
+            for side in range(2):
+                gap = (1.0 - 2.0 * side) * (d.ten_length[i] - m.tendon_range[2 * i + side]) - m.tendon_margin[i]
+                least = fmin(least, fabs(gap) / REACH)
+    return least
+
+
+@kernel
 def switching_distance(m, d):
     """Returns the smallest distance over all rows, at most FAR.
 
     Reads rows at the solution, J v of contacts in primal.con_z.
     """
-    least, shortest = real(d, FAR), shortest_timeconst(m)
+    least = limit_distance(m, d)
     for k in range(d.ndofrow[0]):
-        least = _bounded(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_aref[k], d.dofrow_lo[k], d.dofrow_hi[k], least)
+        D = d.dofrow_D[k]
+        size, K = size_of_dof_row(m, d, k)
+        least = _bounded(D, d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k], size, least)
         if d.dofrow_type[k] == LIMIT_JOINT:
-            j, gap, r = d.dofrow_id[k], d.dofrow_pos[k] - d.dofrow_margin[k], d.dofrow_aref[k]
-            K, _ = reference(load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j), shortest)
-            least = _nearest(K * gap, fabs(d.primal.dofrow_x[k] + r) + fabs(r), d.dofrow_D[k] > 0.0, least)
+            least = _nearest(K * (d.dofrow_pos[k] - d.dofrow_margin[k]), size, D > 0.0, least)
     for k in range(d.ngenrow[0]):
-        least = _bounded(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_aref[k], d.genrow_lo[k], d.genrow_hi[k], least)
+        kind = d.genrow_type[k]
+        if kind != EQUALITY and kind <= LIMIT_TENDON:
+            D, x = d.genrow_D[k], d.primal.genrow_x[k]
+            solref, solimp = row_parameters(m, k, kind, d.genrow_id[k])
+            K = _stiffness(m, solref, solimp)
+            size = size_of_row(K, x, d.genrow_aref[k])
+            least = _bounded(D, x, d.genrow_lo[k], d.genrow_hi[k], size, least)
+            if kind != FRICTION_TENDON:
+                least = _nearest(K * (d.genrow_pos[k] - d.genrow_margin[k]), size, D > 0.0, least)
     for k in range(d.ncon_slot[0]):
         waits = (d.con_present[k] > 0.0) & (d.con_D[k] == 0.0)
         least = _nearest(d.con_dist[k] - d.con_includemargin[k], real(d, 1.0), waits, least)

@@ -102,7 +102,7 @@ def _bends(m, d, p, k, B, f, D):
 
 
 @kernel
-def _row_parameters(m, k, kind, i):
+def row_parameters(m, k, kind, i):
     """Returns solref and solimp of a row of that kind, of equality or tendon i."""
     if kind == EQUALITY:
         solref, solimp = load2(m.eq_solref, 2 * i), load5(m.eq_solimp, 5 * i)
@@ -130,7 +130,7 @@ def _rows(m, d, p):
     shortest = shortest_timeconst(m)
     for k in range(d.ngenrow[0]):
         kind, i = d.genrow_type[k], d.genrow_id[k]
-        solref, solimp = _row_parameters(m, k, kind, i)
+        solref, solimp = row_parameters(m, k, kind, i)
         _, B = reference(solref, solimp, shortest)
         lo, hi = d.genrow_lo[k], d.genrow_hi[k]
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], lo, hi)

@@ -44,8 +44,9 @@ class Linearization(NamedTuple):
         D: (..., nsensordata, nu); None without `sensors`.
         P: name of each parameter -> (..., 2 nv + na, its shape): dx' = P dp.
         switching: (...) distance to the next change of the active constraints, at most 1: a contact force begins or
-            ends, a contact begins to slip, dry friction reaches its bound.  Below about 1e-4 the derivatives on both
-            sides of the change may differ.  NaN for worlds whose steps were differenced.
+            ends, a contact begins to slip, dry friction reaches its bound, a limit begins.  Displacements of the state
+            much smaller than this value times 1 mm or 1 mrad do not reach the change.  NaN for worlds whose steps were
+            differenced.
     """
 
     A: np.ndarray
