@@ -52,14 +52,7 @@ from featherlane.sensitivity.derivative.smooth_rates import (
     position_column,
     velocity_column,
 )
-from featherlane.sensitivity.derivative.solution import (
-    FITS,
-    KNOWN,
-    NEAREST,
-    accelerate_state,
-    is_damped,
-    is_implicit,
-)
+from featherlane.sensitivity.derivative.solution import FITS, KNOWN, NEAREST, accelerate_state, is_damped, is_implicit
 from featherlane.sensitivity.derivative.tendon_rates import (
     add_tendon_acceleration_column,
     add_tendon_position_column,
