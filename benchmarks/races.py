@@ -1,4 +1,4 @@
-"""Races of Featherlane against itself: with two threads, on two cores, in both precisions."""
+"""Compares Featherlane with itself: one and two threads, one and two cores, float64 and float32."""
 
 from __future__ import annotations
 

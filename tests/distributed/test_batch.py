@@ -319,7 +319,7 @@ def test_user_contacts_reach_worlds_on_all_workers(nodes, dtype, request):
         (lambda b: b.histogram("qpos", "wide"), "edges:"),
         (lambda b: b.histogram("qpos", [0.0, 0.0]), "edges: got"),
         (lambda b: b.reset(forward=np.array([True, False])), "forward:"),
-        (lambda b: b.expand("body_parentid"), "holds integers"),
+        (lambda b: b.expand("body_parentid"), "which all worlds share"),
         (lambda b: b.expand(3), "not a real field"),
         (lambda b: b.restore({}), "does not contain"),
         (lambda b: b.restore(3), "got int"),

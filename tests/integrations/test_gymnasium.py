@@ -154,6 +154,20 @@ def test_both_halves_of_a_step_equal_mujoco():
     assert ours.ncon
 
 
+def test_each_step_after_a_refused_edit_is_refused():
+    mj = copy.copy(fl.bundled("pendulum").mj_model)
+    d, stepper = mujoco.MjData(mj), Stepper()
+    stepper.mj_step(mj, d)
+    mj.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
+    for _ in range(2):
+        with pytest.raises(fl.UnsupportedFeatureError, match="sleep"):
+            stepper.mj_step(mj, d)
+    mj.opt.enableflags, mj.opt.timestep = 0, 2.0 * mj.opt.timestep
+    before = d.time
+    stepper.mj_step(mj, d)
+    assert d.time == before + mj.opt.timestep
+
+
 @pytest.mark.parametrize("noslip", [0, 3])
 def test_forces_of_a_dual_solver_are_written(noslip):
     theirs, ours = pair("Ant-v5")

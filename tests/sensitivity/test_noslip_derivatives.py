@@ -48,7 +48,7 @@ def moving(model: fl.Model, steps: int) -> fl.Data:
 
 @pytest.mark.parametrize("sweeps, steps", [(1, 40), (3, 50), (3, 60), (20, 40)])
 @pytest.mark.parametrize("option", ["", 'integrator="implicitfast"'])
-def test_they_are_those_of_the_step(sweeps, steps, option):
+def test_derivatives_equal_those_of_a_step(sweeps, steps, option):
     model = scene(sweeps, option)
     data = moving(model, steps)
     assert set(data.contact.dim) >= {3, 4, 6}
@@ -56,7 +56,7 @@ def test_they_are_those_of_the_step(sweeps, steps, option):
 
 
 @pytest.mark.parametrize("option", ["", 'integrator="implicitfast"'])
-def test_no_damping_and_no_implicit_integration(option):
+def test_derivatives_without_damping_equal_those_of_a_step(option):
     model = scene(3, option)
     model.opt.disableflags = "eulerdamp"
     data = moving(model, 40)

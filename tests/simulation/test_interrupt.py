@@ -205,6 +205,22 @@ def test_an_interrupt_before_any_bytecode_releases_the_data(what):
     assert found == {before, after}
 
 
+def test_an_interrupted_change_of_the_model_leaves_no_call_of_either():
+    model, other = fl.bundled("cartpole"), fl.bundled("cartpole")
+    other.opt.gravity = (0.0, 0.0, -3.0)
+    data = fl.Data(model)
+    data.qpos[:] = 0.2
+    fl.forward(model, data)
+    expected = data.qacc.tobytes()
+    number = interrupted(lambda: fl.forward(other, data))
+    assert data.qacc.tobytes() != expected
+    for k in range(1, number + 1, 1 + number // 200):
+        fl.forward(model, data)
+        interrupted(lambda: fl.forward(other, data), k)
+        fl.forward(model, data)
+        assert data.model is model and data.qacc.tobytes() == expected, k
+
+
 @pytest.mark.parametrize("made", ["batch", "mixed"])
 def test_controls_after_an_interrupted_rollout_are_the_last_applied(made, monkeypatch):
     monkeypatch.setattr("featherlane.simulation.batch.runner.PIECE_SECONDS", 0.0)  # one step at a time

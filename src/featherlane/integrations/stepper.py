@@ -124,34 +124,35 @@ class Stepper:
             self._model = FollowedModel(m)
             self._new_data(m, d)
             self._mj_model, self._mj_data = m, d
-        elif self._model.follow():
-            self._new_data(m, d)
+        elif self._model.follow() or self._data.model is not self._model.model:
+            self._new_data(m, d)  # second condition: an interrupt or an error ended it in an earlier call
 
     def _new_data(self, m: Any, d: Any) -> None:
         """Makes a world of the present model, and pairs of its arrays and those of the MjData."""
         if m.opt.enableflags & Enable.SLEEP:
             raise UnsupportedFeatureError(["option flag: sleep"], what="an MjData whose trees may sleep is not stepped")
-        self._data, self._stages, self._bad = Data(self._model.model), m.opt.integrator == RK4, 0
-        self._data.mute()
+        data, self._stages, self._bad = Data(self._model.model), m.opt.integrator == RK4, 0
+        data.mute()
         # edits of these load the model again
         self._has_rows = not m.opt.disableflags & Disable.CONSTRAINT
         self._has_dual_forces = m.opt.solver == PGS or m.opt.noslip_iterations > 0
-        # read directly, which takes a tenth of the time of an attribute
-        self._counts = memoryview(self._data.warning)
-        self._time = self._data.workspace.view("time").reshape(1)
+        # read directly, because attributes of a `Data` take longer
+        self._counts = memoryview(data.warning)
+        self._time = data.workspace.view("time").reshape(1)
         wrenches = np.isin(m.sensor_type, READ_WRENCHES).any()
         self._read_pairs, self._written, self._evaluated = (
-            linked("Stepper", self._data, d, names).both
+            linked("Stepper", data, d, names).both
             for names in (STATE + INPUTS, STATE + OUTPUTS + (WRENCHES if wrenches else ()), EVALUATED)
         )
         if self._stages:
-            view = self._data.workspace.view
+            view = data.workspace.view
             self._evaluated = [(view(last), getattr(d, name)) for name, last in LAST.items() if getattr(d, name).size]
         if m.nsensordata:
-            refuse_sensors(self._data.model)
+            refuse_sensors(data.model)
+        self._data = data  # last, so that `prepare` repeats all after an interrupt or an error
 
     # ---- transfers ---------------------------------------------------------------------------------------------------
-    # the arrays of both are copied here, because a call of `Data.to_mujoco` takes a microsecond
+    # the arrays of both are copied here, because a call of `Data.to_mujoco` takes longer
     def _read(self) -> None:
         """Copies state and inputs from the MjData."""
         self._time[0] = self._mj_data.time

@@ -44,7 +44,7 @@ ROLES = {
     "detail": Role("intermediate result; options determine which passes compute it", **_SEEN),
     "report": Role("diagnostics of a pass; always available in a batch", **_SEEN),
     "count": Role("counter that increases from step to step until a reset", **_SEEN),
-    "cause": Role("detail of a counter; lasts, but only batches that request it keep it", of_world=True),
+    "cause": Role("detail of a counter; persistent, but stored only by batches that request it", of_world=True),
     "slot": Role("per slot (row, contact) that the worlds of a tile share; valid within a pass"),
     "scratch": Role("scratch memory of a pass, or a cache of the tile"),
     "table": Role("large array; a separate count, which is reset, defines its valid part", reset=False),

@@ -24,7 +24,7 @@ from featherlane.lanes.record import Record, python_record
 MODES = ("auto", "prebuilt", "jit", "checked", "python")
 PREBUILT = Path(__file__).parent / "prebuilt"
 SUFFIX = ".dll" if sys.platform == "win32" else ".so"
-UNCONVERTED = ctypes.CFUNCTYPE(None)  # a function whose arguments ctypes passes as they are, 20 ns faster for each
+UNCONVERTED = ctypes.CFUNCTYPE(None)  # type of functions whose arguments ctypes does not convert
 LAYOUT_SYMBOL = "featherlane_layout"  # string in a prebuilt object: hash of the layouts it was built for
 
 
@@ -75,7 +75,7 @@ class Library:
         Args:
             stage: the stage.
             records: its records.
-            numbers: all its integer arguments, converted once: the function takes none, and a call takes less time.
+            numbers: all its integer arguments.  They are converted once, and the returned function takes none.
 
         Raises:
             KernelError: no compiled form is available.

@@ -204,7 +204,7 @@ def doubles(record, address: int):
 
 
 def prefetch(rows, i: int) -> None:
-    """Lets the processor load the cache line of a row that is read later."""
+    """Requests the cache line of row i, which is read later; it changes no value."""
 
 
 def call(function: int, m, d, i: int) -> None:

@@ -13,6 +13,8 @@ import numpy as np
 
 from featherlane.errors import ModelError
 
+PREFIX = ".featherlane-"  # of temporary folders
+
 
 def read_array(path: str | os.PathLike[str], name: str) -> np.ndarray:
     """Reads the array of a .npy file.
@@ -89,9 +91,6 @@ def _loaded(source, name: str, refusal: str) -> Any:
 def _unreadable(error: Exception, name: str, refusal: str) -> ModelError:
     """Returns a ModelError for a reader's error: zipfile, zlib, tokenize and NumPy raise many types for bad bytes."""
     return ModelError(f"{name}: {refusal} ({type(error).__name__}: {error})")
-
-
-PREFIX = ".featherlane-"  # of temporary folders
 
 
 @contextlib.contextmanager

@@ -64,7 +64,7 @@ OPTION_OF: dict[type, str] = {
     Enable: "enableflags",
 }
 
-MOST_OF_SDF = 10_000  # a pair then evaluates the fields 1e8 times; with more, a step hardly ends
+MOST_OF_SDF = 10_000  # 1e4 points with 1e4 iterations: 1e8 evaluations of a field for one pair of geoms
 # Incompatible settings, and the error text.  A setting is a choice, a flag that is set, or a nonzero
 # number: an option, or the count of elements of a kind in the model.
 CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (

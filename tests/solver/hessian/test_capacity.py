@@ -33,6 +33,7 @@ def test_models_of_many_dofs_have_no_paths_and_those_of_few_trees_no_panels(monk
     monkeypatch.setattr(capacity, "HESSIAN_LIMIT", 100)
     assert path_entries(model) == 0
     sizes = hessian_capacity(model, 17)
+    assert sizes["npanelcontact"] == 0
     assert sizes["nH"] == 100 and sizes["ncouplingmax"] == 17 and sizes["npath"] == 0
 
 
@@ -46,4 +47,5 @@ def test_panels_of_full_rows_fit():
     assert not any(panel_capacity(trees(6)).values())
     many = panel_capacity(trees(2 * WORD_BITS))
     assert many["ngraphword"] == 3 and panel_capacity(trees(2 * WORD_BITS - 1))["ngraphword"] == 2
+    assert hessian_capacity(model, 17)["npanelcontact"] == 17
     assert hessian_capacity(model, 1)["nHblock"] == model.nblock * (model.nblock + 1) // 2

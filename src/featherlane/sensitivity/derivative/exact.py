@@ -260,7 +260,10 @@ def acceleration_derivatives(
             )
     if not _noslip_serves(model):
         raise UnsupportedFeatureError(
-            ["option noslip_iterations with these options"],
+            [
+                f"option noslip_iterations: got {model.opt_noslip_iterations}, allowed is 0 here; formulas need "
+                "pyramidal cones and the integrator euler or implicitfast (docs/derivatives.md lists all cases)"
+            ],
             what="derivatives of the acceleration are not supported with this feature",
         )
     nworld, nv, na, nu = 1 if isinstance(data, Data) else data.nworld, sizes["nv"], sizes["na"], sizes["nu"]

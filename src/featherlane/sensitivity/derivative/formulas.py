@@ -52,14 +52,7 @@ from featherlane.sensitivity.derivative.smooth_rates import (
     position_column,
     velocity_column,
 )
-from featherlane.sensitivity.derivative.solution import (
-    FITS,
-    KNOWN,
-    NEAREST,
-    accelerate_state,
-    is_damped,
-    is_implicit,
-)
+from featherlane.sensitivity.derivative.solution import FITS, KNOWN, NEAREST, accelerate_state, is_damped, is_implicit
 from featherlane.sensitivity.derivative.tendon_rates import (
     add_tendon_acceleration_column,
     add_tendon_position_column,
@@ -202,8 +195,8 @@ def prepare_rates(m, d, p):
     """Prepares the columns, after `accelerate_state`; report[KNOWN]: worlds in which all rates have formulas.
 
     Reads:  what `accelerate_state` writes.
-    Writes: report; body_*, dof_*, geom_*, row_*, slot_*, ten_*, npushed; crb, crb_rate; crb_drag, cfrc_fluid,
-            qfrc_fluid, cvel, cacc, cfrc for itself.
+    Writes: report; body_*, dof_*, geom_*, row_*, slip_*, slot_*, ten_*, npushed; crb, crb_rate; crb_drag, cfrc_fluid,
+            qfrc_fluid, cvel, cacc, cfrc, con_wrench for itself.
     """
     served = _numbers_serve(m, d, p)
     contact_moves(m, d, p)

@@ -1,8 +1,8 @@
 """Derivatives of the no-slip solver's friction: its sweeps are differentiated update by update.
 
-The main solver gives the acceleration a1 and the forces f of dry friction and of pyramids' pairs of edges.  The sweeps
-change them by e: M (a2 - a1) = J^T e.  They usually end early, so implicit differentiation of their limit does not
-apply.  With b_i the bound of dry friction, or the sum of the two edges in the main solution, an update is
+The main solver computes the acceleration a1, and the forces f of dry friction and of pyramids' pairs of edges.  The
+sweeps change them by e: M (a2 - a1) = J^T e.  They usually end early, so implicit differentiation of their limit does
+not apply.  With b_i the bound of dry friction, or the sum of the two edges in the main solution, an update is
 
     y_i = (J a1 - aref)_i + A_i e,      f_i + e_i <- clip(f_i + e_i - y_i / A_ii, -b_i, b_i),      A = J M^-1 J^T.
 
@@ -50,7 +50,7 @@ from featherlane.solver.rows.rows import (
     turn_index,
 )
 
-ROWS = 96  # capacity of a tile
+ROWS = 96  # capacity of a tile: rows of friction
 
 
 def noslip_serves(model: Model) -> bool:

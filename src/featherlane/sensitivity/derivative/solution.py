@@ -124,8 +124,9 @@ def accelerate_state(m, d, p):
     With the no-slip solver, qacc is the main solver's acceleration, and qacc_step the one that follows from all forces.
     report[FITS] is 0 in a world whose tile cannot hold all contacts, or whose Hessian was decomposed into parts.
     Reads:  qpos, qvel, act, ctrl, con_fresh.
-    Writes: report, con_fresh, active, qacc, qacc_step, dof_touched, qfrc_constraint, and all that a step writes; aba_*,
-            block, cacc, cfrc, qDeriv, qH, qHDiagInv, qLU, qvec for itself.
+    Writes: report, con_fresh, active, qacc, qacc_step, dof_touched, qfrc_constraint, and all that a step writes;
+            dual.start, with the no-slip solver its acceleration; aba_*, block, cacc, cfrc, con_wrench, qDeriv, qH,
+            qHDiagInv, qLU, qvec for itself.
     """
     overflow = compute_position(m, d)
     p.report[FITS], p.report[NEAREST] = zero(d), zero(d)

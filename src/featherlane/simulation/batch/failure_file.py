@@ -14,7 +14,7 @@ import numpy as np
 
 from featherlane.errors import ModelError
 from featherlane.model.arguments import one_of, whole_argument
-from featherlane.model.array_file import read_arrays
+from featherlane.model.array_file import read_arrays, whole_file
 from featherlane.model.fields import MODEL, is_editable
 from featherlane.model.limits import check_field
 from featherlane.model.link import HAS_ANCHOR, HAS_AXIS, KINDS, Link
@@ -61,15 +61,11 @@ def save(failure, path: str | Path) -> None:
     if failure._common.nvariant:  # the file has MuJoCo's model, which lacks the hulls of other variants
         raise ModelError(f"{path}: the model has variants, allowed are models without; pickle the failure")
     held: dict[str, Any] = _arrays(failure)
-    part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("wb") as file:
-            np.savez_compressed(file, **held)
-        os.replace(part, path)
+        with whole_file(path) as part:
+            np.savez_compressed(part, **held)
     except OSError as error:
         raise ModelError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _path(given) -> Path:

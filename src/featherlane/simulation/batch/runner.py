@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from featherlane.errors import warn_of_non_finite
+from featherlane.errors import few, warn_of_non_finite
 from featherlane.lanes import Kernel
 from featherlane.model.arguments import one_of
 from featherlane.model.enums import Disable
@@ -172,8 +172,7 @@ class Runner:
             for each in flags:
                 each[0] = 0
             return
-        more = f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
-        who = f"world {worlds[0]}" if len(worlds) == 1 else f"worlds {', '.join(map(str, worlds[:NAMED]))}{more} each"
+        who = f"world {worlds[0]}" if len(worlds) == 1 else f"worlds {few(worlds, NAMED)} each"
         was_reset = found is not None or bool(rows["nreset"].any())
         warn_of_non_finite(who, was_reset, "batch", 3)
 

@@ -151,7 +151,7 @@ class WorldFields(Sensing, NamedAccess):
         key = str(name).replace("opt.", "opt_")
         if key in MODEL and MODEL[key].kind != "real":
             raise ModelError(
-                f"expand: {name!r} holds integers, which all worlds share; allowed are fields of real numbers"
+                f"expand: got {name!r}, which all worlds share; allowed are fields of the kind real (docs/fields.md)"
             )
         if key not in MODEL:
             allowed = [f.name for f in MODEL.fields if f.kind == "real"]

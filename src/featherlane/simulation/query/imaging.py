@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import ModelError, NonFiniteWarning
+from featherlane.errors import ModelError, NonFiniteWarning, few
 from featherlane.model.model import Model
 from featherlane.model.names import index_of
 from featherlane.simulation.query.appearance import Appearance
@@ -109,10 +109,9 @@ def images_of(batch: Any, camera: Camera, chosen: np.ndarray) -> tuple[Images, l
 def warn_of_black(camera: Camera, worlds: Sequence[int]) -> None:
     """Warns the caller's caller of worlds whose colours could not be computed."""
     if worlds:
-        more = f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
         warnings.warn(
-            f"camera {camera.camera!r}: the images rgb of worlds {', '.join(map(str, worlds[:NAMED]))}"
-            f"{more} are black, since poses in them are not finite",
+            f"camera {camera.camera!r}: the images rgb of worlds {few(worlds, NAMED)} are black, "
+            "since poses in them are not finite",
             NonFiniteWarning,
             stacklevel=3,
         )

@@ -16,7 +16,7 @@ from featherlane.simulation.world.data import Data
 
 
 class MatrixBuffer(dict[tuple[Stage, tuple[int, ...]], Callable[[], None]]):
-    """Holds memory for matrices of one world, and by stage and numbers the calls that compute them, made on first use.
+    """Memory for matrices of one world, and the calls that compute them: by stage and integers, bound at first use.
 
     Attributes:
         point: (3,) the given point [m].

@@ -25,7 +25,7 @@ ROWS = Layout(
         Field("order", "long", ("nlane",), "1", "worlds in the order of their lanes; the last one fills its tile"),
         Field("recall_row", "size", doc="address of world 0's pair cache; 0: no cache"),
         Field("recall_stride", "size", doc="bytes between the pair caches of two worlds"),
-        Field("place", "long", ("nlane",), "1", "positions of these worlds in the call's list, likewise"),
+        Field("place", "long", ("nlane",), "1", "positions of these worlds in the call's list, in the same order"),
         Field(
             "nload",
             "size",

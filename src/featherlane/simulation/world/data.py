@@ -113,8 +113,10 @@ class Data(DataFields):
     def _use(self, model: Model) -> None:
         """Updates the model's record, and the sizes that select what a step computes."""
         own = self.__dict__
-        own["_revision"] = own["_stamp"] = None  # the next call continues here after an error or an interrupt
-        if model is not self.model:
+        # after an error or an interrupt the next call, of either model, begins here again
+        own["_revision"] = own["_stamp"] = None
+        own["_calls"], own["_matrices"] = {}, []
+        if model is not self.model or model is not self.workspace.model:
             self._check_sizes(model)
             self.workspace.change_model(model)
             own["model"] = model
@@ -130,7 +132,6 @@ class Data(DataFields):
         if not model.opt_enableflags & Enable.SLEEP:
             self.tree_asleep[...] = AWAKE
         self.workspace.arrays["tree_settled"][...] = 0
-        own["_calls"], own["_matrices"] = {}, []
         own["_revision"], own["_stamp"] = model.revision, model._own_stamp
 
     def _check_sizes(self, model: Model) -> None:
@@ -311,7 +312,7 @@ def run_stage(model: Model, data: Data, stage: Stage) -> None:
 
 
 class Call(NamedTuple):
-    """Holds what a call of a stage needs, because the attributes of a `Data` take longer.
+    """A prepared call of a stage; reading a tuple takes less time than reading attributes of a `Data`.
 
     Attributes:
         model, stamp: the model, and its stamp without edits.
@@ -347,7 +348,7 @@ def run_measured(model: Model, data: Data, stage: Stage) -> None:
     if call is None or call[0] is not model or call[1] is not model._stamp:
         call = _call(model, data, stage)
     _, _, run, turns, token, _ = call
-    try:  # as `hold` does, in a third of the time
+    try:  # as `hold` does, without its overhead
         token.pop()
     except IndexError:
         turns[0].take_over()
@@ -387,7 +388,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
     _, _, run, turns, token, bad = call
     count = nstep if nstep.__class__ is int and nstep > 0 else _whole(nstep)
     several = None if count == 1 else _call(model, data, steps).run
-    try:  # as `hold` does, in a third of the time
+    try:  # as `hold` does, without its overhead
         token.pop()
     except IndexError:
         turns[0].take_over()

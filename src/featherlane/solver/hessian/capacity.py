@@ -38,7 +38,7 @@ def panel_capacity(model) -> dict[str, int]:
 
 
 def hessian_capacity(model, couplings: int) -> dict[str, int]:
-    """Returns the sizes ncouplingmax, npath, nH, nHblock and those of panels.
+    """Returns the sizes ncouplingmax, npath, nH, nHblock, npanelcontact and those of panels.
 
     Args:
         model: the model.
@@ -50,4 +50,5 @@ def hessian_capacity(model, couplings: int) -> dict[str, int]:
         "nH": min(hessian_entries(model), HESSIAN_LIMIT),
         "nHblock": min(model.nblock * (model.nblock + 1) // 2, HESSIAN_LIMIT),
         **panel_capacity(model),
+        "npanelcontact": couplings if model.ntree >= MANY_TREES else 0,
     }

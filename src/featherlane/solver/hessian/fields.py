@@ -23,7 +23,8 @@ FIELDS = (
     size("nfill", "capacity: couplings of two trees in one world, with fill-in"),
     size("npanel", "capacity: entries of one world's factor"),
     size("npanelcolumn", "number of columns of the widest panel, and of all trees"),
-    size("npanelaxis", "numbers of the axes of all trees, six rows of eight"),
+    size("npanelaxis", "number of values of the axes of all trees, six rows of eight each"),
+    size("npanelcontact", "capacity: contact slots in panels; 0 for a model with few trees"),
     size("npanelscale", "square of the largest number of dofs of a tree, at least 48"),
     # stiffness of the rows, at bodies and dofs
     _hessian.real("body_K", "nbody 21", "kg, kg m, kg m^2", "contact stiffness on the body: aa (6), al (9), ll (6)"),
@@ -43,7 +44,7 @@ FIELDS = (
     _hessian_table.long("coupling_last", "ncouplingmax", "1", "the pairs of the current pattern"),
     _hessian_table.real("coupling_K", "ncouplingmax 36", "kg, kg m, kg m^2", "stiffness between the two bodies"),
     _hessian_slot.real(
-        "con_K", "nconmax 18", "kg, kg m, kg m^2", "contacts in panels: F (6), of its turns A (6), p (3), s (3)"
+        "con_K", "npanelcontact 18", "kg, kg m, kg m^2", "contact in panels: F (6), of its turns A (6), p (3), s (3)"
     ),
     _hessian_slot.int("con_coupling", "nconmax", "1", "pair of branches coupled by the slot, -1: none"),
     # rows of ancestors, and closed under paths

@@ -109,7 +109,7 @@ def step_length(m, d, q1, q2, enough, good, live):
     for k in range(m.opt_ls_iterations + EXTRA):
         g, h = slope(m, d, a, q1, q2)
         todo = todo & (fabs(g) > (fmax(enough, good) if k == 0 else enough))
-        # the sums of `line_rounding` cost more than those of `slope`: only if the search continues
+        # `line_rounding` costs more than `slope`, so it is computed only if the search continues
         if k >= late and unknown and any_(todo):
             enough, unknown = fmax(enough, line_rounding(m, d, real(d, 1.0))), 0
             todo = todo & (fabs(g) > enough)

@@ -10,7 +10,7 @@ from featherlane.solver.hessian.entries.pattern import in_panel, is_free_body
 from featherlane.solver.hessian.entries.stiffness import symmetric
 from featherlane.solver.hessian.factorizations.panel import FREE
 
-AXES = 48  # numbers of a tree's axes: six components, eight columns
+AXES = 48  # number of values of a tree's axes: six components, eight columns
 
 
 @kernel
@@ -67,7 +67,7 @@ def times(F, rows):
 
 @kernel
 def weighted_rows(d, lane, k, t, p):
-    """Returns (F + s p^T R) P and (A + p s^T P) R of contact k on free body t; the second one only with turns."""
+    """Returns F P + s p^T R and, for a contact with turns, A R + p s^T P of contact k on free body t."""
     K, o = d.hessian.con_K, 18 * k
     f, g = times(symmetric(load_lane(K, o, lane, 6)), p), p
     if d.con_dim[k] > 3:

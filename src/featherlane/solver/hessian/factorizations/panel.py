@@ -1,8 +1,8 @@
 """L^T D L of one world's Hessian in an elimination order for this world: a panel of rows for each kinematic tree.
 
 Trees are eliminated in this order, the dofs of a tree from the last one to the first.  Row k of a tree's panel holds,
-in elimination order, the tree's own dofs from k on and all dofs of the trees in its row of the factor.  Eight columns
-of all rows are stored after eight columns of all rows (`entry`), so that the entries of two trees are contiguous.
+in elimination order, the tree's own dofs from k on and all dofs of the trees in its row of the factor.  Columns are
+stored in groups of eight, each with all rows (`entry`), so that the entries of two trees are contiguous.
 A tree is eliminated as a whole: each row of a later tree gets one update, whose rank is the tree's number of dofs.
 Source: J. W. H. Liu, E. G. Ng and B. W. Peyton, "On finding supernodes for sparse matrix computations" (1993).
 """
@@ -40,7 +40,7 @@ def padded_size(m1, t):
 
 @kernel
 def entry(a, size, row, column):
-    """Returns the index of an entry of a panel at a: eight columns of all rows after eight columns of all rows."""
+    """Returns the index of an entry of a panel at a; each group of eight columns is stored with all its rows."""
     return a + (column // 8 * size + row) * 8 + column % 8
 
 
@@ -293,7 +293,7 @@ def sum_panel_eight(s, o):
 
 @kernel
 def expand_free(m1, d1, t):
-    """Runs `expand_tree` for a free body, in registers; the value that is computed last is subtracted last."""
+    """Runs `expand_tree` for a free body, in registers; products are subtracted in the order in which x is computed."""
     P, inverse, S, i = d1.panel.values, d1.panel.inverse, d1.panel.sum, d1.panel.start[t]
     a, last = d1.panel.adr[t], m1.tree_dofadr[t] + FREE - 1
     store6(eights(S), 0, row_products(m1, d1, t, 0, FREE))
