@@ -22,8 +22,10 @@ from featherlane.sensitivity.derivative.noslip_rates import noslip_capacity
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
 from featherlane.simulation.batch.arrays import ON_DEMAND
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.tile.library import library
 from featherlane.simulation.world.data import Data, ready
 
+COPIED = 1 << 15  # bytes up to which a copy of the results is faster than a new address in the record
 SKIPPED = 15  # calls after one with states without formulas: such states are frequent in some models
 
 
@@ -55,7 +57,8 @@ class DirectWorlds(OwnWorlds):
         self.shape = (nworld, 2 * nv + nu + nv, nv) if torques else (nworld, 2 * nv + nu, 2 * nv)
         parts = {"da": 0} if torques else {"dq": 0, "dv": nv}
         n, out, self.report = self.shape[1], np.empty(self.shape), np.zeros((nworld, KNOWN + 1))
-        self.known, self.all_known = self.report[:, KNOWN], np.ones(nworld).tobytes()
+        self.known, self.nearest = self.report[:, KNOWN], self.report[:, NEAREST]
+        self.all_known, self.out = np.ones(nworld).tobytes(), out if out.nbytes <= COPIED else None
         taken = {name: out[..., at : at + nv] for name, at in parts.items()}
         taken["report"] = each_step(self.report, n)
         sizes = {"rate_lag": 0, "rate_steps": int(not torques), "nslipmax": noslip_capacity(model)}
@@ -65,8 +68,11 @@ class DirectWorlds(OwnWorlds):
         every = np.arange(nworld)
         every.flags.writeable = False
         plan.begin(n, every, every)
-        self.ntile, self.tile_rows = -(-nworld // width), plan.workspaces[0].rows
-        self.calls, self.is_alone = plan.workspaces[0].calls, len(plan.workspaces) == 1
+        first, self.ntile, self.run = plan.workspaces[0], -(-nworld // width), None
+        self.calls, self.tile_rows = first.calls, first.rows
+        if len(plan.workspaces) == 1:
+            records = first.rows.record, first.record, plan.record, *plan.own[0]
+            self.run = library().bind(formula_steps, *records, numbers=(0, 0, self.ntile))
         self.names, self.shifts = [t.field for t in plan.transfers["load"]], [8 * at for at in parts.values()]
         self.taken, self.given, self.read_from = plan.addresses("load"), plan.addresses("record"), None
 
@@ -104,19 +110,22 @@ class DirectWorlds(OwnWorlds):
             return None
         if not self.read(source):
             return None
-        out = np.empty(self.shape)
-        first = address(out)
-        for k, shift in enumerate(self.shifts):
-            self.given[k] = first + shift
-        if self.is_alone:
-            self.plan.run[0](0, 0, self.ntile)
+        out = self.out
+        if out is None:
+            out = np.empty(self.shape)
+            first = address(out)
+            for k, shift in enumerate(self.shifts):
+                self.given[k] = first + shift
+        if self.run is not None:
+            self.run()
             self.calls.raise_errors()
         else:
             self.go(self.plan, self.ntile)
         if self.known.tobytes() != self.all_known:
             self.skips = SKIPPED
             return None
-        return (out[0], self.report[0, NEAREST]) if self.is_one else (out, self.report[:, NEAREST].copy())
+        out = out if self.out is None else out.copy()
+        return (out[0], self.report[0, NEAREST]) if self.is_one else (out, self.nearest.copy())
 
 
 def direct_rates(
@@ -134,19 +143,21 @@ def direct_rates(
     if isinstance(source, Batch):
         arrays = source.arrays
         # piles are faster in tiles of one world, see `Batch._parts`
-        if arrays.model is not model or np.count_nonzero(arrays.rows["ordered"]):
+        if arrays.model is not model or (arrays.sizes["ngraph"] and np.count_nonzero(arrays.rows["ordered"])):
             return None
-        process = os.getpid() if nthread != 1 else 0  # threads do not survive a fork
-        used = map(arrays.rows.__contains__, ON_DEMAND)
-        key = torques, disabled, arrays.ngiven, arrays.nworld, nthread, process, *used
+        how = torques, disabled, nthread, os.getpid() if nthread != 1 else 0  # threads do not survive a fork
+        known = source.__dict__.setdefault("_direct_worlds", {}).get(how)
+        if known is None or known[0] != arrays.revision:
+            key = *how, arrays.ngiven, arrays.nworld, *map(arrays.rows.__contains__, ON_DEMAND)
+            known = source.__dict__["_direct_worlds"][how] = arrays.revision, _idle(model, key)
+        idle = known[1]
     elif isinstance(source, Data):
         stamp = own["_stamp"]
         if stamp is None or source._stamp is not stamp or source.model is not model:
             ready(model, source)
-        key = torques, disabled, source.workspace.sizes["ngiven"]
+        idle = _idle(model, (torques, disabled, source.workspace.sizes["ngiven"]))
     else:
         return None
-    idle = own.setdefault("_direct_worlds", {}).setdefault(key, [])
     try:
         worlds = idle.pop()
     except IndexError:
@@ -157,6 +168,11 @@ def direct_rates(
     if len(idle) < KEPT:
         idle.append(worlds)
     return found
+
+
+def _idle(model: Model, key: tuple) -> list[DirectWorlds]:
+    """Returns the worlds with a key that no call uses now."""
+    return model.__dict__.setdefault("_direct_worlds", {}).setdefault(key, [])
 
 
 def _serves(model: Model, torques: bool) -> bool:
