@@ -9,7 +9,6 @@ world) use `ImplicitWorlds`.
 from __future__ import annotations
 
 import os
-import weakref
 
 import numpy as np
 
@@ -20,9 +19,10 @@ from featherlane.sensitivity.derivative.displaced_worlds import KEPT, OwnWorlds,
 from featherlane.sensitivity.derivative.formulas import acts_at_once, differences_lag, formula_steps, serves
 from featherlane.sensitivity.derivative.noslip_rates import noslip_capacity
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
-from featherlane.simulation.batch.arrays import ON_DEMAND
+from featherlane.simulation.batch.arrays import ON_DEMAND, WorldArrays
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.library import library
+from featherlane.simulation.tile.transfer import NONE
 from featherlane.simulation.world.data import Data, ready
 
 COPIED = 1 << 15  # bytes up to which a copy of the results is faster than a new address in the record
@@ -75,41 +75,49 @@ class DirectWorlds(OwnWorlds):
             self.run = library().bind(formula_steps, *records, numbers=(0, 0, self.ntile))
         self.names, self.shifts = [t.field for t in plan.transfers["load"]], [8 * at for at in parts.values()]
         self.taken, self.given, self.read_from = plan.addresses("load"), plan.addresses("record"), None
+        self.is_plain = False
 
-    def read(self, source: Data | Batch) -> bool:
-        """Makes tiles load the rows of a source.
+    def _read_data(self, source: Data) -> None:
+        """Makes tiles load the rows of a `Data`."""
+        rows = source.__dict__.get("_lasting_rows")
+        if rows is None:
+            arrays = source.workspace.arrays  # they are valid as long as the data
+            rows = source.__dict__["_lasting_rows"] = np.array([address(arrays[name]) for name in self.names])
+        self.taken[:] = rows
 
-        Returns False if tiles cannot load them: they are float32, or not contiguous, or fields of the model differ.
+    def _read_batch(self, arrays: WorldArrays, entry: tuple) -> None:
+        """Makes tiles load the rows of a batch.
+
+        is_plain is False if they cannot: rows are float32, or not contiguous, or fields of the model differ.
         """
-        if self.is_one:
-            rows = source.__dict__.get("_lasting_rows")
-            if rows is None:
-                arrays = source.workspace.arrays  # they are valid as long as the data
-                rows = source.__dict__["_lasting_rows"] = np.array([address(arrays[name]) for name in self.names])
-            self.taken[:] = rows
-            return True
-        self.tile_rows.refresh_values()
-        arrays, seen = source.arrays, self.read_from
-        if seen is None or seen[0]() is not arrays or seen[1] != arrays.revision:
-            self.read_from = None  # first: an interrupt may come between any two of these statements
-            rows = {name: a for name, a in arrays.rows.items() if name in self.rows or name in ON_DEMAND}
-            plain = not arrays.expanded and arrays.dtype == np.float64 and rows.keys() == self.rows.keys()
-            plain = plain and all(a.flags.c_contiguous for a in rows.values())
-            if plain:
-                self.taken[:] = [address(rows[name]) for name in self.names]
-            self.read_from = seen = weakref.ref(arrays), arrays.revision, plain
-        return seen[2]
+        self.read_from = None  # first: an interrupt may come between any two of these statements
+        rows = {name: a for name, a in arrays.rows.items() if name in self.rows or name in ON_DEMAND}
+        plain = not arrays.expanded and arrays.dtype == np.float64 and rows.keys() == self.rows.keys()
+        self.is_plain = plain and all(a.flags.c_contiguous for a in rows.values())
+        if self.is_plain:
+            self.taken[:] = [address(rows[name]) for name in self.names]
+        self.read_from = entry
 
-    def rates(self, source: Data | Batch) -> tuple[np.ndarray, np.ndarray] | None:
+    def rates(self, source: Data | Batch, entry: tuple) -> tuple[np.ndarray, np.ndarray] | None:
         """Returns rates by coordinates (..., n, 2 nv), or of the acceleration (..., n, nv), and switching (...).
 
         Returns None if tiles cannot load the source, or if a state has, or recently had, parts without formulas.
+
+        Args:
+            source: the worlds.
+            entry: of a batch, the same object until its arrays change.
         """
         if self.skips:
             self.skips -= 1
             return None
-        if not self.read(source):
-            return None
+        if self.is_one:
+            self._read_data(source)
+        else:
+            self.tile_rows.refresh_values()
+            if self.read_from is not entry:
+                self._read_batch(source.arrays, entry)
+            if not self.is_plain:
+                return None
         out = self.out
         if out is None:
             out = np.empty(self.shape)
@@ -139,18 +147,19 @@ def direct_rates(
         ModelError, TypeError: as `ready` does.
     """
     check_model(model)
-    own = model.__dict__
+    own, entry = model.__dict__, ()
     if isinstance(source, Batch):
         arrays = source.arrays
         # piles are faster in tiles of one world, see `Batch._parts`
         if arrays.model is not model or (arrays.sizes["ngraph"] and np.count_nonzero(arrays.rows["ordered"])):
             return None
         how = torques, disabled, nthread, os.getpid() if nthread != 1 else 0  # threads do not survive a fork
-        known = source.__dict__.setdefault("_direct_worlds", {}).get(how)
-        if known is None or known[0] != arrays.revision:
+        entry = source.__dict__.get("_direct_worlds", NONE).get(how)
+        if entry is None or entry[0] != arrays.revision:
             key = *how, arrays.ngiven, arrays.nworld, *map(arrays.rows.__contains__, ON_DEMAND)
-            known = source.__dict__["_direct_worlds"][how] = arrays.revision, _idle(model, key)
-        idle = known[1]
+            entry = arrays.revision, _idle(model, key)
+            source.__dict__.setdefault("_direct_worlds", {})[how] = entry
+        idle = entry[1]
     elif isinstance(source, Data):
         stamp = own["_stamp"]
         if stamp is None or source._stamp is not stamp or source.model is not model:
@@ -164,7 +173,7 @@ def direct_rates(
         worlds = None
     if worlds is None or worlds.revision != own["revision"]:
         worlds = DirectWorlds(model, source, torques, nthread, disabled)
-    found = worlds.rates(source) if worlds.serves else None
+    found = worlds.rates(source, entry) if worlds.serves else None
     if len(idle) < KEPT:
         idle.append(worlds)
     return found
