@@ -8,7 +8,10 @@ world) use `ImplicitWorlds`.
 
 from __future__ import annotations
 
+import itertools
+import operator
 import os
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +59,8 @@ class DirectWorlds(OwnWorlds):
         nworld = self.batch.nworld
         self.shape = (nworld, 2 * nv + nu + nv, nv) if torques else (nworld, 2 * nv + nu, 2 * nv)
         parts = {"da": 0} if torques else {"dq": 0, "dv": nv}
+        ends = [0, nv, 2 * nv, 2 * nv, 2 * nv + nu, 2 * nv + nu + nv] if torques else [0, 2 * nv, 2 * nv + nu]
+        self.split = operator.itemgetter(*((..., slice(first, last)) for first, last in itertools.pairwise(ends)))
         n, out, self.report = self.shape[1], np.empty(self.shape), np.zeros((nworld, KNOWN + 1))
         self.known, self.nearest = self.report[:, KNOWN], self.report[:, NEAREST]
         self.all_known, self.out = np.ones(nworld).tobytes(), out if out.nbytes <= COPIED else None
@@ -77,7 +82,7 @@ class DirectWorlds(OwnWorlds):
         self.taken, self.given, self.read_from = plan.addresses("load"), plan.addresses("record"), None
         self.is_plain = False
 
-    def _read_data(self, source: Data) -> None:
+    def _read_data(self, source: Data | Batch) -> None:
         """Makes tiles load the rows of a `Data`."""
         rows = source.__dict__.get("_lasting_rows")
         if rows is None:
@@ -98,9 +103,11 @@ class DirectWorlds(OwnWorlds):
             self.taken[:] = [address(rows[name]) for name in self.names]
         self.read_from = entry
 
-    def rates(self, source: Data | Batch, entry: tuple) -> tuple[np.ndarray, np.ndarray] | None:
-        """Returns rates by coordinates (..., n, 2 nv), or of the acceleration (..., n, nv), and switching (...).
+    def rates(self, source: Data | Batch, entry: tuple) -> tuple[np.ndarray, ...] | None:
+        """Returns derivatives by each kind of coordinate (..., 2 nv, n), or (..., nv, n), and switching (...).
 
+        The kinds are the state and controls for derivatives of the next state, and those of `AccelerationDerivatives`
+        for derivatives of the acceleration.
         Returns None if tiles cannot load the source, or if a state has, or recently had, parts without formulas.
 
         Args:
@@ -133,12 +140,14 @@ class DirectWorlds(OwnWorlds):
             self.skips = SKIPPED
             return None
         out = out if self.out is None else out.copy()
-        return (out[0], self.report[0, NEAREST]) if self.is_one else (out, self.nearest.copy())
+        if self.is_one:
+            return *self.split(out[0].mT), self.report[0, NEAREST]
+        return *self.split(out.mT), self.nearest.copy()
 
 
 def direct_rates(
     model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int
-) -> tuple[np.ndarray, np.ndarray] | None:
+) -> tuple[Any, ...] | None:
     """Returns `DirectWorlds.rates`, with memory from an earlier call.
 
     Returns None if formulas do not apply to the model or to a world.
@@ -146,19 +155,21 @@ def direct_rates(
     Raises:
         ModelError, TypeError: as `ready` does.
     """
-    check_model(model)
+    if type(model) is not Model:
+        check_model(model)
     own, entry = model.__dict__, ()
     if isinstance(source, Batch):
-        arrays = source.arrays
+        held = source.__dict__  # faster than attributes of a `Batch`
+        arrays = held["arrays"]
         # piles are faster in tiles of one world, see `Batch._parts`
         if arrays.model is not model or (arrays.sizes["ngraph"] and np.count_nonzero(arrays.rows["ordered"])):
             return None
         how = torques, disabled, nthread, os.getpid() if nthread != 1 else 0  # threads do not survive a fork
-        entry = source.__dict__.get("_direct_worlds", NONE).get(how)
+        entry = held.get("_direct_worlds", NONE).get(how)
         if entry is None or entry[0] != arrays.revision:
             key = *how, arrays.ngiven, arrays.nworld, *map(arrays.rows.__contains__, ON_DEMAND)
             entry = arrays.revision, _idle(model, key)
-            source.__dict__.setdefault("_direct_worlds", {})[how] = entry
+            held.setdefault("_direct_worlds", {})[how] = entry
         idle = entry[1]
     elif isinstance(source, Data):
         stamp = own["_stamp"]
