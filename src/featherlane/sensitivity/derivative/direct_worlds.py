@@ -56,6 +56,7 @@ class DirectWorlds(OwnWorlds):
         for name in () if self.is_one else ON_DEMAND:
             if source.is_left_out(name):
                 del self.rows[name]  # zero in all tiles
+        del self.rows["time"]  # only delays and user callbacks read it
         nworld = self.batch.nworld
         self.shape = (nworld, 2 * nv + nu + nv, nv) if torques else (nworld, 2 * nv + nu, 2 * nv)
         parts = {"da": 0} if torques else {"dq": 0, "dv": nv}
