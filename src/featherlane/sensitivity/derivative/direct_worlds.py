@@ -1,7 +1,7 @@
 """Derivatives of a world or a batch by formulas alone, for calls that differ from an earlier one only in the state.
 
-Memory, tiles and plan are kept with the model.  The plan reads the memory of the `Data` or `Batch` and writes into the
-returned arrays, without copies and without repeated checks.
+Memory, tiles and plan are kept with the model.  The plan reads the memory of the `Data` or `Batch` without copies and
+without repeated checks, and writes into the returned arrays if they are large; small results are copied.
 All other cases (additional differences, activations, delays, recursion, float32, fields of the model that differ by
 world) use `ImplicitWorlds`.
 """
