@@ -1,6 +1,7 @@
 """Derivatives of a world or a batch by formulas only: caches kept between calls do not change results."""
 
 import copy
+import pickle
 import threading
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.sensitivity.derivative import exact
-from featherlane.sensitivity.derivative.direct_worlds import SKIPPED
+from featherlane.sensitivity.derivative.direct_worlds import COPIED, SKIPPED
 from scenes.states import kicked
 
 BY_DIFFERENCES = 1e-7  # rounding of a state of order 1 over eps = 1e-6, and the spring's
@@ -209,6 +210,35 @@ def test_inputs_that_a_batch_begins_to_use_are_read(rng, monkeypatch):
         assert_direct(monkeypatch, model, batch)
     pushed.xfrc_applied[:] = 0.0
     assert np.abs(fl.linearize(model, pushed).A - before).max() > 1e-6
+
+
+@pytest.mark.parametrize("call", [fl.linearize, fl.acceleration_derivatives])
+@pytest.mark.parametrize("copied", [True, False])
+def test_results_of_a_batch_are_separate(call, copied, rng):
+    """Results of few bytes are copied out of memory that the next call uses, larger ones are written in place."""
+    model = fl.bundled("cartpole")
+    batch = moving_batch(model, rng, nworld=19 if copied else 1000)
+    first = call(model, batch)
+    assert (sum(x.nbytes for x in first[:-1] if isinstance(x, np.ndarray)) <= COPIED) == copied
+    kept = copy.deepcopy(first)
+    batch.step(20)
+    second = call(model, batch)
+    arrays = ([x for x in result if isinstance(x, np.ndarray)] for result in (kept, first, second))
+    for before, same, after in zip(*arrays, strict=True):
+        assert before.tobytes() == same.tobytes()
+        assert not np.shares_memory(same, after)
+    assert first[0].tobytes() != second[0].tobytes()
+
+
+def test_copies_of_a_batch_read_their_own_rows(rng):
+    model = fl.bundled("cartpole")
+    batch = moving_batch(model, rng)
+    before = fl.linearize(model, batch).A
+    for other in (copy.copy(batch), pickle.loads(pickle.dumps(batch))):
+        other.step(20)
+        expected = fl.linearize(other.model, other, method="finite_difference").A
+        assert np.abs(fl.linearize(other.model, other).A - expected).max() < BY_DIFFERENCES
+        assert fl.linearize(model, batch).A.tobytes() == before.tobytes()
 
 
 def test_edits_of_the_model_reach_every_world_of_a_batch(rng, monkeypatch):

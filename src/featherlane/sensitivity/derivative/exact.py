@@ -129,16 +129,15 @@ def linearize(
         return _differenced(model, data, sensors, parameters, eps, centered, nthread, frictionloss)
     if eps is not None or centered is not None:
         no_differences(eps, centered)
-    sensors, frictionloss = flag("sensors", sensors), flag("frictionloss", frictionloss)
+    if sensors is not False or frictionloss is not True:  # a call of a small model takes few microseconds
+        sensors, frictionloss = flag("sensors", sensors), flag("frictionloss", frictionloss)
     nthread = threads(nthread)
     none = isinstance(parameters, tuple) and not parameters
     if none and not sensors:
         found = direct_rates(model, data, False, nthread, 0 if frictionloss else FRICTIONLOSS)
         if found is not None:
-            rates, near = found
-            nx = rates.shape[-1]
-            out = rates.mT
-            return Linearization(out[..., :nx], out[..., nx:], None, None, {}, near)
+            A, B, near = found
+            return Linearization(A, B, None, None, {}, near)
     sizes = check_differentiable(model, data)
     nx = 2 * sizes["nv"] + sizes["na"]
     chosen = None if none else Parameters(model, parameters)
@@ -249,7 +248,7 @@ def acceleration_derivatives(
     nthread = threads(nthread)
     found = direct_rates(model, data, True, nthread, 0 if frictionloss else FRICTIONLOSS)
     if found is not None:
-        return _by_coordinate(found[0].mT, 0, found[1])
+        return AccelerationDerivatives(*found)
     sizes, kind = check_differentiable(model, data), ImplicitWorlds
     if model.opt_contact_model == LCP:
         kind = LcpWorlds

@@ -59,7 +59,7 @@ class ModelRows:
     """
 
     def __init__(self, model, width: int, dtype: DTypeLike):
-        self.model, self.width, self.dtype = model, width, np.dtype(dtype)
+        self.model, self.width, self.dtype, self._held = model, width, np.dtype(dtype), model.__dict__
         self.live = width == 1 and self.dtype == np.float64
         n = model.real_buffer.size
         self._seen = model.real_buffer.tobytes()
@@ -113,9 +113,11 @@ class ModelRows:
 
     def refresh_values(self) -> None:
         """Copies edits of reals, see `refresh`."""
-        self.model.check_edits()
+        own = self._held  # faster than attributes of a model
+        if own["_stamp"] is None:
+            self.model.check_edits()
         if not self.live:
-            values = self.model.real_buffer.tobytes()
+            values = own["real_buffer"].tobytes()
             if values != self._seen:
                 self._fill()
                 self._seen = values
