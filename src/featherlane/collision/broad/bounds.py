@@ -124,6 +124,7 @@ def edges_part(R, C, a, b, reach, t):
     The products are shorter than 1 if the edges are not orthogonal; then they only separate boxes farther than reach.
     """
     apart = reach < 0.0
+    # LLVM does not unroll these loops, and would select each entry at run time
     for i in unrolled(range(3)):
         i1, i2 = (i + 1) % 3, (i + 2) % 3
         for j in unrolled(range(3)):
