@@ -124,9 +124,10 @@ def edges_part(R, C, a, b, reach, t):
     The products are shorter than 1 if the edges are not orthogonal; then they only separate boxes farther than reach.
     """
     apart = reach < 0.0
-    for i in range(3):
+    # LLVM does not unroll these loops, and would select each entry at run time
+    for i in unrolled(range(3)):
         i1, i2 = (i + 1) % 3, (i + 2) % 3
-        for j in range(3):
+        for j in unrolled(range(3)):
             j1, j2 = (j + 1) % 3, (j + 2) % 3
             offset = fabs(fma(t[i2], R[3 * i1 + j], -(t[i1] * R[3 * i2 + j])))
             own = fma(a[i1], C[3 * i2 + j], a[i2] * C[3 * i1 + j])
