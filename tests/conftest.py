@@ -11,6 +11,7 @@ import zlib
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -23,6 +24,9 @@ HOME = Path(featherlane.__path__[0])
 CI = bool(os.environ.get("FEATHERLANE_CI"))
 MARKED = ("viewer", "environments", "distributed", "integrations")  # folders that have a marker
 ONE_PROCESS = ("distributed",)  # folders whose tests share a fixture that takes seconds to create
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # no test asserts a time
+hypothesis.settings.load_profile("untimed")
 
 # before any test imports mujoco: the oracle's version does not depend on the installed one
 try:

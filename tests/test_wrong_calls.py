@@ -170,7 +170,7 @@ INTERNAL = {
             "mujoco_batch",
             *(f"batch/{part}" for part in ("arguments", "calls", "models", "named", "records")),
         )
-        for name in ("ValueError", "IndexError", "AttributeError")
+        for name in ("ValueError", "IndexError", "AttributeError", "TypeError")
     ),
     ("integrations/mjbatch.py", "ValueError"),  # the errors of mjbatch
     ("integrations/mjbatch.py", "RuntimeError"),

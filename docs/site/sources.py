@@ -140,6 +140,7 @@ def on_page_content(content, page, config, files):
 
 
 def on_post_build(config):
-    """Delete the source maps of the theme, 1.2 MB that only its developers need."""
-    for path in Path(config["site_dir"]).rglob("*.map"):
+    """Delete files of the theme that the site does not load: source maps, and search in languages but English."""
+    site = Path(config["site_dir"])
+    for path in (*site.rglob("*.map"), *site.glob("assets/javascripts/lunr/**/*.js")):
         path.unlink()
