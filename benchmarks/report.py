@@ -34,6 +34,7 @@ PAGES = {
     "serial": ROOT / "docs" / "speed.md",
     "integrations-mujoco-rollout": ROOT / "docs" / "integrations" / "mujoco_rollout.md",
     "integrations-mujoco-batch": ROOT / "docs" / "integrations" / "mujoco_batch.md",
+    "stages": ROOT / "docs" / "speed.md",
     "startup": ROOT / "docs" / "speed.md",
     "accessors": ROOT / "docs" / "speed.md",
     "derivatives": ROOT / "docs" / "speed.md",
