@@ -6,13 +6,22 @@ All sides run in one process and step in turns, with equal random actions; a rou
 mjbatch (C MuJoCo in threads) runs behind Featherlane's simulation class, so that mjlab's work is the same.  mjlab's CPU
 device steps fewer environments, because its time is proportional to their number.  Physics uses all cores, PyTorch one
 thread.
+
+`--train FOLDER` trains with mjlab's command `train` in float32 and in float64, with five seeds each (an hour on two
+cores).  A training whose log is in the folder is not repeated.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import statistics
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
+from pathlib import Path
 
 import mjbatch  # pyright: ignore[reportMissingImports]
 import numpy as np
@@ -27,6 +36,10 @@ from featherlane.simulation.query.ray import Hits
 
 TASKS = ("Mjlab-Velocity-Flat-Unitree-Go1", "Mjlab-Velocity-Flat-Unitree-G1")
 FEW = 16  # environments of mjlab's CPU device
+TRAININGS = {"Mjlab-Cartpole-Swingup": 100, "Mjlab-Velocity-Flat-Unitree-Go1": 200}  # iterations
+ENVS, SEEDS = 256, range(1, 6)  # of a training
+LAST = 10  # iterations of which the mean return counts
+TRAINED = ("task", "iterations", *(f"{p}: return (least - greatest)" for p in ("float64", "float32")))
 
 
 class MjbatchBatch:
@@ -135,12 +148,49 @@ def ratio(found: dict[str, list[float]], side: str, other: str) -> str:
     return f"{statistics.median(each):.3g} ({each[0]:.3g} - {each[-1]:.3g})"
 
 
+def train(task: str, precision: str, seed: int, folder: Path) -> list[float]:
+    """Returns the mean return of each iteration of a training."""
+    log, iterations = folder / f"{task}_{precision}_{seed}.log", TRAININGS[task]
+    if not log.exists():
+        command = [str(Path(sys.executable).with_name("train")), task, "--gpu-ids", "None", "--log-root", str(folder)]
+        given = {"env.scene.num-envs": ENVS, "agent.max-iterations": iterations, "agent.seed": seed}
+        given |= {"agent.logger": "tensorboard", "agent.save-interval": iterations, "agent.run-name": log.stem}
+        command += [word for name, value in given.items() for word in (f"--{name}", str(value))]
+        variables = {**os.environ, "FEATHERLANE_MJLAB": precision, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, cwd=folder, env=variables, stdout=subprocess.PIPE, check=True, text=True)
+        log.write_text(done.stdout)
+    return [float(x) for x in re.findall(r"Mean reward: +([-\d.]+)", log.read_text())]
+
+
+def trainings(folder: Path) -> list[tuple[str, ...]]:
+    """Returns the rows of `TRAINED`; as many trainings run at a time as there are cores."""
+    folder = folder.resolve()
+    folder.mkdir(exist_ok=True)
+    rows = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for task, iterations in TRAININGS.items():
+            runs = [[pool.submit(train, task, p, seed, folder) for seed in SEEDS] for p in ("float64", "float32")]
+            rows.append((task, str(iterations)))
+            for each in runs:
+                ends = sorted(statistics.mean(run.result()[-LAST:]) for run in each)
+                rows[-1] += (f"{statistics.median(ends):.3g} ({ends[0]:.3g} - {ends[-1]:.3g})",)
+            print(rows[-1], flush=True)
+    return rows
+
+
 def main() -> None:
     parser = arguments(__doc__)
+    parser.add_argument("--train", type=Path, metavar="FOLDER", help="train in both precisions")
     parser.add_argument("--envs", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=5)
     given = parser.parse_args()
+    if given.train:
+        sizes = f"{ENVS} environments, {len(SEEDS)} seeds, means of {LAST} iterations, mjlab {version('mjlab')}."
+        where = origin().replace(str(given.train), "FOLDER")
+        text = f"{markdown(TRAINED, trainings(given.train))}\n\n{sizes}\n{where}"
+        publish("mjlab-training", text, given.write)
+        return
     torch.set_num_threads(1)
     columns = ("task", "mjlab's CPU device [steps/s]", "mjbatch [steps/s]", "float64 [steps/s]", "float32 [steps/s]")
     columns += ("float64 / mjbatch", "float32 / mjbatch")

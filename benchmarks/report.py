@@ -88,6 +88,7 @@ PAGES = {
     "integrations-gymnasium": ROOT / "docs" / "integrations" / "gymnasium.md",
     "float32": ROOT / "docs" / "chapters" / "float32.md",
     "integrations-mjbatch": ROOT / "docs" / "integrations" / "mjbatch.md",
+    "mjlab-training": ROOT / "docs" / "integrations" / "mjlab.md",
     "integrations-mjlab": ROOT / "docs" / "integrations" / "mjlab.md",  # written without this module: MuJoCo 3.11
 }
 
