@@ -50,7 +50,7 @@ def row(name: str, version: str, profile: dict) -> list[str]:
     shares = [times.pop(stage, 0.0) / step for stage in CONSTRAINTS]
     shares.append(sum(times.values()) / step)
     iterations = f"{lanes['world']:.1f}, {lanes['tile']:.1f}"
-    cells = [name, version, f"{step:.2f}", *(f"{100 * share:.0f} %" for share in shares)]
+    cells = [name, version, f"{step:.2f}", *(f"{max(100 * share, 0):.0f} %" for share in shares)]
     return [*cells, iterations, f"{100 * lanes['lanes_active']:.0f} %"]
 
 
