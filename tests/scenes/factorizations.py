@@ -15,7 +15,7 @@ from scenes.touching import CHAIN, XML, contact_jacobian, go_to, near, present, 
 
 PATTERNS = {"tree": TREE, "paths": PATHS, "blocks": BLOCKS, "ordered": ORDERED, "apart": APART, "recursion": TREE}
 
-SOLVED = 1e-12  # relative, times the condition of H: rounding in both
+SOLVED = 1e-12  # relative to the terms of H x: rounding of the factorization
 
 
 def on(way, monkeypatch, rng, cone="elliptic", xml=None):
@@ -68,9 +68,7 @@ def one_body(s, lane, k, body):
 
 
 def solves(s, f):
-    """Asserts that search is H^-1 f in every world that takes part."""
+    """Asserts that search solves H x = f in every world that takes part, but for rounding errors of H x."""
     for lane in np.flatnonzero(s.a["active"][0]):
-        H = dense(s, lane)
-        expected = np.linalg.solve(H, f[:, lane])
-        off = np.abs(s.a["primal.search"][: s.nv, lane] - expected).max()
-        assert off <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
+        H, x, g = dense(s, lane), s.a["primal.search"][: s.nv, lane].astype(float), f[:, lane]
+        assert (np.abs(H @ x - g) <= SOLVED * (np.abs(H) @ np.abs(x) + np.abs(g))).all()
