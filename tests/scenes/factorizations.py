@@ -67,8 +67,12 @@ def one_body(s, lane, k, body):
     return (scale * np.vstack([frame @ jacp, frame @ jacr]))[: a["con_dim"][k]]
 
 
+def assert_solution(H, x, f, bound=SOLVED):
+    """Asserts that H x = f but for rounding errors; the bound is relative to the sum of the magnitudes of all terms."""
+    assert (np.abs(H @ x - f) <= bound * (np.abs(H) @ np.abs(x) + np.abs(f))).all()
+
+
 def solves(s, f):
-    """Asserts that search solves H x = f in every world that takes part, but for rounding errors of H x."""
+    """Asserts that search solves H x = f in every world that takes part."""
     for lane in np.flatnonzero(s.a["active"][0]):
-        H, x, g = dense(s, lane), s.a["primal.search"][: s.nv, lane].astype(float), f[:, lane]
-        assert (np.abs(H @ x - g) <= SOLVED * (np.abs(H) @ np.abs(x) + np.abs(g))).all()
+        assert_solution(dense(s, lane), s.a["primal.search"][: s.nv, lane], f[:, lane])

@@ -15,8 +15,8 @@ from oracles.efc import efc
 from oracles.hessians import curvature, inertia
 from oracles.smooth import WIDTHS
 from scenes.coupled import mixed, put, states
+from scenes.factorizations import assert_solution
 
-SOLVED = 1e-12  # relative, times the condition of H: rounding in both
 VECTORS = 3
 
 OPTION = '<option tolerance="0" iterations="100" ls_iterations="100" jacobian="dense"/>'
@@ -94,8 +94,7 @@ def prepared(way, width, rng, monkeypatch):
 def assert_solves(w, dense, f, x):
     nv = w.model.nv
     for lane, H in dense.items():
-        expected = np.linalg.solve(H, f[:nv, lane])
-        assert np.abs(x[:nv, lane] - expected).max() <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
+        assert_solution(H, x[:nv, lane], f[:nv, lane])
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -19,19 +19,15 @@ from featherlane.solver.hessian.equation import (
     substitute_columns,
 )
 from oracles.uncompiled import call, record
-from scenes.factorizations import PATTERNS, dense, on
+from scenes.factorizations import PATTERNS, assert_solution, dense, on
 from scenes.touching import CHAIN, go_to, near, touching, vectors
 
-SOLVED = 1e-11  # relative, times the condition of H: rounding in both
 BALL = '<body pos="0.15 0 0.13"><freejoint/><geom size="0.04" conaffinity="1"/></body></worldbody>'
 
 
 def solves(s, f, x):
     for lane in range(s.width):
-        H = dense(s, lane)
-        expected = np.linalg.solve(H, f[:, lane])
-        off = np.abs(x[: s.nv, lane] - expected).max()
-        assert off <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
+        assert_solution(dense(s, lane), x[: s.nv, lane], f[:, lane])
 
 
 def two_ways(rng):

@@ -15,10 +15,8 @@ from featherlane.solver.hessian.factorizations.articulated import (
 )
 from featherlane.solver.rows.rows import prepare_contacts
 from oracles.uncompiled import call, record
-from scenes.factorizations import dense, on
+from scenes.factorizations import assert_solution, dense, on
 from scenes.touching import go_to, near, vectors
-
-SOLVED = 1e-11  # relative, times the condition of H: rounding in both
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
@@ -35,10 +33,7 @@ def test_the_recursion_solves_like_a_dense_matrix(cone, monkeypatch, rng):
             call(reduce_articulated if k else factor_articulated, s.m, s.d)
             call(expand_articulated, s.m, s.d)
             for lane in range(s.width):
-                H = dense(s, lane)
-                expected = np.linalg.solve(H, f[:, lane])
-                off = np.abs(s.a["primal.search"][: s.nv, lane] - expected).max()
-                assert off <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
+                assert_solution(dense(s, lane), s.a["primal.search"][: s.nv, lane], f[:, lane])
     balls = s.a["genrow_dofnum"][: s.a["ngenrow"][0]] == 3
     assert balls.any() and np.abs(s.a["genrow_force"]).max() >= 0
 
