@@ -11,6 +11,7 @@ from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.measure.controls import Random
 from featherlane.model.array_file import read_array
+from featherlane.model.assignment import check_finite
 
 
 class Zero:
@@ -85,10 +86,7 @@ def _check(values: np.ndarray, source: str, nu: int, nworld: int) -> None:
         raise ModelError(f"{source}: got shape {values.shape}, {allowed}")
     if values.dtype.kind not in "fiu":
         raise ModelError(f"{source}: got {values.dtype}, allowed are real numbers")
-    wrong = np.argwhere(~np.isfinite(values))
-    if len(wrong):
-        at = tuple(wrong[0].tolist())
-        raise ModelError(f"{source}: got {values[at]} at {at}, allowed are finite numbers")
+    check_finite(source, values)
 
 
 def control_source(given: str, model, nworld: int, seed: int) -> Zero | Random | Tape | Controller | Compiled:

@@ -176,6 +176,22 @@ def described(value: Any) -> str:
     return repr(value) if given.dtype.kind in "biuf" else f"{given.dtype} {value!r}"
 
 
+def check_finite(name: str, values: np.ndarray, infinite: bool = False) -> None:
+    """Raises an error that names the first entry that is not finite.
+
+    Args:
+        name: the array's name in error messages.
+        infinite: whether infinite entries are allowed.
+
+    Raises:
+        ModelError: an entry is not finite, or is NaN.
+    """
+    wrong = np.argwhere(np.isnan(values) if infinite else ~np.isfinite(values))
+    if len(wrong):
+        at = tuple(wrong[0].tolist())
+        raise ModelError(f"{name}: got {values[at]} at {at}, allowed are {'numbers' if infinite else 'finite numbers'}")
+
+
 def real_number(name: str, value: Any, allowed: str = "is a number") -> float:
     """Returns one real number, not NaN.
 

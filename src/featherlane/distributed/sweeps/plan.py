@@ -20,7 +20,7 @@ from featherlane.distributed.sweeps.values import LISTED, Source, Streams, param
 from featherlane.errors import ModelError
 from featherlane.measure.controls import HOLD, control_range
 from featherlane.model.arguments import instance, one_of, whole_argument
-from featherlane.model.assignment import as_real_array, assign, described
+from featherlane.model.assignment import as_real_array, assign, check_finite, described
 from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field, holds_each
 from featherlane.model.model import Model, check_model, peek
@@ -376,7 +376,5 @@ def _control(model: Model, given: Any, nstep: int, nsample: int) -> Any:
     array = as_real_array("rollout: control", given, f"are numbers {allowed[0]} or {allowed[1]}")
     if array.shape not in allowed:
         raise ModelError(f"rollout: control: got shape {array.shape}, allowed is {allowed[0]} or {allowed[1]}")
-    if not np.isfinite(array).all():
-        at = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
-        raise ModelError(f"rollout: control: got {array[at]} at {at}, allowed are finite numbers")
+    check_finite("rollout: control", array)
     return np.array(array, np.float64)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model.arguments import instance, whole_argument
-from featherlane.model.assignment import as_real_array, flag, reals
+from featherlane.model.assignment import as_real_array, check_finite, flag, reals
 from featherlane.model.model import Model
 from featherlane.sensitivity.adjoint.cotangent import Coordinates
 from featherlane.sensitivity.adjoint.product_worlds import steps_of
@@ -133,15 +133,6 @@ def _state(states: States, ctrl: np.ndarray | None) -> RolloutState:
     return RolloutState(qpos, qvel, act, ctrl, states["time"][:, 0])
 
 
-def _finite(what: str, gradient: np.ndarray) -> np.ndarray:
-    """Returns a gradient of finite numbers; otherwise raises an error with the first other entry."""
-    bad = np.argwhere(~np.isfinite(gradient))
-    if len(bad):
-        at = tuple(map(int, bad[0]))
-        raise ModelError(f"{what}: got {gradient[at]} at {at}, allowed are finite numbers")
-    return gradient
-
-
 class _Loss:
     """Evaluates the loss gradient with respect to states, given as an array or a function, and checks it.
 
@@ -198,14 +189,16 @@ class _Loss:
             wide = (self.nworld, steps, n)
         alike = all(a in (1, b) for a, b in zip(array.shape[::-1], wide[::-1], strict=False))
         if n in lengths and array.ndim < 4 and alike:
-            return np.broadcast_to(_finite("loss_gradient", array), wide)
+            check_finite("loss_gradient", array)
+            return np.broadcast_to(array, wide)
         raise ModelError(f"loss_gradient: got shape {array.shape}, allowed {allowed}")
 
     def _shaped(self, k: int, by: str, given, lengths: tuple[int, ...]) -> np.ndarray:
         """Returns the function's result, broadcast to (nworld, n)."""
         what = f"loss_gradient by {by} after {k} steps"
         shapes = " or ".join(str((self.nworld, n)) for n in dict.fromkeys(lengths))
-        array = _finite(what, reals(what, given, f"is what broadcasts to {shapes}"))
+        array = reals(what, given, f"is what broadcasts to {shapes}")
+        check_finite(what, array)
         try:
             n = array.shape[-1] if array.ndim else 0
             if n in lengths:

@@ -13,7 +13,7 @@ from featherlane.errors import ModelError
 from featherlane.lanes import processor
 from featherlane.lanes.record import address, aligned, allocated
 from featherlane.model.arguments import bounded, one_of, whole_argument
-from featherlane.model.assignment import as_real_array
+from featherlane.model.assignment import as_real_array, check_finite
 from featherlane.simulation.policy.network import BLOCK, ELU, IDENTITY, POLICY, RELU, TANH, evaluate_policy
 from featherlane.simulation.tile.library import library
 
@@ -332,10 +332,7 @@ def _layers(weights: Any, biases: Any) -> tuple[tuple[np.ndarray, ...], tuple[np
 def _finite(name: str, values: np.ndarray, infinite: bool = False) -> np.ndarray:
     """Returns a read-only copy in float64 of values that are finite, or not NaN."""
     values = np.array(values, np.float64)
-    wrong = np.isnan(values) if infinite else ~np.isfinite(values)
-    if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise ModelError(f"{name}: got {values[at]} at {at}, allowed are {'numbers' if infinite else 'finite numbers'}")
+    check_finite(name, values, infinite)
     values.flags.writeable = False
     return values
 
