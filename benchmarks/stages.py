@@ -4,7 +4,7 @@
     python benchmarks/stages.py --before FOLDER --write
 
 With `--before`, each model has a second row for the source of an earlier version, for example `src` of a worktree.
-The models are those of `benchmarks/instructions.py`, except those whose worlds are stepped in small numbers.
+The models are those of `benchmarks/instructions.py` without the pile, whose worlds take minutes to settle.
 """
 
 from __future__ import annotations
