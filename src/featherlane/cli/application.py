@@ -270,16 +270,21 @@ def _inspect(source: Source, as_json: Json = False) -> None:
 
 @application.command("doctor")
 def _doctor(
-    source: Source,
+    source: Annotated[str | None, typer.Argument(metavar="[NAME|PATH]", help=MODEL_HELP, show_default=False)] = None,
     every: Annotated[
         bool, typer.Option("--all", help="List every element instead of the first few of each kind.")
     ] = False,
+    self_test: Annotated[
+        bool, typer.Option("--self-test", help="Test the installation in seconds: accuracy, bits, MuJoCo.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
-    """Check a model for errors, instabilities, elements without effect, and slow settings."""
-    from featherlane.cli.doctor import doctor
+    """Check a model for errors, instabilities, elements without effect, and slow settings, or test the installation."""
+    from featherlane.cli.doctor import doctor, run_self_test
 
-    return doctor(source, every, as_json)
+    if self_test == (source is not None):
+        raise typer.BadParameter("give either a model or --self-test", param_hint="NAME|PATH")
+    return run_self_test(as_json) if source is None else doctor(source, every, as_json)
 
 
 @application.command("bench")

@@ -1,8 +1,9 @@
-"""`featherlane doctor`: lists errors and notes about a model, with advice."""
+"""`featherlane doctor`: lists errors and notes about a model, with advice, or tests the installation."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 
 from rich.padding import Padding
 from rich.text import Text
@@ -10,6 +11,7 @@ from rich.text import Text
 from featherlane.cli.exit import WRONG, complain
 from featherlane.cli.output import console, model_label, print_json
 from featherlane.doctor import SEVERITIES, Finding, diagnose
+from featherlane.doctor.self_test import self_test
 
 FEW = 4  # most elements listed per check
 STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
@@ -38,6 +40,27 @@ def doctor(source: str, every: bool, as_json: bool) -> int:
     if totals["error"]:
         return complain(f"{_counted(totals['error'], 'error')} in {model_label(source)}", WRONG)
     return 0
+
+
+def run_self_test(as_json: bool) -> int:
+    """Tests the installation and prints a line for each test.
+
+    Args:
+        as_json: whether to print one JSON document.
+
+    Returns:
+        The exit code: WRONG if a test failed.
+    """
+    found = []
+    for outcome in self_test():
+        found.append(outcome)
+        if not as_json:
+            word, style = ("passed", "green") if outcome.passed else ("FAILED", "bold red")
+            console().print(Text.assemble((word, style), f" {outcome.test}: {outcome.seen}"))
+    failed = [outcome.test for outcome in found if not outcome.passed]
+    if as_json:
+        print_json({"tests": [asdict(outcome) for outcome in found], "failed": len(failed)})
+    return complain(f"{_counted(len(failed), 'test')} failed: {'; '.join(failed)}", WRONG) if failed else 0
 
 
 def _counted(number: int, word: str) -> str:
