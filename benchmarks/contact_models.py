@@ -143,7 +143,7 @@ SCENES |= {
 
 
 def main() -> None:
-    """Print the table, and put it into its page where that is asked for."""
+    """Prints the table; `--write` also writes it into its page."""
     asked = arguments(__doc__).parse_args()
     rows = []
     for what, (measure, ideal) in SCENES.items():

@@ -34,7 +34,7 @@ MODELS = {
     "humanoid": 300,
     "hand": 50,
 }  # steps before
-SMOOTH = ("arm", "humanoid")  # beside Pinocchio, where it is installed
+SMOOTH = ("arm", "humanoid")  # also compared with Pinocchio, if it is installed
 PIECE = 0.05  # s, of each side in a round
 WORLDS = 64
 EPS = 1e-6
@@ -42,7 +42,7 @@ AWAY = 1e-2  # from switches: there differences from the two sides are one
 
 
 def repeated(call: Callable[[], object]) -> Callable[[], float]:
-    """A side of a race: processor seconds of one call, in the mean of as many as fit into a piece."""
+    """Returns a timer: mean processor seconds of one call, over the calls that fit into PIECE."""
     call()
     start = time.thread_time()
     call()
@@ -208,7 +208,7 @@ def main() -> None:
     columns = ("model", "DoFs", "MuJoCo [us]", "one world [us]", "speed-up, min - max")
     columns += (f"per world, batch of {WORLDS} [us]", "speed-up, batch", "batch: derivatives / step")
     columns += ("error of MuJoCo", "error of finite differences", "error of `fl.linearize`")
-    # Pinocchio is no dependency: `pip install pin`
+    # Pinocchio is not a dependency: `pip install pin`
     if importlib.util.find_spec("pinocchio"):
         columns_beside = ("model", "DoFs", "RNEA: Pinocchio [us]", f"RNEA: per world, batch of {WORLDS} [us]")
         columns_beside += ("speed-up", "ABA: Pinocchio [us]", f"ABA: per world, batch of {WORLDS} [us]", "speed-up")

@@ -2,9 +2,9 @@
 
     python benchmarks/distributed.py --write
 
-Both have as many threads in all, and take the same steps from the same states, alternately.  A ratio of 1 says that
-being spread costs nothing.  A call of `step` posts and returns: throughput is that of ten calls, and the wait for what
-they do; beside it stands that of calls each of which is waited for.
+Both have as many threads in all, and take the same steps from the same states, alternately.  A ratio of 1 means
+that the distribution costs nothing.  A call of `step` posts and returns.  Throughput is that of ten calls and the wait
+for their results; a second column has that of calls that are each awaited.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import featherlane as fl
 from featherlane.distributed import Batch, connect
 
 SETTLED = 50  # steps before it counts
-POSTED = 10  # calls before somebody waits
+POSTED = 10  # calls before a wait
 CALLS = {
     "step()": lambda b, control: (b.step(), done(b)),
     "step(), ctrl set": lambda b, control: (setattr(b, "ctrl", control), b.step(), done(b)),

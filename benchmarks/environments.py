@@ -2,7 +2,7 @@
 
     pip install -e '.[bench]' && python benchmarks/environments.py --write
 
-Both sides take the same random actions in turns, from starts of their own; a round is some steps of all worlds, and
+Both sides take the same random actions in turns, from separate initial states; a round is some steps of all worlds, and
 counts environment steps, not time steps.  `outside` is the share of our time that is not `Batch.step`: actions,
 observations, rewards, ends, starts.  Construction and memory are those of 4096 environments, each in a process of its
 own, from the call to the first observations.
@@ -119,7 +119,7 @@ def build(side: str, name: str) -> None:
 
 
 def built(side: str, name: str) -> dict[str, float]:
-    """The same, in a process of its own."""
+    """Runs the same measurement in a separate process."""
     done = subprocess.run([sys.executable, __file__, "--build", side, name], capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 

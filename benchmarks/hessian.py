@@ -59,7 +59,7 @@ def assemblies(m, d):
 
 @stage
 def solutions(m, d):
-    """H and its factor with a vector beside it, as in a step."""
+    """Computes H, its factor and one solution, as in a step."""
     for _ in range(REPEATS):
         assemble_hessian(m, d)
         solve_first(m, d)

@@ -121,7 +121,7 @@ def race(boxes: int, cfm: float, rounds: int) -> list:
 
 
 def main() -> None:
-    """Print the table, and put it into its page where that is asked for."""
+    """Prints the table; `--write` also writes it into its page."""
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="measured rounds of each race")
     asked = parser.parse_args()

@@ -102,7 +102,7 @@ def race(boxes: int, push: float, count: int, rounds: int):
 
 
 def main() -> None:
-    """Print the table, and put it into its page where that is asked for."""
+    """Prints the table; `--write` also writes it into its page."""
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=9, help="measured rounds of each race")
     parser.add_argument("--problems", type=int, default=1024, help="problems in a batch")

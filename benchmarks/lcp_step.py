@@ -3,7 +3,7 @@
     python benchmarks/lcp_step.py --write
 
 One XML text on both sides: 12 bodies of boxes, 27 dofs in ball joints and hinges with damping, dropped onto a box, each
-world with a speed of its own, 2 s at h = 5 ms.  DART solves by Dantzig's pivoting, we by each solver; one thread, in
+world with a different speed, 2 s at h = 5 ms.  DART solves by Dantzig's pivoting, we by each solver; one thread, in
 turns, processor time.
 """
 
@@ -26,7 +26,7 @@ SOLVERS = ("dantzig", "interior_point", "newton", "pgs", "apgd", "nncg")
 
 
 def link(name: str, pos: str, half, mass: float, joint: str, children: str = "") -> str:
-    """A box with its inertia, in a body of its own."""
+    """Returns the XML of a separate body: a box with its inertia."""
     a, b, c = (2.0 * side for side in half)
     inertia = (mass * (b * b + c * c) / 12, mass * (a * a + c * c) / 12, mass * (a * a + b * b) / 12)
     return (
@@ -113,7 +113,7 @@ def our_side(speeds: np.ndarray, solver: str):
 
 
 def main() -> None:
-    """Print the table, and put it into its page where that is asked for."""
+    """Prints the table; `--write` also writes it into its page."""
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()

@@ -37,7 +37,7 @@ POINTS = 80  # of a curve, about
 
 
 class Asked(NamedTuple):
-    """What is asked of a task."""
+    """Defines the goal of a task."""
 
     goal: float  # return
     steps: int  # ours, and those of the schedule of both

@@ -2,7 +2,7 @@
 
     python benchmarks/mixed.py --write
 
-Both take the same steps from the same states, alternately; a ratio above 1 says that the mixed batch is quicker.
+Both take the same steps from the same states, alternately; a ratio above 1 means that the mixed batch is faster.
 """
 
 from __future__ import annotations

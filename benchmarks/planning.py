@@ -4,7 +4,7 @@
 
 Measured: a world's step on one core, what is added for each sample and each chunk of a sweep, a call of a Ray actor,
 and how fast arrays go through the object store, each the least of some rounds.  Given: cores of a node, bandwidth and
-latency of the network, which nobody measures on one machine.  Simulated: one process sends inputs to all nodes, one
+latency of the network, which one machine cannot measure.  Simulated: one process sends inputs to all nodes, one
 after the other over its own link; each node computes; what is recorded comes back over the same link, in the order in
 which nodes are done.
 """
@@ -47,7 +47,7 @@ class Costs:
         send: driver's time to send a call.
         answer: from a call that computes nothing to its answer.
         rate: bytes per second through the object store, one way.
-        sample: of a sweep, beside its steps: draws, constants, reduction.
+        sample: of a sweep, without its steps: sampling, constants, reduction.
         chunk: driver's time for what comes of a chunk.
         inputs, outputs: bytes of a world's step: controls, positions and velocities.
         result: bytes of a sample's row.
@@ -105,7 +105,7 @@ def measured(rounds: int) -> Costs:
 
 
 def step_cost(model: fl.Model, seed: int, rounds: int) -> float:
-    """A world's step on one core, of worlds that lie on the floor and are moved by controls of their own."""
+    """A world's step on one core, of worlds that lie on the floor and are moved by different controls."""
     batch, rng = fl.Batch(model, 256, nthread=1), np.random.default_rng(seed)
     batch.ctrl = rng.uniform(-0.5, 0.5, batch.ctrl.shape)
     batch.step(SETTLED)
@@ -113,7 +113,7 @@ def step_cost(model: fl.Model, seed: int, rounds: int) -> float:
 
 
 def sample_cost(model: fl.Model, rounds: int) -> float:
-    """What a sample of a sweep costs beside its steps."""
+    """Returns the cost of a sweep's sample without its steps."""
     parameters, reduce = {"body_mass": fd.uniform(0.8, 1.2, apply="scale")}, {"height": "final qpos[2]"}
     plan, samples = make_plan(model, parameters, 1, reduce, 0, CHUNK), np.arange(CHUNK)
     batch = fl.Batch(model, CHUNK, nthread=1)

@@ -1,6 +1,6 @@
 """Tables that benchmarks print and write into pages, each between its own two markers.
 
-Whoever imports this first measures against the tests' oracle, whatever MuJoCo is installed.
+Import this module first: measurements then use the tests' oracle and not the installed MuJoCo.
 """
 
 from __future__ import annotations

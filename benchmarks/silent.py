@@ -308,7 +308,7 @@ class Runner:
         batch.step()
         reported, bad = batch.status["not_converged"] > reported, batch.nreset != nreset
         residual = relative_residual(self.model, batch, self.lcp)
-        # not `>`: a residual that is no number is above
+        # not `>`: a NaN residual counts as above
         above = ~(residual <= LIMIT[self.case.dtype]) & ~bad
         count.steps += int((~bad).sum())
         count.bad += int(bad.sum())
@@ -446,13 +446,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def serve(every: list[Case], end) -> None:
-    """All these cases, in a process of their own."""
+    """Runs the cases in a separate process."""
     for case in every:
         end.send(run(case))
 
 
 def run_apart(every: list[Case]) -> Iterator[Found]:
-    """What these cases meet, in a process of their own; a new one where it dies, or takes much too long for one."""
+    """Yields the results of the cases, from a separate process; a new one starts if it dies or exceeds its time."""
     context, died = multiprocessing.get_context("spawn"), {}
     while every:
         ours, theirs = context.Pipe(duplex=False)
@@ -516,7 +516,7 @@ def tell(found: Found, report) -> None:
 
 
 def total(results: list[Found]) -> dict[tuple[str, str, str, str], Count]:
-    """Counts of all models by line of the table, in the order of solvers."""
+    """Returns the counts of all models by line of the table, sorted by solver."""
     counts = {}
     for found in results:
         for way, count in found.counts.items():

@@ -1,4 +1,4 @@
-"""What a sweep costs beside its rollouts: 10,000 of them, against plain batches, and by Ray; five minutes.
+"""Measures the overhead of a sweep of 10,000 rollouts against plain batches, also with Ray; takes five minutes.
 
     python benchmarks/sweep.py --write
 
@@ -57,7 +57,7 @@ def processor_seconds(run: Callable[[], None]) -> float:
 
 
 class Watched(Workers):
-    """Workers that tell how long they computed, in all."""
+    """Workers that report their total computing time."""
 
     seconds = 0.0
 

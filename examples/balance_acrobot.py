@@ -31,7 +31,7 @@ def main(nworld=64, seconds=8.0):
     print(f"a step multiplies a lean by {falls:.4f}, with the regulator by {stands:.4f}")
     assert falls > 1.0 > stands
 
-    # links that differ by world, and starts: each world may have a regulator of its own, from one call
+    # links and initial states differ by world: one call computes a regulator for each world
     batch, rng = fl.Batch(model, nworld), np.random.default_rng(0)
     batch.expand("body_mass")[:, 1:] *= rng.uniform(0.8, 1.2, (nworld, 2))
     batch.set_const()

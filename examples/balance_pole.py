@@ -35,7 +35,7 @@ def main(nworld=100, seconds=10.0):
     print(f"with friction: gain of the cart's velocity {stuck[0, 2]:.0f}, without its derivative {free[0, 2]:.1f}")
     assert abs(stuck - K).max() > 100.0 and abs(free - K).max() < 1e-6
 
-    # every world has its own start, a rail of its own, and the same regulator
+    # each world has a different initial state and rail, and the same regulator
     rng, batch = np.random.default_rng(0), fl.Batch(model, nworld)
     batch.qpos[:] = rng.uniform(-1, 1, (nworld, 2)) * [0.5, 0.3]
     batch.expand("dof_frictionloss")[:, 0] = rng.uniform(0.0, 0.2, nworld)

@@ -31,7 +31,7 @@ def build(spec, robot):
 
 
 def features(batch, time):
-    """What a leg is told, (nworld, 4, 8): its phase, the trunk's attitude, velocities, one."""
+    """Returns the inputs of each leg's policy, (nworld, 4, 8): phase, attitude of the trunk, velocities, one."""
     w, x, y, z = batch.qpos[:, 3:7].T
     pitch, roll = 2 * (w * y - x * z), 2 * (w * x + y * z)
     seen = [pitch, roll, batch.qvel[:, 0], batch.qvel[:, 4], batch.qvel[:, 3], np.ones(len(w))]

@@ -1,6 +1,6 @@
 """A hopper with a spring for a leg hops forward: iLQR through contact, from a start that hops on the spot.
 
-Nobody says when the foot shall touch: the derivatives of each step are those of the contact at hand.
+The times of contact are not prescribed: the derivatives of each step are those of its contacts.
 """
 
 import sys

@@ -44,7 +44,7 @@ AGAIN = "steps", "stop_at", "video"  # what --resume may be given
 
 @dataclasses.dataclass
 class Settings:
-    """What a run is told; each field is an option of the command line."""
+    """Defines the settings of a run; each field is an option of the command line."""
 
     task: str = "HalfCheetah-v5"
     env: str = "featherlane"  # or gymnasium (one process), gymnasium-async (one for each environment)

@@ -1,4 +1,4 @@
-"""Domain randomisation: every world has masses, frictions and gravity of its own, in one batch."""
+"""Domain randomization: masses, friction and gravity differ by world in one batch."""
 
 import sys
 

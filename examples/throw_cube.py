@@ -18,7 +18,7 @@ SCENE = """<mujoco><option timestep="0.0025" cone="elliptic"/>
       </body></worldbody>
   <contact><pair geom1="cube" geom2="puck" condim="1" solref="0.05 1" solimp="0.01 0.95 {reach}" margin="{reach}"/>
   </contact></mujoco>"""
-MARK, STEPS, PUCK = 0.3, 600, 2  # how far the puck shall go [m]; its place in qpos
+MARK, STEPS, PUCK = 0.3, 600, 2  # distance that the puck must travel [m]; its index in qpos
 SHORT, LONG = np.array([1.6, 0.5]), np.array([2.2, 0.5])  # release, forward and upward [m/s]
 
 

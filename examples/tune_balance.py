@@ -1,4 +1,4 @@
-"""Ray Tune looks for gains that balance all poles of a batch, light and heavy: a trial is a batch on a core of its own.
+"""Ray Tune searches for gains that balance all poles of a batch, light and heavy; a trial is a batch on one core.
 
 It needs pip install '.[rllib]', which brings Ray Tune.
 """
@@ -31,7 +31,7 @@ def fallen(gains, nworld, nstep):
 
 
 def trial(gains, nworld, nstep):
-    """What Tune calls, in a process of its own."""
+    """Runs one trial; Tune calls it in a separate process."""
     share, drift = fallen(gains, nworld, nstep)
     return {"fallen": share, "drift": drift, "cost": share + 0.1 * drift}
 

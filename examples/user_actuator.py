@@ -1,4 +1,4 @@
-"""An actuator of one's own: a wire that shrinks when it is heated lifts an arm, in many worlds side by side."""
+"""A user-defined actuator: a wire that shrinks when it is heated lifts an arm, in many worlds."""
 
 import sys
 

@@ -20,7 +20,9 @@ PATTERNS = [
 ]
 PATTERN = re.compile(rf"\b(?:{'|'.join(PATTERNS)})\b", re.IGNORECASE)
 CODE = re.compile(r"```.*?```|`[^`\n]*`|<!--.*?-->|\]\([^)]*\)", re.DOTALL)
+SETTING_COMMENT = re.compile(r"(?:^|\s)#(?!!)\s*(.*)")
 WORD = re.compile(r"[A-Za-z][A-Za-z'-]+")
+SETTINGS = ("pyproject.toml", "mkdocs.yml", ".pre-commit-config.yaml", ".ci/*", ".github/**/*.yml", ".devcontainer/*")
 LIMIT = 2.0  # occurrences per 1,000 words
 
 Text = tuple[Path, int, str]  # file, first line, text
@@ -53,17 +55,34 @@ def python(folder: str) -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
 
+def scripts() -> list[Path]:
+    """Returns the scripts that write documentation, and the build hook."""
+    return [*python("docs"), ROOT / "hatch_build.py"]
+
+
 def changelog() -> Path:
     return ROOT / "CHANGELOG.md"
 
 
+def settings(*paths: Path) -> Iterator[Text]:
+    """Yields the comments of TOML and YAML files and of shell scripts, one text a line."""
+    for path in paths:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if match := SETTING_COMMENT.search(line):
+                yield path, number, CODE.sub("", match[1])
+
+
 KINDS = {
-    "readme": lambda: pages(ROOT / "README.md", ROOT / "CONTRIBUTING.md"),
+    "readme": lambda: pages(*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob(".github/**/*.md"))),
     "docs": lambda: pages(*sorted((ROOT / "docs").rglob("*.md"))),
     "changelog": lambda: pages(changelog()),
     "docstrings": lambda: docstrings(*python("src")),
     "comments": lambda: comments(*python("src")),
     "tests": lambda: [*docstrings(*python("tests")), *comments(*python("tests"))],
+    "benchmarks": lambda: [*docstrings(*python("benchmarks")), *comments(*python("benchmarks"))],
+    "examples": lambda: [*docstrings(*python("examples")), *comments(*python("examples"))],
+    "scripts": lambda: [*docstrings(*scripts()), *comments(*scripts())],
+    "settings": lambda: settings(*sorted(each for pattern in SETTINGS for each in ROOT.glob(pattern))),
 }
 
 

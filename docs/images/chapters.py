@@ -29,8 +29,8 @@ def filled(pattern: np.ndarray) -> np.ndarray:
     return np.tril(A)
 
 
-def places_of_freedoms(parents: np.ndarray) -> np.ndarray:
-    """(n, 2) where to draw each freedom: leaves side by side, parents over the middle of their children."""
+def dof_positions(parents: np.ndarray) -> np.ndarray:
+    """Returns (n, 2), where each DoF is drawn: leaves side by side, parents above the middle of their children."""
     children = [np.flatnonzero(parents == i) for i in range(len(parents))]
     x, leaves = np.zeros(len(parents)), 0
     for i in reversed(range(len(parents))):
@@ -45,7 +45,7 @@ def sparsity():
     """The humanoid's expanded tree, the entries of M and L, and those of a dense order's factor."""
     model = fl.bundled("humanoid")
     parents = model.dof_parentid
-    pattern, place = fl.tree.sparsity(parents), places_of_freedoms(parents)
+    pattern, place = fl.tree.sparsity(parents), dof_positions(parents)
     figure, axes = plt.subplots(
         1, 3, figsize=(11, 4.2), layout="constrained", gridspec_kw={"width_ratios": [0.75, 1, 1]}
     )

@@ -1,4 +1,4 @@
-"""Draws humanoid.png: humanoids in many worlds, each under controls of its own, and the later the nearer.
+"""Draws humanoid.png: humanoids in many worlds under different controls; later states are nearer.
 
 Needs `pip install '.[view]'`; headless machines draw through EGL: `MUJOCO_GL=egl python docs/images/humanoid.py`.
 """

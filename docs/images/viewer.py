@@ -81,7 +81,7 @@ def robot(page, tab):
 
 
 def crowd(page, tab):
-    """Each of 1024 with a gait of its own."""
+    """Gives each of the 1024 robots a different gait."""
     session, random = page.source, np.random.default_rng(0)
     batch = session.parts[0].batch
     for _ in range(25):

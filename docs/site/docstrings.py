@@ -1,4 +1,4 @@
-"""Docstrings as Markdown: sections become lists, what is no Markdown is kept as it stands."""
+"""Converts docstrings to Markdown: sections become lists; all other text is kept."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def sections(text: str) -> list[tuple[str, list[str]]]:
 
 
 def prose(lines: list[str], table: bool) -> list[str]:
-    """Paragraphs, and blocks of code, which stand four characters in, or columns where they are asked for."""
+    """Returns paragraphs and indented blocks of code, or columns if `table`."""
     out: list[str] = []
     k = 0
     while k < len(lines):

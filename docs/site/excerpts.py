@@ -1,4 +1,4 @@
-"""A hook of the site: functions of the source beside the equations, by their names, so that they are what runs.
+"""A hook of the site: inserts functions of the source next to their equations, by name, so that pages show what runs.
 
     {{ source: featherlane.dynamics.body.newton_euler:rne }}
 

@@ -1,6 +1,6 @@
 """A hook of the site: drawings in the words of Mermaid become SVG when it is built, so that no script draws them.
 
-It knows what these pages use: `flowchart TD` and `LR`; nodes `A[text]`, `A{text}`, `A[(text)]` with `<br>`; edges
+It supports what these pages use: `flowchart TD` and `LR`; nodes `A[text]`, `A{text}`, `A[(text)]` with `<br>`; edges
 `-->`, `-.->` and `-->|label|`.  Anything else is an error of the build.  Ranks are longest paths from the sources
 without the edges that lead back, the order within a rank that of the mean of the neighbours above.
 """

@@ -129,7 +129,7 @@ def plain(thing):
 
 
 def place(thing) -> str:
-    """A link to the line that defines something; nothing where there is none of its own."""
+    """Returns a link to the line that defines something, or nothing if it has no definition."""
     try:
         path = Path(inspect.getsourcefile(plain(thing)) or "").resolve()
         line = inspect.getsourcelines(plain(thing))[1]
@@ -229,7 +229,7 @@ def options_page() -> str:
         shown = default.name.lower() if hasattr(default, "name") and default.name else default
         shown = " ".join(f"{x:g}" for x in shown) if np.ndim(shown) else shown
         try:
-            setattr(opt, name, -1)  # what may be negative refuses at least what is no number
+            setattr(opt, name, -1)  # options that may be negative refuse at least an object
             setattr(opt, name, object())
         except fl.FeatherlaneError as error:
             allowed = str(error).partition("allowed ")[2].removeprefix("is ").removeprefix("are ")
@@ -406,7 +406,7 @@ def pages() -> dict[str, str]:
 
 
 def on_files(files, config):
-    """The pages, beside those of `docs`."""
+    """Adds the pages to those of `docs`."""
     for name, text in pages().items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     return files

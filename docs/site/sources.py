@@ -1,7 +1,7 @@
 """A hook of the site: pages of the repository that stand outside `docs`, and files of its source as pages to link to.
 
 A page in `docs` links to whatever the repository has, by its path from there.  In the site the pages of the root become
-pages of their own, and a file or folder that some page links to, a page below `source/`, so that no link leads out.
+separate pages.  A linked file or folder becomes a page below `source/`, so that no link leads out of the site.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 
 
 def outside_code(text: str, change) -> str:
-    """`change` of every part of a page that is no code."""
+    """Applies `change` to every part of a page outside of code."""
     parts, last = [], 0
     for code in FENCED.finditer(text):
         parts += [change(text[last : code.start()]), code[0]]
@@ -51,7 +51,7 @@ def repository_path(src_uri: str) -> str:
 
 
 def site_path(path: str) -> str | None:
-    """Where a file of the repository stands in the site; None where there is no such file."""
+    """Returns the site's path of a file of the repository, or None if there is no such file."""
     place = ROOT / path
     if path in PAGES:
         return PAGES[path]
@@ -135,7 +135,7 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_page_content(content, page, config, files):
-    """Links to a line of a file get its anchor, which MkDocs does not know of; tests/test_site.py follows them."""
+    """Adds anchors to links to a line of a file, which MkDocs does not check; tests/test_site.py follows them."""
     return re.sub(r'<a data-line="(\d+)" href="([^"]+)"', r'<a href="\2#__codelineno-0-\1"', content)
 
 

@@ -36,7 +36,7 @@ def pictures() -> list[bytes]:
 
 @functools.lru_cache(maxsize=64)
 def told(folder: str, name: str, text: str) -> tuple[str, tuple[bytes, ...]]:
-    """The page of a script, and its pictures: run in a namespace of its own."""
+    """Returns the page of a script and its pictures; the script runs in a separate namespace."""
     parts, drawn, left = [], [], {"__name__": name}
     for words, code in cells(text):
         parts.append(words)
