@@ -1,0 +1,100 @@
+"""Prints the size of the source by package, and its change since a commit.
+
+    python tests/measure/size.py [COMMIT]
+
+Code lines are lines with code: without blank lines, comments, docstrings and imports.  Lines are all lines of a file.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import subprocess
+import sys
+import tarfile
+import tokenize
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).parents[2]
+SOURCE = "src/featherlane"
+# packages below the front ends (tests/test_layers.py), and the public modules of LCPs and trees
+ENGINE = "lanes spatial model dynamics collision constraint solver sensor simulation sensitivity lcp.py lcp tree.py tree".split()
+NOT_CODE = {
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}  # fmt: skip
+
+
+def code_lines(text: str) -> int:
+    """Returns the number of lines with code that is neither a docstring nor an import."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in NOT_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            lines.difference_update(range(node.lineno, node.end_lineno + 1))
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                lines.difference_update(range(first.lineno, first.end_lineno + 1))
+    return len(lines)
+
+
+def package(path: str) -> str:
+    """Returns the package of a file below SOURCE, or the file itself if it is in no package."""
+    return PurePosixPath(path).relative_to(SOURCE).parts[0]
+
+
+def sizes(files: Iterable[tuple[str, str]]) -> tuple[Counter, Counter]:
+    """Returns code lines and lines by package, of pairs (path, text)."""
+    code, every = Counter(), Counter()
+    for path, text in files:
+        code[package(path)] += code_lines(text)
+        every[package(path)] += text.count("\n")
+    return code, every
+
+
+def working_tree() -> list[tuple[str, str]]:
+    return [(p.relative_to(ROOT).as_posix(), p.read_text()) for p in sorted((ROOT / SOURCE).rglob("*.py"))]
+
+
+def of_commit(commit: str) -> list[tuple[str, str]]:
+    """Returns the files of a commit.
+
+    Raises:
+        SystemExit: Git does not have the commit.
+    """
+    done = subprocess.run(["git", "archive", commit, SOURCE], cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"commit {commit}: {done.stderr.decode().strip()}")
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        members = [member for member in archive.getmembers() if member.name.endswith(".py")]
+        return [(member.name, archive.extractfile(member).read().decode()) for member in members]
+
+
+def table(new: tuple[Counter, Counter], old: tuple[Counter, Counter] | None) -> list[str]:
+    """Returns the lines of the report: code lines and lines, with their changes, packages of the engine first."""
+    (code, every), names = new, set(new[0]) | set(old[0] if old else ())
+    groups = {name: [name] for name in sorted(names, key=lambda name: (name not in ENGINE, name))}
+    groups |= {"engine": [name for name in names if name in ENGINE], "all": list(names)}
+    lines = [f"{'':24s}{'code lines':>12s}{'change':>9s}{'lines':>10s}{'change':>9s}"]
+    for title, members in groups.items():
+        cells = []
+        for now, before in zip((code, every), old or (code, every), strict=True):
+            total, earlier = (sum(each[name] for name in members) for each in (now, before))
+            cells.append(f"{total:>{12 if not cells else 10},d}{(total - earlier if old else 0):>+9,d}")
+        lines.append(f"{title:24s}" + "".join(cells))
+    return lines
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2 or sys.argv[1:2] in (["-h"], ["--help"]):
+        sys.exit("usage: python tests/measure/size.py [COMMIT]")
+    print("\n".join(table(sizes(working_tree()), sizes(of_commit(sys.argv[1])) if len(sys.argv) == 2 else None)))

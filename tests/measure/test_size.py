@@ -1,0 +1,48 @@
+"""The size report counts code, and no comment, docstring, blank line or import."""
+
+from measure import size
+
+TEXT = '''"""Module.
+
+Two paragraphs."""
+
+import os
+from a import (
+    b,
+)
+
+# a comment
+X = """text
+that is code"""  # two lines
+
+
+def f(a):
+    """Docstring."""
+    return (
+        a  # three lines
+
+        + 1
+    )
+'''
+
+
+def test_code_lines_exclude_docstrings_comments_blank_lines_and_imports():
+    assert size.code_lines(TEXT) == 2 + 1 + 4
+
+
+def test_packages_and_changes_are_listed_with_the_engine_and_the_sum():
+    new = size.sizes([("src/featherlane/model/a.py", "x = 1\n"), ("src/featherlane/cli/b.py", "y = 1\nz = 2\n")])
+    old = size.sizes([("src/featherlane/model/a.py", "x = 1\nw = 2\n"), ("src/featherlane/old.py", "v = 1\n")])
+    rows = {line.split()[0]: line.split()[1:] for line in size.table(new, old)[1:]}
+    assert rows == {
+        "model": ["1", "-1", "1", "-1"],
+        "cli": ["2", "+2", "2", "+2"],
+        "old.py": ["0", "-1", "0", "-1"],
+        "engine": ["1", "-1", "1", "-1"],
+        "all": ["3", "+0", "3", "+0"],
+    }
+
+
+def test_the_source_is_counted():
+    code, every = size.sizes(size.working_tree())
+    assert set(code) >= {"lanes", "solver", "__init__.py"} and 0 < code["solver"] < every["solver"]
