@@ -23,6 +23,7 @@ from robots import wheels
 HOME = Path(featherlane.__path__[0])
 CI = bool(os.environ.get("FEATHERLANE_CI"))
 MARKED = ("viewer", "environments", "distributed", "integrations")  # folders that have a marker
+WORKER = 4 << 30  # bytes for a test process
 ONE_PROCESS = ("distributed",)  # folders whose tests share a fixture that takes seconds to create
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # no test asserts a time
@@ -39,6 +40,16 @@ except (wheels.Unreachable, RuntimeError) as error:
     )
 
 
+def memory() -> int:
+    """Returns the machine's memory, or the limit of the control group, in bytes; if unknown, enough for 8 processes."""
+    found = [8 * WORKER]
+    with contextlib.suppress(AttributeError, ValueError, OSError):  # Windows has no sysconf
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with contextlib.suppress(OSError, ValueError):  # "max": no limit
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(found)
+
+
 def pytest_configure(config):
     """Removes settings that a test process inherits and a user's shell does not have.
 
@@ -51,9 +62,12 @@ def pytest_configure(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config) -> int:
-    """Returns one process per core, at most 8 and at most one per named file; a single file starts sooner without."""
+    """Returns one process per core and per 4 GB of memory, at most 8 and at most one per named file.
+
+    A process takes up to 3.9 GB.  A single file starts sooner without processes.
+    """
     named = {name.partition("::")[0] for name in config.args}
-    most = min(cores(), 8)
+    most = max(1, min(cores(), memory() // WORKER, 8))
     count = most if any(Path(name).is_dir() for name in named) else min(most, len(named))
     return count if count > 1 else 0
 

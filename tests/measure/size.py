@@ -20,7 +20,9 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).parents[2]
 SOURCE = "src/featherlane"
 # packages below the front ends (tests/test_layers.py), and the public modules of LCPs and trees
-ENGINE = "lanes spatial model dynamics collision constraint solver sensor simulation sensitivity lcp.py lcp tree.py tree".split()
+ENGINE = tuple(
+    "lanes spatial model dynamics collision constraint solver sensor simulation sensitivity lcp tree".split()
+)
 NOT_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
     tokenize.ENDMARKER,
