@@ -138,3 +138,69 @@ def test_real_models_equal_mujoco(real_model, rng, name):
         mujoco.mj_forward(mj, data)
         for field in ("ten_length", "ten_J", "ten_velocity"):
             assert relative(ws.arrays[field][:, k], getattr(data, field)) <= EXACT, field
+
+
+WINCH = """<mujoco><worldbody>
+<geom name="drum" type="{kind}" size=".05 .02" euler="90 0 0" contype="0" conaffinity="0" pos="{at}"/>
+<site name="start" pos="{at}"/><site name="side" pos="{at}"/>
+<body pos="{at}"><joint axis="0 1 0"/><geom size=".01" pos=".05 0 0" mass="1"/><site name="end" pos="{end} 0 0"/></body>
+</worldbody><tendon><spatial>
+<site site="start"/><geom geom="drum" {side}/><site site="end"/></spatial></tendon></mujoco>"""
+RADIUS = 0.05
+TURNS = np.linspace(-3.1, 3.1, 2001)
+
+
+def winch(kind, start, side=None, end=RADIUS, at=0.0, dtype="float64"):
+    """Returns the lengths of a tendon from `start` around a drum to a site on its surface, by the angle of the site."""
+    text = WINCH.format(kind=kind, at="0 0 0", end=repr(end), side="" if side is None else 'sidesite="side"')
+    spec = mujoco.MjSpec.from_string(text)
+    for name, place in (("start", start), ("side", (0, 0, 0) if side is None else side)):
+        spec.site(name).pos = place
+    for element in (*spec.worldbody.sites, *spec.worldbody.geoms, *spec.worldbody.bodies):
+        element.pos = np.asarray(element.pos) + at
+    batch = fl.Batch(fl.load(spec), len(TURNS), dtype=dtype)
+    batch.qpos[:, 0] = TURNS
+    batch.bind("ten_length")
+    batch.forward()
+    return np.asarray(batch.ten_length[:, 0], dtype=np.float64)
+
+
+def shortest(start, end):
+    """Returns the length of the shortest path between two points of the plane outside of a circle around the origin."""
+    distance = np.linalg.norm(np.asarray(start) - end)
+    along = np.clip(np.dot(start, np.subtract(start, end)) / max(distance, 1e-300) ** 2, 0, 1)
+    nearest = np.linalg.norm(np.asarray(start) - along * np.subtract(start, end))
+    lengths = [max(np.linalg.norm(point), RADIUS) for point in (start, end)]
+    angle = abs(np.angle(complex(*start) / complex(*end)))
+    arc = angle - sum(np.arccos(np.minimum(RADIUS / np.asarray(lengths), 1.0)))
+    if nearest > RADIUS * (1 + 1e-9) or arc < 0.0:
+        return distance
+    return sum(np.sqrt(np.square(lengths) - RADIUS**2)) + RADIUS * arc
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("end", [RADIUS, RADIUS * (1 - 5e-7)], ids=["on", "typed"])
+@pytest.mark.parametrize("start", [(-0.2, 0, -0.3), (0.05 * np.cos(2), 0, 0.05 * np.sin(2)), (-0.05, 0, 0)])
+@pytest.mark.parametrize("kind", ["cylinder", "sphere"])
+def test_an_end_on_the_surface_follows_it(kind, start, end, dtype):
+    exact = [shortest((start[0], start[2]), RADIUS * np.array([np.cos(q), -np.sin(q)])) for q in TURNS]
+    np.testing.assert_allclose(winch(kind, start, None, end, dtype=dtype), exact, atol=2e-6 * RADIUS)
+
+
+def test_an_end_on_the_surface_follows_it_far_from_the_origin():
+    exact = [shortest((-0.2, -0.3), RADIUS * np.array([np.cos(q), -np.sin(q)])) for q in TURNS]
+    found = winch("cylinder", (-0.2, 0, -0.3), at=7.0, dtype="float32")
+    np.testing.assert_allclose(found, exact, atol=1e-5)  # a float32 rounds 7 m to 5e-7 m
+
+
+@pytest.mark.parametrize("kind", ["cylinder", "sphere"])
+def test_a_side_site_on_the_surface_is_outside(kind):
+    start = (-0.2, 0, -0.3)
+    on, above = (winch(kind, start, (0, 0, height)) for height in (RADIUS, 2 * RADIUS))
+    np.testing.assert_allclose(on, above, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["cylinder", "sphere"])
+def test_opposite_ends_on_the_surface_are_half_a_circle_apart(kind):
+    found = winch(kind, (-RADIUS, 0, 0))[np.argmin(np.abs(TURNS))]
+    assert found == pytest.approx(np.pi * RADIUS, abs=1e-12)

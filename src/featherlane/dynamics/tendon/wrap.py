@@ -23,6 +23,8 @@ from featherlane.prelude import *
 
 HALF_PI, TWO_PI = 1.5707963267948966, 6.283185307179586
 STEPS, RESIDUAL = 20, 1e-6  # of Newton's method
+TYPED = 1e-6  # radii: an end inside by less is on the surface, because a file gives its position with six digits
+ROUNDING, ROUNDING32 = 1e-14, 2e-6  # of positions, relative to their size: about 40 and 30 roundings
 
 
 # ---- two dimensions --------------------------------------------------------------------------------------------------
@@ -55,6 +57,16 @@ def _meets_circle(a, b, r):
 
 
 @kernel
+def _on_surface(a, r, slack):
+    """Returns (mask: a is not inside the circle, a); if inside by at most `slack`, a is moved onto the circle."""
+    square, inner = dot2(a, a), fmax(r - slack, 0.0)
+    outside = square >= inner * inner
+    near = outside & (square < r * r)
+    s = r / sqrt(fmax(square, MINVAL))
+    return outside, where2(near, (s * a[0], s * a[1]), a)
+
+
+@kernel
 def _tangent_point(a, r, square, turn):
     """Returns the tangent point from a on the circle that the tendon follows to the left (turn = 1) or right (-1)."""
     s = r / fmax(square, MINVAL)
@@ -76,14 +88,22 @@ def _turn(a, b, side, sided):
 
 
 @kernel
-def round_circle(a, b, r, side, sided):
-    """Returns (mask, p, q, arc): whether the path from a to b follows the circle, from p to q; sided: by `side`."""
-    aa, bb, rr = dot2(a, a), dot2(b, b), r * r
+def round_circle(a, b, r, outside, side, sided):
+    """Returns (mask, p, q, arc): whether the path from a to b follows the circle, from p to q; sided: by `side`.
+
+    A segment with an end on the circle meets it by rounding, so phi also decides: it is negative if the end points are
+    closer than their tangents, and the segment has the direction of the path.
+
+    Args:
+        outside: mask of worlds where neither end is inside the circle.
+    """
+    aa, bb = dot2(a, a), dot2(b, b)
     turn, far = _turn(a, b, side, sided)
-    wraps = (aa >= rr) & (bb >= rr) & (r >= MINVAL) & (far | _meets_circle(a, b, r))
     p, q = _tangent_point(a, r, aa, turn), _tangent_point(b, r, bb, -turn)
     phi = turn * atan2(cross2(p, q), dot2(p, q))
-    phi = where(far & (phi < 0.0), phi + TWO_PI, fmax(phi, 0.0))
+    turned = (far & (phi < 0.0)) | (phi < -HALF_PI)  # by rounding, if the end points are opposite
+    wraps = outside & (r >= MINVAL) & (far | (_meets_circle(a, b, r) & ((phi >= 0.0) | turned)))
+    phi = where(turned, phi + TWO_PI, fmax(phi, 0.0))
     return wraps, p, q, r * phi
 
 
@@ -179,16 +199,19 @@ def wrap(m, d, start, end, g, kind, side):
         side: its side site, or -1.
     """
     R, centre, r = load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g), m.geom_size[3 * g]
+    rounding = ROUNDING32 if single_precision(d) else ROUNDING
     p = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * start), centre))
     q = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * end), centre))
     x, y = _axes(d, p, q, kind)
-    a, b = (dot3(p, x), dot3(p, y)), (dot3(q, x), dot3(q, y))
+    slack = fma(TYPED, r, rounding * (norm3(centre) + fmax(norm3(p), norm3(q))))
+    first_out, a = _on_surface((dot3(p, x), dot3(p, y)), r, slack)
+    last_out, b = _on_surface((dot3(q, x), dot3(q, y)), r, slack)
     s = p
     if side >= 0:
         s = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * side), centre))
-    bends, u, v, arc = round_circle(a, b, r, (dot3(s, x), dot3(s, y)), 1 if side >= 0 else 0)
+    bends, u, v, arc = round_circle(a, b, r, first_out & last_out, (dot3(s, x), dot3(s, y)), 1 if side >= 0 else 0)
     if side >= 0:
-        inside = norm3(s) < r
+        inside = norm3(s) < r - slack
         if any_(inside):
             within, t = through_circle(d, a, b, r)
             bends = (inside & within) | (not_(inside) & bends)
