@@ -63,7 +63,15 @@ from featherlane.model.joint import (
     joint_coordinates,
     joint_dofs,
 )
-from featherlane.model.status import BAD_CONTROL, CONTACTS_FULL, NON_FINITE, NOT_CONVERGED, ROWS_FULL, warn
+from featherlane.model.status import (
+    BAD_CONTROL,
+    CONTACTS_FULL,
+    NON_FINITE,
+    NOT_CONVERGED,
+    ROWS_FULL,
+    SINGULAR_INERTIA,
+    warn,
+)
 from featherlane.model.timestep import timestep
 from featherlane.spatial.inertia import inert_add, inert_from_com, inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion, dot6, scale6

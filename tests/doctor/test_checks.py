@@ -322,7 +322,7 @@ def test_a_check_whose_numbers_overflow_is_a_finding(integrator):
 
 
 def test_a_full_buffer_in_the_trial_is_a_warning(monkeypatch):
-    counts = dict.fromkeys(("contacts_full", "rows_full", "non_finite", "not_converged", "bad_control"), 0)
+    counts = dict.fromkeys(("contacts_full", "rows_full", "non_finite", "not_converged", "bad_control", "singular_inertia"), 0)
     monkeypatch.setattr(ExaminedModel, "trials", [("qpos0", counts | {"rows_full": 7}, 0.0)])
     (finding,) = fl.diagnose(ARM, ["trial-full"])
     assert finding.seen == "rows_full in 7 of 500 steps from qpos0"

@@ -2,8 +2,8 @@
 
 from featherlane.lanes import kernel, where
 
-STATUS = ("contacts_full", "rows_full", "non_finite", "not_converged", "bad_control")
-CONTACTS_FULL, ROWS_FULL, NON_FINITE, NOT_CONVERGED, BAD_CONTROL = range(len(STATUS))
+STATUS = ("contacts_full", "rows_full", "non_finite", "not_converged", "bad_control", "singular_inertia")
+CONTACTS_FULL, ROWS_FULL, NON_FINITE, NOT_CONVERGED, BAD_CONTROL, SINGULAR_INERTIA = range(len(STATUS))
 
 
 @kernel

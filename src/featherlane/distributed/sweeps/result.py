@@ -24,7 +24,7 @@ class Sweep:
         parameters: field path -> (n, ...) parameter values of each sample.
         results: name -> (n,) results of `reduce`.
         status: name -> (n,) status counts of each world, as in `Batch.status`: `contacts_full`, `rows_full`,
-            `non_finite`, `not_converged`, `bad_control`.
+            `non_finite`, `not_converged`, `bad_control`, `singular_inertia`.
         nsample: number of samples of the whole sweep.
     """
 

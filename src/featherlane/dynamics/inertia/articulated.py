@@ -13,6 +13,7 @@ from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.body.newton_euler import world_acceleration
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.joint_space import multiply_joint_space
+from featherlane.dynamics.sparse.tree_factor import clamped_pivot
 from featherlane.model.integrator import has_metric, reads_inertia
 
 # opt_forward_dynamics
@@ -102,7 +103,7 @@ def _take_out(d, a, k, S, extra):
     U = IA S;  D = S^T U + extra;  IA -= U U^T / D.
     """
     U = multiply_packed(d.aba_inertia, a, S)
-    inverse = 1.0 / (dot6(S, U) + extra)
+    inverse = 1.0 / clamped_pivot(dot6(S, U) + extra)
     subtract_outer(d, a, k, U, inverse)
     return U, inverse
 

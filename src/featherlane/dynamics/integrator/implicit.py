@@ -24,7 +24,8 @@ def factor_lu(m, A, inverse):
     """
     for k in range(m.nv - 1, -1, -1):
         a, above = m.D_rowadr[k], m.D_diag[k]
-        p = 1.0 / A[a + above]
+        D = A[a + above]
+        p = 1.0 / where(fabs(D) < MINVAL, MINVAL, D)  # may be negative
         inverse[k] = p
         for c in range(above):
             A[a + c] = A[a + c] * p

@@ -6,10 +6,13 @@ from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
 from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve_factored
+from featherlane.dynamics.inertia.metric import metric
 from featherlane.dynamics.integrator.discrete import discrete_smooth
 from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, spring_coefficients
 from featherlane.dynamics.tendon.force import tendon_energy
 from featherlane.model.integrator import has_metric
+
+SINGULAR, SINGULAR32 = 1e-15, 5e-7  # D_i / A_ii that is only rounding: 4 of float64, and of float32
 
 
 @kernel
@@ -24,6 +27,23 @@ def solve_inertia(m, d, x):
     else:
         # in the integrator's buffer: 15 KB less memory traffic in a tile of humanoids
         factor_and_solve(m, d.M, d.qH, d.qHDiagInv, x, own=1)
+
+
+@kernel
+def count_singular(m, d):
+    """Counts worlds whose inertia matrix is singular to rounding: D_i is MINVAL, or SINGULAR times A_ii, or less.
+
+    Articulated bodies have no A_ii: a model with singular inertia that uses them is counted by MINVAL alone.
+    Source: MuJoCo mj_factorI, which counts MINVAL only.
+    """
+    found, small = zero(d), SINGULAR32 if single_precision(d) else SINGULAR
+    if not uses_articulated(m):
+        A = metric(m, d)
+        inverse = d.qLDiagInv if d.want_all and not has_metric(m) else d.qHDiagInv
+        for i in range(m.nv):
+            diagonal = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+            found = where(inverse[i] * fmax(MINVAL, small * diagonal) > 0.999, 1.0, found)
+    warn(d, SINGULAR_INERTIA, found > 0.0)
 
 
 @stage
@@ -49,6 +69,7 @@ def smooth_acceleration(m, d):
         for i in range(m.nv):
             d.qacc_smooth[i] = d.qfrc_smooth[i]
         solve_inertia(m, d, d.qacc_smooth)
+    count_singular(m, d)
 
 
 @kernel

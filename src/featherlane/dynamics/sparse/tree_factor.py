@@ -10,6 +10,15 @@ from typing import Any, NamedTuple
 from featherlane.prelude import *
 
 
+@kernel
+def clamped_pivot(x):
+    """Returns the pivot x, at least MINVAL: a singular inertia does not divide by zero.
+
+    Source: MuJoCo mj_factorI, mju_cholFactor.
+    """
+    return where(x < MINVAL, MINVAL, x)
+
+
 class TreeRows(NamedTuple):
     """Holds the rows of a matrix."""
 
@@ -121,8 +130,9 @@ def finish_corner(system, place, i, x, reduce, g, height):
     x[r][j] is the entry of row i - r that is j positions left of its diagonal, which is at place[r].
     """
     for r in unrolled(range(height)):
-        v = 1.0 / x[r][0]
-        row = tuple(x[r][j] * v if j > 0 else x[r][0] for j in range(height - r))
+        D = clamped_pivot(x[r][0])
+        v = 1.0 / D
+        row = tuple(x[r][j] * v if j > 0 else D for j in range(height - r))
         x = tuple(
             tuple(
                 fma(-row[u - r], x[r][u - r + j], x[u][j]) if u > r else row[j] if u == r else x[u][j]

@@ -16,6 +16,7 @@ COUNTED = {
     "contacts_full": int(KINDS.mjWARN_CONTACTFULL),
     "rows_full": int(KINDS.mjWARN_CNSTRFULL),
     "bad_control": int(KINDS.mjWARN_BADCTRL),
+    "singular_inertia": int(KINDS.mjWARN_INERTIA),
 }
 COLUMNS = {name: STATUS.index(name) for name in (*COUNTED, "non_finite")}
 NO_SIMS = np.zeros(0, int)

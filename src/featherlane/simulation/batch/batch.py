@@ -63,8 +63,8 @@ class Batch(WorldQueries):
     (`bind`) and refreshed by every call that computes them.
 
     Attributes:
-        status: worlds' counts of `contacts_full`, `rows_full`, `non_finite`, `not_converged` and `bad_control`, each
-            (nworld,).
+        status: worlds' counts of `contacts_full`, `rows_full`, `non_finite`, `not_converged`, `bad_control` and
+            `singular_inertia`, each (nworld,).
         nreset: resets of each world for non-finite or out-of-range values, (nworld,); the first emits
             `NonFiniteWarning`.
         ncon, solver_niter, solver_residual, solver_gap: of each world's last step, (nworld,).

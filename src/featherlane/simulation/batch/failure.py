@@ -21,7 +21,14 @@ from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.world.data import Data, step
 
-SEVERITY = ("non_finite", "bad_control", "not_converged", "rows_full", "contacts_full")  # most severe first
+SEVERITY = (
+    "non_finite",
+    "bad_control",
+    "singular_inertia",
+    "not_converged",
+    "rows_full",
+    "contacts_full",
+)  # most severe first
 MADE = ("_model", "_data", "_function")  # created at the first access
 GIVEN = frozenset(DATA.of("drive", "input", "given"))  # set by the user; all other fields follow from the last step
 
@@ -88,7 +95,7 @@ class Failure:
 
     @property
     def cause(self) -> str:
-        """Returns the worst cause: `non_finite`, `bad_control`, `not_converged`, `rows_full` or `contacts_full`."""
+        """Returns the worst cause, an entry of `status`."""
         return next(name for name in SEVERITY if name in self.causes)
 
     @property

@@ -56,7 +56,7 @@ FIELDS = (
     _report.real(
         "signature", "nsignature", "1", "candidate pairs in contact, as bits; worlds with similar contacts share tiles"
     ),
-    _count.real("warning", "5", "1", "counts of contacts_full, rows_full, non_finite, not_converged, bad_ctrl"),
+    _count.real("warning", "6", "1", "counts of the entries of `status`: contacts_full, ..., singular_inertia"),
     _count.real(
         "nreset", "1", "1", "number of resets of this world because of non-finite or out-of-range values", dtype="int64"
     ),

@@ -12,7 +12,13 @@ from featherlane.simulation.step.wake import unsettle
 
 LARGEST = 1e10  # a larger value is bad, as is NaN
 BAD_POSITION, BAD_VELOCITY = 1, 2  # values of bad_part
-REPEATED = CONTACTS_FULL, ROWS_FULL, NOT_CONVERGED, BAD_CONTROL  # counts of a pass that may be computed again
+REPEATED = (
+    CONTACTS_FULL,
+    ROWS_FULL,
+    NOT_CONVERGED,
+    BAD_CONTROL,
+    SINGULAR_INERTIA,
+)  # counts of a pass that may be computed again
 
 
 @kernel
@@ -113,7 +119,7 @@ def restart_sleep(m, d, mask):
 
 @kernel
 def load_counts(d):
-    """Returns the counts of contacts full, rows full, not converged and bad controls."""
+    """Returns the counts of REPEATED."""
     return tuple(d.warning[k] for k in REPEATED)
 
 
@@ -121,7 +127,7 @@ def load_counts(d):
 def take_back_counts(m, d, counts):
     """Restores the counts from before a pass that is repeated, except in the worlds that cause the repetition."""
     bad = bad_acceleration(m, d)
-    for i in unrolled(range(4)):
+    for i in unrolled(range(5)):
         d.warning[REPEATED[i]] = where(bad, d.warning[REPEATED[i]], counts[i])
 
 

@@ -108,7 +108,8 @@ def sign_contacts(m, d):
 @kernel
 def number_counted(d):
     """Returns the sum of the counts of `status`, except for not_converged."""
-    return d.warning[CONTACTS_FULL] + d.warning[ROWS_FULL] + d.warning[NON_FINITE] + d.warning[BAD_CONTROL]
+    full = d.warning[CONTACTS_FULL] + d.warning[ROWS_FULL]
+    return full + d.warning[NON_FINITE] + d.warning[BAD_CONTROL] + d.warning[SINGULAR_INERTIA]
 
 
 @kernel

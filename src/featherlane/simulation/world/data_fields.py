@@ -101,10 +101,11 @@ class DataFields(NamedAccess):
     # ---- contacts, rows, reports -------------------------------------------------------------------------------------
     @property
     def status(self) -> dict[str, int]:
-        """Counts since the last reset: `contacts_full`, `rows_full`, `non_finite`, `not_converged`, `bad_control`.
+        """Counts of `contacts_full`, `rows_full`, `non_finite`, `not_converged`, `bad_control`, `singular_inertia`.
 
-        They count steps and forward passes in which contacts or rows exceeded their capacity, a state or acceleration
-        value was NaN or beyond 1e10, the solver did not converge, or a control was NaN or beyond 1e10 (all act as 0).
+        They count steps and forward passes since the last reset in which contacts or rows exceeded their capacity, a
+        state or acceleration value was NaN or beyond 1e10, the solver did not converge, a control was NaN or beyond
+        1e10 (all act as 0), or the inertia matrix was singular to rounding.
         """
         return {name: int(count) for name, count in zip(STATUS, self.warning, strict=True)}
 

@@ -32,7 +32,12 @@ GROUPS = ("time", "solver_niter", "warning", "contact")  # fields with a convers
 SPARSE = frozenset("M qLD ten_J actuator_moment".split())
 MOMENTS = ("moment_rownnz", "moment_rowadr", "moment_colind")  # constant here, written by every pass of MuJoCo
 SIZES = "nq nv nu na nbody njnt ngeom nsite ncam neq ntendon nmocap nsensordata".split()
-COUNTED = {"contacts_full": "CONTACTFULL", "rows_full": "CNSTRFULL", "bad_control": "BADCTRL"}
+COUNTED = {
+    "contacts_full": "CONTACTFULL",
+    "rows_full": "CNSTRFULL",
+    "bad_control": "BADCTRL",
+    "singular_inertia": "INERTIA",
+}
 RESETS = ("BADQACC", "BADQPOS", "BADQVEL")  # counted as non_finite
 LAZY = {"flg_energypos": "want_energy", "flg_energyvel": "want_energy", "flg_subtreevel": "want_subtree"}
 LAZY |= {"flg_rnepost": "want_wrenches"}
