@@ -98,6 +98,12 @@ CASES = [
             ('fromto="0 0 0 0 0 -.5"/><site', 'fromto="0 0 0 0 0 -.5" mass="1e-9"/><site'),
         ),
     ),
+    Case(
+        "dofs-redundant",
+        "joint 'same'",
+        ARM,
+        (('<joint name="knee"', '<joint name="same" axis="0 1 0"/><joint name="knee"'),),
+    ),
     Case("constants-stale", "body 'link'", INERTIAL, edit("body_mass", 1, 2.0)),
     Case("step-unstable", "actuator 'drive'", SERVO, (('kp="10"', 'kp="1e6"'),)),
     Case("step-unstable", "actuator 'drive'", SERVO, (('kv="2"', 'kv="1e3"'),)),
@@ -322,7 +328,9 @@ def test_a_check_whose_numbers_overflow_is_a_finding(integrator):
 
 
 def test_a_full_buffer_in_the_trial_is_a_warning(monkeypatch):
-    counts = dict.fromkeys(("contacts_full", "rows_full", "non_finite", "not_converged", "bad_control", "singular_inertia"), 0)
+    counts = dict.fromkeys(
+        ("contacts_full", "rows_full", "non_finite", "not_converged", "bad_control", "singular_inertia"), 0
+    )
     monkeypatch.setattr(ExaminedModel, "trials", [("qpos0", counts | {"rows_full": 7}, 0.0)])
     (finding,) = fl.diagnose(ARM, ["trial-full"])
     assert finding.seen == "rows_full in 7 of 500 steps from qpos0"

@@ -102,7 +102,14 @@ def test_fields_have_a_row_for_each_world(batch):
     for name, shape in SHAPES.items():
         assert getattr(batch, name).shape == shape, name
         assert getattr(batch, name).dtype == np.float64
-    assert set(batch.status) == {"contacts_full", "rows_full", "non_finite", "not_converged", "bad_control", "singular_inertia"}
+    assert set(batch.status) == {
+        "contacts_full",
+        "rows_full",
+        "non_finite",
+        "not_converged",
+        "bad_control",
+        "singular_inertia",
+    }
     assert all(counts.shape == (N,) for counts in batch.status.values())
 
 

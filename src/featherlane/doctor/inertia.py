@@ -25,6 +25,7 @@ DENSEST, LIGHTEST = 25_000.0, 1.0  # kg/m^3: osmium has 22,590, the lightest aer
 COMPACT = 100.0  # a uniform body's radius of gyration is at least half of its radius; a hundredth is a mistake
 OUTSIDE = 2.0  # geoms are often simpler than the real part
 RATIO = 1e3  # of masses that support each other
+REDUNDANT = 1e-14  # the same, if it is only rounding
 ALIKE = 1e-8  # least eigenvalue of M scaled to a unit diagonal: half of the digits of float64
 
 
@@ -177,11 +178,24 @@ def _joined(examined: ExaminedModel) -> Iterator[tuple[int, int]]:
         yield examined.bodies_of_equality(int(e))
 
 
+@check("dofs-redundant", ERROR, "the mass matrix is singular: accelerations are rounding errors, `singular_inertia`")
+def redundant(examined: ExaminedModel) -> Iterator[Sign]:
+    """Finds trees whose mass matrix, scaled to a unit diagonal, has an eigenvalue below 1e-14: only rounding remains,
+    as with two hinges on one axis."""
+    advice = "remove a joint whose motion the other joints have, or give its DoF armature"
+    yield from _singular(examined, -np.inf, REDUNDANT, advice)
+
+
 @check(
     "inertia-singular", NOTE, "two DoFs are nearly redundant, so accelerations lose digits (in float32, all of them)"
 )
 def singular(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds trees whose mass matrix, scaled to a unit diagonal, has an eigenvalue below 1e-8."""
+    yield from _singular(examined, REDUNDANT, ALIKE, "add mass or armature to light bodies between joints")
+
+
+def _singular(examined: ExaminedModel, low: float, high: float, advice: str) -> Iterator[Sign]:
+    """Yields the joint that moves most in each tree whose scaled mass matrix has its least eigenvalue in [low, high)."""
     m = examined.model
     for tree in range(m.ntree):
         at = examined.dofs_of_tree(tree)
@@ -191,9 +205,9 @@ def singular(examined: ExaminedModel) -> Iterator[Sign]:
             continue
         scaled = M / D[:, None] / D
         least = np.linalg.eigvalsh(scaled)[0]
-        if least < ALIKE and (M.diagonal() > MINVAL).all():
+        if low <= least < high and (M.diagonal() > MINVAL).all():
             dof = at.start + int(np.abs(np.linalg.eigh(scaled)[1][:, 0]).argmax())
             seen = (
                 f"the mass matrix, scaled to a unit diagonal, has the eigenvalue {max(least, 0.0):.2g} along its motion"
             )
-            yield Sign("joint", int(m.dof_jntid[dof]), seen, "add mass or armature to light bodies between joints")
+            yield Sign("joint", int(m.dof_jntid[dof]), seen, advice)
