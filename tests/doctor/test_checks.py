@@ -100,7 +100,7 @@ CASES = [
     ),
     Case(
         "dofs-redundant",
-        "joint 'same'",
+        "joint 'knee'",
         ARM,
         (('<joint name="knee"', '<joint name="same" axis="0 1 0"/><joint name="knee"'),),
     ),

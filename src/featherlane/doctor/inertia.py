@@ -206,7 +206,8 @@ def _singular(examined: ExaminedModel, low: float, high: float, advice: str) -> 
         scaled = M / D[:, None] / D
         least = np.linalg.eigvalsh(scaled)[0]
         if low <= least < high and (M.diagonal() > MINVAL).all():
-            dof = at.start + int(np.abs(np.linalg.eigh(scaled)[1][:, 0]).argmax())
+            share = np.abs(np.linalg.eigh(scaled)[1][:, 0])
+            dof = at.start + int(np.flatnonzero(share > share.max() - ROUNDING)[-1])  # equal shares: the last DoF
             seen = (
                 f"the mass matrix, scaled to a unit diagonal, has the eigenvalue {max(least, 0.0):.2g} along its motion"
             )
