@@ -10,6 +10,7 @@ from featherlane.prelude import *
 from featherlane.constraint.efc_contact import number_contacts, take_contacts
 from featherlane.constraint.efc_fields import EFC
 from featherlane.constraint.end_of_step import resolved
+from featherlane.constraint.friction_loss import loss_damping
 from featherlane.constraint.impedance import (
     friction_reference,
     impedance,
@@ -131,7 +132,7 @@ def _soften(m, d, er, i):
     imp = impedance(solimp, r)
     K, B = reference(solref, solimp, shortest)
     if kind in (FRICTION_DOF, FRICTION_TENDON):
-        K = zero(d)
+        K, B = zero(d), loss_damping(m, solref, solimp, shortest)
     elif first < i:
         k = er.contact_slot[er.efc_id[i]]
         K, B = zero(d), friction_reference(load2(d.con_solreffriction, 2 * k), B, solimp, shortest)

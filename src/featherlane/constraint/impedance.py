@@ -15,6 +15,7 @@ MINIMP, MAXIMP = 0.0001, 0.9999  # the range of d, and of the midpoint of its sp
 MINVAL = 1e-15  # lower bound of R, of widths and of denominators
 DEFAULT_TIMECONST, DEFAULT_DAMPRATIO = 0.02, 1.0  # replace a solref whose two signs differ
 
+STICK = 1e5  # friction under Coulomb's law: its impedance, over the inverse mass that it moves
 UNBOUNDED = 1e30  # N: stands for no upper bound of a force; finite, so that its product with 0 is not NaN
 
 

@@ -16,8 +16,10 @@ from featherlane.constraint.ball import ball_rows
 from featherlane.constraint.diagonal import contact_diagonal, dof_diagonal, wants_exact
 from featherlane.constraint.end_of_step import end_of_step, factor_backbone, factor_metric, rescale_rows, resolved
 from featherlane.constraint.equality import equality_capacity, write_equality_rows
+from featherlane.constraint.friction_loss import loss_row
 from featherlane.constraint.impedance import (
     MINVAL,
+    STICK,
     UNBOUNDED,
     friction_reference,
     impedance,
@@ -50,7 +52,6 @@ __all__ = [
 # ---- one dof -----------------------------------------------------------------------------------------
 
 
-STICK = 1e5  # friction under Coulomb's law: its impedance, over the inverse mass at the contact
 TURNED = 0.1  # under Coulomb's law A is at least this part of the inverse inertia times the arm squared
 
 
@@ -67,9 +68,7 @@ def dof_inverse_inertia(m, d, i):
 def write_dof_friction(m, d, k, i, present, shortest):
     """Writes row k: the friction loss of dof i.  Its position error is 0, so it has damping but no stiffness."""
     solimp, v = load5(m.dof_solimp, 5 * i), d.qvel[i]
-    _, B = reference(load2(m.dof_solref, 2 * i), solimp, shortest)
-    _, B, imp = end_of_step(m, zero(d), B, impedance(solimp, zero(d)))
-    D = inverse_regularisation(imp, dof_inverse_inertia(m, d, i))
+    D, B = loss_row(m, load2(m.dof_solref, 2 * i), solimp, shortest, dof_inverse_inertia(m, d, i))
     loss = m.dof_frictionloss[i]
 
     d.dofrow_dof[k] = i

@@ -13,6 +13,7 @@ from __future__ import annotations
 from featherlane.prelude import *
 from featherlane.constraint.diagonal import row_diagonal, wants_exact
 from featherlane.constraint.end_of_step import end_of_step, resolved
+from featherlane.constraint.friction_loss import loss_row
 from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.dynamics.awake import sleeping, tendon_awake
@@ -46,9 +47,8 @@ def write_tendon_friction(m, d, k, o, i, present):
     solimp = load5(m.tendon_solimp_fri, 5 * i)
     n, present = store_jacobian(m, d, o, i, real(d, 1.0), present)
     place_rows_at(d, k, 1, o, n, FRICTION_TENDON, i)
-    _, B = reference(load2(m.tendon_solref_fri, 2 * i), solimp, shortest_timeconst(m))
-    _, B, imp = end_of_step(m, zero(d), B, impedance(solimp, zero(d)))
-    D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
+    A = tendon_inverse_inertia(m, d, k, i)
+    D, B = loss_row(m, load2(m.tendon_solref_fri, 2 * i), solimp, shortest_timeconst(m), A)
     loss = m.tendon_frictionloss[i]
     store_general_row(d, k, present, zero(d), zero(d), D, -(B * general_velocity(d, k)), (-loss, loss))
     return n

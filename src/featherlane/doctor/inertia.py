@@ -195,7 +195,7 @@ def singular(examined: ExaminedModel) -> Iterator[Sign]:
 
 
 def _singular(examined: ExaminedModel, low: float, high: float, advice: str) -> Iterator[Sign]:
-    """Yields the joint that moves most in each tree whose scaled mass matrix has its least eigenvalue in [low, high)."""
+    """Yields the joint that moves most in each tree whose scaled M has its least eigenvalue in [low, high)."""
     m = examined.model
     for tree in range(m.ntree):
         at = examined.dofs_of_tree(tree)

@@ -5,6 +5,7 @@ and the stiffness depend on r.
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.friction_loss import loss_damping
 from featherlane.constraint.impedance import MINVAL, impedance, impedance_rate, reference, shortest_timeconst
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import actuator_rates, force_rate, length_rate
@@ -68,7 +69,7 @@ def _rows(m, d, p):
             acts = (D > 0.0) & (f > 0.0)
             p.dof_stiffness[i] = p.dof_stiffness[i] + where(acts, fma(D, pull, -(f * stiffer)), 0.0)
         else:
-            _, B = reference(load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), shortest)
+            B = loss_damping(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), shortest)
             f = -(D * x)
             acts = (D > 0.0) & (f > d.dofrow_lo[k]) & (f < d.dofrow_hi[k])
         p.dof_friction[i] = p.dof_friction[i] + where(acts, D * B, 0.0)

@@ -16,7 +16,8 @@ Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip), for the sweeps
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.impedance import reference, shortest_timeconst
+from featherlane.constraint.friction_loss import loss_damping
+from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.dynamics.inertia.joint_space import factor_m, multiply_columns, solve_columns, solve_factored
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.sparse.tree_panel import PANEL
@@ -190,7 +191,7 @@ def _joint_rates(m, d, p, at, r):
     """slip_dy, slip_dforce, slip_dbound of row r, dry friction, <- rates in the main solution."""
     k = p.slip_axis[r]
     i, f = d.dofrow_dof[k], p.slip_force[r]
-    _, B = reference(load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), shortest_timeconst(m))
+    B = loss_damping(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), shortest_timeconst(m))
     dy = d.dofrow_J[k] * (p.da[i] + (B if at == m.nv + i else zero(d)))
     p.slip_dy[r], p.slip_dbound[r] = dy, zero(d)
     p.slip_dforce[r] = where(fabs(f) < p.slip_bound[r], -(d.dofrow_D[k] * dy), 0.0)

@@ -14,7 +14,8 @@ J = J_1 - c(y) J_2 and dJ = dJ_1 - c(y) dJ_2 - c'(y) J_2^T (J_2 dq).
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.impedance import reference, shortest_timeconst
+from featherlane.constraint.friction_loss import loss_damping
+from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_rate, length_rate
 from featherlane.dynamics.tendon.force import damper_force, spring_force, tendon_damping_rate, tendon_spring_rate
@@ -131,7 +132,7 @@ def _rows(m, d, p):
     for k in range(d.ngenrow[0]):
         kind, i = d.genrow_type[k], d.genrow_id[k]
         solref, solimp = row_parameters(m, k, kind, i)
-        _, B = reference(solref, solimp, shortest)
+        B = loss_damping(m, solref, solimp, shortest)
         lo, hi = d.genrow_lo[k], d.genrow_hi[k]
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], lo, hi)
         D = where((f > lo) & (f < hi), d.genrow_D[k], 0.0)

@@ -5,8 +5,9 @@
 with the law f of rows/coulomb.py, which has no cost.  The solver starts like Newton's method on the convex model, with
 the friction bounds of the last acceleration.  A world is solved by a sequence of problems:
 
-1. the law with Dt reduced by SOFT, to ROUGH of the forces, by the primal-dual Newton method (primal_dual.py): it finds
-   the zones of the contacts.  It is skipped if the residual of the law is below CLOSE of the forces at the start
+1. the law with Dt, and D of friction loss, reduced by SOFT, to ROUGH of the forces, by the primal-dual Newton method
+   (primal_dual.py): it finds the zones of the contacts.  It is skipped if the residual of the law is below CLOSE of the
+   forces at the start
 2. the law itself, by the same method
 3. if one of them is not solved: proximal points (proximal.py).  s increases from FIRST; the last problem, s = 1, is
    the law.  If a problem is not solved, a softer one follows
@@ -73,6 +74,22 @@ def keep_problem(m, d):
         d.coulomb.warm[i], d.coulomb.start[i], d.coulomb.good[i] = d.qacc[i], d.qacc[i], d.qacc[i]
     for k in range(d.ncon_slot[0]):
         d.coulomb.D[k], d.coulomb.Dt[k] = d.con_D[k], d.con_Dt[k]
+    for k in range(d.nfrictionrow[0]):
+        d.coulomb.dofrow_D[k] = d.dofrow_D[k]
+    for k in range(d.ngenrow[0]):
+        if d.genrow_type[k] == FRICTION_TENDON:
+            d.coulomb.tendon_D[d.genrow_id[k]] = d.genrow_D[k]
+
+
+@kernel
+def soften_losses(m, d, chosen, stiffness):
+    """Sets D of friction loss to `stiffness` times that of the law, in the worlds of the mask."""
+    for k in range(d.nfrictionrow[0]):
+        d.dofrow_D[k] = where(chosen, stiffness * d.coulomb.dofrow_D[k], d.dofrow_D[k])
+    for k in range(d.ngenrow[0]):
+        if d.genrow_type[k] == FRICTION_TENDON:
+            D = stiffness * d.coulomb.tendon_D[d.genrow_id[k]]
+            d.genrow_D[k] = where(chosen, D, d.genrow_D[k])
 
 
 @kernel
@@ -80,6 +97,7 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
     """Sets the law of a problem in the worlds of the first mask; returns the residual of all worlds.
 
     With the compliance c = (1 / stiffness - 1) / Dt of contact k, its law has D / (1 + c D), Dt stiffness, y - c p.
+    Friction loss has D stiffness.
 
     Args:
         chosen: the mask.
@@ -91,6 +109,7 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
         for i in range(m.nv):
             d.qacc[i] = where(back, d.coulomb.good[i], d.qacc[i])
         make_rows_anew(m, d, back)
+    soften_losses(m, d, chosen, stiffness)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
             D, Dt = d.coulomb.D[k], d.coulomb.Dt[k]

@@ -47,6 +47,8 @@ FIELDS = (
     _coulomb.real("force", "2 nconmax 3", "N, N m", "proximal forces along the contact's basis"),
     _coulomb.real("D", "nconmax", "kg", "con_D of the law"),
     _coulomb.real("Dt", "nconmax", "kg", "con_Dt of the law"),
+    _coulomb.real("dofrow_D", "nv", "kg, kg m^2", "dofrow_D of friction loss, of the law"),
+    _coulomb.real("tendon_D", "ntendon", "kg", "genrow_D of friction loss, of the law"),
     # iteration statistics of a solve
     _table.real("stat_cost", "nrecord", "1", "scaled cost at the start and after each iteration"),
     _table.real("stat_gradient", "nrecord", "1", "norm of the scaled gradient at these points"),

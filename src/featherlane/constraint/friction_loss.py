@@ -1,0 +1,30 @@
+"""Parameters of friction-loss rows: dry friction of DoFs and tendons, with a force between -loss and loss.
+
+    a_ref = -B v,    R = (1 - d) / d A          as every row of MuJoCo's model: the row creeps by f R / B
+    a_ref = -v / h,  R = A / STICK              under Coulomb's law: rigid, as friction of its contacts
+
+Source: MuJoCo's documentation, "Computation", sec. "Constraint model", for the first.
+"""
+
+from featherlane.prelude import *
+from featherlane.constraint.end_of_step import end_of_step
+from featherlane.constraint.impedance import MINVAL, STICK, impedance, inverse_regularisation, reference
+from featherlane.model.enums import COULOMB
+
+
+@kernel
+def loss_damping(m, solref, solimp, shortest):
+    """Returns B [1/s]; 1 / h under Coulomb's law: the row stops in one step if its force suffices."""
+    _, B = reference(solref, solimp, shortest)
+    return 1.0 / timestep(m) if m.opt_contact_model == COULOMB else B
+
+
+@kernel
+def loss_row(m, solref, solimp, shortest, A):
+    """Returns (D, B); under Coulomb's law both are independent of solref and solimp."""
+    B, imp = loss_damping(m, solref, solimp, shortest), impedance(solimp, zero(m))
+    _, B, imp = end_of_step(m, zero(m), B, imp)
+    D = inverse_regularisation(imp, A)
+    if m.opt_contact_model == COULOMB:
+        D = STICK / fmax(A, MINVAL)
+    return D, B
