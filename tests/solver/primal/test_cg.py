@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import featherlane as fl
 from featherlane.solver.primal.cg import ETA, cg, conjugation, precondition, turn_search
 from oracles.uncompiled import call, record
 from scenes.touching import each, touching, vectors
@@ -88,3 +89,24 @@ def test_a_tolerance_ends_it_earlier():
         counts.append(s.a["solver_niter"][0].copy())
         assert not s.a["warning"][3].any()
     assert (counts[0] <= counts[1]).all() and (counts[0] < counts[1]).any()
+
+
+HINGE_SLIDE = """<mujoco><worldbody><body><joint axis="0 1 0" range="0 1" limited="true"/>
+<joint type="slide" axis="1 0 0" range="0 .1" limited="true"/><geom size=".1" pos=".2 0 .1"/></body>
+</worldbody></mujoco>"""
+CONVERGED = 1e-10  # relative; the gap of 1e-8 alone ended worlds at an error of 1e-5
+
+
+def test_limits_are_solved_to_the_tolerance_and_not_to_its_root():
+    model = fl.load(HINGE_SLIDE)
+    assert model.opt.tolerance == 1e-8
+    batch, rng = fl.Batch(model, 100), np.random.default_rng(0)
+    batch.qpos[:], batch.qvel[:] = 0.05 * rng.normal(size=(100, 2)), rng.normal(size=(100, 2))
+    found = []
+    for solver, tolerance in (("cg", 1e-8), ("newton", 0.0)):
+        model.opt.solver, model.opt.tolerance = solver, tolerance
+        batch.qacc_warmstart[:] = 0.0
+        batch.bind("qacc")
+        batch.forward()
+        found.append(np.array(batch.qacc))
+    np.testing.assert_allclose(found[0], found[1], atol=CONVERGED * np.abs(found[1]).max())
