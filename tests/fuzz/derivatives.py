@@ -1,0 +1,415 @@
+"""Derivatives of random trees against differences: A, B, C, D, P, accelerations, inverse dynamics, rollout gradients.
+
+The reference is Richardson's extrapolation of central differences, from two lengths of steps.  A column is compared if
+its two references agree; otherwise a contact or a row switches within a step, and the column counts as skipped.  Tried
+are three lengths.  A run whose compared share of columns is below `LEAST` fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import featherlane as fl
+from fuzz.report import Report, numbered
+from fuzz.trees import Tree
+from fuzz.workers import enter, outcomes
+
+NAME = "derivatives"
+EQUAL = 2e-5  # largest relative error of a column
+APART = 1e-6  # largest relative difference of the two references of a compared column
+NOISE = 20.0  # errors that are below so many differences of the references are rounding errors
+FLOOR = 1e-3  # of a block's largest entry: scale of a column of small entries
+LENGTHS = (1e-6, 1e-5, 1e-7)  # displacements of the first reference; the second's are three times as long
+AT_SWITCH = 1e-6  # `switching` of states at a switch: both one-sided derivatives are right
+LEAST = 0.6  # share of columns that a run compares
+TIMEOUT = 120.0  # s
+FAST = 50.0  # m/s, rad/s: faster states are not compared
+COPIED = "time qpos qvel act ctrl qfrc_applied xfrc_applied qacc_warmstart".split()
+FIELDS = (
+    "body_mass body_inertia body_pos body_ipos geom_friction geom_pos geom_solref geom_solimp dof_damping dof_armature"
+    " dof_frictionloss jnt_stiffness jnt_axis jnt_pos opt_gravity opt_wind opt_viscosity opt_impratio pair_friction"
+    " tendon_stiffness tendon_damping tendon_frictionloss actuator_gainprm actuator_biasprm actuator_gear site_pos"
+    " eq_data"
+).split()
+
+
+class Finding(Exception):
+    """Reports a violation found in a case."""
+
+
+# ---- comparison ------------------------------------------------------------------------------------------------------
+@dataclass
+class Columns:
+    """Counts compared and skipped columns of a case.
+
+    Attributes:
+        compared, skipped: numbers of columns.
+        at_switch: numbers of columns that differ at a switch.
+        switching: of the state.
+    """
+
+    compared: int = 0
+    skipped: int = 0
+    at_switch: int = 0
+    switching: float = 1.0
+
+    def compare(self, what: str, found: np.ndarray, references: list, rows: list[slice]) -> None:
+        """Compares columns of a matrix, block of rows by block.
+
+        Args:
+            what: name of the matrix.
+            found: the derivative.
+            references: pairs (near, far) of it.
+            rows: blocks; each has a separate scale.
+
+        Raises:
+            Finding: a column differs.
+        """
+        if not np.isfinite(found).all():
+            raise Finding(f"{what} is not finite")
+        for block in rows:
+            part, pairs = found[block], [(near[block], far[block]) for near, far in references]
+            if not part.size:
+                continue
+            largest, gaps = max(np.abs(near).max() for near, _ in pairs), []
+            for near, far in pairs:
+                scale = np.maximum(np.abs(near).max(0), max(FLOOR * largest, 1e-12))
+                gaps.append(np.abs(near - far).max(0) / scale)
+            best, columns = np.argmin(gaps, axis=0), np.arange(part.shape[1])
+            near, gap = np.array([near for near, _ in pairs])[best, :, columns].T, np.min(gaps, axis=0)
+            scale = np.maximum(np.abs(near).max(0), max(FLOOR * largest, 1e-12))
+            error, usable = np.abs(part - near).max(0) / scale, gap <= APART
+            wrong = usable & ~(error <= np.maximum(EQUAL, NOISE * gap))
+            self.compared, self.skipped = self.compared + int(usable.sum()), self.skipped + int((~usable).sum())
+            if wrong.any() and self.switching < AT_SWITCH:
+                self.at_switch += int(wrong.sum())
+            elif wrong.any():
+                j = int(np.argmax(np.where(wrong, error, 0.0)))
+                raise Finding(
+                    f"{what}: {int(wrong.sum())} of {len(error)} columns, column {j} rows {block.start}-{block.stop}:"
+                    f" relative error {error[j]:.1e} of {scale[j]:.1e}, references {gap[j]:.0e} apart,"
+                    f" switching {self.switching:.1e}"
+                )
+
+
+def extrapolated(differences: Callable[[float], np.ndarray], eps: float) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the references over (eps, 2 eps) and (3 eps, 6 eps)."""
+    return tuple((4.0 * differences(e) - differences(2.0 * e)) / 3.0 for e in (eps, 3.0 * eps))
+
+
+# ---- displaced worlds ------------------------------------------------------------------------------------------------
+def copies(model: fl.Model, data: fl.Data, n: int) -> fl.Batch:
+    """Returns n worlds in the state of `data`."""
+    batch = fl.Batch(model, n, nthread=1)
+    for name in COPIED:
+        value = np.asarray(getattr(data, name))
+        if value.size:
+            getattr(batch, name)[...] = value
+    return batch
+
+
+def displaced(model: fl.Model, data: fl.Data, eps: float, n: int) -> fl.Batch:
+    """Returns 2 n worlds: coordinate k of (position, velocity, activation, control, force) moved by +-eps."""
+    batch, first = copies(model, data, 2 * n), 2 * model.nv + model.na
+    for k in range(n):
+        for w, e in ((2 * k, eps), (2 * k + 1, -eps)):
+            if k < model.nv:
+                batch.qpos[w] = fl.integrate_pos(model, data.qpos, e * (np.arange(model.nv) == k), 1.0)
+            elif k < 2 * model.nv:
+                batch.qvel[w, k - model.nv] += e
+            elif k < first:
+                batch.act[w, k - 2 * model.nv] += e
+            elif k < first + model.nu:
+                batch.ctrl[w, k - first] += e
+            else:
+                batch.qfrc_applied[w, k - first - model.nu] += e
+    return batch
+
+
+def after(model: fl.Model, batch: fl.Batch, start: np.ndarray) -> np.ndarray:
+    """Returns the states (n, nx) of a batch, positions by dof from `start`."""
+    turned = fl.differentiate_pos(model, 1.0, np.broadcast_to(start, batch.qpos.shape), batch.qpos)
+    return np.concatenate([turned, batch.qvel, batch.act], 1)
+
+
+def quotients(values: np.ndarray, eps: float) -> np.ndarray:
+    """Returns (m, n) from the values (2 n, m) of displaced worlds."""
+    return ((values[0::2] - values[1::2]) / (2.0 * eps)).T
+
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
+def blocks(model: fl.Model) -> list[slice]:
+    """Returns the rows of positions, velocities and activations."""
+    nv = model.nv
+    return [slice(0, nv), slice(nv, 2 * nv), slice(2 * nv, 2 * nv + model.na)]
+
+
+def check_steps(model, data, columns: Columns) -> None:
+    """Compares A, B, C and D."""
+    enter("linearize")
+    sensors = model.nsensordata > 0
+    found = fl.linearize(model, data, sensors=sensors)
+    columns.switching = float(np.nan_to_num(found.switching, nan=1.0))
+
+    def differences(eps: float):
+        steps = fl.linearize(model, data, sensors=sensors, method="finite_difference", eps=eps)
+        values = np.concatenate([steps.A, steps.B], 1)
+        return np.concatenate([values, np.concatenate([steps.C, steps.D], 1)]) if sensors else values
+
+    values, nx = np.concatenate([found.A, found.B], 1), len(found.A)
+    references = [extrapolated(differences, eps) for eps in LENGTHS]
+    columns.compare("A, B", values, [(a[:nx], b[:nx]) for a, b in references], blocks(model))
+    if sensors:
+        rows = [slice(k, k + 1) for k in range(model.nsensordata)]
+        values = np.concatenate([found.C, found.D], 1)
+        columns.compare("C, D", values, [(a[nx:], b[nx:]) for a, b in references], rows)
+
+
+def check_accelerations(model, data, columns: Columns) -> None:
+    """Compares the derivatives of forward dynamics; some solvers refuse them."""
+    enter("acceleration_derivatives")
+    try:
+        found = fl.acceleration_derivatives(model, data)
+    except fl.UnsupportedFeatureError:
+        return
+    values = np.concatenate([found.DaDq, found.DaDv, found.DaDact, found.DaDu, found.DaDtau], 1)
+
+    def differences(eps: float):
+        batch = displaced(model, data, eps, values.shape[1])
+        qacc = batch.bind("qacc")
+        batch.forward()
+        return quotients(np.array(qacc), eps)
+
+    held = slice(2 * model.nv + model.na, 2 * model.nv + model.na + model.nu)
+    limited = (model.actuator_ctrllimited != 0) & outside(model, data)
+    references = [extrapolated(differences, eps) for eps in LENGTHS]
+    for pair in references:
+        for part in pair:
+            part[:, held] = np.where(limited, 0.0, part[:, held])
+    columns.compare("accelerations", values, references, [slice(0, model.nv)])
+
+
+def outside(model, data) -> np.ndarray:
+    """Returns the mask of controls out of range."""
+    return (data.ctrl < model.actuator_ctrlrange[:, 0]) | (data.ctrl > model.actuator_ctrlrange[:, 1])
+
+
+def check_inverse(model, data, columns: Columns) -> None:
+    """Compares the derivatives of inverse dynamics, where it exists."""
+    enter("inverse_derivatives")
+    data = data.copy()
+    try:
+        fl.forward(model, data)
+        found = fl.inverse_derivatives(model, data)
+    except fl.FeatherlaneError:
+        return
+
+    def differences(eps: float):
+        return np.concatenate(fl.inverse_derivatives(model, data, method="finite_difference", eps=eps)).T
+
+    references = [extrapolated(differences, eps) for eps in LENGTHS]
+    columns.compare("inverse", np.concatenate(found).T, references, [slice(0, model.nv)])
+
+
+def parameters_of(model, rng) -> list[tuple[str, str, tuple]]:
+    """Returns up to three sampled entries, (name, field, index), whose values are not 0."""
+    chosen = []
+    for field in rng.choice(FIELDS, 6, replace=False):
+        value = np.asarray(getattr(model, field) if not field.startswith("opt_") else getattr(model.opt, field[4:]))
+        large = np.argwhere(np.isfinite(value) & (np.abs(value) > 1e-3))
+        if len(large) and value.ndim:
+            index = tuple(int(i) for i in large[int(rng.integers(len(large)))])
+            chosen.append((f"{field}[{', '.join(map(str, index))}]", str(field), index))
+    return chosen[:3]
+
+
+def check_parameters(model, data, columns: Columns, rng) -> None:
+    """Compares P."""
+    chosen = parameters_of(model, rng)
+    if not chosen:
+        return
+    enter("parameters")
+    found = fl.linearize(model, data, parameters=[name for name, *_ in chosen]).P
+    for name, field, index in chosen:
+
+        def differences(eps: float, field=field, index=index):
+            batch = copies(model, data, 2)
+            values = batch.expand(field)
+            step = eps * max(abs(float(values[(0, *index)])), 1e-2)
+            values[(0, *index)] += step
+            values[(1, *index)] -= step
+            batch.set_const()
+            batch.step()
+            return quotients(after(model, batch, batch.qpos[1]), step)
+
+        references = [extrapolated(differences, 10.0 * eps) for eps in LENGTHS]
+        columns.compare(f"P of {name}", found[name].reshape(-1, 1), references, blocks(model))
+
+
+def check_rollout(model, data, columns: Columns, rng) -> None:
+    """Compares the gradient of a rollout."""
+    enter("rollout_gradient")
+    nstep, nx, nu = int(rng.integers(2, 5)), 2 * model.nv + model.na, model.nu
+    control = data.ctrl + 0.01 * rng.standard_normal((nstep, nu))
+    bounds = np.where(model.actuator_ctrllimited[:, None] != 0, model.actuator_ctrlrange, [-1e3, 1e3])
+    control = np.clip(control, bounds[:, 0] + 0.01, bounds[:, 1] - 0.01)
+    end = data.copy()
+    for u in control:
+        end.ctrl[:] = u
+        fl.step(model, end)
+    weights = rng.standard_normal(nx) / np.r_[np.full(model.nv, model.opt.timestep), np.ones(nx - model.nv)]
+    found = fl.rollout_gradient(model, copies(model, data, 1), control, weights)
+    columns.switching = float(np.nan_to_num(found.switching[0], nan=1.0))
+
+    def differences(eps: float):
+        batch, n = displaced(model, data, eps, nx), nx + nstep * nu
+        full = copies(model, data, 2 * n)
+        for name in ("qpos", "qvel", "act"):
+            getattr(full, name)[: 2 * nx] = getattr(batch, name)
+        controls = np.repeat(control[None], 2 * n, 0)
+        for k in range(nstep * nu):
+            controls[2 * (nx + k), k // nu, k % nu] += eps
+            controls[2 * (nx + k) + 1, k // nu, k % nu] -= eps
+        for k in range(nstep):
+            full.ctrl[...] = controls[:, k]
+            full.step()
+        return quotients(after(model, full, end.qpos) @ weights[:, None], eps)
+
+    values = np.concatenate([found.state[0], found.control[0].ravel()])[None]
+    references = [extrapolated(differences, eps) for eps in LENGTHS]
+    columns.compare("rollout", values, references, [slice(0, 1)])
+
+
+# ---- cases -----------------------------------------------------------------------------------------------------------
+def build(seed: int, case: int) -> tuple[Tree, np.random.Generator]:
+    """Returns the tree of a case, and the generator for further values."""
+    rng = np.random.default_rng([seed, case])
+    return Tree(rng), rng
+
+
+def state(model, rng) -> fl.Data:
+    """Returns a state of a motion."""
+    data = fl.Data(model)
+    data.qpos[:] = fl.integrate_pos(model, data.qpos, 0.1 * rng.standard_normal(model.nv), 1.0)
+    data.qvel[:] = rng.choice([0.1, 1.0]) * rng.standard_normal(model.nv)
+    if rng.random() < 0.2:
+        data.qfrc_applied[:], data.xfrc_applied[1:] = rng.normal(size=model.nv), rng.normal(size=(model.nbody - 1, 6))
+    bounds = np.where(model.actuator_ctrllimited[:, None] != 0, model.actuator_ctrlrange, [-1.0, 1.0])
+    data.ctrl[:] = rng.uniform(*bounds.T)
+    for _ in range(int(rng.choice([0, 3, 12, 40]))):
+        fl.step(model, data)
+    return data
+
+
+def check(seed: int, case: int) -> tuple[str, str]:
+    """Runs a case: returns its verdict, and the numbers of columns or the violation."""
+    tree, rng = build(seed, case)
+    columns = Columns()
+    try:
+        with np.errstate(all="ignore"):
+            return _checked(tree, rng, columns), f"{columns.compared} {columns.skipped}"
+    except Finding as error:
+        how = " ".join(f"{key}={value}" for key, value in tree.options.items() if key not in ("tolerance", "iterations"))
+        return "finding", f"{error} [{how}]"
+
+
+def _checked(tree: Tree, rng, columns: Columns) -> str:
+    enter("load")
+    try:
+        model = tree.load()
+        data = state(model, rng)
+        probe = data.copy()
+        fl.step(model, probe)
+    except fl.UnsupportedFeatureError:
+        return "unsupported"
+    except fl.ModelError:
+        return "refused"
+    if probe.status["non_finite"] or np.abs(probe.qvel).max() > FAST or data.status["non_finite"]:
+        return "unstable"
+    if probe.status["not_converged"] > data.status["not_converged"]:
+        return "unconverged"
+    try:
+        check_steps(model, data, columns)
+    except fl.UnsupportedFeatureError:
+        return "refused"
+    check_accelerations(model, data, columns)
+    check_inverse(model, data, columns)
+    check_parameters(model, data, columns, rng)
+    check_rollout(model, data, columns, rng)
+    if columns.at_switch:
+        return "at a switch"
+    kind = "free"
+    if probe.ncon:
+        bodies = model.geom_bodyid[np.asarray(probe.contact.geom)]
+        tree_of = model.body_treeid[model.body_weldid[bodies]] if hasattr(model, "body_treeid") else bodies * 0
+        own = (tree_of[:, 0] == tree_of[:, 1]) & (tree_of[:, 0] >= 0)
+        kind = "contacts within a tree" if own.any() else "contacts"
+    return f"equal, {kind}" if columns.compared >= columns.skipped else "skipped"
+
+
+@dataclass
+class Coverage(Report):
+    """Counts columns in addition to cases.
+
+    Attributes:
+        compared, skipped: numbers of columns.
+    """
+
+    compared: int = 0
+    skipped: int = 0
+
+    def share(self) -> float:
+        """Returns the compared share of columns."""
+        return self.compared / max(self.compared + self.skipped, 1)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n  {self.compared + self.skipped} columns, {self.share():.1%} of them compared"
+
+
+def run(limit: str, seed: int = 0, first: int = 0, count: int | None = None) -> Coverage:
+    """Runs cases until the budget is spent, in separate processes."""
+    report = Coverage(NAME, seed)
+    warm()
+    keys = {} if count is None else {"count": count}
+    with contextlib.suppress(KeyboardInterrupt):
+        for case, verdict, text in outcomes(lambda case: check(seed, case), numbered(limit, first), TIMEOUT, **keys):
+            if re.fullmatch(r"\d+ \d+", text):
+                compared, skipped = map(int, text.split())
+                report.compared, report.skipped, text = report.compared + compared, report.skipped + skipped, ""
+            report.meet(case, verdict, text)
+            if sum(report.counts.values()) % 1000 == 0:
+                total = f"{sum(report.counts.values())} cases, {len(report.findings)} findings"
+                print(f"{NAME}: {total}, {report.share():.1%} of the columns compared", flush=True)
+    return report
+
+
+def warm() -> None:
+    """Loads kernels before processes are forked, so that each has them."""
+    for case in range(12):
+        with contextlib.suppress(Exception):
+            check(0, case)
+
+
+def main(arguments) -> int:
+    parser = argparse.ArgumentParser(prog=f"python tests/fuzz {NAME}", description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--case", type=int, help="one case, in this process")
+    parser.add_argument("--budget", default="1000", help="cases, or seconds as in 60s")
+    parser.add_argument("--first", type=int, default=0, help="the first case's number")
+    parser.add_argument("--show", action="store_true", help="print the model and its options")
+    given = parser.parse_args(arguments)
+    if given.case is None:
+        report = run(given.budget, given.seed, given.first)
+        print(report)
+        return len(report.findings) > 0 or report.share() < LEAST
+    if given.show:
+        tree, _ = build(given.seed, given.case)
+        print(tree.text, tree.options, sep="\n")
+    print(*check(given.seed, given.case))
+    return 0
