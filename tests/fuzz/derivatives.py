@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import featherlane as fl
+from fuzz.models import place
 from fuzz.report import Report, numbered
 from fuzz.trees import Tree
 from fuzz.workers import enter, outcomes
@@ -33,7 +34,7 @@ FAST = 50.0  # m/s, rad/s: faster states are not compared
 COPIED = "time qpos qvel act ctrl qfrc_applied xfrc_applied qacc_warmstart".split()
 FIELDS = (
     "body_mass body_inertia body_pos body_ipos geom_friction geom_pos geom_solref geom_solimp dof_damping dof_armature"
-    " dof_frictionloss jnt_stiffness jnt_axis jnt_pos opt_gravity opt_wind opt_viscosity opt_impratio pair_friction"
+    " dof_frictionloss jnt_stiffness jnt_pos opt_gravity opt_wind opt_viscosity opt_impratio pair_friction"
     " tendon_stiffness tendon_damping tendon_frictionloss actuator_gainprm actuator_biasprm actuator_gear site_pos"
     " eq_data"
 ).split()
@@ -317,6 +318,8 @@ def check(seed: int, case: int) -> tuple[str, str]:
     except Finding as error:
         how = " ".join(f"{key}={value}" for key, value in tree.options.items() if key not in ("tolerance", "iterations"))
         return "finding", f"{error} [{how}]"
+    except Exception as error:
+        return "finding", f"{type(error).__name__}: {error} at {place(error)}"
 
 
 def _checked(tree: Tree, rng, columns: Columns) -> str:
