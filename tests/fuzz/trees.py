@@ -214,7 +214,7 @@ class Tree:
                 "biasprm": self.vector(5),
             },
         }[kind]  # fmt: skip
-        bounded = "0 1" if kind == "damper" else self.maybe("-.5 .7")
+        bounded = "0 1" if kind in ("damper", "muscle") else self.maybe("-.5 .7")
         return _tag(
             kind, **place, **own, ctrlrange=bounded, forcerange=self.maybe("-1.5 2", 0.5 * self.often),
         )  # fmt: skip
