@@ -25,7 +25,9 @@ NAME = "derivatives"
 EQUAL = 2e-5  # largest relative error of a column
 APART = 1e-6  # largest relative difference of the two references of a compared column
 NOISE = 20.0  # errors that are below so many differences of the references are rounding errors
-ROUNDING = 2e-7  # of sensors and accelerations: rounding errors of C, which is differenced over 2e-7
+ROUNDING = 2e-7  # of accelerations and sensors: rounding errors of their differences over 2e-7
+STEPPED = 2e-7  # of velocities: those of differences of steps over 1e-6
+PARAMETER = 1e-8  # of velocities: those of differences by parameters of the size 1
 FLOOR = 1e-3  # of a block's largest entry: scale of a column of small entries
 LENGTHS = (1e-6, 1e-5, 1e-7)  # displacements of the first reference; the second's are three times as long
 AT_SWITCH = 1e-6  # `switching` of states at a switch: both one-sided derivatives are right
@@ -61,13 +63,15 @@ class Columns:
     at_switch: int = 0
     switching: float = 1.0
 
-    def compare(self, what: str, found: np.ndarray, references: list, rows: list[slice], noise: float = 0.0) -> None:
+    def compare(
+        self, what: str, found: np.ndarray, references: References, rows: list[slice], noise: float = 0.0
+    ) -> None:
         """Compares columns of a matrix, block of rows by block.
 
         Args:
             what: name of the matrix.
             found: the derivative.
-            references: pairs (near, far) of it.
+            references: of the matrix.
             rows: blocks; each has a separate scale.
             noise: size of the rounding errors of `found`.
 
@@ -77,33 +81,53 @@ class Columns:
         if not np.isfinite(found).all():
             raise Finding(f"{what} is not finite")
         for block in rows:
-            part, pairs = found[block], [(near[block], far[block]) for near, far in references]
-            if not part.size:
-                continue
-            largest, gaps = max(np.abs(near).max() for near, _ in pairs), []
-            for near, far in pairs:
-                scale = np.maximum(np.abs(near).max(0), max(FLOOR * largest, 1e-12))
-                gaps.append(np.abs(near - far).max(0) / scale)
-            best, columns = np.argmin(gaps, axis=0), np.arange(part.shape[1])
-            near, gap = np.array([near for near, _ in pairs])[best, :, columns].T, np.min(gaps, axis=0)
-            scale = np.maximum(np.abs(near).max(0), max(FLOOR * largest, 1e-12))
-            error, usable = np.abs(part - near).max(0) / scale, gap <= APART
-            wrong = usable & ~(error <= np.maximum(EQUAL, NOISE * gap) + noise / scale)
-            self.compared, self.skipped = self.compared + int(usable.sum()), self.skipped + int((~usable).sum())
-            if wrong.any() and self.switching < AT_SWITCH:
-                self.at_switch += int(wrong.sum())
-            elif wrong.any():
-                j = int(np.argmax(np.where(wrong, error, 0.0)))
-                raise Finding(
-                    f"{what}: {int(wrong.sum())} of {len(error)} columns, column {j} rows {block.start}-{block.stop}:"
-                    f" relative error {error[j]:.1e} of {scale[j]:.1e}, references {gap[j]:.0e} apart,"
-                    f" switching {self.switching:.1e}"
+            if found[block].size:
+                self._compare(what, found[block], references, block, noise)
+
+    def _compare(self, what: str, found: np.ndarray, references: References, block: slice, noise: float) -> None:
+        gap = np.full(found.shape[1], np.inf)
+        scale, reference = np.ones_like(gap), np.zeros_like(found)
+        for near, far in references:
+            near, far = near[block], far[block]
+            size = np.maximum(np.abs(near).max(0), max(FLOOR * np.abs(near).max(), 1e-12))
+            apart = np.abs(near - far).max(0) / size
+            better = apart < gap
+            gap, scale = np.where(better, apart, gap), np.where(better, size, scale)
+            reference = np.where(better, near, reference)
+            if (gap <= APART).all():
+                break
+        error, usable = np.abs(found - reference).max(0) / scale, gap <= APART
+        wrong = usable & ~(error <= np.maximum(EQUAL, NOISE * gap) + noise / scale)
+        self.compared, self.skipped = self.compared + int(usable.sum()), self.skipped + int((~usable).sum())
+        if wrong.any() and self.switching < AT_SWITCH:
+            self.at_switch += int(wrong.sum())
+        elif wrong.any():
+            j = int(np.argmax(np.where(wrong, error, 0.0)))
+            raise Finding(
+                f"{what}: columns {np.flatnonzero(wrong)[:9].tolist()}, column {j} rows {block.start}-{block.stop}:"
+                f" relative error {error[j]:.1e} of {scale[j]:.1e}, references {gap[j]:.0e} apart,"
+                f" switching {self.switching:.1e}"
+            )
+
+
+class References:
+    """Yields pairs (near, far) of extrapolated differences, by lengths of steps; each is computed once.
+
+    Args:
+        differences: function from a displacement to a matrix.
+        lengths: displacements of `near`; those of `far` are three times as long.
+    """
+
+    def __init__(self, differences: Callable[[float], np.ndarray], lengths: tuple[float, ...] = LENGTHS):
+        self.differences, self.lengths, self.known = differences, lengths, {}
+
+    def __iter__(self):
+        for eps in self.lengths:
+            if eps not in self.known:
+                self.known[eps] = tuple(
+                    (4.0 * self.differences(e) - self.differences(2.0 * e)) / 3.0 for e in (eps, 3.0 * eps)
                 )
-
-
-def extrapolated(differences: Callable[[float], np.ndarray], eps: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the references over (eps, 2 eps) and (3 eps, 6 eps)."""
-    return tuple((4.0 * differences(e) - differences(2.0 * e)) / 3.0 for e in (eps, 3.0 * eps))
+            yield self.known[eps]
 
 
 # ---- displaced worlds ------------------------------------------------------------------------------------------------
@@ -153,12 +177,18 @@ def blocks(model: fl.Model) -> list[slice]:
     return [slice(0, nv), slice(nv, 2 * nv), slice(2 * nv, 2 * nv + model.na)]
 
 
+def noise_of_step(model, probe, columns: Columns) -> float:
+    """Returns the size of rounding errors of a differenced velocity; steps are differenced if `switching` is NaN."""
+    stepped = STEPPED * max(1.0, np.abs(probe.qvel).max()) if np.isnan(columns.switching) else 0.0
+    return stepped + ROUNDING * model.opt.timestep * np.abs(probe.qacc).max()
+
+
 def check_steps(model, data, probe, columns: Columns) -> None:
     """Compares A, B, C and D."""
     enter("linearize")
     sensors = model.nsensordata > 0
     found = fl.linearize(model, data, sensors=sensors)
-    columns.switching = float(np.nan_to_num(found.switching, nan=1.0))
+    columns.switching = float(found.switching)
 
     def differences(eps: float):
         steps = fl.linearize(model, data, sensors=sensors, method="finite_difference", eps=eps)
@@ -166,16 +196,16 @@ def check_steps(model, data, probe, columns: Columns) -> None:
         return np.concatenate([values, np.concatenate([steps.C, steps.D], 1)]) if sensors else values
 
     values, nx = np.concatenate([found.A, found.B], 1), len(found.A)
-    references = [extrapolated(differences, eps) for eps in LENGTHS]
-    columns.compare("A, B", values, [(a[:nx], b[:nx]) for a, b in references], blocks(model))
+    references, noise = References(differences), noise_of_step(model, probe, columns)
+    columns.compare("A, B", values, references, blocks(model), noise)
     if sensors:
-        rows = [slice(k, k + 1) for k in range(model.nsensordata)]
-        values = np.concatenate([found.C, found.D], 1)
+        rows = [slice(nx + k, nx + k + 1) for k in range(model.nsensordata)]
+        values = np.concatenate([values, np.concatenate([found.C, found.D], 1)])
         largest = max(np.abs(x).max() for x in (probe.sensordata, probe.qacc))
-        columns.compare("C, D", values, [(a[nx:], b[nx:]) for a, b in references], rows, ROUNDING * largest)
+        columns.compare("C, D", values, references, rows, ROUNDING * largest)
 
 
-def check_accelerations(model, data, columns: Columns) -> None:
+def check_accelerations(model, data, probe, columns: Columns) -> None:
     """Compares the derivatives of forward dynamics; some solvers refuse them."""
     enter("acceleration_derivatives")
     try:
@@ -190,18 +220,8 @@ def check_accelerations(model, data, columns: Columns) -> None:
         batch.forward()
         return quotients(np.array(qacc), eps)
 
-    held = slice(2 * model.nv + model.na, 2 * model.nv + model.na + model.nu)
-    limited = (model.actuator_ctrllimited != 0) & outside(model, data)
-    references = [extrapolated(differences, eps) for eps in LENGTHS]
-    for pair in references:
-        for part in pair:
-            part[:, held] = np.where(limited, 0.0, part[:, held])
-    columns.compare("accelerations", values, references, [slice(0, model.nv)])
-
-
-def outside(model, data) -> np.ndarray:
-    """Returns the mask of controls out of range."""
-    return (data.ctrl < model.actuator_ctrlrange[:, 0]) | (data.ctrl > model.actuator_ctrlrange[:, 1])
+    noise = ROUNDING * np.abs(probe.qacc).max()
+    columns.compare("accelerations", values, References(differences), [slice(0, model.nv)], noise)
 
 
 def check_inverse(model, data, columns: Columns) -> None:
@@ -217,15 +237,14 @@ def check_inverse(model, data, columns: Columns) -> None:
     def differences(eps: float):
         return np.concatenate(fl.inverse_derivatives(model, data, method="finite_difference", eps=eps)).T
 
-    references = [extrapolated(differences, eps) for eps in LENGTHS]
-    columns.compare("inverse", np.concatenate(found).T, references, [slice(0, model.nv)])
+    columns.compare("inverse", np.concatenate(found).T, References(differences), [slice(0, model.nv)])
 
 
 def parameters_of(model, rng) -> list[tuple[str, str, tuple]]:
     """Returns up to three sampled entries, (name, field, index), whose values are not 0."""
     chosen = []
     for field in rng.choice(FIELDS, 6, replace=False):
-        value = np.asarray(getattr(model, field) if not field.startswith("opt_") else getattr(model.opt, field[4:]))
+        value = np.asarray(getattr(model, field))
         large = np.argwhere(np.isfinite(value) & (np.abs(value) > 1e-3))
         if len(large) and value.ndim:
             index = tuple(int(i) for i in large[int(rng.integers(len(large)))])
@@ -233,7 +252,7 @@ def parameters_of(model, rng) -> list[tuple[str, str, tuple]]:
     return chosen[:3]
 
 
-def check_parameters(model, data, columns: Columns, rng) -> None:
+def check_parameters(model, data, probe, columns: Columns, rng) -> None:
     """Compares P."""
     chosen = parameters_of(model, rng)
     if not chosen:
@@ -252,8 +271,10 @@ def check_parameters(model, data, columns: Columns, rng) -> None:
             batch.step()
             return quotients(after(model, batch, batch.qpos[1]), step)
 
-        references = [extrapolated(differences, 10.0 * eps) for eps in LENGTHS]
-        columns.compare(f"P of {name}", found[name].reshape(-1, 1), references, blocks(model))
+        references = References(differences, tuple(10.0 * eps for eps in LENGTHS))
+        value = float(np.asarray(getattr(model, field))[index])
+        noise = (noise_of_step(model, probe, columns) + PARAMETER) / max(abs(value), 1e-2)
+        columns.compare(f"P of {name}", found[name].reshape(-1, 1), references, blocks(model), noise)
 
 
 def check_rollout(model, data, columns: Columns, rng) -> None:
@@ -269,7 +290,7 @@ def check_rollout(model, data, columns: Columns, rng) -> None:
         fl.step(model, end)
     weights = rng.standard_normal(nx) / np.r_[np.full(model.nv, model.opt.timestep), np.ones(nx - model.nv)]
     found = fl.rollout_gradient(model, copies(model, data, 1), control, weights)
-    columns.switching = float(np.nan_to_num(found.switching[0], nan=1.0))
+    columns.switching = float(found.switching[0])
 
     def differences(eps: float):
         batch, n = displaced(model, data, eps, nx), nx + nstep * nu
@@ -286,8 +307,8 @@ def check_rollout(model, data, columns: Columns, rng) -> None:
         return quotients(after(model, full, end.qpos) @ weights[:, None], eps)
 
     values = np.concatenate([found.state[0], found.control[0].ravel()])[None]
-    references = [extrapolated(differences, eps) for eps in LENGTHS]
-    columns.compare("rollout", values, references, [slice(0, 1)])
+    noise = nstep * noise_of_step(model, end, columns) * np.abs(weights[model.nv :]).sum()
+    columns.compare("rollout", values, References(differences), [slice(0, 1)], noise)
 
 
 # ---- cases -----------------------------------------------------------------------------------------------------------
@@ -320,7 +341,9 @@ def check(seed: int, case: int) -> tuple[str, str]:
         with np.errstate(all="ignore"):
             return _checked(tree, rng, columns), f"{columns.compared} {columns.skipped}"
     except Finding as error:
-        how = " ".join(f"{key}={value}" for key, value in tree.options.items() if key not in ("tolerance", "iterations"))
+        how = " ".join(
+            f"{key}={value}" for key, value in tree.options.items() if key not in ("tolerance", "iterations")
+        )
         return "finding", f"{error} [{how}]"
     except Exception as error:
         return "finding", f"{type(error).__name__}: {error} at {place(error)}"
@@ -345,9 +368,9 @@ def _checked(tree: Tree, rng, columns: Columns) -> str:
         check_steps(model, data, probe, columns)
     except fl.UnsupportedFeatureError:
         return "refused"
-    check_accelerations(model, data, columns)
+    check_accelerations(model, data, probe, columns)
     check_inverse(model, data, columns)
-    check_parameters(model, data, columns, rng)
+    check_parameters(model, data, probe, columns, rng)
     check_rollout(model, data, columns, rng)
     if columns.at_switch:
         return "at a switch"

@@ -1,7 +1,7 @@
 """Random trees whose bodies touch each other: models for the fuzzer of derivatives.
 
-A tree is sampled part by part.  Each part (a joint, a geom, a tendon, an actuator, an equality, a sensor, an option) has
-the attributes that enter its force, each present with some probability.
+A tree is sampled part by part.  Each part (joint, geom, tendon, actuator, equality, sensor, option) has the attributes
+that enter its force, each present with some probability.
 """
 
 from __future__ import annotations
@@ -113,8 +113,9 @@ class Tree:
             limits = "0 " + self.number(0.05, 1)
         return _tag(
             "joint", name=name, type=kind, axis=None if kind == "ball" else self.vector(1),
-            pos=None if kind == "slide" else self.maybe(self.vector(0.1), 0.5), armature=self.maybe(self.number(0, 0.1)),
-            damping=self.maybe(self.number(0, 1)), stiffness=self.maybe(self.number(0, 30)),
+            pos=None if kind == "slide" else self.maybe(self.vector(0.1), 0.5),
+            armature=self.maybe(self.number(0, 0.1)), damping=self.maybe(self.number(0, 1)),
+            stiffness=self.maybe(self.number(0, 30)),
             springref=None if kind == "ball" else self.maybe(self.number(-1, 1)),
             frictionloss=self.maybe(self.number(0, 0.5)), limited="true" if limits else None, range=limits,
             margin=limits and self.maybe(self.number(0, 0.2)), solreflimit=limits and self.maybe(self.pick(SOLREFS)),
@@ -197,7 +198,11 @@ class Tree:
         if on == "tendon" and self.tendons:
             place = {"tendon": self.pick(self.tendons)}
         elif on == "site" and kind in ("motor", "general"):
-            place = {"site": self.pick(self.sites), "gear": self.vector(1, 6), "refsite": self.maybe(self.sites[0], 0.3)}
+            place = {
+                "site": self.pick(self.sites),
+                "gear": self.vector(1, 6),
+                "refsite": self.maybe(self.sites[0], 0.3),
+            }
         elif joint:
             place = {"joint": joint, "gear": self.maybe(self.number(-2, 2))}
         else:
