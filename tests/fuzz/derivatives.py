@@ -64,7 +64,7 @@ class Columns:
     switching: float = 1.0
 
     def compare(
-        self, what: str, found: np.ndarray, references: References, rows: list[slice], noise: float = 0.0
+        self, what: str, found: np.ndarray, references: References, rows: list[slice], noise: np.ndarray | float = 0.0
     ) -> None:
         """Compares columns of a matrix, block of rows by block.
 
@@ -73,7 +73,7 @@ class Columns:
             found: the derivative.
             references: of the matrix.
             rows: blocks; each has a separate scale.
-            noise: size of the rounding errors of `found`.
+            noise: size of the rounding errors of `found`, of each column or of all.
 
         Raises:
             Finding: a column differs.
@@ -84,7 +84,7 @@ class Columns:
             if found[block].size:
                 self._compare(what, found[block], references, block, noise)
 
-    def _compare(self, what: str, found: np.ndarray, references: References, block: slice, noise: float) -> None:
+    def _compare(self, what: str, found: np.ndarray, references: References, block: slice, noise) -> None:
         gap = np.full(found.shape[1], np.inf)
         scale, reference = np.ones_like(gap), np.zeros_like(found)
         for near, far in references:
@@ -114,19 +114,18 @@ class References:
     """Yields pairs (near, far) of extrapolated differences, by lengths of steps; each is computed once.
 
     Args:
-        differences: function from a displacement to a matrix.
+        differences: function from displacements to matrices, one for each.
         lengths: displacements of `near`; those of `far` are three times as long.
     """
 
-    def __init__(self, differences: Callable[[float], np.ndarray], lengths: tuple[float, ...] = LENGTHS):
+    def __init__(self, differences: Callable, lengths: tuple[float, ...] = LENGTHS):
         self.differences, self.lengths, self.known = differences, lengths, {}
 
     def __iter__(self):
         for eps in self.lengths:
             if eps not in self.known:
-                self.known[eps] = tuple(
-                    (4.0 * self.differences(e) - self.differences(2.0 * e)) / 3.0 for e in (eps, 3.0 * eps)
-                )
+                one, two, three, six = self.differences(eps * np.array([1.0, 2.0, 3.0, 6.0]))
+                self.known[eps] = (4.0 * one - two) / 3.0, (4.0 * three - six) / 3.0
             yield self.known[eps]
 
 
@@ -141,21 +140,28 @@ def copies(model: fl.Model, data: fl.Data, n: int) -> fl.Batch:
     return batch
 
 
-def displaced(model: fl.Model, data: fl.Data, eps: float, n: int) -> fl.Batch:
-    """Returns 2 n worlds: coordinate k of (position, velocity, activation, control, force) moved by +-eps."""
-    batch, first = copies(model, data, 2 * n), 2 * model.nv + model.na
-    for k in range(n):
-        for w, e in ((2 * k, eps), (2 * k + 1, -eps)):
-            if k < model.nv:
-                batch.qpos[w] = fl.integrate_pos(model, data.qpos, e * (np.arange(model.nv) == k), 1.0)
-            elif k < 2 * model.nv:
-                batch.qvel[w, k - model.nv] += e
-            elif k < first:
-                batch.act[w, k - 2 * model.nv] += e
-            elif k < first + model.nu:
-                batch.ctrl[w, k - first] += e
-            else:
-                batch.qfrc_applied[w, k - first - model.nu] += e
+def displaced(model: fl.Model, data: fl.Data, steps: np.ndarray, n: int, ncontrol: int = 0) -> fl.Batch:
+    """Returns worlds with one coordinate each moved by +-steps: (steps, coordinates, 2) in this order.
+
+    Args:
+        steps: displacements.
+        n: number of coordinates: positions by dof, velocities, activations, controls, forces.
+        ncontrol: number of further pairs of worlds that are not moved.
+    """
+    nv, total = model.nv, n + ncontrol
+    batch = copies(model, data, 2 * len(steps) * total)
+    ends, fields = np.cumsum([0, nv, nv, model.na, model.nu, nv]), ("qpos", "qvel", "act", "ctrl", "qfrc_applied")
+    for name, first, last in zip(fields, ends, ends[1:], strict=False):
+        if first >= n or first == last:
+            continue
+        moves = np.zeros((len(steps), total, 2, last - first))
+        k = np.arange(last - first)
+        moves[:, first + k, 0, k], moves[:, first + k, 1, k] = steps[:, None], -steps[:, None]
+        moves = moves.reshape(-1, last - first)
+        if name == "qpos":
+            batch.qpos[...] = fl.integrate_pos(model, np.array(batch.qpos), moves, 1.0)
+        else:
+            getattr(batch, name)[...] += moves
     return batch
 
 
@@ -165,9 +171,10 @@ def after(model: fl.Model, batch: fl.Batch, start: np.ndarray) -> np.ndarray:
     return np.concatenate([turned, batch.qvel, batch.act], 1)
 
 
-def quotients(values: np.ndarray, eps: float) -> np.ndarray:
-    """Returns (m, n) from the values (2 n, m) of displaced worlds."""
-    return ((values[0::2] - values[1::2]) / (2.0 * eps)).T
+def quotients(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Returns (steps, m, n) from the values (worlds, m) of displaced worlds."""
+    up, down = np.moveaxis(values.reshape(len(steps), -1, 2, values.shape[-1]), 2, 0)
+    return ((up - down) / (2.0 * steps[:, None, None])).swapaxes(1, 2)
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
@@ -190,17 +197,19 @@ def check_steps(model, data, probe, columns: Columns) -> None:
     found = fl.linearize(model, data, sensors=sensors)
     columns.switching = float(found.switching)
 
-    def differences(eps: float):
-        steps = fl.linearize(model, data, sensors=sensors, method="finite_difference", eps=eps)
-        values = np.concatenate([steps.A, steps.B], 1)
-        return np.concatenate([values, np.concatenate([steps.C, steps.D], 1)]) if sensors else values
+    def matrix(found):
+        parts = [[found.A, found.B], [found.C, found.D]] if sensors else [[found.A, found.B]]
+        return np.concatenate([np.concatenate(part, 1) for part in parts])
 
-    values, nx = np.concatenate([found.A, found.B], 1), len(found.A)
+    def differences(steps):
+        how = {"sensors": sensors, "method": "finite_difference"}
+        return [matrix(fl.linearize(model, data, eps=eps, **how)) for eps in steps]
+
+    values, nx = matrix(found), len(found.A)
     references, noise = References(differences), noise_of_step(model, probe, columns)
     columns.compare("A, B", values, references, blocks(model), noise)
     if sensors:
         rows = [slice(nx + k, nx + k + 1) for k in range(model.nsensordata)]
-        values = np.concatenate([values, np.concatenate([found.C, found.D], 1)])
         largest = max(np.abs(x).max() for x in (probe.sensordata, probe.qacc))
         columns.compare("C, D", values, references, rows, ROUNDING * largest)
 
@@ -214,11 +223,11 @@ def check_accelerations(model, data, probe, columns: Columns) -> None:
         return
     values = np.concatenate([found.DaDq, found.DaDv, found.DaDact, found.DaDu, found.DaDtau], 1)
 
-    def differences(eps: float):
-        batch = displaced(model, data, eps, values.shape[1])
+    def differences(steps):
+        batch = displaced(model, data, steps, values.shape[1])
         qacc = batch.bind("qacc")
         batch.forward()
-        return quotients(np.array(qacc), eps)
+        return quotients(np.array(qacc), steps)
 
     noise = ROUNDING * np.abs(probe.qacc).max()
     columns.compare("accelerations", values, References(differences), [slice(0, model.nv)], noise)
@@ -234,8 +243,9 @@ def check_inverse(model, data, columns: Columns) -> None:
     except fl.FeatherlaneError:
         return
 
-    def differences(eps: float):
-        return np.concatenate(fl.inverse_derivatives(model, data, method="finite_difference", eps=eps)).T
+    def differences(steps):
+        parts = [fl.inverse_derivatives(model, data, method="finite_difference", eps=eps) for eps in steps]
+        return [np.concatenate(part).T for part in parts]
 
     columns.compare("inverse", np.concatenate(found).T, References(differences), [slice(0, model.nv)])
 
@@ -259,22 +269,23 @@ def check_parameters(model, data, probe, columns: Columns, rng) -> None:
         return
     enter("parameters")
     found = fl.linearize(model, data, parameters=[name for name, *_ in chosen]).P
-    for name, field, index in chosen:
+    sizes = np.array([max(abs(float(np.asarray(getattr(model, field))[index])), 1e-2) for _, field, index in chosen])
 
-        def differences(eps: float, field=field, index=index):
-            batch = copies(model, data, 2)
-            values = batch.expand(field)
-            step = eps * max(abs(float(values[(0, *index)])), 1e-2)
-            values[(0, *index)] += step
-            values[(1, *index)] -= step
-            batch.set_const()
-            batch.step()
-            return quotients(after(model, batch, batch.qpos[1]), step)
+    def differences(steps):
+        batch = copies(model, data, 2 * len(steps) * len(chosen))
+        for k, (_, field, index) in enumerate(chosen):
+            values = batch.expand(field).reshape(len(steps), len(chosen), 2, *np.shape(getattr(model, field)))
+            values[(slice(None), k, 0, *index)] += sizes[k] * steps
+            values[(slice(None), k, 1, *index)] -= sizes[k] * steps
+        batch.set_const()
+        batch.step()
+        return quotients(after(model, batch, np.repeat(batch.qpos[1::2], 2, 0)), steps) / sizes
 
-        references = References(differences, tuple(10.0 * eps for eps in LENGTHS))
-        value = float(np.asarray(getattr(model, field))[index])
-        noise = (noise_of_step(model, probe, columns) + PARAMETER) / max(abs(value), 1e-2)
-        columns.compare(f"P of {name}", found[name].reshape(-1, 1), references, blocks(model), noise)
+    references, rows = References(differences, tuple(10.0 * eps for eps in LENGTHS)), blocks(model)
+    noise = noise_of_step(model, probe, columns) + PARAMETER
+    names = ", ".join(name for name, *_ in chosen)
+    found = np.stack([found[name] for name, *_ in chosen], 1)
+    columns.compare(f"P of {names}", found, references, rows, noise / sizes)
 
 
 def check_rollout(model, data, columns: Columns, rng) -> None:
@@ -292,19 +303,18 @@ def check_rollout(model, data, columns: Columns, rng) -> None:
     found = fl.rollout_gradient(model, copies(model, data, 1), control, weights)
     columns.switching = float(found.switching[0])
 
-    def differences(eps: float):
-        batch, n = displaced(model, data, eps, nx), nx + nstep * nu
-        full = copies(model, data, 2 * n)
-        for name in ("qpos", "qvel", "act"):
-            getattr(full, name)[: 2 * nx] = getattr(batch, name)
-        controls = np.repeat(control[None], 2 * n, 0)
+    def differences(steps):
+        n = nx + nstep * nu
+        batch = displaced(model, data, steps, nx, nstep * nu)
+        controls = np.tile(control, (len(steps), n, 2, 1, 1))
         for k in range(nstep * nu):
-            controls[2 * (nx + k), k // nu, k % nu] += eps
-            controls[2 * (nx + k) + 1, k // nu, k % nu] -= eps
+            controls[:, nx + k, 0, k // nu, k % nu] += steps
+            controls[:, nx + k, 1, k // nu, k % nu] -= steps
+        controls = controls.reshape(-1, nstep, nu)
         for k in range(nstep):
-            full.ctrl[...] = controls[:, k]
-            full.step()
-        return quotients(after(model, full, end.qpos) @ weights[:, None], eps)
+            batch.ctrl[...] = controls[:, k]
+            batch.step()
+        return quotients(after(model, batch, end.qpos) @ weights[:, None], steps)
 
     values = np.concatenate([found.state[0], found.control[0].ravel()])[None]
     noise = nstep * noise_of_step(model, end, columns) * np.abs(weights[model.nv :]).sum()
