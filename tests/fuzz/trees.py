@@ -69,6 +69,11 @@ class Tree:
     def vector(self, size: float, n: int = 3) -> str:
         return _words(size * self.rng.uniform(-1, 1, n))
 
+    def polynomial(self, size: float) -> str:
+        """Returns one coefficient, or three, of a spring or a damper."""
+        n = 3 if self.rng.random() < 0.2 else 1
+        return _words(size * self.rng.uniform(0, 1, n))
+
     # ---- options -----------------------------------------------------------------------------------------------------
     def _options(self) -> dict:
         rng = self.rng
@@ -96,6 +101,9 @@ class Tree:
             "eulerdamp": self.maybe("disable", 0.3 * self.often),
             "diagexact": self.maybe("enable", 0.1 * self.often),
             "gravity": self.maybe("disable", 0.2 * self.often),
+            "damper": self.maybe("disable", 0.05 * self.often),
+            "filterparent": self.maybe("disable", 0.2),
+            "sleep": self.maybe("enable", 0.02),
         }
         flag = _tag("flag", **flags)
         return _tag(
@@ -114,11 +122,14 @@ class Tree:
         return _tag(
             "joint", name=name, type=kind, axis=None if kind == "ball" else self.vector(1),
             pos=None if kind == "slide" else self.maybe(self.vector(0.1), 0.5),
-            armature=self.maybe(self.number(0, 0.1)), damping=self.maybe(self.number(0, 1)),
-            stiffness=self.maybe(self.number(0, 30)),
+            armature=self.maybe(self.number(0, 0.1)), damping=self.maybe(self.polynomial(1)),
+            stiffness=self.maybe(self.polynomial(30)),
             springref=None if kind == "ball" else self.maybe(self.number(-1, 1)),
             frictionloss=self.maybe(self.number(0, 0.5)), limited="true" if limits else None, range=limits,
             margin=limits and self.maybe(self.number(0, 0.2)), solreflimit=limits and self.maybe(self.pick(SOLREFS)),
+            solreffriction=self.maybe(self.pick(SOLREFS), 0.2 * self.often),
+            actuatorfrcrange=None if kind == "ball" else self.maybe("-.7 1", 0.2 * self.often),
+            actuatorgravcomp=self.maybe("true", 0.2 * self.often),
         )  # fmt: skip
 
     def _geom(self, size: float) -> str:
@@ -132,6 +143,8 @@ class Tree:
             pos=self.vector(0.6 * size), condim=self.pick(self.condims), friction=self.maybe(_words(friction), 0.7),
             priority=self.maybe("1", 0.3 * self.often), solref=self.maybe(self.pick(SOLREFS)),
             solimp=self.maybe(self.pick(SOLIMPS)), margin=self.maybe(self.number(0, 0.05)),
+            gap=self.maybe(self.number(0, 0.02), 0.2 * self.often), solmix=self.maybe("3", 0.2 * self.often),
+            adhesion=self.maybe("2", 0.05 * self.often), surfacevel=self.maybe(self.vector(1, 6), 0.05 * self.often),
             fluidshape=self.maybe("ellipsoid", 0.3 * self.often), density=self.number(300, 2000),
         )  # fmt: skip
 
@@ -139,7 +152,10 @@ class Tree:
         rng, name = self.rng, f"b{len(self.bodies)}"
         self.bodies.append(name)
         size = float(rng.uniform(0.06, 0.14))
-        content = "<freejoint/>\n" if depth == 0 and rng.random() < 0.35 else ""
+        content = ""
+        if depth == 0 and rng.random() < 0.35:
+            loose = {"damping": self.maybe(self.polynomial(1)), "armature": self.maybe(self.number(0, 0.1))}
+            content = _tag("joint", type="free", **loose, frictionloss=self.maybe(self.number(0, 0.5)))
         if not content:
             n = int(rng.choice([1, 1, 1, 2]))  # MuJoCo refuses a rotation after a ball
             content = "".join(self._joint(self.pick(JOINTS if k == n - 1 else JOINTS[:3])) for k in range(n))
@@ -171,10 +187,13 @@ class Tree:
         name = f"t{len(self.tendons)}"
         limits = self.maybe(_words(np.sort(self.rng.uniform(0, 0.6, 2))))
         common = {
-            "name": name, "stiffness": self.maybe(self.number(0, 50), 0.5), "damping": self.maybe(self.number(0, 2)),
+            "name": name, "stiffness": self.maybe(self.polynomial(50), 0.5), "damping": self.maybe(self.polynomial(2)),
             "frictionloss": self.maybe(self.number(0, 0.5)), "limited": "true" if limits else None, "range": limits,
             "springlength": self.maybe(self.number(0, 0.3)), "margin": limits and self.maybe(self.number(0, 0.1)),
             "armature": self.maybe(self.number(0, 0.1), 0.3 * self.often),
+            "actuatorfrcrange": self.maybe("-.6 1", 0.2 * self.often),
+            "solreflimit": limits and self.maybe(self.pick(SOLREFS)),
+            "solreffriction": self.maybe(self.pick(SOLREFS), 0.2 * self.often),
         }  # fmt: skip
         joint, other = self._scalar_joint(), self._scalar_joint()
         if self.rng.random() < 0.4 and joint:
@@ -188,41 +207,58 @@ class Tree:
         if self.wraps and self.rng.random() < 0.5:
             parts += _tag("geom", geom=self.pick(self.wraps))
         parts += _tag("site", site=last)
+        if self.rng.random() < 0.2:
+            parts += _tag("pulley", divisor="2") + _tag("site", site=first) + _tag("site", site=self.pick(self.sites))
         self.tendons.append(name)
         return _tag("spatial", parts, **common)
 
-    def _actuator(self) -> str:
-        kind = self.pick(["motor", "position", "velocity", "general", "muscle", "damper"])
-        joint, place = self._scalar_joint(), {}
-        on = self.pick(["joint", "joint", "tendon", "site"])
+    def _transmission(self, kind: str) -> dict:
+        """Returns what an actuator pulls; empty: nothing fits."""
+        on, joint = (
+            self.pick(["joint", "joint", "joint", "jointinparent", "tendon", "site", "slider"]),
+            self._scalar_joint(),
+        )
         if on == "tendon" and self.tendons:
-            place = {"tendon": self.pick(self.tendons)}
-        elif on == "site" and kind in ("motor", "general"):
-            place = {
-                "site": self.pick(self.sites),
-                "gear": self.vector(1, 6),
-                "refsite": self.maybe(self.sites[0], 0.3),
-            }
-        elif joint:
-            place = {"joint": joint, "gear": self.maybe(self.number(-2, 2))}
-        else:
+            return {"tendon": self.pick(self.tendons)}
+        if on == "site" and kind in ("motor", "general", "position"):
+            place = {"site": self.pick(self.sites), "gear": self.vector(1, 6)}
+            return place | {"refsite": self.maybe(self.sites[0], 0.3)}
+        if on == "slider" and kind in ("motor", "general") and len(self.sites) > 1:
+            crank, slider = self.rng.choice(self.sites, 2, replace=False)
+            return {"cranksite": crank, "slidersite": slider, "cranklength": "1"}
+        if on == "jointinparent" and self.joints:
+            return {"jointinparent": self.pick(self.joints)[0], "gear": self.vector(1)}
+        return {"joint": joint, "gear": self.maybe(self.number(-2, 2))} if joint else {}
+
+    def _actuator(self) -> str:
+        kind = self.pick("motor position velocity general general muscle damper intvelocity cylinder".split())
+        kind = self.maybe(self.pick(["dcmotor", "pid"]), 0.2 * self.often) or kind
+        place = self._transmission(kind)
+        if not place:
             return ""
         own = {
-            "motor": {},
             "position": {"kp": self.number(1, 30), "kv": self.maybe(self.number(0, 2), 0.5)},
+            "intvelocity": {"kp": self.number(1, 30), "kv": self.number(0, 2), "actrange": "-1 1"},
             "velocity": {"kv": self.number(0, 3)},
             "damper": {"kv": self.number(0, 3)},
             "muscle": {"lengthrange": ".1 1", "force": "5"},
+            "cylinder": {"timeconst": ".1", "area": "1", "bias": self.vector(2)},
+            "dcmotor": {"motorconst": ".5", "resistance": "2", "inductance": self.maybe(".02", 0.5)},
+            "pid": {"kp": "3", "ki": "1", "kd": None},
             "general": {
                 "dyntype": self.pick(["none", "integrator", "filter", "filterexact"]), "dynprm": ".05",
                 "gaintype": self.pick(["fixed", "affine"]), "gainprm": self.vector(5), "biastype": "affine",
-                "biasprm": self.vector(5),
+                "biasprm": self.vector(5), "actearly": self.maybe("true", 0.3),
             },
-        }[kind]  # fmt: skip
+        }.get(kind, {})  # fmt: skip
         bounded = "0 1" if kind in ("damper", "muscle") else self.maybe("-.5 .7")
-        return _tag(
-            kind, **place, **own, ctrlrange=bounded, forcerange=self.maybe("-1.5 2", 0.5 * self.often),
-        )  # fmt: skip
+        if kind in ("motor", "position") and self.maybe(True, 0.2 * self.often):
+            own |= {"delay": ".004", "nsample": "8"}
+        if kind != "dcmotor":
+            own |= {"forcerange": self.maybe("-1.5 2", 0.5 * self.often)}
+            own |= {"damping": self.maybe(self.polynomial(1), 0.3 * self.often)}
+        own |= {"armature": self.maybe(self.number(0, 0.1), 0.2 * self.often)}
+        return _tag(kind, **place, **own, ctrlrange=bounded)
 
     def _equality(self) -> str:
         kind = self.pick(["connect", "weld", "joint", "tendon"])
@@ -230,6 +266,10 @@ class Tree:
         if kind in ("connect", "weld") and len(self.bodies) > 1:
             one, two = self.rng.choice(self.bodies, 2, replace=False)
             own = {"anchor": self.vector(0.1)} if kind == "connect" or self.rng.random() < 0.5 else {}
+            own |= {"torquescale": self.number(0.1, 2)} if kind == "weld" else {}
+            if self.rng.random() < 0.3:
+                one, two = self.rng.choice(self.sites, 2, replace=False)
+                return _tag(kind, site1=one, site2=two, **soft)
             return _tag(kind, body1=one, body2=self.maybe(two, 0.7), **own, **soft)
         if kind == "joint" and self._scalar_joint():
             one, two = self._scalar_joint(), self._scalar_joint()
@@ -240,8 +280,9 @@ class Tree:
 
     def _sensor(self) -> str:
         kind = self.pick(
-            "accelerometer velocimeter gyro force torque touch framepos framelinacc frameangacc framelinvel jointpos"
-            " tendonpos subtreecom subtreeangmom e_kinetic".split()
+            "accelerometer velocimeter gyro force torque touch framepos framelinacc frameangacc framelinvel framexaxis"
+            " jointpos jointactuatorfrc tendonpos tendonactuatorfrc subtreecom subtreeangmom subtreelinvel e_kinetic"
+            " e_potential rangefinder magnetometer".split()
         )
         if kind.startswith("frame"):
             return _tag(kind, objtype="site", objname=self.pick(self.sites))
@@ -252,14 +293,15 @@ class Tree:
             return _tag(kind, tendon=self.pick(self.tendons)) if self.tendons else ""
         if kind.startswith("subtree"):
             return _tag(kind, body=self.pick(self.bodies))
-        return _tag(kind) if kind == "e_kinetic" else _tag(kind, site=self.pick(self.sites))
+        return _tag(kind) if kind.startswith("e_") else _tag(kind, site=self.pick(self.sites))
 
     def _pair(self) -> str:
         one, two = self.rng.choice(self.geoms, 2, replace=False)
         return _tag(
             "pair", geom1=one, geom2=two, condim=self.pick([1, 3, 4, 6]), friction=self.pick(PAIR_FRICTIONS),
             solref=self.maybe(self.pick(SOLREFS)), margin=self.maybe(self.number(0, 0.05)),
-            solreffriction=self.maybe(self.pick(SOLREFS[:3])),
+            solreffriction=self.maybe(self.pick(SOLREFS[:3])), gap=self.maybe("0.01", 0.2 * self.often),
+            solimp=self.maybe(self.pick(SOLIMPS)),
         )  # fmt: skip
 
     def _several(self, make, most: int) -> str:
