@@ -35,7 +35,7 @@ LEAST = 0.6  # share of columns that a run compares
 TIMEOUT = 120.0  # s
 LIGHT = 1e6  # 1/kg, 1/(kg m^2): lighter DoFs make the results ill-conditioned
 FAST = 50.0  # m/s, rad/s: faster states are not compared
-COPIED = "time qpos qvel act ctrl qfrc_applied xfrc_applied qacc_warmstart".split()
+COPIED = "time qpos qvel act ctrl qfrc_applied xfrc_applied qacc_warmstart history".split()
 FIELDS = (
     "body_mass body_inertia body_pos body_ipos geom_friction geom_pos geom_solref geom_solimp dof_damping dof_armature"
     " dof_frictionloss jnt_stiffness jnt_pos opt_gravity opt_wind opt_viscosity opt_impratio pair_friction"
@@ -315,9 +315,10 @@ def check_rollout(model, data, columns: Columns, rng) -> None:
         for k in range(nstep):
             batch.ctrl[...] = controls[:, k]
             batch.step()
-        return quotients(after(model, batch, end.qpos) @ weights[:, None], steps)
+        return quotients(after(model, batch, end.qpos) @ weights[:, None], steps) * free
 
-    values = np.concatenate([found.state[0], found.control[0].ravel()])[None]
+    free = np.r_[np.ones(nx, bool), np.tile(model.actuator_delay == 0.0, nstep)]  # delays count as constants
+    values = np.concatenate([found.state[0], found.control[0].ravel()])[None] * free
     noise = nstep * noise_of_step(model, end, columns) * np.abs(weights[model.nv :]).sum()
     columns.compare("rollout", values, References(differences), [slice(0, 1)], noise)
 

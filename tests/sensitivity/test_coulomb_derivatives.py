@@ -145,6 +145,7 @@ WHEEL = """<body pos="0 .05 .32"><joint axis="0 1 0"/><joint axis="0 0 1"/>
 <geom type="ellipsoid" size=".3 .1 .1" mass="1" condim="{}"/></body>"""
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("flags", [0, "diagexact"])  # without formulas under `diagexact`
 @pytest.mark.parametrize("condim", [1, 3, 4, 6])
 @pytest.mark.parametrize("floor, wheel", [(FLOOR, ""), ("", WHEEL), (FLOOR, WHEEL)])

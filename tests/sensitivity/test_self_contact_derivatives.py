@@ -54,6 +54,7 @@ def scene(law: str, condim: int, unequal: bool, base: str = "hinges") -> tuple[f
     return model, data, probe
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("unequal", [False, True])
 @pytest.mark.parametrize("condim", [1, 3, 4, 6])
 @pytest.mark.parametrize("law", ["pyramidal", "elliptic", "coulomb", "noslip", "lcp"])
@@ -67,6 +68,7 @@ def test_all_derivatives_of_touching_siblings_equal_differences(law, condim, une
     assert columns.compared > 4 * columns.skipped
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("law", ["noslip with cones", "discrete", "implicit", "rk4"])
 @pytest.mark.parametrize("base", BASES)
 def test_derivatives_of_steps_by_other_integrators_equal_differences(law, base):
