@@ -215,6 +215,22 @@ def check_steps(model, data, probe, columns: Columns) -> None:
         columns.compare("C, D", values, references, rows, ROUNDING * largest)
 
 
+def check_bits(model, data, rng) -> None:
+    """Checks that A and B of a world alone, in a batch, and in a batch with a separate field have equal bits."""
+    enter("bits")
+    alone = fl.linearize(model, data)
+    batch = copies(model, data, 3)
+    batch.qvel[1:] += rng.standard_normal((2, model.nv))
+    batch.qpos[2] = model.qpos0
+    for what in ("in a batch", "with a separate field"):
+        found = fl.linearize(model, batch)
+        for name in ("A", "B", "switching"):
+            one, other = np.asarray(getattr(alone, name)), np.asarray(getattr(found, name))[0]
+            if one.tobytes() != other.tobytes():
+                raise Finding(f"{name} {what} differs by {np.abs(one - other).max():.1e}")
+        batch.expand("geom_friction")
+
+
 def check_accelerations(model, data, probe, columns: Columns) -> None:
     """Compares the derivatives of forward dynamics; some solvers refuse them."""
     enter("acceleration_derivatives")
@@ -382,6 +398,7 @@ def _checked(tree: Tree, rng, columns: Columns) -> str:
         check_steps(model, data, probe, columns)
     except fl.UnsupportedFeatureError:
         return "refused"
+    check_bits(model, data, rng)
     check_accelerations(model, data, probe, columns)
     check_inverse(model, data, columns)
     check_parameters(model, data, probe, columns, rng)
