@@ -1,4 +1,4 @@
-"""`python tests/fuzz NAME ...` runs a fuzzer: `models`, `arguments`, `interrupts`, `lcp` or `soak`; see `--help`."""
+"""`python tests/fuzz NAME ...` runs a fuzzer, for example `models`; a wrong name lists all names; see `--help`."""
 
 import sys
 from pathlib import Path
@@ -8,4 +8,4 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 import program  # noqa: E402
 
 if __name__ == "__main__":
-    program.run("fuzz", "arguments", "interrupts", "lcp", "models", "soak")
+    program.run("fuzz", "arguments", "derivatives", "interrupts", "lcp", "models", "soak")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from fuzz.derivatives import Columns, check_accelerations, check_inverse, check_rollout, check_steps
 
 BOX = """
 <mujoco><worldbody><geom type="plane" size="5 5 1" friction=".1"/>
@@ -134,3 +135,31 @@ def test_a_gradient_through_steps_with_friction():
     found = fl.rollout_gradient(model, start, np.zeros((1, 20, 0)), np.eye(1, 2 * model.nv))
     numeric = (distance(1.0 + 1e-5)[1] - distance(1.0 - 1e-5)[1]) / 2e-5
     np.testing.assert_allclose(found.state[0, model.nv], numeric, rtol=1e-5)
+
+
+# contacts whose inertia A follows their arms: the end of a thin free rod, a wheel on its axle, two such rods
+LEVERS = """
+<mujoco><worldbody>{}<body pos="0 0 .255" quat=".92 .3 .1 0"><freejoint/>{}</body>{}</worldbody></mujoco>"""
+FLOOR, ROD = '<geom type="plane" size="5 5 1"/>', '<geom type="capsule" size=".02 .3" mass="1" condim="{}"/>'
+WHEEL = """<body pos="0 .05 .32"><joint axis="0 1 0"/><joint axis="0 0 1"/>
+<geom type="ellipsoid" size=".3 .1 .1" mass="1" condim="{}"/></body>"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("flags", [0, "diagexact"])  # without formulas under `diagexact`
+@pytest.mark.parametrize("condim", [1, 3, 4, 6])
+@pytest.mark.parametrize("floor, wheel", [(FLOOR, ""), ("", WHEEL), (FLOOR, WHEEL)])
+def test_contacts_at_long_arms_that_slide_or_stick(floor, wheel, condim, flags, rng):
+    model = exact(fl.load(LEVERS.format(floor, ROD.format(condim), wheel.format(condim))))
+    model.opt.enableflags = flags
+    data, columns = fl.Data(model), Columns()
+    data.qvel = 0.5 * np.sin(1.0 + np.arange(model.nv))
+    data.step(3)
+    probe = data.copy()
+    probe.step()
+    assert probe.ncon
+    check_steps(model, data, probe, columns)
+    check_accelerations(model, data, probe, columns)
+    check_inverse(model, data, columns)
+    check_rollout(model, data, columns, rng)
+    assert columns.compared > 4 * columns.skipped

@@ -177,9 +177,15 @@ def make_general_rows(m, d):
 
 
 @kernel
+def contact_lever(d, k, b):
+    """Returns the point of contact k relative to the center of mass of body b."""
+    return sub3(load3(d.con_pos, 3 * k), load3(d.xipos, 3 * b))
+
+
+@kernel
 def inverse_turning_mass(m, d, k, b):
     """Returns the largest inverse mass at contact k by rotation of body b: inverse inertia times the arm squared."""
-    r = sub3(load3(d.con_pos, 3 * k), load3(d.xipos, 3 * b))
+    r = contact_lever(d, k, b)
     return m.body_invweight0[2 * b + 1] * dot3(r, r)
 
 
@@ -200,6 +206,17 @@ def contact_inertia(m, d, k, condim, mu2):
     if m.opt_contact_model == COULOMB:
         A = fmax(A, TURNED * (inverse_turning_mass(m, d, k, b1) + inverse_turning_mass(m, d, k, b2)))
     return A
+
+
+@kernel
+def contact_inertia_rate(m, d, k, first, second):
+    """Returns dA / A of `contact_inertia` under Coulomb's law by displacements of the levers to either body."""
+    b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+    turned = TURNED * (inverse_turning_mass(m, d, k, b1) + inverse_turning_mass(m, d, k, b2))
+    rate = m.body_invweight0[2 * b1 + 1] * dot3(contact_lever(d, k, b1), first)
+    rate = fma(m.body_invweight0[2 * b2 + 1], dot3(contact_lever(d, k, b2), second), rate)
+    acts = turned > fmax(m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2], MINVAL)
+    return where(acts, 2.0 * TURNED * rate / where(acts, turned, 1.0), 0.0)
 
 
 @kernel

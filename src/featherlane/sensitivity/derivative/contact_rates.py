@@ -2,7 +2,8 @@
 
 Motions.  A displacement of dof j moves body m beyond it by S_j, and the contact as in contact_moves.py.  The body's
 velocity V_m and acceleration A_m = J a change by S_j x (V_m - V), with V before the joint, and likewise A.
-A dof that moves both bodies causes no change between them.
+A dof that moves both bodies changes only the tangents relative to them: the frame spins about its normal, because
+tangents do not follow the bodies (contact_moves.py).
 
 Law.  With y = J a - aref in the contact's basis, df = -C dy + f s dr: C is the second derivative of the cost, s the
 relative rate of all stiffnesses by distance.  Coulomb's law has no cost: there C is not symmetric, and s changes only
@@ -12,6 +13,7 @@ Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.row import contact_inertia_rate
 from featherlane.constraint.surface import bounces
 from featherlane.sensitivity.derivative.contact_moves import moved_by
 from featherlane.sensitivity.derivative.dof_rates import impedance_slopes
@@ -20,6 +22,8 @@ from featherlane.solver.rows.contacts import contact_push
 from featherlane.solver.rows.coulomb import slip_rate
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
 from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces, turn_index
+
+BOTH = 2  # in place of the place of a body: a dof moves both bodies of a contact
 
 
 # ---- law -------------------------------------------------------------------------------------------------------------
@@ -200,16 +204,59 @@ def _add_wrench(d, b, w):
 
 
 @kernel
+def _spin(d, p, k, w):
+    """Returns the spin of contact k's frame about its normal relative to its bodies, if w rotates both."""
+    return dot3(load3(p.slot_spin, 3 * k), w)
+
+
+@kernel
+def _felt_spin(m, d, p, k, S):
+    """Returns `_spin`, or 0 if the forces do not depend on it: friction of a cone is equal in all directions."""
+    spin, o = _spin(d, p, k, (S[0], S[1], S[2])), 5 * k
+    if not has_pyramids(m):
+        equal = d.con_friction[o] == d.con_friction[o + 1]
+        if d.con_dim[k] > 4:
+            equal = equal & (d.con_friction[o + 3] == d.con_friction[o + 4])
+        spin = where(equal, 0.0, spin)
+    return spin
+
+
+@kernel
 def displaced_contact(m, d, p, k, place, S):
-    """Returns displacements of distance, point and frame of contact k if S moves the body at that place."""
-    w, u = _point_motion(S, load3(d.con_arm, 6 * k + 3 * place))
-    if d.con_carrier[2 * k + 1] == d.con_body[2 * k + place]:
-        dist, pos, turned = moved_by(p, k, w, u)
+    """Returns displacements of distance, point and frame of contact k if S moves the body at that place.
+
+    If S moves both bodies, the displacements are relative to them.
+    """
+    if place == BOTH:
+        dist, pos = zero(d), zeros(d, 3)
+        turned = scale3(_felt_spin(m, d, p, k, S), load3(d.con_frame, 9 * k))
     else:
-        dist, pos, turned = moved_by(p, k, scale3(-1.0, w), scale3(-1.0, u))
-        spin = dot3(load3(p.slot_spin, 3 * k), w)
-        pos, turned = add3(pos, u), axpy3(spin, load3(d.con_frame, 9 * k), add3(turned, w))
+        w, u = _point_motion(S, load3(d.con_arm, 6 * k + 3 * place))
+        if d.con_carrier[2 * k + 1] == d.con_body[2 * k + place]:
+            dist, pos, turned = moved_by(p, k, w, u)
+        else:
+            dist, pos, turned = moved_by(p, k, scale3(-1.0, w), scale3(-1.0, u))
+            turned = axpy3(_spin(d, p, k, w), load3(d.con_frame, 9 * k), add3(turned, w))
+            pos = add3(pos, u)
     return dist, pos, turned
+
+
+@kernel
+def stiffness_rate(m, d, p, k, place, S, dist, pos):
+    """Returns the relative change of all stiffnesses of contact k at the displacements of `displaced_contact`."""
+    rate = p.slot_slope[2 * k] * dist
+    if m.opt_contact_model == COULOMB and place != BOTH:
+        # A follows the contact's arms
+        b = d.con_body[2 * k + place]
+        arm = sub3(load3(d.xipos, 3 * b), load3(d.subtree_com, 3 * m.body_rootid[b]))
+        _, carried = _point_motion(S, arm)
+        first, second = pos, pos
+        if d.con_carrier[2 * k] == b:
+            first = sub3(pos, carried)
+        else:
+            second = sub3(pos, carried)
+        rate = rate - contact_inertia_rate(m, d, k, first, second)
+    return rate
 
 
 @kernel
@@ -229,18 +276,18 @@ def moved_rows(m, d, p, k, place, S, j):
 
     place: that of the body; 0 is the pushed one.
     """
-    acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
-    body = d.con_body[2 * k + place]
     dist, pos, turned = displaced_contact(m, d, p, k, place, S)
-    # changes of the motions at the point that moves with the contact
-    before = axpy6(real(d, -1.0), acc, load6(d.con_motion, 6 * body))
-    A = cross_motion(S, before)
-    before = axpy6(real(d, -1.0), vel, load6(d.cvel, 6 * body))
-    V = cross_motion(S, before)
     aA, uA = load3(p.slot_motion, 12 * k), load3(p.slot_motion, 12 * k + 3)
     aV, uV = load3(p.slot_motion, 12 * k + 6), load3(p.slot_motion, 12 * k + 9)
-    daA, duA = change_of_motion(d, k, place, A, aA, pos)
-    daV, duV = change_of_motion(d, k, place, V, aV, pos)
+    daA, duA, daV, duV = zeros(d, 3), zeros(d, 3), zeros(d, 3), zeros(d, 3)
+    if place != BOTH:
+        # changes of the motions at the point that moves with the contact
+        acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
+        body = d.con_body[2 * k + place]
+        A = cross_motion(S, axpy6(real(d, -1.0), acc, load6(d.con_motion, 6 * body)))
+        V = cross_motion(S, axpy6(real(d, -1.0), vel, load6(d.cvel, 6 * body)))
+        daA, duA = change_of_motion(d, k, place, A, aA, pos)
+        daV, duV = change_of_motion(d, k, place, V, aV, pos)
     # dy = basis . (dq + q x turn), with q = u_A + B u_V
     B, friction = d.con_damping[k], d.con_frictiondamping[k]
     n = add3(axpy3(B, duV, duA), cross(axpy3(B, uV, uA), turned))
@@ -255,7 +302,7 @@ def _moved_contact(m, d, p, k, place, S, j):
     """Returns changes of both wrenches of contact k if the axis S of dof j moves the body at that place."""
     y, z, (dist, pos, turned) = moved_rows(m, d, p, k, place, S, j)
     f, g = _push_by(d, p, k, y, z)
-    stiffer = p.slot_slope[2 * k] * dist
+    stiffer = stiffness_rate(m, d, p, k, place, S, dist, pos)
     F, M = load3(p.slot_force, 6 * k + 3), load3(p.slot_force, 6 * k)
     dF = add3(_along(d, k, f), axpy3(stiffer, F, cross(turned, F)))
     dM = axpy3(stiffer, M, cross(turned, M))
@@ -263,8 +310,9 @@ def _moved_contact(m, d, p, k, place, S, j):
         dM = add3(dM, _along_turns(d, k, g))
     dM = add3(dM, cross(pos, F))
     _spread(d, k, dF, dM)
-    carried, sign = cross_force(S, _wrench(d, k, place, F, M)), 1.0 - 2.0 * place
-    _add_wrench(d, d.con_body[2 * k + place], tuple(-sign * x for x in carried))
+    if place != BOTH:
+        carried, sign = cross_force(S, _wrench(d, k, place, F, M)), 1.0 - 2.0 * place
+        _add_wrench(d, d.con_body[2 * k + place], tuple(-sign * x for x in carried))
 
 
 @kernel
@@ -278,15 +326,33 @@ def _spread(d, k, dF, dM):
 
 @kernel
 def moved_place(m, d, j, k):
-    """Returns the place of the body of contact k that dof j moves without the other: 0, 1, or -1 for none or both."""
+    """Returns the place of the body of contact k that dof j moves: 0, 1, BOTH, or -1 for none."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
     first, second = is_before(m, j, b), other > 0 and is_before(m, j, other)
     place = -1
-    if first and not second:
+    if first and second:
+        place = BOTH
+    elif first:
         place = 0
-    elif second and not first:
+    elif second:
         place = 1
     return place
+
+
+@kernel
+def position_place(m, d, p, j, k):
+    """Returns `moved_place`, or -1 if the contact's forces do not change relative to bodies that both move."""
+    place = moved_place(m, d, j, k)
+    if place == BOTH and (d.con_dim[k] == 1 or not any_(_felt_spin(m, d, p, k, load6(d.cdof, 6 * j)) != 0.0)):
+        place = -1
+    return place
+
+
+@kernel
+def velocity_place(m, d, j, k):
+    """Returns `moved_place`, or -1 if both bodies move: their relative velocity does not change."""
+    place = moved_place(m, d, j, k)
+    return -1 if place == BOTH else place
 
 
 @kernel
@@ -294,7 +360,7 @@ def add_position_column(m, d, p, j):
     """dg -= rates of J^T f by the position of dof j, without the part that moves along."""
     found = 0
     for k in range(d.ncon_slot[0]):
-        place = moved_place(m, d, j, k)
+        place = position_place(m, d, p, j, k)
         if place >= 0:
             if found == 0:
                 clear_body_forces(m, d)
@@ -321,7 +387,7 @@ def add_velocity_column(m, d, p, j, accelerates):
     """dg -= rates of J^T f by the velocity of dof j; accelerates: by its acceleration."""
     found = 0
     for k in range(d.ncon_slot[0]):
-        place = moved_place(m, d, j, k)
+        place = velocity_place(m, d, j, k)
         if place >= 0:
             if found == 0:
                 clear_body_forces(m, d)

@@ -24,13 +24,16 @@ from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.model import enums
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.contact_rates import (
+    BOTH,
     along_basis,
     change_of_motion,
     displaced_contact,
     faster_rows,
-    moved_place,
     moved_rows,
+    position_place,
     relative_motion,
+    stiffness_rate,
+    velocity_place,
 )
 from featherlane.sensitivity.derivative.displaced_worlds import recurses
 from featherlane.sensitivity.derivative.moved_force import add_moved_force
@@ -179,10 +182,12 @@ def _is_first(p, r):
 
 @kernel
 def _place(m, d, p, at, r):
-    """Returns which body of row r's contact is moved by position or velocity `at`, and not the other; -1: none."""
+    """Returns which body of row r's contact is moved by position or velocity `at`: 0, 1, BOTH; -1: no effect."""
     place = -1
-    if p.slip_con[r] >= 0 and at >= 0 and at < 2 * m.nv:
-        place = moved_place(m, d, at % m.nv, p.slip_con[r])
+    if p.slip_con[r] >= 0 and at >= 0 and at < m.nv:
+        place = position_place(m, d, p, at, p.slip_con[r])
+    elif p.slip_con[r] >= 0 and at >= 0 and at < 2 * m.nv:
+        place = velocity_place(m, d, at - m.nv, p.slip_con[r])
     return place
 
 
@@ -206,8 +211,9 @@ def _keep_rates(m, d, p, at, r):
     if place >= 0:
         j = at % m.nv
         if at < m.nv:
-            dy, dz, (dist, _, _) = moved_rows(m, d, p, k, place, load6(d.cdof, 6 * j), j)
-            stiffer = p.slot_slope[2 * k] * dist
+            S = load6(d.cdof, 6 * j)
+            dy, dz, (dist, pos, _) = moved_rows(m, d, p, k, place, S, j)
+            stiffer = stiffness_rate(m, d, p, k, place, S, dist, pos)
         else:
             dy, dz = faster_rows(d, k, place, load6(d.cdof, 6 * j), 0)
         y, z = add3(y, dy), add3(z, dz)
@@ -247,9 +253,11 @@ def _mobility_rates(m, d, p, j):
             lag = load6(p.slip_lag, 6 * (m.nv * e + j))
             x = -dot6(lag, momentum)
             if place >= 0 and fresh:
-                w = load6(p.slip_motion, 6 * (m.nbody * e + d.con_body[2 * k + place]))
                 a, u = relative_motion(d, k, p.slip_motion, 6 * m.nbody * e)
-                da, du = change_of_motion(d, k, place, add6(cross_motion(S, w), lag), a, pos)
+                da, du = zeros(d, 3), zeros(d, 3)
+                if place != BOTH:
+                    w = load6(p.slip_motion, 6 * (m.nbody * e + d.con_body[2 * k + place]))
+                    da, du = change_of_motion(d, k, place, add6(cross_motion(S, w), lag), a, pos)
                 store3(p.slip_moved, 6 * e, add3(du, cross(u, turned)))
                 store3(p.slip_moved, 6 * e + 3, add3(da, cross(a, turned)))
             if place >= 0:
@@ -324,12 +332,13 @@ def _push_row(m, d, p, at, r):
         add_contact_moment(d, k, scale3(p.slip_dgain[r], g))
         if place >= 0 and at < m.nv:
             _, pos, turned = displaced_contact(m, d, p, k, place, load6(d.cdof, 6 * at))
+            carrier = -1 if place == BOTH else at
             for body in range(2):
                 b, x = d.con_body[2 * k + body], (1.0 - 2.0 * body) * p.slip_gain[r]
                 if b > 0:
                     force = scale3(x, f), scale3(x, g)
                     change = cross(turned, force[0]), cross(turned, force[1])
-                    add_moved_force(m, d, p.product, b, at, (load3(d.con_pos, 3 * k), pos), force, change)
+                    add_moved_force(m, d, p.product, b, carrier, (load3(d.con_pos, 3 * k), pos), force, change)
 
 
 @kernel

@@ -11,13 +11,11 @@ from featherlane.dynamics.inertia.joint_space import multiply_columns, solve_col
 from featherlane.dynamics.integrator.free_body import is_single_free_body
 from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.sensitivity.derivative.noslip_rates import correct_columns
-from featherlane.sensitivity.derivative.solution import KNOWN, is_implicit, step_column
+from featherlane.sensitivity.derivative.solution import KNOWN, follow_bounds, is_implicit, step_column
 from featherlane.sensitivity.derivative.tangent import advance_quaternion, quaternion_tangent
 from featherlane.solver.hessian.equation import substitute_columns
-from featherlane.solver.primal.krylov import correct_direction, mark_slipping
+from featherlane.solver.primal.krylov import mark_slipping
 from featherlane.solver.rows.rows import body_motion
-
-EXACT, CYCLES = 1e-13, 10  # residual of a column's solution under Coulomb's law, relative; cycles to reach it
 
 
 @kernel
@@ -57,13 +55,12 @@ def prepare_panels(m, d, p):
 
 @kernel
 def _follow_bounds(m, d, p):
-    """panel_acceleration <- (1 - H^-1 N)^-1 panel_acceleration: bounds of friction follow the normal forces."""
+    """Runs `follow_bounds` for all columns of the panel."""
     mark_slipping(d, true_mask(d))
     for c in range(PANEL):
         for i in range(m.nv):
             d.krylov.newton[i] = p.panel_acceleration[PANEL * i + c]
-        left = correct_direction(m, d, true_mask(d), EXACT, CYCLES)
-        p.report[KNOWN] = where(left, fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
+        p.report[KNOWN] = where(follow_bounds(m, d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for i in range(m.nv):
             p.panel_acceleration[PANEL * i + c] = d.krylov.x[i]
     body_motion(m, d, d.qacc, d.con_motion)  # the next columns read it

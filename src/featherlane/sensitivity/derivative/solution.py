@@ -41,10 +41,12 @@ from featherlane.solver.dual.rows import all_fit
 from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out, substitute
 from featherlane.solver.inverse import constraint_forces
+from featherlane.solver.primal.krylov import correct_direction, mark_slipping
 from featherlane.solver.solve import has_constraint_rows, solve
 
 # indices in the report of a pass on a world; KNOWN: 1 all rates have formulas, 0 not, -1 the world must run alone
 FITS, NEAREST, KNOWN = 0, 1, 2
+EXACT, CYCLES = 1e-13, 10  # residual of a column's solution under Coulomb's law, relative; cycles to reach it
 
 
 # ---- the metric of the integrator ------------------------------------------------------------------------------------
@@ -169,13 +171,29 @@ base_tiles = in_each_tile("base_tiles", base_tile)
 
 # ---- rates of the acceleration ---------------------------------------------------------------------------------------
 @kernel
+def follow_bounds(m, d):
+    """krylov.x <- (1 - H^-1 N)^-1 krylov.newton after `mark_slipping`: bounds of friction follow the normal forces.
+
+    Returns the mask of worlds without a solution to EXACT.
+    """
+    return correct_direction(m, d, true_mask(d), EXACT, CYCLES)
+
+
+@kernel
 def solve_column(m, d, p):
-    """Computes da = -H^-1 dg; free bodies that turn independently have their own solution."""
+    """Computes da = -H^-1 dg; free bodies that turn independently have their own solution.
+
+    Under Coulomb's law the derivative of the residual is H - N, see `follow_bounds`.
+    """
     for i in range(m.nv):
         x = -p.dg[i]
         p.solved[i] = x
         p.force[i] = x
     substitute(m, d, p.solved)
+    if m.opt_contact_model == COULOMB:
+        copy(p.solved, m.nv, d.krylov.newton, 0)
+        p.report[FITS] = where(follow_bounds(m, d), 0.0, p.report[FITS])
+        copy(d.krylov.x, m.nv, p.solved, 0)
     if has_metric(m):
         solve_untouched_bodies(m, d, metric(m, d), p.force, p.solved)
     copy(p.solved, m.nv, p.da, 0)
@@ -208,7 +226,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in: dg, dp, room for da.
     Writes: those that they take back; report, next_qvel, da, dq, dv, unit, solved, force, product; qacc_step,
             qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace; qvec,
-            primal.*, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU for itself.
+            primal.*, krylov.*, con_motion, con_wrench, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU for itself.
     """
     accelerate_state(m, d, p)
     h = timestep(m)
@@ -222,6 +240,8 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
         write_records(b, thread, tile, 0)
     else:
         p.report[FITS] = where(leaves_out(d), 0.0, p.report[FITS])
+        if m.opt_contact_model == COULOMB:
+            mark_slipping(d, true_mask(d))
         if uses_articulated(m):
             # the factors of the integrator and of the Hessian share memory, so these solves run one after the other
             for s in range(b.nstep):
