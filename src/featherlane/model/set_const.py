@@ -17,8 +17,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from featherlane.errors import ModelError, near
-from featherlane.model.enums import TRN_JOINT, TRN_JOINTINPARENT, TRN_TENDON
 from featherlane.model.fields import DEPENDENT_INTS, MODEL
+from featherlane.model.in_use import DECIDING, in_use
 from featherlane.model.model import Model, check_model
 from featherlane.model.mujoco_arrays import is_mujocos, read_field, write_field
 from featherlane.model.mujoco_versions import update_bounding_volumes
@@ -34,12 +34,6 @@ DEPENDENT_REALS = tuple(
 BOTH = frozenset(("eq_data", "geom_fluid", "tendon_lengthspring"))
 # of meshes they are compiled, and differ by variant
 VOLUMES = frozenset(("geom_rbound", "geom_aabb"))
-# fields whose zeros determine DEPENDENT_INTS
-DECIDING = (
-    *("body_gravcomp", "geom_adhesion", "pair_adhesion", "geom_surfacevel"),
-    *("actuator_damping", "actuator_dampingpoly", "actuator_armature"),
-)
-SEVERAL = -2  # replaces an actuator id
 
 
 def _run(mj_model, mj_data) -> None:
@@ -108,41 +102,11 @@ class Constants:
         }
 
 
-def in_use(model: Model, rows: Mapping[str, np.ndarray]) -> dict[str, int | np.ndarray]:
-    """Returns DEPENDENT_INTS of worlds that share a record: a feature is in use if any of them uses it.
-
-    Args:
-        rows: fields that differ by world, (nworld, ...) by name.
-
-    Source: MuJoCo mj_setConst.
-    """
-
-    def used(name: str, zero=np.not_equal) -> np.ndarray:
-        values = rows[name] if name in rows else model.__dict__[name][None]
-        return np.asarray(zero(values, 0.0).any(axis=(0, *range(2, values.ndim))))
-
-    def actuators(n: int, *transmissions: int) -> np.ndarray:
-        chosen = np.flatnonzero(reflected & np.isin(model.actuator_trntype, transmissions))
-        at, ids = model.actuator_trnid[chosen, 0], np.full(n, -1)
-        ids[at] = chosen
-        ids[np.bincount(at, minlength=n) > 1] = SEVERAL
-        return ids
-
-    reflected = used("actuator_damping") | used("actuator_dampingpoly") | used("actuator_armature")
-    return {
-        "jnt_actuatorid": actuators(model.njnt, TRN_JOINT, TRN_JOINTINPARENT),
-        "tendon_actuatorid": actuators(model.ntendon, TRN_TENDON),
-        "ngravcomp": int(used("body_gravcomp", np.greater).sum()),
-        "flg_adhesion": int(used("geom_adhesion").any() or used("pair_adhesion").any()),
-        "flg_surfacevel": int(used("geom_surfacevel").any()),
-    }
-
-
 def model_of_world(model: Model, fields: Mapping[str, np.ndarray]) -> Model:
     """Returns a copy of a model with the fields of one world."""
     model = copy.deepcopy(model)
     for name, value in fields.items():
         model.__dict__[name][...] = value
     if not fields.keys().isdisjoint(DECIDING):
-        model.take_constants(in_use(model, {}))
+        model.take_constants(in_use(model))
     return model

@@ -7,9 +7,10 @@ from collections.abc import Container, Mapping
 import numpy as np
 
 from featherlane.model.fields import MODEL
+from featherlane.model.in_use import DECIDING, in_use
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
-from featherlane.model.set_const import BOTH, DECIDING, DEPENDENT_REALS, VOLUMES, Constants, in_use
+from featherlane.model.set_const import BOTH, DEPENDENT_REALS, VOLUMES, Constants
 from featherlane.model.variant import MEAN, exact, mean_inertia
 from featherlane.model.write_detection import TrackedArray
 
