@@ -103,5 +103,5 @@ def test_an_unknown_override_is_named(model):
 def test_edits_that_contradict_the_compilation_raise():
     model = load("<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
     model.body_ipos[1, 0] = 0.1
-    with pytest.raises(ModelError, match="simple"):
+    with pytest.raises(ModelError, match="body_ipos of body #1: got"):
         set_const(model)

@@ -14,6 +14,7 @@ import numpy as np
 from featherlane.errors import ModelError, near
 from featherlane.model.entries import PATH, selection
 from featherlane.model.fields import MODEL
+from featherlane.model.limits import check_displaced
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.differences import parameter_points
 from featherlane.sensitivity.derivative.displaced_worlds import POINTS, OwnWorlds
@@ -81,6 +82,7 @@ class Parameters:
         for name, field in zip(self.names, self.fields, strict=True):
             if field == "opt_timestep" or self.names.count(name) > 1:
                 raise ModelError(f"parameters: got {name!r}, allowed are distinct fields other than the timestep")
+            check_displaced(model, field, chosen[self.names.index(name)][2])
         self.entries = [np.ravel(entry) for _, _, entry in chosen]
         self.shapes = [np.shape(entry) for _, _, entry in chosen]
         self.sizes = [entry.size for entry in self.entries]
@@ -146,7 +148,8 @@ class Parameters:
         """Displaces one value of each point, up and down alternately; returns the spans of the pairs, (k, n)."""
         span, first = np.empty((k, self.n)), 0
         for name, entry, size in zip(self.fields, self.entries, self.sizes, strict=True):
-            field, column = points.expand(name).reshape(k, self.n, 2, -1), first + np.arange(size)
+            # `arrays.expand`, because displaced values need not be those of a body: a flat one has A + B = C
+            field, column = points.arrays.expand(name).reshape(k, self.n, 2, -1), first + np.arange(size)
             value = field[:, column, 0, entry]
             # an infinite value is not displaced and has no derivative
             step = np.where(np.isfinite(value), relative * np.maximum(np.abs(value), LEAST), 0.0)
