@@ -12,12 +12,14 @@ set_const computes `geom_rbound` and `geom_aabb`.  Masses and inertias do not ch
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from featherlane.errors import ModelError, near
-from featherlane.model.fields import DEPENDENT_INTS, MODEL
+from featherlane.model.fields import DEPENDENT_INTS, EDITABLE_INTS, MODEL
 from featherlane.model.in_use import DECIDING, in_use
 from featherlane.model.model import Model, check_model
 from featherlane.model.mujoco_arrays import is_mujocos, read_field, write_field
@@ -66,18 +68,42 @@ def set_const(model: Model) -> None:
 
 
 class Constants:
-    """Computes dependent fields for many sets of overrides of one model; keeps its MjModel and MjData between calls."""
+    """Computes dependent fields for many sets of overrides of one model; keeps its MjModel and MjData between calls.
+
+    An MjModel is copied once, because it holds meshes and textures.  Later calls copy the fields that were edited.
+    """
 
     def __init__(self, model: Model):
         import mujoco
 
-        self._mj_model = model.edited_mujoco()
+        self._source = model.mj_model
+        self._mj_model = copy.copy(self._source)
         self._mj_data = mujoco.MjData(self._mj_model)
-        self._base = {f.name: model.__dict__[f.name].copy() for f in MODEL.fields if f.kind == "real"}
-        self._changed: set[str] = set(DEPENDENT_REALS)
-        self._sizes = np.array(
-            read_field(model.mj_model, "geom_size")
-        )  # sizes for which the bounding volumes were computed
+        self._seen: tuple[Any, ...] = ()
+        self._lock = threading.Lock()  # batches of one model share it
+        self._refresh(model)
+
+    def is_of(self, model: Model) -> bool:
+        """Returns whether this is a copy of the model's MjModel."""
+        return self._source is model.mj_model
+
+    def _refresh(self, model: Model) -> None:
+        """Copies edits of the model since the last call."""
+        own = model.__dict__
+        seen = own["revision"], own["real_buffer"].tobytes(), *(own[name].tobytes() for name in sorted(EDITABLE_INTS))
+        if seen == self._seen:
+            return
+        model.write_to(self._mj_model)
+        self._base = {f.name: own[f.name].copy() for f in MODEL.fields if f.kind == "real"}
+        self._changed, self._seen = set(DEPENDENT_REALS), seen
+        # sizes for which the bounding volumes were computed
+        self._sizes = np.array(read_field(self._source, "geom_size"))
+
+    def of(self, model: Model, worlds: Iterable[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
+        """Returns the dependent fields of each world of the model, from its overrides."""
+        with self._lock:
+            self._refresh(model)
+            return [self(overrides) for overrides in worlds]
 
     def __call__(self, overrides: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Returns the dependent fields of a world.
@@ -93,6 +119,8 @@ class Constants:
             write_field(self._mj_model, name, self._base[name])
         for name, value in overrides.items():
             write_field(self._mj_model, name, value)
+        for kind in ("body", "geom", "site"):  # a result does not depend on which worlds were computed before
+            getattr(self._mj_model, f"{kind}_sameframe")[:] = 0
         self._changed = set(overrides) | set(DEPENDENT_REALS)
         _run(self._mj_model, self._mj_data)
         update_bounding_volumes(self._mj_model, self._sizes)
@@ -100,6 +128,14 @@ class Constants:
             name: np.array(read_field(self._mj_model, name), dtype=np.float64).reshape(self._base[name].shape)
             for name in DEPENDENT_REALS
         }
+
+
+def constants_of(model: Model) -> Constants:
+    """Returns the model's `Constants`, which its batches share."""
+    kept = model.__dict__.get("_constants")
+    if kept is None or not kept.is_of(model):
+        kept = model.__dict__["_constants"] = Constants(model)
+    return kept
 
 
 def model_of_world(model: Model, fields: Mapping[str, np.ndarray]) -> Model:
