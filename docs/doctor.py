@@ -10,6 +10,7 @@ PAGE = Path(__file__).parent / "diagnostics.md"
 BEGIN, END = "<!-- doctor:begin -->", "<!-- doctor:end -->"
 TITLES = {
     "differences": "Unsupported and differently read elements",
+    "edits": "Edits of a loaded model",
     "unused": "Settings without effect",
     "trial": "Trial simulation",
     "starts": "Initial states",

@@ -33,7 +33,9 @@ def main(nworld=64, seconds=8.0):
 
     # links and initial states differ by world: one call computes a regulator for each world
     batch, rng = fl.Batch(model, nworld), np.random.default_rng(0)
-    batch.expand("body_mass")[:, 1:] *= rng.uniform(0.8, 1.2, (nworld, 2))
+    scale = rng.uniform(0.8, 1.2, (nworld, 2))
+    batch.expand("body_mass")[:, 1:] *= scale
+    batch.expand("body_inertia")[:, 1:] *= scale[..., None]
     batch.set_const()
     steps = fl.linearize(model, batch)
     K = np.array([regulator(A, B) for A, B in zip(steps.A, steps.B, strict=True)])

@@ -96,7 +96,9 @@ def main(nworld=32, seconds=3.0):
     A, B, still = np.tile(step.A, (1000, 1, 1)), np.tile(step.B, (1000, 1, 1)), np.zeros((1001, 4))
     regulator = backward(A, B, still, still[1:, :1], still + 1.0, effort=100.0)[1][0, 0]
     batch = fl.Batch(model, nworld)
-    batch.expand("body_mass")[:, 1:] *= np.random.default_rng(0).uniform(0.98, 1.02, (nworld, 2))
+    scale = np.random.default_rng(0).uniform(0.98, 1.02, (nworld, 2))
+    batch.expand("body_mass")[:, 1:] *= scale
+    batch.expand("body_inertia")[:, 1:] *= scale[..., None]
     batch.set_const()
 
     def control(batch, t):

@@ -17,7 +17,9 @@ def fallen(gains, nworld, nstep):
     """The share of poles that fall, and how far the carts of the others go [m]."""
     model = fl.bundled("cartpole")
     batch, rng = fl.Batch(model, nworld, nthread=1), np.random.default_rng(0)
-    batch.expand("body_mass")[:, 2] *= rng.uniform(0.5, 4.0, nworld)  # poles of other masses, the same for all trials
+    scale = rng.uniform(0.5, 4.0, nworld)  # poles of other masses, the same for all trials
+    batch.expand("body_mass")[:, 2] *= scale
+    batch.expand("body_inertia")[:, 2] *= scale[:, None]
     batch.set_const()
     batch.qpos[:] = rng.uniform(-1.0, 1.0, (nworld, 2)) * [0.3, 0.15]
     K = np.array([gains["cart"], gains["pole"], gains["cart_speed"], gains["pole_speed"]])

@@ -28,7 +28,9 @@ from unittest import mock
 import numpy as np
 
 import featherlane as fl
+from featherlane.model import simple_bodies
 from featherlane.model.enums import Enable
+from featherlane.model.limits import ROWS
 from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.fields import DATA, WANTED
 from robots import wheels
@@ -58,6 +60,9 @@ EXPANDED = (
     "opt_timestep opt_wind opt_density opt_tolerance tendon_stiffness tendon_damping eq_solref qpos_spring body_pos "
     "site_pos geom_size geom_pos qpos0 body_quat body_gravcomp geom_gap actuator_forcerange actuator_dynprm dof_solref"
 ).split()
+
+# fields of which some edits are refused: these elements keep their value
+COMPILED = ("body_mass", "body_inertia", *simple_bodies.ROWS)
 
 SWITCHES = (  # fields whose zeros switch something off: 0 in some worlds only
     "dof_damping dof_dampingpoly dof_frictionloss dof_armature jnt_stiffness jnt_stiffnesspoly jnt_pos body_gravcomp "
@@ -192,6 +197,9 @@ def world(model, rng, kind: str, expand) -> World:
             rows[name] = (0.0 * value, rows[name], np.abs(value) + more)[what]
     if kind == "warped" and expand:
         rows[expand[rng.integers(len(expand))]] *= 10.0 ** rng.integers(3, 15)
+    for name in {*expand} & {*COMPILED}:
+        wrong, _ = ROWS[name](model, rows[name])
+        rows[name][wrong] = model.__dict__[name][wrong]
     return World(kind, state, controls, rows)
 
 

@@ -58,6 +58,18 @@ KNOB = """<mujoco><worldbody><geom name="table" type="box" size=".1 .1 .1" pos="
   <body><joint axis="1 0 0" damping=".01"/><geom name="knob" size=".05" pos="0 0 .01"/></body></worldbody></mujoco>"""
 
 
+# fields that flags, types and the maximum of friction switch off
+EDITED = """<mujoco><worldbody><geom name="floor" type="plane" size="3 3 1" friction="1 .005 .0001"/>
+  <body name="box" pos="0 0 .1"><freejoint/>
+    <geom name="box" type="box" size=".1 .1 .1" friction=".5 .005 .0001"/></body>
+  <body pos="1 0 1"><joint name="hinge" damping=".1"/><joint name="stop" type="slide" range="-1 1" limited="true"/>
+    <geom type="capsule" fromto="0 0 0 .3 0 0" size=".02" mass="1"/></body>
+  <body name="cart" pos="9 9 9"><joint type="slide"/><geom size=".1"/></body></worldbody>
+  <tendon><fixed name="cord"><joint joint="hinge" coef="1"/></fixed></tendon>
+  <actuator><motor name="motor" joint="hinge"/><position name="servo" joint="stop" kp="10" kv="1" ctrlrange="-1 1"/>
+  </actuator></mujoco>"""
+
+
 def edit(field: str, place, value) -> Callable:
     def change(model):
         getattr(model, field)[place] = value
@@ -76,8 +88,19 @@ def coulomb(model) -> None:
 
 
 CASES = [
-    Case("massless", "joint 'pin'", INERTIAL, lambda m: (edit("body_mass", 1, 0)(m), edit("body_inertia", 1, 0)(m))),
-    Case("inertia-impossible", "body 'link'", INERTIAL, edit("body_inertia", 1, (0.004, 0.004, 0.01))),
+    Case("edit-unread", "joint 'hinge'", EDITED, edit("jnt_range", 1, (-0.1, 0.1))),
+    Case("edit-unread", "joint 'hinge'", EDITED, edit("jnt_actfrcrange", 1, (-0.1, 0.1))),
+    Case("edit-unread", "joint 'hinge'", EDITED, edit("dof_solref", 6, (0.1, 1.0))),
+    Case("edit-unread", "tendon 'cord'", EDITED, edit("tendon_range", 0, (-0.1, 0.1))),
+    Case("edit-unread", "actuator 'motor'", EDITED, edit("actuator_ctrlrange", 0, (-0.1, 0.1))),
+    Case("edit-unread", "actuator 'motor'", EDITED, edit("actuator_forcerange", 0, (-0.1, 0.1))),
+    Case("edit-unread", "actuator 'motor'", EDITED, edit("actuator_biasprm", (0, 1), -50.0)),
+    Case("edit-unread", "actuator 'motor'", EDITED, edit("actuator_gainprm", (0, 1), -50.0)),
+    Case("edit-unread", "actuator 'servo'", EDITED, edit("actuator_dynprm", (1, 0), 0.5)),
+    Case("edit-mixed-out", "geom 'box'", EDITED, edit("geom_friction", (1, 0), 0.1)),
+    Case("edit-mixed-out", "geom 'box'", EDITED, edit("geom_friction", (1, 2), 0.01)),
+    Case("edit-mixed-out", "geom 'box'", EDITED, edit("geom_solmix", 1, 5.0)),
+    Case("mass-without-inertia", "body 'box'", EDITED, edit("body_mass", 1, 2.0)),
     Case("inertia-large", "body 'link'", INERTIAL, ((".01 .01 .01", ".1 .1 .1"),)),
     Case("inertia-small", "body 'link'", INERTIAL, ((".01 .01 .01", "1e-7 1e-7 1e-7"),)),
     Case("density", "body 'ball'", BALL, (('density="1000"', 'density="1e6"'),)),
@@ -305,6 +328,24 @@ def test_removing_elements_reported_without_effect_keeps_the_motion_bitwise_equa
         motions.append(data.qpos.tobytes() + data.qvel.tobytes())
         assert bool([f for f in fl.diagnose(moved, [check]) if name.partition("_")[2] in str(f)]) == changed
     assert motions[0] == motions[1]
+
+
+def test_edits_with_an_effect_are_no_findings():
+    """In a world of a batch, in which the same fields of other elements, or larger values, act."""
+    batch = fl.Batch(fl.load(EDITED), 2)
+    acting = [("jnt_range", 2, (-0.1, 0.1)), ("actuator_ctrlrange", 1, (-0.1, 0.1)), ("actuator_gainprm", (0, 0), 2.0)]
+    acting += [("actuator_biasprm", (1, 1), -9.0), ("geom_friction", (1, 0), 2.0)]
+    acting += [("geom_solref", (1, 0), 0.05), ("body_mass", 3, 2.0)]  # the cart only slides
+    for name, at, value in acting:
+        batch.expand(name)[(1, *np.atleast_1d(at))] = value
+    for name in ("body_mass", "body_inertia"):
+        batch.expand(name)[1, 1] *= 1.5
+    batch.set_const()
+    checks = ["edit-unread", "edit-mixed-out", "mass-without-inertia"]
+    assert fl.diagnose(batch.get_model(1), checks) == []
+    batch.expand("jnt_range")[1, 1] = (-0.2, 0.2)
+    (finding,) = fl.diagnose(batch.get_model(1), checks)
+    assert finding.element == "joint 'hinge'" and fl.diagnose(batch.get_model(0), checks) == []
 
 
 def test_every_check_has_a_case():

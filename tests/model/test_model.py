@@ -238,7 +238,8 @@ def test_copies_are_equal_and_independent(model, duplicate):
 def test_to_mujoco_moves_frames_that_coincided(name):
     """MuJoCo's kinematics skips offsets that are zero at compile time."""
     model = load(
-        "<mujoco><worldbody><body><joint/><geom type='box' size='.1 .2 .3'/><site/></body></worldbody></mujoco>"
+        "<mujoco><worldbody><body><joint pos='0 0 .1'/><geom type='box' size='.1 .2 .3'/><site/></body>"
+        "</worldbody></mujoco>"
     )
     getattr(model, name)[-1] = (0.8, 0.6, 0.0, 0.0) if "quat" in name else (0.1, 0.2, 0.3)
     ours, theirs = fl.Data(model), mujoco.MjData(model.to_mujoco())

@@ -1,8 +1,11 @@
 """Dependent fields against a compile of the edited source, and one world's overrides against an edit."""
 
+import copy
+
 import numpy as np
 import pytest
 
+import featherlane as fl
 from featherlane.errors import ModelError
 from featherlane.model import Constants, load, set_const
 from featherlane.model.set_const import DEPENDENT_INTS, DEPENDENT_REALS
@@ -103,5 +106,46 @@ def test_an_unknown_override_is_named(model):
 def test_edits_that_contradict_the_compilation_raise():
     model = load("<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
     model.body_ipos[1, 0] = 0.1
-    with pytest.raises(ModelError, match="simple"):
+    with pytest.raises(ModelError, match="body_ipos of body #1: got"):
         set_const(model)
+
+
+def test_constants_are_kept_between_calls_and_follow_edits(monkeypatch):
+    """An MjModel holds meshes and textures: copying it in each call cost more than the computation."""
+    model = load(joints.XML)
+    batch, other = fl.Batch(model, 3), fl.Batch(model, 2)
+    batch.expand("body_mass")[1] *= 2.0
+    batch.set_const()
+    copies = []
+    kept = copy.copy
+    monkeypatch.setattr(copy, "copy", lambda value: copies.append(value) or kept(value))
+    for factor in (1.0, 3.0):
+        model.body_inertia *= factor
+        model.dof_armature[-1] += 0.25
+        other.expand("body_mass")[1] = 3.0 * model.body_mass
+        batch.set_const([1])
+        other.set_const()
+        assert not copies
+        for many, worlds in ((batch, (1,)), (other, (0, 1))):
+            for w in worlds:
+                alone = many.get_model(w)
+                set_const(alone)
+                for name in DEPENDENT_REALS:
+                    rows = many.expanded(name)
+                    given = getattr(model, name) if rows is None else rows[w]
+                    np.testing.assert_array_equal(given, getattr(alone, name), err_msg=f"{name} of world {w}")
+        copies.clear()
+
+
+def test_constants_do_not_depend_on_the_worlds_before():
+    model = load(joints.XML)
+    batch, alone = fl.Batch(model, 8), fl.Batch(model, 8)
+    rng = np.random.default_rng(3)
+    for name, change in (("body_pos", 0.1), ("geom_pos", 0.1), ("body_mass", 0.5)):
+        values = getattr(model, name) + change * rng.random((8, *getattr(model, name).shape))
+        batch.expand(name)[:], alone.expand(name)[:] = values, values
+    batch.set_const()
+    for w in (5, 2, 7, 0, 1, 6, 3, 4):
+        alone.set_const([w])
+    for name in DEPENDENT_REALS:
+        np.testing.assert_array_equal(batch.expanded(name), alone.expanded(name), err_msg=name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import featherlane as fl
+from featherlane.model import simple_bodies
 from featherlane.model.enums import WRAP_CYLINDER, WRAP_SPHERE
 from scenes.signed_distance import heap
 
@@ -193,8 +194,9 @@ def two_values(model: fl.Model, name: str) -> tuple[np.ndarray, np.ndarray]:
     if name.endswith(UNIT):
         some = value + 0.1 * rng.normal(size=value.shape)
         some /= np.linalg.norm(some, axis=-1, keepdims=True)
-    if name in ("body_ipos", "body_iquat"):
-        some = np.where((model.body_simple == 0)[:, None], some, value)  # the compiler decides which bodies are simple
+    if name in simple_bodies.ROWS:
+        wrong, _ = simple_bodies.ROWS[name](model, some)
+        some[wrong] = value[wrong]
     if name in MEMORY:
         some = np.where(getattr(model, MEMORY[name]).reshape(len(value), -1)[:, 0] > 0, some, value)
     if name == "wrap_prm":

@@ -173,9 +173,9 @@ def test_tendon_armature_uses_residual_differences(rng):
     model = fl.load(REST)
     data = pushed(model, rng)
     assert rates(model, data, True)[1]
-    model.tendon_armature[0] = 0.1
+    model.tendon_armature[1] = 0.1  # of the fixed tendon
     assert not rates(model, data, True)[1]
-    model.tendon_armature[0] = 0.0
+    model.tendon_armature[1] = 0.0
     assert rates(model, data, True)[1]
 
 

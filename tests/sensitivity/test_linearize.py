@@ -68,3 +68,49 @@ def test_wrong_settings_are_refused(moving, function, settings, message):
     with pytest.raises(fl.ModelError) as error:
         function(*moving, **settings)
     assert message in str(error.value)
+
+
+# ---- parameters whose zero switches terms off ------------------------------------------------------------------------
+ZEROS = """
+<mujoco><worldbody><geom name="floor" type="plane" size="5 5 .1"/>
+<body pos="0 0 .0995"><freejoint/><geom name="box" type="box" size=".1 .1 .1" mass="1"/></body>
+<body pos="1 0 1"><joint name="hinge" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .3 0 0" size=".02" mass="1"/>
+</body></worldbody><contact><pair geom1="floor" geom2="box"/></contact>
+<actuator><motor joint="hinge"/></actuator></mujoco>
+"""
+SWITCHED = (
+    "geom_surfacevel geom_adhesion pair_adhesion body_gravcomp dof_damping dof_dampingpoly actuator_damping"
+    " actuator_dampingpoly dof_frictionloss jnt_stiffness"
+).split()
+ONE_SIDED = 1e-6  # displacement of the difference
+NEAR = 1e-7  # of its error, relative to derivatives up to 1
+
+
+@pytest.mark.parametrize("method", ["analytic", "finite_difference"])
+@pytest.mark.parametrize("name", SWITCHED)
+def test_derivatives_by_a_parameter_that_is_zero(name, method):
+    """`euler` without damping uses the acceleration itself: the formulas omitted the derivative of M + h B."""
+    model = fl.load(ZEROS)
+    size = getattr(model, name).size
+    batch, single = fl.Batch(model, 1 + size), fl.Data(model)
+    rows = batch.expand(name).reshape(1 + size, -1)
+    rows[np.arange(1, 1 + size), np.arange(size)] = ONE_SIDED
+    for worlds in (batch, single):
+        worlds.qvel, worlds.ctrl = 0.1 * np.arange(1.0, 8.0), 0.3
+    found = fl.linearize(model, single, parameters=[name], method=method).P[name].reshape(14, size)
+    batch.step()
+    expected = (batch.qvel[1:] - batch.qvel[0]).T / ONE_SIDED
+    np.testing.assert_allclose(found[7:], expected, atol=NEAR)
+
+
+def test_the_first_damping_of_a_world_does_not_depend_on_other_worlds():
+    model = fl.load(ZEROS)
+    batch = fl.Batch(model, 3)
+    batch.expand("dof_damping")[1] = 0.2
+    batch.qvel = 0.1 * np.arange(1.0, 8.0)
+    together = fl.linearize(model, batch, parameters=["dof_damping"]).P["dof_damping"]
+    for w in range(3):
+        alone = batch.get_data(w)
+        np.testing.assert_array_equal(
+            together[w], fl.linearize(alone.model, alone, parameters=["dof_damping"]).P["dof_damping"]
+        )

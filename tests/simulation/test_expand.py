@@ -11,7 +11,8 @@ import pytest
 import featherlane as fl
 from featherlane import distributed as fd
 from featherlane.model.fields import MODEL
-from featherlane.model.set_const import DECIDING, DEPENDENT_REALS
+from featherlane.model.in_use import DECIDING
+from featherlane.model.set_const import DEPENDENT_REALS
 from sampling import every
 from scenes import expandable
 

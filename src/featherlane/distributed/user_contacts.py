@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.distributed.calls import Calls
+from featherlane.model.in_use import DECIDING, in_use
 from featherlane.model.model import peek
-from featherlane.model.set_const import DECIDING, in_use
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.user_contacts import given_fields
 

@@ -62,6 +62,7 @@ def all_checks() -> dict[str, Check]:
         contacts,
         cost,
         differences,
+        edits,
         inertia,
         precision,
         rows,
@@ -72,7 +73,8 @@ def all_checks() -> dict[str, Check]:
         unused,
     )
 
-    order = (differences, unused, trial, starts, inertia, springs, rows, actuators, sensors, contacts, precision, cost)
+    first, last = (differences, edits, unused, trial, starts, inertia), (sensors, contacts, precision, cost)
+    order = (*first, springs, rows, actuators, *last)
     rank = {module.__name__.rpartition(".")[2]: k for k, module in enumerate(order)}
     return {each.name: each for each in sorted(CHECKS.values(), key=lambda each: rank[each.subject])}
 

@@ -1,8 +1,8 @@
-"""Checks for physically impossible or implausible masses and inertias.
+"""Checks for implausible masses and inertias; impossible ones are refused (`model/inertias.py`).
 
 For a body of mass m, principal moments A <= B <= C and centre of mass c, with r the distance from c:
 
-    A + B - C = 2 * integral of z^2 dm >= 0          (A + B + C) / 2 = integral of r^2 dm <= m R^2
+    (A + B + C) / 2 = integral of r^2 dm <= m R^2
 
 where R is the distance from c to the farthest point of matter.  Geoms of bodies that are welded together count as one.
 """
@@ -14,12 +14,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from featherlane.doctor.examined_model import ExaminedModel
-from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
+from featherlane.doctor.finding import NOTE, WARNING, Sign
 from featherlane.doctor.registry import check
 from featherlane.model.enums import EQ_CONNECT, EQ_WELD, MESH, SDF
 from featherlane.model.geom import SHAPES
+from featherlane.model.inertias import MINVAL
 
-MINVAL = 1e-15  # kg, kg m^2: MuJoCo's compiler treats smaller inertias as zero
 ROUNDING = 1e-6  # relative to the largest moment: rounding by text and compilers
 DENSEST, LIGHTEST = 25_000.0, 1.0  # kg/m^3: osmium has 22,590, the lightest aerogels and air about 1
 COMPACT = 100.0  # a uniform body's radius of gyration is at least half of its radius; a hundredth is a mistake
@@ -27,17 +27,6 @@ OUTSIDE = 2.0  # geoms are often simpler than the real part
 RATIO = 1e3  # of masses that support each other
 REDUNDANT = 1e-14  # the same, if it is only rounding
 ALIKE = 1e-8  # least eigenvalue of M scaled to a unit diagonal: half of the digits of float64
-
-
-@check("massless", ERROR, "its acceleration is a force divided by zero: infinite or NaN")
-def massless(examined: ExaminedModel) -> Iterator[Sign]:
-    """Finds DoFs without armature that move at most 1e-15 kg, or with inertia at qpos0 of at most 1e-15 kg (kg m^2)."""
-    m = examined.model
-    moved = examined.subtree_mass[m.dof_bodyid] + examined.subtree_sum(m.body_inertia.sum(axis=1))[m.dof_bodyid]
-    for i in np.flatnonzero(~(examined.start.M.diagonal() > MINVAL) | ~(moved + m.dof_armature > MINVAL)):
-        seen = f"dof {i} moves {examined.subtree_mass[m.dof_bodyid[i]]:.3g} kg, and its armature is 0"
-        advice = "set the mass of the body or of a descendant, or the armature of the joint"
-        yield Sign("joint", int(m.dof_jntid[i]), seen, advice)
 
 
 @check(
@@ -53,17 +42,6 @@ def stale(examined: ExaminedModel) -> Iterator[Sign]:
         if m.body_mass[b] != m.mj_model.body_mass[b]:
             seen = f"subtree mass {total[b]:.4g} kg, but body_subtreemass is {m.body_subtreemass[b]:.4g} kg"
             yield Sign("body", int(b), seen, "call featherlane.set_const(model) after edits of masses and inertias")
-
-
-@check("inertia-impossible", ERROR, "no mass distribution has these moments of inertia; a rotation gains energy")
-def impossible(examined: ExaminedModel) -> Iterator[Sign]:
-    """Finds moving bodies with principal moments A + B < C; A + B - C is twice the integral of z^2 dm."""
-    m = examined.model
-    A, B, C = np.sort(m.body_inertia, axis=1).T
-    for b in np.flatnonzero(examined.moving & (A + B < C * (1 - ROUNDING)) & (C > MINVAL)):
-        a, b_, c = np.sort(m.body_inertia[b])
-        seen = f"principal moments {a:.4g}, {b_:.4g} and {c:.4g} kg m^2: the largest exceeds the sum of the others"
-        yield Sign("body", int(b), seen, "compute the inertia from geoms, or correct fullinertia (units, signs)")
 
 
 @check("inertia-large", WARNING, "the body rotates like a body several times its size")

@@ -54,7 +54,7 @@ MUJOCO = (
     size("nmesh", "meshes"),
     size("nhfield", "height fields"),
     size("nhfielddata", "heights of all height fields"),
-    size("ngravcomp", "bodies with gravity compensation; updated by set_const, in a batch by each call"),
+    size("ngravcomp", "bodies with gravity compensation; updated by each call"),
     size("ncam", "cameras"),
     size("ntendon", "tendons"),
     size("nJten", "non-zeros of the tendons' Jacobian"),
@@ -63,10 +63,8 @@ MUJOCO = (
     size("nsensordata", "sensor values: length of sensordata"),
     size("nhistory", "history of delayed controls and sensors: length of history"),
     size("nplastic", "references of plastic springs: length of plastic"),
-    size("flg_adhesion", "1: at least one geom or pair is adhesive; updated by set_const, in a batch by each call"),
-    size(
-        "flg_surfacevel", "1: at least one geom has a surface velocity; updated by set_const, in a batch by each call"
-    ),
+    size("flg_adhesion", "1: at least one geom or pair is adhesive; updated by each call"),
+    size("flg_surfacevel", "1: at least one geom has a surface velocity; updated by each call"),
     # options
     size("opt_integrator", "0 Euler, 1 RK4, 2 implicit, 3 implicitfast, 4 discrete"),
     size("opt_cone", "0 pyramidal, 1 elliptic"),

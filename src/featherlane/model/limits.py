@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model import inertias, simple_bodies
 from featherlane.model.arguments import LARGEST
 from featherlane.model.enums import (
     ABSENT_GEOM,
@@ -83,6 +84,16 @@ def _sizes(model: ModelFields, rows: np.ndarray):
     least = np.where(np.isin(np.arange(model.ngeom), model.collide_geom), np.finfo(float).tiny, 0.0)
     low = np.where(np.arange(rows.shape[-1]) < number[:, None], least[:, None], -np.inf)
     return (rows < low).any(-1), "sizes > 0"
+
+
+def _all(*checks):
+    """Returns a check of several conditions; the first that fails names what is allowed."""
+
+    def check(model: ModelFields, rows: np.ndarray):
+        results = [check(model, rows) for check in checks]
+        return next((found for found in results if found[0].any()), results[0])
+
+    return check
 
 
 def _rotations(model: ModelFields, rows: np.ndarray):
@@ -190,8 +201,12 @@ ROWS = {
     "geom_size": _sizes,
     "geom_variant": _shapes,
     "body_quat": _directions,
-    **dict.fromkeys(("body_iquat", "geom_quat", "site_quat", "cam_quat", "link_quat"), _rotations),
-    "jnt_axis": _axes,
+    **dict.fromkeys(("geom_quat", "site_quat", "cam_quat", "link_quat"), _rotations),
+    "body_mass": inertias.masses,
+    "body_inertia": inertias.moments,
+    **simple_bodies.ROWS,
+    "body_iquat": _all(_rotations, simple_bodies.principal_axes),
+    "jnt_axis": _all(_axes, simple_bodies.axes),
     "body_gyroscopic": _gyroscopic,
     "actuator_cranklength": _rods,
     "actuator_dynprm": _dynamics,
@@ -254,6 +269,21 @@ def check_field(model: ModelFields, name: str, values: np.ndarray, worlds: bool 
         wrong, words = ROWS[name](model, values)
         if wrong.any():
             _refuse(model, name, values, tuple(np.argwhere(wrong)[0]), words, worlds)
+
+
+def check_displaced(model: ModelFields, name: str, entries: np.ndarray) -> None:
+    """Raises an error if the field cannot differ from its value in these entries (flat indices), by any amount.
+
+    Raises:
+        ModelError: with the field, the element and the allowed values.
+    """
+    if name in simple_bodies.ROWS:
+        rows = model.__dict__[name].copy()
+        rows.reshape(-1)[entries] += 0.5
+        wrong, words = simple_bodies.ROWS[name](model, rows)
+        if wrong.any():
+            label = entry_label(model, name, tuple(np.argwhere(wrong)[0].tolist()))
+            raise ModelError(f"parameters: {label}: it cannot change, allowed are {words}")
 
 
 def check_precision(model: ModelFields, dtype: np.dtype) -> None:

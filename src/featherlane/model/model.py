@@ -11,7 +11,7 @@ import copy
 import functools
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,16 @@ from featherlane.lanes.record import aligned, shaping
 from featherlane.model.actuators import actuator_kinds
 from featherlane.model.arguments import LARGEST, bounded, instance
 from featherlane.model.assignment import assign, is_mixed
-from featherlane.model.enums import ABSENT_GEOM
-from featherlane.model.fields import DEPENDENT_INTS, MODEL, is_editable
+from featherlane.model.enums import ABSENT_GEOM, SDF
+from featherlane.model.fields import MODEL, is_editable
 from featherlane.model.fixed import fixed, read_only
+from featherlane.model.in_use import DECIDING, in_use
 from featherlane.model.limits import ROWS, check_field, entry_label
 from featherlane.model.mujoco_arrays import is_mujocos, read_field, write_field
 from featherlane.model.names import NamedAccess, NamedView, find_object, object_names
 from featherlane.model.option import Option
+from featherlane.model.shapes import visible_with
+from featherlane.model.signed_distance import NO_FIELD
 from featherlane.model.write_detection import TrackedArray
 
 LAYOUT = layout_hash(MODEL)  # identifies the field layout of a pickle
@@ -275,7 +278,8 @@ class Model(NamedAccess):
         """Raises an error for values that fields cannot hold, if users accessed a live array since the last check.
 
         Every call that computes something calls this first.  A field without a live reference is checked once after it
-        was read or set.  A field with one is compared at each call, and checked if it has changed.
+        was read or set.  A field with one is compared at each call, and checked if it has changed.  Ints that state
+        which features are in use (`in_use`) follow the edits.
 
         Raises:
             ModelError: with the field, the element, the given value and the allowed values.
@@ -283,10 +287,11 @@ class Model(NamedAccess):
         own, edited = self.__dict__, self._edited
         if own["_stamp"] is not None:
             return
-        own["_stamp"] = self._own_stamp
+        own["_stamp"], changed = self._own_stamp, set()
         for name in tuple(edited):
             tracked = self._tracked[name]
             if tracked.has_changed():
+                changed.add(name)
                 try:
                     check_field(self, name, tracked.array)
                 except ModelError:
@@ -296,8 +301,20 @@ class Model(NamedAccess):
             edited.discard(name)
             if tracked.is_held():
                 edited.add(name)
+        if changed:
+            self._follow(changed)
         if edited:
             own["_stamp"] = None
+
+    def _follow(self, changed: Set[str]) -> None:
+        """Updates the ints and sizes that depend on edited reals: which features are in use, which geoms rays hit."""
+        own, values = {**self.__dict__, **self._sizes}, {}
+        if not changed.isdisjoint(DECIDING):
+            values |= in_use(self)
+        if "geom_rgba" in changed and not self._sizes["nvariant"]:
+            known = (own["geom_type"] != SDF) | (own["geom_field"] != NO_FIELD)  # rays that hit others are refused
+            values["geom_visible"] = np.where(known, visible_with(self.mj_model, own["geom_rgba"]), own["geom_visible"])
+        self.take_constants({name: new for name, new in values.items() if not np.array_equal(own[name], new)})
 
     def __dir__(self):
         return sorted({*super().__dir__(), *self._sizes, *KEYFRAME_FIELDS, "nkey"})
@@ -398,7 +415,7 @@ class Model(NamedAccess):
         """Returns a new `mujoco.MjModel` with all current edits of MuJoCo's fields."""
         mj_model = copy.copy(self.mj_model)
         self.write_to(mj_model)
-        if not all(np.array_equal(read_field(mj_model, name), getattr(self, name)) for name in DEPENDENT_INTS):
+        if not all(np.array_equal(read_field(mj_model, name), new) for name, new in in_use(self).items()):
             import mujoco
 
             mujoco.mj_setConst(mj_model, mujoco.MjData(mj_model))  # only mj_setConst can set them

@@ -33,7 +33,8 @@ ABSENT = {
     **dict.fromkeys(("jnt_plasticadr", "tendon_plasticadr"), -1),
     **dict.fromkeys(("jnt_springyield", "tendon_springyield"), 0.0),
 }
-# tolerances with which MuJoCo's compiler detects coinciding frames
+COINCIDENT = 1e-6  # the compiler takes frames that differ by less as equal, in each component
+# fields whose offset MuJoCo ignores if its compiler found that two frames coincide
 FRAMES = ("body_ipos", "body_iquat", "geom_pos", "geom_quat", "site_pos", "site_quat")
 
 
@@ -146,14 +147,17 @@ def centred_inertias(mj_model) -> dict[str, np.ndarray]:
     """Returns `body_ipos` and `body_iquat` without rounding errors where MuJoCo treats them as zero and identity.
 
     If the compiler centres a body's mesh, the body's centre of mass is a few nanometres off its frame.  MuJoCo's
-    `body_sameframe` states that the two frames coincide, and its M of such a body is diagonal.
+    `body_sameframe` states that the two frames coincide, and its M of such a body is diagonal.  A larger offset is an
+    edit of the MjModel after compilation, which MuJoCo ignores until mj_setConst.
     """
     import mujoco
 
-    same = mujoco.mjtSameFrame
+    same, ipos, iquat = mujoco.mjtSameFrame, mj_model.body_ipos, mj_model.body_iquat
     at_centre = mj_model.body_sameframe == int(same.mjSAMEFRAME_BODY)
     aligned = at_centre | (mj_model.body_sameframe == int(same.mjSAMEFRAME_BODYROT))
+    at_centre &= (np.abs(ipos) <= COINCIDENT).all(1)
+    aligned &= (np.abs(iquat[:, 1:]) <= COINCIDENT).all(1)
     return {
-        "body_ipos": np.where(at_centre[:, None], 0.0, mj_model.body_ipos),
-        "body_iquat": np.where(aligned[:, None], [1.0, 0.0, 0.0, 0.0], mj_model.body_iquat),
+        "body_ipos": np.where(at_centre[:, None], 0.0, ipos),
+        "body_iquat": np.where(aligned[:, None], [1.0, 0.0, 0.0, 0.0], iquat),
     }

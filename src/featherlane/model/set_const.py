@@ -12,13 +12,15 @@ set_const computes `geom_rbound` and `geom_aabb`.  Masses and inertias do not ch
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from featherlane.errors import ModelError, near
-from featherlane.model.enums import TRN_JOINT, TRN_JOINTINPARENT, TRN_TENDON
-from featherlane.model.fields import DEPENDENT_INTS, MODEL
+from featherlane.model.fields import DEPENDENT_INTS, EDITABLE_INTS, MODEL
+from featherlane.model.in_use import DECIDING, in_use
 from featherlane.model.model import Model, check_model
 from featherlane.model.mujoco_arrays import is_mujocos, read_field, write_field
 from featherlane.model.mujoco_versions import update_bounding_volumes
@@ -34,12 +36,6 @@ DEPENDENT_REALS = tuple(
 BOTH = frozenset(("eq_data", "geom_fluid", "tendon_lengthspring"))
 # of meshes they are compiled, and differ by variant
 VOLUMES = frozenset(("geom_rbound", "geom_aabb"))
-# fields whose zeros determine DEPENDENT_INTS
-DECIDING = (
-    *("body_gravcomp", "geom_adhesion", "pair_adhesion", "geom_surfacevel"),
-    *("actuator_damping", "actuator_dampingpoly", "actuator_armature"),
-)
-SEVERAL = -2  # replaces an actuator id
 
 
 def _run(mj_model, mj_data) -> None:
@@ -72,18 +68,42 @@ def set_const(model: Model) -> None:
 
 
 class Constants:
-    """Computes dependent fields for many sets of overrides of one model; keeps its MjModel and MjData between calls."""
+    """Computes dependent fields for many sets of overrides of one model; keeps its MjModel and MjData between calls.
+
+    An MjModel is copied once, because it holds meshes and textures.  Later calls copy the fields that were edited.
+    """
 
     def __init__(self, model: Model):
         import mujoco
 
-        self._mj_model = model.edited_mujoco()
+        self._source = model.mj_model
+        self._mj_model = copy.copy(self._source)
         self._mj_data = mujoco.MjData(self._mj_model)
-        self._base = {f.name: model.__dict__[f.name].copy() for f in MODEL.fields if f.kind == "real"}
-        self._changed: set[str] = set(DEPENDENT_REALS)
-        self._sizes = np.array(
-            read_field(model.mj_model, "geom_size")
-        )  # sizes for which the bounding volumes were computed
+        self._seen: tuple[Any, ...] = ()
+        self._lock = threading.Lock()  # batches of one model share it
+        self._refresh(model)
+
+    def is_of(self, model: Model) -> bool:
+        """Returns whether this is a copy of the model's MjModel."""
+        return self._source is model.mj_model
+
+    def _refresh(self, model: Model) -> None:
+        """Copies edits of the model since the last call."""
+        own = model.__dict__
+        seen = own["revision"], own["real_buffer"].tobytes(), *(own[name].tobytes() for name in sorted(EDITABLE_INTS))
+        if seen == self._seen:
+            return
+        model.write_to(self._mj_model)
+        self._base = {f.name: own[f.name].copy() for f in MODEL.fields if f.kind == "real"}
+        self._changed, self._seen = set(DEPENDENT_REALS), seen
+        # sizes for which the bounding volumes were computed
+        self._sizes = np.array(read_field(self._source, "geom_size"))
+
+    def of(self, model: Model, worlds: Iterable[Mapping[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
+        """Returns the dependent fields of each world of the model, from its overrides."""
+        with self._lock:
+            self._refresh(model)
+            return [self(overrides) for overrides in worlds]
 
     def __call__(self, overrides: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Returns the dependent fields of a world.
@@ -99,6 +119,8 @@ class Constants:
             write_field(self._mj_model, name, self._base[name])
         for name, value in overrides.items():
             write_field(self._mj_model, name, value)
+        for kind in ("body", "geom", "site"):  # a result does not depend on which worlds were computed before
+            getattr(self._mj_model, f"{kind}_sameframe")[:] = 0
         self._changed = set(overrides) | set(DEPENDENT_REALS)
         _run(self._mj_model, self._mj_data)
         update_bounding_volumes(self._mj_model, self._sizes)
@@ -108,34 +130,12 @@ class Constants:
         }
 
 
-def in_use(model: Model, rows: Mapping[str, np.ndarray]) -> dict[str, int | np.ndarray]:
-    """Returns DEPENDENT_INTS of worlds that share a record: a feature is in use if any of them uses it.
-
-    Args:
-        rows: fields that differ by world, (nworld, ...) by name.
-
-    Source: MuJoCo mj_setConst.
-    """
-
-    def used(name: str, zero=np.not_equal) -> np.ndarray:
-        values = rows[name] if name in rows else model.__dict__[name][None]
-        return np.asarray(zero(values, 0.0).any(axis=(0, *range(2, values.ndim))))
-
-    def actuators(n: int, *transmissions: int) -> np.ndarray:
-        chosen = np.flatnonzero(reflected & np.isin(model.actuator_trntype, transmissions))
-        at, ids = model.actuator_trnid[chosen, 0], np.full(n, -1)
-        ids[at] = chosen
-        ids[np.bincount(at, minlength=n) > 1] = SEVERAL
-        return ids
-
-    reflected = used("actuator_damping") | used("actuator_dampingpoly") | used("actuator_armature")
-    return {
-        "jnt_actuatorid": actuators(model.njnt, TRN_JOINT, TRN_JOINTINPARENT),
-        "tendon_actuatorid": actuators(model.ntendon, TRN_TENDON),
-        "ngravcomp": int(used("body_gravcomp", np.greater).sum()),
-        "flg_adhesion": int(used("geom_adhesion").any() or used("pair_adhesion").any()),
-        "flg_surfacevel": int(used("geom_surfacevel").any()),
-    }
+def constants_of(model: Model) -> Constants:
+    """Returns the model's `Constants`, which its batches share."""
+    kept = model.__dict__.get("_constants")
+    if kept is None or not kept.is_of(model):
+        kept = model.__dict__["_constants"] = Constants(model)
+    return kept
 
 
 def model_of_world(model: Model, fields: Mapping[str, np.ndarray]) -> Model:
@@ -144,5 +144,5 @@ def model_of_world(model: Model, fields: Mapping[str, np.ndarray]) -> Model:
     for name, value in fields.items():
         model.__dict__[name][...] = value
     if not fields.keys().isdisjoint(DECIDING):
-        model.take_constants(in_use(model, {}))
+        model.take_constants(in_use(model))
     return model

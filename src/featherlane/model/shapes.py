@@ -71,7 +71,12 @@ def _positive(x: np.ndarray) -> np.ndarray:
 @derived(_field.int("geom_visible", "ngeom", "1", "1: rays hit the geom: its colour is not fully transparent", "bool"))
 def visible_geoms(mj) -> dict[str, np.ndarray]:
     """Returns whether each geom is visible to rays: neither its alpha nor its material's is 0."""
-    alpha, material = mj.geom_rgba[:, 3], mj.geom_matid
+    return {"geom_visible": visible_with(mj, mj.geom_rgba)}
+
+
+def visible_with(mj, rgba: np.ndarray) -> np.ndarray:
+    """Returns whether each geom of an MjModel is visible to rays with these colours, (ngeom,) bool."""
+    alpha, material = rgba[:, 3], mj.geom_matid
     if mj.nmat:
         alpha = np.where(material >= 0, mj.mat_rgba[material, 3], alpha)
-    return {"geom_visible": alpha != 0}
+    return alpha != 0

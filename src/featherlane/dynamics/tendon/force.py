@@ -61,6 +61,12 @@ def tendon_armature(m, i):
 
 
 @kernel
+def is_elastic(m, i):
+    """Returns the mask of worlds in which tendon i has a spring or a damper."""
+    return _is_any(tendon_stiffness(m, i)) | _is_any(tendon_damping(m, i))
+
+
+@kernel
 def _is_any(k):
     """Returns the mask of worlds with a nonzero coefficient."""
     return (k[0] != 0.0) | (k[1] != 0.0) | (k[2] != 0.0)

@@ -19,7 +19,7 @@ from featherlane.integrations.mjlab.tensors import DataTensors, ModelTensors, ch
 from featherlane.integrations.mjlab.variants import assigned, declared, shown
 from featherlane.model import load
 from featherlane.model.model import Model
-from featherlane.model.set_const import BOTH, DEPENDENT_REALS, Constants
+from featherlane.model.set_const import BOTH, DEPENDENT_REALS, constants_of
 from featherlane.simulation.batch.batch import Batch
 
 # mjlab's randomization of geom sizes computes the bounding volumes itself; MuJoCo 3.11 does not
@@ -181,9 +181,10 @@ class Simulation(Original):
             worlds: (n,) numbers.
             inputs: the fields that differ by world and do not depend on others alone.
         """
-        batch, constants = self.batch, Constants(self.batch.model)
+        batch, model = self.batch, self.batch.model
         fields = batch.expanded_fields
-        found = [constants({name: fields[name][w].astype(np.float64) for name in inputs}) for w in worlds]
+        rows = ({name: fields[name][w].astype(np.float64) for name in inputs} for w in worlds)
+        found = constants_of(model).of(model, rows)
         for name in DEPENDENT:
             rows = np.stack([values[name] for values in found])
             if name in fields or (rows != getattr(batch.model, name)).any():

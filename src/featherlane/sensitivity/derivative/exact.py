@@ -153,11 +153,12 @@ def linearize(
         return _differenced(model, data, sensors, (), None, None, nthread, frictionloss)._replace(P=P)
     if sensors:
         C, D = _sensors(model, data, nx, nthread, disabled)
-    n = nx + sizes["nu"]
+    n, by_steps = nx + sizes["nu"], np.zeros(0, int)
     if chosen is not None:
         worlds = ImplicitWorlds(model, data, False, nthread, disabled, True, chosen)
         worlds.load(data)
         out, _, nearest, left = worlds.rates()
+        by_steps = np.union1d(left, chosen.undamped(worlds)).astype(int)
     else:
         with borrowed(LcpWorlds if lcp else ImplicitWorlds, model, data, False, nthread, disabled) as worlds:
             out, _, nearest, left = rk4_rates(worlds) if rk4 and isinstance(worlds, ImplicitWorlds) else worlds.rates()
@@ -165,9 +166,9 @@ def linearize(
     if len(left):
         A, B = transition_fd(model, data, 1e-6, True, False, nthread, frictionloss)[:2]
         out[left, :, :n] = np.concatenate([A, B], -1).reshape(len(out), nx, -1)[left]
-        if chosen is not None:
-            out[left, :, n:] = _by_steps(chosen, model, data, nthread, disabled).reshape(len(out), nx, -1)[left]
         nearest[left] = np.nan
+    if chosen is not None and len(by_steps):
+        out[by_steps, :, n:] = _by_steps(chosen, model, data, nthread, disabled).reshape(len(out), nx, -1)[by_steps]
     out, nearest = as_given(data, out), as_given(data, nearest)
     if chosen is not None:
         P = chosen.parts(out[..., n:])

@@ -13,7 +13,9 @@ import numpy as np
 
 from featherlane.errors import ModelError, near
 from featherlane.model.entries import PATH, selection
+from featherlane.model.enums import DISABLE_DAMPER, DISABLE_EULERDAMP, EULER
 from featherlane.model.fields import MODEL
+from featherlane.model.limits import check_displaced
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.differences import parameter_points
 from featherlane.sensitivity.derivative.displaced_worlds import POINTS, OwnWorlds
@@ -29,6 +31,7 @@ PLAIN = (
     "opt_ geom_friction geom_sol geom_margin geom_gap dof_damping dof_frictionloss dof_sol jnt_sol jnt_stiffness "
     "jnt_range jnt_margin pair_ eq_sol actuator_gainprm actuator_biasprm actuator_forcerange"
 ).split()
+DAMPERS = ("dof_damping", "dof_dampingpoly", "actuator_damping", "actuator_dampingpoly")
 SEQUENCE = "allowed is a sequence of names of real model fields ('body_mass') or of their entries ('body_mass[torso]')"
 
 
@@ -81,11 +84,27 @@ class Parameters:
         for name, field in zip(self.names, self.fields, strict=True):
             if field == "opt_timestep" or self.names.count(name) > 1:
                 raise ModelError(f"parameters: got {name!r}, allowed are distinct fields other than the timestep")
+            check_displaced(model, field, chosen[self.names.index(name)][2])
         self.entries = [np.ravel(entry) for _, _, entry in chosen]
         self.shapes = [np.shape(entry) for _, _, entry in chosen]
         self.sizes = [entry.size for entry in self.entries]
         self.n = sum(self.sizes)
         self.follows = any(not field.startswith(tuple(PLAIN)) for field in self.fields)
+
+    def undamped(self, worlds: OwnWorlds) -> np.ndarray:
+        """Returns the worlds in which a parameter would be the first damping, indices.
+
+        Without damping, `euler` uses the acceleration itself, and formulas omit the derivative of its M + h B.
+        """
+        model = self.model
+        explicit = model.opt_integrator != EULER or model.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)
+        if explicit or set(DAMPERS).isdisjoint(self.fields):
+            return np.zeros(0, int)
+        found = np.zeros(worlds.batch.nworld, bool)
+        for name in DAMPERS:
+            values = worlds.batch.arrays.expanded.own(name, np.arange(worlds.batch.nworld))
+            found |= (values != 0.0).reshape(len(found), -1).any(1)
+        return np.flatnonzero(~found)
 
     def rates(self, worlds, chosen: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns (dg, dp, dact'), each (k, n, ...), of worlds whose accelerations are known.
@@ -146,7 +165,8 @@ class Parameters:
         """Displaces one value of each point, up and down alternately; returns the spans of the pairs, (k, n)."""
         span, first = np.empty((k, self.n)), 0
         for name, entry, size in zip(self.fields, self.entries, self.sizes, strict=True):
-            field, column = points.expand(name).reshape(k, self.n, 2, -1), first + np.arange(size)
+            # `arrays.expand`, because displaced values need not be those of a body: a flat one has A + B = C
+            field, column = points.arrays.expand(name).reshape(k, self.n, 2, -1), first + np.arange(size)
             value = field[:, column, 0, entry]
             # an infinite value is not displaced and has no derivative
             step = np.where(np.isfinite(value), relative * np.maximum(np.abs(value), LEAST), 0.0)

@@ -7,9 +7,10 @@ from collections.abc import Container, Mapping
 import numpy as np
 
 from featherlane.model.fields import MODEL
+from featherlane.model.in_use import DECIDING, in_use
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
-from featherlane.model.set_const import BOTH, DECIDING, DEPENDENT_REALS, VOLUMES, Constants, in_use
+from featherlane.model.set_const import BOTH, DEPENDENT_REALS, VOLUMES, constants_of
 from featherlane.model.variant import MEAN, exact, mean_inertia
 from featherlane.model.write_detection import TrackedArray
 
@@ -81,20 +82,21 @@ class Expanded(dict[str, np.ndarray]):
         """Computes the dependent fields of these worlds, (n, ...) by name, from rows with changed entries."""
         if not len(chosen):
             return {}
-        compute, model, inputs = Constants(self.model), self.model, self.inputs()
-        found: dict[bytes, dict[str, np.ndarray]] = {}
-        each = []
+        inputs = self.inputs()
+        different: dict[bytes, Mapping[str, np.ndarray]] = {}
+        keys = []
         for w in chosen:
             values = {name: self[name][w].astype(np.float64) for name in inputs}
             for name, (places, entries) in changes.items():
                 values[name].reshape(-1)[places] = entries
-            key = b"".join(value.tobytes() for value in values.values())
-            if key not in found:
-                found[key] = compute(exact(model, values, self.dtype))
-            each.append(found[key])
+            keys.append(b"".join(value.tobytes() for value in values.values()))
+            if keys[-1] not in different:
+                different[keys[-1]] = exact(self.model, values, self.dtype)
+        found = dict(zip(different, constants_of(self.model).of(self.model, different.values()), strict=True))
+        each = [found[key] for key in keys]
         rows = {name: np.stack([values[name] for values in each]) for name in each[0]}
         rows[MEAN] = np.array([[mean_inertia(diagonal)] for diagonal in rows["dof_M0"]])
-        return {name: rows[name] for name in dependent(model, self)}
+        return {name: rows[name] for name in dependent(self.model, self)}
 
     def inputs(self) -> list[str]:
         """Returns the fields that differ and do not depend on other fields alone."""

@@ -18,7 +18,6 @@ from featherlane.lanes.record import address
 from featherlane.model.assignment import flag, real_number, reals, regular
 from featherlane.model.model import Model, check_model
 from featherlane.model.ordered_sums import products_of_rows
-from featherlane.model.shapes import visible_geoms
 from featherlane.model.signed_distance import NO_FIELD
 from featherlane.simulation.query.query import Query
 from featherlane.simulation.tile.call_lock import hold
@@ -100,9 +99,8 @@ def _group_mask(geomgroup) -> np.ndarray:
 
 def hit_geoms(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
     """Returns indices of the geoms to test: visible, of a selected group, and moving unless `flg_static` is set."""
-    # with variants, mj_model shows those of one world only
-    visible = model.geom_visible if model.nvariant else visible_geoms(model.mj_model)["geom_visible"]
-    geoms = visible & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
+    model.check_edits()  # visibility follows edits of the colours
+    geoms = model.geom_visible & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
     if not flag("flg_static", flg_static):
         geoms &= model.body_weldid[model.geom_bodyid] != 0
     return np.flatnonzero(geoms)

@@ -10,14 +10,14 @@ from featherlane.prelude import *
 from featherlane.dynamics.awake import clear_asleep
 from featherlane.model.integrator import has_metric
 from featherlane.model.sleep import AWAKE
-from featherlane.simulation.step.wake import mark_awake, positions
+from featherlane.simulation.step.wake import mark_awake, never_sleeps, positions
 
 
 # ---- which trees are ready ------------------------------------------------------------------------------------------
 @kernel
 def still(m, d, t):
     """Returns a mask: may tree t sleep?  No force is applied to it and its velocities are below the tolerance."""
-    busy = real(d, 1.0 if m.tree_sleep_policy[t] in (SLEEP_NEVER, SLEEP_AUTO_NEVER) else 0.0)
+    busy = never_sleeps(m, d, t)
     tolerance, b = m.opt_sleep_tolerance[0], m.tree_bodyadr[t]
     for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
         moves = not_(fabs(d.qvel[i]) * m.dof_length[i] < tolerance) & ((tolerance != 0.0) | (d.qvel[i] != 0.0))

@@ -18,6 +18,7 @@ from featherlane.prelude import *
 from featherlane.collision.collision import collision
 from featherlane.constraint.equality import fastened_body
 from featherlane.dynamics.awake import is_mocap
+from featherlane.dynamics.tendon.force import is_elastic
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.step.tile_parts import by_halves
 
@@ -115,9 +116,30 @@ def mocap_moved(d, k, moved):
 
 
 @kernel
+def moved_by_tendon(m, i, t):
+    """Returns 1 if tendon i connects tree t to other trees, else 0."""
+    if m.tendon_treenum[i] > 1:
+        for k in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+            if m.dof_treeid[m.ten_J_colind[k]] == t:
+                return 1
+    return 0
+
+
+@kernel
+def never_sleeps(m, d, t):
+    """Returns 1 in worlds in which tree t never sleeps: by its policy, or by a spring or damper to another tree."""
+    never = real(d, 1.0 if m.tree_sleep_policy[t] in (SLEEP_NEVER, SLEEP_AUTO_NEVER) else 0.0)
+    if m.tree_sleep_policy[t] == SLEEP_AUTO_ALLOWED:
+        for i in range(m.ntendon):
+            if moved_by_tendon(m, i, t):
+                never = where(is_elastic(m, i), 1.0, never)
+    return never
+
+
+@kernel
 def perturbed(m, d, t):
     """Returns 1 in the worlds in which tree t sleeps and the user has changed it, else 0."""
-    changed = real(d, 1.0 if m.tree_sleep_policy[t] in (SLEEP_NEVER, SLEEP_AUTO_NEVER) else 0.0)
+    changed = never_sleeps(m, d, t)
     b = m.tree_bodyadr[t]
     for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
         changed = where((d.qvel[i] != 0.0) | (d.qfrc_applied[i] != 0.0), 1.0, changed)
