@@ -6,11 +6,15 @@ Source: MuJoCo, chapter Computation, integrators; its flag `invdiscrete`.
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.actuator.rate import actuator_rates
 from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
 from featherlane.dynamics.inertia.joint_space import multiply_joint_space
 from featherlane.dynamics.integrator.free_body import multiply_free_bodies
-from featherlane.dynamics.integrator.integrate import damped_diagonal, implicit_diagonal, implicit_matrix
+from featherlane.dynamics.integrator.integrate import (
+    damped_diagonal,
+    implicit_diagonal,
+    implicit_matrix,
+    implicitfast_rates,
+)
 from featherlane.dynamics.integrator.smooth import solve_inertia
 from featherlane.dynamics.integrator.velocity_derivative import smooth_vel
 from featherlane.dynamics.passive.fluid import in_medium
@@ -29,8 +33,7 @@ def times_diagonal(m, d, x, y):
 @kernel
 def times_fast(m, d, x, y):
     """y <- (M - h D) x of the integrator `implicitfast`."""
-    if not (m.opt_disableflags & DISABLE_ACTUATION):
-        actuator_rates(m, d)
+    implicitfast_rates(m, d)
     if not (uses_articulated(m) and m.implicit_diagonal):
         implicit_matrix(m, d)
         multiply_joint_space(m, d.qH, x, y)

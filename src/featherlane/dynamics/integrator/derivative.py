@@ -4,7 +4,9 @@ from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_rate
 from featherlane.dynamics.actuator.reflected import damping
-from featherlane.dynamics.sparse.outer import add_outer, add_square
+from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, add_fluid_vel, medium_counts
+from featherlane.dynamics.sparse.outer import FULL, LOWER, add_row, diagonal_place
+from featherlane.dynamics.tendon.force import add_tendon_damping
 
 
 @kernel
@@ -22,31 +24,42 @@ def damping_rate(m, d, i):
 
 
 @kernel
-def add_moments(m, d, i, s, A):
-    """A += s moment^T moment of actuator i, on M's pattern."""
+def add_moments(m, d, i, s, A, pattern):
+    """A += s moment^T moment of actuator i, on the pattern."""
     for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
-        first, number = m.moment_rowadr[o], m.moment_rownnz[o]
-        if number == 1:
-            add_square(m, d.actuator_moment, m.moment_colind, first, s, A)
-        else:
-            add_outer(m, d.actuator_moment, m.moment_colind, first, number, s, A)
+        add_row(m, d.actuator_moment, m.moment_colind, m.moment_rowadr[o], m.moment_rownnz[o], s, A, pattern)
 
 
 @kernel
-def add_actuator_rates(m, d):
-    """qH -= h moment^T (d force / d velocity) moment, on M's pattern."""
-    h = timestep(m)
-    for i in range(m.nactuator):
-        if not is_disabled(m, i):
-            add_moments(m, d, i, -(h * force_rate(m, d, i)), d.qH)
+def add_damping_rates(m, d, s, A, pattern):
+    """A += s d qfrc_damper / d qvel, on the pattern."""
+    if not (m.opt_disableflags & DISABLE_DAMPER):
+        for i in range(m.nv):
+            e = diagonal_place(m, i, pattern)
+            A[e] = fma(-s, damping_rate(m, d, i), A[e])
+        add_tendon_damping(m, d, s, A, pattern)
 
 
 @kernel
-def add_diagonal_actuator_rates(m, d):
-    """As `add_actuator_rates` for the diagonal in qHDiagInv, if actuators act on slides and hinges only."""
-    h = timestep(m)
-    for i in range(m.nactuator):
-        if not is_disabled(m, i):
-            e = m.moment_rowadr[m.actuator_outadr[i]]
-            v, g = m.moment_colind[e], d.actuator_moment[e]
-            d.qHDiagInv[v] = fma(-(h * force_rate(m, d, i)), g * g, d.qHDiagInv[v])
+def add_actuator_rates(m, d, s, A, pattern):
+    """A += s moment^T (d force / d velocity) moment of all actuators, on the pattern; from `actuator_rates`."""
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        for i in range(m.nactuator):
+            if not is_disabled(m, i):
+                add_moments(m, d, i, s * force_rate(m, d, i), A, pattern)
+
+
+@kernel
+def add_smooth_rates(m, d, s, A, pattern):
+    """A += s D,  D = d (qfrc_actuator + qfrc_passive) / d qvel: every force that implicit integrators differentiate.
+
+    All matrices of `implicit` and `implicitfast` are assembled here.  LOWER holds the symmetric part of D, FULL all of
+    it (both as in MuJoCo), DIAGONAL its diagonal if D has no other entries.
+    Source: MuJoCo mjd_smooth_vel with flg_bias = 0.
+    """
+    add_damping_rates(m, d, s, A, pattern)
+    add_actuator_rates(m, d, s, A, pattern)
+    if pattern == LOWER and medium_counts(m):
+        add_fluid_metric(m, d, s, dissipative=0, A=A)
+    if pattern == FULL and medium_counts(m):
+        add_fluid_vel(m, d, s, A)

@@ -22,6 +22,7 @@ from featherlane.dynamics.inertia.joint_space import factor, factor_and_solve
 from featherlane.dynamics.integrator.derivative import add_moments, damping_rate
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
 from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, spring_coefficients
+from featherlane.dynamics.sparse.outer import LOWER
 from featherlane.dynamics.tendon.force import tendon_damping_rate, tendon_spring_rate
 from featherlane.dynamics.tendon.length import add_tendon_force
 from featherlane.model.solver import takes_couplings
@@ -165,7 +166,7 @@ def _add_actuators(m, d):
     """Mhat += moment^T (h gv + h^2 gp) moment of actuators on joints, on M's pattern."""
     for i in range(m.nactuator):
         if not couples(m, i) and not is_disabled(m, i):
-            add_moments(m, d, i, actuator_metric(m, d, i), d.Mhat)
+            add_moments(m, d, i, actuator_metric(m, d, i), d.Mhat, LOWER)
 
 
 @kernel
@@ -186,7 +187,7 @@ def _effective_metric(m, d):
             last = m.M_rowadr[k] + m.M_rownnz[k] - 1
             d.Mhat[last] = fma(h, s, d.Mhat[last])
     if medium_counts(m):
-        add_fluid_metric(m, d, dissipative=1, A=d.Mhat)
+        add_fluid_metric(m, d, -h, dissipative=1, A=d.Mhat)
     if actuators_count(m):
         actuator_rates(m, d)
         _add_actuators(m, d)

@@ -6,10 +6,6 @@ Source: MuJoCo, chapter Computation, gyroscopic derivatives for free bodies.
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.actuator.rate import force_rate
-from featherlane.dynamics.integrator.derivative import damping_rate
-from featherlane.dynamics.passive.fluid_derivative import add_fluid_block, medium_counts
 
 
 @kernel
@@ -27,34 +23,12 @@ def _load_block(m, d, M, v):
 
 
 @kernel
-def _fill_block(m, d, j):
-    """block <- M - h D for the six DoFs of free joint j, without gyroscopic terms."""
-    h, v = timestep(m), m.jnt_dofadr[j]
+def _load_implicit_block(m, d, v):
+    """block <- M - h qDeriv of the six DoFs from v on, whose rows of qDeriv are full and contiguous."""
+    h, a = timestep(m), m.D_rowadr[v]
     _load_block(m, d, d.M, v)
-    if not (m.opt_disableflags & DISABLE_DAMPER):
-        for r in range(6):
-            d.block[7 * r] = fma(h, damping_rate(m, d, v + r), d.block[7 * r])
-    if not (m.opt_disableflags & DISABLE_ACTUATION):
-        for i in range(m.nactuator):
-            if not is_disabled(m, i):
-                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
-                    _add_moment(m, d, o, v, -(h * force_rate(m, d, i)))
-    if medium_counts(m):
-        add_fluid_block(m, d, m.jnt_bodyid[j], v)
-
-
-@kernel
-def _add_moment(m, d, o, v, s):
-    """block += s moment^T moment of output o, restricted to the six DoFs from v on."""
-    first, last = m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]
-    for r in range(first, last):
-        row = m.moment_colind[r] - v
-        if row >= 0 and row < 6:
-            for c in range(first, last):
-                column = m.moment_colind[c] - v
-                if column >= 0 and column < 6:
-                    product = d.actuator_moment[r] * d.actuator_moment[c]
-                    d.block[6 * row + column] = fma(s, product, d.block[6 * row + column])
+    for k in range(36):
+        d.block[k] = fma(-h, d.qDeriv[a + k], d.block[k])
 
 
 @kernel
@@ -71,6 +45,16 @@ def is_single_free_body(m, i):
     """Returns whether body i, with the bodies fixed to it, is a tree whose only joint is free."""
     j = m.body_jntadr[i]
     return m.body_jntnum[i] == 1 and is_free_joint(m.jnt_type[j]) and m.tree_dofnum[m.body_treeid[i]] == 6
+
+
+@kernel
+def has_single_free_body(m):
+    """Returns whether the model has a separate free body."""
+    found = 0
+    for i in range(1, m.nbody):
+        if is_single_free_body(m, i):
+            found = 1
+    return found
 
 
 @kernel
@@ -174,22 +158,22 @@ def _choose(mask, a, b):
 
 @kernel
 def multiply_free_bodies(m, d, x, y):
-    """y <- (M - h D) x in the rows of separate free bodies, with their gyroscopic derivatives."""
+    """y <- (M - h qDeriv) x in the rows of separate free bodies, with their gyroscopic derivatives."""
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
-            _fill_block(m, d, m.body_jntadr[i])
+            _load_implicit_block(m, d, v)
             _add_gyroscopic(m, d, i, v)
             _multiply_block(d, v, zero(d), x, y)
 
 
 @kernel
 def solve_free_bodies(m, d):
-    """Computes qacc_step of separate free bodies, with their gyroscopic derivatives."""
+    """Computes qacc_step of separate free bodies from M - h qDeriv, with their gyroscopic derivatives."""
     for i in range(1, m.nbody):
         if is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
-            _fill_block(m, d, m.body_jntadr[i])
+            _load_implicit_block(m, d, v)
             _add_gyroscopic(m, d, i, v)
             f = add3(load3(d.qfrc_smooth, v), load3(d.qfrc_constraint, v))
             g = add3(load3(d.qfrc_smooth, v + 3), load3(d.qfrc_constraint, v + 3))

@@ -14,17 +14,12 @@ from featherlane.dynamics.body.joint import advance_joint
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
 from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve_factored
-from featherlane.dynamics.integrator.derivative import (
-    add_actuator_rates,
-    add_diagonal_actuator_rates,
-    damping_rate,
-    polynomial_rate,
-)
-from featherlane.dynamics.integrator.free_body import solve_free_bodies
+from featherlane.dynamics.integrator.derivative import add_smooth_rates, polynomial_rate
+from featherlane.dynamics.integrator.free_body import has_single_free_body, solve_free_bodies
 from featherlane.dynamics.integrator.velocity_derivative import rate_of_actuators_and_damping
 from featherlane.dynamics.passive.fluid import in_medium
-from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
-from featherlane.dynamics.tendon.force import add_tendon_damping
+from featherlane.dynamics.passive.fluid_derivative import medium_counts
+from featherlane.dynamics.sparse.outer import DIAGONAL, LOWER
 
 
 @kernel
@@ -125,30 +120,26 @@ def euler(m, d):
 @kernel
 def implicit_matrix(m, d):
     """qH <- M - h D."""
-    h = timestep(m)
     for k in range(m.nC):
         d.qH[k] = d.M[k]
-    if not (m.opt_disableflags & DISABLE_DAMPER):
-        for i in range(m.nv):
-            last = m.M_rowadr[i] + m.M_rownnz[i] - 1
-            d.qH[last] = fma(h, damping_rate(m, d, i), d.qH[last])
-        add_tendon_damping(m, d, h, d.qH)
-    if not (m.opt_disableflags & DISABLE_ACTUATION):
-        add_actuator_rates(m, d)
-    if medium_counts(m):
-        add_fluid_metric(m, d, dissipative=0, A=d.qH)
+    add_smooth_rates(m, d, -timestep(m), d.qH, LOWER)
 
 
 @kernel
 def implicit_diagonal(m, d):
     """qHDiagInv <- diagonal of -h D, if D has no other entries."""
-    h = timestep(m)
     for i in range(m.nv):
         d.qHDiagInv[i] = zero(d)
-        if not (m.opt_disableflags & DISABLE_DAMPER):
-            d.qHDiagInv[i] = h * damping_rate(m, d, i)
+    add_smooth_rates(m, d, -timestep(m), d.qHDiagInv, DIAGONAL)
+
+
+@kernel
+def implicitfast_rates(m, d):
+    """actuator_rate <- slopes of actuators; qDeriv <- D on request, and for separate free bodies."""
     if not (m.opt_disableflags & DISABLE_ACTUATION):
-        add_diagonal_actuator_rates(m, d)
+        actuator_rates(m, d)
+    if d.want_derivative or has_single_free_body(m):
+        rate_of_actuators_and_damping(m, d)
 
 
 @kernel
@@ -175,10 +166,7 @@ def implicitfast_acceleration(m, d):
     """qacc_step <- (M - h D)^-1 (qfrc_smooth + qfrc_constraint), with a separate system for each separate free body."""
     for i in range(m.nv):
         d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
-    if not (m.opt_disableflags & DISABLE_ACTUATION):
-        actuator_rates(m, d)
-    if d.want_derivative:
-        rate_of_actuators_and_damping(m, d)
+    implicitfast_rates(m, d)
     if not (uses_articulated(m) and m.implicit_diagonal):
         implicit_matrix(m, d)
         factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, own=1)
@@ -218,7 +206,7 @@ def implicitfast(m, d):
     Reads:  qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, xpos,
             cinert.
     Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart; qacc_step, qH, qHDiagInv, actuator_rate; scratch
-            memory: crb_drag, block, qvec, aba_*, cacc, cfrc; on request qDeriv.
+            memory: crb_drag, block, qvec, aba_*, cacc, cfrc; qDeriv on request and for separate free bodies.
     Cost:   O(nv * depth^2).
     """
     implicitfast_acceleration(m, d)

@@ -5,44 +5,12 @@ Source: MuJoCo, chapter Computation, integrators (the matrix -D there).
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.actuator.rate import actuator_rates, force_rate
+from featherlane.dynamics.actuator.rate import actuator_rates
 from featherlane.dynamics.body.rne_derivative import add_rne_vel, clear_derivative
-from featherlane.dynamics.integrator.derivative import damping_rate
+from featherlane.dynamics.integrator.derivative import add_actuator_rates, add_damping_rates, add_smooth_rates
 from featherlane.dynamics.integrator.gyroscopic import leave_out_torque_rates
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_vel, medium_counts
-from featherlane.dynamics.sparse.outer import add_full_outer
-from featherlane.dynamics.tendon.force import add_full_tendon_damping
-
-
-@kernel
-def diagonal(m, i):
-    """Returns the address of entry (i, i)."""
-    return m.D_rowadr[i] + m.D_diag[i]
-
-
-@kernel
-def _add_passive_vel(m, d):
-    """qDeriv += derivatives of damping and fluid forces."""
-    if medium_counts(m):
-        add_fluid_vel(m, d)
-    if not (m.opt_disableflags & DISABLE_DAMPER):
-        for i in range(m.nv):
-            e = diagonal(m, i)
-            d.qDeriv[e] = d.qDeriv[e] - damping_rate(m, d, i)
-        add_full_tendon_damping(m, d, d.qDeriv)
-
-
-@kernel
-def _add_actuator_vel(m, d):
-    """qDeriv += moment^T (d force / d velocity) moment, from `actuator_rates`."""
-    if not (m.opt_disableflags & DISABLE_ACTUATION):
-        for i in range(m.nactuator):
-            if not is_disabled(m, i):
-                rate = force_rate(m, d, i)
-                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
-                    first, number = m.moment_rowadr[o], m.moment_rownnz[o]
-                    add_full_outer(m, d.actuator_moment, m.moment_colind, first, number, rate, d.qDeriv)
+from featherlane.dynamics.sparse.outer import FULL
 
 
 @stage
@@ -56,7 +24,9 @@ def passive_vel(m, d):
     Cost:   O(nD).
     """
     clear_derivative(m, d)
-    _add_passive_vel(m, d)
+    add_damping_rates(m, d, 1.0, d.qDeriv, FULL)
+    if medium_counts(m):
+        add_fluid_vel(m, d, 1.0, d.qDeriv)
 
 
 @stage
@@ -71,18 +41,14 @@ def actuator_vel(m, d):
     clear_derivative(m, d)
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         actuator_rates(m, d)
-    _add_actuator_vel(m, d)
+    add_actuator_rates(m, d, 1.0, d.qDeriv, FULL)
 
 
 @kernel
 def rate_of_actuators_and_damping(m, d):
-    """qDeriv <- d (qfrc_actuator + qfrc_passive) / d qvel, from `actuator_rates`: D of the integrator implicitfast.
-
-    Source: MuJoCo mjd_smooth_vel with flg_bias = 0.
-    """
+    """qDeriv <- d (qfrc_actuator + qfrc_passive) / d qvel, from `actuator_rates`: D of the integrator implicitfast."""
     clear_derivative(m, d)
-    _add_actuator_vel(m, d)
-    _add_passive_vel(m, d)
+    add_smooth_rates(m, d, 1.0, d.qDeriv, FULL)
 
 
 @stage

@@ -6,8 +6,8 @@ DoF j from the root to k
 
     D_jk = S_j . B^c_b S_k        D_kj = S_k . B^c_b S_j
 
-`implicit` and separate free bodies use B, `implicitfast` its symmetric part.  `discrete` uses only the symmetric
-part of drag and resistance, because a metric cannot represent lift and added mass.
+`implicit` and separate free bodies use B, `implicitfast` its symmetric part elsewhere.  `discrete` uses only the
+symmetric part of drag and resistance, because a metric cannot represent lift and added mass.
 Source: MuJoCo mjd_inertiaBoxFluid, mjd_ellipsoidFluid (Jacobians of every body there); the part in `discrete` was found
 by experiment with 4.0.1: efm_fluid.
 """
@@ -285,8 +285,8 @@ def medium_counts(m):
 
 
 @kernel
-def add_fluid_vel(m, d):
-    """qDeriv += d qfrc_fluid / d qvel."""
+def add_fluid_vel(m, d, s, A):
+    """A += s d qfrc_fluid / d qvel, on the pattern of qDeriv."""
     medium = in_medium(m)
     composite_drag(m, d, dissipative=0)
     for k in range(m.nv):
@@ -296,33 +296,22 @@ def add_fluid_vel(m, d):
         for c in range(above):
             j = m.D_colind[a + c]
             T = load6(d.cdof, 6 * j)
-            d.qDeriv[a + c] = where(medium, d.qDeriv[a + c] + dot6(g, T), d.qDeriv[a + c])
+            A[a + c] = where(medium, fma(s, dot6(g, T), A[a + c]), A[a + c])
             # the descendants of j follow it at once
             e = m.D_rowadr[j] + m.D_diag[j] + k - j
-            d.qDeriv[e] = where(medium, d.qDeriv[e] + dot6(f, T), d.qDeriv[e])
+            A[e] = where(medium, fma(s, dot6(f, T), A[e]), A[e])
         e = a + above
-        d.qDeriv[e] = where(medium, d.qDeriv[e] + dot6(f, S), d.qDeriv[e])
+        A[e] = where(medium, fma(s, dot6(f, S), A[e]), A[e])
 
 
 @kernel
-def add_fluid_metric(m, d, dissipative, A):
-    """A -= h times the symmetric part of d qfrc_fluid / d qvel, on M's pattern."""
-    medium, h = in_medium(m), timestep(m)
+def add_fluid_metric(m, d, s, dissipative, A):
+    """A += s times the symmetric part of d qfrc_fluid / d qvel, on M's pattern."""
+    medium = in_medium(m)
     composite_drag(m, d, dissipative)
     for k in range(m.nv):
         S, b = load6(d.cdof, 6 * k), 36 * m.dof_bodyid[k]
         f = _mean6(_times(d.crb_drag, b, S), _transposed_times(d.crb_drag, b, S))
         for e in range(m.M_rowadr[k], m.M_rowadr[k] + m.M_rownnz[k]):
             rate = dot6(f, load6(d.cdof, 6 * m.M_colind[e]))
-            A[e] = where(medium, fma(-h, rate, A[e]), A[e])
-
-
-@kernel
-def add_fluid_block(m, d, i, v):
-    """block -= h d qfrc_fluid / d qvel of free body i, whose six DoFs start at v; requires `composite_drag`."""
-    medium, h = in_medium(m), timestep(m)
-    for c in range(6):
-        f = _times(d.crb_drag, 36 * i, load6(d.cdof, 6 * (v + c)))
-        for r in range(6):
-            e = 6 * r + c
-            d.block[e] = where(medium, fma(-h, dot6(f, load6(d.cdof, 6 * (v + r))), d.block[e]), d.block[e])
+            A[e] = where(medium, fma(s, rate, A[e]), A[e])

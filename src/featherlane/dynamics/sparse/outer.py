@@ -6,6 +6,9 @@ matrix row, so common entries are found by traversing both in parallel.
 
 from featherlane.prelude import *
 
+# patterns of a matrix: its diagonal (nv,), that of M (nC,), that of qDeriv (nD,)
+DIAGONAL, LOWER, FULL = 0, 1, 2
+
 
 @kernel
 def add_outer(m, J, dof, first, number, s, A):
@@ -29,13 +32,6 @@ def add_outer(m, J, dof, first, number, s, A):
 
 
 @kernel
-def add_square(m, J, dof, k, s, A):
-    """As `add_outer`, bitwise identical, for a row with the single entry J[k], without a search."""
-    e = m.M_rowadr[dof[k]] + m.M_rownnz[dof[k]] - 1
-    A[e] = where(s != 0.0, fma(s * J[k], J[k], A[e]), A[e])
-
-
-@kernel
 def add_full_outer(m, J, dof, first, number, s, A):
     """A += s J^T J on the pattern of qDeriv, both triangles; arguments as for `add_outer`, A is (nD,)."""
     for r in range(first, first + number):
@@ -47,3 +43,29 @@ def add_full_outer(m, J, dof, first, number, s, A):
                 e += 1
             if m.D_colind[e] == dof[c]:
                 A[e] = where(s != 0.0, fma(scaled, J[c], A[e]), A[e])
+
+
+@kernel
+def diagonal_place(m, i, pattern):
+    """Returns the address of entry (i, i) in a matrix with the pattern."""
+    e = i
+    if pattern == LOWER:
+        e = m.M_rowadr[i] + m.M_rownnz[i] - 1
+    elif pattern == FULL:
+        e = m.D_rowadr[i] + m.D_diag[i]
+    return e
+
+
+@kernel
+def add_row(m, J, dof, first, number, s, A, pattern):
+    """A += s J^T J on the pattern; arguments as for `add_outer`.
+
+    A row with a single entry needs no search; the result is bitwise identical.  DIAGONAL has such rows only.
+    """
+    if number == 1:
+        e = diagonal_place(m, dof[first], pattern)
+        A[e] = where(s != 0.0, fma(s * J[first], J[first], A[e]), A[e])
+    elif pattern == LOWER:
+        add_outer(m, J, dof, first, number, s, A)
+    elif pattern == FULL:
+        add_full_outer(m, J, dof, first, number, s, A)

@@ -11,7 +11,7 @@ Source: MuJoCo mj_passive, mj_tendonArmature, mj_tendonBias, mjd_passive_vel.
 
 from featherlane.prelude import *
 from featherlane.dynamics.body.plastic import tendon_reference
-from featherlane.dynamics.sparse.outer import add_full_outer, add_outer
+from featherlane.dynamics.sparse.outer import add_outer, add_row
 from featherlane.dynamics.tendon.length import add_tendon_force, is_fixed
 
 
@@ -142,21 +142,12 @@ def tendon_spring_rate(m, d, i):
 
 
 @kernel
-def add_tendon_damping(m, d, s, A):
-    """A += s J^T (rate of damping) J of each tendon, on M's pattern; A is (nC,)."""
+def add_tendon_damping(m, d, s, A, pattern):
+    """A -= s J^T (rate of damping) J of each tendon, on the pattern (dynamics/sparse/outer.py)."""
     for i in range(m.ntendon):
         rate = tendon_damping_rate(m, d, i)
         if any_(rate != 0.0):
-            add_outer(m, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], s * rate, A)
-
-
-@kernel
-def add_full_tendon_damping(m, d, A):
-    """A -= J^T (rate of damping) J of each tendon, on qDeriv's pattern; A is (nD,)."""
-    for i in range(m.ntendon):
-        rate = tendon_damping_rate(m, d, i)
-        if any_(rate != 0.0):
-            add_full_outer(m, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], -rate, A)
+            add_row(m, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], -(s * rate), A, pattern)
 
 
 # ---- armature --------------------------------------------------------------------------------------------------------

@@ -177,8 +177,8 @@ def position_columns_of_tile(m, d, b, p, thread, tile):
     Contacts are detected again at each point.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p; qpos, act, primal.*, con_fresh,
-            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
-            qproduct, qvec for itself.
+            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qDeriv, qH,
+            qHDiagInv, qproduct, qvec for itself.
     """
     _by_positions(m, d, b, p, thread, tile, 0)
 
@@ -193,8 +193,8 @@ def force_columns_of_tile(m, d, b, p, thread, tile):
     Bodies and contacts do not move.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p; qvel, act, ctrl, primal.*, con_fresh,
-            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
-            qproduct, qvec for itself.
+            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qDeriv, qH,
+            qHDiagInv, qproduct, qvec for itself.
     """
     _by_forces(m, d, b, p, thread, tile, compute_position(m, d))
 
@@ -208,8 +208,8 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact; act, primal.*, con_fresh,
-            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
-            qproduct, qvec for itself.
+            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qDeriv, qH,
+            qHDiagInv, qproduct, qvec for itself.
     """
     _residual(m, d, p, compute_position(m, d), p.dg, p.dp)
     copy(d.act, m.na, p.dact, 0)
@@ -225,7 +225,7 @@ def lag_positions_of_tile(m, d, b, p, thread, tile):
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
     Writes: those that they take back; dp, lower_p, force, product; qpos, and all else of this thread's workspace;
-            block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
+            block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec for itself.
     """
     forward_position(m, d)
     _lag_by_positions(m, d, b, p, thread, tile, 0)
@@ -240,7 +240,7 @@ def lag_forces_of_tile(m, d, b, p, thread, tile):
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
     Writes: those that they take back; dp, lower_p, force, product; qvel, act, ctrl, and all else of this thread's
-            workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
+            workspace; block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec for itself.
     """
     forward_position(m, d)
     _place(m, d)
