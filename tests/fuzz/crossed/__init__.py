@@ -40,15 +40,20 @@ GROUPS = (
     (constraints.LIMITS, (0, 0, 1, 1, 2)),
     (constraints.OF_CONTACTS, (0, 1, 2)),
     (forces.ACTUATION, (0, 0, 1, 1, 2)),
-    (settings.SETTINGS, (0, 1, 1)),
+    (settings.SETTINGS, (1,)),
     (settings.SOLVING, (0, 0, 0, 1)),
     (settings.FLAGS, (0, 0, 1, 2)),
     ({"sensors": settings.sensors}, (0, 1)),
     (settings.STATES, (0, 0, 0, 1)),
     (settings.EDITS, (0, 0, 0, 1, 2)),
 )
+# groups of which a case has one if it has one of the other group
+NEEDS = (
+    (forces.TENDONS, forces.OF_TENDONS | constraints.OF_TENDONS),
+    (constraints.CONTACTS, constraints.OF_CONTACTS),
+)
 FEATURES = {name: function for group, _ in GROUPS for name, function in group.items()}
-LEAVING = 0.35  # part of the groups that a case omits: two or three remain
+LEAVING = 0.5  # part of the groups that a case omits
 HOWS = ("loaded", "edited", "expanded")
 
 
@@ -61,6 +66,10 @@ def features(seed: int, case: int) -> list[tuple[str, int]]:
         names = sorted(group)
         count = min(int(rng.choice(counts)), len(names))
         found += [(str(name), int(rng.integers(1 << 31))) for name in rng.choice(names, count, replace=False)]
+    names = {name for name, _ in found}
+    for needed, by in NEEDS:
+        if names & by.keys() and not names & needed.keys():
+            found.insert(1, (str(rng.choice(sorted(needed))), int(rng.integers(1 << 31))))
     return found
 
 

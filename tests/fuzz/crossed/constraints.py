@@ -110,9 +110,9 @@ def crowd(scene: Scene, draw: Random) -> None:
 
 def pairs(scene: Scene, draw: Random) -> None:
     """Adds explicit pairs with separate parameters, and excludes."""
-    shapes = [g.get("name") for g in scene.shapes()]
+    shapes, movable = [g.get("name") for g in scene.shapes()], scene.movable()
     for _ in range(2):
-        a, b = draw.among(shapes), draw.among(shapes)
+        a, b = draw.among(movable), draw.among(shapes)
         if a and a != b:
             scene.add(
                 "contact",
@@ -251,9 +251,7 @@ def toggled(scene: Scene, draw: Random) -> None:
 
 CONTACTS = {f.__name__: f for f in (ground, box_ground, rough_ground, pair_of_shapes, heap, self_contact, tiny_overlap)}
 RARE = {"crowd": crowd}
-OF_CONTACTS = {
-    f.__name__: f for f in (pairs, dimensions, margins, mixing, override, elliptic, impratio)
-}
+OF_CONTACTS = {f.__name__: f for f in (pairs, dimensions, margins, mixing, override, elliptic, impratio)}
 LIMITS = {f.__name__: f for f in (limits, friction_loss, references)}
 OF_TENDONS = {f.__name__: f for f in (tendon_limits, tendon_friction, tendon_equality)}
 EQUALITIES = {f.__name__: f for f in (connect, weld, site_equalities, joint_equality, still_equality, toggled)}

@@ -186,7 +186,9 @@ def ball_servo(scene: Scene, draw: Random) -> None:
 def adhesion_actuator(scene: Scene, draw: Random) -> None:
     body = draw.among(scene.names("body"))
     if body:
-        scene.add("actuator", f'<adhesion name="{scene.name("u")}" body="{body}" ctrlrange="0 1" gain="{draw(1, 20)}"/>')
+        scene.add(
+            "actuator", f'<adhesion name="{scene.name("u")}" body="{body}" ctrlrange="0 1" gain="{draw(1, 20)}"/>'
+        )
         _controls(scene, draw)
 
 
@@ -194,7 +196,9 @@ def instant_filter(scene: Scene, draw: Random) -> None:
     """Adds a filterexact actuator of time constant 0."""
     where = _transmission(scene, draw)
     if where:
-        scene.add("actuator", f'<general {where} dyntype="filterexact" dynprm="0" gainprm="3"/>').set("name", scene.name("u"))
+        scene.add("actuator", f'<general {where} dyntype="filterexact" dynprm="0" gainprm="3"/>').set(
+            "name", scene.name("u")
+        )
         _controls(scene, draw)
 
 
@@ -273,11 +277,6 @@ FORCES = {
         *(adhesive_geoms, moving_surfaces, no_gravity, tilted_gravity, applied_forces),
     )
 }
-TENDONS = {
-    f.__name__: f
-    for f in (fixed_tendon, straight_tendon, pulley_tendon, wrapped_tendon, winch)
-}
+TENDONS = {f.__name__: f for f in (fixed_tendon, straight_tendon, pulley_tendon, wrapped_tendon, winch)}
 OF_TENDONS = {f.__name__: f for f in (tendon_springs, tendon_damping, tendon_plastic, tendon_armature)}
-ACTUATION = {
-    f.__name__: f for f in (actuator, ball_servo, adhesion_actuator, instant_filter, damped_actuator)
-}
+ACTUATION = {f.__name__: f for f in (actuator, ball_servo, adhesion_actuator, instant_filter, damped_actuator)}

@@ -116,6 +116,20 @@ class Scene:
         """Returns the geoms of bodies and the ground that can collide."""
         return [g for g in self.all("geom") if g.get("contype") != "0" and g.get("name")]
 
+    def movable(self) -> list[str]:
+        """Returns the geoms of bodies that can move."""
+        found = []
+
+        def visit(body, moves):
+            moves = moves or body.find("joint") is not None or body.find("freejoint") is not None
+            if moves:
+                found.extend(g.get("name") for g in body.findall("geom") if g.get("contype") != "0" and g.get("name"))
+            for child in body.findall("body"):
+                visit(child, moves)
+
+        visit(self.root.find("worldbody"), False)
+        return found
+
     def asset(self, name: str, text: str) -> None:
         """Adds an asset once."""
         if name not in [e.get("name") for e in self.root.find("asset")]:

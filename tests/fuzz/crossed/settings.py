@@ -65,9 +65,11 @@ def ipc(scene: Scene, draw: Random) -> None:
     scene.flag(ipc="enable")
 
 
-FLAGS = {"ipc": ipc} | {f"no_{name}": _flag(name, "disable") for name in DISABLED} | {
-    f"flag_{name}": _flag(name, "enable") for name in ENABLED
-}
+FLAGS = (
+    {"ipc": ipc}
+    | {f"no_{name}": _flag(name, "disable") for name in DISABLED}
+    | {f"flag_{name}": _flag(name, "enable") for name in ENABLED}
+)
 
 # ---- sensors ---------------------------------------------------------------------------------------------------------
 FRAMES = "framepos framequat framexaxis frameyaxis framezaxis framelinvel frameangvel framelinacc frameangacc".split()
@@ -95,7 +97,11 @@ def _of_sites(scene, draw):
 
 
 def _of_frames(scene, draw):
-    on = [(kind, n) for kind, tag in (("body", "body"), ("xbody", "body"), ("geom", "geom"), ("site", "site")) for n in scene.names(tag)]
+    on = [
+        (kind, n)
+        for kind, tag in (("body", "body"), ("xbody", "body"), ("geom", "geom"), ("site", "site"))
+        for n in scene.names(tag)
+    ]
     out = []
     for kind in draw.some(FRAMES) if on else ():
         (a, b), (c, d) = draw.among(on), draw.among(on)
@@ -114,7 +120,9 @@ def _of_bodies(scene, draw):
 
 
 def _of_joints(scene, draw):
-    out = [f'<{kind} joint="{j}"/>' for j in scene.scalar()[:3] for kind in ("jointpos", "jointvel", "jointactuatorfrc")]
+    out = [
+        f'<{kind} joint="{j}"/>' for j in scene.scalar()[:3] for kind in ("jointpos", "jointvel", "jointactuatorfrc")
+    ]
     balls = [j.get("name") for j in scene.joints("ball")][:2]
     out += [f'<{kind} joint="{j}"/>' for j in balls for kind in ("ballquat", "ballangvel")]
     limited = [j.get("name") for j in scene.joints("hinge", "slide", "ball") if j.get("range")][:3]

@@ -145,7 +145,9 @@ def _chain(scene: Scene, draw: Random, length: int, kinds, free: bool = False) -
 
 def branches(scene: Scene, draw: Random) -> None:
     """Adds a tree with branches."""
-    top = scene.add("worldbody", body(scene, draw, joint(scene, draw, draw.among(("hinge", "free"))), place(scene, draw)))
+    top = scene.add(
+        "worldbody", body(scene, draw, joint(scene, draw, draw.among(("hinge", "free"))), place(scene, draw))
+    )
     for _ in range(3):
         limb = scene.add(top, body(scene, draw, joint(scene, draw, draw.among(("hinge", "ball", "slide")))))
         if draw.chance(0.6):
