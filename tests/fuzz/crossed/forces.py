@@ -75,10 +75,15 @@ def straight_tendon(scene: Scene, draw: Random) -> None:
 
 
 def pulley_tendon(scene: Scene, draw: Random) -> None:
-    a, b, w, v = draw.among(scene.names("site")), draw.among(scene.names("site")), _world_site(scene, draw), ""
-    v = _world_site(scene, draw)
+    a, b, w, v = (
+        draw.among(scene.names("site")),
+        draw.among(scene.names("site")),
+        _world_site(scene, draw),
+        _world_site(scene, draw),
+    )
     if a and b:
-        path = f'<site site="{w}"/><site site="{a}"/><pulley divisor="{draw.among((2, 3))}"/><site site="{v}"/><site site="{b}"/>'
+        second = f'<pulley divisor="{draw.among((2, 3))}"/><site site="{v}"/><site site="{b}"/>'
+        path = f'<site site="{w}"/><site site="{a}"/>{second}'
         scene.add("tendon", f'<spatial name="{scene.name("t")}">{path}</spatial>')
 
 

@@ -75,6 +75,9 @@ def compiled(scene: Scene, text: str, how: str):
             settings.put(edited, edit.field, edit.change(value))
     for name in ("body_sameframe", "geom_sameframe", "site_sameframe") if scene.edits else ():
         getattr(edited, name)[:] = 0  # MuJoCo ignores a position that was 0 at compilation
+    if scene.edits:  # MuJoCo's broad phase keeps the boxes and margins of the compilation
+        edited.bvh_aabb[:, 3:] += 1.0
+        edited.body_margin[:] += 1.0
     if {"body_ipos", "body_iquat"} & {edit.field for edit in scene.edits}:
         edited = without_simple_bodies(edited, text)
     for call in scene.calls:
@@ -112,9 +115,9 @@ def without_simple_bodies(mj, text: str) -> mujoco.MjModel:
     other.opt = mj.opt
     for name in dir(mj):
         value = getattr(mj, name)
-        if isinstance(value, np.ndarray) and value.dtype == float and name not in ("body_ipos", "body_iquat"):
-            if value.shape == getattr(other, name).shape:
-                getattr(other, name)[...] = value
+        real = isinstance(value, np.ndarray) and value.dtype == float and name not in ("body_ipos", "body_iquat")
+        if real and value.shape == getattr(other, name).shape:
+            getattr(other, name)[...] = value
     return other
 
 
@@ -250,7 +253,8 @@ def compared(mj, theirs) -> list[str]:
         fields.remove("actuator_velocity")  # the same
     if not mj.opt.enableflags & ENERGY or energy_sensors(mj).size:
         fields.remove("energy")  # MuJoCo computes it now and then; with flag and sensor, of the step before
-    if mj.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_SENSOR and np.any(mj.sensor_history[:, 0]):
+    no_sensors = mj.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_SENSOR
+    if np.any(mj.sensor_history[:, 0]) and (no_sensors or overlapping_distances(mj, theirs)):
         fields.remove("history")
     return fields
 

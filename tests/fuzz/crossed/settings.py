@@ -217,13 +217,14 @@ STATES = {f.__name__: f for f in (zero_quaternion, long_quaternion, fast, at_res
 
 # ---- edits -----------------------------------------------------------------------------------------------------------
 EDITED = (
-    "body_mass body_inertia body_ipos body_iquat body_pos body_quat body_gravcomp dof_damping dof_armature jnt_pos jnt_axis"
-    " dof_frictionloss jnt_stiffness jnt_range jnt_margin qpos_spring geom_friction geom_solref geom_solimp geom_margin"
-    " geom_gap geom_adhesion geom_surfacevel geom_pos geom_quat geom_solmix site_pos site_quat tendon_damping"
-    " tendon_stiffness tendon_range tendon_armature tendon_frictionloss tendon_lengthspring actuator_gear"
-    " actuator_gainprm actuator_biasprm actuator_ctrlrange actuator_forcerange eq_data eq_solref eq_solimp"
-    " opt_gravity opt_timestep opt_wind opt_density opt_viscosity opt_impratio dof_solref jnt_solref dof_invweight0"
-    " body_invweight0 actuator_damping actuator_armature geom_fluid jnt_actfrcrange dof_dampingpoly jnt_stiffnesspoly"
+    "body_mass body_inertia body_ipos body_iquat body_pos body_quat body_gravcomp dof_damping dof_armature"
+    " jnt_pos jnt_axis dof_frictionloss jnt_stiffness jnt_range jnt_margin qpos_spring geom_friction geom_solref"
+    " geom_solimp geom_margin geom_gap geom_adhesion geom_surfacevel geom_pos geom_quat geom_solmix site_pos"
+    " site_quat tendon_damping tendon_stiffness tendon_range tendon_armature tendon_frictionloss"
+    " tendon_lengthspring actuator_gear actuator_gainprm actuator_biasprm actuator_ctrlrange actuator_forcerange"
+    " eq_data eq_solref eq_solimp opt_gravity opt_timestep opt_wind opt_density opt_viscosity opt_impratio"
+    " dof_solref jnt_solref dof_invweight0 body_invweight0 actuator_damping actuator_armature geom_fluid"
+    " jnt_actfrcrange dof_dampingpoly jnt_stiffnesspoly"
 ).split()
 OPTIONAL = ("frictionloss", "armature", "damping", "stiffness", "gravcomp", "adhesion", "surfacevel", "margin")
 

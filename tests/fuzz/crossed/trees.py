@@ -22,7 +22,8 @@ def geom(scene: Scene, draw: Random, name: str, kinds=CLOSED, more: str = "") ->
 
 
 def sites(draw: Random, name: str) -> str:
-    return f'<site name="{name}a" pos="{draw(-0.2, 0.2, 3)}" euler="{draw(-90, 90, 3)}" size=".1"/><site name="{name}b" pos="0 0 .12"/>'
+    first = f'<site name="{name}a" pos="{draw(-0.2, 0.2, 3)}" euler="{draw(-90, 90, 3)}" size=".1"/>'
+    return f'{first}<site name="{name}b" pos="0 0 .12"/>'
 
 
 def body(scene: Scene, draw: Random, inner: str, pos: str | None = None, kinds=CLOSED, more: str = "", shift="") -> str:
@@ -105,7 +106,8 @@ def simple(scene: Scene, draw: Random) -> None:
     name = scene.name("b")
     scene.add(
         "worldbody",
-        f'<body name="{name}" pos="{place(scene, draw)}">{joints}{geom(scene, draw, f"g{name}")}{sites(draw, name)}</body>',
+        f'<body name="{name}" pos="{place(scene, draw)}">{joints}{geom(scene, draw, f"g{name}")}'
+        f"{sites(draw, name)}</body>",
     )
 
 
