@@ -8,4 +8,4 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 import program  # noqa: E402
 
 if __name__ == "__main__":
-    program.run("fuzz", "arguments", "derivatives", "interrupts", "lcp", "models", "soak")
+    program.run("fuzz", "arguments", "crossed", "derivatives", "interrupts", "lcp", "models", "soak")

@@ -118,15 +118,25 @@ def rk4_stage(m, d, k):
 
 
 @kernel
+def _exchange_lengths(m, d):
+    """Exchanges lengths and velocities of actuators with those at the start of the step."""
+    for o in range(m.nout):
+        length, rate = d.actuator_length[o], d.actuator_velocity[o]
+        d.actuator_length[o] = d.rk.length[o]
+        d.actuator_velocity[o] = d.rk.rate_of_length[o]
+        d.rk.length[o] = length
+        d.rk.rate_of_length[o] = rate
+
+
+@kernel
 def _finish_activations(m, d):
     """Computes act after the step from the weighted rates, and from length and velocity of actuators at its start."""
     for a in range(m.na):
         d.act[a] = d.rk.act[a]
     if m.na > 0:
-        for o in range(m.nout):
-            d.actuator_length[o] = d.rk.length[o]
-            d.actuator_velocity[o] = d.rk.rate_of_length[o]
-    advance_activations(m, d, d.rk.act_dot)
+        _exchange_lengths(m, d)
+        advance_activations(m, d, d.rk.act_dot)
+        _exchange_lengths(m, d)
 
 
 @stage
@@ -137,8 +147,7 @@ def rk4_finish(m, d):
     `rk.last_*` <- the state of the last stage, to which all other derived fields belong after the step.
     Source: MuJoCo mj_RungeKutta; that 4.0.1 stores these accelerations was found by experiment.
     Reads:  qpos, qvel, act, qacc, ctrl, rk.*.
-    Writes: qpos, qvel, qacc, act, history, plastic, time, qacc_warmstart; rk.*; with activations actuator_length and
-            actuator_velocity at the step's start.
+    Writes: qpos, qvel, qacc, act, history, plastic, time, qacc_warmstart; rk.*.
     """
     h = timestep(m)
     _add_stage(m, d, 1.0 / 6.0)
