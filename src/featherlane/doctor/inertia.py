@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from featherlane.doctor.examined_model import ExaminedModel
-from featherlane.doctor.finding import NOTE, WARNING, Sign
+from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.doctor.registry import check
 from featherlane.model.enums import EQ_CONNECT, EQ_WELD, MESH, SDF
 from featherlane.model.geom import SHAPES
