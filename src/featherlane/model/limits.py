@@ -273,6 +273,8 @@ def check_field(model: ModelFields, name: str, values: np.ndarray, worlds: bool 
         wrong, words = ROWS[name](model, values)
         if wrong.any():
             _refuse(model, name, values, tuple(np.argwhere(wrong)[0]), words, worlds)
+    if name == "body_inertia":
+        inertias.warn_of_moments(model, values)
 
 
 def check_displaced(model: ModelFields, name: str, entries: np.ndarray) -> None:
