@@ -101,6 +101,7 @@ CASES = [
     Case("edit-mixed-out", "geom 'box'", EDITED, edit("geom_friction", (1, 2), 0.01)),
     Case("edit-mixed-out", "geom 'box'", EDITED, edit("geom_solmix", 1, 5.0)),
     Case("mass-without-inertia", "body 'box'", EDITED, edit("body_mass", 1, 2.0)),
+    Case("inertia-impossible", "body 'link'", INERTIAL, edit("body_inertia", 1, (0.004, 0.004, 0.01))),
     Case("inertia-large", "body 'link'", INERTIAL, ((".01 .01 .01", ".1 .1 .1"),)),
     Case("inertia-small", "body 'link'", INERTIAL, ((".01 .01 .01", "1e-7 1e-7 1e-7"),)),
     Case("density", "body 'ball'", BALL, (('density="1000"', 'density="1e6"'),)),

@@ -165,8 +165,8 @@ def test_lift_and_added_mass_do_no_work(rng):
     data = entered(model, rng)
     drag = data.qvel @ data.qfrc_fluid
     boxes = np.array([not any(model.geom_fluid[model.geom_bodyid == b, 0]) for b in range(model.nbody)])
-    model.geom_fluid[:, 1:4] = 0  # no drag, and the bodies without ellipsoids have little mass
-    model.body_mass[boxes] = 1e-12
+    model.geom_fluid[:, 1:4] = 0  # no drag, and the bodies without ellipsoids are points
+    model.body_inertia[boxes] = 1e-14
     fl.stages.passive(model, data)
     assert np.abs(data.qfrc_fluid).max() > 0.1
     assert abs(data.qvel @ data.qfrc_fluid) < NO_WORK * abs(drag)

@@ -337,7 +337,6 @@ WELDED = """
 </worldbody></mujoco>
 """
 IMPOSSIBLE = [
-    ("body_inertia", "plate", (1.0, 1.0, 5.0), "moments A, B, C with A"),
     ("body_inertia", "plate", 0.0, ">= 1e-15 of a moving body"),
     ("body_inertia", "plate", (1.0, 1.0, 0.0), ">= 1e-15 of a moving body"),
     ("body_mass", "plate", 0.0, ">= 1e-15 of a moving body"),
@@ -358,6 +357,19 @@ def test_an_impossible_mass_or_inertia_is_refused(name, body, value, words, dtyp
     for call in (lambda: fl.Data(model), lambda: fl.set_const(model), batch.step, batch.set_const, lambda: fl.load(mj)):
         with pytest.raises(ModelError, match=words):
             call()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_an_inertia_of_no_mass_distribution_is_reported(dtype):
+    """It has a solution: recorded spins of ODE use (10, 4, 2)."""
+    model, batch = fl.load(WELDED), fl.Batch(fl.load(WELDED), 3, dtype=dtype)
+    model.body_inertia[4] = batch.expand("body_inertia")[1, 4] = (1.0, 1.0, 5.0)
+    for call in (lambda: fl.Data(model), batch.step):
+        with pytest.warns(UserWarning, match="body_inertia of body 'plate': moments A"):
+            call()
+    for world, count in ((0, 0), (1, 1)):
+        found = fl.diagnose(batch.get_model(world), ["inertia-impossible"])
+        assert [finding.element for finding in found] == ["body 'plate'"] * count
 
 
 def test_masses_of_static_and_welded_bodies_may_be_zero():

@@ -1,8 +1,8 @@
-"""Checks for implausible masses and inertias; impossible ones are refused (`model/inertias.py`).
+"""Checks for physically impossible or implausible masses and inertias.
 
 For a body of mass m, principal moments A <= B <= C and centre of mass c, with r the distance from c:
 
-    (A + B + C) / 2 = integral of r^2 dm <= m R^2
+    A + B - C = 2 * integral of z^2 dm >= 0          (A + B + C) / 2 = integral of r^2 dm <= m R^2
 
 where R is the distance from c to the farthest point of matter.  Geoms of bodies that are welded together count as one.
 """
@@ -18,7 +18,7 @@ from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.doctor.registry import check
 from featherlane.model.enums import EQ_CONNECT, EQ_WELD, MESH, SDF
 from featherlane.model.geom import SHAPES
-from featherlane.model.inertias import MINVAL
+from featherlane.model.inertias import MINVAL, impossible_moments
 
 ROUNDING = 1e-6  # relative to the largest moment: rounding by text and compilers
 DENSEST, LIGHTEST = 25_000.0, 1.0  # kg/m^3: osmium has 22,590, the lightest aerogels and air about 1
@@ -42,6 +42,16 @@ def stale(examined: ExaminedModel) -> Iterator[Sign]:
         if m.body_mass[b] != m.mj_model.body_mass[b]:
             seen = f"subtree mass {total[b]:.4g} kg, but body_subtreemass is {m.body_subtreemass[b]:.4g} kg"
             yield Sign("body", int(b), seen, "call featherlane.set_const(model) after edits of masses and inertias")
+
+
+@check("inertia-impossible", ERROR, "no mass distribution has these moments of inertia; a rotation gains energy")
+def impossible(examined: ExaminedModel) -> Iterator[Sign]:
+    """Finds moving bodies with principal moments A + B < C; A + B - C is twice the integral of z^2 dm."""
+    m = examined.model
+    for b in np.flatnonzero(impossible_moments(m, m.body_inertia)):
+        a, b_, c = np.sort(m.body_inertia[b])
+        seen = f"principal moments {a:.4g}, {b_:.4g} and {c:.4g} kg m^2: the largest exceeds the sum of the others"
+        yield Sign("body", int(b), seen, "compute the inertia from geoms, or correct fullinertia (units, signs)")
 
 
 @check("inertia-large", WARNING, "the body rotates like a body several times its size")

@@ -241,10 +241,14 @@ def _limits(name: str, dtype: np.dtype) -> tuple[float, float, str]:
     return low, high, words
 
 
-def holds_each(name: str, values: np.ndarray) -> bool:
-    """Returns whether each value is within the field's limits; False if the limits depend on the whole row."""
+def holds_each(model: ModelFields, name: str, values: np.ndarray) -> bool:
+    """Returns whether the field can hold these values of worlds, and all between them.
+
+    False if the limits depend on the whole row.  Those of a mass have no upper end, so its least values decide.
+    """
     low, high, _ = _limits(name, values.dtype)
-    return name not in ROWS and bool(((values >= low) & (values <= high)).all())
+    rows = name not in ROWS or (name == "body_mass" and not ROWS[name](model, values)[0].any())
+    return rows and bool(((values >= low) & (values <= high)).all())
 
 
 def check_field(model: ModelFields, name: str, values: np.ndarray, worlds: bool = False) -> None:
@@ -269,6 +273,8 @@ def check_field(model: ModelFields, name: str, values: np.ndarray, worlds: bool 
         wrong, words = ROWS[name](model, values)
         if wrong.any():
             _refuse(model, name, values, tuple(np.argwhere(wrong)[0]), words, worlds)
+    if name == "body_inertia":
+        inertias.warn_of_moments(model, values)
 
 
 def check_displaced(model: ModelFields, name: str, entries: np.ndarray) -> None:

@@ -191,7 +191,7 @@ class Plan:
                 own = np.asarray(peek(self.model, name))
                 rows = np.broadcast_to(own, (len(corners), *own.shape)).astype(self._stored_as(name))
                 self.enter(name, rows, values)
-                if not holds_each(name, rows):
+                if not holds_each(self.model, name, rows):
                     return False
         state = [path for path, target in self.targets.items() if target.parts[0].owner == "state"]
         return all(np.isfinite(values[path]).all() for path in state)
