@@ -19,7 +19,7 @@ from fuzz.derivatives import LIGHT, build, copies, state
 # relative error of residuals that are differenced over 2e-7; Coulomb's friction is stiff
 GENERAL = {"convex": 2e-5, "coulomb": 5e-4}
 AWAY = 1e-2  # distance from switches
-CASES = 60
+CASES = 24
 
 
 def general(model, data) -> np.ndarray | None:
@@ -28,6 +28,12 @@ def general(model, data) -> np.ndarray | None:
     worlds.load(data)
     out, _, _, left = worlds.rates()
     return None if len(left) else out[0].T
+
+
+def jumps(model, data) -> bool:
+    """Returns whether the step is discontinuous at the state, as where a tendon leaves its wrapping geom."""
+    near, far = (fl.linearize(model, data, method="finite_difference", eps=eps).A for eps in (1e-7, 1e-6))
+    return not np.abs(near - far).max() < 1e-2 * np.abs(far).max()
 
 
 @pytest.mark.ci
@@ -55,7 +61,7 @@ def test_all_paths_agree_on_random_trees(integrator, contact_model):
         direct = direct_rates(model, data, False, 1, 0)
         assert direct is None or direct[0].tobytes() == found.A.tobytes()
         other = general(model, data)
-        if other is None:
+        if other is None or jumps(model, data):
             continue
         scale = np.maximum(np.abs(other).max(0), 1e-3 * np.abs(other).max())
         assert (np.abs(values - other).max(0) < GENERAL[contact_model] * scale).all(), f"case {case}"
