@@ -235,7 +235,7 @@ def turn_rate(m, d, e, held, a1, a2):
 
 @kernel
 def moves_any(d, o, n, present):
-    """Returns the mask of worlds, among those of `present`, in which one of n Jacobian entries from o on is not zero."""
+    """Returns the mask of worlds of `present` in which one of n Jacobian entries from o on is not zero."""
     moves = false_mask(d)
     for i in range(o, o + n):
         moves = moves | (d.genrow_J[i] != 0.0)

@@ -248,7 +248,7 @@ class Pieces:
 
     # ---- failures ----------------------------------------------------------------------------------------------------
     def _warn_of_failed(self) -> None:
-        """Warns once of worlds with non-finite or out-of-range values, and once of worlds that lost contacts or rows."""
+        """Warns once of worlds with non-finite values, and once of worlds that lost contacts or rows."""
         for name, found in self._counted.items():
             if name in self._warned or not found:
                 continue
