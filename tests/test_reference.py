@@ -27,9 +27,9 @@ ARRAYS = re.compile(r"ArrayLike|ndarray|NDArray|IntArray")
 SHAPE = re.compile(r"\((?:\.\.\.|\w+),[\w ., +*]*\)")
 UNIT = re.compile(r"\[(?:m|kg|s|rad|N|J|1|T|1/s)[^\]]*\]")
 ERRORS = ["FeatherlaneError", "ModelError", "UnknownNameError", "UnsupportedFeatureError", "InstallationError",
-          "KernelError", "KernelLanguageError", "ProblemError", "OptionError", "NonFiniteWarning", "ArgumentError",
-          "ArgumentTypeError", "OutOfRangeError", "UnknownAttributeError", "SingularMatrixError", "CallError",
-          "MissingMethodError"]  # fmt: skip
+          "KernelError", "KernelLanguageError", "ProblemError", "OptionError", "NonFiniteWarning", "CapacityWarning",
+          "ArgumentError", "ArgumentTypeError", "OutOfRangeError", "UnknownAttributeError", "SingularMatrixError",
+          "CallError", "MissingMethodError"]  # fmt: skip
 
 
 def thing(module: str, name: str):
@@ -131,7 +131,7 @@ def subclasses(cls: type) -> set[type]:
 def test_every_error_links_its_section_of_the_error_page():
     code = "import featherlane as fl, featherlane.lanes.compiler.rules, featherlane.environments\n"
     code += "def s(c): return {c}.union(*map(s, c.__subclasses__()))\n"
-    code += "print(*(c.__name__ for c in s(fl.FeatherlaneError) | {fl.NonFiniteWarning} "
+    code += "print(*(c.__name__ for c in s(fl.FeatherlaneError) | {fl.NonFiniteWarning, fl.CapacityWarning} "
     code += "if c.__module__.startswith('featherlane')))"
     printed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=900
@@ -141,7 +141,8 @@ def test_every_error_links_its_section_of_the_error_page():
     assert {name.lower() for name in ERRORS} <= anchors
     from featherlane.lanes.compiler.rules import KernelLanguageError
 
-    found = {cls.__name__: cls for cls in subclasses(fl.FeatherlaneError) | {fl.NonFiniteWarning, KernelLanguageError}}
+    others = {fl.NonFiniteWarning, fl.CapacityWarning, KernelLanguageError}
+    found = {cls.__name__: cls for cls in subclasses(fl.FeatherlaneError) | others}
     for name in sorted(ERRORS):
         assert f"docs/errors.md#{name.lower()}" in (found[name].__doc__ or ""), name
 

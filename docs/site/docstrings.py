@@ -30,7 +30,7 @@ def first_line(text: str) -> str:
 def error_link(name: str) -> str:
     """An error of this package leads to its page, another one stands as it is."""
     known = "Featherlane Model UnknownName UnsupportedFeature Installation Kernel KernelLanguage Problem Option".split()
-    if name in {f"{k}Error" for k in known} | {"NonFiniteWarning"}:
+    if name in {f"{k}Error" for k in known} | {"NonFiniteWarning", "CapacityWarning"}:
         return f"[`{name}`](../errors.md#{name.lower()})"
     return f"`{name}`"
 

@@ -18,6 +18,7 @@ from featherlane.configuration import package_version as _package_version
 from featherlane.configuration import show_config
 from featherlane.doctor import diagnose
 from featherlane.errors import (
+    CapacityWarning,
     FeatherlaneError,
     InstallationError,
     ModelError,
@@ -120,6 +121,7 @@ __all__ = [  # noqa: RUF022  in groups
     # viewer in the browser
     "view",
     # errors and warnings
+    "CapacityWarning",
     "FeatherlaneError",
     "InstallationError",
     "ModelError",

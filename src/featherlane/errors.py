@@ -109,6 +109,25 @@ def warn_of_non_finite(who: str, reset: bool, owner: str, level: int) -> None:
     )
 
 
+class CapacityWarning(RuntimeWarning):
+    """A world had more contacts or rows than fit, and lost the last ones.  Each `Data` and `Batch` warns once.
+
+    `warnings.simplefilter("ignore", featherlane.CapacityWarning)` suppresses it; `"error"` turns it into an exception.
+    The counts `contacts_full` and `rows_full` of `status` are kept in either case.  See docs/errors.md#capacitywarning.
+    """
+
+
+def warn_of_full(who: str, capacity: int, owner: str, level: int) -> None:
+    """Warns of contacts or rows beyond the capacity; `level` is the number of frames above the caller."""
+    warnings.warn(
+        f"{who} had more contacts than the {capacity} that fit, or more rows, and lost the last: see {owner}.status; "
+        f'<size nconmax="{2 * capacity}"/> in the model reserves more; this warning appears once '
+        f"(warnings.simplefilter('ignore', featherlane.CapacityWarning) disables it)",
+        CapacityWarning,
+        stacklevel=level + 2,
+    )
+
+
 CHANGES_MOTION = "not supported, but needed for the motion"
 
 

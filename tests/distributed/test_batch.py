@@ -10,6 +10,7 @@ import featherlane as fl
 from featherlane.distributed import Batch, Histogram, gathered
 from featherlane.lanes import sincos
 from featherlane.simulation.batch.reduction import merged, reduced
+from featherlane.simulation.tile import capacity
 from sampling import in_ci
 
 N = 50
@@ -234,6 +235,18 @@ def test_non_finite_worlds_are_reported_with_global_world_numbers(model, cluster
         assert batch.status["non_finite"][18] == 1
         [failure] = batch.failures
         assert failure.world == 18 and "non_finite" in failure.causes
+
+
+def test_lost_contacts_are_reported_with_global_world_numbers(model, monkeypatch):
+    monkeypatch.setattr(capacity, "CONTACT_LIMIT", 3)
+    with Batch(model, 6, None, 1) as batch:
+        qpos = np.array(batch.qpos)
+        qpos[:, 2] += 5.0
+        qpos[4, 2] = 0.0
+        batch.qpos = qpos
+        with pytest.warns(fl.CapacityWarning, match="world 4 .*more contacts than the 3 that fit"):
+            batch.step(2)
+        assert (batch.status["contacts_full"] > 0).tolist() == [False] * 4 + [True, False]
 
 
 @pytest.mark.parametrize("nodes", [None, 2])

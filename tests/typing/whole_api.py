@@ -427,4 +427,4 @@ def errors(model: fl.Model) -> None:
         print(features)
     except (fl.InstallationError, fl.ModelError, fl.FeatherlaneError) as error:
         print(error)
-    print(issubclass(fl.NonFiniteWarning, UserWarning))
+    print(issubclass(fl.NonFiniteWarning, UserWarning), issubclass(fl.CapacityWarning, UserWarning))

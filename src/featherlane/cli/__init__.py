@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 
 from featherlane.cli.exit import INTERRUPTED, WRONG, complain
-from featherlane.errors import FeatherlaneError, NonFiniteWarning
+from featherlane.errors import CapacityWarning, FeatherlaneError, NonFiniteWarning
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,7 +35,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            warnings.simplefilter("ignore", NonFiniteWarning)  # the commands report the worlds and steps
+            for category in (CapacityWarning, NonFiniteWarning):  # the commands report the worlds and steps
+                warnings.simplefilter("ignore", category)
             code = application(args=arguments, prog_name="featherlane", standalone_mode=False) or 0
             sys.stdout.flush()
             return code

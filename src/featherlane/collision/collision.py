@@ -33,6 +33,7 @@ from featherlane.dynamics.body.com import com_vel
 from featherlane.lanes.mathematics import NAN
 from featherlane.lanes.worlds import active_worlds
 from featherlane.model.pair import FIRST_SCALAR
+from featherlane.model.status import warn_full
 
 
 # ---- broad phase: near pairs -----------------------------------------------------------------------------
@@ -242,7 +243,7 @@ def settle_overflow(d):
     """With one active world, keeps the contacts that fit and warns; else keeps the overflow flag to split the tile."""
     if d.con_overflow[0] == 1 and active_worlds(d) == 1:
         d.con_overflow[0] = 0
-        warn(d, CONTACTS_FULL, d.active[0] > 0.0)
+        warn_full(d, CONTACTS_FULL)
 
 
 @stage
@@ -257,9 +258,9 @@ def collision(m, d):
     With the flag `speculative`, contacts within the step follow those of each pair (sweep/contacts.py).
     Reads:  geom_xpos, geom_xmat, given_*, active; cvel, subtree_com to predict how far geoms move; qvel, cdof with
             the flag speculative.
-    Writes: ncon_slot, con_overflow, ncon, con_* (nconmax,), warning (contacts full); scratch memory: near.geom_reach
-            (ngeom,), near.cand_near (ncand,), neighbours.*, near.*, crowd.*, narrow.*, sweep.*; with the
-            flag speculative cvel, cdof_dot.
+    Writes: ncon_slot, con_overflow, ncon, con_* (nconmax,), warning (contacts full), found_bad; scratch memory:
+            near.geom_reach (ngeom,), near.cand_near (ncand,), neighbours.*, near.*, crowd.*, narrow.*, sweep.*; with
+            the flag speculative cvel, cdof_dot.
     Frame: world.                           Cost: O(ncand), or O(list) with a neighbour list; plus near pairs.
     """
     d.ncon_slot[0] = 0

@@ -234,8 +234,20 @@ def turn_rate(m, d, e, held, a1, a2):
 
 
 @kernel
+def moves_any(d, o, n, present):
+    """Returns the mask of worlds of `present` in which one of n Jacobian entries from o on is not zero."""
+    moves = false_mask(d)
+    for i in range(o, o + n):
+        moves = moves | (d.genrow_J[i] != 0.0)
+    return moves & present
+
+
+@kernel
 def fastening_rows(m, d, k, o, n, e, present):
-    """Writes rows from k on, n entries each from o on: equality e, a connect or weld."""
+    """Writes rows from k on, n entries each from o on: equality e, a connect or weld.  Returns the mask of worlds.
+
+    If no dof moves the two bodies relative to each other, a world has no rows: D would be unbounded.
+    """
     b1, b2, weld = fastened_body(m, e, 0), fastened_body(m, e, 1), m.eq_type[e] == EQ_WELD
     last1, last2 = last_dofs(m, e)
     p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
@@ -253,6 +265,7 @@ def fastening_rows(m, d, k, o, n, e, present):
         error, twist = scale3(held.scale, (held.turn[1], held.turn[2], held.turn[3])), turn_rate(m, d, e, held, a1, a2)
         rr = rr + dot3(error, error)
         turn_columns(m, d, e, o + 3 * n, n, held, present)
+    present = moves_any(d, o, equality_row_count(m, e) * n, present)
     response = equality_response(m, e, sqrt(rr))
     for c in range(3):
         A = chosen_diagonal(m, d, k + c, m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2], last1, last2)
@@ -261,6 +274,7 @@ def fastening_rows(m, d, k, o, n, e, present):
         r, A = k + 3 + c, m.body_invweight0[2 * b1 + 1] + m.body_invweight0[2 * b2 + 1]
         A = chosen_diagonal(m, d, r, A, last1, last2)
         store_equality_row(d, r, response, error[c], twist[c], A, present)
+    return present
 
 
 @kernel
@@ -337,7 +351,9 @@ def write_equality_rows(m, d):
                 last1, last2 = last_dofs(m, e)
                 n = list_dofs(m, d, o, last1, last2)
                 if n > 0:
-                    fastening_rows(m, d, k, o, n, e, present)
+                    moved = fastening_rows(m, d, k, o, n, e, present)
+                    if not any_(moved):
+                        n = 0
             elif m.eq_type[e] == EQ_JOINT or equality_moves(m, e):
                 if m.eq_type[e] == EQ_JOINT:
                     pos, A, n = joint_equality_row(m, d, k, o, e, present)

@@ -22,7 +22,7 @@ from featherlane.distributed.serialization import serialize, unpacked
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.model.model import Model, peek
-from featherlane.model.status import NON_FINITE
+from featherlane.model.status import CONTACTS_FULL, NON_FINITE, ROWS_FULL
 from featherlane.simulation.batch.arrays import chosen_worlds
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.reduction import reduced
@@ -41,19 +41,22 @@ class Place(NamedTuple):
     index: int
 
 
+NOBODY = (), 0  # worlds of a report
+
+
 class Report(NamedTuple):
     """Report of a request.
 
     Attributes:
         seconds: duration [s].
-        bad: numbers on this node of the first worlds that failed since their last reset.
-        nreset: number of these worlds.
+        bad: worlds that failed since their last reset: numbers on this node of the first ones, and how many there are.
+        full: likewise, those that lost contacts or rows.
         error: error that stopped the request; None if it was completed.
     """
 
     seconds: float
-    bad: tuple[int, ...] = ()
-    nreset: int = 0
+    bad: tuple[tuple[int, ...], int] = NOBODY
+    full: tuple[tuple[int, ...], int] = NOBODY
     error: Exception | None = None
 
 
@@ -116,14 +119,19 @@ class NodeWorlds:
         except Exception as error:
             if not self.is_apart:
                 raise
-            return (time.perf_counter() - start, (), 0, _portable(error)), None
-        return (time.perf_counter() - start, *self._bad()), result
+            return (time.perf_counter() - start, NOBODY, NOBODY, _portable(error)), None
+        return (
+            time.perf_counter() - start,
+            self._counted([NON_FINITE]),
+            self._counted([CONTACTS_FULL, ROWS_FULL]),
+        ), result
 
-    def _bad(self) -> tuple[tuple[int, ...], int]:
+    def _counted(self, entries: list[int]) -> tuple[tuple[int, ...], int]:
+        """Returns the first worlds that have counted one of these conditions since their reset, and their number."""
         if self.batch is None:
-            return (), 0
-        bad = np.flatnonzero(self.batch.rows["warning"][:, NON_FINITE])
-        return tuple(bad[:NAMED].tolist()), len(bad)
+            return NOBODY
+        found = np.flatnonzero(self.batch.rows["warning"][:, entries].any(axis=1))
+        return tuple(found[:NAMED].tolist()), len(found)
 
     # ---- making ------------------------------------------------------------------------------------------------------
     def order_make(self, model: bytes | Model, spec: Spec) -> None:

@@ -22,11 +22,12 @@ from featherlane.distributed.interrupt import Held
 from featherlane.distributed.node import Order, Report
 from featherlane.distributed.request import Checkpoints, Piece, Size, Take
 from featherlane.distributed.world_assignment import Part
-from featherlane.errors import CallError, ModelError, warn_of_non_finite
+from featherlane.errors import CallError, ModelError, warn_of_full, warn_of_non_finite
 from featherlane.model.enums import Disable
 from featherlane.model.model import Model
 from featherlane.simulation.batch.runner import NAMED
 from featherlane.simulation.tile.call_lock import Turn, hold
+from featherlane.simulation.tile.capacity import capacities
 
 PIECE_SECONDS = 0.5  # approximate duration of a piece
 AT_ONCE = 20_000  # steps of worlds in a piece until their duration is measured
@@ -60,14 +61,14 @@ class Pieces:
     _call: int  # number of the present or last call
     _unfinished: int | None  # first call with pieces that may have to be undone
     _at_once: int  # approximate number of world steps in PIECE_SECONDS
-    _is_warned: bool  # whether the warning about failed worlds was emitted
-    _bad: dict[int, tuple[tuple[int, ...], int]]  # failed worlds by worker, as in its reports
+    _warned: set[str]  # the attributes of a report about which a warning was emitted
+    _counted: dict[str, dict[int, tuple[tuple[int, ...], int]]]  # worlds by attribute and worker, as in its reports
 
     def __init__(self, every: int, folder: str | None, name: str):
         own = self.__dict__
         own["_every"], own["_folder"], own["_name"] = every, folder, name
         own["_turn"], own["_under"], own["_call"], own["_unfinished"] = Turn("batch"), deque(), 0, None
-        own["_is_warned"], own["_bad"], own["_at_once"] = False, {}, AT_ONCE
+        own["_warned"], own["_counted"], own["_at_once"] = set(), {"bad": {}, "full": {}}, AT_ONCE
 
     def _run(self, body: Callable[[Held], T]) -> T:
         """Runs a call; only one call can run at a time.
@@ -191,8 +192,9 @@ class Pieces:
             raise
         self._check(piece, answers)
         for part, _, report, result in answers:
-            if report.nreset:
-                self._bad[part.worker] = report.bad, report.nreset
+            for name, worlds in self._counted.items():
+                if getattr(report, name)[1]:
+                    worlds[part.worker] = getattr(report, name)
             if piece.take is not None:
                 piece.take(part, result)
         piece.is_done = True
@@ -246,13 +248,18 @@ class Pieces:
 
     # ---- failures ----------------------------------------------------------------------------------------------------
     def _warn_of_failed(self) -> None:
-        """Warns once of worlds with non-finite or out-of-range values."""
-        found = self._bad
-        if self._is_warned or not found:
-            return
-        self.__dict__["_is_warned"] = True
-        number = sum(n for _, n in found.values())
-        first = [int(self.starts[k]) + world for k, (worlds, _) in sorted(found.items()) for world in worlds][:NAMED]
-        more = f" and {number - len(first)} more" * (number > len(first))
-        who = f"world {first[0]}" if number == 1 else f"worlds {', '.join(map(str, first))}{more} each"
-        warn_of_non_finite(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 3)
+        """Warns once of worlds with non-finite values, and once of worlds that lost contacts or rows."""
+        for name, found in self._counted.items():
+            if name in self._warned or not found:
+                continue
+            self._warned.add(name)
+            number = sum(n for _, n in found.values())
+            first = [int(self.starts[k]) + world for k, (worlds, _) in sorted(found.items()) for world in worlds][
+                :NAMED
+            ]
+            more = f" and {number - len(first)} more" * (number > len(first))
+            who = f"world {first[0]}" if number == 1 else f"worlds {', '.join(map(str, first))}{more} each"
+            if name == "bad":
+                warn_of_non_finite(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 3)
+            else:
+                warn_of_full(who, capacities(self.model)["nconmax"], "batch", 3)

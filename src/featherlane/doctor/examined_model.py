@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import NonFiniteWarning
+from featherlane.errors import CapacityWarning, NonFiniteWarning
 from featherlane.model.candidates import candidates as candidate_pairs
 from featherlane.model.enums import EQUALITY, LCP, OBJ_SITE, Disable, Enable
 from featherlane.model.joint import is_translation
@@ -138,7 +138,8 @@ class ExaminedModel:
         batch.reset(keyframe=np.array([start.keyframe for start in self.starts]))
         when = np.full(batch.nworld, np.inf)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NonFiniteWarning)
+            for category in (CapacityWarning, NonFiniteWarning):
+                warnings.simplefilter("ignore", category)
             for part in np.diff(np.linspace(0, self.trial_steps, PARTS + 1).astype(int)):
                 if part:
                     batch.step(int(part))

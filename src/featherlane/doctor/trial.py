@@ -39,5 +39,5 @@ def full(examined: ExaminedModel) -> Iterator[Sign]:
         for name in ("contacts_full", "rows_full"):
             if counts[name]:
                 seen = f"{name} in {counts[name]} of {examined.trial_steps} steps from {start}"
-                advice = "reduce the number of overlapping pairs (contype, conaffinity), or use coarser meshes"
+                advice = "reserve more by <size nconmax>, or reduce overlapping pairs (contype, conaffinity)"
                 yield Sign("model", -1, seen, advice)

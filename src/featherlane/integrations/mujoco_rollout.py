@@ -10,6 +10,7 @@ the engines sum in different orders.  `data` only sets the number of threads, as
 from __future__ import annotations
 
 import atexit
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -185,7 +186,7 @@ class RolledBatch:
         self._reset()
         rows = self._batch.rows
         for name, at in self._places(FULL):
-            np.copyto(rows[name].reshape(len(start), -1), start[:, at])  # type: ignore[index, arg-type]
+            np.copyto(rows[name].reshape(len(start), math.prod(rows[name].shape[1:])), start[:, at])  # type: ignore[index, arg-type]
         if warm is not None:
             np.copyto(rows["qacc_warmstart"], warm)
         runner.run(nstep, self._chosen, share.brought, share.taken)
@@ -224,7 +225,7 @@ class RolledBatch:
                 inputs[name] = control[..., at].reshape(shape)
             else:
                 inputs[name] = self._reused(f"input {name}", shape)
-                np.copyto(inputs[name].reshape(*lead, -1), control[..., at])
+                np.copyto(inputs[name].reshape(*lead, math.prod(shape[2:])), control[..., at])
         return inputs
 
     def _reset(self) -> None:

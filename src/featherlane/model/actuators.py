@@ -137,8 +137,10 @@ def check_actuators(mj) -> None:
 def _wrong(mj, i: int) -> str:
     """Returns the error of actuator i, or ""."""
     kind, dynprm = mj.actuator_dyntype[i], mj.actuator_dynprm[i]
-    if kind in (DYN_FILTER, DYN_FILTEREXACT) and not dynprm[0] > 0:
+    if kind == DYN_FILTER and not dynprm[0] > 0:
         return f"time constant dynprm[0] is {dynprm[0]:g}, allowed are numbers > 0"
+    if kind == DYN_FILTEREXACT and not dynprm[0] >= 0:  # 0: the activation of a step is the control
+        return f"time constant dynprm[0] is {dynprm[0]:g}, allowed are numbers >= 0"
     if kind == DYN_MUSCLE and not (dynprm[0] > 0 and dynprm[1] > 0):
         return f"time constants dynprm[:2] are {dynprm[0]:g} and {dynprm[1]:g}, allowed are numbers > 0"
     if kind in (DYN_PID, DYN_DCMOTOR):

@@ -136,10 +136,11 @@ def _gains(model: ModelFields, rows: np.ndarray):
 
 def _dynamics(model: ModelFields, rows: np.ndarray):
     kind = model.actuator_dyntype
-    wrong = np.isin(kind, (DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE)) & ~(rows[..., 0] > 0.0)
+    wrong = np.isin(kind, (DYN_FILTER, DYN_MUSCLE)) & ~(rows[..., 0] > 0.0)
     wrong |= (kind == DYN_MUSCLE) & ~(rows[..., 1] > 0.0)
+    wrong |= (kind == DYN_FILTEREXACT) & ~(rows[..., 0] >= 0.0)
     if wrong.any():
-        return wrong, "time constants > 0"
+        return wrong, "time constants > 0 (filterexact: >= 0)"
     motor = ((DYN_DCMOTOR, column, bit) for column, bit in ((7, 1), (2, 4), (5, 8), (0, 16)))
     return _compiled(model, rows, ((DYN_PID, 1, 1), *motor))
 

@@ -280,6 +280,13 @@ class _Integer(_Option):
             raise UnsupportedFeatureError(problems)
 
 
+class _Bits(_Integer):
+    """An option of bits in 32-bit memory: with the highest bit, the number is negative, as in MuJoCo."""
+
+    def check(self, value: Any) -> int:
+        return whole_argument(self.name, value, -(1 << 31), (1 << 31) - 1)
+
+
 class _Choice(_Integer):
     """An option that is one of several choices, given by name, number or MuJoCo's enum.
 
@@ -409,7 +416,7 @@ class Option:
         ForwardDynamics,
         "Forward dynamics: auto (by operation count), crb (factor of M) or aba (articulated bodies; crb with tendons).",
     )
-    disableactuator = _Integer("Disabled actuator groups, as bits.")
+    disableactuator = _Bits("Disabled actuator groups, as bits; -1 (`~0`): all groups from 0 to 30.")
     lcp_solver = _Choice(
         LcpSolver, "lcp: solver, dantzig, newton or interior_point (exact), pgs, apgd or nncg (iterative)."
     )

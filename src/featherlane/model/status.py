@@ -4,9 +4,17 @@ from featherlane.lanes import kernel, where
 
 STATUS = ("contacts_full", "rows_full", "non_finite", "not_converged", "bad_control", "singular_inertia")
 CONTACTS_FULL, ROWS_FULL, NON_FINITE, NOT_CONVERGED, BAD_CONTROL, SINGULAR_INERTIA = range(len(STATUS))
+FOUND_NON_FINITE, FOUND_FULL = 1, 2  # bits of found_bad: counts that emit a warning
 
 
 @kernel
 def warn(d, entry, mask):
     """Adds one to an entry of the status in worlds of the mask."""
     d.warning[entry] = where(mask, d.warning[entry] + 1.0, d.warning[entry])
+
+
+@kernel
+def warn_full(d, entry):
+    """Counts contacts or rows beyond the capacity, in the only active world of the tile."""
+    warn(d, entry, d.active[0] > 0.0)
+    d.found_bad[0] = d.found_bad[0] | FOUND_FULL

@@ -146,12 +146,12 @@ def collision(model: Model, data: Data) -> None:
     """Finds contacts of the present frames: `data.contact`, `data.ncon`.
 
     They have no rows until `make_constraint` runs.  Contacts beyond the capacity `data.nconmax` are dropped, the
-    last ones first, and counted in `data.status`.
+    last ones first, and counted in `data.status`; the first time emits a `CapacityWarning`.
 
     Source: MuJoCo mj_collision.
     """
     run_stage(model, data, _collision)
-    data.con_D[...] = 0.0
+    data.con_D[: data.workspace.arrays["ncon_slot"][0]] = 0.0
 
 
 # ---- velocity --------------------------------------------------------------------------------------------------------

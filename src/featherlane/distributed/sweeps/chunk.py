@@ -13,7 +13,7 @@ import numpy as np
 
 from featherlane.distributed.sweeps.plan import Plan
 from featherlane.distributed.sweeps.reduction import numbers_of
-from featherlane.errors import ModelError, NonFiniteWarning
+from featherlane.errors import CapacityWarning, ModelError, NonFiniteWarning
 from featherlane.lanes import Kernel
 from featherlane.model.model import Model, peek
 from featherlane.simulation.batch.batch import Batch
@@ -75,7 +75,8 @@ def _rolled_out(plan: Plan, model: Model, samples: np.ndarray, values: Columns, 
         rows = batch.row_memory(name)[:n]
         plan.enter(name, rows, values)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NonFiniteWarning)  # the result lists the samples
+        for category in (CapacityWarning, NonFiniteWarning):  # the result lists the samples
+            warnings.simplefilter("ignore", category)
         return batch, batch.rollout(run.nstep, plan.controls(model, samples), run.record, ids)
 
 

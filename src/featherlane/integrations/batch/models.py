@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -143,7 +144,7 @@ class Models(Calls):
                 rows = self._expanded[name][sims, keys]
             else:
                 rows = getattr(self._worlds.model, name)[keys]
-            state[sims, places[field]] = rows.reshape(len(sims), -1)
+            state[sims, places[field]] = rows.reshape(len(sims), math.prod(rows.shape[1:]))
 
     def get_model(self, sim: int, model: Any = None) -> Any:
         """Returns the MjModel of a simulation, with its expanded fields.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -90,7 +91,10 @@ def _fixed(array: np.ndarray) -> np.ndarray:
 
 def _slice(rows: np.ndarray, field: np.ndarray, view: np.ndarray) -> np.ndarray:
     """Returns the part of rows (nsim, ...) that a view is of a field."""
-    start, flat = (_address(view) - _address(field)) // view.itemsize, rows.reshape(len(rows), -1)
+    start, flat = (
+        (_address(view) - _address(field)) // view.itemsize,
+        rows.reshape(len(rows), math.prod(rows.shape[1:])),
+    )
     if not np.may_share_memory(flat, rows):  # `eq_data` of an older MuJoCo
         return rows[:, start // view.size]
     return flat[:, start : start + view.size].reshape(len(rows), *view.shape)

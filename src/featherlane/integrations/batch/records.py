@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -95,12 +96,13 @@ class Records:
         for item, array in self.out.items():
             if item in self._parts:
                 for name, columns in self._parts[item].items():
-                    array[at, :, columns] = found[name].reshape(*found[name].shape[:2], -1)
+                    shape = found[name].shape
+                    array[at, :, columns] = found[name].reshape(*shape[:2], math.prod(shape[2:]))
             elif WHOLE.get(item):
                 array[at] = 0
                 array[at, :, 0] = found[item].reshape(found[item].shape[:2])
             elif not np.may_share_memory(found[item], array):
-                array[at] = found[item].reshape(-1, *array.shape[1:])
+                array[at] = found[item].reshape(len(found[item]), *array.shape[1:])
 
 
 def _array(item: Any, given: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

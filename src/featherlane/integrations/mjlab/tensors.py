@@ -8,6 +8,7 @@ mirror: a tensor whose edits are copied to the batch before each call, and that 
 from __future__ import annotations
 
 import dataclasses
+import math
 from operator import attrgetter
 from typing import Any
 
@@ -242,7 +243,7 @@ def worlds_that_differ(before: dict[str, np.ndarray], after: dict[str, np.ndarra
         return np.arange(nworld)
     changed = np.zeros(nworld, bool)
     for name, array in after.items():
-        changed |= (array != before[name]).reshape(nworld, -1).any(1)
+        changed |= (array != before[name]).reshape(nworld, math.prod(array.shape[1:])).any(1)
     return np.flatnonzero(changed)
 
 

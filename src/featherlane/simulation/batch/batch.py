@@ -64,7 +64,7 @@ class Batch(WorldQueries):
 
     Attributes:
         status: worlds' counts of `contacts_full`, `rows_full`, `non_finite`, `not_converged`, `bad_control` and
-            `singular_inertia`, each (nworld,).
+            `singular_inertia`, each (nworld,).  The first loss of contacts or rows emits `CapacityWarning`.
         nreset: resets of each world for non-finite or out-of-range values, (nworld,); the first emits
             `NonFiniteWarning`.
         ncon, solver_niter, solver_residual, solver_gap: of each world's last step, (nworld,).
@@ -235,8 +235,8 @@ class Batch(WorldQueries):
         return self.runner.turn.is_held
 
     def mute(self) -> None:
-        """Emits no NonFiniteWarning from now on: the caller reports what `status` counts."""
-        self.runner.warned = True
+        """Emits no NonFiniteWarning or CapacityWarning from now on: the caller reports what `status` counts."""
+        self.runner.mute()
 
     def watch(self, function: Callable[[], None] | None) -> None:
         """Calls a function at the end of each call, in the thread of that call; None for no function."""

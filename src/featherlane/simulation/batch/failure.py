@@ -151,7 +151,7 @@ class Failure:
         edits = self._edited()
         if self._data is None:
             self._data = Data(self.model, self._given_contacts)
-            self._data.__dict__["_told"] = True  # a replay needs no warning
+            self._data.mute()  # a replay needs no warning
         data, model = self._data, self.model
         data.reset()
         address = self._control_address(data, model)

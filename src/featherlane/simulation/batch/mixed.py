@@ -349,9 +349,8 @@ class MixedBatch(Sensing):
         if not shares:
             return
         run_shares(nstep, shares)
-        if nstep:
-            for k, group in enumerate(self.groups):
-                group.runner.warn_of_bad(int(self.starts[k]))
+        for k, group in enumerate(self.groups):
+            group.runner.warn_of_found(nstep, int(self.starts[k]))
 
     # ---- cameras and scans -------------------------------------------------------------------------------------------
     def _images(self, camera: Camera, chosen: np.ndarray) -> tuple[Images, list[int]]:

@@ -7,20 +7,21 @@ world.  A call may step several batches: each has a `Share` in it, and all share
 
 from __future__ import annotations
 
+import functools
+import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from featherlane.errors import few, warn_of_non_finite
+from featherlane.errors import few, warn_of_full, warn_of_non_finite
 from featherlane.lanes import Kernel
 from featherlane.model.arguments import one_of
 from featherlane.model.enums import Disable
 from featherlane.model.model import Model
-from featherlane.model.status import NON_FINITE
+from featherlane.model.status import CONTACTS_FULL, FOUND_FULL, FOUND_NON_FINITE, NON_FINITE, ROWS_FULL
 from featherlane.simulation.batch.arrays import LASTING, WorldArrays
 from featherlane.simulation.batch.plans import Plans
 from featherlane.simulation.batch.recorder import Recorder
@@ -37,6 +38,7 @@ from featherlane.simulation.user.sensor import fields_read, plain_sensors, write
 from featherlane.simulation.world.recordings import inputs_of_rollout
 
 NAMED = 8  # worlds that a warning lists
+EVERY = FOUND_NON_FINITE | FOUND_FULL
 PIECE_SECONDS = 0.2  # approximate delay of an interrupt
 STAGES = {"position": POSITION, "velocity": VELOCITY, "acceleration": ACCELERATION}
 AT_ONCE = 1000  # world steps in the first piece, whose duration is not known yet
@@ -57,7 +59,8 @@ class Runner:
         arrays: the worlds.
         team: the threads.
         recorder: records the last steps of each world; None: nothing is recorded.
-        warned: True if a `NonFiniteWarning` has been emitted or none is wanted.
+        warned: bits of the conditions of which a warning has been emitted or none is wanted: FOUND_NON_FINITE,
+            FOUND_FULL.
         at_once: world steps that take about PIECE_SECONDS.
 
     Attributes:
@@ -71,7 +74,7 @@ class Runner:
         arrays: WorldArrays,
         team: Team,
         recorder: Recorder | None = None,
-        warned: bool = False,
+        warned: int = 0,
         at_once: int = AT_ONCE,
     ):
         self.arrays, self.recorder, self.warned, self.at_once = arrays, recorder, warned, at_once
@@ -103,8 +106,8 @@ class Runner:
             run_shares(nstep, [Share(self, chosen, brought, taken, control, stage)])
             if plain and self._is_plain():
                 self._prepared[nstep == 0] = (self.model._stamp, *state[1:]) if self.model._stamp is not None else ()
-        if nstep and not self.warned:
-            self.warn_of_bad()
+        if self.warned != EVERY:
+            self.warn_of_found(nstep)
 
     def _is_plain(self) -> bool:
         """Returns whether a call has nothing to prepare: one world in float64, whose tile reads the model's memory."""
@@ -155,26 +158,38 @@ class Runner:
         """Returns the array of a state field or of an output."""
         return self.arrays.lasting(name) if name in LASTING else self.arrays.output(name)
 
-    def warn_of_bad(self, first: int = 0, found: np.ndarray | None = None) -> None:
-        """Warns once of worlds with non-finite or out-of-range values.
+    def mute(self) -> None:
+        """Emits no warnings from now on."""
+        self.warned = EVERY
+
+    def warn_of_found(self, nstep: int = 1, first: int = 0, found: np.ndarray | None = None) -> None:
+        """Warns once of worlds with non-finite or out-of-range values, and once of worlds that lost contacts or rows.
 
         Args:
+            nstep: steps of the call; a forward pass (0) does not warn of non-finite values.
             first: number of the first world.
-            found: (n,) bool, which worlds had such values; None for those that have counted them since their reset.
+            found: (n,) bool, which worlds had non-finite values; None for those that have counted them since their
+                reset.
         """
         flags = [w.arrays["found_bad"] for some in self.plans.workspaces.values() for w in some]
-        if self.warned or not any(map(itemgetter(0), flags)):
-            return
+        bits = functools.reduce(operator.or_, map(operator.itemgetter(0), flags), 0) & ~self.warned
+        if bits & FOUND_NON_FINITE and nstep:
+            self._warn_of_bad(first, found, flags)
+        if bits & FOUND_FULL:
+            self.warned |= FOUND_FULL
+            full = first + np.flatnonzero(self.arrays.rows["warning"][:, [CONTACTS_FULL, ROWS_FULL]].any(axis=1))
+            warn_of_full(_who(full), self.arrays.sizes["nconmax"], "batch", 3)
+
+    def _warn_of_bad(self, first: int, found: np.ndarray | None, flags: Sequence[np.ndarray]) -> None:
+        """Warns of worlds with non-finite or out-of-range values, unless they were reset since."""
         rows = self.arrays.rows
         worlds = first + np.flatnonzero(rows["warning"][:, NON_FINITE] if found is None else found)
-        self.warned = bool(len(worlds))
-        if not self.warned:  # the worlds were reset since
+        if not len(worlds):
             for each in flags:
-                each[0] = 0
+                each[0] &= ~FOUND_NON_FINITE
             return
-        who = f"world {worlds[0]}" if len(worlds) == 1 else f"worlds {few(worlds, NAMED)} each"
-        was_reset = found is not None or bool(rows["nreset"].any())
-        warn_of_non_finite(who, was_reset, "batch", 3)
+        self.warned |= FOUND_NON_FINITE
+        warn_of_non_finite(_who(worlds), found is not None or bool(rows["nreset"].any()), "batch", 4)
 
     # ---- rollouts ----------------------------------------------------------------------------------------------------
     def control_kernel(self, control: Kernel) -> UserFunction:
@@ -245,6 +260,13 @@ class Runner:
         else:
             begun = plans.begun(plan, query.number, chosen, chosen)
         work([begun], plans.team)
+
+
+def _who(worlds: np.ndarray) -> str:
+    """Returns the subject of a warning about worlds; without any, they were reset since."""
+    if len(worlds) < 2:
+        return f"world {worlds[0]}" if len(worlds) else "a world"
+    return f"worlds {few(worlds, NAMED)} each"
 
 
 class Share(NamedTuple):

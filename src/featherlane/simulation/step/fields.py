@@ -61,7 +61,7 @@ FIELDS = (
         "nreset", "1", "1", "number of resets of this world because of non-finite or out-of-range values", dtype="int64"
     ),
     _cause.real("bad_part", "1", "1", "bad part of the state at the last count of non_finite: 1 qpos, 2 qvel, 0 other"),
-    _step_scratch.int("found_bad", "1", "1", "1: a step of this thread has counted a world as non-finite"),
+    _step_scratch.int("found_bad", "1", "1", "bits: 1 this thread has counted a world as non-finite, 2 as full"),
     _flag_new_counts_scratch.int(
         "found_count", "1", "1", "1: this thread has counted a condition of `status`, except for not_converged"
     ),

@@ -225,6 +225,8 @@ def forward(m, d):
             mark_settled(m, d)
         if needs_energy(m, d):
             energy(m, d)
+        else:
+            d.energy[0], d.energy[1] = zeros(d, 2)
         sensor_acc(m, d)
     else:
         forward_at_rest(m, d)

@@ -7,6 +7,7 @@ Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc, mj_resetData.  Deviation: 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.history import reset_histories
 from featherlane.dynamics.awake import sleeping
+from featherlane.model.status import FOUND_NON_FINITE
 from featherlane.sensor.measure import measures, needs_energy
 from featherlane.simulation.step.wake import unsettle
 
@@ -159,7 +160,7 @@ def warn_non_finite(m, d, mask):
         part = where(is_out_of_range(d, d.qvel, m.nv), 1.0 * BAD_VELOCITY, 0.0)
         part = where(is_out_of_range(d, d.qpos, m.nq), 1.0 * BAD_POSITION, part)
         d.bad_part[0] = where(mask, part, d.bad_part[0])
-        d.found_bad[0] = 1
+        d.found_bad[0] = d.found_bad[0] | FOUND_NON_FINITE
 
 
 @stage

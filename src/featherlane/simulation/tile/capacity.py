@@ -14,9 +14,12 @@ from featherlane.solver.dual.rows import dual_capacity
 from featherlane.solver.hessian.capacity import hessian_capacity
 from featherlane.solver.lcp.capacity import lcp_capacity
 
-CONTACT_LIMIT = 1024  # slots; a tile with a larger union is split, a world with more contacts loses its last ones
-
-CROWD_CONTACTS, CROWD_PAIRS = 12, 64  # contacts, and near pairs of a tile, for each geom of a crowd
+# Slots, unless the model sets more by `nconmax`.  A tile with a larger union is split; a world with more contacts loses
+# its last ones.  Memory is in pages that are allocated at the first write, so unused slots cost addresses only.
+CONTACT_LIMIT = 1 << 16
+# contacts, and near pairs of a tile, for each geom of a crowd; a lattice of touching boxes has 40 contacts per box
+CROWD_CONTACTS, CROWD_PAIRS = 64, 256
+REMEMBERED = 64  # pairs with cached data of a world, for each geom of a crowd
 HISTORY_LIMIT = 1000  # recorded iterations of a solve
 
 SIGNATURE_BITS, SIGNATURE_WORDS = 24, 8  # exact in float32; beyond 192 candidate pairs, pairs share bits
@@ -25,25 +28,25 @@ SIGNATURE_BITS, SIGNATURE_WORDS = 24, 8  # exact in float32; beyond 192 candidat
 def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
     """Returns capacities of a tile's contacts and rows, and the sizes that select what a step computes.
 
-    Contacts: every point of every candidate pair, up to CONTACT_LIMIT; and given contacts, whose pairs differ in every
-    world.  Rows: the largest possible number.
+    Contacts: every point of every candidate pair, up to `contact_limit`; and given contacts, whose pairs differ in
+    every world.  Rows: the largest possible number.
 
     Args:
         model: the model.
         given: largest number of contacts that the caller gives to one world.
         width: worlds of the tile.
     """
-    nv, crowd, rows = model.nv, model.ncrowd, row_capacity(model)
-    most = int(model.cand_npoint.sum()) + CROWD_CONTACTS * crowd + given * width
-    limit = max(CONTACT_LIMIT, CROWD_CONTACTS * crowd) + given
+    nv, crowd, rows, limit = model.nv, model.ncrowd, row_capacity(model), contact_limit(model)
+    most = int(model.cand_npoint.sum()) + (limit if crowd else 0) + given * width
+    slots = max(min(most, limit + given), 1)
     remembered = remembered_pairs(model)
     leaves = 1 << max(crowd - 1, 0).bit_length()
     return {
-        "nconmax": max(min(most, limit), 1),
+        "nconmax": slots,
         "ngiven": given,
         "ngroupbody": model.nbody if model.ngroup else 0,
         "nnode": 2 * leaves if crowd else 0,
-        "nnear": CROWD_PAIRS * crowd + model.ncand if crowd else 0,
+        "nnear": max(CROWD_PAIRS * crowd, limit) + model.ncand if crowd else 0,
         "nmanifold": MAXCONPAIR,
         "nlisted": listed_pairs(model.ncand, model.ncollide, width),
         "keeps_list": 1,
@@ -52,9 +55,9 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "nproof": proofs(remembered),
         "nmemory": memory_of_world(recall_entries(remembered), proofs(remembered)),
         **rows,
-        **dual_capacity(model, max(min(most, limit), 1), rows, given),
-        **lcp_capacity(model, max(min(most, limit), 1), rows),
-        **hessian_capacity(model, max(min(most, limit), 1) + rows["ngenJmax"] + crossings(model)),
+        **dual_capacity(model, slots, rows, given),
+        **lcp_capacity(model, slots, rows),
+        **hessian_capacity(model, slots + rows["ngenJmax"] + crossings(model)),
         "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
         "npart": 2 * nv + model.ntree + 6,
         "want_frames": 1,
@@ -71,8 +74,16 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
     }
 
 
+def contact_limit(model) -> int:
+    """Returns the largest number of contacts of one world, without given ones: `nconmax` of the model if that is more.
+
+    Source: MJX and MuJoCo Warp allocate `nconmax` contacts; MuJoCo reads and ignores it.
+    """
+    return max(CONTACT_LIMIT, CROWD_CONTACTS * model.ncrowd, int(model.mj_model.nconmax))
+
+
 def remembered_pairs(model) -> int:
     """Returns the number of geom pairs with cached data: 0 without convex pairs, else listed and crowd pairs."""
     types = model.geom_type[model.collide_geom]
     found = np.isin(model.pair_function.reshape(NGEOMTYPES, NGEOMTYPES)[np.ix_(types, types)], CONVEX)
-    return int(found.any()) * (model.ncand + CROWD_PAIRS * model.ncrowd)
+    return int(found.any()) * (model.ncand + REMEMBERED * model.ncrowd)

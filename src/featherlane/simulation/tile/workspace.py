@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from featherlane.collision.convex.result_cache import forget_all, remember_in_tile
 from featherlane.lanes import Record, Stage
-from featherlane.lanes.record import Place, Placement, aligned, allocated
+from featherlane.lanes.record import LARGE, Place, Placement, aligned, allocated
 from featherlane.model.enums import Enable
 from featherlane.model.fields import MODEL
 from featherlane.model.history import empty_history
@@ -194,7 +194,7 @@ class Workspace:
         Args:
             given: other values, by name of the field.
         """
-        zeros: list[Assignment] = [(self.arrays[name], ..., 0) for name in (*CLEARED, "tree_settled")]
+        zeros: list[Assignment] = [(in_use(self.arrays[name]), ..., 0) for name in (*CLEARED, "tree_settled")]
         set_all(zeros + self._defaults(given or {}))
 
     def _defaults(self, given: dict[str, np.ndarray]) -> list[Assignment]:
@@ -248,6 +248,19 @@ class Workspace:
         if f.kind == "real" and self.width > 1:
             return a.reshape(*f.dims(self.sizes), self.width)
         return a.reshape(f.dims(self.sizes))
+
+
+def in_use(rows: np.ndarray) -> np.ndarray:
+    """Returns the rows of a field up to the last nonzero one, or all of a small field.
+
+    A write to a row that was never written would allocate its page of memory.
+    """
+    if rows.nbytes < LARGE:
+        return rows
+    n, step = len(rows), max(LARGE * len(rows) // rows.nbytes, 1)
+    while n > 0 and not rows[max(n - step, 0) : n].any():
+        n -= step
+    return rows[: max(n, 0)]
 
 
 def sleep_defaults(model) -> dict[str, np.ndarray]:

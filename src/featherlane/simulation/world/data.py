@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import ArgumentTypeError, ModelError, warn_of_non_finite
+from featherlane.errors import ArgumentTypeError, ModelError, warn_of_full, warn_of_non_finite
 from featherlane.lanes import Kernel, Stage
 from featherlane.lanes.record import shaping
 from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.enums import Disable, Enable, State
 from featherlane.model.model import Model, check_model
 from featherlane.model.sleep import AWAKE
-from featherlane.model.status import NON_FINITE
+from featherlane.model.status import FOUND_FULL, FOUND_NON_FINITE
 from featherlane.simulation.step.forward import forward_pass, steps
 from featherlane.simulation.step.forward import step as one_step
 from featherlane.simulation.tile.call_lock import Turn, hold, holds_turns
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, WANTED
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.tile.workspace import Workspace, in_use
 from featherlane.simulation.user.sensor import plain_sensors, write_user_sensors
 from featherlane.simulation.world.data_fields import DataFields
 from featherlane.simulation.world.mujoco_data import read_mujoco, write_mujoco
@@ -84,11 +84,11 @@ class Data(DataFields):
     def _start(self, model: Model, given: int) -> None:
         """Allocates memory and views."""
         own = self.__dict__
-        own["_told"] = False  # whether a warning of non-finite or out-of-range values was emitted
+        own["_unreported"] = FOUND_NON_FINITE | FOUND_FULL  # conditions of which no warning was emitted yet
         own["_islands"] = False  # whether islands were read, which steps compute from then on
         own["_links"] = {}  # arrays shared with an MjData, by fields
         own["model"], own["workspace"], own["_turns"] = model, Workspace(model, 1, given=given), (Turn("data"),)
-        own["_bad"] = memoryview(self.workspace.arrays["warning"][NON_FINITE])  # read after each step: 30 ns
+        own["_bad"] = memoryview(self.workspace.arrays["found_bad"])  # read after each step: 30 ns
         own["_calls"], own["_matrices"] = {}, []  # prepared calls by stage, unused memory of queries
         own["_revision"] = own["_stamp"] = None  # the model's revision in the record, and its stamp without edits
 
@@ -145,17 +145,26 @@ class Data(DataFields):
         return f"Data({self.model!r}, time={self.time:g})"
 
     def __getstate__(self) -> dict[str, Any]:
-        arrays = {name: self.workspace.arrays[name] for name in DATA.that("copied")}
+        arrays = {name: in_use(self.workspace.arrays[name]) for name in DATA.that("copied")}
         return {"model": self.model, "given": self.ngiven, "arrays": arrays}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._start(state["model"], state["given"])
         for name, array in state["arrays"].items():
-            self.workspace.arrays[name][...] = array
+            self.workspace.arrays[name][: len(array)] = array
 
     def mute(self) -> None:
-        """Emits no NonFiniteWarning from now on: the caller reports what `status` counts."""
-        self.__dict__["_told"] = True
+        """Emits no NonFiniteWarning or CapacityWarning from now on: the caller reports what `status` counts."""
+        self.__dict__["_unreported"] = 0
+
+    def _warn(self, found: int, level: int = 2) -> None:
+        """Warns of the conditions in `found` that were not reported yet, for the caller of a step or of a pass."""
+        found &= self._unreported
+        self.__dict__["_unreported"] &= ~found
+        if found & FOUND_NON_FINITE:
+            warn_of_non_finite("a world", self.nreset > 0, "data", level)
+        if found & FOUND_FULL:
+            warn_of_full("a world", self.workspace.sizes["nconmax"], "data", level)
 
     # ---- whole states ------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | int | None = None) -> None:
@@ -309,6 +318,8 @@ def run_stage(model: Model, data: Data, stage: Stage) -> None:
     """Runs a stage on the data's memory, with the present values of the model; raises as `ready` does."""
     world = ready(model, data)
     hold(world._turns, world.workspace.bound(stage))
+    if world._bad[0] & world._unreported & FOUND_FULL:
+        world._warn(FOUND_FULL, 3)
 
 
 class Call(NamedTuple):
@@ -318,7 +329,7 @@ class Call(NamedTuple):
         model, stamp: the model, and its stamp without edits.
         run: the bound stage with sensors; None if Python code runs between several steps.
         turns, token: the turns of the data, and the token of the only one.
-        bad: counts of non-finite values since the reset.
+        bad: bits of the conditions found since the reset.
     """
 
     model: Model
@@ -347,7 +358,7 @@ def run_measured(model: Model, data: Data, stage: Stage) -> None:
     call = data._calls.get(stage) if type(data) is Data else None
     if call is None or call[0] is not model or call[1] is not model._stamp:
         call = _call(model, data, stage)
-    _, _, run, turns, token, _ = call
+    _, _, run, turns, token, bad = call
     try:  # as `hold` does, without its overhead
         token.pop()
     except IndexError:
@@ -356,6 +367,8 @@ def run_measured(model: Model, data: Data, stage: Stage) -> None:
         run()
     finally:
         token.append(None)
+    if bad[0] & data._unreported & FOUND_FULL:  # a pass counts non-finite values without a warning
+        data._warn(FOUND_FULL, 3)
 
 
 @holds_turns
@@ -403,9 +416,8 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
                 several(min(AT_ONCE, count - start))
     finally:
         token.append(None)
-    if bad[0] and not data._told:
-        data.__dict__["_told"] = True
-        warn_of_non_finite("a world", data.nreset > 0, "data", 1)
+    if bad[0] & data._unreported:
+        data._warn(bad[0])
 
 
 def _whole(nstep: int) -> int:

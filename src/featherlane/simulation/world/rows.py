@@ -19,12 +19,17 @@ COLUMNS = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force
 
 
 class RowsBuffer:
-    """Holds memory for the rows of one world, and stages bound to it that fill it."""
+    """Holds memory for the rows of one world, and stages bound to it that fill it.
+
+    It has memory for the present number of slots, and up to twice as many: the rows of all contacts that the tile could
+    hold, each with an entry for every dof, may need terabytes.
+    """
 
     def __init__(self, workspace: Workspace):
         size = workspace.sizes
-        rows = size["ndofrowmax"] + size["ngenrowmax"] + CONTACT_ROWS * size["nconmax"]
-        record = allocated(EFC, {"efc_nv": size["nv"], "efc_nrow": rows, "efc_ncon": size["nconmax"]}, 1, np.float64)
+        self.slots = min(2 * int(workspace.arrays["ncon_slot"][0]) + 1, size["nconmax"])
+        rows = size["ndofrowmax"] + size["ngenrowmax"] + CONTACT_ROWS * self.slots
+        record = allocated(EFC, {"efc_nv": size["nv"], "efc_nrow": rows, "efc_ncon": self.slots}, 1, np.float64)
         records = workspace.rows.record, workspace.record, record
         self.count_rows, self.make_rows = (library().bind(stage, *records) for stage in (efc_numbers, efc_rows))
         self.count, self.slot = record.arrays["efc_count"], record.arrays["contact_slot"]
@@ -36,9 +41,15 @@ class RowsBuffer:
         }
 
 
+def _take_buffer(workspace: Workspace) -> RowsBuffer:
+    """Returns memory for the present rows, exclusive to the calling thread until `put_back`."""
+    buffer = workspace.take_buffer(RowsBuffer)
+    return buffer if buffer.slots >= workspace.arrays["ncon_slot"][0] else RowsBuffer(workspace)
+
+
 def efc_column(workspace: Workspace, name: str) -> np.ndarray:
     """Returns a column of the rows, (nefc, ...), a copy; `name` is MuJoCo's without `efc_`."""
-    buffer = workspace.take_buffer(RowsBuffer)
+    buffer = _take_buffer(workspace)
     buffer.make_rows()
     found = buffer.columns[name][: buffer.count[0]].copy()
     workspace.put_back(buffer)
@@ -47,7 +58,7 @@ def efc_column(workspace: Workspace, name: str) -> np.ndarray:
 
 def row_counts(workspace: Workspace) -> tuple[int, int, int, int]:
     """Returns the number of rows, and how many of them are equalities, friction loss and limits."""
-    buffer = workspace.take_buffer(RowsBuffer)
+    buffer = _take_buffer(workspace)
     buffer.count_rows()
     nefc, ne, nf, nl, _ = buffer.count.tolist()
     workspace.put_back(buffer)
@@ -70,7 +81,7 @@ class WorldRows(NamedTuple):
 
 def rows_of_world(workspace: Workspace, with_rows: bool) -> WorldRows:
     """Returns contacts and, if wanted, rows of one world, copies."""
-    buffer = workspace.take_buffer(RowsBuffer)
+    buffer = _take_buffer(workspace)
     (buffer.make_rows if with_rows else buffer.count_rows)()
     nefc, ne, nf, nl, n = buffer.count.tolist()
     first = buffer.row[:n] if with_rows else np.full(n, -1)
@@ -84,7 +95,7 @@ def rows_of_world(workspace: Workspace, with_rows: bool) -> WorldRows:
 
 def contact_list(workspace: Workspace) -> np.recarray:
     """Returns the contacts of one world in MuJoCo's order, with the names of its `mjData.contact`; a read-only copy."""
-    buffer = workspace.take_buffer(RowsBuffer)
+    buffer = _take_buffer(workspace)
     buffer.count_rows()
     n = int(buffer.count[4])
     model = workspace.model

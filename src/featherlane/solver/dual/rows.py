@@ -17,9 +17,10 @@ from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_factor
 from featherlane.lanes.worlds import active_worlds
 from featherlane.model.solver import in_forces
+from featherlane.model.status import warn_full
 from featherlane.solver.rows.rows import other_arm, pushed_body_arm, turn_index
 
-DUAL_LIMIT = 1 << 22  # entries of the rows of all contacts, and of all general rows
+DUAL_LIMIT = 1 << 24  # entries of the rows of all contacts, and of all general rows
 
 # marks of a dof while a block is built: it moves the first body, the other one, or both alike
 FIRST, OTHER, BOTH = 1, 2, 3
@@ -371,4 +372,4 @@ def report_full_blocks(d):
     if active_worlds(d) > 1:
         d.con_overflow[0] = 1
     else:
-        warn(d, ROWS_FULL, d.active[0] > 0.0)
+        warn_full(d, ROWS_FULL)

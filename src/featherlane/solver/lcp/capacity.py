@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 LINK_ROWS = 7  # a fixed joint has 6; a slider 5 and its motor or stop
-Y_LIMIT = 1 << 22  # entries of the rows of all contacts, and of all others
+Y_LIMIT = 1 << 24  # entries of the rows of all contacts, and of all others
 ONE_LIMIT = 4096  # rows of one island of one world
 
 

@@ -31,7 +31,7 @@ def make_lcp(m, d):
     Source: ODE manual; recorded steps of an ODE world are reproduced to rounding.
     Reads:  M, qfrc_smooth, qvel, all rows and contacts.
     Writes: lcp.*; qH, qHDiagInv, qacc_step; dofrow_lcprow, genrow_lcprow, con_lcprow; con_D > 0 if a contact acts;
-            con_overflow if the rows of a tile do not fit; con_erp, con_cfm, con_belt, con_compliance,
+            con_overflow if the rows of a tile do not fit; found_bad; con_erp, con_cfm, con_belt, con_compliance,
             con_frictionforce, con_restitution, con_restitution_vel, con_frame, con_friction of contacts; link_lcprow;
             one.*, warning (rows full); dual.*, primal.* for itself.
     Cost:   O(rows depth^2).

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from featherlane.prelude import *
 from featherlane.lanes.worlds import active_worlds
+from featherlane.model.status import warn_full
 from featherlane.solver.dual.rows import sort_descending
 
 # bits: which of two bodies a dof moves
@@ -178,5 +179,5 @@ def report_full_rows(d):
     if active_worlds(d) > 1:
         d.con_overflow[0] = 1
     elif d.one.status[0] != FULL:
-        warn(d, ROWS_FULL, d.active[0] > 0.0)
+        warn_full(d, ROWS_FULL)
     d.one.status[0] = FULL
