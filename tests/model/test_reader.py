@@ -12,8 +12,9 @@ import pytest
 import featherlane as fl
 from featherlane.cli.inspect import describe
 from featherlane.errors import InstallationError, ModelError
-from featherlane.model import bundled, load, reader
+from featherlane.model import bundled, load, mujoco_arrays, reader
 from featherlane.model import mujoco_versions as older
+from featherlane.model.enums import Disable, Enable
 from featherlane.model.mujoco_arrays import ABSENT, read_field, write_field
 from featherlane.model.set_const import Constants
 
@@ -154,6 +155,21 @@ def test_shorter_rows_of_equality_data_are_read_and_written():
     assert found.shape == (1, 12) and found[0, 11] == 0 and np.array_equal(found[:, :11], mj.eq_data[:, :11])
     write_field(Older(mj), "eq_data", np.arange(12.0))
     assert np.array_equal(mj.eq_data[0], [*range(11), 5])
+
+
+def test_older_versions_enable_multiccd_by_a_bit(monkeypatch):
+    monkeypatch.setattr(mujoco_arrays, "_multiccd_bit", lambda: 1 << 4)
+    monkeypatch.setattr(mujoco_arrays, "_sleep_bit", lambda: 1 << 5)
+    mj = mujoco.MjModel.from_xml_string("<mujoco><option><flag energy='enable' contact='disable'/></option></mujoco>")
+    energy, contact = int(Enable.ENERGY), int(Disable.CONTACT)
+    assert read_field(mj, "opt_disableflags") == Disable.MULTICCD | Disable.CONTACT
+    for flags in (0, Disable.MULTICCD):
+        write_field(mj, "opt_disableflags", contact | flags)
+        write_field(mj, "opt_enableflags", energy | Enable.SLEEP)
+        assert mj.opt.enableflags == energy | 1 << 5 | (0 if flags else 1 << 4)
+        assert mj.opt.disableflags == contact
+        assert read_field(mj, "opt_disableflags") == contact | flags
+        assert read_field(mj, "opt_enableflags") == energy | Enable.SLEEP
 
 
 def test_keyframes_of_an_older_version_have_no_plastic_part():

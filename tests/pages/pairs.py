@@ -304,7 +304,8 @@ Each cell has the method, how worlds are processed, and the largest number of co
 
 - **closed**: a closed formula, with the same contact points as MuJoCo.
 - **convex**: GJK for the distance, EPA for the depth, Newton's method for the normal of curved shapes. Contact points
-  come from the faces, edges and caps at the contact.
+  come from the faces, edges and caps at the contact. With the flag `multiccd` disabled, a pair has one contact point,
+  as in MuJoCo.
 - **heights**: a convex pair for each triangular prism of the height field below the shape.
 - **minimized**: a descent from several starting points on the fields of a [signed distance
   field](contact.md#signed-distance-fields) and of the other shape, with the same contact points as MuJoCo.

@@ -16,6 +16,20 @@ from featherlane.collision.mixing import farthest
 from featherlane.collision.slot import complete_frames, load_field, load_shape, store_manifold
 from featherlane.model.pair import manifold_points
 
+SINGLE = 2.0**-23  # relative to the largest radius: rounding of a float32 pose
+
+
+@kernel
+def pose_slack(m, d, g, h, lane):
+    """Returns the overlap of two polytopes, at least one a hull, that rounding of float32 poses may make [m].
+
+    Flanges of adjacent links lie in one plane: the rounding of their poses would decide whether they touch.
+    """
+    slack = 0.0
+    if single_precision(d) and m.geom_type[h] == MESH and m.geom_type[g] in (SPHERE, CAPSULE, BOX, MESH):
+        slack = SINGLE * (read_lane(m.geom_rbound, g, lane) + read_lane(m.geom_rbound, h, lane))
+    return slack
+
 
 @stage
 def manifold(m1, d1, function):
@@ -34,7 +48,7 @@ def branching_points(m, d, function, number, e, g, h, first):
     Args:
         number: pair number, the key of the pair's entry in the cache of a world.
 
-    Reads:  geom_xpos, geom_xmat, narrow.near, recall_address.
+    Reads:  geom_xpos, geom_xmat, geom_rbound, narrow.near, recall_address.
     Writes: con_dist, con_pos, con_frame, con_point, con_present from slot `first` on; ncon_slot, con_overflow;
             shapes.*, manifold.*, narrow.*, recall.*; scratch memory: recall.*.
     """
@@ -49,6 +63,7 @@ def branching_points(m, d, function, number, e, g, h, first):
                 load_field(m, d, 1, h, lane)
                 d.shapes.tolerance[0] = read_lane(m.opt_sdf_tolerance, 0, lane)
             d.shapes.limit[0] = read_lane(d.narrow.limit, 0, lane)
+            d.shapes.slack[0] = pose_slack(m, d, g, h, lane)
             find_entry(d, lane, number if m.ncrowd == 0 else d.recall.key[0])
             manifold(m, d, function)
             store_manifold(d, first, lane)

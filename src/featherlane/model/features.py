@@ -7,7 +7,8 @@ MuJoCo model are either computed or cannot change the motion:
   shapes;
 - enable flags: energy and sleep are computed, fwdinv records statistics, invdiscrete changes the result of inverse
   dynamics and not the motion, ipc affects only flexes;
-- disable flags: sensor, midphase, nativeccd, multiccd and island change how MuJoCo computes, not the solution;
+- disable flags: sensor, midphase, nativeccd and island change how MuJoCo computes, not the solution; multiccd is
+  computed;
 - histories of sensors.
 """
 

@@ -27,7 +27,6 @@ FEW = 100  # a search for the farthest vertex starts from the best of this many,
 ASK_ALL = 16  # up to this number of hull vertices, a support query tests all
 SMALL = 10  # from this number of mesh vertices on, MuJoCo climbs along the hull's edges
 FLAT = 0.25e-3  # largest error of a flat face, relative to the height by which all other vertices are below it
-SINGLE = 2.0**-24  # relative rounding of a conversion to float32
 _field = Declare()
 
 
@@ -72,7 +71,6 @@ _field = Declare()
     _field.int("hull_flatnum", "nhullvert", "1", "flat faces of more than three corners at a vertex"),
     _field.int("hull_flat", "nhullflat", "1", "such a face: its number within its hull"),
     _field.scalar("hull_vert", "nhullvert 3", "m", "vertex in the mesh's frame"),
-    _field.scalar("hull_error", "nmesh", "m", "bound of the rounding error of a vertex, stored in float32"),
     _field.scalar("hull_planenormal", "nhullpoly 3", "1", "unit normal of a face, computed from its corners"),
     _field.scalar("hull_planeoffset", "nhullpoly", "m", "largest height of the face's corners along hull_polynormal"),
     _field.scalar("hull_planeerror", "nhullpoly", "m", "range of the heights of the face's corners"),
@@ -93,8 +91,6 @@ def hulls(hulls_of: Sequence[mujoco.MjModel]) -> dict[str, np.ndarray]:
     for name in ("edge", "polyvert", "map", "flat", "outline"):
         out[f"hull_{name}adr"] = _starts(joined[f"{name}num"])
     out["hull_convex"] = np.array([part["convex"] for part in of_meshes], np.int32)
-    reach = [np.linalg.norm(part["vert"], axis=1).max(initial=0.0) for part in of_meshes]
-    out["hull_error"] = SINGLE * np.array(reach, float)
     return out | _starting_vertices(of_meshes)
 
 

@@ -27,7 +27,7 @@ from featherlane.model.fields import MODEL, is_editable
 from featherlane.model.fixed import fixed, read_only
 from featherlane.model.in_use import DECIDING, in_use
 from featherlane.model.limits import ROWS, check_field, entry_label
-from featherlane.model.mujoco_arrays import is_mujocos, read_field, write_field
+from featherlane.model.mujoco_arrays import is_mujocos, read_field, with_missing_fields, write_field
 from featherlane.model.names import NamedAccess, NamedView, find_object, object_names
 from featherlane.model.option import Option
 from featherlane.model.shapes import visible_with
@@ -405,7 +405,8 @@ class Model(NamedAccess):
             UserWarning: edits of `actuator_pidprm`, which an MjModel stores as the text of a plugin's configuration.
         """
         mj_model = self.edited_mujoco()
-        changed = np.flatnonzero((self.actuator_pidprm != actuator_kinds(mj_model)["actuator_pidprm"]).any(1))
+        stored = actuator_kinds(with_missing_fields(mj_model))["actuator_pidprm"]
+        changed = np.flatnonzero((self.actuator_pidprm != stored).any(1))
         if changed.size:
             labels = ", ".join(entry_label(self, "actuator_pidprm", (int(i),)) for i in changed)
             warnings.warn(f"to_mujoco: edits are not in the MjModel: {labels}", stacklevel=2)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.lanes.layout import Field
-from featherlane.model.enums import ABSENT_GEOM, ENABLE_SLEEP, NEQDATA
+from featherlane.model.enums import ABSENT_GEOM, DISABLE_MULTICCD, ENABLE_SLEEP, NEQDATA
 from featherlane.model.fields import MODEL, MUJOCO
 
 _PARTS = (("opt_", "opt"), ("stat_", "stat"))
@@ -89,6 +89,8 @@ def read_field(mj, name: str) -> Any:
     value = getattr(holder, attribute)
     if name == "opt_enableflags":
         return _with_sleep_bit(value, _sleep_bit(), ENABLE_SLEEP)
+    if name == "opt_disableflags" and _multiccd_bit() and not mj.opt.enableflags & _multiccd_bit():
+        return value | DISABLE_MULTICCD
     if name == "eq_data" and value.shape[1] < NEQDATA:
         return np.pad(value, ((0, 0), (0, NEQDATA - value.shape[1])))
     return value
@@ -114,7 +116,11 @@ def write_field(mj, name: str, value) -> None:
     else:
         value = np.asarray(value).item()
         if name == "opt_enableflags":
-            value = _with_sleep_bit(value, ENABLE_SLEEP, _sleep_bit())
+            value = _with_sleep_bit(value, ENABLE_SLEEP, _sleep_bit()) | holder.enableflags & _multiccd_bit()
+        elif name == "opt_disableflags" and _multiccd_bit():
+            on = 0 if value & DISABLE_MULTICCD else _multiccd_bit()
+            holder.enableflags = holder.enableflags & ~_multiccd_bit() | on
+            value &= ~DISABLE_MULTICCD
         setattr(holder, attribute, type(target)(value))
 
 
@@ -126,11 +132,19 @@ def _sleep_bit() -> int:
     return int(mujoco.mjtEnableBit.mjENBL_SLEEP)
 
 
+@functools.cache
+def _multiccd_bit() -> int:
+    """Returns the bit that enables `multiccd` in MuJoCo up to 3.7; 0 since 3.8, where a bit disables it."""
+    import mujoco  # slow to import
+
+    return int(getattr(mujoco.mjtEnableBit, "mjENBL_MULTICCD", 0))
+
+
 def _with_sleep_bit(flags: int, source: int, target: int) -> int:
     """Returns bits of mjtEnableBit whose flag `sleep` is moved to another bit.
 
-    Up to MuJoCo 3.7 it was bit 5, and bit 4 enabled `multiccd`, which is on by default since then.  These versions
-    have none of the flags that use these bits now.
+    Up to MuJoCo 3.7 it was bit 5, and bit 4 enabled `multiccd` (`_multiccd_bit`).  These versions have none of the
+    flags that use these bits now.
     """
     if source == target:
         return flags

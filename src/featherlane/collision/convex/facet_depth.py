@@ -1,7 +1,6 @@
 """Computes depth, normal and nearest points of two polytopes from the vertices of the facet nearest to the origin."""
 
 from featherlane.prelude import *
-from featherlane.collision.convex.coplanar import is_decided
 from featherlane.collision.convex.facet import (
     CROSSING,
     EDGE_FACE,
@@ -18,6 +17,7 @@ from featherlane.collision.convex.facet import (
     vertex_difference,
     vertex_of,
 )
+from featherlane.collision.convex.support import core_limit, core_radius
 from featherlane.model.hull import FLAT
 
 INSIDE = 1e-4  # relative to the size: as WELL_INSIDE, for a triangle or a parallelogram
@@ -25,6 +25,16 @@ PARALLEL = 1e-6  # limit of the difference of parallel normals, and of the sine 
 LEVEL = 2.4e-4  # maximum deviation of parallel parts, relative to the foot's border distance: below ALIKE / 4
 FAR = 1e30  # m^2: above the squared distance from any border
 FEW = 256  # maximum number of pairs of edges of two faces that are all tested
+
+
+@kernel
+def is_decided(d1, dist, error):
+    """Returns whether all distances of the cores from dist to dist + error are on one side of the limit, and of touch.
+
+    A face counts as a plane, up to its error: near these two distances, a triangle decides whether there is a contact.
+    """
+    limit, touch = core_limit(d1), core_radius(d1, 0) + core_radius(d1, 1)
+    return (dist > limit or dist + error <= limit) and (dist > touch or dist + error <= touch)
 
 
 @kernel

@@ -204,7 +204,8 @@ def gjk(m1, d1):
     d1.simplex.weight[0] = real(d1, 1.0)
     store3(d1.gjk.nearest, 0, v)
     vv, reach = dot3(v, v), d1.gjk.reach[0]
-    size2, state = size_of_point(d1, 0), APART
+    # the distance of the centres: the first core may be a point, on the surface of the second
+    size2, state = fmax(size_of_point(d1, 0), dot3(load3(d1.convex.pos, 0), load3(d1.convex.pos, 0))), APART
     for _ in range(ITERATIONS):
         if vv <= TOUCH * TOUCH * size2:
             state = OVERLAP

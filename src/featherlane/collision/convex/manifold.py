@@ -163,13 +163,17 @@ def set_contact_axes(d1):
 def contact_points(m1, d1):
     """Computes contact points of two convex shapes whose distance is known and within the limit.
 
+    With the flag `multiccd` disabled, only the middle of the nearest points is one, as in MuJoCo.
+
     Reads:  shapes.*, shapes.limit; convex.dist, convex.normal, convex.witness; facet.kind, facet.vertex.
     Writes: manifold.*, up to KEPT points; scratch memory: feature.*, clip.*.
     Frame:  world.                                  Cost: corners of one face times corners of the other.
     """
     set_contact_axes(d1)
     d1.clip.count[0] = 0
-    least = add_candidates(m1, d1)
+    least = real(d1, FAR)
+    if m1.opt_disableflags & DISABLE_MULTICCD == 0:
+        least = add_candidates(m1, d1)
     if d1.convex.dist[0] < least - EQUAL:
         add_nearest(d1)
     store_candidates(d1, move_selected_first(d1))

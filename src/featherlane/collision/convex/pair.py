@@ -9,7 +9,7 @@ the search uses a coarse tolerance, and Newton's method computes the remaining d
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.coplanar import flush
+from featherlane.collision.convex.common_point import move_to_common_point, touch_along_lines
 from featherlane.collision.convex.epa import EXACT, epa
 from featherlane.collision.convex.facet import NO_FACET
 from featherlane.collision.convex.facet_cache import is_proved, keep_proof
@@ -109,7 +109,10 @@ def closest_from_pose(m1, d1):
             if d1.convex.dist[0] < NO_DISTANCE:
                 polish(m1, d1)
     if d1.convex.dist[0] < NO_DISTANCE:
+        several = d1.facet.kind[0] == NO_FACET and touch_along_lines(m1, d1)
         shapes_to_world(d1)
+        if several:
+            move_to_common_point(m1, d1)
 
 
 @stage
@@ -121,24 +124,23 @@ def closest(m1, d1):
     Source: MuJoCo mjc_ccd, with its cores of round shapes; search and tolerances are Featherlane's (see gjk, epa).
     Reads:  shapes.*, shapes.prism.
     Writes: convex.dist [m], convex.normal (3,), convex.witness [m], world axes; scratch memory: convex.*, support.*,
-            gjk.*, epa.*, facet.*, recall.*.
+            gjk.*, epa.*, facet.*, feature.*, recall.*.
     """
-    d1.recall.pair[0], d1.convex.flush[0] = 0, 0.0
+    d1.recall.pair[0], d1.shapes.slack[0] = 0, 0.0
     look_from_first(d1)
     closest_from_pose(m1, d1)
 
 
 @stage
 def convex(m1, d1):
-    """Computes contact points of two convex shapes; hulls must overlap by more than vertex rounding (`coplanar`).
+    """Computes contact points of two convex shapes, if their distance is at most the limit less the slack.
 
     Reads:  shapes.*, shapes.prism; recall.pair, recall.key: the pair's cache entry.
     Writes: manifold.*, and that entry; scratch memory: epa.place, epa.side, convex.*, support.* and the rest of what
             `closest` writes.
     """
     d1.manifold.count[0] = 0
-    d1.convex.flush[0] = flush(m1, d1)
-    limit = d1.shapes.limit[0] - d1.convex.flush[0]
+    limit = d1.shapes.limit[0] - d1.shapes.slack[0]
     if is_apart_as_before(m1, d1):
         count_method(d1, BY_DIRECTION)
     else:

@@ -21,8 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.prelude import *
-from featherlane.collision.convex.coplanar import CERTAIN
-from featherlane.collision.convex.support import NO_VERTEX, climb, core_limit, core_support, is_convex
+from featherlane.collision.convex.support import NO_VERTEX, climb, core_limit, core_support, is_convex, is_curved
 from featherlane.lanes.record import address
 
 HEADER, ENTRY, PROOF = 8, 8, 48  # lengths in values
@@ -30,7 +29,9 @@ HEADER, ENTRY, PROOF = 8, 8, 48  # lengths in values
 NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH, BY_GROWTH = range(5)
 HEIGHT, SIZE, KINDS, VERTEX = range(4, 8)  # offsets in an entry
 MOST_ENTRIES, MOST_PROOFS = 512, 32  # per world
-CLEAR = 1e-6  # relative to the size: beyond the limit by this, a search finds no contact
+# relative to the size: beyond the limit by this, a search finds no contact
+CLEAR = 1e-6
+CLEAR_POLYTOPES = 1e-10  # a hundred times the error of their search; coplanar flanges are apart by their rounding, 1e-8
 
 
 def recall_entries(pairs: int) -> int:
@@ -125,11 +126,9 @@ def is_apart_as_before(m1, d1):
             entry[VERTEX] = real(d1, 1.0) * vertex
             p = sub3(load3(d1.shapes.pos, 3), load3(d1.shapes.pos, 0))
             gap, reach = dot3(n, p) - (height + dot3(b, v)), core_limit(d1)
-            if d1.convex.flush[0] > 0.0:
-                apart = gap > reach - CERTAIN * d1.convex.flush[0]
-            else:
-                size = 2.0 * (size + sqrt(dot3(p, p))) + sqrt(dot3(b, b))
-                apart = gap > reach + CLEAR * size and reach >= 0.0
+            size = 2.0 * (size + sqrt(dot3(p, p))) + sqrt(dot3(b, b))
+            clear = CLEAR if is_curved(d1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)) else CLEAR_POLYTOPES
+            apart = gap > reach + clear * size and d1.shapes.limit[0] >= 0.0
     return apart
 
 
