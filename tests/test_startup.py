@@ -26,3 +26,14 @@ def test_ctrl_c_during_the_import_of_the_command_line_prints_one_line(name, shor
     assert done.returncode != 0
     assert (done.stderr == "featherlane: interrupted\n") is short
     assert ("Traceback" in done.stderr) is not short
+
+
+@pytest.mark.ci
+def test_a_step_runs_without_docstrings():
+    """`python -OO` removes docstrings; public functions of stages generate theirs from them."""
+    model = "<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>"
+    program = f"import featherlane as fl\nm = fl.load({model!r})\nd = fl.Data(m)\nfl.step(m, d)\nprint(d.time)"
+    done = subprocess.run(
+        [sys.executable, "-OO", "-c", program], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (done.stdout, done.returncode) == ("0.002\n", 0), done.stderr

@@ -229,6 +229,35 @@ def test_a_diverged_state_is_reset_and_counted_as_by_mujoco():
     same_data(world(theirs).data, world(ours).data)
 
 
+@pytest.mark.parametrize("frames", [1, 5])
+@pytest.mark.parametrize("control", [np.nan, 1e12])
+def test_bad_controls_are_counted_as_by_mujoco(frames, control):
+    theirs, ours = pair("HalfCheetah-v5", frame_skip=frames)
+    for env in (theirs, ours):
+        env.reset(seed=0)
+        for _ in range(3):
+            env.step(np.full(6, control))
+    counts = [world(env).data.warning.number for env in (theirs, ours)]
+    assert counts[0][mujoco.mjtWarning.mjWARN_BADCTRL] == (3 * frames if np.isnan(control) else 0)  # others are clamped
+    np.testing.assert_array_equal(counts[1], counts[0])
+
+
+def test_without_autoreset_a_diverged_state_is_counted_and_kept():
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><option><flag autoreset="disable"/></option><worldbody><body><joint name="j"/>
+        <geom size=".1" mass="1" pos=".1 0 0"/></body></worldbody><actuator><motor joint="j"/></actuator></mujoco>"""
+    )
+    counts = []
+    for run in (mujoco.mj_step, Stepper().mj_step):
+        data = mujoco.MjData(model)
+        data.qvel[0], data.ctrl[0] = 1e11, 0.5
+        run(model, data)
+        assert data.ctrl[0] == 0.5 and abs(data.qvel[0]) > 1e10
+        counts.append(data.warning.number.copy())
+    assert counts[0][mujoco.mjtWarning.mjWARN_BADQVEL] == 1
+    np.testing.assert_array_equal(counts[1], counts[0])
+
+
 def test_another_model_of_the_environment_is_followed():
     env = use(gym.make("Reacher-v5"))
     env.reset(seed=0)

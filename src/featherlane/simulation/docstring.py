@@ -74,8 +74,10 @@ def parts_of(stage: Stage) -> dict[str, str]:
 
 
 def public_docstring(stage: Stage) -> str:
-    """Returns the docstring of the public function that runs a stage on one world."""
+    """Returns the docstring of the public function that runs a stage on one world; "" under `python -OO`."""
     parts = parts_of(stage)
+    if not parts:
+        return ""
     lines = [parts.pop(""), ""]
     if "Text" in parts:
         lines += [*wrapped(parts.pop("Text")), ""]
