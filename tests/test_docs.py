@@ -16,8 +16,9 @@ DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 SECTION = re.compile(r"<!-- ([\w-]+):begin -->\n(.*?)\n<!-- \1:end -->", re.DOTALL)
 ORIGIN = re.compile(r"`python benchmarks/(\w+)\.py\b.* --write`: .*; MuJoCo .*; \d{4}-\d\d-\d\d\.")
-SOURCES = ("", "src/featherlane/", "tests/")  # folders of the files that CONTRIBUTING names
-NAMED = sorted(set(re.findall(r"`([\w/]+\.py)\b", (ROOT / "CONTRIBUTING.md").read_text())))
+SOURCES = ("", "src/featherlane/", "tests/")  # folders of the files that guides for contributors name
+GUIDES = (ROOT / "CONTRIBUTING.md", DOCS / "extending.md", DOCS / "building.md")
+NAMED = sorted({name for page in GUIDES for name in re.findall(r"`([\w/]+\.py)\b", page.read_text())})
 LINKS = [(page, target) for page in PAGES for target in dict.fromkeys(links.links(page.read_text()))]
 
 

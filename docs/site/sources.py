@@ -20,6 +20,8 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "THIRD_PARTY_NOTICES.md": "third_party_notices.md",
+    "SECURITY.md": "security.md",
+    "CODE_OF_CONDUCT.md": "code_of_conduct.md",
 }
 LANGUAGES = {
     ".py": "python",

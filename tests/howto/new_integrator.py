@@ -1,4 +1,4 @@
-"""Adds an integrator from outside the package, as CONTRIBUTING explains: the midpoint rule, of two accelerations.
+"""Adds an integrator from outside the package, as docs/extending.md explains: the midpoint rule, of two accelerations.
 
 `test_howto.py` runs this file in a separate process, in which no stage is compiled yet.
 Source: Runge, Ueber die numerische Aufloesung von Differentialgleichungen, 1895.

@@ -1,4 +1,4 @@
-"""Adds a pair of shapes from outside the package, as CONTRIBUTING explains: a flat height field and a torus.
+"""Adds a pair of shapes from outside the package, as docs/extending.md explains: a flat height field and a torus.
 
 MuJoCo has no torus: a geom's type is changed after compilation.  `test_howto.py` runs this file in a separate
 process, in which no stage is compiled yet.

@@ -1,4 +1,4 @@
-"""Adds a kind of sensor from outside the package, as CONTRIBUTING explains: how far a body has been lifted.
+"""Adds a kind of sensor from outside the package, as docs/extending.md explains: how far a body has been lifted.
 
 `test_howto.py` runs this file in a separate process, in which no stage is compiled yet.
 """

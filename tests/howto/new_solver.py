@@ -1,4 +1,4 @@
-"""Adds a solver from outside the package, as CONTRIBUTING explains: steepest descent in the metric of the inertia.
+"""Adds a solver from outside the package, as docs/extending.md explains: steepest descent in the metric of the inertia.
 
 `test_howto.py` runs this file in a separate process, in which no stage is compiled yet.
 Source: Cauchy, Methode generale pour la resolution des systemes d'equations simultanees, 1847.

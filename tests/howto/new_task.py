@@ -1,4 +1,4 @@
-"""Adds a task from outside the package, as CONTRIBUTING explains: swing the bundled cart's pole up.
+"""Adds a task from outside the package, as docs/extending.md explains: swing the bundled cart's pole up.
 
 `test_howto.py` runs this file in a separate process, in which no task is registered yet.
 """

@@ -1,4 +1,4 @@
-"""CONTRIBUTING's guides to extensions, followed from outside: each in a separate process, without a kernel cache."""
+"""The guides of docs/extending.md, followed from outside: each in a separate process, without a kernel cache."""
 
 import os
 import subprocess
