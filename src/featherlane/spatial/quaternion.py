@@ -108,14 +108,30 @@ def rotation_vector_quat(r):
 
 
 @kernel
+def _quat_nonzero(q):
+    """Returns q, in worlds where its length is almost 0 `quat_normalize(q)`: a product with it can be normalised."""
+    short = fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3]))) < 4.0 * MINVAL * MINVAL
+    p = q
+    if any_(short):
+        r = quat_normalize(q)
+        p = tuple(where(short, r[i], q[i]) for i in range(4))
+    return p
+
+
+@kernel
 def quat_integrate(q, w, h):
-    """Returns q after h seconds of rotation at the local angular velocity w [rad/s], normalised."""
+    """Returns q after h seconds of rotation at the local angular velocity w [rad/s], normalised.
+
+    A quaternion of length 0 starts at the identity, as in MuJoCo.
+    """
+    q = _quat_nonzero(q)
     return quat_normalize(quat_mul(q, rotation_vector_quat((h * w[0], h * w[1], h * w[2]))))
 
 
 @kernel
 def quat_integrate_linear(q, w, h):
     """Returns q + h/2 q (0, w), normalised: `quat_integrate` to first order, same axis, angle 2 atan(h |w| / 2)."""
+    q = _quat_nonzero(q)
     u, s = (q[1], q[2], q[3]), 0.5 * h
     p = axpy3(q[0], w, cross(u, w))
     return quat_normalize((fma(-s, dot3(u, w), q[0]), fma(s, p[0], q[1]), fma(s, p[1], q[2]), fma(s, p[2], q[3])))

@@ -66,6 +66,11 @@ def unit(q: np.ndarray) -> np.ndarray:
     return np.where(n < MINVAL, IDENTITY, q / np.maximum(n, MINVAL))
 
 
+def nonzero(q: np.ndarray) -> np.ndarray:
+    """Returns quaternions, those of almost length 0 as `unit`: a product with them can be normalised."""
+    return np.where((q * q).sum(-1, keepdims=True) < 4.0 * MINVAL * MINVAL, unit(q), q)
+
+
 def exp_so3(r: np.ndarray) -> np.ndarray:
     """Returns the rotations by |r| rad about r."""
     angle = np.linalg.norm(r, axis=-1, keepdims=True)

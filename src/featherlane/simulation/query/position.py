@@ -14,7 +14,7 @@ from featherlane.errors import ModelError
 from featherlane.model.assignment import reals
 from featherlane.model.joint import has_quaternion, is_free_joint, is_scalar
 from featherlane.model.model import Model, check_model
-from featherlane.spatial.rotation import conjugate, exp_so3, log_so3, product, unit
+from featherlane.spatial.rotation import conjugate, exp_so3, log_so3, nonzero, product, unit
 
 
 def integrate_pos(model: Model, qpos: ArrayLike, qvel: ArrayLike, dt: float) -> np.ndarray:
@@ -27,7 +27,7 @@ def integrate_pos(model: Model, qpos: ArrayLike, qvel: ArrayLike, dt: float) -> 
         dt: time [s].
 
     Returns:
-        (..., nq), a new array; quaternions have unit length.
+        (..., nq), a new array; quaternions have unit length, and a zero quaternion starts at the identity.
 
     Raises:
         ModelError: invalid shapes, a time that is not a number.
@@ -41,7 +41,7 @@ def integrate_pos(model: Model, qpos: ArrayLike, qvel: ArrayLike, dt: float) -> 
     plain, plain_dof = _plain(model)
     out[..., plain] += dt * velocity[..., plain_dof]
     quats, dofs = _quaternions(model)
-    out[..., quats] = unit(product(start[..., quats], exp_so3(dt * velocity[..., dofs])))
+    out[..., quats] = unit(product(nonzero(start[..., quats]), exp_so3(dt * velocity[..., dofs])))
     return out
 
 
