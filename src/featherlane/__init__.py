@@ -47,7 +47,7 @@ from featherlane.simulation.inverse_kinematics.ik import ik
 from featherlane.simulation.inverse_kinematics.targets import IkTarget
 from featherlane.simulation.query.camera import Camera
 from featherlane.simulation.query.depth_noise import DepthNoise
-from featherlane.simulation.query.history import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
+from featherlane.simulation.histories import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
 from featherlane.simulation.query.position import differentiate_pos, integrate_pos, normalize_quat
 from featherlane.simulation.states import get_state, set_keyframe, set_state
 from featherlane.simulation.steps import forward, inverse, reset_data, reset_data_keyframe

@@ -172,3 +172,35 @@ def test_a_negative_number_of_samples_means_no_history():
     assert fl.read_ctrl(model, data, 3) == [0.5]
     fl.step(model, data)
     assert np.isfinite(data.qpos).all() and data.status["non_finite"] == 0
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_histories_of_a_batch_equal_those_of_single_worlds(model, rng, dtype):
+    batch, ids = fl.Batch(model, 5, dtype=dtype), [3, 1]
+    batch.ctrl = rng.standard_normal(batch.ctrl.shape)
+    batch.step(9)  # the rings have turned
+    delays = batch.expand("actuator_delay")
+    delays[:, 2] *= [1.0, 1.5, 0.5, 0.25, 2.0]
+    before = batch.history.copy()
+    times, values = np.cumsum(rng.random((2, 7)), axis=1), rng.standard_normal((2, 7, 2))
+    for interp in ("zoh", "linear", "cubic", ""):
+        for time in (None, 0.017, [0.01, 0.5]):
+            found = fl.read_ctrl(model, batch, 2, time, interp, ids=ids)
+            for row, w, t in zip(found, ids, np.broadcast_to(np.nan if time is None else time, 2), strict=True):
+                one = batch.get_data(w)
+                expected = fl.read_ctrl(one.model, one, 2, None if time is None else t, interp)
+                np.testing.assert_array_equal(row, expected)
+    fl.init_ctrl_history(model, batch, 2, values, times, ids=ids)
+    for k, w in enumerate(ids):
+        one = batch.get_data(w)
+        one.history = before[w]
+        fl.init_ctrl_history(one.model, one, 2, values[k], times[k])
+        np.testing.assert_array_equal(batch.history[w], one.history)
+    np.testing.assert_array_equal(batch.history[[0, 2, 4]], before[[0, 2, 4]])
+    fl.init_ctrl_history(model, batch, 2, values[0], times[0])
+    own = model.actuator_historyadr[2] + np.arange(2 + 7 * 3)
+    np.testing.assert_array_equal(batch.history[0, own], batch.history[4, own])
+    with pytest.raises(fl.ModelError, match=r"values: got shape \(3, 7, 2\), allowed is \(7, 2\) or \(2, 7, 2\)"):
+        fl.init_ctrl_history(model, batch, 2, np.zeros((3, 7, 2)), ids=ids)
+    with pytest.raises(fl.ModelError, match="ids: got worlds of a Data"):
+        fl.read_ctrl(model, fl.Data(model), 2, ids=[0])

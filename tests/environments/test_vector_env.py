@@ -430,3 +430,44 @@ def test_arrays_held_by_a_copied_task_refer_to_the_copied_worlds(copied):
     other.task.kept["mass"][0] = -1.0
     with pytest.raises(fl.ModelError):
         other.step(action)
+
+
+# ---- delayed actuators -----------------------------------------------------------------------------------------------
+class Delayed(Task):
+    """Starts at rest at the target of a delayed position actuator."""
+
+    model = """<mujoco><option timestep=".002" gravity="0 0 0"/><worldbody><body><joint axis="0 1 0" name="j"/>
+        <geom size=".1" mass="1" pos=".3 0 0"/></body></worldbody><actuator>
+        <position joint="j" kp="100" kv="5" delay=".016" nsample="12"/></actuator></mujoco>"""
+    frame_skip, max_episode_steps, fills = 4, 3, False
+
+    def observation(self, worlds):
+        return worlds.qpos.copy()
+
+    def reward(self, worlds, actions, before):
+        return np.zeros(worlds.nworld)
+
+    def start(self, worlds, ids, random):
+        worlds.qpos[ids] = worlds.ctrl[ids] = 1.0 + ids[:, None]
+        if self.fills:
+            fl.init_ctrl_history(worlds.model, worlds, 0, np.full(12, 0.5), ids=ids)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("several", [False, True])
+def test_an_episode_starts_with_the_controls_of_its_start_in_effect(mode, several):
+    task = Delayed()
+    if several:
+        task.model = [(fl.load(Delayed.model), 1), (fl.load(Delayed.model), 2)]
+    env = TaskEnv(task, 3, autoreset_mode=mode)
+    targets = 1.0 + np.arange(3)[:, None]
+    observations = [env.reset(seed=0)[0], *(env.step(targets)[0] for _ in range(9))]
+    np.testing.assert_array_equal(observations, np.broadcast_to(targets, (10, 3, 1)))
+
+
+def test_a_history_that_start_fills_remains():
+    task = Delayed()
+    task.fills = True
+    env = TaskEnv(task, 2)
+    env.reset(seed=0)
+    assert (fl.read_ctrl(env.batch.model, env.batch, 0) == 0.5).all()

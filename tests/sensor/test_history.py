@@ -113,6 +113,24 @@ def test_wrong_histories_are_refused_and_change_nothing(wrong):
     assert np.array_equal(data.history, before)
 
 
+def test_sensor_histories_of_a_batch_equal_those_of_single_worlds(rng):
+    model = fl.load(SCENE)
+    batch = fl.Batch(model, 4)
+    batch.bind("sensordata")
+    batch.qvel = rng.standard_normal((4, 2))
+    batch.step(7)
+    values, times, phase = rng.standard_normal((3, 4)), np.cumsum(rng.random((3, 4)), axis=1), [-0.01, 0.0, -0.02]
+    ids = [2, 0, 3]
+    for sensor in (1, 4):
+        singles = [batch.get_data(w) for w in ids]
+        found = fl.read_sensor(model, batch, sensor, ids=ids)
+        np.testing.assert_array_equal(found, [fl.read_sensor(d.model, d, sensor) for d in singles])
+    fl.init_sensor_history(model, batch, 4, values, times, phase, ids=ids)
+    for k, (w, d) in enumerate(zip(ids, singles, strict=True)):
+        fl.init_sensor_history(d.model, d, 4, values[k], times[k], phase[k])
+        np.testing.assert_array_equal(batch.history[w], d.history)
+
+
 # ---- time in float32 -------------------------------------------------------------------------------------------------
 STAIRS = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><body><joint name="j" type="slide"/>
 <geom size=".1" mass="1"/></body></worldbody><actuator>

@@ -202,6 +202,52 @@ def test_an_event_may_read_derived_fields_and_jump():
     assert data.time == pytest.approx(np.sqrt(2 * 0.15 / G), abs=1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("direction", [0, -1])
+def test_a_ball_that_bounces_at_events_has_the_times_of_the_closed_form(dtype, direction):
+    """After an event the height is below 0 by rounding, and the reversed velocity changes its sign again."""
+    model = scene("ball", "RK4")
+    model.opt.disableflags = "contact"
+    batch, restitution = fl.Batch(model, 3, dtype=dtype), np.array([0.9, 0.8, 0.5])
+    batch.qpos[:, 2] = heights = np.array([1.0, 2.0, 0.5])
+
+    def height(time, worlds):
+        return worlds.qpos[:, 2]
+
+    height.direction = direction
+    exact, small = dtype == "float64", {"min_step": 1e-9 if dtype == "float64" else 1e-5}
+    speed = np.sqrt(2 * G * heights)
+    time = speed / G
+    for _ in range(4):
+        result = fl.integrate(model, batch, 20.0, accuracy=1e-9 if exact else 1e-4, event=height, **small)
+        assert (result.status == Status.EVENT).all()
+        np.testing.assert_allclose(batch.time, time, rtol=0, atol=1e-7 if exact else 2e-3)
+        np.testing.assert_allclose(-batch.qvel[:, 2], speed, rtol=0, atol=1e-7 if exact else 2e-3)
+        batch.qvel[:, 2] *= -restitution
+        speed = restitution * speed
+        time = time + 2 * speed / G
+
+
+def test_the_direction_of_an_event_selects_sign_changes():
+    model = scene("ball", "RK4")
+    model.opt.disableflags = "contact"
+    for direction, expected in ((0, 0.1), (1.0, 0.1), (-2, 0.3)):
+        data = fl.Data(model)
+        data.qpos[2], data.qvel[2] = 0.0, G * 0.2  # thrown up: at the height of 0.1 s and 0.3 s
+
+        def height(time, world):
+            return world.qpos[2] - G * (0.2 * 0.1 - 0.1**2 / 2)
+
+        height.direction = direction
+        assert fl.integrate(model, data, 1.0, accuracy=1e-9, event=height).status == Status.EVENT
+        assert data.time == pytest.approx(expected, abs=1e-7)
+    for name, value in (("direction", "up"), ("direction", np.nan), ("terminal", False), ("terminal", 3)):
+        setattr(height, name, value)
+        with pytest.raises(fl.ModelError, match=rf"event.{name}: got {value!r}"):
+            fl.integrate(model, data, 2.0, event=height)
+        height.direction, height.terminal = 0, True
+
+
 # ---- controls --------------------------------------------------------------------------------------------------------
 def test_control_functions_are_sampled_at_the_times_of_steps():
     """x'' = cos t."""

@@ -116,7 +116,11 @@ class Task:
         new commands and pushes."""
 
     def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
-        """Sets the initial state of the worlds `ids`, which were just reset to the model's defaults."""
+        """Sets the initial state of the worlds `ids`, which were just reset to the model's defaults.
+
+        The history of a delayed actuator is then filled with `ctrl`, as if it had been constant before the episode,
+        unless this method filled it (`fl.init_ctrl_history`).
+        """
 
     def started(self, worlds: Batch, ids: np.ndarray) -> None:
         """Runs after the derived fields of the worlds `ids` were computed from the state that `start` set."""

@@ -22,6 +22,7 @@ from featherlane.environments.task import Task, models_of, unused_controls, worl
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model.arguments import instance, one_of, whole_argument
 from featherlane.model.assignment import as_real_array, has_finite_sum, is_numbers, regular
+from featherlane.simulation.histories import hold_controls
 from featherlane.simulation.policy.mlp import MLP
 
 DERIVED = ("gymnasium", "fresh", "dm_control")
@@ -97,6 +98,7 @@ class TaskEnv(VectorEnv):
         model = models_of(self.batch)[0]
         self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)
         self._unused = unused_controls(self.batch)
+        self._has_delays = any((m.actuator_history[:, 0] > 0).any() for m in models_of(self.batch))
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": list(RENDER_MODES),
@@ -338,6 +340,8 @@ class TaskEnv(VectorEnv):
         batch, task = self.batch, self.task
         batch.reset(ids, forward=False)
         task.start(batch, ids, self.random)
+        if self._has_delays:
+            hold_controls(batch, ids)
         if forward:
             batch.forward_bound(ids)
         task.started(batch, ids)

@@ -2,6 +2,8 @@
 
 A step over which g changes its sign is not accepted.  Steps of other sizes from the same state bracket the sign change,
 by regula falsi of the Illinois type, until the bracket is as short as the smallest step; its end is accepted.
+A world that ended at an event is past the sign change by up to the smallest step.  If the user then reverses its
+velocity, g changes its sign again at once.  Therefore a sign change at the start is not an event.
 Source: Dowell and Jarratt, A modified regula falsi method for computing the root of an equation, 1971.
 """
 
@@ -12,9 +14,18 @@ import numpy as np
 INSIDE = 0.01  # a trial size keeps this part of the bracket away from its ends, so that each of them moves
 
 
-def crosses(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Returns where the sign differs; a value that starts at 0 has no sign."""
-    return (before != 0.0) & (np.sign(before) != np.sign(after))
+STANDS = 10  # a sign change within so many smallest steps of the start is not an event
+
+
+def crosses(before: np.ndarray, after: np.ndarray, direction: int) -> np.ndarray:
+    """Returns where the sign differs; a value that starts at 0 has no sign.
+
+    Args:
+        before, after: (k,) g.
+        direction: 1: g increases, -1: g decreases, 0: both.
+    """
+    rises, falls = (before < 0.0) & (after >= 0.0), (before > 0.0) & (after <= 0.0)
+    return rises & (direction >= 0) | falls & (direction <= 0)
 
 
 class EventSearch:
@@ -22,13 +33,15 @@ class EventSearch:
 
     Args:
         value: (n,) g at the start.
+        direction: as for `crosses`.
 
     Attributes:
         bracketing: (n,) bool, the worlds with a bracket.
     """
 
-    def __init__(self, value: np.ndarray):
+    def __init__(self, value: np.ndarray, direction: int):
         n = len(value)
+        self.direction, self._at_start = direction, np.ones(n, bool)
         self.value, self.bracketing = value, np.zeros(n, bool)
         self._ends, self._values = np.zeros((2, n)), np.zeros((2, n))  # step sizes [s] and g at both ends of a bracket
         self._moved = np.full(n, -1)  # the end that moved last
@@ -60,7 +73,7 @@ class EventSearch:
         Returns:
             (k,) bool, the steps to accept, and those of them that end at the event.
         """
-        crossed = crosses(self.value[ids], value)
+        crossed = crosses(self.value[ids], value, self.direction)
         inside = crossed | self.bracketing[ids]
         new = ids[crossed & ~self.bracketing[ids]]
         self._ends[0, new], self._values[0, new], self._moved[new] = 0.0, self.value[new], -1
@@ -71,4 +84,6 @@ class EventSearch:
         self.bracketing[ids] = inside & ~ends
         accepted = ends | ~inside
         self.value[ids[accepted]] = value[accepted]
-        return accepted, ends
+        stands = self._at_start[ids] & (self._ends[1, ids] <= STANDS * shortest)
+        self._at_start[ids[accepted]] = False
+        return accepted, ends & ~stands

@@ -72,7 +72,10 @@ def integrate(
             worlds, whose result broadcasts to (nu,) or (nworld, nu); None: `ctrl` is unchanged.  A function holds the
             controls during a step, so the order of `rk4` is 1 with it.
         event: a function `event(time, worlds)` of a copy of the worlds, which returns a number, for a batch (nworld,).
-            A world ends where its sign changes, located to `min_step`; `worlds.forward()` computes derived fields.
+            A world ends where its sign changes, located to `min_step`; `worlds.forward()` computes derived fields.  As
+            in SciPy, an attribute `event.direction` selects sign changes: > 0 from negative to positive, < 0 from
+            positive to negative, 0 (default) both.  A sign change within 10 `min_step` of the start is not an event,
+            so an integration can continue from the previous event.
         min_step: smallest step [s], > 0.
         max_step: largest step [s], >= min_step.
         max_steps: most attempts of a world, after which it ends.
@@ -98,14 +101,13 @@ def integrate(
         check_bindable(model, "record", name)
     ends = _end_times(source, until)
     requested = _requested_times(source, times, ends)
-    if event is not None and not callable(event):
-        raise ModelError(f"event: got {type(event).__name__}, allowed is a function event(time, worlds)")
+    direction = _direction(event)
     bounds = _bounds(source, accuracy, min_step, max_step, callable(control) and not isinstance(control, Kernel))
     most, weight = whole_argument("max_steps", max_steps, 1), bounded("velocity_time", velocity_time, 0.0, LARGEST)
     if control is not None and not callable(control):
         source.row("ctrl")[...] = _constant_control(source, control)
         control = None
-    request = Request(ends, requested, names, control, event, bounds, most, weight)
+    request = Request(ends, requested, names, control, event, direction, bounds, most, weight)
     result = hold(source.turns, integrated, source, request)
     source.forward(np.arange(source.nworld))
     return result
@@ -140,6 +142,16 @@ def _refused(model: Model) -> Iterator[str]:
     for kind in ("actuator", "sensor"):
         for i in np.flatnonzero(getattr(model, f"{kind}_history")[:, 0] > 0):
             yield f"{element(model, kind, i)}: its history stores one sample for each step"
+
+
+def _direction(event: Any) -> int:
+    """Returns the sign of the attribute `direction` of an event function, checked; the attribute is SciPy's."""
+    if event is not None and not callable(event):
+        raise ModelError(f"event: got {type(event).__name__}, allowed is a function event(time, worlds)")
+    terminal, direction = getattr(event, "terminal", True), getattr(event, "direction", 0)
+    if terminal not in (True, 1):
+        raise ModelError(f"event.terminal: got {terminal!r}, allowed is True, because a world ends at its event")
+    return int(np.sign(bounded("event.direction", direction, -LARGEST, LARGEST)))
 
 
 def _end_times(source: Source, until: ArrayLike) -> np.ndarray:

@@ -32,6 +32,7 @@ class Request(NamedTuple):
         record: names of the recorded fields.
         control: a kernel or a function that sets controls; None: they are constant.
         event: the event function, or None.
+        direction: sign changes that are events: 1 increasing, -1 decreasing, 0 both.
         bounds: bounds of the steps.
         most: largest number of attempts of a world.
         velocity_time: weight of velocity errors [s].
@@ -42,6 +43,7 @@ class Request(NamedTuple):
     record: list[str]
     control: Kernel | Function | None
     event: Function | None
+    direction: int
     bounds: StepBounds
     most: int
     velocity_time: float
@@ -81,7 +83,7 @@ class Run:
         self._record(every)
         if self.request.event is not None:
             value = self.callbacks.event(self.request.event, every, self.source.rows, every)
-            self.search = EventSearch(value)
+            self.search = EventSearch(value, self.request.direction)
         self._end(every)
         while (ids := np.flatnonzero(self.status < 0)).size:
             self._iterate(ids)
