@@ -456,3 +456,15 @@ def test_the_batch_has_a_copy_of_the_model():
     for each in (batch, other):
         each.step(nstep=3)
     np.testing.assert_array_equal(batch.state, other.state)
+
+
+NOTHING = '<mujoco><worldbody><geom size=".1"/></worldbody></mujoco>'
+HINGE = '<mujoco><worldbody><body><joint/><geom size=".1"/></body></worldbody></mujoco>'
+
+
+@pytest.mark.parametrize("source", [NOTHING, HINGE], ids=["no joint", "no actuator"])
+def test_a_rollout_records_fields_of_size_zero(source):
+    names = ["qpos", "ctrl", "act", "sensordata", "mocap_pos", "userdata", "ten_length", "site_xpos", "eq_active", "M"]
+    ours, theirs = (batch.rollout(4, record=names) for batch in both(source, 3))
+    for name in names:
+        assert ours[name].shape == theirs[name].shape, name

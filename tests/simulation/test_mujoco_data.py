@@ -287,3 +287,42 @@ def test_wrong_arguments():
         data.from_mujoco(theirs, ("qpoz",))
     with pytest.raises(fl.ModelError, match="world"):
         fl.Batch(data.model, 2).from_mujoco(2, theirs)
+
+
+@pytest.mark.parametrize("integrator", ["implicit", "implicitfast"])
+def test_the_derivative_by_velocity_is_written(integrator):
+    model = fl.bundled("humanoid")
+    model.opt.integrator = integrator
+    model.mj_model.opt.integrator = int(model.opt.integrator)
+    data, expected, written = fl.Data(model), mujoco.MjData(model.mj_model), mujoco.MjData(model.mj_model)
+    data.qvel = expected.qvel[:] = np.linspace(-1, 1, model.nv)
+    fl.step(model, data)
+    mujoco.mj_step(model.mj_model, expected)
+    data.to_mujoco(written)
+    assert np.abs(expected.qDeriv).max() > 1
+    np.testing.assert_allclose(written.qDeriv, expected.qDeriv, atol=1e-12)
+    data.from_mujoco(expected)
+    np.testing.assert_array_equal(data.qDeriv, expected.qDeriv)
+
+
+@pytest.mark.parametrize("record", [True, False])
+def test_the_iterations_of_the_solver_are_written(record):
+    model = fl.bundled("humanoid")
+    model.opt.solver = "cg"
+    data, written = fl.Data(model), mujoco.MjData(model.mj_model)
+    data.record_solver = record
+    data.qpos[2] = 0.0
+    data.forward()
+    written.solver[0].nactive = 7
+    data.to_mujoco(written)
+    n = data.solver_niter
+    assert n > 3 and written.solver_niter[0] == n
+    gradient = [written.solver[k].gradient for k in range(n)]
+    if record:
+        np.testing.assert_array_equal(gradient, data.solver_history.gradient[1:])
+        np.testing.assert_array_equal(
+            [written.solver[k].improvement for k in range(n)], data.solver_history.improvement[1:]
+        )
+    else:
+        assert gradient == [0.0] * (n - 1) + [data.solver_residual]
+    assert written.solver[0].nactive == 0

@@ -23,13 +23,13 @@ from featherlane.simulation.world.rows import rows_of_world
 
 # fields with the same name and another meaning or layout in MuJoCo
 DIFFERENT = frozenset(
-    "body_awake dof_island nisland ncon qDeriv qLU signature solver_niter time tree_island warning".split()
+    "body_awake dof_island nisland ncon qLU signature solver_niter time tree_island warning".split()
 )
 COPIED = tuple(name for name in DATA.that("shown") if name not in DIFFERENT)  # those that MuJoCo lacks are skipped
 ON_DEMAND = DATA.conditional("use")  # inputs that a batch allocates at their first use
 GROUPS = ("time", "solver_niter", "warning", "contact")  # fields with a conversion; `contact` includes the rows
 # layouts of MuJoCo before 4.0 that differ; such a field is skipped
-SPARSE = frozenset("M qLD ten_J actuator_moment".split())
+SPARSE = frozenset("M qDeriv qLD ten_J actuator_moment".split())
 MOMENTS = ("moment_rownnz", "moment_rowadr", "moment_colind")  # constant here, written by every pass of MuJoCo
 SIZES = "nq nv nu na nbody njnt ngeom nsite ncam neq ntendon nmocap nsensordata".split()
 COUNTED = {
@@ -175,11 +175,29 @@ def write_mujoco(data, mj_data: Any, fields: Any = None) -> None:
     if "solver_niter" in chosen:
         mj_data.solver_niter[:] = 0
         mj_data.solver_niter[0] = data.solver_niter
+        _write_solver(data, mj_data)
     if "warning" in chosen:
         _write_warnings(workspace.arrays["warning"][:, 0], mj_data)
     for name in LAZY if fields is None else ():
         if hasattr(mj_data, name):
             setattr(mj_data, name, bool(workspace.record.size(LAZY[name])))
+
+
+def _write_solver(data, mj_data: Any) -> None:
+    """Writes improvement and gradient of each iteration if they were recorded, else only the last gradient."""
+    import mujoco
+
+    arrays, n = data.workspace.arrays, min(data.solver_niter, mujoco.mjNSOLVER)
+    recorded = data.record_solver and data.model.opt_contact_model != LCP
+    for k in range(n):
+        each = mj_data.solver[k]
+        each.nactive = each.nchange = each.neval = each.nupdate = 0
+        each.lineslope = each.improvement = each.gradient = 0.0
+        if recorded:
+            each.improvement = arrays["stat_improvement"][k + 1, 0]
+            each.gradient = arrays["stat_gradient"][k + 1, 0]
+        elif k == n - 1:
+            each.gradient = data.solver_residual
 
 
 def _write_awake(mj_data: Any) -> None:
