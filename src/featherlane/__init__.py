@@ -42,12 +42,12 @@ from featherlane.simulation.batch.load_failure import load_failure
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.batch.noise import add_sensor_noise
 from featherlane.simulation.batch.protocol import Worlds
+from featherlane.simulation.histories import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
 from featherlane.simulation.integration.integrate import integrate
 from featherlane.simulation.inverse_kinematics.ik import ik
 from featherlane.simulation.inverse_kinematics.targets import IkTarget
 from featherlane.simulation.query.camera import Camera
 from featherlane.simulation.query.depth_noise import DepthNoise
-from featherlane.simulation.histories import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
 from featherlane.simulation.query.position import differentiate_pos, integrate_pos, normalize_quat
 from featherlane.simulation.states import get_state, set_keyframe, set_state
 from featherlane.simulation.steps import forward, inverse, reset_data, reset_data_keyframe

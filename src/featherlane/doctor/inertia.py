@@ -169,7 +169,9 @@ def frame_off_centre(examined: ExaminedModel) -> Iterator[Sign]:
                     f"its frame is {offset:.3g} m from its centre of mass: a spin of {spin:.3g} rad/s changes the "
                     f"energy by up to {100 * DRIFT:.0f} %"
                 )
-                advice = "move the frame to the centre of mass (pos of body and geoms), use rk4, or reduce the time step"
+                advice = (
+                    "move the frame to the centre of mass (pos of body and geoms), use rk4, or reduce the time step"
+                )
                 yield Sign("body", b, seen, advice)
 
 
