@@ -83,6 +83,7 @@ CASES = [
     Case("density", "body 'ball'", BALL, (('density="1000"', 'density="1e6"'),)),
     Case("density", "body 'ball'", BALL, (('density="1000"', 'density=".1"'),)),
     Case("centre-outside", "body 'link'", INERTIAL, (('pos="0 0 0"', 'pos="0 0 .2"'),)),
+    Case("frame-off-centre", "body 'ball'", BALL, (('size=".1"', 'size=".02" pos=".1 0 0"'),)),
     Case(
         "mass-ratio",
         "body 'low'",

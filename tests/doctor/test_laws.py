@@ -78,3 +78,35 @@ def test_suggested_fixes_stabilize_an_unstable_step(name):
     model.opt.timestep = 0.004
     model.opt.integrator = found[0].advice.rpartition('="')[2].strip('"')
     assert not fl.diagnose(model, ["step-unstable"])
+
+
+OFFSET = """<mujoco><option timestep="{h}" integrator="{integrator}" gravity="0 0 0"/><worldbody><body name="b">
+<freejoint/><inertial pos="{s} 0 0" mass=".1" diaginertia="4e-5 4e-5 4e-5"/></body></worldbody></mujoco>"""
+
+
+def energy_change(s, h, integrator, spin):
+    """Returns the largest relative change of the energy of a body that spins about its centre of mass in one turn."""
+    model = fl.load(OFFSET.format(s=s, h=h, integrator=integrator))
+    data, energies = fl.Data(model), []
+    data.qvel = 0, -s * spin, 0, 0, 0, spin
+    for _ in range(round(2 * np.pi / spin / h)):
+        fl.step(model, data)
+        fl.forward(model, data)
+        fl.stages.energy(model, data)
+        energies.append(data.energy[1])
+    return np.abs(np.array(energies) / (2e-5 * spin * spin) - 1).max()
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicit", "implicitfast", "discrete"])
+@pytest.mark.parametrize(("s", "h"), [(0.1, 0.002), (0.05, 0.002), (0.1, 0.001)])
+def test_the_reported_spin_of_an_offset_frame_changes_the_energy_by_one_percent(s, h, integrator):
+    (found,) = fl.diagnose(fl.load(OFFSET.format(s=s, h=h, integrator=integrator)), ["frame-off-centre"])
+    spin = float(re.search(r"spin of (\S+) rad/s", found.seen)[1])
+    assert energy_change(s, h, integrator, spin) == pytest.approx(0.01, rel=0.05)
+
+
+def test_an_offset_frame_keeps_the_energy_with_the_advice():
+    assert not fl.diagnose(fl.load(OFFSET.format(s=0.1, h=0.002, integrator="RK4")), ["frame-off-centre"])
+    assert not fl.diagnose(fl.load(OFFSET.format(s=0, h=0.002, integrator="Euler")), ["frame-off-centre"])
+    assert energy_change(0.1, 0.002, "RK4", 40.0) < 1e-9
+    assert energy_change(0.0, 0.002, "Euler", 40.0) < 1e-12
