@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -259,3 +260,12 @@ def test_rail_limits_push_a_cart_from_the_first_step(noise):
     force = np.clip(env.batch.qfrc_constraint[:, 0], -10, 10)
     np.testing.assert_array_equal(seen[:, 8], force)
     assert (np.abs(env.batch.qpos[:, 0]) < 0.99).all() != force.any()
+
+
+def test_the_file_of_half_cheetah_warns_only_as_a_file_of_the_user():
+    task = environments.gymnasium_v5.HalfCheetah()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*settotalmass")
+        environments.TaskEnv(task, 2)
+    with pytest.warns(UserWarning, match="settotalmass"):
+        environments.TaskEnv(environments.gymnasium_v5.HalfCheetah(xml_file=task.model), 2)

@@ -370,3 +370,20 @@ def test_wrong_calls_are_named():
         other.expand("geom_variant")[0, 0] = number
         with pytest.raises(fl.ModelError, match=f"geom_variant of geom 'floor' in world 0: got {number}, allowed are"):
             other.step()
+
+
+# ---- sensors of geoms that a variant lacks ---------------------------------------------------------------------------
+LACKS = """<mujoco><worldbody><body name="tool" pos="0 0 1"><freejoint/><geom name="ball" size=".1"/>
+<geom name="box" type="box" size=".2 .2 .2"/></body><geom name="floor" type="plane" size="1 1 1"/></worldbody>
+<sensor><distance name="gap" {of} geom2="floor" cutoff="5"/></sensor></mujoco>"""
+
+
+def test_a_sensor_of_a_geom_that_a_variant_lacks_is_refused_with_advice():
+    message = "the variant 'box' lacks geom 'ball', to which sensor gap refers; allowed are sensors .* body 'tool'"
+    with pytest.raises(fl.ModelError, match=message):
+        fl.load(LACKS.format(of='geom1="ball"'), variants={"tool": ["ball", "box"]})
+    batch = fl.Batch(fl.load(LACKS.format(of='body1="tool"'), variants={"tool": ["ball", "box"]}), 2)
+    batch.set_variant("tool", [1], "box")
+    batch.bind("sensordata")
+    batch.forward()
+    np.testing.assert_allclose(batch.sensordata[:, 0], [0.9, 0.8], rtol=0, atol=1e-12)

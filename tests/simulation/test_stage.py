@@ -1,5 +1,6 @@
 """`Batch.step(stage=...)`: fields of the new state after a step, without a change of trajectories."""
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -16,7 +17,7 @@ MODEL = """<mujoco>
       <geom size=".1"/>
       <site name="skin" size=".12"/>
       <body name="arm" pos="0 0 .1">
-        <joint name="hinge" axis="0 1 0"/>
+        <joint name="hinge" axis="0 1 0" damping=".1" stiffness=".5"/>
         <geom type="capsule" size=".03" fromto="0 0 0 .3 0 0"/>
         <site name="end" pos=".3 0 0"/>
       </body>
@@ -34,7 +35,7 @@ MODEL = """<mujoco>
   </sensor>
 </mujoco>"""
 POSITION = "xpos xmat site_xpos geom_xpos cam_xpos subtree_com ten_length actuator_length".split()
-VELOCITY = "cvel subtree_linvel ten_velocity actuator_velocity".split()
+VELOCITY = "cvel subtree_linvel ten_velocity actuator_velocity qfrc_bias qfrc_passive qfrc_damper".split()
 ACCELERATION = "qacc actuator_force qfrc_constraint".split()
 SENSORS = {
     "position": ("position",),
@@ -81,6 +82,19 @@ def test_a_stage_computes_its_fields_for_the_new_state(stage, nstep, integrator,
         expected = current if order.index(kind) <= order.index(stage) else lagging
         for name in (*fields[kind], *SENSORS[kind]):
             np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+
+
+def test_fields_after_the_velocity_stage_equal_those_of_mj_step1():
+    batch = moving("float64")
+    batch.step(3, stage="velocity")
+    mj_model = batch.model.to_mujoco()
+    for world in range(N):
+        expected = mujoco.MjData(mj_model)
+        expected.qpos, expected.qvel = batch.qpos[world], batch.qvel[world]
+        mujoco.mj_step1(mj_model, expected)
+        for name in (*POSITION, *VELOCITY):
+            values = np.reshape(getattr(batch, name)[world], -1)
+            np.testing.assert_allclose(values, getattr(expected, name).ravel(), rtol=0, atol=1e-12, err_msg=name)
 
 
 def test_a_stage_of_sleeping_trees():

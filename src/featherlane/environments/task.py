@@ -6,6 +6,7 @@ rewards, terminations and initial states.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -71,6 +72,7 @@ class Task:
     derived: str = "gymnasium"
     dt: float
     kernel_rows: Mapping[str, slice] = {}
+    _ignored_warning: str = ""  # pattern of warnings about a file that users cannot change
 
     def prepare(self, worlds: Batch) -> None:
         """Runs once after the batch is created: expand model fields, look up names, allocate the task's arrays."""
@@ -167,7 +169,11 @@ def worlds_of(task: Task, num_envs: int, settings: dict[str, Any]) -> Any:
     source = task.model.models if isinstance(task.model, Variants) else task.model
     if not isinstance(source, list | tuple):
         model = with_kernels(source, task.kernels) if task.kernels else source
-        return Batch(model if isinstance(model, Model) else load(resolve_name(model)), num_envs, **settings)
+        with warnings.catch_warnings():
+            if task._ignored_warning:
+                warnings.filterwarnings("ignore", task._ignored_warning)
+            loaded = model if isinstance(model, Model) else load(resolve_name(model))
+        return Batch(loaded, num_envs, **settings)
     if task.kernels:
         raise ModelError("kernels: got kernels and several models, allowed are kernels with a single model")
     worlds = MixedBatch(source, **settings)

@@ -12,7 +12,7 @@ Source: mjlab's entity variants; mujoco_warp's `geom_dataid`, which differs by w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,11 +154,26 @@ def _mesh_edit(geom: str, mesh: str, names: list[str]) -> Edit:
 
 def _geom_edit(body: str, kept: str, names: list[str]) -> Edit:
     def edit(spec) -> None:
-        for name in names:
-            if name != kept:
-                spec.delete(spec.geom(name))
+        lacks = {name for name in names if name != kept}
+        _check_sensors(spec, body, kept, lacks)
+        for name in lacks:
+            spec.delete(spec.geom(name))
 
     return edit
+
+
+def _check_sensors(spec: Any, body: str, kept: str, lacks: Collection[str]) -> None:
+    """Raises an error if a sensor refers to a geom that a variant lacks."""
+    import mujoco
+
+    for i, sensor in enumerate(spec.sensors):
+        for kind, name in ((sensor.objtype, sensor.objname), (sensor.reftype, sensor.refname)):
+            if kind == mujoco.mjtObj.mjOBJ_GEOM and name in lacks:
+                raise ModelError(
+                    f"variants: {body!r}: the variant {kept!r} lacks geom {name!r}, to which sensor "
+                    f"{sensor.name or f'#{i}'} refers; allowed are sensors that refer to the body {body!r}, "
+                    f"to a site, or to geoms that all variants have"
+                )
 
 
 # ---- compiled variants -----------------------------------------------------------------------------------------------

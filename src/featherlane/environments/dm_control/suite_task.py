@@ -41,6 +41,7 @@ class SuiteTask(Task):
 
     def __post_init__(self):
         self.model = self.source(suite_folder() / self.file)
+        self._ignored_warning = "MuJoCo: compiler attribute 'settotalmass'"  # dm_control's files have it
         self.max_episode_steps = self.limit
 
     def prepare(self, worlds: Batch) -> None:

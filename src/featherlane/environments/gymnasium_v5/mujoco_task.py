@@ -51,7 +51,9 @@ class MujocoTask(Task):
 
     def __post_init__(self):
         given = str(self.xml_file)
-        self.model = str(Path(given).expanduser() if given[:1] in (".", "/", "~") else ASSETS / given)
+        own = given[:1] in (".", "/", "~")
+        self.model = str(Path(given).expanduser() if own else ASSETS / given)
+        self._ignored_warning = "" if own else "MuJoCo: compiler attribute 'settotalmass'"  # Gymnasium's file has it
         self.max_episode_steps = self.limit
         for option in fields(self):
             value = getattr(self, option.name)

@@ -114,9 +114,10 @@ class Batch(WorldQueries):
 
         Bound outputs are those of the state before the last step.  With `stage`, those of earlier stages are computed
         again for the new state: "position" (frames, centres of mass, tendons, lengths of actuators, position sensors),
-        "velocity" (also `cvel`, subtree velocities, rates of tendons and actuators, velocity sensors), or
-        "acceleration" (all, as `forward`).  The others, such as forces, accelerations and touch sensors, remain those
-        of the last step.  A stage changes no trajectory.
+        "velocity" (also `cvel`, subtree velocities, rates of tendons and actuators, `qfrc_bias`, `qfrc_passive` and
+        its parts, velocity sensors), or "acceleration" (all, as `forward`).  The others remain those of the last step:
+        accelerations, constraint and actuator forces, touch sensors, and three that mj_step1 computes, too: the mass
+        matrix, contacts (with adhesive forces), energies.  A stage changes no trajectory.
 
         After an interrupt (Ctrl-C), all worlds of the call are at the same step.  The interrupt is raised after at most
         about 0.2 s, or after one step of all worlds if that takes longer.  `time` shows how far the worlds advanced,

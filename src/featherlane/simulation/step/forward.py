@@ -247,13 +247,14 @@ def forward_pass(m, d):
 def forward_to(m, d, last):
     """Computes fields of the present state up to a stage, after a step; all other fields stay those of the step.
 
-    POSITION: frames, centres of mass, tendons, transmissions, cameras, position sensors.  VELOCITY: body velocities and
-    subtree velocities, rates of tendons and actuators, velocity sensors, too.  ACCELERATION: everything, as
-    `forward_pass`.  Sensors of a later stage keep the values of the step.
-    Source: MuJoCo mj_step1 (which also computes the mass matrix, contacts and bias forces).
-    Reads:  qpos, qvel, mocap_pos, mocap_quat, sensor_now.
+    POSITION: frames, centres of mass, tendons, transmissions, cameras, position sensors.  VELOCITY: also what
+    `forward_velocity` computes, bias and passive forces included, subtree velocities, rates of actuators, velocity
+    sensors.  ACCELERATION: everything, as `forward_pass`.  Sensors of a later stage keep the values of the step.
+    Source: MuJoCo mj_step1 (which also computes the mass matrix, contacts, their rows and energies).  Forces of
+        adhesive contacts in qfrc_passive are those of the step, because contacts are.
+    Reads:  qpos, qvel, mocap_pos, mocap_quat, sensor_now, qfrc_adhesion.
     Writes: what `kinematics`, `frames`, `com_pos`, `link_positions`, `tendon`, `transmission`, `cameras`, `sensor_pos`,
-            `com_vel`, `tendon_velocity`, `sensor_vel` and `publish` write; actuator_velocity (nout,) [m/s, rad/s].
+            `forward_velocity`, `sensor_vel` and `publish` write; actuator_velocity (nout,) [m/s, rad/s].
     """
     if last == ACCELERATION:
         forward_pass(m, d)
@@ -264,8 +265,7 @@ def forward_to(m, d, last):
             cameras(m, d)
         sensor_pos(m, d)
         if last == VELOCITY:
-            com_vel(m, d)
-            tendon_velocity(m, d)
+            forward_velocity(m, d)
             output_velocities(m, d)
             sensor_vel(m, d)
         if measures(m, d):
