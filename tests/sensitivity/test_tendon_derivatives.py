@@ -203,3 +203,18 @@ def test_a_batch_is_bitwise_equal_to_its_worlds(text, rng):
         data.forward()
         for one, every in zip(fl.inverse_derivatives(data.model, data)[:3], inverse[:3], strict=True):
             assert one.tobytes() == every[w].tobytes()
+
+
+SPRING = """<mujoco><option timestep=".05" gravity="0 0 0"/><worldbody><site name="w" pos="0 0 2"/>
+<body><joint type="slide" axis="0 0 1"/><geom size=".1" mass="1"/><site name="a"/></body></worldbody>
+<tendon><spatial stiffness="300" springlength="{rest}"><site site="w"/><site site="a"/></spatial></tendon></mujoco>"""
+
+
+@pytest.mark.parametrize("rest", ["-1", "2", "1.9 2.1"], ids=["length at qpos0", "given length", "dead band"])
+def test_a_spring_at_rest_pulls_back_unless_it_has_a_dead_band(rest):
+    model = fl.load(SPRING.format(rest=rest))
+    data = fl.Data(model)
+    data.qvel[:] = 1.0
+    found, expected = (fl.linearize(model, data, method=method).A for method in ("analytic", "finite_difference"))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert (found[1, 0] == 0.0) == (" " in rest)

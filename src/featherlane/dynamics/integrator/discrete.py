@@ -23,7 +23,7 @@ from featherlane.dynamics.integrator.derivative import add_moments, damping_rate
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
 from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, spring_coefficients
 from featherlane.dynamics.sparse.outer import LOWER
-from featherlane.dynamics.tendon.force import tendon_damping_rate, tendon_spring_rate
+from featherlane.dynamics.tendon.force import tendon_damping_rate, tendon_metric_rate
 from featherlane.dynamics.tendon.length import add_tendon_force
 from featherlane.model.solver import takes_couplings
 
@@ -86,7 +86,7 @@ def tendon_metric(m, d, i):
     if not (m.opt_disableflags & DISABLE_DAMPER):
         rate = fmax(tendon_damping_rate(m, d, i), 0.0)
     if not (m.opt_disableflags & DISABLE_SPRING):
-        stiffness = fmax(tendon_spring_rate(m, d, i), 0.0)
+        stiffness = fmax(tendon_metric_rate(m, d, i, at_rest=0), 0.0)
     return h * fma(h, stiffness, rate)
 
 
@@ -102,7 +102,7 @@ def add_spring_change(m, d, s, x):
                 x[v + k] = fma(s * (h * (first if k < 3 else rest)), d.qvel[v + k], x[v + k])
         if tendons_count(m):
             for i in range(m.ntendon):
-                rate = h * fmax(tendon_spring_rate(m, d, i), 0.0)
+                rate = h * fmax(tendon_metric_rate(m, d, i, at_rest=0), 0.0)
                 add_tendon_force(m, d, i, s * rate * d.ten_velocity[i], x)
     if actuators_count(m):
         for i in range(m.nactuator):
