@@ -123,8 +123,8 @@ def closest(m1, d1):
     the second.  Distances above shapes.limit are returned as NO_DISTANCE, without a normal or points.
     Source: MuJoCo mjc_ccd, with its cores of round shapes; search and tolerances are Featherlane's (see gjk, epa).
     Reads:  shapes.*, shapes.prism.
-    Writes: convex.dist [m], convex.normal (3,), convex.witness [m], world axes; scratch memory: convex.*, support.*,
-            gjk.*, epa.*, facet.*, feature.*, recall.*.
+    Writes: convex.dist [m], convex.normal (3,), convex.witness [m], world axes; shapes.slack, 0; scratch memory:
+            convex.*, support.*, gjk.*, epa.*, facet.*, feature.*, recall.*.
     """
     d1.recall.pair[0], d1.shapes.slack[0] = 0, 0.0
     look_from_first(d1)
