@@ -204,7 +204,7 @@ def forward(m, d):
     Source: MuJoCo mj_forward (collisions are found after the velocities here, which changes no value; with the flag
         `sleep`, and if forces depend on contacts, before them).
     Reads:  the state: time, qpos, qvel, act, history, plastic, qacc_warmstart, and the user's inputs.
-    Writes: every field down to qacc; con_fresh, tree_settled.
+    Writes: every field down to qacc; energy, con_fresh, tree_settled.
     """
     sleeps = sleeping(m)
     if not sleeps or not rests(m, d):
