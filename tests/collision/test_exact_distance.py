@@ -186,7 +186,9 @@ SCALES = [
     (1e3, 0.0, "convex"),
     (1.0, 1e3, "convex"),
 ]
-HULLS = [pair for pair in itertools.combinations_with_replacement(FORMS, 2) if {"cube", "rock"} & set(pair)]
+HULLED = {"cube", "rock"}
+POLYTOPES = HULLED | {"sphere", "capsule", "box"}
+HULLS = [pair for pair in itertools.combinations_with_replacement(FORMS, 2) if HULLED & set(pair)]
 
 
 @pytest.mark.parametrize(("size", "offset", "contact_model"), every(4, SCALES))
@@ -199,7 +201,9 @@ def test_a_contact_exists_if_the_exact_distance_is_below_the_margin(size, offset
         for k in range(3):
             qa, qb, v = orientations(k, rng)
             p, n = approach(model, data, np.full(3, offset), size, qa, qb, v)
-            for overlap_, touches in ((2e-12, True), (1e-9, True), (1e-7, True), (-2e-12, False), (-1e-8, False)):
+            # hulls touch beyond SLACK of their radii, of 2 to 4 sizes
+            beyond = (1e-8, 1e-7) if {first, second} <= POLYTOPES and {first, second} & HULLED else (2e-12, 1e-9, 1e-7)
+            for overlap_, touches in (*((depth, True) for depth in beyond), (-2e-12, False), (-1e-8, False)):
                 depth = overlap_ + np.sign(overlap_) * rounding * 300
                 data.qpos[:] = [*(p - n * (AWAY + depth) * size), *qb]
                 fl.forward(model, data)
@@ -260,3 +264,15 @@ def test_the_depth_of_a_centre_on_a_hulls_vertex_is_the_radius(corner):
         # inside, the nearest faces are nearer than the vertex
         depth = gap if gap > 0 else gap / np.sqrt(3.0)
         np.testing.assert_allclose(min(c.dist for c in data.contact), depth - 1.0, rtol=0, atol=1e-7)
+
+
+FLANGES = """<mujoco><asset><mesh name="flange" vertex="-1 -1 -1 1 -1 -1 1 1 -1 -1 1 -1 -1 -1 1 1 -1 1 1 1 1 -1 1 1"
+scale=".0625 .0625 .0625"/></asset><worldbody><geom type="mesh" mesh="flange"/>
+<body pos="0 0 {height}"><joint axis="0 0 1"/><geom type="mesh" mesh="flange"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize(("overlap_", "touches"), [(1e-11, False), (-1e-11, False), (1e-9, True)])
+def test_flanges_of_a_joint_touch_beyond_the_rounding_of_their_poses(overlap_, touches):
+    data = fl.Data(fl.load(FLANGES.format(height=0.125 - overlap_)))
+    data.forward()
+    assert (data.ncon > 0) == touches

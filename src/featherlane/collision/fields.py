@@ -136,7 +136,7 @@ FIELDS = (
     _shape.scalar("mat", "2 9", "1", "orientations of the two geoms"),
     _shape.scalar("size", "2 3", "m", "sizes of the two geoms"),
     _shape.scalar("limit", "1", "m", "largest distance of a contact"),
-    _shape.scalar("slack", "1", "m", "overlap beyond the limit that rounding of float32 poses makes; 0 in float64"),
+    _shape.scalar("slack", "1", "m", "overlap beyond the limit that rounding of poses makes; 0 for queries"),
     _shape.int("field", "2 2", "1", "signed distance fields of the two geoms: geom_field, geom_fieldadr"),
     _shape.scalar("tolerance", "1", "m", "length of a step that ends the minimization of fields, 0: as in MuJoCo"),
     _shape.scalar("box", "2 6", "m", "bounding boxes of the two geoms in their frames, for signed distance fields"),

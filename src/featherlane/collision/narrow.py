@@ -16,18 +16,20 @@ from featherlane.collision.mixing import farthest
 from featherlane.collision.slot import complete_frames, load_field, load_shape, store_manifold
 from featherlane.model.pair import manifold_points
 
-SINGLE = 2.0**-23  # relative to the largest radius: rounding of a float32 pose
+# relative to the radii: rounding of a pose, 2^-23 in float32; in float64 also that of a model's file and compiler
+SINGLE, DOUBLE = 2.0**-23, 2.0**-30
 
 
 @kernel
 def pose_slack(m, d, g, h, lane):
-    """Returns the overlap of two polytopes, at least one a hull, that rounding of float32 poses may make [m].
+    """Returns the overlap of two polytopes, at least one a hull, that rounding of their poses may make [m].
 
-    Flanges of adjacent links lie in one plane: the rounding of their poses would decide whether they touch.
+    Flanges of adjacent links lie in one plane.  Rounding would decide whether they touch, and friction between them
+    would brake the joint: the base and the shoulder of a UR5e overlap by 1e-11 m.
     """
     slack = 0.0
-    if single_precision(d) and m.geom_type[h] == MESH and m.geom_type[g] in (SPHERE, CAPSULE, BOX, MESH):
-        slack = SINGLE * (read_lane(m.geom_rbound, g, lane) + read_lane(m.geom_rbound, h, lane))
+    if m.geom_type[h] == MESH and m.geom_type[g] in (SPHERE, CAPSULE, BOX, MESH):
+        slack = (SINGLE if single_precision(d) else DOUBLE) * (read_lane(m.geom_rbound, g, lane) + read_lane(m.geom_rbound, h, lane))
     return slack
 
 
