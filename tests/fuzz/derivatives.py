@@ -10,29 +10,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 import featherlane as fl
 from featherlane.sensitivity.derivative.formulas import serves
+from fuzz.columns import EQUAL, LENGTHS, Columns, Finding, References
 from fuzz.models import place
 from fuzz.report import Report, numbered
 from fuzz.trees import Tree
 from fuzz.workers import enter, outcomes
 
 NAME = "derivatives"
-EQUAL = 2e-5  # largest relative error of a column
 DIFFERENCED = 2e-4  # that of derivatives without formulas, which difference the residual over 2e-7
-APART = 1e-6  # largest relative difference of the two references of a compared column
-NOISE = 20.0  # errors that are below so many differences of the references are rounding errors
+SWEPT = 5e-3  # that of differences of steps by a sweeping solver, which ends at its tolerance
 ROUNDING = 2e-7  # of accelerations and sensors: rounding errors of their differences over 2e-7
 STEPPED = 2e-7  # of velocities: those of differences of steps over 1e-6
 PARAMETER = 1e-8  # of velocities: those of differences by parameters of the size 1
-FLOOR = 1e-3  # of a block's largest entry: scale of a column of small entries
-LENGTHS = (1e-6, 1e-5, 1e-7)  # displacements of the first reference; the second's are three times as long
-AT_SWITCH = 1e-6  # `switching` of states at a switch: both one-sided derivatives are right
 LEAST = 0.6  # share of columns that a run compares
 TIMEOUT = 120.0  # s
 LIGHT = 1e6  # 1/kg, 1/(kg m^2): lighter DoFs make the results ill-conditioned
@@ -44,94 +39,6 @@ FIELDS = (
     " tendon_stiffness tendon_damping tendon_frictionloss actuator_gainprm actuator_biasprm actuator_gear site_pos"
     " eq_data"
 ).split()
-
-
-class Finding(Exception):
-    """Reports a violation found in a case."""
-
-
-# ---- comparison ------------------------------------------------------------------------------------------------------
-@dataclass
-class Columns:
-    """Counts compared and skipped columns of a case.
-
-    Attributes:
-        compared, skipped: numbers of columns.
-        at_switch: numbers of columns that differ at a switch.
-        switching: of the state.
-        equal: largest relative error.
-    """
-
-    compared: int = 0
-    skipped: int = 0
-    at_switch: int = 0
-    switching: float = 1.0
-    equal: float = EQUAL
-
-    def compare(
-        self, what: str, found: np.ndarray, references: References, rows: list[slice], noise: np.ndarray | float = 0.0
-    ) -> None:
-        """Compares columns of a matrix, block of rows by block.
-
-        Args:
-            what: name of the matrix.
-            found: the derivative.
-            references: of the matrix.
-            rows: blocks; each has a separate scale.
-            noise: size of the rounding errors of `found`, of each column or of all.
-
-        Raises:
-            Finding: a column differs.
-        """
-        if not np.isfinite(found).all():
-            raise Finding(f"{what} is not finite")
-        for block in rows:
-            if found[block].size:
-                self._compare(what, found[block], references, block, noise)
-
-    def _compare(self, what: str, found: np.ndarray, references: References, block: slice, noise) -> None:
-        gap = np.full(found.shape[1], np.inf)
-        scale, reference = np.ones_like(gap), np.zeros_like(found)
-        for near, far in references:
-            near, far = near[block], far[block]
-            size = np.maximum(np.abs(near).max(0), max(FLOOR * np.abs(near).max(), 1e-12))
-            apart = np.abs(near - far).max(0) / size
-            better = apart < gap
-            gap, scale = np.where(better, apart, gap), np.where(better, size, scale)
-            reference = np.where(better, near, reference)
-            if (gap <= APART).all():
-                break
-        error, usable = np.abs(found - reference).max(0) / scale, gap <= APART
-        wrong = usable & ~(error <= np.maximum(self.equal, NOISE * gap) + noise / scale)
-        self.compared, self.skipped = self.compared + int(usable.sum()), self.skipped + int((~usable).sum())
-        if wrong.any() and self.switching < AT_SWITCH:
-            self.at_switch += int(wrong.sum())
-        elif wrong.any():
-            j = int(np.argmax(np.where(wrong, error, 0.0)))
-            raise Finding(
-                f"{what}: columns {np.flatnonzero(wrong)[:9].tolist()}, column {j} rows {block.start}-{block.stop}:"
-                f" relative error {error[j]:.1e} of {scale[j]:.1e}, references {gap[j]:.0e} apart,"
-                f" switching {self.switching:.1e}"
-            )
-
-
-class References:
-    """Yields pairs (near, far) of extrapolated differences, by lengths of steps; each is computed once.
-
-    Args:
-        differences: function from displacements to matrices, one for each.
-        lengths: displacements of `near`; those of `far` are three times as long.
-    """
-
-    def __init__(self, differences: Callable, lengths: tuple[float, ...] = LENGTHS):
-        self.differences, self.lengths, self.known = differences, lengths, {}
-
-    def __iter__(self):
-        for eps in self.lengths:
-            if eps not in self.known:
-                one, two, three, six = self.differences(eps * np.array([1.0, 2.0, 3.0, 6.0]))
-                self.known[eps] = (4.0 * one - two) / 3.0, (4.0 * three - six) / 3.0
-            yield self.known[eps]
 
 
 # ---- displaced worlds ------------------------------------------------------------------------------------------------
@@ -215,7 +122,10 @@ def check_steps(model, data, probe, columns: Columns) -> None:
     columns.compare("A, B", values, references, blocks(model), noise)
     if sensors:
         rows = [slice(nx + k, nx + k + 1) for k in range(model.nsensordata)]
-        largest = max(np.abs(x).max() for x in (probe.sensordata, probe.qacc))
+        stiff = np.zeros(1)
+        if model.opt.contact_model == "convex":  # forces of rows are differences of such terms
+            stiff = np.asarray(probe.efc_D) * np.abs(probe.efc_aref)
+        largest = max(np.abs(x).max(initial=0.0) for x in (probe.sensordata, probe.qacc, stiff))
         columns.compare("C, D", values, references, rows, ROUNDING * largest)
 
 
@@ -403,6 +313,8 @@ def _checked(tree: Tree, rng, columns: Columns) -> str:
     if probe.status["not_converged"] > data.status["not_converged"]:
         return "unconverged"
     columns.equal = EQUAL if serves(model) else DIFFERENCED
+    if "lcp_solver" in tree.options:
+        columns.equal = SWEPT
     try:
         check_steps(model, data, probe, columns)
     except fl.UnsupportedFeatureError:

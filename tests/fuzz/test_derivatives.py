@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fuzz import derivatives
-from fuzz.derivatives import LEAST, Columns, Coverage, Finding, References
+from fuzz.columns import Columns, Finding, References
+from fuzz.derivatives import LEAST, Coverage
 from fuzz.report import budget, seed
 
 SAMPLE, CASES = 12, 5_000

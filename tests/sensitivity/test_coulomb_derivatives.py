@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from fuzz.derivatives import Columns, check_accelerations, check_inverse, check_rollout, check_steps
+from fuzz.columns import Columns
+from fuzz.derivatives import check_accelerations, check_inverse, check_rollout, check_steps
 
 BOX = """
 <mujoco><worldbody><geom type="plane" size="5 5 1" friction=".1"/>

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from fuzz.derivatives import Columns, check_accelerations, check_inverse, check_rollout, check_steps
+from fuzz.columns import Columns
+from fuzz.derivatives import check_accelerations, check_inverse, check_rollout, check_steps
 
 # the base turns about two axes, or about three; its child and a grandchild touch, and so do both children
 TREE = """<mujoco><option timestep=".002"/><worldbody><body>{base}<geom size=".08" contype="0" conaffinity="0"/>
