@@ -250,7 +250,7 @@ def compared(mj, theirs) -> list[str]:
     fields = [*STATE, *SIZES, *SMOOTH, *SOLVED, *ROWS]
     if mj.opt.integrator == DISCRETE:
         fields.remove("qacc_smooth")  # couplings are rows
-        for name in ("qfrc_constraint", "nefc", "nf", *ROWS):
+        for name in ("qfrc_constraint", "nefc", "ne", "nf", *ROWS):
             fields.remove(name)
     if mj.opt.enableflags & SLEEP and (theirs.tree_asleep >= 0).any():
         return ["time", "qpos", "qvel", "tree_asleep"]
