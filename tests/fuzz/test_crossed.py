@@ -6,7 +6,7 @@ import pytest
 
 import featherlane as fl
 from fuzz import crossed
-from fuzz.crossed import judge
+from fuzz.crossed import bits, judge
 from fuzz.report import budget, seed
 from sampling import in_ci
 
@@ -58,7 +58,7 @@ def test_equal_worlds_alone_and_in_a_batch_pass():
     scene = crossed.build([("chain", 1), ("ground", 2)])
     mj, model = judge.compiled(scene, scene.text(), "loaded")
     rng = np.random.default_rng(0)
-    judge.check_bits(mj, model, scene, judge.start(mj, scene, rng), rng)
+    bits.check_bits(mj, model, scene, judge.start(mj, scene, rng), rng)
 
 
 @pytest.mark.parametrize("cases", [in_ci(SAMPLE), pytest.param(CASES, marks=pytest.mark.slow)])

@@ -112,17 +112,19 @@ def wrapped_tendon(scene: Scene, draw: Random) -> None:
 
 
 def winch(scene: Scene, draw: Random) -> None:
-    """Adds a tendon that ends on the surface of its wrapping cylinder or sphere."""
+    """Adds a tendon that ends on the surface of its wrapping cylinder or sphere, or slightly outside of it."""
     parent = draw.among(scene.all("body"))
     if parent is None:
         return
     name, end, r = scene.name("r"), scene.name("e"), draw.among((0.05, 0.1, 0.07))
-    angle = draw.rng.uniform(0, 2 * np.pi)
+    angle, out = draw.rng.uniform(0, 2 * np.pi), draw.among((1.0, 1.0 + 1e-9, 1.0 + 1e-6))
+    if out == 1.0:
+        scene.notes.add("a tendon end on a surface")  # rounding decides whether MuJoCo's tendon is straight
     kind = draw.among((f'type="sphere" size="{r}"', f'type="cylinder" size="{r} .05"'))
     scene.add(
         parent,
         f'<geom name="{name}" {kind} contype="0" conaffinity="0" mass="0.1"/>'
-        f'<site name="{end}" pos="{r * np.cos(angle):.17g} {r * np.sin(angle):.17g} 0"/>',
+        f'<site name="{end}" pos="{out * r * np.cos(angle):.17g} {out * r * np.sin(angle):.17g} 0"/>',
     )
     path = f'<site site="{end}"/><geom geom="{name}"/><site site="{_world_site(scene, draw)}"/>'
     scene.add("tendon", f'<spatial name="{scene.name("t")}">{path}</spatial>')
