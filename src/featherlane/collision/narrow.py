@@ -29,7 +29,9 @@ def pose_slack(m, d, g, h, lane):
     """
     slack = 0.0
     if m.geom_type[h] == MESH and m.geom_type[g] in (SPHERE, CAPSULE, BOX, MESH):
-        slack = (SINGLE if single_precision(d) else DOUBLE) * (read_lane(m.geom_rbound, g, lane) + read_lane(m.geom_rbound, h, lane))
+        slack = (SINGLE if single_precision(d) else DOUBLE) * (
+            read_lane(m.geom_rbound, g, lane) + read_lane(m.geom_rbound, h, lane)
+        )
     return slack
 
 
