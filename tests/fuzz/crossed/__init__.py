@@ -54,7 +54,7 @@ NEEDS = (
 )
 FEATURES = {name: function for group, _ in GROUPS for name, function in group.items()}
 LEAVING = 0.5  # part of the groups that a case omits
-LEAST = 0.6  # share of the cases without WAITING that a run compares
+LEAST = 0.6  # share of the cases that a run compares
 HOWS = ("loaded", "edited", "expanded")
 
 
@@ -111,9 +111,6 @@ def check(seed: int, case: int) -> tuple[str, str]:
     """Runs a case; returns a verdict and a text, for a finding with the features that it needs."""
     warnings.simplefilter("ignore")
     chosen = features(seed, case)
-    for reason, waits in WAITING.items():
-        if waits({name for name, _ in chosen}):
-            return f"waits: {reason}", ""
     verdict, finding = examine(seed, case, chosen)
     if verdict == "refused":
         return verdict, models.shape(str(finding))
@@ -166,23 +163,6 @@ def kind_of(finding: Exception) -> str:
     return getattr(finding, "kind", re.sub(r"[\d.e+-]+", "", str(finding)))
 
 
-# cases that wait for a repair: reason -> whether a set of features has it
-WAITING = {
-    "singular inertia": lambda names: "singular" in names,
-    "filterexact with time constant 0": lambda names: "instant_filter" in names,
-    "disableactuator=~0": lambda names: "all_groups_disabled" in names,
-    "qpos quaternion 0": lambda names: "zero_quaternion" in names,
-    "frames of simple bodies": lambda names: names & {"edit_body_ipos", "edit_body_iquat"},
-    "features switched on in Python": lambda names: names & SWITCHED,
-    "tiny overlaps of meshes": lambda names: "tiny_overlap" in names,
-    "more than 1,024 contacts": lambda names: "crowd" in names,
-    "multiccd": lambda names: "no_multiccd" in names,
-    "rows with zero Jacobian": lambda names: "still_equality" in names,
-    "CG ends early": lambda names: "solver_CG" in names,
-}
-SWITCHED = {f"edit_{name}" for name in ("geom_surfacevel", "geom_adhesion", "body_gravcomp")}
-
-
 def run(limit: str, seed: int = 0, first: int = 0, count: int | None = None) -> Report:
     """Runs cases until the budget is spent, in separate processes."""
     report = Report(NAME, seed)
@@ -195,10 +175,9 @@ def run(limit: str, seed: int = 0, first: int = 0, count: int | None = None) -> 
 
 
 def share(report: Report) -> float:
-    """Returns the part of the cases that were compared, of all that wait for nothing."""
-    cases = {verdict: n for verdict, n in report.counts.items() if not verdict.startswith("waits")}
-    compared = sum(n for verdict, n in cases.items() if verdict.startswith(("equal", "tied", "finding")))
-    return compared / max(sum(cases.values()), 1)
+    """Returns the part of the cases that were compared."""
+    compared = sum(n for verdict, n in report.counts.items() if verdict.startswith(("equal", "tied", "finding")))
+    return compared / max(sum(report.counts.values()), 1)
 
 
 def main(arguments) -> int:
