@@ -60,7 +60,7 @@ def _resting_force() -> tuple[bool, str]:
     return _below(abs(data.qfrc_constraint[2] - weight) / weight, 1e-6)
 
 
-def _mujoco() -> tuple[bool, str]:
+def _arm_against_mujoco() -> tuple[bool, str]:
     """Compares positions of the arm after 100 steps with those of the installed MuJoCo."""
     import mujoco
 
@@ -106,7 +106,7 @@ def _below(error: float, limit: float) -> tuple[bool, str]:
 TESTS: dict[str, Callable[[], tuple[bool, str]]] = {
     "free fall against the exact sum": _free_fall,
     "contact force of a resting box": _resting_force,
-    "arm against the installed MuJoCo": _mujoco,
+    "arm against the installed MuJoCo": _arm_against_mujoco,
     "bits of one world, a batch and two threads": _alone_and_in_a_batch,
     "float32 against float64": _single_precision,
 }

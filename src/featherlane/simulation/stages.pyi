@@ -219,9 +219,9 @@ def smooth_acceleration(model: Model, data: Data) -> None:
     of M or by articulated bodies. With the integrator `discrete`, qacc_smooth is the unconstrained step.
 
     Reads: qfrc_passive, qfrc_bias, qfrc_applied, qfrc_actuator, xfrc_applied, qLD, qLDiagInv.
-    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2]; with discrete Mhat, qH, qHDiagInv, qfrc_step
-        and actuator_rate (nactuator, 2) [N/m, N s/m]; scratch memory: cacc (nbody, 6) [rad/s^2, m/s^2], cfrc (nbody, 6)
-        [N m, N], crb_drag, aba_inertia, aba_axis.
+    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2], warning (6,) (singular inertia); with
+        discrete Mhat, qH, qHDiagInv, qfrc_step and actuator_rate (nactuator, 2) [N/m, N s/m]; scratch memory: cacc
+        (nbody, 6) [rad/s^2, m/s^2], cfrc (nbody, 6) [N m, N], crb_drag, aba_inertia, aba_axis.
     Cost: O(nv * depth).
     Source: MuJoCo mj_fwdAcceleration.
 

@@ -147,7 +147,8 @@ def rk4_finish(m, d):
     `rk.last_*` <- the state of the last stage, to which all other derived fields belong after the step.
     Source: MuJoCo mj_RungeKutta; that 4.0.1 stores these accelerations was found by experiment.
     Reads:  qpos, qvel, act, qacc, ctrl, rk.*.
-    Writes: qpos, qvel, qacc, act, history, plastic, time, qacc_warmstart; rk.*.
+    Writes: qpos, qvel, qacc, act, history, plastic, time, qacc_warmstart; actuator_length and
+            actuator_velocity of the last stage; rk.*.
     """
     h = timestep(m)
     _add_stage(m, d, 1.0 / 6.0)
