@@ -25,6 +25,7 @@ from fuzz.workers import enter, outcomes
 NAME = "derivatives"
 DIFFERENCED = 2e-4  # that of derivatives without formulas, which difference the residual over 2e-7
 SWEPT = 5e-3  # that of differences of steps by a sweeping solver, which ends at its tolerance
+STILL = 1e-12  # m: a moment arm that is rounding
 ROUNDING = 2e-7  # of accelerations and sensors: rounding errors of their differences over 2e-7
 STEPPED = 2e-7  # of velocities: those of differences of steps over 1e-6
 PARAMETER = 1e-8  # of velocities: those of differences by parameters of the size 1
@@ -295,6 +296,16 @@ def check(seed: int, case: int) -> tuple[str, str]:
         return "finding", f"{type(error).__name__}: {error} at {place(error)}"
 
 
+def moves_nothing(model, data) -> bool:
+    """Returns whether a tendon has no moment arm, as one within a rigid body.
+
+    Under `discrete` rounding of its length then decides whether its row touches a free body.
+    """
+    J = np.abs(np.asarray(data.ten_J))
+    rows = zip(model.ten_J_rowadr, model.ten_J_rownnz, strict=True)
+    return any(J[first : first + number].max(initial=0.0) < STILL for first, number in rows)
+
+
 def _checked(tree: Tree, rng, columns: Columns) -> str:
     enter("load")
     try:
@@ -312,6 +323,8 @@ def _checked(tree: Tree, rng, columns: Columns) -> str:
         return "light"
     if probe.status["not_converged"] > data.status["not_converged"]:
         return "unconverged"
+    if tree.options.get("integrator") == "discrete" and moves_nothing(model, probe):
+        return "a tendon that moves nothing"
     columns.equal = EQUAL if serves(model) else DIFFERENCED
     if "lcp_solver" in tree.options:
         columns.equal = SWEPT
