@@ -196,7 +196,7 @@ def actuation(model: Model, data: Data) -> None:
 
     Reads: ctrl, act, history, time, qvel, actuator_length, actuator_moment, qfrc_gravcomp.
     Writes: actuator_velocity (nout,) [m/s, rad/s], actuator_force (nout,) [N, N m], act_dot (na,) [1/s], qfrc_actuator
-        (nv,) [N, N m], badctrl, warning (5,) (bad control), tendon_actuatorfrc (ntendon,) [N]; scratch memory:
+        (nv,) [N, N m], badctrl, warning (6,) (bad control), tendon_actuatorfrc (ntendon,) [N]; scratch memory:
         actuator_input (nu,) and user_term.
     Note: without actuators, or with actuation disabled, gravity compensation through actuators is 0, too, and act_dot
         is unchanged.
@@ -417,7 +417,7 @@ def solve(model: Model, data: Data) -> None:
     Reads: qacc_smooth, qfrc_smooth, qacc_warmstart, M and its factor, cvel, the rows of `make_constraint`.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
         solver_niter; solver_residual, the norm of the scaled gradient, or of the LCP's complementarity, at the end;
-        solver_gap; warning (5,) (not converged); stat_* if each iteration is recorded.
+        solver_gap; warning (6,) (not converged); stat_* if each iteration is recorded.
     Source: MuJoCo mj_fwdConstraint; chapter Computation, sec. "Solver". Open Dynamics Engine, for the model lcp.
 
     Args:
@@ -462,7 +462,8 @@ def implicitfast(model: Model, data: Data) -> None:
     Writes: qvel (nv,) [m/s, rad/s], qpos (nq,) [m, rad, quaternion], time [s], act (na,), history (nhistory,), plastic
         (nplastic,) [m, rad, quaternion], qacc_warmstart (nv,) [m/s^2, rad/s^2]; qacc_step (nv,) [m/s^2, rad/s^2], qH,
         qHDiagInv, actuator_rate (nactuator, 2) [N/m, N s/m]; scratch memory: crb_drag, block, qvec, aba_*, cacc (nbody,
-        6) [rad/s^2, m/s^2], cfrc (nbody, 6) [N m, N]; on request qDeriv (nD,) [N s/m, N m s/rad].
+        6) [rad/s^2, m/s^2], cfrc (nbody, 6) [N m, N]; qDeriv (nD,) [N s/m, N m s/rad] on request and for separate free
+        bodies.
     Cost: O(nv * depth^2).
     Source: MuJoCo mj_implicit with the integrator implicitfast; chapter Computation, gyroscopic derivatives for free
         bodies.
