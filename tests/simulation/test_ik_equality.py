@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from bits.queries import FASTENED
 from featherlane.results import IkStatus
 from oracles.ik_gradient import gradient
 
@@ -25,43 +26,14 @@ MIMIC = """
   </worldbody>
   <equality><joint joint1="k" joint2="j" polycoef="0 -1 0 0 0"/></equality>
 </mujoco>"""
-# every kind of equality constraint, by bodies and by sites, and joints of every type
-ALL = """
-<mujoco><compiler angle="radian"/>
-  <worldbody><site name="post" pos=".1 .5 .3"/>
-    <body name="base" pos="0 0 .2"><freejoint/><geom size=".1"/>
-      <body name="upper" pos=".1 0 0"><joint name="j1" axis="0 1 0" ref=".1"/><geom size=".02"/>
-        <body name="lower" pos=".3 0 0"><joint name="j2" axis="0 1 .3"/><joint name="s" type="slide" axis="1 0 0"/>
-          <geom size=".02"/><site name="tip" pos=".2 0 .05"/></body></body>
-      <body name="left" pos="0 .1 0"><joint name="ball" type="ball"/><geom size=".02"/>
-        <body name="hand" pos=".2 0 0"><joint name="j3" axis="0 0 1"/><geom size=".02"/>
-          <site name="palm" pos=".1 0 0" quat=".9 .1 .2 .3"/></body></body></body>
-    <body name="tool" pos=".5 .2 .3"><freejoint/><geom size=".02"/><site name="grip" pos="0 0 .04"/></body>
-  </worldbody>
-  <tendon>
-    <fixed name="sum"><joint joint="j1" coef="1"/><joint joint="j2" coef="-.5"/></fixed>
-    <spatial name="cord"><site site="post"/><site site="palm"/></spatial>
-    <spatial name="rope"><site site="tip"/><site site="grip"/></spatial>
-  </tendon>
-  <equality>
-    <joint joint1="j2" joint2="j1" polycoef=".1 .7 -.4 .3 .2"/>
-    <joint joint1="s" polycoef=".03 0 0 0 0"/>
-    <connect body1="lower" body2="hand" anchor=".15 .05 0"/>
-    <connect site1="tip" site2="grip"/>
-    <weld body1="tool" body2="hand" relpose=".1 0 .1 .8 .2 .1 0" anchor=".02 0 0"/>
-    <weld site1="palm" site2="post" torquescale=".5"/>
-    <tendon tendon1="sum" polycoef=".2 0 0 0 0"/>
-    <tendon tendon1="rope" tendon2="cord" polycoef=".01 .5 .2 0 0"/>
-  </equality>
-</mujoco>"""
 KINDS = ["polynomial", "constant", "connect", "connect of sites", "weld", "weld of sites", "fixed tendon", "tendons"]
-ANGLES = (0,)  # constraints of ALL whose error is an angle alone
+ANGLES = (0,)  # constraints of FASTENED whose error is an angle alone
 
 
 @functools.cache
 def only(*kept: int) -> fl.Model:
     """Returns the scene with some of its constraints."""
-    spec = mujoco.MjSpec.from_string(ALL)
+    spec = mujoco.MjSpec.from_string(FASTENED)
     for k, equality in reversed(list(enumerate(spec.equalities))):
         if k not in kept:
             spec.delete(equality)
