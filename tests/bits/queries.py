@@ -17,6 +17,36 @@ from bits.motion import WORLDS, Motion, start, symmetric
 from featherlane.model.bundle import resolve_name
 from featherlane.model.enums import Enable
 
+# every kind of equality constraint, by bodies and by sites, and joints of every type
+FASTENED = """
+<mujoco><compiler angle="radian"/>
+  <worldbody>
+    <body name="base" pos="0 0 .2"><freejoint/><geom size=".1"/>
+      <body name="upper" pos=".1 0 0"><joint name="j1" axis="0 1 0" ref=".1"/><geom size=".02"/>
+        <body name="lower" pos=".3 0 0"><joint name="j2" axis="0 1 .3"/><joint name="s" type="slide" axis="1 0 0"/>
+          <geom size=".02"/><site name="tip" pos=".2 0 .05"/></body></body>
+      <body name="left" pos="0 .1 0"><joint name="ball" type="ball"/><geom size=".02"/>
+        <body name="hand" pos=".2 0 0"><joint name="j3" axis="0 0 1"/><geom size=".02"/>
+          <site name="palm" pos=".1 0 0" quat=".9 .1 .2 .3"/></body></body></body>
+    <body name="tool" pos=".5 .2 .3"><freejoint/><geom size=".02"/><site name="grip" pos="0 0 .04"/></body>
+    <body name="post"><site name="post" pos=".1 .5 .3"/></body>
+  </worldbody>
+  <tendon>
+    <fixed name="sum"><joint joint="j1" coef="1"/><joint joint="j2" coef="-.5"/></fixed>
+    <spatial name="cord"><site site="post"/><site site="palm"/></spatial>
+    <spatial name="rope"><site site="tip"/><site site="grip"/></spatial>
+  </tendon>
+  <equality>
+    <joint joint1="j2" joint2="j1" polycoef=".1 .7 -.4 .3 .2"/>
+    <joint joint1="s" polycoef=".03 0 0 0 0"/>
+    <connect body1="lower" body2="hand" anchor=".15 .05 0"/>
+    <connect site1="tip" site2="grip"/>
+    <weld body1="tool" body2="hand" relpose=".1 0 .1 .8 .2 .1 0" anchor=".02 0 0"/>
+    <weld site1="palm" site2="post" torquescale=".5"/>
+    <tendon tendon1="sum" polycoef=".2 0 0 0 0"/>
+    <tendon tendon1="rope" tendon2="cord" polycoef=".01 .5 .2 0 0"/>
+  </equality>
+</mujoco>"""
 DATA_ALONE = ("float64",)
 
 
@@ -200,6 +230,7 @@ def queries() -> dict[str, Scene]:
     for name in ("arm", "humanoid"):
         add(f"jacobians, {name}", jacobians, name)
         add(f"inverse kinematics, {name}", inverse_kinematics, name)
+    add("inverse kinematics, equalities", inverse_kinematics, FASTENED)
     for ground in GROUNDS:
         add(f"sensing, {ground}", sensing, shapes(ground))
     add("sensing, humanoid", sensing, "humanoid")

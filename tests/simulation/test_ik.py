@@ -9,13 +9,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes.record import allocated
 from featherlane.results import IkStatus
-from featherlane.simulation.inverse_kinematics.fields import IK
-from featherlane.simulation.inverse_kinematics.ik import Problem
-from featherlane.simulation.inverse_kinematics.residual import ik_residual
-from featherlane.simulation.tile.library import library
 from oracles.ik import SiteIk
+from oracles.ik_gradient import gradient
 
 TOLERANCE = 1e-6  # default of `fl.ik` in float64 [m, rad]
 # all joint types, a branch that moves no target, and limits that are met
@@ -136,24 +132,6 @@ def test_objects_meet_their_goals(case):
             assert mine <= TOLERANCE + 1e-7 and abs(mine - theirs) < 1e-7
     angle = 2 * np.arccos(abs(found.qpos[0, 7]))
     assert angle <= 1.2 + 1e-9 and (np.abs(np.linalg.norm(found.qpos[:, [3, 4, 5, 6]], axis=1) - 1) < 1e-12).all()
-
-
-def gradient(model: fl.Model, targets, qpos: np.ndarray, weight: float = 0.0) -> tuple[float, np.ndarray, np.ndarray]:
-    """Returns cost, -dF/dq (nv,) and J^T W J (nv, nv) of targets in a position, for all DoFs."""
-    batch = fl.Batch(model, 1)
-    problem = Problem(batch, np.arange(1), targets, range(model.nv), True, np.ones(2))
-    record = allocated(IK, problem.sizes | {"most": 0}, 1, np.float64)
-    for name, values in problem.tables.items():
-        record.arrays[name][: values.size] = values.ravel()
-    for name, values in (problem.rows | {"posture": model.qpos0, "stiffness": np.array([weight])}).items():
-        record.arrays[name][: values.size, 0] = values.ravel()
-    data = fl.Data(model)
-    data.qpos = qpos
-    data.forward()
-    library().bind(ik_residual, data.workspace.rows.record, data.workspace.record, record)()
-    n = model.nv
-    A = record.arrays["trial_A"][: n * n, 0].reshape(n, n)
-    return record.arrays["trial_cost"][0, 0], record.arrays["trial_g"][:n, 0].copy(), np.tril(A) + np.tril(A, -1).T
 
 
 @pytest.mark.parametrize("case", MIXED)

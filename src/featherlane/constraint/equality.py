@@ -291,24 +291,34 @@ def list_joint_dofs(m, d, o, e):
 
 
 @kernel
+def joint_equality_error(m, d, e):
+    """Returns the error of equality e of two joints, and the prescribed derivative of the first one by the second."""
+    j1, j2, a = m.eq_obj1id[e], m.eq_obj2id[e], NEQDATA * e
+    x, slope = d.qpos[m.jnt_qposadr[j1]] - m.qpos0[m.jnt_qposadr[j1]], zero(d)
+    pos = x - m.eq_data[a]
+    if j2 >= 0:
+        y = d.qpos[m.jnt_qposadr[j2]] - m.qpos0[m.jnt_qposadr[j2]]
+        a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
+        pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
+        slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
+    return pos, slope
+
+
+@kernel
 def joint_equality_row(m, d, k, o, e, present):
     """Writes row k, its entries from o on: equality e of two joints, or of one joint and a constant.
 
     Returns the error, A and the number of entries.
     """
     n = list_joint_dofs(m, d, o, e)
-    j1, j2 = m.eq_obj1id[e], m.eq_obj2id[e]
-    i1, a, last2 = m.jnt_dofadr[j1], NEQDATA * e, -1
-    A, x = m.dof_invweight0[i1], d.qpos[m.jnt_qposadr[j1]] - m.qpos0[m.jnt_qposadr[j1]]
-    pos = x - m.eq_data[a]
+    i1, j2, last2 = m.jnt_dofadr[m.eq_obj1id[e]], m.eq_obj2id[e], -1
+    A = m.dof_invweight0[i1]
+    pos, slope = joint_equality_error(m, d, e)
     for c in range(n):
         d.genrow_J[o + c] = where(present & (d.genrow_dof[o + c] == i1), 1.0, 0.0)
     if j2 >= 0:
-        last2, y = m.jnt_dofadr[j2], d.qpos[m.jnt_qposadr[j2]] - m.qpos0[m.jnt_qposadr[j2]]
+        last2 = m.jnt_dofadr[j2]
         A = A + m.dof_invweight0[last2]
-        a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
-        pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
-        slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
         for c in range(n):
             if d.genrow_dof[o + c] == last2:
                 d.genrow_J[o + c] = where(present, d.genrow_J[o + c] - slope, 0.0)

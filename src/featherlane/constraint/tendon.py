@@ -139,14 +139,19 @@ def equality_moves(m, e):
 
 
 @kernel
-def equality_slope(m, d, e):
-    """Returns the prescribed derivative of the first tendon's length by the second's: a_1 + 2 a_2 y + ..."""
-    a, j, slope = NEQDATA * e, m.eq_obj2id[e], zero(d)
+def tendon_equality_error(m, d, e):
+    """Returns the error of equality e of two tendons, and the prescribed derivative of the first length by the second.
+
+    The derivative is a_1 + 2 a_2 y + ...
+    """
+    i, j, a = m.eq_obj1id[e], m.eq_obj2id[e], NEQDATA * e
+    pos, slope = (d.ten_length[i] - m.tendon_length0[i]) - m.eq_data[a], zero(d)
     if j >= 0:
         y = d.ten_length[j] - m.tendon_length0[j]
         a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
+        pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
         slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
-    return slope
+    return pos, slope
 
 
 @kernel
@@ -155,13 +160,12 @@ def tendon_equality_row(m, d, k, o, e, present):
 
     Returns the error, A, the number of entries and the mask of worlds in which the row is present.
     """
-    i, j, a = m.eq_obj1id[e], m.eq_obj2id[e], NEQDATA * e
-    pos, A = (d.ten_length[i] - m.tendon_length0[i]) - m.eq_data[a], m.tendon_invweight0[i]
+    i, j = m.eq_obj1id[e], m.eq_obj2id[e]
+    A = m.tendon_invweight0[i]
     if j >= 0:
-        y, A = d.ten_length[j] - m.tendon_length0[j], A + m.tendon_invweight0[j]
-        a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
-        pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
-    n, present = merged_jacobian(m, d, o, i, j, equality_slope(m, d, e), present)
+        A = A + m.tendon_invweight0[j]
+    pos, slope = tendon_equality_error(m, d, e)
+    n, present = merged_jacobian(m, d, o, i, j, slope, present)
     place_rows_at(d, k, 1, o, n, EQUALITY, e)
     if wants_exact(m):
         A = row_diagonal(m, d, k)

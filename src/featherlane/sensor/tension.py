@@ -7,7 +7,7 @@ Source: MuJoCo's change log of 4.0.0 on mj_rnePostConstraint.
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.tendon import equality_slope
+from featherlane.constraint.tendon import tendon_equality_error
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.tendon.force import damper_force, jacobian_rate, pulls_tendon, spring_force, tendon_armature
 from featherlane.dynamics.tendon.length import is_fixed
@@ -37,7 +37,7 @@ def row_force(m, d, i):
             if m.eq_obj1id[x] == i:
                 force = force + f
             if m.eq_obj2id[x] == i:
-                force = fma(-equality_slope(m, d, x), f, force)
+                force = fma(-tendon_equality_error(m, d, x)[1], f, force)
     return force
 
 

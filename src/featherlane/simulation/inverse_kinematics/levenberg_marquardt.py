@@ -140,7 +140,7 @@ def _accept(d, p, good):
     n = p.ndof
     for i in range(p.npos):
         p.q[i] = where(good, d.qpos[i], p.q[i])
-    for t in range(2 * p.ntarget):
+    for t in range(2 * p.nrow):
         p.error[t] = where(good, p.trial_error[t], p.error[t])
     p.cost[0] = where(good, p.trial_cost[0], p.cost[0])
     for i in range(n):
@@ -160,9 +160,9 @@ def _largest(d, p):
 
 @kernel
 def _is_reached(d, p):
-    """Returns the mask of worlds whose targets are all within the tolerances; none with a posture."""
+    """Returns the mask of worlds whose targets and constraints are all within the tolerances; none with a posture."""
     reached = not_(p.stiffness[0] > 0.0)
-    for t in range(p.ntarget):
+    for t in range(p.nrow):
         reached = reached & (p.error[2 * t] <= p.tolerance[0]) & (p.error[2 * t + 1] <= p.tolerance[1])
     return reached
 
@@ -170,13 +170,13 @@ def _is_reached(d, p):
 # ---- iteration -------------------------------------------------------------------------------------------------------
 @stage(p=IK)
 def levenberg_marquardt(m, d, p):
-    """Iterates until the targets are reached, no step lowers the cost, or `most` iterations are done.
+    """Iterates until targets and constraints are met, no step lowers the cost, or `most` iterations are done.
 
     A world whose status is not RUNNING does not change.  The state of the iteration (position, damping, growth, niter,
     status) is complete: a later call continues with bitwise identical results.
     Reads:  qpos, the frames of all bodies; the targets, damping, growth, niter, status.
     Writes: qpos; xpos, xquat, xmat, xipos, xanchor, xaxis of the listed bodies; damping, growth, niter, status, error,
-            cost; scratch memory of p.
+            cost; scratch memory of p; what `ik_residual` writes.
     Cost: O(ndof^3) per iteration.
     """
     least, cosine, decrease, short = LEAST, COSINE, DECREASE, SHORT

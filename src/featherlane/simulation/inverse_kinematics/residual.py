@@ -1,15 +1,23 @@
-"""Computes errors of targets, and the normal equations of their weighted least squares.
+"""Computes errors of targets and equality constraints, and the normal equations of their weighted least squares.
 
-    F = 1/2 sum w_p^2 |p* - p|^2 + w_o^2 |e_o|^2 + w_q^2 |q* (-) q|^2,   A = J^T W J,   g = -dF/dq = J^T W e
+    F = 1/2 sum w_p^2 |p* - p|^2 + w_o^2 |e_o|^2 + w_c^2 |c|^2 + w_q^2 |q* (-) q|^2
+    A = J^T W J,   g = -dF/dq = J^T W e
 
 p* - p is the distance to a position, e_o the rotation vector to an orientation or, of an axis a that looks at a point,
-from a to the direction of the point; q* is the posture.  Rows of J of an orientation are the angular velocities of the
-object.  The Jacobian of a rotation vector differs from them by a factor that maps e_o to itself, so g is exact.
+from a to the direction of the point; q* is the posture.  c is the error of an equality constraint: of a joint or tendon
+that of `constraint.equality`, of a connect the distance of its anchors, of a weld also a rotation vector.
+Rows of J of an orientation are the angular velocities of the object.  The Jacobian of a rotation vector differs from
+them by a factor that maps e_o to itself, so g is exact.
 Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; Murray, Li, Sastry, A Mathematical Introduction to
 Robotic Manipulation, sec. 2.2.
 """
 
 from featherlane.prelude import *
+from featherlane.constraint.equality import anchor, joint_equality_error, orientations
+from featherlane.constraint.tendon import tendon_equality_error
+from featherlane.dynamics.body.com import com_pos
+from featherlane.dynamics.body.kinematics import kinematics, path_frames
+from featherlane.dynamics.tendon.length import tendon
 from featherlane.simulation.inverse_kinematics.fields import IK
 
 PLACE, TURN, LOOK = 1, 2, 4  # parts of a target
@@ -48,7 +56,7 @@ def _motion(m, d, dof, j, point):
 # ---- rows ------------------------------------------------------------------------------------------------------------
 @kernel
 def _add_rows(d, p, t, e, weight):
-    """Adds three rows of target t, the errors e and the columns of p, to the cost and to the normal equations."""
+    """Adds three rows of target or constraint t, its errors e and the columns of p, to cost and normal equations."""
     n, s = p.ndof, weight * weight
     p.trial_cost[0] = fma(0.5 * s, dot3(e, e), p.trial_cost[0])
     for i in range(n):
@@ -109,6 +117,87 @@ def _add_look(m, d, p, t, pos, quat):
 
 
 @kernel
+def _add_scalar(d, p, t, error, angle):
+    """Adds constraint t, one row whose columns are in p; its error is a length, or an angle if `angle` is 1."""
+    p.trial_error[2 * t + angle] = fabs(error)
+    _add_rows(d, p, t, (-error, zero(d), zero(d)), p.weight[2 * t + angle])
+
+
+@kernel
+def _add_joints(m, d, p, t, e):
+    """Adds equality e of two joints, or of one joint and a constant."""
+    error, slope = joint_equality_error(m, d, e)
+    j1, j2 = m.eq_obj1id[e], m.eq_obj2id[e]
+    for i in range(p.ndof):
+        c = zero(d)
+        if p.dof_joint[i] == j1:
+            c = c + 1.0
+        if p.dof_joint[i] == j2:
+            c = c - slope
+        store3(p.column, 3 * i, (c, zero(d), zero(d)))
+    _add_scalar(d, p, t, error, 1 if is_angle(m.jnt_type[j1]) else 0)
+
+
+@kernel
+def _length_rate(m, d, i, dof):
+    """Returns the derivative of the length of tendon i (-1: none) by a dof."""
+    rate = zero(d)
+    if i >= 0:
+        for c in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+            if m.ten_J_colind[c] == dof:
+                rate = d.ten_J[c]
+    return rate
+
+
+@kernel
+def _add_tendons(m, d, p, t, e):
+    """Adds equality e of two tendons, or of one tendon and a constant."""
+    error, slope = tendon_equality_error(m, d, e)
+    for i in range(p.ndof):
+        c = _length_rate(m, d, m.eq_obj1id[e], p.dof[i])
+        c = fma(-slope, _length_rate(m, d, m.eq_obj2id[e], p.dof[i]), c)
+        store3(p.column, 3 * i, (c, zero(d), zero(d)))
+    _add_scalar(d, p, t, error, 0)
+
+
+@kernel
+def _add_fastening(m, d, p, t, e):
+    """Adds equality e, a connect or weld: the distance of its anchors, and the rotation between the two frames.
+
+    A dof above both bodies changes neither; one that moves the second body has -1 in `moves`.
+    """
+    p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
+    apart = sub3(p2, p1)
+    for i in range(p.ndof):
+        v, _ = _motion(m, d, p.dof[i], p.dof_joint[i], p1 if p.moves[t * p.ndof + i] > 0 else p2)
+        store3(p.column, 3 * i, v if p.moves[t * p.ndof + i] > 0 else scale3(-1.0, v))
+    p.trial_error[2 * t] = norm3(apart)
+    _add_rows(d, p, t, apart, p.weight[2 * t])
+    if m.eq_type[e] == EQ_WELD:
+        # without a torquescale a weld does not hold the orientation
+        on = where(m.eq_data[NEQDATA * e + 10] != 0.0, real(d, 1.0), 0.0)
+        frame, turn = orientations(m, d, e)
+        # turn = q_2* q_1 is the rotation from the second frame to the first
+        turn = scale3(-on, rotate(frame, quat_log(quat_normalize(turn))))
+        for i in range(p.ndof):
+            _, w = _motion(m, d, p.dof[i], p.dof_joint[i], p1)
+            store3(p.column, 3 * i, scale3(on if p.moves[t * p.ndof + i] > 0 else -on, w))
+        p.trial_error[2 * t + 1] = norm3(turn)
+        _add_rows(d, p, t, turn, p.weight[2 * t + 1])
+
+
+@kernel
+def _add_equality(m, d, p, t, e):
+    """Adds equality constraint e as row t."""
+    if m.eq_type[e] == EQ_JOINT:
+        _add_joints(m, d, p, t, e)
+    elif m.eq_type[e] == EQ_TENDON:
+        _add_tendons(m, d, p, t, e)
+    else:
+        _add_fastening(m, d, p, t, e)
+
+
+@kernel
 def _add_posture(m, d, p):
     """Adds the distance to the posture of each DoF that moves."""
     n, s = p.ndof, p.stiffness[0] * p.stiffness[0]
@@ -128,11 +217,12 @@ def _add_posture(m, d, p):
 
 @stage(p=IK)
 def ik_residual(m, d, p):
-    """Computes errors, cost and normal equations of all targets in the position in d.
+    """Computes errors, cost and normal equations of all targets and equality constraints in the position in d.
 
     Reads:  xpos, xquat, xmat, xanchor, xaxis, qpos; goal, weight, posture, stiffness.
-    Writes: trial_error (ntarget, 2) [m, rad], trial_cost, trial_A (ndof, ndof), trial_g (ndof,); column.
-    Frame: world.   Cost: O(ntarget ndof^2).
+    Writes: trial_error (nrow, 2) [m, rad], trial_cost, trial_A (ndof, ndof), trial_g (ndof,); column; with constraints
+            of tendons what `kinematics`, `path_frames`, `com_pos` and `tendon` write.
+    Frame: world.   Cost: O(nrow ndof^2).
     """
     n = p.ndof
     p.trial_cost[0] = zero(d)
@@ -149,5 +239,14 @@ def ik_residual(m, d, p):
             _add_orientation(m, d, p, t, pos, quat)
         if p.parts[t] & LOOK:
             _add_look(m, d, p, t, pos, quat)
+    if p.has_tendons:
+        kinematics(m, d)
+        path_frames(m, d)
+        com_pos(m, d)
+        tendon(m, d)
+    for c in range(p.nequality):
+        t = p.ntarget + c
+        p.trial_error[2 * t], p.trial_error[2 * t + 1] = zero(d), zero(d)
+        _add_equality(m, d, p, t, p.equality[c])
     if any_(p.stiffness[0] > 0.0):
         _add_posture(m, d, p)

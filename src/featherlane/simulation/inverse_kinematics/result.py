@@ -11,7 +11,7 @@ import numpy as np
 class IkStatus(IntEnum):
     """How the inverse kinematics of a world ended."""
 
-    REACHED = 0  # all errors are within the tolerance
+    REACHED = 0  # all errors of targets and equality constraints are within the tolerance
     STATIONARY = 1  # no small step lowers the errors: a target out of reach, or a local minimum
     ITERATION_LIMIT = 2  # after the largest number of iterations
     NON_FINITE = 3  # the errors of the initial position are NaN, infinite or beyond 1e30
@@ -28,6 +28,8 @@ class IkSolution(NamedTuple):
         niter: (n,) int, iterations, those of all restarts.
         status: (n,) int, an `IkStatus` each.
         restart: (n,) int, the restart that found the result; 0: the first start.
+        equality_error: (n, neq, 2) distance and angle by which each equality constraint is violated [m], [rad]; 0 if it
+            is not active or depends on no DoF that moves.
     """
 
     qpos: np.ndarray
@@ -36,3 +38,4 @@ class IkSolution(NamedTuple):
     niter: np.ndarray
     status: np.ndarray
     restart: np.ndarray
+    equality_error: np.ndarray

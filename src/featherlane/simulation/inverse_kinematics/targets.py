@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,6 @@ from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model.arguments import LARGEST, bounded, one_of
 from featherlane.model.assignment import reals
 from featherlane.model.enums import OBJ_GEOM, OBJ_SITE, OBJ_XBODY
-from featherlane.model.joint import DOFS
 from featherlane.model.model import Model
 from featherlane.model.names import index_of
 from featherlane.simulation.inverse_kinematics.fields import GOAL
@@ -88,6 +88,12 @@ class Targets:
         self.tables = {"kind": kind, "object": index, "parts": parts}
         self.rows = {"goal": goal, "weight": weight}
 
+    def of(self, at: np.ndarray) -> Targets:
+        """Returns the same targets for some of the worlds."""
+        some = copy(self)
+        some.rows = {name: rows[at] for name, rows in self.rows.items()}
+        return some
+
 
 def _listed(targets: Any) -> list[IkTarget]:
     """Returns the targets as a list, checked to be some."""
@@ -143,64 +149,3 @@ def _check_length(name: str, rows: np.ndarray) -> None:
     short = np.flatnonzero(np.abs(rows).max(axis=1, initial=0.0) < MINVAL)
     if short.size:
         raise ModelError(f"{name}: got a length of 0 in world {short[0]} of the call, allowed is any other length")
-
-
-# ---- dofs ------------------------------------------------------------------------------------------------------------
-class Dofs:
-    """Holds the DoFs that move, and what depends on them.
-
-    Args:
-        model: the model.
-        body: (ntarget,) bodies of the targets.
-        dofs: names of joints and numbers of DoFs; None: all that move a target.
-
-    Attributes:
-        dof: (ndof,) the DoFs, ascending.
-        joint: (njoint,) joints with these DoFs, ascending.
-        tables: ints by field of the record.
-
-    Raises:
-        ModelError, UnknownNameError: as `ik` does.
-    """
-
-    def __init__(self, model: Model, body: np.ndarray, dofs: Iterable[str | int] | None):
-        moves = np.zeros((len(body), model.nv), bool)
-        frames = set()
-        for t, b in enumerate(body.tolist()):
-            while b > 0:
-                first, n = int(model.body_dofadr[b]), int(model.body_dofnum[b])
-                moves[t, first : first + n] = n > 0
-                frames.add(b)
-                b = int(model.body_parentid[b])
-        self.dof = np.flatnonzero(moves.any(axis=0)) if dofs is None else _chosen_dofs(model, dofs)
-        if not moves[:, self.dof].any():
-            what = "no dof" if not self.dof.size else "dofs that move none of them"
-            raise ModelError(f"dofs: got {what}, allowed are those that move an object of the targets")
-        joint_of_dof = np.repeat(np.arange(model.njnt), np.array(DOFS)[model.jnt_type])
-        self.joint = np.unique(joint_of_dof[self.dof])
-        self.tables = {
-            "dof": self.dof,
-            "dof_joint": joint_of_dof[self.dof],
-            "joint": self.joint,
-            "frame": np.array(sorted(frames)),
-            "moves": moves[:, self.dof].astype(np.int32),
-        }
-
-
-def _chosen_dofs(model: Model, dofs: Iterable[str | int]) -> np.ndarray:
-    """Returns the numbers of DoFs given by names of joints or numbers of DoFs, ascending, each once."""
-    allowed = f"are names of joints and numbers of dofs from 0 to {model.nv - 1}"
-    names = [dofs] if isinstance(dofs, str) else dofs
-    if not isinstance(names, Iterable):
-        raise ModelError(f"dofs: got {type(dofs).__name__}, allowed {allowed}")
-    found: set[int] = set()
-    for x in names:
-        if isinstance(x, str):
-            j = index_of(model, "joint", x)
-            first = int(model.jnt_dofadr[j])
-            found.update(range(first, first + DOFS[model.jnt_type[j]]))
-        elif isinstance(x, int | np.integer) and not isinstance(x, bool) and 0 <= x < model.nv:
-            found.add(int(x))
-        else:
-            raise ModelError(f"dofs: got {x!r}, allowed {allowed}")
-    return np.array(sorted(found), int)
