@@ -110,3 +110,8 @@ def test_an_offset_frame_keeps_the_energy_with_the_advice():
     assert not fl.diagnose(fl.load(OFFSET.format(s=0, h=0.002, integrator="Euler")), ["frame-off-centre"])
     assert energy_change(0.1, 0.002, "RK4", 40.0) < 1e-9
     assert energy_change(0.0, 0.002, "Euler", 40.0) < 1e-12
+
+
+def test_a_model_without_geoms_is_examined():
+    text = "<inertial mass='1' pos='0 0 0' diaginertia='1 1 1'/>"
+    assert fl.diagnose(fl.load(f"<mujoco><worldbody><body><joint/>{text}</body></worldbody></mujoco>")) == []

@@ -184,6 +184,8 @@ def mixed_out(examined: ExaminedModel) -> Iterator[Sign]:
     contact: friction is the maximum of both geoms, one geom has a higher priority, an explicit pair sets the
     parameters, or the flag override replaces them."""
     m = examined.model
+    if not m.ngeom:
+        return
     changes = {name: np.flatnonzero(edited(examined, name).reshape(m.ngeom, -1).any(1)) for name in USED}
     if not any(map(len, changes.values())):
         return
