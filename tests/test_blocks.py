@@ -15,7 +15,7 @@ from pages import blocks, environments
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 # pages whose blocks have separate tests, or are parts of a program that is tested (tests/howto)
-ELSEWHERE = {"README.md", "docs/extending.md", "docs/training.md"}
+ELSEWHERE = {"README.md", "CONTRIBUTING.md", "docs/extending.md", "docs/training.md"}
 ELSEWHERE |= {f"docs/integrations/{name}.md" for name in ("unisim", "dm_control", "mjlab", "gymnasium", "judo")}
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 SHOWN = [name for name in NAMES if name not in ELSEWHERE and blocks.python((ROOT / name).read_text())]
@@ -50,7 +50,9 @@ def test_the_blocks_run(name, tmp_path, monkeypatch):
 
 def test_every_code_block_is_tested():
     """Checks fences: one with another name, an indented one or an unclosed one would not run."""
-    for name in sorted({*NAMES} - {"docs/extending.md"}):  # its parts run as complete programs in tests/howto
+    for name in sorted(
+        {*NAMES} - {"CONTRIBUTING.md", "docs/extending.md"}
+    ):  # its parts run as complete programs in tests/howto
         text = (ROOT / name).read_text()
         fences = [line for line in text.splitlines() if re.match(r" {0,3}(```|~~~)(py|Py|>>>)", line)]
         assert len(fences) == len(re.findall(r"^```python$", text, re.MULTILINE)), name

@@ -120,7 +120,7 @@ class Ray:
             return [self.get(one) for one in wanted]
         if not wanted:
             raise ray.exceptions.ActorDiedError
-        return (0.0, (), 0, None), wanted[0]
+        return (0.0, ((), 0), ((), 0), None), wanted[0]
 
     def kill(self, actor, no_restart):
         actor.alive = False

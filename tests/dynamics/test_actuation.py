@@ -274,7 +274,6 @@ def test_step_derivatives_include_activations(integrator, rng):
 # ---- errors ----------------------------------------------------------------------------------------------------------
 REFUSED = {
     'dyntype="filter" dynprm="-0.1"': "time constant dynprm[0] is -0.1, allowed are numbers > 0",
-    'dyntype="filterexact" dynprm="0"': "time constant dynprm[0] is 0, allowed are numbers > 0",
     'dyntype="muscle" dynprm="0.1 0"': "time constants dynprm[:2] are 0.1 and 0, allowed are numbers > 0",
 }
 

@@ -394,7 +394,7 @@ def _site(name: str, item, owner=None) -> Site:
         valid.pop("geom"), valid.update(body=lambda w: [[0, 1]])
     if label == "contact_residual":
         valid |= {"model": lambda w: exact_friction()[0], "data": lambda w: exact_friction()[1]}
-    if label == "height_scan":
+    if label == "height_scan" or "history" in label or label in ("read_ctrl", "read_sensor"):  # of a Data
         valid["ids"] = lambda w: None
     elif "out" in valid:
         valid |= {"record": lambda w: ("qpos",), "ids": lambda w: None}

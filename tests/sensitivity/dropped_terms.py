@@ -16,6 +16,7 @@ import numpy as np
 import featherlane as fl
 from featherlane.lanes import real
 from featherlane.sensitivity.derivative import (
+    contact_curvature,
     contact_rates,
     differences,
     dof_rates,
@@ -106,7 +107,7 @@ TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
     "turning frame": (contact_rates, "moved_by", without(2)),
     "impedance": (contact_rates, "impedance_slopes", stiff),
     "impedance of a limit": (dof_rates, "impedance_slopes", stiff),
-    "friction's limit": (contact_rates, "cone_weights", uncoupled),
+    "friction's limit": (contact_curvature, "cone_weights", uncoupled),
     "damping at contacts": (formulas, "add_velocity_column", lambda whole: nothing),
     "springs": (dof_rates, "_springs", lambda whole: nothing),
     "dampers": (dof_rates, "_dampers", lambda whole: nothing),

@@ -137,7 +137,7 @@ def inertia_rows(m):
 @kernel
 def factor(m, source, LD, inverse, unused):
     """LD <- L^T D L of a matrix with M's pattern, which may be LD itself, and 1 / D."""
-    factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, unused), own=1, reduce=0)
+    factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, unused, 1), own=1, reduce=0)
 
 
 @kernel
@@ -157,7 +157,7 @@ def solve_columns(m, LD, inverse, X):
 @kernel
 def factor_and_solve(m, source, LD, inverse, x, own):
     """Factors and solves in one sweep, bitwise identical to both; own: 0 takes the diagonal from `inverse`."""
-    factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, x), own=own, reduce=1)
+    factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, x, 1), own=own, reduce=1)
     expand_columns(inertia_rows(m), LD, inverse, x)
 
 

@@ -9,14 +9,22 @@ from typing import Any, NamedTuple
 
 from featherlane.prelude import *
 
+ROUNDED = 1e-6  # kg, kg m^2: rounding errors of the pivots of large inertias are below
+
 
 @kernel
 def clamped_pivot(x):
-    """Returns the pivot x, at least MINVAL: a singular inertia does not divide by zero.
+    """Returns the pivot x of an inertia, MINVAL if it is less by rounding: a singular one does not divide by zero.
 
-    Source: MuJoCo mj_factorI, mju_cholFactor.
+    Source: MuJoCo mj_factorI.  Deviation: a pivot below -ROUNDED, of an invalid inertia, is kept.
     """
-    return where(x < MINVAL, MINVAL, x)
+    return where((x < MINVAL) & (x > -ROUNDED), MINVAL, x)
+
+
+@kernel
+def nonzero_pivot(x):
+    """Returns the pivot x of a Hessian, MINVAL if it is 0; a negative one is kept, because it shows lost digits."""
+    return where(fabs(x) < MINVAL, MINVAL, x)
 
 
 class TreeRows(NamedTuple):
@@ -96,6 +104,7 @@ class System(NamedTuple):
     A: Any  # its factor: L below the diagonal, D on it
     inverse: Any  # 1 / D; initially the diagonal of the matrix, if it differs from that of source
     f: Any  # an additional column
+    inertia: int  # 1: the matrix is an inertia, whose pivots are at least MINVAL; 0: a Hessian
 
 
 class Chain(NamedTuple):
@@ -130,7 +139,7 @@ def finish_corner(system, place, i, x, reduce, g, height):
     x[r][j] is the entry of row i - r that is j positions left of its diagonal, which is at place[r].
     """
     for r in unrolled(range(height)):
-        D = clamped_pivot(x[r][0])
+        D = clamped_pivot(x[r][0]) if system.inertia else nonzero_pivot(x[r][0])
         v = 1.0 / D
         row = tuple(x[r][j] * v if j > 0 else D for j in range(height - r))
         x = tuple(

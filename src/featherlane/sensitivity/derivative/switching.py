@@ -51,7 +51,16 @@ def size_of_dof_row(m, d, k):
         K = _stiffness(m, load2(m.jnt_solref, 2 * i), load5(m.jnt_solimp, 5 * i))
     else:
         K = _stiffness(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i))
-    return size_of_row(K, d.primal.dofrow_x[k], d.dofrow_aref[k]), K
+    size = size_of_row(K, d.primal.dofrow_x[k], d.dofrow_aref[k])
+    if d.dofrow_type[k] != LIMIT_JOINT and m.opt_contact_model == COULOMB:
+        size = rigid_size(d.dofrow_D[k], d.dofrow_hi[k])
+    return size, K
+
+
+@kernel
+def rigid_size(D, loss):
+    """Returns the acceleration at which a rigid friction-loss row of Coulomb's law slips: it holds far below aref."""
+    return loss / fmax(D, TINY)
 
 
 @kernel
@@ -139,6 +148,8 @@ def switching_distance(m, d):
             solref, solimp = row_parameters(m, k, kind, d.genrow_id[k])
             K = _stiffness(m, solref, solimp)
             size = size_of_row(K, x, d.genrow_aref[k])
+            if kind == FRICTION_TENDON and m.opt_contact_model == COULOMB:
+                size = rigid_size(D, d.genrow_hi[k])
             least = _bounded(D, x, d.genrow_lo[k], d.genrow_hi[k], size, least)
             if kind != FRICTION_TENDON:
                 least = _nearest(K * (d.genrow_pos[k] - d.genrow_margin[k]), size, D > 0.0, least)

@@ -7,8 +7,8 @@ Each step goes to the minimum along p (line_search.py).  beta has a lower bound 
 is 0 if p^T y is not positive.  An iteration costs products with J and one solve with the factor of M.
 
 A world stops if the gradient is below the tolerance, or if the gain of cost is below it and the residual is small
-(rounding.py).  The duality gap ends a world only at its start: a gap of 1e-8 leaves a gradient of 1e-4.  A world also
-stops after several iterations without progress: one may well gain nothing.
+(rounding.py).  In float64 the duality gap ends a world only at its start: a gap of 1e-8 leaves a gradient of 1e-4.  A
+world also stops after several iterations without progress: one may well gain nothing.
 Source: Hager and Zhang, "A new conjugate gradient method with guaranteed descent and an efficient line search", 2005,
 eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the change log of 3.10.0.
 """
@@ -114,6 +114,8 @@ def cg(m, d):
             # a step of length near 0, or a step that is too long, also gains little
             small = small & is_small(m, d, gradient, scale * gap)
         converged = not_(scale * gradient > tolerance) | small
+        if single_precision(d):  # whose gradient rounds above the tolerance
+            converged = converged | (scale * gap < tolerance)
         live = live & not_(converged) & (idle < patience)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient

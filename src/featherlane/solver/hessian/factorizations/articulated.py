@@ -30,7 +30,7 @@ from featherlane.dynamics.inertia.articulated import (
     subtract_outer,
     uses_articulated,
 )
-from featherlane.dynamics.sparse.tree_factor import clamped_pivot
+from featherlane.dynamics.sparse.tree_factor import nonzero_pivot
 from featherlane.solver.hessian.entries.assembly import add_contact_stiffness, free_weight, is_pushing
 from featherlane.solver.hessian.entries.stiffness import clear_stiffness, has_stiffness
 
@@ -117,7 +117,7 @@ def add_body_stiffness(d, i):
 @kernel
 def take_out(m, d, i, k, U, D, w):
     """Eliminates dof k from body i, with U = IA S without E's part, D, and its force w.  Its x is w / D - ..."""
-    inverse = 1.0 / clamped_pivot(D)
+    inverse = 1.0 / nonzero_pivot(D)
     subtract_outer(d, SIZE * i, k, U, inverse)
     u = w * inverse
     store6(d.cfrc, 6 * i, axpy6(u, U, load6(d.cfrc, 6 * i)))

@@ -13,7 +13,7 @@ Source: Featherstone, RBDA, sec. 6.5 (the order); Davis, Direct Methods for Spar
 from typing import NamedTuple
 
 from featherlane.prelude import *
-from featherlane.dynamics.sparse.tree_factor import clamped_pivot
+from featherlane.dynamics.sparse.tree_factor import nonzero_pivot
 
 
 class Block(NamedTuple):
@@ -97,7 +97,7 @@ def eliminate_row(d, block, i):
     k, u = i + 1, block.adr + i * block.stride
     multiply_column(d, block, i, k)
     update_block_row(d, u, rows_from(block, k), i, block.above + k)
-    d.hessian.dinv[block.first + i] = 1.0 / clamped_pivot(d.hessian.H[u + block.above + i])
+    d.hessian.dinv[block.first + i] = 1.0 / nonzero_pivot(d.hessian.H[u + block.above + i])
 
 
 @kernel
@@ -110,13 +110,13 @@ def finish_two_rows(d, block, i):
     multiply_column(d, block, j, k)
     update_two_rows(d, u, v, rows_from(block, k), j, above + i)
     update_tile(d, (v,), rows_from(block, k), i, above + i, height=1, width=1)
-    inv = 1.0 / clamped_pivot(A[v + above + i])
+    inv = 1.0 / nonzero_pivot(A[v + above + i])
     s = A[v + above + j] * inv
     for c in range(above + i):
         A[u + c] = fma(-s, A[v + c], A[u + c])
     d.hessian.pivot[i * block.size + j] = s
     d.hessian.dinv[first + i] = inv
-    d.hessian.dinv[first + j] = 1.0 / clamped_pivot(A[u + above + j])
+    d.hessian.dinv[first + j] = 1.0 / nonzero_pivot(A[u + above + j])
     d.primal.search[first + j] = fma(-s, d.primal.search[first + i], d.primal.search[first + j])
 
 

@@ -8,7 +8,7 @@ Source: J. W. H. Liu, E. G. Ng and B. W. Peyton, "On finding supernodes for spar
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.sparse.tree_factor import clamped_pivot
+from featherlane.dynamics.sparse.tree_factor import nonzero_pivot
 from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS, low_bit
 
 FREE = 6  # dofs of a free body, the tree of most piles: its rows have separate kernels
@@ -95,7 +95,7 @@ def factor_free(d1, a, width, last, x):
     p = tuple(tuple(P[a + 8 * k + r] for r in range(FREE)) for k in range(FREE))
     y, s = load6(d1.panel.x, x), p
     for k in unrolled(range(FREE)):
-        inv = 1.0 / clamped_pivot(p[k][k])
+        inv = 1.0 / nonzero_pivot(p[k][k])
         d1.panel.inverse[last - k] = inv
         f = tuple(-(p[k][r] * inv) for r in range(FREE))
         p = tuple(
@@ -126,7 +126,7 @@ def factor_tree(m1, d1, t):
         factor_free(d1, a, width, last, i)
     else:
         for k in range(size):
-            inv = 1.0 / clamped_pivot(P[entry(a, size, k, k)])
+            inv = 1.0 / nonzero_pivot(P[entry(a, size, k, k)])
             d1.panel.inverse[last - k] = inv
             for r in range(k + 1, size):
                 s = -(P[entry(a, size, k, r)] * inv)

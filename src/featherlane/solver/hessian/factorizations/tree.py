@@ -67,7 +67,7 @@ def factor_chains(m, d):
     Writes: hessian.H, hessian.dinv (nv,), primal.search (nv,).
     Cost:   O(nv * depth^2).
     """
-    system = System(d.hessian.H, d.hessian.H, d.hessian.dinv, d.primal.search)
+    system = System(d.hessian.H, d.hessian.H, d.hessian.dinv, d.primal.search, 0)
     if d.hessian.pattern[0] == PATHS:
         factor_columns(path_rows(m, d), listed=1, system=system, own=1, reduce=1)
     else:
