@@ -83,7 +83,7 @@ def test_distances_and_points_are_exact(pair, family, rng):
     check(pair, lambda model: poses(model, *pair, family, FEW, rng), rng)
 
 
-@pytest.mark.parametrize("pair", every(2, PAIRS))
+@pytest.mark.parametrize(("pair",), every(2, [(pair,) for pair in PAIRS]))
 def test_distances_and_points_of_aligned_shapes_are_exact(pair, rng):
     check(pair, lambda _: aligned_poses(rng, (OFFSETS,) * 3, 3 * FEW), rng)
 
