@@ -20,7 +20,7 @@ pytest.importorskip("latex2mathml")
 pytestmark = pytest.mark.ci
 
 ROOT = Path(__file__).parents[1]
-MOST_ENTRIES = 47  # limit of the navigation
+MOST_ENTRIES = 45  # limit of the navigation
 MOST_BYTES = 38e6
 MOST_OF_A_PICTURE = 150_000  # bytes
 MOST_OF_A_THUMBNAIL = 160_000

@@ -55,6 +55,11 @@ SOURCES = {
 }
 # the other reference pages: title, content
 PAGES = {
+    "../extending.md": (
+        "Extending Featherlane",
+        "guides for fields, joints, sensors, solvers, tasks",
+    ),
+    "../building.md": ("Build and profile", "environment variables, release wheels, profilers"),
     "options.md": ("Options", "`model.opt`: defaults and allowed values"),
     "../fields.md": ("Fields", "fields of `Model` and `Data`: shape, unit, meaning"),
     "../integrations/mujoco_rollout.md": ("mujoco.rollout", "the functions of `mujoco.rollout`, on Featherlane"),
