@@ -70,9 +70,9 @@ def test_column_and_row_factorizations_are_bitwise_equal(name, own):
     if not own:
         source[adr + nnz - 1] = np.nan
     by_columns = np.zeros_like(A)
-    system = System(*views(source, by_columns, D, y))
+    system = System(*views(source, by_columns, D, y), inertia=1)
     factor_columns(inertia_rows(model), 0, system, own, reduce=1)
-    expand_columns(inertia_rows(model), *system[1:])
+    expand_columns(inertia_rows(model), *system[1:4])
     for one, other in ((by_rows, by_columns), (inverse, D), (x, y)):
         np.testing.assert_array_equal(one, other)
     for k in range(WIDTH):
@@ -105,7 +105,7 @@ def test_listed_column_and_row_factorizations_are_bitwise_equal(links, rng):
         rows = views(L, inverse, x)
         if listed:
             # rows: the factor, 1 / D, the column
-            factor_columns(pattern, 1, System(rows[0], *rows), own=1, reduce=1)
+            factor_columns(pattern, 1, System(rows[0], *rows, inertia=0), own=1, reduce=1)
             expand_columns(pattern, *rows)
         else:
             factor_by_rows(n, adr, nnz, col, *rows)

@@ -34,7 +34,7 @@ def test_columns_on_the_pattern_of_the_inertia_matrix(name, rng):
     X, together = panel(rng, n)
     L, inverse = np.zeros_like(A), np.zeros((n, WIDTH))
     source, factor, D, spare = views(A, L, inverse, np.zeros((n, WIDTH)))
-    factor_columns(rows, 0, System(source, factor, D, spare), own=1, reduce=0)
+    factor_columns(rows, 0, System(source, factor, D, spare, inertia=1), own=1, reduce=0)
     product = np.zeros_like(together)
     at, to = views(together, product)
     multiply_panel(rows, source, at, to)
@@ -58,7 +58,7 @@ def test_column_products_with_listed_rows(links, rng):
     A, inverse = rng.uniform(-1, 1, (len(col), WIDTH)), np.zeros((n, WIDTH))
     A[adr + nnz - 1] += 2 * n
     factor, D, spare = views(A, inverse, np.zeros((n, WIDTH)))
-    factor_columns(rows, 1, System(factor, factor, D, spare), own=1, reduce=1)
+    factor_columns(rows, 1, System(factor, factor, D, spare, inertia=0), own=1, reduce=1)
     X, together = panel(rng, n)
     (at,) = views(together)
     reduce_panel(rows, 1, factor, at)
