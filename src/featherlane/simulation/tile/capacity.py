@@ -79,7 +79,7 @@ def contact_limit(model) -> int:
 
     Source: MJX and MuJoCo Warp allocate `nconmax` contacts; MuJoCo reads and ignores it.
     """
-    return max(CONTACT_LIMIT, CROWD_CONTACTS * model.ncrowd, int(model.mj_model.nconmax))
+    return max(CONTACT_LIMIT, CROWD_CONTACTS * model.ncrowd, int(model.compiled.nconmax))
 
 
 def remembered_pairs(model) -> int:
