@@ -59,7 +59,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         **lcp_capacity(model, slots, rows),
         **hessian_capacity(model, slots + rows["ngenJmax"] + crossings(model)),
         "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
-        "npart": 2 * nv + model.ntree + 6,
+        "npart": 2 * nv + model.ntree + 7,
         "want_frames": 1,
         "want_energy": 0,
         "want_history": 0,
