@@ -1,8 +1,6 @@
 """Tasks of dm_control's suite, and `use`, against dm_control; needs dm_control and a MuJoCo that it works with, 3.17.
 
-`test_dm_control.py` runs this file in a separate process.  By hand, in an environment with dm_control:
-
-    PYTHONPATH=tests python -m pytest --noconftest -c /dev/null tests/integrations/with_dm_control.py
+`test_other_mujoco.py` runs this file in a separate process.
 """
 
 from __future__ import annotations

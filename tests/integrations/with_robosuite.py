@@ -1,8 +1,6 @@
 """`use` on robosuite's environments, against MuJoCo; robosuite 1.5.2 needs MuJoCo 3.7 or older.
 
-`test_robot_environments.py` runs this file in a separate process.  By hand, in an environment with robosuite:
-
-    PYTHONPATH=tests python -m pytest --noconftest -c /dev/null tests/integrations/with_robosuite.py
+`test_other_mujoco.py` runs this file in a separate process.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """`featherlane.integrations.unisim` next to UniSim's own backend `mujoco`: the same scene, the same calls.
 
-`test_unisim.py` runs this file in a separate process, because unisim-core 2.2 needs MuJoCo 3.11.
+`test_other_mujoco.py` runs this file in a separate process, because unisim-core 2.2 needs MuJoCo 3.11.
 """
 
 from pathlib import Path
