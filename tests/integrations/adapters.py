@@ -105,6 +105,7 @@ def tested(name: str, home: Path, package: Path, quick: bool) -> tuple[tuple[int
     marks = ("-m", "not slow or ci" if quick else "")
     done = separate.run(
         *(python, "-m", "pytest", "-q", "-n", "0", "-rs", "-p", "no:cacheprovider", *marks, f"--junit-xml={report}"),
+        *("-o", "junit_family=legacy"),  # the format with recorded properties
         *(Path("tests", "integrations", word) if ".py" in word else word for word in adapter.tests),
         folder=separate.ROOT,
     )

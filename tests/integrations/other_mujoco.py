@@ -16,6 +16,7 @@ import oracle
 
 HERE = Path(__file__).parent
 OPTIONS = ["--noconftest", "--import-mode=importlib", "-c", os.devnull, "-p", "no:cacheprovider", "-p", "no:xdist"]
+OPTIONS += ["-o", "junit_family=legacy"]  # the format with recorded properties
 
 
 def environment(mujoco: str) -> dict[str, str]:

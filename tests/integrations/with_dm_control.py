@@ -236,6 +236,17 @@ def test_a_diverged_state_raises_the_error_of_dm_control():
         ours.step(np.zeros(6))
 
 
+def test_a_bad_control_raises_the_error_of_dm_control():
+    messages = []
+    for env in swapped("cheetah-run"):
+        env.reset()
+        with pytest.raises(control.PhysicsError, match="mjWARN_BADCTRL") as raised:
+            env.step(np.full(6, np.nan))
+        counts = np.array([warning.number for warning in env.physics.data.warning])
+        messages.append((str(raised.value), counts.tolist()))
+    assert messages[0] == messages[1]
+
+
 def test_a_wrapped_environment_is_accepted():
     env = use(action_scale.Wrapper(suite.load("cartpole", "swingup"), minimum=-2.0, maximum=2.0))
     env.reset()
