@@ -27,6 +27,7 @@ from mjlab.sim import sim as mjlab_sim
 from mjlab.tasks.registry import load_env_cfg
 
 import featherlane as fl
+from featherlane import libraries
 from featherlane.integrations import mjlab as ours
 from featherlane.integrations.mjlab.sensing import colours_by_world
 
@@ -532,8 +533,8 @@ def test_fields_that_mujoco_warp_alone_has_are_refused():
 
 
 def test_an_unsupported_version_is_refused(monkeypatch):
-    monkeypatch.setattr(ours, "version", lambda name: "1.5.0")
-    with pytest.raises(fl.errors.InstallationError, match=r"mjlab 1\.5\.0 is not supported, tried are 1\.6\.0"):
+    monkeypatch.setattr(libraries, "version", lambda name: "1.5.0")
+    with pytest.raises(fl.errors.InstallationError, match=r"found mjlab 1\.5\.0, tried with 1\.6\.0"):
         ours.use()
     assert not ours.in_use()
 
