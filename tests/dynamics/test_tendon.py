@@ -204,3 +204,30 @@ def test_a_side_site_on_the_surface_is_outside(kind):
 def test_opposite_ends_on_the_surface_are_half_a_circle_apart(kind):
     found = winch(kind, (-RADIUS, 0, 0))[np.argmin(np.abs(TURNS))]
     assert found == pytest.approx(np.pi * RADIUS, abs=1e-12)
+
+
+# ---- a path that moves with its body ---------------------------------------------------------------------------------
+LOOSE = """
+<mujoco><worldbody>
+<body name="arm" pos=".1 .2 .3"><joint type="ball"/><geom size=".1" mass="1"/>
+  <site name="start" pos=".1 .02 .03"/><site name="end" pos=".31 .17 -.23"/>
+  <body pos=".4 .1 0"><joint axis="0 1 0"/><geom name="post" type="{}" size=".02 .1" pos="0 0 {}"/></body></body>
+</worldbody><tendon><spatial limited="true" range=".5 .6">
+<site site="start"/><geom geom="post"/><site site="end"/></spatial></tendon></mujoco>"""
+
+
+@pytest.mark.parametrize("kind", ["sphere", "cylinder"])
+def test_a_straight_path_between_sites_of_one_body_moves_nothing(kind, rng):
+    """Its limit has no row, because rounding of the Jacobian would be divided by an inverse inertia of 0."""
+    model = fl.load(LOOSE.format(kind, "1"))
+    oracle = model.to_mujoco()
+    for _ in range(STATES):
+        data, expected = fl.Data(model), mujoco.MjData(oracle)
+        data.qpos[:], data.qvel[:] = kicked(model, rng, 1.0)
+        expected.qpos[:], expected.qvel[:] = data.qpos, data.qvel
+        fl.forward(model, data)
+        mujoco.mj_forward(oracle, expected)
+        assert data.ten_length[0] < 0.5 and expected.ten_wrapnum[0] == 2
+        assert not np.any(data.ten_J) and not np.any(expected.ten_J)
+        assert data.nefc == expected.nefc == 0
+        assert relative(data.qacc, expected.qacc) <= EXACT

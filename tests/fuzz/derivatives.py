@@ -27,6 +27,7 @@ DIFFERENCED = 2e-4  # that of derivatives without formulas, which difference the
 SWEPT = 5e-3  # that of differences of steps by a sweeping solver, which ends at its tolerance
 STILL = 1e-12  # m: a moment arm that is rounding
 ROUNDING = 2e-7  # of accelerations and sensors: rounding errors of their differences over 2e-7
+DISPLACED, UNIT_ROUNDOFF = 2e-7, 2.0**-53  # displacement of differenced accelerations
 STEPPED = 2e-7  # of velocities: those of differences of steps over 1e-6
 PARAMETER = 1e-8  # of velocities: those of differences by parameters of the size 1
 LEAST = 0.6  # share of columns that a run compares
@@ -97,10 +98,28 @@ def blocks(model: fl.Model) -> list[slice]:
     return [slice(0, nv), slice(nv, 2 * nv), slice(2 * nv, 2 * nv + model.na)]
 
 
+def noise_of_acceleration(model, probe) -> float:
+    """Returns the size of rounding errors of a differenced acceleration.
+
+    An acceleration has the rounding error u |M^-1| (|M| |a| + |forces|), Skeel's bound.  Differences over DISPLACED
+    divide it by this length.  Formulas have the error ROUNDING of the accelerations.
+    """
+    noise = ROUNDING * np.abs(probe.qacc).max()
+    if model.opt.contact_model == "lcp" or not serves(model):
+        probe = probe.copy()
+        fl.forward(model, probe)
+        M, forces = fl.query.full_m(model, probe), np.zeros(model.nv)
+        for name in "qfrc_bias qfrc_passive qfrc_actuator qfrc_applied qfrc_constraint".split():
+            forces += np.abs(getattr(probe, name))
+        terms = np.abs(M) @ np.abs(probe.qacc) + forces
+        noise += UNIT_ROUNDOFF * (np.abs(np.linalg.inv(M)) @ terms).max() / DISPLACED
+    return noise
+
+
 def noise_of_step(model, probe, columns: Columns) -> float:
     """Returns the size of rounding errors of a differenced velocity; steps are differenced if `switching` is NaN."""
     stepped = STEPPED * max(1.0, np.abs(probe.qvel).max()) if np.isnan(columns.switching) else 0.0
-    return stepped + ROUNDING * model.opt.timestep * np.abs(probe.qacc).max()
+    return stepped + model.opt.timestep * noise_of_acceleration(model, probe)
 
 
 def check_steps(model, data, probe, columns: Columns) -> None:
@@ -161,7 +180,7 @@ def check_accelerations(model, data, probe, columns: Columns) -> None:
         batch.forward()
         return quotients(np.array(qacc), steps)
 
-    noise = ROUNDING * np.abs(probe.qacc).max()
+    noise = noise_of_acceleration(model, probe)
     columns.compare("accelerations", values, References(differences), [slice(0, model.nv)], noise)
 
 

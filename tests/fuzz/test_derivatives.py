@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import featherlane as fl
 from fuzz import derivatives
 from fuzz.columns import Columns, Finding, References
 from fuzz.derivatives import LEAST, Coverage
@@ -10,6 +11,8 @@ from fuzz.report import budget, seed
 
 SAMPLE, CASES = 12, 5_000
 ROWS = [slice(0, 2)]
+CHAIN = """<mujoco><worldbody><body><joint axis="0 1 0"/><geom size=".1" pos=".3 0 0" mass="{}"/>
+<body pos=".5 0 0"><joint axis="0 1 0"/><geom size=".1" pos=".3 0 0" mass="1"/></body></body></worldbody></mujoco>"""
 MATRIX = np.array([[1.0, 2.0], [3.0, -1.0]])
 
 
@@ -37,6 +40,18 @@ def test_a_column_is_compared_on_the_side_of_a_kink_on_which_the_state_is():
     assert (columns.compared, columns.skipped) == (2, 0)  # 1e-7 does not reach the kink
     columns.compare("A", MATRIX, References(kinked, (1e-6,)), ROWS)
     assert (columns.compared, columns.skipped) == (3, 1)
+
+
+@pytest.mark.parametrize("contact_model, grows", [("lcp", True), ("convex", False)])
+def test_rounding_of_differenced_accelerations_follows_the_condition_of_the_inertia(contact_model, grows):
+    noise = []
+    for mass in (1.0, 1e-4):
+        model = fl.load(CHAIN.format(mass))
+        model.opt.contact_model = contact_model
+        data = fl.Data(model)
+        fl.forward(model, data)
+        noise.append(derivatives.noise_of_acceleration(model, data) / np.abs(data.qacc).max())
+    assert bool(noise[1] > 2.0 * noise[0]) is grows
 
 
 @pytest.mark.parametrize("compared, fails", [(9, False), (1, True)])

@@ -303,7 +303,7 @@ def test_models_can_differ_by_world(rng):
 @pytest.mark.parametrize("by_formulas", [True, False])
 def test_expanded_values_reach_each_world_in_every_tile(by_formulas, rng, monkeypatch):
     """Of the step, of joints, contacts and motors: more worlds than fit into a tile."""
-    for module in (fl.sensitivity.derivative.direct_worlds, fl.sensitivity.derivative.implicit_passes):
+    for module in (fl.sensitivity.derivative.direct_worlds, fl.sensitivity.derivative.differentiated_worlds):
         monkeypatch.setattr(module, "serves", lambda *_: by_formulas)
     model = fl.bundled("quadruped")
     batch = fl.Batch(model, 19, nthread=1)

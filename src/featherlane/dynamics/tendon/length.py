@@ -109,6 +109,10 @@ def _around(m, d, k, scale):
     q = (where(bends, q[0], x[0]), where(bends, q[1], x[1]), where(bends, q[2], x[2]))
     u, first = normalize3(sub3(p, x))
     v, last = normalize3(sub3(y, q))
+    if carrier(m, a) == carrier(m, c):
+        # forces within one body cancel: their rounded sum would be a moment arm
+        between = 1.0 if carrier(m, b) != carrier(m, a) else 0.0
+        scale = where(bends, between * scale, 0.0)
     u, v = scale3(scale, u), scale3(scale, v)
     _push(m, d, a, x, scale3(-1.0, u))
     _push(m, d, b, p, scale3(where(bends, 1.0, 0.0), u))

@@ -14,8 +14,8 @@ Source: implicit function theorem, transposed; Griewank and Walther, Evaluating 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import inertia_times
 from featherlane.lanes.layout import Declare, Layout
+from featherlane.sensitivity.derivative.differentiated_worlds import EPS
 from featherlane.sensitivity.derivative.formulas import begin_step, rates_column
-from featherlane.sensitivity.derivative.implicit_passes import EPS
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.solution import FITS, KNOWN, NEAREST, implicit_rates, is_implicit
 from featherlane.sensitivity.derivative.tangent import linear_jacobian, right_jacobian

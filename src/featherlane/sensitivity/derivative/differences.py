@@ -1,7 +1,7 @@
 """Central differences of the residual of the equation of motion, for models and worlds without formulas.
 
 The residual g of solution.py is inverse dynamics minus the given forces, so no solver runs at displaced points.  Two
-things are differenced, at fixed accelerations:
+things are differenced, p at fixed accelerations, g at those that follow a prediction (implicit_passes.py):
 
 - The whole residual g and the integrator's correction p, with collision detection at each point: discrete, exact
   diagonals, adhesion, surface velocities, tendons with armature, actuators without formulas (formulas.py).  So are
@@ -56,8 +56,18 @@ def _set_lag(m, d, p, x, lag):
 
 
 @kernel
+def _follow(m, d, p, step):
+    """Displaces qacc by step times `follow`; solved <- the undisplaced qacc, at which lag is taken."""
+    for i in range(m.nv):
+        p.solved[i] = d.qacc[i]
+        d.qacc[i] = fma(step, p.follow[i], d.qacc[i])
+
+
+@kernel
 def _residual(m, d, p, overflow, g, lag):
-    """Computes g, lag and the next activations, at qvel, act, ctrl, qacc and qacc_step, after `compute_position`.
+    """Computes g, lag and the next activations, at qvel, act, ctrl, qacc, solved and qacc_step.
+
+    Follows `compute_position` and `_follow`.
 
     Args:
         overflow: what `compute_position` returned.
@@ -75,7 +85,7 @@ def _residual(m, d, p, overflow, g, lag):
     add_xfrc(m, d, p.force)
     for i in range(m.nv):
         g[i] = d.qfrc_inverse[i] - p.force[i]
-    _set_lag(m, d, p, d.qacc, lag)
+    _set_lag(m, d, p, p.solved, lag)
     advance_activations(m, d, d.act_dot)
 
 
@@ -141,6 +151,7 @@ def move_forces(m, d, at, step):
 def _moved_bodies(m, d, p, at, step, given, g, lag):
     """Computes the residual at a displaced position, with new collision detection."""
     move_pos(m, d, at, step)
+    _follow(m, d, p, step)
     _residual(m, d, p, compute_position(m, d), g, lag)
 
 
@@ -148,6 +159,7 @@ def _moved_bodies(m, d, p, at, step, given, g, lag):
 def _moved_forces(m, d, p, at, step, overflow, g, lag):
     """Computes the residual at a displaced velocity, activation or control, at the position of `compute_position`."""
     move_forces(m, d, at, step)
+    _follow(m, d, p, step)
     _residual(m, d, p, overflow, g, lag)
 
 
@@ -176,9 +188,9 @@ def position_columns_of_tile(m, d, b, p, thread, tile):
 
     Contacts are detected again at each point.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; dg, dp, dact, lower_g, lower_p; qpos, act, primal.*, con_fresh,
-            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qDeriv, qH,
-            qHDiagInv, qproduct, qvec for itself.
+    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, act, qacc, primal.*,
+            con_fresh, con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc,
+            qDeriv, qH, qHDiagInv, qproduct, qvec for itself.
     """
     _by_positions(m, d, b, p, thread, tile, 0)
 
@@ -192,9 +204,9 @@ def force_columns_of_tile(m, d, b, p, thread, tile):
 
     Bodies and contacts do not move.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; dg, dp, dact, lower_g, lower_p; qvel, act, ctrl, primal.*, con_fresh,
-            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qDeriv, qH,
-            qHDiagInv, qproduct, qvec for itself.
+    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qvel, act, ctrl, qacc,
+            primal.*, con_fresh, con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc,
+            cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec for itself.
     """
     _by_forces(m, d, b, p, thread, tile, compute_position(m, d))
 
@@ -207,10 +219,11 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
     """Computes the residual and the next activations of worlds with one displaced model parameter each.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; dg, dp, dact; act, primal.*, con_fresh,
+    Writes: those that they take back; dg, dp, dact, solved; act, qacc, primal.*, con_fresh,
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qDeriv, qH,
             qHDiagInv, qproduct, qvec for itself.
     """
+    _follow(m, d, p, p.up[0])
     _residual(m, d, p, compute_position(m, d), p.dg, p.dp)
     copy(d.act, m.na, p.dact, 0)
     write_records(b, thread, tile, 0)

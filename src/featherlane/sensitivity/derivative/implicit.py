@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.sensitivity.derivative.differentiated_worlds import DifferentiatedWorlds
 from featherlane.sensitivity.derivative.formulas import DAMPING, FLUID, differences_lag, lags_of_worlds
-from featherlane.sensitivity.derivative.implicit_passes import DifferentiatedWorlds, Passes
+from featherlane.sensitivity.derivative.implicit_passes import Passes
 from featherlane.sensitivity.derivative.solution import FITS
 
 

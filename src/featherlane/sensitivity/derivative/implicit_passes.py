@@ -1,33 +1,32 @@
 """Passes through tiles that differentiate worlds by the implicit function theorem.
 
     base       forward dynamics: a and a*
-    rates      dg and dp by each coordinate, at fixed a: by formulas (formulas.py), or by differences (differences.py)
+    rates      dg and dp by each coordinate: by formulas at fixed a (formulas.py), or by differences (differences.py)
     solution   da = -H^-1 dg, and from it the next state's rates (solution.py)
 
-Rates are stored as rows, one row for each column of each world; the solution reads them column by column.
+Differences in worlds with constraints are taken twice: over a short displacement at fixed a, which predicts da, and
+then with an acceleration that follows the displacement by this prediction P: da = P - H^-1 dg.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from featherlane.lanes.record import address
 from featherlane.model.enums import COULOMB
-from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.analytic import FAR, WEIGHTS, are_analytic
 from featherlane.sensitivity.derivative.differences import force_columns, lag_forces, lag_positions, position_columns
-from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, each_step, recurses
-from featherlane.sensitivity.derivative.formulas import acts_at_once, formula_columns, formula_steps, serves
+from featherlane.sensitivity.derivative.differentiated_worlds import EPS, DifferentiatedWorlds
+from featherlane.sensitivity.derivative.displaced_worlds import each_step, recurses
+from featherlane.sensitivity.derivative.formulas import acts_at_once, formula_columns, formula_steps
 from featherlane.sensitivity.derivative.noslip_rates import noslip_capacity
 from featherlane.sensitivity.derivative.parameters import Parameters
-from featherlane.sensitivity.derivative.solution import FITS, KNOWN, NEAREST, base_tiles, solve_columns
-from featherlane.simulation.batch.batch import Batch
+from featherlane.sensitivity.derivative.solution import FITS, HELD, KNOWN, NEAREST, base_tiles, solve_columns
 from featherlane.simulation.tile.transfer import Plan
-from featherlane.simulation.world.data import Data
 
-EPS = 2e-7  # displacement of a coordinate where the residual is differenced
+SHORT = 1e-3  # part of a displacement that predicts the derivative of the acceleration
 REALS = 1 << 21  # values of a pass in each array, so that results stay in or near the cache
 LEAST = 64  # worlds of a pass, so that all threads have tiles
 
@@ -50,68 +49,6 @@ class Rates(NamedTuple):
     nearest: np.ndarray
     known: np.ndarray
     is_kept: bool = False
-
-
-class DifferentiatedWorlds(OwnWorlds):
-    """Holds the worlds of a `Data` or a `Batch`, prepared for passes.
-
-    Args:
-        model, source, nthread, disabled: as for `OwnWorlds`.
-        torques: whether generalized forces are coordinates, too, after the controls.
-        by_formulas: use formulas where they apply; otherwise differences of the residual.
-        parameters: fields of the model whose values are coordinates, too.
-
-    Attributes:
-        qacc, qacc_step: (nworld, nv) accelerations of forward dynamics and of the integrator.
-        based: (nworld, 1, 3) reports of the passes that compute accelerations.
-        every: (nworld,) indices of all worlds.
-    """
-
-    solves_columns = True
-
-    def __init__(
-        self,
-        model: Model,
-        source: Data | Batch,
-        torques: bool,
-        nthread: int,
-        disabled: int = 0,
-        by_formulas: bool = True,
-        parameters: Parameters | None = None,
-    ):
-        n = 2 * (2 * model.nv + model.na + model.nu)
-        super().__init__(model, source, n, nthread, disabled)
-        self.torques, self.formulas_wanted, self.parameters = torques, by_formulas, parameters
-        self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
-        self.based = np.zeros((self.batch.nworld, 1, 3))
-        self.every = np.arange(self.batch.nworld)
-        self._stepped, self._steps = None, (self.qacc, self.qacc)
-
-    _asked: Any = None
-
-    @property
-    def by_formulas(self) -> bool:
-        """Returns whether formulas are requested and apply to the model in its present state."""
-        own = self.model.__dict__
-        key = own["revision"], own["body_gyroscopic"].tobytes()  # the answer changes with these only
-        if key != self._asked:
-            self._asked, self._serves = key, self.formulas_wanted and serves(self.model)
-        return self._serves
-
-    def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the displacements of some worlds' coordinates, up and down, (k, ncoordinates), controls in range."""
-        nx, ctrl = 2 * self.model.nv + self.model.na, self.batch.arrays.rows["ctrl"]
-        limits = (
-            self.model.__dict__["actuator_ctrllimited"],
-            self.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", chosen),
-        )
-        # with one world they are unchanged until its controls or their limits change
-        key = [a.tobytes() for a in (ctrl, *limits)] if len(ctrl) == 1 else None
-        if key is None or key != self._stepped:
-            up, down = np.full((2, len(chosen), nx + self.model.nu), EPS)
-            up[:, nx:], down[:, nx:] = self.control_steps(chosen, EPS)
-            self._stepped, self._steps = key, (up, down)
-        return self._steps
 
 
 class Passes:
@@ -148,7 +85,7 @@ class Passes:
         self.each = min(batch.nworld, max(LEAST, REALS // max(self.ncol * nv, 1)))
         n = self.each
         self.up, self.down = np.zeros((2, n, self.ncol))
-        self.g, self.p = np.zeros((2, n, self.ncol, nv))
+        self.g, self.p, self.follow = np.zeros((3, n, self.ncol, nv))
         self.acceleration, self.state = np.zeros((n, self.ncol, nv)), np.zeros((n, self.ncol, nx))
         self.report, self.known = np.zeros((n * self.copies, 3)), np.zeros((n, 3))
         # formulas and solution in one pass, except with the recursion, which needs the same memory
@@ -160,6 +97,8 @@ class Passes:
         self.asks = not self.whole or bool(model.na) or not acts_at_once(model) or lag
         if worlds.torques:  # dg/dtau = -1
             self.g[:, self.parts[-1][1] :][:, np.arange(nv), np.arange(nv)] = -1.0
+        if worlds.parameters is not None:
+            self.by_parameters = slice(self.parts[-1][1], self.parts[-1][1] + worlds.parameters.n)
         self._plan()
 
     def _plan(self) -> None:
@@ -182,6 +121,7 @@ class Passes:
             plans, found = [], taken
             for loop, (_, start, npass) in zip(loops, self.parts, strict=False):
                 brought = {"at": at[..., None], "up": self.up[..., None], "down": self.down[..., None]}
+                brought["follow"] = self.follow
                 brought, taken = (
                     {name: rows(a, start, npass) for name, a in arrays.items()} for arrays in (brought, found)
                 )
@@ -197,7 +137,7 @@ class Passes:
         self.formulas = self._formulas(at) if worlds.by_formulas else None
         self._begun, self._moves = set(), None
         npass = self.ncol // self.copies
-        brought = {"at": at[..., None], "dg": self.g, "dp": self.p, "da": self.acceleration}
+        brought = {"at": at[..., None], "dg": self.g, "dp": self.p, "follow": self.follow, "da": self.acceleration}
         taken = {"da": self.acceleration, "dq": self.state[..., :nv], "dv": self.state[..., nv : 2 * nv]}
         brought, taken = ({name: rows(a, 0, npass) for name, a in x.items()} for x in (brought, taken))
         taken["report"] = each_step(self.report, npass)
@@ -268,20 +208,16 @@ class Passes:
         worlds.plans.prepare(self.width)
         if up is None:
             self._set_steps(*worlds.steps(chosen))
-        left, other = np.flatnonzero(~known), np.arange(self.copies)
-        if len(left):
-            self.run_base(chosen[left])
-            self._difference(self.rates, chosen[left], left)
-        if worlds.parameters is not None:
-            if self.formulas is not None:
-                self.run_base(chosen)
-            self._take_parameters(worlds.parameters, chosen)
+        left = np.flatnonzero(~known)
+        if len(left) or worlds.parameters is not None:
+            based = left if worlds.parameters is None else worlds.every[:k]
+            self.run_base(chosen[based])
+            self._predict(chosen, left, based[worlds.based[chosen[based], 0, HELD] > 0.0])
+            self._differentiate(chosen, left, worlds.every[:k])
         if not self.whole:
             left = worlds.every[:k]
         if len(left):
-            plan, npass = self.solution
-            places = (left[:, None] * self.copies + other).reshape(-1)
-            self._go(plan, npass, np.repeat(chosen[left], self.copies), places)
+            self._solve(chosen, left)
         report = self.report[: k * self.copies : self.copies]
         if self.formulas is not None:
             # only formulas detect a contact that begins or ends at a displaced pose
@@ -305,6 +241,49 @@ class Passes:
             fits &= self.known[:k, KNOWN] >= (1.0 if whole else 0.0)
         return Rates(state, acceleration, fits, report[:, NEAREST], known)
 
+    def _solve(self, chosen: np.ndarray, rows: np.ndarray) -> None:
+        """Converts the rates of the residual in some rows to those of the acceleration and of the next state."""
+        plan, npass = self.solution
+        self._go(plan, npass, *self._lanes(chosen, rows))
+
+    def _differentiate(self, chosen: np.ndarray, left: np.ndarray, rows: np.ndarray, part: float = 1.0) -> None:
+        """Computes rates of the residual by differences.
+
+        Args:
+            chosen: (k,) indices of the worlds.
+            left: rows in which all rates are differenced.
+            rows: rows in which those by parameters are.
+            part: of the displacements of parameters.
+        """
+        if len(left):
+            self._difference(self.rates, chosen, left)
+        if self.worlds.parameters is not None:
+            self._take_parameters(self.worlds.parameters, chosen, rows, part)
+
+    def _predict(self, chosen: np.ndarray, left: np.ndarray, rows: np.ndarray) -> None:
+        """Sets `follow`, at which the acceleration is displaced, to da by displacements that are SHORT times as long.
+
+        At fixed acceleration a displacement moves J a - aref of a row by up to K EPS or B EPS.  A stiff row, such as
+        one of Coulomb's law or with a large `impratio`, would start to slip or turn its slip within this distance.  If
+        the acceleration follows by this prediction, the row stays where it is.
+
+        Args:
+            chosen, left: as for `_differentiate`.
+            rows: rows of worlds with constraints.
+        """
+        self.follow[: len(chosen)] = 0.0
+        if not len(rows):
+            return
+        left, up, down = np.intersect1d(left, rows), self.up[rows], self.down[rows]
+        self.up[rows], self.down[rows] = SHORT * up, SHORT * down
+        self._differentiate(chosen, left, rows, SHORT)
+        self._solve(chosen, rows)
+        self.up[rows], self.down[rows] = up, down
+        n = self.differenced
+        self.follow[left, :n] = self.acceleration[left, :n]
+        if self.worlds.parameters is not None:
+            self.follow[rows, self.by_parameters] = self.acceleration[rows, self.by_parameters]
+
     def run_base(self, chosen: np.ndarray) -> None:
         """Computes accelerations of some worlds, at which the following passes compute their rates."""
         self.worlds.plans.prepare(self.narrow)
@@ -316,18 +295,18 @@ class Passes:
 
         Args:
             plans: of the passes.
-            chosen: indices of the worlds.
-            rows: (k,) the row of each of them.
+            chosen: (k,) indices of the worlds.
+            rows: rows of those that are differenced.
         """
         worlds = self.worlds
-        order, place = np.repeat(chosen, self.copies), (rows[:, None] * self.copies + np.arange(self.copies)).ravel()
+        order, place = self._lanes(chosen, rows)
 
         def go() -> None:
             for plan, npass in plans:
                 self._go(plan, npass, order, place)
 
         # evaluated in each call, because parameters may be edited in between
-        far = rows[are_analytic(worlds.model, worlds.disabled, worlds.batch.arrays.expanded, chosen)]
+        far = rows[are_analytic(worlds.model, worlds.disabled, worlds.batch.arrays.expanded, chosen[rows])]
         if not len(far):
             go()
             return
@@ -342,6 +321,10 @@ class Passes:
         self.up[moved] = self.down[moved] = EPS
         for a, total in zip(rates, sums, strict=True):
             a[far] = total
+
+    def _lanes(self, chosen: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the worlds of all lanes, and their places, of some rows."""
+        return np.repeat(chosen[rows], self.copies), (rows[:, None] * self.copies + np.arange(self.copies)).ravel()
 
     def _take_lag(self, chosen: np.ndarray) -> None:
         """Computes the rates of p without formulas by differences, into the array that formulas read."""
@@ -375,12 +358,13 @@ class Passes:
             self.rows[self.to_acceleration] = address(acceleration)
         return state, acceleration
 
-    def _take_parameters(self, parameters: Parameters, chosen: np.ndarray) -> None:
-        """Computes the columns of the model's fields."""
-        worlds, nv, k = self.worlds, self.worlds.model.nv, len(chosen)
-        columns = slice(self.parts[-1][1], self.parts[-1][1] + parameters.n)
-        g, p, act = parameters.rates(worlds, chosen, self.width)
-        self.g[:k, columns], self.p[:k, columns], self.state[:k, columns, 2 * nv :] = g, p, act
+    def _take_parameters(self, parameters: Parameters, chosen: np.ndarray, rows: np.ndarray, part: float) -> None:
+        """Computes the columns of the model's fields; arguments as for `_differentiate`."""
+        nv, columns = self.worlds.model.nv, self.by_parameters
+        follow = self.follow[rows, columns]
+        g, p, act = parameters.rates(self.worlds, chosen[rows], self.width, follow, part)
+        self.g[rows, columns], self.p[rows, columns], self.state[rows, columns, 2 * nv :] = g, p, act
+        self.follow[rows, columns] = follow
 
     def _go(self, plan: Plan, nstep: int, order: np.ndarray, place: np.ndarray, width: int = 0) -> None:
         # with one world the order of a plan never changes

@@ -106,22 +106,29 @@ class Parameters:
             found |= (values != 0.0).reshape(len(found), -1).any(1)
         return np.flatnonzero(~found)
 
-    def rates(self, worlds, chosen: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def rates(
+        self, worlds, chosen: np.ndarray, width: int, follow: np.ndarray, part: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns (dg, dp, dact'), each (k, n, ...), of worlds whose accelerations are known.
 
         Args:
             worlds: `ImplicitWorlds` that hold them.
             chosen: indices of the worlds.
             width: of tiles.
+            follow: (k, n, nv) rates at which the acceleration follows; set to 0 for one-sided displacements.
+            part: of the displacements.
         """
         k, nv, na = len(chosen), self.model.nv, self.model.na
         source = np.repeat(chosen, 2 * self.n)
-        points, span = self._points(self.model, worlds, source, RELATIVE)
+        points, span, moves = self._points(self.model, worlds, source, part * RELATIVE)
         rows = {name: np.ascontiguousarray(a[source]) for name, a in worlds.rows.items()}
         g, p, act = np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, na))
         load = rows | {"qacc": worlds.qacc[source], "qacc_step": worlds.qacc_step[source]}
         plans, taken, every = points.runner.plans, {"dg": g, "dp": p, "dact": act}, np.arange(len(source))
         plans.disabled = worlds.disabled
+        # one-sided steps are some 1e-8, too short for the rounding of a residual whose acceleration changes
+        follow[moves[..., 1] == 0.0] = 0.0
+        load |= {"up": moves.reshape(-1, 1), "follow": np.repeat(follow.reshape(-1, nv), 2, 0)}
         plan = plans.plan(parameter_points, len(source), taken=taken, load=load, keeps=(), width=width)
         plan.begin(1, every, every)
         work([(plan, -(-len(every) // width))], plans.team)
@@ -137,7 +144,7 @@ class Parameters:
         for first in range(0, worlds.batch.nworld, each):
             k = min(each, worlds.batch.nworld - first)
             source = np.repeat(np.arange(first, first + k), 2 * self.n)
-            points, span = self._points(model, worlds, source, OF_STEPS)
+            points, span, _ = self._points(model, worlds, source, OF_STEPS)
             for name, a in worlds.rows.items():
                 points.arrays.rows[name][...] = a[source]
             points.step()
@@ -148,35 +155,41 @@ class Parameters:
             out.append(np.concatenate([position, up[..., nq:] - down[..., nq:]], -1) / span[..., None])
         return np.concatenate(out)
 
-    def _points(self, model: Model, worlds: OwnWorlds, source: np.ndarray, relative: float) -> tuple[Batch, np.ndarray]:
-        """Returns a batch of copies of the worlds with one value displaced each, and the spans of the pairs, (k, n)."""
+    def _points(
+        self, model: Model, worlds: OwnWorlds, source: np.ndarray, relative: float
+    ) -> tuple[Batch, np.ndarray, np.ndarray]:
+        """Returns a batch of copies of the worlds with one value displaced each, and what `_move` returns."""
         points = Batch(model, len(source), worlds.batch.nthread, "float64", worlds.batch.ngiven)
         for name in worlds.rows:
             if name in ON_DEMAND:
                 getattr(points, name)
         for name, a in worlds.batch.arrays.expanded.items():
             points.arrays.expand(name)[...] = a[source]
-        span = self._move(points, len(source) // (2 * self.n), relative)
+        span, moves = self._move(points, len(source) // (2 * self.n), relative)
         if self.follows:
             points.set_const()
-        return points, span
+        return points, span, moves
 
-    def _move(self, points: Batch, k: int, relative: float) -> np.ndarray:
-        """Displaces one value of each point, up and down alternately; returns the spans of the pairs, (k, n)."""
-        span, first = np.empty((k, self.n)), 0
+    def _move(self, points: Batch, k: int, relative: float) -> tuple[np.ndarray, np.ndarray]:
+        """Displaces one value of each point, up and down alternately.
+
+        Returns the spans of the pairs, (k, n), and the displacements, (k, n, 2).
+        """
+        span, moves, first = np.empty((k, self.n)), np.empty((k, self.n, 2)), 0
         for name, entry, size in zip(self.fields, self.entries, self.sizes, strict=True):
             # `arrays.expand`, because displaced values need not be those of a body: a flat one has A + B = C
             field, column = points.arrays.expand(name).reshape(k, self.n, 2, -1), first + np.arange(size)
             value = field[:, column, 0, entry]
             # an infinite value is not displaced and has no derivative
             step = np.where(np.isfinite(value), relative * np.maximum(np.abs(value), LEAST), 0.0)
-            # no value changes its sign: negative masses and dampers are invalid
-            down = np.where(np.abs(value) < step, 0.0, step)
+            # only places change their sign: negative masses and dampers are invalid
+            down = np.where((np.abs(value) < step) & (not name.endswith(("_pos", "_quat"))), 0.0, step)
             field[:, column, 0, entry], field[:, column, 1, entry] = value + step, value - down
             with np.errstate(invalid="ignore"):
                 span[:, first : first + size] = np.where(step > 0.0, (value + step) - (value - down), 1.0)
+            moves[:, first : first + size] = np.stack([step, -down], -1)
             first += size
-        return span
+        return span, moves
 
     def _quotient(self, a: np.ndarray, span: np.ndarray, k: int) -> np.ndarray:
         pairs = a.reshape(k, self.n, 2, -1)

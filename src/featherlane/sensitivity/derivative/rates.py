@@ -15,6 +15,9 @@ COLUMNS = Layout(
         _given.real("at", "1", "1", "index of the coordinate, -1: none"),
         _given.real("up", "1", "1", "upward displacement"),
         _given.real("down", "1", "1", "downward displacement"),
+        _given.real(
+            "follow", "nv", "m/s^2, rad/s^2", "derivative of the acceleration at displaced points, at which dg is taken"
+        ),
         _given.real("rest_p", "nv", "N, N m", "derivative of M a* - K a*, if it is computed by finite differences"),
         _found.real("dg", "nv", "N, N m", "derivative of the residual, or the residual at a point"),
         _found.real("dp", "nv", "N, N m", "derivative of the integrator's correction p, or p at a point"),

@@ -16,9 +16,9 @@ import numpy as np
 from featherlane.prelude import *
 from featherlane.dynamics.integrator.smooth import energy, smooth_acceleration
 from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.differentiated_worlds import EPS
 from featherlane.sensitivity.derivative.displaced_worlds import MovedWorlds, borrowed
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
-from featherlane.sensitivity.derivative.implicit_passes import EPS
 from featherlane.sensitivity.derivative.points import displace, move_state
 from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.sensitivity.derivative.transition import differentiate

@@ -44,8 +44,9 @@ from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.primal.krylov import correct_direction, mark_slipping
 from featherlane.solver.solve import has_constraint_rows, solve
 
-# indices in the report of a pass on a world; KNOWN: 1 all rates have formulas, 0 not, -1 the world must run alone
-FITS, NEAREST, KNOWN = 0, 1, 2
+# indices in the report of a pass on a world; KNOWN: 1 all rates have formulas, 0 not, -1 the world must run alone;
+# HELD, of `base_tiles`: 1 the world has constraint rows
+FITS, NEAREST, KNOWN, HELD = 0, 1, 2, 2
 EXACT, CYCLES = 1e-13, 10  # residual of a column's solution under Coulomb's law, relative; cycles to reach it
 
 
@@ -163,6 +164,7 @@ def base_tile(m, d, b, p, thread, tile):
             of this thread's workspace; aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU, qvec for itself.
     """
     accelerate_state(m, d, p)
+    p.report[HELD] = where(has_constraint_rows(d), 1.0, 0.0)
     write_records(b, thread, tile, 0)
 
 
@@ -181,7 +183,9 @@ def follow_bounds(m, d):
 
 @kernel
 def solve_column(m, d, p):
-    """Computes da = -H^-1 dg; free bodies that turn independently have their own solution.
+    """Computes da = P - H^-1 dg with dg at an acceleration that follows at the rate P; 0 where dg has a formula.
+
+    Free bodies that turn independently have their own solution.
 
     Under Coulomb's law the derivative of the residual is H - N, see `follow_bounds`.
     """
@@ -196,7 +200,8 @@ def solve_column(m, d, p):
         copy(d.krylov.x, m.nv, p.solved, 0)
     if has_metric(m):
         solve_untouched_bodies(m, d, metric(m, d), p.force, p.solved)
-    copy(p.solved, m.nv, p.da, 0)
+    for i in range(m.nv):
+        p.da[i] = p.follow[i] + p.solved[i]
 
 
 @kernel
@@ -222,8 +227,8 @@ def step_column(m, d, p, at, damped):
 def solve_columns_of_tile(m, d, b, p, thread, tile):
     """Converts rates of the residual to those of the acceleration and of the next state, column by column.
 
-    da = -H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py.
-    Reads:  the rows that the transfers of b bring in: dg, dp, room for da.
+    da = P - H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py.
+    Reads:  the rows that the transfers of b bring in: dg, dp, follow, room for da.
     Writes: those that they take back; report, next_qvel, da, dq, dv, unit, solved, force, product; qacc_step,
             qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace; qvec,
             primal.*, krylov.*, con_motion, con_wrench, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU for itself.
