@@ -19,7 +19,7 @@ SMOOTH = (
 SOLVED = "qacc qfrc_constraint sensordata energy".split()
 ROWS = "efc_D efc_aref efc_pos efc_margin efc_frictionloss".split()
 SIZES = "ncon nefc ne nf nl".split()
-# the fields that a factorization of M or the solver changes; RK4 evaluates all fields at a state of its last stage
+# the fields that a factorization of M or the solver changes
 SOLUTION = {"qpos", "qvel", "act", "history", "plastic", "qacc_smooth", *SOLVED}
 RK4, DISCRETE = mujoco.mjtIntegrator.mjINT_RK4, mujoco.mjtIntegrator.mjINT_DISCRETE
 ENERGY, SLEEP = mujoco.mjtEnableBit.mjENBL_ENERGY, mujoco.mjtEnableBit.mjENBL_SLEEP

@@ -16,7 +16,7 @@ import numpy as np
 
 import featherlane as fl
 from fuzz import models
-from fuzz.crossed.comparison import DISCRETE, ROWS, SIZES, SLEEP, SOLUTION, Different, differences
+from fuzz.crossed.comparison import DISCRETE, RK4, ROWS, SIZES, SLEEP, SOLUTION, Different, differences
 from fuzz.crossed.scene import Scene
 from fuzz.workers import enter
 from oracles.contact_parity import given
@@ -178,9 +178,14 @@ def moved_outside(step: Step) -> Step:
     return step._replace(mj=mj, theirs=theirs, errors=differences(mj, step.data, theirs))
 
 
+def are_of_solution(step: Step, wrong) -> bool:
+    """Returns whether only results of a factorization or the solver differ; by RK4 all fields of its last stage do."""
+    return step.mj.opt.integrator == RK4 or set(wrong) <= SOLUTION
+
+
 def is_singular(step: Step, wrong) -> bool:
     """Returns whether MuJoCo reports a singular inertia, and only results of a factorization differ."""
-    return warned(step, "INERTIA") > 0 and set(wrong) <= SOLUTION
+    return warned(step, "INERTIA") > 0 and are_of_solution(step, wrong)
 
 
 def warned(step: Step, name: str) -> int:
@@ -220,7 +225,7 @@ def moves_nothing(step: Step, wrong) -> bool:
 
     This decides whether it couples its DoFs.
     """
-    if step.mj.opt.integrator != DISCRETE or not set(wrong) <= SOLUTION:
+    if step.mj.opt.integrator != DISCRETE or not are_of_solution(step, wrong):
         return False
     rows = zip(step.theirs.moment_rowadr, step.theirs.moment_rownnz, strict=True)
     sizes = [np.abs(step.theirs.actuator_moment[a : a + n]).max(initial=0.0) for a, n in rows]
@@ -231,7 +236,7 @@ def slips(step: Step, wrong) -> bool:
     """Returns whether only the no-slip solver differs, where MuJoCo's is known to."""
     mj = step.mj
     known = mj.opt.integrator == DISCRETE or models.slips_along_a_line(mj, step.theirs)
-    if not mj.opt.noslip_iterations or not known or not set(wrong) <= SOLUTION:
+    if not mj.opt.noslip_iterations or not known or not are_of_solution(step, wrong):
         return False
     return not with_other_options(step, noslip_iterations=0)
 
@@ -239,7 +244,8 @@ def slips(step: Step, wrong) -> bool:
 def is_better(step: Step, wrong) -> bool:
     """Returns whether our acceleration has a lower cost, and MuJoCo's step from it is our step."""
     mj, theirs = step.mj, step.theirs
-    if not set(wrong) <= SOLUTION or not theirs.nefc or mj.opt.noslip_iterations or mj.opt.integrator == DISCRETE:
+    other_cost = mj.opt.noslip_iterations or mj.opt.integrator in (DISCRETE, RK4)
+    if not are_of_solution(step, wrong) or not theirs.nefc or other_cost:
         return False
     a, b = (models.cost(mj, theirs, np.array(one.qacc)) for one in (step.data, theirs))
     if not a < b:
@@ -250,7 +256,7 @@ def is_better(step: Step, wrong) -> bool:
 
 def is_unconverged(step: Step, wrong) -> bool:
     """Returns whether CG or PGS reports that it is not converged, or its cost is flat, and Newton's steps are equal."""
-    if step.mj.opt.solver == NEWTON or not set(wrong) <= SOLUTION:
+    if step.mj.opt.solver == NEWTON or not are_of_solution(step, wrong):
         return False
     if not step.status["not_converged"] and max(wrong.values()) > FLAT:
         return False
