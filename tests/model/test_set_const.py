@@ -1,6 +1,7 @@
 """Dependent fields against a compile of the edited source, and one world's overrides against an edit."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -149,3 +150,35 @@ def test_constants_do_not_depend_on_the_worlds_before():
         alone.set_const([w])
     for name in DEPENDENT_REALS:
         np.testing.assert_array_equal(batch.expanded(name), alone.expanded(name), err_msg=name)
+
+
+KEYED = """<mujoco>
+  <worldbody><body><freejoint/><geom name="ball" size=".1"/></body></worldbody>
+  <keyframe><key name="home" qpos="0 0 1 1 0 0 0"/></keyframe>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("use", ["mj_model", "pickle", "copy", "set_const", "to_mujoco", "world_copy"])
+def test_models_of_worlds_copy_the_mjmodel_when_it_is_first_used(use):
+    """Meshes and textures can take 50 MB."""
+    model = fl.load(KEYED)
+    batch = fl.Batch(model, 2)
+    batch.expand("body_mass")[1, 1] = 3.0
+    one = batch.get_model(1)
+    fl.Data(one).forward()
+    assert one.names("geom") == ["ball"] and one.compiled is model.mj_model
+    model.key_qpos[0, 2] = 7.0  # after the copy
+    if use == "pickle":
+        one = pickle.loads(pickle.dumps(one))
+    elif use == "copy":
+        one = copy.copy(one)
+    elif use == "set_const":
+        fl.set_const(one)
+    elif use == "world_copy":
+        lender, one = one, one.world_copy()
+        lender.key_qpos[0, 2] = 9.0
+    mj = one.to_mujoco() if use == "to_mujoco" else one.mj_model
+    assert mj is not model.mj_model and mj.key_qpos[0, 2] == 1.0
+    mj.key_qpos[0, 0], mj.geom_rgba[0, 0] = 5.0, 0.25
+    assert model.key_qpos[0].tolist()[:3] == [0.0, 0.0, 7.0] and model.mj_model.geom_rgba[0, 0] == 0.5
+    assert one.body_mass[1] == 3.0

@@ -53,6 +53,7 @@ SHAPES = {
     "mocap_quat": (N, 1, 4),
     "eq_active": (N, 0),
     "ncon": (N,),
+    "nefc": (N,),
     "solver_niter": (N,),
     "solver_residual": (N,),
     "solver_gap": (N,),
@@ -261,7 +262,7 @@ def test_a_step_equals_mujoco_in_every_world(batch):
             mujoco.mj_step(mj, data)
         np.testing.assert_allclose(batch.qpos[w], data.qpos, atol=1e-8)
         np.testing.assert_allclose(batch.qvel[w], data.qvel, atol=1e-6)
-        assert batch.ncon[w] == data.ncon
+        assert (batch.ncon[w], batch.nefc[w]) == (data.ncon, data.nefc)
         assert batch.time[w] == pytest.approx(data.time)
 
 

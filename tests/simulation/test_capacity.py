@@ -15,7 +15,7 @@ from featherlane.simulation.tile.workspace import Workspace
 from scenes.states import kicked
 
 WORLDS, NSTEP = 24, 30
-RECORDED = ("qpos", "qvel", "qacc", "qfrc_constraint", "ncon", "solver_niter", "solver_residual", "solver_gap")
+RECORDED = ("qpos", "qvel", "qacc", "qfrc_constraint", "ncon", "nefc", "solver_niter", "solver_residual", "solver_gap")
 
 
 def lying(model, n):

@@ -1,6 +1,7 @@
 """Writes the contact rows of MuJoCo's `efc_` arrays; see efc.py."""
 
 from featherlane.prelude import *
+from featherlane.constraint.row import contact_rows
 from featherlane.constraint.surface import surface_velocity
 from featherlane.model.solver import in_forces
 
@@ -122,12 +123,7 @@ def _dual_forces(m, d, er, i, k, rows):
 @kernel
 def _count_rows(m, d, k):
     """Returns the number of rows of the contact in slot k."""
-    dim, rows = d.con_dim[k], 1
-    if any_(d.con_D[k] == 0.0):
-        rows = 0
-    elif dim > 1:
-        rows = dim if not has_pyramids(m) else 2 * (dim - 1)
-    return rows
+    return 0 if any_(d.con_D[k] == 0.0) else contact_rows(m, d, k)
 
 
 @kernel

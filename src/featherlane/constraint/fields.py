@@ -4,8 +4,10 @@ from featherlane.lanes.layout import Declare, size
 
 _scratch = Declare("make_rows", "scratch")
 _slot = Declare("make_rows", "slot")
+_report = Declare("make_rows", "report")
 
 FIELDS = (
+    _report.real("nefc", "1", "1", "number of rows of each world", dtype="int64"),
     size("ndofrowmax", "capacity: one-dof rows (friction loss, limits of slides and hinges)"),
     size("ngenrowmax", "capacity: general rows (equalities, limits of ball joints and tendons)"),
     size("ngenJmax", "capacity: Jacobian entries of the general rows"),

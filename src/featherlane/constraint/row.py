@@ -325,13 +325,35 @@ def add_adhesion_reference(m, d):
         d.con_stiffpos[k] = where(pulls, d.con_stiffpos[k] - bias, d.con_stiffpos[k])
 
 
+@kernel
+def contact_rows(m, d, k):
+    """Returns the number of rows of the contact in slot k, in worlds that have rows for it."""
+    dim = d.con_dim[k]
+    return 2 * (dim - 1) if dim > 1 and has_pyramids(m) else dim
+
+
+@kernel
+def count_rows(m, d):
+    """Counts the rows of each world."""
+    count = zero(d)
+    for k in range(d.ndofrow[0]):
+        if d.dofrow_type[k] != METRIC:
+            count += d.dofrow_present[k]
+    for k in range(d.ngenrow[0]):
+        if d.genrow_type[k] != METRIC:
+            count += d.genrow_present[k]
+    for k in range(d.ncon_slot[0]):
+        count += where((d.con_present[k] > 0.0) & (d.con_D[k] != 0.0), real(d, contact_rows(m, d, k)), 0.0)
+    d.nefc[0] = count
+
+
 @stage
 def make_rows(m, d):
     """Makes all rows of the tile: one-dof rows, general rows, contacts.
 
     Reads:  what `make_dof_rows`, `make_general_rows` and `make_contact_rows` read; under discrete M, Mhat.
     Writes: what `make_dof_rows`, `make_general_rows` and `make_contact_rows` write; under discrete what `factor_metric`
-            and `rescale_rows` do.
+            and `rescale_rows` do; nefc.
     """
     exact, discrete = wants_exact(m), has_metric(m)
     if exact and discrete:
@@ -345,6 +367,7 @@ def make_rows(m, d):
         rescale_rows(m, d)
     if m.flg_adhesion:
         add_adhesion_reference(m, d)
+    count_rows(m, d)
 
 
 def row_capacity(model) -> dict[str, int]:

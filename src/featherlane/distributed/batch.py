@@ -73,7 +73,7 @@ class Batch(Rollouts, Given, Sensing):
         starts: (nworker + 1,) the first world of each worker, then nworld.
         threads: number of threads of each worker.
         losses: number of losses of each worker.
-        status, nreset, ncon, solver_niter, failures, ...: as in `featherlane.Batch`.
+        status, nreset, ncon, nefc, solver_niter, failures, ...: as in `featherlane.Batch`.
 
     Raises:
         TypeError: `model` is not a `Model`.

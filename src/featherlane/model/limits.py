@@ -333,7 +333,7 @@ def entry_label(model: ModelFields, name: str, place: tuple[int, ...]) -> str:
         first = model.actuator_ctrladr if size == "nu" else model.actuator_outadr
         i = int(np.searchsorted(first, i, side="right")) - 1
     if kind == "equality":
-        own = model.mj_model.eq(i).name
+        own = model.compiled.eq(i).name
     elif kind in NAMED:
         own = model.names(kind)[i]
     else:

@@ -12,7 +12,7 @@ import functools
 import sys
 import warnings
 from collections.abc import Mapping, Set
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,13 @@ SHAPING = shaping(MODEL)
 EDITABLE, CHECKED = frozenset(f.name for f in MODEL.fields if is_editable(f)), frozenset(LIVE)
 # offset of the low byte of an int32 flag (0 or 1): its public view is bool and live
 _LOW_BYTE = 0 if sys.byteorder == "little" else 3
+
+
+class _Lent(NamedTuple):
+    """Holds the MjModel of another model, and the keyframes that it had."""
+
+    mj_model: Any
+    keyframes: dict[str, np.ndarray]
 
 
 @functools.lru_cache(maxsize=64)
@@ -218,8 +225,30 @@ class Model(NamedAccess):
             self._tracked[name] = TrackedArray(view)
             self._edited.add(name)
 
+    @property
+    def compiled(self) -> Any:
+        """Returns the MjModel to read: `mj_model`, or the lender's as long as this model did not need its own."""
+        return self.__dict__["mj_model"] if "mj_model" in self.__dict__ else self.__dict__["_lent"].mj_model
+
+    def world_copy(self) -> Model:
+        """Returns a copy that copies the MjModel when `mj_model` is first accessed: large textures take 60 ms."""
+        mj = self.mj_model
+        other = copy.deepcopy(self, {id(mj): mj})
+        del other.__dict__["mj_model"]
+        frames = {name: np.array(getattr(mj, name)) for name in KEYFRAME_FIELDS if hasattr(mj, name)}
+        other.__dict__["_lent"] = _Lent(mj, frames)
+        return other
+
+    def _take_mujoco(self) -> Any:
+        """Copies the lent MjModel, with the keyframes of the time of `world_copy`."""
+        lent: _Lent = self.__dict__.pop("_lent")
+        own = self.__dict__["mj_model"] = copy.copy(lent.mj_model)
+        for name, frames in lent.keyframes.items():
+            getattr(own, name)[...] = frames
+        return own
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in (*KEPT, *(f"{kind}_buffer" for kind in BUFFERS))}
+        return {name: getattr(self, name) for name in (*KEPT, *(f"{kind}_buffer" for kind in BUFFERS))}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Model:
         """Returns a copy; fields that passed the check here are not checked again there."""
@@ -238,6 +267,8 @@ class Model(NamedAccess):
         return copy.deepcopy(self)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "mj_model" and "_lent" in self.__dict__:
+            return self._take_mujoco()
         sizes = self.__dict__.get("_sizes", {})
         if name in sizes:
             return sizes[name]

@@ -74,8 +74,8 @@ def _of_actuator(part: str) -> Callable[[Any, int], Rows]:
 
 
 def _sensor_rows(model, i: int) -> Rows:
-    start = int(model.mj_model.sensor_adr[i])
-    return slice(start, start + int(model.mj_model.sensor_dim[i]))
+    start = int(model.compiled.sensor_adr[i])
+    return slice(start, start + int(model.compiled.sensor_dim[i]))
 
 
 def _both(size: str, prefix: str, rows: Callable[[Any, int], Rows] = _own) -> tuple[Axis, Axis]:
@@ -116,7 +116,7 @@ def object_names(model, kind: str) -> list[str]:
     import mujoco
 
     objtype = getattr(mujoco.mjtObj, KINDS[one_of("kind", kind, KINDS, UnknownNameError)].objtype)
-    return [mujoco.mj_id2name(model.mj_model, objtype, i) or "" for i in range(getattr(model, KINDS[kind].count))]
+    return [mujoco.mj_id2name(model.compiled, objtype, i) or "" for i in range(getattr(model, KINDS[kind].count))]
 
 
 def element(mj, kind: str, ident: int | np.integer) -> str:
@@ -153,7 +153,7 @@ class NamedView:
             if field in owner.layout and owner.layout[field].shape[:1] == (axis.size,):
                 worlds = (slice(None),) * owner.world_axes
                 return getattr(owner, field), (*worlds, axis.rows(model, self.id)), field
-        if owner is model and kind.host_prefix and hasattr(model.mj_model, kind.host_prefix + attribute):
+        if owner is model and kind.host_prefix and hasattr(model.compiled, kind.host_prefix + attribute):
             field = kind.host_prefix + attribute
             return getattr(model.mj_model, field), (self.id,), field
         raise UnknownAttributeError(

@@ -140,7 +140,7 @@ def constants_of(model: Model) -> Constants:
 
 def model_of_world(model: Model, fields: Mapping[str, np.ndarray]) -> Model:
     """Returns a copy of a model with the fields of one world."""
-    model = copy.deepcopy(model)
+    model = model.world_copy()
     for name, value in fields.items():
         model.__dict__[name][...] = value
     if not fields.keys().isdisjoint(DECIDING):

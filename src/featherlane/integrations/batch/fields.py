@@ -22,7 +22,7 @@ STATE = {
 }
 UNKEPT = ("plugin",)  # parts that Featherlane refuses
 # outputs whose values are integers in MjData
-WHOLE = {"ncon": (), "solver_niter": (mujoco.mjNISLAND,), "tree_asleep": None, "tree_awake": None}
+WHOLE = {"ncon": (), "nefc": (), "solver_niter": (mujoco.mjNISLAND,), "tree_asleep": None, "tree_awake": None}
 # fields of both libraries with another meaning or size
 DIFFERENT = {"qDeriv", "qLU", "body_awake", "dof_island", "nisland", "signature", "tree_island", "warning"}
 # fields of an MjModel that all simulations share

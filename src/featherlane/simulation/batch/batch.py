@@ -67,7 +67,7 @@ class Batch(WorldQueries):
             `singular_inertia`, each (nworld,).  The first loss of contacts or rows emits `CapacityWarning`.
         nreset: resets of each world for non-finite or out-of-range values, (nworld,); the first emits
             `NonFiniteWarning`.
-        ncon, solver_niter, solver_residual, solver_gap: of each world's last step, (nworld,).
+        ncon, nefc, solver_niter, solver_residual, solver_gap: of each world's last step, (nworld,).
         failures: with record_failures, a list of `Failure`: steps in which a count of `status` grew, each with the
             world's last states and inputs for a bitwise identical replay.  It keeps each world's first failure of each
             cause, 64 in all, the oldest; removing failures makes space for others (`batch.failures.clear()`).

@@ -77,7 +77,7 @@ class MixedBatch(Sensing):
         nworld: number of all worlds.
         starts: (ngroup + 1,) the first world of each group, and `nworld`.
         group: (nworld,) the group of each world.
-        status, nreset, ncon, solver_niter, solver_residual, solver_gap: as of a `Batch`, for all worlds.
+        status, nreset, ncon, nefc, solver_niter, solver_residual, solver_gap: as of a `Batch`, for all worlds.
         failures: with record_failures, copies of the groups' failures, with world numbers of this batch.
 
     Raises:

@@ -20,7 +20,7 @@ _detail = Declare("compare_forward_inverse", "detail")
 _inverse_output = Declare("inverse", "output")
 
 FIELDS = (
-    size("npart", "values kept per world while a tile is solved in parts, 2 nv + ntree + 6"),
+    size("npart", "values kept per world while a tile is solved in parts, 2 nv + ntree + 7"),
     size("nsignature", "words of the contact signature, 24 candidate pairs each"),
     size("want_frames", "1: compute the frames of all geoms and sites, 0: only those of colliding geoms"),
     size("want_energy", "1: compute energies in each step"),

@@ -38,10 +38,11 @@ def keep(m, d):
     d.part[n + 2] = where(mask, d.solver_residual[0], d.part[n + 2])
     d.part[n + 3] = where(mask, d.solver_gap[0], d.part[n + 3])
     d.part[n + 4] = where(mask, d.ordered[0], d.part[n + 4])
+    d.part[n + 5] = where(mask, d.nefc[0], d.part[n + 5])
     if needs_islands(m, d):
-        d.part[n + 5] = where(mask, d.nisland[0], d.part[n + 5])
+        d.part[n + 6] = where(mask, d.nisland[0], d.part[n + 6])
         for t in range(m.ntree):
-            d.part[n + 6 + t] = where(mask, d.tree_island[t], d.part[n + 6 + t])
+            d.part[n + 7 + t] = where(mask, d.tree_island[t], d.part[n + 7 + t])
 
 
 @kernel
@@ -56,10 +57,11 @@ def give_back(m, d):
     d.solver_residual[0] = d.part[n + 2]
     d.solver_gap[0] = d.part[n + 3]
     d.ordered[0] = d.part[n + 4]
+    d.nefc[0] = d.part[n + 5]
     if needs_islands(m, d):
-        d.nisland[0] = d.part[n + 5]
+        d.nisland[0] = d.part[n + 6]
         for t in range(m.ntree):
-            d.tree_island[t] = d.part[n + 6 + t]
+            d.tree_island[t] = d.part[n + 7 + t]
         for i in range(m.nv):
             d.dof_island[i] = d.tree_island[m.dof_treeid[i]]
 
@@ -98,8 +100,8 @@ def solve_in_parts(m, d, purpose):
         purpose: SOLVE, STORE_FORCES or KEEP_FORCES.
 
     Reads:  the state and frames.
-    Writes: qacc, qfrc_constraint, ncon, solver_niter, solver_residual, solver_gap, ordered of every world; warning;
-            on request nisland, tree_island, dof_island; part, active, lane_active, dof_touched for itself.
+    Writes: qacc, qfrc_constraint, ncon, nefc, solver_niter, solver_residual, solver_gap, ordered of every world;
+            warning; on request nisland, tree_island, dof_island; part, active, lane_active, dof_touched for itself.
     """
     solve_parts(m, d, purpose)
     give_back(m, d)

@@ -59,7 +59,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         **lcp_capacity(model, slots, rows),
         **hessian_capacity(model, slots + rows["ngenJmax"] + crossings(model)),
         "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
-        "npart": 2 * nv + model.ntree + 6,
+        "npart": 2 * nv + model.ntree + 7,
         "want_frames": 1,
         "want_energy": 0,
         "want_history": 0,
@@ -79,7 +79,7 @@ def contact_limit(model) -> int:
 
     Source: MJX and MuJoCo Warp allocate `nconmax` contacts; MuJoCo reads and ignores it.
     """
-    return max(CONTACT_LIMIT, CROWD_CONTACTS * model.ncrowd, int(model.mj_model.nconmax))
+    return max(CONTACT_LIMIT, CROWD_CONTACTS * model.ncrowd, int(model.compiled.nconmax))
 
 
 def remembered_pairs(model) -> int:

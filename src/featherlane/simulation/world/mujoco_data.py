@@ -22,7 +22,8 @@ from featherlane.simulation.world.mujoco_rows import check_rows, read_rows, writ
 from featherlane.simulation.world.rows import rows_of_world
 
 # fields with the same name and another meaning or layout in MuJoCo
-DIFFERENT = frozenset("body_awake dof_island nisland ncon qLU signature solver_niter time tree_island warning".split())
+DIFFERENT = frozenset("body_awake dof_island nisland ncon nefc qLU signature solver_niter time".split())
+DIFFERENT |= {"tree_island", "warning"}
 COPIED = tuple(name for name in DATA.that("shown") if name not in DIFFERENT)  # those that MuJoCo lacks are skipped
 ON_DEMAND = DATA.conditional("use")  # inputs that a batch allocates at their first use
 GROUPS = ("time", "solver_niter", "warning", "contact")  # fields with a conversion; `contact` includes the rows

@@ -219,7 +219,8 @@ def _contacts(model, sizes: Mapping[str, int], rows: TheirRows, mj_data: Any) ->
     values = [(f"con_{name}", np.array(getattr(theirs, name))) for name in SLOTS]
     adhesion = np.array(theirs.adhesion) if hasattr(theirs, "adhesion") else np.zeros(n)
     values += [("con_adhesion", adhesion), ("con_carrier", model.geom_bodyid[theirs.geom]), ("con_present", np.ones(n))]
-    values += [("ncon_slot", np.array([n])), ("ncon", np.array([n])), ("con_point", np.zeros(n))]
+    values += [("ncon_slot", np.array([n])), ("ncon", np.array([n])), ("nefc", np.array([mj_data.nefc]))]
+    values += [("con_point", np.zeros(n))]
     values += [("con_cand", np.full(n, -1)), ("con_pair", np.full(n, -1))]
     return values + _contact_rows(sizes, rows, mj_data)
 

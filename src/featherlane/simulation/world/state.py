@@ -82,7 +82,7 @@ def _parts(model: Model, bits: int) -> Iterator[tuple[str, int]]:
     for bit, field in PARTS:
         if bit & number:
             # MuJoCo before 4.0 has no plastic part
-            yield field, model.nplastic if bit == State.PLASTIC else mujoco.mj_stateSize(model.mj_model, bit)
+            yield field, model.nplastic if bit == State.PLASTIC else mujoco.mj_stateSize(model.compiled, bit)
 
 
 def places(model: Model, bits: int) -> Iterator[tuple[str, slice]]:
