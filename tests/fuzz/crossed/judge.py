@@ -15,7 +15,7 @@ from fuzz.crossed.comparison import DISCRETE, INPUTS, RK4, SLEEP, START, Differe
 from fuzz.crossed.excuses import EQUAL, NEWTON, Step, judged, our_step, put, warned, with_other_options
 from fuzz.crossed.scene import Scene
 from fuzz.workers import enter
-from oracles.contact_parity import _by_pair, touching
+from oracles.contact_parity import _by_pair, is_general, touching
 from oracles.parity import CCD
 
 CG, PGS = mujoco.mjtSolver.mjSOL_CG, mujoco.mjtSolver.mjSOL_PGS
@@ -201,7 +201,7 @@ def same_contacts(step: Step, excuses: set[str]) -> bool:
 def same_points(mj, data, theirs, excuses: set[str]) -> bool:
     """Returns whether contacts are the same; if their depths differ, MuJoCo's distance of the geoms has to be ours."""
     try:
-        return models.same_contacts(mj, data, theirs)
+        return models.same_contacts(mj, data, theirs) and not has_other_gap_points(mj, data, theirs)
     except models.Deeper:
         a, b = (nearest_contacts(mj, one.contact) for one in (data, theirs))
         for pair in a.keys() | b.keys():
@@ -212,6 +212,14 @@ def same_points(mj, data, theirs, excuses: set[str]) -> bool:
                     raise
         excuses.add("MuJoCo's contact is not at the distance of its geoms")
         return False
+
+
+def has_other_gap_points(mj, data, theirs) -> bool:
+    """Returns whether pairs of the general method have another number of contacts, in their gap, without a force."""
+    ours, other = ([pair for pair in map(tuple, one.contact.geom)] for one in (data, theirs))
+    counts = {pair: (ours.count(pair), other.count(pair)) for pair in {*ours, *other}}
+    changed = [pair for pair, (a, b) in counts.items() if a != b]
+    return bool(changed) and all(is_general(mj, pair) and min(counts[pair]) > 0 for pair in changed)
 
 
 def nearest_contacts(mj, contact) -> dict[tuple[int, int], float]:
