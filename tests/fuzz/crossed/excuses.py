@@ -151,7 +151,9 @@ def rounding_of_forces(step: Step) -> dict[str, float]:
     mujoco.mj_solveM(mj, theirs, inverse, np.eye(mj.nv))
     change = np.abs(inverse) @ (J.T @ f)
     sizes = {"qfrc_constraint": J.T @ f, "qacc": change, "qvel": h * change, "qpos": h * h * change}
-    row = theirs.efc_D * (J @ np.abs(theirs.qacc) + np.abs(theirs.efc_aref))  # terms of f = -D (J a - aref)
+    # terms of f = -D (J a - aref), where aref = -K (difference of numbers of size 1) of a weld that cannot turn
+    row = theirs.efc_D * (J @ np.abs(theirs.qacc) + np.abs(theirs.efc_aref) + theirs.efc_KBIP[:, 0])
+    row[theirs.efc_D < models.UNMOVED] = 0.0
     sizes["sensordata"] = np.array([f.sum(), row.max(), change.max()])
     return {name: eps * x.max() / max(1.0, np.abs(getattr(theirs, name)).max(initial=0)) for name, x in sizes.items()}
 
