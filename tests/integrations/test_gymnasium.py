@@ -303,7 +303,7 @@ def test_the_environments_of_the_page_agree(tmp_path):
 
 
 class Custom(MujocoEnv):
-    metadata = {"render_modes": []}  # noqa: RUF012
+    metadata = {"render_modes": ["human", "rgb_array", "depth_array", "rgbd_tuple"]}  # noqa: RUF012  Gymnasium 1.1 needs all
 
     def __init__(self, path):
         super().__init__(str(path), 1, gym.spaces.Box(-1, 1, (1,)))

@@ -17,13 +17,18 @@ import featherlane.jax as fj  # noqa: E402
 from featherlane.jax.native import NativeAdjoint  # noqa: E402
 from featherlane.sensitivity.adjoint.dynamics import Dynamics  # noqa: E402
 
+try:
+    enable_x64 = jax.enable_x64
+except AttributeError:  # JAX 0.5
+    from jax.experimental import enable_x64
+
 SEED = 0  # both worlds touch the ground, and no switch is within 1e-6 of their states
 CLOSE = {"modes": ["rev"], "atol": 1e-5, "rtol": 1e-5, "eps": 1e-7}
 
 
 @pytest.fixture(autouse=True)
 def doubles():
-    with jax.enable_x64(True):
+    with enable_x64(True):
         yield
 
 
@@ -152,7 +157,7 @@ def test_a_compiled_rollout_is_bitwise_equal_to_the_callback(of_worlds, of_array
     given = [a.astype(of_arrays) for a in arrays(batch, 7, rng)]
     found = jax.jit(lambda *a: (worlds.rollout(*a), worlds.rollout(a[0], 2 * a[1], *a[2:])))(*given)
     if of_arrays == "float32":
-        with jax.enable_x64(False):
+        with enable_x64(False):
             narrow = worlds.rollout(*given)
         assert all((a == b).all() for a, b in zip(narrow, found[0], strict=True))
     monkeypatch.setattr(worlds, "_native", lambda *what: None)
