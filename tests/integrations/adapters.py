@@ -61,7 +61,6 @@ ADAPTERS = {
         ("test_gymnasium.py", "test_robot_environments.py"),
         ("pettingzoo==1.26.1", "scipy>=1.13", "imageio>=2.34", "Jinja2>=3.1"),
         ("gymnasium-robotics==1.4.2", "metaworld==3.1.1"),  # they require other versions of MuJoCo
-        quick=True,
     ),
     "dm_control": Adapter("dm-control==1.0.50", "dm-control", other("dm_control"), ("mujoco==3.17.0",), quick=True),
     "robosuite": Adapter(

@@ -18,8 +18,8 @@ FILES = {
     "with_dm_control.py": ("dm_control", "3.17.0", 130),
     "with_robosuite.py": ("robosuite", "3.7.0", 6),
     "with_judo.py": ("judo", "3.6.0", 4),
-    "with_mjbatch.py": ("mjbatch", "3.14.0", 40),
-    "with_mjlab.py": ("mjlab", "3.11.0", 100),
+    "with_mjbatch.py": ("mjbatch", "3.14.0", 38),
+    "with_mjlab.py": ("mjlab", "3.11.0", 54),
     "with_unisim.py": ("unisim", "3.11.0", 50),
     "with_unilab.py": ("unilab", "3.11.0", 7),
 }
