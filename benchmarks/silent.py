@@ -291,6 +291,7 @@ class Runner:
         self.batch = fl.Batch(model, NWORLD, nthread=1, dtype=case.dtype)
         self.cold = None if self.lcp else fl.Batch(model, NWORLD, nthread=1, dtype=case.dtype)
         for batch in filter(None, (self.batch, self.cold)):
+            batch.mute()  # resets are counted
             for name in ("qacc", "qfrc_smooth", "qfrc_constraint", "M"):
                 batch.bind(name)
         self.count = found.counts[way] = Count()

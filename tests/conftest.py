@@ -87,13 +87,18 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Adds the folder's marker in the folders of MARKED, and `slow` to tests marked `ci`."""
+    """Adds the folder's marker in the folders of MARKED, and `slow` to tests marked `ci`.
+
+    Long tests may diverge in some cases: their warnings are printed, and no errors.
+    """
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         if folder in MARKED:
             item.add_marker(folder)
         if item.get_closest_marker("ci"):
             item.add_marker("slow")
+        elif item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.filterwarnings("default::UserWarning", "default::RuntimeWarning"), append=False)
 
 
 def pytest_collection_finish(session):

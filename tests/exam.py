@@ -3,9 +3,11 @@
     python tests/exam.py rollout [test names]
     python tests/exam.py mjbatch [options of pytest]
     python tests/exam.py pages [names of pages]
+    python tests/exam.py adapters [names of adapters]
 
-`pages` runs the examples of docs/integrations in separate environments (`pages/environments.py`).  The tests are files
-of MuJoCo's wheel, or of a repository (`repositories.py`).
+`pages` runs the examples of docs/integrations in separate environments (`pages/environments.py`), `adapters` our tests
+of adapters (`integrations/adapters.py`).  All other tests are files of MuJoCo's wheel, or of a repository
+(`repositories.py`).
 
 Comparisons with MuJoCo's results use a relative tolerance of 1e-9, because the two engines sum in different
 order; comparisons between our own results stay exact.
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import repositories
+from integrations import adapters
 from pages import environments
 
 TOLERANT = "np.testing.assert_allclose(\\1, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(\\2).max(initial=0.0)))"
@@ -101,8 +104,10 @@ def run(name: str, *tests: str) -> subprocess.CompletedProcess:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["pages"]:
         sys.exit(environments.main(*sys.argv[2:]))
+    if sys.argv[1:2] == ["adapters"]:
+        sys.exit(adapters.main(*sys.argv[2:]))
     if not set(sys.argv[1:2]) & set(EXAMS):
-        sys.exit(f"usage: python tests/exam.py {{{','.join(EXAMS)},pages}} [arguments]")
+        sys.exit(f"usage: python tests/exam.py {{{','.join(EXAMS)},pages,adapters}} [arguments]")
     done = run(*sys.argv[1:])
     print(done.stdout, done.stderr)
     sys.exit(done.returncode)

@@ -19,6 +19,7 @@ ORIGIN = re.compile(r"`python benchmarks/(\w+)\.py\b.* --write`: .*; MuJoCo .*; 
 SOURCES = ("", "src/featherlane/", "tests/")  # folders of the files that guides for contributors name
 GUIDES = (ROOT / "CONTRIBUTING.md", DOCS / "extending.md", DOCS / "building.md")
 NAMED = sorted({name for page in GUIDES for name in re.findall(r"`([\w/]+\.py)\b", page.read_text())})
+MOST_WORDS = 2000  # of CONTRIBUTING.md
 LINKS = [(page, target) for page in PAGES for target in dict.fromkeys(links.links(page.read_text()))]
 
 
@@ -33,6 +34,10 @@ def published(path: Path) -> set[str]:
     """Returns the sections that a benchmark writes."""
     calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     return {node.args[0].value for node in calls if isinstance(node.func, ast.Name) and node.func.id == "publish"}
+
+
+def test_the_guide_for_contributors_is_short():
+    assert len((ROOT / "CONTRIBUTING.md").read_text().split()) <= MOST_WORDS
 
 
 @pytest.mark.parametrize("name", ["fields", "stages", "doctor"])

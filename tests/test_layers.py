@@ -14,7 +14,8 @@ import pytest
 import featherlane
 
 ROOT = Path(featherlane.__path__[0])
-LAYERS = "errors lanes spatial model prelude dynamics collision constraint solver sensor simulation sensitivity".split()
+LAYERS = """errors libraries lanes spatial model prelude dynamics collision constraint solver sensor simulation
+    sensitivity""".split()
 FRONT_ENDS = "cli viewer distributed environments integrations jax torch measure doctor".split()
 EDGES = len(LAYERS)  # everything not listed: the command line, environments, registration, the package itself
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | {"tree": LAYERS.index("dynamics")}

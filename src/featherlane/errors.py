@@ -6,7 +6,6 @@ catches all errors of the package; code that expects a `TypeError` or an `Attrib
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -15,6 +14,13 @@ from typing import Any
 import numpy as np
 
 LONGEST, KEPT = 200, 60  # characters that a message shows of an array or list: LONGEST in full, KEPT of a longer one
+
+DOCUMENTATION = "https://featherlane.github.io/featherlane"
+
+
+def page(name: str) -> str:
+    """Returns the address of a page of the documentation, for messages: an installed package has no folder docs."""
+    return f"{DOCUMENTATION}/{name}/"
 
 
 def shortened(message: str) -> str:
@@ -163,16 +169,3 @@ def few(values: Sequence[Any] | np.ndarray, most: int) -> str:
     """Returns the first values, at most this many, and the number of the others."""
     more = f" and {len(values) - most} more" * (len(values) > most)
     return f"{', '.join(map(str, values[:most]))}{more}"
-
-
-def optional_module(name: str, what: str, extra: str) -> Any:
-    """Imports and returns a module that an extra of this package installs; `what` requires it.
-
-    Raises:
-        InstallationError: the module is missing or cannot be imported.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        install = f"pip install 'featherlane[{extra}]'"
-        raise InstallationError(f"{what} requires {name} ({error}); install it with:\n  {install}") from None

@@ -515,7 +515,7 @@ def drawn(names: list, rng, loaders) -> Case:
             options += [("lcp_friction", "consistent")]
     else:
         coulomb = rng.random() < 0.2
-        solver = "newton" if coulomb else SOLVERS[rng.integers(3)]
+        solver = "newton" if coulomb else SOLVERS[rng.integers(len(SOLVERS))]
         integrators = COULOMB_INTEGRATORS if coulomb else INTEGRATORS
         options += [("solver", solver), ("integrator", integrators[rng.integers(len(integrators))])]
         options += [("cone", ("pyramidal", "elliptic")[rng.integers(2)])]

@@ -111,6 +111,7 @@ def _move(name: str, motion: Motion, dtype: str) -> Outcome:
     n = (motion.worlds or WORLDS)[dtype]
     starts = [start(model, motion, rng) for _ in range(n)]
     batch = fl.Batch(model, n, nthread=1, dtype=dtype, given_contacts=motion.given)
+    batch.mute()  # some motions diverge, others have few slots
     if motion.expand:
         motion.expand(batch, rng)
     for field in starts[0]:
@@ -177,6 +178,7 @@ def check_alone(batch: fl.Batch, w: int, begin, motion: Motion, outputs) -> None
         return  # a kernel of `rollout`, which `fl.Data` does not have
     model = batch.get_model(w)
     data = fl.Data(model, motion.given)
+    data.mute()
     for field, row in begin.items():
         getattr(data, field)[...] = row
     for i in range(motion.steps):

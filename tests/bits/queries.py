@@ -69,6 +69,7 @@ def query(ask: Callable) -> Callable:
         for option, value in options.items():
             setattr(model.opt, option, value)
         batch = worlds(name, model, dtype, position=position)
+        batch.mute()
         return Outcome(model_inputs(model), ask(batch, np.random.default_rng(zlib.crc32(name.encode()))))
 
     return compute

@@ -86,6 +86,7 @@ def test_non_finite_frames_and_sizes_terminate_and_affect_only_their_world(pair,
                 assert found(ws, w) == good[w]
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_worlds_with_non_finite_mocap_poses_are_counted_and_the_others_continue(pair, rng):
     worlds, spoiled = fl.Batch(pair, W), fl.Batch(pair, W)
     for batch in (worlds, spoiled):

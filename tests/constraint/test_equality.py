@@ -269,6 +269,7 @@ def test_a_world_without_a_row_holds_zeros(rng):
         assert not arrays["genrow_J"][entries][:, absent[k]].any()
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_a_non_finite_equality_affects_only_its_world(rng):
     model = fl.load(edited(EQUALITIES))
     batch, clean = fl.Batch(model, WIDTH, nthread=1), fl.Batch(model, WIDTH, nthread=1)

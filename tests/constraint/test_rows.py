@@ -4,6 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
+import featherlane as fl
 from featherlane.constraint import make_rows, row_capacity
 from featherlane.model import load
 from featherlane.model.enums import LIMIT_JOINT
@@ -229,6 +230,16 @@ def test_rows_of_real_models_equal_mujoco(name, real_model, width, rng):
     mj.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
     mj.opt.cone, mj.opt.solver = mujoco.mjtCone.mjCONE_PYRAMIDAL, mujoco.mjtSolver.mjSOL_NEWTON
     check(mj, rng, width)
+
+
+def test_a_model_without_dofs_may_have_equalities():
+    bodies = "<body name='a'/><body name='b' pos='0 0 1'/>"
+    kinds = "<connect body1='a' body2='b' anchor='.1 0 0'/><weld body1='a'/>"
+    model = fl.load(f"<mujoco><worldbody>{bodies}</worldbody><equality>{kinds}</equality></mujoco>")
+    data, batch = fl.Data(model), fl.Batch(model, 3, nthread=1)
+    data.step()
+    batch.step()
+    assert data.nefc == 0 and data.time == batch.time[2] == model.opt.timestep
 
 
 def test_a_model_without_dofs_has_no_rows():

@@ -293,6 +293,7 @@ def faulty(case: Case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.check}-{case.element}" for case in CASES])
+@pytest.mark.filterwarnings("ignore:body_inertia of body 'link'")
 def test_a_check_fires_on_the_faulty_model_only(case):
     found = fl.diagnose(faulty(case), [case.check])
     assert case.element in [finding.element for finding in found]

@@ -23,6 +23,8 @@ SECONDS, PER_SECOND = 10, 60
 # after 10 s from 22 J and 14.14 kg m^2/s, as in ODE
 ENERGY = {"implicit": (13.14, 16.08), "explicit": (48.5, 19.9)}
 
+pytestmark = pytest.mark.filterwarnings("ignore:body_inertia of body #1. moments")  # CLASSIC
+
 BODY = """
 <mujoco>
   <option timestep="{h!r}" gravity="0 0 0"/>

@@ -187,6 +187,7 @@ def test_states_and_keyframes_have_mujocos_layout(rng):
     assert np.array_equal(data.plastic, mujoco.MjData(mj).plastic)
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_worlds_start_and_reset_at_their_own_spring_references(rng):
     model = loaded()
     batch = fl.Batch(model, 3, 1)

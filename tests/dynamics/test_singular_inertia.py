@@ -14,6 +14,8 @@ MODEL = '<mujoco><option integrator="{integrator}"/><worldbody>{bodies}</worldbo
 LIGHT, HEAVY = 1.0, 1234.5  # kg; the second leaves a pivot of rounding errors above 1e-15
 STEPS = 20
 
+pytestmark = pytest.mark.filterwarnings("ignore:MuJoCo. Inertia matrix is too close to singular")
+
 
 def model(bodies, integrator="Euler"):
     return fl.load(MODEL.format(bodies=bodies, integrator=integrator))

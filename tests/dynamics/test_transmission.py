@@ -336,6 +336,7 @@ def test_the_metric_has_actuators_that_couple_branches(name, rng):
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore:MuJoCo. XML contains a 'NaN'")
 def test_a_zero_length_rod_and_a_nan_gear_are_refused():
     mj = mujoco.MjModel.from_xml_string(mechanism([ON_CHAINS["crank"]]))
     mj.actuator_cranklength[0] = -1

@@ -174,6 +174,7 @@ def test_gymnasiums_wrappers_count_episodes(mode):
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_a_non_finite_world_terminates_and_is_reported(mode):
     env = carts(mode=mode)
     env.reset()
@@ -223,6 +224,7 @@ def test_a_world_with_an_out_of_range_action_terminates_and_is_reported(mode, va
         env.reset(options={"reset_mask": np.arange(N) == 2})
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_without_autoreset_a_non_finite_world_terminates():
     model = fl.bundled("cartpole")
     model.opt.disableflags |= Disable.AUTORESET

@@ -80,6 +80,7 @@ def test_without_dm_control_an_error_names_the_extra(monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore:.*A Box observation space")
 def test_a_task_is_a_correct_environment(name, models):
     check_env(gym.make(f"featherlane/{name}").unwrapped, skip_render_check=True)
 

@@ -328,6 +328,7 @@ def test_results_of_a_single_world_are_copies():
 
 # test_dm_control.py checks those of dm_control, whose models may not be installed
 @pytest.mark.parametrize("name", sorted(name for name in environments.tasks() if not name.startswith("dm_control.")))
+@pytest.mark.filterwarnings("ignore:.*For Box action spaces")
 def test_one_world_of_every_registered_task_passes_gymnasiums_check(name):
     check_env(gym.make(f"featherlane/{name}").unwrapped, skip_render_check=True)
 

@@ -46,7 +46,14 @@ def descend(m, d):
 
 @stage
 def steepest(m, d):
-    """Steps along the negative gradient, each time to the minimum on the line."""
+    """Steps along the negative gradient, each time to the minimum on the line: x <- x - a M^-1 g(x).
+
+    Reads:  qLD, qLDiagInv, M, qacc_smooth, qfrc_smooth, qacc_warmstart, all rows.
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force,
+            solver_niter, solver_residual, solver_gap, warning (not converged), stat_*; for itself primal.*, cacc, cfrc,
+            con_motion, con_wrench, aba_inertia, aba_axis, qHDiagInv.
+    Cost:   per iteration O(contacts + nv * depth).
+    """
     warm_start(m, d)
     scale, zero = 1.0 / fmax(trace_of_inertia(m, d), TINY), real(d, 0.0)
     cost, gradient = evaluate(m, d)

@@ -231,6 +231,7 @@ def test_a_diverged_state_is_reset_and_counted_as_by_mujoco():
 
 @pytest.mark.parametrize("frames", [1, 5])
 @pytest.mark.parametrize("control", [np.nan, 1e12])
+@pytest.mark.filterwarnings("ignore:.*The reward is a NaN")
 def test_bad_controls_are_counted_as_by_mujoco(frames, control):
     theirs, ours = pair("HalfCheetah-v5", frame_skip=frames)
     for env in (theirs, ours):

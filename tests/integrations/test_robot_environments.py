@@ -1,10 +1,9 @@
-"""`use` on environments of Gymnasium-Robotics, Meta-World and robosuite, against MuJoCo.
+"""`use` on environments of Gymnasium-Robotics and Meta-World, against MuJoCo.
 
 These libraries work with older versions of MuJoCo than the oracle's.  The fixtures adapt what they call, so that the
-comparison is with MuJoCo 4.0.1; robosuite's tests run in a process with MuJoCo 3.7.
+comparison is with MuJoCo 4.0.1.
 """
 
-import importlib.util
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 
 from featherlane.integrations.gymnasium import _world, use
-from integrations import other_mujoco
 
 STEP = 1e-9  # relative, of one action from equal states with converged solvers
 CURVED = 0.02  # if curved geoms touch, whose contacts have other points and normals (docs/pairs.md)
@@ -147,8 +145,3 @@ def meta_world(monkeypatch):
 def test_meta_world(name, meta_world):
     made = lambda: gym.make("Meta-World/MT1", env_name=f"{name}-v3", seed=0)  # noqa: E731
     assert compare(made, 20) >= (name not in TOUCHING)
-
-
-@pytest.mark.skipif(importlib.util.find_spec("robosuite") is None, reason="robosuite is not installed")
-def test_robosuite_agrees_with_mujoco():
-    other_mujoco.run("with_robosuite.py", "3.7.0", least=6)

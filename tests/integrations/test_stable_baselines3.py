@@ -88,7 +88,7 @@ def test_attributes_and_methods_apply_to_all_worlds():
     assert env.env_method("render") == [None] * N
     assert env.has_attr("batch") and not env.has_attr("no_such_thing")
     for call in (lambda: env.set_attr("weight", 1), lambda: env.env_method("fly")):
-        with pytest.raises(AttributeError, match=r"neither TaskEnv nor Hopper has '"):
+        with pytest.raises(AttributeError, match=r"neither TaskEnv nor Hopper has the attribute '"):
             call()
     for call in (lambda: env.set_attr("frame_skip", 1, [0]), lambda: env.env_method("close", indices=2)):
         with pytest.raises(fl.ModelError):

@@ -1,8 +1,6 @@
 """Tasks of dm_control's suite, and `use`, against dm_control; needs dm_control and a MuJoCo that it works with, 3.17.
 
-`test_dm_control.py` runs this file in a separate process.  By hand, in an environment with dm_control:
-
-    PYTHONPATH=tests python -m pytest --noconftest -c /dev/null tests/integrations/with_dm_control.py
+`test_other_mujoco.py` runs this file in a separate process.
 """
 
 from __future__ import annotations
@@ -236,6 +234,17 @@ def test_a_diverged_state_raises_the_error_of_dm_control():
     ours.physics.data.qvel[0] = np.nan
     with pytest.raises(control.PhysicsError):
         ours.step(np.zeros(6))
+
+
+def test_a_bad_control_raises_the_error_of_dm_control():
+    messages = []
+    for env in swapped("cheetah-run"):
+        env.reset()
+        with pytest.raises(control.PhysicsError, match="mjWARN_BADCTRL") as raised:
+            env.step(np.full(6, np.nan))
+        counts = np.array([warning.number for warning in env.physics.data.warning])
+        messages.append((str(raised.value), counts.tolist()))
+    assert messages[0] == messages[1]
 
 
 def test_a_wrapped_environment_is_accepted():

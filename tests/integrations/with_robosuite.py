@@ -1,10 +1,9 @@
 """`use` on robosuite's environments, against MuJoCo; robosuite 1.5.2 needs MuJoCo 3.7 or older.
 
-`test_robot_environments.py` runs this file in a separate process.  By hand, in an environment with robosuite:
-
-    PYTHONPATH=tests python -m pytest --noconftest -c /dev/null tests/integrations/with_robosuite.py
+`test_other_mujoco.py` runs this file in a separate process.
 """
 
+import mujoco
 import numpy as np
 import pytest
 import robosuite
@@ -59,6 +58,15 @@ def test_actions_from_equal_states_have_equal_results(task, robots):
 
 def test_whole_steps_without_lite_physics():
     compare("Lift", "Panda", lite_physics=False)
+
+
+def test_bad_controls_are_counted():
+    counts = []
+    for env in (made("Lift", "Panda"), use(made("Lift", "Panda"))):
+        env.reset()
+        env.step(np.full(env.action_dim, np.nan))
+        counts.append([warning.number for warning in data(env).warning])
+    assert counts[0] == counts[1] and counts[0][mujoco.mjtWarning.mjWARN_BADCTRL] == 25  # time steps
 
 
 def test_other_objects_are_refused():

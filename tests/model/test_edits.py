@@ -360,6 +360,7 @@ def test_an_impossible_mass_or_inertia_is_refused(name, body, value, words, dtyp
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.filterwarnings("ignore:body_inertia of body 'plate'")
 def test_an_inertia_of_no_mass_distribution_is_reported(dtype):
     """It has a solution: recorded spins of ODE use (10, 4, 2)."""
     model, batch = fl.load(WELDED), fl.Batch(fl.load(WELDED), 3, dtype=dtype)

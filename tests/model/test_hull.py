@@ -196,6 +196,7 @@ BAD = {
 @pytest.mark.parametrize("inertial", ["", INERTIAL])
 @pytest.mark.parametrize("more", ["", 'inertia="shell"'])
 @pytest.mark.parametrize("what", BAD)
+@pytest.mark.filterwarnings("ignore:MuJoCo. XML contains a 'NaN'")
 def test_degenerate_meshes_are_refused_by_name(what, more, inertial):
     vertices, message = BAD[what]
     if what == "no volume" and more:

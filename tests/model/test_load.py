@@ -42,6 +42,7 @@ def test_a_centred_mesh_has_the_inertia_frame_of_mujoco(real_model):
 
 
 @pytest.mark.parametrize("name", wheels.GYMNASIUM_MODELS + wheels.DM_CONTROL_MODELS)
+@pytest.mark.filterwarnings("ignore:MuJoCo. compiler attribute 'settotalmass'")
 def test_fields_of_real_models_equal_mujoco_or_unsupported_features_are_named(real_model, name):
     path = real_model(name)
     try:
@@ -198,6 +199,7 @@ def test_an_invalid_option_value_is_refused():
         load(mj)
 
 
+@pytest.mark.filterwarnings("ignore:MuJoCo. flex 'c'")
 def test_unsupported_features_are_all_listed():
     flags = "<option integrator='RK4'><flag sleep='enable'/></option>"
     cloth = "<flexcomp name='c' type='grid' count='3 3 1' spacing='1 1 1' radius='.01' mass='1' dim='2'/>"
@@ -218,7 +220,7 @@ URDF = """<?xml version="1.0"?>
 
 
 def test_a_urdf_loads_and_lists_unread_elements():
-    with pytest.warns(UserWarning, match="drive"):
+    with pytest.warns(UserWarning, match="drive"), pytest.warns(UserWarning, match="links without a body"):
         model = load(URDF)
     assert model.nv == 1 and np.array_equal(model.joint("j").range, [-1, 1])
     assert any("transmission" in line for line in model.dropped)

@@ -9,19 +9,15 @@ kernels (extra `jit`).  Environments in FOLDER are kept and used again; without 
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import subprocess
-import sys
 import tempfile
 import time
-import venv
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "docs" / "integrations"
-TIMEOUT = 3600  # of an installation, and of a page [s]
+import separate
+
+FOLDER = separate.ROOT / "docs" / "integrations"
 
 
 class Needs(NamedTuple):
@@ -48,34 +44,7 @@ import pathlib, sys
 sys.path.append(sys.argv[1])
 from pages import blocks
 blocks.run(pathlib.Path(sys.argv[2]).read_text(), pathlib.Path.cwd())
-from importlib.metadata import version
-print(", ".join(f"{name} {version(name)}" for name in dict.fromkeys(sys.argv[3:])))
 """
-
-
-def command(*words: object, folder: Path, **variables: str) -> str:
-    """Runs a program without the caller's PYTHONPATH; returns its output.
-
-    Raises:
-        RuntimeError: it failed; with the end of its output.
-    """
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
-    done = subprocess.run(
-        list(map(str, words)), cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
-    )
-    if done.returncode:
-        raise RuntimeError((done.stdout + done.stderr).strip()[-1500:])
-    return done.stdout
-
-
-def wheel(folder: Path) -> Path:
-    """Returns a wheel of the present source, without kernels."""
-    command(
-        *(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, ROOT),
-        folder=folder,
-        FEATHERLANE_PURE="1",
-    )
-    return next(folder.glob("featherlane-*.whl"))
 
 
 def tried(name: str, folder: Path, built: Path) -> str:
@@ -84,15 +53,12 @@ def tried(name: str, folder: Path, built: Path) -> str:
     Raises:
         RuntimeError: the installation or a block failed.
     """
-    needs, home = PAGES[name], folder / name
-    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not python.exists():
-        venv.create(home, with_pip=True)
+    needs = PAGES[name]
     extras = ",".join(filter(None, ("jit", needs.extra)))
-    command(python, "-m", "pip", "install", "-q", f"{built}[{extras}]", *needs.others, folder=home)
+    python = separate.environment(folder / name, built, extras, needs.others)
     with tempfile.TemporaryDirectory() as work:
-        page, shown = FOLDER / f"{name}.md", (needs.shown, "mujoco", "numpy", "featherlane")
-        return command(python, "-c", RUN, ROOT / "tests", page, *shown, folder=Path(work)).strip().splitlines()[-1]
+        separate.command(python, "-c", RUN, separate.ROOT / "tests", FOLDER / f"{name}.md", folder=Path(work))
+    return separate.versions(python, needs.shown, "mujoco", "numpy", "featherlane")
 
 
 def main(*arguments: str) -> int:
@@ -107,13 +73,13 @@ def main(*arguments: str) -> int:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made) if asked.folder is None else asked.folder.absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        built = wheel(Path(made))
+        built = separate.package(None, Path(made))
         for name in asked.pages or PAGES:
             start = time.monotonic()
             try:
                 text = f"passed with {tried(name, folder, built)}"
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 failures += 1
-                text = "FAILED: " + re.sub(r"\s*\n", "\n    ", str(error))
+                text = f"FAILED: {separate.indented(str(error))}"
             print(f"{name}: {text} ({time.monotonic() - start:.0f} s)", flush=True)
     return failures

@@ -560,6 +560,7 @@ def with_a_bad_world(batch, name, value, world=5):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2e10])
 @pytest.mark.parametrize("name", ["qpos", "qvel", "qfrc_applied"])
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_a_non_finite_world_is_reset_as_in_mujoco_without_affecting_others(batch, name, value):
     batch.model.qpos0[2] = 0.09  # the defaults touch the floor
     batch.qfrc_applied = 0.0
@@ -582,6 +583,7 @@ def test_a_non_finite_world_is_reset_as_in_mujoco_without_affecting_others(batch
     assert other.nreset.sum() == 1 and np.isfinite(other.qpos).all()
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_without_autoreset_a_world_stays_non_finite_without_affecting_others(batch, model):
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
     other = with_a_bad_world(batch, "qvel", np.nan)
@@ -595,6 +597,7 @@ def test_without_autoreset_a_world_stays_non_finite_without_affecting_others(bat
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -2e10])
 @pytest.mark.parametrize("field", ["time", "qpos", "qvel", "act", "mocap_pos", "mocap_quat", "eq_active"])
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_every_non_finite_value_of_a_world_is_counted(field, value, contact_model):
     model = fl.load("""<mujoco><worldbody>
         <body mocap="true" pos="0 0 1" euler="10 20 30"><geom type="box" size=".3 .3 .1"/></body>
@@ -621,6 +624,7 @@ def test_every_non_finite_value_of_a_world_is_counted(field, value, contact_mode
 
 @pytest.mark.parametrize("sleep", ["disable", "enable"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_mocap_bodies_start_at_the_pose_of_their_world(dtype, sleep):
     model = fl.load(f"""<mujoco><option><flag sleep="{sleep}"/></option><worldbody>
         <body name="hand" mocap="true" pos="0 0 1" euler="10 20 30"><geom size=".1"/></body>
@@ -687,6 +691,7 @@ def test_a_non_finite_control_is_counted_once_per_step(integrator):
     assert data.status["bad_control"] == 4
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_a_repeated_step_counts_once_for_the_other_worlds():
     batch = fl.Batch(fl.bundled("cartpole"), 3)
     batch.ctrl[1:] = np.nan
@@ -696,6 +701,7 @@ def test_a_repeated_step_counts_once_for_the_other_worlds():
     assert batch.status["bad_control"].tolist() == [0, 1, 1]
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_a_reset_clears_the_counts(batch):
     other = with_a_bad_world(batch, "qpos", np.nan)
     other.step()

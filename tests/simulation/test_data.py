@@ -363,6 +363,7 @@ def test_a_collision_pass_creates_no_rows(pile):
     np.testing.assert_array_equal(other.contact.efc_address, data.contact.efc_address)
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_status_counts_by_name(model, data):
     data.qvel[0] = np.nan
     fl.step(model, data)

@@ -611,6 +611,7 @@ def test_crafted_arrays_of_a_file_are_refused(case, tmp_path):
     "table, value", [("body_dofnum", 2**31 - 1), ("dof_treeid", 10**6), ("jnt_qposadr", 2**31 - 1)]
 )
 @pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.filterwarnings("ignore:MuJoCo. Invalid model")
 def test_tables_of_mujocos_model_in_a_file_are_checked(table, value, tmp_path):
     path, mj_model = tmp_path / "failure.npz", fl.load(SCENE).mj_model
     failed(fl.load(SCENE)).save(path)

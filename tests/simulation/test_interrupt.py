@@ -153,6 +153,8 @@ CALLS = {
         ("recorded", 2, "step"),
     ],
 )
+# an interrupt within a garbage collection of the test libraries is unraisable
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_before_any_bytecode_leaves_a_call_complete_or_not_started(made, nthread, what):
     batch, call = MADE[made](nthread), CALLS[what]
     batch.ctrl[:] = 0.1
@@ -185,6 +187,8 @@ def test_an_interrupt_before_any_bytecode_leaves_a_call_complete_or_not_started(
 
 
 @pytest.mark.parametrize("what", ["step", "forward", "reset_data", "runge_kutta"])
+# an interrupt within a garbage collection of the test libraries is unraisable
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_before_any_bytecode_releases_the_data(what):
     model, function = fl.bundled("cartpole"), getattr(fl, what, None) or getattr(fl.stages, what)
     data, found = fl.Data(model), set()

@@ -215,6 +215,7 @@ def test_policy_init_sleeps_after_a_reset():
     assert np.array_equal(data.tree_asleep, start) and (batch.tree_asleep == start).all()
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_a_non_finite_world_is_reset_asleep():
     xml, _, _ = SCENES["policies"]
     model = fl.load(xml)

@@ -398,6 +398,7 @@ def test_contacts_of_chosen_worlds_are_given_reset_and_restored(model, rng):
     np.testing.assert_array_equal(np.flatnonzero(batch.ncon), [7])
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 def test_a_world_reset_for_non_finite_values_has_no_user_contacts(model, rng):
     what, _ = differing(model, rng, 2)
     batch = fl.Batch(model, 2, given_contacts=3)

@@ -38,6 +38,6 @@ def test_an_indefinite_inertia_stays_in_its_world(solver, monkeypatch):
     for name in ("qpos", "qvel", "solver_residual", "solver_gap"):
         assert np.array_equal(getattr(batch, name)[others], getattr(healthy, name)[others]), name
     status = batch.status
-    told = status["non_finite"] + status["not_converged"] + status["singular_inertia"] > 0
-    assert told[ARMATURE] or batch.solver_gap[ARMATURE] > 1.0
-    assert not told[others].any()
+    reported = status["non_finite"] + status["not_converged"] + status["singular_inertia"] > 0
+    assert reported[ARMATURE] or batch.solver_gap[ARMATURE] > 1.0
+    assert not reported[others].any()

@@ -311,6 +311,7 @@ def dual_entries(w):
     return int((rows * a["dual.dofnum"][:n]).sum())
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.CapacityWarning")
 def test_dual_rows_beyond_the_capacity_are_dropped_and_reported(monkeypatch):
     model = fl.bundled("box_stack")
     monkeypatch.setattr(dual_rows, "DUAL_LIMIT", 100)

@@ -18,8 +18,8 @@ QUESTIONS = {
 
 
 def test_solvers_have_mujocos_numbers_and_names():
-    names = {int(getattr(mujoco.mjtSolver, f"mjSOL_{s.name.upper()}")): s.name for s in BUILT_IN}
-    assert names == {s.number: s.name for s in BUILT_IN} and len(names) == 3
+    theirs = {int(value): name.removeprefix("mjSOL_").lower() for name, value in mujoco.mjtSolver.__members__.items()}
+    assert theirs.items() <= {s.number: s.name for s in BUILT_IN}.items()
     assert all(SOLVERS[s.number] is s for s in BUILT_IN)
 
 

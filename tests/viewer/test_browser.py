@@ -250,7 +250,7 @@ def test_switching_worlds_updates_no_removed_control(served, visit):
     here = visit(view)
     here.drawn()
     for _ in range(2):
-        here.button("Compare both contact models side by side")
+        here.button("Compare the contact models side by side")
         here.until(lambda: view.page.depth == 1)
         view.page.ask(lambda: view.page.source.run())
         here.tab.wait_for_timeout(1000)

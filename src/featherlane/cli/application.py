@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from featherlane.configuration import show_config
+from featherlane.errors import page
 
 application = typer.Typer(
     help="Rigid-body dynamics for batches of worlds. Exit codes: 0, success; 2, invalid input, "
@@ -42,7 +43,7 @@ MODEL_HELP = (
 )
 SWEEP_HELP = (
     "File of the sweep, with the entries model, samples, seed, [options], [parameters], "
-    "[rollout], [reduce]; see docs/distributed.md."
+    f"[rollout], [reduce]: {page('distributed')}"
 )
 Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help=MODEL_HELP, show_default=False)]
 Sources = Annotated[list[str], typer.Argument(metavar="NAME|PATH...", help=MODEL_HELP, show_default=False)]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 
-from featherlane.errors import InstallationError
+from featherlane.libraries import check_found
 from featherlane.model.array_file import whole_file
 
-INSTALL = "pip install 'featherlane[plot]'"
 SIZE, DPI = (10.0, 4.5), 150  # inches, dots per inch
 # distinguishable with colour blindness
 COLORS = {
@@ -30,8 +28,7 @@ FLOOR = 1e-17  # smaller values are rounding
 
 def require_matplotlib() -> None:
     """Raises InstallationError with the install command if matplotlib is not installed."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise InstallationError(f"a plot requires matplotlib; install it with:\n  {INSTALL}")
+    check_found("matplotlib", "a plot")
 
 
 def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> None:

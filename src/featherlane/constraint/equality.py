@@ -393,5 +393,7 @@ def equality_capacity(model) -> tuple[int, int]:
 
 def _chain(model, last: int) -> list[int]:
     """Returns the dofs from the root down to dof `last`; -1: none."""
+    if last < 0:
+        return []
     first = int(model.chain_rowadr[last])
-    return model.chain_colind[first : first + int(model.chain_rownnz[last])].tolist() if last >= 0 else []
+    return model.chain_colind[first : first + int(model.chain_rownnz[last])].tolist()

@@ -15,7 +15,8 @@ import numpy as np
 
 from featherlane.distributed.interrupt import Held
 from featherlane.distributed.machine import Machine, versions
-from featherlane.errors import InstallationError, ModelError, optional_module
+from featherlane.errors import InstallationError, ModelError
+from featherlane.libraries import private, required
 from featherlane.model.arguments import whole_argument
 
 ADDRESS = "allowed is HOST:PORT of the cluster's head node, or 'auto' for the cluster of this machine"
@@ -28,7 +29,7 @@ def ray_module() -> Any:
     Raises:
         InstallationError: Ray is not installed, or cannot be imported.
     """
-    return optional_module("ray", "a distributed run", "distributed")
+    return required("ray", "a distributed run")
 
 
 class Node(NamedTuple):
@@ -152,8 +153,8 @@ def _start(ray: Any, options: Mapping[str, Any]) -> None:
     They listen on all addresses unless that of the node is a loopback address, which Ray selects if it cannot form a
     cluster: by default on macOS and Windows.  On Linux Ray replaces an address that is given as an option.
     """
-    constants: Any = importlib.import_module("ray._private.ray_constants")
-    before = constants.ENABLE_RAY_CLUSTER
+    constants: Any = private("ray", private("ray", ray, "_private"), "ray_constants")
+    before = private("ray", constants, "ENABLE_RAY_CLUSTER")
     constants.ENABLE_RAY_CLUSTER = False
     try:
         # "local": None would connect to a cluster that another user started on this machine

@@ -14,14 +14,10 @@
 Requires the extra `gym`.  Importing it registers the tasks: `gymnasium.make_vec("featherlane/Ant-v5", num_envs=4096)`.
 """
 
-from featherlane.errors import InstallationError
+from featherlane.libraries import requiring
 
-try:
+with requiring("gymnasium", "featherlane.environments"):
     import gymnasium as gymnasium
-except ImportError as error:
-    raise InstallationError(
-        f"featherlane.environments requires Gymnasium: pip install 'featherlane[gym]' ({error})"
-    ) from None
 
 from featherlane.environments.batch_env import BatchEnv, Before
 from featherlane.environments.random_streams import RandomStreams

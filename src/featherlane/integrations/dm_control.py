@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from featherlane.errors import ArgumentTypeError, InstallationError
+from featherlane.errors import ArgumentTypeError
 from featherlane.integrations.stepper import Stepper
-
-TRIED = "1.0.50 with MuJoCo 3.17"
+from featherlane.libraries import requiring, unsupported
 
 Environment = TypeVar("Environment")
 
@@ -31,12 +30,13 @@ def use(env: Environment) -> Environment:
 
     Raises:
         TypeError: no such environment; an environment of `dm_control.composer`, which replaces its physics.
-        InstallationError: a version of dm_control without the interface of the tried versions.
+        InstallationError: dm_control is missing, or has a version without the interface of the tried versions.
         ModelError, UnsupportedFeatureError: a model that Featherlane refuses; then nothing is replaced.
 
     Source: dm_control, mujoco/engine.py, Physics.step.
     """
-    from dm_control import mujoco as theirs  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
+    with requiring("dm_control", "featherlane.integrations.dm_control"):
+        from dm_control import mujoco as theirs  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 
     physics: Any = getattr(env, "physics", None)
     if any(base.__module__.startswith("dm_control.composer") for base in type(env).__mro__):
@@ -45,7 +45,7 @@ def use(env: Environment) -> Environment:
         raise ArgumentTypeError(f"use: got {type(env).__name__}, allowed is a dm_control.rl.control.Environment")
     for name in ("legacy_step", "check_invalid_state"):
         if not hasattr(physics, name):
-            raise InstallationError(f"use: dm_control's Physics has no {name}; tried with dm_control {TRIED}")
+            raise unsupported("dm_control", f"use: dm_control's Physics has no {name}")
     physics.step = PhysicsStep(physics)
     return env
 

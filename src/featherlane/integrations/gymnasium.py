@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 import mujoco
 
-from featherlane.errors import ArgumentTypeError, InstallationError
+from featherlane.errors import ArgumentTypeError
 from featherlane.integrations.stepper import Stepper
+from featherlane.libraries import private, requiring
 
-TRIED = "gymnasium 1.4.0, gymnasium-robotics 1.4.2"
 HOOK = "_step_mujoco_simulation"  # the method of MujocoEnv that calls MuJoCo
 ALLOWED = "allowed is a subclass of gymnasium.envs.mujoco.MujocoEnv, Gymnasium-Robotics' MujocoRobotEnv, or a wrapper"
 
@@ -36,7 +36,7 @@ def use(env: Environment) -> Environment:
 
     Raises:
         TypeError: no such environment; a class that overrides `_step_mujoco_simulation`.
-        InstallationError: a version of Gymnasium without the interface of the tried versions.
+        InstallationError: Gymnasium is missing, or has a version without the interface of the tried versions.
         ModelError, UnsupportedFeatureError: a model that Featherlane refuses; then nothing is replaced.
 
     Source: Gymnasium, mujoco_env.py, MujocoEnv; Gymnasium-Robotics, robot_env.py, MujocoRobotEnv.
@@ -48,9 +48,7 @@ def use(env: Environment) -> Environment:
         return env
     from gymnasium.envs.mujoco import MujocoEnv
 
-    own = getattr(MujocoEnv, HOOK, None)
-    if own is None:
-        raise InstallationError(f"use: Gymnasium's MujocoEnv has no {HOOK}; tried with {TRIED}")
+    own = private("gymnasium", MujocoEnv, HOOK)
     if getattr(type(world), HOOK) is not own:
         raise ArgumentTypeError(
             f"use: {type(world).__name__} overrides {HOOK}; call Stepper().mj_step of "
@@ -96,7 +94,8 @@ class SteppingModule:
 
 def _world(env: Any) -> Any:
     """Returns the environment with model and data, without wrappers."""
-    from gymnasium.envs.mujoco import MujocoEnv
+    with requiring("gymnasium", "featherlane.integrations.gymnasium"):
+        from gymnasium.envs.mujoco import MujocoEnv
 
     for world in _candidates(env):
         if isinstance(world, MujocoEnv) or _is_robot(world):

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from featherlane.errors import ArgumentTypeError, InstallationError
+from featherlane.errors import ArgumentTypeError
 from featherlane.integrations.stepper import Stepper
+from featherlane.libraries import private, requiring
 
-TRIED = "1.5.2 with MuJoCo 3.7"
-MODEL, DATA = "_model", "_data"  # where robosuite's wrappers hold MuJoCo's objects
 START = "_initialize_sim"  # the method that replaces the simulation, also at a hard reset
 
 Environment = TypeVar("Environment")
@@ -31,22 +30,20 @@ def use(env: Environment) -> Environment:
 
     Raises:
         TypeError: no such environment.
-        InstallationError: a version of robosuite without the interface of the tried version.
+        InstallationError: robosuite is missing, or has a version without the interface of the tried version.
         ModelError, UnsupportedFeatureError: a model that Featherlane refuses; then nothing is replaced.
 
     Source: robosuite, environments/base.py, MujocoEnv.step; utils/binding_utils.py, MjSim.
     """
-    from robosuite.environments.base import MujocoEnv  # pyright: ignore[reportMissingImports]
+    with requiring("robosuite", "featherlane.integrations.robosuite"):
+        from robosuite.environments.base import MujocoEnv  # pyright: ignore[reportMissingImports]
 
     world: Any = getattr(env, "unwrapped", env)
     if not isinstance(world, MujocoEnv):
         raise ArgumentTypeError(
             f"use: got {type(env).__name__}, allowed is a robosuite environment or a wrapper of one"
         )
-    for name in (START, "sim"):
-        if not hasattr(world, name):
-            raise InstallationError(f"use: robosuite's MujocoEnv has no {name}; tried with robosuite {TRIED}")
-    start = getattr(world, START)
+    start = private("robosuite", world, START)
 
     def start_and_replace(*args: Any, **settings: Any) -> None:
         start(*args, **settings)
@@ -59,7 +56,8 @@ def use(env: Environment) -> Environment:
 
 def _replace(sim: Any) -> None:
     """Replaces the steps of a `MjSim`."""
-    m, d, stepper = getattr(sim.model, MODEL), getattr(sim.data, DATA), Stepper()
+    m, d = private("robosuite", sim.model, "_model"), private("robosuite", sim.data, "_data")
+    stepper = Stepper()
     stepper.prepare(m, d)
     sim.step2 = lambda: stepper.mj_step2(m, d)
     sim.step = lambda with_udd=True: stepper.mj_step(m, d)

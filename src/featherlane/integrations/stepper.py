@@ -20,6 +20,7 @@ from featherlane.integrations.batch.warnings import CAUSES, COLUMNS, COUNTED
 from featherlane.integrations.edits import FollowedModel
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.features import refuse_sensors
+from featherlane.model.reader import SPLIT, version_numbers
 from featherlane.simulation.world.data import Data, step
 from featherlane.simulation.world.mujoco_data import linked
 
@@ -33,6 +34,7 @@ WRENCHES = ("cacc", "cfrc_int", "cfrc_ext")  # which MuJoCo computes only for se
 READ_WRENCHES = [
     getattr(mujoco.mjtSensor, f"mjSENS_{name}") for name in "ACCELEROMETER FORCE TORQUE FRAMELINACC FRAMEANGACC".split()
 ]
+MEAN = version_numbers(mujoco.__version__) >= SPLIT  # `qacc` after RK4 is the mean; before MuJoCo 4.0, the last stage's
 LAST = {name: f"rk.last_{name}" for name in ("qpos", "qvel", "act")}  # the state of the last stage of RK4
 RK4, PGS = int(mujoco.mjtIntegrator.mjINT_RK4), int(mujoco.mjtSolver.mjSOL_PGS)
 BAD_STATES = [int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQVEL)]
@@ -199,6 +201,8 @@ class Stepper:
     def _write(self) -> None:
         """Copies the state and outputs to the MjData."""
         self._copy(self._written)
+        if self._stages and not MEAN:
+            self._mj_data.qacc[:] = self._mj_data.qacc_warmstart
 
     def _copy(self, pairs: list[tuple[Any, Any]]) -> None:
         """Copies the time and arrays of the world to the MjData."""

@@ -16,8 +16,11 @@ from importlib import import_module
 from typing import Any
 
 # pyright: reportMissingImports=false
-import unilab.tasks
-from unilab.base import registry
+from featherlane.libraries import private, requiring
+
+with requiring("unilab", "featherlane.integrations.unilab"):
+    import unilab.tasks
+    from unilab.base import registry
 
 PREFIXES = {"Featherlane": "float64", "Featherlane32": "float32"}
 __unilab_registry_modules__ = ()  # importing this module registers the tasks
@@ -56,7 +59,7 @@ def register() -> list[str]:
     for module in unilab.tasks.__unilab_registry_modules__:
         import_module(module)
     added = []
-    for name, meta in tuple(registry._envs.items()):
+    for name, meta in tuple(private("unilab", registry, "_envs").items()):
         if name.startswith(tuple(PREFIXES)) or not meta.supports_sim_backend("mujoco"):
             continue
         for prefix, dtype in PREFIXES.items():

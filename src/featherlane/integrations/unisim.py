@@ -11,59 +11,42 @@ randomization, resets and playback are UniSim's, and the physics is Featherlane'
 Source: unisim-core 2.2.0, SimBackend.
 """
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import mujoco
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.errors import ArgumentError, InstallationError, ModelError
+from featherlane.errors import ArgumentError, ModelError
 from featherlane.integrations.models import LoadedModels
 from featherlane.integrations.unisim_executor import Executor
-from featherlane.integrations.unisim_variants import GROUP, Recorder, declared
+from featherlane.libraries import requiring
 from featherlane.model import load
 from featherlane.model.mujoco_versions import VOLUMES
 from featherlane.model.reader import version_numbers
 from featherlane.simulation.world.recordings import check_bindable
 
-TRIED = ("2.2",)  # versions of unisim-core
+with requiring("unisim", "featherlane.integrations.unisim"):
+    from unisim.backend.base import HeightScanner
+    from unisim.backend.mujoco import backend as _module
+    from unisim.backend.mujoco.backend import MuJoCoBackend
+    from unisim.dr.types import (
+        RESET_TERM_GEOM_SIZE,
+        RESET_TERM_KD,
+        RESET_TERM_KP,
+        DomainRandomizationCapabilities,
+    )
+    from unisim.errors import UnsupportedCapabilityError
 
-
-def _check_versions() -> None:
-    """Raises an error unless unisim-core is installed in a version that was tried."""
-    try:
-        found = version("unisim-core")
-    except PackageNotFoundError:
-        found = "no version"
-    if not found.startswith(tuple(f"{tried}." for tried in TRIED)):
-        raise InstallationError(
-            f"unisim-core: found {found}, tried with {', '.join(TRIED)}; repair with:\n"
-            f"  pip install 'unisim-core[mujoco]=={TRIED[-1]}.*'"
-        )
-
-
-_check_versions()
-
-# pyright: reportMissingImports=false
-from unisim.backend.base import HeightScanner  # noqa: E402
-from unisim.backend.mujoco import backend as _module  # noqa: E402
-from unisim.backend.mujoco.backend import MuJoCoBackend  # noqa: E402
-from unisim.dr.types import (  # noqa: E402
-    RESET_TERM_GEOM_SIZE,
-    RESET_TERM_KD,
-    RESET_TERM_KP,
-    DomainRandomizationCapabilities,
-)
-from unisim.errors import UnsupportedCapabilityError  # noqa: E402
-
-from featherlane.integrations.unisim_rays import FeatherlaneRayCaster  # noqa: E402
+    from featherlane.integrations.unisim_rays import FeatherlaneRayCaster
+    from featherlane.integrations.unisim_variants import GROUP, Recorder, declared
 
 __all__ = ["FeatherlaneBackend", "FeatherlaneRayCaster", "Scanner", "create_backend", "use"]
 

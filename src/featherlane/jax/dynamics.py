@@ -10,18 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
+from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.jax.handler import NAME, handler
 from featherlane.jax.native import NativeAdjoint, NativeRollout, split_adjoint_results
+from featherlane.libraries import requiring
 from featherlane.sensitivity.adjoint import dynamics
 from featherlane.sensitivity.adjoint.bridge import Bridge, about
 from featherlane.sensitivity.adjoint.cotangent import Coordinates
 from featherlane.simulation.batch.batch import Batch
 
-try:
+with requiring("jax", "featherlane.jax"):
     import jax  # pyright: ignore[reportMissingImports]
-except ImportError as error:
-    raise InstallationError(f"featherlane.jax requires JAX: pip install 'featherlane[jax]' ({error})") from None
 
 
 class Dynamics(Bridge):

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 
 from featherlane.errors import ArgumentError
+from featherlane.libraries import private
 
 AVX = frozenset({"avx"})  # MuJoCo's published libraries need it, too
 V3 = AVX | frozenset("avx2 bmi1 bmi2 f16c fma abm movbe".split())
@@ -47,9 +48,8 @@ NUMPY_NAMES = {  # NumPy's name of a processor feature -> Linux's names of the f
 
 def _flags_of_numpy() -> frozenset[str]:
     """Returns the flags that NumPy detected with the CPUID instruction, on any system."""
-    from numpy._core import _multiarray_umath
-
-    found = getattr(_multiarray_umath, "__cpu_features__", {})
+    umath = private("numpy", private("numpy", np, "_core"), "_multiarray_umath")
+    found = getattr(umath, "__cpu_features__", {})
     return frozenset(flag for name, flags in NUMPY_NAMES.items() if found.get(name) for flag in flags)
 
 

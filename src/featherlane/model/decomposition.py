@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featherlane.errors import ModelError, UnsupportedFeatureError, optional_module
+from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.lanes.cache import directory
+from featherlane.libraries import required
 from featherlane.model.arguments import one_of
 from featherlane.model.array_file import whole_file
 from featherlane.model.assignment import flag, real_number
@@ -104,7 +105,7 @@ def decompose(spec: Any, given: Any) -> list[Decomposition]:
         InstallationError: the library is missing.
     """
     options = checked_options(given)
-    coacd = optional_module("coacd", "convex_decomposition", "coacd")
+    coacd = required("coacd", "convex_decomposition")
     spec.compiler.discardvisual = False  # the meshes have the mass
     mj = spec.compile()
     pairs = candidates(with_missing_fields(mj))

@@ -3,6 +3,8 @@
 A live array can be written at any time, without notification.  But a writer needs a reference: to the view that
 users get, or to the array that is the base of this view and of all views made from it.  So an array that was not
 accessed since the last check, and is not referenced, is unchanged and need not be compared.
+
+Reference counts are exact only with the global interpreter lock: without it, importing this module is an error.
 """
 
 from __future__ import annotations
@@ -11,7 +13,25 @@ import sys
 
 import numpy as np
 
+from featherlane.errors import InstallationError
+
 SMALL = 1 << 16  # bytes: up to this size a comparison is cheaper than a check of the values
+
+
+def check_interpreter() -> None:
+    """Checks that the interpreter has its global lock.
+
+    Raises:
+        InstallationError: a free-threaded Python runs without the lock.
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():  # Python 3.13 and later
+        raise InstallationError(
+            "free-threaded Python without the global interpreter lock is not supported: writes to live arrays are "
+            "detected by exact reference counts; set PYTHON_GIL=1, or install a Python with the lock"
+        )
+
+
+check_interpreter()
 
 
 class TrackedArray:

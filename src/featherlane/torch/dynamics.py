@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
+from featherlane.errors import ModelError, UnsupportedFeatureError
+from featherlane.libraries import requiring
 from featherlane.model.arguments import instance
 from featherlane.sensitivity.adjoint import dynamics
 from featherlane.sensitivity.adjoint.bridge import Bridge, about
 
-try:
+with requiring("torch", "featherlane.torch"):
     import torch  # pyright: ignore[reportMissingImports]
-except ImportError as error:
-    raise InstallationError(f"featherlane.torch requires PyTorch: pip install 'featherlane[torch]' ({error})") from None
 
 
 class Dynamics(Bridge):

@@ -27,11 +27,11 @@ from collections.abc import Iterator
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from featherlane.errors import InstallationError, ModelError, optional_module
+from featherlane.errors import ModelError
+from featherlane.libraries import private, required, requiring, unsupported
 from featherlane.model.arguments import whole_argument
 from featherlane.viewer.message_filter import keep_controls
 
-INSTALL = "pip install 'featherlane[view]'"
 LOCAL = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")  # hosts that a policy can name; 'self' covers all others
 # viser's page is one inline script, which unpacks itself with WebAssembly, and workers made from blobs.
@@ -48,7 +48,7 @@ def viser_module():
     Raises:
         InstallationError: viser is not installed.
     """
-    return optional_module("viser", "the viewer", "view")
+    return required("viser", "the viewer")
 
 
 class PortInUse(ModelError):
@@ -174,10 +174,7 @@ def start_server(host: str, port: int, lock: Lock):
     if not patched:
         with _quiet():
             server.stop()
-        raise InstallationError(
-            f"viser {viser.__version__} starts its server in an unsupported way, so that the token "
-            f"would not be required; install a supported version with: {INSTALL}"
-        )
+        raise unsupported("viser", "viser starts its server in another way, so that the token would not be required")
     if port not in (0, server.get_port()):
         with _quiet():
             server.stop()
@@ -217,9 +214,10 @@ def _taken(host: str, port: int) -> str:
 @contextlib.contextmanager
 def _locked(lock: Lock, host: str) -> Iterator[list[int]]:
     """Makes a web server that is started at `host` meanwhile call the lock before it answers."""
-    from websockets.asyncio import server as module
+    with requiring("websockets", "the viewer"):
+        from websockets.asyncio import server as module
 
-    plain, ports = module.serve, []
+    plain, ports = private("websockets", module, "serve"), []
 
     def serve(handler, at, port, *arguments, process_request=None, **options):
         if at != host or process_request is None:
@@ -259,8 +257,8 @@ def _quiet() -> Iterator[None]:
 
 def _keep_at_home(viser, server) -> None:
     """Removes the button that requests a public address from an external server, and ignores such requests."""
-    messages = viser._messages
+    messages, handlers = private("viser", viser, "_messages"), private("viser", server, "_websock_server")
     for message in (messages.ShareUrlRequest, messages.ShareUrlDisconnect):
         with contextlib.suppress(AssertionError):
-            server._websock_server.unregister_handler(message)
+            handlers.unregister_handler(message)
     server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="large")

@@ -5,20 +5,25 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from featherlane.libraries import private
+
 
 def keep_controls(viser, server) -> None:
     """Drops messages that change more of a control than its value, or set a value that it does not offer.
 
     A browser sends no such message.  `{"removed": True}` from another client would remove a control for all visitors.
     """
-    kind, gui, messages = viser._messages.GuiUpdateMessage, server.gui, server._websock_server
-    messages.unregister_handler(kind, gui._handle_gui_updates)
+    gui, messages = server.gui, private("viser", server, "_websock_server")
+    kind = private("viser", viser, "_messages").GuiUpdateMessage
+    handle_updates = private("viser", gui, "_handle_gui_updates")
+    controls = private("viser", gui, "_gui_input_handle_from_uuid")
+    messages.unregister_handler(kind, handle_updates)
 
     async def checked(client_id, message) -> None:
-        handle = gui._gui_input_handle_from_uuid.get(message.uuid)
+        handle = controls.get(message.uuid)
         if handle is not None and is_offered(handle, message.updates):
             with contextlib.suppress(TypeError, ValueError, OverflowError):  # a value of another type
-                await gui._handle_gui_updates(client_id, message)
+                await handle_updates(client_id, message)
 
     messages.register_handler(kind, checked)
 

@@ -303,7 +303,7 @@ class Session(Worlds, Clock):
 
     # ---- comparison --------------------------------------------------------------------------------------------------
     def side_by_side(self, world: int) -> tuple[Session, str]:
-        """Returns a session with a world's state under both contact models, and the model changes that this required.
+        """Returns a session with a world's state under each contact model, and the model changes that this required.
 
         Raises:
             ModelError: the model does not support one of them.
@@ -311,10 +311,10 @@ class Session(Worlds, Clock):
         part, row = self.locate(world)
         kept = {name: rows[row : row + 1] for name, rows in part.kept().items()}
         parts, note = [], ""
-        for contact_model in ("convex", "lcp"):
+        for contact_model in ("convex", "coulomb", "lcp"):
             model = part.batch.get_model(row)
             if int(model.opt.integrator) != 0:
-                model.opt.integrator, note = "euler", "Both use the integrator euler, which lcp requires."
+                model.opt.integrator, note = "euler", "All use the integrator euler, which lcp requires."
             model.opt.contact_model = contact_model
             parts.append(Part.of(Batch(model, 1, nthread=1, dtype=part.batch.dtype), contact_model))
             parts[-1].restore(kept)

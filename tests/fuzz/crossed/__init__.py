@@ -13,6 +13,7 @@ import re
 import warnings
 import xml.etree.ElementTree as ET
 import zlib
+from collections import Counter
 
 import mujoco
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 import featherlane as fl
 from fuzz import models
 from fuzz.crossed import bits, constraints, forces, judge, settings, trees
-from fuzz.crossed.judge import Different, Skip
+from fuzz.crossed.comparison import Different, Skip
 from fuzz.crossed.scene import Random, Scene
 from fuzz.report import Report, numbered
 from fuzz.workers import outcomes
@@ -175,9 +176,18 @@ def run(limit: str, seed: int = 0, first: int = 0, count: int | None = None) -> 
 
 
 def share(report: Report) -> float:
-    """Returns the part of the cases that were compared."""
-    compared = sum(n for verdict, n in report.counts.items() if verdict.startswith(("equal", "tied", "finding")))
+    """Returns the part of the cases that were compared without an excuse."""
+    compared = sum(n for verdict, n in report.counts.items() if verdict.startswith(("equal", "finding")))
     return compared / max(sum(report.counts.values()), 1)
+
+
+def excused(report: Report) -> Counter:
+    """Returns the number of cases by excuse: one case can have several."""
+    counts = Counter()
+    for verdict, number in report.counts.items():
+        if verdict.startswith("excused: "):
+            counts.update(dict.fromkeys(verdict.removeprefix("excused: ").split(", "), number))
+    return counts
 
 
 def main(arguments) -> int:
@@ -193,6 +203,7 @@ def main(arguments) -> int:
         report = run(given.budget, given.seed, given.first, given.processes)
         print(report)
         print(f"compared: {share(report):.0%}, at least {LEAST:.0%}")
+        print("excused: " + (", ".join(f"{n} {reason}" for reason, n in excused(report).most_common()) or "none"))
         return len(report.findings) > 0 or share(report) < LEAST
     if given.show:
         chosen = features(given.seed, given.case)

@@ -6,6 +6,7 @@ import numpy as np
 
 import featherlane as fl
 from fuzz.crossed import judge, settings
+from fuzz.crossed.comparison import STATE, Different
 from fuzz.workers import enter
 
 BITS = "qacc qacc_smooth qfrc_bias qfrc_passive qfrc_actuator qfrc_constraint actuator_force sensordata".split()
@@ -42,9 +43,7 @@ def check_bits(mj, model, scene, state, rng) -> None:
         batch.step()
         fl.step(model, alone)
         found = {name: (array[place], getattr(alone, name)) for name, array in bound.items()}
-        found |= {
-            name: (getattr(batch, name)[place], getattr(alone, name)) for name in judge.STATE if np.size(state[name])
-        }
+        found |= {name: (getattr(batch, name)[place], getattr(alone, name)) for name in STATE if np.size(state[name])}
         for name, (a, b) in found.items():
             if not np.array_equal(np.ravel(a), np.ravel(b), equal_nan=True):
-                raise judge.Different(f"bits of {name}", f"step {k}: world {place} of {count} differs from it alone")
+                raise Different(f"bits of {name}", f"step {k}: world {place} of {count} differs from it alone")

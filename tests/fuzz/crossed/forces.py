@@ -106,8 +106,8 @@ def wrapped_tendon(scene: Scene, draw: Random) -> None:
     wrap, side = _wrapper(scene, draw)
     a = draw.among([s for s in scene.names("site") if s != side])
     if a:
-        beside = f'sidesite="{side}"' if draw.chance(0.5) else ""
-        path = f'<site site="{_world_site(scene, draw)}"/><geom geom="{wrap}" {beside}/><site site="{a}"/>'
+        around = f'sidesite="{side}"' if draw.chance(0.5) else ""
+        path = f'<site site="{_world_site(scene, draw)}"/><geom geom="{wrap}" {around}/><site site="{a}"/>'
         scene.add("tendon", f'<spatial name="{scene.name("t")}">{path}</spatial>')
 
 
@@ -119,7 +119,7 @@ def winch(scene: Scene, draw: Random) -> None:
     name, end, r = scene.name("r"), scene.name("e"), draw.among((0.05, 0.1, 0.07))
     angle, out = draw.rng.uniform(0, 2 * np.pi), draw.among((1.0, 1.0 + 1e-9, 1.0 + 1e-6))
     if out == 1.0:
-        scene.notes.add("a tendon end on a surface")  # rounding decides whether MuJoCo's tendon is straight
+        scene.ends.append(end)
     kind = draw.among((f'type="sphere" size="{r}"', f'type="cylinder" size="{r} .05"'))
     scene.add(
         parent,

@@ -63,7 +63,7 @@ class Scene:
         drives: functions that set inputs of a step, of (mj, inputs, k), where `inputs` is a dict of arrays.
         calls: functions that change options of a compiled model, ours or MuJoCo's, of (model,).
         steps: compared steps.
-        notes: known differences from MuJoCo that these features can have (docs/migration.md).
+        ends: sites at which a tendon ends on the surface of its wrapping geom.
     """
 
     def __init__(self):
@@ -73,7 +73,7 @@ class Scene:
         ET.SubElement(self.root.find("option"), "flag")
         self.edits: list[Edit] = []
         self.starts, self.drives, self.calls = [], [], []
-        self.notes: set[str] = set()
+        self.ends: list[str] = []
         self.trees, self.steps, self.count = 0, 4, 0
 
     def add(self, section: str, text: str) -> ET.Element:

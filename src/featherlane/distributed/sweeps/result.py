@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from featherlane.distributed.sweeps.run_directory import read_chunks, read_note
-from featherlane.errors import ModelError, optional_module
+from featherlane.errors import ModelError
+from featherlane.libraries import required
 from featherlane.model.array_file import whole_file
 
 KINDS = ("parameter", "result", "status")
@@ -82,9 +83,7 @@ class Sweep:
         np.savez(path, **arrays)
 
     def _write_parquet(self, path: Path) -> None:
-        pyarrow, parquet = (
-            optional_module(name, "a Parquet file", "distributed") for name in ("pyarrow", "pyarrow.parquet")
-        )
+        pyarrow, parquet = (required(name, "a Parquet file") for name in ("pyarrow", "pyarrow.parquet"))
         with path.open("wb") as file:  # pyarrow fails on a name that is not UTF-8
             parquet.write_table(pyarrow.table(dict(self._flat())), file)
 

@@ -14,15 +14,14 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from featherlane.environments.adapters.shared import missing_library, open_environment, task_env
+from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError
+from featherlane.libraries import requiring
 
-try:
+with requiring("ray.rllib", "the adapter to RLlib"):
     from ray.tune.registry import register_env  # pyright: ignore[reportMissingImports]
-except ImportError as error:
-    raise missing_library("RLlib", "rllib", error) from None
 
 
 class Creator:

@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from featherlane.environments.adapters.shared import missing_library, open_environment, task_env
+from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
+from featherlane.libraries import requiring
 
-try:
+with requiring("rsl_rl", "the adapter to rsl_rl"):
     import torch  # pyright: ignore[reportMissingImports]
     from rsl_rl.env import VecEnv  # pyright: ignore[reportMissingImports]
     from tensordict import TensorDict  # pyright: ignore[reportMissingImports]
-except ImportError as error:
-    raise missing_library("rsl-rl-lib", "rsl-rl", error) from None
 
 from featherlane.environments.adapters.tensors import TensorEnv
 

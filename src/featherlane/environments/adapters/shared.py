@@ -9,13 +9,8 @@ from gymnasium.vector import AutoresetMode
 from featherlane.environments.registry import make_vec
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
-from featherlane.errors import InstallationError, ModelError
+from featherlane.errors import ModelError
 from featherlane.model.arguments import instance
-
-
-def missing_library(library: str, extra: str, error: ImportError) -> InstallationError:
-    """Returns the error to raise if a library is not installed."""
-    return InstallationError(f"this adapter requires {library}: pip install 'featherlane[{extra}]' ({error})")
 
 
 def task_env(task: Task | str, num_envs: int, settings: dict[str, Any], **defaults: Any) -> TaskEnv:

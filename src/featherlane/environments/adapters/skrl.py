@@ -15,16 +15,15 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from featherlane.environments.adapters.shared import missing_library, open_environment, task_env
+from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
+from featherlane.libraries import requiring
 
-try:
+with requiring("skrl", "the adapter to skrl"):
     import torch  # pyright: ignore[reportMissingImports]
     from skrl import config  # pyright: ignore[reportMissingImports]
     from skrl.envs.wrappers.torch import Wrapper  # pyright: ignore[reportMissingImports]
-except ImportError as error:
-    raise missing_library("skrl", "skrl", error) from None
 
 from featherlane.environments.adapters.tensors import TensorEnv
 

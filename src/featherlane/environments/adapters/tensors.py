@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.adapters.shared import missing_library, open_environment, task_env
+from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
+from featherlane.libraries import requiring
 
-try:
+with requiring("torch", "the adapter to PyTorch"):
     import torch  # pyright: ignore[reportMissingImports]
-except ImportError as error:
-    raise missing_library("PyTorch", "torch", error) from None
 
 
 class TensorEnv:

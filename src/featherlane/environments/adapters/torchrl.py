@@ -11,17 +11,16 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from featherlane.environments.adapters.shared import missing_library, open_environment, task_env
+from featherlane.environments.adapters.shared import open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
+from featherlane.libraries import requiring
 
-try:
+with requiring("torchrl", "the adapter to TorchRL"):
     import torch  # pyright: ignore[reportMissingImports]
     from tensordict import TensorDict  # pyright: ignore[reportMissingImports]
     from torchrl.data import Binary, Bounded, Composite, Unbounded  # pyright: ignore[reportMissingImports]
     from torchrl.envs import EnvBase  # pyright: ignore[reportMissingImports]
-except ImportError as error:
-    raise missing_library("TorchRL", "torchrl", error) from None
 
 from featherlane.environments.adapters.tensors import TensorEnv
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from featherlane.environments.task import Task
-from featherlane.errors import InstallationError
+from featherlane.libraries import check_found
 from featherlane.simulation.batch.batch import Batch
 
 XX, XZ, ZX, ZY, ZZ = 0, 2, 6, 7, 8  # elements of a rotation matrix that is stored by rows
@@ -66,9 +66,9 @@ def suite_folder() -> Path:
     Raises:
         InstallationError: dm_control is not installed.
     """
+    check_found("dm_control", "a task of dm_control")
     found = importlib.util.find_spec("dm_control")
-    if found is None or not found.submodule_search_locations:
-        raise InstallationError("the tasks of dm_control need its models: pip install 'featherlane[dm-control]'")
+    assert found is not None and found.submodule_search_locations
     return Path(next(iter(found.submodule_search_locations))) / "suite"
 
 

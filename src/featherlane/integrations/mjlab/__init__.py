@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from featherlane.errors import ArgumentError, InstallationError
+from featherlane.errors import ArgumentError
+from featherlane.libraries import required, requiring
 from featherlane.model.arguments import whole_argument
 
-TRIED = ("1.6.0",)  # versions of mjlab with which the tests pass
-SERIES = "1.6"  # other releases of this series are accepted
 VARIABLE = "FEATHERLANE_MJLAB"
 MOST_THREADS = 1024
 # where mjlab looks up what is replaced: module, attribute; modules of the second list only if they are loaded already
@@ -27,22 +25,6 @@ SIMULATION = ("mjlab.sim.sim", "mjlab.sim", "mjlab.envs.manager_based_rl_env")
 SIMULATION_IF_LOADED = ("mjlab.scripts.csv_to_npz", "mjlab.viewer.viser.viewer")
 
 _replaced: list[tuple[Any, str, Any]] = []  # object, attribute, mjlab's value
-
-
-def check_version() -> None:
-    """Raises an error unless a supported version of mjlab is installed.
-
-    Raises:
-        InstallationError: mjlab is missing, or of another version; the message lists the versions that were tried.
-    """
-    repair = f"pip install 'featherlane[mjlab]' 'mjlab=={TRIED[-1]}'"
-    try:
-        found = version("mjlab")
-    except PackageNotFoundError:
-        raise InstallationError(f"mjlab is not installed; install it with:\n  {repair}") from None
-    if ".".join(found.split(".")[:2]) != SERIES:
-        tried = ", ".join(TRIED)
-        raise InstallationError(f"mjlab {found} is not supported, tried are {tried}; install one with:\n  {repair}")
 
 
 def use(dtype: str = "float32", nthread: int = 0) -> None:
@@ -63,10 +45,11 @@ def use(dtype: str = "float32", nthread: int = 0) -> None:
     if dtype not in ("float32", "float64"):
         raise ArgumentError(f"dtype: got {dtype!r}, allowed are 'float32', 'float64'")
     nthread = whole_argument("nthread", nthread, 0, MOST_THREADS)
-    check_version()
+    required("mjlab", "featherlane.integrations.mjlab")
     stop()
-    from featherlane.integrations.mjlab.sensing import ImageSensorContext, frame_jacobian, rays
-    from featherlane.integrations.mjlab.simulation import Simulation
+    with requiring("mjlab", "featherlane.integrations.mjlab"):
+        from featherlane.integrations.mjlab.sensing import ImageSensorContext, frame_jacobian, rays
+        from featherlane.integrations.mjlab.simulation import Simulation
 
     settings = {"dtype": dtype, "nthread": nthread, "__module__": Simulation.__module__, "__doc__": Simulation.__doc__}
     replace_simulation(type("Simulation", (Simulation,), settings))

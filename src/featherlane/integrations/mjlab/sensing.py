@@ -14,13 +14,14 @@ from mjlab.sensor.sensor_context import SensorContext  # pyright: ignore[reportM
 from featherlane.errors import ModelError
 from featherlane.integrations.mjlab.simulation import Simulation
 from featherlane.integrations.mjlab.tensors import DataTensors, ModelTensors
+from featherlane.libraries import private
 from featherlane.model.enums import OBJ_GEOM
 from featherlane.simulation.query.camera import Camera
 
 FARTHEST = 1e10  # [m], beyond which nothing is seen; mujoco_warp's MJ_MAXVAL
 
 _rays = raycast_sensor.rays  # mujoco_warp's
-_compute_jacobian = DifferentialIKAction._compute_jacobian
+_compute_jacobian = private("mjlab", DifferentialIKAction, "_compute_jacobian")
 
 
 class ImageSensorContext(SensorContext):
@@ -161,20 +162,20 @@ def frame_jacobian(action: DifferentialIKAction) -> None:
 
     Source: mj_jac of MuJoCo, from `cdof` and `subtree_com`.
     """
-    simulation = action._env.sim
+    simulation = private("mjlab", action, "_env").sim
     if not isinstance(simulation, Simulation):
         _compute_jacobian(action)
         return
     model, data = simulation.mj_model, simulation.data
-    body = action._body_id
+    body = private("mjlab", action, "_body_id")
     axes: torch.Tensor = data.cdof  # (n, nv, 6), angular part first, about the center of mass of the tree
     moves = torch.zeros(model.nv)
     dof = int(simulation.batch.model.body_lastdof[body])
     while dof >= 0:
         moves[dof] = 1.0
         dof = int(model.dof_parentid[dof])
-    offset = action._point_torch - data.subtree_com[:, int(model.body_rootid[body])]
+    offset = private("mjlab", action, "_point_torch") - data.subtree_com[:, int(model.body_rootid[body])]
     angular = axes[..., :3] * moves[:, None]
     linear = axes[..., 3:] * moves[:, None] + torch.cross(angular, offset[:, None].expand_as(angular), dim=-1)
-    action._jacp_torch[:] = linear.transpose(1, 2)
-    action._jacr_torch[:] = angular.transpose(1, 2)
+    private("mjlab", action, "_jacp_torch")[:] = linear.transpose(1, 2)
+    private("mjlab", action, "_jacr_torch")[:] = angular.transpose(1, 2)

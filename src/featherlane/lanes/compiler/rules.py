@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from featherlane.errors import FeatherlaneError
 
-PAGE = "docs/kernel-language.md"
-
 
 class KernelLanguageError(FeatherlaneError, TypeError):
     """Raised if a kernel breaks a rule of the kernel language: docs/errors.md#kernellanguageerror.

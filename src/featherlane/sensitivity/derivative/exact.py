@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeatureError
+from featherlane.errors import ArgumentTypeError, ModelError, UnsupportedFeatureError, page
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
 from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, LCP, RK4, Disable
@@ -262,7 +262,7 @@ def acceleration_derivatives(
         raise UnsupportedFeatureError(
             [
                 f"option noslip_iterations: got {model.opt_noslip_iterations}, allowed is 0 here; formulas need "
-                "pyramidal cones and the integrator euler or implicitfast (docs/derivatives.md lists all cases)"
+                f"pyramidal cones and the integrator euler or implicitfast; {page('derivatives')} lists all cases"
             ],
             what="derivatives of the acceleration are not supported with this feature",
         )

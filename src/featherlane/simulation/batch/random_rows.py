@@ -11,12 +11,12 @@ import ctypes
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.random import _generator
 
 from featherlane.prelude import *
 from featherlane.lanes import Layout, Record, allocate
 from featherlane.lanes.layout import Declare, size
 from featherlane.lanes.record import address
+from featherlane.libraries import private
 from featherlane.simulation.tile.library import library
 
 GENERATORS = Layout(
@@ -26,7 +26,7 @@ GENERATORS = Layout(
         Declare().long("generator", "ngenerator", "1", "addresses of the generators to sample from"),
     ),
 )
-_C = ctypes.CDLL(_generator.__file__)
+_C = ctypes.CDLL(private("numpy", np.random, "_generator").__file__)
 _FILLS = {"random": "random_standard_uniform_fill", "standard_normal": "random_standard_normal_fill"}
 FUNCTIONS: dict[str, int | None] = {  # address of the C function of a generator's method
     method: ctypes.cast(getattr(_C, name), ctypes.c_void_p).value

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import ModelError, UnknownAttributeError, near
+from featherlane.errors import ModelError, UnknownAttributeError, near, page
 from featherlane.model.assignment import assign, flag, is_mixed
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
@@ -151,7 +151,7 @@ class WorldFields(Sensing, NamedAccess):
         key = str(name).replace("opt.", "opt_")
         if key in MODEL and MODEL[key].kind != "real":
             raise ModelError(
-                f"expand: got {name!r}, which all worlds share; allowed are fields of the kind real (docs/fields.md)"
+                f"expand: got {name!r}, which all worlds share; allowed are fields of the kind real: {page('fields')}"
             )
         if key not in MODEL:
             allowed = [f.name for f in MODEL.fields if f.kind == "real"]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.libraries import private
 from featherlane.model.enums import (
     CONTACT_ELLIPTIC,
     CONTACT_FRICTIONLESS,
@@ -60,7 +61,8 @@ def write_rows(rows: WorldRows, mj_data: Any) -> None:
     columns, mj_model, (nefc, ne, nf, nl) = rows.columns, mj_data.model, rows.counts
     J, sparse = columns["J"], bool(mujoco.mj_isSparse(mj_model))
     nJ = int(np.count_nonzero(J)) if sparse else J.size
-    mujoco._functions._realloc_con_efc(mj_data, len(rows.contacts), nefc, nJ)  # type: ignore[attr-defined]
+    reallocate = private("mujoco", private("mujoco", mujoco, "_functions"), "_realloc_con_efc")
+    reallocate(mj_data, len(rows.contacts), nefc, nJ)
     for name in CLEARED:
         if hasattr(mj_data, name):  # some exist from MuJoCo 4.0 on
             getattr(mj_data, name)[...] = 0

@@ -44,9 +44,7 @@ class Time:
                 self._bookmarks(source)
                 if len(source.parts) == 1:
                     hint = "Starting from the current state of the selected world"
-                    controls.button(
-                        "side_by_side", "Compare both contact models side by side", self._side_by_side, hint
-                    )
+                    controls.button("side_by_side", "Compare the contact models side by side", self._side_by_side, hint)
 
     def refresh(self) -> None:
         """Sets the slider to the clock."""

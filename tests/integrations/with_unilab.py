@@ -1,6 +1,6 @@
 """UniLab's tasks on Featherlane: the same environment on both backends, and a training through UniLab's command.
 
-`test_unisim.py` runs this file in a separate process, because unisim-core 2.2 needs MuJoCo 3.11.
+`test_other_mujoco.py` runs this file in a separate process, because unisim-core 2.2 needs MuJoCo 3.11.
 """
 
 import os
@@ -20,7 +20,7 @@ from unilab.base.config_adapter import EnvConfigAdapter
 from unisim.scene import SceneCfg
 
 from featherlane.integrations import unilab as tasks
-from integrations.beside_unisim import CLOSE, N, close, pair
+from integrations.with_unisim import CLOSE, N, close, pair
 from scenes.unisim_scenes import copied
 
 WORLDS = 16

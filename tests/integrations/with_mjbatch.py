@@ -1,15 +1,14 @@
 """`featherlane.integrations.mjbatch` next to mjbatch: the same calls, in random order.
 
-mjbatch 0.1.4 needs MuJoCo 3.14, the other tests need MuJoCo 4.0.1.  In an environment with mjbatch:
-`pytest --noconftest -n0 -m "" tests/integrations/test_mjbatch_peer.py`
+mjbatch 0.1.4 needs MuJoCo 3.14; `test_other_mujoco.py` runs this file in a separate process.
 """
 
+import mjbatch as theirs
 import mujoco
 import numpy as np
 import pytest
 
-theirs = pytest.importorskip("mjbatch")
-from featherlane.integrations import mjbatch as ours  # noqa: E402
+from featherlane.integrations import mjbatch as ours
 
 N = 7
 SCENE = """<mujoco>

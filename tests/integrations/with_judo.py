@@ -1,7 +1,6 @@
 """judo's controllers with `featherlane.integrations.mujoco_rollout`, against their run with `mujoco.rollout`.
 
-judo-rai 0.1.0 needs MuJoCo 3.6, the other tests need MuJoCo 4.0.1.  In an environment with judo-rai:
-`pytest --noconftest -n0 -m "" tests/integrations/test_judo.py`.
+judo-rai 0.1.0 needs MuJoCo 3.6; `test_other_mujoco.py` runs this file in a separate process.
 """
 
 import contextlib
@@ -9,14 +8,9 @@ import io
 import re
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
-
-pytest.importorskip("judo", exc_type=ImportError)
-import mujoco
-
-if not mujoco.__version__.startswith("3.6."):
-    pytest.skip(f"judo needs MuJoCo 3.6, found {mujoco.__version__}", allow_module_level=True)
 from judo import MODEL_PATH
 from judo.controller import make_controller
 from judo.utils import mj_rollout_backend
@@ -28,7 +22,6 @@ SAME = 1e-8  # of controls; the engines differ by rounding
 PAGE = Path(__file__).parents[2] / "docs" / "integrations" / "judo.md"
 # the constructor of each of judo's tasks downloads their meshes
 with_meshes = pytest.mark.skipif(not (MODEL_PATH / "meshes").exists(), reason="judo's meshes are not downloaded")
-pytestmark = pytest.mark.slow
 
 
 def played(task, optimizer, rollout, steps):

@@ -1,8 +1,10 @@
 """`featherlane.integrations.unisim` next to UniSim's own backend `mujoco`: the same scene, the same calls.
 
-`test_unisim.py` runs this file in a separate process, because unisim-core 2.2 needs MuJoCo 3.11.
+`test_other_mujoco.py` runs this file in a separate process, because unisim-core 2.2 needs MuJoCo 3.11.
 """
 
+import importlib
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,7 @@ from unisim.ray_query import (
 )
 from unisim.scene import SceneCfg
 
+from featherlane import libraries
 from featherlane.integrations import unisim as ours
 from pages import blocks
 from scenes.unisim_scenes import ROBOT
@@ -535,6 +538,7 @@ def test_an_unsupported_feature_of_a_variant_is_reported(scene, tmp_path):
 
 
 def test_an_unknown_version_is_an_error_that_names_the_versions(monkeypatch):
-    monkeypatch.setattr(ours, "version", lambda name: "3.0.0")
-    with pytest.raises(ImportError, match=r"unisim-core: found 3.0.0, tried with 2\.2"):
-        ours._check_versions()
+    monkeypatch.setattr(libraries, "version", lambda name: "3.0.0")
+    monkeypatch.delitem(sys.modules, "featherlane.integrations.unisim")
+    with pytest.raises(ImportError, match=r"unisim-core>=2\.2,<2\.3; found unisim-core 3\.0\.0, tried with 2\.2"):
+        importlib.import_module("featherlane.integrations.unisim")
