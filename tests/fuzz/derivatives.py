@@ -16,14 +16,13 @@ import numpy as np
 
 import featherlane as fl
 from featherlane.sensitivity.derivative.formulas import serves
-from fuzz.columns import EQUAL, LENGTHS, Columns, Finding, References
+from fuzz.columns import LENGTHS, Columns, Finding, References
 from fuzz.models import place
 from fuzz.report import Report, numbered
 from fuzz.trees import Tree
 from fuzz.workers import enter, outcomes
 
 NAME = "derivatives"
-DIFFERENCED = 2e-4  # that of derivatives without formulas, which difference the residual over 2e-7
 SWEPT = 5e-3  # that of differences of steps by a sweeping solver, which ends at its tolerance
 STILL = 1e-12  # m: a moment arm that is rounding
 ROUNDING = 2e-7  # of accelerations and sensors: rounding errors of their differences over 2e-7
@@ -344,7 +343,6 @@ def _checked(tree: Tree, rng, columns: Columns) -> str:
         return "unconverged"
     if tree.options.get("integrator") == "discrete" and moves_nothing(model, probe):
         return "a tendon that moves nothing"
-    columns.equal = EQUAL if serves(model) else DIFFERENCED
     if "lcp_solver" in tree.options:
         columns.equal = SWEPT
     try:
