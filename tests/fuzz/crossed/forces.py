@@ -246,7 +246,7 @@ def fluid_ellipsoids(scene: Scene, draw: Random) -> None:
 
 def gravity_compensation(scene: Scene, draw: Random) -> None:
     set_some(draw, [b for b in scene.all("body") if b.get("mocap") is None], gravcomp=lambda: draw(-0.5, 1.5))
-    set_some(draw, scene.joints("hinge", "slide", "ball"), 0.4, actuatorgravcomp="true")
+    set_some(draw, scene.joints("hinge", "slide", "ball"), 0.7, actuatorgravcomp="true")
 
 
 def adhesive_geoms(scene: Scene, draw: Random) -> None:
