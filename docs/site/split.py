@@ -75,10 +75,9 @@ def cut(name: str, text: str) -> tuple[str, dict[str, str]]:
         parts[path] = part(text[start : following[2]], level)
         inner = [anchor(head) for _, head, begin, _ in heads if start <= begin < following[2]]
         at |= dict.fromkeys(inner, path)
+        shown, last = ATTRIBUTE.sub("", title), posixpath.basename
         marks = "".join(f'<span id="{mark}"></span>' for mark in inner)
-        listed.append(
-            f"{'    ' * (level - 2)}- {marks}[{ATTRIBUTE.sub('', title)}]({posixpath.basename(name)}/{posixpath.basename(path)})"
-        )
+        listed.append(f"{'    ' * (level - 2)}- {marks}[{shown}]({last(name)}/{last(path)})")
     return text[: cuts[0][2]] + "\n".join(listed) + "\n", parts
 
 
