@@ -36,7 +36,9 @@ def page() -> str:
         ]
         for check in checks:
             if check.subject == subject:
-                parts.append(f"| `{check.name}` | {check.severity} | {check.physics} | {check.why} |")
+                parts.append(
+                    f"| `{check.name}` | {check.severity} | {check.physics} | {check.why} |"
+                )
     head, rest = PAGE.read_text().split(BEGIN)
     return "\n".join([head + BEGIN, *parts, "\n" + END]) + rest.split(END)[1]
 

@@ -56,7 +56,9 @@ from MuJoCo's model.
 
 def table(fields: Iterable[Field], roles: bool) -> str:
     """Returns some fields as a Markdown table."""
-    head = "| field | kind | shape | unit |" + (" role | meaning · written by |" if roles else " meaning |")
+    head = "| field | kind | shape | unit |" + (
+        " role | meaning · written by |" if roles else " meaning |"
+    )
     lines = [head, "| --- " * head.count(" |") + "|"]
     for f in fields:
         shape = f"({', '.join(map(str, f.shape))})" if f.shape else ""
@@ -72,21 +74,37 @@ def roles_section() -> str:
     """Returns the roles as a Markdown table."""
     lines = []
     for name, role in ROLES.items():
-        traits = " | ".join("yes" if x else "" for x in (role.lasts, role.shown, role.read, role.reset, role.copied))
+        traits = " | ".join(
+            "yes" if x else ""
+            for x in (role.lasts, role.shown, role.read, role.reset, role.copied)
+        )
         lines.append(f"| {name} | {role.meaning} | {traits} |")
     return ROLES_HEAD + "\n".join(lines) + "\n"
 
 
 def module_section(module) -> str:
     """Returns the section of one package of the data."""
-    name = module.__name__.removeprefix("featherlane.").removesuffix(".fields").replace(".", "/")
-    return f"\n### {name}\n\n{module.__doc__.splitlines()[0]}\n\n" + table(module.FIELDS, roles=True)
+    name = (
+        module.__name__.removeprefix("featherlane.")
+        .removesuffix(".fields")
+        .replace(".", "/")
+    )
+    return f"\n### {name}\n\n{module.__doc__.splitlines()[0]}\n\n" + table(
+        module.FIELDS, roles=True
+    )
 
 
 def page() -> str:
     """Returns the whole page."""
     modules = "".join(map(module_section, FIELD_MODULES))
-    return HEAD + roles_section() + DATA_HEAD + modules + MODEL_HEAD + table(MODEL.fields, roles=False)
+    return (
+        HEAD
+        + roles_section()
+        + DATA_HEAD
+        + modules
+        + MODEL_HEAD
+        + table(MODEL.fields, roles=False)
+    )
 
 
 if __name__ == "__main__":

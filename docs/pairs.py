@@ -19,5 +19,9 @@ POSES = 10_000  # of each pair
 if __name__ == "__main__":
     with Progress() as bar:
         task = bar.add_task("pairs", total=len(pairs.CELLS))
-        PAGE.write_text(pairs.page(POSES, lambda label: bar.update(task, advance=1, description=label)))
+        PAGE.write_text(
+            pairs.page(
+                POSES, lambda label: bar.update(task, advance=1, description=label)
+            )
+        )
     print(f"wrote {PAGE}")

@@ -38,7 +38,11 @@ from featherlane.simulation.world.data import Data
 # ---- the stub --------------------------------------------------------------------------------------------------------
 def made() -> list[Callable]:
     """The functions of `stages.py`, in its order."""
-    return [f for name, f in vars(alone).items() if inspect.isfunction(f) and name in fl.stages.__all__]
+    return [
+        f
+        for name, f in vars(alone).items()
+        if inspect.isfunction(f) and name in fl.stages.__all__
+    ]
 
 
 def stub() -> str:
@@ -49,7 +53,9 @@ def stub() -> str:
 def declaration(function: Callable) -> str:
     """A function without its body."""
     signature = str(inspect.signature(function)).replace("'", "")
-    doc = textwrap.indent(f'"""{inspect.getdoc(function)}\n"""', "    ", lambda line: line.strip() != "")
+    doc = textwrap.indent(
+        f'"""{inspect.getdoc(function)}\n"""', "    ", lambda line: line.strip() != ""
+    )
     return f"def {function.__name__}{signature}:\n{doc}\n"
 
 
@@ -58,8 +64,13 @@ def by_file() -> dict[str, list[Stage]]:
     """All stages by the file that they stand in."""
     found: dict[str, list[Stage]] = {}
     for stage in stages().values():
-        found.setdefault(stage.function.__module__.removeprefix("featherlane.").replace(".", "/"), []).append(stage)
-    return {file: sorted(found[file], key=lambda s: s.function.__code__.co_firstlineno) for file in sorted(found)}
+        found.setdefault(
+            stage.function.__module__.removeprefix("featherlane.").replace(".", "/"), []
+        ).append(stage)
+    return {
+        file: sorted(found[file], key=lambda s: s.function.__code__.co_firstlineno)
+        for file in sorted(found)
+    }
 
 
 def page() -> str:

@@ -32,13 +32,17 @@ def main(nworld=1000):
 
     (failure,) = batch.failures
     print(f"{nworld} worlds, {failure}")
-    for k, (x, v) in enumerate(zip(failure.states["qpos"], failure.states["qvel"], strict=True)):
+    for k, (x, v) in enumerate(
+        zip(failure.states["qpos"], failure.states["qvel"], strict=True)
+    ):
         print(f"  {k - failure.nstep + 1:3d}  x = {x[0]:9.2e} m  v = {v[0]:9.2e} m/s")
 
     # the step itself: state and inputs before it, and what is computed of them
     data = failure.replay(-1)
     data.forward()
-    print(f"the servo pulls with {data.actuator_force[0]:.1e} N at {failure.model.body('cart').mass:.2g} kg")
+    print(
+        f"the servo pulls with {data.actuator_force[0]:.1e} N at {failure.model.body('cart').mass:.2g} kg"
+    )
     assert abs(data.qacc[0]) > 1e10 and failure.cause == "non_finite"
     assert failure.replay().status["non_finite"] == 1
 
@@ -47,7 +51,9 @@ def main(nworld=1000):
     data = failure.replay(0)
     speed = abs(data.qvel[0])
     data = failure.replay()
-    print(f"implicitfast brings {speed:.1e} m/s down to {abs(data.qvel[0]):.1e} m/s in {failure.nstep} steps")
+    print(
+        f"implicitfast brings {speed:.1e} m/s down to {abs(data.qvel[0]):.1e} m/s in {failure.nstep} steps"
+    )
     assert data.status["non_finite"] == 0 and abs(data.qvel[0]) < 0.1 * speed
 
 

@@ -25,10 +25,17 @@ def regulator(A, B, rounds=3000):
 
 def main(nworld=64, seconds=8.0):
     model = fl.load(ACROBOT)
-    step = fl.linearize(model, fl.Data(model))  # upright, where no difference of steps is needed
+    step = fl.linearize(
+        model, fl.Data(model)
+    )  # upright, where no difference of steps is needed
     K = regulator(step.A, step.B)
-    falls, stands = abs(np.linalg.eigvals(step.A)).max(), abs(np.linalg.eigvals(step.A - step.B @ K)).max()
-    print(f"a step multiplies a lean by {falls:.4f}, with the regulator by {stands:.4f}")
+    falls, stands = (
+        abs(np.linalg.eigvals(step.A)).max(),
+        abs(np.linalg.eigvals(step.A - step.B @ K)).max(),
+    )
+    print(
+        f"a step multiplies a lean by {falls:.4f}, with the regulator by {stands:.4f}"
+    )
     assert falls > 1.0 > stands
 
     # links and initial states differ by world: one call computes a regulator for each world
@@ -45,7 +52,9 @@ def main(nworld=64, seconds=8.0):
         return -np.einsum("wij,wj->wi", K, np.concatenate([batch.qpos, batch.qvel], 1))
 
     batch.rollout(round(seconds / model.opt.timestep), control, ())
-    print(f"{nworld} acrobots after {seconds:g} s: at most {np.rad2deg(abs(batch.qpos).max()):.4f} degrees off")
+    print(
+        f"{nworld} acrobots after {seconds:g} s: at most {np.rad2deg(abs(batch.qpos).max()):.4f} degrees off"
+    )
     assert abs(batch.qpos).max() < 1e-3
 
 

@@ -6,10 +6,26 @@ import numpy as np
 
 import featherlane as fl
 
-POSE = {"hip_x_left": -7, "ankle_x_left": 7, "hip_y_left": -1.5, "ankle_y_left": -1.5}  # degrees: over the left foot
-POSE |= {"hip_y_right": 35, "knee_right": 70, "hip_x_right": 2, "elbow_left": 20, "elbow_right": 20}
+POSE = {
+    "hip_x_left": -7,
+    "ankle_x_left": 7,
+    "hip_y_left": -1.5,
+    "ankle_y_left": -1.5,
+}  # degrees: over the left foot
+POSE |= {
+    "hip_y_right": 35,
+    "knee_right": 70,
+    "hip_x_right": 2,
+    "elbow_left": 20,
+    "elbow_right": 20,
+}
 POSE |= {"shoulder_x_left": 25, "shoulder_x_right": 25}
-BALANCE, JOINTS, SPEEDS, EFFORT = 1000.0, 1.0, 0.1, 1.0  # what it costs to be off balance, bent, in motion, and strain
+BALANCE, JOINTS, SPEEDS, EFFORT = (
+    1000.0,
+    1.0,
+    0.1,
+    1.0,
+)  # what it costs to be off balance, bent, in motion, and strain
 
 
 def rest(model, data):
@@ -26,8 +42,12 @@ def rest(model, data):
         missing = data.qfrc_inverse[root].copy()
         if abs(missing).max() < 1e-6:
             break
-        slope = fl.inverse_derivatives(model, data, qacc=still, method="finite_difference").DfDq[root]
-        data.qpos = fl.integrate_pos(model, data.qpos, -np.linalg.pinv(slope, rcond=1e-4) @ missing, 1.0)
+        slope = fl.inverse_derivatives(
+            model, data, qacc=still, method="finite_difference"
+        ).DfDq[root]
+        data.qpos = fl.integrate_pos(
+            model, data.qpos, -np.linalg.pinv(slope, rcond=1e-4) @ missing, 1.0
+        )
     dof = model.jnt_dofadr[model.actuator_trnid[:, 0]]
     return data.qfrc_inverse[dof] / model.actuator_gear[:, 0]
 
@@ -47,24 +67,42 @@ def main(nworld=32, seconds=10.0, push=15.0):
     for name, degrees in POSE.items():
         data.joint(name).qpos = np.deg2rad(degrees)
     fl.forward(model, data)
-    data.qpos[2] -= data.site("sole_left").xpos[2] + 2e-4  # its sole 0.2 mm deep in the floor, which gives way
+    data.qpos[2] -= (
+        data.site("sole_left").xpos[2] + 2e-4
+    )  # its sole 0.2 mm deep in the floor, which gives way
     data.ctrl = hold = rest(model, data)
     fl.forward(model, data)
     upright = data.qpos.copy()
-    print(f"a pose of rest, which takes up to {abs(hold).max():.0%} of a motor's torque")
+    print(
+        f"a pose of rest, which takes up to {abs(hold).max():.0%} of a motor's torque"
+    )
     assert abs(data.qacc).max() < 1e-6
 
     step = fl.linearize(model, data)
-    balance = fl.query.jac_subtree_com(model, data, "pelvis") - fl.query.jac_site(model, data, "sole_left")[0]
+    balance = (
+        fl.query.jac_subtree_com(model, data, "pelvis")
+        - fl.query.jac_site(model, data, "sole_left")[0]
+    )
     cost = np.zeros((2 * nv, 2 * nv))
-    cost[:nv, :nv] = BALANCE * balance.T @ balance + JOINTS * np.diag(np.arange(nv) >= 6)
+    cost[:nv, :nv] = BALANCE * balance.T @ balance + JOINTS * np.diag(
+        np.arange(nv) >= 6
+    )
     cost[nv:, nv:] = SPEEDS * np.eye(nv)
     K = regulator(step.A, step.B, cost, EFFORT * np.eye(model.nu))
-    falls, stands = abs(np.linalg.eigvals(step.A)).max(), abs(np.linalg.eigvals(step.A - step.B @ K)).max()
-    print(f"a step multiplies a lean by {falls:.3f}; with the regulator all fades but where it stands ({stands:.6f})")
+    falls, stands = (
+        abs(np.linalg.eigvals(step.A)).max(),
+        abs(np.linalg.eigvals(step.A - step.B @ K)).max(),
+    )
+    print(
+        f"a step multiplies a lean by {falls:.3f}; with the regulator all fades but where it stands ({stands:.6f})"
+    )
 
     # pushed each second, for a fifth of it, to any side; half of them have no regulator
-    batch, rng, second = fl.Batch(model, nworld), np.random.default_rng(0), round(1 / model.opt.timestep)
+    batch, rng, second = (
+        fl.Batch(model, nworld),
+        np.random.default_rng(0),
+        round(1 / model.opt.timestep),
+    )
     batch.qpos[:] = upright
     regulated, torso = (np.arange(nworld) % 2 == 0)[:, None], model.body("torso").id
 
@@ -73,14 +111,18 @@ def main(nworld=32, seconds=10.0, push=15.0):
             batch.xfrc_applied[:, torso, :2] = rng.uniform(-push, push, (nworld, 2))
         elif step % second == second // 5:
             batch.xfrc_applied[:, torso] = 0.0
-        off = np.hstack([fl.differentiate_pos(model, 1.0, upright, batch.qpos), batch.qvel])
+        off = np.hstack(
+            [fl.differentiate_pos(model, 1.0, upright, batch.qpos), batch.qvel]
+        )
         return np.clip(hold - regulated * (off @ K.T), *model.actuator_ctrlrange.T)
 
     out = batch.rollout(round(seconds * second), control, ("qpos", "subtree_com"))
     height = out["subtree_com"][:, :, 0, 2]
     up = height.min(axis=1) > 0.9
     stand, alone = up[::2].sum(), up[1::2].sum()
-    print(f"pushed with up to {push:g} N for {seconds:g} s, {stand} of {nworld // 2} stand, without regulator {alone}")
+    print(
+        f"pushed with up to {push:g} N for {seconds:g} s, {stand} of {nworld // 2} stand, without regulator {alone}"
+    )
     assert up[::2].all() and not up[1::2].any()
     return model, out["qpos"], height
 

@@ -24,15 +24,29 @@ def main(nworld=100, seconds=10.0):
     upright = fl.Data(model)
     A, B = fl.linearize(model, upright, method="finite_difference")[:2]
     K = regulator(A, B)
-    print("without control the pole falls:    |eigenvalues| =", np.round(np.sort(abs(np.linalg.eigvals(A))), 3))
-    print("regulator", np.round(K[0], 2), "|eigenvalues| =", np.round(np.sort(abs(np.linalg.eigvals(A - B @ K))), 3))
+    print(
+        "without control the pole falls:    |eigenvalues| =",
+        np.round(np.sort(abs(np.linalg.eigvals(A))), 3),
+    )
+    print(
+        "regulator",
+        np.round(K[0], 2),
+        "|eigenvalues| =",
+        np.round(np.sort(abs(np.linalg.eigvals(A - B @ K))), 3),
+    )
     assert max(abs(np.linalg.eigvals(A))) > 1.0 > max(abs(np.linalg.eigvals(A - B @ K)))
 
     # dry friction of the rail has no derivative where the cart rests: with it the gains are those of a cart that sticks
     model.joint("slider").frictionloss = 0.05
     stuck = regulator(*fl.linearize(model, upright, method="finite_difference")[:2])
-    free = regulator(*fl.linearize(model, upright, frictionloss=False, method="finite_difference")[:2])
-    print(f"with friction: gain of the cart's velocity {stuck[0, 2]:.0f}, without its derivative {free[0, 2]:.1f}")
+    free = regulator(
+        *fl.linearize(model, upright, frictionloss=False, method="finite_difference")[
+            :2
+        ]
+    )
+    print(
+        f"with friction: gain of the cart's velocity {stuck[0, 2]:.0f}, without its derivative {free[0, 2]:.1f}"
+    )
     assert abs(stuck - K).max() > 100.0 and abs(free - K).max() < 1e-6
 
     # each world has a different initial state and rail, and the same regulator
@@ -44,7 +58,9 @@ def main(nworld=100, seconds=10.0):
         return np.clip(-np.concatenate([batch.qpos, batch.qvel], 1) @ K.T, -1, 1)
 
     batch.rollout(round(seconds / model.opt.timestep), control, ())
-    print(f"{nworld} poles after {seconds:g} s: at most {np.rad2deg(abs(batch.qpos[:, 1]).max()):.2f} degrees off")
+    print(
+        f"{nworld} poles after {seconds:g} s: at most {np.rad2deg(abs(batch.qpos[:, 1]).max()):.2f} degrees off"
+    )
     assert abs(batch.qpos[:, 1]).max() < 0.02 and abs(batch.qpos[:, 0]).max() < 0.2
 
 

@@ -21,8 +21,12 @@ def main(nworld=1024, nstep=200):
     seconds = time.perf_counter() - start
 
     height = out["subtree_com"][:, :, 1, 2]  # of the whole body, (nworld, nstep)
-    print(f"{nworld * nstep / seconds:,.0f} world-steps per second on {batch.nthread} threads")
-    print(f"height of the centre of mass: {height[:, 0].mean():.2f} m, at the end {height[:, -1].mean():.2f} m")
+    print(
+        f"{nworld * nstep / seconds:,.0f} world-steps per second on {batch.nthread} threads"
+    )
+    print(
+        f"height of the centre of mass: {height[:, 0].mean():.2f} m, at the end {height[:, -1].mean():.2f} m"
+    )
     print(f"contacts at the end: {out['ncon'][:, -1].mean():.1f} on average")
     print({name: int(counts.sum()) for name, counts in batch.status.items()})
 

@@ -23,7 +23,11 @@ ARM = """
   </actuator>
 </mujoco>
 """
-CENTRE, RADIUS, PERIOD = np.array([0.4, -0.2, 0.4]), 0.1, 4.0  # [m, m, s], in the frame of the base
+CENTRE, RADIUS, PERIOD = (
+    np.array([0.4, -0.2, 0.4]),
+    0.1,
+    4.0,
+)  # [m, m, s], in the frame of the base
 
 
 def main(seconds=4.0):
@@ -41,7 +45,9 @@ def main(seconds=4.0):
         if data.time > 1:
             worst = max(worst, error)
         if k % (steps // 8) == 0:
-            print(f"{data.time:4.2f} s  hand {np.round(data.actuator_length, 3)}  {1000 * error:6.2f} mm off")
+            print(
+                f"{data.time:4.2f} s  hand {np.round(data.actuator_length, 3)}  {1000 * error:6.2f} mm off"
+            )
 
     base, hand = data.site("base"), data.site("hand")
     seen = base.xmat.reshape(3, 3).T @ (hand.xpos - base.xpos)

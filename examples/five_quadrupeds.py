@@ -10,10 +10,19 @@ import numpy as np
 import featherlane as fl
 
 LEGS = ("front_left", "front_right", "hind_left", "hind_right")
-ROBOTS = [(0.7, 0.7), (0.85, 1.5), (1.0, 1.0), (1.15, 0.6), (1.3, 1.3)]  # length of the legs, mass of the trunk
+ROBOTS = [
+    (0.7, 0.7),
+    (0.85, 1.5),
+    (1.0, 1.0),
+    (1.15, 0.6),
+    (1.3, 1.3),
+]  # length of the legs, mass of the trunk
 PHASE = np.array([0.0, np.pi, np.pi, 0.0])  # diagonal legs swing together
 SIDE = np.array([1.0, -1.0, 1.0, -1.0])
-HOME, RATE = np.array([0.0, np.pi / 4, -np.pi / 2]), 2.0  # abduction, hip and knee [rad]; steps a second
+HOME, RATE = (
+    np.array([0.0, np.pi / 4, -np.pi / 2]),
+    2.0,
+)  # abduction, hip and knee [rad]; steps a second
 SECONDS, TIMESTEP, FRAMES = 3.0, 0.004, 5
 
 
@@ -34,7 +43,14 @@ def features(batch, time):
     """Returns the inputs of each leg's policy, (nworld, 4, 8): phase, attitude of the trunk, velocities, one."""
     w, x, y, z = batch.qpos[:, 3:7].T
     pitch, roll = 2 * (w * y - x * z), 2 * (w * x + y * z)
-    seen = [pitch, roll, batch.qvel[:, 0], batch.qvel[:, 4], batch.qvel[:, 3], np.ones(len(w))]
+    seen = [
+        pitch,
+        roll,
+        batch.qvel[:, 0],
+        batch.qvel[:, 4],
+        batch.qvel[:, 3],
+        np.ones(len(w)),
+    ]
     out = np.empty((len(w), 4, 8))
     out[..., 2:] = np.stack(seen, axis=1)[:, None]
     out[..., [3, 6]] *= SIDE[:, None]
@@ -50,7 +66,9 @@ def walk(batch, policies, record=None):
         group.qpos[:, 2] = 0.283 * length + 0.025  # feet on the floor
     score, upright = np.zeros(batch.nworld), np.ones(batch.nworld, bool)
     for k in range(round(SECONDS / (FRAMES * TIMESTEP))):
-        angles = np.einsum("nlf,naf->nla", features(batch, k * FRAMES * TIMESTEP), policies)
+        angles = np.einsum(
+            "nlf,naf->nla", features(batch, k * FRAMES * TIMESTEP), policies
+        )
         batch.ctrl = (HOME + 0.5 * np.tanh(angles)).reshape(-1, 12)
         batch.step(FRAMES)
         _, x, y, _ = batch.qpos[:, 3:7].T
@@ -64,8 +82,16 @@ def walk(batch, policies, record=None):
 def main(generations=20, directions=16, spread=0.05, rate=0.1):
     """Search: noise is added to the policy and taken away from it, and the policy follows what did better."""
     tries = 2 * directions + 1  # the last is the policy itself
-    found, rng = fl.variants("quadruped", ROBOTS * tries, build), np.random.default_rng(0)
-    batch, policy, best, least = fl.MixedBatch(found.models), np.zeros((3, 8)), None, -np.inf
+    found, rng = (
+        fl.variants("quadruped", ROBOTS * tries, build),
+        np.random.default_rng(0),
+    )
+    batch, policy, best, least = (
+        fl.MixedBatch(found.models),
+        np.zeros((3, 8)),
+        None,
+        -np.inf,
+    )
     for generation in range(generations):
         noise = rng.normal(size=(directions, 3, 8))
         tried = policy + spread * np.concatenate([noise, -noise, np.zeros((1, 3, 8))])
@@ -74,14 +100,22 @@ def main(generations=20, directions=16, spread=0.05, rate=0.1):
         far = walk(batch, worlds)[found.place].reshape(tries, len(ROBOTS))
         if far[-1].min() > least:
             best, least = policy.copy(), far[-1].min()
-        score = far.mean(axis=1) + 2.0 * far.min(axis=1)  # all five, and the worst of them
+        score = far.mean(axis=1) + 2.0 * far.min(
+            axis=1
+        )  # all five, and the worst of them
         better = score[:directions] - score[directions:-1]
         policy += rate * np.tensordot(better, noise, 1) / (directions * score.std())
         if generation % 5 == 4:
-            print(f"generation {generation + 1}: the policy's five robots get {np.round(far[-1], 2)} m far")
+            print(
+                f"generation {generation + 1}: the policy's five robots get {np.round(far[-1], 2)} m far"
+            )
     five, path = fl.variants("quadruped", ROBOTS, build), []
-    far = walk(fl.MixedBatch(five.models), np.broadcast_to(best, (len(ROBOTS), 3, 8)), path)
-    print(f"one policy of {best.size} numbers, five quadrupeds, {SECONDS:g} s: {np.round(far, 2)} m")
+    far = walk(
+        fl.MixedBatch(five.models), np.broadcast_to(best, (len(ROBOTS), 3, 8)), path
+    )
+    print(
+        f"one policy of {best.size} numbers, five quadrupeds, {SECONDS:g} s: {np.round(far, 2)} m"
+    )
     assert far.min() > 0.5
     return five, np.array(path)
 

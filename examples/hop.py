@@ -30,7 +30,9 @@ def main(seconds=2.0):
     T = round(seconds / model.opt.timestep)
     goal = np.array([0.0, -0.05, 0, 0, 0, SPEED, 0, 0, 0, 0])
     weight = np.vstack([np.tile(WEIGHT, (T, 1)), 10 * WEIGHT])
-    x, _, _, costs = ilqr(model, np.zeros(10), np.zeros((T, 2)), goal, weight, effort=1.0)
+    x, _, _, costs = ilqr(
+        model, np.zeros(10), np.zeros((T, 2)), goal, weight, effort=1.0
+    )
 
     path = fl.Batch(model, T + 1)
     path.qpos[:], path.qvel[:] = x[:, :5], x[:, 5:]

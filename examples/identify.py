@@ -30,7 +30,9 @@ UNKNOWN = {  # what it is: its field, its place there, a first guess
     "friction of the table": ("geom_friction", (0, 0), 0.6),
 }
 FIELDS = sorted({field for field, *_ in UNKNOWN.values()})
-DAMPINGS = 10.0 ** np.arange(-6, 1.5, 0.5)  # of Gauss and Newton's step, all tried at once
+DAMPINGS = 10.0 ** np.arange(
+    -6, 1.5, 0.5
+)  # of Gauss and Newton's step, all tried at once
 
 
 def motions(model, control, candidates):
@@ -53,7 +55,9 @@ def sensitivity(model, control, candidate):
         path.expand(field)[(..., *at)] = candidate[k]
     path.set_const()
     step = fl.linearize(model, path, parameters=FIELDS)
-    P = np.stack([step.P[field][(..., *at)] for field, at, _ in UNKNOWN.values()], axis=-1)
+    P = np.stack(
+        [step.P[field][(..., *at)] for field, at, _ in UNKNOWN.values()], axis=-1
+    )
     moved = np.zeros((STEPS + 1, 2 * model.nv, len(UNKNOWN)))
     for t in range(STEPS):
         moved[t + 1] = step.A[t] @ moved[t] + P[t]
@@ -73,20 +77,36 @@ def main():
     while True:
         rounds += 1
         qpos, moved = sensitivity(model, control, guess)
-        error, J = (recorded - qpos).ravel(), moved.reshape(-1, len(guess)) * guess  # by logarithms: numbers stay > 0
+        error, J = (
+            (recorded - qpos).ravel(),
+            moved.reshape(-1, len(guess)) * guess,
+        )  # by logarithms: numbers stay > 0
         normal = J.T @ J
-        steps = [np.linalg.solve(normal + d * np.diag(np.diag(normal)), J.T @ error) for d in DAMPINGS]
+        steps = [
+            np.linalg.solve(normal + d * np.diag(np.diag(normal)), J.T @ error)
+            for d in DAMPINGS
+        ]
         candidates = guess * np.exp(np.clip(steps, -1.0, 1.0))
-        errors = ((motions(model, control, candidates)[0] - recorded) ** 2).sum(axis=(1, 2))
+        errors = ((motions(model, control, candidates)[0] - recorded) ** 2).sum(
+            axis=(1, 2)
+        )
         if errors.min() > (1 - 1e-4) * error @ error:
             break
         guess = candidates[errors.argmin()]
     deviation = guess * np.sqrt(np.diag(np.linalg.inv(normal)) * np.mean(error**2))
-    print(f"after {rounds} rounds the motion is off by {np.sqrt(np.mean(error**2)):.1e} (m, rad), noise {NOISE:.0e}")
+    print(
+        f"after {rounds} rounds the motion is off by {np.sqrt(np.mean(error**2)):.1e} (m, rad), noise {NOISE:.0e}"
+    )
     for name, right, found, sigma in zip(UNKNOWN, true, guess, deviation, strict=True):
         print(f"{name:>32}: {found:.4f} +- {sigma:.4f}, true {right:g}")
     assert abs(guess / true - 1.0).max() < 0.01
-    return model, recorded, motions(model, control, np.array([[first for *_, first in UNKNOWN.values()], guess]))[0]
+    return (
+        model,
+        recorded,
+        motions(
+            model, control, np.array([[first for *_, first in UNKNOWN.values()], guess])
+        )[0],
+    )
 
 
 if __name__ == "__main__":

@@ -23,7 +23,9 @@ def body(name, a, b):
 
 def main(seconds=3.0):
     bodies = (
-        body("crank", np.zeros(3), PIN) + body("rod", PIN, END) + body("block", END - (0.1, 0, 0), END + (0.1, 0, 0))
+        body("crank", np.zeros(3), PIN)
+        + body("rod", PIN, END)
+        + body("block", END - (0.1, 0, 0), END + (0.1, 0, 0))
     )
     y = (0, 1, 0)
     motor = {"motor_vel": 2 * np.pi, "motor_force": 40.0}
@@ -31,7 +33,9 @@ def main(seconds=3.0):
         fl.Link("hinge", "crank", name="shaft", anchor=(0, 0, 0), axis=y, **motor),
         fl.Link("hinge", "crank", "rod", anchor=PIN, axis=y),
         fl.Link("hinge", "rod", "block", anchor=END, axis=y),
-        fl.Link("slider", "block", name="cylinder", axis=(1, 0, 0)),  # three rows too many: no matter
+        fl.Link(
+            "slider", "block", name="cylinder", axis=(1, 0, 0)
+        ),  # three rows too many: no matter
     ]
     xml = f'<mujoco><option timestep=".002"/><worldbody>{bodies}</worldbody></mujoco>'
     model = fl.load(xml, links=links)
@@ -40,11 +44,15 @@ def main(seconds=3.0):
         fl.step(model, data)
         if k % 250 == 0:
             angle, torque = data.link("shaft").position, data.link("shaft").force[4]
-            print(f"{data.time:5.2f} s: crank {np.degrees(angle):7.1f} degrees, torque {torque:6.2f} N m")
+            print(
+                f"{data.time:5.2f} s: crank {np.degrees(angle):7.1f} degrees, torque {torque:6.2f} N m"
+            )
 
     fl.forward(model, data)
     angle = START - data.link("shaft").position
-    expected = CRANK * np.cos(angle) + np.sqrt(ROD**2 - (CRANK * np.sin(angle)) ** 2) - END[0]
+    expected = (
+        CRANK * np.cos(angle) + np.sqrt(ROD**2 - (CRANK * np.sin(angle)) ** 2) - END[0]
+    )
     drift = abs(data.link("cylinder").position - expected)
     assert drift < 1e-3, drift
     print(f"the loop is closed to {1000 * drift:.3f} mm")

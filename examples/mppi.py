@@ -12,10 +12,15 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-from featherlane.integrations import mujoco_rollout as rollout  # instead of: from mujoco import rollout
+from featherlane.integrations import (
+    mujoco_rollout as rollout,
+)  # instead of: from mujoco import rollout
 
 FULL = mujoco.mjtState.mjSTATE_FULLPHYSICS
-SPREAD, TEMPERATURE = 0.5, 0.01  # standard deviation of the samples [control range]; cost that weighs e^-1
+SPREAD, TEMPERATURE = (
+    0.5,
+    0.01,
+)  # standard deviation of the samples [control range]; cost that weighs e^-1
 
 
 def cost(model, state, control):
@@ -24,7 +29,12 @@ def cost(model, state, control):
     A state is time, positions, velocities.  The pole stands at a hinge angle of 0 and hangs at pi.
     """
     cart, angle, velocity = state[..., 1], state[..., 2], state[..., 1 + model.nq :]
-    per_step = (1.0 - np.cos(angle)) + 0.1 * cart**2 + 0.01 * (velocity**2).sum(-1) + 0.001 * (control**2).sum(-1)
+    per_step = (
+        (1.0 - np.cos(angle))
+        + 0.1 * cart**2
+        + 0.01 * (velocity**2).sum(-1)
+        + 0.001 * (control**2).sum(-1)
+    )
     return per_step.mean(-1) + 2.0 * (1.0 - np.cos(angle[:, -1]))
 
 
@@ -42,7 +52,12 @@ class Mppi:
         """Returns the first control of a new plan, (nu,), from the state of an MjData."""
         start = np.zeros(mujoco.mj_stateSize(self.model, FULL))
         mujoco.mj_getState(self.model, data, start, FULL)
-        noise = SPREAD * (self.high - self.low) * self.rng.standard_normal(self.shape).cumsum(1) / 8.0
+        noise = (
+            SPREAD
+            * (self.high - self.low)
+            * self.rng.standard_normal(self.shape).cumsum(1)
+            / 8.0
+        )
         noise[0] = 0.0  # one sample is the last plan
         samples = np.clip(self.plan + noise, self.low, self.high)
         state, _ = self.pool.rollout(self.model, self.data, start, samples)
@@ -62,7 +77,9 @@ def main(nstep=200, nsample=64):
         data.ctrl[:] = controller.control(data)
         mujoco.mj_step(model, data)
     seconds = time.perf_counter() - start
-    print(f"after {data.time:.1f} s: cart at {data.qpos[0]:.2f} m, pole {np.cos(data.qpos[1]):.2f} upright")
+    print(
+        f"after {data.time:.1f} s: cart at {data.qpos[0]:.2f} m, pole {np.cos(data.qpos[1]):.2f} upright"
+    )
     print(f"{nstep / seconds:.0f} plans per second of {nsample} rollouts each")
     return data
 

@@ -48,13 +48,19 @@ def main(seconds=4.0):
         data = fl.Data(model)
         data.qpos[:] = 1.0
         angle = settle(model, data, excitation, seconds)
-        forces = -data.actuator_force  # muscles pull: their force along the tendon is negative
+        forces = (
+            -data.actuator_force
+        )  # muscles pull: their force along the tendon is negative
         yields.append(angle - settle(model, data, excitation, seconds, push=-1.0))
         print(
             f"excitation {excitation}: {angle:.0f} degrees, forces {np.round(forces)} N, 1 N m moves {yields[-1]:.1f}"
         )
-        assert np.allclose(data.act, excitation, atol=1e-3), "activation follows excitation"
-    assert 0 < yields[1] < 0.3 * yields[0], "muscles that pull against each other make a joint stiff"
+        assert np.allclose(data.act, excitation, atol=1e-3), (
+            "activation follows excitation"
+        )
+    assert 0 < yields[1] < 0.3 * yields[0], (
+        "muscles that pull against each other make a joint stiff"
+    )
 
 
 if __name__ == "__main__":

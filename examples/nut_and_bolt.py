@@ -10,7 +10,10 @@ import numpy as np
 import featherlane as fl
 
 PITCH = 1 / 12  # height of a turn of the plugins' thread [m]
-HEAD, START = 0.5, 0.83  # heights of the bolt's head, and of the nut's lower face at the start [m]
+HEAD, START = (
+    0.5,
+    0.83,
+)  # heights of the bolt's head, and of the nut's lower face at the start [m]
 SPEED, TORQUE = 6.0, 400.0  # of the motor, the torque at most [rad/s, N m]
 SCENE = f"""
 <mujoco>
@@ -49,7 +52,9 @@ def main(turns=10.0):
     while done <= turns and not tight:
         fl.step(model, data, 5)
         if data.qpos[1] >= 2 * np.pi * done:
-            print(f"turn {done}: nut at {lower():.4f} m, the motor gives {data.actuator_force[0]:5.1f} N m")
+            print(
+                f"turn {done}: nut at {lower():.4f} m, the motor gives {data.actuator_force[0]:5.1f} N m"
+            )
             heights.append(lower())
             done += 1
         tight = data.time > 2 and abs(data.qvel[1]) < 1e-2
@@ -59,8 +64,12 @@ def main(turns=10.0):
     print(f"a turn lowers the nut by {drops.mean():.4f} m, the pitch is {PITCH:.4f} m")
     assert np.abs(drops / PITCH - 1).max() < 0.02, "the nut follows the thread"
     if tight:
-        print(f"tight after {data.qpos[1] / 2 / np.pi:.2f} turns, {abs(lower() - HEAD):.4f} m from the head")
-        assert abs(lower() - HEAD) < 0.005 and data.actuator_force[0] > 0.99 * TORQUE, "the motor stalls on the head"
+        print(
+            f"tight after {data.qpos[1] / 2 / np.pi:.2f} turns, {abs(lower() - HEAD):.4f} m from the head"
+        )
+        assert abs(lower() - HEAD) < 0.005 and data.actuator_force[0] > 0.99 * TORQUE, (
+            "the motor stalls on the head"
+        )
 
 
 if __name__ == "__main__":

@@ -45,7 +45,9 @@ def main(turns=5.0):
 
     fl.forward(model, data)
     assert abs(data.actuator_length[0] - piston(data.qpos[0])) < 1e-12
-    assert abs(energy() - start - work) < 1e-6 * work, "the flywheel has what the gas has given"
+    assert abs(energy() - start - work) < 1e-6 * work, (
+        "the flywheel has what the gas has given"
+    )
     print(f"gas gave {work:.1f} J, the flywheel took {energy() - start:.1f} J")
 
 

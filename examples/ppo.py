@@ -26,7 +26,9 @@ import time
 from collections import deque
 from pathlib import Path
 
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's threads sleep while the worlds' have the cores
+os.environ.setdefault(
+    "OMP_WAIT_POLICY", "passive"
+)  # torch's threads sleep while the worlds' have the cores
 
 import gymnasium as gym
 import numpy as np
@@ -37,7 +39,9 @@ import featherlane
 
 COLUMNS = "steps seconds return length policy_loss value_loss entropy kl steps_per_second physics policy learning"
 CLIP = 10.0  # of normalised observations and rewards
-EPISODES = "observations resting returns lengths discounted".split()  # where the worlds are
+EPISODES = (
+    "observations resting returns lengths discounted".split()
+)  # where the worlds are
 KEPT = [*EPISODES, "steps", "times", "ended"]
 AGAIN = "steps", "stop_at", "video"  # what --resume may be given
 
@@ -55,7 +59,9 @@ class Settings:
     options: str = "{}"  # keyword arguments of the environment, as JSON
     policy: str = ""  # folder of a run from whose policy this one starts; what it does not see gets weights of zero
     threads: int = 1  # of torch
-    compiled: int = 1  # 1: the policy runs in the lanes of the worlds if the task can; 0: in torch
+    compiled: int = (
+        1  # 1: the policy runs in the lanes of the worlds if the task can; 0: in torch
+    )
     stop_at: int = 0  # stop after so many steps, as if interrupted
     save_every: int = 20  # updates between checkpoints
     video: int = 500  # steps of the video of the result
@@ -89,7 +95,11 @@ class Moments:
         delta, rest = mean - self.mean, rows - mean
         squares = self.var * self.count + np.add.reduce(rest * rest, axis=0)
         squares += delta * delta * (self.count * len(rows) / total)
-        self.mean, self.var, self.count = self.mean + delta * len(rows) / total, squares / total, total
+        self.mean, self.var, self.count = (
+            self.mean + delta * len(rows) / total,
+            squares / total,
+            total,
+        )
 
     @property
     def std(self):
@@ -103,7 +113,11 @@ class Network(nn.Sequential):
     """
 
     def __init__(self, inputs, hidden, outputs, last):
-        layers = [nn.Linear(inputs, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, outputs)]
+        layers = [
+            nn.Linear(inputs, hidden),
+            nn.Linear(hidden, hidden),
+            nn.Linear(hidden, outputs),
+        ]
         for layer, gain in zip(layers, (2**0.5, 2**0.5, last), strict=True):
             nn.init.orthogonal_(layer.weight, gain)
             nn.init.zeros_(layer.bias)
@@ -119,7 +133,13 @@ class Network(nn.Sequential):
         *hidden, last = self.linear
         for layer in hidden:
             # tanh x = 2 / (1 + exp(-2 x)) - 1, which torch has five times as fast as its tanh
-            kept.append(torch.addmm(layer.bias, kept[-1], layer.weight.T).mul_(2.0).sigmoid_().mul_(2.0).sub_(1.0))
+            kept.append(
+                torch.addmm(layer.bias, kept[-1], layer.weight.T)
+                .mul_(2.0)
+                .sigmoid_()
+                .mul_(2.0)
+                .sub_(1.0)
+            )
         return kept, torch.addmm(last.bias, kept[-1], last.weight.T)
 
     def backward(self, kept, slope):
@@ -138,8 +158,13 @@ def as_one(module):
     one = nn.Parameter(nn.utils.parameters_to_vector(module.parameters()).detach())
     one.grad = torch.zeros_like(one)
     parts = [parameter.numel() for parameter in module.parameters()]
-    for parameter, data, grad in zip(module.parameters(), one.data.split(parts), one.grad.split(parts), strict=True):
-        parameter.data, parameter.grad = data.view_as(parameter), grad.view_as(parameter)
+    for parameter, data, grad in zip(
+        module.parameters(), one.data.split(parts), one.grad.split(parts), strict=True
+    ):
+        parameter.data, parameter.grad = (
+            data.view_as(parameter),
+            grad.view_as(parameter),
+        )
     return one
 
 
@@ -172,12 +197,18 @@ def environments(settings, **more):
 
         return gym.make_vec(f"featherlane/{settings.task}", settings.num_envs, **more)
     mode = {"gymnasium": "sync", "gymnasium-async": "async"}[settings.env]
-    return gym.make_vec(settings.task, settings.num_envs, vectorization_mode=mode, **more)
+    return gym.make_vec(
+        settings.task, settings.num_envs, vectorization_mode=mode, **more
+    )
 
 
 def can_compile(env, settings):
     """Whether the environment runs rollouts with a compiled policy."""
-    given = json.loads(settings.options).keys() & {"record_failures", "derived", "autoreset_mode"}
+    given = json.loads(settings.options).keys() & {
+        "record_failures",
+        "derived",
+        "autoreset_mode",
+    }
     task = getattr(env.unwrapped, "task", None)
     return bool(task) and not given and task.compiled(env.unwrapped.batch) is not None
 
@@ -192,14 +223,33 @@ class Run:
         self.noise = torch.Generator().manual_seed(settings.seed)
         self.env = environments(settings)
         assert self.env.metadata["autoreset_mode"] is gym.vector.AutoresetMode.NEXT_STEP
-        self.sizes = self.env.single_observation_space.shape[0], self.env.single_action_space.shape[0]
-        self.bounds = self.env.single_action_space.low, self.env.single_action_space.high
+        self.sizes = (
+            self.env.single_observation_space.shape[0],
+            self.env.single_action_space.shape[0],
+        )
+        self.bounds = (
+            self.env.single_action_space.low,
+            self.env.single_action_space.high,
+        )
         self.agent = Agent(*self.sizes, settings)
         self.parameters = as_one(self.agent)
-        self.optimizer = torch.optim.Adam([self.parameters], settings.learning_rate, eps=1e-5, fused=True)
-        self.seen, self.paid, self.discounted = Moments(self.sizes[0]), Moments(), np.zeros(n)
-        self.steps, self.times = 0, dict.fromkeys(("physics", "policy", "learning"), 0.0)
-        self.resting, self.returns, self.lengths = np.zeros(n, bool), np.zeros(n), np.zeros(n, int)
+        self.optimizer = torch.optim.Adam(
+            [self.parameters], settings.learning_rate, eps=1e-5, fused=True
+        )
+        self.seen, self.paid, self.discounted = (
+            Moments(self.sizes[0]),
+            Moments(),
+            np.zeros(n),
+        )
+        self.steps, self.times = (
+            0,
+            dict.fromkeys(("physics", "policy", "learning"), 0.0),
+        )
+        self.resting, self.returns, self.lengths = (
+            np.zeros(n, bool),
+            np.zeros(n),
+            np.zeros(n, int),
+        )
         self.ended = deque(maxlen=n)  # returns and lengths of the last episodes
         self.observations = self.env.reset(seed=settings.seed)[0]
         self.compiled = bool(settings.compiled) and can_compile(self.env, settings)
@@ -210,11 +260,16 @@ class Run:
     def start_from(self, path):
         """The policy of another run, and its moments; inputs that it does not have get weights of zero."""
         if not path.exists():
-            raise SystemExit(f"--policy: there is no {path}; allowed is the folder of a run")
+            raise SystemExit(
+                f"--policy: there is no {path}; allowed is the folder of a run"
+            )
         saved, agent = torch.load(path, weights_only=False), self.agent.state_dict()
         for name, value in saved["modules"]["agent"].items():
             fresh = torch.zeros_like(agent[name])
-            if value.shape[:-1] != fresh.shape[:-1] or value.shape[-1] > fresh.shape[-1]:
+            if (
+                value.shape[:-1] != fresh.shape[:-1]
+                or value.shape[-1] > fresh.shape[-1]
+            ):
                 sizes = f"{name} {tuple(value.shape)}, allowed is {tuple(fresh.shape)}, or fewer inputs"
                 raise SystemExit(f"--policy: {path.parent} has {sizes}")
             fresh[..., : value.shape[-1]] = value
@@ -230,11 +285,19 @@ class Run:
     # ---- checkpoints -----------------------------------------------------------------------------------------------
     def save(self, path):
         """Everything, in place of what was there, never half of it."""
-        modules = {name: getattr(self, name).state_dict() for name in ("agent", "optimizer")}
+        modules = {
+            name: getattr(self, name).state_dict() for name in ("agent", "optimizer")
+        }
         saved = {name: getattr(self, name) for name in KEPT}
-        saved |= {"settings": vars(self.settings), "seen": vars(self.seen), "paid": vars(self.paid)}
+        saved |= {
+            "settings": vars(self.settings),
+            "seen": vars(self.seen),
+            "paid": vars(self.paid),
+        }
         saved |= {"modules": modules, "noise": self.noise.get_state()}
-        saved["worlds"] = pickle.dumps(self.env) if self.settings.env == "featherlane" else None
+        saved["worlds"] = (
+            pickle.dumps(self.env) if self.settings.env == "featherlane" else None
+        )
         torch.save(saved, path.with_suffix(".part"))
         path.with_suffix(".part").replace(path)
 
@@ -248,7 +311,9 @@ class Run:
         run.noise.set_state(saved["noise"])
         for name in ("seen", "paid"):
             vars(getattr(run, name)).update(saved[name])
-        fresh = {} if saved["worlds"] else {name: getattr(run, name) for name in EPISODES}
+        fresh = (
+            {} if saved["worlds"] else {name: getattr(run, name) for name in EPISODES}
+        )
         vars(run).update({name: saved[name] for name in KEPT} | fresh)
         if saved["worlds"]:
             run.env = pickle.loads(saved["worlds"])
@@ -264,25 +329,57 @@ class Run:
         start, (low, high) = time.perf_counter(), self.bounds
         moments = {"mean": self.seen.mean, "variance": self.seen.var, "clip": CLIP}
         std = torch.exp(self.agent.log_std.double()).numpy()
-        policy = featherlane.policies.MLP.from_torch(self.agent.actor, std=std, low=low, high=high, **moments)
-        noise = torch.randn(len(self.resting), self.settings.rollout, self.sizes[1], generator=self.noise)
+        policy = featherlane.policies.MLP.from_torch(
+            self.agent.actor, std=std, low=low, high=high, **moments
+        )
+        noise = torch.randn(
+            len(self.resting),
+            self.settings.rollout,
+            self.sizes[1],
+            generator=self.noise,
+        )
         out = self.env.rollout(self.settings.rollout, policy, noise.numpy())
         self.times["physics"] += time.perf_counter() - start
-        means, actions = (torch.from_numpy(rows.swapaxes(0, 1).astype(np.float32)) for rows in (out.means, out.actions))
+        means, actions = (
+            torch.from_numpy(rows.swapaxes(0, 1).astype(np.float32))
+            for rows in (out.means, out.actions)
+        )
         observations = out.observations.swapaxes(0, 1).astype(np.float64)
-        return observations, means, actions, out.rewards.T, out.terminated.T, out.truncated.T
+        return (
+            observations,
+            means,
+            actions,
+            out.rewards.T,
+            out.terminated.T,
+            out.truncated.T,
+        )
 
     def steps_one_by_one(self):
         """The same with the policy in torch, between the steps of the worlds."""
-        (k, m), T, n, clock = self.sizes, self.settings.rollout, len(self.resting), time.perf_counter
-        observations, means, actions = np.empty((T + 1, n, k)), torch.empty(T, n, m), torch.empty(T, n, m)
-        paid, ends, cuts = np.empty((T, n)), np.empty((T, n), bool), np.empty((T, n), bool)
+        (k, m), T, n, clock = (
+            self.sizes,
+            self.settings.rollout,
+            len(self.resting),
+            time.perf_counter,
+        )
+        observations, means, actions = (
+            np.empty((T + 1, n, k)),
+            torch.empty(T, n, m),
+            torch.empty(T, n, m),
+        )
+        paid, ends, cuts = (
+            np.empty((T, n)),
+            np.empty((T, n), bool),
+            np.empty((T, n), bool),
+        )
         low, high = (torch.from_numpy(end) for end in self.bounds)
         std, observations[0] = torch.exp(self.agent.log_std), self.observations
         for t in range(T):
             start = clock()
             means[t] = self.agent.actor(self.normalised(observations[t]))
-            torch.addcmul(means[t], std, torch.randn(n, m, generator=self.noise), out=actions[t])
+            torch.addcmul(
+                means[t], std, torch.randn(n, m, generator=self.noise), out=actions[t]
+            )
             clipped = torch.clamp(actions[t], low, high).numpy()
             between = clock()
             observations[t + 1], paid[t], ends[t], cuts[t], _ = self.env.step(clipped)
@@ -293,11 +390,20 @@ class Run:
     @torch.no_grad()
     def collect(self):
         """Let the worlds go for a rollout, and say what each step was worth."""
-        s, k, T, n = self.settings, self.sizes[0], self.settings.rollout, self.settings.num_envs
+        s, k, T, n = (
+            self.settings,
+            self.sizes[0],
+            self.settings.rollout,
+            self.settings.num_envs,
+        )
         found = self.rollout() if self.compiled else self.steps_one_by_one()
         start = time.perf_counter()
         observations, means, actions, paid, ends, cuts = found
-        rewards, valid, done = np.zeros((T, n), np.float32), np.zeros((T, n), bool), ends | cuts
+        rewards, valid, done = (
+            np.zeros((T, n), np.float32),
+            np.zeros((T, n), bool),
+            ends | cuts,
+        )
         for t in range(T):
             # a world that rests was just started: its action was ignored, and this step teaches nothing
             valid[t], rewards[t] = ~self.resting, self.scaled(paid[t], ends[t])
@@ -314,7 +420,14 @@ class Run:
         self.steps += T * n
         kept = torch.from_numpy(valid.reshape(-1))
         log_probs = self.agent.log_prob(means, actions)
-        parts = seen[:-1], actions, log_probs, advantages, advantages + values[:-1], values[:-1]
+        parts = (
+            seen[:-1],
+            actions,
+            log_probs,
+            advantages,
+            advantages + values[:-1],
+            values[:-1],
+        )
         parts = [part.reshape(T * n, *part.shape[2:])[kept] for part in parts]
         self.times["policy"] += time.perf_counter() - start
         return parts
@@ -338,10 +451,14 @@ class Run:
         """Epochs of minibatches; the means of what they lost."""
         s, start, told = self.settings, time.perf_counter(), []
         if not s.kl:
-            self.optimizer.param_groups[0]["lr"] = s.learning_rate * max(1.0 - self.steps / s.steps, 0.0)
+            self.optimizer.param_groups[0]["lr"] = s.learning_rate * max(
+                1.0 - self.steps / s.steps, 0.0
+            )
         for _ in range(s.epochs):
             order = torch.randperm(len(parts[0]), generator=self.noise)
-            for part in zip(*(values[order].split(s.minibatch) for values in parts), strict=True):
+            for part in zip(
+                *(values[order].split(s.minibatch) for values in parts), strict=True
+            ):
                 if len(part[0]) >= s.minibatch // 2:
                     told.append(self.gradient(*part))
                     norm = self.parameters.grad.norm().item()
@@ -349,7 +466,11 @@ class Run:
                         self.parameters.grad *= s.max_grad_norm / norm
                     self.optimizer.step()
             if s.kl:
-                self.follow(torch.stack(told[-len(parts[0]) // s.minibatch :])[:, -1].mean().item())
+                self.follow(
+                    torch.stack(told[-len(parts[0]) // s.minibatch :])[:, -1]
+                    .mean()
+                    .item()
+                )
         self.times["learning"] += time.perf_counter() - start
         return torch.stack(told).mean(0).tolist()
 
@@ -357,13 +478,18 @@ class Run:
     def gradient(self, seen, actions, log_probs, advantages, targets, values):
         """The gradient of a minibatch's loss, from its outputs back to the weights; and what was lost."""
         s, agent, n = self.settings, self.agent, len(seen)
-        (acting, mean), (judging, value) = agent.actor.forward_kept(seen), agent.critic.forward_kept(seen)
+        (acting, mean), (judging, value) = (
+            agent.actor.forward_kept(seen),
+            agent.critic.forward_kept(seen),
+        )
         # policy = -mean of min(A ratio, A clip(ratio)), flat where the clipped one is less
         log_ratio = agent.log_prob(mean, actions) - log_probs
         ratio, better = log_ratio.exp(), advantages
         better = (better - better.mean()) / (better.std() + 1e-8)
         gain, clipped = better * ratio, better * ratio.clamp(1 - s.clip, 1 + s.clip)
-        slope = ((gain <= clipped) * gain / -n)[:, None]  # in the logarithm of the probability
+        slope = ((gain <= clipped) * gain / -n)[
+            :, None
+        ]  # in the logarithm of the probability
         # log p = -z^2 / 2 - log_std, z = (action - mean) / std
         inverse = torch.exp(-agent.log_std)
         z = (actions - mean) * inverse
@@ -378,20 +504,38 @@ class Run:
         square = error * error
         slope = ((square >= other) | (near == move)) * error * (s.value / n)
         agent.critic.backward(judging, slope[:, None])
-        lost, policy = 0.5 * torch.max(square, other).mean(), -torch.min(gain, clipped).mean()
-        return torch.stack([policy, lost, agent.entropy(), (ratio - 1 - log_ratio).mean()])
+        lost, policy = (
+            0.5 * torch.max(square, other).mean(),
+            -torch.min(gain, clipped).mean(),
+        )
+        return torch.stack(
+            [policy, lost, agent.entropy(), (ratio - 1 - log_ratio).mean()]
+        )
 
     def follow(self, divergence):
         """A smaller learning rate where policies differ by too much, a greater one where by too little."""
         group, asked = self.optimizer.param_groups[0], self.settings.kl
-        factor = 1 / 1.5 if divergence > 2 * asked else 1.5 if divergence < asked / 2 else 1.0
+        factor = (
+            1 / 1.5
+            if divergence > 2 * asked
+            else 1.5
+            if divergence < asked / 2
+            else 1.0
+        )
         group["lr"] = min(max(group["lr"] * factor, 1e-5), 1e-2)
 
     def row(self, losses):
         """A line of the CSV; the last three are shares of the time."""
         seconds = sum(self.times.values())
         ended = np.mean(self.ended, axis=0) if self.ended else ("", "")
-        return [self.steps, seconds, *ended, *losses, self.steps / seconds, *(v / seconds for v in self.times.values())]
+        return [
+            self.steps,
+            seconds,
+            *ended,
+            *losses,
+            self.steps / seconds,
+            *(v / seconds for v in self.times.values()),
+        ]
 
 
 def train(run, folder):
@@ -400,7 +544,11 @@ def train(run, folder):
     lines = table.read_text().splitlines() if run.steps else []
     with table.open("w", newline="") as file:
         # what a run wrote after its last checkpoint is done again
-        file.writelines(f"{line}\n" for line in lines if line[0] == "s" or int(line.partition(",")[0]) <= run.steps)
+        file.writelines(
+            f"{line}\n"
+            for line in lines
+            if line[0] == "s" or int(line.partition(",")[0]) <= run.steps
+        )
         out = csv.writer(file, lineterminator="\n")
         if not lines:
             out.writerow(COLUMNS.split())
@@ -413,13 +561,23 @@ def train(run, folder):
                 out.writerow(row)
                 file.flush()
                 rate = f"{run.steps:9,} steps {row[1]:6.0f} s {row[8]:8,.0f}/s"
-                told = f"return {row[2]:7.0f}  length {row[3]:5.0f}" if run.ended else "no episode has ended"
-                shares = "  ".join(f"{name} {100 * v:2.0f} %" for name, v in zip(run.times, row[-3:], strict=True))
+                told = (
+                    f"return {row[2]:7.0f}  length {row[3]:5.0f}"
+                    if run.ended
+                    else "no episode has ended"
+                )
+                shares = "  ".join(
+                    f"{name} {100 * v:2.0f} %"
+                    for name, v in zip(run.times, row[-3:], strict=True)
+                )
                 print(f"\r{rate}  {told}  {shares} ", end="", flush=True)
                 if update % s.save_every == 0 or run.steps >= stop:
                     run.save(folder / "checkpoint.pt")
         except KeyboardInterrupt:
-            print(f"\nstopped; from the last checkpoint goes on: python examples/ppo.py --resume {folder}", end="")
+            print(
+                f"\nstopped; from the last checkpoint goes on: python examples/ppo.py --resume {folder}",
+                end="",
+            )
     print()
 
 
@@ -432,12 +590,18 @@ def plot(folder):
 
     with (folder / "progress.csv").open() as file:
         told = [row for row in csv.DictReader(file) if row["return"]]
-    rows = [[float(row[name]) for name in ("seconds", "steps", "return")] for row in told]
+    rows = [
+        [float(row[name]) for name in ("seconds", "steps", "return")] for row in told
+    ]
     if not rows:
         return
     seconds, steps, returns = np.array(rows).T
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), sharey=True, layout="constrained")
-    for axis, x, label in zip(axes, (seconds, steps), ("wall time [s]", "steps"), strict=True):
+    figure, axes = plt.subplots(
+        1, 2, figsize=(9, 3.2), sharey=True, layout="constrained"
+    )
+    for axis, x, label in zip(
+        axes, (seconds, steps), ("wall time [s]", "steps"), strict=True
+    ):
         axis.plot(x, returns)
         axis.set_xlabel(label)
         axis.grid(alpha=0.3)
@@ -453,10 +617,14 @@ def film(run, folder):
         return
     import imageio.v2 as imageio
 
-    settings = dataclasses.replace(run.settings, env="featherlane", num_envs=1)  # whose worlds are drawn headless
+    settings = dataclasses.replace(
+        run.settings, env="featherlane", num_envs=1
+    )  # whose worlds are drawn headless
     env = environments(settings, render_mode="rgb_array")
     observations, space = env.reset(seed=run.settings.seed)[0], env.single_action_space
-    with imageio.get_writer(folder / "result.mp4", fps=env.metadata["render_fps"]) as video:
+    with imageio.get_writer(
+        folder / "result.mp4", fps=env.metadata["render_fps"]
+    ) as video:
         for _ in range(run.settings.video):
             actions = run.agent.actor(run.normalised(observations)).numpy()
             observations = env.step(np.clip(actions, space.low, space.high))[0]
@@ -468,11 +636,23 @@ def asked():
     """Settings from the command line, and the checkpoint to go on from."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     more = ", ".join(f"--{name.replace('_', '-')}" for name in AGAIN)
-    parser.add_argument("--resume", metavar="FOLDER", help=f"go on with the run of this folder; it takes {more}")
+    parser.add_argument(
+        "--resume",
+        metavar="FOLDER",
+        help=f"go on with the run of this folder; it takes {more}",
+    )
     for field in dataclasses.fields(Settings):
         kind = {"str": str, "int": int, "float": float}.get(field.type, field.type)
-        parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind, help=f"{field.default!r} if not given")
-    given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
+        parser.add_argument(
+            f"--{field.name.replace('_', '-')}",
+            type=kind,
+            help=f"{field.default!r} if not given",
+        )
+    given = {
+        name: value
+        for name, value in vars(parser.parse_args()).items()
+        if value is not None
+    }
     resume = given.pop("resume", None)
     if resume and set(given) - set(AGAIN):
         parser.error(f"--resume takes {more}, and no other option")

@@ -24,14 +24,18 @@ def main(nworld=256, nstep=250):
     batch.step(nstep)
     mass = batch.expanded("body_mass").sum(axis=1)
     sag = batch.qpos[:, 2]
-    print(f"masses from {mass.min():.1f} to {mass.max():.1f} kg, trunks from {sag.min():.3f} to {sag.max():.3f} m high")
+    print(
+        f"masses from {mass.min():.1f} to {mass.max():.1f} kg, trunks from {sag.min():.3f} to {sag.max():.3f} m high"
+    )
     print(f"correlation of mass and height: {np.corrcoef(mass, sag)[0, 1]:.2f}")
 
     # any world can be taken out, with its model
     heaviest = int(mass.argmax())
     model, data = batch.get_model(heaviest), batch.get_data(heaviest)
     fl.step(model, data)
-    print(f"world {heaviest} weighs {model.body_mass.sum():.1f} kg and has {data.ncon} contacts")
+    print(
+        f"world {heaviest} weighs {model.body_mass.sum():.1f} kg and has {data.ncon} contacts"
+    )
 
 
 if __name__ == "__main__":

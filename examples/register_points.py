@@ -39,12 +39,18 @@ def main(frames=200):
     # all frames in one call
     found = fl.registration.register_points(model.site_pos, seen, weights=visible)
     unique = found.status == fl.registration.RegistrationStatus.UNIQUE
-    np.testing.assert_array_equal(unique, visible.sum(1) >= 3)  # no three markers are on a line
+    np.testing.assert_array_equal(
+        unique, visible.sum(1) >= 3
+    )  # no three markers are on a line
     print(f"{unique.sum()} of {frames} frames show three markers or more")
 
-    error = np.linalg.norm(found.rotation - poses, axis=(1, 2))[unique] / np.sqrt(2)  # [rad], small angles
+    error = np.linalg.norm(found.rotation - poses, axis=(1, 2))[unique] / np.sqrt(
+        2
+    )  # [rad], small angles
     scale = np.median(found.scale[unique])
-    print(f"orientation within {np.degrees(np.median(error)):.2f} degrees (median); a unit is {1 / scale:.5f} m")
+    print(
+        f"orientation within {np.degrees(np.median(error)):.2f} degrees (median); a unit is {1 / scale:.5f} m"
+    )
     assert np.median(error) < 0.01 and abs(1 / scale / INCH - 1) < 0.01
 
 

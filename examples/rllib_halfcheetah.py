@@ -39,15 +39,28 @@ def configuration(runners, worlds, length):
 
 def main(updates=100, runners=2, worlds=64, length=64):
     warnings.filterwarnings("ignore", category=DeprecationWarning)
-    with ray.init(address="local", num_cpus=1 + runners, include_dashboard=False, log_to_driver=False):
-        algorithm, start = configuration(runners, worlds, length).build_algo(), time.perf_counter()
+    with ray.init(
+        address="local",
+        num_cpus=1 + runners,
+        include_dashboard=False,
+        log_to_driver=False,
+    ):
+        algorithm, start = (
+            configuration(runners, worlds, length).build_algo(),
+            time.perf_counter(),
+        )
         told = "no episode has ended"
         for update in range(1, updates + 1):
             found = algorithm.train()
             steps = int(found["num_env_steps_sampled_lifetime"])
-            mean = found["env_runners"].get("episode_return_mean", math.nan)  # NaN where none has ended since
+            mean = found["env_runners"].get(
+                "episode_return_mean", math.nan
+            )  # NaN where none has ended since
             told = told if math.isnan(mean) else f"mean return {mean:.0f}"
-            print(f"update {update}: {steps} steps in {time.perf_counter() - start:.0f} s, {told}", flush=True)
+            print(
+                f"update {update}: {steps} steps in {time.perf_counter() - start:.0f} s, {told}",
+                flush=True,
+            )
         algorithm.stop()
 
 

@@ -42,7 +42,9 @@ def main(repeat=2, nstep=500):
     for world, (end, shape) in enumerate(kinds[: len(kinds) // repeat]):
         mass = batch.get_model(world).body("object").mass
         x = out[world, :, 0]
-        print(f"{shape:5} of {mass:.2f} kg to the {end}: {x[-1]:.2f} m, farthest {x.max():.2f} m")
+        print(
+            f"{shape:5} of {mass:.2f} kg to the {end}: {x[-1]:.2f} m, farthest {x.max():.2f} m"
+        )
     return batch
 
 

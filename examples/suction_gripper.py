@@ -41,15 +41,23 @@ def main(mass=2.0):
     for until, across, up, suction, said in PLAN:
         while data.time < until:
             way = (data.time - start[0]) / (until - start[0])
-            data.ctrl = [start[1] + way * (across - start[1]), start[2] + way * (up - start[2]), suction]
+            data.ctrl = [
+                start[1] + way * (across - start[1]),
+                start[2] + way * (up - start[2]),
+                suction,
+            ]
             fl.step(model, data)
             highest = max(highest, data.body("parcel").xpos[2])
         start = until, across, up
-        print(f"{data.time:3.1f} s  {said:20} parcel at {np.round(data.body('parcel').xpos, 3)}, {data.ncon} contacts")
+        print(
+            f"{data.time:3.1f} s  {said:20} parcel at {np.round(data.body('parcel').xpos, 3)}, {data.ncon} contacts"
+        )
 
     x, y, z = data.body("parcel").xpos
     assert highest > 0.3, "the parcel was lifted"
-    assert abs(x - 0.8) < 0.02 and abs(y) < 0.02 and abs(z - 0.1) < 0.005, "and stands where it was carried to"
+    assert abs(x - 0.8) < 0.02 and abs(y) < 0.02 and abs(z - 0.1) < 0.005, (
+        "and stands where it was carried to"
+    )
 
 
 if __name__ == "__main__":

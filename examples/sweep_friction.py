@@ -15,16 +15,28 @@ def slide(recorded):
     """What is kept of one humanoid: how far its hips went [m], and when they last moved [s]."""
     place, speed = recorded["qpos"][:, 0], np.abs(recorded["qvel"][:, 0])
     moving = np.flatnonzero(speed > 0.05)
-    return {"distance": place[-1], "until": recorded["time"][moving[-1] if len(moving) else 0]}
+    return {
+        "distance": place[-1],
+        "until": recorded["time"][moving[-1] if len(moving) else 0],
+    }
 
 
 def draw(result, file):
     """Distance against friction, the mass as colour."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    friction, mass = result.parameters["geom_friction[:, 0]"], result.parameters["body_mass + body_inertia"]
-    points = axes.scatter(friction, result.results["distance"], c=70 * mass, s=8, cmap="viridis")
-    axes.set(xlabel="coefficient of friction", ylabel="distance of the hips [m]", title=f"{len(result)} humanoids")
+    friction, mass = (
+        result.parameters["geom_friction[:, 0]"],
+        result.parameters["body_mass + body_inertia"],
+    )
+    points = axes.scatter(
+        friction, result.results["distance"], c=70 * mass, s=8, cmap="viridis"
+    )
+    axes.set(
+        xlabel="coefficient of friction",
+        ylabel="distance of the hips [m]",
+        title=f"{len(result)} humanoids",
+    )
     figure.colorbar(points, label="mass [kg]")
     figure.savefig(file, dpi=120)
 
@@ -43,14 +55,20 @@ def main(nsample=1000, nstep=600, file="sweep_friction.png", out=None):
         nsample=nsample,
         out=out,  # a folder: the same call goes on where it stopped
     )
-    friction, distance = result.parameters["geom_friction[:, 0]"], result.results["distance"]
+    friction, distance = (
+        result.parameters["geom_friction[:, 0]"],
+        result.results["distance"],
+    )
     mass = result.parameters["body_mass + body_inertia"]
     for low, high in ((0.05, 0.3), (0.3, 0.7), (0.7, 1.2)):
         chosen = (friction >= low) & (friction < high)
         mean, spread = distance[chosen].mean(), distance[chosen].std()
         told = f"{chosen.sum():4d} humanoids slide {mean:.2f} m"
         print(f"friction {low:.2f} to {high:.2f}: {told}, give or take {spread:.2f} m")
-    print(f"correlation of distance with friction {np.corrcoef(friction, distance)[0, 1]:+.2f}", end=", ")
+    print(
+        f"correlation of distance with friction {np.corrcoef(friction, distance)[0, 1]:+.2f}",
+        end=", ",
+    )
     print(f"with mass {np.corrcoef(mass, distance)[0, 1]:+.2f}")
     draw(result, file)
     print(f"drawn in {file}")

@@ -17,7 +17,10 @@ ACROBOT = """<mujoco><option timestep="0.01" integrator="implicitfast"/>
   <actuator><motor joint="elbow" ctrllimited="true" ctrlrange="-12 12"/></actuator></mujoco>"""
 UPRIGHT = np.array([np.pi, 0.0, 0.0, 0.0])
 LENGTHS, DAMPINGS = 0.5 ** np.arange(6), 10.0 ** np.arange(-6, 2)
-LENGTH, DAMPING = np.tile(LENGTHS, len(DAMPINGS))[:, None], np.repeat(np.arange(len(DAMPINGS)), len(LENGTHS))
+LENGTH, DAMPING = (
+    np.tile(LENGTHS, len(DAMPINGS))[:, None],
+    np.repeat(np.arange(len(DAMPINGS)), len(LENGTHS)),
+)
 
 
 def backward(A, B, x, u, weight, effort):
@@ -27,13 +30,22 @@ def backward(A, B, x, u, weight, effort):
     """
     (T, nx, nu), n = B.shape, len(DAMPINGS)
     k, K = np.empty((T, n, nu, 1)), np.empty((T, n, nu, nx))
-    slope, curve = np.tile((weight[T] * x[T])[:, None], (n, 1, 1)), np.tile(np.diag(weight[T]), (n, 1, 1))
+    slope, curve = (
+        np.tile((weight[T] * x[T])[:, None], (n, 1, 1)),
+        np.tile(np.diag(weight[T]), (n, 1, 1)),
+    )
     for t in reversed(range(T)):
         At, Bt, damped = A[t].T, B[t].T, curve + DAMPINGS[:, None, None] * np.eye(nx)
-        qx, qu = (weight[t] * x[t])[:, None] + At @ slope, effort * u[t][:, None] + Bt @ slope
+        qx, qu = (
+            (weight[t] * x[t])[:, None] + At @ slope,
+            effort * u[t][:, None] + Bt @ slope,
+        )
         qxx, qxu = np.diag(weight[t]) + At @ curve @ A[t], At @ curve @ B[t]
         quu = effort * np.eye(nu) + Bt @ curve @ B[t]
-        gains = np.linalg.solve(effort * np.eye(nu) + Bt @ damped @ B[t], np.dstack([qu, Bt @ damped @ A[t]]))
+        gains = np.linalg.solve(
+            effort * np.eye(nu) + Bt @ damped @ B[t],
+            np.dstack([qu, Bt @ damped @ A[t]]),
+        )
         k[t], K[t] = -gains[..., :1], -gains[..., 1:]
         Kt = K[t].swapaxes(1, 2)
         slope = qx + qxu @ k[t] + Kt @ (qu + quu @ k[t])
@@ -57,11 +69,17 @@ def ilqr(model, start, u, goal, weight, effort, rounds=60):
         trial.qpos[:], trial.qvel[:] = start[:nq], start[nq:]
         for t in range(T):
             states[t] = np.hstack([trial.qpos, trial.qvel])
-            controls[t] = u[t] + LENGTH * k[t, DAMPING] + np.einsum("nij,nj->ni", K[t, DAMPING], states[t] - x[t])
+            controls[t] = (
+                u[t]
+                + LENGTH * k[t, DAMPING]
+                + np.einsum("nij,nj->ni", K[t, DAMPING], states[t] - x[t])
+            )
             trial.ctrl = controls[t] = np.clip(controls[t], *model.actuator_ctrlrange.T)
             trial.step()
         states[T] = np.hstack([trial.qpos, trial.qvel])
-        cost = (weight[:, None] * (states - goal) ** 2).sum(axis=(0, 2)) + effort * (controls**2).sum(axis=(0, 2))
+        cost = (weight[:, None] * (states - goal) ** 2).sum(axis=(0, 2)) + effort * (
+            controls**2
+        ).sum(axis=(0, 2))
         return states, controls, cost / 2
 
     idle = np.zeros((T, len(DAMPINGS), nu)), np.zeros((T, len(DAMPINGS), nu, 2 * nq))
@@ -72,7 +90,11 @@ def ilqr(model, start, u, goal, weight, effort, rounds=60):
         costs.append(cost)
         if len(costs) > 1 and costs[-2] - cost < 1e-3 * cost:
             break
-        path.qpos[:], path.qvel[:], path.ctrl[:] = x[:-1, :nq], x[:-1, nq:], u  # each time step is a world
+        path.qpos[:], path.qvel[:], path.ctrl[:] = (
+            x[:-1, :nq],
+            x[:-1, nq:],
+            u,
+        )  # each time step is a world
         step = fl.linearize(model, path)
         k, K = backward(step.A, step.B, x - goal, u, weight, effort)
         found = run(u, k, K, x)
@@ -84,16 +106,25 @@ def main(nworld=32, seconds=3.0):
     T = round(seconds / model.opt.timestep)
     weight = np.tile([0.0, 0.01, 0.01, 0.01], (T + 1, 1))
     weight[T] = 1e4, 1e4, 1e3, 1e3
-    start, swing = np.zeros(4), 0.3 * np.sin(2 * np.pi * 0.9 * model.opt.timestep * np.arange(T))[:, None]
+    start, swing = (
+        np.zeros(4),
+        0.3 * np.sin(2 * np.pi * 0.9 * model.opt.timestep * np.arange(T))[:, None],
+    )
     x, u, K, costs = ilqr(model, start, swing, UPRIGHT, weight, effort=0.05)
-    print(f"{len(costs)} rounds: cost {costs[0]:.0f} to {costs[-1]:.1f}; at the end {np.round(x[-1] - UPRIGHT, 3)} off")
+    print(
+        f"{len(costs)} rounds: cost {costs[0]:.0f} to {costs[-1]:.1f}; at the end {np.round(x[-1] - UPRIGHT, 3)} off"
+    )
     assert abs(x[-1] - UPRIGHT).max() < 0.05
 
     # the gains that come with the swing carry acrobots of other masses, and those of ten seconds upright hold them
     upright = fl.Data(model)
     upright.qpos = UPRIGHT[:2]
     step = fl.linearize(model, upright)
-    A, B, still = np.tile(step.A, (1000, 1, 1)), np.tile(step.B, (1000, 1, 1)), np.zeros((1001, 4))
+    A, B, still = (
+        np.tile(step.A, (1000, 1, 1)),
+        np.tile(step.B, (1000, 1, 1)),
+        np.zeros((1001, 4)),
+    )
     regulator = backward(A, B, still, still[1:, :1], still + 1.0, effort=100.0)[1][0, 0]
     batch = fl.Batch(model, nworld)
     scale = np.random.default_rng(0).uniform(0.98, 1.02, (nworld, 2))
@@ -103,13 +134,17 @@ def main(nworld=32, seconds=3.0):
 
     def control(batch, t):
         state = np.hstack([batch.qpos, batch.qvel])
-        wanted = u[t] + (state - x[t]) @ K[t].T if t < T else (state - UPRIGHT) @ regulator.T
+        wanted = (
+            u[t] + (state - x[t]) @ K[t].T if t < T else (state - UPRIGHT) @ regulator.T
+        )
         return np.clip(wanted, *model.actuator_ctrlrange.T)
 
     angles = batch.rollout(2 * T, control, "qpos")["qpos"]
     off = np.rad2deg(abs(angles - UPRIGHT[:2]).max(axis=2))
     up, after = off[:, T - 1].max(), off[:, -1].max()
-    print(f"{nworld} others, of masses off by up to 2 %, come up within {up:.1f} degrees and stay within {after:.2f}")
+    print(
+        f"{nworld} others, of masses off by up to 2 %, come up within {up:.1f} degrees and stay within {after:.2f}"
+    )
     assert up < 5.0 and after < 0.5
     return model, x, angles
 

@@ -61,8 +61,12 @@ def main(seconds=2.0):
         )
         free = data.qpos < model.jnt_range[:, 1] - 1e-3
         springs = model.jnt_stiffness * data.qpos
-        assert np.allclose(moments[free], springs[free], atol=1e-6), "the springs balance the tendon"
-        assert abs(straight - data.ten_length[0] - pull) < 1e-3, "the motor winds up what it was told"
+        assert np.allclose(moments[free], springs[free], atol=1e-6), (
+            "the springs balance the tendon"
+        )
+        assert abs(straight - data.ten_length[0] - pull) < 1e-3, (
+            "the motor winds up what it was told"
+        )
 
 
 if __name__ == "__main__":

@@ -18,8 +18,15 @@ SCENE = """<mujoco><option timestep="0.0025" cone="elliptic"/>
       </body></worldbody>
   <contact><pair geom1="cube" geom2="puck" condim="1" solref="0.05 1" solimp="0.01 0.95 {reach}" margin="{reach}"/>
   </contact></mujoco>"""
-MARK, STEPS, PUCK = 0.3, 600, 2  # distance that the puck must travel [m]; its index in qpos
-SHORT, LONG = np.array([1.6, 0.5]), np.array([2.2, 0.5])  # release, forward and upward [m/s]
+MARK, STEPS, PUCK = (
+    0.3,
+    600,
+    2,
+)  # distance that the puck must travel [m]; its index in qpos
+SHORT, LONG = (
+    np.array([1.6, 0.5]),
+    np.array([2.2, 0.5]),
+)  # release, forward and upward [m/s]
 
 
 def load(contact_model, reach):
@@ -57,7 +64,9 @@ def aim(model, release, rounds=20):
         step = (MARK - distance) * by_release / (by_release @ by_release)
         tries = release + 0.7 ** np.arange(16)[:, None] * step
         release = tries[abs(throw(model, tries) - MARK).argmin()]
-    print(f"    released with {release[0]:.3f} and {release[1]:.3f} m/s the puck goes {distance:.4f} m")
+    print(
+        f"    released with {release[0]:.3f} and {release[1]:.3f} m/s the puck goes {distance:.4f} m"
+    )
     assert abs(distance - MARK) < 1e-3
     return release
 
@@ -75,13 +84,17 @@ def main():
         print(f"{contact_model}: a throw that hits")
         aim(model, LONG)
         release, lost = SHORT, slope(model, SHORT)[1]
-        print(f"{contact_model}: a throw that stops short has the gradient {lost}; with throws at random around it")
+        print(
+            f"{contact_model}: a throw that stops short has the gradient {lost}; with throws at random around it"
+        )
         assert not lost.any()
         while not slope(model, release)[1].any():
             uphill = smoothed_slope(model, release)
             release = release + 0.1 * uphill / np.linalg.norm(uphill)
         aim(model, release)
-    print("convex: a puck that feels the cube from 0.5 m on, then from 0.2 and 0.02 m on")
+    print(
+        "convex: a puck that feels the cube from 0.5 m on, then from 0.2 and 0.02 m on"
+    )
     release = SHORT
     for reach in (0.5, 0.2, 0.02):
         release = aim(load("convex", reach), release)

@@ -13,7 +13,9 @@ def main():
 
     # the pattern follows from the tree alone
     pattern = fl.tree.sparsity(parents)
-    print(f"{model.nv} freedoms, {pattern.mean():.0%} of the entries of H belong to its tree")
+    print(
+        f"{model.nv} freedoms, {pattern.mean():.0%} of the entries of H belong to its tree"
+    )
     assert not H[~pattern].any()
 
     # H = L^T D L: L has the pattern of the tree, nothing fills in
@@ -24,7 +26,9 @@ def main():
     # products and solutions go along the branches
     b = np.random.default_rng(0).standard_normal(model.nv)
     x = fl.tree.solve(H, parents, b)
-    print(f"largest residual of H x = b: {abs(fl.tree.mul_h(H, parents, x) - b).max():.1e}")
+    print(
+        f"largest residual of H x = b: {abs(fl.tree.mul_h(H, parents, x) - b).max():.1e}"
+    )
 
     # what that saves, counted
     table = fl.tree.cost_table(parents)
@@ -32,7 +36,9 @@ def main():
         print(f"{name:>14}: {table[name].flops:5d} operations")
     costs = fl.tree.compare_costs(parents)
     by_matrix = costs.rne + costs.crb + costs.ltdl + costs.solve
-    print(f"forward dynamics: {by_matrix.flops} operations by H, {costs.aba.flops} by articulated bodies")
+    print(
+        f"forward dynamics: {by_matrix.flops} operations by H, {costs.aba.flops} by articulated bodies"
+    )
 
 
 if __name__ == "__main__":

@@ -17,12 +17,16 @@ def fallen(gains, nworld, nstep):
     """The share of poles that fall, and how far the carts of the others go [m]."""
     model = fl.bundled("cartpole")
     batch, rng = fl.Batch(model, nworld, nthread=1), np.random.default_rng(0)
-    scale = rng.uniform(0.5, 4.0, nworld)  # poles of other masses, the same for all trials
+    scale = rng.uniform(
+        0.5, 4.0, nworld
+    )  # poles of other masses, the same for all trials
     batch.expand("body_mass")[:, 2] *= scale
     batch.expand("body_inertia")[:, 2] *= scale[:, None]
     batch.set_const()
     batch.qpos[:] = rng.uniform(-1.0, 1.0, (nworld, 2)) * [0.3, 0.15]
-    K = np.array([gains["cart"], gains["pole"], gains["cart_speed"], gains["pole_speed"]])
+    K = np.array(
+        [gains["cart"], gains["pole"], gains["cart_speed"], gains["pole_speed"]]
+    )
 
     def control(batch, step):
         return np.clip(np.concatenate([batch.qpos, batch.qvel], 1) @ K[:, None], -1, 1)
@@ -41,11 +45,18 @@ def trial(gains, nworld, nstep):
 def main(ntrial=60, nworld=256, nstep=500):
     space = {name: tune.uniform(0.0, most) for name, most in
              (("cart", 3.0), ("pole", 12.0), ("cart_speed", 3.0), ("pole_speed", 4.0))}  # fmt: skip
-    with ray.init(address="local", include_dashboard=False, log_to_driver=False), TemporaryDirectory() as folder:
+    with (
+        ray.init(address="local", include_dashboard=False, log_to_driver=False),
+        TemporaryDirectory() as folder,
+    ):
         tuner = tune.Tuner(
-            tune.with_resources(tune.with_parameters(trial, nworld=nworld, nstep=nstep), {"cpu": 1}),
+            tune.with_resources(
+                tune.with_parameters(trial, nworld=nworld, nstep=nstep), {"cpu": 1}
+            ),
             param_space=space,
-            tune_config=tune.TuneConfig(metric="cost", mode="min", num_samples=ntrial, reuse_actors=True),
+            tune_config=tune.TuneConfig(
+                metric="cost", mode="min", num_samples=ntrial, reuse_actors=True
+            ),
             run_config=tune.RunConfig(verbose=0, storage_path=folder),
         )
         found = tuner.fit()
@@ -54,7 +65,9 @@ def main(ntrial=60, nworld=256, nstep=500):
     print(f"{len(costs)} trials, cost {min(costs):.3f} to {max(costs):.3f}")
     print(f"best gains: {gains}")
     share, drift = fallen(best.config, 4 * nworld, nstep)
-    print(f"{100 * (1 - share):.1f} % of {4 * nworld} poles stay up, their carts {drift:.2f} m from the middle")
+    print(
+        f"{100 * (1 - share):.1f} % of {4 * nworld} poles stay up, their carts {drift:.2f} m from the middle"
+    )
 
 
 if __name__ == "__main__":

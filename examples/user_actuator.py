@@ -31,7 +31,9 @@ def heat(m, d, i):
 @fl.kernel
 def pull(m, d, i):
     """A warm wire pulls, the less the shorter it is."""
-    return m.actuator_gainprm[10 * i] * exp(-10.0 * d.actuator_length[m.actuator_outadr[i]])
+    return m.actuator_gainprm[10 * i] * exp(
+        -10.0 * d.actuator_length[m.actuator_outadr[i]]
+    )
 
 
 @fl.kernel
@@ -54,14 +56,20 @@ def main(seconds=4.0):
     batch.ctrl = np.linspace(0, 0.7, 8)[:, None]
     force = batch.rollout(steps, record="actuator_force")["actuator_force"][:, -1, 0]
     weight = 9.81 * 0.5 * 0.15 * np.cos(batch.qpos[:, 0])
-    for power, angle, f in zip(batch.ctrl[:, 0], np.rad2deg(batch.qpos[:, 0]), force, strict=True):
+    for power, angle, f in zip(
+        batch.ctrl[:, 0], np.rad2deg(batch.qpos[:, 0]), force, strict=True
+    ):
         print(f"power {power:.1f}: {angle:6.1f} degrees, {f:5.2f} N")
-    assert np.allclose(batch.act[:, 0], batch.ctrl[:, 0] * 2 / 1.5, atol=0.01), "as warm as power and air make it"
+    assert np.allclose(batch.act[:, 0], batch.ctrl[:, 0] * 2 / 1.5, atol=0.01), (
+        "as warm as power and air make it"
+    )
     assert np.allclose(0.05 * force, weight, atol=0.02), "the wire bears the arm"
     assert np.all(np.diff(batch.qpos[:, 0]) > 0), "the warmer, the higher"
 
     batch.rollout(steps, control=thermostat)
-    print(f"with the thermostat all hang at {np.rad2deg(batch.qpos.mean()):.1f} degrees")
+    print(
+        f"with the thermostat all hang at {np.rad2deg(batch.qpos.mean()):.1f} degrees"
+    )
     assert np.ptp(batch.qpos) < 0.01, "wherever they start"
 
 

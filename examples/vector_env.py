@@ -34,7 +34,9 @@ def start(batch, ids, rng):
 def humanoids(num_envs, **settings):
     """The environment; settings as for `BatchEnv`."""
     settings = {"max_episode_steps": 1000, **settings}
-    return BatchEnv("humanoid", num_envs, observation, reward, fallen, start, **settings)
+    return BatchEnv(
+        "humanoid", num_envs, observation, reward, fallen, start, **settings
+    )
 
 
 def main(num_envs=256, nstep=300):
@@ -46,7 +48,9 @@ def main(num_envs=256, nstep=300):
     print(f"{env.episode_count} episodes ended")
     if env.length_queue:
         lengths, returns = np.mean(env.length_queue), np.mean(env.return_queue)
-        print(f"the last {len(env.length_queue)}: {lengths:.0f} steps and a return of {returns:.0f} on average")
+        print(
+            f"the last {len(env.length_queue)}: {lengths:.0f} steps and a return of {returns:.0f} on average"
+        )
 
 
 if __name__ == "__main__":

@@ -39,9 +39,18 @@ ARM = """
   <actuator><position joint="turn"/><position joint="lift"/><position joint="bend"/></actuator>
 </mujoco>
 """
-EYE = fl.Camera("eye", 64, 64, "depth", noise=fl.DepthNoise(std=0.003, dropout=0.002, fill=1.9, seed=1))
+EYE = fl.Camera(
+    "eye",
+    64,
+    64,
+    "depth",
+    noise=fl.DepthNoise(std=0.003, dropout=0.002, fill=1.9, seed=1),
+)
 NEAR, FAR = 0.6, 1.9  # [m], depths that are mapped to 0 and 1
-LOW, HIGH = np.array([-1.6, -0.6, 0.1]), np.array([1.6, 1.6, 2.4])  # angles of the joints [rad]
+LOW, HIGH = (
+    np.array([-1.6, -0.6, 0.1]),
+    np.array([1.6, 1.6, 2.4]),
+)  # angles of the joints [rad]
 CHANGE = 0.2  # largest change of an angle in a step [rad]
 STEPS, FRAMES = 25, 8  # steps of an episode, time steps of each
 REACHED = 0.05  # [m], the radius of the ball
@@ -56,10 +65,24 @@ class Policy(nn.Module):
     def __init__(self):
         super().__init__()
         self.look = nn.Sequential(
-            *(nn.Conv2d(1, 12, 5, 2, 2), nn.ReLU(), nn.Conv2d(12, 16, 3, 2, 1), nn.ReLU()),
-            *(nn.Conv2d(16, 16, 3, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 64, 128), nn.ReLU()),
+            *(
+                nn.Conv2d(1, 12, 5, 2, 2),
+                nn.ReLU(),
+                nn.Conv2d(12, 16, 3, 2, 1),
+                nn.ReLU(),
+            ),
+            *(
+                nn.Conv2d(16, 16, 3, 2, 1),
+                nn.ReLU(),
+                nn.Flatten(),
+                nn.Linear(16 * 64, 128),
+                nn.ReLU(),
+            ),
         )
-        self.places, self.move = nn.Linear(128, 6), nn.Sequential(nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 3))
+        self.places, self.move = (
+            nn.Linear(128, 6),
+            nn.Sequential(nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 3)),
+        )
         self.register_buffer("usual", torch.zeros(64, 64))  # the mean image
 
     def forward(self, images):
@@ -76,7 +99,10 @@ class Reaching:
     """
 
     def __init__(self, n, seed):
-        self.batch, self.random = fl.Batch(fl.load(ARM), n, dtype="float32"), np.random.default_rng(seed)
+        self.batch, self.random = (
+            fl.Batch(fl.load(ARM), n, dtype="float32"),
+            np.random.default_rng(seed),
+        )
         self.tip = self.batch.bind("site_xpos")
         self.start(np.arange(n))
 
@@ -86,7 +112,9 @@ class Reaching:
         self.batch.reset(ids, forward=False)
         self.batch.qpos[ids] = self.batch.ctrl[ids] = random.uniform(LOW, HIGH, (n, 3))
         angle, far, high = random.uniform([-1.2, 0.25, 0.1], [1.2, 0.45, 0.5], (n, 3)).T
-        self.batch.mocap_pos[ids, 0] = np.stack([far * np.cos(angle), far * np.sin(angle), high], 1)
+        self.batch.mocap_pos[ids, 0] = np.stack(
+            [far * np.cos(angle), far * np.sin(angle), high], 1
+        )
         # the noise of an image depends on the world's time
         self.batch.time[ids] = random.uniform(0.0, 1e3, n)
         self.batch.forward()
@@ -128,7 +156,11 @@ def train(policy, n, steps, interval=250):
     for k in range(steps):
         places, jacobian = worlds.places()
         actions, estimates = policy(worlds.images())
-        after = places[:, :3] - places[:, 3:] + CHANGE * torch.einsum("nij,nj->ni", jacobian, actions)
+        after = (
+            places[:, :3]
+            - places[:, 3:]
+            + CHANGE * torch.einsum("nij,nj->ni", jacobian, actions)
+        )
         distance, error = after.norm(dim=1).mean(), (estimates - places).abs().mean()
         loss = distance + error
         optimizer.zero_grad()
@@ -145,7 +177,9 @@ def train(policy, n, steps, interval=250):
         if (k + 1) % interval == 0:
             passed = f"{time.time() - start:.0f} s, {time.process_time() - used:.0f} s of processors"
             far, wrong = 100 * np.mean(losses[-interval:], axis=0)
-            print(f"step {k + 1}: distance {far:.1f} cm, error of estimated coordinates {wrong:.1f} cm, {passed}")
+            print(
+                f"step {k + 1}: distance {far:.1f} cm, error of estimated coordinates {wrong:.1f} cm, {passed}"
+            )
 
 
 def main(n=128, steps=2500):
@@ -159,7 +193,9 @@ def main(n=128, steps=2500):
 
 def report(when, distance):
     reached = 100 * (distance < REACHED).mean()
-    print(f"{when} training: {100 * np.median(distance):.1f} cm from the ball (median), {reached:.0f} % reach it")
+    print(
+        f"{when} training: {100 * np.median(distance):.1f} cm from the ball (median), {reached:.0f} % reach it"
+    )
 
 
 if __name__ == "__main__":

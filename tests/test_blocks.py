@@ -67,6 +67,13 @@ def test_every_page_of_an_integration_has_an_environment():
     assert {needs.extra for needs in environments.PAGES.values()} - {""} <= extras.keys()
 
 
+def test_no_code_is_hidden():
+    """A copied block fails if the code before it is in a comment."""
+    hidden = re.compile(r"<!--(?:(?!-->).)*^(?:import|from|\w+ =) ?(?:(?!-->).)*-->", re.DOTALL | re.MULTILINE)
+    assert [page.name for page in PAGES if hidden.search(page.read_text())] == []
+    assert hidden.search("<!-- before\nmodel = 1\n-->") and hidden.search("<!--\nimport numpy as np\n-->")
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_documented_commands_exist(command):
     """Checks that the program has the options; files need not exist."""
@@ -80,7 +87,7 @@ def test_documented_commands_exist(command):
 
 
 def test_a_wrong_block_and_a_wrong_command_are_found(tmp_path):
-    page = "<!-- before\nx = 1\n-->\n\n```python\nx += 1\n```\n\n```sh\nfeatherlane doctor a.xml  # what\npip x\n```\n"
+    page = "```python\nx = 1\n```\n\n```python\nx += 1\n```\n\n```sh\nfeatherlane doctor a.xml  # what\npip x\n```\n"
     assert blocks.run(page, tmp_path)[0]["x"] == 2
     assert blocks.commands(page) == ["featherlane doctor a.xml"]
     with pytest.raises(ZeroDivisionError):

@@ -166,3 +166,41 @@ def test_dimensions_of_sensors_equal_those_of_compiled_models():
                 assert reference.UNITS[name][0] == dim, name
     assert len(seen) > 20
     assert np.all([unit for _, unit in reference.UNITS.values()])
+
+
+@pytest.fixture
+def reference(monkeypatch):
+    """Returns the hook that writes the reference."""
+    pytest.importorskip("mkdocs")
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "site"))
+    return importlib.import_module("reference")
+
+
+def test_a_signature_shows_defaults_and_annotations_as_written(reference):
+    def call(a: "int | None", b: str = "x", c=np.linalg.norm, d=fl.State.QPOS) -> "fl.Model": ...
+
+    shown = reference.signature("call", call)
+    assert shown == "call(a: int | None, b: str = 'x', c=norm, d=State.QPOS) -> fl.Model"
+    for module in MODULES:
+        for name in importlib.import_module(module).__all__:
+            text = reference.signature(name, thing(module, name)) if callable(thing(module, name)) else ""
+            assert "ForwardRef" not in text and " object at 0x" not in text, text
+            if re.search(r"= ?'\w+'", signature(thing(module, name))):
+                assert re.search(r"= ?'\w+'", text), text
+
+
+def test_the_reference_of_batch_is_grouped_and_has_no_internal_member(reference):
+    """`grouped` raises if a member is in no group."""
+    internal = importlib.import_module("members").INTERNAL
+    members = {name for group in reference.grouped(fl.Batch).values() for name, _ in group}
+    assert len(members) > 40 and not members & internal
+    classes = fl.Batch, fl.Data, fl.Model, fl.MixedBatch
+    assert all(any(hasattr(cls, name) for cls in classes) for name in internal)
+    pages = [path for path in ROOT.glob("docs/**/*.md")]
+    shown = "\n".join(path.read_text() for path in pages)
+    assert not [name for name in internal if re.search(rf"`batch\.{name}\b", shown)]
+
+
+def test_members_of_an_enumeration_are_listed(reference):
+    page = reference.module_page("lcp", "featherlane.lcp")
+    assert all(f"| `{member.name}` |" in page for member in fl.lcp.Status)

@@ -8,6 +8,7 @@ actuators and commands have tables from what declares them.
 from __future__ import annotations
 
 import ast
+import enum
 import html
 import importlib
 import inspect
@@ -19,11 +20,12 @@ import mujoco
 import numpy as np
 import typer
 from docstrings import entry, escaped, first_line
+from members import enum_members, grouped
 from mkdocs.structure.files import File
+from signatures import plain, signature
 
 import featherlane as fl
 from featherlane.cli.application import application
-from featherlane.lanes import Kernel
 from featherlane.model.sensor import ACCELERATION, POSITION, ROWS, SENSORS, VELOCITY
 
 ROOT = Path(__file__).parents[2]
@@ -127,12 +129,6 @@ def groups(module: ModuleType) -> dict[str, list[str]]:
     return {group: names for group, names in shown.items() if names}
 
 
-def plain(thing):
-    """The function behind a kernel or a stage."""
-    made = inspect.getattr_static(thing, "function", None) if isinstance(thing, Kernel) else None
-    return made if inspect.isfunction(made) else inspect.unwrap(thing) if callable(thing) else thing
-
-
 def place(thing) -> str:
     """Returns a link to the line that defines something, or nothing if it has no definition."""
     try:
@@ -147,20 +143,6 @@ def place(thing) -> str:
     return f'[source](../../{source.as_posix()}){{ data-line="{line}" }}' if (ROOT / source).is_file() else ""
 
 
-def signature(name: str, thing) -> str:
-    """How something is called, without the quotes of annotations."""
-    try:
-        text = str(inspect.signature(plain(thing)))
-    except (TypeError, ValueError):
-        return name
-    text = re.sub(r"'([^']*)'", r"\1", text) if "'" in text else text
-    text = re.sub(r"<([\w.]+): [^>]*>", r"\1", text)
-    text = f"{name}{text.replace('self, ', '').replace('(self)', '()')}"
-    if len(text) <= 100:
-        return text
-    return re.sub(r", (?=\*?\*?\w+(?::|=|,|\)))", ",\n    ", text.replace("(", "(\n    ", 1))
-
-
 def raises(thing, owner: str = "") -> str:
     """The errors that all calls of a kind have in common."""
     if owner == "Batch":
@@ -170,17 +152,6 @@ def raises(thing, owner: str = "") -> str:
     except (TypeError, ValueError):
         return ""
     return COMMON if parameters[:2] == ["model", "data"] and not inspect.isclass(thing) else ""
-
-
-def members(cls: type) -> list[tuple[str, object]]:
-    """What a class of this package shows, its own and what it has from classes of this package."""
-    found: dict[str, object] = {}
-    for base in reversed(cls.__mro__):
-        if base.__module__.startswith("featherlane"):
-            for name, member in vars(base).items():
-                if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
-                    found[name] = member
-    return sorted(found.items())
 
 
 def described(name: str, thing, level: int, anchor: str, owner: str = "") -> list[str]:
@@ -209,8 +180,12 @@ def module_page(title: str, dotted: str) -> str:
                 lines += ["**Example**" + (f" at [`{at}`](#{at})" if at != name else ""), ""]
                 lines += [block, ""] if at == name else []
             if inspect.isclass(thing) and not issubclass(thing, Exception):
-                for inner, member in members(thing):
-                    lines += described(f"{name}.{inner}", member, 4, f"{name}.{inner}", name)
+                lines += enum_members(thing) if issubclass(thing, enum.Enum) else []
+                for title, inside in grouped(thing).items():
+                    lines += [f"#### {title}", ""] if title else []
+                    for inner, member in inside:
+                        level = 5 if title else 4
+                        lines += described(f"{name}.{inner}", member, level, f"{name}.{inner}", name)
     return "\n".join(lines)
 
 

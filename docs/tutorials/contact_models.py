@@ -46,9 +46,13 @@ for contact_model in ("convex", "lcp"):
         data = fl.Data(model)
         data.qpos[2], data.qvel[0] = 0.0999, slide
         fl.forward(model, data)
-        normal = sum(fl.query.contact_force(model, data, k)[0] for k in range(data.ncon))
+        normal = sum(
+            fl.query.contact_force(model, data, k)[0] for k in range(data.ncon)
+        )
         found[contact_model, slide] = normal, data.qfrc_constraint[0]
-        print(f"{contact_model:>7} at {slide:g} m/s: normal {normal:5.2f} N, friction {data.qfrc_constraint[0]:6.2f} N")
+        print(
+            f"{contact_model:>7} at {slide:g} m/s: normal {normal:5.2f} N, friction {data.qfrc_constraint[0]:6.2f} N"
+        )
 for normal, sideways in (found["convex", 1.0], found["lcp", 1.0]):
     assert np.isclose(sideways, -MU * normal, rtol=1e-6)
 assert np.isclose(found["lcp", 0.0][0], found["lcp", 1.0][0])
@@ -77,7 +81,9 @@ for contact_model in ("convex", "lcp"):
         moved.append(data.qpos[0])
     way[contact_model] = np.array(moved)
 h, n = model.opt.timestep, 500
-slide = GRAVITY * np.clip(np.sin(np.deg2rad(angles)) - MU * np.cos(np.deg2rad(angles)), 0, None)
+slide = GRAVITY * np.clip(
+    np.sin(np.deg2rad(angles)) - MU * np.cos(np.deg2rad(angles)), 0, None
+)
 law = slide * h**2 * n * (n + 1) / 2  # a t^2 / 2 as summed by semi-implicit steps
 rests = law == 0
 for name, x in way.items():
@@ -97,8 +103,12 @@ for name, x in way.items():
 left.set(xlabel="slope [degrees]", ylabel="distance in 1 s [m]")
 left.legend()
 for name, x in way.items():
-    right.semilogy(angles[rests][1:], 1000 * x[rests][1:], "o-", markersize=3, label=name)
-right.set(xlabel="slope [degrees]", ylabel="[mm]", title="creep below the friction angle")
+    right.semilogy(
+        angles[rests][1:], 1000 * x[rests][1:], "o-", markersize=3, label=name
+    )
+right.set(
+    xlabel="slope [degrees]", ylabel="[mm]", title="creep below the friction angle"
+)
 right.legend()
 
 # %% [markdown]
@@ -127,7 +137,10 @@ for name in ("convex", "convex, stiff", "lcp"):
         model.opt.contact_model = "lcp"
         model.geom_restitution[:] = 0.8
     if name == "convex, stiff":
-        model.geom_solref[:] = [-40000, -30]  # negative values: stiffness [1/s^2] and damping [1/s]
+        model.geom_solref[:] = [
+            -40000,
+            -30,
+        ]  # negative values: stiffness [1/s^2] and damping [1/s]
     data, z = fl.Data(model), []
     for _ in range(2000):
         fl.step(model, data)
@@ -136,7 +149,9 @@ for name in ("convex", "convex, stiff", "lcp"):
 time = model.opt.timestep * np.arange(1, 2001)
 landed = np.argmax(heights["lcp"] < 1e-3)
 top = heights["lcp"][landed : landed + 600].max()
-print(f"the LCP's ball rebounds to {top:.3f} m; expected 0.8^2 * 0.5 m = {0.64 * 0.5:.3f} m")
+print(
+    f"the LCP's ball rebounds to {top:.3f} m; expected 0.8^2 * 0.5 m = {0.64 * 0.5:.3f} m"
+)
 assert abs(top - 0.32) < 0.01
 
 # %%

@@ -42,7 +42,11 @@ KP, KD, SECONDS = 400.0, 40.0, 4.0
 def path(t):
     """Position, velocity and acceleration of the reference path."""
     size, rate = np.array([0.9, 0.6, 0.8]), np.array([1.5, 2.0, 3.0])
-    return size * np.sin(rate * t), size * rate * np.cos(rate * t), -size * rate**2 * np.sin(rate * t)
+    return (
+        size * np.sin(rate * t),
+        size * rate * np.cos(rate * t),
+        -size * rate**2 * np.sin(rate * t),
+    )
 
 
 def track(model, law):
@@ -71,7 +75,11 @@ def computed_torque(believed):
     inside = fl.Data(believed)
 
     def law(data, e, de, acceleration):
-        inside.qpos, inside.qvel, inside.qacc = data.qpos, data.qvel, acceleration + KD * de + KP * e
+        inside.qpos, inside.qvel, inside.qacc = (
+            data.qpos,
+            data.qvel,
+            acceleration + KD * de + KP * e,
+        )
         fl.inverse(believed, inside)
         return inside.qfrc_inverse
 
@@ -123,7 +131,9 @@ for _ in range(3000):
     K = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
     P = Q + A.T @ P @ (A - B @ K)
 before, after = abs(np.linalg.eigvals(A)).max(), abs(np.linalg.eigvals(A - B @ K)).max()
-print(f"largest |eigenvalue| without control {before:.4f}, with {after:.4f}; K = {np.round(K[0], 2)}")
+print(
+    f"largest |eigenvalue| without control {before:.4f}, with {after:.4f}; K = {np.round(K[0], 2)}"
+)
 assert after < 1 < before
 
 # %% [markdown]
@@ -142,7 +152,9 @@ def regulate(batch, step):
     return np.clip(-np.hstack([batch.qpos, batch.qvel]) @ K.T, low, high)
 
 
-angle = batch.rollout(round(6.0 / cartpole.opt.timestep), regulate, "qpos")["qpos"][:, :, 1]
+angle = batch.rollout(round(6.0 / cartpole.opt.timestep), regulate, "qpos")["qpos"][
+    :, :, 1
+]
 caught = abs(angle[:, -1]) < 0.01
 print(f"balanced from up to {np.rad2deg(abs(leans[caught]).max()):.0f} degrees")
 assert caught[abs(leans) < 0.2].all() and not caught[[0, -1]].any()
@@ -151,9 +163,17 @@ assert caught[abs(leans) < 0.2].all() and not caught[[0, -1]].any()
 figure, axes = plt.subplots(figsize=(9, 3), layout="constrained")
 time = cartpole.opt.timestep * np.arange(1, angle.shape[1] + 1)
 for world in range(0, len(leans), 10):
-    axes.plot(time, np.rad2deg(angle[world]), color="C0" if caught[world] else "C1", linewidth=0.9)
+    axes.plot(
+        time,
+        np.rad2deg(angle[world]),
+        color="C0" if caught[world] else "C1",
+        linewidth=0.9,
+    )
 axes.set(
-    xlabel="time [s]", ylabel="pole [degrees]", ylim=(-100, 100), title="balanced (blue) and not balanced (orange)"
+    xlabel="time [s]",
+    ylabel="pole [degrees]",
+    ylim=(-100, 100),
+    title="balanced (blue) and not balanced (orange)",
 )
 
 # %% [markdown]

@@ -70,7 +70,9 @@ def slope(model, speed):
 
 distance, exact = slope(model, 3.0)
 low, high = shove(model, [3.0 - 1e-5, 3.0 + 1e-5])[0][:, -1, 1]
-print(f"position {distance:.3f} m; derivative {exact:.6f}, by finite differences {(high - low) / 2e-5:.6f}")
+print(
+    f"position {distance:.3f} m; derivative {exact:.6f}, by finite differences {(high - low) / 2e-5:.6f}"
+)
 assert abs(exact - (high - low) / 2e-5) < 1e-5
 
 # %% [markdown]
@@ -81,7 +83,9 @@ assert abs(exact - (high - low) / 2e-5) < 1e-5
 # %%
 batch = fl.Batch(model, 2)
 batch.qvel[:, 0] = 3.0, 2.5
-backwards = fl.rollout_gradient(model, batch, np.zeros((STEPS, 0)), np.tile([0.0, 1.0, 0.0, 0.0], (2, 1)))
+backwards = fl.rollout_gradient(
+    model, batch, np.zeros((STEPS, 0)), np.tile([0.0, 1.0, 0.0, 0.0], (2, 1))
+)
 print("gradient with respect to the speed, at 3 and 2.5 m/s:", backwards.state[:, 2])
 assert abs(backwards.state[0, 2] - exact) < 1e-9
 
@@ -115,8 +119,13 @@ for step in range(12):
     moved = np.zeros((STEPS + 1, 4, len(UNKNOWN)))
     for t in range(STEPS):
         moved[t + 1] = rates.A[t] @ moved[t] + P[t]
-    J, error = moved[:, :2].reshape(-1, len(UNKNOWN)) * numbers, (recorded - qpos).ravel()
-    print(f"iteration {step}: {np.round(numbers, 4)}, RMS error {1000 * np.sqrt(np.mean(error**2)):.2f} mm")
+    J, error = (
+        moved[:, :2].reshape(-1, len(UNKNOWN)) * numbers,
+        (recorded - qpos).ravel(),
+    )
+    print(
+        f"iteration {step}: {np.round(numbers, 4)}, RMS error {1000 * np.sqrt(np.mean(error**2)):.2f} mm"
+    )
     change = np.linalg.lstsq(J, error)[0]
     numbers = numbers * np.exp(np.clip(change, -0.5, 0.5))
     if abs(change).max() < 1e-4:
@@ -164,24 +173,40 @@ def swing(u, k, K, x):
         batch.step()
         states[t + 1] = np.hstack([batch.qpos, batch.qvel])
     off = states[T] - GOAL
-    return states, controls, (np.einsum("ni,ij,nj->n", off, END, off) + EFFORT * (controls**2).sum(axis=(0, 2))) / 2
+    return (
+        states,
+        controls,
+        (
+            np.einsum("ni,ij,nj->n", off, END, off)
+            + EFFORT * (controls**2).sum(axis=(0, 2))
+        )
+        / 2,
+    )
 
 
 def gains(A, B, x, u):
     """Returns k and K of all steps by Riccati's recursion from the end."""
     k, K, slope, curve = np.zeros((T, 1)), np.zeros((T, 1, 2)), END @ (x[T] - GOAL), END
     for t in reversed(range(T)):
-        damped = curve + 1e-2 * np.eye(2)  # keeps the new motion close, so that A and B stay valid
+        damped = curve + 1e-2 * np.eye(
+            2
+        )  # keeps the new motion close, so that A and B stay valid
         by_u = EFFORT * u[t] + B[t].T @ slope
         hold = np.linalg.inv(EFFORT * np.eye(1) + B[t].T @ damped @ B[t])
         k[t], K[t] = -hold @ by_u, -hold @ B[t].T @ damped @ A[t]
         closed = A[t] + B[t] @ K[t]
-        slope = closed.T @ slope + K[t].T @ (EFFORT * u[t]) + (closed.T @ curve @ B[t] + EFFORT * K[t].T) @ k[t]
+        slope = (
+            closed.T @ slope
+            + K[t].T @ (EFFORT * u[t])
+            + (closed.T @ curve @ B[t] + EFFORT * K[t].T) @ k[t]
+        )
         curve = closed.T @ curve @ closed + EFFORT * K[t].T @ K[t]
     return k, K
 
 
-states, controls, costs = swing(0.1 * np.ones((T, 1)), np.zeros((T, 1)), np.zeros((T, 1, 2)), np.zeros((T, 2)))
+states, controls, costs = swing(
+    0.1 * np.ones((T, 1)), np.zeros((T, 1)), np.zeros((T, 1, 2)), np.zeros((T, 2))
+)
 history = []
 for _ in range(60):
     best = costs.argmin()
@@ -194,16 +219,27 @@ for _ in range(60):
     if costs.min() > history[-1][0] * (1 - 1e-3):
         break
 off = np.round(x[T] - GOAL, 3)
-print(f"{len(history)} iterations: cost {history[0][0]:.0f} to {history[-1][0]:.3f}, final error {off}")
+print(
+    f"{len(history)} iterations: cost {history[0][0]:.0f} to {history[-1][0]:.3f}, final error {off}"
+)
 assert abs(x[T] - GOAL).max() < 0.1
 
 # %%
 figure, axes = plt.subplots(figsize=(9, 3), layout="constrained")
 for round_, (_, x) in enumerate(history):
     late = round_ / max(len(history) - 1, 1)
-    axes.plot(0.02 * np.arange(T + 1), np.rad2deg(x[:, 0]), color=plt.cm.viridis_r(late), linewidth=0.8 + late)
+    axes.plot(
+        0.02 * np.arange(T + 1),
+        np.rad2deg(x[:, 0]),
+        color=plt.cm.viridis_r(late),
+        linewidth=0.8 + late,
+    )
 axes.axhline(180, color="0.6", linestyle="--", linewidth=0.8)
-axes.set(xlabel="time [s]", ylabel="angle [degrees]", title="iterations; later ones are darker")
+axes.set(
+    xlabel="time [s]",
+    ylabel="angle [degrees]",
+    title="iterations; later ones are darker",
+)
 
 # %% [markdown]
 # The motor cannot lift the pendulum directly, so the first iterations learn to swing back first.
@@ -245,17 +281,26 @@ hard = fl.load(RAIL.format(reach=0.03))
 hard.opt.contact_model, hard.opt.contact_max_vel = "lcp", 0.02
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), sharey=True, layout="constrained")
 speeds = np.linspace(1.5, 3.5, 201)
-for panel, kind, title in zip(axes, (model, hard, far), ("soft", "hard: lcp", "margin of 0.5 m"), strict=True):
+for panel, kind, title in zip(
+    axes, (model, hard, far), ("soft", "hard: lcp", "margin of 0.5 m"), strict=True
+):
     panel.plot(speeds, shove(kind, speeds)[0][:, -1, 1])
     for speed in np.linspace(1.63, 3.37, 8):
         distance, by_speed = slope(kind, speed)
-        panel.plot(speed + np.array([-0.1, 0.1]), distance + by_speed * np.array([-0.1, 0.1]), "C1", linewidth=2.5)
+        panel.plot(
+            speed + np.array([-0.1, 0.1]),
+            distance + by_speed * np.array([-0.1, 0.1]),
+            "C1",
+            linewidth=2.5,
+        )
     panel.set(title=title, xlabel="speed of the cube [m/s]")
 axes[0].set_ylabel("position of the puck [m]")
 fast = speeds > 3.0
 for kind, name in ((model, "soft"), (hard, "hard")):
     mean = np.polyfit(speeds[fast], shove(kind, speeds[fast])[0][:, -1, 1], 1)[0]
-    print(f"{name}: mean slope from 3 to 3.5 m/s {mean:.2f}, derivative at 3.3 m/s {slope(kind, 3.3)[1]:.2f}")
+    print(
+        f"{name}: mean slope from 3 to 3.5 m/s {mean:.2f}, derivative at 3.3 m/s {slope(kind, 3.3)[1]:.2f}"
+    )
     assert abs(slope(kind, 3.3)[1] / mean - 1) < 0.15 or kind is hard
 
 # %% [markdown]

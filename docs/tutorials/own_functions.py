@@ -46,7 +46,9 @@ def over_pressure(m, d, i):
     """Returns p - p0 [Pa] of cylinder i; the volume is at least 1 % of that at rest, the amount of air at least 0."""
     x, n = d.actuator_length[m.actuator_outadr[i]], d.act[m.actuator_actadr[i]] + 1.0
     room = fmax(1.0 + x / m.actuator_gainprm[10 * i + 2], 0.01)
-    return m.actuator_gainprm[10 * i + 1] * (pow_(fmax(n, 0.0) / room, real(d, GAMMA)) - 1.0)
+    return m.actuator_gainprm[10 * i + 1] * (
+        pow_(fmax(n, 0.0) / room, real(d, GAMMA)) - 1.0
+    )
 
 
 @fl.kernel
@@ -77,10 +79,25 @@ filled = batch.rollout(1000, record=("qpos", "act"))["qpos"][:, :, 0]
 batch.ctrl[:] = 0.0
 held = batch.rollout(4000, record=("qpos", "actuator_force"))
 weight = 20 * 9.81
-print("air added:", np.round(batch.act[:, 0], 3), " positions", np.round(batch.qpos[:, 0], 4), "m")
-print("forces [N]:", np.round(held["actuator_force"][:, -1, 0], 3), " weight", round(weight, 3))
-assert np.allclose(batch.act[:, 0], 0.4 * np.linspace(0.2, 1.0, 5)), "rate x valve x one second"
-assert np.allclose(held["actuator_force"][:, -1, 0], weight, rtol=1e-5), "it holds the load"
+print(
+    "air added:",
+    np.round(batch.act[:, 0], 3),
+    " positions",
+    np.round(batch.qpos[:, 0], 4),
+    "m",
+)
+print(
+    "forces [N]:",
+    np.round(held["actuator_force"][:, -1, 0], 3),
+    " weight",
+    round(weight, 3),
+)
+assert np.allclose(batch.act[:, 0], 0.4 * np.linspace(0.2, 1.0, 5)), (
+    "rate x valve x one second"
+)
+assert np.allclose(held["actuator_force"][:, -1, 0], weight, rtol=1e-5), (
+    "it holds the load"
+)
 
 # equilibrium: A p0 ((n / (1 + x / l))^gamma - 1) = m g, solved for x
 expected = 0.3 * ((1 + batch.act[:, 0]) / (1 + weight / 0.002 / 1e5) ** (1 / GAMMA) - 1)
@@ -89,7 +106,9 @@ assert np.allclose(batch.qpos[:, 0], expected, atol=1e-5)
 # %%
 time = model.opt.timestep * np.arange(1, 5001)
 figure, axes = plt.subplots(figsize=(9, 3), layout="constrained")
-for valve_opening, x in zip(np.linspace(0.2, 1.0, 5), np.hstack([filled, held["qpos"][:, :, 0]]), strict=True):
+for valve_opening, x in zip(
+    np.linspace(0.2, 1.0, 5), np.hstack([filled, held["qpos"][:, :, 0]]), strict=True
+):
     axes.plot(time, 1000 * x, label=f"valve {valve_opening:.1f}")
 axes.set(xlabel="time [s]", ylabel="rod [mm]", title="valve open for 1 s, then closed")
 axes.legend(loc="center right")
@@ -122,7 +141,9 @@ batch.set_const()
 out = batch.rollout(12000, control=level, record=("sensordata", "qpos"))
 bar = out["sensordata"][:, -1, 0]
 rest = batch.expanded("body_mass")[:, 1] * 9.81 / 0.002 * 1e-5
-print(f"loads of 5 to 60 kg are held at {1000 * batch.qpos.min():.2f} to {1000 * batch.qpos.max():.2f} mm")
+print(
+    f"loads of 5 to 60 kg are held at {1000 * batch.qpos.min():.2f} to {1000 * batch.qpos.max():.2f} mm"
+)
 assert np.allclose(bar, rest, rtol=1e-3), "the pressure balances each load"
 assert abs(batch.qpos - 0.05).max() < 1e-3
 
@@ -141,13 +162,17 @@ def slow_piston(m, d, i):
 
 
 plain = fl.load(LIFT.replace('gaintype="user"', 'gaintype="user" biastype="user"'))
-fl.set_user_actuator(plain, "cylinder", activation=valve, gain=nothing, bias=slow_piston)
+fl.set_user_actuator(
+    plain, "cylinder", activation=valve, gain=nothing, bias=slow_piston
+)
 one, other = fl.Data(model), fl.Data(plain)
 for _ in range(300):
     one.ctrl = other.ctrl = 0.7
     fl.step(model, one)
     fl.step(plain, other)
-print(f"difference of compiled and plain Python after 300 steps: {abs(one.qpos - other.qpos).max():.1e} m")
+print(
+    f"difference of compiled and plain Python after 300 steps: {abs(one.qpos - other.qpos).max():.1e} m"
+)
 assert abs(one.qpos - other.qpos).max() < 1e-12
 
 # %% [markdown]
@@ -166,7 +191,9 @@ def branches(m, d, i):
 
 
 try:
-    fl.set_user_actuator(model, "cylinder", activation=valve, gain=branches, bias=piston)
+    fl.set_user_actuator(
+        model, "cylinder", activation=valve, gain=branches, bias=piston
+    )
 except fl.ModelError as error:
     print(str(error).splitlines()[0][:160], "...")
 else:

@@ -56,7 +56,9 @@ LAMP = """
 </mujoco>"""
 
 model = fl.load(LAMP.format(kp=5000, kv=0))
-print(f"{model.nbody} bodies, {model.nq} coordinates, {model.nv} DoFs, {model.nu} actuators")
+print(
+    f"{model.nbody} bodies, {model.nq} coordinates, {model.nv} DoFs, {model.nu} actuators"
+)
 for body in range(1, model.nbody):
     print(f"  {model.body(body).name:6} {model.body_mass[body]:6.3f} kg")
 assert (model.nq, model.nv, model.nu) == (10, 9, 3)
@@ -74,7 +76,9 @@ assert (model.nq, model.nv, model.nu) == (10, 9, 3)
 findings = fl.diagnose(model)
 for finding in findings:
     print(finding)
-assert {finding.check for finding in findings if finding.severity == "error"} == {"step-unstable"}
+assert {finding.check for finding in findings if finding.severity == "error"} == {
+    "step-unstable"
+}
 
 # %% [markdown]
 # The first mistake is the stiffness. `kp` of 5000 N m/rad on an inertia of 0.0025 kg m² is a spring with
@@ -112,11 +116,20 @@ assert not [finding for finding in findings if finding.severity != "note"]
 data, nod = fl.Data(model), []
 pose = np.array([0.5, -1.2, 0.9])
 for _ in range(2000):
-    data.ctrl = pose * min(1.0, data.time) + [0.0, 0.0, 0.3 * np.sin(6 * data.time) * (data.time > 2)]
+    data.ctrl = pose * min(1.0, data.time) + [
+        0.0,
+        0.0,
+        0.3 * np.sin(6 * data.time) * (data.time > 2),
+    ]
     fl.step(model, data)
     nod.append([data.time, *data.qpos[-3:], *data.ctrl])
 nod = np.array(nod)
-print("the bulb is at", np.round(data.site("bulb").xpos, 3), "m, the foot at", np.round(data.body("foot").xpos, 4))
+print(
+    "the bulb is at",
+    np.round(data.site("bulb").xpos, 3),
+    "m, the foot at",
+    np.round(data.body("foot").xpos, 4),
+)
 print(
     f"{data.ncon} contacts, {data.solver_niter} iterations, residual {data.solver_residual:.0e}, status {data.status}"
 )
@@ -131,7 +144,9 @@ force, weight = 0.0, model.body_mass.sum() * 9.81
 for _ in range(1047):  # two periods of the nod, 2 pi / 6 s each
     data.ctrl = pose + [0.0, 0.0, 0.3 * np.sin(6 * data.time)]
     fl.step(model, data)
-    force += sum(fl.query.contact_force(model, data, k)[0] for k in range(data.ncon))  # along the normal
+    force += sum(
+        fl.query.contact_force(model, data, k)[0] for k in range(data.ncon)
+    )  # along the normal
 print(f"mean contact force {force / 1047:.2f} N, weight {weight:.2f} N")
 assert abs(force / 1047 - weight) < 0.01 * weight
 
@@ -140,8 +155,12 @@ names = [model.joint(j).name for j in range(1, 4)]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
 for k, name in enumerate(names):
     left.plot(nod[:, 0], np.rad2deg(nod[:, 1 + k]), color=f"C{k}", label=name)
-    left.plot(nod[:, 0], np.rad2deg(nod[:, 4 + k]), color=f"C{k}", linestyle=":", linewidth=1)
-left.set(xlabel="time [s]", ylabel="[degrees]", title="joint angles and targets (dotted)")
+    left.plot(
+        nod[:, 0], np.rad2deg(nod[:, 4 + k]), color=f"C{k}", linestyle=":", linewidth=1
+    )
+left.set(
+    xlabel="time [s]", ylabel="[degrees]", title="joint angles and targets (dotted)"
+)
 left.legend()
 for time in (0.02, 0.5, 1.0, 4.0):
     fl.reset_data(model, data)
@@ -150,7 +169,9 @@ for time in (0.02, 0.5, 1.0, 4.0):
         fl.step(model, data)
     x, _, z = np.vstack([data.xpos[1:], data.site("bulb").xpos]).T
     right.plot(x, z, "o-", label=f"{time:g} s")
-right.set(xlabel="x [m]", ylabel="z [m]", title="the lamp", aspect="equal", xlim=(-0.3, 0.6))
+right.set(
+    xlabel="x [m]", ylabel="z [m]", title="the lamp", aspect="equal", xlim=(-0.3, 0.6)
+)
 right.legend(loc="upper right")
 
 # %% [markdown]

@@ -12,7 +12,9 @@ import numpy as np
 import featherlane as fl
 
 LENGTH, MASS, GRAVITY = 0.5, 2.0, 9.81  # of each rod [m], [kg]; [m/s^2]
-ABOUT_COM = np.diag([1.0, 1.0, 0.0]) * MASS * LENGTH**2 / 12  # inertia of a thin rod along z [kg m^2]
+ABOUT_COM = (
+    np.diag([1.0, 1.0, 0.0]) * MASS * LENGTH**2 / 12
+)  # inertia of a thin rod along z [kg m^2]
 
 # %% [markdown]
 # ## Spatial vectors
@@ -55,8 +57,13 @@ c = skew([0.0, 0.0, -LENGTH / 2])
 I = np.block([[ABOUT_COM + MASS * c @ c.T, MASS * c], [MASS * c.T, MASS * np.eye(3)]])
 S = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])  # both hinges turn about y
 PARENT = [-1, 0]
-OFFSET = [np.zeros(3), np.array([0.0, 0.0, -LENGTH])]  # of each hinge in its parent's frame
-G = np.array([0.0, 0.0, 0.0, 0.0, 0.0, GRAVITY])  # gravity is an upward acceleration of the base
+OFFSET = [
+    np.zeros(3),
+    np.array([0.0, 0.0, -LENGTH]),
+]  # of each hinge in its parent's frame
+G = np.array(
+    [0.0, 0.0, 0.0, 0.0, 0.0, GRAVITY]
+)  # gravity is an upward acceleration of the base
 
 
 def turn(q):
@@ -81,7 +88,9 @@ def rnea(q, qd, qdd):
     X = [transform(turn(q[i]), OFFSET[i]) for i in range(n)]
     v, a, f = [None] * n, [None] * n, [None] * n
     for i in range(n):
-        before, a_before = (np.zeros(6), G) if PARENT[i] < 0 else (v[PARENT[i]], a[PARENT[i]])
+        before, a_before = (
+            (np.zeros(6), G) if PARENT[i] < 0 else (v[PARENT[i]], a[PARENT[i]])
+        )
         v[i] = X[i] @ before + S * qd[i]
         a[i] = X[i] @ a_before + S * qdd[i] + cross_motion(v[i]) @ S * qd[i]
         f[i] = I @ a[i] - cross_motion(v[i]).T @ I @ v[i]
@@ -214,7 +223,9 @@ batch = fl.Batch(model, 1)
 batch.qpos = start
 by_engine = batch.rollout(steps, record="qpos")
 difference = abs(by_engine["qpos"][0] - by_hand).max(axis=1)
-print(f"after {steps * h:g} s: difference {difference[-1]:.1e} rad, angles {np.round(by_hand[-1], 3)} rad")
+print(
+    f"after {steps * h:g} s: difference {difference[-1]:.1e} rad, angles {np.round(by_hand[-1], 3)} rad"
+)
 assert difference[-1] < 1e-10
 
 # %%
@@ -224,7 +235,9 @@ left.plot(time, np.rad2deg(by_hand), label=["shoulder", "elbow"])
 left.set(xlabel="time [s]", ylabel="angle [degrees]", title="NumPy")
 left.legend()
 right.semilogy(time, np.maximum(difference, 1e-17), color="tab:red")
-right.set(xlabel="time [s]", ylabel="[rad]", title="difference between NumPy and engine")
+right.set(
+    xlabel="time [s]", ylabel="[rad]", title="difference between NumPy and engine"
+)
 
 # %% [markdown]
 # ## Differences in the engine

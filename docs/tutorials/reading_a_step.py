@@ -26,7 +26,9 @@ print(f"t = {data.time:.2f} s, {nv} DoFs, {model.nbody} bodies")
 
 def check(name, a, b, tolerance=1e-9):
     """Compares two arrays, relative to the largest entry of the first."""
-    error = abs(np.asarray(a) - np.asarray(b)).max() / max(abs(np.asarray(a)).max(), 1e-12)
+    error = abs(np.asarray(a) - np.asarray(b)).max() / max(
+        abs(np.asarray(a)).max(), 1e-12
+    )
     print(f"  {name}: {error:.1e}")
     assert error < tolerance, name
 
@@ -44,7 +46,11 @@ fl.stages.kinematics(model, data)
 fl.stages.frames(model, data)
 fl.stages.com_pos(model, data)
 total = model.body_mass[1:].sum()
-check("centre of mass", (model.body_mass[1:, None] * data.xipos[1:]).sum(0) / total, data.subtree_com[1])
+check(
+    "centre of mass",
+    (model.body_mass[1:, None] * data.xipos[1:]).sum(0) / total,
+    data.subtree_com[1],
+)
 # the velocity of a point is J qvel, and J follows from S: linear part + angular part x arm
 body = model.nbody - 1
 jacp, jacr = fl.query.jac_body_com(model, data, body)
@@ -71,8 +77,15 @@ kinetic = np.zeros((nv, nv))
 for b in range(1, model.nbody):
     jp, jr = fl.query.jac_body_com(model, data, b)
     R = data.ximat[b].reshape(3, 3)
-    kinetic += model.body_mass[b] * jp.T @ jp + jr.T @ R @ np.diag(model.body_inertia[b]) @ R.T @ jr
-check("M = sum of J^T m J + J^T I J, plus armature", kinetic + np.diag(model.dof_armature), M)
+    kinetic += (
+        model.body_mass[b] * jp.T @ jp
+        + jr.T @ R @ np.diag(model.body_inertia[b]) @ R.T @ jr
+    )
+check(
+    "M = sum of J^T m J + J^T I J, plus armature",
+    kinetic + np.diag(model.dof_armature),
+    M,
+)
 L, D = fl.tree.ltdl(M, model.dof_parentid)
 check("L^T D L", L.T @ np.diag(D) @ L, M)
 x = rng.standard_normal(nv)
@@ -88,14 +101,18 @@ check("M^-1 by the factor", np.linalg.solve(M, x), fl.query.solve_m(model, data,
 fl.stages.forward_velocity(model, data)
 twice = float(data.qvel @ M @ data.qvel)
 moving = sum(
-    model.body_mass[b] * np.sum((fl.query.jac_body_com(model, data, b)[0] @ data.qvel) ** 2)
+    model.body_mass[b]
+    * np.sum((fl.query.jac_body_com(model, data, b)[0] @ data.qvel) ** 2)
     for b in range(1, model.nbody)
 )
 print(f"  kinetic energy {0.5 * twice:.4f} J, translational part {0.5 * moving:.4f} J")
 at_rest = fl.Data(model)
 at_rest.qpos = data.qpos
 fl.forward(model, at_rest)  # at zero velocity the bias is gravity only
-gravity = sum(model.body_mass[b] * 9.81 * fl.query.jac_body_com(model, at_rest, b)[0][2] for b in range(1, model.nbody))
+gravity = sum(
+    model.body_mass[b] * 9.81 * fl.query.jac_body_com(model, at_rest, b)[0][2]
+    for b in range(1, model.nbody)
+)
 check("bias at rest is J^T m g", gravity, at_rest.qfrc_bias)
 
 # %% [markdown]
@@ -121,11 +138,15 @@ check("M a0", M @ data.qacc_smooth, forces)
 # %%
 fl.stages.collision(model, data)
 fl.stages.make_constraint(model, data)
-print(f"  {data.ncon} contacts, {data.nefc} rows: {data.ne} equality, {data.nf} friction loss, {data.nl} limits")
+print(
+    f"  {data.ncon} contacts, {data.nefc} rows: {data.ne} equality, {data.nf} friction loss, {data.nl} limits"
+)
 J, aref, R = data.efc_J, data.efc_aref, data.efc_R
 K, B, impedance = data.efc_KBIP[:, :3].T
 check("J qvel", J @ data.qvel, data.efc_vel)
-check("aref", -B * data.efc_vel - K * impedance * (data.efc_pos - data.efc_margin), aref)
+check(
+    "aref", -B * data.efc_vel - K * impedance * (data.efc_pos - data.efc_margin), aref
+)
 check("R", (1 - impedance) / impedance * data.efc_diagA, R, 1e-8)
 assert data.ncon > 0
 
@@ -144,13 +165,17 @@ check("f", np.maximum(0, -y / R)[one_sided], f[one_sided], 1e-6)
 def cost(a):
     """Returns Gauss's cost plus the cost of the rows."""
     rows = np.minimum(J @ a - aref, 0)[one_sided]
-    return 0.5 * (a - data.qacc_smooth) @ M @ (a - data.qacc_smooth) + 0.5 * np.sum(rows**2 / R[one_sided])
+    return 0.5 * (a - data.qacc_smooth) @ M @ (a - data.qacc_smooth) + 0.5 * np.sum(
+        rows**2 / R[one_sided]
+    )
 
 
 assert data.ne + data.nf == 0, "equality and friction rows would cost on both sides"
 least = cost(data.qacc)
 worse = [cost(data.qacc + 1e-3 * rng.standard_normal(nv)) - least for _ in range(100)]
-print(f"  cost {least:.4f}; 100 random perturbations increase it by {min(worse):.1e} to {max(worse):.1e}")
+print(
+    f"  cost {least:.4f}; 100 random perturbations increase it by {min(worse):.1e} to {max(worse):.1e}"
+)
 assert min(worse) > 0
 
 # %% [markdown]
@@ -163,9 +188,13 @@ assert min(worse) > 0
 velocity, acceleration = data.qvel.copy(), data.qacc.copy()
 damped = M + h * np.diag(model.dof_damping)
 fl.stages.euler(model, data)
-check("new velocity", velocity + h * np.linalg.solve(damped, M @ acceleration), data.qvel)
+check(
+    "new velocity", velocity + h * np.linalg.solve(damped, M @ acceleration), data.qvel
+)
 fl.step(model, whole)
-assert np.array_equal(whole.qpos, data.qpos) and np.array_equal(whole.qvel, data.qvel), "bitwise identical"
+assert np.array_equal(whole.qpos, data.qpos) and np.array_equal(
+    whole.qvel, data.qvel
+), "bitwise identical"
 print("  the stages and fl.step are bitwise identical")
 
 # %%

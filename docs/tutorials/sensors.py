@@ -67,7 +67,9 @@ out = batch.rollout(3000, record=("sensordata", "qpos", "qvel"))
 columns = {}
 for i in range(model.nsensor):
     first = model.sensor_adr[i]
-    columns[model.sensor(i).name] = out["sensordata"][..., first : first + model.sensor_dim[i]]
+    columns[model.sensor(i).name] = out["sensordata"][
+        ..., first : first + model.sensor_dim[i]
+    ]
 angle, rate = columns["angle"][..., 0], columns["gyro"][..., 1]
 
 inertia = MASS * LENGTH**2 + 0.4 * MASS * 0.05**2
@@ -76,13 +78,19 @@ along = -(LENGTH * rate**2 + GRAVITY * np.cos(angle))
 across = LENGTH * turning + GRAVITY * np.sin(angle)
 errors = {
     "accelerometer along the rod": abs(columns["accelerometer"][..., 2] - along).max(),
-    "accelerometer across it": abs(abs(columns["accelerometer"][..., 0]) - abs(across)).max(),
-    "force at the hinge": abs(np.linalg.norm(columns["force"], axis=-1) - MASS * np.hypot(along, across)).max(),
+    "accelerometer across it": abs(
+        abs(columns["accelerometer"][..., 0]) - abs(across)
+    ).max(),
+    "force at the hinge": abs(
+        np.linalg.norm(columns["force"], axis=-1) - MASS * np.hypot(along, across)
+    ).max(),
 }
 for name, error in errors.items():
     print(f"{name:>28}: largest error {error:.1e}")
 assert max(errors.values()) < 1e-9
-assert np.array_equal(angle[:, 1:], out["qpos"][:, :-1, 0]), "sensor data belong to the state before the step"
+assert np.array_equal(angle[:, 1:], out["qpos"][:, :-1, 0]), (
+    "sensor data belong to the state before the step"
+)
 
 # %%
 time = model.opt.timestep * np.arange(3000)
@@ -93,7 +101,12 @@ for world, start in enumerate(("0.3", "1.2", "2.4")):
     right.plot(time, np.where(distance < 0, np.nan, distance))
 left.set(xlabel="time [s]", ylabel="along the rod [m/s^2]", title="accelerometer")
 left.legend()
-right.set(xlabel="time [s]", ylabel="[m]", ylim=(0, 5), title="rangefinder; no hit above the horizon")
+right.set(
+    xlabel="time [s]",
+    ylabel="[m]",
+    ylim=(0, 5),
+    title="rangefinder; no hit above the horizon",
+)
 
 # %% [markdown]
 # ## Sensor noise
@@ -156,5 +169,10 @@ assert np.allclose(out["sensordata"][:, 1:, 0], expected, atol=1e-12)
 # %%
 at_rest = fl.Data(model)
 A, B, C, D = fl.linearize(model, at_rest, sensors=True, method="finite_difference")[:4]
-print("d angle / d (angle, rate) =", np.round(C[0], 6), "  d gyro_y / d rate =", np.round(C[2, 1], 6))
+print(
+    "d angle / d (angle, rate) =",
+    np.round(C[0], 6),
+    "  d gyro_y / d rate =",
+    np.round(C[2, 1], 6),
+)
 assert np.allclose(C[0], [1, 0], atol=1e-6) and np.isclose(C[2, 1], -1, atol=1e-6)

@@ -15,7 +15,9 @@ import featherlane as fl
 WORLDS, SECONDS = 1024, 1.5
 model = fl.bundled("quadruped")
 batch = fl.Batch(model, WORLDS)
-print(f"{WORLDS} worlds of {model.nv} DoFs: qpos is {batch.qpos.shape}, qvel {batch.qvel.shape}")
+print(
+    f"{WORLDS} worlds of {model.nv} DoFs: qpos is {batch.qpos.shape}, qvel {batch.qvel.shape}"
+)
 
 # %% [markdown]
 # ## Randomize the parameters
@@ -49,7 +51,9 @@ batch.qvel[:, 1] += kick
 kicked = batch.checkpoint()
 steps = round(SECONDS / model.opt.timestep)
 out = batch.rollout(steps, record=("qpos", "xmat"))
-upright = out["xmat"].reshape(WORLDS, steps, model.nbody, 3, 3)[:, -1, 1, 2, 2]  # cosine of the trunk's tilt
+upright = out["xmat"].reshape(WORLDS, steps, model.nbody, 3, 3)[
+    :, -1, 1, 2, 2
+]  # cosine of the trunk's tilt
 fallen = upright < 0.7
 unsolved = batch.status["not_converged"].sum()
 print(f"{fallen.sum()} of {WORLDS} robots fell; {unsolved} solves did not converge")
@@ -60,11 +64,20 @@ assert batch.nreset.sum() == 0
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 left.scatter(kick[~fallen], friction[~fallen], s=5, label="upright")
 left.scatter(kick[fallen], friction[fallen], s=5, label="fell")
-left.set(xlabel="lateral velocity [m/s]", ylabel="friction", title="falls by push and friction")
+left.set(
+    xlabel="lateral velocity [m/s]",
+    ylabel="friction",
+    title="falls by push and friction",
+)
 left.legend(loc="upper left")
 time = model.opt.timestep * np.arange(1, steps + 1)
 for world in np.argsort(kick)[:: WORLDS // 24]:
-    right.plot(time, out["qpos"][world, :, 2], color="C1" if fallen[world] else "C0", linewidth=0.8)
+    right.plot(
+        time,
+        out["qpos"][world, :, 2],
+        color="C1" if fallen[world] else "C0",
+        linewidth=0.8,
+    )
 right.set(xlabel="time [s]", ylabel="height of the trunk [m]", title="every 42nd world")
 
 # %% [markdown]
@@ -91,7 +104,9 @@ alone, robot = batch.get_data(world), batch.get_model(world)
 for _ in range(steps):
     fl.step(robot, alone)
 assert np.array_equal(alone.qpos, out["qpos"][world, -1]), "bitwise identical"
-print(f"world {world}: push {kick[world]:.2f} m/s, {robot.body_mass.sum():.1f} kg, friction {friction[world]:.2f}")
+print(
+    f"world {world}: push {kick[world]:.2f} m/s, {robot.body_mass.sum():.1f} kg, friction {friction[world]:.2f}"
+)
 print("alone and in the batch: bitwise identical after", steps, "steps")
 
 # %% [markdown]

@@ -1,13 +1,9 @@
 """Runs the blocks of code in a page: in their order, in one namespace, each as a separate file.
 
-A model or batch that a reader already has is defined in a comment before a block, which no page shows.  The output
-of a block may follow it, as a block of text, and is then compared:
-
-    <!-- before
-    model = fl.bundled("humanoid")
-    -->
+The output of a block may follow it, as a block of text, and is then compared:
 
     ```python
+    model = fl.bundled("humanoid")
     print(model.nv)
     ```
 
@@ -28,15 +24,15 @@ import tempfile
 from pathlib import Path
 
 PYTHON = re.compile(
-    r"^<!-- before\n(?P<before>.*?)^-->$|^```python\n(?P<shown>.*?)^```$(?:\n\n```text\n(?P<printed>.*?)^```$)?",
+    r"^```python\n(?P<shown>.*?)^```$(?:\n\n```text\n(?P<printed>.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def python(page: str) -> list[str]:
-    """Returns the Python blocks, including those before them in comments."""
-    return [block["before"] or block["shown"] for block in PYTHON.finditer(page)]
+    """Returns the Python blocks."""
+    return [block["shown"] for block in PYTHON.finditer(page)]
 
 
 def run(page: str, folder: Path, compare: bool = True) -> tuple[dict, str]:
@@ -48,7 +44,7 @@ def run(page: str, folder: Path, compare: bool = True) -> tuple[dict, str]:
     left: dict = {"__name__": "page"}
     parts, last = [], 0
     for k, block in enumerate(PYTHON.finditer(page)):
-        code = block["before"] or block["shown"]
+        code = block["shown"]
         path = folder / f"block_{k}.py"
         path.write_text(code)
         said = io.StringIO()

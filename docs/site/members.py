@@ -1,0 +1,58 @@
+"""Members of classes and enumerations, as the reference shows them."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+
+import featherlane as fl
+
+# members that other modules of the package use, and no user needs
+INTERNAL = set(
+    "bound expanded_fields forward_bound is_busy is_left_out move_into mute pair_memory query row_memory rows "
+    "sensor_values take_over watch writable".split()
+)
+# members of `Batch` by subject
+GROUPS = {
+    "Simulation": "step rollout forward inverse reset",
+    "State": "get_state set_state checkpoint restore copy",
+    "Fields": "bind expand expanded set_const set_variant",
+    "Access by name": "actuator body geom joint link sensor site tendon",
+    "Contacts": "contacts contact_force give_contacts clear_given_contacts geom_distance",
+    "Sensing": "camera scan height_scan ray",
+    "Kinematics and dynamics": (
+        "jac jac_body jac_dot jac_site jac_subtree_com angular_momentum_matrix full_m object_acceleration "
+        "object_velocity"
+    ),
+    "Status": "status count_of",
+    "One world, MuJoCo": "get_data get_model from_mujoco to_mujoco",
+}
+
+
+def members(cls: type) -> list[tuple[str, object]]:
+    """What a class of this package shows, its own and what it has from classes of this package."""
+    found: dict[str, object] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__.startswith("featherlane"):
+            for name, member in vars(base).items():
+                if name.startswith("_") or name in INTERNAL:
+                    continue
+                if inspect.isfunction(member) or isinstance(member, property):
+                    found[name] = member
+    return sorted(found.items())
+
+
+def grouped(cls: type) -> dict[str, list[tuple[str, object]]]:
+    """Returns the members of a class under the titles of their groups; a class without groups has one, untitled."""
+    found = dict(members(cls))
+    if cls is not fl.Batch:
+        return {"": list(found.items())}
+    listed = {title: [(name, found.pop(name)) for name in names.split()] for title, names in GROUPS.items()}
+    if found:
+        raise LookupError(f"members of Batch in no group: {sorted(found)}")
+    return listed
+
+
+def enum_members(cls: type[enum.Enum]) -> list[str]:
+    """Returns the members of an enumeration as a table."""
+    return ["| member | value |", "| --- | ---: |", *(f"| `{m.name}` | {m.value} |" for m in cls), ""]
