@@ -507,7 +507,7 @@ def drawn(names: list, rng, loaders) -> Case:
     options = []
     if rng.random() < 0.35:
         options += [("integrator", "euler"), ("enableflags", 0), ("contact_model", "lcp")]
-        options += [("noslip_iterations", 0), ("lcp_solver", LCP_SOLVERS[rng.integers(3)])]
+        options += [("noslip_iterations", 0), ("lcp_solver", LCP_SOLVERS[rng.integers(len(LCP_SOLVERS))])]
         options += [("lcp_iterations", int(rng.choice([10, 50])))]
         if options[-2][1] != "dantzig" and rng.random() < 0.3:
             options += [("lcp_cone", "cone")]
