@@ -219,7 +219,7 @@ NUMBERED = 'class="linenos"'  # blocks of the source
 def words(cell: str) -> list[str]:
     """Returns the parts of a cell between which a line may break."""
     text = html.unescape(re.sub(r"<(?!wbr)[^>]+>", "", re.sub(r"<br ?/?>", " ", cell)))
-    return re.split(r"<wbr>|\s|(?<=[-,])(?=\w{2})", text)
+    return re.split(r"<wbr>|[ \n]|(?<=[-,])(?=\w{2})", text)
 
 
 def least_width(table: str) -> float:
