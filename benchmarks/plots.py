@@ -24,7 +24,8 @@ STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
-    "grid.color": "0.9",
+    "grid.color": "0.85",
+    "savefig.transparent": True,  # on the colour of the page
 }
 
 Table = tuple[list[str], list[list[str]]]  # columns, rows
@@ -92,10 +93,10 @@ def bars(axes, labels: list[str], series: dict[str, list[str]], colors=(BLUE, OR
         axes.legend(loc="lower right", framealpha=1.0)
 
 
-def ratios(axes, most: float | None = None) -> None:
-    """Marks the ratio 1 on an axis."""
-    axes.axvline(1.0, color="0.3", linewidth=1.0, linestyle="--")
-    axes.set_xlim(0 if most else None, most)
+def mark(axes, at: float = 1.0) -> None:
+    """Draws a dashed line over the bars at a value."""
+    axes.axvline(at, color="white", linewidth=2.4, zorder=3)
+    axes.axvline(at, color="0.1", linewidth=1.4, linestyle=(0, (5, 3)), zorder=3)
 
 
 def speed(found: list[Table], plt):
@@ -106,7 +107,7 @@ def speed(found: list[Table], plt):
     axes.set(xscale="log", xlabel="world-steps per second, relative to MuJoCo's batch on one thread")
     axes.set_xticks([1, 2, 5, 10, 20, 50, 100, 200, 400], ["1", "2", "5", "10", "20", "50", "100", "200", "400"])
     axes.minorticks_off()
-    ratios(axes)
+    mark(axes)
     return figure
 
 
@@ -120,8 +121,10 @@ def robots(found: list[Table], plt):
     figure, axes = plt.subplots(figsize=(WIDTH, 11.5), layout="constrained")
     table = columns, rows
     bars(axes, [short(name) for name in column(table, "model")], {k: column(table, v) for k, v in FLOATS.items()})
-    axes.set_xlabel("speed of a batch, relative to MuJoCo on one thread")
-    ratios(axes, 20.0)
+    axes.set(xscale="log", xlabel="speed of a batch, relative to MuJoCo on one thread")
+    axes.set_xticks([0.5, 1, 2, 5, 10, 20, 50], ["0.5", "1", "2", "5", "10", "20", "50"])
+    axes.minorticks_off()
+    mark(axes)
     return figure
 
 
@@ -133,7 +136,7 @@ def threads(found: list[Table], plt):
     series = {"2 threads / 1": column(table, "2 threads / 1"), "2 cores / 1": column(table, "2 cores / 1")}
     bars(axes, [f"{short(name)}, {worlds} worlds" for name, worlds in names], series)
     axes.set_xlabel("speed-up")
-    ratios(axes, 2.8)
+    mark(axes)
     return figure
 
 
@@ -144,7 +147,7 @@ def environments(found: list[Table], plt):
     names = zip(column(table, "task"), column(table, "worlds"), strict=True)
     bars(axes, [f"{task}, {worlds}" for task, worlds in names], {"ratio": column(table, "ratio (min - max)")})
     axes.set_xlabel("environment steps per second, relative to EnvPool")
-    ratios(axes, None)
+    mark(axes)
     return figure
 
 
@@ -252,7 +255,7 @@ def contact_creep(found: list[Table], plt):
     series = {engine: column(grasp, engine) for engine in ENGINES}
     bars(axes[0], column(grasp, grasp[0][0]), series, list(ENGINES.values()))
     axes[0].set(xscale="log", xlabel="creep [um/s]")
-    axes[0].axvline(1.0, color="0.3", linewidth=1.0, linestyle="--")
+    mark(axes[0])
     axes[0].get_legend().remove()
     for engine, color in ENGINES.items():
         table = part(cube, engine=engine)
@@ -310,15 +313,18 @@ def contact_simbenchmark(found: list[Table], plt):
     """Errors of each task at its smallest step size."""
     columns, rows = found[0]
     tasks = [task for task in dict.fromkeys(column(found[0], "task")) if task != "ANYmal PD"]
-    figure, axes = plt.subplots(1, len(tasks), figsize=(1.3 * WIDTH, 3.0), layout="constrained")
-    for panel, task in zip(axes, tasks, strict=True):
+    across = 2
+    down = -(-len(tasks) // across)
+    figure, axes = plt.subplots(down, across, figsize=(WIDTH, 2.4 * down), layout="constrained", squeeze=False)
+    for panel in axes.flat[len(tasks) :]:
+        panel.remove()
+    for panel, task in zip(axes.flat, tasks, strict=False):
         mine = [row for row in rows if row[0] == task and row[1] == "1" and row[columns.index("error")]]
         colors = [GREEN if row[2].startswith("best") else BLUE for row in mine]
         errors = [max(float(row[columns.index("error")]), FLOOR) for row in mine]
         panel.barh(range(len(mine)), errors, color=colors)
-        panel.set_yticks(range(len(mine)), [row[2].removeprefix("best published: ") for row in mine], fontsize=7)
+        panel.set_yticks(range(len(mine)), [row[2].removeprefix("best published: ") for row in mine], fontsize=9)
         panel.set(xscale="log", title=task, ylim=(len(mine) - 0.4, -0.6))
-        panel.tick_params(axis="x", labelsize=7)
         panel.grid(True, axis="x")
     return figure
 

@@ -151,6 +151,13 @@ def test_links_lead_to_files_and_headings(subtests):
                 assert anchor in links.anchors(place.read_text()), f"{place.name} has no heading #{anchor}"
 
 
+def test_the_readme_links_pages_of_integrations():
+    """A library of the table has a link to its page."""
+    table = (ROOT / "README.md").read_text().partition("\n## Integrations\n")[2].partition("\n## ")[0]
+    rows = links.rows(table)
+    assert len(rows) > 5 and all("](docs/integrations/" in row[0] for row in rows)
+
+
 def test_contributing_names_existing_files(subtests):
     """Checks paths of files; a bare name is looked up in the folders named before it."""
     for name in NAMED:

@@ -5,6 +5,7 @@ import html
 import importlib
 import json
 import os
+import posixpath
 import re
 import subprocess
 import sys
@@ -72,10 +73,13 @@ NAVIGATION = yaml.load((ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2
 
 def test_every_page_is_in_the_navigation(folder, pages):
     """The pages that are made when the site is built are included; pages of the source are linked by others."""
-    menu = re.search(
-        r'<nav class="md-nav md-nav--primary.*?</nav>\s*</div>', (folder / "index.html").read_text(), re.DOTALL
-    )
-    listed = {link.partition("#")[0] for link in site.Page(menu[0]).links} | {"index.html"}
+    listed = {"index.html"}  # a page has the part of the menu that it shows
+    for name in pages:
+        menu = (folder / name).read_text().partition('<nav class="md-nav md-nav--primary')[2]
+        links = site.Page(menu.partition('data-md-component="content"')[0]).links
+        listed |= {
+            posixpath.normpath(posixpath.join(posixpath.dirname(name), link.partition("#")[0])) for link in links
+        }
     there = {name for name in pages if not name.startswith("source/")}
     assert len(there) > 120 and there <= listed, f"not listed: {sorted(there - listed)}"
 
@@ -206,3 +210,92 @@ def test_cells_of_a_script_are_text_and_code(hooks):
     assert page.startswith("# Title\n\nwords\n\n```python\nprint(6 * 7)\n```\n\n```text\n42\n```\n") and drawn == ()
     with pytest.raises(ZeroDivisionError):
         hooks("tutorials").told("tutorials", "try", "# %%\n1 / 0\n")
+
+
+COLUMN = 868  # pixels of a page's column at a width of 1400: docs/site/site.css
+CODE, SMALL = 8.2, 6.8  # pixels of a character of code, at most
+NUMBER, PADDING = 7.0, 18.5  # of a character of a table, and of the padding of a cell; as measured in Chromium
+TABLE = re.compile(r"<table>(.*?)</table>", re.DOTALL)
+HIGHLIGHT = re.compile(r'<div class="([\w -]*)highlight"><pre>.*?<code[^>]*>(.*?)</code></pre>', re.DOTALL)
+NUMBERED = 'class="linenos"'  # blocks of the source
+
+
+def words(cell: str) -> list[str]:
+    """Returns the parts of a cell between which a line may break."""
+    text = html.unescape(re.sub(r"<(?!wbr)[^>]+>", "", re.sub(r"<br ?/?>", " ", cell)))
+    return re.split(r"<wbr>|[ \n]|(?<=[-,])(?=\w{2})", text)
+
+
+def least_width(table: str) -> float:
+    """Returns the pixels that a table needs if each line is broken wherever it may be."""
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in table.split("<tr>")[1:]]
+    columns = [[cells[k] for cells in rows if k < len(cells)] for k in range(max(map(len, rows)))]
+    return sum(NUMBER * max(len(word) for cell in column for word in words(cell)) + PADDING for column in columns)
+
+
+def code_width(kind: str, code: str) -> float:
+    """Returns the pixels of the longest line of a block of code; a broken line has no width."""
+    lines = html.unescape(re.sub(r"<[^>]+>", "", code)).splitlines()
+    size = SMALL if "small" in kind else CODE
+    return 0.0 if "broken" in kind else 36 + size * max(map(len, lines), default=0)
+
+
+def test_tables_and_code_fit_into_their_column(folder, pages):
+    """Widths are estimated from the characters; a browser gave the sizes and the column of 868 at 1400 pixels."""
+    tables, blocks = {}, {}
+    for name in pages:
+        if name.startswith("source/"):
+            continue
+        text = (folder / name).read_text()
+        tables |= {f"{name}, table {k}": least_width(table) for k, table in enumerate(TABLE.findall(text))}
+        blocks |= {f"{name}, block {k}": code_width(*block) for k, block in enumerate(HIGHLIGHT.findall(text))}
+    assert len(tables) > 150 and len(blocks) > 900
+    assert {name: width for name, width in (tables | blocks).items() if width > COLUMN} == {}
+    assert max(tables.values()) > 0.7 * COLUMN and max(blocks.values()) > 0.9 * COLUMN, "the estimates have a scale"
+
+
+def test_wide_tables_and_code_are_found():
+    row = "".join(f"<td>{'x' * 12}</td>" for _ in range(9))
+    assert least_width(f"<tr>{row}</tr>") > COLUMN > least_width(f"<tr>{row.replace('xx', 'x<wbr>x')}</tr>")
+    assert code_width("", "x" * 103) > COLUMN > code_width("", f"<b>{'x' * 88}</b>\nx")
+    assert COLUMN > code_width("small ", "x" * 120) > 800
+
+
+def test_columns_are_grouped_and_folded(hooks):
+    layout, table = hooks("layout"), "| a | b | c, d |\n| --- | --- | ---: |\n| 1 | 2 | 3 |\n"
+    page = f"<!-- columns: c, d | b -->\n<!-- x:begin -->\n{table}<!-- x:end -->\n"
+    made = layout.on_page_markdown(page, None, None, None)
+    assert made.startswith("<!-- x:begin -->\n| a | c, d |\n| --- | ---: |\n| 1 | 3 |\n")
+    assert "| a | b |\n| --- | --- |\n| 1 | 2 |" in made.partition("<details")[2]
+    for wrong in ("b", "b; c", "b; c, d; e"):
+        with pytest.raises(ValueError, match="allowed are"):
+            layout.on_page_markdown(page.replace("c, d | b", wrong), None, None, None)
+
+
+def test_every_comment_about_columns_has_a_table(hooks):
+    layout, pages = hooks("layout"), [path.read_text() for path in (ROOT / "docs").rglob("*.md")]
+    comments = sum(len(re.findall(r"^<!-- columns: ", page, re.MULTILINE)) for page in pages)
+    assert comments > 10 and comments == sum(len(layout.TABLE.findall(page)) for page in pages)
+
+
+def test_old_anchors_lead_to_the_parts_of_a_page(folder, pages):
+    """An address that was published keeps its anchor: the page lists its parts there."""
+    for address in ("reference/api.html#Batch.step", "fields.html#model", "speed.html#thread-scaling"):
+        name, _, anchor = address.partition("#")
+        assert anchor in pages[name].anchors, address
+    assert "fields/model.html#model" in pages["reference/actuators.html"].links or any(
+        "fields/model.html#model" in link for page in pages.values() for link in page.links
+    )
+
+
+def test_a_page_is_cut_at_its_headings(hooks):
+    split = hooks("split")
+    text = "# T\n\nintro\n\n## A b\n\n[x](c.md#d) ![y](images/y.svg)\n\n```sh\n# no heading\n```\n\n"
+    text += "### In\n\n## Z { #z.Z }\n\nend\n"
+    rest, parts = split.cut("speed", text)
+    assert rest.startswith("# T\n\nintro\n\n- ") and "[A b](speed/a-b.md)" in rest and 'id="in"' in rest
+    assert parts["speed/a-b.md"].startswith("# A b\n\n[x](../c.md#d) ![y](../images/y.svg)")
+    assert "\n## In\n" in parts["speed/a-b.md"] and "\n# no heading\n" in parts["speed/a-b.md"]
+    assert parts["speed/z.z.md"] == "# Z { #z.Z }\n\nend\n"
+    with pytest.raises(ValueError, match="no heading"):
+        split.cut("speed", "# T\n")

@@ -65,17 +65,18 @@ def width(code: str) -> int:
 
 
 def on_page_content(content, page, config, files):
-    """Marks blocks of code by their width; names in tables may be broken after `/` and `_`."""
+    """Marks blocks of code by their width; in tables, names may be broken after `/` and `_`, and ranges may not."""
 
     def marked(block) -> str:
         size = "" if (wide := width(block[3])) <= CODE else "small " if wide <= SMALL else "small broken "
         return f'<div class="{block[1]}{size}highlight">{block[2]}{block[3]}{block[4]}'
 
+    def fitted(text: str) -> str:
+        return re.sub(r"(?<=\w[/_,])(?=\w\w)", "<wbr>", re.sub(r"(?<=\d) - (?=\d)", "&nbsp;-&nbsp;", text))
+
     def breakable(table) -> str:
         parts = re.split(r"(<[^>]+>)", table[0])
-        return "".join(
-            part if part.startswith("<") else re.sub(r"(?<=\w[/_,])(?=\w\w)", "<wbr>", part) for part in parts
-        )
+        return "".join(part if part.startswith("<") else fitted(part) for part in parts)
 
     content = BLOCK.sub(marked, content)
     return re.sub(r"<table>.*?</table>", breakable, content, flags=re.DOTALL)
