@@ -315,13 +315,16 @@ def check(seed: int, case: int) -> tuple[str, str]:
 
 
 def moves_nothing(model, data) -> bool:
-    """Returns whether a tendon has no moment arm, as one within a rigid body.
+    """Returns whether a tendon within a rigid body has its rest length.
 
-    Under `discrete` rounding of its length then decides whether its row touches a free body.
+    Under `discrete` a deflected tendon couples the dofs of a free body, as in MuJoCo, also without a moment arm; rounding
+    of the constant length then decides whether it is deflected.
     """
     J = np.abs(np.asarray(data.ten_J))
-    rows = zip(model.ten_J_rowadr, model.ten_J_rownnz, strict=True)
-    return any(J[first : first + number].max(initial=0.0) < STILL for first, number in rows)
+    length, rest = np.asarray(data.ten_length)[:, None], np.asarray(model.tendon_lengthspring)
+    at_rest = (np.abs(length - rest) < 1e-12 * length).any(axis=1)
+    rows = zip(model.ten_J_rowadr, model.ten_J_rownnz, at_rest, strict=True)
+    return any(here and J[first : first + number].max(initial=0.0) < STILL for first, number, here in rows)
 
 
 def _checked(tree: Tree, rng, columns: Columns) -> str:
