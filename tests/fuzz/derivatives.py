@@ -317,8 +317,8 @@ def check(seed: int, case: int) -> tuple[str, str]:
 def moves_nothing(model, data) -> bool:
     """Returns whether a tendon within a rigid body has its rest length.
 
-    Under `discrete` a deflected tendon couples the dofs of a free body, as in MuJoCo, also without a moment arm; rounding
-    of the constant length then decides whether it is deflected.
+    Under `discrete` a deflected tendon couples the dofs of a free body, as in MuJoCo, also without a moment arm.
+    Rounding of the constant length then decides whether it is deflected.
     """
     J = np.abs(np.asarray(data.ten_J))
     length, rest = np.asarray(data.ten_length)[:, None], np.asarray(model.tendon_lengthspring)

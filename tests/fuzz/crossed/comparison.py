@@ -23,6 +23,7 @@ SIZES = "ncon nefc ne nf nl".split()
 SOLUTION = {"qpos", "qvel", "act", "history", "plastic", "qacc_smooth", *SOLVED}
 RK4, DISCRETE = mujoco.mjtIntegrator.mjINT_RK4, mujoco.mjtIntegrator.mjINT_DISCRETE
 ENERGY, SLEEP = mujoco.mjtEnableBit.mjENBL_ENERGY, mujoco.mjtEnableBit.mjENBL_SLEEP
+OVERRIDE = mujoco.mjtEnableBit.mjENBL_OVERRIDE
 DISTANCES = [int(getattr(mujoco.mjtSensor, f"mjSENS_GEOM{what}")) for what in ("DIST", "NORMAL", "FROMTO")]
 NEAR, BOX = 0.01, mujoco.mjtGeom.mjGEOM_BOX  # m
 

@@ -11,7 +11,7 @@ import numpy as np
 import featherlane as fl
 from fuzz import models
 from fuzz.crossed import settings
-from fuzz.crossed.comparison import DISCRETE, INPUTS, RK4, SLEEP, START, Different, Skip, differences
+from fuzz.crossed.comparison import DISCRETE, INPUTS, OVERRIDE, RK4, SLEEP, START, Different, Skip, differences
 from fuzz.crossed.excuses import EQUAL, NEWTON, Step, judged, our_step, put, warned, with_other_options
 from fuzz.crossed.scene import Scene
 from fuzz.workers import enter
@@ -215,11 +215,27 @@ def same_points(mj, data, theirs, excuses: set[str]) -> bool:
 
 
 def has_other_gap_points(mj, data, theirs) -> bool:
-    """Returns whether pairs of the general method have another number of contacts, in their gap, without a force."""
+    """Returns whether pairs have another number of contacts in their gap, without a force.
+
+    These are pairs of the general method, and with the flag `override` pairs whose bounding spheres are farther apart
+    than `o_margin`: MuJoCo then has no contacts in the gap.
+    """
     ours, other = ([pair for pair in map(tuple, one.contact.geom)] for one in (data, theirs))
     counts = {pair: (ours.count(pair), other.count(pair)) for pair in {*ours, *other}}
     changed = [pair for pair, (a, b) in counts.items() if a != b]
-    return bool(changed) and all(is_general(mj, pair) and min(counts[pair]) > 0 for pair in changed)
+    return bool(changed) and all(
+        (is_general(mj, pair) and min(counts[pair]) > 0) or filtered_by_margin(mj, data, theirs, pair)
+        for pair in changed
+    )
+
+
+def filtered_by_margin(mj, data, theirs, pair: tuple[int, int]) -> bool:
+    """Returns whether the bounding spheres of a pair are apart by more than `o_margin`, and our contacts in the gap."""
+    apart = np.linalg.norm(np.subtract(*theirs.geom_xpos[list(pair)])) - mj.geom_rbound[list(pair)].sum()
+    contact = data.contact
+    own = (np.asarray(contact.geom) == pair).all(axis=1)
+    in_gap = contact.dist[own] > contact.includemargin[own]
+    return bool(mj.opt.enableflags & OVERRIDE and apart > mj.opt.o_margin and in_gap.all())
 
 
 def nearest_contacts(mj, contact) -> dict[tuple[int, int], float]:
