@@ -27,6 +27,7 @@ from featherlane.lanes import (
     gather,
     gather_rows,
     has,
+    join,
     kernel,
     lane_index,
     log,

@@ -11,6 +11,7 @@ from featherlane.lanes import (
     any_,
     false_mask,
     fmax,
+    join,
     kernel,
     real,
     single_precision,
@@ -165,7 +166,7 @@ def loops_of_all_kinds(d):
 
 @tried
 def tuples(d):
-    t = (d.x[0], d.x[1]) + (d.x[2],)
+    t = join((d.x[0], d.x[1]), (d.x[2],))
     d.out[0] = t[-1]
     for i in range(3):
         d.out[1 + i] = t[i]

@@ -19,6 +19,7 @@ from featherlane.lanes import (
     fma,
     gather,
     gather_rows,
+    join,
     kernel,
     lane_index,
     not_,
@@ -716,6 +717,18 @@ def counts_by_nothing(d):
 def counts_in_place(d):
     for i in range(0, 3, 0):  # broken
         d.x[i] = 0.0
+
+
+@says(r"a tuple of 2 \+ a tuple of 1; join\(a, b\) concatenates them")
+def adds_tuples(d):
+    t = (d.x[0], d.x[1]) + (d.x[2],)  # broken
+    d.x[0] = t[0]
+
+
+@says("join: got .*, allowed is tuples")
+def joins_a_value(d):
+    t = join((d.x[0],), d.x[1])  # broken
+    d.x[0] = t[0]
 
 
 def marked_lines() -> set[int]:

@@ -78,7 +78,7 @@ def approach(m1, d1, longest):
         dist[0] = where(nearer, length, dist[0])
         for k in unrolled(range(3)):
             corner[k], corner[3 + k] = where(nearer, a[k], corner[k]), where(nearer, b[k], corner[3 + k])
-        slope = sub3(scale3(dot3(gap, na), na), gap) + sub3(gap, scale3(dot3(gap, nb), nb))
+        slope = join(sub3(scale3(dot3(gap, na), na), gap), sub3(gap, scale3(dot3(gap, nb), nb)))
         if is_exact:
             slope = none, none, none, slope[3], slope[4], slope[5]
         steep = none

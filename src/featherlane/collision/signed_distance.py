@@ -143,7 +143,7 @@ def box_interior(size, p, exact):
         n = norm3(b)
         b = tuple(b[k] / n for k in range(3))
         depth = fmin(margin[0] / b[0], fmin(margin[1] / b[1], margin[2] / b[2]))
-    return (-depth,) + tuple(where(p[k] < 0.0, -b[k], b[k]) for k in range(3))
+    return join((-depth,), tuple(where(p[k] < 0.0, -b[k], b[k]) for k in range(3)))
 
 
 @kernel
@@ -154,7 +154,7 @@ def box_field(size, p, exact):
     b = tuple(fmax(a[k], 0.0) for k in range(3))
     n = norm3(b)
     s = 1.0 / fmax(n, MINVAL)
-    beyond = (n,) + tuple(copysign(s * b[k], p[k]) for k in range(3))
+    beyond = join((n,), tuple(copysign(s * b[k], p[k]) for k in range(3)))
     return select(outside, beyond, box_interior(size, p, exact))
 
 
@@ -167,7 +167,7 @@ def ellipsoid_field(size, p):
     i0, i1 = 1.0 / fmax(k0, MINVAL), 1.0 / fmax(k1, MINVAL)
     rise, fall = (2.0 * k0 - 1.0) * i1 * i0, k0 * (k0 - 1.0) * i1 * i1 * i1
     g, _ = normalize3(tuple(b[k] * (rise - fall / (size[k] * size[k])) for k in range(3)))
-    return (k0 * (k0 - 1.0) * i1,) + g
+    return join((k0 * (k0 - 1.0) * i1,), g)
 
 
 # ---- plugins ---------------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def flank(rho, angle, base):
     value = t - base * (angle[0] + acos(clip(base / fmax(r, TINY), -1.0, 1.0)))
     rise = t / fmax(r, TINY)
     found = tuple(fma(rise, rho[k], -(base * angle[k])) for k in range(1, 4))
-    return (where(outside, value, -FAR),) + tuple(where(outside, found[k], 0.0) for k in range(3))
+    return join((where(outside, value, -FAR),), tuple(where(outside, found[k], 0.0) for k in range(3)))
 
 
 @kernel
@@ -269,8 +269,8 @@ def gear_field(p, prm):
     _, _, z = axis_jets(p)
     rho, angle = radius_jet(p), azimuth_jet(p)
     fi = angle[0] + turn
-    side = (wrapped(fi + 0.5 * shift, stride) - 0.5 * shift,) + (angle[1], angle[2], angle[3])
-    other = (wrapped(-fi - 0.5 * shift, stride) - 0.5 * shift,) + (-angle[1], -angle[2], -angle[3])
+    side = wrapped(fi + 0.5 * shift, stride) - 0.5 * shift, angle[1], angle[2], angle[3]
+    other = wrapped(-fi - 0.5 * shift, stride) - 0.5 * shift, -angle[1], -angle[2], -angle[3]
     walls = scaled(1.0, intersection(side, other), shift - stride)
     cogs = intersection(walls, intersection(flank(rho, side, base), flank(rho, other, base)))
     cogs = smooth_intersection(scaled(1.0, rho, -tip), cogs, round_tip)
@@ -333,7 +333,7 @@ def octree_field(m, d, mesh, p):
     n = norm3(gap)
     s = 1.0 / fmax(n, MINVAL)
     slope = tuple(value[k + 1] / (fraction * sides[k]) for k in range(3))
-    return (value[0] + n,) + tuple(where(beyond[k], copysign(s * gap[k], r[k]), slope[k]) for k in range(3))
+    return join((value[0] + n,), tuple(where(beyond[k], copysign(s * gap[k], r[k]), slope[k]) for k in range(3)))
 
 
 # ---- all kinds -------------------------------------------------------------------------------------------------------

@@ -70,6 +70,12 @@ def clip(x, lo, hi):
     return fmin(fmax(x, lo), hi)
 
 
+# ---- tuples ----------------------------------------------------------------------------------------------------------
+def join(*parts):
+    """Returns one tuple with the items of several tuples; `+` of tuples is refused, because it reads as a sum."""
+    return tuple(item for part in parts for item in part)
+
+
 # ---- masks -----------------------------------------------------------------------------------------
 
 

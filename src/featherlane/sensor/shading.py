@@ -244,7 +244,7 @@ def shade(m, d, p, origin, direction, seen, colours):
         texture = real(d, 1.0), real(d, 1.0), real(d, 1.0)
         if any_(is_mesh | (textures > 0.0)):
             k = 9.0 * g
-            R = gathered3(d.geom_xmat, k) + gathered3(d.geom_xmat, k + 3.0) + gathered3(d.geom_xmat, k + 6.0)
+            R = join(gathered3(d.geom_xmat, k), gathered3(d.geom_xmat, k + 3.0), gathered3(d.geom_xmat, k + 6.0))
             local = mat_t_mul_vec(R, sub3(point, gathered3(d.geom_xpos, 3.0 * g)))
             n, mapped = mat_t_mul_vec(R, face), (false_mask(d), zero(d), zero(d))
             if any_(is_mesh):

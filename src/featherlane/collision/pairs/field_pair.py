@@ -119,7 +119,7 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
         steep = dot3(slope, slope)
         small = (fabs(slope[0]) <= NOWHERE) & (fabs(slope[1]) <= NOWHERE) & (fabs(slope[2]) <= NOWHERE)
         failed, alive = failed | (alive & not_(small)), alive & small
-        before, searching, factor = x + jets, alive, real(d1, 1.0)
+        before, searching, factor = join(x, jets), alive, real(d1, 1.0)
         for _ in range(TRIALS):
             if not any_(searching):
                 break

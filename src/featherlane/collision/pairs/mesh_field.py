@@ -182,7 +182,7 @@ def collide_group(m1, d1, group, n):
     if any_(meets):
         a, b, c = into_field(d1, a), into_field(d1, b), into_field(d1, c)
         meets = meets & triangle_meets(m1, d1, a, b, c)
-        corners = a + b + c
+        corners = join(a, b, c)
         for k in unrolled(range(9)):
             eights(d1.descent.triangle)[k] = corners[k]
         for i in range(LANES - 1, -1, -1):

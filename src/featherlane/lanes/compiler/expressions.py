@@ -231,8 +231,6 @@ def _binary(w: Writer, node: ast.BinOp) -> Thing:
 def binary(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
     """Writes a op b."""
     s, t = a.type, b.type
-    if isinstance(s, Tuple) and isinstance(t, Tuple) and op is ast.Add:
-        return w.tuple(w.parts(a) + w.parts(b))
     numbers = isinstance(s, Number) and isinstance(t, Number)
     if numbers and a.constant is not None and b.constant is not None:
         return w.constant(_known(w, node, PYTHON[op], a.constant, b.constant), node)
@@ -262,6 +260,8 @@ def _advice(op: type, s, t) -> str:
         return "; combine masks with & and |; where(mask, 1.0, 0.0) converts a mask to a value"
     if isinstance(s, Value) and isinstance(t, Value) and s.base != t.base:
         return ": two precisions; real(d, x) converts x to the precision of d"
+    if isinstance(s, Tuple) and isinstance(t, Tuple) and op is ast.Add:
+        return "; join(a, b) concatenates them, tuple(a[i] + b[i] for i in range(3)) adds them"
     if op in (ast.FloorDiv, ast.Mod):
         return "; for reals, write floor(x / y)"
     if op in (ast.LShift, ast.RShift, *OF_TRUTHS):

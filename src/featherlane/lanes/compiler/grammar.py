@@ -51,7 +51,7 @@ RULES = {
     ast.NamedExpr: "`:=` is not allowed in a kernel: assign the name in a separate statement",
     ast.AnnAssign: "annotations are not allowed in a kernel: types follow from the arguments",
     ast.Slice: "slices are not allowed in a kernel: loop over rows",
-    ast.Starred: "`*` is not allowed in a kernel: concatenate tuples with +",
+    ast.Starred: "`*` is not allowed in a kernel: join(a, b) concatenates tuples",
     ast.JoinedStr: "strings are not allowed in a kernel",
     ast.Yield: "`yield` is not allowed in a kernel: return a value",
     ast.YieldFrom: "`yield` is not allowed in a kernel: return a value",

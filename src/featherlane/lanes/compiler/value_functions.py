@@ -204,6 +204,13 @@ def tuple_(w: Writer, node, arguments):
     return arguments[0]
 
 
+@function("join", None)
+def join(w: Writer, node, arguments):
+    if not all(isinstance(part.type, Tuple) for part in arguments):
+        raise refuse(w, node, "join", arguments, "tuples")
+    return w.tuple([item for part in arguments for item in w.parts(part)])
+
+
 @function("unrolled", 1)
 def unrolled(w: Writer, node, arguments):
     raise w.broken(node, UNROLLED)

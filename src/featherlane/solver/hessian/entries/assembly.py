@@ -325,7 +325,7 @@ def store_stiffness(m, d, k):
     if d.con_dim[k] > 3:
         A, p, s = turning_stiffness(m, d, k)
         store6(d.hessian.con_K, o + 6, A)
-        store6(d.hessian.con_K, o + 12, p + s)
+        store6(d.hessian.con_K, o + 12, join(p, s))
 
 
 @stage

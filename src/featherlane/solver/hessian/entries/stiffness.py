@@ -51,7 +51,7 @@ def add_stiffness_at_arm(d, b, r, F):
     f, o = symmetric(F), 21 * b
     g = tuple(cross(r, f[c]) for c in range(3))  # columns of G = [r] F
     a = tuple(cross(r, tuple(g[c][i] for c in range(3))) for i in range(3))
-    K = tuple(a[i][j] for i, j in UPPER) + tuple(g[c][i] for i in range(3) for c in range(3)) + F
+    K = join(tuple(a[i][j] for i, j in UPPER), tuple(g[c][i] for i in range(3) for c in range(3)), F)
     for e in unrolled(range(21)):
         d.hessian.body_K[o + e] = d.hessian.body_K[o + e] + K[e]
 
@@ -183,4 +183,4 @@ def stiffness_times(d, b, s):
     k, g, f = symmetric(load6(K, o)), load9(K, o + 6), symmetric(load6(K, o + 15))
     a, l = (s[0], s[1], s[2]), (s[3], s[4], s[5])
     moment = tuple(dot3(k[i], a) + dot3(tuple(g[3 * i + c] for c in range(3)), l) for i in range(3))
-    return moment + tuple(dot3(tuple(g[i + 3 * c] for c in range(3)), a) + dot3(f[i], l) for i in range(3))
+    return join(moment, tuple(dot3(tuple(g[i + 3 * c] for c in range(3)), a) + dot3(f[i], l) for i in range(3)))
