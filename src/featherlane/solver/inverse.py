@@ -1,7 +1,7 @@
 """Inverse of the constraint solve: computes every row's force from a given acceleration, without iterations.
 
-At the primal problem's optimum f = -ds/dx at x = J a - aref (primal.py, cone.py); with a given, nothing is left to
-minimise.
+At the primal problem's optimum f = -ds/dx at x = J a - aref (primal/problem.py, rows/cone.py); with a given, nothing is
+left to minimise.
 Source: MuJoCo mj_invConstraint; its documentation, Computation, "Inverse dynamics".
 """
 

@@ -4,9 +4,9 @@ The search for the depth ends with a polytope inside the difference of the shape
 The cache stores the indices of the polytope's vertices, its faces, and the vertices of the facet.  In the next step
 these vertices, at their new positions, again span a polytope inside the difference.  If
 
-    the origin's projection is on the facet, and away from its border,                                  (measure_facet)
-    no other vertex of the difference is near the facet's plane,                                        (stands_alone)
-    every other face of the polytope is farther from the origin than the facet, by a margin,            (polytope_holds)
+    the origin's projection is on the facet, and away from its border,                           (measure_facet)
+    no other vertex of the difference is near the facet's plane,                             (is_separate_facet)
+    every other face of the polytope is farther from the origin than the facet, by a margin,    (polytope_holds)
 
 then only the facet's normal has as small a depth, and a search would end at this facet.  Its depth, normal
 and points follow from its vertices alone, so they are bitwise identical with or without the search.  For separated

@@ -2,7 +2,7 @@
 
 A transfer copies `count` reals of each world between a row in memory and the rows of the tile:
 
-    address(world, step) = row + index * stride + step * step_stride       (in reals)
+    address(world, step) = row + index * stride + step * (stride of a step)       (in reals)
 
 So state, per-world model fields, controls of a rollout and recorded outputs are all transfers.  The index is the
 world's number for data that the batch stores (load, store), and its place in the call for data of the call (control,

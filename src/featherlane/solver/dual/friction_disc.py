@@ -48,7 +48,7 @@ def factor_disc(d, n, multiplier, least):
 
 @kernel
 def solve_disc(d, n, x):
-    """Computes dual_room[x ..] <- (A + multiplier)^-1 dual.room[x ..]."""
+    """Computes dual.room[x ..] <- (A + multiplier)^-1 dual.room[x ..]."""
     for c in range(n):
         s = d.dual.room[x + c]
         for e in range(c):

@@ -1,6 +1,6 @@
 """Projected Gauss-Seidel on the dual problem, with momentum, W worlds at once.
 
-A sweep visits block by block (dual_rows.py) and sets each force to its optimum with all others fixed:
+A sweep visits block by block (rows.py) and sets each force to its optimum with all others fixed:
 
     one row      f <- clip(f - (A + R)^-1 (y + R f), lo, hi),  y = b + Y z  its acceleration
     pyramid      the same for each edge, twice around the contact, in turn from either end

@@ -49,7 +49,7 @@ def choose_way(m, d):
     A world's result depends only on choices by its own rows (articulated, ORDERED, APART): in TREE, PATHS and
     BLOCKS every entry has the same roundings in the same order.
     Reads:  con_body, con_D, genrow_dof, genrow_present, active; the pattern of the last step.
-    Writes: hessian.*, ordered, hessian.* (the pattern), con_overflow; body_reached; graph.*, panel.*.
+    Writes: hessian.*, ordered, con_overflow; body_reached; graph.*, panel.*.
     Cost:   O(slots log slots), and that of the pattern if the couplings are not those of the last step.
     """
     mark_coupled(m, d)

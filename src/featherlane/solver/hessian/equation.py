@@ -52,7 +52,7 @@ def select_factorization(m, d):
     """Selects each world's factorization and the tile's pattern for this step; sets con_overflow if none fits all.
 
     Reads:  the rows' present slots, con_body.
-    Writes: hessian.*, ordered, hessian.* and the pattern's fields, con_overflow.
+    Writes: hessian.*, ordered, con_overflow.
     """
     choose_way(m, d)
 

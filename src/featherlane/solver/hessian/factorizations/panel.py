@@ -138,7 +138,7 @@ def factor_tree(m1, d1, t):
 
 @kernel
 def scale_rows(m1, d1, t, u, column):
-    """Computes panel_scale[size r + k] = -L for row r of u, row k of eliminated t; subtracts t's part of x from u's."""
+    """Computes panel.scale[size r + k] = -L for row r of u, row k of eliminated t; subtracts t's part of x from u's."""
     a, size, rows = d1.panel.adr[t], m1.tree_dofnum[t], m1.tree_dofnum[u]
     last, source, target = m1.tree_dofadr[t] + size - 1, d1.panel.start[t], d1.panel.start[u]
     f = d1.panel.scale

@@ -63,7 +63,7 @@ STANDSTILL = 2  # steps of zero length in a drive, per row, after which the row 
 # ---- one step of a drive ---------------------------------------------------------------------------------------------
 @kernel
 def find_direction(r1, i, sign):
-    """Computes place_dx and place.dw for a move of x_i by sign; returns (sum of |dx|, of dx^2).
+    """Computes place.dx and place.dw for a move of x_i by sign; returns (sum of |dx|, of dx^2).
 
     dx_C = -sign A_CC^-1 A_Ci,  dw = A dx.
     """

@@ -117,7 +117,7 @@ def add_matrix_product(r1, v, out, rows, columns):
 
 @kernel
 def clear_direction(r1, blocks):
-    """Sets place_dx = 0 and place.dw = 0, for `blocks` eights."""
+    """Sets place.dx = 0 and place.dw = 0, for `blocks` eights."""
     X, W = eights(r1.place.dx), eights(r1.place.dw)
     for c in range(blocks):
         X[c], W[c] = 0.0, 0.0

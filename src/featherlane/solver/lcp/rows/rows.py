@@ -4,14 +4,14 @@ A row of the Jacobian has entries at some dofs.  Whitened, y = J L^-1 D^-1/2 (me
 ancestors.  Rows of one joint, contact or link form a group that shares its columns.  To append a group:
 
     start = open_columns(d)                       # columns that are free
-    n = add_chain(m, d, i, FIRST, start, 0)       # dof i, -1: none, and all above it; the next: SECOND, start, n
+    n = append_row_columns(m, d, i, FIRST, start, 0)  # dof i, -1: none, and all above it; next: SECOND, start, n
     sort_descending(d.lcp.col, start, n)          # as whitening needs them
-    if n > 0 and has_capacity(m, d, rows):            # a tile that is full is split, see report_full
+    if n > 0 and has_capacity(m, d, rows):        # a tile that is full is split, see report_full_rows
         for each row:
             d.primal.search[i] = J_i at each column  # d.dual.mark[i]: FIRST, SECOND or BOTH (moves both bodies alike)
-            row = append_row(m, d, start, n)  # its number r; J v and J Mh^-1 f
+            row = append_jacobian_row(m, d, start, n)  # its number r; J v and J Mh^-1 f
             set_row(m, d, row, present, c, cfm, (lo, hi))
-    clear_marks(d, start, n)
+    clear_column_marks(d, start, n)
 
 Entries of J are 0 in worlds that lack the row (`where(present, J_i, 0.0)`).  c is the target value of J v at
 the end of the step [m/s, rad/s], and cfm [m/(s N)] is the velocity per unit force.  A friction row follows its normal

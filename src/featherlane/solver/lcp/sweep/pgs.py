@@ -11,7 +11,7 @@ The bounds that are reported with a solution on cones are those of the pyramid a
 
 A world stops if no row of a sweep moved by more than the tolerance and the residual (residual.py) is not above it.
 Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 5.2 (projected SOR); with `quickstep` the
-order of ODE's QuickStep (sweep_order.py), which makes 20 such sweeps from x = 0 with omega = 1.3 and no test.
+order of ODE's QuickStep (order.py), which makes 20 such sweeps from x = 0 with omega = 1.3 and no test.
 """
 
 from featherlane.prelude import *
