@@ -3,7 +3,7 @@
     pip install 'featherlane[gym,torch,plot,view]'
     python examples/ppo.py --task HalfCheetah-v5
     python examples/ppo.py --task HalfCheetah-v5 --env gymnasium     # the same on Gymnasium's own environments
-    python examples/ppo.py --resume runs/HalfCheetah-v5              # go on where a run was stopped
+    python examples/ppo.py --resume runs/HalfCheetah-v5              # resume a stopped run
 
 The folder of a run gets progress.csv, curve.png, result.mp4 and checkpoint.pt.  A checkpoint is a pickle: resume only
 what you trust.  It has the worlds too, so that a run that was stopped and resumed gives the bits of one that was not;
@@ -575,7 +575,7 @@ def train(run, folder):
                     run.save(folder / "checkpoint.pt")
         except KeyboardInterrupt:
             print(
-                f"\nstopped; from the last checkpoint goes on: python examples/ppo.py --resume {folder}",
+                f"\nstopped; resume from the last checkpoint: python examples/ppo.py --resume {folder}",
                 end="",
             )
     print()
