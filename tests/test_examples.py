@@ -100,4 +100,5 @@ def test_a_sweep_is_plotted(tmp_path):
 
 @pytest.mark.parametrize("name", [*ARGUMENTS, *BY_RAY])
 def test_the_example_is_short(name):
-    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) < (120 if name in LONGER else 80)
+    # lines of at most 88 characters
+    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) < (160 if name in LONGER else 90)

@@ -20,6 +20,7 @@ def test_every_public_call_takes_its_valid_arguments(found):
     assert arguments.refused(found) == []
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning", "ignore::featherlane.CapacityWarning")
 @pytest.mark.parametrize("kind", every(2, ["", "data.", "batch.", "opt.", "lcp.", "tree."]))
 def test_a_sample_of_wrong_arguments_raises_one_clear_error(found, kind, rng):
     names = [name for name in sorted(found) if name.startswith(kind) and ("." in name) == ("." in kind)]

@@ -21,6 +21,7 @@ SCENE = """
 WORLDS, NEGATIVE, ZERO, ARMATURE = 9, 3, 5, 6
 
 
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 @pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
 def test_an_indefinite_inertia_stays_in_its_world(solver, monkeypatch):
     monkeypatch.setattr(WorldArrays, "check_edits", lambda self: None)
