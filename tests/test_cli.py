@@ -178,7 +178,6 @@ def test_recordings_are_thinned_to_fit():
     assert frame_interval(batch, 20_000, 0.005, 5e-324, True) == 20_000
 
 
-@pytest.mark.filterwarnings("ignore:.*not read from the URDF")
 def test_unread_urdf_elements_are_reported(tmp_path, capfd):
     file = tmp_path / "robot.urdf"
     file.write_text(
