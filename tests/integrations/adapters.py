@@ -67,7 +67,15 @@ ADAPTERS = {
         "robosuite==1.5.2",
         "gym",
         other("robosuite"),
-        ("mujoco==3.7.0", "numba>=0.61", "scipy>=1.13", "opencv-python-headless>=4.10", "termcolor>=2.0", "tqdm>=4.60"),
+        (
+            "mujoco==3.7.0",
+            "numba>=0.61",
+            "scipy>=1.13",
+            "opencv-python-headless>=4.10",
+            "pillow>=10.1",
+            "termcolor>=2.0",
+            "tqdm>=4.60",
+        ),
         ("robosuite==1.5.2",),  # it requires mink 0.0.5, and this NumPy 1
         quick=True,
     ),
