@@ -203,7 +203,7 @@ def test_messages_name_no_file_of_the_documentation():
 
 def test_pages_that_messages_name_exist():
     assert PROJECT["urls"]["Documentation"] == errors.DOCUMENTATION
-    assert errors.page("fields") == "https://featherlane.github.io/featherlane/fields/"
+    assert errors.page("fields") == "https://featherlane.github.io/featherlane/fields.html"
     calls = [node for nodes in NODES.values() for node in nodes if isinstance(node, ast.Call)]
     names = [ast.literal_eval(call.args[0]) for call in calls if ast.unparse(call.func) == "page"]
     assert len(names) >= 3 and all((ROOT / "docs" / f"{name}.md").exists() for name in names)

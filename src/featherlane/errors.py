@@ -20,7 +20,7 @@ DOCUMENTATION = "https://featherlane.github.io/featherlane"
 
 def page(name: str) -> str:
     """Returns the address of a page of the documentation, for messages: an installed package has no folder docs."""
-    return f"{DOCUMENTATION}/{name}/"
+    return f"{DOCUMENTATION}/{name}.html"
 
 
 def shortened(message: str) -> str:
