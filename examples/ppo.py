@@ -190,8 +190,8 @@ def environments(settings, **more):
     try:
         more = {**json.loads(settings.options), **more}
     except (TypeError, ValueError) as error:
-        told = f'--options: got {settings.options!r} ({error}), allowed is JSON such as {{"dtype": "float32"}}'
-        raise SystemExit(told) from None
+        problem = f'--options: got {settings.options!r} ({error}), allowed is JSON such as {{"dtype": "float32"}}'
+        raise SystemExit(problem) from None
     if settings.env == "featherlane":
         import featherlane.environments  # noqa: F401 - registers the tasks
 
@@ -449,7 +449,7 @@ class Run:
 
     def learn(self, *parts):
         """Epochs of minibatches; the means of what they lost."""
-        s, start, told = self.settings, time.perf_counter(), []
+        s, start, losses = self.settings, time.perf_counter(), []
         if not s.kl:
             self.optimizer.param_groups[0]["lr"] = s.learning_rate * max(
                 1.0 - self.steps / s.steps, 0.0
@@ -460,19 +460,19 @@ class Run:
                 *(values[order].split(s.minibatch) for values in parts), strict=True
             ):
                 if len(part[0]) >= s.minibatch // 2:
-                    told.append(self.gradient(*part))
+                    losses.append(self.gradient(*part))
                     norm = self.parameters.grad.norm().item()
                     if norm > s.max_grad_norm:
                         self.parameters.grad *= s.max_grad_norm / norm
                     self.optimizer.step()
             if s.kl:
                 self.follow(
-                    torch.stack(told[-len(parts[0]) // s.minibatch :])[:, -1]
+                    torch.stack(losses[-len(parts[0]) // s.minibatch :])[:, -1]
                     .mean()
                     .item()
                 )
         self.times["learning"] += time.perf_counter() - start
-        return torch.stack(told).mean(0).tolist()
+        return torch.stack(losses).mean(0).tolist()
 
     @torch.no_grad()
     def gradient(self, seen, actions, log_probs, advantages, targets, values):
@@ -561,7 +561,7 @@ def train(run, folder):
                 out.writerow(row)
                 file.flush()
                 rate = f"{run.steps:9,} steps {row[1]:6.0f} s {row[8]:8,.0f}/s"
-                told = (
+                result = (
                     f"return {row[2]:7.0f}  length {row[3]:5.0f}"
                     if run.ended
                     else "no episode has ended"
@@ -570,7 +570,7 @@ def train(run, folder):
                     f"{name} {100 * v:2.0f} %"
                     for name, v in zip(run.times, row[-3:], strict=True)
                 )
-                print(f"\r{rate}  {told}  {shares} ", end="", flush=True)
+                print(f"\r{rate}  {result}  {shares} ", end="", flush=True)
                 if update % s.save_every == 0 or run.steps >= stop:
                     run.save(folder / "checkpoint.pt")
         except KeyboardInterrupt:
@@ -589,9 +589,9 @@ def plot(folder):
     from matplotlib import pyplot as plt
 
     with (folder / "progress.csv").open() as file:
-        told = [row for row in csv.DictReader(file) if row["return"]]
+        rows = [row for row in csv.DictReader(file) if row["return"]]
     rows = [
-        [float(row[name]) for name in ("seconds", "steps", "return")] for row in told
+        [float(row[name]) for name in ("seconds", "steps", "return")] for row in rows
     ]
     if not rows:
         return

@@ -65,7 +65,7 @@ def main(seconds=2.0):
             "the springs balance the tendon"
         )
         assert abs(straight - data.ten_length[0] - pull) < 1e-3, (
-            "the motor winds up what it was told"
+            "the motor winds up the length of its control"
         )
 
 

@@ -14,7 +14,7 @@ def main():
     # the pattern follows from the tree alone
     pattern = fl.tree.sparsity(parents)
     print(
-        f"{model.nv} freedoms, {pattern.mean():.0%} of the entries of H belong to its tree"
+        f"{model.nv} DoFs, {pattern.mean():.0%} of the entries of H belong to its tree"
     )
     assert not H[~pattern].any()
 

@@ -227,7 +227,7 @@ def words(cell: str) -> list[str]:
 
 
 def least_width(table: str) -> float:
-    """Returns the pixels that a table needs if each line is broken wherever it may be."""
+    """Returns the least width of a table in pixels: its lines break at every place where a browser may break them."""
     rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in table.split("<tr>")[1:]]
     columns = [[cells[k] for cells in rows if k < len(cells)] for k in range(max(map(len, rows)))]
     return sum(NUMBER * max(len(word) for cell in column for word in words(cell)) + PADDING for column in columns)
