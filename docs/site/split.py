@@ -13,7 +13,8 @@ from mkdocs.structure.files import File
 from pymdownx.slugs import slugify
 from sources import LINK, outside_code
 
-PAGES = ("speed", "contact-benchmark", "fields", "diagnostics", "reference/api")
+ENVIRONMENTS = "environments/robots", "environments/gymnasium", "environments/dm_control"
+PAGES = ("speed", "contact-benchmark", "fields", "diagnostics", "reference/api", *ENVIRONMENTS)
 DEEPER = {"fields": ("data",), "reference/api": ("worlds",)}  # anchors of sections that are cut at their headings, too
 ATTRIBUTE = re.compile(r" *\{ *#([\w.-]+) *\}$")
 slug = slugify(case="lower")
