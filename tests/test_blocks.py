@@ -26,6 +26,7 @@ NEEDS = {
     "docs/tasks.md": {"#": "gymnasium"},
     "docs/derivatives.md": {"## Gradients in PyTorch": "torch", "## Gradients in JAX": "jax"},
     "docs/start/index.md": {"## Train a policy": "gymnasium"},
+    "docs/migration-isaac.md": {"## Worked example: a vectorized task": "gymnasium"},
     "docs/video.md": {"## MuJoCo's renderer": "OpenGL"},
 }
 COMMANDS = sorted({command for page in PAGES for command in blocks.commands(page.read_text())})
