@@ -140,7 +140,7 @@ def action(env) -> str:
     model, space = env.batch.model, env.single_action_space
     rows = []
     for k in range(model.nu):
-        named = f"`{model.actuator(k).name or k}`"
+        named = observations.name(model, "actuator", k)
         rows.append(
             (k, named, f"[{space.low[k]:.4g}, {space.high[k]:.4g}]", effect(env, k))
         )
