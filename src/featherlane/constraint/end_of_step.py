@@ -15,6 +15,7 @@ from featherlane.prelude import *
 from featherlane.constraint.impedance import MAXIMP, MINVAL
 from featherlane.dynamics.inertia.joint_space import factor
 from featherlane.dynamics.integrator.discrete import add_coupling_diagonal
+from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
 from featherlane.model.integrator import has_metric
 
 
@@ -142,13 +143,16 @@ def rescale_rows(m, d):
 
 @stage
 def factor_backbone(m, d):
-    """Factors M with the diagonal of the metric into qH, qHDiagInv: MuJoCo's exact diagonal uses this matrix.
+    """Factors Mhat with the diagonal of the metric into qH, qHDiagInv: MuJoCo's exact diagonal uses this matrix.
 
-    Tendons and actuators that couple dofs contribute only their diagonal.
-    Reads:  M (nC,), Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,); primal.search (scratch).
+    Tendons and actuators that couple dofs contribute only their diagonal; a fluid's drag contributes all its entries.
+    Reads:  M (nC,), Mhat (nC,); in a fluid cvel, xquat, xpos, xmat, xipos, subtree_com, cdof.
+    Writes: qH (nC,), qHDiagInv (nv,); primal.search, crb_drag (scratch).
     """
     for k in range(m.nC):
         d.qH[k] = d.M[k]
+    if medium_counts(m):
+        add_fluid_metric(m, d, -timestep(m), dissipative=1, A=d.qH)
     _metric_diagonal(m, d)
     for i in range(m.nv):
         d.qH[_diagonal(m, i)] = d.primal.search[i]
