@@ -13,7 +13,7 @@ from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.body.newton_euler import world_acceleration
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.joint_space import multiply_joint_space
-from featherlane.dynamics.sparse.tree_factor import clamped_pivot
+from featherlane.dynamics.sparse.tree_factor import clamped_pivot, is_singular
 from featherlane.model.integrator import has_metric, reads_inertia
 
 # opt_forward_dynamics
@@ -118,13 +118,13 @@ def add_to_parent(d, i, p):
 
 @kernel
 def articulated_solve(m, d, extra, x):
-    """x <- (M + diag(extra))^-1 x by the articulated-body recursion at rest.
+    """x <- (M + diag(extra))^-1 x by the articulated-body recursion at rest; returns 1 if a pivot is singular, else 0.
 
     Inwards: D = S^T IA S + armature + extra, u = (x - S^T p) / D, p += U u.  Outwards: x = u - (U / D)^T a, a += S x.
     Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1, with v = 0 and without gravity.
     Reads:  cinert, cdof.   Writes: x (nv,); cacc, cfrc, aba_inertia, aba_axis.   Cost: O(nv).
     """
-    rest = zeros(d, 6)
+    rest, singular = zeros(d, 6), zero(d)
     for i in range(1, m.nbody):
         store_rigid(d, i)
         store6(d.cfrc, 6 * i, rest)
@@ -134,6 +134,7 @@ def articulated_solve(m, d, extra, x):
             S, f = load6(d.cdof, 6 * k), load6(d.cfrc, 6 * i)
             armature = m.dof_armature[k] + reflected_armature(m, d, k)
             U, inverse = _take_out(d, SIZE * i, k, S, armature + extra[k])
+            singular = where(is_singular(d, inverse, m.dof_M0[k]), 1.0, singular)
             u = (x[k] - dot6(S, f)) * inverse
             x[k] = u
             store6(d.cfrc, 6 * i, axpy6(u, U, f))
@@ -147,6 +148,7 @@ def articulated_solve(m, d, extra, x):
             x[k] = q
             acc = axpy6(q, load6(d.cdof, 6 * k), acc)
         store6(d.cacc, 6 * i, acc)
+    return singular
 
 
 @kernel
