@@ -199,12 +199,14 @@ def same_contacts(step: Step, excuses: set[str]) -> bool:
 
 
 def has_other_stages(mj, data, theirs) -> bool:
-    """Returns whether the last stage of RK4 has other poses, with contacts whose points MuJoCo may choose differently.
+    """Returns whether the last stage of RK4 has other poses, with contacts that may differ in the stages before.
 
     Without Newton's method stages differ, too, if the solver did not converge.
     """
     general = any(is_general(mj, pair) for one in (data, theirs) for pair in one.contact.geom)
-    return general and max(relative(getattr(data, x), getattr(theirs, x)) for x in ("geom_xpos", "xquat")) > EQUAL
+    return (general or bool(mj.opt.enableflags & OVERRIDE)) and max(
+        relative(getattr(data, x), getattr(theirs, x)) for x in ("geom_xpos", "xquat")
+    ) > EQUAL
 
 
 def same_points(mj, data, theirs, excuses: set[str]) -> bool:
