@@ -20,7 +20,7 @@ def solve_inertia(m, d, x):
     """x <- M^-1 x, by the method of the model."""
     if uses_articulated(m):
         for i in range(m.nv):
-            d.qHDiagInv[i] = zero(d)
+            d.qHDiagInv[i] = 0.0
         articulated_solve(m, d, d.qHDiagInv, x)
     elif d.want_all:
         solve_factored(m, d.qLD, d.qLDiagInv, x)
@@ -36,7 +36,7 @@ def count_singular(m, d):
     Articulated bodies have no A_ii: a model with singular inertia that uses them is counted by MINVAL alone.
     Source: MuJoCo mj_factorI, which counts MINVAL only.
     """
-    found, small = zero(d), SINGULAR32 if single_precision(d) else SINGULAR
+    found, small = 0.0, SINGULAR32 if single_precision(d) else SINGULAR
     if not uses_articulated(m):
         A = metric(m, d)
         inverse = d.qLDiagInv if d.want_all and not has_metric(m) else d.qHDiagInv
@@ -90,7 +90,7 @@ def energy(m, d):
         the frames are those of the old position: the sum would combine it with the new velocity and drift by a term of
         the order of the timestep.  Call `forward_position` (or `forward`) first for the energy of the new state.
     """
-    potential, kinetic = zero(d), zero(d)
+    potential, kinetic = 0.0, 0.0
     if not (m.opt_disableflags & DISABLE_GRAVITY):
         g = load3(m.opt_gravity, 0)
         for i in range(1, m.nbody):
