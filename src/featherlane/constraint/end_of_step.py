@@ -40,7 +40,7 @@ def resolved(m, h, solref, imp, authored):
 @kernel
 def step_scale(m, K, B, imp):
     """Returns 1 / (1 + s), the factor of parts of a_ref that are constant over the step; 1 in continuous time."""
-    scale = real(m, 1.0)
+    scale = 1.0
     if has_metric(m):
         h = timestep(m)
         scale = 1.0 / (1.0 + h * fma(h, K * imp, B))
@@ -98,7 +98,7 @@ def _contact_ratio(m, d, k):
     if has_pyramids(m) and d.con_dim[k] > 1:
         u = add3(u, scale3(d.con_friction[5 * k], load3(d.con_frame, 9 * k + 3)))
     first, second = _wrench(m, d, k, a, u), _wrench(m, d, k, b, u)
-    i, j, bare, hat = m.body_lastdof[a], m.body_lastdof[b], zero(d), zero(d)
+    i, j, bare, hat = m.body_lastdof[a], m.body_lastdof[b], 0.0, 0.0
     while i != j:
         if i > j:
             bare, hat = _add_dof(m, d, i, dot6(load6(d.cdof, 6 * i), first), bare, hat)
@@ -129,7 +129,7 @@ def rescale_rows(m, d):
         i = d.dofrow_dof[k]
         d.dofrow_D[k] = d.dofrow_D[k] * (d.primal.search[i] / d.M[_diagonal(m, i)])
     for k in range(d.ngenrow[0]):
-        bare, hat = zero(d), zero(d)
+        bare, hat = 0.0, 0.0
         if d.genrow_type[k] <= LIMIT_TENDON:
             for c in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
                 bare, hat = _add_dof(m, d, d.genrow_dof[c], d.genrow_J[c], bare, hat)

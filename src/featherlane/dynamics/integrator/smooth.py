@@ -17,10 +17,10 @@ from featherlane.model.integrator import has_metric
 @kernel
 def solve_inertia(m, d, x):
     """x <- M^-1 x, by the method of the model; returns 1 if a pivot of articulated bodies is singular, else 0."""
-    singular = zero(d)
+    singular = 0.0
     if uses_articulated(m):
         for i in range(m.nv):
-            d.qHDiagInv[i] = zero(d)
+            d.qHDiagInv[i] = 0.0
         singular = articulated_solve(m, d, d.qHDiagInv, x)
     elif d.want_all:
         solve_factored(m, d.qLD, d.qLDiagInv, x)
@@ -64,7 +64,7 @@ def smooth_acceleration(m, d):
     add_xfrc(m, d, d.qfrc_smooth)
     if m.opt_contact_model == LCP:
         push_at_stops(m, d, d.qfrc_smooth)
-    singular = zero(d)
+    singular = 0.0
     if has_metric(m):
         discrete_smooth(m, d)
     else:
@@ -91,7 +91,7 @@ def energy(m, d):
         the frames are those of the old position: the sum would combine it with the new velocity and drift by a term of
         the order of the timestep.  Call `forward_position` (or `forward`) first for the energy of the new state.
     """
-    potential, kinetic = zero(d), zero(d)
+    potential, kinetic = 0.0, 0.0
     if not (m.opt_disableflags & DISABLE_GRAVITY):
         g = load3(m.opt_gravity, 0)
         for i in range(1, m.nbody):

@@ -86,7 +86,7 @@ def compare_forward_inverse(m, d):
     for i in range(m.nv):
         d.primal.grad[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
     add_xfrc(m, d, d.primal.grad)
-    constraint, force = zero(d), zero(d)
+    constraint, force = 0.0, 0.0
     for i in range(m.nv):
         x, y = d.primal.search[i] - d.qfrc_constraint[i], d.primal.grad[i] - d.qfrc_inverse[i]
         constraint, force = fma(x, x, constraint), fma(y, y, force)
