@@ -3,7 +3,7 @@
     {{ source: featherlane.dynamics.body.newton_euler:rne }}
 
 becomes the text of that function, and a link to its line; a name that is not there fails the build.  A method has the
-name of its class before its name: `module:Class.method`.
+name of its class before its name, `module:Class.method`, and no link.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ def on_page_markdown(markdown, page, config, files):
 
     def shown(match) -> str:
         code, path, line = excerpt(match[1], match[2])
+        if "." in match[2]:
+            return f"`{path.as_posix()}`, `{match[2]}`:\n\n```python\n{code}\n```"
         link = f'[`{path.name}`, {match[2]}]({up}source/{path.as_posix()}.md){{ data-line="{line}" }}'
         return f"{link}\n\n```python\n{code}\n```"
 
@@ -50,5 +52,6 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def named(text: str) -> set[str]:
-    """The files of the source that a page shows parts of."""
-    return {Path("src", *module.split(".")).with_suffix(".py").as_posix() for module, _ in BLOCK.findall(text)}
+    """The files of the source that have a page because a page shows a function of them, with a link."""
+    found = [module for module, name in BLOCK.findall(text) if "." not in name]
+    return {Path("src", *module.split(".")).with_suffix(".py").as_posix() for module in found}
