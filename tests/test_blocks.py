@@ -26,6 +26,9 @@ NEEDS = {
     "docs/tasks.md": {"#": "gymnasium"},
     "docs/derivatives.md": {"## Gradients in PyTorch": "torch", "## Gradients in JAX": "jax"},
     "docs/start/index.md": {"## Train a policy": "gymnasium"},
+    "docs/environments/robots.md": {"#": "gymnasium"},
+    "docs/environments/gymnasium.md": {"#": "gymnasium"},
+    "docs/environments/dm_control.md": {"#": "dm_control"},
     "docs/migration-isaac.md": {"## Worked example: a vectorized task": "gymnasium"},
     "docs/video.md": {"## MuJoCo's renderer": "OpenGL"},
 }
