@@ -13,7 +13,7 @@ from mkdocs.structure.files import File
 from pymdownx.slugs import slugify
 from sources import LINK, outside_code
 
-PAGES = ("speed", "contact-benchmark", "fields", "diagnostics", "reference/api")
+PAGES = ("speed", "contact-benchmark", "fields", "diagnostics", "chapters/contact", "reference/api")
 DEEPER = {"fields": ("data",), "reference/api": ("worlds",)}  # anchors of sections that are cut at their headings, too
 ATTRIBUTE = re.compile(r" *\{ *#([\w.-]+) *\}$")
 slug = slugify(case="lower")
