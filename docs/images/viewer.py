@@ -18,9 +18,10 @@ import featherlane as fl
 from featherlane.cli import run_command
 from featherlane.viewer.playback import read_recording
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+from robots.wheels import model_path
+
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1] / "tests"))
-from robots.wheels import model_path  # noqa: E402
 
 SIZE = {"width": 1100, "height": 640}
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
