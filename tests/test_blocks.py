@@ -48,6 +48,28 @@ def test_the_blocks_run(name, tmp_path, monkeypatch):
     blocks.run(text, tmp_path)
 
 
+ORDER = re.compile(r"[Rr]un the (code )?blocks (of this (page|section) in order|one\s+after\s+the\s+other)")
+PARTS = {
+    "CONTRIBUTING.md",
+    "docs/extending.md",
+    "docs/reference/examples.md",
+}  # no page shows their blocks as a program
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - PARTS))
+def test_a_page_whose_blocks_need_earlier_ones_says_so(name):
+    page = (ROOT / name).read_text()
+    needed = {k: blocks.missing(code) for k, code in enumerate(blocks.python(page))}
+    assert ORDER.search(page) or not any(needed.values()), needed
+
+
+def test_names_that_a_block_lacks_are_found():
+    assert blocks.missing("x.save()\nx = f(1)\n") == {"x", "f"}
+    whole = "import a.b as c\ndef f(x):\n    return later + x\nlater = [c.g(i) for i in range(3)]\n"
+    whole += "with c.open() as file:\n    y: int = file\nfor k in later:\n    print(k, y, (lambda z: z)(1))\n"
+    assert blocks.missing(whole) == set()
+
+
 def test_every_code_block_is_tested():
     """Checks fences: one with another name, an indented one or an unclosed one would not run."""
     for name in sorted(
