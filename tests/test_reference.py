@@ -59,7 +59,6 @@ EXAMPLES, OF_MEMBERS = examples("examples.md"), examples("members.md")
 
 
 def test_a_public_name_has_an_example_that_uses_it(subtests):
-    """tests/test_blocks.py runs the examples."""
     for module, name in THINGS:
         with subtests.test(module=module, name=name):
             assert (module, name) in EXAMPLES, "docs/reference/examples.md has no heading with it"
@@ -76,10 +75,10 @@ def test_no_example_is_of_a_name_that_is_not_public():
     assert set(EXAMPLES) <= set(NAMES)
 
 
-@pytest.mark.parametrize("names", {text: name for name, text in OF_MEMBERS.items()}.values(), ids=".".join)
-def test_an_example_of_members_runs_alone(names, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", {text: name for name, text in (EXAMPLES | OF_MEMBERS).items()}.values(), ids=".".join)
+def test_an_example_runs_alone(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks.run(OF_MEMBERS[names], tmp_path)
+    blocks.run((EXAMPLES | OF_MEMBERS)[name], tmp_path)
 
 
 def test_an_example_of_members_uses_them(subtests):
