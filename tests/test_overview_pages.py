@@ -11,7 +11,7 @@ from pages import links
 ROOT = Path(__file__).parents[1]
 DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 MOST_BYTES = 150_000  # limit for a picture of the gallery
-MOST_OF_AN_ANIMATION = 1_000_000
+MOST_OF_AN_ANIMATION = 1_200_000
 # buttons of viser, and those whose text is computed
 BUTTONS = {"Save Canvas", "Reset View", "Reset Panel Layout", *(f"{sign}{axis}" for sign in "+-" for axis in "xyz")}
 NO_TABLE = {"races", "report", "plots", "dart", "edit_loop", "compile_time"}  # shared modules; scripts for contributors
