@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 # pages whose blocks have separate tests, or are parts of a program that is tested (tests/howto)
 ELSEWHERE = {"README.md", "CONTRIBUTING.md", "docs/extending.md", "docs/training.md"}
+ELSEWHERE |= {"docs/reference/examples.md", "docs/reference/members.md"}
 ELSEWHERE |= {f"docs/integrations/{name}.md" for name in ("unisim", "dm_control", "mjlab", "gymnasium", "judo")}
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 SHOWN = [name for name in NAMES if name not in ELSEWHERE and blocks.python((ROOT / name).read_text())]
@@ -67,6 +68,28 @@ def test_the_blocks_run(name, tmp_path, monkeypatch):
     if "```text" not in text:  # fewer worlds if no output is compared
         text = re.sub(r"\b(num_envs|nworld)=\d{3,}", r"\1=64", text)
     blocks.run(text, tmp_path)
+
+
+ORDER = re.compile(r"[Rr]un the (code )?blocks (of this (page|section) in order|one\s+after\s+the\s+other)")
+PARTS = {
+    "CONTRIBUTING.md",
+    "docs/extending.md",
+    "docs/reference/examples.md",
+}  # no page shows their blocks as a program
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - PARTS))
+def test_a_page_whose_blocks_need_earlier_ones_says_so(name):
+    page = (ROOT / name).read_text()
+    needed = {k: blocks.missing(code) for k, code in enumerate(blocks.python(page))}
+    assert ORDER.search(page) or not any(needed.values()), needed
+
+
+def test_names_that_a_block_lacks_are_found():
+    assert blocks.missing("x.save()\nx = f(1)\n") == {"x", "f"}
+    whole = "import a.b as c\ndef f(x):\n    return later + x\nlater = [c.g(i) for i in range(3)]\n"
+    whole += "with c.open() as file:\n    y: int = file\nfor k in later:\n    print(k, y, (lambda z: z)(1))\n"
+    assert blocks.missing(whole) == set()
 
 
 def test_every_code_block_is_tested():

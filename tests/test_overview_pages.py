@@ -11,7 +11,9 @@ from pages import links
 ROOT = Path(__file__).parents[1]
 DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 MOST_BYTES = 150_000  # limit for a picture of the gallery
-MOST_OF_AN_ANIMATION = 1_000_000
+MOST_OF_AN_ANIMATION = 1_200_000
+# buttons of viser, and those whose text is computed
+BUTTONS = {"Save Canvas", "Reset View", "Reset Panel Layout", *(f"{sign}{axis}" for sign in "+-" for axis in "xyz")}
 NO_TABLE = {"races", "report", "plots", "dart", "edit_loop", "compile_time"}  # shared modules; scripts for contributors
 
 
@@ -40,6 +42,15 @@ def test_a_first_page_has_a_small_animation(page):
     assert len(found[0]) > 15
     data = (page.parent / found[1]).read_bytes()
     assert data.startswith(b"GIF89a") and len(data) < MOST_OF_AN_ANIMATION
+
+
+@pytest.mark.parametrize("name", ["humanoid", "batch", "recording", "robot"])
+def test_a_picture_of_the_viewer_has_the_present_buttons(name):
+    """If it fails, run `python docs/images/viewer.py`, which writes the texts of the buttons into the picture."""
+    image = pytest.importorskip("PIL.Image")
+    source = "\n".join(path.read_text() for path in (ROOT / "src" / "featherlane" / "viewer").rglob("*.py"))
+    shown = set(image.open(DOCS / "images" / f"viewer_{name}.png").text["buttons"].splitlines()) - BUTTONS
+    assert len(shown) > 5 and [button for button in shown if f'"{button}"' not in source] == []
 
 
 def test_the_gallery_links_every_example():

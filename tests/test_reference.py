@@ -13,7 +13,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.lanes import Kernel
-from pages import links
+from pages import blocks, links
 from scenes import sensors
 
 ROOT = Path(__file__).parents[1]
@@ -44,10 +44,10 @@ def signature(made) -> str:
         return ""
 
 
-def examples() -> dict[tuple[str, str], str]:
-    """Returns, for each public name, the text below its heading."""
+def examples(name: str) -> dict[tuple[str, str], str]:
+    """Returns, for each name in the headings of a page, the text below the heading."""
     found, module = {}, ""
-    for part in re.split(r"^(?=#{2,3} )", (ROOT / "docs/reference/examples.md").read_text(), flags=re.MULTILINE):
+    for part in re.split(r"^(?=#{2,3} )", (ROOT / "docs/reference" / name).read_text(), flags=re.MULTILINE):
         head, _, rest = part.partition("\n")
         module = head[3:].strip() if head.startswith("## ") else module
         if head.startswith("### "):
@@ -55,11 +55,10 @@ def examples() -> dict[tuple[str, str], str]:
     return found
 
 
-EXAMPLES = examples()
+EXAMPLES, OF_MEMBERS = examples("examples.md"), examples("members.md")
 
 
 def test_a_public_name_has_an_example_that_uses_it(subtests):
-    """tests/test_blocks.py runs the examples."""
     for module, name in THINGS:
         with subtests.test(module=module, name=name):
             assert (module, name) in EXAMPLES, "docs/reference/examples.md has no heading with it"
@@ -74,6 +73,20 @@ def test_a_public_name_has_an_example_that_uses_it(subtests):
 
 def test_no_example_is_of_a_name_that_is_not_public():
     assert set(EXAMPLES) <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", {text: name for name, text in (EXAMPLES | OF_MEMBERS).items()}.values(), ids=".".join)
+def test_an_example_runs_alone(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks.run((EXAMPLES | OF_MEMBERS)[name], tmp_path)
+
+
+def test_an_example_of_members_uses_them(subtests):
+    for (module, name), text in OF_MEMBERS.items():
+        owner, _, member = name.partition(".")
+        with subtests.test(module=module, name=name):
+            assert hasattr(thing(module, owner), member)
+            assert re.search(rf"\.{member}\b", blocks.python(text)[0])
 
 
 def test_a_public_name_has_a_docstring(subtests):
@@ -189,13 +202,14 @@ def test_a_signature_shows_defaults_and_annotations_as_written(reference):
                 assert re.search(r"= ?'\w+'", text), text
 
 
-def test_the_reference_of_batch_is_grouped_and_has_no_internal_member(reference):
+def test_members_of_batch_have_a_group_and_an_example_and_no_internal_one_is_shown(reference):
     """`grouped` raises if a member is in no group."""
     internal = importlib.import_module("members").INTERNAL
     members = {name for group in reference.grouped(fl.Batch).values() for name, _ in group}
     assert len(members) > 40 and not members & internal
+    assert {f"Batch.{name}" for name in members} <= {name for module, name in OF_MEMBERS if module == "featherlane"}
     classes = fl.Batch, fl.Data, fl.Model, fl.MixedBatch
-    assert all(any(hasattr(cls, name) for cls in classes) for name in internal)
+    assert all(any(hasattr(cls, name.rpartition(".")[2]) for cls in classes) for name in internal)
     pages = [path for path in ROOT.glob("docs/**/*.md")]
     shown = "\n".join(path.read_text() for path in pages)
     assert not [name for name in internal if re.search(rf"`batch\.{name}\b", shown)]

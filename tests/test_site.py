@@ -295,10 +295,23 @@ def test_a_page_is_cut_at_its_headings(hooks):
     split = hooks("split")
     text = "# T\n\nintro\n\n## A b\n\n[x](c.md#d) ![y](images/y.svg)\n\n```sh\n# no heading\n```\n\n"
     text += "### In\n\n## Z { #z.Z }\n\nend\n"
-    rest, parts = split.cut("speed", text)
+    rest, parts, nav = split.cut("speed", text)
+    assert nav == ["speed/a-b.md", "speed/z.z.md"]
     assert rest.startswith("# T\n\nintro\n\n- ") and "[A b](speed/a-b.md)" in rest and 'id="in"' in rest
     assert parts["speed/a-b.md"].startswith("# A b\n\n[x](../c.md#d) ![y](../images/y.svg)")
     assert "\n## In\n" in parts["speed/a-b.md"] and "\n# no heading\n" in parts["speed/a-b.md"]
     assert parts["speed/z.z.md"] == "# Z { #z.Z }\n\nend\n"
     with pytest.raises(ValueError, match="no heading"):
         split.cut("speed", "# T\n")
+
+
+def test_a_section_of_a_page_is_cut_at_its_headings(hooks):
+    split = hooks("split")
+    text = "# T\n\n## Worlds\n\n### Batch { #Batch }\n\nclass\n\n#### Batch: state\n\n##### x\n\n### Data\n\n## End\n"
+    rest, parts, nav = split.cut("reference/api", text)
+    at = {name: f"reference/api/{name}.md" for name in ("worlds", "batch", "batch-state", "data", "end")}
+    assert nav == [{"Worlds": [at["worlds"], {"Batch": [at["batch"], at["batch-state"]]}, at["data"]]}, at["end"]]
+    assert parts[at["batch"]] == "# Batch { #Batch }\n\nclass\n\n\n- [Batch: state](batch-state.md)\n"
+    assert parts[at["batch-state"]].startswith("# Batch: state\n\n## x\n")
+    assert "\n- [Batch](batch.md)\n    - [Batch: state](batch-state.md)\n- [Data](data.md)\n" in parts[at["worlds"]]
+    assert '        - <span id="batch-state"></span><span id="x"></span>[Batch: state](api/batch-state.md)\n' in rest

@@ -1,7 +1,7 @@
-"""Draws the animations of the first pages: humanoids.gif, quadrupeds.gif, five_robots.gif; two minutes.
+"""Draws the animations of the first pages: quadrupeds.gif, five_robots.gif; two minutes.
 
-Needs `pip install '.[view]'`; headless machines draw through EGL: `MUJOCO_GL=egl python docs/images/animations.py`.
-Names of animations as arguments draw these alone.
+`real_robots.py` draws robots.gif.  Needs `pip install '.[view]'`; headless machines draw through EGL:
+`MUJOCO_GL=egl python docs/images/animations.py`.  Names of animations as arguments draw these alone.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ import featherlane as fl
 from featherlane.renderer import PICTURES, Painter, prepare_rendering
 
 FOLDER, EXAMPLES = Path(__file__).parent, Path(__file__).parents[2] / "examples"
-COLOURS, RATE = 96, 15  # colours of a file, frames per second
-MOST_BYTES = 1_000_000
+COLOURS, RATE = 128, 15  # colours of a file, frames per second
+MOST_BYTES = 1_200_000
+FLOOR = 5  # group of the planes
 
 
 def save(name: str, frames: list[np.ndarray]) -> None:
     """Saves frames (height, width, 3) as a GIF of one palette, which repeats."""
     sample = np.concatenate(frames[:: max(1, len(frames) // 5)])
-    palette = Image.fromarray(sample).quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
+    palette = Image.fromarray(sample).quantize(COLOURS, Image.Quantize.FASTOCTREE)
     first, *rest = [Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     path = FOLDER / f"{name}.gif"
     first.save(path, save_all=True, append_images=rest, duration=1000 // RATE, loop=0, optimize=True)
@@ -36,22 +37,28 @@ def save(name: str, frames: list[np.ndarray]) -> None:
     assert size < MOST_BYTES, "too large for a first page"
 
 
-def crowd(model, positions: np.ndarray, offsets: np.ndarray, camera: dict, size: tuple[int, int]) -> list[np.ndarray]:
+def crowd(
+    model, positions: np.ndarray, offsets: np.ndarray, camera: dict, size: tuple[int, int], groups: tuple = (0, 1, 2)
+) -> list[np.ndarray]:
     """Returns pictures of many worlds on one floor.
 
     Args:
-        model: the model of all worlds; its root has a free joint.
+        model: the model of all worlds.
         positions: (frames, nworld, nq).
         offsets: of the worlds in the plane (nworld, 2) [m].
         camera: attributes of the free camera.
         size: width and height [pixels].
+        groups: groups of the geoms that are drawn; planes are always drawn.
     """
     mj = model.to_mujoco()
+    mj.geom_group[mj.geom_type == mujoco.mjtGeom.mjGEOM_PLANE] = FLOOR
     mj.vis.global_.offwidth, mj.vis.global_.offheight = size
     mj.vis.map.shadowclip, mj.vis.quality.shadowsize = 7.0, 8192  # shadows of all worlds
     mj.mat_reflectance[:] = 0.0
-    data, option, perturb = mujoco.MjData(mj), mujoco.MjvOption(), mujoco.MjvPerturb()
-    look = mujoco.MjvCamera()
+    data, perturb, look = mujoco.MjData(mj), mujoco.MjvPerturb(), mujoco.MjvCamera()
+    floor, robot = mujoco.MjvOption(), mujoco.MjvOption()
+    floor.geomgroup[:] = np.arange(6) == FLOOR
+    robot.geomgroup[:] = np.isin(np.arange(6), groups)
     for name, value in camera.items():
         if np.ndim(value):
             getattr(look, name)[:] = value
@@ -61,13 +68,14 @@ def crowd(model, positions: np.ndarray, offsets: np.ndarray, camera: dict, size:
     with mujoco.Renderer(mj, size[1], size[0], max_geom=2 * len(offsets) * mj.ngeom) as renderer:
         for worlds in positions:
             mujoco.mj_forward(mj, data)
-            renderer.update_scene(data, look, option)
-            renderer.scene.ngeom = 1  # the floor
+            renderer.update_scene(data, look, floor)
             for qpos, offset in zip(worlds, offsets, strict=True):
                 data.qpos[:] = qpos
-                data.qpos[:2] += offset
-                mujoco.mj_forward(mj, data)
-                mujoco.mjv_addGeoms(mj, data, option, perturb, mujoco.mjtCatBit.mjCAT_DYNAMIC, renderer.scene)
+                mujoco.mj_kinematics(mj, data)
+                first = renderer.scene.ngeom
+                mujoco.mjv_addGeoms(mj, data, robot, perturb, mujoco.mjtCatBit.mjCAT_ALL, renderer.scene)
+                for geom in renderer.scene.geoms[first : renderer.scene.ngeom]:
+                    geom.pos[:2] += offset
             frames.append(renderer.render().copy())
     return frames
 
@@ -76,22 +84,6 @@ def grid(rows: int, columns: int, spacing: float) -> np.ndarray:
     """Returns places in the plane (rows * columns, 2), centred."""
     x, y = np.meshgrid(np.arange(rows) - (rows - 1) / 2, np.arange(columns) - (columns - 1) / 2, indexing="ij")
     return spacing * np.stack([x.ravel(), y.ravel()], axis=1)
-
-
-def humanoids() -> None:
-    """Humanoids under different random controls fall, each in a separate world."""
-    rows, columns, seconds, hold = 4, 8, 2.4, 0.2
-    model, rng = fl.bundled("humanoid"), np.random.default_rng(4)
-    batch, positions = fl.Batch(model, nworld=rows * columns), []
-    steps = round(1 / RATE / model.opt.timestep)
-    for frame in range(round(seconds * RATE)):
-        if frame % round(hold * RATE) == 0:
-            batch.ctrl = rng.uniform(-0.5, 0.5, batch.ctrl.shape)
-        positions.append(batch.qpos.copy())
-        batch.step(steps)
-    positions += [positions[-1]] * (RATE // 2)  # a pause before the repetition
-    look = {"lookat": [0, 0, 0.5], "distance": 10.0, "azimuth": 160, "elevation": -19}
-    save("humanoids", crowd(model, np.array(positions), grid(rows, columns, 1.4), look, (640, 320)))
 
 
 def quadrupeds() -> None:
@@ -129,7 +121,7 @@ def five_robots() -> None:
     save("five_robots", [np.hstack(frames) for frames in zip(*strips, strict=True)])
 
 
-ANIMATIONS = {f.__name__: f for f in (humanoids, quadrupeds, five_robots)}
+ANIMATIONS = {f.__name__: f for f in (quadrupeds, five_robots)}
 
 if __name__ == "__main__":
     prepare_rendering(PICTURES)

@@ -1,7 +1,7 @@
-"""Pictures of the viewer, taken in a headless Chromium: `python docs/images/viewer.py [ROBOT.xml]`.
+"""Takes the pictures of the viewer in a headless Chromium: `python docs/images/viewer.py [NAME...]`; five minutes.
 
-Needs `pip install 'featherlane[view]' playwright pillow` and a chromium; the robot is a file with meshes: robosuite's
-Panda.
+Needs `pip install 'featherlane[view]' playwright pillow` and a chromium.  A picture contains the texts of its buttons,
+which `tests/test_overview_pages.py` compares with the source of the viewer.
 """
 
 import io
@@ -11,14 +11,18 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, PngImagePlugin
 from playwright.sync_api import sync_playwright
 
 import featherlane as fl
 from featherlane.cli import run_command
 from featherlane.viewer.playback import read_recording
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+from robots.wheels import model_path
+
 HERE = Path(__file__).parent
+
 SIZE = {"width": 1100, "height": 640}
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 COLOURS = 128  # of a picture, so that it stays small
@@ -44,8 +48,10 @@ class Camera:
         tab.wait_for_timeout(wait)
         tab.mouse.move(5, 5)
         image = Image.open(io.BytesIO(tab.screenshot(timeout=120_000))).convert("RGB")
+        buttons = PngImagePlugin.PngInfo()
+        buttons.add_text("buttons", "\n".join(filter(None, tab.locator("button").all_inner_texts())))
         path = HERE / f"viewer_{name}.png"
-        image.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+        image.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True, pnginfo=buttons)
         print(path.name, path.stat().st_size // 1000, "kB", flush=True)
         tab.close()
         view.close()
@@ -97,17 +103,25 @@ def recording(folder):
     return fl.view("pile", frames=read_recording(path), port=0, paused=True)
 
 
+def pictures(folder):
+    """Returns, by name, what opens a page, what prepares it, and other options of `look`."""
+    panda = str(model_path("robosuite/robots/panda/robot"))
+    near = {"position": (1.6, -2.6, 1.5), "at": (0.4, 0, 0.8)}
+    return {
+        "humanoid": (lambda: fl.view("humanoid", port=0, paused=True), humanoid, near),
+        "batch": (lambda: fl.view("quadruped", nworld=1024, port=0, paused=True), crowd, {"wait": 12_000}),
+        "recording": (lambda: recording(folder), lambda page, tab: page.ask(lambda: page.source.seek(30)), {}),
+        "robot": (lambda: fl.view(panda, port=0, paused=True), robot, {}),
+    }
+
+
 def main():
-    """Takes all pictures; with a robot's file as argument only that of the robot."""
+    """Takes the named pictures, or all."""
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
-        camera = Camera(playwright)
-        for path in sys.argv[1:]:
-            camera.look(fl.view(path, port=0, paused=True), "robot", robot)
-        if sys.argv[1:]:
-            return
-        camera.look(fl.view("humanoid", port=0, paused=True), "humanoid", humanoid, (1.6, -2.6, 1.5), (0.4, 0, 0.8))
-        camera.look(fl.view("quadruped", nworld=1024, port=0, paused=True), "batch", crowd, wait=12_000)
-        camera.look(recording(folder), "recording", lambda page, tab: page.ask(lambda: page.source.seek(30)))
+        camera, known = Camera(playwright), pictures(folder)
+        for name in sys.argv[1:] or known:
+            opened, prepare, options = known[name]
+            camera.look(opened(), name, prepare, **options)
         camera.browser.close()
 
 

@@ -7,25 +7,26 @@ import inspect
 
 import featherlane as fl
 
-# members that other modules of the package use, and no user needs
+# members that other modules of the package use, and no user needs: of all classes, or of one
 INTERNAL = set(
-    "bound expanded_fields forward_bound is_busy is_left_out move_into mute pair_memory query row_memory rows "
-    "sensor_values take_over watch writable".split()
+    "bound check_edits contact_slots expanded_fields forward_bound is_busy is_left_out move_into mute pair_memory "
+    "query renew row_memory rows sensor_values size_values take_constants take_over take_reals watch world_copy "
+    "writable write_to Data.use Model.compiled".split()
 )
 # members of `Batch` by subject
 GROUPS = {
-    "Simulation": "step rollout forward inverse reset",
-    "State": "get_state set_state checkpoint restore copy",
-    "Fields": "bind expand expanded set_const set_variant",
-    "Access by name": "actuator body geom joint link sensor site tendon",
-    "Contacts": "contacts contact_force give_contacts clear_given_contacts geom_distance",
-    "Sensing": "camera scan height_scan ray",
-    "Kinematics and dynamics": (
+    "simulation": "step rollout forward inverse reset",
+    "state": "get_state set_state checkpoint restore copy",
+    "fields": "bind expand expanded set_const set_variant",
+    "access by name": "actuator body geom joint link sensor site tendon",
+    "contacts": "contacts contact_force give_contacts clear_given_contacts geom_distance",
+    "sensing": "camera scan height_scan ray",
+    "kinematics and dynamics": (
         "jac jac_body jac_dot jac_site jac_subtree_com angular_momentum_matrix full_m object_acceleration "
         "object_velocity"
     ),
-    "Status": "status count_of",
-    "One world, MuJoCo": "get_data get_model from_mujoco to_mujoco",
+    "status": "status count_of",
+    "one world, MuJoCo": "get_data get_model from_mujoco to_mujoco",
 }
 
 
@@ -35,7 +36,7 @@ def members(cls: type) -> list[tuple[str, object]]:
     for base in reversed(cls.__mro__):
         if base.__module__.startswith("featherlane"):
             for name, member in vars(base).items():
-                if name.startswith("_") or name in INTERNAL:
+                if name.startswith("_") or {name, f"{cls.__name__}.{name}"} & INTERNAL:
                     continue
                 if inspect.isfunction(member) or isinstance(member, property):
                     found[name] = member

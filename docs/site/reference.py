@@ -1,8 +1,8 @@
 """A hook of the site: the reference, written from the code when the site is built.
 
 Public names have their signature, their docstring, a link to the line that defines them, the errors that all calls of
-their kind have in common, and the block of `docs/reference/examples.md` whose heading names them.  Options, sensors,
-actuators and commands have tables from what declares them.
+their kind have in common, and their example (`name_examples.py`).  Options, sensors, actuators and commands have tables
+from what declares them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import typer
 from docstrings import entry, escaped, first_line
 from members import enum_members, grouped
 from mkdocs.structure.files import File
+from name_examples import Examples
 from signatures import plain, signature
 
 import featherlane as fl
@@ -29,7 +30,6 @@ from featherlane.cli.application import application
 from featherlane.model.sensor import ACCELERATION, POSITION, ROWS, SENSORS, VELOCITY
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "docs" / "reference" / "examples.md"
 MODULES = {
     "api": "featherlane",
     "results": "featherlane.results",
@@ -99,20 +99,6 @@ COMMON_OF_BATCH = """RuntimeError: another thread is in a call of this batch.
 ModelError: a shape, a world or a name that the batch does not have."""
 
 
-def examples() -> dict[tuple[str, str], str]:
-    """The block of each public name, by module and name."""
-    found: dict[tuple[str, str], str] = {}
-    module = ""
-    for part in re.split(r"^(?=#{2,3} )", EXAMPLES.read_text(), flags=re.MULTILINE):
-        head, _, rest = part.partition("\n")
-        if head.startswith("## "):
-            module = head.removeprefix("## ").strip()
-        elif head.startswith("### "):
-            for name in head.removeprefix("### ").split(","):
-                found[module, name.strip()] = rest.strip()
-    return found
-
-
 def groups(module: ModuleType) -> dict[str, list[str]]:
     """The public names under the comments that stand in `__all__`; modules are left out, they have pages."""
     text = re.search(r"__all__ = \[.*?\n(.*?)^\]", inspect.getsource(module), re.DOTALL | re.MULTILINE)
@@ -167,7 +153,7 @@ def described(name: str, thing, level: int, anchor: str, owner: str = "") -> lis
 
 def module_page(title: str, dotted: str) -> str:
     """A page of all public names of a module."""
-    module, shown, first = importlib.import_module(dotted), examples(), {}
+    module, shown = importlib.import_module(dotted), Examples(dotted)
     lines = [f"# {dotted}", "", entry(inspect.getdoc(module) or ""), ""]
     for group, names in groups(module).items():
         if group:
@@ -175,17 +161,15 @@ def module_page(title: str, dotted: str) -> str:
         for name in names:
             thing = getattr(module, name)
             lines += described(name, thing, 3, name)
-            if block := shown.get((dotted, name)):
-                at = first.setdefault(block, name)
-                lines += ["**Example**" + (f" at [`{at}`](#{at})" if at != name else ""), ""]
-                lines += [block, ""] if at == name else []
+            lines += shown.lines(name)
             if inspect.isclass(thing) and not issubclass(thing, Exception):
                 lines += enum_members(thing) if issubclass(thing, enum.Enum) else []
                 for title, inside in grouped(thing).items():
-                    lines += [f"#### {title}", ""] if title else []
+                    lines += [f"#### {name}: {title}", ""] if title else []
                     for inner, member in inside:
                         level = 5 if title else 4
                         lines += described(f"{name}.{inner}", member, level, f"{name}.{inner}", name)
+                        lines += shown.lines(f"{name}.{inner}")
     return "\n".join(lines)
 
 

@@ -1,21 +1,27 @@
 """A hook of the site: long pages are cut at their headings into pages of a folder.
 
 A page of `PAGES` keeps what is above its first heading, and a list of its parts with the anchors of their headings.
-Links to an anchor of the page, from any page, lead to the part that has it.
+Sections of `DEEPER` are cut at their headings, too, and list their parts.  Links to an anchor of the page, from any
+page, lead to the part that has it.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+from itertools import pairwise
+from typing import NamedTuple
 
 from mkdocs.structure.files import File
 from pymdownx.slugs import slugify
 from sources import LINK, outside_code
 
 ENVIRONMENTS = "environments/robots", "environments/gymnasium", "environments/dm_control"
-PAGES = ("speed", "contact-benchmark", "fields", "diagnostics", "reference/api", *ENVIRONMENTS)
-DEEPER = {"fields": ("data",), "reference/api": ("worlds",)}  # anchors of sections that are cut at their headings, too
+PAGES = ("speed", "contact-benchmark", "fields", "diagnostics", "chapters/contact", "reference/api", *ENVIRONMENTS)
+DEEPER = {
+    "fields": ("data",),
+    "reference/api": ("worlds", "Batch"),
+}  # anchors of sections that are cut at their headings, too
 ATTRIBUTE = re.compile(r" *\{ *#([\w.-]+) *\}$")
 slug = slugify(case="lower")
 moved: dict[str, dict[str, str]] = {}  # by page: the page of each anchor
@@ -50,7 +56,7 @@ def below(text: str) -> str:
     return re.sub(r'(<img [^>]*src=")(?![a-z]+:)', r"\1../", text)
 
 
-def part(text: str, level: int) -> str:
+def part_page(text: str, level: int) -> str:
     """Returns a section as a page: its heading becomes the title."""
     heads = {start: end for _, _, start, end in headings(text)}
     lines, last = [], 0
@@ -60,29 +66,79 @@ def part(text: str, level: int) -> str:
     return below("".join([*lines, text[last:]]))
 
 
-def cut(name: str, text: str) -> tuple[str, dict[str, str]]:
-    """Returns what remains of a page, and its parts by the names of their files."""
-    heads, deeper = headings(text), DEEPER.get(name, ())
-    cuts, section = [], ""
-    for level, title, start, _ in heads:
-        section = anchor(title) if level == 2 else section
-        if level == 2 or (level == 3 and section in deeper):
-            cuts.append((level, title, start))
-    if not cuts:
+class Part(NamedTuple):
+    """A section that becomes a page.
+
+    Attributes:
+        level: level of its heading.
+        title: heading.
+        start: where it begins in the page.
+        path: file of the page.
+    """
+
+    level: int
+    title: str
+    start: int
+    path: str
+
+
+def sections(name: str, text: str) -> list[Part]:
+    """Returns the sections of a page that become pages.
+
+    Raises:
+        ValueError: the page has no heading.
+    """
+    found, above, deeper = [], {}, DEEPER.get(name, ())
+    for level, title, start, _ in headings(text):
+        above[level] = anchor(title)
+        if level == 2 or (level > 2 and above.get(level - 1) in deeper):
+            found.append(Part(level, ATTRIBUTE.sub("", title), start, f"{name}/{anchor(title).lower()}.md"))
+    if not found:
         raise ValueError(f"{name}.md has no heading to cut at")
-    parts, listed, at = {}, [], moved.setdefault(f"{name}.md", {})
-    for (level, title, start), following in zip(cuts, [*cuts[1:], (0, "", len(text))], strict=True):
-        path = f"{name}/{anchor(title).lower()}.md"
-        parts[path] = part(text[start : following[2]], level)
-        inner = [anchor(head) for _, head, begin, _ in heads if start <= begin < following[2]]
-        at |= dict.fromkeys(inner, path)
-        shown, last = ATTRIBUTE.sub("", title), posixpath.basename
-        marks = "".join(f'<span id="{mark}"></span>' for mark in inner)
-        listed.append(f"{'    ' * (level - 2)}- {marks}[{shown}]({last(name)}/{last(path)})")
-    return text[: cuts[0][2]] + "\n".join(listed) + "\n", parts
+    return found
 
 
-def expanded(nav, parts: dict[str, list[str]]):
+def inside(parts: list[Part], k: int) -> list[Part]:
+    """Returns the sections inside of section k."""
+    after = parts[k + 1 :]
+    return after[: next((i for i, other in enumerate(after) if other.level <= parts[k].level), len(after))]
+
+
+def tree(parts: list[Part]) -> list:
+    """Returns sections as entries of the navigation; one with others inside is a section of it."""
+    entries, k = [], 0
+    while k < len(parts):
+        inner = inside(parts, k)
+        title = re.sub(r"[`*]", "", parts[k].title)
+        entries.append({title: [parts[k].path, *tree(inner)]} if inner else parts[k].path)
+        k += 1 + len(inner)
+    return entries
+
+
+def contents(parts: list[Part], marks: dict[str, list[str]], folder: str = "") -> str:
+    """Returns a list of sections, with the anchors of their headings."""
+    lines = []
+    for part in parts:
+        spans = "".join(f'<span id="{mark}"></span>' for mark in marks.get(part.path, ()))
+        place = posixpath.join(folder, posixpath.basename(part.path))
+        lines.append(f"{'    ' * (part.level - parts[0].level)}- {spans}[{part.title}]({place})\n")
+    return "".join(lines)
+
+
+def cut(name: str, text: str) -> tuple[str, dict[str, str], list]:
+    """Returns what remains of a page, its parts by the names of their files, and their entries in the navigation."""
+    parts, heads = sections(name, text), headings(text)
+    pages, marks = {}, {}
+    for k, (at, end) in enumerate(pairwise([*(part.start for part in parts), len(text)])):
+        marks[parts[k].path] = [anchor(head) for _, head, begin, _ in heads if at <= begin < end]
+        listed = contents(inside(parts, k), {})
+        pages[parts[k].path] = part_page(text[at:end], parts[k].level) + (f"\n{listed}" if listed else "")
+    moved[f"{name}.md"] = {mark: path for path, found in marks.items() for mark in found}
+    rest = text[: parts[0].start] + contents(parts, marks, posixpath.basename(name))
+    return rest, pages, tree(parts)
+
+
+def expanded(nav, parts: dict[str, list]):
     """Returns the navigation with a section in place of each page that was cut."""
     if isinstance(nav, list):
         return [expanded(entry, parts) for entry in nav]
@@ -97,13 +153,11 @@ def expanded(nav, parts: dict[str, list[str]]):
 def on_files(files, config):
     """Replaces the pages by their parts, which the navigation then has."""
     moved.clear()
-    made: dict[str, list[str]] = {}
+    made: dict[str, list] = {}
     for name in PAGES:
         whole = files.get_file_from_path(f"{name}.md")
-        rest, parts = cut(name, whole.content_string)
-        whole.content_string = rest
-        made[f"{name}.md"] = list(parts)
-        for path, text in parts.items():
+        whole.content_string, pages, made[f"{name}.md"] = cut(name, whole.content_string)
+        for path, text in pages.items():
             files.append(File.generated(config, path, content=text))
     config.nav = expanded(config.nav, made)
     return files

@@ -16,6 +16,8 @@ The output of a block may follow it, as a block of text, and is then compared:
 
 from __future__ import annotations
 
+import ast
+import builtins
 import contextlib
 import io
 import re
@@ -33,6 +35,37 @@ SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 def python(page: str) -> list[str]:
     """Returns the Python blocks."""
     return [block["shown"] for block in PYTHON.finditer(page)]
+
+
+def _stored(node: ast.AST) -> set[str]:
+    """Returns the names that a statement defines, those of its arguments and comprehensions included."""
+    found = set()
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
+                found.add(name)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.alias():
+                found.add((inner.asname or inner.name).partition(".")[0])
+    return found
+
+
+def missing(code: str) -> set[str]:
+    """Returns the names that a block reads and that no statement before defines; functions may read later ones."""
+    body = ast.parse(code).body
+    defined, everything = set(dir(builtins)), set().union(*map(_stored, body))
+    found = set()
+    for statement in body:
+        later = isinstance(statement, ast.FunctionDef | ast.ClassDef)
+        assigned = isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign)
+        inner = set() if assigned else _stored(statement)
+        if assigned:  # the names of its lambdas and comprehensions
+            inner = _stored(ast.Expr(statement.value)) if statement.value else set()
+        read = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        found |= read - defined - inner - (everything if later else set())
+        defined |= _stored(statement)
+    return found
 
 
 def run(page: str, folder: Path, compare: bool = True) -> tuple[dict, str]:
