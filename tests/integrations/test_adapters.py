@@ -27,6 +27,15 @@ def test_each_library_of_an_adapter_is_tested():
     assert set(libraries) <= tested and tested <= EXTRAS.keys()
 
 
+def test_each_file_that_imports_a_library_of_an_adapter_is_run():
+    """The main tests skip these: their environment has none of the libraries."""
+    run = {word.partition("::")[0] for adapter in adapters.ADAPTERS.values() for word in adapter.tests}
+    run = {(other_mujoco.HERE / file).resolve() for file in run if file.endswith(".py")}
+    skips = re.compile(r"""importorskip\(["'](torch|torchrl|skrl|rsl_rl|stable_baselines3|ray\.rllib|ray\.tune)["']""")
+    files = {path for path in (separate.ROOT / "tests").rglob("test_*.py") if skips.search(path.read_text())}
+    assert len(files) >= 9 and files <= run, files - run
+
+
 REPORT = """<testsuites><testsuite>
     <testcase name="a"/> <testcase name="b"><skipped message="absent"/></testcase>
     <testcase name="c"><properties><property name="passed" value="130"/>
