@@ -127,7 +127,8 @@ def tested(name: str, home: Path, package: Path, quick: bool) -> tuple[tuple[int
     python = separate.environment(home, package, f"jit,{adapter.extra}", requirements, adapter.alone)
     marks = ("-m", "not slow or ci" if quick else "")
     done = separate.run(
-        *(python, "-m", "pytest", "-q", "-n", "0", "-rs", "-p", "no:cacheprovider", *marks, f"--junit-xml={report}"),
+        *(python, "-m", "pytest", "-q", "-n", "0", "-rs", "--tb=short", "-p", "no:cacheprovider"),
+        *(*marks, f"--junit-xml={report}"),
         *("-o", "junit_family=legacy"),  # the format with recorded properties
         *(Path("tests", "integrations", word) if ".py" in word else word for word in adapter.tests),
         folder=separate.ROOT,
