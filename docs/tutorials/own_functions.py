@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import featherlane as fl
-from featherlane.lanes import fmax, fmin, pow_, real
+from featherlane.lanes import fmax, fmin, pow_
 
 # %% [markdown]
 # ## A pneumatic cylinder
@@ -46,9 +46,7 @@ def over_pressure(m, d, i):
     """Returns p - p0 [Pa] of cylinder i; the volume is at least 1 % of that at rest, the amount of air at least 0."""
     x, n = d.actuator_length[m.actuator_outadr[i]], d.act[m.actuator_actadr[i]] + 1.0
     room = fmax(1.0 + x / m.actuator_gainprm[10 * i + 2], 0.01)
-    return m.actuator_gainprm[10 * i + 1] * (
-        pow_(fmax(n, 0.0) / room, real(d, GAMMA)) - 1.0
-    )
+    return m.actuator_gainprm[10 * i + 1] * (pow_(fmax(n, 0.0) / room, GAMMA) - 1.0)
 
 
 @fl.kernel
@@ -67,7 +65,7 @@ def piston(m, d, i):
 @fl.kernel
 def nothing(m, d, i):
     """Returns the gain 0: no force proportional to the activation."""
-    return real(d, 0.0)
+    return 0.0
 
 
 model = fl.load(LIFT.replace('gaintype="user"', 'gaintype="user" biastype="user"'))

@@ -50,7 +50,6 @@ from featherlane.lanes import (
     whole,
     width,
     write_lane,
-    zero,
 )
 from featherlane.model.cone import has_pyramids
 from featherlane.model.enums import *

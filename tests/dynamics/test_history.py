@@ -6,7 +6,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.dynamics.actuator.history import bracket, insert, interpolate, reset_histories
-from featherlane.lanes import real, stage
+from featherlane.lanes import stage, true_mask
 from featherlane.lanes.record import python_record
 from featherlane.model.history import empty_history
 from featherlane.model.load import from_mujoco
@@ -27,7 +27,7 @@ DELAYED = """<mujoco><option timestep="0.007"/><worldbody><body>
 @stage
 def _insert_given(m, d):
     """Stores ctrl[2], ctrl[3] in the history of actuator 2 at time ctrl[0]."""
-    insert(d, m.actuator_historyadr[2], m.actuator_history[4], 2, d.ctrl[0], d.ctrl, 2, real(d, 1.0) > 0.0)
+    insert(d, m.actuator_historyadr[2], m.actuator_history[4], 2, d.ctrl[0], d.ctrl, 2, true_mask(d))
 
 
 @stage

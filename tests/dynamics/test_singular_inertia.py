@@ -79,9 +79,20 @@ def test_the_count_is_written_to_mujocos_warnings():
     assert found.warning[mujoco.mjtWarning.mjWARN_INERTIA].number == STEPS
 
 
-def test_articulated_bodies_with_coincident_hinges_are_finite():
-    loaded = model(HINGES.format(mass=LIGHT))
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("integrator", [name for name in INTEGRATORS if name != "discrete"])
+def test_articulated_bodies_with_coincident_hinges_are_finite_and_counted(integrator, dtype):
+    loaded = model(HINGES.format(mass=LIGHT), integrator)
     loaded.opt.forward_dynamics = "aba"
-    data = fl.Data(loaded)
-    data.step(STEPS)
-    assert np.isfinite(data.qvel).all() and data.nreset == 0
+    batch = stepped(loaded, dtype=dtype)
+    assert np.isfinite(batch.qvel).all() and not batch.nreset.any()
+    stages = 4 if integrator == "RK4" else 1
+    assert batch.status["singular_inertia"].tolist() == [stages * STEPS] * 3
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["humanoid", "rope"])
+def test_articulated_bodies_with_a_regular_inertia_are_not_counted(name, dtype):
+    loaded = fl.bundled(name)
+    loaded.opt.forward_dynamics = "aba"
+    assert not stepped(loaded, dtype=dtype).status["singular_inertia"].any()

@@ -11,7 +11,7 @@ import numpy as np
 import featherlane as fl
 from featherlane.dynamics.inertia.joint_space import solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_times
-from featherlane.lanes import any_, fmax, kernel, real, sqrt, stage, where
+from featherlane.lanes import any_, fmax, kernel, sqrt, stage, where
 from featherlane.model.solver import ConvexSolver, register
 from featherlane.model.status import NOT_CONVERGED, warn
 from featherlane.solver.primal.history import primal_gap, record
@@ -55,10 +55,10 @@ def steepest(m, d):
     Cost:   per iteration O(contacts + nv * depth).
     """
     warm_start(m, d)
-    scale, zero = 1.0 / fmax(trace_of_inertia(m, d), TINY), real(d, 0.0)
+    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     cost, gradient = evaluate(m, d)
-    record(d, 0, scale * cost, scale * gradient, zero, zero)
-    live, niter = (scale * gradient > m.opt_tolerance[0]) & (d.active[0] > 0.0), zero
+    record(d, 0, scale * cost, scale * gradient, 0.0, 0.0)
+    live, niter = (scale * gradient > m.opt_tolerance[0]) & (d.active[0] > 0.0), 0.0
     for iteration in range(m.opt_iterations):
         if not any_(live):
             break

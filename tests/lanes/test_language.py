@@ -13,14 +13,12 @@ from featherlane.lanes import (
     fmax,
     join,
     kernel,
-    real,
     single_precision,
     stage,
     true_mask,
     unrolled,
     where,
     width,
-    zero,
 )
 from scenes.cells import FORMS, OUTPUTS, cells, evaluate, library, same_bits
 
@@ -97,7 +95,7 @@ def names_that_are_used_again(d):
 @tried
 def names_that_are_carried_around(d):
     """Carries values from one iteration to the next, in ints, values and tuples."""
-    a, b, k = real(d, 0.0), real(d, 1.0), 0
+    a, b, k = 0.0, 1.0, 0
     pair = (a, b)
     for i in range(d.n):
         a, b = b, a + b * d.x[i]
@@ -308,7 +306,7 @@ def zip_of(a):
 @tried
 def carried_tuples(d):
     """Updates a tuple part by part in a loop."""
-    x = tuple(zero(d) for _ in range(4))
+    x = tuple(0.0 for _ in range(4))
     for i in range(d.n):
         x = tuple(x[k] + (k + 1) * d.x[i] for k in range(4))
     for k in unrolled(range(4)):
@@ -347,7 +345,7 @@ def add_to(d, row, x):
 
 @tried
 def zeros_and_masks(d):
-    d.out[0] = zero(d) - d.x[0]
+    d.out[0] = 0.0 - d.x[0]
     d.out[1] = where(true_mask(d), d.x[0], 7.0)
     d.out[2] = where(false_mask(d), d.x[0], 7.0)
     masks = false_mask(d)

@@ -17,8 +17,12 @@ GIVEN = ("dist", "pos", "frame", "geom", "dim", "friction", "solref", "solreffri
 
 
 def touching(contact) -> dict[str, np.ndarray]:
-    """Returns geoms, distances, positions and frames of the contacts inside their margin by more than rounding."""
+    """Returns geoms, distances, positions and frames of the contacts inside their margin by more than rounding.
+
+    With adhesion the contacts in the gap act, too.
+    """
     keep = np.asarray(contact.dist) < np.asarray(contact.includemargin) - GRAZING
+    keep |= np.asarray(contact.adhesion) > 0.0
     return {name: np.asarray(getattr(contact, name))[keep] for name in ("geom", "dist", "pos", "frame")}
 
 

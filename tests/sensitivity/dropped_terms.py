@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import featherlane as fl
-from featherlane.lanes import real
 from featherlane.sensitivity.derivative import (
     contact_curvature,
     contact_rates,
@@ -84,8 +83,7 @@ def flat(whole: Callable) -> Callable:
     """Integrates positions as plain vectors, ignoring quaternions."""
 
     def quaternion_tangent(m, d, r):
-        one, zero = real(d, 1.0), real(d, 0.0)
-        unit = ((one, zero, zero), (zero, one, zero), (zero, zero, one))
+        unit = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
         return unit, unit
 
     return quaternion_tangent

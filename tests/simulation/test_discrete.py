@@ -157,12 +157,18 @@ def test_outputs_belong_to_the_current_state():
 
 # ---- MuJoCo ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("cone", "condim", "active", "flag"),
-    [("pyramidal", 3, "true", 0), ("elliptic", 6, "false", 0), ("pyramidal", 4, "false", EXACT_DIAGONAL)],
+    ("cone", "condim", "active", "flag", "density"),
+    [
+        ("pyramidal", 3, "true", 0, 0.0),
+        ("elliptic", 6, "false", 0, 0.0),
+        ("pyramidal", 4, "false", EXACT_DIAGONAL, 0.0),
+        ("pyramidal", 4, "false", EXACT_DIAGONAL, 300.0),
+        ("elliptic", 3, "true", 0, 300.0),
+    ],
 )
-def test_rows_and_steps_equal_mujoco(cone, condim, active, flag):
+def test_rows_and_steps_equal_mujoco(cone, condim, active, flag, density):
     model = scene(cone, condim, active=active)
-    model.opt.enableflags = flag
+    model.opt.enableflags, model.opt.density = flag, density
     mj = model.to_mujoco()
     data, other, rows = fl.Data(model), mujoco.MjData(mj), 0
     for state in states(mj, 6):

@@ -14,7 +14,8 @@ UNDONE = 1e-10  # relative: a solver's error at tolerance 0
 PARITY = 1e-10  # relative: sums of some hundred products
 STEP = 1e-8  # relative: a velocity difference over 1e-3 s has 1e3 times the velocity's error
 DISCRETE = fl.model.option.Enable.INVDISCRETE
-FWDINV = fl.model.option.Enable.FWDINV
+FWDINV, EXACT_DIAGONAL = fl.model.option.Enable.FWDINV, fl.model.option.Enable.DIAGEXACT
+STEPPED = "qpos qvel qacc qacc_smooth qfrc_constraint qfrc_passive qfrc_bias efc_D cacc cfrc_ext".split()
 INTEGRATORS = ("euler", "implicitfast", "implicit", "discrete")
 # contacts of every dimension between trees and with the floor
 TOUCHING = """<mujoco><option timestep="0.004" cone="{cone}" impratio="3"/><worldbody>
@@ -190,6 +191,27 @@ def test_the_comparison_measures_the_solver_error(rng):
     fl.forward(model, data)
     fl.stages.compare_forward_inverse(model, data)
     assert data.solver_fwdinv.max() < 1e-9 < 1.0 < np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("flag", [0, EXACT_DIAGONAL], ids=["estimate", "diagexact"])
+@pytest.mark.parametrize("integrator", [*INTEGRATORS, "rk4"])
+def test_the_comparison_changes_no_result(integrator, flag):
+    model = fl.load(TOUCHING.format(cone="pyramidal"))
+    model.opt.integrator = integrator
+    steps = []
+    for compared in (0, FWDINV):
+        model.opt.enableflags = flag | compared
+        data = fl.Data(model)
+        data.qvel = np.linspace(-1.0, 1.0, model.nv)
+        for _ in range(5):
+            fl.step(model, data)
+        steps.append({name: np.copy(getattr(data, name)) for name in [*STEPPED, "efc_force"]})
+        assert bool(data.solver_fwdinv.any()) == bool(compared)
+    plain, compared = steps
+    assert np.abs(plain["qfrc_constraint"]).max() > 1.0
+    for name in STEPPED:
+        assert plain[name].tobytes() == compared[name].tobytes(), name
+    assert relative(compared["efc_force"], plain["efc_force"]) < PARITY  # J qacc - aref is computed again
 
 
 def test_the_flag_compares_in_each_step_and_changes_no_bit(rng):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes import real, stage
+from featherlane.lanes import stage
 from featherlane.lanes.processor import tile_width
 from featherlane.model import bundled, load
 from featherlane.model.enums import CONTACT_ELLIPTIC
@@ -46,7 +46,7 @@ SCENE = """<mujoco>
 @stage
 def curved(m, d):
     """Assembles the Hessian at the solver's final rows."""
-    d.primal.live[0] = real(d, 1.0)
+    d.primal.live[0] = 1.0
     assemble_hessian(m, d)
 
 

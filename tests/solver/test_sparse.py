@@ -6,7 +6,7 @@ import pytest
 
 from featherlane.collision.collision import collision
 from featherlane.constraint.row import make_rows
-from featherlane.lanes import real, stage
+from featherlane.lanes import stage
 from featherlane.model import load
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
@@ -35,14 +35,14 @@ def room(request, monkeypatch):
 @stage
 def hessian_there(m, d):
     """Assembles the Hessian at the solver's final rows."""
-    d.primal.live[0] = real(d, 1.0)
+    d.primal.live[0] = 1.0
     assemble_hessian(m, d)
 
 
 @stage
 def newton_step(m, d):
     """Computes search <- H^-1 search."""
-    d.primal.live[0] = real(d, 1.0)
+    d.primal.live[0] = 1.0
     assemble_hessian(m, d)
     solve_first(m, d)
 

@@ -186,7 +186,7 @@ def near_pairs(m, d):
         for k in range(m.ncollide):
             g = m.collide_geom[k]
             # with this reach, no comparison of distances is true
-            d.near.geom_reach[g] = where(is_present(m, g), d.near.geom_reach[g], real(d, NAN))
+            d.near.geom_reach[g] = where(is_present(m, g), d.near.geom_reach[g], NAN)
     if width(d) == 1 and d.keeps_list and d.nlisted > 0 and not sleeping(m) and not sweeping(m):
         n = near_neighbours(m, d)
     else:
@@ -231,7 +231,7 @@ def points(m, d, function, p, e, g, h):
     else:
         near = near & not_(parted(m, d, function, g, h, limit, near))
         if any_(near):
-            d.narrow.near[0] = where(near, real(d, 1.0), zero(d))
+            d.narrow.near[0] = where(near, 1.0, 0.0)
             branching_points(m, d, function, p, e, g, h, d.ncon_slot[0])
 
 
@@ -265,7 +265,7 @@ def collision(m, d):
     """
     d.ncon_slot[0] = 0
     d.con_overflow[0] = 0
-    d.ncon[0] = zero(d)
+    d.ncon[0] = 0.0
     if not m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT):
         given_contacts(m, d)
         swept = sweeping(m)

@@ -53,9 +53,9 @@ def height_field_distance(m1, d1):
     field, limit = d1.shapes.data[0], d1.shapes.limit[0]
     sx, sy = m1.hfield_size[4 * field], m1.hfield_size[4 * field + 1]
     look_from_first(d1)
-    o, one = zero(d1), real(d1, 1.0)
-    x0, x1 = -farthest_along(m1, d1, (-one, o, o)) - limit, farthest_along(m1, d1, (one, o, o)) + limit
-    y0, y1 = -farthest_along(m1, d1, (o, -one, o)) - limit, farthest_along(m1, d1, (o, one, o)) + limit
+    o = 0.0
+    x0, x1 = -farthest_along(m1, d1, (-1.0, o, o)) - limit, farthest_along(m1, d1, (1.0, o, o)) + limit
+    y0, y1 = -farthest_along(m1, d1, (o, -1.0, o)) - limit, farthest_along(m1, d1, (o, 1.0, o)) + limit
     ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
     d1.shapes.type[0] = PRISM
     first, last = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
@@ -64,7 +64,7 @@ def height_field_distance(m1, d1):
             for half in range(2):
                 set_prism(m1, d1, field, r, c, half)
                 prism_distance(m1, d1)
-    d1.convex.dist[0] = real(d1, NO_DISTANCE)
+    d1.convex.dist[0] = NO_DISTANCE
     if d1.shapes.limit[0] < limit:
         d1.convex.dist[0] = d1.shapes.limit[0]
 

@@ -45,7 +45,7 @@ def place_starts(d1, first):
         side, index = i % 2, (first + i) // 2 + 1
         at = tuple(
             fma(
-                2.0 * halton(d1, index, (2, 3, 5)[k]) - 1.0,
+                2.0 * halton(index, (2, 3, 5)[k]) - 1.0,
                 d1.shapes.box[6 * side + 3 + k],
                 d1.shapes.box[6 * side + k],
             )
@@ -147,7 +147,7 @@ def field_distance(m1, d1):
     else:
         look_from_first(d1)
         longest = LONGEST * 2.0 * fmax(norm3(load3(d1.shapes.box, 3)), norm3(load3(d1.shapes.box, 9)))
-        d1.convex.dist[0] = real(d1, NOWHERE)
+        d1.convex.dist[0] = NOWHERE
         for first in range(0, max(1, m1.opt_sdf_initpoints), LANES):
             place_starts(d1, first)
             approach(m1, d1, longest)

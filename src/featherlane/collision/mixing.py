@@ -175,9 +175,9 @@ def reference_and_impedance(m, e, g, h):
 
 
 @kernel
-def friction_solref(m, d, e):
+def friction_solref(m, e):
     """Returns solref of the friction rows: of the explicit pair, else zeros."""
-    ref = (zero(d), zero(d))
+    ref = (0.0, 0.0)
     if overridden(m):
         ref = load2(m.opt_o_solref, 0)
     elif e >= 0:

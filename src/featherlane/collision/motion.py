@@ -25,7 +25,7 @@ def is_swept_pair(m, g, h):
 @kernel
 def step_motion(m, d, g):
     """Returns (dx, dw, s) of geom g: displacement of its centre, rotation vector, travel; a sphere does not rotate."""
-    b, dx, dw = m.geom_bodyid[g], zeros(d, 3), zeros(d, 3)
+    b, dx, dw = m.geom_bodyid[g], zeros(3), zeros(3)
     if m.body_weldid[b] > 0:
         vel, h = load6(d.cvel, 6 * b), timestep(m)
         spin = (vel[0], vel[1], vel[2])
@@ -70,7 +70,7 @@ def spheres_meet(m, d, g, h, reach):
     """
     dx1, _, s1 = step_motion(m, d, g)
     dx2, _, s2 = step_motion(m, d, h)
-    still = zeros(d, 3)
+    still = zeros(3)
     dx1, dx2 = select3(fast(m, g, h, s1), dx1, still), select3(fast(m, g, h, s2), dx2, still)
     p = sub3(load3(d.geom_xpos, 3 * h), load3(d.geom_xpos, 3 * g))
     if m.geom_type[g] == PLANE:

@@ -28,11 +28,11 @@ def append(d, number, touch, dist, pos, frame):
         k = d.ncon_slot[0]
         if k < d.nconmax:
             d.con_point[k] = number
-            d.con_present[k] = where(touch, real(d, 1.0), zero(d))
+            d.con_present[k] = where(touch, 1.0, 0.0)
             d.con_dist[k] = where(touch, dist, NO_CONTACT)
-            store3(d.con_pos, 3 * k, select3(touch, pos, zeros(d, 3)))
+            store3(d.con_pos, 3 * k, select3(touch, pos, zeros(3)))
             for i in range(9):
-                d.con_frame[9 * k + i] = where(touch, frame[i], zero(d))
+                d.con_frame[9 * k + i] = where(touch, frame[i], 0.0)
             d.ncon_slot[0] = k + 1
         else:
             d.con_overflow[0] = 1
@@ -67,11 +67,11 @@ def load_field(m, d, side, g, lane):
 def open_slot(d, k, number):
     """Initializes slot k for point `number` of a pair, without a contact in any world."""
     d.con_point[k] = number
-    d.con_present[k] = zero(d)
-    d.con_dist[k] = real(d, NO_CONTACT)
-    store3(d.con_pos, 3 * k, zeros(d, 3))
+    d.con_present[k] = 0.0
+    d.con_dist[k] = NO_CONTACT
+    store3(d.con_pos, 3 * k, zeros(3))
     for i in range(9):
-        d.con_frame[9 * k + i] = zero(d)
+        d.con_frame[9 * k + i] = 0.0
 
 
 @kernel
@@ -98,7 +98,7 @@ def complete_frames(d, first):
     for k in range(first, d.ncon_slot[0]):
         touch, frame = d.con_present[k] > 0.0, frame_of(load3(d.con_frame, 9 * k))
         for i in range(9):
-            d.con_frame[9 * k + i] = where(touch, frame[i], zero(d))
+            d.con_frame[9 * k + i] = where(touch, frame[i], 0.0)
 
 
 # ---- adhesive contacts in the gap -----------------------------------------------------------------------------
@@ -124,12 +124,12 @@ def copy_slot(d, k, to):
 @kernel
 def leave_slot(d, k, mask):
     """Clears slot k in the worlds of the mask."""
-    d.con_present[k] = where(mask, zero(d), d.con_present[k])
+    d.con_present[k] = where(mask, 0.0, d.con_present[k])
     d.con_dist[k] = where(mask, NO_CONTACT, d.con_dist[k])
     for i in range(3):
-        d.con_pos[3 * k + i] = where(mask, zero(d), d.con_pos[3 * k + i])
+        d.con_pos[3 * k + i] = where(mask, 0.0, d.con_pos[3 * k + i])
     for i in range(9):
-        d.con_frame[9 * k + i] = where(mask, zero(d), d.con_frame[9 * k + i])
+        d.con_frame[9 * k + i] = where(mask, 0.0, d.con_frame[9 * k + i])
 
 
 @kernel
@@ -174,8 +174,8 @@ def set_slot_parameters(m, d, number, e, g, h, first):
         margin, _ = margin_and_gap(m, e, g, h)
         mu = friction(m, e, g, h)
         ref, imp = reference_and_impedance(m, e, g, h)
-        friction_ref = friction_solref(m, d, e)
-        pull = zero(d)
+        friction_ref = friction_solref(m, e)
+        pull = 0.0
         if m.flg_adhesion:
             pull = adhesion(m, e, g, h)
             if dim > 1:
@@ -186,13 +186,13 @@ def set_slot_parameters(m, d, number, e, g, h, first):
             d.con_carrier[2 * k], d.con_carrier[2 * k + 1] = m.geom_bodyid[g], m.geom_bodyid[h]
             d.con_pair[k] = e
             has_contact = d.con_present[k] > 0.0
-            d.con_includemargin[k] = where(has_contact, margin, zero(d))
-            d.con_adhesion[k] = where(has_contact, pull, zero(d))
+            d.con_includemargin[k] = where(has_contact, margin, 0.0)
+            d.con_adhesion[k] = where(has_contact, pull, 0.0)
             d.con_dim[k] = slot_dim(m, d, k, dim)
             for i in range(5):
-                d.con_friction[5 * k + i] = where(has_contact, mu[i], zero(d))
-                d.con_solimp[5 * k + i] = where(has_contact, imp[i], zero(d))
+                d.con_friction[5 * k + i] = where(has_contact, mu[i], 0.0)
+                d.con_solimp[5 * k + i] = where(has_contact, imp[i], 0.0)
             for i in range(2):
-                d.con_solref[2 * k + i] = where(has_contact, ref[i], zero(d))
-                d.con_solreffriction[2 * k + i] = where(has_contact, friction_ref[i], zero(d))
+                d.con_solref[2 * k + i] = where(has_contact, ref[i], 0.0)
+                d.con_solreffriction[2 * k + i] = where(has_contact, friction_ref[i], 0.0)
             d.ncon[0] = d.ncon[0] + d.con_present[k]

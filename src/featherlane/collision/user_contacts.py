@@ -30,24 +30,24 @@ def agrees(d, rows, i, lane):
 @kernel
 def complete(m, d, k, i, lane):
     """Sets the fields of slot k that `append` does not write, from the i-th contacts of the worlds that have it."""
-    d.con_cand[k], d.con_pair[k], d.con_speculative[k] = NO_CANDIDATE, -1, zero(d)
+    d.con_cand[k], d.con_pair[k], d.con_speculative[k] = NO_CANDIDATE, -1, 0.0
     for c in range(2):
         d.con_carrier[2 * k + c] = world_integer(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
         d.con_geom[2 * k + c] = world_integer(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
     has_contact = d.con_present[k] > 0.0
-    d.con_includemargin[k] = where(has_contact, d.given_includemargin[i], zero(d))
+    d.con_includemargin[k] = where(has_contact, d.given_includemargin[i], 0.0)
     if m.flg_adhesion:
-        d.con_adhesion[k] = where(has_contact, d.given_adhesion[i], zero(d))
+        d.con_adhesion[k] = where(has_contact, d.given_adhesion[i], 0.0)
     d.con_dim[k] = slot_dim(m, d, k, world_integer(d.given_dim, i, lane, 1, 6))
     for c in range(5):
-        d.con_friction[5 * k + c] = where(has_contact, d.given_friction[5 * i + c], zero(d))
-        d.con_solimp[5 * k + c] = where(has_contact, d.given_solimp[5 * i + c], zero(d))
+        d.con_friction[5 * k + c] = where(has_contact, d.given_friction[5 * i + c], 0.0)
+        d.con_solimp[5 * k + c] = where(has_contact, d.given_solimp[5 * i + c], 0.0)
     for c in range(2):
-        d.con_solref[2 * k + c] = where(has_contact, d.given_solref[2 * i + c], zero(d))
-        d.con_solreffriction[2 * k + c] = where(has_contact, d.given_solreffriction[2 * i + c], zero(d))
+        d.con_solref[2 * k + c] = where(has_contact, d.given_solref[2 * i + c], 0.0)
+        d.con_solreffriction[2 * k + c] = where(has_contact, d.given_solreffriction[2 * i + c], 0.0)
     if m.opt_contact_model != CONVEX:
-        d.con_restitution[k] = where(has_contact, d.given_restitution[i], zero(d))
-        d.con_restitution_vel[k] = where(has_contact, d.given_restitution_vel[i], zero(d))
+        d.con_restitution[k] = where(has_contact, d.given_restitution[i], 0.0)
+        d.con_restitution_vel[k] = where(has_contact, d.given_restitution_vel[i], 0.0)
     if m.opt_contact_model == LCP:
         complete_lcp(d, k, i, has_contact)
     d.ncon[0] = d.ncon[0] + d.con_present[k]
@@ -56,13 +56,13 @@ def complete(m, d, k, i, lane):
 @kernel
 def complete_lcp(d, k, i, has_contact):
     """Sets the fields that only the LCP contact model reads."""
-    d.con_erp[k] = where(has_contact, d.given_erp[i], zero(d))
-    d.con_cfm[k] = where(has_contact, d.given_cfm[i], zero(d))
-    d.con_frictionforce[k] = where(has_contact, d.given_frictionforce[i], zero(d))
+    d.con_erp[k] = where(has_contact, d.given_erp[i], 0.0)
+    d.con_cfm[k] = where(has_contact, d.given_cfm[i], 0.0)
+    d.con_frictionforce[k] = where(has_contact, d.given_frictionforce[i], 0.0)
     for c in range(2):
-        d.con_compliance[2 * k + c] = where(has_contact, d.given_slip[2 * i + c], zero(d))
+        d.con_compliance[2 * k + c] = where(has_contact, d.given_slip[2 * i + c], 0.0)
     for c in range(3):
-        d.con_belt[3 * k + c] = where(has_contact, d.given_motion[3 * i + c], zero(d))
+        d.con_belt[3 * k + c] = where(has_contact, d.given_motion[3 * i + c], 0.0)
 
 
 @kernel
@@ -83,11 +83,10 @@ def given_contacts(m, d):
     Writes: con_* (nconmax,) of slots from ncon_slot on, ncon_slot, ncon, con_overflow, near.*; scratch memory: near.*.
     Cost: O(ngiven W).
     """
-    one = real(d, 1.0)
     active = d.active[0] > 0.0
-    d.near.detects[0] = where(active & (d.given_replace[0] == 0.0), one, zero(d))
+    d.near.detects[0] = where(active & (d.given_replace[0] == 0.0), 1.0, 0.0)
     for i in range(d.ngiven):
-        d.near.given_left[0] = where(active & (d.given_present[i] > 0.0), one, zero(d))
+        d.near.given_left[0] = where(active & (d.given_present[i] > 0.0), 1.0, 0.0)
         if sleeping(m):
             leave_asleep(m, d, i)
         for lane in range(width(d)):
@@ -101,4 +100,4 @@ def given_contacts(m, d):
                     part_slots(m, d, k, d.given_includemargin[i], d.given_adhesion[i])
                 for slot in range(k, d.ncon_slot[0]):
                     complete(m, d, slot, i, lane)
-                d.near.given_left[0] = where(alike, zero(d), d.near.given_left[0])
+                d.near.given_left[0] = where(alike, 0.0, d.near.given_left[0])

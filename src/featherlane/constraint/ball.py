@@ -31,7 +31,7 @@ def ball_row(m, d, k, o, j, axis, dist, present):
     place_rows_at(d, k, 1, o, 3, LIMIT_JOINT, j)
     D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[i], i + 2, -1))
     aref = -fma(B, v, K * r)
-    store_general_row(d, k, present, dist, margin, D, aref, (zero(d), real(d, UNBOUNDED)))
+    store_general_row(d, k, present, dist, margin, D, aref, (0.0, UNBOUNDED))
 
 
 @kernel

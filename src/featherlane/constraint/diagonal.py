@@ -19,7 +19,7 @@ def clear_chain_entries(m, d, i, j):
     """Clears the entries at dofs i and j (-1: none) and their ancestors."""
     while i >= 0 or j >= 0:
         k = max(i, j)
-        d.primal.search[k] = zero(d)
+        d.primal.search[k] = 0.0
         i, j = m.dof_parentid[i] if i == k else i, m.dof_parentid[j] if j == k else j
 
 
@@ -40,7 +40,7 @@ def whitened_square(m, d, i, j):
 
     Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: primal.search (nv,).   Cost: O(depth^2).
     """
-    s = zero(d)
+    s = 0.0
     while i >= 0 or j >= 0:
         k = max(i, j)
         s = whiten_dof(m, d, k, s)
@@ -52,7 +52,7 @@ def whitened_square(m, d, i, j):
 def dof_diagonal(m, d, i):
     """Returns (M^-1)_ii, the diagonal A of a row with the single entry 1 or -1."""
     clear_chain_entries(m, d, i, -1)
-    d.primal.search[i] = real(d, 1.0)
+    d.primal.search[i] = 1.0
     return whitened_square(m, d, i, -1)
 
 
@@ -90,10 +90,10 @@ def row_diagonal(m, d, k):
 
     Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: primal.search (nv,).
     """
-    o, n, s = d.genrow_dofadr[k], d.genrow_dofnum[k], zero(d)
+    o, n, s = d.genrow_dofadr[k], d.genrow_dofnum[k], 0.0
     i = next_above(m, d, o, n, m.nv)
     while i >= 0:
-        d.primal.search[i] = zero(d)
+        d.primal.search[i] = 0.0
         i = next_above(m, d, o, n, i)
     for e in range(o, o + n):
         d.primal.search[d.genrow_dof[e]] = d.genrow_J[e]

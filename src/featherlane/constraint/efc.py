@@ -69,9 +69,9 @@ def _take_rows(m, d, er, n):
     """Copies the columns and the Jacobian of the first n rows."""
     nv = er.efc_nv
     for i in range(n):
-        er.efc_frictionloss[i] = zero(d)
+        er.efc_frictionloss[i] = 0.0
         for c in range(nv):
-            er.efc_J[nv * i + c] = zero(d)
+            er.efc_J[nv * i + c] = 0.0
         k = er.efc_source[i]
         if k >= 0:
             er.efc_J[nv * i + d.dofrow_dof[k]] = d.dofrow_J[k]
@@ -109,11 +109,11 @@ def _softness(m, d, er, i):
 
 
 @kernel
-def _violation(m, d, er, i, first):
+def _violation(m, er, i, first):
     """Returns the position error less the margin; the rows of a connect or weld share the norm of their errors."""
     r = er.efc_pos[first] - er.efc_margin[first]
     if er.efc_type[i] == EQUALITY and m.eq_type[er.efc_id[i]] in (EQ_CONNECT, EQ_WELD):
-        square = zero(d)
+        square = 0.0
         for k in range(er.efc_count[1]):
             if er.efc_id[k] == er.efc_id[i]:
                 square += er.efc_pos[k] * er.efc_pos[k]
@@ -128,14 +128,14 @@ def _soften(m, d, er, i):
     if kind == CONTACT_ELLIPTIC:  # the rows of a contact share the impedance of its first row
         first = er.contact_row[er.efc_id[i]]
     solref, solimp = _softness(m, d, er, i)
-    shortest, r = shortest_timeconst(m), _violation(m, d, er, i, first)
+    shortest, r = shortest_timeconst(m), _violation(m, er, i, first)
     imp = impedance(solimp, r)
     K, B = reference(solref, solimp, shortest)
     if kind in (FRICTION_DOF, FRICTION_TENDON):
-        K, B = zero(d), loss_damping(m, solref, solimp, shortest)
+        K, B = 0.0, loss_damping(m, solref, solimp, shortest)
     elif first < i:
         k = er.contact_slot[er.efc_id[i]]
-        K, B = zero(d), friction_reference(load2(d.con_solreffriction, 2 * k), B, solimp, shortest)
+        K, B = 0.0, friction_reference(load2(d.con_solreffriction, 2 * k), B, solimp, shortest)
     elif kind != EQUALITY:
         K, B = resolved(m, timestep(m), solref, imp, (K, B))
     rate = impedance_rate(solimp, r)

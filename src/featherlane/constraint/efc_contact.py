@@ -43,9 +43,9 @@ def _directions(m, d, er, k, dim):
     The velocity is computed from the bodies' velocities, which an integration step does not change.
     """
     for r in range(dim):
-        er.direction_vel[r] = zero(d)
+        er.direction_vel[r] = 0.0
         for c in range(er.efc_nv):
-            er.direction_J[er.efc_nv * r + c] = zero(d)
+            er.direction_J[er.efc_nv * r + c] = 0.0
     _add_body(m, d, er, k, dim, d.con_carrier[2 * k], -1.0)
     _add_body(m, d, er, k, dim, d.con_carrier[2 * k + 1], 1.0)
     if m.flg_surfacevel:
@@ -80,7 +80,7 @@ def _friction_row(d, er, i, k, r):
     nv, mu = er.efc_nv, d.con_friction[5 * k + r - 1]
     for c in range(nv):
         er.efc_J[nv * i + c] = er.direction_J[nv * r + c]
-    er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = zero(d), zero(d), er.direction_vel[r]
+    er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = 0.0, 0.0, er.direction_vel[r]
     er.efc_D[i] = d.con_Dt[k] * mu * mu
     er.efc_aref[i] = -d.con_frictiondamping[k] * er.efc_vel[i]
 
@@ -88,7 +88,7 @@ def _friction_row(d, er, i, k, r):
 @kernel
 def _cone(m, d, er, i, k, dim):
     """Writes the forces of an elliptic contact from row i on, see solver/rows/cone.py, and their state."""
-    y, square = _contact_point(d, k, 0), zero(d)
+    y, square = _contact_point(d, k, 0), 0.0
     for r in range(1, dim):
         square += _contact_point(d, k, r) * _contact_point(d, k, r)
     T, D, Dt = sqrt(square), d.con_D[k], d.con_Dt[k]
@@ -97,11 +97,11 @@ def _cone(m, d, er, i, k, dim):
         normal = fmax(-(D * y), 0.0)
         along = -normal / T
         if any_(normal <= 0.0):
-            state, normal, along = STATE_SATISFIED, zero(d), zero(d)
+            state, normal, along = STATE_SATISFIED, 0.0, 0.0
         elif any_(Dt * T <= normal):
             state, along = STATE_QUADRATIC, -Dt
     elif any_(y >= T):
-        state, normal, along = STATE_SATISFIED, zero(d), zero(d)
+        state, normal, along = STATE_SATISFIED, 0.0, 0.0
     elif any_(D * y + Dt * T <= 0.0):
         state, normal, along = STATE_QUADRATIC, -D * y, -Dt
     er.efc_force[i], er.efc_state[i] = normal, state
@@ -159,7 +159,7 @@ def _take_contact(m, d, er, contact, i):
             _combine(d, er, i + 2 * r - 2, k, r, 1.0)
             _combine(d, er, i + 2 * r - 1, k, r, -1.0)
     for r in range(rows):
-        er.efc_type[i + r], er.efc_id[i + r], er.efc_frictionloss[i + r] = kind, contact, zero(d)
+        er.efc_type[i + r], er.efc_id[i + r], er.efc_frictionloss[i + r] = kind, contact, 0.0
     if in_forces(m) or m.opt_noslip_iterations > 0:
         _dual_forces(m, d, er, i, k, rows)
 

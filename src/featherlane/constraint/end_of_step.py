@@ -15,6 +15,7 @@ from featherlane.prelude import *
 from featherlane.constraint.impedance import MAXIMP, MINVAL
 from featherlane.dynamics.inertia.joint_space import factor
 from featherlane.dynamics.integrator.discrete import add_coupling_diagonal
+from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
 from featherlane.model.integrator import has_metric
 
 
@@ -39,7 +40,7 @@ def resolved(m, h, solref, imp, authored):
 @kernel
 def step_scale(m, K, B, imp):
     """Returns 1 / (1 + s), the factor of parts of a_ref that are constant over the step; 1 in continuous time."""
-    scale = real(m, 1.0)
+    scale = 1.0
     if has_metric(m):
         h = timestep(m)
         scale = 1.0 / (1.0 + h * fma(h, K * imp, B))
@@ -97,7 +98,7 @@ def _contact_ratio(m, d, k):
     if has_pyramids(m) and d.con_dim[k] > 1:
         u = add3(u, scale3(d.con_friction[5 * k], load3(d.con_frame, 9 * k + 3)))
     first, second = _wrench(m, d, k, a, u), _wrench(m, d, k, b, u)
-    i, j, bare, hat = m.body_lastdof[a], m.body_lastdof[b], zero(d), zero(d)
+    i, j, bare, hat = m.body_lastdof[a], m.body_lastdof[b], 0.0, 0.0
     while i != j:
         if i > j:
             bare, hat = _add_dof(m, d, i, dot6(load6(d.cdof, 6 * i), first), bare, hat)
@@ -128,7 +129,7 @@ def rescale_rows(m, d):
         i = d.dofrow_dof[k]
         d.dofrow_D[k] = d.dofrow_D[k] * (d.primal.search[i] / d.M[_diagonal(m, i)])
     for k in range(d.ngenrow[0]):
-        bare, hat = zero(d), zero(d)
+        bare, hat = 0.0, 0.0
         if d.genrow_type[k] <= LIMIT_TENDON:
             for c in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
                 bare, hat = _add_dof(m, d, d.genrow_dof[c], d.genrow_J[c], bare, hat)
@@ -142,13 +143,16 @@ def rescale_rows(m, d):
 
 @stage
 def factor_backbone(m, d):
-    """Factors M with the diagonal of the metric into qH, qHDiagInv: MuJoCo's exact diagonal uses this matrix.
+    """Factors Mhat with the diagonal of the metric into qH, qHDiagInv: MuJoCo's exact diagonal uses this matrix.
 
-    Tendons and actuators that couple dofs contribute only their diagonal.
-    Reads:  M (nC,), Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,); primal.search (scratch).
+    Tendons and actuators that couple dofs contribute only their diagonal; a fluid's drag contributes all its entries.
+    Reads:  M (nC,), Mhat (nC,); in a fluid cvel, xquat, xpos, xmat, xipos, subtree_com, cdof.
+    Writes: qH (nC,), qHDiagInv (nv,); primal.search, crb_drag (scratch).
     """
     for k in range(m.nC):
         d.qH[k] = d.M[k]
+    if medium_counts(m):
+        add_fluid_metric(m, d, -timestep(m), dissipative=1, A=d.qH)
     _metric_diagonal(m, d)
     for i in range(m.nv):
         d.qH[_diagonal(m, i)] = d.primal.search[i]

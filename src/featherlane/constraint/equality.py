@@ -83,7 +83,7 @@ def orientations(m, d, e):
 @kernel
 def bias_acceleration(m, d, b):
     """Returns body b's spatial acceleration at its tree's com for qacc = 0, without gravity: sum of (dS/dt) v."""
-    acc = zeros(d, 6)
+    acc = zeros(6)
     while b > 0:
         p = m.body_parentid[b]
         _, acc = pass_joints(m, d, b, load6(d.cvel, 6 * p), acc)
@@ -179,7 +179,7 @@ def turn_columns(m, d, e, o, n, held, present):
     for c in range(n):
         i = d.genrow_dof[o + c]
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
-        w = zeros(d, 3)
+        w = zeros(3)
         if on1 != on2:
             w = scale3(held.scale, half_turn(held.turn, mat_t_mul_vec(held.R, load3(d.cdof, 6 * i))))
         if on2:
@@ -214,8 +214,8 @@ def equality_response(m, e, r):
 def store_equality_row(d, k, response, pos, rate, A, present):
     """Writes row k of an equality: its error, (dJ/dt) v and J M^-1 J^T."""
     aref = -fma(response.B, general_velocity(d, k), response.K * pos) - rate * response.scale
-    D, most = inverse_regularisation(response.imp, A), real(d, UNBOUNDED)
-    store_general_row(d, k, present, pos, zero(d), D, aref, (-most, most))
+    D, most = inverse_regularisation(response.imp, A), UNBOUNDED
+    store_general_row(d, k, present, pos, 0.0, D, aref, (-most, most))
 
 
 @kernel
@@ -294,7 +294,7 @@ def list_joint_dofs(m, d, o, e):
 def joint_equality_error(m, d, e):
     """Returns the error of equality e of two joints, and the prescribed derivative of the first one by the second."""
     j1, j2, a = m.eq_obj1id[e], m.eq_obj2id[e], NEQDATA * e
-    x, slope = d.qpos[m.jnt_qposadr[j1]] - m.qpos0[m.jnt_qposadr[j1]], zero(d)
+    x, slope = d.qpos[m.jnt_qposadr[j1]] - m.qpos0[m.jnt_qposadr[j1]], 0.0
     pos = x - m.eq_data[a]
     if j2 >= 0:
         y = d.qpos[m.jnt_qposadr[j2]] - m.qpos0[m.jnt_qposadr[j2]]
@@ -369,7 +369,7 @@ def write_equality_rows(m, d):
                     pos, A, n = joint_equality_row(m, d, k, o, e, present)
                 else:
                     pos, A, n, present = tendon_equality_row(m, d, k, o, e, present)
-                store_equality_row(d, k, equality_response(m, e, pos), pos, zero(d), A, present)
+                store_equality_row(d, k, equality_response(m, e, pos), pos, 0.0, A, present)
             if n > 0:
                 k, o = k + rows, o + n * rows
     return k, o

@@ -22,8 +22,8 @@ def loss_damping(m, solref, solimp, shortest):
 @kernel
 def loss_row(m, solref, solimp, shortest, A):
     """Returns (D, B); under Coulomb's law both are independent of solref and solimp."""
-    B, imp = loss_damping(m, solref, solimp, shortest), impedance(solimp, zero(m))
-    _, B, imp = end_of_step(m, zero(m), B, imp)
+    B, imp = loss_damping(m, solref, solimp, shortest), impedance(solimp, 0.0)
+    _, B, imp = end_of_step(m, 0.0, B, imp)
     D = inverse_regularisation(imp, A)
     if m.opt_contact_model == COULOMB:
         D = STICK / fmax(A, MINVAL)

@@ -22,7 +22,7 @@ def place_rows_at(d, k, size, o, n, kind, ident):
 @kernel
 def general_velocity(d, k):
     """Returns J v of row k."""
-    o, v = d.genrow_dofadr[k], zero(d)
+    o, v = d.genrow_dofadr[k], 0.0
     for e in range(o, o + d.genrow_dofnum[k]):
         v = fma(d.genrow_J[e], d.qvel[d.genrow_dof[e]], v)
     return v

@@ -70,7 +70,7 @@ def impedance_rate(solimp, r):
 def shortest_timeconst(m):
     """Returns the least time constant of a reference [s]: two time steps; 0 without `refsafe` and under `discrete`."""
     if m.opt_disableflags & DISABLE_REFSAFE or has_metric(m):
-        return zero(m)
+        return 0.0
     return 2.0 * timestep(m)
 
 

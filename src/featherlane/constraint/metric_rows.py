@@ -30,12 +30,12 @@ from featherlane.model.integrator import has_metric
 @kernel
 def _metric_row(d, k, o, J, dof, first, n, s):
     """Writes row k, its entries from o on: those of J from `first` on."""
-    present, most = s > 0.0, real(d, UNBOUNDED)
+    present, most = s > 0.0, UNBOUNDED
     for e in range(n):
         d.genrow_dof[o + e] = dof[first + e]
         d.genrow_J[o + e] = where(present, J[first + e], 0.0)
     place_rows_at(d, k, 1, o, n, METRIC, 0)
-    store_general_row(d, k, present, zero(d), zero(d), s, zero(d), (-most, most))
+    store_general_row(d, k, present, 0.0, 0.0, s, 0.0, (-most, most))
 
 
 @kernel

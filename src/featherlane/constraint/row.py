@@ -76,8 +76,8 @@ def write_dof_friction(m, d, k, i, present, shortest):
     d.dofrow_id[k] = i
     d.dofrow_present[k] = where(present, 1.0, 0.0)
     d.dofrow_J[k] = where(present, 1.0, 0.0)
-    d.dofrow_pos[k] = zero(d)
-    d.dofrow_margin[k] = zero(d)
+    d.dofrow_pos[k] = 0.0
+    d.dofrow_margin[k] = 0.0
     d.dofrow_vel[k] = where(present, v, 0.0)
     d.dofrow_D[k] = where(present, D, 0.0)
     d.dofrow_aref[k] = where(present, -(B * v), 0.0)
@@ -106,7 +106,7 @@ def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
     d.dofrow_vel[k] = where(present, v, 0.0)
     d.dofrow_D[k] = where(present, D, 0.0)
     d.dofrow_aref[k] = where(present, -fma(B, v, K * r), 0.0)
-    d.dofrow_lo[k] = zero(d)
+    d.dofrow_lo[k] = 0.0
     d.dofrow_hi[k] = where(present, UNBOUNDED, 0.0)
 
 
@@ -252,7 +252,7 @@ def contact_row(m, d, k, condim, shortest):
     authored = reference(solref, solimp, shortest)
     K, B = resolved(m, timestep(m), solref, imp, authored)
     K, B, imp = end_of_step(m, K, B, imp)
-    Dt, slip, friction_B = zero(d), zero(d), B
+    Dt, slip, friction_B = 0.0, 0.0, B
     mu2, impratio = where(present, mu * mu, 1.0), fmax(m.opt_impratio[0], MINVAL)
     A = contact_inertia(m, d, k, condim, mu2)
     D = inverse_regularisation(imp, A)
@@ -262,9 +262,9 @@ def contact_row(m, d, k, condim, shortest):
         else:
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
             friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), authored[1], solimp, shortest)
-            _, friction_B, _ = end_of_step(m, zero(d), friction_B, imp)
+            _, friction_B, _ = end_of_step(m, 0.0, friction_B, imp)
             if m.opt_contact_model == COULOMB:
-                Dt, slip = STICK / (fmax(A, MINVAL) * mu2), zero(d)
+                Dt, slip = STICK / (fmax(A, MINVAL) * mu2), 0.0
                 friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), 1.0 / timestep(m), solimp, shortest)
     stiffpos = K * r
     if m.opt_contact_model == COULOMB:
@@ -300,12 +300,12 @@ def make_contact_rows(m, d):
         if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
             contact_row(m, d, k, d.con_dim[k], shortest)
         else:
-            d.con_D[k] = zero(d)
-            d.con_Dt[k] = zero(d)
-            d.con_slip[k] = zero(d)
-            d.con_damping[k] = zero(d)
-            d.con_frictiondamping[k] = zero(d)
-            d.con_stiffpos[k] = zero(d)
+            d.con_D[k] = 0.0
+            d.con_Dt[k] = 0.0
+            d.con_slip[k] = 0.0
+            d.con_damping[k] = 0.0
+            d.con_frictiondamping[k] = 0.0
+            d.con_stiffpos[k] = 0.0
 
 
 @kernel
@@ -335,7 +335,7 @@ def contact_rows(m, d, k):
 @kernel
 def count_rows(m, d):
     """Counts the rows of each world."""
-    count = zero(d)
+    count = 0.0
     for k in range(d.ndofrow[0]):
         if d.dofrow_type[k] != METRIC:
             count += d.dofrow_present[k]

@@ -21,7 +21,7 @@ from featherlane.collision.user_contacts import NO_CANDIDATE
 @kernel
 def surface_velocity(m, d, g, p):
     """Returns (sigma(p), R w) of geom g, -1: none."""
-    v, w = zeros(d, 3), zeros(d, 3)
+    v, w = zeros(3), zeros(3)
     if g >= 0:
         R = load9(d.geom_xmat, 9 * g)
         w = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g + 3))
@@ -85,9 +85,9 @@ def bounces(m, d, k):
 
 
 @kernel
-def has_static_friction(m, d):
+def has_static_friction(m):
     """Returns the mask of worlds with a geom that has static friction."""
-    return has_nonzero(d, m.geom_friction_static, m.ngeom)
+    return has_nonzero(m.geom_friction_static, m.ngeom)
 
 
 @kernel
@@ -104,4 +104,4 @@ def set_slip_friction(m, d, k):
             scale = 1.0 / fmax(m.geom_stribeck_vel[g], m.geom_stribeck_vel[h])
             mu = fma(fmax(most - mu, 0.0), exp(-(dot3(slip, slip) * scale * scale)), mu)
             for c in range(2):
-                d.con_friction[5 * k + c] = where(d.con_present[k] > 0.0, mu, zero(d))
+                d.con_friction[5 * k + c] = where(d.con_present[k] > 0.0, mu, 0.0)

@@ -45,12 +45,12 @@ def tendon_inverse_inertia(m, d, k, i):
 def write_tendon_friction(m, d, k, o, i, present):
     """Writes row k, its entries from o on: the friction loss of tendon i.  Returns the number of entries."""
     solimp = load5(m.tendon_solimp_fri, 5 * i)
-    n, present = store_jacobian(m, d, o, i, real(d, 1.0), present)
+    n, present = store_jacobian(m, d, o, i, 1.0, present)
     place_rows_at(d, k, 1, o, n, FRICTION_TENDON, i)
     A = tendon_inverse_inertia(m, d, k, i)
     D, B = loss_row(m, load2(m.tendon_solref_fri, 2 * i), solimp, shortest_timeconst(m), A)
     loss = m.tendon_frictionloss[i]
-    store_general_row(d, k, present, zero(d), zero(d), D, -(B * general_velocity(d, k)), (-loss, loss))
+    store_general_row(d, k, present, 0.0, 0.0, D, -(B * general_velocity(d, k)), (-loss, loss))
     return n
 
 
@@ -80,7 +80,7 @@ def write_tendon_limit(m, d, k, o, i, sign, dist, present):
     K, B, imp = end_of_step(m, K, B, imp)
     D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
     aref = -fma(B, general_velocity(d, k), K * r)
-    store_general_row(d, k, present, dist, margin, D, aref, (zero(d), real(d, UNBOUNDED)))
+    store_general_row(d, k, present, dist, margin, D, aref, (0.0, UNBOUNDED))
     return n
 
 
@@ -117,7 +117,7 @@ def merged_jacobian(m, d, o, i, j, slope, present):
     n, a, b, moves = 0, 0, 0, false_mask(d)
     v, w = tendon_dof(m, i, 0), tendon_dof(m, j, 0)
     while v < m.nv or w < m.nv:
-        x = zero(d)
+        x = 0.0
         d.genrow_dof[o + n] = min(v, w)
         if v <= w:
             x = d.ten_J[m.ten_J_rowadr[i] + a]
@@ -145,7 +145,7 @@ def tendon_equality_error(m, d, e):
     The derivative is a_1 + 2 a_2 y + ...
     """
     i, j, a = m.eq_obj1id[e], m.eq_obj2id[e], NEQDATA * e
-    pos, slope = (d.ten_length[i] - m.tendon_length0[i]) - m.eq_data[a], zero(d)
+    pos, slope = (d.ten_length[i] - m.tendon_length0[i]) - m.eq_data[a], 0.0
     if j >= 0:
         y = d.ten_length[j] - m.tendon_length0[j]
         a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]

@@ -54,7 +54,6 @@ from featherlane.lanes.values import (
     whole,
     width,
     write_lane,
-    zero,
 )
 
 __all__ = [
@@ -112,5 +111,4 @@ __all__ = [
     "whole",
     "width",
     "write_lane",
-    "zero",
 ]

@@ -134,11 +134,6 @@ def real(record, x):
     return np.full(record.shape, x, record.dtype).view(Row)
 
 
-def zero(record):
-    """Returns zero as a value of the record's width and precision."""
-    return real(record, 0.0)
-
-
 def true_mask(record):
     """Returns a mask that holds in every world."""
     return np.ones(record.shape, bool)

@@ -10,11 +10,10 @@ RAD_PER_HALF_DEGREE = 3.14159265358979323846 / 360.0
 
 
 @kernel
-def look_at(d, pos, target):
+def look_at(pos, target):
     """Returns the orientation of an upright camera at pos that looks at a target: x is horizontal."""
-    one = real(d, 1.0)
     z = normalize3(sub3(pos, target))[0]
-    x = normalize3(cross((zero(d), zero(d), one), z))[0]
+    x = normalize3(cross((0.0, 0.0, 1.0), z))[0]
     y = normalize3(cross(z, x))[0]
     return x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2]
 
@@ -36,9 +35,9 @@ def cameras(m, d):
         elif mode == CAMLIGHT_TRACKCOM:
             pos, R = add3(load3(d.subtree_com, 3 * b), load3(m.cam_poscom0, 3 * i)), load9(m.cam_mat0, 9 * i)
         elif mode == CAMLIGHT_TARGETBODY and target >= 0:
-            R = look_at(d, pos, load3(d.xpos, 3 * target))
+            R = look_at(pos, load3(d.xpos, 3 * target))
         elif mode == CAMLIGHT_TARGETBODYCOM and target >= 0:
-            R = look_at(d, pos, load3(d.subtree_com, 3 * target))
+            R = look_at(pos, load3(d.subtree_com, 3 * target))
         store3(d.cam_xpos, 3 * i, pos)
         store9(d.cam_xmat, 9 * i, R)
 
@@ -96,12 +95,12 @@ def pixel_ray(m, d, i, column, row):
     if m.cam_projection[i] == PROJ_PERSPECTIVE:
         fx, fy = focal_lengths(m, i, image_size(m, i))
         cx, cy = principal_point(m, i)
-        direction = normalize3(mat_mul_vec(R, ((u - cx) / fx, (cy - v) / fy, real(d, -1.0))))[0]
+        direction = normalize3(mat_mul_vec(R, ((u - cx) / fx, (cy - v) / fy, -1.0)))[0]
     else:
         wide, high = image_size(m, i)
         half = 0.5 * m.cam_fovy[i]
         x, y = (2.0 * u - wide) / wide * half, (high - 2.0 * v) / high * half
-        pos = add3(pos, mat_mul_vec(R, (x, y, zero(d))))
+        pos = add3(pos, mat_mul_vec(R, (x, y, 0.0)))
         direction = (-R[2], -R[5], -R[8])
     return pos, direction
 
@@ -128,9 +127,9 @@ def image_ray(m, d, i, image, column, row):
         given = (sx != 0.0) & (sy != 0.0)
         x = where(given, x + m.cam_intrinsic[4 * i + 2] / where(given, sx, 1.0) * wide, x)
         y = where(given, y + m.cam_intrinsic[4 * i + 3] / where(given, sy, 1.0) * high, y)
-        direction = normalize3(mat_mul_vec(R, (x / fx, y / fy, real(d, -1.0))))[0]
+        direction = normalize3(mat_mul_vec(R, (x / fx, y / fy, -1.0)))[0]
     else:
         size = m.cam_fovy[i] / high
-        pos = add3(pos, mat_mul_vec(R, (x * size, y * size, zero(d))))
+        pos = add3(pos, mat_mul_vec(R, (x * size, y * size, 0.0)))
         direction = (-R[2], -R[5], -R[8])
     return pos, direction

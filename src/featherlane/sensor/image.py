@@ -33,7 +33,7 @@ def choose_geoms(m, d, i, image, corner, extent):
     (column, row), (wide, high), far = corner, extent, real(d, d.camera.clip[1])
     optical = d.cam_xmat[9 * i + 2], d.cam_xmat[9 * i + 5], d.cam_xmat[9 * i + 8]
     origin, axis = image_ray(m, d, i, image, column + 0.5 * wide - 0.5, row + 0.5 * high - 0.5)
-    rho, slope = zero(d), zero(d)
+    rho, slope = 0.0, 0.0
     for k in range(4):
         start, way = image_ray(m, d, i, image, column + wide * (k % 2) - 0.5, row + high * (k // 2) - 0.5)
         rho, along = fmax(rho, norm3(sub3(start, origin))), dot3(way, axis)

@@ -28,7 +28,7 @@ def inside_hull(m, h, p):
 @kernel
 def inside_site(m, d, s, point):
     """Returns 1 in worlds in which a world point is inside site s, else 0."""
-    value = zero(d)
+    value = 0.0
     if m.site_type[s] == MESH:
         store3(d.ray.point, 0, point)
         for lane in range(width(d)):

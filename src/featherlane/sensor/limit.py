@@ -13,7 +13,7 @@ def limit_sensor(m, d, i):
     kind, row_type, x = m.sensor_type[i], LIMIT_JOINT, m.sensor_objid[i]
     if kind >= SENS_TENDONLIMITPOS:
         row_type = LIMIT_TENDON
-    value, missing = zero(d), active
+    value, missing = 0.0, active
     for k in range(d.ndofrow[0]):
         if d.dofrow_type[k] == row_type and d.dofrow_id[k] == x:
             here = missing & (d.dofrow_present[k] > 0.0)

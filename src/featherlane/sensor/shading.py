@@ -87,8 +87,8 @@ def on_mesh(d, p, is_mesh, local, normal):
     """Returns (normal, s, t) at a point of a mesh, in its frame: interpolated between the corners of the triangle."""
     T, first = doubles(d, p.triangles), TRIANGLE * where(is_mesh, d.ray.triangle[0], 0.0)
     w = corner_weights(three(T, first), three(T, first + 3.0), three(T, first + 6.0), local)
-    n = zeros(d, 3)
-    s, t = zero(d), zero(d)
+    n = zeros(3)
+    s, t = 0.0, 0.0
     for k in unrolled(range(3)):
         n = axpy3(w[k], three(T, first + (9.0 + 3.0 * k)), n)
         s = fma(w[k], gather(T, first + (18.0 + 2.0 * k)), s)
@@ -154,7 +154,7 @@ def sky(m, d, p, direction):
 
     MuJoCo's sky texture has its y axis upwards, along the world's z axis.
     """
-    black = zeros(d, 3)
+    black = zeros(3)
     if p.sky_width > 0:
         face, s, t = cube_face((direction[0], direction[2], -direction[1]))
         wide = real(d, p.sky_width)
@@ -175,7 +175,7 @@ def find_occluders(m, d):
     Frame: world.   Cost: O(ngeom).
     """
     p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)
-    d.ray.geom[0] = real(d, -1.0)
+    d.ray.geom[0] = -1.0
     k = -1
     while k < d.camera.ncandidate[0] and any_(d.ray.distance[0] >= 0.0):
         g = d.camera.occluder[0] if k < 0 else d.camera.candidate[k]
@@ -203,7 +203,7 @@ def reached(m, d, lit, point, to_light, distance):
 def shine(m, d, p, k, point, normal, to_eye, specular, shininess, skin, seen):
     """Returns (matt, gloss): light k's (ambient + diffuse) and specular colours at a point, three components each."""
     L, o, pos, way = doubles(d, p.lights), LIGHT * k, load3(p.light_frame, 6 * k), load3(p.light_frame, 6 * k + 3)
-    fade, distance = real(d, 1.0), real(d, 1e20)
+    fade, distance = 1.0, 1e20
     to_light = -way[0], -way[1], -way[2]
     if whole(L[o + 3]) != LIGHT_DIRECTIONAL:
         to_light, distance = normalize3(sub3(pos, point))
@@ -241,12 +241,12 @@ def shade(m, d, p, origin, direction, seen, colours):
         normal, point = face, axpy3(x, direction, origin)
         kind, textures = gather(S, o + SHAPE), gather(S, o + TEXTURE)
         is_mesh = seen & (kind == 1.0 * MESH)
-        texture = real(d, 1.0), real(d, 1.0), real(d, 1.0)
+        texture = 1.0, 1.0, 1.0
         if any_(is_mesh | (textures > 0.0)):
             k = 9.0 * g
             R = join(gathered3(d.geom_xmat, k), gathered3(d.geom_xmat, k + 3.0), gathered3(d.geom_xmat, k + 6.0))
             local = mat_t_mul_vec(R, sub3(point, gathered3(d.geom_xpos, 3.0 * g)))
-            n, mapped = mat_t_mul_vec(R, face), (false_mask(d), zero(d), zero(d))
+            n, mapped = mat_t_mul_vec(R, face), (false_mask(d), 0.0, 0.0)
             if any_(is_mesh):
                 smooth, s, t = on_mesh(d, p, is_mesh, local, n)
                 mapped = is_mesh & (gather(S, o + MAPPED) > 0.0), s, t
@@ -257,7 +257,7 @@ def shade(m, d, p, origin, direction, seen, colours):
         emission, specular, shininess = gather(S, o + EMISSION), gather(S, o + SPECULAR), gather(S, o + SHININESS)
         to_eye = -direction[0], -direction[1], -direction[2]
         plain = tuple(emission * rgba[i] for i in range(3))
-        added = zeros(d, 3)
+        added = zeros(3)
         for k in range(p.nlight):
             matt, gloss = shine(m, d, p, k, point, normal, to_eye, specular, shininess, SKIN * x, seen)
             light = tuple(fma(matt[i], rgba[i], gloss[i]) for i in range(3))

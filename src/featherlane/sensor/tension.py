@@ -18,16 +18,16 @@ from featherlane.dynamics.tendon.wrap import wrap
 @kernel
 def row_sign(m, d, i, k):
     """Returns 1 in worlds where general row k has the Jacobian of tendon i, -1 for the opposite Jacobian."""
-    o, first, along = d.genrow_dofadr[k], m.ten_J_rowadr[i], zero(d)
+    o, first, along = d.genrow_dofadr[k], m.ten_J_rowadr[i], 0.0
     for e in range(m.ten_J_rownnz[i]):
         along = fma(d.genrow_J[o + e], d.ten_J[first + e], along)
-    return where(along < 0.0, -1.0, real(d, 1.0))
+    return where(along < 0.0, -1.0, 1.0)
 
 
 @kernel
 def row_force(m, d, i):
     """Returns the force of the rows of tendon i: friction loss, limits, equalities."""
-    force = zero(d)
+    force = 0.0
     for k in range(d.ngenrow[0]):
         kind, x = d.genrow_type[k], d.genrow_id[k]
         f = where(d.genrow_present[k] > 0.0, d.genrow_force[k], 0.0)
@@ -44,7 +44,7 @@ def row_force(m, d, i):
 @kernel
 def armature_force(m, d, i):
     """Returns -a (J qacc + (dJ/dt) qvel): the force of the armature of tendon i."""
-    a, rate = tendon_armature(m, i), zero(d)
+    a, rate = tendon_armature(m, i), 0.0
     if any_(a != 0.0):
         rate = jacobian_rate(m, d, i)
         for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
@@ -73,7 +73,7 @@ def add_tension_force(m, d, b, mask, point, force):
     """Adds a force at a point of body b in worlds of the mask."""
     if b > 0:
         old = load6(d.cfrc_ext, 6 * b)
-        new = axpy6(1.0, point_wrench(d, force, zeros(d, 3), point, m.body_rootid[b]), old)
+        new = axpy6(1.0, point_wrench(d, force, zeros(3), point, m.body_rootid[b]), old)
         for c in range(6):
             d.cfrc_ext[6 * b + c] = where(mask, new[c], old[c])
 

@@ -20,7 +20,7 @@ def touch(m, d, i):
     Source: MuJoCo's documentation, XML reference, sensor/touch.
     Reads:  con_*, con_force, site_xpos, site_xmat.   Writes: sensor_now of the active worlds.
     """
-    s, total, active = m.sensor_objid[i], zero(d), d.active[0] > 0.0
+    s, total, active = m.sensor_objid[i], 0.0, d.active[0] > 0.0
     b = m.site_bodyid[s]
     for k in range(d.ncon_slot[0]):
         if d.con_carrier[2 * k] == b or d.con_carrier[2 * k + 1] == b:

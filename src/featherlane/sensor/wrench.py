@@ -71,7 +71,7 @@ def fastening_forces(m, d, active):
         size, e = d.genrow_rownum[k], d.genrow_id[k]
         if d.genrow_type[k] == EQUALITY and (m.eq_type[e] == EQ_CONNECT or m.eq_type[e] == EQ_WELD):
             acts = active & (d.genrow_present[k] > 0.0)
-            force, moment = load3(d.genrow_force, k), zeros(d, 3)
+            force, moment = load3(d.genrow_force, k), zeros(3)
             if m.eq_type[e] == EQ_WELD:
                 moment = weld_moment(m, d, e, load3(d.genrow_force, k + 3))
             add_body_wrench(m, d, fastened_body(m, e, 0), acts, 1.0, force, moment, anchor(m, d, e, 0))
@@ -133,8 +133,8 @@ def interaction_forces(m, d):
     Writes: cacc (nbody, 6) [rad/s^2, m/s^2], gravity included as -g, cfrc_int (nbody, 6) [N m, N].
     Frame: world axes at the tree's com.   Cost: O(nv).
     """
-    store6(d.cacc, 0, world_acceleration(m, d))
-    store6(d.cfrc_int, 0, zeros(d, 6))
+    store6(d.cacc, 0, world_acceleration(m))
+    store6(d.cfrc_int, 0, zeros(6))
     for b in range(1, m.nbody):
         p = m.body_parentid[b]
         acc = pass_moving_joints(m, d, b, load6(d.cvel, 6 * p), load6(d.cacc, 6 * p))
@@ -150,7 +150,7 @@ def interaction_forces(m, d):
 @kernel
 def accelerations_of_velocity(m, d):
     """Computes cacc by Newton-Euler without joint accelerations, which the armature of tendons reads."""
-    store6(d.cacc, 0, world_acceleration(m, d))
+    store6(d.cacc, 0, world_acceleration(m))
     for b in range(1, m.nbody):
         p = m.body_parentid[b]
         _, acc = pass_joints(m, d, b, load6(d.cvel, 6 * p), load6(d.cacc, 6 * p))

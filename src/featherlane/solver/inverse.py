@@ -26,7 +26,7 @@ def constraint_forces(m, d, store):
     """
     if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
         for i in range(m.nv):
-            d.qfrc_constraint[i] = zero(d)
+            d.qfrc_constraint[i] = 0.0
     else:
         prepare_contacts(m, d)
         place_rows(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)

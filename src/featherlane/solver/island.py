@@ -27,7 +27,7 @@ def merge_labels(d, present, s, t, changed):
 @kernel
 def connect_rows(m, d):
     """Runs one pass over all rows; returns a positive number if some label became smaller."""
-    changed = zero(d)
+    changed = 0.0
     for k in range(d.ndofrow[0]):
         t = m.dof_treeid[d.dofrow_dof[k]]
         changed = merge_labels(d, d.dofrow_present[k] > 0.0, t, t, changed)
@@ -48,7 +48,7 @@ def connect_rows(m, d):
 @kernel
 def number_islands(m, d):
     """Numbers islands by their labels, which are their first trees; trees without rows have none."""
-    n, none = zero(d), real(d, 1.0 * m.ntree)
+    n, none = 0.0, real(d, 1.0 * m.ntree)
     for t in range(m.ntree):
         label = d.dof_island[t]
         first = label == t

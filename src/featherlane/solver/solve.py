@@ -20,17 +20,17 @@ def set_unconstrained(m, d):
     """Sets the unconstrained acceleration, for a tile without rows."""
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i]
-        d.qfrc_constraint[i] = zero(d)
-    d.solver_niter[0] = zero(d)
-    d.solver_residual[0] = zero(d)
-    d.solver_gap[0] = zero(d)
-    record(d, 0, zero(d), zero(d), zero(d), zero(d))
+        d.qfrc_constraint[i] = 0.0
+    d.solver_niter[0] = 0.0
+    d.solver_residual[0] = 0.0
+    d.solver_gap[0] = 0.0
+    record(d, 0, 0.0, 0.0, 0.0, 0.0)
 
 
 @kernel
 def has_constraint_rows(d):
     """Returns a mask of worlds with rows: a tile's slots may belong to other worlds, or to inactive contacts."""
-    found = zero(d)
+    found = 0.0
     for k in range(d.ndofrow[0]):
         found = where(d.dofrow_D[k] != 0.0, 1.0, found)
     for k in range(d.ngenrow[0]):
@@ -109,7 +109,7 @@ def solve(m, d):
             con_basis, con_motion, con_wrench.
     Cost:   see newton, cg, pgs.
     """
-    d.ordered[0], d.hessian.coupled[0] = zero(d), zero(d)
+    d.ordered[0], d.hessian.coupled[0] = 0.0, 0.0
     if m.opt_contact_model == LCP:
         solve_lcp(m, d)
     elif d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:

@@ -3,7 +3,7 @@
 Sums of products are fused, always from the last term to the first: the result depends on this order bitwise.
 """
 
-from featherlane.lanes import fabs, fma, fmax, kernel, not_, sqrt, unrolled, where, zero
+from featherlane.lanes import fabs, fma, fmax, kernel, not_, sqrt, unrolled, where
 
 MINVAL = 1e-15  # a length below this has no direction
 
@@ -89,9 +89,9 @@ def store10(a, i, v):
 
 
 @kernel
-def zeros(d, n):
-    """Returns n zeros of the width and precision of d."""
-    return tuple(zero(d) for _ in range(n))
+def zeros(n):
+    """Returns n zeros."""
+    return tuple(0.0 for _ in range(n))
 
 
 # ---- three values --------------------------------------------------------------------------------------
@@ -208,9 +208,9 @@ def mat_inverse(A):
 
 
 @kernel
-def has_nonzero(d, x, n):
+def has_nonzero(x, n):
     """Returns the mask of worlds in which one of the entries 0 to n - 1 of x is not 0, NaN included."""
-    size = zero(d)
+    size = 0.0
     for i in range(n):
         size = size + fabs(x[i])
     return not_(size == 0.0)

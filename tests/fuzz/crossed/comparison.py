@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+
 import mujoco
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from fuzz.models import Finding
 from oracles.parity import relative
@@ -25,7 +28,8 @@ RK4, DISCRETE = mujoco.mjtIntegrator.mjINT_RK4, mujoco.mjtIntegrator.mjINT_DISCR
 ENERGY, SLEEP = mujoco.mjtEnableBit.mjENBL_ENERGY, mujoco.mjtEnableBit.mjENBL_SLEEP
 OVERRIDE = mujoco.mjtEnableBit.mjENBL_OVERRIDE
 DISTANCES = [int(getattr(mujoco.mjtSensor, f"mjSENS_GEOM{what}")) for what in ("DIST", "NORMAL", "FROMTO")]
-NEAR, BOX = 0.01, mujoco.mjtGeom.mjGEOM_BOX  # m
+NEAR, FAR = 0.01, 10.0  # m
+ANGLE, MOVED = 1e-5, 1e-3  # rad, and m: points that are not unique move by more
 
 
 class Skip(Exception):
@@ -65,7 +69,8 @@ def compared(mj, theirs) -> list[str]:
     if not mj.opt.enableflags & ENERGY or energy_sensors(mj).size:
         fields.remove("energy")  # MuJoCo computes it now and then; with flag and sensor, of the step before
     no_sensors = mj.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_SENSOR
-    if np.any(mj.sensor_history[:, 0]) and (no_sensors or overlapping_distances(mj, theirs)):
+    undefined = no_sensors or overlapping_distances(mj, theirs) or several_nearest_points(mj, theirs)
+    if np.any(mj.sensor_history[:, 0]) and undefined:
         fields.remove("history")
     return fields
 
@@ -77,17 +82,39 @@ def energy_sensors(mj) -> np.ndarray:
 
 
 def overlapping_distances(mj, theirs) -> list[int]:
-    """Returns the addresses of distance sensors of overlapping geoms: MuJoCo's is not always the least overlap.
-
-    Two boxes can have several pairs of nearest points.
-    """
+    """Returns the addresses of distance sensors of overlapping geoms: MuJoCo's is not always the least overlap."""
     out = []
     for i in np.flatnonzero(np.isin(mj.sensor_type, DISTANCES)):
-        geoms = mj.sensor_objid[i], mj.sensor_refid[i]
-        several = mj.sensor_type[i] == DISTANCES[-1] and (mj.geom_type[list(geoms)] == int(BOX)).all()
-        if several or mujoco.mj_geomDistance(mj, theirs, *geoms, 1.0, None) < NEAR:
+        if mujoco.mj_geomDistance(mj, theirs, mj.sensor_objid[i], mj.sensor_refid[i], 1.0, None) < NEAR:
             out += range(mj.sensor_adr[i], mj.sensor_adr[i] + mj.sensor_dim[i])
     return out
+
+
+def several_nearest_points(mj, theirs) -> list[int]:
+    """Returns the addresses of `fromto` sensors of geoms with several pairs of nearest points, as of parallel edges.
+
+    There, MuJoCo's points change by much if a geom rotates a little.
+    """
+    other, out = copy.copy(theirs), []
+    for i in np.flatnonzero(mj.sensor_type == DISTANCES[-1]):
+        pair, points = (mj.sensor_objid[i], mj.sensor_refid[i]), []
+        for axis in (*np.eye(3), *-np.eye(3)):
+            turn = Rotation.from_rotvec(ANGLE * axis).as_matrix()
+            other.geom_xmat[pair[0]] = np.ravel(turn @ theirs.geom_xmat[pair[0]].reshape(3, 3))
+            points.append(np.zeros(6))
+            mujoco.mj_geomDistance(mj, other, *pair, FAR, points[-1])
+        other.geom_xmat[pair[0]] = theirs.geom_xmat[pair[0]]
+        if np.ptp(points, axis=0).max() > MOVED:
+            out.append(int(mj.sensor_adr[i]))
+    return out
+
+
+def lengths(values: np.ndarray, at: list[int]) -> np.ndarray:
+    """Returns the values with the distance of the points of `fromto` sensors instead of the points."""
+    values = np.array(values)
+    for i in at:
+        values[i : i + 6] = np.linalg.norm(values[i : i + 3] - values[i + 3 : i + 6])
+    return values
 
 
 def differences(mj, data, theirs) -> dict[str, float]:
@@ -98,6 +125,7 @@ def differences(mj, data, theirs) -> dict[str, float]:
         if name == "sensordata":
             left_out = [*overlapping_distances(mj, theirs)]
             left_out += [*energy_sensors(mj)] if mj.opt.enableflags & ENERGY else []
+            a, b = (lengths(x, several_nearest_points(mj, theirs)) for x in (a, b))
             a, b = (np.delete(x, left_out) for x in (a, b))
         if name == "history" and a.shape == b.shape:  # it keeps the controls that are NaN
             a, b = (np.where(np.isnan(a) & np.isnan(b), 0.0, x) for x in (a, b))

@@ -103,13 +103,21 @@ def with_options(model, **options):
             setattr(model.opt, name, value)
 
 
-def with_other_options(step: Step, **options: Any) -> dict[str, float]:
-    """Returns the errors of the step under other options, of those that rounding does not explain."""
+@contextlib.contextmanager
+def under(step: Step, **options: Any):
+    """Yields the step under other options, with MuJoCo's contacts."""
     mj = copy.copy(step.mj)
     with with_options(mj, **options), with_options(step.model, **options):
         theirs = their_step(step, mj)
         data = our_step(step.model, step.before, theirs)
-        return not_rounding(step._replace(mj=mj, theirs=theirs, data=data, errors=differences(mj, data, theirs)))
+        errors = differences(mj, data, theirs)
+        yield step._replace(mj=mj, theirs=theirs, data=data, errors=errors, status=dict(data.status))
+
+
+def with_other_options(step: Step, **options: Any) -> dict[str, float]:
+    """Returns the errors of the step under other options, of those that rounding does not explain."""
+    with under(step, **options) as other:
+        return not_rounding(other)
 
 
 # ---- rounding --------------------------------------------------------------------------------------------------------

@@ -18,9 +18,9 @@ def geom_box(m, d, g, margin):
     """Returns the axis-aligned box of geom g's bounding box, or of its sphere if that is tighter, plus margin."""
     R, x = load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g)
     c, s = mat_mul_vec(R, load3(m.geom_aabb, 6 * g)), load3(m.geom_aabb, 6 * g + 3)
-    r, rounding = m.geom_rbound[g], real(d, ROUNDING)
+    r, rounding = m.geom_rbound[g], ROUNDING
     if single_precision(d):
-        rounding = real(d, ROUNDING32)
+        rounding = ROUNDING32
     # without this, rounding at touching surfaces would make a pair's test depend on the other worlds of the tile
     wider = fma(SLACK, r, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + margin))
     u = fma(fabs(R[0]), s[0], fma(fabs(R[1]), s[1], fabs(R[2]) * s[2]))
@@ -54,7 +54,7 @@ def detection_box(m, d, g, margin):
     """Returns the box of geom g, of its whole step with the flag `speculative`; empty in worlds without the geom."""
     box = swept_box(m, d, g) if sweeping(m) else geom_box(m, d, g, margin)
     if m.nvariant > 0:
-        present, empty = is_present(m, g), real(d, EMPTY)
+        present, empty = is_present(m, g), EMPTY
         low = select3(present, (box[0], box[1], box[2]), (empty, empty, empty))
         high = select3(present, (box[3], box[4], box[5]), (-empty, -empty, -empty))
         box = low[0], low[1], low[2], high[0], high[1], high[2]
@@ -65,7 +65,7 @@ def detection_box(m, d, g, margin):
 def crowd_boxes(m, d):
     """Computes crowd.box: the axis-aligned boxes of the geoms of the crowd, of their whole step with `speculative`."""
     for i in range(m.ncrowd):
-        box = detection_box(m, d, m.crowd_geom[i], zero(d))
+        box = detection_box(m, d, m.crowd_geom[i], 0.0)
         for k in range(6):
             d.crowd.box[6 * i + k] = box[k]
 
@@ -73,7 +73,7 @@ def crowd_boxes(m, d):
 @kernel
 def body_boxes(m, d, wide):
     """Computes near.body_box: the boxes of a body's bounded colliding geoms; `wide` adds their possible travel."""
-    empty, margin = real(d, EMPTY), zero(d)
+    empty, margin = EMPTY, 0.0
     for b in range(m.nbody):
         for k in range(3):
             d.near.body_box[6 * b + k], d.near.body_box[6 * b + 3 + k] = empty, -empty

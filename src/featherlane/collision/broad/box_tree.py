@@ -124,7 +124,7 @@ def spread_bits(i):
 def order_leaves(m1, d1, box):
     """Sorts the boxes along the curve by the position of their centres; a key is that position, then the box index."""
     for k in range(3):
-        low, high = real(d1, EMPTY), real(d1, -EMPTY)
+        low, high = EMPTY, -EMPTY
         for i in range(m1.ncrowd):
             x = box[6 * i + k] + box[6 * i + 3 + k]
             low, high = fmin(x, low), fmax(x, high)
@@ -154,7 +154,7 @@ def build_tree(m1, d1, box, leaves, fixed):
                 own = 6 * (d1.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)) + k
                 d1.crowd.node_box[node], d1.crowd.node_box[node + 3] = box[own], box[own + 3]
             else:
-                d1.crowd.node_box[node], d1.crowd.node_box[node + 3] = real(d1, EMPTY), real(d1, -EMPTY)
+                d1.crowd.node_box[node], d1.crowd.node_box[node + 3] = EMPTY, -EMPTY
     for i in range(1, leaves):
         node = leaves - i
         for k in range(3):

@@ -50,7 +50,7 @@ def is_list_valid(m, d):
 @kernel
 def freedom(m, d, g):
     """Returns (move, turn), the bounds of a geom's motion; zero if welded to the world, which only model edits move."""
-    b, move, turn = m.geom_bodyid[g], zero(d), zero(d)
+    b, move, turn = m.geom_bodyid[g], 0.0, 0.0
     if m.body_weldid[b] > 0:
         vel, arm = load6(d.cvel, 6 * b), sub3(load3(d.geom_xpos, 3 * g), load3(d.subtree_com, 3 * m.body_rootid[b]))
         spin, time = (vel[0], vel[1], vel[2]), AHEAD * timestep(m)

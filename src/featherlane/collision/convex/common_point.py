@@ -63,7 +63,7 @@ def point_on_segment(d1, side):
     ax, ay, _ = load_corner(d1, side, 0)
     bx, by, _ = load_corner(d1, side, 1)
     a, e = (ax, ay), (bx - ax, by - ay)
-    ee, x, y = e[0] * e[0] + e[1] * e[1], zero(d1), zero(d1)
+    ee, x, y = e[0] * e[0] + e[1] * e[1], 0.0, 0.0
     if ee > 0.0:
         if d1.feature.count[other] == SEGMENT:
             lo, hi = cut_by_segment(d1, other, a, e)
@@ -85,14 +85,14 @@ def point_on_segment(d1, side):
 def nearest_in_polygon(d1, side, cx, cy):
     """Returns the point of the polygon of `side` that is nearest to a point."""
     sign, o, inside = polygon_orientation(d1, side), 3 * RUN * side, True
-    x, y, best = cx, cy, real(d1, 1e300)
+    x, y, best = cx, cy, 1e300
     for k in range(o, o + d1.feature.count[side]):
         gx, gy = cx - d1.feature.point[k], cy - d1.feature.point[k + RUN]
         ex, ey = d1.feature.edge[k], d1.feature.edge[k + RUN]
         ee = ex * ex + ey * ey
         if sign * (ex * gy - ey * gx) < 0.0 and ee > 0.0:
             inside = False
-        t = clip((gx * ex + gy * ey) / ee, 0.0, 1.0) if ee > 0.0 else zero(d1)
+        t = clip((gx * ex + gy * ey) / ee, 0.0, 1.0) if ee > 0.0 else 0.0
         vx, vy = gx - t * ex, gy - t * ey
         if vx * vx + vy * vy < best:
             best, x, y = vx * vx + vy * vy, cx - vx, cy - vy
@@ -122,8 +122,8 @@ def point_on_disc(d1, side):
 
     The point of a convex area that is nearest to the centre of a disc is in the disc, or the two are apart.
     """
-    x, y = nearest_in_area(d1, side, zero(d1), zero(d1))
-    u, v = nearest_in_area(d1, 1 - side, zero(d1), zero(d1))
+    x, y = nearest_in_area(d1, side, 0.0, 0.0)
+    u, v = nearest_in_area(d1, 1 - side, 0.0, 0.0)
     if x != 0.0 or y != 0.0 or u != 0.0 or v != 0.0:
         cx, cy, _ = load_corner(d1, side, RIM)
         x, y = nearest_in_area(d1, 1 - side, cx, cy)
@@ -139,7 +139,7 @@ def move_to_common_point(m1, d1):
     set_contact_axes(d1)
     find_feature(m1, d1, 0, STRICT)
     find_feature(m1, d1, 1, STRICT)
-    p, q, x, y = d1.feature.count[0], d1.feature.count[1], zero(d1), zero(d1)
+    p, q, x, y = d1.feature.count[0], d1.feature.count[1], 0.0, 0.0
     if p != POINT and q != POINT:
         if p == SEGMENT or q == SEGMENT:
             x, y = point_on_segment(d1, 0 if p == SEGMENT else 1)

@@ -127,7 +127,7 @@ def grow(d1, f, vertex, nface, nspare, size):
     else:
         for k in range(nseen):
             g = d1.epa.seen[k]
-            d1.epa.key[g] = real(d1, GROWN)
+            d1.epa.key[g] = GROWN
             d1.epa.spare[nspare] = g
             nspare = nspare + 1
         for k in range(n):
@@ -251,7 +251,7 @@ def foot_on_first(d1, nface, n, depth, near):
 @kernel
 def flat_normal(d1, n):
     """Returns a direction in which C has no width: orthogonal to all of its n vertices."""
-    u = (zero(d1) + 1.0, zero(d1), zero(d1))
+    u = (0.0 + 1.0, 0.0, 0.0)
     if n == 2:
         e = sub3(load3(d1.epa.point, 3), load3(d1.epa.point, 0))
         u = cross(e, axis_across(e))
@@ -312,7 +312,7 @@ def grow_polytope(m1, d1, steps, most):
     """
     size, exact = d1.epa.size[0], d1.epa.gap[0] == EXACT
     gap, nvertex, nface = d1.epa.gap[0] * size, d1.epa.count[0], d1.epa.count[1]
-    nspare, depth, flat, closed = 0, real(d1, GROWN), False, 0
+    nspare, depth, flat, closed = 0, GROWN, False, 0
     n = normal_of_face(d1, 0)
     for step in range(steps):
         f = least_face(d1, nface)

@@ -76,7 +76,7 @@ def write_faces(d1, record):
 
     Corners are numbered as they occur: link[2 i + 1] is the vertex with number i, link[2 v] the number of vertex v.
     """
-    ncorner, nface, word, one = 0, 0, 0, real(d1, 1.0)
+    ncorner, nface, word = 0, 0, 0
     for v in range(d1.epa.count[0]):
         d1.epa.link[2 * v] = -1
     for f in range(d1.epa.count[1]):
@@ -87,7 +87,7 @@ def write_faces(d1, record):
                     d1.epa.link[2 * v], d1.epa.link[2 * ncorner + 1] = ncorner, v
                     ncorner += 1
                 word = (word << CORNER_BITS) | d1.epa.link[2 * v]
-            record[FIRST_FACE + nface // 3] = one * word
+            record[FIRST_FACE + nface // 3] = 1.0 * word
             nface += 1
             if nface % 3 == 0:
                 word = 0
@@ -101,14 +101,14 @@ def write_vertices(d1, record, ncorner):
         word = vertex_code(d1, d1.epa.link[4 * k + 1])
         if 2 * k + 1 < ncorner:
             word = (word << (2 * CODE_BITS)) | vertex_code(d1, d1.epa.link[4 * k + 3])
-        record[FIRST_VERTEX + k] = real(d1, 1.0) * word
+        record[FIRST_VERTEX + k] = 1.0 * word
 
 
 @kernel
 def write_proof(d1):
     """Caches the facet, which is valid as a proof; for an overlap also the polytope, if it fits."""
     if d1.facet.apart[0] == 1 or fits_record(d1):
-        record, one, ncorner, nface = scalars(d1, new_proof(d1)), real(d1, 1.0), 0, 0
+        record, one, ncorner, nface = scalars(d1, new_proof(d1)), 1.0, 0, 0
         if d1.facet.apart[0] == 0:
             ncorner, nface = write_faces(d1, record)
             # a face without area counts as removed, so there may be more corners
@@ -243,7 +243,7 @@ def is_proved(m1, d1):
     address = known_proof(d1)
     if address != 0:
         record = scalars(d1, address)
-        if record[1] == real(d1, 1.0) * shapes_code(d1):
+        if record[1] == 1.0 * shapes_code(d1):
             d1.facet.kind[0], d1.facet.apart[0] = whole(record[4]) // 2, whole(record[4]) % 2
             for k in range(6):
                 d1.facet.vertex[k] = whole(record[FIRST_OF_FACET + k])

@@ -61,7 +61,7 @@ def set_plane(d1, side, u):
 @kernel
 def set_plane_of_corners(d1, side):
     """Computes the normal of a polygon from its corners, since a hull's stored normals have float32 precision."""
-    a, n = load_corner(d1, side, 0), zeros(d1, 3)
+    a, n = load_corner(d1, side, 0), zeros(3)
     e = sub3(load_corner(d1, side, 1), a)
     for k in range(2, d1.feature.count[side]):
         f = sub3(load_corner(d1, side, k), a)
@@ -93,7 +93,7 @@ def compute_face_edges(d1, side, n):
     The tolerance outside an edge is stored times the edge's length.
     """
     E, o, last, run = eights(d1.feature.edge), 3 * RUN * side, n - 1, RUN // 8
-    E[(o + last) // 8], E[(o + RUN + last) // 8] = zeros(d1, 2)
+    E[(o + last) // 8], E[(o + RUN + last) // 8] = zeros(2)
     x, y, _ = load_corner(d1, side, last)
     for k in range(n):
         p, q, _ = load_corner(d1, side, k)

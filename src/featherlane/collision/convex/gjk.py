@@ -201,7 +201,7 @@ def gjk(m1, d1):
     d1.simplex.count[0] = 0
     v = support_along(m1, d1, load3(d1.support.dir, 0))
     add_support(d1)
-    d1.simplex.weight[0] = real(d1, 1.0)
+    d1.simplex.weight[0] = 1.0
     store3(d1.gjk.nearest, 0, v)
     vv, reach = dot3(v, v), d1.gjk.reach[0]
     # the distance of the centres: the first core may be a point, on the surface of the second

@@ -47,7 +47,7 @@ def bring_forward(d1, first, least):
 
     Among equal ones, within `least`, the first is selected; groups of eight without a larger value are skipped.
     """
-    n, best, most, V, W = d1.clip.count[0], first, real(d1, -FAR), d1.clip.place, eights(d1.clip.place)
+    n, best, most, V, W = d1.clip.count[0], first, -FAR, d1.clip.place, eights(d1.clip.place)
     for i in range(first // 8, (n + 7) // 8):
         if any_(W[i] > most + least):
             for k in range(max(first, 8 * i), min(n, 8 * i + 8)):
@@ -86,7 +86,7 @@ def move_selected_first(d1):
         for i in range(rows):
             V[i] = fabs(doubled_area(p, q, (C[i], C[i + run])))
         bring_forward(d1, 2, EQUAL * EQUAL)
-        r, sign = load_candidate(d1, 2), real(d1, 1.0)
+        r, sign = load_candidate(d1, 2), 1.0
         if doubled_area(p, q, r) < 0.0:
             sign = -sign
         for i in range(rows):
@@ -114,7 +114,7 @@ def store_candidates(d1, n):
 @kernel
 def add_candidates(m1, d1):
     """Adds candidates for contact points; returns the least distance."""
-    least = real(d1, FAR)
+    least = FAR
     find_feature(m1, d1, 0, FACE)
     p = d1.feature.count[0]
     if p != POINT:
@@ -145,7 +145,7 @@ def add_nearest(d1):
             place = k
     if place < CAPACITY:
         d1.clip.count[0] = place
-        add_candidate(d1, zero(d1), zero(d1), zero(d1), d1.convex.dist[0])
+        add_candidate(d1, 0.0, 0.0, 0.0, d1.convex.dist[0])
         d1.clip.count[0] = max(n, place + 1)
 
 
@@ -171,7 +171,7 @@ def contact_points(m1, d1):
     """
     set_contact_axes(d1)
     d1.clip.count[0] = 0
-    least = real(d1, FAR)
+    least = FAR
     if m1.opt_disableflags & DISABLE_MULTICCD == 0:
         least = add_candidates(m1, d1)
     if d1.convex.dist[0] < least - EQUAL:

@@ -121,8 +121,7 @@ def core_point(d1, side, k):
 @kernel
 def shape_axis(d1, side):
     """Returns the z axis of a shape in the frame of the first."""
-    one = real(d1, 1.0)
-    z = (zero(d1), zero(d1), one)
+    z = (0.0, 0.0, 1.0)
     if side == 1:
         z = (d1.convex.mat[2], d1.convex.mat[5], d1.convex.mat[8])
     return z
@@ -142,7 +141,7 @@ def has_both_rims(d1, side):
 @kernel
 def edges_of(d1, side):
     """Returns (number, e, f): up to two edges between the corners of one shape in the simplex."""
-    none = zeros(d1, 3)
+    none = zeros(3)
     n, e, f = 0, none, none
     kind = d1.shapes.type[side]
     if kind == CYLINDER:
@@ -313,6 +312,6 @@ def polish(m1, d1):
     if ng > 0:
         u, settled = descend(m1, d1, start, g, bound=1)
         try_method(m1, d1, u, settled, ALONG_SECOND, slack)
-    u, settled = descend(m1, d1, start, zeros(d1, 3), bound=0)
+    u, settled = descend(m1, d1, start, zeros(3), bound=0)
     try_method(m1, d1, u, settled, FREE, slack)
     place_witness(m1, d1, e, g, size)

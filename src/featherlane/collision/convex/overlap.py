@@ -107,7 +107,7 @@ def add_places(d1, edges, corners):
 
     Returns the least distance.
     """
-    least, first = real(d1, FAR), 2 * ((edges + 7) // 8)
+    least, first = FAR, 2 * ((edges + 7) // 8)
     measure_places(d1, first + (corners + 7) // 8)
     for k in range(edges):
         i = k + 8 * (k // 8)
@@ -122,7 +122,7 @@ def add_places(d1, edges, corners):
 def add_ends(d1, ax, ay, bx, by):
     """Adds candidates at two positions; returns the least distance."""
     z, dist = measure_overlap(d1, ax, ay)
-    least = add_place(d1, ax, ay, z, dist, real(d1, FAR))
+    least = add_place(d1, ax, ay, z, dist, FAR)
     z, dist = measure_overlap(d1, bx, by)
     return add_place(d1, bx, by, z, dist, least)
 
@@ -131,7 +131,7 @@ def add_ends(d1, ax, ay, bx, by):
 @kernel
 def polygon_orientation(d1, side):
     """Returns 1 if the polygon is counterclockwise, else -1."""
-    s = real(d1, 1.0)
+    s = 1.0
     if d1.feature.normal[3 * side + 2] < 0.0:
         s = -s
     return s
@@ -180,7 +180,7 @@ def cut_edges(d1, side):
     """Stores where the edges of the feature of `side` enter and leave the other one, which is a polygon or a disc."""
     other, i, run = 1 - side, 3 * RUN // 8 * side, RUN // 8
     P, E, Q = eights(d1.feature.point), eights(d1.feature.edge), eights(d1.clip.place)
-    sign = real(d1, 1.0)
+    sign = 1.0
     if d1.feature.count[other] != DISC:
         sign = polygon_orientation(d1, other)
     for k in range((d1.feature.count[side] + 7) // 8):
@@ -253,7 +253,7 @@ def segment_with_face(d1, side):
         lo, hi = cut_by_polygon(d1, other, polygon_orientation(d1, other), a, e)
     else:
         lo, hi = part_over_polygon(d1, other, a, e)
-    least = real(d1, FAR)
+    least = FAR
     if lo <= hi:
         least = add_ends(d1, ax + lo * e[0], ay + lo * e[1], ax + hi * e[0], ay + hi * e[1])
     return least
@@ -268,7 +268,7 @@ def segment_with_segment(d1):
     qx, qy, _ = load_corner(d1, 1, 1)
     ex, ey, gx, gy = bx - ax, by - ay, qx - px, qy - py
     ee, gg, sine = ex * ex + ey * ey, gx * gx + gy * gy, ex * gy - ey * gx
-    least = real(d1, FAR)
+    least = FAR
     if sine * sine < EDGE * EDGE * (ee * gg):
         t, s = ((px - ax) * ex + (py - ay) * ey) / ee, ((qx - ax) * ex + (qy - ay) * ey) / ee
         if s < t:
@@ -289,7 +289,7 @@ def disc_with_disc(d1):
     bx, by, _ = load_corner(d1, 1, RIM)
     r, s = d1.shapes.size[0], d1.shapes.size[3]
     ex, ey = bx - ax, by - ay
-    ee, least = ex * ex + ey * ey, real(d1, FAR)
+    ee, least = ex * ex + ey * ey, FAR
     if ee > SAME * SAME:
         t = 0.5 * (1.0 + (r * r - s * s) / ee)
         square = r * r / ee - t * t

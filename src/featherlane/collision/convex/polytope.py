@@ -29,7 +29,7 @@ def make_face(d1, f, i, j, k):
     a, b, c = load3(d1.epa.point, 3 * i), load3(d1.epa.point, 3 * j), load3(d1.epa.point, 3 * k)
     n = cross(sub3(b, a), sub3(c, a))
     nn = dot3(n, n)
-    key = real(d1, GROWN)
+    key = GROWN
     if nn > 0.0:
         n = scale3(1.0 / sqrt(nn), n)
         key = dot3(n, c)
@@ -68,7 +68,7 @@ def make_faces(d1, n):
         N[group], N[group + run], N[group + 2 * run] = u
         O[group], K[group] = key, key
     for f in range(n, 8 * ((n + 7) // 8)):
-        d1.epa.key[f] = real(d1, GROWN)
+        d1.epa.key[f] = GROWN
 
 
 @kernel
@@ -76,7 +76,7 @@ def open_group(d1, f):
     """If face f is the first of a group of eight, clears the group."""
     if f % 8 == 0:
         keys = eights(d1.epa.key)
-        keys[f // 8] = real(d1, GROWN)
+        keys[f // 8] = GROWN
 
 
 @kernel
@@ -102,10 +102,10 @@ def axis_across(e):
 @kernel
 def second_vertex(m1, d1, size):
     """Finds vertex 1, apart from vertex 0; returns the number of vertices."""
-    n, a, one = 1, load3(d1.epa.point, 0), real(d1, 1.0)
+    n, a = 1, load3(d1.epa.point, 0)
     for i in range(6):
         if n == 1:
-            s = one - 2.0 * (i & 1)
+            s = 1.0 - 2.0 * (i & 1)
             x, y, z = 0.0 * s, 0.0 * s, 0.0 * s
             if i < 2:
                 x = s

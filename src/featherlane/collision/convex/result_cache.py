@@ -115,7 +115,7 @@ def is_apart_as_before(m1, d1):
     apart = False
     if d1.recall.pair[0] != 0:
         entry = scalars(d1, d1.recall.pair[0])
-        if entry[0] == real(d1, 1.0) * d1.recall.key[0] and entry[KINDS] == real(d1, 1.0) * shapes_code(d1):
+        if entry[0] == 1.0 * d1.recall.key[0] and entry[KINDS] == 1.0 * shapes_code(d1):
             u = entry[1], entry[2], entry[3]
             height, size = entry[HEIGHT], entry[SIZE]
             if d1.shapes.type[0] != MESH:
@@ -123,7 +123,7 @@ def is_apart_as_before(m1, d1):
             n = mat_mul_vec(load9(d1.shapes.mat, 0), u)
             v = mat_t_mul_vec(load9(d1.shapes.mat, 9), (-n[0], -n[1], -n[2]))
             b, vertex = second_support(m1, d1, v, whole(entry[VERTEX]))
-            entry[VERTEX] = real(d1, 1.0) * vertex
+            entry[VERTEX] = 1.0 * vertex
             p = sub3(load3(d1.shapes.pos, 3), load3(d1.shapes.pos, 0))
             gap, reach = dot3(n, p) - (height + dot3(b, v)), core_limit(d1)
             size = 2.0 * (size + sqrt(dot3(p, p))) + sqrt(dot3(b, b))
@@ -136,7 +136,7 @@ def is_apart_as_before(m1, d1):
 def remember_apart(m1, d1, u):
     """Caches a direction along which the shapes were apart, in the frame of the first."""
     if d1.recall.pair[0] != 0:
-        entry, one = scalars(d1, d1.recall.pair[0]), real(d1, 1.0)
+        entry, one = scalars(d1, d1.recall.pair[0]), 1.0
         u, _ = normalize3(u)
         entry[0] = one * d1.recall.key[0]
         entry[1], entry[2], entry[3] = u
@@ -156,7 +156,7 @@ def known_proof(d1):
     """Returns the address of the pair's proof, 0: there is none."""
     address = 0
     if d1.recall.pair[0] != 0:
-        entry, key = scalars(d1, d1.recall.pair[0]), real(d1, 1.0) * d1.recall.key[0]
+        entry, key = scalars(d1, d1.recall.pair[0]), 1.0 * d1.recall.key[0]
         if entry[0] == -key:
             place = proof_at(d1, whole(entry[1]))
             proof = scalars(d1, place)
@@ -172,7 +172,7 @@ def new_proof(d1):
     if address == 0:
         memory, entry = scalars(d1, d1.recall.pair[1]), scalars(d1, d1.recall.pair[0])
         place = whole(memory[NEXT])
-        memory[NEXT] = real(d1, 1.0) * ((place + 1) % d1.nproof)
-        entry[0], entry[1] = -(real(d1, 1.0) * d1.recall.key[0]), real(d1, 1.0) * place
+        memory[NEXT] = 1.0 * ((place + 1) % d1.nproof)
+        entry[0], entry[1] = -(1.0 * d1.recall.key[0]), 1.0 * place
         address = proof_at(d1, place)
     return address

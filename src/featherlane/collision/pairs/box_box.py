@@ -28,9 +28,9 @@ def extent(n, size):
 
 
 @kernel
-def best_face(d1, R, p, q, size1, size2, slack):
+def best_face(R, p, q, size1, size2, slack):
     """Returns (code, separation) of the face normal of least overlap, the first of equal ones."""
-    code, best = SEPARATED, real(d1, -1e10)
+    code, best = SEPARATED, -1e10
     for k in range(3):
         gap = fabs(p[k]) - size1[k] - extent(frame_row(R, k), size2)
         if gap > slack:
@@ -51,7 +51,7 @@ def lay_columns(d1, R):
     """Stores the second box's axes in the frame of the first, side by side, padded with zeros after the third."""
     E = eights(d1.box.axis)
     for k in range(3):
-        E[k] = zero(d1)
+        E[k] = 0.0
     for k in range(9):
         d1.box.axis[8 * (k // 3) + k % 3] = R[k]
 
@@ -62,7 +62,7 @@ def lay_gaps(d1, R, p, size1, size2):
     E = eights(d1.box.axis)
     columns = load3(E, 0)
     for i in (0, 1, 2):
-        u, sine = normalize3(cross(axis(d1, i), columns))
+        u, sine = normalize3(cross(axis(i), columns))
         gap = fabs(plain_dot3(u, p)) - extent(u, size1) - extent(seen_from(R, u), size2)
         store4(E, 3 + 4 * i, (where(sine >= PARALLEL, gap, NEVER), u[0], u[1], u[2]))
 
@@ -70,7 +70,7 @@ def lay_gaps(d1, R, p, size1, size2):
 @kernel
 def best_edges(d1, R, p, size1, size2, slack, face, depth):
     """Returns (code, separation, axis) of the best of all axes, given the best face's code and separation."""
-    code, best, n, E, A = face, depth, axis(d1, 0), eights(d1.box.axis), d1.box.axis
+    code, best, n, E, A = face, depth, axis(0), eights(d1.box.axis), d1.box.axis
     lay_gaps(d1, R, p, size1, size2)
     for i in range(3):
         gaps = E[3 + 4 * i]
@@ -92,9 +92,9 @@ def separating_axis(d1, R, p, q, size1, size2, slack):
     An edge axis close to the best face's normal, and hardly better, is rejected: the face yields more points.
     """
     lay_columns(d1, R)
-    face, depth = best_face(d1, R, p, q, size1, size2, slack)
+    face, depth = best_face(R, p, q, size1, size2, slack)
     if face == SEPARATED:
-        return face, axis(d1, 0)
+        return face, axis(0)
     code, best, n = best_edges(d1, R, p, size1, size2, slack, face, depth)
     if code >= EDGES:
         cosine = n[face] if face < FACES2 else plain_dot3(n, frame_column(R, face - FACES2))

@@ -17,11 +17,11 @@ def farthest_coordinate(n, size, second):
 
 
 @kernel
-def farthest_edge(d1, n, size, k, second):
+def farthest_edge(n, size, k, second):
     """Returns the middle of the edge along axis k that is farthest along n; `second` selects among equal edges."""
-    x = farthest_coordinate(n[0], size[0], second) if k != 0 else zero(d1)
-    y = farthest_coordinate(n[1], size[1], second) if k != 1 else zero(d1)
-    z = farthest_coordinate(n[2], size[2], second) if k != 2 else zero(d1)
+    x = farthest_coordinate(n[0], size[0], second) if k != 0 else 0.0
+    y = farthest_coordinate(n[1], size[1], second) if k != 1 else 0.0
+    z = farthest_coordinate(n[2], size[2], second) if k != 2 else 0.0
     return x, y, z
 
 
@@ -49,13 +49,13 @@ def edge_point(d1, R, p, n, i, j, slack):
     n = n if plain_dot3(n, p) >= 0.0 else (-n[0], -n[1], -n[2])
     m = seen_from(R, n)
     size1, size2 = load3(d1.shapes.size, 0), load3(d1.shapes.size, 3)
-    u, v = axis(d1, i), frame_column(R, j)
+    u, v = axis(i), frame_column(R, j)
 
     # the closest of up to four pairs of edges
-    best, a, b = real(d1, 1e10), u, v
+    best, a, b = 1e10, u, v
     for k in range(4):
-        c1 = farthest_edge(d1, n, size1, i, k >> 1)
-        c2 = sub3(p, turned_by(R, farthest_edge(d1, m, size2, j, k & 1)))
+        c1 = farthest_edge(n, size1, i, k >> 1)
+        c2 = sub3(p, turned_by(R, farthest_edge(m, size2, j, k & 1)))
         s, t = nearest_on_edges(sub3(c2, c1), u, v, size1[i], size2[j])
         w1, w2 = add3(c1, scale3(s, u)), add3(c2, scale3(t, v))
         between = sub3(w2, w1)

@@ -31,12 +31,11 @@ def lay_face(d1, o, R, size, level, a, up):
     for k in range(1, 3):
         if fabs(R[3 * a + k]) > fabs(R[3 * a + b]):
             b = k
-    one = real(d1, 1.0)
-    turn = -one if up * R[3 * a + b] > 0.0 else one
+    turn = -1.0 if up * R[3 * a + b] > 0.0 else 1.0
     x, y = along(o, R, size, (a + 1) % 3, b, turn), along(o, R, size, (a + 2) % 3, b, turn)
     z = tuple(up * v for v in along(o, R, size, a, b, turn))
     for k in range(4):
-        su, sv = -one if k in (1, 2) else one, -one if k >= 2 else one
+        su, sv = -1.0 if k in (1, 2) else 1.0, -1.0 if k >= 2 else 1.0
         d1.box.polygon[3 * k] = x[0] + su * x[1] + sv * x[2]
         d1.box.polygon[3 * k + 1] = y[0] + su * y[1] + sv * y[2]
         d1.box.polygon[3 * k + 2] = z[0] - level + su * z[1] + sv * z[2]
@@ -90,17 +89,16 @@ def face_points(d1, R, o, ref, a):
     A point is halfway between the face and a corner of the polygon.
     Reads:  shapes.*.   Writes: manifold.*, box.polygon.
     """
-    one = real(d1, 1.0)
-    up = one if o[a] >= 0.0 else -one
+    up = 1.0 if o[a] >= 0.0 else -1.0
     inc, x, y = 1 - ref, (a + 1) % 3, (a + 2) % 3
     size, half = load3(d1.shapes.size, 3 * inc), load3(d1.shapes.size, 3 * ref)
     lay_face(d1, o, R, size, half[a], a, up)
 
     n, other = 4, 3 * CAPACITY
-    n = cut(d1, 0, other, n, 0, one, half[x])
-    n = cut(d1, other, 0, n, 0, -one, half[x])
-    n = cut(d1, 0, other, n, 1, one, half[y])
-    n = cut(d1, other, 0, n, 1, -one, half[y])
+    n = cut(d1, 0, other, n, 0, 1.0, half[x])
+    n = cut(d1, other, 0, n, 0, -1.0, half[x])
+    n = cut(d1, 0, other, n, 1, 1.0, half[y])
+    n = cut(d1, other, 0, n, 1, -1.0, half[y])
     n = keep_near(d1, n, NEAR * (half[x] * half[x] + half[y] * half[y]))
 
     M, centre = load9(d1.shapes.mat, 9 * ref), load3(d1.shapes.pos, 3 * ref)

@@ -46,7 +46,6 @@ def relative(R, S):
 
 
 @kernel
-def axis(d1, k):
+def axis(k):
     """Returns the unit vector along axis k."""
-    one = real(d1, 1.0)
-    return one if k == 0 else zero(d1), one if k == 1 else zero(d1), one if k == 2 else zero(d1)
+    return 1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0

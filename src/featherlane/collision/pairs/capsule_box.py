@@ -23,7 +23,7 @@ NOWHERE, INSIDE, FACE, EDGE, CORNER = range(5)
 @kernel
 def nearest_end(d1, p, h, size):
     """Returns (feature, axis, x, squared distance) of the end nearest to the face below it, or of an end inside."""
-    what, axis, x, best = NOWHERE, 0, zero(d1), real(d1, NEVER)
+    what, axis, x, best = NOWHERE, 0, 0.0, NEVER
     for end in (-1, 1):
         c = add3(p, scale3(real(d1, end), h))
         out = sub3((clip(c[0], -size[0], size[0]), clip(c[1], -size[1], size[1]), clip(c[2], -size[2], size[2])), c)
@@ -100,8 +100,8 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
     ma, mb, mc = size[k] * size[k], -size[k] * h[k], half * half
     det = ma * mc - mb * mb
     skew = fabs(det) >= MINVAL
-    inverse = 1.0 / det if skew else zero(d1)
-    d = tuple((signs[c] * size[c] if k != c else zero(d1)) - p[c] for c in range(3))
+    inverse = 1.0 / det if skew else 0.0
+    d = tuple((signs[c] * size[c] if k != c else 0.0) - p[c] for c in range(3))
     e, x, end = edges_and_segment(mb, ma, mc, -size[k] * d[k], plain_dot3(h, d), inverse)
     d, step = sub3(d, scale3(x, h)), size[k] * e
     d = tuple(d[c] + (step if k == c else 0.0) for c in range(3))
@@ -115,7 +115,7 @@ def nearest_edge(d1, p, h, what, axis, x, best):
     signs, half, size = corner_signs(d1), d1.shapes.size[1], load3(d1.shapes.size, 3)
     for k in (0, 1, 2):
         compute_box_edges(d1, signs, p, h, half, size, k)
-    place = real(d1, -1.0)
+    place = -1.0
     for k in range(3):
         if any_(eights(d1.box.edge)[4 * k] < best - MINVAL):
             for j in range(4):
@@ -123,7 +123,7 @@ def nearest_edge(d1, p, h, what, axis, x, best):
                 square = d1.box.edge[i]
                 nearer = square < best - MINVAL
                 place, best = where(nearer, i, place), where(nearer, square, best)
-    e, corner, i = zero(d1), 0, whole(place)
+    e, corner, i = 0.0, 0, whole(place)
     if i >= 0:
         axis, corner, x, e, end = i >> 5, i & 7, d1.box.edge[i + 8], d1.box.edge[i + 16], d1.box.edge[i + 24]
         what = CORNER
@@ -154,7 +154,7 @@ def single(bits):
 
 
 @kernel
-def along_corner(d1, z, h, size, corner, x):
+def along_corner(z, h, size, corner, x):
     """Returns the extent from a corner along an edge, or over a face.
 
     `inward` are the axes along which the segment passes the box: one axis selects that edge, two select that face.
@@ -164,7 +164,7 @@ def along_corner(d1, z, h, size, corner, x):
         inward, s = 7 - inward, -1
     k = single(inward)
     if k < 0:
-        return real(d1, NO_SECOND)
+        return NO_SECOND
     if z[k] * z[k] > 0.5:
         return s * fmin(segment_extent(2.0 * size[k], h, k), 1.0 - s * x)
     i, j = (k + 1) % 3, (k + 2) % 3
@@ -172,11 +172,11 @@ def along_corner(d1, z, h, size, corner, x):
 
 
 @kernel
-def along_edge(d1, z, h, size, corner, k, x, e):
+def along_edge(z, h, size, corner, k, x, e):
     """Returns the extent from an edge on axis k over the face more parallel to the segment; none if that spans it."""
     inward = (positive(h) ^ corner) & (7 - (1 << k))
     if single(inward) < 0:
-        return real(d1, NO_SECOND)
+        return NO_SECOND
     b, c = (k + 1) % 3, (k + 2) % 3
     if fabs(z[b]) <= fabs(z[c]):
         b = c
@@ -187,10 +187,10 @@ def along_edge(d1, z, h, size, corner, k, x, e):
 
 
 @kernel
-def along_face(d1, p, h, size, k, x):
+def along_face(p, h, size, k, x):
     """Returns the extent from an end over a face across axis k, to the other end or to where it leaves the face."""
     s = -1 if x > 0.0 else 1
-    c, travel = add3(p, scale3(x, h)), real(d1, 2.0)
+    c, travel = add3(p, scale3(x, h)), 2.0
     for i in range(3):
         if i != k and fabs(h[i]) > 0.0:
             for side in (1, -1):
@@ -230,16 +230,16 @@ def capsule_box(m1, d1):
     h = scale3(half, z)
 
     what, k, x, best = nearest_end(d1, p, h, size)
-    e, corner = zero(d1), 0
+    e, corner = 0.0, 0
     if not none_nearer(p, h, half, size, what, k, x, best):
         what, k, x, e, corner = nearest_edge(d1, p, h, what, k, x, best)
-    travel = real(d1, NO_SECOND)
+    travel = NO_SECOND
     if what == FACE:
-        travel = along_face(d1, p, h, size, k, x)
+        travel = along_face(p, h, size, k, x)
     elif what == EDGE:
-        travel = along_edge(d1, z, h, size, corner, k, x, e)
+        travel = along_edge(z, h, size, corner, k, x, e)
     elif what == CORNER:
-        travel = along_corner(d1, z, h, size, corner, x)
+        travel = along_corner(z, h, size, corner, x)
 
     d1.manifold.count[0] = 0
     if what != NOWHERE:

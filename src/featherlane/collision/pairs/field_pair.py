@@ -23,9 +23,9 @@ OVERLAP, DEPTH = 0, 1  # functions to descend on: A + B + |max(A, B)|, max(A, B)
 
 # ---- starting points -------------------------------------------------------------------------------------------------
 @kernel
-def halton(d, index, base):
+def halton(index, base):
     """Returns member `index` of the Halton sequence of a base: its digits mirrored at the point."""
-    x, f = zero(d), real(d, 1.0) / base
+    x, f = 0.0, 1.0 / base
     while index > 0:
         x += f * (index % base)
         index, f = index // base, f / base
@@ -119,7 +119,7 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
         steep = dot3(slope, slope)
         small = (fabs(slope[0]) <= NOWHERE) & (fabs(slope[1]) <= NOWHERE) & (fabs(slope[2]) <= NOWHERE)
         failed, alive = failed | (alive & not_(small)), alive & small
-        before, searching, factor = join(x, jets), alive, real(d1, 1.0)
+        before, searching, factor = join(x, jets), alive, 1.0
         for _ in range(TRIALS):
             if not any_(searching):
                 break
@@ -254,7 +254,7 @@ def field_pair(m1, d1):
     if low[0] <= high[0] and low[1] <= high[1] and low[2] <= high[2]:
         for first in range(0, m1.opt_sdf_initpoints, LANES):
             for i in range(LANES):
-                at = tuple(fma(high[k] - low[k], halton(d1, first + i, (2, 3, 5)[k]), low[k]) for k in range(3))
+                at = tuple(fma(high[k] - low[k], halton(first + i, (2, 3, 5)[k]), low[k]) for k in range(3))
                 at = mat_t_mul_vec(R, sub3(at, p))
                 d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i] = at
             x = load3(eights(d1.descent.trial), 0)

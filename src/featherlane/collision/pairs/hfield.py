@@ -118,10 +118,10 @@ def height_field(m1, d1):
     d1.manifold.count[0] = 0
     look_from_first(d1)
     # the shape's bounding box in the frame of the field, enlarged by the limit
-    o, one = zero(d1), real(d1, 1.0)
-    x0, x1 = -farthest_along(m1, d1, (-one, o, o)) - limit, farthest_along(m1, d1, (one, o, o)) + limit
-    y0, y1 = -farthest_along(m1, d1, (o, -one, o)) - limit, farthest_along(m1, d1, (o, one, o)) + limit
-    z0, z1 = -farthest_along(m1, d1, (o, o, -one)) - limit, farthest_along(m1, d1, (o, o, one)) + limit
+    o = 0.0
+    x0, x1 = -farthest_along(m1, d1, (-1.0, o, o)) - limit, farthest_along(m1, d1, (1.0, o, o)) + limit
+    y0, y1 = -farthest_along(m1, d1, (o, -1.0, o)) - limit, farthest_along(m1, d1, (o, 1.0, o)) + limit
+    z0, z1 = -farthest_along(m1, d1, (o, o, -1.0)) - limit, farthest_along(m1, d1, (o, o, 1.0)) + limit
     beside = (x0 > sx) | (x1 < -sx) | (y0 > sy) | (y1 < -sy)
     above, below = z0 > m1.hfield_size[4 * field + 2], z1 < -m1.hfield_size[4 * field + 3]
     if not (beside | above | below):

@@ -154,7 +154,7 @@ def finish_starts(m1, d1, n):
 def start_on(m1, d1, triangle, n):
     """Adds the starting points of one of the eight triangles `descent.triangle` to the n waiting ones; returns n."""
     for i in range(max(1, m1.opt_sdf_initpoints)):
-        u, v = halton(d1, i + 1, 2), halton(d1, i + 1, 3)
+        u, v = halton(i + 1, 2), halton(i + 1, 3)
         folds = u + v > 1.0
         u, v = where(folds, 1.0 - u, u), where(folds, 1.0 - v, v)
         w = 1.0 - u - v

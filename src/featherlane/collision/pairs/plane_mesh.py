@@ -58,9 +58,9 @@ def lowest_vertex(m1, mesh, down):
 
 
 @kernel
-def facing(m1, d1, mesh, at, down):
+def facing(m1, mesh, at, down):
     """Returns the face at vertex `at` whose normal is most along `down`."""
-    first, face, best = m1.hull_polyadr[mesh], real(d1, -1.0), real(d1, -2.0)
+    first, face, best = m1.hull_polyadr[mesh], -1.0, -2.0
     for k in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
         i = first + m1.hull_map[k]
         cosine = dot3(load3(m1.hull_polynormal, 3 * i), down)
@@ -153,7 +153,7 @@ def plane_mesh(m1, d1):
     d1.manifold.count[0] = 0
     add_vertex(d1, load3(m1.hull_vert, 3 * (start + lowest)), n, down)
     if d1.manifold.count[0] == 1:
-        face = facing(m1, d1, mesh, start + lowest, down)
+        face = facing(m1, mesh, start + lowest, down)
         if face != NO_FACE:
             corners, lead = m1.hull_polyvertnum[face], 0
             for k in range(corners):

@@ -55,7 +55,7 @@ def plane_box_points(m, d, g, h, near, limit):
     R, size = load9(d.geom_xmat, 9 * h), load3(m.geom_size, 3 * h)
     height, axis = dot3(sub3(c, load3(d.geom_xpos, 3 * g)), n), half_axis_heights(R, size, n)
     frame = frame_of(n)
-    corners = plane_box(height, axis, limit, real(d, -1.0))
+    corners = plane_box(height, axis, limit, -1.0)
     for i in range(4):
         corner = corners[i]
 

@@ -64,7 +64,7 @@ def enters_box(m, d, g, p, v):
     """Returns the mask where the ray enters geom g's bounding box before its nearest hit."""
     R, centre, half = load9(d.geom_xmat, 9 * g), load3(m.geom_aabb, 6 * g), load3(m.geom_aabb, 6 * g + 3)
     p, v = mat_t_mul_vec(R, sub3(p, load3(d.geom_xpos, 3 * g))), mat_t_mul_vec(R, v)
-    enter, leave = zero(d), d.ray.distance[0]
+    enter, leave = 0.0, d.ray.distance[0]
     for i in range(3):
         wide = fma(SLACK, half[i], BLUR * (fabs(p[i]) + fabs(centre[i])))
         first, last = slab(p[i], v[i], centre[i] - wide, centre[i] + wide)
@@ -105,8 +105,8 @@ def meet_by_world(m, d, g, near):
 def start_rays(d):
     """Sets the hits to none, at the largest distance."""
     d.ray.distance[0] = real(d, d.ray.cutoff[0])
-    d.ray.geom[0] = real(d, -1.0)
-    store3(d.ray.normal, 0, zeros(d, 3))
+    d.ray.geom[0] = -1.0
+    store3(d.ray.normal, 0, zeros(3))
 
 
 @kernel

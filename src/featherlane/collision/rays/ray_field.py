@@ -72,7 +72,7 @@ def march(m, d):
     g = d.ray.field[0]
     p, v = load3(d.ray.local_point, 0), load3(d.ray.local_direction, 0)
     size, (lower, upper, diagonal) = load3(m.geom_size, 3 * g), padded_box(m, g)
-    enter, leave = zero(d), d.ray.distance[0]
+    enter, leave = 0.0, d.ray.distance[0]
     for k in unrolled(range(3)):
         low, high = slab(p[k], v[k], lower[k], upper[k])
         enter, leave = fmax(enter, low), fmin(leave, high)
@@ -92,7 +92,7 @@ def march(m, d):
     x = refined(m, d, g, size, (p, v), (a, fa, b, fb), crossed)
     _, n = signed_distance(m, d, m.geom_field[g], d.ray.field[1], size, axpy3(x, v, p), exact=1)
     met = (touches | crossed) & (x < d.ray.distance[0])
-    d.ray.met[0] = where(met, real(d, 1.0), d.ray.met[0])
+    d.ray.met[0] = where(met, 1.0, d.ray.met[0])
     d.ray.local_distance[0] = where(met, x, d.ray.local_distance[0])
     store3(d.ray.local_normal, 0, select3(met, normalize3(n)[0], load3(d.ray.local_normal, 0)))
 
@@ -106,14 +106,14 @@ def meet_field(m, d, g, near, p, v):
     d.ray.field[0], d.ray.field[1] = g, m.geom_fieldadr[g]
     store3(d.ray.local_point, 0, p)
     store3(d.ray.local_direction, 0, v)
-    d.ray.met[0], d.ray.local_distance[0] = zero(d), zero(d)
+    d.ray.met[0], d.ray.local_distance[0] = 0.0, 0.0
     if m.nvariant > 0 and m.geom_field[g] == OCTREE:
         for lane in range(width(d)):
             if has(near, lane):
-                d.ray.field[1], d.ray.near[0] = whole(read_lane(m.geom_variant, g, lane)), zero(d)
+                d.ray.field[1], d.ray.near[0] = whole(read_lane(m.geom_variant, g, lane)), 0.0
                 write_lane(d.ray.near, 0, lane, 1.0)
                 march(m, d)
     else:
-        d.ray.near[0] = where(near, real(d, 1.0), 0.0)
+        d.ray.near[0] = where(near, 1.0, 0.0)
         march(m, d)
     return d.ray.met[0] > 0.0, d.ray.local_distance[0], load3(d.ray.local_normal, 0)

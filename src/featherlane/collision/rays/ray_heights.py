@@ -104,11 +104,11 @@ def meet_wall(m1, d1, field, p, v, side, across):
             adr = m1.hfield_adr[field] + start + k * stride
             part = y - k
             if z < top * (m1.hfield_data[adr] * (1.0 - part) + m1.hfield_data[adr + stride] * part):
-                sign = zero(d1) + side
+                sign = 0.0 + side
                 if across:
-                    take(d1, x, (zero(d1), sign, zero(d1)))
+                    take(d1, x, (0.0, sign, 0.0))
                 else:
-                    take(d1, x, (sign, zero(d1), zero(d1)))
+                    take(d1, x, (sign, 0.0, 0.0))
 
 
 @stage
@@ -121,12 +121,12 @@ def meet_heights(m1, d1):
     p, v = load3(d1.line.point, 0), load3(d1.line.direction, 0)
     field = d1.shapes.data[0]
     sx, sy, top, base = load4(m1.hfield_size, 4 * field)
-    met, x, n = meet_box(p, v, (-sx, -sy, -base), (sx, sy, zero(d1)))
+    met, x, n = meet_box(p, v, (-sx, -sy, -base), (sx, sy, 0.0))
     if met:
         take(d1, x, n)
     lo0, hi0 = slab(p[0], v[0], -sx, sx)
     lo1, hi1 = slab(p[1], v[1], -sy, sy)
-    lo2, hi2 = slab(p[2], v[2], zero(d1), top)
+    lo2, hi2 = slab(p[2], v[2], 0.0, top)
     enter, leave = fmax(fmax(fmax(lo0, lo1), lo2), 0.0), fmin(fmin(hi0, hi1), hi2)
     if enter <= leave:
         cell = 2.0 * sx / (m1.hfield_ncol[field] - 1), 2.0 * sy / (m1.hfield_nrow[field] - 1)

@@ -131,7 +131,7 @@ def meet_mesh(m1, d1):
     """
     ray, n = ray_of_line(d1), 1
     inverse = tuple(reciprocal(v) for v in ray.v)
-    d1.line.node[0], d1.line.enter[0] = m1.meshnode_adr[d1.shapes.data[0]], zero(d1)
+    d1.line.node[0], d1.line.enter[0] = m1.meshnode_adr[d1.shapes.data[0]], 0.0
     while n > 0:
         n -= 1
         node = d1.line.node[n]

@@ -159,7 +159,7 @@ def keep_near(d1, b, n, p, up, limit):
 @kernel
 def ends_of_edge(d1, b, n):
     """Moves the two corners that are farthest apart to the front; returns their number."""
-    most, first, second = -1.0 + zero(d1), 0, 1
+    most, first, second = -1.0 + 0.0, 0, 1
     for i in range(n):
         for k in range(i + 1, n):
             e = sub3(corner(d1, b, k), corner(d1, b, i))
@@ -267,7 +267,7 @@ def meet_plane(m1, d1):
     """Computes the points of a shape on a plane, the first shape: those of its most aligned face, or of its edge."""
     find_feature(m1, d1, 1, EDGE)
     if d1.feature.count[1] != POINT:
-        o, one = zero(d1), real(d1, 1.0)
+        o, one = 0.0, 1.0
         store_corners_within(d1, 0, load_polygon(d1, 1), 1, (o, o, -0.5 * d1.convex.dist[0]), (o, o, one), (o, o, one))
 
 

@@ -113,7 +113,7 @@ def sweep_world(m, d, g, h, first, lane):
         find_points(m, d)
         keep_visible(m, d, g, h, lane)
         if d.manifold.count[0] > 0:
-            d.sweep.current[0] = zero(d)
+            d.sweep.current[0] = 0.0
             write_lane(d.sweep.current, 0, lane, 1.0)
             for k in range(first, d.ncon_slot[0]):
                 leave_slot(d, k, d.sweep.current[0] > 0.0)
@@ -130,7 +130,7 @@ def stiffness_and_damping(m, ref, imp):
     mixed = ((ref[0] > 0.0) & not_(ref[1] > 0.0)) | (not_(ref[0] > 0.0) & (ref[1] > 0.0))
     time, ratio = where(mixed, 0.02, ref[0]), where(mixed, 1.0, ref[1])
     safe, standard = m.opt_disableflags & DISABLE_REFSAFE == 0, time > 0.0
-    shortest = real(m, MINVAL)
+    shortest = MINVAL
     if safe and not has_metric(m):
         shortest = 2.0 * h
     tc, ratio = fmax(time, shortest), where(standard, fmax(ratio, MINVAL), ratio)
@@ -180,7 +180,7 @@ def finish_slots(m, d, e, g, h, first, margin):
     dist = effective_distance(m, d, e, g, h, margin)
     for k in range(first, d.ncon_slot[0]):
         new, frame = (d.con_present[k] > 0.0) & (d.sweep.found[0] > 0.0), frame_of(load3(d.con_frame, 9 * k))
-        d.con_speculative[k] = where(new, real(d, 1.0), zero(d))
+        d.con_speculative[k] = where(new, 1.0, 0.0)
         d.con_dist[k] = where(new, dist, d.con_dist[k])
         for i in range(9):
             d.con_frame[9 * k + i] = where(new, frame[i], d.con_frame[9 * k + i])
@@ -201,7 +201,7 @@ def sweep_pair(m, d, e, g, h, first):
             con_overflow; scratch memory: sweep.*, shapes.*, manifold.*, what `closest` writes.
     """
     for k in range(first, d.ncon_slot[0]):
-        d.con_speculative[k] = zero(d)
+        d.con_speculative[k] = 0.0
     if is_swept_pair(m, g, h):
         margin, gap = margin_and_gap(m, e, g, h)
         dx1, dw1, s1 = step_motion(m, d, g)
@@ -220,7 +220,7 @@ def sweep_pair(m, d, e, g, h, first):
             store3(d.sweep.spins, 0, dw1)
             store3(d.sweep.spins, 3, dw2)
             d.sweep.travels[0], d.sweep.travels[1], d.sweep.margins[0] = s1, s2, margin
-            d.sweep.found[0], d.sweep.times[0], d.sweep.rates[0] = zero(d), zero(d), zero(d)
+            d.sweep.found[0], d.sweep.times[0], d.sweep.rates[0] = 0.0, 0.0, 0.0
             for lane in range(width(d)):
                 if has(moves, lane):
                     sweep_world(m, d, g, h, first, lane)

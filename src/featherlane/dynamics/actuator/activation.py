@@ -28,11 +28,11 @@ def _pid_rates(m, d, i):
     if states & SLEW:
         slew(m, d, i, state_place(m, i, SLEW), m.actuator_dynprm[g + 1])
     if states & INTEGRAL:
-        a, setpoint = state_place(m, i, INTEGRAL), zero(d)
+        a, setpoint = state_place(m, i, INTEGRAL), 0.0
         if m.actuator_ctrlspec[i] & INPUT_POS:
             setpoint = d.actuator_input[m.actuator_ctrladr[i]]
         length = d.actuator_length[o]
-        error = nearest_setpoint(m, d, i, setpoint - length, zero(d))
+        error = nearest_setpoint(m, d, i, setpoint - length, 0.0)
         d.act_dot[a] = held_integral(d.act[a], error, m.actuator_dynprm[g])
 
 
@@ -46,7 +46,7 @@ def activation(m, d):
     Writes: act_dot (na,) [1/s]; actuator_input of slewed setpoints.
     """
     for k in range(m.na):
-        d.act_dot[k] = zero(d)
+        d.act_dot[k] = 0.0
     for i in range(m.nactuator):
         kind, u = m.actuator_dyntype[i], m.actuator_ctrladr[i]
         last = m.actuator_actadr[i] + m.actuator_actnum[i] - 1
@@ -103,7 +103,7 @@ def advance_activations(m, d, rates):
         for i in range(m.nactuator):
             first, off = m.actuator_actadr[i], is_disabled(m, i)
             for a in range(first, first + m.actuator_actnum[i]):
-                d.act[a] = next_activation(m, d, i, a, zero(d) if off else rates[a])
+                d.act[a] = next_activation(m, d, i, a, 0.0 if off else rates[a])
             if m.actuator_dyntype[i] == DYN_INTEGRATOR and m.actuator_actnum[i] > 0:
                 if m.actuator_gaintype[i] == GAIN_SO3:
                     shorten_rotation(d, first)

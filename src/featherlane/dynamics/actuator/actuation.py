@@ -20,7 +20,7 @@ def is_on_limited_tendon(m, i):
 def _bound_tendon_forces(m, d):
     """Scales the forces on a limited tendon until their sum is in its range."""
     for t in range(m.ntendon):
-        d.tendon_actuatorfrc[t] = zero(d)
+        d.tendon_actuatorfrc[t] = 0.0
     for i in range(m.nactuator):
         if is_on_limited_tendon(m, i):
             t = m.actuator_trnid[2 * i]
@@ -61,7 +61,7 @@ def _add_mechanical_forces(m, d):
 def _pid_force(m, d, i):
     """Returns the force of the plugin mujoco.pid, whose setpoint is a control or the last activation."""
     if m.actuator_dyntype[i] == DYN_NONE:
-        u, rate = d.actuator_input[m.actuator_ctrladr[i]], zero(d)
+        u, rate = d.actuator_input[m.actuator_ctrladr[i]], 0.0
     else:
         last = m.actuator_actadr[i] + m.actuator_actnum[i] - 1
         u, rate = early_activation(m, d, i, last), d.act_dot[last]
@@ -105,7 +105,7 @@ def output_velocities(m, d):
     """Computes the rates of the actuators' lengths; 0 if actuation is disabled."""
     if m.opt_disableflags & DISABLE_ACTUATION:
         for o in range(m.nout):
-            d.actuator_velocity[o] = zero(d)
+            d.actuator_velocity[o] = 0.0
     else:
         for o in range(m.nout):
             d.actuator_velocity[o] = output_velocity(m, d, o)
@@ -127,12 +127,12 @@ def actuation(m, d):
     Note:   without actuators, or with actuation disabled, gravity compensation through actuators is 0, too, and
         act_dot is unchanged.
     """
-    d.badctrl[0] = zero(d)
+    d.badctrl[0] = 0.0
     for i in range(m.nv):
-        d.qfrc_actuator[i] = zero(d)
+        d.qfrc_actuator[i] = 0.0
     output_velocities(m, d)
     for o in range(m.nout):
-        d.actuator_force[o] = zero(d)
+        d.actuator_force[o] = 0.0
     if m.nactuator > 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
         limit_controls(m, d)
         if m.na > 0:

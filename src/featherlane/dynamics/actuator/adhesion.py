@@ -22,7 +22,7 @@ def _add_normal(m, d, x, a, b, k, force, mask):
     """x[a + i] += J^T of a force at the contact of slot k on body b, in worlds of the mask; i is a DoF."""
     i = m.body_lastdof[b]
     if i >= 0:
-        wrench = point_wrench(d, force, zeros(d, 3), load3(d.con_pos, 3 * k), m.body_rootid[b])
+        wrench = point_wrench(d, force, zeros(3), load3(d.con_pos, 3 * k), m.body_rootid[b])
         while i >= 0:
             x[a + i] = where(mask, x[a + i] + dot6(load6(d.cdof, 6 * i), wrench), x[a + i])
             i = m.dof_parentid[i]
@@ -41,15 +41,15 @@ def _body_transmission(m, d, i):
     """Computes the moment of an actuator on a body: the mean pull of the body's contacts.  Its row has all DoFs."""
     o, b, active = m.actuator_outadr[i], m.actuator_trnid[2 * i], d.active[0] > 0.0
     a = m.moment_rowadr[o]
-    d.actuator_length[o] = zero(d)
+    d.actuator_length[o] = 0.0
     for e in range(a, a + m.nv):
-        d.actuator_moment[e] = where(active, zero(d), d.actuator_moment[e])
-    number = zero(d)
+        d.actuator_moment[e] = where(active, 0.0, d.actuator_moment[e])
+    number = 0.0
     for k in range(d.ncon_slot[0]):
         b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
         if (b1 == b or b2 == b) and joins_moving(m, b1, b2):
             present = d.con_present[k] > 0.0
-            add_pull(m, d, d.actuator_moment, a, k, real(d, 1.0), present)
+            add_pull(m, d, d.actuator_moment, a, k, 1.0, present)
             number = number + d.con_present[k]
     part = 1.0 / where(number > 0.0, number, 1.0)
     for e in range(a, a + m.nv):
@@ -102,5 +102,5 @@ def has_adhesion(m, d):
     """Returns the mask of worlds with a geom or pair that adheres."""
     found = false_mask(d)
     if m.flg_adhesion:
-        found = has_nonzero(d, m.geom_adhesion, m.ngeom) | has_nonzero(d, m.pair_adhesion, m.npair)
+        found = has_nonzero(m.geom_adhesion, m.ngeom) | has_nonzero(m.pair_adhesion, m.npair)
     return found

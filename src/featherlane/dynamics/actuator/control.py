@@ -53,7 +53,7 @@ def limit_controls(m, d):
     delayed = m.nhistory > 0
     if delayed:
         _take_delayed(m, d)
-    bad = zero(d)
+    bad = 0.0
     for u in range(m.nu):
         x = _clamped(m, d.actuator_input[u] if delayed else d.ctrl[u], u)
         d.actuator_input[u] = x
@@ -74,8 +74,8 @@ def inputs(m, d, i):
     f = v + ((spec >> 1) & 1)
     e = f + ((spec >> 2) & 1)
     return (
-        d.actuator_input[u] if spec & 1 else zero(d),
-        d.actuator_input[v] if (spec >> 1) & 1 else zero(d),
-        d.actuator_input[f] if (spec >> 2) & 1 else zero(d),
-        d.actuator_input[e] if (spec >> 3) & 1 else zero(d),
+        d.actuator_input[u] if spec & 1 else 0.0,
+        d.actuator_input[v] if (spec >> 1) & 1 else 0.0,
+        d.actuator_input[f] if (spec >> 2) & 1 else 0.0,
+        d.actuator_input[e] if (spec >> 3) & 1 else 0.0,
     )

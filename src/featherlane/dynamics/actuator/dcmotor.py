@@ -161,7 +161,7 @@ def motor_gain(m, d, i):
 @kernel
 def motor_bias(m, d, i, gain):
     """Returns the force of the back-EMF, for motors without inductance."""
-    force = zero(d)
+    force = 0.0
     if not (m.actuator_states[i] & CURRENT):
         force = -(gain * m.actuator_gainprm[10 * i + 1] * d.actuator_velocity[m.actuator_outadr[i]])
     return force
@@ -209,7 +209,7 @@ def motor_slopes(m, d, i):
     """
     g = 10 * i
     K, R = m.actuator_gainprm[g + 1], fmax(motor_resistance(m, d, i), MINVAL)
-    by_length, by_velocity = zero(d), -K
+    by_length, by_velocity = 0.0, -K
     if is_controlled(m, i):
         most, ratio = m.actuator_gainprm[g + 7], m.actuator_gainprm[g] / where(K == 0.0, 1.0, K)
         bound = (most > 0.0) & (fabs(_controller(m, d, i)) >= most)

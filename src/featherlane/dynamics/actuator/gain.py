@@ -25,7 +25,7 @@ def _affine(prm, a, length, rate):
 def driver(m, d, i):
     """Returns the gain's factor: the control, the voltage of a motor without inductance, or the last activation."""
     at_once = m.actuator_gaintype[i] == GAIN_DCMOTOR and not (m.actuator_states[i] & CURRENT)
-    x = zero(d)
+    x = 0.0
     if at_once:
         x = voltage(m, d, i)
     elif m.actuator_actnum[i] > 0:
@@ -76,7 +76,7 @@ def gain_force(m, d, i):
     """Returns the force of actuator i, which has one output, before any limit."""
     kind, bias, o = m.actuator_gaintype[i], m.actuator_biastype[i], m.actuator_outadr[i]
     length, rate = d.actuator_length[o], d.actuator_velocity[o]
-    gain = zero(d)
+    gain = 0.0
     if kind == GAIN_PID:
         f = _setpoint_force(m, d, i)
     else:

@@ -36,7 +36,7 @@ def _time(d, a, n, k):
 @kernel
 def _find(d, a, n, t):
     """Returns index i of the sample with time[i - 1] < t <= time[i]: 0 before the oldest, n after the newest."""
-    low, high = zero(d), real(d, n - 1.0)
+    low, high = 0.0, real(d, n - 1.0)
     steps = n
     while steps > 1:
         middle = floor(0.5 * (low + high))
@@ -45,7 +45,7 @@ def _find(d, a, n, t):
         low, high = where(later, middle, low), where(later, high, where(halves, middle, high))
         steps = (steps + 1) // 2
     i = where(t > _time(d, a, n, real(d, n - 1.0)), 1.0 * n, high)
-    return where(t <= _time(d, a, n, zero(d)), 0.0, i)
+    return where(t <= _time(d, a, n, 0.0), 0.0, i)
 
 
 @kernel
@@ -95,7 +95,7 @@ def bracket(d, a, n, t):
 
     Before the oldest and after the newest sample, the value is constant.
     """
-    oldest, newest = _time(d, a, n, zero(d)), _time(d, a, n, real(d, n - 1.0))
+    oldest, newest = _time(d, a, n, 0.0), _time(d, a, n, real(d, n - 1.0))
     i = clip(_find(d, a, n, t), 0.0, n - 1.0)
     exact = fabs(t - _time(d, a, n, i)) < SAME_TIME
     before, after = t <= oldest + SAME_TIME, t >= newest - SAME_TIME
@@ -165,7 +165,7 @@ def _reset(d, a, n, dim, user, mask):
 @kernel
 def _reset_control(m, d, i, a, n, mask):
     """Resets the samples of the controls of actuator i: one per step before time 0."""
-    _reset(d, a, n, m.actuator_ctrlnum[i], zero(d), mask)
+    _reset(d, a, n, m.actuator_ctrlnum[i], 0.0, mask)
     for k in range(n):
         _set_number(d, a + TIMES + k, (k - n) * m.opt_timestep[0], mask)
 

@@ -39,7 +39,7 @@ def is_saturated(m, d, i):
 def _slopes(m, d, i):
     """Returns the slopes of the force of actuator i in length and velocity, without the clamp."""
     a, o, gain, bias = 10 * i, m.actuator_outadr[i], m.actuator_gaintype[i], m.actuator_biastype[i]
-    by_length, by_velocity = zero(d), zero(d)
+    by_length, by_velocity = 0.0, 0.0
     if bias in (BIAS_AFFINE, BIAS_SO3):
         by_length, by_velocity = by_length + m.actuator_biasprm[a + 1], by_velocity + m.actuator_biasprm[a + 2]
     elif bias == BIAS_MUSCLE:
@@ -72,7 +72,7 @@ def actuator_rates(m, d):
     Reads:  what `actuation` wrote.   Writes: actuator_rate (nactuator, 2) [N/m, N s/m].
     """
     for i in range(m.nactuator):
-        by_length, by_velocity = zero(d), zero(d)
+        by_length, by_velocity = 0.0, 0.0
         if _changes(m, i) and not is_disabled(m, i):
             clamped = is_saturated(m, d, i)
             slopes = _slopes(m, d, i)

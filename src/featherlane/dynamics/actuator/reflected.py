@@ -16,10 +16,10 @@ def _gear_squared(m, k):
 
 
 @kernel
-def reflected_armature(m, d, i):
+def reflected_armature(m, i):
     """Returns the inertia [kg, kg m^2] that actuators add to DoF i."""
     j = m.dof_jntid[i]
-    total = zero(d)
+    total = 0.0
     if m.jnt_actuatorid[j] != -1:
         for k in range(m.nactuator):
             if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
@@ -28,9 +28,9 @@ def reflected_armature(m, d, i):
 
 
 @kernel
-def is_reflected(m, d, j):
+def is_reflected(m, j):
     """Returns the mask of worlds where an actuator has armature or damping at joint j."""
-    found = zero(d)
+    found = 0.0
     for k in range(m.nactuator):
         if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
             b, c, e = m.actuator_damping[k], m.actuator_dampingpoly[2 * k], m.actuator_dampingpoly[2 * k + 1]

@@ -39,7 +39,7 @@ def site_transmission(m, d, i):
     if r < 0:
         R, p = load9(d.site_xmat, 9 * s), load3(d.site_xpos, 3 * s)
         add_wrench_moment(m, d, o, m.site_bodyid[s], p, mat_mul_vec(R, push), mat_mul_vec(R, twist))
-        d.actuator_length[o] = zero(d)
+        d.actuator_length[o] = 0.0
     else:
         R = load9(d.site_xmat, 9 * r)
         apart = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * r)))
@@ -59,12 +59,12 @@ def orientation_transmission(m, d, i):
     if r < 0:
         turn = quat_log(quat_normalize(load4(d.qpos, m.jnt_qposadr[s])))
         for k in range(3):
-            d.actuator_moment[m.moment_rowadr[o + k]] = real(d, 1.0)
+            d.actuator_moment[m.moment_rowadr[o + k]] = 1.0
     else:
         turn = quat_sub(site_quat(m, d, s), site_quat(m, d, r))
         for k in range(3):
             axis = (d.site_xmat[9 * s + k], d.site_xmat[9 * s + 3 + k], d.site_xmat[9 * s + 6 + k])
             clear_moment(m, d, o + k)
-            _add_pair(m, d, o + k, s, r, zeros(d, 3), axis)
+            _add_pair(m, d, o + k, s, r, zeros(3), axis)
     for k in range(3):
         d.actuator_length[o + k] = turn[k]

@@ -37,5 +37,5 @@ def slider_crank(m, d, i):
     d.actuator_length[o] = gear * length
     force, torque = scale3(gear, by_vector), scale3(gear, cross(axis, by_axis))
     clear_moment(m, d, o)
-    add_wrench_moment(m, d, o, m.site_bodyid[crank], pin, force, zeros(d, 3))
+    add_wrench_moment(m, d, o, m.site_bodyid[crank], pin, force, zeros(3))
     add_wrench_moment(m, d, o, m.site_bodyid[slider], end, scale3(-1.0, force), torque)

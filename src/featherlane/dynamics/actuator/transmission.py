@@ -41,7 +41,7 @@ def _joint_transmission(m, d, i):
     else:
         store3(d.actuator_moment, e, load3(m.actuator_gear, g))
         store3(d.actuator_moment, e + 3, _rotation_moment(m, d, i, a + 3, g + 3))
-        d.actuator_length[o] = zero(d)
+        d.actuator_length[o] = 0.0
 
 
 @kernel
@@ -82,7 +82,7 @@ def transmission(m, d):
 @kernel
 def output_velocity(m, d, o):
     """Returns the rate of the length of output o: moment times qvel."""
-    rate = zero(d)
+    rate = 0.0
     for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
         rate = fma(d.actuator_moment[e], d.qvel[m.moment_colind[e]], rate)
     return rate

@@ -37,10 +37,9 @@ def com_pos(m, d):
     Writes: subtree_com (nbody, 3) [m], ximat (nbody, 9), cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6) [1, m].
     Frame: world axes; cinert and cdof at the tree's com, rotation first.   Cost: O(nbody + nv).
     """
-    one = real(d, 1.0)
     _subtree_com(m, d)
-    store9(d.ximat, 0, (one, zero(d), zero(d), zero(d), one, zero(d), zero(d), zero(d), one))
-    store10(d.cinert, 0, zeros(d, 10))
+    store9(d.ximat, 0, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0))
+    store10(d.cinert, 0, zeros(10))
     for i in range(1, m.nbody):
         com = load3(d.subtree_com, 3 * m.body_rootid[i])
         R = quat_to_mat(quat_mul(load4(d.xquat, 4 * i), load4(m.body_iquat, 4 * i)))
@@ -71,7 +70,7 @@ def com_vel(m, d):
     Reads:  qvel, cdof.   Writes: cvel (nbody, 6) [rad/s, m/s], cdof_dot (nv, 6) [1/s, m/s].
     Frame: world axes at the tree's com, rotation first.   Cost: O(nv).
     """
-    store6(d.cvel, 0, zeros(d, 6))
+    store6(d.cvel, 0, zeros(6))
     for i in range(1, m.nbody):
         vel = load6(d.cvel, 6 * m.body_parentid[i])
         first = m.body_jntadr[i]
@@ -79,7 +78,7 @@ def com_vel(m, d):
             v, kind = m.jnt_dofadr[j], m.jnt_type[j]
             if is_free_joint(kind):
                 for k in range(3):
-                    store6(d.cdof_dot, 6 * (v + k), zeros(d, 6))
+                    store6(d.cdof_dot, 6 * (v + k), zeros(6))
                 vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
                 v += 3
             at = vel

@@ -62,10 +62,10 @@ def _velocity(m, d, dof, p):
 
 
 @kernel
-def clear_jacobian(d, jr):
+def clear_jacobian(jr):
     """Sets all entries to zero."""
     for k in range(6 * jr.jac_nv):
-        jr.jac[k] = zero(d)
+        jr.jac[k] = 0.0
 
 
 @stage(jr=JACOBIAN)
@@ -77,7 +77,7 @@ def jacobian(m, d, jr, kind, i):
     """
     n = jr.jac_nv
     body, p = point_of_object(m, d, jr, kind, i)
-    clear_jacobian(d, jr)
+    clear_jacobian(jr)
     dof = chain_end(m, body)
     while dof >= 0:
         v, w = _velocity(m, d, dof, p)
@@ -104,7 +104,7 @@ def subtree_jacobian(m, d, jr, body):
     Frame: world.   Cost: O(nv depth).
     """
     n = jr.jac_nv
-    clear_jacobian(d, jr)
+    clear_jacobian(jr)
     for i in range(m.nbody):
         jr.jac_mass[i] = m.body_mass[i]
     for i in range(m.nbody - 1, 0, -1):

@@ -45,7 +45,6 @@ def _rotation_axis(d, v, axis, offset):
 @kernel
 def motion_axes(m, d, i, j, com):
     """Computes the columns S of joint j of body i; a ball rotates about the body's axes."""
-    one = real(d, 1.0)
     v, kind = m.jnt_dofadr[j], m.jnt_type[j]
     axis = load3(d.xaxis, 3 * j)
     if kind == HINGE:
@@ -53,16 +52,16 @@ def motion_axes(m, d, i, j, com):
     elif kind <= BALL:
         offset = sub3(com, load3(d.xanchor, 3 * j))
         if kind == FREE:
-            store6(d.cdof, 6 * v, (zero(d), zero(d), zero(d), one, zero(d), zero(d)))
-            store6(d.cdof, 6 * v + 6, (zero(d), zero(d), zero(d), zero(d), one, zero(d)))
-            store6(d.cdof, 6 * v + 12, (zero(d), zero(d), zero(d), zero(d), zero(d), one))
+            store6(d.cdof, 6 * v, (0.0, 0.0, 0.0, 1.0, 0.0, 0.0))
+            store6(d.cdof, 6 * v + 6, (0.0, 0.0, 0.0, 0.0, 1.0, 0.0))
+            store6(d.cdof, 6 * v + 12, (0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
             v += 3
         R = load9(d.xmat, 9 * i)
         _rotation_axis(d, v, (R[0], R[3], R[6]), offset)
         _rotation_axis(d, v + 1, (R[1], R[4], R[7]), offset)
         _rotation_axis(d, v + 2, (R[2], R[5], R[8]), offset)
     else:
-        store6(d.cdof, 6 * v, (zero(d), zero(d), zero(d), axis[0], axis[1], axis[2]))
+        store6(d.cdof, 6 * v, (0.0, 0.0, 0.0, axis[0], axis[1], axis[2]))
 
 
 @kernel

@@ -50,11 +50,10 @@ def kinematics(m, d):
     Writes: xpos, xipos (nbody, 3) [m], xquat (nbody, 4), xmat (nbody, 9), xanchor [m], xaxis (njnt, 3).
     Frame: world.                          Cost: O(nbody + njnt).
     """
-    one = real(d, 1.0)
-    store3(d.xpos, 0, zeros(d, 3))
-    store4(d.xquat, 0, (one, zero(d), zero(d), zero(d)))
-    store9(d.xmat, 0, (one, zero(d), zero(d), zero(d), one, zero(d), zero(d), zero(d), one))
-    store3(d.xipos, 0, zeros(d, 3))
+    store3(d.xpos, 0, zeros(3))
+    store4(d.xquat, 0, (1.0, 0.0, 0.0, 0.0))
+    store9(d.xmat, 0, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0))
+    store3(d.xipos, 0, zeros(3))
     for i in range(1, m.nbody):
         body_frame(m, d, i)
 

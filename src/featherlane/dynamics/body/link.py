@@ -110,7 +110,7 @@ def link_positions(m, d):
     Reads:  xmat, xquat, xipos.   Writes: link_position (nlink,) [m, rad].
     """
     for k in range(m.nlink):
-        x = zero(d)
+        x = 0.0
         if m.link_type[k] == LINK_HINGE:
             x = _hinge_angle(m, d, k)
         elif m.link_type[k] == LINK_SLIDER:

@@ -15,18 +15,18 @@ from featherlane.model.link import LINK_HINGE
 @kernel
 def joint_at_stop(m, d, j):
     """Returns (mask below the lower limit, mask above the upper one) of slide or hinge j, as for limit rows."""
-    x, limited = d.qpos[m.jnt_qposadr[j]], zero(d)
+    x, limited = d.qpos[m.jnt_qposadr[j]], 0.0
     if m.jnt_limited[j] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
-        limited = real(d, 1.0)
+        limited = 1.0
     return (limited > 0.0) & (x < m.jnt_range[2 * j]), (limited > 0.0) & (x > m.jnt_range[2 * j + 1])
 
 
 @kernel
 def link_at_stop(m, d, k):
     """Returns (mask at the lower stop, mask at the upper one) of link k."""
-    x, limited = d.link_position[k], zero(d)
+    x, limited = d.link_position[k], 0.0
     if m.link_limited[k] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
-        limited = real(d, 1.0)
+        limited = 1.0
     low = (limited > 0.0) & (x <= m.link_range[2 * k])
     return low, (limited > 0.0) & (x >= m.link_range[2 * k + 1]) & not_(low)
 
@@ -43,7 +43,7 @@ def _push(velocity, force, fudge, low, high):
 def _push_along(m, d, k, side, s, result):
     """result += J^T of s times the axis of link k, as a torque or a force on one of its bodies."""
     b, u = m.link_body[2 * k + side], scale3(s, link_axis(m, d, k, 0))
-    force, torque = u, zeros(d, 3)
+    force, torque = u, zeros(3)
     if m.link_type[k] == LINK_HINGE:
         force, torque = torque, force
     wrench = point_wrench(d, force, torque, link_point(m, d, k, side), m.body_rootid[b])

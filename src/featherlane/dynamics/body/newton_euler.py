@@ -4,12 +4,12 @@ from featherlane.prelude import *
 
 
 @kernel
-def world_acceleration(m, d):
+def world_acceleration(m):
     """Returns -g as the acceleration of the world: a frame accelerated upwards is equivalent to gravity."""
     if m.opt_disableflags & DISABLE_GRAVITY:
-        a = zeros(d, 6)
+        a = zeros(6)
     else:
-        a = (zero(d), zero(d), zero(d), -m.opt_gravity[0], -m.opt_gravity[1], -m.opt_gravity[2])
+        a = (0.0, 0.0, 0.0, -m.opt_gravity[0], -m.opt_gravity[1], -m.opt_gravity[2])
     return a
 
 
@@ -42,7 +42,7 @@ def rne(m, d):
     Reads:  qvel, cdof, cdof_dot, cinert, cvel, opt_gravity.   Writes: qfrc_bias (nv,) [N, N m]; cacc and cfrc.
     Frame: world axes at the tree's com.                       Cost: O(nv).
     """
-    store6(d.cacc, 0, world_acceleration(m, d))
+    store6(d.cacc, 0, world_acceleration(m))
     for i in range(1, m.nbody):
         acc = load6(d.cacc, 6 * m.body_parentid[i])
         first = m.body_dofadr[i]
@@ -61,7 +61,7 @@ def rne_acc(m, d):
     Frame: world axes at the tree's com.                             Cost: O(nv).
     Note:   external forces are not subtracted; armature is not included, add dof_armature qacc for it.
     """
-    store6(d.cacc, 0, world_acceleration(m, d))
+    store6(d.cacc, 0, world_acceleration(m))
     for i in range(1, m.nbody):
         acc = load6(d.cacc, 6 * m.body_parentid[i])
         first = m.body_dofadr[i]
@@ -103,8 +103,8 @@ def bias(m, d):
     Reads:  qvel, cdof, cinert, opt_gravity.   Writes: cvel (nbody, 6), qfrc_bias (nv,) [N, N m]; cacc and cfrc.
     Frame: world axes at the tree's com.       Cost: O(nv); 0.84 of the time of the two.
     """
-    store6(d.cvel, 0, zeros(d, 6))
-    store6(d.cacc, 0, world_acceleration(m, d))
+    store6(d.cvel, 0, zeros(6))
+    store6(d.cacc, 0, world_acceleration(m))
     for i in range(1, m.nbody):
         p = m.body_parentid[i]
         vel, acc = pass_joints(m, d, i, load6(d.cvel, 6 * p), load6(d.cacc, 6 * p))

@@ -81,7 +81,7 @@ def jacobian_dot(m, d, jr, kind, i):
     """
     n = jr.jac_nv
     body, p = point_of_object(m, d, jr, kind, i)
-    clear_jacobian(d, jr)
+    clear_jacobian(jr)
     _, velocity = moved_to(m, d, load6(d.cvel, 6 * body), body, p)
     dof = chain_end(m, body)
     while dof >= 0:
@@ -102,7 +102,7 @@ def angular_momentum_matrix(m, d, jr, body):
     Writes: jac (6, jac_nv), in its first three rows.   Frame: world.   Cost: O(nbody depth).
     """
     n = jr.jac_nv
-    clear_jacobian(d, jr)
+    clear_jacobian(jr)
     for b in range(max(body, 1), m.nbody):
         if descends(m, b, body):
             x, R, I = load3(d.xipos, 3 * b), inertial_axes(m, d, b), load3(m.body_inertia, 3 * b)

@@ -101,7 +101,7 @@ def yield_springs(m, d, length, J, velocity):
         h = timestep(m)
         for i in range(m.ntendon):
             if m.tendon_plasticadr[i] >= 0:
-                rate = zero(d)
+                rate = 0.0
                 for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
                     rate = fma(J[e], velocity[m.ten_J_colind[e]], rate)
                 limit = fmax(m.tendon_springyield[i], 0.0)

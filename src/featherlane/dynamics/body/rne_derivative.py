@@ -26,7 +26,7 @@ from featherlane.prelude import *
 def clear_derivative(m, d):
     """qDeriv <- 0."""
     for k in range(m.nD):
-        d.qDeriv[k] = zero(d)
+        d.qDeriv[k] = 0.0
 
 
 @kernel
@@ -91,7 +91,7 @@ def _rates_of_body(m, d, i):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             for k in range(3):
-                store6(d.cdof_rate, 6 * (v + k), zeros(d, 6))
+                store6(d.cdof_rate, 6 * (v + k), zeros(6))
             vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
             v += 3
         after = axpy6(d.qvel[v], load6(d.cdof, 6 * v), vel)

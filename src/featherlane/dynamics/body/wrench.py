@@ -12,7 +12,7 @@ from featherlane.dynamics.body.com import point_wrench
 def clear_moment(m, d, o):
     """Sets the row of output o to zero."""
     for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
-        d.actuator_moment[e] = zero(d)
+        d.actuator_moment[e] = 0.0
 
 
 @kernel

@@ -13,7 +13,7 @@ from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.body.newton_euler import world_acceleration
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.joint_space import multiply_joint_space
-from featherlane.dynamics.sparse.tree_factor import clamped_pivot
+from featherlane.dynamics.sparse.tree_factor import clamped_pivot, is_singular
 from featherlane.model.integrator import has_metric, reads_inertia
 
 # opt_forward_dynamics
@@ -36,9 +36,9 @@ def store_rigid(d, i):
     A[a], A[a + 1], A[a + 2] = I[0], I[3], I[1]
     A[a + 3], A[a + 4], A[a + 5] = I[4], I[5], I[2]
     # linear rows: m (v - c x w), so the lower left block is -[m c]x
-    A[a + 6], A[a + 7], A[a + 8], A[a + 9] = zero(d), I[8], -I[7], I[9]
-    A[a + 10], A[a + 11], A[a + 12], A[a + 13], A[a + 14] = -I[8], zero(d), I[6], zero(d), I[9]
-    A[a + 15], A[a + 16], A[a + 17], A[a + 18], A[a + 19], A[a + 20] = I[7], -I[6], zero(d), zero(d), zero(d), I[9]
+    A[a + 6], A[a + 7], A[a + 8], A[a + 9] = 0.0, I[8], -I[7], I[9]
+    A[a + 10], A[a + 11], A[a + 12], A[a + 13], A[a + 14] = -I[8], 0.0, I[6], 0.0, I[9]
+    A[a + 15], A[a + 16], A[a + 17], A[a + 18], A[a + 19], A[a + 20] = I[7], -I[6], 0.0, 0.0, 0.0, I[9]
 
 
 @kernel
@@ -118,13 +118,13 @@ def add_to_parent(d, i, p):
 
 @kernel
 def articulated_solve(m, d, extra, x):
-    """x <- (M + diag(extra))^-1 x by the articulated-body recursion at rest.
+    """x <- (M + diag(extra))^-1 x by the articulated-body recursion at rest; returns 1 if a pivot is singular, else 0.
 
     Inwards: D = S^T IA S + armature + extra, u = (x - S^T p) / D, p += U u.  Outwards: x = u - (U / D)^T a, a += S x.
     Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1, with v = 0 and without gravity.
     Reads:  cinert, cdof.   Writes: x (nv,); cacc, cfrc, aba_inertia, aba_axis.   Cost: O(nv).
     """
-    rest = zeros(d, 6)
+    rest, singular = zeros(6), 0.0
     for i in range(1, m.nbody):
         store_rigid(d, i)
         store6(d.cfrc, 6 * i, rest)
@@ -132,8 +132,9 @@ def articulated_solve(m, d, extra, x):
         first, p = m.body_dofadr[i], m.body_parentid[i]
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
             S, f = load6(d.cdof, 6 * k), load6(d.cfrc, 6 * i)
-            armature = m.dof_armature[k] + reflected_armature(m, d, k)
+            armature = m.dof_armature[k] + reflected_armature(m, k)
             U, inverse = _take_out(d, SIZE * i, k, S, armature + extra[k])
+            singular = where(is_singular(d, inverse, m.dof_M0[k]), 1.0, singular)
             u = (x[k] - dot6(S, f)) * inverse
             x[k] = u
             store6(d.cfrc, 6 * i, axpy6(u, U, f))
@@ -147,6 +148,7 @@ def articulated_solve(m, d, extra, x):
             x[k] = q
             acc = axpy6(q, load6(d.cdof, 6 * k), acc)
         store6(d.cacc, 6 * i, acc)
+    return singular
 
 
 @kernel
@@ -155,7 +157,7 @@ def articulated_multiply(m, d, x, y):
 
     Reads:  cinert, cdof.   Writes: y (nv,); cacc, cfrc.   Cost: O(nv).
     """
-    store6(d.cacc, 0, zeros(d, 6))
+    store6(d.cacc, 0, zeros(6))
     for i in range(1, m.nbody):
         acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
@@ -167,7 +169,7 @@ def articulated_multiply(m, d, x, y):
         if p > 0:
             store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), f))
         for k in range(first, first + m.body_dofnum[i]):
-            y[k] = fma(m.dof_armature[k] + reflected_armature(m, d, k), x[k], dot6(load6(d.cdof, 6 * k), f))
+            y[k] = fma(m.dof_armature[k] + reflected_armature(m, k), x[k], dot6(load6(d.cdof, 6 * k), f))
 
 
 @kernel
@@ -186,7 +188,7 @@ def _pass_dof(m, d, i, k):
     u = tau - S^T pA;  pA += IA c + U u / D.
     """
     S, p = load6(d.cdof, 6 * k), load6(d.cfrc, 6 * i)
-    U, inverse = _take_out(d, SIZE * i, k, S, m.dof_armature[k] + reflected_armature(m, d, k))
+    U, inverse = _take_out(d, SIZE * i, k, S, m.dof_armature[k] + reflected_armature(m, k))
     u = (d.qvec[k] - dot6(S, p)) * inverse
     carried = multiply_packed(d.aba_inertia, SIZE * i, scale6(d.qvel[k], load6(d.cdof_dot, 6 * k)))
     store6(d.cfrc, 6 * i, axpy6(u, U, add6(p, carried)))
@@ -218,7 +220,7 @@ def aba(m, d):
             _pass_dof(m, d, i, k)
         if p > 0:
             add_to_parent(d, i, p)
-    store6(d.cacc, 0, world_acceleration(m, d))
+    store6(d.cacc, 0, world_acceleration(m))
     for i in range(1, m.nbody):
         acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):

@@ -53,9 +53,9 @@ def _row_pair(m, d, i, f, g, a, b, above):
 
 
 @kernel
-def _armature(m, d, i):
+def _armature(m, i):
     """Returns the armature on the diagonal."""
-    return m.dof_armature[i] + reflected_armature(m, d, i)
+    return m.dof_armature[i] + reflected_armature(m, i)
 
 
 @kernel
@@ -71,14 +71,14 @@ def _rows_of_body(m, d, b, I):
         else:
             S = load6(d.cdof, 6 * i)
             f = inert_mul(I, S)
-            d.M[a + above] = dot6(S, f) + _armature(m, d, i)
+            d.M[a + above] = dot6(S, f) + _armature(m, i)
             if i > first:
                 # the previous DoF is the parent
                 c = m.M_rowadr[i - 1]
                 T = load6(d.cdof, 6 * i - 6)
                 g = inert_mul(I, T)
                 d.M[a + above - 1] = dot6(T, f)
-                d.M[c + above - 1] = dot6(T, g) + _armature(m, d, i - 1)
+                d.M[c + above - 1] = dot6(T, g) + _armature(m, i - 1)
                 _row_pair(m, d, i, f, g, a, c, above - 1)
                 i -= 2
             else:
@@ -121,7 +121,7 @@ def dense_inertia(m, d, jr):
     """
     n = jr.jac_nv
     for k in range(n * n):
-        jr.jac_M[k] = zero(d)
+        jr.jac_M[k] = 0.0
     for i in range(n):
         for k in range(m.M_rowadr[i], m.M_rowadr[i] + m.M_rownnz[i]):
             j = m.M_colind[k]

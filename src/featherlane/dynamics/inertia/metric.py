@@ -50,7 +50,7 @@ def inverse_metric_times(m, d, x):
     """
     if uses_articulated(m):
         for i in range(m.nv):
-            d.qHDiagInv[i] = zero(d)
+            d.qHDiagInv[i] = 0.0
         articulated_solve(m, d, d.qHDiagInv, x)
     elif d.want_all and not has_metric(m):
         solve_factored(m, d.qLD, d.qLDiagInv, x)

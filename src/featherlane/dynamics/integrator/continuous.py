@@ -56,7 +56,7 @@ def times_implicit(m, d, x, y):
     smooth_vel(m, d)
     inertia_times(m, d, x, y)
     for i in range(m.nv):
-        s, a = zero(d), m.D_rowadr[i]
+        s, a = 0.0, m.D_rowadr[i]
         for e in range(a, a + m.D_rownnz[i]):
             s = fma(d.qDeriv[e], x[m.D_colind[e]], s)
         y[i] = fma(-h, s, y[i])

@@ -38,7 +38,7 @@ def _spring_rate(k, x):
 def _spring_rates(m, d, j):
     """Returns the rates of joint j's spring: of its first three DoFs, and of the others (a free joint's rotation)."""
     a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], spring_coefficients(m, j)
-    first, rest = zero(d), zero(d)
+    first, rest = 0.0, 0.0
     if is_scalar(kind):
         first = _spring_rate(k, d.qpos[a] - spring_reference(m, d, j))
     elif any_(is_sprung(k)):
@@ -82,7 +82,7 @@ def actuator_metric(m, d, i):
 @kernel
 def tendon_metric(m, d, i):
     """Returns h (rate of damping) + h^2 (rate of the spring) of tendon i: its term of the metric along its Jacobian."""
-    h, rate, stiffness = timestep(m), zero(d), zero(d)
+    h, rate, stiffness = timestep(m), 0.0, 0.0
     if not (m.opt_disableflags & DISABLE_DAMPER):
         rate = fmax(tendon_damping_rate(m, d, i), 0.0)
     if not (m.opt_disableflags & DISABLE_SPRING):
@@ -113,9 +113,9 @@ def add_spring_change(m, d, s, x):
 
 
 @kernel
-def _add_square(d, J, dof, first, n, s, x, y):
+def _add_square(J, dof, first, n, s, x, y):
     """y += s J^T J x for a sparse row."""
-    u = zero(d)
+    u = 0.0
     for e in range(first, first + n):
         u = fma(J[e], x[dof[e]], u)
     for e in range(first, first + n):
@@ -128,14 +128,14 @@ def add_couplings(m, d, x, y):
     if tendons_count(m):
         for i in range(m.ntendon):
             s = tendon_metric(m, d, i)
-            _add_square(d, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], s, x, y)
+            _add_square(d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], s, x, y)
     if actuators_count(m):
         for i in range(m.nactuator):
             if couples(m, i) and not is_disabled(m, i):
                 s = actuator_metric(m, d, i)
                 for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
                     first, n = m.moment_rowadr[o], m.moment_rownnz[o]
-                    _add_square(d, d.actuator_moment, m.moment_colind, first, n, s, x, y)
+                    _add_square(d.actuator_moment, m.moment_colind, first, n, s, x, y)
 
 
 @kernel
@@ -177,7 +177,7 @@ def _effective_metric(m, d):
         d.Mhat[k] = d.M[k]
     for j in range(m.njnt):
         v, n = m.jnt_dofadr[j], joint_dofs(m.jnt_type[j])
-        first, rest = zero(d), zero(d)
+        first, rest = 0.0, 0.0
         if not (m.opt_disableflags & DISABLE_SPRING):
             first, rest = _spring_rates(m, d, j)
         for k in range(v, v + n):

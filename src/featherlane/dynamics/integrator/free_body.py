@@ -12,7 +12,7 @@ from featherlane.prelude import *
 def _load_block(m, d, M, v):
     """block <- M of the six DoFs from v on."""
     for k in range(36):
-        d.block[k] = zero(d)
+        d.block[k] = 0.0
     for r in range(6):
         number = m.M_rownnz[v + r]
         last = m.M_rowadr[v + r] + number - 1
@@ -135,7 +135,7 @@ def _solve_block(d, f, g):
 def _multiply_block(d, v, touched, x, y):
     """y <- block x for the six DoFs from v on, in worlds where touched is 0."""
     for r in range(6):
-        s = zero(d)
+        s = 0.0
         for c in range(6):
             s = fma(d.block[6 * r + c], x[v + c], s)
         y[v + r] = where(touched == 0.0, s, y[v + r])
@@ -164,7 +164,7 @@ def multiply_free_bodies(m, d, x, y):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             _load_implicit_block(m, d, v)
             _add_gyroscopic(m, d, i, v)
-            _multiply_block(d, v, zero(d), x, y)
+            _multiply_block(d, v, 0.0, x, y)
 
 
 @kernel
@@ -177,7 +177,7 @@ def solve_free_bodies(m, d):
             _add_gyroscopic(m, d, i, v)
             f = add3(load3(d.qfrc_smooth, v), load3(d.qfrc_constraint, v))
             g = add3(load3(d.qfrc_smooth, v + 3), load3(d.qfrc_constraint, v + 3))
-            _store_solution(d, v, zero(d), f, g, d.qacc_step)
+            _store_solution(d, v, 0.0, f, g, d.qacc_step)
 
 
 # ---- under the integrator `discrete` ---------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def _body_moment(m, d, i, v, f):
     else:
         # of all that is fixed to the body, in world axes
         I, s = composite_inertia(m, d, i), sub3(load3(d.subtree_com, 3 * i), load3(d.xpos, 3 * i))
-        c, D = I[0], (zero(d), I[1] - I[0], I[2] - I[0], I[3], I[4], I[5])
+        c, D = I[0], (0.0, I[1] - I[0], I[2] - I[0], I[3], I[4], I[5])
         moment = mat_t_mul_vec(R, cross(s, f))
         torque = mat_t_mul_vec(R, _implicit_torque(c, D, mat_mul_vec(R, w), h))
     return moment, torque

@@ -46,12 +46,12 @@ def advance_state(m, d, acceleration):
 @kernel
 def damped_diagonal(m, d, articulated):
     """qHDiagInv <- diagonal of M + h B, or of h B, with B the damping rates; returns the mask of damped worlds."""
-    h, found = timestep(m), zero(d)
+    h, found = timestep(m), 0.0
     for i in range(m.nv):
         b, c, e = damping(m, d, i)
         found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
         if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
-            found = where(is_reflected(m, d, m.dof_jntid[i]), 1.0, found)
+            found = where(is_reflected(m, m.dof_jntid[i]), 1.0, found)
         rate = polynomial_rate(b, c, e, d.qvel[i])
         if articulated:
             d.qHDiagInv[i] = h * rate
@@ -93,12 +93,12 @@ def euler_again(m, d, x):
 @kernel
 def damps_implicitly(m, d):
     """Returns the mask of worlds where `euler` uses an acceleration other than qacc."""
-    found = zero(d)
+    found = 0.0
     for i in range(m.nv):
         b, c, e = damping(m, d, i)
         found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
         if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
-            found = where(is_reflected(m, d, m.dof_jntid[i]), 1.0, found)
+            found = where(is_reflected(m, m.dof_jntid[i]), 1.0, found)
     return found > 0.0
 
 
@@ -129,7 +129,7 @@ def implicit_matrix(m, d):
 def implicit_diagonal(m, d):
     """qHDiagInv <- diagonal of -h D, if D has no other entries."""
     for i in range(m.nv):
-        d.qHDiagInv[i] = zero(d)
+        d.qHDiagInv[i] = 0.0
     add_smooth_rates(m, d, -timestep(m), d.qHDiagInv, DIAGONAL)
 
 

@@ -65,11 +65,11 @@ def rk4_start(m, d):
     for i in range(m.nv):
         d.rk.qvel[i] = d.qvel[i]
         d.rk.rate[i] = d.qvel[i]
-        d.rk.velocity[i] = zero(d)
-        d.rk.acceleration[i] = zero(d)
+        d.rk.velocity[i] = 0.0
+        d.rk.acceleration[i] = 0.0
     for a in range(m.na):
         d.rk.act[a] = d.act[a]
-        d.rk.act_dot[a] = zero(d)
+        d.rk.act_dot[a] = 0.0
     for o in range(m.nout):
         d.rk.length[o] = d.actuator_length[o]
         d.rk.rate_of_length[o] = d.actuator_velocity[o]

@@ -9,41 +9,41 @@ from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve_fac
 from featherlane.dynamics.inertia.metric import metric
 from featherlane.dynamics.integrator.discrete import discrete_smooth
 from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, spring_coefficients
+from featherlane.dynamics.sparse.tree_factor import is_singular
 from featherlane.dynamics.tendon.force import tendon_energy
 from featherlane.model.integrator import has_metric
-
-SINGULAR, SINGULAR32 = 1e-15, 5e-7  # D_i / A_ii that is only rounding: 4 of float64, and of float32
 
 
 @kernel
 def solve_inertia(m, d, x):
-    """x <- M^-1 x, by the method of the model."""
+    """x <- M^-1 x, by the method of the model; returns 1 if a pivot of articulated bodies is singular, else 0."""
+    singular = 0.0
     if uses_articulated(m):
         for i in range(m.nv):
-            d.qHDiagInv[i] = zero(d)
-        articulated_solve(m, d, d.qHDiagInv, x)
+            d.qHDiagInv[i] = 0.0
+        singular = articulated_solve(m, d, d.qHDiagInv, x)
     elif d.want_all:
         solve_factored(m, d.qLD, d.qLDiagInv, x)
     else:
         # in the integrator's buffer: 15 KB less memory traffic in a tile of humanoids
         factor_and_solve(m, d.M, d.qH, d.qHDiagInv, x, own=1)
+    return singular
 
 
 @kernel
-def count_singular(m, d):
-    """Counts worlds whose inertia matrix is singular to rounding: D_i is MINVAL, or SINGULAR times A_ii, or less.
+def count_singular(m, d, singular):
+    """Counts worlds whose inertia matrix is singular to rounding: a pivot of the factor, or of articulated bodies, is.
 
-    Articulated bodies have no A_ii: a model with singular inertia that uses them is counted by MINVAL alone.
+    The pivots of articulated bodies, which have no M_ii, are compared with M_ii at qpos0.
     Source: MuJoCo mj_factorI, which counts MINVAL only.
     """
-    found, small = zero(d), SINGULAR32 if single_precision(d) else SINGULAR
     if not uses_articulated(m):
         A = metric(m, d)
         inverse = d.qLDiagInv if d.want_all and not has_metric(m) else d.qHDiagInv
         for i in range(m.nv):
             diagonal = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
-            found = where(inverse[i] * fmax(MINVAL, small * diagonal) > 0.999, 1.0, found)
-    warn(d, SINGULAR_INERTIA, found > 0.0)
+            singular = where(is_singular(d, inverse[i], diagonal), 1.0, singular)
+    warn(d, SINGULAR_INERTIA, singular > 0.0)
 
 
 @stage
@@ -64,13 +64,14 @@ def smooth_acceleration(m, d):
     add_xfrc(m, d, d.qfrc_smooth)
     if m.opt_contact_model == LCP:
         push_at_stops(m, d, d.qfrc_smooth)
+    singular = 0.0
     if has_metric(m):
         discrete_smooth(m, d)
     else:
         for i in range(m.nv):
             d.qacc_smooth[i] = d.qfrc_smooth[i]
-        solve_inertia(m, d, d.qacc_smooth)
-    count_singular(m, d)
+        singular = solve_inertia(m, d, d.qacc_smooth)
+    count_singular(m, d, singular)
 
 
 @kernel
@@ -90,7 +91,7 @@ def energy(m, d):
         the frames are those of the old position: the sum would combine it with the new velocity and drift by a term of
         the order of the timestep.  Call `forward_position` (or `forward`) first for the energy of the new state.
     """
-    potential, kinetic = zero(d), zero(d)
+    potential, kinetic = 0.0, 0.0
     if not (m.opt_disableflags & DISABLE_GRAVITY):
         g = load3(m.opt_gravity, 0)
         for i in range(1, m.nbody):

@@ -38,9 +38,9 @@ def medium_acts(m):
 
 
 @kernel
-def has_ellipsoids(m, d, i):
+def has_ellipsoids(m, i):
     """Returns the mask of worlds where geoms represent body i in the fluid."""
-    found = zero(d)
+    found = 0.0
     for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
         found = where(m.geom_fluid[NFLUID * g] > 0.0, 1.0, found)
     return found > 0.0
@@ -237,8 +237,8 @@ def _geom_wrench(m, d, i, g, mask):
 @kernel
 def _body_wrench(m, d, i):
     """Computes the fluid's wrench on body i, at the com of its tree."""
-    ellipsoids = has_ellipsoids(m, d, i)
-    f = zeros(d, 6)
+    ellipsoids = has_ellipsoids(m, i)
+    f = zeros(6)
     if any_(not_(ellipsoids)):
         f = add6(f, _box_wrench(m, d, i, not_(ellipsoids)))
     if any_(ellipsoids):

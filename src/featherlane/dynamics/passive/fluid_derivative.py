@@ -61,15 +61,15 @@ def _outer(a, b):
 
 
 @kernel
-def _diagonal(d, a):
+def _diagonal(a):
     """Returns the matrix with a on its diagonal."""
-    return tuple(a[r] if r == c else zero(d) for r in range(3) for c in range(3))
+    return tuple(a[r] if r == c else 0.0 for r in range(3) for c in range(3))
 
 
 @kernel
-def _cross_matrix(d, a):
+def _cross_matrix(a):
     """Returns [a]x: the matrix of the cross product with a from the left."""
-    return zero(d), -a[2], a[1], a[2], zero(d), -a[0], -a[1], a[0], zero(d)
+    return 0.0, -a[2], a[1], a[2], 0.0, -a[0], -a[1], a[0], 0.0
 
 
 @kernel
@@ -91,7 +91,7 @@ def _box_rates(m, box, w, u):
 
 
 @kernel
-def _torque_rate(m, d, g, r, w):
+def _torque_rate(m, g, r, w):
     """Returns d(angular drag and resistance) / dw: -rho (|m w| 1 + w (m^2 w)^T / |m w|) - resistance."""
     c, most = angular_coefficients(m, g, r)
     mw = times3(c, w)
@@ -99,7 +99,7 @@ def _torque_rate(m, d, g, r, w):
     square = times3(c, mw)
     angular, _ = stokes(m, r)
     uniform = -fma(s, dot3(w, square), angular)
-    return _add9(_diagonal(d, (uniform, uniform, uniform)), _outer(scale3(-s, w), square))
+    return _add9(_diagonal((uniform, uniform, uniform)), _outer(scale3(-s, w), square))
 
 
 @kernel
@@ -113,7 +113,7 @@ def _weighted_differences(q, p, uu):
 
 
 @kernel
-def _drag_rate(m, d, g, r, u):
+def _drag_rate(m, g, r, u):
     """Returns d(drag and resistance) / du; the area changes with the direction."""
     rho, a = m.opt_density[0], NFLUID * g
     e, speed = normalize3(u)
@@ -130,25 +130,25 @@ def _drag_rate(m, d, g, r, u):
 
     s = -(rho * speed * area_drag(m, g, r, area))
     uniform = s - linear
-    fixed = _add9(_diagonal(d, (uniform, uniform, uniform)), _outer(scale3(s, e), e))
+    fixed = _add9(_diagonal((uniform, uniform, uniform)), _outer(scale3(s, e), e))
     return _add9(fixed, _outer(turning, change))
 
 
 @kernel
-def _kutta_rate(m, d, g, r, u):
+def _kutta_rate(m, g, r, u):
     """Returns d(Kutta lift) / du; the lift is c |u|^2 sqrt(height / slope) (height e - n), e the direction of u."""
     e, speed = normalize3(u)
     q, face = faces(r)
-    n, one = times3(q, e), real(d, 1.0)
+    n = times3(q, e)
     slope, height = dot3(n, n), dot3(n, e)
     c = PI * face * m.geom_fluid[NFLUID * g + 4] * m.opt_density[0] * speed / fmax(sqrt(slope * height), TINY)
-    deviation = _weighted_differences(q, (one, one, one), times3(e, e))
+    deviation = _weighted_differences(q, (1.0, 1.0, 1.0), times3(e, e))
     lift = scale3(-1.0, times3(deviation, e))
 
     s = height / fmax(slope, TINY)
     along = tuple(e[i] * fma(-q[i] * q[i], s, q[i] - height) for i in range(3))
     turning = _scale9(2.0 * height, _add9(_outer(e, n), _scale9(-1.0, _outer(n, e))))
-    uniform = _diagonal(d, scale3(-height, deviation))
+    uniform = _diagonal(scale3(-height, deviation))
     return _scale9(c, _add9(_outer(lift, along), _add9(turning, uniform)))
 
 
@@ -164,13 +164,13 @@ def _lift_rates(m, d, g, r, w, u):
     rho, a = m.opt_density[0], NFLUID * g
     L, P = added_momentum(m, g, w, u)
     mass, inertia = scale3(-rho, load3(m.geom_fluid, a + 6)), scale3(-rho, load3(m.geom_fluid, a + 9))
-    W, U, carried = _cross_matrix(d, w), _cross_matrix(d, u), _cross_matrix(d, P)
+    W, U, carried = _cross_matrix(w), _cross_matrix(u), _cross_matrix(P)
     magnus = m.geom_fluid[a + 5] * rho * volume(r)
     return (
-        _add9(_cross_matrix(d, L), _carried(W, inertia)),
+        _add9(_cross_matrix(L), _carried(W, inertia)),
         _add9(carried, _carried(U, mass)),
         _add9(carried, _scale9(-magnus, U)),
-        _add9(_add9(_carried(W, mass), _scale9(magnus, W)), _kutta_rate(m, d, g, r, u)),
+        _add9(_add9(_carried(W, mass), _scale9(magnus, W)), _kutta_rate(m, g, r, u)),
     )
 
 
@@ -190,7 +190,7 @@ def _add_moved(m, d, i, pos, R, rates, scale, mask):
 
     With r from the com to the point, a rotation moves the point by w x r, and its force has the moment r x f.
     """
-    X = _cross_matrix(d, sub3(pos, load3(d.subtree_com, 3 * m.body_rootid[i])))
+    X = _cross_matrix(sub3(pos, load3(d.subtree_com, 3 * m.body_rootid[i])))
     aa, al, la, ll = _turn(R, rates[0]), _turn(R, rates[1]), _turn(R, rates[2]), _turn(R, rates[3])
     al = _add9(al, mat_mul(X, ll))
     aa = _add9(aa, _add9(mat_mul(X, la), _scale9(-1.0, mat_mul(al, X))))
@@ -208,8 +208,8 @@ def _add_box(m, d, i, mask):
     w, u = medium_velocity(m, d, i, pos, R)
     box, heavy = inertia_box(m, i)
     angular, linear = _box_rates(m, box, w, u)
-    none = zeros(d, 9)
-    _add_moved(m, d, i, pos, R, (_diagonal(d, angular), none, none, _diagonal(d, linear)), real(d, 1.0), heavy & mask)
+    none = zeros(9)
+    _add_moved(m, d, i, pos, R, (_diagonal(angular), none, none, _diagonal(linear)), 1.0, heavy & mask)
 
 
 @kernel
@@ -218,8 +218,8 @@ def _add_ellipsoid(m, d, i, g, dissipative, mask):
     pos, R = geom_pose(m, d, g)
     r = semi_axes(m, g)
     w, u = medium_velocity(m, d, i, pos, R)
-    none = zeros(d, 9)
-    rates = (_torque_rate(m, d, g, r, w), none, none, _drag_rate(m, d, g, r, u))
+    none = zeros(9)
+    rates = (_torque_rate(m, g, r, w), none, none, _drag_rate(m, g, r, u))
     if not dissipative:
         aa, al, la, ll = _lift_rates(m, d, g, r, w, u)
         rates = (_add9(rates[0], aa), al, la, _add9(rates[3], ll))
@@ -230,9 +230,9 @@ def _add_ellipsoid(m, d, i, g, dissipative, mask):
 @kernel
 def _body_matrix(m, d, i, dissipative):
     """crb_drag of body i <- d(wrench) / d(velocity)."""
-    ellipsoids = has_ellipsoids(m, d, i)
+    ellipsoids = has_ellipsoids(m, i)
     for e in range(36 * i, 36 * i + 36):
-        d.crb_drag[e] = zero(d)
+        d.crb_drag[e] = 0.0
     if any_(not_(ellipsoids)):
         _add_box(m, d, i, not_(ellipsoids))
     if any_(ellipsoids):

@@ -77,7 +77,7 @@ def compensates(m):
 @kernel
 def _gravity_compensation(m, d):
     """Applies J^T to minus a fraction of each body's weight, at its centre of mass."""
-    g, most = load3(m.opt_gravity, 0), zero(d)
+    g, most = load3(m.opt_gravity, 0), 0.0
     for i in range(m.nbody):
         most = fmax(most, m.body_gravcomp[i])
     for i in range(1, m.nbody):
@@ -85,7 +85,7 @@ def _gravity_compensation(m, d):
         s = where(most > 0.0, m.body_gravcomp[i], 0.0)
         if any_(s != 0.0):
             force = scale3(-(m.body_mass[i] * s), g)
-            wrench = point_wrench(d, force, zeros(d, 3), load3(d.xipos, 3 * i), m.body_rootid[i])
+            wrench = point_wrench(d, force, zeros(3), load3(d.xipos, 3 * i), m.body_rootid[i])
             k = last_dof(m, i)
             while k >= 0:
                 f = d.qfrc_gravcomp[k]
@@ -102,7 +102,7 @@ def add_adhesion_force(m, d, acts):
             f, pull = d.qfrc_passive[i], d.qfrc_adhesion[i]
             d.qfrc_passive[i] = where(pull != 0.0, f + pull, f)
         else:
-            d.qfrc_adhesion[i] = zero(d)
+            d.qfrc_adhesion[i] = 0.0
 
 
 @stage
@@ -120,9 +120,9 @@ def passive(m, d):
     """
     flags = m.opt_disableflags
     for i in range(m.nv):
-        d.qfrc_spring[i] = zero(d)
-        d.qfrc_damper[i] = zero(d)
-        d.qfrc_gravcomp[i] = zero(d)
+        d.qfrc_spring[i] = 0.0
+        d.qfrc_damper[i] = 0.0
+        d.qfrc_gravcomp[i] = 0.0
     if not (flags & DISABLE_SPRING):
         _springs(m, d)
         add_tendon_springs(m, d)
@@ -144,6 +144,6 @@ def passive(m, d):
             d.qfrc_passive[i] = where(medium, d.qfrc_passive[i] + d.qfrc_fluid[i], d.qfrc_passive[i])
     elif d.want_all:
         for i in range(m.nv):
-            d.qfrc_fluid[i] = zero(d)
+            d.qfrc_fluid[i] = 0.0
     if m.flg_adhesion:
         add_adhesion_force(m, d, everything != DISABLE_SPRING | DISABLE_DAMPER)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from featherlane.prelude import *
 
 ROUNDED = 1e-6  # kg, kg m^2: rounding errors of the pivots of large inertias are below
+SINGULAR, SINGULAR32 = 1e-15, 5e-7  # D_i / A_ii that is only rounding: 4 of float64, and of float32
 
 
 @kernel
@@ -19,6 +20,13 @@ def clamped_pivot(x):
     Source: MuJoCo mj_factorI.  Deviation: a pivot below -ROUNDED, of an invalid inertia, is kept.
     """
     return where((x < MINVAL) & (x > -ROUNDED), MINVAL, x)
+
+
+@kernel
+def is_singular(d, inverse, diagonal):
+    """Returns whether the pivot of an inertia, after `clamped_pivot`, is MINVAL, or SINGULAR times A_ii, or less."""
+    small = SINGULAR32 if single_precision(d) else SINGULAR
+    return inverse * fmax(MINVAL, small * diagonal) > 0.999
 
 
 @kernel

@@ -115,7 +115,7 @@ def add_tendon_dampers(m, d):
 @kernel
 def tendon_energy(m, d):
     """Returns the energy [J] of all tendon springs: x^2 (k / 2 + c x / 3 + e x^2 / 4)."""
-    energy = zero(d)
+    energy = 0.0
     for i in range(m.ntendon):
         k = tendon_stiffness(m, i)
         if any_(_is_any(k)):
@@ -199,7 +199,7 @@ def _segment_rate(m, d, s, t):
 @kernel
 def jacobian_rate(m, d, i):
     """Returns (dJ/dt) qvel of tendon i; 0 for a fixed one; tendons with armature never wrap around geoms."""
-    rate, scale, k = zero(d), real(d, 1.0), m.tendon_adr[i]
+    rate, scale, k = 0.0, 1.0, m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
     while k < last:
         if m.wrap_type[k] == WRAP_PULLEY:

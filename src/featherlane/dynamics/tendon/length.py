@@ -28,7 +28,7 @@ def is_fixed(m, i):
 @kernel
 def _fixed(m, d, i):
     """Computes the length of the fixed tendon i; writes its row of the Jacobian."""
-    length, row = zero(d), m.ten_J_rowadr[i]
+    length, row = 0.0, m.ten_J_rowadr[i]
     for k in range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i]):
         j, c, e = m.wrap_objid[k], m.wrap_prm[k], row
         while m.ten_J_colind[e] != m.jnt_dofadr[j]:
@@ -53,7 +53,7 @@ def _clear_forces(m, d, i):
         k = m.ten_J_colind[e]
         b = m.dof_bodyid[k]
         if m.body_dofadr[b] == k:
-            store6(d.cfrc, 6 * b, zeros(d, 6))
+            store6(d.cfrc, 6 * b, zeros(6))
 
 
 @kernel
@@ -61,7 +61,7 @@ def _push(m, d, b, point, force):
     """Adds a force at a point of body b."""
     c = carrier(m, b)
     if c > 0:
-        f = point_wrench(d, force, zeros(d, 3), point, m.body_rootid[c])
+        f = point_wrench(d, force, zeros(3), point, m.body_rootid[c])
         store6(d.cfrc, 6 * c, add6(load6(d.cfrc, 6 * c), f))
 
 
@@ -124,7 +124,7 @@ def _around(m, d, k, scale):
 @kernel
 def _spatial(m, d, i):
     """Computes the length of the spatial tendon i; writes its row of the Jacobian."""
-    length, scale = zero(d), real(d, 1.0)
+    length, scale = 0.0, 1.0
     _clear_forces(m, d, i)
     k = m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
@@ -171,7 +171,7 @@ def tendon_velocity(m, d):
     Reads:  ten_J (nJten,), qvel (nv,).   Writes: ten_velocity (ntendon,) [m/s].
     """
     for i in range(m.ntendon):
-        rate = zero(d)
+        rate = 0.0
         for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
             rate = fma(d.ten_J[e], d.qvel[m.ten_J_colind[e]], rate)
         d.ten_velocity[i] = rate

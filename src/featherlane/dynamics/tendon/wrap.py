@@ -108,9 +108,9 @@ def round_circle(a, b, r, outside, side, sided):
 
 
 @kernel
-def _incidence(d, A, B, gamma):
+def _incidence(A, B, gamma):
     """Returns asin(z) of the point that the tendon touches from inside, at the end of MuJoCo's iteration."""
-    angle, s, c, k = real(d, HALF_PI), real(d, 1.0), zero(d), 0
+    angle, s, c, k = HALF_PI, 1.0, 0.0, 0
     live = gamma > 0.0
     while k <= STEPS and any_(live):
         f = asin(A * s) + asin(B * s) - 2.0 * angle + gamma
@@ -124,14 +124,14 @@ def _incidence(d, A, B, gamma):
 
 
 @kernel
-def through_circle(d, a, b, r):
+def through_circle(a, b, r):
     """Returns (mask, p): whether a tendon that must pass inside is bent, and where it touches the circle."""
     la, lb = sqrt(dot2(a, a)), sqrt(dot2(b, b))
     bends = (la > r) & (lb > r) & (r >= MINVAL) & not_(_meets_circle(a, b, r))
     A, B = where(bends, r / fmax(la, MINVAL), 0.5), where(bends, r / fmax(lb, MINVAL), 0.5)
     c = cross2(a, b)
     gamma = where(bends, atan2(fabs(c), dot2(a, b)), 0.0)
-    angle, z = _incidence(d, A, B, gamma)
+    angle, z = _incidence(A, B, gamma)
     # turned to the left from the end point on the right
     left = c > 0.0
     u = where2(left, a, b)
@@ -165,13 +165,13 @@ def _plane(p, q):
 
 
 @kernel
-def _axes(d, p, q, kind):
+def _axes(p, q, kind):
     """Returns the plane of the problem in the frame of the geom."""
     if kind == WRAP_SPHERE:
         x, y = _plane(p, q)
     else:
-        one = real(d, 1.0)
-        x, y = (one, zero(d), zero(d)), (zero(d), one, zero(d))
+        one = 1.0
+        x, y = (one, 0.0, 0.0), (0.0, one, 0.0)
     return x, y
 
 
@@ -202,7 +202,7 @@ def wrap(m, d, start, end, g, kind, side):
     rounding = ROUNDING32 if single_precision(d) else ROUNDING
     p = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * start), centre))
     q = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * end), centre))
-    x, y = _axes(d, p, q, kind)
+    x, y = _axes(p, q, kind)
     slack = fma(TYPED, r, rounding * (norm3(centre) + fmax(norm3(p), norm3(q))))
     first_out, a = _on_surface((dot3(p, x), dot3(p, y)), r, slack)
     last_out, b = _on_surface((dot3(q, x), dot3(q, y)), r, slack)
@@ -213,7 +213,7 @@ def wrap(m, d, start, end, g, kind, side):
     if side >= 0:
         inside = norm3(s) < r - slack
         if any_(inside):
-            within, t = through_circle(d, a, b, r)
+            within, t = through_circle(a, b, r)
             bends = (inside & within) | (not_(inside) & bends)
             u, v, arc = where2(inside, t, u), where2(inside, t, v), where(inside, 0.0, arc)
     bends = bends & (norm3(p) >= MINVAL) & (norm3(q) >= MINVAL)

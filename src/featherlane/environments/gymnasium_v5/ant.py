@@ -17,7 +17,7 @@ from featherlane.environments.gymnasium_v5.compiled import (
     survive,
 )
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, finite, root_position, squares
-from featherlane.lanes import clip, kernel, zero
+from featherlane.lanes import clip, kernel
 from featherlane.simulation.policy.functions import LaneFunctions
 
 
@@ -92,7 +92,7 @@ class Ant(HealthyTask):
             n = observe_state(d, p, hidden, nq, nv)
             if shown:
                 for k in range(nforce):
-                    p.obs[n + k] = clip(zero(d), least, most) if at_start else force(d, p, k)
+                    p.obs[n + k] = clip(0.0, least, most) if at_start else force(d, p, k)
 
         @kernel
         def remember(d, p, at_start):

@@ -22,7 +22,7 @@ def sum_of_squares(value: Kernel) -> Kernel:
 
     @kernel
     def total(d, p, n):
-        s = zero(d)
+        s = 0.0
         if n < 8:
             for k in range(n):
                 s += square(d, p, k)

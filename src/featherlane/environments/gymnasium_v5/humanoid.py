@@ -17,7 +17,7 @@ from featherlane.environments.gymnasium_v5.compiled import (
     survive,
 )
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, between, root_position, squares
-from featherlane.lanes import Kernel, clip, kernel, zero
+from featherlane.lanes import Kernel, clip, kernel
 from featherlane.model.model import peek
 from featherlane.simulation.policy.functions import LaneFunctions
 
@@ -98,11 +98,11 @@ class HumanoidTask(MujocoTask):
                 n += 6 * nbody
             if actuator:
                 for k in range(nv - ROOT):
-                    p.obs[n + k] = zero(d) if at_start * resting else d.qfrc_actuator[ROOT + k]
+                    p.obs[n + k] = 0.0 if at_start * resting else d.qfrc_actuator[ROOT + k]
                 n += nv - ROOT
             if external:
                 for k in range(6 * nbody):
-                    p.obs[n + k] = zero(d) if at_start else d.cfrc_ext[6 + k]
+                    p.obs[n + k] = 0.0 if at_start else d.cfrc_ext[6 + k]
 
         return observe
 

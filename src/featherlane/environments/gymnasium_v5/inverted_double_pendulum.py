@@ -8,7 +8,7 @@ import numpy as np
 
 from featherlane.environments.gymnasium_v5.compiled import pay, survive
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, between
-from featherlane.lanes import clip, kernel, sincos, zero
+from featherlane.lanes import clip, kernel, sincos
 from featherlane.simulation.policy.functions import LaneFunctions
 
 MOST = 10.0  # observed velocities and constraint forces are clipped to this
@@ -80,7 +80,7 @@ class InvertedDoublePendulum(MujocoTask):
                 p.obs[1 + k], p.obs[3 + k] = sincos(d.qpos[1 + k])
             for k in range(3):
                 p.obs[5 + k] = clip(d.qvel[k], -MOST, MOST)
-            p.obs[8] = zero(d) if at_start * unforced else clip(d.qfrc_constraint[0], -MOST, MOST)
+            p.obs[8] = 0.0 if at_start * unforced else clip(d.qfrc_constraint[0], -MOST, MOST)
 
         @kernel
         def score(d, p, at_start):

@@ -271,12 +271,6 @@ def real(w: Writer, node, arguments):
     return w.convert(x, record.type.value, node)
 
 
-@function("zero", 1)
-def zero(w: Writer, node, arguments):
-    t = _record(w, node, "zero", arguments).value
-    return Thing(t, (literal(0.0, t),))
-
-
 def _constant_mask(name: str, truth: bool) -> None:
     @function(name, 1)
     def write(w: Writer, node, arguments):

@@ -390,7 +390,7 @@ def _advice(given: Type, needed: Type) -> str:
 def _advice_on_kinds(a: Type, b: Type) -> str:
     kinds = {INT if t is BOOL else REAL if isinstance(t, Value) else t for t in (a, b)}
     if kinds == {INT, REAL}:
-        return ".  Start a sum with zero(d); write 0.0 for a number that becomes a real"
+        return ".  Start a sum with 0.0, not with 0"
     if isinstance(a, Tuple) and isinstance(b, Tuple):
         return ".  A tuple keeps its length and the types of its elements"
     return ".  Use two names"

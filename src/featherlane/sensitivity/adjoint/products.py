@@ -49,7 +49,7 @@ REPORTS = 2  # values of a step besides its gradients: KNOWN, NEAREST
 
 
 @kernel
-def pull_tangent(m, d, velocity, h, position, out):
+def pull_tangent(m, velocity, h, position, out):
     """position <- gradient by the position, given that by the next position; out += gradient by the next velocity."""
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
@@ -60,9 +60,9 @@ def pull_tangent(m, d, velocity, h, position, out):
         if has_quaternion(kind):
             r, x = scale3(h, load3(velocity, v)), load3(position, v)
             # J(r)^T = J(-r)
-            back = scale3(real(d, -1.0), r)
+            back = scale3(-1.0, r)
             if m.opt_rotation == INFINITESIMAL:
-                q = quat_normalize((real(d, 1.0), 0.5 * r[0], 0.5 * r[1], 0.5 * r[2]))
+                q = quat_normalize((1.0, 0.5 * r[0], 0.5 * r[1], 0.5 * r[2]))
                 turned = linear_jacobian(back, x)
             else:
                 q = rotation_vector_quat(r)
@@ -77,14 +77,14 @@ def pull_tangent(m, d, velocity, h, position, out):
 def solve_costate(m, d, p, damped):
     """Computes y and z; by_q and by_v <- gradients through the direct dependence of x' on q and v."""
     h = timestep(m)
-    pull_tangent(m, d, p.next_qvel, h, p.by_q, p.by_v)
+    pull_tangent(m, p.next_qvel, h, p.by_q, p.by_v)
     for i in range(m.nv):
         p.solved[i] = h * p.by_v[i]
-        d.qacc_step[i] = zero(d)
+        d.qacc_step[i] = 0.0
     if is_implicit(m):
         for i in range(m.nv):
             d.qfrc_smooth[i] = p.solved[i]
-            d.qfrc_constraint[i] = zero(d)
+            d.qfrc_constraint[i] = 0.0
         implicit_rates(m, d, d.qfrc_smooth, p.solved, damped)
         inertia_times(m, d, d.qacc_step, p.product)
         for i in range(m.nv):
@@ -98,7 +98,7 @@ def solve_costate(m, d, p, damped):
 @kernel
 def difference_steps(m, d, c):
     """Returns the displacements of coordinate c up and down for differences of forces; controls stay in their range."""
-    up = real(d, EPS)
+    up = EPS
     down = up
     i = c - (2 * m.nv + m.na)
     if i >= 0:
@@ -111,9 +111,9 @@ def difference_steps(m, d, c):
 
 
 @kernel
-def coordinate_gradient(m, d, p, c):
+def coordinate_gradient(m, p, c):
     """Returns l_c, the gradient by coordinate c, from its rates dg, dp and dact."""
-    x = zero(d)
+    x = 0.0
     for i in range(m.nv):
         x = fma(p.z[i], p.dp[i], fma(-p.y[i], p.dg[i], x))
     if c < m.nv:
@@ -164,12 +164,12 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
             for c in range(n):
                 up, down = difference_steps(m, d, c)
                 rates_column(m, d, p, c, up, down)
-                give(b, p, thread, tile, k + c, coordinate_gradient(m, d, p, c))
+                give(b, p, thread, tile, k + c, coordinate_gradient(m, p, c))
         else:
-            p.report[KNOWN] = real(d, -1.0)
-            p.report[NEAREST] = zero(d)
+            p.report[KNOWN] = -1.0
+            p.report[NEAREST] = 0.0
             for c in range(n):
-                give(b, p, thread, tile, k + c, zero(d))
+                give(b, p, thread, tile, k + c, 0.0)
         known, nearest = p.report[KNOWN], p.report[NEAREST]
         give(b, p, thread, tile, k + n, known)
         give(b, p, thread, tile, k + n + 1, nearest)

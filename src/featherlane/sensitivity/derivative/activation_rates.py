@@ -51,7 +51,7 @@ def actuator_of_activation(m, d, a):
 def _next_activation_slopes(m, d, i):
     """Returns the derivatives of the next activation of actuator i by its activation and by its control."""
     a, h, kind = m.actuator_actadr[i], timestep(m), m.actuator_dyntype[i]
-    tau, by_activation, by_control, span = fmax(m.actuator_dynprm[10 * i], MINVAL), real(d, 1.0), h, h
+    tau, by_activation, by_control, span = fmax(m.actuator_dynprm[10 * i], MINVAL), 1.0, h, h
     if kind != DYN_INTEGRATOR:
         by_control = h / tau
         if kind == DYN_FILTEREXACT:
@@ -60,7 +60,7 @@ def _next_activation_slopes(m, d, i):
         by_activation = 1.0 - by_control
     rate = d.act_dot[a]
     if is_disabled(m, i):
-        by_activation, by_control, rate = real(d, 1.0), zero(d), zero(d)
+        by_activation, by_control, rate = 1.0, 0.0, 0.0
     if m.actuator_actlimited[i]:
         y = fma(rate, span, d.act[a])
         inside = (y >= m.actuator_actrange[2 * i]) & (y <= m.actuator_actrange[2 * i + 1])
@@ -83,7 +83,7 @@ def control_rates(m, d, p, i, c):
     u, moves = d.ctrl[c], not_(d.badctrl[0] > 0.0)
     if m.actuator_ctrllimited[c]:
         moves = moves & (u >= m.actuator_ctrlrange[2 * c]) & (u <= m.actuator_ctrlrange[2 * c + 1])
-    slope = where(moves, real(d, 1.0), 0.0)
+    slope = where(moves, 1.0, 0.0)
     if m.actuator_dyntype[i] != DYN_NONE:
         _, by_control = _next_activation_slopes(m, d, i)
         slope = where(moves, by_control, 0.0)
@@ -97,4 +97,4 @@ def activation_rates(m, d, p, i):
     """Computes dg and dact by the activation of actuator i."""
     slope, _ = _next_activation_slopes(m, d, i)
     p.dact[m.actuator_actadr[i]] = slope
-    _push(m, d, p, i, slope if m.actuator_actearly[i] else real(d, 1.0))
+    _push(m, d, p, i, slope if m.actuator_actearly[i] else 1.0)

@@ -13,9 +13,9 @@ from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, spri
 
 
 @kernel
-def unit3(d, c):
+def unit3(c):
     """Returns the unit vector along axis c."""
-    return tuple(real(d, 1.0) if i == c else zero(d) for i in range(3))
+    return tuple(1.0 if i == c else 0.0 for i in range(3))
 
 
 @kernel
@@ -36,11 +36,11 @@ def add_vector_spring(m, d, p, i):
     if not is_scalar(kind) and any_(is_sprung(k)) and not (m.opt_disableflags & DISABLE_SPRING):
         if is_free_joint(kind) and i < v + 3:
             a = m.jnt_qposadr[j]
-            _add_spring(p, k, v, sub3(load3(d.qpos, a), load3(m.qpos_spring, a)), unit3(d, i - v))
+            _add_spring(p, k, v, sub3(load3(d.qpos, a), load3(m.qpos_spring, a)), unit3(i - v))
         else:
             v = v + 3 if is_free_joint(kind) else v
             x = ball_deflection(m, d, j)
-            _add_spring(p, k, v, x, rotation_rate(x, unit3(d, i - v)))
+            _add_spring(p, k, v, x, rotation_rate(x, unit3(i - v)))
 
 
 @kernel
@@ -48,7 +48,7 @@ def set_ball_bend(m, d, p, j, k):
     """ten_bend <- the derivative of the row of ball j's limit by the position of dof k."""
     v = m.jnt_dofadr[j]
     a, angle = ball_axis_angle(quat_normalize(load4(d.qpos, m.jnt_qposadr[j])))
-    x = unit3(d, k - v)
+    x = unit3(k - v)
     s, c = sincos(0.5 * angle)
     turned = axpy3(-dot3(a, x), a, x)
     half = 0.5 * c / fmax(s, MINVAL)

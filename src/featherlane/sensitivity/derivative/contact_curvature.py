@@ -55,7 +55,7 @@ def _cone_curvature(m, d, p, k):
 def contact_curvature(m, d, p, k):
     """slot_curvature <- C of contact k at the solution."""
     for e in range(36 * k, 36 * k + 36):
-        p.slot_curvature[e] = zero(d)
+        p.slot_curvature[e] = 0.0
     if d.con_dim[k] == 1:
         _set(p, k, 0, 0, where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0))
     elif has_pyramids(m):

@@ -28,9 +28,9 @@ def body_constant(m, b):
 
 
 @kernel
-def _along_axis(d, axis, s):
+def _along_axis(axis, s):
     """Returns the twist s along one of six axes: (rotation, translation)."""
-    return tuple(tuple(s if axis == c + first else zero(d) for c in range(3)) for first in (0, 3))
+    return tuple(tuple(s if axis == c + first else 0.0 for c in range(3)) for first in (0, 3))
 
 
 @kernel
@@ -47,7 +47,7 @@ def _displace(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- the stored ones, moved by `step` of a twist: three rotations, three translations."""
     for g in range(m.ngeom):
         b, x = m.geom_bodyid[g], load3(p.geom_pos, 3 * g)
-        w, u = _along_axis(d, axis, zero(d) + step * body_constant(m, b))
+        w, u = _along_axis(axis, 0.0 + step * body_constant(m, b))
         arm = sub3(x, load3(d.subtree_com, 3 * m.body_rootid[b]))
         store3(d.geom_xpos, 3 * g, add3(x, add3(u, cross(w, arm))))
         _turn_geom(d, p, g, w)
@@ -57,7 +57,7 @@ def _displace(m, d, p, axis, step):
 def _turn_all(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- the stored ones, all turned about one axis through the com of the first tree."""
     centre = load3(d.subtree_com, 3 * m.body_rootid[1])
-    w, _ = _along_axis(d, axis, zero(d) + step)
+    w, _ = _along_axis(axis, 0.0 + step)
     for g in range(m.ngeom):
         x = load3(p.geom_pos, 3 * g)
         store3(d.geom_xpos, 3 * g, add3(x, cross(w, sub3(x, centre))))
@@ -103,13 +103,13 @@ def _find_slots(d, p, n):
     A pose may have more slots or fewer, in another order: slots of the tile's other worlds are ignored.
     """
     if d.con_overflow[0]:
-        p.slot_known[0] = real(d, -1.0)
+        p.slot_known[0] = -1.0
         for k in range(n):
             p.slot_at[k] = -1
     else:
         for s in range(d.ncon_slot[0]):
             p.slot_taken[s] = 0
-        first, touching = 0, zero(d)
+        first, touching = 0, 0.0
         for k in range(n):
             at, ends = _find(d, p, k, first), p.slot_present[k] > 0.0
             touching = touching + p.slot_present[k]
@@ -142,9 +142,9 @@ def _normal(t, k):
 
 
 @kernel
-def _twist(d, axis, s, arm):
+def _twist(axis, s, arm):
     """Returns (rotation, translation at the contact) of a body's twist."""
-    w, u = _along_axis(d, axis, s)
+    w, u = _along_axis(axis, s)
     return w, add3(u, cross(w, arm))
 
 
@@ -199,9 +199,9 @@ def _keep_geometry(d, p, k, to):
     by world.  A face may also be represented by different points: if none is near, the geometry of the world's own pose
     is used, and 1 is returned.
     """
-    at, lost = p.slot_at[k], zero(d)
+    at, lost = p.slot_at[k], 0.0
     for e in range(13 * k, 13 * k + 13):
-        to[e] = zero(d)
+        to[e] = 0.0
     if at >= 0:
         far, present = _from_own(d, p, at, k), p.slot_present[k] > 0.0
         _choose(d, k, at, far == far, to)
@@ -240,9 +240,9 @@ def _keep_lower(d, p, k):
 
 
 @kernel
-def _frame_turn(d, p, k, scale):
+def _frame_turn(p, k, scale):
     """Returns the turn of the frame from the lower pose to the upper one, half the sum of e x de, times the scale."""
-    turned = zeros(d, 3)
+    turned = zeros(3)
     for c in range(3):
         e, f = load3(p.slot_lower, 13 * k + 4 + 3 * c), load3(p.slot_upper, 13 * k + 4 + 3 * c)
         turned = add3(turned, scale3(0.5 * scale, cross(e, sub3(f, e))))
@@ -276,7 +276,7 @@ def _spins(m, d, p, n):
     """slot_spin <- spin of frames between moving bodies about their normals, relative to a turn of the whole scene."""
     strays = 0
     for k in range(n):
-        spin = zeros(d, 3)
+        spin = zeros(3)
         if _pair_moves(m, p, k):
             normal, tangent = load3(p.slot_own, 13 * k + 4), load3(p.slot_own, 13 * k + 7)
             if p.slot_cand[k] != NO_CANDIDATE:
@@ -300,7 +300,7 @@ def _difference_spins(m, d, p, n):
         for k in range(n):
             if _pair_moves(m, p, k) and p.slot_at[k] >= 0 and p.slot_cand[k] != NO_CANDIDATE:
                 scale, normal, a = _keep_lower(d, p, k), _normal(p, k), 3 * k + axis
-                spin = dot3(normal, _frame_turn(d, p, k, scale)) - normal[axis]
+                spin = dot3(normal, _frame_turn(p, k, scale)) - normal[axis]
                 p.slot_spin[a] = where(_follows_normal(p, k), p.slot_spin[a], spin)
 
 
@@ -319,11 +319,11 @@ def _difference(m, d, p, k, axis, scale):
     c1, c2 = body_constant(m, one), body_constant(m, two)
     dist = (p.slot_upper[13 * k] - p.slot_lower[13 * k]) * scale
     pos = scale3(scale, sub3(load3(p.slot_upper, 13 * k + 1), load3(p.slot_lower, 13 * k + 1)))
-    turned = _frame_turn(d, p, k, scale)
+    turned = _frame_turn(p, k, scale)
     # motion common to both bodies: body 1 moves everything along, and body 2 has the remaining motion
-    one_s, two_s = zero(d) + c1, zero(d) + c2
-    w1, u1 = _twist(d, axis, one_s, _arm(m, d, p, k, 0))
-    _, u2 = _twist(d, axis, two_s, _arm(m, d, p, k, 1))
+    one_s, two_s = 0.0 + c1, 0.0 + c2
+    w1, u1 = _twist(axis, one_s, _arm(m, d, p, k, 0))
+    _, u2 = _twist(axis, two_s, _arm(m, d, p, k, 1))
     pos, turned = sub3(pos, u1), sub3(turned, w1)
     u = sub3(u2, u1)
     still = moving_body(m, one) == 0 and moving_body(m, two) == 0
@@ -346,7 +346,7 @@ def contact_moves(m, d, p):
     not near its own at both poses of a twist.
     """
     n = d.ncon_slot[0]
-    p.slot_known[0], p.slot_near[0], p.slot_jumps[0] = real(d, 1.0), zero(d), zero(d)
+    p.slot_known[0], p.slot_near[0], p.slot_jumps[0] = 1.0, 0.0, 0.0
     if n > 0:
         copy(d.geom_xpos, 3 * m.ngeom, p.geom_pos, 0)
         copy(d.geom_xmat, 9 * m.ngeom, p.geom_mat, 0)
@@ -354,7 +354,7 @@ def contact_moves(m, d, p):
             p.slot_cand[k], p.slot_point[k] = d.con_cand[k], d.con_point[k]
             for e in range(2 * k, 2 * k + 2):
                 p.slot_geom[e], p.slot_carrier[e] = d.con_geom[e], d.con_carrier[e]
-            p.slot_present[k], p.slot_gone[k] = d.con_present[k], zero(d)
+            p.slot_present[k], p.slot_gone[k] = d.con_present[k], 0.0
             _choose(d, k, k, p.slot_present[k] == p.slot_present[k], p.slot_own)
         _spins(m, d, p, n)
         for turn_of_axis in range(6):
@@ -368,6 +368,6 @@ def contact_moves(m, d, p):
                 if p.slot_at[k] >= 0:
                     _difference(m, d, p, k, axis, _keep_lower(d, p, k))
                 else:
-                    _store_move(p, k, axis, zero(d), zeros(d, 3), zeros(d, 3))
+                    _store_move(p, k, axis, 0.0, zeros(3), zeros(3))
         _displace(m, d, p, 0, 0.0)
         collision(m, d)

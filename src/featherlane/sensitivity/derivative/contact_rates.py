@@ -76,13 +76,13 @@ def contact_laws(m, d, p, shortest):
     for k in range(d.ncon_slot[0]):
         contact_curvature(m, d, p, k)
         f, g = contact_push(m, d, k)
-        force, moment = _along(d, k, f), scale3(zero(d), f)
+        force, moment = _along(d, k, f), scale3(0.0, f)
         if d.con_dim[k] > 3:
             moment = _along_turns(d, k, g)
         store3(p.slot_force, 6 * k, moment)
         store3(p.slot_force, 6 * k + 3, force)
         b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-        store6(d.cfrc, 6 * b, axpy6(real(d, -1.0), _wrench(d, k, 0, force, moment), load6(d.cfrc, 6 * b)))
+        store6(d.cfrc, 6 * b, axpy6(-1.0, _wrench(d, k, 0, force, moment), load6(d.cfrc, 6 * b)))
         if other > 0:
             store6(d.cfrc, 6 * other, add6(load6(d.cfrc, 6 * other), _wrench(d, k, 1, force, moment)))
         a, u = relative_motion(d, k, d.con_motion, 0)
@@ -95,7 +95,7 @@ def contact_laws(m, d, p, shortest):
         stiffer, pull, _ = impedance_slopes(load2(d.con_solref, 2 * k), load5(d.con_solimp, 5 * k), r, shortest)
         if m.opt_contact_model == COULOMB:
             # neither friction that sticks nor a rebound follows the impedance
-            stiffer, pull = zero(d), where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[3 * k], pull))
+            stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[3 * k], pull))
         p.slot_slope[2 * k], p.slot_slope[2 * k + 1] = stiffer, pull
 
 
@@ -123,9 +123,9 @@ def before_joint(m, d, k, w, v):
 def _push_by(d, p, k, y, turns):
     """Returns changes of force and moment of contact k by changes of y and rotations; frame and distance are fixed."""
     o = 36 * k
-    C, g = p.slot_curvature, zeros(d, 3)
+    C, g = p.slot_curvature, zeros(3)
     if d.con_dim[k] == 1:
-        f = (-(C[o] * y[0]), zero(d), zero(d))
+        f = (-(C[o] * y[0]), 0.0, 0.0)
     else:
         f = tuple(-dot3(load3(C, o + 6 * r), y) for r in range(3))
     if d.con_dim[k] > 3:
@@ -137,7 +137,7 @@ def _push_by(d, p, k, y, turns):
 @kernel
 def along_basis(d, k, n, p, a):
     """Returns the components of n along the normal, of u along the tangents, of a along the rotation axes."""
-    y, turns = (dot3(load3(d.con_basis, 9 * k), n), zero(d), zero(d)), zeros(d, 3)
+    y, turns = (dot3(load3(d.con_basis, 9 * k), n), 0.0, 0.0), zeros(3)
     if d.con_dim[k] > 1:
         y = (y[0], dot3(load3(d.con_basis, 9 * k + 3), p), dot3(load3(d.con_basis, 9 * k + 6), p))
     if d.con_dim[k] > 3:
@@ -175,7 +175,7 @@ def displaced_contact(m, d, p, k, place, S):
     If S moves both bodies, the displacements are relative to them.
     """
     if place == BOTH:
-        dist, pos = zero(d), zeros(d, 3)
+        dist, pos = 0.0, zeros(3)
         turned = scale3(_felt_spin(m, d, p, k, S), load3(d.con_frame, 9 * k))
     else:
         w, u = _point_motion(S, load3(d.con_arm, 6 * k + 3 * place))
@@ -226,13 +226,13 @@ def moved_rows(m, d, p, k, place, S, j):
     dist, pos, turned = displaced_contact(m, d, p, k, place, S)
     aA, uA = load3(p.slot_motion, 12 * k), load3(p.slot_motion, 12 * k + 3)
     aV, uV = load3(p.slot_motion, 12 * k + 6), load3(p.slot_motion, 12 * k + 9)
-    daA, duA, daV, duV = zeros(d, 3), zeros(d, 3), zeros(d, 3), zeros(d, 3)
+    daA, duA, daV, duV = zeros(3), zeros(3), zeros(3), zeros(3)
     if place != BOTH:
         # changes of the motions at the point that moves with the contact
         acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
         body = d.con_body[2 * k + place]
-        A = cross_motion(S, axpy6(real(d, -1.0), acc, load6(d.con_motion, 6 * body)))
-        V = cross_motion(S, axpy6(real(d, -1.0), vel, load6(d.cvel, 6 * body)))
+        A = cross_motion(S, axpy6(-1.0, acc, load6(d.con_motion, 6 * body)))
+        V = cross_motion(S, axpy6(-1.0, vel, load6(d.cvel, 6 * body)))
         daA, duA = change_of_motion(d, k, place, A, aA, pos)
         daV, duV = change_of_motion(d, k, place, V, aV, pos)
     # dy = basis . (dq + q x turn), with q = u_A + B u_V
@@ -341,7 +341,7 @@ def add_velocity_column(m, d, p, j, accelerates):
                 found = 1
             y, z = faster_rows(d, k, place, load6(d.cdof, 6 * j), accelerates)
             f, g = _push_by(d, p, k, y, z)
-            moment = zeros(d, 3)
+            moment = zeros(3)
             if d.con_dim[k] > 3:
                 moment = _along_turns(d, k, g)
             _spread(d, k, _along(d, k, f), moment)

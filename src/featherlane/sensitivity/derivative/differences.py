@@ -41,7 +41,7 @@ from featherlane.simulation.tile.tiles import in_each_tile
 def _set_lag(m, d, p, x, lag):
     """lag <- p = M x - K a*, 0 unless the integrator is implicit."""
     for i in range(m.nv):
-        lag[i] = zero(d)
+        lag[i] = 0.0
     if is_implicit(m):
         inertia_times(m, d, x, p.product)
         other = true_mask(d)

@@ -80,10 +80,10 @@ def _rows(m, d, p):
 def dof_rates(m, d, p):
     """Computes dof_stiffness, dof_friction, dof_lag_friction, dof_curvature: rates of the residual on the diagonal."""
     for i in range(m.nv):
-        p.dof_stiffness[i] = zero(d)
-        p.dof_friction[i] = zero(d)
-        p.dof_lag_friction[i] = zero(d)
-        p.dof_curvature[i] = zero(d)
+        p.dof_stiffness[i] = 0.0
+        p.dof_friction[i] = 0.0
+        p.dof_lag_friction[i] = 0.0
+        p.dof_curvature[i] = 0.0
     if not (m.opt_disableflags & DISABLE_SPRING):
         _springs(m, d, p)
     if not (m.opt_disableflags & DISABLE_DAMPER):

@@ -48,7 +48,7 @@ def _vector(q):
 @kernel
 def _changes(m, d, p, b, k, by):
     """Returns (displacement, dV, dA) of body b for a unit of dof k's position, velocity or acceleration."""
-    still = zeros(d, 6)
+    still = zeros(6)
     moved, dV, dA = still, still, still
     if is_before(m, k, b):
         S, V = load6(d.cdof, 6 * k), load6(d.cvel, 6 * b)
@@ -126,7 +126,7 @@ def _add_column(m, d, p, k, e, dof, by):
     first, second = _changes(m, d, p, b1, dof, by), _changes(m, d, p, b2, dof, by)
     one, two = _point_changes(m, d, b1, p1, first), _point_changes(m, d, b2, p2, second)
     error, moves = sub3(p1, p2), tuple(sub3(one[c], two[c]) for c in range(3))
-    square, along, none = dot3(error, error), dot3(error, moves[0]), zeros(d, 3)
+    square, along, none = dot3(error, error), dot3(error, moves[0]), zeros(3)
     held = weld_turn(m, d, e)
     turned, twist = _turn_changes(m, d, e, held, first, second), scale3(held.scale, _vector(held.turn))
     if weld:

@@ -61,4 +61,4 @@ def subtract_fluid_position(m, d, p, k):
 def subtract_fluid_velocity(m, d, p, k):
     """dg -= rates of fluid forces by the velocity of dof k."""
     if medium_counts(m):
-        _subtract(m, d, p, k, load6(d.cdof, 6 * k), zeros(d, 6))
+        _subtract(m, d, p, k, load6(d.cdof, 6 * k), zeros(6))

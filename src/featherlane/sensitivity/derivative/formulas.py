@@ -184,9 +184,9 @@ def _numbers_serve(m, d, p):
     if m.opt_integrator == IMPLICITFAST and not p.rate_lag:
         known = known & not_(_lag_turns(m))
     if m.flg_surfacevel:
-        known = known & not_(has_nonzero(d, m.geom_surfacevel, 6 * m.ngeom))
+        known = known & not_(has_nonzero(m.geom_surfacevel, 6 * m.ngeom))
     if m.opt_contact_model == COULOMB:
-        known = known & not_(has_static_friction(m, d))
+        known = known & not_(has_static_friction(m))
     return known
 
 
@@ -259,7 +259,7 @@ def velocity_rates(m, d, p, k):
 def acceleration_rates(m, d, p, k):
     """Computes dg by the acceleration of dof k."""
     acceleration_column(m, d, p, k)
-    p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, d, k)) + p.dof_curvature[k]
+    p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, k)) + p.dof_curvature[k]
     add_velocity_column(m, d, p, k, accelerates=1)
     add_tendon_acceleration_column(m, d, p, k)
     add_fastenings(m, d, p, k, ACCELERATION)
@@ -294,13 +294,13 @@ def _motor(m, d, p, x, i, up, down):
 
 
 @kernel
-def clear_rates(m, d, p):
+def clear_rates(m, p):
     """dg, dp and rates of activations <- 0."""
     for i in range(m.nv):
-        p.dg[i] = zero(d)
-        p.dp[i] = zero(d)
+        p.dg[i] = 0.0
+        p.dp[i] = 0.0
     for a in range(m.na):
-        p.dact[a] = zero(d)
+        p.dact[a] = 0.0
 
 
 @kernel
@@ -333,14 +333,14 @@ def _drive(m, d, p, c, up, down):
 def rates_column(m, d, p, c, up, down):
     """Computes the column of coordinate c."""
     force = 2 * m.nv + m.na + m.nu
-    clear_rates(m, d, p)
+    clear_rates(m, p)
     if c >= 0 and c < m.nv:
         position_rates(m, d, p, c)
     elif c >= m.nv and c < 2 * m.nv:
         velocity_rates(m, d, p, c - m.nv)
     elif c >= force:
         # a generalized force as a coordinate
-        p.dg[c - force] = real(d, -1.0)
+        p.dg[c - force] = -1.0
     elif c >= 2 * m.nv:
         _drive(m, d, p, c - 2 * m.nv, up, down)
     finish_rates(m, d, p)
@@ -390,7 +390,7 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
             rates_column(m, d, p, whole(read_lane(p.at, 0, 0)), p.up[0], p.down[0])
             _write_column(b, thread, tile, s)
     else:
-        p.report[KNOWN] = zero(d)
+        p.report[KNOWN] = 0.0
     _write_report(b, thread, tile)
 
 
@@ -413,7 +413,7 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
     if d.con_overflow[0] == 0:
         p.report[KNOWN] = where(leaves_out(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         if p.rate_steps:
-            prepare_panels(m, d, p)
+            prepare_panels(m, p)
         for first in range(0, b.nstep, PANEL):
             n = min(PANEL, b.nstep - first)
             for c in range(n):
@@ -421,14 +421,14 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
                 rates_column(m, d, p, first + c, p.up[0], p.down[0])
                 put_column(m, d, p, c, first + c)
             for c in range(n, PANEL):
-                clear_rates(m, d, p)
+                clear_rates(m, p)
                 put_column(m, d, p, c, -1)
             solve_panel(m, d, p, damped)
             for c in range(n):
                 take_column(m, d, p, c, damped)
                 _write_column(b, thread, tile, first + c)
     else:
-        p.report[KNOWN] = zero(d)
+        p.report[KNOWN] = 0.0
     _write_report(b, thread, tile)
 
 

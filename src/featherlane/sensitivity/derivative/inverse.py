@@ -109,7 +109,7 @@ def inverse_derivatives(
 @kernel
 def _column(m, d, p, c):
     """dg <- rates by position, velocity or acceleration c."""
-    clear_rates(m, d, p)
+    clear_rates(m, p)
     if c < m.nv:
         position_rates(m, d, p, c)
     elif c < 2 * m.nv:
@@ -129,7 +129,7 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
             else of this thread's workspace.
     """
     overflow = compute_position(m, d)
-    p.report[FITS], p.report[NEAREST], p.report[KNOWN] = real(d, 1.0), real(d, 1.0), real(d, -1.0)
+    p.report[FITS], p.report[NEAREST], p.report[KNOWN] = 1.0, 1.0, -1.0
     if overflow == 0:
         forward_velocity(m, d)
         control_and_actuate(m, d)

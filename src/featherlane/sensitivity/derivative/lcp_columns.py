@@ -95,8 +95,8 @@ def _find_first_forces(m, d, p):
     if freezes(m):
         for r in range(n):
             if d.lcp.findex[r] >= 0:
-                d.lcp.hi[r] = zero(d)
-                d.lcp.add[r] = zero(d)
+                d.lcp.hi[r] = 0.0
+                d.lcp.add[r] = 0.0
         find_forces(m, d)
     copy(d.lcp.x, n, p.row_first, 0)
 
@@ -144,7 +144,7 @@ def _evaluate(m, d, p, store):
 def _at_point(m, d, b, p, thread, tile, c, step):
     """Calls `_evaluate` with coordinate c displaced by `step`; bodies are placed again if it moves them."""
     load_worlds(b, thread, tile)
-    at = real(d, 1.0) * c
+    at = 1.0 * c
     move_pos(m, d, at, step)
     move_forces(m, d, at, step)
     displace(d.qfrc_applied, m.nv, at, step, 2 * m.nv + m.na + m.nu)
@@ -203,7 +203,7 @@ def _at_world(m, d, b, p, thread, tile, store):
     load_worlds(b, thread, tile)
     forward_position(m, d)
     find_shifts(m, d, p, -1)
-    place_contacts(d, p, zero(d))
+    place_contacts(d, p, 0.0)
     _evaluate(m, d, p, store)
 
 
@@ -240,7 +240,7 @@ def _nearest(m, d, p):
 @kernel
 def _closer(d, r, change, size, present, least):
     """Returns min(`least`, F / size), F the force for a change of the right-hand side of row r [m/s^2]."""
-    diag = d.lcp.diag[r] if r >= 0 else real(d, 1.0)
+    diag = d.lcp.diag[r] if r >= 0 else 1.0
     return where(present, fmin(least, fabs(change) / (where(diag > 0.0, diag, 1.0) * size)), least)
 
 
@@ -302,9 +302,9 @@ def _step_column(m, d, p, s, c):
     h = timestep(m)
     for i in range(m.nv):
         p.da[i] = d.qacc[i]
-        p.unit[i] = real(d, 1.0 if c == i else 0.0)
+        p.unit[i] = 1.0 if c == i else 0.0
         p.dv[i] = fma(h, d.qacc[i], 1.0 if c == m.nv + i else 0.0)
-    advance_tangent(m, d, p.unit, p.dv, p.next_qvel, h, p.dq)
+    advance_tangent(m, p.unit, p.dv, p.next_qvel, h, p.dq)
     for a in range(m.na):
         p.dact[a] = p.col_act[s * m.na + a]
 
@@ -320,9 +320,9 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
             thread's workspace; qH, qHDiagInv, qvec, primal.*, dual.*, one.*, geom_xpos and geom_xmat for itself.
     """
     fits = _solve_world(m, d, p)
-    p.report[FITS], p.report[NEAREST] = zero(d), zero(d)
+    p.report[FITS], p.report[NEAREST] = 0.0, 0.0
     if fits:
-        known = not_((p.slot_known[0] < 0.0) | has_adhesion(m, d) | has_static_friction(m, d))
+        known = not_((p.slot_known[0] < 0.0) | has_adhesion(m, d) | has_static_friction(m))
         p.rows_same[0] = where(known, 1.0, 0.0)
         fits = 1 if any_(known) else 0
     if fits:

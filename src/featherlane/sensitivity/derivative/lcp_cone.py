@@ -21,7 +21,7 @@ def _friction_of(d, k):
 @kernel
 def _step(d, k, count):
     """Returns 1 / sum of mu_i^2 A_ii: a step of s that is short enough not to overshoot."""
-    s = zero(d)
+    s = 0.0
     for c in range(count):
         i = k + 1 + c
         s = fma(mu_of(d, i) * mu_of(d, i), d.lcp.diag[i], s)
@@ -43,12 +43,12 @@ def _reach(d, x, w, k, count):
 def sort_cones(d, p, x, w):
     """Computes row_free of friction on cones; for sliding friction row_cone and row_pull at its normal, row_unit."""
     for k in range(d.lcp.n[0]):
-        p.row_cone[k] = zero(d)
+        p.row_cone[k] = 0.0
         count = _friction_of(d, k)
         if count > 0:
             length, aim, radius = _reach(d, x, w, k, count)
             slips = (aim >= radius) & (radius > 0.0)
-            inverse, pull = 1.0 / where(length > 0.0, length, 1.0), zero(d)
+            inverse, pull = 1.0 / where(length > 0.0, length, 1.0), 0.0
             for c in range(count):
                 i = k + 1 + c
                 rough = mu_of(d, i) > 0.0
@@ -69,7 +69,7 @@ def nearest_on_cones(d, x, w, size, least):
         count = _friction_of(d, k)
         if count > 0:
             _, aim, radius = _reach(d, x, w, k, count)
-            far, most = where(aim > radius, aim - radius, radius - aim), zero(d)
+            far, most = where(aim > radius, aim - radius, radius - aim), 0.0
             for c in range(count):
                 most = where(mu_of(d, k + 1 + c) > most, mu_of(d, k + 1 + c), most)
             least = where((radius > 0.0) & (most > 0.0), fmin(least, most * far / size), least)
@@ -79,7 +79,7 @@ def nearest_on_cones(d, x, w, size, least):
 @kernel
 def _project(d, p, k, count, x, n, col):
     """Projects entries x[i n + col] of the rows i of sliding friction on a cone: mu x, minus the part along t."""
-    slips, along = p.row_cone[k] > 0.0, zero(d)
+    slips, along = p.row_cone[k] > 0.0, 0.0
     for c in range(count):
         i = k + 1 + c
         along = fma(p.row_unit[i] * mu_of(d, i), x[i * n + col], along)
@@ -95,7 +95,7 @@ def _project_columns(d, p, k, count, slips):
     n, scale, pull = d.lcp.n[0], 1.0 / _step(d, k, count), p.row_pull[k]
     for c in range(count):
         i = k + 1 + c
-        rough, along, a = slips & (mu_of(d, i) > 0.0), zero(d), i * n
+        rough, along, a = slips & (mu_of(d, i) > 0.0), 0.0, i * n
         for e in range(count):
             j = k + 1 + e
             along = fma(p.row_matrix[a + j] * mu_of(d, j), p.row_unit[j], along)

@@ -42,7 +42,7 @@ def keep_contacts(m, d, p):
     """Stores the present motion axes, contacts and contact arms."""
     copy(d.cdof, 6 * m.nv, p.dof_axis, 0)
     for k in range(d.ncon_slot[0]):
-        p.slot_dist[k], p.slot_flat[k] = d.con_dist[k], zero(d)
+        p.slot_dist[k], p.slot_flat[k] = d.con_dist[k], 0.0
         store3(p.slot_pos, 3 * k, load3(d.con_pos, 3 * k))
         store3(p.slot_belt, 3 * k, load3(d.con_belt, 3 * k))
         store9(p.slot_frame, 9 * k, load9(d.con_frame, 9 * k))
@@ -67,8 +67,8 @@ def _shift(m, d, p, k, j):
     one, two = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
     first, second = is_before(m, j, one), is_before(m, j, two)
     S = load6(p.dof_axis, 6 * j)
-    w, dist = (S[0], S[1], S[2]), zero(d)
-    pos, turned = zeros(d, 3), zeros(d, 3)
+    w, dist = (S[0], S[1], S[2]), 0.0
+    pos, turned = zeros(3), zeros(3)
     if second and not first:
         x = add3((S[3], S[4], S[5]), cross(w, load3(p.slot_arms, 6 * k + 3)))
         dist, pos, turned = _moved(p, k, w, x)
@@ -88,7 +88,7 @@ def find_shifts(m, d, p, j):
     """Computes slot_shift of all contacts by dof j; -1: no displacement."""
     for k in range(d.ncon_slot[0]):
         for c in range(7):
-            p.slot_shift[7 * k + c] = zero(d)
+            p.slot_shift[7 * k + c] = 0.0
         if j >= 0:
             dist, pos, turned = _shift(m, d, p, k, j)
             p.slot_shift[7 * k] = dist
@@ -138,7 +138,7 @@ def _limit_again(m, d, p, k, store):
         # beyond its range the row does not exist
         p.dof_edge[k] = fmin(fabs(err) / h, where(e > 0.0, fabs(back - c), INFINITE))
     c = where(p.dof_bounces[k] > 0.0, back, c)
-    set_row(m, d, (r, v, a), present, c, cfm, (zero(d), real(d, INFINITE)))
+    set_row(m, d, (r, v, a), present, c, cfm, (0.0, INFINITE))
     return r
 
 
@@ -184,7 +184,7 @@ def _contact_again(m, d, p, k, start, n, present, store):
     fill_row(m, d, k, 0, start, n, present)
     normal, v, a = append_jacobian_row(m, d, start, n)
     c = _velocity_on_branch(m, d, p, k, E, v, store)
-    set_row(m, d, (normal, v, a), present, c, C, (zero(d), real(d, INFINITE)))
+    set_row(m, d, (normal, v, a), present, c, C, (0.0, INFINITE))
     d.con_lcprow[k] = normal
     append_friction(m, d, k, start, n, present, normal, spin)
 
@@ -234,8 +234,8 @@ def keep_rows(d, p):
 def compare_rows(d, p):
     """rows_same <- 0 in worlds whose rows have changed: limits of balls and tendons, motors at stops."""
     if d.lcp.n[0] != p.row_count[0]:
-        p.rows_same[0] = zero(d)
+        p.rows_same[0] = 0.0
     else:
         for r in range(d.lcp.n[0]):
             other = not_(where(is_present(d, r), 1.0, 0.0) == p.row_present[r])
-            p.rows_same[0] = where(other, zero(d), p.rows_same[0])
+            p.rows_same[0] = where(other, 0.0, p.rows_same[0])

@@ -54,7 +54,7 @@ def sort_rows(d, p, x, loads, w, friction):
         if k >= 0 and friction == 0:
             moves = false_mask(d)
         p.row_free[i] = where(moves & not_(above | below), 1.0, 0.0)
-        slope = zero(d)
+        slope = 0.0
         if k >= 0:
             mu = where(moves, d.lcp.hi[i], 0.0)
             slope = where(above, mu, where(below, -mu, 0.0))
@@ -64,7 +64,7 @@ def sort_rows(d, p, x, loads, w, friction):
 @kernel
 def nearest_switch(d, x, loads, w, size, cones):
     """Returns the distance to the next change of the set of free rows, relative to the size of the forces."""
-    least = real(d, FAR)
+    least = FAR
     for i in range(d.lcp.n[0]):
         lo, hi = _limits(d, x, loads, i)
         aim = _target(d, x, w, i)
@@ -86,11 +86,11 @@ def _row_of_delassus(m, d, p, i):
     """Writes row i of A, without softness, into row_matrix."""
     n = d.lcp.n[0]
     for v in range(m.nv):
-        p.row_entries[v] = zero(d)
+        p.row_entries[v] = 0.0
     for c in range(d.lcp.colnum[i]):
         p.row_entries[d.lcp.col[d.lcp.coladr[i] + c]] = d.lcp.Y[d.lcp.rowadr[i] + c]
     for j in range(n):
-        o, e, s = d.lcp.coladr[j], d.lcp.rowadr[j], zero(d)
+        o, e, s = d.lcp.coladr[j], d.lcp.rowadr[j], 0.0
         for c in range(d.lcp.colnum[j]):
             s = fma(d.lcp.Y[e + c], p.row_entries[d.lcp.col[o + c]], s)
         p.row_matrix[i * n + j] = s

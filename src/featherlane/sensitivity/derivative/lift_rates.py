@@ -44,10 +44,10 @@ def _tilted(m, d, k):
 @kernel
 def _share(m, d, j):
     """Returns 1 if dof j has the compensation, 0 if actuators would add it but are off, or their sum is clamped."""
-    joint, share = m.dof_jntid[j], real(d, 1.0)
+    joint, share = m.dof_jntid[j], 1.0
     if m.jnt_actgravcomp[joint]:
         if m.nactuator == 0 or m.opt_disableflags & DISABLE_ACTUATION:
-            share = zero(d)
+            share = 0.0
         elif m.jnt_actfrclimited[joint] and is_scalar(m.jnt_type[joint]):
             f = d.qfrc_actuator[j]
             inside = (f > m.jnt_actfrcrange[2 * joint]) & (f < m.jnt_actfrcrange[2 * joint + 1])

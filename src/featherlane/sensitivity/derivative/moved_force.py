@@ -13,7 +13,7 @@ from featherlane.sensitivity.derivative.smooth_rates import turns_with
 @kernel
 def point_motion(m, d, b, k, point):
     """Returns (rotation, velocity) of a point of body b for a unit velocity of dof k; zeros if k does not move b."""
-    w, u = zeros(d, 3), zeros(d, 3)
+    w, u = zeros(3), zeros(3)
     if is_before(m, k, b):
         w = load3(d.cdof, 6 * k)
         arm = sub3(point, load3(d.subtree_com, 3 * m.body_rootid[b]))
@@ -36,7 +36,7 @@ def add_moved_force(m, d, out, b, k, place, force, change):
     W, dW = (n[0], n[1], n[2], f[0], f[1], f[2]), (dn[0], dn[1], dn[2], df[0], df[1], df[2])
     carries, i, turned = k >= 0 and is_before(m, k, b), m.body_lastdof[b], dW
     if carries:
-        turned = axpy6(real(d, -1.0), cross_force(load6(d.cdof, 6 * k), W), dW)
+        turned = axpy6(-1.0, cross_force(load6(d.cdof, 6 * k), W), dW)
     while i >= 0:
         if carries and (i >= k or turns_with(m, i, k)):
             rate = dot6(load6(d.cdof, 6 * i), turned)
@@ -69,6 +69,6 @@ def subtract_applied(m, d, p, k):
         for b in range(1, m.nbody):
             if p.body_pushed[b] and is_before(m, k, b):
                 f, n = scale3(-1.0, load3(d.xfrc_applied, 6 * b)), scale3(-1.0, load3(d.xfrc_applied, 6 * b + 3))
-                point, none = load3(d.xipos, 3 * b), zeros(d, 3)
+                point, none = load3(d.xipos, 3 * b), zeros(3)
                 _, moved = point_motion(m, d, b, k, point)
                 add_moved_force(m, d, p.dg, b, k, (point, moved), (f, n), (none, none))

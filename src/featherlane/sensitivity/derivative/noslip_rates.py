@@ -111,7 +111,7 @@ def _list_rows(m, d, p):
 def _axis(d, p, r):
     """Returns (force, moment) of a unit force of row r on the pushed body; zeros for a joint."""
     k, i = p.slip_con[r], p.slip_axis[r]
-    f, g = zeros(d, 3), zeros(d, 3)
+    f, g = zeros(3), zeros(3)
     if k < 0:
         g = f
     elif i < 3:
@@ -125,7 +125,7 @@ def _axis(d, p, r):
 def _field(m, d, p, r):
     """Computes w_r, its row of A, and its motions and momenta of bodies."""
     for j in range(m.nv):
-        p.solved[j] = zero(d)
+        p.solved[j] = 0.0
     if p.slip_con[r] < 0:
         p.solved[d.dofrow_dof[p.slip_axis[r]]] = d.dofrow_J[p.slip_axis[r]]
     else:
@@ -197,15 +197,15 @@ def _joint_rates(m, d, p, at, r):
     k = p.slip_axis[r]
     i, f = d.dofrow_dof[k], p.slip_force[r]
     B = loss_damping(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), shortest_timeconst(m))
-    dy = d.dofrow_J[k] * (p.da[i] + (B if at == m.nv + i else zero(d)))
-    p.slip_dy[r], p.slip_dbound[r] = dy, zero(d)
+    dy = d.dofrow_J[k] * (p.da[i] + (B if at == m.nv + i else 0.0))
+    p.slip_dy[r], p.slip_dbound[r] = dy, 0.0
     p.slip_dforce[r] = where(fabs(f) < p.slip_bound[r], -(d.dofrow_D[k] * dy), 0.0)
 
 
 @kernel
 def _keep_rates(m, d, p, at, r):
     """slip_rows <- rates of y of row r's contact, and of its stiffness; body_lag has the motions of da1."""
-    k, place, stiffer = p.slip_con[r], _place(m, d, p, at, r), zero(d)
+    k, place, stiffer = p.slip_con[r], _place(m, d, p, at, r), 0.0
     a, u = relative_motion(d, k, p.body_lag, 0)
     y, z = along_basis(d, k, u, u, a)
     if place >= 0:
@@ -240,9 +240,9 @@ def _mobility_rates(m, d, p, j):
     """slip_dA <- derivative of A by the position of dof j."""
     n, S = p.nslip[0], load6(d.cdof, 6 * j)
     for e in range(n * n):
-        p.slip_dA[e] = zero(d)
+        p.slip_dA[e] = 0.0
     for r in range(n):
-        k, place, pos, turned = p.slip_con[r], _place(m, d, p, j, r), zeros(d, 3), zeros(d, 3)
+        k, place, pos, turned = p.slip_con[r], _place(m, d, p, j, r), zeros(3), zeros(3)
         f, g = _axis(d, p, r)
         momentum = load6(p.slip_momentum, 6 * (m.nbody * r + m.dof_bodyid[j]))
         fresh = _is_first(p, r)
@@ -254,7 +254,7 @@ def _mobility_rates(m, d, p, j):
             x = -dot6(lag, momentum)
             if place >= 0 and fresh:
                 a, u = relative_motion(d, k, p.slip_motion, 6 * m.nbody * e)
-                da, du = zeros(d, 3), zeros(d, 3)
+                da, du = zeros(3), zeros(3)
                 if place != BOTH:
                     w = load6(p.slip_motion, 6 * (m.nbody * e + d.con_body[2 * k + place]))
                     da, du = change_of_motion(d, k, place, add6(cross_motion(S, w), lag), a, pos)
@@ -277,9 +277,9 @@ def _row_product(p, A, r, x):
 
 
 @kernel
-def _update(d, p, r, y, live, by_position):
+def _update(p, r, y, live, by_position):
     """Updates e of row r, and its rate; returns the distance of y from a bound of the force (switching.py)."""
-    A, dA = p.slip_A[(p.nslip[0] + 1) * r], zero(d)
+    A, dA = p.slip_A[(p.nslip[0] + 1) * r], 0.0
     f, b, acts = p.slip_force[r], p.slip_bound[r], live & (p.slip_bound[r] > 0.0)
     dy = p.slip_dy[r] + _row_product(p, p.slip_A, r, p.slip_dgain)
     if by_position:
@@ -303,7 +303,7 @@ def _sweep(m, d, p, first, by_position):
     first: store y of the first updates, which is the same for all columns; by_position: with dA.
     """
     for r in range(p.nslip[0]):
-        p.slip_gain[r], p.slip_dgain[r] = zeros(d, 2)
+        p.slip_gain[r], p.slip_dgain[r] = zeros(2)
     for s in range(m.opt_noslip_iterations):
         live = d.dual.nsweep[0] > 1.0 * s
         if not any_(live):
@@ -316,7 +316,7 @@ def _sweep(m, d, p, first, by_position):
                     p.slip_path[at] = y
             else:
                 y = p.slip_path[at]
-            p.report[NEAREST] = fmin(p.report[NEAREST], _update(d, p, r, y, live, by_position))
+            p.report[NEAREST] = fmin(p.report[NEAREST], _update(p, r, y, live, by_position))
 
 
 @kernel
@@ -346,7 +346,7 @@ def _add_column(m, d, p, c):
     """panel_lag += d(J^T e) of column c, with da1 in panel_acceleration."""
     at = p.panel_at[c]
     for i in range(m.nv):
-        p.da[i], p.product[i] = p.panel_acceleration[PANEL * i + c], zero(d)
+        p.da[i], p.product[i] = p.panel_acceleration[PANEL * i + c], 0.0
     body_motion(m, d, p.da, p.body_lag)
     for r in range(p.nslip[0]):
         if p.slip_con[r] < 0:

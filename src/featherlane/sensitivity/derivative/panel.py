@@ -41,13 +41,13 @@ def _goes_together(m):
 
 
 @kernel
-def prepare_panels(m, d, p):
+def prepare_panels(m, p):
     """Computes dof_tangent and dof_back: derivatives of quaternions' next positions by the next velocity, next_qvel."""
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if has_quaternion(kind):
             v = v + 3 if is_free_joint(kind) else v
-            J, back = quaternion_tangent(m, d, scale3(timestep(m), load3(p.next_qvel, v)))
+            J, back = quaternion_tangent(m, scale3(timestep(m), load3(p.next_qvel, v)))
             for c in range(3):
                 store3(p.dof_tangent, 3 * (v + c), J[c])
                 store3(p.dof_back, 3 * (v + c), back[c])
@@ -89,15 +89,15 @@ def solve_panel(m, d, p, damped):
 
 
 @kernel
-def _unit(d, at, i):
+def _unit(at, i):
     """Returns 1 if coordinate `at` is number i, else 0."""
-    return real(d, 1.0) if at == i else zero(d)
+    return 1.0 if at == i else 0.0
 
 
 @kernel
-def _displacement(d, at, v):
+def _displacement(at, v):
     """Returns the displacement of the dofs v to v + 2 by coordinate `at`."""
-    return tuple(_unit(d, at, v + c) for c in range(3))
+    return tuple(_unit(at, v + c) for c in range(3))
 
 
 @kernel
@@ -107,14 +107,14 @@ def _next_position(m, d, p, at):
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            store3(p.dq, v, axpy3(h, load3(p.dv, v), _displacement(d, at, v)))
+            store3(p.dq, v, axpy3(h, load3(p.dv, v), _displacement(at, v)))
             v += 3
         if has_quaternion(kind):
             J, back = tuple(tuple(load3(a, 3 * (v + c)) for c in range(3)) for a in (p.dof_tangent, p.dof_back))
             x = scale3(h, load3(p.dv, v))
-            store3(p.dq, v, advance_quaternion(J, back, x, _displacement(d, at, v)))
+            store3(p.dq, v, advance_quaternion(J, back, x, _displacement(at, v)))
         else:
-            p.dq[v] = _unit(d, at, v) + h * p.dv[v]
+            p.dq[v] = _unit(at, v) + h * p.dv[v]
 
 
 @kernel
@@ -128,8 +128,8 @@ def take_column(m, d, p, c, damped):
             p.da[i] = p.panel_acceleration[PANEL * i + c]
             p.dp[i] = p.panel_lag[PANEL * i + c]
     if p.rate_steps and not _goes_together(m):
-        step_column(m, d, p, real(d, 1.0) * at, damped)
+        step_column(m, d, p, 1.0 * at, damped)
     elif p.rate_steps:
         for i in range(m.nv):
-            p.dv[i] = fma(h, p.panel_step[PANEL * i + c], _unit(d, at, m.nv + i))
+            p.dv[i] = fma(h, p.panel_step[PANEL * i + c], _unit(at, m.nv + i))
         _next_position(m, d, p, at)

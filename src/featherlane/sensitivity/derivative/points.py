@@ -41,7 +41,6 @@ def displace(x, n, at, step, first):
 @kernel
 def move_pos(m, d, at, step):
     """qpos <- qpos (+) step along one dof."""
-    one = real(d, 1.0)
     for j in range(m.njnt):
         a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
@@ -51,7 +50,7 @@ def move_pos(m, d, at, step):
         if has_quaternion(kind):
             q = load4(d.qpos, a)
             turns = tuple(at == 1.0 * (v + c) for c in range(3))
-            turned = quat_integrate(q, tuple(where(turn, step, zero(d)) for turn in turns), one)
+            turned = quat_integrate(q, tuple(where(turn, step, 0.0) for turn in turns), 1.0)
             store4(d.qpos, a, tuple(where(turns[0] | turns[1] | turns[2], turned[c], q[c]) for c in range(4)))
         else:
             d.qpos[a] = where(at == 1.0 * v, d.qpos[a] + step, d.qpos[a])

@@ -81,7 +81,7 @@ def rnea_derivatives(
 @kernel
 def _column(m, d, p, c):
     """dg <- rates by coordinate c: positions first, then velocities, then accelerations."""
-    clear_rates(m, d, p)
+    clear_rates(m, p)
     if c < m.nv:
         position_column(m, d, p, c)
     elif c < 2 * m.nv:
@@ -102,7 +102,7 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
     if not needs_inertia(m, d):
         crb(m, d)
     for i in range(m.nv):
-        p.taken_off[i] = zero(d)
+        p.taken_off[i] = 0.0
     outward_pass(m, d, p, p.taken_off)
     inwards(m, d, p)
     for s in range(b.nstep):

@@ -42,10 +42,10 @@ def _outwards(m, d, p, i, x):
         if is_free_joint(kind):
             # translations: their axes are fixed, and the velocity before them is 0
             for k in range(v, v + 3):
-                store6(p.dof_carried, 6 * k, zeros(d, 6))
-                store3(p.dof_turned, 3 * k, zeros(d, 3))
-                store6(p.dof_rate, 6 * k, zeros(d, 6))
-                store6(p.dof_lag, 6 * k, zeros(d, 6))
+                store6(p.dof_carried, 6 * k, zeros(6))
+                store3(p.dof_turned, 3 * k, zeros(3))
+                store6(p.dof_rate, 6 * k, zeros(6))
+                store6(p.dof_lag, 6 * k, zeros(6))
             vel, acc, lag = add_linear(vel, v, d.qvel), add_linear(acc, v, d.qacc), add_linear(lag, v, x)
             v += 3
         last = v + 3 if has_quaternion(kind) else v + 1
@@ -76,9 +76,9 @@ def _outwards(m, d, p, i, x):
 @kernel
 def outward_pass(m, d, p, x):
     """Computes motions of all bodies at qvel and qacc, and at rest at acceleration x, and the forces for these."""
-    store6(d.cvel, 0, zeros(d, 6))
-    store6(d.cacc, 0, world_acceleration(m, d))
-    store6(p.body_lag, 0, zeros(d, 6))
+    store6(d.cvel, 0, zeros(6))
+    store6(d.cacc, 0, world_acceleration(m))
+    store6(p.body_lag, 0, zeros(6))
     for i in range(1, m.nbody):
         _outwards(m, d, p, i, x)
 

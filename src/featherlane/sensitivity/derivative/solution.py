@@ -132,7 +132,7 @@ def accelerate_state(m, d, p):
             qHDiagInv, qLU, qvec for itself.
     """
     overflow = compute_position(m, d)
-    p.report[FITS], p.report[NEAREST] = zero(d), zero(d)
+    p.report[FITS], p.report[NEAREST] = 0.0, 0.0
     if overflow == 0:
         forward_velocity(m, d)
         control_and_actuate(m, d)
@@ -146,11 +146,11 @@ def accelerate_state(m, d, p):
             if corrects:
                 _exchange_accelerations(m, d)
             constraint_forces(m, d, store=0)
-            p.report[FITS], p.report[NEAREST] = real(d, 1.0), switching_distance(m, d)
+            p.report[FITS], p.report[NEAREST] = 1.0, switching_distance(m, d)
             if corrects:
                 push_forces(m, d)
                 if rows > 0 and not all_fit(d):
-                    p.report[FITS] = zero(d)
+                    p.report[FITS] = 0.0
             release_metric(m, d)
             implicit_acceleration_of(m, d, d.dual.start if corrects else d.qacc)
 
@@ -213,14 +213,14 @@ def step_column(m, d, p, at, damped):
         inertia_times(m, d, p.da, p.product)
         for i in range(m.nv):
             d.qfrc_smooth[i] = p.product[i] + p.dp[i]
-            d.qfrc_constraint[i] = zero(d)
+            d.qfrc_constraint[i] = 0.0
         implicit_rates(m, d, d.qfrc_smooth, p.da, damped)
     else:
         copy(p.da, m.nv, d.qacc_step, 0)
     for i in range(m.nv):
         p.unit[i] = where(at == 1.0 * i, 1.0, 0.0)
         p.dv[i] = fma(h, d.qacc_step[i], where(at == 1.0 * (m.nv + i), 1.0, 0.0))
-    advance_tangent(m, d, p.unit, p.dv, p.next_qvel, h, p.dq)
+    advance_tangent(m, p.unit, p.dv, p.next_qvel, h, p.dq)
 
 
 @stage(p=COLUMNS)
@@ -241,7 +241,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
     if d.con_overflow[0] == 0:
         factor_hessian(m, d)
     if d.con_overflow[0]:
-        p.report[FITS] = zero(d)
+        p.report[FITS] = 0.0
         write_records(b, thread, tile, 0)
     else:
         p.report[FITS] = where(leaves_out(d), 0.0, p.report[FITS])

@@ -109,7 +109,7 @@ def _contact(m, d, k, least):
 @kernel
 def limit_distance(m, d):
     """Returns the distance of joints and tendons from the margins of their limits, active or not, at most FAR."""
-    least = real(d, FAR)
+    least = FAR
     if m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_LIMIT):
         return least
     for j in range(m.njnt):
@@ -155,6 +155,6 @@ def switching_distance(m, d):
                 least = _nearest(K * (d.genrow_pos[k] - d.genrow_margin[k]), size, D > 0.0, least)
     for k in range(d.ncon_slot[0]):
         waits = (d.con_present[k] > 0.0) & (d.con_D[k] == 0.0)
-        least = _nearest(d.con_dist[k] - d.con_includemargin[k], real(d, 1.0), waits, least)
+        least = _nearest(d.con_dist[k] - d.con_includemargin[k], 1.0, waits, least)
         least = _contact(m, d, k, least)
     return least

@@ -45,12 +45,11 @@ def linear_jacobian(r, x):
 
 
 @kernel
-def quaternion_tangent(m, d, r):
+def quaternion_tangent(m, r):
     """Computes the columns of J(r) and of exp(-r)."""
-    one = real(d, 1.0)
-    axes = (one, zero(d), zero(d)), (zero(d), one, zero(d)), (zero(d), zero(d), one)
+    axes = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
     if m.opt_rotation == INFINITESIMAL:
-        p = quat_conj(quat_normalize((one, 0.5 * r[0], 0.5 * r[1], 0.5 * r[2])))
+        p = quat_conj(quat_normalize((1.0, 0.5 * r[0], 0.5 * r[1], 0.5 * r[2])))
         J = tuple(linear_jacobian(r, x) for x in axes)
     else:
         p = quat_conj(rotation_vector_quat(r))
@@ -66,7 +65,7 @@ def advance_quaternion(J, back, x, dq):
 
 
 @kernel
-def advance_tangent(m, d, dq, dv, velocity, h, out):
+def advance_tangent(m, dq, dv, velocity, h, out):
     """out <- dq' for the displacement dq of the position and dv of the next velocity, which is `velocity`."""
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
@@ -74,7 +73,7 @@ def advance_tangent(m, d, dq, dv, velocity, h, out):
             store3(out, v, axpy3(h, load3(dv, v), load3(dq, v)))
             v += 3
         if has_quaternion(kind):
-            J, back = quaternion_tangent(m, d, scale3(h, load3(velocity, v)))
+            J, back = quaternion_tangent(m, scale3(h, load3(velocity, v)))
             store3(out, v, advance_quaternion(J, back, scale3(h, load3(dv, v)), load3(dq, v)))
         else:
             out[v] = dq[v] + h * dv[v]

@@ -34,7 +34,7 @@ def _site(m, d, s):
 @kernel
 def _pull_end(m, d, p, s, b, k, frame, g, dg):
     """ten_bend += rates of the force g on site s, and of its opposite on body b of the path's frame (0: the world)."""
-    x, none = _site(m, d, s), zeros(d, 3)
+    x, none = _site(m, d, s), zeros(3)
     _, moved = point_motion(m, d, m.site_bodyid[s], k, x)
     change = add3(cross(frame, g), dg)
     add_moved_force(m, d, p.ten_bend, m.site_bodyid[s], k, (x, moved), (g, none), (change, none))
@@ -65,7 +65,7 @@ def _add_segment(m, d, p, s, t, k, scale):
     """Adds the straight segment between sites s and t."""
     if carrier(m, m.site_bodyid[s]) != carrier(m, m.site_bodyid[t]):
         u, turn = _straight(_site(m, d, s), _site(m, d, t), (_moves(m, d, s, 0, k), _moves(m, d, t, 0, k)))
-        u, turn, still = scale3(scale, u), scale3(scale, turn), zeros(d, 3)
+        u, turn, still = scale3(scale, u), scale3(scale, turn), zeros(3)
         _pull_end(m, d, p, s, 0, k, still, scale3(-1.0, u), scale3(-1.0, turn))
         _pull_end(m, d, p, t, 0, k, still, u, turn)
 

@@ -33,8 +33,8 @@ def _tendons(m, d, p):
     """Computes tension, stiffness and damping of each tendon and of the actuators on it; after `actuator_rates`."""
     flags = m.opt_disableflags
     for i in range(m.ntendon):
-        p.ten_force[i], p.ten_stiffness[i], p.ten_friction[i] = zero(d), zero(d), zero(d)
-        p.ten_curvature[i] = zero(d)
+        p.ten_force[i], p.ten_stiffness[i], p.ten_friction[i] = 0.0, 0.0, 0.0
+        p.ten_curvature[i] = 0.0
         if not (flags & DISABLE_SPRING):
             p.ten_force[i], p.ten_stiffness[i] = spring_force(m, d, i), tendon_spring_rate(m, d, i)
         if not (flags & DISABLE_DAMPER):
@@ -67,9 +67,9 @@ def _follows(m, d, k):
 @kernel
 def _second_entry(m, d, e, k):
     """Returns the derivative by dof k of the second coordinate or length of equality e."""
-    j, x = m.eq_obj2id[e], zero(d)
+    j, x = m.eq_obj2id[e], 0.0
     if m.eq_type[e] == EQ_JOINT:
-        x = real(d, 1.0) if m.jnt_dofadr[j] == k else zero(d)
+        x = 1.0 if m.jnt_dofadr[j] == k else 0.0
     else:
         for c in range(m.ten_J_rowadr[j], m.ten_J_rowadr[j] + m.ten_J_rownnz[j]):
             if m.ten_J_colind[c] == k:
@@ -93,7 +93,7 @@ def _polynomial_slopes(m, d, e):
 @kernel
 def _bends(m, d, p, k, B, f, D):
     """Computes the rates of the Jacobian of row k, an equality with a second joint or tendon."""
-    e, o, along = d.genrow_id[k], d.genrow_dofadr[k], zero(d)
+    e, o, along = d.genrow_id[k], d.genrow_dofadr[k], 0.0
     _, bend = _polynomial_slopes(m, d, e)
     for c in range(o, o + d.genrow_dofnum[k]):
         i = d.genrow_dof[c]
@@ -119,7 +119,7 @@ def row_parameters(m, k, kind, i):
 @kernel
 def _side(m, d, k, i):
     """Returns -1 if row k of tendon i is -J, that of an upper limit, else 1."""
-    same, o, first = zero(d), d.genrow_dofadr[k], m.ten_J_rowadr[i]
+    same, o, first = 0.0, d.genrow_dofadr[k], m.ten_J_rowadr[i]
     for e in range(d.genrow_dofnum[k]):
         same = fma(d.genrow_J[o + e], d.ten_J[first + e], same)
     return where(same < 0.0, -1.0, 1.0)
@@ -136,7 +136,7 @@ def _rows(m, d, p):
         lo, hi = d.genrow_lo[k], d.genrow_hi[k]
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], lo, hi)
         D = where((f > lo) & (f < hi), d.genrow_D[k], 0.0)
-        p.row_bend[k], p.row_swing[k], stiffness = zero(d), zero(d), zero(d)
+        p.row_bend[k], p.row_swing[k], stiffness = 0.0, 0.0, 0.0
         if kind != FRICTION_TENDON:
             stiffer, pull, B = impedance_slopes(solref, solimp, d.genrow_pos[k] - d.genrow_margin[k], shortest)
             stiffness = where(D > 0.0, fma(D, pull, -(f * stiffer)), 0.0)
@@ -199,16 +199,16 @@ def _has_dof(dof, first, number, k):
 
 
 @kernel
-def _clear_bend(d, p, dof, first, number):
+def _clear_bend(p, dof, first, number):
     """ten_bend <- 0 on the dofs of a row."""
     for e in range(first, first + number):
-        p.ten_bend[dof[e]] = zero(d)
+        p.ten_bend[dof[e]] = 0.0
 
 
 @kernel
 def _add_bend(d, p, row, force, friction, curvature):
     """dg += J^T (b dJ v + D dJ a) - dJ^T F of a row, with dJ in ten_bend."""
-    (J, dof, first, number), along = row, zero(d)
+    (J, dof, first, number), along = row, 0.0
     for e in range(first, first + number):
         j = dof[e]
         along = fma(p.ten_bend[j], fma(friction, d.qvel[j], curvature * d.qacc[j]), along)
@@ -222,8 +222,8 @@ def _add_spatial(m, d, p, i, k):
     """Adds the bend of the spatial tendon i."""
     first, number = m.ten_J_rowadr[i], m.ten_J_rownnz[i]
     if _has_dof(m.ten_J_colind, first, number, k):
-        _clear_bend(d, p, m.ten_J_colind, first, number)
-        add_tendon_bend(m, d, p, i, k, real(d, 1.0))
+        _clear_bend(p, m.ten_J_colind, first, number)
+        add_tendon_bend(m, d, p, i, k, 1.0)
         row = d.ten_J, m.ten_J_colind, first, number
         _add_bend(d, p, row, p.ten_force[i], p.ten_friction[i], p.ten_curvature[i])
 
@@ -244,13 +244,13 @@ def _add_bent_row(m, d, p, r, k):
     """Adds the bend of row r."""
     e, first, number = d.genrow_id[r], d.genrow_dofadr[r], d.genrow_dofnum[r]
     if _has_dof(d.genrow_dof, first, number, k):
-        _clear_bend(d, p, d.genrow_dof, first, number)
+        _clear_bend(p, d.genrow_dof, first, number)
         if d.genrow_type[r] == LIMIT_JOINT:
             set_ball_bend(m, d, p, e, k)
         else:
             i, j = m.eq_obj1id[e], m.eq_obj2id[e]
             if not is_fixed(m, i):
-                add_tendon_bend(m, d, p, i, k, real(d, 1.0))
+                add_tendon_bend(m, d, p, i, k, 1.0)
             if j >= 0 and not is_fixed(m, j):
                 slope, _ = _polynomial_slopes(m, d, e)
                 add_tendon_bend(m, d, p, j, k, -slope)

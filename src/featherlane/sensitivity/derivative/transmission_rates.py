@@ -26,13 +26,13 @@ def _is_bent(m, i):
 def _joint(m, d, p, i, k):
     """Computes `_bend` of an actuator on a ball or free joint."""
     j, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
-    a, v, g, change = m.jnt_qposadr[j], m.jnt_dofadr[j], 6 * o, zero(d)
+    a, v, g, change = m.jnt_qposadr[j], m.jnt_dofadr[j], 6 * o, 0.0
     if is_free_joint(m.jnt_type[j]):
         a, v, g = a + 3, v + 3, g + 3
     if k >= v:
-        x, q = unit3(d, k - v), quat_normalize(load4(d.qpos, a))
+        x, q = unit3(k - v), quat_normalize(load4(d.qpos, a))
         axis = load3(m.actuator_gear, g)
-        turn = zeros(d, 3)
+        turn = zeros(3)
         if m.actuator_trntype[i] == TRN_JOINTINPARENT:
             axis = rotate(quat_conj(q), axis)
             turn = cross(axis, x)
@@ -47,7 +47,7 @@ def _joint(m, d, p, i, k):
 def _site(m, d, p, i, k):
     """Computes `_bend` of an actuator on a site, with or without a reference."""
     o, s, r = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
-    push, twist, change = load3(m.actuator_gear, 6 * o), load3(m.actuator_gear, 6 * o + 3), zero(d)
+    push, twist, change = load3(m.actuator_gear, 6 * o), load3(m.actuator_gear, 6 * o + 3), 0.0
     x, b = load3(d.site_xpos, 3 * s), m.site_bodyid[s]
     w, u = point_motion(m, d, b, k, x)
     if r < 0:
@@ -75,7 +75,7 @@ def _crank(m, d, p, i, k):
     pin, end = load3(d.site_xpos, 3 * crank), load3(d.site_xpos, 3 * slider)
     b, c = m.site_bodyid[crank], m.site_bodyid[slider]
     a = (d.site_xmat[9 * slider + 2], d.site_xmat[9 * slider + 5], d.site_xmat[9 * slider + 8])
-    v, gear, rod, none = sub3(pin, end), m.actuator_gear[6 * o], m.actuator_cranklength[i], zeros(d, 3)
+    v, gear, rod, none = sub3(pin, end), m.actuator_gear[6 * o], m.actuator_cranklength[i], zeros(3)
     _, u = point_motion(m, d, b, k, pin)
     w, z = point_motion(m, d, c, k, end)
     dv, da, av = sub3(u, z), cross(w, a), dot3(a, v)
@@ -101,7 +101,7 @@ def _bend(m, d, p, i, k):
     """ten_bend <- the derivative of the moments of actuator i by the position of dof k; returns that of its length."""
     o = m.actuator_outadr[i]
     for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
-        p.ten_bend[m.moment_colind[e]] = zero(d)
+        p.ten_bend[m.moment_colind[e]] = 0.0
     if drives_joint(m, i):
         change = _joint(m, d, p, i, k)
     elif m.actuator_trntype[i] == TRN_SITE:
@@ -114,7 +114,7 @@ def _bend(m, d, p, i, k):
 @kernel
 def _moment(m, d, o, k):
     """Returns whether output o has dof k in its row, and its moment there."""
-    found, moment = 0, zero(d)
+    found, moment = 0, 0.0
     for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
         if m.moment_colind[e] == k:
             found, moment = 1, d.actuator_moment[e] + 0.0
@@ -124,10 +124,10 @@ def _moment(m, d, o, k):
 @kernel
 def _subtract(m, d, p, i, k, moment, by_velocity):
     """dg -= rates of the force of actuator i by the position or the velocity of dof k, which has that moment."""
-    o, longer, rate = m.actuator_outadr[i], zero(d), moment
+    o, longer, rate = m.actuator_outadr[i], 0.0, moment
     first, last, force = m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o], d.actuator_force[o] + 0.0
     if not by_velocity:
-        longer, rate = _bend(m, d, p, i, k), zero(d)
+        longer, rate = _bend(m, d, p, i, k), 0.0
         for e in range(first, last):
             j = m.moment_colind[e]
             rate = fma(p.ten_bend[j], d.qvel[j], rate)

@@ -59,9 +59,9 @@ def _move(m, d, p):
     for i in range(p.ndof):
         p.step[p.dof[i]] = p.x[i]
     for k in range(p.njoint):
-        advance_joint(m, p.joint[k], d.qpos, p.step, p.q, real(d, 1.0), FINITE)
+        advance_joint(m, p.joint[k], d.qpos, p.step, p.q, 1.0, FINITE)
     _clamp(m, d, p)
-    longest = zero(d)
+    longest = 0.0
     for i in range(p.ndof):
         j = p.dof_joint[i]
         if is_scalar(m.jnt_type[j]):
@@ -76,14 +76,14 @@ def _move(m, d, p):
 @kernel
 def _release(m, d, p):
     """Sets which DoFs no limit holds; returns the largest |g_i| / |J_i| of these."""
-    n, steepest = p.ndof, zero(d)
+    n, steepest = p.ndof, 0.0
     for i in range(n):
         j, g = p.dof_joint[i], p.g[i]
         held = false_mask(d)
         if p.limited and m.jnt_limited[j] and is_scalar(m.jnt_type[j]):
             q = p.q[m.jnt_qposadr[j]]
             held = ((q <= m.jnt_range[2 * j]) & (g <= 0.0)) | ((q >= m.jnt_range[2 * j + 1]) & (g >= 0.0))
-        p.free[i] = where(held, 0.0, real(d, 1.0))
+        p.free[i] = where(held, 0.0, 1.0)
         size = sqrt(p.A[n * i + i])
         steepest = fmax(steepest, where(held | (size < MINVAL), 0.0, fabs(g) / fmax(size, MINVAL)))
     return steepest
@@ -123,9 +123,9 @@ def _substitute(d, p):
 
 
 @kernel
-def _model_decrease(d, p):
+def _model_decrease(p):
     """Returns g.x - 1/2 x A x: the decrease of the cost by the quadratic model."""
-    n, total = p.ndof, zero(d)
+    n, total = p.ndof, 0.0
     for i in range(n):
         row = 0.5 * p.A[n * i + i] * p.x[i]
         for j in range(i):
@@ -150,9 +150,9 @@ def _accept(d, p, good):
 
 
 @kernel
-def _largest(d, p):
+def _largest(p):
     """Returns the largest diagonal entry of A."""
-    largest = zero(d)
+    largest = 0.0
     for i in range(p.ndof):
         largest = fmax(largest, p.A[p.ndof * i + i])
     return fmax(largest, MINVAL)
@@ -183,7 +183,7 @@ def levenberg_marquardt(m, d, p):
     if single_precision(d):
         least, cosine, decrease, short = LEAST32, COSINE32, DECREASE32, SHORT32
     for v in range(p.nvel):
-        p.step[v] = zero(d)
+        p.step[v] = 0.0
     _clamp(m, d, p)
     for k in range(p.nframe):
         body_frame(m, d, p.frame[k])
@@ -191,7 +191,7 @@ def levenberg_marquardt(m, d, p):
     _accept(d, p, true_mask(d))
     status, live = p.status[0], p.status[0] == RUNNING
     begins = p.damping[0] == 0.0
-    mu = where(begins, FIRST * _largest(d, p), p.damping[0])
+    mu = where(begins, FIRST * _largest(p), p.damping[0])
     nu = where(begins, 2.0, p.growth[0])
     status = where(live & _is_reached(d, p), REACHED, status)
     status = where(live & not_(p.cost[0] < FAR), FAILED, status)
@@ -207,13 +207,13 @@ def levenberg_marquardt(m, d, p):
         _substitute(d, p)
         length = _move(m, d, p)
         ik_residual(m, d, p)
-        gain, promised = p.cost[0] - p.trial_cost[0], _model_decrease(d, p)
+        gain, promised = p.cost[0] - p.trial_cost[0], _model_decrease(p)
         good = live & (gain > 0.0) & (promised > 0.0)
         rho = gain / where(promised > 0.0, promised, 1.0)
         slow = good & (gain <= decrease * p.cost[0]) & (promised <= decrease * p.cost[0])
         _accept(d, p, good)
         s = 2.0 * rho - 1.0
-        easier = fmax(mu * fmax(1.0 - s * s * s, 1.0 / 3.0), least * _largest(d, p))
+        easier = fmax(mu * fmax(1.0 - s * s * s, 1.0 / 3.0), least * _largest(p))
         mu, nu = where(good, easier, where(live, mu * nu, mu)), where(good, 2.0, where(live, 2.0 * nu, nu))
         p.niter[0] = where(live, p.niter[0] + 1.0, p.niter[0])
         status = where(live & (slow | not_(length > short)), STATIONARY, status)

@@ -28,7 +28,7 @@ GOAL = 13
 @kernel
 def _object_pose(m, d, kind, i):
     """Returns position and quaternion of a site, a geom or a body's frame, from the frames of bodies."""
-    body, offset, turn = i, zeros(d, 3), (real(d, 1.0), zero(d), zero(d), zero(d))
+    body, offset, turn = i, zeros(3), (1.0, 0.0, 0.0, 0.0)
     if kind == OBJ_SITE:
         body, offset, turn = m.site_bodyid[i], load3(m.site_pos, 3 * i), load4(m.site_quat, 4 * i)
     elif kind == OBJ_GEOM:
@@ -41,9 +41,9 @@ def _object_pose(m, d, kind, i):
 def _motion(m, d, dof, j, point):
     """Returns the linear velocity of a point and the angular velocity of its body, per unit velocity of a DoF."""
     kind, k = m.jnt_type[j], dof - m.jnt_dofadr[j]
-    v, w = load3(d.xaxis, 3 * j), zeros(d, 3)
+    v, w = load3(d.xaxis, 3 * j), zeros(3)
     if is_free_joint(kind) and is_translation(kind, k):
-        v = (real(d, 1.0 if k == 0 else 0.0), real(d, 1.0 if k == 1 else 0.0), real(d, 1.0 if k == 2 else 0.0))
+        v = (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
     elif not is_translation(kind, k):
         if has_quaternion(kind):
             first = 9 * m.jnt_bodyid[j] + k % 3
@@ -104,7 +104,7 @@ def _add_look(m, d, p, t, pos, quat):
     angle = atan2(s, along)
     # an axis that points away turns about any perpendicular
     flat = (fabs(a[0]) <= fabs(a[1])) & (fabs(a[0]) <= fabs(a[2]))
-    other = normalize3(cross(a, (where(flat, 1.0, zero(d)), where(flat, zero(d), 1.0), zero(d))))[0]
+    other = normalize3(cross(a, (where(flat, 1.0, 0.0), where(flat, 0.0, 1.0), 0.0)))[0]
     n = select3(s < MINVAL, other, scale3(1.0 / fmax(s, MINVAL), c))
     e = scale3(angle, n)
     nearness = 1.0 / fmax(r, MINVAL)
@@ -120,7 +120,7 @@ def _add_look(m, d, p, t, pos, quat):
 def _add_scalar(d, p, t, error, angle):
     """Adds constraint t, one row whose columns are in p; its error is a length, or an angle if `angle` is 1."""
     p.trial_error[2 * t + angle] = fabs(error)
-    _add_rows(d, p, t, (-error, zero(d), zero(d)), p.weight[2 * t + angle])
+    _add_rows(d, p, t, (-error, 0.0, 0.0), p.weight[2 * t + angle])
 
 
 @kernel
@@ -129,19 +129,19 @@ def _add_joints(m, d, p, t, e):
     error, slope = joint_equality_error(m, d, e)
     j1, j2 = m.eq_obj1id[e], m.eq_obj2id[e]
     for i in range(p.ndof):
-        c = zero(d)
+        c = 0.0
         if p.dof_joint[i] == j1:
             c = c + 1.0
         if p.dof_joint[i] == j2:
             c = c - slope
-        store3(p.column, 3 * i, (c, zero(d), zero(d)))
+        store3(p.column, 3 * i, (c, 0.0, 0.0))
     _add_scalar(d, p, t, error, 1 if is_angle(m.jnt_type[j1]) else 0)
 
 
 @kernel
 def _length_rate(m, d, i, dof):
     """Returns the derivative of the length of tendon i (-1: none) by a dof."""
-    rate = zero(d)
+    rate = 0.0
     if i >= 0:
         for c in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
             if m.ten_J_colind[c] == dof:
@@ -156,7 +156,7 @@ def _add_tendons(m, d, p, t, e):
     for i in range(p.ndof):
         c = _length_rate(m, d, m.eq_obj1id[e], p.dof[i])
         c = fma(-slope, _length_rate(m, d, m.eq_obj2id[e], p.dof[i]), c)
-        store3(p.column, 3 * i, (c, zero(d), zero(d)))
+        store3(p.column, 3 * i, (c, 0.0, 0.0))
     _add_scalar(d, p, t, error, 0)
 
 
@@ -175,7 +175,7 @@ def _add_fastening(m, d, p, t, e):
     _add_rows(d, p, t, apart, p.weight[2 * t])
     if m.eq_type[e] == EQ_WELD:
         # without a torquescale a weld does not hold the orientation
-        on = where(m.eq_data[NEQDATA * e + 10] != 0.0, real(d, 1.0), 0.0)
+        on = where(m.eq_data[NEQDATA * e + 10] != 0.0, 1.0, 0.0)
         frame, turn = orientations(m, d, e)
         # turn = q_2* q_1 is the rotation from the second frame to the first
         turn = scale3(-on, rotate(frame, quat_log(quat_normalize(turn))))
@@ -225,13 +225,13 @@ def ik_residual(m, d, p):
     Frame: world.   Cost: O(nrow ndof^2).
     """
     n = p.ndof
-    p.trial_cost[0] = zero(d)
+    p.trial_cost[0] = 0.0
     for i in range(n):
-        p.trial_g[i] = zero(d)
+        p.trial_g[i] = 0.0
         for j in range(i + 1):
-            p.trial_A[n * i + j] = zero(d)
+            p.trial_A[n * i + j] = 0.0
     for t in range(p.ntarget):
-        p.trial_error[2 * t], p.trial_error[2 * t + 1] = zero(d), zero(d)
+        p.trial_error[2 * t], p.trial_error[2 * t + 1] = 0.0, 0.0
         pos, quat = _object_pose(m, d, p.kind[t], p.object[t])
         if p.parts[t] & PLACE:
             _add_position(m, d, p, t, pos)
@@ -246,7 +246,7 @@ def ik_residual(m, d, p):
         tendon(m, d)
     for c in range(p.nequality):
         t = p.ntarget + c
-        p.trial_error[2 * t], p.trial_error[2 * t + 1] = zero(d), zero(d)
+        p.trial_error[2 * t], p.trial_error[2 * t + 1] = 0.0, 0.0
         _add_equality(m, d, p, t, p.equality[c])
     if any_(p.stiffness[0] > 0.0):
         _add_posture(m, d, p)

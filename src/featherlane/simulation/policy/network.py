@@ -54,7 +54,7 @@ def dense(p, w, first, source, target, nin, nout, kind):
     """hidden[target:] <- activation of the layer whose numbers begin at `first`, applied to hidden[source:]."""
     for o in range(0, nout, BLOCK):
         a = first + o * (nin + 1)
-        sums = tuple(zero(p) + w[a + k] for k in range(BLOCK))
+        sums = tuple(0.0 + w[a + k] for k in range(BLOCK))
         for i in range(nin):
             a += BLOCK
             x = p.hidden[source + i]

@@ -146,7 +146,7 @@ def camera_tiles(m, d, b, p, thread, tile):
     colours = p.colours + 8 * p.colour_stride * (b.place[tile * width(b)] // p.number)
     i, near, far = p.camera, real(d, d.camera.clip[0]), real(d, d.camera.clip[1])
     R, size = load9(d.cam_xmat, 9 * i), (real(d, p.image_width), real(d, p.image_height))
-    lane = real(d, 1.0) * lane_index(d)
+    lane = 1.0 * lane_index(d)
     row_of_lane = floor((lane + 0.5) / p.packet_width)
     column_of_lane = lane - p.packet_width * row_of_lane
     wide, high, n = p.packet_width, width(d) // p.packet_width, p.block_width * p.block_height
@@ -172,12 +172,12 @@ def camera_tiles(m, d, b, p, thread, tile):
         start = near / slope
         store3(d.ray.point, 0, axpy3(start, direction, origin))
         store3(d.ray.direction, 0, direction)
-        d.ray.exclude[0] = real(d, -1.0)
+        d.ray.exclude[0] = -1.0
         cast_packet(m, d)
         depth = slope * d.ray.distance[0] + near
         seen = (d.ray.geom[0] >= 0.0) & (depth < far)
         p.depth[0] = where(seen, depth, far) + spoiled
-        geom, normal = where(seen, d.ray.geom[0], -1.0), select3(seen, load3(d.ray.normal, 0), zeros(d, 3))
+        geom, normal = where(seen, d.ray.geom[0], -1.0), select3(seen, load3(d.ray.normal, 0), zeros(3))
         if p.coloured:
             shade(m, d, p, axpy3(start, direction, origin), direction, seen, colours)
             store3(p.rgb, 0, tuple(x + spoiled for x in load3(p.rgb, 0)))

@@ -118,7 +118,7 @@ def contact_tiles(m, d, b, p, thread, tile):
     Writes: those that they take back; active, recall_address, tree_settled, lane_active, warning, qfrc_constraint,
             dof_touched, listed, and all else of this thread's workspace.
     """
-    d.lane_active[0] = zero(d)
+    d.lane_active[0] = 0.0
     forward(m, d)
     if any_(d.lane_active[0] > 0.0):
         list_parts(m, d, (b, p))  # the contacts of the tile did not fit into its slots

@@ -109,7 +109,7 @@ def scan_tiles(m, d, b, p, thread, tile):
     d.ray.ngeom[0] = n
     if p.vertical:
         measure_shadows(m, d, p)
-    d.ray.exclude[0] = real(d, 1.0) * (body if p.excluded == -2 else p.excluded)
+    d.ray.exclude[0] = 1.0 * (body if p.excluded == -2 else p.excluded)
     before = p.nray * (b.place[tile * W] // (b.nstep * W))
     miss = read_lane(doubles(d, p.bundle), BUNDLE, 0)
     for s in range(b.nstep):

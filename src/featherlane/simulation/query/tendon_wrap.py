@@ -43,7 +43,7 @@ def find_arc(m, d, k):
     bends, first, last, length = wrap(m, d, start, end, geom, m.wrap_type[k], m.wrap_sideid[k])
     store3(d.distance.fromto, 0, first)
     store3(d.distance.fromto, 3, last)
-    d.distance.dist[0] = where(bends, length, real(d, -1.0))
+    d.distance.dist[0] = where(bends, length, -1.0)
 
 
 @over_tiles

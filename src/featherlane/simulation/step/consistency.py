@@ -74,17 +74,19 @@ def compare_forward_inverse(m, d):
     """
     full, rows_full, unconverged = d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED]
     for i in range(m.nv):
-        d.primal.search[i] = d.qfrc_constraint[i]
+        d.qfrc_inverse[i] = d.qfrc_constraint[i]  # the rows use all of primal
     d.in_stage[0] = 1
     inverse_constraint(m, d, store=0)
     d.in_stage[0] = 0
+    for i in range(m.nv):
+        d.primal.search[i] = d.qfrc_inverse[i]
     # forward has already counted contacts and rows that did not fit
     d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = full, rows_full, unconverged
     inverse_force(m, d)
     for i in range(m.nv):
         d.primal.grad[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
     add_xfrc(m, d, d.primal.grad)
-    constraint, force = zero(d), zero(d)
+    constraint, force = 0.0, 0.0
     for i in range(m.nv):
         x, y = d.primal.search[i] - d.qfrc_constraint[i], d.primal.grad[i] - d.qfrc_inverse[i]
         constraint, force = fma(x, x, constraint), fma(y, y, force)

@@ -226,7 +226,7 @@ def forward(m, d):
         if needs_energy(m, d):
             energy(m, d)
         else:
-            d.energy[0], d.energy[1] = zeros(d, 2)
+            d.energy[0], d.energy[1] = zeros(2)
         sensor_acc(m, d)
     else:
         forward_at_rest(m, d)

@@ -23,9 +23,9 @@ REPEATED = (
 
 
 @kernel
-def is_out_of_range(d, x, n):
+def is_out_of_range(x, n):
     """Returns a mask: is any of the n values of a field NaN or beyond LARGEST?"""
-    found = zero(d)
+    found = 0.0
     for i in range(n):
         found = where(fabs(x[i]) <= LARGEST, found, 1.0)
     return found > 0.0
@@ -34,20 +34,20 @@ def is_out_of_range(d, x, n):
 @kernel
 def bad_state(m, d):
     """Returns the mask of worlds with a bad position, velocity, activation, time, mocap pose or eq_active."""
-    found = is_out_of_range(d, d.qpos, m.nq) | is_out_of_range(d, d.qvel, m.nv) | is_out_of_range(d, d.time, 1)
+    found = is_out_of_range(d.qpos, m.nq) | is_out_of_range(d.qvel, m.nv) | is_out_of_range(d.time, 1)
     if m.na > 0:
-        found = found | is_out_of_range(d, d.act, m.na)
+        found = found | is_out_of_range(d.act, m.na)
     if m.nmocap > 0:
-        found = found | is_out_of_range(d, d.mocap_pos, 3 * m.nmocap) | is_out_of_range(d, d.mocap_quat, 4 * m.nmocap)
+        found = found | is_out_of_range(d.mocap_pos, 3 * m.nmocap) | is_out_of_range(d.mocap_quat, 4 * m.nmocap)
     if m.neq > 0:
-        found = found | is_out_of_range(d, d.eq_active, m.neq)
+        found = found | is_out_of_range(d.eq_active, m.neq)
     return found
 
 
 @kernel
 def bad_acceleration(m, d):
     """Returns the mask of worlds with a bad acceleration."""
-    return is_out_of_range(d, d.qacc, m.nv)
+    return is_out_of_range(d.qacc, m.nv)
 
 
 @kernel
@@ -133,9 +133,9 @@ def take_back_counts(m, d, counts):
 
 
 @kernel
-def infinite(d, x, n):
+def infinite(x, n):
     """Returns a mask: is any of the n values of a field infinite or NaN?"""
-    found = zero(d)
+    found = 0.0
     for i in range(n):
         found = where(x[i] - x[i] == 0.0, found, 1.0)
     return found > 0.0
@@ -146,9 +146,9 @@ def infinite_outputs(m, d):
     """Returns the mask of worlds with an infinite or NaN energy or sensor value, among those that are computed."""
     found = false_mask(d)
     if needs_energy(m, d):
-        found = infinite(d, d.energy, 2)
+        found = infinite(d.energy, 2)
     if measures(m, d):
-        found = found | infinite(d, d.sensordata, m.nsensordata)
+        found = found | infinite(d.sensordata, m.nsensordata)
     return found
 
 
@@ -157,8 +157,8 @@ def warn_non_finite(m, d, mask):
     """Counts the worlds of the mask as non-finite, and records which part of their state is bad."""
     if any_(mask):
         warn(d, NON_FINITE, mask)
-        part = where(is_out_of_range(d, d.qvel, m.nv), 1.0 * BAD_VELOCITY, 0.0)
-        part = where(is_out_of_range(d, d.qpos, m.nq), 1.0 * BAD_POSITION, part)
+        part = where(is_out_of_range(d.qvel, m.nv), 1.0 * BAD_VELOCITY, 0.0)
+        part = where(is_out_of_range(d.qpos, m.nq), 1.0 * BAD_POSITION, part)
         d.bad_part[0] = where(mask, part, d.bad_part[0])
         d.found_bad[0] = d.found_bad[0] | FOUND_NON_FINITE
 

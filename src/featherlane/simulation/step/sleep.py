@@ -17,7 +17,7 @@ from featherlane.simulation.step.wake import mark_awake, never_sleeps, positions
 @kernel
 def still(m, d, t):
     """Returns a mask: may tree t sleep?  No force is applied to it and its velocities are below the tolerance."""
-    busy = never_sleeps(m, d, t)
+    busy = never_sleeps(m, t)
     tolerance, b = m.opt_sleep_tolerance[0], m.tree_bodyadr[t]
     for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
         moves = not_(fabs(d.qvel[i]) * m.dof_length[i] < tolerance) & ((tolerance != 0.0) | (d.qvel[i] != 0.0))
@@ -43,7 +43,7 @@ def count_down(m, d):
     for t in range(m.ntree):
         n = d.tree_asleep[t]
         if any_(n < 0.0):
-            n = where(counts & (n < 0.0), where(still(m, d, t), fmin(n + 1.0, real(d, -1.0)), 1.0 * AWAKE), n)
+            n = where(counts & (n < 0.0), where(still(m, d, t), fmin(n + 1.0, -1.0), 1.0 * AWAKE), n)
             d.tree_asleep[t] = n
             if any_(n == -1.0):
                 ready = 1

@@ -75,7 +75,7 @@ def mark_bodies(m, d):
         if t >= 0:
             d.body_awake[b] = d.tree_awake[t]
         else:
-            d.body_awake[b] = real(d, 1.0 if is_mocap(m, b) else 0.0)
+            d.body_awake[b] = 1.0 if is_mocap(m, b) else 0.0
         d.body_any_awake[b] = 1 if any_(d.body_awake[b] > 0.0) else 0
 
 
@@ -126,9 +126,9 @@ def moved_by_tendon(m, i, t):
 
 
 @kernel
-def never_sleeps(m, d, t):
+def never_sleeps(m, t):
     """Returns 1 in worlds in which tree t never sleeps: by its policy, or by a spring or damper to another tree."""
-    never = real(d, 1.0 if m.tree_sleep_policy[t] in (SLEEP_NEVER, SLEEP_AUTO_NEVER) else 0.0)
+    never = 1.0 if m.tree_sleep_policy[t] in (SLEEP_NEVER, SLEEP_AUTO_NEVER) else 0.0
     if m.tree_sleep_policy[t] == SLEEP_AUTO_ALLOWED:
         for i in range(m.ntendon):
             if moved_by_tendon(m, i, t):
@@ -139,7 +139,7 @@ def never_sleeps(m, d, t):
 @kernel
 def perturbed(m, d, t):
     """Returns 1 in the worlds in which tree t sleeps and the user has changed it, else 0."""
-    changed = never_sleeps(m, d, t)
+    changed = never_sleeps(m, t)
     b = m.tree_bodyadr[t]
     for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
         changed = where((d.qvel[i] != 0.0) | (d.qfrc_applied[i] != 0.0), 1.0, changed)
@@ -157,7 +157,7 @@ def perturbed(m, d, t):
 @kernel
 def note_mocap(m, d):
     """Stores the poses of mocap bodies; returns whether one of them has moved."""
-    moved = zero(d)
+    moved = 0.0
     for k in range(m.nmocap):
         moved = mocap_moved(d, k, moved)
         for c in range(3):

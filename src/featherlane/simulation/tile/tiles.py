@@ -93,14 +93,14 @@ def sign_contacts(m, d):
     Reads:  con_cand, con_present.   Writes: signature (nsignature,) whole numbers below 2^24.
     """
     for k in range(d.nsignature):
-        d.signature[k] = zero(d)
+        d.signature[k] = 0.0
     bits, last = SIGNATURE_BITS * d.nsignature, -1
     for k in range(d.ncon_slot[0]):
         p = d.con_cand[k]
         bit = (p if m.ncand <= bits else p * bits // m.ncand) % bits
         if p >= 0 and bit != last:
             word = bit // SIGNATURE_BITS
-            weight = real(d, 1.0) * (1 << (SIGNATURE_BITS - 1 - bit % SIGNATURE_BITS))
+            weight = 1.0 * (1 << (SIGNATURE_BITS - 1 - bit % SIGNATURE_BITS))
             d.signature[word] = d.signature[word] + d.con_present[k] * weight
         last = bit
 

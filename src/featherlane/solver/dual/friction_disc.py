@@ -66,7 +66,7 @@ def solve_disc(d, n, x):
 @kernel
 def buffer_product(d, n, x, y):
     """Returns the scalar product of two vectors in dual.room."""
-    s = zero(d)
+    s = 0.0
     for c in range(n):
         s = fma(d.dual.room[x + c], d.dual.room[y + c], s)
     return s
@@ -78,12 +78,12 @@ def solve_on_disc(d, n, r):
 
     Reads:  dual.room at A and B.   Writes: dual.room at T; W and L for itself.   Cost: O(n^3) a round.
     """
-    trace, multiplier = zero(d), zero(d)
+    trace, multiplier = 0.0, 0.0
     for c in range(n):
         trace = trace + d.dual.room[A + disc_triangle_index(c, c)]
-    slack = real(d, 1e-13)
+    slack = 1e-13
     if single_precision(d):
-        slack = real(d, 1e-6)
+        slack = 1e-6
     outside, length = r >= 0.0, r
     for _ in range(ROUNDS):
         factor_disc(d, n, multiplier, FLAT * trace)

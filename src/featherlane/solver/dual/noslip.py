@@ -70,9 +70,9 @@ def free_cone(d, q, dim, live):
     """Solves the forces across the normal of an elliptic contact."""
     for c in range(dim):
         d.dual.room[FORCE + c] = d.dual.f[10 * q + c]
-    fall = slide_across(d, q, dim, zero(d), zero(d), live)
+    fall = slide_across(d, q, dim, 0.0, 0.0, live)
     for c in range(1, dim):
-        d.dual.f[10 * q + c] = d.dual.room[FORCE + c] + zero(d)
+        d.dual.f[10 * q + c] = d.dual.room[FORCE + c] + 0.0
     return fall
 
 
@@ -88,7 +88,7 @@ def pushes(m, d, k, q):
 @kernel
 def free_contact(m, d, k, q, live):
     """Solves the friction of contact k; returns the cost's decrease."""
-    dim, fall = d.con_dim[k], zero(d)
+    dim, fall = d.con_dim[k], 0.0
     load_contact(m, d, k, q)
     if has_edges(m, d, k):
         for i in range(1, dim):
@@ -102,7 +102,7 @@ def free_contact(m, d, k, q, live):
 @kernel
 def regularisation_cost(m, d):
     """Returns 1/2 f^T R f: the part of the cost that R contributes."""
-    s, first = zero(d), d.ndofrow[0]
+    s, first = 0.0, d.ndofrow[0]
     for k in range(first):
         f = d.dual.f[10 * k]
         s = fma(f * regularisation(d.dofrow_D[k]), f, s)
@@ -120,7 +120,7 @@ def regularisation_cost(m, d):
 @kernel
 def sweep_friction(m, d, live):
     """Sweeps once over all friction; returns the cost's decrease."""
-    fall, joint = zero(d), d.ndofrow[0] + d.ngenrow[0]
+    fall, joint = 0.0, d.ndofrow[0] + d.ngenrow[0]
     for k in range(d.nfrictionrow[0]):
         fall = fall + free_row(d, k, d.primal.dofrow_v[k], d.dofrow_lo[k], d.dofrow_hi[k], live)
     for k in range(d.ngenrow[0]):
@@ -154,14 +154,14 @@ def noslip(m, d):
     invert_rows(d)
     for i in range(m.nv):
         d.dual.start[i] = d.qacc[i]
-    d.dual.nsweep[0] = zero(d)
+    d.dual.nsweep[0] = 0.0
     live, first = d.active[0] > 0.0, regularisation_cost(m, d)
     for _ in range(m.opt_noslip_iterations):
         if not any_(live):
             break
         fall = sweep_friction(m, d, live) + first
         d.dual.nsweep[0] = where(live, d.dual.nsweep[0] + 1.0, d.dual.nsweep[0])
-        first = zero(d)
+        first = 0.0
         live = live & (scale * fall >= m.opt_noslip_tolerance[0])
     accelerate_by_forces(m, d)
     store_dual_forces(m, d)

@@ -89,7 +89,7 @@ def load_contact(m, d, k, q):
     for c in range(first, dim):
         d.dual.room[Y + c] = d.primal.con_warm[basis_value_index(d, k, c)] + block_row_product(d, q, c)
     for c in range(dim):
-        d.dual.room[CHANGE + c] = zero(d)
+        d.dual.room[CHANGE + c] = 0.0
 
 
 @kernel
@@ -135,7 +135,7 @@ def visit_pyramid(m, d, k, q, sweep, live):
     load_contact(m, d, k, q)
     for e in range(n):
         d.dual.room[FORCE + e] = d.dual.f[10 * q + e]
-    fall, against = zero(d), zero(d)
+    fall, against = 0.0, 0.0
     for turn in range(ROUNDS):
         for at in range(n):
             e = at if (sweep + turn) % 2 == 0 else n - 1 - at
@@ -170,22 +170,22 @@ def set_ray(d, q, dim, R, Rt, held):
     The rim is used if the normal increases the cost.  At the tip of the cone the normal alone may fail: if the contact
     accelerates away from the surface and fast along it, friction reduces the cost, but needs a normal force.
     """
-    s, up = zero(d), cone_row(d, q, 0, R, Rt)
+    s, up = 0.0, cone_row(d, q, 0, R, Rt)
     for c in range(1, dim):
         y = cone_row(d, q, c, R, Rt)
         s = fma(y, y, s)
     inverse = where(up > 0.0, 1.0 / fmax(sqrt(s), TINY), 0.0)
     for c in range(dim):
-        tip = real(d, 1.0) if c == 0 else -(cone_row(d, q, c, R, Rt) * inverse)
+        tip = 1.0 if c == 0 else -(cone_row(d, q, c, R, Rt) * inverse)
         d.dual.room[RAY + c] = where(held, d.dual.room[FORCE + c], tip)
 
 
 @kernel
 def ray_length(d, q, dim, R, Rt):
     """Returns the distance along the ray to the minimum of the cost."""
-    up, curvature = zero(d), zero(d)
+    up, curvature = 0.0, 0.0
     for c in range(dim):
-        v, s = d.dual.room[RAY + c], zero(d)
+        v, s = d.dual.room[RAY + c], 0.0
         up = fma(v, cone_row(d, q, c, R, Rt), up)
         for e in range(dim):
             s = fma(d.dual.A[21 * q + block_triangle_index(c, e)], d.dual.room[RAY + e], s)
@@ -197,7 +197,7 @@ def ray_length(d, q, dim, R, Rt):
 @kernel
 def push_along(d, q, dim, R, Rt, live):
     """Changes the force along its ray, not beyond the tip of the cone; returns the cost's decrease."""
-    held, fall = d.dual.room[FORCE] > TOUCHING, zero(d)
+    held, fall = d.dual.room[FORCE] > TOUCHING, 0.0
     set_ray(d, q, dim, R, Rt, held)
     x = ray_length(d, q, dim, R, Rt)
     x = fmax(x, where(held, -1.0, 0.0))
@@ -221,7 +221,7 @@ def slide_across(d, q, dim, R, Rt, live):
             d.dual.room[DISC_A + disc_triangle_index(c, e)] = a + Rt if c == e else a
     r = d.dual.room[FORCE]
     solve_on_disc(d, n, where(r > TOUCHING, r, 0.0))
-    fall = zero(d)
+    fall = 0.0
     for c in range(n):
         fall = fall + move_on_cone(d, q, dim, c + 1, d.dual.room[DISC_T + c], R, Rt, live)
     return fall
@@ -234,7 +234,7 @@ def visit_cone(m, d, k, q, live):
     load_contact(m, d, k, q)
     for c in range(dim):
         d.dual.room[FORCE + c] = d.dual.f[10 * q + c]
-    fall, against = zero(d), zero(d)
+    fall, against = 0.0, 0.0
     for _ in range(ROUNDS):
         fall = fall + push_along(d, q, dim, R, Rt, live)
         fall = fall + slide_across(d, q, dim, R, Rt, live)
@@ -253,15 +253,15 @@ def visit_contact(m, d, k, q, sweep, live):
     elif d.con_dim[k] > 1:
         fall, against = visit_cone(m, d, k, q, live)
     else:
-        most = real(d, UNBOUNDED)
-        fall, against = update_row_force(d, q, d.primal.con_warm[3 * k], d.con_D[k], zero(d), most, live)
+        most = UNBOUNDED
+        fall, against = update_row_force(d, q, d.primal.con_warm[3 * k], d.con_D[k], 0.0, most, live)
     return fall, against
 
 
 @kernel
 def sweep_blocks(m, d, sweep, live):
     """Sweeps once over all blocks; returns the cost's decrease and the drift of all forces."""
-    fall, against = zero(d), zero(d)
+    fall, against = 0.0, 0.0
     first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
     if is_scrambled(sweep):
         order_blocks(d, sweep)
@@ -297,7 +297,7 @@ def extrapolate_contact(m, d, k, q, beta):
         for e in range(n):
             d.dual.f[10 * q + e] = fmax(d.dual.f[10 * q + e], 0.0)
     else:
-        s, r = zero(d), fmax(d.dual.f[10 * q], 0.0)
+        s, r = 0.0, fmax(d.dual.f[10 * q], 0.0)
         for e in range(1, n):
             s = fma(d.dual.f[10 * q + e], d.dual.f[10 * q + e], s)
         length = sqrt(s)
@@ -333,7 +333,7 @@ def force_cost(f, b, D):
 @kernel
 def dual_cost(m, d):
     """Returns 1/2 f^T (A + R) f + f^T b, with f^T A f = z^T z."""
-    s, first, joint = zero(d), d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
+    s, first, joint = 0.0, d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
     for i in range(m.nv):
         s = fma(d.dual.z[i], d.dual.z[i], s)
     s = 0.5 * s
@@ -348,7 +348,7 @@ def dual_cost(m, d):
                 s = fma(basis_force(m, d, k, c), d.primal.con_warm[basis_value_index(d, k, c)], s)
             for e in range(force_count(m, d, k)):
                 D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
-                s = s + force_cost(d.dual.f[10 * q + e], zero(d), D)
+                s = s + force_cost(d.dual.f[10 * q + e], 0.0, D)
     return s
 
 
@@ -393,12 +393,12 @@ def pgs(m, d):
     """
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
     start_forces(m, d)
-    record_forces(m, d, 0, scale, zero(d), zero(d))
+    record_forces(m, d, 0, scale, 0.0, 0.0)
     # a sweep's gain is quadratic in the change of forces: this is the square of a rounding
-    noise = real(d, 1e-28)
+    noise = 1e-28
     if single_precision(d):
-        noise = real(d, 1e-12)
-    niter, k, total, idle, cost = zero(d), zero(d), zero(d), zero(d), dual_cost(m, d)
+        noise = 1e-12
+    niter, k, total, idle, cost = 0.0, 0.0, 0.0, 0.0, dual_cost(m, d)
     live = d.active[0] > 0.0
     for sweep in range(m.opt_iterations):
         if not any_(live):

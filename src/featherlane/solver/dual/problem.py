@@ -30,7 +30,7 @@ from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces
 def block_row_product(d, q, c):
     """Returns the product of row c of block q with z: (J M^-1 J^T f) along the row."""
     n, o = d.dual.dofnum[q], d.dual.dofadr[q]
-    row, x = d.dual.rowadr[q] + c * n, zero(d)
+    row, x = d.dual.rowadr[q] + c * n, 0.0
     for p in range(n):
         x = fma(d.dual.Y[row + p], d.dual.z[d.dual.dof[o + p]], x)
     return x
@@ -51,7 +51,7 @@ def three_dots(d, q, c):
     """Returns `block_row_product` of rows c to c + 2 of block q: z is read once."""
     n, o = d.dual.dofnum[q], d.dual.dofadr[q]
     row = d.dual.rowadr[q] + c * n
-    x, y, w = zeros(d, 3)
+    x, y, w = zeros(3)
     for p in range(n):
         z, e = d.dual.z[d.dual.dof[o + p]], row + p
         x, y, w = fma(d.dual.Y[e], z, x), fma(d.dual.Y[e + n], z, y), fma(d.dual.Y[e + 2 * n], z, w)
@@ -90,7 +90,7 @@ def basis_force(m, d, k, c):
         if c > 0:
             x = d.dual.f[f + 2 * c - 2] - d.dual.f[f + 2 * c - 1]
         else:
-            x = zero(d)
+            x = 0.0
             for e in range(2 * (d.con_dim[k] - 1)):
                 x = x + d.dual.f[f + e]
     return x
@@ -122,7 +122,7 @@ def contact_force_at(m, d, k, e, s):
 @kernel
 def cone_factor(m, d, k):
     """Returns the factor of y_i for the forces of contact k across n; 0 without an elliptic cone."""
-    s = zero(d)
+    s = 0.0
     if d.con_dim[k] > 1 and not has_pyramids(m):
         _, s, _ = cone_force(m, d, k, d.primal.con_y)
     return s
@@ -147,14 +147,14 @@ def clear_overflow_forces(m, d):
     """Sets the forces of blocks beyond the capacity to 0."""
     for q in range(d.dual.ndual[0], d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]):
         for e in range(10):
-            d.dual.f[10 * q + e] = zero(d)
+            d.dual.f[10 * q + e] = 0.0
 
 
 @kernel
 def sum_forces(m, d):
     """Computes z = Y^T f."""
     for i in range(m.nv):
-        d.dual.z[i] = zero(d)
+        d.dual.z[i] = 0.0
     joint = d.ndofrow[0] + d.ngenrow[0]
     for q in range(d.dual.ndual[0]):
         if q < joint:
@@ -183,7 +183,7 @@ def whiten_forces(m, d):
 def push_forces(m, d):
     """Computes qfrc_constraint = J^T f."""
     for i in range(m.nv):
-        d.qfrc_constraint[i] = zero(d)
+        d.qfrc_constraint[i] = 0.0
     for k in range(d.ndofrow[0]):
         i = d.dofrow_dof[k]
         d.qfrc_constraint[i] = fma(d.dofrow_J[k], d.dual.f[10 * k], d.qfrc_constraint[i])
@@ -194,12 +194,12 @@ def push_forces(m, d):
             d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
-        f, t, s = basis_force(m, d, k, 0), zero(d), zero(d)
+        f, t, s = basis_force(m, d, k, 0), 0.0, 0.0
         if d.con_dim[k] > 1:
             t, s = basis_force(m, d, k, 1), basis_force(m, d, k, 2)
         push_bodies(d, k, (f, t, s))
         if d.con_dim[k] > 3:
-            f, t, s = basis_force(m, d, k, 3), zero(d), zero(d)
+            f, t, s = basis_force(m, d, k, 3), 0.0, 0.0
             if d.con_dim[k] > 4:
                 t, s = basis_force(m, d, k, 4), basis_force(m, d, k, 5)
             turn_bodies(d, k, (f, t, s))
@@ -230,7 +230,7 @@ def store_dual_forces(m, d):
     for k in range(d.ncon_slot[0]):
         d.con_force[6 * k] = basis_force(m, d, k, 0)
         for c in range(1, 6):
-            x = zero(d)
+            x = 0.0
             if c < d.con_dim[k]:
                 x = d.con_friction[5 * k + c - 1] * basis_force(m, d, k, c)
             d.con_force[6 * k + c] = x
@@ -260,7 +260,7 @@ def row_gap(f, g, x, D):
 @kernel
 def contact_gap(m, d, k):
     """Returns the duality gap of the forces of contact k."""
-    f, s, gap = 10 * contact_block(d, k), cone_factor(m, d, k), zero(d)
+    f, s, gap = 10 * contact_block(d, k), cone_factor(m, d, k), 0.0
     for e in range(force_count(m, d, k)):
         g, x, D = contact_force_at(m, d, k, e, s), d.primal.con_y[3 * k], d.con_D[k]
         if has_edges(m, d, k):
@@ -275,7 +275,7 @@ def contact_gap(m, d, k):
 @kernel
 def dual_gap(m, d):
     """Returns the duality gap of dual.f, after `primal_at_forces`."""
-    gap = zero(d)
+    gap = 0.0
     for k in range(d.ndofrow[0]):
         g, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         gap = gap + row_gap(d.dual.f[10 * k], g, d.primal.dofrow_x[k], d.dofrow_D[k])

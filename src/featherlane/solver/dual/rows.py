@@ -138,9 +138,9 @@ def translation_entries(d, k, i):
 def contact_entries(d, k, i, e, n, dim):
     """Computes the column of dof i in contact k's Jacobian: at dual.Y[e] along basis vector 0, then every n entries."""
     for c in range(dim):
-        d.dual.Y[e + c * n] = zero(d)
+        d.dual.Y[e + c * n] = 0.0
     if d.dual.mark[i] != BOTH:
-        s = real(d, 1.0)
+        s = 1.0
         if d.dual.mark[i] != FIRST:
             s = -s
         v = translation_entries(d, k, i)
@@ -244,7 +244,7 @@ def block_matrix(d, q, dim):
     n, row = d.dual.dofnum[q], d.dual.rowadr[q]
     for c in range(dim):
         for e in range(c + 1):
-            s = zero(d)
+            s = 0.0
             for p in range(n):
                 s = fma(d.dual.Y[row + c * n + p], d.dual.Y[row + e * n + p], s)
             d.dual.A[21 * q + block_triangle_index(c, e)] = s
@@ -272,7 +272,7 @@ def dof_row_block(m, d, k, start, row):
     clear_dof_marks(d, start, n)
     set_block(d, k, start, n, row)
     for p in range(n):
-        d.dual.Y[row + p] = zero(d)
+        d.dual.Y[row + p] = 0.0
     d.dual.Y[row] = d.dofrow_J[k]
     whiten_block(m, d, start, n, row, 1)
     block_matrix(d, k, 1)
@@ -289,7 +289,7 @@ def general_row_block(m, d, k, start, row):
     sort_descending(d.dual.dof, start, n)
     set_block(d, q, start, n, row)
     for p in range(n):
-        d.dual.Y[row + p] = zero(d)
+        d.dual.Y[row + p] = 0.0
         d.dual.place[d.dual.dof[start + p]] = p
     for e in range(o, o + d.genrow_dofnum[k]):
         d.dual.Y[row + d.dual.place[d.genrow_dof[e]]] = d.genrow_J[e]

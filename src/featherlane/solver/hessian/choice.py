@@ -67,7 +67,7 @@ def choose_way(m, d):
             d.hessian.pattern[0] = 0
         elif d.con_overflow[0]:
             d.con_overflow[0] = 0
-            d.ordered[0] = zero(d)
+            d.ordered[0] = 0.0
             take_tree(m, d, APART)
             own_all_contacts(m, d)
     elif d.hessian.pattern[0] != TREE:

@@ -144,7 +144,7 @@ def keep_factor(m, d):
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
     for i in range(m.nv):
-        d.primal.search[i] = zero(d)
+        d.primal.search[i] = 0.0
     if takes_recursion(m, d):
         factor_articulated(m, d)
     if takes_matrix(m, d):
@@ -237,7 +237,7 @@ def factor_hessian(m, d):
     if d.con_overflow[0] == 0:
         if starts_from_inertia(m, d) and not needs_inertia(m, d):
             crb(m, d)
-        d.primal.live[0] = real(d, 1.0)
+        d.primal.live[0] = 1.0
         assemble_hessian(m, d)
         keep_factor(m, d)
 

@@ -39,7 +39,7 @@ def copy_out(p, at, first, count):
 @kernel
 def is_doubtful(p):
     """Checks whether a world has a dense A that is not finite, or not symmetric."""
-    n, none, gap, size = p.lcp.n[0], zero(p), zero(p), zero(p)
+    n, none, gap, size = p.lcp.n[0], 0.0, 0.0, 0.0
     for i in range(n):
         for j in range(i + 1):
             x, y = p.lcp.A[i * n + j], p.lcp.A[j * n + i]

@@ -21,13 +21,13 @@ from featherlane.solver.lcp.sweep.residual import ROUNDING32, record_residual
 def store_lcp_forces(d):
     """Stores forces of the rows of the constraint layer; of contacts along normal and tangents, moments about them."""
     for k in range(d.ndofrow[0]):
-        d.dofrow_force[k] = d.lcp.x[d.dofrow_lcprow[k]] if d.dofrow_lcprow[k] >= 0 else zero(d)
+        d.dofrow_force[k] = d.lcp.x[d.dofrow_lcprow[k]] if d.dofrow_lcprow[k] >= 0 else 0.0
     for k in range(d.ngenrow[0]):
-        d.genrow_force[k] = d.lcp.x[d.genrow_lcprow[k]] if d.genrow_lcprow[k] >= 0 else zero(d)
+        d.genrow_force[k] = d.lcp.x[d.genrow_lcprow[k]] if d.genrow_lcprow[k] >= 0 else 0.0
     for k in range(d.ncon_slot[0]):
         r = d.con_lcprow[k]
         for c in range(6):
-            d.con_force[6 * k + c] = d.lcp.x[r + c] if r >= 0 and c < d.con_dim[k] else zero(d)
+            d.con_force[6 * k + c] = d.lcp.x[r + c] if r >= 0 and c < d.con_dim[k] else 0.0
 
 
 @stage
@@ -57,21 +57,21 @@ def is_dense_solver(m):
 def find_forces(m, d):
     """Solves for lcp.x, and sets the solver's status."""
     for r in range(d.lcp.n[0]):
-        d.lcp.x[r] = zero(d)
-    d.lcp.niter[0], d.lcp.status[0], d.lcp.residual[0] = zeros(d, 3)
+        d.lcp.x[r] = 0.0
+    d.lcp.niter[0], d.lcp.status[0], d.lcp.residual[0] = zeros(3)
     if d.lcp.n[0] > 0:
         if not is_dense_solver(m) or d.lcp.n[0] > d.nlcpone:
             iterate(m, d)
         if is_dense_solver(m):
             solve_islands(m, d)
     else:
-        record_residual(d, 0, zero(d))
+        record_residual(d, 0, 0.0)
 
 
 @kernel
 def has_lcp_rows(d):
     """Returns a mask of worlds with rows."""
-    found = zero(d)
+    found = 0.0
     for r in range(d.lcp.n[0]):
         found = where(is_present(d, r), 1.0, found)
     return found > 0.0
@@ -85,7 +85,7 @@ def report(m, d):
     """
     d.solver_niter[0] = where(has_lcp_rows(d), d.lcp.niter[0], 0.0)
     d.solver_residual[0] = d.lcp.residual[0] + 0.0
-    d.solver_gap[0] = zero(d)
+    d.solver_gap[0] = 0.0
     unsettled, tolerance = d.lcp.status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0] + 0.0
     if single_precision(d):
         tolerance = fmax(tolerance, ROUNDING32)

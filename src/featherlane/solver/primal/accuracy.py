@@ -138,7 +138,7 @@ def find_contested(m, d):
     Reads:  the rows, cdof.   Writes: hessian.pair_J, hessian.pair_dof for itself.   Cost: O(entries of J).
     """
     for i in range(m.nv):
-        d.primal.Mgrad[i], d.primal.Mgrad_old[i] = zero(d), zero(d) + metric_diagonal(m, d, i)
+        d.primal.Mgrad[i], d.primal.Mgrad_old[i] = 0.0, 0.0 + metric_diagonal(m, d, i)
     for k in range(d.ndofrow[0]):
         f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         add_row(d, d.dofrow_dof[k], d.dofrow_J[k], d.dofrow_D[k], f)
@@ -148,7 +148,7 @@ def find_contested(m, d):
             add_row(d, d.genrow_dof[e], d.genrow_J[e], d.genrow_D[k], f)
     for k in range(d.ncon_slot[0]):
         add_contact_rows(m, d, k)
-    stiffest = zero(d)
+    stiffest = 0.0
     for i in range(m.nv):
         inertia = metric_diagonal(m, d, i)
         stiffest = fmax(stiffest, d.primal.Mgrad_old[i] / inertia)
@@ -160,7 +160,7 @@ def find_contested(m, d):
 @kernel
 def size_from_acceleration(m, d):
     """Returns max(|f0|, |M a - f0|), limited to what float32 can square."""
-    smooth, constraint, f0 = zero(d), zero(d), metric_force(m, d)
+    smooth, constraint, f0 = 0.0, 0.0, metric_force(m, d)
     for i in range(m.nv):
         x = d.primal.Ma[i] - f0[i]
         smooth, constraint = fma(f0[i], f0[i], smooth), fma(x, x, constraint)
@@ -177,16 +177,16 @@ def is_right(m, d, gradient, promise, fall, stiffest):
     The step is that of `search_direction`, for a gradient of this norm.  `promise` is the predicted decrease of cost
     along the step, `fall` the slope of the cost along it.
     """
-    small, rounding, above, beyond = real(d, SMALL), one_rounding(d), zero(d), zero(d)
+    small, rounding, above, beyond = SMALL, one_rounding(d), 0.0, 0.0
     if single_precision(d):
-        small = real(d, SMALL32)
+        small = SMALL32
     forces, lost = size_from_acceleration(m, d), 1.0 + SLACK * (rounding * stiffest)
     for i in range(m.nv):
         size = fma(TERMS * rounding, d.primal.Mgrad_old[i], small * forces)
         above = where(fabs(d.primal.Mv[i]) <= size, above, 1.0)
         beyond = where(lost * fabs(d.primal.Mv[i]) <= size, beyond, 1.0)
     known = ((promise < FAR) | (fall == 0.0)) & (rounding * gradient <= forces)
-    right = known & (above == 0.0) & not_(set_switches(m, d, real(d, 1.0)))
+    right = known & (above == 0.0) & not_(set_switches(m, d, 1.0))
     return right, right & (beyond == 0.0)
 
 
@@ -198,8 +198,8 @@ def is_well_known(m, d, chosen):
     Reads:  the rows, cdof.
     Writes: primal.live, primal.Mgrad, primal.Mgrad_old, primal.search, primal.Mv, hessian.H and its factor.
     """
-    rounding, above = one_rounding(d), zero(d)
-    d.primal.live[0] = where(chosen, 1.0, zero(d))
+    rounding, above = one_rounding(d), 0.0
+    d.primal.live[0] = where(chosen, 1.0, 0.0)
     assemble_hessian(m, d)
     for pattern in range(2):
         find_contested(m, d)

@@ -46,7 +46,7 @@ def precondition(m, d):
 @kernel
 def conjugation(m, d):
     """Returns beta of Hager and Zhang."""
-    py, yMy, yMg, pg, pp, gg = zeros(d, 6)
+    py, yMy, yMg, pg, pp, gg = zeros(6)
     for i in range(m.nv):
         p, g, Mg = d.primal.search[i], d.primal.grad[i], d.primal.Mgrad[i]
         y, My = g - d.primal.grad_old[i], Mg - d.primal.Mgrad_old[i]
@@ -82,15 +82,15 @@ def cg(m, d):
     """
     warm_start(m, d)
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
-    noise, patience = real(d, 1e-15), real(d, PATIENCE)
+    noise, patience = 1e-15, PATIENCE
     if single_precision(d):
-        noise, patience = real(d, 5e-7), real(d, SHORT_PATIENCE)
+        noise, patience = 5e-7, SHORT_PATIENCE
     cost, gradient = evaluate(m, d)
-    record(d, 0, scale * cost, scale * gradient, zero(d), zero(d))
+    record(d, 0, scale * cost, scale * gradient, 0.0, 0.0)
     precondition(m, d)
     for i in range(m.nv):
-        d.primal.search[i] = zero(d)
-    gap, beta, niter, idle = half_product(m, d), zero(d), zero(d), zero(d)
+        d.primal.search[i] = 0.0
+    gap, beta, niter, idle = half_product(m, d), 0.0, 0.0, 0.0
     least = gap
     live = (scale * gradient > tolerance) & not_(scale * gap < tolerance) & (d.active[0] > 0.0)
     for iteration in range(m.opt_iterations):

@@ -50,9 +50,9 @@ ROUGH, PART = 0.3, 1e-3  # of the forces: residual of a solved problem if it is 
 @kernel
 def is_unsolved(m, d, scale, residual):
     """Returns the mask of worlds with a residual that is neither below the tolerance, nor small, nor rounding."""
-    small, large = real(d, SMALL), real(d, LARGE)
+    small, large = SMALL, LARGE
     if single_precision(d):
-        small, large = real(d, SMALL32), real(d, LARGE32)
+        small, large = SMALL32, LARGE32
     forces, above = size_of_forces(m, d), scale * residual > m.opt_tolerance[0]
     failed = above & not_(residual <= small * forces)
     if any_(failed):
@@ -182,12 +182,12 @@ def leave_unsolved(m, d, left, proximal, first):
     """
     for i in range(m.nv):
         d.coulomb.good[i] = where(proximal, d.coulomb.start[i], d.qacc[i])
-    residual = place_problem(m, d, left, left, false_mask(d), real(d, 1.0))
+    residual = place_problem(m, d, left, left, false_mask(d), 1.0)
     worse = left & not_(residual <= first)
     if any_(worse):
         for i in range(m.nv):
             d.coulomb.good[i] = d.coulomb.warm[i]
-        residual = place_problem(m, d, worse, worse, false_mask(d), real(d, 1.0))
+        residual = place_problem(m, d, worse, worse, false_mask(d), 1.0)
     return residual
 
 
@@ -196,31 +196,31 @@ def coulomb_newton(m, d):
     """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations and residual."""
     d.coulomb.fixed[0] = 1
     start_newton(m, d)
-    scale, tolerance, large = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0], real(d, LARGE)
+    scale, tolerance, large = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0], LARGE
     if single_precision(d):
-        large = real(d, LARGE32)
+        large = LARGE32
     _, residual = evaluate(m, d)
     active, initial = d.active[0] > 0.0, residual
     live = (scale * residual > tolerance) & active
-    left, proximal, niter, idle, stiffness = live, false_mask(d), zero(d), zero(d), real(d, 1.0)
-    record(d, 0, zero(d), scale * residual, niter, niter)
+    left, proximal, niter, idle, stiffness = live, false_mask(d), 0.0, 0.0, 1.0
+    record(d, 0, 0.0, scale * residual, niter, niter)
     if any_(live):
         keep_problem(m, d)
         stiffness = where(live & not_(residual <= CLOSE * size_of_forces(m, d)), SOFT, stiffness)
         residual = place_problem(m, d, live, proximal, proximal, stiffness)
         start_friction(d, live)
-    rho, least, most = real(d, RHO), residual, largest_residual(m, d, residual)
+    rho, least, most = RHO, residual, largest_residual(m, d, residual)
     for iteration in range(2 * m.opt_iterations):
         if not any_(live):
             break
-        step, third = zero(d), live & proximal
+        step, third = 0.0, live & proximal
         if any_(live & not_(third)):
             residual, step = newton_step(m, d, live & not_(third), residual, rho, niter)
         if any_(third):
             residual, now = proximal_step(m, d, third, residual)
             step = where(third, now, step)
         niter = where(live, niter + 1.0, niter)
-        record(d, iteration + 1, zero(d), scale * residual, zero(d), step)
+        record(d, iteration + 1, 0.0, scale * residual, 0.0, step)
         # comparisons with a residual that is not a number are false: the problem is unsolved
         slow, last = not_(residual <= HALVED * least), stiffness >= 1.0
         idle, least = where(slow, idle + 1.0, 0.0), fmin(residual, least)
@@ -232,7 +232,7 @@ def coulomb_newton(m, d):
         spent = live & ((idle >= IMPATIENT) | not_(step > 0.0) | not_(residual <= most))
         if any_(spent & last & not_(good)):
             good = good | (spent & last & not_(is_unsolved(m, d, scale, residual)))
-        enough = where(proximal, PART, real(d, ROUGH)) * size_of_forces(m, d)
+        enough = where(proximal, PART, ROUGH) * size_of_forces(m, d)
         won = live & (good | (not_(last) & (residual <= enough)))
         lost = spent & not_(won)
         live, left = live & not_(won & last), left & not_(won & last)
@@ -252,6 +252,6 @@ def coulomb_newton(m, d):
         failed = failed | (left & is_unsolved(m, d, scale, residual))
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * residual
-    d.solver_gap[0] = zero(d)
+    d.solver_gap[0] = 0.0
     warn(d, NOT_CONVERGED, failed)
     store_primal_forces(m, d)

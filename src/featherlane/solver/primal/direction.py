@@ -15,13 +15,13 @@ def newton_direction(m, d):
         d.primal.search[i] = -d.primal.grad[i]
     assemble_hessian(m, d)
     solve_first(m, d)
-    descent = zero(d)
+    descent = 0.0
     for i in range(m.nv):
         descent = fma(d.primal.search[i], d.primal.grad[i], descent)
     # if rounding costs H its positive pivots (float32, ill-conditioned M): use the gradient scaled by M's diagonal
     lost = not_(descent < 0.0)
     if any_(lost):
-        s = zero(d)
+        s = 0.0
         for i in range(m.nv):
             d.primal.search[i] = where(lost, -d.primal.grad[i] / metric_diagonal(m, d, i), d.primal.search[i])
             s = fma(d.primal.search[i], d.primal.grad[i], s)

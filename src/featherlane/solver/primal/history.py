@@ -23,7 +23,7 @@ def half_product(m, d):
 
     If M is not positive definite, the product may be negative by more than rounding and is no bound: returns FAR.
     """
-    s, size = zero(d), zero(d)
+    s, size = 0.0, 0.0
     for i in range(m.nv):
         x = d.primal.grad[i] * d.primal.Mgrad[i]
         s, size = s + x, size + fabs(x)

@@ -45,11 +45,11 @@ def apply_bounds(m, d, x, out):
     body_motion(m, d, x, d.con_motion)
     clear_body_forces(m, d)
     for i in range(m.nv):
-        out[i] = zero(d)
+        out[i] = 0.0
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1 and any_(d.krylov.rate[k] > 0.0):
             s = d.krylov.rate[k] * dot3(load3(d.con_basis, 9 * k), relative_velocity(d, k, d.con_motion))
-            push_bodies(d, k, (zero(d), s * d.primal.con_y[3 * k + 1], s * d.primal.con_y[3 * k + 2]))
+            push_bodies(d, k, (0.0, s * d.primal.con_y[3 * k + 1], s * d.primal.con_y[3 * k + 2]))
             if d.con_dim[k] > 3:
                 turn_bodies(d, k, scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k))))
     body_forces_to_dofs(m, d, out)
@@ -59,7 +59,7 @@ def apply_bounds(m, d, x, out):
 @kernel
 def product(m, d, x, y):
     """Returns x . y."""
-    s = zero(d)
+    s = 0.0
     for i in range(m.nv):
         s = fma(x[i], y[i], s)
     return s
@@ -76,7 +76,7 @@ def reduce_residuals(m, d, todo, enough):
         for i in range(m.nv):
             d.krylov.p[o + i], d.krylov.q[o + i] = d.krylov.r[i], d.krylov.r[i] - d.krylov.image[i]
         for e in range(j):
-            s, t = zeros(d, 2)
+            s, t = zeros(2)
             for i in range(m.nv):
                 q = d.krylov.q[m.nv * e + i]
                 s, t = fma(q, d.krylov.q[o + i], s), fma(q, q, t)
@@ -84,7 +84,7 @@ def reduce_residuals(m, d, todo, enough):
             for i in range(m.nv):
                 d.krylov.p[o + i] = fma(-s, d.krylov.p[m.nv * e + i], d.krylov.p[o + i])
                 d.krylov.q[o + i] = fma(-s, d.krylov.q[m.nv * e + i], d.krylov.q[o + i])
-        s, t = zeros(d, 2)
+        s, t = zeros(2)
         for i in range(m.nv):
             q = d.krylov.q[o + i]
             s, t = fma(q, d.krylov.r[i], s), fma(q, q, t)

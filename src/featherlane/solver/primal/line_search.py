@@ -45,7 +45,7 @@ def slope(m, d, a, q1, q2):
 def line_terms(m, d):
     """Returns (q1, q2, |p|^2): along the line the quadratic part of the cost is a q1 + a^2 q2 / 2."""
     f0 = metric_force(m, d)
-    q1, q2, length = zeros(d, 3)
+    q1, q2, length = zeros(3)
     for i in range(m.nv):
         p = d.primal.search[i]
         q1 = fma(p, d.primal.Ma[i] - f0[i], q1)
@@ -63,7 +63,7 @@ def bounded_rounding(D, x, v, reach, lo, hi):
 @kernel
 def line_rounding(m, d, reach):
     """Returns the slope's rounding error up to step length 0 or 1: the sum of its absolute terms, times a rounding."""
-    s, f0 = zero(d), metric_force(m, d)
+    s, f0 = 0.0, metric_force(m, d)
     for i in range(m.nv):
         size = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
         s = fma(fabs(d.primal.search[i]), size, s)
@@ -86,7 +86,7 @@ def line_rounding(m, d, reach):
 @kernel
 def line_search(m, d, q1, q2, enough, live):
     """Returns the step length, a root of the slope: see `step_length`."""
-    return step_length(m, d, q1, q2, enough, zero(d), live)
+    return step_length(m, d, q1, q2, enough, 0.0, live)
 
 
 @kernel
@@ -101,22 +101,22 @@ def step_length(m, d, q1, q2, enough, good, live):
     If evaluations run out, it returns the lower end of its bracket, whose cost is below the start's, after further
     evaluations if necessary.  It returns 0 if the line rises from its start, because its direction is rounding.
     """
-    lo, hi, a, before = zero(d), real(d, FAR), real(d, 1.0), real(d, FAR)
-    resolution, late = real(d, 1e-15), LATE
+    lo, hi, a, before = 0.0, FAR, 1.0, FAR
+    resolution, late = 1e-15, LATE
     if single_precision(d):
-        resolution, late = real(d, 1e-7), 0
+        resolution, late = 1e-7, 0
     todo, unknown = live, 1
     for k in range(m.opt_ls_iterations + EXTRA):
         g, h = slope(m, d, a, q1, q2)
         todo = todo & (fabs(g) > (fmax(enough, good) if k == 0 else enough))
         # `line_rounding` costs more than `slope`, so it is computed only if the search continues
         if k >= late and unknown and any_(todo):
-            enough, unknown = fmax(enough, line_rounding(m, d, real(d, 1.0))), 0
+            enough, unknown = fmax(enough, line_rounding(m, d, 1.0)), 0
             todo = todo & (fabs(g) > enough)
         lo = where(todo & (g < 0.0), a, lo)
         hi = where(todo & (g > 0.0), a, hi)
         if k == UPHILL and any_(todo & (lo == 0.0)):
-            rise, _ = slope(m, d, zero(d), q1, q2)
+            rise, _ = slope(m, d, 0.0, q1, q2)
             uphill = todo & (lo == 0.0) & (rise > enough)
             a, todo = where(uphill, 0.0, a), todo & not_(uphill)
         if k >= m.opt_ls_iterations:

@@ -49,14 +49,14 @@ def newton(m, d):
     start_newton(m, d)
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
-    noise, small, large = real(d, 1e-15), real(d, SMALL), real(d, LARGE)
+    noise, small, large = 1e-15, SMALL, LARGE
     if single_precision(d):
-        noise, small, large = real(d, 5e-7), real(d, SMALL32), real(d, LARGE32)
+        noise, small, large = 5e-7, SMALL32, LARGE32
     cost, gradient = evaluate(m, d)
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     unsettled, slow = live, false_mask(d)
     careful = slow if has_pyramids(m) else live
-    n, niter, idle, least = 0, zero(d), zero(d), gradient
+    n, niter, idle, least = 0, 0.0, 0.0, gradient
     record(d, 0, scale * cost, scale * gradient, niter, niter)
     for iteration in range(m.opt_iterations):
         if not any_(live):
@@ -65,7 +65,7 @@ def newton(m, d):
         promise, fall = search_direction(m, d)
         if any_(slow):
             # if the gradient is rounding, so is the slope
-            done = live & slow & (2.0 * promise <= line_rounding(m, d, zero(d)))
+            done = live & slow & (2.0 * promise <= line_rounding(m, d, 0.0))
             live, unsettled, slow = live & not_(done), unsettled & not_(done), slow & not_(done)
             if not any_(live):
                 break

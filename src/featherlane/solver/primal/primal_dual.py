@@ -64,9 +64,9 @@ def set_tangents(d, k, out, a, x, b, y):
 @kernel
 def clear_contact(d, k, out):
     """Sets the components of contact k to 0."""
-    store3(out, 3 * k, zeros(d, 3))
+    store3(out, 3 * k, zeros(3))
     if d.con_dim[k] > 3:
-        store3(out, 3 * turn_index(d, k), zeros(d, 3))
+        store3(out, 3 * turn_index(d, k), zeros(3))
 
 
 @kernel
@@ -96,7 +96,7 @@ def add_violation(d, k, rho):
     size, b = set_trial(d, k, rho), bound(d, k, d.primal.con_y)
     body, other = 6 * d.con_body[2 * k], 6 * d.con_body[2 * k + 1]
     stuck, slid = zone_before(d, k)
-    v = where((stuck & (size > b)) | (slid & not_(size > b)), fabs(size - b), zero(d))
+    v = where((stuck & (size > b)) | (slid & not_(size > b)), fabs(size - b), 0.0)
     d.coulomb.trial[3 * k] = v
     d.con_wrench[body] = fmax(d.con_wrench[body], v)
     if other > 0:
@@ -159,13 +159,13 @@ def use_model(m, d):
     """Replaces the friction of the law in primal.grad by that of the model."""
     clear_body_forces(m, d)
     for i in range(m.nv):
-        d.krylov.image[i] = zero(d)
+        d.krylov.image[i] = 0.0
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
             along, w = model_friction(d, k)
             _, s, _ = coulomb(d, k, d.primal.con_y)  # the law's friction is s y
             set_tangents(d, k, d.coulomb.trial, along, d.coulomb.zone, -(w + s), d.primal.con_y)
-            push_bodies(d, k, (zero(d), d.coulomb.trial[3 * k + 1], d.coulomb.trial[3 * k + 2]))
+            push_bodies(d, k, (0.0, d.coulomb.trial[3 * k + 1], d.coulomb.trial[3 * k + 2]))
             if d.con_dim[k] > 3:
                 turn_bodies(d, k, load3(d.coulomb.trial, 3 * turn_index(d, k)))
     body_forces_to_dofs(m, d, d.krylov.image)
@@ -242,7 +242,7 @@ def newton_step(m, d, live, residual, rho, niter):
         niter: number of earlier iterations.
     """
     d.primal.live[0] = where(live, 1.0, 0.0)
-    choose_zones(m, d, live, rho, where(niter < EARLY, SHARE, real(d, 1.0)))
+    choose_zones(m, d, live, rho, where(niter < EARLY, SHARE, 1.0))
     use_model(m, d)
     show_zones(d)
     newton_direction(m, d)

@@ -42,7 +42,7 @@ def place_rows(m, d, v, w, dof_x, gen_x, con_y):
     for k in range(d.ndofrow[0]):
         dof_x[k] = d.dofrow_J[k] * v[d.dofrow_dof[k]]
     for k in range(d.ngenrow[0]):
-        x = zero(d)
+        x = 0.0
         o = d.genrow_dofadr[k]
         for c in range(o, o + d.genrow_dofnum[k]):
             x = fma(d.genrow_J[c], v[d.genrow_dof[c]], x)
@@ -98,7 +98,7 @@ def bounded_force(D, x, lo, hi):
 @kernel
 def sum_row_costs(m, d, dof_x, gen_x, con_y):
     """Returns the sum of the rows' costs."""
-    cost = zero(d)
+    cost = 0.0
     for k in range(d.nfrictionrow[0]):
         _, c = bounded_force(d.dofrow_D[k], dof_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         cost = cost + c
@@ -114,9 +114,9 @@ def sum_row_costs(m, d, dof_x, gen_x, con_y):
 @kernel
 def push_rows(m, d):
     """Computes qfrc_constraint = J^T f at the current rows; returns their cost."""
-    cost = zero(d)
+    cost = 0.0
     for i in range(m.nv):
-        d.qfrc_constraint[i] = zero(d)
+        d.qfrc_constraint[i] = 0.0
     for k in range(d.nfrictionrow[0]):
         f, c = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         cost = cost + c
@@ -146,7 +146,7 @@ def evaluate(m, d):
 
     The cost is that of the rows and 1/2 (M a - f0) . (a - a0).
     """
-    cost, (s, c), f0 = push_rows(m, d), zeros(d, 2), metric_force(m, d)
+    cost, (s, c), f0 = push_rows(m, d), zeros(2), metric_force(m, d)
     for i in range(m.nv):
         y = d.primal.Ma[i] - f0[i]
         x = y - d.qfrc_constraint[i]
@@ -168,7 +168,7 @@ def row_switches(D, x, v, a, lo, hi):
 @kernel
 def set_switches(m, d, a):
     """Marks worlds in which a row switches between free and bound, or slips and turns, along a p: else it is exact."""
-    n = zero(d)
+    n = 0.0
     for k in range(d.ndofrow[0]):
         D, x, v = d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k]
         n = n + row_switches(D, x, v, a, d.dofrow_lo[k], d.dofrow_hi[k])
@@ -219,7 +219,7 @@ def store_primal_forces(m, d):
 @kernel
 def trace_of_inertia(m, d):
     """Returns the trace of M, or of the model's inertia if M is not computed: the scale of cost and gradient."""
-    s = zero(d)
+    s = 0.0
     if uses_articulated(m):
         s = m.stat_meaninertia[0] * m.nv
     else:

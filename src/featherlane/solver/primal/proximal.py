@@ -84,8 +84,8 @@ def tresca_step(m, d, chosen):
     place_direction(m, d, chosen, d.krylov.newton)
     d.coulomb.fixed[0] = 1
     q1, q2, _ = line_terms(m, d)
-    rise, _ = slope(m, d, zero(d), q1, q2)
-    a = step_length(m, d, q1, q2, STRICT * fabs(rise), zero(d), chosen)
+    rise, _ = slope(m, d, 0.0, q1, q2)
+    a = step_length(m, d, q1, q2, STRICT * fabs(rise), 0.0, chosen)
     advance_rows(m, d, a)
     return a
 
@@ -102,13 +102,13 @@ def proximal_step(m, d, live, residual):
     """
     d.primal.live[0] = where(live, 1.0, 0.0)
     newton_direction(m, d)
-    bend_direction(m, d, live, real(d, INEXACT))
+    bend_direction(m, d, live, INEXACT)
     place_direction(m, d, live, d.krylov.x)
     before = residual
     try_step(m, d, live)
     _, residual = evaluate(m, d)
     back = live & not_(residual <= HALVED * before)
-    step = where(live, 1.0, zero(d))
+    step = where(live, 1.0, 0.0)
     if any_(back):
         take_back(m, d, back)
         a = tresca_step(m, d, back)

@@ -33,16 +33,16 @@ EPS, EPS32 = 2.3e-16, 1.2e-7
 @kernel
 def one_rounding(d):
     """Returns the relative rounding error of the tile's precision."""
-    rounding = real(d, EPS)
+    rounding = EPS
     if single_precision(d):
-        rounding = real(d, EPS32)
+        rounding = EPS32
     return rounding
 
 
 @kernel
 def size_of_forces(m, d):
     """Returns max(|f0|, |J^T f|), limited to what float32 can square."""
-    smooth, constraint, f0 = zero(d), zero(d), metric_force(m, d)
+    smooth, constraint, f0 = 0.0, 0.0, metric_force(m, d)
     for i in range(m.nv):
         smooth = fma(f0[i], f0[i], smooth)
         constraint = fma(d.qfrc_constraint[i], d.qfrc_constraint[i], constraint)
@@ -75,7 +75,7 @@ def sizes_of_contact(m, d, k):
 
     The edges of a pyramid oppose each other across the normal, by at most the normal force.
     """
-    t = zeros(d, 3)
+    t = zeros(3)
     if has_pyramids(m):
         f, _ = pyramid_push(d, k, d.primal.con_y)
         f = (f[0], f[0], f[0])
@@ -136,7 +136,7 @@ def is_rounding_of_terms(m, d):
                 for j in range(6):
                     x = fma(fabs(d.cdof[6 * i + j]), d.con_wrench[6 * b + j], x)
                 d.primal.Mgrad[i] = x
-    rounding, above = TERMS * one_rounding(d), zero(d)
+    rounding, above = TERMS * one_rounding(d), 0.0
     for i in range(m.nv):
         above = where(fabs(d.primal.grad[i]) <= rounding * d.primal.Mgrad[i], above, 1.0)
     return above == 0.0
@@ -146,23 +146,23 @@ def is_rounding_of_terms(m, d):
 @kernel
 def is_small(m, d, gradient, gap):
     """Returns a mask of worlds whose gradient norm is small, or whose gap, scaled by 1 / trace M, is small."""
-    small = real(d, SMALL)
+    small = SMALL
     if single_precision(d):
-        small = real(d, SMALL32)
+        small = SMALL32
     return (gap <= NEAR * m.opt_tolerance[0]) | (gradient <= small * size_of_forces(m, d))
 
 
 @kernel
 def change_by_rounding(m, d, chosen):
     """Returns |g(a + e) - g| of the chosen worlds, after `evaluate`; they stay at a + e, with their rows and forces."""
-    change = zero(d)
+    change = 0.0
     for i in range(m.nv):
         e = EPS * fmax(fabs(d.qacc[i]), fabs(d.qacc_smooth[i]))
         d.primal.search[i] = where(chosen, e if (i + i // 2) % 2 == 0 else -e, 0.0)
         d.primal.Mgrad[i] = d.primal.grad[i]
     metric_times(m, d, d.primal.search, d.primal.Mv)
     place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
-    advance_rows(m, d, where(chosen, 1.0, zero(d)))
+    advance_rows(m, d, where(chosen, 1.0, 0.0))
     evaluate(m, d)
     for i in range(m.nv):
         x = d.primal.grad[i] - d.primal.Mgrad[i]

@@ -42,7 +42,7 @@ def last_is_cheaper(m, d):
     place_rows(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     subtract_reference_at(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     metric_times(m, d, d.qacc_warmstart, d.primal.Mv)
-    gauss = zero(d)
+    gauss = 0.0
     for i in range(m.nv):
         gauss = fma(d.primal.Mv[i] - f0[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
     return fma(0.5, gauss, sum_row_costs(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)) < free
@@ -78,7 +78,7 @@ def warm_start(m, d):
 @kernel
 def line_to_free(m, d):
     """Sets the last acceleration, the direction to the unconstrained one, and the rows of both; returns p . M p."""
-    f0, good, curvature = metric_force(m, d), true_mask(d), zero(d)
+    f0, good, curvature = metric_force(m, d), true_mask(d), 0.0
     for i in range(m.nv):
         good = good & (fabs(d.qacc_warmstart[i]) <= LARGEST)
     for i in range(m.nv):
@@ -102,7 +102,7 @@ def start_between(m, d):
     rounding of a sum would be a gradient above the tolerance, and cost an iteration.
     """
     curvature, f0 = line_to_free(m, d), metric_force(m, d)
-    g, h = slope(m, d, zero(d), -curvature, curvature)
+    g, h = slope(m, d, 0.0, -curvature, curvature)
     a = clip(where(h > 0.0, -g / fmax(h, TINY), 1.0), -BEYOND, 1.0 + BEYOND)
     advance_rows(m, d, where(fabs(a) > SHORT, a, 0.0))
     for i in range(m.nv):

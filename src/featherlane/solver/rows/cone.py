@@ -131,9 +131,9 @@ def convex_weights(d, k):
     sticks, slips = zone(d, k, y, T)
     inverse = 1.0 / where(slips, T, 1.0)
     part = E * y * inverse
-    w = where(slips, E, where(sticks, D, zero(d)))
-    b = where(slips, E - part, where(sticks, d.con_Dt[k], zero(d)))
-    return (w, where(slips, E, zero(d)), where(slips, part, zero(d)), b), inverse
+    w = where(slips, E, where(sticks, D, 0.0))
+    b = where(slips, E - part, where(sticks, d.con_Dt[k], 0.0))
+    return (w, where(slips, E, 0.0), where(slips, part, 0.0), b), inverse
 
 
 @kernel
@@ -149,7 +149,7 @@ def cone_weights(m, d, k):
 @kernel
 def is_held(m, d, k):
     """Returns whether the contact sticks or slips."""
-    reach = zero(d)
+    reach = 0.0
     if m.opt_contact_model != COULOMB:
         reach = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
     return (d.primal.con_y[3 * k] < reach) & (d.con_D[k] > 0.0)

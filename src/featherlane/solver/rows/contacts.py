@@ -26,7 +26,7 @@ def pyramid_push(d, k, con_y):
         f, c = pyramid(d.con_D[k], load3(con_y, 3 * k))
     else:
         g, c = one_sided_row(d.con_D[k], con_y[3 * k])
-        f = (g, zero(d), zero(d))
+        f = (g, 0.0, 0.0)
     return f, c
 
 
@@ -38,7 +38,7 @@ def cone_push(m, d, k, con_y):
         f = (g, s * con_y[3 * k + 1], s * con_y[3 * k + 2])
     else:
         g, c = one_sided_row(d.con_D[k], con_y[3 * k])
-        s = zero(d)
+        s = 0.0
         f = (g, s, s)
     return f, s, c
 
@@ -106,7 +106,7 @@ def push_contacts(m, d, cost):
 @kernel
 def contact_push(m, d, k):
     """Returns (forces along the basis, moments along its turns) of contact k."""
-    t = zeros(d, 3)
+    t = zeros(3)
     if has_pyramids(m):
         f, _ = pyramid_push(d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
@@ -139,12 +139,12 @@ def pyramid_slope(d, k, a):
     if d.con_dim[k] > 1:
         v1, v2 = d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
         y1, y2 = fma(a, v1, d.primal.con_y[3 * k + 1]), fma(a, v2, d.primal.con_y[3 * k + 2])
-        s, t = push_slope(y + y1, v + v1, zero(d), zero(d))
+        s, t = push_slope(y + y1, v + v1, 0.0, 0.0)
         s, t = push_slope(y - y1, v - v1, s, t)
         s, t = push_slope(y + y2, v + v2, s, t)
         s, t = push_slope(y - y2, v - v2, s, t)
     else:
-        s, t = push_slope(y, v, zero(d), zero(d))
+        s, t = push_slope(y, v, 0.0, 0.0)
     return s, t
 
 
@@ -181,7 +181,7 @@ def contact_rounding(m, d, reach, s):
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         v, y = fabs(d.primal.con_z[3 * k]), fabs(d.primal.con_y[3 * k])
-        across, tangents, moved = zero(d), zero(d), zero(d)
+        across, tangents, moved = 0.0, 0.0, 0.0
         if d.con_dim[k] > 1:
             for i in range(3 * k + 1, 3 * k + 3):
                 across, tangents = across + fabs(d.primal.con_z[i]), tangents + fabs(d.primal.con_y[i])
@@ -202,7 +202,7 @@ def contact_rounding(m, d, reach, s):
 @kernel
 def contact_switches(m, d, a):
     """Returns a positive number if an edge starts or stops pushing along the step, or a cone changes; else 0."""
-    n = zero(d)
+    n = 0.0
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         y, v = load3(d.primal.con_y, 3 * k), load3(d.primal.con_z, 3 * k)

@@ -97,7 +97,7 @@ def coulomb_weights(d, k):
     part = f * inverse
     held = d.primal.con_y[3 * k] < 0.0
     w, b = where(held, d.con_D[k], 0.0), where(sticks, where(held, Dt, 0.0), part)
-    return (w, zero(d), where(sticks, 0.0, -part), b), where(sticks, 0.0, inverse)
+    return (w, 0.0, where(sticks, 0.0, -part), b), where(sticks, 0.0, inverse)
 
 
 @kernel

@@ -39,7 +39,7 @@ def turning_pyramid(d, k, con_y):
     """Returns (force along n, moments along the turns, cost) of the turning edges of contact k."""
     D, y, r = d.con_D[k], con_y[3 * k], 3 * turn_index(d, k)
     f, t, c = edges(D, y, con_y[r])
-    t1, t2 = zero(d), zero(d)
+    t1, t2 = 0.0, 0.0
     if d.con_dim[k] > 4:
         f1, t1, c1 = edges(D, y, con_y[r + 1])
         f2, t2, c2 = edges(D, y, con_y[r + 2])
@@ -58,7 +58,7 @@ def push_slope(x, v, g, h):
 def turning_slope(d, k, a):
     """Returns the derivatives, over D, of the cost of the turning edges, at step length a."""
     y, v = fma(a, d.primal.con_z[3 * k], d.primal.con_y[3 * k]), d.primal.con_z[3 * k]
-    r, g, h = 3 * turn_index(d, k), zero(d), zero(d)
+    r, g, h = 3 * turn_index(d, k), 0.0, 0.0
     for i in range(d.con_dim[k] - 3):
         w = d.primal.con_z[r + i]
         u = fma(a, w, d.primal.con_y[r + i])
@@ -77,7 +77,7 @@ def edge_switches(y, v, a):
 def turning_switches(d, k, a):
     """Returns how many turning edges start or stop pushing along the step."""
     y, v, r = d.primal.con_y[3 * k], d.primal.con_z[3 * k], 3 * turn_index(d, k)
-    n = zero(d)
+    n = 0.0
     for i in range(d.con_dim[k] - 3):
         u, w = d.primal.con_y[r + i], d.primal.con_z[r + i]
         n = n + (edge_switches(y + u, v + w, a) + edge_switches(y - u, v - w, a))
@@ -100,7 +100,7 @@ def turning_weights(d, k):
     """Returns (n4, n5, n6), (44, 55, 66) of the turning edges; their part of nn is the sum of the latter."""
     D, y, r = d.con_D[k], d.primal.con_y[3 * k], 3 * turn_index(d, k)
     p, q = where(y + d.primal.con_y[r] < 0.0, D, 0.0), where(y - d.primal.con_y[r] < 0.0, D, 0.0)
-    p1, q1, p2, q2 = zeros(d, 4)
+    p1, q1, p2, q2 = zeros(4)
     if d.con_dim[k] > 4:
         p1, q1 = where(y + d.primal.con_y[r + 1] < 0.0, D, 0.0), where(y - d.primal.con_y[r + 1] < 0.0, D, 0.0)
         p2, q2 = where(y + d.primal.con_y[r + 2] < 0.0, D, 0.0), where(y - d.primal.con_y[r + 2] < 0.0, D, 0.0)

@@ -66,8 +66,8 @@ def store_turns(d, k, sign):
         store3(d.con_basis, o + 3, scale3(sign * d.con_friction[5 * k + 3], load3(d.con_frame, 9 * k + 3)))
         store3(d.con_basis, o + 6, scale3(sign * d.con_friction[5 * k + 4], load3(d.con_frame, 9 * k + 6)))
     else:
-        store3(d.con_basis, o + 3, zeros(d, 3))
-        store3(d.con_basis, o + 6, zeros(d, 3))
+        store3(d.con_basis, o + 3, zeros(3))
+        store3(d.con_basis, o + 6, zeros(3))
 
 
 @kernel
@@ -101,9 +101,9 @@ def prepare_contacts(m, d):
         d.body_reached[b] = 0
     for k in range(d.ncon_slot[0]):
         other, b = moving_body(m, d.con_carrier[2 * k]), moving_body(m, d.con_carrier[2 * k + 1])
-        sign = real(d, 1.0)
+        sign = 1.0
         if b == 0:
-            b, other, sign = other, 0, real(d, -1.0)
+            b, other, sign = other, 0, -1.0
         d.con_body[2 * k] = b
         d.con_body[2 * k + 1] = other
         mark = PAIRED if other > 0 and m.body_treeid[b] == m.body_treeid[other] else REACHED
@@ -124,7 +124,7 @@ def prepare_contacts(m, d):
 @kernel
 def body_motion(m, d, v, out):
     """Computes w_b = w_parent + sum of S_i v_i over the dofs of b, for the bodies that contacts reach."""
-    store6(out, 0, zeros(d, 6))
+    store6(out, 0, zeros(6))
     for b in range(1, m.nbody):
         if d.body_reached[b]:
             w = load6(out, 6 * m.body_parentid[b])
@@ -190,7 +190,7 @@ def clear_body_forces(m, d):
     """Clears the contact forces on all bodies."""
     for b in range(m.nbody):
         if d.body_reached[b]:
-            store6(d.con_wrench, 6 * b, zeros(d, 6))
+            store6(d.con_wrench, 6 * b, zeros(6))
 
 
 @kernel

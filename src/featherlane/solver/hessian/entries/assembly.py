@@ -86,7 +86,7 @@ def clear_hessian_row(m, d, i):
     """Sets row i of H to zero if not all of its entries are those of M."""
     if d.hessian.rownnz[i] > m.M_rownnz[i]:
         for e in range(d.hessian.rowadr[i], d.hessian.rowadr[i] + d.hessian.rownnz[i]):
-            d.hessian.H[e] = zero(d)
+            d.hessian.H[e] = 0.0
 
 
 @kernel
@@ -177,7 +177,7 @@ def block_row(m, d, A, i):
     b = m.dof_blockid[i]
     h, end = d.hessian.rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
     for e in range(h, h + d.hessian.rownnz[i] + end - i - 1):
-        d.hessian.H[e] = zero(d)
+        d.hessian.H[e] = 0.0
     stiff, full = has_stiffness(d, m.dof_bodyid[i]), is_full(m, i)
     f = load6(d.cdof, 6 * i)
     if stiff:
@@ -263,7 +263,7 @@ def add_general_stiffness(m, d):
     k = 0
     while k < d.ngenrow[0]:
         o, n = d.genrow_dofadr[k], d.genrow_dofnum[k]
-        w, step, rows = (free_weight(d, k), zero(d), zero(d)), 0, 1
+        w, step, rows = (free_weight(d, k), 0.0, 0.0), 0, 1
         if d.genrow_rownum[k] >= 3:
             w, step, rows = (w[0], free_weight(d, k + 1), free_weight(d, k + 2)), n, 3
         for a in range(n):

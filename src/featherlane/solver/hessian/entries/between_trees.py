@@ -33,7 +33,7 @@ def clear_couplings(m, d):
         free = d.hessian.pattern[0] == ORDERED and couples_free_bodies(m, d, k)
         if m.dof_treeid[tip] != m.dof_treeid[other] and not free:
             for c in range(36 * k, 36 * k + 36):
-                d.hessian.coupling_K[c] = zero(d)
+                d.hessian.coupling_K[c] = 0.0
 
 
 @kernel

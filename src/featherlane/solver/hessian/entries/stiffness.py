@@ -36,7 +36,7 @@ def begin_stiffness(d, b):
     if d.body_reached[b] != STIFF:
         d.body_reached[b] = STIFF
         for c in range(21):
-            d.hessian.body_K[21 * b + c] = zero(d)
+            d.hessian.body_K[21 * b + c] = 0.0
 
 
 @kernel
@@ -115,14 +115,14 @@ def turning_stiffness(m, d, k):
     n = load3(d.con_basis, 9 * k)
     if has_pyramids(m):
         c, w = turning_weights(d, k)
-        p, s, q = axpy3(c[0], r0, combine(c[1], r1, c[2], r2)), n, zero(d)
+        p, s, q = axpy3(c[0], r0, combine(c[1], r1, c[2], r2)), n, 0.0
     else:
         (_, e, q, b), inverse = cone_weights(m, d, k)
         y0, y1, y2 = scale3(inverse, load3(d.primal.con_y, 3 * turn_index(d, k)))
         t1, t2 = d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse
         t = combine(t1, load3(d.con_basis, 9 * k + 3), t2, load3(d.con_basis, 9 * k + 6))
         p, s, w = axpy3(y0, r0, combine(y1, r1, y2, r2)), combine(q, t, -e, n), (b, b, b)
-    A = outer(q, p, zeros(d, 6))
+    A = outer(q, p, zeros(6))
     return outer(w[0], r0, outer(w[1], r1, outer(w[2], r2, A))), p, s
 
 
@@ -155,7 +155,7 @@ def add_turns(m, d, k, side):
     b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
     if has_pyramids(m):
         n = load3(d.con_basis, 9 * k)
-        add_stiffness_at_arm(d, b, r, outer(turning_weight(d, k), n, zeros(d, 6)))
+        add_stiffness_at_arm(d, b, r, outer(turning_weight(d, k), n, zeros(6)))
     A, p, s = turning_stiffness(m, d, k)
     add_turning(d, b, r, A, p, s)
 

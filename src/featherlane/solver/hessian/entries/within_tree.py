@@ -37,7 +37,7 @@ def pair_jacobian(m, d, k):
     """
     j, i = m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[d.con_body[2 * k + 1]]
     r, r_other = pushed_body_arm(d, k), other_arm(d, k)
-    plus, minus = real(d, 1.0), real(d, -1.0)
+    plus, minus = 1.0, -1.0
     count = 0
     while i != j:
         if i > j:
@@ -123,7 +123,7 @@ def weighted_pyramid(weights, x, y):
 @kernel
 def pair_columns(m, d, k, a):
     """Returns column a of J: the rows along n and the tangents, those along the turns."""
-    y = zeros(d, 3)
+    y = zeros(3)
     if d.con_dim[k] > 3:
         y = load3(d.hessian.pair_J, 3 * (m.nv + a))
     return load3(d.hessian.pair_J, 3 * a), y

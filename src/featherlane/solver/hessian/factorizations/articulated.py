@@ -45,7 +45,7 @@ def is_local_row(m, d, k):
 @kernel
 def mark_coupled(m, d):
     """Sets coupled = 1 in worlds with a row between two moving bodies or several joints."""
-    coupled = zero(d)
+    coupled = 0.0
     if uses_articulated(m):
         for k in range(d.ncon_slot[0]):
             if d.con_body[2 * k + 1] > 0:
@@ -83,10 +83,10 @@ def assemble_world_contacts(m, d):
 def assemble_dofs(m, d):
     """Computes E: the rows on one dof or one ball joint that are not at a bound."""
     for k in range(3 * m.nv):
-        d.hessian.dof_K[k] = zero(d)
+        d.hessian.dof_K[k] = 0.0
     for k in range(d.ndofrow[0]):
         t = -(d.dofrow_D[k] * d.primal.dofrow_x[k])
-        w = where((t > d.dofrow_lo[k]) & (t < d.dofrow_hi[k]), d.dofrow_D[k], zero(d))
+        w = where((t > d.dofrow_lo[k]) & (t < d.dofrow_hi[k]), d.dofrow_D[k], 0.0)
         i, J = d.dofrow_dof[k], d.dofrow_J[k]
         d.hessian.dof_K[3 * i] = fma(w * J, J, d.hessian.dof_K[3 * i])
     for k in range(d.ngenrow[0]):
@@ -129,7 +129,7 @@ def take_dof(m, d, i, k, x):
     """Eliminates a dof without coupling in E; stores 1 / D in hessian.dof_K."""
     S = load6(d.cdof, 6 * k)
     U = multiply_packed(d.aba_inertia, SIZE * i, S)
-    D = dot6(S, U) + (m.dof_armature[k] + reflected_armature(m, d, k) + d.hessian.dof_K[3 * k])
+    D = dot6(S, U) + (m.dof_armature[k] + reflected_armature(m, k) + d.hessian.dof_K[3 * k])
     inverse, u = take_out(m, d, i, k, U, D, x[k] - dot6(S, load6(d.cfrc, 6 * i)))
     x[k] = u
     d.hessian.dof_K[3 * k] = inverse
@@ -143,14 +143,14 @@ def take_ball(m, d, i, k, x):
     S1, S2, S3 = load6(d.cdof, 6 * k), load6(d.cdof, 6 * k + 6), load6(d.cdof, 6 * k + 12)
 
     U3 = multiply_packed(d.aba_inertia, SIZE * i, S3)
-    D3 = dot6(S3, U3) + (m.dof_armature[k + 2] + reflected_armature(m, d, k + 2) + E[3 * k + 6])
+    D3 = dot6(S3, U3) + (m.dof_armature[k + 2] + reflected_armature(m, k + 2) + E[3 * k + 6])
     w3 = x[k + 2] - dot6(S3, load6(d.cfrc, 6 * i))
     inverse3, u3 = take_out(m, d, i, k + 2, U3, D3, w3)
     g32, g31 = e32 * inverse3, e31 * inverse3
 
     V, s = multiply_packed(d.aba_inertia, SIZE * i, S2), dot6(S2, U3)
     U2 = axpy6(-g32, U3, V)
-    D2 = dot6(S2, V) + (m.dof_armature[k + 1] + reflected_armature(m, d, k + 1) + E[3 * k + 3])
+    D2 = dot6(S2, V) + (m.dof_armature[k + 1] + reflected_armature(m, k + 1) + E[3 * k + 3])
     D2 = fma(-g32, fma(2.0, s, e32), D2)
     w2 = fma(-g32, w3, x[k + 1] - dot6(S2, load6(d.cfrc, 6 * i)))
     inverse2, u2 = take_out(m, d, i, k + 1, U2, D2, w2)
@@ -158,7 +158,7 @@ def take_ball(m, d, i, k, x):
 
     V, s, t = multiply_packed(d.aba_inertia, SIZE * i, S1), dot6(S1, U3), dot6(S1, U2)
     U1 = axpy6(-g31, U3, axpy6(-g21, U2, V))
-    D1 = dot6(S1, V) + (m.dof_armature[k] + reflected_armature(m, d, k) + E[3 * k])
+    D1 = dot6(S1, V) + (m.dof_armature[k] + reflected_armature(m, k) + E[3 * k])
     D1 = fma(-g31, fma(2.0, s, e31), D1)
     D1 = fma(-g21, fma(2.0, t, g21 * D2), D1)
     w1 = fma(-g31, w3, fma(-g21, w2, x[k] - dot6(S1, load6(d.cfrc, 6 * i))))
@@ -186,7 +186,7 @@ def has_ball_limits(m, d, k):
 def clear_forces(m, d):
     """Clears the forces on all bodies."""
     for i in range(1, m.nbody):
-        store6(d.cfrc, 6 * i, zeros(d, 6))
+        store6(d.cfrc, 6 * i, zeros(6))
 
 
 @kernel
@@ -252,7 +252,7 @@ def expand_articulated(m, d):
     Reads:  aba_axis, hessian.dof_K, cdof.   Writes: primal.search (nv,); cacc.   Cost: O(nv).
     """
     x = d.primal.search
-    store6(d.cacc, 0, zeros(d, 6))
+    store6(d.cacc, 0, zeros(6))
     for i in range(1, m.nbody):
         acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):

@@ -38,7 +38,7 @@ def start_of(a):
 def factor_pair(p, a, b, count):
     """Returns sums over k < count of u_k L_k for u of rows a and a + 1, L of rows b and b + 1."""
     i, j, c, d = start_of(a), start_of(a + 1), start_of(b), start_of(b + 1)
-    q, r, s, t = zero(p), zero(p), zero(p), zero(p)
+    q, r, s, t = 0.0, 0.0, 0.0, 0.0
     for k in range(count):
         u, v = p.lcp_L[i + k], p.lcp_L[j + k]
         x, y = p.lcp_L[c + k], p.lcp_L[d + k]
@@ -93,7 +93,7 @@ def divide_row_by_pivot(p, a, least):
 def finish_two(p, a, least):
     """Computes rows a and a + 1 of L: three independent sums hide latency."""
     i, j, first, second = start_of(a), start_of(a + 1), is_free_row(p, a), is_free_row(p, a + 1)
-    c, d, e = zero(p), active_entry(p, a, a) + 0.0, active_entry(p, a + 1, a + 1) + 0.0
+    c, d, e = 0.0, active_entry(p, a, a) + 0.0, active_entry(p, a + 1, a + 1) + 0.0
     for k in range(a):
         u, v, r = p.lcp_L[i + k], p.lcp_L[j + k], p.lcp.step[k]
         x, y = where(first, u * r, 0.0), v * r
@@ -123,7 +123,7 @@ def fill_two(p, a, b, rows):
 def fill_four(p, a, b):
     """Computes columns b and b + 1 of u, of rows a to a + 3: eight independent sums."""
     row, c, d = tuple(start_of(a + i) for i in range(4)), start_of(b), start_of(b + 1)
-    q, r = zeros(p, 4), zeros(p, 4)
+    q, r = zeros(4), zeros(4)
     for h in range(b):
         x, y, u = p.lcp_L[c + h], p.lcp_L[d + h], tuple(p.lcp_L[row[i] + h] for i in range(4))
         q, r = tuple(fma(u[i], x, q[i]) for i in range(4)), tuple(fma(u[i], y, r[i]) for i in range(4))
@@ -160,7 +160,7 @@ def factor_free(p, m, least):
 def solve_free(p, m):
     """Computes lcp.old = -A_CC^-1 w_C of the active rows, 0 for the others."""
     for i in range(p.lcp.n[0]):
-        p.lcp.old[i] = zero(p)
+        p.lcp.old[i] = 0.0
     substitute_change_forward(p, m)
     for a in range(m):
         p.lcp.change[a] = p.lcp.change[a] * p.lcp.step[a]
@@ -262,7 +262,7 @@ def exceeds(p, i, far, pull):
 @kernel
 def exchange_rows(p, live):
     """Changes the sides of rows that violate their condition: lcp.old = change of x; returns worlds with a change."""
-    size, step = zero(p), largest_diagonal(p)
+    size, step = 0.0, largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(p.lcp.x[i]), size)
         size = fmax(fabs(p.lcp.b[i]) / step, size)
@@ -285,8 +285,8 @@ def start_sets(p):
     for i in range(p.lcp.n[0]):
         p.lcp.y[i], p.lcp.g[i] = p.lcp.lo[i] + 0.0, p.lcp.hi[i] + 0.0
         if p.lcp.findex[i] >= 0:
-            p.lcp.y[i], p.lcp.g[i] = zero(p), zero(p)
-        p.lcp.x[i], p.lcp.w[i] = zero(p), -p.lcp.b[i]
+            p.lcp.y[i], p.lcp.g[i] = 0.0, 0.0
+        p.lcp.x[i], p.lcp.w[i] = 0.0, -p.lcp.b[i]
         low = (p.lcp.y[i] == 0.0) & (p.lcp.w[i] >= 0.0)
         high = (p.lcp.g[i] == 0.0) & (p.lcp.w[i] <= 0.0)
         p.lcp.best[i] = where(low, -1.0, where(high, 1.0, OPEN))
@@ -338,7 +338,7 @@ def lane_blocks(p, passes):
     Writes: lcp.*; limits in effect in lcp.* and lcp.*.
     Cost:   per pass 1/6 n^3 products in all worlds.
     """
-    least, count = SINGULAR * largest_diagonal(p), zero(p)
+    least, count = SINGULAR * largest_diagonal(p), 0.0
     start_sets(p)
     opened = count > 0.0
     live = not_(opened)

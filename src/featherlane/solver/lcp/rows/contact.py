@@ -43,7 +43,7 @@ def fill_row(m, d, k, c, start, n, present):
     """Computes J of contact k in direction c: along normal and tangents, then about them."""
     u, first, second = load3(d.con_frame, 9 * k + 3 * (c % 3)), contact_arm(m, d, k, 0), contact_arm(m, d, k, 1)
     for p in range(start, start + n):
-        i, x = d.lcp.col[p], zero(d)
+        i, x = d.lcp.col[p], 0.0
         mark, w = d.dual.mark[i], load3(d.cdof, 6 * i)
         if mark != BOTH:
             if c < 3:
@@ -58,7 +58,7 @@ def contact_softness(m, d, k):
     E, C = d.con_erp[k], d.con_cfm[k]
     if m.opt_softness == BY_SOLREF:
         r, solimp = d.con_dist[k] - d.con_includemargin[k], load5(d.con_solimp, 5 * k)
-        D = inverse_regularisation(impedance(solimp, r), contact_inertia(m, d, k, 1, real(d, 1.0)))
+        D = inverse_regularisation(impedance(solimp, r), contact_inertia(m, d, k, 1, 1.0))
         E, C = by_reference(m, load2(d.con_solref, 2 * k), solimp, r, 1.0 / D)
     return E, C
 
@@ -80,13 +80,13 @@ def append_friction(m, d, k, start, n, present, normal, spin):
     for c in range(1, d.con_dim[k]):
         fill_row(m, d, k, c, start, n, present)
         row = append_jacobian_row(m, d, start, n)
-        goal, soft, force = zero(d), m.opt_cfm[0], zero(d)
+        goal, soft, force = 0.0, m.opt_cfm[0], 0.0
         if c < 3:
             slip = d.con_compliance[2 * k + c - 1]
             goal, soft, force = d.con_belt[3 * k + c], where(slip > 0.0, slip, soft), d.con_frictionforce[k]
         elif c == 3:
             goal = spin
-        set_row(m, d, row, present, goal, soft, (zero(d), zero(d)))
+        set_row(m, d, row, present, goal, soft, (0.0, 0.0))
         set_friction(d, row.r, normal, present, coefficient(d.con_friction[5 * k + c - 1]), force)
 
 
@@ -97,7 +97,7 @@ def append_contact(m, d, k, start, n, present):
     E, C = contact_softness(m, d, k)
     fill_row(m, d, k, 0, start, n, present)
     row = append_jacobian_row(m, d, start, n)
-    set_row(m, d, row, present, normal_velocity(m, d, k, E, row.v), C, (zero(d), real(d, INFINITE)))
+    set_row(m, d, row, present, normal_velocity(m, d, k, E, row.v), C, (0.0, INFINITE))
     d.con_lcprow[k] = row.r
     append_friction(m, d, k, start, n, present, row.r, spin)
 
@@ -119,4 +119,4 @@ def append_contact_rows(m, d):
                 append_contact(m, d, k, start, n, acts)
                 clear_column_marks(d, start, n)
             else:
-                d.con_D[k] = zero(d)
+                d.con_D[k] = 0.0

@@ -39,7 +39,7 @@ def mix_parameters(m, d, k):
     for c in range(2):
         d.con_compliance[2 * k + c] = fmax(m.geom_slip[2 * g + c], m.geom_slip[2 * h + c])
     force = m.geom_frictionforce[g] != 0 or m.geom_frictionforce[h] != 0
-    d.con_frictionforce[k] = real(d, 1.0 if force else 0.0)
+    d.con_frictionforce[k] = 1.0 if force else 0.0
     turn_tangents(m, d, k, g, h)
 
 
@@ -72,7 +72,7 @@ def turn_tangents(m, d, k, g, h):
 @kernel
 def add_belt(m, d, k):
     """Adds the difference of the surface velocities to con_belt; returns the difference of their spins."""
-    spin = zero(d)
+    spin = 0.0
     if m.flg_surfacevel:
         p = load3(d.con_pos, 3 * k)
         v1, w1 = surface_velocity(m, d, d.con_geom[2 * k], p)
@@ -94,5 +94,5 @@ def set_contact_parameters(m, d, k):
         mix_parameters(m, d, k)
         mix_restitution(m, d, k)
         set_slip_friction(m, d, k)
-        store3(d.con_belt, 3 * k, zeros(d, 3))
+        store3(d.con_belt, 3 * k, zeros(3))
     return add_belt(m, d, k)

@@ -41,7 +41,7 @@ def mark_acting(m, d):
             # a contact at distance 0 has no 1 / R from the convex model
             d.con_D[k] = where(acts, where(d.con_D[k] > 0.0, d.con_D[k], 1.0), 0.0)
         else:
-            d.con_D[k] = zero(d)
+            d.con_D[k] = 0.0
 
 
 @kernel
@@ -73,7 +73,7 @@ def lies_between(d, k, a, b, close):
 @kernel
 def reduce_pair_points(m, d, first, end):
     """Drops redundant points of one pair, slots first .. end - 1, point by point."""
-    count = zero(d)
+    count = 0.0
     for k in range(first, end):
         count = count + where(d.con_D[k] > 0.0, 1.0, 0.0)
     many = count > ENOUGH

@@ -44,7 +44,7 @@ def loss_row(m, d, k):
     i, present = d.dofrow_dof[k], d.dofrow_present[k] > 0.0
     cfm = loss_softness(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), d.dofrow_D[k])
     row = append_dof_row(m, d, i, d.dofrow_J[k])
-    set_row(m, d, row, present, zero(d), cfm, (d.dofrow_lo[k], d.dofrow_hi[k]))
+    set_row(m, d, row, present, 0.0, cfm, (d.dofrow_lo[k], d.dofrow_hi[k]))
     return row.r
 
 
@@ -63,7 +63,7 @@ def append_joint_limit(m, d, k):
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.dofrow_D[k])
     row = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
     c = joint_limit_velocity(m, j, erp, err, row.v)
-    set_row(m, d, row, present, c, cfm, (zero(d), real(d, INFINITE)))
+    set_row(m, d, row, present, c, cfm, (0.0, INFINITE))
     return row.r
 
 
@@ -103,7 +103,7 @@ def equality_row(m, d, k, size):
     solref, solimp = load2(m.eq_solref, 2 * q), load5(m.eq_solimp, 5 * q)
     erp, cfm = softness(m, m.eq_erp[q], m.eq_cfm[q], solref, solimp, size, d.genrow_D[k])
     row = append_general_row(m, d, k)
-    c, most = -(erp / h) * d.genrow_pos[k], real(d, INFINITE)
+    c, most = -(erp / h) * d.genrow_pos[k], INFINITE
     set_row(m, d, row, present, c, cfm, (-most, most))
     return row.r
 
@@ -113,7 +113,7 @@ def size_of_error(d, k, size):
     """Returns the norm of the errors of the rows of one equality, at its first row k; `size` at its other rows."""
     q = d.genrow_id[k]
     if k == 0 or d.genrow_type[k - 1] != EQUALITY or d.genrow_id[k - 1] != q:
-        s, e = zero(d), k
+        s, e = 0.0, k
         while e < d.ngenrow[0] and d.genrow_type[e] == EQUALITY and d.genrow_id[e] == q:
             s = fma(d.genrow_pos[e], d.genrow_pos[e], s)
             e += 1
@@ -124,7 +124,7 @@ def size_of_error(d, k, size):
 @kernel
 def append_equality_rows(m, d):
     """Appends all equalities."""
-    size = zero(d)
+    size = 0.0
     for k in range(d.ngenrow[0]):
         d.genrow_lcprow[k] = NO_ROW
         if d.genrow_type[k] == EQUALITY:
@@ -141,7 +141,7 @@ def tendon_loss_row(m, d, k):
     t, present = d.genrow_id[k], d.genrow_present[k] > 0.0
     cfm = loss_softness(m, load2(m.tendon_solref_fri, 2 * t), load5(m.tendon_solimp_fri, 5 * t), d.genrow_D[k])
     row = append_general_row(m, d, k)
-    set_row(m, d, row, present, zero(d), cfm, (d.genrow_lo[k], d.genrow_hi[k]))
+    set_row(m, d, row, present, 0.0, cfm, (d.genrow_lo[k], d.genrow_hi[k]))
     return row.r
 
 
@@ -153,20 +153,20 @@ def ball_limit_row(m, d, k):
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.genrow_D[k])
     row = append_general_row(m, d, k)
     c = joint_limit_velocity(m, j, erp, err, row.v)
-    set_row(m, d, row, present, c, cfm, (zero(d), real(d, INFINITE)))
+    set_row(m, d, row, present, c, cfm, (0.0, INFINITE))
     return row.r
 
 
 @kernel
 def tendon_limit_row(m, d, k):
     """Appends the limit of a tendon's length, general row k."""
-    t, present, own = d.genrow_id[k], d.genrow_present[k] > 0.0, real(d, -1.0)
+    t, present, own = d.genrow_id[k], d.genrow_present[k] > 0.0, -1.0
     err = d.genrow_pos[k] - d.genrow_margin[k]
     solref, solimp = load2(m.tendon_solref_lim, 2 * t), load5(m.tendon_solimp_lim, 5 * t)
     erp, cfm = softness(m, own, own, solref, solimp, err, d.genrow_D[k])
     row = append_general_row(m, d, k)
     c = -(erp / timestep(m)) * err
-    set_row(m, d, row, present, c, cfm, (zero(d), real(d, INFINITE)))
+    set_row(m, d, row, present, c, cfm, (0.0, INFINITE))
     return row.r
 
 

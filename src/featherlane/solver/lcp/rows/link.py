@@ -61,7 +61,7 @@ def link_row_axis(m, d, k, c):
     """Returns the unit vector of row c of link k, world axes."""
     if c < 3 or m.link_type[k] == LINK_FIXED:
         e = c % 3
-        u = (real(d, 1.0 if e == 0 else 0.0), real(d, 1.0 if e == 1 else 0.0), real(d, 1.0 if e == 2 else 0.0))
+        u = (1.0 if e == 0 else 0.0, 1.0 if e == 1 else 0.0, 1.0 if e == 2 else 0.0)
     else:
         p, q = plane_space(link_axis(m, d, k, 0))
         u = p if c == 3 else q
@@ -80,7 +80,7 @@ def anchor_arm(m, d, k, side):
 def fill_turn_row(d, u, start, n):
     """Computes J of u . (omega_1 - omega_2); a dof of both bodies has 0."""
     for p in range(start, start + n):
-        i, x = d.lcp.col[p], zero(d)
+        i, x = d.lcp.col[p], 0.0
         if d.dual.mark[i] != BOTH:
             x = dot3(u, load3(d.cdof, 6 * i))
         d.primal.search[i] = -x if d.dual.mark[i] == SECOND else x
@@ -105,10 +105,10 @@ def fill_point_row(d, u, r1, r2, start, n):
 @kernel
 def append_link(m, d, k, start, n):
     """Appends all rows of link k, except that of its motor and stops."""
-    every, most = true_mask(d), real(d, INFINITE)
+    every, most = true_mask(d), INFINITE
     rate = own_or(m.link_erp[k], m.opt_erp[0]) / timestep(m)
     cfm, r1, r2 = own_or(m.link_cfm[k], m.opt_cfm[0]), anchor_arm(m, d, k, 0), anchor_arm(m, d, k, 1)
-    shift, turn = misplaced(m, d, k), zeros(d, 3)
+    shift, turn = misplaced(m, d, k), zeros(3)
     if m.link_type[k] != LINK_BALL:
         turn = misaligned(m, d, k)
     d.link_lcprow[2 * k] = d.lcp.n[0]
@@ -150,7 +150,7 @@ def link_forces(m, d):
     """
     active = d.active[0] > 0.0
     for k in range(m.nlink):
-        f, t, first, last = zeros(d, 3), zeros(d, 3), d.link_lcprow[2 * k], d.link_lcprow[2 * k + 1]
+        f, t, first, last = zeros(3), zeros(3), d.link_lcprow[2 * k], d.link_lcprow[2 * k + 1]
         if first >= 0:
             for c in range(link_row_count(m, k)):
                 if is_angular_row(m, k, c):

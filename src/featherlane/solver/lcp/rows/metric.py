@@ -41,7 +41,7 @@ def factor_step_inertia(m, d):
 def sum_solution_rows(m, d):
     """Computes z = Y^T x, row by row."""
     for i in range(m.nv):
-        d.lcp.z[i] = zero(d)
+        d.lcp.z[i] = 0.0
     for r in range(d.lcp.n[0]):
         o, e, x = d.lcp.coladr[r], d.lcp.rowadr[r], d.lcp.x[r]
         for p in range(d.lcp.colnum[r]):

@@ -75,7 +75,7 @@ def link_stop_velocity(m, d, k, low, high, v):
 @kernel
 def append_motor(m, d, k, present, low, high):
     """Appends the row of link k along or about its axis: its stop if it is at one, else its motor."""
-    start, most, at = open_columns(d), real(d, INFINITE), low | high
+    start, most, at = open_columns(d), INFINITE, low | high
     n, u = pair_columns(m, d, m.link_body[2 * k], m.link_body[2 * k + 1], start), link_axis(m, d, k, 0)
     if m.link_type[k] == LINK_HINGE:
         fill_turn_row(d, u, start, n)

@@ -93,14 +93,14 @@ def clear_column_marks(d, start, n):
 def clear_entries(d, start, n):
     """Sets J = 0 at all columns."""
     for p in range(start, start + n):
-        d.primal.search[d.lcp.col[p]] = zero(d)
+        d.primal.search[d.lcp.col[p]] = 0.0
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
 @kernel
 def whiten_jacobian(m, d, start, n, e):
     """Computes lcp.Y[e ..] <- D^-1/2 L^-T J^T on the n columns from start on, J in `search`; returns its square."""
-    s = zero(d)
+    s = 0.0
     for p in range(n):
         i = d.lcp.col[start + p]
         x, a = d.primal.search[i], m.M_rowadr[i]
@@ -124,7 +124,7 @@ class NewRow(NamedTuple):
 @kernel
 def append_jacobian_row(m, d, start, n):
     """Appends a row whose Jacobian is in `search` at the n columns from start on; `set_row` must follow."""
-    r, e, v, a = d.lcp.n[0], next_free_entry(d), zero(d), zero(d)
+    r, e, v, a = d.lcp.n[0], next_free_entry(d), 0.0, 0.0
     for p in range(n):
         i = d.lcp.col[start + p]
         v, a = fma(d.primal.search[i], d.qvel[i], v), fma(d.primal.search[i], d.qacc_step[i], a)
@@ -155,16 +155,16 @@ def set_row(m, d, row, present, c, cfm, bounds):
     d.lcp.diag[r] = d.lcp.diag[r] + soft
     d.lcp.lo[r] = where(present, lo, 0.0)
     d.lcp.hi[r] = where(present, hi, 0.0)
-    d.lcp.add[r] = zero(d)
+    d.lcp.add[r] = 0.0
 
 
 @kernel
 def set_friction(d, r, normal, present, mu, force):
     """Sets |x_r| <= mu |x_normal|, or <= mu [N] if friction is a force."""
     d.lcp.findex[r] = normal
-    d.lcp.lo[r] = zero(d)
-    d.lcp.hi[r] = where(present & (force == 0.0), mu, zero(d))
-    d.lcp.add[r] = where(present & (force != 0.0), mu, zero(d))
+    d.lcp.lo[r] = 0.0
+    d.lcp.hi[r] = where(present & (force == 0.0), mu, 0.0)
+    d.lcp.add[r] = where(present & (force != 0.0), mu, 0.0)
 
 
 @kernel

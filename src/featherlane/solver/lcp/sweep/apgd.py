@@ -85,7 +85,7 @@ def projected_step(p, t, cone):
 def direction_curvature(p):
     """Computes lcp.change = A d; returns d^T A d and d^T D d."""
     multiply_delassus(p, p.lcp.old, p.lcp.change)
-    bend, size = zero(p), zero(p)
+    bend, size = 0.0, 0.0
     for i in range(p.lcp.n[0]):
         d = p.lcp.old[i]
         bend = fma(d, p.lcp.change[i], bend)
@@ -97,7 +97,7 @@ def direction_curvature(p):
 @kernel
 def goes_uphill(p):
     """Checks whether momentum leads from x against the projected step d: d^T D (x+ - x) < 0."""
-    s = zero(p)
+    s = 0.0
     for i in range(p.lcp.n[0]):
         d = p.lcp.old[i]
         s = fma(d / p.lcp.step[i], (p.lcp.y[i] - p.lcp.x[i]) + d, s)
@@ -144,7 +144,7 @@ def apgd(p, iterations, cone):
     Cost:   per step one product with A.
     """
     tolerance, best = stopping_residual(p), start_apgd(p, cone)
-    t, k, count, idle = real(p, 1.0), real(p, 1.0), zero(p), zero(p)
+    t, k, count, idle = 1.0, 1.0, 0.0, 0.0
     live = not_(best <= tolerance)
     record_residual(p, 0, best)
     for n in range(iterations):

@@ -40,7 +40,7 @@ def remember_iterate(p):
 @kernel
 def squared_change(p):
     """Returns d^T D d of the change d of x by a sweep."""
-    s = zero(p)
+    s = 0.0
     for i in range(p.lcp.n[0]):
         d = p.lcp.x[i] - p.lcp.old[i]
         s = fma(d, d / p.lcp.step[i], s)
@@ -51,10 +51,10 @@ def squared_change(p):
 def clear_conjugate_direction(p):
     """Sets the direction to 0."""
     for i in range(p.lcp.n[0]):
-        p.lcp.y[i] = zero(p)
+        p.lcp.y[i] = 0.0
     if p.lcp.dense[0] == 0:
         for j in range(p.nlcpz):
-            p.lcp.z_change[j] = zero(p)
+            p.lcp.z_change[j] = 0.0
 
 
 @kernel
@@ -84,13 +84,13 @@ def nncg(p, iterations, cone):
     Writes: lcp.*; stat_residual if iterations are recorded.
     Cost:   per iteration a sweep of `pgs`, and a few operations per row and column of Y.
     """
-    p.lcp.parameter[1] = real(p, OMEGA)
+    p.lcp.parameter[1] = OMEGA
     set_steps(p, cone)
     sum_factored_rows(p, p.lcp.x)
     start_order(p, quickstep=0)
     clear_conjugate_direction(p)
     record_sweep(p, 0, cone)
-    count, before = zero(p), zero(p)
+    count, before = 0.0, 0.0
     live = count <= 0.0
     for n in range(iterations):
         if not any_(live):

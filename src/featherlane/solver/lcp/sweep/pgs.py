@@ -54,7 +54,7 @@ def visit_disc(p, k, count, live):
         w = delassus_row_product(p, p.lcp.x, i) - p.lcp.b[i]
         p.lcp.change[i] = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
     project_disc(p, p.lcp.change, k, count, p.lcp.x[k])
-    far = zero(p)
+    far = 0.0
     for c in range(count):
         i = k + 1 + c
         far = fmax(move_row(p, i, p.lcp.change[i], live), far)
@@ -64,7 +64,7 @@ def visit_disc(p, k, count, live):
 @kernel
 def sweep_rows(p, cone, live):
     """Updates all rows once; returns the largest change."""
-    far = zero(p)
+    far = 0.0
     for at in range(p.lcp.n[0]):
         i = p.lcp.order[at]
         if cone == 0 or not in_cone(p, i):
@@ -105,7 +105,7 @@ def lcp_pgs(p, iterations, quickstep, cone):
     sum_factored_rows(p, p.lcp.x)
     start_order(p, quickstep)
     record_sweep(p, 0, cone)
-    count = zero(p)
+    count = 0.0
     live = count <= 0.0
     for sweep in range(iterations):
         if not any_(live):

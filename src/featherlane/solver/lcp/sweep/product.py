@@ -7,7 +7,7 @@ from featherlane.prelude import *
 def dense_dot(p, x, i):
     """Returns (A x)_i of a dense A, in four independent sums, which hide latency."""
     n, a = p.lcp.n[0], i * p.lcp.n[0]
-    s = zeros(p, 4)
+    s = zeros(4)
     for k in range(n // 4):
         j = 4 * k
         s = tuple(fma(p.lcp.A[a + j + c], x[j + c], s[c]) for c in range(4))
@@ -21,7 +21,7 @@ def dense_dot(p, x, i):
 def factored_dot(p, x, i):
     """Returns (A x)_i, given z = Y^T x."""
     c, y, n = p.lcp.coladr[i], p.lcp.rowadr[i], p.lcp.colnum[i]
-    s0, s1 = p.lcp.cfm[i] * x[i], zero(p)
+    s0, s1 = p.lcp.cfm[i] * x[i], 0.0
     for k in range(n // 2):
         j = 2 * k
         s0 = fma(p.lcp.Y[y + j], p.lcp.z[p.lcp.col[c + j]], s0)
@@ -56,7 +56,7 @@ def sum_factored_rows(p, x):
     """Computes z = Y^T x."""
     if p.lcp.dense[0] == 0:
         for j in range(p.nlcpz):
-            p.lcp.z[j] = zero(p)
+            p.lcp.z[j] = 0.0
         for i in range(p.lcp.n[0]):
             add_row_change(p, i, x[i])
 

@@ -68,7 +68,7 @@ def mu_of(p, i):
 @kernel
 def cone_offset(p, k, count):
     """Returns a: the distance of the cone's tip below the origin."""
-    a, none = zero(p), true_mask(p)
+    a, none = 0.0, true_mask(p)
     for c in range(count):
         i = k + 1 + c
         rough = mu_of(p, i) > 0.0
@@ -81,7 +81,7 @@ def cone_offset(p, k, count):
 @kernel
 def length_across(p, u, k, count):
     """Returns |s| of the rows of friction, s_i = u_i / mu_i."""
-    s = zero(p)
+    s = 0.0
     for c in range(count):
         i = k + 1 + c
         v = where(mu_of(p, i) > 0.0, u[i] / fmax(mu_of(p, i), TINY), 0.0)
@@ -135,7 +135,7 @@ def project_cone(p, u, k, count):
 @kernel
 def largest_diagonal(p):
     """Returns a = max A_ii; 1 if A has no diagonal at all."""
-    most = zero(p)
+    most = 0.0
     for i in range(p.lcp.n[0]):
         most = fmax(p.lcp.diag[i], most)
     return where(most > 0.0, most, 1.0)
@@ -161,7 +161,7 @@ def set_steps(p, cone):
 @kernel
 def set_disc_steps(p, k, count):
     """Sets the steps of the rows of friction behind row k."""
-    s = zero(p)
+    s = 0.0
     for c in range(count):
         i = k + 1 + c
         s = fma(mu_of(p, i) * mu_of(p, i), 1.0 / p.lcp.step[i], s)

@@ -29,7 +29,7 @@ def box_distance(p, x, w, i, step):
 @kernel
 def disc_distance(p, x, w, k, count, step):
     """Returns the change of the friction rows behind row k by steps equal in the metric of s; overwrites lcp.change."""
-    rough, far = zero(p), zero(p)
+    rough, far = 0.0, 0.0
     for c in range(count):
         rough = fmax(mu_of(p, k + 1 + c), rough)
     for c in range(count):
@@ -46,7 +46,7 @@ def disc_distance(p, x, w, k, count, step):
 @kernel
 def solution_size(p, x):
     """Returns the reference size of a residual: max |x_i| or max |b_i| / a, the larger one; 1 if both are 0."""
-    size, load = zero(p), zero(p)
+    size, load = 0.0, 0.0
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(x[i]), size)
         load = fmax(fabs(p.lcp.b[i]), load)
@@ -57,7 +57,7 @@ def solution_size(p, x):
 @kernel
 def lcp_residual(p, x, w, cone):
     """Returns the residual of x with w = A x - b."""
-    far, step = zero(p), 1.0 / largest_diagonal(p)
+    far, step = 0.0, 1.0 / largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         if cone == 0 or not in_cone(p, i):
             far = fmax(box_distance(p, x, w, i, step), far)
@@ -95,7 +95,7 @@ def finish(p, cone):
 def finish_at(p, lower, upper):
     """Runs `finish` for a solver whose bounds are constants."""
     compute_w(p)
-    far, step = zero(p), 1.0 / largest_diagonal(p)
+    far, step = 0.0, 1.0 / largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         far = fmax(fabs(clip(fma(-step, p.lcp.w[i], p.lcp.x[i]), lower[i], upper[i]) - p.lcp.x[i]), far)
     p.lcp.residual[0] = far / solution_size(p, p.lcp.x)
