@@ -94,7 +94,7 @@ ADAPTERS = {
             "../test_examples.py::test_an_arm_learns_from_depth_images",
             "../simulation/test_mlp.py::test_outputs_equal_pytorch",
         ),
-        ("matplotlib>=3.9",),
+        ("matplotlib>=3.9", "imageio>=2.34"),  # imageio: Gymnasium's environments
     ),
     "torchrl": Adapter("torchrl==0.14.1", "torchrl", learning("test_torchrl.py", "torchrl", "TorchRL")),
     "rllib": Adapter(
