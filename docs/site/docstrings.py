@@ -6,7 +6,7 @@ import re
 
 LISTS = ("Args", "Attributes", "Raises")
 LABEL = re.compile(
-    r"^(?:   *)?(Args|Attributes|Raises|Returns|Yields|Note|Source|Reads|Writes|Frame|Cost|Deviation): ?"
+    r"^(?:   *)?(Args|Attributes|Raises|Returns|Yields|Note|Source|Reads|Writes|Scratch|Frame|Cost|Deviation): ?"
 )
 ERROR = re.compile(r"^(\w*(?:Error|Warning)): ")
 COLUMNS = re.compile(r"^\S[\w' ,]{0,24}? {2,}\S")
@@ -65,7 +65,7 @@ def ends(part: tuple[str, list[str]], line: str) -> bool:
 
 def sections(text: str) -> list[tuple[str, list[str]]]:
     """The parts of a docstring with their labels, in their order."""
-    text = re.sub(r"(?<=\S) {3,}(?=(?:Reads|Writes|Frame|Cost|Source|Note): )", "\n", text)
+    text = re.sub(r"(?<=\S) {3,}(?=(?:Reads|Writes|Scratch|Frame|Cost|Source|Note): )", "\n", text)
     parts: list[tuple[str, list[str]]] = [("", [])]
     for line in text.splitlines():
         label = LABEL.match(line) if not line.startswith("    ") else None

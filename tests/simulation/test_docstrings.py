@@ -27,7 +27,7 @@ def declared(stage) -> dict:
 def named(stage, label: str) -> tuple[set[str], set[str], list[str]]:
     """Returns the fields that a section names, those matched by its words with a star, and its errors."""
     fields, plain, starred, wrong = declared(stage), set(), set(), []
-    text = sections(stage.function)[label]
+    text = sections(stage.function).get(label, "")
     for name, _, unit in MEASURED.findall(text):
         if name in fields and fields[name].unit not in (unit, "1"):
             wrong.append(f"{name}: unit [{unit}], it is [{fields[name].unit}]")
@@ -61,8 +61,9 @@ def test_a_stage_documents_its_reads_and_writes(subtests):
     for name in STAGES:
         with subtests.test(name=name):
             stage = STAGES[name]
-            assert {"", "Reads", "Writes"} <= sections(stage.function).keys()
-            for kind, label in enumerate(("Reads", "Writes")):
+            found = sections(stage.function).keys()
+            assert {"", "Reads"} <= found and found & {"Writes", "Scratch"}
+            for kind, label in ((0, "Reads"), (1, "Writes"), (1, "Scratch")):
                 plain, starred, wrong = named(stage, label)
                 assert not wrong, f"{label}: {'; '.join(wrong)}"
                 done = touched(ALL, stage, kind)
@@ -74,15 +75,18 @@ def test_a_stage_documents_all_its_stores(subtests):
     for name in STAGES:
         with subtests.test(name=name):
             stage = STAGES[name]
-            plain, starred, _ = named(stage, "Writes")
+            documented = set()
+            for label in ("Writes", "Scratch"):
+                plain, starred, _ = named(stage, label)
+                documented |= plain | starred | said_of_others(stage, label)
             # the record of a stage is declared next to it
             own = {f.name for layout in stage.records.values() for f in layout.fields}
-            assert touched(OWN, stage, 1) <= plain | starred | own | said_of_others(stage)
+            assert touched(OWN, stage, 1) <= documented | own
 
 
-def said_of_others(stage) -> set[str]:
-    """Returns the fields that the stages write and whose names occur in their `Writes`."""
-    others = QUOTED.findall(sections(stage.function)["Writes"])
+def said_of_others(stage, label: str) -> set[str]:
+    """Returns the fields that the stages write whose names occur in a section."""
+    others = QUOTED.findall(sections(stage.function).get(label, ""))
     return set().union(*(touched(ALL, STAGES[name], 1) for name in others if name in STAGES))
 
 

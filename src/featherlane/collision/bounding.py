@@ -33,7 +33,8 @@ def bounding_tests(m, d, last):
                 SPHERES: those of LISTED with near bounding spheres.  BOXES: those of SPHERES with near oriented boxes.
 
     Reads:  geom_xpos, geom_xmat, near.detects, cvel, subtree_com.
-    Writes: near.*, con_overflow; scratch memory: near.geom_reach (ngeom,), neighbours.*, crowd.*.
+    Writes: near.*, con_overflow.
+    Scratch: near.geom_reach (ngeom,), neighbours.*, crowd.*.
     Frame: world.
     """
     n = near_pairs(m, d)

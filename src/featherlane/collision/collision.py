@@ -258,9 +258,9 @@ def collision(m, d):
     With the flag `speculative`, contacts within the step follow those of each pair (sweep/contacts.py).
     Reads:  geom_xpos, geom_xmat, given_*, active; cvel, subtree_com to predict how far geoms move; qvel, cdof with
             the flag speculative.
-    Writes: ncon_slot, con_overflow, ncon, con_* (nconmax,), warning (contacts full), found_bad; scratch memory:
-            near.geom_reach (ngeom,), near.cand_near (ncand,), neighbours.*, near.*, crowd.*, narrow.*, sweep.*; with
-            the flag speculative cvel, cdof_dot.
+    Writes: ncon_slot, con_overflow, ncon, con_* (nconmax,), warning (contacts full), found_bad; with the flag
+            speculative cvel, cdof_dot.
+    Scratch: near.geom_reach (ngeom,), near.cand_near (ncand,), neighbours.*, near.*, crowd.*, narrow.*, sweep.*.
     Frame: world.                           Cost: O(ncand), or O(list) with a neighbour list; plus near pairs.
     """
     d.ncon_slot[0] = 0

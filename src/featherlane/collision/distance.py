@@ -47,7 +47,8 @@ def height_field_distance(m1, d1):
     """Computes the minimum over all prisms within shapes.limit.
 
     Reads:  shapes.*, hfield_*.
-    Writes: convex.*; scratch memory: shapes.*, support.*.
+    Writes: convex.*.
+    Scratch: shapes.*, support.*.
     Cost:   O(cells within the limit).
     """
     field, limit = d1.shapes.data[0], d1.shapes.limit[0]
@@ -119,8 +120,8 @@ def geom_distance(m, d):
 
     Source: MuJoCo mj_geomDistance.
     Reads:  distance.geom (2,), distance.limit [m], geom_xpos, geom_xmat, geom_size.
-    Writes: distance.dist (1,) [m], distance.fromto (6,) [m]: from the first geom's surface to the second's;
-            scratch memory: shapes.*, convex.*, support.*.
+    Writes: distance.dist (1,) [m], distance.fromto (6,) [m]: from the first geom's surface to the second's.
+    Scratch: shapes.*, convex.*, support.*.
     """
     for lane in range(width(d)):
         g, h = whole(read_lane(d.distance.geom, 0, lane)), whole(read_lane(d.distance.geom, 1, lane))

@@ -138,7 +138,8 @@ def field_distance(m1, d1):
     """Computes the signed distance of two shapes with signed distance fields, and their nearest points.
 
     Reads:  shapes.*, opt_sdf_initpoints, opt_sdf_iterations.
-    Writes: convex.dist [m], convex.normal, convex.witness (2, 3) [m]; scratch memory: manifold.*, convex.*, descent.*.
+    Writes: convex.dist [m], convex.normal, convex.witness (2, 3) [m].
+    Scratch: manifold.*, convex.*, descent.*.
     Frame: world.   Cost: O(opt_sdf_initpoints MOVES).
     """
     field_pair(m1, d1)

@@ -54,7 +54,7 @@ def branching_points(m, d, function, number, e, g, h, first):
 
     Reads:  geom_xpos, geom_xmat, geom_rbound, narrow.near, recall_address.
     Writes: con_dist, con_pos, con_frame, con_point, con_present from slot `first` on; ncon_slot, con_overflow;
-            shapes.*, manifold.*, narrow.*, recall.*; scratch memory: recall.*.
+            shapes.*, manifold.*, narrow.*, recall.*.
     """
     d.narrow.limit[0] = farthest(m, d, e, g, h)
     d.recall.key[0] = 1 + g * m.ngeom + h

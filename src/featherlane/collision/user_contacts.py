@@ -80,7 +80,7 @@ def given_contacts(m, d):
     """Stores the user-defined contacts of active worlds as slots, and sets which worlds also detect contacts.
 
     Reads:  given_* (ngiven, ...), active.
-    Writes: con_* (nconmax,) of slots from ncon_slot on, ncon_slot, ncon, con_overflow, near.*; scratch memory: near.*.
+    Writes: con_* (nconmax,) of slots from ncon_slot on, ncon_slot, ncon, con_overflow, near.*.
     Cost: O(ngiven W).
     """
     active = d.active[0] > 0.0

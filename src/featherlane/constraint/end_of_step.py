@@ -122,7 +122,8 @@ def rescale_rows(m, d):
     """Scales D of every row by the ratio of the metric's diagonal to M's: (J diag(M)^-1 J^T) / (J diag(Mhat)^-1 J^T).
 
     Reads:  M (nC,), Mhat (nC,), cdof, subtree_com, the rows.
-    Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip; primal.* (scratch).
+    Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip.
+    Scratch: primal.*.
     """
     _metric_diagonal(m, d)
     for k in range(d.ndofrow[0]):
@@ -147,7 +148,8 @@ def factor_backbone(m, d):
 
     Tendons and actuators that couple dofs contribute only their diagonal; a fluid's drag contributes all its entries.
     Reads:  M (nC,), Mhat (nC,); in a fluid cvel, xquat, xpos, xmat, xipos, subtree_com, cdof.
-    Writes: qH (nC,), qHDiagInv (nv,); primal.search, crb_drag (scratch).
+    Writes: qH (nC,), qHDiagInv (nv,).
+    Scratch: primal.search, crb_drag.
     """
     for k in range(m.nC):
         d.qH[k] = d.M[k]
@@ -163,6 +165,8 @@ def factor_backbone(m, d):
 def factor_metric(m, d):
     """Factors the metric into qH, qHDiagInv.
 
-    Reads:  Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,); primal.search (scratch).
+    Reads:  Mhat (nC,).
+    Writes: qH (nC,), qHDiagInv (nv,).
+    Scratch: primal.search.
     """
     factor(m, d.Mhat, d.qH, d.qHDiagInv, d.primal.search)

@@ -171,7 +171,8 @@ def find_occluders(m, d):
     The geom that shaded the last pixels is tested first.
     Reads:  ray.point [m], ray.direction (unit), camera.ncandidate, camera.candidate, camera.occluder, geom_xpos,
             geom_xmat, ray.distance [m]: to the light, negative in lanes that are not asked.
-    Writes: ray.geom, -1 without a hit, camera.occluder, ray.*; scratch memory: shapes.*, line.*.
+    Writes: ray.geom, -1 without a hit, camera.occluder, ray.*.
+    Scratch: shapes.*, line.*.
     Frame: world.   Cost: O(ngeom).
     """
     p, v = d.ray.point[0], d.ray.direction[0]

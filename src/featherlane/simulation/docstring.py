@@ -4,6 +4,7 @@ A docstring has a first line, more text, and sections.  Each section follows its
 or after three spaces.  In `Reads` and `Writes` a field's name stands for that field; its shape and unit are added where
 they help.  `con_*` is every field whose name begins with con_, and `` `crb` `` is whatever the stage of that name reads
 or writes.  A stage lists only the fields that it stores itself; those of the stages that it calls are listed there.
+Fields whose values nothing reads after the stage are in `Scratch` instead of `Writes`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from featherlane.lanes import Field, Stage
 from featherlane.lanes.role import ROLES
 from featherlane.simulation.tile.fields import DATA
 
-LABELS = ("Args", "Returns", "Raises", "Reads", "Writes", "Frame", "Cost", "Note", "Source")
+LABELS = ("Args", "Returns", "Raises", "Reads", "Writes", "Scratch", "Frame", "Cost", "Note", "Source")
 WIDTH = 116
 _LABEL = re.compile(rf"(?:^|   +)({'|'.join(LABELS)}):[ \n]*", re.MULTILINE)
 _FIELD = re.compile(r"(?<![\w`.])([A-Za-z]\w*)(?![\w*`]|\.\w)(?: \((?:\d[\w, ]*|\w+,[\w, ]*)\))?(?: \[[^]]*\])?")

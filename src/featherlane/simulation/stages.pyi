@@ -67,7 +67,8 @@ def tendon(model: Model, data: Data) -> None:
     the Jacobian is stored from `model.ten_J_rowadr[i]` on, its DoFs in `model.ten_J_colind`.
 
     Reads: qpos, site_xpos, geom_xpos, geom_xmat, subtree_com, cdof.
-    Writes: ten_length (ntendon,) [m], ten_J (nJten,) [1, m]; scratch memory: cfrc (nbody, 6) [N m, N].
+    Writes: ten_length (ntendon,) [m], ten_J (nJten,) [1, m].
+    Scratch: cfrc.
     Frame: world axes at the tree's com.
     Cost: O(elements of the paths + nJten).
     Source: MuJoCo mj_tendon (its wrap_xpos, the path for rendering, is computed on request: see `tendon_path`).
@@ -109,7 +110,8 @@ def factor_m(model: Model, data: Data) -> None:
     """Factors M = L^T D L on the pattern of the tree, without fill.
 
     Reads: M (nC,).
-    Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) [1/(kg m^2)] = 1 / D; scratch memory: qvec.
+    Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) [1/(kg m^2)] = 1 / D.
+    Scratch: qvec.
     Cost: O(nv * depth^2).
     Source: Featherstone sec. 6.5, table 6.3; MuJoCo mj_factorM.
 
@@ -128,8 +130,8 @@ def forward_velocity(model: Model, data: Data) -> None:
 
     Reads: qpos, qvel, qfrc_adhesion, and what `forward_position` wrote.
     Writes: cvel (nbody, 6) [rad/s, m/s], qfrc_bias (nv,) [N, N m], ten_velocity (ntendon,) [m/s]; what `passive`
-        writes; cdof_dot (nv, 6) [1/s, m/s] if every field is computed, as for one world; cacc (nbody, 6) [rad/s^2,
-        m/s^2], cfrc (nbody, 6) [N m, N] for itself.
+        writes; cdof_dot (nv, 6) [1/s, m/s] if every field is computed, as for one world.
+    Scratch: cacc, cfrc.
     Source: MuJoCo mj_fwdVelocity (actuator velocities are written by `actuation`).
 
     Args:
@@ -196,8 +198,8 @@ def actuation(model: Model, data: Data) -> None:
 
     Reads: ctrl, act, history, time, qvel, actuator_length, actuator_moment, qfrc_gravcomp.
     Writes: actuator_velocity (nout,) [m/s, rad/s], actuator_force (nout,) [N, N m], act_dot (na,) [1/s], qfrc_actuator
-        (nv,) [N, N m], badctrl, warning (6,) (bad control), tendon_actuatorfrc (ntendon,) [N]; scratch memory:
-        actuator_input (nu,) and user_term.
+        (nv,) [N, N m], badctrl, warning (6,) (bad control), tendon_actuatorfrc (ntendon,) [N].
+    Scratch: actuator_input (nu,), user_term.
     Note: without actuators, or with actuation disabled, gravity compensation through actuators is 0, too, and act_dot
         is unchanged.
     Source: MuJoCo mj_fwdActuation.
@@ -220,8 +222,8 @@ def smooth_acceleration(model: Model, data: Data) -> None:
 
     Reads: qfrc_passive, qfrc_bias, qfrc_applied, qfrc_actuator, xfrc_applied, qLD, qLDiagInv.
     Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2], warning (6,) (singular inertia); with
-        discrete Mhat, qH, qHDiagInv, qfrc_step and actuator_rate (nactuator, 2) [N/m, N s/m]; scratch memory: cacc
-        (nbody, 6) [rad/s^2, m/s^2], cfrc (nbody, 6) [N m, N], crb_drag, aba_inertia, aba_axis.
+        discrete Mhat, qH, qHDiagInv, qfrc_step and actuator_rate (nactuator, 2) [N/m, N s/m].
+    Scratch: cacc, cfrc, crb_drag, aba_inertia, aba_axis.
     Cost: O(nv * depth).
     Source: MuJoCo mj_fwdAcceleration.
 
@@ -309,7 +311,8 @@ def passive_vel(model: Model, data: Data) -> None:
     -(b + 2 c |v| + 3 e v^2), for tendons with J^T and J around it, plus those of a fluid.
 
     Reads: qvel, ten_J, ten_velocity; in a fluid cvel, cdof and the frames of bodies.
-    Writes: qDeriv (nD,) [N s/m, N m s/rad]; in a fluid, as scratch memory crb_drag.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    Scratch: in a fluid crb_drag.
     Cost: O(nD).
     Source: MuJoCo mjd_passive_vel.
 
@@ -350,8 +353,8 @@ def smooth_vel(model: Model, data: Data) -> None:
     counts as constant.
 
     Reads: what `rne_vel`, `passive_vel` and `actuator_vel` read.
-    Writes: qDeriv (nD,) [N s/m, N m s/rad]; scratch memory: crb_rate, cdof_rate, crb_drag, actuator_rate (nactuator, 2)
-        [N/m, N s/m].
+    Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    Scratch: crb_rate, cdof_rate, crb_drag, actuator_rate.
     Cost: O(nv * depth).
     Source: MuJoCo mjd_smooth_vel with flg_bias = 1.
 

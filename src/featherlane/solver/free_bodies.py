@@ -59,7 +59,9 @@ def turn_free_bodies(m, d):
 
     Source: MuJoCo 4, chapter Computation, "Discrete-time"; an experiment with 4.0.1 showed that rows and actuators
         with rates remove these derivatives.
-    Reads:  Mhat (nC,), qfrc_step (nv,), dof_touched.   Writes: qacc; block for itself.
+    Reads:  Mhat (nC,), qfrc_step (nv,), dof_touched.
+    Writes: qacc.
+    Scratch: block.
     """
     if has_metric(m):
         solve_untouched_bodies(m, d, metric(m, d), metric_force(m, d), d.qacc)

@@ -20,8 +20,8 @@ def constraint_forces(m, d, store):
         store: 1 also writes the forces of the rows; 0 keeps those of the solver.
 
     Reads:  qacc, cvel, all rows.
-    Writes: qfrc_constraint (nv,) [N, N m]; dofrow_force, genrow_force, con_force, dual.*; for itself con_body, con_arm,
-            con_basis, con_motion, con_wrench, primal.*, body_reached.
+    Writes: qfrc_constraint (nv,) [N, N m]; dofrow_force, genrow_force, con_force, dual.*.
+    Scratch: con_body, con_arm, con_basis, con_motion, con_wrench, primal.*, body_reached.
     Cost:   O(nv + contacts).
     """
     if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:

@@ -104,9 +104,9 @@ def solve(m, d):
     Reads:  M, qacc_smooth, qfrc_smooth, qacc_warmstart, cvel, all rows.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force,
             solver_niter, solver_residual, solver_gap, warning (not converged); stat_* if iterations are recorded;
-            con_overflow, found_bad, ordered; con_D, con_Dt, dofrow_D and genrow_D under coulomb; for itself hessian.*,
-            primal.*, krylov.*, coulomb.*, graph.*, body_reached, qHDiagInv, aba_*, cacc, cfrc, con_body, con_arm,
-            con_basis, con_motion, con_wrench.
+            con_overflow, found_bad, ordered; con_D, con_Dt, dofrow_D and genrow_D under coulomb.
+    Scratch: hessian.*, primal.*, krylov.*, coulomb.*, graph.*, body_reached, qHDiagInv, aba_*, cacc, cfrc, con_body,
+            con_arm, con_basis, con_motion, con_wrench.
     Cost:   see newton, cg, pgs.
     """
     d.ordered[0], d.hessian.coupled[0] = 0.0, 0.0

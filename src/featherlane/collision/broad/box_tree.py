@@ -284,7 +284,7 @@ def crowd_pairs(m1, d1):
 
     With sleep enabled, at least one geom of each pair must be awake.
     Reads:  crowd.leaf_box (ncrowd, 6), crowd.leaf_awake.
-    Writes: near.*, con_overflow; crowd.*; scratch memory: crowd.*.
+    Writes: near.*, con_overflow; crowd.*.
     Cost:   O(n log n + pairs); with few movable geoms O(n), of which most is the comparison of n boxes.
     """
     depth = 0
@@ -328,7 +328,9 @@ def load_boxes(m, d, lane):
 def unite_pairs(m1, d1):
     """Sorts the keys of all worlds in ascending order and removes duplicates.
 
-    Reads:  near.key (nnear,), near.count.   Writes: near.key, near.count; scratch memory: near.room.
+    Reads:  near.key (nnear,), near.count.
+    Writes: near.key, near.count.
+    Scratch: near.room.
     """
     sort(d1.near.key, d1.near.room, d1.near.count[0])
     d1.near.count[0] = drop_repeats(d1.near.key, d1.near.count[0])

@@ -134,7 +134,9 @@ def point_on_disc(d1, side):
 def move_to_common_point(m1, d1):
     """Moves the nearest points, in world axes, along the tangents into the common part of the two features.
 
-    Reads:  shapes.*, convex.dist, convex.normal, convex.witness.   Writes: convex.witness; scratch memory: feature.*.
+    Reads:  shapes.*, convex.dist, convex.normal, convex.witness.
+    Writes: convex.witness.
+    Scratch: feature.*.
     """
     set_contact_axes(d1)
     find_feature(m1, d1, 0, STRICT)

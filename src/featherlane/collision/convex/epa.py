@@ -307,8 +307,9 @@ def grow_polytope(m1, d1, steps, most):
         most: number of faces below the upper bound of the depth above which the search gives up, after LOOSE steps.
 
     Reads:  shapes.*, convex.mat, convex.pos; epa.gap, epa.size; the polytope: epa.count, epa.point, epa.corner, ...
-    Writes: convex.dist, minus the depth [m]; convex.normal (3,), in the frame of the first shape; epa.best; epa.closed,
-            whether the bounds agree; the polytope; scratch memory: epa.*, support.*.
+    Writes: convex.dist, minus the depth [m]; convex.normal (3,), in the frame of the first shape; epa.best;
+            epa.closed, whether the bounds agree; the polytope.
+    Scratch: epa.*, support.*.
     """
     size, exact = d1.epa.size[0], d1.epa.gap[0] == EXACT
     gap, nvertex, nface = d1.epa.gap[0] * size, d1.epa.count[0], d1.epa.count[1]
@@ -348,9 +349,10 @@ def epa(m1, d1):
     """Computes the depth of the origin in the difference of the two cores, which overlap or touch.
 
     Reads:  shapes.*, convex.mat, convex.pos, simplex.*; epa.gap, allowed difference of the bounds relative to the size.
-    Writes: convex.*, minus the depth [m]; convex.normal (3,); the deepest point of the first core [m]; all in the frame
-            of the first shape; simplex.*, the corners of the nearest face; facet.*, facet.vertex (2, 3): the facet;
-            scratch memory: epa.*, support.*.
+    Writes: convex.*, minus the depth [m]; convex.normal (3,); the deepest point of the first core [m]; all in the
+            frame of the first shape; simplex.*, the corners of the nearest face; facet.*, facet.vertex (2, 3): the
+            facet.
+    Scratch: epa.*, support.*.
     Cost:   one support point and about 60 ns per step, up to VERTICES steps.
     """
     size = size_of_simplex(d1)

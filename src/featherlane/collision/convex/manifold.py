@@ -166,7 +166,8 @@ def contact_points(m1, d1):
     With the flag `multiccd` disabled, only the middle of the nearest points is one, as in MuJoCo.
 
     Reads:  shapes.*, shapes.limit; convex.dist, convex.normal, convex.witness; facet.kind, facet.vertex.
-    Writes: manifold.*, up to KEPT points; scratch memory: feature.*, clip.*.
+    Writes: manifold.*, up to KEPT points.
+    Scratch: feature.*, clip.*.
     Frame:  world.                                  Cost: corners of one face times corners of the other.
     """
     set_contact_axes(d1)

@@ -272,7 +272,8 @@ def polish(m1, d1):
 
     Reads:  shapes.*, convex.mat, convex.pos; initial values: simplex.*, convex.dist, convex.normal, convex.witness, in
             the frame of the first shape.
-    Writes: convex.*, with convex.way 0 if no strategy was better than the initial values; scratch memory: support.*.
+    Writes: convex.*, with convex.way 0 if no strategy was better than the initial values.
+    Scratch: support.*.
     """
     d1.convex.way[0] = 0
     start = d1.convex.normal[0]

@@ -123,8 +123,8 @@ def closest(m1, d1):
     the second.  Distances above shapes.limit are returned as NO_DISTANCE, without a normal or points.
     Source: MuJoCo mjc_ccd, with its cores of round shapes; search and tolerances are Featherlane's (see gjk, epa).
     Reads:  shapes.*, shapes.prism.
-    Writes: convex.dist [m], convex.normal (3,), convex.witness [m], world axes; shapes.slack, 0; scratch memory:
-            convex.*, support.*, gjk.*, epa.*, facet.*, feature.*, recall.*.
+    Writes: convex.dist [m], convex.normal (3,), convex.witness [m], world axes; shapes.slack, 0.
+    Scratch: convex.*, support.*, gjk.*, epa.*, facet.*, feature.*, recall.*.
     """
     d1.recall.pair[0], d1.shapes.slack[0] = 0, 0.0
     look_from_first(d1)
@@ -136,8 +136,8 @@ def convex(m1, d1):
     """Computes contact points of two convex shapes, if their distance is at most the limit less the slack.
 
     Reads:  shapes.*, shapes.prism; recall.pair, recall.key: the pair's cache entry.
-    Writes: manifold.*, and that entry; scratch memory: epa.place, epa.side, convex.*, support.* and the rest of what
-            `closest` writes.
+    Writes: manifold.*, and that entry.
+    Scratch: epa.place, epa.side, convex.*, support.*, the rest of what `closest` writes.
     """
     d1.manifold.count[0] = 0
     limit = d1.shapes.limit[0] - d1.shapes.slack[0]

@@ -108,7 +108,9 @@ def box_box(m1, d1):
     """Computes up to eight contact points of two boxes.
 
     Source: MuJoCo mjc_BoxBox; the choice among equal axes and the order of points were measured on it.
-    Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.   Writes: manifold.*; scratch memory: box.*.
+    Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.
+    Writes: manifold.*.
+    Scratch: box.*.
     Frame: R and p are the second box's pose in the frame of the first, q is the first's centre in the second's frame.
     """
     R1, R2 = d1.shapes.mat[0], d1.shapes.mat[1]

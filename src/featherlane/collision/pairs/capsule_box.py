@@ -221,7 +221,9 @@ def capsule_box(m1, d1):
     """Computes up to two contact points of a capsule and a box.
 
     Source: MuJoCo mjraw_CapsuleBox.
-    Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.   Writes: manifold.*; scratch memory: box.*.
+    Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.
+    Writes: manifold.*.
+    Scratch: box.*.
     Frame: the box's; p is the capsule's centre, z its axis, h = half z.
     """
     R, size, half = d1.shapes.mat[1], d1.shapes.size[1], d1.shapes.size[0][1]

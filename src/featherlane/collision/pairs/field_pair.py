@@ -242,7 +242,8 @@ def field_pair(m1, d1):
     normal (MuJoCo: max(A, B), about half of it).
 
     Reads:  shapes.*, opt_sdf_initpoints, opt_sdf_iterations.
-    Writes: manifold.*; scratch memory: convex.pos, convex.mat, descent.*.
+    Writes: manifold.*.
+    Scratch: convex.pos, convex.mat, descent.*.
     Cost:   O(opt_sdf_initpoints opt_sdf_iterations), up to TRIALS evaluations of the fields each.
     """
     d1.manifold.count[0] = 0

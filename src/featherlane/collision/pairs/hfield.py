@@ -110,7 +110,8 @@ def height_field(m1, d1):
     """Computes contact points of the height field `shapes.data` and the second shape, at most nmanifold.
 
     Reads:  shapes.*, hfield_*.
-    Writes: manifold.*; scratch memory: shapes.*, convex.*, support.*.
+    Writes: manifold.*.
+    Scratch: shapes.*, convex.*, support.*.
     Cost:   O(cells under the shape's bounding box).
     """
     field, limit = d1.shapes.data[0], d1.shapes.limit[0]

@@ -198,7 +198,8 @@ def mesh_field(m1, d1):
     The tree is visited in MuJoCo's order: the last child first.
 
     Reads:  shapes.*, fieldnode_*, fieldgroup_*, opt_sdf_initpoints, opt_sdf_iterations.
-    Writes: manifold.*; scratch memory: convex.pos, convex.mat, descent.*.
+    Writes: manifold.*.
+    Scratch: convex.pos, convex.mat, descent.*.
     Cost:   O(log triangles) plus opt_sdf_initpoints opt_sdf_iterations for each triangle near the field.
     """
     d1.manifold.count[0], d1.descent.count[0] = 0, 0

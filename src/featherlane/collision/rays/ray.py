@@ -145,7 +145,8 @@ def cast(m, d):
 
     Source: MuJoCo mj_ray.
     Reads:  ray.point [m], ray.direction (unit), ray.exclude, ray.cutoff, ray.ngeom, ray.seen, geom_xpos, geom_xmat.
-    Writes: ray.distance [m], ray.*, -1 without a hit, and ray.*, zero then; scratch memory: shapes.*, line.*.
+    Writes: ray.distance [m] and ray.geom, -1 without a hit; ray.normal, ray.triangle, ray.field.
+    Scratch: ray.met, ray.near, ray.local_*, shapes.*, line.*.
     Frame: world.   Cost: O(ngeom).
     """
     cast_among(m, d, packet=0)
@@ -157,7 +158,8 @@ def cast_packet(m, d):
 
     Source: MuJoCo mj_ray.
     Reads:  ray.point [m], ray.direction (unit), ray.exclude, ray.cutoff, ray.ngeom, ray.seen, geom_xpos, geom_xmat.
-    Writes: ray.distance [m], ray.*, -1 without a hit, and ray.*, zero then; scratch memory: shapes.*, line.*.
+    Writes: ray.distance [m] and ray.geom, -1 without a hit; ray.normal, ray.triangle, ray.field.
+    Scratch: ray.met, ray.near, ray.local_*, shapes.*, line.*.
     Frame: world.   Cost: O(ngeom).
     """
     cast_among(m, d, packet=1)

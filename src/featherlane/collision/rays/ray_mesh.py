@@ -126,7 +126,8 @@ def meet_mesh(m1, d1):
     """Finds the nearest triangle of the mesh `shapes.data` that is nearer than `line.distance`.
 
     Reads:  line.point, line.direction (unit), in the mesh's frame.
-    Writes: line.*, line.* if there is one; scratch memory: line.*.
+    Writes: line.hit, and then line.distance, line.normal, line.triangle.
+    Scratch: line.node, line.enter, line.near.
     Cost: O(log triangles) plus those near the ray.
     """
     ray, n = ray_of_line(d1), 1

@@ -339,7 +339,8 @@ def impact_points(m1, d1):
     """Computes up to four contact points at impact, on both shapes: corners of their features, or the nearest points.
 
     Reads:  shapes.* and convex.* at impact; shapes.limit, the distance up to which a corner counts.
-    Writes: sweep.impact (2, 4, 3) [m], manifold.count; scratch memory: feature.*, clip.*.
+    Writes: sweep.impact (2, 4, 3) [m], manifold.count.
+    Scratch: feature.*, clip.*.
     """
     d1.sweep.impact[0] = d1.convex.witness[0]
     d1.sweep.impact[POINTS] = d1.convex.witness[1]

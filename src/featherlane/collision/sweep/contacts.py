@@ -201,7 +201,8 @@ def sweep_pair(m, d, e, g, h, first):
     Source: MuJoCo 4.0.1, chapter "Speculative contacts".
     Reads:  geom_xpos, geom_xmat, cvel, subtree_com, near.detects, the pair's slots.
     Writes: con_dist, con_pos, con_frame, con_point, con_present, con_speculative from slot `first` on; ncon_slot,
-            con_overflow; scratch memory: sweep.*, shapes.*, manifold.*, what `closest` writes.
+            con_overflow.
+    Scratch: sweep.*, shapes.*, manifold.*, what `closest` writes.
     """
     for k in range(first, d.ncon_slot[0]):
         d.con_speculative[k] = 0.0

@@ -62,8 +62,8 @@ def find_impact(m1, d1):
 
     Reads:  shapes.* at the start of the step; sweep.step (2, 3), sweep.spin (2, 3), sweep.travel (2,), sweep.margin,
             sweep.tolerance.
-    Writes: sweep.state: IMPACT or MISS; sweep.time, sweep.rate; shapes.* and convex.* at impact; scratch memory: what
-            `closest` writes.
+    Writes: sweep.state: IMPACT or MISS; sweep.time, sweep.rate; shapes.* and convex.* at impact.
+    Scratch: what `closest` writes.
     """
     margin, tolerance = d1.sweep.margin[0], d1.sweep.tolerance[0]
     a, b = load3(d1.sweep.step, 0), load3(d1.sweep.step, 3)

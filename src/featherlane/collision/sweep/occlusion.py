@@ -103,7 +103,8 @@ def look(m, d, g, other, lane):
     """Tests whether a geom hides the end of the segment in sweep.line from its start, for geom g of a swept pair.
 
     Reads:  sweep.line (2, 3) [m], sweep.tolerance; geom_xpos, geom_xmat.
-    Writes: sweep.hidden: 1 or unchanged; scratch memory: shapes.*, line.*, narrow.limit, what `closest` writes.
+    Writes: sweep.hidden: 1 or unchanged.
+    Scratch: shapes.*, line.*, narrow.limit, what `closest` writes.
     Cost:   O(ngeom).
     """
     p, q = d.sweep.line[0], d.sweep.line[1]

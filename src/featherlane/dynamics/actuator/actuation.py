@@ -122,8 +122,8 @@ def actuation(m, d):
     Source: MuJoCo mj_fwdActuation.
     Reads:  ctrl, act, history, time, qvel, actuator_length, actuator_moment, qfrc_gravcomp.
     Writes: actuator_velocity (nout,) [m/s, rad/s], actuator_force (nout,) [N, N m], act_dot (na,) [1/s], qfrc_actuator
-            (nv,) [N, N m], badctrl (1,), warning (bad control), tendon_actuatorfrc (ntendon,); scratch memory:
-            actuator_input (nu,) and user_term.
+            (nv,) [N, N m], badctrl (1,), warning (bad control), tendon_actuatorfrc (ntendon,).
+    Scratch: actuator_input (nu,), user_term.
     Note:   without actuators, or with actuation disabled, gravity compensation through actuators is 0, too, and
         act_dot is unchanged.
     """

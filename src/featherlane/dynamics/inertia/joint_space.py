@@ -178,7 +178,9 @@ def factor_m(m, d):
     """Factors M = L^T D L on the pattern of the tree, without fill.
 
     Source: Featherstone sec. 6.5, table 6.3; MuJoCo mj_factorM.
-    Reads:  M (nC,).   Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) = 1 / D; scratch memory: qvec.
+    Reads:  M (nC,).
+    Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) = 1 / D.
+    Scratch: qvec.
     Cost:   O(nv * depth^2).
     """
     factor(m, d.M, d.qLD, d.qLDiagInv, d.qvec)

@@ -54,9 +54,9 @@ def smooth_acceleration(m, d):
     of M or by articulated bodies.  With the integrator `discrete`, qacc_smooth is the unconstrained step.
     Source: MuJoCo mj_fwdAcceleration.
     Reads:  qfrc_passive, qfrc_bias, qfrc_applied, qfrc_actuator, xfrc_applied, qLD, qLDiagInv.
-    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2], warning (singular inertia);
-            with discrete Mhat, qH, qHDiagInv, qfrc_step and actuator_rate; scratch memory: cacc, cfrc, crb_drag,
-            aba_inertia, aba_axis.
+    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2], warning (singular inertia); with discrete
+            Mhat, qH, qHDiagInv, qfrc_step and actuator_rate.
+    Scratch: cacc, cfrc, crb_drag, aba_inertia, aba_axis.
     Cost:   O(nv * depth).
     """
     for i in range(m.nv):

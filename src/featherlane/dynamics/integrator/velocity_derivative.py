@@ -20,7 +20,8 @@ def passive_vel(m, d):
     -(b + 2 c |v| + 3 e v^2), for tendons with J^T and J around it, plus those of a fluid.
     Source: MuJoCo mjd_passive_vel.
     Reads:  qvel, ten_J, ten_velocity; in a fluid cvel, cdof and the frames of bodies.
-    Writes: qDeriv (nD,) [N s/m, N m s/rad]; in a fluid, as scratch memory crb_drag.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    Scratch: in a fluid crb_drag.
     Cost:   O(nD).
     """
     clear_derivative(m, d)
@@ -59,7 +60,8 @@ def smooth_vel(m, d):
     counts as constant.
     Source: MuJoCo mjd_smooth_vel with flg_bias = 1.
     Reads:  what `rne_vel`, `passive_vel` and `actuator_vel` read.
-    Writes: qDeriv (nD,) [N s/m, N m s/rad]; scratch memory: crb_rate, cdof_rate, crb_drag, actuator_rate.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    Scratch: crb_rate, cdof_rate, crb_drag, actuator_rate.
     Cost:   O(nv * depth).
     """
     if not (m.opt_disableflags & DISABLE_ACTUATION):

@@ -115,7 +115,8 @@ def passive(m, d):
     Reads:  qpos, qvel, plastic, xipos, subtree_com, cdof, ten_length, ten_velocity, ten_J; in a fluid cvel and the
             frames of bodies; qfrc_adhesion.
     Writes: qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_fluid, qfrc_passive (nv,) [N, N m]; zeros in qfrc_adhesion
-            without adhesion; scratch memory: cfrc_fluid.
+            without adhesion.
+    Scratch: cfrc_fluid.
     Note:   if both springs and dampers are disabled, so are gravity compensation, fluid and adhesive forces.
     """
     flags = m.opt_disableflags

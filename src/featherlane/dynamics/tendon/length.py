@@ -153,7 +153,8 @@ def tendon(m, d):
     the Jacobian is stored from `model.ten_J_rowadr[i]` on, its DoFs in `model.ten_J_colind`.
     Source: MuJoCo mj_tendon (its wrap_xpos, the path for rendering, is computed on request: see `tendon_path`).
     Reads:  qpos, site_xpos, geom_xpos, geom_xmat, subtree_com, cdof.
-    Writes: ten_length (ntendon,) [m], ten_J (nJten,) [1, m]; scratch memory: cfrc.
+    Writes: ten_length (ntendon,) [m], ten_J (nJten,) [1, m].
+    Scratch: cfrc.
     Frame:  world axes at the tree's com.   Cost: O(elements of the paths + nJten).
     """
     for i in range(m.ntendon):

@@ -188,9 +188,9 @@ def position_columns_of_tile(m, d, b, p, thread, tile):
 
     Contacts are detected again at each point.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, act, qacc, primal.*,
-            con_fresh, con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc,
-            qDeriv, qH, qHDiagInv, qproduct, qvec for itself.
+    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, act, qacc, primal.*, con_fresh,
+            con_overflow, active, and all else of this thread's workspace.
+    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec.
     """
     _by_positions(m, d, b, p, thread, tile, 0)
 
@@ -204,9 +204,9 @@ def force_columns_of_tile(m, d, b, p, thread, tile):
 
     Bodies and contacts do not move.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qvel, act, ctrl, qacc,
-            primal.*, con_fresh, con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc,
-            cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec for itself.
+    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qvel, act, ctrl, qacc, primal.*,
+            con_fresh, con_overflow, active, and all else of this thread's workspace.
+    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec.
     """
     _by_forces(m, d, b, p, thread, tile, compute_position(m, d))
 
@@ -219,9 +219,9 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
     """Computes the residual and the next activations of worlds with one displaced model parameter each.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; dg, dp, dact, solved; act, qacc, primal.*, con_fresh,
-            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qDeriv, qH,
-            qHDiagInv, qproduct, qvec for itself.
+    Writes: those that they take back; dg, dp, dact, solved; act, qacc, primal.*, con_fresh, con_overflow, active, and
+            all else of this thread's workspace.
+    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec.
     """
     _follow(m, d, p, p.up[0])
     _residual(m, d, p, compute_position(m, d), p.dg, p.dp)
@@ -237,8 +237,8 @@ def lag_positions_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the integrator's correction p by positions, dof by dof.
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
-    Writes: those that they take back; dp, lower_p, force, product; qpos, and all else of this thread's workspace;
-            block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec for itself.
+    Writes: those that they take back; dp, lower_p, force, product; qpos, and all else of this thread's workspace.
+    Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec.
     """
     forward_position(m, d)
     _lag_by_positions(m, d, b, p, thread, tile, 0)
@@ -253,7 +253,8 @@ def lag_forces_of_tile(m, d, b, p, thread, tile):
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
     Writes: those that they take back; dp, lower_p, force, product; qvel, act, ctrl, and all else of this thread's
-            workspace; block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec for itself.
+            workspace.
+    Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec.
     """
     forward_position(m, d)
     _place(m, d)

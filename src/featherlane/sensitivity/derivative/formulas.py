@@ -195,8 +195,8 @@ def prepare_rates(m, d, p):
     """Prepares the columns, after `accelerate_state`; report[KNOWN]: worlds in which all rates have formulas.
 
     Reads:  what `accelerate_state` writes.
-    Writes: report; body_*, dof_*, geom_*, row_*, slip_*, slot_*, ten_*, npushed; crb, crb_rate; crb_drag, cfrc_fluid,
-            qfrc_fluid, cvel, cacc, cfrc, con_wrench for itself.
+    Writes: report; body_*, dof_*, geom_*, row_*, slip_*, slot_*, ten_*, npushed; crb, crb_rate.
+    Scratch: crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, con_wrench.
     """
     served = _numbers_serve(m, d, p)
     contact_moves(m, d, p)
@@ -378,9 +378,9 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
     """Computes rates of the residual by formulas, column by column; all lanes of a tile have the same coordinate.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; dg, dp, dact, report; act_upper, body_*, dof_*, geom_*, row_*, slot_*,
-            ten_* and all else of p; what `base_tiles` writes; act, ctrl, which are put back; con_wrench, crb_rate,
-            crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, qvec for itself.
+    Writes: those that they take back; dg, dp, dact, report; act_upper, body_*, dof_*, geom_*, row_*, slot_*, ten_* and
+            all else of p; what `base_tiles` writes; act, ctrl, which are put back.
+    Scratch: con_wrench, crb_rate, crb_drag, cfrc_fluid, qfrc_fluid, cvel, cacc, cfrc, qvec.
     """
     accelerate_state(m, d, p)
     if d.con_overflow[0] == 0:

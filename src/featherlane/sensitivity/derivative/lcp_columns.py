@@ -317,7 +317,8 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
     Writes: those that they take back; report, da, dq, dv, dact, next_qvel, unit; all else of p: col_*, row_*,
             rows_same, slot_*, dof_*, geom_*; qpos, qvel, act, ctrl, qfrc_applied, qacc, qacc_step, qfrc_constraint,
             con_*, dofrow_*, genrow_lcprow, link_lcprow, lcp.*, stat_residual, warning, found_bad, all else of this
-            thread's workspace; qH, qHDiagInv, qvec, primal.*, dual.*, one.*, geom_xpos and geom_xmat for itself.
+            thread's workspace.
+    Scratch: qH, qHDiagInv, qvec, primal.*, dual.*, one.*, geom_xpos, geom_xmat.
     """
     fits = _solve_world(m, d, p)
     p.report[FITS], p.report[NEAREST] = 0.0, 0.0

@@ -176,7 +176,8 @@ def levenberg_marquardt(m, d, p):
     status) is complete: a later call continues with bitwise identical results.
     Reads:  qpos, the frames of all bodies; the targets, damping, growth, niter, status.
     Writes: qpos; xpos, xquat, xmat, xipos, xanchor, xaxis of the listed bodies; damping, growth, niter, status, error,
-            cost; scratch memory of p; what `ik_residual` writes.
+            cost.
+    Scratch: all else of p, what `ik_residual` writes.
     Cost: O(ndof^3) per iteration.
     """
     least, cosine, decrease, short = LEAST, COSINE, DECREASE, SHORT

@@ -45,7 +45,8 @@ def inverse_force(m, d):
     The force of a sleeping tree is zero.
     Source: Featherstone eq. 5.1; MuJoCo mj_inverse.
     Reads:  qacc, qfrc_bias, qfrc_passive, qfrc_constraint, M; under discrete Mhat, qpos, qvel.
-    Writes: qfrc_inverse (nv,) [N, N m]; primal.*, block, cacc and cfrc for itself.
+    Writes: qfrc_inverse (nv,) [N, N m].
+    Scratch: primal.*, block, cacc, cfrc.
     """
     if has_metric(m):
         multiply_joint_space(m, d.Mhat, d.qacc, d.primal.Ma)
@@ -69,7 +70,8 @@ def compare_forward_inverse(m, d):
         is always the continuous-time acceleration, also under `invdiscrete`.
     Reads:  what forward left.
     Writes: solver_fwdinv (2,) [N, N m], qfrc_inverse; what `inverse_constraint` and `inverse_force` write, but for
-            qfrc_constraint and warning, which stay; in_stage, primal.*, primal.* for itself.
+            qfrc_constraint and warning, which stay.
+    Scratch: in_stage, primal.*.
     Note:   Accelerations and forces do not change; J qacc - aref of the rows changes by rounding.
     """
     full, rows_full, unconverged = d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED]

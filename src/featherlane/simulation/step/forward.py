@@ -107,8 +107,9 @@ def forward_velocity(m, d):
 
     Source: MuJoCo mj_fwdVelocity (actuator velocities are written by `actuation`).
     Reads:  qpos, qvel, qfrc_adhesion, and what `forward_position` wrote.
-    Writes: cvel (nbody, 6), qfrc_bias (nv,), ten_velocity; what `passive` writes; cdof_dot if every field is
-            computed, as for one world; cacc, cfrc for itself.
+    Writes: cvel (nbody, 6), qfrc_bias (nv,), ten_velocity; what `passive` writes; cdof_dot if every field is computed,
+            as for one world.
+    Scratch: cacc, cfrc.
     """
     if d.want_all:
         com_vel(m, d)

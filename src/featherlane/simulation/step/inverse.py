@@ -34,8 +34,8 @@ def inverse(m, d):
         of clamped forces vanish; MuJoCo uses those of the last forward pass.
     Reads:  the state, qacc.
     Writes: qfrc_inverse (nv,) [N, N m], qfrc_constraint, forces of the rows, contacts and rows, all that follows from
-            position and velocity, actuator_velocity; under discrete Mhat, qH, qHDiagInv; qvec for itself; qacc, which
-            is restored.
+            position and velocity, actuator_velocity; under discrete Mhat, qH, qHDiagInv; qacc, which is restored.
+    Scratch: qvec.
     """
     if sleeping(m):
         wake_perturbed(m, d)

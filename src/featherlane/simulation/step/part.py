@@ -101,7 +101,8 @@ def solve_in_parts(m, d, purpose):
 
     Reads:  the state and frames.
     Writes: qacc, qfrc_constraint, ncon, nefc, solver_niter, solver_residual, solver_gap, ordered of every world;
-            warning; on request nisland, tree_island, dof_island; part, active, lane_active, dof_touched for itself.
+            warning; on request nisland, tree_island, dof_island.
+    Scratch: part, active, lane_active, dof_touched.
     """
     solve_parts(m, d, purpose)
     give_back(m, d)

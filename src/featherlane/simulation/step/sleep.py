@@ -103,8 +103,8 @@ def fall_asleep(m, d):
 
     With islands disabled, only trees of a world without rows can fall asleep.
     Reads:  qvel, qfrc_applied, xfrc_applied, tree_island of this step.
-    Writes: tree_asleep, sleep_qpos, qvel and qacc of trees that fall asleep; what `mark_awake` writes; island_first,
-            island_last, island_ready for itself.
+    Writes: tree_asleep, sleep_qpos, qvel and qacc of trees that fall asleep; what `mark_awake` writes.
+    Scratch: island_first, island_last, island_ready.
     Cost:   O(nv + nbody).
     """
     if count_down(m, d):

@@ -157,8 +157,8 @@ def arrange_block(a1, block):
     """Orders the worlds of a block for tiles.
 
     Reads:  signature.
-    Writes: tile_world; bit_count, bit_key, bit_buffer, bit_rank, pattern, sorted_world, world_key, world_buffer, pool,
-            union for itself.
+    Writes: tile_world.
+    Scratch: bit_count, bit_key, bit_buffer, bit_rank, pattern, sorted_world, world_key, world_buffer, pool, union.
     """
     first = block * BLOCK
     n = a1.nworld - first if a1.nworld - first < BLOCK else BLOCK

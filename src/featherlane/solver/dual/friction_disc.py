@@ -76,7 +76,10 @@ def buffer_product(d, n, x, y):
 def solve_on_disc(d, n, r):
     """Computes t from A and b in dual.room.
 
-    Reads:  dual.room at A and B.   Writes: dual.room at T; W and L for itself.   Cost: O(n^3) a round.
+    Reads:  dual.room at A and B.
+    Writes: dual.room at T.
+    Scratch: W, L.
+    Cost:   O(n^3) a round.
     """
     trace, multiplier = 0.0, 0.0
     for c in range(n):

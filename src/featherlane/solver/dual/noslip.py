@@ -140,7 +140,8 @@ def noslip(m, d):
     Reads:  the blocks of `make_blocks`, the forces of PGS, or the rows and qfrc_constraint of another solver,
             qacc_smooth.
     Writes: dual.*, qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
-            dual.start, dual.nsweep; for itself primal.*, con_motion, con_wrench.
+            dual.start, dual.nsweep.
+    Scratch: primal.*, con_motion, con_wrench.
     Cost:   per sweep two products with Y.
     """
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)

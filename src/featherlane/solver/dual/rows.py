@@ -325,7 +325,8 @@ def make_blocks(m, d):
 
     For the no-slip solver after another solver, the blocks of rows without friction are empty.
     Reads:  qLD (nC,), qLDiagInv, cdof, all rows, con_body, con_arm, con_basis.
-    Writes: dual.*, dual.rowadr (ndualmax,); for itself dual.*, primal.*.
+    Writes: dual.*, dual.rowadr (ndualmax,).
+    Scratch: primal.*.
     Cost:   O(rows * depth^2).
     """
     start, row, q, complete, whole = 0, 0, 0, 1, in_forces(m)

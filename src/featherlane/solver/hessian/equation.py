@@ -71,7 +71,7 @@ def assemble_hessian(m, d):
     Reads:  M, cinert, cdof, the rows and their values (primal.dofrow_x, primal.genrow_x, primal.con_y), the pattern,
             primal.live, primal.slot.
     Writes: hessian.H (nH,) [kg, kg m, kg m^2], hessian.body_K (nbody, 21), hessian.*; aba_inertia (nbody, 21),
-            hessian.dof_K (nv, 3); body_reached; hessian.* for itself.
+            hessian.dof_K (nv, 3); body_reached.
     Cost:   O(contacts + entries).
     """
     d.hessian.kept[0] = 0
@@ -107,7 +107,8 @@ def solve_first(m, d):
     """Computes search <- H^-1 search, and the factor for `substitute`, after `assemble_hessian`.
 
     Reads:  the outputs of `assemble_hessian`, primal.live.
-    Writes: primal.search (nv,), primal.*; hessian.*; aba_inertia, aba_axis; cacc, cfrc for itself.
+    Writes: primal.search (nv,), primal.*; hessian.*; aba_inertia, aba_axis.
+    Scratch: cacc, cfrc.
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
     recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
@@ -227,8 +228,8 @@ def factor_hessian(m, d):
     H = M + J^T D J with the rows that are not at a bound; without rows it is M.  If trees are decoupled, it lacks
     their couplings.  If no factorization fits all worlds of the tile, con_overflow is 1, and nothing is computed.
     Reads:  M, cinert, cdof, all rows and their values.
-    Writes: hessian.*, aba_*, con_*, ordered, body_*, graph.*, panel.*, the outputs of
-            `assemble_hessian`; primal.*, cfrc for itself.
+    Writes: hessian.*, aba_*, con_*, ordered, body_*, graph.*, panel.*, the outputs of `assemble_hessian`.
+    Scratch: primal.*, cfrc.
     Cost:   as one of Newton's steps.
     """
     d.hessian.kept[0] = 0
@@ -247,7 +248,8 @@ def solve_hessian(m, d):
     """Computes qvec <- H^-1 qvec by the factor of `factor_hessian`.
 
     Reads:  qvec, the factor.   Cost: O(nv) by recursion, else O(entries).
-    Writes: qvec (nv,); primal.*; hessian.*, aba_*; cacc, cfrc for itself.
+    Writes: qvec (nv,); primal.*; hessian.*, aba_*.
+    Scratch: cacc, cfrc.
     """
     substitute(m, d, d.qvec)
 

@@ -140,7 +140,8 @@ def solve_island(d1, policy, passes):
     """Solves the problem of one island by pivoting.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
-    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; one.* and place.* for itself.
+    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
+    Scratch: place.*.
     """
     principal_pivoting(d1, policy, passes, BLOCK if d1.one.n[0] > FEW_ROWS else BY_ROWS)
 
@@ -150,7 +151,8 @@ def solve_island_by_newton(d1, iterations):
     """Solves the problem of one island by Newton's method on the minimum map.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
-    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; one.* and place.* for itself.
+    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
+    Scratch: place.*.
     """
     minimum_map(d1, iterations)
 
@@ -160,7 +162,8 @@ def solve_island_by_interior_point(d1, iterations):
     """Solves the problem of one island by the interior point method.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
-    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; one.*, place.* and barrier.* for itself.
+    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
+    Scratch: place.*, barrier.*.
     """
     interior_point(d1, iterations)
 
@@ -202,7 +205,8 @@ def solve_islands(m, d):
     """Solves for lcp.x by a dense solver, one world and island at a time; islands beyond the capacity keep their x.
 
     Reads:  the rows, lcp.x of islands with more than nlcpone rows, and their solver's diagnostics.
-    Writes: lcp.*; for itself lcp.*, one.*, place.*, barrier.*.
+    Writes: lcp.*.
+    Scratch: one.*, place.*, barrier.*.
     """
     mark_worlds(d)
     for lane in range(width(d)):

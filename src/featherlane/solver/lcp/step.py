@@ -100,7 +100,8 @@ def solve_lcp(m, d):
     Reads:  the inputs of `make_lcp`.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
             solver_niter, solver_residual, solver_gap, warning (not converged); stat_residual if iterations are
-            recorded; link_force; the outputs of `make_lcp`, `iterate`, `solve_islands`: lcp.*; lcp.* for itself.
+            recorded; link_force; the outputs of `make_lcp`, `iterate`, `solve_islands`: lcp.*.
+    Scratch: lcp.*.
     Cost:   of the solver; see dantzig, minimum_map, interior_point, pgs, apgd, nncg.
     """
     make_lcp(m, d)

@@ -135,7 +135,9 @@ def find_contested(m, d):
     """Computes Mgrad = sum over rows of |J_i f| per dof, and primal.Mgrad_old = M_ii c_i, the part due to inertia.
 
     Returns the largest ratio of a dof's stiffness by rows to its inertia.
-    Reads:  the rows, cdof.   Writes: hessian.pair_J, hessian.pair_dof for itself.   Cost: O(entries of J).
+    Reads:  the rows, cdof.
+    Scratch: hessian.pair_J, hessian.pair_dof.
+    Cost:   O(entries of J).
     """
     for i in range(m.nv):
         d.primal.Mgrad[i], d.primal.Mgrad_old[i] = 0.0, 0.0 + metric_diagonal(m, d, i)

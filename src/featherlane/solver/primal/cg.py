@@ -76,8 +76,8 @@ def cg(m, d):
 
     Reads:  qLD, qLDiagInv, M, qacc_smooth, qfrc_smooth, qacc_warmstart, all rows.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force,
-            solver_niter, solver_residual, solver_gap, warning (not converged), stat_*; for itself primal.*, cacc, cfrc,
-            con_motion, con_wrench.
+            solver_niter, solver_residual, solver_gap, warning (not converged), stat_*.
+    Scratch: primal.*, cacc, cfrc, con_motion, con_wrench.
     Cost:   per iteration O(contacts + nv * depth).
     """
     warm_start(m, d)

@@ -148,7 +148,8 @@ def add_wide_pair(m, d, k):
     """Adds J^T W J to H for a contact with an elliptic cone or with turns.
 
     Reads:  con_* of slot k, cdof, the pattern of hessian.
-    Writes: hessian.H (nH,) [kg, kg m, kg m^2]; hessian.pair_J, hessian.pair_dof for itself.
+    Writes: hessian.H (nH,) [kg, kg m, kg m^2].
+    Scratch: hessian.pair_J, hessian.pair_dof.
     """
     count = pair_jacobian(m, d, k)
     if has_pyramids(m):

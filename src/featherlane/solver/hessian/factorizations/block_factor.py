@@ -196,7 +196,7 @@ def factor_blocks(m, d):
     """Computes H = L^T D L in place, hessian.dinv = 1 / D, and search <- L^-T search.
 
     Reads:  hessian.H (nH,) [kg, kg m, kg m^2], stored by blocks, its pattern.
-    Writes: hessian.*, hessian.dinv (nv,), primal.search (nv,); hessian.* for itself.
+    Writes: hessian.*, hessian.dinv (nv,), primal.search (nv,).
     Cost:   sum over blocks b of s_b n_b^2 / 2, with n_b the length of the row of b.
     """
     for k in range(m.nblock):

@@ -75,8 +75,7 @@ def find_block_rows(m, d):
     """Builds block rows for the couplings; sets con_overflow[0] = 1 if they exceed the capacity.
 
     Reads:  hessian.coupling_key, block_parentid.
-    Writes: hessian.*, hessian.blocknum (nblock,), hessian.blockplace (nHblock,), hessian.rownnz (nv,); con_overflow;
-            hessian.* for itself.
+    Writes: hessian.*, hessian.blocknum (nblock,), hessian.blockplace (nHblock,), hessian.rownnz (nv,); con_overflow.
     Cost:   O(blocks of the pattern + nblock^2 / 2).
     """
     for b in range(m.nblock):

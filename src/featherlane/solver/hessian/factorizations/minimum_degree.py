@@ -100,7 +100,7 @@ def order_trees(m1, d1):
     """Computes graph.order: trees by elimination; graph.place: the place of each; graph: the rows of the factor.
 
     Reads:  graph.bits (ngraph, ngraphword).
-    Writes: graph.*, graph.place (ngraph,); graph.* for itself.
+    Writes: graph.*, graph.place (ngraph,).
     Cost:   O(entries of the factor times words of a row).
     """
     for n in range(d1.ngraph):

@@ -241,7 +241,8 @@ def factor_panels(m1, d1):
     """Replaces the panels by D L, and panel.x by L^-T panel.x.
 
     Reads:  panel.values (npanel,), its places.
-    Writes: panel.values, panel.inverse (nv,) = 1 / D, panel.x (npanelcolumn,); panel.scale for itself.
+    Writes: panel.values, panel.inverse (nv,) = 1 / D, panel.x (npanelcolumn,).
+    Scratch: panel.scale.
     Cost:   sum over trees of s n^2 / 2, with n the width of the panel, eight at a time.
     """
     for k in range(d1.ngraph):
@@ -338,7 +339,8 @@ def expand_panels(m1, d1):
     """Computes panel.x <- L^-1 D^-1 panel.x.
 
     Reads:  panel.values, panel.inverse, its places.
-    Writes: panel.x (npanelcolumn,); panel.sum for itself.
+    Writes: panel.x (npanelcolumn,).
+    Scratch: panel.sum.
     Cost:   O(entries).
     """
     for k in range(d1.ngraph):

@@ -278,7 +278,8 @@ def interior_point(r1, iterations):
     """Solves the problem one.A, one.b, ... of a record by at most `iterations` steps, with friction twice as many.
 
     Reads:  one.n, one.findex, one.A, one.b, one.lo, one.hi, one.add.
-    Writes: one.*, one.niter (steps); place.*, barrier.* for itself.
+    Writes: one.*, one.niter (steps).
+    Scratch: place.*, barrier.*.
     Cost:   per step n^3 / 6 products and 3 n^2.
     """
     n, rows = r1.one.n[0], 0
@@ -302,7 +303,8 @@ def solve_interior_point(p1, iterations):
     """Solves a standalone problem by `interior_point`.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
-    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; one.*, place.* and barrier.* for itself.
+    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
+    Scratch: place.*, barrier.*.
     """
     interior_point(p1, iterations)
 

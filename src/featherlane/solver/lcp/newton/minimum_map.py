@@ -221,7 +221,8 @@ def minimum_map(r1, iterations):
     """Solves the problem one.A, one.b, ... of a record by at most `iterations` steps.
 
     Reads:  one.n, one.findex, one.A, one.b, one.lo, one.hi, one.add.
-    Writes: one.*, one.niter (steps); place.* for itself.
+    Writes: one.*, one.niter (steps).
+    Scratch: place.*.
     Cost:   per step m^3 / 3 products, m rows between their bounds, and 3 n^2; per sweep n^2.
     """
     order_rows(r1)
@@ -261,7 +262,8 @@ def solve_minimum_map(p1, iterations):
     """Solves a standalone problem by `minimum_map`.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
-    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; one.* and place.* for itself.
+    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
+    Scratch: place.*.
     """
     minimum_map(p1, iterations)
 

@@ -302,7 +302,8 @@ def solve_dantzig(p1, policy, passes, start):
     """Solves a standalone problem by `principal_pivoting`.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
-    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; one.* and place.* for itself.
+    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
+    Scratch: place.*.
     """
     principal_pivoting(p1, policy, passes, start)
 

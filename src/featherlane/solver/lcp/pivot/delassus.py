@@ -50,7 +50,10 @@ def compute_delassus_row(d, blocks, a):
 def form_delassus(d, lane):
     """Computes one.A, the full A of the rows in one.row, with its rows zero-padded to a multiple of eight.
 
-    Reads:  lcp.Y, lcp.diag.   Writes: one.A; place.A for itself.   Cost: rows^2 / 8 times the dofs of a row.
+    Reads:  lcp.Y, lcp.diag.
+    Writes: one.A.
+    Scratch: place.A.
+    Cost:   rows^2 / 8 times the dofs of a row.
     """
     n = d.one.n[0]
     blocks = (n + 7) // 8

@@ -235,7 +235,8 @@ def solve_lemke(p1, pivots):
     """Solves a standalone problem by `lemke`.
 
     Reads:  one.n, one.A, one.b.
-    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; place.*, place.* for itself.
+    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
+    Scratch: place.*.
     """
     lemke(p1, pivots)
 

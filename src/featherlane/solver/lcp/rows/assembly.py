@@ -33,7 +33,8 @@ def make_lcp(m, d):
     Writes: lcp.*; qH, qHDiagInv, qacc_step; dofrow_lcprow, genrow_lcprow, con_lcprow; con_D > 0 if a contact acts;
             con_overflow if the rows of a tile do not fit; found_bad; con_erp, con_cfm, con_belt, con_compliance,
             con_frictionforce, con_restitution, con_restitution_vel, con_frame, con_friction of contacts; link_lcprow;
-            one.*, warning (rows full); dual.*, primal.* for itself.
+            one.*, warning (rows full).
+    Scratch: dual.*, primal.*.
     Cost:   O(rows depth^2).
     """
     clear_rows(m, d)

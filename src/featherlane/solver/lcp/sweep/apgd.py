@@ -178,8 +178,7 @@ def solve_apgd(p, iterations, cone):
     """Solves standalone problems by `apgd`.
 
     Reads:  lcp.n, lcp.lo, lcp.hi, lcp.findex, lcp.b, lcp.add, lcp.parameter, lcp.x; lcp.A or lcp.Y and its pattern.
-    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; lcp.* for itself; stat_residual if
-            iterations are recorded.
+    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; stat_residual if iterations are recorded.
     """
     apgd(p, iterations, cone)
 

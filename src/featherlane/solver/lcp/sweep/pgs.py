@@ -125,8 +125,7 @@ def solve_pgs(p, iterations, quickstep, cone, seed):
     """Solves standalone problems by `lcp_pgs`; the generator that shuffles rows starts at `seed`.
 
     Reads:  lcp.n, lcp.lo, lcp.hi, lcp.findex, lcp.b, lcp.add, lcp.parameter, lcp.x; lcp.A or lcp.Y and its pattern.
-    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; lcp.* for itself; stat_residual if
-            iterations are recorded.
+    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; stat_residual if iterations are recorded.
     """
     p.lcp.seed[0] = seed
     lcp_pgs(p, iterations, quickstep, cone)
