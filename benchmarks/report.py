@@ -62,6 +62,7 @@ PAGES = {
     "scans": ROOT / "docs" / "sensing.md",
     "contact-models": ROOT / "docs" / "contact-benchmark.md",
     "lcp-solvers": ROOT / "docs" / "contact-benchmark.md",
+    "pile-solvers": ROOT / "docs" / "decision-guide.md",
     "contact_creep": ROOT / "docs" / "contact-benchmark.md",
     "contact_classic": ROOT / "docs" / "contact-benchmark.md",
     "contact_history": ROOT / "docs" / "contact-benchmark.md",

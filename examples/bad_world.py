@@ -1,4 +1,4 @@
-"""One world in a thousand blows up: what happened there, replayed to the same bits, and what would have helped."""
+"""One world of a thousand diverges: the program replays the failed step bitwise, and tests a repair."""
 
 import sys
 import warnings
@@ -7,7 +7,7 @@ import numpy as np
 
 import featherlane as fl
 
-# a servo that pulls a cart harder than the time step can follow, where the cart is light
+# the explicit damping of the servo is unstable for a light cart
 SCENE = """
 <mujoco>
   <option timestep=".01" integrator="Euler"><flag eulerdamp="disable"/></option>
@@ -37,22 +37,22 @@ def main(nworld=1000):
     ):
         print(f"  {k - failure.nstep + 1:3d}  x = {x[0]:9.2e} m  v = {v[0]:9.2e} m/s")
 
-    # the step itself: state and inputs before it, and what is computed of them
+    # the failed step: its state and inputs, and the accelerations
     data = failure.replay(-1)
     data.forward()
     print(
-        f"the servo pulls with {data.actuator_force[0]:.1e} N at {failure.model.body('cart').mass:.2g} kg"
+        f"servo force {data.actuator_force[0]:.1e} N on a cart of {failure.model.body('cart').mass:.2g} kg"
     )
     assert abs(data.qacc[0]) > 1e10 and failure.cause == "non_finite"
     assert failure.replay().status["non_finite"] == 1
 
-    # the same start with damping taken implicitly
+    # the same initial state with implicit damping
     failure.model.opt.integrator = "implicitfast"
     data = failure.replay(0)
     speed = abs(data.qvel[0])
     data = failure.replay()
     print(
-        f"implicitfast brings {speed:.1e} m/s down to {abs(data.qvel[0]):.1e} m/s in {failure.nstep} steps"
+        f"implicitfast: the speed falls from {speed:.1e} m/s to {abs(data.qvel[0]):.1e} m/s in {failure.nstep} steps"
     )
     assert data.status["non_finite"] == 0 and abs(data.qvel[0]) < 0.1 * speed
 

@@ -1,4 +1,4 @@
-"""An acrobot stands: two links, a motor at the elbow alone, and a regulator from the exact derivatives of a step."""
+"""Balances an acrobot (two links, one motor at the elbow) by a regulator from the exact derivatives of a step."""
 
 import sys
 
@@ -15,7 +15,7 @@ COST, EFFORT = np.diag([1.0, 1.0, 0.1, 0.1]), np.array([[0.1]])
 
 
 def regulator(A, B, rounds=3000):
-    """K of u = -K x, which minimises the sum of x^T COST x + u^T EFFORT u: the discrete Riccati equation, iterated."""
+    """Return K of u = -K x, which minimizes the sum of x^T COST x + u^T EFFORT u, by iterating the Riccati equation."""
     P = COST
     for _ in range(rounds):
         K = np.linalg.solve(EFFORT + B.T @ P @ B, B.T @ P @ A)
@@ -25,16 +25,15 @@ def regulator(A, B, rounds=3000):
 
 def main(nworld=64, seconds=8.0):
     model = fl.load(ACROBOT)
-    step = fl.linearize(
-        model, fl.Data(model)
-    )  # upright, where no difference of steps is needed
+    # the derivatives of the upright state are exact
+    step = fl.linearize(model, fl.Data(model))
     K = regulator(step.A, step.B)
     falls, stands = (
         abs(np.linalg.eigvals(step.A)).max(),
         abs(np.linalg.eigvals(step.A - step.B @ K)).max(),
     )
     print(
-        f"a step multiplies a lean by {falls:.4f}, with the regulator by {stands:.4f}"
+        f"a step multiplies a deviation by {falls:.4f}, with the regulator by {stands:.4f}"
     )
     assert falls > 1.0 > stands
 
@@ -53,7 +52,7 @@ def main(nworld=64, seconds=8.0):
 
     batch.rollout(round(seconds / model.opt.timestep), control, ())
     print(
-        f"{nworld} acrobots after {seconds:g} s: at most {np.rad2deg(abs(batch.qpos).max()):.4f} degrees off"
+        f"{nworld} acrobots after {seconds:g} s: deviation of at most {np.rad2deg(abs(batch.qpos).max()):.4f} degrees"
     )
     assert abs(batch.qpos).max() < 1e-3
 

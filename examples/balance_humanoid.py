@@ -1,4 +1,4 @@
-"""A humanoid stands on one leg: a pose of rest by inverse dynamics, a regulator from the derivatives of a step."""
+"""Balances a humanoid on one leg: an equilibrium by inverse dynamics, and a regulator from derivatives of a step."""
 
 import sys
 
@@ -20,20 +20,16 @@ POSE |= {
     "elbow_right": 20,
 }
 POSE |= {"shoulder_x_left": 25, "shoulder_x_right": 25}
-BALANCE, JOINTS, SPEEDS, EFFORT = (
-    1000.0,
-    1.0,
-    0.1,
-    1.0,
-)  # what it costs to be off balance, bent, in motion, and strain
+# weights of balance, joint angles, velocities and controls
+BALANCE, JOINTS, SPEEDS, EFFORT = (1000.0, 1.0, 0.1, 1.0)
 
 
 def rest(model, data):
-    """Move the pose, as little as it takes, until the floor carries all of it; the controls that hold it.
+    """Move the pose to the nearest equilibrium; return the controls that hold it.
 
-    Inverse dynamics of standing still gives a force for every dof.  Joints have motors, the free root has none: its six
-    have to vanish.  Newton's step is the shortest one; to slide and turn on the floor changes nothing, and has singular
-    values of zero.
+    Inverse dynamics at rest gives a force for each DoF.  The free root has no motor, so its six forces must be zero.
+    Each Newton step is the one of least norm.  Motions along the floor and about its normal change no force: their
+    singular values are zero.
     """
     root, still = slice(0, 6), np.zeros(model.nv)
     for _ in range(20):
@@ -53,7 +49,7 @@ def rest(model, data):
 
 
 def regulator(A, B, cost, effort):
-    """K of u = -K x, which minimises the sum of x^T cost x + u^T effort u: the discrete Riccati equation, iterated."""
+    """Return K of u = -K x, which minimizes the sum of x^T cost x + u^T effort u, by iterating the Riccati equation."""
     P, K, before = cost, np.zeros(B.T.shape), np.inf
     while abs(K - before).max() > 1e-8 * abs(K).max():
         before, K = K, np.linalg.solve(effort + B.T @ P @ B, B.T @ P @ A)
@@ -67,15 +63,12 @@ def main(nworld=32, seconds=10.0, push=15.0):
     for name, degrees in POSE.items():
         data.joint(name).qpos = np.deg2rad(degrees)
     fl.forward(model, data)
-    data.qpos[2] -= (
-        data.site("sole_left").xpos[2] + 2e-4
-    )  # its sole 0.2 mm deep in the floor, which gives way
+    # the sole is 0.2 mm deep in the soft floor
+    data.qpos[2] -= data.site("sole_left").xpos[2] + 2e-4
     data.ctrl = hold = rest(model, data)
     fl.forward(model, data)
     upright = data.qpos.copy()
-    print(
-        f"a pose of rest, which takes up to {abs(hold).max():.0%} of a motor's torque"
-    )
+    print(f"equilibrium with at most {abs(hold).max():.0%} of a motor's torque")
     assert abs(data.qacc).max() < 1e-6
 
     step = fl.linearize(model, data)
@@ -94,10 +87,10 @@ def main(nworld=32, seconds=10.0, push=15.0):
         abs(np.linalg.eigvals(step.A - step.B @ K)).max(),
     )
     print(
-        f"a step multiplies a lean by {falls:.3f}; with the regulator all fades but where it stands ({stands:.6f})"
+        f"largest eigenvalue of a step: {falls:.3f}, with the regulator {stands:.6f} (position on the floor)"
     )
 
-    # pushed each second, for a fifth of it, to any side; half of them have no regulator
+    # random pushes of 0.2 s in each second; half of the worlds have no regulator
     batch, rng, second = (
         fl.Batch(model, nworld),
         np.random.default_rng(0),
@@ -121,7 +114,7 @@ def main(nworld=32, seconds=10.0, push=15.0):
     up = height.min(axis=1) > 0.9
     stand, alone = up[::2].sum(), up[1::2].sum()
     print(
-        f"pushed with up to {push:g} N for {seconds:g} s, {stand} of {nworld // 2} stand, without regulator {alone}"
+        f"after {seconds:g} s of pushes up to {push:g} N, {stand} of {nworld // 2} stand, without regulator {alone}"
     )
     assert up[::2].all() and not up[1::2].any()
     return model, out["qpos"], height

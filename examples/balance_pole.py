@@ -1,4 +1,4 @@
-"""A linear-quadratic regulator balances a pole: derivatives of a step, a Riccati equation, disturbed worlds."""
+"""Balances a pole by a linear-quadratic regulator, from derivatives of a step, in disturbed worlds."""
 
 import sys
 
@@ -11,7 +11,7 @@ EFFORT = np.array([[1.0]])  # of the motor's control, -1 to 1
 
 
 def regulator(A, B, rounds=2000):
-    """K of u = -K x, which minimises the sum of x^T COST x + u^T EFFORT u: the discrete Riccati equation, iterated."""
+    """Return K of u = -K x, which minimizes the sum of x^T COST x + u^T EFFORT u, by iterating the Riccati equation."""
     P = COST
     for _ in range(rounds):
         K = np.linalg.solve(EFFORT + B.T @ P @ B, B.T @ P @ A)
@@ -25,7 +25,7 @@ def main(nworld=100, seconds=10.0):
     A, B = fl.linearize(model, upright, method="finite_difference")[:2]
     K = regulator(A, B)
     print(
-        "without control the pole falls:    |eigenvalues| =",
+        "without control: |eigenvalues| =",
         np.round(np.sort(abs(np.linalg.eigvals(A))), 3),
     )
     print(
@@ -36,7 +36,7 @@ def main(nworld=100, seconds=10.0):
     )
     assert max(abs(np.linalg.eigvals(A))) > 1.0 > max(abs(np.linalg.eigvals(A - B @ K)))
 
-    # dry friction of the rail has no derivative where the cart rests: with it the gains are those of a cart that sticks
+    # dry friction has no derivative at rest: with it, the gains are those of a sticking cart
     model.joint("slider").frictionloss = 0.05
     stuck = regulator(*fl.linearize(model, upright, method="finite_difference")[:2])
     free = regulator(
@@ -59,7 +59,7 @@ def main(nworld=100, seconds=10.0):
 
     batch.rollout(round(seconds / model.opt.timestep), control, ())
     print(
-        f"{nworld} poles after {seconds:g} s: at most {np.rad2deg(abs(batch.qpos[:, 1]).max()):.2f} degrees off"
+        f"{nworld} poles after {seconds:g} s: at most {np.rad2deg(abs(batch.qpos[:, 1]).max()):.2f} degrees of tilt"
     )
     assert abs(batch.qpos[:, 1]).max() < 0.02 and abs(batch.qpos[:, 0]).max() < 0.2
 

@@ -1,4 +1,4 @@
-"""Many worlds at once: random controls, trajectories as arrays, and how fast that went."""
+"""Rolls out many worlds with random controls, and prints the speed and statistics of the trajectories."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ import featherlane as fl
 
 def main(nworld=1024, nstep=200):
     model = fl.bundled("humanoid")
-    batch = fl.Batch(model, nworld)  # all cores; dtype="float32" is faster still
+    batch = fl.Batch(model, nworld)  # all cores; dtype="float32" is faster
     batch.reset(keyframe="squat")
     rng = np.random.default_rng(0)
     control = rng.uniform(-0.3, 0.3, (nworld, nstep, model.nu))

@@ -1,4 +1,4 @@
-"""Cartesian control: three servos hold the hand of an arm on a circle, by forces between its site and the base's."""
+"""Cartesian control: three servos move the hand of an arm along a circle, by forces between two sites."""
 
 import sys
 
@@ -23,11 +23,8 @@ ARM = """
   </actuator>
 </mujoco>
 """
-CENTRE, RADIUS, PERIOD = (
-    np.array([0.4, -0.2, 0.4]),
-    0.1,
-    4.0,
-)  # [m, m, s], in the frame of the base
+# [m, m, s], in the frame of the base
+CENTRE, RADIUS, PERIOD = (np.array([0.4, -0.2, 0.4]), 0.1, 4.0)
 
 
 def main(seconds=4.0):
@@ -40,20 +37,20 @@ def main(seconds=4.0):
         data.ctrl = target
         fl.step(model, data)
 
-        # the length of each servo is a coordinate of the hand, as the base sees it
+        # the length of each servo is a coordinate of the hand in the frame of the base
         error = np.linalg.norm(data.actuator_length - target)
         if data.time > 1:
             worst = max(worst, error)
         if k % (steps // 8) == 0:
             print(
-                f"{data.time:4.2f} s  hand {np.round(data.actuator_length, 3)}  {1000 * error:6.2f} mm off"
+                f"{data.time:4.2f} s  hand {np.round(data.actuator_length, 3)}  {1000 * error:6.2f} mm error"
             )
 
     base, hand = data.site("base"), data.site("hand")
     seen = base.xmat.reshape(3, 3).T @ (hand.xpos - base.xpos)
     assert np.allclose(seen, data.actuator_length, atol=1e-12)
     assert worst < 0.01, f"{worst} m off the circle"
-    print(f"never more than {1000 * worst:.1f} mm behind after the first second")
+    print(f"largest error after the first second: {1000 * worst:.1f} mm")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One world: load a robot, step it, look at where it is and what it touches."""
+"""Steps one world of a robot, and prints its position and contacts."""
 
 import sys
 
@@ -8,9 +8,8 @@ import featherlane as fl
 
 
 def main(seconds=1.0):
-    model = fl.bundled(
-        "quadruped"
-    )  # or a path, MJCF or URDF text, a mujoco.MjModel, a mujoco.MjSpec
+    # fl.load takes a path, MJCF or URDF text, a mujoco.MjModel or a mujoco.MjSpec
+    model = fl.bundled("quadruped")
     data = fl.Data(model)
     print(f"{model.nv} degrees of freedom, {model.nu} actuators, {model.nbody} bodies")
 

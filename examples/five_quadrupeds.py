@@ -1,4 +1,4 @@
-"""One policy walks five different quadrupeds: evolution strategies over a batch of several models.
+"""Trains one policy for five different quadrupeds: random search over a batch of several models.
 
 Source: Mania, Guy and Recht, Simple random search provides a competitive approach to reinforcement learning, 2018.
 """
@@ -10,24 +10,17 @@ import numpy as np
 import featherlane as fl
 
 LEGS = ("front_left", "front_right", "hind_left", "hind_right")
-ROBOTS = [
-    (0.7, 0.7),
-    (0.85, 1.5),
-    (1.0, 1.0),
-    (1.15, 0.6),
-    (1.3, 1.3),
-]  # length of the legs, mass of the trunk
+# length of the legs, mass of the trunk
+ROBOTS = [(0.7, 0.7), (0.85, 1.5), (1.0, 1.0), (1.15, 0.6), (1.3, 1.3)]
 PHASE = np.array([0.0, np.pi, np.pi, 0.0])  # diagonal legs swing together
 SIDE = np.array([1.0, -1.0, 1.0, -1.0])
-HOME, RATE = (
-    np.array([0.0, np.pi / 4, -np.pi / 2]),
-    2.0,
-)  # abduction, hip and knee [rad]; steps a second
+# abduction, hip and knee [rad]; steps a second
+HOME, RATE = (np.array([0.0, np.pi / 4, -np.pi / 2]), 2.0)
 SECONDS, TIMESTEP, FRAMES = 3.0, 0.004, 5
 
 
 def build(spec, robot):
-    """Edit the bundled quadruped: links of another length, a trunk of another mass."""
+    """Return a quadruped with other link lengths and another mass of the trunk."""
     length, mass = robot
     for leg in LEGS:
         spec.body(f"{leg}_shank").pos[2] *= length
@@ -40,7 +33,7 @@ def build(spec, robot):
 
 
 def features(batch, time):
-    """Returns the inputs of each leg's policy, (nworld, 4, 8): phase, attitude of the trunk, velocities, one."""
+    """Return the inputs of each leg's policy, (nworld, 4, 8): phase, attitude of the trunk, velocities, 1."""
     w, x, y, z = batch.qpos[:, 3:7].T
     pitch, roll = 2 * (w * y - x * z), 2 * (w * x + y * z)
     seen = [
@@ -60,7 +53,7 @@ def features(batch, time):
 
 
 def walk(batch, policies, record=None):
-    """How far each world gets before it falls, less half of what it strays [m], (nworld,); policies (nworld, 3, 8)."""
+    """Return the distance before a fall minus half of the sideways distance [m], (nworld,); policies (nworld, 3, 8)."""
     batch.reset(keyframe="home")
     for group, (length, _) in zip(batch.groups, ROBOTS, strict=True):
         group.qpos[:, 2] = 0.283 * length + 0.025  # feet on the floor
@@ -80,8 +73,8 @@ def walk(batch, policies, record=None):
 
 
 def main(generations=20, directions=16, spread=0.05, rate=0.1):
-    """Search: noise is added to the policy and taken away from it, and the policy follows what did better."""
-    tries = 2 * directions + 1  # the last is the policy itself
+    """Search by antithetic noise: the policy moves towards the better of each pair."""
+    tries = 2 * directions + 1  # the last one is the policy without noise
     found, rng = (
         fl.variants("quadruped", ROBOTS * tries, build),
         np.random.default_rng(0),
@@ -100,15 +93,12 @@ def main(generations=20, directions=16, spread=0.05, rate=0.1):
         far = walk(batch, worlds)[found.place].reshape(tries, len(ROBOTS))
         if far[-1].min() > least:
             best, least = policy.copy(), far[-1].min()
-        score = far.mean(axis=1) + 2.0 * far.min(
-            axis=1
-        )  # all five, and the worst of them
+        # the mean of the five, and the worst one
+        score = far.mean(axis=1) + 2.0 * far.min(axis=1)
         better = score[:directions] - score[directions:-1]
         policy += rate * np.tensordot(better, noise, 1) / (directions * score.std())
         if generation % 5 == 4:
-            print(
-                f"generation {generation + 1}: the policy's five robots get {np.round(far[-1], 2)} m far"
-            )
+            print(f"generation {generation + 1}: distances {np.round(far[-1], 2)} m")
     five, path = fl.variants("quadruped", ROBOTS, build), []
     far = walk(
         fl.MixedBatch(five.models), np.broadcast_to(best, (len(ROBOTS), 3, 8)), path

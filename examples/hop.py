@@ -1,6 +1,6 @@
-"""A hopper with a spring for a leg hops forward: iLQR through contact, from a start that hops on the spot.
+"""Plans forward hops of a hopper with a spring leg: iLQR through contact, starting from hops in place.
 
-The times of contact are not prescribed: the derivatives of each step are those of its contacts.
+Contact times are not prescribed: the derivatives of each step include its contacts.
 """
 
 import sys
@@ -21,7 +21,7 @@ HOPPER = """<mujoco><option timestep="0.01" integrator="implicitfast"/>
           <geom name="foot" type="sphere" pos="0 0 -0.5" size="0.04" mass="0.2" conaffinity="1"/></body></body></body>
   </worldbody><actuator><motor joint="hip" gear="50"/><motor joint="leg" gear="300"/></actuator></mujoco>"""
 SPEED = 1.0  # m/s
-# what it costs to be off: x, height, pitch, hip, spring, and their velocities
+# weights of x, height, pitch, hip, spring, and of their velocities
 WEIGHT = np.array([0.0, 20.0, 10.0, 0.5, 5.0, 1.0, 0.1, 0.1, 0.01, 0.01])
 
 
@@ -40,9 +40,9 @@ def main(seconds=2.0):
     touches = path.ncon > 0
     hops = np.count_nonzero(touches[1:] & ~touches[:-1])
     speed = (x[-1, 0] - x[T // 2, 0]) / (seconds / 2)
-    print(f"{len(costs)} rounds: cost {costs[0]:.0f} to {costs[-1]:.1f}")
+    print(f"{len(costs)} iterations: cost {costs[0]:.0f} to {costs[-1]:.1f}")
     print(
-        f"{hops} hops, {np.mean(~touches):.0%} of the time in the air, {x[-1, 0]:.2f} m far, at the end {speed:.2f} m/s"
+        f"{hops} hops, {np.mean(~touches):.0%} of the time in the air, {x[-1, 0]:.2f} m, final speed {speed:.2f} m/s"
     )
     assert hops >= 3 and speed > 0.8 * SPEED and abs(x[:, 2]).max() < 0.3
     return model, x, touches

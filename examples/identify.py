@@ -1,7 +1,7 @@
-"""Masses, damping and friction from a recorded motion: Gauss-Newton by exact derivatives, through contact.
+"""Identifies masses, damping and friction from a recorded motion: Gauss-Newton with derivatives through contact.
 
-An arm pushes a puck over a table by torques that are known; recorded, with noise, are the angles of its joints and the
-place of the puck.
+An arm pushes a puck over a table with known torques.  The recording has its joint angles and the position of the puck,
+with noise.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ ROBOT = """<mujoco><option timestep="0.01" integrator="implicitfast" cone="ellip
       <geom class="foot" pos="-0.03 0.05 -0.08"/><geom class="foot" pos="-0.03 -0.05 -0.08"/></body>
   </worldbody><actuator><motor joint="shoulder"/><motor joint="elbow"/></actuator></mujoco>"""
 STEPS, NOISE = 100, 2e-4  # m and rad
-UNKNOWN = {  # what it is: its field, its place there, a first guess
+UNKNOWN = {  # unknown: field, index, initial guess
     "mass of the forearm [kg]": ("body_mass", (2,), 1.3),
     "mass of the puck [kg]": ("body_mass", (3,), 0.5),
     "damping of the shoulder [N m s]": ("dof_damping", (0,), 1.5),
@@ -30,13 +30,12 @@ UNKNOWN = {  # what it is: its field, its place there, a first guess
     "friction of the table": ("geom_friction", (0, 0), 0.6),
 }
 FIELDS = sorted({field for field, *_ in UNKNOWN.values()})
-DAMPINGS = 10.0 ** np.arange(
-    -6, 1.5, 0.5
-)  # of Gauss and Newton's step, all tried at once
+# relative dampings of the Gauss-Newton step, tried in one batch
+DAMPINGS = 10.0 ** np.arange(-6, 1.5, 0.5)
 
 
 def motions(model, control, candidates):
-    """Positions and velocities (n, STEPS + 1, nq) of worlds that have each candidate's numbers (n, unknowns)."""
+    """Return positions and velocities (n, STEPS + 1, nq) of worlds with the parameters (n, unknowns)."""
     batch = fl.Batch(model, len(candidates))
     for k, (field, at, _) in enumerate(UNKNOWN.values()):
         batch.expand(field)[(..., *at)] = candidates[:, k]
@@ -47,7 +46,7 @@ def motions(model, control, candidates):
 
 
 def sensitivity(model, control, candidate):
-    """Positions of a motion (STEPS + 1, nq), and how they move with the unknown: (STEPS + 1, nv, unknowns)."""
+    """Return positions (STEPS + 1, nq) and their derivatives by the unknowns (STEPS + 1, nv, unknowns)."""
     qpos, qvel = (a[0] for a in motions(model, control, candidate[None]))
     path = fl.Batch(model, STEPS)  # each step is a world
     path.qpos[:], path.qvel[:], path.ctrl[:] = qpos[:-1], qvel[:-1], control
@@ -77,10 +76,8 @@ def main():
     while True:
         rounds += 1
         qpos, moved = sensitivity(model, control, guess)
-        error, J = (
-            (recorded - qpos).ravel(),
-            moved.reshape(-1, len(guess)) * guess,
-        )  # by logarithms: numbers stay > 0
+        # in logarithms, so that parameters stay positive
+        error, J = ((recorded - qpos).ravel(), moved.reshape(-1, len(guess)) * guess)
         normal = J.T @ J
         steps = [
             np.linalg.solve(normal + d * np.diag(np.diag(normal)), J.T @ error)
@@ -95,7 +92,7 @@ def main():
         guess = candidates[errors.argmin()]
     deviation = guess * np.sqrt(np.diag(np.linalg.inv(normal)) * np.mean(error**2))
     print(
-        f"after {rounds} rounds the motion is off by {np.sqrt(np.mean(error**2)):.1e} (m, rad), noise {NOISE:.0e}"
+        f"after {rounds} iterations: residual {np.sqrt(np.mean(error**2)):.1e} (m, rad), noise {NOISE:.0e}"
     )
     for name, right, found, sigma in zip(UNKNOWN, true, guess, deviation, strict=True):
         print(f"{name:>32}: {found:.4f} +- {sigma:.4f}, true {right:g}")

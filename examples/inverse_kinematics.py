@@ -1,4 +1,4 @@
-"""Inverse kinematics in a batch: an arm inspects a globe from 64 viewpoints, each in a separate world."""
+"""Batched inverse kinematics: an arm reaches 64 viewpoints around a globe, each in a separate world."""
 
 import sys
 
@@ -11,7 +11,7 @@ DISTANCE = 0.2  # of the grip from the centre of the globe [m]
 
 
 def viewpoints(n, centre):
-    """Returns points around a centre, on the upper half of a sphere and the robot's side, (n, 3) [m]."""
+    """Return points around a centre, on the upper half of a sphere and the robot's side, (n, 3) [m]."""
     k = np.arange(n) + 0.5
     height, angle = (
         k / n,
@@ -45,7 +45,7 @@ def main(n=64):
     print(f"{found.orientation_error[reached].max():.0e} rad")
     if not reached.all():
         print(
-            f"the others are {1000 * found.position_error[~reached].mean():.0f} mm off on average"
+            f"the others are {1000 * found.position_error[~reached].mean():.0f} mm away on average"
         )
 
     batch.bind("site_xpos")

@@ -1,4 +1,4 @@
-"""Inverse kinematics by damped least squares: the hand of an arm goes to a point."""
+"""Moves the hand of an arm to a point: inverse kinematics by damped least squares."""
 
 import sys
 

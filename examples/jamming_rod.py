@@ -1,6 +1,6 @@
-"""Painleve's rod: one end is pushed over the ground, and friction presses it the harder, the harder it is pressed.
+"""Painleve's rod: a rod is pushed over the ground with one end ahead, and friction increases its normal force.
 
-A contact is a boxed LCP of two rows: the normal, and friction whose bound is mu times the normal's solution.
+The contact is a boxed LCP of two rows: the normal, and friction, whose bound is mu times the normal force.
 """
 
 import sys
@@ -13,15 +13,13 @@ LENGTH, MASS, SPEED, TIMESTEP, GRAVITY = 1.0, 1.0, -1.0, 0.001, 9.81
 
 
 def contact(angle, mu):
-    """The LCP of the rod's contact over one time step; x is (normal force, friction) [N]."""
-    arm = (
-        -0.5 * LENGTH * np.array([np.cos(angle), np.sin(angle)])
-    )  # from the centre to the end on the ground
+    """Return the LCP of the rod's contact in one time step; x is (normal force, friction) [N]."""
+    # from the centre to the end on the ground
+    arm = -0.5 * LENGTH * np.array([np.cos(angle), np.sin(angle)])
     J = np.array([[0.0, 1.0, arm[0]], [1.0, 0.0, -arm[1]]])
     inertia = MASS * LENGTH**2 / 12
-    fall = np.array(
-        [SPEED, -GRAVITY * TIMESTEP, 0.0]
-    )  # velocity after the step without contact
+    # velocity after the step without contact
+    fall = np.array([SPEED, -GRAVITY * TIMESTEP, 0.0])
     return fl.lcp.Problem.from_jacobian(
         J,
         [1 / MASS, 1 / MASS, 1 / inertia],
@@ -38,7 +36,7 @@ def main(degrees=45):
     a, c = contact(angle, 0.0).matrix[0]
     critical = a / abs(c)
     print(
-        f"a rod at {degrees} degrees jams at mu = {critical:.3f}; normal force [N] as its end slides:"
+        f"a rod at {degrees} degrees jams at mu = {critical:.3f}; normal force [N] while its end slides:"
     )
     print("  mu   without friction   limits frozen   limits consistent")
     for mu in (0.2, 0.6, 1.0, 1.4, 2.5):

@@ -1,4 +1,4 @@
-"""A slider-crank of three free bodies: joints are links between them, as ODE has them, and a motor turns the crank."""
+"""Simulates a slider-crank of three free bodies that links join, as in ODE; a motor turns the crank."""
 
 import sys
 
@@ -16,7 +16,7 @@ BODY = """
 
 
 def body(name, a, b):
-    """A free bar from a to b."""
+    """Return the MJCF of a free bar from a to b."""
     along = (b - a) / np.linalg.norm(b - a)
     return BODY.format(*(a + b) / 2, *along, name=name, half=np.linalg.norm(b - a) / 2)
 
@@ -35,7 +35,7 @@ def main(seconds=3.0):
         fl.Link("hinge", "rod", "block", anchor=END, axis=y),
         fl.Link(
             "slider", "block", name="cylinder", axis=(1, 0, 0)
-        ),  # three rows too many: no matter
+        ),  # three redundant rows
     ]
     xml = f'<mujoco><option timestep=".002"/><worldbody>{bodies}</worldbody></mujoco>'
     model = fl.load(xml, links=links)
@@ -55,7 +55,7 @@ def main(seconds=3.0):
     )
     drift = abs(data.link("cylinder").position - expected)
     assert drift < 1e-3, drift
-    print(f"the loop is closed to {1000 * drift:.3f} mm")
+    print(f"largest gap of the loop: {1000 * drift:.3f} mm")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A cart-pole swings up by MPPI: each plan is a weighted mean of sampled controls, rolled out from the present state.
+"""Swings up a cart-pole by MPPI: each plan is a weighted mean of controls that are sampled around the last plan.
 
 With `from mujoco import rollout` in place of the import below, the same program samples with MuJoCo.
 
@@ -17,14 +17,12 @@ from featherlane.integrations import (
 )  # instead of: from mujoco import rollout
 
 FULL = mujoco.mjtState.mjSTATE_FULLPHYSICS
-SPREAD, TEMPERATURE = (
-    0.5,
-    0.01,
-)  # standard deviation of the samples [control range]; cost that weighs e^-1
+# standard deviation of the samples [control range]; cost with the weight e^-1
+SPREAD, TEMPERATURE = (0.5, 0.01)
 
 
 def cost(model, state, control):
-    """Returns costs (nsample,) of rollouts: states (nsample, nstep, nstate) and controls (nsample, nstep, nu).
+    """Return costs (nsample,) of rollouts: states (nsample, nstep, nstate) and controls (nsample, nstep, nu).
 
     A state is time, positions, velocities.  The pole stands at a hinge angle of 0 and hangs at pi.
     """
@@ -39,7 +37,7 @@ def cost(model, state, control):
 
 
 class Mppi:
-    """Plans controls by sampling: nsample rollouts of nstep steps of the model with nthread threads."""
+    """Plans controls from nsample rollouts of nstep steps of the model with nthread threads."""
 
     def __init__(self, model, nsample=64, nstep=120, nthread=2):
         self.model, self.pool = model, rollout.Rollout(nthread=nthread)
@@ -49,7 +47,7 @@ class Mppi:
         self.rng = np.random.default_rng(0)
 
     def control(self, data):
-        """Returns the first control of a new plan, (nu,), from the state of an MjData."""
+        """Return the first control of a new plan, (nu,), from the state of an MjData."""
         start = np.zeros(mujoco.mj_stateSize(self.model, FULL))
         mujoco.mj_getState(self.model, data, start, FULL)
         noise = (

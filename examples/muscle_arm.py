@@ -1,4 +1,4 @@
-"""Two muscles move an elbow: excitation becomes activation, activation force; both together make the arm stiff."""
+"""Moves an elbow by two muscles, and measures how their co-contraction stiffens it."""
 
 import sys
 
@@ -36,7 +36,7 @@ ARM = """<mujoco>
 
 
 def settle(model, data, excitation, seconds, push=0.0):
-    """Hold the excitations and push the elbow [N m]; its angle at the end [degrees]."""
+    """Return the final angle [degrees] with constant excitations and a constant torque on the elbow [N m]."""
     data.ctrl[:], data.qfrc_applied[:] = excitation, push
     fl.step(model, data, round(seconds / model.opt.timestep))
     return np.rad2deg(data.qpos[0])
@@ -48,9 +48,8 @@ def main(seconds=4.0):
         data = fl.Data(model)
         data.qpos[:] = 1.0
         angle = settle(model, data, excitation, seconds)
-        forces = (
-            -data.actuator_force
-        )  # muscles pull: their force along the tendon is negative
+        # muscles pull: their force along the tendon is negative
+        forces = -data.actuator_force
         yields.append(angle - settle(model, data, excitation, seconds, push=-1.0))
         print(
             f"excitation {excitation}: {angle:.0f} degrees, forces {np.round(forces)} N, 1 N m moves {yields[-1]:.1f}"

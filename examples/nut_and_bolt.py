@@ -1,6 +1,6 @@
-"""A nut on a bolt: a motor turns it down the thread until it is tight on the head.
+"""Screws a nut onto a bolt: a motor turns it down the thread until it is tight on the head.
 
-Both are signed distance fields (plugins of MuJoCo).  Nothing but contact couples the nut's turns with its height.
+Both are signed distance fields (plugins of MuJoCo).  Only contact couples the rotation of the nut with its height.
 """
 
 import sys
@@ -9,12 +9,10 @@ import numpy as np
 
 import featherlane as fl
 
-PITCH = 1 / 12  # height of a turn of the plugins' thread [m]
-HEAD, START = (
-    0.5,
-    0.83,
-)  # heights of the bolt's head, and of the nut's lower face at the start [m]
-SPEED, TORQUE = 6.0, 400.0  # of the motor, the torque at most [rad/s, N m]
+PITCH = 1 / 12  # pitch of the plugins' thread [m]
+# heights of the bolt's head, and of the nut's lower face initially [m]
+HEAD, START = (0.5, 0.83)
+SPEED, TORQUE = 6.0, 400.0  # velocity and largest torque of the motor [rad/s, N m]
 SCENE = f"""
 <mujoco>
   <extension>
@@ -53,13 +51,13 @@ def main(turns=10.0):
         fl.step(model, data, 5)
         if data.qpos[1] >= 2 * np.pi * done:
             print(
-                f"turn {done}: nut at {lower():.4f} m, the motor gives {data.actuator_force[0]:5.1f} N m"
+                f"turn {done}: nut at {lower():.4f} m, motor torque {data.actuator_force[0]:5.1f} N m"
             )
             heights.append(lower())
             done += 1
         tight = data.time > 2 and abs(data.qvel[1]) < 1e-2
 
-    # the first turn takes up the play, the last one ends on the head
+    # the first turn takes up the clearance, the last one ends at the head
     drops = -np.diff([h for h in heights[1:] if h > HEAD + 0.01])
     print(f"a turn lowers the nut by {drops.mean():.4f} m, the pitch is {PITCH:.4f} m")
     assert np.abs(drops / PITCH - 1).max() < 0.02, "the nut follows the thread"

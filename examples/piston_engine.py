@@ -1,4 +1,4 @@
-"""A piston engine: gas pushes a piston, a rod turns the crank.  Neither is a body: the transmission knows them."""
+"""Simulates a piston engine by a slider-crank transmission, without bodies for piston and rod."""
 
 import sys
 
@@ -22,7 +22,7 @@ ENGINE = f"""
 
 
 def piston(angle):
-    """Where the end of the rod stands on the cylinder's axis."""
+    """Return the position of the rod's end on the cylinder's axis."""
     return CRANK * np.cos(angle) - np.sqrt(ROD**2 - (CRANK * np.sin(angle)) ** 2)
 
 
@@ -33,7 +33,7 @@ def main(turns=5.0):
     energy = lambda: 0.5 * model.dof_M0[0] * data.qvel[0] ** 2  # noqa: E731
     start, work, strokes = energy(), 0.0, 0
     while data.qpos[0] < 2 * np.pi * turns:
-        # two strokes: the gas burns while the piston goes inwards, and is let out on its way back
+        # two strokes: the gas pushes the piston inwards, and is released on the way back
         inwards = np.sin(data.qpos[0]) > 0
         data.ctrl = -FORCE if inwards else 0.0
         before = piston(data.qpos[0])
@@ -48,7 +48,9 @@ def main(turns=5.0):
     assert abs(energy() - start - work) < 1e-6 * work, (
         "the flywheel has what the gas has given"
     )
-    print(f"gas gave {work:.1f} J, the flywheel took {energy() - start:.1f} J")
+    print(
+        f"work of the gas {work:.1f} J, energy of the flywheel {energy() - start:.1f} J"
+    )
 
 
 if __name__ == "__main__":

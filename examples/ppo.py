@@ -1,19 +1,19 @@
-"""Proximal policy optimisation in one file: trains any registered task, and shows what the time went to.
+"""Trains any registered task by proximal policy optimization (PPO), and prints how the time is spent.
 
     pip install 'featherlane[gym,torch,plot,view]'
     python examples/ppo.py --task HalfCheetah-v5
     python examples/ppo.py --task HalfCheetah-v5 --env gymnasium     # the same on Gymnasium's own environments
     python examples/ppo.py --resume runs/HalfCheetah-v5              # resume a stopped run
 
-The folder of a run gets progress.csv, curve.png, result.mp4 and checkpoint.pt.  A checkpoint is a pickle: resume only
-what you trust.  It has the worlds too, so that a run that was stopped and resumed gives the bits of one that was not;
-Gymnasium's own environments cannot be kept so, and start new episodes.
+A run writes progress.csv, curve.png, result.mp4 and checkpoint.pt into its folder.  A checkpoint is a pickle: resume
+only trusted files.  It includes the worlds, so a resumed run is bitwise identical to an uninterrupted one.  Gymnasium's
+own environments cannot be saved: they start new episodes.
 
 Source: Schulman et al., Proximal Policy Optimization Algorithms, 2017; Huang et al., The 37 Implementation Details of
-Proximal Policy Optimization, 2022, of which it has those for continuous actions; observations and rewards are
-normalised over all worlds, and an episode that is cut by its time limit is worth what the critic expects after it.
-Observations are normalised by the moments before a rollout.  With `--compiled 1` a rollout is one call, in which the
-policy runs in the lanes of the worlds; its time counts as that of the physics.
+Proximal Policy Optimization, 2022, of which it includes those for continuous actions.  Observations and rewards are
+normalized over all worlds, observations by the moments before a rollout.  Truncated episodes are bootstrapped by the
+critic.  With `--compiled 1` a rollout is one call, in which the policy runs in the lanes of the
+worlds; its time counts as physics.
 """
 
 import argparse
@@ -26,9 +26,8 @@ import time
 from collections import deque
 from pathlib import Path
 
-os.environ.setdefault(
-    "OMP_WAIT_POLICY", "passive"
-)  # torch's threads sleep while the worlds' have the cores
+# PyTorch's threads sleep while the threads of the worlds run
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import gymnasium as gym
 import numpy as np
@@ -38,12 +37,11 @@ from torch import nn
 import featherlane
 
 COLUMNS = "steps seconds return length policy_loss value_loss entropy kl steps_per_second physics policy learning"
-CLIP = 10.0  # of normalised observations and rewards
-EPISODES = (
-    "observations resting returns lengths discounted".split()
-)  # where the worlds are
+CLIP = 10.0  # bound of normalized observations and rewards
+# location of the worlds
+EPISODES = "observations resting returns lengths discounted".split()
 KEPT = [*EPISODES, "steps", "times", "ended"]
-AGAIN = "steps", "stop_at", "video"  # what --resume may be given
+AGAIN = "steps", "stop_at", "video"  # options allowed with --resume
 
 
 @dataclasses.dataclass
@@ -53,23 +51,21 @@ class Settings:
     task: str = "HalfCheetah-v5"
     env: str = "featherlane"  # or gymnasium (one process), gymnasium-async (one for each environment)
     num_envs: int = 64
-    steps: int = 1_000_000  # of all worlds together
+    steps: int = 1_000_000  # of all worlds
     seed: int = 1
-    out: str = ""  # folder of the run, runs/TASK where it is not said
+    out: str = ""  # folder of the run, by default runs/TASK
     options: str = "{}"  # keyword arguments of the environment, as JSON
-    policy: str = ""  # folder of a run from whose policy this one starts; what it does not see gets weights of zero
-    threads: int = 1  # of torch
-    compiled: int = (
-        1  # 1: the policy runs in the lanes of the worlds if the task can; 0: in torch
-    )
+    policy: str = ""  # folder of a run whose policy is the initial one; unknown inputs get weights of zero
+    threads: int = 1  # threads of PyTorch
+    compiled: int = 1  # 1: the policy runs in the lanes of the worlds if the task supports it; 0: in PyTorch
     stop_at: int = 0  # stop after so many steps, as if interrupted
     save_every: int = 20  # updates between checkpoints
     video: int = 500  # steps of the video of the result
     rollout: int = 64  # steps of each world between updates
     minibatch: int = 1024
     epochs: int = 5
-    learning_rate: float = 1e-3  # falls to zero with the steps
-    kl: float = 0.0  # where it is not 0, the rate follows this divergence of an epoch's policies instead
+    learning_rate: float = 1e-3  # decreases to zero over the steps
+    kl: float = 0.0  # if not 0: the learning rate is adapted to this divergence of an epoch's policies
     gamma: float = 0.98
     gae_lambda: float = 0.92
     clip: float = 0.2
@@ -77,7 +73,7 @@ class Settings:
     value: float = 0.5
     max_grad_norm: float = 0.5
     hidden: int = 64
-    log_std: float = -1.0  # of actions, at the start
+    log_std: float = -1.0  # of actions, initially
 
 
 class Moments:
@@ -107,9 +103,9 @@ class Moments:
 
 
 class Network(nn.Sequential):
-    """Two hidden layers; orthogonal weights, `last` the gain of the output's.
+    """Two hidden layers with orthogonal weights; `last` is the gain of the output layer.
 
-    Gradients are written out: of networks this small, autograd's bookkeeping would take most of the time.
+    Gradients are explicit: for networks of this size, autograd would take most of the time.
     """
 
     def __init__(self, inputs, hidden, outputs, last):
@@ -128,11 +124,11 @@ class Network(nn.Sequential):
         return self.forward_kept(x)[1]
 
     def forward_kept(self, x):
-        """What each layer gets, and the output."""
+        """Return the inputs of each layer, and the output."""
         kept = [x]
         *hidden, last = self.linear
         for layer in hidden:
-            # tanh x = 2 / (1 + exp(-2 x)) - 1, which torch has five times as fast as its tanh
+            # tanh x = 2 / (1 + exp(-2 x)) - 1, which is faster in PyTorch than its tanh
             kept.append(
                 torch.addmm(layer.bias, kept[-1], layer.weight.T)
                 .mul_(2.0)
@@ -143,8 +139,10 @@ class Network(nn.Sequential):
         return kept, torch.addmm(last.bias, kept[-1], last.weight.T)
 
     def backward(self, kept, slope):
-        """Gradients of the weights from the loss's slope in the output: W' = slope^T x, b' = sum of slope, and a
-        layer before, whose output is x = tanh(.), has the slope slope W (1 - x^2)."""
+        """Set the gradients of the weights from the loss's slope in the output: W' = slope^T x, b' = sum of slope.
+
+        The layer before, whose output is x = tanh(.), has the slope (slope W) (1 - x^2).
+        """
         for layer, x in zip(reversed(self.linear), reversed(kept), strict=True):
             torch.mm(slope.T, x, out=layer.weight.grad)
             torch.sum(slope, 0, out=layer.bias.grad)
@@ -154,7 +152,7 @@ class Network(nn.Sequential):
 
 
 def as_one(module):
-    """All parameters of a module as one, of which, and of whose gradient, the module's are views."""
+    """Return all parameters of a module as one tensor; parameters and gradients of the module are views of it."""
     one = nn.Parameter(nn.utils.parameters_to_vector(module.parameters()).detach())
     one.grad = torch.zeros_like(one)
     parts = [parameter.numel() for parameter in module.parameters()]
@@ -169,7 +167,7 @@ def as_one(module):
 
 
 class Agent(nn.Module):
-    """A normal distribution of actions, and what a state is worth."""
+    """A normal distribution of actions, and the value of a state."""
 
     def __init__(self, inputs, outputs, settings):
         super().__init__()
@@ -186,7 +184,7 @@ class Agent(nn.Module):
 
 
 def environments(settings, **more):
-    """The worlds of a run; an end shows its last observation, and the step after it the first one (NEXT_STEP)."""
+    """Return the worlds of a run, with the autoreset mode NEXT_STEP."""
     try:
         more = {**json.loads(settings.options), **more}
     except (TypeError, ValueError) as error:
@@ -203,7 +201,7 @@ def environments(settings, **more):
 
 
 def can_compile(env, settings):
-    """Whether the environment runs rollouts with a compiled policy."""
+    """Return whether the environment supports rollouts with a compiled policy."""
     given = json.loads(settings.options).keys() & {
         "record_failures",
         "derived",
@@ -214,7 +212,7 @@ def can_compile(env, settings):
 
 
 class Run:
-    """All that lasts from update to update."""
+    """The state of a run between updates."""
 
     def __init__(self, settings):
         self.settings, n = settings, settings.num_envs
@@ -258,7 +256,7 @@ class Run:
             self.start_from(Path(settings.policy) / "checkpoint.pt")
 
     def start_from(self, path):
-        """The policy of another run, and its moments; inputs that it does not have get weights of zero."""
+        """Copy the policy and moments of another run; inputs that it lacks get weights of zero."""
         if not path.exists():
             raise SystemExit(
                 f"--policy: there is no {path}; allowed is the folder of a run"
@@ -284,7 +282,7 @@ class Run:
 
     # ---- checkpoints -----------------------------------------------------------------------------------------------
     def save(self, path):
-        """Everything, in place of what was there, never half of it."""
+        """Save the run; an interrupted save leaves the previous file intact."""
         modules = {
             name: getattr(self, name).state_dict() for name in ("agent", "optimizer")
         }
@@ -303,7 +301,7 @@ class Run:
 
     @classmethod
     def load(cls, path):
-        """The run as it was saved."""
+        """Load a saved run."""
         saved = torch.load(path, weights_only=False)
         run = cls(Settings(**saved["settings"] | {"policy": ""}))
         for name, state in saved["modules"].items():
@@ -325,7 +323,7 @@ class Run:
         return torch.from_numpy(rows.astype(np.float32)).clamp_(-CLIP, CLIP)
 
     def rollout(self):
-        """Steps of the worlds with the compiled policy: observations, means, actions, rewards, ends, cuts."""
+        """Step with the compiled policy; return observations, means, actions, rewards, terminations, truncations."""
         start, (low, high) = time.perf_counter(), self.bounds
         moments = {"mean": self.seen.mean, "variance": self.seen.var, "clip": CLIP}
         std = torch.exp(self.agent.log_std.double()).numpy()
@@ -355,7 +353,7 @@ class Run:
         )
 
     def steps_one_by_one(self):
-        """The same with the policy in torch, between the steps of the worlds."""
+        """The same with the policy in PyTorch, between the steps of the worlds."""
         (k, m), T, n, clock = (
             self.sizes,
             self.settings.rollout,
@@ -389,7 +387,7 @@ class Run:
 
     @torch.no_grad()
     def collect(self):
-        """Let the worlds go for a rollout, and say what each step was worth."""
+        """Run a rollout; return its samples with advantages."""
         s, k, T, n = (
             self.settings,
             self.sizes[0],
@@ -405,7 +403,7 @@ class Run:
             ends | cuts,
         )
         for t in range(T):
-            # a world that rests was just started: its action was ignored, and this step teaches nothing
+            # a world that was just reset ignored its action: the step is not a sample
             valid[t], rewards[t] = ~self.resting, self.scaled(paid[t], ends[t])
             self.count(paid[t], done[t])
         seen, self.observations = self.normalised(observations), observations[T]
@@ -433,14 +431,14 @@ class Run:
         return parts
 
     def scaled(self, paid, ends):
-        """Rewards over the standard deviation of discounted returns."""
+        """Return rewards divided by the standard deviation of discounted returns."""
         self.discounted = self.discounted * self.settings.gamma + paid
         self.paid.add(self.discounted)
         self.discounted[ends] = 0.0
         return (paid / self.paid.std).clip(-CLIP, CLIP)
 
     def count(self, paid, done):
-        """Returns and lengths of episodes."""
+        """Record returns and lengths of episodes."""
         self.returns += paid
         self.lengths += ~self.resting
         self.ended.extend(zip(self.returns[done], self.lengths[done], strict=True))
@@ -448,7 +446,7 @@ class Run:
         self.resting = done.copy()
 
     def learn(self, *parts):
-        """Epochs of minibatches; the means of what they lost."""
+        """Train for the epochs of an update; return the mean losses."""
         s, start, losses = self.settings, time.perf_counter(), []
         if not s.kl:
             self.optimizer.param_groups[0]["lr"] = s.learning_rate * max(
@@ -476,27 +474,26 @@ class Run:
 
     @torch.no_grad()
     def gradient(self, seen, actions, log_probs, advantages, targets, values):
-        """The gradient of a minibatch's loss, from its outputs back to the weights; and what was lost."""
+        """Compute the gradient of a minibatch's loss; return the losses."""
         s, agent, n = self.settings, self.agent, len(seen)
         (acting, mean), (judging, value) = (
             agent.actor.forward_kept(seen),
             agent.critic.forward_kept(seen),
         )
-        # policy = -mean of min(A ratio, A clip(ratio)), flat where the clipped one is less
+        # policy loss = -mean of min(A ratio, A clip(ratio)); the gradient is zero if the clipped term is less
         log_ratio = agent.log_prob(mean, actions) - log_probs
         ratio, better = log_ratio.exp(), advantages
         better = (better - better.mean()) / (better.std() + 1e-8)
         gain, clipped = better * ratio, better * ratio.clamp(1 - s.clip, 1 + s.clip)
-        slope = ((gain <= clipped) * gain / -n)[
-            :, None
-        ]  # in the logarithm of the probability
+        # in the logarithm of the probability
+        slope = ((gain <= clipped) * gain / -n)[:, None]
         # log p = -z^2 / 2 - log_std, z = (action - mean) / std
         inverse = torch.exp(-agent.log_std)
         z = (actions - mean) * inverse
         agent.actor.backward(acting, slope * z * inverse)
         torch.sum(slope * (z * z - 1.0), 0, out=agent.log_std.grad)
         agent.log_std.grad -= s.entropy
-        # lost = mean of max((V - target)^2, (clip(V) - target)^2) / 2, flat where the clipped one is greater
+        # value loss = mean of max((V - target)^2, (clip(V) - target)^2) / 2; no gradient if the clipped term is greater
         value = value.squeeze(-1)
         move = value - values
         near = move.clamp(-s.clip, s.clip)
@@ -513,7 +510,7 @@ class Run:
         )
 
     def follow(self, divergence):
-        """A smaller learning rate where policies differ by too much, a greater one where by too little."""
+        """Decrease the learning rate if the policies differ by too much, increase it if by too little."""
         group, asked = self.optimizer.param_groups[0], self.settings.kl
         factor = (
             1 / 1.5
@@ -525,7 +522,7 @@ class Run:
         group["lr"] = min(max(group["lr"] * factor, 1e-5), 1e-2)
 
     def row(self, losses):
-        """A line of the CSV; the last three are shares of the time."""
+        """Return a line of the CSV file; the last three values are shares of the time."""
         seconds = sum(self.times.values())
         ended = np.mean(self.ended, axis=0) if self.ended else ("", "")
         return [
@@ -539,11 +536,11 @@ class Run:
 
 
 def train(run, folder):
-    """Update until the steps are done; progress goes to the terminal and to the CSV."""
+    """Train until the steps are done; print the progress, and write it to the CSV file."""
     s, table = run.settings, folder / "progress.csv"
     lines = table.read_text().splitlines() if run.steps else []
     with table.open("w", newline="") as file:
-        # what a run wrote after its last checkpoint is done again
+        # lines after the last checkpoint are written again
         file.writelines(
             f"{line}\n"
             for line in lines
@@ -582,7 +579,7 @@ def train(run, folder):
 
 
 def plot(folder):
-    """Return against wall time and against steps."""
+    """Plot the return against wall time and steps."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -612,14 +609,13 @@ def plot(folder):
 
 @torch.no_grad()
 def film(run, folder):
-    """One world of the trained policy, with the mean of its actions."""
+    """Record a video of one world with the mean actions of the policy."""
     if not run.settings.video:
         return
     import imageio.v2 as imageio
 
-    settings = dataclasses.replace(
-        run.settings, env="featherlane", num_envs=1
-    )  # whose worlds are drawn headless
+    # its worlds can be rendered headless
+    settings = dataclasses.replace(run.settings, env="featherlane", num_envs=1)
     env = environments(settings, render_mode="rgb_array")
     observations, space = env.reset(seed=run.settings.seed)[0], env.single_action_space
     with imageio.get_writer(
@@ -633,13 +629,13 @@ def film(run, folder):
 
 
 def asked():
-    """Settings from the command line, and the checkpoint to go on from."""
+    """Return the settings from the command line, and the checkpoint to resume."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     more = ", ".join(f"--{name.replace('_', '-')}" for name in AGAIN)
     parser.add_argument(
         "--resume",
         metavar="FOLDER",
-        help=f"go on with the run of this folder; it takes {more}",
+        help=f"resume the run of this folder; allowed options: {more}",
     )
     for field in dataclasses.fields(Settings):
         kind = {"str": str, "int": int, "float": float}.get(field.type, field.type)

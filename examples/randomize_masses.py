@@ -12,13 +12,13 @@ def main(nworld=256, nstep=250):
     batch = fl.Batch(model, nworld)
     rng = np.random.default_rng(0)
 
-    # a field that is expanded has a row for each world, at first the model's values
+    # an expanded field has a row for each world, initially the model's values
     scale = rng.uniform(0.5, 2.0, (nworld, 1))
     batch.expand("body_mass")[:] *= scale
     batch.expand("body_inertia")[:] *= scale[:, :, None]
     batch.expand("geom_friction")[:, :, 0] *= rng.uniform(0.3, 1.5, (nworld, 1))
     batch.expand("opt.gravity")[:, 0] = rng.uniform(-1.0, 1.0, nworld)
-    batch.set_const()  # what depends on masses: inverse weights, ...
+    batch.set_const()  # recomputes what depends on masses: inverse weights, ...
 
     batch.reset(keyframe="home")
     batch.step(nstep)
@@ -29,7 +29,7 @@ def main(nworld=256, nstep=250):
     )
     print(f"correlation of mass and height: {np.corrcoef(mass, sag)[0, 1]:.2f}")
 
-    # any world can be taken out, with its model
+    # a copy of one world, with its model
     heaviest = int(mass.argmax())
     model, data = batch.get_model(heaviest), batch.get_data(heaviest)
     fl.step(model, data)

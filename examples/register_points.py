@@ -1,4 +1,4 @@
-"""Motion capture: the pose of a tumbling box in every frame, from its markers, some of them hidden."""
+"""Computes the pose of a tumbling box in every frame from measured markers, some of them hidden."""
 
 import sys
 
@@ -18,7 +18,7 @@ BOX = """
 </mujoco>
 """
 NOISE = 1e-3  # [m] standard deviation of a measured coordinate
-INCH = 0.0254  # what the camera counts in
+INCH = 0.0254  # unit of the camera
 
 
 def main(frames=200):
@@ -26,7 +26,7 @@ def main(frames=200):
     data = fl.Data(model)
     data.qvel = 0.5, 0.0, 3.0, 1.0, 4.0, 2.0
 
-    # what the camera sees: the markers in the world [inch], and which of them; hidden ones are NaN
+    # measured markers in the world frame [inch]; hidden ones are NaN
     seen, poses = np.empty((frames, model.nsite, 3)), np.empty((frames, 3, 3))
     for i in range(frames):
         fl.step(model, data)
@@ -39,14 +39,12 @@ def main(frames=200):
     # all frames in one call
     found = fl.registration.register_points(model.site_pos, seen, weights=visible)
     unique = found.status == fl.registration.RegistrationStatus.UNIQUE
-    np.testing.assert_array_equal(
-        unique, visible.sum(1) >= 3
-    )  # no three markers are on a line
-    print(f"{unique.sum()} of {frames} frames show three markers or more")
+    # no three markers are collinear
+    np.testing.assert_array_equal(unique, visible.sum(1) >= 3)
+    print(f"{unique.sum()} of {frames} frames show at least three markers")
 
-    error = np.linalg.norm(found.rotation - poses, axis=(1, 2))[unique] / np.sqrt(
-        2
-    )  # [rad], small angles
+    # [rad], small angles
+    error = np.linalg.norm(found.rotation - poses, axis=(1, 2))[unique] / np.sqrt(2)
     scale = np.median(found.scale[unique])
     print(
         f"orientation within {np.degrees(np.median(error)):.2f} degrees (median); a unit is {1 / scale:.5f} m"

@@ -1,4 +1,4 @@
-"""A half-cheetah learns to run: PPO by RLlib, whose runners have many worlds each; needs pip install '.[rllib]'."""
+"""Trains a half-cheetah by RLlib's PPO, with many worlds in each runner; needs pip install '.[rllib]'."""
 
 import math
 import sys
@@ -8,7 +8,7 @@ import warnings
 import ray
 from ray.rllib.algorithms.ppo import PPOConfig
 
-# what stands before the colon makes the name known in every process, whose environments are many worlds at once
+# the module before the colon registers the environment in each process; it is a vector environment
 TASK = "featherlane.environments:featherlane/HalfCheetah-v5"
 
 
@@ -49,16 +49,15 @@ def main(updates=100, runners=2, worlds=64, length=64):
             configuration(runners, worlds, length).build_algo(),
             time.perf_counter(),
         )
-        told = "no episode has ended"
+        shown = "no episode has ended"
         for update in range(1, updates + 1):
             found = algorithm.train()
             steps = int(found["num_env_steps_sampled_lifetime"])
-            mean = found["env_runners"].get(
-                "episode_return_mean", math.nan
-            )  # NaN where none has ended since
-            told = told if math.isnan(mean) else f"mean return {mean:.0f}"
+            # NaN if no episode has ended
+            mean = found["env_runners"].get("episode_return_mean", math.nan)
+            shown = shown if math.isnan(mean) else f"mean return {mean:.0f}"
             print(
-                f"update {update}: {steps} steps in {time.perf_counter() - start:.0f} s, {told}",
+                f"update {update}: {steps} steps in {time.perf_counter() - start:.0f} s, {shown}",
                 flush=True,
             )
         algorithm.stop()

@@ -1,4 +1,4 @@
-"""Variants: each world has another object on a slope, and another mesh at its end, in one batch of one model."""
+"""Slides different objects down a slope: geom types and meshes differ by world in one batch of one model."""
 
 import itertools
 import sys
@@ -26,7 +26,7 @@ SCENE = """
   </worldbody>
 </mujoco>
 """
-# of the body one of its geoms, of the geom `end` one of two meshes
+# a world has one geom of the body `object`, and one of two meshes of the geom `end`
 VARIANTS = {"object": ["ball", "can", "crate", "stone"], "end": ["wall", "ramp"]}
 
 
@@ -43,7 +43,7 @@ def main(repeat=2, nstep=500):
         mass = batch.get_model(world).body("object").mass
         x = out[world, :, 0]
         print(
-            f"{shape:5} of {mass:.2f} kg to the {end}: {x[-1]:.2f} m, farthest {x.max():.2f} m"
+            f"{shape:5} of {mass:.2f} kg to the {end}: {x[-1]:.2f} m, at most {x.max():.2f} m"
         )
     return batch
 

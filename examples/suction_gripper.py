@@ -1,4 +1,4 @@
-"""A suction gripper: an adhesion actuator lifts a parcel, carries it over and lets go."""
+"""Moves a parcel by a suction gripper: an adhesion actuator lifts, carries and releases it."""
 
 import sys
 
@@ -23,22 +23,22 @@ SCENE = """
   </actuator>
 </mujoco>
 """
-# time [s], where the cup is to be [m], how much it sucks, and what that means
+# until [s], target of the cup [m], suction, printed phase
 PLAN = (
-    (0.6, 0.0, -0.18, 0.0, "the cup goes down"),
-    (0.8, 0.0, -0.18, 1.0, "it sucks"),
-    (1.6, 0.0, 0.1, 1.0, "it lifts the parcel"),
-    (3.2, 0.8, 0.1, 1.0, "it carries it over"),
-    (4.2, 0.8, -0.18, 1.0, "it sets it down"),
-    (4.4, 0.8, -0.18, 0.0, "it lets go"),
-    (5.0, 0.8, 0.1, 0.0, "and leaves"),
+    (0.6, 0.0, -0.18, 0.0, "cup moves down"),
+    (0.8, 0.0, -0.18, 1.0, "suction on"),
+    (1.6, 0.0, 0.1, 1.0, "lifts the parcel"),
+    (3.2, 0.8, 0.1, 1.0, "carries it sideways"),
+    (4.2, 0.8, -0.18, 1.0, "sets it down"),
+    (4.4, 0.8, -0.18, 0.0, "suction off"),
+    (5.0, 0.8, 0.1, 0.0, "cup moves up"),
 )
 
 
 def main(mass=2.0):
     model = fl.load(SCENE.replace('mass="2"', f'mass="{mass}"'))
     data, start, highest = fl.Data(model), (0.0, 0.0, 0.0), 0.0
-    for until, across, up, suction, said in PLAN:
+    for until, across, up, suction, phase in PLAN:
         while data.time < until:
             way = (data.time - start[0]) / (until - start[0])
             data.ctrl = [
@@ -50,7 +50,7 @@ def main(mass=2.0):
             highest = max(highest, data.body("parcel").xpos[2])
         start = until, across, up
         print(
-            f"{data.time:3.1f} s  {said:20} parcel at {np.round(data.body('parcel').xpos, 3)}, {data.ncon} contacts"
+            f"{data.time:3.1f} s  {phase:20} parcel at {np.round(data.body('parcel').xpos, 3)}, {data.ncon} contacts"
         )
 
     x, y, z = data.body("parcel").xpos

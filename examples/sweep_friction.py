@@ -1,4 +1,4 @@
-"""A thousand humanoids fall at a run, on floors from ice to rubber, some light, some heavy: how far do they slide?"""
+"""Sweeps friction and mass of a thousand falling humanoids, and plots how far they slide."""
 
 import sys
 
@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 import featherlane as fl
 from featherlane.distributed import sweep, uniform
 
-SPEED = 4.0  # [m/s] at the start, forward
+SPEED = 4.0  # initial forward velocity [m/s]
 
 
 def slide(recorded):
-    """What is kept of one humanoid: how far its hips went [m], and when they last moved [s]."""
+    """Return the results of one humanoid: distance of its hips [m], and the time at which they stop [s]."""
     place, speed = recorded["qpos"][:, 0], np.abs(recorded["qvel"][:, 0])
     moving = np.flatnonzero(speed > 0.05)
     return {
@@ -22,7 +22,7 @@ def slide(recorded):
 
 
 def draw(result, file):
-    """Distance against friction, the mass as colour."""
+    """Plot the distance against friction, with the mass as colour."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     friction, mass = (
@@ -53,7 +53,7 @@ def main(nsample=1000, nstep=600, file="sweep_friction.png", out=None):
         {"nstep": nstep, "record": ("qpos", "qvel", "time")},
         slide,
         nsample=nsample,
-        out=out,  # a folder: the same call goes on where it stopped
+        out=out,  # with a folder, the same call resumes an interrupted sweep
     )
     friction, distance = (
         result.parameters["geom_friction[:, 0]"],
@@ -63,15 +63,17 @@ def main(nsample=1000, nstep=600, file="sweep_friction.png", out=None):
     for low, high in ((0.05, 0.3), (0.3, 0.7), (0.7, 1.2)):
         chosen = (friction >= low) & (friction < high)
         mean, spread = distance[chosen].mean(), distance[chosen].std()
-        told = f"{chosen.sum():4d} humanoids slide {mean:.2f} m"
-        print(f"friction {low:.2f} to {high:.2f}: {told}, give or take {spread:.2f} m")
+        shown = f"{chosen.sum():4d} humanoids slide {mean:.2f} m"
+        print(
+            f"friction {low:.2f} to {high:.2f}: {shown}, standard deviation {spread:.2f} m"
+        )
     print(
         f"correlation of distance with friction {np.corrcoef(friction, distance)[0, 1]:+.2f}",
         end=", ",
     )
     print(f"with mass {np.corrcoef(mass, distance)[0, 1]:+.2f}")
     draw(result, file)
-    print(f"drawn in {file}")
+    print(f"plot: {file}")
 
 
 if __name__ == "__main__":

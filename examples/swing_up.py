@@ -1,7 +1,7 @@
-"""An acrobot swings up by iLQR: derivatives of all time steps in one call, the line search in one batch.
+"""Swings up an acrobot by iLQR: derivatives of all time steps in one call, line search in one batch.
 
 Source: Tassa, Erez and Todorov, Synthesis and stabilization of complex behaviors through online trajectory
-optimization, IROS 2012; here all step lengths and dampings are tried at once.
+optimization, IROS 2012; here all step lengths and dampings are tried in one batch.
 """
 
 import sys
@@ -24,9 +24,9 @@ LENGTH, DAMPING = (
 
 
 def backward(A, B, x, u, weight, effort):
-    """Gains k (T, n, nu), K (T, n, nu, nx) of u + k + K dx for n dampings: Riccati's recursion along a trajectory.
+    """Return gains k (T, n, nu), K (T, n, nu, nx) of u + k + K dx for n dampings, by the Riccati recursion.
 
-    The cost is half the sum of weight x^2, weight (T + 1, nx), and effort u^2; x (T + 1, nx) is what is off.
+    The cost is half the sum of weight x^2, weight (T + 1, nx), and effort u^2; x (T + 1, nx) is the error.
     """
     (T, nx, nu), n = B.shape, len(DAMPINGS)
     k, K = np.empty((T, n, nu, 1)), np.empty((T, n, nu, nx))
@@ -50,20 +50,21 @@ def backward(A, B, x, u, weight, effort):
         Kt = K[t].swapaxes(1, 2)
         slope = qx + qxu @ k[t] + Kt @ (qu + quu @ k[t])
         curve = qxx / 2 + qxu @ K[t] + Kt @ quu @ K[t] / 2
-        curve = curve + curve.swapaxes(1, 2)  # symmetric to the last bit, or it drifts
+        # exactly symmetric; otherwise rounding errors grow
+        curve = curve + curve.swapaxes(1, 2)
     return k[..., 0], K
 
 
 def ilqr(model, start, u, goal, weight, effort, rounds=60):
-    """Controls u (T, nu) and states (T + 1, nq + nv) that cost least from a start, gains K (T, nu, nx), costs.
+    """Return optimal controls u (T, nu) and states (T + 1, nq + nv), gains K (T, nu, nx), and costs.
 
-    For models whose joints slide and turn about axes: states are numbers that may be subtracted.
+    For models with slide and hinge joints only, whose states may be subtracted.
     """
     (T, nu), nq, n = u.shape, model.nq, len(LENGTH)
     path, trial, costs = fl.Batch(model, T), fl.Batch(model, n), []
 
     def run(u, k, K, x):
-        """A rollout of all trials: (T + 1, n, nq + nv), (T, n, nu) and what each costs."""
+        """Return states (T + 1, n, nq + nv), controls (T, n, nu) and costs of all trials."""
         states, controls = np.empty((T + 1, n, 2 * nq)), np.empty((T, n, nu))
         trial.reset()
         trial.qpos[:], trial.qvel[:] = start[:nq], start[nq:]
@@ -90,11 +91,8 @@ def ilqr(model, start, u, goal, weight, effort, rounds=60):
         costs.append(cost)
         if len(costs) > 1 and costs[-2] - cost < 1e-3 * cost:
             break
-        path.qpos[:], path.qvel[:], path.ctrl[:] = (
-            x[:-1, :nq],
-            x[:-1, nq:],
-            u,
-        )  # each time step is a world
+        # each time step is a world
+        path.qpos[:], path.qvel[:], path.ctrl[:] = (x[:-1, :nq], x[:-1, nq:], u)
         step = fl.linearize(model, path)
         k, K = backward(step.A, step.B, x - goal, u, weight, effort)
         found = run(u, k, K, x)
@@ -112,11 +110,11 @@ def main(nworld=32, seconds=3.0):
     )
     x, u, K, costs = ilqr(model, start, swing, UPRIGHT, weight, effort=0.05)
     print(
-        f"{len(costs)} rounds: cost {costs[0]:.0f} to {costs[-1]:.1f}; at the end {np.round(x[-1] - UPRIGHT, 3)} off"
+        f"{len(costs)} iterations: cost {costs[0]:.0f} to {costs[-1]:.1f}; final error {np.round(x[-1] - UPRIGHT, 3)}"
     )
     assert abs(x[-1] - UPRIGHT).max() < 0.05
 
-    # the gains that come with the swing carry acrobots of other masses, and those of ten seconds upright hold them
+    # the gains of the swing also work for other masses; then the gains of the upright state hold the acrobots
     upright = fl.Data(model)
     upright.qpos = UPRIGHT[:2]
     step = fl.linearize(model, upright)
@@ -143,7 +141,7 @@ def main(nworld=32, seconds=3.0):
     off = np.rad2deg(abs(angles - UPRIGHT[:2]).max(axis=2))
     up, after = off[:, T - 1].max(), off[:, -1].max()
     print(
-        f"{nworld} others, of masses off by up to 2 %, come up within {up:.1f} degrees and stay within {after:.2f}"
+        f"{nworld} acrobots with mass errors up to 2 %: {up:.1f} degrees after the swing, then at most {after:.2f}"
     )
     assert up < 5.0 and after < 0.5
     return model, x, angles

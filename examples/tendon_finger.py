@@ -1,4 +1,4 @@
-"""One motor curls a finger of three joints: it winds up a tendon; springs of the joints share the way."""
+"""Curls a finger of three joints by one tendon; the springs of the joints distribute its motion."""
 
 import sys
 

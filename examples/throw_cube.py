@@ -1,14 +1,14 @@
-"""A cube is thrown, lands, slides and knocks a puck onto a mark: by gradient, under both contact models.
+"""Optimizes the throw of a cube that slides against a puck, by gradients through two contact models.
 
-A throw that stops short moves nothing: its gradient is zero, and says nothing.  Two things help: many throws at random
-around it, and forces of contact that begin before touch.
+If the cube stops before the puck, the gradient is zero.  Two remedies are shown: random throws around the present one,
+and contact forces that begin before the bodies touch.
 """
 
 import numpy as np
 
 import featherlane as fl
 
-# boxes float on 8 mm of soft contact, which lets them slide without small hops, where slopes of a step mean nothing
+# a soft contact of 8 mm lets boxes slide without small hops, which would make derivatives meaningless
 SCENE = """<mujoco><option timestep="0.0025" cone="elliptic"/>
   <default><joint type="slide"/><geom type="box" size="0.1 0.1 0.1" friction="0.2"/>
     <default class="soft"><geom solref="0.01 1" solimp="0.01 0.9 0.02 0.5 2" margin="0.008"/></default></default>
@@ -18,28 +18,23 @@ SCENE = """<mujoco><option timestep="0.0025" cone="elliptic"/>
       </body></worldbody>
   <contact><pair geom1="cube" geom2="puck" condim="1" solref="0.05 1" solimp="0.01 0.95 {reach}" margin="{reach}"/>
   </contact></mujoco>"""
-MARK, STEPS, PUCK = (
-    0.3,
-    600,
-    2,
-)  # distance that the puck must travel [m]; its index in qpos
-SHORT, LONG = (
-    np.array([1.6, 0.5]),
-    np.array([2.2, 0.5]),
-)  # release, forward and upward [m/s]
+# distance that the puck must travel [m]; its index in qpos
+MARK, STEPS, PUCK = (0.3, 600, 2)
+# release, forward and upward [m/s]
+SHORT, LONG = (np.array([1.6, 0.5]), np.array([2.2, 0.5]))
 
 
 def load(contact_model, reach):
-    """The scene, where the cube pushes at the puck from a distance on: `reach` [m]."""
+    """Return the scene; the contact force of cube and puck begins at the distance `reach` [m]."""
     model = fl.load(SCENE.format(reach=reach))
     model.opt.contact_model = contact_model
-    # lcp: what rests overlaps by a millimetre, so that it stays in touch, and what overlaps is not kicked apart
+    # lcp: resting bodies overlap by 1 mm, so they stay in contact, and overlaps are removed slowly
     model.opt.contact_min_depth, model.opt.contact_max_vel = 1e-3, 0.02
     return model
 
 
 def throw(model, releases):
-    """How far the puck goes [m] with each of the releases (n, 2)."""
+    """Return the distance of the puck [m] for each release (n, 2)."""
     batch = fl.Batch(model, len(releases))
     batch.qvel[:, :2] = releases
     batch.step(STEPS)
@@ -47,16 +42,17 @@ def throw(model, releases):
 
 
 def slope(model, release):
-    """How far the puck goes [m], and how that moves with the release: backwards through all steps."""
+    """Return the distance of the puck [m] and its gradient with respect to the release."""
     batch = fl.Batch(model, 1)
     batch.qvel[0, :2] = release
-    far = np.eye(2 * model.nv)[PUCK]  # the loss's gradient by the last state
+    # gradient of the distance with respect to the last state
+    far = np.eye(2 * model.nv)[PUCK]
     found = fl.rollout_gradient(model, batch, np.zeros((STEPS, model.nu)), far[None])
     return found.end.qpos[0, PUCK], found.state[0, model.nv : model.nv + 2]
 
 
 def aim(model, release, rounds=20):
-    """Newton's shortest step, times the best of 16 factors, thrown side by side."""
+    """Move the release along the gradient until the puck hits the mark; 16 step lengths are tried in one batch."""
     for _ in range(rounds):
         distance, by_release = slope(model, release)
         if abs(distance - MARK) < 1e-3:
@@ -65,14 +61,14 @@ def aim(model, release, rounds=20):
         tries = release + 0.7 ** np.arange(16)[:, None] * step
         release = tries[abs(throw(model, tries) - MARK).argmin()]
     print(
-        f"    released with {release[0]:.3f} and {release[1]:.3f} m/s the puck goes {distance:.4f} m"
+        f"    release at {release[0]:.3f} and {release[1]:.3f} m/s: the puck moves {distance:.4f} m"
     )
     assert abs(distance - MARK) < 1e-3
     return release
 
 
 def smoothed_slope(model, release, spread=0.3, n=256):
-    """How the mean distance of throws at random around one moves with it: their covariance with the throws."""
+    """Return the gradient of the mean distance of random throws: their covariance with the distances."""
     random = np.random.default_rng(0).normal(size=(n, 2))
     distance = throw(model, release + spread * random)
     return (distance - distance.mean()) @ random / (n * spread)
@@ -85,16 +81,14 @@ def main():
         aim(model, LONG)
         release, lost = SHORT, slope(model, SHORT)[1]
         print(
-            f"{contact_model}: a throw that stops short has the gradient {lost}; with throws at random around it"
+            f"{contact_model}: a short throw has the gradient {lost}; random throws around it"
         )
         assert not lost.any()
         while not slope(model, release)[1].any():
             uphill = smoothed_slope(model, release)
             release = release + 0.1 * uphill / np.linalg.norm(uphill)
         aim(model, release)
-    print(
-        "convex: a puck that feels the cube from 0.5 m on, then from 0.2 and 0.02 m on"
-    )
+    print("convex: contact force from a distance of 0.5 m, then 0.2 m and 0.02 m")
     release = SHORT
     for reach in (0.5, 0.2, 0.02):
         release = aim(load("convex", reach), release)

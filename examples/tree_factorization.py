@@ -1,4 +1,4 @@
-"""Branch-induced sparsity: the inertia matrix of a robot, factored on its own tree (Featherstone, chapter 6)."""
+"""Factors the inertia matrix of a robot with branch-induced sparsity (Featherstone, chapter 6)."""
 
 import numpy as np
 
@@ -11,26 +11,26 @@ def main():
     fl.forward(model, data)
     parents, H = model.dof_parentid, fl.query.full_m(model, data)
 
-    # the pattern follows from the tree alone
+    # the sparsity pattern follows from the kinematic tree
     pattern = fl.tree.sparsity(parents)
     print(
         f"{model.nv} DoFs, {pattern.mean():.0%} of the entries of H belong to its tree"
     )
     assert not H[~pattern].any()
 
-    # H = L^T D L: L has the pattern of the tree, nothing fills in
+    # H = L^T D L: L has the pattern of the tree, without fill-in
     L, D = fl.tree.ltdl(H, parents)
     print(f"largest error of L^T D L: {abs(L.T @ np.diag(D) @ L - H).max():.1e}")
     assert not L[~pattern].any()
 
-    # products and solutions go along the branches
+    # products and solutions use the same pattern
     b = np.random.default_rng(0).standard_normal(model.nv)
     x = fl.tree.solve(H, parents, b)
     print(
         f"largest residual of H x = b: {abs(fl.tree.mul_h(H, parents, x) - b).max():.1e}"
     )
 
-    # what that saves, counted
+    # operation counts
     table = fl.tree.cost_table(parents)
     for name in ("ltdl", "cholesky", "back_ltdl", "back_cholesky"):
         print(f"{name:>14}: {table[name].flops:5d} operations")

@@ -1,6 +1,6 @@
-"""Ray Tune searches for gains that balance all poles of a batch, light and heavy; a trial is a batch on one core.
+"""Tunes gains by Ray Tune so that poles of different masses balance; each trial is a batch on one core.
 
-It needs pip install '.[rllib]', which brings Ray Tune.
+Needs pip install '.[rllib]', which includes Ray Tune.
 """
 
 import sys
@@ -14,12 +14,10 @@ import featherlane as fl
 
 
 def fallen(gains, nworld, nstep):
-    """The share of poles that fall, and how far the carts of the others go [m]."""
+    """Return the share of poles that fall, and the mean distance of the other carts from the middle [m]."""
     model = fl.bundled("cartpole")
     batch, rng = fl.Batch(model, nworld, nthread=1), np.random.default_rng(0)
-    scale = rng.uniform(
-        0.5, 4.0, nworld
-    )  # poles of other masses, the same for all trials
+    scale = rng.uniform(0.5, 4.0, nworld)  # pole masses, the same in all trials
     batch.expand("body_mass")[:, 2] *= scale
     batch.expand("body_inertia")[:, 2] *= scale[:, None]
     batch.set_const()
@@ -66,7 +64,7 @@ def main(ntrial=60, nworld=256, nstep=500):
     print(f"best gains: {gains}")
     share, drift = fallen(best.config, 4 * nworld, nstep)
     print(
-        f"{100 * (1 - share):.1f} % of {4 * nworld} poles stay up, their carts {drift:.2f} m from the middle"
+        f"{100 * (1 - share):.1f} % of {4 * nworld} poles stay up, mean distance of their carts {drift:.2f} m"
     )
 
 

@@ -1,4 +1,4 @@
-"""A user-defined actuator: a wire that shrinks when it is heated lifts an arm, in many worlds."""
+"""Defines a user actuator: a wire that contracts when it is heated, and lifts an arm in many worlds."""
 
 import sys
 
@@ -14,7 +14,7 @@ ARM = """<mujoco>
       <geom type="capsule" size="0.02" fromto="0 0 0 0.3 0 0" mass="0.5"/>
     </body>
   </worldbody>
-  <actuator>  <!-- rates of heating and cooling; pull; stiffness and how it grows -->
+  <actuator>  <!-- heating and cooling rates; force; stiffness parameters -->
     <general name="wire" joint="elbow" gear="0.05" ctrlrange="0 1" dyntype="user" dynprm="2 1.5" actdim="1"
              gaintype="user" gainprm="40" biastype="user" biasprm="25 60"/>
   </actuator>
@@ -23,14 +23,14 @@ ARM = """<mujoco>
 
 @fl.kernel
 def heat(m, d, i):
-    """Power heats the wire, the air cools it: w' = a u - b w."""
+    """Rate of the temperature: heating by power, cooling by air, w' = a u - b w."""
     power, w = d.actuator_input[m.actuator_ctrladr[i]], d.act[m.actuator_actadr[i]]
     return m.actuator_dynprm[10 * i] * power - m.actuator_dynprm[10 * i + 1] * w
 
 
 @fl.kernel
 def pull(m, d, i):
-    """A warm wire pulls, the less the shorter it is."""
+    """Force of the warm wire; it decreases with contraction."""
     return m.actuator_gainprm[10 * i] * exp(
         -10.0 * d.actuator_length[m.actuator_outadr[i]]
     )
@@ -38,14 +38,14 @@ def pull(m, d, i):
 
 @fl.kernel
 def stretch(m, d, i):
-    """A cold wire is a spring that stiffens: f = k (exp(-c l) - 1)."""
+    """Force of the cold wire, a nonlinear spring: f = k (exp(-c l) - 1)."""
     k, c = m.actuator_biasprm[10 * i], m.actuator_biasprm[10 * i + 1]
     return k * (exp(-c * d.actuator_length[m.actuator_outadr[i]]) - 1.0)
 
 
 @fl.kernel
 def thermostat(m, d):
-    """Power in proportion to how far the arm hangs below the level; set in each step, without a return to Python."""
+    """Control in each step, compiled: power proportional to the distance of the arm below the level."""
     d.ctrl[0] = -4.0 * d.qpos[0]
 
 
@@ -67,9 +67,7 @@ def main(seconds=4.0):
     assert np.all(np.diff(batch.qpos[:, 0]) > 0), "the warmer, the higher"
 
     batch.rollout(steps, control=thermostat)
-    print(
-        f"with the thermostat all hang at {np.rad2deg(batch.qpos.mean()):.1f} degrees"
-    )
+    print(f"with feedback, mean angle {np.rad2deg(batch.qpos.mean()):.1f} degrees")
     assert np.ptp(batch.qpos) < 0.01, "wherever they start"
 
 

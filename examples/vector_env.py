@@ -1,4 +1,4 @@
-"""A humanoid that is paid for running, as a Gymnasium vector environment of many worlds."""
+"""Defines a Gymnasium vector environment from functions: a humanoid whose reward is its forward speed."""
 
 import sys
 
@@ -11,12 +11,12 @@ FALLEN = 0.6  # height of the trunk [m]
 
 
 def observation(batch):
-    """Where the body is, but for its place on the floor, and how it moves."""
+    """Return positions, except x and y of the root, and velocities."""
     return np.concatenate([batch.qpos[:, 2:], batch.qvel], axis=1)
 
 
 def reward(batch, before):
-    """Alive, and running along x; controls cost."""
+    """Return 1 for a standing humanoid plus its velocity along x, minus the control cost."""
     speed = (batch.qpos[:, 0] - before.qpos[:, 0]) / batch.model.opt.timestep
     return 1.0 + 0.25 * speed - 0.1 * np.square(batch.ctrl).sum(axis=1)
 
@@ -26,13 +26,13 @@ def fallen(batch):
 
 
 def start(batch, ids, rng):
-    """Upright, every world a little different."""
+    """Set upright initial states with noise."""
     batch.qpos[ids, 7:] += rng.uniform(-0.05, 0.05, (len(ids), batch.model.nq - 7))
     batch.qvel[ids] += rng.uniform(-0.1, 0.1, (len(ids), batch.model.nv))
 
 
 def humanoids(num_envs, **settings):
-    """The environment; settings as for `BatchEnv`."""
+    """Return the environment; settings are those of `BatchEnv`."""
     settings = {"max_episode_steps": 1000, **settings}
     return BatchEnv(
         "humanoid", num_envs, observation, reward, fallen, start, **settings

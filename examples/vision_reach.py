@@ -1,12 +1,12 @@
-"""An arm learns to reach a ball from depth images of 64 x 64 pixels alone; needs `pip install '.[torch]'`.
+"""Trains an arm to reach a ball from depth images of 64 x 64 pixels; needs `pip install '.[torch]'`.
 
     python examples/vision_reach.py             # 128 worlds, 2500 steps of each
     python examples/vision_reach.py 16 20       # worlds, steps
 
 The policy is a small convolutional network from one noisy depth image to the changes of three servos.  Its loss is the
 distance between tip and ball after the change, to first order: |tip + J change - ball|, with the tip's Jacobian J of
-each world from the engine.  So the engine gives the gradient of the reward with respect to the action, and no teacher
-is needed.  Positions and Jacobians are used in training only: the policy acts on depth alone.
+each world from the engine.  So the engine computes the gradient of the reward with respect to the action, and no
+teacher is needed.  Positions and Jacobians are used in training only: the policy acts on depth alone.
 
 Source: Xu et al., Accelerated policy learning with parallel differentiable simulation (2022); here the horizon is one
 step.
@@ -47,19 +47,17 @@ EYE = fl.Camera(
     noise=fl.DepthNoise(std=0.003, dropout=0.002, fill=1.9, seed=1),
 )
 NEAR, FAR = 0.6, 1.9  # [m], depths that are mapped to 0 and 1
-LOW, HIGH = (
-    np.array([-1.6, -0.6, 0.1]),
-    np.array([1.6, 1.6, 2.4]),
-)  # angles of the joints [rad]
+# angles of the joints [rad]
+LOW, HIGH = (np.array([-1.6, -0.6, 0.1]), np.array([1.6, 1.6, 2.4]))
 CHANGE = 0.2  # largest change of an angle in a step [rad]
 STEPS, FRAMES = 25, 8  # steps of an episode, time steps of each
 REACHED = 0.05  # [m], the radius of the ball
 
 
 class Policy(nn.Module):
-    """Changes of the angles, from -1 to 1, of depth images (n, 64, 64); and estimates of the tip's and ball's places.
+    """Maps depth images (n, 64, 64) to changes of the angles, from -1 to 1, and estimated positions of tip and ball.
 
-    The estimates serve training only: they teach the convolutions what to look for.
+    The estimates serve training only: they are an auxiliary loss of the convolutions.
     """
 
     def __init__(self):
@@ -91,7 +89,7 @@ class Policy(nn.Module):
 
 
 class Reaching:
-    """Worlds with an arm and a ball each; the images, the tips, and what an action changes.
+    """Worlds with an arm and a ball each: images, positions of the tips and their Jacobians.
 
     Args:
         n: worlds.

@@ -14,13 +14,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+# other modules; without bytecode each of Ray's processes compiles its modules, which takes longer than Ray waits
+PYTHON = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 TIMEOUT = 3600  # of an installation, and of a program [s]
 # PyTorch without CUDA is 200 MB instead of 3 GB
 TORCH, TORCH_INDEX = "torch==2.13.0", "https://download.pytorch.org/whl/cpu"
 
 
 def command(*words: object, folder: Path, **variables: str) -> str:
-    """Runs a program without the caller's PYTHONPATH; returns its output.
+    """Runs a program without Python's variables of the caller; returns its output.
 
     Raises:
         RuntimeError: it failed; with the end of its output.
@@ -33,7 +35,7 @@ def command(*words: object, folder: Path, **variables: str) -> str:
 
 def run(*words: object, folder: Path, **variables: str) -> subprocess.CompletedProcess:
     """Runs a program as `command` does, and returns its outputs and exit status."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
+    environment = {name: value for name, value in os.environ.items() if name not in PYTHON} | variables
     return subprocess.run(
         list(map(str, words)), cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
     )

@@ -8,7 +8,8 @@ import pytest
 import featherlane as fl
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = [DOCS / f"{name}.md" for name in ("migration", "migration-mjx", "migration-pinocchio", "limits")]
+SIMULATORS = "migration-pybullet", "migration-isaac", "migration-genesis", "migration-drake"
+PAGES = [DOCS / f"{name}.md" for name in ("migration", "migration-mjx", "migration-pinocchio", *SIMULATORS, "limits")]
 NAME = re.compile(r"(?<![\w.])(fl|model|data|batch)\.((?:opt\.)?[a-zA-Z_]\w*)")
 
 

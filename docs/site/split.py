@@ -16,8 +16,12 @@ from mkdocs.structure.files import File
 from pymdownx.slugs import slugify
 from sources import LINK, outside_code
 
-PAGES = ("speed", "contact-benchmark", "fields", "diagnostics", "chapters/contact", "reference/api")
-DEEPER = {"fields": ("data",), "reference/api": ("worlds", "Batch")}  # anchors of sections
+ENVIRONMENTS = "environments/robots", "environments/gymnasium", "environments/dm_control"
+PAGES = ("speed", "contact-benchmark", "fields", "diagnostics", "chapters/contact", "reference/api", *ENVIRONMENTS)
+DEEPER = {
+    "fields": ("data",),
+    "reference/api": ("worlds", "Batch"),
+}  # anchors of sections that are cut at their headings, too
 ATTRIBUTE = re.compile(r" *\{ *#([\w.-]+) *\}$")
 slug = slugify(case="lower")
 moved: dict[str, dict[str, str]] = {}  # by page: the page of each anchor

@@ -9,6 +9,7 @@ import numpy as np
 
 EQUAL = 2e-5  # largest relative error of a column
 APART = 1e-6  # largest relative difference of the two references of a compared column
+SHAKEN = 10.0  # errors below so many changes of the derivative by last digits of the state are rounding errors
 NOISE = 20.0  # errors that are below so many differences of the references are rounding errors
 FLOOR = 1e-3  # of a block's largest entry: scale of a column of small entries
 LENGTHS = (1e-6, 1e-5, 1e-7)  # displacements of the first reference; the second's are three times as long
@@ -37,7 +38,13 @@ class Columns:
     equal: float = EQUAL
 
     def compare(
-        self, what: str, found: np.ndarray, references: References, rows: list[slice], noise: np.ndarray | float = 0.0
+        self,
+        what: str,
+        found: np.ndarray,
+        references: References,
+        rows: list[slice],
+        noise: np.ndarray | float = 0.0,
+        shaken: Callable[[], np.ndarray] | None = None,
     ) -> None:
         """Compares columns of a matrix, block of rows by block.
 
@@ -47,6 +54,8 @@ class Columns:
             references: of the matrix.
             rows: blocks; each has a separate scale.
             noise: size of the rounding errors of `found`, of each column or of all.
+            shaken: function that returns the derivatives (n, rows, columns) of states that differ in their last digits;
+                it is called if a column differs.
 
         Raises:
             Finding: a column differs.
@@ -55,9 +64,9 @@ class Columns:
             raise Finding(f"{what} is not finite")
         for block in rows:
             if found[block].size:
-                self._compare(what, found[block], references, block, noise)
+                self._compare(what, found[block], references, block, noise, shaken)
 
-    def _compare(self, what: str, found: np.ndarray, references: References, block: slice, noise) -> None:
+    def _compare(self, what: str, found: np.ndarray, references: References, block: slice, noise, shaken) -> None:
         gap = np.full(found.shape[1], np.inf)
         scale, reference = np.ones_like(gap), np.zeros_like(found)
         for near, far in references:
@@ -71,6 +80,9 @@ class Columns:
                 break
         error, usable = np.abs(found - reference).max(0) / scale, gap <= APART
         wrong = usable & ~(error <= np.maximum(self.equal, NOISE * gap) + noise / scale)
+        if wrong.any() and shaken is not None:
+            change = np.abs(shaken()[:, block] - found).max((0, 1)) / scale
+            wrong &= error > SHAKEN * change
         self.compared, self.skipped = self.compared + int(usable.sum()), self.skipped + int((~usable).sum())
         if wrong.any() and self.switching < AT_SWITCH:
             self.at_switch += int(wrong.sum())

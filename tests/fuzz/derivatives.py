@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ from fuzz.workers import enter, outcomes
 
 NAME = "derivatives"
 SWEPT = 5e-3  # that of differences of steps by a sweeping solver, which ends at its tolerance
+LAST_DIGITS = (1e-15, 1e-15, 1e-14, 1e-14)
 STILL = 1e-12  # m: a moment arm that is rounding
 ROUNDING = 2e-7  # of accelerations and sensors: rounding errors of their differences over 2e-7
 DISPLACED, UNIT_ROUNDOFF = 2e-7, 2.0**-53  # displacement of differenced accelerations
@@ -90,6 +92,21 @@ def quotients(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
     return ((up - down) / (2.0 * steps[:, None, None])).swapaxes(1, 2)
 
 
+def shaken(model: fl.Model, data: fl.Data, derivatives: Callable[[fl.Data], np.ndarray]) -> Callable[[], np.ndarray]:
+    """Returns a function that returns the derivatives of states that differ from a state in their last digits."""
+
+    def computed() -> np.ndarray:
+        rng, found = np.random.default_rng(0), []
+        for size in LAST_DIGITS:
+            other, noise = data.copy(), size * rng.standard_normal((2, model.nv))
+            other.qpos[:] = fl.integrate_pos(model, other.qpos, noise[0], 1.0)
+            other.qvel[:] += noise[1] * np.abs(other.qvel)
+            found.append(derivatives(other))
+        return np.array(found)
+
+    return computed
+
+
 # ---- checks ----------------------------------------------------------------------------------------------------------
 def blocks(model: fl.Model) -> list[slice]:
     """Returns the rows of positions, velocities and activations."""
@@ -127,6 +144,7 @@ def check_steps(model, data, probe, columns: Columns) -> None:
     sensors = model.nsensordata > 0
     found = fl.linearize(model, data, sensors=sensors)
     columns.switching = float(found.switching)
+    others = shaken(model, data, lambda other: matrix(fl.linearize(model, other, sensors=sensors)))
 
     def matrix(found):
         parts = [[found.A, found.B], [found.C, found.D]] if sensors else [[found.A, found.B]]
@@ -138,14 +156,14 @@ def check_steps(model, data, probe, columns: Columns) -> None:
 
     values, nx = matrix(found), len(found.A)
     references, noise = References(differences), noise_of_step(model, probe, columns)
-    columns.compare("A, B", values, references, blocks(model), noise)
+    columns.compare("A, B", values, references, blocks(model), noise, others)
     if sensors:
         rows = [slice(nx + k, nx + k + 1) for k in range(model.nsensordata)]
         stiff = np.zeros(1)
         if model.opt.contact_model == "convex":  # forces of rows are differences of such terms
             stiff = np.asarray(probe.efc_D) * np.abs(probe.efc_aref)
         largest = max(np.abs(x).max(initial=0.0) for x in (probe.sensordata, probe.qacc, stiff))
-        columns.compare("C, D", values, references, rows, ROUNDING * largest)
+        columns.compare("C, D", values, references, rows, ROUNDING * largest, others)
 
 
 def check_bits(model, data, rng) -> None:
@@ -167,11 +185,15 @@ def check_bits(model, data, rng) -> None:
 def check_accelerations(model, data, probe, columns: Columns) -> None:
     """Compares the derivatives of forward dynamics; some solvers refuse them."""
     enter("acceleration_derivatives")
-    try:
+
+    def matrix(data):
         found = fl.acceleration_derivatives(model, data)
+        return np.concatenate([found.DaDq, found.DaDv, found.DaDact, found.DaDu, found.DaDtau], 1)
+
+    try:
+        values = matrix(data)
     except fl.UnsupportedFeatureError:
         return
-    values = np.concatenate([found.DaDq, found.DaDv, found.DaDact, found.DaDu, found.DaDtau], 1)
 
     def differences(steps):
         batch = displaced(model, data, steps, values.shape[1])
@@ -180,7 +202,8 @@ def check_accelerations(model, data, probe, columns: Columns) -> None:
         return quotients(np.array(qacc), steps)
 
     noise = noise_of_acceleration(model, probe)
-    columns.compare("accelerations", values, References(differences), [slice(0, model.nv)], noise)
+    rows, others = [slice(0, model.nv)], shaken(model, data, matrix)
+    columns.compare("accelerations", values, References(differences), rows, noise, others)
 
 
 def check_inverse(model, data, columns: Columns) -> None:
@@ -220,7 +243,12 @@ def check_parameters(model, data, probe, columns: Columns, rng) -> None:
     if not chosen:
         return
     enter("parameters")
-    found = fl.linearize(model, data, parameters=[name for name, *_ in chosen]).P
+    names = [name for name, *_ in chosen]
+
+    def matrix(data):
+        found = fl.linearize(model, data, parameters=names).P
+        return np.stack([found[name] for name in names], 1)
+
     sizes = np.array([max(abs(float(np.asarray(getattr(model, field))[index])), 1e-2) for _, field, index in chosen])
 
     def differences(steps):
@@ -235,9 +263,8 @@ def check_parameters(model, data, probe, columns: Columns, rng) -> None:
 
     references, rows = References(differences, tuple(10.0 * eps for eps in LENGTHS)), blocks(model)
     noise = noise_of_step(model, probe, columns) + PARAMETER
-    names = ", ".join(name for name, *_ in chosen)
-    found = np.stack([found[name] for name, *_ in chosen], 1)
-    columns.compare(f"P of {names}", found, references, rows, noise / sizes)
+    what, others = f"P of {', '.join(names)}", shaken(model, data, matrix)
+    columns.compare(what, matrix(data), references, rows, noise / sizes, others)
 
 
 def check_rollout(model, data, columns: Columns, rng) -> None:
@@ -251,9 +278,15 @@ def check_rollout(model, data, columns: Columns, rng) -> None:
     for u in control:
         end.ctrl[:] = u
         fl.step(model, end)
+    if end.status["non_finite"] or np.abs(end.qvel).max() > FAST:
+        return
     weights = rng.standard_normal(nx) / np.r_[np.full(model.nv, model.opt.timestep), np.ones(nx - model.nv)]
     found = fl.rollout_gradient(model, copies(model, data, 1), control, weights)
     columns.switching = float(found.switching[0])
+
+    def row(data):
+        found = fl.rollout_gradient(model, copies(model, data, 1), control, weights)
+        return np.concatenate([found.state[0], found.control[0].ravel()])[None] * free
 
     def differences(steps):
         n = nx + nstep * nu
@@ -271,9 +304,8 @@ def check_rollout(model, data, columns: Columns, rng) -> None:
     free = np.r_[
         np.ones(nx, bool), np.tile(np.repeat(model.actuator_delay == 0.0, model.actuator_ctrlnum), nstep)
     ]  # delays count as constants
-    values = np.concatenate([found.state[0], found.control[0].ravel()])[None] * free
     noise = nstep * noise_of_step(model, end, columns) * np.abs(weights[model.nv :]).sum()
-    columns.compare("rollout", values, References(differences), [slice(0, 1)], noise)
+    columns.compare("rollout", row(data), References(differences), [slice(0, 1)], noise, shaken(model, data, row))
 
 
 # ---- cases -----------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class Adapter(NamedTuple):
     Attributes:
         library: the distribution, with its version.
         extra: of Featherlane.
-        tests: files of this folder, or tests of them; options of pytest.
+        tests: files, relative to this folder, or tests of them; options of pytest.
         others: other distributions that the library or the tests need.
         alone: distributions that are installed without their dependencies.
         quick: whether `.ci/run` runs it.
@@ -86,9 +86,25 @@ ADAPTERS = {
         learning("test_stable_baselines3.py", "stable_baselines3", "Stable-Baselines3"),
     ),
     "skrl": Adapter("skrl==2.1.1", "skrl", learning("test_skrl.py", "skrl", "skrl")),
-    "torch": Adapter(separate.TORCH, "torch", ("test_torch.py", *learning("test_tensors.py", "tensors", "PyTorch"))),
+    "torch": Adapter(
+        separate.TORCH,
+        "torch",
+        (
+            *("test_torch.py", *learning("test_tensors.py", "tensors", "PyTorch"), "../environments/test_ppo.py"),
+            "../test_examples.py::test_an_arm_learns_from_depth_images",
+            "../simulation/test_mlp.py::test_outputs_equal_pytorch",
+        ),
+        ("matplotlib>=3.9", "imageio>=2.34"),  # imageio: Gymnasium's environments
+    ),
     "torchrl": Adapter("torchrl==0.14.1", "torchrl", learning("test_torchrl.py", "torchrl", "TorchRL")),
-    "rllib": Adapter("ray==2.60.0", "rllib", ("test_rllib.py", "test_learning_libraries.py::test_it_runs[RLlib]")),
+    "rllib": Adapter(
+        "ray==2.60.0",
+        "rllib",
+        (
+            *("test_rllib.py", "test_learning_libraries.py::test_it_runs[RLlib]"),
+            "../test_examples.py::test_the_example_runs_by_ray",
+        ),
+    ),
     "mjlab": Adapter("mjlab==1.6.0", "mjlab", other("mjlab")),
     "unisim": Adapter("unisim-core==2.2.0", "unisim", other("unisim")),
     "unilab": Adapter("unilab==1.5.2", "unilab", other("unilab or unisim and go2 or unisim and g1")),
@@ -111,7 +127,8 @@ def tested(name: str, home: Path, package: Path, quick: bool) -> tuple[tuple[int
     python = separate.environment(home, package, f"jit,{adapter.extra}", requirements, adapter.alone)
     marks = ("-m", "not slow or ci" if quick else "")
     done = separate.run(
-        *(python, "-m", "pytest", "-q", "-n", "0", "-rs", "-p", "no:cacheprovider", *marks, f"--junit-xml={report}"),
+        *(python, "-m", "pytest", "-q", "-n", "0", "-rs", "--tb=short", "-p", "no:cacheprovider"),
+        *(*marks, f"--junit-xml={report}"),
         *("-o", "junit_family=legacy"),  # the format with recorded properties
         *(Path("tests", "integrations", word) if ".py" in word else word for word in adapter.tests),
         folder=separate.ROOT,

@@ -1,6 +1,7 @@
 """The table of `python tests/exam.py adapters`, and how it counts tests."""
 
 import re
+import sys
 import tomllib
 
 import pytest
@@ -25,6 +26,23 @@ def test_each_library_of_an_adapter_is_tested():
     libraries = "sb3 torchrl skrl rsl-rl rllib unisim unilab dm-control mjbatch mjlab torch".split()
     tested = {adapter.extra for adapter in adapters.ADAPTERS.values()}
     assert set(libraries) <= tested and tested <= EXTRAS.keys()
+
+
+def test_each_file_that_imports_a_library_of_an_adapter_is_run():
+    """The main tests skip these: their environment has none of the libraries."""
+    run = {word.partition("::")[0] for adapter in adapters.ADAPTERS.values() for word in adapter.tests}
+    run = {(other_mujoco.HERE / file).resolve() for file in run if file.endswith(".py")}
+    skips = re.compile(r"""importorskip\(["'](torch|torchrl|skrl|rsl_rl|stable_baselines3|ray\.rllib|ray\.tune)["']""")
+    files = {path for path in (separate.ROOT / "tests").rglob("test_*.py") if skips.search(path.read_text())}
+    assert len(files) >= 9 and files <= run, files - run
+
+
+def test_a_separate_program_inherits_no_variables_of_python(monkeypatch, tmp_path):
+    for name in separate.PYTHON:
+        monkeypatch.setenv(name, "1")
+    code = "import os; print(sorted(os.environ))"
+    shown = separate.command(sys.executable, "-c", code, folder=tmp_path, CHOSEN="2")
+    assert "'CHOSEN'" in shown and not any(repr(name) in shown for name in separate.PYTHON)
 
 
 REPORT = """<testsuites><testsuite>

@@ -48,7 +48,7 @@ def test_a_creator_makes_the_environment_that_a_runner_expects():
     ("settings", "told"),
     [
         ({}, 'gym_env_vectorize_mode: .* allowed is "vector_entry_point"'),
-        ({"num_envs": 2, "autoreset_mode": "SameStep"}, "takes autoreset_mode='NextStep'"),
+        ({"num_envs": 2, "autoreset_mode": "SameStep"}, "allowed with this library is autoreset_mode='NextStep'"),
         ({"num_envs": 2, "copy": False}, "copy=True"),
         ({"num_envs": 2, "frame_ship": 2}, "unknown keyword argument 'frame_ship'"),
     ],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.lcp import OptionError, Problem, ProblemError, Solver, methods, solve
+from featherlane.lcp import OptionError, Problem, ProblemError, Solver, methods, solve, solve_batch
 from scenes.lcp_problems import known_problem, stack_problem
 
 GOOD = {"A": np.eye(3), "b": [1.0, 2.0, 3.0], "lo": [0.0, -1.0, -1.0], "hi": [np.inf, 0.5, 0.5], "findex": [-1, 0, 0]}
@@ -69,6 +69,25 @@ def test_bounds_in_effect_follow_the_solution():
     lower, upper = Problem(**GOOD, add=[7.0, 0.0, 2.0]).bounds([-4.0, 0.0, 0.0])
     np.testing.assert_array_equal(upper, [np.inf, 2.0, 4.0])
     np.testing.assert_array_equal(lower, [0.0, -2.0, -4.0])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("mu", "normal"), [(1e300, 1e300), (np.inf, 1e-300), (np.inf, 0.0)])
+def test_friction_limits_may_be_infinite(mu, normal):
+    """An overflow of mu |f_n| is an infinite limit; without a normal force there is no friction."""
+    problem, limit = Problem(np.eye(2), [normal, 1.0], 0.0, [np.inf, mu], [-1, 0]), np.inf if normal else 0.0
+    x = [normal, 1.0 if normal else 0.0]
+    np.testing.assert_array_equal(problem.bounds(x), [[0.0, -limit], [np.inf, limit]])
+    assert problem.residual(x) == 0.0
+    batch = solve_batch(problem.matrix[None], problem.b[None], problem.lo, problem.hi, problem.findex, method="pgs")
+    np.testing.assert_array_equal(batch.x, [x])
+    np.testing.assert_array_equal([batch.lower[0], batch.upper[0]], problem.bounds(x))
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_residual_of_values_that_overflow_is_large():
+    assert Problem(np.diag([1e200, 1e200]), [1.0, 1.0], 0.0, np.inf).residual([1e200, 1e200]) == 1.0
+    assert Problem(np.diag([1e-200, 1e-300]), [1e200, 1e200], 0.0, np.inf).residual([1.0, 1.0]) == np.inf
 
 
 def test_the_residual_is_zero_only_at_a_solution(rng):

@@ -40,11 +40,19 @@ def console() -> Console:
     return screen
 
 
+class Bar(Progress):
+    """A progress bar that prints nothing if it is disabled; rich 13 prints an empty line."""
+
+    def stop(self) -> None:
+        if not self.disable:
+            super().stop()
+
+
 def progress(quiet: bool) -> Progress:
     """Returns a transient progress bar on stderr; it is disabled if `quiet`, or if stderr is not a terminal."""
     screen = Console(stderr=True)
     about = Column(no_wrap=True, overflow="ellipsis", max_width=max(8, screen.width // 3))
-    return Progress(
+    return Bar(
         TextColumn("{task.description}", markup=False, table_column=about),
         BarColumn(),
         MofNCompleteColumn(),

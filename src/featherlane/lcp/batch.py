@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from featherlane.lanes import Stage
 from featherlane.lanes.processor import tile_width
 from featherlane.lanes.runtime import mode
+from featherlane.lcp.problem import friction_limits
 from featherlane.lcp.problems import Matrices, Problems
 from featherlane.lcp.solve import find_method
 from featherlane.lcp.tile import tile_of_thread
@@ -173,7 +174,7 @@ class _Results:
         lower[...], upper[...] = batch.lo, batch.hi
         rows = np.flatnonzero(batch.findex >= 0)
         force, mu = np.abs(x[:, batch.findex[rows]]), batch.hi[:, rows]
-        upper[:, rows] = np.multiply(mu, force, out=np.zeros(mu.shape), where=force > 0.0) + batch.add[:, rows]
+        upper[:, rows] = friction_limits(mu, force, batch.add[:, rows])
         lower[:, rows] = -upper[:, rows]
 
     def make_finite(self, batch: Problems) -> None:

@@ -207,7 +207,7 @@ class Problem:
         lower, upper = self.lo.copy(), self.hi.copy()
         rows = np.flatnonzero(self.findex >= 0)
         force, mu = np.abs(x[self.findex[rows]]), self.hi[rows]
-        upper[rows] = np.multiply(mu, force, out=np.zeros(len(rows)), where=force > 0.0) + self.add[rows]
+        upper[rows] = friction_limits(mu, force, self.add[rows])
         lower[rows] = -upper[rows]
         return lower, upper
 
@@ -229,8 +229,9 @@ class Problem:
             return float("inf")
         a = max(float(self.diagonal().max(initial=0.0)), 0.0)
         step = 1.0 / a if a else 1.0
-        error = np.abs(x - np.clip(x - step * (self.multiply(x) - self.b), lower, upper)).max(initial=0.0)
-        size = min(max(np.abs(x).max(initial=0.0), step * np.abs(self.b).max(initial=0.0)), LARGEST)
+        with np.errstate(over="ignore", invalid="ignore"):  # the residual of values that overflow is large or infinite
+            error = np.abs(x - np.clip(x - step * (self.multiply(x) - self.b), lower, upper)).max(initial=0.0)
+            size = min(max(np.abs(x).max(initial=0.0), step * np.abs(self.b).max(initial=0.0)), LARGEST)
         return float(error / size if size else error) if error < np.inf else float("inf")
 
     def valid(self, x: ArrayLike, tol: float = 1e-10, bounds: tuple[ArrayLike, ArrayLike] | None = None) -> bool:
@@ -257,6 +258,12 @@ class Problem:
     def __repr__(self):
         given = "" if self.product is None else f", A = J Minv J^T + cfm with nv = {self.product.J.shape[1]}"
         return f"<Problem of {self.n} rows, {int((self.findex >= 0).sum())} of friction{given}>"
+
+
+def friction_limits(mu: np.ndarray, force: np.ndarray, add: np.ndarray) -> np.ndarray:
+    """Returns mu |f_n| + add; `add` where |f_n| is 0, for mu = inf too, and infinity if the product overflows."""
+    with np.errstate(over="ignore"):
+        return np.multiply(mu, force, out=np.zeros(mu.shape), where=force > 0.0) + add
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------

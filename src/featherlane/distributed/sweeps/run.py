@@ -273,7 +273,10 @@ def _bar(total: int) -> Iterator[Callable[[int], None]]:
     from rich import console, progress
 
     screen, times = console.Console(stderr=True), (progress.TimeElapsedColumn(), progress.TimeRemainingColumn())
+    if not screen.is_terminal:  # a disabled bar of rich 13 prints an empty line
+        yield lambda done: None
+        return
     columns = progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(), *times
-    with progress.Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+    with progress.Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task("samples", total=total)
         yield lambda done: bar.update(task, completed=done)
