@@ -275,6 +275,13 @@ def test_columns_are_grouped_and_folded(hooks):
             layout.on_page_markdown(page.replace("c, d | b", wrong), None, None, None)
 
 
+def test_code_keeps_its_indentation_and_other_text_has_none(hooks):
+    page = "<p>\n\n  a\n  b</p>\n<pre><code>if x:\n\n    y\n</code></pre>\n\n  <p>c</p>"
+    assert hooks("layout").on_post_page(page, None, None) == (
+        "<p>\na\nb</p>\n<pre><code>if x:\n\n    y\n</code></pre>\n<p>c</p>"
+    )
+
+
 def test_every_comment_about_columns_has_a_table(hooks):
     layout, pages = hooks("layout"), [path.read_text() for path in (ROOT / "docs").rglob("*.md")]
     comments = sum(len(re.findall(r"^<!-- columns: ", page, re.MULTILINE)) for page in pages)

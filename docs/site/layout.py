@@ -6,7 +6,7 @@ tables below it, which are folded:
     <!-- columns: ratio; float32 | MuJoCo [us]; ours [us] -->
 
 The first column is that of every table.  Each other column must be in a group.  Code that is wider than the
-column is drawn smaller, and code that is wider still has its lines broken.
+column is drawn smaller, and code that is wider still has its lines broken.  Pages are written without indentation.
 """
 
 from __future__ import annotations
@@ -80,3 +80,9 @@ def on_page_content(content, page, config, files):
 
     content = BLOCK.sub(marked, content)
     return re.sub(r"<table>.*?</table>", breakable, content, flags=re.DOTALL)
+
+
+def on_post_page(output, page, config):
+    """Removes the indentation and the empty lines of a page outside of code; they are a seventh of the site."""
+    parts = re.split(r"(<pre.*?</pre>)", output, flags=re.DOTALL)
+    return "".join(part if part.startswith("<pre") else re.sub(r"\s*\n\s*", "\n", part) for part in parts)

@@ -17,11 +17,9 @@ from pymdownx.slugs import slugify
 from sources import LINK, outside_code
 
 ENVIRONMENTS = "environments/robots", "environments/gymnasium", "environments/dm_control"
-PAGES = ("speed", "contact-benchmark", "fields", "diagnostics", "chapters/contact", "reference/api", *ENVIRONMENTS)
-DEEPER = {
-    "fields": ("data",),
-    "reference/api": ("worlds", "Batch"),
-}  # anchors of sections that are cut at their headings, too
+BENCHMARKS, REFERENCE = ("speed", "contact-benchmark"), ("fields", "reference/api", "reference/stages")
+PAGES = (*BENCHMARKS, *REFERENCE, "diagnostics", "chapters/contact", *ENVIRONMENTS)
+DEEPER = {"fields": ("data",), "reference/api": ("worlds", "Batch")}  # anchors of sections that are cut, too
 ATTRIBUTE = re.compile(r" *\{ *#([\w.-]+) *\}$")
 slug = slugify(case="lower")
 moved: dict[str, dict[str, str]] = {}  # by page: the page of each anchor
