@@ -21,6 +21,8 @@ that compute fields of the model, and in the `fields.py` of each package.
 - A *real* field may differ between worlds. `batch.expand(name)` gives a field of the model one row per world;
   `batch.bind(name)` returns a live array of a field of the data.
 - A *real, float64* field has 64 bits in every precision.
+- A *real, Vec3* field has one `Vec3` per row in kernels, see [row types](kernel-language.md#row-types). NumPy arrays
+  have the shape of the table.
 - An *int* field is shared by all worlds; a *size* is one integer.
 - Shapes are without the world axis.
 """
@@ -66,6 +68,7 @@ def table(fields: Iterable[Field], roles: bool) -> str:
         role = f" {f.role}{condition} |" if roles else ""
         about = f"{f.doc} · `{f.stage}`" if f.stage else f.doc
         kind = f"{f.kind}, float64" if f.is_wide else f.kind
+        kind += f", {f.rows.__name__}" if f.rows else ""
         lines.append(f"| `{f.name}` | {kind} | {shape} | {f.unit} |{role} {about} |")
     return "\n".join(lines) + "\n"
 

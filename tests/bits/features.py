@@ -74,14 +74,14 @@ def spoil(i, world):
 def steer(m, d):
     """Sets controls by position and height, and a push."""
     d.ctrl[0] = -2.0 * d.qpos[0] - 0.3 * d.qvel[0]
-    d.ctrl[1] = 0.5 * d.xipos[3 + 2] - fl.lanes.exp(-d.time[0])
+    d.ctrl[1] = 0.5 * d.xipos[1].z - fl.lanes.exp(-d.time[0])
     d.qfrc_applied[m.nv - 1] = 0.1 * d.qvel[1]
 
 
 @fl.kernel
 def measured(m, d, i):
     """Returns a position, a velocity and an energy."""
-    return d.xpos[3 + 2], d.qvel[0], d.energy[1]
+    return d.xpos[1].z, d.qvel[0], d.energy[1]
 
 
 def user_actuators() -> fl.Model:

@@ -58,7 +58,7 @@ def test_boxes_in_world_axes_hold_the_geom(rng):
     m, d, distance = posed("box", "ellipsoid", rng, False)
     for i in range(2):
         box = geom_box(m, d, i, 0.0)
-        centre = np.stack([d.geom_xpos[3 * i + k] for k in range(3)])
+        centre = np.stack([d.geom_xpos[i][k] for k in range(3)])
         assert np.all(np.stack(box[:3]) < centre)
         assert np.all(np.stack(box[3:]) > centre)
     boxes = [np.stack(geom_box(m, d, i, 0.0)) for i in range(2)]

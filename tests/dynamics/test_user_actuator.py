@@ -131,7 +131,7 @@ def test_a_batch_computes_the_fields_that_a_callback_reads(rng):
 
     @fl.kernel
     def heavy(m, d, i):
-        return d.M[0] + d.site_xpos[2] + d.xfrc_applied[10]
+        return d.M[0] + d.site_xpos[0].z + d.xfrc_applied[1].my
 
     xml = """<mujoco><worldbody><body name="arm"><joint name="j" axis="0 1 0"/><geom size=".1" pos=".2 0 0"/>
 <site pos=".2 0 0"/></body></worldbody><actuator><general joint="j" gaintype="user"/></actuator></mujoco>"""

@@ -18,7 +18,7 @@ def upright(m, d, i):
     speed = real(d, 0.0)
     for k in range(m.nv):
         speed = speed + d.qvel[k] * d.qvel[k]
-    return d.xpos[3 * 2 + 2], d.xmat[9 * 2 + 8], sqrt(speed)
+    return d.xpos[2].z, d.xmat[2].zz, sqrt(speed)
 
 
 class Pole(Task):

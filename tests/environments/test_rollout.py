@@ -200,15 +200,15 @@ class Balance(Task):
         def observe(d, p, at_start):
             for k in range(nq):
                 p.obs[k], p.obs[nq + k] = d.qpos[k], d.qvel[k]
-            p.obs[nq + nv] = d.xpos[3 * 2]
+            p.obs[nq + nv] = d.xpos[2].x
 
         @fl.kernel
         def remember(d, p, at_start):
-            p.next[0] = d.xpos[3 * 2 + 2]
+            p.next[0] = d.xpos[2].z
 
         @fl.kernel
         def score(d, p, at_start):
-            p.reward[0] = p.reward[0] + (d.xpos[3 * 2 + 2] - p.before[0])
+            p.reward[0] = p.reward[0] + (d.xpos[2].z - p.before[0])
             p.reward[0] = p.reward[0] + -cost * (d.ctrl[0] * d.ctrl[0])
             p.terminated[0] = fl.lanes.where(fl.lanes.fabs(d.qpos[1]) > 0.3, 1.0, 0.0)
 
@@ -261,7 +261,7 @@ class Broken(Balance):
 
 @fl.kernel
 def reads_frames(d, p, at_start):
-    p.obs[0] = d.site_xpos[0]
+    p.obs[0] = d.site_xpos[0].x
 
 
 @fl.kernel

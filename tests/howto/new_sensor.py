@@ -20,7 +20,7 @@ XML = """<mujoco><worldbody><body name="b" pos="0 0 1"><freejoint/><geom size=".
 def lift(m, d, i):
     """Computes sensor i: height of a body above its rest position."""
     b = m.sensor_objid[i]
-    d.sensor_now[m.sensor_adr[i]] = d.xpos[3 * b + 2] - m.body_pos[3 * b + 2]
+    d.sensor_now[m.sensor_adr[i]] = d.xpos[b].z - m.body_pos[b].z
 
 
 def loaded() -> fl.Model:

@@ -818,7 +818,6 @@ REFUSED = {
     "YieldFrom": "yield from (1,)",
     "Match": "match d.n:\n        case 1:\n            pass",
     "IsNot": "x = d.n is not 3",
-    "MatMult": "x = d.n @ d.n",
     "AsyncFunctionDef": "async def f(): pass",
     "FormattedValue": "x = f'{d}'",
 }

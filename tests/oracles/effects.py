@@ -11,7 +11,7 @@ import inspect
 import textwrap
 from typing import NamedTuple
 
-from featherlane.lanes import Kernel, Stage, eights, prefetch, write_lane
+from featherlane.lanes import Kernel, Stage, eights, flat, prefetch, write_lane
 from featherlane.lanes.kernel import is_named_tuple
 from featherlane.simulation.tile.fields import DATA
 from featherlane.solver.lcp.fields import PROBLEM
@@ -53,6 +53,7 @@ MACHINE = {  # machine functions that write to their row arguments, or read them
     write_lane: Effects(frozenset(), GIVEN, frozenset()),
     prefetch: NOTHING,
     eights: Effects(frozenset(), frozenset(), GIVEN),
+    flat: Effects(frozenset(), frozenset(), GIVEN),
 }
 
 
@@ -129,6 +130,8 @@ class Reader(ast.NodeVisitor):
     def visit_Subscript(self, node):
         if isinstance(node.ctx, ast.Store):
             self.writes |= self.places(node.value)
+            if isinstance(node.value, ast.Subscript):  # a part of a row: d.xmat[b][2] = x
+                self.writes |= self.places(node.value.value)
         self.generic_visit(node)
 
     def visit_Return(self, node):

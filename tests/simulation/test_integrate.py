@@ -330,7 +330,7 @@ def test_a_data_has_the_bits_of_a_batch():
 
 @fl.kernel
 def lift(m, d):
-    d.xfrc_applied[6 + 2] = 50.0
+    d.xfrc_applied[1][2] = 50.0
 
 
 def test_a_call_does_not_depend_on_earlier_calls():

@@ -18,7 +18,7 @@ CLOSE = 1e-9  # a trajectory of 20 steps, relative to its largest value
 def control(m, d):
     """Computes damping, a force on the hinge proportional to its body's height, and a push on the free body."""
     d.ctrl[0] = -2.0 * d.qpos[0] - 0.3 * d.qvel[0]
-    d.ctrl[1] = 0.5 * d.xipos[3 + 2] - d.ten_velocity[0]
+    d.ctrl[1] = 0.5 * d.xipos[1].z - d.ten_velocity[0]
     d.ctrl[2] = fl.lanes.exp(-d.time[0])
     d.qfrc_applied[m.nv - 1] = 0.1 * d.qvel[1]
 

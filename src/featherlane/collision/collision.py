@@ -40,7 +40,7 @@ from featherlane.model.status import warn_full
 @kernel
 def is_near(m, d, e, g, h):
     """Returns the mask of worlds where the bounding spheres are within margin and gap; a plane acts as a half-space."""
-    v = sub3(load3(d.geom_xpos, 3 * h), load3(d.geom_xpos, 3 * g))
+    v = d.geom_xpos[h] - d.geom_xpos[g]
     if e < 0:
         reach = d.near.geom_reach[g] + d.near.geom_reach[h]
     else:
@@ -49,7 +49,7 @@ def is_near(m, d, e, g, h):
     if m.geom_type[g] == PLANE:
         near = dot3(v, z_axis(d, g)) <= reach
     else:
-        near = dot3(v, v) <= reach * reach
+        near = dot(v, v) <= reach * reach
     if e >= 0 and m.nvariant > 0:
         near = near & both_present(m, g, h)
     return near & (d.near.detects[0] > 0.0)

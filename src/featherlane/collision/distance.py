@@ -16,30 +16,30 @@ from featherlane.collision.slot import load_field, load_shape
 @kernel
 def plane_distance(m1, d1):
     """Computes the distance of a plane and a shape: along the plane's normal, to the lowest point of the shape."""
-    R, S = load9(d1.shapes.mat, 0), load9(d1.shapes.mat, 9)
+    R, S = d1.shapes.mat[0], d1.shapes.mat[1]
     n = (R[2], R[5], R[8])
     d1.support.vertex[1] = 0
     u = mat_t_mul_vec(S, n)
-    p, _ = core_support(m1, d1, 1, scale3(-1.0, u))
-    p = axpy3(-core_radius(d1, 1), n, add3(mat_mul_vec(S, p), load3(d1.shapes.pos, 3)))
-    dist = dot3(sub3(p, load3(d1.shapes.pos, 0)), n)
+    p, _ = core_support(m1, d1, 1, -1.0 * u)
+    p = axpy3(-core_radius(d1, 1), n, mat_mul_vec(S, p) + d1.shapes.pos[1])
+    dist = dot3(p - d1.shapes.pos[0], n)
     d1.convex.dist[0] = dist
-    store3(d1.convex.normal, 0, n)
-    store3(d1.convex.witness, 0, axpy3(-dist, n, p))
-    store3(d1.convex.witness, 3, p)
+    d1.convex.normal[0] = n
+    d1.convex.witness[0] = axpy3(-dist, n, p)
+    d1.convex.witness[1] = p
 
 
 @kernel
 def prism_distance(m1, d1):
     """Stores the result of `closest` if it is nearer than all previous ones; shapes.limit is the minimum so far."""
-    a, b, n = load3(d1.convex.witness, 0), load3(d1.convex.witness, 3), load3(d1.convex.normal, 0)
+    a, b, n = d1.convex.witness[0], d1.convex.witness[1], d1.convex.normal[0]
     closest(m1, d1)
     if d1.convex.dist[0] < d1.shapes.limit[0]:
         d1.shapes.limit[0] = d1.convex.dist[0]
     else:
-        store3(d1.convex.witness, 0, a)
-        store3(d1.convex.witness, 3, b)
-        store3(d1.convex.normal, 0, n)
+        d1.convex.witness[0] = a
+        d1.convex.witness[1] = b
+        d1.convex.normal[0] = n
 
 
 @stage
@@ -51,7 +51,7 @@ def height_field_distance(m1, d1):
     Cost:   O(cells within the limit).
     """
     field, limit = d1.shapes.data[0], d1.shapes.limit[0]
-    sx, sy = m1.hfield_size[4 * field], m1.hfield_size[4 * field + 1]
+    sx, sy = m1.hfield_size[field][0], m1.hfield_size[field][1]
     look_from_first(d1)
     o = 0.0
     x0, x1 = -farthest_along(m1, d1, (-1.0, o, o)) - limit, farthest_along(m1, d1, (1.0, o, o)) + limit
@@ -79,8 +79,8 @@ def store_distance(d, lane, flip):
             first, second = i, 3 + i
             if flip:
                 first, second = 3 + i, i
-            write_lane(d.distance.fromto, i, lane, d.convex.witness[first])
-            write_lane(d.distance.fromto, 3 + i, lane, d.convex.witness[second])
+            write_lane(d.distance.fromto, i, lane, flat(d.convex.witness)[first])
+            write_lane(d.distance.fromto, 3 + i, lane, flat(d.convex.witness)[second])
     else:
         write_lane(d.distance.dist, 0, lane, far)
         for i in range(6):

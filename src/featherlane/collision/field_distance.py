@@ -40,7 +40,7 @@ def onto_surface(m1, d1, side, x, steps):
 @kernel
 def place_starts(d1, first):
     """Sets descent.trial to eight members of the Halton sequence, in the boxes of the two shapes alternately."""
-    R, p = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0)
+    R, p = d1.convex.mat[0], d1.convex.pos[0]
     for i in range(LANES):
         side, index = i % 2, (first + i) // 2 + 1
         at = tuple(
@@ -52,7 +52,7 @@ def place_starts(d1, first):
             for k in range(3)
         )
         if side == 0:
-            at = mat_t_mul_vec(R, sub3(at, p))
+            at = R.T @ sub3(at, p)
         d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i] = at
 
 
@@ -78,7 +78,7 @@ def approach(m1, d1, longest):
         dist[0] = where(nearer, length, dist[0])
         for k in unrolled(range(3)):
             corner[k], corner[3 + k] = where(nearer, a[k], corner[k]), where(nearer, b[k], corner[3 + k])
-        slope = join(sub3(scale3(dot3(gap, na), na), gap), sub3(gap, scale3(dot3(gap, nb), nb)))
+        slope = join(scale3(dot3(gap, na), na) - gap, gap - scale3(dot3(gap, nb), nb))
         if is_exact:
             slope = none, none, none, slope[3], slope[4], slope[5]
         steep = none
@@ -111,26 +111,26 @@ def keep_deepest(d1):
     for i in range(d1.manifold.count[0]):
         if d1.manifold.dist[i] < d1.manifold.dist[best]:
             best = i
-    dist, normal, pos = d1.manifold.dist[best], load3(d1.manifold.normal, 3 * best), load3(d1.manifold.pos, 3 * best)
+    dist, normal, pos = d1.manifold.dist[best], d1.manifold.normal[best], d1.manifold.pos[best]
     d1.convex.dist[0] = dist
-    store3(d1.convex.normal, 0, normal)
-    store3(d1.convex.witness, 0, axpy3(-0.5 * dist, normal, pos))
-    store3(d1.convex.witness, 3, axpy3(0.5 * dist, normal, pos))
+    d1.convex.normal[0] = normal
+    d1.convex.witness[0] = fma(-0.5 * dist, normal, pos)
+    d1.convex.witness[1] = fma(0.5 * dist, normal, pos)
 
 
 @kernel
 def keep_nearest(d1):
     """Stores the nearest of eight pairs of points as the result, if it is nearer than the one before."""
-    R, origin = load9(d1.shapes.mat, 9), load3(d1.shapes.pos, 3)
+    R, origin = d1.shapes.mat[1], d1.shapes.pos[1]
     for i in range(LANES):
         if d1.descent.dist[i] < d1.convex.dist[0]:
             d1.convex.dist[0] = d1.descent.dist[i]
             a, b = tuple(
-                add3(mat_mul_vec(R, tuple(d1.descent.corner[LANES * (3 * j + k) + i] for k in range(3))), origin)
+                mat_mul_vec(R, tuple(d1.descent.corner[LANES * (3 * j + k) + i] for k in range(3))) + origin
                 for j in range(2)
             )
-            store3(d1.convex.witness, 0, a)
-            store3(d1.convex.witness, 3, b)
+            d1.convex.witness[0] = a
+            d1.convex.witness[1] = b
 
 
 @stage
@@ -152,5 +152,5 @@ def field_distance(m1, d1):
             place_starts(d1, first)
             approach(m1, d1, longest)
             keep_nearest(d1)
-        normal, _ = normalize3(sub3(load3(d1.convex.witness, 3), load3(d1.convex.witness, 0)))
-        store3(d1.convex.normal, 0, normal)
+        normal, _ = normalize3(d1.convex.witness[1] - d1.convex.witness[0])
+        d1.convex.normal[0] = normal

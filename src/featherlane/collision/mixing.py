@@ -46,7 +46,7 @@ def touching(m, d, g):
     """
     reach = NEAR * m.geom_rbound[g]
     if single_precision(d):
-        x, y, z = load3(d.geom_xpos, 3 * g)
+        x, y, z = d.geom_xpos[g]
         reach = fma(LAST_BITS, fmax(fmax(fabs(x), fabs(y)), fabs(z)), reach)
     return reach
 
@@ -139,7 +139,7 @@ def friction(m, e, g, h):
     if overridden(m):
         f = load5(m.opt_o_friction, 0)
     elif e >= 0:
-        f = load5(m.pair_friction, 5 * e)
+        f = m.pair_friction[e]
     else:
         lead = leading(m, e, g, h)
         if lead == SECOND:
@@ -147,9 +147,9 @@ def friction(m, e, g, h):
         elif lead == FIRST:
             h = g
         g, h = 3 * g, 3 * h
-        slide = fmax(m.geom_friction[g], m.geom_friction[h])
-        roll = fmax(m.geom_friction[g + 2], m.geom_friction[h + 2])
-        f = (slide, slide, fmax(m.geom_friction[g + 1], m.geom_friction[h + 1]), roll, roll)
+        slide = fmax(flat(m.geom_friction)[g], flat(m.geom_friction)[h])
+        roll = fmax(flat(m.geom_friction)[g + 2], flat(m.geom_friction)[h + 2])
+        f = (slide, slide, fmax(flat(m.geom_friction)[g + 1], flat(m.geom_friction)[h + 1]), roll, roll)
     return fmax(f[0], MINMU), fmax(f[1], MINMU), fmax(f[2], MINMU), fmax(f[3], MINMU), fmax(f[4], MINMU)
 
 
@@ -158,18 +158,18 @@ def reference_and_impedance(m, e, g, h):
     """Returns (solref, solimp): weighted means of both geoms; for a direct solref the minimum."""
     lead = leading(m, e, g, h)
     if overridden(m):
-        ref, imp = load2(m.opt_o_solref, 0), load5(m.opt_o_solimp, 0)
+        ref, imp = m.opt_o_solref[0], m.opt_o_solimp[0]
     elif e >= 0:
-        ref, imp = (m.pair_solref[2 * e], m.pair_solref[2 * e + 1]), load5(m.pair_solimp, 5 * e)
+        ref, imp = (m.pair_solref[e][0], m.pair_solref[e][1]), m.pair_solimp[e]
     elif lead in (FIRST, SECOND):
         k = g if lead == FIRST else h
-        ref, imp = (m.geom_solref[2 * k], m.geom_solref[2 * k + 1]), load5(m.geom_solimp, 5 * k)
+        ref, imp = (m.geom_solref[k][0], m.geom_solref[k][1]), m.geom_solimp[k]
     else:
         w = mixing_weight(m.geom_solmix[g], m.geom_solmix[h])
-        a, b = load2(m.geom_solref, 2 * g), load2(m.geom_solref, 2 * h)
+        a, b = m.geom_solref[g], m.geom_solref[h]
         standard = (a[0] > 0.0) & (b[0] > 0.0)
         ref = tuple(where(standard, weighted_mean(w, a[c], b[c]), fmin(a[c], b[c])) for c in range(2))
-        a, b = load5(m.geom_solimp, 5 * g), load5(m.geom_solimp, 5 * h)
+        a, b = m.geom_solimp[g], m.geom_solimp[h]
         imp = tuple(weighted_mean(w, a[c], b[c]) for c in range(5))
     return ref, imp
 
@@ -179,7 +179,7 @@ def friction_solref(m, e):
     """Returns solref of the friction rows: of the explicit pair, else zeros."""
     ref = (0.0, 0.0)
     if overridden(m):
-        ref = load2(m.opt_o_solref, 0)
+        ref = m.opt_o_solref[0]
     elif e >= 0:
-        ref = load2(m.pair_solreffriction, 2 * e)
+        ref = m.pair_solreffriction[e]
     return ref

@@ -27,10 +27,10 @@ def step_motion(m, d, g):
     """Returns (dx, dw, s) of geom g: displacement of its centre, rotation vector, travel; a sphere does not rotate."""
     b, dx, dw = m.geom_bodyid[g], zeros(3), zeros(3)
     if m.body_weldid[b] > 0:
-        vel, h = load6(d.cvel, 6 * b), timestep(m)
+        vel, h = d.cvel[b], timestep(m)
         spin = (vel[0], vel[1], vel[2])
-        arm = sub3(load3(d.geom_xpos, 3 * g), load3(d.subtree_com, 3 * m.body_rootid[b]))
-        dx = scale3(h, add3((vel[3], vel[4], vel[5]), cross(spin, arm)))
+        arm = d.geom_xpos[g] - d.subtree_com[m.body_rootid[b]]
+        dx = h * add3((vel[3], vel[4], vel[5]), cross(spin, arm))
         if m.geom_type[g] != SPHERE:
             dw = scale3(h, spin)
     return dx, dw, fma(norm3(dw), m.geom_rbound[g], norm3(dx))
@@ -55,11 +55,11 @@ def fast(m, g, h, s):
 @kernel
 def nearest_approach(p, v):
     """Returns the least |p + t v|^2 for t from 0 to 1."""
-    vv = dot3(v, v)
+    vv = dot(v, v)
     moves = vv > MINVAL
-    t = where(moves, clip(-dot3(p, v) / where(moves, vv, 1.0), 0.0, 1.0), 0.0)
-    q = axpy3(t, v, p)
-    return dot3(q, q)
+    t = where(moves, clip(-dot(p, v) / where(moves, vv, 1.0), 0.0, 1.0), 0.0)
+    q = fma(t, v, p)
+    return dot(q, q)
 
 
 @kernel
@@ -72,11 +72,11 @@ def spheres_meet(m, d, g, h, reach):
     dx2, _, s2 = step_motion(m, d, h)
     still = zeros(3)
     dx1, dx2 = select3(fast(m, g, h, s1), dx1, still), select3(fast(m, g, h, s2), dx2, still)
-    p = sub3(load3(d.geom_xpos, 3 * h), load3(d.geom_xpos, 3 * g))
+    p = d.geom_xpos[h] - d.geom_xpos[g]
     if m.geom_type[g] == PLANE:
-        n = (d.geom_xmat[9 * g + 2], d.geom_xmat[9 * g + 5], d.geom_xmat[9 * g + 8])
+        n = (d.geom_xmat[g][2], d.geom_xmat[g][5], d.geom_xmat[g][8])
         height = dot3(p, n)
         meet = fmin(height, height + dot3(dx2, n)) <= reach
     else:
-        meet = nearest_approach(p, sub3(dx2, dx1)) <= reach * reach
+        meet = nearest_approach(p, dx2 - dx1) <= reach * reach
     return meet

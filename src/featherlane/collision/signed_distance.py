@@ -318,7 +318,7 @@ def trilinear(m, leaf, t):
 @kernel
 def octree_field(m, d, mesh, p):
     """Returns the jet of a mesh's octree; outside of its box, the distance to the box is added."""
-    box = tuple(real(d, m.mesh_octbox[6 * mesh + k]) for k in range(6))
+    box = tuple(real(d, m.mesh_octbox[mesh][k]) for k in range(6))
     r = p[0] - box[0], p[1] - box[1], p[2] - box[2]
     q = tuple(fabs(r[k]) - box[3 + k] for k in range(3))
     outside = (q[0] > 0.0) | (q[1] > 0.0) | (q[2] > 0.0)

@@ -30,9 +30,9 @@ def append(d, number, touch, dist, pos, frame):
             d.con_point[k] = number
             d.con_present[k] = where(touch, 1.0, 0.0)
             d.con_dist[k] = where(touch, dist, NO_CONTACT)
-            store3(d.con_pos, 3 * k, select3(touch, pos, zeros(3)))
+            d.con_pos[k] = select3(touch, pos, zeros(3))
             for i in range(9):
-                d.con_frame[9 * k + i] = where(touch, frame[i], 0.0)
+                flat(d.con_frame)[9 * k + i] = where(touch, frame[i], 0.0)
             d.ncon_slot[0] = k + 1
         else:
             d.con_overflow[0] = 1
@@ -47,10 +47,10 @@ def load_shape(m, d, side, g, lane):
     if m.nvariant > 0:
         d.shapes.data[side] = whole(read_lane(m.geom_variant, g, lane))
     for i in range(3):
-        d.shapes.pos[3 * side + i] = read_lane(d.geom_xpos, 3 * g + i, lane)
-        d.shapes.size[3 * side + i] = read_lane(m.geom_size, 3 * g + i, lane)
+        flat(d.shapes.pos)[3 * side + i] = read_lane(flat(d.geom_xpos), 3 * g + i, lane)
+        flat(d.shapes.size)[3 * side + i] = read_lane(flat(m.geom_size), 3 * g + i, lane)
     for i in range(9):
-        d.shapes.mat[9 * side + i] = read_lane(d.geom_xmat, 9 * g + i, lane)
+        flat(d.shapes.mat)[9 * side + i] = read_lane(flat(d.geom_xmat), 9 * g + i, lane)
 
 
 @kernel
@@ -69,9 +69,9 @@ def open_slot(d, k, number):
     d.con_point[k] = number
     d.con_present[k] = 0.0
     d.con_dist[k] = NO_CONTACT
-    store3(d.con_pos, 3 * k, zeros(3))
+    d.con_pos[k] = zeros(3)
     for i in range(9):
-        d.con_frame[9 * k + i] = 0.0
+        flat(d.con_frame)[9 * k + i] = 0.0
 
 
 @kernel
@@ -86,8 +86,8 @@ def store_manifold(d, first, lane):
             write_lane(d.con_present, k, lane, 1.0)
             write_lane(d.con_dist, k, lane, d.manifold.dist[i])
             for c in range(3):
-                write_lane(d.con_pos, 3 * k + c, lane, d.manifold.pos[3 * i + c])
-                write_lane(d.con_frame, 9 * k + c, lane, d.manifold.normal[3 * i + c])
+                write_lane(flat(d.con_pos), 3 * k + c, lane, flat(d.manifold.pos)[3 * i + c])
+                write_lane(flat(d.con_frame), 9 * k + c, lane, flat(d.manifold.normal)[3 * i + c])
         else:
             d.con_overflow[0] = 1
 
@@ -96,9 +96,9 @@ def store_manifold(d, first, lane):
 def complete_frames(d, first):
     """Computes the tangents for normals that were stored one world at a time."""
     for k in range(first, d.ncon_slot[0]):
-        touch, frame = d.con_present[k] > 0.0, frame_of(load3(d.con_frame, 9 * k))
+        touch, frame = d.con_present[k] > 0.0, frame_of(d.con_frame[k].rows[0])
         for i in range(9):
-            d.con_frame[9 * k + i] = where(touch, frame[i], 0.0)
+            flat(d.con_frame)[9 * k + i] = where(touch, frame[i], 0.0)
 
 
 # ---- adhesive contacts in the gap -----------------------------------------------------------------------------
@@ -116,9 +116,9 @@ def copy_slot(d, k, to):
     """Copies the geometry of slot k to slot `to`."""
     d.con_point[to], d.con_present[to], d.con_dist[to] = d.con_point[k], d.con_present[k], d.con_dist[k]
     d.con_speculative[to] = d.con_speculative[k]
-    store3(d.con_pos, 3 * to, load3(d.con_pos, 3 * k))
+    d.con_pos[to] = d.con_pos[k]
     for i in range(9):
-        d.con_frame[9 * to + i] = d.con_frame[9 * k + i]
+        flat(d.con_frame)[9 * to + i] = flat(d.con_frame)[9 * k + i]
 
 
 @kernel
@@ -127,9 +127,9 @@ def leave_slot(d, k, mask):
     d.con_present[k] = where(mask, 0.0, d.con_present[k])
     d.con_dist[k] = where(mask, NO_CONTACT, d.con_dist[k])
     for i in range(3):
-        d.con_pos[3 * k + i] = where(mask, 0.0, d.con_pos[3 * k + i])
+        flat(d.con_pos)[3 * k + i] = where(mask, 0.0, flat(d.con_pos)[3 * k + i])
     for i in range(9):
-        d.con_frame[9 * k + i] = where(mask, 0.0, d.con_frame[9 * k + i])
+        flat(d.con_frame)[9 * k + i] = where(mask, 0.0, flat(d.con_frame)[9 * k + i])
 
 
 @kernel
@@ -191,8 +191,8 @@ def set_slot_parameters(m, d, number, e, g, h, first):
             d.con_dim[k] = slot_dim(m, d, k, dim)
             for i in range(5):
                 d.con_friction[5 * k + i] = where(has_contact, mu[i], 0.0)
-                d.con_solimp[5 * k + i] = where(has_contact, imp[i], 0.0)
+                flat(d.con_solimp)[5 * k + i] = where(has_contact, imp[i], 0.0)
             for i in range(2):
-                d.con_solref[2 * k + i] = where(has_contact, ref[i], 0.0)
-                d.con_solreffriction[2 * k + i] = where(has_contact, friction_ref[i], 0.0)
+                flat(d.con_solref)[2 * k + i] = where(has_contact, ref[i], 0.0)
+                flat(d.con_solreffriction)[2 * k + i] = where(has_contact, friction_ref[i], 0.0)
             d.ncon[0] = d.ncon[0] + d.con_present[k]

@@ -41,10 +41,10 @@ def complete(m, d, k, i, lane):
     d.con_dim[k] = slot_dim(m, d, k, world_integer(d.given_dim, i, lane, 1, 6))
     for c in range(5):
         d.con_friction[5 * k + c] = where(has_contact, d.given_friction[5 * i + c], 0.0)
-        d.con_solimp[5 * k + c] = where(has_contact, d.given_solimp[5 * i + c], 0.0)
+        flat(d.con_solimp)[5 * k + c] = where(has_contact, flat(d.given_solimp)[5 * i + c], 0.0)
     for c in range(2):
-        d.con_solref[2 * k + c] = where(has_contact, d.given_solref[2 * i + c], 0.0)
-        d.con_solreffriction[2 * k + c] = where(has_contact, d.given_solreffriction[2 * i + c], 0.0)
+        flat(d.con_solref)[2 * k + c] = where(has_contact, flat(d.given_solref)[2 * i + c], 0.0)
+        flat(d.con_solreffriction)[2 * k + c] = where(has_contact, flat(d.given_solreffriction)[2 * i + c], 0.0)
     if m.opt_contact_model != CONVEX:
         d.con_restitution[k] = where(has_contact, d.given_restitution[i], 0.0)
         d.con_restitution_vel[k] = where(has_contact, d.given_restitution_vel[i], 0.0)
@@ -62,7 +62,7 @@ def complete_lcp(d, k, i, has_contact):
     for c in range(2):
         d.con_compliance[2 * k + c] = where(has_contact, d.given_slip[2 * i + c], 0.0)
     for c in range(3):
-        d.con_belt[3 * k + c] = where(has_contact, d.given_motion[3 * i + c], 0.0)
+        flat(d.con_belt)[3 * k + c] = where(has_contact, flat(d.given_motion)[3 * i + c], 0.0)
 
 
 @kernel
@@ -95,7 +95,7 @@ def given_contacts(m, d):
                 for c in range(2):
                     alike = alike & agrees(d, d.given_body, 2 * i + c, lane) & agrees(d, d.given_geom, 2 * i + c, lane)
                 k = d.ncon_slot[0]
-                append(d, i, alike, d.given_dist[i], load3(d.given_pos, 3 * i), load9(d.given_frame, 9 * i))
+                append(d, i, alike, d.given_dist[i], d.given_pos[i], d.given_frame[i])
                 if m.flg_adhesion and world_integer(d.given_dim, i, lane, 1, 6) > 1:
                     part_slots(m, d, k, d.given_includemargin[i], d.given_adhesion[i])
                 for slot in range(k, d.ncon_slot[0]):

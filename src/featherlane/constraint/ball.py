@@ -20,9 +20,9 @@ def ball_axis_angle(q):
 @kernel
 def ball_row(m, d, k, o, j, axis, dist, present):
     """Writes row k, its entries at o: the limit of the ball j, J = -axis, an upper bound of the angle."""
-    i, solimp, margin = m.jnt_dofadr[j], load5(m.jnt_solimp, 5 * j), m.jnt_margin[j]
+    i, solimp, margin = m.jnt_dofadr[j], m.jnt_solimp[j], m.jnt_margin[j]
     r, v = dist - margin, -dot3(axis, load3(d.qvel, i))
-    solref, imp = load2(m.jnt_solref, 2 * j), impedance(solimp, r)
+    solref, imp = m.jnt_solref[j], impedance(solimp, r)
     K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
     K, B, imp = end_of_step(m, K, B, imp)
     for c in range(3):
@@ -44,7 +44,7 @@ def ball_rows(m, d, k, o):
     for j in range(m.njnt):
         if m.jnt_limited[j] != 0 and is_ball(m.jnt_type[j]):
             axis, angle = ball_axis_angle(quat_normalize(load4(d.qpos, m.jnt_qposadr[j])))
-            dist = fmax(m.jnt_range[2 * j], m.jnt_range[2 * j + 1]) - angle
+            dist = fmax(m.jnt_range[j][0], m.jnt_range[j][1]) - angle
             near = dist < m.jnt_margin[j]
             if sleeping(m):
                 near = near & tree_awake(d, m.dof_treeid[m.jnt_dofadr[j]])

@@ -107,20 +107,20 @@ def row_diagonal(m, d, k):
 @kernel
 def contact_entry(d, i, u, r):
     """Returns u . (velocity of the point at arm r from the com of the tree) for a unit velocity of dof i."""
-    return dot3(u, add3(load3(d.cdof, 6 * i + 3), cross(load3(d.cdof, 6 * i), r)))
+    return dot(u, d.cdof[i].linear + cross(d.cdof[i].angular, r))
 
 
 @kernel
 def contact_diagonal(m, d, k, b1, b2, edge):
     """Returns J M^-1 J^T of contact slot k of bodies b1, b2 along its normal; for edge = 1 along n + mu_1 t_1."""
-    last1, last2, u = m.body_lastdof[b1], m.body_lastdof[b2], load3(d.con_frame, 9 * k)
+    last1, last2, u = m.body_lastdof[b1], m.body_lastdof[b2], d.con_frame[k].rows[0]
     if edge:
-        u = axpy3(d.con_friction[5 * k], load3(d.con_frame, 9 * k + 3), u)
-    p = load3(d.con_pos, 3 * k)
-    r1 = sub3(p, load3(d.subtree_com, 3 * m.body_rootid[b1]))
-    r2 = sub3(p, load3(d.subtree_com, 3 * m.body_rootid[b2]))
+        u = fma(d.con_friction[5 * k], d.con_frame[k].rows[1], u)
+    p = d.con_pos[k]
+    r1 = p - d.subtree_com[m.body_rootid[b1]]
+    r2 = p - d.subtree_com[m.body_rootid[b2]]
     clear_chain_entries(m, d, last1, last2)
-    i, j, down = last1, last2, scale3(-1.0, u)
+    i, j, down = last1, last2, -1.0 * u
     while j >= 0:
         d.primal.search[j] = contact_entry(d, j, u, r2)
         j = m.dof_parentid[j]

@@ -93,18 +93,18 @@ def _softness(m, d, er, i):
     """Returns solref and solimp of row i."""
     kind, k = er.efc_type[i], er.efc_id[i]
     if kind == FRICTION_DOF:
-        solref, solimp = load2(m.dof_solref, 2 * k), load5(m.dof_solimp, 5 * k)
+        solref, solimp = m.dof_solref[k], m.dof_solimp[k]
     elif kind == FRICTION_TENDON:
-        solref, solimp = load2(m.tendon_solref_fri, 2 * k), load5(m.tendon_solimp_fri, 5 * k)
+        solref, solimp = m.tendon_solref_fri[k], m.tendon_solimp_fri[k]
     elif kind == LIMIT_TENDON:
-        solref, solimp = load2(m.tendon_solref_lim, 2 * k), load5(m.tendon_solimp_lim, 5 * k)
+        solref, solimp = m.tendon_solref_lim[k], m.tendon_solimp_lim[k]
     elif kind >= CONTACT_FRICTIONLESS:
         k = er.contact_slot[k]
-        solref, solimp = load2(d.con_solref, 2 * k), load5(d.con_solimp, 5 * k)
+        solref, solimp = d.con_solref[k], d.con_solimp[k]
     elif kind == EQUALITY:
-        solref, solimp = load2(m.eq_solref, 2 * k), load5(m.eq_solimp, 5 * k)
+        solref, solimp = m.eq_solref[k], m.eq_solimp[k]
     else:
-        solref, solimp = load2(m.jnt_solref, 2 * k), load5(m.jnt_solimp, 5 * k)
+        solref, solimp = m.jnt_solref[k], m.jnt_solimp[k]
     return solref, solimp
 
 
@@ -135,7 +135,7 @@ def _soften(m, d, er, i):
         K, B = 0.0, loss_damping(m, solref, solimp, shortest)
     elif first < i:
         k = er.contact_slot[er.efc_id[i]]
-        K, B = 0.0, friction_reference(load2(d.con_solreffriction, 2 * k), B, solimp, shortest)
+        K, B = 0.0, friction_reference(d.con_solreffriction[k], B, solimp, shortest)
     elif kind != EQUALITY:
         K, B = resolved(m, timestep(m), solref, imp, (K, B))
     rate = impedance_rate(solimp, r)

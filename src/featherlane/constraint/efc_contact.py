@@ -10,19 +10,19 @@ from featherlane.model.solver import in_forces
 @kernel
 def _add_body(m, d, er, k, dim, body, sign):
     """Adds a body's velocity along the directions of the contact in slot k."""
-    nv, point = er.efc_nv, load3(d.con_pos, 3 * k)
-    lever = sub3(point, load3(d.subtree_com, 3 * m.body_rootid[body]))
-    w = load3(d.cvel, 6 * body)
-    v = add3(load3(d.cvel, 6 * body + 3), cross(w, lever))
+    nv, point = er.efc_nv, d.con_pos[k]
+    lever = point - d.subtree_com[m.body_rootid[body]]
+    w = d.cvel[body].angular
+    v = d.cvel[body].linear + cross(w, lever)
     for r in range(dim):
-        axis = load3(d.con_frame, 9 * k + 3 * (r % 3))
+        axis = load3(flat(d.con_frame), 9 * k + 3 * (r % 3))
         er.direction_vel[r] += sign * (dot3(axis, v) if r < 3 else dot3(axis, w))
     dof = m.body_lastdof[body]
     while dof >= 0:
-        w = load3(d.cdof, 6 * dof)
-        v = add3(load3(d.cdof, 6 * dof + 3), cross(w, lever))
+        w = d.cdof[dof].angular
+        v = d.cdof[dof].linear + cross(w, lever)
         for r in range(dim):
-            axis = load3(d.con_frame, 9 * k + 3 * (r % 3))
+            axis = load3(flat(d.con_frame), 9 * k + 3 * (r % 3))
             er.direction_J[nv * r + dof] += sign * (dot3(axis, v) if r < 3 else dot3(axis, w))
         dof = m.dof_parentid[dof]
 
@@ -30,9 +30,9 @@ def _add_body(m, d, er, k, dim, body, sign):
 @kernel
 def _add_surface(m, d, er, k, dim, geom, sign):
     """Adds the velocity of a geom's surface: along the tangents and about the normal."""
-    v, w = surface_velocity(m, d, geom, load3(d.con_pos, 3 * k))
+    v, w = surface_velocity(m, d, geom, d.con_pos[k])
     for r in range(1, min(dim, 4)):
-        axis = load3(d.con_frame, 9 * k + 3 * (r % 3))
+        axis = load3(flat(d.con_frame), 9 * k + 3 * (r % 3))
         er.direction_vel[r] += sign * (dot3(axis, v) if r < 3 else dot3(axis, w))
 
 

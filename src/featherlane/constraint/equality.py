@@ -40,7 +40,7 @@ def local_anchor(m, e, side):
     i = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
     place = side if m.eq_type[e] == EQ_CONNECT else 1 - side
     if m.eq_objtype[e] == OBJ_SITE:
-        p = load3(m.site_pos, 3 * i)
+        p = m.site_pos[i]
     else:
         p = load3(m.eq_data, NEQDATA * e + 3 * place)
     return p
@@ -50,7 +50,7 @@ def local_anchor(m, e, side):
 def anchor(m, d, e, side):
     """Returns the anchor in world axes."""
     b = fastened_body(m, e, side)
-    return add3(load3(d.xpos, 3 * b), mat_mul_vec(load9(d.xmat, 9 * b), local_anchor(m, e, side)))
+    return d.xpos[b] + mat_mul_vec(d.xmat[b], local_anchor(m, e, side))
 
 
 class Turn(NamedTuple):
@@ -65,19 +65,19 @@ class Turn(NamedTuple):
 def weld_turn(m, d, e):
     """Returns the rotation error of weld e."""
     frame, turn = orientations(m, d, e)
-    return Turn(quat_to_mat(frame), turn, m.eq_data[NEQDATA * e + 10])
+    return Turn(frame.matrix, turn, m.eq_data[NEQDATA * e + 10])
 
 
 @kernel
 def orientations(m, d, e):
     """Returns (q_2, q_2* q_1 q_rel): the frame of a weld's rotation error, and the error as a quaternion."""
-    a, b = load4(d.xquat, 4 * fastened_body(m, e, 0)), load4(d.xquat, 4 * fastened_body(m, e, 1))
+    a, b = d.xquat[fastened_body(m, e, 0)], d.xquat[fastened_body(m, e, 1)]
     if m.eq_objtype[e] == OBJ_SITE:
-        a = quat_mul(a, load4(m.site_quat, 4 * m.eq_obj1id[e]))
-        b = quat_mul(b, load4(m.site_quat, 4 * m.eq_obj2id[e]))
+        a = a @ m.site_quat[m.eq_obj1id[e]]
+        b = b @ m.site_quat[m.eq_obj2id[e]]
     else:
         a = quat_mul(a, load4(m.eq_data, NEQDATA * e + 6))
-    return b, quat_mul(quat_conj(b), a)
+    return b, b.T @ a
 
 
 @kernel
@@ -86,7 +86,7 @@ def bias_acceleration(m, d, b):
     acc = zeros(6)
     while b > 0:
         p = m.body_parentid[b]
-        _, acc = pass_joints(m, d, b, load6(d.cvel, 6 * p), acc)
+        _, acc = pass_joints(m, d, b, d.cvel[p], acc)
         b = p
     return acc
 
@@ -94,10 +94,10 @@ def bias_acceleration(m, d, b):
 @kernel
 def anchor_acceleration(m, d, b, acc, r):
     """Returns the acceleration of the point of body b at arm r: a + alpha x r + omega x (its velocity)."""
-    v = load6(d.cvel, 6 * b)
+    v = d.cvel[b]
     omega = (v[0], v[1], v[2])
     u = add3((v[3], v[4], v[5]), cross(omega, r))
-    return add3(add3((acc[3], acc[4], acc[5]), cross((acc[0], acc[1], acc[2]), r)), cross(omega, u))
+    return add3((acc[3], acc[4], acc[5]), cross((acc[0], acc[1], acc[2]), r)) + cross(omega, u)
 
 
 @kernel
@@ -158,15 +158,15 @@ def point_columns(m, d, e, o, n, arms, present):
     (c1, c2), (r1, r2), (last1, last2) = (0, 0), arms, last_dofs(m, e)
     for c in range(n):
         i = d.genrow_dof[o + c]
-        S = load6(d.cdof, 6 * i)
+        S = d.cdof[i]
         w, v = (S[0], S[1], S[2]), (S[3], S[4], S[5])
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
         if on1 and on2:
-            u = cross(w, sub3(r1, r2))
+            u = cross(w, r1 - r2)
         elif on1:
             u = add3(v, cross(w, r1))
         else:
-            u = scale3(-1.0, add3(v, cross(w, r2)))
+            u = -1.0 * add3(v, cross(w, r2))
         store_column(d, o + c, n, u, present)
         c1 += on1
         c2 += on2
@@ -181,7 +181,7 @@ def turn_columns(m, d, e, o, n, held, present):
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
         w = zeros(3)
         if on1 != on2:
-            w = scale3(held.scale, half_turn(held.turn, mat_t_mul_vec(held.R, load3(d.cdof, 6 * i))))
+            w = scale3(held.scale, half_turn(held.turn, held.R.T @ d.cdof[i].angular))
         if on2:
             w = scale3(-1.0, w)
         store_column(d, o + c, n, w, present)
@@ -202,8 +202,8 @@ class Response(NamedTuple):
 @kernel
 def equality_response(m, e, r):
     """Returns the response of equality e to an error of norm r."""
-    solimp = load5(m.eq_solimp, 5 * e)
-    K, B = reference(load2(m.eq_solref, 2 * e), solimp, shortest_timeconst(m))
+    solimp = m.eq_solimp[e]
+    K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
     imp = impedance(solimp, r)
     scale = step_scale(m, K, B, imp)
     K, B, imp = end_of_step(m, K, B, imp)
@@ -225,12 +225,12 @@ def turn_rate(m, d, e, held, a1, a2):
     With y = R^T (omega_1 - omega_2):  y' = R^T (alpha_1 - alpha_2 - omega_2 x (omega_1 - omega_2)) at qacc = 0.
     """
     R, turn, scale = held
-    omega2 = load3(d.cvel, 6 * fastened_body(m, e, 1))
-    slip = sub3(load3(d.cvel, 6 * fastened_body(m, e, 0)), omega2)
+    omega2 = d.cvel[fastened_body(m, e, 1)].angular
+    slip = d.cvel[fastened_body(m, e, 0)].angular - omega2
     alpha = (a1[0] - a2[0], a1[1] - a2[1], a1[2] - a2[2])
-    y = mat_t_mul_vec(R, slip)
-    u = half_turn(turn, mat_t_mul_vec(R, sub3(alpha, cross(omega2, slip))))
-    return scale3(scale, sub3(u, scale3(0.25 * dot3(y, y), (turn[1], turn[2], turn[3]))))
+    y = R.T @ slip
+    u = half_turn(turn, R.T @ sub3(alpha, cross(omega2, slip)))
+    return scale * sub3(u, scale3(0.25 * dot(y, y), (turn[1], turn[2], turn[3])))
 
 
 @kernel
@@ -251,27 +251,27 @@ def fastening_rows(m, d, k, o, n, e, present):
     b1, b2, weld = fastened_body(m, e, 0), fastened_body(m, e, 1), m.eq_type[e] == EQ_WELD
     last1, last2 = last_dofs(m, e)
     p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
-    r1 = sub3(p1, load3(d.subtree_com, 3 * m.body_rootid[b1]))
-    r2 = sub3(p2, load3(d.subtree_com, 3 * m.body_rootid[b2]))
+    r1 = p1 - d.subtree_com[m.body_rootid[b1]]
+    r2 = p2 - d.subtree_com[m.body_rootid[b2]]
     a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)
     place_rows_at(d, k, equality_row_count(m, e), o, n, EQUALITY, e)
 
-    pos = sub3(p1, p2)
-    rate = sub3(anchor_acceleration(m, d, b1, a1, r1), anchor_acceleration(m, d, b2, a2, r2))
+    pos = p1 - p2
+    rate = anchor_acceleration(m, d, b1, a1, r1) - anchor_acceleration(m, d, b2, a2, r2)
     point_columns(m, d, e, o, n, (r1, r2), present)
-    rr = dot3(pos, pos)
+    rr = dot(pos, pos)
     if weld:
         held = weld_turn(m, d, e)
         error, twist = scale3(held.scale, (held.turn[1], held.turn[2], held.turn[3])), turn_rate(m, d, e, held, a1, a2)
-        rr = rr + dot3(error, error)
+        rr = rr + dot(error, error)
         turn_columns(m, d, e, o + 3 * n, n, held, present)
     present = moves_any(d, o, equality_row_count(m, e) * n, present)
     response = equality_response(m, e, sqrt(rr))
     for c in range(3):
-        A = chosen_diagonal(m, d, k + c, m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2], last1, last2)
+        A = chosen_diagonal(m, d, k + c, m.body_invweight0[b1][0] + m.body_invweight0[b2][0], last1, last2)
         store_equality_row(d, k + c, response, pos[c], rate[c], A, present)
     for c in range(3 if weld else 0):
-        r, A = k + 3 + c, m.body_invweight0[2 * b1 + 1] + m.body_invweight0[2 * b2 + 1]
+        r, A = k + 3 + c, m.body_invweight0[b1][1] + m.body_invweight0[b2][1]
         A = chosen_diagonal(m, d, r, A, last1, last2)
         store_equality_row(d, r, response, error[c], twist[c], A, present)
     return present

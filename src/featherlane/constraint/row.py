@@ -67,8 +67,8 @@ def dof_inverse_inertia(m, d, i):
 @kernel
 def write_dof_friction(m, d, k, i, present, shortest):
     """Writes row k: the friction loss of dof i.  Its position error is 0, so it has damping but no stiffness."""
-    solimp, v = load5(m.dof_solimp, 5 * i), d.qvel[i]
-    D, B = loss_row(m, load2(m.dof_solref, 2 * i), solimp, shortest, dof_inverse_inertia(m, d, i))
+    solimp, v = m.dof_solimp[i], d.qvel[i]
+    D, B = loss_row(m, m.dof_solref[i], solimp, shortest, dof_inverse_inertia(m, d, i))
     loss = m.dof_frictionloss[i]
 
     d.dofrow_dof[k] = i
@@ -88,10 +88,10 @@ def write_dof_friction(m, d, k, i, present, shortest):
 @kernel
 def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
     """Writes row k: a limit of the slide or hinge j; sign is +1 for the lower side and -1 for the upper one."""
-    i, solimp = m.jnt_dofadr[j], load5(m.jnt_solimp, 5 * j)
+    i, solimp = m.jnt_dofadr[j], m.jnt_solimp[j]
     margin, v = m.jnt_margin[j], sign * d.qvel[i]
     r = dist - margin
-    solref, imp = load2(m.jnt_solref, 2 * j), impedance(solimp, r)
+    solref, imp = m.jnt_solref[j], impedance(solimp, r)
     K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
     K, B, imp = end_of_step(m, K, B, imp)
     D = inverse_regularisation(imp, dof_inverse_inertia(m, d, i))
@@ -116,7 +116,7 @@ def limit_rows(m, d, k, j, shortest):
     q = d.qpos[m.jnt_qposadr[j]]
     for side in range(2):
         sign = 1.0 - 2.0 * side
-        dist = sign * (q - m.jnt_range[2 * j + side])
+        dist = sign * (q - flat(m.jnt_range)[2 * j + side])
         near = dist < m.jnt_margin[j]
         if sleeping(m):
             near = near & tree_awake(d, m.dof_treeid[m.jnt_dofadr[j]])
@@ -179,14 +179,14 @@ def make_general_rows(m, d):
 @kernel
 def contact_lever(d, k, b):
     """Returns the point of contact k relative to the center of mass of body b."""
-    return sub3(load3(d.con_pos, 3 * k), load3(d.xipos, 3 * b))
+    return d.con_pos[k] - d.xipos[b]
 
 
 @kernel
 def inverse_turning_mass(m, d, k, b):
     """Returns the largest inverse mass at contact k by rotation of body b: inverse inertia times the arm squared."""
     r = contact_lever(d, k, b)
-    return m.body_invweight0[2 * b + 1] * dot3(r, r)
+    return m.body_invweight0[b][1] * dot(r, r)
 
 
 @kernel
@@ -198,7 +198,7 @@ def contact_inertia(m, d, k, condim, mu2):
     """
     b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
     edge = 1 if condim > 1 and has_pyramids(m) else 0
-    A = m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2]
+    A = m.body_invweight0[b1][0] + m.body_invweight0[b2][0]
     if wants_exact(m):
         A = contact_diagonal(m, d, k, b1, b2, edge)
     elif edge:
@@ -213,9 +213,9 @@ def contact_inertia_rate(m, d, k, first, second):
     """Returns dA / A of `contact_inertia` under Coulomb's law by displacements of the levers to either body."""
     b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
     turned = TURNED * (inverse_turning_mass(m, d, k, b1) + inverse_turning_mass(m, d, k, b2))
-    rate = m.body_invweight0[2 * b1 + 1] * dot3(contact_lever(d, k, b1), first)
-    rate = fma(m.body_invweight0[2 * b2 + 1], dot3(contact_lever(d, k, b2), second), rate)
-    acts = turned > fmax(m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2], MINVAL)
+    rate = m.body_invweight0[b1][1] * dot3(contact_lever(d, k, b1), first)
+    rate = fma(m.body_invweight0[b2][1], dot3(contact_lever(d, k, b2), second), rate)
+    acts = turned > fmax(m.body_invweight0[b1][0] + m.body_invweight0[b2][0], MINVAL)
     return where(acts, 2.0 * TURNED * rate / where(acts, turned, 1.0), 0.0)
 
 
@@ -245,10 +245,10 @@ def contact_row(m, d, k, condim, shortest):
     if m.opt_contact_model == COULOMB:
         mix_restitution(m, d, k)
         set_slip_friction(m, d, k)
-    solimp, mu = load5(d.con_solimp, 5 * k), d.con_friction[5 * k]
+    solimp, mu = d.con_solimp[k], d.con_friction[5 * k]
     r = d.con_dist[k] - d.con_includemargin[k]
     present = (d.con_present[k] > 0.0) & acts(m, d, k, r)
-    solref, imp = load2(d.con_solref, 2 * k), impedance(solimp, r)
+    solref, imp = d.con_solref[k], impedance(solimp, r)
     authored = reference(solref, solimp, shortest)
     K, B = resolved(m, timestep(m), solref, imp, authored)
     K, B, imp = end_of_step(m, K, B, imp)
@@ -261,11 +261,11 @@ def contact_row(m, d, k, condim, shortest):
             D = D * impratio / (2.0 * mu2)
         else:
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
-            friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), authored[1], solimp, shortest)
+            friction_B = friction_reference(d.con_solreffriction[k], authored[1], solimp, shortest)
             _, friction_B, _ = end_of_step(m, 0.0, friction_B, imp)
             if m.opt_contact_model == COULOMB:
                 Dt, slip = STICK / (fmax(A, MINVAL) * mu2), 0.0
-                friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), 1.0 / timestep(m), solimp, shortest)
+                friction_B = friction_reference(d.con_solreffriction[k], 1.0 / timestep(m), solimp, shortest)
     stiffpos = K * r
     if m.opt_contact_model == COULOMB:
         # a rebound is rigid: a = -(1 + e) J v / h

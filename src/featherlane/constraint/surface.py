@@ -23,9 +23,9 @@ def surface_velocity(m, d, g, p):
     """Returns (sigma(p), R w) of geom g, -1: none."""
     v, w = zeros(3), zeros(3)
     if g >= 0:
-        R = load9(d.geom_xmat, 9 * g)
+        R = d.geom_xmat[g]
         w = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g + 3))
-        v = add3(mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g)), cross(w, sub3(p, load3(d.geom_xpos, 3 * g))))
+        v = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g)) + cross(w, p - d.geom_xpos[g])
     return v, w
 
 
@@ -33,16 +33,16 @@ def surface_velocity(m, d, g, p):
 def contact_arm(m, d, k, place):
     """Returns the contact point relative to the com of the tree of one of the two bodies."""
     b = d.con_carrier[2 * k + place]
-    return sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
+    return d.con_pos[k] - d.subtree_com[m.body_rootid[b]]
 
 
 @kernel
 def _body_velocity(m, d, k, place):
     """Returns the velocity of one of the two surfaces at contact k."""
-    w = load6(d.cvel, 6 * d.con_carrier[2 * k + place])
+    w = d.cvel[d.con_carrier[2 * k + place]]
     v = add3((w[3], w[4], w[5]), cross((w[0], w[1], w[2]), contact_arm(m, d, k, place)))
     if m.flg_surfacevel:
-        belt, _ = surface_velocity(m, d, d.con_geom[2 * k + place], load3(d.con_pos, 3 * k))
+        belt, _ = surface_velocity(m, d, d.con_geom[2 * k + place], d.con_pos[k])
         v = add3(v, belt)
     return v
 
@@ -50,7 +50,7 @@ def _body_velocity(m, d, k, place):
 @kernel
 def _relative_velocity(m, d, k):
     """Returns the velocity of the second surface relative to the first at contact k."""
-    return sub3(_body_velocity(m, d, k, 1), _body_velocity(m, d, k, 0))
+    return _body_velocity(m, d, k, 1) - _body_velocity(m, d, k, 0)
 
 
 @kernel
@@ -79,7 +79,7 @@ def bounces(m, d, k):
     """Returns the mask of worlds in which contact k rebounds, after `mix_restitution`."""
     found = false_mask(d)
     if any_(d.con_restitution[k] > 0.0):
-        s = -dot3(load3(d.con_frame, 9 * k), _relative_velocity(m, d, k))
+        s = -dot(d.con_frame[k].rows[0], _relative_velocity(m, d, k))
         found = (d.con_restitution[k] > 0.0) & (s > d.con_restitution_vel[k]) & (d.con_present[k] > 0.0)
     return found
 
@@ -99,9 +99,9 @@ def set_slip_friction(m, d, k):
         if any_((most > 0.0) & (d.con_present[k] > 0.0)):
             # rows may be made twice, so con_friction may already hold this law's value
             mu = friction(m, -1, d.con_geom[2 * k], d.con_geom[2 * k + 1])[0]
-            u, n = _relative_velocity(m, d, k), load3(d.con_frame, 9 * k)
-            slip = axpy3(-dot3(n, u), n, u)
+            u, n = _relative_velocity(m, d, k), d.con_frame[k].rows[0]
+            slip = fma(-dot(n, u), n, u)
             scale = 1.0 / fmax(m.geom_stribeck_vel[g], m.geom_stribeck_vel[h])
-            mu = fma(fmax(most - mu, 0.0), exp(-(dot3(slip, slip) * scale * scale)), mu)
+            mu = fma(fmax(most - mu, 0.0), exp(-(dot(slip, slip) * scale * scale)), mu)
             for c in range(2):
                 d.con_friction[5 * k + c] = where(d.con_present[k] > 0.0, mu, 0.0)

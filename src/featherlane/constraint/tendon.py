@@ -44,11 +44,11 @@ def tendon_inverse_inertia(m, d, k, i):
 @kernel
 def write_tendon_friction(m, d, k, o, i, present):
     """Writes row k, its entries from o on: the friction loss of tendon i.  Returns the number of entries."""
-    solimp = load5(m.tendon_solimp_fri, 5 * i)
+    solimp = m.tendon_solimp_fri[i]
     n, present = store_jacobian(m, d, o, i, 1.0, present)
     place_rows_at(d, k, 1, o, n, FRICTION_TENDON, i)
     A = tendon_inverse_inertia(m, d, k, i)
-    D, B = loss_row(m, load2(m.tendon_solref_fri, 2 * i), solimp, shortest_timeconst(m), A)
+    D, B = loss_row(m, m.tendon_solref_fri[i], solimp, shortest_timeconst(m), A)
     loss = m.tendon_frictionloss[i]
     store_general_row(d, k, present, 0.0, 0.0, D, -(B * general_velocity(d, k)), (-loss, loss))
     return n
@@ -71,11 +71,11 @@ def tendon_friction_rows(m, d, k, o):
 @kernel
 def write_tendon_limit(m, d, k, o, i, sign, dist, present):
     """Writes row k, its entries from o on: a limit of tendon i, sign +1 for the lower side.  Returns their number."""
-    solimp, margin = load5(m.tendon_solimp_lim, 5 * i), m.tendon_margin[i]
+    solimp, margin = m.tendon_solimp_lim[i], m.tendon_margin[i]
     n, present = store_jacobian(m, d, o, i, real(d, sign), present)
     place_rows_at(d, k, 1, o, n, LIMIT_TENDON, i)
     r = dist - margin
-    solref, imp = load2(m.tendon_solref_lim, 2 * i), impedance(solimp, r)
+    solref, imp = m.tendon_solref_lim[i], impedance(solimp, r)
     K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
     K, B, imp = end_of_step(m, K, B, imp)
     D = inverse_regularisation(imp, tendon_inverse_inertia(m, d, k, i))
@@ -91,7 +91,7 @@ def tendon_limit_rows(m, d, k, o):
         if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
             for side in range(2):
                 sign = 1.0 - 2.0 * side
-                dist = sign * (d.ten_length[i] - m.tendon_range[2 * i + side])
+                dist = sign * (d.ten_length[i] - flat(m.tendon_range)[2 * i + side])
                 near = dist < m.tendon_margin[i]
                 if sleeping(m):
                     near = near & tendon_awake(m, d, i)

@@ -1,6 +1,7 @@
 """Declares persistent fields: the state of a world, which a step advances, and the user's inputs."""
 
 from featherlane.lanes.layout import Declare
+from featherlane.spatial.types import Quat, Vec3, Wrench
 
 _integrate_state = Declare("integrate", "state")
 _sensor_history_state = Declare("sensor_history", "state")
@@ -21,10 +22,10 @@ FIELDS = (
     _integrate_state.real("qacc_warmstart", "nv", "m/s^2, rad/s^2", "warm start of the solver"),
     _drive.real("ctrl", "nu", "1", "control (set by the user)"),
     _drive_conditional.real("qfrc_applied", "nv", "N, N m", "applied generalized force (set by the user)"),
-    _drive_conditional.real(
-        "xfrc_applied", "nbody 6", "N, N m", "applied force and torque at body coms (set by the user)"
+    _drive_conditional.rows(
+        Wrench, "xfrc_applied", "nbody", "N, N m", "applied force and torque at body coms (set by the user)"
     ),
-    _input.real("mocap_pos", "nmocap 3", "m", "positions of mocap bodies (set by the user)"),
-    _input.real("mocap_quat", "nmocap 4", "1", "orientations of mocap bodies (set by the user)"),
+    _input.rows(Vec3, "mocap_pos", "nmocap", "m", "positions of mocap bodies (set by the user)"),
+    _input.rows(Quat, "mocap_quat", "nmocap", "1", "orientations of mocap bodies (set by the user)"),
     _input.real("eq_active", "neq", "1", "1: the equality constraint is active, 0: inactive (set by the user)"),
 )

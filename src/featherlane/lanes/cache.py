@@ -25,7 +25,14 @@ from pathlib import Path
 from featherlane.lanes.kernel import Stage, symbol
 
 HERE = Path(__file__).parent
-COMPILER = ("kernel.py", "layout.py", "processor.py", "toolchain.py", "compiler/*.py")  # sources an object depends on
+COMPILER = (
+    "kernel.py",
+    "layout.py",
+    "processor.py",
+    "rows.py",
+    "toolchain.py",
+    "compiler/*.py",
+)  # sources an object depends on
 
 
 def directory() -> Path:

@@ -12,6 +12,7 @@ records processes one world at a time and may branch; it is compiled once, for a
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
 import inspect
@@ -21,9 +22,12 @@ from typing import Any, overload
 
 from featherlane.errors import ArgumentTypeError
 from featherlane.lanes.layout import Layout, layout_hash
+from featherlane.lanes.rows import used_operators
 
 SCALAR = "f64", 1  # the only variant of a scalar stage
 DERIVATIVES = "featherlane.sensitivity."  # package whose stages no step runs
+BINARY_OP = dis.opmap["BINARY_OP"]
+SIGNS = {4: "@", 17: "@", 0: "+", 13: "+", 10: "-", 23: "-", 5: "*", 18: "*", 11: "/", 24: "/"}  # by its argument
 
 
 class Kernel:
@@ -61,7 +65,7 @@ class Kernel:
         return repr(bytecode(self.function.__code__)).encode()
 
     def references(self) -> list:
-        """Returns (name, object) for each global, closure variable or module attribute that the code names."""
+        """Returns (name, object) for each global, closure variable, member of a module and operator of rows."""
         code, found = self.function.__code__, []
         scope = dict(zip(code.co_freevars, (c.cell_contents for c in self.function.__closure__ or ()), strict=True))
         for name in sorted(self.names | scope.keys()):
@@ -70,7 +74,7 @@ class Kernel:
                 found += _members(name, value, self.names)
             elif value is not None:
                 found.append((name, value))
-        return found
+        return found + used_operators(_signs(code) | (self.names & {"dot"}), self.names)
 
     def contained(self) -> list[Kernel]:
         """Returns this kernel and every kernel inlined into it; stages are called, not contained."""
@@ -221,6 +225,13 @@ def _members(name: str, module: types.ModuleType, attributes: set[str], seen: tu
         elif value is not None:
             found.append((f"{name}.{a}", value))
     return found
+
+
+def _signs(code) -> set[str]:
+    """Returns the signs of the arithmetic operators in code."""
+    steps = zip(code.co_code[::2], code.co_code[1::2], strict=True)
+    signs = {SIGNS[argument] for step, argument in steps if step == BINARY_OP and argument in SIGNS}
+    return signs.union(*(_signs(c) for c in code.co_consts if inspect.iscode(c)))
 
 
 def _names(code) -> set[str]:

@@ -9,12 +9,13 @@ Each field of a tile has a role (`role.py`), its meaning for the tile's worlds; 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from featherlane.errors import ArgumentError
 from featherlane.lanes.role import NONE, ROLES, Role
+from featherlane.lanes.rows import TypedRow
 
 KINDS = ("size", "int", "long", "real", "scalar")
 SHARED_DTYPES = {"int": np.dtype(np.int32), "long": np.dtype(np.int64), "scalar": np.dtype(np.float64)}
@@ -40,6 +41,7 @@ class Field:
             (times: float32 resolves 0.008 s at 70,000 s).
         condition: when a field that is not always kept or computed exists: names of sizes that must be nonzero,
             or a name that the code which keeps the field uses.
+        rows: the type of its rows in kernels, of which the last number of the shape is the number of parts; None: flat.
     """
 
     name: str
@@ -51,10 +53,16 @@ class Field:
     role: str = ""
     dtype: str = ""
     condition: str = ""
+    rows: type[TypedRow] | None = None
 
     def __post_init__(self):
         if self.kind not in KINDS:
             raise ArgumentError(f"field {self.name}: kind is {self.kind!r}, allowed are {', '.join(KINDS)}")
+        if self.rows and (self.kind not in ("real", "scalar") or self.shape[-1:] != (len(self.rows._fields),)):
+            raise ArgumentError(
+                f"field {self.name}: rows are {self.rows.__name__}: kind is {self.kind!r} and shape is {self.shape}, "
+                f"allowed are real and scalar with {len(self.rows._fields)} as the last number"
+            )
         if self.role and self.role not in ROLES:
             raise ArgumentError(f"field {self.name}: role is {self.role!r}, allowed are {', '.join(ROLES)}")
         if self.role and self.kind == "size":
@@ -109,7 +117,8 @@ class Declare:
         record: the nested record that the fields belong to: `Declare("solve", "scratch", "primal")` declares
             `primal.grad`, which kernels read as `d.primal.grad`.
 
-    Shapes list sizes, outermost first: `declare.real("geom_pos", "ngeom 3", "m", "positions of geoms")`.
+    Shapes list sizes, outermost first: `declare.real("geom_size", "ngeom 3", "m", "sizes of geoms")`.  The
+    shape of a field of typed rows does not list the parts: `declare.rows(Vec3, "geom_pos", "ngeom", "m", "positions")`.
     """
 
     def __init__(self, stage: str = "", role: str = "", record: str = "", condition: str = ""):
@@ -123,6 +132,11 @@ class Declare:
     def real(self, name: str, shape: str, unit: str, doc: str, dtype: str = "") -> Field:
         """Declares a value for each world."""
         return self._field("real", name, shape, unit, doc, dtype)
+
+    def rows(self, kind: type[TypedRow], name: str, shape: str, unit: str, doc: str, shared: bool = False) -> Field:
+        """Declares rows of a type, whose parts are values of each world; `shared`: float64 that all worlds share."""
+        made = self._field("scalar" if shared else "real", name, f"{shape} {len(kind._fields)}", unit, doc, "")
+        return replace(made, rows=kind)
 
     def int(self, name: str, shape: str, unit: str, doc: str, dtype: str = "") -> Field:
         """Declares 32-bit integers that all worlds of a tile share."""
@@ -202,7 +216,9 @@ class Layout:
 
     def signature(self) -> str:
         """Returns what compiled code depends on: order, names and kinds of the fields, and which are always float64."""
-        parts = (f"{f.name}:{f.kind}{'64' if f.is_wide else ''}" for f in self.fields)
+        parts = (
+            f"{f.name}:{f.kind}{'64' if f.is_wide else ''}{f.rows.__name__ if f.rows else ''}" for f in self.fields
+        )
         return f"{self.name}({','.join(parts)})"
 
 

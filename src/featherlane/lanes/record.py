@@ -231,23 +231,43 @@ def allocate(layout: Layout, sizes: Mapping[str, int], width: int, dtype: DTypeL
 
 
 class Rows:
-    """An uncompiled view: an index returns a copy (a value); bounds are always checked."""
+    """An uncompiled view: an index returns a copy (a value, or a row of type `kind`); bounds are always checked."""
 
-    __slots__ = ("array", "label")
+    __slots__ = ("array", "kind", "label")
 
-    def __init__(self, array, label):
-        self.array, self.label = array, label
+    def __init__(self, array, label, kind=None):
+        self.array, self.label, self.kind = array, label, kind
+
+    def flat(self):
+        """Returns the same numbers without a row type."""
+        return Rows(self.array, self.label)
 
     def _checked(self, i):
         if not 0 <= i < len(self.array):
             raise OutOfRangeError(f"{self.label}[{i}] of {len(self.array)} rows")
         return i
 
+    def _parts(self, i):
+        """Returns where the parts of row i are."""
+        n = len(self.kind._fields)
+        if not 0 <= i < len(self.array) // n:
+            raise OutOfRangeError(f"{self.label}[{i}] of {len(self.array) // n} rows")
+        return range(n * i, n * i + n)
+
     def __getitem__(self, i):
+        if self.kind:
+            numbers = self.flat()
+            row = self.kind(numbers[k] for k in self._parts(i))
+            row.place = self, i
+            return row
         x = self.array[self._checked(i)]
         return int(x) if self.array.dtype.kind == "i" else x if self.array.ndim == 1 else x.copy().view(Row)
 
     def __setitem__(self, i, x):
+        if self.kind:
+            for k, part in zip(self._parts(i), x, strict=True):
+                self.array[k] = part
+            return
         self.array[self._checked(i)] = x
 
     def set_lane(self, i, lane, x):
@@ -284,7 +304,7 @@ def python_record(record: Record) -> SimpleNamespace:
         if f.kind == "size":
             setattr(owner, name, record.size(f.name))
         else:
-            setattr(owner, name, Rows(record.arrays[f.name], f"{record.layout.name}.{f.name}"))
+            setattr(owner, name, Rows(record.arrays[f.name], f"{record.layout.name}.{f.name}", f.rows))
     return out
 
 

@@ -10,6 +10,10 @@ import ctypes
 
 import numpy as np
 
+from featherlane.lanes.rows import OPERATORS
+from featherlane.lanes.rows import kind_of as _kind_of
+from featherlane.lanes.rows import partwise as _partwise
+
 
 class Row(np.ndarray):
     """An uncompiled value.  `x += y` creates a new row, as in compiled code, so other names of x keep their value."""
@@ -25,46 +29,55 @@ class Row(np.ndarray):
 # ---- arithmetic ------------------------------------------------------------------------------------
 
 
+@_partwise
 def sqrt(x):
     """Returns the square root, correctly rounded."""
     return np.sqrt(x)
 
 
+@_partwise
 def fabs(x):
     """Returns the absolute value."""
     return np.abs(x)
 
 
+@_partwise
 def copysign(x, sign):
     """Returns |x| with the sign of `sign`, including the sign of a zero."""
     return np.copysign(x, sign)
 
 
+@_partwise
 def floor(x):
     """Returns the largest integer not above x."""
     return np.floor(x)
 
 
+@_partwise
 def rint(x):
     """Returns the nearest integer, ties to even."""
     return np.rint(x)
 
 
+@_partwise
 def fma(a, b, c):
     """Returns a b + c.  Compiled: one rounding; uncompiled: two, so the modes agree to rounding, not bitwise."""
     return a * b + c
 
 
+@_partwise
 def fmin(a, b):
     """Returns the smaller of two; b if either is NaN (one machine instruction, the same on every CPU)."""
     return where(a < b, a, b)
 
 
+@_partwise
 def fmax(a, b):
     """Returns the larger of two; b if either is NaN."""
     return where(a > b, a, b)
 
 
+@_partwise
 def clip(x, lo, hi):
     """Returns x clipped to [lo, hi]; NaN becomes lo."""
     return fmin(fmax(x, lo), hi)
@@ -79,6 +92,7 @@ def join(*parts):
 # ---- masks -----------------------------------------------------------------------------------------
 
 
+@_partwise
 def where(mask, a, b):
     """Returns a if the mask holds, else b, world by world."""
     return np.where(mask, a, b).view(Row)
@@ -202,6 +216,19 @@ def scalars(record, address: int):
 def doubles(record, address: int):
     """Returns the float64 numbers at a memory address, one by one, at every precision of the record."""
     return record.doubles(address)
+
+
+def flat(rows):
+    """Returns a field without its row type: `flat(d.xpos)[3 * b + 2]` is part 2 of row b."""
+    return rows.flat()
+
+
+def dot(a, b):
+    """Returns the scalar product of two rows: of two vectors, or of a motion and a force."""
+    made = OPERATORS.get(("dot", _kind_of(a), _kind_of(b)))
+    if made is None:
+        raise TypeError(f"dot: got {type(a).__name__}, {type(b).__name__}")
+    return made(a, b)
 
 
 def prefetch(rows, i: int) -> None:

@@ -38,6 +38,7 @@ from featherlane.model.enums import (
 from featherlane.model.joint import is_scalar
 from featherlane.model.names import element
 from featherlane.model.plugins import instances, plugin_number
+from featherlane.spatial.types import Vec5
 
 _field = Declare()
 
@@ -56,9 +57,10 @@ FILTERED = (DYN_FILTER, DYN_FILTEREXACT, DYN_INTEGRATOR)  # types whose activati
         "bits of optional activations, in order: 1 slewed setpoint, 2 integral, 4 temperature, 8 bristle, 16 current; "
         "32: the plugin mujoco.pid",
     ),
-    _field.real(
+    _field.rows(
+        Vec5,
         "actuator_pidprm",
-        "nactuator 5",
+        "nactuator",
         "N/m, N/(m s), N s/m, N, 1/s",
         "of the plugin mujoco.pid: kp, ki, kd, imax and slewmax (inf: unlimited); zeros for other actuators",
     ),

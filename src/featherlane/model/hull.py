@@ -18,6 +18,7 @@ from featherlane.model.convexity import convex_triangles
 from featherlane.model.derived import derived
 from featherlane.model.ordered_sums import heights_along, products_of_rows
 from featherlane.model.outline import outlines
+from featherlane.spatial.types import Vec3
 
 if TYPE_CHECKING:
     import mujoco
@@ -70,14 +71,16 @@ _field = Declare()
     _field.int("hull_flatadr", "nhullvert", "1", "first flat face of more than three corners at a vertex"),
     _field.int("hull_flatnum", "nhullvert", "1", "flat faces of more than three corners at a vertex"),
     _field.int("hull_flat", "nhullflat", "1", "such a face: its number within its hull"),
-    _field.scalar("hull_vert", "nhullvert 3", "m", "vertex in the mesh's frame"),
-    _field.scalar("hull_planenormal", "nhullpoly 3", "1", "unit normal of a face, computed from its corners"),
+    _field.rows(Vec3, "hull_vert", "nhullvert", "m", "vertex in the mesh's frame", shared=True),
+    _field.rows(
+        Vec3, "hull_planenormal", "nhullpoly", "1", "unit normal of a face, computed from its corners", shared=True
+    ),
     _field.scalar("hull_planeoffset", "nhullpoly", "m", "largest height of the face's corners along hull_polynormal"),
     _field.scalar("hull_planeerror", "nhullpoly", "m", "range of the heights of the face's corners"),
     _field.scalar(
         "hull_planedrop", "nhullpoly", "m", "lower bound of the distance of all other vertices below the face"
     ),
-    _field.scalar("hull_polynormal", "nhullpoly 3", "1", "outward unit normal of a face"),
+    _field.rows(Vec3, "hull_polynormal", "nhullpoly", "1", "outward unit normal of a face", shared=True),
 )
 def hulls(hulls_of: Sequence[mujoco.MjModel]) -> dict[str, np.ndarray]:
     """Computes the convex hull of each mesh, its vertices numbered from 0, from a model that has it."""

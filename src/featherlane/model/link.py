@@ -20,6 +20,7 @@ from featherlane.model.arguments import LARGEST, bounded, instance, one_of
 from featherlane.model.assignment import encodable, real_number, reals
 from featherlane.model.derived import derived
 from featherlane.model.ordered_sums import turned_back
+from featherlane.spatial.types import Quat, Vec2, Vec3
 
 KINDS = ("ball", "hinge", "slider", "fixed")
 LINK_BALL, LINK_HINGE, LINK_SLIDER, LINK_FIXED = range(4)
@@ -101,18 +102,19 @@ def listed(links: Link | Iterable[Link]) -> list[Link]:
     _field.int("link_type", "nlink", "1", "0 ball, 1 hinge, 2 slider, 3 fixed"),
     _field.int("link_body", "nlink 2", "1", "the two connected bodies, 0: the world"),
     _field.int("link_limited", "nlink", "1", "a hinge or slider has stops", "bool"),
-    _field.real("link_anchor", "nlink 2 3", "m", "anchor in the frame of either body"),
-    _field.real("link_axis", "nlink 2 3", "1", "axis in the frame of either body"),
-    _field.real("link_quat", "nlink 4", "1", "orientation of the second body in the frame of the first, at rest"),
-    _field.real(
+    _field.rows(Vec3, "link_anchor", "nlink 2", "m", "anchor in the frame of either body"),
+    _field.rows(Vec3, "link_axis", "nlink 2", "1", "axis in the frame of either body"),
+    _field.rows(Quat, "link_quat", "nlink", "1", "orientation of the second body in the frame of the first, at rest"),
+    _field.rows(
+        Vec3,
         "link_offset",
-        "nlink 3",
+        "nlink",
         "m",
         "offset of the first com from the second; slider: in the second's frame, fixed: in the first's",
     ),
     _field.real("link_erp", "nlink", "1", "ERP of the rows, negative: opt_erp"),
     _field.real("link_cfm", "nlink", "m/(s N)", "CFM of the rows, negative: opt_cfm"),
-    _field.real("link_range", "nlink 2", "m, rad", "lower and upper stop"),
+    _field.rows(Vec2, "link_range", "nlink", "m, rad", "lower and upper stop"),
     _field.real("link_motor_vel", "nlink", "m/s, rad/s", "target velocity of the motor"),
     _field.real("link_motor_force", "nlink", "N, N m", "largest force of the motor, 0: no motor"),
     _field.real("link_motor_cfm", "nlink", "m/(s N)", "CFM of the motor, negative: opt_cfm"),

@@ -10,6 +10,7 @@ from featherlane.lanes.layout import Declare, size
 from featherlane.model.derived import derived
 from featherlane.model.enums import SENS_PLUGIN, SENS_TACTILE
 from featherlane.model.plugins import instances
+from featherlane.spatial.types import Vec3
 
 if TYPE_CHECKING:
     import mujoco
@@ -21,7 +22,7 @@ _field = Declare()
 @derived(
     size("ntaxel", "points of all tactile sensors"),
     _field.int("sensor_taxel", "nsensor", "1", "first point of a tactile sensor, -1: another sensor"),
-    _field.scalar("taxel_pos", "ntaxel 3", "m", "position in the frame of the sensor's geom"),
+    _field.rows(Vec3, "taxel_pos", "ntaxel", "m", "position in the frame of the sensor's geom", shared=True),
     _field.scalar("taxel_tangent", "ntaxel 6", "1", "two tangents; zeros if the mesh defines no tangents"),
 )
 def taxels(mj: mujoco.MjModel) -> dict[str, np.ndarray]:

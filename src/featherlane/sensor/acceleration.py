@@ -8,12 +8,12 @@ from featherlane.sensor.position import copy_outputs
 @kernel
 def wrench_at_site(m, d, s):
     """Returns the (force, moment) that its parent exerts on the body of site s: at the site, in its axes."""
-    b, R = m.site_bodyid[s], load9(d.site_xmat, 9 * s)
-    f = load6(d.cfrc_int, 6 * b)
+    b, R = m.site_bodyid[s], d.site_xmat[s]
+    f = d.cfrc_int[b]
     force = (f[3], f[4], f[5])
-    arm = sub3(load3(d.site_xpos, 3 * s), load3(d.subtree_com, 3 * m.body_rootid[b]))
+    arm = d.site_xpos[s] - d.subtree_com[m.body_rootid[b]]
     moment = add3((f[0], f[1], f[2]), cross(force, arm))
-    return mat_t_mul_vec(R, force), mat_t_mul_vec(R, moment)
+    return mat_t_mul_vec(R, force), R.T @ moment
 
 
 @kernel
@@ -31,7 +31,7 @@ def accelerometer(m, d, i):
     """Writes sensor i: linear acceleration of a site, in its axes."""
     s = m.sensor_objid[i]
     _, v = object_acceleration(m, d, OBJ_SITE, s)
-    store3(d.sensor_now, m.sensor_adr[i], mat_t_mul_vec(load9(d.site_xmat, 9 * s), v))
+    store3(d.sensor_now, m.sensor_adr[i], d.site_xmat[s].T @ v)
 
 
 @kernel

@@ -12,7 +12,7 @@ RAD_PER_HALF_DEGREE = 3.14159265358979323846 / 360.0
 @kernel
 def look_at(pos, target):
     """Returns the orientation of an upright camera at pos that looks at a target: x is horizontal."""
-    z = normalize3(sub3(pos, target))[0]
+    z = normalize3(pos - target)[0]
     x = normalize3(cross((0.0, 0.0, 1.0), z))[0]
     y = normalize3(cross(z, x))[0]
     return x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2]
@@ -28,18 +28,18 @@ def cameras(m, d):
     """
     for i in range(m.ncam):
         b, target, mode = m.cam_bodyid[i], m.cam_targetbodyid[i], m.cam_mode[i]
-        pos = add3(load3(d.xpos, 3 * b), mat_mul_vec(load9(d.xmat, 9 * b), load3(m.cam_pos, 3 * i)))
-        R = quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.cam_quat, 4 * i)))
+        pos = d.xpos[b] + d.xmat[b] @ m.cam_pos[i]
+        R = (d.xquat[b] @ m.cam_quat[i]).matrix
         if mode == CAMLIGHT_TRACK:
-            pos, R = add3(load3(d.xpos, 3 * b), load3(m.cam_pos0, 3 * i)), load9(m.cam_mat0, 9 * i)
+            pos, R = d.xpos[b] + m.cam_pos0[i], m.cam_mat0[i]
         elif mode == CAMLIGHT_TRACKCOM:
-            pos, R = add3(load3(d.subtree_com, 3 * b), load3(m.cam_poscom0, 3 * i)), load9(m.cam_mat0, 9 * i)
+            pos, R = d.subtree_com[b] + m.cam_poscom0[i], m.cam_mat0[i]
         elif mode == CAMLIGHT_TARGETBODY and target >= 0:
-            R = look_at(pos, load3(d.xpos, 3 * target))
+            R = look_at(pos, d.xpos[target])
         elif mode == CAMLIGHT_TARGETBODYCOM and target >= 0:
-            R = look_at(pos, load3(d.subtree_com, 3 * target))
-        store3(d.cam_xpos, 3 * i, pos)
-        store9(d.cam_xmat, 9 * i, R)
+            R = look_at(pos, d.subtree_com[target])
+        d.cam_xpos[i] = pos
+        d.cam_xmat[i] = R
 
 
 @kernel
@@ -56,29 +56,29 @@ def focal_lengths(m, i, image):
     Note: MuJoCo divides focal length by sensor size in float32.
     """
     wide, high = image
-    sx, sy = m.cam_sensorsize[2 * i], m.cam_sensorsize[2 * i + 1]
+    sx, sy = m.cam_sensorsize[i][0], m.cam_sensorsize[i][1]
     given = (sx != 0.0) & (sy != 0.0)
     s, c = sincos(RAD_PER_HALF_DEGREE * m.cam_fovy[i])
     f = 0.5 * high * (c / where(s == 0.0, 1.0, s))
-    fx = where(given, m.cam_intrinsic[4 * i] / where(given, sx, 1.0) * wide, f)
-    return fx, where(given, m.cam_intrinsic[4 * i + 1] / where(given, sy, 1.0) * high, f)
+    fx = where(given, m.cam_intrinsic[i][0] / where(given, sx, 1.0) * wide, f)
+    return fx, where(given, m.cam_intrinsic[i][1] / where(given, sy, 1.0) * high, f)
 
 
 @kernel
 def principal_point(m, i):
     """Returns the pixel coordinates of the optical axis; the image's centre if the camera is defined by fovy."""
     wide, high = image_size(m, i)
-    sx, sy = m.cam_sensorsize[2 * i], m.cam_sensorsize[2 * i + 1]
+    sx, sy = m.cam_sensorsize[i][0], m.cam_sensorsize[i][1]
     given = (sx != 0.0) & (sy != 0.0)
-    cx = where(given, m.cam_intrinsic[4 * i + 2] / where(given, sx, 1.0) * wide, 0.5 * wide)
-    return cx, where(given, m.cam_intrinsic[4 * i + 3] / where(given, sy, 1.0) * high, 0.5 * high)
+    cx = where(given, m.cam_intrinsic[i][2] / where(given, sx, 1.0) * wide, 0.5 * wide)
+    return cx, where(given, m.cam_intrinsic[i][3] / where(given, sy, 1.0) * high, 0.5 * high)
 
 
 @kernel
 def project(m, d, i, point):
     """Returns the pixel coordinates of a point in camera i, right of and below the upper left corner of its image."""
     fx, fy = focal_lengths(m, i, image_size(m, i))
-    x, y, z = mat_t_mul_vec(load9(d.cam_xmat, 9 * i), sub3(point, load3(d.cam_xpos, 3 * i)))
+    x, y, z = d.cam_xmat[i].T @ (point - d.cam_xpos[i])
     z = where(z < 0.0, -fmax(-z, MINVAL), fmax(z, MINVAL))
     wide, high = image_size(m, i)
     return fma(-fx, x / z, 0.5 * wide), fma(fy, y / z, 0.5 * high)
@@ -90,7 +90,7 @@ def pixel_ray(m, d, i, column, row):
 
     Orthographic cameras have parallel rays; fovy is then the height of the image [m], and its width is equal.
     """
-    pos, R = load3(d.cam_xpos, 3 * i), load9(d.cam_xmat, 9 * i)
+    pos, R = d.cam_xpos[i], d.cam_xmat[i]
     u, v = real(d, column + 0.5), real(d, row + 0.5)
     if m.cam_projection[i] == PROJ_PERSPECTIVE:
         fx, fy = focal_lengths(m, i, image_size(m, i))
@@ -100,7 +100,7 @@ def pixel_ray(m, d, i, column, row):
         wide, high = image_size(m, i)
         half = 0.5 * m.cam_fovy[i]
         x, y = (2.0 * u - wide) / wide * half, (high - 2.0 * v) / high * half
-        pos = add3(pos, mat_mul_vec(R, (x, y, 0.0)))
+        pos = pos + mat_mul_vec(R, (x, y, 0.0))
         direction = (-R[2], -R[5], -R[8])
     return pos, direction
 
@@ -118,18 +118,18 @@ def image_ray(m, d, i, image, column, row):
 
     Source: MuJoCo mjv_cameraFrustum.
     """
-    pos, R = load3(d.cam_xpos, 3 * i), load9(d.cam_xmat, 9 * i)
+    pos, R = d.cam_xpos[i], d.cam_xmat[i]
     wide, high = image
     x, y = column + (0.5 - 0.5 * wide), 0.5 * high - (row + 0.5)
     if m.cam_projection[i] == PROJ_PERSPECTIVE:
         fx, fy = focal_lengths(m, i, image)
-        sx, sy = m.cam_sensorsize[2 * i], m.cam_sensorsize[2 * i + 1]
+        sx, sy = m.cam_sensorsize[i][0], m.cam_sensorsize[i][1]
         given = (sx != 0.0) & (sy != 0.0)
-        x = where(given, x + m.cam_intrinsic[4 * i + 2] / where(given, sx, 1.0) * wide, x)
-        y = where(given, y + m.cam_intrinsic[4 * i + 3] / where(given, sy, 1.0) * high, y)
+        x = where(given, x + m.cam_intrinsic[i][2] / where(given, sx, 1.0) * wide, x)
+        y = where(given, y + m.cam_intrinsic[i][3] / where(given, sy, 1.0) * high, y)
         direction = normalize3(mat_mul_vec(R, (x / fx, y / fy, -1.0)))[0]
     else:
         size = m.cam_fovy[i] / high
-        pos = add3(pos, mat_mul_vec(R, (x * size, y * size, 0.0)))
+        pos = pos + mat_mul_vec(R, (x * size, y * size, 0.0))
         direction = (-R[2], -R[5], -R[8])
     return pos, direction

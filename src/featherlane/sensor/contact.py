@@ -47,8 +47,8 @@ def force_of(m, d, k, lane):
 @kernel
 def motion_at(m, d, b, point, lane):
     """Returns the (angular, linear) velocity of body b at a point."""
-    w, v = read3(d.cvel, 6 * b, lane), read3(d.cvel, 6 * b + 3, lane)
-    return w, add3(v, cross(w, sub3(point, read3(d.subtree_com, 3 * m.body_rootid[b], lane))))
+    w, v = read3(flat(d.cvel), 6 * b, lane), read3(flat(d.cvel), 6 * b + 3, lane)
+    return w, add3(v, cross(w, sub3(point, read3(flat(d.subtree_com), 3 * m.body_rootid[b], lane))))
 
 
 # ---- matching -------------------------------------------------------------------------------------------------------
@@ -100,11 +100,11 @@ def in_site(m, d, s, k, lane):
     inside = 1
     if s.kind1 == OBJ_SITE:
         i = s.x1
-        p = point_in_site(d, i, read3(d.con_pos, 3 * k, lane), lane)
+        p = point_in_site(d, i, read3(flat(d.con_pos), 3 * k, lane), lane)
         if m.site_type[i] == MESH:
             inside = 1 if inside_hull(m, m.site_dataid[i], p) else 0
         else:
-            inside = 1 if inside_shape(m.site_type[i], read3(m.site_size, 3 * i, lane), p) else 0
+            inside = 1 if inside_shape(m.site_type[i], read3(flat(m.site_size), 3 * i, lane), p) else 0
     return inside
 
 
@@ -128,7 +128,7 @@ def rank(m, d, k, reduce, lane):
         x = read_lane(d.con_dist, k, lane)
     elif reduce == REDUCE_MAXFORCE:
         f, t = force_of(m, d, k, lane)
-        x = -(dot3(f, f) + dot3(t, t))
+        x = -(dot(f, f) + dot(t, t))
     return x
 
 
@@ -185,10 +185,10 @@ def turned(v, side):
 @kernel
 def relative_motion(m, d, k, lane):
     """Returns the (angular, linear) velocity of the second body relative to the first at the contact, in its frame."""
-    point, R = read3(d.con_pos, 3 * k, lane), read9(d.con_frame, 9 * k, lane)
+    point, R = read3(flat(d.con_pos), 3 * k, lane), read9(flat(d.con_frame), 9 * k, lane)
     w1, v1 = motion_at(m, d, d.con_carrier[2 * k], point, lane)
     w2, v2 = motion_at(m, d, d.con_carrier[2 * k + 1], point, lane)
-    return mat_mul_vec(R, sub3(w2, w1)), mat_mul_vec(R, sub3(v2, v1))
+    return mat_mul_vec(R, sub3(w2, w1)), mat_mul_vec(R, v2 - v1)
 
 
 @kernel
@@ -210,13 +210,13 @@ def write_contact_fields(m, d, s, out, a, k, nfound, lane):
         write_lane(out, a, lane, read_lane(d.con_dist, k, lane))
         a += 1
     if fields & CONDATA_POS:
-        write3(out, a, lane, read3(d.con_pos, 3 * k, lane))
+        write3(out, a, lane, read3(flat(d.con_pos), 3 * k, lane))
         a += 3
     if fields & CONDATA_NORMAL:
-        write3(out, a, lane, scale3(sign, read3(d.con_frame, 9 * k, lane)))
+        write3(out, a, lane, scale3(sign, read3(flat(d.con_frame), 9 * k, lane)))
         a += 3
     if fields & CONDATA_TANGENT:
-        write3(out, a, lane, scale3(sign, read3(d.con_frame, 9 * k + 3, lane)))
+        write3(out, a, lane, scale3(sign, read3(flat(d.con_frame), 9 * k + 3, lane)))
         a += 3
     if fields & (CONDATA_LINVEL | CONDATA_ANGVEL):
         w, v = relative_motion(m, d, k, lane)
@@ -239,8 +239,8 @@ def centre_of_force(m, d, s, lane):
     for k in range(d.ncon_slot[0]):
         if matches(m, d, s, k, lane):
             f, _ = force_of(m, d, k, lane)
-            weight = sqrt(dot3(f, f))
-            centre = axpy3(weight, read3(d.con_pos, 3 * k, lane), centre)
+            weight = sqrt(dot(f, f))
+            centre = axpy3(weight, read3(flat(d.con_pos), 3 * k, lane), centre)
             total = total + weight
     return scale3(1.0 / fmax(total, MINVAL), centre)
 
@@ -252,11 +252,11 @@ def net_wrench(m, d, s, centre, lane):
     for k in range(d.ncon_slot[0]):
         side = matches(m, d, s, k, lane)
         if side:
-            R, (f, t) = read9(d.con_frame, 9 * k, lane), force_of(m, d, k, lane)
+            R, (f, t) = read9(flat(d.con_frame), 9 * k, lane), force_of(m, d, k, lane)
             sign = 1.0 if side == 1 else -1.0
-            f, t = scale3(sign, mat_t_mul_vec(R, f)), scale3(sign, mat_t_mul_vec(R, t))
-            arm = sub3(read3(d.con_pos, 3 * k, lane), centre)
-            force, moment = add3(force, f), add3(moment, add3(t, cross(arm, f)))
+            f, t = sign * mat_t_mul_vec(R, f), sign * mat_t_mul_vec(R, t)
+            arm = sub3(read3(flat(d.con_pos), 3 * k, lane), centre)
+            force, moment = add3(force, f), add3(moment, t + cross(arm, f))
     return force, moment
 
 

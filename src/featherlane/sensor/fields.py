@@ -1,6 +1,7 @@
 """Fields of sensors and of their inputs."""
 
 from featherlane.lanes.layout import Declare, size
+from featherlane.spatial.types import Force, Mat3, Vec3
 
 _cameras_output = Declare("cameras", "output", condition="want_frames")
 _subtree_vel_output = Declare("subtree_vel", "output", condition="want_subtree")
@@ -16,14 +17,16 @@ FIELDS = (
     size("want_sensors", "1: compute the values of sensors in each step"),
     size("want_subtree", "1: compute velocities and momenta of subtrees"),
     size("want_wrenches", "1: compute accelerations of bodies, and forces on and between them"),
-    _cameras_output.real("cam_xpos", "ncam 3", "m", "position of the camera"),
-    _cameras_output.real("cam_xmat", "ncam 9", "1", "orientation of the camera"),
-    _subtree_vel_output.real("subtree_linvel", "nbody 3", "m/s", "velocity of a subtree's centre of mass"),
-    _subtree_vel_output.real("subtree_angmom", "nbody 3", "kg m^2/s", "angular momentum of a subtree about its com"),
-    _rne_post_constraint_output.real(
-        "cfrc_int", "nbody 6", "N m, N", "force that the parent exerts, at the tree's com"
+    _cameras_output.rows(Vec3, "cam_xpos", "ncam", "m", "position of the camera"),
+    _cameras_output.rows(Mat3, "cam_xmat", "ncam", "1", "orientation of the camera"),
+    _subtree_vel_output.rows(Vec3, "subtree_linvel", "nbody", "m/s", "velocity of a subtree's centre of mass"),
+    _subtree_vel_output.rows(
+        Vec3, "subtree_angmom", "nbody", "kg m^2/s", "angular momentum of a subtree about its com"
     ),
-    _rne_post_constraint_output.real("cfrc_ext", "nbody 6", "N m, N", "external force on the body, at the tree's com"),
+    _rne_post_constraint_output.rows(
+        Force, "cfrc_int", "nbody", "N m, N", "force that the parent exerts, at the tree's com"
+    ),
+    _rne_post_constraint_output.rows(Force, "cfrc_ext", "nbody", "N m, N", "external force, at the tree's com"),
     _runge_kutta_scratch.int(
         "in_stage",
         "1",

@@ -9,18 +9,18 @@ from featherlane.sensor.frame import object_pos
 @kernel
 def point_in_site(d, s, point, lane):
     """Returns a world point in the frame of site s."""
-    return mat_t_mul_vec(read9(d.site_xmat, 9 * s, lane), sub3(point, read3(d.site_xpos, 3 * s, lane)))
+    return mat_t_mul_vec(read9(flat(d.site_xmat), 9 * s, lane), sub3(point, read3(flat(d.site_xpos), 3 * s, lane)))
 
 
 @kernel
 def inside_hull(m, h, p):
     """Returns whether the point of one world, in the original frame of mesh h, is behind every face of its hull."""
-    q = (m.mesh_quat[4 * h], m.mesh_quat[4 * h + 1], m.mesh_quat[4 * h + 2], m.mesh_quat[4 * h + 3])
-    p = rotate(quat_conj(q), sub3(p, load3(m.mesh_pos, 3 * h)))
+    q = (m.mesh_quat[h][0], m.mesh_quat[h][1], m.mesh_quat[h][2], m.mesh_quat[h][3])
+    p = quat_conj(q) @ (p - m.mesh_pos[h])
     inside = p[0] == p[0]
     for f in range(m.hull_polyadr[h], m.hull_polyadr[h] + m.hull_polynum[h]):
-        n = load3(m.hull_polynormal, 3 * f)
-        v = load3(m.hull_vert, 3 * (m.hull_vertadr[h] + m.hull_polyvert[m.hull_polyvertadr[f]]))
+        n = m.hull_polynormal[f]
+        v = m.hull_vert[m.hull_vertadr[h] + m.hull_polyvert[m.hull_polyvertadr[f]]]
         inside = inside & (fma(n[0], p[0] - v[0], fma(n[1], p[1] - v[1], n[2] * (p[2] - v[2]))) < 0.0)
     return inside
 
@@ -30,14 +30,14 @@ def inside_site(m, d, s, point):
     """Returns 1 in worlds in which a world point is inside site s, else 0."""
     value = 0.0
     if m.site_type[s] == MESH:
-        store3(d.ray.point, 0, point)
+        d.ray.point[0] = point
         for lane in range(width(d)):
-            p = point_in_site(d, s, read3(d.ray.point, 0, lane), lane)
+            p = point_in_site(d, s, read3(flat(d.ray.point), 0, lane), lane)
             write_lane(d.ray.distance, 0, lane, 1.0 if inside_hull(m, m.site_dataid[s], p) else 0.0)
         value = d.ray.distance[0]
     else:
-        p = mat_t_mul_vec(load9(d.site_xmat, 9 * s), sub3(point, load3(d.site_xpos, 3 * s)))
-        value = where(inside_shape(m.site_type[s], load3(m.site_size, 3 * s), p), 1.0, value)
+        p = d.site_xmat[s].T @ sub3(point, d.site_xpos[s])
+        value = where(inside_shape(m.site_type[s], m.site_size[s], p), 1.0, value)
     return value
 
 
@@ -51,6 +51,6 @@ def insidesite(m, d, i):
     point = object_pos(d, kind, x)
     if kind == OBJ_BODY and x > 0:
         carries = (m.body_mass[x] < MINVAL) & (m.body_subtreemass[x] >= MINVAL)
-        com = load3(d.subtree_com, 3 * x)
+        com = d.subtree_com[x]
         point = (where(carries, com[0], point[0]), where(carries, com[1], point[1]), where(carries, com[2], point[2]))
     d.sensor_now[m.sensor_adr[i]] = inside_site(m, d, m.sensor_refid[i], point)

@@ -9,16 +9,16 @@ def _own_momenta(m, d):
     """Writes each body's linear momentum, and its angular momentum about its centre of mass, to its subtree's rows."""
     for i in range(m.nbody):
         w, v = object_velocity(m, d, OBJ_BODY, i)
-        store3(d.subtree_linvel, 3 * i, scale3(m.body_mass[i], v))
-        R, I = inertial_mat(m, d, i), load3(m.body_inertia, 3 * i)
+        d.subtree_linvel[i] = m.body_mass[i] * v
+        R, I = inertial_mat(m, d, i), m.body_inertia[i]
         w = mat_t_mul_vec(R, w)
-        store3(d.subtree_angmom, 3 * i, mat_mul_vec(R, (I[0] * w[0], I[1] * w[1], I[2] * w[2])))
+        d.subtree_angmom[i] = mat_mul_vec(R, (I[0] * w[0], I[1] * w[1], I[2] * w[2]))
 
 
 @kernel
 def _add_moment(d, i, arm, velocity, mass):
     """Adds arm x mass velocity to the angular momentum of subtree i."""
-    store3(d.subtree_angmom, 3 * i, axpy3(mass, cross(arm, velocity), load3(d.subtree_angmom, 3 * i)))
+    d.subtree_angmom[i] = fma(mass, cross(arm, velocity), d.subtree_angmom[i])
 
 
 @stage
@@ -33,16 +33,16 @@ def subtree_vel(m, d):
     """
     _own_momenta(m, d)
     for i in range(m.nbody - 1, -1, -1):
-        momentum = load3(d.subtree_linvel, 3 * i)
+        momentum = d.subtree_linvel[i]
         if i > 0:
             p = m.body_parentid[i]
-            store3(d.subtree_linvel, 3 * p, add3(load3(d.subtree_linvel, 3 * p), momentum))
-        store3(d.subtree_linvel, 3 * i, scale3(1.0 / fmax(m.body_subtreemass[i], MINVAL), momentum))
+            d.subtree_linvel[p] = d.subtree_linvel[p] + momentum
+        d.subtree_linvel[i] = 1.0 / fmax(m.body_subtreemass[i], MINVAL) * momentum
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
         _, v = object_velocity(m, d, OBJ_BODY, i)
-        com, linvel = load3(d.subtree_com, 3 * i), load3(d.subtree_linvel, 3 * i)
-        _add_moment(d, i, sub3(load3(d.xipos, 3 * i), com), sub3(v, linvel), m.body_mass[i])
-        store3(d.subtree_angmom, 3 * p, add3(load3(d.subtree_angmom, 3 * p), load3(d.subtree_angmom, 3 * i)))
-        com, linvel = sub3(com, load3(d.subtree_com, 3 * p)), sub3(linvel, load3(d.subtree_linvel, 3 * p))
+        com, linvel = d.subtree_com[i], d.subtree_linvel[i]
+        _add_moment(d, i, d.xipos[i] - com, v - linvel, m.body_mass[i])
+        d.subtree_angmom[p] = d.subtree_angmom[p] + d.subtree_angmom[i]
+        com, linvel = com - d.subtree_com[p], linvel - d.subtree_linvel[p]
         _add_moment(d, p, com, linvel, m.body_subtreemass[i])

@@ -24,7 +24,7 @@ def framepos(m, d, i):
     """Writes sensor i: position of an object, in world axes or relative to the reference frame."""
     v = object_pos(d, m.sensor_objtype[i], m.sensor_objid[i])
     if m.sensor_refid[i] >= 0:
-        v = sub3(v, object_pos(d, m.sensor_reftype[i], m.sensor_refid[i]))
+        v = v - object_pos(d, m.sensor_reftype[i], m.sensor_refid[i])
     store3(d.sensor_now, m.sensor_adr[i], seen_from_reference(m, d, i, v))
 
 
@@ -40,27 +40,27 @@ def framequat(m, d, i):
     """Writes sensor i: orientation of an object, relative to the world or to the reference frame."""
     q = object_quat(m, d, m.sensor_objtype[i], m.sensor_objid[i])
     if m.sensor_refid[i] >= 0:
-        q = quat_mul(quat_conj(object_quat(m, d, m.sensor_reftype[i], m.sensor_refid[i])), q)
+        q = object_quat(m, d, m.sensor_reftype[i], m.sensor_refid[i]).T @ q
     store4(d.sensor_now, m.sensor_adr[i], q)
 
 
 @kernel
 def subtreecom(m, d, i):
     """Writes sensor i: centre of mass of a subtree."""
-    store3(d.sensor_now, m.sensor_adr[i], load3(d.subtree_com, 3 * m.sensor_objid[i]))
+    store3(d.sensor_now, m.sensor_adr[i], d.subtree_com[m.sensor_objid[i]])
 
 
 @kernel
 def magnetometer(m, d, i):
     """Writes sensor i: the magnetic field in the axes of a site."""
-    R = load9(d.site_xmat, 9 * m.sensor_objid[i])
-    store3(d.sensor_now, m.sensor_adr[i], mat_t_mul_vec(R, load3(m.opt_magnetic, 0)))
+    R = d.site_xmat[m.sensor_objid[i]]
+    store3(d.sensor_now, m.sensor_adr[i], R.T @ m.opt_magnetic[0])
 
 
 @kernel
 def camprojection(m, d, i):
     """Writes sensor i: the pixel coordinates of a site in a camera."""
-    a, point = m.sensor_adr[i], load3(d.site_xpos, 3 * m.sensor_objid[i])
+    a, point = m.sensor_adr[i], d.site_xpos[m.sensor_objid[i]]
     d.sensor_now[a], d.sensor_now[a + 1] = project(m, d, m.sensor_refid[i], point)
 
 

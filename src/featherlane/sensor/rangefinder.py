@@ -28,7 +28,7 @@ def store_where(d, a, mask, v):
 @kernel
 def store_ray(d, fields, a, depth):
     """Writes the result of a ray, field by field from a on; returns the address of the next ray's values."""
-    dist, p, v = d.ray.distance[0], load3(d.ray.point, 0), load3(d.ray.direction, 0)
+    dist, p, v = d.ray.distance[0], d.ray.point[0], d.ray.direction[0]
     hit = d.ray.geom[0] >= 0.0
     if fields & RAYDATA_DIST:
         d.sensor_now[a] = dist
@@ -40,10 +40,10 @@ def store_ray(d, fields, a, depth):
         store3(d.sensor_now, a, p)
         a += 3
     if fields & RAYDATA_POINT:
-        store_where(d, a, hit, axpy3(dist, v, p))
+        store_where(d, a, hit, fma(dist, v, p))
         a += 3
     if fields & RAYDATA_NORMAL:
-        store_where(d, a, hit, load3(d.ray.normal, 0))
+        store_where(d, a, hit, d.ray.normal[0])
         a += 3
     if fields & RAYDATA_DEPTH:
         d.sensor_now[a] = where(hit, depth, -1.0)
@@ -54,9 +54,9 @@ def store_ray(d, fields, a, depth):
 @kernel
 def camera_depth(d, i):
     """Returns the depth of the hit point in front of camera i [m]."""
-    R = load9(d.cam_xmat, 9 * i)
-    point = axpy3(d.ray.distance[0], load3(d.ray.direction, 0), load3(d.ray.point, 0))
-    return -dot3(sub3(point, load3(d.cam_xpos, 3 * i)), (R[2], R[5], R[8]))
+    R = d.cam_xmat[i]
+    point = fma(d.ray.distance[0], d.ray.direction[0], d.ray.point[0])
+    return -dot3(point - d.cam_xpos[i], (R[2], R[5], R[8]))
 
 
 @stage
@@ -75,14 +75,14 @@ def rangefinder(m, d, i):
         for row in range(m.cam_resolution[2 * x + 1]):
             for column in range(m.cam_resolution[2 * x]):
                 origin, direction = pixel_ray(m, d, x, column, row)
-                store3(d.ray.point, 0, origin)
-                store3(d.ray.direction, 0, direction)
+                d.ray.point[0] = origin
+                d.ray.direction[0] = direction
                 cast(m, d)
                 a = store_ray(d, fields, a, camera_depth(d, x))
     else:
-        R = load9(d.site_xmat, 9 * x)
+        R = d.site_xmat[x]
         d.ray.exclude[0] = real(d, m.site_bodyid[x])
-        store3(d.ray.point, 0, load3(d.site_xpos, 3 * x))
-        store3(d.ray.direction, 0, (R[2], R[5], R[8]))
+        d.ray.point[0] = d.site_xpos[x]
+        d.ray.direction[0] = (R[2], R[5], R[8])
         cast(m, d)
         a = store_ray(d, fields, a, d.ray.distance[0])

@@ -55,13 +55,13 @@ def choose(m, d, g, origin, bundle, chosen, n):
     (center, axis), slope = origin, bundle[1]
     rho, spread, behind, reach = tuple(real(d, x) for x in bundle)
     geom_frame(m, d, g)
-    near, _, r = near_bundle(m, d, g, axpy3(-behind, axis, center), axis, rho, fmax(spread, 0.0))
+    near, _, r = near_bundle(m, d, g, fma(-behind, axis, center), axis, rho, fmax(spread, 0.0))
     if slope < 0.0:
         near = true_mask(d)
-    away = norm3(sub3(load3(d.geom_xpos, 3 * g), center)) - r > real(d, d.ray.cutoff[0]) + reach
+    away = norm3(d.geom_xpos[g] - center) - r > real(d, d.ray.cutoff[0]) + reach
     if m.geom_type[g] == PLANE or any_(near & not_(away)):
         n = insert(chosen, n, g)
-    return n, dot3(load3(d.geom_xpos, 3 * g), load3(d.geom_xmat, 9 * g)) + d.geom_xmat[9 * g + 8]
+    return n, dot(d.geom_xpos[g], d.geom_xmat[g].rows[0]) + d.geom_xmat[g][8]
 
 
 @kernel
@@ -121,7 +121,7 @@ def choose_near(m, d, p, frame, bounds, chosen):
     pos, R = frame
     b = tuple(read_lane(bounds, i, 0) for i in range(10))
     center = mat_mul_vec(R, tuple(real(d, b[i]) for i in range(3)))
-    origin = add3(pos, center), mat_mul_vec(R, tuple(real(d, b[3 + i]) for i in range(3)))
+    origin = pos + center, mat_mul_vec(R, tuple(real(d, b[3 + i]) for i in range(3)))
     bundle, spoiled, n = (b[6], b[7], b[8], b[9]), dot3(pos, (R[0] + R[1], R[3] + R[4], R[6] + R[7])), 0
     for k in range(d.camera.ncandidate[0]):
         n, pose = choose(m, d, d.camera.candidate[k], origin, bundle, chosen, n)
@@ -137,7 +137,7 @@ def measure_shadows(m, d, p):
     """Writes the half extents along x and y of the geoms in `ray.seen` to p.shadow."""
     for k in range(d.ray.ngeom[0]):
         g = d.ray.seen[k]
-        s, R = load3(m.geom_size, 3 * g), load9(d.geom_xmat, 9 * g)
+        s, R = m.geom_size[g], d.geom_xmat[g]
         if m.geom_type[g] == BOX:
             for i in range(2):
                 x = fabs(R[3 * i]) * s[0] + fabs(R[3 * i + 1]) * s[1] + fabs(R[3 * i + 2]) * s[2]
@@ -150,13 +150,13 @@ def measure_shadows(m, d, p):
 @kernel
 def cast_vertical(m, d, p):
     """Finds the first surfaces as `cast_packet`, for rays along z: a geom is tested if its shadow covers a ray."""
-    x, y = d.ray.point[0], d.ray.point[1]
+    x, y = d.ray.point[0][0], d.ray.point[0][1]
     start_rays(d)
     for k in range(d.ray.ngeom[0]):
         g = d.ray.seen[k]
         near = d.ray.exclude[0] != m.geom_bodyid[g]
         if m.geom_type[g] != PLANE:
-            near = near & (fabs(d.geom_xpos[3 * g] - x) <= p.shadow[2 * k])
-            near = near & (fabs(d.geom_xpos[3 * g + 1] - y) <= p.shadow[2 * k + 1])
+            near = near & (fabs(d.geom_xpos[g][0] - x) <= p.shadow[2 * k])
+            near = near & (fabs(d.geom_xpos[g][1] - y) <= p.shadow[2 * k + 1])
         meet_geom(m, d, g, near, packet=1)
     end_rays(d)

@@ -41,19 +41,19 @@ def place_lights(m, d, p):
         o = LIGHT * k
         mode, b, target = whole(L[o]), whole(L[o + 1]), whole(L[o + 2])
         if mode == HEADLIGHT:
-            pos, R = load3(d.cam_xpos, 3 * cam), load9(d.cam_xmat, 9 * cam)
+            pos, R = d.cam_xpos[cam], d.cam_xmat[cam]
             way = -R[2], -R[5], -R[8]
         else:
-            R, body = load9(d.xmat, 9 * b), load3(d.xpos, 3 * b)
-            pos, way = add3(body, mat_mul_vec(R, table3(d, L, o + POS))), mat_mul_vec(R, table3(d, L, o + DIR))
+            R, body = d.xmat[b], d.xpos[b]
+            pos, way = body + mat_mul_vec(R, table3(d, L, o + POS)), mat_mul_vec(R, table3(d, L, o + DIR))
             if mode == CAMLIGHT_TRACK:
                 pos, way = add3(body, table3(d, L, o + POS0)), table3(d, L, o + DIR0)
             elif mode == CAMLIGHT_TRACKCOM:
-                pos, way = add3(load3(d.subtree_com, 3 * b), table3(d, L, o + POSCOM0)), table3(d, L, o + DIR0)
+                pos, way = add3(d.subtree_com[b], table3(d, L, o + POSCOM0)), table3(d, L, o + DIR0)
             elif mode == CAMLIGHT_TARGETBODY and target >= 0:
-                way = sub3(load3(d.xpos, 3 * target), pos)
+                way = d.xpos[target] - pos
             elif mode == CAMLIGHT_TARGETBODYCOM and target >= 0:
-                way = sub3(load3(d.subtree_com, 3 * target), pos)
+                way = d.subtree_com[target] - pos
         store3(p.light_frame, 6 * k, pos)
         store3(p.light_frame, 6 * k + 3, normalize3(way)[0])
 
@@ -74,7 +74,7 @@ def three(table, k):
 def corner_weights(a, b, c, q):
     """Returns the weights of a triangle's corners at a point of its plane."""
     u, v, w = sub3(b, a), sub3(c, a), sub3(q, a)
-    uu, uv, vv, wu, wv = dot3(u, u), dot3(u, v), dot3(v, v), dot3(w, u), dot3(w, v)
+    uu, uv, vv, wu, wv = dot(u, u), dot(u, v), dot(v, v), dot(w, u), dot(w, v)
     det = fma(uu, vv, -uv * uv)
     good = det > 0.0
     scale = 1.0 / where(good, det, 1.0)
@@ -94,8 +94,8 @@ def on_mesh(d, p, is_mesh, local, normal):
         s = fma(w[k], gather(T, first + (18.0 + 2.0 * k)), s)
         t = fma(w[k], gather(T, first + (19.0 + 2.0 * k)), t)
     n = normalize3(n)[0]
-    smooth = is_mesh & (dot3(n, normal) > 0.0)
-    return select3(smooth, n, normal), s, t
+    smooth = is_mesh & (dot(n, normal) > 0.0)
+    return where(smooth, n, normal), s, t
 
 
 @kernel
@@ -104,7 +104,7 @@ def local_places(m, d, g, kind, local):
 
     The ends of a capsule are half spheres from 1 to 2 along its axis.
     """
-    x, y, z = gathered3(m.geom_size, 3.0 * g)
+    x, y, z = gathered3(flat(m.geom_size), 3.0 * g)
     sphere, round = kind == 1.0 * SPHERE, (kind == 1.0 * CAPSULE) | (kind == 1.0 * CYLINDER)
     size = x, where(sphere | round, x, y), where(sphere, x, where(round, y, z))
     q = tuple(where(size[i] > 0.0, local[i] / where(size[i] > 0.0, size[i], 1.0), local[i]) for i in range(3))
@@ -174,7 +174,7 @@ def find_occluders(m, d):
     Writes: ray.geom, -1 without a hit, camera.occluder, ray.*; scratch memory: shapes.*, line.*.
     Frame: world.   Cost: O(ngeom).
     """
-    p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)
+    p, v = d.ray.point[0], d.ray.direction[0]
     d.ray.geom[0] = -1.0
     k = -1
     while k < d.camera.ncandidate[0] and any_(d.ray.distance[0] >= 0.0):
@@ -191,8 +191,8 @@ def find_occluders(m, d):
 @kernel
 def reached(m, d, lit, point, to_light, distance):
     """Returns the lanes of the mask `lit` that a light at a distance reaches; overwrites the results of `cast`."""
-    store3(d.ray.point, 0, point)
-    store3(d.ray.direction, 0, to_light)
+    d.ray.point[0] = point
+    d.ray.direction[0] = to_light
     d.ray.distance[0], d.ray.culls[0] = where(lit, distance, -1.0), 0
     find_occluders(m, d)
     d.ray.culls[0] = 1
@@ -215,11 +215,11 @@ def shine(m, d, p, k, point, normal, to_eye, specular, shininess, skin, seen):
             fade = where(along >= real(d, L[o + CUTOFF]), fade * spot, 0.0)
     facing = fmax(dot3(normal, to_light), 0.0)
     halfway = normalize3(add3(to_light, to_eye))[0]
-    gloss = where(facing > 0.0, specular * pow_(fmax(dot3(normal, halfway), 0.0), shininess), 0.0)
+    gloss = where(facing > 0.0, specular * pow_(fmax(dot(normal, halfway), 0.0), shininess), 0.0)
     if whole(L[o + 4]) == 1:
         lit = seen & (facing > 0.0) & (fade > 0.0)
         if any_(lit):
-            lit = reached(m, d, lit, axpy3(skin, normal, point), to_light, distance)
+            lit = reached(m, d, lit, fma(skin, normal, point), to_light, distance)
         fade = where(lit, fade, 0.0)
     ambient, diffuse, bright = table3(d, L, o + AMBIENT), table3(d, L, o + DIFFUSE), table3(d, L, o + SHINE)
     matt = tuple(fade * fma(facing, diffuse[i], ambient[i]) for i in range(3))
@@ -237,20 +237,24 @@ def shade(m, d, p, origin, direction, seen, colours):
     rgb, base = sky(m, d, p, direction), doubles(d, colours)
     if any_(seen):
         S, g, x = doubles(d, p.surfaces), where(seen, d.ray.geom[0], 0.0), where(seen, d.ray.distance[0], 0.0)
-        o, face = SURFACE * g, load3(d.ray.normal, 0)
+        o, face = SURFACE * g, d.ray.normal[0]
         normal, point = face, axpy3(x, direction, origin)
         kind, textures = gather(S, o + SHAPE), gather(S, o + TEXTURE)
         is_mesh = seen & (kind == 1.0 * MESH)
         texture = 1.0, 1.0, 1.0
         if any_(is_mesh | (textures > 0.0)):
             k = 9.0 * g
-            R = join(gathered3(d.geom_xmat, k), gathered3(d.geom_xmat, k + 3.0), gathered3(d.geom_xmat, k + 6.0))
-            local = mat_t_mul_vec(R, sub3(point, gathered3(d.geom_xpos, 3.0 * g)))
+            R = join(
+                gathered3(flat(d.geom_xmat), k),
+                gathered3(flat(d.geom_xmat), k + 3.0),
+                gathered3(flat(d.geom_xmat), k + 6.0),
+            )
+            local = mat_t_mul_vec(R, sub3(point, gathered3(flat(d.geom_xpos), 3.0 * g)))
             n, mapped = mat_t_mul_vec(R, face), (false_mask(d), 0.0, 0.0)
             if any_(is_mesh):
                 smooth, s, t = on_mesh(d, p, is_mesh, local, n)
                 mapped = is_mesh & (gather(S, o + MAPPED) > 0.0), s, t
-                normal = select3(is_mesh, mat_mul_vec(R, smooth), normal)
+                normal = where(is_mesh, mat_mul_vec(R, smooth), normal)
             if any_(textures > 0.0):
                 texture = textured(m, d, p, g, textures, local, n, mapped)
         rgba = three(base, 3.0 * g)

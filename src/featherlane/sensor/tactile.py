@@ -26,8 +26,8 @@ def _touches(m, d, weld, g):
 @kernel
 def _velocity_at(m, d, b, point):
     """Returns the velocity of the point of body b that is at `point` [m/s]."""
-    w, v = load3(d.cvel, 6 * b), load3(d.cvel, 6 * b + 3)
-    return add3(v, cross(w, sub3(point, load3(d.subtree_com, 3 * m.body_rootid[b]))))
+    w, v = d.cvel[b].angular, d.cvel[b].linear
+    return v + cross(w, point - d.subtree_com[m.body_rootid[b]])
 
 
 @kernel
@@ -35,18 +35,18 @@ def _add_geom(m, d, i, g, mask):
     """Adds what the points of sensor i measure of geom g, in worlds of the mask."""
     own, n, out = m.sensor_refid[i], m.sensor_dim[i] // 3, d.sensor_now
     a, first, weld = m.sensor_adr[i], m.sensor_taxel[i], m.body_weldid[m.geom_bodyid[own]]
-    R, S, size = load9(d.geom_xmat, 9 * own), load9(d.geom_xmat, 9 * g), load3(m.geom_size, 3 * g)
-    pos, other, body = load3(d.geom_xpos, 3 * own), load3(d.geom_xpos, 3 * g), m.geom_bodyid[g]
+    R, S, size = d.geom_xmat[own], d.geom_xmat[g], m.geom_size[g]
+    pos, other, body = d.geom_xpos[own], d.geom_xpos[g], m.geom_bodyid[g]
     for j in range(n):
         t = first + j
-        p = (real(d, m.taxel_pos[3 * t]), real(d, m.taxel_pos[3 * t + 1]), real(d, m.taxel_pos[3 * t + 2]))
-        point = add3(pos, mat_mul_vec(R, p))
-        local = mat_t_mul_vec(S, sub3(point, other))
+        p = (real(d, m.taxel_pos[t][0]), real(d, m.taxel_pos[t][1]), real(d, m.taxel_pos[t][2]))
+        point = pos + mat_mul_vec(R, p)
+        local = S.T @ (point - other)
         dist, _ = signed_distance(m, d, m.geom_field[g], m.geom_fieldadr[g], size, local, exact=0)
         inside, depth = mask & (dist < 0.0), -dist
         if any_(inside):
-            sliding = sub3(_velocity_at(m, d, weld, point), _velocity_at(m, d, body, point))
-            sliding = mat_t_mul_vec(R, sliding)
+            sliding = _velocity_at(m, d, weld, point) - _velocity_at(m, d, body, point)
+            sliding = R.T @ sliding
             out[a + j] = where(inside, fmax(out[a + j], depth), out[a + j])
             for c in unrolled(range(2)):
                 s = 6 * t + 3 * c
@@ -91,13 +91,13 @@ def _add_contact(m, d, i, k, lane):
     """Adds the force and torque of contact k to the cell of its direction."""
     s, columns, rows = m.sensor_objid[i], m.sensor_grid[4 * i], m.sensor_grid[4 * i + 1]
     first, weld = m.sensor_grid[4 * i + 3], m.body_weldid[m.site_bodyid[s]]
-    R, S = read9(d.con_frame, 9 * k, lane), read9(d.site_xmat, 9 * s, lane)
+    R, S = read9(flat(d.con_frame), 9 * k, lane), read9(flat(d.site_xmat), 9 * s, lane)
     force, torque = force_of(m, d, k, lane)
     # the force acts on the second body
     sign = 1.0 if m.body_weldid[d.con_carrier[2 * k + 1]] == weld else -1.0
-    force = scale3(sign, mat_t_mul_vec(S, mat_t_mul_vec(R, force)))
-    torque = scale3(sign, mat_t_mul_vec(S, mat_t_mul_vec(R, torque)))
-    x, y, z = mat_t_mul_vec(S, sub3(read3(d.con_pos, 3 * k, lane), read3(d.site_xpos, 3 * s, lane)))
+    force = sign * mat_t_mul_vec(S, mat_t_mul_vec(R, force))
+    torque = sign * mat_t_mul_vec(S, mat_t_mul_vec(R, torque))
+    x, y, z = mat_t_mul_vec(S, sub3(read3(flat(d.con_pos), 3 * k, lane), read3(flat(d.site_xpos), 3 * s, lane)))
     column = _cell(m, first, columns, atan2(x, -z))
     row = _cell(m, first + columns + 1, rows, atan2(y, sqrt(fma(x, x, z * z))))
     if column >= 0 and row >= 0:

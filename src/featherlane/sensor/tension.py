@@ -72,35 +72,35 @@ def tendon_force(m, d, i):
 def add_tension_force(m, d, b, mask, point, force):
     """Adds a force at a point of body b in worlds of the mask."""
     if b > 0:
-        old = load6(d.cfrc_ext, 6 * b)
+        old = d.cfrc_ext[b]
         new = axpy6(1.0, point_wrench(d, force, zeros(3), point, m.body_rootid[b]), old)
         for c in range(6):
-            d.cfrc_ext[6 * b + c] = where(mask, new[c], old[c])
+            flat(d.cfrc_ext)[6 * b + c] = where(mask, new[c], old[c])
 
 
 @kernel
 def straight(m, d, s, t, mask, force):
     """Adds the forces of the segment between sites s and t."""
-    x, y = load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * t)
-    u = normalize3(sub3(y, x))[0]
-    add_tension_force(m, d, m.site_bodyid[s], mask, x, scale3(-force, u))
-    add_tension_force(m, d, m.site_bodyid[t], mask, y, scale3(force, u))
+    x, y = d.site_xpos[s], d.site_xpos[t]
+    u = normalize3(y - x)[0]
+    add_tension_force(m, d, m.site_bodyid[s], mask, x, -force * u)
+    add_tension_force(m, d, m.site_bodyid[t], mask, y, force * u)
 
 
 @kernel
 def around(m, d, k, mask, force):
     """Adds the forces of the path between the sites before and after element k, a geom."""
     s, g, t = m.wrap_objid[k - 1], m.wrap_objid[k], m.wrap_objid[k + 1]
-    x, y = load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * t)
+    x, y = d.site_xpos[s], d.site_xpos[t]
     bends, p, q, _ = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
     # without wrapping, the first and the last segment are both the whole straight line
     p = (where(bends, p[0], y[0]), where(bends, p[1], y[1]), where(bends, p[2], y[2]))
     q = (where(bends, q[0], x[0]), where(bends, q[1], x[1]), where(bends, q[2], x[2]))
     u, v = normalize3(sub3(p, x))[0], normalize3(sub3(y, q))[0]
-    add_tension_force(m, d, m.site_bodyid[s], mask, x, scale3(-force, u))
-    add_tension_force(m, d, m.geom_bodyid[g], mask & bends, p, scale3(force, u))
-    add_tension_force(m, d, m.geom_bodyid[g], mask & bends, q, scale3(-force, v))
-    add_tension_force(m, d, m.site_bodyid[t], mask, y, scale3(force, v))
+    add_tension_force(m, d, m.site_bodyid[s], mask, x, -force * u)
+    add_tension_force(m, d, m.geom_bodyid[g], mask & bends, p, force * u)
+    add_tension_force(m, d, m.geom_bodyid[g], mask & bends, q, -force * v)
+    add_tension_force(m, d, m.site_bodyid[t], mask, y, force * v)
 
 
 @kernel

@@ -8,8 +8,8 @@ from featherlane.dynamics.actuator.adhesion import normal_force
 @kernel
 def meets_site(m, d, s, point, direction):
     """Returns the mask of worlds in which a ray hits site s; a ray from inside hits it."""
-    R, size = load9(d.site_xmat, 9 * s), load3(m.site_size, 3 * s)
-    p, v = mat_t_mul_vec(R, sub3(point, load3(d.site_xpos, 3 * s))), mat_t_mul_vec(R, direction)
+    R, size = d.site_xmat[s], m.site_size[s]
+    p, v = R.T @ (point - d.site_xpos[s]), R.T @ direction
     return meet_shape(m.site_type[s], p, v, size)[0]
 
 
@@ -26,10 +26,10 @@ def touch(m, d, i):
         if d.con_carrier[2 * k] == b or d.con_carrier[2 * k + 1] == b:
             f = normal_force(m, d, k)
             pushes = (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0) & (f > 0.0)
-            n = normalize3(load3(d.con_frame, 9 * k))[0]
+            n = normalize3(d.con_frame[k].rows[0])[0]
             if d.con_carrier[2 * k + 1] == b:
-                n = scale3(-1.0, n)
-            met = meets_site(m, d, s, load3(d.con_pos, 3 * k), n)
+                n = -1.0 * n
+            met = meets_site(m, d, s, d.con_pos[k], n)
             total = where(pushes & met, total + f, total)
     a = m.sensor_adr[i]
     d.sensor_now[a] = where(active, total, d.sensor_now[a])

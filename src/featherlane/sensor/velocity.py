@@ -12,8 +12,8 @@ def frame_velocity(m, d, i):
     w, v = object_velocity(m, d, on, x)
     if r >= 0:
         R, (u, s) = object_mat(m, d, ref, r), object_velocity(m, d, ref, r)
-        arm = sub3(object_pos(d, on, x), object_pos(d, ref, r))
-        w, v = mat_t_mul_vec(R, sub3(w, u)), mat_t_mul_vec(R, add3(sub3(v, s), cross(arm, u)))
+        arm = object_pos(d, on, x) - object_pos(d, ref, r)
+        w, v = R.T @ sub3(w, u), R.T @ (v - s + cross(arm, u))
     return w, v
 
 
@@ -21,8 +21,8 @@ def frame_velocity(m, d, i):
 def site_velocity(m, d, i):
     """Returns the (angular, linear) velocity of the site of sensor i, in its axes."""
     s = m.sensor_objid[i]
-    R, (w, v) = load9(d.site_xmat, 9 * s), object_velocity(m, d, OBJ_SITE, s)
-    return mat_t_mul_vec(R, w), mat_t_mul_vec(R, v)
+    R, (w, v) = d.site_xmat[s], object_velocity(m, d, OBJ_SITE, s)
+    return mat_t_mul_vec(R, w), R.T @ v
 
 
 @kernel
@@ -52,13 +52,13 @@ def framelinvel(m, d, i):
 @kernel
 def subtreelinvel(m, d, i):
     """Writes sensor i: linear velocity of the centre of mass of a subtree."""
-    store3(d.sensor_now, m.sensor_adr[i], load3(d.subtree_linvel, 3 * m.sensor_objid[i]))
+    store3(d.sensor_now, m.sensor_adr[i], d.subtree_linvel[m.sensor_objid[i]])
 
 
 @kernel
 def subtreeangmom(m, d, i):
     """Writes sensor i: angular momentum of a subtree about its centre of mass."""
-    store3(d.sensor_now, m.sensor_adr[i], load3(d.subtree_angmom, 3 * m.sensor_objid[i]))
+    store3(d.sensor_now, m.sensor_adr[i], d.subtree_angmom[m.sensor_objid[i]])
 
 
 @kernel

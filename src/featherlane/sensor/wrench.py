@@ -18,25 +18,25 @@ from featherlane.sensor.tension import tendon_forces
 def add_body_wrench(m, d, b, mask, sign, force, moment, point):
     """Adds a force at a point and a moment to body b in worlds of the mask; the world body is skipped."""
     if b > 0:
-        old = load6(d.cfrc_ext, 6 * b)
+        old = d.cfrc_ext[b]
         new = axpy6(sign, point_wrench(d, force, moment, point, m.body_rootid[b]), old)
         for c in range(6):
-            d.cfrc_ext[6 * b + c] = where(mask, new[c], old[c])
+            flat(d.cfrc_ext)[6 * b + c] = where(mask, new[c], old[c])
 
 
 @kernel
 def applied_forces(m, d, active):
     """Sets cfrc_ext to xfrc_applied, which acts at the bodies' centres of mass."""
     for c in range(6):
-        d.cfrc_ext[c] = where(active, 0.0, d.cfrc_ext[c])
+        flat(d.cfrc_ext)[c] = where(active, 0.0, flat(d.cfrc_ext)[c])
     for b in range(1, m.nbody):
         for c in range(6):
-            d.cfrc_ext[6 * b + c] = where(active, 0.0, d.cfrc_ext[6 * b + c])
-        x = load6(d.xfrc_applied, 6 * b)
+            flat(d.cfrc_ext)[6 * b + c] = where(active, 0.0, flat(d.cfrc_ext)[6 * b + c])
+        x = d.xfrc_applied[b]
         pushed = (fabs(x[0]) + fabs(x[1]) + fabs(x[2]) + (fabs(x[3]) + fabs(x[4]) + fabs(x[5]))) != 0.0
         if any_(pushed):
             force, moment = (x[0], x[1], x[2]), (x[3], x[4], x[5])
-            add_body_wrench(m, d, b, active & pushed, 1.0, force, moment, load3(d.xipos, 3 * b))
+            add_body_wrench(m, d, b, active & pushed, 1.0, force, moment, d.xipos[b])
 
 
 @kernel
@@ -44,9 +44,9 @@ def contact_forces(m, d, active):
     """Adds contact forces to the second body, and their opposite to the first."""
     for k in range(d.ncon_slot[0]):
         acts = active & (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0)
-        R, f = load9(d.con_frame, 9 * k), load6(d.con_force, 6 * k)
+        R, f = d.con_frame[k], load6(d.con_force, 6 * k)
         force, moment = mat_t_mul_vec(R, (normal_force(m, d, k), f[1], f[2])), mat_t_mul_vec(R, (f[3], f[4], f[5]))
-        point = load3(d.con_pos, 3 * k)
+        point = d.con_pos[k]
         add_body_wrench(m, d, d.con_carrier[2 * k], acts, -1.0, force, moment, point)
         add_body_wrench(m, d, d.con_carrier[2 * k + 1], acts, 1.0, force, moment, point)
 
@@ -60,7 +60,7 @@ def weld_moment(m, d, e, f):
     """
     q, turn = orientations(m, d, e)
     moment = axpy3(turn[0], f, cross((turn[1], turn[2], turn[3]), f))
-    return mat_mul_vec(quat_to_mat(q), scale3(0.5 * m.eq_data[NEQDATA * e + 10], moment))
+    return q.matrix @ (0.5 * m.eq_data[NEQDATA * e + 10] * moment)
 
 
 @kernel
@@ -99,7 +99,7 @@ def external_forces(m, d):
 @kernel
 def pass_axis(d, v, at, vel, acc):
     """Returns velocity and acceleration beyond dof v, whose axis moves at velocity `at`."""
-    S = load6(d.cdof, 6 * v)
+    S = d.cdof[v]
     acc = axpy6(d.qacc[v], S, axpy6(d.qvel[v], cross_motion(at, S), acc))
     return axpy6(d.qvel[v], S, vel), acc
 
@@ -133,28 +133,28 @@ def interaction_forces(m, d):
     Writes: cacc (nbody, 6) [rad/s^2, m/s^2], gravity included as -g, cfrc_int (nbody, 6) [N m, N].
     Frame: world axes at the tree's com.   Cost: O(nv).
     """
-    store6(d.cacc, 0, world_acceleration(m))
-    store6(d.cfrc_int, 0, zeros(6))
+    d.cacc[0] = world_acceleration(m)
+    d.cfrc_int[0] = zeros(6)
     for b in range(1, m.nbody):
         p = m.body_parentid[b]
-        acc = pass_moving_joints(m, d, b, load6(d.cvel, 6 * p), load6(d.cacc, 6 * p))
-        store6(d.cacc, 6 * b, acc)
-        I, vel = load10(d.cinert, 10 * b), load6(d.cvel, 6 * b)
-        force = add6(inert_mul(I, acc), cross_force(vel, inert_mul(I, vel)))
-        store6(d.cfrc_int, 6 * b, axpy6(-1.0, load6(d.cfrc_ext, 6 * b), force))
+        acc = pass_moving_joints(m, d, b, d.cvel[p], d.cacc[p])
+        d.cacc[b] = acc
+        I, vel = d.cinert[b], d.cvel[b]
+        force = inert_mul(I, acc) + cross_force(vel, I @ vel)
+        d.cfrc_int[b] = axpy6(-1.0, d.cfrc_ext[b], force)
     for b in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[b]
-        store6(d.cfrc_int, 6 * p, add6(load6(d.cfrc_int, 6 * p), load6(d.cfrc_int, 6 * b)))
+        d.cfrc_int[p] = d.cfrc_int[p] + d.cfrc_int[b]
 
 
 @kernel
 def accelerations_of_velocity(m, d):
     """Computes cacc by Newton-Euler without joint accelerations, which the armature of tendons reads."""
-    store6(d.cacc, 0, world_acceleration(m))
+    d.cacc[0] = world_acceleration(m)
     for b in range(1, m.nbody):
         p = m.body_parentid[b]
-        _, acc = pass_joints(m, d, b, load6(d.cvel, 6 * p), load6(d.cacc, 6 * p))
-        store6(d.cacc, 6 * b, acc)
+        _, acc = pass_joints(m, d, b, d.cvel[p], d.cacc[p])
+        d.cacc[b] = acc
 
 
 @stage

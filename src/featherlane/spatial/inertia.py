@@ -5,12 +5,15 @@ point add component-wise; the composite-rigid-body algorithm uses this.
 """
 
 from featherlane.lanes import fma, kernel
+from featherlane.lanes.rows import operator
+from featherlane.spatial.types import Force, Inertia, Motion
 
 
+@operator("@", Inertia, Motion)
 @kernel
 def inert_mul(I, v):
     """Returns I v: the momentum of the motion v, or the force of the acceleration v."""
-    return (
+    return Force(
         fma(I[0], v[0], fma(I[3], v[1], I[4] * v[2])) + fma(I[7], v[5], -(I[8] * v[4])),
         fma(I[3], v[0], fma(I[1], v[1], I[5] * v[2])) + fma(I[8], v[3], -(I[6] * v[5])),
         fma(I[4], v[0], fma(I[5], v[1], I[2] * v[2])) + fma(I[6], v[4], -(I[7] * v[3])),
@@ -23,7 +26,7 @@ def inert_mul(I, v):
 @kernel
 def inert_add(a, b):
     """Returns a + b: the inertia of two bodies joined rigidly."""
-    return tuple(a[i] + b[i] for i in range(10))
+    return Inertia(a[i] + b[i] for i in range(10))
 
 
 @kernel
@@ -38,7 +41,7 @@ def inert_from_com(moments, R, c, mass):
     c0, c1, c2 = moments[0] * R[6], moments[1] * R[7], moments[2] * R[8]
     x, y, z = c
     mx, my, mz = mass * x, mass * y, mass * z
-    return (
+    return Inertia(
         fma(a0, R[0], fma(a1, R[1], a2 * R[2])) + fma(my, y, mz * z),
         fma(b0, R[3], fma(b1, R[4], b2 * R[5])) + fma(mx, x, mz * z),
         fma(c0, R[6], fma(c1, R[7], c2 * R[8])) + fma(mx, x, my * y),

@@ -4,6 +4,8 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2; the cross operators
 """
 
 from featherlane.lanes import fma, kernel
+from featherlane.lanes.rows import attribute, operator
+from featherlane.spatial.types import Force, Motion, Vec3, Wrench
 from featherlane.spatial.vector import cross
 
 
@@ -25,11 +27,31 @@ def axpy6(s, a, b):
     return tuple(fma(s, a[i], b[i]) for i in range(6))
 
 
+@operator("dot", Motion, Force)
+@operator("dot", Force, Motion)
 @kernel
 def dot6(a, b):
     """Returns a . b, the power of a force along a motion."""
     # one chain of six operations; two chains of three would take seven
     return fma(a[0], b[0], fma(a[1], b[1], fma(a[2], b[2], fma(a[3], b[3], fma(a[4], b[4], a[5] * b[5])))))
+
+
+@attribute(Wrench, "force")
+@attribute(Force, "moment")
+@attribute(Motion, "angular")
+@kernel
+def first3(a):
+    """Returns the first three parts."""
+    return Vec3(a[0], a[1], a[2])
+
+
+@attribute(Wrench, "torque")
+@attribute(Force, "translation")
+@attribute(Motion, "linear")
+@kernel
+def last3(a):
+    """Returns the last three parts."""
+    return Vec3(a[3], a[4], a[5])
 
 
 @kernel
@@ -39,7 +61,7 @@ def cross_motion(v, m):
     a = cross(w, (m[0], m[1], m[2]))
     b = cross(w, (m[3], m[4], m[5]))
     # v_linear x m_angular, added to b
-    return (
+    return Motion(
         a[0],
         a[1],
         a[2],
@@ -56,7 +78,7 @@ def cross_force(v, f):
     a = cross(w, (f[0], f[1], f[2]))
     b = cross(w, (f[3], f[4], f[5]))
     # v_linear x f_linear, added to a
-    return (
+    return Force(
         fma(u[1], f[5], fma(-u[2], f[4], a[0])),
         fma(u[2], f[3], fma(-u[0], f[5], a[1])),
         fma(u[0], f[4], fma(-u[1], f[3], a[2])),

@@ -4,12 +4,15 @@ Products follow Hamilton, so that rotate(quat_mul(a, b), v) = rotate(a, rotate(b
 """
 
 from featherlane.lanes import any_, atan2, fabs, fma, fmax, kernel, not_, sincos, sqrt, where
+from featherlane.lanes.rows import attribute, operator
+from featherlane.spatial.types import Mat3, Quat, Vec3
 from featherlane.spatial.vector import MINVAL, axpy3, cross, dot3, norm3
 
 PI = 3.14159265358979323846
 NEAR_UNIT = 1e-9  # distance of a squared length from 1
 
 
+@operator("@", Quat, Vec3)
 @kernel
 def rotate(q, v):
     """Returns q v q*: v rotated by q."""
@@ -17,13 +20,14 @@ def rotate(q, v):
     t = cross(u, v)
     t = (fma(q[0], v[0], t[0]), fma(q[0], v[1], t[1]), fma(q[0], v[2], t[2]))
     c = cross(u, t)
-    return fma(2.0, c[0], v[0]), fma(2.0, c[1], v[1]), fma(2.0, c[2], v[2])
+    return Vec3(fma(2.0, c[0], v[0]), fma(2.0, c[1], v[1]), fma(2.0, c[2], v[2]))
 
 
+@operator("@", Quat, Quat)
 @kernel
 def quat_mul(a, b):
     """Returns a b: rotation b, then a."""
-    return (
+    return Quat(
         fma(a[0], b[0], -fma(a[1], b[1], fma(a[2], b[2], a[3] * b[3]))),
         fma(a[0], b[1], fma(a[1], b[0], fma(a[2], b[3], -(a[3] * b[2])))),
         fma(a[0], b[2], fma(a[2], b[0], fma(a[3], b[1], -(a[1] * b[3])))),
@@ -31,19 +35,21 @@ def quat_mul(a, b):
     )
 
 
+@attribute(Quat, "T")
 @kernel
 def quat_conj(q):
     """Returns q*: the inverse rotation."""
-    return q[0], -q[1], -q[2], -q[3]
+    return Quat(q[0], -q[1], -q[2], -q[3])
 
 
+@attribute(Quat, "unit")
 @kernel
 def quat_normalize(q):
     """Returns q scaled to unit length; a quaternion of length 0 becomes the identity, as in MuJoCo."""
     n = sqrt(fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3]))))
     short = n < MINVAL
     s = 1.0 / fmax(n, MINVAL)
-    return tuple(where(short, 1.0 if i == 0 else 0.0, q[i] * s) for i in range(4))
+    return Quat(where(short, 1.0 if i == 0 else 0.0, q[i] * s) for i in range(4))
 
 
 @kernel
@@ -54,14 +60,15 @@ def quat_renormalize(q):
     """
     n = fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3])))
     s = fma(-0.5, n, 1.5)
-    p = tuple(s * q[i] for i in range(4))
+    p = Quat(s * q[i] for i in range(4))
     far = not_(fabs(n - 1.0) <= NEAR_UNIT)
     if any_(far):
         r = quat_normalize(q)
-        p = tuple(where(far, r[i], p[i]) for i in range(4))
+        p = Quat(where(far, r[i], p[i]) for i in range(4))
     return p
 
 
+@attribute(Quat, "matrix")
 @kernel
 def quat_to_mat(q):
     """Returns the rotation matrix by rows.
@@ -71,7 +78,7 @@ def quat_to_mat(q):
     w, x, y, z = q
     ww, xx, yy, zz = w * w, x * x, y * y, z * z
     wx, wy, wz = w * x, w * y, w * z
-    return (
+    return Mat3(
         (ww + xx) - (yy + zz),
         2.0 * fma(x, y, -wz),
         2.0 * fma(x, z, wy),
@@ -88,14 +95,14 @@ def quat_to_mat(q):
 def quat_z_axis(q):
     """Returns the third column of `quat_to_mat`."""
     w, x, y, z = q
-    return 2.0 * fma(x, z, w * y), 2.0 * fma(y, z, -(w * x)), (w * w + z * z) - (x * x + y * y)
+    return Vec3(2.0 * fma(x, z, w * y), 2.0 * fma(y, z, -(w * x)), (w * w + z * z) - (x * x + y * y))
 
 
 @kernel
 def axis_angle_quat(axis, angle):
     """Returns the rotation by an angle [rad] about a unit axis."""
     s, c = sincos(0.5 * angle)
-    return c, s * axis[0], s * axis[1], s * axis[2]
+    return Quat(c, s * axis[0], s * axis[1], s * axis[2])
 
 
 @kernel
@@ -104,17 +111,17 @@ def rotation_vector_quat(r):
     n = norm3(r)
     s, c = sincos(0.5 * n)
     k = where(n < MINVAL, 0.5, s / fmax(n, MINVAL))
-    return c, k * r[0], k * r[1], k * r[2]
+    return Quat(c, k * r[0], k * r[1], k * r[2])
 
 
 @kernel
 def _quat_nonzero(q):
     """Returns q, in worlds where its length is almost 0 `quat_normalize(q)`: a product with it can be normalised."""
     short = fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3]))) < 4.0 * MINVAL * MINVAL
-    p = q
+    p = Quat(q[0], q[1], q[2], q[3])
     if any_(short):
         r = quat_normalize(q)
-        p = tuple(where(short, r[i], q[i]) for i in range(4))
+        p = Quat(where(short, r[i], q[i]) for i in range(4))
     return p
 
 
@@ -144,7 +151,7 @@ def quat_log(q):
     angle = 2.0 * atan2(sine, q[0])
     angle = where(angle > PI, angle - 2.0 * PI, angle)
     k = where(sine < MINVAL, 0.0, angle / fmax(sine, MINVAL))
-    return k * q[1], k * q[2], k * q[3]
+    return Vec3(k * q[1], k * q[2], k * q[3])
 
 
 @kernel

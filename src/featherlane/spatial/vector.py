@@ -4,6 +4,8 @@ Sums of products are fused, always from the last term to the first: the result d
 """
 
 from featherlane.lanes import fabs, fma, fmax, kernel, not_, sqrt, unrolled, where
+from featherlane.lanes.rows import attribute, operator
+from featherlane.spatial.types import Mat3, Sym3, Vec3
 
 MINVAL = 1e-15  # a length below this has no direction
 
@@ -100,27 +102,28 @@ def zeros(n):
 @kernel
 def add3(a, b):
     """Returns a + b."""
-    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+    return Vec3(a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
 @kernel
 def sub3(a, b):
     """Returns a - b."""
-    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+    return Vec3(a[0] - b[0], a[1] - b[1], a[2] - b[2])
 
 
 @kernel
 def scale3(s, a):
     """Returns s a."""
-    return s * a[0], s * a[1], s * a[2]
+    return Vec3(s * a[0], s * a[1], s * a[2])
 
 
 @kernel
 def axpy3(s, a, b):
     """Returns s a + b."""
-    return fma(s, a[0], b[0]), fma(s, a[1], b[1]), fma(s, a[2], b[2])
+    return Vec3(fma(s, a[0], b[0]), fma(s, a[1], b[1]), fma(s, a[2], b[2]))
 
 
+@operator("dot", Vec3, Vec3)
 @kernel
 def dot3(a, b):
     """Returns a . b."""
@@ -136,7 +139,7 @@ def plain_dot3(a, b):
 @kernel
 def cross(a, b):
     """Returns a x b."""
-    return (
+    return Vec3(
         fma(a[1], b[2], -(a[2] * b[1])),
         fma(a[2], b[0], -(a[0] * b[2])),
         fma(a[0], b[1], -(a[1] * b[0])),
@@ -146,7 +149,7 @@ def cross(a, b):
 @kernel
 def plain_cross(a, b):
     """Returns a x b unfused, as plain_dot3."""
-    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+    return Vec3(a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 
 @kernel
@@ -161,28 +164,58 @@ def normalize3(v):
     n = norm3(v)
     short = n < MINVAL
     s = 1.0 / fmax(n, MINVAL)
-    return (where(short, 1.0, v[0] * s), where(short, 0.0, v[1] * s), where(short, 0.0, v[2] * s)), n
+    return Vec3(where(short, 1.0, v[0] * s), where(short, 0.0, v[1] * s), where(short, 0.0, v[2] * s)), n
 
 
 # ---- three by three ------------------------------------------------------------------------------------
 
 
+@operator("@", Mat3, Vec3)
 @kernel
 def mat_mul_vec(R, v):
     """Returns R v."""
-    return tuple(fma(R[i], v[0], fma(R[i + 1], v[1], R[i + 2] * v[2])) for i in (0, 3, 6))
+    return Vec3(fma(R[i], v[0], fma(R[i + 1], v[1], R[i + 2] * v[2])) for i in (0, 3, 6))
 
 
 @kernel
 def mat_t_mul_vec(R, v):
     """Returns R^T v."""
-    return tuple(fma(R[i], v[0], fma(R[i + 3], v[1], R[i + 6] * v[2])) for i in range(3))
+    return Vec3(fma(R[i], v[0], fma(R[i + 3], v[1], R[i + 6] * v[2])) for i in range(3))
 
 
+@attribute(Mat3, "T")
+@kernel
+def transposed(R):
+    """Returns R^T."""
+    return Mat3(R[i + j] for i in range(3) for j in (0, 3, 6))
+
+
+@attribute(Mat3, "rows")
+@kernel
+def matrix_rows(R):
+    """Returns the three rows."""
+    return Vec3(R[0], R[1], R[2]), Vec3(R[3], R[4], R[5]), Vec3(R[6], R[7], R[8])
+
+
+@attribute(Mat3, "columns")
+@kernel
+def matrix_columns(R):
+    """Returns the three columns."""
+    return Vec3(R[0], R[3], R[6]), Vec3(R[1], R[4], R[7]), Vec3(R[2], R[5], R[8])
+
+
+@attribute(Sym3, "rows")
+@kernel
+def symmetric_rows(F):
+    """Returns the three rows."""
+    return Vec3(F[0], F[1], F[2]), Vec3(F[1], F[3], F[4]), Vec3(F[2], F[4], F[5])
+
+
+@operator("@", Mat3, Mat3)
 @kernel
 def mat_mul(R, S):
     """Returns R S."""
-    return tuple(fma(R[r], S[c], fma(R[r + 1], S[c + 3], R[r + 2] * S[c + 6])) for r in (0, 3, 6) for c in range(3))
+    return Mat3(fma(R[r], S[c], fma(R[r + 1], S[c + 3], R[r + 2] * S[c + 6])) for r in (0, 3, 6) for c in range(3))
 
 
 @kernel
@@ -194,7 +227,7 @@ def mat_inverse(A):
     det = fma(A[0], c0, fma(A[1], c1, A[2] * c2))
     exists = det != 0.0
     s = 1.0 / where(exists, det, 1.0)
-    return (
+    return Mat3(
         s * c0,
         s * fma(A[2], A[7], -(A[1] * A[8])),
         s * fma(A[1], A[5], -(A[2] * A[4])),
@@ -219,4 +252,4 @@ def has_nonzero(x, n):
 @kernel
 def select3(mask, a, b):
     """Returns a in worlds of the mask, else b."""
-    return tuple(where(mask, a[i], b[i]) for i in range(3))
+    return Vec3(where(mask, a[i], b[i]) for i in range(3))

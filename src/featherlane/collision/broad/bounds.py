@@ -16,7 +16,7 @@ ROUNDING, ROUNDING32 = 1e-14, 1e-6  # relative to a coordinate, with a safety fa
 @kernel
 def geom_box(m, d, g, margin):
     """Returns the axis-aligned box of geom g's bounding box, or of its sphere if that is tighter, plus margin."""
-    R, x = load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g)
+    R, x = d.geom_xmat[g], d.geom_xpos[g]
     c, s = mat_mul_vec(R, load3(m.geom_aabb, 6 * g)), load3(m.geom_aabb, 6 * g + 3)
     r, rounding = m.geom_rbound[g], ROUNDING
     if single_precision(d):
@@ -103,8 +103,8 @@ def boxes_overlap(a, i, b, j):
 @kernel
 def box_centre(m, d, g):
     """Returns the centre of the geom's bounding box, in world axes."""
-    c = mat_mul_vec(load9(d.geom_xmat, 9 * g), load3(m.geom_aabb, 6 * g))
-    return add3(load3(d.geom_xpos, 3 * g), c)
+    c = mat_mul_vec(d.geom_xmat[g], load3(m.geom_aabb, 6 * g))
+    return d.geom_xpos[g] + c
 
 
 @kernel
@@ -143,16 +143,16 @@ def boxes_part(m, d, g, h, reach, near):
     Most separated boxes are separated along an axis of the first box; the other axes are tested only if necessary.
     Source: S. Gottschalk et al., "OBBTree" (1996): fifteen axes, the face normals and the cross products of edges.
     """
-    A, B = load9(d.geom_xmat, 9 * g), load9(d.geom_xmat, 9 * h)
+    A, B = d.geom_xmat[g], d.geom_xmat[h]
     a, b = load3(m.geom_aabb, 6 * g + 3), load3(m.geom_aabb, 6 * h + 3)
-    t = sub3(box_centre(m, d, h), box_centre(m, d, g))
-    ta = mat_t_mul_vec(A, t)
+    t = box_centre(m, d, h) - box_centre(m, d, g)
+    ta = A.T @ t
     R = mat_mul(tuple(A[r + c] for r in range(3) for c in (0, 3, 6)), B)
     C = tuple(fabs(R[i]) + SLACK for i in range(9))
     apart = axes_part(C, a, b, reach, ta)
     if any_(near & not_(apart)):
         turned = tuple(C[r + c] for r in range(3) for c in (0, 3, 6))
-        apart = apart | axes_part(turned, b, a, reach, mat_t_mul_vec(B, t))
+        apart = apart | axes_part(turned, b, a, reach, B.T @ t)
         if any_(near & not_(apart)):
             apart = apart | edges_part(R, C, a, b, reach, ta)
     return apart

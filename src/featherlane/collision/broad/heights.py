@@ -13,9 +13,9 @@ MOST_SAMPLES = 1 << 24  # largest integer range of float32
 @kernel
 def box_in_field(m, d, g, h, reach):
     """Returns (centre, half sides) of geom h's box in the frame of the field, enlarged by reach and by rounding."""
-    A, B, b = load9(d.geom_xmat, 9 * g), load9(d.geom_xmat, 9 * h), load3(m.geom_aabb, 6 * h + 3)
+    A, B, b = d.geom_xmat[g], d.geom_xmat[h], load3(m.geom_aabb, 6 * h + 3)
     R = mat_mul((A[0], A[3], A[6], A[1], A[4], A[7], A[2], A[5], A[8]), B)
-    t = mat_t_mul_vec(A, sub3(box_centre(m, d, h), load3(d.geom_xpos, 3 * g)))
+    t = A.T @ (box_centre(m, d, h) - d.geom_xpos[g])
     u = fma(fabs(R[0]) + SLACK, b[0], fma(fabs(R[1]) + SLACK, b[1], fma(fabs(R[2]) + SLACK, b[2], reach)))
     v = fma(fabs(R[3]) + SLACK, b[0], fma(fabs(R[4]) + SLACK, b[1], fma(fabs(R[5]) + SLACK, b[2], reach)))
     w = fma(fabs(R[6]) + SLACK, b[0], fma(fabs(R[7]) + SLACK, b[1], fma(fabs(R[8]) + SLACK, b[2], reach)))
@@ -37,8 +37,8 @@ def sample_behind(high, half, n):
 @kernel
 def highest_under(m, d, field, t, e, inside, low):
     """Returns the maximum sample height under the box in worlds of `inside`; stops at the first rows that reach low."""
-    sx, sy = real(d, m.hfield_size[4 * field]), real(d, m.hfield_size[4 * field + 1])
-    unit = real(d, m.hfield_size[4 * field + 2])
+    sx, sy = real(d, m.hfield_size[field][0]), real(d, m.hfield_size[field][1])
+    unit = real(d, m.hfield_size[field][2])
     nrow, ncol, adr = m.hfield_nrow[field], m.hfield_ncol[field], m.hfield_adr[field]
     c0, c1 = sample_before(t[0] - e[0], sx, ncol - 1), sample_behind(t[0] + e[0], sx, ncol - 1)
     r, r1 = sample_before(t[1] - e[1], sy, nrow - 1), sample_behind(t[1] + e[1], sy, nrow - 1)
@@ -57,8 +57,8 @@ def highest_under(m, d, field, t, e, inside, low):
 def clear_of_field(m, d, g, h, limit, near):
     """Returns the mask of `near` where geom h is outside field g, below its base, or above all samples under it."""
     field = m.geom_dataid[g]
-    sx, sy = real(d, m.hfield_size[4 * field]), real(d, m.hfield_size[4 * field + 1])
-    base = real(d, m.hfield_size[4 * field + 3])
+    sx, sy = real(d, m.hfield_size[field][0]), real(d, m.hfield_size[field][1])
+    base = real(d, m.hfield_size[field][3])
     t, e = box_in_field(m, d, g, h, fmax(limit, 0.0))
     apart = (t[0] - e[0] > sx) | (t[0] + e[0] < -sx) | (t[1] - e[1] > sy) | (t[1] + e[1] < -sy) | (t[2] + e[2] < -base)
     if m.nhfielddata <= MOST_SAMPLES:

@@ -35,11 +35,11 @@ def is_list_valid(m, d):
         g = m.collide_geom[k]
         move, turn = d.neighbours.move[k], d.neighbours.turn[k]
         for i in range(3):
-            same = same & (fabs(d.geom_xpos[3 * g + i] - d.neighbours.pos[3 * k + i]) <= move)
+            same = same & (fabs(flat(d.geom_xpos)[3 * g + i] - flat(d.neighbours.pos)[3 * k + i]) <= move)
         for i in range(6):
-            same = same & (fabs(d.geom_xmat[9 * g + i] - d.neighbours.axis[6 * k + i]) <= turn)
+            same = same & (fabs(flat(d.geom_xmat)[9 * g + i] - flat(d.neighbours.axis)[6 * k + i]) <= turn)
         for i in range(6):
-            same = same & (m.geom_aabb[6 * g + i] == d.neighbours.box[6 * k + i])
+            same = same & (m.geom_aabb[6 * g + i] == flat(d.neighbours.box)[6 * k + i])
         reaches = d.near.geom_reach[g] <= d.neighbours.reach[k]
         if m.nvariant > 0:
             reaches = reaches | not_(is_present(m, g))
@@ -52,7 +52,7 @@ def freedom(m, d, g):
     """Returns (move, turn), the bounds of a geom's motion; zero if welded to the world, which only model edits move."""
     b, move, turn = m.geom_bodyid[g], 0.0, 0.0
     if m.body_weldid[b] > 0:
-        vel, arm = load6(d.cvel, 6 * b), sub3(load3(d.geom_xpos, 3 * g), load3(d.subtree_com, 3 * m.body_rootid[b]))
+        vel, arm = d.cvel[b], d.geom_xpos[g] - d.subtree_com[m.body_rootid[b]]
         spin, time = (vel[0], vel[1], vel[2]), AHEAD * timestep(m)
         move = fma(time, norm3(add3((vel[3], vel[4], vel[5]), cross(spin, arm))), MOVE * m.geom_rbound[g])
         turn = fma(time, norm3(spin), TURN)
@@ -64,9 +64,9 @@ def widen(m, d):
     """Prepares a new list: stores the poses of the geoms, and enlarges their reach by their possible travel."""
     for k in range(m.ncollide):
         g = m.collide_geom[k]
-        store3(d.neighbours.pos, 3 * k, load3(d.geom_xpos, 3 * g))
-        store6(d.neighbours.axis, 6 * k, load6(d.geom_xmat, 9 * g))
-        store6(d.neighbours.box, 6 * k, load6(m.geom_aabb, 6 * g))
+        d.neighbours.pos[k] = d.geom_xpos[g]
+        d.neighbours.axis[k] = load6(flat(d.geom_xmat), 9 * g)
+        d.neighbours.box[k] = load6(m.geom_aabb, 6 * g)
         d.neighbours.margin[k] = geom_margin_and_gap(m, g)
         d.neighbours.reach[k] = d.near.geom_reach[g]
         d.neighbours.move[k], d.neighbours.turn[k] = freedom(m, d, g)

@@ -25,7 +25,7 @@ def touch_along_lines(m1, d1):
     kinds = d1.shapes.type[0], d1.shapes.type[1]
     several = SPHERE not in kinds and ELLIPSOID not in kinds
     if several:
-        n = load3(d1.convex.normal, 0)
+        n = d1.convex.normal[0]
         support_along(m1, d1, n)
         several = not is_point(m1, d1, 0, n) and not is_point(m1, d1, 1, n)
     return several
@@ -106,7 +106,7 @@ def nearest_in_area(d1, side, cx, cy):
     """Returns the point of the disc or polygon of `side` that is nearest to a point."""
     if d1.feature.count[side] == DISC:
         ox, oy, _ = load_corner(d1, side, RIM)
-        gx, gy, r = cx - ox, cy - oy, d1.shapes.size[3 * side]
+        gx, gy, r = cx - ox, cy - oy, d1.shapes.size[side][0]
         gg, x, y = gx * gx + gy * gy, cx, cy
         if gg > r * r:
             s = r / sqrt(gg)
@@ -145,9 +145,9 @@ def move_to_common_point(m1, d1):
             x, y = point_on_segment(d1, 0 if p == SEGMENT else 1)
         elif p == DISC or q == DISC:
             x, y = point_on_disc(d1, 0 if p == DISC else 1)
-    v = sub3(load3(d1.shapes.pos, 3), load3(d1.shapes.pos, 0))
-    r = sub3(load3(d1.convex.witness, 0), load3(d1.shapes.pos, 0))
-    if x * x + y * y > NEAR * NEAR * (dot3(v, v) + dot3(r, r)):
+    v = d1.shapes.pos[1] - d1.shapes.pos[0]
+    r = d1.convex.witness[0] - d1.shapes.pos[0]
+    if x * x + y * y > NEAR * NEAR * (dot(v, v) + dot(r, r)):
         s, t = load3(d1.feature.axes, 0), load3(d1.feature.axes, 3)
         for k in range(2):
-            store3(d1.convex.witness, 3 * k, axpy3(x, s, axpy3(y, t, load3(d1.convex.witness, 3 * k))))
+            d1.convex.witness[k] = axpy3(x, s, axpy3(y, t, d1.convex.witness[k]))

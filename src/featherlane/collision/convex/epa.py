@@ -51,10 +51,10 @@ def sees(d1, f, w, size):
 @kernel
 def on_line(d1, i, j, w, size):
     """Returns whether the point is on the line of two vertices."""
-    a = load3(d1.epa.point, 3 * i)
-    e, x = sub3(load3(d1.epa.point, 3 * j), a), sub3(w, a)
+    a = d1.epa.point[i]
+    e, x = d1.epa.point[j] - a, w - a
     x = cross(e, x)
-    return dot3(x, x) <= (SLIVER * size) * (SLIVER * size) * dot3(e, e)
+    return dot(x, x) <= (SLIVER * size) * (SLIVER * size) * dot(e, e)
 
 
 @kernel
@@ -117,7 +117,7 @@ def grow(d1, f, vertex, nface, nspare, size):
 
     On failure nothing is changed.
     """
-    w = load3(d1.epa.point, 3 * vertex)
+    w = d1.epa.point[vertex]
     nseen = seen_faces(d1, f, w, size)
     n = horizon(d1, nseen, vertex)
     if n == 0 or nface + n - nseen - nspare > FACES:
@@ -192,9 +192,9 @@ def parts_of_foot(d1, i, j, k, n, depth):
     """Returns the barycentric coordinates of the origin's projection on the plane of three vertices."""
     foot = scale3(depth, n)
     a, b, c = (
-        sub3(load3(d1.epa.point, 3 * i), foot),
-        sub3(load3(d1.epa.point, 3 * j), foot),
-        sub3(load3(d1.epa.point, 3 * k), foot),
+        d1.epa.point[i] - foot,
+        d1.epa.point[j] - foot,
+        d1.epa.point[k] - foot,
     )
     pa, pb, pc = dot3(n, cross(b, c)), dot3(n, cross(c, a)), dot3(n, cross(a, b))
     whole = pa + pb + pc
@@ -244,7 +244,7 @@ def foot_on_first(d1, nface, n, depth, near):
             part, v = p[2], k
         if part > 0.0:
             total = total + part
-            a = axpy3(part, load3(d1.epa.first, 3 * v), a)
+            a = axpy3(part, d1.epa.first[v], a)
     return scale3(1.0 / total, a)
 
 
@@ -253,9 +253,9 @@ def flat_normal(d1, n):
     """Returns a direction in which C has no width: orthogonal to all of its n vertices."""
     u = (0.0 + 1.0, 0.0, 0.0)
     if n == 2:
-        e = sub3(load3(d1.epa.point, 3), load3(d1.epa.point, 0))
+        e = d1.epa.point[1] - d1.epa.point[0]
         u = cross(e, axis_across(e))
-        u = scale3(1.0 / sqrt(dot3(u, u)), u)
+        u = 1.0 / sqrt(dot(u, u)) * u
     elif n == 3:
         u = plane_of_three(d1)
     return u
@@ -266,8 +266,8 @@ def leave_simplex(d1):
     """Stores the nearest face as the final simplex of the search."""
     for k in range(3):
         v = d1.epa.best[k]
-        store3(d1.simplex.point, 3 * k, load3(d1.epa.point, 3 * v))
-        store3(d1.simplex.first, 3 * k, load3(d1.epa.first, 3 * v))
+        d1.simplex.point[k] = d1.epa.point[v]
+        d1.simplex.first[k] = d1.epa.first[v]
         d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1] = d1.epa.vertex[2 * v], d1.epa.vertex[2 * v + 1]
     d1.simplex.count[0] = 3
 
@@ -275,7 +275,7 @@ def leave_simplex(d1):
 @kernel
 def size_of_simplex(d1):
     """Returns the approximate extent of the shapes: the maximum over the simplex and the points on each shape."""
-    size2 = dot3(load3(d1.convex.pos, 0), load3(d1.convex.pos, 0))
+    size2 = dot(d1.convex.pos[0], d1.convex.pos[0])
     for k in range(d1.simplex.count[0]):
         reach2 = size_of_point(d1, k)
         if reach2 > size2:
@@ -340,7 +340,7 @@ def grow_polytope(m1, d1, steps, most):
             d1.epa.key[f] = upper
     d1.epa.count[0], d1.epa.count[1], d1.epa.closed[0] = nvertex, nface, closed
     d1.convex.dist[0] = -depth
-    store3(d1.convex.normal, 0, n)
+    d1.convex.normal[0] = n
 
 
 @stage
@@ -358,17 +358,17 @@ def epa(m1, d1):
     nvertex = first_tetrahedron(m1, d1, size)
     if nvertex < 4:
         n = flat_normal(d1, nvertex)
-        depth, a = dot3(support_along(m1, d1, n), n), load3(d1.support.first, 0)
+        depth, a = dot3(support_along(m1, d1, n), n), d1.support.first[0]
     else:
         open_group(d1, 0)
         close_tetrahedron(d1)
         d1.epa.count[0], d1.epa.count[1], d1.epa.size[0] = 4, 4, size
         grow_polytope(m1, d1, 2 * VERTICES, FACES)
-        depth, n = -d1.convex.dist[0], load3(d1.convex.normal, 0)
+        depth, n = -d1.convex.dist[0], d1.convex.normal[0]
         a = foot_on_first(d1, d1.epa.count[1], n, depth, NEAR * size)
         leave_simplex(d1)
         settle_on_best(m1, d1, n)
     if d1.facet.kind[0] == NO_FACET:
         d1.convex.dist[0] = -depth
-        store3(d1.convex.normal, 0, n)
-        store3(d1.convex.witness, 0, a)
+        d1.convex.normal[0] = n
+        d1.convex.witness[0] = a

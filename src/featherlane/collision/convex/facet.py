@@ -39,25 +39,25 @@ def plus_or_minus(x, i, bit):
 @kernel
 def vertex_of(m1, d1, side, i):
     """Returns vertex i of a core, in the shape's frame, numbered as by `core_support`."""
-    kind, size = d1.shapes.type[side], load3(d1.shapes.size, 3 * side)
+    kind, size = d1.shapes.type[side], d1.shapes.size[side]
     zero = 0.0 * size[0]
     x, y, z = zero, zero, zero
     if kind == MESH:
-        x, y, z = load3(m1.hull_vert, 3 * (m1.hull_vertadr[d1.shapes.data[side]] + i))
+        x, y, z = m1.hull_vert[m1.hull_vertadr[d1.shapes.data[side]] + i]
     elif kind == BOX:
         x, y, z = plus_or_minus(size[0], i, 1), plus_or_minus(size[1], i, 2), plus_or_minus(size[2], i, 4)
     elif kind == CAPSULE:
         z = plus_or_minus(size[1], i, 1)
     elif kind == PRISM:
-        x, y, z = load3(d1.shapes.prism, 3 * i)
+        x, y, z = d1.shapes.prism[i]
     return x, y, z
 
 
 @kernel
 def vertex_difference(m1, d1, i, j):
     """Returns vertex i of the first core less vertex j of the second, in the frame of the first, as `support` does."""
-    b = mat_mul_vec(load9(d1.convex.mat, 0), vertex_of(m1, d1, 1, j))
-    return sub3(sub3(vertex_of(m1, d1, 0, i), b), load3(d1.convex.pos, 0))
+    b = mat_mul_vec(d1.convex.mat[0], vertex_of(m1, d1, 1, j))
+    return sub3(vertex_of(m1, d1, 0, i), b) - d1.convex.pos[0]
 
 
 # ---- the facet -----------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def face_towards(m1, d1, side, i, u, alike):
         at, best = m1.hull_vertadr[mesh] + i, 0.0 * u[0] + (1.0 - 0.5 * alike * alike)
         for c in range(m1.hull_flatadr[at], m1.hull_flatadr[at] + m1.hull_flatnum[at]):
             f = m1.hull_polyadr[mesh] + m1.hull_flat[c]
-            cosine = dot3(load3(m1.hull_planenormal, 3 * f), u)
+            cosine = dot3(m1.hull_planenormal[f], u)
             if cosine > best:
                 best, face = cosine, f
     elif kind == BOX:
@@ -125,14 +125,14 @@ def has_face(d1, side):
 @kernel
 def plane_of_face(m1, d1, side):
     """Returns (normal, offset) of the facet's face, in the frame of its shape."""
-    f, size = d1.facet.vertex[3 * side], load3(d1.shapes.size, 3 * side)
+    f, size = d1.facet.vertex[3 * side], d1.shapes.size[side]
     if d1.shapes.type[side] == MESH:
-        n, offset = load3(m1.hull_planenormal, 3 * f), m1.hull_planeoffset[f]
+        n, offset = m1.hull_planenormal[f], m1.hull_planeoffset[f]
     else:
         s = 0.0 * size[0] + 1.0
         if f % 2 == 0:
             s = -s
-        n, offset = unit_axis(f // 2, s), d1.shapes.size[3 * side + f // 2]
+        n, offset = unit_axis(f // 2, s), flat(d1.shapes.size)[3 * side + f // 2]
     return n, offset
 
 
@@ -143,7 +143,7 @@ def error_and_drop(m1, d1, side):
     if d1.shapes.type[side] == MESH:
         error, drop = m1.hull_planeerror[f], m1.hull_planedrop[f]
     else:
-        error, drop = 0.0 * d1.shapes.size[0], 2.0 * d1.shapes.size[3 * side + f // 2]
+        error, drop = 0.0 * d1.shapes.size[0][0], 2.0 * flat(d1.shapes.size)[3 * side + f // 2]
     return error, drop
 
 

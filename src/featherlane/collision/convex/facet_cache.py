@@ -133,7 +133,7 @@ def keep_proof(m1, d1):
 @kernel
 def unpack_vertices(m1, d1, record, nvertex):
     """Computes the polytope's vertices at their current positions."""
-    R, p = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0)
+    R, p = d1.convex.mat[0], d1.convex.pos[0]
     hulls, first, second = d1.shapes.type[0] == MESH and d1.shapes.type[1] == MESH, 0, 0
     if hulls:
         first, second = m1.hull_vertadr[d1.shapes.data[0]], m1.hull_vertadr[d1.shapes.data[1]]
@@ -144,10 +144,10 @@ def unpack_vertices(m1, d1, record, nvertex):
             codes = codes >> (2 * CODE_BITS)
             d1.epa.vertex[2 * k], d1.epa.vertex[2 * k + 1] = i, j
             if hulls:
-                a, b = load3(m1.hull_vert, 3 * (first + i)), load3(m1.hull_vert, 3 * (second + j))
+                a, b = m1.hull_vert[first + i], m1.hull_vert[second + j]
             else:
                 a, b = vertex_of(m1, d1, 0, i), vertex_of(m1, d1, 1, j)
-            store3(d1.epa.point, 3 * k, sub3(sub3(a, mat_mul_vec(R, b)), p))
+            d1.epa.point[k] = sub3(a, mat_mul_vec(R, b)) - p
 
 
 @kernel
@@ -215,7 +215,7 @@ def is_grown(m1, d1):
     if link_faces(d1, d1.epa.count[1]):
         d1.epa.gap[0], d1.epa.size[0], d1.facet.kind[0] = EXACT, size_of_pair(m1, d1), NO_FACET
         grow_polytope(m1, d1, STEPS, MOST)
-        settle_on_best(m1, d1, load3(d1.convex.normal, 0))
+        settle_on_best(m1, d1, d1.convex.normal[0])
         if d1.facet.kind[0] != NO_FACET:
             grown = stands(m1, d1, measure_facet(m1, d1))
             if grown:

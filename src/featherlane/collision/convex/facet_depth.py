@@ -43,18 +43,18 @@ def outward_normal(d1, n, p):
 
     It points away from the origin if the shapes overlap, and towards it if they are apart.
     """
-    s = 1.0 / sqrt(dot3(n, n))
-    if dot3(n, p) < 0.0:
+    s = 1.0 / sqrt(dot(n, n))
+    if dot(n, p) < 0.0:
         s = -s
     if d1.facet.apart[0] == 1:
         s = -s
-    return scale3(s, n)
+    return s * n
 
 
 @kernel
 def size_of_pair(m1, d1):
     """Returns the approximate extent of the shapes, from the facet's first vertices [m]."""
-    p, size = load3(d1.convex.pos, 0), 0.0 * d1.convex.pos[0]
+    p, size = d1.convex.pos[0], 0.0 * d1.convex.pos[0][0]
     for side in range(2):
         if has_face(d1, side):
             _, offset = plane_of_face(m1, d1, side)
@@ -62,7 +62,7 @@ def size_of_pair(m1, d1):
         else:
             a = vertex_of(m1, d1, side, d1.facet.vertex[3 * side])
             size = size + sqrt(dot3(a, a))
-    return size + sqrt(dot3(p, p))
+    return size + sqrt(dot(p, p))
 
 
 @kernel
@@ -74,22 +74,22 @@ def measure_triangle(m1, d1, size):
         q, r = vertex_difference(m1, d1, d1.facet.vertex[1], j), vertex_difference(m1, d1, d1.facet.vertex[2], j)
     else:
         q, r = vertex_difference(m1, d1, i, d1.facet.vertex[4]), vertex_difference(m1, d1, i, d1.facet.vertex[5])
-    e, f, g = sub3(q, p), sub3(r, p), sub3(r, q)
+    e, f, g = q - p, r - p, r - q
     normal = cross(e, f)
-    nn, inside = dot3(normal, normal), 0.0 * size
+    nn, inside = dot(normal, normal), 0.0 * size
     if nn > 0.0:
         n = outward_normal(d1, normal, p)
-        depth = dot3(n, p)
+        depth = dot(n, p)
         # doubled areas over the sides g, f and e, and the distances from them
-        x, y, z = dot3(normal, cross(q, g)) / nn, -dot3(normal, cross(p, f)) / nn, dot3(normal, cross(p, e)) / nn
+        x, y, z = dot(normal, cross(q, g)) / nn, -dot(normal, cross(p, f)) / nn, dot(normal, cross(p, e)) / nn
         area = sqrt(nn)
-        least = fmin(fmin(x / sqrt(dot3(g, g)), y / sqrt(dot3(f, f))), z / sqrt(dot3(e, e))) * area
+        least = fmin(fmin(x / sqrt(dot(g, g)), y / sqrt(dot(f, f))), z / sqrt(dot(e, e))) * area
         if least > INSIDE * size:
             inside = least
             a = vertex_of(m1, d1, 0, i)
             if d1.facet.kind[0] == FIRST:
                 b, c = vertex_of(m1, d1, 0, d1.facet.vertex[1]), vertex_of(m1, d1, 0, d1.facet.vertex[2])
-                a = axpy3(y, sub3(b, a), axpy3(z, sub3(c, a), a))
+                a = fma(y, sub3(b, a), axpy3(z, sub3(c, a), a))
             store_facet(d1, n, depth, a)
     return inside
 
@@ -100,21 +100,21 @@ def measure_crossing(m1, d1, size):
     i, j = d1.facet.vertex[0], d1.facet.vertex[3]
     p = vertex_difference(m1, d1, i, j)
     e, f = (
-        sub3(vertex_difference(m1, d1, d1.facet.vertex[1], j), p),
-        sub3(p, vertex_difference(m1, d1, i, d1.facet.vertex[4])),
+        vertex_difference(m1, d1, d1.facet.vertex[1], j) - p,
+        p - vertex_difference(m1, d1, i, d1.facet.vertex[4]),
     )
     normal = cross(e, f)
-    nn, inside = dot3(normal, normal), 0.0 * size
+    nn, inside = dot(normal, normal), 0.0 * size
     if nn > 0.0:
         n = outward_normal(d1, normal, p)
         # the foot (projection of the origin) is p + s e - t f
-        s, t = -dot3(normal, cross(p, f)) / nn, -dot3(normal, cross(p, e)) / nn
+        s, t = -dot(normal, cross(p, f)) / nn, -dot(normal, cross(p, e)) / nn
         area = sqrt(nn)
-        least = area * fmin(fmin(s, 1.0 - s) / sqrt(dot3(f, f)), fmin(t, 1.0 - t) / sqrt(dot3(e, e)))
+        least = area * fmin(fmin(s, 1.0 - s) / sqrt(dot(f, f)), fmin(t, 1.0 - t) / sqrt(dot(e, e)))
         if least > INSIDE * size:
             inside = least
             a = vertex_of(m1, d1, 0, i)
-            store_facet(d1, n, dot3(n, p), axpy3(s, sub3(vertex_of(m1, d1, 0, d1.facet.vertex[1]), a), a))
+            store_facet(d1, n, dot(n, p), axpy3(s, sub3(vertex_of(m1, d1, 0, d1.facet.vertex[1]), a), a))
     return inside
 
 
@@ -124,19 +124,19 @@ def border_distance(m1, d1, side, n, y):
     f, least = d1.facet.vertex[3 * side], 0.0 * y[0] + FAR
     if d1.shapes.type[side] == MESH:
         first, start, count = m1.hull_vertadr[d1.shapes.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
-        p = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + count - 1]))
+        p = m1.hull_vert[first + m1.hull_outline[start + count - 1]]
         for k in range(count):
-            q = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + k]))
-            e = sub3(q, p)
-            inner = fmax(dot3(cross(n, e), sub3(y, p)), 0.0)
-            least = fmin(inner * inner / dot3(e, e), least)
+            q = m1.hull_vert[first + m1.hull_outline[start + k]]
+            e = q - p
+            inner = fmax(dot(cross(n, e), y - p), 0.0)
+            least = fmin(inner * inner / dot(e, e), least)
             if least == 0.0:
                 break
             p = q
     else:
         for k in range(3):
             if k != f // 2:
-                inner = fmax(d1.shapes.size[3 * side + k] - fabs(y[k]), 0.0)
+                inner = fmax(flat(d1.shapes.size)[3 * side + k] - fabs(y[k]), 0.0)
                 least = fmin(inner * inner, least)
     return sqrt(least)
 
@@ -145,12 +145,12 @@ def border_distance(m1, d1, side, n, y):
 def measure_face(m1, d1, side, size):
     """Computes `measure_facet` for a face of one core and a vertex of the other."""
     n, offset = plane_of_face(m1, d1, side)
-    R, p = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0)
+    R, p = d1.convex.mat[0], d1.convex.pos[0]
     x = vertex_of(m1, d1, 1 - side, d1.facet.vertex[3 - 3 * side])
     if side == 0:
-        y = add3(mat_mul_vec(R, x), p)
+        y = mat_mul_vec(R, x) + p
     else:
-        y = mat_t_mul_vec(R, sub3(x, p))
+        y = R.T @ sub3(x, p)
     inside = border_distance(m1, d1, side, n, y)
     error, _ = error_and_drop(m1, d1, side)
     depth = offset - dot3(n, y)
@@ -159,7 +159,7 @@ def measure_face(m1, d1, side, size):
     elif side == 0:
         store_facet(d1, n, depth, axpy3(depth, n, y))
     else:
-        store_facet(d1, scale3(-1.0, mat_mul_vec(R, n)), depth, x)
+        store_facet(d1, -1.0 * mat_mul_vec(R, n), depth, x)
     return inside
 
 
@@ -173,17 +173,17 @@ def part_over_face(m1, d1, side, n, y, z, border):
     lo, hi = zero, zero + 1.0
     if d1.shapes.type[side] == MESH:
         first, start, count = m1.hull_vertadr[d1.shapes.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
-        p = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + count - 1]))
+        p = m1.hull_vert[first + m1.hull_outline[start + count - 1]]
         for k in range(count):
-            q = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + k]))
-            e = sub3(q, p)
-            g, away = cross(n, e), border * sqrt(dot3(e, e))
-            lo, hi = cut_part(dot3(g, sub3(y, p)) - away, dot3(g, sub3(z, p)) - away, lo, hi)
+            q = m1.hull_vert[first + m1.hull_outline[start + k]]
+            e = q - p
+            g, away = cross(n, e), border * sqrt(dot(e, e))
+            lo, hi = cut_part(dot(g, y - p) - away, dot(g, z - p) - away, lo, hi)
             p = q
     else:
         for k in range(3):
             if k != f // 2:
-                half = d1.shapes.size[3 * side + k] - border
+                half = flat(d1.shapes.size)[3 * side + k] - border
                 lo, hi = cut_part(half - y[k], half - z[k], lo, hi)
                 lo, hi = cut_part(half + y[k], half + z[k], lo, hi)
     return lo, hi
@@ -209,26 +209,26 @@ def cut_part(here, there, lo, hi):
 def measure_edge(m1, d1, side, size):
     """Computes `measure_facet` for a face of one core and an edge of the other that is parallel to it, and over it."""
     n, offset = plane_of_face(m1, d1, side)
-    R, p, k = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0), 3 - 3 * side
+    R, p, k = d1.convex.mat[0], d1.convex.pos[0], 3 - 3 * side
     inside, border = 0.0 * size, WELL_INSIDE * size
     a, b = vertex_of(m1, d1, 1 - side, d1.facet.vertex[k]), vertex_of(m1, d1, 1 - side, d1.facet.vertex[k + 2])
     if side == 0:
-        y, z = add3(mat_mul_vec(R, a), p), add3(mat_mul_vec(R, b), p)
+        y, z = mat_mul_vec(R, a) + p, mat_mul_vec(R, b) + p
     else:
-        y, z = mat_t_mul_vec(R, sub3(a, p)), mat_t_mul_vec(R, sub3(b, p))
-    e = sub3(z, y)
+        y, z = R.T @ sub3(a, p), R.T @ sub3(b, p)
+    e = z - y
     rise = dot3(n, e)
     error, drop = error_and_drop(m1, d1, side)
-    if rise * rise <= PARALLEL * PARALLEL * dot3(e, e) and error + fabs(rise) <= fmin(FLAT * drop, LEVEL * border):
+    if rise * rise <= PARALLEL * PARALLEL * dot(e, e) and error + fabs(rise) <= fmin(FLAT * drop, LEVEL * border):
         lo, hi = part_over_face(m1, d1, side, n, y, z, border)
         depth = offset - fmin(dot3(n, y), dot3(n, z))
         if lo < hi and is_decided(d1, -depth, error + fabs(rise)):
             inside, t = border, 0.5 * (lo + hi)
             if side == 0:
-                x = axpy3(t, e, y)
+                x = fma(t, e, y)
                 store_facet(d1, n, depth, axpy3(offset - dot3(n, x), n, x))
             else:
-                store_facet(d1, scale3(-1.0, mat_mul_vec(R, n)), depth, axpy3(t, sub3(b, a), a))
+                store_facet(d1, -1.0 * mat_mul_vec(R, n), depth, axpy3(t, sub3(b, a), a))
     return inside
 
 
@@ -263,16 +263,16 @@ def measure_faces(m1, d1, size):
     """
     n, offset = plane_of_face(m1, d1, 0)
     v, _ = plane_of_face(m1, d1, 1)
-    R, p = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0)
+    R, p = d1.convex.mat[0], d1.convex.pos[0]
     turned = add3(n, mat_mul_vec(R, v))
     error, drop = error_and_drop(m1, d1, 0)
     other_error, other_drop = error_and_drop(m1, d1, 1)
     inside, border = 0.0 * size, WELL_INSIDE * size
-    if dot3(turned, turned) <= PARALLEL * PARALLEL:
+    if dot(turned, turned) <= PARALLEL * PARALLEL:
         good, nother = False, corners_of_face(m1, d1, 1)
         a, least, most = p, 0.0 * offset + 1e30, 0.0 * offset - 1e30
         for k in range(nother):
-            y = add3(mat_mul_vec(R, corner_of_face(m1, d1, 1, k)), p)
+            y = mat_mul_vec(R, corner_of_face(m1, d1, 1, k)) + p
             least, most = fmin(dot3(n, y), least), fmax(dot3(n, y), most)
             if not good and border_distance(m1, d1, 0, n, y) > border:
                 good, a = True, axpy3(offset - dot3(n, y), n, y)
@@ -282,15 +282,15 @@ def measure_faces(m1, d1, size):
         if not good:
             for k in range(corners_of_face(m1, d1, 0) if nother > 0 else 0):
                 x = corner_of_face(m1, d1, 0, k)
-                if not good and border_distance(m1, d1, 1, v, mat_t_mul_vec(R, sub3(x, p))) > border:
+                if not good and border_distance(m1, d1, 1, v, R.T @ sub3(x, p)) > border:
                     good, a = True, x
         if not good and nother > 0 and nother * corners_of_face(m1, d1, 0) <= FEW:
-            y = add3(mat_mul_vec(R, corner_of_face(m1, d1, 1, nother - 1)), p)
+            y = mat_mul_vec(R, corner_of_face(m1, d1, 1, nother - 1)) + p
             for k in range(nother):
-                z = add3(mat_mul_vec(R, corner_of_face(m1, d1, 1, k)), p)
+                z = mat_mul_vec(R, corner_of_face(m1, d1, 1, k)) + p
                 lo, hi = part_over_face(m1, d1, 0, n, y, z, border)
                 if lo < hi and not good:
-                    x = axpy3(0.5 * (lo + hi), sub3(z, y), y)
+                    x = fma(0.5 * (lo + hi), z - y, y)
                     good, a = True, axpy3(offset - dot3(n, x), n, x)
                 y = z
         if good and nother > 0:
@@ -303,8 +303,8 @@ def measure_faces(m1, d1, size):
 def store_facet(d1, n, depth, a):
     """Stores depth, normal and points of two cores from their facet."""
     d1.convex.dist[0] = -depth
-    store3(d1.convex.normal, 0, n)
-    store3(d1.convex.witness, 0, a)
+    d1.convex.normal[0] = n
+    d1.convex.witness[0] = a
 
 
 @kernel
@@ -314,7 +314,7 @@ def measure_facet(m1, d1):
     Returns a lower bound of the distance of the origin's projection from the facet's border [m].  It is 0 if the
     projection is outside or near to the border; then nothing is written.
     """
-    inside = 0.0 * d1.convex.pos[0]
+    inside = 0.0 * d1.convex.pos[0][0]
     kind, size = d1.facet.kind[0], size_of_pair(m1, d1) if d1.facet.kind[0] != NO_FACET else inside
     if kind == CROSSING:
         inside = measure_crossing(m1, d1, size)

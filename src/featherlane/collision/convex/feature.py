@@ -25,8 +25,8 @@ RIM_COS, RIM_SIN = 0.9238795325112867, 0.3826834323650898
 @kernel
 def contact_frames(d1, side):
     """Returns (R, T, p) that map a point x of a shape from its frame to contact coordinates, T (R x + p)."""
-    p = sub3(load3(d1.shapes.pos, 3 * side), load3(d1.feature.axes, 9))
-    return load9(d1.shapes.mat, 9 * side), load9(d1.feature.axes, 0), p
+    p = sub3(d1.shapes.pos[side], load3(d1.feature.axes, 9))
+    return d1.shapes.mat[side], load9(d1.feature.axes, 0), p
 
 
 @kernel
@@ -54,8 +54,8 @@ def store_corner(d1, side, k, x):
 @kernel
 def set_plane(d1, side, u):
     """Stores the normal of the feature's plane, given in the shape's frame."""
-    v = mat_mul_vec(load9(d1.shapes.mat, 9 * side), u)
-    store3(d1.feature.normal, 3 * side, mat_mul_vec(load9(d1.feature.axes, 0), v))
+    v = mat_mul_vec(d1.shapes.mat[side], u)
+    d1.feature.normal[side] = mat_mul_vec(load9(d1.feature.axes, 0), v)
 
 
 @kernel
@@ -66,7 +66,7 @@ def set_plane_of_corners(d1, side):
     for k in range(2, d1.feature.count[side]):
         f = sub3(load_corner(d1, side, k), a)
         n, e = add3(n, cross(e, f)), f
-    store3(d1.feature.normal, 3 * side, normalize3(n)[0])
+    d1.feature.normal[side] = normalize3(n)[0]
 
 
 @kernel
@@ -109,7 +109,7 @@ def compute_face_edges(d1, side, n):
 @kernel
 def box_face(d1, side, corner, axis):
     """Sets the feature to the face of a box that is orthogonal to an axis and has this corner."""
-    size = load3(d1.shapes.size, 3 * side)
+    size = d1.shapes.size[side]
     one = 0.0 * size[0] + 1.0
     e, f = unit_axis((axis + 1) % 3, one), unit_axis((axis + 2) % 3, one)
     x, y = 2.0 * dot3(e, size), 2.0 * dot3(f, size)
@@ -169,7 +169,7 @@ def face_at(m1, mesh, u, vertices, least):
     best, face = 0.0 * u[0] + least, NO_FACE
     for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
         f = m1.hull_map[c]
-        cosine = dot3(load3(m1.hull_polynormal, 3 * (first + f)), u)
+        cosine = dot(m1.hull_polynormal[first + f], u)
         if cosine > best and (j == i or is_face_at(m1, mesh, j, f)) and (k == j or is_face_at(m1, mesh, k, f)):
             best, face = cosine, first + f
     return face
@@ -202,31 +202,31 @@ def mesh_feature(m1, d1, side, u, least):
         if n <= FEW:
             frames = contact_frames(d1, side)
             for k in range(n):
-                x = load3(m1.hull_vert, 3 * (start + m1.hull_outline[adr + stride * k]))
+                x = m1.hull_vert[start + m1.hull_outline[adr + stride * k]]
                 store_corner(d1, side, k, to_contact(frames, x))
         else:
             for k in range(n):
-                store_corner(d1, side, k, load3(m1.hull_vert, 3 * (start + m1.hull_outline[adr + stride * k])))
+                store_corner(d1, side, k, m1.hull_vert[start + m1.hull_outline[adr + stride * k]])
             move_corners(d1, side, n)
         compute_face_edges(d1, side, n)
         set_plane_of_corners(d1, side)
     else:
-        p = load3(m1.hull_vert, 3 * at)
+        p = m1.hull_vert[at]
         best, other = 0.0 * u[0] + EDGE * EDGE, -1
         for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
-            e = sub3(load3(m1.hull_vert, 3 * (start + m1.hull_edge[k])), p)
-            sine = dot3(e, u)
-            sine = sine * sine / dot3(e, e)
+            e = m1.hull_vert[start + m1.hull_edge[k]] - p
+            sine = dot(e, u)
+            sine = sine * sine / dot(e, e)
             if sine < best:
                 best, other = sine, start + m1.hull_edge[k]
         if other >= 0:
-            store_segment(d1, side, p, load3(m1.hull_vert, 3 * other))
+            store_segment(d1, side, p, m1.hull_vert[other])
 
 
 @kernel
 def cylinder_feature(d1, side, u, least):
     """Finds a cap with points around its rim, a line of the side, or nothing."""
-    r, half = d1.shapes.size[3 * side], d1.shapes.size[3 * side + 1]
+    r, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
     zero = 0.0 * r
     if fabs(u[2]) > least:
         s = zero + 1.0
@@ -248,9 +248,9 @@ def cylinder_feature(d1, side, u, least):
 @kernel
 def capsule_feature(d1, side, u):
     """Finds the side's line, on the cylindrical part of the capsule, or nothing."""
-    r, half = d1.shapes.size[3 * side], d1.shapes.size[3 * side + 1]
+    r, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
     if fabs(u[2]) < EDGE:
-        p = scale3(r, u)
+        p = r * u
         store_segment(d1, side, (p[0], p[1], p[2] + half), (p[0], p[1], p[2] - half))
 
 
@@ -267,7 +267,7 @@ def find_feature(m1, d1, side, least):
     n = load3(d1.feature.axes, 6)
     if side == 1:
         n = scale3(-1.0, n)
-    u = mat_t_mul_vec(load9(d1.shapes.mat, 9 * side), n)
+    u = mat_t_mul_vec(d1.shapes.mat[side], n)
     kind = d1.shapes.type[side]
     if kind == BOX:
         corner, _ = core_support(m1, d1, side, u)

@@ -27,8 +27,8 @@ HUGE = 1e300
 @kernel
 def nearest_on_edge(a, b):
     """Returns (squared distance, v, (weight of a, weight of b)) of the point nearest to the origin."""
-    e = sub3(b, a)
-    ee, t = dot3(e, e), -dot3(a, e)
+    e = b - a
+    ee, t = dot(e, e), -dot(a, e)
     zero = 0.0 * ee
     if t <= 0.0:
         v, part, rest = a, zero, zero + 1.0
@@ -36,25 +36,25 @@ def nearest_on_edge(a, b):
         v, part, rest = b, zero + 1.0, zero
     else:
         part = t / ee
-        v, rest = axpy3(part, e, a), 1.0 - part
-    return dot3(v, v), v, (rest, part)
+        v, rest = fma(part, e, a), 1.0 - part
+    return dot(v, v), v, (rest, part)
 
 
 @kernel
 def nearest_on_triangle(a, b, c):
     """Returns (squared distance, v, (weight of a, of b, of c))."""
-    ab, ac, bc = sub3(b, a), sub3(c, a), sub3(c, b)
+    ab, ac, bc = b - a, c - a, c - b
     n = cross(ab, ac)
-    nn, longest = dot3(n, n), dot3(ab, ab) + dot3(ac, ac)
+    nn, longest = dot(n, n), dot(ab, ab) + dot(ac, ac)
 
     # signed areas of the sub-triangles opposite to the corners
-    pa, pb, pc = dot3(n, cross(b, bc)), -dot3(n, cross(c, ac)), dot3(n, cross(a, ab))
+    pa, pb, pc = dot(n, cross(b, bc)), -dot(n, cross(c, ac)), dot(n, cross(a, ab))
     flat = nn <= SLIVER * (longest * longest)
     best, v, wa, wb, wc = 0.0 * nn + HUGE, a, 0.0 * nn, 0.0 * nn, 0.0 * nn
     if not flat and pa > 0.0 and pb > 0.0 and pc > 0.0:
-        v = scale3(dot3(n, a) / nn, n)
+        v = dot(n, a) / nn * n
         s = 1.0 / (pa + pb + pc)
-        best, wa, wb, wc = dot3(v, v), pa * s, pb * s, pc * s
+        best, wa, wb, wc = dot(v, v), pa * s, pb * s, pc * s
     else:
         # tests all three edges, because the signs of a sliver's areas are rounding
         d, x, part = nearest_on_edge(b, c)
@@ -72,10 +72,10 @@ def nearest_on_triangle(a, b, c):
 @kernel
 def is_across_triangle(a, b, c, d):
     """Returns whether the origin is on the other side of triangle abc than d, or the side is unknown in a flat one."""
-    ab, ac, ad = sub3(b, a), sub3(c, a), sub3(d, a)
+    ab, ac, ad = b - a, c - a, d - a
     n = cross(ab, ac)
-    inner, outer = dot3(n, ad), -dot3(n, a)
-    return (inner * outer <= 0.0) | (inner * inner <= LEAN * dot3(n, n) * dot3(ad, ad))
+    inner, outer = dot(n, ad), -dot(n, a)
+    return (inner * outer <= 0.0) | (inner * inner <= LEAN * dot(n, n) * dot(ad, ad))
 
 
 @kernel
@@ -124,26 +124,24 @@ def nearest_on_simplex(m1, d1):
     Reads:  simplex.*.   Writes: gjk.nearest (3,) [m], simplex.*.
     """
     n = d1.simplex.count[0]
-    a, zero = load3(d1.simplex.point, 0), 0.0 * d1.simplex.point[0]
+    a, zero = d1.simplex.point[0], 0.0 * d1.simplex.point[0][0]
     v = a
     if n == 1:
         set_weights(d1, zero + 1.0, zero, zero, zero)
     elif n == 2:
-        _, v, w = nearest_on_edge(a, load3(d1.simplex.point, 3))
+        _, v, w = nearest_on_edge(a, d1.simplex.point[1])
         set_weights(d1, w[0], w[1], zero, zero)
     elif n == 3:
-        _, v, w3 = nearest_on_triangle(a, load3(d1.simplex.point, 3), load3(d1.simplex.point, 6))
+        _, v, w3 = nearest_on_triangle(a, d1.simplex.point[1], d1.simplex.point[2])
         set_weights(d1, w3[0], w3[1], w3[2], zero)
     else:
-        _, v = nearest_on_tetrahedron(
-            d1, a, load3(d1.simplex.point, 3), load3(d1.simplex.point, 6), load3(d1.simplex.point, 9)
-        )
-    store3(d1.gjk.nearest, 0, v)
+        _, v = nearest_on_tetrahedron(d1, a, d1.simplex.point[1], d1.simplex.point[2], d1.simplex.point[3])
+    d1.gjk.nearest[0] = v
     kept = 0
     for i in range(n):
         if d1.simplex.weight[i] > 0.0:
-            store3(d1.simplex.point, 3 * kept, load3(d1.simplex.point, 3 * i))
-            store3(d1.simplex.first, 3 * kept, load3(d1.simplex.first, 3 * i))
+            d1.simplex.point[kept] = d1.simplex.point[i]
+            d1.simplex.first[kept] = d1.simplex.first[i]
             d1.simplex.vertex[2 * kept] = d1.simplex.vertex[2 * i]
             d1.simplex.vertex[2 * kept + 1] = d1.simplex.vertex[2 * i + 1]
             d1.simplex.weight[kept] = d1.simplex.weight[i]
@@ -156,8 +154,8 @@ def nearest_on_simplex(m1, d1):
 def add_support(d1):
     """Appends the latest support point to the simplex."""
     k = d1.simplex.count[0]
-    store3(d1.simplex.point, 3 * k, load3(d1.support.point, 0))
-    store3(d1.simplex.first, 3 * k, load3(d1.support.first, 0))
+    d1.simplex.point[k] = d1.support.point[0]
+    d1.simplex.first[k] = d1.support.first[0]
     d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1] = d1.support.vertex[0], d1.support.vertex[1]
     d1.simplex.count[0] = k + 1
 
@@ -165,9 +163,9 @@ def add_support(d1):
 @kernel
 def size_of_point(d1, k):
     """Returns the squared distance of a simplex point, or its points on the shapes, from the first shape's centre."""
-    w, a = load3(d1.simplex.point, 3 * k), load3(d1.simplex.first, 3 * k)
-    b = sub3(a, w)
-    size2, aa, bb = dot3(w, w), dot3(a, a), dot3(b, b)
+    w, a = d1.simplex.point[k], d1.simplex.first[k]
+    b = a - w
+    size2, aa, bb = dot(w, w), dot(a, a), dot(b, b)
     if aa > size2:
         size2 = aa
     if bb > size2:
@@ -183,8 +181,8 @@ def is_known(d1):
         i, j = d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1]
         if i == d1.support.vertex[0] and j == d1.support.vertex[1] and i != NO_VERTEX and j != NO_VERTEX:
             known = True
-        e = sub3(load3(d1.simplex.point, 3 * k), load3(d1.support.point, 0))
-        if dot3(e, e) == 0.0:
+        e = d1.simplex.point[k] - d1.support.point[0]
+        if dot(e, e) == 0.0:
             known = True
     return known
 
@@ -199,19 +197,19 @@ def gjk(m1, d1):
     Frame:  the first shape's.      Cost: one support point and about 50 ns per step, up to ITERATIONS steps.
     """
     d1.simplex.count[0] = 0
-    v = support_along(m1, d1, load3(d1.support.dir, 0))
+    v = support_along(m1, d1, d1.support.dir[0])
     add_support(d1)
     d1.simplex.weight[0] = 1.0
-    store3(d1.gjk.nearest, 0, v)
-    vv, reach = dot3(v, v), d1.gjk.reach[0]
+    d1.gjk.nearest[0] = v
+    vv, reach = dot(v, v), d1.gjk.reach[0]
     # the distance of the centres: the first core may be a point, on the surface of the second
-    size2, state = fmax(size_of_point(d1, 0), dot3(load3(d1.convex.pos, 0), load3(d1.convex.pos, 0))), APART
+    size2, state = fmax(size_of_point(d1, 0), dot(d1.convex.pos[0], d1.convex.pos[0])), APART
     for _ in range(ITERATIONS):
         if vv <= TOUCH * TOUCH * size2:
             state = OVERLAP
             break
         w = support_along(m1, d1, (-v[0], -v[1], -v[2]))
-        ww, vw = dot3(w, w), dot3(v, w)
+        ww, vw = dot(w, w), dot(v, w)
         if ww > size2:
             size2 = ww
         if vw > 0.0 and vw * vw > vv * (reach * reach):
@@ -221,8 +219,8 @@ def gjk(m1, d1):
             break
         add_support(d1)
         nearest_on_simplex(m1, d1)
-        v = load3(d1.gjk.nearest, 0)
-        last, vv = vv, dot3(v, v)
+        v = d1.gjk.nearest[0]
+        last, vv = vv, dot(v, v)
         if d1.simplex.count[0] == 4:
             state = OVERLAP
             break

@@ -105,9 +105,9 @@ def store_candidates(d1, n):
     R, c = load9(d1.feature.axes, 0), load3(d1.feature.axes, 9)
     for k in range(n):
         p = mat_t_mul_vec(R, load_candidate(d1, k))
-        store3(d1.manifold.pos, 3 * k, (p[0] + c[0], p[1] + c[1], p[2] + c[2]))
+        d1.manifold.pos[k] = (p[0] + c[0], p[1] + c[1], p[2] + c[2])
         d1.manifold.dist[k] = d1.clip.dist[k]
-        store3(d1.manifold.normal, 3 * k, (R[6], R[7], R[8]))
+        d1.manifold.normal[k] = (R[6], R[7], R[8])
     d1.manifold.count[0] = n
 
 
@@ -152,8 +152,8 @@ def add_nearest(d1):
 @kernel
 def set_contact_axes(d1):
     """Sets the contact coordinates: two tangents, the normal, and the middle of the nearest points."""
-    R = frame_of(load3(d1.convex.normal, 0))
-    a, b = load3(d1.convex.witness, 0), load3(d1.convex.witness, 3)
+    R = frame_of(d1.convex.normal[0])
+    a, b = d1.convex.witness[0], d1.convex.witness[1]
     for i in range(3):
         d1.feature.axes[i], d1.feature.axes[3 + i], d1.feature.axes[6 + i] = R[3 + i], R[6 + i], R[i]
         d1.feature.axes[9 + i] = 0.5 * (a[i] + b[i])

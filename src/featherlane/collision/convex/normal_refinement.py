@@ -31,14 +31,14 @@ BETTER = 1e-14  # margin, relative to the size, by which a less constrained stra
 def to_shape(d1, side, v):
     """Transforms a vector from the first shape's frame to the frame of a shape."""
     if side == 1:
-        v = mat_t_mul_vec(load9(d1.convex.mat, 0), v)
+        v = mat_t_mul_vec(d1.convex.mat[0], v)
     return v
 
 
 @kernel
 def core_curvature(d1, side, n, s, t):
     """Returns (s . ds/dn s, s . ds/dn t, t . ds/dn t) of one core's support point, for two tangents at n."""
-    kind, size = d1.shapes.type[side], load3(d1.shapes.size, 3 * side)
+    kind, size = d1.shapes.type[side], d1.shapes.size[side]
     zero = 0.0 * size[0]
     ss, st, tt = zero, zero, zero
     if kind in (ELLIPSOID, CYLINDER):
@@ -50,7 +50,7 @@ def core_curvature(d1, side, n, s, t):
             t = (size[0] * t[0], size[1] * t[1], size[2] * t[2])
             u, norm = normalize3(u)
             s, t = axpy3(-dot3(u, s), u, s), axpy3(-dot3(u, t), u, t)
-            ss, st, tt = dot3(s, s) / norm, dot3(s, t) / norm, dot3(t, t) / norm
+            ss, st, tt = dot(s, s) / norm, dot(s, t) / norm, dot(t, t) / norm
         else:
             # a rim: radius over the sine, orthogonal to the axis
             square = u[0] * u[0] + u[1] * u[1]
@@ -85,10 +85,10 @@ def descend(m1, d1, n, e, bound):
             t = any_tangent(n)
         s = cross(t, n)
         p = support_along(m1, d1, n)
-        h = dot3(p, n)
+        h = dot(p, n)
         a, b = core_curvature(d1, 0, n, s, t), core_curvature(d1, 1, n, s, t)
         ss, st, tt = a[0] + b[0] - h, a[1] + b[1], a[2] + b[2] - h
-        gs, gt = dot3(p, s), dot3(p, t)
+        gs, gt = dot(p, s), dot(p, t)
         det, x, y = tt, 0.0 * h, 0.0 * h
         if bound == 0:
             det = ss * tt - st * st
@@ -101,7 +101,7 @@ def descend(m1, d1, n, e, bound):
         step = fabs(x) + fabs(y)
         if not step < STEEPEST:
             break
-        n, _ = normalize3(axpy3(x, s, axpy3(y, t, n)))
+        n, _ = normalize3(fma(x, s, fma(y, t, n)))
         if step < SETTLED:
             settled = 1
             break
@@ -112,9 +112,9 @@ def descend(m1, d1, n, e, bound):
 @kernel
 def core_point(d1, side, k):
     """Returns point k of the simplex on one of the cores, in the frame of the first shape."""
-    a = load3(d1.simplex.first, 3 * k)
+    a = d1.simplex.first[k]
     if side == 1:
-        a = sub3(a, load3(d1.simplex.point, 3 * k))
+        a = a - d1.simplex.point[k]
     return a
 
 
@@ -123,7 +123,7 @@ def shape_axis(d1, side):
     """Returns the z axis of a shape in the frame of the first."""
     z = (0.0, 0.0, 1.0)
     if side == 1:
-        z = (d1.convex.mat[2], d1.convex.mat[5], d1.convex.mat[8])
+        z = (d1.convex.mat[0][2], d1.convex.mat[0][5], d1.convex.mat[0][8])
     return z
 
 
@@ -133,7 +133,7 @@ def has_both_rims(d1, side):
     z = shape_axis(d1, side)
     both, first = False, dot3(core_point(d1, side, 0), z)
     for k in range(1, d1.simplex.count[0]):
-        if fabs(dot3(core_point(d1, side, k), z) - first) > d1.shapes.size[3 * side + 1]:
+        if fabs(dot3(core_point(d1, side, k), z) - first) > d1.shapes.size[side][1]:
             both = True
     return both
 
@@ -146,13 +146,13 @@ def edges_of(d1, side):
     kind = d1.shapes.type[side]
     if kind == CYLINDER:
         if has_both_rims(d1, side):
-            n, e = 1, scale3(2.0 * d1.shapes.size[3 * side + 1], shape_axis(d1, side))
+            n, e = 1, scale3(2.0 * d1.shapes.size[side][1], shape_axis(d1, side))
     elif kind != ELLIPSOID:
         i, j = d1.simplex.vertex[side], -2
         for k in range(1, d1.simplex.count[0]):
             v = d1.simplex.vertex[2 * k + side]
             if v != i and v != j and n < 2:
-                x = sub3(core_point(d1, side, k), core_point(d1, side, 0))
+                x = core_point(d1, side, k) - core_point(d1, side, 0)
                 if n == 0:
                     n, e, j = 1, x, v
                 else:
@@ -164,10 +164,10 @@ def edges_of(d1, side):
 def across(e, f, n):
     """Returns (exists, unit vector orthogonal to e and f on the side of n)."""
     x = cross(e, f)
-    good = dot3(x, x) > 1e-8 * (dot3(e, e) * dot3(f, f))
+    good = dot(x, x) > 1e-8 * (dot3(e, e) * dot3(f, f))
     u, _ = normalize3(x)
-    if dot3(u, n) < 0.0:
-        u = scale3(-1.0, u)
+    if dot(u, n) < 0.0:
+        u = -1.0 * u
     return good, u
 
 
@@ -185,7 +185,7 @@ def try_method(m1, d1, n, settled, method, slack):
         slack = -slack
     if settled == 1 and h < -d1.convex.dist[0] - slack:
         d1.convex.dist[0] = -h
-        store3(d1.convex.normal, 0, n)
+        d1.convex.normal[0] = n
         d1.convex.way[0] = method
 
 
@@ -210,14 +210,14 @@ def is_point(m1, d1, side, n):
         start, vertex = m1.hull_vertadr[d1.shapes.data[side]], d1.support.vertex[side]
         at = start + vertex
         for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
-            e = sub3(load3(m1.hull_vert, 3 * (start + m1.hull_edge[k])), load3(m1.hull_vert, 3 * at))
-            if dot3(e, u) > -STRAIGHT * sqrt(dot3(e, e)):
+            e = m1.hull_vert[start + m1.hull_edge[k]] - m1.hull_vert[at]
+            if dot3(e, u) > -STRAIGHT * sqrt(dot(e, e)):
                 point = False
     elif kind == PRISM:
-        p = load3(d1.shapes.prism, 3 * d1.support.vertex[side])
+        p = d1.shapes.prism[d1.support.vertex[side]]
         for k in range(6):
-            e = sub3(load3(d1.shapes.prism, 3 * k), p)
-            if k != d1.support.vertex[side] and dot3(e, u) > -STRAIGHT * sqrt(dot3(e, e)):
+            e = d1.shapes.prism[k] - p
+            if k != d1.support.vertex[side] and dot3(e, u) > -STRAIGHT * sqrt(dot(e, e)):
                 point = False
     return point
 
@@ -225,8 +225,8 @@ def is_point(m1, d1, side, n):
 @kernel
 def is_close(a, b, size):
     """Returns whether two points are equal within the precision of the search."""
-    e = sub3(a, b)
-    return dot3(e, e) < (CLOSE * size) * (CLOSE * size)
+    e = a - b
+    return dot(e, e) < (CLOSE * size) * (CLOSE * size)
 
 
 @kernel
@@ -236,11 +236,11 @@ def place_witness(m1, d1, e, f, size):
     If a core touches with a point, that is its support point; else the other core's support point is used.  Crossing
     edges touch where they cross.  Otherwise the search's point is moved into the plane that touches the first core.
     """
-    n, h, a = load3(d1.convex.normal, 0), -d1.convex.dist[0], load3(d1.convex.witness, 0)
+    n, h, a = d1.convex.normal[0], -d1.convex.dist[0], d1.convex.witness[0]
     p = support_along(m1, d1, n)
-    first = load3(d1.support.first, 0)
-    second = axpy3(h, n, sub3(first, p))
-    a = axpy3(dot3(sub3(first, a), n), n, a)
+    first = d1.support.first[0]
+    second = fma(h, n, first - p)
+    a = fma(dot(first - a, n), n, a)
     if is_point(m1, d1, 0, n):
         a = first
     elif is_point(m1, d1, 1, n):
@@ -248,21 +248,21 @@ def place_witness(m1, d1, e, f, size):
     elif d1.convex.way[0] == CROSSED:
         # first + x e - (second + y f) = h n
         g = cross(f, n)
-        c = axpy3(-dot3(p, g) / dot3(e, g), e, first)
+        c = axpy3(-dot(p, g) / dot3(e, g), e, first)
         if is_close(c, a, size):
             a = c
-    store3(d1.convex.witness, 0, a)
+    d1.convex.witness[0] = a
 
 
 @kernel
 def cap_holds(m1, d1, side, z):
     """Returns whether the normal may be the axis z; not if the other core has one nearest point, outside of the cap."""
     p = support_along(m1, d1, z)
-    r, half = d1.shapes.size[3 * side], d1.shapes.size[3 * side + 1]
-    q = axpy3(-half, z, sub3(load3(d1.support.first, 0), p))
+    r, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
+    q = axpy3(-half, z, d1.support.first[0] - p)
     if side == 1:
-        q = sub3(axpy3(half, z, load3(d1.support.first, 0)), load3(d1.convex.pos, 0))
-    across2 = dot3(q, q) - dot3(q, z) * dot3(q, z)
+        q = axpy3(half, z, d1.support.first[0]) - d1.convex.pos[0]
+    across2 = dot(q, q) - dot3(q, z) * dot3(q, z)
     return across2 <= r * r or not is_point(m1, d1, 1 - side, z)
 
 
@@ -275,8 +275,8 @@ def polish(m1, d1):
     Writes: convex.*, with convex.way 0 if no strategy was better than the initial values; scratch memory: support.*.
     """
     d1.convex.way[0] = 0
-    start = load3(d1.convex.normal, 0)
-    size = sqrt(dot3(load3(d1.simplex.first, 0), load3(d1.simplex.first, 0))) + fabs(d1.convex.dist[0])
+    start = d1.convex.normal[0]
+    size = sqrt(dot(d1.simplex.first[0], d1.simplex.first[0])) + fabs(d1.convex.dist[0])
     d1.convex.dist[0] = -depth_along(m1, d1, start)
     slack = BETTER * size
     ne, e, f = edges_of(d1, 0)

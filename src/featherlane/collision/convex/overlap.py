@@ -33,7 +33,7 @@ def feature_height(d1, side, x, y):
         if ee > 0.0:
             z = p[2] + (q[2] - p[2]) * (((x - p[0]) * ex + (y - p[1]) * ey) / ee)
     else:
-        n = load3(d1.feature.normal, 3 * side)
+        n = d1.feature.normal[side]
         z = p[2] - (n[0] * (x - p[0]) + n[1] * (y - p[1])) / n[2]
     return z
 
@@ -132,7 +132,7 @@ def add_ends(d1, ax, ay, bx, by):
 def polygon_orientation(d1, side):
     """Returns 1 if the polygon is counterclockwise, else -1."""
     s = 1.0
-    if d1.feature.normal[3 * side + 2] < 0.0:
+    if d1.feature.normal[side][2] < 0.0:
         s = -s
     return s
 
@@ -164,7 +164,7 @@ def cut_by_polygon(d1, side, sign, a, e):
 def cut_by_disc(d1, side, a, e):
     """Returns (from, to): the parts of lines a + t e, 0 <= t <= 1, inside the disc; an empty part has to < from."""
     cx, cy, _ = load_corner(d1, side, RIM)
-    r = d1.shapes.size[3 * side]
+    r = d1.shapes.size[side][0]
     gx, gy = a[0] - cx, a[1] - cy
     ee, ge = e[0] * e[0] + e[1] * e[1], gx * e[0] + gy * e[1]
     root = ge * ge - ee * (gx * gx + gy * gy - r * r)
@@ -212,7 +212,7 @@ def add_covered(d1, side, n, first):
 def add_rim(d1, side, first):
     """Adds points on the rim of a disc that are inside the other feature, a disc."""
     cx, cy, _ = load_corner(d1, 1 - side, RIM)
-    r = d1.shapes.size[3 * (1 - side)] + ON_EDGE
+    r = d1.shapes.size[1 - side][0] + ON_EDGE
     i, run, P, Q = 3 * RUN // 8 * side, RUN // 8, eights(d1.feature.point), eights(d1.clip.place)
     for k in range(RIM // 8):
         x, y = P[i + k], P[i + k + run]
@@ -287,7 +287,7 @@ def disc_with_disc(d1):
     """Adds the crossings of two rims, and points of each inside the other; returns the least distance."""
     ax, ay, _ = load_corner(d1, 0, RIM)
     bx, by, _ = load_corner(d1, 1, RIM)
-    r, s = d1.shapes.size[0], d1.shapes.size[3]
+    r, s = d1.shapes.size[0][0], d1.shapes.size[1][0]
     ex, ey = bx - ax, by - ay
     ee, least = ex * ex + ey * ey, FAR
     if ee > SAME * SAME:

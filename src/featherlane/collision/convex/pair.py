@@ -37,9 +37,9 @@ EPA_FINE = 1e-10
 @kernel
 def first_witness(d1):
     """Returns the weighted point of the first core, in its frame."""
-    a = scale3(d1.simplex.weight[0], load3(d1.simplex.first, 0))
+    a = d1.simplex.weight[0] * d1.simplex.first[0]
     for k in range(1, d1.simplex.count[0]):
-        a = axpy3(d1.simplex.weight[k], load3(d1.simplex.first, 3 * k), a)
+        a = fma(d1.simplex.weight[k], d1.simplex.first[k], a)
     return a
 
 
@@ -55,24 +55,24 @@ def vertices_of_simplex(d1, side):
 def search(m1, d1):
     """Computes distance, normal and the first core's nearest point by support points, in the first shape's frame."""
     d1.gjk.reach[0] = core_limit(d1)
-    p = load3(d1.convex.pos, 0)
-    if dot3(p, p) > 0.0:
-        store3(d1.support.dir, 0, p)
+    p = d1.convex.pos[0]
+    if dot(p, p) > 0.0:
+        d1.support.dir[0] = p
     else:
-        d1.support.dir[0], d1.support.dir[1], d1.support.dir[2] = 1.0, 0.0, 0.0
+        d1.support.dir[0][0], d1.support.dir[0][1], d1.support.dir[0][2] = 1.0, 0.0, 0.0
     gjk(m1, d1)
     if d1.gjk.state[0] == FAR:
         d1.convex.dist[0] = NO_DISTANCE
     elif d1.gjk.state[0] == APART:
-        v = load3(d1.gjk.nearest, 0)
+        v = d1.gjk.nearest[0]
         n, length = normalize3((-v[0], -v[1], -v[2]))
         d1.facet.kind[0], d1.facet.apart[0] = NO_FACET, 1
         if d1.simplex.count[0] > 1:
             settle_on_facet(m1, d1, vertices_of_simplex(d1, 0), vertices_of_simplex(d1, 1), n)
         if d1.facet.kind[0] == NO_FACET:
             d1.convex.dist[0] = length
-            store3(d1.convex.normal, 0, n)
-            store3(d1.convex.witness, 0, first_witness(d1))
+            d1.convex.normal[0] = n
+            d1.convex.witness[0] = first_witness(d1)
         if length <= d1.gjk.reach[0]:
             keep_proof(m1, d1)
     else:
@@ -84,13 +84,13 @@ def search(m1, d1):
 def shapes_to_world(d1):
     """Converts the result from cores to shapes, and from the first shape's frame to world axes."""
     r, s = core_radius(d1, 0), core_radius(d1, 1)
-    R, dist = load9(d1.shapes.mat, 0), d1.convex.dist[0]
-    n, a = mat_mul_vec(R, load3(d1.convex.normal, 0)), mat_mul_vec(R, load3(d1.convex.witness, 0))
-    a = a[0] + d1.shapes.pos[0], a[1] + d1.shapes.pos[1], a[2] + d1.shapes.pos[2]
+    R, dist = d1.shapes.mat[0], d1.convex.dist[0]
+    n, a = R @ d1.convex.normal[0], R @ d1.convex.witness[0]
+    a = a[0] + d1.shapes.pos[0][0], a[1] + d1.shapes.pos[0][1], a[2] + d1.shapes.pos[0][2]
     d1.convex.dist[0] = dist - (r + s)
-    store3(d1.convex.normal, 0, n)
-    store3(d1.convex.witness, 0, axpy3(r, n, a))
-    store3(d1.convex.witness, 3, axpy3(dist - s, n, a))
+    d1.convex.normal[0] = n
+    d1.convex.witness[0] = axpy3(r, n, a)
+    d1.convex.witness[1] = axpy3(dist - s, n, a)
 
 
 @kernel
@@ -151,8 +151,8 @@ def convex(m1, d1):
             count_method(d1, BY_SEARCH)
             closest_from_pose(m1, d1)
             if d1.convex.dist[0] == NO_DISTANCE:
-                remember_apart(m1, d1, scale3(-1.0, load3(d1.gjk.nearest, 0)))
+                remember_apart(m1, d1, -1.0 * d1.gjk.nearest[0])
             elif d1.convex.dist[0] > limit:
-                remember_apart(m1, d1, mat_t_mul_vec(load9(d1.shapes.mat, 0), load3(d1.convex.normal, 0)))
+                remember_apart(m1, d1, d1.shapes.mat[0].T @ d1.convex.normal[0])
         if d1.convex.dist[0] <= limit:
             contact_points(m1, d1)

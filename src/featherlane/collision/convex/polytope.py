@@ -17,8 +17,8 @@ FLAT = 1e-10  # height of the first tetrahedron, relative to the size, below whi
 @kernel
 def keep_vertex(d1, k):
     """Stores the latest support point as vertex k."""
-    store3(d1.epa.point, 3 * k, load3(d1.support.point, 0))
-    store3(d1.epa.first, 3 * k, load3(d1.support.first, 0))
+    d1.epa.point[k] = d1.support.point[0]
+    d1.epa.first[k] = d1.support.first[0]
     d1.epa.vertex[2 * k], d1.epa.vertex[2 * k + 1] = d1.support.vertex[0], d1.support.vertex[1]
 
 
@@ -26,13 +26,13 @@ def keep_vertex(d1, k):
 def make_face(d1, f, i, j, k):
     """Creates face f from three vertices, counterclockwise from outside; a face without area is never the nearest."""
     d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2] = i, j, k
-    a, b, c = load3(d1.epa.point, 3 * i), load3(d1.epa.point, 3 * j), load3(d1.epa.point, 3 * k)
-    n = cross(sub3(b, a), sub3(c, a))
-    nn = dot3(n, n)
+    a, b, c = d1.epa.point[i], d1.epa.point[j], d1.epa.point[k]
+    n = cross(b - a, c - a)
+    nn = dot(n, n)
     key = GROWN
     if nn > 0.0:
-        n = scale3(1.0 / sqrt(nn), n)
-        key = dot3(n, c)
+        n = 1.0 / sqrt(nn) * n
+        key = dot(n, c)
     d1.epa.normal[f], d1.epa.normal[f + FACES], d1.epa.normal[f + 2 * FACES] = n
     d1.epa.offset[f], d1.epa.key[f], d1.epa.mark[f] = key, key, 0
 
@@ -55,15 +55,15 @@ def make_faces(d1, n):
             f = min(8 * group + lane, n - 1)
             d1.epa.mark[8 * group + lane] = 0
             for c in unrolled(range(3)):
-                x, y, z = load3(d1.epa.point, 3 * d1.epa.corner[3 * f + c])
+                x, y, z = d1.epa.point[d1.epa.corner[3 * f + c]]
                 at = 72 * group + 24 * c + lane
                 d1.epa.place[at], d1.epa.place[at + 8], d1.epa.place[at + 16] = x, y, z
     for group in range((n + 7) // 8):
         k = 9 * group
         a, b, c = (P[k], P[k + 1], P[k + 2]), (P[k + 3], P[k + 4], P[k + 5]), (P[k + 6], P[k + 7], P[k + 8])
         u = cross(sub3(b, a), sub3(c, a))
-        nn = dot3(u, u)
-        u = scale3(where(nn > 0.0, 1.0 / sqrt(fmax(nn, TINY)), 1.0), u)
+        nn = dot(u, u)
+        u = where(nn > 0.0, 1.0 / sqrt(fmax(nn, TINY)), 1.0) * u
         key = where(nn > 0.0, dot3(u, c), GROWN)
         N[group], N[group + run], N[group + 2 * run] = u
         O[group], K[group] = key, key
@@ -102,7 +102,7 @@ def axis_across(e):
 @kernel
 def second_vertex(m1, d1, size):
     """Finds vertex 1, apart from vertex 0; returns the number of vertices."""
-    n, a = 1, load3(d1.epa.point, 0)
+    n, a = 1, d1.epa.point[0]
     for i in range(6):
         if n == 1:
             s = 1.0 - 2.0 * (i & 1)
@@ -113,8 +113,8 @@ def second_vertex(m1, d1, size):
                 y = s
             else:
                 z = s
-            e = sub3(support_along(m1, d1, (x, y, z)), a)
-            if dot3(e, e) > (FLAT * size) * (FLAT * size):
+            e = support_along(m1, d1, (x, y, z)) - a
+            if dot(e, e) > (FLAT * size) * (FLAT * size):
                 keep_vertex(d1, 1)
                 n = 2
     return n
@@ -123,18 +123,18 @@ def second_vertex(m1, d1, size):
 @kernel
 def third_vertex(m1, d1, size):
     """Finds vertex 2, off the line of the first two."""
-    n, a = 2, load3(d1.epa.point, 0)
-    e = sub3(load3(d1.epa.point, 3), a)
+    n, a = 2, d1.epa.point[0]
+    e = d1.epa.point[1] - a
     u = cross(e, axis_across(e))
     w = cross(e, u)
-    w = scale3(sqrt(dot3(u, u) / dot3(w, w)), w)
+    w = sqrt(dot(u, u) / dot(w, w)) * w
     for i in range(4):
         if n == 2:
             s = 1.0 - 2.0 * (i & 1)
             c = u if i < 2 else w
-            x = sub3(support_along(m1, d1, scale3(s, c)), a)
+            x = support_along(m1, d1, s * c) - a
             x = cross(x, e)
-            if dot3(x, x) > (FLAT * size) * (FLAT * size) * dot3(e, e):
+            if dot(x, x) > (FLAT * size) * (FLAT * size) * dot(e, e):
                 keep_vertex(d1, 2)
                 n = 3
     return n
@@ -143,18 +143,18 @@ def third_vertex(m1, d1, size):
 @kernel
 def plane_of_three(d1):
     """Returns the unit normal of the first three vertices."""
-    a = load3(d1.epa.point, 0)
-    n = cross(sub3(load3(d1.epa.point, 3), a), sub3(load3(d1.epa.point, 6), a))
-    return scale3(1.0 / sqrt(dot3(n, n)), n)
+    a = d1.epa.point[0]
+    n = cross(d1.epa.point[1] - a, d1.epa.point[2] - a)
+    return 1.0 / sqrt(dot(n, n)) * n
 
 
 @kernel
 def fourth_vertex(m1, d1, size):
     """Finds vertex 3, off the plane of the first three, on the side of the larger extent."""
-    n, a, u = 3, load3(d1.epa.point, 0), plane_of_three(d1)
-    up = dot3(sub3(support_along(m1, d1, u), a), u)
+    n, a, u = 3, d1.epa.point[0], plane_of_three(d1)
+    up = dot(support_along(m1, d1, u) - a, u)
     keep_vertex(d1, 3)
-    down = dot3(sub3(a, support_along(m1, d1, scale3(-1.0, u))), u)
+    down = dot(a - support_along(m1, d1, -1.0 * u), u)
     if down > up:
         keep_vertex(d1, 3)
         up = down
@@ -168,23 +168,23 @@ def first_tetrahedron(m1, d1, size):
     """Completes the simplex to a tetrahedron; returns the number of vertices, below four if flat."""
     n = d1.simplex.count[0]
     for k in range(n):
-        store3(d1.epa.point, 3 * k, load3(d1.simplex.point, 3 * k))
-        store3(d1.epa.first, 3 * k, load3(d1.simplex.first, 3 * k))
+        d1.epa.point[k] = d1.simplex.point[k]
+        d1.epa.first[k] = d1.simplex.first[k]
         d1.epa.vertex[2 * k], d1.epa.vertex[2 * k + 1] = d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1]
 
     # vertices that add no dimension are removed from a flat simplex
-    a = load3(d1.epa.point, 0)
+    a = d1.epa.point[0]
     if n > 1:
-        e = sub3(load3(d1.epa.point, 3), a)
-        if not dot3(e, e) > (FLAT * size) * (FLAT * size):
+        e = d1.epa.point[1] - a
+        if not dot(e, e) > (FLAT * size) * (FLAT * size):
             n = 1
         elif n > 2:
-            x = cross(e, sub3(load3(d1.epa.point, 6), a))
-            xx = dot3(x, x)
-            if not xx > (FLAT * size) * (FLAT * size) * dot3(e, e):
+            x = cross(e, d1.epa.point[2] - a)
+            xx = dot(x, x)
+            if not xx > (FLAT * size) * (FLAT * size) * dot(e, e):
                 n = 2
             elif n > 3:
-                height = dot3(x, sub3(load3(d1.epa.point, 9), a))
+                height = dot(x, d1.epa.point[3] - a)
                 if not height * height > (1e-3 * size) * (1e-3 * size) * xx:
                     n = 3
     if n == 1:
@@ -199,10 +199,10 @@ def first_tetrahedron(m1, d1, size):
 @kernel
 def close_tetrahedron(d1):
     """Creates the four faces, oriented outwards."""
-    a = load3(d1.epa.point, 0)
-    n = cross(sub3(load3(d1.epa.point, 3), a), sub3(load3(d1.epa.point, 6), a))
+    a = d1.epa.point[0]
+    n = cross(d1.epa.point[1] - a, d1.epa.point[2] - a)
     i, j = 1, 2
-    if dot3(n, sub3(load3(d1.epa.point, 9), a)) > 0.0:
+    if dot(n, d1.epa.point[3] - a) > 0.0:
         i, j = 2, 1
     # vertex 3 lies behind the face 0 i j
     make_face(d1, 0, 0, i, j)

@@ -100,7 +100,7 @@ def second_support(m1, d1, v, vertex):
         mesh = d1.shapes.data[1]
         start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
         vertex = climb(m1, start, n, v, vertex)
-        b = load3(m1.hull_vert, 3 * (start + vertex))
+        b = m1.hull_vert[start + vertex]
     else:
         b, vertex = core_support(m1, d1, 1, v)
     return b, vertex
@@ -120,13 +120,13 @@ def is_apart_as_before(m1, d1):
             height, size = entry[HEIGHT], entry[SIZE]
             if d1.shapes.type[0] != MESH:
                 height, size = first_reach(m1, d1, u)
-            n = mat_mul_vec(load9(d1.shapes.mat, 0), u)
-            v = mat_t_mul_vec(load9(d1.shapes.mat, 9), (-n[0], -n[1], -n[2]))
+            n = mat_mul_vec(d1.shapes.mat[0], u)
+            v = mat_t_mul_vec(d1.shapes.mat[1], (-n[0], -n[1], -n[2]))
             b, vertex = second_support(m1, d1, v, whole(entry[VERTEX]))
             entry[VERTEX] = 1.0 * vertex
-            p = sub3(load3(d1.shapes.pos, 3), load3(d1.shapes.pos, 0))
-            gap, reach = dot3(n, p) - (height + dot3(b, v)), core_limit(d1)
-            size = 2.0 * (size + sqrt(dot3(p, p))) + sqrt(dot3(b, b))
+            p = d1.shapes.pos[1] - d1.shapes.pos[0]
+            gap, reach = dot(n, p) - (height + dot3(b, v)), core_limit(d1)
+            size = 2.0 * (size + sqrt(dot(p, p))) + sqrt(dot3(b, b))
             clear = CLEAR if is_curved(d1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)) else CLEAR_POLYTOPES
             apart = gap > reach + clear * size and d1.shapes.limit[0] >= 0.0
     return apart

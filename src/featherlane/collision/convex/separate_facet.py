@@ -60,7 +60,7 @@ def neighbour(m1, d1, side, i, k):
 def edge_falls(m1, d1, side, k, e, u, tilt, slack):
     """Returns whether the edge e to vertex k descends along u more steeply than the tilt; true on the facet."""
     fall = -dot3(e, u) - slack
-    return (fall > 0.0 and fall * fall > (tilt * tilt) * dot3(e, e)) or is_of_facet(m1, d1, side, k)
+    return (fall > 0.0 and fall * fall > (tilt * tilt) * dot(e, e)) or is_of_facet(m1, d1, side, k)
 
 
 @kernel
@@ -76,7 +76,7 @@ def falls_away(m1, d1, side, i, u, tilt, slack):
         first = m1.hull_vertadr[d1.shapes.data[side]]
         for c in range(m1.hull_edgeadr[first + i], m1.hull_edgeadr[first + i] + m1.hull_edgenum[first + i]):
             k = m1.hull_edge[c]
-            away = away and edge_falls(m1, d1, side, k, sub3(load3(m1.hull_vert, 3 * (first + k)), p), u, tilt, slack)
+            away = away and edge_falls(m1, d1, side, k, sub3(m1.hull_vert[first + k], p), u, tilt, slack)
     else:
         for c in range(neighbours(m1, d1, side, i)):
             k = neighbour(m1, d1, side, i, c)
@@ -91,8 +91,8 @@ def has_edge_along(m1, d1, side, i, u):
     p, found = vertex_of(m1, d1, side, i), False
     for c in range(neighbours(m1, d1, side, i)):
         e = sub3(vertex_of(m1, d1, side, neighbour(m1, d1, side, i, c)), p)
-        rise = dot3(e, u)
-        found = found or not rise * rise > (2.0 * PARALLEL) * (2.0 * PARALLEL) * dot3(e, e)
+        rise = dot(e, u)
+        found = found or not rise * rise > (2.0 * PARALLEL) * (2.0 * PARALLEL) * dot(e, e)
     return found
 
 
@@ -107,15 +107,15 @@ def is_distinct_face(m1, d1, side, face):
     k, other, kind, distinct = 3 * side, 1 - side, d1.facet.kind[0], d1.shapes.type[side] == BOX
     distinct = distinct and (kind == CROSSING or d1.facet.vertex[k] == d1.facet.vertex[k + 2])
     if distinct:
-        n = unit_axis(face // 2, 2.0 * (face % 2) - 1.0 + 0.0 * d1.shapes.size[0])
+        n = unit_axis(face // 2, 2.0 * (face % 2) - 1.0 + 0.0 * d1.shapes.size[0][0])
         if side == 0:
-            u = mat_t_mul_vec(load9(d1.convex.mat, 0), n)
+            u = mat_t_mul_vec(d1.convex.mat[0], n)
         else:
-            u = mat_mul_vec(load9(d1.convex.mat, 0), n)
+            u = mat_mul_vec(d1.convex.mat[0], n)
         if has_face(d1, other):
             v, _ = plane_of_face(m1, d1, other)
             v = add3(u, v)
-            distinct = d1.shapes.type[other] == MESH and dot3(v, v) > (2.0 * PARALLEL) * (2.0 * PARALLEL)
+            distinct = d1.shapes.type[other] == MESH and dot(v, v) > (2.0 * PARALLEL) * (2.0 * PARALLEL)
             f = d1.facet.vertex[3 * other]
             for c in range(m1.hull_polyvertnum[f] if distinct else 0):
                 i = m1.hull_polyvert[m1.hull_polyvertadr[f] + c]
@@ -145,10 +145,10 @@ def error_of_facet(m1, d1, size):
     if kind == FACES:
         total = LEVEL * (WELL_INSIDE * size)
     elif kind == FACE_EDGE:
-        v = mat_t_mul_vec(load9(d1.convex.mat, 0), load3(d1.convex.normal, 0))
-        total = total + fabs(dot3(edge_of_facet(m1, d1, 1), v))
+        v = d1.convex.mat[0].T @ d1.convex.normal[0]
+        total = total + fabs(dot(edge_of_facet(m1, d1, 1), v))
     elif kind == EDGE_FACE:
-        total = total + fabs(dot3(edge_of_facet(m1, d1, 0), load3(d1.convex.normal, 0)))
+        total = total + fabs(dot(edge_of_facet(m1, d1, 0), d1.convex.normal[0]))
     return total
 
 
@@ -163,8 +163,8 @@ def is_separate_facet(m1, d1, size, inside):
     But faces are only nearly flat, so for an adjacent vertex that descends by less than twice PARALLEL the test fails.
     It also fails on a hull that is only nearly convex, because support points may stop short of the highest vertex.
     """
-    n, slack = load3(d1.convex.normal, 0), SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
-    v = mat_t_mul_vec(load9(d1.convex.mat, 0), n)
+    n, slack = d1.convex.normal[0], SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
+    v = d1.convex.mat[0].T @ n
     tilt, u = slack / inside, (-v[0], -v[1], -v[2])
     if has_face(d1, 0) or has_face(d1, 1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)):
         tilt = fmax(tilt, 2.0 * PARALLEL)
@@ -188,8 +188,8 @@ def edge_across(m1, d1, side, i, u):
     for c in range(neighbours(m1, d1, side, i)):
         k = neighbour(m1, d1, side, i, c)
         e = sub3(vertex_of(m1, d1, side, k), p)
-        rise = dot3(e, u)
-        if rise * rise <= PARALLEL * PARALLEL * dot3(e, e):
+        rise = dot(e, u)
+        if rise * rise <= PARALLEL * PARALLEL * dot(e, e):
             found, other = found + 1, k
     if found != 1:
         other = -1
@@ -202,9 +202,9 @@ def settle_on_edge(m1, d1, side, face, i):
     set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
     n, _ = plane_of_face(m1, d1, side)
     if side == 0:
-        u = mat_t_mul_vec(load9(d1.convex.mat, 0), n)
+        u = mat_t_mul_vec(d1.convex.mat[0], n)
     else:
-        u = mat_mul_vec(load9(d1.convex.mat, 0), n)
+        u = mat_mul_vec(d1.convex.mat[0], n)
     k, good = edge_across(m1, d1, 1 - side, i, u), False
     if k >= 0 and edge_across(m1, d1, 1 - side, k, u) == i:
         for c in range(3):
@@ -223,9 +223,9 @@ def settle_on_facet(m1, d1, i, j, u):
             facet.kind is NO_FACET, and `convex_*` is undefined.
     """
     good = False
-    v = mat_t_mul_vec(load9(d1.convex.mat, 0), u)
+    v = mat_t_mul_vec(d1.convex.mat[0], u)
     if min(i[0], j[0]) >= 0:
-        face, other = face_towards(m1, d1, 0, i[0], u, ALIKE), face_towards(m1, d1, 1, j[0], scale3(-1.0, v), ALIKE)
+        face, other = face_towards(m1, d1, 0, i[0], u, ALIKE), face_towards(m1, d1, 1, j[0], -1.0 * v, ALIKE)
         if face != NO_FACE and other != NO_FACE:
             set_facet(d1, FACES, (face, face, face), (other, other, other))
             good = measure_facet(m1, d1) > 0.0
@@ -242,5 +242,5 @@ def settle_on_facet(m1, d1, i, j, u):
     if not good:
         name_facet(d1, i, j)
         good = measure_facet(m1, d1) > 0.0
-    if not good or dot3(load3(d1.convex.normal, 0), u) < 0.5:
+    if not good or dot3(d1.convex.normal[0], u) < 0.5:
         d1.facet.kind[0] = NO_FACET

@@ -26,9 +26,9 @@ CLIMB = 48  # hull vertices above which climbing along edges is faster than test
 @kernel
 def core_radius(d1, side):
     """Returns the radius around the shape's core."""
-    radius = 0.0 * d1.shapes.size[3 * side]
+    radius = 0.0 * d1.shapes.size[side][0]
     if d1.shapes.type[side] in (SPHERE, CAPSULE):
-        radius = d1.shapes.size[3 * side]
+        radius = d1.shapes.size[side][0]
     return radius
 
 
@@ -101,10 +101,10 @@ def cylinder_support(size, u):
 @kernel
 def highest_vertex(m1, start, n, u):
     """Returns the first of the hull's highest vertices, by testing all."""
-    best = dot3(load3(m1.hull_vert, 3 * start), u)
+    best = dot3(m1.hull_vert[start], u)
     vertex = where(best < best, best, 0.0)  # finite even for a NaN direction
     for i in range(1, n):
-        height = dot3(load3(m1.hull_vert, 3 * (start + i)), u)
+        height = dot3(m1.hull_vert[start + i], u)
         vertex, best = where(height > best, i, vertex), fmax(height, best)
     return whole(vertex)
 
@@ -115,12 +115,12 @@ def climb(m1, start, n, u, vertex):
 
     The maximum uses a select, not a branch, because which neighbour is higher cannot be predicted.
     """
-    best = dot3(load3(m1.hull_vert, 3 * (start + vertex)), u)
+    best = dot3(m1.hull_vert[start + vertex], u)
     for _ in range(n):
         at, higher = start + vertex, where(best < best, best, -1.0)
         for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
             i = m1.hull_edge[k]
-            height = dot3(load3(m1.hull_vert, 3 * (start + i)), u)
+            height = dot3(m1.hull_vert[start + i], u)
             higher, best = where(height > best, i, higher), fmax(height, best)
         if higher < 0.0:
             break
@@ -148,9 +148,9 @@ def cell_of(u):
 @kernel
 def highest_prism_vertex(d1, u):
     """Returns the first of the prism's highest vertices."""
-    vertex, best = 0, dot3(load3(d1.shapes.prism, 0), u)
+    vertex, best = 0, dot3(d1.shapes.prism[0], u)
     for i in range(1, 6):
-        height = dot3(load3(d1.shapes.prism, 3 * i), u)
+        height = dot3(d1.shapes.prism[i], u)
         if height > best:
             vertex, best = i, height
     return vertex
@@ -163,7 +163,7 @@ def core_support(m1, d1, side, u):
     Climbing starts from the farthest vertex along the middle of the direction's cell.  In about one of three cases
     this is not the result yet.
     """
-    shape, size = d1.shapes.type[side], load3(d1.shapes.size, 3 * side)
+    shape, size = d1.shapes.type[side], d1.shapes.size[side]
     vertex, zero = NO_VERTEX, 0.0 * size[0]
     x, y, z = zero, zero, zero
     if shape == MESH:
@@ -173,7 +173,7 @@ def core_support(m1, d1, side, u):
             vertex = climb(m1, start, n, u, m1.hull_start[m1.hull_startadr[mesh] + cell_of(u)])
         else:
             vertex = highest_vertex(m1, start, n, u)
-        x, y, z = load3(m1.hull_vert, 3 * (start + vertex))
+        x, y, z = m1.hull_vert[start + vertex]
     elif shape == BOX:
         x, i = signed(size[0], u[0])
         y, j = signed(size[1], u[1])
@@ -187,7 +187,7 @@ def core_support(m1, d1, side, u):
         z, vertex = signed(size[1], u[2])
     elif shape == PRISM:
         vertex = highest_prism_vertex(d1, u)
-        x, y, z = load3(d1.shapes.prism, 3 * vertex)
+        x, y, z = d1.shapes.prism[vertex]
     else:
         vertex = 0
     return (x, y, z), vertex
@@ -197,11 +197,13 @@ def core_support(m1, d1, side, u):
 @kernel
 def look_from_first(d1):
     """Computes the pose of the second shape in the frame of the first."""
-    R = load9(d1.shapes.mat, 0)
-    store3(d1.convex.pos, 0, mat_t_mul_vec(R, sub3(load3(d1.shapes.pos, 3), load3(d1.shapes.pos, 0))))
+    R = d1.shapes.mat[0]
+    d1.convex.pos[0] = R.T @ (d1.shapes.pos[1] - d1.shapes.pos[0])
     for k in range(3):
-        column = mat_t_mul_vec(R, (d1.shapes.mat[9 + k], d1.shapes.mat[12 + k], d1.shapes.mat[15 + k]))
-        d1.convex.mat[k], d1.convex.mat[3 + k], d1.convex.mat[6 + k] = column
+        column = mat_t_mul_vec(
+            R, (flat(d1.shapes.mat)[9 + k], flat(d1.shapes.mat)[12 + k], flat(d1.shapes.mat)[15 + k])
+        )
+        flat(d1.convex.mat)[k], flat(d1.convex.mat)[3 + k], flat(d1.convex.mat)[6 + k] = column
 
 
 @stage
@@ -212,19 +214,19 @@ def support_point(m1, d1):
     Writes: support.first (3,), the point of the first core; support.point (3,), less that of the second [m];
             support.vertex (2,).
     """
-    u = load3(d1.support.dir, 0)
+    u = d1.support.dir[0]
     a, i = core_support(m1, d1, 0, u)
-    v = mat_t_mul_vec(load9(d1.convex.mat, 0), u)
+    v = d1.convex.mat[0].T @ u
     b, j = core_support(m1, d1, 1, (-v[0], -v[1], -v[2]))
-    b = mat_mul_vec(load9(d1.convex.mat, 0), b)
-    store3(d1.support.first, 0, a)
-    store3(d1.support.point, 0, sub3(sub3(a, b), load3(d1.convex.pos, 0)))
+    b = mat_mul_vec(d1.convex.mat[0], b)
+    d1.support.first[0] = a
+    d1.support.point[0] = sub3(a, b) - d1.convex.pos[0]
     d1.support.vertex[0], d1.support.vertex[1] = i, j
 
 
 @kernel
 def support_along(m1, d1, u):
     """Returns the support point along u, as a vector; its other results are in `support_*`."""
-    store3(d1.support.dir, 0, u)
+    d1.support.dir[0] = u
     support_point(m1, d1)
-    return load3(d1.support.point, 0)
+    return d1.support.point[0]

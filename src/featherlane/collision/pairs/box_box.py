@@ -111,10 +111,10 @@ def box_box(m1, d1):
     Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.   Writes: manifold.*; scratch memory: box.*.
     Frame: R and p are the second box's pose in the frame of the first, q is the first's centre in the second's frame.
     """
-    R1, R2 = load9(d1.shapes.mat, 0), load9(d1.shapes.mat, 9)
-    offset = sub3(load3(d1.shapes.pos, 3), load3(d1.shapes.pos, 0))
+    R1, R2 = d1.shapes.mat[0], d1.shapes.mat[1]
+    offset = d1.shapes.pos[1] - d1.shapes.pos[0]
     R, p, q = relative(R1, R2), seen_from(R1, offset), seen_from(R2, (-offset[0], -offset[1], -offset[2]))
-    size1, size2 = load3(d1.shapes.size, 0), load3(d1.shapes.size, 3)
+    size1, size2 = d1.shapes.size[0], d1.shapes.size[1]
     slack = d1.shapes.limit[0] + ROUNDING * (size1[0] + size1[1] + size1[2] + size2[0] + size2[1] + size2[2])
 
     d1.manifold.count[0] = 0

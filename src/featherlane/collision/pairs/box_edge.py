@@ -48,7 +48,7 @@ def edge_point(d1, R, p, n, i, j, slack):
     """
     n = n if plain_dot3(n, p) >= 0.0 else (-n[0], -n[1], -n[2])
     m = seen_from(R, n)
-    size1, size2 = load3(d1.shapes.size, 0), load3(d1.shapes.size, 3)
+    size1, size2 = d1.shapes.size[0], d1.shapes.size[1]
     u, v = axis(i), frame_column(R, j)
 
     # the closest of up to four pairs of edges
@@ -57,16 +57,16 @@ def edge_point(d1, R, p, n, i, j, slack):
         c1 = farthest_edge(n, size1, i, k >> 1)
         c2 = sub3(p, turned_by(R, farthest_edge(m, size2, j, k & 1)))
         s, t = nearest_on_edges(sub3(c2, c1), u, v, size1[i], size2[j])
-        w1, w2 = add3(c1, scale3(s, u)), add3(c2, scale3(t, v))
-        between = sub3(w2, w1)
+        w1, w2 = add3(c1, scale3(s, u)), c2 + scale3(t, v)
+        between = w2 - w1
         square = plain_dot3(between, between)
         if square < best:
             best, a, b = square, w1, w2
 
     dist = plain_dot3(sub3(b, a), n)
     if dist <= slack:
-        R1 = load9(d1.shapes.mat, 0)
+        R1 = d1.shapes.mat[0]
         d1.manifold.count[0] = 1
         d1.manifold.dist[0] = dist
-        store3(d1.manifold.pos, 0, add3(mat_mul_vec(R1, scale3(0.5, add3(a, b))), load3(d1.shapes.pos, 0)))
-        store3(d1.manifold.normal, 0, mat_mul_vec(R1, n))
+        d1.manifold.pos[0] = R1 @ (0.5 * add3(a, b)) + d1.shapes.pos[0]
+        d1.manifold.normal[0] = mat_mul_vec(R1, n)

@@ -36,9 +36,9 @@ def lay_face(d1, o, R, size, level, a, up):
     z = tuple(up * v for v in along(o, R, size, a, b, turn))
     for k in range(4):
         su, sv = -1.0 if k in (1, 2) else 1.0, -1.0 if k >= 2 else 1.0
-        d1.box.polygon[3 * k] = x[0] + su * x[1] + sv * x[2]
-        d1.box.polygon[3 * k + 1] = y[0] + su * y[1] + sv * y[2]
-        d1.box.polygon[3 * k + 2] = z[0] - level + su * z[1] + sv * z[2]
+        d1.box.polygon[k][0] = x[0] + su * x[1] + sv * x[2]
+        d1.box.polygon[k][1] = y[0] + su * y[1] + sv * y[2]
+        d1.box.polygon[k][2] = z[0] - level + su * z[1] + sv * z[2]
 
 
 @kernel
@@ -47,15 +47,15 @@ def cut(d1, source, target, n, c, sign, limit):
     kept = 0
     for k in range(n):
         i, j = source + 3 * k, source + 3 * (k + 1 if k + 1 < n else 0)
-        here, there = sign * d1.box.polygon[i + c] - limit, sign * d1.box.polygon[j + c] - limit
-        p, q = load3(d1.box.polygon, i), load3(d1.box.polygon, j)
+        here, there = sign * flat(d1.box.polygon)[i + c] - limit, sign * flat(d1.box.polygon)[j + c] - limit
+        p, q = load3(flat(d1.box.polygon), i), load3(flat(d1.box.polygon), j)
         if (here <= 0.0) & (kept < CAPACITY):
-            store3(d1.box.polygon, target + 3 * kept, p)
+            store3(flat(d1.box.polygon), target + 3 * kept, p)
             kept += 1
         if (((here < 0.0) & (there > 0.0)) | ((here > 0.0) & (there < 0.0))) & (kept < CAPACITY):
             t = here / (here - there)
             x, y, z = p[0] + t * (q[0] - p[0]), p[1] + t * (q[1] - p[1]), p[2] + t * (q[2] - p[2])
-            store3(d1.box.polygon, target + 3 * kept, (x, y, z))
+            store3(flat(d1.box.polygon), target + 3 * kept, (x, y, z))
             kept += 1
     return kept
 
@@ -64,8 +64,8 @@ def cut(d1, source, target, n, c, sign, limit):
 def is_new_corner(d1, k, n, radius2):
     """Returns whether corner k of the polygon is apart from the first n, projected along the normal."""
     for i in range(n):
-        x = d1.box.polygon[3 * i] - d1.box.polygon[3 * k]
-        y = d1.box.polygon[3 * i + 1] - d1.box.polygon[3 * k + 1]
+        x = d1.box.polygon[i][0] - d1.box.polygon[k][0]
+        y = d1.box.polygon[i][1] - d1.box.polygon[k][1]
         if x * x + y * y < radius2:
             return False
     return True
@@ -76,8 +76,8 @@ def keep_near(d1, n, radius2):
     """Keeps the corners within the limit that do not coincide with previous ones; returns their number."""
     kept = 0
     for k in range(n):
-        if kept < MOST and d1.box.polygon[3 * k + 2] <= d1.shapes.limit[0] and is_new_corner(d1, k, kept, radius2):
-            store3(d1.box.polygon, 3 * kept, load3(d1.box.polygon, 3 * k))
+        if kept < MOST and d1.box.polygon[k][2] <= d1.shapes.limit[0] and is_new_corner(d1, k, kept, radius2):
+            d1.box.polygon[kept] = d1.box.polygon[k]
             kept += 1
     return kept
 
@@ -91,7 +91,7 @@ def face_points(d1, R, o, ref, a):
     """
     up = 1.0 if o[a] >= 0.0 else -1.0
     inc, x, y = 1 - ref, (a + 1) % 3, (a + 2) % 3
-    size, half = load3(d1.shapes.size, 3 * inc), load3(d1.shapes.size, 3 * ref)
+    size, half = d1.shapes.size[inc], d1.shapes.size[ref]
     lay_face(d1, o, R, size, half[a], a, up)
 
     n, other = 4, 3 * CAPACITY
@@ -101,13 +101,13 @@ def face_points(d1, R, o, ref, a):
     n = cut(d1, other, 0, n, 1, -1.0, half[y])
     n = keep_near(d1, n, NEAR * (half[x] * half[x] + half[y] * half[y]))
 
-    M, centre = load9(d1.shapes.mat, 9 * ref), load3(d1.shapes.pos, 3 * ref)
+    M, centre = d1.shapes.mat[ref], d1.shapes.pos[ref]
     normal = scale3(up if ref == 0 else -up, frame_column(M, a))
     for k in range(n):
-        height = d1.box.polygon[3 * k + 2]
-        pos = axpy3(d1.box.polygon[3 * k], frame_column(M, x), centre)
-        pos = axpy3(d1.box.polygon[3 * k + 1], frame_column(M, y), pos)
+        height = d1.box.polygon[k][2]
+        pos = axpy3(d1.box.polygon[k][0], frame_column(M, x), centre)
+        pos = axpy3(d1.box.polygon[k][1], frame_column(M, y), pos)
         d1.manifold.dist[k] = height
-        store3(d1.manifold.pos, 3 * k, axpy3(up * (half[a] + 0.5 * height), frame_column(M, a), pos))
-        store3(d1.manifold.normal, 3 * k, normal)
+        d1.manifold.pos[k] = axpy3(up * (half[a] + 0.5 * height), frame_column(M, a), pos)
+        d1.manifold.normal[k] = normal
     d1.manifold.count[0] = n

@@ -25,7 +25,7 @@ def nearest_end(d1, p, h, size):
     """Returns (feature, axis, x, squared distance) of the end nearest to the face below it, or of an end inside."""
     what, axis, x, best = NOWHERE, 0, 0.0, NEVER
     for end in (-1, 1):
-        c = add3(p, scale3(real(d1, end), h))
+        c = add3(p, real(d1, end) * h)
         out = sub3((clip(c[0], -size[0], size[0]), clip(c[1], -size[1], size[1]), clip(c[2], -size[2], size[2])), c)
         square, beyond, k = plain_dot3(out, out), 0, 0
         for i in range(3):
@@ -103,7 +103,7 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
     inverse = 1.0 / det if skew else 0.0
     d = tuple((signs[c] * size[c] if k != c else 0.0) - p[c] for c in range(3))
     e, x, end = edges_and_segment(mb, ma, mc, -size[k] * d[k], plain_dot3(h, d), inverse)
-    d, step = sub3(d, scale3(x, h)), size[k] * e
+    d, step = sub3(d, x * h), size[k] * e
     d = tuple(d[c] + (step if k == c else 0.0) for c in range(3))
     square = plain_dot3(d, d) if skew else NEVER + signs[k]
     E[4 * k], E[4 * k + 1], E[4 * k + 2], E[4 * k + 3] = where(signs[k] < 0.0, square, NEVER), x, e, end
@@ -112,7 +112,7 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
 @kernel
 def nearest_edge(d1, p, h, what, axis, x, best):
     """Returns (what, axis, x, e, corner) of the nearest edge or corner if nearer than the previous best, else that."""
-    signs, half, size = corner_signs(d1), d1.shapes.size[1], load3(d1.shapes.size, 3)
+    signs, half, size = corner_signs(d1), d1.shapes.size[0][1], d1.shapes.size[1]
     for k in (0, 1, 2):
         compute_box_edges(d1, signs, p, h, half, size, k)
     place = -1.0
@@ -190,7 +190,7 @@ def along_edge(z, h, size, corner, k, x, e):
 def along_face(p, h, size, k, x):
     """Returns the extent from an end over a face across axis k, to the other end or to where it leaves the face."""
     s = -1 if x > 0.0 else 1
-    c, travel = add3(p, scale3(x, h)), 2.0
+    c, travel = add3(p, x * h), 2.0
     for i in range(3):
         if i != k and fabs(h[i]) > 0.0:
             for side in (1, -1):
@@ -204,15 +204,15 @@ def along_face(p, h, size, k, x):
 @kernel
 def add_sphere(d1, p):
     """Adds the contact point of the capsule's sphere at p, in the box's frame, if it touches."""
-    R, c = load9(d1.shapes.mat, 9), load3(d1.shapes.pos, 3)
+    R, c = d1.shapes.mat[1], d1.shapes.pos[1]
     # transformed out of the frame and back, because the rounding of that point decides what is inside
-    centre = seen_from(R, sub3(add3(turned_by(R, p), c), c))
-    touch, dist, pos, n = sphere_box(centre, d1.shapes.size[0], load3(d1.shapes.size, 3), d1.shapes.limit[0])
+    centre = seen_from(R, add3(turned_by(R, p), c) - c)
+    touch, dist, pos, n = sphere_box(centre, d1.shapes.size[0][0], d1.shapes.size[1], d1.shapes.limit[0])
     if touch:
         i = d1.manifold.count[0]
         d1.manifold.dist[i] = dist
-        store3(d1.manifold.pos, 3 * i, add3(turned_by(R, pos), c))
-        store3(d1.manifold.normal, 3 * i, turned_by(R, n))
+        d1.manifold.pos[i] = add3(turned_by(R, pos), c)
+        d1.manifold.normal[i] = turned_by(R, n)
         d1.manifold.count[0] = i + 1
 
 
@@ -224,9 +224,9 @@ def capsule_box(m1, d1):
     Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.   Writes: manifold.*; scratch memory: box.*.
     Frame: the box's; p is the capsule's centre, z its axis, h = half z.
     """
-    R, size, half = load9(d1.shapes.mat, 9), load3(d1.shapes.size, 3), d1.shapes.size[1]
-    p = seen_from(R, sub3(load3(d1.shapes.pos, 0), load3(d1.shapes.pos, 3)))
-    z = seen_from(R, (d1.shapes.mat[2], d1.shapes.mat[5], d1.shapes.mat[8]))
+    R, size, half = d1.shapes.mat[1], d1.shapes.size[1], d1.shapes.size[0][1]
+    p = seen_from(R, d1.shapes.pos[0] - d1.shapes.pos[1])
+    z = seen_from(R, (d1.shapes.mat[0][2], d1.shapes.mat[0][5], d1.shapes.mat[0][8]))
     h = scale3(half, z)
 
     what, k, x, best = nearest_end(d1, p, h, size)
@@ -243,6 +243,6 @@ def capsule_box(m1, d1):
 
     d1.manifold.count[0] = 0
     if what != NOWHERE:
-        add_sphere(d1, add3(p, scale3(x, h)))
+        add_sphere(d1, add3(p, x * h))
         if travel > NO_SECOND:
-            add_sphere(d1, add3(p, scale3(travel + x, h)))
+            add_sphere(d1, add3(p, (travel + x) * h))

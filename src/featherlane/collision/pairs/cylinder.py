@@ -24,7 +24,7 @@ def lowest_radius(n, R, r):
     length2 = plain_dot3(v, v)
     parallel = length2 < MINVAL * MINVAL
     scale = r / where(parallel, 1.0, sqrt(length2))
-    return a, slope, select3(parallel, scale3(r, (R[0], R[3], R[6])), scale3(scale, v))
+    return a, slope, where(parallel, scale3(r, (R[0], R[3], R[6])), scale3(scale, v))
 
 
 @kernel
@@ -38,14 +38,14 @@ def plane_cylinder(height, n, c, R, r, half):
     a, slope, v = lowest_radius(n, R, r)
     down, fall = plain_dot3(v, n), half * slope
     low, high, aside = height + fall + down, height - fall + down, height + fall - 0.5 * down
-    across = scale3(SIDEWAYS * r, normalize3(cross(v, scale3(half, a)))[0])
-    disk = axpy3(half, a, c)
-    back = axpy3(-0.5, v, disk)
+    across = SIDEWAYS * r * normalize3(cross(v, half * a))[0]
+    disk = fma(half, a, c)
+    back = fma(-0.5, v, disk)
     return (
-        (low, axpy3(-0.5 * low, n, axpy3(1.0, v, disk))),
-        (high, axpy3(-0.5 * high, n, axpy3(1.0, v, axpy3(-half, a, c)))),
-        (aside, axpy3(-0.5 * aside, n, axpy3(1.0, across, back))),
-        (aside, axpy3(-0.5 * aside, n, axpy3(-1.0, across, back))),
+        (low, axpy3(-0.5 * low, n, fma(1.0, v, disk))),
+        (high, axpy3(-0.5 * high, n, fma(1.0, v, fma(-half, a, c)))),
+        (aside, axpy3(-0.5 * aside, n, fma(1.0, across, back))),
+        (aside, axpy3(-0.5 * aside, n, fma(-1.0, across, back))),
     )
 
 
@@ -58,10 +58,10 @@ def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
     Source: mjc_SphereCylinder.
     Note: unfused as in MuJoCo, because rounding decides whether the centre is on the axis.
     """
-    v = sub3(c1, c2)
+    v = c1 - c2
     x = plain_dot3(z2, v)
     foot = scale3(x, z2)
-    out = sub3(v, foot)
+    out = v - foot
     radius2 = plain_dot3(out, out)
     radius = sqrt(radius2)
     between, over = fabs(x) < half, radius2 < r2 * r2
@@ -70,12 +70,12 @@ def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
 
     # the side is treated as a sphere on the axis, the rim as a sphere of radius 0
     end = where(x > 0.0, half, -half)
-    rim = add3(add3(scale3(end, z2), scale3(r2 / fmax(radius, MINVAL), out)), c2)
-    centre = select3(side, add3(foot, c2), rim)
+    rim = scale3(end, z2) + r2 / fmax(radius, MINVAL) * out + c2
+    centre = where(side, foot + c2, rim)
     touch, dist, pos, n = sphere_sphere(c1, z1, r1, centre, z2, where(side, r2, 0.0), margin)
 
     # a disk is treated as a plane
     up = scale3(where(x > 0.0, 1.0, -1.0), z2)
     flat_touch, flat_dist, flat_pos = plane_sphere(axpy3(end, z2, c2), up, c1, r1, margin)
     n = select3(disk, (-up[0], -up[1], -up[2]), n)
-    return (disk & flat_touch) | (not_(disk) & touch), where(disk, flat_dist, dist), select3(disk, flat_pos, pos), n
+    return (disk & flat_touch) | (not_(disk) & touch), where(disk, flat_dist, dist), where(disk, flat_pos, pos), n

@@ -14,6 +14,6 @@ def plane_ellipsoid(p, n, c, R, size, margin):
     w = u[0] * size[0], u[1] * size[1], u[2] * size[2]
     length = norm3(w)
     low = -size[0] * w[0] / length, -size[1] * w[1] / length, -size[2] * w[2] / length
-    lowest = add3(mat_mul_vec(R, low), c)
-    dist = dot3(sub3(lowest, p), n)
+    lowest = mat_mul_vec(R, low) + c
+    dist = dot3(lowest - p, n)
     return dist <= margin, dist, axpy3(-0.5 * dist, n, lowest)

@@ -35,7 +35,7 @@ def halton(index, base):
 @kernel
 def box_in_frame(R, p, box):
     """Returns (lower, upper) corner of the axis-aligned bounds of a box (centre, half sides), moved by (R, p)."""
-    c, s = add3(mat_mul_vec(R, (box[0], box[1], box[2])), p), (box[3], box[4], box[5])
+    c, s = mat_mul_vec(R, (box[0], box[1], box[2])) + p, (box[3], box[4], box[5])
     half = tuple(fma(fabs(R[k]), s[0], fma(fabs(R[k + 1]), s[1], fabs(R[k + 2]) * s[2])) for k in (0, 3, 6))
     return sub3(c, half), add3(c, half)
 
@@ -51,9 +51,9 @@ def common_box(R, p, a, b):
 @kernel
 def fields_apart(m, d, g, h, limit, near):
     """Returns the mask of worlds where the bounding boxes, parallel to the axes of geom g, do not intersect."""
-    R, S = load9(d.geom_xmat, 9 * g), load9(d.geom_xmat, 9 * h)
+    R, S = d.geom_xmat[g], d.geom_xmat[h]
     turn = mat_mul((R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]), S)
-    p = mat_t_mul_vec(R, sub3(load3(d.geom_xpos, 3 * h), load3(d.geom_xpos, 3 * g)))
+    p = R.T @ (d.geom_xpos[h] - d.geom_xpos[g])
     low, high = common_box(turn, p, load6(m.geom_aabb, 6 * g), load6(m.geom_aabb, 6 * h))
     return (high[0] < low[0]) | (high[1] < low[1]) | (high[2] < low[2])
 
@@ -67,10 +67,10 @@ def field_jets(m1, d1, side, exact):
     Writes: descent.jet (2, 4, 8) [m, 1]: value and gradient for each shape.
     """
     x, jet = eights(d1.descent.trial), eights(d1.descent.jet)
-    R, p = load9(d1.convex.mat, 0), (x[0], x[1], x[2])
+    R, p = d1.convex.mat[0], (x[0], x[1], x[2])
     if side == 0:
-        p = add3(mat_mul_vec(R, p), load3(d1.convex.pos, 0))
-    size = load3(d1.shapes.size, 3 * side)
+        p = mat_mul_vec(R, p) + d1.convex.pos[0]
+    size = d1.shapes.size[side]
     value, slope = signed_distance(m1, d1, d1.shapes.field[2 * side], d1.shapes.field[2 * side + 1], size, p, exact)
     if side == 0:
         slope = mat_t_mul_vec(R, slope)
@@ -143,7 +143,7 @@ def middle_normal(jets):
     """Returns the direction from B to A: against the gradient of A - B, both of unit length."""
     b, _ = normalize3((jets[1], jets[2], jets[3]))
     a, _ = normalize3((jets[5], jets[6], jets[7]))
-    n, _ = normalize3(sub3(b, a))
+    n, _ = normalize3(b - a)
     return n
 
 
@@ -152,10 +152,10 @@ def middle_normal(jets):
 def shift_weight(weights, total, values, slopes, reach, i, j):
     """Returns (weights, their sum of slopes) after the best shift of weight from plane j to plane i."""
     across = sub3(slopes[i], slopes[j])
-    t = (values[i] - values[j] - reach * dot3(total, across)) / fmax(reach * dot3(across, across), MINVAL)
+    t = (values[i] - values[j] - reach * dot(total, across)) / fmax(reach * dot(across, across), MINVAL)
     t = clip(t, -weights[i], weights[j])
     shifts = tuple(t if k == i else -t if k == j else 0.0 * t for k in range(4))
-    return tuple(weights[k] + shifts[k] for k in range(4)), axpy3(t, across, total)
+    return tuple(weights[k] + shifts[k] for k in range(4)), fma(t, across, total)
 
 
 @kernel
@@ -170,7 +170,7 @@ def proximal_step(values, slopes, reach):
     for _ in range(SWEEPS):
         for i, j in ((0, 1), (0, 2), (1, 3), (0, 3), (1, 2), (2, 3)):
             weights, total = shift_weight(weights, total, values, slopes, reach, i, j)
-    return scale3(-reach, total)
+    return -reach * total
 
 
 @kernel
@@ -195,7 +195,7 @@ def converge(m1, d1, x, jets, reach, tolerance):
         trial = select3(moving, add3(x, step), x)
         there = jets_at(m1, d1, trial, 1)
         start, promise = fmax(jets[0], jets[4]), fmax(values[0] + dot3(g, step), values[1] + dot3(h, step))
-        lower = fmax(there[0], there[4]) <= start - DECREASE * fmax(start - promise, dot3(step, step) / reach)
+        lower = fmax(there[0], there[4]) <= start - DECREASE * fmax(start - promise, dot(step, step) / reach)
         accepted = moving & lower
         other = select3(accepted, x, trial)
         before = tuple(where(accepted, jets[k], there[k]) for k in range(8))
@@ -212,7 +212,7 @@ def is_known(d1, n, x):
     """Returns whether x is one of the first n points of descent.known, up to MERGE tolerances."""
     apart = fmax(MERGE * d1.shapes.tolerance[0], MINVAL)
     for i in range(n):
-        if norm3(sub3(load3(d1.descent.known, 3 * i), x)) < apart:
+        if norm3(sub3(d1.descent.known[i], x)) < apart:
             return 1
     return 0
 
@@ -220,16 +220,16 @@ def is_known(d1, n, x):
 @kernel
 def add_points(d1, n):
     """Appends the contacts among the first n of eight points; points found before are dropped."""
-    R, origin = load9(d1.shapes.mat, 9), load3(d1.shapes.pos, 3)
+    R, origin = d1.shapes.mat[1], d1.shapes.pos[1]
     for i in range(n):
         k, dist = d1.manifold.count[0], d1.descent.dist[i]
         x = d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i]
         if dist <= 0.0 and k < d1.nmanifold and not is_known(d1, k, x):
-            store3(d1.descent.known, 3 * k, x)
+            d1.descent.known[k] = x
             normal = mat_mul_vec(R, (d1.descent.normal[i], d1.descent.normal[8 + i], d1.descent.normal[16 + i]))
             d1.manifold.dist[k] = dist
-            store3(d1.manifold.normal, 3 * k, normal)
-            store3(d1.manifold.pos, 3 * k, axpy3(d1.descent.shift[i], normal, add3(mat_mul_vec(R, x), origin)))
+            d1.manifold.normal[k] = normal
+            d1.manifold.pos[k] = fma(d1.descent.shift[i], normal, mat_mul_vec(R, x) + origin)
             d1.manifold.count[0] = k + 1
 
 
@@ -249,13 +249,13 @@ def field_pair(m1, d1):
     look_from_first(d1)
     tolerance = d1.shapes.tolerance[0]
     exact = 1 if tolerance > 0.0 else 0
-    R, p = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0)
+    R, p = d1.convex.mat[0], d1.convex.pos[0]
     low, high = common_box(R, p, load6(d1.shapes.box, 0), load6(d1.shapes.box, 6))
     if low[0] <= high[0] and low[1] <= high[1] and low[2] <= high[2]:
         for first in range(0, m1.opt_sdf_initpoints, LANES):
             for i in range(LANES):
                 at = tuple(fma(high[k] - low[k], halton(first + i, (2, 3, 5)[k]), low[k]) for k in range(3))
-                at = mat_t_mul_vec(R, sub3(at, p))
+                at = R.T @ sub3(at, p)
                 d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i] = at
             x = load3(eights(d1.descent.trial), 0)
             jets = jets_at(m1, d1, x, exact)

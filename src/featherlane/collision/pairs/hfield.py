@@ -18,24 +18,24 @@ from featherlane.collision.pairs.sphere_prism import meets_sphere
 @kernel
 def farthest_along(m1, d1, u):
     """Returns the maximum of the second shape along the unit vector u from the origin of the first shape's frame."""
-    v = mat_t_mul_vec(load9(d1.convex.mat, 0), u)
+    v = mat_t_mul_vec(d1.convex.mat[0], u)
     a, _ = core_support(m1, d1, 1, v)
-    return dot3(a, v) + dot3(load3(d1.convex.pos, 0), u) + core_radius(d1, 1)
+    return dot3(a, v) + dot3(d1.convex.pos[0], u) + core_radius(d1, 1)
 
 
 @kernel
 def hfield_sample(m1, field, r, c):
     """Returns the height of a sample."""
-    return m1.hfield_data[m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c] * m1.hfield_size[4 * field + 2]
+    return m1.hfield_data[m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c] * m1.hfield_size[field][2]
 
 
 @kernel
 def set_corner(m1, d1, field, k, r, c):
     """Sets corner k of the prism: a sample, and the bottom of the base below it."""
-    x = m1.hfield_size[4 * field] * (2.0 * c / (m1.hfield_ncol[field] - 1) - 1.0)
-    y = m1.hfield_size[4 * field + 1] * (2.0 * r / (m1.hfield_nrow[field] - 1) - 1.0)
-    store3(d1.shapes.prism, 3 * k, (x, y, -m1.hfield_size[4 * field + 3]))
-    store3(d1.shapes.prism, 9 + 3 * k, (x, y, hfield_sample(m1, field, r, c)))
+    x = m1.hfield_size[field][0] * (2.0 * c / (m1.hfield_ncol[field] - 1) - 1.0)
+    y = m1.hfield_size[field][1] * (2.0 * r / (m1.hfield_nrow[field] - 1) - 1.0)
+    d1.shapes.prism[k] = (x, y, -m1.hfield_size[field][3])
+    store3(flat(d1.shapes.prism), 9 + 3 * k, (x, y, hfield_sample(m1, field, r, c)))
 
 
 @kernel
@@ -44,8 +44,8 @@ def append_point(d1):
     k = d1.manifold.count[0]
     d1.manifold.count[0] = k + 1
     d1.manifold.dist[k] = d1.convex.dist[0]
-    store3(d1.manifold.pos, 3 * k, scale3(0.5, add3(load3(d1.convex.witness, 0), load3(d1.convex.witness, 3))))
-    store3(d1.manifold.normal, 3 * k, load3(d1.convex.normal, 0))
+    d1.manifold.pos[k] = 0.5 * (d1.convex.witness[0] + d1.convex.witness[1])
+    d1.manifold.normal[k] = d1.convex.normal[0]
 
 
 @kernel
@@ -114,7 +114,7 @@ def height_field(m1, d1):
     Cost:   O(cells under the shape's bounding box).
     """
     field, limit = d1.shapes.data[0], d1.shapes.limit[0]
-    sx, sy = m1.hfield_size[4 * field], m1.hfield_size[4 * field + 1]
+    sx, sy = m1.hfield_size[field][0], m1.hfield_size[field][1]
     d1.manifold.count[0] = 0
     look_from_first(d1)
     # the shape's bounding box in the frame of the field, enlarged by the limit
@@ -123,7 +123,7 @@ def height_field(m1, d1):
     y0, y1 = -farthest_along(m1, d1, (o, -1.0, o)) - limit, farthest_along(m1, d1, (o, 1.0, o)) + limit
     z0, z1 = -farthest_along(m1, d1, (o, o, -1.0)) - limit, farthest_along(m1, d1, (o, o, 1.0)) + limit
     beside = (x0 > sx) | (x1 < -sx) | (y0 > sy) | (y1 < -sy)
-    above, below = z0 > m1.hfield_size[4 * field + 2], z1 < -m1.hfield_size[4 * field + 3]
+    above, below = z0 > m1.hfield_size[field][2], z1 < -m1.hfield_size[field][3]
     if not (beside | above | below):
         ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
         d1.shapes.type[0] = PRISM

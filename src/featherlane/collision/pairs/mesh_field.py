@@ -31,22 +31,22 @@ def value_at(m1, d1, x):
 @kernel
 def into_field(d1, x):
     """Returns eight points of the mesh's frame in the frame of the field."""
-    return mat_t_mul_vec(load9(d1.convex.mat, 0), sub3(x, load3(d1.convex.pos, 0)))
+    return d1.convex.mat[0].T @ sub3(x, d1.convex.pos[0])
 
 
 @kernel
 def box_meets(m1, d1, low, high):
     """Returns the mask of eight boxes whose bounding spheres may meet the field."""
-    half = scale3(0.5, sub3(high, low))
+    half = 0.5 * sub3(high, low)
     return value_at(m1, d1, into_field(d1, add3(low, half))) < norm3(half)
 
 
 @kernel
 def bounding_sphere(a, b, c):
     """Returns (centroid, largest distance of a corner from it)."""
-    centroid = scale3(1.0 / 3.0, add3(a, add3(b, c)))
+    centroid = 1.0 / 3.0 * add3(a, add3(b, c))
     u, v, w = sub3(a, centroid), sub3(b, centroid), sub3(c, centroid)
-    return centroid, sqrt(fmax(dot3(u, u), fmax(dot3(v, v), dot3(w, w))))
+    return centroid, sqrt(fmax(dot(u, u), fmax(dot(v, v), dot(w, w))))
 
 
 @kernel
@@ -79,31 +79,31 @@ def frank_wolfe(m1, d1):
     value = jet[4 * FIELD]
     eights(d1.descent.dist)[0] = where((value < 0.0) & (length >= MINVAL), value, NOWHERE)
     eights(d1.descent.shift)[0] = 0.5 * value
-    store3(eights(d1.descent.normal), 0, scale3(-1.0, normal))
+    store3(eights(d1.descent.normal), 0, -1.0 * normal)
 
 
 @kernel
 def nearest_on_segment(x, a, b):
     """Returns (point nearest to x on a segment, squared distance)."""
     u = sub3(b, a)
-    t = clip(dot3(sub3(x, a), u) / fmax(dot3(u, u), MINVAL), 0.0, 1.0)
+    t = clip(dot(sub3(x, a), u) / fmax(dot(u, u), MINVAL), 0.0, 1.0)
     p = axpy3(t, u, a)
-    return p, dot3(sub3(x, p), sub3(x, p))
+    return p, dot(x - p, x - p)
 
 
 @kernel
 def nearest_on_triangle(x, a, b, c):
     """Returns the point nearest to x on a triangle: in its plane if it is inside all edges, else on an edge."""
     n = cross(sub3(b, a), sub3(c, a))
-    nn = fmax(dot3(n, n), TINY)
-    p = axpy3(-dot3(sub3(x, a), n) / nn, n, x)
-    sides = tuple(dot3(cross(sub3(v, u), sub3(p, u)), n) for u, v in ((a, b), (b, c), (c, a)))
+    nn = fmax(dot(n, n), TINY)
+    p = fma(-dot(sub3(x, a), n) / nn, n, x)
+    sides = tuple(dot(cross(sub3(v, u), sub3(p, u)), n) for u, v in ((a, b), (b, c), (c, a)))
     inside = (fmin(sides[0], fmin(sides[1], sides[2])) >= 0.0) & (nn > TINY)
     nearest, least = nearest_on_segment(x, a, b)
     for u, v in ((b, c), (c, a)):
         q, distance = nearest_on_segment(x, u, v)
-        nearest, least = select3(distance < least, q, nearest), fmin(distance, least)
-    return select3(inside, p, nearest)
+        nearest, least = where(distance < least, q, nearest), fmin(distance, least)
+    return where(inside, p, nearest)
 
 
 @kernel

@@ -22,13 +22,13 @@ TIE = 1e-12  # m heights that differ by less may be equal up to rounding
 @kernel
 def slide(m1, start, n, down, vertex):
     """Returns (vertex, lead): a lowest vertex, found by climbing, and by how much it is lower than its neighbours."""
-    best, lead = dot3(load3(m1.hull_vert, 3 * (start + vertex)), down), 0.0 * down[0]
+    best, lead = dot(m1.hull_vert[start + vertex], down), 0.0 * down[0]
     for _ in range(n):
         at = start + vertex
         last, second = vertex, best - 1.0
         for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
             i = m1.hull_edge[k]
-            depth = dot3(load3(m1.hull_vert, 3 * (start + i)), down)
+            depth = dot(m1.hull_vert[start + i], down)
             second = fmax(depth, second)
             if depth > best:
                 vertex, best = i, depth
@@ -49,9 +49,9 @@ def lowest_vertex(m1, mesh, down):
             vertex = climb(m1, start, n, down, 0)
     else:
         # unfused, for the same reason
-        best = plain_dot3(load3(m1.hull_vert, 3 * start), down)
+        best = plain_dot3(m1.hull_vert[start], down)
         for i in range(1, n):
-            depth = plain_dot3(load3(m1.hull_vert, 3 * (start + i)), down)
+            depth = plain_dot3(m1.hull_vert[start + i], down)
             if depth > best:
                 vertex, best = i, depth
     return vertex
@@ -63,7 +63,7 @@ def facing(m1, mesh, at, down):
     first, face, best = m1.hull_polyadr[mesh], -1.0, -2.0
     for k in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
         i = first + m1.hull_map[k]
-        cosine = dot3(load3(m1.hull_polynormal, 3 * i), down)
+        cosine = dot(m1.hull_polynormal[i], down)
         face, best = where(cosine > best, i, face), fmax(cosine, best)
     return whole(face)
 
@@ -80,14 +80,14 @@ def corner(m1, start, face, lead, k):
     """Returns the vertex of the face's corner k, counted from the corner `lead`."""
     n, i = m1.hull_polyvertnum[face], lead + k
     i = i if i < n else i - n
-    return load3(m1.hull_vert, 3 * (start + m1.hull_polyvert[m1.hull_polyvertadr[face] + i]))
+    return m1.hull_vert[start + m1.hull_polyvert[m1.hull_polyvertadr[face] + i]]
 
 
 @kernel
 def area2(p, q, r, s):
     """Returns the squared area of the quadrilateral of four corners, times 4: |(r - p) x (s - q)|^2."""
-    w = cross(sub3(r, p), sub3(s, q))
-    return dot3(w, w)
+    w = cross(r - p, s - q)
+    return dot(w, w)
 
 
 @kernel
@@ -127,14 +127,14 @@ def spread_corners(m1, start, face, lead, n):
 @kernel
 def add_vertex(d1, v, n, down):
     """Adds the point of a vertex if it is within the limit and not above the mesh's centre."""
-    centre = load3(d1.shapes.pos, 3)
-    vertex = add3(mat_mul_vec(load9(d1.shapes.mat, 9), v), centre)
-    dist = dot3(sub3(vertex, load3(d1.shapes.pos, 0)), n)
-    if dist <= d1.shapes.limit[0] and dot3(v, down) >= 0.0:
+    centre = d1.shapes.pos[1]
+    vertex = d1.shapes.mat[1] @ v + centre
+    dist = dot3(vertex - d1.shapes.pos[0], n)
+    if dist <= d1.shapes.limit[0] and dot(v, down) >= 0.0:
         i = d1.manifold.count[0]
         d1.manifold.dist[i] = dist
-        store3(d1.manifold.pos, 3 * i, axpy3(-0.5 * dist, n, vertex))
-        store3(d1.manifold.normal, 3 * i, n)
+        d1.manifold.pos[i] = axpy3(-0.5 * dist, n, vertex)
+        d1.manifold.normal[i] = n
         d1.manifold.count[0] = i + 1
 
 
@@ -146,12 +146,12 @@ def plane_mesh(m1, d1):
     Cost: O(nvert) up to CLIMB vertices; above, a few steps from the farthest vertex of a nearby direction.
     """
     mesh = d1.shapes.data[1]
-    start, n = m1.hull_vertadr[mesh], (d1.shapes.mat[2], d1.shapes.mat[5], d1.shapes.mat[8])
-    down = mat_t_mul_vec(load9(d1.shapes.mat, 9), scale3(-1.0, n))
+    start, n = m1.hull_vertadr[mesh], (d1.shapes.mat[0][2], d1.shapes.mat[0][5], d1.shapes.mat[0][8])
+    down = d1.shapes.mat[1].T @ scale3(-1.0, n)
     lowest = lowest_vertex(m1, mesh, down)
 
     d1.manifold.count[0] = 0
-    add_vertex(d1, load3(m1.hull_vert, 3 * (start + lowest)), n, down)
+    add_vertex(d1, m1.hull_vert[start + lowest], n, down)
     if d1.manifold.count[0] == 1:
         face = facing(m1, mesh, start + lowest, down)
         if face != NO_FACE:

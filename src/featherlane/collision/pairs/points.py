@@ -25,23 +25,23 @@ from featherlane.collision.slot import append
 @kernel
 def z_axis(d, g):
     """Returns the third column of the geom's orientation: a plane's normal, a capsule's axis."""
-    return d.geom_xmat[9 * g + 2], d.geom_xmat[9 * g + 5], d.geom_xmat[9 * g + 8]
+    return d.geom_xmat[g][2], d.geom_xmat[g][5], d.geom_xmat[g][8]
 
 
 @kernel
 def plane_sphere_points(m, d, g, h, near, limit):
     """Computes up to one point."""
     n = z_axis(d, g)
-    touch, dist, pos = plane_sphere(load3(d.geom_xpos, 3 * g), n, load3(d.geom_xpos, 3 * h), m.geom_size[3 * h], limit)
+    touch, dist, pos = plane_sphere(d.geom_xpos[g], n, d.geom_xpos[h], m.geom_size[h][0], limit)
     append(d, 0, near & touch, dist, pos, frame_of(n))
 
 
 @kernel
 def plane_capsule_points(m, d, g, h, near, limit):
     """Computes up to two points: the caps at the positive and the negative end of the axis, the first tangent."""
-    o, n = load3(d.geom_xpos, 3 * g), z_axis(d, g)
-    c, a = load3(d.geom_xpos, 3 * h), z_axis(d, h)
-    r, half = m.geom_size[3 * h], m.geom_size[3 * h + 1]
+    o, n = d.geom_xpos[g], z_axis(d, g)
+    c, a = d.geom_xpos[h], z_axis(d, h)
+    r, half = m.geom_size[h][0], m.geom_size[h][1]
     frame = frame_along(n, a)
     for end in range(2):
         touch, dist, pos = plane_sphere(o, n, axpy3((1.0 - 2.0 * end) * half, a, c), r, limit)
@@ -51,9 +51,9 @@ def plane_capsule_points(m, d, g, h, near, limit):
 @kernel
 def plane_box_points(m, d, g, h, near, limit):
     """Computes up to four points: corners by ascending index."""
-    n, c = z_axis(d, g), load3(d.geom_xpos, 3 * h)
-    R, size = load9(d.geom_xmat, 9 * h), load3(m.geom_size, 3 * h)
-    height, axis = dot3(sub3(c, load3(d.geom_xpos, 3 * g)), n), half_axis_heights(R, size, n)
+    n, c = z_axis(d, g), d.geom_xpos[h]
+    R, size = d.geom_xmat[h], m.geom_size[h]
+    height, axis = dot3(c - d.geom_xpos[g], n), half_axis_heights(R, size, n)
     frame = frame_of(n)
     corners = plane_box(height, axis, limit, -1.0)
     for i in range(4):
@@ -75,8 +75,8 @@ def plane_box_points(m, d, g, h, near, limit):
 @kernel
 def plane_ellipsoid_points(m, d, g, h, near, limit):
     """Computes up to one point."""
-    o, n = load3(d.geom_xpos, 3 * g), z_axis(d, g)
-    c, R, size = load3(d.geom_xpos, 3 * h), load9(d.geom_xmat, 9 * h), load3(m.geom_size, 3 * h)
+    o, n = d.geom_xpos[g], z_axis(d, g)
+    c, R, size = d.geom_xpos[h], d.geom_xmat[h], m.geom_size[h]
     touch, dist, pos = plane_ellipsoid(o, n, c, R, size, limit)
     append(d, 0, near & touch, dist, pos, frame_of(n))
 
@@ -84,10 +84,10 @@ def plane_ellipsoid_points(m, d, g, h, near, limit):
 @kernel
 def plane_cylinder_points(m, d, g, h, near, limit):
     """Computes up to four points, none if the first does not touch."""
-    n, c = z_axis(d, g), load3(d.geom_xpos, 3 * h)
-    r, half = m.geom_size[3 * h], m.geom_size[3 * h + 1]
-    height, frame = plain_dot3(sub3(c, load3(d.geom_xpos, 3 * g)), n), frame_of(n)
-    found = plane_cylinder(height, n, c, load9(d.geom_xmat, 9 * h), r, half)
+    n, c = z_axis(d, g), d.geom_xpos[h]
+    r, half = m.geom_size[h][0], m.geom_size[h][1]
+    height, frame = plain_dot3(c - d.geom_xpos[g], n), frame_of(n)
+    found = plane_cylinder(height, n, c, d.geom_xmat[h], r, half)
     lowest = found[0][0]
     for i in range(4):
         dist, pos = found[i]
@@ -97,20 +97,20 @@ def plane_cylinder_points(m, d, g, h, near, limit):
 @kernel
 def sphere_points(m, d, g, h, near, limit):
     """Computes up to one point of a sphere with a sphere or a capsule."""
-    c1, z1, r1 = load3(d.geom_xpos, 3 * g), z_axis(d, g), m.geom_size[3 * g]
-    c2, z2, r2 = load3(d.geom_xpos, 3 * h), z_axis(d, h), m.geom_size[3 * h]
+    c1, z1, r1 = d.geom_xpos[g], z_axis(d, g), m.geom_size[g][0]
+    c2, z2, r2 = d.geom_xpos[h], z_axis(d, h), m.geom_size[h][0]
     if m.geom_type[h] == SPHERE:
         touch, dist, pos, n = sphere_sphere(c1, z1, r1, c2, z2, r2, limit)
     else:
-        touch, dist, pos, n = sphere_capsule(c1, z1, r1, c2, z2, r2, m.geom_size[3 * h + 1], limit)
+        touch, dist, pos, n = sphere_capsule(c1, z1, r1, c2, z2, r2, m.geom_size[h][1], limit)
     append(d, 0, near & touch, dist, pos, frame_of(n))
 
 
 @kernel
 def sphere_cylinder_points(m, d, g, h, near, limit):
     """Computes up to one point."""
-    c1, z1, r1 = load3(d.geom_xpos, 3 * g), z_axis(d, g), m.geom_size[3 * g]
-    c2, z2, r2, half = load3(d.geom_xpos, 3 * h), z_axis(d, h), m.geom_size[3 * h], m.geom_size[3 * h + 1]
+    c1, z1, r1 = d.geom_xpos[g], z_axis(d, g), m.geom_size[g][0]
+    c2, z2, r2, half = d.geom_xpos[h], z_axis(d, h), m.geom_size[h][0], m.geom_size[h][1]
     touch, dist, pos, n = sphere_cylinder(c1, z1, r1, c2, z2, r2, half, limit)
     append(d, 0, near & touch, dist, pos, frame_of(n))
 
@@ -118,21 +118,21 @@ def sphere_cylinder_points(m, d, g, h, near, limit):
 @kernel
 def sphere_box_points(m, d, g, h, near, limit):
     """Computes up to one point."""
-    c, R = load3(d.geom_xpos, 3 * h), load9(d.geom_xmat, 9 * h)
-    centre = seen_from(R, sub3(load3(d.geom_xpos, 3 * g), c))
-    touch, dist, pos, n = sphere_box(centre, m.geom_size[3 * g], load3(m.geom_size, 3 * h), limit)
-    append(d, 0, near & touch, dist, add3(mat_mul_vec(R, pos), c), frame_of(mat_mul_vec(R, n)))
+    c, R = d.geom_xpos[h], d.geom_xmat[h]
+    centre = seen_from(R, d.geom_xpos[g] - c)
+    touch, dist, pos, n = sphere_box(centre, m.geom_size[g][0], m.geom_size[h], limit)
+    append(d, 0, near & touch, dist, R @ pos + c, frame_of(R @ n))
 
 
 @kernel
 def capsule_capsule_points(m, d, g, h, near, limit):
     """Computes one point of crossing capsules, up to two of parallel ones."""
-    c1, z1, r1 = load3(d.geom_xpos, 3 * g), z_axis(d, g), m.geom_size[3 * g]
-    c2, z2, r2 = load3(d.geom_xpos, 3 * h), z_axis(d, h), m.geom_size[3 * h]
-    a1, a2 = scale3(m.geom_size[3 * g + 1], z1), scale3(m.geom_size[3 * h + 1], z2)
+    c1, z1, r1 = d.geom_xpos[g], z_axis(d, g), m.geom_size[g][0]
+    c2, z2, r2 = d.geom_xpos[h], z_axis(d, h), m.geom_size[h][0]
+    a1, a2 = scale3(m.geom_size[g][1], z1), scale3(m.geom_size[h][1], z2)
     parallel, x1, x2, y1, y2 = capsule_segments(c1, a1, c2, a2)
-    touch, dist, pos, n = sphere_sphere(axpy3(x1, a1, c1), z1, r1, axpy3(x2, a2, c2), z2, r2, limit)
+    touch, dist, pos, n = sphere_sphere(fma(x1, a1, c1), z1, r1, fma(x2, a2, c2), z2, r2, limit)
     append(d, 0, near & touch, dist, pos, frame_of(n))
     if any_(near & parallel):
-        touch, dist, pos, n = sphere_sphere(axpy3(y1, a1, c1), z1, r1, axpy3(y2, a2, c2), z2, r2, limit)
+        touch, dist, pos, n = sphere_sphere(fma(y1, a1, c1), z1, r1, fma(y2, a2, c2), z2, r2, limit)
         append(d, 1, near & parallel & touch, dist, pos, frame_of(n))

@@ -18,7 +18,7 @@ def plane_sphere(p, n, c, r, margin):
 
     Source: mjc_PlaneSphere.
     """
-    height = dot3(sub3(c, p), n)
+    height = dot3(c - p, n)
     dist = height - r
     return height <= margin + r, dist, axpy3(-fma(0.5, dist, r), n, c)
 
@@ -62,15 +62,15 @@ def sphere_sphere(c1, z1, r1, c2, z2, r2, margin):
 
     Source: mjc_SphereSphere.
     """
-    v = sub3(c2, c1)
+    v = c2 - c1
     reach = margin + r1 + r2
-    touch = (dot3(v, v) <= reach * reach) & (reach >= 0.0)
+    touch = (dot(v, v) <= reach * reach) & (reach >= 0.0)
     n, length = normalize3(v)
     concentric = length < MINVAL
     if any_(concentric):
-        n = select3(concentric, normalize3(plain_cross(z1, z2))[0], n)
+        n = where(concentric, normalize3(plain_cross(z1, z2))[0], n)
     dist = length - r1 - r2
-    return touch, dist, axpy3(fma(0.5, dist, r1), n, c1), n
+    return touch, dist, fma(fma(0.5, dist, r1), n, c1), n
 
 
 @kernel
@@ -79,7 +79,7 @@ def sphere_capsule(c1, z1, r1, c2, z2, r2, half, margin):
 
     Source: mjc_SphereCapsule.
     """
-    x = clip(dot3(z2, sub3(c1, c2)), -half, half)
+    x = clip(dot3(z2, c1 - c2), -half, half)
     return sphere_sphere(c1, z1, r1, axpy3(x, z2, c2), z2, r2, margin)
 
 
@@ -115,16 +115,16 @@ def capsule_segments(c1, a1, c2, a2):
     Source: mjraw_CapsuleCapsule of MuJoCo 4.0.1; the rule for parallel axes was measured on its results.
     Note: for near-parallel axes, cross products avoid the cancellation of |a1|^2 |a2|^2 - (a1 . a2)^2.
     """
-    dif = sub3(c1, c2)
-    ma, mb, mc = dot3(a1, a1), -dot3(a1, a2), dot3(a2, a2)
-    u, v = -dot3(a1, dif), dot3(a2, dif)
+    dif = c1 - c2
+    ma, mb, mc = dot(a1, a1), -dot(a1, a2), dot(a2, a2)
+    u, v = -dot(a1, dif), dot(a2, dif)
 
     # nearest points of the lines: x1 = (dif x a2) . (a2 x a1) / |a1 x a2|^2, x2 alike
     w = cross(a1, a2)
-    det = dot3(w, w)
+    det = dot(w, w)
     parallel = det < PARALLEL * ma * mc
     inverse = 1.0 / where(parallel, 1.0, det)
-    x1, x2 = -dot3(cross(dif, a2), w) * inverse, -dot3(cross(dif, a1), w) * inverse
+    x1, x2 = -dot(cross(dif, a2), w) * inverse, -dot(cross(dif, a1), w) * inverse
     x1, x2 = nearest_general(ma, mb, mc, u, v, x1, x2)
     y1, y2 = x1, x2
 

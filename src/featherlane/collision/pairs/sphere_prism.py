@@ -14,27 +14,27 @@ def keep_nearer(d1, depth, n):
     """Selects a face, outward unit normal n, if the centre is less deep below it than below previous faces."""
     if depth < -d1.convex.dist[0]:
         d1.convex.dist[0] = -depth
-        store3(d1.convex.normal, 0, n)
+        d1.convex.normal[0] = n
 
 
 @kernel
 def holds_centre(d1, a, b, c):
     """Returns whether the origin is in the prism with this top triangle; if so, stores depth and normal of its face."""
-    up = cross(sub3(b, a), sub3(c, a))
+    up = cross(b - a, c - a)
     if up[2] < 0.0:
-        up, b, c = scale3(-1.0, up), c, b
-    inside = dot3(up, a) >= 0.0
+        up, b, c = -1.0 * up, c, b
+    inside = dot(up, a) >= 0.0
     if inside:
         up, _ = normalize3(up)
         zero, one = 0.0 * up[0], 0.0 * up[0] + 1.0
         d1.convex.dist[0] = -NO_DISTANCE
-        keep_nearer(d1, dot3(up, a), up)
-        keep_nearer(d1, d1.convex.pos[2] - d1.shapes.prism[2], (zero, zero, -one))
+        keep_nearer(d1, dot(up, a), up)
+        keep_nearer(d1, d1.convex.pos[0][2] - d1.shapes.prism[0][2], (zero, zero, -one))
         inside = -d1.convex.dist[0] >= 0.0
         for _ in range(3):
             # counterclockwise from above: the wall's normal is to the right of its edge
             out, _ = normalize3((b[1] - a[1], a[0] - b[0], zero))
-            depth = dot3(out, a)
+            depth = dot(out, a)
             inside = inside and depth >= 0.0
             keep_nearer(d1, depth, out)
             a, b, c = b, c, a
@@ -49,19 +49,19 @@ def meets_sphere(d1):
     """
     met = False
     if d1.shapes.type[1] == SPHERE:
-        p = load3(d1.convex.pos, 0)
-        a, b, c = load3(d1.shapes.prism, 9), load3(d1.shapes.prism, 12), load3(d1.shapes.prism, 15)
-        size2, a, b, c = fmax(dot3(p, p), dot3(a, a)), sub3(a, p), sub3(b, p), sub3(c, p)
+        p = d1.convex.pos[0]
+        a, b, c = d1.shapes.prism[3], d1.shapes.prism[4], d1.shapes.prism[5]
+        size2, a, b, c = fmax(dot(p, p), dot(a, a)), a - p, b - p, c - p
         if holds_centre(d1, a, b, c):
             met = True
-            store3(d1.convex.witness, 0, axpy3(-d1.convex.dist[0], load3(d1.convex.normal, 0), p))
+            d1.convex.witness[0] = fma(-d1.convex.dist[0], d1.convex.normal[0], p)
         else:
             vv, v, _ = nearest_on_triangle(a, b, c)
             if v[2] <= 0.0 and vv > TOUCH * TOUCH * size2:
                 met, length = True, sqrt(vv)
                 d1.convex.dist[0] = length
-                store3(d1.convex.normal, 0, scale3(-1.0 / length, v))
-                store3(d1.convex.witness, 0, add3(p, v))
+                d1.convex.normal[0] = -1.0 / length * v
+                d1.convex.witness[0] = p + v
         if met:
             shapes_to_world(d1)
     return met

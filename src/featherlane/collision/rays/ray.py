@@ -28,20 +28,20 @@ def comes_near(m, d, g, p, v):
     if m.nvariant > 0:
         met = met & is_present(m, g)
     if m.geom_type[g] not in (PLANE, SPHERE):
-        r = SLACK * radius_of(m.geom_type[g], load3(m.geom_size, 3 * g), m.geom_rbound[g])
-        c = sub3(p, load3(d.geom_xpos, 3 * g))
-        b = dot3(c, v)
-        q = axpy3(-b, v, c)
-        met = met & (dot3(q, q) <= r * r) & (b <= r) & (-b - r < d.ray.distance[0])
+        r = SLACK * radius_of(m.geom_type[g], m.geom_size[g], m.geom_rbound[g])
+        c = p - d.geom_xpos[g]
+        b = dot(c, v)
+        q = fma(-b, v, c)
+        met = met & (dot(q, q) <= r * r) & (b <= r) & (-b - r < d.ray.distance[0])
     return met
 
 
 @kernel
 def meet_in_lanes(m, d, g, near, p, v, heights):
     """Intersects the rays with a shape that has a closed form, with a signed distance field or with a height field."""
-    R, kind = load9(d.geom_xmat, 9 * g), m.geom_type[g]
-    size = load3(m.geom_size, 3 * g)
-    p, v = mat_t_mul_vec(R, sub3(p, load3(d.geom_xpos, 3 * g))), mat_t_mul_vec(R, v)
+    R, kind = d.geom_xmat[g], m.geom_type[g]
+    size = m.geom_size[g]
+    p, v = R.T @ (p - d.geom_xpos[g]), R.T @ v
     if heights:
         met, x, n = traverse_heights(m, d, m.geom_dataid[g], p, v, near)
     elif kind == PLANE:
@@ -56,14 +56,14 @@ def meet_in_lanes(m, d, g, near, p, v, heights):
     if any_(met):
         d.ray.distance[0] = where(met, x, d.ray.distance[0])
         d.ray.geom[0] = where(met, g, d.ray.geom[0])
-        store3(d.ray.normal, 0, select3(met, mat_mul_vec(R, n), load3(d.ray.normal, 0)))
+        d.ray.normal[0] = where(met, mat_mul_vec(R, n), d.ray.normal[0])
 
 
 @kernel
 def enters_box(m, d, g, p, v):
     """Returns the mask where the ray enters geom g's bounding box before its nearest hit."""
-    R, centre, half = load9(d.geom_xmat, 9 * g), load3(m.geom_aabb, 6 * g), load3(m.geom_aabb, 6 * g + 3)
-    p, v = mat_t_mul_vec(R, sub3(p, load3(d.geom_xpos, 3 * g))), mat_t_mul_vec(R, v)
+    R, centre, half = d.geom_xmat[g], load3(m.geom_aabb, 6 * g), load3(m.geom_aabb, 6 * g + 3)
+    p, v = R.T @ (p - d.geom_xpos[g]), R.T @ v
     enter, leave = 0.0, d.ray.distance[0]
     for i in range(3):
         wide = fma(SLACK, half[i], BLUR * (fabs(p[i]) + fabs(centre[i])))
@@ -78,27 +78,27 @@ def meet_by_world(m, d, g, near):
     for lane in range(width(d)):
         if has(near, lane):
             load_shape(m, d, 0, g, lane)
-            R = load9(d.shapes.mat, 0)
+            R = d.shapes.mat[0]
             for i in range(3):
-                d.line.point[i] = read_lane(d.ray.point, i, lane) - d.shapes.pos[i]
-                d.line.direction[i] = read_lane(d.ray.direction, i, lane)
-            store3(d.line.point, 0, mat_t_mul_vec(R, load3(d.line.point, 0)))
-            store3(d.line.direction, 0, mat_t_mul_vec(R, load3(d.line.direction, 0)))
+                flat(d.line.point)[i] = read_lane(flat(d.ray.point), i, lane) - flat(d.shapes.pos)[i]
+                flat(d.line.direction)[i] = read_lane(flat(d.ray.direction), i, lane)
+            d.line.point[0] = R.T @ d.line.point[0]
+            d.line.direction[0] = R.T @ d.line.direction[0]
             d.line.distance[0] = read_lane(d.ray.distance, 0, lane)
             d.line.hit[0], d.line.triangle[0] = 0, 0
             if m.geom_type[g] == MESH:
                 meet_mesh(m, d)
             else:
                 meet_heights(m, d)
-            leaves = dot3(load3(d.line.normal, 0), load3(d.line.direction, 0)) > 0.0
+            leaves = dot(d.line.normal[0], d.line.direction[0]) > 0.0
             if d.line.hit[0] == 1 and not (d.ray.culls[0] and leaves):
                 write_lane(d.ray.distance, 0, lane, d.line.distance[0])
                 write_lane(d.ray.geom, 0, lane, 1.0 * g)
                 write_lane(d.ray.triangle, 0, lane, 1.0 * d.line.triangle[0])
-                n = mat_mul_vec(R, load3(d.line.normal, 0))
-                write_lane(d.ray.normal, 0, lane, n[0])
-                write_lane(d.ray.normal, 1, lane, n[1])
-                write_lane(d.ray.normal, 2, lane, n[2])
+                n = R @ d.line.normal[0]
+                write_lane(flat(d.ray.normal), 0, lane, n[0])
+                write_lane(flat(d.ray.normal), 1, lane, n[1])
+                write_lane(flat(d.ray.normal), 2, lane, n[2])
 
 
 @kernel
@@ -106,13 +106,13 @@ def start_rays(d):
     """Sets the hits to none, at the largest distance."""
     d.ray.distance[0] = real(d, d.ray.cutoff[0])
     d.ray.geom[0] = -1.0
-    store3(d.ray.normal, 0, zeros(3))
+    d.ray.normal[0] = zeros(3)
 
 
 @kernel
 def meet_geom(m, d, g, near, packet):
     """Intersects the rays of the mask `near` with geom g; with `packet`, height fields are traversed in lanes."""
-    p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)
+    p, v = d.ray.point[0], d.ray.direction[0]
     if any_(near):
         if packet and m.geom_type[g] == HFIELD and m.nhfielddata < EXACT:
             meet_in_lanes(m, d, g, near, p, v, heights=1)
@@ -131,7 +131,7 @@ def end_rays(d):
 @kernel
 def cast_among(m, d, packet):
     """Finds the first surfaces among the geoms in `ray.seen`."""
-    p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)
+    p, v = d.ray.point[0], d.ray.direction[0]
     start_rays(d)
     for k in range(d.ray.ngeom[0]):
         g = d.ray.seen[k]

@@ -53,7 +53,7 @@ def refined(m, d, g, size, ray, bracket, crossed):
             break
         slope = fb - fa
         c = b - fb * (b - a) / where(running & (slope != 0.0), slope, 1.0)
-        fc = field_at(m, d, g, size, axpy3(c, v, p))
+        fc = field_at(m, d, g, size, fma(c, v, p))
         turned = fc * fb < 0.0
         a, fa = where(running & turned, b, a), where(running, where(turned, fb, 0.5 * fa), fa)
         b, fb = where(running, c, b), where(running, fc, fb)
@@ -70,31 +70,31 @@ def march(m, d):
     Frame: the geom's.   Cost: O(advances of the longest march).
     """
     g = d.ray.field[0]
-    p, v = load3(d.ray.local_point, 0), load3(d.ray.local_direction, 0)
-    size, (lower, upper, diagonal) = load3(m.geom_size, 3 * g), padded_box(m, g)
+    p, v = d.ray.local_point[0], d.ray.local_direction[0]
+    size, (lower, upper, diagonal) = m.geom_size[g], padded_box(m, g)
     enter, leave = 0.0, d.ray.distance[0]
     for k in unrolled(range(3)):
         low, high = slab(p[k], v[k], lower[k], upper[k])
         enter, leave = fmax(enter, low), fmin(leave, high)
     running, least = (d.ray.near[0] > 0.0) & (enter <= leave), diagonal / PARTS
     a = where(running, enter, 0.0)
-    fa = field_at(m, d, g, size, axpy3(a, v, p))
+    fa = field_at(m, d, g, size, fma(a, v, p))
     touches, crossed = running & (a == 0.0) & (fabs(fa) <= TOUCH), false_mask(d)
     running, side, b, fb = running & not_(touches), where(fa < 0.0, -1.0, 1.0), a, fa
     while any_(running):
         end = fmin(a + fmax(fabs(fa), least), leave)
-        value = field_at(m, d, g, size, axpy3(end, v, p))
+        value = field_at(m, d, g, size, fma(end, v, p))
         b, fb = where(running, end, b), where(running, value, fb)
         change = running & (side * fb <= 0.0)
         crossed = crossed | change
         running = running & not_(change) & (end < leave)
         a, fa = where(running, b, a), where(running, fb, fa)
     x = refined(m, d, g, size, (p, v), (a, fa, b, fb), crossed)
-    _, n = signed_distance(m, d, m.geom_field[g], d.ray.field[1], size, axpy3(x, v, p), exact=1)
+    _, n = signed_distance(m, d, m.geom_field[g], d.ray.field[1], size, fma(x, v, p), exact=1)
     met = (touches | crossed) & (x < d.ray.distance[0])
     d.ray.met[0] = where(met, 1.0, d.ray.met[0])
     d.ray.local_distance[0] = where(met, x, d.ray.local_distance[0])
-    store3(d.ray.local_normal, 0, select3(met, normalize3(n)[0], load3(d.ray.local_normal, 0)))
+    d.ray.local_normal[0] = where(met, normalize3(n)[0], d.ray.local_normal[0])
 
 
 @kernel
@@ -104,8 +104,8 @@ def meet_field(m, d, g, near, p, v):
     Worlds whose geom has another mesh are marched through one by one.
     """
     d.ray.field[0], d.ray.field[1] = g, m.geom_fieldadr[g]
-    store3(d.ray.local_point, 0, p)
-    store3(d.ray.local_direction, 0, v)
+    d.ray.local_point[0] = p
+    d.ray.local_direction[0] = v
     d.ray.met[0], d.ray.local_distance[0] = 0.0, 0.0
     if m.nvariant > 0 and m.geom_field[g] == OCTREE:
         for lane in range(width(d)):
@@ -116,4 +116,4 @@ def meet_field(m, d, g, near, p, v):
     else:
         d.ray.near[0] = where(near, 1.0, 0.0)
         march(m, d)
-    return d.ray.met[0] > 0.0, d.ray.local_distance[0], load3(d.ray.local_normal, 0)
+    return d.ray.met[0] > 0.0, d.ray.local_distance[0], d.ray.local_normal[0]

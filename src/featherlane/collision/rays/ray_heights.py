@@ -17,7 +17,7 @@ PADDING = 0.01  # margin around the ray's path over the grid in which cells are 
 def sample_height(m1, field, r, c):
     """Returns the height of a sample."""
     k = m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c
-    return m1.hfield_data[k] * m1.hfield_size[4 * field + 2]
+    return m1.hfield_data[k] * m1.hfield_size[field][2]
 
 
 @kernel
@@ -34,8 +34,8 @@ def intersect_cell(m1, d1, field, r, c, cell, heights, ray):
     z10, z11 = sample_height(m1, field, r + 1, c), sample_height(m1, field, r + 1, c + 1)
     top, bottom = fmax(fmax(z00, z01), fmax(z10, z11)), fmin(fmin(z00, z01), fmin(z10, z11))
     if (bottom <= high) & (top >= low):
-        x0, y0 = dx * c - m1.hfield_size[4 * field], dy * r - m1.hfield_size[4 * field + 1]
-        x1, y1 = dx * (c + 1) - m1.hfield_size[4 * field], dy * (r + 1) - m1.hfield_size[4 * field + 1]
+        x0, y0 = dx * c - m1.hfield_size[field][0], dy * r - m1.hfield_size[field][1]
+        x1, y1 = dx * (c + 1) - m1.hfield_size[field][0], dy * (r + 1) - m1.hfield_size[field][1]
         meet_triangle(d1, (x0, y0, z00), (x1, y0, z01), (x1, y1, z11), ray)
         meet_triangle(d1, (x0, y0, z00), (x1, y1, z11), (x0, y1, z10), ray)
 
@@ -46,10 +46,10 @@ def meet_surface(m1, d1, field, cell, enter, leave):
     nrow, ncol = m1.hfield_nrow[field] - 1, m1.hfield_ncol[field] - 1
     (dx, dy), ray = cell, ray_of_line(d1)
     p, v = ray.p, ray.v
-    slack = PADDING * m1.hfield_size[4 * field + 2]
+    slack = PADDING * m1.hfield_size[field][2]
 
     # position on the grid, in cells, and its rate
-    px, py = (p[0] + m1.hfield_size[4 * field]) / dx, (p[1] + m1.hfield_size[4 * field + 1]) / dy
+    px, py = (p[0] + m1.hfield_size[field][0]) / dx, (p[1] + m1.hfield_size[field][1]) / dy
     vx, vy = v[0] / dx, v[1] / dy
     y0, y1 = fma(enter, vy, py), fma(leave, vy, py)
     first, last, step = clamped_floor(y0 - PADDING, nrow), clamped_floor(y1 + PADDING, nrow), 1
@@ -75,7 +75,7 @@ def take(d1, x, n):
     if (x >= 0.0) & (x < d1.line.distance[0]):
         d1.line.distance[0] = x
         d1.line.hit[0] = 1
-        store3(d1.line.normal, 0, n)
+        d1.line.normal[0] = n
 
 
 @kernel
@@ -85,16 +85,16 @@ def meet_wall(m1, d1, field, p, v, side, across):
     The samples along a wall are `stride` apart and begin at `start`.
     """
     ncol, nrow = m1.hfield_ncol[field], m1.hfield_nrow[field]
-    base, start, stride, n = m1.hfield_size[4 * field], 0, ncol, nrow
-    along, other, pa, va, po, vo = m1.hfield_size[4 * field + 1], side, p[1], v[1], p[0], v[0]
+    base, start, stride, n = m1.hfield_size[field][0], 0, ncol, nrow
+    along, other, pa, va, po, vo = m1.hfield_size[field][1], side, p[1], v[1], p[0], v[0]
     if side > 0:
         start = ncol - 1
     if across:
         start, stride, n = 0, 1, ncol
-        base, along, pa, va, po, vo = m1.hfield_size[4 * field + 1], base, p[0], v[0], p[1], v[1]
+        base, along, pa, va, po, vo = m1.hfield_size[field][1], base, p[0], v[0], p[1], v[1]
         if side > 0:
             start = (nrow - 1) * ncol
-    top = m1.hfield_size[4 * field + 2]
+    top = m1.hfield_size[field][2]
     if fabs(vo) > MINVAL:
         x = (other * base - po) / vo
         y, z = fma(x, va, pa), fma(x, v[2], p[2])
@@ -118,9 +118,9 @@ def meet_heights(m1, d1):
     Reads:  line.point, line.direction (unit), in the field's frame.
     Writes: line.*, line.* if there is one.   Cost: O(cells under the ray).
     """
-    p, v = load3(d1.line.point, 0), load3(d1.line.direction, 0)
+    p, v = d1.line.point[0], d1.line.direction[0]
     field = d1.shapes.data[0]
-    sx, sy, top, base = load4(m1.hfield_size, 4 * field)
+    sx, sy, top, base = m1.hfield_size[field]
     met, x, n = meet_box(p, v, (-sx, -sy, -base), (sx, sy, 0.0))
     if met:
         take(d1, x, n)

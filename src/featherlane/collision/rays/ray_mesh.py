@@ -37,9 +37,9 @@ class Ray(NamedTuple):
 @kernel
 def ray_of_line(d1):
     """Returns the ray of `line`."""
-    v = load3(d1.line.direction, 0)
+    v = d1.line.direction[0]
     frame = frame_of(v)
-    return Ray(load3(d1.line.point, 0), v, (frame[3], frame[4], frame[5]), (frame[6], frame[7], frame[8]))
+    return Ray(d1.line.point[0], v, (frame[3], frame[4], frame[5]), (frame[6], frame[7], frame[8]))
 
 
 @kernel
@@ -58,7 +58,7 @@ def cross_triangle(a, b, c, ray):
     lowest, highest = fmin(fmin(e0, e1), e2), fmax(fmax(e0, e1), e2)
     det = e0 + e1 + e2
     met = ((lowest >= 0.0) | (highest <= 0.0)) & (fabs(det) > 0.0)
-    x = (e0 * dot3(v, a) + e1 * dot3(v, b) + e2 * dot3(v, c)) / where(met, det, 1.0)
+    x = (e0 * dot(v, a) + e1 * dot(v, b) + e2 * dot(v, c)) / where(met, det, 1.0)
     return met & (x >= 0.0), x
 
 
@@ -69,7 +69,7 @@ def meet_triangle(d1, a, b, c, ray):
     if met & (x < d1.line.distance[0]):
         d1.line.distance[0] = x
         d1.line.hit[0] = 1
-        store3(d1.line.normal, 0, normalize3(cross(sub3(b, a), sub3(c, a)))[0])
+        d1.line.normal[0] = normalize3(cross(sub3(b, a), sub3(c, a)))[0]
 
 
 @kernel
@@ -93,7 +93,7 @@ def _meet_group(m1, d1, group, ray):
         if first >= 0:
             a, b, c = tuple(_group_corner(m1, group, corner, first) for corner in range(3))
             d1.line.hit[0], d1.line.triangle[0] = 1, GROUP * group + first
-            store3(d1.line.normal, 0, normalize3(cross(sub3(b, a), sub3(c, a)))[0])
+            d1.line.normal[0] = normalize3(cross(sub3(b, a), sub3(c, a)))[0]
 
 
 @kernel

@@ -32,11 +32,11 @@ def meet_plane(p, v, size):
 @kernel
 def meet_sphere(p, v, r):
     """Intersects a sphere centred at the origin."""
-    b = dot3(p, v)
-    q = axpy3(-b, v, p)
-    c = fma(r, r, -dot3(q, q))
+    b = dot(p, v)
+    q = fma(-b, v, p)
+    c = fma(r, r, -dot(q, q))
     x = first_root(b, sqrt(fmax(c, 0.0)))
-    return (c >= 0.0) & (x >= 0.0), x, normalize3(axpy3(x, v, p))[0]
+    return (c >= 0.0) & (x >= 0.0), x, normalize3(fma(x, v, p))[0]
 
 
 @kernel
@@ -47,7 +47,7 @@ def meet_ellipsoid(p, v, size):
     a = fmax(dot3(v, v), MINVAL)
     b = dot3(p, v) / a
     q = axpy3(-b, v, p)
-    c = 1.0 - dot3(q, q)
+    c = 1.0 - dot(q, q)
     x = first_root(b, sqrt(fmax(c, 0.0) / a))
     on = axpy3(x, v, p)
     return (c >= 0.0) & (x >= 0.0), x, normalize3((on[0] * s[0], on[1] * s[1], on[2] * s[2]))[0]
@@ -72,7 +72,7 @@ def meet_cap(p, v, r, half, side):
     c = (p[0], p[1], fma(-side, half, p[2]))
     b = dot3(c, v)
     q = axpy3(-b, v, c)
-    det = fma(r, r, -dot3(q, q))
+    det = fma(r, r, -dot(q, q))
     s = sqrt(fmax(det, 0.0))
     near, far = -b - s, s - b
     meets_near = (det >= 0.0) & (near >= 0.0) & (side * fma(near, v[2], p[2]) >= half)
@@ -90,7 +90,7 @@ def meet_capsule(p, v, r, half):
     x = where(on_top, top, x)
     on_bottom = bottom < x
     x = where(on_bottom, bottom, x)
-    on = axpy3(x, v, p)
+    on = fma(x, v, p)
     end = where(on_bottom, on[2] + half, where(on_top, on[2] - half, 0.0))
     return x < FAR, x, normalize3((on[0], on[1], end))[0]
 
@@ -113,7 +113,7 @@ def meet_cylinder(p, v, r, half):
     met, tube = meet_tube(p, v, r, half)
     around = met & (tube < x)
     x = where(around, tube, x)
-    on = axpy3(x, v, p)
+    on = fma(x, v, p)
     n = normalize3((on[0], on[1], where(around, 0.0, 0.0)))[0]
     return x < FAR, x, (where(around, n[0], 0.0), where(around, n[1], 0.0), where(around, 0.0, flat))
 

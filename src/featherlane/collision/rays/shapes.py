@@ -27,7 +27,7 @@ def ray_meets_sphere(p, v, size):
 @kernel
 def inside_sphere(size, p):
     """Returns whether p is nearer to the centre than the radius."""
-    return dot3(p, p) < size[0] * size[0]
+    return dot(p, p) < size[0] * size[0]
 
 
 @kernel

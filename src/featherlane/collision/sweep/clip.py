@@ -62,7 +62,7 @@ def into_contact(d1, v):
 def capsule_axis(d1, side):
     """Returns the axis of a capsule, in world axes."""
     k = 9 * side
-    return d1.shapes.mat[k + 2], d1.shapes.mat[k + 5], d1.shapes.mat[k + 8]
+    return flat(d1.shapes.mat)[k + 2], flat(d1.shapes.mat)[k + 5], flat(d1.shapes.mat)[k + 8]
 
 
 @kernel
@@ -73,11 +73,11 @@ def load_polygon(d1, side):
     """
     n = number_of_corners(d1, side)
     if d1.shapes.type[side] == CAPSULE:
-        n, half = 2, d1.shapes.size[3 * side + 1]
+        n, half = 2, d1.shapes.size[side][1]
         a = into_contact(d1, capsule_axis(d1, side))
-        c = into_contact(d1, sub3(load3(d1.shapes.pos, 3 * side), load3(d1.feature.axes, 9)))
+        c = into_contact(d1, sub3(d1.shapes.pos[side], load3(d1.feature.axes, 9)))
         x = (0.0 * half, 0.0 * half, (1.0 * side - 0.5) * (d1.convex.dist[0] - d1.shapes.limit[0]))
-        along = dot3(sub3(x, c), a)
+        along = dot(sub3(x, c), a)
         put_corner(d1, 0, 0, axpy3(half - along, a, x))
         put_corner(d1, 0, 1, axpy3(-half - along, a, x))
     else:
@@ -92,9 +92,9 @@ def turning_normal(d1, side):
     a, b, c = load_corner(d1, side, 0), load_corner(d1, side, 1), load_corner(d1, side, 2)
     n = normalize3(cross(sub3(b, a), sub3(c, b)))[0]
     if d1.feature.count[side] != DISC:
-        s = load3(d1.feature.normal, 3 * side)
-        if dot3(s, n) < 0.0:
-            s = scale3(-1.0, s)
+        s = d1.feature.normal[side]
+        if dot(s, n) < 0.0:
+            s = -1.0 * s
         n = s
     return n
 
@@ -104,7 +104,7 @@ def outward(side, n):
     """Returns the normal with the sign that points away from the shape: up for the first, down for the second."""
     s = 1.0 - 2.0 * side
     if s * n[2] < 0.0:
-        n = scale3(-1.0, n)
+        n = -1.0 * n
     return n
 
 
@@ -117,7 +117,7 @@ def cut(d1, b, n, a, inward):
         if i + 1 < n:
             q = corner(d1, b, i + 1)
         last = q
-        u, v = dot3(sub3(p, a), inward), dot3(sub3(q, a), inward)
+        u, v = dot(sub3(p, a), inward), dot(sub3(q, a), inward)
         if k < CORNERS:
             starts, ends = (1 if u > -MINVAL else 0), (1 if v > -MINVAL else 0)
             if starts != ends:
@@ -163,8 +163,8 @@ def ends_of_edge(d1, b, n):
     for i in range(n):
         for k in range(i + 1, n):
             e = sub3(corner(d1, b, k), corner(d1, b, i))
-            if dot3(e, e) > most:
-                most, first, second = dot3(e, e), i, k
+            if dot(e, e) > most:
+                most, first, second = dot(e, e), i, k
     p, q = corner(d1, b, first), corner(d1, b, second)
     put_corner(d1, b, 0, p)
     put_corner(d1, b, 1, q)
@@ -175,7 +175,7 @@ def ends_of_edge(d1, b, n):
 def doubled_area(d1, w, i, j, k, m):
     """Returns the doubled area of a quadrilateral of corners of polygon w."""
     a, b, c, e = corner(d1, w, i), corner(d1, w, j), corner(d1, w, k), corner(d1, w, m)
-    return norm3(add3(cross(sub3(e, a), sub3(b, e)), cross(sub3(c, b), sub3(a, c))))
+    return norm3(cross(sub3(e, a), sub3(b, e)) + cross(sub3(c, b), sub3(a, c)))
 
 
 @kernel
@@ -218,7 +218,7 @@ def quadrilateral(d1, w, n):
 def store_impact(d1, side, i, x):
     """Stores a point of a shape, given in contact coordinates."""
     p = mat_t_mul_vec(load9(d1.feature.axes, 0), x)
-    store3(d1.sweep.impact, 3 * (POINTS * side + i), add3(p, load3(d1.feature.axes, 9)))
+    d1.sweep.impact[POINTS * side + i] = add3(p, load3(d1.feature.axes, 9))
 
 
 @kernel
@@ -241,9 +241,9 @@ def store_corners(d1, b, n, side, p, up, along):
         if d1.shapes.type[side] == CAPSULE:
             x = (x[0], x[1], x[2] + (2.0 * side - 1.0) * half)
         else:
-            x = axpy3(-1.0, back, x)
+            x = fma(-1.0, back, x)
         store_impact(d1, side, i, x)
-        store_impact(d1, 1 - side, i, add3(y, back))
+        store_impact(d1, 1 - side, i, y + back)
     d1.manifold.count[0] = n
 
 
@@ -275,7 +275,7 @@ def meet_plane(m1, d1):
 def edge_in_frame(d1, edge, side):
     """Returns the unit direction of the edge of one shape, in the frame of a shape."""
     e = normalize3(sub3(load_corner(d1, edge, 1), load_corner(d1, edge, 0)))[0]
-    return mat_t_mul_vec(load9(d1.shapes.mat, 9 * side), mat_t_mul_vec(load9(d1.feature.axes, 0), e))
+    return d1.shapes.mat[side].T @ mat_t_mul_vec(load9(d1.feature.axes, 0), e)
 
 
 @kernel
@@ -289,7 +289,7 @@ def open_face(m1, d1, side):
                 found = axis
         if found >= 0:
             n = scale3(1.0 - 2.0 * side, load3(d1.feature.axes, 6))
-            highest, _ = core_support(m1, d1, side, mat_t_mul_vec(load9(d1.shapes.mat, 9 * side), n))
+            highest, _ = core_support(m1, d1, side, d1.shapes.mat[side].T @ n)
             box_face(d1, side, highest, found)
     return 1 if found >= 0 else 0
 
@@ -300,9 +300,9 @@ def cut_by_other(d1, face):
     n = load_polygon(d1, 1 - face)
     b, n = cut_by_face(d1, face, n)
     up = outward(face, turning_normal(d1, face))
-    along = up if face == 0 else scale3(-1.0, up)
+    along = up if face == 0 else (-1.0 * up)
     if d1.feature.count[1 - face] != SEGMENT:
-        along = scale3(-1.0, outward(1, turning_normal(d1, 1)))
+        along = -1.0 * outward(1, turning_normal(d1, 1))
     store_corners_within(d1, b, n, 1 - face, load_corner(d1, face, 0), up, along)
 
 
@@ -322,9 +322,9 @@ def meet_shapes(m1, d1):
 @kernel
 def meet_capsule_and_box(d1):
     """Computes the points of a capsule and the first face at the box's nearest point that is nearly parallel to it."""
-    R, size, found = load9(d1.shapes.mat, 9), load3(d1.shapes.size, 3), -1
-    x = mat_t_mul_vec(R, sub3(load3(d1.convex.witness, 3), load3(d1.shapes.pos, 3)))
-    a, n = mat_t_mul_vec(R, capsule_axis(d1, 0)), mat_t_mul_vec(R, load3(d1.convex.normal, 0))
+    R, size, found = d1.shapes.mat[1], d1.shapes.size[1], -1
+    x = R.T @ (d1.convex.witness[1] - d1.shapes.pos[1])
+    a, n = mat_t_mul_vec(R, capsule_axis(d1, 0)), R.T @ d1.convex.normal[0]
     for i in unrolled(range(3)):
         if found < 0 and fabs(x[i]) > size[i] - ON_EDGE and fabs(a[i]) < EDGE and x[i] * n[i] < 0.0:
             found = i
@@ -341,8 +341,8 @@ def impact_points(m1, d1):
     Reads:  shapes.* and convex.* at impact; shapes.limit, the distance up to which a corner counts.
     Writes: sweep.impact (2, 4, 3) [m], manifold.count; scratch memory: feature.*, clip.*.
     """
-    store3(d1.sweep.impact, 0, load3(d1.convex.witness, 0))
-    store3(d1.sweep.impact, 3 * POINTS, load3(d1.convex.witness, 3))
+    d1.sweep.impact[0] = d1.convex.witness[0]
+    d1.sweep.impact[POINTS] = d1.convex.witness[1]
     d1.manifold.count[0] = 1
     set_contact_axes(d1)
     if d1.shapes.type[0] == PLANE:

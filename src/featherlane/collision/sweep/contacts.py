@@ -32,9 +32,9 @@ MINIMP, MAXIMP = 0.0001, 0.9999  # range of an impedance; least depth without st
 @kernel
 def at_start(d1, side, x):
     """Returns the position at the start of the step of a point that is at x at impact and moves with a shape."""
-    R, k = load9(d1.shapes.mat, 9 * side), 3 * side
-    local = mat_t_mul_vec(R, sub3(x, load3(d1.shapes.pos, k)))
-    return add3(mat_mul_vec(load9(d1.sweep.mat, 9 * side), local), load3(d1.sweep.pos, k))
+    R, k = d1.shapes.mat[side], 3 * side
+    local = R.T @ sub3(x, load3(flat(d1.shapes.pos), k))
+    return add3(d1.sweep.mat[side] @ local, load3(d1.sweep.pos, k))
 
 
 @kernel
@@ -48,8 +48,8 @@ def find_points(m1, d1):
     impact_points(m1, d1)
     for side in range(2):
         for i in range(POINTS * side, POINTS * side + d1.manifold.count[0]):
-            store3(d1.sweep.start, 3 * i, at_start(d1, side, load3(d1.sweep.impact, 3 * i)))
-    store3(d1.sweep.normal, 0, load3(d1.convex.normal, 0))
+            d1.sweep.start[i] = at_start(d1, side, d1.sweep.impact[i])
+    d1.sweep.normal[0] = d1.convex.normal[0]
 
 
 @kernel
@@ -57,16 +57,16 @@ def is_hidden(m, d, g, h, lane, i):
     """Returns whether a geom hides contact i: from the path of either end, or between the ends at impact."""
     d.sweep.hidden[0] = 0
     a, b = 3 * i, 3 * (POINTS + i)
-    store3(d.sweep.line, 0, load3(d.sweep.start, a))
-    store3(d.sweep.line, 3, load3(d.sweep.impact, a))
+    d.sweep.line[0] = load3(flat(d.sweep.start), a)
+    d.sweep.line[1] = load3(flat(d.sweep.impact), a)
     look(m, d, g, h, lane)
     if d.sweep.hidden[0] == 0:
-        store3(d.sweep.line, 0, load3(d.sweep.start, b))
-        store3(d.sweep.line, 3, load3(d.sweep.impact, b))
+        d.sweep.line[0] = load3(flat(d.sweep.start), b)
+        d.sweep.line[1] = load3(flat(d.sweep.impact), b)
         look(m, d, h, g, lane)
     if d.sweep.hidden[0] == 0:
-        store3(d.sweep.line, 0, load3(d.sweep.impact, a))
-        store3(d.sweep.line, 3, load3(d.sweep.impact, b))
+        d.sweep.line[0] = load3(flat(d.sweep.impact), a)
+        d.sweep.line[1] = load3(flat(d.sweep.impact), b)
         if d.sweep.travel[0] >= d.sweep.travel[1]:
             look(m, d, g, h, lane)
         else:
@@ -80,9 +80,9 @@ def keep_visible(m, d, g, h, lane):
     part, count = d.sweep.travel[0] / (d.sweep.travel[0] + d.sweep.travel[1]), 0
     for i in range(d.manifold.count[0]):
         if not is_hidden(m, d, g, h, lane, i):
-            a, b = load3(d.sweep.start, 3 * i), load3(d.sweep.start, 3 * (POINTS + i))
-            store3(d.manifold.pos, 3 * count, add3(scale3(part, a), scale3(1.0 - part, b)))
-            store3(d.manifold.normal, 3 * count, load3(d.sweep.normal, 0))
+            a, b = d.sweep.start[i], d.sweep.start[POINTS + i]
+            d.manifold.pos[count] = part * a + (1.0 - part) * b
+            d.manifold.normal[count] = d.sweep.normal[0]
             count += 1
     d.manifold.count[0] = count
 
@@ -92,10 +92,13 @@ def keep_visible(m, d, g, h, lane):
 def load_motion(d, side, lane):
     """Copies the motion of one geom in one world, and its pose at the start of the step."""
     for i in range(3 * side, 3 * side + 3):
-        d.sweep.step[i], d.sweep.spin[i] = read_lane(d.sweep.steps, i, lane), read_lane(d.sweep.spins, i, lane)
-        d.sweep.pos[i] = d.shapes.pos[i]
+        d.sweep.step[i], d.sweep.spin[i] = (
+            read_lane(flat(d.sweep.steps), i, lane),
+            read_lane(flat(d.sweep.spins), i, lane),
+        )
+        d.sweep.pos[i] = flat(d.shapes.pos)[i]
     for i in range(9 * side, 9 * side + 9):
-        d.sweep.mat[i] = d.shapes.mat[i]
+        flat(d.sweep.mat)[i] = flat(d.shapes.mat)[i]
     d.sweep.travel[side] = read_lane(d.sweep.travels, side, lane)
 
 
@@ -179,11 +182,11 @@ def finish_slots(m, d, e, g, h, first, margin):
     """Sets distance and frame of the new contacts, and marks them."""
     dist = effective_distance(m, d, e, g, h, margin)
     for k in range(first, d.ncon_slot[0]):
-        new, frame = (d.con_present[k] > 0.0) & (d.sweep.found[0] > 0.0), frame_of(load3(d.con_frame, 9 * k))
+        new, frame = (d.con_present[k] > 0.0) & (d.sweep.found[0] > 0.0), frame_of(d.con_frame[k].rows[0])
         d.con_speculative[k] = where(new, 1.0, 0.0)
         d.con_dist[k] = where(new, dist, d.con_dist[k])
         for i in range(9):
-            d.con_frame[9 * k + i] = where(new, frame[i], d.con_frame[9 * k + i])
+            flat(d.con_frame)[9 * k + i] = where(new, frame[i], flat(d.con_frame)[9 * k + i])
 
 
 @stage
@@ -215,10 +218,10 @@ def sweep_pair(m, d, e, g, h, first):
             moves = moves & spheres_meet(m, d, g, h, m.geom_rbound[g] + m.geom_rbound[h] + (margin + gap))
             moves = moves & not_(acting(m, d, g, h, first, margin))
         if any_(moves):
-            store3(d.sweep.steps, 0, dx1)
-            store3(d.sweep.steps, 3, dx2)
-            store3(d.sweep.spins, 0, dw1)
-            store3(d.sweep.spins, 3, dw2)
+            d.sweep.steps[0] = dx1
+            d.sweep.steps[1] = dx2
+            d.sweep.spins[0] = dw1
+            d.sweep.spins[1] = dw2
             d.sweep.travels[0], d.sweep.travels[1], d.sweep.margins[0] = s1, s2, margin
             d.sweep.found[0], d.sweep.times[0], d.sweep.rates[0] = 0.0, 0.0, 0.0
             for lane in range(width(d)):

@@ -35,24 +35,24 @@ def measure(m1, d1):
 @kernel
 def moved_mat(R, w):
     """Returns the orientation R turned by the rotation vector w."""
-    return mat_mul(quat_to_mat(rotation_vector_quat(w)), R)
+    return rotation_vector_quat(w).matrix @ R
 
 
 @kernel
 def move_shape(d1, side, part):
     """Moves a shape by a part of its motion in the step."""
     k = 3 * side
-    store3(d1.shapes.pos, k, axpy3(part, load3(d1.sweep.step, k), load3(d1.shapes.pos, k)))
+    store3(flat(d1.shapes.pos), k, axpy3(part, load3(d1.sweep.step, k), load3(flat(d1.shapes.pos), k)))
     w = scale3(part, load3(d1.sweep.spin, k))
-    if dot3(w, w) > MINVAL * MINVAL:
-        store9(d1.shapes.mat, 9 * side, moved_mat(load9(d1.shapes.mat, 9 * side), w))
+    if dot(w, w) > MINVAL * MINVAL:
+        d1.shapes.mat[side] = moved_mat(d1.shapes.mat[side], w)
 
 
 @kernel
 def point_step(d1, side):
     """Returns the motion in the step of a shape's nearest point."""
     k = 3 * side
-    arm = sub3(load3(d1.convex.witness, k), load3(d1.shapes.pos, k))
+    arm = sub3(load3(flat(d1.convex.witness), k), load3(flat(d1.shapes.pos), k))
     return add3(load3(d1.sweep.step, k), cross(load3(d1.sweep.spin, k), arm))
 
 
@@ -78,7 +78,7 @@ def find_impact(m1, d1):
     target, close = margin + clearance, fmax(0.5 * clearance, tolerance)
     t, dist = 0.0 * total, first
     while state == SEARCH:
-        gap, bound = dist - target, dot3(load3(d1.convex.normal, 0), sub3(a, b)) + turns
+        gap, bound = dist - target, dot(d1.convex.normal[0], sub3(a, b)) + turns
         if gap <= close or n == ADVANCES:
             state = IMPACT
         elif bound <= MINVAL or t + gap / bound >= 1.0:
@@ -93,7 +93,7 @@ def find_impact(m1, d1):
             if dist - margin > (1.0 - t) * total:
                 state = MISS
     if state == IMPACT:
-        rate, gap = dot3(load3(d1.convex.normal, 0), sub3(point_step(d1, 0), point_step(d1, 1))), dist - target
+        rate, gap = dot(d1.convex.normal[0], point_step(d1, 0) - point_step(d1, 1)), dist - target
         time = t
         if gap > close:
             # not converged: the rest at the closing rate

@@ -29,8 +29,8 @@ def read3(rows, i, lane):
 @kernel
 def is_in_sphere(m, d, k, lane, centre, half):
     """Returns whether a segment about a centre comes near geom k's bounding sphere; true for planes."""
-    r, v = read_lane(m.geom_rbound, k, lane), sub3(read3(d.geom_xpos, 3 * k, lane), centre)
-    return r <= 0.0 or dot3(v, v) <= (half + r) * (half + r)
+    r, v = read_lane(m.geom_rbound, k, lane), sub3(read3(flat(d.geom_xpos), 3 * k, lane), centre)
+    return r <= 0.0 or dot(v, v) <= (half + r) * (half + r)
 
 
 @kernel
@@ -46,23 +46,23 @@ def may_hide(m, g, other, k):
 def meets_segment(m, d, k, lane, p, q):
     """Returns whether the segment from p to q meets geom k."""
     load_shape(m, d, 0, k, lane)
-    R, c, v = load9(d.shapes.mat, 0), load3(d.shapes.pos, 0), sub3(q, p)
-    p, v, met = mat_t_mul_vec(R, sub3(p, c)), mat_t_mul_vec(R, v), 0
+    R, c, v = d.shapes.mat[0], d.shapes.pos[0], q - p
+    p, v, met = R.T @ (p - c), R.T @ v, 0
     if m.geom_type[k] == PLANE:
         z, end = p[2], p[2] + v[2]
         if z * end <= 0.0 and (fabs(z) > END or fabs(end) > END):
             met = 1
     else:
         n, length = normalize3(v)
-        p, length = axpy3(END, v, p), (1.0 - 2.0 * END) * length
+        p, length = fma(END, v, p), (1.0 - 2.0 * END) * length
         if m.geom_type[k] == MESH:
-            store3(d.line.point, 0, p)
-            store3(d.line.direction, 0, n)
+            d.line.point[0] = p
+            d.line.direction[0] = n
             d.line.distance[0], d.line.hit[0] = length, 0
             meet_mesh(m, d)
             met = d.line.hit[0]
         else:
-            hit, x, _ = meet_shape(m.geom_type[k], p, n, load3(d.shapes.size, 0))
+            hit, x, _ = meet_shape(m.geom_type[k], p, n, d.shapes.size[0])
             if hit & (x <= length):
                 met = 1
     return met != 0
@@ -106,10 +106,10 @@ def look(m, d, g, other, lane):
     Writes: sweep.hidden: 1 or unchanged; scratch memory: shapes.*, line.*, narrow.limit, what `closest` writes.
     Cost:   O(ngeom).
     """
-    p, q = load3(d.sweep.line, 0), load3(d.sweep.line, 3)
-    v = sub3(q, p)
-    if dot3(v, v) >= SHORTEST:
-        centre, half = axpy3(0.5, v, p), 0.5 * norm3(v)
+    p, q = d.sweep.line[0], d.sweep.line[1]
+    v = q - p
+    if dot(v, v) >= SHORTEST:
+        centre, half = fma(0.5, v, p), 0.5 * norm3(v)
         for k in range(m.ngeom):
             if (
                 may_hide(m, g, other, k)

@@ -80,7 +80,7 @@ def next_activation(m, d, i, a, rate):
         tau = fmax(m.actuator_dynprm[10 * i], MINVAL)
         y = fma(rate * tau, lag(h, tau), x)
     if m.actuator_actlimited[i]:
-        y = clip(y, m.actuator_actrange[2 * i], m.actuator_actrange[2 * i + 1])
+        y = clip(y, m.actuator_actrange[i][0], m.actuator_actrange[i][1])
     return y
 
 

@@ -29,7 +29,7 @@ def _bound_tendon_forces(m, d):
         if is_on_limited_tendon(m, i):
             t, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
             total = d.tendon_actuatorfrc[t]
-            bounded = clip(total, m.tendon_actfrcrange[2 * t], m.tendon_actfrcrange[2 * t + 1])
+            bounded = clip(total, m.tendon_actfrcrange[t][0], m.tendon_actfrcrange[t][1])
             inside = (bounded == total) | (total == 0.0)
             scale = bounded / where(total == 0.0, 1.0, total)
             d.actuator_force[o] = where(inside, d.actuator_force[o], d.actuator_force[o] * scale)
@@ -44,7 +44,7 @@ def _bound_forces(m, d):
                 bound_torque(m, d, i)
             else:
                 for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
-                    low, high = m.actuator_forcerange[2 * i], m.actuator_forcerange[2 * i + 1]
+                    low, high = m.actuator_forcerange[i][0], m.actuator_forcerange[i][1]
                     d.actuator_force[o] = clip(d.actuator_force[o], low, high)
 
 
@@ -97,7 +97,7 @@ def _joint_limits(m, d):
         if compensated and m.jnt_actgravcomp[j]:
             d.qfrc_actuator[i] = d.qfrc_actuator[i] + d.qfrc_gravcomp[i]
         if m.jnt_actfrclimited[j] and is_scalar(m.jnt_type[j]):
-            d.qfrc_actuator[i] = clip(d.qfrc_actuator[i], m.jnt_actfrcrange[2 * j], m.jnt_actfrcrange[2 * j + 1])
+            d.qfrc_actuator[i] = clip(d.qfrc_actuator[i], m.jnt_actfrcrange[j][0], m.jnt_actfrcrange[j][1])
 
 
 @kernel

@@ -22,18 +22,18 @@ def _add_normal(m, d, x, a, b, k, force, mask):
     """x[a + i] += J^T of a force at the contact of slot k on body b, in worlds of the mask; i is a DoF."""
     i = m.body_lastdof[b]
     if i >= 0:
-        wrench = point_wrench(d, force, zeros(3), load3(d.con_pos, 3 * k), m.body_rootid[b])
+        wrench = point_wrench(d, force, zeros(3), d.con_pos[k], m.body_rootid[b])
         while i >= 0:
-            x[a + i] = where(mask, x[a + i] + dot6(load6(d.cdof, 6 * i), wrench), x[a + i])
+            x[a + i] = where(mask, x[a + i] + dot6(d.cdof[i], wrench), x[a + i])
             i = m.dof_parentid[i]
 
 
 @kernel
 def add_pull(m, d, x, a, k, strength, mask):
     """x[a ..] += the pull of a contact: on the first body along the normal, on the second against it."""
-    pull = scale3(strength, load3(d.con_frame, 9 * k))
+    pull = strength * d.con_frame[k].rows[0]
     _add_normal(m, d, x, a, d.con_carrier[2 * k], k, pull, mask)
-    _add_normal(m, d, x, a, d.con_carrier[2 * k + 1], k, scale3(-1.0, pull), mask)
+    _add_normal(m, d, x, a, d.con_carrier[2 * k + 1], k, -1.0 * pull, mask)
 
 
 @kernel

@@ -1,6 +1,7 @@
 """Fields of actuators: applied controls, lengths, activations, forces."""
 
 from featherlane.lanes.layout import Declare
+from featherlane.spatial.types import Vec2
 
 _transmission_output = Declare("transmission", "output")
 _output_velocities_output = Declare("output_velocities", "output")
@@ -27,7 +28,7 @@ FIELDS = (
     _actuation_output.real("actuator_force", "nout", "N, N m", "actuator force before gearing"),
     _actuation_detail.real("tendon_actuatorfrc", "ntendon", "N", "sum of actuator forces on a limited tendon"),
     _actuation_output.real("qfrc_actuator", "nv", "N, N m", "actuator force in joint space"),
-    _actuator_rates_detail.real(
-        "actuator_rate", "nactuator 2", "N/m, N s/m", "derivatives of the force by length and velocity"
+    _actuator_rates_detail.rows(
+        Vec2, "actuator_rate", "nactuator", "N/m, N s/m", "derivatives of the force by length and velocity"
     ),
 )

@@ -23,14 +23,14 @@ def _strength(m, o, prm, a):
 @kernel
 def _optimum(m, o, prm, a):
     """Returns L0."""
-    stretch = m.actuator_lengthrange[2 * o + 1] - m.actuator_lengthrange[2 * o]
+    stretch = m.actuator_lengthrange[o][1] - m.actuator_lengthrange[o][0]
     return fmax(stretch / fmax(prm[a + 1] - prm[a], MINVAL), MINVAL)
 
 
 @kernel
 def _normalized(m, d, o, prm, a, unit):
     """Returns L."""
-    return prm[a] + (d.actuator_length[o] - m.actuator_lengthrange[2 * o]) / unit
+    return prm[a] + (d.actuator_length[o] - m.actuator_lengthrange[o][0]) / unit
 
 
 @kernel

@@ -44,7 +44,7 @@ def orient(m, d, i):
 def is_bound(m, d, i):
     """Returns the mask of worlds where the torque is at its bound, up to rounding."""
     length = norm3(load3(d.actuator_force, m.actuator_outadr[i]))
-    return length >= (1.0 - AT_BOUND) * m.actuator_forcerange[2 * i + 1]
+    return length >= (1.0 - AT_BOUND) * m.actuator_forcerange[i][1]
 
 
 @kernel
@@ -52,6 +52,6 @@ def bound_torque(m, d, i):
     """Limits the torque of three outputs to its range and keeps its direction."""
     o = m.actuator_outadr[i]
     x = load3(d.actuator_force, o)
-    length, most = norm3(x), m.actuator_forcerange[2 * i + 1]
+    length, most = norm3(x), m.actuator_forcerange[i][1]
     s = where(length > most, most / where(length > 0.0, length, 1.0), 1.0)
     store3(d.actuator_force, o, scale3(s, x))

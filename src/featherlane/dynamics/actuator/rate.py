@@ -21,17 +21,17 @@ def is_saturated(m, d, i):
     f = d.actuator_force[o]
     mask = not_(f == f)
     if m.actuator_forcelimited[i]:
-        low, high = m.actuator_forcerange[2 * i], m.actuator_forcerange[2 * i + 1]
+        low, high = m.actuator_forcerange[i][0], m.actuator_forcerange[i][1]
         if m.actuator_gaintype[i] == GAIN_SO3:
             mask = is_bound(m, d, i)
         else:
             mask = (f <= low) | (f >= high)
     if drives_joint(m, i) and m.jnt_actfrclimited[j] and is_scalar(m.jnt_type[j]):
         q = d.qfrc_actuator[m.jnt_dofadr[j]]
-        mask = mask | (q <= m.jnt_actfrcrange[2 * j]) | (q >= m.jnt_actfrcrange[2 * j + 1])
+        mask = mask | (q <= m.jnt_actfrcrange[j][0]) | (q >= m.jnt_actfrcrange[j][1])
     if is_on_limited_tendon(m, i):
         q = d.tendon_actuatorfrc[j]
-        mask = mask | (q <= m.tendon_actfrcrange[2 * j]) | (q >= m.tendon_actfrcrange[2 * j + 1])
+        mask = mask | (q <= m.tendon_actfrcrange[j][0]) | (q >= m.tendon_actfrcrange[j][1])
     return mask
 
 
@@ -77,16 +77,16 @@ def actuator_rates(m, d):
             clamped = is_saturated(m, d, i)
             slopes = _slopes(m, d, i)
             by_length, by_velocity = where(clamped, 0.0, slopes[0]), where(clamped, 0.0, slopes[1])
-        d.actuator_rate[2 * i], d.actuator_rate[2 * i + 1] = by_length, by_velocity
+        d.actuator_rate[i][0], d.actuator_rate[i][1] = by_length, by_velocity
 
 
 @kernel
 def length_rate(m, d, i):
     """Returns d force / d length of actuator i, 0 if it is clamped."""
-    return d.actuator_rate[2 * i]
+    return d.actuator_rate[i][0]
 
 
 @kernel
 def force_rate(m, d, i):
     """Returns d force / d velocity of actuator i, 0 if it is clamped."""
-    return d.actuator_rate[2 * i + 1]
+    return d.actuator_rate[i][1]

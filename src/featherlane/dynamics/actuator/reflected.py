@@ -33,7 +33,7 @@ def is_reflected(m, j):
     found = 0.0
     for k in range(m.nactuator):
         if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
-            b, c, e = m.actuator_damping[k], m.actuator_dampingpoly[2 * k], m.actuator_dampingpoly[2 * k + 1]
+            b, c, e = m.actuator_damping[k], m.actuator_dampingpoly[k][0], m.actuator_dampingpoly[k][1]
             acts = (m.actuator_armature[k] != 0.0) | (b != 0.0) | (c != 0.0) | (e != 0.0)
             found = where(acts, 1.0, found)
     return found > 0.0
@@ -43,12 +43,12 @@ def is_reflected(m, j):
 def damping(m, d, i):
     """Returns (b, c, e): the damping force of DoF i is -v (b + c |v| + e v^2), of the joint and its actuators."""
     j = m.dof_jntid[i]
-    b, c, e = m.dof_damping[i], m.dof_dampingpoly[2 * i], m.dof_dampingpoly[2 * i + 1]
+    b, c, e = m.dof_damping[i], m.dof_dampingpoly[i][0], m.dof_dampingpoly[i][1]
     if m.jnt_actuatorid[j] != -1:
         for k in range(m.nactuator):
             if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
                 s = _gear_squared(m, k)
                 b = fma(m.actuator_damping[k], s, b)
-                c = fma(m.actuator_dampingpoly[2 * k], s, c)
-                e = fma(m.actuator_dampingpoly[2 * k + 1], s, e)
+                c = fma(m.actuator_dampingpoly[k][0], s, c)
+                e = fma(m.actuator_dampingpoly[k][1], s, e)
     return b, c, e

@@ -17,14 +17,14 @@ from featherlane.dynamics.body.wrench import add_wrench_moment, clear_moment
 @kernel
 def site_quat(m, d, s):
     """Returns the orientation of site s."""
-    return quat_mul(load4(d.xquat, 4 * m.site_bodyid[s]), load4(m.site_quat, 4 * s))
+    return d.xquat[m.site_bodyid[s]] @ m.site_quat[s]
 
 
 @kernel
 def _add_pair(m, d, o, s, r, force, torque):
     """Adds a wrench at site s and its opposite at site r to the row of output o, each at its site's position."""
-    add_wrench_moment(m, d, o, m.site_bodyid[s], load3(d.site_xpos, 3 * s), force, torque)
-    add_wrench_moment(m, d, o, m.site_bodyid[r], load3(d.site_xpos, 3 * r), scale3(-1.0, force), scale3(-1.0, torque))
+    add_wrench_moment(m, d, o, m.site_bodyid[s], d.site_xpos[s], force, torque)
+    add_wrench_moment(m, d, o, m.site_bodyid[r], d.site_xpos[r], scale3(-1.0, force), scale3(-1.0, torque))
 
 
 @kernel
@@ -37,12 +37,12 @@ def site_transmission(m, d, i):
     push, twist = load3(m.actuator_gear, 6 * o), load3(m.actuator_gear, 6 * o + 3)
     clear_moment(m, d, o)
     if r < 0:
-        R, p = load9(d.site_xmat, 9 * s), load3(d.site_xpos, 3 * s)
+        R, p = d.site_xmat[s], d.site_xpos[s]
         add_wrench_moment(m, d, o, m.site_bodyid[s], p, mat_mul_vec(R, push), mat_mul_vec(R, twist))
         d.actuator_length[o] = 0.0
     else:
-        R = load9(d.site_xmat, 9 * r)
-        apart = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * r)))
+        R = d.site_xmat[r]
+        apart = R.T @ (d.site_xpos[s] - d.site_xpos[r])
         turn = quat_sub(site_quat(m, d, s), site_quat(m, d, r))
         _add_pair(m, d, o, s, r, mat_mul_vec(R, push), mat_mul_vec(R, twist))
         d.actuator_length[o] = dot3(apart, push) + dot3(turn, twist)
@@ -63,7 +63,7 @@ def orientation_transmission(m, d, i):
     else:
         turn = quat_sub(site_quat(m, d, s), site_quat(m, d, r))
         for k in range(3):
-            axis = (d.site_xmat[9 * s + k], d.site_xmat[9 * s + 3 + k], d.site_xmat[9 * s + 6 + k])
+            axis = (flat(d.site_xmat)[9 * s + k], flat(d.site_xmat)[9 * s + 3 + k], flat(d.site_xmat)[9 * s + 6 + k])
             clear_moment(m, d, o + k)
             _add_pair(m, d, o + k, s, r, zeros(3), axis)
     for k in range(3):

@@ -14,11 +14,11 @@ from featherlane.dynamics.body.wrench import add_wrench_moment, clear_moment
 def _gradients(m, d, i, axis, v):
     """Returns (l, dl/dv, dl/da) of actuator i, without its gear."""
     rod, av = m.actuator_cranklength[i], dot3(axis, v)
-    det = fma(av, av, fma(rod, rod, -dot3(v, v)))
+    det = fma(av, av, fma(rod, rod, -dot(v, v)))
     reaches = det > 0.0
     s = sqrt(where(reaches, det, 1.0))
     along, across = where(reaches, 1.0 - av / s, 1.0), where(reaches, 1.0 / s, 0.0)
-    return av - where(reaches, s, 0.0), axpy3(across, v, scale3(along, axis)), scale3(along, v)
+    return av - where(reaches, s, 0.0), fma(across, v, scale3(along, axis)), along * v
 
 
 @kernel
@@ -29,13 +29,13 @@ def slider_crank(m, d, i):
     Reads:  site_xpos, site_xmat of both sites.   Writes: actuator_length, actuator_moment.
     """
     o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
-    pin, end = load3(d.site_xpos, 3 * crank), load3(d.site_xpos, 3 * slider)
-    axis = (d.site_xmat[9 * slider + 2], d.site_xmat[9 * slider + 5], d.site_xmat[9 * slider + 8])
-    length, by_vector, by_axis = _gradients(m, d, i, axis, sub3(pin, end))
+    pin, end = d.site_xpos[crank], d.site_xpos[slider]
+    axis = (d.site_xmat[slider][2], d.site_xmat[slider][5], d.site_xmat[slider][8])
+    length, by_vector, by_axis = _gradients(m, d, i, axis, pin - end)
 
     gear = m.actuator_gear[6 * o]
     d.actuator_length[o] = gear * length
-    force, torque = scale3(gear, by_vector), scale3(gear, cross(axis, by_axis))
+    force, torque = gear * by_vector, gear * cross(axis, by_axis)
     clear_moment(m, d, o)
     add_wrench_moment(m, d, o, m.site_bodyid[crank], pin, force, zeros(3))
-    add_wrench_moment(m, d, o, m.site_bodyid[slider], end, scale3(-1.0, force), torque)
+    add_wrench_moment(m, d, o, m.site_bodyid[slider], end, -1.0 * force, torque)

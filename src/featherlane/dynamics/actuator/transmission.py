@@ -22,7 +22,7 @@ def _rotation_moment(m, d, i, a, g):
     """Computes the moment on three rotational DoFs: gear g, in body axes; the joint's quaternion is at qpos[a]."""
     axis = load3(m.actuator_gear, g)
     if m.actuator_trntype[i] == TRN_JOINTINPARENT:
-        axis = rotate(quat_conj(quat_normalize(load4(d.qpos, a))), axis)
+        axis = rotate(quat_normalize(load4(d.qpos, a)).T, axis)
     return axis
 
 

@@ -12,20 +12,16 @@ from featherlane.dynamics.body.joint import motion_axes
 def _subtree_com(m, d):
     """Computes the centre of mass of each subtree; a subtree without mass uses its body's."""
     for i in range(m.nbody):
-        store3(d.subtree_com, 3 * i, scale3(m.body_mass[i], load3(d.xipos, 3 * i)))
+        d.subtree_com[i] = m.body_mass[i] * d.xipos[i]
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
-        store3(d.subtree_com, 3 * p, add3(load3(d.subtree_com, 3 * p), load3(d.subtree_com, 3 * i)))
+        d.subtree_com[p] = d.subtree_com[p] + d.subtree_com[i]
     for i in range(m.nbody):
         mass = m.body_subtreemass[i]
         light = mass < MINVAL
         s = 1.0 / where(light, 1.0, mass)
-        c, x = load3(d.subtree_com, 3 * i), load3(d.xipos, 3 * i)
-        store3(
-            d.subtree_com,
-            3 * i,
-            (where(light, x[0], s * c[0]), where(light, x[1], s * c[1]), where(light, x[2], s * c[2])),
-        )
+        c, x = d.subtree_com[i], d.xipos[i]
+        d.subtree_com[i] = (where(light, x[0], s * c[0]), where(light, x[1], s * c[1]), where(light, x[2], s * c[2]))
 
 
 @stage
@@ -38,15 +34,15 @@ def com_pos(m, d):
     Frame: world axes; cinert and cdof at the tree's com, rotation first.   Cost: O(nbody + nv).
     """
     _subtree_com(m, d)
-    store9(d.ximat, 0, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0))
-    store10(d.cinert, 0, zeros(10))
+    d.ximat[0] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+    d.cinert[0] = zeros(10)
     for i in range(1, m.nbody):
-        com = load3(d.subtree_com, 3 * m.body_rootid[i])
-        R = quat_to_mat(quat_mul(load4(d.xquat, 4 * i), load4(m.body_iquat, 4 * i)))
+        com = d.subtree_com[m.body_rootid[i]]
+        R = (d.xquat[i] @ m.body_iquat[i]).matrix
         if d.want_all:
-            store9(d.ximat, 9 * i, R)
-        offset = sub3(load3(d.xipos, 3 * i), com)
-        store10(d.cinert, 10 * i, inert_from_com(load3(m.body_inertia, 3 * i), R, offset, m.body_mass[i]))
+            d.ximat[i] = R
+        offset = d.xipos[i] - com
+        d.cinert[i] = inert_from_com(m.body_inertia[i], R, offset, m.body_mass[i])
         first = m.body_jntadr[i]
         for j in range(first, first + m.body_jntnum[i]):
             motion_axes(m, d, i, j, com)
@@ -55,8 +51,8 @@ def com_pos(m, d):
 @kernel
 def _pass_dof(d, v, at, velocity):
     """Computes the velocity after DoF v, and the rate of its axis, which moves with velocity `at`."""
-    S = load6(d.cdof, 6 * v)
-    store6(d.cdof_dot, 6 * v, cross_motion(at, S))
+    S = d.cdof[v]
+    d.cdof_dot[v] = cross_motion(at, S)
     return axpy6(d.qvel[v], S, velocity)
 
 
@@ -70,15 +66,15 @@ def com_vel(m, d):
     Reads:  qvel, cdof.   Writes: cvel (nbody, 6) [rad/s, m/s], cdof_dot (nv, 6) [1/s, m/s].
     Frame: world axes at the tree's com, rotation first.   Cost: O(nv).
     """
-    store6(d.cvel, 0, zeros(6))
+    d.cvel[0] = zeros(6)
     for i in range(1, m.nbody):
-        vel = load6(d.cvel, 6 * m.body_parentid[i])
+        vel = d.cvel[m.body_parentid[i]]
         first = m.body_jntadr[i]
         for j in range(first, first + m.body_jntnum[i]):
             v, kind = m.jnt_dofadr[j], m.jnt_type[j]
             if is_free_joint(kind):
                 for k in range(3):
-                    store6(d.cdof_dot, 6 * (v + k), zeros(6))
+                    d.cdof_dot[v + k] = zeros(6)
                 vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
                 v += 3
             at = vel
@@ -86,13 +82,13 @@ def com_vel(m, d):
             if has_quaternion(kind):
                 vel = _pass_dof(d, v + 1, at, vel)
                 vel = _pass_dof(d, v + 2, at, vel)
-        store6(d.cvel, 6 * i, vel)
+        d.cvel[i] = vel
 
 
 @kernel
 def point_wrench(d, force, moment, point, root):
     """Returns a force at a point and a moment as a spatial force at the com of the tree with that root body."""
-    r = sub3(point, load3(d.subtree_com, 3 * root))
+    r = sub3(point, d.subtree_com[root])
     return (
         fma(r[1], force[2], fma(-r[2], force[1], moment[0])),
         fma(r[2], force[0], fma(-r[0], force[2], moment[1])),

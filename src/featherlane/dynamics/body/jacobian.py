@@ -35,13 +35,13 @@ def point_of_object(m, d, jr, kind, i):
     """Returns the point and its body; for an unlisted kind, the given point of body i."""
     body, p = i, load3(jr.jac_point, 0)
     if kind == OBJ_XBODY:
-        p = load3(d.xpos, 3 * i)
+        p = d.xpos[i]
     elif kind == OBJ_BODY:
-        p = load3(d.xipos, 3 * i)
+        p = d.xipos[i]
     elif kind == OBJ_GEOM:
-        body, p = m.geom_bodyid[i], load3(d.geom_xpos, 3 * i)
+        body, p = m.geom_bodyid[i], d.geom_xpos[i]
     elif kind == OBJ_SITE:
-        body, p = m.site_bodyid[i], load3(d.site_xpos, 3 * i)
+        body, p = m.site_bodyid[i], d.site_xpos[i]
     return body, p
 
 
@@ -56,9 +56,9 @@ def chain_end(m, body):
 @kernel
 def _velocity(m, d, dof, p):
     """Returns the linear and angular velocity of a point of a body per unit velocity of a DoF that moves it."""
-    w = load3(d.cdof, 6 * dof)
-    lever = sub3(p, load3(d.subtree_com, 3 * m.body_rootid[m.dof_bodyid[dof]]))
-    return add3(load3(d.cdof, 6 * dof + 3), cross(w, lever)), w
+    w = d.cdof[dof].angular
+    lever = sub3(p, d.subtree_com[m.body_rootid[m.dof_bodyid[dof]]])
+    return d.cdof[dof].linear + cross(w, lever), w
 
 
 @kernel
@@ -117,7 +117,7 @@ def subtree_jacobian(m, d, jr, body):
         if not inside and descends(m, body, moved):
             moved, inside = body, True
         if inside:
-            v, _ = _velocity(m, d, dof, load3(d.subtree_com, 3 * moved))
-            v = scale3(jr.jac_mass[moved] * inverse, v)
+            v, _ = _velocity(m, d, dof, d.subtree_com[moved])
+            v = jr.jac_mass[moved] * inverse * v
             for k in range(3):
                 jr.jac[n * k + dof] = v[k]

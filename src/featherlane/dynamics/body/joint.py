@@ -13,7 +13,7 @@ from featherlane.prelude import *
 def move_joint(m, d, j, pos, quat):
     """Computes the body frame after the motion of joint j (not free); stores the joint's anchor and axis."""
     a, kind = m.jnt_qposadr[j], m.jnt_type[j]
-    offset, local = load3(m.jnt_pos, 3 * j), load3(m.jnt_axis, 3 * j)
+    offset, local = m.jnt_pos[j], m.jnt_axis[j]
     axis = rotate(quat, local)
     # an anchor at the body's origin (the usual case) skips two rotations: 0.1 us per humanoid tile
     eccentric = (offset[0] != 0.0) | (offset[1] != 0.0) | (offset[2] != 0.0)
@@ -30,8 +30,8 @@ def move_joint(m, d, j, pos, quat):
         # the anchor stays at its position
         if any_(eccentric):
             pos = select3(eccentric, sub3(anchor, rotate(quat, offset)), pos)
-    store3(d.xanchor, 3 * j, anchor)
-    store3(d.xaxis, 3 * j, axis)
+    d.xanchor[j] = anchor
+    d.xaxis[j] = axis
     return pos, quat
 
 
@@ -39,29 +39,29 @@ def move_joint(m, d, j, pos, quat):
 def _rotation_axis(d, v, axis, offset):
     """Returns the motion vector of a rotation about an axis whose anchor is at `offset` from the com."""
     u = cross(axis, offset)
-    store6(d.cdof, 6 * v, (axis[0], axis[1], axis[2], u[0], u[1], u[2]))
+    d.cdof[v] = (axis[0], axis[1], axis[2], u[0], u[1], u[2])
 
 
 @kernel
 def motion_axes(m, d, i, j, com):
     """Computes the columns S of joint j of body i; a ball rotates about the body's axes."""
     v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-    axis = load3(d.xaxis, 3 * j)
+    axis = d.xaxis[j]
     if kind == HINGE:
-        _rotation_axis(d, v, axis, sub3(com, load3(d.xanchor, 3 * j)))
+        _rotation_axis(d, v, axis, com - d.xanchor[j])
     elif kind <= BALL:
-        offset = sub3(com, load3(d.xanchor, 3 * j))
+        offset = com - d.xanchor[j]
         if kind == FREE:
-            store6(d.cdof, 6 * v, (0.0, 0.0, 0.0, 1.0, 0.0, 0.0))
-            store6(d.cdof, 6 * v + 6, (0.0, 0.0, 0.0, 0.0, 1.0, 0.0))
-            store6(d.cdof, 6 * v + 12, (0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
+            d.cdof[v] = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+            d.cdof[v + 1] = (0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+            d.cdof[v + 2] = (0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
             v += 3
-        R = load9(d.xmat, 9 * i)
+        R = d.xmat[i]
         _rotation_axis(d, v, (R[0], R[3], R[6]), offset)
         _rotation_axis(d, v + 1, (R[1], R[4], R[7]), offset)
         _rotation_axis(d, v + 2, (R[2], R[5], R[8]), offset)
     else:
-        store6(d.cdof, 6 * v, (0.0, 0.0, 0.0, axis[0], axis[1], axis[2]))
+        d.cdof[v] = (0.0, 0.0, 0.0, axis[0], axis[1], axis[2])
 
 
 @kernel

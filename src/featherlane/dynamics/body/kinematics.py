@@ -9,12 +9,12 @@ def _body_offset(m, d, i):
     """Returns position and orientation of body i before its joints move, in world axes."""
     p, c = m.body_parentid[i], m.body_mocapid[i]
     if c >= 0:
-        pos, quat = load3(d.mocap_pos, 3 * c), quat_normalize(load4(d.mocap_quat, 4 * c))
+        pos, quat = d.mocap_pos[c], d.mocap_quat[c].unit
     else:
-        pos, quat = load3(m.body_pos, 3 * i), load4(m.body_quat, 4 * i)
+        pos, quat = m.body_pos[i], m.body_quat[i]
     if p > 0:
-        pos = add3(load3(d.xpos, 3 * p), mat_mul_vec(load9(d.xmat, 9 * p), pos))
-        quat = quat_mul(load4(d.xquat, 4 * p), quat)
+        pos = d.xpos[p] + mat_mul_vec(d.xmat[p], pos)
+        quat = d.xquat[p] @ quat
     return pos, quat
 
 
@@ -25,18 +25,18 @@ def body_frame(m, d, i):
     if number == 1 and is_free_joint(m.jnt_type[first]):
         a = m.jnt_qposadr[first]
         pos, quat = load3(d.qpos, a), load4(d.qpos, a + 3)
-        store3(d.xanchor, 3 * first, pos)
-        store3(d.xaxis, 3 * first, load3(m.jnt_axis, 3 * first))
+        d.xanchor[first] = pos
+        d.xaxis[first] = m.jnt_axis[first]
     else:
         pos, quat = _body_offset(m, d, i)
         for j in range(first, first + number):
             pos, quat = move_joint(m, d, j, pos, quat)
     quat = quat_renormalize(quat)
-    R = quat_to_mat(quat)
-    store3(d.xpos, 3 * i, pos)
-    store4(d.xquat, 4 * i, quat)
-    store9(d.xmat, 9 * i, R)
-    store3(d.xipos, 3 * i, add3(pos, mat_mul_vec(R, load3(m.body_ipos, 3 * i))))
+    R = quat.matrix
+    d.xpos[i] = pos
+    d.xquat[i] = quat
+    d.xmat[i] = R
+    d.xipos[i] = add3(pos, R @ m.body_ipos[i])
 
 
 @stage
@@ -50,10 +50,10 @@ def kinematics(m, d):
     Writes: xpos, xipos (nbody, 3) [m], xquat (nbody, 4), xmat (nbody, 9), xanchor [m], xaxis (njnt, 3).
     Frame: world.                          Cost: O(nbody + njnt).
     """
-    store3(d.xpos, 0, zeros(3))
-    store4(d.xquat, 0, (1.0, 0.0, 0.0, 0.0))
-    store9(d.xmat, 0, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0))
-    store3(d.xipos, 0, zeros(3))
+    d.xpos[0] = zeros(3)
+    d.xquat[0] = (1.0, 0.0, 0.0, 0.0)
+    d.xmat[0] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+    d.xipos[0] = zeros(3)
     for i in range(1, m.nbody):
         body_frame(m, d, i)
 
@@ -62,26 +62,26 @@ def kinematics(m, d):
 def geom_pose(m, d, g):
     """Returns position and orientation of geom g, from its body's frame."""
     b = m.geom_bodyid[g]
-    pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.geom_pos, 3 * g))
-    return add3(load3(d.xpos, 3 * b), pos), quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.geom_quat, 4 * g)))
+    pos = d.xmat[b] @ m.geom_pos[g]
+    return d.xpos[b] + pos, (d.xquat[b] @ m.geom_quat[g]).matrix
 
 
 @kernel
 def geom_frame(m, d, g):
     """Computes the frame of geom g."""
     pos, R = geom_pose(m, d, g)
-    store3(d.geom_xpos, 3 * g, pos)
-    store9(d.geom_xmat, 9 * g, R)
+    d.geom_xpos[g] = pos
+    d.geom_xmat[g] = R
 
 
 @kernel
 def site_frame(m, d, s, turned):
     """Computes the position of site s from its body's frame, and its orientation if `turned`."""
     b = m.site_bodyid[s]
-    pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.site_pos, 3 * s))
-    store3(d.site_xpos, 3 * s, add3(load3(d.xpos, 3 * b), pos))
+    pos = d.xmat[b] @ m.site_pos[s]
+    d.site_xpos[s] = d.xpos[b] + pos
     if turned:
-        store9(d.site_xmat, 9 * s, quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.site_quat, 4 * s))))
+        d.site_xmat[s] = (d.xquat[b] @ m.site_quat[s]).matrix
 
 
 @stage
@@ -102,10 +102,10 @@ def frames(m, d):
 def _geom_axis(m, d, g):
     """Computes the position and z axis of geom g."""
     b = m.geom_bodyid[g]
-    pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.geom_pos, 3 * g))
-    store3(d.geom_xpos, 3 * g, add3(load3(d.xpos, 3 * b), pos))
-    z = quat_z_axis(quat_mul(load4(d.xquat, 4 * b), load4(m.geom_quat, 4 * g)))
-    d.geom_xmat[9 * g + 2], d.geom_xmat[9 * g + 5], d.geom_xmat[9 * g + 8] = z
+    pos = d.xmat[b] @ m.geom_pos[g]
+    d.geom_xpos[g] = d.xpos[b] + pos
+    z = quat_z_axis(d.xquat[b] @ m.geom_quat[g])
+    d.geom_xmat[g][2], d.geom_xmat[g][5], d.geom_xmat[g][8] = z
 
 
 @kernel

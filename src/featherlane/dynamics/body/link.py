@@ -13,32 +13,32 @@ from featherlane.model.link import LINK_FIXED, LINK_HINGE, LINK_SLIDER
 @kernel
 def link_axis(m, d, k, side):
     """Returns the axis of link k as carried by its body 0 or 1, in world axes."""
-    return mat_mul_vec(load9(d.xmat, 9 * m.link_body[2 * k + side]), load3(m.link_axis, 6 * k + 3 * side))
+    return mat_mul_vec(d.xmat[m.link_body[2 * k + side]], load3(flat(m.link_axis), 6 * k + 3 * side))
 
 
 @kernel
 def link_anchor(m, d, k, side):
     """Returns the anchor of link k as carried by its body 0 or 1, in world axes."""
     b = m.link_body[2 * k + side]
-    return add3(load3(d.xpos, 3 * b), mat_mul_vec(load9(d.xmat, 9 * b), load3(m.link_anchor, 6 * k + 3 * side)))
+    return d.xpos[b] + mat_mul_vec(d.xmat[b], load3(flat(m.link_anchor), 6 * k + 3 * side))
 
 
 @kernel
 def offset(m, d, k):
     """Returns the rest offset from the second body's com to the first's, rotated with the body that stores it."""
     side = 1 if m.link_type[k] == LINK_SLIDER else 0
-    r = load3(m.link_offset, 3 * k)
+    r = m.link_offset[k]
     if m.link_body[2 * k + 1] > 0:
-        r = mat_mul_vec(load9(d.xmat, 9 * m.link_body[2 * k + side]), r)
+        r = d.xmat[m.link_body[2 * k + side]] @ r
     return r
 
 
 @kernel
 def apart(m, d, k):
     """Returns the first body's centre of mass relative to the second's, or to the origin if that is the world."""
-    r, b = load3(d.xipos, 3 * m.link_body[2 * k]), m.link_body[2 * k + 1]
+    r, b = d.xipos[m.link_body[2 * k]], m.link_body[2 * k + 1]
     if b > 0:
-        r = sub3(r, load3(d.xipos, 3 * b))
+        r = r - d.xipos[b]
     return r
 
 
@@ -49,24 +49,22 @@ def link_point(m, d, k, side):
     A slider's forces act halfway between the centres of mass, so that the forces on the two bodies cause no couple.
     """
     b = m.link_body[2 * k + side]
-    point, kind = load3(d.xipos, 3 * b), m.link_type[k]
+    point, kind = d.xipos[b], m.link_type[k]
     if kind <= LINK_HINGE:
         point = link_anchor(m, d, k, side)
     elif m.link_body[2 * k + 1] > 0:
         if kind == LINK_SLIDER:
-            point = scale3(
-                0.5, add3(load3(d.xipos, 3 * m.link_body[2 * k]), load3(d.xipos, 3 * m.link_body[2 * k + 1]))
-            )
+            point = 0.5 * (d.xipos[m.link_body[2 * k]] + d.xipos[m.link_body[2 * k + 1]])
         elif side == 0:
-            point = sub3(point, offset(m, d, k))
+            point = point - offset(m, d, k)
     return point
 
 
 @kernel
 def turn_since_rest(m, d, k):
     """Returns q_1* q_2 q_rest*: the rotation of the second body since rest, in the frame of the first."""
-    a, b = load4(d.xquat, 4 * m.link_body[2 * k]), load4(d.xquat, 4 * m.link_body[2 * k + 1])
-    return quat_mul(quat_mul(quat_conj(a), b), quat_conj(load4(m.link_quat, 4 * k)))
+    a, b = d.xquat[m.link_body[2 * k]], d.xquat[m.link_body[2 * k + 1]]
+    return a.T @ b @ m.link_quat[k].T
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
@@ -74,9 +72,9 @@ def turn_since_rest(m, d, k):
 def misplaced(m, d, k):
     """Returns the displacement of the first body relative to the second that makes the points meet [m]."""
     if m.link_type[k] == LINK_SLIDER or m.link_type[k] == LINK_FIXED:
-        r = sub3(offset(m, d, k), apart(m, d, k))
+        r = offset(m, d, k) - apart(m, d, k)
     else:
-        r = sub3(link_anchor(m, d, k, 1), link_anchor(m, d, k, 0))
+        r = link_anchor(m, d, k, 1) - link_anchor(m, d, k, 0)
     return r
 
 
@@ -89,7 +87,7 @@ def misaligned(m, d, k):
         q = turn_since_rest(m, d, k)
         # the shorter rotation
         s = where(q[0] < 0.0, -2.0, 2.0)
-        r = scale3(s, mat_mul_vec(load9(d.xmat, 9 * m.link_body[2 * k]), (q[1], q[2], q[3])))
+        r = s * mat_mul_vec(d.xmat[m.link_body[2 * k]], (q[1], q[2], q[3]))
     return r
 
 
@@ -99,7 +97,7 @@ def _hinge_angle(m, d, k):
     """Returns the angle of a hinge [rad]; off-axis rotation is included, so errors enter at second order."""
     q = turn_since_rest(m, d, k)
     v = (q[1], q[2], q[3])
-    angle = 2.0 * atan2(norm3(v), where(dot3(v, load3(m.link_axis, 6 * k)) >= 0.0, q[0], -q[0]))
+    angle = 2.0 * atan2(norm3(v), where(dot3(v, load3(flat(m.link_axis), 6 * k)) >= 0.0, q[0], -q[0]))
     return -where(angle > PI, angle - 2.0 * PI, angle)
 
 
@@ -114,5 +112,5 @@ def link_positions(m, d):
         if m.link_type[k] == LINK_HINGE:
             x = _hinge_angle(m, d, k)
         elif m.link_type[k] == LINK_SLIDER:
-            x = dot3(link_axis(m, d, k, 0), sub3(apart(m, d, k), offset(m, d, k)))
+            x = dot(link_axis(m, d, k, 0), apart(m, d, k) - offset(m, d, k))
         d.link_position[k] = x

@@ -18,7 +18,7 @@ def joint_at_stop(m, d, j):
     x, limited = d.qpos[m.jnt_qposadr[j]], 0.0
     if m.jnt_limited[j] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = 1.0
-    return (limited > 0.0) & (x < m.jnt_range[2 * j]), (limited > 0.0) & (x > m.jnt_range[2 * j + 1])
+    return (limited > 0.0) & (x < m.jnt_range[j][0]), (limited > 0.0) & (x > m.jnt_range[j][1])
 
 
 @kernel
@@ -27,8 +27,8 @@ def link_at_stop(m, d, k):
     x, limited = d.link_position[k], 0.0
     if m.link_limited[k] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = 1.0
-    low = (limited > 0.0) & (x <= m.link_range[2 * k])
-    return low, (limited > 0.0) & (x >= m.link_range[2 * k + 1]) & not_(low)
+    low = (limited > 0.0) & (x <= m.link_range[k][0])
+    return low, (limited > 0.0) & (x >= m.link_range[k][1]) & not_(low)
 
 
 @kernel
@@ -42,14 +42,14 @@ def _push(velocity, force, fudge, low, high):
 @kernel
 def _push_along(m, d, k, side, s, result):
     """result += J^T of s times the axis of link k, as a torque or a force on one of its bodies."""
-    b, u = m.link_body[2 * k + side], scale3(s, link_axis(m, d, k, 0))
+    b, u = m.link_body[2 * k + side], s * link_axis(m, d, k, 0)
     force, torque = u, zeros(3)
     if m.link_type[k] == LINK_HINGE:
         force, torque = torque, force
     wrench = point_wrench(d, force, torque, link_point(m, d, k, side), m.body_rootid[b])
     i = m.body_lastdof[b]
     while i >= 0:
-        result[i] = where(s != 0.0, result[i] + dot6(load6(d.cdof, 6 * i), wrench), result[i])
+        result[i] = where(s != 0.0, result[i] + dot6(d.cdof[i], wrench), result[i])
         i = m.dof_parentid[i]
 
 
@@ -57,7 +57,7 @@ def _push_along(m, d, k, side, s, result):
 def _push_link(m, d, k, result):
     """result += the force of link k's motor at its stop."""
     low, high = link_at_stop(m, d, k)
-    apart = m.link_range[2 * k] < m.link_range[2 * k + 1]
+    apart = m.link_range[k][0] < m.link_range[k][1]
     f = _push(m.link_motor_vel[k], m.link_motor_force[k], m.link_motor_fudge[k], low & apart, high & apart)
     if any_(f != 0.0):
         _push_along(m, d, k, 0, f, result)
@@ -74,7 +74,7 @@ def push_at_stops(m, d, result):
         for j in range(m.njnt):
             if is_scalar(m.jnt_type[j]) and m.jnt_limited[j] != 0:
                 low, high = joint_at_stop(m, d, j)
-                i, apart = m.jnt_dofadr[j], m.jnt_range[2 * j] < m.jnt_range[2 * j + 1]
+                i, apart = m.jnt_dofadr[j], m.jnt_range[j][0] < m.jnt_range[j][1]
                 f = _push(m.jnt_motor_vel[j], m.jnt_motor_force[j], m.jnt_motor_fudge[j], low & apart, high & apart)
                 result[i] = where(f != 0.0, result[i] + f, result[i])
         if m.opt_disableflags & DISABLE_EQUALITY == 0:

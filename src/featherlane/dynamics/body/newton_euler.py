@@ -9,28 +9,28 @@ def world_acceleration(m):
     if m.opt_disableflags & DISABLE_GRAVITY:
         a = zeros(6)
     else:
-        a = (0.0, 0.0, 0.0, -m.opt_gravity[0], -m.opt_gravity[1], -m.opt_gravity[2])
+        a = (0.0, 0.0, 0.0, -m.opt_gravity[0][0], -m.opt_gravity[0][1], -m.opt_gravity[0][2])
     return a
 
 
 @kernel
 def _body_force(d, i, acc):
     """Computes the force that moves body i, I a + v x* I v; stores both."""
-    I, vel = load10(d.cinert, 10 * i), load6(d.cvel, 6 * i)
-    store6(d.cacc, 6 * i, acc)
-    store6(d.cfrc, 6 * i, add6(inert_mul(I, acc), cross_force(vel, inert_mul(I, vel))))
+    I, vel = d.cinert[i], d.cvel[i]
+    d.cacc[i] = acc
+    d.cfrc[i] = inert_mul(I, acc) + cross_force(vel, I @ vel)
 
 
 @kernel
 def _backward(m, d, result):
     """Adds forces of children to their parents; the force of a DoF is the component along its axis."""
     for i in range(m.nbody - 1, 0, -1):
-        f, p = load6(d.cfrc, 6 * i), m.body_parentid[i]
+        f, p = d.cfrc[i], m.body_parentid[i]
         if p > 0:
-            store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), f))
+            d.cfrc[p] = d.cfrc[p] + f
         first = m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            result[k] = dot6(load6(d.cdof, 6 * k), f)
+            result[k] = dot(d.cdof[k], f)
 
 
 @stage
@@ -42,12 +42,12 @@ def rne(m, d):
     Reads:  qvel, cdof, cdof_dot, cinert, cvel, opt_gravity.   Writes: qfrc_bias (nv,) [N, N m]; cacc and cfrc.
     Frame: world axes at the tree's com.                       Cost: O(nv).
     """
-    store6(d.cacc, 0, world_acceleration(m))
+    d.cacc[0] = world_acceleration(m)
     for i in range(1, m.nbody):
-        acc = load6(d.cacc, 6 * m.body_parentid[i])
+        acc = d.cacc[m.body_parentid[i]]
         first = m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            acc = axpy6(d.qvel[k], load6(d.cdof_dot, 6 * k), acc)
+            acc = axpy6(d.qvel[k], d.cdof_dot[k], acc)
         _body_force(d, i, acc)
     _backward(m, d, d.qfrc_bias)
 
@@ -61,13 +61,13 @@ def rne_acc(m, d):
     Frame: world axes at the tree's com.                             Cost: O(nv).
     Note:   external forces are not subtracted; armature is not included, add dof_armature qacc for it.
     """
-    store6(d.cacc, 0, world_acceleration(m))
+    d.cacc[0] = world_acceleration(m)
     for i in range(1, m.nbody):
-        acc = load6(d.cacc, 6 * m.body_parentid[i])
+        acc = d.cacc[m.body_parentid[i]]
         first = m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            acc = axpy6(d.qvel[k], load6(d.cdof_dot, 6 * k), acc)
-            acc = axpy6(d.qacc[k], load6(d.cdof, 6 * k), acc)
+            acc = axpy6(d.qvel[k], d.cdof_dot[k], acc)
+            acc = axpy6(d.qacc[k], d.cdof[k], acc)
         _body_force(d, i, acc)
     _backward(m, d, d.qvec)
 
@@ -75,7 +75,7 @@ def rne_acc(m, d):
 @kernel
 def _pass_axis(d, v, at, vel, acc):
     """Computes velocity and acceleration after DoF v; its axis moves with velocity `at`."""
-    S, q = load6(d.cdof, 6 * v), d.qvel[v]
+    S, q = d.cdof[v], d.qvel[v]
     return axpy6(q, S, vel), axpy6(q, cross_motion(at, S), acc)
 
 
@@ -103,13 +103,13 @@ def bias(m, d):
     Reads:  qvel, cdof, cinert, opt_gravity.   Writes: cvel (nbody, 6), qfrc_bias (nv,) [N, N m]; cacc and cfrc.
     Frame: world axes at the tree's com.       Cost: O(nv); 0.84 of the time of the two.
     """
-    store6(d.cvel, 0, zeros(6))
-    store6(d.cacc, 0, world_acceleration(m))
+    d.cvel[0] = zeros(6)
+    d.cacc[0] = world_acceleration(m)
     for i in range(1, m.nbody):
         p = m.body_parentid[i]
-        vel, acc = pass_joints(m, d, i, load6(d.cvel, 6 * p), load6(d.cacc, 6 * p))
-        store6(d.cvel, 6 * i, vel)
-        store6(d.cacc, 6 * i, acc)
-        I = load10(d.cinert, 10 * i)
-        store6(d.cfrc, 6 * i, add6(inert_mul(I, acc), cross_force(vel, inert_mul(I, vel))))
+        vel, acc = pass_joints(m, d, i, d.cvel[p], d.cacc[p])
+        d.cvel[i] = vel
+        d.cacc[i] = acc
+        I = d.cinert[i]
+        d.cfrc[i] = inert_mul(I, acc) + cross_force(vel, inert_mul(I, vel))
     _backward(m, d, d.qfrc_bias)

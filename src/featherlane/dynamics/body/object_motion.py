@@ -12,20 +12,20 @@ from featherlane.dynamics.body.jacobian import JACOBIAN, chain_end, clear_jacobi
 @kernel
 def inertial_axes(m, d, b):
     """Returns the orientation of a body's principal axes of inertia."""
-    return quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.body_iquat, 4 * b)))
+    return (d.xquat[b] @ m.body_iquat[b]).matrix
 
 
 @kernel
 def object_frame(m, d, kind, i):
     """Returns (position, orientation, body) of the frame of a body, of its centre of mass, of a geom or a site."""
     if kind == OBJ_XBODY:
-        pos, R, b = load3(d.xpos, 3 * i), load9(d.xmat, 9 * i), i
+        pos, R, b = d.xpos[i], d.xmat[i], i
     elif kind == OBJ_BODY:
-        pos, R, b = load3(d.xipos, 3 * i), inertial_axes(m, d, i), i
+        pos, R, b = d.xipos[i], inertial_axes(m, d, i), i
     elif kind == OBJ_GEOM:
-        pos, R, b = load3(d.geom_xpos, 3 * i), load9(d.geom_xmat, 9 * i), m.geom_bodyid[i]
+        pos, R, b = d.geom_xpos[i], d.geom_xmat[i], m.geom_bodyid[i]
     else:
-        pos, R, b = load3(d.site_xpos, 3 * i), load9(d.site_xmat, 9 * i), m.site_bodyid[i]
+        pos, R, b = d.site_xpos[i], d.site_xmat[i], m.site_bodyid[i]
     return pos, R, b
 
 
@@ -33,14 +33,14 @@ def object_frame(m, d, kind, i):
 def moved_to(m, d, motion, b, point):
     """Returns (angular, linear) parts of a motion of body b at a point."""
     w, v = (motion[0], motion[1], motion[2]), (motion[3], motion[4], motion[5])
-    return w, add3(v, cross(w, sub3(point, load3(d.subtree_com, 3 * m.body_rootid[b]))))
+    return w, add3(v, cross(w, sub3(point, d.subtree_com[m.body_rootid[b]])))
 
 
 @kernel
 def object_velocity(m, d, kind, i):
     """Returns the (angular, linear) velocity of an object at its origin, in world axes, from `cvel`."""
     point, _, b = object_frame(m, d, kind, i)
-    return moved_to(m, d, load6(d.cvel, 6 * b), b, point)
+    return moved_to(m, d, d.cvel[b], b, point)
 
 
 @kernel
@@ -50,22 +50,22 @@ def object_acceleration(m, d, kind, i):
     A spatial acceleration is the rate at a fixed point; the point's acceleration also has omega x v.
     """
     point, _, b = object_frame(m, d, kind, i)
-    w, v = moved_to(m, d, load6(d.cvel, 6 * b), b, point)
-    turn, a = moved_to(m, d, load6(d.cacc, 6 * b), b, point)
-    return turn, add3(a, cross(w, v))
+    w, v = moved_to(m, d, d.cvel[b], b, point)
+    turn, a = moved_to(m, d, d.cacc[b], b, point)
+    return turn, a + cross(w, v)
 
 
 @kernel
 def axis_rate(m, d, dof):
     """Returns the time derivative of a DoF's motion axis; axes of ball joints move with the body after the joint."""
     joint = m.dof_jntid[dof]
-    kind, first, S = m.jnt_type[joint], m.jnt_dofadr[joint], load6(d.cdof, 6 * dof)
-    rate = load6(d.cdof_dot, 6 * dof)
+    kind, first, S = m.jnt_type[joint], m.jnt_dofadr[joint], d.cdof[dof]
+    rate = d.cdof_dot[dof]
     if is_free_joint(kind):
         first += 3
     if has_quaternion(kind) and dof >= first:
         for k in range(3):
-            rate = axpy6(d.qvel[first + k], cross_motion(load6(d.cdof, 6 * (first + k)), S), rate)
+            rate = axpy6(d.qvel[first + k], cross_motion(d.cdof[first + k], S), rate)
     return rate
 
 
@@ -82,11 +82,11 @@ def jacobian_dot(m, d, jr, kind, i):
     n = jr.jac_nv
     body, p = point_of_object(m, d, jr, kind, i)
     clear_jacobian(jr)
-    _, velocity = moved_to(m, d, load6(d.cvel, 6 * body), body, p)
+    _, velocity = moved_to(m, d, d.cvel[body], body, p)
     dof = chain_end(m, body)
     while dof >= 0:
         w, v = moved_to(m, d, axis_rate(m, d, dof), m.dof_bodyid[dof], p)
-        v = add3(v, cross(load3(d.cdof, 6 * dof), velocity))
+        v = v + cross(d.cdof[dof].angular, velocity)
         for k in range(3):
             jr.jac[n * k + dof], jr.jac[n * (3 + k) + dof] = v[k], w[k]
         dof = m.dof_parentid[dof]
@@ -105,13 +105,13 @@ def angular_momentum_matrix(m, d, jr, body):
     clear_jacobian(jr)
     for b in range(max(body, 1), m.nbody):
         if descends(m, b, body):
-            x, R, I = load3(d.xipos, 3 * b), inertial_axes(m, d, b), load3(m.body_inertia, 3 * b)
-            arm, dof = scale3(m.body_mass[b], sub3(x, load3(d.subtree_com, 3 * body))), chain_end(m, b)
+            x, R, I = d.xipos[b], inertial_axes(m, d, b), m.body_inertia[b]
+            arm, dof = m.body_mass[b] * (x - d.subtree_com[body]), chain_end(m, b)
             while dof >= 0:
-                w, v = moved_to(m, d, load6(d.cdof, 6 * dof), m.dof_bodyid[dof], x)
+                w, v = moved_to(m, d, d.cdof[dof], m.dof_bodyid[dof], x)
                 turn = mat_t_mul_vec(R, w)
                 turn = mat_mul_vec(R, (I[0] * turn[0], I[1] * turn[1], I[2] * turn[2]))
-                h = add3(turn, cross(arm, v))
+                h = turn + cross(arm, v)
                 for k in range(3):
                     jr.jac[n * k + dof] = jr.jac[n * k + dof] + h[k]
                 dof = m.dof_parentid[dof]

@@ -54,7 +54,7 @@ def _yield_ball(m, d, a, p, limit):
     angle = norm3(x)
     beyond = angle > limit
     part = where(beyond, 1.0 - limit / where(beyond, angle, 1.0), 0.0)
-    moved = quat_normalize(quat_mul(rest, rotation_vector_quat(scale3(part, x))))
+    moved = quat_mul(rest, rotation_vector_quat(part * x)).unit
     w, i, j, k = moved
     store4(
         d.plastic,
@@ -70,7 +70,7 @@ def tendon_reference(m, d, i):
     if p >= 0:
         rest = load2(d.plastic, p)
     else:
-        rest = load2(m.tendon_lengthspring, 2 * i)
+        rest = m.tendon_lengthspring[i]
     return rest
 
 

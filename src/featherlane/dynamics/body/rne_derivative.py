@@ -64,7 +64,7 @@ def _symmetric_times(B, a, x):
 def composite_drag_of(B, a, omega):
     """Returns B x = (Jdot omega + omega x l, 2 omega x p) of a motion with angular velocity omega."""
     moment = add3(_symmetric_times(B, a, omega), cross(omega, load3(B, a + 6)))
-    force = scale3(2.0, cross(omega, load3(B, a + 9)))
+    force = 2.0 * cross(omega, load3(B, a + 9))
     return moment[0], moment[1], moment[2], force[0], force[1], force[2]
 
 
@@ -73,31 +73,31 @@ def axis_drag(B, a, S):
     """Returns the three nonzero values of B^T S: Jdot omega + l x omega + 2 p x u."""
     omega, u = (S[0], S[1], S[2]), (S[3], S[4], S[5])
     turned = add3(_symmetric_times(B, a, omega), cross(load3(B, a + 6), omega))
-    return axpy3(2.0, cross(load3(B, a + 9), u), turned)
+    return fma(2.0, cross(load3(B, a + 9), u), turned)
 
 
 @kernel
 def _rate_of_axis(d, v, both):
     """cdof_rate of dof v <- (velocity before the joint + after it) x S."""
-    store6(d.cdof_rate, 6 * v, cross_motion(both, load6(d.cdof, 6 * v)))
+    d.cdof_rate[v] = cross_motion(both, d.cdof[v])
 
 
 @kernel
 def _rates_of_body(m, d, i):
     """cdof_rate of the dofs of body i: the three axes of a ball share the velocities before and after the joint."""
     first = m.body_jntadr[i]
-    vel = load6(d.cvel, 6 * m.body_parentid[i])
+    vel = d.cvel[m.body_parentid[i]]
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             for k in range(3):
-                store6(d.cdof_rate, 6 * (v + k), zeros(6))
+                d.cdof_rate[v + k] = zeros(6)
             vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
             v += 3
-        after = axpy6(d.qvel[v], load6(d.cdof, 6 * v), vel)
+        after = axpy6(d.qvel[v], d.cdof[v], vel)
         if has_quaternion(kind):
-            after = axpy6(d.qvel[v + 1], load6(d.cdof, 6 * v + 6), after)
-            after = axpy6(d.qvel[v + 2], load6(d.cdof, 6 * v + 12), after)
+            after = axpy6(d.qvel[v + 1], d.cdof[v + 1], after)
+            after = axpy6(d.qvel[v + 2], d.cdof[v + 2], after)
         both = add6(vel, after)
         _rate_of_axis(d, v, both)
         if has_quaternion(kind):
@@ -109,14 +109,14 @@ def _rates_of_body(m, d, i):
 @kernel
 def _add_dof(m, d, k, I, i, s):
     """Adds row and column of DoF k of body i, up to the diagonal, times s."""
-    S, w = load6(d.cdof, 6 * k), load6(d.cdof_rate, 6 * k)
-    f = add6(inert_mul(I, w), composite_drag_of(d.crb_rate, 12 * i, (S[0], S[1], S[2])))
-    g, t = inert_mul(I, S), axis_drag(d.crb_rate, 12 * i, S)
+    S, w = d.cdof[k], d.cdof_rate[k]
+    f = add6(I @ w, composite_drag_of(d.crb_rate, 12 * i, (S[0], S[1], S[2])))
+    g, t = I @ S, axis_drag(d.crb_rate, 12 * i, S)
     a, above = m.D_rowadr[k], m.D_diag[k]
     for c in range(above):
         j = m.D_colind[a + c]
-        T = load6(d.cdof, 6 * j)
-        row = dot6(g, load6(d.cdof_rate, 6 * j)) + dot3(t, (T[0], T[1], T[2]))
+        T = d.cdof[j]
+        row = dot(g, d.cdof_rate[j]) + dot3(t, (T[0], T[1], T[2]))
         d.qDeriv[a + c] = fma(s, row, d.qDeriv[a + c])
         # the descendants of j follow it at once
         e = m.D_rowadr[j] + m.D_diag[j] + k - j
@@ -129,13 +129,13 @@ def add_rne_vel(m, d, s):
     """qDeriv += s d(bias force) / d qvel."""
     for i in range(1, m.nbody):
         _rates_of_body(m, d, i)
-        I, v, a = load10(d.cinert, 10 * i), load6(d.cvel, 6 * i), 12 * i
+        I, v, a = d.cinert[i], d.cvel[i], 12 * i
         store6(d.crb_rate, a, rate_of_rotational_inertia(I, v))
-        store6(d.crb_rate, a + 6, inert_mul(I, v))
+        store6(d.crb_rate, a + 6, I @ v)
     for i in range(m.nbody - 1, 0, -1):
         p, first = m.body_parentid[i], m.body_dofadr[i]
         # the stage crb leaves a leaf's composite inertia where it is its own
-        I = load10(d.crb, 10 * i) if m.body_lastchild[i] > 0 else load10(d.cinert, 10 * i)
+        I = d.crb[i] if m.body_lastchild[i] > 0 else d.cinert[i]
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
             _add_dof(m, d, k, I, i, s)
         if p > 0:

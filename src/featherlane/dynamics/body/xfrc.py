@@ -8,13 +8,13 @@ from featherlane.dynamics.body.com import last_dof, point_wrench
 def add_xfrc(m, d, result):
     """result += J^T xfrc_applied, at the centres of mass of the bodies; bodies without a force are skipped."""
     for i in range(1, m.nbody):
-        x = load6(d.xfrc_applied, 6 * i)
+        x = d.xfrc_applied[i]
         pushed = (fabs(x[0]) + fabs(x[1]) + fabs(x[2]) + (fabs(x[3]) + fabs(x[4]) + fabs(x[5]))) != 0.0
         if any_(pushed):
-            point = load3(d.xipos, 3 * i)
+            point = d.xipos[i]
             wrench = point_wrench(d, (x[0], x[1], x[2]), (x[3], x[4], x[5]), point, m.body_rootid[i])
             k = last_dof(m, i)
             while k >= 0:
                 f = result[k]
-                result[k] = where(pushed, f + dot6(load6(d.cdof, 6 * k), wrench), f)
+                result[k] = where(pushed, f + dot6(d.cdof[k], wrench), f)
                 k = m.dof_parentid[k]

@@ -31,7 +31,7 @@ def packed_index(r, c):
 @kernel
 def store_rigid(d, i):
     """IA_i <- I_i as a full matrix."""
-    I, a = load10(d.cinert, 10 * i), SIZE * i
+    I, a = d.cinert[i], SIZE * i
     A = d.aba_inertia
     A[a], A[a + 1], A[a + 2] = I[0], I[3], I[1]
     A[a + 3], A[a + 4], A[a + 5] = I[4], I[5], I[2]
@@ -87,13 +87,13 @@ def needs_inertia(m, d):
 @kernel
 def subtract_outer(d, a, k, U, inverse):
     """IA -= U U^T / D for the articulated inertia at a; keeps U / D of DoF k for the outward pass."""
-    store6(d.aba_axis, 6 * k, U)
+    d.aba_axis[k] = U
     for r in range(6):
-        s = d.aba_axis[6 * k + r] * inverse
+        s = flat(d.aba_axis)[6 * k + r] * inverse
         for c in range(r + 1):
             e = a + packed_index(r, c)
-            d.aba_inertia[e] = fma(-s, d.aba_axis[6 * k + c], d.aba_inertia[e])
-    store6(d.aba_axis, 6 * k, scale6(inverse, U))
+            d.aba_inertia[e] = fma(-s, flat(d.aba_axis)[6 * k + c], d.aba_inertia[e])
+    d.aba_axis[k] = scale6(inverse, U)
 
 
 @kernel
@@ -113,7 +113,7 @@ def add_to_parent(d, i, p):
     """Adds articulated inertia and bias force of body i to its parent's."""
     for e in range(SIZE):
         d.aba_inertia[SIZE * p + e] = d.aba_inertia[SIZE * p + e] + d.aba_inertia[SIZE * i + e]
-    store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), load6(d.cfrc, 6 * i)))
+    d.cfrc[p] = d.cfrc[p] + d.cfrc[i]
 
 
 @kernel
@@ -127,27 +127,27 @@ def articulated_solve(m, d, extra, x):
     rest, singular = zeros(6), 0.0
     for i in range(1, m.nbody):
         store_rigid(d, i)
-        store6(d.cfrc, 6 * i, rest)
+        d.cfrc[i] = rest
     for i in range(m.nbody - 1, 0, -1):
         first, p = m.body_dofadr[i], m.body_parentid[i]
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
-            S, f = load6(d.cdof, 6 * k), load6(d.cfrc, 6 * i)
+            S, f = d.cdof[k], d.cfrc[i]
             armature = m.dof_armature[k] + reflected_armature(m, k)
             U, inverse = _take_out(d, SIZE * i, k, S, armature + extra[k])
             singular = where(is_singular(d, inverse, m.dof_M0[k]), 1.0, singular)
-            u = (x[k] - dot6(S, f)) * inverse
+            u = (x[k] - dot(S, f)) * inverse
             x[k] = u
-            store6(d.cfrc, 6 * i, axpy6(u, U, f))
+            d.cfrc[i] = axpy6(u, U, f)
         if p > 0:
             add_to_parent(d, i, p)
-    store6(d.cacc, 0, rest)
+    d.cacc[0] = rest
     for i in range(1, m.nbody):
-        acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
+        acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            q = x[k] - dot6(load6(d.aba_axis, 6 * k), acc)
+            q = x[k] - dot6(d.aba_axis[k], acc)
             x[k] = q
-            acc = axpy6(q, load6(d.cdof, 6 * k), acc)
-        store6(d.cacc, 6 * i, acc)
+            acc = axpy6(q, d.cdof[k], acc)
+        d.cacc[i] = acc
     return singular
 
 
@@ -157,19 +157,19 @@ def articulated_multiply(m, d, x, y):
 
     Reads:  cinert, cdof.   Writes: y (nv,); cacc, cfrc.   Cost: O(nv).
     """
-    store6(d.cacc, 0, zeros(6))
+    d.cacc[0] = zeros(6)
     for i in range(1, m.nbody):
-        acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
+        acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            acc = axpy6(x[k], load6(d.cdof, 6 * k), acc)
-        store6(d.cacc, 6 * i, acc)
-        store6(d.cfrc, 6 * i, inert_mul(load10(d.cinert, 10 * i), acc))
+            acc = axpy6(x[k], d.cdof[k], acc)
+        d.cacc[i] = acc
+        d.cfrc[i] = inert_mul(d.cinert[i], acc)
     for i in range(m.nbody - 1, 0, -1):
-        f, p, first = load6(d.cfrc, 6 * i), m.body_parentid[i], m.body_dofadr[i]
+        f, p, first = d.cfrc[i], m.body_parentid[i], m.body_dofadr[i]
         if p > 0:
-            store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), f))
+            d.cfrc[p] = d.cfrc[p] + f
         for k in range(first, first + m.body_dofnum[i]):
-            y[k] = fma(m.dof_armature[k] + reflected_armature(m, k), x[k], dot6(load6(d.cdof, 6 * k), f))
+            y[k] = fma(m.dof_armature[k] + reflected_armature(m, k), x[k], dot(d.cdof[k], f))
 
 
 @kernel
@@ -187,11 +187,11 @@ def _pass_dof(m, d, i, k):
 
     u = tau - S^T pA;  pA += IA c + U u / D.
     """
-    S, p = load6(d.cdof, 6 * k), load6(d.cfrc, 6 * i)
+    S, p = d.cdof[k], d.cfrc[i]
     U, inverse = _take_out(d, SIZE * i, k, S, m.dof_armature[k] + reflected_armature(m, k))
-    u = (d.qvec[k] - dot6(S, p)) * inverse
-    carried = multiply_packed(d.aba_inertia, SIZE * i, scale6(d.qvel[k], load6(d.cdof_dot, 6 * k)))
-    store6(d.cfrc, 6 * i, axpy6(u, U, add6(p, carried)))
+    u = (d.qvec[k] - dot(S, p)) * inverse
+    carried = multiply_packed(d.aba_inertia, SIZE * i, d.qvel[k] * d.cdof_dot[k])
+    d.cfrc[i] = axpy6(u, U, add6(p, carried))
     d.qvec[k] = u
 
 
@@ -211,21 +211,21 @@ def aba(m, d):
         d.qvec[k] = (d.qfrc_passive[k] + d.qfrc_applied[k]) + d.qfrc_actuator[k]
     add_xfrc(m, d, d.qvec)
     for i in range(1, m.nbody):
-        vel = load6(d.cvel, 6 * i)
+        vel = d.cvel[i]
         store_rigid(d, i)
-        store6(d.cfrc, 6 * i, cross_force(vel, inert_mul(load10(d.cinert, 10 * i), vel)))
+        d.cfrc[i] = cross_force(vel, d.cinert[i] @ vel)
     for i in range(m.nbody - 1, 0, -1):
         first, p = m.body_dofadr[i], m.body_parentid[i]
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
             _pass_dof(m, d, i, k)
         if p > 0:
             add_to_parent(d, i, p)
-    store6(d.cacc, 0, world_acceleration(m))
+    d.cacc[0] = world_acceleration(m)
     for i in range(1, m.nbody):
-        acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
+        acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            acc = axpy6(d.qvel[k], load6(d.cdof_dot, 6 * k), acc)
-            q = d.qvec[k] - dot6(load6(d.aba_axis, 6 * k), acc)
+            acc = axpy6(d.qvel[k], d.cdof_dot[k], acc)
+            q = d.qvec[k] - dot6(d.aba_axis[k], acc)
             d.qacc_smooth[k] = q
-            acc = axpy6(q, load6(d.cdof, 6 * k), acc)
-        store6(d.cacc, 6 * i, acc)
+            acc = axpy6(q, d.cdof[k], acc)
+        d.cacc[i] = acc

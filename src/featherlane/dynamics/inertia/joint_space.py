@@ -35,7 +35,7 @@ def _row(m, d, i, f, a, last):
         store3(d.M, a, (f[3], f[4], f[5]))
         start = a + 3
     for k in range(start, last):
-        d.M[k] = dot6(load6(d.cdof, 6 * m.M_colind[k]), f)
+        d.M[k] = dot(d.cdof[m.M_colind[k]], f)
 
 
 @kernel
@@ -47,9 +47,9 @@ def _row_pair(m, d, i, f, g, a, b, above):
         store3(d.M, b, (g[3], g[4], g[5]))
         start = 3
     for c in range(start, above):
-        S = load6(d.cdof, 6 * m.M_colind[b + c])
-        d.M[a + c] = dot6(S, f)
-        d.M[b + c] = dot6(S, g)
+        S = d.cdof[m.M_colind[b + c]]
+        d.M[a + c] = dot(S, f)
+        d.M[b + c] = dot(S, g)
 
 
 @kernel
@@ -69,16 +69,16 @@ def _rows_of_body(m, d, b, I):
             d.M[a] = m.dof_M0[i]
             i -= 1
         else:
-            S = load6(d.cdof, 6 * i)
-            f = inert_mul(I, S)
-            d.M[a + above] = dot6(S, f) + _armature(m, i)
+            S = d.cdof[i]
+            f = I @ S
+            d.M[a + above] = dot(S, f) + _armature(m, i)
             if i > first:
                 # the previous DoF is the parent
                 c = m.M_rowadr[i - 1]
-                T = load6(d.cdof, 6 * i - 6)
-                g = inert_mul(I, T)
-                d.M[a + above - 1] = dot6(T, f)
-                d.M[c + above - 1] = dot6(T, g) + _armature(m, i - 1)
+                T = d.cdof[i - 1]
+                g = I @ T
+                d.M[a + above - 1] = dot(T, f)
+                d.M[c + above - 1] = dot(T, g) + _armature(m, i - 1)
                 _row_pair(m, d, i, f, g, a, c, above - 1)
                 i -= 2
             else:
@@ -98,16 +98,16 @@ def crb(m, d):
     Writes: crb (nbody, 10), M (nC,) [kg, kg m, kg m^2].
     Frame: world axes at the tree's com, rotation first.   Cost: O(nv * depth).
     """
-    store10(d.crb, 0, load10(d.cinert, 0))
+    d.crb[0] = d.cinert[0]
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
         # a parent's sum begins with its last child; a leaf is its own
-        I = load10(d.crb, 10 * i) if m.body_lastchild[i] > 0 else load10(d.cinert, 10 * i)
+        I = d.crb[i] if m.body_lastchild[i] > 0 else d.cinert[i]
         if d.want_all:
-            store10(d.crb, 10 * i, I)
+            d.crb[i] = I
         if p > 0:
-            rest = load10(d.cinert, 10 * p) if m.body_lastchild[p] == i else load10(d.crb, 10 * p)
-            store10(d.crb, 10 * p, inert_add(rest, I))
+            rest = d.cinert[p] if m.body_lastchild[p] == i else d.crb[p]
+            d.crb[p] = rest + I
         _rows_of_body(m, d, i, I)
     add_tendon_armature(m, d)
 

@@ -34,9 +34,9 @@ def _load_implicit_block(m, d, v):
 @kernel
 def composite_inertia(m, d, i):
     """Returns the inertia of all bodies of the tree of body i, which move as one, about its centre of mass."""
-    I = load10(d.cinert, 10 * i)
+    I = d.cinert[i]
     for b in range(i + 1, i + m.tree_bodynum[m.body_treeid[i]]):
-        I = inert_add(I, load10(d.cinert, 10 * b))
+        I = I + d.cinert[b]
     return I
 
 
@@ -73,25 +73,25 @@ def gyroscopic_rate(m, d, i, w, axis):
     (gyroscopic.py), it has no rate here.
     """
     I = composite_inertia(m, d, i)
-    s = sub3(load3(d.subtree_com, 3 * i), load3(d.xpos, 3 * i))
-    df = scale3(I[9], add3(cross(axis, cross(w, s)), cross(w, cross(axis, s))))
+    s = d.subtree_com[i] - d.xpos[i]
+    df = I[9] * (cross(axis, cross(w, s)) + cross(w, cross(axis, s)))
     moment = cross(s, df)
     if gyroscopic_mode(m, i) == GYRO_EXPLICIT:
         momentum = turning_momentum(I, w)
-        moment = add3(moment, add3(cross(axis, momentum), cross(w, turning_momentum(I, axis))))
+        moment = moment + (cross(axis, momentum) + cross(w, turning_momentum(I, axis)))
     return df, moment
 
 
 @kernel
 def _add_gyroscopic(m, d, i, v):
     """block += h d(bias) / d qvel of free body i; a rotation changes the angular velocity by a body axis."""
-    h, R = timestep(m), load9(d.xmat, 9 * i)
+    h, R = timestep(m), d.xmat[i]
     w = mat_mul_vec(R, load3(d.qvel, v + 3))
     for k in range(3):
-        axis = (d.xmat[9 * i + k], d.xmat[9 * i + 3 + k], d.xmat[9 * i + 6 + k])
+        axis = (flat(d.xmat)[9 * i + k], flat(d.xmat)[9 * i + 3 + k], flat(d.xmat)[9 * i + 6 + k])
         df, moment = gyroscopic_rate(m, d, i, w, axis)
         _add_to_column(d, 3 + k, h, df)
-        _add_to_column(d, 21 + k, h, mat_t_mul_vec(R, moment))
+        _add_to_column(d, 21 + k, h, R.T @ moment)
 
 
 @kernel
@@ -126,8 +126,8 @@ def _solve_block(d, f, g):
     E, CP = _quarter(d, 3, 3), mat_mul(C, P)
     F = mat_mul(CP, B)
     Q, second = mat_inverse(tuple(E[i] - F[i] for i in range(9)))
-    y = mat_mul_vec(Q, sub3(g, mat_mul_vec(CP, f)))
-    x = mat_mul_vec(P, sub3(f, mat_mul_vec(B, y)))
+    y = Q @ sub3(g, mat_mul_vec(CP, f))
+    x = P @ sub3(f, mat_mul_vec(B, y))
     return x, y, first & second
 
 

@@ -35,8 +35,8 @@ def _moments(m, i):
 
     With the moments (c, c + a, c + b) along the columns of Q:  D = a q_1 q_1^T + b q_2 q_2^T, without cancellation.
     """
-    Q, c = quat_to_mat(load4(m.body_iquat, 4 * i)), m.body_inertia[3 * i]
-    a, b = m.body_inertia[3 * i + 1] - c, m.body_inertia[3 * i + 2] - c
+    Q, c = m.body_iquat[i].matrix, m.body_inertia[i][0]
+    a, b = m.body_inertia[i][1] - c, m.body_inertia[i][2] - c
     places = ((1, 1), (4, 4), (7, 7), (1, 4), (1, 7), (4, 7))
     return c, tuple(fma(a * Q[i], Q[j], b * Q[i + 1] * Q[j + 1]) for i, j in places)
 
@@ -46,27 +46,27 @@ def _implicit_torque(c, D, w, h):
     """Returns L x w' of the inertia c 1 + D."""
     Dw = turning_momentum(D, w)
     L, explicit = axpy3(c, w, Dw), cross(Dw, w)
-    x, y, z = scale3(h, L)
+    x, y, z = h * L
     matrix = (c + D[0], D[3] + z, D[4] - y, D[3] - z, c + D[1], D[5] + x, D[4] + y, D[5] - x, c + D[2])
     inverse, exists = mat_inverse(matrix)
-    dw = scale3(h, mat_mul_vec(inverse, explicit))
-    torque = add3(explicit, cross(L, dw))
+    dw = h * (inverse @ explicit)
+    torque = explicit + cross(L, dw)
     return where(exists, torque[0], 0.0), where(exists, torque[1], 0.0), where(exists, torque[2], 0.0)
 
 
 @kernel
 def _body_moment(m, d, i, v, f):
     """Returns (moment of the force f at the com about the body's origin, implicit torque), both in body axes."""
-    R, w, h = load9(d.xmat, 9 * i), load3(d.qvel, v + 3), timestep(m)
+    R, w, h = d.xmat[i], load3(d.qvel, v + 3), timestep(m)
     if _is_single(m, i):
         c, D = _moments(m, i)
-        moment = cross(load3(m.body_ipos, 3 * i), mat_t_mul_vec(R, f))
+        moment = cross(m.body_ipos[i], mat_t_mul_vec(R, f))
         torque = _implicit_torque(c, D, w, h)
     else:
         # of all that is fixed to the body, in world axes
-        I, s = composite_inertia(m, d, i), sub3(load3(d.subtree_com, 3 * i), load3(d.xpos, 3 * i))
+        I, s = composite_inertia(m, d, i), d.subtree_com[i] - d.xpos[i]
         c, D = I[0], (0.0, I[1] - I[0], I[2] - I[0], I[3], I[4], I[5])
-        moment = mat_t_mul_vec(R, cross(s, f))
+        moment = R.T @ cross(s, f)
         torque = mat_t_mul_vec(R, _implicit_torque(c, D, mat_mul_vec(R, w), h))
     return moment, torque
 
@@ -93,12 +93,12 @@ def leave_out_torque_rates(m, d, s):
     """qDeriv -= s d(w x I w) / d w of free bodies whose gyroscopic torque is implicit or off."""
     for i in range(1, m.nbody):
         if gyroscopic_mode(m, i) != GYRO_EXPLICIT and is_single_free_body(m, i):
-            v, R, I = m.jnt_dofadr[m.body_jntadr[i]] + 3, load9(d.xmat, 9 * i), composite_inertia(m, d, i)
+            v, R, I = m.jnt_dofadr[m.body_jntadr[i]] + 3, d.xmat[i], composite_inertia(m, d, i)
             w = mat_mul_vec(R, load3(d.qvel, v))
             momentum = turning_momentum(I, w)
             for k in range(3):
-                axis = (d.xmat[9 * i + k], d.xmat[9 * i + 3 + k], d.xmat[9 * i + 6 + k])
-                rate = mat_t_mul_vec(R, add3(cross(axis, momentum), cross(w, turning_momentum(I, axis))))
+                axis = (flat(d.xmat)[9 * i + k], flat(d.xmat)[9 * i + 3 + k], flat(d.xmat)[9 * i + 6 + k])
+                rate = R.T @ (cross(axis, momentum) + cross(w, turning_momentum(I, axis)))
                 for r in range(3):
                     # a chain's entries are contiguous, in rows and in columns
                     e = m.D_rowadr[v + r] + m.D_diag[v + r] + k - r

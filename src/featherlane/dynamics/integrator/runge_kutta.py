@@ -35,12 +35,12 @@ def rotation_rate(u, w):
     """Returns dexp^-1_u(w): the rate of the rotation vector u, less full turns, of a body with local angular
     velocity w.
     """
-    t = sqrt(dot3(u, u))
+    t = sqrt(dot(u, u))
     turns = rint(t / TURN)
     rest = fma(-turns, TURN, t)
-    u = scale3(where(turns == 0.0, 1.0, rest / fmax(t, SMALL_ANGLE)), u)
+    u = where(turns == 0.0, 1.0, rest / fmax(t, SMALL_ANGLE)) * u
     uw = cross(u, w)
-    return axpy3(_third_coefficient(fabs(rest)), cross(u, uw), axpy3(0.5, uw, w))
+    return fma(_third_coefficient(fabs(rest)), cross(u, uw), axpy3(0.5, uw, w))
 
 
 @kernel

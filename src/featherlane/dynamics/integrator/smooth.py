@@ -93,9 +93,9 @@ def energy(m, d):
     """
     potential, kinetic = 0.0, 0.0
     if not (m.opt_disableflags & DISABLE_GRAVITY):
-        g = load3(m.opt_gravity, 0)
+        g = m.opt_gravity[0]
         for i in range(1, m.nbody):
-            potential = fma(-m.body_mass[i], dot3(g, load3(d.xipos, 3 * i)), potential)
+            potential = fma(-m.body_mass[i], dot(g, d.xipos[i]), potential)
     if not (m.opt_disableflags & DISABLE_SPRING):
         for j in range(m.njnt):
             a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], spring_coefficients(m, j)

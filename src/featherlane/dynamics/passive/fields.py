@@ -1,6 +1,7 @@
 """Fields of passive forces: springs, dampers, gravity compensation, fluid forces, adhesion."""
 
 from featherlane.lanes.layout import Declare
+from featherlane.spatial.types import Force
 
 _passive_output = Declare("passive", "output")
 _passive_output_conditional = Declare("passive", "output", condition="want_all")
@@ -14,6 +15,6 @@ FIELDS = (
     _passive_output_conditional.real("qfrc_fluid", "nv", "N, N m", "fluid force"),
     _passive_output.real("qfrc_adhesion", "nv", "N, N m", "force of adhesive contacts"),
     _passive_output.real("qfrc_passive", "nv", "N, N m", "total passive force"),
-    _scratch.real("cfrc_fluid", "nbody 6", "N m, N", "composite: wrench of the fluid, at the tree's com"),
+    _scratch.rows(Force, "cfrc_fluid", "nbody", "N m, N", "composite: wrench of the fluid, at the tree's com"),
     _room.real("crb_drag", "nbody 36", "N s/m, N m s/rad", "composite: derivative of the fluid wrench by the velocity"),
 )

@@ -49,23 +49,23 @@ def has_ellipsoids(m, i):
 @kernel
 def medium_velocity(m, d, i, pos, R):
     """Returns (w, u): the velocity of a point of body i relative to the fluid, in the axes of R."""
-    v = load6(d.cvel, 6 * i)
-    w, r = (v[0], v[1], v[2]), sub3(pos, load3(d.subtree_com, 3 * m.body_rootid[i]))
-    u = sub3(add3((v[3], v[4], v[5]), cross(w, r)), load3(m.opt_wind, 0))
-    return mat_t_mul_vec(R, w), mat_t_mul_vec(R, u)
+    v = d.cvel[i]
+    w, r = (v[0], v[1], v[2]), pos - d.subtree_com[m.body_rootid[i]]
+    u = add3((v[3], v[4], v[5]), cross(w, r)) - m.opt_wind[0]
+    return mat_t_mul_vec(R, w), R.T @ u
 
 
 # ---- the box of a body's inertia -------------------------------------------------------------------------------------
 @kernel
 def body_axes(m, d, i):
     """Returns the principal axes of inertia of body i."""
-    return quat_to_mat(quat_mul(load4(d.xquat, 4 * i), load4(m.body_iquat, 4 * i)))
+    return (d.xquat[i] @ m.body_iquat[i]).matrix
 
 
 @kernel
 def inertia_box(m, i):
     """Returns the sides of the box with the mass and the moments of inertia of body i, and whether it has mass."""
-    x, y, z = load3(m.body_inertia, 3 * i)
+    x, y, z = m.body_inertia[i]
     mass = m.body_mass[i]
     s = 6.0 / fmax(mass, MINVAL)
     sides = (sqrt(s * fmax(y + z - x, MINVAL)), sqrt(s * fmax(x + z - y, MINVAL)), sqrt(s * fmax(x + y - z, MINVAL)))
@@ -98,7 +98,7 @@ def _resist(a, c, v):
 @kernel
 def _box_wrench(m, d, i, mask):
     """Computes the wrench on the box of body i, at the com of its tree, in worlds of the mask."""
-    pos, R = load3(d.xipos, 3 * i), body_axes(m, d, i)
+    pos, R = d.xipos[i], body_axes(m, d, i)
     w, u = medium_velocity(m, d, i, pos, R)
     box, heavy = inertia_box(m, i)
     angular, linear = box_resistance(m, box)
@@ -117,7 +117,7 @@ def _to_com(m, d, i, pos, R, moment, force, mask):
 @kernel
 def semi_axes(m, g):
     """Returns the semi-axes of the ellipsoid for geom g."""
-    return semi_axes_of(m.geom_type[g], load3(m.geom_size, 3 * g))
+    return semi_axes_of(m.geom_type[g], m.geom_size[g])
 
 
 @kernel
@@ -210,15 +210,15 @@ def _ellipsoid_force(m, g, w, u):
     lift = PI * face * sqrt(height / fmax(slope, TINY)) * (speed * speed)
 
     turned, carried = added_momentum(m, g, w, u)
-    kutta = scale3(m.geom_fluid[a + 4] * rho * lift, cross(cross(n, e), e))
-    magnus = scale3(m.geom_fluid[a + 5] * rho * volume(r), cross(w, u))
+    kutta = m.geom_fluid[a + 4] * rho * lift * cross(cross(n, e), e)
+    magnus = m.geom_fluid[a + 5] * rho * volume(r) * cross(w, u)
     angular, linear = stokes(m, r)
     drag = fma(rho * speed, area_drag(m, g, r, area), linear)
     moments, most = angular_coefficients(m, g, r)
     twist = fma(rho * most, norm3(times3(moments, w)), angular)
 
-    moment = sub3(add3(cross(carried, u), cross(turned, w)), scale3(twist, w))
-    force = sub3(add3(cross(carried, w), add3(magnus, kutta)), scale3(drag, u))
+    moment = cross(carried, u) + cross(turned, w) - twist * w
+    force = cross(carried, w) + (magnus + kutta) - drag * u
     return moment, force
 
 
@@ -230,7 +230,7 @@ def _geom_wrench(m, d, i, g, mask):
     moment, force = _ellipsoid_force(m, g, w, u)
     scale = m.geom_fluid[NFLUID * g]
     heavy = m.body_mass[i] >= MINVAL
-    return _to_com(m, d, i, pos, R, scale3(scale, moment), scale3(scale, force), (scale != 0.0) & heavy & mask)
+    return _to_com(m, d, i, pos, R, scale * moment, scale * force, (scale != 0.0) & heavy & mask)
 
 
 # ---- all bodies ------------------------------------------------------------------------------------------------------
@@ -260,11 +260,11 @@ def fluid_force(m, d):
     medium = in_medium(m)
     for i in range(1, m.nbody):
         if m.body_treeid[i] >= 0:
-            store6(d.cfrc_fluid, 6 * i, _body_wrench(m, d, i))
+            d.cfrc_fluid[i] = _body_wrench(m, d, i)
     for i in range(m.nbody - 1, 0, -1):
         if m.body_treeid[i] >= 0:
-            f, p, first = load6(d.cfrc_fluid, 6 * i), m.body_parentid[i], m.body_dofadr[i]
+            f, p, first = d.cfrc_fluid[i], m.body_parentid[i], m.body_dofadr[i]
             if p > 0 and m.body_treeid[p] >= 0:
-                store6(d.cfrc_fluid, 6 * p, add6(load6(d.cfrc_fluid, 6 * p), f))
+                d.cfrc_fluid[p] = d.cfrc_fluid[p] + f
             for k in range(first, first + m.body_dofnum[i]):
-                d.qfrc_fluid[k] = where(medium, dot6(load6(d.cdof, 6 * k), f), 0.0)
+                d.qfrc_fluid[k] = where(medium, dot(d.cdof[k], f), 0.0)

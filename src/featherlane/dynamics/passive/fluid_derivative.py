@@ -99,7 +99,7 @@ def _torque_rate(m, g, r, w):
     square = times3(c, mw)
     angular, _ = stokes(m, r)
     uniform = -fma(s, dot3(w, square), angular)
-    return _add9(_diagonal((uniform, uniform, uniform)), _outer(scale3(-s, w), square))
+    return _add9(_diagonal((uniform, uniform, uniform)), _outer(-s * w, square))
 
 
 @kernel
@@ -126,11 +126,11 @@ def _drag_rate(m, g, r, u):
     # |u| dA/du_i = pi face / sqrt(height^3 slope) (height q_i - slope) n_i
     along = PI * face / fmax(height * sqrt(height * slope), TINY)
     change = scale3(along, times3(n, _weighted_differences(q, q, times3(e, e))))
-    turning = scale3(-(rho * speed * (m.geom_fluid[a + 1] - m.geom_fluid[a + 2])), e)
+    turning = -(rho * speed * (m.geom_fluid[a + 1] - m.geom_fluid[a + 2])) * e
 
     s = -(rho * speed * area_drag(m, g, r, area))
     uniform = s - linear
-    fixed = _add9(_diagonal((uniform, uniform, uniform)), _outer(scale3(s, e), e))
+    fixed = _add9(_diagonal((uniform, uniform, uniform)), _outer(s * e, e))
     return _add9(fixed, _outer(turning, change))
 
 
@@ -190,7 +190,7 @@ def _add_moved(m, d, i, pos, R, rates, scale, mask):
 
     With r from the com to the point, a rotation moves the point by w x r, and its force has the moment r x f.
     """
-    X = _cross_matrix(sub3(pos, load3(d.subtree_com, 3 * m.body_rootid[i])))
+    X = _cross_matrix(pos - d.subtree_com[m.body_rootid[i]])
     aa, al, la, ll = _turn(R, rates[0]), _turn(R, rates[1]), _turn(R, rates[2]), _turn(R, rates[3])
     al = _add9(al, mat_mul(X, ll))
     aa = _add9(aa, _add9(mat_mul(X, la), _scale9(-1.0, mat_mul(al, X))))
@@ -204,7 +204,7 @@ def _add_moved(m, d, i, pos, R, rates, scale, mask):
 @kernel
 def _add_box(m, d, i, mask):
     """Adds the rates of body i's box to its matrix."""
-    pos, R = load3(d.xipos, 3 * i), body_axes(m, d, i)
+    pos, R = d.xipos[i], body_axes(m, d, i)
     w, u = medium_velocity(m, d, i, pos, R)
     box, heavy = inertia_box(m, i)
     angular, linear = _box_rates(m, box, w, u)
@@ -290,12 +290,12 @@ def add_fluid_vel(m, d, s, A):
     medium = in_medium(m)
     composite_drag(m, d, dissipative=0)
     for k in range(m.nv):
-        S, b = load6(d.cdof, 6 * k), 36 * m.dof_bodyid[k]
+        S, b = d.cdof[k], 36 * m.dof_bodyid[k]
         f, g = _times(d.crb_drag, b, S), _transposed_times(d.crb_drag, b, S)
         a, above = m.D_rowadr[k], m.D_diag[k]
         for c in range(above):
             j = m.D_colind[a + c]
-            T = load6(d.cdof, 6 * j)
+            T = d.cdof[j]
             A[a + c] = where(medium, fma(s, dot6(g, T), A[a + c]), A[a + c])
             # the descendants of j follow it at once
             e = m.D_rowadr[j] + m.D_diag[j] + k - j
@@ -310,8 +310,8 @@ def add_fluid_metric(m, d, s, dissipative, A):
     medium = in_medium(m)
     composite_drag(m, d, dissipative)
     for k in range(m.nv):
-        S, b = load6(d.cdof, 6 * k), 36 * m.dof_bodyid[k]
+        S, b = d.cdof[k], 36 * m.dof_bodyid[k]
         f = _mean6(_times(d.crb_drag, b, S), _transposed_times(d.crb_drag, b, S))
         for e in range(m.M_rowadr[k], m.M_rowadr[k] + m.M_rownnz[k]):
-            rate = dot6(f, load6(d.cdof, 6 * m.M_colind[e]))
+            rate = dot6(f, d.cdof[m.M_colind[e]])
             A[e] = where(medium, fma(s, rate, A[e]), A[e])

@@ -11,7 +11,7 @@ from featherlane.dynamics.tendon.force import add_tendon_dampers, add_tendon_spr
 @kernel
 def spring_coefficients(m, j):
     """Returns (k, c, e): the spring force of joint j is -x (k + c x + e x^2)."""
-    return m.jnt_stiffness[j], m.jnt_stiffnesspoly[2 * j], m.jnt_stiffnesspoly[2 * j + 1]
+    return m.jnt_stiffness[j], m.jnt_stiffnesspoly[j][0], m.jnt_stiffnesspoly[j][1]
 
 
 @kernel
@@ -77,19 +77,19 @@ def compensates(m):
 @kernel
 def _gravity_compensation(m, d):
     """Applies J^T to minus a fraction of each body's weight, at its centre of mass."""
-    g, most = load3(m.opt_gravity, 0), 0.0
+    g, most = m.opt_gravity[0], 0.0
     for i in range(m.nbody):
         most = fmax(most, m.body_gravcomp[i])
     for i in range(1, m.nbody):
         # as in MuJoCo, negative compensation acts only in a world where some body's is positive
         s = where(most > 0.0, m.body_gravcomp[i], 0.0)
         if any_(s != 0.0):
-            force = scale3(-(m.body_mass[i] * s), g)
-            wrench = point_wrench(d, force, zeros(3), load3(d.xipos, 3 * i), m.body_rootid[i])
+            force = -(m.body_mass[i] * s) * g
+            wrench = point_wrench(d, force, zeros(3), d.xipos[i], m.body_rootid[i])
             k = last_dof(m, i)
             while k >= 0:
                 f = d.qfrc_gravcomp[k]
-                d.qfrc_gravcomp[k] = where(s != 0.0, f + dot6(load6(d.cdof, 6 * k), wrench), f)
+                d.qfrc_gravcomp[k] = where(s != 0.0, f + dot6(d.cdof[k], wrench), f)
                 k = m.dof_parentid[k]
 
 

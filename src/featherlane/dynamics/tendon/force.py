@@ -19,7 +19,7 @@ from featherlane.dynamics.tendon.length import add_tendon_force, is_fixed
 @kernel
 def tendon_stiffness(m, i):
     """Returns (k, c, e): the spring force of tendon i is -x (k + c x + e x^2)."""
-    return m.tendon_stiffness[i], m.tendon_stiffnesspoly[2 * i], m.tendon_stiffnesspoly[2 * i + 1]
+    return m.tendon_stiffness[i], m.tendon_stiffnesspoly[i][0], m.tendon_stiffnesspoly[i][1]
 
 
 @kernel
@@ -38,14 +38,14 @@ def _gear_squared(m, k):
 @kernel
 def tendon_damping(m, i):
     """Returns (b, c, e): the damping force of tendon i is -v (b + c |v| + e v^2), of tendon and actuators together."""
-    b, c, e = m.tendon_damping[i], m.tendon_dampingpoly[2 * i], m.tendon_dampingpoly[2 * i + 1]
+    b, c, e = m.tendon_damping[i], m.tendon_dampingpoly[i][0], m.tendon_dampingpoly[i][1]
     if m.tendon_actuatorid[i] != -1:
         for k in range(m.nactuator):
             if pulls_tendon(m, k, i):
                 s = _gear_squared(m, k)
                 b = fma(m.actuator_damping[k], s, b)
-                c = fma(m.actuator_dampingpoly[2 * k], s, c)
-                e = fma(m.actuator_dampingpoly[2 * k + 1], s, e)
+                c = fma(m.actuator_dampingpoly[k][0], s, c)
+                e = fma(m.actuator_dampingpoly[k][1], s, e)
     return b, c, e
 
 
@@ -178,22 +178,22 @@ def add_tendon_armature(m, d):
 def _site_motion(m, d, s):
     """Returns velocity and acceleration of site s, at qacc = 0 and without gravity."""
     b = m.site_bodyid[s]
-    r = sub3(load3(d.site_xpos, 3 * s), load3(d.subtree_com, 3 * m.body_rootid[b]))
-    w, a = load3(d.cvel, 6 * b), load3(d.cacc, 6 * b)
-    v = add3(load3(d.cvel, 6 * b + 3), cross(w, r))
-    return v, add3(add3(load3(d.cacc, 6 * b + 3), cross(a, r)), cross(w, v))
+    r = d.site_xpos[s] - d.subtree_com[m.body_rootid[b]]
+    w, a = d.cvel[b].angular, d.cacc[b].angular
+    v = d.cvel[b].linear + cross(w, r)
+    return v, d.cacc[b].linear + cross(a, r) + cross(w, v)
 
 
 @kernel
 def _segment_rate(m, d, s, t):
     """Returns (dJ/dt) qvel of the segment between two sites: u . (a_t - a_s) + |v across u|^2 / length."""
-    e = sub3(load3(d.site_xpos, 3 * t), load3(d.site_xpos, 3 * s))
+    e = d.site_xpos[t] - d.site_xpos[s]
     v, a = _site_motion(m, d, s)
     w, c = _site_motion(m, d, t)
-    v, a = sub3(w, v), sub3(c, a)
-    square = fmax(dot3(e, e), MINVAL * MINVAL)
-    along = dot3(e, v)
-    return (dot3(e, a) + dot3(v, v) - along * along / square) / sqrt(square)
+    v, a = w - v, c - a
+    square = fmax(dot(e, e), MINVAL * MINVAL)
+    along = dot(e, v)
+    return (dot(e, a) + dot(v, v) - along * along / square) / sqrt(square)
 
 
 @kernel

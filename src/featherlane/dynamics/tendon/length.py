@@ -53,7 +53,7 @@ def _clear_forces(m, d, i):
         k = m.ten_J_colind[e]
         b = m.dof_bodyid[k]
         if m.body_dofadr[b] == k:
-            store6(d.cfrc, 6 * b, zeros(6))
+            d.cfrc[b] = zeros(6)
 
 
 @kernel
@@ -62,14 +62,14 @@ def _push(m, d, b, point, force):
     c = carrier(m, b)
     if c > 0:
         f = point_wrench(d, force, zeros(3), point, m.body_rootid[c])
-        store6(d.cfrc, 6 * c, add6(load6(d.cfrc, 6 * c), f))
+        d.cfrc[c] = add6(d.cfrc[c], f)
 
 
 @kernel
 def _pull(m, d, a, b, x, y, force):
     """Adds the forces of a segment from x on body a to y on body b: `force` on b, and its opposite on a."""
     if carrier(m, a) != carrier(m, b):
-        _push(m, d, a, x, scale3(-1.0, force))
+        _push(m, d, a, x, -1.0 * force)
         _push(m, d, b, y, force)
 
 
@@ -80,20 +80,20 @@ def _forces_to_dofs(m, d, i):
     for e in range(row + m.ten_J_rownnz[i] - 1, row - 1, -1):
         k = m.ten_J_colind[e]
         b, p = m.dof_bodyid[k], m.dof_parentid[k]
-        f = load6(d.cfrc, 6 * b)
-        d.ten_J[e] = dot6(load6(d.cdof, 6 * k), f)
+        f = d.cfrc[b]
+        d.ten_J[e] = dot(d.cdof[k], f)
         if p >= 0 and m.body_dofadr[b] == k:
             o = 6 * m.dof_bodyid[p]
-            store6(d.cfrc, o, add6(load6(d.cfrc, o), f))
+            store6(flat(d.cfrc), o, add6(load6(flat(d.cfrc), o), f))
 
 
 # ---- segments --------------------------------------------------------------------------------------------------------
 @kernel
 def _straight(m, d, s, t, scale):
     """Returns the length of the segment between sites s and t; pulls their bodies with the force scale."""
-    x, y = load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * t)
-    u, length = normalize3(sub3(y, x))
-    _pull(m, d, m.site_bodyid[s], m.site_bodyid[t], x, y, scale3(scale, u))
+    x, y = d.site_xpos[s], d.site_xpos[t]
+    u, length = normalize3(y - x)
+    _pull(m, d, m.site_bodyid[s], m.site_bodyid[t], x, y, scale * u)
     return length
 
 
@@ -102,7 +102,7 @@ def _around(m, d, k, scale):
     """Returns the length of the path around element k, a geom, between adjacent sites; pulls the three bodies."""
     s, g, t = m.wrap_objid[k - 1], m.wrap_objid[k], m.wrap_objid[k + 1]
     a, b, c = m.site_bodyid[s], m.geom_bodyid[g], m.site_bodyid[t]
-    x, y = load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * t)
+    x, y = d.site_xpos[s], d.site_xpos[t]
     bends, p, q, arc = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
     # for a straight path, the first and the last part are both the whole path
     p = (where(bends, p[0], y[0]), where(bends, p[1], y[1]), where(bends, p[2], y[2]))
@@ -113,10 +113,10 @@ def _around(m, d, k, scale):
         # forces within one body cancel: their rounded sum would be a moment arm
         between = 1.0 if carrier(m, b) != carrier(m, a) else 0.0
         scale = where(bends, between * scale, 0.0)
-    u, v = scale3(scale, u), scale3(scale, v)
-    _push(m, d, a, x, scale3(-1.0, u))
-    _push(m, d, b, p, scale3(where(bends, 1.0, 0.0), u))
-    _push(m, d, b, q, scale3(where(bends, -1.0, 0.0), v))
+    u, v = scale * u, scale * v
+    _push(m, d, a, x, -1.0 * u)
+    _push(m, d, b, p, where(bends, 1.0, 0.0) * u)
+    _push(m, d, b, q, where(bends, -1.0, 0.0) * v)
     _push(m, d, c, y, v)
     return where(bends, first + arc + last, first)
 

@@ -198,17 +198,17 @@ def wrap(m, d, start, end, g, kind, side):
         kind: mjtWrap.
         side: its side site, or -1.
     """
-    R, centre, r = load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g), m.geom_size[3 * g]
+    R, centre, r = d.geom_xmat[g], d.geom_xpos[g], m.geom_size[g][0]
     rounding = ROUNDING32 if single_precision(d) else ROUNDING
-    p = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * start), centre))
-    q = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * end), centre))
+    p = R.T @ (d.site_xpos[start] - centre)
+    q = R.T @ (d.site_xpos[end] - centre)
     x, y = _axes(p, q, kind)
     slack = fma(TYPED, r, rounding * (norm3(centre) + fmax(norm3(p), norm3(q))))
     first_out, a = _on_surface((dot3(p, x), dot3(p, y)), r, slack)
     last_out, b = _on_surface((dot3(q, x), dot3(q, y)), r, slack)
     s = p
     if side >= 0:
-        s = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * side), centre))
+        s = R.T @ (d.site_xpos[side] - centre)
     bends, u, v, arc = round_circle(a, b, r, first_out & last_out, (dot3(s, x), dot3(s, y)), 1 if side >= 0 else 0)
     if side >= 0:
         inside = norm3(s) < r - slack
@@ -221,4 +221,4 @@ def wrap(m, d, start, end, g, kind, side):
     if kind == WRAP_CYLINDER:
         z, w, arc = _raise(p, q, a, u, v, b, arc)
         first, last = (first[0], first[1], z), (last[0], last[1], w)
-    return bends, add3(mat_mul_vec(R, first), centre), add3(mat_mul_vec(R, last), centre), arc
+    return bends, mat_mul_vec(R, first) + centre, mat_mul_vec(R, last) + centre, arc

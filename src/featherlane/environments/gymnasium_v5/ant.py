@@ -17,7 +17,7 @@ from featherlane.environments.gymnasium_v5.compiled import (
     survive,
 )
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, finite, root_position, squares
-from featherlane.lanes import clip, kernel
+from featherlane.lanes import clip, flat, kernel
 from featherlane.simulation.policy.functions import LaneFunctions
 
 
@@ -83,7 +83,7 @@ class Ant(HealthyTask):
 
         @kernel
         def force(d, p, k):
-            return clip(d.cfrc_ext[6 + k], least, most)
+            return clip(flat(d.cfrc_ext)[6 + k], least, most)
 
         forces_squared = sum_of_squares(force)
 
@@ -97,11 +97,11 @@ class Ant(HealthyTask):
         @kernel
         def remember(d, p, at_start):
             for k in range(2):
-                p.next[k] = d.xpos[3 * main + k]
+                p.next[k] = flat(d.xpos)[3 * main + k]
 
         @kernel
         def score(d, p, at_start):
-            pay(p, ((d.xpos[3 * main] - p.before[0]) / dt) * weight)
+            pay(p, ((d.xpos[main][0] - p.before[0]) / dt) * weight)
             pay(p, -(cost * controls_squared(d, p, nu)))
             pay(p, -(contact * forces_squared(d, p, nforce)))
             height = d.qpos[2]

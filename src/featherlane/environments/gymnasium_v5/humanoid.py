@@ -17,7 +17,7 @@ from featherlane.environments.gymnasium_v5.compiled import (
     survive,
 )
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, between, root_position, squares
-from featherlane.lanes import Kernel, clip, kernel
+from featherlane.lanes import Kernel, clip, flat, kernel
 from featherlane.model.model import peek
 from featherlane.simulation.policy.functions import LaneFunctions
 
@@ -90,11 +90,11 @@ class HumanoidTask(MujocoTask):
             n = observe_state(d, p, hidden, nq, nv)
             if cinert:
                 for k in range(10 * nbody):
-                    p.obs[n + k] = d.cinert[10 + k]
+                    p.obs[n + k] = flat(d.cinert)[10 + k]
                 n += 10 * nbody
             if cvel:
                 for k in range(6 * nbody):
-                    p.obs[n + k] = d.cvel[6 + k]
+                    p.obs[n + k] = flat(d.cvel)[6 + k]
                 n += 6 * nbody
             if actuator:
                 for k in range(nv - ROOT):
@@ -102,7 +102,7 @@ class HumanoidTask(MujocoTask):
                 n += nv - ROOT
             if external:
                 for k in range(6 * nbody):
-                    p.obs[n + k] = 0.0 if at_start else d.cfrc_ext[6 + k]
+                    p.obs[n + k] = 0.0 if at_start else flat(d.cfrc_ext)[6 + k]
 
         return observe
 
@@ -118,7 +118,7 @@ class HumanoidTask(MujocoTask):
 
         @kernel
         def force(d, p, k):
-            return d.cfrc_ext[k]
+            return flat(d.cfrc_ext)[k]
 
         forces_squared = sum_of_squares(force)
 
@@ -181,9 +181,9 @@ class Humanoid(HumanoidTask, HealthyTask):
 
         @kernel
         def center(d, k):
-            s = d.xipos[k] * masses[0]
+            s = flat(d.xipos)[k] * masses[0]
             for b in range(1, nbody):
-                s += d.xipos[3 * b + k] * masses[b]
+                s += flat(d.xipos)[3 * b + k] * masses[b]
             return s / total
 
         @kernel

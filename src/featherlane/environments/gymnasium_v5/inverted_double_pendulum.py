@@ -84,7 +84,7 @@ class InvertedDoublePendulum(MujocoTask):
 
         @kernel
         def score(d, p, at_start):
-            x, height, v1, v2 = d.site_xpos[0], d.site_xpos[2], d.qvel[1], d.qvel[2]
+            x, height, v1, v2 = d.site_xpos[0][0], d.site_xpos[0][2], d.qvel[1], d.qvel[2]
             survive(p, height > LOWEST, alive, 1)
             pay(p, -(0.01 * (x * x) + (height - 2.0) * (height - 2.0)))
             pay(p, -(1e-3 * (v1 * v1) + 5e-3 * (v2 * v2)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from featherlane.environments.gymnasium_v5.compiled import controls_squared, pay
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
-from featherlane.lanes import kernel, sqrt
+from featherlane.lanes import flat, kernel, sqrt
 from featherlane.simulation.policy.functions import LaneFunctions
 
 ARM = 7  # number of the arm's joints
@@ -63,7 +63,7 @@ class Pusher(MujocoTask):
 
         @kernel
         def distance(d, a, b):
-            x, y, z = tuple(d.xpos[3 * a + k] - d.xpos[3 * b + k] for k in range(3))
+            x, y, z = tuple(d.xpos[a][k] - d.xpos[b][k] for k in range(3))
             return sqrt(x * x + y * y + z * z)
 
         @kernel
@@ -71,9 +71,9 @@ class Pusher(MujocoTask):
             for k in range(ARM):
                 p.obs[k], p.obs[ARM + k] = d.qpos[k], d.qvel[k]
             for k in range(3):
-                p.obs[2 * ARM + k] = d.xpos[3 * tip + k]
-                p.obs[2 * ARM + 3 + k] = d.xpos[3 * thing + k]
-                p.obs[2 * ARM + 6 + k] = d.xpos[3 * goal + k]
+                p.obs[2 * ARM + k] = flat(d.xpos)[3 * tip + k]
+                p.obs[2 * ARM + 3 + k] = flat(d.xpos)[3 * thing + k]
+                p.obs[2 * ARM + 6 + k] = flat(d.xpos)[3 * goal + k]
 
         @kernel
         def score(d, p, at_start):

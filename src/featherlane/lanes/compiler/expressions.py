@@ -13,6 +13,7 @@ from types import ModuleType
 from featherlane.errors import near
 from featherlane.lanes.compiler import record_functions
 from featherlane.lanes.compiler.functions import FUNCTIONS
+from featherlane.lanes.compiler.table import refuse
 from featherlane.lanes.compiler.types import (
     BOOL,
     INT,
@@ -32,6 +33,7 @@ from featherlane.lanes.compiler.types import (
 )
 from featherlane.lanes.compiler.writer import NO_THING, Stored, Thing, Writer
 from featherlane.lanes.kernel import Kernel, Stage, is_named_tuple, symbol
+from featherlane.lanes.rows import ATTRIBUTES, OPERATORS, TypedRow, partwise_type
 
 PYTHON = {  # operations on two constants
     ast.Add: operator.add,
@@ -70,6 +72,7 @@ SIGNS = {
     ast.BitAnd: "&",
     ast.BitOr: "|",
     ast.BitXor: "^",
+    ast.MatMult: "@",
 }
 
 
@@ -126,20 +129,32 @@ def _outside(w: Writer, node: ast.expr):
 
 
 def _attribute(w: Writer, node: ast.Attribute) -> Thing:
-    if not _is_local(node):
+    if not _is_local(node) and not _is_computed(node):
         return w.constant(_outside(w, node), node)
     whole = something(w, node.value)
     if isinstance(whole.type, Record):
         return record_functions.field(w, whole, node.attr, node)
+    made = ATTRIBUTES.get((getattr(whole.type, "kind", None), node.attr))
+    if made:
+        return kernel_call(w, node, made, [whole])
     names = getattr(whole.type, "names", ())
     if node.attr in names:
         return w.parts(whole)[names.index(node.attr)]
+    if getattr(whole.type, "row", None):
+        names = *names, *(name for kind, name in ATTRIBUTES if kind is whole.type.row)
     rule = (
         f"it has no attribute {node.attr}{near(node.attr, names)}"
         if names
         else "only a record and a NamedTuple have fields"
     )
     raise w.broken(node, f"{ast.unparse(node.value)} is {whole.type.description}: {rule}")
+
+
+def _is_computed(node: ast.expr) -> bool:
+    """Returns whether a chain of attributes and indices begins with an expression, not with a name."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return not isinstance(node, ast.Name)
 
 
 def _is_local(node: ast.expr) -> bool:
@@ -213,24 +228,67 @@ def _unary(w: Writer, node: ast.UnaryOp) -> Thing:
             return x
         code = f"sub i64 0, {x.operand}" if isinstance(node.op, ast.USub) else f"xor i64 {x.operand}, -1"
         return Thing(INT, (w.register(code),))
+    if isinstance(node.op, ast.USub) and isinstance(a.type, Tuple) and a.type.row:
+        return w.tuple([_negated(w, node, p) for p in w.parts(a)], kind=a.type.row)
     if a.type is REAL or isinstance(a.type, Value):
         if isinstance(node.op, ast.UAdd):
             return a
         if isinstance(node.op, ast.USub):
-            if a.constant is not None:
-                return w.constant(-a.constant, node)
-            return Thing(a.type, (w.register(f"fneg {a.type.llvm} {a.operand}"),))
+            return _negated(w, node, a)
     advice = "; negate a mask with not_(mask)" if isinstance(a.type, Mask) else ""
     raise w.broken(node, f"`{'~' if isinstance(node.op, ast.Invert) else '-'}` of {a.type.description}{advice}")
+
+
+def _negated(w: Writer, node, a: Thing) -> Thing:
+    """Writes -a of a real."""
+    if a.constant is not None:
+        return w.constant(-a.constant, node)
+    return Thing(a.type, (w.register(f"fneg {a.type.llvm} {a.operand}"),))
 
 
 def _binary(w: Writer, node: ast.BinOp) -> Thing:
     return binary(w, node, type(node.op), something(w, node.left), something(w, node.right))
 
 
+def operand_kind(t):
+    """Returns the row type of an operand, None of a number, and the type itself, which no operator has, of others."""
+    return None if isinstance(t, (Number, Value)) else getattr(t, "row", None) or type(t)
+
+
+def _of_rows(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
+    """Writes a op b with a row: a call of the operator's kernel, or part by part."""
+    kinds = operand_kind(a.type), operand_kind(b.type)
+    made = OPERATORS.get((SIGNS[op], *kinds))
+    if made:
+        return kernel_call(w, node, made, [a, b])
+    kind = partwise_type(SIGNS[op], *kinds)
+    if kind is None:
+        raise w.broken(node, f"{a.type.description} {SIGNS[op]} {b.type.description}{_row_advice(node, op, a, b)}")
+    a, b = (w.parts(x) if isinstance(x.type, Tuple) else [x] * len(kind._fields) for x in (a, b))
+    return w.tuple([binary(w, node, op, x, y) for x, y in zip(a, b, strict=True)], kind=kind)
+
+
+def _row_advice(node, op: type, a: Thing, b: Thing) -> str:
+    """Returns what to write instead of an operator that two types do not have."""
+    kinds = [t.type.row for t in (a, b) if isinstance(t.type, Tuple) and t.type.row]
+    kind = kinds[0]
+    if any(isinstance(t.type, Tuple) and not t.type.row for t in (a, b)):
+        return f"; {kind.__name__}(...) makes a row of a tuple"
+    if len(kinds) == 1 and op in (ast.Add, ast.Sub):
+        return f"; a part of a {kind.__name__} has a name or an index: .{kind._fields[0]}, [0]"
+    allowed = sorted(
+        f"{x.__name__} {sign} {y.__name__}" for sign, x, y in OPERATORS if sign == SIGNS[op] and kind in (x, y)
+    )
+    return f"; allowed are {', '.join(allowed)}" if allowed else ""
+
+
 def binary(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
     """Writes a op b."""
     s, t = a.type, b.type
+    if getattr(s, "row", None) or getattr(t, "row", None):
+        return _of_rows(w, node, op, a, b)
+    if op is ast.MatMult:
+        raise w.broken(node, f"{s.description} @ {t.description}; `@` is a product of typed rows, such as Mat3 @ Vec3")
     numbers = isinstance(s, Number) and isinstance(t, Number)
     if numbers and a.constant is not None and b.constant is not None:
         return w.constant(_known(w, node, PYTHON[op], a.constant, b.constant), node)
@@ -403,11 +461,13 @@ def _call(w: Writer, node: ast.Call) -> Thing:
     if isinstance(called, Stage):
         return record_functions.stage_call(w, node, called, symbol, arguments)
     if isinstance(called, Kernel):
-        return _kernel_call(w, node, called, arguments)
+        return kernel_call(w, node, called, arguments)
     if is_named_tuple(called):
+        if issubclass(called, TypedRow) and len(arguments) == 1 and isinstance(arguments[0].type, Tuple):
+            arguments = w.parts(arguments[0])
         if len(arguments) != len(called._fields):
             raise w.broken(node, f"{called.__name__} takes {called._fields}, got {len(arguments)} arguments")
-        return w.tuple(arguments, names=called._fields)
+        return w.tuple(arguments, kind=called)
     f = FUNCTIONS[called]
     if len(arguments) != f.arity and (f.arity is not None or len(arguments) < 2):
         raise w.broken(node, f"{f.name} takes {f.arity or 'two or more'} arguments, got {len(arguments)}")
@@ -458,7 +518,7 @@ def _callable(w: Writer, node: ast.expr):
     return called
 
 
-def _kernel_call(w: Writer, node: ast.Call, called: Kernel, arguments: list[Thing]) -> Thing:
+def kernel_call(w: Writer, node: ast.Call, called: Kernel, arguments: list[Thing]) -> Thing:
     f = w.program.function(called, arguments, w, node)
     w.called[f.symbol] = f
     operands = ", ".join(f"{llvm} {x}" for a in arguments for llvm, x in zip(a.type.operands, a.operands, strict=True))
@@ -470,6 +530,14 @@ def _kernel_call(w: Writer, node: ast.Call, called: Kernel, arguments: list[Thin
     if len(parts) == 1:
         return Thing(f.returns, (x,))
     return Thing(f.returns, [w.register(f"extractvalue {f.result} {x}, {k}") for k in range(len(parts))])
+
+
+@FUNCTIONS.function("dot", 2)
+def _dot(w: Writer, node, arguments) -> Thing:
+    made = OPERATORS.get(("dot", *(operand_kind(a.type) for a in arguments)))
+    if not made:
+        raise refuse(w, node, "dot", arguments, "two vectors, or a motion and a force")
+    return kernel_call(w, node, made, arguments)
 
 
 EXPRESSIONS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from featherlane.lanes.compiler.rules import broken
+from featherlane.lanes.rows import TypedRow
 
 STATEMENTS = {
     ast.Assign,
@@ -59,7 +60,6 @@ RULES = {
     ast.Match: "`match` is not allowed in a kernel: write `if` and `elif` over ints",
     ast.Is: "`is` is not allowed in a kernel: compare numbers with ==",
     ast.IsNot: "`is not` is not allowed in a kernel: compare numbers with !=",
-    ast.MatMult: "`@` is not allowed in a kernel: write the sums as loops",
     ast.Pow: "`**` is not allowed in a kernel: write products, or pow_(x, y) from featherlane.lanes",
 }
 ALLOWED = STATEMENTS | EXPRESSIONS | PARTS | SIGNS
@@ -78,7 +78,7 @@ def check_grammar(source, tree: ast.AST) -> None:
             rule = f"{type(node).__name__} is not part of the kernel language"
         if isinstance(node, (ast.For, ast.While)) and node.orelse:
             rule = "`else` is not allowed after a loop in a kernel"
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "tuple":
+        if isinstance(node, ast.Call) and _makes_tuple(node.func):
             tuples.update(node.args)
         if isinstance(node, ast.GeneratorExp):
             rule = _comprehension_rule(node, node in tuples)
@@ -86,6 +86,12 @@ def check_grammar(source, tree: ast.AST) -> None:
             rule = "`**` is not allowed in a call: name each argument"
         if rule:
             raise broken(source, place, rule)
+
+
+def _makes_tuple(function: ast.expr) -> bool:
+    """Returns whether a called expression is `tuple`, or a row type."""
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name == "tuple" or name in {kind.__name__ for kind in TypedRow.__subclasses__()}
 
 
 def _comprehension_rule(node: ast.GeneratorExp, in_tuple: bool) -> str | None:

@@ -10,7 +10,7 @@ import ast
 
 from featherlane.errors import near
 from featherlane.lanes.compiler.table import Table, refuse
-from featherlane.lanes.compiler.types import BASES, BITS, INT, NOTHING, Record, Value, View, value, view
+from featherlane.lanes.compiler.types import BASES, BITS, INT, NOTHING, Record, Tuple, Value, View, value, view
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
 from featherlane.lanes.record import FAULT_WORDS, FUNCTION
 
@@ -49,7 +49,7 @@ def field(w: Writer, record: Thing, name: str, node) -> Thing:
     if kind == "size":
         return Thing(INT, (word,))
     base = "double" if f.is_wide else SHARED_BASES.get(kind, t.base)
-    rows = view(base, t.width if kind == "real" else 1, constant, t.checked)
+    rows = view(base, t.width if kind == "real" else 1, constant, t.checked, False, f.rows)
     pointer = w.register(f"inttoptr i64 {word} to ptr")
     if not t.checked:
         return Thing(rows, (pointer,))
@@ -61,8 +61,12 @@ def _word(w: Writer, table: str, k: int) -> str:
 
 
 def load_row(w: Writer, rows: Thing, index: Thing, node) -> Thing:
-    """Loads a row of a view, as an int or a value."""
+    """Loads a row of a view: an int, a value or a typed row."""
     t: View = rows.type
+    if t.kind:
+        _refuse_flat_index(w, t.kind, node)
+        parts = [load_row(w, *place, node) for place in _places(w, rows, index, node)]
+        return w.tuple(parts, kind=t.kind)
     pointer = write_row_address(w, rows, w.index(index, node))
     constant = INVARIANT if t.constant and not t.checked else ""
     x = w.register(f"load {t.row}, ptr {pointer}, align {t.alignment}{constant}")
@@ -78,6 +82,15 @@ def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
     t: View = rows.type
     if t.constant:
         raise w.broken(node, READ_ONLY)
+    if t.kind:
+        _refuse_flat_index(w, t.kind, getattr(node, "slice", node))
+        if not isinstance(thing.type, Tuple) or len(thing.type.items) != len(t.kind._fields):
+            raise w.broken(node, f"{thing.type.description} is assigned to a {t.kind.__name__}")
+        if thing.type.row not in (None, t.kind):
+            raise w.broken(node, f"{thing.type.description} is assigned to a {t.kind.__name__}")
+        for place, part in zip(_places(w, rows, index, node), w.parts(thing), strict=True):
+            store(w, *place, part, node)
+        return
     pointer = write_row_address(w, rows, w.index(index, node))
     x = w.convert(thing, t.element, node).operand
     if t.base == "i32":
@@ -85,8 +98,66 @@ def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
     w.write(f"store {t.row} {x}, ptr {pointer}, align {t.alignment}")
 
 
+# ---- typed rows ----------------------------------------------------------------------------------------------------
+def flattened(rows: Thing) -> Thing:
+    """Returns a field without its row type."""
+    t: View = rows.type
+    return Thing(view(t.base, t.width, t.constant, t.checked, t.dense), rows.operands)
+
+
+def part_place(w: Writer, rows: Thing, index: Thing, k: int, node) -> tuple[Thing, Thing]:
+    """Returns (field without a row type, index) of part k of a row."""
+    n = len(rows.type.kind._fields)
+    if not 0 <= k < n:
+        raise w.broken(node, f"part {k} of a {rows.type.kind.__name__}, which has {n}")
+    i = w.index(index, node)
+    if index.constant is not None:
+        return flattened(rows), w.constant(n * index.constant + k, node)
+    if not rows.type.checked:
+        return _row_at(w, rows, i), w.constant(k, node)
+    i = w.register(f"mul i64 {i}, {n}")
+    return flattened(rows), Thing(INT, (w.register(f"add i64 {i}, {k}") if k else i,))
+
+
+def _places(w: Writer, rows: Thing, index: Thing, node) -> list[tuple[Thing, Thing]]:
+    """Returns the place of each part of a row; the row's address is computed once."""
+    parts = range(len(rows.type.kind._fields))
+    if rows.type.checked or index.constant is not None:
+        return [part_place(w, rows, index, k, node) for k in parts]
+    row = _row_at(w, rows, w.index(index, node))
+    return [(row, w.constant(k, node)) for k in parts]
+
+
+def _row_at(w: Writer, rows: Thing, i: str) -> Thing:
+    """Returns the numbers of row i."""
+    kind = f"[{len(rows.type.kind._fields)} x {rows.type.row}]"
+    pointer = w.register(f"getelementptr {kind}, ptr {rows.operands[0]}, i64 {i}")
+    return Thing(flattened(rows).type, (pointer,))
+
+
+def _refuse_flat_index(w: Writer, kind: type, index) -> None:
+    """Refuses d.xpos[3 * b] and d.xpos[3 * b + 2]: the index of a typed row is not multiplied by its length."""
+    product = index.left if isinstance(index, ast.BinOp) and isinstance(index.op, ast.Add) else index
+    if not (isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult)):
+        return
+    factors = (product.left, product.right)
+    if any(isinstance(f, ast.Constant) and f.value == len(kind._fields) for f in factors):
+        raise w.broken(
+            index,
+            f"the field has one {kind.__name__} per index: [b] is a row, [b].{kind._fields[0]} or [b][0] a part; "
+            f"flat(field) has the index {ast.unparse(index)}",
+        )
+
+
+@function("flat", 1)
+def write_flat(w: Writer, node, arguments):
+    if not isinstance(arguments[0].type, View):
+        raise refuse(w, node, "flat", arguments, "a field")
+    return flattened(arguments[0])
+
+
 def write_row_address(w: Writer, rows: Thing, index: str) -> str:
-    """Writes the address of a row."""
+    """Writes the address of a number of a field."""
     if rows.type.checked:
         index = _checked(w, rows, index, rows.operands[1])
     return w.register(f"getelementptr {rows.type.row}, ptr {rows.operands[0]}, i64 {index}")

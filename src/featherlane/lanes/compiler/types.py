@@ -18,6 +18,8 @@ import functools
 import struct
 from typing import NamedTuple
 
+from featherlane.lanes.rows import TypedRow
+
 LLVM_BASES = {"f64": "double", "f32": "float"}
 BASES = {llvm: base for base, llvm in LLVM_BASES.items()}
 BITS = {"double": 64, "float": 32, "i64": 64, "i32": 32}
@@ -75,13 +77,19 @@ class Mask(Type):
 
 
 class Tuple(Type):
-    """Several things, each with a separate type; `names` are the part names of a NamedTuple."""
+    """Several things, each with a separate type; `kind` is the NamedTuple or the row type that names them."""
 
-    def __init__(self, items: tuple[Type, ...], names: tuple[str, ...] = ()):
-        self.items, self.names = items, names
+    def __init__(self, items: tuple[Type, ...], kind: type | None = None):
+        self.items, self.kind = items, kind
+        self.names: tuple[str, ...] = kind._fields if kind else ()
         self.operands = tuple(o for t in items for o in t.operands)
-        self.description = f"a tuple of {len(items)}"
-        self.key = f"{'.'.join(names)}({' '.join(t.key for t in items)})"
+        self.description = f"a {kind.__name__}" if self.row else f"a tuple of {len(items)}"
+        self.key = f"{kind.__name__ if self.row else ''}{'.'.join(self.names)}({' '.join(t.key for t in items)})"
+
+    @property
+    def row(self) -> type | None:
+        """The row type; None of any other tuple."""
+        return self.kind if self.kind and issubclass(self.kind, TypedRow) else None
 
 
 class View(Type):
@@ -94,18 +102,20 @@ class View(Type):
         checked: whether every index is checked against the length.
         dense: whether the rows follow other numbers, so that only the numbers are aligned.
         row: LLVM type of a row.
-        element: type of an indexed row.
-        alignment: alignment of a row [bytes].
+        element: type of a number of the field.
+        alignment: alignment of a number [bytes].
+        kind: row type of an indexed row; None: a number.
     """
 
-    def __init__(self, base: str, width: int, constant: bool, checked: bool, dense: bool = False):
-        self.base, self.width, self.constant, self.checked = base, width, constant, checked
+    def __init__(self, base: str, width: int, constant: bool, checked: bool, dense: bool = False, kind=None):
+        self.base, self.width, self.constant, self.checked, self.dense = base, width, constant, checked, dense
+        self.kind: type[TypedRow] | None = kind
         self.row = base if width == 1 else f"<{width} x {base}>"
         self.element = INT if base in ("i32", "i64") else value(width, base)
         self.alignment = BITS[base] // 8 if dense else min(BITS[base] // 8 * width, 64)
         self.operands = ("ptr", "i64", "i64", "ptr") if checked else ("ptr",)
-        self.key = f"rows{width}{base}{constant:d}{checked:d}{'dense' if dense else ''}"
-        self.description = f"a field of {'ints' if self.element is INT else 'reals'}"
+        self.key = f"rows{width}{base}{constant:d}{checked:d}{'dense' if dense else ''}{kind.__name__ if kind else ''}"
+        self.description = f"a field of {kind.__name__ if kind else 'ints' if self.element is INT else 'reals'}"
 
 
 class Access(NamedTuple):
@@ -197,7 +207,9 @@ def common_type(a: Type, b: Type) -> Type | None:
         return a
     if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
         items = [common_type(x, y) for x, y in zip(a.items, b.items, strict=True)]
-        return None if None in items else tuple_of(tuple(items), a.names if a.names == b.names else ())
+        if None in items or (a.row and b.row and a.row is not b.row):
+            return None
+        return tuple_of(tuple(items), a.kind if a.kind is b.kind else None)
     if isinstance(a, Number) and isinstance(b, Number):
         return INT if {a, b} == {INT, BOOL} else None
     if INT in (a, b):

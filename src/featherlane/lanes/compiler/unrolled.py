@@ -31,7 +31,12 @@ def bind(w: Writer, target: ast.expr, thing: Thing) -> None:
 
 
 def assigned_row(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
-    """Returns the field and the index of a row that is assigned to."""
+    """Returns the field and the index of a row, or of one part of a typed row, that is assigned to."""
+    if isinstance(target.value, ast.Subscript):
+        rows, index, k = (expression(w, e) for e in (target.value.value, target.value.slice, target.slice))
+        if isinstance(rows.type, View) and rows.type.kind and k.type is INT and k.constant is not None:
+            return record_functions.part_place(w, rows, index, k.constant, target)
+        raise w.broken(target, "allowed is one part of a typed row with a known index, for example d.xmat[b][2]")
     rows, index = expression(w, target.value), expression(w, target.slice)
     if not isinstance(rows.type, View):
         raise w.broken(target, f"{rows.type.description} cannot be assigned by index; a field of a record can")

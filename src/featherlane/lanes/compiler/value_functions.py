@@ -59,9 +59,27 @@ def truth_type(t: Type) -> str:
     return f"<{t.width} x i1>" if isinstance(t, (Value, Mask)) and t.width > 1 else "i1"
 
 
+def _row_type(w: Writer, node, name: str, arguments) -> type | None:
+    """Returns the row type of the arguments that are rows; None without a row."""
+    kinds = {a.type.row for a in arguments if isinstance(a.type, Tuple) and a.type.row}
+    lengths = {len(a.type.items) for a in arguments if isinstance(a.type, Tuple)}
+    if len(kinds) > 1 or (kinds and len(lengths) > 1):
+        raise refuse(w, node, name, arguments, "rows of one type, and numbers")
+    return kinds.pop() if kinds else None
+
+
+def _part_by_part(w: Writer, node, write, kind: type, arguments) -> Thing:
+    """Writes a function of rows part by part; a number is an argument of every part."""
+    columns = [w.parts(a) if isinstance(a.type, Tuple) else [a] * len(kind._fields) for a in arguments]
+    return w.tuple([write(w, node, list(part)) for part in zip(*columns, strict=True)], kind=kind)
+
+
 def _of_reals(name: str, arity: int, code) -> None:
     @function(name, arity)
     def write(w: Writer, node, arguments):
+        kind = _row_type(w, node, name, arguments)
+        if kind:
+            return _part_by_part(w, node, write, kind, arguments)
         t = common_value([a.type for a in arguments])
         if t is None and all(isinstance(a.type, Number) for a in arguments):
             t = REAL
@@ -126,6 +144,9 @@ def count_ones(w: Writer, node, arguments):
 @function("where", 3)
 def where(w: Writer, node, arguments):
     condition, a, b = arguments
+    kind = _row_type(w, node, "where", (a, b))
+    if kind and isinstance(a.type, Tuple) and isinstance(b.type, Tuple):
+        return _part_by_part(w, node, where, kind, arguments)
     if not (isinstance(condition.type, Mask) or condition.type is BOOL):
         raise refuse(w, node, "where", arguments, "a mask or a comparison of ints as the first argument")
     t = _chosen_type(w, node, arguments)
@@ -201,7 +222,7 @@ def tuple_(w: Writer, node, arguments):
         raise refuse(
             w, node, "tuple", arguments, "a comprehension, for example tuple(x[i] for i in range(3)), or a tuple"
         )
-    return arguments[0]
+    return w.tuple(w.parts(arguments[0]), arguments[0].constant)  # without a row type
 
 
 @function("join", None)

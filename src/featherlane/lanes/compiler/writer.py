@@ -138,16 +138,17 @@ class Writer:
         if isinstance(x, float):
             return Thing(REAL, (real_literal(x, "double"),), float(x))
         if isinstance(x, tuple):
-            return self.tuple([self.constant(part, node) for part in x], x, getattr(x, "_fields", ()))
+            kind = type(x) if hasattr(x, "_fields") else None
+            return self.tuple([self.constant(part, node) for part in x], x, kind)
         raise self.broken(
             node, f"a {type(x).__name__} cannot be a constant of a kernel, allowed are numbers and tuples of numbers"
         )
 
-    def tuple(self, parts: list[Thing], constant=None, names: tuple[str, ...] = ()) -> Thing:
+    def tuple(self, parts: list[Thing], constant=None, kind: type | None = None) -> Thing:
         if constant is None and all(p.constant is not None for p in parts):
             constant = tuple(p.constant for p in parts)
         operands = [o for p in parts for o in p.operands]
-        return Thing(tuple_of(tuple(p.type for p in parts), names), operands, constant)
+        return Thing(tuple_of(tuple(p.type for p in parts), kind), operands, constant)
 
     def parts(self, thing: Thing) -> list[Thing]:
         """Returns the parts of a tuple."""
@@ -316,7 +317,9 @@ def result_type(t: Type) -> str:
 def _converted(w: Writer, thing: Thing, t: Type, node) -> Thing | None:
     s = thing.type
     if isinstance(t, Tuple) and isinstance(s, Tuple) and len(t.items) == len(s.items):
-        return w.tuple([w.convert(p, u, node) for p, u in zip(w.parts(thing), t.items, strict=True)], names=t.names)
+        if t.row and s.row and t.row is not s.row:
+            return None
+        return w.tuple([w.convert(p, u, node) for p, u in zip(w.parts(thing), t.items, strict=True)], kind=t.kind)
     if isinstance(t, Number):
         return _as_number(w, thing, t)
     if isinstance(t, Value):

@@ -60,14 +60,14 @@ def pull_tangent(m, velocity, h, position, out):
         if has_quaternion(kind):
             r, x = scale3(h, load3(velocity, v)), load3(position, v)
             # J(r)^T = J(-r)
-            back = scale3(-1.0, r)
+            back = -1.0 * r
             if m.opt_rotation == INFINITESIMAL:
                 q = quat_normalize((1.0, 0.5 * r[0], 0.5 * r[1], 0.5 * r[2]))
                 turned = linear_jacobian(back, x)
             else:
                 q = rotation_vector_quat(r)
                 turned = right_jacobian(back, x)
-            store3(out, v, add3(load3(out, v), scale3(h, turned)))
+            store3(out, v, add3(load3(out, v), h * turned))
             store3(position, v, rotate(q, x))
         else:
             out[v] = fma(h, position[v], out[v])
@@ -104,7 +104,7 @@ def difference_steps(m, d, c):
     if i >= 0:
         u = d.ctrl[i]
         if m.actuator_ctrllimited[i]:
-            low, high = m.actuator_ctrlrange[2 * i], m.actuator_ctrlrange[2 * i + 1]
+            low, high = m.actuator_ctrlrange[i][0], m.actuator_ctrlrange[i][1]
             up = where((u >= low) & (u + EPS <= high), up, 0.0)
             down = where((u - EPS >= low) & (u <= high), down, 0.0)
     return up, down

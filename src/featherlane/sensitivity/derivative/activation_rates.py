@@ -63,7 +63,7 @@ def _next_activation_slopes(m, d, i):
         by_activation, by_control, rate = 1.0, 0.0, 0.0
     if m.actuator_actlimited[i]:
         y = fma(rate, span, d.act[a])
-        inside = (y >= m.actuator_actrange[2 * i]) & (y <= m.actuator_actrange[2 * i + 1])
+        inside = (y >= m.actuator_actrange[i][0]) & (y <= m.actuator_actrange[i][1])
         by_activation, by_control = where(inside, by_activation, 0.0), where(inside, by_control, 0.0)
     return by_activation, by_control
 
@@ -82,7 +82,7 @@ def control_rates(m, d, p, i, c):
     """Computes dg and dact by control c of actuator i; 0 beyond the control's range."""
     u, moves = d.ctrl[c], not_(d.badctrl[0] > 0.0)
     if m.actuator_ctrllimited[c]:
-        moves = moves & (u >= m.actuator_ctrlrange[2 * c]) & (u <= m.actuator_ctrlrange[2 * c + 1])
+        moves = moves & (u >= m.actuator_ctrlrange[c][0]) & (u <= m.actuator_ctrlrange[c][1])
     slope = where(moves, 1.0, 0.0)
     if m.actuator_dyntype[i] != DYN_NONE:
         _, by_control = _next_activation_slopes(m, d, i)

@@ -52,5 +52,5 @@ def set_ball_bend(m, d, p, j, k):
     s, c = sincos(0.5 * angle)
     turned = axpy3(-dot3(a, x), a, x)
     half = 0.5 * c / fmax(s, MINVAL)
-    b = axpy3(half, turned, scale3(0.5, cross(a, x)))
-    store3(p.ten_bend, v, scale3(-1.0, b))
+    b = fma(half, turned, 0.5 * cross(a, x))
+    store3(p.ten_bend, v, -1.0 * b)

@@ -39,28 +39,28 @@ def _turn_geom(d, p, g, w):
     for c in range(3):
         a = 9 * g + c
         e = (p.geom_mat[a], p.geom_mat[a + 3], p.geom_mat[a + 6])
-        d.geom_xmat[a], d.geom_xmat[a + 3], d.geom_xmat[a + 6] = add3(e, cross(w, e))
+        flat(d.geom_xmat)[a], flat(d.geom_xmat)[a + 3], flat(d.geom_xmat)[a + 6] = add3(e, cross(w, e))
 
 
 @kernel
 def _displace(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- the stored ones, moved by `step` of a twist: three rotations, three translations."""
     for g in range(m.ngeom):
-        b, x = m.geom_bodyid[g], load3(p.geom_pos, 3 * g)
+        b, x = m.geom_bodyid[g], p.geom_pos[g]
         w, u = _along_axis(axis, 0.0 + step * body_constant(m, b))
-        arm = sub3(x, load3(d.subtree_com, 3 * m.body_rootid[b]))
-        store3(d.geom_xpos, 3 * g, add3(x, add3(u, cross(w, arm))))
+        arm = x - d.subtree_com[m.body_rootid[b]]
+        d.geom_xpos[g] = x + add3(u, cross(w, arm))
         _turn_geom(d, p, g, w)
 
 
 @kernel
 def _turn_all(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- the stored ones, all turned about one axis through the com of the first tree."""
-    centre = load3(d.subtree_com, 3 * m.body_rootid[1])
+    centre = d.subtree_com[m.body_rootid[1]]
     w, _ = _along_axis(axis, 0.0 + step)
     for g in range(m.ngeom):
-        x = load3(p.geom_pos, 3 * g)
-        store3(d.geom_xpos, 3 * g, add3(x, cross(w, sub3(x, centre))))
+        x = p.geom_pos[g]
+        d.geom_xpos[g] = x + cross(w, x - centre)
         _turn_geom(d, p, g, w)
 
 
@@ -131,14 +131,14 @@ def _find_slots(d, p, n):
 @kernel
 def _arm(m, d, p, k, place):
     """Returns the contact point, midway between both poses, from the com of the tree of the body at that place."""
-    point = scale3(0.5, add3(load3(p.slot_lower, 13 * k + 1), load3(p.slot_upper, 13 * k + 1)))
-    return sub3(point, load3(d.subtree_com, 3 * m.body_rootid[p.slot_carrier[2 * k + place]]))
+    point = 0.5 * add3(load3(p.slot_lower, 13 * k + 1), load3(p.slot_upper, 13 * k + 1))
+    return point - d.subtree_com[m.body_rootid[p.slot_carrier[2 * k + place]]]
 
 
 @kernel
 def _normal(t, k):
     """Returns the contact's normal, midway between both poses."""
-    return scale3(0.5, add3(load3(t.slot_lower, 13 * k + 4), load3(t.slot_upper, 13 * k + 4)))
+    return 0.5 * add3(load3(t.slot_lower, 13 * k + 4), load3(t.slot_upper, 13 * k + 4))
 
 
 @kernel
@@ -176,8 +176,8 @@ def _row(t, a, w, u):
 @kernel
 def _from_own(d, p, s, k):
     """Returns the squared distance of detected slot s from slot k at the world's own pose."""
-    between = sub3(load3(d.con_pos, 3 * s), load3(p.slot_own, 13 * k + 1))
-    return dot3(between, between)
+    between = sub3(d.con_pos[s], load3(p.slot_own, 13 * k + 1))
+    return dot(between, between)
 
 
 @kernel
@@ -186,9 +186,9 @@ def _choose(d, k, s, chosen, to):
     a, b = 13 * k, 9 * s
     to[a] = where(chosen, d.con_dist[s], to[a])
     for c in range(3):
-        to[a + 1 + c] = where(chosen, d.con_pos[3 * s + c], to[a + 1 + c])
+        to[a + 1 + c] = where(chosen, flat(d.con_pos)[3 * s + c], to[a + 1 + c])
     for c in range(9):
-        to[a + 4 + c] = where(chosen, d.con_frame[b + c], to[a + 4 + c])
+        to[a + 4 + c] = where(chosen, flat(d.con_frame)[b + c], to[a + 4 + c])
 
 
 @kernel
@@ -245,7 +245,7 @@ def _frame_turn(p, k, scale):
     turned = zeros(3)
     for c in range(3):
         e, f = load3(p.slot_lower, 13 * k + 4 + 3 * c), load3(p.slot_upper, 13 * k + 4 + 3 * c)
-        turned = add3(turned, scale3(0.5 * scale, cross(e, sub3(f, e))))
+        turned = add3(turned, 0.5 * scale * cross(e, sub3(f, e)))
     return turned
 
 
@@ -268,7 +268,7 @@ def _follows_normal(t, k):
     n, tangent = load3(t.slot_own, 13 * k + 4), load3(t.slot_own, 13 * k + 7)
     frame = frame_of(n)
     off = sub3(tangent, (frame[3], frame[4], frame[5]))
-    return not_((dot3(off, off) > SAME * SAME) & (t.slot_present[k] > 0.0))
+    return not_((dot(off, off) > SAME * SAME) & (t.slot_present[k] > 0.0))
 
 
 @kernel
@@ -283,7 +283,7 @@ def _spins(m, d, p, n):
                 spin = turning_tangent(normal, tangent)
                 strays = 1 if any_(not_(_follows_normal(p, k))) else strays
             spin = sub3(spin, normal)
-        store3(p.slot_spin, 3 * k, spin)
+        p.slot_spin[k] = spin
     if strays:
         _difference_spins(m, d, p, n)
 
@@ -301,7 +301,7 @@ def _difference_spins(m, d, p, n):
             if _pair_moves(m, p, k) and p.slot_at[k] >= 0 and p.slot_cand[k] != NO_CANDIDATE:
                 scale, normal, a = _keep_lower(d, p, k), _normal(p, k), 3 * k + axis
                 spin = dot3(normal, _frame_turn(p, k, scale)) - normal[axis]
-                p.slot_spin[a] = where(_follows_normal(p, k), p.slot_spin[a], spin)
+                flat(p.slot_spin)[a] = where(_follows_normal(p, k), flat(p.slot_spin)[a], spin)
 
 
 @kernel
@@ -318,23 +318,23 @@ def _difference(m, d, p, k, axis, scale):
     one, two = p.slot_carrier[2 * k], p.slot_carrier[2 * k + 1]
     c1, c2 = body_constant(m, one), body_constant(m, two)
     dist = (p.slot_upper[13 * k] - p.slot_lower[13 * k]) * scale
-    pos = scale3(scale, sub3(load3(p.slot_upper, 13 * k + 1), load3(p.slot_lower, 13 * k + 1)))
+    pos = scale * sub3(load3(p.slot_upper, 13 * k + 1), load3(p.slot_lower, 13 * k + 1))
     turned = _frame_turn(p, k, scale)
     # motion common to both bodies: body 1 moves everything along, and body 2 has the remaining motion
     one_s, two_s = 0.0 + c1, 0.0 + c2
     w1, u1 = _twist(axis, one_s, _arm(m, d, p, k, 0))
     _, u2 = _twist(axis, two_s, _arm(m, d, p, k, 1))
-    pos, turned = sub3(pos, u1), sub3(turned, w1)
-    u = sub3(u2, u1)
+    pos, turned = pos - u1, sub3(turned, w1)
+    u = u2 - u1
     still = moving_body(m, one) == 0 and moving_body(m, two) == 0
     apart = 0.0 if still or m.body_weldid[one] == m.body_weldid[two] else 1.0
     inverse = apart / (c2 - c1 + (1.0 - apart))
     if axis < 3:
-        turned = axpy3(-c1 * p.slot_spin[3 * k + axis], _normal(p, k), turned)
+        turned = fma(-c1 * flat(p.slot_spin)[3 * k + axis], _normal(p, k), turned)
         # the columns of translations are already computed
         known, moved, turn_of = _moved_by_translation(p, k, u)
         dist, pos, turned = dist - known, sub3(pos, moved), sub3(turned, turn_of)
-    _store_move(p, k, axis, dist * inverse, scale3(inverse, pos), scale3(inverse, turned))
+    _store_move(p, k, axis, dist * inverse, inverse * pos, inverse * turned)
 
 
 @kernel
@@ -348,8 +348,8 @@ def contact_moves(m, d, p):
     n = d.ncon_slot[0]
     p.slot_known[0], p.slot_near[0], p.slot_jumps[0] = 1.0, 0.0, 0.0
     if n > 0:
-        copy(d.geom_xpos, 3 * m.ngeom, p.geom_pos, 0)
-        copy(d.geom_xmat, 9 * m.ngeom, p.geom_mat, 0)
+        copy(flat(d.geom_xpos), 3 * m.ngeom, flat(p.geom_pos), 0)
+        copy(flat(d.geom_xmat), 9 * m.ngeom, p.geom_mat, 0)
         for k in range(n):
             p.slot_cand[k], p.slot_point[k] = d.con_cand[k], d.con_point[k]
             for e in range(2 * k, 2 * k + 2):

@@ -28,9 +28,9 @@ BOTH = 2  # in place of the place of a body: a dof moves both bodies of a contac
 @kernel
 def _along(d, k, f):
     """Returns the vector with the components f in the contact's basis."""
-    x = scale3(f[0], load3(d.con_basis, 9 * k))
+    x = f[0] * d.con_basis[k].rows[0]
     if d.con_dim[k] > 1:
-        x = axpy3(f[1], load3(d.con_basis, 9 * k + 3), axpy3(f[2], load3(d.con_basis, 9 * k + 6), x))
+        x = fma(f[1], d.con_basis[k].rows[1], fma(f[2], d.con_basis[k].rows[2], x))
     return x
 
 
@@ -38,8 +38,8 @@ def _along(d, k, f):
 def _along_turns(d, k, p):
     """Returns the vector with the components t in the basis of rotations."""
     o = 9 * turn_index(d, k)
-    u, v = load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
-    return axpy3(p[0], load3(d.con_basis, o), axpy3(p[1], u, scale3(p[2], v)))
+    u, v = load3(flat(d.con_basis), o + 3), load3(flat(d.con_basis), o + 6)
+    return axpy3(p[0], load3(flat(d.con_basis), o), axpy3(p[1], u, scale3(p[2], v)))
 
 
 @kernel
@@ -66,7 +66,7 @@ def relative_motion(d, k, w, first):
     a, u = _point_motion(load6(w, first + 6 * b), load3(d.con_arm, 6 * k))
     if other > 0:
         c, v = _point_motion(load6(w, first + 6 * other), load3(d.con_arm, 6 * k + 3))
-        a, u = sub3(a, c), sub3(u, v)
+        a, u = sub3(a, c), u - v
     return a, u
 
 
@@ -79,24 +79,24 @@ def contact_laws(m, d, p, shortest):
         force, moment = _along(d, k, f), scale3(0.0, f)
         if d.con_dim[k] > 3:
             moment = _along_turns(d, k, g)
-        store3(p.slot_force, 6 * k, moment)
-        store3(p.slot_force, 6 * k + 3, force)
+        store3(flat(p.slot_force), 6 * k, moment)
+        store3(flat(p.slot_force), 6 * k + 3, force)
         b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-        store6(d.cfrc, 6 * b, axpy6(-1.0, _wrench(d, k, 0, force, moment), load6(d.cfrc, 6 * b)))
+        d.cfrc[b] = axpy6(-1.0, _wrench(d, k, 0, force, moment), d.cfrc[b])
         if other > 0:
-            store6(d.cfrc, 6 * other, add6(load6(d.cfrc, 6 * other), _wrench(d, k, 1, force, moment)))
+            d.cfrc[other] = add6(d.cfrc[other], _wrench(d, k, 1, force, moment))
         a, u = relative_motion(d, k, d.con_motion, 0)
         store3(p.slot_motion, 12 * k, a)
         store3(p.slot_motion, 12 * k + 3, u)
-        a, u = relative_motion(d, k, d.cvel, 0)
+        a, u = relative_motion(d, k, flat(d.cvel), 0)
         store3(p.slot_motion, 12 * k + 6, a)
         store3(p.slot_motion, 12 * k + 9, u)
         r = d.con_dist[k] - d.con_includemargin[k]
-        stiffer, pull, _ = impedance_slopes(load2(d.con_solref, 2 * k), load5(d.con_solimp, 5 * k), r, shortest)
+        stiffer, pull, _ = impedance_slopes(d.con_solref[k], d.con_solimp[k], r, shortest)
         if m.opt_contact_model == COULOMB:
             # neither friction that sticks nor a rebound follows the impedance
             stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[3 * k], pull))
-        p.slot_slope[2 * k], p.slot_slope[2 * k + 1] = stiffer, pull
+        p.slot_slope[k][0], p.slot_slope[k][1] = stiffer, pull
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def before_joint(m, d, k, w, v):
     if is_free_joint(m.jnt_type[joint]) and k >= first + 3:
         first += 3
     for j in range(m.body_dofadr[i], first):
-        x = axpy6(v[j], load6(d.cdof, 6 * j), x)
+        x = axpy6(v[j], d.cdof[j], x)
     return x
 
 
@@ -137,23 +137,23 @@ def _push_by(d, p, k, y, turns):
 @kernel
 def along_basis(d, k, n, p, a):
     """Returns the components of n along the normal, of u along the tangents, of a along the rotation axes."""
-    y, turns = (dot3(load3(d.con_basis, 9 * k), n), 0.0, 0.0), zeros(3)
+    y, turns = (dot(d.con_basis[k].rows[0], n), 0.0, 0.0), zeros(3)
     if d.con_dim[k] > 1:
-        y = (y[0], dot3(load3(d.con_basis, 9 * k + 3), p), dot3(load3(d.con_basis, 9 * k + 6), p))
+        y = (y[0], dot(d.con_basis[k].rows[1], p), dot(d.con_basis[k].rows[2], p))
     if d.con_dim[k] > 3:
-        turns = tuple(dot3(load3(d.con_basis, 9 * turn_index(d, k) + 3 * c), a) for c in range(3))
+        turns = tuple(dot3(load3(flat(d.con_basis), 9 * turn_index(d, k) + 3 * c), a) for c in range(3))
     return y, turns
 
 
 @kernel
 def _add_wrench(d, b, w):
-    store6(d.con_wrench, 6 * b, add6(load6(d.con_wrench, 6 * b), w))
+    d.con_wrench[b] = add6(d.con_wrench[b], w)
 
 
 @kernel
 def _spin(d, p, k, w):
     """Returns the spin of contact k's frame about its normal relative to its bodies, if w rotates both."""
-    return dot3(load3(p.slot_spin, 3 * k), w)
+    return dot3(p.slot_spin[k], w)
 
 
 @kernel
@@ -176,14 +176,14 @@ def displaced_contact(m, d, p, k, place, S):
     """
     if place == BOTH:
         dist, pos = 0.0, zeros(3)
-        turned = scale3(_felt_spin(m, d, p, k, S), load3(d.con_frame, 9 * k))
+        turned = _felt_spin(m, d, p, k, S) * d.con_frame[k].rows[0]
     else:
         w, u = _point_motion(S, load3(d.con_arm, 6 * k + 3 * place))
         if d.con_carrier[2 * k + 1] == d.con_body[2 * k + place]:
             dist, pos, turned = moved_by(p, k, w, u)
         else:
-            dist, pos, turned = moved_by(p, k, scale3(-1.0, w), scale3(-1.0, u))
-            turned = axpy3(_spin(d, p, k, w), load3(d.con_frame, 9 * k), add3(turned, w))
+            dist, pos, turned = moved_by(p, k, scale3(-1.0, w), -1.0 * u)
+            turned = fma(_spin(d, p, k, w), d.con_frame[k].rows[0], add3(turned, w))
             pos = add3(pos, u)
     return dist, pos, turned
 
@@ -191,11 +191,11 @@ def displaced_contact(m, d, p, k, place, S):
 @kernel
 def stiffness_rate(m, d, p, k, place, S, dist, pos):
     """Returns the relative change of all stiffnesses of contact k at the displacements of `displaced_contact`."""
-    rate = p.slot_slope[2 * k] * dist
+    rate = p.slot_slope[k][0] * dist
     if m.opt_contact_model == COULOMB and place != BOTH:
         # A follows the contact's arms
         b = d.con_body[2 * k + place]
-        arm = sub3(load3(d.xipos, 3 * b), load3(d.subtree_com, 3 * m.body_rootid[b]))
+        arm = d.xipos[b] - d.subtree_com[m.body_rootid[b]]
         _, carried = _point_motion(S, arm)
         first, second = pos, pos
         if d.con_carrier[2 * k] == b:
@@ -214,7 +214,7 @@ def change_of_motion(d, k, place, change, a, pos):
     """
     sign, arm = 1.0 - 2.0 * place, load3(d.con_arm, 6 * k + 3 * place)
     da = scale3(sign, (change[0], change[1], change[2]))
-    return da, add3(scale3(sign, (change[3], change[4], change[5])), add3(cross(da, arm), cross(a, pos)))
+    return da, scale3(sign, (change[3], change[4], change[5])) + (cross(da, arm) + cross(a, pos))
 
 
 @kernel
@@ -229,19 +229,19 @@ def moved_rows(m, d, p, k, place, S, j):
     daA, duA, daV, duV = zeros(3), zeros(3), zeros(3), zeros(3)
     if place != BOTH:
         # changes of the motions at the point that moves with the contact
-        acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
+        acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, flat(d.cvel), d.qvel)
         body = d.con_body[2 * k + place]
         A = cross_motion(S, axpy6(-1.0, acc, load6(d.con_motion, 6 * body)))
-        V = cross_motion(S, axpy6(-1.0, vel, load6(d.cvel, 6 * body)))
+        V = cross_motion(S, axpy6(-1.0, vel, d.cvel[body]))
         daA, duA = change_of_motion(d, k, place, A, aA, pos)
         daV, duV = change_of_motion(d, k, place, V, aV, pos)
     # dy = basis . (dq + q x turn), with q = u_A + B u_V
     B, friction = d.con_damping[k], d.con_frictiondamping[k]
-    n = add3(axpy3(B, duV, duA), cross(axpy3(B, uV, uA), turned))
-    tangent = add3(axpy3(friction, duV, duA), cross(axpy3(friction, uV, uA), turned))
-    turns = add3(axpy3(friction, daV, daA), cross(axpy3(friction, aV, aA), turned))
+    n = axpy3(B, duV, duA) + cross(axpy3(B, uV, uA), turned)
+    tangent = axpy3(friction, duV, duA) + cross(axpy3(friction, uV, uA), turned)
+    turns = axpy3(friction, daV, daA) + cross(axpy3(friction, aV, aA), turned)
     y, z = along_basis(d, k, n, tangent, turns)
-    return (fma(p.slot_slope[2 * k + 1], dist, y[0]), y[1], y[2]), z, (dist, pos, turned)
+    return (fma(p.slot_slope[k][1], dist, y[0]), y[1], y[2]), z, (dist, pos, turned)
 
 
 @kernel
@@ -250,12 +250,12 @@ def _moved_contact(m, d, p, k, place, S, j):
     y, z, (dist, pos, turned) = moved_rows(m, d, p, k, place, S, j)
     f, g = _push_by(d, p, k, y, z)
     stiffer = stiffness_rate(m, d, p, k, place, S, dist, pos)
-    F, M = load3(p.slot_force, 6 * k + 3), load3(p.slot_force, 6 * k)
-    dF = add3(_along(d, k, f), axpy3(stiffer, F, cross(turned, F)))
-    dM = axpy3(stiffer, M, cross(turned, M))
+    F, M = p.slot_force[k].translation, p.slot_force[k].moment
+    dF = _along(d, k, f) + fma(stiffer, F, cross(turned, F))
+    dM = fma(stiffer, M, cross(turned, M))
     if d.con_dim[k] > 3:
-        dM = add3(dM, _along_turns(d, k, g))
-    dM = add3(dM, cross(pos, F))
+        dM = dM + _along_turns(d, k, g)
+    dM = dM + cross(pos, F)
     _spread(d, k, dF, dM)
     if place != BOTH:
         carried, sign = cross_force(S, _wrench(d, k, place, F, M)), 1.0 - 2.0 * place
@@ -268,7 +268,7 @@ def _spread(d, k, dF, dM):
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
     _add_wrench(d, b, _wrench(d, k, 0, dF, dM))
     if other > 0:
-        _add_wrench(d, other, _wrench(d, k, 1, scale3(-1.0, dF), scale3(-1.0, dM)))
+        _add_wrench(d, other, _wrench(d, k, 1, -1.0 * dF, scale3(-1.0, dM)))
 
 
 @kernel
@@ -290,7 +290,7 @@ def moved_place(m, d, j, k):
 def position_place(m, d, p, j, k):
     """Returns `moved_place`, or -1 if the contact's forces do not change relative to bodies that both move."""
     place = moved_place(m, d, j, k)
-    if place == BOTH and (d.con_dim[k] == 1 or not any_(_felt_spin(m, d, p, k, load6(d.cdof, 6 * j)) != 0.0)):
+    if place == BOTH and (d.con_dim[k] == 1 or not any_(_felt_spin(m, d, p, k, d.cdof[j]) != 0.0)):
         place = -1
     return place
 
@@ -312,7 +312,7 @@ def add_position_column(m, d, p, j):
             if found == 0:
                 clear_body_forces(m, d)
                 found = 1
-            S = load6(d.cdof, 6 * j)
+            S = d.cdof[j]
             _moved_contact(m, d, p, k, place, S, j)
     if found:
         _take_off(m, d, p.dg)
@@ -326,7 +326,7 @@ def faster_rows(d, k, place, S, accelerates):
     B, friction = sign * d.con_damping[k], sign * d.con_frictiondamping[k]
     if accelerates:
         B, friction = real(d, sign), real(d, sign)
-    return along_basis(d, k, scale3(B, u), scale3(friction, u), scale3(friction, w))
+    return along_basis(d, k, B * u, friction * u, scale3(friction, w))
 
 
 @kernel
@@ -339,7 +339,7 @@ def add_velocity_column(m, d, p, j, accelerates):
             if found == 0:
                 clear_body_forces(m, d)
                 found = 1
-            y, z = faster_rows(d, k, place, load6(d.cdof, 6 * j), accelerates)
+            y, z = faster_rows(d, k, place, d.cdof[j], accelerates)
             f, g = _push_by(d, p, k, y, z)
             moment = zeros(3)
             if d.con_dim[k] > 3:

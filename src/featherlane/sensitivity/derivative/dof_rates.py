@@ -64,12 +64,12 @@ def _rows(m, d, p):
         i, D, x = d.dofrow_dof[k], d.dofrow_D[k], d.primal.dofrow_x[k]
         if d.dofrow_type[k] == LIMIT_JOINT:
             j, r = d.dofrow_id[k], d.dofrow_pos[k] - d.dofrow_margin[k]
-            stiffer, pull, B = impedance_slopes(load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j), r, shortest)
+            stiffer, pull, B = impedance_slopes(m.jnt_solref[j], m.jnt_solimp[j], r, shortest)
             f, _ = one_sided_row(D, x)
             acts = (D > 0.0) & (f > 0.0)
             p.dof_stiffness[i] = p.dof_stiffness[i] + where(acts, fma(D, pull, -(f * stiffer)), 0.0)
         else:
-            B = loss_damping(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), shortest)
+            B = loss_damping(m, m.dof_solref[i], m.dof_solimp[i], shortest)
             f = -(D * x)
             acts = (D > 0.0) & (f > d.dofrow_lo[k]) & (f < d.dofrow_hi[k])
         p.dof_friction[i] = p.dof_friction[i] + where(acts, D * B, 0.0)

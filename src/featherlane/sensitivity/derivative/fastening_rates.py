@@ -51,14 +51,14 @@ def _changes(m, d, p, b, k, by):
     still = zeros(6)
     moved, dV, dA = still, still, still
     if is_before(m, k, b):
-        S, V = load6(d.cdof, 6 * k), load6(d.cvel, 6 * b)
+        S, V = d.cdof[k], d.cvel[b]
         if by == POSITION:
             moved = S
-            eta = cross_motion(before_joint(m, d, k, d.cvel, d.qvel), S)
-            dV = add6(eta, cross_motion(S, V))
-            dA = add6(load6(p.dof_carried, 6 * k), add6(cross_motion(eta, V), cross_motion(S, load6(d.cacc, 6 * b))))
+            eta = cross_motion(before_joint(m, d, k, flat(d.cvel), d.qvel), S)
+            dV = eta + cross_motion(S, V)
+            dA = add6(p.dof_carried[k], cross_motion(eta, V) + cross_motion(S, d.cacc[b]))
         elif by == VELOCITY:
-            dV, dA = S, add6(load6(p.dof_rate, 6 * k), cross_motion(S, V))
+            dV, dA = S, p.dof_rate[k] + cross_motion(S, V)
         else:
             dA = S
     return moved, dV, dA
@@ -68,13 +68,13 @@ def _changes(m, d, p, b, k, by):
 def _point_changes(m, d, b, point, changes):
     """Returns the changes of place, velocity and acceleration of a point of body b."""
     moved, dV, dA = changes
-    V, A, r = load6(d.cvel, 6 * b), load6(d.cacc, 6 * b), sub3(point, load3(d.subtree_com, 3 * m.body_rootid[b]))
+    V, A, r = d.cvel[b], d.cacc[b], point - d.subtree_com[m.body_rootid[b]]
     w, dw = _angular(V), _angular(dV)
     dr = add3(_linear(moved), cross(_angular(moved), r))
     u = add3(_linear(V), cross(w, r))
-    du = add3(_linear(dV), add3(cross(dw, r), cross(w, dr)))
-    da = add3(add3(_linear(dA), cross(_angular(dA), r)), cross(_angular(A), dr))
-    return dr, du, add3(da, add3(cross(dw, u), cross(w, du)))
+    du = add3(_linear(dV), cross(dw, r) + cross(w, dr))
+    da = add3(_linear(dA), cross(_angular(dA), r)) + cross(_angular(A), dr)
+    return dr, du, da + (cross(dw, u) + cross(w, du))
 
 
 @kernel
@@ -86,19 +86,19 @@ def _turn_changes(m, d, e, held, first, second):
     """
     R, q, scale = held
     b1, b2 = fastened_body(m, e, 0), fastened_body(m, e, 1)
-    w2, dw2, turn2 = load3(d.cvel, 6 * b2), _angular(second[1]), _angular(second[0])
-    slip, dslip = sub3(load3(d.cvel, 6 * b1), w2), sub3(_angular(first[1]), dw2)
-    alpha = sub3(sub3(load3(d.cacc, 6 * b1), load3(d.cacc, 6 * b2)), cross(w2, slip))
-    dalpha = sub3(sub3(_angular(first[2]), _angular(second[2])), add3(cross(dw2, slip), cross(w2, dslip)))
-    dslip, dalpha = sub3(dslip, cross(turn2, slip)), sub3(dalpha, cross(turn2, alpha))
-    y, z, rho = mat_t_mul_vec(R, slip), mat_t_mul_vec(R, alpha), mat_t_mul_vec(R, sub3(_angular(first[0]), turn2))
-    dy, dz, t = mat_t_mul_vec(R, dslip), mat_t_mul_vec(R, dalpha), _vector(q)
+    w2, dw2, turn2 = d.cvel[b2].angular, _angular(second[1]), _angular(second[0])
+    slip, dslip = d.cvel[b1].angular - w2, sub3(_angular(first[1]), dw2)
+    alpha = d.cacc[b1].angular - d.cacc[b2].angular - cross(w2, slip)
+    dalpha = sub3(_angular(first[2]), _angular(second[2])) - (cross(dw2, slip) + cross(w2, dslip))
+    dslip, dalpha = dslip - cross(turn2, slip), dalpha - cross(turn2, alpha)
+    y, z, rho = R.T @ slip, R.T @ alpha, R.T @ sub3(_angular(first[0]), turn2)
+    dy, dz, t = R.T @ dslip, R.T @ dalpha, _vector(q)
     dt, ds = half_turn(q, rho), -0.5 * dot3(rho, t)
     dq = (ds, dt[0], dt[1], dt[2])
     rate = add3(half_turn(dq, y), half_turn(q, dy))
-    bend = axpy3(0.5 * dot3(y, dy), t, scale3(0.25 * dot3(y, y), dt))
-    acceleration = sub3(add3(half_turn(dq, z), half_turn(q, dz)), bend)
-    return scale3(scale, dt), scale3(scale, rate), scale3(scale, acceleration), ds
+    bend = axpy3(0.5 * dot(y, dy), t, scale3(0.25 * dot(y, y), dt))
+    acceleration = add3(half_turn(dq, z), half_turn(q, dz)) - bend
+    return scale3(scale, dt), scale * rate, scale * acceleration, ds
 
 
 @kernel
@@ -112,8 +112,8 @@ def _forces(d, k):
 def _change_of_force(D, f, law, error, changes, dr):
     """Returns df of three rows with the changes (of the error, its rate, its acceleration), and dr that of r."""
     K, B, imp, rate = law
-    x = axpy3(B, changes[1], changes[2])
-    pull = axpy3(K * imp, changes[0], scale3(K * rate * dr, error))
+    x = fma(B, changes[1], changes[2])
+    pull = fma(K * imp, changes[0], K * rate * dr * error)
     stiffer = rate * dr / fmax(imp * (1.0 - imp), MINVAL)
     return tuple(fma(-D[c], x[c] + pull[c], f[c] * stiffer) for c in range(3))
 
@@ -125,15 +125,15 @@ def _add_column(m, d, p, k, e, dof, by):
     p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
     first, second = _changes(m, d, p, b1, dof, by), _changes(m, d, p, b2, dof, by)
     one, two = _point_changes(m, d, b1, p1, first), _point_changes(m, d, b2, p2, second)
-    error, moves = sub3(p1, p2), tuple(sub3(one[c], two[c]) for c in range(3))
-    square, along, none = dot3(error, error), dot3(error, moves[0]), zeros(3)
+    error, moves = p1 - p2, tuple(one[c] - two[c] for c in range(3))
+    square, along, none = dot(error, error), dot(error, moves[0]), zeros(3)
     held = weld_turn(m, d, e)
     turned, twist = _turn_changes(m, d, e, held, first, second), scale3(held.scale, _vector(held.turn))
     if weld:
-        square, along = square + dot3(twist, twist), along + dot3(twist, turned[0])
+        square, along = square + dot(twist, twist), along + dot(twist, turned[0])
     r = sqrt(square)
-    solimp, dist = load5(m.eq_solimp, 5 * e), along / fmax(r, MINVAL)
-    K, B = reference(load2(m.eq_solref, 2 * e), solimp, shortest_timeconst(m))
+    solimp, dist = m.eq_solimp[e], along / fmax(r, MINVAL)
+    K, B = reference(m.eq_solref[e], solimp, shortest_timeconst(m))
     law = K, B, impedance(solimp, r), impedance_rate(solimp, r)
     D, f = _forces(d, k)
     df, moment, change = _change_of_force(D, f, law, error, moves, dist), none, none
@@ -142,9 +142,9 @@ def _add_column(m, d, p, k, e, dof, by):
         dg = _change_of_force(E, g, law, twist, turned, dist)
         # moment = scale R (s g + t x g) / 2
         s, t, half = held.turn[0], _vector(held.turn), 0.5 * held.scale
-        moment = mat_mul_vec(held.R, scale3(half, axpy3(s, g, cross(t, g))))
-        dm = add3(scale3(0.5, cross(turned[0], g)), scale3(half, axpy3(turned[3], g, axpy3(s, dg, cross(t, dg)))))
-        change = add3(mat_mul_vec(held.R, dm), cross(_angular(second[0]), moment))
+        moment = held.R @ (half * axpy3(s, g, cross(t, g)))
+        dm = 0.5 * cross(turned[0], g) + half * axpy3(turned[3], g, axpy3(s, dg, cross(t, dg)))
+        change = held.R @ dm + cross(_angular(second[0]), moment)
     moving = dof if by == POSITION else -1
     add_moved_force(m, d, p.dg, b2, moving, (p2, two[0]), (f, moment), (df, change))
     f, moment, df, change = scale3(-1.0, f), scale3(-1.0, moment), scale3(-1.0, df), scale3(-1.0, change)

@@ -25,9 +25,9 @@ def fluid_rates(m, d, p):
         fluid_force(m, d)
         composite_drag(m, d, dissipative=0)
         for k in range(m.nv):
-            S, b = load6(d.cdof, 6 * k), 36 * m.dof_bodyid[k]
+            S, b = d.cdof[k], 36 * m.dof_bodyid[k]
             for c in range(6):
-                p.dof_fluid[6 * k + c] = dot6(tuple(d.crb_drag[b + 6 * r + c] for r in range(6)), S)
+                flat(p.dof_fluid)[6 * k + c] = dot6(tuple(d.crb_drag[b + 6 * r + c] for r in range(6)), S)
 
 
 @kernel
@@ -37,9 +37,9 @@ def _subtract(m, d, p, k, x, carried):
     f = tuple(dot6(load6(d.crb_drag, b + 6 * r), x) for r in range(6))
     for c in range(m.D_rownnz[k]):
         j = m.D_colind[a + c]
-        S = load6(d.cdof, 6 * j)
+        S = d.cdof[j]
         if c > above:
-            rate = dot6(load6(p.dof_fluid, 6 * j), x)
+            rate = dot6(p.dof_fluid[j], x)
         elif c == above or turns_with(m, j, k):
             rate = dot6(S, f)
         else:
@@ -51,14 +51,14 @@ def _subtract(m, d, p, k, x, carried):
 def subtract_fluid_position(m, d, p, k):
     """dg -= rates of fluid forces by the position of dof k."""
     if medium_counts(m):
-        S, wind = load6(d.cdof, 6 * k), load3(m.opt_wind, 0)
-        v = before_joint(m, d, k, d.cvel, d.qvel)
+        S, wind = d.cdof[k], m.opt_wind[0]
+        v = before_joint(m, d, k, flat(d.cvel), d.qvel)
         v = (v[0], v[1], v[2], v[3] - wind[0], v[4] - wind[1], v[5] - wind[2])
-        _subtract(m, d, p, k, cross_motion(v, S), cross_force(S, load6(d.cfrc_fluid, 6 * m.dof_bodyid[k])))
+        _subtract(m, d, p, k, cross_motion(v, S), cross_force(S, d.cfrc_fluid[m.dof_bodyid[k]]))
 
 
 @kernel
 def subtract_fluid_velocity(m, d, p, k):
     """dg -= rates of fluid forces by the velocity of dof k."""
     if medium_counts(m):
-        _subtract(m, d, p, k, load6(d.cdof, 6 * k), zeros(6))
+        _subtract(m, d, p, k, d.cdof[k], zeros(6))

@@ -14,12 +14,12 @@ def add_free_body(m, d, p, k, by_velocity):
     """dp += rates of p of a single free body by the position or the velocity of its rotation k."""
     i, v = m.dof_bodyid[k], m.jnt_dofadr[m.dof_jntid[k]]
     if is_single_free_body(m, i) and k >= v + 3:
-        h, R, axis = timestep(m), load9(d.xmat, 9 * i), load3(d.cdof, 6 * k)
+        h, R, axis = timestep(m), d.xmat[i], d.cdof[k].angular
         # columns that are solved one by one overwrite qacc_step = a*
-        turn = mat_mul_vec(R, sub3(load3(d.qacc, v + 3), load3(p.taken_off, v + 3)))
+        turn = R @ sub3(load3(d.qacc, v + 3), load3(p.taken_off, v + 3))
         if by_velocity:
             f, moment = gyroscopic_rate(m, d, i, axis, turn)
-            store3(p.dp, v + 3, axpy3(-h, mat_t_mul_vec(R, moment), load3(p.dp, v + 3)))
+            store3(p.dp, v + 3, axpy3(-h, R.T @ moment, load3(p.dp, v + 3)))
         else:
             f, _ = gyroscopic_rate(m, d, i, mat_mul_vec(R, load3(d.qvel, v + 3)), turn)
             f = cross(axis, f)

@@ -2,6 +2,7 @@
 
 from featherlane.lanes.layout import Declare, Layout, size
 from featherlane.sensitivity.derivative.rates import RATES
+from featherlane.spatial.types import Mat3, Motion, Vec3
 
 _scratch = Declare("lcp_columns", "scratch")
 LCP_RATES = Layout(
@@ -15,13 +16,13 @@ LCP_RATES = Layout(
         size("rate_ncoldof", "number of dofs of all columns"),
         size("rate_ncolact", "number of activations of all columns"),
         # bodies and contacts in the worlds' present state
-        _scratch.real("dof_axis", "nv 6", "1", "motion axes"),
+        _scratch.rows(Motion, "dof_axis", "nv", "1", "motion axes"),
         _scratch.real("slot_dist", "nconmax", "m", "distance"),
-        _scratch.real("slot_pos", "nconmax 3", "m", "point"),
-        _scratch.real(
-            "slot_frame", "nconmax 9", "1", "normal and tangents, before alignment with the friction direction"
+        _scratch.rows(Vec3, "slot_pos", "nconmax", "m", "point"),
+        _scratch.rows(
+            Mat3, "slot_frame", "nconmax", "1", "normal and tangents, before alignment with the friction direction"
         ),
-        _scratch.real("slot_belt", "nconmax 3", "m/s", "user-defined surface velocity"),
+        _scratch.rows(Vec3, "slot_belt", "nconmax", "m/s", "user-defined surface velocity"),
         _scratch.real("slot_arms", "nconmax 6", "m", "contact point relative to the com of either body's tree"),
         _scratch.real(
             "slot_branch",

@@ -40,15 +40,15 @@ APART, DEEP, FASTEST, BOUNCES = range(4)  # of slot_branch
 @kernel
 def keep_contacts(m, d, p):
     """Stores the present motion axes, contacts and contact arms."""
-    copy(d.cdof, 6 * m.nv, p.dof_axis, 0)
+    copy(flat(d.cdof), 6 * m.nv, flat(p.dof_axis), 0)
     for k in range(d.ncon_slot[0]):
         p.slot_dist[k], p.slot_flat[k] = d.con_dist[k], 0.0
-        store3(p.slot_pos, 3 * k, load3(d.con_pos, 3 * k))
-        store3(p.slot_belt, 3 * k, load3(d.con_belt, 3 * k))
-        store9(p.slot_frame, 9 * k, load9(d.con_frame, 9 * k))
+        p.slot_pos[k] = d.con_pos[k]
+        p.slot_belt[k] = d.con_belt[k]
+        p.slot_frame[k] = d.con_frame[k]
         for place in range(2):
-            com = load3(d.subtree_com, 3 * m.body_rootid[d.con_carrier[2 * k + place]])
-            store3(p.slot_arms, 6 * k + 3 * place, sub3(load3(d.con_pos, 3 * k), com))
+            com = d.subtree_com[m.body_rootid[d.con_carrier[2 * k + place]]]
+            store3(p.slot_arms, 6 * k + 3 * place, d.con_pos[k] - com)
 
 
 @kernel
@@ -57,8 +57,8 @@ def _moved(u, k, w, x):
     dist, pos, turned = moved_by(u, k, w, x)
     lost = u.slot_gone[k] >= 1.0
     u.slot_flat[k] = where((u.slot_gone[k] > 0.0) & (dot3(w, w) > 0.0), 1.0, u.slot_flat[k])
-    apart = dot3(load3(u.slot_frame, 9 * k), x)
-    return where(lost, apart, dist), select3(lost, x, pos), select3(lost, scale3(0.0, x), turned)
+    apart = dot(u.slot_frame[k].rows[0], x)
+    return where(lost, apart, dist), select3(lost, x, pos), select3(lost, 0.0 * x, turned)
 
 
 @kernel
@@ -66,7 +66,7 @@ def _shift(m, d, p, k, j):
     """Returns (distance, position, turn) of contact k for a displacement of dof j."""
     one, two = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
     first, second = is_before(m, j, one), is_before(m, j, two)
-    S = load6(p.dof_axis, 6 * j)
+    S = p.dof_axis[j]
     w, dist = (S[0], S[1], S[2]), 0.0
     pos, turned = zeros(3), zeros(3)
     if second and not first:
@@ -75,11 +75,11 @@ def _shift(m, d, p, k, j):
     elif first:
         x = add3((S[3], S[4], S[5]), cross(w, load3(p.slot_arms, 6 * k)))
         if not second:
-            dist, pos, turned = _moved(p, k, scale3(-1.0, w), scale3(-1.0, x))
+            dist, pos, turned = _moved(p, k, scale3(-1.0, w), -1.0 * x)
         # both bodies move the contact
         pos = add3(pos, x)
-        spin = dot3(load3(p.slot_spin, 3 * k), w)
-        turned = axpy3(spin, load3(p.slot_frame, 9 * k), add3(turned, w))
+        spin = dot3(p.slot_spin[k], w)
+        turned = fma(spin, p.slot_frame[k].rows[0], add3(turned, w))
     return dist, pos, turned
 
 
@@ -101,12 +101,12 @@ def place_contacts(d, p, step):
     """Places the contacts, displaced by `step` times the column's shift."""
     for k in range(d.ncon_slot[0]):
         d.con_dist[k] = fma(step, p.slot_shift[7 * k], p.slot_dist[k])
-        store3(d.con_pos, 3 * k, axpy3(step, load3(p.slot_shift, 7 * k + 1), load3(p.slot_pos, 3 * k)))
+        d.con_pos[k] = axpy3(step, load3(p.slot_shift, 7 * k + 1), p.slot_pos[k])
         turned = load3(p.slot_shift, 7 * k + 4)
         for c in range(3):
-            e = load3(p.slot_frame, 9 * k + 3 * c)
-            store3(d.con_frame, 9 * k + 3 * c, axpy3(step, cross(turned, e), e))
-            d.con_belt[3 * k + c] = p.slot_belt[3 * k + c]
+            e = load3(flat(p.slot_frame), 9 * k + 3 * c)
+            store3(flat(d.con_frame), 9 * k + 3 * c, axpy3(step, cross(turned, e), e))
+            flat(d.con_belt)[3 * k + c] = flat(p.slot_belt)[3 * k + c]
 
 
 # ---- rows of one dof -------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def place_dof_rows(m, d):
             write_dof_friction(m, d, k, d.dofrow_id[k], present, shortest)
         else:
             j, sign = d.dofrow_id[k], d.dofrow_J[k] + 0.0
-            at = where(sign > 0.0, m.jnt_range[2 * j], m.jnt_range[2 * j + 1])
+            at = where(sign > 0.0, m.jnt_range[j][0], m.jnt_range[j][1])
             write_joint_limit(m, d, k, j, sign, sign * (d.qpos[m.jnt_qposadr[j]] - at), present, shortest)
 
 
@@ -128,7 +128,7 @@ def place_dof_rows(m, d):
 def _limit_again(m, d, p, k, store):
     """Computes the row of a limit on its branch."""
     j, present, h = d.dofrow_id[k], d.dofrow_present[k] > 0.0, timestep(m)
-    err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
+    err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], m.jnt_solref[j], m.jnt_solimp[j]
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.dofrow_D[k])
     r, v, a = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
     c, e = -(erp / h) * err, m.jnt_stop_bounce[j]
@@ -157,7 +157,7 @@ def _dof_rows_again(m, d, p, store):
 @kernel
 def _velocity_on_branch(m, d, p, k, erp, v, store):
     """Returns the target separation velocity of contact k, by the law of the world's own branch."""
-    h, depth, push = timestep(m), d.con_includemargin[k] - d.con_dist[k], d.con_belt[3 * k]
+    h, depth, push = timestep(m), d.con_includemargin[k] - d.con_dist[k], d.con_belt[k][0]
     over, most = depth - m.opt_contact_min_depth[0], m.opt_contact_max_vel[0]
     e, s, b = d.con_restitution[k], push - v, 4 * k
     if store:

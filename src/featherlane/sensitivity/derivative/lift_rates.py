@@ -21,24 +21,24 @@ def lift(m, d, p):
     if compensates(m):
         for i in range(1, m.nbody):
             mass = m.body_gravcomp[i] * m.body_mass[i]
-            p.body_lift[4 * i] = mass
-            arm = sub3(load3(d.xipos, 3 * i), load3(d.subtree_com, 3 * m.body_rootid[i]))
-            store3(p.body_lift, 4 * i + 1, scale3(mass, arm))
+            p.body_lift[i][0] = mass
+            arm = d.xipos[i] - d.subtree_com[m.body_rootid[i]]
+            store3(flat(p.body_lift), 4 * i + 1, mass * arm)
         for i in range(m.nbody - 1, 0, -1):
             parent, first = m.body_parentid[i], m.body_dofadr[i]
-            mass, moment = p.body_lift[4 * i], load3(p.body_lift, 4 * i + 1)
+            mass, moment = p.body_lift[i][0], load3(flat(p.body_lift), 4 * i + 1)
             for k in range(first, first + m.body_dofnum[i]):
-                w, v = load3(d.cdof, 6 * k), load3(d.cdof, 6 * k + 3)
-                store3(p.dof_lift, 3 * k, axpy3(mass, v, cross(w, moment)))
+                w, v = d.cdof[k].angular, d.cdof[k].linear
+                p.dof_lift[k] = fma(mass, v, cross(w, moment))
             if parent > 0:
-                p.body_lift[4 * parent] = p.body_lift[4 * parent] + mass
-                store3(p.body_lift, 4 * parent + 1, add3(load3(p.body_lift, 4 * parent + 1), moment))
+                p.body_lift[parent][0] = p.body_lift[parent][0] + mass
+                store3(flat(p.body_lift), 4 * parent + 1, add3(load3(flat(p.body_lift), 4 * parent + 1), moment))
 
 
 @kernel
 def _tilted(m, d, k):
     """Returns g x w of dof k."""
-    return cross(load3(m.opt_gravity, 0), load3(d.cdof, 6 * k))
+    return cross(m.opt_gravity[0], d.cdof[k].angular)
 
 
 @kernel
@@ -50,7 +50,7 @@ def _share(m, d, j):
             share = 0.0
         elif m.jnt_actfrclimited[joint] and is_scalar(m.jnt_type[joint]):
             f = d.qfrc_actuator[j]
-            inside = (f > m.jnt_actfrcrange[2 * joint]) & (f < m.jnt_actfrcrange[2 * joint + 1])
+            inside = (f > m.jnt_actfrcrange[joint][0]) & (f < m.jnt_actfrcrange[joint][1])
             share = where(inside, share, 0.0)
     return share
 
@@ -59,11 +59,11 @@ def _share(m, d, j):
 def subtract_lift(m, d, p, k):
     """dg -= rates of gravity compensation by the position of dof k."""
     if compensates(m):
-        a, above, own, tilted = m.D_rowadr[k], m.D_diag[k], load3(p.dof_lift, 3 * k), _tilted(m, d, k)
+        a, above, own, tilted = m.D_rowadr[k], m.D_diag[k], p.dof_lift[k], _tilted(m, d, k)
         for c in range(m.D_rownnz[k]):
             j = m.D_colind[a + c]
             if c >= above or turns_with(m, j, k):
-                rate = dot3(load3(p.dof_lift, 3 * j), tilted)
+                rate = dot(p.dof_lift[j], tilted)
             else:
-                rate = dot3(own, _tilted(m, d, j))
+                rate = dot(own, _tilted(m, d, j))
             p.dg[j] = fma(_share(m, d, j), rate, p.dg[j])

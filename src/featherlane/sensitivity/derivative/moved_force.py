@@ -15,9 +15,9 @@ def point_motion(m, d, b, k, point):
     """Returns (rotation, velocity) of a point of body b for a unit velocity of dof k; zeros if k does not move b."""
     w, u = zeros(3), zeros(3)
     if is_before(m, k, b):
-        w = load3(d.cdof, 6 * k)
-        arm = sub3(point, load3(d.subtree_com, 3 * m.body_rootid[b]))
-        u = add3(load3(d.cdof, 6 * k + 3), cross(w, arm))
+        w = d.cdof[k].angular
+        arm = point - d.subtree_com[m.body_rootid[b]]
+        u = d.cdof[k].linear + cross(w, arm)
     return w, u
 
 
@@ -30,18 +30,18 @@ def add_moved_force(m, d, out, b, k, place, force, change):
         force, change: (force, moment) of W at the point, and their changes.
     """
     point, moved = place
-    r = sub3(point, load3(d.subtree_com, 3 * m.body_rootid[b]))
+    r = point - d.subtree_com[m.body_rootid[b]]
     (f, n), (df, dn) = force, change
-    n, dn = add3(n, cross(r, f)), add3(dn, add3(cross(r, df), cross(moved, f)))
+    n, dn = add3(n, cross(r, f)), add3(dn, cross(r, df) + cross(moved, f))
     W, dW = (n[0], n[1], n[2], f[0], f[1], f[2]), (dn[0], dn[1], dn[2], df[0], df[1], df[2])
     carries, i, turned = k >= 0 and is_before(m, k, b), m.body_lastdof[b], dW
     if carries:
-        turned = axpy6(-1.0, cross_force(load6(d.cdof, 6 * k), W), dW)
+        turned = axpy6(-1.0, cross_force(d.cdof[k], W), dW)
     while i >= 0:
         if carries and (i >= k or turns_with(m, i, k)):
-            rate = dot6(load6(d.cdof, 6 * i), turned)
+            rate = dot6(d.cdof[i], turned)
         else:
-            rate = dot6(load6(d.cdof, 6 * i), dW)
+            rate = dot6(d.cdof[i], dW)
         out[i] = out[i] + rate
         i = m.dof_parentid[i]
 
@@ -49,8 +49,8 @@ def add_moved_force(m, d, out, b, k, place, force, change):
 @kernel
 def _is_pushed(d, b):
     """Returns whether xfrc_applied of body b is not 0 in a world of the tile."""
-    f, n = load3(d.xfrc_applied, 6 * b), load3(d.xfrc_applied, 6 * b + 3)
-    return any_((dot3(f, f) + dot3(n, n)) != 0.0)
+    f, n = d.xfrc_applied[b].force, d.xfrc_applied[b].torque
+    return any_((dot(f, f) + dot(n, n)) != 0.0)
 
 
 @kernel
@@ -68,7 +68,7 @@ def subtract_applied(m, d, p, k):
     if p.npushed[0] > 0:
         for b in range(1, m.nbody):
             if p.body_pushed[b] and is_before(m, k, b):
-                f, n = scale3(-1.0, load3(d.xfrc_applied, 6 * b)), scale3(-1.0, load3(d.xfrc_applied, 6 * b + 3))
-                point, none = load3(d.xipos, 3 * b), zeros(3)
+                f, n = -1.0 * d.xfrc_applied[b].force, -1.0 * d.xfrc_applied[b].torque
+                point, none = d.xipos[b], zeros(3)
                 _, moved = point_motion(m, d, b, k, point)
                 add_moved_force(m, d, p.dg, b, k, (point, moved), (f, n), (none, none))

@@ -115,9 +115,9 @@ def _axis(d, p, r):
     if k < 0:
         g = f
     elif i < 3:
-        f = load3(d.con_basis, 9 * k + 3 * i)
+        f = load3(flat(d.con_basis), 9 * k + 3 * i)
     else:
-        g = load3(d.con_basis, 9 * turn_index(d, k) + 3 * (i - 3))
+        g = load3(flat(d.con_basis), 9 * turn_index(d, k) + 3 * (i - 3))
     return f, g
 
 
@@ -137,9 +137,9 @@ def _field(m, d, p, r):
     solve_factored(m, d.qLD, d.qLDiagInv, p.solved)
     outward_pass(m, d, p, p.solved)
     inwards(m, d, p)
-    copy(p.dof_lag, 6 * m.nv, p.slip_lag, 6 * m.nv * r)
+    copy(flat(p.dof_lag), 6 * m.nv, flat(p.slip_lag), 6 * m.nv * r)
     copy(p.body_lag, 6 * m.nbody, p.slip_motion, 6 * m.nbody * r)
-    copy(p.body_lag_force, 6 * m.nbody, p.slip_momentum, 6 * m.nbody * r)
+    copy(flat(p.body_lag_force), 6 * m.nbody, flat(p.slip_momentum), 6 * m.nbody * r)
     for e in range(p.nslip[0]):
         if p.slip_con[e] < 0:
             x = d.dofrow_J[p.slip_axis[e]] * p.solved[d.dofrow_dof[p.slip_axis[e]]]
@@ -196,7 +196,7 @@ def _joint_rates(m, d, p, at, r):
     """slip_dy, slip_dforce, slip_dbound of row r, dry friction, <- rates in the main solution."""
     k = p.slip_axis[r]
     i, f = d.dofrow_dof[k], p.slip_force[r]
-    B = loss_damping(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), shortest_timeconst(m))
+    B = loss_damping(m, m.dof_solref[i], m.dof_solimp[i], shortest_timeconst(m))
     dy = d.dofrow_J[k] * (p.da[i] + (B if at == m.nv + i else 0.0))
     p.slip_dy[r], p.slip_dbound[r] = dy, 0.0
     p.slip_dforce[r] = where(fabs(f) < p.slip_bound[r], -(d.dofrow_D[k] * dy), 0.0)
@@ -211,11 +211,11 @@ def _keep_rates(m, d, p, at, r):
     if place >= 0:
         j = at % m.nv
         if at < m.nv:
-            S = load6(d.cdof, 6 * j)
+            S = d.cdof[j]
             dy, dz, (dist, pos, _) = moved_rows(m, d, p, k, place, S, j)
             stiffer = stiffness_rate(m, d, p, k, place, S, dist, pos)
         else:
-            dy, dz = faster_rows(d, k, place, load6(d.cdof, 6 * j), 0)
+            dy, dz = faster_rows(d, k, place, d.cdof[j], 0)
         y, z = add3(y, dy), add3(z, dz)
     store3(p.slip_rows, 0, y)
     store3(p.slip_rows, 3, z)
@@ -238,26 +238,26 @@ def _contact_rates(m, d, p, at, r):
 @kernel
 def _mobility_rates(m, d, p, j):
     """slip_dA <- derivative of A by the position of dof j."""
-    n, S = p.nslip[0], load6(d.cdof, 6 * j)
+    n, S = p.nslip[0], d.cdof[j]
     for e in range(n * n):
         p.slip_dA[e] = 0.0
     for r in range(n):
         k, place, pos, turned = p.slip_con[r], _place(m, d, p, j, r), zeros(3), zeros(3)
         f, g = _axis(d, p, r)
-        momentum = load6(p.slip_momentum, 6 * (m.nbody * r + m.dof_bodyid[j]))
+        momentum = p.slip_momentum[m.nbody * r + m.dof_bodyid[j]]
         fresh = _is_first(p, r)
         if place >= 0 and fresh:
             _, pos, turned = displaced_contact(m, d, p, k, place, S)
         for e in range(n):
             # dJ_r w_e - (v_e x S) . h_r
-            lag = load6(p.slip_lag, 6 * (m.nv * e + j))
-            x = -dot6(lag, momentum)
+            lag = p.slip_lag[m.nv * e + j]
+            x = -dot(lag, momentum)
             if place >= 0 and fresh:
                 a, u = relative_motion(d, k, p.slip_motion, 6 * m.nbody * e)
                 da, du = zeros(3), zeros(3)
                 if place != BOTH:
                     w = load6(p.slip_motion, 6 * (m.nbody * e + d.con_body[2 * k + place]))
-                    da, du = change_of_motion(d, k, place, add6(cross_motion(S, w), lag), a, pos)
+                    da, du = change_of_motion(d, k, place, cross_motion(S, w) + lag, a, pos)
                 store3(p.slip_moved, 6 * e, add3(du, cross(u, turned)))
                 store3(p.slip_moved, 6 * e + 3, add3(da, cross(a, turned)))
             if place >= 0:
@@ -331,14 +331,14 @@ def _push_row(m, d, p, at, r):
         add_contact_force(d, k, scale3(p.slip_dgain[r], f))
         add_contact_moment(d, k, scale3(p.slip_dgain[r], g))
         if place >= 0 and at < m.nv:
-            _, pos, turned = displaced_contact(m, d, p, k, place, load6(d.cdof, 6 * at))
+            _, pos, turned = displaced_contact(m, d, p, k, place, d.cdof[at])
             carrier = -1 if place == BOTH else at
             for body in range(2):
                 b, x = d.con_body[2 * k + body], (1.0 - 2.0 * body) * p.slip_gain[r]
                 if b > 0:
                     force = scale3(x, f), scale3(x, g)
                     change = cross(turned, force[0]), cross(turned, force[1])
-                    add_moved_force(m, d, p.product, b, carrier, (load3(d.con_pos, 3 * k), pos), force, change)
+                    add_moved_force(m, d, p.product, b, carrier, (d.con_pos[k], pos), force, change)
 
 
 @kernel

@@ -49,8 +49,8 @@ def prepare_panels(m, p):
             v = v + 3 if is_free_joint(kind) else v
             J, back = quaternion_tangent(m, scale3(timestep(m), load3(p.next_qvel, v)))
             for c in range(3):
-                store3(p.dof_tangent, 3 * (v + c), J[c])
-                store3(p.dof_back, 3 * (v + c), back[c])
+                p.dof_tangent[v + c] = J[c]
+                p.dof_back[v + c] = back[c]
 
 
 @kernel
@@ -110,7 +110,9 @@ def _next_position(m, d, p, at):
             store3(p.dq, v, axpy3(h, load3(p.dv, v), _displacement(at, v)))
             v += 3
         if has_quaternion(kind):
-            J, back = tuple(tuple(load3(a, 3 * (v + c)) for c in range(3)) for a in (p.dof_tangent, p.dof_back))
+            J, back = tuple(
+                tuple(load3(a, 3 * (v + c)) for c in range(3)) for a in (flat(p.dof_tangent), flat(p.dof_back))
+            )
             x = scale3(h, load3(p.dv, v))
             store3(p.dq, v, advance_quaternion(J, back, x, _displacement(at, v)))
         else:

@@ -6,6 +6,7 @@ formulas.  `LCP_RATES` (lcp_rates.py) has the fields of `RATES` first.
 
 from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.lanes.layout import Declare, Layout, size
+from featherlane.spatial.types import Force, Motion, Vec2, Vec3, Vec4, Vec6
 
 _given, _found, _work = Declare("", "given"), Declare("", "output"), Declare("", "scratch")
 
@@ -52,23 +53,35 @@ RATES = Layout(
         *SIZES,
         _scratch.real("taken_off", "nv", "m/s^2, rad/s^2", "acceleration that the integrator subtracts"),
         # of each dof
-        _scratch.real(
-            "dof_carried", "nv 6", "1/s^2", "derivative of the descendants' acceleration by the dof's displacement"
+        _scratch.rows(
+            Motion,
+            "dof_carried",
+            "nv",
+            "1/s^2",
+            "derivative of the descendants' acceleration by the dof's displacement",
         ),
-        _scratch.real(
-            "dof_turned", "nv 3", "1/s", "derivative of the descendants' angular velocity by the dof's displacement"
+        _scratch.rows(
+            Vec3, "dof_turned", "nv", "1/s", "derivative of the descendants' angular velocity by the dof's displacement"
         ),
-        _scratch.real("dof_rate", "nv 6", "1/s", "derivative of the descendants' acceleration by the dof's velocity"),
-        _scratch.real("dof_momentum", "nv 6", "kg m", "I^c S"),
-        _scratch.real("dof_drag", "nv 3", "kg m^2/s", "B^c^T S, rotational part"),
-        _scratch.real(
-            "dof_force", "nv 6", "N", "derivative of the composite force on the descendants by the dof's displacement"
+        _scratch.rows(
+            Motion, "dof_rate", "nv", "1/s", "derivative of the descendants' acceleration by the dof's velocity"
         ),
-        _scratch.real("dof_damping_force", "nv 6", "N s", "derivative of this force by the dof's velocity"),
-        _scratch.real("dof_lag", "nv 6", "1/s^2", "dof_carried of the subtracted acceleration"),
-        _scratch.real("dof_lag_force", "nv 6", "N", "dof_force of the subtracted acceleration"),
-        _scratch.real("dof_fluid", "nv 6", "kg/s", "derivative of the dof's fluid force by the descendants' motion"),
-        _scratch.real("dof_lift", "nv 3", "kg", "gravity-compensated first moment of the descendants"),
+        _scratch.rows(Force, "dof_momentum", "nv", "kg m", "I^c S"),
+        _scratch.rows(Vec3, "dof_drag", "nv", "kg m^2/s", "B^c^T S, rotational part"),
+        _scratch.rows(
+            Force,
+            "dof_force",
+            "nv",
+            "N",
+            "derivative of the composite force on the descendants by the dof's displacement",
+        ),
+        _scratch.rows(Force, "dof_damping_force", "nv", "N s", "derivative of this force by the dof's velocity"),
+        _scratch.rows(Motion, "dof_lag", "nv", "1/s^2", "dof_carried of the subtracted acceleration"),
+        _scratch.rows(Force, "dof_lag_force", "nv", "N", "dof_force of the subtracted acceleration"),
+        _scratch.rows(
+            Vec6, "dof_fluid", "nv", "kg/s", "derivative of the dof's fluid force by the descendants' motion"
+        ),
+        _scratch.rows(Vec3, "dof_lift", "nv", "kg", "gravity-compensated first moment of the descendants"),
         _scratch.real(
             "dof_stiffness",
             "nv",
@@ -104,8 +117,10 @@ RATES = Layout(
         _scratch.real(
             "row_swing", "ngenrowmax", "N/m", "derivative of the row's force by the second coordinate's Jacobian entry"
         ),
-        _scratch.real("dof_tangent", "nv 3", "1", "columns of the right Jacobian of SO(3) at h w' (quaternion joints)"),
-        _scratch.real("dof_back", "nv 3", "1", "columns of exp(-h w')"),
+        _scratch.rows(
+            Vec3, "dof_tangent", "nv", "1", "columns of the right Jacobian of SO(3) at h w' (quaternion joints)"
+        ),
+        _scratch.rows(Vec3, "dof_back", "nv", "1", "columns of exp(-h w')"),
         _scratch.real("act_upper", "na", "1", "next activations at the upper point"),
         # of the columns that are solved together
         _scratch.int("panel_at", f"{PANEL}", "1", "coordinates of the columns solved together"),
@@ -117,15 +132,16 @@ RATES = Layout(
         _scratch.int("npushed", "1", "1", "number of bodies with applied forces"),
         _scratch.int("body_pushed", "nbody", "1", "1: a world of the tile has an applied force on the body"),
         _scratch.real("body_lag", "nbody 6", "m/s^2", "subtracted acceleration of the body"),
-        _scratch.real("body_lag_force", "nbody 6", "N", "force for the subtracted acceleration"),
-        _scratch.real(
+        _scratch.rows(Force, "body_lag_force", "nbody", "N", "force for the subtracted acceleration"),
+        _scratch.rows(
+            Vec4,
             "body_lift",
-            "nbody 4",
+            "nbody",
             "kg, kg m",
             "gravity-compensated mass of the body and its descendants, and its first moment",
         ),
         # of each geom
-        _scratch.real("geom_pos", "ngeom 3", "m", "positions of geoms"),
+        _scratch.rows(Vec3, "geom_pos", "ngeom", "m", "positions of geoms"),
         _scratch.real("geom_mat", "ngeom 9", "1", "orientations of geoms"),
         # of each contact slot
         _scratch.int("slot_cand", "nconmax", "1", "candidate pair of the slot"),
@@ -147,15 +163,18 @@ RATES = Layout(
             "1",
             "derivatives of distance, point and rotation of the frame by a relative twist",
         ),
-        _scratch.real(
+        _scratch.rows(
+            Vec3,
             "slot_spin",
-            "nconmax 3",
+            "nconmax",
             "1",
             "spin of the frame about its normal in a common rotation, minus this rotation",
         ),
-        _scratch.real("slot_force", "nconmax 6", "N m, N", "moment and force on the first body"),
+        _scratch.rows(Force, "slot_force", "nconmax", "N m, N", "moment and force on the first body"),
         _scratch.real("slot_motion", "nconmax 12", "m/s^2, m/s", "relative acceleration and velocity, angular first"),
-        _scratch.real("slot_slope", "nconmax 2", "1/m, 1/s^2", "derivatives by distance: of all stiffnesses, of aref"),
+        _scratch.rows(
+            Vec2, "slot_slope", "nconmax", "1/m, 1/s^2", "derivatives by distance: of all stiffnesses, of aref"
+        ),
         _scratch.real("slot_curvature", "nconmax 36", "kg", "Hessian of the cost in the contact's basis"),
         _scratch.real(
             "slot_gone", "nconmax", "1", "1: the contact exists at neither of two displaced poses, 0.5: at one of them"
@@ -190,8 +209,10 @@ RATES = Layout(
         ),
         _scratch.real("slip_A", "nslipmax nslipmax", "1/kg", "J M^-1 J^T"),
         _scratch.real("slip_dA", "nslipmax nslipmax", "1/kg", "derivative of slip_A by the position of a dof"),
-        _scratch.real("slip_lag", "nslipmax nv 6", "1/s^2", "dof_lag of the acceleration by a unit force of the row"),
+        _scratch.rows(
+            Motion, "slip_lag", "nslipmax nv", "1/s^2", "dof_lag of the acceleration by a unit force of the row"
+        ),
         _scratch.real("slip_motion", "nslipmax nbody 6", "1/kg", "accelerations of bodies by this force"),
-        _scratch.real("slip_momentum", "nslipmax nbody 6", "1", "their forces, with those of all descendants"),
+        _scratch.rows(Force, "slip_momentum", "nslipmax nbody", "1", "their forces, with those of all descendants"),
     ),
 )

@@ -36,39 +36,39 @@ def add_linear(x, a, v):
 def _outwards(m, d, p, i, x):
     """Computes velocity, acceleration and x of body i, and the motion that each of its dofs gives outer bodies."""
     parent, first = m.body_parentid[i], m.body_jntadr[i]
-    vel, acc, lag = load6(d.cvel, 6 * parent), load6(d.cacc, 6 * parent), load6(p.body_lag, 6 * parent)
+    vel, acc, lag = d.cvel[parent], d.cacc[parent], load6(p.body_lag, 6 * parent)
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
             # translations: their axes are fixed, and the velocity before them is 0
             for k in range(v, v + 3):
-                store6(p.dof_carried, 6 * k, zeros(6))
-                store3(p.dof_turned, 3 * k, zeros(3))
-                store6(p.dof_rate, 6 * k, zeros(6))
-                store6(p.dof_lag, 6 * k, zeros(6))
+                p.dof_carried[k] = zeros(6)
+                p.dof_turned[k] = zeros(3)
+                p.dof_rate[k] = zeros(6)
+                p.dof_lag[k] = zeros(6)
             vel, acc, lag = add_linear(vel, v, d.qvel), add_linear(acc, v, d.qacc), add_linear(lag, v, x)
             v += 3
         last = v + 3 if has_quaternion(kind) else v + 1
         after, faster, behind = vel, acc, lag
         for k in range(v, last):
-            S = load6(d.cdof, 6 * k)
+            S = d.cdof[k]
             eta = cross_motion(vel, S)
-            store6(p.dof_carried, 6 * k, add6(cross_motion(acc, S), cross_motion(vel, eta)))
-            store3(p.dof_turned, 3 * k, (eta[0], eta[1], eta[2]))
-            store6(p.dof_lag, 6 * k, cross_motion(lag, S))
+            p.dof_carried[k] = cross_motion(acc, S) + cross_motion(vel, eta)
+            p.dof_turned[k] = (eta[0], eta[1], eta[2])
+            p.dof_lag[k] = cross_motion(lag, S)
             faster = axpy6(d.qacc[k], S, axpy6(d.qvel[k], eta, faster))
             after, behind = axpy6(d.qvel[k], S, after), axpy6(x[k], S, behind)
         both = add6(vel, after)
         for k in range(v, last):
-            store6(p.dof_rate, 6 * k, cross_motion(both, load6(d.cdof, 6 * k)))
+            p.dof_rate[k] = cross_motion(both, d.cdof[k])
         vel, acc, lag = after, faster, behind
-    store6(d.cvel, 6 * i, vel)
-    store6(d.cacc, 6 * i, acc)
+    d.cvel[i] = vel
+    d.cacc[i] = acc
     store6(p.body_lag, 6 * i, lag)
-    I = load10(d.cinert, 10 * i)
+    I = d.cinert[i]
     momentum = inert_mul(I, vel)
-    store6(d.cfrc, 6 * i, add6(inert_mul(I, acc), cross_force(vel, momentum)))
-    store6(p.body_lag_force, 6 * i, inert_mul(I, lag))
+    d.cfrc[i] = inert_mul(I, acc) + cross_force(vel, momentum)
+    p.body_lag_force[i] = inert_mul(I, lag)
     store6(d.crb_rate, 12 * i, rate_of_rotational_inertia(I, vel))
     store6(d.crb_rate, 12 * i + 6, momentum)
 
@@ -76,8 +76,8 @@ def _outwards(m, d, p, i, x):
 @kernel
 def outward_pass(m, d, p, x):
     """Computes motions of all bodies at qvel and qacc, and at rest at acceleration x, and the forces for these."""
-    store6(d.cvel, 0, zeros(6))
-    store6(d.cacc, 0, world_acceleration(m))
+    d.cvel[0] = zeros(6)
+    d.cacc[0] = world_acceleration(m)
     store6(p.body_lag, 0, zeros(6))
     for i in range(1, m.nbody):
         _outwards(m, d, p, i, x)
@@ -89,20 +89,20 @@ def inwards(m, d, p):
     for i in range(m.nbody - 1, 0, -1):
         parent, first, a = m.body_parentid[i], m.body_dofadr[i], 12 * i
         # the stage crb does not write a leaf's composite inertia, which equals its own inertia
-        I = load10(d.crb, 10 * i) if m.body_lastchild[i] > 0 else load10(d.cinert, 10 * i)
-        f, slow = load6(d.cfrc, 6 * i), load6(p.body_lag_force, 6 * i)
+        I = d.crb[i] if m.body_lastchild[i] > 0 else d.cinert[i]
+        f, slow = d.cfrc[i], p.body_lag_force[i]
         for k in range(first, first + m.body_dofnum[i]):
-            S, eta = load6(d.cdof, 6 * k), load3(p.dof_turned, 3 * k)
-            store6(p.dof_momentum, 6 * k, inert_mul(I, S))
-            store3(p.dof_drag, 3 * k, axis_drag(d.crb_rate, a, S))
-            zeta = inert_mul(I, load6(p.dof_carried, 6 * k))
-            store6(p.dof_force, 6 * k, add6(zeta, composite_drag_of(d.crb_rate, a, eta)))
-            w = inert_mul(I, load6(p.dof_rate, 6 * k))
-            store6(p.dof_damping_force, 6 * k, add6(w, composite_drag_of(d.crb_rate, a, (S[0], S[1], S[2]))))
-            store6(p.dof_lag_force, 6 * k, inert_mul(I, load6(p.dof_lag, 6 * k)))
+            S, eta = d.cdof[k], p.dof_turned[k]
+            p.dof_momentum[k] = I @ S
+            p.dof_drag[k] = axis_drag(d.crb_rate, a, S)
+            zeta = I @ p.dof_carried[k]
+            p.dof_force[k] = add6(zeta, composite_drag_of(d.crb_rate, a, eta))
+            w = I @ p.dof_rate[k]
+            p.dof_damping_force[k] = add6(w, composite_drag_of(d.crb_rate, a, (S[0], S[1], S[2])))
+            p.dof_lag_force[k] = I @ p.dof_lag[k]
         if parent > 0:
-            store6(d.cfrc, 6 * parent, add6(load6(d.cfrc, 6 * parent), f))
-            store6(p.body_lag_force, 6 * parent, add6(load6(p.body_lag_force, 6 * parent), slow))
+            d.cfrc[parent] = d.cfrc[parent] + f
+            p.body_lag_force[parent] = p.body_lag_force[parent] + slow
             for e in range(12):
                 d.crb_rate[12 * parent + e] = d.crb_rate[12 * parent + e] + d.crb_rate[a + e]
 
@@ -119,24 +119,24 @@ def turns_with(m, j, k):
 @kernel
 def position_column(m, d, p, k):
     """dg <- rates of M qacc + C by the position of dof k; dp <- those of M x, at rest.  Both must be 0 before."""
-    S, i = load6(d.cdof, 6 * k), m.dof_bodyid[k]
-    f, slow = load6(p.dof_force, 6 * k), load6(p.dof_lag_force, 6 * k)
-    carried = add6(f, cross_force(S, load6(d.cfrc, 6 * i)))
-    slow_carried = add6(slow, cross_force(S, load6(p.body_lag_force, 6 * i)))
+    S, i = d.cdof[k], m.dof_bodyid[k]
+    f, slow = p.dof_force[k], p.dof_lag_force[k]
+    carried = f + cross_force(S, d.cfrc[i])
+    slow_carried = slow + cross_force(S, p.body_lag_force[i])
     a, above = m.D_rowadr[k], m.D_diag[k]
     for c in range(above):
         j = m.D_colind[a + c]
-        T = load6(d.cdof, 6 * j)
+        T = d.cdof[j]
         if turns_with(m, j, k):
-            p.dg[j], p.dp[j] = dot6(T, f), dot6(T, slow)
+            p.dg[j], p.dp[j] = dot(T, f), dot(T, slow)
         else:
             p.dg[j], p.dp[j] = dot6(T, carried), dot6(T, slow_carried)
-    p.dg[k], p.dp[k] = dot6(S, f), dot6(S, slow)
-    zeta, eta, lag = load6(p.dof_carried, 6 * k), load3(p.dof_turned, 3 * k), load6(p.dof_lag, 6 * k)
+    p.dg[k], p.dp[k] = dot(S, f), dot(S, slow)
+    zeta, eta, lag = p.dof_carried[k], p.dof_turned[k], p.dof_lag[k]
     for c in range(above + 1, m.D_rownnz[k]):
         j = m.D_colind[a + c]
-        I = load6(p.dof_momentum, 6 * j)
-        p.dg[j], p.dp[j] = dot6(I, zeta) + dot3(load3(p.dof_drag, 3 * j), eta), dot6(I, lag)
+        I = p.dof_momentum[j]
+        p.dg[j], p.dp[j] = dot(I, zeta) + dot(p.dof_drag[j], eta), dot(I, lag)
 
 
 @kernel
@@ -144,25 +144,25 @@ def _towards_root(m, d, p, k, f):
     """dg of dof k and of the dofs before it <- the work of f."""
     for c in range(m.D_diag[k] + 1):
         j = m.D_colind[m.D_rowadr[k] + c]
-        p.dg[j] = dot6(load6(d.cdof, 6 * j), f)
+        p.dg[j] = dot(d.cdof[j], f)
 
 
 @kernel
 def velocity_column(m, d, p, k):
     """dg <- rates of C by the velocity of dof k; it must be 0 before."""
-    w, S = load6(p.dof_rate, 6 * k), load6(d.cdof, 6 * k)
-    _towards_root(m, d, p, k, load6(p.dof_damping_force, 6 * k))
+    w, S = p.dof_rate[k], d.cdof[k]
+    _towards_root(m, d, p, k, p.dof_damping_force[k])
     for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):
         j = m.D_colind[m.D_rowadr[k] + c]
-        drag = dot3(load3(p.dof_drag, 3 * j), (S[0], S[1], S[2]))
-        p.dg[j] = dot6(load6(p.dof_momentum, 6 * j), w) + drag
+        drag = dot3(p.dof_drag[j], (S[0], S[1], S[2]))
+        p.dg[j] = dot(p.dof_momentum[j], w) + drag
 
 
 @kernel
 def acceleration_column(m, d, p, k):
     """dg <- column k of the bodies' inertia matrix; it must be 0 before."""
-    S = load6(d.cdof, 6 * k)
-    _towards_root(m, d, p, k, load6(p.dof_momentum, 6 * k))
+    S = d.cdof[k]
+    _towards_root(m, d, p, k, p.dof_momentum[k])
     for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):
         j = m.D_colind[m.D_rowadr[k] + c]
-        p.dg[j] = dot6(load6(p.dof_momentum, 6 * j), S)
+        p.dg[j] = dot(p.dof_momentum[j], S)

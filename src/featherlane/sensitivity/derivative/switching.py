@@ -48,9 +48,9 @@ def size_of_dof_row(m, d, k):
     """Returns `size_of_row` of dof row k, and its K."""
     i = d.dofrow_id[k]
     if d.dofrow_type[k] == LIMIT_JOINT:
-        K = _stiffness(m, load2(m.jnt_solref, 2 * i), load5(m.jnt_solimp, 5 * i))
+        K = _stiffness(m, m.jnt_solref[i], m.jnt_solimp[i])
     else:
-        K = _stiffness(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i))
+        K = _stiffness(m, m.dof_solref[i], m.dof_solimp[i])
     size = size_of_row(K, d.primal.dofrow_x[k], d.dofrow_aref[k])
     if d.dofrow_type[k] != LIMIT_JOINT and m.opt_contact_model == COULOMB:
         size = rigid_size(d.dofrow_D[k], d.dofrow_hi[k])
@@ -81,7 +81,7 @@ def size_of_contact(m, d, k):
         i = 3 * k + e if e < 3 else 3 * turn_index(d, k) + e - 3
         pull = d.con_frictiondamping[k] * d.primal.con_z[i]
         size = size + (fabs(d.primal.con_y[i] - pull) + fabs(pull))
-    return fmax(size, REACH * _stiffness(m, load2(d.con_solref, 2 * k), load5(d.con_solimp, 5 * k)))
+    return fmax(size, REACH * _stiffness(m, d.con_solref[k], d.con_solimp[k]))
 
 
 @kernel
@@ -113,7 +113,7 @@ def limit_distance(m, d):
     if m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_LIMIT):
         return least
     for j in range(m.njnt):
-        lo, hi, margin = m.jnt_range[2 * j], m.jnt_range[2 * j + 1], m.jnt_margin[j]
+        lo, hi, margin = m.jnt_range[j][0], m.jnt_range[j][1], m.jnt_margin[j]
         if m.jnt_limited[j] != 0 and is_scalar(m.jnt_type[j]):
             q = d.qpos[m.jnt_qposadr[j]]
             least = fmin(least, fmin(fabs(q - lo - margin), fabs(hi - q - margin)) / REACH)
@@ -123,7 +123,7 @@ def limit_distance(m, d):
     for i in range(m.ntendon):
         if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
             for side in range(2):
-                gap = (1.0 - 2.0 * side) * (d.ten_length[i] - m.tendon_range[2 * i + side]) - m.tendon_margin[i]
+                gap = (1.0 - 2.0 * side) * (d.ten_length[i] - flat(m.tendon_range)[2 * i + side]) - m.tendon_margin[i]
                 least = fmin(least, fabs(gap) / REACH)
     return least
 

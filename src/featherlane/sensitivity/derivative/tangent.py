@@ -17,7 +17,7 @@ SMALL_ANGLE = 0.3  # below it, a series whose first neglected term is less than 
 @kernel
 def right_jacobian(r, x):
     """Returns J(r) x of the exponential."""
-    z = dot3(r, r)
+    z = dot(r, r)
     t = sqrt(z)
     small = t < SMALL_ANGLE
     s, _ = sincos(0.5 * t)
@@ -34,14 +34,14 @@ def right_jacobian(r, x):
         (t - whole) / (size * fmax(t, SMALL_ANGLE)),
     )
     rx = cross(r, x)
-    return axpy3(second, cross(r, rx), axpy3(-first, rx, x))
+    return fma(second, cross(r, rx), axpy3(-first, rx, x))
 
 
 @kernel
 def linear_jacobian(r, x):
     """Returns J(r) x of the linear update."""
-    u = scale3(0.5, r)
-    return scale3(1.0 / (1.0 + dot3(u, u)), axpy3(-1.0, cross(u, x), x))
+    u = 0.5 * r
+    return 1.0 / (1.0 + dot(u, u)) * axpy3(-1.0, cross(u, x), x)
 
 
 @kernel
@@ -49,10 +49,10 @@ def quaternion_tangent(m, r):
     """Computes the columns of J(r) and of exp(-r)."""
     axes = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
     if m.opt_rotation == INFINITESIMAL:
-        p = quat_conj(quat_normalize((1.0, 0.5 * r[0], 0.5 * r[1], 0.5 * r[2])))
+        p = quat_normalize((1.0, 0.5 * r[0], 0.5 * r[1], 0.5 * r[2])).T
         J = tuple(linear_jacobian(r, x) for x in axes)
     else:
-        p = quat_conj(rotation_vector_quat(r))
+        p = rotation_vector_quat(r).T
         J = tuple(right_jacobian(r, x) for x in axes)
     return J, tuple(rotate(p, x) for x in axes)
 

@@ -28,7 +28,7 @@ from featherlane.sensitivity.derivative.moved_force import add_moved_force, poin
 @kernel
 def _site(m, d, s):
     """Returns the position of site s."""
-    return load3(d.site_xpos, 3 * s)
+    return d.site_xpos[s]
 
 
 @kernel
@@ -36,10 +36,10 @@ def _pull_end(m, d, p, s, b, k, frame, g, dg):
     """ten_bend += rates of the force g on site s, and of its opposite on body b of the path's frame (0: the world)."""
     x, none = _site(m, d, s), zeros(3)
     _, moved = point_motion(m, d, m.site_bodyid[s], k, x)
-    change = add3(cross(frame, g), dg)
+    change = cross(frame, g) + dg
     add_moved_force(m, d, p.ten_bend, m.site_bodyid[s], k, (x, moved), (g, none), (change, none))
     if b > 0:
-        g, change = scale3(-1.0, g), scale3(-1.0, change)
+        g, change = -1.0 * g, -1.0 * change
         add_moved_force(m, d, p.ten_bend, b, k, (x, moved), (g, none), (change, none))
 
 
@@ -55,9 +55,9 @@ def _moves(m, d, s, b, k):
 @kernel
 def _straight(x, y, moves):
     """Returns the direction from x to y and its change."""
-    u, length = normalize3(sub3(y, x))
-    v = sub3(moves[1], moves[0])
-    return u, scale3(1.0 / fmax(length, MINVAL), axpy3(-dot3(u, v), u, v))
+    u, length = normalize3(y - x)
+    v = moves[1] - moves[0]
+    return u, 1.0 / fmax(length, MINVAL) * fma(-dot(u, v), u, v)
 
 
 @kernel
@@ -65,8 +65,8 @@ def _add_segment(m, d, p, s, t, k, scale):
     """Adds the straight segment between sites s and t."""
     if carrier(m, m.site_bodyid[s]) != carrier(m, m.site_bodyid[t]):
         u, turn = _straight(_site(m, d, s), _site(m, d, t), (_moves(m, d, s, 0, k), _moves(m, d, t, 0, k)))
-        u, turn, still = scale3(scale, u), scale3(scale, turn), zeros(3)
-        _pull_end(m, d, p, s, 0, k, still, scale3(-1.0, u), scale3(-1.0, turn))
+        u, turn, still = scale * u, scale * turn, zeros(3)
+        _pull_end(m, d, p, s, 0, k, still, -1.0 * u, -1.0 * turn)
         _pull_end(m, d, p, t, 0, k, still, u, turn)
 
 
@@ -81,64 +81,64 @@ def _flat(v, axis):
 def _in_plane(n, r, first, last, moves):
     """Returns the changes of -u_0 and u_1 in the plane with normal n; `first`, `last`: (x, point on the circle)."""
     (x, a), (y, b) = first, last
-    (u, l), (v, o) = normalize3(sub3(a, x)), normalize3(sub3(y, b))
+    (u, l), (v, o) = normalize3(a - x), normalize3(y - b)
     across, over = cross(n, u), cross(n, v)
     rho, _ = normalize3(a)
     tangent = cross(n, rho)
     # a path around the outside is tangential: both factors are 0
     i, j = 1.0 / fmax(l, MINVAL), 1.0 / fmax(o, MINVAL)
-    f, g = r * dot3(across, tangent), r * dot3(over, tangent)
-    curved = fma(i * f, f, j * g * g) - r * dot3(rho, sub3(u, v))
-    along, beyond = i * dot3(across, moves[0]), j * dot3(over, moves[1])
-    apart = sub3(a, b)
-    inside = dot3(apart, apart) == 0.0
+    f, g = r * dot(across, tangent), r * dot(over, tangent)
+    curved = fma(i * f, f, j * g * g) - r * dot(rho, u - v)
+    along, beyond = i * dot(across, moves[0]), j * dot(over, moves[1])
+    apart = a - b
+    inside = dot(apart, apart) == 0.0
     shift = where(inside, fma(f, along, g * beyond) / where(inside, curved, 1.0), 0.0)
-    return scale3(fma(-i * f, shift, along), across), scale3(fma(-j * g, shift, beyond), over)
+    return fma(-i * f, shift, along) * across, fma(-j * g, shift, beyond) * over
 
 
 @kernel
 def _off_plane(n, u, v, x, y, moves):
     """Returns the changes of -u_0 and u_1 along the normal n of the plane of x, y and the centre of the sphere."""
-    aa, bb, around = fmax(dot3(x, x), MINVAL), fmax(dot3(y, y), MINVAL), dot3(n, cross(x, u))
-    across = fmax(dot3(n, cross(x, y)), MINVAL)
-    steep, z, w = around * dot3(x, y) / across, dot3(n, moves[0]), dot3(n, moves[1])
-    first = fma((steep - dot3(u, x)) / aa, z, -(around / across * w))
-    last = fma((steep + dot3(v, y)) / bb, w, -(around / across * z))
-    return scale3(first, n), scale3(last, n)
+    aa, bb, around = fmax(dot(x, x), MINVAL), fmax(dot(y, y), MINVAL), dot(n, cross(x, u))
+    across = fmax(dot(n, cross(x, y)), MINVAL)
+    steep, z, w = around * dot(x, y) / across, dot(n, moves[0]), dot(n, moves[1])
+    first = fma((steep - dot(u, x)) / aa, z, -(around / across * w))
+    last = fma((steep + dot(v, y)) / bb, w, -(around / across * z))
+    return first * n, last * n
 
 
 @kernel
 def _around(m, d, p, n, k, scale):
     """Adds the path around element n, a geom, between the sites before and after it."""
     s, g, t = m.wrap_objid[n - 1], m.wrap_objid[n], m.wrap_objid[n + 1]
-    b, R, centre = m.geom_bodyid[g], load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g)
+    b, R, centre = m.geom_bodyid[g], d.geom_xmat[g], d.geom_xpos[g]
     bends, one, two, arc = wrap(m, d, s, t, g, m.wrap_type[n], m.wrap_sideid[n])
-    x, y = sub3(_site(m, d, s), centre), sub3(_site(m, d, t), centre)
-    a, c = sub3(one, centre), sub3(two, centre)
+    x, y = _site(m, d, s) - centre, _site(m, d, t) - centre
+    a, c = one - centre, two - centre
     moves = (_moves(m, d, s, b, k), _moves(m, d, t, b, k))
-    (u, first), (v, last) = normalize3(sub3(a, x)), normalize3(sub3(y, c))
+    (u, first), (v, last) = normalize3(a - x), normalize3(y - c)
     if m.wrap_type[n] == WRAP_SPHERE:
         normal, _ = normalize3(cross(x, y))
-        du, dv = _in_plane(normal, m.geom_size[3 * g], (x, a), (y, c), moves)
+        du, dv = _in_plane(normal, m.geom_size[g][0], (x, a), (y, c), moves)
         ou, ov = _off_plane(normal, u, v, x, y, moves)
-        du, dv = add3(du, ou), add3(dv, ov)
+        du, dv = du + ou, dv + ov
     else:
         axis, length = (R[2], R[5], R[8]), fmax(first + arc + last, MINVAL)
         ends = (_flat(x, axis), _flat(a, axis)), (_flat(y, axis), _flat(c, axis))
-        du, dv = _in_plane(axis, m.geom_size[3 * g], ends[0], ends[1], moves)
-        rise = dot3(axis, sub3(y, x)) / length
+        du, dv = _in_plane(axis, m.geom_size[g][0], ends[0], ends[1], moves)
+        rise = dot3(axis, y - x) / length
         plane = sqrt(fmax(fma(-rise, rise, 1.0), MINVAL))
         (fu, _), (fv, _) = normalize3(_flat(u, axis)), normalize3(_flat(v, axis))
         # gradients of (rise P - plane h)
-        eu, ev = axpy3(-rise, fu, scale3(plane, axis)), axpy3(rise, fv, scale3(-plane, axis))
-        tilt = (dot3(eu, moves[0]) + dot3(ev, moves[1])) / length
-        du, dv = axpy3(tilt, eu, scale3(plane, du)), axpy3(tilt, ev, scale3(plane, dv))
+        eu, ev = fma(-rise, fu, scale3(plane, axis)), fma(rise, fv, scale3(-plane, axis))
+        tilt = (dot(eu, moves[0]) + dot(ev, moves[1])) / length
+        du, dv = fma(tilt, eu, plane * du), fma(tilt, ev, plane * dv)
     e, turn = _straight(x, y, moves)
-    u, v = scale3(scale, select3(bends, u, e)), scale3(scale, select3(bends, v, e))
-    du = scale3(scale, select3(bends, du, scale3(-1.0, turn)))
-    dv = scale3(scale, select3(bends, dv, turn))
+    u, v = scale * where(bends, u, e), scale * where(bends, v, e)
+    du = scale * where(bends, du, -1.0 * turn)
+    dv = scale * where(bends, dv, turn)
     frame, _ = point_motion(m, d, b, k, centre)
-    _pull_end(m, d, p, s, b, k, frame, scale3(-1.0, u), du)
+    _pull_end(m, d, p, s, b, k, frame, -1.0 * u, du)
     _pull_end(m, d, p, t, b, k, frame, v, dv)
 
 

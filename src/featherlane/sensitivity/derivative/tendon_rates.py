@@ -106,13 +106,13 @@ def _bends(m, d, p, k, B, f, D):
 def row_parameters(m, k, kind, i):
     """Returns solref and solimp of a row of that kind, of equality or tendon i."""
     if kind == EQUALITY:
-        solref, solimp = load2(m.eq_solref, 2 * i), load5(m.eq_solimp, 5 * i)
+        solref, solimp = m.eq_solref[i], m.eq_solimp[i]
     elif kind == LIMIT_JOINT:
-        solref, solimp = load2(m.jnt_solref, 2 * i), load5(m.jnt_solimp, 5 * i)
+        solref, solimp = m.jnt_solref[i], m.jnt_solimp[i]
     elif kind == LIMIT_TENDON:
-        solref, solimp = load2(m.tendon_solref_lim, 2 * i), load5(m.tendon_solimp_lim, 5 * i)
+        solref, solimp = m.tendon_solref_lim[i], m.tendon_solimp_lim[i]
     else:
-        solref, solimp = load2(m.tendon_solref_fri, 2 * i), load5(m.tendon_solimp_fri, 5 * i)
+        solref, solimp = m.tendon_solref_fri[i], m.tendon_solimp_fri[i]
     return solref, solimp
 
 

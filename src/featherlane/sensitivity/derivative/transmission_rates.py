@@ -34,7 +34,7 @@ def _joint(m, d, p, i, k):
         axis = load3(m.actuator_gear, g)
         turn = zeros(3)
         if m.actuator_trntype[i] == TRN_JOINTINPARENT:
-            axis = rotate(quat_conj(q), axis)
+            axis = rotate(q.T, axis)
             turn = cross(axis, x)
         store3(p.ten_bend, v, turn)
         if is_ball(m.jnt_type[j]):
@@ -48,22 +48,22 @@ def _site(m, d, p, i, k):
     """Computes `_bend` of an actuator on a site, with or without a reference."""
     o, s, r = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
     push, twist, change = load3(m.actuator_gear, 6 * o), load3(m.actuator_gear, 6 * o + 3), 0.0
-    x, b = load3(d.site_xpos, 3 * s), m.site_bodyid[s]
+    x, b = d.site_xpos[s], m.site_bodyid[s]
     w, u = point_motion(m, d, b, k, x)
     if r < 0:
-        R = load9(d.site_xmat, 9 * s)
+        R = d.site_xmat[s]
         f, n = mat_mul_vec(R, push), mat_mul_vec(R, twist)
         add_moved_force(m, d, p.ten_bend, b, k, (x, u), (f, n), (cross(w, f), cross(w, n)))
     else:
-        R, y, c = load9(d.site_xmat, 9 * r), load3(d.site_xpos, 3 * r), m.site_bodyid[r]
+        R, y, c = d.site_xmat[r], d.site_xpos[r], m.site_bodyid[r]
         f, n = mat_mul_vec(R, push), mat_mul_vec(R, twist)
         z, v = point_motion(m, d, c, k, y)
-        df, dn, away = cross(z, f), cross(z, n), sub3(x, y)
+        df, dn, away = cross(z, f), cross(z, n), x - y
         turn = quat_sub(site_quat(m, d, s), site_quat(m, d, r))
-        relative = mat_t_mul_vec(load9(d.site_xmat, 9 * s), sub3(w, z))
-        change = dot3(f, sub3(sub3(u, v), cross(z, away))) + dot3(twist, rotation_rate(turn, relative))
+        relative = d.site_xmat[s].T @ sub3(w, z)
+        change = dot(f, sub3(u, v) - cross(z, away)) + dot3(twist, rotation_rate(turn, relative))
         add_moved_force(m, d, p.ten_bend, b, k, (x, u), (f, n), (df, dn))
-        f, n, df, dn = scale3(-1.0, f), scale3(-1.0, n), scale3(-1.0, df), scale3(-1.0, dn)
+        f, n, df, dn = -1.0 * f, -1.0 * n, -1.0 * df, -1.0 * dn
         add_moved_force(m, d, p.ten_bend, c, k, (y, v), (f, n), (df, dn))
     return change
 
@@ -72,28 +72,28 @@ def _site(m, d, p, i, k):
 def _crank(m, d, p, i, k):
     """Computes `_bend` of an actuator on a slider-crank; see dynamics/actuator/slider_crank.py."""
     o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
-    pin, end = load3(d.site_xpos, 3 * crank), load3(d.site_xpos, 3 * slider)
+    pin, end = d.site_xpos[crank], d.site_xpos[slider]
     b, c = m.site_bodyid[crank], m.site_bodyid[slider]
-    a = (d.site_xmat[9 * slider + 2], d.site_xmat[9 * slider + 5], d.site_xmat[9 * slider + 8])
-    v, gear, rod, none = sub3(pin, end), m.actuator_gear[6 * o], m.actuator_cranklength[i], zeros(3)
+    a = (d.site_xmat[slider][2], d.site_xmat[slider][5], d.site_xmat[slider][8])
+    v, gear, rod, none = pin - end, m.actuator_gear[6 * o], m.actuator_cranklength[i], zeros(3)
     _, u = point_motion(m, d, b, k, pin)
     w, z = point_motion(m, d, c, k, end)
     dv, da, av = sub3(u, z), cross(w, a), dot3(a, v)
-    det = fma(av, av, fma(rod, rod, -dot3(v, v)))
+    det = fma(av, av, fma(rod, rod, -dot(v, v)))
     reaches = det > 0.0
     s = sqrt(where(reaches, det, 1.0))
-    dav = dot3(da, v) + dot3(a, dv)
-    ds = (av * dav - dot3(v, dv)) / s
+    dav = dot(da, v) + dot3(a, dv)
+    ds = (av * dav - dot(v, dv)) / s
     along, across = where(reaches, 1.0 - av / s, 1.0), where(reaches, 1.0 / s, 0.0)
     dalong, dacross = where(reaches, (av * ds / s - dav) / s, 0.0), where(reaches, -ds / (s * s), 0.0)
-    f, by_axis = axpy3(across, v, scale3(along, a)), scale3(along, v)
-    df = add3(axpy3(dacross, v, scale3(across, dv)), axpy3(dalong, a, scale3(along, da)))
+    f, by_axis = fma(across, v, scale3(along, a)), along * v
+    df = fma(dacross, v, across * dv) + axpy3(dalong, a, along * da)
     n = cross(a, by_axis)
-    dn = add3(cross(da, by_axis), cross(a, axpy3(dalong, v, scale3(along, dv))))
-    f, n, df, dn = scale3(gear, f), scale3(gear, n), scale3(gear, df), scale3(gear, dn)
+    dn = cross(da, by_axis) + cross(a, fma(dalong, v, along * dv))
+    f, n, df, dn = gear * f, gear * n, gear * df, gear * dn
     add_moved_force(m, d, p.ten_bend, b, k, (pin, u), (f, none), (df, none))
-    add_moved_force(m, d, p.ten_bend, c, k, (end, z), (scale3(-1.0, f), n), (scale3(-1.0, df), dn))
-    return dot3(f, dv) + gear * dot3(by_axis, da)
+    add_moved_force(m, d, p.ten_bend, c, k, (end, z), (-1.0 * f, n), (-1.0 * df, dn))
+    return dot(f, dv) + gear * dot(by_axis, da)
 
 
 @kernel

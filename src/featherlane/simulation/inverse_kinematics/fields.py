@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from featherlane.lanes import Layout
 from featherlane.lanes.layout import Declare, size
+from featherlane.spatial.types import Vec2, Vec3
 
 _given, _state, _result, _scratch = Declare(), Declare(), Declare(), Declare("", "scratch")
 
@@ -33,7 +34,7 @@ IK = Layout(
         _given.int("equality", "nequality", "1", "index of an equality constraint"),
         _given.int("moves", "nrow ndof", "1", "1: the dof changes the error; -1: it moves the second body"),
         _given.real("goal", f"ntarget {GOAL}", "m, 1", "position, quaternion, point to look at, axis"),
-        _given.real("weight", "nrow 2", "1/m, 1/rad", "weights of position and rotation"),
+        _given.rows(Vec2, "weight", "nrow", "1/m, 1/rad", "weights of position and rotation"),
         _given.real("posture", "npos", "m, rad, quaternion", "preferred position of the joints"),
         _given.real("stiffness", "1", "1", "weight of the distance to the posture; 0: none"),
         _given.real("tolerance", "2", "m, rad", "largest errors of a target that is reached, and of a constraint"),
@@ -41,13 +42,13 @@ IK = Layout(
         _state.real("growth", "1", "1", "factor of the damping after a rejected step"),
         _state.real("niter", "1", "1", "iterations"),
         _state.real("status", "1", "1", "an IkStatus; -1: the iteration continues"),
-        _result.real("error", "nrow 2", "m, rad", "distance and angle to the target, or of the constraint"),
+        _result.rows(Vec2, "error", "nrow", "m, rad", "distance and angle to the target, or of the constraint"),
         _result.real("cost", "1", "1", "half the weighted sum of squares"),
         _scratch.real("q", "npos", "m, rad, quaternion", "last accepted position"),
         _scratch.real("step", "nvel", "m, rad", "change of position"),
-        _scratch.real("column", "ndof 3", "m, 1", "columns of three rows of the Jacobian"),
+        _scratch.rows(Vec3, "column", "ndof", "m, 1", "columns of three rows of the Jacobian"),
         _scratch.real("trial_cost", "1", "1", "cost of the position in d"),
-        _scratch.real("trial_error", "nrow 2", "m, rad", "errors of the position in d"),
+        _scratch.rows(Vec2, "trial_error", "nrow", "m, rad", "errors of the position in d"),
         _scratch.real("trial_A", "ndof ndof", "1", "J^T W J of the position in d, lower triangle"),
         _scratch.real("trial_g", "ndof", "1", "J^T W e of the position in d"),
         _scratch.real("A", "ndof ndof", "1", "J^T W J of the accepted position, lower triangle"),

@@ -34,14 +34,14 @@ def _clamp_joint(m, d, j):
     if m.jnt_limited[j]:
         if is_scalar(kind):
             # NaN remains
-            q, low, high = d.qpos[a], m.jnt_range[2 * j], m.jnt_range[2 * j + 1]
+            q, low, high = d.qpos[a], m.jnt_range[j][0], m.jnt_range[j][1]
             d.qpos[a] = where(q < low, low, where(q > high, high, q))
         elif is_ball(kind):
-            r, most = quat_log(quat_normalize(load4(d.qpos, a))), m.jnt_range[2 * j + 1]
+            r, most = quat_log(quat_normalize(load4(d.qpos, a))), m.jnt_range[j][1]
             angle = norm3(r)
             over = angle > most
             if any_(over):
-                inside = rotation_vector_quat(scale3(most / fmax(angle, MINVAL), r))
+                inside = rotation_vector_quat(most / fmax(angle, MINVAL) * r)
                 for k in unrolled(range(4)):
                     d.qpos[a + k] = where(over, inside[k], d.qpos[a + k])
 
@@ -82,7 +82,7 @@ def _release(m, d, p):
         held = false_mask(d)
         if p.limited and m.jnt_limited[j] and is_scalar(m.jnt_type[j]):
             q = p.q[m.jnt_qposadr[j]]
-            held = ((q <= m.jnt_range[2 * j]) & (g <= 0.0)) | ((q >= m.jnt_range[2 * j + 1]) & (g >= 0.0))
+            held = ((q <= m.jnt_range[j][0]) & (g <= 0.0)) | ((q >= m.jnt_range[j][1]) & (g >= 0.0))
         p.free[i] = where(held, 0.0, 1.0)
         size = sqrt(p.A[n * i + i])
         steepest = fmax(steepest, where(held | (size < MINVAL), 0.0, fabs(g) / fmax(size, MINVAL)))
@@ -141,7 +141,7 @@ def _accept(d, p, good):
     for i in range(p.npos):
         p.q[i] = where(good, d.qpos[i], p.q[i])
     for t in range(2 * p.nrow):
-        p.error[t] = where(good, p.trial_error[t], p.error[t])
+        flat(p.error)[t] = where(good, flat(p.trial_error)[t], flat(p.error)[t])
     p.cost[0] = where(good, p.trial_cost[0], p.cost[0])
     for i in range(n):
         p.g[i] = where(good, p.trial_g[i], p.g[i])
@@ -163,7 +163,7 @@ def _is_reached(d, p):
     """Returns the mask of worlds whose targets and constraints are all within the tolerances; none with a posture."""
     reached = not_(p.stiffness[0] > 0.0)
     for t in range(p.nrow):
-        reached = reached & (p.error[2 * t] <= p.tolerance[0]) & (p.error[2 * t + 1] <= p.tolerance[1])
+        reached = reached & (p.error[t][0] <= p.tolerance[0]) & (p.error[t][1] <= p.tolerance[1])
     return reached
 
 

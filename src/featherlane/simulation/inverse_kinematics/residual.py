@@ -30,26 +30,26 @@ def _object_pose(m, d, kind, i):
     """Returns position and quaternion of a site, a geom or a body's frame, from the frames of bodies."""
     body, offset, turn = i, zeros(3), (1.0, 0.0, 0.0, 0.0)
     if kind == OBJ_SITE:
-        body, offset, turn = m.site_bodyid[i], load3(m.site_pos, 3 * i), load4(m.site_quat, 4 * i)
+        body, offset, turn = m.site_bodyid[i], m.site_pos[i], m.site_quat[i]
     elif kind == OBJ_GEOM:
-        body, offset, turn = m.geom_bodyid[i], load3(m.geom_pos, 3 * i), load4(m.geom_quat, 4 * i)
-    offset = mat_mul_vec(load9(d.xmat, 9 * body), offset)
-    return add3(load3(d.xpos, 3 * body), offset), quat_mul(load4(d.xquat, 4 * body), turn)
+        body, offset, turn = m.geom_bodyid[i], m.geom_pos[i], m.geom_quat[i]
+    offset = mat_mul_vec(d.xmat[body], offset)
+    return d.xpos[body] + offset, quat_mul(d.xquat[body], turn)
 
 
 @kernel
 def _motion(m, d, dof, j, point):
     """Returns the linear velocity of a point and the angular velocity of its body, per unit velocity of a DoF."""
     kind, k = m.jnt_type[j], dof - m.jnt_dofadr[j]
-    v, w = load3(d.xaxis, 3 * j), zeros(3)
+    v, w = d.xaxis[j], zeros(3)
     if is_free_joint(kind) and is_translation(kind, k):
         v = (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
     elif not is_translation(kind, k):
         if has_quaternion(kind):
             first = 9 * m.jnt_bodyid[j] + k % 3
-            v = d.xmat[first], d.xmat[first + 3], d.xmat[first + 6]
+            v = flat(d.xmat)[first], flat(d.xmat)[first + 3], flat(d.xmat)[first + 6]
         w = v
-        v = cross(w, sub3(point, load3(d.xanchor, 3 * j)))
+        v = cross(w, point - d.xanchor[j])
     return v, w
 
 
@@ -61,11 +61,11 @@ def _add_rows(d, p, t, e, weight):
     p.trial_cost[0] = fma(0.5 * s, dot3(e, e), p.trial_cost[0])
     for i in range(n):
         if p.moves[t * n + i]:
-            a = scale3(s, load3(p.column, 3 * i))
+            a = s * p.column[i]
             p.trial_g[i] = p.trial_g[i] + dot3(a, e)
             for j in range(i + 1):
                 if p.moves[t * n + j]:
-                    p.trial_A[n * i + j] = p.trial_A[n * i + j] + dot3(a, load3(p.column, 3 * j))
+                    p.trial_A[n * i + j] = p.trial_A[n * i + j] + dot(a, p.column[j])
 
 
 @kernel
@@ -74,20 +74,20 @@ def _add_position(m, d, p, t, pos):
     e = sub3(load3(p.goal, GOAL * t), pos)
     for i in range(p.ndof):
         v, _ = _motion(m, d, p.dof[i], p.dof_joint[i], pos)
-        store3(p.column, 3 * i, v)
-    p.trial_error[2 * t] = norm3(e)
-    _add_rows(d, p, t, e, p.weight[2 * t])
+        p.column[i] = v
+    p.trial_error[t][0] = norm3(e)
+    _add_rows(d, p, t, e, p.weight[t][0])
 
 
 @kernel
 def _add_orientation(m, d, p, t, pos, quat):
     """Adds the rotation of target t to its orientation."""
-    e = rotate(quat, quat_sub(quat_normalize(load4(p.goal, GOAL * t + 3)), quat))
+    e = quat @ quat_sub(quat_normalize(load4(p.goal, GOAL * t + 3)), quat)
     for i in range(p.ndof):
         _, w = _motion(m, d, p.dof[i], p.dof_joint[i], pos)
-        store3(p.column, 3 * i, w)
-    p.trial_error[2 * t + 1] = norm3(e)
-    _add_rows(d, p, t, e, p.weight[2 * t + 1])
+        p.column[i] = w
+    p.trial_error[t][1] = norm3(e)
+    _add_rows(d, p, t, e, p.weight[t][1])
 
 
 @kernel
@@ -98,29 +98,29 @@ def _add_look(m, d, p, t, pos, quat):
     itself has no effect.
     """
     u, r = normalize3(sub3(load3(p.goal, GOAL * t + 7), pos))
-    a = rotate(quat, normalize3(load3(p.goal, GOAL * t + 10))[0])
+    a = quat @ normalize3(load3(p.goal, GOAL * t + 10))[0]
     c = cross(a, u)
-    s, along = norm3(c), dot3(a, u)
+    s, along = norm3(c), dot(a, u)
     angle = atan2(s, along)
     # an axis that points away turns about any perpendicular
     flat = (fabs(a[0]) <= fabs(a[1])) & (fabs(a[0]) <= fabs(a[2]))
     other = normalize3(cross(a, (where(flat, 1.0, 0.0), where(flat, 0.0, 1.0), 0.0)))[0]
-    n = select3(s < MINVAL, other, scale3(1.0 / fmax(s, MINVAL), c))
-    e = scale3(angle, n)
+    n = where(s < MINVAL, other, 1.0 / fmax(s, MINVAL) * c)
+    e = angle * n
     nearness = 1.0 / fmax(r, MINVAL)
     for i in range(p.ndof):
         v, w = _motion(m, d, p.dof[i], p.dof_joint[i], pos)
         w = axpy3(nearness, cross(u, v), w)
-        store3(p.column, 3 * i, axpy3(-dot3(a, w), a, w))
-    p.trial_error[2 * t + 1] = angle
-    _add_rows(d, p, t, e, p.weight[2 * t + 1])
+        p.column[i] = fma(-dot(a, w), a, w)
+    p.trial_error[t][1] = angle
+    _add_rows(d, p, t, e, p.weight[t][1])
 
 
 @kernel
 def _add_scalar(d, p, t, error, angle):
     """Adds constraint t, one row whose columns are in p; its error is a length, or an angle if `angle` is 1."""
-    p.trial_error[2 * t + angle] = fabs(error)
-    _add_rows(d, p, t, (-error, 0.0, 0.0), p.weight[2 * t + angle])
+    flat(p.trial_error)[2 * t + angle] = fabs(error)
+    _add_rows(d, p, t, (-error, 0.0, 0.0), flat(p.weight)[2 * t + angle])
 
 
 @kernel
@@ -134,7 +134,7 @@ def _add_joints(m, d, p, t, e):
             c = c + 1.0
         if p.dof_joint[i] == j2:
             c = c - slope
-        store3(p.column, 3 * i, (c, 0.0, 0.0))
+        p.column[i] = (c, 0.0, 0.0)
     _add_scalar(d, p, t, error, 1 if is_angle(m.jnt_type[j1]) else 0)
 
 
@@ -156,7 +156,7 @@ def _add_tendons(m, d, p, t, e):
     for i in range(p.ndof):
         c = _length_rate(m, d, m.eq_obj1id[e], p.dof[i])
         c = fma(-slope, _length_rate(m, d, m.eq_obj2id[e], p.dof[i]), c)
-        store3(p.column, 3 * i, (c, 0.0, 0.0))
+        p.column[i] = (c, 0.0, 0.0)
     _add_scalar(d, p, t, error, 0)
 
 
@@ -167,23 +167,23 @@ def _add_fastening(m, d, p, t, e):
     A dof above both bodies changes neither; one that moves the second body has -1 in `moves`.
     """
     p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
-    apart = sub3(p2, p1)
+    apart = p2 - p1
     for i in range(p.ndof):
         v, _ = _motion(m, d, p.dof[i], p.dof_joint[i], p1 if p.moves[t * p.ndof + i] > 0 else p2)
-        store3(p.column, 3 * i, v if p.moves[t * p.ndof + i] > 0 else scale3(-1.0, v))
-    p.trial_error[2 * t] = norm3(apart)
-    _add_rows(d, p, t, apart, p.weight[2 * t])
+        p.column[i] = v if p.moves[t * p.ndof + i] > 0 else scale3(-1.0, v)
+    p.trial_error[t][0] = norm3(apart)
+    _add_rows(d, p, t, apart, p.weight[t][0])
     if m.eq_type[e] == EQ_WELD:
         # without a torquescale a weld does not hold the orientation
         on = where(m.eq_data[NEQDATA * e + 10] != 0.0, 1.0, 0.0)
         frame, turn = orientations(m, d, e)
         # turn = q_2* q_1 is the rotation from the second frame to the first
-        turn = scale3(-on, rotate(frame, quat_log(quat_normalize(turn))))
+        turn = -on * (frame @ quat_log(turn.unit))
         for i in range(p.ndof):
             _, w = _motion(m, d, p.dof[i], p.dof_joint[i], p1)
-            store3(p.column, 3 * i, scale3(on if p.moves[t * p.ndof + i] > 0 else -on, w))
-        p.trial_error[2 * t + 1] = norm3(turn)
-        _add_rows(d, p, t, turn, p.weight[2 * t + 1])
+            p.column[i] = scale3(on if p.moves[t * p.ndof + i] > 0 else -on, w)
+        p.trial_error[t][1] = norm3(turn)
+        _add_rows(d, p, t, turn, p.weight[t][1])
 
 
 @kernel
@@ -231,7 +231,7 @@ def ik_residual(m, d, p):
         for j in range(i + 1):
             p.trial_A[n * i + j] = 0.0
     for t in range(p.ntarget):
-        p.trial_error[2 * t], p.trial_error[2 * t + 1] = 0.0, 0.0
+        p.trial_error[t][0], p.trial_error[t][1] = 0.0, 0.0
         pos, quat = _object_pose(m, d, p.kind[t], p.object[t])
         if p.parts[t] & PLACE:
             _add_position(m, d, p, t, pos)
@@ -246,7 +246,7 @@ def ik_residual(m, d, p):
         tendon(m, d)
     for c in range(p.nequality):
         t = p.ntarget + c
-        p.trial_error[2 * t], p.trial_error[2 * t + 1] = 0.0, 0.0
+        p.trial_error[t][0], p.trial_error[t][1] = 0.0, 0.0
         _add_equality(m, d, p, t, p.equality[c])
     if any_(p.stiffness[0] > 0.0):
         _add_posture(m, d, p)

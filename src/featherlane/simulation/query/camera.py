@@ -145,16 +145,16 @@ def camera_tiles(m, d, b, p, thread, tile):
         place_lights(m, d, p)
     colours = p.colours + 8 * p.colour_stride * (b.place[tile * width(b)] // p.number)
     i, near, far = p.camera, real(d, d.camera.clip[0]), real(d, d.camera.clip[1])
-    R, size = load9(d.cam_xmat, 9 * i), (real(d, p.image_width), real(d, p.image_height))
+    R, size = d.cam_xmat[i], (real(d, p.image_width), real(d, p.image_height))
     lane = 1.0 * lane_index(d)
     row_of_lane = floor((lane + 0.5) / p.packet_width)
     column_of_lane = lane - p.packet_width * row_of_lane
     wide, high, n = p.packet_width, width(d) // p.packet_width, p.block_width * p.block_height
     # not a number if a pose is not finite
-    spoiled = dot3(load3(d.cam_xpos, 3 * i), (R[0], R[1], R[2]))
+    spoiled = dot3(d.cam_xpos[i], (R[0], R[1], R[2]))
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]
-        spoiled = spoiled + (dot3(load3(d.geom_xpos, 3 * g), (R[3], R[4], R[5])) + d.geom_xmat[9 * g + 8])
+        spoiled = spoiled + (dot3(d.geom_xpos[g], (R[3], R[4], R[5])) + d.geom_xmat[g][8])
     spoiled = where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)
     d.ray.culls[0] = 1
     for s in range(b.nstep):
@@ -170,19 +170,19 @@ def camera_tiles(m, d, b, p, thread, tile):
         # depth along the optical axis by distance along the ray
         slope = -dot3((R[2], R[5], R[8]), direction)
         start = near / slope
-        store3(d.ray.point, 0, axpy3(start, direction, origin))
-        store3(d.ray.direction, 0, direction)
+        d.ray.point[0] = axpy3(start, direction, origin)
+        d.ray.direction[0] = direction
         d.ray.exclude[0] = -1.0
         cast_packet(m, d)
         depth = slope * d.ray.distance[0] + near
         seen = (d.ray.geom[0] >= 0.0) & (depth < far)
         p.depth[0] = where(seen, depth, far) + spoiled
-        geom, normal = where(seen, d.ray.geom[0], -1.0), select3(seen, load3(d.ray.normal, 0), zeros(3))
+        geom, normal = where(seen, d.ray.geom[0], -1.0), select3(seen, d.ray.normal[0], zeros(3))
         if p.coloured:
             shade(m, d, p, axpy3(start, direction, origin), direction, seen, colours)
             store3(p.rgb, 0, tuple(x + spoiled for x in load3(p.rgb, 0)))
         d.ray.geom[0] = geom
-        store3(d.ray.normal, 0, normal)
+        d.ray.normal[0] = normal
         write_records(b, thread, tile, s)
     d.ray.culls[0] = 0
 

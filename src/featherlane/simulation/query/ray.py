@@ -58,8 +58,8 @@ def cast_many(m, d, rays, hits, count):
         for lane in range(W):
             k = first + lane if first + lane < count else count - 1
             for i in range(3):
-                write_lane(d.ray.point, i, lane, read_lane(ray, 3 * k + i, 0))
-                write_lane(d.ray.direction, i, lane, read_lane(ray, 3 * (count + k) + i, 0))
+                write_lane(flat(d.ray.point), i, lane, read_lane(ray, 3 * k + i, 0))
+                write_lane(flat(d.ray.direction), i, lane, read_lane(ray, 3 * (count + k) + i, 0))
             write_lane(d.ray.exclude, 0, lane, read_lane(ray, 6 * count + k, 0))
         cast(m, d)
         for lane in range(W):
@@ -68,7 +68,7 @@ def cast_many(m, d, rays, hits, count):
                 write_lane(hit, k, 0, read_lane(d.ray.distance, 0, lane))
                 write_lane(hit, count + k, 0, read_lane(d.ray.geom, 0, lane))
                 for i in range(3):
-                    write_lane(hit, 2 * count + 3 * k + i, 0, read_lane(d.ray.normal, i, lane))
+                    write_lane(hit, 2 * count + 3 * k + i, 0, read_lane(flat(d.ray.normal), i, lane))
 
 
 @over_tiles

@@ -116,20 +116,20 @@ def scan_tiles(m, d, b, p, thread, tile):
         for i in range(6):
             for lane in range(W):
                 write_lane(p.local, i, lane, read_lane(lanes, W * (6 * s + i) + lane, 0))
-        origin = add3(pos, mat_mul_vec(R, load3(p.local, 0)))
+        origin = pos + mat_mul_vec(R, load3(p.local, 0))
         direction = mat_mul_vec(R, load3(p.local, 3))
-        store3(d.ray.point, 0, origin)
-        store3(d.ray.direction, 0, direction)
+        d.ray.point[0] = origin
+        d.ray.direction[0] = direction
         if p.vertical:
             cast_vertical(m, d, p)
         else:
             cast_packet(m, d)
         met, x, first = d.ray.geom[0] >= 0.0, d.ray.distance[0], (s * W, before)
-        at = axpy3(where(met, x, 0.0), direction, origin)
+        at = fma(where(met, x, 0.0), direction, origin)
         write_results(d, p, p.distances, first, 1, (x + spoiled,))
         write_results(d, p, p.heights, first, 1, (where(met, pos[2] - at[2], real(d, miss)) + spoiled,))
         write_results(d, p, p.geoms, first, 1, (d.ray.geom[0],))
-        write_results(d, p, p.normals, first, 3, load3(d.ray.normal, 0))
+        write_results(d, p, p.normals, first, 3, d.ray.normal[0])
         write_results(d, p, p.points, first, 3, tuple(at[i] + spoiled for i in range(3)))
 
 

@@ -38,7 +38,8 @@ def bad_state(m, d):
     if m.na > 0:
         found = found | is_out_of_range(d.act, m.na)
     if m.nmocap > 0:
-        found = found | is_out_of_range(d.mocap_pos, 3 * m.nmocap) | is_out_of_range(d.mocap_quat, 4 * m.nmocap)
+        found = found | is_out_of_range(flat(d.mocap_pos), 3 * m.nmocap)
+        found = found | is_out_of_range(flat(d.mocap_quat), 4 * m.nmocap)
     if m.neq > 0:
         found = found | is_out_of_range(d.eq_active, m.neq)
     return found
@@ -70,7 +71,7 @@ def reset_references(m, d, mask):
             p = m.tendon_plasticadr[t]
             if p >= 0:
                 for k in range(2):
-                    d.plastic[p + k] = where(mask, m.tendon_lengthspring[2 * t + k], d.plastic[p + k])
+                    d.plastic[p + k] = where(mask, flat(m.tendon_lengthspring)[2 * t + k], d.plastic[p + k])
 
 
 @kernel
@@ -86,7 +87,7 @@ def reset_worlds(m, d, mask):
     clear(d.time, 1, mask)
     clear(d.ctrl, m.nu, mask)
     clear(d.qfrc_applied, m.nv, mask)
-    clear(d.xfrc_applied, 6 * m.nbody, mask)
+    clear(flat(d.xfrc_applied), 6 * m.nbody, mask)
     clear(d.given_present, d.ngiven, mask)
     clear(d.given_replace, 1, mask)
     for e in range(m.neq):
@@ -94,13 +95,13 @@ def reset_worlds(m, d, mask):
     for b in range(m.nbody):
         k = m.body_mocapid[b]
         if k >= 0:
-            w, x, y, z = quat_normalize(load4(m.body_quat, 4 * b))
+            w, x, y, z = m.body_quat[b].unit
             for c in range(3):
-                d.mocap_pos[3 * k + c] = where(mask, m.body_pos[3 * b + c], d.mocap_pos[3 * k + c])
-            d.mocap_quat[4 * k] = where(mask, w, d.mocap_quat[4 * k])
-            d.mocap_quat[4 * k + 1] = where(mask, x, d.mocap_quat[4 * k + 1])
-            d.mocap_quat[4 * k + 2] = where(mask, y, d.mocap_quat[4 * k + 2])
-            d.mocap_quat[4 * k + 3] = where(mask, z, d.mocap_quat[4 * k + 3])
+                flat(d.mocap_pos)[3 * k + c] = where(mask, flat(m.body_pos)[3 * b + c], flat(d.mocap_pos)[3 * k + c])
+            d.mocap_quat[k][0] = where(mask, w, d.mocap_quat[k][0])
+            d.mocap_quat[k][1] = where(mask, x, d.mocap_quat[k][1])
+            d.mocap_quat[k][2] = where(mask, y, d.mocap_quat[k][2])
+            d.mocap_quat[k][3] = where(mask, z, d.mocap_quat[k][3])
 
 
 @kernel
@@ -113,9 +114,9 @@ def restart_sleep(m, d, mask):
         d.sleep_qpos[i] = where(mask, m.qpos0[i], d.sleep_qpos[i])
     for k in range(m.nmocap):
         for c in range(3):
-            d.sleep_mocap[7 * k + c] = where(mask, d.mocap_pos[3 * k + c], d.sleep_mocap[7 * k + c])
+            d.sleep_mocap[7 * k + c] = where(mask, flat(d.mocap_pos)[3 * k + c], d.sleep_mocap[7 * k + c])
         for c in range(4):
-            d.sleep_mocap[7 * k + 3 + c] = where(mask, d.mocap_quat[4 * k + c], d.sleep_mocap[7 * k + 3 + c])
+            d.sleep_mocap[7 * k + 3 + c] = where(mask, flat(d.mocap_quat)[4 * k + c], d.sleep_mocap[7 * k + 3 + c])
 
 
 @kernel

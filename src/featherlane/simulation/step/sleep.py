@@ -23,7 +23,7 @@ def still(m, d, t):
         moves = not_(fabs(d.qvel[i]) * m.dof_length[i] < tolerance) & ((tolerance != 0.0) | (d.qvel[i] != 0.0))
         busy = where(moves | (d.qfrc_applied[i] != 0.0), 1.0, busy)
     for i in range(6 * b, 6 * (b + m.tree_bodynum[t])):
-        busy = where(d.xfrc_applied[i] != 0.0, 1.0, busy)
+        busy = where(flat(d.xfrc_applied)[i] != 0.0, 1.0, busy)
     return busy == 0.0
 
 

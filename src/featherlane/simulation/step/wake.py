@@ -109,9 +109,9 @@ def positions(m, t):
 def mocap_moved(d, k, moved):
     """Returns `moved`, set to 1 in worlds in which mocap body k has moved since the last call."""
     for c in range(3):
-        moved = where(d.mocap_pos[3 * k + c] != d.sleep_mocap[7 * k + c], 1.0, moved)
+        moved = where(flat(d.mocap_pos)[3 * k + c] != d.sleep_mocap[7 * k + c], 1.0, moved)
     for c in range(4):
-        moved = where(d.mocap_quat[4 * k + c] != d.sleep_mocap[7 * k + 3 + c], 1.0, moved)
+        moved = where(flat(d.mocap_quat)[4 * k + c] != d.sleep_mocap[7 * k + 3 + c], 1.0, moved)
     return moved
 
 
@@ -147,7 +147,7 @@ def perturbed(m, d, t):
     for a in range(first, end):
         changed = where(d.qpos[a] != d.sleep_qpos[a], 1.0, changed)
     for i in range(6 * b, 6 * (b + m.tree_bodynum[t])):
-        changed = where(d.xfrc_applied[i] != 0.0, 1.0, changed)
+        changed = where(flat(d.xfrc_applied)[i] != 0.0, 1.0, changed)
     k = m.body_mocapid[m.body_rootid[b]]
     if k >= 0:
         changed = mocap_moved(d, k, changed)
@@ -161,9 +161,9 @@ def note_mocap(m, d):
     for k in range(m.nmocap):
         moved = mocap_moved(d, k, moved)
         for c in range(3):
-            d.sleep_mocap[7 * k + c] = d.mocap_pos[3 * k + c]
+            d.sleep_mocap[7 * k + c] = flat(d.mocap_pos)[3 * k + c]
         for c in range(4):
-            d.sleep_mocap[7 * k + 3 + c] = d.mocap_quat[4 * k + c]
+            d.sleep_mocap[7 * k + 3 + c] = flat(d.mocap_quat)[4 * k + c]
     return any_(moved > 0.0)
 
 
@@ -264,7 +264,7 @@ def wake_tied(m, d):
     for i in range(m.ntendon):
         if m.tendon_limited[i] != 0 and m.tendon_treenum[i] == 2:
             t1, t2, length = m.tendon_treeid[2 * i], m.tendon_treeid[2 * i + 1], d.ten_length[i]
-            distance = fmin(length - m.tendon_range[2 * i], m.tendon_range[2 * i + 1] - length)
+            distance = fmin(length - m.tendon_range[i][0], m.tendon_range[i][1] - length)
             near = distance < m.tendon_margin[i]
             near = near & (d.tree_awake[t1] != d.tree_awake[t2])
             if any_(near):

@@ -37,7 +37,7 @@ class KernelView:
         array = self._arrays[field][: f.count(self._sizes)]
         rows = np.repeat(array.reshape(-1, 1), WORLDS, axis=1) if f.kind == "real" else array.copy()
         rows.flags.writeable = field in self._sets
-        return Rows(rows, f"{self._name}.{field}")
+        return Rows(rows, f"{self._name}.{field}", f.rows)
 
     def __setattr__(self, field: str, value):
         raise UnknownAttributeError(f"{self._name}.{field} cannot be written in this callback")

@@ -131,7 +131,7 @@ def translation_entries(d, k, i):
     """Returns the relative velocity of contact k's bodies at its point per unit of dof i; 0 if it moves both alike."""
     first = d.dual.mark[i] == FIRST
     r = pushed_body_arm(d, k) if first else other_arm(d, k)
-    return add3(load3(d.cdof, 6 * i + 3), cross(load3(d.cdof, 6 * i), r))
+    return d.cdof[i].linear + cross(d.cdof[i].angular, r)
 
 
 @kernel
@@ -145,10 +145,10 @@ def contact_entries(d, k, i, e, n, dim):
             s = -s
         v = translation_entries(d, k, i)
         for c in range(3 if dim > 3 else dim):
-            d.dual.Y[e + c * n] = s * dot3(load3(d.con_basis, 9 * k + 3 * c), v)
-        w = load3(d.cdof, 6 * i)
+            d.dual.Y[e + c * n] = s * dot3(load3(flat(d.con_basis), 9 * k + 3 * c), v)
+        w = d.cdof[i].angular
         for c in range(3, dim):
-            d.dual.Y[e + c * n] = s * dot3(load3(d.con_basis, 9 * turn_index(d, k) + 3 * (c - 3)), w)
+            d.dual.Y[e + c * n] = s * dot3(load3(flat(d.con_basis), 9 * turn_index(d, k) + 3 * (c - 3)), w)
 
 
 @kernel

@@ -1,6 +1,7 @@
 """Fields of the Hessian H = M + J^T D J: sparsity pattern, entries, factorization."""
 
 from featherlane.lanes.layout import Declare, size
+from featherlane.spatial.types import Vec3
 
 _hessian = Declare("solve", "scratch", record="hessian")
 _hessian_table = Declare("solve", "table", record="hessian")
@@ -36,7 +37,7 @@ FIELDS = (
     ),
     _hessian.real("coupled", "1", "1", "1: rows of this world couple two branches"),
     _hessian.int("pair_dof", "nv", "1", "dofs of a contact between two moving bodies, descending"),
-    _hessian.real("pair_J", "2 nv 3", "1", "basis rows of this contact at these dofs"),
+    _hessian.rows(Vec3, "pair_J", "2 nv", "1", "basis rows of this contact at these dofs"),
     # pairs of branches that rows couple
     _hessian.int("ncoupling", "2", "1", "number of pairs of branches coupled by rows: in this step, in the pattern"),
     _hessian_table.long("coupling_key", "ncouplingmax", "1", "key of the pair: higher tip dof x nv + lower tip dof"),

@@ -97,26 +97,26 @@ def add_edges(d, k, i, J, K, y, u):
 @kernel
 def add_pyramid(m, d, k, c):
     """Adds the edges of contact k at column c of its Jacobian."""
-    i, J, y = d.hessian.pair_dof[c], d.hessian.pair_J[3 * c], d.primal.con_y[3 * k]
+    i, J, y = d.hessian.pair_dof[c], d.hessian.pair_J[c][0], d.primal.con_y[3 * k]
     for e in range(1, 3):
-        add_edges(d, k, i, J, d.hessian.pair_J[3 * c + e], y, d.primal.con_y[3 * k + e])
+        add_edges(d, k, i, J, flat(d.hessian.pair_J)[3 * c + e], y, d.primal.con_y[3 * k + e])
     for e in range(d.con_dim[k] - 3):
-        add_edges(d, k, i, J, d.hessian.pair_J[3 * (m.nv + c) + e], y, d.primal.con_y[3 * turn_index(d, k) + e])
+        add_edges(d, k, i, J, flat(d.hessian.pair_J)[3 * (m.nv + c) + e], y, d.primal.con_y[3 * turn_index(d, k) + e])
 
 
 @kernel
 def add_cone_rows(m, d, k, c, f, t):
     """Adds the rows of contact k, with forces f and moments t, at column c of its Jacobian."""
     i, D, Dt, n = d.hessian.pair_dof[c], d.con_D[k], d.con_Dt[k], d.con_dim[k]
-    add_row(d, i, d.hessian.pair_J[3 * c], D, f[0])
+    add_row(d, i, d.hessian.pair_J[c][0], D, f[0])
     if n > 1:
-        add_row(d, i, d.hessian.pair_J[3 * c + 1], Dt, f[1])
-        add_row(d, i, d.hessian.pair_J[3 * c + 2], Dt, f[2])
+        add_row(d, i, d.hessian.pair_J[c][1], Dt, f[1])
+        add_row(d, i, d.hessian.pair_J[c][2], Dt, f[2])
     if n > 3:
         r = 3 * (m.nv + c)
-        add_row(d, i, d.hessian.pair_J[r], Dt, t[0])
-        add_row(d, i, d.hessian.pair_J[r + 1], Dt, t[1])
-        add_row(d, i, d.hessian.pair_J[r + 2], Dt, t[2])
+        add_row(d, i, flat(d.hessian.pair_J)[r], Dt, t[0])
+        add_row(d, i, flat(d.hessian.pair_J)[r + 1], Dt, t[1])
+        add_row(d, i, flat(d.hessian.pair_J)[r + 2], Dt, t[2])
 
 
 @kernel

@@ -48,7 +48,7 @@ def apply_bounds(m, d, x, out):
         out[i] = 0.0
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1 and any_(d.krylov.rate[k] > 0.0):
-            s = d.krylov.rate[k] * dot3(load3(d.con_basis, 9 * k), relative_velocity(d, k, d.con_motion))
+            s = d.krylov.rate[k] * dot(d.con_basis[k].rows[0], relative_velocity(d, k, d.con_motion))
             push_bodies(d, k, (0.0, s * d.primal.con_y[3 * k + 1], s * d.primal.con_y[3 * k + 2]))
             if d.con_dim[k] > 3:
                 turn_bodies(d, k, scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k))))

@@ -98,9 +98,9 @@ def add_violation(d, k, rho):
     stuck, slid = zone_before(d, k)
     v = where((stuck & (size > b)) | (slid & not_(size > b)), fabs(size - b), 0.0)
     d.coulomb.trial[3 * k] = v
-    d.con_wrench[body] = fmax(d.con_wrench[body], v)
+    flat(d.con_wrench)[body] = fmax(flat(d.con_wrench)[body], v)
     if other > 0:
-        d.con_wrench[other] = fmax(d.con_wrench[other], v)
+        flat(d.con_wrench)[other] = fmax(flat(d.con_wrench)[other], v)
 
 
 @kernel
@@ -112,9 +112,9 @@ def set_zone(d, k, share):
     b, Dt, v, other = bound(d, k, d.primal.con_y), d.con_Dt[k], d.coulomb.trial[3 * k], d.con_body[2 * k + 1]
     size = sqrt(others(d, k, d.coulomb.trial, d.coulomb.trial))
     stuck, slid = zone_before(d, k)
-    most = d.con_wrench[6 * d.con_body[2 * k]]
+    most = d.con_wrench[d.con_body[2 * k]][0]
     if other > 0:
-        most = fmax(most, d.con_wrench[6 * other])
+        most = fmax(most, d.con_wrench[other][0])
     before = sqrt(others(d, k, d.coulomb.friction, d.coulomb.friction))
     waits = (v < share * most) & (v > 0.0) & (b > 0.0)
     sticks, slides = waits & stuck, waits & slid & (before > 0.0)

@@ -65,8 +65,8 @@ def add_sizes(d, b, r, f, t):
     """Adds the absolute terms of a wrench: force f at arm r on body b, and moment t."""
     x, y, z = fabs(r[0]), fabs(r[1]), fabs(r[2])
     moment = (fma(y, f[2], fma(z, f[1], t[0])), fma(z, f[0], fma(x, f[2], t[1])), fma(x, f[1], fma(y, f[0], t[2])))
-    store3(d.con_wrench, 6 * b, add3(load3(d.con_wrench, 6 * b), moment))
-    store3(d.con_wrench, 6 * b + 3, add3(load3(d.con_wrench, 6 * b + 3), f))
+    store3(flat(d.con_wrench), 6 * b, add3(d.con_wrench[b].moment, moment))
+    store3(flat(d.con_wrench), 6 * b + 3, add3(d.con_wrench[b].translation, f))
 
 
 @kernel
@@ -86,14 +86,16 @@ def sizes_of_contact(m, d, k):
         f, s, _ = cone_push(m, d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
             t = scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k)))
-    n = load3(d.con_basis, 9 * k)
+    n = d.con_basis[k].rows[0]
     if d.con_dim[k] > 1:
-        f = spread_over(f, n, load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6))
+        f = spread_over(f, n, d.con_basis[k].rows[1], d.con_basis[k].rows[2])
     else:
         f = (f[0] * fabs(n[0]), f[0] * fabs(n[1]), f[0] * fabs(n[2]))
     if d.con_dim[k] > 3:
         o = 9 * turn_index(d, k)
-        t = spread_over(t, load3(d.con_basis, o), load3(d.con_basis, o + 3), load3(d.con_basis, o + 6))
+        t = spread_over(
+            t, load3(flat(d.con_basis), o), load3(flat(d.con_basis), o + 3), load3(flat(d.con_basis), o + 6)
+        )
     return f, t
 
 
@@ -128,13 +130,13 @@ def is_rounding_of_terms(m, d):
     for k in range(m.nbody - 1):
         b = m.nbody - 1 - k
         if d.body_reached[b]:
-            w, p = load6(d.con_wrench, 6 * b), m.body_parentid[b]
+            w, p = d.con_wrench[b], m.body_parentid[b]
             if d.body_reached[p]:
-                store6(d.con_wrench, 6 * p, add6(load6(d.con_wrench, 6 * p), w))
+                d.con_wrench[p] = d.con_wrench[p] + w
             for i in range(m.body_dofadr[b], m.body_dofadr[b] + m.body_dofnum[b]):
                 x = d.primal.Mgrad[i]
                 for j in range(6):
-                    x = fma(fabs(d.cdof[6 * i + j]), d.con_wrench[6 * b + j], x)
+                    x = fma(fabs(flat(d.cdof)[6 * i + j]), flat(d.con_wrench)[6 * b + j], x)
                 d.primal.Mgrad[i] = x
     rounding, above = TERMS * one_rounding(d), 0.0
     for i in range(m.nv):

@@ -65,18 +65,18 @@ def contact_cost(m, d, con_y, cost):
 def push_bodies(d, k, f):
     """Applies forces along normal and tangents of the basis to the bodies of contact k."""
     if d.con_dim[k] > 1:
-        n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
-        add_contact_force(d, k, axpy3(f[0], n, axpy3(f[1], u, scale3(f[2], v))))
+        n, u, v = d.con_basis[k].rows[0], d.con_basis[k].rows[1], d.con_basis[k].rows[2]
+        add_contact_force(d, k, fma(f[0], n, fma(f[1], u, f[2] * v)))
     else:
-        add_contact_force(d, k, scale3(f[0], load3(d.con_basis, 9 * k)))
+        add_contact_force(d, k, f[0] * d.con_basis[k].rows[0])
 
 
 @kernel
 def turn_bodies(d, k, t):
     """Applies moments along the turns of the basis to the bodies of contact k."""
     o = 9 * turn_index(d, k)
-    u, v = load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
-    add_contact_moment(d, k, axpy3(t[0], load3(d.con_basis, o), axpy3(t[1], u, scale3(t[2], v))))
+    u, v = load3(flat(d.con_basis), o + 3), load3(flat(d.con_basis), o + 6)
+    add_contact_moment(d, k, axpy3(t[0], load3(flat(d.con_basis), o), axpy3(t[1], u, scale3(t[2], v))))
 
 
 @kernel
@@ -91,7 +91,7 @@ def push_contacts(m, d, cost):
             if d.con_dim[k] > 3:
                 g, t, c = turning_pyramid(d, k, d.primal.con_y)
                 cost = cost + c
-                add_contact_force(d, k, scale3(g, load3(d.con_basis, 9 * k)))
+                add_contact_force(d, k, g * d.con_basis[k].rows[0])
                 turn_bodies(d, k, t)
     else:
         for k in range(d.ncon_slot[0]):

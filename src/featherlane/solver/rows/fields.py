@@ -1,6 +1,7 @@
 """Fields of contact rows: bodies and contact points."""
 
 from featherlane.lanes.layout import Declare
+from featherlane.spatial.types import Force, Mat3
 
 _slot = Declare("solve", "slot")
 _scratch = Declare("solve", "scratch")
@@ -10,9 +11,10 @@ FIELDS = (
         "con_body", "nconmax 2", "1", "body on which the contact force acts, and the other body if both move, else 0"
     ),
     _slot.real("con_arm", "nconmax 6", "m", "contact point relative to the coms of the two bodies' trees"),
-    _slot.real(
+    _slot.rows(
+        Mat3,
         "con_basis",
-        "2 nconmax 9",
+        "2 nconmax",
         "1, m",
         "n, mu1 t1, mu2 t2, pointing at the first of con_body; then rotations: mu3 n, mu4 t1, mu5 t2",
     ),
@@ -22,5 +24,5 @@ FIELDS = (
         "1",
         "a slot acts on the body or below it: 1 with a body of its tree, 2 as a stiffness, 3 as a force",
     ),
-    _scratch.real("con_wrench", "nbody 6", "N m, N", "contact force on the body and below it, at the tree's com"),
+    _scratch.rows(Force, "con_wrench", "nbody", "N m, N", "contact force on the body and below it, at the tree's com"),
 )

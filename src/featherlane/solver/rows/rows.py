@@ -37,7 +37,7 @@ def mark_contact_path(m, d, b, mark):
 @kernel
 def store_arm(m, d, k, place, b):
     """Stores the contact point relative to the com of body b's tree."""
-    r = sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
+    r = d.con_pos[k] - d.subtree_com[m.body_rootid[b]]
     store3(d.con_arm, 6 * k + 3 * place, r)
 
 
@@ -61,13 +61,13 @@ def others(d, k, x, y):
 def store_turns(d, k, sign):
     """Stores the basis of contact k's turns; dimension 4 has only the spin about the normal."""
     o = 9 * turn_index(d, k)
-    store3(d.con_basis, o, scale3(sign * d.con_friction[5 * k + 2], load3(d.con_frame, 9 * k)))
+    store3(flat(d.con_basis), o, sign * d.con_friction[5 * k + 2] * d.con_frame[k].rows[0])
     if d.con_dim[k] > 4:
-        store3(d.con_basis, o + 3, scale3(sign * d.con_friction[5 * k + 3], load3(d.con_frame, 9 * k + 3)))
-        store3(d.con_basis, o + 6, scale3(sign * d.con_friction[5 * k + 4], load3(d.con_frame, 9 * k + 6)))
+        store3(flat(d.con_basis), o + 3, sign * d.con_friction[5 * k + 3] * d.con_frame[k].rows[1])
+        store3(flat(d.con_basis), o + 6, sign * d.con_friction[5 * k + 4] * d.con_frame[k].rows[2])
     else:
-        store3(d.con_basis, o + 3, zeros(3))
-        store3(d.con_basis, o + 6, zeros(3))
+        store3(flat(d.con_basis), o + 3, zeros(3))
+        store3(flat(d.con_basis), o + 6, zeros(3))
 
 
 @kernel
@@ -112,10 +112,10 @@ def prepare_contacts(m, d):
         store_arm(m, d, k, 0, b)
         if other > 0:
             store_arm(m, d, k, 1, other)
-        store3(d.con_basis, 9 * k, scale3(sign, load3(d.con_frame, 9 * k)))
+        store3(flat(d.con_basis), 9 * k, sign * d.con_frame[k].rows[0])
         if d.con_dim[k] > 1:
-            store3(d.con_basis, 9 * k + 3, scale3(sign * d.con_friction[5 * k], load3(d.con_frame, 9 * k + 3)))
-            store3(d.con_basis, 9 * k + 6, scale3(sign * d.con_friction[5 * k + 1], load3(d.con_frame, 9 * k + 6)))
+            store3(flat(d.con_basis), 9 * k + 3, sign * d.con_friction[5 * k] * d.con_frame[k].rows[1])
+            store3(flat(d.con_basis), 9 * k + 6, sign * d.con_friction[5 * k + 1] * d.con_frame[k].rows[2])
         if d.con_dim[k] > 3:
             store_turns(d, k, sign)
     list_slots(d)
@@ -131,7 +131,7 @@ def body_motion(m, d, v, out):
             i0 = m.body_dofadr[b]
             for i in range(i0, i0 + m.body_dofnum[b]):
                 x = v[i]
-                w = tuple(fma(d.cdof[6 * i + c], x, w[c]) for c in range(6))
+                w = tuple(fma(d.cdof[i][c], x, w[c]) for c in range(6))
             store6(out, 6 * b, w)
 
 
@@ -160,9 +160,9 @@ def turning_rows(d, k, w, out):
     a = load3(w, 6 * b)
     if other > 0:
         a = sub3(a, load3(w, 6 * other))
-    out[3 * j] = dot3(load3(d.con_basis, 9 * j), a)
-    out[3 * j + 1] = dot3(load3(d.con_basis, 9 * j + 3), a)
-    out[3 * j + 2] = dot3(load3(d.con_basis, 9 * j + 6), a)
+    out[3 * j] = dot3(d.con_basis[j].rows[0], a)
+    out[3 * j + 1] = dot3(d.con_basis[j].rows[1], a)
+    out[3 * j + 2] = dot3(d.con_basis[j].rows[2], a)
 
 
 @kernel
@@ -171,7 +171,7 @@ def relative_velocity(d, k, w):
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
     u = point_velocity(b, pushed_body_arm(d, k), w)
     if other > 0:
-        u = sub3(u, point_velocity(other, other_arm(d, k), w))
+        u = u - point_velocity(other, other_arm(d, k), w)
     return u
 
 
@@ -179,10 +179,10 @@ def relative_velocity(d, k, w):
 def contact_row_products(d, k, w, out):
     """Computes out[3k ..] = the contact's three basis rows of J v from the body motions of v; turns: `turning_rows`."""
     u = relative_velocity(d, k, w)
-    out[3 * k] = dot3(load3(d.con_basis, 9 * k), u)
+    out[3 * k] = dot(d.con_basis[k].rows[0], u)
     if d.con_dim[k] > 1:
-        out[3 * k + 1] = dot3(load3(d.con_basis, 9 * k + 3), u)
-        out[3 * k + 2] = dot3(load3(d.con_basis, 9 * k + 6), u)
+        out[3 * k + 1] = dot(d.con_basis[k].rows[1], u)
+        out[3 * k + 2] = dot(d.con_basis[k].rows[2], u)
 
 
 @kernel
@@ -190,28 +190,28 @@ def clear_body_forces(m, d):
     """Clears the contact forces on all bodies."""
     for b in range(m.nbody):
         if d.body_reached[b]:
-            store6(d.con_wrench, 6 * b, zeros(6))
+            d.con_wrench[b] = zeros(6)
 
 
 @kernel
 def add_contact_force(d, k, f):
     """Adds contact force f (on the pushed body, world axes) as a body force at the com of each body's tree."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    store3(d.con_wrench, 6 * b, add3(load3(d.con_wrench, 6 * b), cross(pushed_body_arm(d, k), f)))
-    store3(d.con_wrench, 6 * b + 3, add3(load3(d.con_wrench, 6 * b + 3), f))
+    store3(flat(d.con_wrench), 6 * b, d.con_wrench[b].moment + cross(pushed_body_arm(d, k), f))
+    store3(flat(d.con_wrench), 6 * b + 3, add3(d.con_wrench[b].translation, f))
     if other > 0:
         t = cross(other_arm(d, k), f)
-        store3(d.con_wrench, 6 * other, sub3(load3(d.con_wrench, 6 * other), t))
-        store3(d.con_wrench, 6 * other + 3, sub3(load3(d.con_wrench, 6 * other + 3), f))
+        store3(flat(d.con_wrench), 6 * other, d.con_wrench[other].moment - t)
+        store3(flat(d.con_wrench), 6 * other + 3, sub3(d.con_wrench[other].translation, f))
 
 
 @kernel
 def add_contact_moment(d, k, t):
     """Adds a contact moment t, as `add_contact_force`."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    store3(d.con_wrench, 6 * b, add3(load3(d.con_wrench, 6 * b), t))
+    store3(flat(d.con_wrench), 6 * b, add3(d.con_wrench[b].moment, t))
     if other > 0:
-        store3(d.con_wrench, 6 * other, sub3(load3(d.con_wrench, 6 * other), t))
+        store3(flat(d.con_wrench), 6 * other, sub3(d.con_wrench[other].moment, t))
 
 
 @kernel
@@ -220,13 +220,13 @@ def body_forces_to_dofs(m, d, out):
     for k in range(m.nbody - 1):
         b = m.nbody - 1 - k
         if d.body_reached[b]:
-            f = load6(d.con_wrench, 6 * b)
+            f = d.con_wrench[b]
             p = m.body_parentid[b]
             if d.body_reached[p]:
-                store6(d.con_wrench, 6 * p, add6(load6(d.con_wrench, 6 * p), f))
+                d.con_wrench[p] = d.con_wrench[p] + f
             i0 = m.body_dofadr[b]
             for i in range(i0, i0 + m.body_dofnum[b]):
-                s = load6(d.cdof, 6 * i)
+                s = d.cdof[i]
                 x = out[i]
                 for c in unrolled(range(6)):
                     x = fma(s[c], f[c], x)

@@ -16,13 +16,13 @@ def add_surface_velocities(m, d, con_y):
     """Adds B (velocity of the second surface - velocity of the first) to con_y, along the basis of each contact."""
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
-            p, b, mu = load3(d.con_pos, 3 * k), d.con_frictiondamping[k], 5 * k
+            p, b, mu = d.con_pos[k], d.con_frictiondamping[k], 5 * k
             v1, w1 = surface_velocity(m, d, d.con_geom[2 * k], p)
             v2, w2 = surface_velocity(m, d, d.con_geom[2 * k + 1], p)
             v = sub3(v2, v1)
-            along, across = dot3(load3(d.con_frame, 9 * k + 3), v), dot3(load3(d.con_frame, 9 * k + 6), v)
+            along, across = dot(d.con_frame[k].rows[1], v), dot(d.con_frame[k].rows[2], v)
             con_y[3 * k + 1] = fma(b, d.con_friction[mu] * along, con_y[3 * k + 1])
             con_y[3 * k + 2] = fma(b, d.con_friction[mu + 1] * across, con_y[3 * k + 2])
             if d.con_dim[k] > 3:
-                spin = dot3(load3(d.con_frame, 9 * k), sub3(w2, w1))
+                spin = dot(d.con_frame[k].rows[0], sub3(w2, w1))
                 con_y[3 * turn_index(d, k)] = fma(b, d.con_friction[mu + 2] * spin, con_y[3 * turn_index(d, k)])

@@ -63,7 +63,7 @@ from featherlane.solver.rows.pyramid import least_edge
 @kernel
 def add_axis_product(d, j, f, x):
     """Returns x + S_j . f."""
-    s = load6(d.cdof, 6 * j)
+    s = d.cdof[j]
     y = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], x)))
     return fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], y)))
 
@@ -105,7 +105,7 @@ def inertia_row(m, d, A, i):
 @kernel
 def stiffness_row(m, d, i):
     """Computes row i of ancestors: H_ij += S_j . K^c S_i."""
-    f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
+    f = stiffness_times(d, m.dof_bodyid[i], d.cdof[i])
     h, a, n = d.hessian.rowadr[i] - 1, m.chain_rowadr[i], m.chain_rownnz[i]
     start = translations(m, a, n)
     if start > 0:
@@ -123,8 +123,8 @@ def row_pair(m, d, A, i):
     """Computes rows i and i - 1, its parent, of A + S^T K^c S: each S_j is read once for both."""
     clear_hessian_row(m, d, i)
     clear_hessian_row(m, d, i - 1)
-    f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
-    g = stiffness_times(d, m.dof_bodyid[i - 1], load6(d.cdof, 6 * i - 6))
+    f = stiffness_times(d, m.dof_bodyid[i], d.cdof[i])
+    g = stiffness_times(d, m.dof_bodyid[i - 1], d.cdof[i - 1])
     h, k, p, q = d.hessian.rowadr[i] - 1, d.hessian.rowadr[i - 1] - 1, m.M_rowadr[i], m.M_rowadr[i - 1]
     a, n = m.chain_rowadr[i], m.chain_rownnz[i]
     start = translations(m, a, n - 1)
@@ -135,7 +135,7 @@ def row_pair(m, d, A, i):
             d.hessian.H[u + r], d.hessian.H[v + r] = f[3 + r] + A[p + r], g[3 + r] + A[q + r]
     for e in range(start, n - 1):
         j = m.chain_colind[a + e]
-        s, c = load6(d.cdof, 6 * j), d.hessian.rownnz[j]
+        s, c = d.cdof[j], d.hessian.rownnz[j]
         x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], A[p + e])))
         y = fma(s[0], g[0], fma(s[1], g[1], fma(s[2], g[2], A[q + e])))
         d.hessian.H[h + c] = fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], x)))
@@ -179,7 +179,7 @@ def block_row(m, d, A, i):
     for e in range(h, h + d.hessian.rownnz[i] + end - i - 1):
         d.hessian.H[e] = 0.0
     stiff, full = has_stiffness(d, m.dof_bodyid[i]), is_full(m, i)
-    f = load6(d.cdof, 6 * i)
+    f = d.cdof[i]
     if stiff:
         f = stiffness_times(d, m.dof_bodyid[i], f)
     d.hessian.H[h + d.hessian.rownnz[i] - 1] = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
@@ -313,7 +313,7 @@ def point_stiffness(m, d, k):
     else:
         F = cone_stiffness(m, d, k)
     if d.con_dim[k] > 3 and has_pyramids(m):
-        F = outer(turning_weight(d, k), load3(d.con_basis, 9 * k), F)
+        F = outer(turning_weight(d, k), d.con_basis[k].rows[0], F)
     return F
 
 

@@ -101,13 +101,13 @@ def couple_block(m, d, K, c, n):
     """Computes K S_j for the first n dofs j of block c, in hessian.pair_J."""
     first = m.block_dofadr[c]
     for e in range(n):
-        s, o = load6(d.cdof, 6 * (first + e)), 6 * e
+        s, o = d.cdof[first + e], 6 * e
         for i in range(6):
             k = K + 6 * i
             x = dot3(load3(d.hessian.coupling_K, k + 3), (s[3], s[4], s[5]))
             if not is_free_translation(m, first + e):
                 x = x + dot3(load3(d.hessian.coupling_K, k), (s[0], s[1], s[2]))
-            d.hessian.pair_J[o + i] = x
+            flat(d.hessian.pair_J)[o + i] = x
 
 
 @kernel
@@ -117,14 +117,14 @@ def subtract_block(m, d, b, rows, c, n):
     below = b > c
     place = block_place(m, d, b, c) if below else block_place(m, d, c, b)
     for i in range(i0, i0 + rows):
-        s, unit = load6(d.cdof, 6 * i), is_free_translation(m, i)
+        s, unit = d.cdof[i], is_free_translation(m, i)
         axis = i - m.jnt_dofadr[m.dof_jntid[i]]
         for e in range(n):
             o = 6 * e
             if unit:
-                x = d.hessian.pair_J[o + 3 + axis]
+                x = flat(d.hessian.pair_J)[o + 3 + axis]
             else:
-                f = load6(d.hessian.pair_J, o)
+                f = load6(flat(d.hessian.pair_J), o)
                 x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], fma(s[3], f[3], fma(s[4], f[4], s[5] * f[5])))))
             a = d.hessian.rowadr[i] + place + e if below else d.hessian.rowadr[j0 + e] + place + i - i0
             d.hessian.H[a] = d.hessian.H[a] - x

@@ -65,7 +65,7 @@ def combine(s, a, t, b):
 @kernel
 def contact_stiffness(d, k):
     """Returns F = sum of w_ab u_a u_b^T over the contact's basis, as (xx, xy, xz, yy, yz, zz)."""
-    n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
+    n, u, v = d.con_basis[k].rows[0], d.con_basis[k].rows[1], d.con_basis[k].rows[2]
     nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.primal.con_y, 3 * k))
     p1, p2, q = combine(n1, n, w11, u), combine(n2, n, w22, v), combine(n1, u, n2, v)
     p = axpy3(nn, n, q)
@@ -75,19 +75,19 @@ def contact_stiffness(d, k):
 @kernel
 def normal_stiffness(d, k):
     """Returns F of a contact without friction: w n n^T."""
-    n = load3(d.con_basis, 9 * k)
-    p = scale3(where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0), n)
+    n = d.con_basis[k].rows[0]
+    p = where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0) * n
     return tuple(p[i] * n[j] for i, j in UPPER)
 
 
 @kernel
 def cone_stiffness(m, d, k):
     """Returns F of an elliptic cone: w n n^T - e (n t^T + t n^T) + q t t^T + b (u u^T + v v^T)."""
-    n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
+    n, u, v = d.con_basis[k].rows[0], d.con_basis[k].rows[1], d.con_basis[k].rows[2]
     (w, e, q, b), inverse = cone_weights(m, d, k)
     t = combine(d.primal.con_y[3 * k + 1] * inverse, u, d.primal.con_y[3 * k + 2] * inverse, v)
     c, s = combine(w, n, -e, t), combine(q, t, -e, n)
-    x, y = scale3(b, u), scale3(b, v)
+    x, y = b * u, b * v
     return tuple(fma(c[i], n[j], fma(s[i], t[j], fma(x[i], u[j], y[i] * v[j]))) for i, j in UPPER)
 
 
@@ -111,8 +111,8 @@ def outer(w, a, x):
 def turning_stiffness(m, d, k):
     """Returns (A, p, s) of a contact's turns r_i: A = sum of w_i r_i r_i^T + q p p^T; p s^T couples translations."""
     o = 9 * turn_index(d, k)
-    r0, r1, r2 = load3(d.con_basis, o), load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
-    n = load3(d.con_basis, 9 * k)
+    r0, r1, r2 = load3(flat(d.con_basis), o), load3(flat(d.con_basis), o + 3), load3(flat(d.con_basis), o + 6)
+    n = d.con_basis[k].rows[0]
     if has_pyramids(m):
         c, w = turning_weights(d, k)
         p, s, q = axpy3(c[0], r0, combine(c[1], r1, c[2], r2)), n, 0.0
@@ -120,7 +120,7 @@ def turning_stiffness(m, d, k):
         (_, e, q, b), inverse = cone_weights(m, d, k)
         y0, y1, y2 = scale3(inverse, load3(d.primal.con_y, 3 * turn_index(d, k)))
         t1, t2 = d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse
-        t = combine(t1, load3(d.con_basis, 9 * k + 3), t2, load3(d.con_basis, 9 * k + 6))
+        t = combine(t1, d.con_basis[k].rows[1], t2, d.con_basis[k].rows[2])
         p, s, w = axpy3(y0, r0, combine(y1, r1, y2, r2)), combine(q, t, -e, n), (b, b, b)
     A = outer(q, p, zeros(6))
     return outer(w[0], r0, outer(w[1], r1, outer(w[2], r2, A))), p, s
@@ -154,7 +154,7 @@ def add_turns(m, d, k, side):
     """
     b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
     if has_pyramids(m):
-        n = load3(d.con_basis, 9 * k)
+        n = d.con_basis[k].rows[0]
         add_stiffness_at_arm(d, b, r, outer(turning_weight(d, k), n, zeros(6)))
     A, p, s = turning_stiffness(m, d, k)
     add_turning(d, b, r, A, p, s)

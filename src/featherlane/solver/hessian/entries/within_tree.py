@@ -15,18 +15,18 @@ from featherlane.solver.rows.rows import other_arm, pushed_body_arm, turn_index
 @kernel
 def pair_column(m, d, k, count, dof, r, sign):
     """Computes one column: the basis rows of the velocity at arm r per unit velocity of the dof."""
-    s = load6(d.cdof, 6 * dof)
+    s = d.cdof[dof]
     x = cross((s[0], s[1], s[2]), r)
     x = (sign * (s[3] + x[0]), sign * (s[4] + x[1]), sign * (s[5] + x[2]))
     d.hessian.pair_dof[count] = dof
-    d.hessian.pair_J[3 * count] = dot3(load3(d.con_basis, 9 * k), x)
+    d.hessian.pair_J[count][0] = dot3(d.con_basis[k].rows[0], x)
     if d.con_dim[k] > 1:
-        d.hessian.pair_J[3 * count + 1] = dot3(load3(d.con_basis, 9 * k + 3), x)
-        d.hessian.pair_J[3 * count + 2] = dot3(load3(d.con_basis, 9 * k + 6), x)
+        d.hessian.pair_J[count][1] = dot3(d.con_basis[k].rows[1], x)
+        d.hessian.pair_J[count][2] = dot3(d.con_basis[k].rows[2], x)
     if d.con_dim[k] > 3:
         turns, a = turn_index(d, k), (sign * s[0], sign * s[1], sign * s[2])
         for i in range(3):
-            d.hessian.pair_J[3 * (m.nv + count) + i] = dot3(load3(d.con_basis, 9 * turns + 3 * i), a)
+            flat(d.hessian.pair_J)[3 * (m.nv + count) + i] = dot3(load3(flat(d.con_basis), 9 * turns + 3 * i), a)
 
 
 @kernel
@@ -58,14 +58,14 @@ def add_pair(m, d, k):
     for a in range(count):
         i = d.hessian.pair_dof[a]
         h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
-        x, y, z = load3(d.hessian.pair_J, 3 * a)
+        x, y, z = d.hessian.pair_J[a]
         gx = fma(nn, x, fma(n1, y, n2 * z))
         gy = fma(n1, x, w11 * y)
         gz = fma(n2, x, w22 * z)
         for b in range(a, count):
             e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
             u = h + place
-            p, q, r = load3(d.hessian.pair_J, 3 * b)
+            p, q, r = d.hessian.pair_J[b]
             d.hessian.H[u] = fma(gx, p, fma(gy, q, fma(gz, r, d.hessian.H[u])))
 
 
@@ -77,11 +77,11 @@ def add_normal_pair(m, d, k):
     for a in range(count):
         i = d.hessian.pair_dof[a]
         h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
-        g = w * d.hessian.pair_J[3 * a]
+        g = w * d.hessian.pair_J[a][0]
         for b in range(a, count):
             e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
             u = h + place
-            d.hessian.H[u] = fma(g, d.hessian.pair_J[3 * b], d.hessian.H[u])
+            d.hessian.H[u] = fma(g, d.hessian.pair_J[b][0], d.hessian.H[u])
 
 
 @kernel
@@ -101,7 +101,7 @@ def weighted_cone(d, k, weights, x, y):
         along = along + dot3(u, y)
     c = fma(q, along, -(e * x[0]))
     f = (fma(w, x[0], -(e * along)), fma(c, t[0], b * x[1]), fma(c, t[1], b * x[2]))
-    return f, axpy3(c, u, scale3(b, y))
+    return f, fma(c, u, scale3(b, y))
 
 
 @kernel
@@ -125,8 +125,8 @@ def pair_columns(m, d, k, a):
     """Returns column a of J: the rows along n and the tangents, those along the turns."""
     y = zeros(3)
     if d.con_dim[k] > 3:
-        y = load3(d.hessian.pair_J, 3 * (m.nv + a))
-    return load3(d.hessian.pair_J, 3 * a), y
+        y = d.hessian.pair_J[m.nv + a]
+    return d.hessian.pair_J[a], y
 
 
 @kernel
@@ -139,8 +139,8 @@ def add_pair_row(m, d, k, count, a, f, g):
         u = h + place
         z = d.hessian.H[u]
         if d.con_dim[k] > 3:
-            z = z + dot3(g, load3(d.hessian.pair_J, 3 * (m.nv + b)))
-        d.hessian.H[u] = z + dot3(f, load3(d.hessian.pair_J, 3 * b))
+            z = z + dot3(g, d.hessian.pair_J[m.nv + b])
+        d.hessian.H[u] = z + dot3(f, d.hessian.pair_J[b])
 
 
 @stage

@@ -120,17 +120,17 @@ def take_out(m, d, i, k, U, D, w):
     inverse = 1.0 / nonzero_pivot(D)
     subtract_outer(d, SIZE * i, k, U, inverse)
     u = w * inverse
-    store6(d.cfrc, 6 * i, axpy6(u, U, load6(d.cfrc, 6 * i)))
+    d.cfrc[i] = axpy6(u, U, d.cfrc[i])
     return inverse, u
 
 
 @kernel
 def take_dof(m, d, i, k, x):
     """Eliminates a dof without coupling in E; stores 1 / D in hessian.dof_K."""
-    S = load6(d.cdof, 6 * k)
+    S = d.cdof[k]
     U = multiply_packed(d.aba_inertia, SIZE * i, S)
     D = dot6(S, U) + (m.dof_armature[k] + reflected_armature(m, k) + d.hessian.dof_K[3 * k])
-    inverse, u = take_out(m, d, i, k, U, D, x[k] - dot6(S, load6(d.cfrc, 6 * i)))
+    inverse, u = take_out(m, d, i, k, U, D, x[k] - dot(S, d.cfrc[i]))
     x[k] = u
     d.hessian.dof_K[3 * k] = inverse
 
@@ -140,11 +140,11 @@ def take_ball(m, d, i, k, x):
     """Eliminates the dofs k, k + 1, k + 2 of a ball joint; stores 1 / D and g in hessian.dof_K."""
     E = d.hessian.dof_K
     e32, e31, e21 = E[3 * k + 7], E[3 * k + 8], E[3 * k + 4]
-    S1, S2, S3 = load6(d.cdof, 6 * k), load6(d.cdof, 6 * k + 6), load6(d.cdof, 6 * k + 12)
+    S1, S2, S3 = d.cdof[k], d.cdof[k + 1], d.cdof[k + 2]
 
     U3 = multiply_packed(d.aba_inertia, SIZE * i, S3)
     D3 = dot6(S3, U3) + (m.dof_armature[k + 2] + reflected_armature(m, k + 2) + E[3 * k + 6])
-    w3 = x[k + 2] - dot6(S3, load6(d.cfrc, 6 * i))
+    w3 = x[k + 2] - dot(S3, d.cfrc[i])
     inverse3, u3 = take_out(m, d, i, k + 2, U3, D3, w3)
     g32, g31 = e32 * inverse3, e31 * inverse3
 
@@ -152,7 +152,7 @@ def take_ball(m, d, i, k, x):
     U2 = axpy6(-g32, U3, V)
     D2 = dot6(S2, V) + (m.dof_armature[k + 1] + reflected_armature(m, k + 1) + E[3 * k + 3])
     D2 = fma(-g32, fma(2.0, s, e32), D2)
-    w2 = fma(-g32, w3, x[k + 1] - dot6(S2, load6(d.cfrc, 6 * i)))
+    w2 = fma(-g32, w3, x[k + 1] - dot(S2, d.cfrc[i]))
     inverse2, u2 = take_out(m, d, i, k + 1, U2, D2, w2)
     g21 = fma(-e31, (s + e32) * inverse3, e21) * inverse2
 
@@ -161,7 +161,7 @@ def take_ball(m, d, i, k, x):
     D1 = dot6(S1, V) + (m.dof_armature[k] + reflected_armature(m, k) + E[3 * k])
     D1 = fma(-g31, fma(2.0, s, e31), D1)
     D1 = fma(-g21, fma(2.0, t, g21 * D2), D1)
-    w1 = fma(-g31, w3, fma(-g21, w2, x[k] - dot6(S1, load6(d.cfrc, 6 * i))))
+    w1 = fma(-g31, w3, fma(-g21, w2, x[k] - dot(S1, d.cfrc[i])))
     inverse1, u1 = take_out(m, d, i, k, U1, D1, w1)
     x[k], x[k + 1], x[k + 2] = u1, u2, u3
     E[3 * k], E[3 * k + 3], E[3 * k + 6] = inverse1, inverse2, inverse3
@@ -171,9 +171,9 @@ def take_ball(m, d, i, k, x):
 @kernel
 def pass_on(d, k, x, acc):
     """Returns x_k minus the part by the acceleration of the body before dof k, and the acceleration behind the dof."""
-    q = x[k] - dot6(load6(d.aba_axis, 6 * k), acc)
+    q = x[k] - dot6(d.aba_axis[k], acc)
     x[k] = q
-    return axpy6(q, load6(d.cdof, 6 * k), acc)
+    return axpy6(q, d.cdof[k], acc)
 
 
 @kernel
@@ -186,7 +186,7 @@ def has_ball_limits(m, d, k):
 def clear_forces(m, d):
     """Clears the forces on all bodies."""
     for i in range(1, m.nbody):
-        store6(d.cfrc, 6 * i, zeros(6))
+        d.cfrc[i] = zeros(6)
 
 
 @kernel
@@ -231,16 +231,16 @@ def reduce_articulated(m, d):
     x = d.primal.search
     clear_forces(m, d)
     for i in range(m.nbody - 1, 0, -1):
-        first, p, f = m.body_dofadr[i], m.body_parentid[i], load6(d.cfrc, 6 * i)
+        first, p, f = m.body_dofadr[i], m.body_parentid[i], d.cfrc[i]
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
-            w = x[k] - dot6(load6(d.cdof, 6 * k), f)
+            w = x[k] - dot6(d.cdof[k], f)
             if has_ball_limits(m, d, k):
                 for c in range(1, m.jnt_dofadr[m.dof_jntid[k]] + 3 - k):
                     w = fma(-d.hessian.dof_K[3 * (k + c) + c], x[k + c], w)
             x[k] = w
-            f = axpy6(w, load6(d.aba_axis, 6 * k), f)
+            f = axpy6(w, d.aba_axis[k], f)
         if p > 0:
-            store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), f))
+            d.cfrc[p] = add6(d.cfrc[p], f)
     for k in range(m.nv):
         x[k] = x[k] * d.hessian.dof_K[3 * k]
 
@@ -252,13 +252,13 @@ def expand_articulated(m, d):
     Reads:  aba_axis, hessian.dof_K, cdof.   Writes: primal.search (nv,); cacc.   Cost: O(nv).
     """
     x = d.primal.search
-    store6(d.cacc, 0, zeros(6))
+    d.cacc[0] = zeros(6)
     for i in range(1, m.nbody):
-        acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
+        acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
             if has_ball_limits(m, d, k):
                 o = k - m.jnt_dofadr[m.dof_jntid[k]]
                 for c in range(1, o + 1):
                     x[k] = fma(-d.hessian.dof_K[3 * k + c], x[k - c], x[k])
             acc = pass_on(d, k, x, acc)
-        store6(d.cacc, 6 * i, acc)
+        d.cacc[i] = acc

@@ -21,7 +21,7 @@ def load_axes(m, d, lane):
             last = m.tree_dofadr[t] + FREE - 1
             for c in range(FREE):
                 for i in range(FREE):
-                    d.panel.axes[AXES * t + 8 * c + i] = read_lane(d.cdof, 6 * (last - i) + c, lane)
+                    d.panel.axes[AXES * t + 8 * c + i] = read_lane(flat(d.cdof), 6 * (last - i) + c, lane)
                 for i in range(FREE, 8):
                     d.panel.axes[AXES * t + 8 * c + i] = 0.0
 

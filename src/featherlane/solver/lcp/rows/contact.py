@@ -41,13 +41,13 @@ from featherlane.solver.lcp.rows.softness import by_reference
 @kernel
 def fill_row(m, d, k, c, start, n, present):
     """Computes J of contact k in direction c: along normal and tangents, then about them."""
-    u, first, second = load3(d.con_frame, 9 * k + 3 * (c % 3)), contact_arm(m, d, k, 0), contact_arm(m, d, k, 1)
+    u, first, second = load3(flat(d.con_frame), 9 * k + 3 * (c % 3)), contact_arm(m, d, k, 0), contact_arm(m, d, k, 1)
     for p in range(start, start + n):
         i, x = d.lcp.col[p], 0.0
-        mark, w = d.dual.mark[i], load3(d.cdof, 6 * i)
+        mark, w = d.dual.mark[i], d.cdof[i].angular
         if mark != BOTH:
             if c < 3:
-                w = add3(load3(d.cdof, 6 * i + 3), cross(w, first if mark == FIRST else second))
+                w = d.cdof[i].linear + cross(w, first if mark == FIRST else second)
             x = dot3(u, w) if mark == SECOND else -dot3(u, w)
         d.primal.search[i] = where(present, x, 0.0)
 
@@ -57,16 +57,16 @@ def contact_softness(m, d, k):
     """Returns (erp, cfm) of the normal row."""
     E, C = d.con_erp[k], d.con_cfm[k]
     if m.opt_softness == BY_SOLREF:
-        r, solimp = d.con_dist[k] - d.con_includemargin[k], load5(d.con_solimp, 5 * k)
+        r, solimp = d.con_dist[k] - d.con_includemargin[k], d.con_solimp[k]
         D = inverse_regularisation(impedance(solimp, r), contact_inertia(m, d, k, 1, 1.0))
-        E, C = by_reference(m, load2(d.con_solref, 2 * k), solimp, r, 1.0 / D)
+        E, C = by_reference(m, d.con_solref[k], solimp, r, 1.0 / D)
     return E, C
 
 
 @kernel
 def normal_velocity(m, d, k, erp, v):
     """Returns the target separation velocity of contact k, with v its velocity now."""
-    depth, push = d.con_includemargin[k] - d.con_dist[k], d.con_belt[3 * k]
+    depth, push = d.con_includemargin[k] - d.con_dist[k], d.con_belt[k][0]
     c = (erp / timestep(m)) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + push
     c = where(depth < 0.0, depth / timestep(m) + push, c)
     c, e, s = fmin(c, m.opt_contact_max_vel[0]), d.con_restitution[k], push - v
@@ -83,7 +83,7 @@ def append_friction(m, d, k, start, n, present, normal, spin):
         goal, soft, force = 0.0, m.opt_cfm[0], 0.0
         if c < 3:
             slip = d.con_compliance[2 * k + c - 1]
-            goal, soft, force = d.con_belt[3 * k + c], where(slip > 0.0, slip, soft), d.con_frictionforce[k]
+            goal, soft, force = flat(d.con_belt)[3 * k + c], where(slip > 0.0, slip, soft), d.con_frictionforce[k]
         elif c == 3:
             goal = spin
         set_row(m, d, row, present, goal, soft, (0.0, 0.0))

@@ -46,27 +46,27 @@ def mix_parameters(m, d, k):
 @kernel
 def world_direction(m, d, g):
     """Returns the friction direction of geom g in world axes; a step does not compute geom_xmat of round geoms."""
-    f = load3(m.geom_fdir, 3 * g)
+    f = m.geom_fdir[g]
     if any_((f[0] != 0.0) | (f[1] != 0.0) | (f[2] != 0.0)):
         _, R = geom_pose(m, d, g)
-        f = mat_mul_vec(R, f)
+        f = R @ f
     return f
 
 
 @kernel
 def turn_tangents(m, d, k, g, h):
     """Turns the contact's first tangent to the friction direction along the surface, if there is one."""
-    n, f, second = load3(d.con_frame, 9 * k), world_direction(m, d, g), world_direction(m, d, h)
-    none = dot3(f, f) == 0.0
+    n, f, second = d.con_frame[k].rows[0], world_direction(m, d, g), world_direction(m, d, h)
+    none = dot(f, f) == 0.0
     f = (where(none, second[0], f[0]), where(none, second[1], f[1]), where(none, second[2], f[2]))
     t = axpy3(-dot3(n, f), n, f)
-    length, size = dot3(t, t), dot3(f, f)
+    length, size = dot(t, t), dot3(f, f)
     turns = (length > ALONG * ALONG * size) & (d.con_present[k] > 0.0)
-    t = scale3(1.0 / sqrt(where(turns, length, 1.0)), t)
+    t = 1.0 / sqrt(where(turns, length, 1.0)) * t
     u = cross(n, t)
     for c in range(3):
-        d.con_frame[9 * k + 3 + c] = where(turns, t[c], d.con_frame[9 * k + 3 + c])
-        d.con_frame[9 * k + 6 + c] = where(turns, u[c], d.con_frame[9 * k + 6 + c])
+        flat(d.con_frame)[9 * k + 3 + c] = where(turns, t[c], flat(d.con_frame)[9 * k + 3 + c])
+        flat(d.con_frame)[9 * k + 6 + c] = where(turns, u[c], flat(d.con_frame)[9 * k + 6 + c])
 
 
 @kernel
@@ -74,13 +74,13 @@ def add_belt(m, d, k):
     """Adds the difference of the surface velocities to con_belt; returns the difference of their spins."""
     spin = 0.0
     if m.flg_surfacevel:
-        p = load3(d.con_pos, 3 * k)
+        p = d.con_pos[k]
         v1, w1 = surface_velocity(m, d, d.con_geom[2 * k], p)
         v2, w2 = surface_velocity(m, d, d.con_geom[2 * k + 1], p)
         v = sub3(v1, v2)
-        d.con_belt[3 * k + 1] = d.con_belt[3 * k + 1] + dot3(load3(d.con_frame, 9 * k + 3), v)
-        d.con_belt[3 * k + 2] = d.con_belt[3 * k + 2] + dot3(load3(d.con_frame, 9 * k + 6), v)
-        spin = dot3(load3(d.con_frame, 9 * k), sub3(w1, w2))
+        d.con_belt[k][1] = d.con_belt[k][1] + dot(d.con_frame[k].rows[1], v)
+        d.con_belt[k][2] = d.con_belt[k][2] + dot(d.con_frame[k].rows[2], v)
+        spin = dot(d.con_frame[k].rows[0], sub3(w1, w2))
     return spin
 
 
@@ -94,5 +94,5 @@ def set_contact_parameters(m, d, k):
         mix_parameters(m, d, k)
         mix_restitution(m, d, k)
         set_slip_friction(m, d, k)
-        store3(d.con_belt, 3 * k, zeros(3))
+        d.con_belt[k] = zeros(3)
     return add_belt(m, d, k)

@@ -47,26 +47,26 @@ def mark_acting(m, d):
 @kernel
 def alike(d, k, a):
     """Returns a mask: do points k and a both act, along one normal?"""
-    n = dot3(load3(d.con_frame, 9 * k), load3(d.con_frame, 9 * a))
+    n = dot(d.con_frame[k].rows[0], d.con_frame[a].rows[0])
     return (d.con_D[k] > 0.0) & (d.con_D[a] > 0.0) & (n > 1.0 - ALIKE)
 
 
 @kernel
 def coincides(d, k, a, close):
     """Returns a mask: does point k coincide with point a?"""
-    r = sub3(load3(d.con_pos, 3 * k), load3(d.con_pos, 3 * a))
-    return alike(d, k, a) & (dot3(r, r) <= close * close)
+    r = d.con_pos[k] - d.con_pos[a]
+    return alike(d, k, a) & (dot(r, r) <= close * close)
 
 
 @kernel
 def lies_between(d, k, a, b, close):
     """Returns a mask: is point k on the line from point a to point b, with its depth between theirs?"""
-    p = load3(d.con_pos, 3 * a)
-    u, v = sub3(load3(d.con_pos, 3 * b), p), sub3(load3(d.con_pos, 3 * k), p)
-    square, along, off = dot3(u, u), dot3(u, v), cross(u, v)
+    p = d.con_pos[a]
+    u, v = d.con_pos[b] - p, d.con_pos[k] - p
+    square, along, off = dot(u, u), dot(u, v), cross(u, v)
     part = along / where(square > 0.0, square, 1.0)
     depth = fma(part, d.con_dist[b] - d.con_dist[a], d.con_dist[a]) - d.con_dist[k]
-    on_line = (dot3(off, off) <= close * close * square) & (along > 0.0) & (along < square)
+    on_line = (dot(off, off) <= close * close * square) & (along > 0.0) & (along < square)
     return alike(d, k, a) & alike(d, k, b) & on_line & (fabs(depth) <= close)
 
 

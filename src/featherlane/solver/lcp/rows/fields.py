@@ -1,6 +1,7 @@
 """Fields that map the rows of a tile to its LCP."""
 
 from featherlane.lanes.layout import Declare
+from featherlane.spatial.types import Vec3, Wrench
 
 _slot = Declare("make_lcp", "slot")
 _output = Declare("link_forces", "output")
@@ -14,12 +15,12 @@ FIELDS = (
     _slot.real("con_restitution", "nconmax", "1", "lcp, coulomb: coefficient of restitution"),
     _slot.real("con_restitution_vel", "nconmax", "m/s", "lcp, coulomb: approach speed above which restitution acts"),
     _slot.real("con_compliance", "nconmax 2", "m/(s N)", "lcp: CFM of the friction rows (slip)"),
-    _slot.real("con_belt", "nconmax 3", "m/s", "lcp: surface velocity along normal and tangents"),
+    _slot.rows(Vec3, "con_belt", "nconmax", "m/s", "lcp: surface velocity along normal and tangents"),
     # indices of the rows
     _slot.int("con_lcprow", "nconmax", "1", "lcp: row of the slot's normal; its friction rows follow"),
     _slot.int("dofrow_lcprow", "ndofrowmax", "1", "lcp: row of the one-dof row"),
     _slot.int("genrow_lcprow", "ngenrowmax", "1", "lcp: row of the general row"),
     _slot.int("link_lcprow", "nlink 2", "1", "lcp: first row of the link; row of its motor or stop, -1: none"),
-    _output.real("link_force", "nlink 6", "N, N m", "force and torque on the first body at its com"),
+    _output.rows(Wrench, "link_force", "nlink", "N, N m", "force and torque on the first body at its com"),
     _lcp.real("scale", "nv", "1/sqrt(kg)", "lcp: 1 / sqrt(D) of the factor in qH"),
 )

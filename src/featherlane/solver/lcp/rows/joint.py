@@ -42,7 +42,7 @@ def append_dof_row(m, d, i, J):
 def loss_row(m, d, k):
     """Appends friction loss of a dof, one-dof row k."""
     i, present = d.dofrow_dof[k], d.dofrow_present[k] > 0.0
-    cfm = loss_softness(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), d.dofrow_D[k])
+    cfm = loss_softness(m, m.dof_solref[i], m.dof_solimp[i], d.dofrow_D[k])
     row = append_dof_row(m, d, i, d.dofrow_J[k])
     set_row(m, d, row, present, 0.0, cfm, (d.dofrow_lo[k], d.dofrow_hi[k]))
     return row.r
@@ -59,7 +59,7 @@ def joint_limit_velocity(m, j, erp, err, v):
 def append_joint_limit(m, d, k):
     """Appends the limit of a slide or hinge, one-dof row k."""
     j, present = d.dofrow_id[k], d.dofrow_present[k] > 0.0
-    err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
+    err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], m.jnt_solref[j], m.jnt_solimp[j]
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.dofrow_D[k])
     row = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
     c = joint_limit_velocity(m, j, erp, err, row.v)
@@ -100,7 +100,7 @@ def append_general_row(m, d, k):
 def equality_row(m, d, k, size):
     """Appends row k of an equality; size: the norm of the errors of all its rows."""
     q, present, h = d.genrow_id[k], d.genrow_present[k] > 0.0, timestep(m)
-    solref, solimp = load2(m.eq_solref, 2 * q), load5(m.eq_solimp, 5 * q)
+    solref, solimp = m.eq_solref[q], m.eq_solimp[q]
     erp, cfm = softness(m, m.eq_erp[q], m.eq_cfm[q], solref, solimp, size, d.genrow_D[k])
     row = append_general_row(m, d, k)
     c, most = -(erp / h) * d.genrow_pos[k], INFINITE
@@ -139,7 +139,7 @@ def append_equality_rows(m, d):
 def tendon_loss_row(m, d, k):
     """Appends friction loss of a tendon, general row k."""
     t, present = d.genrow_id[k], d.genrow_present[k] > 0.0
-    cfm = loss_softness(m, load2(m.tendon_solref_fri, 2 * t), load5(m.tendon_solimp_fri, 5 * t), d.genrow_D[k])
+    cfm = loss_softness(m, m.tendon_solref_fri[t], m.tendon_solimp_fri[t], d.genrow_D[k])
     row = append_general_row(m, d, k)
     set_row(m, d, row, present, 0.0, cfm, (d.genrow_lo[k], d.genrow_hi[k]))
     return row.r
@@ -149,7 +149,7 @@ def tendon_loss_row(m, d, k):
 def ball_limit_row(m, d, k):
     """Appends the limit of a ball, general row k."""
     j, present = d.genrow_id[k], d.genrow_present[k] > 0.0
-    err, solref, solimp = d.genrow_pos[k] - d.genrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
+    err, solref, solimp = d.genrow_pos[k] - d.genrow_margin[k], m.jnt_solref[j], m.jnt_solimp[j]
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.genrow_D[k])
     row = append_general_row(m, d, k)
     c = joint_limit_velocity(m, j, erp, err, row.v)
@@ -162,7 +162,7 @@ def tendon_limit_row(m, d, k):
     """Appends the limit of a tendon's length, general row k."""
     t, present, own = d.genrow_id[k], d.genrow_present[k] > 0.0, -1.0
     err = d.genrow_pos[k] - d.genrow_margin[k]
-    solref, solimp = load2(m.tendon_solref_lim, 2 * t), load5(m.tendon_solimp_lim, 5 * t)
+    solref, solimp = m.tendon_solref_lim[t], m.tendon_solimp_lim[t]
     erp, cfm = softness(m, own, own, solref, solimp, err, d.genrow_D[k])
     row = append_general_row(m, d, k)
     c = -(erp / timestep(m)) * err

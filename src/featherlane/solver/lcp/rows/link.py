@@ -73,7 +73,7 @@ def link_row_axis(m, d, k, c):
 def anchor_arm(m, d, k, side):
     """Returns the anchor of link k on one of its bodies, relative to the com of that body's tree."""
     root = m.body_rootid[m.link_body[2 * k + side]]
-    return sub3(link_point(m, d, k, side), load3(d.subtree_com, 3 * root))
+    return link_point(m, d, k, side) - d.subtree_com[root]
 
 
 @kernel
@@ -82,7 +82,7 @@ def fill_turn_row(d, u, start, n):
     for p in range(start, start + n):
         i, x = d.lcp.col[p], 0.0
         if d.dual.mark[i] != BOTH:
-            x = dot3(u, load3(d.cdof, 6 * i))
+            x = dot3(u, d.cdof[i].angular)
         d.primal.search[i] = -x if d.dual.mark[i] == SECOND else x
 
 
@@ -91,13 +91,13 @@ def fill_point_row(d, u, r1, r2, start, n):
     """Computes J of u . (v_1 - v_2), the velocities of the points at arms r; omits terms that cancel at shared dofs."""
     for p in range(start, start + n):
         i = d.lcp.col[p]
-        w, v, mark = load3(d.cdof, 6 * i), load3(d.cdof, 6 * i + 3), d.dual.mark[i]
+        w, v, mark = d.cdof[i].angular, d.cdof[i].linear, d.dual.mark[i]
         if mark == BOTH:
-            x = dot3(u, cross(w, sub3(r1, r2)))
+            x = dot3(u, cross(w, r1 - r2))
         elif mark == FIRST:
-            x = dot3(u, add3(v, cross(w, r1)))
+            x = dot3(u, v + cross(w, r1))
         else:
-            x = -dot3(u, add3(v, cross(w, r2)))
+            x = -dot3(u, v + cross(w, r2))
         d.primal.search[i] = x
 
 
@@ -162,7 +162,7 @@ def link_forces(m, d):
                 t = axpy3(d.lcp.x[last], link_axis(m, d, k, 0), t)
             else:
                 f = axpy3(d.lcp.x[last], link_axis(m, d, k, 0), f)
-        t = add3(t, cross(sub3(link_point(m, d, k, 0), load3(d.xipos, 3 * m.link_body[2 * k])), f))
+        t = add3(t, cross(link_point(m, d, k, 0) - d.xipos[m.link_body[2 * k]], f))
         for c in range(3):
-            d.link_force[6 * k + c] = where(active, f[c], d.link_force[6 * k + c])
-            d.link_force[6 * k + 3 + c] = where(active, t[c], d.link_force[6 * k + 3 + c])
+            flat(d.link_force)[6 * k + c] = where(active, f[c], flat(d.link_force)[6 * k + c])
+            flat(d.link_force)[6 * k + 3 + c] = where(active, t[c], flat(d.link_force)[6 * k + 3 + c])

@@ -1,0 +1,21 @@
+"""Row types: vectors, rotations, spatial vectors and inertias, with the names of their parts.
+
+The operators and attributes of these types are kernels of `vector.py`, `quaternion.py`, `motion.py` and `inertia.py`.
+"""
+
+from featherlane.lanes.rows import row_type
+
+Vec2 = row_type("Vec2", "x y")
+Vec3 = row_type("Vec3", "x y z")
+Vec4 = row_type("Vec4", "x y z w")
+Vec5 = row_type("Vec5", "a b c d e")
+Vec6 = row_type("Vec6", "a b c d e f")
+Quat = row_type("Quat", "w x y z")
+Mat3 = row_type("Mat3", "xx xy xz yx yy yz zx zy zz")  # by rows
+Sym3 = row_type("Sym3", "xx xy xz yy yz zz")  # a symmetric matrix: the upper triangle by rows
+Motion = row_type("Motion", "wx wy wz vx vy vz")  # rotation first
+Force = row_type("Force", "mx my mz fx fy fz")  # moment first
+Wrench = row_type("Wrench", "fx fy fz mx my mz")  # force first, as in MuJoCo's xfrc_applied
+Inertia = row_type("Inertia", "Ixx Iyy Izz Ixy Ixz Iyz mx my mz mass")
+Solref = row_type("Solref", "timeconst dampratio")
+Solimp = row_type("Solimp", "dmin dmax width midpoint power")
