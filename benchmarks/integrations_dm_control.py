@@ -106,10 +106,11 @@ def main() -> None:
     mean = np.exp(np.mean(np.log(ratios)))
     time_of = "processor" if chosen.cpu else "wall"
     note = (
-        f"Geometric mean of the ratios: {mean:.1f} (target {TARGET:g}), minimum {min(ratios):.1f}. {WORLDS} worlds "
-        f"(EnvPool {chosen.envpool_worlds}, because each takes 13 MiB and its speed does not grow with them), "
-        f"{chosen.nthread} thread{'s' * (chosen.nthread > 1)} each, {time_of} time, float64, EnvPool "
-        f"{envpool.__version__}."
+        f"The geometric mean of the ratios is {mean:.1f} (target: {TARGET:g}), the minimum is {min(ratios):.1f}."
+        f" Featherlane has {WORLDS} worlds and EnvPool {envpool.__version__} has {chosen.envpool_worlds},"
+        f" with {chosen.nthread} thread{'s' * (chosen.nthread > 1)} each.\n"
+        "An EnvPool world takes 13 MiB, and more worlds"
+        f" do not increase EnvPool's speed. Speeds are per {time_of} time, in float64."
     )
     publish("integrations-dm-control", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", chosen.write)
 

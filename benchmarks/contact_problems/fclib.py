@@ -56,14 +56,14 @@ def read(path: Path) -> Local:
         raise Unreadable("it has numbers that are not finite")
     gap = np.abs(problem.W - problem.W.T).max() / max(np.abs(problem.W).max(), 1e-300)
     if gap > ASYMMETRY:
-        raise Unreadable(f"W is not symmetric: {gap:.1e} of its largest entry")
+        raise Unreadable(f"W is not symmetric: the asymmetry is {gap:.1e} of its largest entry")
     return Local(0.5 * (problem.W + problem.W.T), problem.q, problem.mu, problem.space)
 
 
 def check_rows(n: int) -> None:
     """Raises an error for problems that are too large."""
     if n > MOST_ROWS:
-        raise Unreadable(f"it has {n} rows, at most {MOST_ROWS} are solved")
+        raise Unreadable(f"it has {n} rows; the limit is {MOST_ROWS}")
 
 
 # ---- FCLib -----------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def read_hdf5(path: Path) -> Local:
                 return _local(file["fclib_local"])
             if "fclib_global" in file:
                 return _global(file["fclib_global"])
-            raise Unreadable(f"its groups are {', '.join(file)}, read are fclib_local and fclib_global")
+            raise Unreadable(f"unsupported groups: {', '.join(file)} (supported: fclib_local, fclib_global)")
     except (OSError, KeyError, IndexError) as error:
         raise Unreadable(str(error).splitlines()[0]) from error
 
@@ -132,11 +132,11 @@ def read_text(path: Path) -> Local:
         words = iter(path.read_text().split())
         space, contacts, storage, m, n = (int(next(words)) for _ in range(5))
     except (ValueError, StopIteration) as error:
-        raise Unreadable("it does not begin with the sizes of a problem") from error
+        raise Unreadable("the file does not begin with the sizes of a problem") from error
     if path.name.startswith(("GFC", "gfc")):
-        raise Unreadable("a global problem as text, read are local ones")
+        raise Unreadable("global problem in text format; only local problems are supported in this format")
     if storage not in (0, 1):
-        raise Unreadable(f"W has the storage {storage}, read are 0 (dense) and 1 (blocks)")
+        raise Unreadable(f"unsupported storage {storage} of W (supported: 0 dense, 1 blocks)")
     check_rows(max(m, n))
     try:
         W = _dense(words) if storage == 0 else _blocks(words, m)

@@ -15,7 +15,7 @@ tree and add up to those of composite bodies, I^c and B^c.  So for DoF k of body
 B depends on rotation only.  With x = (omega, u), the momentum (l, p) and Jdot the rate of the rotational inertia,
 B x = (Jdot omega + omega x l, 2 omega x p): nine values in a symmetric matrix and two vectors, which are summed for
 the composite body.
-Source: Singh, Russo, Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra
+Source: Singh, Russell, Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra
 (IEEE RA-L 7, 2022), for the composite form; here about a fixed point in world axes and with B's zero half left out.
 """
 
@@ -150,7 +150,7 @@ def rne_vel(m, d):
     D_jk and D_kj are defined in dynamics/body/rne_derivative.py, for each DoF j on the path from the root to DoF k.
     qDeriv is sparse, by rows (`model.D_rowadr`, `D_rownnz`, `D_colind`): row i holds the ancestors of dof i, itself and
     its descendants.
-    Source: Singh, Russo, Wensing, IEEE RA-L 7, 2022; MuJoCo mjd_rne_vel (which carries the Jacobian of every body,
+    Source: Singh, Russell, Wensing, IEEE RA-L 7, 2022; MuJoCo mjd_rne_vel (which carries the Jacobian of every body,
         O(nv^2)).
     Reads:  qvel, cvel, cdof, cinert, crb.   Writes: qDeriv (nD,) [N s/m, N m s/rad]; as scratch crb_rate, cdof_rate.
     Frame:  world axes at the tree's com.    Cost: O(nv * depth).
