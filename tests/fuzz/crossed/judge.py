@@ -226,7 +226,7 @@ def same_points(mj, data, theirs, excuses: set[str]) -> bool:
 
 
 def has_other_gap_points(mj, data, theirs) -> bool:
-    """Returns whether pairs have another number of contacts in their gap, without a force.
+    """Returns whether pairs have another number of contacts in their gap, without a force, or a sensor other ones.
 
     These are pairs of the general method, and with the flag `override` pairs whose bounding spheres are farther apart
     than `o_margin`: MuJoCo then has no contacts in the gap.
@@ -234,6 +234,9 @@ def has_other_gap_points(mj, data, theirs) -> bool:
     ours, other = ([pair for pair in map(tuple, one.contact.geom)] for one in (data, theirs))
     counts = {pair: (ours.count(pair), other.count(pair)) for pair in {*ours, *other}}
     changed = [pair for pair, (a, b) in counts.items() if a != b]
+    if not changed and (mj.sensor_type == mujoco.mjtSensor.mjSENS_CONTACT).any():
+        points = [one.contact.pos[[is_general(mj, pair) for pair in one.contact.geom]] for one in (data, theirs)]
+        return relative(*map(np.asarray, points)) > EQUAL
     return bool(changed) and all(
         (is_general(mj, pair) and min(counts[pair]) > 0) or filtered_by_margin(mj, data, theirs, pair)
         for pair in changed
