@@ -11,7 +11,7 @@ import numpy as np
 import featherlane as fl
 from fuzz import models
 from fuzz.crossed import settings
-from fuzz.crossed.comparison import DISCRETE, INPUTS, OVERRIDE, RK4, SLEEP, START, Different, Skip, differences
+from fuzz.crossed.comparison import DISCRETE, FAR, INPUTS, OVERRIDE, RK4, SLEEP, START, Different, Skip, differences
 from fuzz.crossed.excuses import EQUAL, NEWTON, Step, judged, our_step, put, under, warned
 from fuzz.crossed.scene import Scene
 from fuzz.workers import enter
@@ -228,8 +228,7 @@ def same_points(mj, data, theirs, excuses: set[str]) -> bool:
 def has_other_gap_points(mj, data, theirs) -> bool:
     """Returns whether pairs have another number of contacts in their gap, without a force, or a sensor other ones.
 
-    These are pairs of the general method, and with the flag `override` pairs whose bounding spheres are farther apart
-    than `o_margin`: MuJoCo then has no contacts in the gap.
+    These are pairs of the general method, and with the flag `override` pairs that are farther apart than `o_margin`.
     """
     ours, other = ([pair for pair in map(tuple, one.contact.geom)] for one in (data, theirs))
     counts = {pair: (ours.count(pair), other.count(pair)) for pair in {*ours, *other}}
@@ -244,12 +243,17 @@ def has_other_gap_points(mj, data, theirs) -> bool:
 
 
 def filtered_by_margin(mj, data, theirs, pair: tuple[int, int]) -> bool:
-    """Returns whether the bounding spheres of a pair are apart by more than `o_margin`, and our contacts in the gap."""
-    apart = np.linalg.norm(np.subtract(*theirs.geom_xpos[list(pair)])) - mj.geom_rbound[list(pair)].sum()
+    """Returns whether a pair is farther apart than `o_margin`, and our contacts, without a force, are at its distance.
+
+    With the flag `override` MuJoCo's bounding volumes have this margin, without the gap.
+    """
     contact = data.contact
     own = (np.asarray(contact.geom) == pair).all(axis=1)
-    in_gap = contact.dist[own] > contact.includemargin[own]
-    return bool(mj.opt.enableflags & OVERRIDE and apart > mj.opt.o_margin and in_gap.all())
+    if not mj.opt.enableflags & OVERRIDE or not own.any():
+        return False
+    nearest, limit = contact.dist[own].min(), max(mj.opt.o_margin, contact.includemargin[own].max())
+    distance = mujoco.mj_geomDistance(mj, theirs, *pair, FAR, None)
+    return bool(nearest > limit and abs(distance - nearest) <= EQUAL)
 
 
 def nearest_contacts(mj, contact) -> dict[tuple[int, int], float]:
