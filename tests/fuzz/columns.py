@@ -44,7 +44,7 @@ class Columns:
         references: References,
         rows: list[slice],
         noise: np.ndarray | float = 0.0,
-        shaken: Callable[[], np.ndarray] | None = None,
+        nearby: Nearby | None = None,
     ) -> None:
         """Compares columns of a matrix, block of rows by block.
 
@@ -54,8 +54,7 @@ class Columns:
             references: of the matrix.
             rows: blocks; each has a separate scale.
             noise: size of the rounding errors of `found`, of each column or of all.
-            shaken: function that returns the derivatives (n, rows, columns) of states that differ in their last digits;
-                it is called if a column differs.
+            nearby: the derivatives of states nearby; they are computed if a column differs.
 
         Raises:
             Finding: a column differs.
@@ -64,15 +63,14 @@ class Columns:
             raise Finding(f"{what} is not finite")
         for block in rows:
             if found[block].size:
-                self._compare(what, found[block], references, block, noise, shaken)
+                self._compare(what, found[block], references, block, noise, nearby)
 
-    def _compare(self, what: str, found: np.ndarray, references: References, block: slice, noise, shaken) -> None:
+    def _compare(self, what: str, found: np.ndarray, references: References, block: slice, noise, nearby) -> None:
         gap = np.full(found.shape[1], np.inf)
         scale, reference = np.ones_like(gap), np.zeros_like(found)
         for near, far in references:
             near, far = near[block], far[block]
-            size = np.maximum(np.abs(near).max(0), max(FLOOR * np.abs(near).max(), 1e-12))
-            apart = np.abs(near - far).max(0) / size
+            apart, size = gaps(near, far)
             better = apart < gap
             gap, scale = np.where(better, apart, gap), np.where(better, size, scale)
             reference = np.where(better, near, reference)
@@ -80,9 +78,12 @@ class Columns:
                 break
         error, usable = np.abs(found - reference).max(0) / scale, gap <= APART
         wrong = usable & ~(error <= np.maximum(self.equal, NOISE * gap) + noise / scale)
-        if wrong.any() and shaken is not None:
-            change = np.abs(shaken()[:, block] - found).max((0, 1)) / scale
+        if wrong.any() and nearby is not None:
+            change = np.abs(nearby.shaken()[:, block] - found).max((0, 1)) / scale
             wrong &= error > SHAKEN * change
+            for j in np.flatnonzero(wrong):
+                if nearby.jumps(j, block, reference[:, j], scale[j] * np.array([error[j], self.equal]) + noise):
+                    wrong[j], self.at_switch = False, self.at_switch + 1
         self.compared, self.skipped = self.compared + int(usable.sum()), self.skipped + int((~usable).sum())
         if wrong.any() and self.switching < AT_SWITCH:
             self.at_switch += int(wrong.sum())
@@ -93,6 +94,36 @@ class Columns:
                 f" relative error {error[j]:.1e} of {scale[j]:.1e}, references {gap[j]:.0e} apart,"
                 f" switching {self.switching:.1e}"
             )
+
+
+def gaps(near: np.ndarray, far: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the relative difference of two references, and the scale, of each column."""
+    size = np.maximum(np.abs(near).max(0), max(FLOOR * np.abs(near).max(), 1e-12))
+    return np.abs(near - far).max(0) / size, size
+
+
+@dataclass
+class Nearby:
+    """Provides derivatives of states near that of a case.
+
+    Attributes:
+        shaken: function that returns the derivatives (n, rows, columns) of states that differ in their last digits.
+        sides: function that returns the derivatives (2, rows, columns) of both states with coordinate j displaced as
+            for a difference; None if column j is not that of a coordinate of the state.
+    """
+
+    shaken: Callable[[], np.ndarray]
+    sides: Callable[[int], np.ndarray | None]
+
+    def jumps(self, j: int, block: slice, reference: np.ndarray, errors) -> bool:
+        """Returns whether column j jumps by more than its error between both sides, which enclose the difference."""
+        sides = self.sides(j)
+        if sides is None:
+            return False
+        low, high = np.sort(sides[:, block, j], axis=0)
+        error, equal = errors
+        enclosed = (low - equal <= reference) & (reference <= high + equal)
+        return bool((high - low).max() > error and enclosed.all())
 
 
 class References:
