@@ -15,6 +15,7 @@ from featherlane.collision.mixing import contact_dim, friction, reference_and_im
 from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.finding import WARNING, Sign
 from featherlane.doctor.registry import check
+from featherlane.lanes.record import Rows
 from featherlane.model.candidates import candidates
 from featherlane.model.enums import (
     BIAS_AFFINE,
@@ -201,11 +202,16 @@ def mixed_out(examined: ExaminedModel) -> Iterator[Sign]:
 
 def _acts(m: Model, name: str, geom: int, pairs: list[list[int]]) -> bool:
     """Returns whether the parameters of a pair differ from those with the geom's unedited value."""
-    fields = {field: peek(m, field).ravel() for field in READ}
-    new = SimpleNamespace(**fields, opt_enableflags=m.opt_enableflags)
     unedited = np.array(peek(m, name))
     unedited[geom] = np.asarray(read_field(m.mj_model, name))[geom]
-    old = SimpleNamespace(**fields | {name: unedited.ravel()}, opt_enableflags=m.opt_enableflags)
+    values = {field: peek(m, field) for field in READ}
+    new, old = (
+        SimpleNamespace(
+            **{field: Rows(value.ravel(), field, m.layout[field].rows) for field, value in each.items()},
+            opt_enableflags=m.opt_enableflags,
+        )
+        for each in (values, values | {name: unedited})
+    )
     return any(USED[name](new, *pair) != USED[name](old, *pair) for pair in pairs)
 
 
