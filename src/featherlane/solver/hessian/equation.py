@@ -1,11 +1,11 @@
 """Interface to the Newton system H x = f, independent of the storage and factorization in use.
 
-    prepare            once a step, when its rows are computed: selects each world's factorization (choice.py)
-    assemble_hessian   H = M + J^T D J at the current rows
-    keep_factor        H = L^T D L
-    substitute         x <- H^-1 x, any number of times
-    solve_first        search <- H^-1 search and the factor in one: the arithmetic of Newton's step, whose right-hand
-                       side is one more column of the factor
+    select_factorization  once a step, when its rows are computed: selects each world's factorization (choice.py)
+    assemble_hessian      H = M + J^T D J at the current rows
+    keep_factor           H = L^T D L
+    substitute            x <- H^-1 x, any number of times
+    solve_first           search <- H^-1 search and the factor in one: the arithmetic of Newton's step, whose
+                          right-hand side is one more column of the factor
 
 Factors are valid until the next assembly, or until any stage of a step runs again: they use the memory of the stages.
 If the worlds of one tile use both the recursion and H, both solve every vector, and each world takes the result
