@@ -72,8 +72,8 @@ def test_robots_named_before_their_first_timing_follow_the_rule_and_equal_mujoco
 
 
 def test_the_page_of_robots_names_the_same_packages_and_files():
-    page = (Path(__file__).parents[1] / "docs" / "robots.md").read_text()
-    rows = links.rows(page.partition("## Robots named before the first timing")[2])
+    page = (Path(__file__).parents[1] / "docs" / "performance-goals.md").read_text()
+    rows = links.rows(page.partition("## Selection of the held-out robots")[2])
     named = {(row[0], row[1], row[2].split("`")[1]) for row in rows if row[3]}
     known = wheels.HELD_OUT_WHEELS.values()
     assert named == {(wheel.project, wheel.version, f"{wheel.folder}/{wheel.models[0]}.xml") for wheel in known}

@@ -14,11 +14,10 @@ import pytest
 import featherlane as fl
 from featherlane.collision.signed_distance import signed_distance
 from featherlane.errors import ModelError, UnsupportedFeatureError
-from featherlane.lanes.record import Rows
 from featherlane.model import signed_distance as model_fields
 from featherlane.model.candidates import candidates
 from featherlane.model.plugins import Instance
-from oracles.uncompiled import call
+from oracles.uncompiled import call, typed
 from scenes.poses import random_quat
 from scenes.signed_distance import PLUGINS, rows, scene
 
@@ -93,7 +92,7 @@ def our_field(mj, geom: int, points, exact: int = 0):
     found = model_fields.signed_distances(mj, candidates(mj))
     tables = ("sdf_param", "mesh_octbox", "octree_child", "octree_coeff")
     record = SimpleNamespace(width=1, shape=(1,), dtype=np.dtype(float), mesh_octree=found["mesh_octree"])
-    record.__dict__.update((name, Rows(np.asarray(found[name], float).ravel(), name)) for name in tables)
+    record.__dict__.update((name, typed(np.asarray(found[name], float).ravel(), name)) for name in tables)
     kind, address = (int(found[name][geom]) for name in ("geom_field", "geom_fieldadr"))
     value, slope = call(signed_distance, record, record, kind, address, mj.geom_size[geom], tuple(points.T), exact)
     return value, np.stack([np.broadcast_to(x, value.shape) for x in slope], axis=1)

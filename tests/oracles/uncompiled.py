@@ -7,6 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from featherlane.lanes.record import Rows, python_record
+from featherlane.simulation.tile.library import RECORDS
+
+ROW_TYPES = {f.name: f.rows for record in ("m", "d") for f in RECORDS[record][0].fields}
 
 
 def record(width: int, dtype=np.float64, **fields) -> SimpleNamespace:
@@ -22,9 +25,14 @@ def record(width: int, dtype=np.float64, **fields) -> SimpleNamespace:
             rows = np.array(value)
             if rows.dtype.kind == "f":
                 rows = np.array(np.broadcast_to(rows.reshape(len(rows), -1), (len(rows), width)), dtype)
-            value = Rows(rows, name)
+            value = typed(rows, name)
         setattr(out, name, value)
     return out
+
+
+def typed(array: np.ndarray, name: str) -> Rows:
+    """Returns the rows of a field of the model or of a tile, with the row type of its declaration."""
+    return Rows(array, name, ROW_TYPES.get(name))
 
 
 def records(workspace) -> tuple[SimpleNamespace, SimpleNamespace]:

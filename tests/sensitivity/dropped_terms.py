@@ -82,7 +82,7 @@ def uncoupled(whole: Callable) -> Callable:
 def flat(whole: Callable) -> Callable:
     """Integrates positions as plain vectors, ignoring quaternions."""
 
-    def quaternion_tangent(m, d, r):
+    def quaternion_tangent(m, r):
         unit = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
         return unit, unit
 

@@ -9,6 +9,7 @@ import featherlane as fl
 from featherlane.dynamics.integrator.runge_kutta import rotation_rate
 from featherlane.model.bundle import resolve_name
 from featherlane.sensitivity.derivative.rk4 import _rotation_rates, _tangent
+from featherlane.spatial.types import Vec3
 from scenes.states import kicked
 from sensitivity.test_derivatives import CONTACT, JOINTS, ROUNDING, close
 from sensitivity.test_transition import exact, relative
@@ -96,7 +97,7 @@ def test_rotation_rates_depend_on_angle_and_velocity(angle, rng):
     axis = rng.normal(size=3)
     u, w, eps = angle * axis / np.linalg.norm(axis), rng.normal(size=3), 1e-5
     for du, dw in (*((e, 0 * e) for e in np.eye(3)), *((0 * e, e) for e in np.eye(3))):
-        ends = [rotation_rate(tuple(u + s * du), tuple(w + s * dw)) for s in (eps, -eps)]
+        ends = [tuple(rotation_rate(Vec3(*u + s * du), Vec3(*w + s * dw))) for s in (eps, -eps)]
         found = _rotation_rates(model, u[None], du[None, None], w[None], dw[None, None])[0, 0]
         assert np.abs(found - np.subtract(*ends) / (2 * eps)).max() < 1e-8
         qpos = [fl.integrate_pos(model, [1, 0, 0, 0], u + s * du, 1.0) for s in (eps, -eps)]

@@ -19,7 +19,7 @@ from featherlane.solver.rows.rows import (
     turn_index,
     turning_rows,
 )
-from featherlane.spatial.vector import axpy3, load3, scale3
+from featherlane.spatial.vector import axpy3, scale3
 from oracles.uncompiled import call, record
 from scenes.touching import basis_rows, contact_jacobian, present, touching, vectors
 
@@ -60,14 +60,14 @@ def test_contact_forces_are_mapped_to_dofs_by_the_transpose(s, rng):
     s.a["con_wrench"][...] = np.nan
     call(clear_body_forces, s.m, d)
     for k in range(len(f)):
-        dim, F = s.a["con_dim"][k], scale3(f[k, 0], load3(d.con_basis, 9 * k))
+        n, u, v = d.con_basis[k].rows
+        dim, F = s.a["con_dim"][k], scale3(f[k, 0], n)
         if dim > 1:
-            F = axpy3(f[k, 1], load3(d.con_basis, 9 * k + 3), axpy3(f[k, 2], load3(d.con_basis, 9 * k + 6), F))
+            F = axpy3(f[k, 1], u, axpy3(f[k, 2], v, F))
         call(add_contact_force, d, k, F)
         if dim > 3:
-            o = 9 * turn_index(d, k)
-            M = scale3(f[k, 3], load3(d.con_basis, o))
-            M = axpy3(f[k, 4], load3(d.con_basis, o + 3), axpy3(f[k, 5], load3(d.con_basis, o + 6), M))
+            n, u, v = d.con_basis[turn_index(d, k)].rows
+            M = axpy3(f[k, 4], u, axpy3(f[k, 5], v, scale3(f[k, 3], n)))
             call(add_contact_moment, d, k, M)
     for k, lane in present(s):
         expected[:, lane] += contact_jacobian(s, lane, k).T @ f[k, : s.a["con_dim"][k], lane]

@@ -3,6 +3,7 @@
 import numpy as np
 
 from featherlane.solver.rows.surface import add_surface_velocities, surface_velocity
+from featherlane.spatial.types import Vec3
 from oracles.uncompiled import call, record
 
 ROUNDING = 1e-13  # of a few products of values near 1
@@ -49,11 +50,11 @@ def test_a_surface_moves_as_a_body_of_its_velocity(rng):
     m, d, R = scene(rng)
     for g in range(2):
         p = rng.normal(size=3)
-        v, w = call(surface_velocity, m, d, g, p)
+        v, w = call(surface_velocity, m, d, g, Vec3(*p))
         expected = (moved(m, d, R, g, p, 1e-6) - moved(m, d, R, g, p, -1e-6)) / 2e-6
         np.testing.assert_allclose(np.ravel(v), expected, atol=DIFFERENCE)
         np.testing.assert_allclose(np.ravel(w), R[g] @ m.geom_surfacevel.array[6 * g + 3 : 6 * g + 6, 0], atol=ROUNDING)
-    assert not np.any(call(surface_velocity, m, d, -1, rng.normal(size=3)))
+    assert not np.any(call(surface_velocity, m, d, -1, Vec3(*rng.normal(size=3))))
 
 
 def test_contacts_use_relative_surface_velocity_along_tangents_and_about_the_normal(rng):
@@ -63,7 +64,7 @@ def test_contacts_use_relative_surface_velocity_along_tangents_and_about_the_nor
     added, n = (d.primal.con_y.array - before)[:, 0], d.nconmax
     for k in range(n):
         p, frame = d.con_pos.array[3 * k : 3 * k + 3, 0], d.con_frame.array[9 * k : 9 * k + 9, 0].reshape(3, 3)
-        (v1, w1), (v2, w2) = (call(surface_velocity, m, d, d.con_geom[2 * k + i], p) for i in range(2))
+        (v1, w1), (v2, w2) = (call(surface_velocity, m, d, d.con_geom[2 * k + i], Vec3(*p)) for i in range(2))
         v, w = np.ravel(v2) - np.ravel(v1), np.ravel(w2) - np.ravel(w1)
         mu, b, dim = d.con_friction.array[5 * k : 5 * k + 5, 0], d.con_frictiondamping.array[k, 0], d.con_dim[k]
         expected = np.zeros(6)

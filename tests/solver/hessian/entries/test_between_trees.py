@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from featherlane.lanes import flat
 from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.hessian.entries.between_trees import (
     add_point_stiffness,
@@ -45,7 +46,7 @@ def add(s, k):
         F = call(cone_stiffness, s.m, s.d, k)
     if s.a["con_dim"][k] > 3:
         if s.m.opt_cone == PYRAMIDAL:
-            F = call(outer, call(turning_weight, s.d, k), load3(s.d.con_basis, 9 * k), F)
+            F = call(outer, call(turning_weight, s.d, k), load3(flat(s.d.con_basis), 9 * k), F)
         call(add_turning_stiffness, s.m, s.d, k, *call(turning_stiffness, s.m, s.d, k))
     call(add_point_stiffness, s.m, s.d, k, F)
 

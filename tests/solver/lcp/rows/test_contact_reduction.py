@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from featherlane.collision.user_contacts import NO_CANDIDATE
-from featherlane.lanes.record import Rows
 from featherlane.model.enums import Disable
 from featherlane.solver.lcp.rows import contact_reduction as reduction
+from oracles.uncompiled import typed
 
 SQUARE = [[-1.0, -1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 1.0, 0.0], [-1.0, 1.0, 0.0]]
 R = 1.0  # bounding radius
@@ -18,15 +18,15 @@ def tile(points, depths, width=2, **given):
     """Returns points of one pair from (m, d), all present, the same in all worlds."""
     n = len(points)
 
-    def field(value):
-        return Rows(np.repeat(np.ravel(value)[:, None], width, 1).astype(float), "field")
+    def field(value, name="con_dist"):
+        return typed(np.repeat(np.ravel(value)[:, None], width, 1).astype(float), name)
 
     m = SimpleNamespace(geom_rbound=field([R, R]), body_weldid=[0, 1, 1], opt_disableflags=0, opt_enableflags=0)
     d = SimpleNamespace(
-        ncon_slot=[n], con_pos=field(points), con_dist=field(np.negative(depths)), con_D=field(np.zeros(n)),
-        con_frame=field(n * [np.eye(3)]), con_includemargin=field(np.zeros(n)), con_present=field(np.ones(n)),
-        con_cand=n * [0], con_pair=n * [-1], con_geom=n * [0, 1], con_carrier=n * [0, 1], width=width, shape=(width,),
-        dtype=np.dtype(np.float64),
+        ncon_slot=[n], con_pos=field(points, "con_pos"), con_dist=field(np.negative(depths)), con_D=field(np.zeros(n)),
+        con_frame=field(n * [np.eye(3)], "con_frame"), con_includemargin=field(np.zeros(n)),
+        con_present=field(np.ones(n)), con_cand=n * [0], con_pair=n * [-1], con_geom=n * [0, 1], con_carrier=n * [0, 1],
+        width=width, shape=(width,), dtype=np.dtype(np.float64),
     )  # fmt: skip
     for name, value in given.items():
         setattr(d, name, value)
