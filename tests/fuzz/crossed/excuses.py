@@ -149,7 +149,7 @@ def sensitivity(step: Step) -> dict[str, float]:
 def rounding_of_forces(step: Step) -> dict[str, float]:
     """Returns the relative rounding errors of the sum J' f, and of what it changes, if large forces cancel each other.
 
-    Rows have D = 1e15 if a body has no inverse weight.
+    Rows have D = 1e15 if a body has no inverse weight.  The error of MuJoCo's equation of motion is added.
     """
     mj, theirs = step.mj, step.theirs
     if not theirs.nefc:
@@ -163,7 +163,19 @@ def rounding_of_forces(step: Step) -> dict[str, float]:
     row = theirs.efc_D * (J @ np.abs(theirs.qacc) + np.abs(theirs.efc_aref) + theirs.efc_KBIP[:, 0])
     row[theirs.efc_D < models.UNMOVED] = 0.0
     sizes["sensordata"] = np.array([f.sum(), row.max(), change.max()])
+    if mj.opt.integrator not in (DISCRETE, RK4) and not mj.opt.enableflags & SLEEP:
+        missing = np.abs(residual(mj, theirs)) / eps
+        gap = np.abs(inverse) @ missing
+        for name, x in {"qfrc_constraint": missing, "qacc": gap, "qvel": h * gap, "qpos": h * h * gap}.items():
+            sizes[name] = sizes[name] + x
     return {name: eps * x.max() / max(1.0, np.abs(getattr(theirs, name)).max(initial=0)) for name, x in sizes.items()}
+
+
+def residual(mj, theirs) -> np.ndarray:
+    """Returns M qacc - qfrc_smooth - qfrc_constraint of MuJoCo: the error of its equation of motion."""
+    force = np.zeros(mj.nv)
+    mujoco.mj_mulM(mj, theirs, force, theirs.qacc)
+    return force - theirs.qfrc_smooth - theirs.qfrc_constraint
 
 
 def jacobian(mj, theirs) -> np.ndarray:
