@@ -69,8 +69,9 @@ def compared(mj, theirs) -> list[str]:
     if not mj.opt.enableflags & ENERGY or energy_sensors(mj).size:
         fields.remove("energy")  # MuJoCo computes it now and then; with flag and sensor, of the step before
     no_sensors = mj.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_SENSOR
-    undefined = no_sensors or overlapping_distances(mj, theirs) or several_nearest_points(mj, theirs)
-    if np.any(mj.sensor_history[:, 0]) and undefined:
+    if np.any(mj.sensor_history[:, 0]) and (
+        no_sensors or overlapping_distances(mj, theirs) or several_nearest_points(mj, theirs)
+    ):
         fields.remove("history")
     return fields
 
@@ -125,7 +126,8 @@ def differences(mj, data, theirs) -> dict[str, float]:
         if name == "sensordata":
             left_out = [*overlapping_distances(mj, theirs)]
             left_out += [*energy_sensors(mj)] if mj.opt.enableflags & ENERGY else []
-            a, b = (lengths(x, several_nearest_points(mj, theirs)) for x in (a, b))
+            several = several_nearest_points(mj, theirs)
+            a, b = (lengths(x, several) for x in (a, b))
             a, b = (np.delete(x, left_out) for x in (a, b))
         if name == "history" and a.shape == b.shape:  # it keeps the controls that are NaN
             a, b = (np.where(np.isnan(a) & np.isnan(b), 0.0, x) for x in (a, b))
