@@ -39,9 +39,9 @@ def model():
     return fl.load(SCENE)
 
 
-def test_the_documented_flags_and_whole_numbers_can_be_swept(model):
+def test_the_documented_flags_and_integers_can_be_swept(model):
     page = (Path(__file__).parents[2] / "docs" / "distributed.md").read_text()
-    row = next(line for line in page.splitlines() if line.startswith("| a flag or whole number"))
+    row = next(line for line in page.splitlines() if line.startswith("| an editable flag or integer"))
     names = re.findall(r"`(\w+)`", row)
     assert len(names) >= 3
     for name in names:

@@ -292,7 +292,7 @@ def rne_vel(model: Model, data: Data) -> None:
     Writes: qDeriv (nD,) [N s/m, N m s/rad]; as scratch crb_rate, cdof_rate.
     Frame: world axes at the tree's com.
     Cost: O(nv * depth).
-    Source: Singh, Russo, Wensing, IEEE RA-L 7, 2022; MuJoCo mjd_rne_vel (which carries the Jacobian of every body,
+    Source: Singh, Russell, Wensing, IEEE RA-L 7, 2022; MuJoCo mjd_rne_vel (which carries the Jacobian of every body,
         O(nv^2)).
 
     Args:
