@@ -640,11 +640,6 @@ def raises_to_a_power(d):
     d.x[0] = d.x[0] ** 2  # broken
 
 
-@says("slices are not allowed")
-def slices(d):
-    d.x[0] = d.x[0:3]  # broken
-
-
 @says("exceptions are not allowed")
 def raises(d):
     raise ValueError(d.n)  # broken

@@ -255,6 +255,8 @@ class Rows:
         return range(n * i, n * i + n)
 
     def __getitem__(self, i):
+        if isinstance(i, slice):
+            return tuple(self[k] for k in self._slice(i))
         if self.kind:
             numbers = self.flat()
             row = self.kind(numbers[k] for k in self._parts(i))
@@ -263,7 +265,17 @@ class Rows:
         x = self.array[self._checked(i)]
         return int(x) if self.array.dtype.kind == "i" else x if self.array.ndim == 1 else x.copy().view(Row)
 
+    def _slice(self, s: slice) -> range:
+        """Returns the indices of a slice of a field without a row type."""
+        if self.kind or s.step is not None:
+            raise TypeError(f"{self.label}: a slice is [a : a + n], of a flat field; flat(field) is one")
+        return range(s.start, s.stop)
+
     def __setitem__(self, i, x):
+        if isinstance(i, slice):
+            for k, part in zip(self._slice(i), x, strict=True):
+                self[k] = part
+            return
         if self.kind:
             for k, part in zip(self._parts(i), x, strict=True):
                 self.array[k] = part
@@ -315,9 +327,15 @@ class _Memory:
         self.pointer = pointer
 
     def __getitem__(self, i):
+        if isinstance(i, slice):
+            return tuple(self.pointer[k] for k in range(i.start, i.stop))
         return self.pointer[int(i)]
 
     def __setitem__(self, i, x):
+        if isinstance(i, slice):
+            for k, part in zip(range(i.start, i.stop), x, strict=True):
+                self[k] = part
+            return
         self.pointer[int(i)] = float(np.asarray(x).reshape(-1)[0])
 
     def set_lane(self, i, lane, x):
