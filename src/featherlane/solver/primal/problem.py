@@ -53,10 +53,10 @@ def place_rows(m, d, v, w, dof_x, gen_x, con_y):
 def contact_velocities(d):
     """Computes con_z = J v of the contacts from body velocities, an input of their aref."""
     for k in range(d.ncon_slot[0]):
-        contact_row_products(d, k, flat(d.cvel), d.primal.con_z)
+        contact_row_products(d, k, d.cvel, d.primal.con_z)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            turning_rows(d, k, flat(d.cvel), d.primal.con_z)
+            turning_rows(d, k, d.cvel, d.primal.con_z)
 
 
 @kernel

@@ -124,15 +124,14 @@ def prepare_contacts(m, d):
 @kernel
 def body_motion(m, d, v, out):
     """Computes w_b = w_parent + sum of S_i v_i over the dofs of b, for the bodies that contacts reach."""
-    store6(out, 0, zeros(6))
+    out[0] = zeros(6)
     for b in range(1, m.nbody):
         if d.body_reached[b]:
-            w = load6(out, 6 * m.body_parentid[b])
+            w = out[m.body_parentid[b]]
             i0 = m.body_dofadr[b]
             for i in range(i0, i0 + m.body_dofnum[b]):
-                x = v[i]
-                w = tuple(fma(d.cdof[i][c], x, w[c]) for c in range(6))
-            store6(out, 6 * b, w)
+                w = fma(d.cdof[i], v[i], w)
+            out[b] = w
 
 
 @kernel
@@ -150,16 +149,16 @@ def other_arm(d, k):
 @kernel
 def point_velocity(b, r, w):
     """Returns the velocity of the point at arm r on body b, given body motions w."""
-    return add3(load3(w, 6 * b + 3), cross(load3(w, 6 * b), r))
+    return w[b].linear + cross(w[b].angular, r)
 
 
 @kernel
 def turning_rows(d, k, w, out):
     """Computes the rows of J v along the contact's turns, given the body motions of v."""
     b, other, j = d.con_body[2 * k], d.con_body[2 * k + 1], turn_index(d, k)
-    a = load3(w, 6 * b)
+    a = w[b].angular
     if other > 0:
-        a = sub3(a, load3(w, 6 * other))
+        a = a - w[other].angular
     out[3 * j] = dot3(d.con_basis[j].rows[0], a)
     out[3 * j + 1] = dot3(d.con_basis[j].rows[1], a)
     out[3 * j + 2] = dot3(d.con_basis[j].rows[2], a)
