@@ -105,16 +105,20 @@ class View(Type):
         element: type of a number of the field.
         alignment: alignment of a number [bytes].
         kind: row type of an indexed row; None: a number.
+        inner: sizes of the indices after the first one, by number or by name; an operand holds each named one.
     """
 
-    def __init__(self, base: str, width: int, constant: bool, checked: bool, dense: bool = False, kind=None):
+    def __init__(self, base: str, width: int, constant: bool, checked: bool, dense=False, kind=None, inner=()):
         self.base, self.width, self.constant, self.checked, self.dense = base, width, constant, checked, dense
         self.kind: type[TypedRow] | None = kind
         self.row = base if width == 1 else f"<{width} x {base}>"
         self.element = INT if base in ("i32", "i64") else value(width, base)
         self.alignment = BITS[base] // 8 if dense else min(BITS[base] // 8 * width, 64)
-        self.operands = ("ptr", "i64", "i64", "ptr") if checked else ("ptr",)
-        self.key = f"rows{width}{base}{constant:d}{checked:d}{'dense' if dense else ''}{kind.__name__ if kind else ''}"
+        self.inner: tuple[int | str, ...] = inner
+        self.place = ("ptr", "i64", "i64", "ptr") if checked else ("ptr",)
+        self.operands = (*self.place, *("i64" for n in inner if isinstance(n, str)))
+        form = f"{constant:d}{checked:d}{'dense' if dense else ''}{kind.__name__ if kind else ''}"
+        self.key = f"rows{width}{base}{form}{'x'.join(map(str, inner))}"
         self.description = f"a field of {kind.__name__ if kind else 'ints' if self.element is INT else 'reals'}"
 
 
@@ -170,10 +174,32 @@ class Record(Type):
         return value(self.width, self.base)
 
 
+class Group(Type):
+    """The objects of one kind in a record, such as `d.contact`."""
+
+    operands = ("ptr",)
+
+    def __init__(self, record: Record, name: str):
+        self.record, self.name, self.prefix = record, name, record.layout.groups[name]
+        self.description, self.key = f"the objects {name}", f"{record.key}.{name}"
+
+
+class Object(Type):
+    """One object, `d.contact[k]`: its fields are those of the record with the prefix, at this index."""
+
+    operands = ("ptr", "i64")
+
+    def __init__(self, group: Group):
+        self.group = group
+        self.description, self.key = f"an object of {group.name}", f"{group.key}[]"
+
+
 value = functools.cache(Value)
 mask = functools.cache(Mask)
 tuple_of = functools.cache(Tuple)
 view = functools.cache(View)
+group_of = functools.cache(Group)
+object_of = functools.cache(Object)
 
 
 def common_value(types) -> Value | None:
