@@ -5,8 +5,8 @@ Source: MuJoCo's documentation, XML reference, sensor/tactile; MuJoCo's plugin `
 
 from featherlane.prelude import *
 from featherlane.collision.signed_distance import signed_distance
-from featherlane.lanes.worlds import read3, read9
 from featherlane.sensor.contact import force_of
+from featherlane.sensor.one_world import matrix_of, vector_of
 
 
 # ---- tactile ---------------------------------------------------------------------------------------------------------
@@ -39,8 +39,7 @@ def _add_geom(m, d, i, g, mask):
     pos, other, body = d.geom_xpos[own], d.geom_xpos[g], m.geom_bodyid[g]
     for j in range(n):
         t = first + j
-        p = (real(d, m.taxel_pos[t][0]), real(d, m.taxel_pos[t][1]), real(d, m.taxel_pos[t][2]))
-        point = pos + mat_mul_vec(R, p)
+        point = pos + R @ Vec3(real(d, x) for x in m.taxel_pos[t])
         local = S.T @ (point - other)
         dist, _ = signed_distance(m, d, m.geom_field[g], m.geom_fieldadr[g], size, local, exact=0)
         inside, depth = mask & (dist < 0.0), -dist
@@ -50,9 +49,9 @@ def _add_geom(m, d, i, g, mask):
             out[a + j] = where(inside, fmax(out[a + j], depth), out[a + j])
             for c in unrolled(range(2)):
                 s = 6 * t + 3 * c
-                side = (real(d, m.taxel_tangent[s]), real(d, m.taxel_tangent[s + 1]), real(d, m.taxel_tangent[s + 2]))
+                side = Vec3(real(d, x) for x in m.taxel_tangent[s : s + 3])
                 k = a + (c + 1) * n + j
-                out[k] = where(inside, out[k] + fabs(dot3(sliding, side)), out[k])
+                out[k] = where(inside, out[k] + fabs(dot(sliding, side)), out[k])
 
 
 @kernel
@@ -91,17 +90,17 @@ def _add_contact(m, d, i, k, lane):
     """Adds the force and torque of contact k to the cell of its direction."""
     s, columns, rows = m.sensor_objid[i], m.sensor_grid[4 * i], m.sensor_grid[4 * i + 1]
     first, weld = m.sensor_grid[4 * i + 3], m.body_weldid[m.site_bodyid[s]]
-    R, S = read9(flat(d.con_frame), 9 * k, lane), read9(flat(d.site_xmat), 9 * s, lane)
+    R, S = matrix_of(d.con_frame, k, lane), matrix_of(d.site_xmat, s, lane)
     force, torque = force_of(m, d, k, lane)
     # the force acts on the second body
     sign = 1.0 if m.body_weldid[d.con_carrier[2 * k + 1]] == weld else -1.0
-    force = sign * mat_t_mul_vec(S, mat_t_mul_vec(R, force))
-    torque = sign * mat_t_mul_vec(S, mat_t_mul_vec(R, torque))
-    x, y, z = mat_t_mul_vec(S, sub3(read3(flat(d.con_pos), 3 * k, lane), read3(flat(d.site_xpos), 3 * s, lane)))
+    force = sign * (S.T @ (R.T @ force))
+    torque = sign * (S.T @ (R.T @ torque))
+    x, y, z = S.T @ (vector_of(d.con_pos, k, lane) - vector_of(d.site_xpos, s, lane))
     column = _cell(m, first, columns, atan2(x, -z))
     row = _cell(m, first + columns + 1, rows, atan2(y, sqrt(fma(x, x, z * z))))
     if column >= 0 and row >= 0:
-        channels = (force[2], force[0], force[1], torque[2], torque[0], torque[1])
+        channels = (force.z, force.x, force.y, torque.z, torque.x, torque.y)
         for c in unrolled(range(6)):
             if c < m.sensor_grid[4 * i + 2]:
                 a = m.sensor_adr[i] + columns * (rows * c + row) + column

@@ -59,7 +59,7 @@ def interpolated(m, texels, image, place, repeats):
     upper = tuple(a[i] + fx * (b[i] - a[i]) for i in range(3))
     lower = tuple(c[i] + fx * (e[i] - c[i]) for i in range(3))
     colour = tuple(upper[i] + fy * (lower[i] - upper[i]) for i in range(3))
-    return tuple(real(m, c) for c in colour)
+    return Vec3(real(m, c) for c in colour)
 
 
 @kernel

@@ -14,6 +14,7 @@ from featherlane.collision.frame import frame_of, turning_tangent
 from featherlane.collision.user_contacts import NO_CANDIDATE
 from featherlane.sensitivity.derivative.contact_types import ContactPlace, ContactShift
 from featherlane.solver.rows.rows import moving_body
+from featherlane.spatial.motion import at_point
 
 STEP = 2e-7  # m, rad: displacement of poses; nearly flat contacts change within 1e-4
 SAME = 1e-10  # tolerance for equal unit vectors
@@ -34,12 +35,6 @@ def _along_axis(axis, s):
 
 
 @kernel
-def motion_at(S, arm):
-    """Returns the motion S at the point at that arm."""
-    return Motion(join(S.angular, S.linear + cross(S.angular, arm)))
-
-
-@kernel
 def _turn_geom(d, p, g, w):
     """geom_xmat of geom g <- the stored one, turned by w."""
     x, y, z = p.geom_mat[g].columns
@@ -54,7 +49,7 @@ def _displace(m, d, p, axis, step):
         b, x = m.geom_bodyid[g], p.geom_pos[g]
         twist = _along_axis(axis, step * body_constant(m, b))
         arm = x - d.subtree_com[m.body_rootid[b]]
-        d.geom_xpos[g] = x + motion_at(twist, arm).linear
+        d.geom_xpos[g] = x + at_point(twist, arm).linear
         _turn_geom(d, p, g, twist.angular)
 
 
@@ -305,8 +300,8 @@ def _difference(m, d, p, k, axis, scale):
     dist, pos = (upper.dist - lower.dist) * scale, scale * (upper.position - lower.position)
     turned = _frame_turn(p, k, scale)
     # motion common to both bodies: body 1 moves everything along, and body 2 has the remaining motion
-    first = motion_at(_along_axis(axis, c1), _arm(m, d, p, k, 0))
-    second = motion_at(_along_axis(axis, c2), _arm(m, d, p, k, 1))
+    first = at_point(_along_axis(axis, c1), _arm(m, d, p, k, 0))
+    second = at_point(_along_axis(axis, c2), _arm(m, d, p, k, 1))
     pos, turned = pos - first.linear, turned - first.angular
     u = second.linear - first.linear
     still = moving_body(m, one) == 0 and moving_body(m, two) == 0

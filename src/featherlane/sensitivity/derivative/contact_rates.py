@@ -16,11 +16,12 @@ from featherlane.prelude import *
 from featherlane.constraint.row import contact_inertia_rate
 from featherlane.constraint.surface import bounces
 from featherlane.sensitivity.derivative.contact_curvature import contact_curvature
-from featherlane.sensitivity.derivative.contact_moves import motion_at, moved_by
+from featherlane.sensitivity.derivative.contact_moves import moved_by
 from featherlane.sensitivity.derivative.contact_types import ContactSlope
 from featherlane.sensitivity.derivative.dof_rates import impedance_slopes
 from featherlane.solver.rows.contacts import contact_push
 from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces, turn_index
+from featherlane.spatial.motion import at_point
 
 BOTH = 2  # in place of the place of a body: a dof moves both bodies of a contact
 
@@ -63,9 +64,9 @@ def relative_motion(d, k, w, first):
     Motions of bodies are those of w from row `first` on.
     """
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    x = motion_at(w[first + b], _arm(d, k, 0))
+    x = at_point(w[first + b], _arm(d, k, 0))
     if other > 0:
-        x = x - motion_at(w[first + other], _arm(d, k, 1))
+        x = x - at_point(w[first + other], _arm(d, k, 1))
     return x
 
 
@@ -169,7 +170,7 @@ def displaced_contact(m, d, p, k, place, S):
         dist, pos = 0.0, Vec3(zeros(3))
         turned = _felt_spin(m, d, p, k, S) * d.con_frame[k].rows[0]
     else:
-        x = motion_at(S, _arm(d, k, place))
+        x = at_point(S, _arm(d, k, place))
         if d.con_carrier[2 * k + 1] == d.con_body[2 * k + place]:
             dist, pos, turned = moved_by(p, k, x)
         else:
@@ -187,7 +188,7 @@ def stiffness_rate(m, d, p, k, place, S, dist, pos):
         # A follows the contact's arms
         b = d.con_body[2 * k + place]
         arm = d.xipos[b] - d.subtree_com[m.body_rootid[b]]
-        carried = motion_at(S, arm).linear
+        carried = at_point(S, arm).linear
         first, second = pos, pos
         if d.con_carrier[2 * k] == b:
             first = pos - carried
@@ -310,7 +311,7 @@ def add_position_column(m, d, p, j):
 def faster_rows(d, k, place, S, accelerates):
     """Returns changes of y and rotations of contact k by velocity S of the body at that place, or by acceleration."""
     sign = 1.0 - 2.0 * place
-    x = motion_at(S, _arm(d, k, place))
+    x = at_point(S, _arm(d, k, place))
     B, friction = sign * d.con_damping[k], sign * d.con_frictiondamping[k]
     if accelerates:
         B, friction = sign, sign

@@ -10,7 +10,7 @@ Source: as the rows themselves (solver/lcp/rows).
 from featherlane.prelude import *
 from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.constraint.row import make_general_rows, write_dof_friction, write_joint_limit
-from featherlane.sensitivity.derivative.contact_moves import motion_at, moved_by
+from featherlane.sensitivity.derivative.contact_moves import moved_by
 from featherlane.sensitivity.derivative.contact_rates import is_before
 from featherlane.sensitivity.derivative.contact_types import ContactCase
 from featherlane.sensitivity.derivative.points import copy
@@ -33,6 +33,7 @@ from featherlane.solver.lcp.rows.rows import (
     set_row,
 )
 from featherlane.solver.lcp.rows.softness import softness
+from featherlane.spatial.motion import at_point
 
 
 # ---- contacts of the world and their displacements -------------------------------------------------------------------
@@ -69,9 +70,9 @@ def _shift(m, d, p, k, j):
     S = p.dof_axis[j]
     dist, pos, turned = 0.0, Vec3(zeros(3)), Vec3(zeros(3))
     if second and not first:
-        dist, pos, turned = _moved(p, k, motion_at(S, p.slot_arms[2 * k + 1]))
+        dist, pos, turned = _moved(p, k, at_point(S, p.slot_arms[2 * k + 1]))
     elif first:
-        x = motion_at(S, p.slot_arms[2 * k])
+        x = at_point(S, p.slot_arms[2 * k])
         if not second:
             dist, pos, turned = _moved(p, k, -x)
         # both bodies move the contact

@@ -37,13 +37,13 @@ def _clamp_joint(m, d, j):
             q, low, high = d.qpos[a], m.jnt_range[j][0], m.jnt_range[j][1]
             d.qpos[a] = where(q < low, low, where(q > high, high, q))
         elif is_ball(kind):
-            r, most = quat_log(quat_normalize(load4(d.qpos, a))), m.jnt_range[j][1]
+            q, most = Quat(d.qpos[a : a + 4]), m.jnt_range[j][1]
+            r = quat_log(q.unit)
             angle = norm3(r)
             over = angle > most
             if any_(over):
                 inside = rotation_vector_quat(most / fmax(angle, MINVAL) * r)
-                for k in unrolled(range(4)):
-                    d.qpos[a + k] = where(over, inside[k], d.qpos[a + k])
+                d.qpos[a : a + 4] = where(over, inside, q)
 
 
 @kernel
@@ -140,8 +140,8 @@ def _accept(d, p, good):
     n = p.ndof
     for i in range(p.npos):
         p.q[i] = where(good, d.qpos[i], p.q[i])
-    for t in range(2 * p.nrow):
-        flat(p.error)[t] = where(good, flat(p.trial_error)[t], flat(p.error)[t])
+    for t in range(p.nrow):
+        p.error[t] = where(good, p.trial_error[t], p.error[t])
     p.cost[0] = where(good, p.trial_cost[0], p.cost[0])
     for i in range(n):
         p.g[i] = where(good, p.trial_g[i], p.g[i])

@@ -108,10 +108,9 @@ def positions(m, t):
 @kernel
 def mocap_moved(d, k, moved):
     """Returns `moved`, set to 1 in worlds in which mocap body k has moved since the last call."""
-    for c in range(3):
-        moved = where(flat(d.mocap_pos)[3 * k + c] != d.sleep_mocap[7 * k + c], 1.0, moved)
-    for c in range(4):
-        moved = where(flat(d.mocap_quat)[4 * k + c] != d.sleep_mocap[7 * k + 3 + c], 1.0, moved)
+    now, before = join(d.mocap_pos[k], d.mocap_quat[k]), d.sleep_mocap[k]
+    for c in unrolled(range(7)):
+        moved = where(now[c] != before[c], 1.0, moved)
     return moved
 
 
@@ -160,10 +159,7 @@ def note_mocap(m, d):
     moved = 0.0
     for k in range(m.nmocap):
         moved = mocap_moved(d, k, moved)
-        for c in range(3):
-            d.sleep_mocap[7 * k + c] = flat(d.mocap_pos)[3 * k + c]
-        for c in range(4):
-            d.sleep_mocap[7 * k + 3 + c] = flat(d.mocap_quat)[4 * k + c]
+        d.sleep_mocap[k] = join(d.mocap_pos[k], d.mocap_quat[k])
     return any_(moved > 0.0)
 
 
