@@ -42,12 +42,12 @@ def test_the_scene_has_contacts_of_every_kind(s):
 
 def test_rows_of_contacts_equal_those_of_their_points(s, rng):
     v = vectors(s, rng)
-    w = record(s.width, w=np.full((6 * s.mj.nbody, s.width), np.nan), v=v)
-    call(body_motion, s.m, s.d, w.v, w.w)
+    w = record(s.width, con_motion=np.full((6 * s.mj.nbody, s.width), np.nan), v=v)
+    call(body_motion, s.m, s.d, w.v, w.con_motion)
     for k in range(s.a["ncon_slot"][0]):
-        call(contact_row_products, s.d, k, w.w, s.d.primal.con_y)
+        call(contact_row_products, s.d, k, w.con_motion, s.d.primal.con_y)
         if s.a["con_dim"][k] > 3:
-            call(turning_rows, s.d, k, w.w, s.d.primal.con_y)
+            call(turning_rows, s.d, k, w.con_motion, s.d.primal.con_y)
     for k, lane in present(s):
         expected = contact_jacobian(s, lane, k) @ v[:, lane]
         assert np.abs(s.a["primal.con_y"][basis_rows(s, k), lane] - expected).max() < EXACT

@@ -10,13 +10,14 @@ from featherlane.solver.rows.rows import turn_index
 @kernel
 def _set(t, k, r, c, x):
     """Sets entries (r, c) and (c, r) of the curvature."""
-    t.slot_curvature[36 * k + 6 * r + c] = x
-    t.slot_curvature[36 * k + 6 * c + r] = x
+    C = flat(t.slot_curvature)
+    C[36 * k + 6 * r + c] = x
+    C[36 * k + 6 * c + r] = x
 
 
 @kernel
 def _pyramid_curvature(d, p, k):
-    y = load3(d.primal.con_y, 3 * k)
+    y = Vec3(d.primal.con_y[3 * k : 3 * k + 3])
     nn, n1, w1, n2, w2 = edge_weights(d.con_D[k], y)
     _set(p, k, 0, 1, n1)
     _set(p, k, 1, 1, w1)
@@ -48,14 +49,15 @@ def _cone_curvature(m, d, p, k):
         _, rate = slip_rate(d, k)
         for i in range(1, last):
             yi = d.primal.con_y[3 * k + i if i < 3 else r + i - 3]
-            p.slot_curvature[36 * k + 6 * i] = -(rate * yi)
+            flat(p.slot_curvature)[36 * k + 6 * i] = -(rate * yi)
 
 
 @kernel
 def contact_curvature(m, d, p, k):
     """slot_curvature <- C of contact k at the solution."""
-    for e in range(36 * k, 36 * k + 36):
-        p.slot_curvature[e] = 0.0
+    first = 6 * k
+    for r in range(6):
+        p.slot_curvature[first + r] = zeros(6)
     if d.con_dim[k] == 1:
         _set(p, k, 0, 0, where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0))
     elif has_pyramids(m):

@@ -52,8 +52,8 @@ def subtract_fluid_position(m, d, p, k):
     """dg -= rates of fluid forces by the position of dof k."""
     if medium_counts(m):
         S, wind = d.cdof[k], m.opt_wind[0]
-        v = before_joint(m, d, k, flat(d.cvel), d.qvel)
-        v = (v[0], v[1], v[2], v[3] - wind[0], v[4] - wind[1], v[5] - wind[2])
+        v = before_joint(m, d, k, d.cvel, d.qvel)
+        v = Motion(join(v.angular, v.linear - wind))
         _subtract(m, d, p, k, cross_motion(v, S), cross_force(S, d.cfrc_fluid[m.dof_bodyid[k]]))
 
 
@@ -61,4 +61,4 @@ def subtract_fluid_position(m, d, p, k):
 def subtract_fluid_velocity(m, d, p, k):
     """dg -= rates of fluid forces by the velocity of dof k."""
     if medium_counts(m):
-        _subtract(m, d, p, k, d.cdof[k], zeros(6))
+        _subtract(m, d, p, k, d.cdof[k], Force(zeros(6)))

@@ -47,7 +47,7 @@ def prepare_panels(m, p):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if has_quaternion(kind):
             v = v + 3 if is_free_joint(kind) else v
-            J, back = quaternion_tangent(m, scale3(timestep(m), load3(p.next_qvel, v)))
+            J, back = quaternion_tangent(m, timestep(m) * Vec3(p.next_qvel[v : v + 3]))
             for c in range(3):
                 p.dof_tangent[v + c] = J[c]
                 p.dof_back[v + c] = back[c]
@@ -97,7 +97,7 @@ def _unit(at, i):
 @kernel
 def _displacement(at, v):
     """Returns the displacement of the dofs v to v + 2 by coordinate `at`."""
-    return tuple(_unit(at, v + c) for c in range(3))
+    return Vec3(_unit(at, v + c) for c in range(3))
 
 
 @kernel
@@ -107,14 +107,12 @@ def _next_position(m, d, p, at):
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            store3(p.dq, v, axpy3(h, load3(p.dv, v), _displacement(at, v)))
+            p.dq[v : v + 3] = fma(h, Vec3(p.dv[v : v + 3]), _displacement(at, v))
             v += 3
         if has_quaternion(kind):
-            J, back = tuple(
-                tuple(load3(a, 3 * (v + c)) for c in range(3)) for a in (flat(p.dof_tangent), flat(p.dof_back))
-            )
-            x = scale3(h, load3(p.dv, v))
-            store3(p.dq, v, advance_quaternion(J, back, x, _displacement(at, v)))
+            J, back = tuple(tuple(a[v + c] for c in range(3)) for a in (p.dof_tangent, p.dof_back))
+            x = h * Vec3(p.dv[v : v + 3])
+            p.dq[v : v + 3] = advance_quaternion(J, back, x, _displacement(at, v))
         else:
             p.dq[v] = _unit(at, v) + h * p.dv[v]
 

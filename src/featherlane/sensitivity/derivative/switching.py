@@ -118,12 +118,13 @@ def limit_distance(m, d):
             q = d.qpos[m.jnt_qposadr[j]]
             least = fmin(least, fmin(fabs(q - lo - margin), fabs(hi - q - margin)) / REACH)
         elif m.jnt_limited[j] != 0 and is_ball(m.jnt_type[j]):
-            _, angle = ball_axis_angle(quat_normalize(load4(d.qpos, m.jnt_qposadr[j])))
+            a = m.jnt_qposadr[j]
+            _, angle = ball_axis_angle(Quat(d.qpos[a : a + 4]).unit)
             least = fmin(least, fabs(fmax(lo, hi) - angle - margin) / REACH)
     for i in range(m.ntendon):
         if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
             for side in range(2):
-                gap = (1.0 - 2.0 * side) * (d.ten_length[i] - flat(m.tendon_range)[2 * i + side]) - m.tendon_margin[i]
+                gap = (1.0 - 2.0 * side) * (d.ten_length[i] - m.tendon_range[i][side]) - m.tendon_margin[i]
                 least = fmin(least, fabs(gap) / REACH)
     return least
 
