@@ -46,18 +46,18 @@ def _directions(m, d, er, k, dim):
         er.direction_vel[r] = 0.0
         for c in range(er.efc_nv):
             er.direction_J[er.efc_nv * r + c] = 0.0
-    _add_body(m, d, er, k, dim, d.con_carrier[2 * k], -1.0)
-    _add_body(m, d, er, k, dim, d.con_carrier[2 * k + 1], 1.0)
+    _add_body(m, d, er, k, dim, d.con_carrier[k, 0], -1.0)
+    _add_body(m, d, er, k, dim, d.con_carrier[k, 1], 1.0)
     if m.flg_surfacevel:
         for side in range(2):
-            _add_surface(m, d, er, k, dim, d.con_geom[2 * k + side], 2.0 * side - 1.0)
+            _add_surface(m, d, er, k, dim, d.con_geom[k, side], 2.0 * side - 1.0)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
 @kernel
 def _contact_point(d, k, r):
     """Returns J a - aref along direction r of the contact in slot k, at the solver's final acceleration."""
-    return d.primal.con_y[3 * k + r] if r < 3 else d.primal.con_y[3 * (d.nconmax + k) + r - 3]
+    return flat(d.primal.con_y)[3 * k + r if r < 3 else 3 * (d.nconmax + k) + r - 3]
 
 
 @kernel

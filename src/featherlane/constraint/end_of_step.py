@@ -93,10 +93,10 @@ def _contact_ratio(m, d, k):
 
     Dofs above both bodies move them equally at the contact point: the loop ends at the first common ancestor.
     """
-    a, b = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+    a, b = d.con_carrier[k, 0], d.con_carrier[k, 1]
     u = d.con_frame[k].rows[0]
     if has_pyramids(m) and d.con_dim[k] > 1:
-        u = u + d.con_friction[5 * k] * d.con_frame[k].rows[1]
+        u = u + d.con_friction[k, 0] * d.con_frame[k].rows[1]
     first, second = _wrench(m, d, k, a, u), _wrench(m, d, k, b, u)
     i, j, bare, hat = m.body_lastdof[a], m.body_lastdof[b], 0.0, 0.0
     while i != j:

@@ -112,7 +112,7 @@ def append_contact_rows(m, d):
         if any_(acts):
             n, start = 0, open_columns(d)
             if has_capacity(m, d, d.con_dim[k]):
-                n = pair_columns(m, d, d.con_carrier[2 * k], d.con_carrier[2 * k + 1], start)
+                n = pair_columns(m, d, d.con_carrier[k, 0], d.con_carrier[k, 1], start)
             else:
                 report_full_rows(d)
             if n > 0:

@@ -75,8 +75,8 @@ def add_belt(m, d, k):
     spin = 0.0
     if m.flg_surfacevel:
         p = d.con_pos[k]
-        v1, w1 = surface_velocity(m, d, d.con_geom[2 * k], p)
-        v2, w2 = surface_velocity(m, d, d.con_geom[2 * k + 1], p)
+        v1, w1 = surface_velocity(m, d, d.con_geom[k, 0], p)
+        v2, w2 = surface_velocity(m, d, d.con_geom[k, 1], p)
         v = sub3(v1, v2)
         d.con_belt[k][1] = d.con_belt[k][1] + dot(d.con_frame[k].rows[1], v)
         d.con_belt[k][2] = d.con_belt[k][2] + dot(d.con_frame[k].rows[2], v)
