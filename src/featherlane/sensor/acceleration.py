@@ -19,7 +19,7 @@ def tendon_actuator_force(m, d, t):
     """Returns the sum of the forces of all actuators of tendon t."""
     total = 0.0
     for k in range(m.nactuator):
-        if m.actuator_trntype[k] == TRN_TENDON and m.actuator_trnid[2 * k] == t:
+        if m.actuator_trntype[k] == TRN_TENDON and m.actuator_trnid[k, 0] == t:
             total = total + d.actuator_force[m.actuator_outadr[k]]
     return total
 

@@ -56,9 +56,9 @@ def motion_at(m, d, b, point, lane):
 @kernel
 def is_side(m, d, k, side, kind, x):
     """Returns 1 if this side of contact k belongs to the object, else 0; any side matches a site, or no object."""
-    b, same = d.con_carrier[2 * k + side], 1
+    b, same = d.con_carrier[k, side], 1
     if kind == OBJ_GEOM:
-        same = 1 if d.con_geom[2 * k + side] == x else 0
+        same = 1 if d.con_geom[k, side] == x else 0
     elif kind == OBJ_BODY:
         same = 1 if b == x else 0
     elif kind == OBJ_XBODY:
@@ -227,8 +227,8 @@ def write_contact_fields(m, d, s, out, a, k, nfound, lane):
             write3(out, a, lane, turned(w, side))
             a += 3
     if fields & CONDATA_GEOM:
-        write_lane(out, a, lane, 1.0 * d.con_geom[2 * k + side - 1])
-        write_lane(out, a + 1, lane, 1.0 * d.con_geom[2 * k + 2 - side])
+        write_lane(out, a, lane, 1.0 * d.con_geom[k, side - 1])
+        write_lane(out, a + 1, lane, 1.0 * d.con_geom[k, 2 - side])
 
 
 # ---- net force ------------------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ def contact_sensor(m, d, i):
     Frame: forces and velocities in the contact's frame, positions and directions in world axes.
     Cost: O(contacts) per slot.
     """
-    active, fields, reduce = d.active[0] > 0.0, m.sensor_intprm[NSENS * i], m.sensor_intprm[NSENS * i + 1]
+    active, fields, reduce = d.active[0] > 0.0, m.sensor_intprm[i, 0], m.sensor_intprm[i, 1]
     s = Selection(
         m.sensor_objtype[i], m.sensor_objid[i], m.sensor_reftype[i], m.sensor_refid[i], fields=fields, reduce=reduce
     )

@@ -66,12 +66,12 @@ def rangefinder(m, d, i):
     Writes: sensor_now; ray.*.
     Cost: O(ngeom) per ray.
     """
-    x, a, fields = m.sensor_objid[i], m.sensor_adr[i], m.sensor_intprm[NSENS * i]
+    x, a, fields = m.sensor_objid[i], m.sensor_adr[i], m.sensor_intprm[i, 0]
     see_visible_geoms(m, d)
     if m.sensor_objtype[i] == OBJ_CAMERA:
         d.ray.exclude[0] = m.cam_bodyid[x]
-        for row in range(m.cam_resolution[2 * x + 1]):
-            for column in range(m.cam_resolution[2 * x]):
+        for row in range(m.cam_resolution[x, 1]):
+            for column in range(m.cam_resolution[x, 0]):
                 origin, direction = pixel_ray(m, d, x, column, row)
                 d.ray.point[0] = origin
                 d.ray.direction[0] = direction

@@ -140,10 +140,10 @@ def measure_shadows(m, d, p):
         if m.geom_type[g] == BOX:
             for i in range(2):
                 x = fabs(R[3 * i]) * s[0] + fabs(R[3 * i + 1]) * s[1] + fabs(R[3 * i + 2]) * s[2]
-                p.shadow[2 * k + i] = SLACK * x
+                p.shadow[k, i] = SLACK * x
         else:
             r = SLACK * radius_of(m.geom_type[g], s, m.geom_rbound[g])
-            p.shadow[2 * k], p.shadow[2 * k + 1] = r, r
+            p.shadow[k, 0], p.shadow[k, 1] = r, r
 
 
 @kernel
@@ -155,7 +155,7 @@ def cast_vertical(m, d, p):
         g = d.ray.seen[k]
         near = d.ray.exclude[0] != m.geom_bodyid[g]
         if m.geom_type[g] != PLANE:
-            near = near & (fabs(d.geom_xpos[g][0] - x) <= p.shadow[2 * k])
-            near = near & (fabs(d.geom_xpos[g][1] - y) <= p.shadow[2 * k + 1])
+            near = near & (fabs(d.geom_xpos[g][0] - x) <= p.shadow[k, 0])
+            near = near & (fabs(d.geom_xpos[g][1] - y) <= p.shadow[k, 1])
         meet_geom(m, d, g, near, packet=1)
     end_rays(d)

@@ -15,9 +15,9 @@ def _touches(m, d, weld, g):
     """Returns the mask of worlds in which geom g has a contact with a geom of the rigid group `weld`."""
     touching = false_mask(d)
     for k in range(d.ncon_slot[0]):
-        g1, g2 = d.con_geom[2 * k], d.con_geom[2 * k + 1]
+        g1, g2 = d.con_geom[k, 0], d.con_geom[k, 1]
         if g1 == g or g2 == g:
-            b = d.con_carrier[2 * k] if g2 == g else d.con_carrier[2 * k + 1]
+            b = d.con_carrier[k, 0] if g2 == g else d.con_carrier[k, 1]
             if m.body_weldid[b] == weld:
                 touching = touching | (d.con_present[k] > 0.0)
     return touching
@@ -88,12 +88,12 @@ def _cell(m, first, n, x):
 @kernel
 def _add_contact(m, d, i, k, lane):
     """Adds the force and torque of contact k to the cell of its direction."""
-    s, columns, rows = m.sensor_objid[i], m.sensor_grid[4 * i], m.sensor_grid[4 * i + 1]
-    first, weld = m.sensor_grid[4 * i + 3], m.body_weldid[m.site_bodyid[s]]
+    s, columns, rows = m.sensor_objid[i], m.sensor_grid[i, 0], m.sensor_grid[i, 1]
+    first, weld = m.sensor_grid[i, 3], m.body_weldid[m.site_bodyid[s]]
     R, S = matrix_of(d.con_frame, k, lane), matrix_of(d.site_xmat, s, lane)
     force, torque = force_of(m, d, k, lane)
     # the force acts on the second body
-    sign = 1.0 if m.body_weldid[d.con_carrier[2 * k + 1]] == weld else -1.0
+    sign = 1.0 if m.body_weldid[d.con_carrier[k, 1]] == weld else -1.0
     force = sign * (S.T @ (R.T @ force))
     torque = sign * (S.T @ (R.T @ torque))
     x, y, z = S.T @ (vector_of(d.con_pos, k, lane) - vector_of(d.site_xpos, s, lane))
@@ -102,7 +102,7 @@ def _add_contact(m, d, i, k, lane):
     if column >= 0 and row >= 0:
         channels = (force.z, force.x, force.y, torque.z, torque.x, torque.y)
         for c in unrolled(range(6)):
-            if c < m.sensor_grid[4 * i + 2]:
+            if c < m.sensor_grid[i, 2]:
                 a = m.sensor_adr[i] + columns * (rows * c + row) + column
                 write_lane(d.sensor_now, a, lane, read_lane(d.sensor_now, a, lane) + channels[c])
 
@@ -120,7 +120,7 @@ def touch_grid(m, d, i):
     for k in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
         d.sensor_now[k] = where(active, 0.0, d.sensor_now[k])
     for k in range(d.ncon_slot[0]):
-        if m.body_weldid[d.con_carrier[2 * k]] == weld or m.body_weldid[d.con_carrier[2 * k + 1]] == weld:
+        if m.body_weldid[d.con_carrier[k, 0]] == weld or m.body_weldid[d.con_carrier[k, 1]] == weld:
             for lane in range(width(d)):
                 if has(active & (d.con_present[k] > 0.0), lane):
                     _add_contact(m, d, i, k, lane)
@@ -129,5 +129,5 @@ def touch_grid(m, d, i):
 @kernel
 def plugin_sensor(m, d, i):
     """Writes sensor i if its plugin is the touch grid."""
-    if m.sensor_grid[4 * i] > 0:
+    if m.sensor_grid[i, 0] > 0:
         touch_grid(m, d, i)

@@ -44,8 +44,8 @@ def contact_forces(m, d, active):
         R, f = d.con_frame[k], Wrench(d.con_force[6 * k : 6 * k + 6])
         force, moment = R.T @ Vec3(normal_force(m, d, k), f.fy, f.fz), R.T @ f.torque
         point = d.con_pos[k]
-        add_body_wrench(m, d, d.con_carrier[2 * k], acts, -1.0, force, moment, point)
-        add_body_wrench(m, d, d.con_carrier[2 * k + 1], acts, 1.0, force, moment, point)
+        add_body_wrench(m, d, d.con_carrier[k, 0], acts, -1.0, force, moment, point)
+        add_body_wrench(m, d, d.con_carrier[k, 1], acts, 1.0, force, moment, point)
 
 
 @kernel
@@ -57,7 +57,7 @@ def weld_moment(m, d, e, f):
     """
     q, turn = orientations(m, d, e)
     moment = fma(turn.w, f, cross(Vec3(turn.x, turn.y, turn.z), f))
-    return q.matrix @ (0.5 * m.eq_data[NEQDATA * e + 10] * moment)
+    return q.matrix @ (0.5 * m.eq_data[e, 10] * moment)
 
 
 @kernel

@@ -55,9 +55,8 @@ def _cone_curvature(m, d, p, k):
 @kernel
 def contact_curvature(m, d, p, k):
     """slot_curvature <- C of contact k at the solution."""
-    first = 6 * k
     for r in range(6):
-        p.slot_curvature[first + r] = zeros(6)
+        p.slot_curvature[k, r] = zeros(6)
     if d.con_dim[k] == 1:
         _set(p, k, 0, 0, where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0))
     elif has_pyramids(m):

@@ -69,8 +69,8 @@ def _is_of_pair(d, p, s, k):
     """Returns whether detected slot s has the same pair as slot k of the world's own pose."""
     return (
         d.con_cand[s] == p.slot_cand[k]
-        and d.con_geom[2 * s] == p.slot_geom[2 * k]
-        and d.con_geom[2 * s + 1] == p.slot_geom[2 * k + 1]
+        and d.con_geom[s, 0] == p.slot_geom[k, 0]
+        and d.con_geom[s, 1] == p.slot_geom[k, 1]
     )
 
 
@@ -132,7 +132,7 @@ def _find_slots(d, p, n):
 def _arm(m, d, p, k, place):
     """Returns the contact point, midway between both poses, from the com of the tree of the body at that place."""
     point = 0.5 * (p.slot_lower[k].position + p.slot_upper[k].position)
-    return point - d.subtree_com[m.body_rootid[p.slot_carrier[2 * k + place]]]
+    return point - d.subtree_com[m.body_rootid[p.slot_carrier[k, place]]]
 
 
 @kernel
@@ -152,21 +152,15 @@ def _store_move(t, k, axis, dist, pos, turned):
 @kernel
 def moved_by(t, k, twist):
     """Returns (distance, position, turn) of contact k for the relative twist at the contact, body 1 fixed."""
-    a = 7 * k
-    pos, turned = tuple(
-        Vec3(dot(t.slot_moves[a + r], twist) for r in (first, first + 1, first + 2)) for first in (1, 4)
-    )
-    return dot(t.slot_moves[a], twist), pos, turned
+    change = tuple(dot(t.slot_moves[k, r], twist) for r in range(7))
+    return change[0], Vec3(change[1:4]), Vec3(change[4:7])
 
 
 @kernel
 def _moved_by_translation(t, k, u):
     """Returns `moved_by` without rotation."""
-    a = 7 * k
-    pos, turned = tuple(
-        Vec3(dot(t.slot_moves[a + r].translation, u) for r in (first, first + 1, first + 2)) for first in (1, 4)
-    )
-    return dot(t.slot_moves[a].translation, u), pos, turned
+    change = tuple(dot(t.slot_moves[k, r].translation, u) for r in range(7))
+    return change[0], Vec3(change[1:4]), Vec3(change[4:7])
 
 
 @kernel
@@ -240,7 +234,7 @@ def _frame_turn(p, k, scale):
 @kernel
 def _pair_moves(m, p, k):
     """Returns whether both bodies of slot k move."""
-    return moving_body(m, p.slot_carrier[2 * k]) > 0 and moving_body(m, p.slot_carrier[2 * k + 1]) > 0
+    return moving_body(m, p.slot_carrier[k, 0]) > 0 and moving_body(m, p.slot_carrier[k, 1]) > 0
 
 
 @kernel
@@ -294,7 +288,7 @@ def _difference_spins(m, d, p, n):
 @kernel
 def _difference(m, d, p, k, axis, scale):
     """Computes column `axis` of the map of contact k, from its upper pose and the present lower one."""
-    one, two = p.slot_carrier[2 * k], p.slot_carrier[2 * k + 1]
+    one, two = p.slot_carrier[k, 0], p.slot_carrier[k, 1]
     c1, c2 = body_constant(m, one), body_constant(m, two)
     upper, lower = p.slot_upper[k], p.slot_lower[k]
     dist, pos = (upper.dist - lower.dist) * scale, scale * (upper.position - lower.position)

@@ -63,7 +63,7 @@ def relative_motion(d, k, w, first):
 
     Motions of bodies are those of w from row `first` on.
     """
-    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    b, other = d.con_body[k, 0], d.con_body[k, 1]
     x = at_point(w[first + b], _arm(d, k, 0))
     if other > 0:
         x = x - at_point(w[first + other], _arm(d, k, 1))
@@ -81,7 +81,7 @@ def contact_laws(m, d, p, shortest):
         if d.con_dim[k] > 3:
             moment = _along_turns(d, k, g)
         p.slot_force[k] = join(moment, force)
-        b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+        b, other = d.con_body[k, 0], d.con_body[k, 1]
         d.cfrc[b] -= _wrench(d, k, 0, force, moment)
         if other > 0:
             d.cfrc[other] += _wrench(d, k, 1, force, moment)
@@ -118,15 +118,15 @@ def before_joint(m, d, k, w, v):
 @kernel
 def _push_by(d, p, k, y, turns):
     """Returns changes of force and moment of contact k by changes of y and rotations; frame and distance are fixed."""
-    a, C = 6 * k, p.slot_curvature
+    C = p.slot_curvature
     f, g = Vec3(zeros(3)), Vec3(zeros(3))
     if d.con_dim[k] == 1:
-        f = Vec3(-(C[a][0] * y.x), 0.0, 0.0)
+        f = Vec3(-(C[k, 0][0] * y.x), 0.0, 0.0)
     else:
-        f = Vec3(-dot(C[a + r].force, y) for r in range(3))
+        f = Vec3(-dot(C[k, r].force, y) for r in range(3))
     if d.con_dim[k] > 3:
-        f = Vec3(f[r] - dot(C[a + r].torque, turns) for r in range(3))
-        g = Vec3(-dot(C[a + r].force, y) - dot(C[a + r].torque, turns) for r in range(3, 6))
+        f = Vec3(f[r] - dot(C[k, r].torque, turns) for r in range(3))
+        g = Vec3(-dot(C[k, r].force, y) - dot(C[k, r].torque, turns) for r in range(3, 6))
     return f, g
 
 
@@ -171,7 +171,7 @@ def displaced_contact(m, d, p, k, place, S):
         turned = _felt_spin(m, d, p, k, S) * d.con_frame[k].rows[0]
     else:
         x = at_point(S, _arm(d, k, place))
-        if d.con_carrier[2 * k + 1] == d.con_body[2 * k + place]:
+        if d.con_carrier[k, 1] == d.con_body[k, place]:
             dist, pos, turned = moved_by(p, k, x)
         else:
             dist, pos, turned = moved_by(p, k, -x)
@@ -186,11 +186,11 @@ def stiffness_rate(m, d, p, k, place, S, dist, pos):
     rate = p.slot_slope[k].stiffness * dist
     if m.opt_contact_model == COULOMB and place != BOTH:
         # A follows the contact's arms
-        b = d.con_body[2 * k + place]
+        b = d.con_body[k, place]
         arm = d.xipos[b] - d.subtree_com[m.body_rootid[b]]
         carried = at_point(S, arm).linear
         first, second = pos, pos
-        if d.con_carrier[2 * k] == b:
+        if d.con_carrier[k, 0] == b:
             first = pos - carried
         else:
             second = pos - carried
@@ -221,7 +221,7 @@ def moved_rows(m, d, p, k, place, S, j):
     if place != BOTH:
         # changes of the motions at the point that moves with the contact
         acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
-        body = d.con_body[2 * k + place]
+        body = d.con_body[k, place]
         dA = change_of_motion(d, k, place, cross_motion(S, d.con_motion[body] - acc), A.angular, pos)
         dV = change_of_motion(d, k, place, cross_motion(S, d.cvel[body] - vel), V.angular, pos)
     # dy = basis . (dq + q x turn), with q = A + B V
@@ -248,13 +248,13 @@ def _moved_contact(m, d, p, k, place, S, j):
     _spread(d, k, dF, dM)
     if place != BOTH:
         carried, sign = cross_force(S, _wrench(d, k, place, F, M)), 1.0 - 2.0 * place
-        d.con_wrench[d.con_body[2 * k + place]] += -sign * carried
+        d.con_wrench[d.con_body[k, place]] += -sign * carried
 
 
 @kernel
 def _spread(d, k, dF, dM):
     """Adds a change of the contact's force, and of its moment, to both bodies."""
-    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    b, other = d.con_body[k, 0], d.con_body[k, 1]
     d.con_wrench[b] += _wrench(d, k, 0, dF, dM)
     if other > 0:
         d.con_wrench[other] += _wrench(d, k, 1, -dF, -dM)
@@ -263,7 +263,7 @@ def _spread(d, k, dF, dM):
 @kernel
 def moved_place(m, d, j, k):
     """Returns the place of the body of contact k that dof j moves: 0, 1, BOTH, or -1 for none."""
-    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    b, other = d.con_body[k, 0], d.con_body[k, 1]
     first, second = is_before(m, j, b), other > 0 and is_before(m, j, other)
     place = -1
     if first and second:

@@ -47,8 +47,8 @@ def keep_contacts(m, d, p):
         p.slot_belt[k] = d.con_belt[k]
         p.slot_frame[k] = d.con_frame[k]
         for place in range(2):
-            com = d.subtree_com[m.body_rootid[d.con_carrier[2 * k + place]]]
-            p.slot_arms[2 * k + place] = d.con_pos[k] - com
+            com = d.subtree_com[m.body_rootid[d.con_carrier[k, place]]]
+            p.slot_arms[k, place] = d.con_pos[k] - com
 
 
 @kernel
@@ -65,14 +65,14 @@ def _moved(u, k, twist):
 @kernel
 def _shift(m, d, p, k, j):
     """Returns (distance, position, turn) of contact k for a displacement of dof j."""
-    one, two = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+    one, two = d.con_carrier[k, 0], d.con_carrier[k, 1]
     first, second = is_before(m, j, one), is_before(m, j, two)
     S = p.dof_axis[j]
     dist, pos, turned = 0.0, Vec3(zeros(3)), Vec3(zeros(3))
     if second and not first:
-        dist, pos, turned = _moved(p, k, at_point(S, p.slot_arms[2 * k + 1]))
+        dist, pos, turned = _moved(p, k, at_point(S, p.slot_arms[k, 1]))
     elif first:
-        x = at_point(S, p.slot_arms[2 * k])
+        x = at_point(S, p.slot_arms[k, 0])
         if not second:
             dist, pos, turned = _moved(p, k, -x)
         # both bodies move the contact
@@ -189,7 +189,7 @@ def _contact_rows_again(m, d, p, store):
         acts = d.con_D[k] > 0.0
         if any_(acts) and has_capacity(m, d, d.con_dim[k]):
             start = open_columns(d)
-            n = pair_columns(m, d, d.con_carrier[2 * k], d.con_carrier[2 * k + 1], start)
+            n = pair_columns(m, d, d.con_carrier[k, 0], d.con_carrier[k, 1], start)
             if n > 0:
                 _contact_again(m, d, p, k, start, n, acts, store)
                 clear_column_marks(d, start, n)

@@ -243,18 +243,18 @@ def _mobility_rates(m, d, p, j):
     for r in range(n):
         k, place, pos, turned = p.slip_con[r], _place(m, d, p, j, r), Vec3(zeros(3)), Vec3(zeros(3))
         f, g = _axis(d, p, r)
-        momentum = p.slip_momentum[m.nbody * r + m.dof_bodyid[j]]
+        momentum = p.slip_momentum[r, m.dof_bodyid[j]]
         fresh = _is_first(p, r)
         if place >= 0 and fresh:
             _, pos, turned = displaced_contact(m, d, p, k, place, S)
         for e in range(n):
             # dJ_r w_e - (v_e x S) . h_r
-            lag = p.slip_lag[m.nv * e + j]
+            lag = p.slip_lag[e, j]
             x = -dot(lag, momentum)
             if place >= 0 and fresh:
                 u, du = relative_motion(d, k, p.slip_motion, m.nbody * e), Motion(zeros(6))
                 if place != BOTH:
-                    w = p.slip_motion[m.nbody * e + d.con_body[2 * k + place]]
+                    w = p.slip_motion[e, d.con_body[k, place]]
                     du = change_of_motion(d, k, place, cross_motion(S, w) + lag, u.angular, pos)
                 p.slip_moved[e] = du + Motion(join(cross(u.angular, turned), cross(u.linear, turned)))
             if place >= 0:
@@ -331,7 +331,7 @@ def _push_row(m, d, p, at, r):
             _, pos, turned = displaced_contact(m, d, p, k, place, d.cdof[at])
             carrier = -1 if place == BOTH else at
             for body in range(2):
-                b, x = d.con_body[2 * k + body], (1.0 - 2.0 * body) * p.slip_gain[r]
+                b, x = d.con_body[k, body], (1.0 - 2.0 * body) * p.slip_gain[r]
                 if b > 0:
                     force = x * f, x * g
                     change = cross(turned, force[0]), cross(turned, force[1])
@@ -343,7 +343,7 @@ def _add_column(m, d, p, c):
     """panel_lag += d(J^T e) of column c, with da1 in panel_acceleration."""
     at = p.panel_at[c]
     for i in range(m.nv):
-        p.da[i], p.product[i] = p.panel_acceleration[PANEL * i + c], 0.0
+        p.da[i], p.product[i] = p.panel_acceleration[i, c], 0.0
     body_motion(m, d, p.da, p.body_lag)
     for r in range(p.nslip[0]):
         if p.slip_con[r] < 0:
@@ -359,7 +359,7 @@ def _add_column(m, d, p, c):
         _push_row(m, d, p, at, r)
     body_forces_to_dofs(m, d, p.product)
     for i in range(m.nv):
-        p.panel_lag[PANEL * i + c] = p.panel_lag[PANEL * i + c] + p.product[i]
+        p.panel_lag[i, c] = p.panel_lag[i, c] + p.product[i]
 
 
 @kernel

@@ -23,10 +23,10 @@ def put_column(m, d, p, c, at):
     """Writes column c of the panel, of coordinate `at`, with the next activations' rates from dact."""
     p.panel_at[c] = at
     for i in range(m.nv):
-        p.panel_acceleration[PANEL * i + c] = -p.dg[i]
-        p.panel_lag[PANEL * i + c] = p.dp[i]
+        p.panel_acceleration[i, c] = -p.dg[i]
+        p.panel_lag[i, c] = p.dp[i]
     for a in range(m.na):
-        p.panel_act[PANEL * a + c] = p.dact[a]
+        p.panel_act[a, c] = p.dact[a]
 
 
 @kernel
@@ -59,10 +59,10 @@ def _follow_bounds(m, d, p):
     mark_slipping(d, true_mask(d))
     for c in range(PANEL):
         for i in range(m.nv):
-            d.krylov.newton[i] = p.panel_acceleration[PANEL * i + c]
+            d.krylov.newton[i] = p.panel_acceleration[i, c]
         p.report[KNOWN] = where(follow_bounds(m, d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for i in range(m.nv):
-            p.panel_acceleration[PANEL * i + c] = d.krylov.x[i]
+            p.panel_acceleration[i, c] = d.krylov.x[i]
     body_motion(m, d, d.qacc, d.con_motion)  # the next columns read it
 
 
@@ -122,14 +122,14 @@ def take_column(m, d, p, c, damped):
     """Writes da, or dq' and dv', and dact', of column c of the panel."""
     at, h = p.panel_at[c], timestep(m)
     for a in range(m.na):
-        p.dact[a] = p.panel_act[PANEL * a + c]
+        p.dact[a] = p.panel_act[a, c]
     if p.rate_steps == 0 or not _goes_together(m):
         for i in range(m.nv):
-            p.da[i] = p.panel_acceleration[PANEL * i + c]
-            p.dp[i] = p.panel_lag[PANEL * i + c]
+            p.da[i] = p.panel_acceleration[i, c]
+            p.dp[i] = p.panel_lag[i, c]
     if p.rate_steps and not _goes_together(m):
         step_column(m, d, p, 1.0 * at, damped)
     elif p.rate_steps:
         for i in range(m.nv):
-            p.dv[i] = fma(h, p.panel_step[PANEL * i + c], _unit(at, m.nv + i))
+            p.dv[i] = fma(h, p.panel_step[i, c], _unit(at, m.nv + i))
         _next_position(m, d, p, at)

@@ -18,14 +18,14 @@ from featherlane.sensitivity.derivative.moved_force import add_moved_force, poin
 @kernel
 def _is_bent(m, i):
     """Returns whether actuator i acts on neither a slide, a hinge nor a tendon, and is enabled."""
-    plain = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[2 * i]])
+    plain = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]])
     return not (plain or m.actuator_trntype[i] == TRN_TENDON or is_disabled(m, i))
 
 
 @kernel
 def _joint(m, d, p, i, k):
     """Computes `_bend` of an actuator on a ball or free joint."""
-    j, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
+    j, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
     a, v, g, change = m.jnt_qposadr[j], m.jnt_dofadr[j], 6 * o, 0.0
     if is_free_joint(m.jnt_type[j]):
         a, v, g = a + 3, v + 3, g + 3
@@ -46,7 +46,7 @@ def _joint(m, d, p, i, k):
 @kernel
 def _site(m, d, p, i, k):
     """Computes `_bend` of an actuator on a site, with or without a reference."""
-    g, s, r = 6 * m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
+    g, s, r = 6 * m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
     push, twist, change = Vec3(m.actuator_gear[g : g + 3]), Vec3(m.actuator_gear[g + 3 : g + 6]), 0.0
     x, b = d.site_xpos[s], m.site_bodyid[s]
     w, u = point_motion(m, d, b, k, x)
@@ -71,11 +71,11 @@ def _site(m, d, p, i, k):
 @kernel
 def _crank(m, d, p, i, k):
     """Computes `_bend` of an actuator on a slider-crank; see dynamics/actuator/slider_crank.py."""
-    o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
+    o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
     pin, end = d.site_xpos[crank], d.site_xpos[slider]
     b, c = m.site_bodyid[crank], m.site_bodyid[slider]
     a = d.site_xmat[slider].columns[2]
-    v, gear, rod, none = pin - end, m.actuator_gear[6 * o], m.actuator_cranklength[i], Vec3(zeros(3))
+    v, gear, rod, none = pin - end, m.actuator_gear[o, 0], m.actuator_cranklength[i], Vec3(zeros(3))
     _, u = point_motion(m, d, b, k, pin)
     w, z = point_motion(m, d, c, k, end)
     dv, da, av = u - z, cross(w, a), dot(a, v)

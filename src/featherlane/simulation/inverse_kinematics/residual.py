@@ -62,7 +62,7 @@ def _add_rows(d, p, t, e, weight):
             p.trial_g[i] = p.trial_g[i] + dot(a, e)
             for j in range(i + 1):
                 if p.moves[t, j]:
-                    p.trial_A[n * i + j] = p.trial_A[n * i + j] + dot(a, p.column[j])
+                    p.trial_A[i, j] = p.trial_A[i, j] + dot(a, p.column[j])
 
 
 @kernel
@@ -173,7 +173,7 @@ def _add_fastening(m, d, p, t, e):
     _add_rows(d, p, t, apart, p.weight[t][0])
     if m.eq_type[e] == EQ_WELD:
         # without a torquescale a weld does not hold the orientation
-        on = where(m.eq_data[NEQDATA * e + 10] != 0.0, 1.0, 0.0)
+        on = where(m.eq_data[e, 10] != 0.0, 1.0, 0.0)
         frame, turn = orientations(m, d, e)
         # turn = q_2* q_1 is the rotation from the second frame to the first
         turn = -on * (frame @ quat_log(turn.unit))
@@ -209,7 +209,7 @@ def _add_posture(m, d, p):
             e = r[k % 3]
         p.trial_cost[0] = fma(0.5 * s * e, e, p.trial_cost[0])
         p.trial_g[i] = fma(s, e, p.trial_g[i])
-        p.trial_A[n * i + i] = p.trial_A[n * i + i] + s
+        p.trial_A[i, i] = p.trial_A[i, i] + s
 
 
 @stage(p=IK)
@@ -226,7 +226,7 @@ def ik_residual(m, d, p):
     for i in range(n):
         p.trial_g[i] = 0.0
         for j in range(i + 1):
-            p.trial_A[n * i + j] = 0.0
+            p.trial_A[i, j] = 0.0
     for t in range(p.ntarget):
         p.trial_error[t] = zeros(2)
         pos, quat = _object_pose(m, d, p.kind[t], p.object[t])
