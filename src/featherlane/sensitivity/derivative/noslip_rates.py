@@ -43,15 +43,15 @@ from featherlane.sensitivity.derivative.smooth_rates import inwards, outward_pas
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
 from featherlane.sensitivity.derivative.switching import FAR, size_of_contact, size_of_dof_row
 from featherlane.solver.dual.noslip import MINVAL
-from featherlane.solver.dual.rows import basis_value_index
 from featherlane.solver.primal.problem import TINY, bounded_force
 from featherlane.solver.rows.rows import (
+    TURN,
     add_contact_force,
     add_contact_moment,
+    basis_value,
     body_forces_to_dofs,
     body_motion,
     clear_body_forces,
-    turn_index,
 )
 
 ROWS = 96  # capacity of a tile: rows of friction
@@ -74,7 +74,7 @@ def noslip_capacity(model: Model) -> int:
 @kernel
 def _edges(d, k, i):
     """Returns y + y_i and y - y_i of contact k, in the main solution."""
-    y, u = d.primal.con_y[3 * k], d.primal.con_y[basis_value_index(d, k, i)]
+    y, u = d.primal.con_y[k][0], basis_value(d, d.primal.con_y, k, i)
     return y + u, y - u
 
 
@@ -117,7 +117,7 @@ def _axis(d, p, r):
     elif i < 3:
         f = d.con_basis[k].rows[i]
     else:
-        g = d.con_basis[turn_index(d, k)].rows[i - 3]
+        g = d.con_basis[TURN, k].rows[i - 3]
     return f, g
 
 
