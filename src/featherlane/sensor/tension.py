@@ -73,7 +73,7 @@ def add_tension_force(m, d, b, mask, point, force):
     """Adds a force at a point of body b in worlds of the mask."""
     if b > 0:
         old = d.cfrc_ext[b]
-        new = Force(point_wrench(d, force, Vec3(zeros(3)), point, m.body_rootid[b])) + old
+        new = point_wrench(d, force, Vec3(zeros(3)), point, m.body_rootid[b]) + old
         d.cfrc_ext[b] = where(mask, new, old)
 
 

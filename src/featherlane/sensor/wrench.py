@@ -9,6 +9,7 @@ from featherlane.prelude import *
 from featherlane.constraint.equality import anchor, fastened_body, orientations
 from featherlane.dynamics.actuator.adhesion import normal_force
 from featherlane.dynamics.body.com import point_wrench
+from featherlane.dynamics.body.joint import moved_along
 from featherlane.dynamics.body.newton_euler import pass_joints, world_acceleration
 from featherlane.sensor.tension import tendon_forces
 
@@ -19,7 +20,7 @@ def add_body_wrench(m, d, b, mask, sign, force, moment, point):
     """Adds a force at a point and a moment to body b in worlds of the mask; the world body is skipped."""
     if b > 0:
         old = d.cfrc_ext[b]
-        new = fma(sign, Force(point_wrench(d, force, moment, point, m.body_rootid[b])), old)
+        new = fma(sign, point_wrench(d, force, moment, point, m.body_rootid[b]), old)
         d.cfrc_ext[b] = where(mask, new, old)
 
 
@@ -108,8 +109,8 @@ def pass_moving_joints(m, d, b, vel, acc):
     for j in range(first, first + m.body_jntnum[b]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            vel = Motion(join(vel.angular, vel.linear + Vec3(d.qvel[v : v + 3])))
-            acc = Motion(join(acc.angular, acc.linear + Vec3(d.qacc[v : v + 3])))
+            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
+            acc = moved_along(acc, Vec3(d.qacc[v : v + 3]))
             v += 3
         at = vel
         vel, acc = pass_axis(d, v, at, vel, acc)

@@ -20,7 +20,7 @@ from featherlane.sensitivity.derivative.contact_moves import moved_by
 from featherlane.sensitivity.derivative.contact_types import ContactSlope
 from featherlane.sensitivity.derivative.dof_rates import impedance_slopes
 from featherlane.solver.rows.contacts import contact_push
-from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces, turn_index
+from featherlane.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces
 from featherlane.spatial.motion import at_point
 
 BOTH = 2  # in place of the place of a body: a dof moves both bodies of a contact
@@ -40,21 +40,14 @@ def _along(d, k, f):
 @kernel
 def _along_turns(d, k, p):
     """Returns the vector with the components p in the basis of rotations."""
-    n, t, b = d.con_basis[turn_index(d, k)].rows
+    n, t, b = d.con_basis[TURN, k].rows
     return fma(p[0], n, fma(p[1], t, p[2] * b))
-
-
-@kernel
-def _arm(d, k, place):
-    """Returns the contact point relative to the com of the tree of the pushed body (place 0) or the other one (1)."""
-    a = 6 * k + 3 * place
-    return Vec3(d.con_arm[a : a + 3])
 
 
 @kernel
 def _wrench(d, k, place, f, moment):
     """Returns moment and force at the com of the tree of the pushed body (place 0) or the other one (1)."""
-    return Force(join(cross(_arm(d, k, place), f) + moment, f))
+    return Force(join(cross(d.con_arm[k, place], f) + moment, f))
 
 
 @kernel
@@ -64,9 +57,9 @@ def relative_motion(d, k, w, first):
     Motions of bodies are those of w from row `first` on.
     """
     b, other = d.con_body[k, 0], d.con_body[k, 1]
-    x = at_point(w[first + b], _arm(d, k, 0))
+    x = at_point(w[first + b], d.con_arm[k, 0])
     if other > 0:
-        x = x - at_point(w[first + other], _arm(d, k, 1))
+        x = x - at_point(w[first + other], d.con_arm[k, 1])
     return x
 
 
@@ -91,7 +84,7 @@ def contact_laws(m, d, p, shortest):
         stiffer, pull, _ = impedance_slopes(d.con_solref[k], d.con_solimp[k], r, shortest)
         if m.opt_contact_model == COULOMB:
             # neither friction that sticks nor a rebound follows the impedance
-            stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[3 * k], pull))
+            stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[k][0], pull))
         p.slot_slope[k] = ContactSlope(stiffer, pull)
 
 
@@ -138,7 +131,7 @@ def along_basis(d, k, n, p, a):
     if d.con_dim[k] > 1:
         y = Vec3(y.x, dot(t, p), dot(b, p))
     if d.con_dim[k] > 3:
-        turns = d.con_basis[turn_index(d, k)] @ a
+        turns = d.con_basis[TURN, k] @ a
     return y, turns
 
 
@@ -170,7 +163,7 @@ def displaced_contact(m, d, p, k, place, S):
         dist, pos = 0.0, Vec3(zeros(3))
         turned = _felt_spin(m, d, p, k, S) * d.con_frame[k].rows[0]
     else:
-        x = at_point(S, _arm(d, k, place))
+        x = at_point(S, d.con_arm[k, place])
         if d.con_carrier[k, 1] == d.con_body[k, place]:
             dist, pos, turned = moved_by(p, k, x)
         else:
@@ -206,7 +199,7 @@ def change_of_motion(d, k, place, change, a, pos):
     """
     sign = 1.0 - 2.0 * place
     da = sign * change.angular
-    return Motion(join(da, sign * change.linear + (cross(da, _arm(d, k, place)) + cross(a, pos))))
+    return Motion(join(da, sign * change.linear + (cross(da, d.con_arm[k, place]) + cross(a, pos))))
 
 
 @kernel
@@ -311,7 +304,7 @@ def add_position_column(m, d, p, j):
 def faster_rows(d, k, place, S, accelerates):
     """Returns changes of y and rotations of contact k by velocity S of the body at that place, or by acceleration."""
     sign = 1.0 - 2.0 * place
-    x = at_point(S, _arm(d, k, place))
+    x = at_point(S, d.con_arm[k, place])
     B, friction = sign * d.con_damping[k], sign * d.con_frictiondamping[k]
     if accelerates:
         B, friction = sign, sign

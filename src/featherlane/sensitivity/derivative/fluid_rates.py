@@ -30,7 +30,7 @@ def fluid_rates(m, d, p):
         fluid_force(m, d)
         composite_drag(m, d, dissipative=0)
         for k in range(m.nv):
-            p.dof_fluid[k] = tuple(drag_transposed_times(d, m.dof_bodyid[k], d.cdof[k]))
+            p.dof_fluid[k] = drag_transposed_times(d, m.dof_bodyid[k], d.cdof[k])
 
 
 @kernel
@@ -46,7 +46,7 @@ def _subtract(m, d, p, k, x, carried):
         elif c == above or turns_with(m, j, k):
             rate = dot(S, f)
         else:
-            rate = dot(S, f + Force(carried))
+            rate = dot(S, f + carried)
         p.dg[j] = where(medium, p.dg[j] - rate, p.dg[j])
 
 

@@ -43,15 +43,15 @@ from featherlane.sensitivity.derivative.smooth_rates import inwards, outward_pas
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
 from featherlane.sensitivity.derivative.switching import FAR, size_of_contact, size_of_dof_row
 from featherlane.solver.dual.noslip import MINVAL
-from featherlane.solver.dual.rows import basis_value_index
 from featherlane.solver.primal.problem import TINY, bounded_force
 from featherlane.solver.rows.rows import (
+    TURN,
     add_contact_force,
     add_contact_moment,
+    basis_value,
     body_forces_to_dofs,
     body_motion,
     clear_body_forces,
-    turn_index,
 )
 
 ROWS = 96  # capacity of a tile: rows of friction
@@ -74,7 +74,7 @@ def noslip_capacity(model: Model) -> int:
 @kernel
 def _edges(d, k, i):
     """Returns y + y_i and y - y_i of contact k, in the main solution."""
-    y, u = d.primal.con_y[3 * k], d.primal.con_y[basis_value_index(d, k, i)]
+    y, u = d.primal.con_y[k][0], basis_value(d, d.primal.con_y, k, i)
     return y + u, y - u
 
 
@@ -117,7 +117,7 @@ def _axis(d, p, r):
     elif i < 3:
         f = d.con_basis[k].rows[i]
     else:
-        g = d.con_basis[turn_index(d, k)].rows[i - 3]
+        g = d.con_basis[TURN, k].rows[i - 3]
     return f, g
 
 
@@ -243,18 +243,18 @@ def _mobility_rates(m, d, p, j):
     for r in range(n):
         k, place, pos, turned = p.slip_con[r], _place(m, d, p, j, r), Vec3(zeros(3)), Vec3(zeros(3))
         f, g = _axis(d, p, r)
-        momentum = p.slip_momentum[r, m.dof_bodyid[j]]
+        momentum = p.slip_momentum[m.nbody * r + m.dof_bodyid[j]]
         fresh = _is_first(p, r)
         if place >= 0 and fresh:
             _, pos, turned = displaced_contact(m, d, p, k, place, S)
         for e in range(n):
             # dJ_r w_e - (v_e x S) . h_r
-            lag = p.slip_lag[e, j]
+            lag = p.slip_lag[m.nv * e + j]
             x = -dot(lag, momentum)
             if place >= 0 and fresh:
                 u, du = relative_motion(d, k, p.slip_motion, m.nbody * e), Motion(zeros(6))
                 if place != BOTH:
-                    w = p.slip_motion[e, d.con_body[k, place]]
+                    w = p.slip_motion[m.nbody * e + d.con_body[k, place]]
                     du = change_of_motion(d, k, place, cross_motion(S, w) + lag, u.angular, pos)
                 p.slip_moved[e] = du + Motion(join(cross(u.angular, turned), cross(u.linear, turned)))
             if place >= 0:

@@ -22,14 +22,9 @@ Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial v
 """
 
 from featherlane.prelude import *
+from featherlane.dynamics.body.joint import moved_along
 from featherlane.dynamics.body.newton_euler import world_acceleration
 from featherlane.dynamics.body.rne_derivative import axis_drag, composite_drag_of, inertia_rate
-
-
-@kernel
-def add_linear(x, a, v):
-    """Adds to the motion x the translation along the world's axes by v[a ...]."""
-    return Motion(join(x.angular, x.linear + Vec3(v[a : a + 3])))
 
 
 @kernel
@@ -46,7 +41,8 @@ def _outwards(m, d, p, i, x):
                 p.dof_turned[k] = zeros(3)
                 p.dof_rate[k] = zeros(6)
                 p.dof_lag[k] = zeros(6)
-            vel, acc, lag = add_linear(vel, v, d.qvel), add_linear(acc, v, d.qacc), add_linear(lag, v, x)
+            vel, acc = moved_along(vel, Vec3(d.qvel[v : v + 3])), moved_along(acc, Vec3(d.qacc[v : v + 3]))
+            lag = moved_along(lag, Vec3(x[v : v + 3]))
             v += 3
         last = v + 3 if has_quaternion(kind) else v + 1
         after, faster, behind = vel, acc, lag
@@ -99,8 +95,8 @@ def inwards(m, d, p):
             p.dof_damping_force[k] = w + composite_drag_of(d.crb_rate[i], S.angular)
             p.dof_lag_force[k] = I @ p.dof_lag[k]
         if parent > 0:
-            d.cfrc[parent] = d.cfrc[parent] + f
-            p.body_lag_force[parent] = p.body_lag_force[parent] + slow
+            d.cfrc[parent] += f
+            p.body_lag_force[parent] += slow
             d.crb_rate[parent] += d.crb_rate[i]
 
 

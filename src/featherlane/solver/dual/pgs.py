@@ -37,11 +37,12 @@ from featherlane.solver.dual.problem import (
     sum_forces,
     three_dots,
 )
-from featherlane.solver.dual.rows import basis_value, block_triangle_index
+from featherlane.solver.dual.rows import block_triangle_index
 from featherlane.solver.dual.visit_order import is_scrambled, order_blocks, visited
 from featherlane.solver.primal.history import record
 from featherlane.solver.primal.problem import TINY, place_rows, subtract_reference, trace_of_inertia
 from featherlane.solver.primal.rounding import is_left, is_rounding
+from featherlane.solver.rows.rows import basis_value
 
 ROUNDS = 2  # visits of a contact within a sweep
 PATIENCE = 4.0  # sweeps without progress

@@ -19,11 +19,11 @@ Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm st
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_force
-from featherlane.solver.dual.rows import basis_value, contact_block
+from featherlane.solver.dual.rows import contact_block
 from featherlane.solver.primal.problem import TINY, bounded_force, evaluate, place_rows, subtract_reference
 from featherlane.solver.rows.cone import cone_force
 from featherlane.solver.rows.contacts import push_bodies, turn_bodies
-from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces
+from featherlane.solver.rows.rows import basis_value, body_forces_to_dofs, clear_body_forces
 
 
 @kernel

@@ -61,12 +61,6 @@ def contact_block(d, k):
     return d.ndofrow[0] + d.ngenrow[0] + k
 
 
-@kernel
-def basis_value(d, y, k, c):
-    """Returns the value along basis vector c of contact k, of primal.con_y, con_z or con_warm."""
-    return flat(y)[3 * k + c if c < 3 else 3 * (d.nconmax + k) + c - 3]
-
-
 # ---- dofs of a block -----------------------------------------------------------------------------------------------
 @kernel
 def append_block_dofs(m, d, i, mark, start, n):

@@ -98,7 +98,7 @@ def add_pyramid(m, d, k, c):
     for e in unrolled(range(1, 3)):
         add_edges(d, k, i, J[0], J[e], y[0], y[e])
     if d.con_dim[k] > 3:
-        K, u = d.hessian.pair_J[TURN, c], d.primal.con_y[TURN, k]
+        K, u = d.hessian.pair_J[m.nv + c], d.primal.con_y[TURN, k]
         add_edges(d, k, i, J[0], K[0], y[0], u[0])
         if d.con_dim[k] > 4:
             for e in unrolled(range(1, 3)):
@@ -115,7 +115,7 @@ def add_cone_rows(m, d, k, c, f, t):
         add_row(d, i, J[1], Dt, f[1])
         add_row(d, i, J[2], Dt, f[2])
     if n > 3:
-        J = d.hessian.pair_J[TURN, c]
+        J = d.hessian.pair_J[m.nv + c]
         for e in unrolled(range(3)):
             add_row(d, i, J[e], Dt, t[e])
 

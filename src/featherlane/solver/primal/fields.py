@@ -38,7 +38,7 @@ FIELDS = (
     _krylov.real("q", "6 nv", "m/s^2, rad/s^2", "images of the directions, orthogonal to each other"),
     # the problems of the Coulomb solver
     _coulomb.rows(Vec3, "friction", "2 nconmax", "N, N m", "friction along the contact's basis, an unknown"),
-    _coulomb.rows(Vec3, "zone", "2 nconmax", "1", "w [kg] across the slip, then the direction t of friction that slips"),
+    _coulomb.rows(Vec3, "zone", "2 nconmax", "1", "w [kg] across the slip, then the direction t of slipping friction"),
     _coulomb.rows(Vec3, "trial", "2 nconmax", "N, N m", "trial force; and work arrays"),
     _coulomb.int("pushes", "nconmax", "1", "1: a contact of the slot pushes in a world that continues"),
     _coulomb.int("fixed", "1", "1", "the next line search has 1: fixed friction bounds, 0: the linear model"),

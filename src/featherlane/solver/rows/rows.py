@@ -43,6 +43,12 @@ def store_arm(m, d, k, place, b):
 
 
 @kernel
+def basis_value(d, y, k, c):
+    """Returns the value along basis vector c of contact k, of primal.con_y, con_z or con_warm."""
+    return flat(y)[3 * k + c if c < 3 else 3 * (d.nconmax + k) + c - 3]
+
+
+@kernel
 def others(d, k, x, y):
     """Returns the sum of x_i y_i over the directions of the basis other than n."""
     a, b = x[k], y[k]

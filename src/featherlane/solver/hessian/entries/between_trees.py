@@ -64,9 +64,7 @@ def add_turning_stiffness(m, d, k, A, p, s):
     pair, x, y, a = d.hessian.con_coupling[k], cross(r, s), cross(t, s), A.rows
     for i in unrolled(range(3)):
         K = d.hessian.coupling_K[pair, i]
-        d.hessian.coupling_K[pair, i] = join(
-            K.moment + fma(p[i], y, fma(x[i], p, a[i])), fma(p[i], s, K.translation)
-        )
+        d.hessian.coupling_K[pair, i] = join(K.moment + fma(p[i], y, fma(x[i], p, a[i])), fma(p[i], s, K.translation))
         K = d.hessian.coupling_K[pair, 3 + i]
         d.hessian.coupling_K[pair, 3 + i] = join(fma(s[i], p, K.moment), K.translation)
 

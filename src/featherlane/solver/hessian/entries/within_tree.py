@@ -24,14 +24,14 @@ def pair_column(m, d, k, count, dof, r, sign):
         d.hessian.pair_J[count][1] = dot(u, x)
         d.hessian.pair_J[count][2] = dot(v, x)
     if d.con_dim[k] > 3:
-        d.hessian.pair_J[TURN, count] = d.con_basis[TURN, k] @ (sign * s.angular)
+        d.hessian.pair_J[m.nv + count] = d.con_basis[TURN, k] @ (sign * s.angular)
 
 
 @kernel
 def pair_jacobian(m, d, k):
     """Computes the columns of a contact between two moving bodies: dofs above only one, descending; returns the number.
 
-    hessian.pair_dof[c] is the dof; hessian.pair_J[c] its three basis rows, hessian.pair_J[TURN, c] those of the turns.
+    hessian.pair_dof[c] is the dof; hessian.pair_J[c] its three basis rows, hessian.pair_J[m.nv + c] those of the turns.
     """
     j, i = m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[d.con_body[k, 1]]
     r, r_other = pushed_body_arm(d, k), other_arm(d, k)
@@ -124,7 +124,7 @@ def pair_columns(m, d, k, a):
     """Returns column a of J: the rows along n and the tangents, those along the turns."""
     y = Vec3(zeros(3))
     if d.con_dim[k] > 3:
-        y = d.hessian.pair_J[TURN, a]
+        y = d.hessian.pair_J[m.nv + a]
     return d.hessian.pair_J[a], y
 
 
@@ -138,7 +138,7 @@ def add_pair_row(m, d, k, count, a, f, g):
         u = h + place
         z = d.hessian.H[u]
         if d.con_dim[k] > 3:
-            z = z + dot(g, d.hessian.pair_J[TURN, b])
+            z = z + dot(g, d.hessian.pair_J[m.nv + b])
         d.hessian.H[u] = z + dot(f, d.hessian.pair_J[b])
 
 
