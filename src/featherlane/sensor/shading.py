@@ -243,8 +243,8 @@ def shade(m, d, p, origin, direction, seen, colours):
         texture = Vec3(1.0, 1.0, 1.0)
         if any_(is_mesh | (textures > 0.0)):
             k = 9.0 * g
-            rows = gathered3(d.geom_xmat, k), gathered3(d.geom_xmat, k + 3.0), gathered3(d.geom_xmat, k + 6.0)
-            R = Mat3(join(rows[0], rows[1], rows[2]))
+            n, t, b = gathered3(d.geom_xmat, k), gathered3(d.geom_xmat, k + 3.0), gathered3(d.geom_xmat, k + 6.0)
+            R = Mat3(join(n, t, b))
             local = R.T @ (point - gathered3(d.geom_xpos, 3.0 * g))
             n, mapped = R.T @ face, (false_mask(d), 0.0, 0.0)
             if any_(is_mesh):

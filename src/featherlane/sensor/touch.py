@@ -28,7 +28,7 @@ def touch(m, d, i):
             pushes = (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0) & (f > 0.0)
             n = normalize3(d.con_frame[k].rows[0])[0]
             if d.con_carrier[k, 1] == b:
-                n = -1.0 * n
+                n = -n
             met = meets_site(m, d, s, d.con_pos[k], n)
             total = where(pushes & met, total + f, total)
     a = m.sensor_adr[i]

@@ -39,7 +39,7 @@ def _turn_geom(d, p, g, w):
     """geom_xmat of geom g <- the stored one, turned by w."""
     x, y, z = p.geom_mat[g].columns
     x, y, z = x + cross(w, x), y + cross(w, y), z + cross(w, z)
-    d.geom_xmat[g] = Mat3(join(join(x, y), z)).T
+    d.geom_xmat[g] = Mat3(join(x, y, z)).T
 
 
 @kernel
@@ -144,7 +144,7 @@ def _normal(t, k):
 @kernel
 def _store_move(t, k, axis, dist, pos, turned):
     """Stores column `axis` of the contact's map: 7 rows of 6."""
-    change = ContactShift(join((dist,), join(pos, turned)))
+    change = ContactShift(join((dist,), pos, turned))
     for r in unrolled(range(7)):
         flat(t.slot_moves)[42 * k + 6 * r + axis] = change[r]
 
@@ -166,7 +166,7 @@ def _moved_by_translation(t, k, u):
 @kernel
 def _detected(d, s):
     """Returns the geometry of detected slot s."""
-    return ContactPlace(join((d.con_dist[s],), join(d.con_pos[s], d.con_frame[s])))
+    return ContactPlace(join((d.con_dist[s],), d.con_pos[s], d.con_frame[s]))
 
 
 @kernel

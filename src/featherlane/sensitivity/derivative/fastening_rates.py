@@ -109,7 +109,7 @@ def _change_of_force(D, f, law, error, changes, dr):
     x = fma(B, changes[1], changes[2])
     pull = fma(K * imp, changes[0], K * rate * dr * error)
     stiffer = rate * dr / fmax(imp * (1.0 - imp), MINVAL)
-    return Vec3(fma(-D[c], x[c] + pull[c], f[c] * stiffer) for c in range(3))
+    return fma(-D, x + pull, stiffer * f)
 
 
 @kernel

@@ -88,7 +88,7 @@ def find_shifts(m, d, p, j):
         p.slot_shift[k] = zeros(7)
         if j >= 0:
             dist, pos, turned = _shift(m, d, p, k, j)
-            p.slot_shift[k] = join((dist,), join(pos, turned))
+            p.slot_shift[k] = join((dist,), pos, turned)
 
 
 @kernel
@@ -99,7 +99,7 @@ def place_contacts(d, p, step):
         d.con_dist[k] = fma(step, shift.dist, p.slot_dist[k])
         d.con_pos[k] = fma(step, shift.position, p.slot_pos[k])
         n, t, b = tuple(fma(step, cross(shift.rotation, e), e) for e in p.slot_frame[k].rows)
-        d.con_frame[k] = join(join(n, t), b)
+        d.con_frame[k] = join(n, t, b)
         d.con_belt[k] = p.slot_belt[k]
 
 
