@@ -23,7 +23,7 @@ Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial v
 
 from featherlane.prelude import *
 from featherlane.dynamics.body.newton_euler import world_acceleration
-from featherlane.dynamics.body.rne_derivative import axis_drag, composite_drag_of, rate_of_rotational_inertia
+from featherlane.dynamics.body.rne_derivative import axis_drag, composite_drag_of, inertia_rate
 
 
 @kernel
@@ -69,8 +69,7 @@ def _outwards(m, d, p, i, x):
     momentum = I @ vel
     d.cfrc[i] = I @ acc + cross_force(vel, momentum)
     p.body_lag_force[i] = I @ lag
-    store6(d.crb_rate, 12 * i, rate_of_rotational_inertia(I, vel))
-    store6(d.crb_rate, 12 * i + 6, momentum)
+    d.crb_rate[i] = inertia_rate(I, vel)
 
 
 @kernel
@@ -87,24 +86,23 @@ def outward_pass(m, d, p, x):
 def inwards(m, d, p):
     """Computes for each dof I^c S, B^c^T S, and the rates of the force on all outer bodies."""
     for i in range(m.nbody - 1, 0, -1):
-        parent, first, a = m.body_parentid[i], m.body_dofadr[i], 12 * i
+        parent, first = m.body_parentid[i], m.body_dofadr[i]
         # the stage crb does not write a leaf's composite inertia, which equals its own inertia
         I = d.crb[i] if m.body_lastchild[i] > 0 else d.cinert[i]
         f, slow = d.cfrc[i], p.body_lag_force[i]
         for k in range(first, first + m.body_dofnum[i]):
             S, eta = d.cdof[k], p.dof_turned[k]
             p.dof_momentum[k] = I @ S
-            p.dof_drag[k] = axis_drag(d.crb_rate, a, S)
+            p.dof_drag[k] = axis_drag(d.crb_rate[i], S)
             zeta = I @ p.dof_carried[k]
-            p.dof_force[k] = add6(zeta, composite_drag_of(d.crb_rate, a, eta))
+            p.dof_force[k] = zeta + composite_drag_of(d.crb_rate[i], eta)
             w = I @ p.dof_rate[k]
-            p.dof_damping_force[k] = add6(w, composite_drag_of(d.crb_rate, a, (S[0], S[1], S[2])))
+            p.dof_damping_force[k] = w + composite_drag_of(d.crb_rate[i], S.angular)
             p.dof_lag_force[k] = I @ p.dof_lag[k]
         if parent > 0:
             d.cfrc[parent] = d.cfrc[parent] + f
             p.body_lag_force[parent] = p.body_lag_force[parent] + slow
-            for e in range(12):
-                d.crb_rate[12 * parent + e] = d.crb_rate[12 * parent + e] + d.crb_rate[a + e]
+            d.crb_rate[parent] += d.crb_rate[i]
 
 
 @kernel
