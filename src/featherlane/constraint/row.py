@@ -116,7 +116,7 @@ def limit_rows(m, d, k, j, shortest):
     q = d.qpos[m.jnt_qposadr[j]]
     for side in range(2):
         sign = 1.0 - 2.0 * side
-        dist = sign * (q - flat(m.jnt_range)[2 * j + side])
+        dist = sign * (q - m.jnt_range[j][side])
         near = dist < m.jnt_margin[j]
         if sleeping(m):
             near = near & tree_awake(d, m.dof_treeid[m.jnt_dofadr[j]])
@@ -215,8 +215,8 @@ def contact_inertia_rate(m, d, k, first, second):
     """Returns dA / A of `contact_inertia` under Coulomb's law by displacements of the levers to either body."""
     b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
     turned = TURNED * (inverse_turning_mass(m, d, k, b1) + inverse_turning_mass(m, d, k, b2))
-    rate = m.body_invweight0[b1][1] * dot3(contact_lever(d, k, b1), first)
-    rate = fma(m.body_invweight0[b2][1], dot3(contact_lever(d, k, b2), second), rate)
+    rate = m.body_invweight0[b1][1] * dot(contact_lever(d, k, b1), first)
+    rate = fma(m.body_invweight0[b2][1], dot(contact_lever(d, k, b2), second), rate)
     acts = turned > fmax(m.body_invweight0[b1][0] + m.body_invweight0[b2][0], MINVAL)
     return where(acts, 2.0 * TURNED * rate / where(acts, turned, 1.0), 0.0)
 
@@ -346,7 +346,7 @@ def count_rows(m, d):
         if d.genrow_type[k] != METRIC:
             count += d.genrow_present[k]
     for k in range(d.ncon_slot[0]):
-        count += where((d.con_present[k] > 0.0) & (d.con_D[k] != 0.0), real(d, contact_rows(m, d, k)), 0.0)
+        count += where((d.con_present[k] > 0.0) & (d.con_D[k] != 0.0), 1.0 * contact_rows(m, d, k), 0.0)
     d.nefc[0] = count
 
 

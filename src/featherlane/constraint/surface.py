@@ -21,11 +21,11 @@ from featherlane.collision.user_contacts import NO_CANDIDATE
 @kernel
 def surface_velocity(m, d, g, p):
     """Returns (sigma(p), R w) of geom g, -1: none."""
-    v, w = zeros(3), zeros(3)
+    v, w = Vec3(zeros(3)), Vec3(zeros(3))
     if g >= 0:
-        R = d.geom_xmat[g]
-        w = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g + 3))
-        v = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g)) + cross(w, p - d.geom_xpos[g])
+        R, first = d.geom_xmat[g], 6 * g
+        w = R @ Vec3(m.geom_surfacevel[first + 3 : first + 6])
+        v = R @ Vec3(m.geom_surfacevel[first : first + 3]) + cross(w, p - d.geom_xpos[g])
     return v, w
 
 
@@ -40,10 +40,10 @@ def contact_arm(m, d, k, place):
 def _body_velocity(m, d, k, place):
     """Returns the velocity of one of the two surfaces at contact k."""
     w = d.cvel[d.con_carrier[k, place]]
-    v = add3((w[3], w[4], w[5]), cross((w[0], w[1], w[2]), contact_arm(m, d, k, place)))
+    v = w.linear + cross(w.angular, contact_arm(m, d, k, place))
     if m.flg_surfacevel:
         belt, _ = surface_velocity(m, d, d.con_geom[k, place], d.con_pos[k])
-        v = add3(v, belt)
+        v = v + belt
     return v
 
 

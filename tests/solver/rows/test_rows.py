@@ -6,6 +6,7 @@ import pytest
 from featherlane.solver.rows.rows import (
     PAIRED,
     REACHED,
+    TURN,
     add_contact_force,
     add_contact_moment,
     body_forces_to_dofs,
@@ -16,10 +17,8 @@ from featherlane.solver.rows.rows import (
     list_slots,
     moving_body,
     prepare_contacts,
-    turn_index,
     turning_rows,
 )
-from featherlane.spatial.vector import axpy3, scale3
 from oracles.uncompiled import call, record
 from scenes.touching import basis_rows, contact_jacobian, present, touching, vectors
 
@@ -61,13 +60,13 @@ def test_contact_forces_are_mapped_to_dofs_by_the_transpose(s, rng):
     call(clear_body_forces, s.m, d)
     for k in range(len(f)):
         n, u, v = d.con_basis[k].rows
-        dim, F = s.a["con_dim"][k], scale3(f[k, 0], n)
+        dim, F = s.a["con_dim"][k], f[k, 0] * n
         if dim > 1:
-            F = axpy3(f[k, 1], u, axpy3(f[k, 2], v, F))
+            F = F + f[k, 1] * u + f[k, 2] * v
         call(add_contact_force, d, k, F)
         if dim > 3:
-            n, u, v = d.con_basis[turn_index(d, k)].rows
-            M = axpy3(f[k, 4], u, axpy3(f[k, 5], v, scale3(f[k, 3], n)))
+            n, u, v = d.con_basis[TURN, k].rows
+            M = f[k, 3] * n + f[k, 4] * u + f[k, 5] * v
             call(add_contact_moment, d, k, M)
     for k, lane in present(s):
         expected[:, lane] += contact_jacobian(s, lane, k).T @ f[k, : s.a["con_dim"][k], lane]

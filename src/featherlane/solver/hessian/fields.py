@@ -49,9 +49,7 @@ FIELDS = (
     _hessian.rows(Force, "coupling_force", "nv", "kg, kg m, kg m^2", "K S_j of dofs above a body of a pair"),
     _hessian_slot.rows(Sym3, "con_F", "npanelcontact", "kg", "contact in panels: stiffness of its point"),
     _hessian_slot.rows(Sym3, "con_A", "npanelcontact", "kg m^2", "contact in panels: stiffness of its turns"),
-    _hessian_slot.rows(
-        Vec3, "con_p", "npanelcontact", "kg m", "contact in panels: p of p s^T, turns to translations"
-    ),
+    _hessian_slot.rows(Vec3, "con_p", "npanelcontact", "kg m", "contact in panels: p of p s^T, turns to translations"),
     _hessian_slot.rows(Vec3, "con_s", "npanelcontact", "1", "contact in panels: s of p s^T"),
     _hessian_slot.int("con_coupling", "nconmax", "1", "pair of branches coupled by the slot, -1: none"),
     # rows of ancestors, and closed under paths

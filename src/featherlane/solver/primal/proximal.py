@@ -131,7 +131,8 @@ def begin_proximal(m, d, chosen):
     """Stores the point, and sets the proximal forces to 0, in the worlds of the mask."""
     for i in range(m.nv):
         d.coulomb.start[i] = where(chosen, d.qacc[i], d.coulomb.start[i])
+    none = Vec3(zeros(3))
     for k in range(d.ncon_slot[0]):
-        d.coulomb.force[k] = where(chosen, 0.0, d.coulomb.force[k])
+        d.coulomb.force[k] = where(chosen, none, d.coulomb.force[k])
         if d.con_dim[k] > 3:
-            d.coulomb.force[TURN, k] = where(chosen, 0.0, d.coulomb.force[TURN, k])
+            d.coulomb.force[TURN, k] = where(chosen, none, d.coulomb.force[TURN, k])

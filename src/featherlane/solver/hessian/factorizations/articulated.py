@@ -127,7 +127,7 @@ def take_out(m, d, i, k, U, D, w):
 def take_dof(m, d, i, k, x):
     """Eliminates a dof without coupling in E; stores 1 / D in hessian.dof_K."""
     S = d.cdof[k]
-    U = Force(multiply_packed(d.aba_inertia, SIZE * i, S))
+    U = multiply_packed(d.aba_inertia, SIZE * i, S)
     D = dot(S, U) + (m.dof_armature[k] + reflected_armature(m, k) + d.hessian.dof_K[k, 0])
     inverse, u = take_out(m, d, i, k, U, D, x[k] - dot(S, d.cfrc[i]))
     x[k] = u
@@ -141,13 +141,13 @@ def take_ball(m, d, i, k, x):
     e32, e31, e21 = E[k + 2, 1], E[k + 2, 2], E[k + 1, 1]
     S1, S2, S3 = d.cdof[k], d.cdof[k + 1], d.cdof[k + 2]
 
-    U3 = Force(multiply_packed(d.aba_inertia, SIZE * i, S3))
+    U3 = multiply_packed(d.aba_inertia, SIZE * i, S3)
     D3 = dot(S3, U3) + (m.dof_armature[k + 2] + reflected_armature(m, k + 2) + E[k + 2, 0])
     w3 = x[k + 2] - dot(S3, d.cfrc[i])
     inverse3, u3 = take_out(m, d, i, k + 2, U3, D3, w3)
     g32, g31 = e32 * inverse3, e31 * inverse3
 
-    V, s = Force(multiply_packed(d.aba_inertia, SIZE * i, S2)), dot(S2, U3)
+    V, s = multiply_packed(d.aba_inertia, SIZE * i, S2), dot(S2, U3)
     U2 = fma(-g32, U3, V)
     D2 = dot(S2, V) + (m.dof_armature[k + 1] + reflected_armature(m, k + 1) + E[k + 1, 0])
     D2 = fma(-g32, fma(2.0, s, e32), D2)
@@ -155,7 +155,7 @@ def take_ball(m, d, i, k, x):
     inverse2, u2 = take_out(m, d, i, k + 1, U2, D2, w2)
     g21 = fma(-e31, (s + e32) * inverse3, e21) * inverse2
 
-    V, s, t = Force(multiply_packed(d.aba_inertia, SIZE * i, S1)), dot(S1, U3), dot(S1, U2)
+    V, s, t = multiply_packed(d.aba_inertia, SIZE * i, S1), dot(S1, U3), dot(S1, U2)
     U1 = fma(-g31, U3, fma(-g21, U2, V))
     D1 = dot(S1, V) + (m.dof_armature[k] + reflected_armature(m, k) + E[k, 0])
     D1 = fma(-g31, fma(2.0, s, e31), D1)
