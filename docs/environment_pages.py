@@ -40,7 +40,7 @@ INTRO = """{about}
 |---|---|
 | Observation | index, quantity and unit of each element; the column "part" is its key in `task.observation` |
 | Action | index, actuator and range of each element |
-| Reward | the terms, and the code that computes them |
+| Reward | the terms, and their weights or the code that computes them |
 
 An index such as 3-5 is a range that includes both ends. `rotation matrix xz` is the entry in row x and column z of the
 matrix from the frame to the world. A name in backquotes is a name of the model. `python docs/environment_pages.py`
