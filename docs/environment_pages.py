@@ -50,8 +50,8 @@ reads with random numbers and compares each element with these numbers.
 ABOUT = {
     "robots": (
         "Environments of the bundled robots",
-        "This page lists spaces, rewards and termination of the seven robot tasks. [Robot tasks](../tasks.md) describes "
-        "rewards, actions and domain randomization in words.",
+        "This page lists spaces, rewards and termination of the seven robot tasks. [Robot tasks](../tasks.md) "
+        "describes rewards, actions and domain randomization in words.",
     ),
     "gymnasium": (
         "Gymnasium environments",
