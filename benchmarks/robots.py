@@ -113,14 +113,14 @@ def summary(rows: Sequence[Sequence[str]]) -> str:
 
 
 NOTE = (
-    "`geoms, hulls` has the number of geoms that may collide, and how many of them are meshes. `largest hull` is the "
-    "number of vertices of the largest mesh hull, and `contacts` is the mean number of contacts of a world. Times are "
-    f"microseconds per step of a world on one thread, with {WORLDS} worlds in different settled states. `ratio` is the "
-    "speed of Featherlane in float64 divided by the speed of MuJoCo, with the least and the greatest round in "
-    "brackets. `float32` is the ratio of Featherlane in float32. `float32 / float64` is the speed of Featherlane in float32 "
-    "divided by its speed in float64. `one world` is the speed of `fl.step` divided by the speed of `mj_step`. "
-    "`collision` and `solve` are shares of a batch step in float64. Sensors are off. Featherlane and MuJoCo use Newton "
-    "and the model's cone and tolerance."
+    "`geoms, hulls` has the number of geoms that may collide, and how many of them are meshes. `largest hull` is "
+    "the number of vertices of the largest mesh hull, and `contacts` is the mean number of contacts of a world. "
+    f"Times are microseconds per step of a world on one thread, with {WORLDS} worlds in different settled states. "
+    "`ratio` is the speed of Featherlane in float64 divided by the speed of MuJoCo, with the least and the "
+    "greatest round in brackets. `float32` is the ratio of Featherlane in float32. `float32 / float64` is the "
+    "speed of Featherlane in float32 divided by its speed in float64. `one world` is the speed of `fl.step` "
+    "divided by the speed of `mj_step`. `collision` and `solve` are shares of a batch step in float64. Sensors "
+    "are off. Featherlane and MuJoCo use Newton and the model's cone and tolerance."
 )
 
 
