@@ -109,6 +109,7 @@ from featherlane.spatial.types import (
     Vec4,
     Vec5,
     Vec6,
+    Vec10,
     Wrench,
 )
 from featherlane.spatial.vector import (

@@ -11,7 +11,7 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 @kernel
 def _gear_squared(m, k):
     """Returns the square of the actuator's first gear."""
-    g = m.actuator_gear[6 * m.actuator_outadr[k]]
+    g = m.actuator_gear[m.actuator_outadr[k]][0]
     return g * g
 
 

@@ -34,7 +34,7 @@ def site_transmission(m, d, i):
     Reads:  site_xpos, site_xmat, xquat.   Writes: actuator_length, actuator_moment.
     """
     o, s, r = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
-    push, twist = Vec3(m.actuator_gear[6 * o : 6 * o + 3]), Vec3(m.actuator_gear[6 * o + 3 : 6 * o + 6])
+    push, twist = m.actuator_gear[o].force, m.actuator_gear[o].torque
     clear_moment(m, d, o)
     if r < 0:
         R, p = d.site_xmat[s], d.site_xpos[s]

@@ -33,7 +33,7 @@ def slider_crank(m, d, i):
     axis = d.site_xmat[slider].columns[2]
     length, by_vector, by_axis = _gradients(m, d, i, axis, pin - end)
 
-    gear = m.actuator_gear[6 * o]
+    gear = m.actuator_gear[o][0]
     d.actuator_length[o] = gear * length
     force, torque = gear * by_vector, gear * cross(axis, by_axis)
     clear_moment(m, d, o)

@@ -16,6 +16,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.body.kinematics import geom_pose
 from featherlane.dynamics.passive.fluid import (
     TINY,
+    added_mass,
     added_momentum,
     angular_coefficients,
     area_drag,
@@ -94,7 +95,7 @@ def _weighted_differences(q, p, uu):
 @kernel
 def _drag_rate(m, g, r, u):
     """Returns d(drag and resistance) / du; the area changes with the direction."""
-    rho, a = m.opt_density[0], NFLUID * g
+    rho, c = m.opt_density[0], m.geom_fluid[g]
     e, speed = normalize3(u)
     q, face = faces(r)
     n = times3(q, e)
@@ -105,7 +106,7 @@ def _drag_rate(m, g, r, u):
     # |u| dA/du_i = pi face / sqrt(height^3 slope) (height q_i - slope) n_i
     along = PI * face / fmax(height * sqrt(height * slope), TINY)
     change = along * times3(n, _weighted_differences(q, q, times3(e, e)))
-    turning = -(rho * speed * (m.geom_fluid[a + 1] - m.geom_fluid[a + 2])) * e
+    turning = -(rho * speed * (c.blunt - c.slender)) * e
 
     s = -(rho * speed * area_drag(m, g, r, area))
     uniform = s - linear
@@ -120,7 +121,7 @@ def _kutta_rate(m, g, r, u):
     q, face = faces(r)
     n = times3(q, e)
     slope, height = dot(n, n), dot(n, e)
-    c = PI * face * m.geom_fluid[NFLUID * g + 4] * m.opt_density[0] * speed / fmax(sqrt(slope * height), TINY)
+    c = PI * face * m.geom_fluid[g].kutta * m.opt_density[0] * speed / fmax(sqrt(slope * height), TINY)
     deviation = _weighted_differences(q, Vec3(1.0, 1.0, 1.0), times3(e, e))
     lift = -times3(deviation, e)
 
@@ -140,11 +141,11 @@ def _carried(A, mass):
 @kernel
 def _lift_rates(m, d, g, r, w, u):
     """Returns rates of added mass, Magnus and Kutta lift: moment by w, moment by u, force by w, force by u."""
-    rho, a = m.opt_density[0], NFLUID * g
+    rho, (mass, inertia) = m.opt_density[0], added_mass(m, g)
     L, P = added_momentum(m, g, w, u)
-    mass, inertia = -rho * Vec3(m.geom_fluid[a + 6 : a + 9]), -rho * Vec3(m.geom_fluid[a + 9 : a + 12])
+    mass, inertia = -rho * mass, -rho * inertia
     W, U, carried = _cross_matrix(w), _cross_matrix(u), _cross_matrix(P)
-    magnus = m.geom_fluid[a + 5] * rho * volume(r)
+    magnus = m.geom_fluid[g].magnus * rho * volume(r)
     return (
         _cross_matrix(L) + _carried(W, inertia),
         carried + _carried(U, mass),
@@ -199,7 +200,7 @@ def _add_ellipsoid(m, d, i, g, dissipative, mask):
     if not dissipative:
         aa, al, la, ll = _lift_rates(m, d, g, r, w, u)
         rates = rates[0] + aa, al, la, rates[3] + ll
-    scale = m.geom_fluid[NFLUID * g]
+    scale = m.geom_fluid[g].scale
     _add_moved(m, d, i, pos, R, rates, scale, (scale != 0.0) & (m.body_mass[i] >= MINVAL) & mask)
 
 
@@ -213,7 +214,7 @@ def _body_matrix(m, d, i, dissipative):
         _add_box(m, d, i, not_(ellipsoids))
     if any_(ellipsoids):
         for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
-            if any_(m.geom_fluid[NFLUID * g] != 0.0):
+            if any_(m.geom_fluid[g].scale != 0.0):
                 _add_ellipsoid(m, d, i, g, dissipative, ellipsoids)
 
 

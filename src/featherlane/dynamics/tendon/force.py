@@ -31,7 +31,7 @@ def pulls_tendon(m, k, i):
 @kernel
 def _gear_squared(m, k):
     """Returns the square of the actuator's gear."""
-    g = m.actuator_gear[6 * m.actuator_outadr[k]]
+    g = m.actuator_gear[m.actuator_outadr[k]][0]
     return g * g
 
 
