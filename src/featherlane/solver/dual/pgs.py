@@ -62,16 +62,16 @@ def row_regularization(D):
 @kernel
 def drift(d, q, e, f, live):
     """Returns (f_new - f_start) (f_start - f_old) of a force: negative if the sweep opposes the momentum."""
-    start = d.dual.f[10 * q + e]
-    d.dual.f[10 * q + e] = where(live, f, start)
-    return (f - start) * (start - d.dual.old[10 * q + e])
+    start = d.dual.f[q, e]
+    d.dual.f[q, e] = where(live, f, start)
+    return (f - start) * (start - d.dual.old[q, e])
 
 
 @kernel
 def update_row_force(d, q, b, D, lo, hi, live):
     """Updates the block of one row; returns the cost's decrease and the drift."""
-    f, R = d.dual.f[10 * q], row_regularization(D)
-    y, a = fma(R, f, b + block_row_product(d, q, 0)), d.dual.A[21 * q] + R
+    f, R = d.dual.f[q, 0], row_regularization(D)
+    y, a = fma(R, f, b + block_row_product(d, q, 0)), d.dual.A[q, 0] + R
     g = clip(f - y / a, lo, hi)
     delta = where(live, g - f, 0.0)
     add_row_force(d, q, 0, delta)
@@ -98,7 +98,7 @@ def change_force(d, q, dim, c, delta):
     """Changes the force along row c of a contact, and updates the accelerations."""
     d.dual.room[CHANGE + c] = d.dual.room[CHANGE + c] + delta
     for e in range(dim):
-        d.dual.room[Y + e] = fma(d.dual.A[21 * q + block_triangle_index(c, e)], delta, d.dual.room[Y + e])
+        d.dual.room[Y + e] = fma(d.dual.A[q, block_triangle_index(c, e)], delta, d.dual.room[Y + e])
 
 
 @kernel
@@ -106,7 +106,8 @@ def add_contact_change(d, q, dim):
     """Updates z by the change of a contact's forces."""
     first = 0
     while first + 3 <= dim:
-        add_three(d, q, first, load3(d.dual.room, CHANGE + first))
+        a = CHANGE + first
+        add_three(d, q, first, Vec3(d.dual.room[a : a + 3]))
         first += 3
     for c in range(first, dim):
         add_row_force(d, q, c, d.dual.room[CHANGE + c])
@@ -115,13 +116,11 @@ def add_contact_change(d, q, dim):
 @kernel
 def visit_edge(d, q, dim, e, R, live):
     """Updates edge e of a pyramid; returns the cost's decrease."""
-    i, a = 1 + e // 2, 21 * q
-    s = real(d, 1.0 - 2.0 * (e % 2))
+    i, s = 1 + e // 2, 1.0 - 2.0 * (e % 2)
     f = d.dual.room[FORCE + e]
     y = fma(R, f, fma(s, d.dual.room[Y + i], d.dual.room[Y]))
-    A = (
-        (d.dual.A[a] + d.dual.A[a + block_triangle_index(i, i)]) + (2.0 * s) * d.dual.A[a + block_triangle_index(i, 0)]
-    ) + R
+    across, mixed = d.dual.A[q, block_triangle_index(i, i)], d.dual.A[q, block_triangle_index(i, 0)]
+    A = ((d.dual.A[q, 0] + across) + (2.0 * s) * mixed) + R
     delta = where(live, fmax(f - y / A, 0.0) - f, 0.0)
     d.dual.room[FORCE + e] = f + delta
     change_force(d, q, dim, 0, delta)
@@ -135,7 +134,7 @@ def visit_pyramid(m, d, k, q, sweep, live):
     dim, n, R = d.con_dim[k], force_count(m, d, k), row_regularization(d.con_D[k])
     load_contact(m, d, k, q)
     for e in range(n):
-        d.dual.room[FORCE + e] = d.dual.f[10 * q + e]
+        d.dual.room[FORCE + e] = d.dual.f[q, e]
     fall, against = 0.0, 0.0
     for turn in range(ROUNDS):
         for at in range(n):
@@ -157,7 +156,7 @@ def cone_row(d, q, c, R, Rt):
 def move_on_cone(d, q, dim, c, target, R, Rt, live):
     """Sets force c to its target; returns the cost's decrease."""
     delta = where(live, target - d.dual.room[FORCE + c], 0.0)
-    a = d.dual.A[21 * q + block_triangle_index(c, c)] + (R if c == 0 else Rt)
+    a = d.dual.A[q, block_triangle_index(c, c)] + (R if c == 0 else Rt)
     fall = -(delta * fma(0.5 * a, delta, cone_row(d, q, c, R, Rt)))
     d.dual.room[FORCE + c] = d.dual.room[FORCE + c] + delta
     change_force(d, q, dim, c, delta)
@@ -189,7 +188,7 @@ def ray_length(d, q, dim, R, Rt):
         v, s = d.dual.room[RAY + c], 0.0
         up = fma(v, cone_row(d, q, c, R, Rt), up)
         for e in range(dim):
-            s = fma(d.dual.A[21 * q + block_triangle_index(c, e)], d.dual.room[RAY + e], s)
+            s = fma(d.dual.A[q, block_triangle_index(c, e)], d.dual.room[RAY + e], s)
         curvature = fma(v, fma(R if c == 0 else Rt, v, s), curvature)
     bent = curvature > 0.0
     return where(bent, -(up / where(bent, curvature, 1.0)), 0.0)
@@ -215,10 +214,10 @@ def slide_across(d, q, dim, R, Rt, live):
     for c in range(n):
         b = d.dual.room[Y + c + 1]
         for e in range(n):
-            b = fma(-d.dual.A[21 * q + block_triangle_index(c + 1, e + 1)], d.dual.room[FORCE + e + 1], b)
+            b = fma(-d.dual.A[q, block_triangle_index(c + 1, e + 1)], d.dual.room[FORCE + e + 1], b)
         d.dual.room[DISC_B + c] = b
         for e in range(c + 1):
-            a = d.dual.A[21 * q + block_triangle_index(c + 1, e + 1)]
+            a = d.dual.A[q, block_triangle_index(c + 1, e + 1)]
             d.dual.room[DISC_A + disc_triangle_index(c, e)] = a + Rt if c == e else a
     r = d.dual.room[FORCE]
     solve_on_disc(d, n, where(r > TOUCHING, r, 0.0))
@@ -234,7 +233,7 @@ def visit_cone(m, d, k, q, live):
     dim, R, Rt = d.con_dim[k], row_regularization(d.con_D[k]), row_regularization(d.con_Dt[k])
     load_contact(m, d, k, q)
     for c in range(dim):
-        d.dual.room[FORCE + c] = d.dual.f[10 * q + c]
+        d.dual.room[FORCE + c] = d.dual.f[q, c]
     fall, against = 0.0, 0.0
     for _ in range(ROUNDS):
         fall = fall + push_along(d, q, dim, R, Rt, live)
@@ -282,9 +281,9 @@ def sweep_blocks(m, d, sweep, live):
 @kernel
 def extrapolated(d, q, e, beta):
     """Returns force e of block q, extrapolated along its last change; stores its previous value."""
-    f = d.dual.f[10 * q + e]
-    g = fma(beta, f - d.dual.old[10 * q + e], f)
-    d.dual.old[10 * q + e] = f
+    f = d.dual.f[q, e]
+    g = fma(beta, f - d.dual.old[q, e], f)
+    d.dual.old[q, e] = f
     return g
 
 
@@ -293,20 +292,20 @@ def extrapolate_contact(m, d, k, q, beta):
     """Extrapolates the forces of contact k, and projects them to the cone."""
     n = force_count(m, d, k)
     for e in range(n):
-        d.dual.f[10 * q + e] = extrapolated(d, q, e, beta)
+        d.dual.f[q, e] = extrapolated(d, q, e, beta)
     if has_edges(m, d, k) or n == 1:
         for e in range(n):
-            d.dual.f[10 * q + e] = fmax(d.dual.f[10 * q + e], 0.0)
+            d.dual.f[q, e] = fmax(d.dual.f[q, e], 0.0)
     else:
-        s, r = 0.0, fmax(d.dual.f[10 * q], 0.0)
+        s, r = 0.0, fmax(d.dual.f[q, 0], 0.0)
         for e in range(1, n):
-            s = fma(d.dual.f[10 * q + e], d.dual.f[10 * q + e], s)
+            s = fma(d.dual.f[q, e], d.dual.f[q, e], s)
         length = sqrt(s)
         # without momentum the force must not change, not even by rounding
         scale = where((length > r) & (beta > 0.0), r / fmax(length, TINY), 1.0)
-        d.dual.f[10 * q] = r
+        d.dual.f[q, 0] = r
         for e in range(1, n):
-            d.dual.f[10 * q + e] = scale * d.dual.f[10 * q + e]
+            d.dual.f[q, e] = scale * d.dual.f[q, e]
 
 
 @kernel
@@ -315,10 +314,10 @@ def gather_momentum(m, d, beta):
     first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
     for q in range(d.dual.ndual[0]):
         if q < first:
-            d.dual.f[10 * q] = clip(extrapolated(d, q, 0, beta), d.dofrow_lo[q], d.dofrow_hi[q])
+            d.dual.f[q, 0] = clip(extrapolated(d, q, 0, beta), d.dofrow_lo[q], d.dofrow_hi[q])
         elif q < joint:
             k = q - first
-            d.dual.f[10 * q] = clip(extrapolated(d, q, 0, beta), d.genrow_lo[k], d.genrow_hi[k])
+            d.dual.f[q, 0] = clip(extrapolated(d, q, 0, beta), d.genrow_lo[k], d.genrow_hi[k])
         else:
             extrapolate_contact(m, d, q - joint, q, beta)
     sum_forces(m, d)
@@ -340,16 +339,16 @@ def dual_cost(m, d):
     s = 0.5 * s
     for q in range(d.dual.ndual[0]):
         if q < first:
-            s = s + force_cost(d.dual.f[10 * q], d.primal.dofrow_v[q], d.dofrow_D[q])
+            s = s + force_cost(d.dual.f[q, 0], d.primal.dofrow_v[q], d.dofrow_D[q])
         elif q < joint:
-            s = s + force_cost(d.dual.f[10 * q], d.primal.genrow_v[q - first], d.genrow_D[q - first])
+            s = s + force_cost(d.dual.f[q, 0], d.primal.genrow_v[q - first], d.genrow_D[q - first])
         else:
             k = q - joint
             for c in range(d.con_dim[k]):
                 s = fma(basis_force(m, d, k, c), basis_value(d, d.primal.con_warm, k, c), s)
             for e in range(force_count(m, d, k)):
                 D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
-                s = s + force_cost(d.dual.f[10 * q + e], 0.0, D)
+                s = s + force_cost(d.dual.f[q, e], 0.0, D)
     return s
 
 
@@ -368,9 +367,9 @@ def start_forces(m, d):
         take = dual_cost(m, d) < 0.0
     for q in range(blocks):
         for e in range(10):
-            f = where(take, d.dual.f[10 * q + e], 0.0)
-            d.dual.f[10 * q + e] = f
-            d.dual.old[10 * q + e] = f
+            f = where(take, d.dual.f[q, e], 0.0)
+            d.dual.f[q, e] = f
+            d.dual.old[q, e] = f
     sum_forces(m, d)
 
 
