@@ -19,5 +19,6 @@ Force = row_type("Force", "mx my mz fx fy fz")  # moment first
 Wrench = row_type("Wrench", "fx fy fz mx my mz")  # force first, as in MuJoCo's xfrc_applied
 Inertia = row_type("Inertia", "Ixx Iyy Izz Ixy Ixz Iyz mx my mz mass")
 Box = row_type("Box", "cx cy cz hx hy hz")  # centre and half sizes
+Bounds = row_type("Bounds", "lx ly lz hx hy hz")  # lower and upper corner
 Solref = row_type("Solref", "timeconst dampratio")
 Solimp = row_type("Solimp", "dmin dmax width midpoint power")
