@@ -133,8 +133,8 @@ def near_candidates(m, d, wide):
         body_boxes(m, d, wide)
         for i in range(m.ngroup):
             last = m.group_first[i + 1] if i + 1 < m.ngroup else m.ncand
-            a, b = 6 * m.group_body[2 * i], 6 * m.group_body[2 * i + 1]
-            if not m.group_boxed[i] or any_(boxes_overlap(d.near.body_box, a, d.near.body_box, b)):
+            a, b = d.near.body_box[m.group_body[2 * i]], d.near.body_box[m.group_body[2 * i + 1]]
+            if not m.group_boxed[i] or any_(boxes_overlap(a, b)):
                 n = near_in_group(m, d, m.group_first[i], last, n, wide)
     else:
         n = near_in_group(m, d, 0, m.ncand, n, wide)

@@ -24,5 +24,6 @@ Stiffness = row_type(
     "aaxx aaxy aaxz aayy aayz aazz alxx alxy alxz alyx alyy alyz alzx alzy alzz llxx llxy llxz llyy llyz llzz",
 )
 Box = row_type("Box", "cx cy cz hx hy hz")  # centre and half sizes
+Bounds = row_type("Bounds", "lx ly lz hx hy hz")  # lower and upper corner
 Solref = row_type("Solref", "timeconst dampratio")
 Solimp = row_type("Solimp", "dmin dmax width midpoint power")

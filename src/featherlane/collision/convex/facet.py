@@ -131,7 +131,7 @@ def plane_of_face(m1, d1, side):
         s = 0.0 * size[0] + 1.0
         if f % 2 == 0:
             s = -s
-        n, offset = unit_axis(f // 2, s), flat(d1.shapes.size)[3 * side + f // 2]
+        n, offset = unit_axis(f // 2, s), size[f // 2]
     return n, offset
 
 
@@ -142,7 +142,7 @@ def error_and_drop(m1, d1, side):
     if d1.shapes.type[side] == MESH:
         error, drop = m1.hull_planeerror[f], m1.hull_planedrop[f]
     else:
-        error, drop = 0.0 * d1.shapes.size[0][0], 2.0 * flat(d1.shapes.size)[3 * side + f // 2]
+        error, drop = 0.0 * d1.shapes.size[0][0], 2.0 * d1.shapes.size[side][f // 2]
     return error, drop
 
 

@@ -36,7 +36,7 @@ def _time(d, a, n, k):
 @kernel
 def _find(d, a, n, t):
     """Returns index i of the sample with time[i - 1] < t <= time[i]: 0 before the oldest, n after the newest."""
-    low, high = 0.0, real(d, n - 1.0)
+    low, high = 0.0, n - 1.0
     steps = n
     while steps > 1:
         middle = floor(0.5 * (low + high))
@@ -44,7 +44,7 @@ def _find(d, a, n, t):
         later = halves & (_time(d, a, n, middle) < t)
         low, high = where(later, middle, low), where(later, high, where(halves, middle, high))
         steps = (steps + 1) // 2
-    i = where(t > _time(d, a, n, real(d, n - 1.0)), 1.0 * n, high)
+    i = where(t > _time(d, a, n, n - 1.0), 1.0 * n, high)
     return where(t <= _time(d, a, n, 0.0), 0.0, i)
 
 
@@ -95,7 +95,7 @@ def bracket(d, a, n, t):
 
     Before the oldest and after the newest sample, the value is constant.
     """
-    oldest, newest = _time(d, a, n, 0.0), _time(d, a, n, real(d, n - 1.0))
+    oldest, newest = _time(d, a, n, 0.0), _time(d, a, n, n - 1.0)
     i = clip(_find(d, a, n, t), 0.0, n - 1.0)
     exact = fabs(t - _time(d, a, n, i)) < SAME_TIME
     before, after = t <= oldest + SAME_TIME, t >= newest - SAME_TIME

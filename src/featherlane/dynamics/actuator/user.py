@@ -22,7 +22,7 @@ def user_rates(m, d, i):
 def _term(m, d, i, which, default):
     """Returns the result of the callback of that kind for actuator i, else the default."""
     function = d.user_actuator[3 * i + which]
-    d.user_term[0] = real(d, default)
+    d.user_term[0] = default
     if function != 0:
         call(function, m, d, i)
     return d.user_term[0]
