@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from featherlane.prelude import *
 from featherlane.collision.rays.shapes import inside_shape
-from featherlane.lanes.worlds import read3, write3
+from featherlane.lanes.worlds import write3
 from featherlane.sensor.inside import inside_hull, point_in_site
-from featherlane.sensor.one_world import matrix_of, motion_of, vector_of
+from featherlane.sensor.one_world import matrix_of, motion_of, vector_of, wrench_of
 from featherlane.spatial.motion import at_point
 
 CONDATA_GEOM = 1 << 9  # additional field of lists of contacts: the two geoms
@@ -37,7 +37,8 @@ class Selection(NamedTuple):
 @kernel
 def force_of(m, d, k, lane):
     """Returns (force, moment) of contact k in its frame, less its adhesion; zeros if it has no row."""
-    f, t = Vec3(read3(flat(d.con_force), 6 * k, lane)), Vec3(read3(flat(d.con_force), 6 * k + 3, lane))
+    w = wrench_of(d.con_force, k, lane)
+    f, t = w.force, w.torque
     if m.flg_adhesion:
         f = Vec3(f.x - read_lane(d.con_adhesion, k, lane), f.y, f.z)
     s = 1.0

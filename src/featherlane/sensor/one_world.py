@@ -1,4 +1,4 @@
-"""Reads vectors, motions and matrices of one world of a tile."""
+"""Reads vectors, matrices, motions and wrenches of one world of a tile."""
 
 from featherlane.prelude import *
 from featherlane.lanes.worlds import read3, read9
@@ -21,3 +21,10 @@ def motion_of(rows, i, lane):
     """Returns row i, a motion."""
     a = flat(rows)
     return Motion(join(read3(a, 6 * i, lane), read3(a, 6 * i + 3, lane)))
+
+
+@kernel
+def wrench_of(rows, i, lane):
+    """Returns row i, a wrench."""
+    a = flat(rows)
+    return Wrench(join(read3(a, 6 * i, lane), read3(a, 6 * i + 3, lane)))
