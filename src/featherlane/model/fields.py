@@ -434,7 +434,23 @@ DERIVED = (
     signed_distances,
     field_trees,
 )
-MODEL = Layout("Model", MUJOCO + tuple(field for each in DERIVED for field in each.fields))
+OBJECTS = {
+    "body": "body_",
+    "joint": "jnt_",
+    "dof": "dof_",
+    "geom": "geom_",
+    "site": "site_",
+    "camera": "cam_",
+    "light": "light_",
+    "mesh": "mesh_",
+    "hfield": "hfield_",
+    "pair": "pair_",
+    "equality": "eq_",
+    "tendon": "tendon_",
+    "actuator": "actuator_",
+    "sensor": "sensor_",
+}
+MODEL = Layout("Model", MUJOCO + tuple(field for each in DERIVED for field in each.fields), OBJECTS)
 
 # ints and sizes that MuJoCo's mj_setConst computes: which features are in use
 DEPENDENT_INTS = ("jnt_actuatorid", "tendon_actuatorid", "ngravcomp", "flg_adhesion", "flg_surfacevel")

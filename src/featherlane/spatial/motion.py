@@ -3,7 +3,7 @@
 Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2; the cross operators are eq. 2.31 and 2.32.
 """
 
-from featherlane.lanes import fma, kernel
+from featherlane.lanes import fma, join, kernel
 from featherlane.lanes.rows import attribute, operator
 from featherlane.spatial.types import Bounds, Box, Force, Motion, Vec3, Wrench
 from featherlane.spatial.vector import cross
@@ -56,6 +56,12 @@ def first3(a):
 def last3(a):
     """Returns the last three parts."""
     return Vec3(a[3], a[4], a[5])
+
+
+@kernel
+def at_point(v, r):
+    """Returns the motion v at the point at r: the linear part is the point's."""
+    return Motion(join(first3(v), last3(v) + cross(first3(v), r)))
 
 
 @kernel

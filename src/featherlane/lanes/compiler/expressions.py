@@ -16,6 +16,7 @@ from featherlane.lanes.compiler.types import (
     BOOL,
     NOTHING,
     Number,
+    Object,
     Record,
     Tuple,
 )
@@ -82,6 +83,8 @@ def _attribute(w: Writer, node: ast.Attribute) -> Thing:
     whole = something(w, node.value)
     if isinstance(whole.type, Record):
         return record_functions.field(w, whole, node.attr, node)
+    if isinstance(whole.type, Object):
+        return record_functions.load_member(w, whole, node.attr, node)
     made = ATTRIBUTES.get((getattr(whole.type, "kind", None), node.attr))
     if made:
         return kernel_call(w, node, made, [whole])

@@ -7,8 +7,10 @@ import ast
 from featherlane.lanes.compiler import record_functions
 from featherlane.lanes.compiler.expressions import EXPRESSIONS, something
 from featherlane.lanes.compiler.operators import binary
-from featherlane.lanes.compiler.types import INT, NOTHING, Tuple, View, common_type
+from featherlane.lanes.compiler.types import INT, NOTHING, Group, Object, Tuple, View, common_type, object_of
 from featherlane.lanes.compiler.writer import Stored, Thing, Writer
+
+TARGETS = "allowed targets of an assignment are names and rows of fields, for example d.qpos[i], d.contact[k].dist"
 
 
 # ---- indices -------------------------------------------------------------------------------------------------------
@@ -25,7 +27,10 @@ def _located(w: Writer, node: ast.expr) -> Thing | Stored:
         return something(w, node)
     if isinstance(node.slice, ast.Slice):
         return _slice(w, node)
-    rows, index = _located(w, node.value), something(w, node.slice)
+    rows = _located(w, node.value)
+    index = _index(w, rows, node.slice)
+    if isinstance(rows.type, Group):
+        return Thing(object_of(rows.type), (*rows.operands, w.index(index, node.slice)))
     if isinstance(rows, Stored):
         if isinstance(rows.type, Tuple) and index.type is INT and index.constant in range(len(rows.type.items)):
             return rows.part(index.constant)
@@ -35,6 +40,23 @@ def _located(w: Writer, node: ast.expr) -> Thing | Stored:
     if isinstance(rows.type, Tuple):
         return _part(w, node, rows, index)
     raise w.broken(node, f"{rows.type.description} cannot be indexed; fields of records and tuples can")
+
+
+def _index(w: Writer, rows: Thing | Stored, node: ast.expr) -> Thing:
+    """Writes an index; several, as in d.con_basis[TURN, k], become the index of the row."""
+    if not isinstance(node, ast.Tuple):
+        return something(w, node)
+    if not isinstance(rows.type, View) or len(node.elts) != len(rows.type.inner) + 1:
+        n = len(rows.type.inner) + 1 if isinstance(rows.type, View) else 1
+        raise w.broken(node, f"{len(node.elts)} indices of {rows.type.description}, which has {n}")
+    index, *rest = (something(w, e) for e in node.elts)
+    named = iter(rows.operands[len(rows.type.place) :])
+    for n, i, e in zip(rows.type.inner, rest, node.elts[1:], strict=True):
+        if isinstance(n, int) and i.type is INT and i.constant is not None and not 0 <= i.constant < n:
+            raise w.broken(e, f"index {i.constant}, allowed are 0 to {n - 1}")
+        size = w.constant(n, e) if isinstance(n, int) else Thing(INT, (next(named),))
+        index = binary(w, node, ast.Add, binary(w, node, ast.Mult, index, size), i)
+    return index
 
 
 def _part(w: Writer, node: ast.Subscript, whole: Thing, index: Thing) -> Thing:
@@ -128,8 +150,11 @@ def offset(node: ast.expr) -> tuple[ast.expr | None, int]:
 
 
 # ---- assigned rows -------------------------------------------------------------------------------------------------
-def assign(w: Writer, target: ast.Subscript, thing: Thing) -> None:
-    """Writes d.x[i] = thing, d.x[i][k] = thing, d.x[a : a + n] = thing."""
+def assign(w: Writer, target: ast.Subscript | ast.Attribute, thing: Thing) -> None:
+    """Writes d.x[i] = thing, d.x[i][k] = thing, d.x[a : a + n] = thing, d.contact[k].x = thing."""
+    if isinstance(target, ast.Attribute):
+        record_functions.store(w, *_assigned_member(w, target), thing, target)
+        return
     if isinstance(target.slice, ast.Slice):
         places = _slice_places(w, something(w, target.value), target)
         if not isinstance(thing.type, Tuple) or len(thing.type.items) != len(places):
@@ -140,23 +165,36 @@ def assign(w: Writer, target: ast.Subscript, thing: Thing) -> None:
     record_functions.store(w, *_assigned_row(w, target), thing, target)
 
 
-def augment(w: Writer, s: ast.AugAssign, target: ast.Subscript) -> None:
+def augment(w: Writer, s: ast.AugAssign, target: ast.Subscript | ast.Attribute) -> None:
     """Writes d.x[i] += thing, and with other operators; the field and its index are evaluated once."""
-    if isinstance(target.slice, ast.Slice):
+    if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice):
         raise w.broken(s, "a slice has no row type: write d.x[a : a + 3] = Vec3(d.x[a : a + 3]) + v")
-    rows, index = _assigned_row(w, target)
+    rows, index = (_assigned_row if isinstance(target, ast.Subscript) else _assigned_member)(w, target)
     old = record_functions.load_row(w, rows, index, target)
     record_functions.store(w, rows, index, binary(w, s, type(s.op), old, something(w, s.value)), target)
+
+
+def _assigned_member(w: Writer, target: ast.Attribute) -> tuple[Thing, Thing]:
+    """Returns the field and the index of a field of an object that is assigned to."""
+    whole = something(w, target.value)
+    if not isinstance(whole.type, Object):
+        raise w.broken(target, TARGETS)
+    rows, index = record_functions.member(w, whole, target.attr, target)
+    if rows.type.inner:
+        raise w.broken(target, f"{target.attr} has {len(rows.type.inner) + 1} indices: assign one of its rows")
+    return rows, index
 
 
 def _assigned_row(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
     """Returns the field and the index of a row, or of one part of a typed row, that is assigned to."""
     if isinstance(target.value, ast.Subscript):
-        rows, index, k = (something(w, e) for e in (target.value.value, target.value.slice, target.slice))
+        rows = something(w, target.value.value)
+        index, k = _index(w, rows, target.value.slice), something(w, target.slice)
         if isinstance(rows.type, View) and rows.type.kind and k.type is INT and k.constant is not None:
             return record_functions.part_place(w, rows, index, k.constant, target)
         raise w.broken(target, "allowed is one part of a typed row with a known index, for example d.xmat[b][2]")
-    rows, index = something(w, target.value), something(w, target.slice)
+    rows = something(w, target.value)
+    index = _index(w, rows, target.slice)
     if not isinstance(rows.type, View):
         raise w.broken(target, f"{rows.type.description} cannot be assigned by index; a field of a record can")
     return rows, index

@@ -52,8 +52,6 @@ def _augmented(w: Writer, s: ast.AugAssign) -> None:
         old = w.read(s.target.id, s.web)
         w.bind(s.target.id, s.target.web, binary(w, s, op, old, expression(w, s.value)), s)
         return
-    if not isinstance(s.target, ast.Subscript):
-        raise w.broken(s, "allowed targets of an assignment are names and rows of fields, for example d.qpos[i]")
     augment(w, s, s.target)
 
 

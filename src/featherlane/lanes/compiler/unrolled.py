@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from featherlane.lanes.compiler.expressions import EXPRESSIONS, expression, something
-from featherlane.lanes.compiler.indices import assign
+from featherlane.lanes.compiler.indices import TARGETS, assign
 from featherlane.lanes.compiler.source import is_call
 from featherlane.lanes.compiler.types import INT, Tuple
 from featherlane.lanes.compiler.writer import Thing, Writer
@@ -23,10 +23,10 @@ def bind(w: Writer, target: ast.expr, thing: Thing) -> None:
             raise w.broken(target, f"{thing.type.description} assigned to {len(target.elts)} names")
         for part, value in zip(target.elts, w.parts(thing), strict=True):
             bind(w, part, value)
-    elif isinstance(target, ast.Subscript):
+    elif isinstance(target, (ast.Subscript, ast.Attribute)):
         assign(w, target, thing)
     else:
-        raise w.broken(target, "allowed targets of an assignment are names and rows of fields, for example d.qpos[i]")
+        raise w.broken(target, TARGETS)
 
 
 # ---- turns ---------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def fluid_rates(m, d, p):
         fluid_force(m, d)
         composite_drag(m, d, dissipative=0)
         for k in range(m.nv):
-            p.dof_fluid[k] = tuple(drag_transposed_times(d, m.dof_bodyid[k], d.cdof[k]))
+            p.dof_fluid[k] = drag_transposed_times(d, m.dof_bodyid[k], d.cdof[k])
 
 
 @kernel
@@ -42,11 +42,11 @@ def _subtract(m, d, p, k, x, carried):
         j = m.D_colind[a + c]
         S = d.cdof[j]
         if c > above:
-            rate = dot(Force(p.dof_fluid[j]), x)
+            rate = dot(p.dof_fluid[j], x)
         elif c == above or turns_with(m, j, k):
             rate = dot(S, f)
         else:
-            rate = dot(S, f + Force(carried))
+            rate = dot(S, f + carried)
         p.dg[j] = where(medium, p.dg[j] - rate, p.dg[j])
 
 
@@ -55,8 +55,8 @@ def subtract_fluid_position(m, d, p, k):
     """dg -= rates of fluid forces by the position of dof k."""
     if medium_counts(m):
         S, wind = d.cdof[k], m.opt_wind[0]
-        v = before_joint(m, d, k, flat(d.cvel), d.qvel)
-        v = (v[0], v[1], v[2], v[3] - wind[0], v[4] - wind[1], v[5] - wind[2])
+        v = before_joint(m, d, k, d.cvel, d.qvel)
+        v = Motion(join(v.angular, v.linear - wind))
         _subtract(m, d, p, k, cross_motion(v, S), cross_force(S, d.cfrc_fluid[m.dof_bodyid[k]]))
 
 
@@ -64,4 +64,4 @@ def subtract_fluid_position(m, d, p, k):
 def subtract_fluid_velocity(m, d, p, k):
     """dg -= rates of fluid forces by the velocity of dof k."""
     if medium_counts(m):
-        _subtract(m, d, p, k, d.cdof[k], zeros(6))
+        _subtract(m, d, p, k, d.cdof[k], Force(zeros(6)))

@@ -37,11 +37,12 @@ from featherlane.solver.dual.problem import (
     sum_forces,
     three_dots,
 )
-from featherlane.solver.dual.rows import basis_value_index, block_triangle_index
+from featherlane.solver.dual.rows import block_triangle_index
 from featherlane.solver.dual.visit_order import is_scrambled, order_blocks, visited
 from featherlane.solver.primal.history import record
 from featherlane.solver.primal.problem import TINY, place_rows, subtract_reference, trace_of_inertia
 from featherlane.solver.primal.rounding import is_left, is_rounding
+from featherlane.solver.rows.rows import basis_value
 
 ROUNDS = 2  # visits of a contact within a sweep
 PATIENCE = 4.0  # sweeps without progress
@@ -84,10 +85,10 @@ def load_contact(m, d, k, q):
     while first + 3 <= dim:
         x = three_dots(d, q, first)
         for c in range(3):
-            d.dual.room[Y + first + c] = d.primal.con_warm[basis_value_index(d, k, first + c)] + x[c]
+            d.dual.room[Y + first + c] = basis_value(d, d.primal.con_warm, k, first + c) + x[c]
         first += 3
     for c in range(first, dim):
-        d.dual.room[Y + c] = d.primal.con_warm[basis_value_index(d, k, c)] + block_row_product(d, q, c)
+        d.dual.room[Y + c] = basis_value(d, d.primal.con_warm, k, c) + block_row_product(d, q, c)
     for c in range(dim):
         d.dual.room[CHANGE + c] = 0.0
 
@@ -254,7 +255,7 @@ def visit_contact(m, d, k, q, sweep, live):
         fall, against = visit_cone(m, d, k, q, live)
     else:
         most = UNBOUNDED
-        fall, against = update_row_force(d, q, d.primal.con_warm[3 * k], d.con_D[k], 0.0, most, live)
+        fall, against = update_row_force(d, q, d.primal.con_warm[k][0], d.con_D[k], 0.0, most, live)
     return fall, against
 
 
@@ -345,7 +346,7 @@ def dual_cost(m, d):
         else:
             k = q - joint
             for c in range(d.con_dim[k]):
-                s = fma(basis_force(m, d, k, c), d.primal.con_warm[basis_value_index(d, k, c)], s)
+                s = fma(basis_force(m, d, k, c), basis_value(d, d.primal.con_warm, k, c), s)
             for e in range(force_count(m, d, k)):
                 D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
                 s = s + force_cost(d.dual.f[10 * q + e], 0.0, D)

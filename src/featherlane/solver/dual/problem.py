@@ -19,11 +19,11 @@ Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm st
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_force
-from featherlane.solver.dual.rows import basis_value_index, contact_block
+from featherlane.solver.dual.rows import contact_block
 from featherlane.solver.primal.problem import TINY, bounded_force, evaluate, place_rows, subtract_reference
 from featherlane.solver.rows.cone import cone_force
 from featherlane.solver.rows.contacts import push_bodies, turn_bodies
-from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces
+from featherlane.solver.rows.rows import basis_value, body_forces_to_dofs, clear_body_forces
 
 
 @kernel
@@ -106,16 +106,16 @@ def regularisation(D):
 @kernel
 def contact_force_at(m, d, k, e, s):
     """Returns force e of contact k at primal.con_y; s is the factor of y_i for an elliptic cone."""
-    y = d.primal.con_y[3 * k]
+    y = d.primal.con_y[k][0]
     if has_edges(m, d, k):
-        u = d.primal.con_y[basis_value_index(d, k, 1 + e // 2)]
+        u = basis_value(d, d.primal.con_y, k, 1 + e // 2)
         f = -(d.con_D[k] * fmin(y + u if e % 2 == 0 else y - u, 0.0))
     elif e == 0:
         f = -(d.con_D[k] * fmin(y, 0.0))
         if d.con_dim[k] > 1:
             f, _, _ = cone_force(m, d, k, d.primal.con_y)
     else:
-        f = s * d.primal.con_y[basis_value_index(d, k, e)]
+        f = s * basis_value(d, d.primal.con_y, k, e)
     return f
 
 
@@ -262,12 +262,12 @@ def contact_gap(m, d, k):
     """Returns the duality gap of the forces of contact k."""
     f, s, gap = 10 * contact_block(d, k), cone_factor(m, d, k), 0.0
     for e in range(force_count(m, d, k)):
-        g, x, D = contact_force_at(m, d, k, e, s), d.primal.con_y[3 * k], d.con_D[k]
+        g, x, D = contact_force_at(m, d, k, e, s), d.primal.con_y[k][0], d.con_D[k]
         if has_edges(m, d, k):
-            u = d.primal.con_y[basis_value_index(d, k, 1 + e // 2)]
+            u = basis_value(d, d.primal.con_y, k, 1 + e // 2)
             x = x + u if e % 2 == 0 else x - u
         elif e > 0:
-            x, D = d.primal.con_y[basis_value_index(d, k, e)], d.con_Dt[k]
+            x, D = basis_value(d, d.primal.con_y, k, e), d.con_Dt[k]
         gap = gap + row_gap(d.dual.f[f + e], g, x, D)
     return gap
 
