@@ -39,7 +39,7 @@ def _add_geom(m, d, i, g, mask):
     pos, other, body = d.geom_xpos[own], d.geom_xpos[g], m.geom_bodyid[g]
     for j in range(n):
         t = first + j
-        point = pos + R @ Vec3(real(d, x) for x in m.taxel_pos[t])
+        point = pos + R @ m.taxel_pos[t]
         local = S.T @ (point - other)
         dist, _ = signed_distance(m, d, m.geom_field[g], m.geom_fieldadr[g], size, local, exact=0)
         inside, depth = mask & (dist < 0.0), -dist
@@ -49,7 +49,7 @@ def _add_geom(m, d, i, g, mask):
             out[a + j] = where(inside, fmax(out[a + j], depth), out[a + j])
             for c in unrolled(range(2)):
                 s = 6 * t + 3 * c
-                side = Vec3(real(d, x) for x in m.taxel_tangent[s : s + 3])
+                side = Vec3(m.taxel_tangent[s : s + 3])
                 k = a + (c + 1) * n + j
                 out[k] = where(inside, out[k] + fabs(dot(sliding, side)), out[k])
 
