@@ -9,7 +9,7 @@ Note:   friction directions without mobility: see friction_disc.py.
 
 from featherlane.prelude import *
 from featherlane.model.solver import in_forces
-from featherlane.solver.dual.pgs import FORCE, Y, add_contact_change, change_force, load_contact, slide_across
+from featherlane.solver.dual.pgs import add_contact_change, change_force, load_contact, slide_across
 from featherlane.solver.dual.problem import (
     accelerate_by_forces,
     add_row_force,
@@ -53,7 +53,7 @@ def free_row(d, q, v, lo, hi, live):
 @kernel
 def free_pair(d, q, dim, i, live):
     """Solves opposite edges along direction i of a pyramid: their sum stays, their difference t has |t| <= sum."""
-    up, down, y = d.dual.f[q, 2 * i - 2], d.dual.f[q, 2 * i - 1], d.dual.room[Y + i]
+    up, down, y = d.dual.f[q, 2 * i - 2], d.dual.f[q, 2 * i - 1], d.dual.block_y[i]
     total, t = up + down, up - down
     A = d.dual.A[q, block_triangle_index(i, i)]
     moves = A > MINVAL
@@ -69,10 +69,10 @@ def free_pair(d, q, dim, i, live):
 def free_cone(d, q, dim, live):
     """Solves the forces across the normal of an elliptic contact."""
     for c in range(dim):
-        d.dual.room[FORCE + c] = d.dual.f[q, c]
+        d.dual.block_force[c] = d.dual.f[q, c]
     fall = slide_across(d, q, dim, 0.0, 0.0, live)
     for c in range(1, dim):
-        d.dual.f[q, c] = d.dual.room[FORCE + c] + 0.0
+        d.dual.f[q, c] = d.dual.block_force[c] + 0.0
     return fall
 
 
@@ -141,7 +141,7 @@ def noslip(m, d):
             qacc_smooth.
     Writes: dual.*, qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
             dual.start, dual.nsweep.
-    Scratch: primal.*, con_motion, con_wrench.
+    Scratch: primal.*, disc.*, con_motion, con_wrench.
     Cost:   per sweep two products with Y.
     """
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
