@@ -52,9 +52,9 @@ def none_nearer(p, h, half, size, what, k, x, best):
 def corner_signs(d1):
     """Returns (x, y, z) of the corners of a cube from -1 to 1, eight at once; bit k of a corner's index is its sign."""
     for i in range(8):
-        d1.box.corner[i] = 2 * (i & 1) - 1
-        d1.box.corner[8 + i] = (i & 2) - 1
-        d1.box.corner[16 + i] = (i >> 1 & 2) - 1
+        d1.box.corner[0, i] = 2 * (i & 1) - 1
+        d1.box.corner[1, i] = (i & 2) - 1
+        d1.box.corner[2, i] = (i >> 1 & 2) - 1
     return Vec3(eights(d1.box.corner)[0:3])
 
 

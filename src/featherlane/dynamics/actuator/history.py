@@ -173,7 +173,7 @@ def _reset_control(m, d, i, a, n, mask):
 @kernel
 def _reset_sensor(m, d, i, a, n, mask):
     """Resets the samples of sensor i: one per step before time 0, or one per period, at the first step from it on."""
-    h, period, phase = m.opt_timestep[0], m.sensor_interval[2 * i], m.sensor_interval[2 * i + 1]
+    h, period, phase = m.opt_timestep[0], m.sensor_interval[i, 0], m.sensor_interval[i, 1]
     ticks = period > 0.0
     last = where(ticks, where(phase == 0.0, -period, phase), -h)
     _reset(d, a, n, m.sensor_dim[i], last, mask)
@@ -192,11 +192,11 @@ def reset_histories(m, d, mask):
     """
     if m.nhistory > 0:
         for i in range(m.nactuator):
-            if m.actuator_history[2 * i] > 0:
-                _reset_control(m, d, i, m.actuator_historyadr[i], m.actuator_history[2 * i], mask)
+            if m.actuator_history[i, 0] > 0:
+                _reset_control(m, d, i, m.actuator_historyadr[i], m.actuator_history[i, 0], mask)
         for i in range(m.nsensor):
-            if m.sensor_history[2 * i] > 0:
-                _reset_sensor(m, d, i, m.sensor_historyadr[i], m.sensor_history[2 * i], mask)
+            if m.sensor_history[i, 0] > 0:
+                _reset_sensor(m, d, i, m.sensor_historyadr[i], m.sensor_history[i, 0], mask)
 
 
 # ---- controls --------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def insert_controls(m, d):
     if m.nhistory > 0:
         always = true_mask(d)
         for i in range(m.nactuator):
-            n = m.actuator_history[2 * i]
+            n = m.actuator_history[i, 0]
             if n > 0:
                 first = m.actuator_ctrladr[i]
                 insert(d, m.actuator_historyadr[i], n, m.actuator_ctrlnum[i], d.time[0], d.ctrl, first, always)

@@ -18,7 +18,7 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 @kernel
 def is_saturated(m, d, i):
     """Returns the mask of worlds where the actuator's force, or the sum on its joint or tendon, is clamped."""
-    j, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
+    j, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
     f = d.actuator_force[o]
     mask = not_(f == f)
     if m.actuator_forcelimited[i]:

@@ -20,8 +20,8 @@ def is_angle_servo(m, i):
     if not servo:
         return False
     if drives_joint(m, i):
-        return is_ball(m.jnt_type[m.actuator_trnid[2 * i]])
-    return m.actuator_trntype[i] == TRN_SITE and m.actuator_trnid[2 * i + 1] >= 0
+        return is_ball(m.jnt_type[m.actuator_trnid[i, 0]])
+    return m.actuator_trntype[i] == TRN_SITE and m.actuator_trnid[i, 1] >= 0
 
 
 @kernel

@@ -28,7 +28,7 @@ def slider_crank(m, d, i):
     A rotation w of the slider's body moves the axis by w x a, hence the torque a x dl/da.
     Reads:  site_xpos, site_xmat of both sites.   Writes: actuator_length, actuator_moment.
     """
-    o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
+    o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
     pin, end = d.site_xpos[crank], d.site_xpos[slider]
     axis = d.site_xmat[slider].columns[2]
     length, by_vector, by_axis = _gradients(m, d, i, axis, pin - end)

@@ -28,7 +28,7 @@ def _rotation_moment(m, d, i, a, axis):
 @kernel
 def _joint_transmission(m, d, i):
     """Computes length and moment of an actuator on a joint."""
-    o, j = m.actuator_outadr[i], m.actuator_trnid[2 * i]
+    o, j = m.actuator_outadr[i], m.actuator_trnid[i, 0]
     e, a, kind, gear = m.moment_rowadr[o], m.jnt_qposadr[j], m.jnt_type[j], m.actuator_gear[o]
     if is_scalar(kind):
         d.actuator_moment[e] = gear[0]
@@ -46,7 +46,7 @@ def _joint_transmission(m, d, i):
 @kernel
 def _tendon_transmission(m, d, i):
     """Computes length and moment of an actuator on a tendon, whose row of ten_J has the same DoFs."""
-    o, t = m.actuator_outadr[i], m.actuator_trnid[2 * i]
+    o, t = m.actuator_outadr[i], m.actuator_trnid[i, 0]
     e, a, gear = m.moment_rowadr[o], m.ten_J_rowadr[t], m.actuator_gear[o][0]
     d.actuator_length[o] = d.ten_length[t] * gear
     for c in range(m.ten_J_rownnz[t]):

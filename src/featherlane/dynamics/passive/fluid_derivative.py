@@ -156,11 +156,11 @@ def _lift_rates(m, d, g, r, w, u):
 
 # ---- at the centre of mass of the tree -------------------------------------------------------------------------------
 @kernel
-def _add_rows(d, a, left, right, scale, mask):
-    """Adds scale (left, right), two 3 x 3 matrices, to the three rows of crb_drag from a on, in worlds of the mask."""
+def _add_rows(d, i, first, left, right, scale, mask):
+    """Adds scale (left, right), two 3 x 3 matrices, to three rows of body i's crb_drag, in worlds of the mask."""
     for k in unrolled(range(3)):
-        rate, row = d.crb_drag[a + k], Force(join(left.rows[k], right.rows[k]))
-        d.crb_drag[a + k] = where(mask, fma(scale, row, rate), rate)
+        rate, row = d.crb_drag[i, first + k], Force(join(left.rows[k], right.rows[k]))
+        d.crb_drag[i, first + k] = where(mask, fma(scale, row, rate), rate)
 
 
 @kernel
@@ -174,8 +174,8 @@ def _add_moved(m, d, i, pos, R, rates, scale, mask):
     al = al + X @ ll
     aa = aa + (X @ la - al @ X)
     la = la - ll @ X
-    _add_rows(d, 6 * i, aa, al, scale, mask)
-    _add_rows(d, 6 * i + 3, la, ll, scale, mask)
+    _add_rows(d, i, 0, aa, al, scale, mask)
+    _add_rows(d, i, 3, la, ll, scale, mask)
 
 
 @kernel
@@ -208,8 +208,8 @@ def _add_ellipsoid(m, d, i, g, dissipative, mask):
 def _body_matrix(m, d, i, dissipative):
     """crb_drag of body i <- d(wrench) / d(velocity)."""
     ellipsoids = has_ellipsoids(m, i)
-    for k in range(6 * i, 6 * i + 6):
-        d.crb_drag[k] = zeros(6)
+    for k in range(6):
+        d.crb_drag[i, k] = zeros(6)
     if any_(not_(ellipsoids)):
         _add_box(m, d, i, not_(ellipsoids))
     if any_(ellipsoids):
@@ -230,26 +230,23 @@ def composite_drag(m, d, dissipative):
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
         if m.body_treeid[i] >= 0 and p > 0 and m.body_treeid[p] >= 0:
-            a, b = 6 * p, 6 * i
             for k in range(6):
-                d.crb_drag[a + k] += d.crb_drag[b + k]
+                d.crb_drag[p, k] += d.crb_drag[i, k]
 
 
 # ---- joint space -----------------------------------------------------------------------------------------------------
 @kernel
 def drag_times(d, b, S):
     """Returns B^c_b S: the force on the subtree of body b by a motion S."""
-    a = 6 * b
-    return Force(dot(d.crb_drag[a + k], S) for k in range(6))
+    return Force(dot(d.crb_drag[b, k], S) for k in range(6))
 
 
 @kernel
 def drag_transposed_times(d, b, S):
     """Returns B^c_b^T S."""
-    a = 6 * b
-    f = S[5] * d.crb_drag[a + 5]
+    f = S[5] * d.crb_drag[b, 5]
     for k in unrolled(range(4, -1, -1)):
-        f = fma(S[k], d.crb_drag[a + k], f)
+        f = fma(S[k], d.crb_drag[b, k], f)
     return f
 
 

@@ -25,7 +25,7 @@ def tendon_stiffness(m, i):
 @kernel
 def pulls_tendon(m, k, i):
     """Returns whether actuator k pulls on tendon i."""
-    return m.actuator_trntype[k] == TRN_TENDON and m.actuator_trnid[2 * k] == i
+    return m.actuator_trntype[k] == TRN_TENDON and m.actuator_trnid[k, 0] == i
 
 
 @kernel
