@@ -63,7 +63,7 @@ def _contact_point(d, k, r):
 @kernel
 def _combine(d, er, i, k, r, sign):
     """Writes row i: the normal of the contact in slot k plus sign mu_r times direction r; sign = 0: only the normal."""
-    nv, mu = er.efc_nv, sign * d.con_friction[5 * k + max(r - 1, 0)]
+    nv, mu = er.efc_nv, sign * d.con_friction[k, max(r - 1, 0)]
     for c in range(nv):
         er.efc_J[nv * i + c] = er.direction_J[c] + mu * er.direction_J[nv * r + c]
     er.efc_pos[i], er.efc_margin[i], er.efc_D[i] = d.con_dist[k], d.con_includemargin[k], d.con_D[k]
@@ -77,7 +77,7 @@ def _combine(d, er, i, k, r, sign):
 @kernel
 def _friction_row(d, er, i, k, r):
     """Writes row i: friction direction r of an elliptic contact."""
-    nv, mu = er.efc_nv, d.con_friction[5 * k + r - 1]
+    nv, mu = er.efc_nv, d.con_friction[k, r - 1]
     for c in range(nv):
         er.efc_J[nv * i + c] = er.direction_J[nv * r + c]
     er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = 0.0, 0.0, er.direction_vel[r]
@@ -106,7 +106,7 @@ def _cone(m, d, er, i, k, dim):
         state, normal, along = STATE_QUADRATIC, -D * y, -Dt
     er.efc_force[i], er.efc_state[i] = normal, state
     for r in range(1, dim):
-        er.efc_force[i + r] = along * d.con_friction[5 * k + r - 1] * _contact_point(d, k, r)
+        er.efc_force[i + r] = along * d.con_friction[k, r - 1] * _contact_point(d, k, r)
         er.efc_state[i + r] = state
 
 
@@ -117,7 +117,7 @@ def _dual_forces(m, d, er, i, k, rows):
     for r in range(rows):
         er.efc_force[i + r] = d.dual.f[start + r]
         if r > 0 and not has_pyramids(m):
-            er.efc_force[i + r] = er.efc_force[i + r] * d.con_friction[5 * k + r - 1]
+            er.efc_force[i + r] = er.efc_force[i + r] * d.con_friction[k, r - 1]
 
 
 @kernel

@@ -37,7 +37,7 @@ class Selection(NamedTuple):
 @kernel
 def force_of(m, d, k, lane):
     """Returns (force, moment) of contact k in its frame, less its adhesion; zeros if it has no row."""
-    f, t = Vec3(read3(d.con_force, 6 * k, lane)), Vec3(read3(d.con_force, 6 * k + 3, lane))
+    f, t = Vec3(read3(flat(d.con_force), 6 * k, lane)), Vec3(read3(flat(d.con_force), 6 * k + 3, lane))
     if m.flg_adhesion:
         f = Vec3(f.x - read_lane(d.con_adhesion, k, lane), f.y, f.z)
     s = 1.0

@@ -37,7 +37,7 @@ def connect_rows(m, d):
             s, t = m.dof_treeid[d.genrow_dof[o]], m.dof_treeid[d.genrow_dof[e]]
             changed = merge_labels(d, d.genrow_present[k] > 0.0, s, t, changed)
     for k in range(m.nlink):
-        s, t = m.body_treeid[m.link_body[2 * k]], m.body_treeid[m.link_body[2 * k + 1]]
+        s, t = m.body_treeid[m.link_body[k, 0]], m.body_treeid[m.link_body[k, 1]]
         changed = merge_labels(d, true_mask(d), s, t, changed)
     for k in range(d.ncon_slot[0]):
         s, t = m.body_treeid[d.con_carrier[k, 0]], m.body_treeid[d.con_carrier[k, 1]]

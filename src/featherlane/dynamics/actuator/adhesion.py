@@ -91,7 +91,7 @@ def adhesive_pull(m, d):
 @kernel
 def normal_force(m, d, k):
     """Returns the normal force of contact k, negative if it pulls: the force of its rows minus its adhesion."""
-    f = d.con_force[k, 0]
+    f = d.con_force[k].fx
     if m.flg_adhesion:
         f = f - d.con_adhesion[k]
     return f

@@ -244,7 +244,7 @@ def block_matrix(d, q, dim):
             s = 0.0
             for p in range(n):
                 s = fma(d.dual.Y[row + c * n + p], d.dual.Y[row + e * n + p], s)
-            d.dual.A[21 * q + block_triangle_index(c, e)] = s
+            d.dual.A[q, block_triangle_index(c, e)] = s
 
 
 @kernel

@@ -123,11 +123,8 @@ def store_contact_forces(m, d):
     """Stores forces of all contacts along normal and tangents, moments about them."""
     for k in range(d.ncon_slot[0]):
         f, t = contact_push(m, d, k)
-        d.con_force[6 * k] = f[0]
-        for i in range(2):
-            d.con_force[6 * k + 1 + i] = d.con_friction[k, i] * f[1 + i]
-        for i in range(3):
-            d.con_force[6 * k + 3 + i] = d.con_friction[k, 2 + i] * t[i]
+        force = Vec3(f[0], d.con_friction[k, 0] * f[1], d.con_friction[k, 1] * f[2])
+        d.con_force[k] = join(force, tuple(d.con_friction[k, 2 + i] * t[i] for i in range(3)))
 
 
 # ---- along a line --------------------------------------------------------------------------------------------------

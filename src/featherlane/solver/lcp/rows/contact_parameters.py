@@ -37,7 +37,7 @@ def mix_parameters(m, d, k):
     d.con_erp[k] = own_or(softer_erp(m.geom_erp[g], m.geom_erp[h]), m.opt_erp[0])
     d.con_cfm[k] = own_or(fmax(m.geom_cfm[g], m.geom_cfm[h]), m.opt_cfm[0])
     for c in range(2):
-        d.con_compliance[2 * k + c] = fmax(m.geom_slip[2 * g + c], m.geom_slip[2 * h + c])
+        d.con_compliance[k, c] = fmax(m.geom_slip[g, c], m.geom_slip[h, c])
     force = m.geom_frictionforce[g] != 0 or m.geom_frictionforce[h] != 0
     d.con_frictionforce[k] = 1.0 if force else 0.0
     turn_tangents(m, d, k, g, h)
