@@ -37,7 +37,7 @@ def readable(record: str, layout: Layout, name: str, reads) -> Field:
 
 
 class WorldView:
-    """Presents one world of a record to plain Python: read-only flat arrays, and sizes."""
+    """Presents one world of a record to plain Python: read-only arrays, flat or of rows as in kernels, and sizes."""
 
     def __init__(self, name: str, record: Record, lane: int, reads):
         self.__dict__.update(_name=name, _record=record, _lane=lane, _reads=frozenset(reads))
@@ -49,6 +49,7 @@ class WorldView:
             return self._record.size(field)
         array = self._record.arrays[field]
         view = array[:, self._lane] if f.kind == "real" else array[:]
+        view = view.reshape(-1, len(f.rows._fields)) if f.rows else view
         view.flags.writeable = False
         return view
 
