@@ -85,6 +85,8 @@ def sums(d):
         put(d, b, where(v.x > 0.0, fmax(v, d.pos[b]), fma(0.1, v, d.pos[b])))
         x, y, z = d.force[b].moment + d.wrench[b].torque
         d.out[12 * b + 3] = x + y * z
+        d.out[12 * b + 4] = dot(d.pos[b] - d.corner[b], d.corner[b])
+        d.out[12 * b + 5] = where(d.pos[b].x > d.corner[b].y, d.corner[b].x, d.pos[b].y)
 
 
 @stage
@@ -128,6 +130,26 @@ def test_rows_compute_the_same_at_every_width_checked_and_uncompiled(what):
         for name in out:
             tolerance = 1e-12 if dtype == "float64" else 1e-4
             np.testing.assert_allclose(plain.arrays[name][:, 0], out[name], rtol=tolerance, atol=tolerance)
+
+
+@stage
+def shares(d):
+    """Multiplies values by numbers that all worlds share."""
+    for b in range(d.n):
+        put(d, b, d.corner[b].x * d.pos[b])
+
+
+def test_a_shared_number_takes_the_precision_of_the_worlds():
+    for dtype, width in FORMS:
+        record = bodies(dtype, width, np.random.default_rng(2))
+        LIBRARY.function(shares, base_of(dtype), width)(record.address)
+        factor = record.arrays["corner"].reshape(N, 3)[:, :1, None].astype(dtype)
+        expected = factor * record.arrays["pos"].reshape(N, 3, width)
+        assert expected.dtype == dtype
+        assert same_bits(record.arrays["out"].reshape(N, 12, width)[:, :3], expected)
+        plain = bodies(dtype, width, np.random.default_rng(2))
+        shares(python_record(plain))
+        assert same_bits(plain.arrays["out"], record.arrays["out"])
 
 
 @stage

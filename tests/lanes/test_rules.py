@@ -759,16 +759,6 @@ def test_every_mark_is_reached():
     assert reached == MARKED
 
 
-def test_two_precisions_do_not_mix():
-    @stage
-    def mixes(d):
-        d.x[0] = d.x[0] + d.table[0]
-
-    library().function(mixes, "f64", 8)
-    with pytest.raises(KernelLanguageError, match="precisions"):
-        library().function(mixes, "f32", 16)
-
-
 @pytest.mark.parametrize("lanes", [1, 16])
 def test_two_precisions_of_each_world_meet_in_float64(lanes):
     """Sums, comparisons, choices, masks and gathers of times and reals promote types as NumPy does."""

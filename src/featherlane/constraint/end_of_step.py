@@ -83,8 +83,7 @@ def _ratio(bare, hat):
 def _wrench(m, d, k, b, u):
     """Returns the wrench of a unit force u at contact k, at the com of the tree of body b."""
     r = d.con_pos[k] - d.subtree_com[m.body_rootid[b]]
-    t = cross(r, u)
-    return t[0], t[1], t[2], u[0], u[1], u[2]
+    return Force(join(cross(r, u), u))
 
 
 @kernel
@@ -93,18 +92,18 @@ def _contact_ratio(m, d, k):
 
     Dofs above both bodies move them equally at the contact point: the loop ends at the first common ancestor.
     """
-    a, b = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+    a, b = d.con_carrier[k, 0], d.con_carrier[k, 1]
     u = d.con_frame[k].rows[0]
     if has_pyramids(m) and d.con_dim[k] > 1:
-        u = u + d.con_friction[5 * k] * d.con_frame[k].rows[1]
+        u = u + d.con_friction[k, 0] * d.con_frame[k].rows[1]
     first, second = _wrench(m, d, k, a, u), _wrench(m, d, k, b, u)
     i, j, bare, hat = m.body_lastdof[a], m.body_lastdof[b], 0.0, 0.0
     while i != j:
         if i > j:
-            bare, hat = _add_dof(m, d, i, dot6(d.cdof[i], first), bare, hat)
+            bare, hat = _add_dof(m, d, i, dot(d.cdof[i], first), bare, hat)
             i = m.dof_parentid[i]
         else:
-            bare, hat = _add_dof(m, d, j, dot6(d.cdof[j], second), bare, hat)
+            bare, hat = _add_dof(m, d, j, dot(d.cdof[j], second), bare, hat)
             j = m.dof_parentid[j]
     return _ratio(bare, hat)
 

@@ -279,7 +279,9 @@ class Rows:
             row.place = self, i
             return row
         x = self.array[self._checked(i)]
-        return int(x) if self.array.dtype.kind == "i" else x if self.array.ndim == 1 else x.copy().view(Row)
+        if self.array.ndim > 1:
+            return x.copy().view(Row)
+        return int(x) if self.array.dtype.kind == "i" else float(x)  # float takes the precision of a value
 
     def _slice(self, s: slice) -> range:
         """Returns the indices of a slice of a field without a row type."""

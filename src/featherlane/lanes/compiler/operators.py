@@ -169,8 +169,6 @@ def _known(w: Writer, node, function, *numbers):
 def _advice(op: type, s, t) -> str:
     if isinstance(s, (Mask, Number)) and isinstance(t, (Mask, Number)) and (isinstance(s, Mask) or isinstance(t, Mask)):
         return "; combine masks with & and |; where(mask, 1.0, 0.0) converts a mask to a value"
-    if isinstance(s, Value) and isinstance(t, Value) and s.base != t.base:
-        return ": two precisions; real(d, x) converts x to the precision of d"
     if isinstance(s, Tuple) and isinstance(t, Tuple) and op is ast.Add:
         return "; join(a, b) concatenates them, tuple(a[i] + b[i] for i in range(3)) adds them"
     if op in (ast.FloorDiv, ast.Mod):

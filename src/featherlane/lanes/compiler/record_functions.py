@@ -66,7 +66,8 @@ def field(w: Writer, record: Thing, name: str, node) -> Thing:
         return Thing(INT, (word,))
     base = "double" if f.is_wide else SHARED_BASES.get(kind, t.base)
     inner = t.layout.inner(f)
-    rows = view(base, t.width if kind == "real" else 1, constant, t.checked, False, f.rows, inner)
+    width, shared = (t.width, False) if kind == "real" else (1, kind == "scalar")
+    rows = view(base, width, constant, t.checked, False, f.rows, inner, shared)
     sizes = [FAULT_WORDS + 2 * t.layout.index[n] for n in inner if isinstance(n, str)]
     place = [w.register(f"inttoptr i64 {word} to ptr")]
     if t.checked:
@@ -99,7 +100,7 @@ def load_member(w: Writer, whole: Thing, name: str, node) -> Thing:
         place = (w.register(f"getelementptr {t.row}, ptr {rows.operands[0]}, i64 {first}"), str(n), *rows.operands[2:])
     else:
         place = (w.register(f"getelementptr [{n} x {t.row}], ptr {rows.operands[0]}, i64 {index.operand}"),)
-    return Thing(view(t.base, t.width, t.constant, t.checked, t.dense, t.kind, t.inner[1:]), place)
+    return Thing(view(t.base, t.width, t.constant, t.checked, t.dense, t.kind, t.inner[1:], t.shared), place)
 
 
 def _word(w: Writer, table: str, k: int) -> str:
@@ -148,7 +149,8 @@ def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
 def flattened(rows: Thing) -> Thing:
     """Returns a field without its row type."""
     t: View = rows.type
-    return Thing(view(t.base, t.width, t.constant, t.checked, t.dense), rows.operands[: len(t.place)])
+    rows_of_numbers = view(t.base, t.width, t.constant, t.checked, t.dense, None, (), t.shared)
+    return Thing(rows_of_numbers, rows.operands[: len(t.place)])
 
 
 def part_place(w: Writer, rows: Thing, index: Thing, k: int, node) -> tuple[Thing, Thing]:
@@ -228,7 +230,7 @@ def _checked(w: Writer, rows: Thing, index: str, length: str) -> str:
 
 
 # ---- one world of a row --------------------------------------------------------------------------------------------
-ONE = value(1, "double")
+ONE = value(1, "double", True)
 
 
 def _lane(w: Writer, node, rows: Thing, i: Thing, lane: Thing) -> str:

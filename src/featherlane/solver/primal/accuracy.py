@@ -46,7 +46,7 @@ from featherlane.solver.primal.problem import (
 from featherlane.solver.primal.rounding import SMALL, SMALL32, SQUARED, TERMS, one_rounding
 from featherlane.solver.rows.contacts import contact_push
 from featherlane.solver.rows.pyramid import one_sided_row
-from featherlane.solver.rows.rows import list_slots, turn_index
+from featherlane.solver.rows.rows import TURN, list_slots
 
 DIGITS = 1e-2  # largest accepted motion due to a rounding of the row forces, as a part of c_i
 SLACK = 100.0  # how much softer than the diagonal of M a direction without rows may be
@@ -67,13 +67,10 @@ def make_rows_anew(m, d, chosen):
         d.primal.dofrow_x[k] = where(chosen, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
     for k in range(d.ngenrow[0]):
         d.primal.genrow_x[k] = where(chosen, d.primal.genrow_v[k], d.primal.genrow_x[k])
-    for k in range(3 * d.ncon_slot[0]):
-        d.primal.con_y[k] = where(chosen, d.primal.con_warm[k], d.primal.con_y[k])
     for k in range(d.ncon_slot[0]):
+        d.primal.con_y[k] = where(chosen, d.primal.con_warm[k], d.primal.con_y[k])
         if d.con_dim[k] > 3:
-            r = 3 * turn_index(d, k)
-            for i in range(r, r + 3):
-                d.primal.con_y[i] = where(chosen, d.primal.con_warm[i], d.primal.con_y[i])
+            d.primal.con_y[TURN, k] = where(chosen, d.primal.con_warm[TURN, k], d.primal.con_y[TURN, k])
 
 
 # ---- opposing row forces -------------------------------------------------------------------------------------------
@@ -97,26 +94,30 @@ def add_edges(d, k, i, J, K, y, u):
 @kernel
 def add_pyramid(m, d, k, c):
     """Adds the edges of contact k at column c of its Jacobian."""
-    i, J, y = d.hessian.pair_dof[c], d.hessian.pair_J[c][0], d.primal.con_y[3 * k]
-    for e in range(1, 3):
-        add_edges(d, k, i, J, flat(d.hessian.pair_J)[3 * c + e], y, d.primal.con_y[3 * k + e])
-    for e in range(d.con_dim[k] - 3):
-        add_edges(d, k, i, J, flat(d.hessian.pair_J)[3 * (m.nv + c) + e], y, d.primal.con_y[3 * turn_index(d, k) + e])
+    i, J, y = d.hessian.pair_dof[c], d.hessian.pair_J[c], d.primal.con_y[k]
+    for e in unrolled(range(1, 3)):
+        add_edges(d, k, i, J[0], J[e], y[0], y[e])
+    if d.con_dim[k] > 3:
+        K, u = d.hessian.pair_J[m.nv + c], d.primal.con_y[TURN, k]
+        add_edges(d, k, i, J[0], K[0], y[0], u[0])
+        if d.con_dim[k] > 4:
+            for e in unrolled(range(1, 3)):
+                add_edges(d, k, i, J[0], K[e], y[0], u[e])
 
 
 @kernel
 def add_cone_rows(m, d, k, c, f, t):
     """Adds the rows of contact k, with forces f and moments t, at column c of its Jacobian."""
     i, D, Dt, n = d.hessian.pair_dof[c], d.con_D[k], d.con_Dt[k], d.con_dim[k]
-    add_row(d, i, d.hessian.pair_J[c][0], D, f[0])
+    J = d.hessian.pair_J[c]
+    add_row(d, i, J[0], D, f[0])
     if n > 1:
-        add_row(d, i, d.hessian.pair_J[c][1], Dt, f[1])
-        add_row(d, i, d.hessian.pair_J[c][2], Dt, f[2])
+        add_row(d, i, J[1], Dt, f[1])
+        add_row(d, i, J[2], Dt, f[2])
     if n > 3:
-        r = 3 * (m.nv + c)
-        add_row(d, i, flat(d.hessian.pair_J)[r], Dt, t[0])
-        add_row(d, i, flat(d.hessian.pair_J)[r + 1], Dt, t[1])
-        add_row(d, i, flat(d.hessian.pair_J)[r + 2], Dt, t[2])
+        J = d.hessian.pair_J[m.nv + c]
+        for e in unrolled(range(3)):
+            add_row(d, i, J[e], Dt, t[e])
 
 
 @kernel
