@@ -240,7 +240,9 @@ def termination(env) -> str:
         if name.startswith("healthy_") and name.endswith("range")
     ]
     if ranges:
-        return f"if the state leaves {', '.join(ranges)}; see the code of `healthy` below"
+        return (
+            f"if the state leaves {', '.join(ranges)}; see the code of `healthy` below"
+        )
     return "see the code of `terminated` below"
 
 
@@ -262,7 +264,12 @@ def facts(env) -> str:
         ("integrator", f"`{integrator}`"),
     ]
     if task.reward_threshold is not None:
-        rows.append(("return from which on the task counts as solved", f"{task.reward_threshold:g}"))
+        rows.append(
+            (
+                "return from which on the task counts as solved",
+                f"{task.reward_threshold:g}",
+            )
+        )
     return table(("property", "value"), rows)
 
 
