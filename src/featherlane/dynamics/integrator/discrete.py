@@ -209,4 +209,4 @@ def discrete_smooth(m, d):
 def discrete_metric(m, d):
     """Mhat <- M + h D + h^2 K and, in qH and qHDiagInv, its factor."""
     _effective_metric(m, d)
-    factor(m, d.Mhat, d.qH, d.qHDiagInv, d.qvec)
+    factor(m, d.Mhat, d.qH, d.qHDiagInv)
