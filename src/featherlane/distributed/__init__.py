@@ -13,23 +13,27 @@ from featherlane.distributed.sweeps.run import SweepInterrupted, sweep
 from featherlane.distributed.sweeps.values import Source, choice, drawn, grid, log_uniform, normal, uniform, values
 from featherlane.simulation.batch.reduction import Histogram
 
-__all__ = [
+__all__ = [  # noqa: RUF022  in groups
+    # distributed batches
     "Batch",
+    # clusters and results
     "Cluster",
     "Histogram",
     "Recorded",
-    "Source",
+    "connect",
+    "gathered",
+    # parameter sweeps
     "Sweep",
     "SweepInterrupted",
-    "choice",
-    "connect",
-    "drawn",
-    "gathered",
-    "grid",
     "load_sweep",
+    "sweep",
+    # parameter values
+    "Source",
+    "choice",
+    "drawn",
+    "grid",
     "log_uniform",
     "normal",
-    "sweep",
     "uniform",
     "values",
 ]
