@@ -219,3 +219,8 @@ def test_members_of_batch_have_a_group_and_an_example_and_no_internal_one_is_sho
 def test_members_of_an_enumeration_are_listed(reference):
     page = reference.module_page("lcp", "featherlane.lcp")
     assert all(f"| `{member.name}` |" in page for member in fl.lcp.Status)
+
+
+def test_each_sensor_type_has_a_separate_description(reference):
+    rows = [line.split(" | ")[-1] for line in reference.sensors_page().splitlines() if line.startswith("| `")]
+    assert len(rows) == len(set(rows)) > 40 and not any("Writes" in row for row in rows)
