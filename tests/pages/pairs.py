@@ -186,12 +186,13 @@ def truth(model, xpos, xmat) -> tuple[np.ndarray, np.ndarray]:
 
 def polyhedra(model, xpos, xmat) -> list[np.ndarray] | None:
     """Returns the vertices of both geoms in one pose, (n, 3) each; None if a geom is no box and no mesh."""
-    out = []
+    mj, out = model.to_mujoco(), []
     for i, kind in enumerate(model.geom_type):
         if kind == mujoco.mjtGeom.mjGEOM_BOX:
             points = np.array(list(itertools.product((-1.0, 1.0), repeat=3))) * model.geom_size[i]
         elif kind == mujoco.mjtGeom.mjGEOM_MESH:
-            points = model.to_mujoco().mesh_vert.reshape(-1, 3)
+            start, number = mj.mesh_vertadr[mj.geom_dataid[i]], mj.mesh_vertnum[mj.geom_dataid[i]]
+            points = mj.mesh_vert[start : start + number]
         else:
             return None
         out.append(points @ xmat[i].reshape(3, 3).T + xpos[i])
