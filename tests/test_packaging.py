@@ -67,7 +67,8 @@ def test_the_build_hook_is_declared_if_it_exists():
 
 def test_one_version_is_reported_everywhere():
     cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)[1]
-    assert featherlane.__version__ == cited == PROJECT["version"]
+    entry = re.search(r"^  version = \{(.*)\},$", (ROOT / "docs" / "faq.md").read_text(), re.MULTILINE)[1]
+    assert featherlane.__version__ == cited == entry == PROJECT["version"]
 
 
 def test_pre_commit_and_ci_lint_with_one_version():

@@ -95,6 +95,7 @@ from featherlane.spatial.quaternion import (
     rotation_vector_quat,
 )
 from featherlane.spatial.types import (
+    Box,
     Force,
     Inertia,
     Mat3,

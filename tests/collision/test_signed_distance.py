@@ -17,6 +17,7 @@ from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.model import signed_distance as model_fields
 from featherlane.model.candidates import candidates
 from featherlane.model.plugins import Instance
+from featherlane.spatial.types import Vec3
 from oracles.uncompiled import call, typed
 from scenes.poses import random_quat
 from scenes.signed_distance import PLUGINS, rows, scene
@@ -94,7 +95,8 @@ def our_field(mj, geom: int, points, exact: int = 0):
     record = SimpleNamespace(width=1, shape=(1,), dtype=np.dtype(float), mesh_octree=found["mesh_octree"])
     record.__dict__.update((name, typed(np.asarray(found[name], float).ravel(), name)) for name in tables)
     kind, address = (int(found[name][geom]) for name in ("geom_field", "geom_fieldadr"))
-    value, slope = call(signed_distance, record, record, kind, address, mj.geom_size[geom], tuple(points.T), exact)
+    size, p = Vec3(*mj.geom_size[geom]), Vec3(*points.T)
+    value, slope = call(signed_distance, record, record, kind, address, size, p, exact)
     return value, np.stack([np.broadcast_to(x, value.shape) for x in slope], axis=1)
 
 

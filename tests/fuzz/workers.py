@@ -10,6 +10,7 @@ import resource
 import signal
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -46,7 +47,9 @@ class _Worker:
         self.trace = Path(folder, f"trace{time.monotonic_ns()}")
         self.pipe, other = context.Pipe()
         self.process = context.Process(target=_serve, args=(work, other, str(self.trace), folder), daemon=True)
-        self.process.start()
+        with warnings.catch_warnings():  # JAX, if it was imported, warns of threads; no worker uses it
+            warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+            self.process.start()
         other.close()
         self.case, self.since, self.done = -1, 0.0, 0
 

@@ -12,10 +12,9 @@ import numpy as np
 import featherlane as fl
 from featherlane.collision.frame import frame_of
 from featherlane.collision.slot import append
-from featherlane.lanes import sqrt
+from featherlane.lanes import dot, sqrt
 from featherlane.model.enums import HFIELD, SDF
 from featherlane.model.pair import PairFunction, register
-from featherlane.spatial.vector import axpy3, dot3, mat_t_mul_vec, scale3, sub3
 
 NUMBER = 10  # below FIRST_SCALAR: all worlds at once
 RING, TUBE = 0.3, 0.1  # m
@@ -28,15 +27,14 @@ TOLERANCE = 1e-14  # m: rounding
 @fl.kernel
 def field_torus_points(m, d, g, h, near, limit):
     """Finds up to one point: the lowest of the torus, over a height field whose heights are all 0."""
-    n = d.geom_xmat[g][2], d.geom_xmat[g][5], d.geom_xmat[g][8]
+    n = d.geom_xmat[g].columns[2]
     R, centre = d.geom_xmat[h], d.geom_xpos[h]
-    local = mat_t_mul_vec(R, n)
-    flat = sqrt(local[0] * local[0] + local[1] * local[1])
-    dist = dot3(n, sub3(centre, d.geom_xpos[g])) - m.geom_size[h][0] * flat - m.geom_size[h][1]
+    local = R.T @ n
+    flat = sqrt(local.x * local.x + local.y * local.y)
+    dist = dot(n, centre - d.geom_xpos[g]) - m.geom_size[h][0] * flat - m.geom_size[h][1]
     # the ring's lowest point is along the part of -n in its plane: the axis times its share, less n
-    axis = R[2], R[5], R[8]
-    down = scale3(m.geom_size[h][0] / flat, sub3(scale3(local[2], axis), n))
-    point = axpy3(-(m.geom_size[h][1] + 0.5 * dist), n, axpy3(1.0, down, centre))
+    down = m.geom_size[h][0] / flat * (local.z * R.columns[2] - n)
+    point = centre + down - (m.geom_size[h][1] + 0.5 * dist) * n
     append(d, 0, near & (dist <= limit), dist, point, frame_of(n))
 
 

@@ -132,6 +132,7 @@ def _in_a_child(stages, d, results):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of JAX, if another test imported it
 def test_a_forked_child_runs_loaded_functions_and_loads_more():
     stages, d = library(), small_cells()
     stages.bind(curves, d)

@@ -85,6 +85,8 @@ def sums(d):
         put(d, b, where(v.x > 0.0, fmax(v, d.pos[b]), fma(0.1, v, d.pos[b])))
         x, y, z = d.force[b].moment + d.wrench[b].torque
         d.out[12 * b + 3] = x + y * z
+        d.out[12 * b + 4] = dot(d.pos[b] - d.corner[b], d.corner[b])
+        d.out[12 * b + 5] = where(d.pos[b].x > d.corner[b].y, d.corner[b].x, d.pos[b].y)
 
 
 @stage
@@ -98,7 +100,21 @@ def stores(d):
             flat(d.quat)[4 * b + k] = 0.5 * flat(d.quat)[4 * b + k]
 
 
-@pytest.mark.parametrize("what", [products, sums, stores], ids=lambda s: s.name)
+@stage
+def slices(d):
+    """Reads and stores slices of flat fields and of tuples."""
+    for b in range(d.n):
+        at = 12 * b
+        d.out[at : at + 3] = Vec3(flat(d.pos)[3 * b : 3 * b + 3]) + d.pos[b]
+        d.out[at + 3 : at + 6] = d.inertia[b][3:6]
+        d.out[12 * b + 6 : 12 * b + 8] = d.out[0:2]
+        d.out[at + 9 : at + 9 + WIDE] = Vec3(d.out[at + 1 : at + 1 + WIDE]) * d.pos[b].x
+
+
+WIDE = 3
+
+
+@pytest.mark.parametrize("what", [products, sums, stores, slices], ids=lambda s: s.name)
 def test_rows_compute_the_same_at_every_width_checked_and_uncompiled(what):
     found = {}
     for dtype, width in FORMS:
@@ -114,6 +130,26 @@ def test_rows_compute_the_same_at_every_width_checked_and_uncompiled(what):
         for name in out:
             tolerance = 1e-12 if dtype == "float64" else 1e-4
             np.testing.assert_allclose(plain.arrays[name][:, 0], out[name], rtol=tolerance, atol=tolerance)
+
+
+@stage
+def shares(d):
+    """Multiplies values by numbers that all worlds share."""
+    for b in range(d.n):
+        put(d, b, d.corner[b].x * d.pos[b])
+
+
+def test_a_shared_number_takes_the_precision_of_the_worlds():
+    for dtype, width in FORMS:
+        record = bodies(dtype, width, np.random.default_rng(2))
+        LIBRARY.function(shares, base_of(dtype), width)(record.address)
+        factor = record.arrays["corner"].reshape(N, 3)[:, :1, None].astype(dtype)
+        expected = factor * record.arrays["pos"].reshape(N, 3, width)
+        assert expected.dtype == dtype
+        assert same_bits(record.arrays["out"].reshape(N, 12, width)[:, :3], expected)
+        plain = bodies(dtype, width, np.random.default_rng(2))
+        shares(python_record(plain))
+        assert same_bits(plain.arrays["out"], record.arrays["out"])
 
 
 @stage
@@ -223,6 +259,46 @@ def rebinds_a_row_as_a_tuple(d):
     if d.n > 1:
         v = d.force[0]
     d.vel[0] = v
+
+
+@says(r"\[0:d\.n\]: a slice of a field is \[a : a \+ n\] with a constant n")
+def slices_to_a_variable(d):
+    d.out[0 : d.n] = d.pos[0]
+
+
+@says("a slice of a field is")
+def slices_from_the_start(d):
+    d.pos[0] = d.out[:3]
+
+
+@says("a slice of a field is")
+def slices_by_steps(d):
+    d.pos[0] = d.out[0:6:2]
+
+
+@says(r"a slice of a field of Vec3: \[b\] is a row")
+def slices_rows(d):
+    d.pos[0] = d.pos[0:1]
+
+
+@says(r"\[2:4\] of a Vec3")
+def slices_beyond_a_row(d):
+    d.out[0:2] = d.pos[0][2:4]
+
+
+@says("a Vec3 is assigned to a slice of 2 numbers")
+def stores_too_many(d):
+    d.out[0:2] = d.pos[0]
+
+
+@says("a slice has no row type: write")
+def adds_to_a_slice(d):
+    d.out[0:3] += d.pos[0]
+
+
+@says("an int has no slices")
+def slices_an_int(d):
+    d.out[0] = d.n[0:2]
 
 
 @pytest.mark.parametrize("name", CASES)

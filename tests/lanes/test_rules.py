@@ -640,11 +640,6 @@ def raises_to_a_power(d):
     d.x[0] = d.x[0] ** 2  # broken
 
 
-@says("slices are not allowed")
-def slices(d):
-    d.x[0] = d.x[0:3]  # broken
-
-
 @says("exceptions are not allowed")
 def raises(d):
     raise ValueError(d.n)  # broken
@@ -762,16 +757,6 @@ def test_every_mark_is_reached():
             library_of_tests().function(broken, "f64", 8)
         reached.add(caught.value.line)
     assert reached == MARKED
-
-
-def test_two_precisions_do_not_mix():
-    @stage
-    def mixes(d):
-        d.x[0] = d.x[0] + d.table[0]
-
-    library().function(mixes, "f64", 8)
-    with pytest.raises(KernelLanguageError, match="precisions"):
-        library().function(mixes, "f32", 16)
 
 
 @pytest.mark.parametrize("lanes", [1, 16])

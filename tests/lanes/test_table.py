@@ -4,7 +4,7 @@ import inspect
 
 from featherlane import lanes
 from featherlane.lanes import values
-from featherlane.lanes.compiler import expressions
+from featherlane.lanes.compiler import expressions, grammar, statements
 from featherlane.lanes.compiler.functions import FUNCTIONS
 from featherlane.lanes.compiler.table import BUILTINS
 
@@ -33,7 +33,5 @@ def test_builtins_mean_the_same_uncompiled():
 
 
 def test_every_construct_that_the_grammar_allows_is_written():
-    from featherlane.lanes.compiler import grammar, statements
-
     assert set(statements.STATEMENTS) == grammar.STATEMENTS
     assert set(expressions.EXPRESSIONS) == grammar.EXPRESSIONS

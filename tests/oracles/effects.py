@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from featherlane.lanes import Kernel, Stage, eights, flat, prefetch, write_lane
 from featherlane.lanes.kernel import is_named_tuple
+from featherlane.model.fields import MODEL
 from featherlane.simulation.tile.fields import DATA
 from featherlane.solver.lcp.fields import PROBLEM
 
@@ -40,10 +41,13 @@ class Effects(NamedTuple):
 
 
 RECORDS = DATA.records | PROBLEM.records
+GROUPS = {**DATA.groups, **MODEL.groups, **PROBLEM.groups}
 
 
 def inner(outer: str, name: str) -> str:
-    """Returns the field `name` of a record, or of the record `outer` within it."""
+    """Returns the field `name` of a record, of the record `outer` within it, or of an object of the group `outer`."""
+    if outer.endswith("[]"):
+        return GROUPS[outer[:-2]] + name
     return f"{outer}.{name}" if outer in RECORDS else name
 
 
@@ -79,8 +83,10 @@ class Reader(ast.NodeVisitor):
             return self.places(node.body) | self.places(node.orelse)
         if isinstance(node, ast.Tuple):
             return frozenset().union(*map(self.places, node.elts))
-        if isinstance(node, ast.Subscript):  # an element of a tuple; a number, of a field
-            return frozenset(p for p in self.places(node.value) if not p.field)
+        if isinstance(node, ast.Subscript):  # an element of a tuple; an object of a group; a number, of a field
+            found = self.places(node.value)
+            objects = (p._replace(field=f"{p.field}[]") for p in found if p.field in GROUPS)
+            return frozenset([*(p for p in found if not p.field), *objects])
         if isinstance(node, ast.Call) and is_named_tuple(self.scope.get(ast.unparse(node.func))):
             parts = {
                 **dict(zip(self.scope[node.func.id]._fields, node.args, strict=False)),
@@ -124,7 +130,16 @@ class Reader(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Attribute(self, node):
-        self.reads |= self.places(node)
+        found = self.places(node)
+        if isinstance(node.ctx, ast.Store):  # a field of an object
+            self.writes |= found
+        else:
+            self.reads |= found
+        self.generic_visit(node)
+
+    def visit_AugAssign(self, node):
+        if isinstance(node.target, ast.Attribute):
+            self.reads |= self.places(node.target)
         self.generic_visit(node)
 
     def visit_Subscript(self, node):
@@ -190,6 +205,12 @@ class Analysis:
         """Returns names of fields that a stage reads and writes, by the parameter with their record."""
         e = self.effects(stage)
         return tuple(
-            {name: {p.field for p in places if p.parameter == i and p.field} for i, name in enumerate(stage.parameters)}
+            {name: known(stage, name, places, i) for i, name in enumerate(stage.parameters)}
             for places in (e.reads, e.writes)
         )
+
+
+def known(stage: Stage, name: str, places, i: int) -> set[str]:
+    """Returns names of fields of parameter i among places; names of groups of objects are none."""
+    fields = {p.field for p in places if p.parameter == i and p.field}
+    return {f for f in fields if f in stage.records[name]} if name in stage.records else fields

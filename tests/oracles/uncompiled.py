@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from collections.abc import Mapping
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 
 from featherlane.lanes.record import Rows, python_record
 from featherlane.simulation.tile.library import RECORDS
 
-ROW_TYPES = {f.name: f.rows for record in ("m", "d") for f in RECORDS[record][0].fields}
+LAYOUTS = tuple(RECORDS[record][0] for record in ("m", "d"))
+FIELDS = {f.name: (layout, f) for layout in LAYOUTS for f in layout.fields}
 
 
 def record(width: int, dtype=np.float64, **fields) -> SimpleNamespace:
@@ -17,22 +19,31 @@ def record(width: int, dtype=np.float64, **fields) -> SimpleNamespace:
 
     A dict is a record within the record, of its fields.
     """
+    return _record(width, dtype, "", {k: n for k, n in fields.items() if isinstance(n, int)}, fields)
+
+
+def _record(width, dtype, within: str, sizes: dict[str, int], fields) -> SimpleNamespace:
+    """Returns a record whose names have a prefix in their declarations."""
     out = SimpleNamespace(width=width, shape=(width,), dtype=np.dtype(dtype))
     for name, value in fields.items():
         if isinstance(value, dict):
-            value = record(width, dtype, **value)
+            value = _record(width, dtype, f"{name}.", sizes, value)
         elif not isinstance(value, int):
             rows = np.array(value)
             if rows.dtype.kind == "f":
                 rows = np.array(np.broadcast_to(rows.reshape(len(rows), -1), (len(rows), width)), dtype)
-            value = typed(rows, name)
+            value = typed(rows, within + name, sizes)
         setattr(out, name, value)
     return out
 
 
-def typed(array: np.ndarray, name: str) -> Rows:
-    """Returns the rows of a field of the model or of a tile, with the row type of its declaration."""
-    return Rows(array, name, ROW_TYPES.get(name))
+def typed(array: np.ndarray, name: str, sizes: Mapping[str, int] = MappingProxyType({})) -> Rows:
+    """Returns the rows of a field of the model or of a tile, with row type and indices of its declaration."""
+    if name not in FIELDS:
+        return Rows(array, name)
+    layout, f = FIELDS[name]
+    inner = tuple(n if isinstance(n, int) else sizes.get(n) for n in layout.inner(f))
+    return Rows(array, name, f.rows, () if None in inner else inner)
 
 
 def records(workspace) -> tuple[SimpleNamespace, SimpleNamespace]:

@@ -40,7 +40,7 @@ def free_rows(rng):
 
 def add(r1, p):
     """Inserts place p into the factor."""
-    if r1.one.count[0] == factor.eights_of_row(r1) * 8:
+    if r1.one.nfactor[0] == factor.eights_of_row(r1) * 8:
         factor.refactor(r1)
     factor.gather_row(r1, p, r1.one.turn)
     factor.substitute_forward(r1, r1.one.turn)
@@ -55,7 +55,7 @@ def fill(r1):
             factor.remove_row(r1, p)
         add(r1, p)
     factor.remove_row(r1, 8)
-    assert r1.one.count[0] == 8 * factor.eights_of_row(r1) and r1.one.count[1] > 0
+    assert r1.one.nfactor[0] == 8 * factor.eights_of_row(r1) and r1.one.ngap[0] > 0
 
 
 def solution(r1, b):
@@ -64,8 +64,8 @@ def solution(r1, b):
     factor.gather_error(r1)
     factor.substitute_forward(r1, r1.one.turn)
     factor.substitute_backward(r1, r1.one.turn, r1.one.y)
-    x, members = np.zeros(N), r1.one.factor.array[: r1.one.count[0]]
-    x[members[members >= 0]] = r1.one.y.array[: r1.one.count[0]][members >= 0]
+    x, members = np.zeros(N), r1.one.factor.array[: r1.one.nfactor[0]]
+    x[members[members >= 0]] = r1.one.y.array[: r1.one.nfactor[0]][members >= 0]
     return x
 
 

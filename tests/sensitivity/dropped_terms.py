@@ -24,6 +24,7 @@ from featherlane.sensitivity.derivative import (
     smooth_rates,
     tendon_rates,
 )
+from featherlane.spatial.types import Vec3
 
 
 def nothing(*arguments, **named) -> None:
@@ -50,8 +51,7 @@ def without(part: int) -> Callable[[Callable], Callable]:
     def change(whole: Callable) -> Callable:
         def moved_by(*arguments, **named):
             found = list(whole(*arguments, **named))
-            zero = 0.0 * found[0]
-            found[part] = zero if part == 0 else (zero, zero, zero)
+            found[part] = 0.0 * found[part]
             return tuple(found)
 
         return moved_by
@@ -83,7 +83,7 @@ def flat(whole: Callable) -> Callable:
     """Integrates positions as plain vectors, ignoring quaternions."""
 
     def quaternion_tangent(m, r):
-        unit = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+        unit = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0)
         return unit, unit
 
     return quaternion_tangent

@@ -64,8 +64,9 @@ def test_a_busy_worker_is_reported_and_finishes_later():
     assert ended.wait(SECONDS)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_callers_get_an_error_after_an_error_between_jobs():
+def test_callers_get_an_error_after_an_error_between_jobs(monkeypatch):
+    reported = queue.SimpleQueue()
+    monkeypatch.setattr(sys, "unraisablehook", lambda seen: reported.put(str(seen.exc_value)))
     worker = Worker()
 
     def fail():
@@ -78,6 +79,7 @@ def test_callers_get_an_error_after_an_error_between_jobs():
         except RuntimeError as error:
             assert "closed" in str(error)
             break
+    assert reported.get(timeout=SECONDS) == "between jobs"
 
 
 def test_jobs_put_at_the_end_are_refused():

@@ -47,7 +47,7 @@ def is_near(m, d, e, g, h):
         margin, gap = margin_and_gap(m, e, g, h)
         reach = (m.geom_rbound[g] + m.geom_rbound[h]) * (1.0 + NEAR) + (margin + gap)
     if m.geom_type[g] == PLANE:
-        near = dot3(v, z_axis(d, g)) <= reach
+        near = dot(v, z_axis(d, g)) <= reach
     else:
         near = dot(v, v) <= reach * reach
     if e >= 0 and m.nvariant > 0:

@@ -9,6 +9,7 @@ from featherlane.prelude import *
 from featherlane.collision.convex.pair import NO_DISTANCE, closest
 from featherlane.collision.convex.support import PRISM, core_radius, core_support, look_from_first
 from featherlane.collision.field_distance import field_distance
+from featherlane.collision.lane import write_vec3
 from featherlane.collision.pairs.hfield import farthest_along, first_cell, last_cell, set_prism
 from featherlane.collision.slot import load_field, load_shape
 
@@ -17,15 +18,15 @@ from featherlane.collision.slot import load_field, load_shape
 def plane_distance(m1, d1):
     """Computes the distance of a plane and a shape: along the plane's normal, to the lowest point of the shape."""
     R, S = d1.shapes.mat[0], d1.shapes.mat[1]
-    n = (R[2], R[5], R[8])
+    n = R.columns[2]
     d1.support.vertex[1] = 0
-    u = mat_t_mul_vec(S, n)
-    p, _ = core_support(m1, d1, 1, -1.0 * u)
-    p = axpy3(-core_radius(d1, 1), n, mat_mul_vec(S, p) + d1.shapes.pos[1])
-    dist = dot3(p - d1.shapes.pos[0], n)
+    u = S.T @ n
+    p, _ = core_support(m1, d1, 1, -u)
+    p = fma(-core_radius(d1, 1), n, S @ p + d1.shapes.pos[1])
+    dist = dot(p - d1.shapes.pos[0], n)
     d1.convex.dist[0] = dist
     d1.convex.normal[0] = n
-    d1.convex.witness[0] = axpy3(-dist, n, p)
+    d1.convex.witness[0] = fma(-dist, n, p)
     d1.convex.witness[1] = p
 
 
@@ -54,9 +55,9 @@ def height_field_distance(m1, d1):
     field, limit = d1.shapes.data[0], d1.shapes.limit[0]
     sx, sy = m1.hfield_size[field][0], m1.hfield_size[field][1]
     look_from_first(d1)
-    o = 0.0
-    x0, x1 = -farthest_along(m1, d1, (-1.0, o, o)) - limit, farthest_along(m1, d1, (1.0, o, o)) + limit
-    y0, y1 = -farthest_along(m1, d1, (o, -1.0, o)) - limit, farthest_along(m1, d1, (o, 1.0, o)) + limit
+    x, y = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
+    x0, x1 = -farthest_along(m1, d1, -x) - limit, farthest_along(m1, d1, x) + limit
+    y0, y1 = -farthest_along(m1, d1, -y) - limit, farthest_along(m1, d1, y) + limit
     ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
     d1.shapes.type[0] = PRISM
     first, last = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
@@ -76,16 +77,15 @@ def store_distance(d, lane, flip):
     dist, far = d.convex.dist[0], d.distance.limit[0]
     if dist < far:
         write_lane(d.distance.dist, 0, lane, dist)
-        for i in range(3):
-            first, second = i, 3 + i
-            if flip:
-                first, second = 3 + i, i
-            write_lane(d.distance.fromto, i, lane, flat(d.convex.witness)[first])
-            write_lane(d.distance.fromto, 3 + i, lane, flat(d.convex.witness)[second])
+        first, second = d.convex.witness[0], d.convex.witness[1]
+        if flip:
+            first, second = second, first
+        write_vec3(d.distance.fromto, 0, lane, first)
+        write_vec3(d.distance.fromto, 3, lane, second)
     else:
         write_lane(d.distance.dist, 0, lane, far)
-        for i in range(6):
-            write_lane(d.distance.fromto, i, lane, 0.0)
+        write_vec3(d.distance.fromto, 0, lane, zeros(3))
+        write_vec3(d.distance.fromto, 3, lane, zeros(3))
 
 
 @kernel

@@ -27,12 +27,12 @@ def onto_surface(m1, d1, side, x, steps):
     jet, k = eights(d1.descent.jet), 0
     normal, value = x, x[0]
     while k <= steps:
-        store3(eights(d1.descent.trial), 0, x)
+        eights(d1.descent.trial)[0:3] = x
         field_jets(m1, d1, side, 1)
         value = jet[4 * side]
-        normal, slope = normalize3(load3(jet, 4 * side + 1))
+        normal, slope = normalize3(Vec3(jet[4 * side + 1 : 4 * side + 4]))
         if k < steps:
-            x = axpy3(-value / fmax(slope, LEAST_SLOPE), normal, x)
+            x = fma(-value / fmax(slope, LEAST_SLOPE), normal, x)
         k += 1
     return x, normal, fabs(value)
 
@@ -43,16 +43,11 @@ def place_starts(d1, first):
     R, p = d1.convex.mat[0], d1.convex.pos[0]
     for i in range(LANES):
         side, index = i % 2, (first + i) // 2 + 1
-        at = tuple(
-            fma(
-                2.0 * halton(index, (2, 3, 5)[k]) - 1.0,
-                d1.shapes.box[6 * side + 3 + k],
-                d1.shapes.box[6 * side + k],
-            )
-            for k in range(3)
-        )
+        box, sample = d1.shapes.box[side], Vec3(halton(index, 2), halton(index, 3), halton(index, 5))
+        x, y, z = 2.0 * sample
+        at = fma(Vec3(x - 1.0, y - 1.0, z - 1.0), box.half, box.centre)
         if side == 0:
-            at = R.T @ sub3(at, p)
+            at = R.T @ (at - p)
         d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i] = at
 
 
@@ -63,24 +58,24 @@ def approach(m1, d1, longest):
     Writes: descent.dist (8,), the least distance of each search, NOWHERE if it did not reach the surfaces;
             descent.corner (6, 8), the points there.
     """
-    x, corner, dist = load3(eights(d1.descent.trial), 0), eights(d1.descent.corner), eights(d1.descent.dist)
+    x, corner, dist = Vec3(eights(d1.descent.trial)[0:3]), eights(d1.descent.corner), eights(d1.descent.dist)
     b, nb, fb = onto_surface(m1, d1, 1, x, FAR_RETURNS)
     a, na, fa = onto_surface(m1, d1, 0, b, FAR_RETURNS)
     is_exact = d1.shapes.field[0] != ELLIPSOID and d1.shapes.field[0] <= BOX
     alive, none = x[0] == x[0], where(x[0] == x[0], 0.0, x[0])
-    factor, step = none + FIRST_FACTOR, (none, none, none, none, none, none)
+    factor, step = none + FIRST_FACTOR, Vec6(none, none, none, none, none, none)
     before = step
     dist[0] = none + NOWHERE
     for _ in range(MOVES):
-        gap = sub3(b, a)
+        gap = b - a
         length = norm3(gap)
         nearer = alive & (fa <= ON_SURFACE) & (fb <= ON_SURFACE) & (length < dist[0])
         dist[0] = where(nearer, length, dist[0])
-        for k in unrolled(range(3)):
-            corner[k], corner[3 + k] = where(nearer, a[k], corner[k]), where(nearer, b[k], corner[3 + k])
-        slope = join(scale3(dot3(gap, na), na) - gap, gap - scale3(dot3(gap, nb), nb))
+        corner[0:6] = where(nearer, Vec6(join(a, b)), Vec6(corner[0:6]))
+        along, other = dot(gap, na) * na - gap, gap - dot(gap, nb) * nb
         if is_exact:
-            slope = none, none, none, slope[3], slope[4], slope[5]
+            along = Vec3(none, none, none)
+        slope = Vec6(join(along, other))
         steep = none
         for k in unrolled(range(6)):
             steep = fma(slope[k], slope[k], steep)
@@ -96,9 +91,9 @@ def approach(m1, d1, longest):
         factor = where(curved, quotient, factor)
         factor = fmin(factor, longest / sqrt(where(alive, steep, 1.0)))
         longest = DECAY * longest  # at the edges of a surface the gradient jumps: steps become shorter there
-        step, before = tuple(-(factor * slope[k]) for k in range(6)), slope
-        b, nb, fb = onto_surface(m1, d1, 1, (b[0] + step[3], b[1] + step[4], b[2] + step[5]), RETURNS)
-        a = (a[0] + step[0], a[1] + step[1], a[2] + step[2])
+        step, before = -(factor * slope), slope
+        b, nb, fb = onto_surface(m1, d1, 1, b + Vec3(step[3:6]), RETURNS)
+        a = a + Vec3(step[0:3])
         if is_exact:
             a = b
         a, na, fa = onto_surface(m1, d1, 0, a, RETURNS)
@@ -125,12 +120,9 @@ def keep_nearest(d1):
     for i in range(LANES):
         if d1.descent.dist[i] < d1.convex.dist[0]:
             d1.convex.dist[0] = d1.descent.dist[i]
-            a, b = tuple(
-                mat_mul_vec(R, tuple(d1.descent.corner[LANES * (3 * j + k) + i] for k in range(3))) + origin
-                for j in range(2)
-            )
-            d1.convex.witness[0] = a
-            d1.convex.witness[1] = b
+            for side in unrolled(range(2)):
+                x = Vec3(d1.descent.corner[LANES * (3 * side + k) + i] for k in range(3))
+                d1.convex.witness[side] = R @ x + origin
 
 
 @stage
@@ -147,7 +139,7 @@ def field_distance(m1, d1):
         keep_deepest(d1)
     else:
         look_from_first(d1)
-        longest = LONGEST * 2.0 * fmax(norm3(load3(d1.shapes.box, 3)), norm3(load3(d1.shapes.box, 9)))
+        longest = LONGEST * 2.0 * fmax(norm3(d1.shapes.box[0].half), norm3(d1.shapes.box[1].half))
         d1.convex.dist[0] = NOWHERE
         for first in range(0, max(1, m1.opt_sdf_initpoints), LANES):
             place_starts(d1, first)

@@ -1,7 +1,7 @@
 """Declares the fields of collision detection: user-defined contacts, near pairs, slots, narrow-phase scratch memory."""
 
 from featherlane.lanes.layout import Declare, size
-from featherlane.spatial.types import Mat3, Solimp, Solref, Vec3, Vec6
+from featherlane.spatial.types import Box, Mat3, Solimp, Solref, Vec3
 
 _given = Declare("", "given", condition="ngiven")
 _near = Declare("collision", "scratch", record="near")
@@ -75,8 +75,8 @@ FIELDS = (
     _neighbours.int("count", "1", "1", "1 + number of pairs in the neighbour list, 0: no list"),
     _neighbours.int("pair", "nlisted", "1", "candidate pairs that are near or can become near soon"),
     _neighbours.rows(Vec3, "pos", "ncollide", "m", "position of each colliding geom when the list was made"),
-    _neighbours.rows(Vec6, "axis", "ncollide", "1", "two rows of its orientation at that time"),
-    _neighbours.rows(Vec6, "box", "ncollide", "m", "its bounding box at that time"),
+    _neighbours.rows(Vec3, "axis", "ncollide 2", "1", "two rows of its orientation at that time"),
+    _neighbours.rows(Box, "box", "ncollide", "m", "its bounding box at that time"),
     _neighbours.real("reach", "ncollide", "m", "its near.geom_reach at that time"),
     _neighbours.real("margin", "ncollide", "m", "its margin plus gap at that time"),
     _neighbours.real("move", "ncollide", "m", "largest displacement along each axis that keeps the list valid"),
@@ -144,7 +144,9 @@ FIELDS = (
     _shape.scalar("slack", "1", "m", "overlap beyond the limit that rounding of poses makes; 0 for queries"),
     _shape.int("field", "2 2", "1", "signed distance fields of the two geoms: geom_field, geom_fieldadr"),
     _shape.scalar("tolerance", "1", "m", "length of a step that ends the minimization of fields, 0: as in MuJoCo"),
-    _shape.scalar("box", "2 6", "m", "bounding boxes of the two geoms in their frames, for signed distance fields"),
+    _shape.rows(
+        Box, "box", "2", "m", "bounding boxes of the two geoms in their frames, for signed distance fields", shared=True
+    ),
     _box.scalar(
         "axis",
         "15 8",
@@ -170,12 +172,12 @@ FIELDS = (
     _sweep.real("times", "1", "1", "time of this impact, as a fraction of the step"),
     _sweep.real("rates", "1", "m", "closing distance of the contact points per step at this impact"),
     _sweep.real("current", "1", "1", "1: the world whose contacts are computed"),
-    _sweep.scalar("step", "2 3", "m", "sweep.steps of one world"),
-    _sweep.scalar("spin", "2 3", "rad", "sweep.spins of one world"),
+    _sweep.rows(Vec3, "step", "2", "m", "sweep.steps of one world", shared=True),
+    _sweep.rows(Vec3, "spin", "2", "rad", "sweep.spins of one world", shared=True),
     _sweep.scalar("travel", "2", "m", "sweep.travels of one world"),
     _sweep.scalar("margin", "1", "m", "sweep.margins of one world"),
     _sweep.scalar("tolerance", "1", "m", "tolerance of the distance at impact"),
-    _sweep.scalar("pos", "2 3", "m", "centres of the two shapes at the start of the step"),
+    _sweep.rows(Vec3, "pos", "2", "m", "centres of the two shapes at the start of the step", shared=True),
     _sweep.rows(Mat3, "mat", "2", "1", "orientations of the two shapes at the start of the step", shared=True),
     _sweep.int("state", "1", "1", "whether the advancement continues, ended at an impact, or without one"),
     _sweep.scalar("time", "1", "1", "time of impact, as a fraction of the step"),
@@ -238,7 +240,8 @@ FIELDS = (
     _convex.scalar("dist", "1", "m", "signed distance of the two shapes"),
     _convex.rows(Vec3, "normal", "", "1", "direction from the first shape to the second, in world axes", shared=True),
     _convex.rows(Vec3, "witness", "2", "m", "nearest points of the two shapes, in world axes", shared=True),
-    _feature.scalar("axes", "4 3", "1, m", "two tangents and the normal as rows; origin"),
+    _feature.rows(Mat3, "axes", "", "1", "two tangents and the normal as rows", shared=True),
+    _feature.rows(Vec3, "origin", "", "m", "origin of the contact coordinates", shared=True),
     _feature.scalar(
         "point",
         "2 3 64",

@@ -9,7 +9,7 @@ STEEP = 0.9  # above this |n_x|, x is too close to the normal to define a tangen
 def _rows(n, t):
     """Returns the frame of a normal and a tangent."""
     b = cross(n, t)
-    return n[0], n[1], n[2], t[0], t[1], t[2], b[0], b[1], b[2]
+    return Mat3(join(n, t, b))
 
 
 @kernel
@@ -22,7 +22,7 @@ def frame_of(n):
     upright = fabs(n[1]) < 0.5
     c = -where(upright, n[1], n[2])
     across = -(n[1] * n[2])
-    t = (c * n[0], where(upright, fma(-n[1], n[1], 1.0), across), where(upright, across, fma(-n[2], n[2], 1.0)))
+    t = Vec3(c * n[0], where(upright, fma(-n[1], n[1], 1.0), across), where(upright, across, fma(-n[2], n[2], 1.0)))
     return _rows(n, normalize3(t)[0])
 
 
@@ -34,7 +34,7 @@ def turning_tangent(n, t):
     dt . (n x t) = c / sqrt(1 - c^2) t . w.
     """
     c = where(fabs(n[1]) < 0.5, n[1], n[2])
-    return scale3(c / sqrt(fma(-c, c, 1.0)), t)
+    return c / sqrt(fma(-c, c, 1.0)) * Vec3(t)
 
 
 @kernel
@@ -45,18 +45,18 @@ def frame_along(n, a):
         need not be orthogonal to the normal.  If a is almost the normal, MuJoCo's tangent is not orthogonal either.
         On a horizontal plane the two agree.
     """
-    t = axpy3(-dot3(n, a), n, a)
+    t = fma(-dot(n, a), n, a)
     parallel = norm3(t) < MINVAL
 
     # x, or y, made orthogonal to n
     steep = fabs(n[0]) > STEEP
     across = -(n[0] * n[1])
-    x = (
+    x = Vec3(
         where(steep, across, fma(-n[0], n[0], 1.0)),
         where(steep, fma(-n[1], n[1], 1.0), across),
         where(steep, -(n[1] * n[2]), -(n[0] * n[2])),
     )
-    t = normalize3((where(parallel, x[0], t[0]), where(parallel, x[1], t[1]), where(parallel, x[2], t[2])))[0]
+    t = normalize3(where(parallel, x, t))[0]
 
     # orthogonalized twice: for a close to the normal, cancellation leaves a rounding error along the normal
-    return _rows(n, normalize3(axpy3(-dot3(n, t), n, t))[0])
+    return _rows(n, normalize3(fma(-dot(n, t), n, t))[0])

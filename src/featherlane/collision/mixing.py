@@ -137,7 +137,7 @@ def weighted_mean(w, a, b):
 def friction(m, e, g, h):
     """Returns two sliding, one torsional and two rolling friction coefficients: the maximum of both geoms."""
     if overridden(m):
-        f = load5(m.opt_o_friction, 0)
+        f = Vec5(m.opt_o_friction[0:5])
     elif e >= 0:
         f = m.pair_friction[e]
     else:
@@ -146,11 +146,9 @@ def friction(m, e, g, h):
             g = h
         elif lead == FIRST:
             h = g
-        g, h = 3 * g, 3 * h
-        slide = fmax(flat(m.geom_friction)[g], flat(m.geom_friction)[h])
-        roll = fmax(flat(m.geom_friction)[g + 2], flat(m.geom_friction)[h + 2])
-        f = (slide, slide, fmax(flat(m.geom_friction)[g + 1], flat(m.geom_friction)[h + 1]), roll, roll)
-    return fmax(f[0], MINMU), fmax(f[1], MINMU), fmax(f[2], MINMU), fmax(f[3], MINMU), fmax(f[4], MINMU)
+        slide, spin, roll = fmax(m.geom_friction[g], m.geom_friction[h])
+        f = Vec5(slide, slide, spin, roll, roll)
+    return fmax(f, MINMU)
 
 
 @kernel
@@ -160,24 +158,23 @@ def reference_and_impedance(m, e, g, h):
     if overridden(m):
         ref, imp = m.opt_o_solref[0], m.opt_o_solimp[0]
     elif e >= 0:
-        ref, imp = (m.pair_solref[e][0], m.pair_solref[e][1]), m.pair_solimp[e]
+        ref, imp = m.pair_solref[e], m.pair_solimp[e]
     elif lead in (FIRST, SECOND):
         k = g if lead == FIRST else h
-        ref, imp = (m.geom_solref[k][0], m.geom_solref[k][1]), m.geom_solimp[k]
+        ref, imp = m.geom_solref[k], m.geom_solimp[k]
     else:
         w = mixing_weight(m.geom_solmix[g], m.geom_solmix[h])
         a, b = m.geom_solref[g], m.geom_solref[h]
         standard = (a[0] > 0.0) & (b[0] > 0.0)
-        ref = tuple(where(standard, weighted_mean(w, a[c], b[c]), fmin(a[c], b[c])) for c in range(2))
-        a, b = m.geom_solimp[g], m.geom_solimp[h]
-        imp = tuple(weighted_mean(w, a[c], b[c]) for c in range(5))
+        ref = where(standard, weighted_mean(w, a, b), fmin(a, b))
+        imp = weighted_mean(w, m.geom_solimp[g], m.geom_solimp[h])
     return ref, imp
 
 
 @kernel
 def friction_solref(m, e):
     """Returns solref of the friction rows: of the explicit pair, else zeros."""
-    ref = (0.0, 0.0)
+    ref = Solref(0.0, 0.0)
     if overridden(m):
         ref = m.opt_o_solref[0]
     elif e >= 0:

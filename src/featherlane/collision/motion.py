@@ -25,21 +25,21 @@ def is_swept_pair(m, g, h):
 @kernel
 def step_motion(m, d, g):
     """Returns (dx, dw, s) of geom g: displacement of its centre, rotation vector, travel; a sphere does not rotate."""
-    b, dx, dw = m.geom_bodyid[g], zeros(3), zeros(3)
+    b, dx, dw = m.geom_bodyid[g], Vec3(zeros(3)), Vec3(zeros(3))
     if m.body_weldid[b] > 0:
         vel, h = d.cvel[b], timestep(m)
-        spin = (vel[0], vel[1], vel[2])
+        spin = vel.angular
         arm = d.geom_xpos[g] - d.subtree_com[m.body_rootid[b]]
-        dx = h * add3((vel[3], vel[4], vel[5]), cross(spin, arm))
+        dx = h * (vel.linear + cross(spin, arm))
         if m.geom_type[g] != SPHERE:
-            dw = scale3(h, spin)
+            dw = h * spin
     return dx, dw, fma(norm3(dw), m.geom_rbound[g], norm3(dx))
 
 
 @kernel
 def least_extent(m, g):
     """Returns the least half extent of the geom's bounding box."""
-    x, y, z = load3(m.geom_aabb, 6 * g + 3)
+    x, y, z = m.geom_aabb[g].half
     return fmin(x, fmin(y, z))
 
 
@@ -70,13 +70,13 @@ def spheres_meet(m, d, g, h, reach):
     """
     dx1, _, s1 = step_motion(m, d, g)
     dx2, _, s2 = step_motion(m, d, h)
-    still = zeros(3)
-    dx1, dx2 = select3(fast(m, g, h, s1), dx1, still), select3(fast(m, g, h, s2), dx2, still)
+    still = Vec3(zeros(3))
+    dx1, dx2 = where(fast(m, g, h, s1), dx1, still), where(fast(m, g, h, s2), dx2, still)
     p = d.geom_xpos[h] - d.geom_xpos[g]
     if m.geom_type[g] == PLANE:
-        n = (d.geom_xmat[g][2], d.geom_xmat[g][5], d.geom_xmat[g][8])
-        height = dot3(p, n)
-        meet = fmin(height, height + dot3(dx2, n)) <= reach
+        n = d.geom_xmat[g].columns[2]
+        height = dot(p, n)
+        meet = fmin(height, height + dot(dx2, n)) <= reach
     else:
         meet = nearest_approach(p, dx2 - dx1) <= reach * reach
     return meet

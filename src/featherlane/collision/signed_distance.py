@@ -10,8 +10,10 @@ differences over 1e-8 m); the hexagon of bolt and nut is the intersection of its
 import math
 
 from featherlane.prelude import *
+from featherlane.lanes.rows import row_type
 from featherlane.model.signed_distance import BOLT, BOWL, GEAR, NUT, OCTREE, TORUS
 
+Jet = row_type("Jet", "value x y z")  # a number and its three derivatives
 HALF_ROOT, COS_30 = math.sqrt(0.5), math.sqrt(0.75)
 THREADS = 12.0  # turns of the thread per metre
 INSET = 1e-6  # m: a point beyond the octree's box is evaluated this far inside of it
@@ -29,37 +31,19 @@ def constant_like(x, number):
 @kernel
 def scaled(s, a, shift):
     """Returns s a + shift for numbers s and shift."""
-    return s * a[0] + shift, s * a[1], s * a[2], s * a[3]
-
-
-@kernel
-def plus(a, b):
-    """Returns a + b."""
-    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]
-
-
-@kernel
-def minus(a, b):
-    """Returns a - b."""
-    return a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3]
-
-
-@kernel
-def select(mask, a, b):
-    """Returns the jet a where the mask holds, else b."""
-    return tuple(where(mask, a[i], b[i]) for i in range(4))
+    return Jet(s * a.value + shift, s * a.x, s * a.y, s * a.z)
 
 
 @kernel
 def union(a, b):
     """Returns the smaller one: the union of two solids."""
-    return select(a[0] < b[0], a, b)
+    return where(a.value < b.value, a, b)
 
 
 @kernel
 def intersection(a, b):
     """Returns the larger one: the intersection of two solids."""
-    return select(a[0] > b[0], a, b)
+    return where(a.value > b.value, a, b)
 
 
 @kernel
@@ -71,29 +55,29 @@ def difference(a, b):
 @kernel
 def absolute(a):
     """Returns |a|."""
-    return select(a[0] < 0.0, scaled(-1.0, a, 0.0), a)
+    return where(a.value < 0.0, scaled(-1.0, a, 0.0), a)
 
 
 @kernel
 def positive(a):
     """Returns max(a, 0)."""
-    return select(a[0] > 0.0, a, scaled(0.0, a, 0.0))
+    return where(a.value > 0.0, a, scaled(0.0, a, 0.0))
 
 
 @kernel
 def length2(a, b):
     """Returns sqrt(a^2 + b^2), without a slope at 0."""
-    n = sqrt(fma(a[0], a[0], b[0] * b[0]))
+    n = sqrt(fma(a.value, a.value, b.value * b.value))
     s = 1.0 / fmax(n, MINVAL)
-    u, v = a[0] * s, b[0] * s
-    return n, fma(u, a[1], v * b[1]), fma(u, a[2], v * b[2]), fma(u, a[3], v * b[3])
+    u, v = a.value * s, b.value * s
+    return Jet(n, fma(u, a.x, v * b.x), fma(u, a.y, v * b.y), fma(u, a.z, v * b.z))
 
 
 @kernel
 def axis_jets(p):
     """Returns the three coordinates of p as jets."""
     one, none = constant_like(p[0], 1.0), constant_like(p[0], 0.0)
-    return (p[0], one, none, none), (p[1], none, one, none), (p[2], none, none, one)
+    return Jet(p[0], one, none, none), Jet(p[1], none, one, none), Jet(p[2], none, none, one)
 
 
 @kernel
@@ -107,14 +91,14 @@ def radius_jet(p):
 def azimuth_jet(p):
     """Returns the angle about the z axis, without a slope on it."""
     s = 1.0 / fmax(fma(p[0], p[0], p[1] * p[1]), TINY * TINY)
-    return atan2(p[1], p[0]), -p[1] * s, p[0] * s, constant_like(p[0], 0.0)
+    return Jet(atan2(p[1], p[0]), -p[1] * s, p[0] * s, constant_like(p[0], 0.0))
 
 
 @kernel
 def extrusion(a, b):
     """Returns the prism with cross section a and the distance b beyond its ends."""
     inside = intersection(a, b)
-    return plus(select(inside[0] <= 0.0, inside, scaled(0.0, inside, 0.0)), length2(positive(a), positive(b)))
+    return where(inside.value <= 0.0, inside, scaled(0.0, inside, 0.0)) + length2(positive(a), positive(b))
 
 
 # ---- primitive shapes ------------------------------------------------------------------------------------------------
@@ -123,7 +107,7 @@ def sphere_field(p, radius):
     """Returns the jet of a sphere about the origin."""
     n = norm3(p)
     s = 1.0 / fmax(n, MINVAL)
-    return n - radius, s * p[0], s * p[1], s * p[2]
+    return Jet(n - radius, s * p[0], s * p[1], s * p[2])
 
 
 @kernel
@@ -133,41 +117,40 @@ def box_interior(size, p, exact):
     MuJoCo's field inside is the distance along the unit vector of size / margin, margin the distance to a face; its
     gradient is that vector, although the distance has another gradient.
     """
-    margin = tuple(fmax(size[k] - fabs(p[k]), MINVAL) for k in range(3))
+    margin = fmax(size - fabs(p), MINVAL)
     if exact:
         x, y = margin[0] <= fmin(margin[1], margin[2]), margin[1] <= margin[2]
         depth = fmin(margin[0], fmin(margin[1], margin[2]))
-        b = where(x, 1.0, 0.0), where(x, 0.0, where(y, 1.0, 0.0)), where(x | y, 0.0, 1.0)
+        b = Vec3(where(x, 1.0, 0.0), where(x, 0.0, where(y, 1.0, 0.0)), where(x | y, 0.0, 1.0))
     else:
-        b = tuple(size[k] / margin[k] for k in range(3))
-        n = norm3(b)
-        b = tuple(b[k] / n for k in range(3))
+        b = Vec3(size[k] / margin[k] for k in range(3))
+        b = b / norm3(b)
         depth = fmin(margin[0] / b[0], fmin(margin[1] / b[1], margin[2] / b[2]))
-    return join((-depth,), tuple(where(p[k] < 0.0, -b[k], b[k]) for k in range(3)))
+    x, y, z = tuple(where(p[k] < 0.0, -b[k], b[k]) for k in range(3))
+    return Jet(-depth, x, y, z)
 
 
 @kernel
 def box_field(size, p, exact):
     """Returns the jet of a box about the origin."""
-    a = tuple(fabs(p[k]) - size[k] for k in range(3))
+    a = fabs(p) - size
     outside = (a[0] >= 0.0) | (a[1] >= 0.0) | (a[2] >= 0.0)
-    b = tuple(fmax(a[k], 0.0) for k in range(3))
+    b = fmax(a, 0.0)
     n = norm3(b)
-    s = 1.0 / fmax(n, MINVAL)
-    beyond = join((n,), tuple(copysign(s * b[k], p[k]) for k in range(3)))
-    return select(outside, beyond, box_interior(size, p, exact))
+    x, y, z = copysign(1.0 / fmax(n, MINVAL) * b, p)
+    return where(outside, Jet(n, x, y, z), box_interior(size, p, exact))
 
 
 @kernel
 def ellipsoid_field(size, p):
     """Returns the jet of an ellipsoid: k0 (k0 - 1) / k1 with k0 = |p / size|, k1 = |p / size^2|; unit gradient."""
-    a = tuple(p[k] / size[k] for k in range(3))
-    b = tuple(a[k] / size[k] for k in range(3))
+    a = Vec3(p[k] / size[k] for k in range(3))
+    b = Vec3(a[k] / size[k] for k in range(3))
     k0, k1 = norm3(a), norm3(b)
     i0, i1 = 1.0 / fmax(k0, MINVAL), 1.0 / fmax(k1, MINVAL)
     rise, fall = (2.0 * k0 - 1.0) * i1 * i0, k0 * (k0 - 1.0) * i1 * i1 * i1
-    g, _ = normalize3(tuple(b[k] * (rise - fall / (size[k] * size[k])) for k in range(3)))
-    return join((k0 * (k0 - 1.0) * i1,), g)
+    (x, y, z), _ = normalize3(Vec3(b[k] * (rise - fall / (size[k] * size[k])) for k in range(3)))
+    return Jet(k0 * (k0 - 1.0) * i1, x, y, z)
 
 
 # ---- plugins ---------------------------------------------------------------------------------------------------------
@@ -184,16 +167,16 @@ def bowl_field(p, height, width, radius, thickness):
     _, _, z = axis_jets(p)
     q, shell = radius_jet(p), sphere_field(p, radius)
     rim = length2(scaled(1.0, q, -width), scaled(1.0, z, -height))
-    return scaled(1.0, select(height * q[0] < width * p[2], rim, absolute(shell)), -thickness)
+    return scaled(1.0, where(height * q.value < width * p[2], rim, absolute(shell)), -thickness)
 
 
 @kernel
 def thread_field(p, radius):
     """Returns the jet of an endless screw: a triangle wave that winds about z, on a cylinder of a radius less."""
     _, _, z = axis_jets(p)
-    turn = minus(scaled(THREADS, z, 0.0), scaled(0.5 / PI, azimuth_jet(p), 0.0))
-    wave = absolute(scaled(1.0, turn, -0.5 - floor(turn[0])))
-    return scaled(HALF_ROOT, minus(radius, scaled(1.0 / THREADS, wave, 0.0)), 0.0)
+    turn = scaled(THREADS, z, 0.0) - scaled(0.5 / PI, azimuth_jet(p), 0.0)
+    wave = absolute(scaled(1.0, turn, -0.5 - floor(turn.value)))
+    return scaled(HALF_ROOT, radius - scaled(1.0 / THREADS, wave, 0.0), 0.0)
 
 
 @kernel
@@ -201,9 +184,9 @@ def hexagon_head(p, radius):
     """Returns the jet of the head of bolt and nut: a hexagonal prism of height 0.5, rounded by a cone."""
     x, y, z = axis_jets(p)
     x, side, half = absolute(x), scaled(COS_30, y, 0.0), scaled(0.5, x, 0.0)
-    head = intersection(x, intersection(absolute(plus(half, side)), absolute(minus(half, side))))
+    head = intersection(x, intersection(absolute(half + side), absolute(half - side)))
     head = intersection(scaled(1.0, head, -0.5), scaled(1.0, absolute(scaled(1.0, z, 0.25)), -0.25))
-    return intersection(head, scaled(HALF_ROOT, plus(z, radius), -0.22 * HALF_ROOT))
+    return intersection(head, scaled(HALF_ROOT, z + radius, -0.22 * HALF_ROOT))
 
 
 @kernel
@@ -212,7 +195,7 @@ def bolt_field(p, shank):
     _, _, z = axis_jets(p)
     radius = scaled(1.0, radius_jet(p), -shank)
     bolt = intersection(thread_field(p, radius), scaled(1.0, absolute(scaled(1.0, z, 0.5)), -0.5))
-    cone = scaled(HALF_ROOT, minus(z, radius), HALF_ROOT)
+    cone = scaled(HALF_ROOT, z - radius, HALF_ROOT)
     return union(difference(bolt, cone), hexagon_head(p, radius))
 
 
@@ -221,7 +204,7 @@ def nut_field(p, shank):
     """Returns the jet of a nut: a head without a threaded hole, whose ends are conical."""
     _, _, z = axis_jets(p)
     radius = scaled(1.0, radius_jet(p), -shank)
-    cone = scaled(HALF_ROOT, minus(z, radius), 0.0)
+    cone = scaled(HALF_ROOT, z - radius, 0.0)
     hole = difference(thread_field(p, radius), scaled(1.0, cone, 0.5 * HALF_ROOT))
     hole = union(hole, scaled(-1.0, cone, -0.05 * HALF_ROOT))
     return difference(hexagon_head(p, radius), hole)
@@ -230,8 +213,8 @@ def nut_field(p, shank):
 @kernel
 def smooth_union(a, b, k):
     """Returns the union of two solids, blended over the length k; the weights' derivatives cancel."""
-    h = clip(0.5 + 0.5 * (b[0] - a[0]) / k, 0.0, 1.0)
-    joined = plus(scaled(1.0 - h, b, 0.0), scaled(h, a, 0.0))
+    h = clip(0.5 + 0.5 * (b.value - a.value) / k, 0.0, 1.0)
+    joined = scaled(1.0 - h, b, 0.0) + scaled(h, a, 0.0)
     return scaled(1.0, joined, -(k * h * (1.0 - h)))
 
 
@@ -253,13 +236,13 @@ def flank(rho, angle, base):
 
     Distance t - base (angle + acos(base / rho)), t = sqrt(rho^2 - base^2); its derivative by rho is t / rho.
     """
-    outside = rho[0] > base
-    r = fmax(rho[0], base)
+    outside = rho.value > base
+    r = fmax(rho.value, base)
     t = sqrt(fmax(fma(r, r, -(base * base)), 0.0))
-    value = t - base * (angle[0] + acos(clip(base / fmax(r, TINY), -1.0, 1.0)))
+    value = t - base * (angle.value + acos(clip(base / fmax(r, TINY), -1.0, 1.0)))
     rise = t / fmax(r, TINY)
-    found = tuple(fma(rise, rho[k], -(base * angle[k])) for k in range(1, 4))
-    return join((where(outside, value, -FAR),), tuple(where(outside, found[k], 0.0) for k in range(3)))
+    x, y, z = tuple(fma(rise, rho[k], -(base * angle[k])) for k in range(1, 4))
+    return where(outside, Jet(value, x, y, z), Jet(-FAR, 0.0, 0.0, 0.0))
 
 
 @kernel
@@ -268,17 +251,17 @@ def gear_field(p, prm):
     turn, thick, hole, tip, root, base, stride, shift, round_tip, round_root = prm
     _, _, z = axis_jets(p)
     rho, angle = radius_jet(p), azimuth_jet(p)
-    fi = angle[0] + turn
-    side = wrapped(fi + 0.5 * shift, stride) - 0.5 * shift, angle[1], angle[2], angle[3]
-    other = wrapped(-fi - 0.5 * shift, stride) - 0.5 * shift, -angle[1], -angle[2], -angle[3]
+    fi = angle.value + turn
+    side = Jet(wrapped(fi + 0.5 * shift, stride) - 0.5 * shift, angle.x, angle.y, angle.z)
+    other = Jet(wrapped(-fi - 0.5 * shift, stride) - 0.5 * shift, -angle.x, -angle.y, -angle.z)
     walls = scaled(1.0, intersection(side, other), shift - stride)
     cogs = intersection(walls, intersection(flank(rho, side, base), flank(rho, other, base)))
     cogs = smooth_intersection(scaled(1.0, rho, -tip), cogs, round_tip)
     cogs = smooth_union(scaled(1.0, rho, -root), cogs, round_root)
     cogs = difference(cogs, scaled(1.0, rho, -hole))
     # far from the teeth, the circles of hole and tip
-    cogs = select(tip - rho[0] < -0.2, scaled(1.0, rho, -tip), cogs)
-    cogs = select(hole - rho[0] > 0.0, scaled(-1.0, rho, hole), cogs)
+    cogs = where(tip - rho.value < -0.2, scaled(1.0, rho, -tip), cogs)
+    cogs = where(hole - rho.value > 0.0, scaled(-1.0, rho, hole), cogs)
     return extrusion(cogs, scaled(1.0, absolute(z), -thick))
 
 
@@ -290,9 +273,9 @@ def octree_leaf(m, root, t):
     child = gather(m.octree_child, node)
     while any_(child >= 0.0):
         inner = child >= 0.0
-        high = tuple(where(t[k] < 0.5, 0.0, 1.0) for k in range(3))
+        high = Vec3(where(t[k] < 0.5, 0.0, 1.0) for k in range(3))
         node = where(inner, child + (high[0] + 2.0 * high[1] + 4.0 * high[2]), node)
-        t = tuple(where(inner, 2.0 * t[k] - high[k], t[k]) for k in range(3))
+        t = where(inner, 2.0 * t - high, t)
         side = where(inner, 0.5 * side, side)
         child = gather(m.octree_child, node)
     return node, t, side
@@ -307,7 +290,7 @@ def trilinear(m, leaf, t):
     y = a[1] - a[0], a[3] - a[2]
     b = fma(t[1], y[0], a[0]), fma(t[1], y[1], a[2])
     dx = fma(t[1], x[1] - x[0], x[0]), fma(t[1], x[3] - x[2], x[2])
-    return (
+    return Jet(
         fma(t[2], b[1] - b[0], b[0]),
         fma(t[2], dx[1] - dx[0], dx[0]),
         fma(t[2], y[1] - y[0], y[0]),
@@ -318,28 +301,28 @@ def trilinear(m, leaf, t):
 @kernel
 def octree_field(m, d, mesh, p):
     """Returns the jet of a mesh's octree; outside of its box, the distance to the box is added."""
-    box = tuple(real(d, m.mesh_octbox[mesh][k]) for k in range(6))
-    r = p[0] - box[0], p[1] - box[1], p[2] - box[2]
-    q = tuple(fabs(r[k]) - box[3 + k] for k in range(3))
+    box = Box(real(d, m.mesh_octbox[mesh][k]) for k in range(6))
+    r, half = p - box.centre, box.half
+    q = fabs(r) - half
     outside = (q[0] > 0.0) | (q[1] > 0.0) | (q[2] > 0.0)
     beyond = tuple(outside & (q[k] >= 0.0) for k in range(3))
-    gap = tuple(where(beyond[k], q[k], 0.0) for k in range(3))
-    nearest = tuple(where(beyond[k], copysign(box[3 + k] - INSET, r[k]), r[k]) for k in range(3))
-    sides = tuple(2.0 * box[3 + k] for k in range(3))
-    leaf, t, fraction = octree_leaf(
-        m, m.mesh_octree[mesh], tuple((nearest[k] + box[3 + k]) / sides[k] for k in range(3))
-    )
+    gap = Vec3(where(beyond[k], q[k], 0.0) for k in range(3))
+    nearest = Vec3(where(beyond[k], copysign(half[k] - INSET, r[k]), r[k]) for k in range(3))
+    sides = 2.0 * half
+    place = Vec3((nearest[k] + half[k]) / sides[k] for k in range(3))
+    leaf, t, fraction = octree_leaf(m, m.mesh_octree[mesh], place)
     value = trilinear(m, leaf, t)
     n = norm3(gap)
     s = 1.0 / fmax(n, MINVAL)
     slope = tuple(value[k + 1] / (fraction * sides[k]) for k in range(3))
-    return join((value[0] + n,), tuple(where(beyond[k], copysign(s * gap[k], r[k]), slope[k]) for k in range(3)))
+    x, y, z = tuple(where(beyond[k], copysign(s * gap[k], r[k]), slope[k]) for k in range(3))
+    return Jet(value[0] + n, x, y, z)
 
 
 # ---- all kinds -------------------------------------------------------------------------------------------------------
 @kernel
 def signed_distance(m, d, kind, adr, size, p, exact):
-    """Returns (value, gradient as a tuple) of the signed distance field of a geom.
+    """Returns (value, gradient) of the signed distance field of a geom.
 
     Args:
         kind: `m.geom_field[geom]`, not -1.
@@ -353,7 +336,7 @@ def signed_distance(m, d, kind, adr, size, p, exact):
     if kind == SPHERE:
         jet = sphere_field(p, size[0])
     elif kind == CAPSULE:
-        jet = sphere_field((p[0], p[1], p[2] - clip(p[2], -size[1], size[1])), size[0])
+        jet = sphere_field(Vec3(p.x, p.y, p.z - clip(p.z, -size[1], size[1])), size[0])
     elif kind == ELLIPSOID:
         jet = ellipsoid_field(size, p)
     elif kind == CYLINDER:
@@ -372,4 +355,4 @@ def signed_distance(m, d, kind, adr, size, p, exact):
         jet = gear_field(p, tuple(real(d, prm[adr + k]) for k in range(10)))
     elif kind == BOWL:
         jet = bowl_field(p, real(d, prm[adr]), real(d, prm[adr + 1]), real(d, prm[adr + 2]), real(d, prm[adr + 3]))
-    return jet[0], (jet[1], jet[2], jet[3])
+    return jet.value, Vec3(jet.x, jet.y, jet.z)

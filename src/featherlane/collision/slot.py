@@ -7,6 +7,7 @@ MuJoCo's order, whatever else is in the batch.
 
 from featherlane.prelude import *
 from featherlane.collision.frame import frame_of
+from featherlane.collision.lane import read_box, read_mat3, read_vec3, write_vec3
 from featherlane.collision.mixing import (
     adhesion,
     contact_dim,
@@ -30,9 +31,8 @@ def append(d, number, touch, dist, pos, frame):
             d.con_point[k] = number
             d.con_present[k] = where(touch, 1.0, 0.0)
             d.con_dist[k] = where(touch, dist, NO_CONTACT)
-            d.con_pos[k] = select3(touch, pos, zeros(3))
-            for i in range(9):
-                flat(d.con_frame)[9 * k + i] = where(touch, frame[i], 0.0)
+            d.con_pos[k] = where(touch, Vec3(pos), Vec3(zeros(3)))
+            d.con_frame[k] = where(touch, Mat3(frame), Mat3(zeros(9)))
             d.ncon_slot[0] = k + 1
         else:
             d.con_overflow[0] = 1
@@ -46,11 +46,9 @@ def load_shape(m, d, side, g, lane):
     d.shapes.data[side] = m.geom_dataid[g]
     if m.nvariant > 0:
         d.shapes.data[side] = whole(read_lane(m.geom_variant, g, lane))
-    for i in range(3):
-        flat(d.shapes.pos)[3 * side + i] = read_lane(flat(d.geom_xpos), 3 * g + i, lane)
-        flat(d.shapes.size)[3 * side + i] = read_lane(flat(m.geom_size), 3 * g + i, lane)
-    for i in range(9):
-        flat(d.shapes.mat)[9 * side + i] = read_lane(flat(d.geom_xmat), 9 * g + i, lane)
+    d.shapes.pos[side] = read_vec3(d.geom_xpos, g, lane)
+    d.shapes.size[side] = read_vec3(m.geom_size, g, lane)
+    d.shapes.mat[side] = read_mat3(d.geom_xmat, g, lane)
 
 
 @kernel
@@ -59,8 +57,7 @@ def load_field(m, d, side, g, lane):
     d.shapes.field[2 * side], d.shapes.field[2 * side + 1] = m.geom_field[g], m.geom_fieldadr[g]
     if m.geom_field[g] == OCTREE:
         d.shapes.field[2 * side + 1] = d.shapes.data[side]
-    for i in range(6):
-        d.shapes.box[6 * side + i] = read_lane(m.geom_aabb, 6 * g + i, lane)
+    d.shapes.box[side] = read_box(m.geom_aabb, g, lane)
 
 
 @kernel
@@ -70,8 +67,7 @@ def open_slot(d, k, number):
     d.con_present[k] = 0.0
     d.con_dist[k] = NO_CONTACT
     d.con_pos[k] = zeros(3)
-    for i in range(9):
-        flat(d.con_frame)[9 * k + i] = 0.0
+    d.con_frame[k] = zeros(9)
 
 
 @kernel
@@ -85,9 +81,8 @@ def store_manifold(d, first, lane):
                 d.ncon_slot[0] = k + 1
             write_lane(d.con_present, k, lane, 1.0)
             write_lane(d.con_dist, k, lane, d.manifold.dist[i])
-            for c in range(3):
-                write_lane(flat(d.con_pos), 3 * k + c, lane, flat(d.manifold.pos)[3 * i + c])
-                write_lane(flat(d.con_frame), 9 * k + c, lane, flat(d.manifold.normal)[3 * i + c])
+            write_vec3(flat(d.con_pos), 3 * k, lane, d.manifold.pos[i])
+            write_vec3(flat(d.con_frame), 9 * k, lane, d.manifold.normal[i])
         else:
             d.con_overflow[0] = 1
 
@@ -97,8 +92,7 @@ def complete_frames(d, first):
     """Computes the tangents for normals that were stored one world at a time."""
     for k in range(first, d.ncon_slot[0]):
         touch, frame = d.con_present[k] > 0.0, frame_of(d.con_frame[k].rows[0])
-        for i in range(9):
-            flat(d.con_frame)[9 * k + i] = where(touch, frame[i], 0.0)
+        d.con_frame[k] = where(touch, frame, Mat3(zeros(9)))
 
 
 # ---- adhesive contacts in the gap -----------------------------------------------------------------------------
@@ -117,8 +111,7 @@ def copy_slot(d, k, to):
     d.con_point[to], d.con_present[to], d.con_dist[to] = d.con_point[k], d.con_present[k], d.con_dist[k]
     d.con_speculative[to] = d.con_speculative[k]
     d.con_pos[to] = d.con_pos[k]
-    for i in range(9):
-        flat(d.con_frame)[9 * to + i] = flat(d.con_frame)[9 * k + i]
+    d.con_frame[to] = d.con_frame[k]
 
 
 @kernel
@@ -126,10 +119,8 @@ def leave_slot(d, k, mask):
     """Clears slot k in the worlds of the mask."""
     d.con_present[k] = where(mask, 0.0, d.con_present[k])
     d.con_dist[k] = where(mask, NO_CONTACT, d.con_dist[k])
-    for i in range(3):
-        flat(d.con_pos)[3 * k + i] = where(mask, 0.0, flat(d.con_pos)[3 * k + i])
-    for i in range(9):
-        flat(d.con_frame)[9 * k + i] = where(mask, 0.0, flat(d.con_frame)[9 * k + i])
+    d.con_pos[k] = where(mask, Vec3(zeros(3)), d.con_pos[k])
+    d.con_frame[k] = where(mask, Mat3(zeros(9)), d.con_frame[k])
 
 
 @kernel
@@ -189,10 +180,8 @@ def set_slot_parameters(m, d, number, e, g, h, first):
             d.con_includemargin[k] = where(has_contact, margin, 0.0)
             d.con_adhesion[k] = where(has_contact, pull, 0.0)
             d.con_dim[k] = slot_dim(m, d, k, dim)
-            for i in range(5):
-                d.con_friction[5 * k + i] = where(has_contact, mu[i], 0.0)
-                flat(d.con_solimp)[5 * k + i] = where(has_contact, imp[i], 0.0)
-            for i in range(2):
-                flat(d.con_solref)[2 * k + i] = where(has_contact, ref[i], 0.0)
-                flat(d.con_solreffriction)[2 * k + i] = where(has_contact, friction_ref[i], 0.0)
+            d.con_friction[5 * k : 5 * k + 5] = where(has_contact, mu, Vec5(zeros(5)))
+            d.con_solimp[k] = where(has_contact, imp, Solimp(zeros(5)))
+            d.con_solref[k] = where(has_contact, ref, Solref(zeros(2)))
+            d.con_solreffriction[k] = where(has_contact, friction_ref, Solref(zeros(2)))
             d.ncon[0] = d.ncon[0] + d.con_present[k]

@@ -54,8 +54,8 @@ __all__ = ["BUILT_IN", "lane_points", "parted"]
 def over_plane(m, d, g, h, limit, near):
     """Returns the mask of worlds where the oriented box of geom h is farther above plane g than the limit."""
     n, v = z_axis(d, g), box_centre(m, d, h) - d.geom_xpos[g]
-    x, y, z = half_axis_heights(d.geom_xmat[h], load3(m.geom_aabb, 6 * h + 3), n)
-    return dot3(v, n) - (fabs(x) + fabs(y) + fabs(z)) > limit
+    x, y, z = fabs(half_axis_heights(d.geom_xmat[h], m.geom_aabb[h].half, n))
+    return dot(v, n) - (x + y + z) > limit
 
 
 @kernel

@@ -39,12 +39,11 @@ def complete(m, d, k, i, lane):
     if m.flg_adhesion:
         d.con_adhesion[k] = where(has_contact, d.given_adhesion[i], 0.0)
     d.con_dim[k] = slot_dim(m, d, k, world_integer(d.given_dim, i, lane, 1, 6))
-    for c in range(5):
-        d.con_friction[5 * k + c] = where(has_contact, d.given_friction[5 * i + c], 0.0)
-        flat(d.con_solimp)[5 * k + c] = where(has_contact, flat(d.given_solimp)[5 * i + c], 0.0)
-    for c in range(2):
-        flat(d.con_solref)[2 * k + c] = where(has_contact, flat(d.given_solref)[2 * i + c], 0.0)
-        flat(d.con_solreffriction)[2 * k + c] = where(has_contact, flat(d.given_solreffriction)[2 * i + c], 0.0)
+    friction, none = Vec5(d.given_friction[5 * i : 5 * i + 5]), Solref(zeros(2))
+    d.con_friction[5 * k : 5 * k + 5] = where(has_contact, friction, Vec5(zeros(5)))
+    d.con_solimp[k] = where(has_contact, d.given_solimp[i], Solimp(zeros(5)))
+    d.con_solref[k] = where(has_contact, d.given_solref[i], none)
+    d.con_solreffriction[k] = where(has_contact, d.given_solreffriction[i], none)
     if m.opt_contact_model != CONVEX:
         d.con_restitution[k] = where(has_contact, d.given_restitution[i], 0.0)
         d.con_restitution_vel[k] = where(has_contact, d.given_restitution_vel[i], 0.0)
@@ -61,8 +60,7 @@ def complete_lcp(d, k, i, has_contact):
     d.con_frictionforce[k] = where(has_contact, d.given_frictionforce[i], 0.0)
     for c in range(2):
         d.con_compliance[2 * k + c] = where(has_contact, d.given_slip[2 * i + c], 0.0)
-    for c in range(3):
-        flat(d.con_belt)[3 * k + c] = where(has_contact, flat(d.given_motion)[3 * i + c], 0.0)
+    d.con_belt[k] = where(has_contact, d.given_motion[i], Vec3(zeros(3)))
 
 
 @kernel

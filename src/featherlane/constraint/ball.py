@@ -14,14 +14,14 @@ def ball_axis_angle(q):
     u, s = normalize3((q[1], q[2], q[3]))
     # q and -q are the same rotation: use the one with w >= 0
     turn = where((q[0] < 0.0) & (s >= MINVAL), -1.0, 1.0)
-    return (turn * u[0], turn * u[1], turn * u[2]), 2.0 * atan2(s, fabs(q[0]))
+    return turn * u, 2.0 * atan2(s, fabs(q[0]))
 
 
 @kernel
 def ball_row(m, d, k, o, j, axis, dist, present):
     """Writes row k, its entries at o: the limit of the ball j, J = -axis, an upper bound of the angle."""
     i, solimp, margin = m.jnt_dofadr[j], m.jnt_solimp[j], m.jnt_margin[j]
-    r, v = dist - margin, -dot3(axis, load3(d.qvel, i))
+    r, v = dist - margin, -dot(axis, Vec3(d.qvel[i : i + 3]))
     solref, imp = m.jnt_solref[j], impedance(solimp, r)
     K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
     K, B, imp = end_of_step(m, K, B, imp)
@@ -43,7 +43,8 @@ def ball_rows(m, d, k, o):
     """
     for j in range(m.njnt):
         if m.jnt_limited[j] != 0 and is_ball(m.jnt_type[j]):
-            axis, angle = ball_axis_angle(quat_normalize(load4(d.qpos, m.jnt_qposadr[j])))
+            a = m.jnt_qposadr[j]
+            axis, angle = ball_axis_angle(Quat(d.qpos[a : a + 4]).unit)
             dist = fmax(m.jnt_range[j][0], m.jnt_range[j][1]) - angle
             near = dist < m.jnt_margin[j]
             if sleeping(m):

@@ -139,8 +139,8 @@ def _soften(m, d, er, i):
     elif kind != EQUALITY:
         K, B = resolved(m, timestep(m), solref, imp, (K, B))
     rate = impedance_rate(solimp, r)
-    er.efc_KBIP[4 * i], er.efc_KBIP[4 * i + 1], er.efc_KBIP[4 * i + 2] = K, B, imp
-    er.efc_KBIP[4 * i + 3] = where(r > 0.0, rate, where(r < 0.0, -rate, 0.0))
+    er.efc_KBIP[i, 0], er.efc_KBIP[i, 1], er.efc_KBIP[i, 2] = K, B, imp
+    er.efc_KBIP[i, 3] = where(r > 0.0, rate, where(r < 0.0, -rate, 0.0))
     er.efc_R[i] = 1.0 / er.efc_D[i]
     er.efc_diagA[i] = er.efc_R[i] * imp / (1.0 - imp)
 

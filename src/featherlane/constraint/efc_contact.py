@@ -15,15 +15,15 @@ def _add_body(m, d, er, k, dim, body, sign):
     w = d.cvel[body].angular
     v = d.cvel[body].linear + cross(w, lever)
     for r in range(dim):
-        axis = load3(flat(d.con_frame), 9 * k + 3 * (r % 3))
-        er.direction_vel[r] += sign * (dot3(axis, v) if r < 3 else dot3(axis, w))
+        axis = d.con_frame[k].rows[r % 3]
+        er.direction_vel[r] += sign * (dot(axis, v) if r < 3 else dot(axis, w))
     dof = m.body_lastdof[body]
     while dof >= 0:
         w = d.cdof[dof].angular
         v = d.cdof[dof].linear + cross(w, lever)
         for r in range(dim):
-            axis = load3(flat(d.con_frame), 9 * k + 3 * (r % 3))
-            er.direction_J[nv * r + dof] += sign * (dot3(axis, v) if r < 3 else dot3(axis, w))
+            axis = d.con_frame[k].rows[r % 3]
+            er.direction_J[nv * r + dof] += sign * (dot(axis, v) if r < 3 else dot(axis, w))
         dof = m.dof_parentid[dof]
 
 
@@ -32,8 +32,8 @@ def _add_surface(m, d, er, k, dim, geom, sign):
     """Adds the velocity of a geom's surface: along the tangents and about the normal."""
     v, w = surface_velocity(m, d, geom, d.con_pos[k])
     for r in range(1, min(dim, 4)):
-        axis = load3(flat(d.con_frame), 9 * k + 3 * (r % 3))
-        er.direction_vel[r] += sign * (dot3(axis, v) if r < 3 else dot3(axis, w))
+        axis = d.con_frame[k].rows[r % 3]
+        er.direction_vel[r] += sign * (dot(axis, v) if r < 3 else dot(axis, w))
 
 
 @kernel
@@ -46,24 +46,24 @@ def _directions(m, d, er, k, dim):
         er.direction_vel[r] = 0.0
         for c in range(er.efc_nv):
             er.direction_J[er.efc_nv * r + c] = 0.0
-    _add_body(m, d, er, k, dim, d.con_carrier[2 * k], -1.0)
-    _add_body(m, d, er, k, dim, d.con_carrier[2 * k + 1], 1.0)
+    _add_body(m, d, er, k, dim, d.con_carrier[k, 0], -1.0)
+    _add_body(m, d, er, k, dim, d.con_carrier[k, 1], 1.0)
     if m.flg_surfacevel:
         for side in range(2):
-            _add_surface(m, d, er, k, dim, d.con_geom[2 * k + side], 2.0 * side - 1.0)
+            _add_surface(m, d, er, k, dim, d.con_geom[k, side], 2.0 * side - 1.0)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
 @kernel
 def _contact_point(d, k, r):
     """Returns J a - aref along direction r of the contact in slot k, at the solver's final acceleration."""
-    return d.primal.con_y[3 * k + r] if r < 3 else d.primal.con_y[3 * (d.nconmax + k) + r - 3]
+    return flat(d.primal.con_y)[3 * k + r if r < 3 else 3 * (d.nconmax + k) + r - 3]
 
 
 @kernel
 def _combine(d, er, i, k, r, sign):
     """Writes row i: the normal of the contact in slot k plus sign mu_r times direction r; sign = 0: only the normal."""
-    nv, mu = er.efc_nv, sign * d.con_friction[5 * k + max(r - 1, 0)]
+    nv, mu = er.efc_nv, sign * d.con_friction[k, max(r - 1, 0)]
     for c in range(nv):
         er.efc_J[nv * i + c] = er.direction_J[c] + mu * er.direction_J[nv * r + c]
     er.efc_pos[i], er.efc_margin[i], er.efc_D[i] = d.con_dist[k], d.con_includemargin[k], d.con_D[k]
@@ -77,7 +77,7 @@ def _combine(d, er, i, k, r, sign):
 @kernel
 def _friction_row(d, er, i, k, r):
     """Writes row i: friction direction r of an elliptic contact."""
-    nv, mu = er.efc_nv, d.con_friction[5 * k + r - 1]
+    nv, mu = er.efc_nv, d.con_friction[k, r - 1]
     for c in range(nv):
         er.efc_J[nv * i + c] = er.direction_J[nv * r + c]
     er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = 0.0, 0.0, er.direction_vel[r]
@@ -106,7 +106,7 @@ def _cone(m, d, er, i, k, dim):
         state, normal, along = STATE_QUADRATIC, -D * y, -Dt
     er.efc_force[i], er.efc_state[i] = normal, state
     for r in range(1, dim):
-        er.efc_force[i + r] = along * d.con_friction[5 * k + r - 1] * _contact_point(d, k, r)
+        er.efc_force[i + r] = along * d.con_friction[k, r - 1] * _contact_point(d, k, r)
         er.efc_state[i + r] = state
 
 
@@ -117,7 +117,7 @@ def _dual_forces(m, d, er, i, k, rows):
     for r in range(rows):
         er.efc_force[i + r] = d.dual.f[start + r]
         if r > 0 and not has_pyramids(m):
-            er.efc_force[i + r] = er.efc_force[i + r] * d.con_friction[5 * k + r - 1]
+            er.efc_force[i + r] = er.efc_force[i + r] * d.con_friction[k, r - 1]
 
 
 @kernel

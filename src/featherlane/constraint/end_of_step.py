@@ -67,9 +67,9 @@ def _diagonal(m, i):
 
 @kernel
 def _add_dof(m, d, i, J, bare, hat):
-    """Adds dof i to the sums of J^2 / M_ii and J^2 / Mhat_ii; `search` holds the diagonal of Mhat."""
+    """Adds dof i to the sums of J^2 / M_ii and J^2 / Mhat_ii; `exact.diagonal` holds the diagonal of Mhat."""
     square = J * J
-    return bare + square / d.M[_diagonal(m, i)], hat + square / d.primal.search[i]
+    return bare + square / d.M[_diagonal(m, i)], hat + square / d.exact.diagonal[i]
 
 
 @kernel
@@ -83,8 +83,7 @@ def _ratio(bare, hat):
 def _wrench(m, d, k, b, u):
     """Returns the wrench of a unit force u at contact k, at the com of the tree of body b."""
     r = d.con_pos[k] - d.subtree_com[m.body_rootid[b]]
-    t = cross(r, u)
-    return t[0], t[1], t[2], u[0], u[1], u[2]
+    return Force(join(cross(r, u), u))
 
 
 @kernel
@@ -93,28 +92,28 @@ def _contact_ratio(m, d, k):
 
     Dofs above both bodies move them equally at the contact point: the loop ends at the first common ancestor.
     """
-    a, b = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+    a, b = d.con_carrier[k, 0], d.con_carrier[k, 1]
     u = d.con_frame[k].rows[0]
     if has_pyramids(m) and d.con_dim[k] > 1:
-        u = u + d.con_friction[5 * k] * d.con_frame[k].rows[1]
+        u = u + d.con_friction[k, 0] * d.con_frame[k].rows[1]
     first, second = _wrench(m, d, k, a, u), _wrench(m, d, k, b, u)
     i, j, bare, hat = m.body_lastdof[a], m.body_lastdof[b], 0.0, 0.0
     while i != j:
         if i > j:
-            bare, hat = _add_dof(m, d, i, dot6(d.cdof[i], first), bare, hat)
+            bare, hat = _add_dof(m, d, i, dot(d.cdof[i], first), bare, hat)
             i = m.dof_parentid[i]
         else:
-            bare, hat = _add_dof(m, d, j, dot6(d.cdof[j], second), bare, hat)
+            bare, hat = _add_dof(m, d, j, dot(d.cdof[j], second), bare, hat)
             j = m.dof_parentid[j]
     return _ratio(bare, hat)
 
 
 @kernel
 def _metric_diagonal(m, d):
-    """Writes the diagonal of the metric to `search`, including the couplings of tendons and actuators."""
+    """Writes the diagonal of the metric to `exact.diagonal`, including the couplings of tendons and actuators."""
     for i in range(m.nv):
-        d.primal.search[i] = d.Mhat[_diagonal(m, i)]
-    add_coupling_diagonal(m, d, d.primal.search)
+        d.exact.diagonal[i] = d.Mhat[_diagonal(m, i)]
+    add_coupling_diagonal(m, d, d.exact.diagonal)
 
 
 @stage
@@ -123,12 +122,12 @@ def rescale_rows(m, d):
 
     Reads:  M (nC,), Mhat (nC,), cdof, subtree_com, the rows.
     Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip.
-    Scratch: primal.*.
+    Scratch: exact.diagonal.
     """
     _metric_diagonal(m, d)
     for k in range(d.ndofrow[0]):
         i = d.dofrow_dof[k]
-        d.dofrow_D[k] = d.dofrow_D[k] * (d.primal.search[i] / d.M[_diagonal(m, i)])
+        d.dofrow_D[k] = d.dofrow_D[k] * (d.exact.diagonal[i] / d.M[_diagonal(m, i)])
     for k in range(d.ngenrow[0]):
         bare, hat = 0.0, 0.0
         if d.genrow_type[k] <= LIMIT_TENDON:
@@ -149,7 +148,7 @@ def factor_backbone(m, d):
     Tendons and actuators that couple dofs contribute only their diagonal; a fluid's drag contributes all its entries.
     Reads:  M (nC,), Mhat (nC,); in a fluid cvel, xquat, xpos, xmat, xipos, subtree_com, cdof.
     Writes: qH (nC,), qHDiagInv (nv,).
-    Scratch: primal.search, crb_drag.
+    Scratch: exact.diagonal, crb_drag.
     """
     for k in range(m.nC):
         d.qH[k] = d.M[k]
@@ -157,8 +156,8 @@ def factor_backbone(m, d):
         add_fluid_metric(m, d, -timestep(m), dissipative=1, A=d.qH)
     _metric_diagonal(m, d)
     for i in range(m.nv):
-        d.qH[_diagonal(m, i)] = d.primal.search[i]
-    factor(m, d.qH, d.qH, d.qHDiagInv, d.primal.search)
+        d.qH[_diagonal(m, i)] = d.exact.diagonal[i]
+    factor(m, d.qH, d.qH, d.qHDiagInv)
 
 
 @stage
@@ -167,6 +166,5 @@ def factor_metric(m, d):
 
     Reads:  Mhat (nC,).
     Writes: qH (nC,), qHDiagInv (nv,).
-    Scratch: primal.search.
     """
-    factor(m, d.Mhat, d.qH, d.qHDiagInv, d.primal.search)
+    factor(m, d.Mhat, d.qH, d.qHDiagInv)

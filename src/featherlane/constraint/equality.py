@@ -42,7 +42,8 @@ def local_anchor(m, e, side):
     if m.eq_objtype[e] == OBJ_SITE:
         p = m.site_pos[i]
     else:
-        p = load3(m.eq_data, NEQDATA * e + 3 * place)
+        a = NEQDATA * e + 3 * place
+        p = Vec3(m.eq_data[a : a + 3])
     return p
 
 
@@ -50,7 +51,7 @@ def local_anchor(m, e, side):
 def anchor(m, d, e, side):
     """Returns the anchor in world axes."""
     b = fastened_body(m, e, side)
-    return d.xpos[b] + mat_mul_vec(d.xmat[b], local_anchor(m, e, side))
+    return d.xpos[b] + d.xmat[b] @ local_anchor(m, e, side)
 
 
 class Turn(NamedTuple):
@@ -65,7 +66,7 @@ class Turn(NamedTuple):
 def weld_turn(m, d, e):
     """Returns the rotation error of weld e."""
     frame, turn = orientations(m, d, e)
-    return Turn(frame.matrix, turn, m.eq_data[NEQDATA * e + 10])
+    return Turn(frame.matrix, turn, m.eq_data[e, 10])
 
 
 @kernel
@@ -76,14 +77,15 @@ def orientations(m, d, e):
         a = a @ m.site_quat[m.eq_obj1id[e]]
         b = b @ m.site_quat[m.eq_obj2id[e]]
     else:
-        a = quat_mul(a, load4(m.eq_data, NEQDATA * e + 6))
+        p = NEQDATA * e + 6
+        a = a @ Quat(m.eq_data[p : p + 4])
     return b, b.T @ a
 
 
 @kernel
 def bias_acceleration(m, d, b):
     """Returns body b's spatial acceleration at its tree's com for qacc = 0, without gravity: sum of (dS/dt) v."""
-    acc = zeros(6)
+    acc = Motion(zeros(6))
     while b > 0:
         p = m.body_parentid[b]
         _, acc = pass_joints(m, d, b, d.cvel[p], acc)
@@ -95,16 +97,14 @@ def bias_acceleration(m, d, b):
 def anchor_acceleration(m, d, b, acc, r):
     """Returns the acceleration of the point of body b at arm r: a + alpha x r + omega x (its velocity)."""
     v = d.cvel[b]
-    omega = (v[0], v[1], v[2])
-    u = add3((v[3], v[4], v[5]), cross(omega, r))
-    return add3((acc[3], acc[4], acc[5]), cross((acc[0], acc[1], acc[2]), r)) + cross(omega, u)
+    u = v.linear + cross(v.angular, r)
+    return acc.linear + cross(acc.angular, r) + cross(v.angular, u)
 
 
 @kernel
 def half_turn(p, y):
     """Returns vec(y p) / 2 for a vector y: the rate of vec(p) if p rotates with angular velocity y."""
-    c = cross(y, (p[1], p[2], p[3]))
-    return 0.5 * fma(p[0], y[0], c[0]), 0.5 * fma(p[0], y[1], c[1]), 0.5 * fma(p[0], y[2], c[2])
+    return 0.5 * fma(p.w, y, cross(y, Vec3(p[1:4])))
 
 
 # ---- dofs -----------------------------------------------------------------------------------------------------------
@@ -159,14 +159,14 @@ def point_columns(m, d, e, o, n, arms, present):
     for c in range(n):
         i = d.genrow_dof[o + c]
         S = d.cdof[i]
-        w, v = (S[0], S[1], S[2]), (S[3], S[4], S[5])
+        w, v = S.angular, S.linear
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
         if on1 and on2:
             u = cross(w, r1 - r2)
         elif on1:
-            u = add3(v, cross(w, r1))
+            u = v + cross(w, r1)
         else:
-            u = -1.0 * add3(v, cross(w, r2))
+            u = -(v + cross(w, r2))
         store_column(d, o + c, n, u, present)
         c1 += on1
         c2 += on2
@@ -179,11 +179,11 @@ def turn_columns(m, d, e, o, n, held, present):
     for c in range(n):
         i = d.genrow_dof[o + c]
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
-        w = zeros(3)
+        w = Vec3(zeros(3))
         if on1 != on2:
-            w = scale3(held.scale, half_turn(held.turn, held.R.T @ d.cdof[i].angular))
+            w = held.scale * half_turn(held.turn, held.R.T @ d.cdof[i].angular)
         if on2:
-            w = scale3(-1.0, w)
+            w = -w
         store_column(d, o + c, n, w, present)
         c1 += on1
         c2 += on2
@@ -227,10 +227,10 @@ def turn_rate(m, d, e, held, a1, a2):
     R, turn, scale = held
     omega2 = d.cvel[fastened_body(m, e, 1)].angular
     slip = d.cvel[fastened_body(m, e, 0)].angular - omega2
-    alpha = (a1[0] - a2[0], a1[1] - a2[1], a1[2] - a2[2])
+    alpha = a1.angular - a2.angular
     y = R.T @ slip
-    u = half_turn(turn, R.T @ sub3(alpha, cross(omega2, slip)))
-    return scale * sub3(u, scale3(0.25 * dot(y, y), (turn[1], turn[2], turn[3])))
+    u = half_turn(turn, R.T @ (alpha - cross(omega2, slip)))
+    return scale * (u - 0.25 * dot(y, y) * Vec3(turn[1:4]))
 
 
 @kernel
@@ -262,7 +262,7 @@ def fastening_rows(m, d, k, o, n, e, present):
     rr = dot(pos, pos)
     if weld:
         held = weld_turn(m, d, e)
-        error, twist = scale3(held.scale, (held.turn[1], held.turn[2], held.turn[3])), turn_rate(m, d, e, held, a1, a2)
+        error, twist = held.scale * Vec3(held.turn[1:4]), turn_rate(m, d, e, held, a1, a2)
         rr = rr + dot(error, error)
         turn_columns(m, d, e, o + 3 * n, n, held, present)
     present = moves_any(d, o, equality_row_count(m, e) * n, present)

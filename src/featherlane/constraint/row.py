@@ -116,7 +116,7 @@ def limit_rows(m, d, k, j, shortest):
     q = d.qpos[m.jnt_qposadr[j]]
     for side in range(2):
         sign = 1.0 - 2.0 * side
-        dist = sign * (q - flat(m.jnt_range)[2 * j + side])
+        dist = sign * (q - m.jnt_range[j][side])
         near = dist < m.jnt_margin[j]
         if sleeping(m):
             near = near & tree_awake(d, m.dof_treeid[m.jnt_dofadr[j]])
@@ -133,7 +133,7 @@ def make_dof_rows(m, d):
     Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
     Reads:  qpos (nq,), qvel (nv,).
     Writes: nfrictionrow, ndofrow, dofrow_* (ndofrowmax,).
-    Scratch: primal.*.
+    Scratch: exact.*, primal.*.
     """
     n, off, shortest = 0, m.opt_disableflags, shortest_timeconst(m)
     if off & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
@@ -161,7 +161,7 @@ def make_general_rows(m, d):
 
     Reads:  qpos (nq,), qvel (nv,), eq_active (neq,), xpos, xquat, xmat, cdof, cvel, subtree_com, ten_length, ten_J.
     Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,).
-    Scratch: primal.*.
+    Scratch: exact.*, primal.*.
     """
     k, o, off = 0, 0, m.opt_disableflags
     if off & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
@@ -198,7 +198,7 @@ def contact_inertia(m, d, k, condim, mu2):
     A body whose center of mass lies on its only hinge has A = 0 in MuJoCo's approximation.  Under Coulomb's law, whose
     friction is stiffer by STICK, its contacts would be too stiff to be solved: A is at least a part of its rotation's.
     """
-    b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+    b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
     edge = 1 if condim > 1 and has_pyramids(m) else 0
     A = m.body_invweight0[b1][0] + m.body_invweight0[b2][0]
     if wants_exact(m):
@@ -213,10 +213,10 @@ def contact_inertia(m, d, k, condim, mu2):
 @kernel
 def contact_inertia_rate(m, d, k, first, second):
     """Returns dA / A of `contact_inertia` under Coulomb's law by displacements of the levers to either body."""
-    b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+    b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
     turned = TURNED * (inverse_turning_mass(m, d, k, b1) + inverse_turning_mass(m, d, k, b2))
-    rate = m.body_invweight0[b1][1] * dot3(contact_lever(d, k, b1), first)
-    rate = fma(m.body_invweight0[b2][1], dot3(contact_lever(d, k, b2), second), rate)
+    rate = m.body_invweight0[b1][1] * dot(contact_lever(d, k, b1), first)
+    rate = fma(m.body_invweight0[b2][1], dot(contact_lever(d, k, b2), second), rate)
     acts = turned > fmax(m.body_invweight0[b1][0] + m.body_invweight0[b2][0], MINVAL)
     return where(acts, 2.0 * TURNED * rate / where(acts, turned, 1.0), 0.0)
 
@@ -247,7 +247,7 @@ def contact_row(m, d, k, condim, shortest):
     if m.opt_contact_model == COULOMB:
         mix_restitution(m, d, k)
         set_slip_friction(m, d, k)
-    solimp, mu = d.con_solimp[k], d.con_friction[5 * k]
+    solimp, mu = d.con_solimp[k], d.con_friction[k, 0]
     r = d.con_dist[k] - d.con_includemargin[k]
     present = (d.con_present[k] > 0.0) & acts(m, d, k, r)
     solref, imp = d.con_solref[k], impedance(solimp, r)
@@ -294,12 +294,12 @@ def make_contact_rows(m, d):
     Reads:  con_* (nconmax,), cvel; xipos under coulomb.
     Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; under coulomb con_restitution,
             con_restitution_vel, con_friction.
-    Scratch: primal.*.
+    Scratch: exact.*, primal.*.
     """
     shortest = shortest_timeconst(m)
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
     for k in range(d.ncon_slot[0]):
-        b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+        b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
         if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
             contact_row(m, d, k, d.con_dim[k], shortest)
         else:
@@ -346,7 +346,7 @@ def count_rows(m, d):
         if d.genrow_type[k] != METRIC:
             count += d.genrow_present[k]
     for k in range(d.ncon_slot[0]):
-        count += where((d.con_present[k] > 0.0) & (d.con_D[k] != 0.0), real(d, contact_rows(m, d, k)), 0.0)
+        count += where((d.con_present[k] > 0.0) & (d.con_D[k] != 0.0), 1.0 * contact_rows(m, d, k), 0.0)
     d.nefc[0] = count
 
 

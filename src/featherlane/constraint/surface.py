@@ -21,29 +21,29 @@ from featherlane.collision.user_contacts import NO_CANDIDATE
 @kernel
 def surface_velocity(m, d, g, p):
     """Returns (sigma(p), R w) of geom g, -1: none."""
-    v, w = zeros(3), zeros(3)
+    v, w = Vec3(zeros(3)), Vec3(zeros(3))
     if g >= 0:
-        R = d.geom_xmat[g]
-        w = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g + 3))
-        v = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g)) + cross(w, p - d.geom_xpos[g])
+        R, first = d.geom_xmat[g], 6 * g
+        w = R @ Vec3(m.geom_surfacevel[first + 3 : first + 6])
+        v = R @ Vec3(m.geom_surfacevel[first : first + 3]) + cross(w, p - d.geom_xpos[g])
     return v, w
 
 
 @kernel
 def contact_arm(m, d, k, place):
     """Returns the contact point relative to the com of the tree of one of the two bodies."""
-    b = d.con_carrier[2 * k + place]
+    b = d.con_carrier[k, place]
     return d.con_pos[k] - d.subtree_com[m.body_rootid[b]]
 
 
 @kernel
 def _body_velocity(m, d, k, place):
     """Returns the velocity of one of the two surfaces at contact k."""
-    w = d.cvel[d.con_carrier[2 * k + place]]
-    v = add3((w[3], w[4], w[5]), cross((w[0], w[1], w[2]), contact_arm(m, d, k, place)))
+    w = d.cvel[d.con_carrier[k, place]]
+    v = w.linear + cross(w.angular, contact_arm(m, d, k, place))
     if m.flg_surfacevel:
-        belt, _ = surface_velocity(m, d, d.con_geom[2 * k + place], d.con_pos[k])
-        v = add3(v, belt)
+        belt, _ = surface_velocity(m, d, d.con_geom[k, place], d.con_pos[k])
+        v = v + belt
     return v
 
 
@@ -56,7 +56,7 @@ def _relative_velocity(m, d, k):
 @kernel
 def leading_geoms(m, d, k):
     """Returns the two geoms whose parameters contact k mixes; twice the same if one has a higher priority."""
-    g, h = d.con_geom[2 * k], d.con_geom[2 * k + 1]
+    g, h = d.con_geom[k, 0], d.con_geom[k, 1]
     lead = leading(m, d.con_pair[k], g, h)
     if lead == FIRST:
         h = g
@@ -98,10 +98,10 @@ def set_slip_friction(m, d, k):
         most = fmax(m.geom_friction_static[g], m.geom_friction_static[h])
         if any_((most > 0.0) & (d.con_present[k] > 0.0)):
             # rows may be made twice, so con_friction may already hold this law's value
-            mu = friction(m, -1, d.con_geom[2 * k], d.con_geom[2 * k + 1])[0]
+            mu = friction(m, -1, d.con_geom[k, 0], d.con_geom[k, 1])[0]
             u, n = _relative_velocity(m, d, k), d.con_frame[k].rows[0]
             slip = fma(-dot(n, u), n, u)
             scale = 1.0 / fmax(m.geom_stribeck_vel[g], m.geom_stribeck_vel[h])
             mu = fma(fmax(most - mu, 0.0), exp(-(dot(slip, slip) * scale * scale)), mu)
             for c in range(2):
-                d.con_friction[5 * k + c] = where(d.con_present[k] > 0.0, mu, 0.0)
+                d.con_friction[k, c] = where(d.con_present[k] > 0.0, mu, 0.0)

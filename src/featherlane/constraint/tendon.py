@@ -72,7 +72,7 @@ def tendon_friction_rows(m, d, k, o):
 def write_tendon_limit(m, d, k, o, i, sign, dist, present):
     """Writes row k, its entries from o on: a limit of tendon i, sign +1 for the lower side.  Returns their number."""
     solimp, margin = m.tendon_solimp_lim[i], m.tendon_margin[i]
-    n, present = store_jacobian(m, d, o, i, real(d, sign), present)
+    n, present = store_jacobian(m, d, o, i, sign, present)
     place_rows_at(d, k, 1, o, n, LIMIT_TENDON, i)
     r = dist - margin
     solref, imp = m.tendon_solref_lim[i], impedance(solimp, r)
@@ -91,7 +91,7 @@ def tendon_limit_rows(m, d, k, o):
         if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
             for side in range(2):
                 sign = 1.0 - 2.0 * side
-                dist = sign * (d.ten_length[i] - flat(m.tendon_range)[2 * i + side])
+                dist = sign * (d.ten_length[i] - m.tendon_range[i][side])
                 near = dist < m.tendon_margin[i]
                 if sleeping(m):
                     near = near & tendon_awake(m, d, i)

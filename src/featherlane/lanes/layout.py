@@ -9,6 +9,7 @@ Each field of a tile has a role (`role.py`), its meaning for the tile's worlds; 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -168,10 +169,13 @@ class Layout:
         index: position of each field, by its name.
         stored: the fields that are arrays.
         records: names of nested records.
+        groups: prefix of the fields of each kind of object: with {"contact": "con_"}, `d.contact[k].dist` is
+            `d.con_dist[k]`.
     """
 
     name: str
     fields: tuple[Field, ...]
+    groups: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     index: dict[str, int] = field(init=False, compare=False, repr=False)
     stored: tuple[Field, ...] = field(init=False, compare=False, repr=False)
     records: frozenset[str] = field(init=False, compare=False, repr=False)
@@ -188,6 +192,8 @@ class Layout:
             raise ArgumentError(
                 f"layout {self.name}: fields and records have the names {sorted(records & index.keys())}"
             )
+        if taken := self.groups.keys() & (index.keys() | records):
+            raise ArgumentError(f"layout {self.name}: groups have the names {sorted(taken)} of fields or records")
         object.__setattr__(self, "index", index)
         object.__setattr__(self, "records", records)
         object.__setattr__(self, "stored", tuple(f for f in self.fields if f.kind != "size"))
@@ -201,6 +207,14 @@ class Layout:
     def serves(self, other: Layout) -> bool:
         """Returns whether the layout begins with the other's fields, so that its records can replace the other's."""
         return self.fields[: len(other.fields)] == other.fields
+
+    def inner(self, f: Field) -> tuple[str | int, ...]:
+        """Returns sizes of a field's indices after the first one, as in `d.con_basis[TURN, k]`.
+
+        The parts of a typed row are not among them.  A field has one index if the layout lacks one of the sizes.
+        """
+        sizes = f.shape[1:-1] if f.rows else f.shape[1:]
+        return sizes if all(isinstance(n, int) or n in self.index for n in sizes) else ()
 
     def of(self, *roles: str) -> tuple[str, ...]:
         """Returns names of the fields with one of these roles, in order."""

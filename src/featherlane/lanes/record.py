@@ -7,6 +7,7 @@ A table is int64: four fault words, then for each field its address (or the valu
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -233,14 +234,28 @@ def allocate(layout: Layout, sizes: Mapping[str, int], width: int, dtype: DTypeL
 class Rows:
     """An uncompiled view: an index returns a copy (a value, or a row of type `kind`); bounds are always checked."""
 
-    __slots__ = ("array", "kind", "label")
+    __slots__ = ("array", "inner", "kind", "label")
 
-    def __init__(self, array, label, kind=None):
-        self.array, self.label, self.kind = array, label, kind
+    def __init__(self, array, label, kind=None, inner=()):
+        self.array, self.label, self.kind, self.inner = array, label, kind, inner
 
     def flat(self):
         """Returns the same numbers without a row type."""
         return Rows(self.array, self.label)
+
+    def _row(self, index):
+        """Returns the row of several indices."""
+        if len(index) != len(self.inner) + 1:
+            raise TypeError(f"{self.label}: {len(index)} indices, allowed are {len(self.inner) + 1}")
+        return int(np.ravel_multi_index(index[1:], self.inner)) + int(index[0]) * math.prod(self.inner)
+
+    def of(self, i):
+        """Returns what an object with this index has: its row, or the view of its rows."""
+        if not self.inner:
+            return self[i]
+        n = math.prod(self.inner) * (len(self.kind._fields) if self.kind else 1)
+        first = self._checked(n * i)
+        return Rows(self.array[first : first + n], self.label, self.kind, self.inner[1:])
 
     def _checked(self, i):
         if not 0 <= i < len(self.array):
@@ -255,15 +270,31 @@ class Rows:
         return range(n * i, n * i + n)
 
     def __getitem__(self, i):
+        if isinstance(i, slice):
+            return tuple(self[k] for k in self._slice(i))
+        i = self._row(i) if isinstance(i, tuple) else i
         if self.kind:
             numbers = self.flat()
             row = self.kind(numbers[k] for k in self._parts(i))
             row.place = self, i
             return row
         x = self.array[self._checked(i)]
-        return int(x) if self.array.dtype.kind == "i" else x if self.array.ndim == 1 else x.copy().view(Row)
+        if self.array.ndim > 1:
+            return x.copy().view(Row)
+        return int(x) if self.array.dtype.kind == "i" else float(x)  # float takes the precision of a value
+
+    def _slice(self, s: slice) -> range:
+        """Returns the indices of a slice of a field without a row type."""
+        if self.kind or s.step is not None:
+            raise TypeError(f"{self.label}: a slice is [a : a + n], of a flat field; flat(field) is one")
+        return range(s.start, s.stop)
 
     def __setitem__(self, i, x):
+        if isinstance(i, slice):
+            for k, part in zip(self._slice(i), x, strict=True):
+                self[k] = part
+            return
+        i = self._row(i) if isinstance(i, tuple) else i
         if self.kind:
             for k, part in zip(self._parts(i), x, strict=True):
                 self.array[k] = part
@@ -304,8 +335,37 @@ def python_record(record: Record) -> SimpleNamespace:
         if f.kind == "size":
             setattr(owner, name, record.size(f.name))
         else:
-            setattr(owner, name, Rows(record.arrays[f.name], f"{record.layout.name}.{f.name}", f.rows))
+            inner = tuple(n if isinstance(n, int) else record.size(n) for n in record.layout.inner(f))
+            setattr(owner, name, Rows(record.arrays[f.name], f"{record.layout.name}.{f.name}", f.rows, inner))
+    for name, prefix in record.layout.groups.items():
+        setattr(out, name, _Group(out, prefix))
     return out
+
+
+class _Group:
+    """The objects of one kind in an uncompiled record: `d.contact[k]`."""
+
+    def __init__(self, record, prefix):
+        self.record, self.prefix = record, prefix
+
+    def __getitem__(self, i):
+        return _Object(self, i)
+
+
+class _Object:
+    """One object: its fields are those of the record with the prefix of its group, at its index."""
+
+    __slots__ = ("_group", "_index")
+
+    def __init__(self, group, index):
+        object.__setattr__(self, "_group", group)
+        object.__setattr__(self, "_index", index)
+
+    def __getattr__(self, name):
+        return getattr(self._group.record, self._group.prefix + name).of(self._index)
+
+    def __setattr__(self, name, x):
+        getattr(self._group.record, self._group.prefix + name)[self._index] = x
 
 
 class _Memory:
@@ -315,9 +375,15 @@ class _Memory:
         self.pointer = pointer
 
     def __getitem__(self, i):
+        if isinstance(i, slice):
+            return tuple(self.pointer[k] for k in range(i.start, i.stop))
         return self.pointer[int(i)]
 
     def __setitem__(self, i, x):
+        if isinstance(i, slice):
+            for k, part in zip(range(i.start, i.stop), x, strict=True):
+                self[k] = part
+            return
         self.pointer[int(i)] = float(np.asarray(x).reshape(-1)[0])
 
     def set_lane(self, i, lane, x):

@@ -29,7 +29,7 @@ from featherlane.model.signed_distance import signed_distances
 from featherlane.model.sleep import asleep_at_start
 from featherlane.model.taxels import taxels, touch_grids
 from featherlane.model.triangle_tree import triangle_trees
-from featherlane.spatial.types import Mat3, Quat, Solimp, Solref, Vec2, Vec3, Vec4, Vec5
+from featherlane.spatial.types import Box, Mat3, Quat, Solimp, Solref, Vec2, Vec3, Vec4, Vec5
 
 _field = Declare()
 
@@ -190,7 +190,7 @@ MUJOCO = (
     _field.rows(Solref, "geom_solref", "ngeom", "s, 1", "solref of contacts"),
     _field.rows(Solimp, "geom_solimp", "ngeom", "1", "solimp of contacts"),
     _field.rows(Vec3, "geom_size", "ngeom", "m", "sizes; capsule: radius, half length; box: half sides"),
-    _field.real("geom_aabb", "ngeom 6", "m", "bounding box in the geom's frame: centre, half sides"),
+    _field.rows(Box, "geom_aabb", "ngeom", "m", "bounding box in the geom's frame: centre, half sides"),
     _field.real("geom_rbound", "ngeom", "m", "radius of the bounding sphere, 0: unbounded"),
     _field.rows(Vec3, "geom_pos", "ngeom", "m", "offset from the body's frame"),
     _field.rows(Quat, "geom_quat", "ngeom", "1", "rotation from the body's frame"),
@@ -433,7 +433,23 @@ DERIVED = (
     signed_distances,
     field_trees,
 )
-MODEL = Layout("Model", MUJOCO + tuple(field for each in DERIVED for field in each.fields))
+OBJECTS = {
+    "body": "body_",
+    "joint": "jnt_",
+    "dof": "dof_",
+    "geom": "geom_",
+    "site": "site_",
+    "camera": "cam_",
+    "light": "light_",
+    "mesh": "mesh_",
+    "hfield": "hfield_",
+    "pair": "pair_",
+    "equality": "eq_",
+    "tendon": "tendon_",
+    "actuator": "actuator_",
+    "sensor": "sensor_",
+}
+MODEL = Layout("Model", MUJOCO + tuple(field for each in DERIVED for field in each.fields), OBJECTS)
 
 # ints and sizes that MuJoCo's mj_setConst computes: which features are in use
 DEPENDENT_INTS = ("jnt_actuatorid", "tendon_actuatorid", "ngravcomp", "flg_adhesion", "flg_surfacevel")

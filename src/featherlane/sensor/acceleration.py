@@ -2,7 +2,7 @@
 
 from featherlane.prelude import *
 from featherlane.sensor.frame import object_acceleration
-from featherlane.sensor.position import copy_outputs
+from featherlane.sensor.position import copy_outputs, write_vector
 
 
 @kernel
@@ -10,10 +10,8 @@ def wrench_at_site(m, d, s):
     """Returns the (force, moment) that its parent exerts on the body of site s: at the site, in its axes."""
     b, R = m.site_bodyid[s], d.site_xmat[s]
     f = d.cfrc_int[b]
-    force = (f[3], f[4], f[5])
     arm = d.site_xpos[s] - d.subtree_com[m.body_rootid[b]]
-    moment = add3((f[0], f[1], f[2]), cross(force, arm))
-    return mat_t_mul_vec(R, force), R.T @ moment
+    return R.T @ f.translation, R.T @ (f.moment + cross(f.translation, arm))
 
 
 @kernel
@@ -21,7 +19,7 @@ def tendon_actuator_force(m, d, t):
     """Returns the sum of the forces of all actuators of tendon t."""
     total = 0.0
     for k in range(m.nactuator):
-        if m.actuator_trntype[k] == TRN_TENDON and m.actuator_trnid[2 * k] == t:
+        if m.actuator_trntype[k] == TRN_TENDON and m.actuator_trnid[k, 0] == t:
             total = total + d.actuator_force[m.actuator_outadr[k]]
     return total
 
@@ -30,34 +28,31 @@ def tendon_actuator_force(m, d, t):
 def accelerometer(m, d, i):
     """Writes sensor i: linear acceleration of a site, in its axes."""
     s = m.sensor_objid[i]
-    _, v = object_acceleration(m, d, OBJ_SITE, s)
-    store3(d.sensor_now, m.sensor_adr[i], d.site_xmat[s].T @ v)
+    write_vector(m, d, i, d.site_xmat[s].T @ object_acceleration(m, d, OBJ_SITE, s).linear)
 
 
 @kernel
 def frameangacc(m, d, i):
     """Writes sensor i: angular acceleration of an object."""
-    w, _ = object_acceleration(m, d, m.sensor_objtype[i], m.sensor_objid[i])
-    store3(d.sensor_now, m.sensor_adr[i], w)
+    write_vector(m, d, i, object_acceleration(m, d, m.sensor_objtype[i], m.sensor_objid[i]).angular)
 
 
 @kernel
 def framelinacc(m, d, i):
     """Writes sensor i: linear acceleration of an object."""
-    _, v = object_acceleration(m, d, m.sensor_objtype[i], m.sensor_objid[i])
-    store3(d.sensor_now, m.sensor_adr[i], v)
+    write_vector(m, d, i, object_acceleration(m, d, m.sensor_objtype[i], m.sensor_objid[i]).linear)
 
 
 @kernel
 def force(m, d, i):
     """Writes sensor i: force between a body and its parent, at a site."""
-    store3(d.sensor_now, m.sensor_adr[i], wrench_at_site(m, d, m.sensor_objid[i])[0])
+    write_vector(m, d, i, wrench_at_site(m, d, m.sensor_objid[i])[0])
 
 
 @kernel
 def torque(m, d, i):
     """Writes sensor i: moment between a body and its parent, at a site."""
-    store3(d.sensor_now, m.sensor_adr[i], wrench_at_site(m, d, m.sensor_objid[i])[1])
+    write_vector(m, d, i, wrench_at_site(m, d, m.sensor_objid[i])[1])
 
 
 @kernel

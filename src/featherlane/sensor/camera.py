@@ -13,9 +13,9 @@ RAD_PER_HALF_DEGREE = 3.14159265358979323846 / 360.0
 def look_at(pos, target):
     """Returns the orientation of an upright camera at pos that looks at a target: x is horizontal."""
     z = normalize3(pos - target)[0]
-    x = normalize3(cross((0.0, 0.0, 1.0), z))[0]
+    x = normalize3(cross(Vec3(0.0, 0.0, 1.0), z))[0]
     y = normalize3(cross(z, x))[0]
-    return x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2]
+    return Mat3(join(x, y, z)).T
 
 
 @stage
@@ -44,8 +44,8 @@ def cameras(m, d):
 
 @kernel
 def image_size(m, i):
-    """Returns width and height of camera i's image [pixels], as values."""
-    return real(m, m.cam_resolution[2 * i]), real(m, m.cam_resolution[2 * i + 1])
+    """Returns width and height of camera i's image [pixels]."""
+    return m.cam_resolution[i, 0], m.cam_resolution[i, 1]
 
 
 @kernel
@@ -95,13 +95,13 @@ def pixel_ray(m, d, i, column, row):
     if m.cam_projection[i] == PROJ_PERSPECTIVE:
         fx, fy = focal_lengths(m, i, image_size(m, i))
         cx, cy = principal_point(m, i)
-        direction = normalize3(mat_mul_vec(R, ((u - cx) / fx, (cy - v) / fy, -1.0)))[0]
+        direction = normalize3(R @ Vec3((u - cx) / fx, (cy - v) / fy, -1.0))[0]
     else:
         wide, high = image_size(m, i)
         half = 0.5 * m.cam_fovy[i]
         x, y = (2.0 * u - wide) / wide * half, (high - 2.0 * v) / high * half
-        pos = pos + mat_mul_vec(R, (x, y, 0.0))
-        direction = (-R[2], -R[5], -R[8])
+        pos = pos + R @ Vec3(x, y, 0.0)
+        direction = -R.columns[2]
     return pos, direction
 
 
@@ -127,9 +127,9 @@ def image_ray(m, d, i, image, column, row):
         given = (sx != 0.0) & (sy != 0.0)
         x = where(given, x + m.cam_intrinsic[i][2] / where(given, sx, 1.0) * wide, x)
         y = where(given, y + m.cam_intrinsic[i][3] / where(given, sy, 1.0) * high, y)
-        direction = normalize3(mat_mul_vec(R, (x / fx, y / fy, -1.0)))[0]
+        direction = normalize3(R @ Vec3(x / fx, y / fy, -1.0))[0]
     else:
         size = m.cam_fovy[i] / high
-        pos = pos + mat_mul_vec(R, (x * size, y * size, 0.0))
-        direction = (-R[2], -R[5], -R[8])
+        pos = pos + R @ Vec3(x * size, y * size, 0.0)
+        direction = -R.columns[2]
     return pos, direction

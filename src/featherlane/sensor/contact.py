@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 from featherlane.prelude import *
 from featherlane.collision.rays.shapes import inside_shape
-from featherlane.lanes.worlds import read3, read9, write3
+from featherlane.lanes.worlds import read3, write3
 from featherlane.sensor.inside import inside_hull, point_in_site
+from featherlane.sensor.one_world import matrix_of, motion_of, vector_of
+from featherlane.spatial.motion import at_point
 
 CONDATA_GEOM = 1 << 9  # additional field of lists of contacts: the two geoms
 
@@ -35,29 +37,28 @@ class Selection(NamedTuple):
 @kernel
 def force_of(m, d, k, lane):
     """Returns (force, moment) of contact k in its frame, less its adhesion; zeros if it has no row."""
-    f, t = read3(d.con_force, 6 * k, lane), read3(d.con_force, 6 * k + 3, lane)
+    f, t = Vec3(read3(flat(d.con_force), 6 * k, lane)), Vec3(read3(flat(d.con_force), 6 * k + 3, lane))
     if m.flg_adhesion:
-        f = (f[0] - read_lane(d.con_adhesion, k, lane), f[1], f[2])
+        f = Vec3(f.x - read_lane(d.con_adhesion, k, lane), f.y, f.z)
     s = 1.0
     if read_lane(d.con_D, k, lane) == 0.0:
         s = 0.0
-    return scale3(s, f), scale3(s, t)
+    return s * f, s * t
 
 
 @kernel
 def motion_at(m, d, b, point, lane):
-    """Returns the (angular, linear) velocity of body b at a point."""
-    w, v = read3(flat(d.cvel), 6 * b, lane), read3(flat(d.cvel), 6 * b + 3, lane)
-    return w, add3(v, cross(w, sub3(point, read3(flat(d.subtree_com), 3 * m.body_rootid[b], lane))))
+    """Returns the velocity of body b at a point."""
+    return at_point(motion_of(d.cvel, b, lane), point - vector_of(d.subtree_com, m.body_rootid[b], lane))
 
 
 # ---- matching -------------------------------------------------------------------------------------------------------
 @kernel
 def is_side(m, d, k, side, kind, x):
     """Returns 1 if this side of contact k belongs to the object, else 0; any side matches a site, or no object."""
-    b, same = d.con_carrier[2 * k + side], 1
+    b, same = d.con_carrier[k, side], 1
     if kind == OBJ_GEOM:
-        same = 1 if d.con_geom[2 * k + side] == x else 0
+        same = 1 if d.con_geom[k, side] == x else 0
     elif kind == OBJ_BODY:
         same = 1 if b == x else 0
     elif kind == OBJ_XBODY:
@@ -100,11 +101,11 @@ def in_site(m, d, s, k, lane):
     inside = 1
     if s.kind1 == OBJ_SITE:
         i = s.x1
-        p = point_in_site(d, i, read3(flat(d.con_pos), 3 * k, lane), lane)
+        p = point_in_site(d, i, vector_of(d.con_pos, k, lane), lane)
         if m.site_type[i] == MESH:
             inside = 1 if inside_hull(m, m.site_dataid[i], p) else 0
         else:
-            inside = 1 if inside_shape(m.site_type[i], read3(flat(m.site_size), 3 * i, lane), p) else 0
+            inside = 1 if inside_shape(m.site_type[i], vector_of(m.site_size, i, lane), p) else 0
     return inside
 
 
@@ -179,16 +180,15 @@ def turned(v, side):
     z = v[2]
     if side == 2:
         z = -z
-    return v[0], v[1], z
+    return Vec3(v.x, v.y, z)
 
 
 @kernel
 def relative_motion(m, d, k, lane):
     """Returns the (angular, linear) velocity of the second body relative to the first at the contact, in its frame."""
-    point, R = read3(flat(d.con_pos), 3 * k, lane), read9(flat(d.con_frame), 9 * k, lane)
-    w1, v1 = motion_at(m, d, d.con_carrier[2 * k], point, lane)
-    w2, v2 = motion_at(m, d, d.con_carrier[2 * k + 1], point, lane)
-    return mat_mul_vec(R, sub3(w2, w1)), mat_mul_vec(R, v2 - v1)
+    point, R = vector_of(d.con_pos, k, lane), matrix_of(d.con_frame, k, lane)
+    v = motion_at(m, d, d.con_carrier[k, 1], point, lane) - motion_at(m, d, d.con_carrier[k, 0], point, lane)
+    return R @ v.angular, R @ v.linear
 
 
 @kernel
@@ -210,13 +210,13 @@ def write_contact_fields(m, d, s, out, a, k, nfound, lane):
         write_lane(out, a, lane, read_lane(d.con_dist, k, lane))
         a += 1
     if fields & CONDATA_POS:
-        write3(out, a, lane, read3(flat(d.con_pos), 3 * k, lane))
+        write3(out, a, lane, vector_of(d.con_pos, k, lane))
         a += 3
     if fields & CONDATA_NORMAL:
-        write3(out, a, lane, scale3(sign, read3(flat(d.con_frame), 9 * k, lane)))
+        write3(out, a, lane, sign * matrix_of(d.con_frame, k, lane).rows[0])
         a += 3
     if fields & CONDATA_TANGENT:
-        write3(out, a, lane, scale3(sign, read3(flat(d.con_frame), 9 * k + 3, lane)))
+        write3(out, a, lane, sign * matrix_of(d.con_frame, k, lane).rows[1])
         a += 3
     if fields & (CONDATA_LINVEL | CONDATA_ANGVEL):
         w, v = relative_motion(m, d, k, lane)
@@ -227,36 +227,36 @@ def write_contact_fields(m, d, s, out, a, k, nfound, lane):
             write3(out, a, lane, turned(w, side))
             a += 3
     if fields & CONDATA_GEOM:
-        write_lane(out, a, lane, 1.0 * d.con_geom[2 * k + side - 1])
-        write_lane(out, a + 1, lane, 1.0 * d.con_geom[2 * k + 2 - side])
+        write_lane(out, a, lane, 1.0 * d.con_geom[k, side - 1])
+        write_lane(out, a + 1, lane, 1.0 * d.con_geom[k, 2 - side])
 
 
 # ---- net force ------------------------------------------------------------------------------------------------------
 @kernel
 def centre_of_force(m, d, s, lane):
     """Returns the mean position of the matching contacts, weighted by the magnitudes of their forces."""
-    centre, total = (0.0, 0.0, 0.0), 0.0
+    centre, total = Vec3(zeros(3)), 0.0
     for k in range(d.ncon_slot[0]):
         if matches(m, d, s, k, lane):
             f, _ = force_of(m, d, k, lane)
             weight = sqrt(dot(f, f))
-            centre = axpy3(weight, read3(flat(d.con_pos), 3 * k, lane), centre)
+            centre = fma(weight, vector_of(d.con_pos, k, lane), centre)
             total = total + weight
-    return scale3(1.0 / fmax(total, MINVAL), centre)
+    return 1.0 / fmax(total, MINVAL) * centre
 
 
 @kernel
 def net_wrench(m, d, s, centre, lane):
     """Returns the total (force, moment about the centre) of all matching contacts, in world axes."""
-    force, moment = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+    force, moment = Vec3(zeros(3)), Vec3(zeros(3))
     for k in range(d.ncon_slot[0]):
         side = matches(m, d, s, k, lane)
         if side:
-            R, (f, t) = read9(flat(d.con_frame), 9 * k, lane), force_of(m, d, k, lane)
+            R, (f, t) = matrix_of(d.con_frame, k, lane), force_of(m, d, k, lane)
             sign = 1.0 if side == 1 else -1.0
-            f, t = sign * mat_t_mul_vec(R, f), sign * mat_t_mul_vec(R, t)
-            arm = sub3(read3(flat(d.con_pos), 3 * k, lane), centre)
-            force, moment = add3(force, f), add3(moment, t + cross(arm, f))
+            f, t = sign * (R.T @ f), sign * (R.T @ t)
+            arm = vector_of(d.con_pos, k, lane) - centre
+            force, moment = force + f, moment + (t + cross(arm, f))
     return force, moment
 
 
@@ -311,7 +311,7 @@ def contact_sensor(m, d, i):
     Frame: forces and velocities in the contact's frame, positions and directions in world axes.
     Cost: O(contacts) per slot.
     """
-    active, fields, reduce = d.active[0] > 0.0, m.sensor_intprm[NSENS * i], m.sensor_intprm[NSENS * i + 1]
+    active, fields, reduce = d.active[0] > 0.0, m.sensor_intprm[i, 0], m.sensor_intprm[i, 1]
     s = Selection(
         m.sensor_objtype[i], m.sensor_objid[i], m.sensor_reftype[i], m.sensor_refid[i], fields=fields, reduce=reduce
     )

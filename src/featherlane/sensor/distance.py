@@ -66,14 +66,12 @@ def nearest_geoms(m, d, i):
     """
     for lane in range(width(d)):
         nearest_of_world(m, d, i, lane)
-    a, x = m.sensor_adr[i], load6(d.distance.fromto, 0)
+    a = m.sensor_adr[i]
     if m.sensor_type[i] == SENS_GEOMDIST:
         d.sensor_now[a] = d.distance.dist[0]
     elif m.sensor_type[i] == SENS_GEOMNORMAL:
-        v = (x[3] - x[0], x[4] - x[1], x[5] - x[2])
-        n = sqrt(dot3(v, v))
-        for c in range(3):
-            d.sensor_now[a + c] = where(n > 0.0, v[c] / fmax(n, 1e-15), 0.0)
+        v = Vec3(d.distance.fromto[3:6]) - Vec3(d.distance.fromto[0:3])
+        n = norm3(v)
+        d.sensor_now[a : a + 3] = where(n > 0.0, v / fmax(n, 1e-15), Vec3(zeros(3)))
     else:
-        for c in range(6):
-            d.sensor_now[a + c] = x[c]
+        d.sensor_now[a : a + 6] = d.distance.fromto[0:6]

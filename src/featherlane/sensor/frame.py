@@ -5,6 +5,7 @@ Source: MuJoCo mj_objectVelocity, mj_objectAcceleration.
 """
 
 from featherlane.prelude import *
+from featherlane.spatial.motion import at_point
 
 
 @kernel
@@ -75,25 +76,22 @@ def object_quat(m, d, kind, i):
 
 @kernel
 def point_motion(m, d, rows, b, point):
-    """Returns the (angular, linear) part of body b's row of cvel or cacc, moved from its tree's com to a point."""
-    x = load6(rows, 6 * b)
-    w, v = (x[0], x[1], x[2]), (x[3], x[4], x[5])
-    return w, add3(v, cross(w, point - d.subtree_com[m.body_rootid[b]]))
+    """Returns body b's row of cvel or cacc at a point."""
+    return at_point(rows[b], point - d.subtree_com[m.body_rootid[b]])
 
 
 @kernel
 def object_velocity(m, d, kind, i):
-    """Returns the (angular, linear) velocity of the object [rad/s, m/s]."""
-    return point_motion(m, d, flat(d.cvel), object_body(m, kind, i), object_pos(d, kind, i))
+    """Returns the velocity of the object [rad/s, m/s], a motion at its origin."""
+    return point_motion(m, d, d.cvel, object_body(m, kind, i), object_pos(d, kind, i))
 
 
 @kernel
 def object_acceleration(m, d, kind, i):
-    """Returns the (angular, linear) acceleration of the object [rad/s^2, m/s^2], with gravity: at rest g upwards.
+    """Returns the acceleration of the object [rad/s^2, m/s^2], with gravity: at rest g upwards; angular, linear.
 
     The acceleration of a point is the linear part of the body's spatial acceleration there, plus omega x v.
     """
     b, p = object_body(m, kind, i), object_pos(d, kind, i)
-    w, v = point_motion(m, d, flat(d.cvel), b, p)
-    alpha, a = point_motion(m, d, flat(d.cacc), b, p)
-    return alpha, a + cross(w, v)
+    v, a = point_motion(m, d, d.cvel, b, p), point_motion(m, d, d.cacc, b, p)
+    return Motion(join(a.angular, a.linear + cross(v.angular, v.linear)))

@@ -14,8 +14,8 @@ def near_bundle(m, d, g, origin, axis, rho, slope):
     """
     r = SLACK * radius_of(m.geom_type[g], m.geom_size[g], m.geom_rbound[g])
     c = d.geom_xpos[g] - origin
-    t = dot3(c, axis)
-    off, wider = norm3(axpy3(-t, axis, c)), sqrt(fma(slope, slope, 1.0))
+    t = dot(c, axis)
+    off, wider = norm3(fma(-t, axis, c)), sqrt(fma(slope, slope, 1.0))
     return (t + r >= 0.0) & (off <= rho + slope * fmax(t + r, 0.0) + wider * r), t, r
 
 
@@ -31,18 +31,18 @@ def choose_geoms(m, d, i, image, corner, extent):
         corner, extent: (column, row) of the block's first pixel, (columns, rows) of the block.
     """
     (column, row), (wide, high), far = corner, extent, real(d, d.camera.clip[1])
-    optical = d.cam_xmat[i][2], d.cam_xmat[i][5], d.cam_xmat[i][8]
+    optical = d.cam_xmat[i].columns[2]
     origin, axis = image_ray(m, d, i, image, column + 0.5 * wide - 0.5, row + 0.5 * high - 0.5)
     rho, slope = 0.0, 0.0
     for k in range(4):
         start, way = image_ray(m, d, i, image, column + wide * (k % 2) - 0.5, row + high * (k // 2) - 0.5)
-        rho, along = fmax(rho, norm3(start - origin)), dot3(way, axis)
+        rho, along = fmax(rho, norm3(start - origin)), dot(way, axis)
         slope = fmax(slope, sqrt(fmax(1.0 - along * along, 0.0)) / along)
     n = 0
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]
         near, _, r = near_bundle(m, d, g, origin, axis, rho, slope)
-        within = -dot3(d.geom_xpos[g] - origin, optical) - r <= far
+        within = -dot(d.geom_xpos[g] - origin, optical) - r <= far
         if m.geom_type[g] == PLANE or any_(near & within):
             d.ray.seen[n] = g
             n += 1

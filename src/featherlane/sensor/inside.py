@@ -2,26 +2,25 @@
 
 from featherlane.prelude import *
 from featherlane.collision.rays.shapes import inside_shape
-from featherlane.lanes.worlds import read3, read9
 from featherlane.sensor.frame import object_pos
+from featherlane.sensor.one_world import matrix_of, vector_of
 
 
 @kernel
 def point_in_site(d, s, point, lane):
     """Returns a world point in the frame of site s."""
-    return mat_t_mul_vec(read9(flat(d.site_xmat), 9 * s, lane), sub3(point, read3(flat(d.site_xpos), 3 * s, lane)))
+    return matrix_of(d.site_xmat, s, lane).T @ (point - vector_of(d.site_xpos, s, lane))
 
 
 @kernel
 def inside_hull(m, h, p):
     """Returns whether the point of one world, in the original frame of mesh h, is behind every face of its hull."""
-    q = (m.mesh_quat[h][0], m.mesh_quat[h][1], m.mesh_quat[h][2], m.mesh_quat[h][3])
-    p = quat_conj(q) @ (p - m.mesh_pos[h])
+    p = m.mesh_quat[h].T @ (p - m.mesh_pos[h])
     inside = p[0] == p[0]
     for f in range(m.hull_polyadr[h], m.hull_polyadr[h] + m.hull_polynum[h]):
         n = m.hull_polynormal[f]
         v = m.hull_vert[m.hull_vertadr[h] + m.hull_polyvert[m.hull_polyvertadr[f]]]
-        inside = inside & (fma(n[0], p[0] - v[0], fma(n[1], p[1] - v[1], n[2] * (p[2] - v[2]))) < 0.0)
+        inside = inside & (dot(n, p - v) < 0.0)
     return inside
 
 
@@ -32,11 +31,11 @@ def inside_site(m, d, s, point):
     if m.site_type[s] == MESH:
         d.ray.point[0] = point
         for lane in range(width(d)):
-            p = point_in_site(d, s, read3(flat(d.ray.point), 0, lane), lane)
+            p = point_in_site(d, s, vector_of(d.ray.point, 0, lane), lane)
             write_lane(d.ray.distance, 0, lane, 1.0 if inside_hull(m, m.site_dataid[s], p) else 0.0)
         value = d.ray.distance[0]
     else:
-        p = d.site_xmat[s].T @ sub3(point, d.site_xpos[s])
+        p = d.site_xmat[s].T @ (point - d.site_xpos[s])
         value = where(inside_shape(m.site_type[s], m.site_size[s], p), 1.0, value)
     return value
 
@@ -51,6 +50,5 @@ def insidesite(m, d, i):
     point = object_pos(d, kind, x)
     if kind == OBJ_BODY and x > 0:
         carries = (m.body_mass[x] < MINVAL) & (m.body_subtreemass[x] >= MINVAL)
-        com = d.subtree_com[x]
-        point = (where(carries, com[0], point[0]), where(carries, com[1], point[1]), where(carries, com[2], point[2]))
+        point = where(carries, d.subtree_com[x], point)
     d.sensor_now[m.sensor_adr[i]] = inside_site(m, d, m.sensor_refid[i], point)

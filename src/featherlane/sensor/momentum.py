@@ -8,11 +8,10 @@ from featherlane.sensor.frame import inertial_mat, object_velocity
 def _own_momenta(m, d):
     """Writes each body's linear momentum, and its angular momentum about its centre of mass, to its subtree's rows."""
     for i in range(m.nbody):
-        w, v = object_velocity(m, d, OBJ_BODY, i)
-        d.subtree_linvel[i] = m.body_mass[i] * v
-        R, I = inertial_mat(m, d, i), m.body_inertia[i]
-        w = mat_t_mul_vec(R, w)
-        d.subtree_angmom[i] = mat_mul_vec(R, (I[0] * w[0], I[1] * w[1], I[2] * w[2]))
+        v, R, I = object_velocity(m, d, OBJ_BODY, i), inertial_mat(m, d, i), m.body_inertia[i]
+        d.subtree_linvel[i] = m.body_mass[i] * v.linear
+        w = R.T @ v.angular
+        d.subtree_angmom[i] = R @ Vec3(I[0] * w[0], I[1] * w[1], I[2] * w[2])
 
 
 @kernel
@@ -36,13 +35,13 @@ def subtree_vel(m, d):
         momentum = d.subtree_linvel[i]
         if i > 0:
             p = m.body_parentid[i]
-            d.subtree_linvel[p] = d.subtree_linvel[p] + momentum
+            d.subtree_linvel[p] += momentum
         d.subtree_linvel[i] = 1.0 / fmax(m.body_subtreemass[i], MINVAL) * momentum
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
-        _, v = object_velocity(m, d, OBJ_BODY, i)
+        v = object_velocity(m, d, OBJ_BODY, i).linear
         com, linvel = d.subtree_com[i], d.subtree_linvel[i]
         _add_moment(d, i, d.xipos[i] - com, v - linvel, m.body_mass[i])
-        d.subtree_angmom[p] = d.subtree_angmom[p] + d.subtree_angmom[i]
+        d.subtree_angmom[p] += d.subtree_angmom[i]
         com, linvel = com - d.subtree_com[p], linvel - d.subtree_linvel[p]
         _add_moment(d, p, com, linvel, m.body_subtreemass[i])

@@ -6,16 +6,24 @@ from featherlane.sensor.frame import object_mat, object_pos, object_quat
 
 
 @kernel
-def matrix_column(R, c):
-    """Returns column c of a matrix."""
-    return (R[0], R[3], R[6]) if c == 0 else (R[1], R[4], R[7]) if c == 1 else (R[2], R[5], R[8])
+def write_vector(m, d, i, v):
+    """Writes sensor i: three values."""
+    a = m.sensor_adr[i]
+    d.sensor_now[a : a + 3] = v
+
+
+@kernel
+def write_quat(m, d, i, q):
+    """Writes sensor i: four values."""
+    a = m.sensor_adr[i]
+    d.sensor_now[a : a + 4] = q
 
 
 @kernel
 def seen_from_reference(m, d, i, v):
     """Returns a world vector in the axes of sensor i's reference frame, if it has one."""
     if m.sensor_refid[i] >= 0:
-        v = mat_t_mul_vec(object_mat(m, d, m.sensor_reftype[i], m.sensor_refid[i]), v)
+        v = object_mat(m, d, m.sensor_reftype[i], m.sensor_refid[i]).T @ v
     return v
 
 
@@ -25,14 +33,14 @@ def framepos(m, d, i):
     v = object_pos(d, m.sensor_objtype[i], m.sensor_objid[i])
     if m.sensor_refid[i] >= 0:
         v = v - object_pos(d, m.sensor_reftype[i], m.sensor_refid[i])
-    store3(d.sensor_now, m.sensor_adr[i], seen_from_reference(m, d, i, v))
+    write_vector(m, d, i, seen_from_reference(m, d, i, v))
 
 
 @kernel
 def frameaxis(m, d, i):
     """Writes sensor i: an axis of an object, in world axes or in the reference frame."""
-    axis = matrix_column(object_mat(m, d, m.sensor_objtype[i], m.sensor_objid[i]), m.sensor_type[i] - SENS_FRAMEXAXIS)
-    store3(d.sensor_now, m.sensor_adr[i], seen_from_reference(m, d, i, axis))
+    R = object_mat(m, d, m.sensor_objtype[i], m.sensor_objid[i])
+    write_vector(m, d, i, seen_from_reference(m, d, i, R.columns[m.sensor_type[i] - SENS_FRAMEXAXIS]))
 
 
 @kernel
@@ -41,20 +49,20 @@ def framequat(m, d, i):
     q = object_quat(m, d, m.sensor_objtype[i], m.sensor_objid[i])
     if m.sensor_refid[i] >= 0:
         q = object_quat(m, d, m.sensor_reftype[i], m.sensor_refid[i]).T @ q
-    store4(d.sensor_now, m.sensor_adr[i], q)
+    write_quat(m, d, i, q)
 
 
 @kernel
 def subtreecom(m, d, i):
     """Writes sensor i: centre of mass of a subtree."""
-    store3(d.sensor_now, m.sensor_adr[i], d.subtree_com[m.sensor_objid[i]])
+    write_vector(m, d, i, d.subtree_com[m.sensor_objid[i]])
 
 
 @kernel
 def magnetometer(m, d, i):
     """Writes sensor i: the magnetic field in the axes of a site."""
     R = d.site_xmat[m.sensor_objid[i]]
-    store3(d.sensor_now, m.sensor_adr[i], R.T @ m.opt_magnetic[0])
+    write_vector(m, d, i, R.T @ m.opt_magnetic[0])
 
 
 @kernel
@@ -73,7 +81,8 @@ def jointpos(m, d, i):
 @kernel
 def ballquat(m, d, i):
     """Writes sensor i: orientation of a ball joint."""
-    store4(d.sensor_now, m.sensor_adr[i], quat_normalize(load4(d.qpos, m.jnt_qposadr[m.sensor_objid[i]])))
+    a = m.jnt_qposadr[m.sensor_objid[i]]
+    write_quat(m, d, i, Quat(d.qpos[a : a + 4]).unit)
 
 
 @kernel

@@ -21,20 +21,20 @@ def cut_off(m, d, i):
 @kernel
 def _is_due(m, d, i):
     """Returns the mask of worlds where a period has passed since the last sample of sensor i; all without a period."""
-    period, last = m.sensor_interval[2 * i], d.history[m.sensor_historyadr[i]]
+    period, last = m.sensor_interval[i, 0], d.history[m.sensor_historyadr[i]]
     return not_(period > 0.0) | (last + period <= d.time[0])
 
 
 @kernel
 def _show(m, d, i):
     """Writes sensor i to sensordata: the current values, or those of its history (delayed, or held between samples)."""
-    a, n, h, dim = m.sensor_adr[i], m.sensor_history[2 * i], m.sensor_historyadr[i], m.sensor_dim[i]
+    a, n, h, dim = m.sensor_adr[i], m.sensor_history[i, 0], m.sensor_historyadr[i], m.sensor_dim[i]
     delay = m.sensor_delay[i]
     past = (delay > 0.0) | not_(_is_due(m, d, i))
     t = d.time[0] - delay
     at = bracket(d, h, n, t)
     for c in range(dim):
-        x = interpolate(d, h, n, dim, c, t, at, m.sensor_history[2 * i + 1])
+        x = interpolate(d, h, n, dim, c, t, at, m.sensor_history[i, 1])
         d.sensordata[a + c] = where(past, x, d.sensor_now[a + c])
 
 
@@ -47,7 +47,7 @@ def publish(m, d):
     """
     for i in range(m.nsensor):
         cut_off(m, d, i)
-        if m.sensor_history[2 * i] > 0:
+        if m.sensor_history[i, 0] > 0:
             _show(m, d, i)
         else:
             for a in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
@@ -62,8 +62,8 @@ def sample_sensors(m, d):
     Reads:  sensor_now, time.   Writes: history.
     """
     for i in range(m.nsensor):
-        n, h = m.sensor_history[2 * i], m.sensor_historyadr[i]
+        n, h = m.sensor_history[i, 0], m.sensor_historyadr[i]
         if n > 0 and (m.sensor_type[i] != SENS_USER or d.user_sensor[i] != 0):
             due = _is_due(m, d, i)
-            d.history[h] = where(due, d.history[h] + m.sensor_interval[2 * i], d.history[h])
+            d.history[h] = where(due, d.history[h] + m.sensor_interval[i, 0], d.history[h])
             insert(d, h, n, m.sensor_dim[i], d.time[0], d.sensor_now, m.sensor_adr[i], due)

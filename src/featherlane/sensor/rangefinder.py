@@ -21,8 +21,7 @@ def see_visible_geoms(m, d):
 @kernel
 def store_where(d, a, mask, v):
     """Writes v to sensor_now[a ..] in worlds of the mask, else zeros."""
-    for c in range(3):
-        d.sensor_now[a + c] = where(mask, v[c], 0.0)
+    d.sensor_now[a : a + 3] = where(mask, v, Vec3(zeros(3)))
 
 
 @kernel
@@ -37,7 +36,7 @@ def store_ray(d, fields, a, depth):
         store_where(d, a, hit, v)
         a += 3
     if fields & RAYDATA_ORIGIN:
-        store3(d.sensor_now, a, p)
+        d.sensor_now[a : a + 3] = p
         a += 3
     if fields & RAYDATA_POINT:
         store_where(d, a, hit, fma(dist, v, p))
@@ -54,9 +53,8 @@ def store_ray(d, fields, a, depth):
 @kernel
 def camera_depth(d, i):
     """Returns the depth of the hit point in front of camera i [m]."""
-    R = d.cam_xmat[i]
     point = fma(d.ray.distance[0], d.ray.direction[0], d.ray.point[0])
-    return -dot3(point - d.cam_xpos[i], (R[2], R[5], R[8]))
+    return -dot(point - d.cam_xpos[i], d.cam_xmat[i].columns[2])
 
 
 @stage
@@ -68,21 +66,20 @@ def rangefinder(m, d, i):
     Writes: sensor_now; ray.*.
     Cost: O(ngeom) per ray.
     """
-    x, a, fields = m.sensor_objid[i], m.sensor_adr[i], m.sensor_intprm[NSENS * i]
+    x, a, fields = m.sensor_objid[i], m.sensor_adr[i], m.sensor_intprm[i, 0]
     see_visible_geoms(m, d)
     if m.sensor_objtype[i] == OBJ_CAMERA:
-        d.ray.exclude[0] = real(d, m.cam_bodyid[x])
-        for row in range(m.cam_resolution[2 * x + 1]):
-            for column in range(m.cam_resolution[2 * x]):
+        d.ray.exclude[0] = m.cam_bodyid[x]
+        for row in range(m.cam_resolution[x, 1]):
+            for column in range(m.cam_resolution[x, 0]):
                 origin, direction = pixel_ray(m, d, x, column, row)
                 d.ray.point[0] = origin
                 d.ray.direction[0] = direction
                 cast(m, d)
                 a = store_ray(d, fields, a, camera_depth(d, x))
     else:
-        R = d.site_xmat[x]
-        d.ray.exclude[0] = real(d, m.site_bodyid[x])
+        d.ray.exclude[0] = m.site_bodyid[x]
         d.ray.point[0] = d.site_xpos[x]
-        d.ray.direction[0] = (R[2], R[5], R[8])
+        d.ray.direction[0] = d.site_xmat[x].columns[2]
         cast(m, d)
         a = store_ray(d, fields, a, d.ray.distance[0])

@@ -24,9 +24,9 @@ def aligned_axes(R, alignment):
     length = sqrt(fma(x, x, y * y))
     x, y = x / length, y / length
     if alignment == YAW:
-        R = x, -y, no, y, x, no, no, no, one
+        R = Mat3(x, -y, no, y, x, no, no, no, one)
     if alignment == WORLD:
-        R = one, no, no, no, one, no, no, no, one
+        R = Mat3(one, no, no, no, one, no, no, no, one)
     return R
 
 
@@ -84,8 +84,7 @@ def choose_fixed(m, d, p, origin, bundle, chosen, n):
     """Inserts the fixed geoms near a bundle of rays, from the cells of `cells_of` (simulation/query/ground.py)."""
     grid, (rho, slope, behind, reach), cutoff = doubles(d, p.ground), bundle, d.ray.cutoff[0] + 0.0
     center, axis = origin
-    for i in range(3):
-        p.local[i], p.local[3 + i] = center[i], axis[i]
+    p.local[0:6] = join(center, axis)
     x, y, z, ax, ay, az = tuple(finite(read_lane(p.local, i, 0)) for i in range(6))
     # length and radius of a cylinder that holds the rays until all of them are below the lowest geom
     length, radius = cutoff + reach, cutoff + reach
@@ -120,9 +119,9 @@ def choose_near(m, d, p, frame, bounds, chosen):
     """
     pos, R = frame
     b = tuple(read_lane(bounds, i, 0) for i in range(10))
-    center = mat_mul_vec(R, tuple(real(d, b[i]) for i in range(3)))
-    origin = pos + center, mat_mul_vec(R, tuple(real(d, b[3 + i]) for i in range(3)))
-    bundle, spoiled, n = (b[6], b[7], b[8], b[9]), dot3(pos, (R[0] + R[1], R[3] + R[4], R[6] + R[7])), 0
+    center, axis = R @ Vec3(real(d, x) for x in b[0:3]), R @ Vec3(real(d, x) for x in b[3:6])
+    origin = pos + center, axis
+    bundle, spoiled, n = b[6:10], dot(pos, R.columns[0] + R.columns[1]), 0
     for k in range(d.camera.ncandidate[0]):
         n, pose = choose(m, d, d.camera.candidate[k], origin, bundle, chosen, n)
         spoiled = spoiled + pose
@@ -141,10 +140,10 @@ def measure_shadows(m, d, p):
         if m.geom_type[g] == BOX:
             for i in range(2):
                 x = fabs(R[3 * i]) * s[0] + fabs(R[3 * i + 1]) * s[1] + fabs(R[3 * i + 2]) * s[2]
-                p.shadow[2 * k + i] = SLACK * x
+                p.shadow[k, i] = SLACK * x
         else:
             r = SLACK * radius_of(m.geom_type[g], s, m.geom_rbound[g])
-            p.shadow[2 * k], p.shadow[2 * k + 1] = r, r
+            p.shadow[k, 0], p.shadow[k, 1] = r, r
 
 
 @kernel
@@ -156,7 +155,7 @@ def cast_vertical(m, d, p):
         g = d.ray.seen[k]
         near = d.ray.exclude[0] != m.geom_bodyid[g]
         if m.geom_type[g] != PLANE:
-            near = near & (fabs(d.geom_xpos[g][0] - x) <= p.shadow[2 * k])
-            near = near & (fabs(d.geom_xpos[g][1] - y) <= p.shadow[2 * k + 1])
+            near = near & (fabs(d.geom_xpos[g][0] - x) <= p.shadow[k, 0])
+            near = near & (fabs(d.geom_xpos[g][1] - y) <= p.shadow[k, 1])
         meet_geom(m, d, g, near, packet=1)
     end_rays(d)

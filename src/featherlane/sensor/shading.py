@@ -27,7 +27,7 @@ SKIN = 1e-4  # shadow rays start this far above a surface, relative to the dista
 @kernel
 def table3(d, table, k):
     """Returns three numbers of a table."""
-    return real(d, table[k]), real(d, table[k + 1]), real(d, table[k + 2])
+    return Vec3(real(d, x) for x in table[k : k + 3])
 
 
 @kernel
@@ -42,38 +42,39 @@ def place_lights(m, d, p):
         mode, b, target = whole(L[o]), whole(L[o + 1]), whole(L[o + 2])
         if mode == HEADLIGHT:
             pos, R = d.cam_xpos[cam], d.cam_xmat[cam]
-            way = -R[2], -R[5], -R[8]
+            way = -R.columns[2]
         else:
             R, body = d.xmat[b], d.xpos[b]
-            pos, way = body + mat_mul_vec(R, table3(d, L, o + POS)), mat_mul_vec(R, table3(d, L, o + DIR))
+            pos, way = body + R @ table3(d, L, o + POS), R @ table3(d, L, o + DIR)
             if mode == CAMLIGHT_TRACK:
-                pos, way = add3(body, table3(d, L, o + POS0)), table3(d, L, o + DIR0)
+                pos, way = body + table3(d, L, o + POS0), table3(d, L, o + DIR0)
             elif mode == CAMLIGHT_TRACKCOM:
-                pos, way = add3(d.subtree_com[b], table3(d, L, o + POSCOM0)), table3(d, L, o + DIR0)
+                pos, way = d.subtree_com[b] + table3(d, L, o + POSCOM0), table3(d, L, o + DIR0)
             elif mode == CAMLIGHT_TARGETBODY and target >= 0:
                 way = d.xpos[target] - pos
             elif mode == CAMLIGHT_TARGETBODYCOM and target >= 0:
                 way = d.subtree_com[target] - pos
-        store3(p.light_frame, 6 * k, pos)
-        store3(p.light_frame, 6 * k + 3, normalize3(way)[0])
+        p.light_frame[k, 0] = pos
+        p.light_frame[k, 1] = normalize3(way)[0]
 
 
 @kernel
 def gathered3(rows, k):
     """Returns three components of a row that differs by lane; k is the index of the first."""
-    return gather_rows(rows, k), gather_rows(rows, k + 1.0), gather_rows(rows, k + 2.0)
+    a = flat(rows)
+    return Vec3(gather_rows(a, k), gather_rows(a, k + 1.0), gather_rows(a, k + 2.0))
 
 
 @kernel
 def three(table, k):
     """Returns three numbers of a table whose place differs by lane."""
-    return gather(table, k), gather(table, k + 1.0), gather(table, k + 2.0)
+    return Vec3(gather(table, k), gather(table, k + 1.0), gather(table, k + 2.0))
 
 
 @kernel
 def corner_weights(a, b, c, q):
     """Returns the weights of a triangle's corners at a point of its plane."""
-    u, v, w = sub3(b, a), sub3(c, a), sub3(q, a)
+    u, v, w = b - a, c - a, q - a
     uu, uv, vv, wu, wv = dot(u, u), dot(u, v), dot(v, v), dot(w, u), dot(w, v)
     det = fma(uu, vv, -uv * uv)
     good = det > 0.0
@@ -87,10 +88,9 @@ def on_mesh(d, p, is_mesh, local, normal):
     """Returns (normal, s, t) at a point of a mesh, in its frame: interpolated between the corners of the triangle."""
     T, first = doubles(d, p.triangles), TRIANGLE * where(is_mesh, d.ray.triangle[0], 0.0)
     w = corner_weights(three(T, first), three(T, first + 3.0), three(T, first + 6.0), local)
-    n = zeros(3)
-    s, t = 0.0, 0.0
+    n, s, t = Vec3(zeros(3)), 0.0, 0.0
     for k in unrolled(range(3)):
-        n = axpy3(w[k], three(T, first + (9.0 + 3.0 * k)), n)
+        n = fma(w[k], three(T, first + (9.0 + 3.0 * k)), n)
         s = fma(w[k], gather(T, first + (18.0 + 2.0 * k)), s)
         t = fma(w[k], gather(T, first + (19.0 + 2.0 * k)), t)
     n = normalize3(n)[0]
@@ -104,7 +104,7 @@ def local_places(m, d, g, kind, local):
 
     The ends of a capsule are half spheres from 1 to 2 along its axis.
     """
-    x, y, z = gathered3(flat(m.geom_size), 3.0 * g)
+    x, y, z = gathered3(m.geom_size, 3.0 * g)
     sphere, round = kind == 1.0 * SPHERE, (kind == 1.0 * CAPSULE) | (kind == 1.0 * CYLINDER)
     size = x, where(sphere | round, x, y), where(sphere, x, where(round, y, z))
     q = tuple(where(size[i] > 0.0, local[i] / where(size[i] > 0.0, size[i], 1.0), local[i]) for i in range(3))
@@ -145,7 +145,7 @@ def textured(m, d, p, g, textures, local, normal, mapped):
     image = start, where(flat, 0.0, face * high), (wide, where(flat, high, wide))
     colour = interpolated(m, texels, image, place, flat)
     white = textures == 1.0 * NO_TEXTURE
-    return tuple(where(white, 1.0, colour[i]) for i in range(3))
+    return Vec3(where(white, 1.0, x) for x in colour)
 
 
 @kernel
@@ -154,14 +154,13 @@ def sky(m, d, p, direction):
 
     MuJoCo's sky texture has its y axis upwards, along the world's z axis.
     """
-    black = zeros(3)
+    colour = Vec3(zeros(3))
     if p.sky_width > 0:
-        face, s, t = cube_face((direction[0], direction[2], -direction[1]))
-        wide = real(d, p.sky_width)
-        start = real(d, p.sky_texel // 4096), real(d, p.sky_texel % 4096)
-        image = start, face * real(d, p.sky_stride), (wide, wide)
-        black = interpolated(m, doubles(d, p.texels), image, (s, t), false_mask(d))
-    return black
+        face, s, t = cube_face(Vec3(direction.x, direction.z, -direction.y))
+        start = p.sky_texel // 4096, p.sky_texel % 4096
+        image = start, face * p.sky_stride, (p.sky_width, p.sky_width)
+        colour = interpolated(m, doubles(d, p.texels), image, (s, t), false_mask(d))
+    return colour
 
 
 @stage
@@ -203,19 +202,19 @@ def reached(m, d, lit, point, to_light, distance):
 @kernel
 def shine(m, d, p, k, point, normal, to_eye, specular, shininess, skin, seen):
     """Returns (matt, gloss): light k's (ambient + diffuse) and specular colours at a point, three components each."""
-    L, o, pos, way = doubles(d, p.lights), LIGHT * k, load3(p.light_frame, 6 * k), load3(p.light_frame, 6 * k + 3)
+    L, o, pos, way = doubles(d, p.lights), LIGHT * k, p.light_frame[k, 0], p.light_frame[k, 1]
     fade, distance = 1.0, 1e20
-    to_light = -way[0], -way[1], -way[2]
+    to_light = -way
     if whole(L[o + 3]) != LIGHT_DIRECTIONAL:
-        to_light, distance = normalize3(sub3(pos, point))
+        to_light, distance = normalize3(pos - point)
         a = table3(d, L, o + FADING)
         fade = 1.0 / fmax(fma(distance, fma(distance, a[2], a[1]), a[0]), MINVAL)
-        along = -dot3(to_light, way)
+        along = -dot(to_light, way)
         if L[o + CUTOFF] > -1.0:
             spot = pow_(fmax(along, 0.0), real(d, L[o + EXPONENT]))
             fade = where(along >= real(d, L[o + CUTOFF]), fade * spot, 0.0)
-    facing = fmax(dot3(normal, to_light), 0.0)
-    halfway = normalize3(add3(to_light, to_eye))[0]
+    facing = fmax(dot(normal, to_light), 0.0)
+    halfway = normalize3(to_light + to_eye)[0]
     gloss = where(facing > 0.0, specular * pow_(fmax(dot(normal, halfway), 0.0), shininess), 0.0)
     if whole(L[o + 4]) == 1:
         lit = seen & (facing > 0.0) & (fade > 0.0)
@@ -223,8 +222,7 @@ def shine(m, d, p, k, point, normal, to_eye, specular, shininess, skin, seen):
             lit = reached(m, d, lit, fma(skin, normal, point), to_light, distance)
         fade = where(lit, fade, 0.0)
     ambient, diffuse, bright = table3(d, L, o + AMBIENT), table3(d, L, o + DIFFUSE), table3(d, L, o + SHINE)
-    matt = tuple(fade * fma(facing, diffuse[i], ambient[i]) for i in range(3))
-    return matt, tuple(fade * (gloss * bright[i]) for i in range(3))
+    return fade * fma(facing, diffuse, ambient), fade * (gloss * bright)
 
 
 @kernel
@@ -239,38 +237,34 @@ def shade(m, d, p, origin, direction, seen, colours):
     if any_(seen):
         S, g, x = doubles(d, p.surfaces), where(seen, d.ray.geom[0], 0.0), where(seen, d.ray.distance[0], 0.0)
         o, face = SURFACE * g, d.ray.normal[0]
-        normal, point = face, axpy3(x, direction, origin)
+        normal, point = face, fma(x, direction, origin)
         kind, textures = gather(S, o + SHAPE), gather(S, o + TEXTURE)
         is_mesh = seen & (kind == 1.0 * MESH)
-        texture = 1.0, 1.0, 1.0
+        texture = Vec3(1.0, 1.0, 1.0)
         if any_(is_mesh | (textures > 0.0)):
             k = 9.0 * g
-            R = join(
-                gathered3(flat(d.geom_xmat), k),
-                gathered3(flat(d.geom_xmat), k + 3.0),
-                gathered3(flat(d.geom_xmat), k + 6.0),
-            )
-            local = mat_t_mul_vec(R, sub3(point, gathered3(flat(d.geom_xpos), 3.0 * g)))
-            n, mapped = mat_t_mul_vec(R, face), (false_mask(d), 0.0, 0.0)
+            n, t, b = gathered3(d.geom_xmat, k), gathered3(d.geom_xmat, k + 3.0), gathered3(d.geom_xmat, k + 6.0)
+            R = Mat3(join(n, t, b))
+            local = R.T @ (point - gathered3(d.geom_xpos, 3.0 * g))
+            n, mapped = R.T @ face, (false_mask(d), 0.0, 0.0)
             if any_(is_mesh):
                 smooth, s, t = on_mesh(d, p, is_mesh, local, n)
                 mapped = is_mesh & (gather(S, o + MAPPED) > 0.0), s, t
-                normal = where(is_mesh, mat_mul_vec(R, smooth), normal)
+                normal = where(is_mesh, R @ smooth, normal)
             if any_(textures > 0.0):
                 texture = textured(m, d, p, g, textures, local, n, mapped)
         rgba = three(base, 3.0 * g)
         emission, specular, shininess = gather(S, o + EMISSION), gather(S, o + SPECULAR), gather(S, o + SHININESS)
-        to_eye = -direction[0], -direction[1], -direction[2]
-        plain = tuple(emission * rgba[i] for i in range(3))
-        added = zeros(3)
+        to_eye = -direction
+        plain, added = emission * rgba, Vec3(zeros(3))
         for k in range(p.nlight):
             matt, gloss = shine(m, d, p, k, point, normal, to_eye, specular, shininess, SKIN * x, seen)
-            light = tuple(fma(matt[i], rgba[i], gloss[i]) for i in range(3))
+            light = fma(matt, rgba, gloss)
             # lights with shadows are separate passes, each limited to 1
             if whole(doubles(d, p.lights)[LIGHT * k + 4]) == 1:
-                added = tuple(added[i] + clip(light[i], 0.0, 1.0) for i in range(3))
+                added = added + clip(light, 0.0, 1.0)
             else:
-                plain = add3(plain, light)
-        lit = tuple(clip(plain[i], 0.0, 1.0) + added[i] for i in range(3))
-        rgb = select3(seen, tuple(texture[i] * lit[i] for i in range(3)), rgb)
-    store3(p.rgb, 0, tuple(255.0 * clip(rgb[i], 0.0, 1.0) for i in range(3)))
+                plain = plain + light
+        lit = clip(plain, 0.0, 1.0) + added
+        rgb = where(seen, Vec3(texture[i] * lit[i] for i in range(3)), rgb)
+    p.rgb[0:3] = 255.0 * clip(rgb, 0.0, 1.0)

@@ -5,8 +5,8 @@ Source: MuJoCo's documentation, XML reference, sensor/tactile; MuJoCo's plugin `
 
 from featherlane.prelude import *
 from featherlane.collision.signed_distance import signed_distance
-from featherlane.lanes.worlds import read3, read9
 from featherlane.sensor.contact import force_of
+from featherlane.sensor.one_world import matrix_of, vector_of
 
 
 # ---- tactile ---------------------------------------------------------------------------------------------------------
@@ -15,9 +15,9 @@ def _touches(m, d, weld, g):
     """Returns the mask of worlds in which geom g has a contact with a geom of the rigid group `weld`."""
     touching = false_mask(d)
     for k in range(d.ncon_slot[0]):
-        g1, g2 = d.con_geom[2 * k], d.con_geom[2 * k + 1]
+        g1, g2 = d.con_geom[k, 0], d.con_geom[k, 1]
         if g1 == g or g2 == g:
-            b = d.con_carrier[2 * k] if g2 == g else d.con_carrier[2 * k + 1]
+            b = d.con_carrier[k, 0] if g2 == g else d.con_carrier[k, 1]
             if m.body_weldid[b] == weld:
                 touching = touching | (d.con_present[k] > 0.0)
     return touching
@@ -39,8 +39,7 @@ def _add_geom(m, d, i, g, mask):
     pos, other, body = d.geom_xpos[own], d.geom_xpos[g], m.geom_bodyid[g]
     for j in range(n):
         t = first + j
-        p = (real(d, m.taxel_pos[t][0]), real(d, m.taxel_pos[t][1]), real(d, m.taxel_pos[t][2]))
-        point = pos + mat_mul_vec(R, p)
+        point = pos + R @ Vec3(real(d, x) for x in m.taxel_pos[t])
         local = S.T @ (point - other)
         dist, _ = signed_distance(m, d, m.geom_field[g], m.geom_fieldadr[g], size, local, exact=0)
         inside, depth = mask & (dist < 0.0), -dist
@@ -50,9 +49,9 @@ def _add_geom(m, d, i, g, mask):
             out[a + j] = where(inside, fmax(out[a + j], depth), out[a + j])
             for c in unrolled(range(2)):
                 s = 6 * t + 3 * c
-                side = (real(d, m.taxel_tangent[s]), real(d, m.taxel_tangent[s + 1]), real(d, m.taxel_tangent[s + 2]))
+                side = Vec3(real(d, x) for x in m.taxel_tangent[s : s + 3])
                 k = a + (c + 1) * n + j
-                out[k] = where(inside, out[k] + fabs(dot3(sliding, side)), out[k])
+                out[k] = where(inside, out[k] + fabs(dot(sliding, side)), out[k])
 
 
 @kernel
@@ -89,21 +88,21 @@ def _cell(m, first, n, x):
 @kernel
 def _add_contact(m, d, i, k, lane):
     """Adds the force and torque of contact k to the cell of its direction."""
-    s, columns, rows = m.sensor_objid[i], m.sensor_grid[4 * i], m.sensor_grid[4 * i + 1]
-    first, weld = m.sensor_grid[4 * i + 3], m.body_weldid[m.site_bodyid[s]]
-    R, S = read9(flat(d.con_frame), 9 * k, lane), read9(flat(d.site_xmat), 9 * s, lane)
+    s, columns, rows = m.sensor_objid[i], m.sensor_grid[i, 0], m.sensor_grid[i, 1]
+    first, weld = m.sensor_grid[i, 3], m.body_weldid[m.site_bodyid[s]]
+    R, S = matrix_of(d.con_frame, k, lane), matrix_of(d.site_xmat, s, lane)
     force, torque = force_of(m, d, k, lane)
     # the force acts on the second body
-    sign = 1.0 if m.body_weldid[d.con_carrier[2 * k + 1]] == weld else -1.0
-    force = sign * mat_t_mul_vec(S, mat_t_mul_vec(R, force))
-    torque = sign * mat_t_mul_vec(S, mat_t_mul_vec(R, torque))
-    x, y, z = mat_t_mul_vec(S, sub3(read3(flat(d.con_pos), 3 * k, lane), read3(flat(d.site_xpos), 3 * s, lane)))
+    sign = 1.0 if m.body_weldid[d.con_carrier[k, 1]] == weld else -1.0
+    force = sign * (S.T @ (R.T @ force))
+    torque = sign * (S.T @ (R.T @ torque))
+    x, y, z = S.T @ (vector_of(d.con_pos, k, lane) - vector_of(d.site_xpos, s, lane))
     column = _cell(m, first, columns, atan2(x, -z))
     row = _cell(m, first + columns + 1, rows, atan2(y, sqrt(fma(x, x, z * z))))
     if column >= 0 and row >= 0:
-        channels = (force[2], force[0], force[1], torque[2], torque[0], torque[1])
+        channels = (force.z, force.x, force.y, torque.z, torque.x, torque.y)
         for c in unrolled(range(6)):
-            if c < m.sensor_grid[4 * i + 2]:
+            if c < m.sensor_grid[i, 2]:
                 a = m.sensor_adr[i] + columns * (rows * c + row) + column
                 write_lane(d.sensor_now, a, lane, read_lane(d.sensor_now, a, lane) + channels[c])
 
@@ -121,7 +120,7 @@ def touch_grid(m, d, i):
     for k in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
         d.sensor_now[k] = where(active, 0.0, d.sensor_now[k])
     for k in range(d.ncon_slot[0]):
-        if m.body_weldid[d.con_carrier[2 * k]] == weld or m.body_weldid[d.con_carrier[2 * k + 1]] == weld:
+        if m.body_weldid[d.con_carrier[k, 0]] == weld or m.body_weldid[d.con_carrier[k, 1]] == weld:
             for lane in range(width(d)):
                 if has(active & (d.con_present[k] > 0.0), lane):
                     _add_contact(m, d, i, k, lane)
@@ -130,5 +129,5 @@ def touch_grid(m, d, i):
 @kernel
 def plugin_sensor(m, d, i):
     """Writes sensor i if its plugin is the touch grid."""
-    if m.sensor_grid[4 * i] > 0:
+    if m.sensor_grid[i, 0] > 0:
         touch_grid(m, d, i)

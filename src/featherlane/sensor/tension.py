@@ -63,7 +63,7 @@ def tendon_force(m, d, i):
     for k in range(m.nactuator):
         if pulls_tendon(m, k, i):
             o = m.actuator_outadr[k]
-            force = fma(m.actuator_gear[6 * o], d.actuator_force[o], force)
+            force = fma(m.actuator_gear[o, 0], d.actuator_force[o], force)
     return force
 
 
@@ -73,9 +73,8 @@ def add_tension_force(m, d, b, mask, point, force):
     """Adds a force at a point of body b in worlds of the mask."""
     if b > 0:
         old = d.cfrc_ext[b]
-        new = axpy6(1.0, point_wrench(d, force, zeros(3), point, m.body_rootid[b]), old)
-        for c in range(6):
-            flat(d.cfrc_ext)[6 * b + c] = where(mask, new[c], old[c])
+        new = point_wrench(d, force, Vec3(zeros(3)), point, m.body_rootid[b]) + old
+        d.cfrc_ext[b] = where(mask, new, old)
 
 
 @kernel
@@ -94,9 +93,8 @@ def around(m, d, k, mask, force):
     x, y = d.site_xpos[s], d.site_xpos[t]
     bends, p, q, _ = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
     # without wrapping, the first and the last segment are both the whole straight line
-    p = (where(bends, p[0], y[0]), where(bends, p[1], y[1]), where(bends, p[2], y[2]))
-    q = (where(bends, q[0], x[0]), where(bends, q[1], x[1]), where(bends, q[2], x[2]))
-    u, v = normalize3(sub3(p, x))[0], normalize3(sub3(y, q))[0]
+    p, q = where(bends, p, y), where(bends, q, x)
+    u, v = normalize3(p - x)[0], normalize3(y - q)[0]
     add_tension_force(m, d, m.site_bodyid[s], mask, x, -force * u)
     add_tension_force(m, d, m.geom_bodyid[g], mask & bends, p, force * u)
     add_tension_force(m, d, m.geom_bodyid[g], mask & bends, q, -force * v)

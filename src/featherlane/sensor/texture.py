@@ -27,7 +27,7 @@ def texel(m, texels, start, wide, column, row):
     blue = floor(x / 65536.0)
     rest = x - 65536.0 * blue
     green = floor(rest / 256.0)
-    return (rest - 256.0 * green) / 255.0, green / 255.0, blue / 255.0
+    return Vec3((rest - 256.0 * green) / 255.0, green / 255.0, blue / 255.0)
 
 
 @kernel
@@ -56,10 +56,8 @@ def interpolated(m, texels, image, place, repeats):
     y0, y1 = y0 + first, y1 + first
     a, b = texel(m, texels, start, wide, x0, y0), texel(m, texels, start, wide, x1, y0)
     c, e = texel(m, texels, start, wide, x0, y1), texel(m, texels, start, wide, x1, y1)
-    upper = tuple(a[i] + fx * (b[i] - a[i]) for i in range(3))
-    lower = tuple(c[i] + fx * (e[i] - c[i]) for i in range(3))
-    colour = tuple(upper[i] + fy * (lower[i] - upper[i]) for i in range(3))
-    return tuple(real(m, c) for c in colour)
+    upper, lower = a + fx * (b - a), c + fx * (e - c)
+    return Vec3(real(m, x) for x in upper + fy * (lower - upper))
 
 
 @kernel

@@ -23,12 +23,12 @@ def touch(m, d, i):
     s, total, active = m.sensor_objid[i], 0.0, d.active[0] > 0.0
     b = m.site_bodyid[s]
     for k in range(d.ncon_slot[0]):
-        if d.con_carrier[2 * k] == b or d.con_carrier[2 * k + 1] == b:
+        if d.con_carrier[k, 0] == b or d.con_carrier[k, 1] == b:
             f = normal_force(m, d, k)
             pushes = (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0) & (f > 0.0)
             n = normalize3(d.con_frame[k].rows[0])[0]
-            if d.con_carrier[2 * k + 1] == b:
-                n = -1.0 * n
+            if d.con_carrier[k, 1] == b:
+                n = -n
             met = meets_site(m, d, s, d.con_pos[k], n)
             total = where(pushes & met, total + f, total)
     a = m.sensor_adr[i]

@@ -2,63 +2,64 @@
 
 from featherlane.prelude import *
 from featherlane.sensor.frame import object_mat, object_pos, object_velocity
-from featherlane.sensor.position import copy_outputs
+from featherlane.sensor.position import copy_outputs, write_vector
 
 
 @kernel
 def frame_velocity(m, d, i):
-    """Returns the (angular, linear) velocity of an object, in world axes or relative to a reference that may rotate."""
+    """Returns the velocity of an object, in world axes or relative to a reference that may rotate."""
     on, x, ref, r = m.sensor_objtype[i], m.sensor_objid[i], m.sensor_reftype[i], m.sensor_refid[i]
-    w, v = object_velocity(m, d, on, x)
+    v = object_velocity(m, d, on, x)
     if r >= 0:
-        R, (u, s) = object_mat(m, d, ref, r), object_velocity(m, d, ref, r)
+        R, u = object_mat(m, d, ref, r), object_velocity(m, d, ref, r)
         arm = object_pos(d, on, x) - object_pos(d, ref, r)
-        w, v = R.T @ sub3(w, u), R.T @ (v - s + cross(arm, u))
-    return w, v
+        linear = v.linear - u.linear + cross(arm, u.angular)
+        v = Motion(join(R.T @ (v.angular - u.angular), R.T @ linear))
+    return v
 
 
 @kernel
 def site_velocity(m, d, i):
-    """Returns the (angular, linear) velocity of the site of sensor i, in its axes."""
+    """Returns the velocity of the site of sensor i, in its axes."""
     s = m.sensor_objid[i]
-    R, (w, v) = d.site_xmat[s], object_velocity(m, d, OBJ_SITE, s)
-    return mat_t_mul_vec(R, w), R.T @ v
+    R, v = d.site_xmat[s], object_velocity(m, d, OBJ_SITE, s)
+    return Motion(join(R.T @ v.angular, R.T @ v.linear))
 
 
 @kernel
 def gyro(m, d, i):
     """Writes sensor i: angular velocity of a site, in its axes."""
-    store3(d.sensor_now, m.sensor_adr[i], site_velocity(m, d, i)[0])
+    write_vector(m, d, i, site_velocity(m, d, i).angular)
 
 
 @kernel
 def velocimeter(m, d, i):
     """Writes sensor i: linear velocity of a site, in its axes."""
-    store3(d.sensor_now, m.sensor_adr[i], site_velocity(m, d, i)[1])
+    write_vector(m, d, i, site_velocity(m, d, i).linear)
 
 
 @kernel
 def frameangvel(m, d, i):
     """Writes sensor i: angular velocity of an object."""
-    store3(d.sensor_now, m.sensor_adr[i], frame_velocity(m, d, i)[0])
+    write_vector(m, d, i, frame_velocity(m, d, i).angular)
 
 
 @kernel
 def framelinvel(m, d, i):
     """Writes sensor i: linear velocity of an object."""
-    store3(d.sensor_now, m.sensor_adr[i], frame_velocity(m, d, i)[1])
+    write_vector(m, d, i, frame_velocity(m, d, i).linear)
 
 
 @kernel
 def subtreelinvel(m, d, i):
     """Writes sensor i: linear velocity of the centre of mass of a subtree."""
-    store3(d.sensor_now, m.sensor_adr[i], d.subtree_linvel[m.sensor_objid[i]])
+    write_vector(m, d, i, d.subtree_linvel[m.sensor_objid[i]])
 
 
 @kernel
 def subtreeangmom(m, d, i):
     """Writes sensor i: angular momentum of a subtree about its centre of mass."""
-    store3(d.sensor_now, m.sensor_adr[i], d.subtree_angmom[m.sensor_objid[i]])
+    write_vector(m, d, i, d.subtree_angmom[m.sensor_objid[i]])
 
 
 @kernel
@@ -70,7 +71,8 @@ def jointvel(m, d, i):
 @kernel
 def ballangvel(m, d, i):
     """Writes sensor i: angular velocity of a ball joint."""
-    store3(d.sensor_now, m.sensor_adr[i], load3(d.qvel, m.jnt_dofadr[m.sensor_objid[i]]))
+    v = m.jnt_dofadr[m.sensor_objid[i]]
+    write_vector(m, d, i, d.qvel[v : v + 3])
 
 
 @kernel

@@ -9,6 +9,7 @@ from featherlane.prelude import *
 from featherlane.constraint.equality import anchor, fastened_body, orientations
 from featherlane.dynamics.actuator.adhesion import normal_force
 from featherlane.dynamics.body.com import point_wrench
+from featherlane.dynamics.body.joint import moved_along
 from featherlane.dynamics.body.newton_euler import pass_joints, world_acceleration
 from featherlane.sensor.tension import tendon_forces
 
@@ -19,24 +20,21 @@ def add_body_wrench(m, d, b, mask, sign, force, moment, point):
     """Adds a force at a point and a moment to body b in worlds of the mask; the world body is skipped."""
     if b > 0:
         old = d.cfrc_ext[b]
-        new = axpy6(sign, point_wrench(d, force, moment, point, m.body_rootid[b]), old)
-        for c in range(6):
-            flat(d.cfrc_ext)[6 * b + c] = where(mask, new[c], old[c])
+        new = fma(sign, point_wrench(d, force, moment, point, m.body_rootid[b]), old)
+        d.cfrc_ext[b] = where(mask, new, old)
 
 
 @kernel
 def applied_forces(m, d, active):
     """Sets cfrc_ext to xfrc_applied, which acts at the bodies' centres of mass."""
-    for c in range(6):
-        flat(d.cfrc_ext)[c] = where(active, 0.0, flat(d.cfrc_ext)[c])
+    none = Force(zeros(6))
+    d.cfrc_ext[0] = where(active, none, d.cfrc_ext[0])
     for b in range(1, m.nbody):
-        for c in range(6):
-            flat(d.cfrc_ext)[6 * b + c] = where(active, 0.0, flat(d.cfrc_ext)[6 * b + c])
+        d.cfrc_ext[b] = where(active, none, d.cfrc_ext[b])
         x = d.xfrc_applied[b]
         pushed = (fabs(x[0]) + fabs(x[1]) + fabs(x[2]) + (fabs(x[3]) + fabs(x[4]) + fabs(x[5]))) != 0.0
         if any_(pushed):
-            force, moment = (x[0], x[1], x[2]), (x[3], x[4], x[5])
-            add_body_wrench(m, d, b, active & pushed, 1.0, force, moment, d.xipos[b])
+            add_body_wrench(m, d, b, active & pushed, 1.0, x.force, x.torque, d.xipos[b])
 
 
 @kernel
@@ -44,11 +42,11 @@ def contact_forces(m, d, active):
     """Adds contact forces to the second body, and their opposite to the first."""
     for k in range(d.ncon_slot[0]):
         acts = active & (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0)
-        R, f = d.con_frame[k], load6(d.con_force, 6 * k)
-        force, moment = mat_t_mul_vec(R, (normal_force(m, d, k), f[1], f[2])), mat_t_mul_vec(R, (f[3], f[4], f[5]))
+        R, f = d.con_frame[k], d.con_force[k]
+        force, moment = R.T @ Vec3(normal_force(m, d, k), f.fy, f.fz), R.T @ f.torque
         point = d.con_pos[k]
-        add_body_wrench(m, d, d.con_carrier[2 * k], acts, -1.0, force, moment, point)
-        add_body_wrench(m, d, d.con_carrier[2 * k + 1], acts, 1.0, force, moment, point)
+        add_body_wrench(m, d, d.con_carrier[k, 0], acts, -1.0, force, moment, point)
+        add_body_wrench(m, d, d.con_carrier[k, 1], acts, 1.0, force, moment, point)
 
 
 @kernel
@@ -59,8 +57,8 @@ def weld_moment(m, d, e, f):
     (omega_1 - omega_2) . R scale (turn_0 f + turn_v x f) / 2.
     """
     q, turn = orientations(m, d, e)
-    moment = axpy3(turn[0], f, cross((turn[1], turn[2], turn[3]), f))
-    return q.matrix @ (0.5 * m.eq_data[NEQDATA * e + 10] * moment)
+    moment = fma(turn.w, f, cross(Vec3(turn.x, turn.y, turn.z), f))
+    return q.matrix @ (0.5 * m.eq_data[e, 10] * moment)
 
 
 @kernel
@@ -71,9 +69,9 @@ def fastening_forces(m, d, active):
         size, e = d.genrow_rownum[k], d.genrow_id[k]
         if d.genrow_type[k] == EQUALITY and (m.eq_type[e] == EQ_CONNECT or m.eq_type[e] == EQ_WELD):
             acts = active & (d.genrow_present[k] > 0.0)
-            force, moment = load3(d.genrow_force, k), zeros(3)
+            force, moment = Vec3(d.genrow_force[k : k + 3]), Vec3(zeros(3))
             if m.eq_type[e] == EQ_WELD:
-                moment = weld_moment(m, d, e, load3(d.genrow_force, k + 3))
+                moment = weld_moment(m, d, e, Vec3(d.genrow_force[k + 3 : k + 6]))
             add_body_wrench(m, d, fastened_body(m, e, 0), acts, 1.0, force, moment, anchor(m, d, e, 0))
             add_body_wrench(m, d, fastened_body(m, e, 1), acts, -1.0, force, moment, anchor(m, d, e, 1))
         k += size
@@ -100,8 +98,8 @@ def external_forces(m, d):
 def pass_axis(d, v, at, vel, acc):
     """Returns velocity and acceleration beyond dof v, whose axis moves at velocity `at`."""
     S = d.cdof[v]
-    acc = axpy6(d.qacc[v], S, axpy6(d.qvel[v], cross_motion(at, S), acc))
-    return axpy6(d.qvel[v], S, vel), acc
+    acc = fma(d.qacc[v], S, fma(d.qvel[v], cross_motion(at, S), acc))
+    return fma(d.qvel[v], S, vel), acc
 
 
 @kernel
@@ -111,9 +109,8 @@ def pass_moving_joints(m, d, b, vel, acc):
     for j in range(first, first + m.body_jntnum[b]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            q, a = load3(d.qvel, v), load3(d.qacc, v)
-            vel = (vel[0], vel[1], vel[2], vel[3] + q[0], vel[4] + q[1], vel[5] + q[2])
-            acc = (acc[0], acc[1], acc[2], acc[3] + a[0], acc[4] + a[1], acc[5] + a[2])
+            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
+            acc = moved_along(acc, Vec3(d.qacc[v : v + 3]))
             v += 3
         at = vel
         vel, acc = pass_axis(d, v, at, vel, acc)
@@ -140,11 +137,10 @@ def interaction_forces(m, d):
         acc = pass_moving_joints(m, d, b, d.cvel[p], d.cacc[p])
         d.cacc[b] = acc
         I, vel = d.cinert[b], d.cvel[b]
-        force = inert_mul(I, acc) + cross_force(vel, I @ vel)
-        d.cfrc_int[b] = axpy6(-1.0, d.cfrc_ext[b], force)
+        d.cfrc_int[b] = I @ acc + cross_force(vel, I @ vel) - d.cfrc_ext[b]
     for b in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[b]
-        d.cfrc_int[p] = d.cfrc_int[p] + d.cfrc_int[b]
+        d.cfrc_int[p] += d.cfrc_int[b]
 
 
 @kernel

@@ -1,6 +1,7 @@
 """Fields of the solution: acceleration, row forces, convergence diagnostics."""
 
 from featherlane.lanes.layout import Declare, size
+from featherlane.spatial.types import Motion, Wrench
 
 _output = Declare("solve", "output")
 _report = Declare("solve", "report")
@@ -25,8 +26,8 @@ FIELDS = (
     ),
     _slot.real("dofrow_force", "ndofrowmax", "N, N m", "force of the row"),
     _slot.real("genrow_force", "ngenrowmax", "N, N m", "force of the row"),
-    _slot.real("con_force", "nconmax 6", "N, N m", "force along normal and tangents, moment about them"),
-    _solve_scratch.real("con_motion", "nbody 6", "rad/s^2, m/s^2", "body motion of a joint-space vector"),
+    _slot.rows(Wrench, "con_force", "nconmax", "N, N m", "force along normal and tangents, moment about them"),
+    _solve_scratch.rows(Motion, "con_motion", "nbody", "rad/s^2, m/s^2", "body motion of a joint-space vector"),
     size("want_islands", "1: compute constraint islands, which a model with the flag sleep always computes"),
     _detail.real("nisland", "1", "1", "number of constraint islands", dtype="int64"),
     _detail.real("tree_island", "ntree", "1", "island of the tree, -1: no row acts on it"),

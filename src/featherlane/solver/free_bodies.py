@@ -45,7 +45,7 @@ def _touch_by_rows(m, d):
     """Marks the trees that rows act on."""
     for k in range(d.ncon_slot[0]):
         for place in range(2):
-            _touch_tree(m, d, d.con_carrier[2 * k + place], d.con_D[k] > 0.0)
+            _touch_tree(m, d, d.con_carrier[k, place], d.con_D[k] > 0.0)
     for k in range(d.ndofrow[0]):
         _touch_tree(m, d, m.dof_bodyid[d.dofrow_dof[k]], d.dofrow_D[k] > 0.0)
     for k in range(d.ngenrow[0]):

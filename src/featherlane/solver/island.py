@@ -17,7 +17,7 @@ def merge_labels(d, present, s, t, changed):
         t = s
     if s >= 0:
         a, b = d.dof_island[s], d.dof_island[t]
-        label = fmin(fmin(a, b), real(d, 1.0 * (s if s < t else t)))
+        label = fmin(fmin(a, b), 1.0 * (s if s < t else t))
         changed = where(present & ((label < a) | (label < b)), 1.0, changed)
         d.dof_island[s] = where(present, label, a)
         d.dof_island[t] = where(present, label, d.dof_island[t])
@@ -37,10 +37,10 @@ def connect_rows(m, d):
             s, t = m.dof_treeid[d.genrow_dof[o]], m.dof_treeid[d.genrow_dof[e]]
             changed = merge_labels(d, d.genrow_present[k] > 0.0, s, t, changed)
     for k in range(m.nlink):
-        s, t = m.body_treeid[m.link_body[2 * k]], m.body_treeid[m.link_body[2 * k + 1]]
+        s, t = m.body_treeid[m.link_body[k, 0]], m.body_treeid[m.link_body[k, 1]]
         changed = merge_labels(d, true_mask(d), s, t, changed)
     for k in range(d.ncon_slot[0]):
-        s, t = m.body_treeid[d.con_carrier[2 * k]], m.body_treeid[d.con_carrier[2 * k + 1]]
+        s, t = m.body_treeid[d.con_carrier[k, 0]], m.body_treeid[d.con_carrier[k, 1]]
         changed = merge_labels(d, d.con_D[k] > 0.0, s, t, changed)
     return changed
 
@@ -48,7 +48,7 @@ def connect_rows(m, d):
 @kernel
 def number_islands(m, d):
     """Numbers islands by their labels, which are their first trees; trees without rows have none."""
-    n, none = 0.0, real(d, 1.0 * m.ntree)
+    n, none = 0.0, 1.0 * m.ntree
     for t in range(m.ntree):
         label = d.dof_island[t]
         first = label == t
@@ -69,7 +69,7 @@ def islands(m, d):
     Cost:   O(rows) a pass; two passes if rows are sorted by tree, at most ntree.
     """
     for t in range(m.ntree):
-        d.dof_island[t] = real(d, 1.0 * m.ntree)
+        d.dof_island[t] = 1.0 * m.ntree
     while any_(connect_rows(m, d) > 0.0):
         pass
     number_islands(m, d)

@@ -3,9 +3,9 @@
 Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2; the cross operators are eq. 2.31 and 2.32.
 """
 
-from featherlane.lanes import fma, kernel
+from featherlane.lanes import fma, join, kernel
 from featherlane.lanes.rows import attribute, operator
-from featherlane.spatial.types import Force, Motion, Vec3, Wrench
+from featherlane.spatial.types import Box, Force, Motion, Vec3, Wrench
 from featherlane.spatial.vector import cross
 
 
@@ -36,6 +36,7 @@ def dot6(a, b):
     return fma(a[0], b[0], fma(a[1], b[1], fma(a[2], b[2], fma(a[3], b[3], fma(a[4], b[4], a[5] * b[5])))))
 
 
+@attribute(Box, "centre")
 @attribute(Wrench, "force")
 @attribute(Force, "moment")
 @attribute(Motion, "angular")
@@ -45,6 +46,7 @@ def first3(a):
     return Vec3(a[0], a[1], a[2])
 
 
+@attribute(Box, "half")
 @attribute(Wrench, "torque")
 @attribute(Force, "translation")
 @attribute(Motion, "linear")
@@ -52,6 +54,12 @@ def first3(a):
 def last3(a):
     """Returns the last three parts."""
     return Vec3(a[3], a[4], a[5])
+
+
+@kernel
+def at_point(v, r):
+    """Returns the motion v at the point at r: the linear part is the point's."""
+    return Motion(join(first3(v), last3(v) + cross(first3(v), r)))
 
 
 @kernel

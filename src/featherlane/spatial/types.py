@@ -17,5 +17,11 @@ Motion = row_type("Motion", "wx wy wz vx vy vz")  # rotation first
 Force = row_type("Force", "mx my mz fx fy fz")  # moment first
 Wrench = row_type("Wrench", "fx fy fz mx my mz")  # force first, as in MuJoCo's xfrc_applied
 Inertia = row_type("Inertia", "Ixx Iyy Izz Ixy Ixz Iyz mx my mz mass")
+# a symmetric 6 x 6 matrix: rotation to moment (a Sym3), translation to moment (a Mat3), translation to force (a Sym3)
+Stiffness = row_type(
+    "Stiffness",
+    "aaxx aaxy aaxz aayy aayz aazz alxx alxy alxz alyx alyy alyz alzx alzy alzz llxx llxy llxz llyy llyz llzz",
+)
+Box = row_type("Box", "cx cy cz hx hy hz")  # centre and half sizes
 Solref = row_type("Solref", "timeconst dampratio")
 Solimp = row_type("Solimp", "dmin dmax width midpoint power")

@@ -6,7 +6,6 @@ import pytest
 from featherlane.model.enums import FRICTION_TENDON
 from featherlane.solver.dual.rows import (
     all_fit,
-    basis_value_index,
     block_triangle_index,
     contact_block,
     dual_capacity,
@@ -14,6 +13,7 @@ from featherlane.solver.dual.rows import (
     report_full_blocks,
     sort_descending,
 )
+from featherlane.solver.rows.rows import basis_value
 from oracles.uncompiled import call, record
 from scenes.touching import XML, basis_rows, contact_jacobian, joint_jacobians, present, touching
 
@@ -135,7 +135,8 @@ def test_the_capacity_covers_all_possible_rows(s):
 def test_indices_of_contact_values(s):
     for k in (0, 3):
         assert call(contact_block, s.d, k) == s.a["ndofrow"][0] + s.a["ngenrow"][0] + k
-        assert [call(basis_value_index, s.d, k, c) for c in range(s.a["con_dim"][k])] == basis_rows(s, k)
+        y = [call(basis_value, s.d, s.d.primal.con_y, k, c) for c in range(s.a["con_dim"][k])]
+        np.testing.assert_array_equal(y, s.a["primal.con_y"][basis_rows(s, k)])
 
 
 def test_dofs_are_sorted_and_triangles_packed():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from featherlane.solver.rows.cone import cone_force, cone_slope, cone_switches, cone_weights, is_held
-from oracles.uncompiled import call, record
+from oracles.uncompiled import call, record, typed
 
 MODEL = record(1, opt_contact_model=0)
 
@@ -41,7 +41,7 @@ def rows_of(dim):
 
 def forces(d, dim, y=None):
     """Returns (dim, worlds) forces, and costs."""
-    y = d.primal.con_y if y is None else record(WORLDS, y=y).y
+    y = d.primal.con_y if y is None else typed(y, "primal.con_y", {"nconmax": 2})
     f, s, c = call(cone_force, MODEL, d, 1, y)
     return np.array([f, *(s * y.array[i] for i in rows_of(dim)[1:])]), c
 
@@ -76,7 +76,7 @@ def test_derivatives_along_a_line_equal_those_of_the_cost(dim, rng):
     d = contact(dim, rng)
     z = rng.normal(size=(12, WORLDS))
     z[9 + dim - 3 :], z[:, -1] = 0.0, 0.0
-    d.primal.con_z = record(WORLDS, z=z).z
+    d.primal.con_z = typed(z, "primal.con_z", {"nconmax": 2})
     y, a, e = d.primal.con_y.array, 0.3, 1e-6
     g, h = call(cone_slope, MODEL, d, 1, a, 2.0, 5.0)
     up, down = (forces(d, dim, y + (a + s) * z)[1] for s in (e, -e))
@@ -108,7 +108,7 @@ def test_switches_mark_inexact_steps(dim, rng):
     d = contact(dim, rng)
     z = rng.normal(size=(12, WORLDS))
     z[9 + dim - 3 :], z[:, -1] = 0.0, 0.0
-    d.primal.con_z = record(WORLDS, z=z).z
+    d.primal.con_z = typed(z, "primal.con_z", {"nconmax": 2})
     a = 0.2
     before, after = zones(forces(d, dim)[0]), zones(forces(d, dim, d.primal.con_y.array + a * z)[0])
     n = call(cone_switches, d, 1, a)
@@ -119,7 +119,7 @@ def test_switches_mark_inexact_steps(dim, rng):
     # along the slip direction nothing rotates, and only n may change
     straight = d.primal.con_y.array * rng.normal(size=WORLDS)
     straight[3] = z[3]
-    d.primal.con_z = record(WORLDS, z=straight).z
+    d.primal.con_z = typed(straight, "primal.con_z", {"nconmax": 2})
     after = zones(forces(d, dim, d.primal.con_y.array + 1e-3 * straight)[0])
     n = call(cone_switches, d, 1, 1e-3)
     slides = (before == 2) & (after == 2)

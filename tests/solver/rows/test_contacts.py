@@ -13,7 +13,7 @@ from featherlane.solver.rows.contacts import (
     store_contact_forces,
 )
 from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces
-from oracles.uncompiled import call, record
+from oracles.uncompiled import call, record, typed
 from scenes.touching import basis_rows, contact_jacobian, present, touching, vectors
 
 DIFFERENCE = 1e-6  # relative: central differences of a cost, over 1e-5 of accelerations near 1
@@ -34,7 +34,7 @@ def along(s, v):
 
 
 def cost_at(s, y):
-    return call(contact_cost, s.m, s.d, record(s.width, y=y).y, np.zeros(s.width))
+    return call(contact_cost, s.m, s.d, typed(y, "primal.con_y", {"nconmax": s.d.nconmax}), np.zeros(s.width))
 
 
 def enter(s, rng):

@@ -6,6 +6,7 @@ import pytest
 from featherlane.solver.rows.rows import (
     PAIRED,
     REACHED,
+    TURN,
     add_contact_force,
     add_contact_moment,
     body_forces_to_dofs,
@@ -16,10 +17,8 @@ from featherlane.solver.rows.rows import (
     list_slots,
     moving_body,
     prepare_contacts,
-    turn_index,
     turning_rows,
 )
-from featherlane.spatial.vector import axpy3, scale3
 from oracles.uncompiled import call, record
 from scenes.touching import basis_rows, contact_jacobian, present, touching, vectors
 
@@ -42,12 +41,12 @@ def test_the_scene_has_contacts_of_every_kind(s):
 
 def test_rows_of_contacts_equal_those_of_their_points(s, rng):
     v = vectors(s, rng)
-    w = record(s.width, w=np.full((6 * s.mj.nbody, s.width), np.nan), v=v)
-    call(body_motion, s.m, s.d, w.v, w.w)
+    w = record(s.width, con_motion=np.full((6 * s.mj.nbody, s.width), np.nan), v=v)
+    call(body_motion, s.m, s.d, w.v, w.con_motion)
     for k in range(s.a["ncon_slot"][0]):
-        call(contact_row_products, s.d, k, w.w, s.d.primal.con_y)
+        call(contact_row_products, s.d, k, w.con_motion, s.d.primal.con_y)
         if s.a["con_dim"][k] > 3:
-            call(turning_rows, s.d, k, w.w, s.d.primal.con_y)
+            call(turning_rows, s.d, k, w.con_motion, s.d.primal.con_y)
     for k, lane in present(s):
         expected = contact_jacobian(s, lane, k) @ v[:, lane]
         assert np.abs(s.a["primal.con_y"][basis_rows(s, k), lane] - expected).max() < EXACT
@@ -61,13 +60,13 @@ def test_contact_forces_are_mapped_to_dofs_by_the_transpose(s, rng):
     call(clear_body_forces, s.m, d)
     for k in range(len(f)):
         n, u, v = d.con_basis[k].rows
-        dim, F = s.a["con_dim"][k], scale3(f[k, 0], n)
+        dim, F = s.a["con_dim"][k], f[k, 0] * n
         if dim > 1:
-            F = axpy3(f[k, 1], u, axpy3(f[k, 2], v, F))
+            F = F + f[k, 1] * u + f[k, 2] * v
         call(add_contact_force, d, k, F)
         if dim > 3:
-            n, u, v = d.con_basis[turn_index(d, k)].rows
-            M = axpy3(f[k, 4], u, axpy3(f[k, 5], v, scale3(f[k, 3], n)))
+            n, u, v = d.con_basis[TURN, k].rows
+            M = f[k, 3] * n + f[k, 4] * u + f[k, 5] * v
             call(add_contact_moment, d, k, M)
     for k, lane in present(s):
         expected[:, lane] += contact_jacobian(s, lane, k).T @ f[k, : s.a["con_dim"][k], lane]

@@ -15,9 +15,9 @@ ROUNDING, ROUNDING32 = 1e-14, 1e-6  # relative to a coordinate, with a safety fa
 
 @kernel
 def geom_box(m, d, g, margin):
-    """Returns the axis-aligned box of geom g's bounding box, or of its sphere if that is tighter, plus margin."""
+    """Returns (lower, upper) corner of the bounds of geom g's box, or of its sphere if that is tighter, plus margin."""
     R, x = d.geom_xmat[g], d.geom_xpos[g]
-    c, s = mat_mul_vec(R, load3(m.geom_aabb, 6 * g)), load3(m.geom_aabb, 6 * g + 3)
+    c, s = R @ m.geom_aabb[g].centre, m.geom_aabb[g].half
     r, rounding = m.geom_rbound[g], ROUNDING
     if single_precision(d):
         rounding = ROUNDING32
@@ -26,65 +26,52 @@ def geom_box(m, d, g, margin):
     u = fma(fabs(R[0]), s[0], fma(fabs(R[1]), s[1], fabs(R[2]) * s[2]))
     v = fma(fabs(R[3]), s[0], fma(fabs(R[4]), s[1], fabs(R[5]) * s[2]))
     w = fma(fabs(R[6]), s[0], fma(fabs(R[7]), s[1], fabs(R[8]) * s[2]))
-    return (
-        x[0] + fmax(c[0] - u, -r) - wider,
-        x[1] + fmax(c[1] - v, -r) - wider,
-        x[2] + fmax(c[2] - w, -r) - wider,
-        x[0] + fmin(c[0] + u, r) + wider,
-        x[1] + fmin(c[1] + v, r) + wider,
-        x[2] + fmin(c[2] + w, r) + wider,
-    )
+    half, wide = Vec3(u, v, w), Vec3(wider, wider, wider)
+    return x + fmax(c - half, -r) - wide, x + fmin(c + half, r) + wide
 
 
 @kernel
 def swept_box(m, d, g):
-    """Returns the axis-aligned box that holds geom g during the whole step.
+    """Returns (lower, upper) corner of the axis-aligned box that holds geom g during the whole step.
 
     Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Swept broadphase AABBs".
     """
     move, turn, _ = step_motion(m, d, g)
-    box = geom_box(m, d, g, norm3(turn) * m.geom_rbound[g])
-    low = tuple(box[k] + fmin(move[k], 0.0) for k in range(3))
-    high = tuple(box[3 + k] + fmax(move[k], 0.0) for k in range(3))
-    return low[0], low[1], low[2], high[0], high[1], high[2]
+    low, high = geom_box(m, d, g, norm3(turn) * m.geom_rbound[g])
+    return low + fmin(move, 0.0), high + fmax(move, 0.0)
 
 
 @kernel
 def detection_box(m, d, g, margin):
-    """Returns the box of geom g, of its whole step with the flag `speculative`; empty in worlds without the geom."""
-    box = swept_box(m, d, g) if sweeping(m) else geom_box(m, d, g, margin)
+    """Returns (lower, upper) corner of the bounds of geom g, in its step with `speculative`; empty without the geom."""
+    low, high = swept_box(m, d, g) if sweeping(m) else geom_box(m, d, g, margin)
     if m.nvariant > 0:
-        present, empty = is_present(m, g), EMPTY
-        low = select3(present, (box[0], box[1], box[2]), (empty, empty, empty))
-        high = select3(present, (box[3], box[4], box[5]), (-empty, -empty, -empty))
-        box = low[0], low[1], low[2], high[0], high[1], high[2]
-    return box
+        present, empty = is_present(m, g), Vec3(EMPTY, EMPTY, EMPTY)
+        low, high = where(present, low, empty), where(present, high, -empty)
+    return low, high
 
 
 @kernel
 def crowd_boxes(m, d):
     """Computes crowd.box: the axis-aligned boxes of the geoms of the crowd, of their whole step with `speculative`."""
     for i in range(m.ncrowd):
-        box = detection_box(m, d, m.crowd_geom[i], 0.0)
-        for k in range(6):
-            d.crowd.box[6 * i + k] = box[k]
+        low, high = detection_box(m, d, m.crowd_geom[i], 0.0)
+        d.crowd.box[6 * i : 6 * i + 6] = join(low, high)
 
 
 @kernel
 def body_boxes(m, d, wide):
     """Computes near.body_box: the boxes of a body's bounded colliding geoms; `wide` adds their possible travel."""
-    empty, margin = EMPTY, 0.0
+    empty, margin = Vec3(EMPTY, EMPTY, EMPTY), 0.0
     for b in range(m.nbody):
-        for k in range(3):
-            d.near.body_box[6 * b + k], d.near.body_box[6 * b + 3 + k] = empty, -empty
+        d.near.body_box[6 * b : 6 * b + 6] = join(empty, -empty)
     for i in range(m.ncollide):
         g = m.collide_geom[i]
         if wide:
             margin = d.neighbours.travel[g]
-        box, b = detection_box(m, d, g, margin), 6 * m.geom_bodyid[g]
-        for k in range(3):
-            d.near.body_box[b + k] = fmin(box[k], d.near.body_box[b + k])
-            d.near.body_box[b + 3 + k] = fmax(box[3 + k], d.near.body_box[b + 3 + k])
+        (low, high), b = detection_box(m, d, g, margin), 6 * m.geom_bodyid[g]
+        d.near.body_box[b : b + 3] = fmin(low, Vec3(d.near.body_box[b : b + 3]))
+        d.near.body_box[b + 3 : b + 6] = fmax(high, Vec3(d.near.body_box[b + 3 : b + 6]))
 
 
 @kernel
@@ -103,8 +90,7 @@ def boxes_overlap(a, i, b, j):
 @kernel
 def box_centre(m, d, g):
     """Returns the centre of the geom's bounding box, in world axes."""
-    c = mat_mul_vec(d.geom_xmat[g], load3(m.geom_aabb, 6 * g))
-    return d.geom_xpos[g] + c
+    return d.geom_xpos[g] + d.geom_xmat[g] @ m.geom_aabb[g].centre
 
 
 @kernel
@@ -144,15 +130,14 @@ def boxes_part(m, d, g, h, reach, near):
     Source: S. Gottschalk et al., "OBBTree" (1996): fifteen axes, the face normals and the cross products of edges.
     """
     A, B = d.geom_xmat[g], d.geom_xmat[h]
-    a, b = load3(m.geom_aabb, 6 * g + 3), load3(m.geom_aabb, 6 * h + 3)
+    a, b = m.geom_aabb[g].half, m.geom_aabb[h].half
     t = box_centre(m, d, h) - box_centre(m, d, g)
     ta = A.T @ t
-    R = mat_mul(tuple(A[r + c] for r in range(3) for c in (0, 3, 6)), B)
-    C = tuple(fabs(R[i]) + SLACK for i in range(9))
+    R = A.T @ B
+    C = Mat3(fabs(R[i]) + SLACK for i in range(9))
     apart = axes_part(C, a, b, reach, ta)
     if any_(near & not_(apart)):
-        turned = tuple(C[r + c] for r in range(3) for c in (0, 3, 6))
-        apart = apart | axes_part(turned, b, a, reach, B.T @ t)
+        apart = apart | axes_part(C.T, b, a, reach, B.T @ t)
         if any_(near & not_(apart)):
             apart = apart | edges_part(R, C, a, b, reach, ta)
     return apart

@@ -13,13 +13,13 @@ MOST_SAMPLES = 1 << 24  # largest integer range of float32
 @kernel
 def box_in_field(m, d, g, h, reach):
     """Returns (centre, half sides) of geom h's box in the frame of the field, enlarged by reach and by rounding."""
-    A, B, b = d.geom_xmat[g], d.geom_xmat[h], load3(m.geom_aabb, 6 * h + 3)
-    R = mat_mul((A[0], A[3], A[6], A[1], A[4], A[7], A[2], A[5], A[8]), B)
+    A, b = d.geom_xmat[g], m.geom_aabb[h].half
+    R = A.T @ d.geom_xmat[h]
     t = A.T @ (box_centre(m, d, h) - d.geom_xpos[g])
     u = fma(fabs(R[0]) + SLACK, b[0], fma(fabs(R[1]) + SLACK, b[1], fma(fabs(R[2]) + SLACK, b[2], reach)))
     v = fma(fabs(R[3]) + SLACK, b[0], fma(fabs(R[4]) + SLACK, b[1], fma(fabs(R[5]) + SLACK, b[2], reach)))
     w = fma(fabs(R[6]) + SLACK, b[0], fma(fabs(R[7]) + SLACK, b[1], fma(fabs(R[8]) + SLACK, b[2], reach)))
-    return t, (fma(SLACK, fabs(t[0]), u), fma(SLACK, fabs(t[1]), v), fma(SLACK, fabs(t[2]), w))
+    return t, fma(SLACK, fabs(t), Vec3(u, v, w))
 
 
 @kernel

@@ -28,18 +28,25 @@ def listed_pairs(ncand: int, ncollide: int, width: int) -> int:
 
 
 @kernel
+def is_within(v, limit):
+    """Returns the mask of worlds where no part of v exceeds the limit."""
+    x, y, z = fabs(v)
+    return (x <= limit) & (y <= limit) & (z <= limit)
+
+
+@kernel
 def is_list_valid(m, d):
     """Returns the mask of worlds where every geom is within the bounds of the list and has the same size."""
     same = d.neighbours.reach[0] >= 0.0
     for k in range(m.ncollide):
         g = m.collide_geom[k]
         move, turn = d.neighbours.move[k], d.neighbours.turn[k]
-        for i in range(3):
-            same = same & (fabs(flat(d.geom_xpos)[3 * g + i] - flat(d.neighbours.pos)[3 * k + i]) <= move)
-        for i in range(6):
-            same = same & (fabs(flat(d.geom_xmat)[9 * g + i] - flat(d.neighbours.axis)[6 * k + i]) <= turn)
-        for i in range(6):
-            same = same & (m.geom_aabb[6 * g + i] == flat(d.neighbours.box)[6 * k + i])
+        x, y, _ = d.geom_xmat[g].rows
+        same = same & is_within(d.geom_xpos[g] - d.neighbours.pos[k], move)
+        same = same & is_within(x - d.neighbours.axis[2 * k], turn) & is_within(y - d.neighbours.axis[2 * k + 1], turn)
+        box, old = m.geom_aabb[g], d.neighbours.box[k]
+        for i in unrolled(range(6)):
+            same = same & (box[i] == old[i])
         reaches = d.near.geom_reach[g] <= d.neighbours.reach[k]
         if m.nvariant > 0:
             reaches = reaches | not_(is_present(m, g))
@@ -53,8 +60,8 @@ def freedom(m, d, g):
     b, move, turn = m.geom_bodyid[g], 0.0, 0.0
     if m.body_weldid[b] > 0:
         vel, arm = d.cvel[b], d.geom_xpos[g] - d.subtree_com[m.body_rootid[b]]
-        spin, time = (vel[0], vel[1], vel[2]), AHEAD * timestep(m)
-        move = fma(time, norm3(add3((vel[3], vel[4], vel[5]), cross(spin, arm))), MOVE * m.geom_rbound[g])
+        spin, time = vel.angular, AHEAD * timestep(m)
+        move = fma(time, norm3(vel.linear + cross(spin, arm)), MOVE * m.geom_rbound[g])
         turn = fma(time, norm3(spin), TURN)
     return move, turn
 
@@ -65,8 +72,8 @@ def widen(m, d):
     for k in range(m.ncollide):
         g = m.collide_geom[k]
         d.neighbours.pos[k] = d.geom_xpos[g]
-        d.neighbours.axis[k] = load6(flat(d.geom_xmat), 9 * g)
-        d.neighbours.box[k] = load6(m.geom_aabb, 6 * g)
+        d.neighbours.axis[2 * k], d.neighbours.axis[2 * k + 1], _ = d.geom_xmat[g].rows
+        d.neighbours.box[k] = m.geom_aabb[g]
         d.neighbours.margin[k] = geom_margin_and_gap(m, g)
         d.neighbours.reach[k] = d.near.geom_reach[g]
         d.neighbours.move[k], d.neighbours.turn[k] = freedom(m, d, g)

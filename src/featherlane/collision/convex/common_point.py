@@ -150,6 +150,6 @@ def move_to_common_point(m1, d1):
     v = d1.shapes.pos[1] - d1.shapes.pos[0]
     r = d1.convex.witness[0] - d1.shapes.pos[0]
     if x * x + y * y > NEAR * NEAR * (dot(v, v) + dot(r, r)):
-        s, t = load3(d1.feature.axes, 0), load3(d1.feature.axes, 3)
+        s, t, _ = d1.feature.axes[0].rows
         for k in range(2):
-            d1.convex.witness[k] = axpy3(x, s, axpy3(y, t, d1.convex.witness[k]))
+            d1.convex.witness[k] = fma(x, s, fma(y, t, d1.convex.witness[k]))

@@ -45,7 +45,7 @@ EXACT = 1e-13  # gap at which the search of two polytopes ends
 @kernel
 def sees(d1, f, w, size):
     """Returns whether the point is above the plane of the face."""
-    return dot3(normal_of_face(d1, f), w) - d1.epa.offset[f] > SEEN * size
+    return dot(normal_of_face(d1, f), w) - d1.epa.offset[f] > SEEN * size
 
 
 @kernel
@@ -190,13 +190,9 @@ def faces_below(d1, nface, key):
 @kernel
 def parts_of_foot(d1, i, j, k, n, depth):
     """Returns the barycentric coordinates of the origin's projection on the plane of three vertices."""
-    foot = scale3(depth, n)
-    a, b, c = (
-        d1.epa.point[i] - foot,
-        d1.epa.point[j] - foot,
-        d1.epa.point[k] - foot,
-    )
-    pa, pb, pc = dot3(n, cross(b, c)), dot3(n, cross(c, a)), dot3(n, cross(a, b))
+    foot = depth * n
+    a, b, c = d1.epa.point[i] - foot, d1.epa.point[j] - foot, d1.epa.point[k] - foot
+    pa, pb, pc = dot(n, cross(b, c)), dot(n, cross(c, a)), dot(n, cross(a, b))
     whole = pa + pb + pc
     if whole > 0.0:
         s = 1.0 / whole
@@ -226,7 +222,7 @@ def foot_on_first(d1, nface, n, depth, near):
     if inside < -1e-9:
         for f in range(nface):
             level = d1.epa.offset[f] <= depth + near and d1.epa.key[f] < 0.5 * GROWN
-            if level and inside < 0.0 and dot3(normal_of_face(d1, f), n) > LEVEL:
+            if level and inside < 0.0 and dot(normal_of_face(d1, f), n) > LEVEL:
                 x, y, z = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
                 q = parts_of_foot(d1, x, y, z, n, depth)
                 least = least_of(q)
@@ -235,7 +231,7 @@ def foot_on_first(d1, nface, n, depth, near):
 
     # outside the face: its nearest corners
     total = 0.0 * depth
-    a = (total, total, total)
+    a = Vec3(total, total, total)
     for c in range(3):
         part, v = p[0], i
         if c == 1:
@@ -244,14 +240,14 @@ def foot_on_first(d1, nface, n, depth, near):
             part, v = p[2], k
         if part > 0.0:
             total = total + part
-            a = axpy3(part, d1.epa.first[v], a)
-    return scale3(1.0 / total, a)
+            a = fma(part, d1.epa.first[v], a)
+    return 1.0 / total * a
 
 
 @kernel
 def flat_normal(d1, n):
     """Returns a direction in which C has no width: orthogonal to all of its n vertices."""
-    u = (0.0 + 1.0, 0.0, 0.0)
+    u = Vec3(1.0, 0.0, 0.0)
     if n == 2:
         e = d1.epa.point[1] - d1.epa.point[0]
         u = cross(e, axis_across(e))
@@ -323,7 +319,7 @@ def grow_polytope(m1, d1, steps, most):
             closed = 1 if agree and depth < GROWN else 0
             break
         w = support_along(m1, d1, u)
-        upper = dot3(u, w)
+        upper = dot(u, w)
         on_surface = not upper - lower > gap
         if upper < depth or (exact and on_surface and not flat):
             depth, n, flat = upper, u, on_surface
@@ -360,7 +356,7 @@ def epa(m1, d1):
     nvertex = first_tetrahedron(m1, d1, size)
     if nvertex < 4:
         n = flat_normal(d1, nvertex)
-        depth, a = dot3(support_along(m1, d1, n), n), d1.support.first[0]
+        depth, a = dot(support_along(m1, d1, n), n), d1.support.first[0]
     else:
         open_group(d1, 0)
         close_tetrahedron(d1)

@@ -50,14 +50,13 @@ def vertex_of(m1, d1, side, i):
         z = plus_or_minus(size[1], i, 1)
     elif kind == PRISM:
         x, y, z = d1.shapes.prism[i]
-    return x, y, z
+    return Vec3(x, y, z)
 
 
 @kernel
 def vertex_difference(m1, d1, i, j):
     """Returns vertex i of the first core less vertex j of the second, in the frame of the first, as `support` does."""
-    b = mat_mul_vec(d1.convex.mat[0], vertex_of(m1, d1, 1, j))
-    return sub3(vertex_of(m1, d1, 0, i), b) - d1.convex.pos[0]
+    return vertex_of(m1, d1, 0, i) - d1.convex.mat[0] @ vertex_of(m1, d1, 1, j) - d1.convex.pos[0]
 
 
 # ---- the facet -----------------------------------------------------------------------------------------------------
@@ -77,7 +76,7 @@ def face_towards(m1, d1, side, i, u, alike):
         at, best = m1.hull_vertadr[mesh] + i, 0.0 * u[0] + (1.0 - 0.5 * alike * alike)
         for c in range(m1.hull_flatadr[at], m1.hull_flatadr[at] + m1.hull_flatnum[at]):
             f = m1.hull_polyadr[mesh] + m1.hull_flat[c]
-            cosine = dot3(m1.hull_planenormal[f], u)
+            cosine = dot(m1.hull_planenormal[f], u)
             if cosine > best:
                 best, face = cosine, f
     elif kind == BOX:
@@ -153,7 +152,7 @@ def is_of_facet(m1, d1, side, i):
     if has_face(d1, side):
         n, offset = plane_of_face(m1, d1, side)
         _, drop = error_and_drop(m1, d1, side)
-        found = dot3(n, vertex_of(m1, d1, side, i)) > offset - 0.5 * drop
+        found = dot(n, vertex_of(m1, d1, side, i)) > offset - 0.5 * drop
     else:
         k = 3 * side
         found = i == d1.facet.vertex[k] or i == d1.facet.vertex[k + 1] or i == d1.facet.vertex[k + 2]

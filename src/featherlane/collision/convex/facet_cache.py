@@ -147,7 +147,7 @@ def unpack_vertices(m1, d1, record, nvertex):
                 a, b = m1.hull_vert[first + i], m1.hull_vert[second + j]
             else:
                 a, b = vertex_of(m1, d1, 0, i), vertex_of(m1, d1, 1, j)
-            d1.epa.point[k] = sub3(a, mat_mul_vec(R, b)) - p
+            d1.epa.point[k] = a - R @ b - p
 
 
 @kernel

@@ -61,7 +61,7 @@ def size_of_pair(m1, d1):
             size = size + fabs(offset)
         else:
             a = vertex_of(m1, d1, side, d1.facet.vertex[3 * side])
-            size = size + sqrt(dot3(a, a))
+            size = size + sqrt(dot(a, a))
     return size + sqrt(dot(p, p))
 
 
@@ -89,7 +89,7 @@ def measure_triangle(m1, d1, size):
             a = vertex_of(m1, d1, 0, i)
             if d1.facet.kind[0] == FIRST:
                 b, c = vertex_of(m1, d1, 0, d1.facet.vertex[1]), vertex_of(m1, d1, 0, d1.facet.vertex[2])
-                a = fma(y, sub3(b, a), axpy3(z, sub3(c, a), a))
+                a = fma(y, b - a, fma(z, c - a, a))
             store_facet(d1, n, depth, a)
     return inside
 
@@ -114,7 +114,7 @@ def measure_crossing(m1, d1, size):
         if least > INSIDE * size:
             inside = least
             a = vertex_of(m1, d1, 0, i)
-            store_facet(d1, n, dot(n, p), axpy3(s, sub3(vertex_of(m1, d1, 0, d1.facet.vertex[1]), a), a))
+            store_facet(d1, n, dot(n, p), fma(s, vertex_of(m1, d1, 0, d1.facet.vertex[1]) - a, a))
     return inside
 
 
@@ -148,18 +148,18 @@ def measure_face(m1, d1, side, size):
     R, p = d1.convex.mat[0], d1.convex.pos[0]
     x = vertex_of(m1, d1, 1 - side, d1.facet.vertex[3 - 3 * side])
     if side == 0:
-        y = mat_mul_vec(R, x) + p
+        y = R @ x + p
     else:
-        y = R.T @ sub3(x, p)
+        y = R.T @ (x - p)
     inside = border_distance(m1, d1, side, n, y)
     error, _ = error_and_drop(m1, d1, side)
-    depth = offset - dot3(n, y)
+    depth = offset - dot(n, y)
     if not (inside > WELL_INSIDE * size and is_decided(d1, -depth, error)):
         inside = 0.0 * size
     elif side == 0:
-        store_facet(d1, n, depth, axpy3(depth, n, y))
+        store_facet(d1, n, depth, fma(depth, n, y))
     else:
-        store_facet(d1, -1.0 * mat_mul_vec(R, n), depth, x)
+        store_facet(d1, -(R @ n), depth, x)
     return inside
 
 
@@ -213,22 +213,22 @@ def measure_edge(m1, d1, side, size):
     inside, border = 0.0 * size, WELL_INSIDE * size
     a, b = vertex_of(m1, d1, 1 - side, d1.facet.vertex[k]), vertex_of(m1, d1, 1 - side, d1.facet.vertex[k + 2])
     if side == 0:
-        y, z = mat_mul_vec(R, a) + p, mat_mul_vec(R, b) + p
+        y, z = R @ a + p, R @ b + p
     else:
-        y, z = R.T @ sub3(a, p), R.T @ sub3(b, p)
+        y, z = R.T @ (a - p), R.T @ (b - p)
     e = z - y
-    rise = dot3(n, e)
+    rise = dot(n, e)
     error, drop = error_and_drop(m1, d1, side)
     if rise * rise <= PARALLEL * PARALLEL * dot(e, e) and error + fabs(rise) <= fmin(FLAT * drop, LEVEL * border):
         lo, hi = part_over_face(m1, d1, side, n, y, z, border)
-        depth = offset - fmin(dot3(n, y), dot3(n, z))
+        depth = offset - fmin(dot(n, y), dot(n, z))
         if lo < hi and is_decided(d1, -depth, error + fabs(rise)):
             inside, t = border, 0.5 * (lo + hi)
             if side == 0:
                 x = fma(t, e, y)
-                store_facet(d1, n, depth, axpy3(offset - dot3(n, x), n, x))
+                store_facet(d1, n, depth, fma(offset - dot(n, x), n, x))
             else:
-                store_facet(d1, -1.0 * mat_mul_vec(R, n), depth, axpy3(t, sub3(b, a), a))
+                store_facet(d1, -(R @ n), depth, fma(t, b - a, a))
     return inside
 
 
@@ -264,7 +264,7 @@ def measure_faces(m1, d1, size):
     n, offset = plane_of_face(m1, d1, 0)
     v, _ = plane_of_face(m1, d1, 1)
     R, p = d1.convex.mat[0], d1.convex.pos[0]
-    turned = add3(n, mat_mul_vec(R, v))
+    turned = n + R @ v
     error, drop = error_and_drop(m1, d1, 0)
     other_error, other_drop = error_and_drop(m1, d1, 1)
     inside, border = 0.0 * size, WELL_INSIDE * size
@@ -272,26 +272,26 @@ def measure_faces(m1, d1, size):
         good, nother = False, corners_of_face(m1, d1, 1)
         a, least, most = p, 0.0 * offset + 1e30, 0.0 * offset - 1e30
         for k in range(nother):
-            y = mat_mul_vec(R, corner_of_face(m1, d1, 1, k)) + p
-            least, most = fmin(dot3(n, y), least), fmax(dot3(n, y), most)
+            y = R @ corner_of_face(m1, d1, 1, k) + p
+            least, most = fmin(dot(n, y), least), fmax(dot(n, y), most)
             if not good and border_distance(m1, d1, 0, n, y) > border:
-                good, a = True, axpy3(offset - dot3(n, y), n, y)
+                good, a = True, fma(offset - dot(n, y), n, y)
         error = error + other_error + (most - least)
         if error > fmin(FLAT * fmin(drop, other_drop), LEVEL * border) or not is_decided(d1, least - offset, error):
             nother = 0
         if not good:
             for k in range(corners_of_face(m1, d1, 0) if nother > 0 else 0):
                 x = corner_of_face(m1, d1, 0, k)
-                if not good and border_distance(m1, d1, 1, v, R.T @ sub3(x, p)) > border:
+                if not good and border_distance(m1, d1, 1, v, R.T @ (x - p)) > border:
                     good, a = True, x
         if not good and nother > 0 and nother * corners_of_face(m1, d1, 0) <= FEW:
-            y = mat_mul_vec(R, corner_of_face(m1, d1, 1, nother - 1)) + p
+            y = R @ corner_of_face(m1, d1, 1, nother - 1) + p
             for k in range(nother):
-                z = mat_mul_vec(R, corner_of_face(m1, d1, 1, k)) + p
+                z = R @ corner_of_face(m1, d1, 1, k) + p
                 lo, hi = part_over_face(m1, d1, 0, n, y, z, border)
                 if lo < hi and not good:
                     x = fma(0.5 * (lo + hi), z - y, y)
-                    good, a = True, axpy3(offset - dot3(n, x), n, x)
+                    good, a = True, fma(offset - dot(n, x), n, x)
                 y = z
         if good and nother > 0:
             inside = border

@@ -25,23 +25,22 @@ RIM_COS, RIM_SIN = 0.9238795325112867, 0.3826834323650898
 @kernel
 def contact_frames(d1, side):
     """Returns (R, T, p) that map a point x of a shape from its frame to contact coordinates, T (R x + p)."""
-    p = sub3(d1.shapes.pos[side], load3(d1.feature.axes, 9))
-    return d1.shapes.mat[side], load9(d1.feature.axes, 0), p
+    p = d1.shapes.pos[side] - d1.feature.origin[0]
+    return d1.shapes.mat[side], d1.feature.axes[0], p
 
 
 @kernel
 def to_contact(frames, x):
     """Returns a point of a shape, given in its frame, in contact coordinates."""
     R, T, p = frames
-    y = mat_mul_vec(R, x)
-    return mat_mul_vec(T, (y[0] + p[0], y[1] + p[1], y[2] + p[2]))
+    return T @ (R @ x + p)
 
 
 @kernel
 def load_corner(d1, side, k):
     """Returns corner k of a feature; each coordinate is stored in a separate array section."""
     o = 3 * RUN * side + k
-    return d1.feature.point[o], d1.feature.point[o + RUN], d1.feature.point[o + 2 * RUN]
+    return Vec3(d1.feature.point[o], d1.feature.point[o + RUN], d1.feature.point[o + 2 * RUN])
 
 
 @kernel
@@ -54,18 +53,17 @@ def store_corner(d1, side, k, x):
 @kernel
 def set_plane(d1, side, u):
     """Stores the normal of the feature's plane, given in the shape's frame."""
-    v = mat_mul_vec(d1.shapes.mat[side], u)
-    d1.feature.normal[side] = mat_mul_vec(load9(d1.feature.axes, 0), v)
+    d1.feature.normal[side] = d1.feature.axes[0] @ (d1.shapes.mat[side] @ u)
 
 
 @kernel
 def set_plane_of_corners(d1, side):
     """Computes the normal of a polygon from its corners, since a hull's stored normals have float32 precision."""
-    a, n = load_corner(d1, side, 0), zeros(3)
-    e = sub3(load_corner(d1, side, 1), a)
+    a, n = load_corner(d1, side, 0), Vec3(zeros(3))
+    e = load_corner(d1, side, 1) - a
     for k in range(2, d1.feature.count[side]):
-        f = sub3(load_corner(d1, side, k), a)
-        n, e = add3(n, cross(e, f)), f
+        f = load_corner(d1, side, k) - a
+        n, e = n + cross(e, f), f
     d1.feature.normal[side] = normalize3(n)[0]
 
 
@@ -83,7 +81,7 @@ def move_corners(d1, side, n):
     """Transforms corners of the feature from the shape's frame to contact coordinates, eight at once."""
     P, frames, run = eights(d1.feature.point), contact_frames(d1, side), RUN // 8
     for i in range(3 * run * side, 3 * run * side + (n + 7) // 8):
-        P[i], P[i + run], P[i + 2 * run] = to_contact(frames, (P[i], P[i + run], P[i + 2 * run]))
+        P[i], P[i + run], P[i + 2 * run] = to_contact(frames, Vec3(P[i], P[i + run], P[i + 2 * run]))
 
 
 @kernel
@@ -112,16 +110,16 @@ def box_face(d1, side, corner, axis):
     size = d1.shapes.size[side]
     one = 0.0 * size[0] + 1.0
     e, f = unit_axis((axis + 1) % 3, one), unit_axis((axis + 2) % 3, one)
-    x, y = 2.0 * dot3(e, size), 2.0 * dot3(f, size)
-    if dot3(e, corner) > 0.0:
+    x, y = 2.0 * dot(e, size), 2.0 * dot(f, size)
+    if dot(e, corner) > 0.0:
         x = -x
-    if dot3(f, corner) > 0.0:
+    if dot(f, corner) > 0.0:
         y = -y
     frames = contact_frames(d1, side)
     store_corner(d1, side, 0, to_contact(frames, corner))
-    store_corner(d1, side, 1, to_contact(frames, axpy3(x, e, corner)))
-    store_corner(d1, side, 2, to_contact(frames, axpy3(x, e, axpy3(y, f, corner))))
-    store_corner(d1, side, 3, to_contact(frames, axpy3(y, f, corner)))
+    store_corner(d1, side, 1, to_contact(frames, fma(x, e, corner)))
+    store_corner(d1, side, 2, to_contact(frames, fma(x, e, fma(y, f, corner))))
+    store_corner(d1, side, 3, to_contact(frames, fma(y, f, corner)))
     compute_face_edges(d1, side, 4)
     # the orientation is that of the corners
     s = one
@@ -133,7 +131,7 @@ def box_face(d1, side, corner, axis):
 @kernel
 def box_feature(d1, side, u, corner, least):
     """Finds a face, an edge or nothing; `corner` is the box's highest corner."""
-    a = (fabs(u[0]), fabs(u[1]), fabs(u[2]))
+    a = fabs(u)
     one = 0.0 * a[0] + 1.0
     steep, flat = 0, 0
     if a[1] > a[0]:
@@ -148,7 +146,7 @@ def box_feature(d1, side, u, corner, least):
         box_face(d1, side, corner, steep)
     elif a[0] < EDGE or a[1] < EDGE or a[2] < EDGE:
         e = unit_axis(flat, one)
-        store_segment(d1, side, corner, axpy3(-2.0 * dot3(e, corner), e, corner))
+        store_segment(d1, side, corner, fma(-2.0 * dot(e, corner), e, corner))
 
 
 @kernel
@@ -237,12 +235,12 @@ def cylinder_feature(d1, side, u, least):
             store_corner(d1, side, k, (x, y, s * half))
             x, y = RIM_COS * x - RIM_SIN * y, RIM_SIN * x + RIM_COS * y
         move_corners(d1, side, RIM)
-        store_corner(d1, side, RIM, to_contact(contact_frames(d1, side), (zero, zero, s * half)))
-        set_plane(d1, side, (zero, zero, s))
+        store_corner(d1, side, RIM, to_contact(contact_frames(d1, side), Vec3(zero, zero, s * half)))
+        set_plane(d1, side, Vec3(zero, zero, s))
         d1.feature.count[side] = DISC
     elif fabs(u[2]) < EDGE:
         s = r / sqrt(u[0] * u[0] + u[1] * u[1])
-        store_segment(d1, side, (s * u[0], s * u[1], half), (s * u[0], s * u[1], -half))
+        store_segment(d1, side, Vec3(s * u[0], s * u[1], half), Vec3(s * u[0], s * u[1], -half))
 
 
 @kernel
@@ -251,7 +249,7 @@ def capsule_feature(d1, side, u):
     r, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
     if fabs(u[2]) < EDGE:
         p = r * u
-        store_segment(d1, side, (p[0], p[1], p[2] + half), (p[0], p[1], p[2] - half))
+        store_segment(d1, side, Vec3(p.x, p.y, p.z + half), Vec3(p.x, p.y, p.z - half))
 
 
 @kernel
@@ -261,13 +259,14 @@ def find_feature(m1, d1, side, least):
     Args:
         least: cosine between the normal and a face's normal above which the face is the feature.
 
-    Reads:  shapes.*, feature.axes, facet.*.   Writes: feature.count, feature.point, feature.normal of this side.
+    Reads:  shapes.*, feature.axes, feature.origin, facet.*.
+    Writes: feature.count, feature.point, feature.normal of this side.
     """
     d1.feature.count[side] = 0
-    n = load3(d1.feature.axes, 6)
+    n = d1.feature.axes[0].rows[2]
     if side == 1:
-        n = scale3(-1.0, n)
-    u = mat_t_mul_vec(d1.shapes.mat[side], n)
+        n = -n
+    u = d1.shapes.mat[side].T @ n
     kind = d1.shapes.type[side]
     if kind == BOX:
         corner, _ = core_support(m1, d1, side, u)

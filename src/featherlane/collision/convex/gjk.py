@@ -112,7 +112,7 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
             best, v = x, y
             set_weights(d1, zero, w[0], w[1], w[2])
     if outside == 0:
-        best, v = zero, (zero, zero, zero)
+        best, v = zero, Vec3(zero, zero, zero)
         set_weights(d1, zero + 0.25, zero + 0.25, zero + 0.25, zero + 0.25)
     return best, v
 
@@ -209,7 +209,7 @@ def gjk(m1, d1):
         if vv <= TOUCH * TOUCH * size2:
             state = OVERLAP
             break
-        w = support_along(m1, d1, (-v[0], -v[1], -v[2]))
+        w = support_along(m1, d1, -v)
         ww, vw = dot(w, w), dot(v, w)
         if ww > size2:
             size2 = ww

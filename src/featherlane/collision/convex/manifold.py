@@ -31,7 +31,7 @@ EQUAL = 1e-9  # m distances that differ by less are equal
 @kernel
 def load_candidate(d1, i):
     """Returns the position of a candidate."""
-    return d1.clip.point[i], d1.clip.point[i + CAPACITY], d1.clip.point[i + 2 * CAPACITY]
+    return Vec3(d1.clip.point[i], d1.clip.point[i + CAPACITY], d1.clip.point[i + 2 * CAPACITY])
 
 
 @kernel
@@ -102,12 +102,11 @@ def move_selected_first(d1):
 @kernel
 def store_candidates(d1, n):
     """Stores the first candidates as contact points."""
-    R, c = load9(d1.feature.axes, 0), load3(d1.feature.axes, 9)
+    R, c = d1.feature.axes[0], d1.feature.origin[0]
     for k in range(n):
-        p = mat_t_mul_vec(R, load_candidate(d1, k))
-        d1.manifold.pos[k] = (p[0] + c[0], p[1] + c[1], p[2] + c[2])
+        d1.manifold.pos[k] = R.T @ load_candidate(d1, k) + c
         d1.manifold.dist[k] = d1.clip.dist[k]
-        d1.manifold.normal[k] = (R[6], R[7], R[8])
+        d1.manifold.normal[k] = R.rows[2]
     d1.manifold.count[0] = n
 
 
@@ -152,11 +151,9 @@ def add_nearest(d1):
 @kernel
 def set_contact_axes(d1):
     """Sets the contact coordinates: two tangents, the normal, and the middle of the nearest points."""
-    R = frame_of(d1.convex.normal[0])
-    a, b = d1.convex.witness[0], d1.convex.witness[1]
-    for i in range(3):
-        d1.feature.axes[i], d1.feature.axes[3 + i], d1.feature.axes[6 + i] = R[3 + i], R[6 + i], R[i]
-        d1.feature.axes[9 + i] = 0.5 * (a[i] + b[i])
+    n, s, t = frame_of(d1.convex.normal[0]).rows
+    d1.feature.axes[0] = join(s, t, n)
+    d1.feature.origin[0] = 0.5 * (d1.convex.witness[0] + d1.convex.witness[1])
 
 
 @stage

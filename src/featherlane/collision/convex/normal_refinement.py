@@ -31,8 +31,14 @@ BETTER = 1e-14  # margin, relative to the size, by which a less constrained stra
 def to_shape(d1, side, v):
     """Transforms a vector from the first shape's frame to the frame of a shape."""
     if side == 1:
-        v = mat_t_mul_vec(d1.convex.mat[0], v)
+        v = d1.convex.mat[0].T @ v
     return v
+
+
+@kernel
+def _scaled(size, v):
+    """Returns D v, D the diagonal matrix of the sizes."""
+    return Vec3(size[0] * v[0], size[1] * v[1], size[2] * v[2])
 
 
 @kernel
@@ -45,11 +51,9 @@ def core_curvature(d1, side, n, s, t):
         u, s, t = to_shape(d1, side, n), to_shape(d1, side, s), to_shape(d1, side, t)
         if kind == ELLIPSOID:
             # (D^2 - p p^T) / |D u|, p = D^2 u / |D u|
-            u = (size[0] * u[0], size[1] * u[1], size[2] * u[2])
-            s = (size[0] * s[0], size[1] * s[1], size[2] * s[2])
-            t = (size[0] * t[0], size[1] * t[1], size[2] * t[2])
-            u, norm = normalize3(u)
-            s, t = axpy3(-dot3(u, s), u, s), axpy3(-dot3(u, t), u, t)
+            u, norm = normalize3(_scaled(size, u))
+            s, t = _scaled(size, s), _scaled(size, t)
+            s, t = fma(-dot(u, s), u, s), fma(-dot(u, t), u, t)
             ss, st, tt = dot(s, s) / norm, dot(s, t) / norm, dot(t, t) / norm
         else:
             # a rim: radius over the sine, orthogonal to the axis
@@ -66,9 +70,9 @@ def core_curvature(d1, side, n, s, t):
 def any_tangent(n):
     """Returns a unit vector orthogonal to n."""
     one, zero = 0.0 * n[0] + 1.0, 0.0 * n[0]
-    e = (one, zero, zero)
+    e = Vec3(one, zero, zero)
     if fabs(n[0]) > 0.6:
-        e = (zero, one, zero)
+        e = Vec3(zero, one, zero)
     return normalize3(cross(n, e))[0]
 
 
@@ -77,7 +81,7 @@ def descend(m1, d1, n, e, bound):
     """Returns (n, settled) of Newton's method from n, along the edge e if `bound` is 1, unconstrained if it is 0."""
     settled = 0
     if bound == 1:
-        n, _ = normalize3(axpy3(-dot3(n, e) / dot3(e, e), e, n))
+        n, _ = normalize3(fma(-dot(n, e) / dot(e, e), e, n))
     for _ in range(STEPS):
         if bound == 1:
             t, _ = normalize3(cross(e, n))
@@ -121,9 +125,9 @@ def core_point(d1, side, k):
 @kernel
 def shape_axis(d1, side):
     """Returns the z axis of a shape in the frame of the first."""
-    z = (0.0, 0.0, 1.0)
+    z = Vec3(0.0, 0.0, 1.0)
     if side == 1:
-        z = (d1.convex.mat[0][2], d1.convex.mat[0][5], d1.convex.mat[0][8])
+        z = d1.convex.mat[0].columns[2]
     return z
 
 
@@ -131,9 +135,9 @@ def shape_axis(d1, side):
 def has_both_rims(d1, side):
     """Returns whether points of the simplex lie on both rims of the cylinder."""
     z = shape_axis(d1, side)
-    both, first = False, dot3(core_point(d1, side, 0), z)
+    both, first = False, dot(core_point(d1, side, 0), z)
     for k in range(1, d1.simplex.count[0]):
-        if fabs(dot3(core_point(d1, side, k), z) - first) > d1.shapes.size[side][1]:
+        if fabs(dot(core_point(d1, side, k), z) - first) > d1.shapes.size[side][1]:
             both = True
     return both
 
@@ -141,12 +145,12 @@ def has_both_rims(d1, side):
 @kernel
 def edges_of(d1, side):
     """Returns (number, e, f): up to two edges between the corners of one shape in the simplex."""
-    none = zeros(3)
+    none = Vec3(zeros(3))
     n, e, f = 0, none, none
     kind = d1.shapes.type[side]
     if kind == CYLINDER:
         if has_both_rims(d1, side):
-            n, e = 1, scale3(2.0 * d1.shapes.size[side][1], shape_axis(d1, side))
+            n, e = 1, 2.0 * d1.shapes.size[side][1] * shape_axis(d1, side)
     elif kind != ELLIPSOID:
         i, j = d1.simplex.vertex[side], -2
         for k in range(1, d1.simplex.count[0]):
@@ -164,17 +168,17 @@ def edges_of(d1, side):
 def across(e, f, n):
     """Returns (exists, unit vector orthogonal to e and f on the side of n)."""
     x = cross(e, f)
-    good = dot(x, x) > 1e-8 * (dot3(e, e) * dot3(f, f))
+    good = dot(x, x) > 1e-8 * (dot(e, e) * dot(f, f))
     u, _ = normalize3(x)
     if dot(u, n) < 0.0:
-        u = -1.0 * u
+        u = -u
     return good, u
 
 
 @kernel
 def depth_along(m1, d1, n):
     """Returns h(n)."""
-    return dot3(support_along(m1, d1, n), n)
+    return dot(support_along(m1, d1, n), n)
 
 
 @kernel
@@ -198,7 +202,7 @@ def is_point(m1, d1, side, n):
     """Returns whether the core touches with a single point, not an edge, side or face; its support must be current."""
     kind, point = d1.shapes.type[side], True
     if side == 1:
-        n = scale3(-1.0, n)
+        n = -n
     u = to_shape(d1, side, n)
     if kind == BOX:
         point = fabs(u[0]) > STRAIGHT and fabs(u[1]) > STRAIGHT and fabs(u[2]) > STRAIGHT
@@ -211,13 +215,13 @@ def is_point(m1, d1, side, n):
         at = start + vertex
         for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
             e = m1.hull_vert[start + m1.hull_edge[k]] - m1.hull_vert[at]
-            if dot3(e, u) > -STRAIGHT * sqrt(dot(e, e)):
+            if dot(e, u) > -STRAIGHT * sqrt(dot(e, e)):
                 point = False
     elif kind == PRISM:
         p = d1.shapes.prism[d1.support.vertex[side]]
         for k in range(6):
             e = d1.shapes.prism[k] - p
-            if k != d1.support.vertex[side] and dot3(e, u) > -STRAIGHT * sqrt(dot(e, e)):
+            if k != d1.support.vertex[side] and dot(e, u) > -STRAIGHT * sqrt(dot(e, e)):
                 point = False
     return point
 
@@ -248,7 +252,7 @@ def place_witness(m1, d1, e, f, size):
     elif d1.convex.way[0] == CROSSED:
         # first + x e - (second + y f) = h n
         g = cross(f, n)
-        c = axpy3(-dot(p, g) / dot3(e, g), e, first)
+        c = fma(-dot(p, g) / dot(e, g), e, first)
         if is_close(c, a, size):
             a = c
     d1.convex.witness[0] = a
@@ -259,10 +263,10 @@ def cap_holds(m1, d1, side, z):
     """Returns whether the normal may be the axis z; not if the other core has one nearest point, outside of the cap."""
     p = support_along(m1, d1, z)
     r, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
-    q = axpy3(-half, z, d1.support.first[0] - p)
+    q = fma(-half, z, d1.support.first[0] - p)
     if side == 1:
-        q = axpy3(half, z, d1.support.first[0]) - d1.convex.pos[0]
-    across2 = dot(q, q) - dot3(q, z) * dot3(q, z)
+        q = fma(half, z, d1.support.first[0]) - d1.convex.pos[0]
+    across2 = dot(q, q) - dot(q, z) * dot(q, z)
     return across2 <= r * r or not is_point(m1, d1, 1 - side, z)
 
 
@@ -295,10 +299,10 @@ def polish(m1, d1):
     for side in range(2):
         if d1.shapes.type[side] == CYLINDER:
             z = shape_axis(d1, side)
-            along = dot3(z, start)
+            along = dot(z, start)
             if along * along > 1.0 - NEAR_AXIS * NEAR_AXIS:
                 if along < 0.0:
-                    z = scale3(-1.0, z)
+                    z = -z
                 if cap_holds(m1, d1, side, z):
                     try_method(m1, d1, z, settled=1, method=FACE_FIRST + side, slack=slack)
     if ne > 0 and ng > 0:
@@ -313,6 +317,6 @@ def polish(m1, d1):
     if ng > 0:
         u, settled = descend(m1, d1, start, g, bound=1)
         try_method(m1, d1, u, settled, ALONG_SECOND, slack)
-    u, settled = descend(m1, d1, start, zeros(3), bound=0)
+    u, settled = descend(m1, d1, start, Vec3(zeros(3)), bound=0)
     try_method(m1, d1, u, settled, FREE, slack)
     place_witness(m1, d1, e, g, size)

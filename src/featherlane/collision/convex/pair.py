@@ -59,13 +59,12 @@ def search(m1, d1):
     if dot(p, p) > 0.0:
         d1.support.dir[0] = p
     else:
-        d1.support.dir[0][0], d1.support.dir[0][1], d1.support.dir[0][2] = 1.0, 0.0, 0.0
+        d1.support.dir[0] = (1.0, 0.0, 0.0)
     gjk(m1, d1)
     if d1.gjk.state[0] == FAR:
         d1.convex.dist[0] = NO_DISTANCE
     elif d1.gjk.state[0] == APART:
-        v = d1.gjk.nearest[0]
-        n, length = normalize3((-v[0], -v[1], -v[2]))
+        n, length = normalize3(-d1.gjk.nearest[0])
         d1.facet.kind[0], d1.facet.apart[0] = NO_FACET, 1
         if d1.simplex.count[0] > 1:
             settle_on_facet(m1, d1, vertices_of_simplex(d1, 0), vertices_of_simplex(d1, 1), n)
@@ -85,12 +84,11 @@ def shapes_to_world(d1):
     """Converts the result from cores to shapes, and from the first shape's frame to world axes."""
     r, s = core_radius(d1, 0), core_radius(d1, 1)
     R, dist = d1.shapes.mat[0], d1.convex.dist[0]
-    n, a = R @ d1.convex.normal[0], R @ d1.convex.witness[0]
-    a = a[0] + d1.shapes.pos[0][0], a[1] + d1.shapes.pos[0][1], a[2] + d1.shapes.pos[0][2]
+    n, a = R @ d1.convex.normal[0], R @ d1.convex.witness[0] + d1.shapes.pos[0]
     d1.convex.dist[0] = dist - (r + s)
     d1.convex.normal[0] = n
-    d1.convex.witness[0] = axpy3(r, n, a)
-    d1.convex.witness[1] = axpy3(dist - s, n, a)
+    d1.convex.witness[0] = fma(r, n, a)
+    d1.convex.witness[1] = fma(dist - s, n, a)
 
 
 @kernel
@@ -151,7 +149,7 @@ def convex(m1, d1):
             count_method(d1, BY_SEARCH)
             closest_from_pose(m1, d1)
             if d1.convex.dist[0] == NO_DISTANCE:
-                remember_apart(m1, d1, -1.0 * d1.gjk.nearest[0])
+                remember_apart(m1, d1, -d1.gjk.nearest[0])
             elif d1.convex.dist[0] > limit:
                 remember_apart(m1, d1, d1.shapes.mat[0].T @ d1.convex.normal[0])
         if d1.convex.dist[0] <= limit:

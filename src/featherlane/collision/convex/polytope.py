@@ -40,7 +40,7 @@ def make_face(d1, f, i, j, k):
 @kernel
 def normal_of_face(d1, f):
     """Returns the unit normal of a face."""
-    return d1.epa.normal[f], d1.epa.normal[f + FACES], d1.epa.normal[f + 2 * FACES]
+    return Vec3(d1.epa.normal[f], d1.epa.normal[f + FACES], d1.epa.normal[f + 2 * FACES])
 
 
 @kernel
@@ -60,11 +60,11 @@ def make_faces(d1, n):
                 d1.epa.place[at], d1.epa.place[at + 8], d1.epa.place[at + 16] = x, y, z
     for group in range((n + 7) // 8):
         k = 9 * group
-        a, b, c = (P[k], P[k + 1], P[k + 2]), (P[k + 3], P[k + 4], P[k + 5]), (P[k + 6], P[k + 7], P[k + 8])
-        u = cross(sub3(b, a), sub3(c, a))
+        a, b, c = Vec3(P[k : k + 3]), Vec3(P[k + 3 : k + 6]), Vec3(P[k + 6 : k + 9])
+        u = cross(b - a, c - a)
         nn = dot(u, u)
         u = where(nn > 0.0, 1.0 / sqrt(fmax(nn, TINY)), 1.0) * u
-        key = where(nn > 0.0, dot3(u, c), GROWN)
+        key = where(nn > 0.0, dot(u, c), GROWN)
         N[group], N[group + run], N[group + 2 * run] = u
         O[group], K[group] = key, key
     for f in range(n, 8 * ((n + 7) // 8)):
@@ -91,11 +91,11 @@ def axis_across(e):
     """Returns the coordinate axis farthest from the direction of e."""
     x, y, z = fabs(e[0]), fabs(e[1]), fabs(e[2])
     one, zero = 0.0 * x + 1.0, 0.0 * x
-    axis = (zero, zero, one)
+    axis = Vec3(zero, zero, one)
     if x <= y and x <= z:
-        axis = (one, zero, zero)
+        axis = Vec3(one, zero, zero)
     elif y <= z:
-        axis = (zero, one, zero)
+        axis = Vec3(zero, one, zero)
     return axis
 
 
@@ -113,7 +113,7 @@ def second_vertex(m1, d1, size):
                 y = s
             else:
                 z = s
-            e = support_along(m1, d1, (x, y, z)) - a
+            e = support_along(m1, d1, Vec3(x, y, z)) - a
             if dot(e, e) > (FLAT * size) * (FLAT * size):
                 keep_vertex(d1, 1)
                 n = 2
@@ -154,7 +154,7 @@ def fourth_vertex(m1, d1, size):
     n, a, u = 3, d1.epa.point[0], plane_of_three(d1)
     up = dot(support_along(m1, d1, u) - a, u)
     keep_vertex(d1, 3)
-    down = dot(a - support_along(m1, d1, -1.0 * u), u)
+    down = dot(a - support_along(m1, d1, -u), u)
     if down > up:
         keep_vertex(d1, 3)
         up = down

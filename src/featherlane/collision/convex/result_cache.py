@@ -90,7 +90,7 @@ def shapes_code(d1):
 def first_reach(m1, d1, u):
     """Returns (height, distance from its centre) of the first core's farthest point along u, in its frame."""
     a, _ = core_support(m1, d1, 0, u)
-    return dot3(a, u), sqrt(dot3(a, a))
+    return dot(a, u), sqrt(dot(a, a))
 
 
 @kernel
@@ -116,17 +116,17 @@ def is_apart_as_before(m1, d1):
     if d1.recall.pair[0] != 0:
         entry = scalars(d1, d1.recall.pair[0])
         if entry[0] == 1.0 * d1.recall.key[0] and entry[KINDS] == 1.0 * shapes_code(d1):
-            u = entry[1], entry[2], entry[3]
+            u = Vec3(entry[1:4])
             height, size = entry[HEIGHT], entry[SIZE]
             if d1.shapes.type[0] != MESH:
                 height, size = first_reach(m1, d1, u)
-            n = mat_mul_vec(d1.shapes.mat[0], u)
-            v = mat_t_mul_vec(d1.shapes.mat[1], (-n[0], -n[1], -n[2]))
+            n = d1.shapes.mat[0] @ u
+            v = d1.shapes.mat[1].T @ -n
             b, vertex = second_support(m1, d1, v, whole(entry[VERTEX]))
             entry[VERTEX] = 1.0 * vertex
             p = d1.shapes.pos[1] - d1.shapes.pos[0]
-            gap, reach = dot(n, p) - (height + dot3(b, v)), core_limit(d1)
-            size = 2.0 * (size + sqrt(dot(p, p))) + sqrt(dot3(b, b))
+            gap, reach = dot(n, p) - (height + dot(b, v)), core_limit(d1)
+            size = 2.0 * (size + sqrt(dot(p, p))) + sqrt(dot(b, b))
             clear = CLEAR if is_curved(d1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)) else CLEAR_POLYTOPES
             apart = gap > reach + clear * size and d1.shapes.limit[0] >= 0.0
     return apart
@@ -139,7 +139,7 @@ def remember_apart(m1, d1, u):
         entry, one = scalars(d1, d1.recall.pair[0]), 1.0
         u, _ = normalize3(u)
         entry[0] = one * d1.recall.key[0]
-        entry[1], entry[2], entry[3] = u
+        entry[1:4] = u
         entry[HEIGHT], entry[SIZE] = first_reach(m1, d1, u)
         entry[KINDS], entry[VERTEX] = one * shapes_code(d1), one * NO_VERTEX
 

@@ -59,7 +59,7 @@ def neighbour(m1, d1, side, i, k):
 @kernel
 def edge_falls(m1, d1, side, k, e, u, tilt, slack):
     """Returns whether the edge e to vertex k descends along u more steeply than the tilt; true on the facet."""
-    fall = -dot3(e, u) - slack
+    fall = -dot(e, u) - slack
     return (fall > 0.0 and fall * fall > (tilt * tilt) * dot(e, e)) or is_of_facet(m1, d1, side, k)
 
 
@@ -76,11 +76,11 @@ def falls_away(m1, d1, side, i, u, tilt, slack):
         first = m1.hull_vertadr[d1.shapes.data[side]]
         for c in range(m1.hull_edgeadr[first + i], m1.hull_edgeadr[first + i] + m1.hull_edgenum[first + i]):
             k = m1.hull_edge[c]
-            away = away and edge_falls(m1, d1, side, k, sub3(m1.hull_vert[first + k], p), u, tilt, slack)
+            away = away and edge_falls(m1, d1, side, k, m1.hull_vert[first + k] - p, u, tilt, slack)
     else:
         for c in range(neighbours(m1, d1, side, i)):
             k = neighbour(m1, d1, side, i, c)
-            away = away and edge_falls(m1, d1, side, k, sub3(vertex_of(m1, d1, side, k), p), u, tilt, slack)
+            away = away and edge_falls(m1, d1, side, k, vertex_of(m1, d1, side, k) - p, u, tilt, slack)
     face = face_towards(m1, d1, side, i, u, 2.0 * ALIKE) if away else NO_FACE
     return away and (face == NO_FACE or is_distinct_face(m1, d1, side, face))
 
@@ -90,7 +90,7 @@ def has_edge_along(m1, d1, side, i, u):
     """Returns whether vertex i of a core has an edge that is nearly orthogonal to u, as `edge_across` may find."""
     p, found = vertex_of(m1, d1, side, i), False
     for c in range(neighbours(m1, d1, side, i)):
-        e = sub3(vertex_of(m1, d1, side, neighbour(m1, d1, side, i, c)), p)
+        e = vertex_of(m1, d1, side, neighbour(m1, d1, side, i, c)) - p
         rise = dot(e, u)
         found = found or not rise * rise > (2.0 * PARALLEL) * (2.0 * PARALLEL) * dot(e, e)
     return found
@@ -109,12 +109,12 @@ def is_distinct_face(m1, d1, side, face):
     if distinct:
         n = unit_axis(face // 2, 2.0 * (face % 2) - 1.0 + 0.0 * d1.shapes.size[0][0])
         if side == 0:
-            u = mat_t_mul_vec(d1.convex.mat[0], n)
+            u = d1.convex.mat[0].T @ n
         else:
-            u = mat_mul_vec(d1.convex.mat[0], n)
+            u = d1.convex.mat[0] @ n
         if has_face(d1, other):
             v, _ = plane_of_face(m1, d1, other)
-            v = add3(u, v)
+            v = u + v
             distinct = d1.shapes.type[other] == MESH and dot(v, v) > (2.0 * PARALLEL) * (2.0 * PARALLEL)
             f = d1.facet.vertex[3 * other]
             for c in range(m1.hull_polyvertnum[f] if distinct else 0):
@@ -131,7 +131,7 @@ def is_distinct_face(m1, d1, side, face):
 def edge_of_facet(m1, d1, side):
     """Returns the vector along the facet's edge, in the frame of its shape."""
     k = 3 * side
-    return sub3(vertex_of(m1, d1, side, d1.facet.vertex[k + 2]), vertex_of(m1, d1, side, d1.facet.vertex[k]))
+    return vertex_of(m1, d1, side, d1.facet.vertex[k + 2]) - vertex_of(m1, d1, side, d1.facet.vertex[k])
 
 
 @kernel
@@ -165,7 +165,7 @@ def is_separate_facet(m1, d1, size, inside):
     """
     n, slack = d1.convex.normal[0], SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
     v = d1.convex.mat[0].T @ n
-    tilt, u = slack / inside, (-v[0], -v[1], -v[2])
+    tilt, u = slack / inside, -v
     if has_face(d1, 0) or has_face(d1, 1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)):
         tilt = fmax(tilt, 2.0 * PARALLEL)
     alone = slack < 0.5 * ALIKE * inside
@@ -187,7 +187,7 @@ def edge_across(m1, d1, side, i, u):
     p, found, other = vertex_of(m1, d1, side, i), 0, -1
     for c in range(neighbours(m1, d1, side, i)):
         k = neighbour(m1, d1, side, i, c)
-        e = sub3(vertex_of(m1, d1, side, k), p)
+        e = vertex_of(m1, d1, side, k) - p
         rise = dot(e, u)
         if rise * rise <= PARALLEL * PARALLEL * dot(e, e):
             found, other = found + 1, k
@@ -202,9 +202,9 @@ def settle_on_edge(m1, d1, side, face, i):
     set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
     n, _ = plane_of_face(m1, d1, side)
     if side == 0:
-        u = mat_t_mul_vec(d1.convex.mat[0], n)
+        u = d1.convex.mat[0].T @ n
     else:
-        u = mat_mul_vec(d1.convex.mat[0], n)
+        u = d1.convex.mat[0] @ n
     k, good = edge_across(m1, d1, 1 - side, i, u), False
     if k >= 0 and edge_across(m1, d1, 1 - side, k, u) == i:
         for c in range(3):
@@ -223,9 +223,9 @@ def settle_on_facet(m1, d1, i, j, u):
             facet.kind is NO_FACET, and `convex_*` is undefined.
     """
     good = False
-    v = mat_t_mul_vec(d1.convex.mat[0], u)
+    v = d1.convex.mat[0].T @ u
     if min(i[0], j[0]) >= 0:
-        face, other = face_towards(m1, d1, 0, i[0], u, ALIKE), face_towards(m1, d1, 1, j[0], -1.0 * v, ALIKE)
+        face, other = face_towards(m1, d1, 0, i[0], u, ALIKE), face_towards(m1, d1, 1, j[0], -v, ALIKE)
         if face != NO_FACE and other != NO_FACE:
             set_facet(d1, FACES, (face, face, face), (other, other, other))
             good = measure_facet(m1, d1) > 0.0
@@ -242,5 +242,5 @@ def settle_on_facet(m1, d1, i, j, u):
     if not good:
         name_facet(d1, i, j)
         good = measure_facet(m1, d1) > 0.0
-    if not good or dot3(d1.convex.normal[0], u) < 0.5:
+    if not good or dot(d1.convex.normal[0], u) < 0.5:
         d1.facet.kind[0] = NO_FACET

@@ -67,23 +67,23 @@ def signed(size, u):
 def unit_axis(i, s):
     """Returns s times axis i."""
     zero = 0.0 * s
-    v = (zero, zero, s)
+    v = Vec3(zero, zero, s)
     if i == 0:
-        v = (s, zero, zero)
+        v = Vec3(s, zero, zero)
     elif i == 1:
-        v = (zero, s, zero)
+        v = Vec3(zero, s, zero)
     return v
 
 
 @kernel
 def ellipsoid_support(size, u):
     """Returns D^2 u / |D u|."""
-    x, y, z = size[0] * u[0], size[1] * u[1], size[2] * u[2]
-    norm = sqrt(dot3((x, y, z), (x, y, z)))
+    v = Vec3(size[0] * u[0], size[1] * u[1], size[2] * u[2])
+    norm = norm3(v)
     if norm > 1e-300:
-        s = 1.0 / norm
-        x, y, z = size[0] * (x * s), size[1] * (y * s), size[2] * (z * s)
-    return x, y, z
+        w = (1.0 / norm) * v
+        v = Vec3(size[0] * w[0], size[1] * w[1], size[2] * w[2])
+    return v
 
 
 @kernel
@@ -95,16 +95,16 @@ def cylinder_support(size, u):
     if norm > 1e-300:
         s = size[0] / norm
         x, y = u[0] * s, u[1] * s
-    return x, y, z
+    return Vec3(x, y, z)
 
 
 @kernel
 def highest_vertex(m1, start, n, u):
     """Returns the first of the hull's highest vertices, by testing all."""
-    best = dot3(m1.hull_vert[start], u)
+    best = dot(m1.hull_vert[start], u)
     vertex = where(best < best, best, 0.0)  # finite even for a NaN direction
     for i in range(1, n):
-        height = dot3(m1.hull_vert[start + i], u)
+        height = dot(m1.hull_vert[start + i], u)
         vertex, best = where(height > best, i, vertex), fmax(height, best)
     return whole(vertex)
 
@@ -115,12 +115,12 @@ def climb(m1, start, n, u, vertex):
 
     The maximum uses a select, not a branch, because which neighbour is higher cannot be predicted.
     """
-    best = dot3(m1.hull_vert[start + vertex], u)
+    best = dot(m1.hull_vert[start + vertex], u)
     for _ in range(n):
         at, higher = start + vertex, where(best < best, best, -1.0)
         for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
             i = m1.hull_edge[k]
-            height = dot3(m1.hull_vert[start + i], u)
+            height = dot(m1.hull_vert[start + i], u)
             higher, best = where(height > best, i, higher), fmax(height, best)
         if higher < 0.0:
             break
@@ -148,9 +148,9 @@ def cell_of(u):
 @kernel
 def highest_prism_vertex(d1, u):
     """Returns the first of the prism's highest vertices."""
-    vertex, best = 0, dot3(d1.shapes.prism[0], u)
+    vertex, best = 0, dot(d1.shapes.prism[0], u)
     for i in range(1, 6):
-        height = dot3(d1.shapes.prism[i], u)
+        height = dot(d1.shapes.prism[i], u)
         if height > best:
             vertex, best = i, height
     return vertex
@@ -190,7 +190,7 @@ def core_support(m1, d1, side, u):
         x, y, z = d1.shapes.prism[vertex]
     else:
         vertex = 0
-    return (x, y, z), vertex
+    return Vec3(x, y, z), vertex
 
 
 # ---- the difference of two shapes ------------------------------------------------------------------------------------
@@ -199,11 +199,7 @@ def look_from_first(d1):
     """Computes the pose of the second shape in the frame of the first."""
     R = d1.shapes.mat[0]
     d1.convex.pos[0] = R.T @ (d1.shapes.pos[1] - d1.shapes.pos[0])
-    for k in range(3):
-        column = mat_t_mul_vec(
-            R, (flat(d1.shapes.mat)[9 + k], flat(d1.shapes.mat)[12 + k], flat(d1.shapes.mat)[15 + k])
-        )
-        flat(d1.convex.mat)[k], flat(d1.convex.mat)[3 + k], flat(d1.convex.mat)[6 + k] = column
+    d1.convex.mat[0] = R.T @ d1.shapes.mat[1]
 
 
 @stage
@@ -217,10 +213,9 @@ def support_point(m1, d1):
     u = d1.support.dir[0]
     a, i = core_support(m1, d1, 0, u)
     v = d1.convex.mat[0].T @ u
-    b, j = core_support(m1, d1, 1, (-v[0], -v[1], -v[2]))
-    b = mat_mul_vec(d1.convex.mat[0], b)
+    b, j = core_support(m1, d1, 1, -v)
     d1.support.first[0] = a
-    d1.support.point[0] = sub3(a, b) - d1.convex.pos[0]
+    d1.support.point[0] = a - d1.convex.mat[0] @ b - d1.convex.pos[0]
     d1.support.vertex[0], d1.support.vertex[1] = i, j
 
 

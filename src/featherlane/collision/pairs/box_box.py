@@ -9,7 +9,7 @@ Source: MuJoCo 4.0.1 mjc_BoxBox, with its tolerances.
 from featherlane.prelude import *
 from featherlane.collision.pairs.box_edge import edge_point
 from featherlane.collision.pairs.box_face import face_points
-from featherlane.collision.pairs.box_frame import axis, frame_column, frame_row, relative, seen_from, transpose
+from featherlane.collision.pairs.box_frame import axis, frame_column, frame_row, relative, seen_from
 
 ROUNDING = 1e-13  # relative to the sum of half sizes: boxes whose overlap is within rounding still touch
 PARALLEL = 1e-8  # sine below which two edges count as parallel
@@ -60,11 +60,12 @@ def lay_columns(d1, R):
 def lay_gaps(d1, R, p, size1, size2):
     """Computes the cross products of the first box's edges with the second's three, and the separations along them."""
     E = eights(d1.box.axis)
-    columns = load3(E, 0)
+    columns = Vec3(E[0:3])
     for i in (0, 1, 2):
         u, sine = normalize3(cross(axis(i), columns))
         gap = fabs(plain_dot3(u, p)) - extent(u, size1) - extent(seen_from(R, u), size2)
-        store4(E, 3 + 4 * i, (where(sine >= PARALLEL, gap, NEVER), u[0], u[1], u[2]))
+        k = 3 + 4 * i
+        E[k], E[k + 1 : k + 4] = where(sine >= PARALLEL, gap, NEVER), u
 
 
 @kernel
@@ -81,7 +82,7 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
                 k = 8 * (3 + 4 * i) + j
                 gap = A[k]
                 if (gap - PREFERENCE * fabs(gap) > best) & (gap > depth):
-                    code, best, n = EDGES + 3 * i + j, gap, (A[k + 8], A[k + 16], A[k + 24])
+                    code, best, n = EDGES + 3 * i + j, gap, Vec3(A[k + 8], A[k + 16], A[k + 24])
     return code, best, n
 
 
@@ -115,7 +116,7 @@ def box_box(m1, d1):
     """
     R1, R2 = d1.shapes.mat[0], d1.shapes.mat[1]
     offset = d1.shapes.pos[1] - d1.shapes.pos[0]
-    R, p, q = relative(R1, R2), seen_from(R1, offset), seen_from(R2, (-offset[0], -offset[1], -offset[2]))
+    R, p, q = relative(R1, R2), seen_from(R1, offset), seen_from(R2, -offset)
     size1, size2 = d1.shapes.size[0], d1.shapes.size[1]
     slack = d1.shapes.limit[0] + ROUNDING * (size1[0] + size1[1] + size1[2] + size2[0] + size2[1] + size2[2])
 
@@ -124,6 +125,6 @@ def box_box(m1, d1):
     if code >= EDGES:
         edge_point(d1, R, p, n, (code - EDGES) // 3, (code - EDGES) % 3, slack)
     elif code >= FACES2:
-        face_points(d1, transpose(R), q, 1, code - FACES2)
+        face_points(d1, R.T, q, 1, code - FACES2)
     elif code >= FACES1:
         face_points(d1, R, p, 0, code)

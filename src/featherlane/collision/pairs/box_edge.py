@@ -22,7 +22,7 @@ def farthest_edge(n, size, k, second):
     x = farthest_coordinate(n[0], size[0], second) if k != 0 else 0.0
     y = farthest_coordinate(n[1], size[1], second) if k != 1 else 0.0
     z = farthest_coordinate(n[2], size[2], second) if k != 2 else 0.0
-    return x, y, z
+    return Vec3(x, y, z)
 
 
 @kernel
@@ -46,7 +46,7 @@ def edge_point(d1, R, p, n, i, j, slack):
     All in the first box's frame; R and p are the pose of the second box in it.
     Writes: manifold.*.
     """
-    n = n if plain_dot3(n, p) >= 0.0 else (-n[0], -n[1], -n[2])
+    n = n if plain_dot3(n, p) >= 0.0 else -n
     m = seen_from(R, n)
     size1, size2 = d1.shapes.size[0], d1.shapes.size[1]
     u, v = axis(i), frame_column(R, j)
@@ -55,18 +55,18 @@ def edge_point(d1, R, p, n, i, j, slack):
     best, a, b = 1e10, u, v
     for k in range(4):
         c1 = farthest_edge(n, size1, i, k >> 1)
-        c2 = sub3(p, turned_by(R, farthest_edge(m, size2, j, k & 1)))
-        s, t = nearest_on_edges(sub3(c2, c1), u, v, size1[i], size2[j])
-        w1, w2 = add3(c1, scale3(s, u)), c2 + scale3(t, v)
+        c2 = p - turned_by(R, farthest_edge(m, size2, j, k & 1))
+        s, t = nearest_on_edges(c2 - c1, u, v, size1[i], size2[j])
+        w1, w2 = c1 + s * u, c2 + t * v
         between = w2 - w1
         square = plain_dot3(between, between)
         if square < best:
             best, a, b = square, w1, w2
 
-    dist = plain_dot3(sub3(b, a), n)
+    dist = plain_dot3(b - a, n)
     if dist <= slack:
         R1 = d1.shapes.mat[0]
         d1.manifold.count[0] = 1
         d1.manifold.dist[0] = dist
-        d1.manifold.pos[0] = R1 @ (0.5 * add3(a, b)) + d1.shapes.pos[0]
-        d1.manifold.normal[0] = mat_mul_vec(R1, n)
+        d1.manifold.pos[0] = R1 @ (0.5 * (a + b)) + d1.shapes.pos[0]
+        d1.manifold.normal[0] = R1 @ n

@@ -46,16 +46,14 @@ def cut(d1, source, target, n, c, sign, limit):
     """Clips the polygon of n corners at `source` to sign x_c <= limit; returns the number of corners at `target`."""
     kept = 0
     for k in range(n):
-        i, j = source + 3 * k, source + 3 * (k + 1 if k + 1 < n else 0)
-        here, there = sign * flat(d1.box.polygon)[i + c] - limit, sign * flat(d1.box.polygon)[j + c] - limit
-        p, q = load3(flat(d1.box.polygon), i), load3(flat(d1.box.polygon), j)
+        p, q = d1.box.polygon[source + k], d1.box.polygon[source + (k + 1 if k + 1 < n else 0)]
+        here, there = sign * p[c] - limit, sign * q[c] - limit
         if (here <= 0.0) & (kept < CAPACITY):
-            store3(flat(d1.box.polygon), target + 3 * kept, p)
+            d1.box.polygon[target + kept] = p
             kept += 1
         if (((here < 0.0) & (there > 0.0)) | ((here > 0.0) & (there < 0.0))) & (kept < CAPACITY):
             t = here / (here - there)
-            x, y, z = p[0] + t * (q[0] - p[0]), p[1] + t * (q[1] - p[1]), p[2] + t * (q[2] - p[2])
-            store3(flat(d1.box.polygon), target + 3 * kept, (x, y, z))
+            d1.box.polygon[target + kept] = p + t * (q - p)
             kept += 1
     return kept
 
@@ -94,7 +92,7 @@ def face_points(d1, R, o, ref, a):
     size, half = d1.shapes.size[inc], d1.shapes.size[ref]
     lay_face(d1, o, R, size, half[a], a, up)
 
-    n, other = 4, 3 * CAPACITY
+    n, other = 4, CAPACITY
     n = cut(d1, 0, other, n, 0, 1.0, half[x])
     n = cut(d1, other, 0, n, 0, -1.0, half[x])
     n = cut(d1, 0, other, n, 1, 1.0, half[y])
@@ -102,12 +100,12 @@ def face_points(d1, R, o, ref, a):
     n = keep_near(d1, n, NEAR * (half[x] * half[x] + half[y] * half[y]))
 
     M, centre = d1.shapes.mat[ref], d1.shapes.pos[ref]
-    normal = scale3(up if ref == 0 else -up, frame_column(M, a))
+    normal = (up if ref == 0 else -up) * frame_column(M, a)
     for k in range(n):
         height = d1.box.polygon[k][2]
-        pos = axpy3(d1.box.polygon[k][0], frame_column(M, x), centre)
-        pos = axpy3(d1.box.polygon[k][1], frame_column(M, y), pos)
+        pos = fma(d1.box.polygon[k][0], frame_column(M, x), centre)
+        pos = fma(d1.box.polygon[k][1], frame_column(M, y), pos)
         d1.manifold.dist[k] = height
-        d1.manifold.pos[k] = axpy3(up * (half[a] + 0.5 * height), frame_column(M, a), pos)
+        d1.manifold.pos[k] = fma(up * (half[a] + 0.5 * height), frame_column(M, a), pos)
         d1.manifold.normal[k] = normal
     d1.manifold.count[0] = n

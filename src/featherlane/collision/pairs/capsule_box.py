@@ -25,8 +25,8 @@ def nearest_end(d1, p, h, size):
     """Returns (feature, axis, x, squared distance) of the end nearest to the face below it, or of an end inside."""
     what, axis, x, best = NOWHERE, 0, 0.0, NEVER
     for end in (-1, 1):
-        c = add3(p, real(d1, end) * h)
-        out = sub3((clip(c[0], -size[0], size[0]), clip(c[1], -size[1], size[1]), clip(c[2], -size[2], size[2])), c)
+        c = p + real(d1, end) * h
+        out = clip(c, -size, size) - c
         square, beyond, k = plain_dot3(out, out), 0, 0
         for i in range(3):
             if fabs(c[i]) > size[i]:
@@ -55,7 +55,7 @@ def corner_signs(d1):
         d1.box.corner[i] = real(d1, 2 * (i & 1) - 1)
         d1.box.corner[8 + i] = real(d1, (i & 2) - 1)
         d1.box.corner[16 + i] = real(d1, (i >> 1 & 2) - 1)
-    return load3(eights(d1.box.corner), 0)
+    return Vec3(eights(d1.box.corner)[0:3])
 
 
 @kernel
@@ -101,10 +101,10 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
     det = ma * mc - mb * mb
     skew = fabs(det) >= MINVAL
     inverse = 1.0 / det if skew else 0.0
-    d = tuple((signs[c] * size[c] if k != c else 0.0) - p[c] for c in range(3))
+    d = Vec3((signs[c] * size[c] if k != c else 0.0) - p[c] for c in range(3))
     e, x, end = edges_and_segment(mb, ma, mc, -size[k] * d[k], plain_dot3(h, d), inverse)
-    d, step = sub3(d, x * h), size[k] * e
-    d = tuple(d[c] + (step if k == c else 0.0) for c in range(3))
+    d, step = d - x * h, size[k] * e
+    d = Vec3(d[c] + (step if k == c else 0.0) for c in range(3))
     square = plain_dot3(d, d) if skew else NEVER + signs[k]
     E[4 * k], E[4 * k + 1], E[4 * k + 2], E[4 * k + 3] = where(signs[k] < 0.0, square, NEVER), x, e, end
 
@@ -190,7 +190,7 @@ def along_edge(z, h, size, corner, k, x, e):
 def along_face(p, h, size, k, x):
     """Returns the extent from an end over a face across axis k, to the other end or to where it leaves the face."""
     s = -1 if x > 0.0 else 1
-    c, travel = add3(p, x * h), 2.0
+    c, travel = p + x * h, 2.0
     for i in range(3):
         if i != k and fabs(h[i]) > 0.0:
             for side in (1, -1):
@@ -206,12 +206,12 @@ def add_sphere(d1, p):
     """Adds the contact point of the capsule's sphere at p, in the box's frame, if it touches."""
     R, c = d1.shapes.mat[1], d1.shapes.pos[1]
     # transformed out of the frame and back, because the rounding of that point decides what is inside
-    centre = seen_from(R, add3(turned_by(R, p), c) - c)
+    centre = seen_from(R, turned_by(R, p) + c - c)
     touch, dist, pos, n = sphere_box(centre, d1.shapes.size[0][0], d1.shapes.size[1], d1.shapes.limit[0])
     if touch:
         i = d1.manifold.count[0]
         d1.manifold.dist[i] = dist
-        d1.manifold.pos[i] = add3(turned_by(R, pos), c)
+        d1.manifold.pos[i] = turned_by(R, pos) + c
         d1.manifold.normal[i] = turned_by(R, n)
         d1.manifold.count[0] = i + 1
 
@@ -228,8 +228,8 @@ def capsule_box(m1, d1):
     """
     R, size, half = d1.shapes.mat[1], d1.shapes.size[1], d1.shapes.size[0][1]
     p = seen_from(R, d1.shapes.pos[0] - d1.shapes.pos[1])
-    z = seen_from(R, (d1.shapes.mat[0][2], d1.shapes.mat[0][5], d1.shapes.mat[0][8]))
-    h = scale3(half, z)
+    z = seen_from(R, d1.shapes.mat[0].columns[2])
+    h = half * z
 
     what, k, x, best = nearest_end(d1, p, h, size)
     e, corner = 0.0, 0
@@ -245,6 +245,6 @@ def capsule_box(m1, d1):
 
     d1.manifold.count[0] = 0
     if what != NOWHERE:
-        add_sphere(d1, add3(p, x * h))
+        add_sphere(d1, p + x * h)
         if travel > NO_SECOND:
-            add_sphere(d1, add3(p, (travel + x) * h))
+            add_sphere(d1, p + (travel + x) * h)

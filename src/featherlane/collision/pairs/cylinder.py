@@ -16,15 +16,15 @@ def lowest_radius(n, R, r):
     v = r (s a - n) / |s a - n|; for a disk parallel to the plane all radii are equally low, and v is along x.
     Note: unfused as in MuJoCo, because rounding decides which disks are parallel.
     """
-    z = R[2], R[5], R[8]
+    x, _, z = R.columns
     slope = plain_dot3(n, z)
     up = slope > 0.0
-    a, slope = select3(up, (-z[0], -z[1], -z[2]), z), where(up, -slope, slope)
-    v = a[0] * slope - n[0], a[1] * slope - n[1], a[2] * slope - n[2]
+    a, slope = where(up, -z, z), where(up, -slope, slope)
+    v = slope * a - n
     length2 = plain_dot3(v, v)
     parallel = length2 < MINVAL * MINVAL
     scale = r / where(parallel, 1.0, sqrt(length2))
-    return a, slope, where(parallel, scale3(r, (R[0], R[3], R[6])), scale3(scale, v))
+    return a, slope, where(parallel, r * x, scale * v)
 
 
 @kernel
@@ -42,10 +42,10 @@ def plane_cylinder(height, n, c, R, r, half):
     disk = fma(half, a, c)
     back = fma(-0.5, v, disk)
     return (
-        (low, axpy3(-0.5 * low, n, fma(1.0, v, disk))),
-        (high, axpy3(-0.5 * high, n, fma(1.0, v, fma(-half, a, c)))),
-        (aside, axpy3(-0.5 * aside, n, fma(1.0, across, back))),
-        (aside, axpy3(-0.5 * aside, n, fma(-1.0, across, back))),
+        (low, fma(-0.5 * low, n, v + disk)),
+        (high, fma(-0.5 * high, n, v + fma(-half, a, c))),
+        (aside, fma(-0.5 * aside, n, back + across)),
+        (aside, fma(-0.5 * aside, n, back - across)),
     )
 
 
@@ -60,7 +60,7 @@ def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
     """
     v = c1 - c2
     x = plain_dot3(z2, v)
-    foot = scale3(x, z2)
+    foot = x * z2
     out = v - foot
     radius2 = plain_dot3(out, out)
     radius = sqrt(radius2)
@@ -70,12 +70,12 @@ def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
 
     # the side is treated as a sphere on the axis, the rim as a sphere of radius 0
     end = where(x > 0.0, half, -half)
-    rim = scale3(end, z2) + r2 / fmax(radius, MINVAL) * out + c2
+    rim = end * z2 + r2 / fmax(radius, MINVAL) * out + c2
     centre = where(side, foot + c2, rim)
     touch, dist, pos, n = sphere_sphere(c1, z1, r1, centre, z2, where(side, r2, 0.0), margin)
 
     # a disk is treated as a plane
-    up = scale3(where(x > 0.0, 1.0, -1.0), z2)
-    flat_touch, flat_dist, flat_pos = plane_sphere(axpy3(end, z2, c2), up, c1, r1, margin)
-    n = select3(disk, (-up[0], -up[1], -up[2]), n)
+    up = where(x > 0.0, 1.0, -1.0) * z2
+    flat_touch, flat_dist, flat_pos = plane_sphere(fma(end, z2, c2), up, c1, r1, margin)
+    n = where(disk, -up, n)
     return (disk & flat_touch) | (not_(disk) & touch), where(disk, flat_dist, dist), where(disk, flat_pos, pos), n

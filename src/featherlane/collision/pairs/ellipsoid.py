@@ -10,10 +10,9 @@ def plane_ellipsoid(p, n, c, R, size, margin):
     S = diag(size) and u is the plane's normal in the ellipsoid's frame.
     Source: MuJoCo mjc_PlaneConvex of an ellipsoid.
     """
-    u = mat_t_mul_vec(R, n)
-    w = u[0] * size[0], u[1] * size[1], u[2] * size[2]
-    length = norm3(w)
-    low = -size[0] * w[0] / length, -size[1] * w[1] / length, -size[2] * w[2] / length
-    lowest = mat_mul_vec(R, low) + c
-    dist = dot3(lowest - p, n)
-    return dist <= margin, dist, axpy3(-0.5 * dist, n, lowest)
+    u = R.T @ n
+    w = Vec3(u[0] * size[0], u[1] * size[1], u[2] * size[2])
+    low = Vec3(-size[0] * w[0], -size[1] * w[1], -size[2] * w[2]) / norm3(w)
+    lowest = R @ low + c
+    dist = dot(lowest - p, n)
+    return dist <= margin, dist, fma(-0.5 * dist, n, lowest)

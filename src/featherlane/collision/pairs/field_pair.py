@@ -11,6 +11,7 @@ Source: MuJoCo engine_collision_sdf.c (mjc_SDF, stepGradient, addPreContact).  D
 from featherlane.prelude import *
 from featherlane.collision.convex.support import look_from_first
 from featherlane.collision.signed_distance import signed_distance
+from featherlane.lanes.rows import row_type
 
 LANES = 8
 NOWHERE = 1e10  # value of a failed descent, and largest component of a gradient
@@ -18,6 +19,7 @@ DECREASE = 0.1  # the line search accepts this fraction of the decrease that the
 TRIALS = 15  # step factors of the line search: 1, 1/2, ... until below 1e-4
 MOST_STEPS, SWEEPS = 200, 6  # steps of the converged minimization, sweeps over the pairs of planes in each
 MERGE = 10.0  # tolerances: contacts that are nearer to each other are one
+Jets = row_type("Jets", "b bx by bz a ax ay az")  # fields B and A, each with its gradient
 OVERLAP, DEPTH = 0, 1  # functions to descend on: A + B + |max(A, B)|, max(A, B)
 
 
@@ -35,26 +37,24 @@ def halton(index, base):
 @kernel
 def box_in_frame(R, p, box):
     """Returns (lower, upper) corner of the axis-aligned bounds of a box (centre, half sides), moved by (R, p)."""
-    c, s = mat_mul_vec(R, (box[0], box[1], box[2])) + p, (box[3], box[4], box[5])
-    half = tuple(fma(fabs(R[k]), s[0], fma(fabs(R[k + 1]), s[1], fabs(R[k + 2]) * s[2])) for k in (0, 3, 6))
-    return sub3(c, half), add3(c, half)
+    c, s = R @ box.centre + p, box.half
+    half = Vec3(fma(fabs(R[k]), s[0], fma(fabs(R[k + 1]), s[1], fabs(R[k + 2]) * s[2])) for k in (0, 3, 6))
+    return c - half, c + half
 
 
 @kernel
 def common_box(R, p, a, b):
     """Returns (lower, upper) corner of the intersection of box a and of box b, which is moved by (R, p)."""
     low, high = box_in_frame(R, p, b)
-    least, most = tuple(a[k] - a[3 + k] for k in range(3)), tuple(a[k] + a[3 + k] for k in range(3))
-    return tuple(fmax(least[k], low[k]) for k in range(3)), tuple(fmin(most[k], high[k]) for k in range(3))
+    return fmax(a.centre - a.half, low), fmin(a.centre + a.half, high)
 
 
 @kernel
 def fields_apart(m, d, g, h, limit, near):
     """Returns the mask of worlds where the bounding boxes, parallel to the axes of geom g, do not intersect."""
-    R, S = d.geom_xmat[g], d.geom_xmat[h]
-    turn = mat_mul((R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]), S)
+    R = d.geom_xmat[g]
     p = R.T @ (d.geom_xpos[h] - d.geom_xpos[g])
-    low, high = common_box(turn, p, load6(m.geom_aabb, 6 * g), load6(m.geom_aabb, 6 * h))
+    low, high = common_box(R.T @ d.geom_xmat[h], p, m.geom_aabb[g], m.geom_aabb[h])
     return (high[0] < low[0]) | (high[1] < low[1]) | (high[2] < low[2])
 
 
@@ -67,39 +67,50 @@ def field_jets(m1, d1, side, exact):
     Writes: descent.jet (2, 4, 8) [m, 1]: value and gradient for each shape.
     """
     x, jet = eights(d1.descent.trial), eights(d1.descent.jet)
-    R, p = d1.convex.mat[0], (x[0], x[1], x[2])
+    R, p = d1.convex.mat[0], Vec3(x[0:3])
     if side == 0:
-        p = mat_mul_vec(R, p) + d1.convex.pos[0]
+        p = R @ p + d1.convex.pos[0]
     size = d1.shapes.size[side]
     value, slope = signed_distance(m1, d1, d1.shapes.field[2 * side], d1.shapes.field[2 * side + 1], size, p, exact)
     if side == 0:
-        slope = mat_t_mul_vec(R, slope)
+        slope = R.T @ slope
     jet[4 * side] = value
-    store3(jet, 4 * side + 1, slope)
+    jet[4 * side + 1 : 4 * side + 4] = slope
 
 
 @kernel
 def jets_at(m1, d1, x, exact):
-    """Returns (B, its gradient, A, its gradient) at eight points, as 8 values."""
-    store3(eights(d1.descent.trial), 0, x)
+    """Returns the fields B and A and their gradients at eight points."""
+    eights(d1.descent.trial)[0:3] = x
     field_jets(m1, d1, 0, exact)
     field_jets(m1, d1, 1, exact)
     jet = eights(d1.descent.jet)
-    return tuple(jet[k] for k in range(8))
+    return Jets(jet[0:8])
+
+
+@kernel
+def slope_of_b(jets):
+    """Returns the gradient of B."""
+    return Vec3(jets.bx, jets.by, jets.bz)
+
+
+@kernel
+def slope_of_a(jets):
+    """Returns the gradient of A."""
+    return Vec3(jets.ax, jets.ay, jets.az)
 
 
 @kernel
 def objective(jets, kind):
     """Returns the function that a descent minimizes, and its gradient."""
-    b, a = jets[0], jets[4]
-    upper = a > b
+    b, a, upper = jets.b, jets.a, jets.a > jets.b
     most = where(upper, a, b)
-    slope = tuple(where(upper, jets[5 + k], jets[1 + k]) for k in range(3))
+    slope = where(upper, slope_of_a(jets), slope_of_b(jets))
     value = most
     if kind == OVERLAP:
         sign = where(most > 0.0, 1.0, -1.0)
         value = a + b + fabs(most)
-        slope = tuple(jets[1 + k] + jets[5 + k] + sign * slope[k] for k in range(3))
+        slope = slope_of_b(jets) + slope_of_a(jets) + sign * slope
     return value, slope
 
 
@@ -116,24 +127,23 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
         if not any_(alive):
             break
         start, slope = objective(jets, kind)
-        steep = dot3(slope, slope)
+        steep = dot(slope, slope)
         small = (fabs(slope[0]) <= NOWHERE) & (fabs(slope[1]) <= NOWHERE) & (fabs(slope[2]) <= NOWHERE)
         failed, alive = failed | (alive & not_(small)), alive & small
-        before, searching, factor = join(x, jets), alive, 1.0
+        last, before, searching, factor = x, jets, alive, 1.0
         for _ in range(TRIALS):
             if not any_(searching):
                 break
-            trial = tuple(before[k] - factor * slope[k] for k in range(3))
-            there = jets_at(m1, d1, select3(searching, trial, x), exact)
+            trial = last - factor * slope
+            there = jets_at(m1, d1, where(searching, trial, x), exact)
             found, _ = objective(there, kind)
-            x, value = select3(searching, trial, x), where(searching, found, value)
-            jets = tuple(where(searching, there[k], jets[k]) for k in range(8))
+            x, value = where(searching, trial, x), where(searching, found, value)
+            jets = where(searching, there, jets)
             searching = searching & (found - start > -(DECREASE * factor * steep))
             factor = 0.5 * factor
         # where no trial is lower, the descent ends at the point before
         worse = alive & (start < value)
-        x, value = tuple(where(worse, before[k], x[k]) for k in range(3)), where(worse, start, value)
-        jets = tuple(where(worse, before[3 + k], jets[k]) for k in range(8))
+        x, value, jets = where(worse, last, x), where(worse, start, value), where(worse, before, jets)
         alive = alive & not_(worse)
     return x, jets, value, failed
 
@@ -141,8 +151,8 @@ def descend(m1, d1, x, jets, kind, iterations, exact):
 @kernel
 def middle_normal(jets):
     """Returns the direction from B to A: against the gradient of A - B, both of unit length."""
-    b, _ = normalize3((jets[1], jets[2], jets[3]))
-    a, _ = normalize3((jets[5], jets[6], jets[7]))
+    b, _ = normalize3(slope_of_b(jets))
+    a, _ = normalize3(slope_of_a(jets))
     n, _ = normalize3(b - a)
     return n
 
@@ -151,7 +161,7 @@ def middle_normal(jets):
 @kernel
 def shift_weight(weights, total, values, slopes, reach, i, j):
     """Returns (weights, their sum of slopes) after the best shift of weight from plane j to plane i."""
-    across = sub3(slopes[i], slopes[j])
+    across = slopes[i] - slopes[j]
     t = (values[i] - values[j] - reach * dot(total, across)) / fmax(reach * dot(across, across), MINVAL)
     t = clip(t, -weights[i], weights[j])
     shifts = tuple(t if k == i else -t if k == j else 0.0 * t for k in range(4))
@@ -166,7 +176,7 @@ def proximal_step(values, slopes, reach):
     """
     upper = values[1] > values[0]
     one, none = where(upper, 0.0 * reach, 1.0), 0.0 * reach
-    weights, total = (one, 1.0 - one, none, none), select3(upper, slopes[1], slopes[0])
+    weights, total = (one, 1.0 - one, none, none), where(upper, slopes[1], slopes[0])
     for _ in range(SWEEPS):
         for i, j in ((0, 1), (0, 2), (1, 3), (0, 3), (1, 2), (2, 3)):
             weights, total = shift_weight(weights, total, values, slopes, reach, i, j)
@@ -187,20 +197,19 @@ def converge(m1, d1, x, jets, reach, tolerance):
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break
-        g, h = (jets[1], jets[2], jets[3]), (jets[5], jets[6], jets[7])
-        u, v = (before[1], before[2], before[3]), (before[5], before[6], before[7])
-        away = sub3(x, other)
-        values = (jets[0], jets[4], fmin(before[0] + dot3(u, away), jets[0]), fmin(before[4] + dot3(v, away), jets[4]))
+        g, h, u, v = slope_of_b(jets), slope_of_a(jets), slope_of_b(before), slope_of_a(before)
+        away = x - other
+        values = (jets.b, jets.a, fmin(before.b + dot(u, away), jets.b), fmin(before.a + dot(v, away), jets.a))
         step = proximal_step(values, (g, h, u, v), reach)
-        trial = select3(moving, add3(x, step), x)
+        trial = where(moving, x + step, x)
         there = jets_at(m1, d1, trial, 1)
-        start, promise = fmax(jets[0], jets[4]), fmax(values[0] + dot3(g, step), values[1] + dot3(h, step))
-        lower = fmax(there[0], there[4]) <= start - DECREASE * fmax(start - promise, dot(step, step) / reach)
+        start, promise = fmax(jets.b, jets.a), fmax(values[0] + dot(g, step), values[1] + dot(h, step))
+        lower = fmax(there.b, there.a) <= start - DECREASE * fmax(start - promise, dot(step, step) / reach)
         accepted = moving & lower
-        other = select3(accepted, x, trial)
-        before = tuple(where(accepted, jets[k], there[k]) for k in range(8))
-        x = select3(accepted, trial, x)
-        jets = tuple(where(accepted, there[k], jets[k]) for k in range(8))
+        other = where(accepted, x, trial)
+        before = where(accepted, jets, there)
+        x = where(accepted, trial, x)
+        jets = where(accepted, there, jets)
         moving = moving & (norm3(step) > tolerance)
         reach = where(lower, 2.0 * reach, 0.5 * reach)
     return x, jets
@@ -212,7 +221,7 @@ def is_known(d1, n, x):
     """Returns whether x is one of the first n points of descent.known, up to MERGE tolerances."""
     apart = fmax(MERGE * d1.shapes.tolerance[0], MINVAL)
     for i in range(n):
-        if norm3(sub3(d1.descent.known[i], x)) < apart:
+        if norm3(d1.descent.known[i] - x) < apart:
             return 1
     return 0
 
@@ -223,13 +232,14 @@ def add_points(d1, n):
     R, origin = d1.shapes.mat[1], d1.shapes.pos[1]
     for i in range(n):
         k, dist = d1.manifold.count[0], d1.descent.dist[i]
-        x = d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i]
+        x = Vec3(d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i])
         if dist <= 0.0 and k < d1.nmanifold and not is_known(d1, k, x):
             d1.descent.known[k] = x
-            normal = mat_mul_vec(R, (d1.descent.normal[i], d1.descent.normal[8 + i], d1.descent.normal[16 + i]))
+            n = Vec3(d1.descent.normal[i], d1.descent.normal[8 + i], d1.descent.normal[16 + i])
+            normal = R @ n
             d1.manifold.dist[k] = dist
             d1.manifold.normal[k] = normal
-            d1.manifold.pos[k] = fma(d1.descent.shift[i], normal, mat_mul_vec(R, x) + origin)
+            d1.manifold.pos[k] = fma(d1.descent.shift[i], normal, R @ x + origin)
             d1.manifold.count[0] = k + 1
 
 
@@ -251,24 +261,24 @@ def field_pair(m1, d1):
     tolerance = d1.shapes.tolerance[0]
     exact = 1 if tolerance > 0.0 else 0
     R, p = d1.convex.mat[0], d1.convex.pos[0]
-    low, high = common_box(R, p, load6(d1.shapes.box, 0), load6(d1.shapes.box, 6))
+    low, high = common_box(R, p, d1.shapes.box[0], d1.shapes.box[1])
     if low[0] <= high[0] and low[1] <= high[1] and low[2] <= high[2]:
         for first in range(0, m1.opt_sdf_initpoints, LANES):
             for i in range(LANES):
-                at = tuple(fma(high[k] - low[k], halton(first + i, (2, 3, 5)[k]), low[k]) for k in range(3))
-                at = R.T @ sub3(at, p)
+                at = Vec3(fma(high[k] - low[k], halton(first + i, (2, 3, 5)[k]), low[k]) for k in range(3))
+                at = R.T @ (at - p)
                 d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i] = at
-            x = load3(eights(d1.descent.trial), 0)
+            x = Vec3(eights(d1.descent.trial)[0:3])
             jets = jets_at(m1, d1, x, exact)
             x, jets, _, _ = descend(m1, d1, x, jets, OVERLAP, m1.opt_sdf_iterations, exact)
             if exact:
-                x, jets = converge(m1, d1, x, jets, 0.1 * norm3(sub3(high, low)), tolerance)
-                overlaps = fmax(jets[0], jets[4]) <= 0.0
-                value, shift = where(overlaps, jets[0] + jets[4], NOWHERE), 0.5 * (jets[4] - jets[0])
+                x, jets = converge(m1, d1, x, jets, 0.1 * norm3(high - low), tolerance)
+                overlaps = fmax(jets.b, jets.a) <= 0.0
+                value, shift = where(overlaps, jets.b + jets.a, NOWHERE), 0.5 * (jets.a - jets.b)
             else:
                 x, jets, value, failed = descend(m1, d1, x, jets, DEPTH, 1, exact)
                 value, shift = where(failed, NOWHERE, value), 0.5 * value
-            store3(eights(d1.descent.trial), 0, x)
-            store3(eights(d1.descent.normal), 0, middle_normal(jets))
+            eights(d1.descent.trial)[0:3] = x
+            eights(d1.descent.normal)[0:3] = middle_normal(jets)
             eights(d1.descent.dist)[0], eights(d1.descent.shift)[0] = value, shift
             add_points(d1, min(LANES, m1.opt_sdf_initpoints - first))

@@ -18,9 +18,9 @@ from featherlane.collision.pairs.sphere_prism import meets_sphere
 @kernel
 def farthest_along(m1, d1, u):
     """Returns the maximum of the second shape along the unit vector u from the origin of the first shape's frame."""
-    v = mat_t_mul_vec(d1.convex.mat[0], u)
+    v = d1.convex.mat[0].T @ u
     a, _ = core_support(m1, d1, 1, v)
-    return dot3(a, v) + dot3(d1.convex.pos[0], u) + core_radius(d1, 1)
+    return dot(a, v) + dot(d1.convex.pos[0], u) + core_radius(d1, 1)
 
 
 @kernel
@@ -35,7 +35,7 @@ def set_corner(m1, d1, field, k, r, c):
     x = m1.hfield_size[field][0] * (2.0 * c / (m1.hfield_ncol[field] - 1) - 1.0)
     y = m1.hfield_size[field][1] * (2.0 * r / (m1.hfield_nrow[field] - 1) - 1.0)
     d1.shapes.prism[k] = (x, y, -m1.hfield_size[field][3])
-    store3(flat(d1.shapes.prism), 9 + 3 * k, (x, y, hfield_sample(m1, field, r, c)))
+    d1.shapes.prism[3 + k] = (x, y, hfield_sample(m1, field, r, c))
 
 
 @kernel
@@ -119,10 +119,10 @@ def height_field(m1, d1):
     d1.manifold.count[0] = 0
     look_from_first(d1)
     # the shape's bounding box in the frame of the field, enlarged by the limit
-    o = 0.0
-    x0, x1 = -farthest_along(m1, d1, (-1.0, o, o)) - limit, farthest_along(m1, d1, (1.0, o, o)) + limit
-    y0, y1 = -farthest_along(m1, d1, (o, -1.0, o)) - limit, farthest_along(m1, d1, (o, 1.0, o)) + limit
-    z0, z1 = -farthest_along(m1, d1, (o, o, -1.0)) - limit, farthest_along(m1, d1, (o, o, 1.0)) + limit
+    x, y, z = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0)
+    x0, x1 = -farthest_along(m1, d1, -x) - limit, farthest_along(m1, d1, x) + limit
+    y0, y1 = -farthest_along(m1, d1, -y) - limit, farthest_along(m1, d1, y) + limit
+    z0, z1 = -farthest_along(m1, d1, -z) - limit, farthest_along(m1, d1, z) + limit
     beside = (x0 > sx) | (x1 < -sx) | (y0 > sy) | (y1 < -sy)
     above, below = z0 > m1.hfield_size[field][2], z1 < -m1.hfield_size[field][3]
     if not (beside | above | below):

@@ -22,7 +22,7 @@ TINY = 1e-60  # m^4: squared normal of a degenerate triangle
 @kernel
 def value_at(m1, d1, x):
     """Returns the field at eight points."""
-    store3(eights(d1.descent.trial), 0, x)
+    eights(d1.descent.trial)[0:3] = x
     field_jets(m1, d1, FIELD, 0)
     return eights(d1.descent.jet)[4 * FIELD]
 
@@ -31,21 +31,21 @@ def value_at(m1, d1, x):
 @kernel
 def into_field(d1, x):
     """Returns eight points of the mesh's frame in the frame of the field."""
-    return d1.convex.mat[0].T @ sub3(x, d1.convex.pos[0])
+    return d1.convex.mat[0].T @ (x - d1.convex.pos[0])
 
 
 @kernel
 def box_meets(m1, d1, low, high):
     """Returns the mask of eight boxes whose bounding spheres may meet the field."""
-    half = 0.5 * sub3(high, low)
-    return value_at(m1, d1, into_field(d1, add3(low, half))) < norm3(half)
+    half = 0.5 * (high - low)
+    return value_at(m1, d1, into_field(d1, low + half)) < norm3(half)
 
 
 @kernel
 def bounding_sphere(a, b, c):
     """Returns (centroid, largest distance of a corner from it)."""
-    centroid = 1.0 / 3.0 * add3(a, add3(b, c))
-    u, v, w = sub3(a, centroid), sub3(b, centroid), sub3(c, centroid)
+    centroid = 1.0 / 3.0 * (a + (b + c))
+    u, v, w = a - centroid, b - centroid, c - centroid
     return centroid, sqrt(fmax(dot(u, u), fmax(dot(v, v), dot(w, w))))
 
 
@@ -60,44 +60,44 @@ def triangle_meets(m1, d1, a, b, c):
 @kernel
 def frank_wolfe(m1, d1):
     """Moves the eight starting points `descent.trial` in their triangles `descent.corner`; stores the contacts."""
-    corner, x = eights(d1.descent.corner), load3(eights(d1.descent.trial), 0)
+    corner, x = eights(d1.descent.corner), Vec3(eights(d1.descent.trial)[0:3])
     jet = eights(d1.descent.jet)
     field_jets(m1, d1, FIELD, 0)
     for step in range(m1.opt_sdf_iterations):
-        slope = load3(jet, 4 * FIELD + 1)
+        slope = Vec3(jet[4 * FIELD + 1 : 4 * FIELD + 4])
         least, to = where(x[0] == x[0], NOWHERE, x[0]), x
         for k in range(3):
-            there = load3(corner, 3 * k)
+            there = Vec3(corner[3 * k : 3 * k + 3])
             rise = plain_dot3(there, slope)
-            to, least = select3(rise < least, there, to), where(rise < least, rise, least)
-        x = tuple(x[k] + (to[k] - x[k]) * (2.0 / (step + 2.0)) for k in range(3))
-        store3(eights(d1.descent.trial), 0, x)
+            to, least = where(rise < least, there, to), where(rise < least, rise, least)
+        x = x + (2.0 / (step + 2.0)) * (to - x)
+        eights(d1.descent.trial)[0:3] = x
         field_jets(m1, d1, FIELD, 0)
     if d1.shapes.tolerance[0] > 0.0:
         converge_in_triangles(m1, d1, d1.shapes.tolerance[0])
-    normal, length = normalize3(load3(jet, 4 * FIELD + 1))
+    normal, length = normalize3(Vec3(jet[4 * FIELD + 1 : 4 * FIELD + 4]))
     value = jet[4 * FIELD]
     eights(d1.descent.dist)[0] = where((value < 0.0) & (length >= MINVAL), value, NOWHERE)
     eights(d1.descent.shift)[0] = 0.5 * value
-    store3(eights(d1.descent.normal), 0, -1.0 * normal)
+    eights(d1.descent.normal)[0:3] = -normal
 
 
 @kernel
 def nearest_on_segment(x, a, b):
     """Returns (point nearest to x on a segment, squared distance)."""
-    u = sub3(b, a)
-    t = clip(dot(sub3(x, a), u) / fmax(dot(u, u), MINVAL), 0.0, 1.0)
-    p = axpy3(t, u, a)
+    u = b - a
+    t = clip(dot(x - a, u) / fmax(dot(u, u), MINVAL), 0.0, 1.0)
+    p = fma(t, u, a)
     return p, dot(x - p, x - p)
 
 
 @kernel
 def nearest_on_triangle(x, a, b, c):
     """Returns the point nearest to x on a triangle: in its plane if it is inside all edges, else on an edge."""
-    n = cross(sub3(b, a), sub3(c, a))
+    n = cross(b - a, c - a)
     nn = fmax(dot(n, n), TINY)
-    p = fma(-dot(sub3(x, a), n) / nn, n, x)
-    sides = tuple(dot(cross(sub3(v, u), sub3(p, u)), n) for u, v in ((a, b), (b, c), (c, a)))
+    p = fma(-dot(x - a, n) / nn, n, x)
+    sides = tuple(dot(cross(v - u, p - u), n) for u, v in ((a, b), (b, c), (c, a)))
     inside = (fmin(sides[0], fmin(sides[1], sides[2])) >= 0.0) & (nn > TINY)
     nearest, least = nearest_on_segment(x, a, b)
     for u, v in ((b, c), (c, a)):
@@ -114,27 +114,26 @@ def converge_in_triangles(m1, d1, tolerance):
     halves.  Leaves points and fields of the result in `descent.trial` and `descent.jet`.
     """
     T, jet = eights(d1.descent.corner), eights(d1.descent.jet)
-    a, b, c = load3(T, 0), load3(T, 3), load3(T, 6)
-    x, best = load3(eights(d1.descent.trial), 0), tuple(jet[4 * FIELD + k] for k in range(4))
+    a, b, c = Vec3(T[0:3]), Vec3(T[3:6]), Vec3(T[6:9])
+    x, best = Vec3(eights(d1.descent.trial)[0:3]), Vec4(jet[4 * FIELD : 4 * FIELD + 4])
     _, radius = bounding_sphere(a, b, c)
     moving, reach = x[0] == x[0], 0.1 * radius
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break
-        slope = best[1], best[2], best[3]
-        there = select3(moving, nearest_on_triangle(axpy3(-reach, slope, x), a, b, c), x)
-        step = sub3(there, x)
-        store3(eights(d1.descent.trial), 0, there)
+        slope = Vec3(best[1:4])
+        there = where(moving, nearest_on_triangle(fma(-reach, slope, x), a, b, c), x)
+        step = there - x
+        eights(d1.descent.trial)[0:3] = there
         field_jets(m1, d1, FIELD, 0)
-        lower = jet[4 * FIELD] <= fma(DECREASE, dot3(slope, step), best[0])
+        lower = jet[4 * FIELD] <= fma(DECREASE, dot(slope, step), best[0])
         accepted = moving & lower
-        x = select3(accepted, there, x)
-        best = tuple(where(accepted, jet[4 * FIELD + k], best[k]) for k in range(4))
+        x = where(accepted, there, x)
+        best = where(accepted, Vec4(jet[4 * FIELD : 4 * FIELD + 4]), best)
         moving = moving & (norm3(step) > tolerance)
         reach = where(lower, 2.0 * reach, 0.5 * reach)
-    store3(eights(d1.descent.trial), 0, x)
-    for k in unrolled(range(4)):
-        jet[4 * FIELD + k] = best[k]
+    eights(d1.descent.trial)[0:3] = x
+    jet[4 * FIELD : 4 * FIELD + 4] = best
 
 
 @kernel
@@ -165,7 +164,7 @@ def start_on(m1, d1, triangle, n):
             d1.descent.corner[LANES * k + n] = d1.descent.triangle[LANES * k + triangle]
         n += 1
         if n == LANES:
-            store3(eights(d1.descent.trial), 0, load3(eights(d1.descent.start), 0))
+            eights(d1.descent.trial)[0:3] = eights(d1.descent.start)[0:3]
             finish_starts(m1, d1, n)
             n = 0
     return n
@@ -175,16 +174,12 @@ def start_on(m1, d1, triangle, n):
 def collide_group(m1, d1, group, n):
     """Adds the starting points of the triangles of a group that may meet the field; returns the number waiting."""
     V, o = eights(m1.fieldgroup_vert), 9 * group
-    a, b, c = load3(V, o), load3(V, o + 3), load3(V, o + 6)
-    low = tuple(fmin(a[k], fmin(b[k], c[k])) for k in range(3))
-    high = tuple(fmax(a[k], fmax(b[k], c[k])) for k in range(3))
-    meets = box_meets(m1, d1, low, high)
+    a, b, c = Vec3(V[o : o + 3]), Vec3(V[o + 3 : o + 6]), Vec3(V[o + 6 : o + 9])
+    meets = box_meets(m1, d1, fmin(a, fmin(b, c)), fmax(a, fmax(b, c)))
     if any_(meets):
         a, b, c = into_field(d1, a), into_field(d1, b), into_field(d1, c)
         meets = meets & triangle_meets(m1, d1, a, b, c)
-        corners = join(a, b, c)
-        for k in unrolled(range(9)):
-            eights(d1.descent.triangle)[k] = corners[k]
+        eights(d1.descent.triangle)[0:9] = join(a, b, c)
         for i in range(LANES - 1, -1, -1):
             if m1.fieldgroup_face[LANES * group + i] >= 0 and has(meets, i) and d1.descent.count[0] < d1.nmanifold:
                 n = start_on(m1, d1, i, n)
@@ -213,7 +208,7 @@ def mesh_field(m1, d1):
         if node < 0:
             waiting = collide_group(m1, d1, -1 - node, waiting)
         else:
-            meets = box_meets(m1, d1, load3(B, 6 * node), load3(B, 6 * node + 3))
+            meets = box_meets(m1, d1, Vec3(B[6 * node : 6 * node + 3]), Vec3(B[6 * node + 3 : 6 * node + 6]))
             for k in range(LANES):
                 child = m1.fieldnode_child[LANES * node + k]
                 if child != NO_CHILD and has(meets, k) and n < DEPTH:
@@ -225,5 +220,5 @@ def mesh_field(m1, d1):
                 d1.descent.start[LANES * k + i] = d1.descent.start[LANES * k]
             for k in range(9):
                 d1.descent.corner[LANES * k + i] = d1.descent.corner[LANES * k]
-        store3(eights(d1.descent.trial), 0, load3(eights(d1.descent.start), 0))
+        eights(d1.descent.trial)[0:3] = eights(d1.descent.start)[0:3]
         finish_starts(m1, d1, waiting)

@@ -129,11 +129,11 @@ def add_vertex(d1, v, n, down):
     """Adds the point of a vertex if it is within the limit and not above the mesh's centre."""
     centre = d1.shapes.pos[1]
     vertex = d1.shapes.mat[1] @ v + centre
-    dist = dot3(vertex - d1.shapes.pos[0], n)
+    dist = dot(vertex - d1.shapes.pos[0], n)
     if dist <= d1.shapes.limit[0] and dot(v, down) >= 0.0:
         i = d1.manifold.count[0]
         d1.manifold.dist[i] = dist
-        d1.manifold.pos[i] = axpy3(-0.5 * dist, n, vertex)
+        d1.manifold.pos[i] = fma(-0.5 * dist, n, vertex)
         d1.manifold.normal[i] = n
         d1.manifold.count[0] = i + 1
 
@@ -146,8 +146,8 @@ def plane_mesh(m1, d1):
     Cost: O(nvert) up to CLIMB vertices; above, a few steps from the farthest vertex of a nearby direction.
     """
     mesh = d1.shapes.data[1]
-    start, n = m1.hull_vertadr[mesh], (d1.shapes.mat[0][2], d1.shapes.mat[0][5], d1.shapes.mat[0][8])
-    down = d1.shapes.mat[1].T @ scale3(-1.0, n)
+    start, n = m1.hull_vertadr[mesh], d1.shapes.mat[0].columns[2]
+    down = d1.shapes.mat[1].T @ -n
     lowest = lowest_vertex(m1, mesh, down)
 
     d1.manifold.count[0] = 0

@@ -25,7 +25,7 @@ from featherlane.collision.slot import append
 @kernel
 def z_axis(d, g):
     """Returns the third column of the geom's orientation: a plane's normal, a capsule's axis."""
-    return d.geom_xmat[g][2], d.geom_xmat[g][5], d.geom_xmat[g][8]
+    return d.geom_xmat[g].columns[2]
 
 
 @kernel
@@ -44,7 +44,7 @@ def plane_capsule_points(m, d, g, h, near, limit):
     r, half = m.geom_size[h][0], m.geom_size[h][1]
     frame = frame_along(n, a)
     for end in range(2):
-        touch, dist, pos = plane_sphere(o, n, axpy3((1.0 - 2.0 * end) * half, a, c), r, limit)
+        touch, dist, pos = plane_sphere(o, n, fma((1.0 - 2.0 * end) * half, a, c), r, limit)
         append(d, end, near & touch, dist, pos, frame)
 
 
@@ -53,7 +53,8 @@ def plane_box_points(m, d, g, h, near, limit):
     """Computes up to four points: corners by ascending index."""
     n, c = z_axis(d, g), d.geom_xpos[h]
     R, size = d.geom_xmat[h], m.geom_size[h]
-    height, axis = dot3(c - d.geom_xpos[g], n), half_axis_heights(R, size, n)
+    height, axis = dot(c - d.geom_xpos[g], n), half_axis_heights(R, size, n)
+    u, v, w = R.columns
     frame = frame_of(n)
     corners = plane_box(height, axis, limit, -1.0)
     for i in range(4):
@@ -66,10 +67,10 @@ def plane_box_points(m, d, g, h, near, limit):
         x = where(y, rest - 2.0, rest) >= 1.0
         sx, sy, sz = where(x, 1.0, -1.0), where(y, 1.0, -1.0), where(z, 1.0, -1.0)
         dist = height + corner_height(sx, sy, sz, axis)
-        pos = axpy3(sx * size[0], (R[0], R[3], R[6]), c)
-        pos = axpy3(sy * size[1], (R[1], R[4], R[7]), pos)
-        pos = axpy3(sz * size[2], (R[2], R[5], R[8]), pos)
-        append(d, i, near & (corner >= 0.0), dist, axpy3(-0.5 * dist, n, pos), frame)
+        pos = fma(sx * size[0], u, c)
+        pos = fma(sy * size[1], v, pos)
+        pos = fma(sz * size[2], w, pos)
+        append(d, i, near & (corner >= 0.0), dist, fma(-0.5 * dist, n, pos), frame)
 
 
 @kernel
@@ -129,7 +130,7 @@ def capsule_capsule_points(m, d, g, h, near, limit):
     """Computes one point of crossing capsules, up to two of parallel ones."""
     c1, z1, r1 = d.geom_xpos[g], z_axis(d, g), m.geom_size[g][0]
     c2, z2, r2 = d.geom_xpos[h], z_axis(d, h), m.geom_size[h][0]
-    a1, a2 = scale3(m.geom_size[g][1], z1), scale3(m.geom_size[h][1], z2)
+    a1, a2 = m.geom_size[g][1] * z1, m.geom_size[h][1] * z2
     parallel, x1, x2, y1, y2 = capsule_segments(c1, a1, c2, a2)
     touch, dist, pos, n = sphere_sphere(fma(x1, a1, c1), z1, r1, fma(x2, a2, c2), z2, r2, limit)
     append(d, 0, near & touch, dist, pos, frame_of(n))

@@ -18,15 +18,15 @@ def plane_sphere(p, n, c, r, margin):
 
     Source: mjc_PlaneSphere.
     """
-    height = dot3(c - p, n)
+    height = dot(c - p, n)
     dist = height - r
-    return height <= margin + r, dist, axpy3(-fma(0.5, dist, r), n, c)
+    return height <= margin + r, dist, fma(-fma(0.5, dist, r), n, c)
 
 
 @kernel
 def half_axis_heights(R, size, n):
     """Returns the components of a box's half axes along the normal: n . (R diag(size))."""
-    return tuple(size[c] * dot3((R[c], R[c + 3], R[c + 6]), n) for c in range(3))
+    return Vec3(size[c] * dot(R.columns[c], n) for c in range(3))
 
 
 @kernel
@@ -79,8 +79,8 @@ def sphere_capsule(c1, z1, r1, c2, z2, r2, half, margin):
 
     Source: mjc_SphereCapsule.
     """
-    x = clip(dot3(z2, c1 - c2), -half, half)
-    return sphere_sphere(c1, z1, r1, axpy3(x, z2, c2), z2, r2, margin)
+    x = clip(dot(z2, c1 - c2), -half, half)
+    return sphere_sphere(c1, z1, r1, fma(x, z2, c2), z2, r2, margin)
 
 
 @kernel

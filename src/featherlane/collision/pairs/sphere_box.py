@@ -21,7 +21,7 @@ def nearest_box_face(c, size):
     second = y < x
     depth = where(second, y, x)
     third = z < depth
-    n = where(second | third, 0.0, i), where(third, 0.0, where(second, j, 0.0)), where(third, k, 0.0)
+    n = Vec3(where(second | third, 0.0, i), where(third, 0.0, where(second, j, 0.0)), where(third, k, 0.0))
     return where(third, z, depth), n
 
 
@@ -31,10 +31,9 @@ def sphere_box(c, r, size, margin):
 
     Note: if the centre is inside, the margin is compared with -r, not with the depth of the nearest face.
     """
-    nearest = (clip(c[0], -size[0], size[0]), clip(c[1], -size[1], size[1]), clip(c[2], -size[2], size[2]))
-    n, gap = normalize3(sub3(nearest, c))
+    n, gap = normalize3(clip(c, -size, size) - c)
     within = gap <= MINVAL
     depth, inward = nearest_box_face(c, size)
-    n = select3(within, inward, n)
+    n = where(within, inward, n)
     dist = where(within, -depth, gap) - r
-    return gap - r <= margin, dist, axpy3(r + 0.5 * dist, n, c), n
+    return gap - r <= margin, dist, fma(r + 0.5 * dist, n, c), n

@@ -7,6 +7,7 @@ Source: MuJoCo mj_ray: the nearest surface; among equally near ones the geom wit
 """
 
 from featherlane.prelude import *
+from featherlane.collision.lane import read_vec3, write_vec3
 from featherlane.collision.mixing import is_present
 from featherlane.collision.rays.ray_field import meet_field
 from featherlane.collision.rays.ray_heights import meet_heights
@@ -52,17 +53,17 @@ def meet_in_lanes(m, d, g, near, p, v, heights):
         met, x, n = meet_shape(kind, p, v, size)
     met = near & met & (x < d.ray.distance[0])
     if d.ray.culls[0]:
-        met = met & (dot3(n, v) < 0.0)
+        met = met & (dot(n, v) < 0.0)
     if any_(met):
         d.ray.distance[0] = where(met, x, d.ray.distance[0])
         d.ray.geom[0] = where(met, g, d.ray.geom[0])
-        d.ray.normal[0] = where(met, mat_mul_vec(R, n), d.ray.normal[0])
+        d.ray.normal[0] = where(met, R @ n, d.ray.normal[0])
 
 
 @kernel
 def enters_box(m, d, g, p, v):
     """Returns the mask where the ray enters geom g's bounding box before its nearest hit."""
-    R, centre, half = d.geom_xmat[g], load3(m.geom_aabb, 6 * g), load3(m.geom_aabb, 6 * g + 3)
+    R, centre, half = d.geom_xmat[g], m.geom_aabb[g].centre, m.geom_aabb[g].half
     p, v = R.T @ (p - d.geom_xpos[g]), R.T @ v
     enter, leave = 0.0, d.ray.distance[0]
     for i in range(3):
@@ -79,11 +80,8 @@ def meet_by_world(m, d, g, near):
         if has(near, lane):
             load_shape(m, d, 0, g, lane)
             R = d.shapes.mat[0]
-            for i in range(3):
-                flat(d.line.point)[i] = read_lane(flat(d.ray.point), i, lane) - flat(d.shapes.pos)[i]
-                flat(d.line.direction)[i] = read_lane(flat(d.ray.direction), i, lane)
-            d.line.point[0] = R.T @ d.line.point[0]
-            d.line.direction[0] = R.T @ d.line.direction[0]
+            d.line.point[0] = R.T @ (read_vec3(d.ray.point, 0, lane) - d.shapes.pos[0])
+            d.line.direction[0] = R.T @ read_vec3(d.ray.direction, 0, lane)
             d.line.distance[0] = read_lane(d.ray.distance, 0, lane)
             d.line.hit[0], d.line.triangle[0] = 0, 0
             if m.geom_type[g] == MESH:
@@ -95,10 +93,7 @@ def meet_by_world(m, d, g, near):
                 write_lane(d.ray.distance, 0, lane, d.line.distance[0])
                 write_lane(d.ray.geom, 0, lane, 1.0 * g)
                 write_lane(d.ray.triangle, 0, lane, 1.0 * d.line.triangle[0])
-                n = R @ d.line.normal[0]
-                write_lane(flat(d.ray.normal), 0, lane, n[0])
-                write_lane(flat(d.ray.normal), 1, lane, n[1])
-                write_lane(flat(d.ray.normal), 2, lane, n[2])
+                write_vec3(flat(d.ray.normal), 0, lane, R @ d.line.normal[0])
 
 
 @kernel

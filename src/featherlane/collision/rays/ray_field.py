@@ -30,10 +30,9 @@ def field_at(m, d, g, size, point):
 @kernel
 def padded_box(m, g):
     """Returns the lower and the upper corner of the box around geom g in its frame, and the box's diagonal."""
-    box = load6(m.geom_aabb, 6 * g)
-    half = tuple(PADDING * box[3 + k] for k in range(3))
-    lower, upper = tuple(box[k] - half[k] for k in range(3)), tuple(box[k] + half[k] for k in range(3))
-    return lower, upper, 2.0 * norm3(half)
+    box = m.geom_aabb[g]
+    half = PADDING * box.half
+    return box.centre - half, box.centre + half, 2.0 * norm3(half)
 
 
 @kernel

@@ -36,8 +36,9 @@ def intersect_cell(m1, d1, field, r, c, cell, heights, ray):
     if (bottom <= high) & (top >= low):
         x0, y0 = dx * c - m1.hfield_size[field][0], dy * r - m1.hfield_size[field][1]
         x1, y1 = dx * (c + 1) - m1.hfield_size[field][0], dy * (r + 1) - m1.hfield_size[field][1]
-        meet_triangle(d1, (x0, y0, z00), (x1, y0, z01), (x1, y1, z11), ray)
-        meet_triangle(d1, (x0, y0, z00), (x1, y1, z11), (x0, y1, z10), ray)
+        a, b = Vec3(x0, y0, z00), Vec3(x1, y1, z11)
+        meet_triangle(d1, a, Vec3(x1, y0, z01), b, ray)
+        meet_triangle(d1, a, b, Vec3(x0, y1, z10), ray)
 
 
 @kernel

@@ -38,8 +38,8 @@ class Ray(NamedTuple):
 def ray_of_line(d1):
     """Returns the ray of `line`."""
     v = d1.line.direction[0]
-    frame = frame_of(v)
-    return Ray(d1.line.point[0], v, (frame[3], frame[4], frame[5]), (frame[6], frame[7], frame[8]))
+    _, s, t = frame_of(v).rows
+    return Ray(d1.line.point[0], v, s, t)
 
 
 @kernel
@@ -51,8 +51,8 @@ def cross_triangle(a, b, c, ray):
     Source: Woop, Benthin and Wald, Watertight ray/triangle intersection, JCGT 2 (2013).
     """
     p, v, s, t = ray
-    a, b, c = sub3(a, p), sub3(b, p), sub3(c, p)
-    ax, ay, bx, by, cx, cy = dot3(s, a), dot3(t, a), dot3(s, b), dot3(t, b), dot3(s, c), dot3(t, c)
+    a, b, c = a - p, b - p, c - p
+    ax, ay, bx, by, cx, cy = dot(s, a), dot(t, a), dot(s, b), dot(t, b), dot(s, c), dot(t, c)
     # no fma: for an edge traversed in the opposite direction, each product is the exact negative
     e0, e1, e2 = bx * cy - by * cx, cx * ay - cy * ax, ax * by - ay * bx
     lowest, highest = fmin(fmin(e0, e1), e2), fmax(fmax(e0, e1), e2)
@@ -69,21 +69,21 @@ def meet_triangle(d1, a, b, c, ray):
     if met & (x < d1.line.distance[0]):
         d1.line.distance[0] = x
         d1.line.hit[0] = 1
-        d1.line.normal[0] = normalize3(cross(sub3(b, a), sub3(c, a)))[0]
+        d1.line.normal[0] = normalize3(cross(b - a, c - a))[0]
 
 
 @kernel
 def _group_corner(m1, group, corner, k):
     """Returns a corner of triangle k of a group."""
     at = 9 * GROUP * group + 3 * GROUP * corner + k
-    return m1.trianglegroup_vert[at], m1.trianglegroup_vert[at + GROUP], m1.trianglegroup_vert[at + 2 * GROUP]
+    return Vec3(m1.trianglegroup_vert[at + GROUP * i] for i in range(3))
 
 
 @kernel
 def _meet_group(m1, d1, group, ray):
     """Intersects the triangles of a group."""
     V, o = eights(m1.trianglegroup_vert), 9 * group
-    met, x = cross_triangle(load3(V, o), load3(V, o + 3), load3(V, o + 6), ray)
+    met, x = cross_triangle(Vec3(V[o : o + 3]), Vec3(V[o + 3 : o + 6]), Vec3(V[o + 6 : o + 9]), ray)
     if any_(met & (x < d1.line.distance[0])):
         near, first = eights(d1.line.near), -1
         near[0] = where(met, x, FAR)
@@ -93,7 +93,7 @@ def _meet_group(m1, d1, group, ray):
         if first >= 0:
             a, b, c = tuple(_group_corner(m1, group, corner, first) for corner in range(3))
             d1.line.hit[0], d1.line.triangle[0] = 1, GROUP * group + first
-            d1.line.normal[0] = normalize3(cross(sub3(b, a), sub3(c, a)))[0]
+            d1.line.normal[0] = normalize3(cross(b - a, c - a))[0]
 
 
 @kernel

@@ -26,7 +26,7 @@ def meet_plane(p, v, size):
     inside_x = (size[0] <= 0.0) | (fabs(fma(x, v[0], p[0])) <= size[0])
     inside_y = (size[1] <= 0.0) | (fabs(fma(x, v[1], p[1])) <= size[1])
     zero = where(down, 0.0, 0.0)
-    return down & inside_x & inside_y & (x >= 0.0), x, (zero, zero, zero + 1.0)
+    return down & inside_x & inside_y & (x >= 0.0), x, Vec3(zero, zero, zero + 1.0)
 
 
 @kernel
@@ -40,17 +40,24 @@ def meet_sphere(p, v, r):
 
 
 @kernel
+def _times(a, b):
+    """Returns the products of components."""
+    return Vec3(a[0] * b[0], a[1] * b[1], a[2] * b[2])
+
+
+@kernel
 def meet_ellipsoid(p, v, size):
     """Intersects an ellipsoid, as a scaled unit sphere."""
-    s = (1.0 / fmax(size[0], MINVAL), 1.0 / fmax(size[1], MINVAL), 1.0 / fmax(size[2], MINVAL))
-    p, v = (p[0] * s[0], p[1] * s[1], p[2] * s[2]), (v[0] * s[0], v[1] * s[1], v[2] * s[2])
-    a = fmax(dot3(v, v), MINVAL)
-    b = dot3(p, v) / a
-    q = axpy3(-b, v, p)
+    x, y, z = fmax(size, MINVAL)
+    s = Vec3(1.0 / x, 1.0 / y, 1.0 / z)
+    p, v = _times(p, s), _times(v, s)
+    a = fmax(dot(v, v), MINVAL)
+    b = dot(p, v) / a
+    q = fma(-b, v, p)
     c = 1.0 - dot(q, q)
     x = first_root(b, sqrt(fmax(c, 0.0) / a))
-    on = axpy3(x, v, p)
-    return (c >= 0.0) & (x >= 0.0), x, normalize3((on[0] * s[0], on[1] * s[1], on[2] * s[2]))[0]
+    on = fma(x, v, p)
+    return (c >= 0.0) & (x >= 0.0), x, normalize3(_times(on, s))[0]
 
 
 @kernel
@@ -69,9 +76,9 @@ def meet_tube(p, v, r, half):
 @kernel
 def meet_cap(p, v, r, half, side):
     """Returns the distance to the half sphere on one end of a capsule, FAR without a hit."""
-    c = (p[0], p[1], fma(-side, half, p[2]))
-    b = dot3(c, v)
-    q = axpy3(-b, v, c)
+    c = Vec3(p.x, p.y, fma(-side, half, p.z))
+    b = dot(c, v)
+    q = fma(-b, v, c)
     det = fma(r, r, -dot(q, q))
     s = sqrt(fmax(det, 0.0))
     near, far = -b - s, s - b
@@ -92,7 +99,7 @@ def meet_capsule(p, v, r, half):
     x = where(on_bottom, bottom, x)
     on = fma(x, v, p)
     end = where(on_bottom, on[2] + half, where(on_top, on[2] - half, 0.0))
-    return x < FAR, x, normalize3((on[0], on[1], end))[0]
+    return x < FAR, x, normalize3(Vec3(on.x, on.y, end))[0]
 
 
 @kernel
@@ -114,8 +121,8 @@ def meet_cylinder(p, v, r, half):
     around = met & (tube < x)
     x = where(around, tube, x)
     on = fma(x, v, p)
-    n = normalize3((on[0], on[1], where(around, 0.0, 0.0)))[0]
-    return x < FAR, x, (where(around, n[0], 0.0), where(around, n[1], 0.0), where(around, 0.0, flat))
+    n = normalize3(Vec3(on.x, on.y, 0.0))[0]
+    return x < FAR, x, Vec3(where(around, n.x, 0.0), where(around, n.y, 0.0), where(around, 0.0, flat))
 
 
 @kernel
@@ -145,7 +152,7 @@ def meet_box(p, v, lower, upper):
     along = where(outside, -1.0, 1.0)
     on0 = where(outside, lo0, hi0) == x
     on1 = not_(on0) & (where(outside, lo1, hi1) == x)
-    n = (
+    n = Vec3(
         where(on0, where(v[0] > 0.0, along, -along), 0.0),
         where(on1, where(v[1] > 0.0, along, -along), 0.0),
         where(on0 | on1, 0.0, where(v[2] > 0.0, along, -along)),

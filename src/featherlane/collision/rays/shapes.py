@@ -118,7 +118,7 @@ def box_radius(size, bound):
 @kernel
 def ray_meets_box(p, v, size):
     """Intersects a ray with a box about the origin."""
-    return meet_box(p, v, (-size[0], -size[1], -size[2]), size)
+    return meet_box(p, v, -size, size)
 
 
 @kernel

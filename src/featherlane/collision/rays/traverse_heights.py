@@ -35,7 +35,7 @@ def first_wall(enter, leave, v, side):
     x = enter[0] >= enter[1]
     if side > 0:
         x = leave[0] <= leave[1]
-    return where(x, side * copysign(1.0, v[0]), 0.0), where(x, 0.0, side * copysign(1.0, v[1])), 0.0 * v[2]
+    return Vec3(where(x, side * copysign(1.0, v[0]), 0.0), where(x, 0.0, side * copysign(1.0, v[1])), 0.0 * v[2])
 
 
 @kernel
@@ -88,13 +88,13 @@ def traverse_heights(m, d, field, p, v, near):
                 above = ((lo2 >= t) & (v[2] < 0.0)) | (fma(t, f1, f0) >= 0.0)
                 side = where(above, 1.0, -1.0)
                 wall = running & not_(above) & (aside >= t) & (t > 0.0)
-                x, n = where(wall, t, x), select3(wall, first_wall((lo0, lo1), (hi0, hi1), v, -1), n)
+                x, n = where(wall, t, x), where(wall, first_wall((lo0, lo1), (hi0, hi1), v, -1), n)
                 running = running & not_(wall)
             hit = running & (side * fma(b, f1, f0) < 0.0)
             cross_at = clip(-f0 / where(hit, f1, 1.0), a, b)
             hit = hit & (cross_at < x)
             x = where(hit, cross_at, x)
-            n = select3(hit, normalize3((-zx / dx, -zy / dy, no + 1.0))[0], n)
+            n = where(hit, normalize3(Vec3(-zx / dx, -zy / dy, no + 1.0))[0], n)
             running = running & not_(hit)
         column = where(running & (tx <= ty), column + where(forward, 1.0, -1.0), column)
         row = where(running & (ty <= tx), row + where(left, 1.0, -1.0), row)
@@ -103,7 +103,7 @@ def traverse_heights(m, d, field, p, v, near):
         leaves = running & ((end >= leave) | not_(inside))
         # a ray below the surface leaves through a wall
         wall = leaves & (side < 0.0) & (leave >= out) & (leave < x)
-        x, n = where(wall, leave, x), select3(wall, first_wall((lo0, lo1), (hi0, hi1), v, 1), n)
+        x, n = where(wall, leave, x), where(wall, first_wall((lo0, lo1), (hi0, hi1), v, 1), n)
         running = running & not_(leaves)
         column, row = where(running, column, 0.0), where(running, row, 0.0)  # an index in the field
     return x < FAR, x, n

@@ -43,26 +43,25 @@ def number_of_corners(d1, side):
 @kernel
 def corner(d1, b, i):
     """Returns corner i of polygon b, one of two."""
-    return load3(d1.clip.place, BUFFER * b + 3 * i)
+    return Vec3(d1.clip.place[BUFFER * b + 3 * i : BUFFER * b + 3 * i + 3])
 
 
 @kernel
 def put_corner(d1, b, i, x):
     """Stores corner i of polygon b."""
-    store3(d1.clip.place, BUFFER * b + 3 * i, x)
+    d1.clip.place[BUFFER * b + 3 * i : BUFFER * b + 3 * i + 3] = x
 
 
 @kernel
 def into_contact(d1, v):
     """Returns a vector in contact coordinates, given in world axes."""
-    return mat_mul_vec(load9(d1.feature.axes, 0), v)
+    return d1.feature.axes[0] @ v
 
 
 @kernel
 def capsule_axis(d1, side):
     """Returns the axis of a capsule, in world axes."""
-    k = 9 * side
-    return flat(d1.shapes.mat)[k + 2], flat(d1.shapes.mat)[k + 5], flat(d1.shapes.mat)[k + 8]
+    return d1.shapes.mat[side].columns[2]
 
 
 @kernel
@@ -75,11 +74,11 @@ def load_polygon(d1, side):
     if d1.shapes.type[side] == CAPSULE:
         n, half = 2, d1.shapes.size[side][1]
         a = into_contact(d1, capsule_axis(d1, side))
-        c = into_contact(d1, sub3(d1.shapes.pos[side], load3(d1.feature.axes, 9)))
-        x = (0.0 * half, 0.0 * half, (1.0 * side - 0.5) * (d1.convex.dist[0] - d1.shapes.limit[0]))
-        along = dot(sub3(x, c), a)
-        put_corner(d1, 0, 0, axpy3(half - along, a, x))
-        put_corner(d1, 0, 1, axpy3(-half - along, a, x))
+        c = into_contact(d1, d1.shapes.pos[side] - d1.feature.origin[0])
+        x = Vec3(0.0 * half, 0.0 * half, (1.0 * side - 0.5) * (d1.convex.dist[0] - d1.shapes.limit[0]))
+        along = dot(x - c, a)
+        put_corner(d1, 0, 0, fma(half - along, a, x))
+        put_corner(d1, 0, 1, fma(-half - along, a, x))
     else:
         for i in range(n):
             put_corner(d1, 0, i, load_corner(d1, side, i))
@@ -90,11 +89,11 @@ def load_polygon(d1, side):
 def turning_normal(d1, side):
     """Returns the unit normal of a face, about which its corners are counterclockwise."""
     a, b, c = load_corner(d1, side, 0), load_corner(d1, side, 1), load_corner(d1, side, 2)
-    n = normalize3(cross(sub3(b, a), sub3(c, b)))[0]
+    n = normalize3(cross(b - a, c - b))[0]
     if d1.feature.count[side] != DISC:
         s = d1.feature.normal[side]
         if dot(s, n) < 0.0:
-            s = -1.0 * s
+            s = -s
         n = s
     return n
 
@@ -104,7 +103,7 @@ def outward(side, n):
     """Returns the normal with the sign that points away from the shape: up for the first, down for the second."""
     s = 1.0 - 2.0 * side
     if s * n[2] < 0.0:
-        n = -1.0 * n
+        n = -n
     return n
 
 
@@ -117,13 +116,13 @@ def cut(d1, b, n, a, inward):
         if i + 1 < n:
             q = corner(d1, b, i + 1)
         last = q
-        u, v = dot(sub3(p, a), inward), dot(sub3(q, a), inward)
+        u, v = dot(p - a, inward), dot(q - a, inward)
         if k < CORNERS:
             starts, ends = (1 if u > -MINVAL else 0), (1 if v > -MINVAL else 0)
             if starts != ends:
                 t = u / (u - v)
                 if t >= 0.0 and t <= 1.0:
-                    put_corner(d1, 1 - b, k, axpy3(t, sub3(q, p), p))
+                    put_corner(d1, 1 - b, k, fma(t, q - p, p))
                     k += 1
             if ends == 1:
                 put_corner(d1, 1 - b, k, q)
@@ -139,7 +138,7 @@ def cut_by_face(d1, side, n):
         a, c = load_corner(d1, side, i), load_corner(d1, side, 0)
         if i + 1 < m:
             c = load_corner(d1, side, i + 1)
-        n = cut(d1, b, n, a, normalize3(cross(up, sub3(c, a)))[0])
+        n = cut(d1, b, n, a, normalize3(cross(up, c - a))[0])
         b = 1 - b
     return b, n
 
@@ -150,7 +149,7 @@ def keep_near(d1, b, n, p, up, limit):
     k = 0
     for i in range(n):
         x = corner(d1, b, i)
-        if dot3(sub3(x, p), up) <= limit:
+        if dot(x - p, up) <= limit:
             put_corner(d1, b, k, x)
             k += 1
     return k
@@ -162,7 +161,7 @@ def ends_of_edge(d1, b, n):
     most, first, second = -1.0 + 0.0, 0, 1
     for i in range(n):
         for k in range(i + 1, n):
-            e = sub3(corner(d1, b, k), corner(d1, b, i))
+            e = corner(d1, b, k) - corner(d1, b, i)
             if dot(e, e) > most:
                 most, first, second = dot(e, e), i, k
     p, q = corner(d1, b, first), corner(d1, b, second)
@@ -175,7 +174,7 @@ def ends_of_edge(d1, b, n):
 def doubled_area(d1, w, i, j, k, m):
     """Returns the doubled area of a quadrilateral of corners of polygon w."""
     a, b, c, e = corner(d1, w, i), corner(d1, w, j), corner(d1, w, k), corner(d1, w, m)
-    return norm3(cross(sub3(e, a), sub3(b, e)) + cross(sub3(c, b), sub3(a, c)))
+    return norm3(cross(e - a, b - e) + cross(c - b, a - c))
 
 
 @kernel
@@ -217,8 +216,7 @@ def quadrilateral(d1, w, n):
 @kernel
 def store_impact(d1, side, i, x):
     """Stores a point of a shape, given in contact coordinates."""
-    p = mat_t_mul_vec(load9(d1.feature.axes, 0), x)
-    d1.sweep.impact[POINTS * side + i] = add3(p, load3(d1.feature.axes, 9))
+    d1.sweep.impact[POINTS * side + i] = d1.feature.axes[0].T @ x + d1.feature.origin[0]
 
 
 @kernel
@@ -231,17 +229,17 @@ def store_corners(d1, b, n, side, p, up, along):
             polygon's points, and the shapes are widened along it.
     """
     half = 0.5 * d1.shapes.limit[0]
-    shift = (half * along[0], half * along[1], half * (along[2] - 1.0))
-    back = scale3(2.0 * side - 1.0, shift)
+    shift = Vec3(half * along[0], half * along[1], half * (along[2] - 1.0))
+    back = (2.0 * side - 1.0) * shift
     for i in range(n):
         x = corner(d1, b, i)
-        height = dot3(sub3(x, p), up)
-        y = axpy3(-height, up, x)
-        x = axpy3(height * dot3(up, along), along, y)
+        height = dot(x - p, up)
+        y = fma(-height, up, x)
+        x = fma(height * dot(up, along), along, y)
         if d1.shapes.type[side] == CAPSULE:
-            x = (x[0], x[1], x[2] + (2.0 * side - 1.0) * half)
+            x = Vec3(x.x, x.y, x.z + (2.0 * side - 1.0) * half)
         else:
-            x = fma(-1.0, back, x)
+            x = x - back
         store_impact(d1, side, i, x)
         store_impact(d1, 1 - side, i, y + back)
     d1.manifold.count[0] = n
@@ -267,15 +265,15 @@ def meet_plane(m1, d1):
     """Computes the points of a shape on a plane, the first shape: those of its most aligned face, or of its edge."""
     find_feature(m1, d1, 1, EDGE)
     if d1.feature.count[1] != POINT:
-        o, one = 0.0, 1.0
-        store_corners_within(d1, 0, load_polygon(d1, 1), 1, (o, o, -0.5 * d1.convex.dist[0]), (o, o, one), (o, o, one))
+        n, up = load_polygon(d1, 1), Vec3(0.0, 0.0, 1.0)
+        store_corners_within(d1, 0, n, 1, Vec3(0.0, 0.0, -0.5 * d1.convex.dist[0]), up, up)
 
 
 @kernel
 def edge_in_frame(d1, edge, side):
     """Returns the unit direction of the edge of one shape, in the frame of a shape."""
-    e = normalize3(sub3(load_corner(d1, edge, 1), load_corner(d1, edge, 0)))[0]
-    return d1.shapes.mat[side].T @ mat_t_mul_vec(load9(d1.feature.axes, 0), e)
+    e = normalize3(load_corner(d1, edge, 1) - load_corner(d1, edge, 0))[0]
+    return d1.shapes.mat[side].T @ (d1.feature.axes[0].T @ e)
 
 
 @kernel
@@ -288,7 +286,7 @@ def open_face(m1, d1, side):
             if found < 0 and fabs(e[axis]) < 0.5 and fabs(across[axis]) < EDGE:
                 found = axis
         if found >= 0:
-            n = scale3(1.0 - 2.0 * side, load3(d1.feature.axes, 6))
+            n = (1.0 - 2.0 * side) * d1.feature.axes[0].rows[2]
             highest, _ = core_support(m1, d1, side, d1.shapes.mat[side].T @ n)
             box_face(d1, side, highest, found)
     return 1 if found >= 0 else 0
@@ -300,9 +298,9 @@ def cut_by_other(d1, face):
     n = load_polygon(d1, 1 - face)
     b, n = cut_by_face(d1, face, n)
     up = outward(face, turning_normal(d1, face))
-    along = up if face == 0 else (-1.0 * up)
+    along = up if face == 0 else -up
     if d1.feature.count[1 - face] != SEGMENT:
-        along = -1.0 * outward(1, turning_normal(d1, 1))
+        along = -outward(1, turning_normal(d1, 1))
     store_corners_within(d1, b, n, 1 - face, load_corner(d1, face, 0), up, along)
 
 
@@ -324,12 +322,12 @@ def meet_capsule_and_box(d1):
     """Computes the points of a capsule and the first face at the box's nearest point that is nearly parallel to it."""
     R, size, found = d1.shapes.mat[1], d1.shapes.size[1], -1
     x = R.T @ (d1.convex.witness[1] - d1.shapes.pos[1])
-    a, n = mat_t_mul_vec(R, capsule_axis(d1, 0)), R.T @ d1.convex.normal[0]
+    a, n = R.T @ capsule_axis(d1, 0), R.T @ d1.convex.normal[0]
     for i in unrolled(range(3)):
         if found < 0 and fabs(x[i]) > size[i] - ON_EDGE and fabs(a[i]) < EDGE and x[i] * n[i] < 0.0:
             found = i
     if found >= 0:
-        box_face(d1, 1, tuple(copysign(size[i], x[i]) for i in range(3)), found)
+        box_face(d1, 1, copysign(size, x), found)
         d1.feature.count[0] = SEGMENT
         cut_by_other(d1, 1)
 

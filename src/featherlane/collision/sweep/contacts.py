@@ -16,6 +16,7 @@ Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact di
 
 from featherlane.prelude import *
 from featherlane.collision.frame import frame_of
+from featherlane.collision.lane import read_vec3
 from featherlane.collision.mixing import both_present, margin_and_gap, reference_and_impedance, touching
 from featherlane.collision.motion import fast, is_swept_pair, spheres_meet, step_motion
 from featherlane.collision.slot import leave_slot, load_shape, store_manifold
@@ -32,9 +33,8 @@ MINIMP, MAXIMP = 0.0001, 0.9999  # range of an impedance; least depth without st
 @kernel
 def at_start(d1, side, x):
     """Returns the position at the start of the step of a point that is at x at impact and moves with a shape."""
-    R, k = d1.shapes.mat[side], 3 * side
-    local = R.T @ sub3(x, load3(flat(d1.shapes.pos), k))
-    return add3(d1.sweep.mat[side] @ local, load3(d1.sweep.pos, k))
+    local = d1.shapes.mat[side].T @ (x - d1.shapes.pos[side])
+    return d1.sweep.mat[side] @ local + d1.sweep.pos[side]
 
 
 @kernel
@@ -56,17 +56,17 @@ def find_points(m1, d1):
 def is_hidden(m, d, g, h, lane, i):
     """Returns whether a geom hides contact i: from the path of either end, or between the ends at impact."""
     d.sweep.hidden[0] = 0
-    a, b = 3 * i, 3 * (POINTS + i)
-    d.sweep.line[0] = load3(flat(d.sweep.start), a)
-    d.sweep.line[1] = load3(flat(d.sweep.impact), a)
+    j = POINTS + i
+    d.sweep.line[0] = d.sweep.start[i]
+    d.sweep.line[1] = d.sweep.impact[i]
     look(m, d, g, h, lane)
     if d.sweep.hidden[0] == 0:
-        d.sweep.line[0] = load3(flat(d.sweep.start), b)
-        d.sweep.line[1] = load3(flat(d.sweep.impact), b)
+        d.sweep.line[0] = d.sweep.start[j]
+        d.sweep.line[1] = d.sweep.impact[j]
         look(m, d, h, g, lane)
     if d.sweep.hidden[0] == 0:
-        d.sweep.line[0] = load3(flat(d.sweep.impact), a)
-        d.sweep.line[1] = load3(flat(d.sweep.impact), b)
+        d.sweep.line[0] = d.sweep.impact[i]
+        d.sweep.line[1] = d.sweep.impact[j]
         if d.sweep.travel[0] >= d.sweep.travel[1]:
             look(m, d, g, h, lane)
         else:
@@ -91,14 +91,10 @@ def keep_visible(m, d, g, h, lane):
 @kernel
 def load_motion(d, side, lane):
     """Copies the motion of one geom in one world, and its pose at the start of the step."""
-    for i in range(3 * side, 3 * side + 3):
-        d.sweep.step[i], d.sweep.spin[i] = (
-            read_lane(flat(d.sweep.steps), i, lane),
-            read_lane(flat(d.sweep.spins), i, lane),
-        )
-        d.sweep.pos[i] = flat(d.shapes.pos)[i]
-    for i in range(9 * side, 9 * side + 9):
-        flat(d.sweep.mat)[i] = flat(d.shapes.mat)[i]
+    d.sweep.step[side] = read_vec3(d.sweep.steps, side, lane)
+    d.sweep.spin[side] = read_vec3(d.sweep.spins, side, lane)
+    d.sweep.pos[side] = d.shapes.pos[side]
+    d.sweep.mat[side] = d.shapes.mat[side]
     d.sweep.travel[side] = read_lane(d.sweep.travels, side, lane)
 
 
@@ -185,8 +181,7 @@ def finish_slots(m, d, e, g, h, first, margin):
         new, frame = (d.con_present[k] > 0.0) & (d.sweep.found[0] > 0.0), frame_of(d.con_frame[k].rows[0])
         d.con_speculative[k] = where(new, 1.0, 0.0)
         d.con_dist[k] = where(new, dist, d.con_dist[k])
-        for i in range(9):
-            flat(d.con_frame)[9 * k + i] = where(new, frame[i], flat(d.con_frame)[9 * k + i])
+        d.con_frame[k] = where(new, frame, d.con_frame[k])
 
 
 @stage

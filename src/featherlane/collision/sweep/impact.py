@@ -41,9 +41,8 @@ def moved_mat(R, w):
 @kernel
 def move_shape(d1, side, part):
     """Moves a shape by a part of its motion in the step."""
-    k = 3 * side
-    store3(flat(d1.shapes.pos), k, axpy3(part, load3(d1.sweep.step, k), load3(flat(d1.shapes.pos), k)))
-    w = scale3(part, load3(d1.sweep.spin, k))
+    d1.shapes.pos[side] = fma(part, d1.sweep.step[side], d1.shapes.pos[side])
+    w = part * d1.sweep.spin[side]
     if dot(w, w) > MINVAL * MINVAL:
         d1.shapes.mat[side] = moved_mat(d1.shapes.mat[side], w)
 
@@ -51,9 +50,8 @@ def move_shape(d1, side, part):
 @kernel
 def point_step(d1, side):
     """Returns the motion in the step of a shape's nearest point."""
-    k = 3 * side
-    arm = sub3(load3(flat(d1.convex.witness), k), load3(flat(d1.shapes.pos), k))
-    return add3(load3(d1.sweep.step, k), cross(load3(d1.sweep.spin, k), arm))
+    arm = d1.convex.witness[side] - d1.shapes.pos[side]
+    return d1.sweep.step[side] + cross(d1.sweep.spin[side], arm)
 
 
 @stage
@@ -66,7 +64,7 @@ def find_impact(m1, d1):
     Scratch: what `closest` writes.
     """
     margin, tolerance = d1.sweep.margin[0], d1.sweep.tolerance[0]
-    a, b = load3(d1.sweep.step, 0), load3(d1.sweep.step, 3)
+    a, b = d1.sweep.step[0], d1.sweep.step[1]
     total = d1.sweep.travel[0] + d1.sweep.travel[1]
     turns = total - norm3(a) - norm3(b)
     d1.shapes.limit[0] = margin + total
@@ -78,7 +76,7 @@ def find_impact(m1, d1):
     target, close = margin + clearance, fmax(0.5 * clearance, tolerance)
     t, dist = 0.0 * total, first
     while state == SEARCH:
-        gap, bound = dist - target, dot(d1.convex.normal[0], sub3(a, b)) + turns
+        gap, bound = dist - target, dot(d1.convex.normal[0], a - b) + turns
         if gap <= close or n == ADVANCES:
             state = IMPACT
         elif bound <= MINVAL or t + gap / bound >= 1.0:

@@ -24,7 +24,7 @@ def _add_normal(m, d, x, a, b, k, force, mask):
     if i >= 0:
         wrench = point_wrench(d, force, zeros(3), d.con_pos[k], m.body_rootid[b])
         while i >= 0:
-            x[a + i] = where(mask, x[a + i] + dot6(d.cdof[i], wrench), x[a + i])
+            x[a + i] = where(mask, x[a + i] + dot(d.cdof[i], wrench), x[a + i])
             i = m.dof_parentid[i]
 
 
@@ -33,7 +33,7 @@ def add_pull(m, d, x, a, k, strength, mask):
     """x[a ..] += the pull of a contact: on the first body along the normal, on the second against it."""
     pull = strength * d.con_frame[k].rows[0]
     _add_normal(m, d, x, a, d.con_carrier[2 * k], k, pull, mask)
-    _add_normal(m, d, x, a, d.con_carrier[2 * k + 1], k, -1.0 * pull, mask)
+    _add_normal(m, d, x, a, d.con_carrier[2 * k + 1], k, -pull, mask)
 
 
 @kernel
@@ -91,7 +91,7 @@ def adhesive_pull(m, d):
 @kernel
 def normal_force(m, d, k):
     """Returns the normal force of contact k, negative if it pulls: the force of its rows minus its adhesion."""
-    f = d.con_force[6 * k]
+    f = d.con_force[k].fx
     if m.flg_adhesion:
         f = f - d.con_adhesion[k]
     return f

@@ -18,40 +18,39 @@ def _target(m, d, i):
     """Returns the target quaternion, from controls (quaternion or rotation vector) or activations (rotation vector)."""
     u = m.actuator_ctrladr[i]
     if m.actuator_ctrlspec[i] == CHART_QUAT:
-        return quat_normalize(load4(d.actuator_input, u))
+        return Quat(d.actuator_input[u : u + 4]).unit
     if m.actuator_dyntype[i] == DYN_NONE:
-        return rotation_vector_quat(load3(d.actuator_input, u))
+        return rotation_vector_quat(Vec3(d.actuator_input[u : u + 3]))
     a = m.actuator_actadr[i]
-    x = (early_activation(m, d, i, a), early_activation(m, d, i, a + 1), early_activation(m, d, i, a + 2))
-    return rotation_vector_quat(x)
+    return rotation_vector_quat(Vec3(early_activation(m, d, i, a + k) for k in range(3)))
 
 
 @kernel
 def orient(m, d, i):
     """Computes the forces of the three outputs of actuator i."""
     o, g = m.actuator_outadr[i], 10 * i
-    error = quat_sub(_target(m, d, i), rotation_vector_quat(load3(d.actuator_length, o)))
+    error = quat_sub(_target(m, d, i), rotation_vector_quat(Vec3(d.actuator_length[o : o + 3])))
     for k in range(3):
         damped = fma(m.actuator_biasprm[g + 2], d.actuator_velocity[o + k], m.actuator_biasprm[g])
         d.actuator_force[o + k] = damped
     kp = m.actuator_gainprm[g]
-    x = load3(d.actuator_force, o)
+    x = Vec3(d.actuator_force[o : o + 3])
     force = (fma(kp, error[0], x[0]), fma(kp, error[1], x[1]), fma(kp, error[2], x[2]))
-    store3(d.actuator_force, o, force)
+    d.actuator_force[o : o + 3] = force
 
 
 @kernel
 def is_bound(m, d, i):
     """Returns the mask of worlds where the torque is at its bound, up to rounding."""
-    length = norm3(load3(d.actuator_force, m.actuator_outadr[i]))
-    return length >= (1.0 - AT_BOUND) * m.actuator_forcerange[i][1]
+    o = m.actuator_outadr[i]
+    return norm3(Vec3(d.actuator_force[o : o + 3])) >= (1.0 - AT_BOUND) * m.actuator_forcerange[i][1]
 
 
 @kernel
 def bound_torque(m, d, i):
     """Limits the torque of three outputs to its range and keeps its direction."""
     o = m.actuator_outadr[i]
-    x = load3(d.actuator_force, o)
+    x = Vec3(d.actuator_force[o : o + 3])
     length, most = norm3(x), m.actuator_forcerange[i][1]
     s = where(length > most, most / where(length > 0.0, length, 1.0), 1.0)
-    store3(d.actuator_force, o, scale3(s, x))
+    d.actuator_force[o : o + 3] = s * x

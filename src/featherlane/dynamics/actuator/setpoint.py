@@ -27,10 +27,10 @@ def is_angle_servo(m, i):
 def period(m, d, i):
     """Returns the length of a full turn, or 0 unless it is a position servo of an angle; valid if `is_angle_servo`."""
     g = 6 * m.actuator_outadr[i]
-    axis, servo = load3(m.actuator_gear, g), true_mask(d)
+    axis, servo = Vec3(m.actuator_gear[g : g + 3]), true_mask(d)
     if m.actuator_trntype[i] == TRN_SITE:
         servo = (axis[0] == 0.0) & (axis[1] == 0.0) & (axis[2] == 0.0)
-        axis = load3(m.actuator_gear, g + 3)
+        axis = Vec3(m.actuator_gear[g + 3 : g + 6])
     if m.actuator_gaintype[i] == GAIN_FIXED:
         servo = servo & (m.actuator_gainprm[10 * i] == -m.actuator_biasprm[10 * i + 1])
     return where(servo, 2.0 * PI * norm3(axis), 0.0)
@@ -69,7 +69,7 @@ def slew(m, d, i, a, rate):
 @kernel
 def shorten_rotation(d, a):
     """Replaces activations a to a + 2, a rotation vector, by the equivalent shorter one if it is longer than pi."""
-    x = load3(d.act, a)
+    x = Vec3(d.act[a : a + 3])
     angle = norm3(x)
     shorter = (angle - 2.0 * PI * rint(angle / (2.0 * PI))) / fmax(angle, 1.0)
-    store3(d.act, a, scale3(where(angle > PI, shorter, 1.0), x))
+    d.act[a : a + 3] = where(angle > PI, shorter, 1.0) * x

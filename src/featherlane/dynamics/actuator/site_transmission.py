@@ -24,7 +24,7 @@ def site_quat(m, d, s):
 def _add_pair(m, d, o, s, r, force, torque):
     """Adds a wrench at site s and its opposite at site r to the row of output o, each at its site's position."""
     add_wrench_moment(m, d, o, m.site_bodyid[s], d.site_xpos[s], force, torque)
-    add_wrench_moment(m, d, o, m.site_bodyid[r], d.site_xpos[r], scale3(-1.0, force), scale3(-1.0, torque))
+    add_wrench_moment(m, d, o, m.site_bodyid[r], d.site_xpos[r], -force, -torque)
 
 
 @kernel
@@ -34,18 +34,18 @@ def site_transmission(m, d, i):
     Reads:  site_xpos, site_xmat, xquat.   Writes: actuator_length, actuator_moment.
     """
     o, s, r = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
-    push, twist = load3(m.actuator_gear, 6 * o), load3(m.actuator_gear, 6 * o + 3)
+    push, twist = Vec3(m.actuator_gear[6 * o : 6 * o + 3]), Vec3(m.actuator_gear[6 * o + 3 : 6 * o + 6])
     clear_moment(m, d, o)
     if r < 0:
         R, p = d.site_xmat[s], d.site_xpos[s]
-        add_wrench_moment(m, d, o, m.site_bodyid[s], p, mat_mul_vec(R, push), mat_mul_vec(R, twist))
+        add_wrench_moment(m, d, o, m.site_bodyid[s], p, R @ push, R @ twist)
         d.actuator_length[o] = 0.0
     else:
         R = d.site_xmat[r]
         apart = R.T @ (d.site_xpos[s] - d.site_xpos[r])
         turn = quat_sub(site_quat(m, d, s), site_quat(m, d, r))
-        _add_pair(m, d, o, s, r, mat_mul_vec(R, push), mat_mul_vec(R, twist))
-        d.actuator_length[o] = dot3(apart, push) + dot3(turn, twist)
+        _add_pair(m, d, o, s, r, R @ push, R @ twist)
+        d.actuator_length[o] = dot(apart, push) + dot(turn, twist)
 
 
 @kernel
@@ -57,14 +57,13 @@ def orientation_transmission(m, d, i):
     """
     o, s, r = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
     if r < 0:
-        turn = quat_log(quat_normalize(load4(d.qpos, m.jnt_qposadr[s])))
+        a = m.jnt_qposadr[s]
+        turn = quat_log(Quat(d.qpos[a : a + 4]).unit)
         for k in range(3):
             d.actuator_moment[m.moment_rowadr[o + k]] = 1.0
     else:
         turn = quat_sub(site_quat(m, d, s), site_quat(m, d, r))
         for k in range(3):
-            axis = (flat(d.site_xmat)[9 * s + k], flat(d.site_xmat)[9 * s + 3 + k], flat(d.site_xmat)[9 * s + 6 + k])
             clear_moment(m, d, o + k)
-            _add_pair(m, d, o + k, s, r, zeros(3), axis)
-    for k in range(3):
-        d.actuator_length[o + k] = turn[k]
+            _add_pair(m, d, o + k, s, r, Vec3(zeros(3)), d.site_xmat[s].columns[k])
+    d.actuator_length[o : o + 3] = turn

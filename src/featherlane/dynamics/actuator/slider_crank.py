@@ -13,12 +13,12 @@ from featherlane.dynamics.body.wrench import add_wrench_moment, clear_moment
 @kernel
 def _gradients(m, d, i, axis, v):
     """Returns (l, dl/dv, dl/da) of actuator i, without its gear."""
-    rod, av = m.actuator_cranklength[i], dot3(axis, v)
+    rod, av = m.actuator_cranklength[i], dot(axis, v)
     det = fma(av, av, fma(rod, rod, -dot(v, v)))
     reaches = det > 0.0
     s = sqrt(where(reaches, det, 1.0))
     along, across = where(reaches, 1.0 - av / s, 1.0), where(reaches, 1.0 / s, 0.0)
-    return av - where(reaches, s, 0.0), fma(across, v, scale3(along, axis)), along * v
+    return av - where(reaches, s, 0.0), fma(across, v, along * axis), along * v
 
 
 @kernel
@@ -30,7 +30,7 @@ def slider_crank(m, d, i):
     """
     o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
     pin, end = d.site_xpos[crank], d.site_xpos[slider]
-    axis = (d.site_xmat[slider][2], d.site_xmat[slider][5], d.site_xmat[slider][8])
+    axis = d.site_xmat[slider].columns[2]
     length, by_vector, by_axis = _gradients(m, d, i, axis, pin - end)
 
     gear = m.actuator_gear[6 * o]
@@ -38,4 +38,4 @@ def slider_crank(m, d, i):
     force, torque = gear * by_vector, gear * cross(axis, by_axis)
     clear_moment(m, d, o)
     add_wrench_moment(m, d, o, m.site_bodyid[crank], pin, force, zeros(3))
-    add_wrench_moment(m, d, o, m.site_bodyid[slider], end, -1.0 * force, torque)
+    add_wrench_moment(m, d, o, m.site_bodyid[slider], end, -force, torque)

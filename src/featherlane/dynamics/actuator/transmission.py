@@ -20,9 +20,9 @@ def drives_joint(m, i):
 @kernel
 def _rotation_moment(m, d, i, a, g):
     """Computes the moment on three rotational DoFs: gear g, in body axes; the joint's quaternion is at qpos[a]."""
-    axis = load3(m.actuator_gear, g)
+    axis = Vec3(m.actuator_gear[g : g + 3])
     if m.actuator_trntype[i] == TRN_JOINTINPARENT:
-        axis = rotate(quat_normalize(load4(d.qpos, a)).T, axis)
+        axis = Quat(d.qpos[a : a + 4]).unit.T @ axis
     return axis
 
 
@@ -36,11 +36,11 @@ def _joint_transmission(m, d, i):
         d.actuator_length[o] = d.qpos[a] * m.actuator_gear[g]
     elif is_ball(kind):
         axis = _rotation_moment(m, d, i, a, g)
-        store3(d.actuator_moment, e, axis)
-        d.actuator_length[o] = dot3(quat_log(quat_normalize(load4(d.qpos, a))), axis)
+        d.actuator_moment[e : e + 3] = axis
+        d.actuator_length[o] = dot(quat_log(Quat(d.qpos[a : a + 4]).unit), axis)
     else:
-        store3(d.actuator_moment, e, load3(m.actuator_gear, g))
-        store3(d.actuator_moment, e + 3, _rotation_moment(m, d, i, a + 3, g + 3))
+        d.actuator_moment[e : e + 3] = m.actuator_gear[g : g + 3]
+        d.actuator_moment[e + 3 : e + 6] = _rotation_moment(m, d, i, a + 3, g + 3)
         d.actuator_length[o] = 0.0
 
 

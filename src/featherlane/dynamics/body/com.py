@@ -5,7 +5,7 @@ vectors of parent and child without transforms.
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.body.joint import motion_axes
+from featherlane.dynamics.body.joint import motion_axes, moved_along
 
 
 @kernel
@@ -15,13 +15,13 @@ def _subtree_com(m, d):
         d.subtree_com[i] = m.body_mass[i] * d.xipos[i]
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
-        d.subtree_com[p] = d.subtree_com[p] + d.subtree_com[i]
+        d.subtree_com[p] += d.subtree_com[i]
     for i in range(m.nbody):
         mass = m.body_subtreemass[i]
         light = mass < MINVAL
         s = 1.0 / where(light, 1.0, mass)
         c, x = d.subtree_com[i], d.xipos[i]
-        d.subtree_com[i] = (where(light, x[0], s * c[0]), where(light, x[1], s * c[1]), where(light, x[2], s * c[2]))
+        d.subtree_com[i] = where(light, x, s * c)
 
 
 @stage
@@ -53,7 +53,7 @@ def _pass_dof(d, v, at, velocity):
     """Computes the velocity after DoF v, and the rate of its axis, which moves with velocity `at`."""
     S = d.cdof[v]
     d.cdof_dot[v] = cross_motion(at, S)
-    return axpy6(d.qvel[v], S, velocity)
+    return fma(d.qvel[v], S, velocity)
 
 
 @stage
@@ -75,7 +75,7 @@ def com_vel(m, d):
             if is_free_joint(kind):
                 for k in range(3):
                     d.cdof_dot[v + k] = zeros(6)
-                vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
+                vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
                 v += 3
             at = vel
             vel = _pass_dof(d, v, at, vel)
@@ -88,8 +88,8 @@ def com_vel(m, d):
 @kernel
 def point_wrench(d, force, moment, point, root):
     """Returns a force at a point and a moment as a spatial force at the com of the tree with that root body."""
-    r = sub3(point, d.subtree_com[root])
-    return (
+    r = Vec3(point) - d.subtree_com[root]
+    return Force(
         fma(r[1], force[2], fma(-r[2], force[1], moment[0])),
         fma(r[2], force[0], fma(-r[0], force[2], moment[1])),
         fma(r[0], force[1], fma(-r[1], force[0], moment[2])),

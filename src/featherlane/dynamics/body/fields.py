@@ -1,7 +1,11 @@
 """Fields of bodies, joints and frames: poses, velocities and forces."""
 
 from featherlane.lanes.layout import Declare
+from featherlane.lanes.rows import row_type
 from featherlane.spatial.types import Force, Inertia, Mat3, Motion, Quat, Vec3
+
+# rate of the rotational inertia, angular and linear momentum
+InertiaRate = row_type("InertiaRate", "Jxx Jyy Jzz Jxy Jxz Jyz lx ly lz px py pz")
 
 _kinematics_output = Declare("kinematics", "output")
 _com_pos_output = Declare("com_pos", "output", condition="want_all")
@@ -38,6 +42,6 @@ FIELDS = (
     _rne_output.real("qfrc_bias", "nv", "N, N m", "Coriolis, centrifugal and gravity forces C(q, v)"),
     _rne_post_constraint_output.rows(Motion, "cacc", "nbody", "rad/s^2, m/s^2", "body acceleration at the tree's com"),
     _detail.rows(Force, "cfrc", "nbody", "N m, N", "body force at the tree's com"),
-    _scratch.real("crb_rate", "nbody 12", "kg m^2/s", "composite: rate of inertia (6), momentum (6)"),
+    _scratch.rows(InertiaRate, "crb_rate", "nbody", "kg m^2/s", "composite: rate of inertia (6), momentum (6)"),
     _scratch.rows(Motion, "cdof_rate", "nv", "1/s, m/s", "d acceleration / d qvel, without the body's part"),
 )

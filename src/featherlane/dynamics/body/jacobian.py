@@ -33,7 +33,7 @@ JACOBIAN = Layout(
 @kernel
 def point_of_object(m, d, jr, kind, i):
     """Returns the point and its body; for an unlisted kind, the given point of body i."""
-    body, p = i, load3(jr.jac_point, 0)
+    body, p = i, Vec3(jr.jac_point[0:3])
     if kind == OBJ_XBODY:
         p = d.xpos[i]
     elif kind == OBJ_BODY:
@@ -57,7 +57,7 @@ def chain_end(m, body):
 def _velocity(m, d, dof, p):
     """Returns the linear and angular velocity of a point of a body per unit velocity of a DoF that moves it."""
     w = d.cdof[dof].angular
-    lever = sub3(p, d.subtree_com[m.body_rootid[m.dof_bodyid[dof]]])
+    lever = p - d.subtree_com[m.body_rootid[m.dof_bodyid[dof]]]
     return d.cdof[dof].linear + cross(w, lever), w
 
 

@@ -14,22 +14,22 @@ def move_joint(m, d, j, pos, quat):
     """Computes the body frame after the motion of joint j (not free); stores the joint's anchor and axis."""
     a, kind = m.jnt_qposadr[j], m.jnt_type[j]
     offset, local = m.jnt_pos[j], m.jnt_axis[j]
-    axis = rotate(quat, local)
+    axis = quat @ local
     # an anchor at the body's origin (the usual case) skips two rotations: 0.1 us per humanoid tile
-    eccentric = (offset[0] != 0.0) | (offset[1] != 0.0) | (offset[2] != 0.0)
+    eccentric = (offset.x != 0.0) | (offset.y != 0.0) | (offset.z != 0.0)
     anchor = pos
     if any_(eccentric):
-        anchor = select3(eccentric, add3(pos, rotate(quat, offset)), pos)
+        anchor = where(eccentric, pos + quat @ offset, pos)
     if kind == SLIDE:
-        pos = axpy3(d.qpos[a] - m.qpos0[a], axis, pos)
+        pos = fma(d.qpos[a] - m.qpos0[a], axis, pos)
     else:
         if kind == BALL:
-            quat = quat_mul(quat, quat_normalize(load4(d.qpos, a)))
+            quat = quat @ Quat(d.qpos[a : a + 4]).unit
         else:
-            quat = quat_mul(quat, axis_angle_quat(local, d.qpos[a] - m.qpos0[a]))
+            quat = quat @ axis_angle_quat(local, d.qpos[a] - m.qpos0[a])
         # the anchor stays at its position
         if any_(eccentric):
-            pos = select3(eccentric, sub3(anchor, rotate(quat, offset)), pos)
+            pos = where(eccentric, anchor - quat @ offset, pos)
     d.xanchor[j] = anchor
     d.xaxis[j] = axis
     return pos, quat
@@ -38,8 +38,7 @@ def move_joint(m, d, j, pos, quat):
 @kernel
 def _rotation_axis(d, v, axis, offset):
     """Returns the motion vector of a rotation about an axis whose anchor is at `offset` from the com."""
-    u = cross(axis, offset)
-    d.cdof[v] = (axis[0], axis[1], axis[2], u[0], u[1], u[2])
+    d.cdof[v] = join(axis, cross(axis, offset))
 
 
 @kernel
@@ -56,12 +55,19 @@ def motion_axes(m, d, i, j, com):
             d.cdof[v + 1] = (0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
             d.cdof[v + 2] = (0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
             v += 3
-        R = d.xmat[i]
-        _rotation_axis(d, v, (R[0], R[3], R[6]), offset)
-        _rotation_axis(d, v + 1, (R[1], R[4], R[7]), offset)
-        _rotation_axis(d, v + 2, (R[2], R[5], R[8]), offset)
+        x, y, z = d.xmat[i].columns
+        _rotation_axis(d, v, x, offset)
+        _rotation_axis(d, v + 1, y, offset)
+        _rotation_axis(d, v + 2, z, offset)
     else:
-        d.cdof[v] = (0.0, 0.0, 0.0, axis[0], axis[1], axis[2])
+        d.cdof[v] = join(zeros(3), axis)
+
+
+@kernel
+def moved_along(velocity, translation):
+    """Returns the velocity after the three slides of a free joint, whose axes are those of the world."""
+    w, v = velocity.angular, velocity.linear + translation
+    return Motion(join(w, v))
 
 
 @kernel
@@ -73,14 +79,14 @@ def advance_joint(m, j, qpos, velocity, start, h, rotation):
     """
     a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
     if kind == FREE:
-        store3(qpos, a, axpy3(h, load3(velocity, v), load3(start, a)))
+        qpos[a : a + 3] = fma(h, Vec3(velocity[v : v + 3]), Vec3(start[a : a + 3]))
         a, v = a + 3, v + 3
     if kind <= BALL:
-        q, w = load4(start, a), load3(velocity, v)
+        q, w = Quat(start[a : a + 4]), Vec3(velocity[v : v + 3])
         if rotation == INFINITESIMAL:
             q = quat_integrate_linear(q, w, h)
         else:
             q = quat_integrate(q, w, h)
-        store4(qpos, a, q)
+        qpos[a : a + 4] = q
     else:
         qpos[a] = fma(h, velocity[v], start[a])

@@ -13,7 +13,7 @@ def _body_offset(m, d, i):
     else:
         pos, quat = m.body_pos[i], m.body_quat[i]
     if p > 0:
-        pos = d.xpos[p] + mat_mul_vec(d.xmat[p], pos)
+        pos = d.xpos[p] + d.xmat[p] @ pos
         quat = d.xquat[p] @ quat
     return pos, quat
 
@@ -24,7 +24,7 @@ def body_frame(m, d, i):
     first, number = m.body_jntadr[i], m.body_jntnum[i]
     if number == 1 and is_free_joint(m.jnt_type[first]):
         a = m.jnt_qposadr[first]
-        pos, quat = load3(d.qpos, a), load4(d.qpos, a + 3)
+        pos, quat = Vec3(d.qpos[a : a + 3]), Quat(d.qpos[a + 3 : a + 7])
         d.xanchor[first] = pos
         d.xaxis[first] = m.jnt_axis[first]
     else:
@@ -36,7 +36,7 @@ def body_frame(m, d, i):
     d.xpos[i] = pos
     d.xquat[i] = quat
     d.xmat[i] = R
-    d.xipos[i] = add3(pos, R @ m.body_ipos[i])
+    d.xipos[i] = pos + R @ m.body_ipos[i]
 
 
 @stage
@@ -62,24 +62,20 @@ def kinematics(m, d):
 def geom_pose(m, d, g):
     """Returns position and orientation of geom g, from its body's frame."""
     b = m.geom_bodyid[g]
-    pos = d.xmat[b] @ m.geom_pos[g]
-    return d.xpos[b] + pos, (d.xquat[b] @ m.geom_quat[g]).matrix
+    return d.xpos[b] + d.xmat[b] @ m.geom_pos[g], (d.xquat[b] @ m.geom_quat[g]).matrix
 
 
 @kernel
 def geom_frame(m, d, g):
     """Computes the frame of geom g."""
-    pos, R = geom_pose(m, d, g)
-    d.geom_xpos[g] = pos
-    d.geom_xmat[g] = R
+    d.geom_xpos[g], d.geom_xmat[g] = geom_pose(m, d, g)
 
 
 @kernel
 def site_frame(m, d, s, turned):
     """Computes the position of site s from its body's frame, and its orientation if `turned`."""
     b = m.site_bodyid[s]
-    pos = d.xmat[b] @ m.site_pos[s]
-    d.site_xpos[s] = d.xpos[b] + pos
+    d.site_xpos[s] = d.xpos[b] + d.xmat[b] @ m.site_pos[s]
     if turned:
         d.site_xmat[s] = (d.xquat[b] @ m.site_quat[s]).matrix
 
@@ -102,8 +98,7 @@ def frames(m, d):
 def _geom_axis(m, d, g):
     """Computes the position and z axis of geom g."""
     b = m.geom_bodyid[g]
-    pos = d.xmat[b] @ m.geom_pos[g]
-    d.geom_xpos[g] = d.xpos[b] + pos
+    d.geom_xpos[g] = d.xpos[b] + d.xmat[b] @ m.geom_pos[g]
     z = quat_z_axis(d.xquat[b] @ m.geom_quat[g])
     d.geom_xmat[g][2], d.geom_xmat[g][5], d.geom_xmat[g][8] = z
 

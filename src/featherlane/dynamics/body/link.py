@@ -13,14 +13,14 @@ from featherlane.model.link import LINK_FIXED, LINK_HINGE, LINK_SLIDER
 @kernel
 def link_axis(m, d, k, side):
     """Returns the axis of link k as carried by its body 0 or 1, in world axes."""
-    return mat_mul_vec(d.xmat[m.link_body[2 * k + side]], load3(flat(m.link_axis), 6 * k + 3 * side))
+    return d.xmat[m.link_body[2 * k + side]] @ m.link_axis[2 * k + side]
 
 
 @kernel
 def link_anchor(m, d, k, side):
     """Returns the anchor of link k as carried by its body 0 or 1, in world axes."""
     b = m.link_body[2 * k + side]
-    return d.xpos[b] + mat_mul_vec(d.xmat[b], load3(flat(m.link_anchor), 6 * k + 3 * side))
+    return d.xpos[b] + d.xmat[b] @ m.link_anchor[2 * k + side]
 
 
 @kernel
@@ -86,8 +86,8 @@ def misaligned(m, d, k):
     else:
         q = turn_since_rest(m, d, k)
         # the shorter rotation
-        s = where(q[0] < 0.0, -2.0, 2.0)
-        r = s * mat_mul_vec(d.xmat[m.link_body[2 * k]], (q[1], q[2], q[3]))
+        s = where(q.w < 0.0, -2.0, 2.0)
+        r = s * (d.xmat[m.link_body[2 * k]] @ Vec3(q.x, q.y, q.z))
     return r
 
 
@@ -96,8 +96,8 @@ def misaligned(m, d, k):
 def _hinge_angle(m, d, k):
     """Returns the angle of a hinge [rad]; off-axis rotation is included, so errors enter at second order."""
     q = turn_since_rest(m, d, k)
-    v = (q[1], q[2], q[3])
-    angle = 2.0 * atan2(norm3(v), where(dot3(v, load3(flat(m.link_axis), 6 * k)) >= 0.0, q[0], -q[0]))
+    v = Vec3(q.x, q.y, q.z)
+    angle = 2.0 * atan2(norm3(v), where(dot(v, m.link_axis[2 * k]) >= 0.0, q.w, -q.w))
     return -where(angle > PI, angle - 2.0 * PI, angle)
 
 

@@ -43,13 +43,13 @@ def _push(velocity, force, fudge, low, high):
 def _push_along(m, d, k, side, s, result):
     """result += J^T of s times the axis of link k, as a torque or a force on one of its bodies."""
     b, u = m.link_body[2 * k + side], s * link_axis(m, d, k, 0)
-    force, torque = u, zeros(3)
+    force, torque = u, Vec3(zeros(3))
     if m.link_type[k] == LINK_HINGE:
         force, torque = torque, force
     wrench = point_wrench(d, force, torque, link_point(m, d, k, side), m.body_rootid[b])
     i = m.body_lastdof[b]
     while i >= 0:
-        result[i] = where(s != 0.0, result[i] + dot6(d.cdof[i], wrench), result[i])
+        result[i] = where(s != 0.0, result[i] + dot(d.cdof[i], wrench), result[i])
         i = m.dof_parentid[i]
 
 

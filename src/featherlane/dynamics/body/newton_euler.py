@@ -1,16 +1,17 @@
 """Computes recursive Newton-Euler: generalized forces of a given motion; accelerations outwards, forces inwards."""
 
 from featherlane.prelude import *
+from featherlane.dynamics.body.joint import moved_along
 
 
 @kernel
 def world_acceleration(m):
     """Returns -g as the acceleration of the world: a frame accelerated upwards is equivalent to gravity."""
     if m.opt_disableflags & DISABLE_GRAVITY:
-        a = zeros(6)
+        a = zeros(3)
     else:
-        a = (0.0, 0.0, 0.0, -m.opt_gravity[0][0], -m.opt_gravity[0][1], -m.opt_gravity[0][2])
-    return a
+        a = -m.opt_gravity[0]
+    return Motion(join(zeros(3), a))
 
 
 @kernel
@@ -18,7 +19,7 @@ def _body_force(d, i, acc):
     """Computes the force that moves body i, I a + v x* I v; stores both."""
     I, vel = d.cinert[i], d.cvel[i]
     d.cacc[i] = acc
-    d.cfrc[i] = inert_mul(I, acc) + cross_force(vel, I @ vel)
+    d.cfrc[i] = I @ acc + cross_force(vel, I @ vel)
 
 
 @kernel
@@ -27,7 +28,7 @@ def _backward(m, d, result):
     for i in range(m.nbody - 1, 0, -1):
         f, p = d.cfrc[i], m.body_parentid[i]
         if p > 0:
-            d.cfrc[p] = d.cfrc[p] + f
+            d.cfrc[p] += f
         first = m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
             result[k] = dot(d.cdof[k], f)
@@ -47,7 +48,7 @@ def rne(m, d):
         acc = d.cacc[m.body_parentid[i]]
         first = m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            acc = axpy6(d.qvel[k], d.cdof_dot[k], acc)
+            acc = fma(d.qvel[k], d.cdof_dot[k], acc)
         _body_force(d, i, acc)
     _backward(m, d, d.qfrc_bias)
 
@@ -66,8 +67,8 @@ def rne_acc(m, d):
         acc = d.cacc[m.body_parentid[i]]
         first = m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            acc = axpy6(d.qvel[k], d.cdof_dot[k], acc)
-            acc = axpy6(d.qacc[k], d.cdof[k], acc)
+            acc = fma(d.qvel[k], d.cdof_dot[k], acc)
+            acc = fma(d.qacc[k], d.cdof[k], acc)
         _body_force(d, i, acc)
     _backward(m, d, d.qvec)
 
@@ -76,7 +77,7 @@ def rne_acc(m, d):
 def _pass_axis(d, v, at, vel, acc):
     """Computes velocity and acceleration after DoF v; its axis moves with velocity `at`."""
     S, q = d.cdof[v], d.qvel[v]
-    return axpy6(q, S, vel), axpy6(q, cross_motion(at, S), acc)
+    return fma(q, S, vel), fma(q, cross_motion(at, S), acc)
 
 
 @kernel
@@ -86,7 +87,7 @@ def pass_joints(m, d, i, vel, acc):
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
+            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
             v += 3
         at = vel
         vel, acc = _pass_axis(d, v, at, vel, acc)
@@ -111,5 +112,5 @@ def bias(m, d):
         d.cvel[i] = vel
         d.cacc[i] = acc
         I = d.cinert[i]
-        d.cfrc[i] = inert_mul(I, acc) + cross_force(vel, inert_mul(I, vel))
+        d.cfrc[i] = I @ acc + cross_force(vel, I @ vel)
     _backward(m, d, d.qfrc_bias)

@@ -32,8 +32,8 @@ def object_frame(m, d, kind, i):
 @kernel
 def moved_to(m, d, motion, b, point):
     """Returns (angular, linear) parts of a motion of body b at a point."""
-    w, v = (motion[0], motion[1], motion[2]), (motion[3], motion[4], motion[5])
-    return w, add3(v, cross(w, sub3(point, d.subtree_com[m.body_rootid[b]])))
+    w = motion.angular
+    return w, motion.linear + cross(w, point - d.subtree_com[m.body_rootid[b]])
 
 
 @kernel
@@ -65,7 +65,7 @@ def axis_rate(m, d, dof):
         first += 3
     if has_quaternion(kind) and dof >= first:
         for k in range(3):
-            rate = axpy6(d.qvel[first + k], cross_motion(d.cdof[first + k], S), rate)
+            rate = fma(d.qvel[first + k], cross_motion(d.cdof[first + k], S), rate)
     return rate
 
 
@@ -109,9 +109,8 @@ def angular_momentum_matrix(m, d, jr, body):
             arm, dof = m.body_mass[b] * (x - d.subtree_com[body]), chain_end(m, b)
             while dof >= 0:
                 w, v = moved_to(m, d, d.cdof[dof], m.dof_bodyid[dof], x)
-                turn = mat_t_mul_vec(R, w)
-                turn = mat_mul_vec(R, (I[0] * turn[0], I[1] * turn[1], I[2] * turn[2]))
-                h = turn + cross(arm, v)
+                turn = R.T @ w
+                h = R @ Vec3(I.x * turn.x, I.y * turn.y, I.z * turn.z) + cross(arm, v)
                 for k in range(3):
                     jr.jac[n * k + dof] = jr.jac[n * k + dof] + h[k]
                 dof = m.dof_parentid[dof]

@@ -33,9 +33,10 @@ def ball_reference(m, d, j):
     """Returns the rest orientation of the spring of ball j."""
     p = m.jnt_plasticadr[j]
     if p >= 0:
-        q = load4(d.plastic, p)
+        q = Quat(d.plastic[p : p + 4])
     else:
-        q = load4(m.qpos_spring, m.jnt_qposadr[j])
+        a = m.jnt_qposadr[j]
+        q = Quat(m.qpos_spring[a : a + 4])
     return q
 
 
@@ -49,18 +50,13 @@ def _yield_slide(m, d, a, p, limit):
 @kernel
 def _yield_ball(m, d, a, p, limit):
     """Updates the reference of a ball at address p, whose quaternion is at address a."""
-    rest = load4(d.plastic, p)
-    x = quat_sub(quat_normalize(load4(d.qpos, a)), rest)
+    rest = Quat(d.plastic[p : p + 4])
+    x = quat_sub(Quat(d.qpos[a : a + 4]).unit, rest)
     angle = norm3(x)
     beyond = angle > limit
     part = where(beyond, 1.0 - limit / where(beyond, angle, 1.0), 0.0)
-    moved = quat_mul(rest, rotation_vector_quat(part * x)).unit
-    w, i, j, k = moved
-    store4(
-        d.plastic,
-        p,
-        (where(beyond, w, rest[0]), where(beyond, i, rest[1]), where(beyond, j, rest[2]), where(beyond, k, rest[3])),
-    )
+    moved = (rest @ rotation_vector_quat(part * x)).unit
+    d.plastic[p : p + 4] = where(beyond, moved, rest)
 
 
 @kernel
@@ -68,7 +64,7 @@ def tendon_reference(m, d, i):
     """Returns (lower, upper): rest lengths of the spring of tendon i."""
     p = m.tendon_plasticadr[i]
     if p >= 0:
-        rest = load2(d.plastic, p)
+        rest = Vec2(d.plastic[p : p + 2])
     else:
         rest = m.tendon_lengthspring[i]
     return rest
@@ -77,7 +73,7 @@ def tendon_reference(m, d, i):
 @kernel
 def _yield_tendon(m, d, p, length, limit):
     """Updates the references of a tendon of that length, at address p."""
-    low, high = load2(d.plastic, p)
+    low, high = d.plastic[p : p + 2]
     stretched = length > high + limit
     crushed = not_(stretched) & (length < low - limit)
     shift = where(stretched, (length - limit) - high, where(crushed, (length + limit) - low, 0.0))

@@ -20,6 +20,8 @@ Source: Singh, Russell, Wensing, Efficient analytical derivatives of rigid-body 
 """
 
 from featherlane.prelude import *
+from featherlane.dynamics.body.fields import InertiaRate
+from featherlane.dynamics.body.joint import moved_along
 
 
 @kernel
@@ -30,50 +32,56 @@ def clear_derivative(m, d):
 
 
 @kernel
-def rate_of_rotational_inertia(I, v):
-    """Returns the rate of the rotational inertia of a body that moves with v: xx yy zz xy xz yz.
+def inertia_rate(I, v):
+    """Returns the rate of the rotational inertia I of a body that moves with v, and its momentum.
 
     omega x J + (omega x J)^T + 2 (u . c) - u c^T - c u^T, with c the mass times the centre of mass.
     """
-    omega, u, c = (v[0], v[1], v[2]), (v[3], v[4], v[5]), (I[6], I[7], I[8])
-    x = cross(omega, (I[0], I[3], I[4]))
-    y = cross(omega, (I[3], I[1], I[5]))
-    z = cross(omega, (I[4], I[5], I[2]))
-    s = dot3(u, c)
-    return (
+    omega, u, c = v.angular, v.linear, Vec3(I.mx, I.my, I.mz)
+    x = cross(omega, Vec3(I.Ixx, I.Ixy, I.Ixz))
+    y = cross(omega, Vec3(I.Ixy, I.Iyy, I.Iyz))
+    z = cross(omega, Vec3(I.Ixz, I.Iyz, I.Izz))
+    s, h = dot(u, c), I @ v
+    return InertiaRate(
         2.0 * (x[0] + fma(-u[0], c[0], s)),
         2.0 * (y[1] + fma(-u[1], c[1], s)),
         2.0 * (z[2] + fma(-u[2], c[2], s)),
         (x[1] + y[0]) - fma(u[0], c[1], u[1] * c[0]),
         (x[2] + z[0]) - fma(u[0], c[2], u[2] * c[0]),
         (y[2] + z[1]) - fma(u[1], c[2], u[2] * c[1]),
+        h.mx,
+        h.my,
+        h.mz,
+        h.fx,
+        h.fy,
+        h.fz,
     )
 
 
 @kernel
-def _symmetric_times(B, a, x):
-    """Returns Jdot x for the symmetric matrix at a."""
-    return (
-        fma(B[a], x[0], fma(B[a + 3], x[1], B[a + 4] * x[2])),
-        fma(B[a + 3], x[0], fma(B[a + 1], x[1], B[a + 5] * x[2])),
-        fma(B[a + 4], x[0], fma(B[a + 5], x[1], B[a + 2] * x[2])),
+def _turned(B, x):
+    """Returns Jdot x."""
+    return Vec3(
+        fma(B.Jxx, x.x, fma(B.Jxy, x.y, B.Jxz * x.z)),
+        fma(B.Jxy, x.x, fma(B.Jyy, x.y, B.Jyz * x.z)),
+        fma(B.Jxz, x.x, fma(B.Jyz, x.y, B.Jzz * x.z)),
     )
 
 
 @kernel
-def composite_drag_of(B, a, omega):
+def composite_drag_of(B, omega):
     """Returns B x = (Jdot omega + omega x l, 2 omega x p) of a motion with angular velocity omega."""
-    moment = add3(_symmetric_times(B, a, omega), cross(omega, load3(B, a + 6)))
-    force = 2.0 * cross(omega, load3(B, a + 9))
-    return moment[0], moment[1], moment[2], force[0], force[1], force[2]
+    moment = _turned(B, omega) + cross(omega, Vec3(B.lx, B.ly, B.lz))
+    force = 2.0 * cross(omega, Vec3(B.px, B.py, B.pz))
+    return Force(join(moment, force))
 
 
 @kernel
-def axis_drag(B, a, S):
+def axis_drag(B, S):
     """Returns the three nonzero values of B^T S: Jdot omega + l x omega + 2 p x u."""
-    omega, u = (S[0], S[1], S[2]), (S[3], S[4], S[5])
-    turned = add3(_symmetric_times(B, a, omega), cross(load3(B, a + 6), omega))
-    return fma(2.0, cross(load3(B, a + 9), u), turned)
+    omega, u = S.angular, S.linear
+    turned = _turned(B, omega) + cross(Vec3(B.lx, B.ly, B.lz), omega)
+    return fma(2.0, cross(Vec3(B.px, B.py, B.pz), u), turned)
 
 
 @kernel
@@ -92,13 +100,13 @@ def _rates_of_body(m, d, i):
         if is_free_joint(kind):
             for k in range(3):
                 d.cdof_rate[v + k] = zeros(6)
-            vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
+            vel = moved_along(vel, Vec3(d.qvel[v : v + 3]))
             v += 3
-        after = axpy6(d.qvel[v], d.cdof[v], vel)
+        after = fma(d.qvel[v], d.cdof[v], vel)
         if has_quaternion(kind):
-            after = axpy6(d.qvel[v + 1], d.cdof[v + 1], after)
-            after = axpy6(d.qvel[v + 2], d.cdof[v + 2], after)
-        both = add6(vel, after)
+            after = fma(d.qvel[v + 1], d.cdof[v + 1], after)
+            after = fma(d.qvel[v + 2], d.cdof[v + 2], after)
+        both = vel + after
         _rate_of_axis(d, v, both)
         if has_quaternion(kind):
             _rate_of_axis(d, v + 1, both)
@@ -110,18 +118,18 @@ def _rates_of_body(m, d, i):
 def _add_dof(m, d, k, I, i, s):
     """Adds row and column of DoF k of body i, up to the diagonal, times s."""
     S, w = d.cdof[k], d.cdof_rate[k]
-    f = add6(I @ w, composite_drag_of(d.crb_rate, 12 * i, (S[0], S[1], S[2])))
-    g, t = I @ S, axis_drag(d.crb_rate, 12 * i, S)
+    f = I @ w + composite_drag_of(d.crb_rate[i], S.angular)
+    g, t = I @ S, axis_drag(d.crb_rate[i], S)
     a, above = m.D_rowadr[k], m.D_diag[k]
     for c in range(above):
         j = m.D_colind[a + c]
         T = d.cdof[j]
-        row = dot(g, d.cdof_rate[j]) + dot3(t, (T[0], T[1], T[2]))
+        row = dot(g, d.cdof_rate[j]) + dot(t, T.angular)
         d.qDeriv[a + c] = fma(s, row, d.qDeriv[a + c])
         # the descendants of j follow it at once
         e = m.D_rowadr[j] + m.D_diag[j] + k - j
-        d.qDeriv[e] = fma(s, dot6(T, f), d.qDeriv[e])
-    d.qDeriv[a + above] = fma(s, dot6(S, f), d.qDeriv[a + above])
+        d.qDeriv[e] = fma(s, dot(T, f), d.qDeriv[e])
+    d.qDeriv[a + above] = fma(s, dot(S, f), d.qDeriv[a + above])
 
 
 @kernel
@@ -129,9 +137,7 @@ def add_rne_vel(m, d, s):
     """qDeriv += s d(bias force) / d qvel."""
     for i in range(1, m.nbody):
         _rates_of_body(m, d, i)
-        I, v, a = d.cinert[i], d.cvel[i], 12 * i
-        store6(d.crb_rate, a, rate_of_rotational_inertia(I, v))
-        store6(d.crb_rate, a + 6, I @ v)
+        d.crb_rate[i] = inertia_rate(d.cinert[i], d.cvel[i])
     for i in range(m.nbody - 1, 0, -1):
         p, first = m.body_parentid[i], m.body_dofadr[i]
         # the stage crb leaves a leaf's composite inertia where it is its own
@@ -139,8 +145,7 @@ def add_rne_vel(m, d, s):
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
             _add_dof(m, d, k, I, i, s)
         if p > 0:
-            for e in range(12):
-                d.crb_rate[12 * p + e] = d.crb_rate[12 * p + e] + d.crb_rate[12 * i + e]
+            d.crb_rate[p] += d.crb_rate[i]
 
 
 @stage

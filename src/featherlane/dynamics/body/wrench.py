@@ -27,5 +27,5 @@ def add_wrench_moment(m, d, o, b, point, force, torque):
         while k >= m.moment_colind[first]:
             while m.moment_colind[e] > k:
                 e -= 1
-            d.actuator_moment[e] = d.actuator_moment[e] + dot6(d.cdof[k], wrench)
+            d.actuator_moment[e] = d.actuator_moment[e] + dot(d.cdof[k], wrench)
             k = m.dof_parentid[k]

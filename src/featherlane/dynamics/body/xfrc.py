@@ -11,10 +11,9 @@ def add_xfrc(m, d, result):
         x = d.xfrc_applied[i]
         pushed = (fabs(x[0]) + fabs(x[1]) + fabs(x[2]) + (fabs(x[3]) + fabs(x[4]) + fabs(x[5]))) != 0.0
         if any_(pushed):
-            point = d.xipos[i]
-            wrench = point_wrench(d, (x[0], x[1], x[2]), (x[3], x[4], x[5]), point, m.body_rootid[i])
+            wrench = point_wrench(d, x.force, x.torque, d.xipos[i], m.body_rootid[i])
             k = last_dof(m, i)
             while k >= 0:
                 f = result[k]
-                result[k] = where(pushed, f + dot6(d.cdof[k], wrench), f)
+                result[k] = where(pushed, f + dot(d.cdof[k], wrench), f)
                 k = m.dof_parentid[k]

@@ -33,18 +33,19 @@ def store_rigid(d, i):
     """IA_i <- I_i as a full matrix."""
     I, a = d.cinert[i], SIZE * i
     A = d.aba_inertia
-    A[a], A[a + 1], A[a + 2] = I[0], I[3], I[1]
-    A[a + 3], A[a + 4], A[a + 5] = I[4], I[5], I[2]
+    A[a] = I.Ixx
+    A[a + 1 : a + 3] = I.Ixy, I.Iyy
+    A[a + 3 : a + 6] = I.Ixz, I.Iyz, I.Izz
     # linear rows: m (v - c x w), so the lower left block is -[m c]x
-    A[a + 6], A[a + 7], A[a + 8], A[a + 9] = 0.0, I[8], -I[7], I[9]
-    A[a + 10], A[a + 11], A[a + 12], A[a + 13], A[a + 14] = -I[8], 0.0, I[6], 0.0, I[9]
-    A[a + 15], A[a + 16], A[a + 17], A[a + 18], A[a + 19], A[a + 20] = I[7], -I[6], 0.0, 0.0, 0.0, I[9]
+    A[a + 6 : a + 10] = 0.0, I.mz, -I.my, I.mass
+    A[a + 10 : a + 15] = -I.mz, 0.0, I.mx, 0.0, I.mass
+    A[a + 15 : a + 21] = I.my, -I.mx, 0.0, 0.0, 0.0, I.mass
 
 
 @kernel
 def multiply_packed(A, a, x):
     """Returns A x for the packed matrix at a."""
-    return tuple(_row(A, a, x, r) for r in range(6))
+    return Force(_row(A, a, x, r) for r in range(6))
 
 
 @kernel
@@ -87,13 +88,12 @@ def needs_inertia(m, d):
 @kernel
 def subtract_outer(d, a, k, U, inverse):
     """IA -= U U^T / D for the articulated inertia at a; keeps U / D of DoF k for the outward pass."""
-    d.aba_axis[k] = U
-    for r in range(6):
-        s = flat(d.aba_axis)[6 * k + r] * inverse
-        for c in range(r + 1):
+    scaled = inverse * Force(U)
+    for r in unrolled(range(6)):
+        for c in unrolled(range(r + 1)):
             e = a + packed_index(r, c)
-            d.aba_inertia[e] = fma(-s, flat(d.aba_axis)[6 * k + c], d.aba_inertia[e])
-    d.aba_axis[k] = scale6(inverse, U)
+            d.aba_inertia[e] = fma(-scaled[r], U[c], d.aba_inertia[e])
+    d.aba_axis[k] = scaled
 
 
 @kernel
@@ -103,7 +103,7 @@ def _take_out(d, a, k, S, extra):
     U = IA S;  D = S^T U + extra;  IA -= U U^T / D.
     """
     U = multiply_packed(d.aba_inertia, a, S)
-    inverse = 1.0 / clamped_pivot(dot6(S, U) + extra)
+    inverse = 1.0 / clamped_pivot(dot(S, U) + extra)
     subtract_outer(d, a, k, U, inverse)
     return U, inverse
 
@@ -113,7 +113,7 @@ def add_to_parent(d, i, p):
     """Adds articulated inertia and bias force of body i to its parent's."""
     for e in range(SIZE):
         d.aba_inertia[SIZE * p + e] = d.aba_inertia[SIZE * p + e] + d.aba_inertia[SIZE * i + e]
-    d.cfrc[p] = d.cfrc[p] + d.cfrc[i]
+    d.cfrc[p] += d.cfrc[i]
 
 
 @kernel
@@ -137,16 +137,16 @@ def articulated_solve(m, d, extra, x):
             singular = where(is_singular(d, inverse, m.dof_M0[k]), 1.0, singular)
             u = (x[k] - dot(S, f)) * inverse
             x[k] = u
-            d.cfrc[i] = axpy6(u, U, f)
+            d.cfrc[i] = fma(u, U, f)
         if p > 0:
             add_to_parent(d, i, p)
     d.cacc[0] = rest
     for i in range(1, m.nbody):
         acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            q = x[k] - dot6(d.aba_axis[k], acc)
+            q = x[k] - dot(d.aba_axis[k], acc)
             x[k] = q
-            acc = axpy6(q, d.cdof[k], acc)
+            acc = fma(q, d.cdof[k], acc)
         d.cacc[i] = acc
     return singular
 
@@ -161,13 +161,13 @@ def articulated_multiply(m, d, x, y):
     for i in range(1, m.nbody):
         acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            acc = axpy6(x[k], d.cdof[k], acc)
+            acc = fma(x[k], d.cdof[k], acc)
         d.cacc[i] = acc
-        d.cfrc[i] = inert_mul(d.cinert[i], acc)
+        d.cfrc[i] = d.cinert[i] @ acc
     for i in range(m.nbody - 1, 0, -1):
         f, p, first = d.cfrc[i], m.body_parentid[i], m.body_dofadr[i]
         if p > 0:
-            d.cfrc[p] = d.cfrc[p] + f
+            d.cfrc[p] += f
         for k in range(first, first + m.body_dofnum[i]):
             y[k] = fma(m.dof_armature[k] + reflected_armature(m, k), x[k], dot(d.cdof[k], f))
 
@@ -191,7 +191,7 @@ def _pass_dof(m, d, i, k):
     U, inverse = _take_out(d, SIZE * i, k, S, m.dof_armature[k] + reflected_armature(m, k))
     u = (d.qvec[k] - dot(S, p)) * inverse
     carried = multiply_packed(d.aba_inertia, SIZE * i, d.qvel[k] * d.cdof_dot[k])
-    d.cfrc[i] = axpy6(u, U, add6(p, carried))
+    d.cfrc[i] = fma(u, U, p + carried)
     d.qvec[k] = u
 
 
@@ -224,8 +224,8 @@ def aba(m, d):
     for i in range(1, m.nbody):
         acc, first = d.cacc[m.body_parentid[i]], m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            acc = axpy6(d.qvel[k], d.cdof_dot[k], acc)
-            q = d.qvec[k] - dot6(d.aba_axis[k], acc)
+            acc = fma(d.qvel[k], d.cdof_dot[k], acc)
+            q = d.qvec[k] - dot(d.aba_axis[k], acc)
             d.qacc_smooth[k] = q
-            acc = axpy6(q, d.cdof[k], acc)
+            acc = fma(q, d.cdof[k], acc)
         d.cacc[i] = acc

@@ -32,7 +32,7 @@ def _row(m, d, i, f, a, last):
     start = a
     if last - a >= 3 and is_of_free(m, m.M_colind[a]):
         # translation axes are world axes: no product
-        store3(d.M, a, (f[3], f[4], f[5]))
+        d.M[a : a + 3] = f.translation
         start = a + 3
     for k in range(start, last):
         d.M[k] = dot(d.cdof[m.M_colind[k]], f)
@@ -43,8 +43,8 @@ def _row_pair(m, d, i, f, g, a, b, above):
     """Computes rows i and i - 1, its parent: each S_j is read once for both, which takes a quarter less time."""
     start = 0
     if above >= 3 and is_of_free(m, m.M_colind[b]):
-        store3(d.M, a, (f[3], f[4], f[5]))
-        store3(d.M, b, (g[3], g[4], g[5]))
+        d.M[a : a + 3] = f.translation
+        d.M[b : b + 3] = g.translation
         start = 3
     for c in range(start, above):
         S = d.cdof[m.M_colind[b + c]]
@@ -135,9 +135,9 @@ def inertia_rows(m):
 
 
 @kernel
-def factor(m, source, LD, inverse, unused):
+def factor(m, source, LD, inverse):
     """LD <- L^T D L of a matrix with M's pattern, which may be LD itself, and 1 / D."""
-    factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, unused, 1), own=1, reduce=0)
+    factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, inverse, 1), own=1, reduce=0)
 
 
 @kernel
@@ -180,10 +180,10 @@ def factor_m(m, d):
     Source: Featherstone sec. 6.5, table 6.3; MuJoCo mj_factorM.
     Reads:  M (nC,).
     Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) = 1 / D.
-    Scratch: qvec.
+    .
     Cost:   O(nv * depth^2).
     """
-    factor(m, d.M, d.qLD, d.qLDiagInv, d.qvec)
+    factor(m, d.M, d.qLD, d.qLDiagInv)
 
 
 @stage

@@ -43,7 +43,7 @@ def _spring_rates(m, d, j):
         first = _spring_rate(k, d.qpos[a] - spring_reference(m, d, j))
     elif any_(is_sprung(k)):
         if is_free_joint(kind):
-            first = _spring_rate(k, norm3(sub3(load3(d.qpos, a), load3(m.qpos_spring, a))))
+            first = _spring_rate(k, norm3(Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3])))
             rest = _spring_rate(k, norm3(ball_deflection(m, d, j)))
         else:
             first = _spring_rate(k, norm3(ball_deflection(m, d, j)))
@@ -209,4 +209,4 @@ def discrete_smooth(m, d):
 def discrete_metric(m, d):
     """Mhat <- M + h D + h^2 K and, in qH and qHDiagInv, its factor."""
     _effective_metric(m, d)
-    factor(m, d.Mhat, d.qH, d.qHDiagInv, d.qvec)
+    factor(m, d.Mhat, d.qH, d.qHDiagInv)

@@ -74,7 +74,7 @@ def gyroscopic_rate(m, d, i, w, axis):
     """
     I = composite_inertia(m, d, i)
     s = d.subtree_com[i] - d.xpos[i]
-    df = I[9] * (cross(axis, cross(w, s)) + cross(w, cross(axis, s)))
+    df = I.mass * (cross(axis, cross(w, s)) + cross(w, cross(axis, s)))
     moment = cross(s, df)
     if gyroscopic_mode(m, i) == GYRO_EXPLICIT:
         momentum = turning_momentum(I, w)
@@ -86,9 +86,9 @@ def gyroscopic_rate(m, d, i, w, axis):
 def _add_gyroscopic(m, d, i, v):
     """block += h d(bias) / d qvel of free body i; a rotation changes the angular velocity by a body axis."""
     h, R = timestep(m), d.xmat[i]
-    w = mat_mul_vec(R, load3(d.qvel, v + 3))
+    w = R @ Vec3(d.qvel[v + 3 : v + 6])
     for k in range(3):
-        axis = (flat(d.xmat)[9 * i + k], flat(d.xmat)[9 * i + 3 + k], flat(d.xmat)[9 * i + 6 + k])
+        axis = R.columns[k]
         df, moment = gyroscopic_rate(m, d, i, w, axis)
         _add_to_column(d, 3 + k, h, df)
         _add_to_column(d, 21 + k, h, R.T @ moment)
@@ -105,7 +105,7 @@ def _add_to_column(d, a, h, x):
 @kernel
 def turning_momentum(I, w):
     """Returns the rotational inertia of I times w."""
-    return (
+    return Vec3(
         fma(I[0], w[0], fma(I[3], w[1], I[4] * w[2])),
         fma(I[3], w[0], fma(I[1], w[1], I[5] * w[2])),
         fma(I[4], w[0], fma(I[5], w[1], I[2] * w[2])),
@@ -115,7 +115,7 @@ def turning_momentum(I, w):
 @kernel
 def _quarter(d, r, c):
     """Returns the 3 x 3 matrix at row r, column c of the block."""
-    return tuple(d.block[6 * (r + i) + c + j] for i in range(3) for j in range(3))
+    return Mat3(d.block[6 * (r + i) + c + j] for i in range(3) for j in range(3))
 
 
 @kernel
@@ -123,11 +123,10 @@ def _solve_block(d, f, g):
     """Returns (x, y, mask) with block (x, y) = (f, g): solves the linear part first, then its Schur complement."""
     B, C = _quarter(d, 0, 3), _quarter(d, 3, 0)
     P, first = mat_inverse(_quarter(d, 0, 0))
-    E, CP = _quarter(d, 3, 3), mat_mul(C, P)
-    F = mat_mul(CP, B)
-    Q, second = mat_inverse(tuple(E[i] - F[i] for i in range(9)))
-    y = Q @ sub3(g, mat_mul_vec(CP, f))
-    x = P @ sub3(f, mat_mul_vec(B, y))
+    E, CP = _quarter(d, 3, 3), C @ P
+    Q, second = mat_inverse(E - CP @ B)
+    y = Q @ (g - CP @ f)
+    x = P @ (f - B @ y)
     return x, y, first & second
 
 
@@ -146,14 +145,8 @@ def _store_solution(d, v, touched, f, g, x):
     """x <- block^-1 (f, g) for the six DoFs from v on, in worlds where touched is 0."""
     y, z, solved = _solve_block(d, f, g)
     solved = solved & (touched == 0.0)
-    store3(x, v, _choose(solved, y, load3(x, v)))
-    store3(x, v + 3, _choose(solved, z, load3(x, v + 3)))
-
-
-@kernel
-def _choose(mask, a, b):
-    """Returns a in worlds of the mask, else b, component by component."""
-    return where(mask, a[0], b[0]), where(mask, a[1], b[1]), where(mask, a[2], b[2])
+    x[v : v + 3] = where(solved, y, Vec3(x[v : v + 3]))
+    x[v + 3 : v + 6] = where(solved, z, Vec3(x[v + 3 : v + 6]))
 
 
 @kernel
@@ -175,8 +168,8 @@ def solve_free_bodies(m, d):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             _load_implicit_block(m, d, v)
             _add_gyroscopic(m, d, i, v)
-            f = add3(load3(d.qfrc_smooth, v), load3(d.qfrc_constraint, v))
-            g = add3(load3(d.qfrc_smooth, v + 3), load3(d.qfrc_constraint, v + 3))
+            f = Vec3(d.qfrc_smooth[v : v + 3]) + Vec3(d.qfrc_constraint[v : v + 3])
+            g = Vec3(d.qfrc_smooth[v + 3 : v + 6]) + Vec3(d.qfrc_constraint[v + 3 : v + 6])
             _store_solution(d, v, 0.0, f, g, d.qacc_step)
 
 
@@ -191,7 +184,7 @@ def solve_untouched_bodies(m, d, M, force, x):
             if any_(touched == 0.0):
                 _load_block(m, d, M, v)
                 _add_gyroscopic(m, d, i, v)
-                _store_solution(d, v, touched, load3(force, v), load3(force, v + 3), x)
+                _store_solution(d, v, touched, Vec3(force[v : v + 3]), Vec3(force[v + 3 : v + 6]), x)
 
 
 @kernel

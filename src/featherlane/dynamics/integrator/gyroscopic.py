@@ -45,29 +45,30 @@ def _moments(m, i):
 def _implicit_torque(c, D, w, h):
     """Returns L x w' of the inertia c 1 + D."""
     Dw = turning_momentum(D, w)
-    L, explicit = axpy3(c, w, Dw), cross(Dw, w)
+    L, explicit = fma(c, w, Dw), cross(Dw, w)
     x, y, z = h * L
-    matrix = (c + D[0], D[3] + z, D[4] - y, D[3] - z, c + D[1], D[5] + x, D[4] + y, D[5] - x, c + D[2])
-    inverse, exists = mat_inverse(matrix)
+    inverse, exists = mat_inverse(
+        Mat3(c + D[0], D[3] + z, D[4] - y, D[3] - z, c + D[1], D[5] + x, D[4] + y, D[5] - x, c + D[2])
+    )
     dw = h * (inverse @ explicit)
     torque = explicit + cross(L, dw)
-    return where(exists, torque[0], 0.0), where(exists, torque[1], 0.0), where(exists, torque[2], 0.0)
+    return where(exists, torque, Vec3(zeros(3)))
 
 
 @kernel
 def _body_moment(m, d, i, v, f):
     """Returns (moment of the force f at the com about the body's origin, implicit torque), both in body axes."""
-    R, w, h = d.xmat[i], load3(d.qvel, v + 3), timestep(m)
+    R, w, h = d.xmat[i], Vec3(d.qvel[v + 3 : v + 6]), timestep(m)
     if _is_single(m, i):
         c, D = _moments(m, i)
-        moment = cross(m.body_ipos[i], mat_t_mul_vec(R, f))
+        moment = cross(m.body_ipos[i], R.T @ f)
         torque = _implicit_torque(c, D, w, h)
     else:
         # of all that is fixed to the body, in world axes
         I, s = composite_inertia(m, d, i), d.subtree_com[i] - d.xpos[i]
-        c, D = I[0], (0.0, I[1] - I[0], I[2] - I[0], I[3], I[4], I[5])
+        c, D = I.Ixx, (0.0, I.Iyy - I.Ixx, I.Izz - I.Ixx, I.Ixy, I.Ixz, I.Iyz)
         moment = R.T @ cross(s, f)
-        torque = mat_t_mul_vec(R, _implicit_torque(c, D, mat_mul_vec(R, w), h))
+        torque = R.T @ _implicit_torque(c, D, R @ w, h)
     return moment, torque
 
 
@@ -82,10 +83,10 @@ def replace_gyroscopic_torque(m, d):
         mode = gyroscopic_mode(m, i)
         if mode != GYRO_EXPLICIT and is_single_free_body(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
-            moment, torque = _body_moment(m, d, i, v, load3(d.qfrc_bias, v))
+            moment, torque = _body_moment(m, d, i, v, Vec3(d.qfrc_bias[v : v + 3]))
             if mode == GYRO_IMPLICIT:
-                moment = sub3(moment, torque)
-            store3(d.qfrc_bias, v + 3, moment)
+                moment = moment - torque
+            d.qfrc_bias[v + 3 : v + 6] = moment
 
 
 @kernel
@@ -94,10 +95,10 @@ def leave_out_torque_rates(m, d, s):
     for i in range(1, m.nbody):
         if gyroscopic_mode(m, i) != GYRO_EXPLICIT and is_single_free_body(m, i):
             v, R, I = m.jnt_dofadr[m.body_jntadr[i]] + 3, d.xmat[i], composite_inertia(m, d, i)
-            w = mat_mul_vec(R, load3(d.qvel, v))
+            w = R @ Vec3(d.qvel[v : v + 3])
             momentum = turning_momentum(I, w)
             for k in range(3):
-                axis = (flat(d.xmat)[9 * i + k], flat(d.xmat)[9 * i + 3 + k], flat(d.xmat)[9 * i + 6 + k])
+                axis = R.columns[k]
                 rate = R.T @ (cross(axis, momentum) + cross(w, turning_momentum(I, axis)))
                 for r in range(3):
                     # a chain's entries are contiguous, in rows and in columns

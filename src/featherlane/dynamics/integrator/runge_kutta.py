@@ -40,7 +40,7 @@ def rotation_rate(u, w):
     rest = fma(-turns, TURN, t)
     u = where(turns == 0.0, 1.0, rest / fmax(t, SMALL_ANGLE)) * u
     uw = cross(u, w)
-    return fma(_third_coefficient(fabs(rest)), cross(u, uw), axpy3(0.5, uw, w))
+    return fma(_third_coefficient(fabs(rest)), cross(u, uw), fma(0.5, uw, w))
 
 
 @kernel
@@ -87,10 +87,10 @@ def _set_rates(m, d, h):
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            store3(d.rk.rate, v, load3(d.qvel, v))
+            d.rk.rate[v : v + 3] = d.qvel[v : v + 3]
             v += 3
         if has_quaternion(kind):
-            store3(d.rk.rate, v, rotation_rate(scale3(h, load3(d.rk.rate, v)), load3(d.qvel, v)))
+            d.rk.rate[v : v + 3] = rotation_rate(h * Vec3(d.rk.rate[v : v + 3]), Vec3(d.qvel[v : v + 3]))
         else:
             d.rk.rate[v] = d.qvel[v]
 

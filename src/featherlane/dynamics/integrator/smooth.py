@@ -103,7 +103,7 @@ def energy(m, d):
                 potential = potential + _spring_energy(k, d.qpos[a] - spring_reference(m, d, j))
             elif any_(is_sprung(k)):
                 if is_free_joint(kind):
-                    x = sub3(load3(d.qpos, a), load3(m.qpos_spring, a))
+                    x = Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3])
                     potential = potential + _spring_energy(k, norm3(x))
                 potential = potential + _spring_energy(k, norm3(ball_deflection(m, d, j)))
         if m.ntendon > 0:

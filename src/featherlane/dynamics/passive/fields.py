@@ -16,5 +16,7 @@ FIELDS = (
     _passive_output.real("qfrc_adhesion", "nv", "N, N m", "force of adhesive contacts"),
     _passive_output.real("qfrc_passive", "nv", "N, N m", "total passive force"),
     _scratch.rows(Force, "cfrc_fluid", "nbody", "N m, N", "composite: wrench of the fluid, at the tree's com"),
-    _room.real("crb_drag", "nbody 36", "N s/m, N m s/rad", "composite: derivative of the fluid wrench by the velocity"),
+    _room.rows(
+        Force, "crb_drag", "nbody 6", "N s/m, N m s/rad", "composite: derivative of the fluid wrench by the velocity"
+    ),
 )

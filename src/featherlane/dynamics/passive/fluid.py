@@ -50,9 +50,9 @@ def has_ellipsoids(m, i):
 def medium_velocity(m, d, i, pos, R):
     """Returns (w, u): the velocity of a point of body i relative to the fluid, in the axes of R."""
     v = d.cvel[i]
-    w, r = (v[0], v[1], v[2]), pos - d.subtree_com[m.body_rootid[i]]
-    u = add3((v[3], v[4], v[5]), cross(w, r)) - m.opt_wind[0]
-    return mat_t_mul_vec(R, w), R.T @ u
+    w, r = v.angular, pos - d.subtree_com[m.body_rootid[i]]
+    u = v.linear + cross(w, r) - m.opt_wind[0]
+    return R.T @ w, R.T @ u
 
 
 # ---- the box of a body's inertia -------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def inertia_box(m, i):
     x, y, z = m.body_inertia[i]
     mass = m.body_mass[i]
     s = 6.0 / fmax(mass, MINVAL)
-    sides = (sqrt(s * fmax(y + z - x, MINVAL)), sqrt(s * fmax(x + z - y, MINVAL)), sqrt(s * fmax(x + y - z, MINVAL)))
+    sides = sqrt(s * fmax(Vec3(y + z - x, x + z - y, x + y - z), MINVAL))
     return sides, mass >= MINVAL
 
 
@@ -86,13 +86,13 @@ def box_drag(m, box):
     rho, x, y, z = m.opt_density[0], box[0], box[1], box[2]
     x4, y4, z4 = (x * x) * (x * x), (y * y) * (y * y), (z * z) * (z * z)
     s, h = rho * (1.0 / 64.0), 0.5 * rho
-    return (s * x * (y4 + z4), s * y * (x4 + z4), s * z * (x4 + y4)), (h * y * z, h * x * z, h * x * y)
+    return Vec3(s * x * (y4 + z4), s * y * (x4 + z4), s * z * (x4 + y4)), Vec3(h * y * z, h * x * z, h * x * y)
 
 
 @kernel
 def _resist(a, c, v):
     """Returns -(a + c_i |v_i|) v_i."""
-    return tuple(-(v[i] * fma(c[i], fabs(v[i]), a)) for i in range(3))
+    return -times3(v, fma(c, fabs(v), a))
 
 
 @kernel
@@ -109,8 +109,8 @@ def _box_wrench(m, d, i, mask):
 @kernel
 def _to_com(m, d, i, pos, R, moment, force, mask):
     """Returns a moment and force at a point, in the axes of R, as a wrench at the tree's com; zeros off the mask."""
-    f = point_wrench(d, mat_mul_vec(R, force), mat_mul_vec(R, moment), pos, m.body_rootid[i])
-    return tuple(where(mask, f[c], 0.0) for c in range(6))
+    f = point_wrench(d, R @ force, R @ moment, pos, m.body_rootid[i])
+    return where(mask, f, Force(zeros(6)))
 
 
 # ---- the ellipsoid of a geom -----------------------------------------------------------------------------------------
@@ -127,13 +127,13 @@ def faces(r):
     largest = fmax(fmax(x, y), z)
     s = 1.0 / fmax(largest, TINY)
     x, y, z = s * x, s * y, s * z
-    return (x * x, y * y, z * z), largest
+    return Vec3(x * x, y * y, z * z), largest
 
 
 @kernel
 def times3(a, b):
     """Returns the products of components."""
-    return a[0] * b[0], a[1] * b[1], a[2] * b[2]
+    return Vec3(a.x * b.x, a.y * b.y, a.z * b.z)
 
 
 @kernel
@@ -160,7 +160,7 @@ def angular_coefficients(m, g, r):
     most = _moment(middle, largest, largest)
     s = 1.0 / fmax(most, TINY)
     x, y, z = s * _moment(r[0], r[1], r[2]), s * _moment(r[1], r[2], r[0]), s * _moment(r[2], r[0], r[1])
-    return (
+    return Vec3(
         fma(angular, x, slender * (1.0 - x)),
         fma(angular, y, slender * (1.0 - y)),
         fma(angular, z, slender * (1.0 - z)),
@@ -185,7 +185,7 @@ def volume(r):
 def added_momentum(m, g, w, u):
     """Returns (L, P): angular and linear momentum of the added mass."""
     rho, a = m.opt_density[0], NFLUID * g
-    return (scale3(rho, times3(load3(m.geom_fluid, a + 9), w)), scale3(rho, times3(load3(m.geom_fluid, a + 6), u)))
+    return rho * times3(Vec3(m.geom_fluid[a + 9 : a + 12]), w), rho * times3(Vec3(m.geom_fluid[a + 6 : a + 9]), u)
 
 
 @kernel
@@ -205,7 +205,7 @@ def _ellipsoid_force(m, g, w, u):
     e, speed = normalize3(u)
     q, face = faces(r)
     n = times3(q, e)
-    slope, height = dot3(n, n), dot3(n, e)
+    slope, height = dot(n, n), dot(n, e)
     area = PI * face * sqrt(slope / fmax(height, TINY))
     lift = PI * face * sqrt(height / fmax(slope, TINY)) * (speed * speed)
 
@@ -238,13 +238,13 @@ def _geom_wrench(m, d, i, g, mask):
 def _body_wrench(m, d, i):
     """Computes the fluid's wrench on body i, at the com of its tree."""
     ellipsoids = has_ellipsoids(m, i)
-    f = zeros(6)
+    f = Force(zeros(6))
     if any_(not_(ellipsoids)):
-        f = add6(f, _box_wrench(m, d, i, not_(ellipsoids)))
+        f += _box_wrench(m, d, i, not_(ellipsoids))
     if any_(ellipsoids):
         for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
             if any_(m.geom_fluid[NFLUID * g] != 0.0):
-                f = add6(f, _geom_wrench(m, d, i, g, ellipsoids))
+                f += _geom_wrench(m, d, i, g, ellipsoids)
     return f
 
 
@@ -265,6 +265,6 @@ def fluid_force(m, d):
         if m.body_treeid[i] >= 0:
             f, p, first = d.cfrc_fluid[i], m.body_parentid[i], m.body_dofadr[i]
             if p > 0 and m.body_treeid[p] >= 0:
-                d.cfrc_fluid[p] = d.cfrc_fluid[p] + f
+                d.cfrc_fluid[p] += f
             for k in range(first, first + m.body_dofnum[i]):
                 d.qfrc_fluid[k] = where(medium, dot(d.cdof[k], f), 0.0)

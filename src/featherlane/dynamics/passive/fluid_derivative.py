@@ -37,45 +37,27 @@ from featherlane.dynamics.passive.fluid import (
 
 # ---- three by three --------------------------------------------------------------------------------------------------
 @kernel
-def _add9(A, B):
-    """Returns A + B."""
-    return tuple(A[i] + B[i] for i in range(9))
-
-
-@kernel
-def _scale9(s, A):
-    """Returns s A."""
-    return tuple(s * A[i] for i in range(9))
-
-
-@kernel
-def _transposed(A):
-    """Returns A^T."""
-    return tuple(A[r + c] for r in range(3) for c in (0, 3, 6))
-
-
-@kernel
 def _outer(a, b):
     """Returns a b^T."""
-    return tuple(a[r] * b[c] for r in range(3) for c in range(3))
+    return Mat3(a[r] * b[c] for r in range(3) for c in range(3))
 
 
 @kernel
 def _diagonal(a):
     """Returns the matrix with a on its diagonal."""
-    return tuple(a[r] if r == c else 0.0 for r in range(3) for c in range(3))
+    return Mat3(a[r] if r == c else 0.0 for r in range(3) for c in range(3))
 
 
 @kernel
 def _cross_matrix(a):
     """Returns [a]x: the matrix of the cross product with a from the left."""
-    return 0.0, -a[2], a[1], a[2], 0.0, -a[0], -a[1], a[0], 0.0
+    return Mat3(0.0, -a.z, a.y, a.z, 0.0, -a.x, -a.y, a.x, 0.0)
 
 
 @kernel
 def _turn(R, A):
     """Returns R A R^T."""
-    return mat_mul(mat_mul(R, A), _transposed(R))
+    return R @ A @ R.T
 
 
 # ---- one shape, in its axes --------------------------------------------------------------------------------------
@@ -84,10 +66,7 @@ def _box_rates(m, box, w, u):
     """Returns (angular, linear) rates along the axes of a box: -(a + 2 c |v|)."""
     angular, linear = box_resistance(m, box)
     turning, moving = box_drag(m, box)
-    return (
-        tuple(-fma(2.0 * turning[i], fabs(w[i]), angular) for i in range(3)),
-        tuple(-fma(2.0 * moving[i], fabs(u[i]), linear) for i in range(3)),
-    )
+    return -fma(2.0 * turning, fabs(w), angular), -fma(2.0 * moving, fabs(u), linear)
 
 
 @kernel
@@ -98,14 +77,14 @@ def _torque_rate(m, g, r, w):
     s = m.opt_density[0] * most / fmax(norm3(mw), TINY)
     square = times3(c, mw)
     angular, _ = stokes(m, r)
-    uniform = -fma(s, dot3(w, square), angular)
-    return _add9(_diagonal((uniform, uniform, uniform)), _outer(-s * w, square))
+    uniform = -fma(s, dot(w, square), angular)
+    return _diagonal(Vec3(uniform, uniform, uniform)) + _outer(-s * w, square)
 
 
 @kernel
 def _weighted_differences(q, p, uu):
     """Returns in component i the sum over j of p_j u_j^2 (q_i - q_j); exact zeros for a sphere."""
-    return (
+    return Vec3(
         fma(p[1] * uu[1], q[0] - q[1], p[2] * uu[2] * (q[0] - q[2])),
         fma(p[0] * uu[0], q[1] - q[0], p[2] * uu[2] * (q[1] - q[2])),
         fma(p[0] * uu[0], q[2] - q[0], p[1] * uu[1] * (q[2] - q[1])),
@@ -119,19 +98,19 @@ def _drag_rate(m, g, r, u):
     e, speed = normalize3(u)
     q, face = faces(r)
     n = times3(q, e)
-    slope, height = dot3(n, n), dot3(n, e)
+    slope, height = dot(n, n), dot(n, e)
     area = PI * face * sqrt(slope / fmax(height, TINY))
     _, linear = stokes(m, r)
 
     # |u| dA/du_i = pi face / sqrt(height^3 slope) (height q_i - slope) n_i
     along = PI * face / fmax(height * sqrt(height * slope), TINY)
-    change = scale3(along, times3(n, _weighted_differences(q, q, times3(e, e))))
+    change = along * times3(n, _weighted_differences(q, q, times3(e, e)))
     turning = -(rho * speed * (m.geom_fluid[a + 1] - m.geom_fluid[a + 2])) * e
 
     s = -(rho * speed * area_drag(m, g, r, area))
     uniform = s - linear
-    fixed = _add9(_diagonal((uniform, uniform, uniform)), _outer(s * e, e))
-    return _add9(fixed, _outer(turning, change))
+    fixed = _diagonal(Vec3(uniform, uniform, uniform)) + _outer(s * e, e)
+    return fixed + _outer(turning, change)
 
 
 @kernel
@@ -140,22 +119,22 @@ def _kutta_rate(m, g, r, u):
     e, speed = normalize3(u)
     q, face = faces(r)
     n = times3(q, e)
-    slope, height = dot3(n, n), dot3(n, e)
+    slope, height = dot(n, n), dot(n, e)
     c = PI * face * m.geom_fluid[NFLUID * g + 4] * m.opt_density[0] * speed / fmax(sqrt(slope * height), TINY)
-    deviation = _weighted_differences(q, (1.0, 1.0, 1.0), times3(e, e))
-    lift = scale3(-1.0, times3(deviation, e))
+    deviation = _weighted_differences(q, Vec3(1.0, 1.0, 1.0), times3(e, e))
+    lift = -times3(deviation, e)
 
     s = height / fmax(slope, TINY)
-    along = tuple(e[i] * fma(-q[i] * q[i], s, q[i] - height) for i in range(3))
-    turning = _scale9(2.0 * height, _add9(_outer(e, n), _scale9(-1.0, _outer(n, e))))
-    uniform = _diagonal(scale3(-height, deviation))
-    return _scale9(c, _add9(_outer(lift, along), _add9(turning, uniform)))
+    along = Vec3(e[i] * fma(-q[i] * q[i], s, q[i] - height) for i in range(3))
+    turning = 2.0 * height * (_outer(e, n) - _outer(n, e))
+    uniform = _diagonal(-height * deviation)
+    return c * (_outer(lift, along) + (turning + uniform))
 
 
 @kernel
 def _carried(A, mass):
     """Returns A times a diagonal matrix."""
-    return tuple(A[3 * r + c] * mass[c] for r in range(3) for c in range(3))
+    return Mat3(A[3 * r + c] * mass[c] for r in range(3) for c in range(3))
 
 
 @kernel
@@ -163,25 +142,24 @@ def _lift_rates(m, d, g, r, w, u):
     """Returns rates of added mass, Magnus and Kutta lift: moment by w, moment by u, force by w, force by u."""
     rho, a = m.opt_density[0], NFLUID * g
     L, P = added_momentum(m, g, w, u)
-    mass, inertia = scale3(-rho, load3(m.geom_fluid, a + 6)), scale3(-rho, load3(m.geom_fluid, a + 9))
+    mass, inertia = -rho * Vec3(m.geom_fluid[a + 6 : a + 9]), -rho * Vec3(m.geom_fluid[a + 9 : a + 12])
     W, U, carried = _cross_matrix(w), _cross_matrix(u), _cross_matrix(P)
     magnus = m.geom_fluid[a + 5] * rho * volume(r)
     return (
-        _add9(_cross_matrix(L), _carried(W, inertia)),
-        _add9(carried, _carried(U, mass)),
-        _add9(carried, _scale9(-magnus, U)),
-        _add9(_add9(_carried(W, mass), _scale9(magnus, W)), _kutta_rate(m, g, r, u)),
+        _cross_matrix(L) + _carried(W, inertia),
+        carried + _carried(U, mass),
+        carried - magnus * U,
+        _carried(W, mass) + magnus * W + _kutta_rate(m, g, r, u),
     )
 
 
 # ---- at the centre of mass of the tree -------------------------------------------------------------------------------
 @kernel
-def _add_quarter(d, a, A, scale, mask):
-    """Adds scale A to the 3 x 3 block at entry a of a body's matrix, in worlds of the mask."""
-    for r in range(3):
-        for c in range(3):
-            e, x = a + 6 * r + c, A[3 * r + c]
-            d.crb_drag[e] = where(mask, fma(scale, x, d.crb_drag[e]), d.crb_drag[e])
+def _add_rows(d, a, left, right, scale, mask):
+    """Adds scale (left, right), two 3 x 3 matrices, to the three rows of crb_drag from a on, in worlds of the mask."""
+    for k in unrolled(range(3)):
+        rate, row = d.crb_drag[a + k], Force(join(left.rows[k], right.rows[k]))
+        d.crb_drag[a + k] = where(mask, fma(scale, row, rate), rate)
 
 
 @kernel
@@ -192,13 +170,11 @@ def _add_moved(m, d, i, pos, R, rates, scale, mask):
     """
     X = _cross_matrix(pos - d.subtree_com[m.body_rootid[i]])
     aa, al, la, ll = _turn(R, rates[0]), _turn(R, rates[1]), _turn(R, rates[2]), _turn(R, rates[3])
-    al = _add9(al, mat_mul(X, ll))
-    aa = _add9(aa, _add9(mat_mul(X, la), _scale9(-1.0, mat_mul(al, X))))
-    la = _add9(la, _scale9(-1.0, mat_mul(ll, X)))
-    _add_quarter(d, 36 * i, aa, scale, mask)
-    _add_quarter(d, 36 * i + 3, al, scale, mask)
-    _add_quarter(d, 36 * i + 18, la, scale, mask)
-    _add_quarter(d, 36 * i + 21, ll, scale, mask)
+    al = al + X @ ll
+    aa = aa + (X @ la - al @ X)
+    la = la - ll @ X
+    _add_rows(d, 6 * i, aa, al, scale, mask)
+    _add_rows(d, 6 * i + 3, la, ll, scale, mask)
 
 
 @kernel
@@ -208,7 +184,7 @@ def _add_box(m, d, i, mask):
     w, u = medium_velocity(m, d, i, pos, R)
     box, heavy = inertia_box(m, i)
     angular, linear = _box_rates(m, box, w, u)
-    none = zeros(9)
+    none = Mat3(zeros(9))
     _add_moved(m, d, i, pos, R, (_diagonal(angular), none, none, _diagonal(linear)), 1.0, heavy & mask)
 
 
@@ -218,11 +194,11 @@ def _add_ellipsoid(m, d, i, g, dissipative, mask):
     pos, R = geom_pose(m, d, g)
     r = semi_axes(m, g)
     w, u = medium_velocity(m, d, i, pos, R)
-    none = zeros(9)
+    none = Mat3(zeros(9))
     rates = (_torque_rate(m, g, r, w), none, none, _drag_rate(m, g, r, u))
     if not dissipative:
         aa, al, la, ll = _lift_rates(m, d, g, r, w, u)
-        rates = (_add9(rates[0], aa), al, la, _add9(rates[3], ll))
+        rates = rates[0] + aa, al, la, rates[3] + ll
     scale = m.geom_fluid[NFLUID * g]
     _add_moved(m, d, i, pos, R, rates, scale, (scale != 0.0) & (m.body_mass[i] >= MINVAL) & mask)
 
@@ -231,8 +207,8 @@ def _add_ellipsoid(m, d, i, g, dissipative, mask):
 def _body_matrix(m, d, i, dissipative):
     """crb_drag of body i <- d(wrench) / d(velocity)."""
     ellipsoids = has_ellipsoids(m, i)
-    for e in range(36 * i, 36 * i + 36):
-        d.crb_drag[e] = 0.0
+    for k in range(6 * i, 6 * i + 6):
+        d.crb_drag[k] = zeros(6)
     if any_(not_(ellipsoids)):
         _add_box(m, d, i, not_(ellipsoids))
     if any_(ellipsoids):
@@ -245,7 +221,7 @@ def _body_matrix(m, d, i, dissipative):
 def composite_drag(m, d, dissipative):
     """crb_drag <- velocity derivatives of the fluid's wrench on the subtree of each body.
 
-    Reads:  cvel, xquat, xpos, xmat, xipos, subtree_com.   Writes: crb_drag (nbody, 36), rows of force.
+    Reads:  cvel, xquat, xpos, xmat, xipos, subtree_com.   Writes: crb_drag (nbody, 6, 6), rows of force.
     """
     for i in range(1, m.nbody):
         if m.body_treeid[i] >= 0:
@@ -253,29 +229,27 @@ def composite_drag(m, d, dissipative):
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
         if m.body_treeid[i] >= 0 and p > 0 and m.body_treeid[p] >= 0:
-            for e in range(36):
-                d.crb_drag[36 * p + e] = d.crb_drag[36 * p + e] + d.crb_drag[36 * i + e]
+            a, b = 6 * p, 6 * i
+            for k in range(6):
+                d.crb_drag[a + k] += d.crb_drag[b + k]
 
 
 # ---- joint space -----------------------------------------------------------------------------------------------------
+@kernel
+def drag_times(d, b, S):
+    """Returns B^c_b S: the force on the subtree of body b by a motion S."""
+    a = 6 * b
+    return Force(dot(d.crb_drag[a + k], S) for k in range(6))
 
 
 @kernel
-def _times(B, a, S):
-    """Returns B S."""
-    return tuple(dot6(load6(B, a + 6 * r), S) for r in range(6))
-
-
-@kernel
-def _transposed_times(B, a, S):
-    """Returns B^T S."""
-    return tuple(dot6(tuple(B[a + c + 6 * r] for r in range(6)), S) for c in range(6))
-
-
-@kernel
-def _mean6(a, b):
-    """Returns (a + b) / 2."""
-    return tuple(0.5 * (a[i] + b[i]) for i in range(6))
+def drag_transposed_times(d, b, S):
+    """Returns B^c_b^T S."""
+    a = 6 * b
+    f = S[5] * d.crb_drag[a + 5]
+    for k in unrolled(range(4, -1, -1)):
+        f = fma(S[k], d.crb_drag[a + k], f)
+    return f
 
 
 @kernel
@@ -290,18 +264,18 @@ def add_fluid_vel(m, d, s, A):
     medium = in_medium(m)
     composite_drag(m, d, dissipative=0)
     for k in range(m.nv):
-        S, b = d.cdof[k], 36 * m.dof_bodyid[k]
-        f, g = _times(d.crb_drag, b, S), _transposed_times(d.crb_drag, b, S)
+        S, b = d.cdof[k], m.dof_bodyid[k]
+        f, g = drag_times(d, b, S), drag_transposed_times(d, b, S)
         a, above = m.D_rowadr[k], m.D_diag[k]
         for c in range(above):
             j = m.D_colind[a + c]
             T = d.cdof[j]
-            A[a + c] = where(medium, fma(s, dot6(g, T), A[a + c]), A[a + c])
+            A[a + c] = where(medium, fma(s, dot(g, T), A[a + c]), A[a + c])
             # the descendants of j follow it at once
             e = m.D_rowadr[j] + m.D_diag[j] + k - j
-            A[e] = where(medium, fma(s, dot6(f, T), A[e]), A[e])
+            A[e] = where(medium, fma(s, dot(f, T), A[e]), A[e])
         e = a + above
-        A[e] = where(medium, fma(s, dot6(f, S), A[e]), A[e])
+        A[e] = where(medium, fma(s, dot(f, S), A[e]), A[e])
 
 
 @kernel
@@ -310,8 +284,8 @@ def add_fluid_metric(m, d, s, dissipative, A):
     medium = in_medium(m)
     composite_drag(m, d, dissipative)
     for k in range(m.nv):
-        S, b = d.cdof[k], 36 * m.dof_bodyid[k]
-        f = _mean6(_times(d.crb_drag, b, S), _transposed_times(d.crb_drag, b, S))
+        S, b = d.cdof[k], m.dof_bodyid[k]
+        f = 0.5 * (drag_times(d, b, S) + drag_transposed_times(d, b, S))
         for e in range(m.M_rowadr[k], m.M_rowadr[k] + m.M_rownnz[k]):
-            rate = dot6(f, d.cdof[m.M_colind[e]])
+            rate = dot(f, d.cdof[m.M_colind[e]])
             A[e] = where(medium, fma(s, rate, A[e]), A[e])

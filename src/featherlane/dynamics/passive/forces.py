@@ -25,9 +25,7 @@ def _vector_spring(d, v, k, x):
     """Computes the spring force of three DoFs from v on: along x, by its length."""
     sprung, r = is_sprung(k), norm3(x)
     s = fma(r, fma(r, k[2], k[1]), k[0])
-    d.qfrc_spring[v] = where(sprung, -(s * x[0]), 0.0)
-    d.qfrc_spring[v + 1] = where(sprung, -(s * x[1]), 0.0)
-    d.qfrc_spring[v + 2] = where(sprung, -(s * x[2]), 0.0)
+    d.qfrc_spring[v : v + 3] = where(sprung, -(s * x), Vec3(zeros(3)))
 
 
 @kernel
@@ -35,10 +33,10 @@ def ball_deflection(m, d, j):
     """Returns the rotation vector of ball j, or of free joint j, from its spring's rest."""
     a = m.jnt_qposadr[j]
     if is_free_joint(m.jnt_type[j]):
-        a, rest = a + 3, load4(m.qpos_spring, a + 3)
+        a, rest = a + 3, Quat(m.qpos_spring[a + 3 : a + 7])
     else:
         rest = ball_reference(m, d, j)
-    return quat_sub(quat_normalize(load4(d.qpos, a)), rest)
+    return quat_sub(Quat(d.qpos[a : a + 4]).unit, rest)
 
 
 @kernel
@@ -52,7 +50,7 @@ def _springs(m, d):
             d.qfrc_spring[v] = where(is_sprung(k), -(x * fma(x, fma(x, k[2], k[1]), k[0])), 0.0)
         elif any_(is_sprung(k)):
             if is_free_joint(kind):
-                _vector_spring(d, v, k, sub3(load3(d.qpos, a), load3(m.qpos_spring, a)))
+                _vector_spring(d, v, k, Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3]))
                 v += 3
             _vector_spring(d, v, k, ball_deflection(m, d, j))
 
@@ -89,7 +87,7 @@ def _gravity_compensation(m, d):
             k = last_dof(m, i)
             while k >= 0:
                 f = d.qfrc_gravcomp[k]
-                d.qfrc_gravcomp[k] = where(s != 0.0, f + dot6(d.cdof[k], wrench), f)
+                d.qfrc_gravcomp[k] = where(s != 0.0, f + dot(d.cdof[k], wrench), f)
                 k = m.dof_parentid[k]
 
 

@@ -11,21 +11,15 @@ PANEL = 4  # columns: two rows at a time have eight sums, which also fit into th
 
 
 @kernel
-def plus(y, s, v):
-    """Returns y + s v."""
-    return tuple(fma(s, v[c], y[c]) for c in range(PANEL))
+def _entry(X, i):
+    """Returns entry i of the four columns."""
+    return Vec4(X[PANEL * i : PANEL * i + PANEL])
 
 
 @kernel
-def minus(y, s, v):
-    """Returns y - s v."""
-    return tuple(fma(-s, v[c], y[c]) for c in range(PANEL))
-
-
-@kernel
-def times(s, v):
-    """Returns s v."""
-    return tuple(s * v[c] for c in range(PANEL))
+def _store(X, i, v):
+    """Writes entry i of the four columns."""
+    X[PANEL * i : PANEL * i + PANEL] = v
 
 
 @kernel
@@ -35,21 +29,21 @@ def reduce_panel(rows, listed, L, X):
     while i >= 0:
         at, count = rows.nnz[i] - 1, rows.below[i]
         start = rows.belowadr[i] if listed else i + count
-        y = load4(X, 4 * i)
+        y = _entry(X, i)
         if is_only_child(rows, i):
-            z = load4(X, 4 * i - 4)
+            z = _entry(X, i - 1)
             for q in range(count):
                 k = row_below(rows, listed, start, q)
-                e, v = rows.adr[k] + at, load4(X, 4 * k)
-                y, z = minus(y, L[e], v), minus(z, L[e - 1], v)
-            store4(X, 4 * i, y)
-            store4(X, 4 * i - 4, minus(z, L[rows.adr[i] + at - 1], y))
+                e, v = rows.adr[k] + at, _entry(X, k)
+                y, z = fma(-L[e], v, y), fma(-L[e - 1], v, z)
+            _store(X, i, y)
+            _store(X, i - 1, fma(-L[rows.adr[i] + at - 1], y, z))
             i -= 2
         else:
             for q in range(count):
                 k = row_below(rows, listed, start, q)
-                y = minus(y, L[rows.adr[k] + at], load4(X, 4 * k))
-            store4(X, 4 * i, y)
+                y = fma(-L[rows.adr[k] + at], _entry(X, k), y)
+            _store(X, i, y)
             i -= 1
 
 
@@ -59,19 +53,19 @@ def expand_panel(rows, L, inverse, X):
     k = 0
     while k < rows.n:
         a, above = rows.adr[k], rows.nnz[k] - 1
-        y = times(inverse[k], load4(X, 4 * k))
+        y = inverse[k] * _entry(X, k)
         if follows(rows, k):
-            b, z = rows.adr[k + 1], times(inverse[k + 1], load4(X, 4 * k + 4))
+            b, z = rows.adr[k + 1], inverse[k + 1] * _entry(X, k + 1)
             for c in range(above):
-                v = load4(X, 4 * rows.col[a + c])
-                y, z = minus(y, L[a + c], v), minus(z, L[b + c], v)
-            store4(X, 4 * k, y)
-            store4(X, 4 * k + 4, minus(z, L[b + above], y))
+                v = _entry(X, rows.col[a + c])
+                y, z = fma(-L[a + c], v, y), fma(-L[b + c], v, z)
+            _store(X, k, y)
+            _store(X, k + 1, fma(-L[b + above], y, z))
             k += 2
         else:
             for c in range(a, a + above):
-                y = minus(y, L[c], load4(X, 4 * rows.col[c]))
-            store4(X, 4 * k, y)
+                y = fma(-L[c], _entry(X, rows.col[c]), y)
+            _store(X, k, y)
             k += 1
 
 
@@ -81,25 +75,25 @@ def multiply_panel(rows, A, X, Y):
     i = rows.n - 1
     while i >= 0:
         a, at, last = rows.adr[i], rows.nnz[i] - 1, i + rows.below[i] + 1
-        x = load4(X, 4 * i)
-        y = times(A[a + at], x)
+        x = _entry(X, i)
+        y = A[a + at] * x
         if is_only_child(rows, i):
-            b, w = rows.adr[i - 1], load4(X, 4 * i - 4)
-            z, link = times(A[b + at - 1], w), A[a + at - 1]
+            b, w = rows.adr[i - 1], _entry(X, i - 1)
+            z, link = A[b + at - 1] * w, A[a + at - 1]
             for c in range(at - 1):
-                v = load4(X, 4 * rows.col[a + c])
-                y, z = plus(y, A[a + c], v), plus(z, A[b + c], v)
-            y, z = plus(y, link, w), plus(z, link, x)
+                v = _entry(X, rows.col[a + c])
+                y, z = fma(A[a + c], v, y), fma(A[b + c], v, z)
+            y, z = fma(link, w, y), fma(link, x, z)
             for k in range(i + 1, last):
-                e, v = rows.adr[k] + at, load4(X, 4 * k)
-                y, z = plus(y, A[e], v), plus(z, A[e - 1], v)
-            store4(Y, 4 * i, y)
-            store4(Y, 4 * i - 4, z)
+                e, v = rows.adr[k] + at, _entry(X, k)
+                y, z = fma(A[e], v, y), fma(A[e - 1], v, z)
+            _store(Y, i, y)
+            _store(Y, i - 1, z)
             i -= 2
         else:
             for c in range(a, a + at):
-                y = plus(y, A[c], load4(X, 4 * rows.col[c]))
+                y = fma(A[c], _entry(X, rows.col[c]), y)
             for k in range(i + 1, last):
-                y = plus(y, A[rows.adr[k] + at], load4(X, 4 * k))
-            store4(Y, 4 * i, y)
+                y = fma(A[rows.adr[k] + at], _entry(X, k), y)
+            _store(Y, i, y)
             i -= 1

@@ -61,15 +61,14 @@ def _push(m, d, b, point, force):
     """Adds a force at a point of body b."""
     c = carrier(m, b)
     if c > 0:
-        f = point_wrench(d, force, zeros(3), point, m.body_rootid[c])
-        d.cfrc[c] = add6(d.cfrc[c], f)
+        d.cfrc[c] += point_wrench(d, force, zeros(3), point, m.body_rootid[c])
 
 
 @kernel
 def _pull(m, d, a, b, x, y, force):
     """Adds the forces of a segment from x on body a to y on body b: `force` on b, and its opposite on a."""
     if carrier(m, a) != carrier(m, b):
-        _push(m, d, a, x, -1.0 * force)
+        _push(m, d, a, x, -force)
         _push(m, d, b, y, force)
 
 
@@ -83,8 +82,7 @@ def _forces_to_dofs(m, d, i):
         f = d.cfrc[b]
         d.ten_J[e] = dot(d.cdof[k], f)
         if p >= 0 and m.body_dofadr[b] == k:
-            o = 6 * m.dof_bodyid[p]
-            store6(flat(d.cfrc), o, add6(load6(flat(d.cfrc), o), f))
+            d.cfrc[m.dof_bodyid[p]] += f
 
 
 # ---- segments --------------------------------------------------------------------------------------------------------
@@ -105,16 +103,15 @@ def _around(m, d, k, scale):
     x, y = d.site_xpos[s], d.site_xpos[t]
     bends, p, q, arc = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
     # for a straight path, the first and the last part are both the whole path
-    p = (where(bends, p[0], y[0]), where(bends, p[1], y[1]), where(bends, p[2], y[2]))
-    q = (where(bends, q[0], x[0]), where(bends, q[1], x[1]), where(bends, q[2], x[2]))
-    u, first = normalize3(sub3(p, x))
-    v, last = normalize3(sub3(y, q))
+    p, q = where(bends, p, y), where(bends, q, x)
+    u, first = normalize3(p - x)
+    v, last = normalize3(y - q)
     if carrier(m, a) == carrier(m, c):
         # forces within one body cancel: their rounded sum would be a moment arm
         between = 1.0 if carrier(m, b) != carrier(m, a) else 0.0
         scale = where(bends, between * scale, 0.0)
     u, v = scale * u, scale * v
-    _push(m, d, a, x, -1.0 * u)
+    _push(m, d, a, x, -u)
     _push(m, d, b, p, where(bends, 1.0, 0.0) * u)
     _push(m, d, b, q, where(bends, -1.0, 0.0) * v)
     _push(m, d, c, y, v)

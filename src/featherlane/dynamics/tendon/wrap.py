@@ -159,7 +159,7 @@ def _plane(p, q):
     aligned = size < MINVAL
     if any_(aligned):
         o = _other_normal(first)
-        n = (where(aligned, o[0], n[0]), where(aligned, o[1], n[1]), where(aligned, o[2], n[2]))
+        n = where(aligned, o, n)
     second, _ = normalize3(cross(n, first))
     return first, second
 
@@ -170,8 +170,7 @@ def _axes(p, q, kind):
     if kind == WRAP_SPHERE:
         x, y = _plane(p, q)
     else:
-        one = 1.0
-        x, y = (one, 0.0, 0.0), (0.0, one, 0.0)
+        x, y = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
     return x, y
 
 
@@ -204,12 +203,12 @@ def wrap(m, d, start, end, g, kind, side):
     q = R.T @ (d.site_xpos[end] - centre)
     x, y = _axes(p, q, kind)
     slack = fma(TYPED, r, rounding * (norm3(centre) + fmax(norm3(p), norm3(q))))
-    first_out, a = _on_surface((dot3(p, x), dot3(p, y)), r, slack)
-    last_out, b = _on_surface((dot3(q, x), dot3(q, y)), r, slack)
+    first_out, a = _on_surface((dot(p, x), dot(p, y)), r, slack)
+    last_out, b = _on_surface((dot(q, x), dot(q, y)), r, slack)
     s = p
     if side >= 0:
         s = R.T @ (d.site_xpos[side] - centre)
-    bends, u, v, arc = round_circle(a, b, r, first_out & last_out, (dot3(s, x), dot3(s, y)), 1 if side >= 0 else 0)
+    bends, u, v, arc = round_circle(a, b, r, first_out & last_out, (dot(s, x), dot(s, y)), 1 if side >= 0 else 0)
     if side >= 0:
         inside = norm3(s) < r - slack
         if any_(inside):
@@ -217,8 +216,8 @@ def wrap(m, d, start, end, g, kind, side):
             bends = (inside & within) | (not_(inside) & bends)
             u, v, arc = where2(inside, t, u), where2(inside, t, v), where(inside, 0.0, arc)
     bends = bends & (norm3(p) >= MINVAL) & (norm3(q) >= MINVAL)
-    first, last = axpy3(u[0], x, scale3(u[1], y)), axpy3(v[0], x, scale3(v[1], y))
+    first, last = fma(u[0], x, u[1] * y), fma(v[0], x, v[1] * y)
     if kind == WRAP_CYLINDER:
         z, w, arc = _raise(p, q, a, u, v, b, arc)
-        first, last = (first[0], first[1], z), (last[0], last[1], w)
-    return bends, mat_mul_vec(R, first) + centre, mat_mul_vec(R, last) + centre, arc
+        first, last = Vec3(first.x, first.y, z), Vec3(last.x, last.y, w)
+    return bends, R @ first + centre, R @ last + centre, arc

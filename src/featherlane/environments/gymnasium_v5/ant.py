@@ -97,7 +97,7 @@ class Ant(HealthyTask):
         @kernel
         def remember(d, p, at_start):
             for k in range(2):
-                p.next[k] = flat(d.xpos)[3 * main + k]
+                p.next[k] = d.xpos[main][k]
 
         @kernel
         def score(d, p, at_start):

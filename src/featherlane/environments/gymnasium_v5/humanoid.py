@@ -181,9 +181,9 @@ class Humanoid(HumanoidTask, HealthyTask):
 
         @kernel
         def center(d, k):
-            s = flat(d.xipos)[k] * masses[0]
+            s = d.xipos[0][k] * masses[0]
             for b in range(1, nbody):
-                s += flat(d.xipos)[3 * b + k] * masses[b]
+                s += d.xipos[b][k] * masses[b]
             return s / total
 
         @kernel

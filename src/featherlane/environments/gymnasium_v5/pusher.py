@@ -10,7 +10,7 @@ import numpy as np
 
 from featherlane.environments.gymnasium_v5.compiled import controls_squared, pay
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
-from featherlane.lanes import flat, kernel, sqrt
+from featherlane.lanes import join, kernel, sqrt
 from featherlane.simulation.policy.functions import LaneFunctions
 
 ARM = 7  # number of the arm's joints
@@ -70,10 +70,8 @@ class Pusher(MujocoTask):
         def observe(d, p, at_start):
             for k in range(ARM):
                 p.obs[k], p.obs[ARM + k] = d.qpos[k], d.qvel[k]
-            for k in range(3):
-                p.obs[2 * ARM + k] = flat(d.xpos)[3 * tip + k]
-                p.obs[2 * ARM + 3 + k] = flat(d.xpos)[3 * thing + k]
-                p.obs[2 * ARM + 6 + k] = flat(d.xpos)[3 * goal + k]
+            a = 2 * ARM
+            p.obs[a : a + 9] = join(d.xpos[tip], d.xpos[thing], d.xpos[goal])
 
         @kernel
         def score(d, p, at_start):

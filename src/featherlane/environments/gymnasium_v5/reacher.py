@@ -11,7 +11,7 @@ import numpy as np
 from featherlane.environments.gymnasium_v5.compiled import controls_squared, pay
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, at_start, norms, squares
 from featherlane.environments.gymnasium_v5.plain_frames import chain, position
-from featherlane.lanes import flat, kernel, sincos, sqrt
+from featherlane.lanes import kernel, sincos, sqrt
 from featherlane.simulation.policy.functions import LaneFunctions
 
 RADIUS = 0.2  # radius around the origin that contains the target [m]
@@ -76,7 +76,7 @@ class Reacher(MujocoTask):
             for k in range(2):
                 p.obs[2 + k], p.obs[k] = sincos(d.qpos[k])
                 p.obs[4 + k], p.obs[6 + k] = d.qpos[2 + k], d.qvel[k]
-                p.obs[8 + k] = flat(d.xpos)[3 * tip + k] - flat(d.xpos)[3 * target + k]
+                p.obs[8 + k] = d.xpos[tip][k] - d.xpos[target][k]
 
         @kernel
         def score(d, p, at_start):

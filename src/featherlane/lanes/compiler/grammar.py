@@ -21,7 +21,7 @@ STATEMENTS = {
 }
 EXPRESSIONS = {ast.Name, ast.Constant, ast.Tuple, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp}
 EXPRESSIONS |= {ast.BoolOp, ast.Compare, ast.IfExp, ast.GeneratorExp}
-PARTS = {ast.keyword, ast.comprehension}
+PARTS = {ast.keyword, ast.comprehension, ast.Slice}
 SIGNS = {
     sign
     for kind in (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
@@ -51,7 +51,6 @@ RULES = {
     ast.Delete: "`del` is not allowed in a kernel",
     ast.NamedExpr: "`:=` is not allowed in a kernel: assign the name in a separate statement",
     ast.AnnAssign: "annotations are not allowed in a kernel: types follow from the arguments",
-    ast.Slice: "slices are not allowed in a kernel: loop over rows",
     ast.Starred: "`*` is not allowed in a kernel: join(a, b) concatenates tuples",
     ast.JoinedStr: "strings are not allowed in a kernel",
     ast.Yield: "`yield` is not allowed in a kernel: return a value",

@@ -7,10 +7,24 @@ its length.  With bounds checks, an index out of range is recorded in the fault 
 from __future__ import annotations
 
 import ast
+import math
 
 from featherlane.errors import near
 from featherlane.lanes.compiler.table import Table, refuse
-from featherlane.lanes.compiler.types import BASES, BITS, INT, NOTHING, Record, Tuple, Value, View, value, view
+from featherlane.lanes.compiler.types import (
+    BASES,
+    BITS,
+    INT,
+    NOTHING,
+    Group,
+    Record,
+    Tuple,
+    Value,
+    View,
+    group_of,
+    value,
+    view,
+)
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
 from featherlane.lanes.record import FAULT_WORDS, FUNCTION
 
@@ -31,6 +45,8 @@ def field(w: Writer, record: Thing, name: str, node) -> Thing:
     t: Record = record.type
     if not t.prefix and name in t.layout.records:
         return Thing(t.within(name), record.operands)
+    if not t.prefix and name in t.layout.groups:
+        return Thing(group_of(t, name), record.operands)
     name = t.prefix + name
     if name not in t.layout:
         names = [f.name for f in t.layout.fields]
@@ -49,11 +65,42 @@ def field(w: Writer, record: Thing, name: str, node) -> Thing:
     if kind == "size":
         return Thing(INT, (word,))
     base = "double" if f.is_wide else SHARED_BASES.get(kind, t.base)
-    rows = view(base, t.width if kind == "real" else 1, constant, t.checked, False, f.rows)
-    pointer = w.register(f"inttoptr i64 {word} to ptr")
-    if not t.checked:
-        return Thing(rows, (pointer,))
-    return Thing(rows, (pointer, _word(w, record.operand, FAULT_WORDS + 2 * k + 1), str(k), record.operand))
+    inner = t.layout.inner(f)
+    width, shared = (t.width, False) if kind == "real" else (1, kind == "scalar")
+    rows = view(base, width, constant, t.checked, False, f.rows, inner, shared)
+    sizes = [FAULT_WORDS + 2 * t.layout.index[n] for n in inner if isinstance(n, str)]
+    place = [w.register(f"inttoptr i64 {word} to ptr")]
+    if t.checked:
+        place += [_word(w, record.operand, FAULT_WORDS + 2 * k + 1), str(k), record.operand]
+    return Thing(rows, (*place, *(_word(w, record.operand, at) for at in sizes)))
+
+
+def member(w: Writer, whole: Thing, name: str, node) -> tuple[Thing, Thing]:
+    """Returns (field, index) of a field of an object: `c.dist` with c = d.contact[k] is d.con_dist[k]."""
+    group: Group = whole.type.group
+    names = [f.name for f in group.record.layout.stored if f.name.startswith(group.prefix)]
+    if group.prefix + name not in names:
+        known = [n.removeprefix(group.prefix) for n in names]
+        raise w.broken(node, f"{whole.type.description} has no field {name}{near(name, known)}")
+    rows = field(w, Thing(group.record, whole.operands[:1]), group.prefix + name, node)
+    return rows, Thing(INT, whole.operands[1:])
+
+
+def load_member(w: Writer, whole: Thing, name: str, node) -> Thing:
+    """Loads a field of an object; one with more indices is a view of the object's part."""
+    rows, index = member(w, whole, name, node)
+    t: View = rows.type
+    if not t.inner:
+        return load_row(w, rows, index, node)
+    if isinstance(t.inner[0], str):
+        raise w.broken(node, f"{name} has a variable number of rows per object: index the field of the record")
+    n = math.prod(t.inner) * (len(t.kind._fields) if t.kind else 1)
+    if t.checked:
+        first = _checked(w, rows, w.register(f"mul i64 {index.operand}, {n}"), rows.operands[1])
+        place = (w.register(f"getelementptr {t.row}, ptr {rows.operands[0]}, i64 {first}"), str(n), *rows.operands[2:])
+    else:
+        place = (w.register(f"getelementptr [{n} x {t.row}], ptr {rows.operands[0]}, i64 {index.operand}"),)
+    return Thing(view(t.base, t.width, t.constant, t.checked, t.dense, t.kind, t.inner[1:], t.shared), place)
 
 
 def _word(w: Writer, table: str, k: int) -> str:
@@ -102,7 +149,8 @@ def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
 def flattened(rows: Thing) -> Thing:
     """Returns a field without its row type."""
     t: View = rows.type
-    return Thing(view(t.base, t.width, t.constant, t.checked, t.dense), rows.operands)
+    rows_of_numbers = view(t.base, t.width, t.constant, t.checked, t.dense, None, (), t.shared)
+    return Thing(rows_of_numbers, rows.operands[: len(t.place)])
 
 
 def part_place(w: Writer, rows: Thing, index: Thing, k: int, node) -> tuple[Thing, Thing]:
@@ -165,7 +213,7 @@ def write_row_address(w: Writer, rows: Thing, index: str) -> str:
 
 def _checked(w: Writer, rows: Thing, index: str, length: str) -> str:
     """Writes a bounds check: returns the index, or 0 with the fault recorded if it is out of range."""
-    _, _, number, table = rows.operands
+    _, _, number, table = rows.operands[:4]
     index = w.register(f"freeze i64 {index}")  # of a NaN: LLVM could assume anything about a poisoned comparison
     bad = w.register(f"icmp uge i64 {index}, {length}")
     fault, first, fine = w.label(), w.label(), w.label()
@@ -182,7 +230,7 @@ def _checked(w: Writer, rows: Thing, index: str, length: str) -> str:
 
 
 # ---- one world of a row --------------------------------------------------------------------------------------------
-ONE = value(1, "double")
+ONE = value(1, "double", True)
 
 
 def _lane(w: Writer, node, rows: Thing, i: Thing, lane: Thing) -> str:
@@ -254,7 +302,7 @@ def eights(w: Writer, node, arguments):
     t = arguments[0].type
     if not isinstance(t, View) or (t.base, t.width) != ("double", 1):
         raise refuse(w, node, "eights", arguments, "a field of scalars")
-    operands = list(arguments[0].operands)
+    operands = list(arguments[0].operands[: len(t.place)])
     if t.checked:
         operands[1] = w.register(f"lshr i64 {operands[1]}, 3")
     # the model's fields lie next to each other

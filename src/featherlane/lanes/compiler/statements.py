@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from featherlane.lanes.compiler.expressions import binary, expression
-from featherlane.lanes.compiler.record_functions import load_row, store
+from featherlane.lanes.compiler.expressions import expression
+from featherlane.lanes.compiler.indices import augment
+from featherlane.lanes.compiler.operators import binary
 from featherlane.lanes.compiler.rules import UnknownYetError
 from featherlane.lanes.compiler.source import is_call
 from featherlane.lanes.compiler.types import INT, Number
-from featherlane.lanes.compiler.unrolled import assigned_row, bind, range_bounds, unrolled_values
+from featherlane.lanes.compiler.unrolled import bind, range_bounds, unrolled_values
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
 
 
@@ -45,16 +46,13 @@ def _assign(w: Writer, s: ast.Assign) -> None:
 
 
 def _augmented(w: Writer, s: ast.AugAssign) -> None:
-    """Writes x += y, d.x[i] += y; the field and its index are evaluated once."""
+    """Writes x += y, d.x[i] += y."""
     op = type(s.op)
     if isinstance(s.target, ast.Name):
         old = w.read(s.target.id, s.web)
         w.bind(s.target.id, s.target.web, binary(w, s, op, old, expression(w, s.value)), s)
         return
-    if not isinstance(s.target, ast.Subscript):
-        raise w.broken(s, "allowed targets of an assignment are names and rows of fields, for example d.qpos[i]")
-    rows, index = assigned_row(w, s.target)
-    store(w, rows, index, binary(w, s, op, load_row(w, rows, index, s.target), expression(w, s.value)), s)
+    augment(w, s, s.target)
 
 
 # ---- branches ------------------------------------------------------------------------------------------------------

@@ -55,13 +55,13 @@ NOTHING = Type()
 
 
 class Value(Type):
-    """One real for each of W worlds."""
+    """One real for each of W worlds; `shared`: one real that all worlds share, which takes their precision."""
 
-    def __init__(self, width: int, base: str):
-        self.width, self.base = width, base
+    def __init__(self, width: int, base: str, shared: bool = False):
+        self.width, self.base, self.shared = width, base, shared
         self.llvm = base if width == 1 else f"<{width} x {base}>"
         self.operands = (self.llvm,)
-        self.key = f"{width}{base}"
+        self.key = f"{width}{base}{'shared' if shared else ''}"
         self.description = f"a value (float{BITS[base]} x {width})"
 
 
@@ -105,16 +105,24 @@ class View(Type):
         element: type of a number of the field.
         alignment: alignment of a number [bytes].
         kind: row type of an indexed row; None: a number.
+        inner: sizes of the indices after the first one, by number or by name; an operand holds each named one.
+        shared: whether all worlds share its reals.
     """
 
-    def __init__(self, base: str, width: int, constant: bool, checked: bool, dense: bool = False, kind=None):
+    def __init__(
+        self, base: str, width: int, constant: bool, checked: bool, dense=False, kind=None, inner=(), shared=False
+    ):
         self.base, self.width, self.constant, self.checked, self.dense = base, width, constant, checked, dense
         self.kind: type[TypedRow] | None = kind
         self.row = base if width == 1 else f"<{width} x {base}>"
-        self.element = INT if base in ("i32", "i64") else value(width, base)
+        self.element = INT if base in ("i32", "i64") else value(width, base, shared)
+        self.shared = shared
         self.alignment = BITS[base] // 8 if dense else min(BITS[base] // 8 * width, 64)
-        self.operands = ("ptr", "i64", "i64", "ptr") if checked else ("ptr",)
-        self.key = f"rows{width}{base}{constant:d}{checked:d}{'dense' if dense else ''}{kind.__name__ if kind else ''}"
+        self.inner: tuple[int | str, ...] = inner
+        self.place = ("ptr", "i64", "i64", "ptr") if checked else ("ptr",)
+        self.operands = (*self.place, *("i64" for n in inner if isinstance(n, str)))
+        form = f"{constant:d}{checked:d}{'dense' if dense else ''}{kind.__name__ if kind else ''}"
+        self.key = f"rows{width}{base}{form}{'x'.join(map(str, inner))}{'shared' if shared else ''}"
         self.description = f"a field of {kind.__name__ if kind else 'ints' if self.element is INT else 'reals'}"
 
 
@@ -170,24 +178,57 @@ class Record(Type):
         return value(self.width, self.base)
 
 
-value = functools.cache(Value)
+class Group(Type):
+    """The objects of one kind in a record, such as `d.contact`."""
+
+    operands = ("ptr",)
+
+    def __init__(self, record: Record, name: str):
+        self.record, self.name, self.prefix = record, name, record.layout.groups[name]
+        self.description, self.key = f"the objects {name}", f"{record.key}.{name}"
+
+
+class Object(Type):
+    """One object, `d.contact[k]`: its fields are those of the record with the prefix, at this index."""
+
+    operands = ("ptr", "i64")
+
+    def __init__(self, group: Group):
+        self.group = group
+        self.description, self.key = f"an object of {group.name}", f"{group.key}[]"
+
+
+_value, _view = functools.cache(Value), functools.cache(View)
+
+
+def value(width: int, base: str, shared: bool = False) -> Value:
+    """Returns the type of a value."""
+    return _value(width, base, shared)
+
+
+def view(base: str, width: int, constant: bool, checked: bool, dense=False, kind=None, inner=(), shared=False) -> View:
+    """Returns the type of a field."""
+    return _view(base, width, constant, checked, dense, kind, inner, shared)
+
+
 mask = functools.cache(Mask)
 tuple_of = functools.cache(Tuple)
-view = functools.cache(View)
+group_of = functools.cache(Group)
+object_of = functools.cache(Object)
 
 
 def common_value(types) -> Value | None:
     """Returns the common type of values and plain numbers, the widest one; None without a value.
 
-    Values of float32 and float64 convert to float64, as in NumPy.  For two precisions of different widths it is None:
-    a table of float64 would make every value of a float32 kernel twice as wide.
+    A number that all worlds share takes the precision of the worlds' values, as a literal does.  Values of float32 and
+    float64 convert to float64, as in NumPy.
     """
     found = [t for t in types if isinstance(t, Value)]
     if not found or not all(isinstance(t, Value) or t in (INT, REAL) for t in types):
         return None
-    if any(t.base != found[0].base for t in found):
-        return None if len({t.width for t in found}) > 1 else value(found[0].width, "double")
-    return max(found, key=lambda t: t.width)
+    shared = all(t.shared for t in found)
+    bases = {t.base for t in found if t.shared is shared}
+    return value(max(t.width for t in found), "double" if len(bases) > 1 else bases.pop(), shared)
 
 
 def common_mask(types) -> Mask | None:

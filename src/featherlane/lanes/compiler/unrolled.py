@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from featherlane.lanes.compiler import record_functions
 from featherlane.lanes.compiler.expressions import EXPRESSIONS, expression, something
+from featherlane.lanes.compiler.indices import TARGETS, assign
 from featherlane.lanes.compiler.source import is_call
-from featherlane.lanes.compiler.types import INT, Tuple, View
+from featherlane.lanes.compiler.types import INT, Tuple
 from featherlane.lanes.compiler.writer import Thing, Writer
 
 MOST_TURNS = 64  # iterations of a range: each one is text to compile
@@ -23,24 +23,10 @@ def bind(w: Writer, target: ast.expr, thing: Thing) -> None:
             raise w.broken(target, f"{thing.type.description} assigned to {len(target.elts)} names")
         for part, value in zip(target.elts, w.parts(thing), strict=True):
             bind(w, part, value)
-    elif isinstance(target, ast.Subscript):
-        rows, index = assigned_row(w, target)
-        record_functions.store(w, rows, index, thing, target)
+    elif isinstance(target, (ast.Subscript, ast.Attribute)):
+        assign(w, target, thing)
     else:
-        raise w.broken(target, "allowed targets of an assignment are names and rows of fields, for example d.qpos[i]")
-
-
-def assigned_row(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
-    """Returns the field and the index of a row, or of one part of a typed row, that is assigned to."""
-    if isinstance(target.value, ast.Subscript):
-        rows, index, k = (expression(w, e) for e in (target.value.value, target.value.slice, target.slice))
-        if isinstance(rows.type, View) and rows.type.kind and k.type is INT and k.constant is not None:
-            return record_functions.part_place(w, rows, index, k.constant, target)
-        raise w.broken(target, "allowed is one part of a typed row with a known index, for example d.xmat[b][2]")
-    rows, index = expression(w, target.value), expression(w, target.slice)
-    if not isinstance(rows.type, View):
-        raise w.broken(target, f"{rows.type.description} cannot be assigned by index; a field of a record can")
-    return rows, index
+        raise w.broken(target, TARGETS)
 
 
 # ---- turns ---------------------------------------------------------------------------------------------------------

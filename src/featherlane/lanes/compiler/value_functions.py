@@ -168,7 +168,8 @@ def _chosen_type(w: Writer, node, arguments) -> Type:
             w, node, "where", arguments, "a mask and two values of one precision, two plain numbers or two masks"
         )
     if isinstance(condition, Mask):
-        return value(max(condition.width, t.width if t else 1), t.base if t else condition.base)
+        width = max(condition.width, t.width if t else 1)
+        return value(width, t.base if t and not t.shared else condition.base)
     return t or REAL
 
 

@@ -54,21 +54,20 @@ def pull_tangent(m, velocity, h, position, out):
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            for c in range(3):
-                out[v + c] = fma(h, position[v + c], out[v + c])
+            out[v : v + 3] = fma(h, Vec3(position[v : v + 3]), Vec3(out[v : v + 3]))
             v += 3
         if has_quaternion(kind):
-            r, x = scale3(h, load3(velocity, v)), load3(position, v)
+            r, x = h * Vec3(velocity[v : v + 3]), Vec3(position[v : v + 3])
             # J(r)^T = J(-r)
-            back = -1.0 * r
+            back = -r
             if m.opt_rotation == INFINITESIMAL:
-                q = quat_normalize((1.0, 0.5 * r[0], 0.5 * r[1], 0.5 * r[2]))
+                q = Quat(1.0, 0.5 * r.x, 0.5 * r.y, 0.5 * r.z).unit
                 turned = linear_jacobian(back, x)
             else:
                 q = rotation_vector_quat(r)
                 turned = right_jacobian(back, x)
-            store3(out, v, add3(load3(out, v), h * turned))
-            store3(position, v, rotate(q, x))
+            out[v : v + 3] = Vec3(out[v : v + 3]) + h * turned
+            position[v : v + 3] = q @ x
         else:
             out[v] = fma(h, position[v], out[v])
 

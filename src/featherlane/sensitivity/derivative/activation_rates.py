@@ -16,7 +16,7 @@ from featherlane.dynamics.actuator.rate import is_saturated
 def _reads_inputs(m, d, i):
     """Returns whether actuator i reads its only control in this step, without a user callback."""
     plain = d.user_control == 0 and not (m.opt_disableflags & DISABLE_ACTUATION)
-    return plain and m.actuator_ctrlnum[i] == 1 and m.actuator_history[2 * i] == 0
+    return plain and m.actuator_ctrlnum[i] == 1 and m.actuator_history[i, 0] == 0
 
 
 @kernel

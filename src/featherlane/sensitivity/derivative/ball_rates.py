@@ -15,17 +15,16 @@ from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, spri
 @kernel
 def unit3(c):
     """Returns the unit vector along axis c."""
-    return tuple(1.0 if i == c else 0.0 for i in range(3))
+    return Vec3(1.0 if i == c else 0.0 for i in range(3))
 
 
 @kernel
 def _add_spring(p, k, v, x, dx):
     """dg of the three dofs from v on += rates of a spring's force at the deflection x with the change dx."""
-    r, along = norm3(x), dot3(x, dx)
+    r, along, dg = norm3(x), dot(x, dx), Vec3(p.dg[v : v + 3])
     s = fma(r, fma(r, k[2], k[1]), k[0])
     rate = fma(2.0 * r, k[2], k[1]) * along / where(r > 0.0, r, 1.0)
-    for i in range(3):
-        p.dg[v + i] = where(is_sprung(k), p.dg[v + i] + fma(s, dx[i], rate * x[i]), p.dg[v + i])
+    p.dg[v : v + 3] = where(is_sprung(k), dg + fma(s, dx, rate * x), dg)
 
 
 @kernel
@@ -36,7 +35,7 @@ def add_vector_spring(m, d, p, i):
     if not is_scalar(kind) and any_(is_sprung(k)) and not (m.opt_disableflags & DISABLE_SPRING):
         if is_free_joint(kind) and i < v + 3:
             a = m.jnt_qposadr[j]
-            _add_spring(p, k, v, sub3(load3(d.qpos, a), load3(m.qpos_spring, a)), unit3(i - v))
+            _add_spring(p, k, v, Vec3(d.qpos[a : a + 3]) - Vec3(m.qpos_spring[a : a + 3]), unit3(i - v))
         else:
             v = v + 3 if is_free_joint(kind) else v
             x = ball_deflection(m, d, j)
@@ -46,11 +45,11 @@ def add_vector_spring(m, d, p, i):
 @kernel
 def set_ball_bend(m, d, p, j, k):
     """ten_bend <- the derivative of the row of ball j's limit by the position of dof k."""
-    v = m.jnt_dofadr[j]
-    a, angle = ball_axis_angle(quat_normalize(load4(d.qpos, m.jnt_qposadr[j])))
-    x = unit3(k - v)
+    v, at = m.jnt_dofadr[j], m.jnt_qposadr[j]
+    axis, angle = ball_axis_angle(Quat(d.qpos[at : at + 4]).unit)
+    a, x = Vec3(axis), unit3(k - v)
     s, c = sincos(0.5 * angle)
-    turned = axpy3(-dot3(a, x), a, x)
+    turned = fma(-dot(a, x), a, x)
     half = 0.5 * c / fmax(s, MINVAL)
     b = fma(half, turned, 0.5 * cross(a, x))
-    store3(p.ten_bend, v, -1.0 * b)
+    p.ten_bend[v : v + 3] = -b

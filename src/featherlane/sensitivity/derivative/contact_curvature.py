@@ -4,19 +4,20 @@ from featherlane.prelude import *
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.coulomb import slip_rate
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
-from featherlane.solver.rows.rows import turn_index
+from featherlane.solver.rows.rows import basis_value
 
 
 @kernel
 def _set(t, k, r, c, x):
     """Sets entries (r, c) and (c, r) of the curvature."""
-    t.slot_curvature[36 * k + 6 * r + c] = x
-    t.slot_curvature[36 * k + 6 * c + r] = x
+    C = flat(t.slot_curvature)
+    C[36 * k + 6 * r + c] = x
+    C[36 * k + 6 * c + r] = x
 
 
 @kernel
 def _pyramid_curvature(d, p, k):
-    y = load3(d.primal.con_y, 3 * k)
+    y = d.primal.con_y[k]
     nn, n1, w1, n2, w2 = edge_weights(d.con_D[k], y)
     _set(p, k, 0, 1, n1)
     _set(p, k, 1, 1, w1)
@@ -35,29 +36,28 @@ def _pyramid_curvature(d, p, k):
 def _cone_curvature(m, d, p, k):
     (w, e, q, b), inverse = cone_weights(m, d, k)
     _set(p, k, 0, 0, w)
-    r = 3 * turn_index(d, k)
     last = 6 if d.con_dim[k] > 3 else 3
     for i in range(1, last):
-        ti = d.primal.con_y[3 * k + i if i < 3 else r + i - 3] * inverse
+        ti = basis_value(d, d.primal.con_y, k, i) * inverse
         _set(p, k, 0, i, -(e * ti))
         for j in range(1, i + 1):
-            tj = d.primal.con_y[3 * k + j if j < 3 else r + j - 3] * inverse
+            tj = basis_value(d, d.primal.con_y, k, j) * inverse
             x = q * ti * tj
             _set(p, k, i, j, x + b if i == j else x)
     if m.opt_contact_model == COULOMB:
         _, rate = slip_rate(d, k)
         for i in range(1, last):
-            yi = d.primal.con_y[3 * k + i if i < 3 else r + i - 3]
-            p.slot_curvature[36 * k + 6 * i] = -(rate * yi)
+            yi = basis_value(d, d.primal.con_y, k, i)
+            flat(p.slot_curvature)[36 * k + 6 * i] = -(rate * yi)
 
 
 @kernel
 def contact_curvature(m, d, p, k):
     """slot_curvature <- C of contact k at the solution."""
-    for e in range(36 * k, 36 * k + 36):
-        p.slot_curvature[e] = 0.0
+    for r in range(6):
+        p.slot_curvature[k, r] = zeros(6)
     if d.con_dim[k] == 1:
-        _set(p, k, 0, 0, where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0))
+        _set(p, k, 0, 0, where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0))
     elif has_pyramids(m):
         _pyramid_curvature(d, p, k)
     else:

@@ -12,8 +12,9 @@ from featherlane.prelude import *
 from featherlane.collision.collision import collision
 from featherlane.collision.frame import frame_of, turning_tangent
 from featherlane.collision.user_contacts import NO_CANDIDATE
-from featherlane.sensitivity.derivative.points import copy
+from featherlane.sensitivity.derivative.contact_types import ContactPlace, ContactShift
 from featherlane.solver.rows.rows import moving_body
+from featherlane.spatial.motion import at_point
 
 STEP = 2e-7  # m, rad: displacement of poses; nearly flat contacts change within 1e-4
 SAME = 1e-10  # tolerance for equal unit vectors
@@ -29,17 +30,16 @@ def body_constant(m, b):
 
 @kernel
 def _along_axis(axis, s):
-    """Returns the twist s along one of six axes: (rotation, translation)."""
-    return tuple(tuple(s if axis == c + first else 0.0 for c in range(3)) for first in (0, 3))
+    """Returns the twist s along one of six axes: three rotations, three translations."""
+    return Motion(s if axis == c else 0.0 for c in range(6))
 
 
 @kernel
 def _turn_geom(d, p, g, w):
     """geom_xmat of geom g <- the stored one, turned by w."""
-    for c in range(3):
-        a = 9 * g + c
-        e = (p.geom_mat[a], p.geom_mat[a + 3], p.geom_mat[a + 6])
-        flat(d.geom_xmat)[a], flat(d.geom_xmat)[a + 3], flat(d.geom_xmat)[a + 6] = add3(e, cross(w, e))
+    x, y, z = p.geom_mat[g].columns
+    x, y, z = x + cross(w, x), y + cross(w, y), z + cross(w, z)
+    d.geom_xmat[g] = Mat3(join(x, y, z)).T
 
 
 @kernel
@@ -47,17 +47,17 @@ def _displace(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- the stored ones, moved by `step` of a twist: three rotations, three translations."""
     for g in range(m.ngeom):
         b, x = m.geom_bodyid[g], p.geom_pos[g]
-        w, u = _along_axis(axis, 0.0 + step * body_constant(m, b))
+        twist = _along_axis(axis, step * body_constant(m, b))
         arm = x - d.subtree_com[m.body_rootid[b]]
-        d.geom_xpos[g] = x + add3(u, cross(w, arm))
-        _turn_geom(d, p, g, w)
+        d.geom_xpos[g] = x + at_point(twist, arm).linear
+        _turn_geom(d, p, g, twist.angular)
 
 
 @kernel
 def _turn_all(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- the stored ones, all turned about one axis through the com of the first tree."""
     centre = d.subtree_com[m.body_rootid[1]]
-    w, _ = _along_axis(axis, 0.0 + step)
+    w = _along_axis(axis, step).angular
     for g in range(m.ngeom):
         x = p.geom_pos[g]
         d.geom_xpos[g] = x + cross(w, x - centre)
@@ -69,8 +69,8 @@ def _is_of_pair(d, p, s, k):
     """Returns whether detected slot s has the same pair as slot k of the world's own pose."""
     return (
         d.con_cand[s] == p.slot_cand[k]
-        and d.con_geom[2 * s] == p.slot_geom[2 * k]
-        and d.con_geom[2 * s + 1] == p.slot_geom[2 * k + 1]
+        and d.con_geom[s, 0] == p.slot_geom[k, 0]
+        and d.con_geom[s, 1] == p.slot_geom[k, 1]
     )
 
 
@@ -131,64 +131,49 @@ def _find_slots(d, p, n):
 @kernel
 def _arm(m, d, p, k, place):
     """Returns the contact point, midway between both poses, from the com of the tree of the body at that place."""
-    point = 0.5 * add3(load3(p.slot_lower, 13 * k + 1), load3(p.slot_upper, 13 * k + 1))
-    return point - d.subtree_com[m.body_rootid[p.slot_carrier[2 * k + place]]]
+    point = 0.5 * (p.slot_lower[k].position + p.slot_upper[k].position)
+    return point - d.subtree_com[m.body_rootid[p.slot_carrier[k, place]]]
 
 
 @kernel
 def _normal(t, k):
     """Returns the contact's normal, midway between both poses."""
-    return 0.5 * add3(load3(t.slot_lower, 13 * k + 4), load3(t.slot_upper, 13 * k + 4))
-
-
-@kernel
-def _twist(axis, s, arm):
-    """Returns (rotation, translation at the contact) of a body's twist."""
-    w, u = _along_axis(axis, s)
-    return w, add3(u, cross(w, arm))
+    return 0.5 * (t.slot_lower[k].orientation.rows[0] + t.slot_upper[k].orientation.rows[0])
 
 
 @kernel
 def _store_move(t, k, axis, dist, pos, turned):
     """Stores column `axis` of the contact's map: 7 rows of 6."""
-    a = 42 * k + axis
-    t.slot_moves[a] = dist
-    for c in range(3):
-        t.slot_moves[a + 6 + 6 * c] = pos[c]
-        t.slot_moves[a + 24 + 6 * c] = turned[c]
+    change = ContactShift(join((dist,), pos, turned))
+    for r in unrolled(range(7)):
+        flat(t.slot_moves)[42 * k + 6 * r + axis] = change[r]
 
 
 @kernel
-def moved_by(t, k, w, u):
-    """Returns (distance, position, turn) of contact k for the relative twist (w, u) at the contact, body 1 fixed."""
-    a = 42 * k
-    dist = _row(t, a, w, u)
-    pos, turned = tuple(tuple(_row(t, a + first + 6 * c, w, u) for c in range(3)) for first in (6, 24))
-    return dist, pos, turned
+def moved_by(t, k, twist):
+    """Returns (distance, position, turn) of contact k for the relative twist at the contact, body 1 fixed."""
+    change = tuple(dot(t.slot_moves[k, r], twist) for r in range(7))
+    return change[0], Vec3(change[1:4]), Vec3(change[4:7])
 
 
 @kernel
-def _row(t, a, w, u):
-    s = t.slot_moves
-    return fma(s[a], w[0], fma(s[a + 1], w[1], fma(s[a + 2], w[2], dot3(load3(s, a + 3), u))))
+def _moved_by_translation(t, k, u):
+    """Returns `moved_by` without rotation."""
+    change = tuple(dot(t.slot_moves[k, r].translation, u) for r in range(7))
+    return change[0], Vec3(change[1:4]), Vec3(change[4:7])
+
+
+@kernel
+def _detected(d, s):
+    """Returns the geometry of detected slot s."""
+    return ContactPlace(join((d.con_dist[s],), d.con_pos[s], d.con_frame[s]))
 
 
 @kernel
 def _from_own(d, p, s, k):
     """Returns the squared distance of detected slot s from slot k at the world's own pose."""
-    between = sub3(d.con_pos[s], load3(p.slot_own, 13 * k + 1))
+    between = d.con_pos[s] - p.slot_own[k].position
     return dot(between, between)
-
-
-@kernel
-def _choose(d, k, s, chosen, to):
-    """Geometry k of `to` <- that of detected slot s, if it is chosen."""
-    a, b = 13 * k, 9 * s
-    to[a] = where(chosen, d.con_dist[s], to[a])
-    for c in range(3):
-        to[a + 1 + c] = where(chosen, flat(d.con_pos)[3 * s + c], to[a + 1 + c])
-    for c in range(9):
-        to[a + 4 + c] = where(chosen, flat(d.con_frame)[b + c], to[a + 4 + c])
 
 
 @kernel
@@ -200,11 +185,10 @@ def _keep_geometry(d, p, k, to):
     is used, and 1 is returned.
     """
     at, lost = p.slot_at[k], 0.0
-    for e in range(13 * k, 13 * k + 13):
-        to[e] = 0.0
+    to[k] = zeros(13)
     if at >= 0:
         far, present = _from_own(d, p, at, k), p.slot_present[k] > 0.0
-        _choose(d, k, at, far == far, to)
+        to[k] = where(far == far, _detected(d, at), to[k])
         astray = (far > JUMP * JUMP) & present
         if any_(astray):
             for s in range(d.ncon_slot[0]):
@@ -212,10 +196,9 @@ def _keep_geometry(d, p, k, to):
                     other = _from_own(d, p, s, k)
                     nearer = astray & (d.con_present[s] > 0.0) & (other < far)
                     far = where(nearer, other, far)
-                    _choose(d, k, s, nearer, to)
+                    to[k] = where(nearer, _detected(d, s), to[k])
             lost = where(astray & (far > JUMP * JUMP), 1.0, lost)
-            for e in range(13 * k, 13 * k + 13):
-                to[e] = where(lost > 0.0, p.slot_own[e], to[e])
+            to[k] = where(lost > 0.0, p.slot_own[k], to[k])
             p.slot_near[0] = where(lost > 0.0, 1.0, p.slot_near[0])
     return lost
 
@@ -242,17 +225,16 @@ def _keep_lower(d, p, k):
 @kernel
 def _frame_turn(p, k, scale):
     """Returns the turn of the frame from the lower pose to the upper one, half the sum of e x de, times the scale."""
-    turned = zeros(3)
-    for c in range(3):
-        e, f = load3(p.slot_lower, 13 * k + 4 + 3 * c), load3(p.slot_upper, 13 * k + 4 + 3 * c)
-        turned = add3(turned, 0.5 * scale * cross(e, sub3(f, e)))
+    lower, upper, turned = p.slot_lower[k].orientation.rows, p.slot_upper[k].orientation.rows, Vec3(zeros(3))
+    for c in unrolled(range(3)):
+        turned = turned + 0.5 * scale * cross(lower[c], upper[c] - lower[c])
     return turned
 
 
 @kernel
 def _pair_moves(m, p, k):
     """Returns whether both bodies of slot k move."""
-    return moving_body(m, p.slot_carrier[2 * k]) > 0 and moving_body(m, p.slot_carrier[2 * k + 1]) > 0
+    return moving_body(m, p.slot_carrier[k, 0]) > 0 and moving_body(m, p.slot_carrier[k, 1]) > 0
 
 
 @kernel
@@ -265,9 +247,8 @@ def _find_at(m, d, p, n):
 @kernel
 def _follows_normal(t, k):
     """Returns the mask: the tangents of slot k depend on its normal only, however the bodies are turned."""
-    n, tangent = load3(t.slot_own, 13 * k + 4), load3(t.slot_own, 13 * k + 7)
-    frame = frame_of(n)
-    off = sub3(tangent, (frame[3], frame[4], frame[5]))
+    n, tangent, _ = t.slot_own[k].orientation.rows
+    off = tangent - Vec3(frame_of(n)[3:6])
     return not_((dot(off, off) > SAME * SAME) & (t.slot_present[k] > 0.0))
 
 
@@ -276,13 +257,13 @@ def _spins(m, d, p, n):
     """slot_spin <- spin of frames between moving bodies about their normals, relative to a turn of the whole scene."""
     strays = 0
     for k in range(n):
-        spin = zeros(3)
+        spin = Vec3(zeros(3))
         if _pair_moves(m, p, k):
-            normal, tangent = load3(p.slot_own, 13 * k + 4), load3(p.slot_own, 13 * k + 7)
+            normal, tangent, _ = p.slot_own[k].orientation.rows
             if p.slot_cand[k] != NO_CANDIDATE:
                 spin = turning_tangent(normal, tangent)
                 strays = 1 if any_(not_(_follows_normal(p, k))) else strays
-            spin = sub3(spin, normal)
+            spin = spin - normal
         p.slot_spin[k] = spin
     if strays:
         _difference_spins(m, d, p, n)
@@ -300,40 +281,31 @@ def _difference_spins(m, d, p, n):
         for k in range(n):
             if _pair_moves(m, p, k) and p.slot_at[k] >= 0 and p.slot_cand[k] != NO_CANDIDATE:
                 scale, normal, a = _keep_lower(d, p, k), _normal(p, k), 3 * k + axis
-                spin = dot3(normal, _frame_turn(p, k, scale)) - normal[axis]
+                spin = dot(normal, _frame_turn(p, k, scale)) - normal[axis]
                 flat(p.slot_spin)[a] = where(_follows_normal(p, k), flat(p.slot_spin)[a], spin)
-
-
-@kernel
-def _moved_by_translation(t, k, u):
-    """Returns `moved_by` without rotation."""
-    a, s = 42 * k + 3, t.slot_moves
-    pos, turned = tuple(tuple(dot3(load3(s, a + first + 6 * c), u) for c in range(3)) for first in (6, 24))
-    return dot3(load3(s, a), u), pos, turned
 
 
 @kernel
 def _difference(m, d, p, k, axis, scale):
     """Computes column `axis` of the map of contact k, from its upper pose and the present lower one."""
-    one, two = p.slot_carrier[2 * k], p.slot_carrier[2 * k + 1]
+    one, two = p.slot_carrier[k, 0], p.slot_carrier[k, 1]
     c1, c2 = body_constant(m, one), body_constant(m, two)
-    dist = (p.slot_upper[13 * k] - p.slot_lower[13 * k]) * scale
-    pos = scale * sub3(load3(p.slot_upper, 13 * k + 1), load3(p.slot_lower, 13 * k + 1))
+    upper, lower = p.slot_upper[k], p.slot_lower[k]
+    dist, pos = (upper.dist - lower.dist) * scale, scale * (upper.position - lower.position)
     turned = _frame_turn(p, k, scale)
     # motion common to both bodies: body 1 moves everything along, and body 2 has the remaining motion
-    one_s, two_s = 0.0 + c1, 0.0 + c2
-    w1, u1 = _twist(axis, one_s, _arm(m, d, p, k, 0))
-    _, u2 = _twist(axis, two_s, _arm(m, d, p, k, 1))
-    pos, turned = pos - u1, sub3(turned, w1)
-    u = u2 - u1
+    first = at_point(_along_axis(axis, c1), _arm(m, d, p, k, 0))
+    second = at_point(_along_axis(axis, c2), _arm(m, d, p, k, 1))
+    pos, turned = pos - first.linear, turned - first.angular
+    u = second.linear - first.linear
     still = moving_body(m, one) == 0 and moving_body(m, two) == 0
     apart = 0.0 if still or m.body_weldid[one] == m.body_weldid[two] else 1.0
     inverse = apart / (c2 - c1 + (1.0 - apart))
     if axis < 3:
-        turned = fma(-c1 * flat(p.slot_spin)[3 * k + axis], _normal(p, k), turned)
+        turned = fma(-c1 * p.slot_spin[k][axis], _normal(p, k), turned)
         # the columns of translations are already computed
         known, moved, turn_of = _moved_by_translation(p, k, u)
-        dist, pos, turned = dist - known, sub3(pos, moved), sub3(turned, turn_of)
+        dist, pos, turned = dist - known, pos - moved, turned - turn_of
     _store_move(p, k, axis, dist * inverse, inverse * pos, inverse * turned)
 
 
@@ -348,14 +320,15 @@ def contact_moves(m, d, p):
     n = d.ncon_slot[0]
     p.slot_known[0], p.slot_near[0], p.slot_jumps[0] = 1.0, 0.0, 0.0
     if n > 0:
-        copy(flat(d.geom_xpos), 3 * m.ngeom, flat(p.geom_pos), 0)
-        copy(flat(d.geom_xmat), 9 * m.ngeom, p.geom_mat, 0)
+        for g in range(m.ngeom):
+            p.geom_pos[g] = d.geom_xpos[g]
+            p.geom_mat[g] = d.geom_xmat[g]
         for k in range(n):
             p.slot_cand[k], p.slot_point[k] = d.con_cand[k], d.con_point[k]
             for e in range(2 * k, 2 * k + 2):
                 p.slot_geom[e], p.slot_carrier[e] = d.con_geom[e], d.con_carrier[e]
             p.slot_present[k], p.slot_gone[k] = d.con_present[k], 0.0
-            _choose(d, k, k, p.slot_present[k] == p.slot_present[k], p.slot_own)
+            p.slot_own[k] = _detected(d, k)
         _spins(m, d, p, n)
         for turn_of_axis in range(6):
             axis = 5 - turn_of_axis  # translations first

@@ -17,9 +17,11 @@ from featherlane.constraint.row import contact_inertia_rate
 from featherlane.constraint.surface import bounces
 from featherlane.sensitivity.derivative.contact_curvature import contact_curvature
 from featherlane.sensitivity.derivative.contact_moves import moved_by
+from featherlane.sensitivity.derivative.contact_types import ContactSlope
 from featherlane.sensitivity.derivative.dof_rates import impedance_slopes
 from featherlane.solver.rows.contacts import contact_push
-from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces, turn_index
+from featherlane.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces
+from featherlane.spatial.motion import at_point
 
 BOTH = 2  # in place of the place of a body: a dof moves both bodies of a contact
 
@@ -28,46 +30,37 @@ BOTH = 2  # in place of the place of a body: a dof moves both bodies of a contac
 @kernel
 def _along(d, k, f):
     """Returns the vector with the components f in the contact's basis."""
-    x = f[0] * d.con_basis[k].rows[0]
+    n, t, b = d.con_basis[k].rows
+    x = f[0] * n
     if d.con_dim[k] > 1:
-        x = fma(f[1], d.con_basis[k].rows[1], fma(f[2], d.con_basis[k].rows[2], x))
+        x = fma(f[1], t, fma(f[2], b, x))
     return x
 
 
 @kernel
 def _along_turns(d, k, p):
-    """Returns the vector with the components t in the basis of rotations."""
-    o = 9 * turn_index(d, k)
-    u, v = load3(flat(d.con_basis), o + 3), load3(flat(d.con_basis), o + 6)
-    return axpy3(p[0], load3(flat(d.con_basis), o), axpy3(p[1], u, scale3(p[2], v)))
+    """Returns the vector with the components p in the basis of rotations."""
+    n, t, b = d.con_basis[TURN, k].rows
+    return fma(p[0], n, fma(p[1], t, p[2] * b))
 
 
 @kernel
 def _wrench(d, k, place, f, moment):
     """Returns moment and force at the com of the tree of the pushed body (place 0) or the other one (1)."""
-    x = add3(cross(load3(d.con_arm, 6 * k + 3 * place), f), moment)
-    return x[0], x[1], x[2], f[0], f[1], f[2]
-
-
-@kernel
-def _point_motion(S, arm):
-    """Returns the (angular, linear) motion S at the point at that arm."""
-    w = (S[0], S[1], S[2])
-    return w, add3((S[3], S[4], S[5]), cross(w, arm))
+    return Force(join(cross(d.con_arm[k, place], f) + moment, f))
 
 
 @kernel
 def relative_motion(d, k, w, first):
-    """Returns the (angular, linear) motion of the pushed body relative to the other one at the contact.
+    """Returns the motion of the pushed body relative to the other one at the contact.
 
-    Motions of bodies are those of w from entry `first` on.
+    Motions of bodies are those of w from row `first` on.
     """
-    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    a, u = _point_motion(load6(w, first + 6 * b), load3(d.con_arm, 6 * k))
+    b, other = d.con_body[k, 0], d.con_body[k, 1]
+    x = at_point(w[first + b], d.con_arm[k, 0])
     if other > 0:
-        c, v = _point_motion(load6(w, first + 6 * other), load3(d.con_arm, 6 * k + 3))
-        a, u = sub3(a, c), u - v
-    return a, u
+        x = x - at_point(w[first + other], d.con_arm[k, 1])
+    return x
 
 
 @kernel
@@ -76,27 +69,23 @@ def contact_laws(m, d, p, shortest):
     for k in range(d.ncon_slot[0]):
         contact_curvature(m, d, p, k)
         f, g = contact_push(m, d, k)
-        force, moment = _along(d, k, f), scale3(0.0, f)
+        force = _along(d, k, f)
+        moment = 0.0 * Vec3(f)
         if d.con_dim[k] > 3:
             moment = _along_turns(d, k, g)
-        store3(flat(p.slot_force), 6 * k, moment)
-        store3(flat(p.slot_force), 6 * k + 3, force)
-        b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-        d.cfrc[b] = axpy6(-1.0, _wrench(d, k, 0, force, moment), d.cfrc[b])
+        p.slot_force[k] = join(moment, force)
+        b, other = d.con_body[k, 0], d.con_body[k, 1]
+        d.cfrc[b] -= _wrench(d, k, 0, force, moment)
         if other > 0:
-            d.cfrc[other] = add6(d.cfrc[other], _wrench(d, k, 1, force, moment))
-        a, u = relative_motion(d, k, d.con_motion, 0)
-        store3(p.slot_motion, 12 * k, a)
-        store3(p.slot_motion, 12 * k + 3, u)
-        a, u = relative_motion(d, k, flat(d.cvel), 0)
-        store3(p.slot_motion, 12 * k + 6, a)
-        store3(p.slot_motion, 12 * k + 9, u)
+            d.cfrc[other] += _wrench(d, k, 1, force, moment)
+        p.slot_acceleration[k] = relative_motion(d, k, d.con_motion, 0)
+        p.slot_velocity[k] = relative_motion(d, k, d.cvel, 0)
         r = d.con_dist[k] - d.con_includemargin[k]
         stiffer, pull, _ = impedance_slopes(d.con_solref[k], d.con_solimp[k], r, shortest)
         if m.opt_contact_model == COULOMB:
             # neither friction that sticks nor a rebound follows the impedance
-            stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[3 * k], pull))
-        p.slot_slope[k][0], p.slot_slope[k][1] = stiffer, pull
+            stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[k][0], pull))
+        p.slot_slope[k] = ContactSlope(stiffer, pull)
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
@@ -111,55 +100,51 @@ def is_before(m, k, b):
 def before_joint(m, d, k, w, v):
     """Returns the motion w just before the joint of dof k, at dof velocities v."""
     i, joint = m.dof_bodyid[k], m.dof_jntid[k]
-    x, first = load6(w, 6 * m.body_parentid[i]), m.jnt_dofadr[joint]
+    x, first = w[m.body_parentid[i]], m.jnt_dofadr[joint]
     if is_free_joint(m.jnt_type[joint]) and k >= first + 3:
         first += 3
     for j in range(m.body_dofadr[i], first):
-        x = axpy6(v[j], d.cdof[j], x)
+        x = fma(v[j], d.cdof[j], x)
     return x
 
 
 @kernel
 def _push_by(d, p, k, y, turns):
     """Returns changes of force and moment of contact k by changes of y and rotations; frame and distance are fixed."""
-    o = 36 * k
-    C, g = p.slot_curvature, zeros(3)
+    C = p.slot_curvature
+    f, g = Vec3(zeros(3)), Vec3(zeros(3))
     if d.con_dim[k] == 1:
-        f = (-(C[o] * y[0]), 0.0, 0.0)
+        f = Vec3(-(C[k, 0][0] * y.x), 0.0, 0.0)
     else:
-        f = tuple(-dot3(load3(C, o + 6 * r), y) for r in range(3))
+        f = Vec3(-dot(C[k, r].force, y) for r in range(3))
     if d.con_dim[k] > 3:
-        f = tuple(f[r] - dot3(load3(C, o + 6 * r + 3), turns) for r in range(3))
-        g = tuple(-dot3(load3(C, o + 6 * r), y) - dot3(load3(C, o + 6 * r + 3), turns) for r in range(3, 6))
+        f = Vec3(f[r] - dot(C[k, r].torque, turns) for r in range(3))
+        g = Vec3(-dot(C[k, r].force, y) - dot(C[k, r].torque, turns) for r in range(3, 6))
     return f, g
 
 
 @kernel
 def along_basis(d, k, n, p, a):
     """Returns the components of n along the normal, of u along the tangents, of a along the rotation axes."""
-    y, turns = (dot(d.con_basis[k].rows[0], n), 0.0, 0.0), zeros(3)
+    normal, t, b = d.con_basis[k].rows
+    y, turns = Vec3(dot(normal, n), 0.0, 0.0), Vec3(zeros(3))
     if d.con_dim[k] > 1:
-        y = (y[0], dot(d.con_basis[k].rows[1], p), dot(d.con_basis[k].rows[2], p))
+        y = Vec3(y.x, dot(t, p), dot(b, p))
     if d.con_dim[k] > 3:
-        turns = tuple(dot3(load3(flat(d.con_basis), 9 * turn_index(d, k) + 3 * c), a) for c in range(3))
+        turns = d.con_basis[TURN, k] @ a
     return y, turns
-
-
-@kernel
-def _add_wrench(d, b, w):
-    d.con_wrench[b] = add6(d.con_wrench[b], w)
 
 
 @kernel
 def _spin(d, p, k, w):
     """Returns the spin of contact k's frame about its normal relative to its bodies, if w rotates both."""
-    return dot3(p.slot_spin[k], w)
+    return dot(p.slot_spin[k], w)
 
 
 @kernel
 def _felt_spin(m, d, p, k, S):
     """Returns `_spin`, or 0 if the forces do not depend on it: friction of a cone is equal in all directions."""
-    spin, o = _spin(d, p, k, (S[0], S[1], S[2])), 5 * k
+    spin, o = _spin(d, p, k, S.angular), 5 * k
     if not has_pyramids(m):
         equal = d.con_friction[o] == d.con_friction[o + 1]
         if d.con_dim[k] > 4:
@@ -175,46 +160,46 @@ def displaced_contact(m, d, p, k, place, S):
     If S moves both bodies, the displacements are relative to them.
     """
     if place == BOTH:
-        dist, pos = 0.0, zeros(3)
+        dist, pos = 0.0, Vec3(zeros(3))
         turned = _felt_spin(m, d, p, k, S) * d.con_frame[k].rows[0]
     else:
-        w, u = _point_motion(S, load3(d.con_arm, 6 * k + 3 * place))
-        if d.con_carrier[2 * k + 1] == d.con_body[2 * k + place]:
-            dist, pos, turned = moved_by(p, k, w, u)
+        x = at_point(S, d.con_arm[k, place])
+        if d.con_carrier[k, 1] == d.con_body[k, place]:
+            dist, pos, turned = moved_by(p, k, x)
         else:
-            dist, pos, turned = moved_by(p, k, scale3(-1.0, w), -1.0 * u)
-            turned = fma(_spin(d, p, k, w), d.con_frame[k].rows[0], add3(turned, w))
-            pos = add3(pos, u)
+            dist, pos, turned = moved_by(p, k, -x)
+            turned = fma(_spin(d, p, k, x.angular), d.con_frame[k].rows[0], turned + x.angular)
+            pos = pos + x.linear
     return dist, pos, turned
 
 
 @kernel
 def stiffness_rate(m, d, p, k, place, S, dist, pos):
     """Returns the relative change of all stiffnesses of contact k at the displacements of `displaced_contact`."""
-    rate = p.slot_slope[k][0] * dist
+    rate = p.slot_slope[k].stiffness * dist
     if m.opt_contact_model == COULOMB and place != BOTH:
         # A follows the contact's arms
-        b = d.con_body[2 * k + place]
+        b = d.con_body[k, place]
         arm = d.xipos[b] - d.subtree_com[m.body_rootid[b]]
-        _, carried = _point_motion(S, arm)
+        carried = at_point(S, arm).linear
         first, second = pos, pos
-        if d.con_carrier[2 * k] == b:
-            first = sub3(pos, carried)
+        if d.con_carrier[k, 0] == b:
+            first = pos - carried
         else:
-            second = sub3(pos, carried)
+            second = pos - carried
         rate = rate - contact_inertia_rate(m, d, k, first, second)
     return rate
 
 
 @kernel
 def change_of_motion(d, k, place, change, a, pos):
-    """Returns changes of the relative (angular, linear) motion at contact k, whose angular part is a.
+    """Returns the change of the relative motion at contact k, whose angular part is a.
 
     The motion of the body at that place changes by `change`, and the point moves by pos.
     """
-    sign, arm = 1.0 - 2.0 * place, load3(d.con_arm, 6 * k + 3 * place)
-    da = scale3(sign, (change[0], change[1], change[2]))
-    return da, scale3(sign, (change[3], change[4], change[5])) + (cross(da, arm) + cross(a, pos))
+    sign = 1.0 - 2.0 * place
+    da = sign * change.angular
+    return Motion(join(da, sign * change.linear + (cross(da, d.con_arm[k, place]) + cross(a, pos))))
 
 
 @kernel
@@ -224,24 +209,21 @@ def moved_rows(m, d, p, k, place, S, j):
     place: that of the body; 0 is the pushed one.
     """
     dist, pos, turned = displaced_contact(m, d, p, k, place, S)
-    aA, uA = load3(p.slot_motion, 12 * k), load3(p.slot_motion, 12 * k + 3)
-    aV, uV = load3(p.slot_motion, 12 * k + 6), load3(p.slot_motion, 12 * k + 9)
-    daA, duA, daV, duV = zeros(3), zeros(3), zeros(3), zeros(3)
+    A, V = p.slot_acceleration[k], p.slot_velocity[k]
+    dA, dV = Motion(zeros(6)), Motion(zeros(6))
     if place != BOTH:
         # changes of the motions at the point that moves with the contact
-        acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, flat(d.cvel), d.qvel)
-        body = d.con_body[2 * k + place]
-        A = cross_motion(S, axpy6(-1.0, acc, load6(d.con_motion, 6 * body)))
-        V = cross_motion(S, axpy6(-1.0, vel, d.cvel[body]))
-        daA, duA = change_of_motion(d, k, place, A, aA, pos)
-        daV, duV = change_of_motion(d, k, place, V, aV, pos)
-    # dy = basis . (dq + q x turn), with q = u_A + B u_V
+        acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
+        body = d.con_body[k, place]
+        dA = change_of_motion(d, k, place, cross_motion(S, d.con_motion[body] - acc), A.angular, pos)
+        dV = change_of_motion(d, k, place, cross_motion(S, d.cvel[body] - vel), V.angular, pos)
+    # dy = basis . (dq + q x turn), with q = A + B V
     B, friction = d.con_damping[k], d.con_frictiondamping[k]
-    n = axpy3(B, duV, duA) + cross(axpy3(B, uV, uA), turned)
-    tangent = axpy3(friction, duV, duA) + cross(axpy3(friction, uV, uA), turned)
-    turns = axpy3(friction, daV, daA) + cross(axpy3(friction, aV, aA), turned)
-    y, z = along_basis(d, k, n, tangent, turns)
-    return (fma(p.slot_slope[k][1], dist, y[0]), y[1], y[2]), z, (dist, pos, turned)
+    q, dq = fma(B, V.linear, A.linear), fma(B, dV.linear, dA.linear)
+    s, ds = fma(friction, V, A), fma(friction, dV, dA)
+    tangent, turns = ds.linear + cross(s.linear, turned), ds.angular + cross(s.angular, turned)
+    y, z = along_basis(d, k, dq + cross(q, turned), tangent, turns)
+    return Vec3(fma(p.slot_slope[k].aref, dist, y.x), y.y, y.z), z, (dist, pos, turned)
 
 
 @kernel
@@ -259,22 +241,22 @@ def _moved_contact(m, d, p, k, place, S, j):
     _spread(d, k, dF, dM)
     if place != BOTH:
         carried, sign = cross_force(S, _wrench(d, k, place, F, M)), 1.0 - 2.0 * place
-        _add_wrench(d, d.con_body[2 * k + place], tuple(-sign * x for x in carried))
+        d.con_wrench[d.con_body[k, place]] += -sign * carried
 
 
 @kernel
 def _spread(d, k, dF, dM):
     """Adds a change of the contact's force, and of its moment, to both bodies."""
-    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    _add_wrench(d, b, _wrench(d, k, 0, dF, dM))
+    b, other = d.con_body[k, 0], d.con_body[k, 1]
+    d.con_wrench[b] += _wrench(d, k, 0, dF, dM)
     if other > 0:
-        _add_wrench(d, other, _wrench(d, k, 1, -1.0 * dF, scale3(-1.0, dM)))
+        d.con_wrench[other] += _wrench(d, k, 1, -dF, -dM)
 
 
 @kernel
 def moved_place(m, d, j, k):
     """Returns the place of the body of contact k that dof j moves: 0, 1, BOTH, or -1 for none."""
-    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    b, other = d.con_body[k, 0], d.con_body[k, 1]
     first, second = is_before(m, j, b), other > 0 and is_before(m, j, other)
     place = -1
     if first and second:
@@ -322,11 +304,11 @@ def add_position_column(m, d, p, j):
 def faster_rows(d, k, place, S, accelerates):
     """Returns changes of y and rotations of contact k by velocity S of the body at that place, or by acceleration."""
     sign = 1.0 - 2.0 * place
-    w, u = _point_motion(S, load3(d.con_arm, 6 * k + 3 * place))
+    x = at_point(S, d.con_arm[k, place])
     B, friction = sign * d.con_damping[k], sign * d.con_frictiondamping[k]
     if accelerates:
-        B, friction = real(d, sign), real(d, sign)
-    return along_basis(d, k, B * u, friction * u, scale3(friction, w))
+        B, friction = sign, sign
+    return along_basis(d, k, B * x.linear, friction * x.linear, friction * x.angular)
 
 
 @kernel
@@ -341,7 +323,7 @@ def add_velocity_column(m, d, p, j, accelerates):
                 found = 1
             y, z = faster_rows(d, k, place, d.cdof[j], accelerates)
             f, g = _push_by(d, p, k, y, z)
-            moment = zeros(3)
+            moment = Vec3(zeros(3))
             if d.con_dim[k] > 3:
                 moment = _along_turns(d, k, g)
             _spread(d, k, _along(d, k, f), moment)

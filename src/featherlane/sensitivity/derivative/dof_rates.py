@@ -50,7 +50,7 @@ def _dampers(m, d, p):
 def _motors(m, d, p):
     actuator_rates(m, d)
     for i in range(m.nactuator):
-        if drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[2 * i]]) and not is_disabled(m, i):
+        if drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]]) and not is_disabled(m, i):
             e = m.moment_rowadr[m.actuator_outadr[i]]
             v, gear = m.moment_colind[e], d.actuator_moment[e]
             p.dof_stiffness[v] = p.dof_stiffness[v] - gear * gear * length_rate(m, d, i)

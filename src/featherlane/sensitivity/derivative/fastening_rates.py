@@ -28,35 +28,29 @@ def is_fastening(m, e):
 
 
 @kernel
-def _angular(x):
-    """Returns the rotational part of a spatial motion."""
-    return x[0], x[1], x[2]
-
-
-@kernel
-def _linear(x):
-    """Returns the translational part of a spatial motion."""
-    return x[3], x[4], x[5]
-
-
-@kernel
 def _vector(q):
     """Returns the vector part of a quaternion."""
-    return q[1], q[2], q[3]
+    return Vec3(q.x, q.y, q.z)
+
+
+@kernel
+def _half_turn(q, y):
+    """Returns vec(y q) / 2."""
+    return Vec3(half_turn(q, y))
 
 
 @kernel
 def _changes(m, d, p, b, k, by):
     """Returns (displacement, dV, dA) of body b for a unit of dof k's position, velocity or acceleration."""
-    still = zeros(6)
+    still = Motion(zeros(6))
     moved, dV, dA = still, still, still
     if is_before(m, k, b):
         S, V = d.cdof[k], d.cvel[b]
         if by == POSITION:
             moved = S
-            eta = cross_motion(before_joint(m, d, k, flat(d.cvel), d.qvel), S)
+            eta = cross_motion(before_joint(m, d, k, d.cvel, d.qvel), S)
             dV = eta + cross_motion(S, V)
-            dA = add6(p.dof_carried[k], cross_motion(eta, V) + cross_motion(S, d.cacc[b]))
+            dA = p.dof_carried[k] + (cross_motion(eta, V) + cross_motion(S, d.cacc[b]))
         elif by == VELOCITY:
             dV, dA = S, p.dof_rate[k] + cross_motion(S, V)
         else:
@@ -69,11 +63,11 @@ def _point_changes(m, d, b, point, changes):
     """Returns the changes of place, velocity and acceleration of a point of body b."""
     moved, dV, dA = changes
     V, A, r = d.cvel[b], d.cacc[b], point - d.subtree_com[m.body_rootid[b]]
-    w, dw = _angular(V), _angular(dV)
-    dr = add3(_linear(moved), cross(_angular(moved), r))
-    u = add3(_linear(V), cross(w, r))
-    du = add3(_linear(dV), cross(dw, r) + cross(w, dr))
-    da = add3(_linear(dA), cross(_angular(dA), r)) + cross(_angular(A), dr)
+    w, dw = V.angular, dV.angular
+    dr = moved.linear + cross(moved.angular, r)
+    u = V.linear + cross(w, r)
+    du = dV.linear + (cross(dw, r) + cross(w, dr))
+    da = dA.linear + cross(dA.angular, r) + cross(A.angular, dr)
     return dr, du, da + (cross(dw, u) + cross(w, du))
 
 
@@ -86,26 +80,26 @@ def _turn_changes(m, d, e, held, first, second):
     """
     R, q, scale = held
     b1, b2 = fastened_body(m, e, 0), fastened_body(m, e, 1)
-    w2, dw2, turn2 = d.cvel[b2].angular, _angular(second[1]), _angular(second[0])
-    slip, dslip = d.cvel[b1].angular - w2, sub3(_angular(first[1]), dw2)
+    w2, dw2, turn2 = d.cvel[b2].angular, second[1].angular, second[0].angular
+    slip, dslip = d.cvel[b1].angular - w2, first[1].angular - dw2
     alpha = d.cacc[b1].angular - d.cacc[b2].angular - cross(w2, slip)
-    dalpha = sub3(_angular(first[2]), _angular(second[2])) - (cross(dw2, slip) + cross(w2, dslip))
+    dalpha = first[2].angular - second[2].angular - (cross(dw2, slip) + cross(w2, dslip))
     dslip, dalpha = dslip - cross(turn2, slip), dalpha - cross(turn2, alpha)
-    y, z, rho = R.T @ slip, R.T @ alpha, R.T @ sub3(_angular(first[0]), turn2)
+    y, z, rho = R.T @ slip, R.T @ alpha, R.T @ (first[0].angular - turn2)
     dy, dz, t = R.T @ dslip, R.T @ dalpha, _vector(q)
-    dt, ds = half_turn(q, rho), -0.5 * dot3(rho, t)
-    dq = (ds, dt[0], dt[1], dt[2])
-    rate = add3(half_turn(dq, y), half_turn(q, dy))
-    bend = axpy3(0.5 * dot(y, dy), t, scale3(0.25 * dot(y, y), dt))
-    acceleration = add3(half_turn(dq, z), half_turn(q, dz)) - bend
-    return scale3(scale, dt), scale * rate, scale * acceleration, ds
+    dt, ds = _half_turn(q, rho), -0.5 * dot(rho, t)
+    dq = Quat(join((ds,), dt))
+    rate = _half_turn(dq, y) + _half_turn(q, dy)
+    bend = fma(0.5 * dot(y, dy), t, 0.25 * dot(y, y) * dt)
+    acceleration = _half_turn(dq, z) + _half_turn(q, dz) - bend
+    return scale * dt, scale * rate, scale * acceleration, ds
 
 
 @kernel
 def _forces(d, k):
     """Returns D and the forces of the three rows from k on; 0 where the world does not have them."""
-    D = load3(d.genrow_D, k)
-    return D, tuple(-(D[c] * d.primal.genrow_x[k + c]) for c in range(3))
+    D = Vec3(d.genrow_D[k : k + 3])
+    return D, Vec3(-(D[c] * d.primal.genrow_x[k + c]) for c in range(3))
 
 
 @kernel
@@ -115,7 +109,7 @@ def _change_of_force(D, f, law, error, changes, dr):
     x = fma(B, changes[1], changes[2])
     pull = fma(K * imp, changes[0], K * rate * dr * error)
     stiffer = rate * dr / fmax(imp * (1.0 - imp), MINVAL)
-    return tuple(fma(-D[c], x[c] + pull[c], f[c] * stiffer) for c in range(3))
+    return fma(-D, x + pull, stiffer * f)
 
 
 @kernel
@@ -126,9 +120,9 @@ def _add_column(m, d, p, k, e, dof, by):
     first, second = _changes(m, d, p, b1, dof, by), _changes(m, d, p, b2, dof, by)
     one, two = _point_changes(m, d, b1, p1, first), _point_changes(m, d, b2, p2, second)
     error, moves = p1 - p2, tuple(one[c] - two[c] for c in range(3))
-    square, along, none = dot(error, error), dot(error, moves[0]), zeros(3)
+    square, along, none = dot(error, error), dot(error, moves[0]), Vec3(zeros(3))
     held = weld_turn(m, d, e)
-    turned, twist = _turn_changes(m, d, e, held, first, second), scale3(held.scale, _vector(held.turn))
+    turned, twist = _turn_changes(m, d, e, held, first, second), held.scale * _vector(held.turn)
     if weld:
         square, along = square + dot(twist, twist), along + dot(twist, turned[0])
     r = sqrt(square)
@@ -142,12 +136,12 @@ def _add_column(m, d, p, k, e, dof, by):
         dg = _change_of_force(E, g, law, twist, turned, dist)
         # moment = scale R (s g + t x g) / 2
         s, t, half = held.turn[0], _vector(held.turn), 0.5 * held.scale
-        moment = held.R @ (half * axpy3(s, g, cross(t, g)))
-        dm = 0.5 * cross(turned[0], g) + half * axpy3(turned[3], g, axpy3(s, dg, cross(t, dg)))
-        change = held.R @ dm + cross(_angular(second[0]), moment)
+        moment = held.R @ (half * fma(s, g, cross(t, g)))
+        dm = 0.5 * cross(turned[0], g) + half * fma(turned[3], g, fma(s, dg, cross(t, dg)))
+        change = held.R @ dm + cross(second[0].angular, moment)
     moving = dof if by == POSITION else -1
     add_moved_force(m, d, p.dg, b2, moving, (p2, two[0]), (f, moment), (df, change))
-    f, moment, df, change = scale3(-1.0, f), scale3(-1.0, moment), scale3(-1.0, df), scale3(-1.0, change)
+    f, moment, df, change = -f, -moment, -df, -change
     add_moved_force(m, d, p.dg, b1, moving, (p1, one[0]), (f, moment), (df, change))
 
 

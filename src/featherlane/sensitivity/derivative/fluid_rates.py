@@ -13,7 +13,12 @@ The axes of one ball turn each other: there the term with F is omitted.
 
 from featherlane.prelude import *
 from featherlane.dynamics.passive.fluid import fluid_force, in_medium
-from featherlane.dynamics.passive.fluid_derivative import composite_drag, medium_counts
+from featherlane.dynamics.passive.fluid_derivative import (
+    composite_drag,
+    drag_times,
+    drag_transposed_times,
+    medium_counts,
+)
 from featherlane.sensitivity.derivative.contact_rates import before_joint
 from featherlane.sensitivity.derivative.smooth_rates import turns_with
 
@@ -25,25 +30,23 @@ def fluid_rates(m, d, p):
         fluid_force(m, d)
         composite_drag(m, d, dissipative=0)
         for k in range(m.nv):
-            S, b = d.cdof[k], 36 * m.dof_bodyid[k]
-            for c in range(6):
-                flat(p.dof_fluid)[6 * k + c] = dot6(tuple(d.crb_drag[b + 6 * r + c] for r in range(6)), S)
+            p.dof_fluid[k] = drag_transposed_times(d, m.dof_bodyid[k], d.cdof[k])
 
 
 @kernel
 def _subtract(m, d, p, k, x, carried):
     """dg -= rates for the motion x of the bodies beyond dof k; `carried` is the force that moves with them."""
-    b, a, above, medium = 36 * m.dof_bodyid[k], m.D_rowadr[k], m.D_diag[k], in_medium(m)
-    f = tuple(dot6(load6(d.crb_drag, b + 6 * r), x) for r in range(6))
+    a, above, medium = m.D_rowadr[k], m.D_diag[k], in_medium(m)
+    f = drag_times(d, m.dof_bodyid[k], x)
     for c in range(m.D_rownnz[k]):
         j = m.D_colind[a + c]
         S = d.cdof[j]
         if c > above:
-            rate = dot6(p.dof_fluid[j], x)
+            rate = dot(p.dof_fluid[j], x)
         elif c == above or turns_with(m, j, k):
-            rate = dot6(S, f)
+            rate = dot(S, f)
         else:
-            rate = dot6(S, add6(f, carried))
+            rate = dot(S, f + carried)
         p.dg[j] = where(medium, p.dg[j] - rate, p.dg[j])
 
 
@@ -52,8 +55,8 @@ def subtract_fluid_position(m, d, p, k):
     """dg -= rates of fluid forces by the position of dof k."""
     if medium_counts(m):
         S, wind = d.cdof[k], m.opt_wind[0]
-        v = before_joint(m, d, k, flat(d.cvel), d.qvel)
-        v = (v[0], v[1], v[2], v[3] - wind[0], v[4] - wind[1], v[5] - wind[2])
+        v = before_joint(m, d, k, d.cvel, d.qvel)
+        v = Motion(join(v.angular, v.linear - wind))
         _subtract(m, d, p, k, cross_motion(v, S), cross_force(S, d.cfrc_fluid[m.dof_bodyid[k]]))
 
 
@@ -61,4 +64,4 @@ def subtract_fluid_position(m, d, p, k):
 def subtract_fluid_velocity(m, d, p, k):
     """dg -= rates of fluid forces by the velocity of dof k."""
     if medium_counts(m):
-        _subtract(m, d, p, k, d.cdof[k], zeros(6))
+        _subtract(m, d, p, k, d.cdof[k], Force(zeros(6)))

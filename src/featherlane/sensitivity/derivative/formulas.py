@@ -167,7 +167,7 @@ def _is_clamped(m):
     for j in range(m.njnt):
         limited = 1 if m.jnt_actfrclimited[j] else limited
     for i in range(m.nactuator):
-        plain = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[2 * i]])
+        plain = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]])
         pulls = pulls if plain else 1
     return limited and pulls
 

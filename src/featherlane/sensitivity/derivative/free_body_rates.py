@@ -16,11 +16,11 @@ def add_free_body(m, d, p, k, by_velocity):
     if is_single_free_body(m, i) and k >= v + 3:
         h, R, axis = timestep(m), d.xmat[i], d.cdof[k].angular
         # columns that are solved one by one overwrite qacc_step = a*
-        turn = R @ sub3(load3(d.qacc, v + 3), load3(p.taken_off, v + 3))
+        turn = R @ (Vec3(d.qacc[v + 3 : v + 6]) - Vec3(p.taken_off[v + 3 : v + 6]))
         if by_velocity:
             f, moment = gyroscopic_rate(m, d, i, axis, turn)
-            store3(p.dp, v + 3, axpy3(-h, R.T @ moment, load3(p.dp, v + 3)))
+            p.dp[v + 3 : v + 6] = fma(-h, R.T @ moment, Vec3(p.dp[v + 3 : v + 6]))
         else:
-            f, _ = gyroscopic_rate(m, d, i, mat_mul_vec(R, load3(d.qvel, v + 3)), turn)
+            f, _ = gyroscopic_rate(m, d, i, R @ Vec3(d.qvel[v + 3 : v + 6]), turn)
             f = cross(axis, f)
-        store3(p.dp, v, axpy3(-h, f, load3(p.dp, v)))
+        p.dp[v : v + 3] = fma(-h, f, Vec3(p.dp[v : v + 3]))

@@ -1,6 +1,7 @@
 """Record of derivatives under the contact model lcp: data of rows and contacts while a coordinate is displaced."""
 
 from featherlane.lanes.layout import Declare, Layout, size
+from featherlane.sensitivity.derivative.contact_types import ContactCase, ContactShift
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.spatial.types import Mat3, Motion, Vec3
 
@@ -23,10 +24,11 @@ LCP_RATES = Layout(
             Mat3, "slot_frame", "nconmax", "1", "normal and tangents, before alignment with the friction direction"
         ),
         _scratch.rows(Vec3, "slot_belt", "nconmax", "m/s", "user-defined surface velocity"),
-        _scratch.real("slot_arms", "nconmax 6", "m", "contact point relative to the com of either body's tree"),
-        _scratch.real(
+        _scratch.rows(Vec3, "slot_arms", "nconmax 2", "m", "contact point relative to the com of either body's tree"),
+        _scratch.rows(
+            ContactCase,
             "slot_branch",
-            "nconmax 4",
+            "nconmax",
             "1",
             "active cases (1): separated, deeper than contact_min_depth, at the maximum velocity, bouncing",
         ),
@@ -35,8 +37,12 @@ LCP_RATES = Layout(
         _scratch.real(
             "slot_flat", "nconmax", "1", "1: a dof tilts two flat faces, so that their number of contacts changes"
         ),
-        _scratch.real(
-            "slot_shift", "nconmax 7", "m, 1", "derivative of distance, point and rotation of the frame by a column"
+        _scratch.rows(
+            ContactShift,
+            "slot_shift",
+            "nconmax",
+            "m, 1",
+            "derivative of distance, point and rotation of the frame by a column",
         ),
         _scratch.real("dof_bounces", "ndofrowmax", "1", "1: the limit bounces"),
         # rows

@@ -12,6 +12,7 @@ from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.constraint.row import make_general_rows, write_dof_friction, write_joint_limit
 from featherlane.sensitivity.derivative.contact_moves import moved_by
 from featherlane.sensitivity.derivative.contact_rates import is_before
+from featherlane.sensitivity.derivative.contact_types import ContactCase
 from featherlane.sensitivity.derivative.points import copy
 from featherlane.solver.lcp.rows.assembly import clear_rows
 from featherlane.solver.lcp.rows.contact import append_friction, contact_softness, fill_row
@@ -32,54 +33,51 @@ from featherlane.solver.lcp.rows.rows import (
     set_row,
 )
 from featherlane.solver.lcp.rows.softness import softness
-
-APART, DEEP, FASTEST, BOUNCES = range(4)  # of slot_branch
+from featherlane.spatial.motion import at_point
 
 
 # ---- contacts of the world and their displacements -------------------------------------------------------------------
 @kernel
 def keep_contacts(m, d, p):
     """Stores the present motion axes, contacts and contact arms."""
-    copy(flat(d.cdof), 6 * m.nv, flat(p.dof_axis), 0)
+    copy(d.cdof, m.nv, p.dof_axis, 0)
     for k in range(d.ncon_slot[0]):
         p.slot_dist[k], p.slot_flat[k] = d.con_dist[k], 0.0
         p.slot_pos[k] = d.con_pos[k]
         p.slot_belt[k] = d.con_belt[k]
         p.slot_frame[k] = d.con_frame[k]
         for place in range(2):
-            com = d.subtree_com[m.body_rootid[d.con_carrier[2 * k + place]]]
-            store3(p.slot_arms, 6 * k + 3 * place, d.con_pos[k] - com)
+            com = d.subtree_com[m.body_rootid[d.con_carrier[k, place]]]
+            p.slot_arms[k, place] = d.con_pos[k] - com
 
 
 @kernel
-def _moved(u, k, w, x):
+def _moved(u, k, twist):
     """Returns `moved_by`; re-enumerated points of flat faces stay fixed on body 2, and the normal on body 1."""
-    dist, pos, turned = moved_by(u, k, w, x)
+    dist, pos, turned = moved_by(u, k, twist)
+    w, x = twist.angular, twist.linear
     lost = u.slot_gone[k] >= 1.0
-    u.slot_flat[k] = where((u.slot_gone[k] > 0.0) & (dot3(w, w) > 0.0), 1.0, u.slot_flat[k])
+    u.slot_flat[k] = where((u.slot_gone[k] > 0.0) & (dot(w, w) > 0.0), 1.0, u.slot_flat[k])
     apart = dot(u.slot_frame[k].rows[0], x)
-    return where(lost, apart, dist), select3(lost, x, pos), select3(lost, 0.0 * x, turned)
+    return where(lost, apart, dist), where(lost, x, pos), where(lost, 0.0 * x, turned)
 
 
 @kernel
 def _shift(m, d, p, k, j):
     """Returns (distance, position, turn) of contact k for a displacement of dof j."""
-    one, two = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+    one, two = d.con_carrier[k, 0], d.con_carrier[k, 1]
     first, second = is_before(m, j, one), is_before(m, j, two)
     S = p.dof_axis[j]
-    w, dist = (S[0], S[1], S[2]), 0.0
-    pos, turned = zeros(3), zeros(3)
+    dist, pos, turned = 0.0, Vec3(zeros(3)), Vec3(zeros(3))
     if second and not first:
-        x = add3((S[3], S[4], S[5]), cross(w, load3(p.slot_arms, 6 * k + 3)))
-        dist, pos, turned = _moved(p, k, w, x)
+        dist, pos, turned = _moved(p, k, at_point(S, p.slot_arms[k, 1]))
     elif first:
-        x = add3((S[3], S[4], S[5]), cross(w, load3(p.slot_arms, 6 * k)))
+        x = at_point(S, p.slot_arms[k, 0])
         if not second:
-            dist, pos, turned = _moved(p, k, scale3(-1.0, w), -1.0 * x)
+            dist, pos, turned = _moved(p, k, -x)
         # both bodies move the contact
-        pos = add3(pos, x)
-        spin = dot3(p.slot_spin[k], w)
-        turned = fma(spin, p.slot_frame[k].rows[0], add3(turned, w))
+        pos = pos + x.linear
+        turned = fma(dot(p.slot_spin[k], x.angular), p.slot_frame[k].rows[0], turned + x.angular)
     return dist, pos, turned
 
 
@@ -87,26 +85,22 @@ def _shift(m, d, p, k, j):
 def find_shifts(m, d, p, j):
     """Computes slot_shift of all contacts by dof j; -1: no displacement."""
     for k in range(d.ncon_slot[0]):
-        for c in range(7):
-            p.slot_shift[7 * k + c] = 0.0
+        p.slot_shift[k] = zeros(7)
         if j >= 0:
             dist, pos, turned = _shift(m, d, p, k, j)
-            p.slot_shift[7 * k] = dist
-            store3(p.slot_shift, 7 * k + 1, pos)
-            store3(p.slot_shift, 7 * k + 4, turned)
+            p.slot_shift[k] = join((dist,), pos, turned)
 
 
 @kernel
 def place_contacts(d, p, step):
     """Places the contacts, displaced by `step` times the column's shift."""
     for k in range(d.ncon_slot[0]):
-        d.con_dist[k] = fma(step, p.slot_shift[7 * k], p.slot_dist[k])
-        d.con_pos[k] = axpy3(step, load3(p.slot_shift, 7 * k + 1), p.slot_pos[k])
-        turned = load3(p.slot_shift, 7 * k + 4)
-        for c in range(3):
-            e = load3(flat(p.slot_frame), 9 * k + 3 * c)
-            store3(flat(d.con_frame), 9 * k + 3 * c, axpy3(step, cross(turned, e), e))
-            flat(d.con_belt)[3 * k + c] = flat(p.slot_belt)[3 * k + c]
+        shift = p.slot_shift[k]
+        d.con_dist[k] = fma(step, shift.dist, p.slot_dist[k])
+        d.con_pos[k] = fma(step, shift.position, p.slot_pos[k])
+        n, t, b = tuple(fma(step, cross(shift.rotation, e), e) for e in p.slot_frame[k].rows)
+        d.con_frame[k] = join(n, t, b)
+        d.con_belt[k] = p.slot_belt[k]
 
 
 # ---- rows of one dof -------------------------------------------------------------------------------------------------
@@ -159,21 +153,19 @@ def _velocity_on_branch(m, d, p, k, erp, v, store):
     """Returns the target separation velocity of contact k, by the law of the world's own branch."""
     h, depth, push = timestep(m), d.con_includemargin[k] - d.con_dist[k], d.con_belt[k][0]
     over, most = depth - m.opt_contact_min_depth[0], m.opt_contact_max_vel[0]
-    e, s, b = d.con_restitution[k], push - v, 4 * k
+    e, s = d.con_restitution[k], push - v
     if store:
         c = where(depth < 0.0, depth / h, (erp / h) * fmax(over, 0.0)) + push
-        p.slot_branch[b + APART] = where(depth < 0.0, 1.0, 0.0)
-        p.slot_branch[b + DEEP] = where(over >= 0.0, 1.0, 0.0)
-        p.slot_branch[b + FASTEST] = where(c >= most, 1.0, 0.0)
         edge = fmin(fabs(c - most), fmin(fabs(depth), fabs(over)) / h)
         jump = fmin(fabs(s - d.con_restitution_vel[k]), fabs(e * s + push - c))
         p.slot_edge[k] = fmin(edge, where(e > 0.0, jump, INFINITE))
         bounces = (e > 0.0) & (s > d.con_restitution_vel[k]) & (e * s + push > where(c >= most, most, c))
-        p.slot_branch[b + BOUNCES] = where(bounces, 1.0, 0.0)
-    c = where(p.slot_branch[b + DEEP] > 0.0, (erp / h) * over, 0.0)
-    c = where(p.slot_branch[b + APART] > 0.0, depth / h, c) + push
-    c = where(p.slot_branch[b + FASTEST] > 0.0, most, c)
-    return where(p.slot_branch[b + BOUNCES] > 0.0, e * s + push, c)
+        p.slot_branch[k] = ContactCase(where(x, 1.0, 0.0) for x in (depth < 0.0, over >= 0.0, c >= most, bounces))
+    case = p.slot_branch[k]
+    c = where(case.deep > 0.0, (erp / h) * over, 0.0)
+    c = where(case.apart > 0.0, depth / h, c) + push
+    c = where(case.fastest > 0.0, most, c)
+    return where(case.bounces > 0.0, e * s + push, c)
 
 
 @kernel
@@ -197,7 +189,7 @@ def _contact_rows_again(m, d, p, store):
         acts = d.con_D[k] > 0.0
         if any_(acts) and has_capacity(m, d, d.con_dim[k]):
             start = open_columns(d)
-            n = pair_columns(m, d, d.con_carrier[2 * k], d.con_carrier[2 * k + 1], start)
+            n = pair_columns(m, d, d.con_carrier[k, 0], d.con_carrier[k, 1], start)
             if n > 0:
                 _contact_again(m, d, p, k, start, n, acts, store)
                 clear_column_marks(d, start, n)

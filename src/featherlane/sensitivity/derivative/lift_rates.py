@@ -21,18 +21,16 @@ def lift(m, d, p):
     if compensates(m):
         for i in range(1, m.nbody):
             mass = m.body_gravcomp[i] * m.body_mass[i]
-            p.body_lift[i][0] = mass
             arm = d.xipos[i] - d.subtree_com[m.body_rootid[i]]
-            store3(flat(p.body_lift), 4 * i + 1, mass * arm)
+            p.body_lift[i] = join((mass,), mass * arm)
         for i in range(m.nbody - 1, 0, -1):
             parent, first = m.body_parentid[i], m.body_dofadr[i]
-            mass, moment = p.body_lift[i][0], load3(flat(p.body_lift), 4 * i + 1)
+            mass, moment = p.body_lift[i].mass, p.body_lift[i].first_moment
             for k in range(first, first + m.body_dofnum[i]):
                 w, v = d.cdof[k].angular, d.cdof[k].linear
                 p.dof_lift[k] = fma(mass, v, cross(w, moment))
             if parent > 0:
-                p.body_lift[parent][0] = p.body_lift[parent][0] + mass
-                store3(flat(p.body_lift), 4 * parent + 1, add3(load3(flat(p.body_lift), 4 * parent + 1), moment))
+                p.body_lift[parent] += p.body_lift[i]
 
 
 @kernel

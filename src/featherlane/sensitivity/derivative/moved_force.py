@@ -13,7 +13,7 @@ from featherlane.sensitivity.derivative.smooth_rates import turns_with
 @kernel
 def point_motion(m, d, b, k, point):
     """Returns (rotation, velocity) of a point of body b for a unit velocity of dof k; zeros if k does not move b."""
-    w, u = zeros(3), zeros(3)
+    w, u = Vec3(zeros(3)), Vec3(zeros(3))
     if is_before(m, k, b):
         w = d.cdof[k].angular
         arm = point - d.subtree_com[m.body_rootid[b]]
@@ -32,16 +32,16 @@ def add_moved_force(m, d, out, b, k, place, force, change):
     point, moved = place
     r = point - d.subtree_com[m.body_rootid[b]]
     (f, n), (df, dn) = force, change
-    n, dn = add3(n, cross(r, f)), add3(dn, cross(r, df) + cross(moved, f))
-    W, dW = (n[0], n[1], n[2], f[0], f[1], f[2]), (dn[0], dn[1], dn[2], df[0], df[1], df[2])
+    W = Force(join(n + cross(r, f), f))
+    dW = Force(join(dn + (cross(r, df) + cross(moved, f)), df))
     carries, i, turned = k >= 0 and is_before(m, k, b), m.body_lastdof[b], dW
     if carries:
-        turned = axpy6(-1.0, cross_force(d.cdof[k], W), dW)
+        turned = dW - cross_force(d.cdof[k], W)
     while i >= 0:
         if carries and (i >= k or turns_with(m, i, k)):
-            rate = dot6(d.cdof[i], turned)
+            rate = dot(d.cdof[i], turned)
         else:
-            rate = dot6(d.cdof[i], dW)
+            rate = dot(d.cdof[i], dW)
         out[i] = out[i] + rate
         i = m.dof_parentid[i]
 
@@ -68,7 +68,7 @@ def subtract_applied(m, d, p, k):
     if p.npushed[0] > 0:
         for b in range(1, m.nbody):
             if p.body_pushed[b] and is_before(m, k, b):
-                f, n = -1.0 * d.xfrc_applied[b].force, -1.0 * d.xfrc_applied[b].torque
-                point, none = d.xipos[b], zeros(3)
+                f, n = -d.xfrc_applied[b].force, -d.xfrc_applied[b].torque
+                point, none = d.xipos[b], Vec3(zeros(3))
                 _, moved = point_motion(m, d, b, k, point)
                 add_moved_force(m, d, p.dg, b, k, (point, moved), (f, n), (none, none))

@@ -43,15 +43,15 @@ from featherlane.sensitivity.derivative.smooth_rates import inwards, outward_pas
 from featherlane.sensitivity.derivative.solution import KNOWN, NEAREST
 from featherlane.sensitivity.derivative.switching import FAR, size_of_contact, size_of_dof_row
 from featherlane.solver.dual.noslip import MINVAL
-from featherlane.solver.dual.rows import basis_value_index
 from featherlane.solver.primal.problem import TINY, bounded_force
 from featherlane.solver.rows.rows import (
+    TURN,
     add_contact_force,
     add_contact_moment,
+    basis_value,
     body_forces_to_dofs,
     body_motion,
     clear_body_forces,
-    turn_index,
 )
 
 ROWS = 96  # capacity of a tile: rows of friction
@@ -74,7 +74,7 @@ def noslip_capacity(model: Model) -> int:
 @kernel
 def _edges(d, k, i):
     """Returns y + y_i and y - y_i of contact k, in the main solution."""
-    y, u = d.primal.con_y[3 * k], d.primal.con_y[basis_value_index(d, k, i)]
+    y, u = d.primal.con_y[k][0], basis_value(d, d.primal.con_y, k, i)
     return y + u, y - u
 
 
@@ -111,13 +111,13 @@ def _list_rows(m, d, p):
 def _axis(d, p, r):
     """Returns (force, moment) of a unit force of row r on the pushed body; zeros for a joint."""
     k, i = p.slip_con[r], p.slip_axis[r]
-    f, g = zeros(3), zeros(3)
+    f, g = Vec3(zeros(3)), Vec3(zeros(3))
     if k < 0:
         g = f
     elif i < 3:
-        f = load3(flat(d.con_basis), 9 * k + 3 * i)
+        f = d.con_basis[k].rows[i]
     else:
-        g = load3(flat(d.con_basis), 9 * turn_index(d, k) + 3 * (i - 3))
+        g = d.con_basis[TURN, k].rows[i - 3]
     return f, g
 
 
@@ -137,16 +137,16 @@ def _field(m, d, p, r):
     solve_factored(m, d.qLD, d.qLDiagInv, p.solved)
     outward_pass(m, d, p, p.solved)
     inwards(m, d, p)
-    copy(flat(p.dof_lag), 6 * m.nv, flat(p.slip_lag), 6 * m.nv * r)
-    copy(p.body_lag, 6 * m.nbody, p.slip_motion, 6 * m.nbody * r)
-    copy(flat(p.body_lag_force), 6 * m.nbody, flat(p.slip_momentum), 6 * m.nbody * r)
+    copy(p.dof_lag, m.nv, p.slip_lag, m.nv * r)
+    copy(p.body_lag, m.nbody, p.slip_motion, m.nbody * r)
+    copy(p.body_lag_force, m.nbody, p.slip_momentum, m.nbody * r)
     for e in range(p.nslip[0]):
         if p.slip_con[e] < 0:
             x = d.dofrow_J[p.slip_axis[e]] * p.solved[d.dofrow_dof[p.slip_axis[e]]]
         else:
-            a, u = relative_motion(d, p.slip_con[e], p.body_lag, 0)
+            w = relative_motion(d, p.slip_con[e], p.body_lag, 0)
             f, g = _axis(d, p, e)
-            x = dot3(f, u) + dot3(g, a)
+            x = dot(f, w.linear) + dot(g, w.angular)
         p.slip_A[p.nslip[0] * r + e] = x
 
 
@@ -204,10 +204,10 @@ def _joint_rates(m, d, p, at, r):
 
 @kernel
 def _keep_rates(m, d, p, at, r):
-    """slip_rows <- rates of y of row r's contact, and of its stiffness; body_lag has the motions of da1."""
+    """slip_rows, slip_stiffness <- rates of y and stiffness of row r's contact; body_lag has the motions of da1."""
     k, place, stiffer = p.slip_con[r], _place(m, d, p, at, r), 0.0
-    a, u = relative_motion(d, k, p.body_lag, 0)
-    y, z = along_basis(d, k, u, u, a)
+    w = relative_motion(d, k, p.body_lag, 0)
+    y, z = along_basis(d, k, w.linear, w.linear, w.angular)
     if place >= 0:
         j = at % m.nv
         if at < m.nv:
@@ -216,10 +216,9 @@ def _keep_rates(m, d, p, at, r):
             stiffer = stiffness_rate(m, d, p, k, place, S, dist, pos)
         else:
             dy, dz = faster_rows(d, k, place, d.cdof[j], 0)
-        y, z = add3(y, dy), add3(z, dz)
-    store3(p.slip_rows, 0, y)
-    store3(p.slip_rows, 3, z)
-    p.slip_rows[6] = stiffer
+        y, z = y + dy, z + dz
+    p.slip_rows[0:6] = join(y, z)
+    p.slip_stiffness[0] = stiffer
 
 
 @kernel
@@ -229,7 +228,7 @@ def _contact_rates(m, d, p, at, r):
     if _is_first(p, r):
         _keep_rates(m, d, p, at, r)
     up, down = _edges(d, k, i)
-    n, dy, stiffer = p.slip_rows[0], p.slip_rows[i], p.slip_rows[6]
+    n, dy, stiffer = p.slip_rows[0], p.slip_rows[i], p.slip_stiffness[0]
     f = -(where(up < 0.0, d.con_D[k], 0.0) * fma(stiffer, up, n + dy))
     g = -(where(down < 0.0, d.con_D[k], 0.0) * fma(stiffer, down, n - dy))
     p.slip_dy[r], p.slip_dforce[r], p.slip_dbound[r] = dy, f - g, f + g
@@ -242,7 +241,7 @@ def _mobility_rates(m, d, p, j):
     for e in range(n * n):
         p.slip_dA[e] = 0.0
     for r in range(n):
-        k, place, pos, turned = p.slip_con[r], _place(m, d, p, j, r), zeros(3), zeros(3)
+        k, place, pos, turned = p.slip_con[r], _place(m, d, p, j, r), Vec3(zeros(3)), Vec3(zeros(3))
         f, g = _axis(d, p, r)
         momentum = p.slip_momentum[m.nbody * r + m.dof_bodyid[j]]
         fresh = _is_first(p, r)
@@ -253,15 +252,13 @@ def _mobility_rates(m, d, p, j):
             lag = p.slip_lag[m.nv * e + j]
             x = -dot(lag, momentum)
             if place >= 0 and fresh:
-                a, u = relative_motion(d, k, p.slip_motion, 6 * m.nbody * e)
-                da, du = zeros(3), zeros(3)
+                u, du = relative_motion(d, k, p.slip_motion, m.nbody * e), Motion(zeros(6))
                 if place != BOTH:
-                    w = load6(p.slip_motion, 6 * (m.nbody * e + d.con_body[2 * k + place]))
-                    da, du = change_of_motion(d, k, place, cross_motion(S, w) + lag, a, pos)
-                store3(p.slip_moved, 6 * e, add3(du, cross(u, turned)))
-                store3(p.slip_moved, 6 * e + 3, add3(da, cross(a, turned)))
+                    w = p.slip_motion[m.nbody * e + d.con_body[k, place]]
+                    du = change_of_motion(d, k, place, cross_motion(S, w) + lag, u.angular, pos)
+                p.slip_moved[e] = du + Motion(join(cross(u.angular, turned), cross(u.linear, turned)))
             if place >= 0:
-                x = x + dot3(f, load3(p.slip_moved, 6 * e)) + dot3(g, load3(p.slip_moved, 6 * e + 3))
+                x = x + dot(f, p.slip_moved[e].linear) + dot(g, p.slip_moved[e].angular)
             p.slip_dA[n * r + e] = p.slip_dA[n * r + e] + x
             p.slip_dA[n * e + r] = p.slip_dA[n * e + r] + x
 
@@ -328,15 +325,15 @@ def _push_row(m, d, p, at, r):
         p.product[i] = fma(d.dofrow_J[p.slip_axis[r]], p.slip_dgain[r], p.product[i])
     else:
         f, g = _axis(d, p, r)
-        add_contact_force(d, k, scale3(p.slip_dgain[r], f))
-        add_contact_moment(d, k, scale3(p.slip_dgain[r], g))
+        add_contact_force(d, k, p.slip_dgain[r] * f)
+        add_contact_moment(d, k, p.slip_dgain[r] * g)
         if place >= 0 and at < m.nv:
             _, pos, turned = displaced_contact(m, d, p, k, place, d.cdof[at])
             carrier = -1 if place == BOTH else at
             for body in range(2):
-                b, x = d.con_body[2 * k + body], (1.0 - 2.0 * body) * p.slip_gain[r]
+                b, x = d.con_body[k, body], (1.0 - 2.0 * body) * p.slip_gain[r]
                 if b > 0:
-                    force = scale3(x, f), scale3(x, g)
+                    force = x * f, x * g
                     change = cross(turned, force[0]), cross(turned, force[1])
                     add_moved_force(m, d, p.product, b, carrier, (d.con_pos[k], pos), force, change)
 
@@ -346,7 +343,7 @@ def _add_column(m, d, p, c):
     """panel_lag += d(J^T e) of column c, with da1 in panel_acceleration."""
     at = p.panel_at[c]
     for i in range(m.nv):
-        p.da[i], p.product[i] = p.panel_acceleration[PANEL * i + c], 0.0
+        p.da[i], p.product[i] = p.panel_acceleration[i, c], 0.0
     body_motion(m, d, p.da, p.body_lag)
     for r in range(p.nslip[0]):
         if p.slip_con[r] < 0:
@@ -362,7 +359,7 @@ def _add_column(m, d, p, c):
         _push_row(m, d, p, at, r)
     body_forces_to_dofs(m, d, p.product)
     for i in range(m.nv):
-        p.panel_lag[PANEL * i + c] = p.panel_lag[PANEL * i + c] + p.product[i]
+        p.panel_lag[i, c] = p.panel_lag[i, c] + p.product[i]
 
 
 @kernel

@@ -23,10 +23,10 @@ def put_column(m, d, p, c, at):
     """Writes column c of the panel, of coordinate `at`, with the next activations' rates from dact."""
     p.panel_at[c] = at
     for i in range(m.nv):
-        p.panel_acceleration[PANEL * i + c] = -p.dg[i]
-        p.panel_lag[PANEL * i + c] = p.dp[i]
+        p.panel_acceleration[i, c] = -p.dg[i]
+        p.panel_lag[i, c] = p.dp[i]
     for a in range(m.na):
-        p.panel_act[PANEL * a + c] = p.dact[a]
+        p.panel_act[a, c] = p.dact[a]
 
 
 @kernel
@@ -47,7 +47,7 @@ def prepare_panels(m, p):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if has_quaternion(kind):
             v = v + 3 if is_free_joint(kind) else v
-            J, back = quaternion_tangent(m, scale3(timestep(m), load3(p.next_qvel, v)))
+            J, back = quaternion_tangent(m, timestep(m) * Vec3(p.next_qvel[v : v + 3]))
             for c in range(3):
                 p.dof_tangent[v + c] = J[c]
                 p.dof_back[v + c] = back[c]
@@ -59,10 +59,10 @@ def _follow_bounds(m, d, p):
     mark_slipping(d, true_mask(d))
     for c in range(PANEL):
         for i in range(m.nv):
-            d.krylov.newton[i] = p.panel_acceleration[PANEL * i + c]
+            d.krylov.newton[i] = p.panel_acceleration[i, c]
         p.report[KNOWN] = where(follow_bounds(m, d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         for i in range(m.nv):
-            p.panel_acceleration[PANEL * i + c] = d.krylov.x[i]
+            p.panel_acceleration[i, c] = d.krylov.x[i]
     body_motion(m, d, d.qacc, d.con_motion)  # the next columns read it
 
 
@@ -97,7 +97,7 @@ def _unit(at, i):
 @kernel
 def _displacement(at, v):
     """Returns the displacement of the dofs v to v + 2 by coordinate `at`."""
-    return tuple(_unit(at, v + c) for c in range(3))
+    return Vec3(_unit(at, v + c) for c in range(3))
 
 
 @kernel
@@ -107,14 +107,12 @@ def _next_position(m, d, p, at):
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            store3(p.dq, v, axpy3(h, load3(p.dv, v), _displacement(at, v)))
+            p.dq[v : v + 3] = fma(h, Vec3(p.dv[v : v + 3]), _displacement(at, v))
             v += 3
         if has_quaternion(kind):
-            J, back = tuple(
-                tuple(load3(a, 3 * (v + c)) for c in range(3)) for a in (flat(p.dof_tangent), flat(p.dof_back))
-            )
-            x = scale3(h, load3(p.dv, v))
-            store3(p.dq, v, advance_quaternion(J, back, x, _displacement(at, v)))
+            J, back = tuple(tuple(a[v + c] for c in range(3)) for a in (p.dof_tangent, p.dof_back))
+            x = h * Vec3(p.dv[v : v + 3])
+            p.dq[v : v + 3] = advance_quaternion(J, back, x, _displacement(at, v))
         else:
             p.dq[v] = _unit(at, v) + h * p.dv[v]
 
@@ -124,14 +122,14 @@ def take_column(m, d, p, c, damped):
     """Writes da, or dq' and dv', and dact', of column c of the panel."""
     at, h = p.panel_at[c], timestep(m)
     for a in range(m.na):
-        p.dact[a] = p.panel_act[PANEL * a + c]
+        p.dact[a] = p.panel_act[a, c]
     if p.rate_steps == 0 or not _goes_together(m):
         for i in range(m.nv):
-            p.da[i] = p.panel_acceleration[PANEL * i + c]
-            p.dp[i] = p.panel_lag[PANEL * i + c]
+            p.da[i] = p.panel_acceleration[i, c]
+            p.dp[i] = p.panel_lag[i, c]
     if p.rate_steps and not _goes_together(m):
         step_column(m, d, p, 1.0 * at, damped)
     elif p.rate_steps:
         for i in range(m.nv):
-            p.dv[i] = fma(h, p.panel_step[PANEL * i + c], _unit(at, m.nv + i))
+            p.dv[i] = fma(h, p.panel_step[i, c], _unit(at, m.nv + i))
         _next_position(m, d, p, at)

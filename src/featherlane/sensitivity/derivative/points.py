@@ -13,7 +13,7 @@ from featherlane.simulation.tile.tiles import over_tiles
 
 @kernel
 def copy(x, n, out, first):
-    """out[first ...] <- the n rows x."""
+    """out[first ...] <- the n rows x, numbers or typed rows."""
     for i in range(n):
         out[first + i] = x[i]
 
@@ -48,10 +48,10 @@ def move_pos(m, d, at, step):
                 d.qpos[a + c] = where(at == 1.0 * (v + c), d.qpos[a + c] + step, d.qpos[a + c])
             a, v = a + 3, v + 3
         if has_quaternion(kind):
-            q = load4(d.qpos, a)
+            q = Quat(d.qpos[a : a + 4])
             turns = tuple(at == 1.0 * (v + c) for c in range(3))
-            turned = quat_integrate(q, tuple(where(turn, step, 0.0) for turn in turns), 1.0)
-            store4(d.qpos, a, tuple(where(turns[0] | turns[1] | turns[2], turned[c], q[c]) for c in range(4)))
+            turned = quat_integrate(q, Vec3(where(turn, step, 0.0) for turn in turns), 1.0)
+            d.qpos[a : a + 4] = where(turns[0] | turns[1] | turns[2], turned, q)
         else:
             d.qpos[a] = where(at == 1.0 * v, d.qpos[a] + step, d.qpos[a])
 

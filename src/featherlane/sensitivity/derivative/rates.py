@@ -6,7 +6,8 @@ formulas.  `LCP_RATES` (lcp_rates.py) has the fields of `RATES` first.
 
 from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.lanes.layout import Declare, Layout, size
-from featherlane.spatial.types import Force, Motion, Vec2, Vec3, Vec4, Vec6
+from featherlane.sensitivity.derivative.contact_types import ContactPlace, ContactSlope, Weight
+from featherlane.spatial.types import Force, Mat3, Motion, Vec3, Wrench
 
 _given, _found, _work = Declare("", "given"), Declare("", "output"), Declare("", "scratch")
 
@@ -79,7 +80,7 @@ RATES = Layout(
         _scratch.rows(Motion, "dof_lag", "nv", "1/s^2", "dof_carried of the subtracted acceleration"),
         _scratch.rows(Force, "dof_lag_force", "nv", "N", "dof_force of the subtracted acceleration"),
         _scratch.rows(
-            Vec6, "dof_fluid", "nv", "kg/s", "derivative of the dof's fluid force by the descendants' motion"
+            Force, "dof_fluid", "nv", "kg/s", "derivative of the dof's fluid force by the descendants' motion"
         ),
         _scratch.rows(Vec3, "dof_lift", "nv", "kg", "gravity-compensated first moment of the descendants"),
         _scratch.real(
@@ -131,10 +132,10 @@ RATES = Layout(
         # of each body
         _scratch.int("npushed", "1", "1", "number of bodies with applied forces"),
         _scratch.int("body_pushed", "nbody", "1", "1: a world of the tile has an applied force on the body"),
-        _scratch.real("body_lag", "nbody 6", "m/s^2", "subtracted acceleration of the body"),
+        _scratch.rows(Motion, "body_lag", "nbody", "m/s^2", "subtracted acceleration of the body"),
         _scratch.rows(Force, "body_lag_force", "nbody", "N", "force for the subtracted acceleration"),
         _scratch.rows(
-            Vec4,
+            Weight,
             "body_lift",
             "nbody",
             "kg, kg m",
@@ -142,7 +143,7 @@ RATES = Layout(
         ),
         # of each geom
         _scratch.rows(Vec3, "geom_pos", "ngeom", "m", "positions of geoms"),
-        _scratch.real("geom_mat", "ngeom 9", "1", "orientations of geoms"),
+        _scratch.rows(Mat3, "geom_mat", "ngeom", "1", "orientations of geoms"),
         # of each contact slot
         _scratch.int("slot_cand", "nconmax", "1", "candidate pair of the slot"),
         _scratch.int("slot_point", "nconmax", "1", "index of the contact in its pair"),
@@ -151,15 +152,20 @@ RATES = Layout(
         _scratch.int("slot_at", "nconmax", "1", "slot of this contact at a displaced pose"),
         _scratch.int("slot_taken", "nconmax", "1", "1: this slot of the displaced pose is matched"),
         _scratch.real("slot_present", "nconmax", "1", "1: the world has the contact"),
-        _scratch.real("slot_upper", "nconmax 13", "m, 1", "distance, position and frame at the displaced pose"),
-        _scratch.real(
-            "slot_lower", "nconmax 13", "m, 1", "distance, position and frame at the opposite displaced pose"
+        _scratch.rows(
+            ContactPlace, "slot_upper", "nconmax", "m, 1", "distance, position and frame at the displaced pose"
         ),
-        _scratch.real("slot_own", "nconmax 13", "m, 1", "distance, position and frame at the undisplaced pose"),
+        _scratch.rows(
+            ContactPlace, "slot_lower", "nconmax", "m, 1", "distance, position and frame at the opposite displaced pose"
+        ),
+        _scratch.rows(
+            ContactPlace, "slot_own", "nconmax", "m, 1", "distance, position and frame at the undisplaced pose"
+        ),
         _scratch.real("slot_lost", "nconmax", "1", "1: no contact is near at the displaced pose"),
-        _scratch.real(
+        _scratch.rows(
+            Force,
             "slot_moves",
-            "nconmax 42",
+            "nconmax 7",
             "1",
             "derivatives of distance, point and rotation of the frame by a relative twist",
         ),
@@ -171,11 +177,12 @@ RATES = Layout(
             "spin of the frame about its normal in a common rotation, minus this rotation",
         ),
         _scratch.rows(Force, "slot_force", "nconmax", "N m, N", "moment and force on the first body"),
-        _scratch.real("slot_motion", "nconmax 12", "m/s^2, m/s", "relative acceleration and velocity, angular first"),
+        _scratch.rows(Motion, "slot_acceleration", "nconmax", "m/s^2", "relative acceleration at the contact"),
+        _scratch.rows(Motion, "slot_velocity", "nconmax", "m/s", "relative velocity at the contact"),
         _scratch.rows(
-            Vec2, "slot_slope", "nconmax", "1/m, 1/s^2", "derivatives by distance: of all stiffnesses, of aref"
+            ContactSlope, "slot_slope", "nconmax", "1/m, 1/s^2", "derivatives by distance: of all stiffnesses, of aref"
         ),
-        _scratch.real("slot_curvature", "nconmax 36", "kg", "Hessian of the cost in the contact's basis"),
+        _scratch.rows(Wrench, "slot_curvature", "nconmax 6", "kg", "Hessian of the cost in the contact's basis"),
         _scratch.real(
             "slot_gone", "nconmax", "1", "1: the contact exists at neither of two displaced poses, 0.5: at one of them"
         ),
@@ -203,16 +210,17 @@ RATES = Layout(
         _scratch.real(
             "slip_path", f"nslipmax {SWEEPS}", "m/s^2, rad/s^2", "J a - aref at each update of the first sweeps"
         ),
-        _scratch.real("slip_moved", "nslipmax 6", "1/kg", "change of the motions of all rows at one contact by a dof"),
-        _scratch.real(
-            "slip_rows", "7", "m/s^2, rad/s^2, 1", "derivatives of J a - aref of one contact, and of its stiffness"
+        _scratch.rows(
+            Motion, "slip_moved", "nslipmax", "1/kg", "change of the motions of all rows at one contact by a dof"
         ),
+        _scratch.real("slip_rows", "6", "m/s^2, rad/s^2", "derivatives of J a - aref of one contact"),
+        _scratch.real("slip_stiffness", "1", "1", "relative derivative of its stiffness"),
         _scratch.real("slip_A", "nslipmax nslipmax", "1/kg", "J M^-1 J^T"),
         _scratch.real("slip_dA", "nslipmax nslipmax", "1/kg", "derivative of slip_A by the position of a dof"),
         _scratch.rows(
             Motion, "slip_lag", "nslipmax nv", "1/s^2", "dof_lag of the acceleration by a unit force of the row"
         ),
-        _scratch.real("slip_motion", "nslipmax nbody 6", "1/kg", "accelerations of bodies by this force"),
+        _scratch.rows(Motion, "slip_motion", "nslipmax nbody", "1/kg", "accelerations of bodies by this force"),
         _scratch.rows(Force, "slip_momentum", "nslipmax nbody", "1", "their forces, with those of all descendants"),
     ),
 )

@@ -22,21 +22,16 @@ Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial v
 """
 
 from featherlane.prelude import *
+from featherlane.dynamics.body.joint import moved_along
 from featherlane.dynamics.body.newton_euler import world_acceleration
-from featherlane.dynamics.body.rne_derivative import axis_drag, composite_drag_of, rate_of_rotational_inertia
-
-
-@kernel
-def add_linear(x, a, v):
-    """Adds to the motion x the translation along the world's axes by v[a ...]."""
-    return x[0], x[1], x[2], x[3] + v[a], x[4] + v[a + 1], x[5] + v[a + 2]
+from featherlane.dynamics.body.rne_derivative import axis_drag, composite_drag_of, inertia_rate
 
 
 @kernel
 def _outwards(m, d, p, i, x):
     """Computes velocity, acceleration and x of body i, and the motion that each of its dofs gives outer bodies."""
     parent, first = m.body_parentid[i], m.body_jntadr[i]
-    vel, acc, lag = d.cvel[parent], d.cacc[parent], load6(p.body_lag, 6 * parent)
+    vel, acc, lag = d.cvel[parent], d.cacc[parent], p.body_lag[parent]
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
@@ -46,7 +41,8 @@ def _outwards(m, d, p, i, x):
                 p.dof_turned[k] = zeros(3)
                 p.dof_rate[k] = zeros(6)
                 p.dof_lag[k] = zeros(6)
-            vel, acc, lag = add_linear(vel, v, d.qvel), add_linear(acc, v, d.qacc), add_linear(lag, v, x)
+            vel, acc = moved_along(vel, Vec3(d.qvel[v : v + 3])), moved_along(acc, Vec3(d.qacc[v : v + 3]))
+            lag = moved_along(lag, Vec3(x[v : v + 3]))
             v += 3
         last = v + 3 if has_quaternion(kind) else v + 1
         after, faster, behind = vel, acc, lag
@@ -54,23 +50,21 @@ def _outwards(m, d, p, i, x):
             S = d.cdof[k]
             eta = cross_motion(vel, S)
             p.dof_carried[k] = cross_motion(acc, S) + cross_motion(vel, eta)
-            p.dof_turned[k] = (eta[0], eta[1], eta[2])
+            p.dof_turned[k] = eta.angular
             p.dof_lag[k] = cross_motion(lag, S)
-            faster = axpy6(d.qacc[k], S, axpy6(d.qvel[k], eta, faster))
-            after, behind = axpy6(d.qvel[k], S, after), axpy6(x[k], S, behind)
-        both = add6(vel, after)
+            faster = fma(d.qacc[k], S, fma(d.qvel[k], eta, faster))
+            after, behind = fma(d.qvel[k], S, after), fma(x[k], S, behind)
+        both = vel + after
         for k in range(v, last):
             p.dof_rate[k] = cross_motion(both, d.cdof[k])
         vel, acc, lag = after, faster, behind
     d.cvel[i] = vel
     d.cacc[i] = acc
-    store6(p.body_lag, 6 * i, lag)
+    p.body_lag[i] = lag
     I = d.cinert[i]
-    momentum = inert_mul(I, vel)
-    d.cfrc[i] = inert_mul(I, acc) + cross_force(vel, momentum)
-    p.body_lag_force[i] = inert_mul(I, lag)
-    store6(d.crb_rate, 12 * i, rate_of_rotational_inertia(I, vel))
-    store6(d.crb_rate, 12 * i + 6, momentum)
+    d.cfrc[i] = I @ acc + cross_force(vel, I @ vel)
+    p.body_lag_force[i] = I @ lag
+    d.crb_rate[i] = inertia_rate(I, vel)
 
 
 @kernel
@@ -78,7 +72,7 @@ def outward_pass(m, d, p, x):
     """Computes motions of all bodies at qvel and qacc, and at rest at acceleration x, and the forces for these."""
     d.cvel[0] = zeros(6)
     d.cacc[0] = world_acceleration(m)
-    store6(p.body_lag, 0, zeros(6))
+    p.body_lag[0] = zeros(6)
     for i in range(1, m.nbody):
         _outwards(m, d, p, i, x)
 
@@ -87,24 +81,23 @@ def outward_pass(m, d, p, x):
 def inwards(m, d, p):
     """Computes for each dof I^c S, B^c^T S, and the rates of the force on all outer bodies."""
     for i in range(m.nbody - 1, 0, -1):
-        parent, first, a = m.body_parentid[i], m.body_dofadr[i], 12 * i
+        parent, first = m.body_parentid[i], m.body_dofadr[i]
         # the stage crb does not write a leaf's composite inertia, which equals its own inertia
         I = d.crb[i] if m.body_lastchild[i] > 0 else d.cinert[i]
         f, slow = d.cfrc[i], p.body_lag_force[i]
         for k in range(first, first + m.body_dofnum[i]):
             S, eta = d.cdof[k], p.dof_turned[k]
             p.dof_momentum[k] = I @ S
-            p.dof_drag[k] = axis_drag(d.crb_rate, a, S)
+            p.dof_drag[k] = axis_drag(d.crb_rate[i], S)
             zeta = I @ p.dof_carried[k]
-            p.dof_force[k] = add6(zeta, composite_drag_of(d.crb_rate, a, eta))
+            p.dof_force[k] = zeta + composite_drag_of(d.crb_rate[i], eta)
             w = I @ p.dof_rate[k]
-            p.dof_damping_force[k] = add6(w, composite_drag_of(d.crb_rate, a, (S[0], S[1], S[2])))
+            p.dof_damping_force[k] = w + composite_drag_of(d.crb_rate[i], S.angular)
             p.dof_lag_force[k] = I @ p.dof_lag[k]
         if parent > 0:
-            d.cfrc[parent] = d.cfrc[parent] + f
-            p.body_lag_force[parent] = p.body_lag_force[parent] + slow
-            for e in range(12):
-                d.crb_rate[12 * parent + e] = d.crb_rate[12 * parent + e] + d.crb_rate[a + e]
+            d.cfrc[parent] += f
+            p.body_lag_force[parent] += slow
+            d.crb_rate[parent] += d.crb_rate[i]
 
 
 @kernel
@@ -130,7 +123,7 @@ def position_column(m, d, p, k):
         if turns_with(m, j, k):
             p.dg[j], p.dp[j] = dot(T, f), dot(T, slow)
         else:
-            p.dg[j], p.dp[j] = dot6(T, carried), dot6(T, slow_carried)
+            p.dg[j], p.dp[j] = dot(T, carried), dot(T, slow_carried)
     p.dg[k], p.dp[k] = dot(S, f), dot(S, slow)
     zeta, eta, lag = p.dof_carried[k], p.dof_turned[k], p.dof_lag[k]
     for c in range(above + 1, m.D_rownnz[k]):
@@ -154,8 +147,7 @@ def velocity_column(m, d, p, k):
     _towards_root(m, d, p, k, p.dof_damping_force[k])
     for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):
         j = m.D_colind[m.D_rowadr[k] + c]
-        drag = dot3(p.dof_drag[j], (S[0], S[1], S[2]))
-        p.dg[j] = dot(p.dof_momentum[j], w) + drag
+        p.dg[j] = dot(p.dof_momentum[j], w) + dot(p.dof_drag[j], S.angular)
 
 
 @kernel

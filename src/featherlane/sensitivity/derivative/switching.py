@@ -18,7 +18,7 @@ from featherlane.constraint.impedance import reference, shortest_timeconst
 from featherlane.sensitivity.derivative.tendon_rates import row_parameters
 from featherlane.solver.primal.problem import TINY
 from featherlane.solver.rows.cone import others
-from featherlane.solver.rows.rows import turn_index
+from featherlane.solver.rows.rows import basis_value
 
 FAR = 1.0  # the distance if no switch is nearer
 REACH = 1e-3  # displacement of a coordinate [m, rad] that counts as far from a switch
@@ -75,28 +75,27 @@ def _bounded(D, x, lo, hi, size, least):
 @kernel
 def size_of_contact(m, d, k):
     """Returns |J a| + |aref| of contact k, added over its directions, at least K REACH."""
-    pull = d.con_damping[k] * d.primal.con_z[3 * k] + d.con_stiffpos[k]  # -aref
-    size = fabs(d.primal.con_y[3 * k] - pull) + fabs(pull)
+    pull = d.con_damping[k] * d.primal.con_z[k][0] + d.con_stiffpos[k]  # -aref
+    size = fabs(d.primal.con_y[k][0] - pull) + fabs(pull)
     for e in range(1, d.con_dim[k]):
-        i = 3 * k + e if e < 3 else 3 * turn_index(d, k) + e - 3
-        pull = d.con_frictiondamping[k] * d.primal.con_z[i]
-        size = size + (fabs(d.primal.con_y[i] - pull) + fabs(pull))
+        pull = d.con_frictiondamping[k] * basis_value(d, d.primal.con_z, k, e)
+        size = size + (fabs(basis_value(d, d.primal.con_y, k, e) - pull) + fabs(pull))
     return fmax(size, REACH * _stiffness(m, d.con_solref[k], d.con_solimp[k]))
 
 
 @kernel
 def _contact(m, d, k, least):
     """Returns the distance of contact k from a start or end of pushing or slipping of a pyramid edge or the cone."""
-    y, D = d.primal.con_y[3 * k], d.con_D[k]
+    y, D = d.primal.con_y[k][0], d.con_D[k]
     size, present = size_of_contact(m, d, k), D > 0.0
     least = _nearest(d.con_stiffpos[k], size, present, least)
     if d.con_dim[k] == 1:
         least = _nearest(y, size, present, least)
     elif has_pyramids(m):
-        for e in range(d.con_dim[k] - 1):
-            i = 3 * k + 1 + e if e < 2 else 3 * turn_index(d, k) + e - 2
-            least = _nearest(y + d.primal.con_y[i], size, present, least)
-            least = _nearest(y - d.primal.con_y[i], size, present, least)
+        for e in range(1, d.con_dim[k]):
+            u = basis_value(d, d.primal.con_y, k, e)
+            least = _nearest(y + u, size, present, least)
+            least = _nearest(y - u, size, present, least)
     else:
         T = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
         # regions change at y = T, under Coulomb's law at y = 0; friction sticks up to D y + Dt T = 0
@@ -118,12 +117,13 @@ def limit_distance(m, d):
             q = d.qpos[m.jnt_qposadr[j]]
             least = fmin(least, fmin(fabs(q - lo - margin), fabs(hi - q - margin)) / REACH)
         elif m.jnt_limited[j] != 0 and is_ball(m.jnt_type[j]):
-            _, angle = ball_axis_angle(quat_normalize(load4(d.qpos, m.jnt_qposadr[j])))
+            a = m.jnt_qposadr[j]
+            _, angle = ball_axis_angle(Quat(d.qpos[a : a + 4]).unit)
             least = fmin(least, fabs(fmax(lo, hi) - angle - margin) / REACH)
     for i in range(m.ntendon):
         if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
             for side in range(2):
-                gap = (1.0 - 2.0 * side) * (d.ten_length[i] - flat(m.tendon_range)[2 * i + side]) - m.tendon_margin[i]
+                gap = (1.0 - 2.0 * side) * (d.ten_length[i] - m.tendon_range[i][side]) - m.tendon_margin[i]
                 least = fmin(least, fabs(gap) / REACH)
     return least
 

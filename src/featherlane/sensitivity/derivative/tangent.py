@@ -34,34 +34,34 @@ def right_jacobian(r, x):
         (t - whole) / (size * fmax(t, SMALL_ANGLE)),
     )
     rx = cross(r, x)
-    return fma(second, cross(r, rx), axpy3(-first, rx, x))
+    return fma(second, cross(r, rx), fma(-first, rx, x))
 
 
 @kernel
 def linear_jacobian(r, x):
     """Returns J(r) x of the linear update."""
     u = 0.5 * r
-    return 1.0 / (1.0 + dot(u, u)) * axpy3(-1.0, cross(u, x), x)
+    return 1.0 / (1.0 + dot(u, u)) * (x - cross(u, x))
 
 
 @kernel
 def quaternion_tangent(m, r):
     """Computes the columns of J(r) and of exp(-r)."""
-    axes = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+    axes = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0)
     if m.opt_rotation == INFINITESIMAL:
-        p = quat_normalize((1.0, 0.5 * r[0], 0.5 * r[1], 0.5 * r[2])).T
+        p = Quat(1.0, 0.5 * r.x, 0.5 * r.y, 0.5 * r.z).unit.T
         J = tuple(linear_jacobian(r, x) for x in axes)
     else:
         p = rotation_vector_quat(r).T
         J = tuple(right_jacobian(r, x) for x in axes)
-    return J, tuple(rotate(p, x) for x in axes)
+    return J, tuple(p @ x for x in axes)
 
 
 @kernel
 def advance_quaternion(J, back, x, dq):
     """Returns J x + exp(-r) dq for the columns of both."""
-    y = axpy3(x[2], J[2], axpy3(x[1], J[1], scale3(x[0], J[0])))
-    return axpy3(dq[2], back[2], axpy3(dq[1], back[1], axpy3(dq[0], back[0], y)))
+    y = fma(x.z, J[2], fma(x.y, J[1], x.x * J[0]))
+    return fma(dq.z, back[2], fma(dq.y, back[1], fma(dq.x, back[0], y)))
 
 
 @kernel
@@ -70,10 +70,11 @@ def advance_tangent(m, dq, dv, velocity, h, out):
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free_joint(kind):
-            store3(out, v, axpy3(h, load3(dv, v), load3(dq, v)))
+            out[v : v + 3] = fma(h, Vec3(dv[v : v + 3]), Vec3(dq[v : v + 3]))
             v += 3
         if has_quaternion(kind):
-            J, back = quaternion_tangent(m, scale3(h, load3(velocity, v)))
-            store3(out, v, advance_quaternion(J, back, scale3(h, load3(dv, v)), load3(dq, v)))
+            J, back = quaternion_tangent(m, h * Vec3(velocity[v : v + 3]))
+            x = h * Vec3(dv[v : v + 3])
+            out[v : v + 3] = advance_quaternion(J, back, x, Vec3(dq[v : v + 3]))
         else:
             out[v] = dq[v] + h * dv[v]

@@ -34,12 +34,12 @@ def _site(m, d, s):
 @kernel
 def _pull_end(m, d, p, s, b, k, frame, g, dg):
     """ten_bend += rates of the force g on site s, and of its opposite on body b of the path's frame (0: the world)."""
-    x, none = _site(m, d, s), zeros(3)
+    x, none = _site(m, d, s), Vec3(zeros(3))
     _, moved = point_motion(m, d, m.site_bodyid[s], k, x)
     change = cross(frame, g) + dg
     add_moved_force(m, d, p.ten_bend, m.site_bodyid[s], k, (x, moved), (g, none), (change, none))
     if b > 0:
-        g, change = -1.0 * g, -1.0 * change
+        g, change = -g, -change
         add_moved_force(m, d, p.ten_bend, b, k, (x, moved), (g, none), (change, none))
 
 
@@ -49,7 +49,7 @@ def _moves(m, d, s, b, k):
     x = _site(m, d, s)
     _, u = point_motion(m, d, m.site_bodyid[s], k, x)
     _, z = point_motion(m, d, b, k, x)
-    return sub3(u, z)
+    return u - z
 
 
 @kernel
@@ -65,8 +65,8 @@ def _add_segment(m, d, p, s, t, k, scale):
     """Adds the straight segment between sites s and t."""
     if carrier(m, m.site_bodyid[s]) != carrier(m, m.site_bodyid[t]):
         u, turn = _straight(_site(m, d, s), _site(m, d, t), (_moves(m, d, s, 0, k), _moves(m, d, t, 0, k)))
-        u, turn, still = scale * u, scale * turn, zeros(3)
-        _pull_end(m, d, p, s, 0, k, still, -1.0 * u, -1.0 * turn)
+        u, turn, still = scale * u, scale * turn, Vec3(zeros(3))
+        _pull_end(m, d, p, s, 0, k, still, -u, -turn)
         _pull_end(m, d, p, t, 0, k, still, u, turn)
 
 
@@ -74,7 +74,7 @@ def _add_segment(m, d, p, s, t, k, scale):
 @kernel
 def _flat(v, axis):
     """Returns v without its component along the axis."""
-    return axpy3(-dot3(axis, v), axis, v)
+    return fma(-dot(axis, v), axis, v)
 
 
 @kernel
@@ -123,22 +123,22 @@ def _around(m, d, p, n, k, scale):
         ou, ov = _off_plane(normal, u, v, x, y, moves)
         du, dv = du + ou, dv + ov
     else:
-        axis, length = (R[2], R[5], R[8]), fmax(first + arc + last, MINVAL)
+        axis, length = R.columns[2], fmax(first + arc + last, MINVAL)
         ends = (_flat(x, axis), _flat(a, axis)), (_flat(y, axis), _flat(c, axis))
         du, dv = _in_plane(axis, m.geom_size[g][0], ends[0], ends[1], moves)
-        rise = dot3(axis, y - x) / length
+        rise = dot(axis, y - x) / length
         plane = sqrt(fmax(fma(-rise, rise, 1.0), MINVAL))
         (fu, _), (fv, _) = normalize3(_flat(u, axis)), normalize3(_flat(v, axis))
         # gradients of (rise P - plane h)
-        eu, ev = fma(-rise, fu, scale3(plane, axis)), fma(rise, fv, scale3(-plane, axis))
+        eu, ev = fma(-rise, fu, plane * axis), fma(rise, fv, -plane * axis)
         tilt = (dot(eu, moves[0]) + dot(ev, moves[1])) / length
         du, dv = fma(tilt, eu, plane * du), fma(tilt, ev, plane * dv)
     e, turn = _straight(x, y, moves)
     u, v = scale * where(bends, u, e), scale * where(bends, v, e)
-    du = scale * where(bends, du, -1.0 * turn)
+    du = scale * where(bends, du, -turn)
     dv = scale * where(bends, dv, turn)
     frame, _ = point_motion(m, d, b, k, centre)
-    _pull_end(m, d, p, s, b, k, frame, -1.0 * u, du)
+    _pull_end(m, d, p, s, b, k, frame, -u, du)
     _pull_end(m, d, p, t, b, k, frame, v, dv)
 
 

@@ -43,8 +43,8 @@ def _tendons(m, d, p):
     if not (flags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
             if m.actuator_trntype[i] == TRN_TENDON and not is_disabled(m, i):
-                t, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
-                gear = m.actuator_gear[6 * o]
+                t, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
+                gear = m.actuator_gear[o, 0]
                 p.ten_force[t] = fma(gear, d.actuator_force[o], p.ten_force[t])
                 p.ten_stiffness[t] = p.ten_stiffness[t] - gear * gear * length_rate(m, d, i)
                 p.ten_friction[t] = p.ten_friction[t] - gear * gear * force_rate(m, d, i)
@@ -80,12 +80,12 @@ def _second_entry(m, d, e, k):
 @kernel
 def _polynomial_slopes(m, d, e):
     """Returns the first and second derivatives of the polynomial of equality e."""
-    a, j = NEQDATA * e, m.eq_obj2id[e]
+    j = m.eq_obj2id[e]
     if m.eq_type[e] == EQ_JOINT:
         y = d.qpos[m.jnt_qposadr[j]] - m.qpos0[m.jnt_qposadr[j]]
     else:
         y = d.ten_length[j] - m.tendon_length0[j]
-    a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
+    a1, a2, a3, a4 = tuple(m.eq_data[e, c] for c in range(1, 5))
     slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
     return slope, fma(y, fma(y, 12.0 * a4, 6.0 * a3), 2.0 * a2)
 

@@ -18,52 +18,52 @@ from featherlane.sensitivity.derivative.moved_force import add_moved_force, poin
 @kernel
 def _is_bent(m, i):
     """Returns whether actuator i acts on neither a slide, a hinge nor a tendon, and is enabled."""
-    plain = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[2 * i]])
+    plain = drives_joint(m, i) and is_scalar(m.jnt_type[m.actuator_trnid[i, 0]])
     return not (plain or m.actuator_trntype[i] == TRN_TENDON or is_disabled(m, i))
 
 
 @kernel
 def _joint(m, d, p, i, k):
     """Computes `_bend` of an actuator on a ball or free joint."""
-    j, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
+    j, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
     a, v, g, change = m.jnt_qposadr[j], m.jnt_dofadr[j], 6 * o, 0.0
     if is_free_joint(m.jnt_type[j]):
         a, v, g = a + 3, v + 3, g + 3
     if k >= v:
-        x, q = unit3(k - v), quat_normalize(load4(d.qpos, a))
-        axis = load3(m.actuator_gear, g)
-        turn = zeros(3)
+        x, q = unit3(k - v), Quat(d.qpos[a : a + 4]).unit
+        axis = Vec3(m.actuator_gear[g : g + 3])
+        turn = Vec3(zeros(3))
         if m.actuator_trntype[i] == TRN_JOINTINPARENT:
-            axis = rotate(q.T, axis)
+            axis = q.T @ axis
             turn = cross(axis, x)
-        store3(p.ten_bend, v, turn)
+        p.ten_bend[v : v + 3] = turn
         if is_ball(m.jnt_type[j]):
             r = quat_log(q)
-            change = dot3(axis, rotation_rate(r, x)) + dot3(r, turn)
+            change = dot(axis, rotation_rate(r, x)) + dot(r, turn)
     return change
 
 
 @kernel
 def _site(m, d, p, i, k):
     """Computes `_bend` of an actuator on a site, with or without a reference."""
-    o, s, r = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
-    push, twist, change = load3(m.actuator_gear, 6 * o), load3(m.actuator_gear, 6 * o + 3), 0.0
+    g, s, r = 6 * m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
+    push, twist, change = Vec3(m.actuator_gear[g : g + 3]), Vec3(m.actuator_gear[g + 3 : g + 6]), 0.0
     x, b = d.site_xpos[s], m.site_bodyid[s]
     w, u = point_motion(m, d, b, k, x)
     if r < 0:
         R = d.site_xmat[s]
-        f, n = mat_mul_vec(R, push), mat_mul_vec(R, twist)
+        f, n = R @ push, R @ twist
         add_moved_force(m, d, p.ten_bend, b, k, (x, u), (f, n), (cross(w, f), cross(w, n)))
     else:
         R, y, c = d.site_xmat[r], d.site_xpos[r], m.site_bodyid[r]
-        f, n = mat_mul_vec(R, push), mat_mul_vec(R, twist)
+        f, n = R @ push, R @ twist
         z, v = point_motion(m, d, c, k, y)
         df, dn, away = cross(z, f), cross(z, n), x - y
         turn = quat_sub(site_quat(m, d, s), site_quat(m, d, r))
-        relative = d.site_xmat[s].T @ sub3(w, z)
-        change = dot(f, sub3(u, v) - cross(z, away)) + dot3(twist, rotation_rate(turn, relative))
+        relative = d.site_xmat[s].T @ (w - z)
+        change = dot(f, (u - v) - cross(z, away)) + dot(twist, rotation_rate(turn, relative))
         add_moved_force(m, d, p.ten_bend, b, k, (x, u), (f, n), (df, dn))
-        f, n, df, dn = -1.0 * f, -1.0 * n, -1.0 * df, -1.0 * dn
+        f, n, df, dn = -f, -n, -df, -dn
         add_moved_force(m, d, p.ten_bend, c, k, (y, v), (f, n), (df, dn))
     return change
 
@@ -71,28 +71,28 @@ def _site(m, d, p, i, k):
 @kernel
 def _crank(m, d, p, i, k):
     """Computes `_bend` of an actuator on a slider-crank; see dynamics/actuator/slider_crank.py."""
-    o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
+    o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
     pin, end = d.site_xpos[crank], d.site_xpos[slider]
     b, c = m.site_bodyid[crank], m.site_bodyid[slider]
-    a = (d.site_xmat[slider][2], d.site_xmat[slider][5], d.site_xmat[slider][8])
-    v, gear, rod, none = pin - end, m.actuator_gear[6 * o], m.actuator_cranklength[i], zeros(3)
+    a = d.site_xmat[slider].columns[2]
+    v, gear, rod, none = pin - end, m.actuator_gear[o, 0], m.actuator_cranklength[i], Vec3(zeros(3))
     _, u = point_motion(m, d, b, k, pin)
     w, z = point_motion(m, d, c, k, end)
-    dv, da, av = sub3(u, z), cross(w, a), dot3(a, v)
+    dv, da, av = u - z, cross(w, a), dot(a, v)
     det = fma(av, av, fma(rod, rod, -dot(v, v)))
     reaches = det > 0.0
     s = sqrt(where(reaches, det, 1.0))
-    dav = dot(da, v) + dot3(a, dv)
+    dav = dot(da, v) + dot(a, dv)
     ds = (av * dav - dot(v, dv)) / s
     along, across = where(reaches, 1.0 - av / s, 1.0), where(reaches, 1.0 / s, 0.0)
     dalong, dacross = where(reaches, (av * ds / s - dav) / s, 0.0), where(reaches, -ds / (s * s), 0.0)
-    f, by_axis = fma(across, v, scale3(along, a)), along * v
-    df = fma(dacross, v, across * dv) + axpy3(dalong, a, along * da)
+    f, by_axis = fma(across, v, along * a), along * v
+    df = fma(dacross, v, across * dv) + fma(dalong, a, along * da)
     n = cross(a, by_axis)
     dn = cross(da, by_axis) + cross(a, fma(dalong, v, along * dv))
     f, n, df, dn = gear * f, gear * n, gear * df, gear * dn
     add_moved_force(m, d, p.ten_bend, b, k, (pin, u), (f, none), (df, none))
-    add_moved_force(m, d, p.ten_bend, c, k, (end, z), (-1.0 * f, n), (-1.0 * df, dn))
+    add_moved_force(m, d, p.ten_bend, c, k, (end, z), (-f, n), (-df, dn))
     return dot(f, dv) + gear * dot(by_axis, da)
 
 

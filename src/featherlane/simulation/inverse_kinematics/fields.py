@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-from featherlane.lanes import Layout
+from featherlane.lanes import Layout, kernel
 from featherlane.lanes.layout import Declare, size
-from featherlane.spatial.types import Vec2, Vec3
+from featherlane.lanes.rows import attribute, row_type
+from featherlane.spatial.types import Quat, Vec2, Vec3
 
 _given, _state, _result, _scratch = Declare(), Declare(), Declare(), Declare("", "scratch")
 
-GOAL = 13  # numbers of a target: position, quaternion, point to look at, axis
+Goal = row_type("Goal", "x y z qw qx qy qz lx ly lz ax ay az")  # position, quaternion, point to look at, axis
+GOAL = len(Goal._fields)
+
+
+@attribute(Goal, "place")
+@kernel
+def goal_place(g):
+    """Returns the position."""
+    return Vec3(g[0:3])
+
+
+@attribute(Goal, "quat")
+@kernel
+def goal_quat(g):
+    """Returns the orientation, of length 1."""
+    return Quat(g[3:7]).unit
+
+
+@attribute(Goal, "point")
+@kernel
+def goal_point(g):
+    """Returns the point to look at."""
+    return Vec3(g[7:10])
+
+
+@attribute(Goal, "axis")
+@kernel
+def goal_axis(g):
+    """Returns the axis that looks at the point, in the object's frame."""
+    return Vec3(g[10:13])
+
 
 IK = Layout(
     "InverseKinematics",
@@ -33,7 +64,7 @@ IK = Layout(
         _given.int("parts", "ntarget", "1", "bits: 1 position, 2 orientation, 4 point to look at"),
         _given.int("equality", "nequality", "1", "index of an equality constraint"),
         _given.int("moves", "nrow ndof", "1", "1: the dof changes the error; -1: it moves the second body"),
-        _given.real("goal", f"ntarget {GOAL}", "m, 1", "position, quaternion, point to look at, axis"),
+        _given.rows(Goal, "goal", "ntarget", "m, 1", "position, quaternion, point to look at, axis"),
         _given.rows(Vec2, "weight", "nrow", "1/m, 1/rad", "weights of position and rotation"),
         _given.real("posture", "npos", "m, rad, quaternion", "preferred position of the joints"),
         _given.real("stiffness", "1", "1", "weight of the distance to the posture; 0: none"),

@@ -37,13 +37,13 @@ def _clamp_joint(m, d, j):
             q, low, high = d.qpos[a], m.jnt_range[j][0], m.jnt_range[j][1]
             d.qpos[a] = where(q < low, low, where(q > high, high, q))
         elif is_ball(kind):
-            r, most = quat_log(quat_normalize(load4(d.qpos, a))), m.jnt_range[j][1]
+            q, most = Quat(d.qpos[a : a + 4]), m.jnt_range[j][1]
+            r = quat_log(q.unit)
             angle = norm3(r)
             over = angle > most
             if any_(over):
                 inside = rotation_vector_quat(most / fmax(angle, MINVAL) * r)
-                for k in unrolled(range(4)):
-                    d.qpos[a + k] = where(over, inside[k], d.qpos[a + k])
+                d.qpos[a : a + 4] = where(over, inside, q)
 
 
 @kernel
@@ -84,7 +84,7 @@ def _release(m, d, p):
             q = p.q[m.jnt_qposadr[j]]
             held = ((q <= m.jnt_range[j][0]) & (g <= 0.0)) | ((q >= m.jnt_range[j][1]) & (g >= 0.0))
         p.free[i] = where(held, 0.0, 1.0)
-        size = sqrt(p.A[n * i + i])
+        size = sqrt(p.A[i, i])
         steepest = fmax(steepest, where(held | (size < MINVAL), 0.0, fabs(g) / fmax(size, MINVAL)))
     return steepest
 
@@ -96,14 +96,14 @@ def _factor(d, p, mu):
     n = p.ndof
     for i in range(n):
         for j in range(i + 1):
-            x = p.A[n * i + j] * (p.free[i] * p.free[j])
+            x = p.A[i, j] * (p.free[i] * p.free[j])
             if i == j:
                 x = where(p.free[i] > 0.0, x + mu, 1.0)
             for k in range(j):
-                x = fma(-(p.L[n * i + k] * p.L[n * k + k]), p.L[n * j + k], x)
+                x = fma(-(p.L[i, k] * p.L[k, k]), p.L[j, k], x)
             if i != j:
-                x = x / p.L[n * j + j]
-            p.L[n * i + j] = x
+                x = x / p.L[j, j]
+            p.L[i, j] = x
 
 
 @kernel
@@ -113,12 +113,12 @@ def _substitute(d, p):
     for i in range(n):
         x = p.g[i] * p.free[i]
         for k in range(i):
-            x = fma(-p.L[n * i + k], p.x[k], x)
+            x = fma(-p.L[i, k], p.x[k], x)
         p.x[i] = x
     for i in range(n - 1, -1, -1):
-        x = p.x[i] / p.L[n * i + i]
+        x = p.x[i] / p.L[i, i]
         for k in range(i + 1, n):
-            x = fma(-p.L[n * k + i], p.x[k], x)
+            x = fma(-p.L[k, i], p.x[k], x)
         p.x[i] = x
 
 
@@ -127,9 +127,9 @@ def _model_decrease(p):
     """Returns g.x - 1/2 x A x: the decrease of the cost by the quadratic model."""
     n, total = p.ndof, 0.0
     for i in range(n):
-        row = 0.5 * p.A[n * i + i] * p.x[i]
+        row = 0.5 * p.A[i, i] * p.x[i]
         for j in range(i):
-            row = fma(p.A[n * i + j], p.x[j], row)
+            row = fma(p.A[i, j], p.x[j], row)
         total = fma(p.x[i], p.g[i] - row, total)
     return total
 
@@ -140,13 +140,13 @@ def _accept(d, p, good):
     n = p.ndof
     for i in range(p.npos):
         p.q[i] = where(good, d.qpos[i], p.q[i])
-    for t in range(2 * p.nrow):
-        flat(p.error)[t] = where(good, flat(p.trial_error)[t], flat(p.error)[t])
+    for t in range(p.nrow):
+        p.error[t] = where(good, p.trial_error[t], p.error[t])
     p.cost[0] = where(good, p.trial_cost[0], p.cost[0])
     for i in range(n):
         p.g[i] = where(good, p.trial_g[i], p.g[i])
         for j in range(i + 1):
-            p.A[n * i + j] = where(good, p.trial_A[n * i + j], p.A[n * i + j])
+            p.A[i, j] = where(good, p.trial_A[i, j], p.A[i, j])
 
 
 @kernel
@@ -154,7 +154,7 @@ def _largest(p):
     """Returns the largest diagonal entry of A."""
     largest = 0.0
     for i in range(p.ndof):
-        largest = fmax(largest, p.A[p.ndof * i + i])
+        largest = fmax(largest, p.A[i, i])
     return fmax(largest, MINVAL)
 
 

@@ -21,33 +21,30 @@ from featherlane.dynamics.tendon.length import tendon
 from featherlane.simulation.inverse_kinematics.fields import IK
 
 PLACE, TURN, LOOK = 1, 2, 4  # parts of a target
-GOAL = 13
 
 
 # ---- objects ---------------------------------------------------------------------------------------------------------
 @kernel
 def _object_pose(m, d, kind, i):
     """Returns position and quaternion of a site, a geom or a body's frame, from the frames of bodies."""
-    body, offset, turn = i, zeros(3), (1.0, 0.0, 0.0, 0.0)
+    body, offset, turn = i, Vec3(zeros(3)), Quat(1.0, 0.0, 0.0, 0.0)
     if kind == OBJ_SITE:
         body, offset, turn = m.site_bodyid[i], m.site_pos[i], m.site_quat[i]
     elif kind == OBJ_GEOM:
         body, offset, turn = m.geom_bodyid[i], m.geom_pos[i], m.geom_quat[i]
-    offset = mat_mul_vec(d.xmat[body], offset)
-    return d.xpos[body] + offset, quat_mul(d.xquat[body], turn)
+    return d.xpos[body] + d.xmat[body] @ offset, d.xquat[body] @ turn
 
 
 @kernel
 def _motion(m, d, dof, j, point):
     """Returns the linear velocity of a point and the angular velocity of its body, per unit velocity of a DoF."""
     kind, k = m.jnt_type[j], dof - m.jnt_dofadr[j]
-    v, w = d.xaxis[j], zeros(3)
+    v, w = d.xaxis[j], Vec3(zeros(3))
     if is_free_joint(kind) and is_translation(kind, k):
-        v = (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
+        v = Vec3(1.0 if k == c else 0.0 for c in range(3))
     elif not is_translation(kind, k):
         if has_quaternion(kind):
-            first = 9 * m.jnt_bodyid[j] + k % 3
-            v = flat(d.xmat)[first], flat(d.xmat)[first + 3], flat(d.xmat)[first + 6]
+            v = d.xmat[m.jnt_bodyid[j]].columns[k % 3]
         w = v
         v = cross(w, point - d.xanchor[j])
     return v, w
@@ -58,20 +55,20 @@ def _motion(m, d, dof, j, point):
 def _add_rows(d, p, t, e, weight):
     """Adds three rows of target or constraint t, its errors e and the columns of p, to cost and normal equations."""
     n, s = p.ndof, weight * weight
-    p.trial_cost[0] = fma(0.5 * s, dot3(e, e), p.trial_cost[0])
+    p.trial_cost[0] = fma(0.5 * s, dot(e, e), p.trial_cost[0])
     for i in range(n):
-        if p.moves[t * n + i]:
+        if p.moves[t, i]:
             a = s * p.column[i]
-            p.trial_g[i] = p.trial_g[i] + dot3(a, e)
+            p.trial_g[i] = p.trial_g[i] + dot(a, e)
             for j in range(i + 1):
-                if p.moves[t * n + j]:
-                    p.trial_A[n * i + j] = p.trial_A[n * i + j] + dot(a, p.column[j])
+                if p.moves[t, j]:
+                    p.trial_A[i, j] = p.trial_A[i, j] + dot(a, p.column[j])
 
 
 @kernel
 def _add_position(m, d, p, t, pos):
     """Adds the distance of target t to its position."""
-    e = sub3(load3(p.goal, GOAL * t), pos)
+    e = p.goal[t].place - pos
     for i in range(p.ndof):
         v, _ = _motion(m, d, p.dof[i], p.dof_joint[i], pos)
         p.column[i] = v
@@ -82,7 +79,7 @@ def _add_position(m, d, p, t, pos):
 @kernel
 def _add_orientation(m, d, p, t, pos, quat):
     """Adds the rotation of target t to its orientation."""
-    e = quat @ quat_sub(quat_normalize(load4(p.goal, GOAL * t + 3)), quat)
+    e = quat @ quat_sub(p.goal[t].quat, quat)
     for i in range(p.ndof):
         _, w = _motion(m, d, p.dof[i], p.dof_joint[i], pos)
         p.column[i] = w
@@ -97,20 +94,20 @@ def _add_look(m, d, p, t, pos, quat):
     The direction u turns by u x du = -(u x v) / r as the object moves by v at a distance r.  Rotation about the axis
     itself has no effect.
     """
-    u, r = normalize3(sub3(load3(p.goal, GOAL * t + 7), pos))
-    a = quat @ normalize3(load3(p.goal, GOAL * t + 10))[0]
+    u, r = normalize3(p.goal[t].point - pos)
+    a = quat @ normalize3(p.goal[t].axis)[0]
     c = cross(a, u)
     s, along = norm3(c), dot(a, u)
     angle = atan2(s, along)
     # an axis that points away turns about any perpendicular
     flat = (fabs(a[0]) <= fabs(a[1])) & (fabs(a[0]) <= fabs(a[2]))
-    other = normalize3(cross(a, (where(flat, 1.0, 0.0), where(flat, 0.0, 1.0), 0.0)))[0]
+    other = normalize3(cross(a, Vec3(where(flat, 1.0, 0.0), where(flat, 0.0, 1.0), 0.0)))[0]
     n = where(s < MINVAL, other, 1.0 / fmax(s, MINVAL) * c)
     e = angle * n
     nearness = 1.0 / fmax(r, MINVAL)
     for i in range(p.ndof):
         v, w = _motion(m, d, p.dof[i], p.dof_joint[i], pos)
-        w = axpy3(nearness, cross(u, v), w)
+        w = fma(nearness, cross(u, v), w)
         p.column[i] = fma(-dot(a, w), a, w)
     p.trial_error[t][1] = angle
     _add_rows(d, p, t, e, p.weight[t][1])
@@ -119,8 +116,9 @@ def _add_look(m, d, p, t, pos, quat):
 @kernel
 def _add_scalar(d, p, t, error, angle):
     """Adds constraint t, one row whose columns are in p; its error is a length, or an angle if `angle` is 1."""
-    flat(p.trial_error)[2 * t + angle] = fabs(error)
-    _add_rows(d, p, t, (-error, 0.0, 0.0), flat(p.weight)[2 * t + angle])
+    size = fabs(error)
+    p.trial_error[t] = Vec2(0.0, size) if angle else Vec2(size, 0.0)
+    _add_rows(d, p, t, Vec3(-error, 0.0, 0.0), p.weight[t][angle])
 
 
 @kernel
@@ -169,19 +167,19 @@ def _add_fastening(m, d, p, t, e):
     p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
     apart = p2 - p1
     for i in range(p.ndof):
-        v, _ = _motion(m, d, p.dof[i], p.dof_joint[i], p1 if p.moves[t * p.ndof + i] > 0 else p2)
-        p.column[i] = v if p.moves[t * p.ndof + i] > 0 else scale3(-1.0, v)
+        v, _ = _motion(m, d, p.dof[i], p.dof_joint[i], p1 if p.moves[t, i] > 0 else p2)
+        p.column[i] = v if p.moves[t, i] > 0 else -v
     p.trial_error[t][0] = norm3(apart)
     _add_rows(d, p, t, apart, p.weight[t][0])
     if m.eq_type[e] == EQ_WELD:
         # without a torquescale a weld does not hold the orientation
-        on = where(m.eq_data[NEQDATA * e + 10] != 0.0, 1.0, 0.0)
+        on = where(m.eq_data[e, 10] != 0.0, 1.0, 0.0)
         frame, turn = orientations(m, d, e)
         # turn = q_2* q_1 is the rotation from the second frame to the first
         turn = -on * (frame @ quat_log(turn.unit))
         for i in range(p.ndof):
             _, w = _motion(m, d, p.dof[i], p.dof_joint[i], p1)
-            p.column[i] = scale3(on if p.moves[t * p.ndof + i] > 0 else -on, w)
+            p.column[i] = (on if p.moves[t, i] > 0 else -on) * w
         p.trial_error[t][1] = norm3(turn)
         _add_rows(d, p, t, turn, p.weight[t][1])
 
@@ -207,12 +205,11 @@ def _add_posture(m, d, p):
         e = p.posture[a + k] - d.qpos[a + k]
         if has_quaternion(kind) and not is_translation(kind, k):
             a = a + 3 if is_free_joint(kind) else a
-            r = quat_sub(quat_normalize(load4(p.posture, a)), quat_normalize(load4(d.qpos, a)))
-            k = k % 3
-            e = r[0] if k == 0 else r[1] if k == 1 else r[2]
+            r = quat_sub(Quat(p.posture[a : a + 4]).unit, Quat(d.qpos[a : a + 4]).unit)
+            e = r[k % 3]
         p.trial_cost[0] = fma(0.5 * s * e, e, p.trial_cost[0])
         p.trial_g[i] = fma(s, e, p.trial_g[i])
-        p.trial_A[n * i + i] = p.trial_A[n * i + i] + s
+        p.trial_A[i, i] = p.trial_A[i, i] + s
 
 
 @stage(p=IK)
@@ -229,9 +226,9 @@ def ik_residual(m, d, p):
     for i in range(n):
         p.trial_g[i] = 0.0
         for j in range(i + 1):
-            p.trial_A[n * i + j] = 0.0
+            p.trial_A[i, j] = 0.0
     for t in range(p.ntarget):
-        p.trial_error[t][0], p.trial_error[t][1] = 0.0, 0.0
+        p.trial_error[t] = zeros(2)
         pos, quat = _object_pose(m, d, p.kind[t], p.object[t])
         if p.parts[t] & PLACE:
             _add_position(m, d, p, t, pos)
@@ -246,7 +243,7 @@ def ik_residual(m, d, p):
         tendon(m, d)
     for c in range(p.nequality):
         t = p.ntarget + c
-        p.trial_error[t][0], p.trial_error[t][1] = 0.0, 0.0
+        p.trial_error[t] = zeros(2)
         _add_equality(m, d, p, t, p.equality[c])
     if any_(p.stiffness[0] > 0.0):
         _add_posture(m, d, p)

@@ -121,7 +121,7 @@ CAMERA = Layout(
         ),
         Field("colour_stride", "size", doc="numbers from the colours of one world to the next; 0: all have the same"),
         Field("nlight", "size", doc="lights"),
-        Field("light_frame", "real", ("nlight", 6), "m, 1", "position and direction of the lights"),
+        Field("light_frame", "real", ("nlight", 2, 3), "m, 1", "position and direction of the lights", rows=Vec3),
         Field("sky_width", "size", doc="width of the sky's faces in texels, 0: no sky"),
         Field("sky_texel", "size", doc="first texel of the sky"),
         Field("sky_stride", "size", doc="rows from one face of the sky to the next"),
@@ -145,42 +145,43 @@ def camera_tiles(m, d, b, p, thread, tile):
         place_lights(m, d, p)
     colours = p.colours + 8 * p.colour_stride * (b.place[tile * width(b)] // p.number)
     i, near, far = p.camera, real(d, d.camera.clip[0]), real(d, d.camera.clip[1])
-    R, size = d.cam_xmat[i], (real(d, p.image_width), real(d, p.image_height))
+    R, size = d.cam_xmat[i], (p.image_width, p.image_height)
     lane = 1.0 * lane_index(d)
     row_of_lane = floor((lane + 0.5) / p.packet_width)
     column_of_lane = lane - p.packet_width * row_of_lane
     wide, high, n = p.packet_width, width(d) // p.packet_width, p.block_width * p.block_height
     # not a number if a pose is not finite
-    spoiled = dot3(d.cam_xpos[i], (R[0], R[1], R[2]))
+    spoiled = dot(d.cam_xpos[i], R.rows[0])
     for k in range(d.camera.ncandidate[0]):
         g = d.camera.candidate[k]
-        spoiled = spoiled + (dot3(d.geom_xpos[g], (R[3], R[4], R[5])) + d.geom_xmat[g][8])
+        spoiled = spoiled + (dot(d.geom_xpos[g], R.rows[1]) + d.geom_xmat[g].zz)
     spoiled = where(fabs(spoiled) < FAR, 0.0, spoiled - spoiled)
     d.ray.culls[0] = 1
     for s in range(b.nstep):
         block, k = s // n, s % n
-        first_column = real(d, wide * p.block_width * (block % p.blocks))
-        first_row = real(d, high * p.block_height * (block // p.blocks))
+        first_column = wide * p.block_width * (block % p.blocks)
+        first_row = high * p.block_height * (block // p.blocks)
         if k == 0:
-            extent = real(d, wide * p.block_width), real(d, high * p.block_height)
+            extent = wide * p.block_width, high * p.block_height
             choose_geoms(m, d, i, size, (first_column, first_row), extent)
         column = first_column + (column_of_lane + wide * (k % p.block_width))
         row = first_row + (row_of_lane + high * (k // p.block_width))
         origin, direction = image_ray(m, d, i, size, column, row)
         # depth along the optical axis by distance along the ray
-        slope = -dot3((R[2], R[5], R[8]), direction)
+        slope = -dot(R.columns[2], direction)
         start = near / slope
-        d.ray.point[0] = axpy3(start, direction, origin)
+        point = fma(start, direction, origin)
+        d.ray.point[0] = point
         d.ray.direction[0] = direction
         d.ray.exclude[0] = -1.0
         cast_packet(m, d)
         depth = slope * d.ray.distance[0] + near
         seen = (d.ray.geom[0] >= 0.0) & (depth < far)
         p.depth[0] = where(seen, depth, far) + spoiled
-        geom, normal = where(seen, d.ray.geom[0], -1.0), select3(seen, d.ray.normal[0], zeros(3))
+        geom, normal = where(seen, d.ray.geom[0], -1.0), where(seen, d.ray.normal[0], Vec3(zeros(3)))
         if p.coloured:
-            shade(m, d, p, axpy3(start, direction, origin), direction, seen, colours)
-            store3(p.rgb, 0, tuple(x + spoiled for x in load3(p.rgb, 0)))
+            shade(m, d, p, point, direction, seen, colours)
+            p.rgb[0:3] = tuple(x + spoiled for x in p.rgb[0:3])
         d.ray.geom[0] = geom
         d.ray.normal[0] = normal
         write_records(b, thread, tile, s)

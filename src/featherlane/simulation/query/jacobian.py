@@ -43,7 +43,7 @@ OBJECT_RECORD = Layout(
         Field(
             "objects", "size", doc="address of kind, as mjtObj, and index of each object; 0: a given point of a body"
         ),
-        Field("motion", "real", (6,), "rad, m", "motion of an object", "object_tiles", "scratch"),
+        Field("motion", "real", (6,), "rad, m", "motion of an object", "object_tiles", "scratch", rows=Motion),
     ),
 )
 
@@ -54,18 +54,17 @@ def to_local(p, R):
     n = p.jac_nv
     for k in range(2 * n):
         j = 3 * n * (k // n) + k % n
-        v = mat_t_mul_vec(R, (p.jac[j], p.jac[j + n], p.jac[j + 2 * n]))
+        v = R.T @ Vec3(p.jac[j], p.jac[j + n], p.jac[j + 2 * n])
         p.jac[j], p.jac[j + n], p.jac[j + 2 * n] = v[0], v[1], v[2]
 
 
 @kernel
 def write_motion(p, R, motion):
     """Writes the (angular, linear) motion of an object, in the axes R if p.local is set."""
-    for half in unrolled(range(2)):
-        v = motion[half]
-        if p.local:
-            v = mat_t_mul_vec(R, v)
-        store3(p.motion, 3 * half, v)
+    w, v = Vec3(motion[0]), Vec3(motion[1])
+    if p.local:
+        w, v = R.T @ w, R.T @ v
+    p.motion[0] = join(w, v)
 
 
 @over_tiles(p=OBJECT_RECORD)

@@ -116,8 +116,7 @@ def scan_tiles(m, d, b, p, thread, tile):
         for i in range(6):
             for lane in range(W):
                 write_lane(p.local, i, lane, read_lane(lanes, W * (6 * s + i) + lane, 0))
-        origin = pos + mat_mul_vec(R, load3(p.local, 0))
-        direction = mat_mul_vec(R, load3(p.local, 3))
+        origin, direction = pos + R @ Vec3(p.local[0:3]), R @ Vec3(p.local[3:6])
         d.ray.point[0] = origin
         d.ray.direction[0] = direction
         if p.vertical:

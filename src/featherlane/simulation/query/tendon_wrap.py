@@ -41,8 +41,8 @@ def find_arc(m, d, k):
     """
     start, geom, end = m.wrap_objid[k - 1], m.wrap_objid[k], m.wrap_objid[k + 1]
     bends, first, last, length = wrap(m, d, start, end, geom, m.wrap_type[k], m.wrap_sideid[k])
-    store3(d.distance.fromto, 0, first)
-    store3(d.distance.fromto, 3, last)
+    d.distance.fromto[0:3] = first
+    d.distance.fromto[3:6] = last
     d.distance.dist[0] = where(bends, length, -1.0)
 
 

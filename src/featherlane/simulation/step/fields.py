@@ -1,6 +1,9 @@
 """Declares fields of a whole step: participating worlds, sleeping trees, status codes."""
 
 from featherlane.lanes.layout import Declare, size
+from featherlane.lanes.rows import row_type
+
+Pose = row_type("Pose", "x y z qw qx qy qz")
 
 _fall_asleep_memory = Declare("fall_asleep", "memory", condition="sleep")
 _note_mocap_memory = Declare("note_mocap", "memory", condition="sleep")
@@ -13,14 +16,15 @@ _fall_asleep_scratch = Declare("fall_asleep", "scratch")
 _step_scratch = Declare("step", "scratch")
 _flag_new_counts_scratch = Declare("flag_new_counts", "scratch")
 _solve_in_parts_scratch = Declare("solve_in_parts", "scratch")
+_part = Declare("solve_in_parts", "scratch", record="part")
 _report = Declare("sign_contacts", "report")
 _count = Declare("step", "count")
 _cause = Declare("reset_bad", "cause", condition="request")
 _detail = Declare("compare_forward_inverse", "detail")
+_compare_scratch = Declare("compare_forward_inverse", "scratch")
 _inverse_output = Declare("inverse", "output")
 
 FIELDS = (
-    size("npart", "values kept per world while a tile is solved in parts, 2 nv + ntree + 7"),
     size("nsignature", "words of the contact signature, 24 candidate pairs each"),
     size("want_frames", "1: compute the frames of all geoms and sites, 0: only those of colliding geoms"),
     size("want_energy", "1: compute energies in each step"),
@@ -34,7 +38,7 @@ FIELDS = (
         "negative: awake, a counter up to -1 (ready to sleep); else asleep, the next tree of its island",
     ),
     _fall_asleep_memory.real("sleep_qpos", "nq", "m, rad, quaternion", "qpos of sleeping trees"),
-    _note_mocap_memory.real("sleep_mocap", "nmocap 7", "m, 1", "poses of mocap bodies at the last check"),
+    _note_mocap_memory.rows(Pose, "sleep_mocap", "nmocap", "m, 1", "poses of mocap bodies at the last check"),
     _mark_awake_output.real("tree_awake", "ntree", "1", "1: the tree is awake, 0: asleep"),
     _mark_awake_output.real("body_awake", "nbody", "1", "1: body of an awake tree, or mocap body; 0: asleep or static"),
     _wake_perturbed_scratch.real("sleep_perturbed", "ntree", "1", "1: the user changed the state of the sleeping tree"),
@@ -51,7 +55,17 @@ FIELDS = (
     # a tile whose contact slots overflow is split into parts
     _step_scratch.real("active", "1", "1", "1: the world is computed, 0: it belongs to the other part of a split tile"),
     _solve_in_parts_scratch.real("lane_active", "1", "1", "`active` of the whole tile while its parts are solved"),
-    _solve_in_parts_scratch.real("part", "npart", "1", "results collected from the parts of a split tile"),
+    # results collected from the parts of a split tile
+    _part.real("qacc", "nv", "m/s^2, rad/s^2", "acceleration"),
+    _part.real("qfrc_constraint", "nv", "N, N m", "constraint forces"),
+    _part.real("ncon", "1", "1", "number of contacts"),
+    _part.real("nefc", "1", "1", "number of rows"),
+    _part.real("solver_niter", "1", "1", "number of iterations"),
+    _part.real("solver_residual", "1", "1", "residual"),
+    _part.real("solver_gap", "1", "1", "scaled duality gap"),
+    _part.real("ordered", "1", "1", "Hessian factored in its own order"),
+    _part.real("nisland", "1", "1", "number of islands"),
+    _part.real("tree_island", "ntree", "1", "island of each tree"),
     # reported by a batch for each world
     _report.real(
         "signature", "nsignature", "1", "candidate pairs in contact, as bits; worlds with similar contacts share tiles"
@@ -65,6 +79,7 @@ FIELDS = (
     _flag_new_counts_scratch.int(
         "found_count", "1", "1", "1: this thread has counted a condition of `status`, except for not_converged"
     ),
+    _compare_scratch.real("qfrc_forward", "nv", "N, N m", "qfrc_constraint of `forward`"),
     _detail.real("solver_fwdinv", "2", "N, N m", "norm of forward minus inverse: constraint force, applied force"),
     _inverse_output.real("qfrc_inverse", "nv", "N, N m", "external force that produces qacc"),
 )

@@ -70,8 +70,7 @@ def reset_references(m, d, mask):
         for t in range(m.ntendon):
             p = m.tendon_plasticadr[t]
             if p >= 0:
-                for k in range(2):
-                    d.plastic[p + k] = where(mask, flat(m.tendon_lengthspring)[2 * t + k], d.plastic[p + k])
+                d.plastic[p : p + 2] = where(mask, m.tendon_lengthspring[t], Vec2(d.plastic[p : p + 2]))
 
 
 @kernel
@@ -95,13 +94,8 @@ def reset_worlds(m, d, mask):
     for b in range(m.nbody):
         k = m.body_mocapid[b]
         if k >= 0:
-            w, x, y, z = m.body_quat[b].unit
-            for c in range(3):
-                flat(d.mocap_pos)[3 * k + c] = where(mask, flat(m.body_pos)[3 * b + c], flat(d.mocap_pos)[3 * k + c])
-            d.mocap_quat[k][0] = where(mask, w, d.mocap_quat[k][0])
-            d.mocap_quat[k][1] = where(mask, x, d.mocap_quat[k][1])
-            d.mocap_quat[k][2] = where(mask, y, d.mocap_quat[k][2])
-            d.mocap_quat[k][3] = where(mask, z, d.mocap_quat[k][3])
+            d.mocap_pos[k] = where(mask, m.body_pos[b], d.mocap_pos[k])
+            d.mocap_quat[k] = where(mask, m.body_quat[b].unit, d.mocap_quat[k])
 
 
 @kernel
@@ -113,10 +107,7 @@ def restart_sleep(m, d, mask):
     for i in range(m.nq):
         d.sleep_qpos[i] = where(mask, m.qpos0[i], d.sleep_qpos[i])
     for k in range(m.nmocap):
-        for c in range(3):
-            d.sleep_mocap[7 * k + c] = where(mask, flat(d.mocap_pos)[3 * k + c], d.sleep_mocap[7 * k + c])
-        for c in range(4):
-            d.sleep_mocap[7 * k + 3 + c] = where(mask, flat(d.mocap_quat)[4 * k + c], d.sleep_mocap[7 * k + 3 + c])
+        d.sleep_mocap[k] = where(mask, join(d.mocap_pos[k], d.mocap_quat[k]), d.sleep_mocap[k])
 
 
 @kernel

@@ -27,41 +27,36 @@ def needs_islands(m, d):
 
 @kernel
 def keep(m, d):
-    """Stores the results of the worlds of this part in `part`."""
-    mask = d.active[0] > 0.0
+    """Stores the results of the worlds of this part."""
+    mask, part = d.active[0] > 0.0, d.part
     for i in range(m.nv):
-        d.part[i] = where(mask, d.qacc[i], d.part[i])
-        d.part[m.nv + i] = where(mask, d.qfrc_constraint[i], d.part[m.nv + i])
-    n = 2 * m.nv
-    d.part[n] = where(mask, d.ncon[0], d.part[n])
-    d.part[n + 1] = where(mask, d.solver_niter[0], d.part[n + 1])
-    d.part[n + 2] = where(mask, d.solver_residual[0], d.part[n + 2])
-    d.part[n + 3] = where(mask, d.solver_gap[0], d.part[n + 3])
-    d.part[n + 4] = where(mask, d.ordered[0], d.part[n + 4])
-    d.part[n + 5] = where(mask, d.nefc[0], d.part[n + 5])
+        part.qacc[i] = where(mask, d.qacc[i], part.qacc[i])
+        part.qfrc_constraint[i] = where(mask, d.qfrc_constraint[i], part.qfrc_constraint[i])
+    part.ncon[0] = where(mask, d.ncon[0], part.ncon[0])
+    part.nefc[0] = where(mask, d.nefc[0], part.nefc[0])
+    part.solver_niter[0] = where(mask, d.solver_niter[0], part.solver_niter[0])
+    part.solver_residual[0] = where(mask, d.solver_residual[0], part.solver_residual[0])
+    part.solver_gap[0] = where(mask, d.solver_gap[0], part.solver_gap[0])
+    part.ordered[0] = where(mask, d.ordered[0], part.ordered[0])
     if needs_islands(m, d):
-        d.part[n + 6] = where(mask, d.nisland[0], d.part[n + 6])
+        part.nisland[0] = where(mask, d.nisland[0], part.nisland[0])
         for t in range(m.ntree):
-            d.part[n + 7 + t] = where(mask, d.tree_island[t], d.part[n + 7 + t])
+            part.tree_island[t] = where(mask, d.tree_island[t], part.tree_island[t])
 
 
 @kernel
 def give_back(m, d):
-    """Writes the merged results from `part` to the tile's fields."""
+    """Writes the merged results of the parts to the tile's fields."""
+    part = d.part
     for i in range(m.nv):
-        d.qacc[i] = d.part[i]
-        d.qfrc_constraint[i] = d.part[m.nv + i]
-    n = 2 * m.nv
-    d.ncon[0] = d.part[n]
-    d.solver_niter[0] = d.part[n + 1]
-    d.solver_residual[0] = d.part[n + 2]
-    d.solver_gap[0] = d.part[n + 3]
-    d.ordered[0] = d.part[n + 4]
-    d.nefc[0] = d.part[n + 5]
+        d.qacc[i], d.qfrc_constraint[i] = part.qacc[i], part.qfrc_constraint[i]
+    d.ncon[0], d.nefc[0] = part.ncon[0], part.nefc[0]
+    d.solver_niter[0], d.solver_residual[0] = part.solver_niter[0], part.solver_residual[0]
+    d.solver_gap[0], d.ordered[0] = part.solver_gap[0], part.ordered[0]
     if needs_islands(m, d):
-        d.nisland[0] = d.part[n + 6]
+        d.nisland[0] = part.nisland[0]
         for t in range(m.ntree):
-            d.tree_island[t] = d.part[n + 7 + t]
+            d.tree_island[t] = part.tree_island[t]
         for i in range(m.nv):
             d.dof_island[i] = d.tree_island[m.dof_treeid[i]]
 
@@ -102,7 +97,7 @@ def solve_in_parts(m, d, purpose):
     Reads:  the state and frames.
     Writes: qacc, qfrc_constraint, ncon, nefc, solver_niter, solver_residual, solver_gap, ordered of every world;
             warning; on request nisland, tree_island, dof_island.
-    Scratch: part, active, lane_active, dof_touched.
+    Scratch: part.*, active, lane_active, dof_touched.
     """
     solve_parts(m, d, purpose)
     give_back(m, d)

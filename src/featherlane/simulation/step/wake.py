@@ -108,10 +108,9 @@ def positions(m, t):
 @kernel
 def mocap_moved(d, k, moved):
     """Returns `moved`, set to 1 in worlds in which mocap body k has moved since the last call."""
-    for c in range(3):
-        moved = where(flat(d.mocap_pos)[3 * k + c] != d.sleep_mocap[7 * k + c], 1.0, moved)
-    for c in range(4):
-        moved = where(flat(d.mocap_quat)[4 * k + c] != d.sleep_mocap[7 * k + 3 + c], 1.0, moved)
+    now, before = join(d.mocap_pos[k], d.mocap_quat[k]), d.sleep_mocap[k]
+    for c in unrolled(range(7)):
+        moved = where(now[c] != before[c], 1.0, moved)
     return moved
 
 
@@ -160,10 +159,7 @@ def note_mocap(m, d):
     moved = 0.0
     for k in range(m.nmocap):
         moved = mocap_moved(d, k, moved)
-        for c in range(3):
-            d.sleep_mocap[7 * k + c] = flat(d.mocap_pos)[3 * k + c]
-        for c in range(4):
-            d.sleep_mocap[7 * k + 3 + c] = flat(d.mocap_quat)[4 * k + c]
+        d.sleep_mocap[k] = join(d.mocap_pos[k], d.mocap_quat[k])
     return any_(moved > 0.0)
 
 
@@ -263,7 +259,7 @@ def wake_tied(m, d):
     woke = 0
     for i in range(m.ntendon):
         if m.tendon_limited[i] != 0 and m.tendon_treenum[i] == 2:
-            t1, t2, length = m.tendon_treeid[2 * i], m.tendon_treeid[2 * i + 1], d.ten_length[i]
+            t1, t2, length = m.tendon_treeid[i, 0], m.tendon_treeid[i, 1], d.ten_length[i]
             distance = fmin(length - m.tendon_range[i][0], m.tendon_range[i][1] - length)
             near = distance < m.tendon_margin[i]
             near = near & (d.tree_awake[t1] != d.tree_awake[t2])
@@ -281,7 +277,7 @@ def wake_tied(m, d):
 @kernel
 def wake_by_contact(m, d, k, lane):
     """Wakes the sleeping tree that contact slot k touches in one world, with the counter of the other tree."""
-    t1, t2 = m.body_treeid[d.con_carrier[2 * k]], m.body_treeid[d.con_carrier[2 * k + 1]]
+    t1, t2 = m.body_treeid[d.con_carrier[k, 0]], m.body_treeid[d.con_carrier[k, 1]]
     sleeper, other = t1, t2
     if t1 < 0 or (t2 >= 0 and has(d.tree_awake[t1] > 0.0, lane)):
         sleeper, other = t2, t1
@@ -296,7 +292,7 @@ def wake_at_contacts(m, d):
     """Wakes sleeping trees with a contact; returns whether any woke."""
     woke = 0
     for k in range(d.ncon_slot[0]):
-        t1, t2 = m.body_treeid[d.con_carrier[2 * k]], m.body_treeid[d.con_carrier[2 * k + 1]]
+        t1, t2 = m.body_treeid[d.con_carrier[k, 0]], m.body_treeid[d.con_carrier[k, 1]]
         asleep = d.active[0] < 0.0
         if t1 >= 0:
             asleep = asleep | (d.tree_awake[t1] == 0.0)

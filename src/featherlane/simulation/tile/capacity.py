@@ -36,7 +36,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         given: largest number of contacts that the caller gives to one world.
         width: worlds of the tile.
     """
-    nv, crowd, rows, limit = model.nv, model.ncrowd, row_capacity(model), contact_limit(model)
+    crowd, rows, limit = model.ncrowd, row_capacity(model), contact_limit(model)
     most = int(model.cand_npoint.sum()) + (limit if crowd else 0) + given * width
     slots = max(min(most, limit + given), 1)
     remembered = remembered_pairs(model)
@@ -59,7 +59,6 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         **lcp_capacity(model, slots, rows),
         **hessian_capacity(model, slots + rows["ngenJmax"] + crossings(model)),
         "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
-        "npart": 2 * nv + model.ntree + 7,
         "want_frames": 1,
         "want_energy": 0,
         "want_history": 0,

@@ -58,7 +58,7 @@ def set_user_sensor(
 
         @fl.kernel
         def tilt(m, d, i):
-            return d.xmat[9 * m.sensor_objid[i] + 8]
+            return d.xmat[m.sensor_objid[i]].zz
 
     Args:
         model: the model.

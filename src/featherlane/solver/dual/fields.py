@@ -4,6 +4,7 @@ from featherlane.lanes.layout import Declare, size
 
 _dual = Declare("solve", "scratch", record="dual")
 _dual_table = Declare("solve", "table", record="dual")
+_disc = Declare("solve", "scratch", record="disc")
 _dual_room = Declare("solve", "room", record="dual")
 
 FIELDS = (
@@ -26,5 +27,15 @@ FIELDS = (
     _dual.real("nsweep", "1", "1", "number of sweeps of the no-slip solver"),
     _dual_room.long("visit_key", "ndualmax", "1", "blocks in the order of a sweep, in the lower 31 bits"),
     _dual_room.long("visit_room", "ndualmax", "1", "buffer of the sort"),
-    _dual.real("room", "96", "1", "buffer for the problem of one block"),
+    # the block that a sweep updates
+    _dual.real("block_y", "6", "m/s^2, rad/s^2", "accelerations along its rows"),
+    _dual.real("block_change", "6", "N, N m", "change of its forces along the basis"),
+    _dual.real("block_force", "10", "N, N m", "its forces, or those of the edges of a pyramid"),
+    _dual.real("block_ray", "6", "1", "direction in which its force grows"),
+    # the friction of an elliptic contact at a fixed normal force
+    _disc.real("t", "5", "N, N m", "friction across the normal"),
+    _disc.real("b", "5", "m/s^2, rad/s^2", "accelerations without friction"),
+    _disc.real("w", "5", "N, N m", "solution of one more equation"),
+    _disc.real("A", "15", "1/kg", "matrix, its lower triangle"),
+    _disc.real("L", "15", "1", "factor, its lower triangle"),
 )

@@ -18,9 +18,6 @@ ROUNDS = 20  # of Newton's method; 3 to 6 are usual
 FLAT = 1e-12  # a pivot this small relative to the trace counts as 0
 BLOCKED = 1e30  # replaces such a pivot
 
-# places in dual.room: t, b, the solution w of one more equation, A and its factor as packed lower triangles
-T, B, W, A, L = 20, 25, 30, 36, 51
-
 
 @kernel
 def disc_triangle_index(c, e):
@@ -33,57 +30,57 @@ def factor_disc(d, n, multiplier, least):
     """Factors A + multiplier as L D L^T, with D on the diagonal."""
     for c in range(n):
         for e in range(c + 1):
-            x = d.dual.room[A + disc_triangle_index(c, e)]
+            x = d.disc.A[disc_triangle_index(c, e)]
             if c == e:
                 x = x + multiplier
             for k in range(e):
-                lk = d.dual.room[L + disc_triangle_index(c, k)] * d.dual.room[L + disc_triangle_index(k, k)]
-                x = fma(-lk, d.dual.room[L + disc_triangle_index(e, k)], x)
+                lk = d.disc.L[disc_triangle_index(c, k)] * d.disc.L[disc_triangle_index(k, k)]
+                x = fma(-lk, d.disc.L[disc_triangle_index(e, k)], x)
             if c == e:
                 x = where(x > least, x, BLOCKED)
             else:
-                x = x / d.dual.room[L + disc_triangle_index(e, e)]
-            d.dual.room[L + disc_triangle_index(c, e)] = x
+                x = x / d.disc.L[disc_triangle_index(e, e)]
+            d.disc.L[disc_triangle_index(c, e)] = x
 
 
 @kernel
 def solve_disc(d, n, x):
-    """Computes dual.room[x ..] <- (A + multiplier)^-1 dual.room[x ..]."""
+    """Computes x <- (A + multiplier)^-1 x."""
     for c in range(n):
-        s = d.dual.room[x + c]
+        s = x[c]
         for e in range(c):
-            s = fma(-d.dual.room[L + disc_triangle_index(c, e)], d.dual.room[x + e], s)
-        d.dual.room[x + c] = s
+            s = fma(-d.disc.L[disc_triangle_index(c, e)], x[e], s)
+        x[c] = s
     for c in range(n):
-        d.dual.room[x + c] = d.dual.room[x + c] / d.dual.room[L + disc_triangle_index(c, c)]
+        x[c] = x[c] / d.disc.L[disc_triangle_index(c, c)]
     for c in range(n - 1, -1, -1):
-        s = d.dual.room[x + c]
+        s = x[c]
         for e in range(c + 1, n):
-            s = fma(-d.dual.room[L + disc_triangle_index(e, c)], d.dual.room[x + e], s)
-        d.dual.room[x + c] = s
+            s = fma(-d.disc.L[disc_triangle_index(e, c)], x[e], s)
+        x[c] = s
 
 
 @kernel
-def buffer_product(d, n, x, y):
-    """Returns the scalar product of two vectors in dual.room."""
+def disc_product(n, x, y):
+    """Returns x . y."""
     s = 0.0
     for c in range(n):
-        s = fma(d.dual.room[x + c], d.dual.room[y + c], s)
+        s = fma(x[c], y[c], s)
     return s
 
 
 @kernel
 def solve_on_disc(d, n, r):
-    """Computes t from A and b in dual.room.
+    """Computes disc.t from disc.A and disc.b.
 
-    Reads:  dual.room at A and B.
-    Writes: dual.room at T.
-    Scratch: W, L.
+    Reads:  disc.A, disc.b.
+    Writes: disc.t.
+    Scratch: disc.w, disc.L.
     Cost:   O(n^3) a round.
     """
     trace, multiplier = 0.0, 0.0
     for c in range(n):
-        trace = trace + d.dual.room[A + disc_triangle_index(c, c)]
+        trace = trace + d.disc.A[disc_triangle_index(c, c)]
     slack = 1e-13
     if single_precision(d):
         slack = 1e-6
@@ -91,19 +88,19 @@ def solve_on_disc(d, n, r):
     for _ in range(ROUNDS):
         factor_disc(d, n, multiplier, FLAT * trace)
         for c in range(n):
-            d.dual.room[T + c] = -d.dual.room[B + c]
-        solve_disc(d, n, T)
-        length = sqrt(buffer_product(d, n, T, T))
+            d.disc.t[c] = -d.disc.b[c]
+        solve_disc(d, n, d.disc.t)
+        length = sqrt(disc_product(n, d.disc.t, d.disc.t))
         outside = outside & (length > fma(slack, r, r)) & (r > 0.0)
         if not any_(outside):
             break
         for c in range(n):
-            d.dual.room[W + c] = d.dual.room[T + c]
-        solve_disc(d, n, W)
-        slope = where(outside, buffer_product(d, n, T, W), 1.0)
+            d.disc.w[c] = d.disc.t[c]
+        solve_disc(d, n, d.disc.w)
+        slope = where(outside, disc_product(n, d.disc.t, d.disc.w), 1.0)
         gain = (length / where(outside, r, 1.0) - 1.0) * (length * length) / slope
         multiplier = where(outside, multiplier + gain, multiplier)
     # scaled to |t| = r exactly; with r = 0 the force is 0
     scale = where(length > r, r / fmax(length, 1e-30), 1.0)
     for c in range(n):
-        d.dual.room[T + c] = where(r > 0.0, scale * d.dual.room[T + c], 0.0)
+        d.disc.t[c] = where(r > 0.0, scale * d.disc.t[c], 0.0)

@@ -9,7 +9,7 @@ Note:   friction directions without mobility: see friction_disc.py.
 
 from featherlane.prelude import *
 from featherlane.model.solver import in_forces
-from featherlane.solver.dual.pgs import FORCE, Y, add_contact_change, change_force, load_contact, slide_across
+from featherlane.solver.dual.pgs import add_contact_change, change_force, load_contact, slide_across
 from featherlane.solver.dual.problem import (
     accelerate_by_forces,
     add_row_force,
@@ -33,19 +33,19 @@ INVERSE = 1  # place of 1 / A in the block of a row, whose A is a scalar
 def invert_rows(d):
     """Computes 1 / A of rows with friction loss, next to their A: sweeps need no division."""
     for k in range(d.nfrictionrow[0]):
-        d.dual.A[21 * k + INVERSE] = 1.0 / fmax(d.dual.A[21 * k], MINVAL)
+        d.dual.A[k, INVERSE] = 1.0 / fmax(d.dual.A[k, 0], MINVAL)
     for k in range(d.ngenrow[0]):
         if d.genrow_type[k] == FRICTION_TENDON:
-            q = 21 * (d.ndofrow[0] + k)
-            d.dual.A[q + INVERSE] = 1.0 / fmax(d.dual.A[q], MINVAL)
+            q = d.ndofrow[0] + k
+            d.dual.A[q, INVERSE] = 1.0 / fmax(d.dual.A[q, 0], MINVAL)
 
 
 @kernel
 def free_row(d, q, v, lo, hi, live):
     """Solves the friction loss of a row, block q, with J a - aref = v without forces; returns the cost's decrease."""
-    f, y, A = d.dual.f[10 * q], v + block_row_product(d, q, 0), fmax(d.dual.A[21 * q], MINVAL)
-    delta = where(live, clip(fma(-y, d.dual.A[21 * q + INVERSE], f), lo, hi) - f, 0.0)
-    d.dual.f[10 * q] = f + delta
+    f, y, A = d.dual.f[q, 0], v + block_row_product(d, q, 0), fmax(d.dual.A[q, 0], MINVAL)
+    delta = where(live, clip(fma(-y, d.dual.A[q, INVERSE], f), lo, hi) - f, 0.0)
+    d.dual.f[q, 0] = f + delta
     add_row_force(d, q, 0, delta)
     return -(delta * fma(0.5 * A, delta, y))
 
@@ -53,14 +53,14 @@ def free_row(d, q, v, lo, hi, live):
 @kernel
 def free_pair(d, q, dim, i, live):
     """Solves opposite edges along direction i of a pyramid: their sum stays, their difference t has |t| <= sum."""
-    e, f = 10 * q + 2 * i - 2, 10 * q + 2 * i - 1
-    total, t, y = d.dual.f[e] + d.dual.f[f], d.dual.f[e] - d.dual.f[f], d.dual.room[Y + i]
-    A = d.dual.A[21 * q + block_triangle_index(i, i)]
+    up, down, y = d.dual.f[q, 2 * i - 2], d.dual.f[q, 2 * i - 1], d.dual.block_y[i]
+    total, t = up + down, up - down
+    A = d.dual.A[q, block_triangle_index(i, i)]
     moves = A > MINVAL
     best = where(moves, clip(t - y / where(moves, A, 1.0), -total, total), 0.0)
     delta = where(live, best - t, 0.0)
-    d.dual.f[e] = where(live, 0.5 * (total + best), d.dual.f[e])
-    d.dual.f[f] = where(live, 0.5 * (total - best), d.dual.f[f])
+    d.dual.f[q, 2 * i - 2] = where(live, 0.5 * (total + best), up)
+    d.dual.f[q, 2 * i - 1] = where(live, 0.5 * (total - best), down)
     change_force(d, q, dim, i, delta)
     return -(delta * fma(0.5 * A, delta, y))
 
@@ -69,19 +69,19 @@ def free_pair(d, q, dim, i, live):
 def free_cone(d, q, dim, live):
     """Solves the forces across the normal of an elliptic contact."""
     for c in range(dim):
-        d.dual.room[FORCE + c] = d.dual.f[10 * q + c]
+        d.dual.block_force[c] = d.dual.f[q, c]
     fall = slide_across(d, q, dim, 0.0, 0.0, live)
     for c in range(1, dim):
-        d.dual.f[10 * q + c] = d.dual.room[FORCE + c] + 0.0
+        d.dual.f[q, c] = d.dual.block_force[c] + 0.0
     return fall
 
 
 @kernel
 def pushes(m, d, k, q):
     """Returns a mask: does contact k have a force?  Without one, it has no friction to solve."""
-    found = d.dual.f[10 * q] != 0.0
+    found = d.dual.f[q, 0] != 0.0
     for e in range(1, force_count(m, d, k)):
-        found = found | (d.dual.f[10 * q + e] != 0.0)
+        found = found | (d.dual.f[q, e] != 0.0)
     return found
 
 
@@ -104,14 +104,14 @@ def regularisation_cost(m, d):
     """Returns 1/2 f^T R f: the part of the cost that R contributes."""
     s, first = 0.0, d.ndofrow[0]
     for k in range(first):
-        f = d.dual.f[10 * k]
+        f = d.dual.f[k, 0]
         s = fma(f * regularisation(d.dofrow_D[k]), f, s)
     for k in range(d.ngenrow[0]):
-        f = d.dual.f[10 * (first + k)]
+        f = d.dual.f[first + k, 0]
         s = fma(f * regularisation(d.genrow_D[k]), f, s)
     for k in range(d.ncon_slot[0]):
         for e in range(force_count(m, d, k)):
-            f = d.dual.f[10 * (first + d.ngenrow[0] + k) + e]
+            f = d.dual.f[first + d.ngenrow[0] + k, e]
             D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
             s = fma(f * regularisation(D), f, s)
     return 0.5 * s
@@ -141,7 +141,7 @@ def noslip(m, d):
             qacc_smooth.
     Writes: dual.*, qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
             dual.start, dual.nsweep.
-    Scratch: primal.*, con_motion, con_wrench.
+    Scratch: primal.*, disc.*, con_motion, con_wrench.
     Cost:   per sweep two products with Y.
     """
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)

@@ -17,9 +17,6 @@ costs no row product; a contact without force also tries its rim; and momentum r
 
 from featherlane.prelude import *
 from featherlane.constraint.row import UNBOUNDED
-from featherlane.solver.dual.friction_disc import A as DISC_A
-from featherlane.solver.dual.friction_disc import B as DISC_B
-from featherlane.solver.dual.friction_disc import T as DISC_T
 from featherlane.solver.dual.friction_disc import disc_triangle_index, solve_on_disc
 from featherlane.solver.dual.problem import (
     accelerate_by_forces,
@@ -37,18 +34,16 @@ from featherlane.solver.dual.problem import (
     sum_forces,
     three_dots,
 )
-from featherlane.solver.dual.rows import basis_value_index, block_triangle_index
+from featherlane.solver.dual.rows import block_triangle_index
 from featherlane.solver.dual.visit_order import is_scrambled, order_blocks, visited
 from featherlane.solver.primal.history import record
 from featherlane.solver.primal.problem import TINY, place_rows, subtract_reference, trace_of_inertia
 from featherlane.solver.primal.rounding import is_left, is_rounding
+from featherlane.solver.rows.rows import basis_value
 
 ROUNDS = 2  # visits of a contact within a sweep
 PATIENCE = 4.0  # sweeps without progress
 TOUCHING = 1e-15  # N: a smaller normal force counts as 0
-
-# places in dual.room: accelerations along the rows of a block, the change of their forces, the forces, a ray
-Y, CHANGE, FORCE, RAY = 0, 6, 12, 70
 
 
 # ---- one block -----------------------------------------------------------------------------------------------------
@@ -61,16 +56,16 @@ def row_regularization(D):
 @kernel
 def drift(d, q, e, f, live):
     """Returns (f_new - f_start) (f_start - f_old) of a force: negative if the sweep opposes the momentum."""
-    start = d.dual.f[10 * q + e]
-    d.dual.f[10 * q + e] = where(live, f, start)
-    return (f - start) * (start - d.dual.old[10 * q + e])
+    start = d.dual.f[q, e]
+    d.dual.f[q, e] = where(live, f, start)
+    return (f - start) * (start - d.dual.old[q, e])
 
 
 @kernel
 def update_row_force(d, q, b, D, lo, hi, live):
     """Updates the block of one row; returns the cost's decrease and the drift."""
-    f, R = d.dual.f[10 * q], row_regularization(D)
-    y, a = fma(R, f, b + block_row_product(d, q, 0)), d.dual.A[21 * q] + R
+    f, R = d.dual.f[q, 0], row_regularization(D)
+    y, a = fma(R, f, b + block_row_product(d, q, 0)), d.dual.A[q, 0] + R
     g = clip(f - y / a, lo, hi)
     delta = where(live, g - f, 0.0)
     add_row_force(d, q, 0, delta)
@@ -84,20 +79,20 @@ def load_contact(m, d, k, q):
     while first + 3 <= dim:
         x = three_dots(d, q, first)
         for c in range(3):
-            d.dual.room[Y + first + c] = d.primal.con_warm[basis_value_index(d, k, first + c)] + x[c]
+            d.dual.block_y[first + c] = basis_value(d, d.primal.con_warm, k, first + c) + x[c]
         first += 3
     for c in range(first, dim):
-        d.dual.room[Y + c] = d.primal.con_warm[basis_value_index(d, k, c)] + block_row_product(d, q, c)
+        d.dual.block_y[c] = basis_value(d, d.primal.con_warm, k, c) + block_row_product(d, q, c)
     for c in range(dim):
-        d.dual.room[CHANGE + c] = 0.0
+        d.dual.block_change[c] = 0.0
 
 
 @kernel
 def change_force(d, q, dim, c, delta):
     """Changes the force along row c of a contact, and updates the accelerations."""
-    d.dual.room[CHANGE + c] = d.dual.room[CHANGE + c] + delta
+    d.dual.block_change[c] = d.dual.block_change[c] + delta
     for e in range(dim):
-        d.dual.room[Y + e] = fma(d.dual.A[21 * q + block_triangle_index(c, e)], delta, d.dual.room[Y + e])
+        d.dual.block_y[e] = fma(d.dual.A[q, block_triangle_index(c, e)], delta, d.dual.block_y[e])
 
 
 @kernel
@@ -105,24 +100,22 @@ def add_contact_change(d, q, dim):
     """Updates z by the change of a contact's forces."""
     first = 0
     while first + 3 <= dim:
-        add_three(d, q, first, load3(d.dual.room, CHANGE + first))
+        add_three(d, q, first, Vec3(d.dual.block_change[first : first + 3]))
         first += 3
     for c in range(first, dim):
-        add_row_force(d, q, c, d.dual.room[CHANGE + c])
+        add_row_force(d, q, c, d.dual.block_change[c])
 
 
 @kernel
 def visit_edge(d, q, dim, e, R, live):
     """Updates edge e of a pyramid; returns the cost's decrease."""
-    i, a = 1 + e // 2, 21 * q
-    s = real(d, 1.0 - 2.0 * (e % 2))
-    f = d.dual.room[FORCE + e]
-    y = fma(R, f, fma(s, d.dual.room[Y + i], d.dual.room[Y]))
-    A = (
-        (d.dual.A[a] + d.dual.A[a + block_triangle_index(i, i)]) + (2.0 * s) * d.dual.A[a + block_triangle_index(i, 0)]
-    ) + R
+    i, s = 1 + e // 2, 1.0 - 2.0 * (e % 2)
+    f = d.dual.block_force[e]
+    y = fma(R, f, fma(s, d.dual.block_y[i], d.dual.block_y[0]))
+    across, mixed = d.dual.A[q, block_triangle_index(i, i)], d.dual.A[q, block_triangle_index(i, 0)]
+    A = ((d.dual.A[q, 0] + across) + (2.0 * s) * mixed) + R
     delta = where(live, fmax(f - y / A, 0.0) - f, 0.0)
-    d.dual.room[FORCE + e] = f + delta
+    d.dual.block_force[e] = f + delta
     change_force(d, q, dim, 0, delta)
     change_force(d, q, dim, i, s * delta)
     return -(delta * fma(0.5 * A, delta, y))
@@ -134,14 +127,14 @@ def visit_pyramid(m, d, k, q, sweep, live):
     dim, n, R = d.con_dim[k], force_count(m, d, k), row_regularization(d.con_D[k])
     load_contact(m, d, k, q)
     for e in range(n):
-        d.dual.room[FORCE + e] = d.dual.f[10 * q + e]
+        d.dual.block_force[e] = d.dual.f[q, e]
     fall, against = 0.0, 0.0
     for turn in range(ROUNDS):
         for at in range(n):
             e = at if (sweep + turn) % 2 == 0 else n - 1 - at
             fall = fall + visit_edge(d, q, dim, e, R, live)
     for e in range(n):
-        against = against + drift(d, q, e, d.dual.room[FORCE + e], live)
+        against = against + drift(d, q, e, d.dual.block_force[e], live)
     add_contact_change(d, q, dim)
     return fall, against
 
@@ -149,16 +142,16 @@ def visit_pyramid(m, d, k, q, sweep, live):
 @kernel
 def cone_row(d, q, c, R, Rt):
     """Returns the acceleration along row c with its regularisation."""
-    return fma(R if c == 0 else Rt, d.dual.room[FORCE + c], d.dual.room[Y + c])
+    return fma(R if c == 0 else Rt, d.dual.block_force[c], d.dual.block_y[c])
 
 
 @kernel
 def move_on_cone(d, q, dim, c, target, R, Rt, live):
     """Sets force c to its target; returns the cost's decrease."""
-    delta = where(live, target - d.dual.room[FORCE + c], 0.0)
-    a = d.dual.A[21 * q + block_triangle_index(c, c)] + (R if c == 0 else Rt)
+    delta = where(live, target - d.dual.block_force[c], 0.0)
+    a = d.dual.A[q, block_triangle_index(c, c)] + (R if c == 0 else Rt)
     fall = -(delta * fma(0.5 * a, delta, cone_row(d, q, c, R, Rt)))
-    d.dual.room[FORCE + c] = d.dual.room[FORCE + c] + delta
+    d.dual.block_force[c] = d.dual.block_force[c] + delta
     change_force(d, q, dim, c, delta)
     return fall
 
@@ -177,7 +170,7 @@ def set_ray(d, q, dim, R, Rt, held):
     inverse = where(up > 0.0, 1.0 / fmax(sqrt(s), TINY), 0.0)
     for c in range(dim):
         tip = 1.0 if c == 0 else -(cone_row(d, q, c, R, Rt) * inverse)
-        d.dual.room[RAY + c] = where(held, d.dual.room[FORCE + c], tip)
+        d.dual.block_ray[c] = where(held, d.dual.block_force[c], tip)
 
 
 @kernel
@@ -185,10 +178,10 @@ def ray_length(d, q, dim, R, Rt):
     """Returns the distance along the ray to the minimum of the cost."""
     up, curvature = 0.0, 0.0
     for c in range(dim):
-        v, s = d.dual.room[RAY + c], 0.0
+        v, s = d.dual.block_ray[c], 0.0
         up = fma(v, cone_row(d, q, c, R, Rt), up)
         for e in range(dim):
-            s = fma(d.dual.A[21 * q + block_triangle_index(c, e)], d.dual.room[RAY + e], s)
+            s = fma(d.dual.A[q, block_triangle_index(c, e)], d.dual.block_ray[e], s)
         curvature = fma(v, fma(R if c == 0 else Rt, v, s), curvature)
     bent = curvature > 0.0
     return where(bent, -(up / where(bent, curvature, 1.0)), 0.0)
@@ -197,13 +190,13 @@ def ray_length(d, q, dim, R, Rt):
 @kernel
 def push_along(d, q, dim, R, Rt, live):
     """Changes the force along its ray, not beyond the tip of the cone; returns the cost's decrease."""
-    held, fall = d.dual.room[FORCE] > TOUCHING, 0.0
+    held, fall = d.dual.block_force[0] > TOUCHING, 0.0
     set_ray(d, q, dim, R, Rt, held)
     x = ray_length(d, q, dim, R, Rt)
     x = fmax(x, where(held, -1.0, 0.0))
     for c in range(dim):
-        start = where(held, d.dual.room[FORCE + c], 0.0)
-        fall = fall + move_on_cone(d, q, dim, c, fma(x, d.dual.room[RAY + c], start), R, Rt, live)
+        start = where(held, d.dual.block_force[c], 0.0)
+        fall = fall + move_on_cone(d, q, dim, c, fma(x, d.dual.block_ray[c], start), R, Rt, live)
     return fall
 
 
@@ -212,18 +205,18 @@ def slide_across(d, q, dim, R, Rt, live):
     """Solves friction at a fixed normal force; returns the cost's decrease."""
     n = dim - 1
     for c in range(n):
-        b = d.dual.room[Y + c + 1]
+        b = d.dual.block_y[c + 1]
         for e in range(n):
-            b = fma(-d.dual.A[21 * q + block_triangle_index(c + 1, e + 1)], d.dual.room[FORCE + e + 1], b)
-        d.dual.room[DISC_B + c] = b
+            b = fma(-d.dual.A[q, block_triangle_index(c + 1, e + 1)], d.dual.block_force[e + 1], b)
+        d.disc.b[c] = b
         for e in range(c + 1):
-            a = d.dual.A[21 * q + block_triangle_index(c + 1, e + 1)]
-            d.dual.room[DISC_A + disc_triangle_index(c, e)] = a + Rt if c == e else a
-    r = d.dual.room[FORCE]
+            a = d.dual.A[q, block_triangle_index(c + 1, e + 1)]
+            d.disc.A[disc_triangle_index(c, e)] = a + Rt if c == e else a
+    r = d.dual.block_force[0]
     solve_on_disc(d, n, where(r > TOUCHING, r, 0.0))
     fall = 0.0
     for c in range(n):
-        fall = fall + move_on_cone(d, q, dim, c + 1, d.dual.room[DISC_T + c], R, Rt, live)
+        fall = fall + move_on_cone(d, q, dim, c + 1, d.disc.t[c], R, Rt, live)
     return fall
 
 
@@ -233,13 +226,13 @@ def visit_cone(m, d, k, q, live):
     dim, R, Rt = d.con_dim[k], row_regularization(d.con_D[k]), row_regularization(d.con_Dt[k])
     load_contact(m, d, k, q)
     for c in range(dim):
-        d.dual.room[FORCE + c] = d.dual.f[10 * q + c]
+        d.dual.block_force[c] = d.dual.f[q, c]
     fall, against = 0.0, 0.0
     for _ in range(ROUNDS):
         fall = fall + push_along(d, q, dim, R, Rt, live)
         fall = fall + slide_across(d, q, dim, R, Rt, live)
     for c in range(dim):
-        against = against + drift(d, q, c, d.dual.room[FORCE + c], live)
+        against = against + drift(d, q, c, d.dual.block_force[c], live)
     add_contact_change(d, q, dim)
     return fall, against
 
@@ -254,7 +247,7 @@ def visit_contact(m, d, k, q, sweep, live):
         fall, against = visit_cone(m, d, k, q, live)
     else:
         most = UNBOUNDED
-        fall, against = update_row_force(d, q, d.primal.con_warm[3 * k], d.con_D[k], 0.0, most, live)
+        fall, against = update_row_force(d, q, d.primal.con_warm[k][0], d.con_D[k], 0.0, most, live)
     return fall, against
 
 
@@ -281,9 +274,9 @@ def sweep_blocks(m, d, sweep, live):
 @kernel
 def extrapolated(d, q, e, beta):
     """Returns force e of block q, extrapolated along its last change; stores its previous value."""
-    f = d.dual.f[10 * q + e]
-    g = fma(beta, f - d.dual.old[10 * q + e], f)
-    d.dual.old[10 * q + e] = f
+    f = d.dual.f[q, e]
+    g = fma(beta, f - d.dual.old[q, e], f)
+    d.dual.old[q, e] = f
     return g
 
 
@@ -292,20 +285,20 @@ def extrapolate_contact(m, d, k, q, beta):
     """Extrapolates the forces of contact k, and projects them to the cone."""
     n = force_count(m, d, k)
     for e in range(n):
-        d.dual.f[10 * q + e] = extrapolated(d, q, e, beta)
+        d.dual.f[q, e] = extrapolated(d, q, e, beta)
     if has_edges(m, d, k) or n == 1:
         for e in range(n):
-            d.dual.f[10 * q + e] = fmax(d.dual.f[10 * q + e], 0.0)
+            d.dual.f[q, e] = fmax(d.dual.f[q, e], 0.0)
     else:
-        s, r = 0.0, fmax(d.dual.f[10 * q], 0.0)
+        s, r = 0.0, fmax(d.dual.f[q, 0], 0.0)
         for e in range(1, n):
-            s = fma(d.dual.f[10 * q + e], d.dual.f[10 * q + e], s)
+            s = fma(d.dual.f[q, e], d.dual.f[q, e], s)
         length = sqrt(s)
         # without momentum the force must not change, not even by rounding
         scale = where((length > r) & (beta > 0.0), r / fmax(length, TINY), 1.0)
-        d.dual.f[10 * q] = r
+        d.dual.f[q, 0] = r
         for e in range(1, n):
-            d.dual.f[10 * q + e] = scale * d.dual.f[10 * q + e]
+            d.dual.f[q, e] = scale * d.dual.f[q, e]
 
 
 @kernel
@@ -314,10 +307,10 @@ def gather_momentum(m, d, beta):
     first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
     for q in range(d.dual.ndual[0]):
         if q < first:
-            d.dual.f[10 * q] = clip(extrapolated(d, q, 0, beta), d.dofrow_lo[q], d.dofrow_hi[q])
+            d.dual.f[q, 0] = clip(extrapolated(d, q, 0, beta), d.dofrow_lo[q], d.dofrow_hi[q])
         elif q < joint:
             k = q - first
-            d.dual.f[10 * q] = clip(extrapolated(d, q, 0, beta), d.genrow_lo[k], d.genrow_hi[k])
+            d.dual.f[q, 0] = clip(extrapolated(d, q, 0, beta), d.genrow_lo[k], d.genrow_hi[k])
         else:
             extrapolate_contact(m, d, q - joint, q, beta)
     sum_forces(m, d)
@@ -339,16 +332,16 @@ def dual_cost(m, d):
     s = 0.5 * s
     for q in range(d.dual.ndual[0]):
         if q < first:
-            s = s + force_cost(d.dual.f[10 * q], d.primal.dofrow_v[q], d.dofrow_D[q])
+            s = s + force_cost(d.dual.f[q, 0], d.primal.dofrow_v[q], d.dofrow_D[q])
         elif q < joint:
-            s = s + force_cost(d.dual.f[10 * q], d.primal.genrow_v[q - first], d.genrow_D[q - first])
+            s = s + force_cost(d.dual.f[q, 0], d.primal.genrow_v[q - first], d.genrow_D[q - first])
         else:
             k = q - joint
             for c in range(d.con_dim[k]):
-                s = fma(basis_force(m, d, k, c), d.primal.con_warm[basis_value_index(d, k, c)], s)
+                s = fma(basis_force(m, d, k, c), basis_value(d, d.primal.con_warm, k, c), s)
             for e in range(force_count(m, d, k)):
                 D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
-                s = s + force_cost(d.dual.f[10 * q + e], 0.0, D)
+                s = s + force_cost(d.dual.f[q, e], 0.0, D)
     return s
 
 
@@ -367,9 +360,9 @@ def start_forces(m, d):
         take = dual_cost(m, d) < 0.0
     for q in range(blocks):
         for e in range(10):
-            f = where(take, d.dual.f[10 * q + e], 0.0)
-            d.dual.f[10 * q + e] = f
-            d.dual.old[10 * q + e] = f
+            f = where(take, d.dual.f[q, e], 0.0)
+            d.dual.f[q, e] = f
+            d.dual.old[q, e] = f
     sum_forces(m, d)
 
 
@@ -387,8 +380,8 @@ def pgs(m, d):
 
     Reads:  the blocks of `make_blocks`, qLD, qacc_smooth, qfrc_smooth, qacc_warmstart.
     Writes: dual.f (ndualmax, 10) [N, N m], qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force,
-            genrow_force, con_force, solver_niter, solver_residual, solver_gap, warning (not converged), stat_*; for
-            itself primal.*, cacc, cfrc, dual.*, con_motion, con_wrench.
+            genrow_force, con_force, solver_niter, solver_residual, solver_gap, warning (not converged), stat_*.
+    Scratch: primal.*, cacc, cfrc, dual.*, disc.*, con_motion, con_wrench.
     Cost:   per sweep three products with Y.
     """
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]

@@ -19,11 +19,11 @@ Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm st
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import solve_factored
 from featherlane.dynamics.inertia.metric import metric_factor, metric_force
-from featherlane.solver.dual.rows import basis_value_index, contact_block
+from featherlane.solver.dual.rows import contact_block
 from featherlane.solver.primal.problem import TINY, bounded_force, evaluate, place_rows, subtract_reference
 from featherlane.solver.rows.cone import cone_force
 from featherlane.solver.rows.contacts import push_bodies, turn_bodies
-from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces
+from featherlane.solver.rows.rows import basis_value, body_forces_to_dofs, clear_body_forces
 
 
 @kernel
@@ -55,7 +55,7 @@ def three_dots(d, q, c):
     for p in range(n):
         z, e = d.dual.z[d.dual.dof[o + p]], row + p
         x, y, w = fma(d.dual.Y[e], z, x), fma(d.dual.Y[e + n], z, y), fma(d.dual.Y[e + 2 * n], z, w)
-    return x, y, w
+    return Vec3(x, y, w)
 
 
 @kernel
@@ -84,15 +84,15 @@ def force_count(m, d, k):
 @kernel
 def basis_force(m, d, k, c):
     """Returns the force of contact k along basis vector c."""
-    f = 10 * contact_block(d, k)
-    x = d.dual.f[f + c]
+    q = contact_block(d, k)
+    x = d.dual.f[q, c]
     if has_edges(m, d, k):
         if c > 0:
-            x = d.dual.f[f + 2 * c - 2] - d.dual.f[f + 2 * c - 1]
+            x = d.dual.f[q, 2 * c - 2] - d.dual.f[q, 2 * c - 1]
         else:
             x = 0.0
             for e in range(2 * (d.con_dim[k] - 1)):
-                x = x + d.dual.f[f + e]
+                x = x + d.dual.f[q, e]
     return x
 
 
@@ -106,16 +106,16 @@ def regularisation(D):
 @kernel
 def contact_force_at(m, d, k, e, s):
     """Returns force e of contact k at primal.con_y; s is the factor of y_i for an elliptic cone."""
-    y = d.primal.con_y[3 * k]
+    y = d.primal.con_y[k][0]
     if has_edges(m, d, k):
-        u = d.primal.con_y[basis_value_index(d, k, 1 + e // 2)]
+        u = basis_value(d, d.primal.con_y, k, 1 + e // 2)
         f = -(d.con_D[k] * fmin(y + u if e % 2 == 0 else y - u, 0.0))
     elif e == 0:
         f = -(d.con_D[k] * fmin(y, 0.0))
         if d.con_dim[k] > 1:
             f, _, _ = cone_force(m, d, k, d.primal.con_y)
     else:
-        f = s * d.primal.con_y[basis_value_index(d, k, e)]
+        f = s * basis_value(d, d.primal.con_y, k, e)
     return f
 
 
@@ -132,14 +132,14 @@ def cone_factor(m, d, k):
 def forces_at_rows(m, d):
     """Computes dual_f, the forces of the primal problem at the current rows."""
     for k in range(d.ndofrow[0]):
-        d.dual.f[10 * k], _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        d.dual.f[k, 0], _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
     for k in range(d.ngenrow[0]):
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        d.dual.f[10 * (d.ndofrow[0] + k)] = f
+        d.dual.f[d.ndofrow[0] + k, 0] = f
     for k in range(d.ncon_slot[0]):
         s = cone_factor(m, d, k)
         for e in range(force_count(m, d, k)):
-            d.dual.f[10 * contact_block(d, k) + e] = contact_force_at(m, d, k, e, s)
+            d.dual.f[contact_block(d, k), e] = contact_force_at(m, d, k, e, s)
 
 
 @kernel
@@ -147,7 +147,7 @@ def clear_overflow_forces(m, d):
     """Sets the forces of blocks beyond the capacity to 0."""
     for q in range(d.dual.ndual[0], d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]):
         for e in range(10):
-            d.dual.f[10 * q + e] = 0.0
+            d.dual.f[q, e] = 0.0
 
 
 @kernel
@@ -158,7 +158,7 @@ def sum_forces(m, d):
     joint = d.ndofrow[0] + d.ngenrow[0]
     for q in range(d.dual.ndual[0]):
         if q < joint:
-            add_row_force(d, q, 0, d.dual.f[10 * q])
+            add_row_force(d, q, 0, d.dual.f[q, 0])
         else:
             for c in range(d.con_dim[q - joint]):
                 add_row_force(d, q, c, basis_force(m, d, q - joint, c))
@@ -186,9 +186,9 @@ def push_forces(m, d):
         d.qfrc_constraint[i] = 0.0
     for k in range(d.ndofrow[0]):
         i = d.dofrow_dof[k]
-        d.qfrc_constraint[i] = fma(d.dofrow_J[k], d.dual.f[10 * k], d.qfrc_constraint[i])
+        d.qfrc_constraint[i] = fma(d.dofrow_J[k], d.dual.f[k, 0], d.qfrc_constraint[i])
     for k in range(d.ngenrow[0]):
-        o, f = d.genrow_dofadr[k], d.dual.f[10 * (d.ndofrow[0] + k)]
+        o, f = d.genrow_dofadr[k], d.dual.f[d.ndofrow[0] + k, 0]
         for e in range(o, o + d.genrow_dofnum[k]):
             i = d.genrow_dof[e]
             d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
@@ -224,16 +224,15 @@ def accelerate_by_forces(m, d):
 def store_dual_forces(m, d):
     """Stores row forces unchanged; contact forces along normal and tangents, moments about them."""
     for k in range(d.ndofrow[0]):
-        d.dofrow_force[k] = d.dual.f[10 * k]
+        d.dofrow_force[k] = d.dual.f[k, 0]
     for k in range(d.ngenrow[0]):
-        d.genrow_force[k] = d.dual.f[10 * (d.ndofrow[0] + k)]
+        d.genrow_force[k] = d.dual.f[d.ndofrow[0] + k, 0]
     for k in range(d.ncon_slot[0]):
-        d.con_force[6 * k] = basis_force(m, d, k, 0)
-        for c in range(1, 6):
-            x = 0.0
+        d.con_force[k] = zeros(6)
+        d.con_force[k][0] = basis_force(m, d, k, 0)
+        for c in unrolled(range(1, 6)):
             if c < d.con_dim[k]:
-                x = d.con_friction[5 * k + c - 1] * basis_force(m, d, k, c)
-            d.con_force[6 * k + c] = x
+                d.con_force[k][c] = d.con_friction[k, c - 1] * basis_force(m, d, k, c)
 
 
 # ---- convergence diagnostics ---------------------------------------------------------------------------------------
@@ -260,15 +259,15 @@ def row_gap(f, g, x, D):
 @kernel
 def contact_gap(m, d, k):
     """Returns the duality gap of the forces of contact k."""
-    f, s, gap = 10 * contact_block(d, k), cone_factor(m, d, k), 0.0
+    q, s, gap = contact_block(d, k), cone_factor(m, d, k), 0.0
     for e in range(force_count(m, d, k)):
-        g, x, D = contact_force_at(m, d, k, e, s), d.primal.con_y[3 * k], d.con_D[k]
+        g, x, D = contact_force_at(m, d, k, e, s), d.primal.con_y[k][0], d.con_D[k]
         if has_edges(m, d, k):
-            u = d.primal.con_y[basis_value_index(d, k, 1 + e // 2)]
+            u = basis_value(d, d.primal.con_y, k, 1 + e // 2)
             x = x + u if e % 2 == 0 else x - u
         elif e > 0:
-            x, D = d.primal.con_y[basis_value_index(d, k, e)], d.con_Dt[k]
-        gap = gap + row_gap(d.dual.f[f + e], g, x, D)
+            x, D = basis_value(d, d.primal.con_y, k, e), d.con_Dt[k]
+        gap = gap + row_gap(d.dual.f[q, e], g, x, D)
     return gap
 
 
@@ -278,10 +277,10 @@ def dual_gap(m, d):
     gap = 0.0
     for k in range(d.ndofrow[0]):
         g, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-        gap = gap + row_gap(d.dual.f[10 * k], g, d.primal.dofrow_x[k], d.dofrow_D[k])
+        gap = gap + row_gap(d.dual.f[k, 0], g, d.primal.dofrow_x[k], d.dofrow_D[k])
     for k in range(d.ngenrow[0]):
         g, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        gap = gap + row_gap(d.dual.f[10 * (d.ndofrow[0] + k)], g, d.primal.genrow_x[k], d.genrow_D[k])
+        gap = gap + row_gap(d.dual.f[d.ndofrow[0] + k, 0], g, d.primal.genrow_x[k], d.genrow_D[k])
     for k in range(d.ncon_slot[0]):
         gap = gap + contact_gap(m, d, k)
     return fmax(gap, 0.0)

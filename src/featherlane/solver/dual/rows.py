@@ -18,7 +18,7 @@ from featherlane.dynamics.inertia.metric import metric_factor
 from featherlane.lanes.worlds import active_worlds
 from featherlane.model.solver import in_forces
 from featherlane.model.status import warn_full
-from featherlane.solver.rows.rows import other_arm, pushed_body_arm, turn_index
+from featherlane.solver.rows.rows import TURN, other_arm, pushed_body_arm
 
 DUAL_LIMIT = 1 << 24  # entries of the rows of all contacts, and of all general rows
 
@@ -61,12 +61,6 @@ def contact_block(d, k):
     return d.ndofrow[0] + d.ngenrow[0] + k
 
 
-@kernel
-def basis_value_index(d, k, c):
-    """Returns the place of the value along basis vector c of contact k in primal.con_y, con_z and con_warm."""
-    return 3 * k + c if c < 3 else 3 * turn_index(d, k) + c - 3
-
-
 # ---- dofs of a block -----------------------------------------------------------------------------------------------
 @kernel
 def append_block_dofs(m, d, i, mark, start, n):
@@ -104,9 +98,9 @@ def add_second(m, d, i, mark, start, n):
 @kernel
 def contact_dofs(m, d, k, start):
     """Lists the dofs that move the bodies of contact k; returns their number."""
-    i, j = m.body_lastdof[d.con_body[2 * k]], -1
-    if d.con_body[2 * k + 1] > 0:
-        j = m.body_lastdof[d.con_body[2 * k + 1]]
+    i, j = m.body_lastdof[d.con_body[k, 0]], -1
+    if d.con_body[k, 1] > 0:
+        j = m.body_lastdof[d.con_body[k, 1]]
     n = 0
     if j > i:
         # the later tree first; the roles of the two bodies do not change
@@ -143,12 +137,15 @@ def contact_entries(d, k, i, e, n, dim):
         s = 1.0
         if d.dual.mark[i] != FIRST:
             s = -s
-        v = translation_entries(d, k, i)
-        for c in range(3 if dim > 3 else dim):
-            d.dual.Y[e + c * n] = s * dot3(load3(flat(d.con_basis), 9 * k + 3 * c), v)
-        w = d.cdof[i].angular
-        for c in range(3, dim):
-            d.dual.Y[e + c * n] = s * dot3(load3(flat(d.con_basis), 9 * turn_index(d, k) + 3 * (c - 3)), w)
+        x = d.con_basis[k] @ translation_entries(d, k, i)
+        d.dual.Y[e] = s * x[0]
+        if dim > 1:
+            d.dual.Y[e + n], d.dual.Y[e + 2 * n] = s * x[1], s * x[2]
+        if dim > 3:
+            x = d.con_basis[TURN, k] @ d.cdof[i].angular
+            d.dual.Y[e + 3 * n] = s * x[0]
+        if dim > 4:
+            d.dual.Y[e + 4 * n], d.dual.Y[e + 5 * n] = s * x[1], s * x[2]
 
 
 @kernel
@@ -247,7 +244,7 @@ def block_matrix(d, q, dim):
             s = 0.0
             for p in range(n):
                 s = fma(d.dual.Y[row + c * n + p], d.dual.Y[row + e * n + p], s)
-            d.dual.A[21 * q + block_triangle_index(c, e)] = s
+            d.dual.A[q, block_triangle_index(c, e)] = s
 
 
 @kernel

@@ -40,7 +40,7 @@ def block_number(d, q, sweep):
         k = q - joint
         h = mix_hash(mix_hash(h, CONTACT), d.con_point[k])
         for side in range(2):
-            h = mix_hash(mix_hash(h, d.con_carrier[2 * k + side]), d.con_geom[2 * k + side] + 1)
+            h = mix_hash(mix_hash(h, d.con_carrier[k, side]), d.con_geom[k, side] + 1)
     return h
 
 

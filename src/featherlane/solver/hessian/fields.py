@@ -1,7 +1,7 @@
 """Fields of the Hessian H = M + J^T D J: sparsity pattern, entries, factorization."""
 
 from featherlane.lanes.layout import Declare, size
-from featherlane.spatial.types import Vec3
+from featherlane.spatial.types import Force, Stiffness, Sym3, Vec3
 
 _hessian = Declare("solve", "scratch", record="hessian")
 _hessian_table = Declare("solve", "table", record="hessian")
@@ -28,7 +28,7 @@ FIELDS = (
     size("npanelcontact", "capacity: contact slots in panels; 0 for a model with few trees"),
     size("npanelscale", "square of the largest number of dofs of a tree, at least 48"),
     # stiffness of the rows, at bodies and dofs
-    _hessian.real("body_K", "nbody 21", "kg, kg m, kg m^2", "contact stiffness on the body: aa (6), al (9), ll (6)"),
+    _hessian.rows(Stiffness, "body_K", "nbody", "kg, kg m, kg m^2", "contact stiffness on the body"),
     _hessian.real(
         "dof_K",
         "nv 3",
@@ -43,10 +43,14 @@ FIELDS = (
     _hessian_table.long("coupling_key", "ncouplingmax", "1", "key of the pair: higher tip dof x nv + lower tip dof"),
     _hessian_room.long("coupling_room", "ncouplingmax", "1", "buffer of the sort"),
     _hessian_table.long("coupling_last", "ncouplingmax", "1", "the pairs of the current pattern"),
-    _hessian_table.real("coupling_K", "ncouplingmax 36", "kg, kg m, kg m^2", "stiffness between the two bodies"),
-    _hessian_slot.real(
-        "con_K", "npanelcontact 18", "kg, kg m, kg m^2", "contact in panels: F (6), of its turns A (6), p (3), s (3)"
+    _hessian_table.rows(
+        Force, "coupling_K", "ncouplingmax 6", "kg, kg m, kg m^2", "rows of the stiffness between the two bodies"
     ),
+    _hessian.rows(Force, "coupling_force", "nv", "kg, kg m, kg m^2", "K S_j of dofs above a body of a pair"),
+    _hessian_slot.rows(Sym3, "con_F", "npanelcontact", "kg", "contact in panels: stiffness of its point"),
+    _hessian_slot.rows(Sym3, "con_A", "npanelcontact", "kg m^2", "contact in panels: stiffness of its turns"),
+    _hessian_slot.rows(Vec3, "con_p", "npanelcontact", "kg m", "contact in panels: p of p s^T, turns to translations"),
+    _hessian_slot.rows(Vec3, "con_s", "npanelcontact", "1", "contact in panels: s of p s^T"),
     _hessian_slot.int("con_coupling", "nconmax", "1", "pair of branches coupled by the slot, -1: none"),
     # rows of ancestors, and closed under paths
     _hessian.int(

@@ -71,9 +71,9 @@ LCP = (
     _one_room.int("state", "nlcpone", "1", "by position: at a bound, between bounds or waiting, see scaled_problem.py"),
     _one_room.int("factor", "nlcpone", "1", "position of each row of the factor, -1: none"),
     _one_room.int("slot", "nlcpone", "1", "by position: row of the factor, -1: none"),
-    _one_room.int(
-        "count", "4", "1", "number of rows of the factor, of gaps among them, capacity, number of rows without findex"
-    ),
+    _one.int("nfactor", "1", "1", "number of rows of the factor"),
+    _one.int("ngap", "1", "1", "number of gaps among the rows of the factor"),
+    _one.int("nconstant", "1", "1", "number of rows with constant bounds, which precede those with findex >= 0"),
     _one_room.int("mark", "nlcpone", "1", "by position: skipped until the row at this position is driven"),
     _one.int("niter", "1", "1", "number of pivots"),
     _one.int("status", "1", "1", "result of the solver, see Status"),
@@ -117,6 +117,10 @@ FIELDS = LCP_SIZES + LCP
 
 # additional fields of a batch of problems: direct solves in lanes, and the addresses of problems and results
 LCP_BATCH = (
+    _room.real(
+        "lcp_state", "nlcp", "1", "direct solves in lanes: -1: at the lower bound, 1: at the upper one, 0: free"
+    ),
+    _room.real("lcp_dinv", "nlcp", "kg", "direct solves in lanes: 1 / D of the factor, 0: no pivot"),
     _room.real("lcp_L", "nlcpA", "1", "buffer: factor of the rows between their bounds"),
     _room.long("lcp_memory", "80", "1", "copies, see lane_memory.py"),
 )

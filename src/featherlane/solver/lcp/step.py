@@ -26,8 +26,8 @@ def store_lcp_forces(d):
         d.genrow_force[k] = d.lcp.x[d.genrow_lcprow[k]] if d.genrow_lcprow[k] >= 0 else 0.0
     for k in range(d.ncon_slot[0]):
         r = d.con_lcprow[k]
-        for c in range(6):
-            d.con_force[6 * k + c] = d.lcp.x[r + c] if r >= 0 and c < d.con_dim[k] else 0.0
+        for c in unrolled(range(6)):
+            d.con_force[k][c] = d.lcp.x[r + c] if r >= 0 and c < d.con_dim[k] else 0.0
 
 
 @stage

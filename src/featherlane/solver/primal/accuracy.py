@@ -46,7 +46,7 @@ from featherlane.solver.primal.problem import (
 from featherlane.solver.primal.rounding import SMALL, SMALL32, SQUARED, TERMS, one_rounding
 from featherlane.solver.rows.contacts import contact_push
 from featherlane.solver.rows.pyramid import one_sided_row
-from featherlane.solver.rows.rows import list_slots, turn_index
+from featherlane.solver.rows.rows import TURN, list_slots
 
 DIGITS = 1e-2  # largest accepted motion due to a rounding of the row forces, as a part of c_i
 SLACK = 100.0  # how much softer than the diagonal of M a direction without rows may be
@@ -67,21 +67,18 @@ def make_rows_anew(m, d, chosen):
         d.primal.dofrow_x[k] = where(chosen, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
     for k in range(d.ngenrow[0]):
         d.primal.genrow_x[k] = where(chosen, d.primal.genrow_v[k], d.primal.genrow_x[k])
-    for k in range(3 * d.ncon_slot[0]):
-        d.primal.con_y[k] = where(chosen, d.primal.con_warm[k], d.primal.con_y[k])
     for k in range(d.ncon_slot[0]):
+        d.primal.con_y[k] = where(chosen, d.primal.con_warm[k], d.primal.con_y[k])
         if d.con_dim[k] > 3:
-            r = 3 * turn_index(d, k)
-            for i in range(r, r + 3):
-                d.primal.con_y[i] = where(chosen, d.primal.con_warm[i], d.primal.con_y[i])
+            d.primal.con_y[TURN, k] = where(chosen, d.primal.con_warm[TURN, k], d.primal.con_y[TURN, k])
 
 
 # ---- opposing row forces -------------------------------------------------------------------------------------------
 @kernel
 def add_row(d, i, J, D, f):
-    """Adds a row with entry J at dof i, stiffness D and force f: |J f| to Mgrad, J^2 D to primal.Mgrad_old."""
-    d.primal.Mgrad[i] = fma(fabs(J), fabs(f), d.primal.Mgrad[i])
-    d.primal.Mgrad_old[i] = fma(J * J, D, d.primal.Mgrad_old[i])
+    """Adds a row with entry J at dof i, stiffness D and force f: |J f| to `terms`, J^2 D to `contested`."""
+    d.primal.terms[i] = fma(fabs(J), fabs(f), d.primal.terms[i])
+    d.primal.contested[i] = fma(J * J, D, d.primal.contested[i])
 
 
 @kernel
@@ -97,26 +94,30 @@ def add_edges(d, k, i, J, K, y, u):
 @kernel
 def add_pyramid(m, d, k, c):
     """Adds the edges of contact k at column c of its Jacobian."""
-    i, J, y = d.hessian.pair_dof[c], d.hessian.pair_J[c][0], d.primal.con_y[3 * k]
-    for e in range(1, 3):
-        add_edges(d, k, i, J, flat(d.hessian.pair_J)[3 * c + e], y, d.primal.con_y[3 * k + e])
-    for e in range(d.con_dim[k] - 3):
-        add_edges(d, k, i, J, flat(d.hessian.pair_J)[3 * (m.nv + c) + e], y, d.primal.con_y[3 * turn_index(d, k) + e])
+    i, J, y = d.hessian.pair_dof[c], d.hessian.pair_J[c], d.primal.con_y[k]
+    for e in unrolled(range(1, 3)):
+        add_edges(d, k, i, J[0], J[e], y[0], y[e])
+    if d.con_dim[k] > 3:
+        K, u = d.hessian.pair_J[m.nv + c], d.primal.con_y[TURN, k]
+        add_edges(d, k, i, J[0], K[0], y[0], u[0])
+        if d.con_dim[k] > 4:
+            for e in unrolled(range(1, 3)):
+                add_edges(d, k, i, J[0], K[e], y[0], u[e])
 
 
 @kernel
 def add_cone_rows(m, d, k, c, f, t):
     """Adds the rows of contact k, with forces f and moments t, at column c of its Jacobian."""
     i, D, Dt, n = d.hessian.pair_dof[c], d.con_D[k], d.con_Dt[k], d.con_dim[k]
-    add_row(d, i, d.hessian.pair_J[c][0], D, f[0])
+    J = d.hessian.pair_J[c]
+    add_row(d, i, J[0], D, f[0])
     if n > 1:
-        add_row(d, i, d.hessian.pair_J[c][1], Dt, f[1])
-        add_row(d, i, d.hessian.pair_J[c][2], Dt, f[2])
+        add_row(d, i, J[1], Dt, f[1])
+        add_row(d, i, J[2], Dt, f[2])
     if n > 3:
-        r = 3 * (m.nv + c)
-        add_row(d, i, flat(d.hessian.pair_J)[r], Dt, t[0])
-        add_row(d, i, flat(d.hessian.pair_J)[r + 1], Dt, t[1])
-        add_row(d, i, flat(d.hessian.pair_J)[r + 2], Dt, t[2])
+        J = d.hessian.pair_J[m.nv + c]
+        for e in unrolled(range(3)):
+            add_row(d, i, J[e], Dt, t[e])
 
 
 @kernel
@@ -132,7 +133,7 @@ def add_contact_rows(m, d, k):
 
 @kernel
 def find_contested(m, d):
-    """Computes Mgrad = sum over rows of |J_i f| per dof, and primal.Mgrad_old = M_ii c_i, the part due to inertia.
+    """Computes terms = sum over rows of |J_i f| per dof, and contested = M_ii c_i, the part due to inertia.
 
     Returns the largest ratio of a dof's stiffness by rows to its inertia.
     Reads:  the rows, cdof.
@@ -140,7 +141,7 @@ def find_contested(m, d):
     Cost:   O(entries of J).
     """
     for i in range(m.nv):
-        d.primal.Mgrad[i], d.primal.Mgrad_old[i] = 0.0, 0.0 + metric_diagonal(m, d, i)
+        d.primal.terms[i], d.primal.contested[i] = 0.0, 0.0 + metric_diagonal(m, d, i)
     for k in range(d.ndofrow[0]):
         f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         add_row(d, d.dofrow_dof[k], d.dofrow_J[k], d.dofrow_D[k], f)
@@ -153,8 +154,8 @@ def find_contested(m, d):
     stiffest = 0.0
     for i in range(m.nv):
         inertia = metric_diagonal(m, d, i)
-        stiffest = fmax(stiffest, d.primal.Mgrad_old[i] / inertia)
-        d.primal.Mgrad_old[i] = inertia * d.primal.Mgrad[i] / d.primal.Mgrad_old[i]
+        stiffest = fmax(stiffest, d.primal.contested[i] / inertia)
+        d.primal.contested[i] = inertia * d.primal.terms[i] / d.primal.contested[i]
     return stiffest
 
 
@@ -184,7 +185,7 @@ def is_right(m, d, gradient, promise, fall, stiffest):
         small = SMALL32
     forces, lost = size_from_acceleration(m, d), 1.0 + SLACK * (rounding * stiffest)
     for i in range(m.nv):
-        size = fma(TERMS * rounding, d.primal.Mgrad_old[i], small * forces)
+        size = fma(TERMS * rounding, d.primal.contested[i], small * forces)
         above = where(fabs(d.primal.Mv[i]) <= size, above, 1.0)
         beyond = where(lost * fabs(d.primal.Mv[i]) <= size, beyond, 1.0)
     known = ((promise < FAR) | (fall == 0.0)) & (rounding * gradient <= forces)
@@ -198,7 +199,7 @@ def is_well_known(m, d, chosen):
 
     Two sign patterns of the forces are tested.
     Reads:  the rows, cdof.
-    Writes: primal.live, primal.Mgrad, primal.Mgrad_old, primal.search, primal.Mv, hessian.H and its factor.
+    Writes: primal.live, primal.terms, primal.contested, primal.search, primal.Mv, hessian.H and its factor.
     """
     rounding, above = one_rounding(d), 0.0
     d.primal.live[0] = where(chosen, 1.0, 0.0)
@@ -207,10 +208,10 @@ def is_well_known(m, d, chosen):
         find_contested(m, d)
         for i in range(m.nv):
             if pattern == 1 and (i + i // 2) % 2 == 1:
-                d.primal.Mgrad[i] = -d.primal.Mgrad[i]
-        substitute(m, d, d.primal.Mgrad)
+                d.primal.terms[i] = -d.primal.terms[i]
+        substitute(m, d, d.primal.terms)
         for i in range(m.nv):
-            moved, contested = rounding * metric_diagonal(m, d, i) * fabs(d.primal.Mgrad[i]), d.primal.Mgrad_old[i]
+            moved, contested = rounding * metric_diagonal(m, d, i) * fabs(d.primal.terms[i]), d.primal.contested[i]
             above = where((moved <= DIGITS * contested) | (contested == 0.0), above, 1.0)
     return chosen & (above == 0.0)
 

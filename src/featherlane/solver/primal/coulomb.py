@@ -30,7 +30,7 @@ from featherlane.solver.primal.proximal import begin_proximal, keep_solution, pr
 from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
 from featherlane.solver.primal.start import start_newton
 from featherlane.solver.rows.coulomb import coulomb
-from featherlane.solver.rows.rows import turn_index
+from featherlane.solver.rows.rows import TURN
 
 RHO = 1e-4  # rho over Dt
 SLOWER, STALLED = 0.5, 5  # factor of rho in each iteration after so many that do not halve the residual
@@ -116,16 +116,13 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
             c = where(Dt > 0.0, (1.0 / stiffness - 1.0) / where(Dt > 0.0, Dt, 1.0), 0.0)
             d.con_D[k] = where(chosen, D / fma(c, D, 1.0), d.con_D[k])
             d.con_Dt[k] = where(chosen, stiffness * Dt, d.con_Dt[k])
-            d.coulomb.zone[3 * k] = where(chosen, 0.0, d.coulomb.zone[3 * k])
+            d.coulomb.zone[k][0] = where(chosen, 0.0, d.coulomb.zone[k][0])
             if any_(shifted):
-                for i in range(3 * k, 3 * k + 3):
-                    y = d.primal.con_y[i]
-                    d.primal.con_y[i] = where(shifted, fma(-c, d.coulomb.force[i], y), y)
+                y = d.primal.con_y[k]
+                d.primal.con_y[k] = where(shifted, fma(-c, d.coulomb.force[k], y), y)
                 if d.con_dim[k] > 3:
-                    r = 3 * turn_index(d, k)
-                    for i in range(r, r + 3):
-                        y = d.primal.con_y[i]
-                        d.primal.con_y[i] = where(shifted, fma(-c, d.coulomb.force[i], y), y)
+                    y = d.primal.con_y[TURN, k]
+                    d.primal.con_y[TURN, k] = where(shifted, fma(-c, d.coulomb.force[TURN, k], y), y)
     _, residual = evaluate(m, d)
     return residual
 
@@ -136,12 +133,11 @@ def start_friction(d, chosen):
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
             _, s, _ = coulomb(d, k, d.primal.con_y)
-            for i in range(3 * k + 1, 3 * k + 3):
-                d.coulomb.friction[i] = where(chosen, s * d.primal.con_y[i], d.coulomb.friction[i])
+            for i in unrolled(range(1, 3)):
+                d.coulomb.friction[k][i] = where(chosen, s * d.primal.con_y[k][i], d.coulomb.friction[k][i])
             if d.con_dim[k] > 3:
-                r = 3 * turn_index(d, k)
-                for i in range(r, r + 3):
-                    d.coulomb.friction[i] = where(chosen, s * d.primal.con_y[i], d.coulomb.friction[i])
+                x, y = d.coulomb.friction[TURN, k], d.primal.con_y[TURN, k]
+                d.coulomb.friction[TURN, k] = where(chosen, s * y, x)
 
 
 @kernel

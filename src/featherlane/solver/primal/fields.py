@@ -1,6 +1,7 @@
 """Fields of the primal solvers, Newton and CG."""
 
 from featherlane.lanes.layout import Declare
+from featherlane.spatial.types import Vec3
 
 _primal = Declare("solve", "slot", record="primal")
 _primal_scratch = Declare("solve", "scratch", record="primal")
@@ -10,9 +11,9 @@ _table = Declare("solve", "table", condition="want_history")
 
 FIELDS = (
     # rows at the present point, along the search direction, at the warm start
-    _primal.real("con_y", "2 nconmax 3", "m/s^2", "J a - aref along the contact's basis"),
-    _primal.real("con_z", "2 nconmax 3", "m/s^2", "J p along the contact's basis"),
-    _primal.real("con_warm", "2 nconmax 3", "m/s^2", "J a - aref at the warm start"),
+    _primal.rows(Vec3, "con_y", "2 nconmax", "m/s^2", "J a - aref along the contact's basis"),
+    _primal.rows(Vec3, "con_z", "2 nconmax", "m/s^2", "J p along the contact's basis"),
+    _primal.rows(Vec3, "con_warm", "2 nconmax", "m/s^2", "J a - aref at the warm start"),
     _primal.real("dofrow_x", "ndofrowmax", "m/s^2, rad/s^2", "J a - aref"),
     _primal.real("dofrow_v", "ndofrowmax", "m/s^2, rad/s^2", "J p"),
     _primal.real("genrow_x", "ngenrowmax", "m/s^2, rad/s^2", "J a - aref"),
@@ -24,6 +25,11 @@ FIELDS = (
     _primal_scratch.real("Mgrad", "nv", "m/s^2, rad/s^2", "M^-1 grad"),
     _primal_scratch.real("grad_old", "nv", "N, N m", "grad of the previous iteration"),
     _primal_scratch.real("Mgrad_old", "nv", "m/s^2, rad/s^2", "Mgrad of the previous iteration"),
+    _primal_scratch.real("terms", "nv", "N, N m", "sum of the absolute terms of the gradient"),
+    _primal_scratch.real(
+        "contested", "nv", "N, N m", "part of `terms` that acts on the dof's inertia, not on other rows"
+    ),
+    _primal_scratch.real("grad_kept", "nv", "N, N m", "grad before a change of the acceleration by its rounding"),
     _primal_scratch.real("live", "1", "1", "1: the solver continues in this world"),
     _primal.int("slot", "nconmax", "1", "contact slots of worlds that the solver continues, ascending"),
     _primal_scratch.int("nslot", "1", "1", "number of these slots"),
@@ -36,15 +42,15 @@ FIELDS = (
     _krylov.real("p", "6 nv", "m/s^2, rad/s^2", "directions of x"),
     _krylov.real("q", "6 nv", "m/s^2, rad/s^2", "images of the directions, orthogonal to each other"),
     # the problems of the Coulomb solver
-    _coulomb.real("friction", "2 nconmax 3", "N, N m", "friction along the contact's basis, an unknown"),
-    _coulomb.real("zone", "2 nconmax 3", "1", "w [kg] across the slip, then the direction t of friction that slips"),
-    _coulomb.real("trial", "2 nconmax 3", "N, N m", "trial force; and work arrays"),
+    _coulomb.rows(Vec3, "friction", "2 nconmax", "N, N m", "friction along the contact's basis, an unknown"),
+    _coulomb.rows(Vec3, "zone", "2 nconmax", "1", "w [kg] across the slip, then the direction t of slipping friction"),
+    _coulomb.rows(Vec3, "trial", "2 nconmax", "N, N m", "trial force; and work arrays"),
     _coulomb.int("pushes", "nconmax", "1", "1: a contact of the slot pushes in a world that continues"),
     _coulomb.int("fixed", "1", "1", "the next line search has 1: fixed friction bounds, 0: the linear model"),
     _coulomb.real("warm", "nv", "m/s^2, rad/s^2", "acceleration of the warm start"),
     _coulomb.real("start", "nv", "m/s^2, rad/s^2", "acceleration before the first proximal problem"),
     _coulomb.real("good", "nv", "m/s^2, rad/s^2", "solution of the last problem"),
-    _coulomb.real("force", "2 nconmax 3", "N, N m", "proximal forces along the contact's basis"),
+    _coulomb.rows(Vec3, "force", "2 nconmax", "N, N m", "proximal forces along the contact's basis"),
     _coulomb.real("D", "nconmax", "kg", "con_D of the law"),
     _coulomb.real("Dt", "nconmax", "kg", "con_Dt of the law"),
     _coulomb.real("dofrow_D", "nv", "kg, kg m^2", "dofrow_D of friction loss, of the law"),

@@ -13,11 +13,11 @@ from featherlane.solver.hessian.equation import substitute
 from featherlane.solver.rows.contacts import push_bodies, turn_bodies
 from featherlane.solver.rows.coulomb import slip_rate
 from featherlane.solver.rows.rows import (
+    TURN,
     body_forces_to_dofs,
     body_motion,
     clear_body_forces,
     relative_velocity,
-    turn_index,
 )
 
 VECTORS = 6  # largest number of Krylov vectors, as declared
@@ -49,9 +49,9 @@ def apply_bounds(m, d, x, out):
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1 and any_(d.krylov.rate[k] > 0.0):
             s = d.krylov.rate[k] * dot(d.con_basis[k].rows[0], relative_velocity(d, k, d.con_motion))
-            push_bodies(d, k, (0.0, s * d.primal.con_y[3 * k + 1], s * d.primal.con_y[3 * k + 2]))
+            push_bodies(d, k, (0.0, s * d.primal.con_y[k][1], s * d.primal.con_y[k][2]))
             if d.con_dim[k] > 3:
-                turn_bodies(d, k, scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k))))
+                turn_bodies(d, k, s * d.primal.con_y[TURN, k])
     body_forces_to_dofs(m, d, out)
     substitute(m, d, out)
 

@@ -45,16 +45,23 @@ EXACT_FALL = 0.05  # an exact step reduces the gradient to rounding level, by mu
 
 @kernel
 def newton(m, d):
-    """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap."""
+    """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap.
+
+    Masks of worlds:
+        live: takes the next step.
+        unsolved: has not converged; it is not live if it has given up.
+        careful: a full step increased its cost; from now on its steps end at the minimum along the line.
+        switched: a row switched in this step.
+        slow: its gradient is more than half of the least one before.
+        still: slow, and its cost changed by no more than rounding.
+    """
     start_newton(m, d)
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
-    noise, small, large = 1e-15, SMALL, LARGE
-    if single_precision(d):
-        noise, small, large = 5e-7, SMALL32, LARGE32
+    noise, _, _ = limits(d)
     cost, gradient = evaluate(m, d)
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
-    unsettled, slow = live, false_mask(d)
+    unsolved, slow = live, false_mask(d)
     careful = slow if has_pyramids(m) else live
     n, niter, idle, least = 0, 0.0, 0.0, gradient
     record(d, 0, scale * cost, scale * gradient, niter, niter)
@@ -65,10 +72,11 @@ def newton(m, d):
         promise, fall = search_direction(m, d)
         if any_(slow):
             # if the gradient is rounding, so is the slope
-            done = live & slow & (2.0 * promise <= line_rounding(m, d, 0.0))
-            live, unsettled, slow = live & not_(done), unsettled & not_(done), slow & not_(done)
+            solved = live & slow & (2.0 * promise <= line_rounding(m, d, 0.0))
+            live, unsolved, slow = live & not_(solved), unsolved & not_(solved), slow & not_(solved)
             if not any_(live):
                 break
+
         q1, q2, length = line_terms(m, d)
         enough = tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale
         a = step_length(m, d, q1, q2, enough, where(careful, 0.0, FULL * fall), live)
@@ -78,46 +86,65 @@ def newton(m, d):
         advance_rows(m, d, a)
         before, steepness = cost, gradient
         cost, gradient = evaluate(m, d)
-        # in float32 the gradient of an exact step is rounding, but above the tolerance: the criterion is that no row
-        # switched and that the gradient fell (if H is ill-conditioned, a step may not be exact)
-        exact = not_(switched | (gradient > EXACT_FALL * steepness))
-        niter = where(live, niter + 1.0, niter)
         gain = before - cost
-        # a full step increased the cost: from now on steps end at the minimum along the line
-        careful = careful | (gain < 0.0)
-        n = iteration + 1
+        n, niter = iteration + 1, where(live, niter + 1.0, niter)
         record(d, n, scale * cost, scale * gradient, scale * gain, a)
-        # rounding ends progress: the cost carries no information, and the gradient no longer falls
+
+        careful = careful | (gain < 0.0)
         slow = gradient > 0.5 * least
         still = slow & (fabs(gain) <= noise * fabs(cost))
+        solved = live & not_(scale * gradient > tolerance)
         if single_precision(d):
-            # an exact step leaves a small gradient; if only one of the two holds, the gradient may be rounding, since
-            # rows that switch in the last step, or alternate, leave no more than that
-            balanced = gradient <= EXACT * size_of_forces(m, d)
-            exact = (exact | still) & balanced
-            unclear = live & not_(exact) & (balanced | still | not_(switched))
-            rounded = false_mask(d)
-            if any_(unclear):
-                rounded = unclear & is_rounding_of_terms(m, d)
-            exact = exact | rounded
-        done = live & (not_(scale * gradient > tolerance) | exact)
-        live, unsettled = live & not_(done), unsettled & not_(done)
-        slow = slow & live
+            fell = not_(gradient > EXACT_FALL * steepness)
+            solved = solved | (live & is_exact_step(m, d, live, switched, fell, still, gradient))
+        live, unsolved, slow = live & not_(solved), unsolved & not_(solved), slow & live & not_(solved)
         idle = where(live & still, idle + 1.0, 0.0)
         # a step of length 0 would repeat forever
         live, least = live & (idle < PATIENCE) & (a > 0.0), fmin(gradient, least)
     list_slots(d)
-    # if rows push against each other, the acceleration may be accurate although their forces do not balance
+    finish(m, d, live, unsolved, gradient, scale, niter, n)
+
+
+@kernel
+def limits(d):
+    """Returns the rounding of a cost, and the gradients that are small and large, as fractions of cost and forces."""
+    if single_precision(d):
+        return 5e-7, SMALL32, LARGE32
+    return 1e-15, SMALL, LARGE
+
+
+@kernel
+def is_exact_step(m, d, live, switched, fell, still, gradient):
+    """Returns, in float32, the mask of worlds whose gradient is rounding, although it is above the tolerance.
+
+    A step is exact if no row switched in it and the gradient fell to rounding level (if H is ill-conditioned, a step
+    may not be exact).  An exact step leaves a small gradient.  If only one of the two holds, the terms of the gradient
+    decide: rows that switch in the last step, or alternate, leave no more than rounding.
+    """
+    balanced = gradient <= EXACT * size_of_forces(m, d)
+    exact = (not_(switched) & fell | still) & balanced
+    unclear = live & not_(exact) & (balanced | still | not_(switched))
+    if any_(unclear):
+        exact = exact | (unclear & is_rounding_of_terms(m, d))
+    return exact
+
+
+@kernel
+def finish(m, d, live, unsolved, gradient, scale, niter, n):
+    """Refines accelerations of worlds whose rows push against each other; stores results and the warning."""
+    _, small, large = limits(d)
+    above = scale * gradient > m.opt_tolerance[0]
+    # such an acceleration may be accurate although the forces do not balance
     forces, active = size_of_forces(m, d), d.active[0] > 0.0
-    left = (scale * gradient > tolerance) & (gradient > small * forces) & (gradient < FAR) & not_(live) & active
-    right = false_mask(d)
-    if any_(left):
-        right, gradient, niter = refine_solution(m, d, left, gradient, niter, n)
+    refined = above & (gradient > small * forces) & (gradient < FAR) & not_(live) & active
+    accurate = false_mask(d)
+    if any_(refined):
+        accurate, gradient, niter = refine_solution(m, d, refined, gradient, niter, n)
         forces = size_of_forces(m, d)
     # a residual that no step reduces may still be small, and rounding may be large; float32 cannot square larger norms
-    unconverged = unsettled & (live | not_(gradient <= small * forces))
-    unconverged = unconverged | ((scale * gradient > tolerance) & not_(gradient <= large * forces) & active)
-    unconverged = (unconverged & not_(right)) | (not_(gradient < FAR) & active)
+    unconverged = unsolved & (live | not_(gradient <= small * forces))
+    unconverged = unconverged | ((scale * gradient > m.opt_tolerance[0]) & not_(gradient <= large * forces) & active)
+    unconverged = (unconverged & not_(accurate)) | (not_(gradient < FAR) & active)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * primal_gap(m, d)

@@ -40,7 +40,7 @@ from featherlane.solver.primal.problem import TINY, advance_rows, evaluate, plac
 from featherlane.solver.primal.rounding import size_of_forces
 from featherlane.solver.rows.contacts import push_bodies, turn_bodies
 from featherlane.solver.rows.coulomb import bound, coulomb, model_friction
-from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces, others, turn_index
+from featherlane.solver.rows.rows import TURN, body_forces_to_dofs, clear_body_forces, others
 
 EXACT, INEXACT = 1e-4, 0.03  # the Krylov method stops at this part of the right-hand side; bounds of the part
 REACH = 1.1  # largest rho |y| over b
@@ -53,26 +53,24 @@ CLOSE = 1e-2  # of the start's slope: a line search ends there
 @kernel
 def set_tangents(d, k, out, a, x, b, y):
     """Computes out_i = a x_i + b y_i for the directions of contact k other than n."""
-    for i in range(3 * k + 1, 3 * k + 3):
-        out[i] = fma(a, x[i], b * y[i])
+    for i in unrolled(range(1, 3)):
+        out[k][i] = fma(a, x[k][i], b * y[k][i])
     if d.con_dim[k] > 3:
-        r = 3 * turn_index(d, k)
-        for i in range(r, r + 3):
-            out[i] = fma(a, x[i], b * y[i])
+        out[TURN, k] = fma(a, x[TURN, k], b * y[TURN, k])
 
 
 @kernel
 def clear_contact(d, k, out):
     """Sets the components of contact k to 0."""
-    store3(out, 3 * k, zeros(3))
+    out[k] = zeros(3)
     if d.con_dim[k] > 3:
-        store3(out, 3 * turn_index(d, k), zeros(3))
+        out[TURN, k] = zeros(3)
 
 
 @kernel
 def zone_before(d, k):
     """Returns (was sticking, was slipping) by coulomb.zone; neither for an open contact and in the first iteration."""
-    held, slid = d.coulomb.zone[3 * k] > 0.0, others(d, k, d.coulomb.zone, d.coulomb.zone) > 0.5
+    held, slid = d.coulomb.zone[k][0] > 0.0, others(d, k, d.coulomb.zone, d.coulomb.zone) > 0.5
     return held & not_(slid), held & slid
 
 
@@ -86,7 +84,7 @@ def set_trial(d, k, rho):
     part = 1.0 - e / where(Dt > 0.0, Dt, 1.0)
     set_tangents(d, k, d.coulomb.trial, part, d.coulomb.friction, -e, d.primal.con_y)
     size = sqrt(others(d, k, d.coulomb.trial, d.coulomb.trial))
-    d.coulomb.friction[3 * k] = b * e / where(size > b, fma(-b, part, size), 1.0)
+    d.coulomb.friction[k][0] = b * e / where(size > b, fma(-b, part, size), 1.0)
     return size
 
 
@@ -94,13 +92,13 @@ def set_trial(d, k, rho):
 def add_violation(d, k, rho):
     """Stores by how much the trial force of contact k crosses the bound if its zone changes, and the body's largest."""
     size, b = set_trial(d, k, rho), bound(d, k, d.primal.con_y)
-    body, other = 6 * d.con_body[2 * k], 6 * d.con_body[2 * k + 1]
+    body, other = d.con_body[k, 0], d.con_body[k, 1]
     stuck, slid = zone_before(d, k)
     v = where((stuck & (size > b)) | (slid & not_(size > b)), fabs(size - b), 0.0)
-    d.coulomb.trial[3 * k] = v
-    flat(d.con_wrench)[body] = fmax(flat(d.con_wrench)[body], v)
+    d.coulomb.trial[k][0] = v
+    d.con_wrench[body][0] = fmax(d.con_wrench[body][0], v)
     if other > 0:
-        flat(d.con_wrench)[other] = fmax(flat(d.con_wrench)[other], v)
+        d.con_wrench[other][0] = fmax(d.con_wrench[other][0], v)
 
 
 @kernel
@@ -109,18 +107,18 @@ def set_zone(d, k, share):
 
     With a violation below this share of the largest one, it stays in its zone.
     """
-    b, Dt, v, other = bound(d, k, d.primal.con_y), d.con_Dt[k], d.coulomb.trial[3 * k], d.con_body[2 * k + 1]
+    b, Dt, v, other = bound(d, k, d.primal.con_y), d.con_Dt[k], d.coulomb.trial[k][0], d.con_body[k, 1]
     size = sqrt(others(d, k, d.coulomb.trial, d.coulomb.trial))
     stuck, slid = zone_before(d, k)
-    most = d.con_wrench[d.con_body[2 * k]][0]
+    most = d.con_wrench[d.con_body[k, 0]][0]
     if other > 0:
         most = fmax(most, d.con_wrench[other][0])
     before = sqrt(others(d, k, d.coulomb.friction, d.coulomb.friction))
     waits = (v < share * most) & (v > 0.0) & (b > 0.0)
     sticks, slides = waits & stuck, waits & slid & (before > 0.0)
     slips = (size > b) & (b > 0.0) & not_(sticks | slides)
-    w = where(slips, d.coulomb.friction[3 * k], where(slides, 0.5 * Dt, Dt))
-    d.coulomb.zone[3 * k] = where(b > 0.0, w, 0.0)
+    w = where(slips, d.coulomb.friction[k][0], where(slides, 0.5 * Dt, Dt))
+    d.coulomb.zone[k][0] = where(b > 0.0, w, 0.0)
     turn = where(slips, 1.0 / where(slips, size, 1.0), 0.0)
     stay = where(slides, 1.0 / where(slides, before, 1.0), 0.0)
     set_tangents(d, k, d.coulomb.zone, turn, d.coulomb.trial, stay, d.coulomb.friction)
@@ -165,9 +163,9 @@ def use_model(m, d):
             along, w = model_friction(d, k)
             _, s, _ = coulomb(d, k, d.primal.con_y)  # the law's friction is s y
             set_tangents(d, k, d.coulomb.trial, along, d.coulomb.zone, -(w + s), d.primal.con_y)
-            push_bodies(d, k, (0.0, d.coulomb.trial[3 * k + 1], d.coulomb.trial[3 * k + 2]))
+            push_bodies(d, k, (0.0, d.coulomb.trial[k][1], d.coulomb.trial[k][2]))
             if d.con_dim[k] > 3:
-                turn_bodies(d, k, load3(d.coulomb.trial, 3 * turn_index(d, k)))
+                turn_bodies(d, k, d.coulomb.trial[TURN, k])
     body_forces_to_dofs(m, d, d.krylov.image)
     for i in range(m.nv):
         d.primal.grad[i] = d.primal.grad[i] - d.krylov.image[i]
@@ -178,7 +176,7 @@ def show_zones(d):
     """Replaces y by a point whose zones and second derivative under the law are those of the model; keeps y."""
     for k in range(d.ncon_slot[0]):
         if d.coulomb.pushes[k]:
-            w = d.coulomb.zone[3 * k]
+            w = d.coulomb.zone[k][0]
             T = bound(d, k, d.primal.con_y) / where(w > 0.0, w, 1.0)
             set_tangents(d, k, d.coulomb.trial, 1.0, d.primal.con_y, 0.0, d.primal.con_y)
             set_tangents(d, k, d.primal.con_y, -T, d.coulomb.zone, 0.0, d.coulomb.zone)

@@ -15,11 +15,11 @@ from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force
 from featherlane.solver.rows.contacts import contact_cost, contact_switches, push_contacts, store_contact_forces
 from featherlane.solver.rows.pyramid import one_sided_row
 from featherlane.solver.rows.rows import (
+    TURN,
     body_forces_to_dofs,
     body_motion,
     clear_body_forces,
     contact_row_products,
-    turn_index,
     turning_rows,
 )
 from featherlane.solver.rows.surface import add_surface_velocities
@@ -53,26 +53,24 @@ def place_rows(m, d, v, w, dof_x, gen_x, con_y):
 def contact_velocities(d):
     """Computes con_z = J v of the contacts from body velocities, an input of their aref."""
     for k in range(d.ncon_slot[0]):
-        contact_row_products(d, k, flat(d.cvel), d.primal.con_z)
+        contact_row_products(d, k, d.cvel, d.primal.con_z)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            turning_rows(d, k, flat(d.cvel), d.primal.con_z)
+            turning_rows(d, k, d.cvel, d.primal.con_z)
 
 
 @kernel
 def subtract_reference_at(m, d, dof_x, gen_x, con_y):
     """Computes x = J a - aref; aref is -B J v - K imp pos of a normal, else -B J v, with J v in primal.con_z."""
     for k in range(d.ncon_slot[0]):
-        con_y[3 * k] = con_y[3 * k] + fma(d.con_damping[k], d.primal.con_z[3 * k], d.con_stiffpos[k])
+        con_y[k][0] += fma(d.con_damping[k], d.primal.con_z[k][0], d.con_stiffpos[k])
         b = d.con_frictiondamping[k]
         if d.con_dim[k] > 1:
-            con_y[3 * k + 1] = fma(b, d.primal.con_z[3 * k + 1], con_y[3 * k + 1])
-            con_y[3 * k + 2] = fma(b, d.primal.con_z[3 * k + 2], con_y[3 * k + 2])
+            con_y[k][1] = fma(b, d.primal.con_z[k][1], con_y[k][1])
+            con_y[k][2] = fma(b, d.primal.con_z[k][2], con_y[k][2])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            r, b = 3 * turn_index(d, k), d.con_frictiondamping[k]
-            for i in range(r, r + 3):
-                con_y[i] = fma(b, d.primal.con_z[i], con_y[i])
+            con_y[TURN, k] = fma(d.con_frictiondamping[k], d.primal.con_z[TURN, k], con_y[TURN, k])
     for k in range(d.ndofrow[0]):
         dof_x[k] = dof_x[k] - d.dofrow_aref[k]
     for k in range(d.ngenrow[0]):
@@ -197,12 +195,9 @@ def advance_rows(m, d, a):
         d.primal.genrow_x[k] = moved(a, d.primal.genrow_v[k], d.primal.genrow_x[k])
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
-        for i in range(3 * k, 3 * k + 3):
-            d.primal.con_y[i] = moved(a, d.primal.con_z[i], d.primal.con_y[i])
+        d.primal.con_y[k] = moved(a, d.primal.con_z[k], d.primal.con_y[k])
         if d.con_dim[k] > 3:
-            r = 3 * turn_index(d, k)
-            for i in range(r, r + 3):
-                d.primal.con_y[i] = moved(a, d.primal.con_z[i], d.primal.con_y[i])
+            d.primal.con_y[TURN, k] = moved(a, d.primal.con_z[TURN, k], d.primal.con_y[TURN, k])
 
 
 @kernel

@@ -21,7 +21,7 @@ from featherlane.solver.primal.line_search import line_terms, slope, step_length
 from featherlane.solver.primal.primal_dual import INEXACT, bend_direction, place_direction
 from featherlane.solver.primal.problem import advance_rows, evaluate
 from featherlane.solver.rows.contacts import contact_push
-from featherlane.solver.rows.rows import turn_index
+from featherlane.solver.rows.rows import TURN
 
 STRICT = 1e-8  # of the start's slope: the line search of a Tresca step ends there
 HALVED = 0.5  # a full step is taken if it leaves at most this part of the residual
@@ -50,13 +50,11 @@ def try_step(m, d, live):
         d.primal.dofrow_x[k], d.primal.dofrow_v[k] = exchange(live, d.primal.dofrow_x[k], d.primal.dofrow_v[k])
     for k in range(d.ngenrow[0]):
         d.primal.genrow_x[k], d.primal.genrow_v[k] = exchange(live, d.primal.genrow_x[k], d.primal.genrow_v[k])
-    for k in range(3 * d.ncon_slot[0]):
-        d.primal.con_y[k], d.primal.con_z[k] = exchange(live, d.primal.con_y[k], d.primal.con_z[k])
     for k in range(d.ncon_slot[0]):
+        d.primal.con_y[k], d.primal.con_z[k] = exchange(live, d.primal.con_y[k], d.primal.con_z[k])
         if d.con_dim[k] > 3:
-            r = 3 * turn_index(d, k)
-            for i in range(r, r + 3):
-                d.primal.con_y[i], d.primal.con_z[i] = exchange(live, d.primal.con_y[i], d.primal.con_z[i])
+            y, z = exchange(live, d.primal.con_y[TURN, k], d.primal.con_z[TURN, k])
+            d.primal.con_y[TURN, k], d.primal.con_z[TURN, k] = y, z
 
 
 @kernel
@@ -69,13 +67,10 @@ def take_back(m, d, back):
         d.primal.dofrow_x[k] = choose(back, d.primal.dofrow_x[k], d.primal.dofrow_v[k])
     for k in range(d.ngenrow[0]):
         d.primal.genrow_x[k] = choose(back, d.primal.genrow_x[k], d.primal.genrow_v[k])
-    for k in range(3 * d.ncon_slot[0]):
-        d.primal.con_y[k] = choose(back, d.primal.con_y[k], d.primal.con_z[k])
     for k in range(d.ncon_slot[0]):
+        d.primal.con_y[k] = choose(back, d.primal.con_y[k], d.primal.con_z[k])
         if d.con_dim[k] > 3:
-            r = 3 * turn_index(d, k)
-            for i in range(r, r + 3):
-                d.primal.con_y[i] = choose(back, d.primal.con_y[i], d.primal.con_z[i])
+            d.primal.con_y[TURN, k] = choose(back, d.primal.con_y[TURN, k], d.primal.con_z[TURN, k])
 
 
 @kernel
@@ -126,12 +121,9 @@ def keep_solution(m, d, won, chosen):
     if any_(chosen):
         for k in range(d.ncon_slot[0]):
             f, t = contact_push(m, d, k)
-            for i in range(3):
-                d.coulomb.force[3 * k + i] = where(chosen, f[i], d.coulomb.force[3 * k + i])
+            d.coulomb.force[k] = where(chosen, f, d.coulomb.force[k])
             if d.con_dim[k] > 3:
-                for i in range(3):
-                    r = 3 * turn_index(d, k) + i
-                    d.coulomb.force[r] = where(chosen, t[i], d.coulomb.force[r])
+                d.coulomb.force[TURN, k] = where(chosen, t, d.coulomb.force[TURN, k])
 
 
 @kernel
@@ -139,10 +131,8 @@ def begin_proximal(m, d, chosen):
     """Stores the point, and sets the proximal forces to 0, in the worlds of the mask."""
     for i in range(m.nv):
         d.coulomb.start[i] = where(chosen, d.qacc[i], d.coulomb.start[i])
+    none = Vec3(zeros(3))
     for k in range(d.ncon_slot[0]):
-        for i in range(3 * k, 3 * k + 3):
-            d.coulomb.force[i] = where(chosen, 0.0, d.coulomb.force[i])
+        d.coulomb.force[k] = where(chosen, none, d.coulomb.force[k])
         if d.con_dim[k] > 3:
-            r = 3 * turn_index(d, k)
-            for i in range(r, r + 3):
-                d.coulomb.force[i] = where(chosen, 0.0, d.coulomb.force[i])
+            d.coulomb.force[TURN, k] = where(chosen, none, d.coulomb.force[TURN, k])

@@ -19,7 +19,7 @@ from featherlane.dynamics.inertia.metric import metric_force, metric_times
 from featherlane.solver.primal.problem import advance_rows, bounded_force, evaluate, place_rows
 from featherlane.solver.rows.contacts import cone_push, pyramid_push
 from featherlane.solver.rows.pyramid import turning_pyramid
-from featherlane.solver.rows.rows import clear_body_forces, other_arm, pushed_body_arm, turn_index
+from featherlane.solver.rows.rows import TURN, clear_body_forces, other_arm, pushed_body_arm
 
 SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32
 NEAR = 100.0  # tolerances
@@ -56,17 +56,16 @@ def size_of_forces(m, d):
 @kernel
 def spread_over(f, n, u, v):
     """Returns |f_0| |n| + |f_1| |u| + |f_2| |v|, along each axis."""
-    x, y, z = fabs(f[0]), fabs(f[1]), fabs(f[2])
-    return tuple(fma(x, fabs(n[i]), fma(y, fabs(u[i]), z * fabs(v[i]))) for i in range(3))
+    x, y, z = fabs(f)
+    return fma(x, fabs(n), fma(y, fabs(u), z * fabs(v)))
 
 
 @kernel
 def add_sizes(d, b, r, f, t):
     """Adds the absolute terms of a wrench: force f at arm r on body b, and moment t."""
-    x, y, z = fabs(r[0]), fabs(r[1]), fabs(r[2])
-    moment = (fma(y, f[2], fma(z, f[1], t[0])), fma(z, f[0], fma(x, f[2], t[1])), fma(x, f[1], fma(y, f[0], t[2])))
-    store3(flat(d.con_wrench), 6 * b, add3(d.con_wrench[b].moment, moment))
-    store3(flat(d.con_wrench), 6 * b + 3, add3(d.con_wrench[b].translation, f))
+    x, y, z = fabs(r)
+    moment = (fma(y, f.z, fma(z, f.y, t.x)), fma(z, f.x, fma(x, f.z, t.y)), fma(x, f.y, fma(y, f.x, t.z)))
+    d.con_wrench[b] += Force(join(moment, f))
 
 
 @kernel
@@ -75,27 +74,25 @@ def sizes_of_contact(m, d, k):
 
     The edges of a pyramid oppose each other across the normal, by at most the normal force.
     """
-    t = zeros(3)
+    t = Vec3(zeros(3))
     if has_pyramids(m):
         f, _ = pyramid_push(d, k, d.primal.con_y)
-        f = (f[0], f[0], f[0])
+        f = Vec3(f[0], f[0], f[0])
         if d.con_dim[k] > 3:
             g, _, _ = turning_pyramid(d, k, d.primal.con_y)
-            f, t = (f[0] + g, f[1], f[2]), (g, g, g)
+            f, t = Vec3(f[0] + g, f[1], f[2]), Vec3(g, g, g)
     else:
         f, s, _ = cone_push(m, d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
-            t = scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k)))
-    n = d.con_basis[k].rows[0]
+            t = s * d.primal.con_y[TURN, k]
+    n, u, v = d.con_basis[k].rows
     if d.con_dim[k] > 1:
-        f = spread_over(f, n, d.con_basis[k].rows[1], d.con_basis[k].rows[2])
+        f = spread_over(f, n, u, v)
     else:
-        f = (f[0] * fabs(n[0]), f[0] * fabs(n[1]), f[0] * fabs(n[2]))
+        f = f[0] * fabs(n)
     if d.con_dim[k] > 3:
-        o = 9 * turn_index(d, k)
-        t = spread_over(
-            t, load3(flat(d.con_basis), o), load3(flat(d.con_basis), o + 3), load3(flat(d.con_basis), o + 6)
-        )
+        n, u, v = d.con_basis[TURN, k].rows
+        t = spread_over(t, n, u, v)
     return f, t
 
 
@@ -105,25 +102,25 @@ def is_rounding_of_terms(m, d):
 
     The sum of terms is |M a| + |f0| + |J|^T |f|, with edges, arms and axes separate.  The gradient of opposing contacts
     is a difference of large terms; if it is only their rounding, another step gains nothing.
-    Reads:  the rows, primal.Ma and primal.grad at a point.   Writes: con_wrench, primal.Mgrad.   Cost: as one gradient.
+    Reads:  the rows, primal.Ma and primal.grad at a point.   Writes: con_wrench, primal.terms.   Cost: as one gradient.
     """
     f0 = metric_force(m, d)
     for i in range(m.nv):
-        d.primal.Mgrad[i] = fabs(d.primal.Ma[i]) + fabs(f0[i])
+        d.primal.terms[i] = fabs(d.primal.Ma[i]) + fabs(f0[i])
     for k in range(d.ndofrow[0]):
         f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         i = d.dofrow_dof[k]
-        d.primal.Mgrad[i] = fma(fabs(d.dofrow_J[k]), fabs(f), d.primal.Mgrad[i])
+        d.primal.terms[i] = fma(fabs(d.dofrow_J[k]), fabs(f), d.primal.terms[i])
     for k in range(d.ngenrow[0]):
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
         o = d.genrow_dofadr[k]
         for e in range(o, o + d.genrow_dofnum[k]):
             i = d.genrow_dof[e]
-            d.primal.Mgrad[i] = fma(fabs(d.genrow_J[e]), fabs(f), d.primal.Mgrad[i])
+            d.primal.terms[i] = fma(fabs(d.genrow_J[e]), fabs(f), d.primal.terms[i])
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
         f, t = sizes_of_contact(m, d, k)
-        b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+        b, other = d.con_body[k, 0], d.con_body[k, 1]
         add_sizes(d, b, pushed_body_arm(d, k), f, t)
         if other > 0:
             add_sizes(d, other, other_arm(d, k), f, t)
@@ -132,15 +129,15 @@ def is_rounding_of_terms(m, d):
         if d.body_reached[b]:
             w, p = d.con_wrench[b], m.body_parentid[b]
             if d.body_reached[p]:
-                d.con_wrench[p] = d.con_wrench[p] + w
+                d.con_wrench[p] += w
             for i in range(m.body_dofadr[b], m.body_dofadr[b] + m.body_dofnum[b]):
-                x = d.primal.Mgrad[i]
-                for j in range(6):
-                    x = fma(fabs(flat(d.cdof)[6 * i + j]), flat(d.con_wrench)[6 * b + j], x)
-                d.primal.Mgrad[i] = x
+                s, x = fabs(d.cdof[i]), d.primal.terms[i]
+                for j in unrolled(range(6)):
+                    x = fma(s[j], w[j], x)
+                d.primal.terms[i] = x
     rounding, above = TERMS * one_rounding(d), 0.0
     for i in range(m.nv):
-        above = where(fabs(d.primal.grad[i]) <= rounding * d.primal.Mgrad[i], above, 1.0)
+        above = where(fabs(d.primal.grad[i]) <= rounding * d.primal.terms[i], above, 1.0)
     return above == 0.0
 
 
@@ -161,13 +158,13 @@ def change_by_rounding(m, d, chosen):
     for i in range(m.nv):
         e = EPS * fmax(fabs(d.qacc[i]), fabs(d.qacc_smooth[i]))
         d.primal.search[i] = where(chosen, e if (i + i // 2) % 2 == 0 else -e, 0.0)
-        d.primal.Mgrad[i] = d.primal.grad[i]
+        d.primal.grad_kept[i] = d.primal.grad[i]
     metric_times(m, d, d.primal.search, d.primal.Mv)
     place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
     advance_rows(m, d, where(chosen, 1.0, 0.0))
     evaluate(m, d)
     for i in range(m.nv):
-        x = d.primal.grad[i] - d.primal.Mgrad[i]
+        x = d.primal.grad[i] - d.primal.grad_kept[i]
         change = fma(x, x, change)
     return sqrt(change)
 

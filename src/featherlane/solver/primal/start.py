@@ -16,7 +16,7 @@ from featherlane.solver.primal.problem import (
     subtract_reference_at,
     sum_row_costs,
 )
-from featherlane.solver.rows.rows import turn_index
+from featherlane.solver.rows.rows import TURN
 
 LARGEST = 1e10  # accelerations that are larger, or NaN, are not used
 SHORT = 1e-3  # distances: after a shorter step, the start is exactly the last acceleration
@@ -58,13 +58,10 @@ def take_last(m, d, last):
         d.primal.dofrow_x[k] = where(last, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
     for k in range(d.ngenrow[0]):
         d.primal.genrow_x[k] = where(last, d.primal.genrow_v[k], d.primal.genrow_x[k])
-    for k in range(3 * d.ncon_slot[0]):
-        d.primal.con_y[k] = where(last, d.primal.con_warm[k], d.primal.con_y[k])
     for k in range(d.ncon_slot[0]):
+        d.primal.con_y[k] = where(last, d.primal.con_warm[k], d.primal.con_y[k])
         if d.con_dim[k] > 3:
-            r = 3 * turn_index(d, k)
-            for i in range(r, r + 3):
-                d.primal.con_y[i] = where(last, d.primal.con_warm[i], d.primal.con_y[i])
+            d.primal.con_y[TURN, k] = where(last, d.primal.con_warm[TURN, k], d.primal.con_y[TURN, k])
 
 
 @kernel

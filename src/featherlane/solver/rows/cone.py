@@ -19,7 +19,7 @@ Note:   a world without the contact has y = 0 and D = Dt = E = 0: it separates, 
 
 from featherlane.prelude import *
 from featherlane.solver.rows.coulomb import coulomb, coulomb_slope, coulomb_weights
-from featherlane.solver.rows.rows import others, turn_index
+from featherlane.solver.rows.rows import TURN, others
 
 # a step that turns the slip direction by less than this, squared, is exact to float32 resolution
 STRAIGHT = 1e-6
@@ -36,7 +36,7 @@ def zone(d, k, y, T):
 @kernel
 def convex_cone(d, k, con_y):
     """Returns (force along n, factor of y_i for the other forces, cost)."""
-    y, T = con_y[3 * k], sqrt(others(d, k, con_y, con_y))
+    y, T = con_y[k][0], sqrt(others(d, k, con_y, con_y))
     D, Dt, E = d.con_D[k], d.con_Dt[k], d.con_slip[k]
     sticks, slips = zone(d, k, y, T)
     depth = T - y
@@ -63,19 +63,14 @@ def convex_slope(d, k, a, g, h):
 
     Along the line T' = y.v / T and T'' = (v.v - T'^2) / T, over the directions other than n.
     """
-    v, v1, v2 = d.primal.con_z[3 * k], d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
-    y, y1, y2 = (
-        fma(a, v, d.primal.con_y[3 * k]),
-        fma(a, v1, d.primal.con_y[3 * k + 1]),
-        fma(a, v2, d.primal.con_y[3 * k + 2]),
-    )
+    v, v1, v2 = d.primal.con_z[k]
+    y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
     yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
     if d.con_dim[k] > 3:
-        r = 3 * turn_index(d, k)
-        for i in range(3):
-            w = d.primal.con_z[r + i]
-            u = fma(a, w, d.primal.con_y[r + i])
-            yy, yv, vv = fma(u, u, yy), fma(u, w, yv), fma(w, w, vv)
+        z = d.primal.con_z[TURN, k]
+        x = fma(a, z, d.primal.con_y[TURN, k])
+        for i in unrolled(range(3)):
+            yy, yv, vv = fma(x[i], x[i], yy), fma(x[i], z[i], yv), fma(z[i], z[i], vv)
     T, D, Dt, E = sqrt(yy), d.con_D[k], d.con_Dt[k], d.con_slip[k]
     sticks, slips = zone(d, k, y, T)
     length = where(slips, T, 1.0)
@@ -100,16 +95,16 @@ def cone_slope(m, d, k, a, g, h):
 @kernel
 def cone_switches(d, k, a):
     """Returns a positive number if the contact changes its zone, or slips and turns, between y and y + a v; else 0."""
-    v, v1, v2 = d.primal.con_z[3 * k], d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
-    y, y1, y2 = d.primal.con_y[3 * k], d.primal.con_y[3 * k + 1], d.primal.con_y[3 * k + 2]
+    v, v1, v2 = d.primal.con_z[k]
+    y, y1, y2 = d.primal.con_y[k]
     u1, u2 = fma(a, v1, y1), fma(a, v2, y2)
     yy, yv, vv, uu = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2), fma(u1, u1, u2 * u2)
     if d.con_dim[k] > 3:
-        r = 3 * turn_index(d, k)
-        for i in range(3):
-            x, w = d.primal.con_y[r + i], d.primal.con_z[r + i]
-            u = fma(a, w, x)
-            yy, yv, vv, uu = fma(x, x, yy), fma(x, w, yv), fma(w, w, vv), fma(u, u, uu)
+        x, z = d.primal.con_y[TURN, k], d.primal.con_z[TURN, k]
+        u = fma(a, z, x)
+        for i in unrolled(range(3)):
+            yy, yv = fma(x[i], x[i], yy), fma(x[i], z[i], yv)
+            vv, uu = fma(z[i], z[i], vv), fma(u[i], u[i], uu)
     sticks, slips = zone(d, k, y, sqrt(yy))
     sticks_then, slips_then = zone(d, k, fma(a, v, y), sqrt(uu))
     n = fabs(where(sticks, 1.0, 0.0) - where(sticks_then, 1.0, 0.0))
@@ -126,7 +121,7 @@ def convex_weights(d, k):
 
     I is over the directions other than n; e and q are 0 if the contact does not slip.
     """
-    y, T = d.primal.con_y[3 * k], sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
+    y, T = d.primal.con_y[k][0], sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
     D, E = d.con_D[k], d.con_slip[k]
     sticks, slips = zone(d, k, y, T)
     inverse = 1.0 / where(slips, T, 1.0)
@@ -152,4 +147,4 @@ def is_held(m, d, k):
     reach = 0.0
     if m.opt_contact_model != COULOMB:
         reach = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
-    return (d.primal.con_y[3 * k] < reach) & (d.con_D[k] > 0.0)
+    return (d.primal.con_y[k][0] < reach) & (d.con_D[k] > 0.0)

@@ -15,7 +15,7 @@ from featherlane.solver.rows.pyramid import (
     turning_slope,
     turning_switches,
 )
-from featherlane.solver.rows.rows import add_contact_force, add_contact_moment, turn_index
+from featherlane.solver.rows.rows import TURN, add_contact_force, add_contact_moment
 
 
 # ---- force and cost ------------------------------------------------------------------------------------------------
@@ -23,10 +23,10 @@ from featherlane.solver.rows.rows import add_contact_force, add_contact_moment, 
 def pyramid_push(d, k, con_y):
     """Returns (forces along normal and tangents of the basis, cost) of contact k, a pyramid without its turns."""
     if d.con_dim[k] > 1:
-        f, c = pyramid(d.con_D[k], load3(con_y, 3 * k))
+        f, c = pyramid(d.con_D[k], con_y[k])
     else:
-        g, c = one_sided_row(d.con_D[k], con_y[3 * k])
-        f = (g, 0.0, 0.0)
+        g, c = one_sided_row(d.con_D[k], con_y[k][0])
+        f = Vec3(g, 0.0, 0.0)
     return f, c
 
 
@@ -35,11 +35,11 @@ def cone_push(m, d, k, con_y):
     """Returns the forces and cost of an elliptic cone, and the factor of the turns' y_i for their moments."""
     if d.con_dim[k] > 1:
         g, s, c = cone_force(m, d, k, con_y)
-        f = (g, s * con_y[3 * k + 1], s * con_y[3 * k + 2])
+        f = Vec3(g, s * con_y[k][1], s * con_y[k][2])
     else:
-        g, c = one_sided_row(d.con_D[k], con_y[3 * k])
+        g, c = one_sided_row(d.con_D[k], con_y[k][0])
         s = 0.0
-        f = (g, s, s)
+        f = Vec3(g, s, s)
     return f, s, c
 
 
@@ -65,7 +65,7 @@ def contact_cost(m, d, con_y, cost):
 def push_bodies(d, k, f):
     """Applies forces along normal and tangents of the basis to the bodies of contact k."""
     if d.con_dim[k] > 1:
-        n, u, v = d.con_basis[k].rows[0], d.con_basis[k].rows[1], d.con_basis[k].rows[2]
+        n, u, v = d.con_basis[k].rows
         add_contact_force(d, k, fma(f[0], n, fma(f[1], u, f[2] * v)))
     else:
         add_contact_force(d, k, f[0] * d.con_basis[k].rows[0])
@@ -74,9 +74,8 @@ def push_bodies(d, k, f):
 @kernel
 def turn_bodies(d, k, t):
     """Applies moments along the turns of the basis to the bodies of contact k."""
-    o = 9 * turn_index(d, k)
-    u, v = load3(flat(d.con_basis), o + 3), load3(flat(d.con_basis), o + 6)
-    add_contact_moment(d, k, axpy3(t[0], load3(flat(d.con_basis), o), axpy3(t[1], u, scale3(t[2], v))))
+    n, u, v = d.con_basis[TURN, k].rows
+    add_contact_moment(d, k, fma(t[0], n, fma(t[1], u, t[2] * v)))
 
 
 @kernel
@@ -99,23 +98,23 @@ def push_contacts(m, d, cost):
             cost = cost + c
             push_bodies(d, k, f)
             if d.con_dim[k] > 3:
-                turn_bodies(d, k, scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k))))
+                turn_bodies(d, k, s * d.primal.con_y[TURN, k])
     return cost
 
 
 @kernel
 def contact_push(m, d, k):
     """Returns (forces along the basis, moments along its turns) of contact k."""
-    t = zeros(3)
+    t = Vec3(zeros(3))
     if has_pyramids(m):
         f, _ = pyramid_push(d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
             g, t, _ = turning_pyramid(d, k, d.primal.con_y)
-            f = (f[0] + g, f[1], f[2])
+            f = Vec3(f[0] + g, f[1], f[2])
     else:
         f, s, _ = cone_push(m, d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
-            t = scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k)))
+            t = s * d.primal.con_y[TURN, k]
     return f, t
 
 
@@ -124,21 +123,17 @@ def store_contact_forces(m, d):
     """Stores forces of all contacts along normal and tangents, moments about them."""
     for k in range(d.ncon_slot[0]):
         f, t = contact_push(m, d, k)
-        d.con_force[6 * k] = f[0]
-        for i in range(2):
-            d.con_force[6 * k + 1 + i] = d.con_friction[5 * k + i] * f[1 + i]
-        for i in range(3):
-            d.con_force[6 * k + 3 + i] = d.con_friction[5 * k + 2 + i] * t[i]
+        force = Vec3(f[0], d.con_friction[k, 0] * f[1], d.con_friction[k, 1] * f[2])
+        d.con_force[k] = join(force, tuple(d.con_friction[k, 2 + i] * t[i] for i in range(3)))
 
 
 # ---- along a line --------------------------------------------------------------------------------------------------
 @kernel
 def pyramid_slope(d, k, a):
     """Returns the derivatives, over D, of the cost of the edges of contact k, or of its single row without friction."""
-    y, v = fma(a, d.primal.con_z[3 * k], d.primal.con_y[3 * k]), d.primal.con_z[3 * k]
+    v, v1, v2 = d.primal.con_z[k]
+    y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
     if d.con_dim[k] > 1:
-        v1, v2 = d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
-        y1, y2 = fma(a, v1, d.primal.con_y[3 * k + 1]), fma(a, v2, d.primal.con_y[3 * k + 2])
         s, t = push_slope(y + y1, v + v1, 0.0, 0.0)
         s, t = push_slope(y - y1, v - v1, s, t)
         s, t = push_slope(y + y2, v + v2, s, t)
@@ -180,22 +175,22 @@ def contact_rounding(m, d, reach, s):
     """
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
-        v, y = fabs(d.primal.con_z[3 * k]), fabs(d.primal.con_y[3 * k])
+        y, z = d.primal.con_y[k], d.primal.con_z[k]
         across, tangents, moved = 0.0, 0.0, 0.0
         if d.con_dim[k] > 1:
-            for i in range(3 * k + 1, 3 * k + 3):
-                across, tangents = across + fabs(d.primal.con_z[i]), tangents + fabs(d.primal.con_y[i])
-                moved = moved + fabs(fma(reach, d.primal.con_z[i], d.primal.con_y[i]))
+            for i in unrolled(range(1, 3)):
+                across, tangents = across + fabs(z[i]), tangents + fabs(y[i])
+                moved = moved + fabs(fma(reach, z[i], y[i]))
         if d.con_dim[k] > 3:
-            r = 3 * turn_index(d, k)
-            for i in range(r, r + 3):
-                across, tangents = across + fabs(d.primal.con_z[i]), tangents + fabs(d.primal.con_y[i])
-                moved = moved + fabs(fma(reach, d.primal.con_z[i], d.primal.con_y[i]))
-        push = (d.primal.con_y[3 * k] < tangents) | (fma(reach, d.primal.con_z[3 * k], d.primal.con_y[3 * k]) < moved)
+            u, w = d.primal.con_y[TURN, k], d.primal.con_z[TURN, k]
+            for i in unrolled(range(3)):
+                across, tangents = across + fabs(w[i]), tangents + fabs(u[i])
+                moved = moved + fabs(fma(reach, w[i], u[i]))
+        push = (y[0] < tangents) | (fma(reach, z[0], y[0]) < moved)
         D = d.con_D[k]
         if not has_pyramids(m) and d.con_dim[k] > 1:
             D = fmax(D, d.con_Dt[k])
-        s = s + where(push, D * (v + across) * fma(reach, v + across, y + tangents), 0.0)
+        s = s + where(push, D * (fabs(z[0]) + across) * fma(reach, fabs(z[0]) + across, fabs(y[0]) + tangents), 0.0)
     return s
 
 
@@ -205,7 +200,7 @@ def contact_switches(m, d, a):
     n = 0.0
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
-        y, v = load3(d.primal.con_y, 3 * k), load3(d.primal.con_z, 3 * k)
+        y, v = d.primal.con_y[k], d.primal.con_z[k]
         if d.con_dim[k] == 1:
             s = edge_switches(y[0], v[0], a)
         elif has_pyramids(m):

@@ -17,19 +17,19 @@ Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.rows import others, turn_index
+from featherlane.solver.rows.rows import TURN, others
 
 
 @kernel
 def bound(d, k, con_y):
     """Returns the normal force of contact k, which bounds its friction."""
-    return fmax(-(d.con_D[k] * con_y[3 * k]), 0.0)
+    return fmax(-(d.con_D[k] * con_y[k][0]), 0.0)
 
 
 @kernel
 def coulomb(d, k, con_y):
     """Returns (force along n, factor of y_i for the other forces, cost with the bound fixed)."""
-    y, T, f, Dt = con_y[3 * k], sqrt(others(d, k, con_y, con_y)), bound(d, k, con_y), d.con_Dt[k]
+    y, T, f, Dt = con_y[k][0], sqrt(others(d, k, con_y, con_y)), bound(d, k, con_y), d.con_Dt[k]
     sticks = Dt * T <= f
     s = where(sticks, Dt, f / where(sticks, 1.0, T))
     across = where(sticks, 0.5 * Dt * T * T, f * (T - 0.5 * f / where(sticks, 1.0, Dt)))
@@ -39,15 +39,15 @@ def coulomb(d, k, con_y):
 @kernel
 def model_friction(d, k):
     """Returns (c, w): the friction of the solver's linear model is c t_i - w y_i, see primal_dual.py."""
-    w = d.coulomb.zone[3 * k]
+    w = d.coulomb.zone[k][0]
     return fma(w, others(d, k, d.coulomb.zone, d.primal.con_y), bound(d, k, d.primal.con_y)), w
 
 
 @kernel
 def model_slope(d, k, a, g, h):
     """Adds (s, ds/da) at step length a: s = -f . J p with the forces f of the solver's linear model."""
-    w, v = d.coulomb.zone[3 * k], d.primal.con_z[3 * k]
-    y = fma(a, v, d.primal.con_y[3 * k])
+    w, v = d.coulomb.zone[k][0], d.primal.con_z[k][0]
+    y = fma(a, v, d.primal.con_y[k][0])
     ty, tv = others(d, k, d.coulomb.zone, d.primal.con_y), others(d, k, d.coulomb.zone, d.primal.con_z)
     yv, vv = others(d, k, d.primal.con_y, d.primal.con_z), others(d, k, d.primal.con_z, d.primal.con_z)
     across, bend = fma(-ty, tv, yv), fmax(fma(-tv, tv, vv), 0.0)
@@ -59,16 +59,14 @@ def model_slope(d, k, a, g, h):
 def tresca_slope(d, k, a, g, h):
     """Adds (d/da, d2/da2) of the contact's cost at step length a, with the bound of the start."""
     D, Dt, f = d.con_D[k], d.con_Dt[k], bound(d, k, d.primal.con_y)
-    v, v1, v2 = d.primal.con_z[3 * k], d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
-    y = fma(a, v, d.primal.con_y[3 * k])
-    y1, y2 = fma(a, v1, d.primal.con_y[3 * k + 1]), fma(a, v2, d.primal.con_y[3 * k + 2])
+    v, v1, v2 = d.primal.con_z[k]
+    y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
     yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
     if d.con_dim[k] > 3:
-        r = 3 * turn_index(d, k)
-        for i in range(3):
-            w = d.primal.con_z[r + i]
-            u = fma(a, w, d.primal.con_y[r + i])
-            yy, yv, vv = fma(u, u, yy), fma(u, w, yv), fma(w, w, vv)
+        z = d.primal.con_z[TURN, k]
+        x = fma(a, z, d.primal.con_y[TURN, k])
+        for i in unrolled(range(3)):
+            yy, yv, vv = fma(x[i], x[i], yy), fma(x[i], z[i], yv), fma(z[i], z[i], vv)
     T = sqrt(yy)
     sticks = Dt * T <= f
     inverse = 1.0 / where(sticks, 1.0, T)
@@ -95,7 +93,7 @@ def coulomb_weights(d, k):
     sticks = Dt * T <= f
     inverse = 1.0 / where(sticks, 1.0, T)
     part = f * inverse
-    held = d.primal.con_y[3 * k] < 0.0
+    held = d.primal.con_y[k][0] < 0.0
     w, b = where(held, d.con_D[k], 0.0), where(sticks, where(held, Dt, 0.0), part)
     return (w, 0.0, where(sticks, 0.0, -part), b), where(sticks, 0.0, inverse)
 

@@ -1,7 +1,7 @@
 """Fields of contact rows: bodies and contact points."""
 
 from featherlane.lanes.layout import Declare
-from featherlane.spatial.types import Force, Mat3
+from featherlane.spatial.types import Force, Mat3, Vec3
 
 _slot = Declare("solve", "slot")
 _scratch = Declare("solve", "scratch")
@@ -10,7 +10,7 @@ FIELDS = (
     _slot.int(
         "con_body", "nconmax 2", "1", "body on which the contact force acts, and the other body if both move, else 0"
     ),
-    _slot.real("con_arm", "nconmax 6", "m", "contact point relative to the coms of the two bodies' trees"),
+    _slot.rows(Vec3, "con_arm", "nconmax 2", "m", "contact point relative to the coms of the two bodies' trees"),
     _slot.rows(
         Mat3,
         "con_basis",

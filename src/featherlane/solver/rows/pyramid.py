@@ -7,7 +7,7 @@ Source: MuJoCo documentation, Computation, "Friction cones".
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.rows import turn_index
+from featherlane.solver.rows.rows import TURN
 
 
 # ---- force and cost ------------------------------------------------------------------------------------------------
@@ -24,7 +24,7 @@ def pyramid(D, y):
     """Returns (forces along the basis n, mu_1 t_1, mu_2 t_2), cost: four edges that only push."""
     x1, x2, x3, x4 = fmin(y[0] + y[1], 0.0), fmin(y[0] - y[1], 0.0), fmin(y[0] + y[2], 0.0), fmin(y[0] - y[2], 0.0)
     c = fma(x1, x1, x2 * x2) + fma(x3, x3, x4 * x4)
-    return (-(D * ((x1 + x2) + (x3 + x4))), D * (x2 - x1), D * (x4 - x3)), (0.5 * D) * c
+    return Vec3(-(D * ((x1 + x2) + (x3 + x4))), D * (x2 - x1), D * (x4 - x3)), (0.5 * D) * c
 
 
 @kernel
@@ -37,14 +37,14 @@ def edges(D, y, u):
 @kernel
 def turning_pyramid(d, k, con_y):
     """Returns (force along n, moments along the turns, cost) of the turning edges of contact k."""
-    D, y, r = d.con_D[k], con_y[3 * k], 3 * turn_index(d, k)
-    f, t, c = edges(D, y, con_y[r])
+    D, y, u = d.con_D[k], con_y[k][0], con_y[TURN, k]
+    f, t, c = edges(D, y, u[0])
     t1, t2 = 0.0, 0.0
     if d.con_dim[k] > 4:
-        f1, t1, c1 = edges(D, y, con_y[r + 1])
-        f2, t2, c2 = edges(D, y, con_y[r + 2])
+        f1, t1, c1 = edges(D, y, u[1])
+        f2, t2, c2 = edges(D, y, u[2])
         f, c = f + (f1 + f2), c + (c1 + c2)
-    return f, (t, t1, t2), c
+    return f, Vec3(t, t1, t2), c
 
 
 # ---- along a line --------------------------------------------------------------------------------------------------
@@ -57,13 +57,15 @@ def push_slope(x, v, g, h):
 @kernel
 def turning_slope(d, k, a):
     """Returns the derivatives, over D, of the cost of the turning edges, at step length a."""
-    y, v = fma(a, d.primal.con_z[3 * k], d.primal.con_y[3 * k]), d.primal.con_z[3 * k]
-    r, g, h = 3 * turn_index(d, k), 0.0, 0.0
-    for i in range(d.con_dim[k] - 3):
-        w = d.primal.con_z[r + i]
-        u = fma(a, w, d.primal.con_y[r + i])
-        g, h = push_slope(y + u, v + w, g, h)
-        g, h = push_slope(y - u, v - w, g, h)
+    y, v = fma(a, d.primal.con_z[k][0], d.primal.con_y[k][0]), d.primal.con_z[k][0]
+    w = d.primal.con_z[TURN, k]
+    u = fma(a, w, d.primal.con_y[TURN, k])
+    g, h = push_slope(y + u[0], v + w[0], 0.0, 0.0)
+    g, h = push_slope(y - u[0], v - w[0], g, h)
+    if d.con_dim[k] > 4:
+        for i in unrolled(range(1, 3)):
+            g, h = push_slope(y + u[i], v + w[i], g, h)
+            g, h = push_slope(y - u[i], v - w[i], g, h)
     return g, h
 
 
@@ -76,11 +78,12 @@ def edge_switches(y, v, a):
 @kernel
 def turning_switches(d, k, a):
     """Returns how many turning edges start or stop pushing along the step."""
-    y, v, r = d.primal.con_y[3 * k], d.primal.con_z[3 * k], 3 * turn_index(d, k)
-    n = 0.0
-    for i in range(d.con_dim[k] - 3):
-        u, w = d.primal.con_y[r + i], d.primal.con_z[r + i]
-        n = n + (edge_switches(y + u, v + w, a) + edge_switches(y - u, v - w, a))
+    y, v = d.primal.con_y[k][0], d.primal.con_z[k][0]
+    u, w = d.primal.con_y[TURN, k], d.primal.con_z[TURN, k]
+    n = edge_switches(y + u[0], v + w[0], a) + edge_switches(y - u[0], v - w[0], a)
+    if d.con_dim[k] > 4:
+        for i in unrolled(range(1, 3)):
+            n = n + (edge_switches(y + u[i], v + w[i], a) + edge_switches(y - u[i], v - w[i], a))
     return n
 
 
@@ -98,22 +101,21 @@ def edge_weights(D, y):
 @kernel
 def turning_weights(d, k):
     """Returns (n4, n5, n6), (44, 55, 66) of the turning edges; their part of nn is the sum of the latter."""
-    D, y, r = d.con_D[k], d.primal.con_y[3 * k], 3 * turn_index(d, k)
-    p, q = where(y + d.primal.con_y[r] < 0.0, D, 0.0), where(y - d.primal.con_y[r] < 0.0, D, 0.0)
+    D, y, u = d.con_D[k], d.primal.con_y[k][0], d.primal.con_y[TURN, k]
+    p, q = where(y + u[0] < 0.0, D, 0.0), where(y - u[0] < 0.0, D, 0.0)
     p1, q1, p2, q2 = zeros(4)
     if d.con_dim[k] > 4:
-        p1, q1 = where(y + d.primal.con_y[r + 1] < 0.0, D, 0.0), where(y - d.primal.con_y[r + 1] < 0.0, D, 0.0)
-        p2, q2 = where(y + d.primal.con_y[r + 2] < 0.0, D, 0.0), where(y - d.primal.con_y[r + 2] < 0.0, D, 0.0)
-    return (p - q, p1 - q1, p2 - q2), (p + q, p1 + q1, p2 + q2)
+        p1, q1 = where(y + u[1] < 0.0, D, 0.0), where(y - u[1] < 0.0, D, 0.0)
+        p2, q2 = where(y + u[2] < 0.0, D, 0.0), where(y - u[2] < 0.0, D, 0.0)
+    return Vec3(p - q, p1 - q1, p2 - q2), Vec3(p + q, p1 + q1, p2 + q2)
 
 
 @kernel
 def least_edge(d, k):
     """Returns the smallest of a contact's edges: if it is not negative, none pushes."""
-    widest = fmax(fabs(d.primal.con_y[3 * k + 1]), fabs(d.primal.con_y[3 * k + 2]))
+    y = d.primal.con_y[k]
+    widest = fmax(fabs(y[1]), fabs(y[2]))
     if d.con_dim[k] > 3:
-        r = 3 * turn_index(d, k)
-        widest = fmax(
-            widest, fmax(fabs(d.primal.con_y[r]), fmax(fabs(d.primal.con_y[r + 1]), fabs(d.primal.con_y[r + 2])))
-        )
-    return d.primal.con_y[3 * k] - widest
+        u = fabs(d.primal.con_y[TURN, k])
+        widest = fmax(widest, fmax(u[0], fmax(u[1], u[2])))
+    return y[0] - widest

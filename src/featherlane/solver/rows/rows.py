@@ -8,11 +8,13 @@ point.  With w_b the spatial motion of body b at its tree's com, and r the conta
 So J v costs one pass over the tree and a few products per contact, J^T f one force per contact and one pass back.  A
 contact stores its position and frame.  Its basis is (n, mu_1 t_1, mu_2 t_2); in dimensions 4 and 6 turns
 follow, u . (a_2 - a_1) for u = mu_3 n and for (mu_4 t_1, mu_5 t_2).  The edges of a pyramid are the normal plus or
-minus each of the others.  Values of turns are stored after those of the slots, see `turn_index`.
+minus each of the others.  Values of turns are stored after those of the slots: x[TURN, k], after x[k].
 Source: MuJoCo documentation, Computation, "Constraint model"; Featherstone, RBDA, sec. 5.3 (the recursion is RNE's).
 """
 
 from featherlane.prelude import *
+
+TURN = 1  # x[TURN, k]: the values of contact k along its turns, in con_basis, primal.con_* and coulomb.*
 
 # values of body_reached; 0: no contact acts on the body or below it
 PAIRED = 1  # only contacts between two bodies of one tree do, which are no body stiffness (within_tree.py)
@@ -37,37 +39,34 @@ def mark_contact_path(m, d, b, mark):
 @kernel
 def store_arm(m, d, k, place, b):
     """Stores the contact point relative to the com of body b's tree."""
-    r = d.con_pos[k] - d.subtree_com[m.body_rootid[b]]
-    store3(d.con_arm, 6 * k + 3 * place, r)
+    d.con_arm[k, place] = d.con_pos[k] - d.subtree_com[m.body_rootid[b]]
 
 
 @kernel
-def turn_index(d, k):
-    """Returns the index of the turns of slot k in con_basis, primal.con_y, primal.con_z and primal.con_warm."""
-    return d.nconmax + k
+def basis_value(d, y, k, c):
+    """Returns the value along basis vector c of contact k, of primal.con_y, con_z or con_warm."""
+    return flat(y)[3 * k + c if c < 3 else 3 * (d.nconmax + k) + c - 3]
 
 
 @kernel
 def others(d, k, x, y):
     """Returns the sum of x_i y_i over the directions of the basis other than n."""
-    s = fma(x[3 * k + 1], y[3 * k + 1], x[3 * k + 2] * y[3 * k + 2])
+    a, b = x[k], y[k]
+    s = fma(a[1], b[1], a[2] * b[2])
     if d.con_dim[k] > 3:
-        r = 3 * turn_index(d, k)
-        s = fma(x[r], y[r], fma(x[r + 1], y[r + 1], fma(x[r + 2], y[r + 2], s)))
+        a, b = x[TURN, k], y[TURN, k]
+        s = fma(a[0], b[0], fma(a[1], b[1], fma(a[2], b[2], s)))
     return s
 
 
 @kernel
 def store_turns(d, k, sign):
     """Stores the basis of contact k's turns; dimension 4 has only the spin about the normal."""
-    o = 9 * turn_index(d, k)
-    store3(flat(d.con_basis), o, sign * d.con_friction[5 * k + 2] * d.con_frame[k].rows[0])
+    n, t, u = d.con_frame[k].rows
+    spin, rolls = sign * d.con_friction[k, 2] * n, zeros(6)
     if d.con_dim[k] > 4:
-        store3(flat(d.con_basis), o + 3, sign * d.con_friction[5 * k + 3] * d.con_frame[k].rows[1])
-        store3(flat(d.con_basis), o + 6, sign * d.con_friction[5 * k + 4] * d.con_frame[k].rows[2])
-    else:
-        store3(flat(d.con_basis), o + 3, zeros(3))
-        store3(flat(d.con_basis), o + 6, zeros(3))
+        rolls = join(sign * d.con_friction[k, 3] * t, sign * d.con_friction[k, 4] * u)
+    d.con_basis[TURN, k] = join(spin, rolls)
 
 
 @kernel
@@ -100,22 +99,24 @@ def prepare_contacts(m, d):
     for b in range(m.nbody):
         d.body_reached[b] = 0
     for k in range(d.ncon_slot[0]):
-        other, b = moving_body(m, d.con_carrier[2 * k]), moving_body(m, d.con_carrier[2 * k + 1])
+        other, b = moving_body(m, d.con_carrier[k, 0]), moving_body(m, d.con_carrier[k, 1])
         sign = 1.0
         if b == 0:
             b, other, sign = other, 0, -1.0
-        d.con_body[2 * k] = b
-        d.con_body[2 * k + 1] = other
+        d.con_body[k, 0] = b
+        d.con_body[k, 1] = other
         mark = PAIRED if other > 0 and m.body_treeid[b] == m.body_treeid[other] else REACHED
         mark_contact_path(m, d, b, mark)
         mark_contact_path(m, d, other, mark)
         store_arm(m, d, k, 0, b)
         if other > 0:
             store_arm(m, d, k, 1, other)
-        store3(flat(d.con_basis), 9 * k, sign * d.con_frame[k].rows[0])
+        n, t, u = d.con_frame[k].rows
+        flat(d.con_basis)[9 * k : 9 * k + 3] = sign * n
         if d.con_dim[k] > 1:
-            store3(flat(d.con_basis), 9 * k + 3, sign * d.con_friction[5 * k] * d.con_frame[k].rows[1])
-            store3(flat(d.con_basis), 9 * k + 6, sign * d.con_friction[5 * k + 1] * d.con_frame[k].rows[2])
+            flat(d.con_basis)[9 * k + 3 : 9 * k + 9] = join(
+                sign * d.con_friction[k, 0] * t, sign * d.con_friction[k, 1] * u
+            )
         if d.con_dim[k] > 3:
             store_turns(d, k, sign)
     list_slots(d)
@@ -124,51 +125,48 @@ def prepare_contacts(m, d):
 @kernel
 def body_motion(m, d, v, out):
     """Computes w_b = w_parent + sum of S_i v_i over the dofs of b, for the bodies that contacts reach."""
-    store6(out, 0, zeros(6))
+    out[0] = zeros(6)
     for b in range(1, m.nbody):
         if d.body_reached[b]:
-            w = load6(out, 6 * m.body_parentid[b])
+            w = out[m.body_parentid[b]]
             i0 = m.body_dofadr[b]
             for i in range(i0, i0 + m.body_dofnum[b]):
-                x = v[i]
-                w = tuple(fma(d.cdof[i][c], x, w[c]) for c in range(6))
-            store6(out, 6 * b, w)
+                w = fma(d.cdof[i], v[i], w)
+            out[b] = w
 
 
 @kernel
 def pushed_body_arm(d, k):
     """Returns the contact point relative to the com of the pushed body's tree."""
-    return load3(d.con_arm, 6 * k)
+    return d.con_arm[k, 0]
 
 
 @kernel
 def other_arm(d, k):
     """Returns the contact point relative to the com of the other body's tree."""
-    return load3(d.con_arm, 6 * k + 3)
+    return d.con_arm[k, 1]
 
 
 @kernel
 def point_velocity(b, r, w):
     """Returns the velocity of the point at arm r on body b, given body motions w."""
-    return add3(load3(w, 6 * b + 3), cross(load3(w, 6 * b), r))
+    return w[b].linear + cross(w[b].angular, r)
 
 
 @kernel
 def turning_rows(d, k, w, out):
     """Computes the rows of J v along the contact's turns, given the body motions of v."""
-    b, other, j = d.con_body[2 * k], d.con_body[2 * k + 1], turn_index(d, k)
-    a = load3(w, 6 * b)
+    b, other = d.con_body[k, 0], d.con_body[k, 1]
+    a = w[b].angular
     if other > 0:
-        a = sub3(a, load3(w, 6 * other))
-    out[3 * j] = dot3(d.con_basis[j].rows[0], a)
-    out[3 * j + 1] = dot3(d.con_basis[j].rows[1], a)
-    out[3 * j + 2] = dot3(d.con_basis[j].rows[2], a)
+        a = a - w[other].angular
+    out[TURN, k] = d.con_basis[TURN, k] @ a
 
 
 @kernel
 def relative_velocity(d, k, w):
     """Returns the velocity of the pushed body relative to the other one at contact k, given body motions w."""
-    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    b, other = d.con_body[k, 0], d.con_body[k, 1]
     u = point_velocity(b, pushed_body_arm(d, k), w)
     if other > 0:
         u = u - point_velocity(other, other_arm(d, k), w)
@@ -177,12 +175,13 @@ def relative_velocity(d, k, w):
 
 @kernel
 def contact_row_products(d, k, w, out):
-    """Computes out[3k ..] = the contact's three basis rows of J v from the body motions of v; turns: `turning_rows`."""
+    """Computes out[k] = the contact's three basis rows of J v from the body motions of v; turns: `turning_rows`."""
     u = relative_velocity(d, k, w)
-    out[3 * k] = dot(d.con_basis[k].rows[0], u)
+    n, t, b = d.con_basis[k].rows
+    out[k][0] = dot(n, u)
     if d.con_dim[k] > 1:
-        out[3 * k + 1] = dot(d.con_basis[k].rows[1], u)
-        out[3 * k + 2] = dot(d.con_basis[k].rows[2], u)
+        out[k][1] = dot(t, u)
+        out[k][2] = dot(b, u)
 
 
 @kernel
@@ -196,22 +195,21 @@ def clear_body_forces(m, d):
 @kernel
 def add_contact_force(d, k, f):
     """Adds contact force f (on the pushed body, world axes) as a body force at the com of each body's tree."""
-    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    store3(flat(d.con_wrench), 6 * b, d.con_wrench[b].moment + cross(pushed_body_arm(d, k), f))
-    store3(flat(d.con_wrench), 6 * b + 3, add3(d.con_wrench[b].translation, f))
+    b, other = d.con_body[k, 0], d.con_body[k, 1]
+    d.con_wrench[b] += Force(join(cross(pushed_body_arm(d, k), f), f))
     if other > 0:
-        t = cross(other_arm(d, k), f)
-        store3(flat(d.con_wrench), 6 * other, d.con_wrench[other].moment - t)
-        store3(flat(d.con_wrench), 6 * other + 3, sub3(d.con_wrench[other].translation, f))
+        d.con_wrench[other] -= Force(join(cross(other_arm(d, k), f), f))
 
 
 @kernel
 def add_contact_moment(d, k, t):
     """Adds a contact moment t, as `add_contact_force`."""
-    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    store3(flat(d.con_wrench), 6 * b, add3(d.con_wrench[b].moment, t))
+    b, other = d.con_body[k, 0], d.con_body[k, 1]
+    f = d.con_wrench[b]
+    d.con_wrench[b] = join(f.moment + t, f.translation)
     if other > 0:
-        store3(flat(d.con_wrench), 6 * other, sub3(d.con_wrench[other].moment, t))
+        f = d.con_wrench[other]
+        d.con_wrench[other] = join(f.moment - t, f.translation)
 
 
 @kernel
@@ -223,7 +221,7 @@ def body_forces_to_dofs(m, d, out):
             f = d.con_wrench[b]
             p = m.body_parentid[b]
             if d.body_reached[p]:
-                d.con_wrench[p] = d.con_wrench[p] + f
+                d.con_wrench[p] += f
             i0 = m.body_dofadr[b]
             for i in range(i0, i0 + m.body_dofnum[b]):
                 s = d.cdof[i]

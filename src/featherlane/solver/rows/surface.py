@@ -8,7 +8,7 @@ Source: MuJoCo 4, attribute surfacevel of geoms; documentation, Computation, "Co
 
 from featherlane.prelude import *
 from featherlane.constraint.surface import surface_velocity
-from featherlane.solver.rows.rows import turn_index
+from featherlane.solver.rows.rows import TURN
 
 
 @kernel
@@ -16,13 +16,13 @@ def add_surface_velocities(m, d, con_y):
     """Adds B (velocity of the second surface - velocity of the first) to con_y, along the basis of each contact."""
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
-            p, b, mu = d.con_pos[k], d.con_frictiondamping[k], 5 * k
-            v1, w1 = surface_velocity(m, d, d.con_geom[2 * k], p)
-            v2, w2 = surface_velocity(m, d, d.con_geom[2 * k + 1], p)
-            v = sub3(v2, v1)
-            along, across = dot(d.con_frame[k].rows[1], v), dot(d.con_frame[k].rows[2], v)
-            con_y[3 * k + 1] = fma(b, d.con_friction[mu] * along, con_y[3 * k + 1])
-            con_y[3 * k + 2] = fma(b, d.con_friction[mu + 1] * across, con_y[3 * k + 2])
+            p, b = d.con_pos[k], d.con_frictiondamping[k]
+            v1, w1 = surface_velocity(m, d, d.con_geom[k, 0], p)
+            v2, w2 = surface_velocity(m, d, d.con_geom[k, 1], p)
+            v = v2 - v1
+            n, t, u = d.con_frame[k].rows
+            con_y[k][1] = fma(b, d.con_friction[k, 0] * dot(t, v), con_y[k][1])
+            con_y[k][2] = fma(b, d.con_friction[k, 1] * dot(u, v), con_y[k][2])
             if d.con_dim[k] > 3:
-                spin = dot(d.con_frame[k].rows[0], sub3(w2, w1))
-                con_y[3 * turn_index(d, k)] = fma(b, d.con_friction[mu + 2] * spin, con_y[3 * turn_index(d, k)])
+                spin = dot(n, w2 - w1)
+                con_y[TURN, k][0] = fma(b, d.con_friction[k, 2] * spin, con_y[TURN, k][0])

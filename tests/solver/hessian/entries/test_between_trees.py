@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from featherlane.lanes import flat
 from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.hessian.entries.between_trees import (
     add_point_stiffness,
@@ -23,7 +22,6 @@ from featherlane.solver.hessian.entries.stiffness import (
     turning_weight,
 )
 from featherlane.solver.rows.rows import prepare_contacts
-from featherlane.spatial.vector import load3
 from oracles.hessians import basis_weights, dense_hessian
 from oracles.uncompiled import call, record
 from scenes.factorizations import on
@@ -46,7 +44,7 @@ def add(s, k):
         F = call(cone_stiffness, s.m, s.d, k)
     if s.a["con_dim"][k] > 3:
         if s.m.opt_cone == PYRAMIDAL:
-            F = call(outer, call(turning_weight, s.d, k), load3(flat(s.d.con_basis), 9 * k), F)
+            F = call(outer, call(turning_weight, s.d, k), s.d.con_basis[k].rows[0], F)
         call(add_turning_stiffness, s.m, s.d, k, *call(turning_stiffness, s.m, s.d, k))
     call(add_point_stiffness, s.m, s.d, k, F)
 

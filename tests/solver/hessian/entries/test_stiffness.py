@@ -14,10 +14,9 @@ from featherlane.solver.hessian.entries.stiffness import (
     contact_stiffness,
     has_stiffness,
     normal_stiffness,
-    stiffness_times,
 )
 from featherlane.solver.rows.rows import prepare_contacts
-from featherlane.spatial.vector import load3
+from featherlane.spatial.types import Motion
 from oracles.hessians import basis_weights
 from oracles.uncompiled import call
 from scenes.touching import contact_jacobian, go_to, near, present, touching
@@ -54,7 +53,7 @@ def full(s, b):
 
 def add(s, k):
     """Adds the stiffness of contact k to the body that it pushes."""
-    b, r, dim = s.a["con_body"][2 * k], load3(s.d.con_arm, 6 * k), s.a["con_dim"][k]
+    b, r, dim = s.a["con_body"][2 * k], s.d.con_arm[k, 0], s.a["con_dim"][k]
     if dim == 1:
         call(add_stiffness_at_arm, s.d, b, r, call(normal_stiffness, s.d, k))
     elif s.m.opt_cone == PYRAMIDAL:
@@ -90,7 +89,7 @@ def test_a_contacts_stiffness_is_that_of_its_rows(s, rng):
 def test_a_stiffness_times_a_motion(s, rng):
     s.a["hessian.body_K"][...] = rng.normal(size=s.a["hessian.body_K"].shape)
     v = rng.normal(size=(6, s.width))
-    got = np.array(call(stiffness_times, s.d, 2, tuple(v)))
+    got = np.array(s.d.hessian.body_K[2] @ Motion(tuple(v)))
     np.testing.assert_allclose(got, np.einsum("abw,bw->aw", full(s, 2), v), atol=1e-13)
 
 

@@ -47,7 +47,7 @@ def test_dependent_rows_move_in_the_null_space(rng):
     for p in range(N):
         active_set.to_bound(r1, p, p % 2 == 0)
     assert active_set.improve(r1, 50 * N, 1.0) < 50 * N
-    assert natural(r1.place.x.array[:N], A, b) < SAME and r1.one.count[0] - r1.one.count[1] <= 5
+    assert natural(r1.place.x.array[:N], A, b) < SAME and r1.one.nfactor[0] - r1.one.ngap[0] <= 5
 
 
 def test_a_direction_without_a_minimum_is_infeasible():
@@ -125,7 +125,7 @@ def test_a_row_that_depends_on_another_moves_against_it(first, expected, sign):
     between, low, high = expected[0] > -0.5, sign * scaled_problem.LOWER, sign * scaled_problem.UPPER
     assert r1.one.state[0] == (scaled_problem.BETWEEN if between else low)
     assert r1.one.state[1] == (high if between else scaled_problem.WAITING)
-    assert r1.one.count[0] == between
+    assert r1.one.nfactor[0] == between
 
 
 def test_a_full_factor_loses_its_gaps_before_a_row_is_released(rng):
@@ -135,7 +135,7 @@ def test_a_full_factor_loses_its_gaps_before_a_row_is_released(rng):
     active_set.to_bound(r1, 8, False)
     r1.place.w[8] = -1.0
     active_set.release(r1, 8)
-    assert r1.one.state[8] == scaled_problem.BETWEEN and (r1.one.count[0], r1.one.count[1]) == (N, 0)
+    assert r1.one.state[8] == scaled_problem.BETWEEN and (r1.one.nfactor[0], r1.one.ngap[0]) == (N, 0)
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), np.linalg.solve(A, b), atol=SAME)
 

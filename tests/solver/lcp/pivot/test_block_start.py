@@ -20,7 +20,7 @@ def place_problem(r1, n):
 
 
 def inside_of(r1):
-    return [int(p) for p in r1.one.factor.array[: r1.one.count[0]] if p >= 0]
+    return [int(p) for p in r1.one.factor.array[: r1.one.nfactor[0]] if p >= 0]
 
 
 @pytest.mark.parametrize("n", [1, 5, 8, 19, 30])
@@ -145,7 +145,7 @@ def test_the_factor_is_rebuilt_after_the_first_removed_row(rng):
     kept = r1.one.D.array[:5].copy()
     block_start.build_anew(r1)
     inside = [p for p in range(14) if p not in (5, 7, 13)]
-    assert inside_of(r1) == inside and r1.one.count[1] == 0
+    assert inside_of(r1) == inside and r1.one.ngap[0] == 0
     np.testing.assert_array_equal(r1.one.D.array[:5], kept)
     assert [r1.one.slot[p] for p in (5, 7, 13)] == [-1, -1, -1]
     b = rng.standard_normal(N)

@@ -186,6 +186,6 @@ def test_a_full_factor_loses_its_gaps_before_a_row_enters(rng):
     r1 = start(Problem(A, np.zeros(N), -1.0, 1.0))
     fill(r1)
     dantzig.enter(r1, 20, 8)
-    assert r1.one.state[8] == BETWEEN and (r1.one.count[0], r1.one.count[1]) == (N, 0)
+    assert r1.one.state[8] == BETWEEN and (r1.one.nfactor[0], r1.one.ngap[0]) == (N, 0)
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), np.linalg.solve(A, b), atol=SAME)

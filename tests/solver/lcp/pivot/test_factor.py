@@ -10,13 +10,13 @@ from scenes.lcp_factor import SAME, N, add, free_rows, solution, solved, start
 
 def check(r1, A, inside):
     """Checks that L D L^T is A of the factor's rows, and that its gaps are rows of the identity."""
-    m, width = r1.one.count[0], 8 * factor.eights_of_row(r1)
+    m, width = r1.one.nfactor[0], 8 * factor.eights_of_row(r1)
     U = r1.one.L.array[: m * width].reshape(m, width)[:, :m]
     assert not np.tril(U).any()
     L = np.eye(m) + U.T
     members = r1.one.factor.array[:m]
     there = members >= 0
-    assert sorted(members[there]) == sorted(inside) and (~there).sum() == r1.one.count[1]
+    assert sorted(members[there]) == sorted(inside) and (~there).sum() == r1.one.ngap[0]
     np.testing.assert_array_equal(r1.one.slot.array[members[there]], np.nonzero(there)[0])
     np.testing.assert_array_equal(L[~there], np.eye(m)[~there])
     np.testing.assert_array_equal(r1.one.D.array[:m][~there], 0.0)
@@ -46,7 +46,7 @@ def test_gaps_in_the_factor_are_few_and_never_last(rng):
         add(r1, p)
     for p in (3, 20, 11, 19, 0, 7, 5, 9):
         factor.remove_row(r1, p)
-        assert 4 * r1.one.count[1] <= r1.one.count[0] and r1.one.factor[r1.one.count[0] - 1] >= 0
+        assert 4 * r1.one.ngap[0] <= r1.one.nfactor[0] and r1.one.factor[r1.one.nfactor[0] - 1] >= 0
 
 
 def test_the_pivot_is_the_schur_complement_of_a_row(rng):

@@ -71,7 +71,7 @@ def test_without_normal_force_friction_is_zero_for_any_mu():
 
 def test_the_system_holds_the_derivative_of_the_limits(contacts):
     problem, r1, A, b = contacts
-    n, m = problem.n, r1.one.count[0]
+    n, m = problem.n, r1.one.nfactor[0]
     inside, x = r1.one.factor.array[:m].copy(), r1.place.x.array[:n].copy()
     count = friction.list_slipping(r1)
     slips = r1.one.factor.array[m : m + count].copy()
@@ -106,7 +106,7 @@ def test_a_singular_system_is_reported():
 
 def test_one_newton_step_solves_rows_whose_state_does_not_change(contacts):
     problem, r1, A, b = contacts
-    n, m = problem.n, r1.one.count[0]
+    n, m = problem.n, r1.one.nfactor[0]
     inside, state = r1.one.factor.array[:m].copy(), r1.one.state.array[:n].copy()
     before = r1.place.hi.array[CONTACTS:n].copy()
     friction.aim(r1)
@@ -152,7 +152,7 @@ def test_a_sweep_visits_each_row_with_limits_as_they_are(contacts):
     friction.start_from(r1)
     between = (x != r1.place.lo.array[:n]) & (x != r1.place.hi.array[:n])
     np.testing.assert_array_equal(r1.one.state.array[:n] == BETWEEN, between)
-    assert sorted(r1.one.factor.array[: r1.one.count[0]]) == np.nonzero(between)[0].tolist()
+    assert sorted(r1.one.factor.array[: r1.one.nfactor[0]]) == np.nonzero(between)[0].tolist()
     np.testing.assert_array_equal(r1.one.state.array[:n][x == r1.place.hi.array[:n]], UPPER)
     assert factor.eights_of_row(r1) == 2
 

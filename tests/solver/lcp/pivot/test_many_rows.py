@@ -22,7 +22,7 @@ def test_many_rows_are_added_at_once(before, rng):
     place_A[twin, :N] = A[twin] = A[other]
     place_A[:N, twin] = A[:, twin] = A[:, other]
     comes = order[before:]
-    r1.one.factor.array[r1.one.count[0] : r1.one.count[0] + len(comes)] = comes
+    r1.one.factor.array[r1.one.nfactor[0] : r1.one.nfactor[0] + len(comes)] = comes
     many_rows.put_all_between(r1, len(comes))
     inside = [p for p in order if p != twin]
     assert r1.one.state[twin] == scaled_problem.WAITING

@@ -28,7 +28,7 @@ def test_rows_are_ordered_free_bounded_friction(problem):
     scaled_problem.order_rows(r1)
     assert r1.one.order.array[:N].tolist() == [0, 3, 6, 10, 1, 4, 5, 9, 2, 7, 8]
     assert r1.one.order.array[r1.one.place.array[:N]].tolist() == list(range(N))
-    assert r1.one.count[3] == 8
+    assert r1.one.nconstant[0] == 8
 
 
 def test_places_scale_by_powers_of_two():
@@ -62,9 +62,9 @@ def test_scaling_is_undone_exactly(problem, rng):
 def test_nothing_is_solved_at_the_start(problem):
     r1 = start(problem)
     r1.place.x.array[...] = r1.place.w.array[...] = 7.0
-    r1.one.count[0], r1.one.count[1], r1.one.slot[3], r1.one.mark[2] = 4, 1, 2, 2
+    r1.one.nfactor[0], r1.one.ngap[0], r1.one.slot[3], r1.one.mark[2] = 4, 1, 2, 2
     scaled_problem.set_zero_solution(r1)
-    assert not r1.place.x.array.any() and not r1.place.w.array.any() and not r1.one.count.array[:2].any()
+    assert not r1.place.x.array.any() and not r1.place.w.array.any() and r1.one.nfactor[0] == r1.one.ngap[0] == 0
     assert (r1.one.slot.array[:N] == -1).all() and (r1.one.mark.array[:N] == -1).all()
     assert (r1.one.state.array[:N] == scaled_problem.FIXED).all()
 

@@ -51,7 +51,6 @@ from featherlane.solver.hessian.entries.stiffness import (
     has_stiffness,
     normal_stiffness,
     outer,
-    stiffness_times,
     turning_stiffness,
     turning_weight,
 )
@@ -105,7 +104,7 @@ def inertia_row(m, d, A, i):
 @kernel
 def stiffness_row(m, d, i):
     """Computes row i of ancestors: H_ij += S_j . K^c S_i."""
-    f = stiffness_times(d, m.dof_bodyid[i], d.cdof[i])
+    f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
     h, a, n = d.hessian.rowadr[i] - 1, m.chain_rowadr[i], m.chain_rownnz[i]
     start = translations(m, a, n)
     if start > 0:
@@ -123,8 +122,8 @@ def row_pair(m, d, A, i):
     """Computes rows i and i - 1, its parent, of A + S^T K^c S: each S_j is read once for both."""
     clear_hessian_row(m, d, i)
     clear_hessian_row(m, d, i - 1)
-    f = stiffness_times(d, m.dof_bodyid[i], d.cdof[i])
-    g = stiffness_times(d, m.dof_bodyid[i - 1], d.cdof[i - 1])
+    f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
+    g = d.hessian.body_K[m.dof_bodyid[i - 1]] @ d.cdof[i - 1]
     h, k, p, q = d.hessian.rowadr[i] - 1, d.hessian.rowadr[i - 1] - 1, m.M_rowadr[i], m.M_rowadr[i - 1]
     a, n = m.chain_rowadr[i], m.chain_rownnz[i]
     start = translations(m, a, n - 1)
@@ -179,9 +178,9 @@ def block_row(m, d, A, i):
     for e in range(h, h + d.hessian.rownnz[i] + end - i - 1):
         d.hessian.H[e] = 0.0
     stiff, full = has_stiffness(d, m.dof_bodyid[i]), is_full(m, i)
-    f = d.cdof[i]
+    f = Force(zeros(6))
     if stiff:
-        f = stiffness_times(d, m.dof_bodyid[i], f)
+        f = d.hessian.body_K[m.dof_bodyid[i]] @ d.cdof[i]
     d.hessian.H[h + d.hessian.rownnz[i] - 1] = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     e, j = last_block(m, d, i), i
     while j >= 0 and (stiff or full):
@@ -280,7 +279,7 @@ def add_general_stiffness(m, d):
 def is_pushing(m, d, k):
     """Returns whether some row of contact k is not at a bound, so it adds to H.  Finished worlds need none."""
     if d.con_dim[k] == 1:
-        acts = (d.primal.con_y[3 * k] < 0.0) & (d.con_D[k] > 0.0)
+        acts = (d.primal.con_y[k][0] < 0.0) & (d.con_D[k] > 0.0)
     elif has_pyramids(m):
         acts = (least_edge(d, k) < 0.0) & (d.con_D[k] > 0.0)
     else:
@@ -291,7 +290,7 @@ def is_pushing(m, d, k):
 @kernel
 def add_contact_stiffness(m, d, k, side):
     """Adds a contact's stiffness to K_b, for the body that it pushes (side 0) or the other one."""
-    b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
+    b, r = d.con_body[k, side], d.con_arm[k, side]
     begin_stiffness(d, b)
     if d.con_dim[k] == 1:
         add_stiffness_at_arm(d, b, r, normal_stiffness(d, k))
@@ -320,12 +319,9 @@ def point_stiffness(m, d, k):
 @kernel
 def store_stiffness(m, d, k):
     """Stores F of a contact, and A, p and s of its turns, for the panels; zero if no row pushes."""
-    o = 18 * k
-    store6(d.hessian.con_K, o, point_stiffness(m, d, k))
+    d.hessian.con_F[k] = point_stiffness(m, d, k)
     if d.con_dim[k] > 3:
-        A, p, s = turning_stiffness(m, d, k)
-        store6(d.hessian.con_K, o + 6, A)
-        store6(d.hessian.con_K, o + 12, join(p, s))
+        d.hessian.con_A[k], d.hessian.con_p[k], d.hessian.con_s[k] = turning_stiffness(m, d, k)
 
 
 @stage
@@ -335,16 +331,16 @@ def add_between_trees(m, d, k):
     Reads:  con_* of slot k.
     Writes: hessian.* and body_reached of its bodies, hessian.* of the pair that it couples [kg, kg m, kg m^2].
     """
-    r, t, F = load3(d.con_arm, 6 * k), load3(d.con_arm, 6 * k + 3), point_stiffness(m, d, k)
-    begin_stiffness(d, d.con_body[2 * k])
-    begin_stiffness(d, d.con_body[2 * k + 1])
+    r, t, F = d.con_arm[k, 0], d.con_arm[k, 1], point_stiffness(m, d, k)
+    begin_stiffness(d, d.con_body[k, 0])
+    begin_stiffness(d, d.con_body[k, 1])
     if d.con_dim[k] > 3:
         A, p, s = turning_stiffness(m, d, k)
-        add_turning(d, d.con_body[2 * k], r, A, p, s)
-        add_turning(d, d.con_body[2 * k + 1], t, A, p, s)
+        add_turning(d, d.con_body[k, 0], r, A, p, s)
+        add_turning(d, d.con_body[k, 1], t, A, p, s)
         add_turning_stiffness(m, d, k, A, p, s)
-    add_stiffness_at_arm(d, d.con_body[2 * k], r, F)
-    add_stiffness_at_arm(d, d.con_body[2 * k + 1], t, F)
+    add_stiffness_at_arm(d, d.con_body[k, 0], r, F)
+    add_stiffness_at_arm(d, d.con_body[k, 1], t, F)
     add_point_stiffness(m, d, k, F)
 
 
@@ -354,7 +350,7 @@ def assemble_bodies(m, d):
     clear_stiffness(m, d)
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
-        other = d.con_body[2 * k + 1]
+        other = d.con_body[k, 1]
         if in_panel(m, d, k):
             store_stiffness(m, d, k)
         elif other == 0 or d.hessian.pattern[0] == APART:
@@ -371,7 +367,7 @@ def add_within_trees(m, d):
     """Adds contacts between two bodies of one tree."""
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
-        if d.con_body[2 * k + 1] > 0 and within_tree(m, d, k) and any_(is_pushing(m, d, k)):
+        if d.con_body[k, 1] > 0 and within_tree(m, d, k) and any_(is_pushing(m, d, k)):
             if d.con_dim[k] == 1:
                 add_normal_pair(m, d, k)
             elif d.con_dim[k] > 3 or not has_pyramids(m):

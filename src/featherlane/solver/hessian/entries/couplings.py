@@ -74,9 +74,9 @@ def list_couplings(m, d):
     """Lists all couplings of the tile's slots, sorted, without duplicates."""
     n = 0
     for k in range(d.ncon_slot[0]):
-        other = d.con_body[2 * k + 1]
+        other = d.con_body[k, 1]
         if other > 0:
-            n = add_coupling(m, d, n, m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[other])
+            n = add_coupling(m, d, n, m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[other])
     for k in range(d.ngenrow[0]):
         n = couple_row(m, d, n, k)
     sort(d.hessian.coupling_key, d.hessian.coupling_room, n)
@@ -105,10 +105,10 @@ def find_coupling(m, d, i, j):
 def name_couplings(m, d):
     """Stores the coupling of each slot."""
     for k in range(d.ncon_slot[0]):
-        other = d.con_body[2 * k + 1]
+        other = d.con_body[k, 1]
         d.hessian.con_coupling[k] = -1
         if other > 0:
-            d.hessian.con_coupling[k] = find_coupling(m, d, m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[other])
+            d.hessian.con_coupling[k] = find_coupling(m, d, m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[other])
 
 
 @kernel

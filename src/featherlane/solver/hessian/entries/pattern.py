@@ -34,8 +34,8 @@ def is_free_body(m, t):
 @kernel
 def in_panel(m, d, k):
     """Checks whether contact k is added in panels (free_panels.py), and not in H: it acts on free bodies only."""
-    other, free = d.con_body[2 * k + 1], False
-    if d.hessian.pattern[0] == ORDERED and is_free_body(m, m.body_treeid[d.con_body[2 * k]]):
+    other, free = d.con_body[k, 1], False
+    if d.hessian.pattern[0] == ORDERED and is_free_body(m, m.body_treeid[d.con_body[k, 0]]):
         free = other == 0 or is_free_body(m, m.body_treeid[other])
     return free
 

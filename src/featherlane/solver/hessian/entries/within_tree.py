@@ -9,33 +9,31 @@ from featherlane.prelude import *
 from featherlane.solver.hessian.entries.pattern import has_block_rows, last_block, next_place
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
-from featherlane.solver.rows.rows import other_arm, pushed_body_arm, turn_index
+from featherlane.solver.rows.rows import TURN, other_arm, pushed_body_arm
 
 
 @kernel
 def pair_column(m, d, k, count, dof, r, sign):
     """Computes one column: the basis rows of the velocity at arm r per unit velocity of the dof."""
     s = d.cdof[dof]
-    x = cross((s[0], s[1], s[2]), r)
-    x = (sign * (s[3] + x[0]), sign * (s[4] + x[1]), sign * (s[5] + x[2]))
+    x = sign * (s.linear + cross(s.angular, r))
+    n, u, v = d.con_basis[k].rows
     d.hessian.pair_dof[count] = dof
-    d.hessian.pair_J[count][0] = dot3(d.con_basis[k].rows[0], x)
+    d.hessian.pair_J[count][0] = dot(n, x)
     if d.con_dim[k] > 1:
-        d.hessian.pair_J[count][1] = dot3(d.con_basis[k].rows[1], x)
-        d.hessian.pair_J[count][2] = dot3(d.con_basis[k].rows[2], x)
+        d.hessian.pair_J[count][1] = dot(u, x)
+        d.hessian.pair_J[count][2] = dot(v, x)
     if d.con_dim[k] > 3:
-        turns, a = turn_index(d, k), (sign * s[0], sign * s[1], sign * s[2])
-        for i in range(3):
-            flat(d.hessian.pair_J)[3 * (m.nv + count) + i] = dot3(load3(flat(d.con_basis), 9 * turns + 3 * i), a)
+        d.hessian.pair_J[m.nv + count] = d.con_basis[TURN, k] @ (sign * s.angular)
 
 
 @kernel
 def pair_jacobian(m, d, k):
     """Computes the columns of a contact between two moving bodies: dofs above only one, descending; returns the number.
 
-    hessian.pair_dof[c] is the dof; hessian.pair_J[3c ..] its three basis rows, those of the turns at 3 (nv + c).
+    hessian.pair_dof[c] is the dof; hessian.pair_J[c] its three basis rows, hessian.pair_J[m.nv + c] those of the turns.
     """
-    j, i = m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[d.con_body[2 * k + 1]]
+    j, i = m.body_lastdof[d.con_body[k, 0]], m.body_lastdof[d.con_body[k, 1]]
     r, r_other = pushed_body_arm(d, k), other_arm(d, k)
     plus, minus = 1.0, -1.0
     count = 0
@@ -54,7 +52,7 @@ def pair_jacobian(m, d, k):
 def add_pair(m, d, k):
     """Adds J^T W J to H for a contact with friction between two moving bodies."""
     count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
-    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.primal.con_y, 3 * k))
+    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], d.primal.con_y[k])
     for a in range(count):
         i = d.hessian.pair_dof[a]
         h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
@@ -73,7 +71,7 @@ def add_pair(m, d, k):
 def add_normal_pair(m, d, k):
     """Adds J^T W J to H for a contact without friction."""
     count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
-    w = where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0)
+    w = where(d.primal.con_y[k][0] < 0.0, d.con_D[k], 0.0)
     for a in range(count):
         i = d.hessian.pair_dof[a]
         h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
@@ -88,8 +86,8 @@ def add_normal_pair(m, d, k):
 def cone_matrix(m, d, k):
     """Returns the weights of an elliptic contact, for `weighted_cone`: w, e, q, b, and t = y_i / T along the basis."""
     (w, e, q, b), inverse = cone_weights(m, d, k)
-    t = (d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse)
-    return (w, e, q, b), t, scale3(inverse, load3(d.primal.con_y, 3 * turn_index(d, k)))
+    t = (d.primal.con_y[k][1] * inverse, d.primal.con_y[k][2] * inverse)
+    return (w, e, q, b), t, inverse * d.primal.con_y[TURN, k]
 
 
 @kernel
@@ -98,16 +96,16 @@ def weighted_cone(d, k, weights, x, y):
     (w, e, q, b), t, u = weights
     along = fma(t[0], x[1], t[1] * x[2])
     if d.con_dim[k] > 3:
-        along = along + dot3(u, y)
+        along = along + dot(u, y)
     c = fma(q, along, -(e * x[0]))
-    f = (fma(w, x[0], -(e * along)), fma(c, t[0], b * x[1]), fma(c, t[1], b * x[2]))
-    return f, fma(c, u, scale3(b, y))
+    f = Vec3(fma(w, x[0], -(e * along)), fma(c, t[0], b * x[1]), fma(c, t[1], b * x[2]))
+    return f, fma(c, u, b * y)
 
 
 @kernel
 def pyramid_matrix(d, k):
     """Returns the weights of a pyramid with turns, for `weighted_pyramid`."""
-    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.primal.con_y, 3 * k))
+    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], d.primal.con_y[k])
     c, w = turning_weights(d, k)
     return (nn + (w[0] + (w[1] + w[2])), n1, w11, n2, w22), c, w
 
@@ -116,14 +114,15 @@ def pyramid_matrix(d, k):
 def weighted_pyramid(weights, x, y):
     """Returns W (x, y) for a pyramid with turns."""
     (nn, n1, w11, n2, w22), c, w = weights
-    f = (fma(nn, x[0], fma(n1, x[1], fma(n2, x[2], dot3(c, y)))), fma(n1, x[0], w11 * x[1]), fma(n2, x[0], w22 * x[2]))
-    return f, (fma(c[0], x[0], w[0] * y[0]), fma(c[1], x[0], w[1] * y[1]), fma(c[2], x[0], w[2] * y[2]))
+    along = fma(nn, x[0], fma(n1, x[1], fma(n2, x[2], dot(c, y))))
+    f = Vec3(along, fma(n1, x[0], w11 * x[1]), fma(n2, x[0], w22 * x[2]))
+    return f, Vec3(fma(c[i], x[0], w[i] * y[i]) for i in range(3))
 
 
 @kernel
 def pair_columns(m, d, k, a):
     """Returns column a of J: the rows along n and the tangents, those along the turns."""
-    y = zeros(3)
+    y = Vec3(zeros(3))
     if d.con_dim[k] > 3:
         y = d.hessian.pair_J[m.nv + a]
     return d.hessian.pair_J[a], y
@@ -139,8 +138,8 @@ def add_pair_row(m, d, k, count, a, f, g):
         u = h + place
         z = d.hessian.H[u]
         if d.con_dim[k] > 3:
-            z = z + dot3(g, d.hessian.pair_J[m.nv + b])
-        d.hessian.H[u] = z + dot3(f, d.hessian.pair_J[b])
+            z = z + dot(g, d.hessian.pair_J[m.nv + b])
+        d.hessian.H[u] = z + dot(f, d.hessian.pair_J[b])
 
 
 @stage

@@ -33,6 +33,7 @@ from featherlane.dynamics.inertia.articulated import (
 from featherlane.dynamics.sparse.tree_factor import nonzero_pivot
 from featherlane.solver.hessian.entries.assembly import add_contact_stiffness, free_weight, is_pushing
 from featherlane.solver.hessian.entries.stiffness import clear_stiffness, has_stiffness
+from featherlane.spatial.stiffness import UPPER
 
 
 # ---- selection of worlds -------------------------------------------------------------------------------------------
@@ -48,7 +49,7 @@ def mark_coupled(m, d):
     coupled = 0.0
     if uses_articulated(m):
         for k in range(d.ncon_slot[0]):
-            if d.con_body[2 * k + 1] > 0:
+            if d.con_body[k, 1] > 0:
                 coupled = where(d.con_D[k] > 0.0, 1.0, coupled)
         for k in range(d.ngenrow[0]):
             if not is_local_row(m, d, k):
@@ -75,7 +76,7 @@ def assemble_world_contacts(m, d):
     clear_stiffness(m, d)
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
-        if d.con_body[2 * k + 1] == 0 and any_(is_pushing(m, d, k)):
+        if d.con_body[k, 1] == 0 and any_(is_pushing(m, d, k)):
             add_contact_stiffness(m, d, k, 0)
 
 
@@ -88,29 +89,27 @@ def assemble_dofs(m, d):
         t = -(d.dofrow_D[k] * d.primal.dofrow_x[k])
         w = where((t > d.dofrow_lo[k]) & (t < d.dofrow_hi[k]), d.dofrow_D[k], 0.0)
         i, J = d.dofrow_dof[k], d.dofrow_J[k]
-        d.hessian.dof_K[3 * i] = fma(w * J, J, d.hessian.dof_K[3 * i])
+        d.hessian.dof_K[i, 0] = fma(w * J, J, d.hessian.dof_K[i, 0])
     for k in range(d.ngenrow[0]):
         if is_local_row(m, d, k):
             w, o = free_weight(d, k), d.genrow_dofadr[k]
             for a in range(d.genrow_dofnum[k]):
                 i, x = d.genrow_dof[o + a], w * d.genrow_J[o + a]
                 for b in range(a + 1):
-                    d.hessian.dof_K[3 * i + b] = fma(x, d.genrow_J[o + a - b], d.hessian.dof_K[3 * i + b])
+                    d.hessian.dof_K[i, b] = fma(x, d.genrow_J[o + a - b], d.hessian.dof_K[i, b])
 
 
 @kernel
 def add_body_stiffness(d, i):
     """Adds K_i to IA_i."""
-    a, o = SIZE * i, 21 * i
-    A, K = d.aba_inertia, d.hessian.body_K
-    e = 0
-    for r in range(3):
-        for c in range(r, 3):
-            A[a + packed_index(c, r)] = A[a + packed_index(c, r)] + K[o + e]
-            A[a + packed_index(c + 3, r + 3)] = A[a + packed_index(c + 3, r + 3)] + K[o + 15 + e]
-            e += 1
-        for c in range(3):
-            A[a + packed_index(c + 3, r)] = A[a + packed_index(c + 3, r)] + K[o + 6 + 3 * r + c]
+    a, A, K = SIZE * i, d.aba_inertia, d.hessian.body_K[i]
+    for e in unrolled(range(6)):
+        r, c = UPPER[e]
+        A[a + packed_index(c, r)] += K.aa[e]
+        A[a + packed_index(c + 3, r + 3)] += K.ll[e]
+    for r in unrolled(range(3)):
+        for c in unrolled(range(3)):
+            A[a + packed_index(c + 3, r)] += K.al[3 * r + c]
 
 
 # ---- the recursion -------------------------------------------------------------------------------------------------
@@ -120,7 +119,7 @@ def take_out(m, d, i, k, U, D, w):
     inverse = 1.0 / nonzero_pivot(D)
     subtract_outer(d, SIZE * i, k, U, inverse)
     u = w * inverse
-    d.cfrc[i] = axpy6(u, U, d.cfrc[i])
+    d.cfrc[i] = fma(u, U, d.cfrc[i])
     return inverse, u
 
 
@@ -129,51 +128,51 @@ def take_dof(m, d, i, k, x):
     """Eliminates a dof without coupling in E; stores 1 / D in hessian.dof_K."""
     S = d.cdof[k]
     U = multiply_packed(d.aba_inertia, SIZE * i, S)
-    D = dot6(S, U) + (m.dof_armature[k] + reflected_armature(m, k) + d.hessian.dof_K[3 * k])
+    D = dot(S, U) + (m.dof_armature[k] + reflected_armature(m, k) + d.hessian.dof_K[k, 0])
     inverse, u = take_out(m, d, i, k, U, D, x[k] - dot(S, d.cfrc[i]))
     x[k] = u
-    d.hessian.dof_K[3 * k] = inverse
+    d.hessian.dof_K[k, 0] = inverse
 
 
 @kernel
 def take_ball(m, d, i, k, x):
     """Eliminates the dofs k, k + 1, k + 2 of a ball joint; stores 1 / D and g in hessian.dof_K."""
     E = d.hessian.dof_K
-    e32, e31, e21 = E[3 * k + 7], E[3 * k + 8], E[3 * k + 4]
+    e32, e31, e21 = E[k + 2, 1], E[k + 2, 2], E[k + 1, 1]
     S1, S2, S3 = d.cdof[k], d.cdof[k + 1], d.cdof[k + 2]
 
     U3 = multiply_packed(d.aba_inertia, SIZE * i, S3)
-    D3 = dot6(S3, U3) + (m.dof_armature[k + 2] + reflected_armature(m, k + 2) + E[3 * k + 6])
+    D3 = dot(S3, U3) + (m.dof_armature[k + 2] + reflected_armature(m, k + 2) + E[k + 2, 0])
     w3 = x[k + 2] - dot(S3, d.cfrc[i])
     inverse3, u3 = take_out(m, d, i, k + 2, U3, D3, w3)
     g32, g31 = e32 * inverse3, e31 * inverse3
 
-    V, s = multiply_packed(d.aba_inertia, SIZE * i, S2), dot6(S2, U3)
-    U2 = axpy6(-g32, U3, V)
-    D2 = dot6(S2, V) + (m.dof_armature[k + 1] + reflected_armature(m, k + 1) + E[3 * k + 3])
+    V, s = multiply_packed(d.aba_inertia, SIZE * i, S2), dot(S2, U3)
+    U2 = fma(-g32, U3, V)
+    D2 = dot(S2, V) + (m.dof_armature[k + 1] + reflected_armature(m, k + 1) + E[k + 1, 0])
     D2 = fma(-g32, fma(2.0, s, e32), D2)
     w2 = fma(-g32, w3, x[k + 1] - dot(S2, d.cfrc[i]))
     inverse2, u2 = take_out(m, d, i, k + 1, U2, D2, w2)
     g21 = fma(-e31, (s + e32) * inverse3, e21) * inverse2
 
-    V, s, t = multiply_packed(d.aba_inertia, SIZE * i, S1), dot6(S1, U3), dot6(S1, U2)
-    U1 = axpy6(-g31, U3, axpy6(-g21, U2, V))
-    D1 = dot6(S1, V) + (m.dof_armature[k] + reflected_armature(m, k) + E[3 * k])
+    V, s, t = multiply_packed(d.aba_inertia, SIZE * i, S1), dot(S1, U3), dot(S1, U2)
+    U1 = fma(-g31, U3, fma(-g21, U2, V))
+    D1 = dot(S1, V) + (m.dof_armature[k] + reflected_armature(m, k) + E[k, 0])
     D1 = fma(-g31, fma(2.0, s, e31), D1)
     D1 = fma(-g21, fma(2.0, t, g21 * D2), D1)
     w1 = fma(-g31, w3, fma(-g21, w2, x[k] - dot(S1, d.cfrc[i])))
     inverse1, u1 = take_out(m, d, i, k, U1, D1, w1)
     x[k], x[k + 1], x[k + 2] = u1, u2, u3
-    E[3 * k], E[3 * k + 3], E[3 * k + 6] = inverse1, inverse2, inverse3
-    E[3 * k + 7], E[3 * k + 8], E[3 * k + 4] = g32, g31, g21
+    E[k, 0], E[k + 1, 0], E[k + 2, 0] = inverse1, inverse2, inverse3
+    E[k + 2, 1], E[k + 2, 2], E[k + 1, 1] = g32, g31, g21
 
 
 @kernel
 def pass_on(d, k, x, acc):
     """Returns x_k minus the part by the acceleration of the body before dof k, and the acceleration behind the dof."""
-    q = x[k] - dot6(d.aba_axis[k], acc)
+    q = x[k] - dot(d.aba_axis[k], acc)
     x[k] = q
-    return axpy6(q, d.cdof[k], acc)
+    return fma(q, d.cdof[k], acc)
 
 
 @kernel
@@ -233,16 +232,16 @@ def reduce_articulated(m, d):
     for i in range(m.nbody - 1, 0, -1):
         first, p, f = m.body_dofadr[i], m.body_parentid[i], d.cfrc[i]
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
-            w = x[k] - dot6(d.cdof[k], f)
+            w = x[k] - dot(d.cdof[k], f)
             if has_ball_limits(m, d, k):
                 for c in range(1, m.jnt_dofadr[m.dof_jntid[k]] + 3 - k):
-                    w = fma(-d.hessian.dof_K[3 * (k + c) + c], x[k + c], w)
+                    w = fma(-d.hessian.dof_K[k + c, c], x[k + c], w)
             x[k] = w
-            f = axpy6(w, d.aba_axis[k], f)
+            f = fma(w, d.aba_axis[k], f)
         if p > 0:
-            d.cfrc[p] = add6(d.cfrc[p], f)
+            d.cfrc[p] += f
     for k in range(m.nv):
-        x[k] = x[k] * d.hessian.dof_K[3 * k]
+        x[k] = x[k] * d.hessian.dof_K[k, 0]
 
 
 @stage
@@ -259,6 +258,6 @@ def expand_articulated(m, d):
             if has_ball_limits(m, d, k):
                 o = k - m.jnt_dofadr[m.dof_jntid[k]]
                 for c in range(1, o + 1):
-                    x[k] = fma(-d.hessian.dof_K[3 * k + c], x[k - c], x[k])
+                    x[k] = fma(-d.hessian.dof_K[k, c], x[k - c], x[k])
             acc = pass_on(d, k, x, acc)
         d.cacc[i] = acc

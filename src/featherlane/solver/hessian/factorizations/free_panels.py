@@ -7,7 +7,6 @@ A row of a panel is one vector of eight columns: the dofs of a body from the las
 
 from featherlane.prelude import *
 from featherlane.solver.hessian.entries.pattern import in_panel, is_free_body
-from featherlane.solver.hessian.entries.stiffness import symmetric
 from featherlane.solver.hessian.factorizations.panel import FREE
 
 AXES = 48  # number of values of a tree's axes: six components, eight columns
@@ -37,45 +36,42 @@ def panel_column(d, t, u):
 
 
 @kernel
-def load_lane(rows, o, lane, n):
-    """Returns n numbers of one world."""
-    return tuple(read_lane(rows, o + c, lane) for c in range(n))
+def vector_of_lane(rows, i, lane):
+    """Returns row i, a vector, of one world."""
+    return Vec3(read_lane(flat(rows), 3 * i + c, lane) for c in range(3))
+
+
+@kernel
+def matrix_of_lane(rows, i, lane):
+    """Returns row i, a symmetric matrix, of one world."""
+    return Sym3(read_lane(flat(rows), 6 * i + c, lane) for c in range(6))
 
 
 @kernel
 def angular_rows(d, t):
     """Returns R of free body t."""
     A = eights(d.panel.axes)
-    return tuple(A[FREE * t + c] for c in range(3))
+    return Vec3(A[FREE * t + c] for c in range(3))
 
 
 @kernel
 def point_rows(d, t, r, place):
     """Returns P of free body t for a point at arm r, and stores it at a place in panel.rows."""
     A, P = eights(d.panel.axes), eights(d.panel.rows)
-    p = add3(tuple(A[FREE * t + 3 + c] for c in range(3)), cross(angular_rows(d, t), r))
+    p = Vec3(A[FREE * t + 3 + c] for c in range(3)) + cross(angular_rows(d, t), r)
     for c in unrolled(range(3)):
         P[3 * place + c] = p[c]
     return p
 
 
 @kernel
-def times(F, rows):
-    """Returns the rows F P for three rows P."""
-    return tuple(dot3(F[i], rows) for i in range(3))
-
-
-@kernel
 def weighted_rows(d, lane, k, t, p):
     """Returns F P + s p^T R and, for a contact with turns, A R + p s^T P of contact k on free body t."""
-    K, o = d.hessian.con_K, 18 * k
-    f, g = times(symmetric(load_lane(K, o, lane, 6)), p), p
+    f, g = matrix_of_lane(d.hessian.con_F, k, lane) @ p, p
     if d.con_dim[k] > 3:
-        a, R = load_lane(K, o + 12, lane, 3), angular_rows(d, t)
-        s = load_lane(K, o + 15, lane, 3)
-        along, turn = dot3(s, p), dot3(a, R)
-        g = times(symmetric(load_lane(K, o + 6, lane, 6)), R)
-        f, g = tuple(fma(s[i], turn, f[i]) for i in range(3)), tuple(fma(a[i], along, g[i]) for i in range(3))
+        a, s = vector_of_lane(d.hessian.con_p, k, lane), vector_of_lane(d.hessian.con_s, k, lane)
+        R = angular_rows(d, t)
+        f, g = fma(dot(a, R), s, f), fma(dot(s, p), a, matrix_of_lane(d.hessian.con_A, k, lane) @ R)
     return f, g
 
 
@@ -102,14 +98,14 @@ def add_block(d, sign, k, t, place, column, weighted):
 @kernel
 def add_contact(m, d, lane, k):
     """Adds contact k of one world to its panels."""
-    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    b, other = d.con_body[k, 0], d.con_body[k, 1]
     t = m.body_treeid[b]
-    p = point_rows(d, t, load_lane(d.con_arm, 6 * k, lane, 3), 0)
+    p = point_rows(d, t, vector_of_lane(d.con_arm, 2 * k, lane), 0)
     own = weighted_rows(d, lane, k, t, p)
     add_block(d, 1.0, k, t, 0, 0, own)
     if other > 0:
         u = m.body_treeid[other]
-        p = point_rows(d, u, load_lane(d.con_arm, 6 * k + 3, lane, 3), 1)
+        p = point_rows(d, u, vector_of_lane(d.con_arm, 2 * k + 1, lane), 1)
         its = weighted_rows(d, lane, k, u, p)
         add_block(d, 1.0, k, u, 1, 0, its)
         if d.graph.place[t] < d.graph.place[u]:
@@ -128,6 +124,6 @@ def add_contacts(m, d, lane):
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         if in_panel(m, d, k):
-            F = load_lane(d.hessian.con_K, 18 * k, lane, 6)
-            if any_((F[0] + F[3] + F[5] > 0.0) & (read_lane(d.con_D, k, lane) > 0.0)):
+            F = matrix_of_lane(d.hessian.con_F, k, lane)
+            if any_((F.xx + F.yy + F.zz > 0.0) & (read_lane(d.con_D, k, lane) > 0.0)):
                 add_contact(m, d, lane, k)

@@ -51,7 +51,7 @@ def join_world(m, d, lane):
     clear_graph(m, d)
     for k in range(d.ncon_slot[0]):
         if d.hessian.con_coupling[k] >= 0 and has(d.con_D[k] > 0.0, lane):
-            t, u = m.body_treeid[d.con_body[2 * k]], m.body_treeid[d.con_body[2 * k + 1]]
+            t, u = m.body_treeid[d.con_body[k, 0]], m.body_treeid[d.con_body[k, 1]]
             if t != u:
                 couple_trees(m, d, t, u)
     for k in range(d.ngenrow[0]):

@@ -93,7 +93,7 @@ def factor_free(d1, a, width, last, x):
     """Runs `factor_tree` for a free body: its own columns in registers, then all others, read and written once."""
     P, E = d1.panel.values, eights(d1.panel.values)
     p = tuple(tuple(P[a + 8 * k + r] for r in range(FREE)) for k in range(FREE))
-    y, s = load6(d1.panel.x, x), p
+    y, s = d1.panel.x[x : x + FREE], p
     for k in unrolled(range(FREE)):
         inv = 1.0 / nonzero_pivot(p[k][k])
         d1.panel.inverse[last - k] = inv
@@ -106,10 +106,10 @@ def factor_free(d1, a, width, last, x):
     for k in unrolled(range(FREE)):
         for r in unrolled(range(k, FREE)):
             P[a + 8 * k + r] = p[k][r]
-    store6(d1.panel.x, x, y)
+    d1.panel.x[x : x + FREE] = y
     for c in range(1, width // 8):
         o = a // 8 + FREE * c
-        e = load6(E, o)
+        e = E[o : o + FREE]
         for k in unrolled(range(FREE - 1)):
             e = tuple(fma(s[k][r], e[k], e[r]) if r > k else e[r] for r in range(FREE))
         for r in unrolled(range(1, FREE)):
@@ -177,12 +177,12 @@ def update_run(d1, q, rows, o, size, f, count):
 def update_columns(d1, q, o, count):
     """Updates `count` eights of columns of a free body at q by those of another one at o; each factor is read once."""
     E, s = eights(d1.panel.values), d1.panel.scale
-    e = tuple(load6(E, o + FREE * c) for c in range(count))
-    y = tuple(load6(E, q + FREE * c) for c in range(count))
+    e = tuple(E[o + FREE * c : o + FREE * c + FREE] for c in range(count))
+    y = tuple(E[q + FREE * c : q + FREE * c + FREE] for c in range(count))
     for k in unrolled(range(FREE)):
         y = tuple(tuple(fma(s[8 * k + r], e[c][k], y[c][r]) for r in range(FREE)) for c in range(count))
     for c in unrolled(range(count)):
-        store6(E, q + FREE * c, y[c])
+        E[q + FREE * c : q + FREE * c + FREE] = y[c]
 
 
 @kernel
@@ -298,15 +298,15 @@ def expand_free(m1, d1, t):
     """Runs `expand_tree` for a free body, in registers; products are subtracted in the order in which x is computed."""
     P, inverse, S, i = d1.panel.values, d1.panel.inverse, d1.panel.sum, d1.panel.start[t]
     a, last = d1.panel.adr[t], m1.tree_dofadr[t] + FREE - 1
-    store6(eights(S), 0, row_products(m1, d1, t, 0, FREE))
-    x = load6(d1.panel.x, i)
+    eights(S)[0:6] = row_products(m1, d1, t, 0, FREE)
+    x = d1.panel.x[i : i + FREE]
     x = tuple(x[r] - sum_panel_eight(S, 8 * r) for r in range(FREE))
     for r in unrolled(range(FREE - 1, -1, -1)):
         z = x[r]
         for c in unrolled(range(FREE - 1, r, -1)):
             z = fma(-P[a + 8 * r + c], x[c], z)
         x = tuple(z * inverse[last - r] if k == r else x[k] for k in range(FREE))
-    store6(d1.panel.x, i, x)
+    d1.panel.x[i : i + FREE] = x
 
 
 @kernel

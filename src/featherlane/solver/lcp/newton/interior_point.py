@@ -128,7 +128,7 @@ def factor_barrier(r1, last):
 @kernel
 def barrier_direction(r1, last):
     """Computes place.dx from the right-hand side in place.dx; 0 outside the factor."""
-    m = r1.one.count[0]
+    m = r1.one.nfactor[0]
     for k in range((m + 7) // 8 * 8):
         r1.one.turn[k] = r1.place.dx[r1.one.factor[k]] if k < m else 0.0
     substitute_forward(r1, r1.one.turn)
@@ -284,7 +284,7 @@ def interior_point(r1, iterations):
     """
     n, rows = r1.one.n[0], 0
     order_rows(r1)
-    rows = r1.one.count[3]
+    rows = r1.one.nconstant[0]
     load_places(r1)
     clear_matrix(r1)
     set_zero_solution(r1)

@@ -121,7 +121,7 @@ def move_to_bounds(r1):
         if state != BETWEEN:
             bound = r1.place.lo[i] if state == LOWER else r1.place.hi[i]
             r1.place.dx[i] = bound - r1.place.x[i]
-    for i in range(r1.one.count[3], n):
+    for i in range(r1.one.nconstant[0], n):
         k = normal_place(r1, i)
         if r1.one.state[i] != BETWEEN and r1.one.state[k] != BETWEEN:
             r1.place.dx[i] = fma(limit_slope(r1, i), r1.place.dx[k], r1.place.dx[i])
@@ -140,7 +140,7 @@ def write_newton_system(r1, m, damping):
             r1.one.L[o + b] = 0.0
         r1.one.L[o + a] = (1.0 + damping) * r1.one.L[o + a]
         r1.one.y[a] = -(r1.place.w[p] + r1.place.dw[p])
-    for i in range(r1.one.count[3], r1.one.n[0]):
+    for i in range(r1.one.nconstant[0], r1.one.n[0]):
         b = r1.one.slot[normal_place(r1, i)]
         slope = limit_slope(r1, i)
         if b >= 0 and slope != 0.0:
@@ -158,7 +158,7 @@ def newton_direction(r1, damping):
     solve_system(r1, m)
     for a in range(m):
         r1.place.dx[r1.one.factor[a]] = r1.one.ell[a]
-    for i in range(r1.one.count[3], r1.one.n[0]):
+    for i in range(r1.one.nconstant[0], r1.one.n[0]):
         k = normal_place(r1, i)
         if r1.one.slot[k] >= 0:
             r1.place.dx[i] = fma(limit_slope(r1, i), r1.place.dx[k], r1.place.dx[i])
@@ -199,10 +199,10 @@ def search_along(r1):
 @kernel
 def place_inside(r1):
     """Clips x to its bounds, friction last."""
-    for i in range(r1.one.count[3]):
+    for i in range(r1.one.nconstant[0]):
         force_inside(r1, i)
     limit_friction(r1)
-    for i in range(r1.one.count[3], r1.one.n[0]):
+    for i in range(r1.one.nconstant[0], r1.one.n[0]):
         force_inside(r1, i)
 
 

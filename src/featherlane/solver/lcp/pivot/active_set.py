@@ -55,14 +55,14 @@ def step_within_bounds(r1, longest):
     Returns (s, place that stops it, or -1).
     """
     s, first = longest, -1
-    for k in range(r1.one.count[0]):
+    for k in range(r1.one.nfactor[0]):
         p = r1.one.factor[k]
         if p >= 0:
             t = distance_along(r1, p, r1.one.y[k])
             if t < s:
                 s, first = t, p
     if s < INF:
-        for k in range(r1.one.count[0]):
+        for k in range(r1.one.nfactor[0]):
             p = r1.one.factor[k]
             if p >= 0:
                 r1.place.x[p] = r1.place.x[p] + s * r1.one.y[k]
@@ -80,7 +80,7 @@ def reach_bound(r1, p):
 def error_between(r1):
     """Returns the largest |w| of the rows between their bounds."""
     worst = 0.0
-    for k in range(r1.one.count[0]):
+    for k in range(r1.one.nfactor[0]):
         p = r1.one.factor[k]
         if p >= 0 and fabs(r1.place.w[p]) > worst:
             worst = fabs(r1.place.w[p])
@@ -120,7 +120,7 @@ def most_wrong(r1, noise, least_index):
 @kernel
 def release(r1, p):
     """Moves place p, whose w has the wrong sign, to the factor, or along a direction without curvature to a bound."""
-    if r1.one.count[0] == 8 * eights_of_row(r1):
+    if r1.one.nfactor[0] == 8 * eights_of_row(r1):
         refactor(r1)
     gather_row(r1, p, r1.one.ell)
     substitute_forward(r1, r1.one.ell)
@@ -128,7 +128,7 @@ def release(r1, p):
     substitute_backward(r1, r1.one.ell, r1.one.y)
     sign = 1.0 if r1.place.w[p] < 0.0 else -1.0
     size = 1.0
-    for k in range(r1.one.count[0]):
+    for k in range(r1.one.nfactor[0]):
         size += r1.one.y[k] * r1.one.y[k]
         r1.one.y[k] = -sign * r1.one.y[k]
     if pivot > SMALLEST_PIVOT * size:

@@ -45,7 +45,7 @@ def put_all(r1, count):
 @kernel
 def place_all(r1, first, last):
     """Puts places first to last - 1 between their bounds, except those held by a bound of 0 alone, with x = 0."""
-    m, count = r1.one.count[0], 0
+    m, count = r1.one.nfactor[0], 0
     for p in range(first, last):
         lo, hi, b = r1.place.lo[p], r1.place.hi[p], r1.place.b[p]
         if lo == 0.0 and hi == 0.0:
@@ -66,7 +66,7 @@ def solve_between(r1, last):
 
     A_CC x_C = b_C - A_CN x_N.
     """
-    m, blocks = r1.one.count[0], (last + 7) // 8
+    m, blocks = r1.one.nfactor[0], (last + 7) // 8
     X, W, b, DX = eights(r1.place.x), eights(r1.place.w), eights(r1.place.b), eights(r1.place.dx)
     for k in range(m):
         if r1.one.factor[k] >= 0:
@@ -126,7 +126,7 @@ def change_sides(r1, first, last, noise):
 def count_leaving(r1):
     """Returns the number of rows of the factor whose places should be elsewhere."""
     count = 0
-    for k in range(r1.one.count[0]):
+    for k in range(r1.one.nfactor[0]):
         p = r1.one.factor[k]
         if p >= 0 and r1.one.state[p] != BETWEEN:
             count += 1
@@ -146,7 +146,7 @@ def count_entering(r1, last):
 @kernel
 def build_anew(r1):
     """Rebuilds the factor without rows that should be elsewhere; rows before the first of them, or a gap, stay."""
-    m, k, gone = r1.one.count[0], 0, 0
+    m, k, gone = r1.one.nfactor[0], 0, 0
     while k < m and gone == 0:
         p = r1.one.factor[k]
         if p >= 0 and r1.one.state[p] == BETWEEN:
@@ -157,7 +157,7 @@ def build_anew(r1):
         r1.one.D[j] = 0.0
         if r1.one.factor[j] >= 0:
             r1.one.slot[r1.one.factor[j]] = -1
-    r1.one.count[0], r1.one.count[1] = k, 0
+    r1.one.nfactor[0], r1.one.ngap[0] = k, 0
     count = 0
     for j in range(k, m):
         p = r1.one.factor[j]
@@ -171,7 +171,7 @@ def build_anew(r1):
 def follow_states(r1, last):
     """Updates the factor to the places that belong there by their states."""
     leaving = count_leaving(r1)
-    if leaving > FEW + r1.one.count[0] // SHARE:
+    if leaving > FEW + r1.one.nfactor[0] // SHARE:
         build_anew(r1)
     else:
         k = 0
@@ -182,9 +182,9 @@ def follow_states(r1, last):
                 remove_row(r1, p)
                 leaving, k = leaving - 1, 0
     entering = count_entering(r1, last)
-    if r1.one.count[0] + entering > 8 * eights_of_row(r1):
+    if r1.one.nfactor[0] + entering > 8 * eights_of_row(r1):
         refactor(r1)
-    m, count = r1.one.count[0], 0
+    m, count = r1.one.nfactor[0], 0
     for p in range(last):
         if r1.one.state[p] == ENTERING:
             r1.one.factor[m + count] = p
@@ -198,7 +198,7 @@ def start_with_all(r1, first, last):
 
     Reads:  place.A, place.b, place.lo, place.hi.   Writes: place.x, place.w, one.state, the factor.
     """
-    if r1.one.count[1] > 0:
+    if r1.one.ngap[0] > 0:
         refactor(r1)
     place_all(r1, first, last)
     patience, single, least, wrong = PATIENCE, SINGLE + last // SINGLE, last + 1, 1

@@ -71,7 +71,7 @@ def find_direction(r1, i, sign):
     clear_direction(r1, blocks)
     substitute_backward(r1, r1.one.ell, r1.one.y)
     size, square = 1.0, 1.0
-    for k in range(r1.one.count[0]):
+    for k in range(r1.one.nfactor[0]):
         p = r1.one.factor[k]
         if p >= 0:
             y = -sign * r1.one.y[k]
@@ -160,7 +160,7 @@ def add_drive_step(r1, i, s):
 @kernel
 def enter(r1, i, j):
     """Moves place j, whose w is 0, to the rows between their bounds, or skips it if it depends on them."""
-    if r1.one.count[0] == 8 * eights_of_row(r1):
+    if r1.one.nfactor[0] == 8 * eights_of_row(r1):
         refactor(r1)
     gather_row(r1, j, r1.one.turn)
     substitute_forward(r1, r1.one.turn)
@@ -179,7 +179,7 @@ def drive_row(r1, i, noise):
     sign = 1.0 if r1.place.w[i] < 0.0 else -1.0
     still, moving = STANDSTILL * r1.one.n[0] + 8, 1
     while moving:
-        if r1.one.count[0] == 8 * eights_of_row(r1):
+        if r1.one.nfactor[0] == 8 * eights_of_row(r1):
             refactor(r1)
         gather_row(r1, i, r1.one.ell)
         substitute_forward(r1, r1.one.ell)
@@ -250,7 +250,7 @@ def drive_all(r1, first, last):
 @kernel
 def solve_from(r1, friction, start):
     """Makes the rows without friction complementary, or, with these solved, also the rows of friction."""
-    rows, n = r1.one.count[3], r1.one.n[0]
+    rows, n = r1.one.nconstant[0], r1.one.n[0]
     first, last = (rows, n) if friction else (0, rows)
     done = 0
     if start == BLOCK:
@@ -280,13 +280,13 @@ def principal_pivoting(r1, policy, passes, start):
     clear_matrix(r1)
     set_zero_solution(r1)
     solve_from(r1, friction=0, start=start)
-    if r1.one.count[3] < n:
+    if r1.one.nconstant[0] < n:
         limit_friction(r1)
         solve_from(r1, friction=1, start=start)
     most = 4 * n + 16
     used = improve(r1, most, 1.0)
     settled = 1
-    if policy == CONSISTENT and r1.one.count[3] < n:
+    if policy == CONSISTENT and r1.one.nconstant[0] < n:
         settled = settle_friction(r1, passes, most)
     unload_places(r1)
     residual = final_residual(r1)

@@ -41,8 +41,8 @@ def clear_matrix(r1):
 @kernel
 def clear_factor(r1):
     """Sets the factor to that of no rows."""
-    r1.one.count[0] = 0
-    r1.one.count[1] = 0
+    r1.one.nfactor[0] = 0
+    r1.one.ngap[0] = 0
     D = eights(r1.one.D)
     for c in range(eights_of_row(r1)):
         D[c] = 0.0
@@ -52,7 +52,7 @@ def clear_factor(r1):
 @kernel
 def gather_row(r1, p, t):
     """Copies A of place p, in the columns of the factor, to t; zero in its gaps and behind it."""
-    m, a = r1.one.count[0], p * 8 * eights_of_row(r1)
+    m, a = r1.one.nfactor[0], p * 8 * eights_of_row(r1)
     for k in range(m):
         q = r1.one.factor[k]
         t[k] = 0.0
@@ -65,7 +65,7 @@ def gather_row(r1, p, t):
 @kernel
 def gather_error(r1):
     """Copies -w of the factor's rows to one.turn; zero in its gaps and behind it."""
-    m = r1.one.count[0]
+    m = r1.one.nfactor[0]
     for k in range((m + 7) // 8 * 8):
         r1.one.turn[k] = 0.0
         if k < m and r1.one.factor[k] >= 0:
@@ -96,7 +96,7 @@ def expand_eight(U, o, w, y, b):
 @kernel
 def substitute_forward(r1, t):
     """Computes t <- L^-1 t: the triangle of eight rows, then its updates of all rows behind them."""
-    m, width = r1.one.count[0], eights_of_row(r1)
+    m, width = r1.one.nfactor[0], eights_of_row(r1)
     U, E, T = r1.one.L, eights(r1.one.L), eights(t)
     last = (m + 7) // 8
     for c in range(last):
@@ -112,7 +112,7 @@ def substitute_forward(r1, t):
 @kernel
 def substitute_backward(r1, t, y):
     """Computes y <- L^-T D^-1 t."""
-    m, width = r1.one.count[0], eights_of_row(r1)
+    m, width = r1.one.nfactor[0], eights_of_row(r1)
     U, E, Y, S = r1.one.L, eights(r1.one.L), eights(y), eights(r1.one.sum)
     T, D = eights(t), eights(r1.one.D)
     last = (m + 7) // 8
@@ -137,7 +137,7 @@ def substitute_backward(r1, t, y):
 @kernel
 def pivot_of(r1, p, t):
     """Returns the pivot that place p would have, with t = L^-1 of its row: A_pp - t^T D^-1 t."""
-    last = (r1.one.count[0] + 7) // 8
+    last = (r1.one.nfactor[0] + 7) // 8
     T, D, S = eights(t), eights(r1.one.D), eights(r1.one.sum)
     d = r1.place.A[p * 8 * eights_of_row(r1) + p]
     if last > 0:
@@ -156,7 +156,7 @@ def is_independent(r1, t, pivot):
     if least < pivot < DOUBTFUL:
         substitute_backward(r1, t, r1.one.y)
         size = 1.0
-        for k in range(r1.one.count[0]):
+        for k in range(r1.one.nfactor[0]):
             size += r1.one.y[k] * r1.one.y[k]
         least = SMALLEST_PIVOT * size
     return pivot > least
@@ -165,28 +165,28 @@ def is_independent(r1, t, pivot):
 @kernel
 def append_factor_row(r1, p, t, pivot):
     """Appends place p as the last row of the factor; t = L^-1 of its row."""
-    m, width = r1.one.count[0], 8 * eights_of_row(r1)
+    m, width = r1.one.nfactor[0], 8 * eights_of_row(r1)
     for k in range(m):
         r1.one.L[k * width + m] = t[k] * r1.one.D[k]
     r1.one.D[m] = 1.0 / pivot
     r1.one.factor[m], r1.one.slot[p] = p, m
-    r1.one.count[0] = m + 1
+    r1.one.nfactor[0] = m + 1
 
 
 @kernel
 def drop_last_rows(r1):
     """Removes gaps at the end of the factor."""
-    m = r1.one.count[0]
+    m = r1.one.nfactor[0]
     while m > 0 and r1.one.factor[m - 1] < 0:
         m -= 1
-        r1.one.count[1] = r1.one.count[1] - 1
-    r1.one.count[0] = m
+        r1.one.ngap[0] = r1.one.ngap[0] - 1
+    r1.one.nfactor[0] = m
 
 
 @kernel
 def update_behind(r1, q):
     """Updates L33 D33 L33^T + d l l^T for the rows behind q, with q's pivot d and column l."""
-    m, width = r1.one.count[0], eights_of_row(r1)
+    m, width = r1.one.nfactor[0], eights_of_row(r1)
     E, v, V = eights(r1.one.L), r1.one.turn, eights(r1.one.turn)
     first, last = q // 8, (m + 7) // 8
     for c in range(first, last):
@@ -211,7 +211,7 @@ def update_behind(r1, q):
 @kernel
 def refactor(r1):
     """Rebuilds the factor without gaps, its rows in the order in which they entered."""
-    m = r1.one.count[0]
+    m = r1.one.nfactor[0]
     clear_factor(r1)
     for k in range(m):
         p = r1.one.factor[k]
@@ -233,7 +233,7 @@ def remove_row(r1, p):
         r1.one.L[k * 8 * width + q] = 0.0
     r1.one.D[q] = 0.0
     r1.one.factor[q], r1.one.slot[p] = -1, -1
-    r1.one.count[1] = r1.one.count[1] + 1
+    r1.one.ngap[0] = r1.one.ngap[0] + 1
     drop_last_rows(r1)
-    if 4 * r1.one.count[1] > r1.one.count[0]:
+    if 4 * r1.one.ngap[0] > r1.one.nfactor[0]:
         refactor(r1)

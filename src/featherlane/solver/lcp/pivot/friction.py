@@ -57,7 +57,7 @@ def limit_of(r1, i):
 @kernel
 def limit_friction(r1):
     """Sets the bounds that follow from the present x."""
-    for i in range(r1.one.count[3], r1.one.n[0]):
+    for i in range(r1.one.nconstant[0], r1.one.n[0]):
         limit = limit_of(r1, i)
         r1.place.lo[i], r1.place.hi[i] = -limit, limit
 
@@ -66,7 +66,7 @@ def limit_friction(r1):
 def mismatch(r1):
     """Returns (largest difference between a friction limit and its value from x, largest limit), finite ones only."""
     change, largest = 0.0, 0.0
-    for i in range(r1.one.count[3], r1.one.n[0]):
+    for i in range(r1.one.nconstant[0], r1.one.n[0]):
         limit = limit_of(r1, i)
         if limit < INF:
             change, largest = fmax(fabs(limit - r1.place.hi[i]), change), fmax(limit, largest)
@@ -76,7 +76,7 @@ def mismatch(r1):
 @kernel
 def follow_bounds(r1):
     """Keeps friction rows at a bound as it moves, unless it vanishes; moves others inside their bounds."""
-    for i in range(r1.one.count[3], r1.one.n[0]):
+    for i in range(r1.one.nconstant[0], r1.one.n[0]):
         state = r1.one.state[i]
         if r1.place.hi[i] == INF:
             if state != BETWEEN:
@@ -93,8 +93,8 @@ def follow_bounds(r1):
 @kernel
 def list_slipping(r1):
     """Lists friction places at a bound that depends on a row between bounds, behind the factor's; returns how many."""
-    m, count = r1.one.count[0], 0
-    for i in range(r1.one.count[3], r1.one.n[0]):
+    m, count = r1.one.nfactor[0], 0
+    for i in range(r1.one.nconstant[0], r1.one.n[0]):
         k = r1.one.order[i]
         f = r1.one.place[r1.one.findex[k]]
         if r1.one.state[i] in (LOWER, UPPER) and r1.one.slot[f] >= 0 and 0.0 < r1.one.hi[k] < INF:
@@ -112,7 +112,7 @@ def side_of(r1, i):
 @kernel
 def write_system(r1, count):
     """Writes 1 - d limit_i / d limit_j, then limit_i(x) - limit_i, in rows of one.L that the factor does not use."""
-    m, width = r1.one.count[0], 8 * eights_of_row(r1)
+    m, width = r1.one.nfactor[0], 8 * eights_of_row(r1)
     for j in range(count):
         p = r1.one.factor[m + j]
         gather_row(r1, p, r1.one.turn)
@@ -167,7 +167,7 @@ def eliminate(r1, first, count):
 @kernel
 def move_slipping(r1, count):
     """Applies the system's solution: moves limits, x at them, and x of the rows between their bounds, with w = 0."""
-    n, m, width = r1.one.n[0], r1.one.count[0], eights_of_row(r1)
+    n, m, width = r1.one.n[0], r1.one.nfactor[0], eights_of_row(r1)
     clear_direction(r1, width)
     for i in range(count):
         q = r1.one.factor[m + i]
@@ -189,9 +189,9 @@ def move_slipping(r1, count):
 @kernel
 def solve_slipping(r1):
     """Solves for slipping limits and forces between bounds together, with the side of every row fixed."""
-    if r1.one.count[1] > 0:
+    if r1.one.ngap[0] > 0:
         refactor(r1)
-    count, m, E, width = list_slipping(r1), r1.one.count[0], eights(r1.one.L), eights_of_row(r1)
+    count, m, E, width = list_slipping(r1), r1.one.nfactor[0], eights(r1.one.L), eights_of_row(r1)
     if count > 0 and m > 0:
         write_system(r1, count)
         if eliminate(r1, m, count):
@@ -203,17 +203,17 @@ def solve_slipping(r1):
 @kernel
 def aim(r1):
     """Sets one.best to the present limits, and one.upper to the target limits, at which slipping rows would settle."""
-    for i in range(r1.one.count[3], r1.one.n[0]):
+    for i in range(r1.one.nconstant[0], r1.one.n[0]):
         r1.one.best[i] = r1.place.hi[i]
     solve_slipping(r1)
-    for i in range(r1.one.count[3], r1.one.n[0]):
+    for i in range(r1.one.nconstant[0], r1.one.n[0]):
         r1.one.upper[i] = limit_of(r1, i)
 
 
 @kernel
 def go(r1, part):
     """Moves the limits by a fraction `part` from one.best to one.upper; friction rows follow them."""
-    for i in range(r1.one.count[3], r1.one.n[0]):
+    for i in range(r1.one.nconstant[0], r1.one.n[0]):
         limit = r1.one.upper[i]
         if part < 1.0 and limit < INF and r1.one.best[i] < INF:
             limit = r1.one.best[i] + part * (limit - r1.one.best[i])
@@ -227,7 +227,7 @@ def gauss_seidel_sweep(r1):
     """Runs one sweep of projected Gauss-Seidel, with friction limits updated at each visit of a row."""
     n, width = r1.one.n[0], 8 * eights_of_row(r1)
     for i in range(n):
-        if i >= r1.one.count[3]:
+        if i >= r1.one.nconstant[0]:
             limit = limit_of(r1, i)
             r1.place.lo[i], r1.place.hi[i] = -limit, limit
         a = r1.place.A[i * width + i]

@@ -24,7 +24,7 @@ from featherlane.solver.lcp.sweep.residual import finish_at
 
 SINGULAR = 1e-13  # of the largest diagonal: with a smaller pivot, the row's x does not change
 EXACT = 1e-12  # smaller violations of a bound, relative to the largest x (of w: scaled by the diagonal), are rounding
-OPEN = 0.0  # in lcp.best: -1 for a row at its lower bound, 1 at its upper one, 0 if free
+OPEN = 0.0  # in lcp_state: -1 for a row at its lower bound, 1 at its upper one, 0 if free
 
 
 # ---- sums of products, two rows and two columns at once --------------------------------------------------------------
@@ -52,7 +52,7 @@ def list_active(p):
     """Sets lcp.order to the rows that are free in any world; returns how many."""
     m = 0
     for i in range(p.lcp.n[0]):
-        if any_(p.lcp.best[i] == OPEN):
+        if any_(p.lcp_state[i] == OPEN):
             p.lcp.order[m] = i
             m += 1
     return m
@@ -67,14 +67,14 @@ def active_entry(p, a, b):
 @kernel
 def is_free_row(p, a):
     """Returns a mask: is active row a free?"""
-    return p.lcp.best[p.lcp.order[a]] == OPEN
+    return p.lcp_state[p.lcp.order[a]] == OPEN
 
 
 @kernel
 def invert(p, a, d, least):
     """Computes 1 / D of active row a; 0 for a row at a bound, or without a pivot."""
     regular = (d > least) & is_free_row(p, a)
-    p.lcp.step[a] = where(regular, 1.0 / where(regular, d, 1.0), 0.0)
+    p.lcp_dinv[a] = where(regular, 1.0 / where(regular, d, 1.0), 0.0)
 
 
 @kernel
@@ -83,7 +83,7 @@ def divide_row_by_pivot(p, a, least):
     row, d, free = start_of(a), active_entry(p, a, a) + 0.0, is_free_row(p, a)
     for k in range(a):
         u = p.lcp_L[row + k]
-        v = u * p.lcp.step[k]
+        v = u * p.lcp_dinv[k]
         d = fma(-u, v, d)
         p.lcp_L[row + k] = where(free, v, 0.0)
     invert(p, a, d, least)
@@ -95,13 +95,13 @@ def finish_two(p, a, least):
     i, j, first, second = start_of(a), start_of(a + 1), is_free_row(p, a), is_free_row(p, a + 1)
     c, d, e = 0.0, active_entry(p, a, a) + 0.0, active_entry(p, a + 1, a + 1) + 0.0
     for k in range(a):
-        u, v, r = p.lcp_L[i + k], p.lcp_L[j + k], p.lcp.step[k]
+        u, v, r = p.lcp_L[i + k], p.lcp_L[j + k], p.lcp_dinv[k]
         x, y = where(first, u * r, 0.0), v * r
         c, d, e = fma(v, x, c), fma(-u, x, d), fma(-v, y, e)
         p.lcp_L[i + k], p.lcp_L[j + k] = x, where(second, y, 0.0)
     invert(p, a, d, least)
     u = active_entry(p, a + 1, a) - c
-    x = u * p.lcp.step[a]
+    x = u * p.lcp_dinv[a]
     p.lcp_L[j + a] = where(second, x, 0.0)
     invert(p, a + 1, fma(-u, x, e), least)
 
@@ -163,7 +163,7 @@ def solve_free(p, m):
         p.lcp.old[i] = 0.0
     substitute_change_forward(p, m)
     for a in range(m):
-        p.lcp.change[a] = p.lcp.change[a] * p.lcp.step[a]
+        p.lcp.change[a] = p.lcp.change[a] * p.lcp_dinv[a]
     substitute_change_backward(p, m)
     for a in range(m):
         p.lcp.old[p.lcp.order[a]] = if_free(p, a, p.lcp.change[a])
@@ -252,7 +252,7 @@ def add_correction(p):
 @kernel
 def exceeds(p, i, far, pull):
     """Returns (below its bound, above it, w of the wrong sign) of row i; `far` and `pull` are rounding of x and w."""
-    x, w, s = p.lcp.x[i], p.lcp.w[i], p.lcp.best[i]
+    x, w, s = p.lcp.x[i], p.lcp.w[i], p.lcp_state[i]
     free, moves = s == OPEN, p.lcp.y[i] < p.lcp.g[i]
     low, high = free & (x < p.lcp.y[i] - far), free & (x > p.lcp.g[i] + far)
     wrong = moves & not_(free) & (where(s < 0.0, -w, w) > pull)
@@ -271,10 +271,10 @@ def exchange_rows(p, live):
     for i in range(p.lcp.n[0]):
         low, high, wrong = exceeds(p, i, far, far * step)
         low, high, wrong = live & low, live & high, live & wrong
-        state = where(low, -1.0, where(high, 1.0, where(wrong, OPEN, p.lcp.best[i])))
+        state = where(low, -1.0, where(high, 1.0, where(wrong, OPEN, p.lcp_state[i])))
         bound = where(low, p.lcp.y[i], p.lcp.g[i])
         p.lcp.old[i] = where(low | high, bound - p.lcp.x[i], 0.0)
-        p.lcp.best[i] = state
+        p.lcp_state[i] = state
         moved = moved | low | high | wrong
     return moved
 
@@ -289,7 +289,7 @@ def start_sets(p):
         p.lcp.x[i], p.lcp.w[i] = 0.0, -p.lcp.b[i]
         low = (p.lcp.y[i] == 0.0) & (p.lcp.w[i] >= 0.0)
         high = (p.lcp.g[i] == 0.0) & (p.lcp.w[i] <= 0.0)
-        p.lcp.best[i] = where(low, -1.0, where(high, 1.0, OPEN))
+        p.lcp_state[i] = where(low, -1.0, where(high, 1.0, OPEN))
 
 
 @kernel
@@ -310,7 +310,7 @@ def free_friction(p, ready):
     open_friction(p, ready)
     for i in range(p.lcp.n[0]):
         if p.lcp.findex[i] >= 0:
-            p.lcp.best[i] = where(ready & (p.lcp.g[i] > 0.0), OPEN, p.lcp.best[i])
+            p.lcp_state[i] = where(ready & (p.lcp.g[i] > 0.0), OPEN, p.lcp_state[i])
 
 
 @kernel
@@ -322,7 +322,7 @@ def solve_sets(p, least, live):
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = where(live, p.lcp.x[i] + p.lcp.old[i], p.lcp.x[i])
     for i in range(p.lcp.n[0]):
-        bound = p.lcp.best[i] != OPEN
+        bound = p.lcp_state[i] != OPEN
         if any_(live & bound):
             w = where(bound, dense_dot(p, p.lcp.x, i) - p.lcp.b[i], 0.0)
             p.lcp.w[i] = where(live, w, p.lcp.w[i])

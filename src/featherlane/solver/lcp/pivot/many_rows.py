@@ -37,7 +37,7 @@ def put_between(r1, p):
 @kernel
 def gather_group(r1, count):
     """Copies A of the places to add: in the columns of rows before them, and in their own rows; sets their lanes."""
-    m, width = r1.one.count[0], 8 * eights_of_row(r1)
+    m, width = r1.one.nfactor[0], 8 * eights_of_row(r1)
     U, A, first = r1.one.L, r1.place.A, m // 8 * 8
     for k in range(m):
         p, o = r1.one.factor[k], k * width + m
@@ -58,7 +58,7 @@ def gather_group(r1, count):
 @kernel
 def reduce_group(r1):
     """Computes L^-1 of the columns to add, four rows at a time; the other lanes do not change."""
-    m, width, c = r1.one.count[0], eights_of_row(r1), r1.one.count[0] // 8
+    m, width, c = r1.one.nfactor[0], eights_of_row(r1), r1.one.nfactor[0] // 8
     U, E, w = r1.one.L, eights(r1.one.L), 8 * eights_of_row(r1)
     mask = eights(r1.one.sum)[MASK // 8] > 0.5
     k = 0
@@ -87,7 +87,7 @@ def reduce_group(r1):
 @kernel
 def subtract_before(r1, lane, count):
     """Computes A - t^T D^-1 t of rows in four lanes from `lane`, t = L^-1 of the columns to add; changes only these."""
-    m, width, c = r1.one.count[0], eights_of_row(r1), r1.one.count[0] // 8
+    m, width, c = r1.one.nfactor[0], eights_of_row(r1), r1.one.nfactor[0] // 8
     U, E, D = r1.one.L, eights(r1.one.L), r1.one.D
     e = (8 * c + lane) * width + c
     y = tuple(E[e + r * width] for r in range(4))
@@ -104,7 +104,7 @@ def subtract_before(r1, lane, count):
 @kernel
 def transpose_group_row(r1, i, count, inverse):
     """Makes row i of the group a row of L^T: its entries behind the diagonal over its pivot, zeros before."""
-    m, width = r1.one.count[0], 8 * eights_of_row(r1)
+    m, width = r1.one.nfactor[0], 8 * eights_of_row(r1)
     U, o, lane = r1.one.L, (m + i) * width + m // 8 * 8, m % 8
     for k in range(8):
         if lane + i < k < lane + count:
@@ -119,7 +119,7 @@ def transpose_group_row(r1, i, count, inverse):
 @kernel
 def factor_group(r1, count):
     """Factors the rows of the group among themselves as L D L^T; returns how many were added."""
-    m, width, c = r1.one.count[0], eights_of_row(r1), r1.one.count[0] // 8
+    m, width, c = r1.one.nfactor[0], eights_of_row(r1), r1.one.nfactor[0] // 8
     U, E, w, taken = r1.one.L, eights(r1.one.L), 8 * eights_of_row(r1), 0
     while taken < count and U[(m + taken) * w + m + taken] > DOUBTFUL:
         o = (m + taken) * w + m
@@ -137,8 +137,8 @@ def factor_group(r1, count):
 @kernel
 def put_group(r1, count):
     """Adds the first places behind the factor, all in the same eight columns, to it; returns how many it added."""
-    m, width, c = r1.one.count[0], eights_of_row(r1), r1.one.count[0] // 8
-    E, lane = eights(r1.one.L), r1.one.count[0] % 8
+    m, width, c = r1.one.nfactor[0], eights_of_row(r1), r1.one.nfactor[0] // 8
+    E, lane = eights(r1.one.L), r1.one.nfactor[0] % 8
     gather_group(r1, count)
     reduce_group(r1)
     if lane < 4:
@@ -150,7 +150,7 @@ def put_group(r1, count):
         v = E[k * width + c]
         E[k * width + c] = where(mask, v * r1.one.D[k], v)
     taken = factor_group(r1, count)
-    r1.one.count[0] = m + taken
+    r1.one.nfactor[0] = m + taken
     return taken
 
 
@@ -160,12 +160,12 @@ def put_all_between(r1, count):
     """Adds `count` places behind the factor in one.factor to it; those that depend on others wait."""
     left = count
     while left > 0:
-        group = 8 - r1.one.count[0] % 8
+        group = 8 - r1.one.nfactor[0] % 8
         group = group if group < left else left
         taken = put_group(r1, group)
         left -= taken
         if taken < group:
-            m, p = r1.one.count[0], r1.one.factor[r1.one.count[0]]
+            m, p = r1.one.nfactor[0], r1.one.factor[r1.one.nfactor[0]]
             put_between(r1, p)
             left -= 1
             if r1.one.state[p] == WAITING:

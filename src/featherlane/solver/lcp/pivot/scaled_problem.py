@@ -42,7 +42,7 @@ def order_rows(r1):
                 r1.one.order[i], r1.one.place[k] = k, i
                 i += 1
         if kind == 1:
-            r1.one.count[3] = i
+            r1.one.nconstant[0] = i
 
 
 @kernel

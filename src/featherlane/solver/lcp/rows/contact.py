@@ -41,14 +41,14 @@ from featherlane.solver.lcp.rows.softness import by_reference
 @kernel
 def fill_row(m, d, k, c, start, n, present):
     """Computes J of contact k in direction c: along normal and tangents, then about them."""
-    u, first, second = load3(flat(d.con_frame), 9 * k + 3 * (c % 3)), contact_arm(m, d, k, 0), contact_arm(m, d, k, 1)
+    u, first, second = d.con_frame[k].rows[c % 3], contact_arm(m, d, k, 0), contact_arm(m, d, k, 1)
     for p in range(start, start + n):
         i, x = d.lcp.col[p], 0.0
         mark, w = d.dual.mark[i], d.cdof[i].angular
         if mark != BOTH:
             if c < 3:
                 w = d.cdof[i].linear + cross(w, first if mark == FIRST else second)
-            x = dot3(u, w) if mark == SECOND else -dot3(u, w)
+            x = dot(u, w) if mark == SECOND else -dot(u, w)
         d.primal.search[i] = where(present, x, 0.0)
 
 
@@ -82,12 +82,12 @@ def append_friction(m, d, k, start, n, present, normal, spin):
         row = append_jacobian_row(m, d, start, n)
         goal, soft, force = 0.0, m.opt_cfm[0], 0.0
         if c < 3:
-            slip = d.con_compliance[2 * k + c - 1]
-            goal, soft, force = flat(d.con_belt)[3 * k + c], where(slip > 0.0, slip, soft), d.con_frictionforce[k]
+            slip = d.con_compliance[k, c - 1]
+            goal, soft, force = d.con_belt[k][c], where(slip > 0.0, slip, soft), d.con_frictionforce[k]
         elif c == 3:
             goal = spin
         set_row(m, d, row, present, goal, soft, (0.0, 0.0))
-        set_friction(d, row.r, normal, present, coefficient(d.con_friction[5 * k + c - 1]), force)
+        set_friction(d, row.r, normal, present, coefficient(d.con_friction[k, c - 1]), force)
 
 
 @kernel
@@ -112,7 +112,7 @@ def append_contact_rows(m, d):
         if any_(acts):
             n, start = 0, open_columns(d)
             if has_capacity(m, d, d.con_dim[k]):
-                n = pair_columns(m, d, d.con_carrier[2 * k], d.con_carrier[2 * k + 1], start)
+                n = pair_columns(m, d, d.con_carrier[k, 0], d.con_carrier[k, 1], start)
             else:
                 report_full_rows(d)
             if n > 0:

@@ -37,7 +37,7 @@ def mix_parameters(m, d, k):
     d.con_erp[k] = own_or(softer_erp(m.geom_erp[g], m.geom_erp[h]), m.opt_erp[0])
     d.con_cfm[k] = own_or(fmax(m.geom_cfm[g], m.geom_cfm[h]), m.opt_cfm[0])
     for c in range(2):
-        d.con_compliance[2 * k + c] = fmax(m.geom_slip[2 * g + c], m.geom_slip[2 * h + c])
+        d.con_compliance[k, c] = fmax(m.geom_slip[g, c], m.geom_slip[h, c])
     force = m.geom_frictionforce[g] != 0 or m.geom_frictionforce[h] != 0
     d.con_frictionforce[k] = 1.0 if force else 0.0
     turn_tangents(m, d, k, g, h)
@@ -56,17 +56,15 @@ def world_direction(m, d, g):
 @kernel
 def turn_tangents(m, d, k, g, h):
     """Turns the contact's first tangent to the friction direction along the surface, if there is one."""
-    n, f, second = d.con_frame[k].rows[0], world_direction(m, d, g), world_direction(m, d, h)
+    f, second = world_direction(m, d, g), world_direction(m, d, h)
+    n, p, q = d.con_frame[k].rows
     none = dot(f, f) == 0.0
-    f = (where(none, second[0], f[0]), where(none, second[1], f[1]), where(none, second[2], f[2]))
-    t = axpy3(-dot3(n, f), n, f)
-    length, size = dot(t, t), dot3(f, f)
+    f = where(none, second, f)
+    t = fma(-dot(n, f), n, f)
+    length, size = dot(t, t), dot(f, f)
     turns = (length > ALONG * ALONG * size) & (d.con_present[k] > 0.0)
     t = 1.0 / sqrt(where(turns, length, 1.0)) * t
-    u = cross(n, t)
-    for c in range(3):
-        flat(d.con_frame)[9 * k + 3 + c] = where(turns, t[c], flat(d.con_frame)[9 * k + 3 + c])
-        flat(d.con_frame)[9 * k + 6 + c] = where(turns, u[c], flat(d.con_frame)[9 * k + 6 + c])
+    d.con_frame[k] = join(n, where(turns, t, p), where(turns, cross(n, t), q))
 
 
 @kernel
@@ -75,12 +73,12 @@ def add_belt(m, d, k):
     spin = 0.0
     if m.flg_surfacevel:
         p = d.con_pos[k]
-        v1, w1 = surface_velocity(m, d, d.con_geom[2 * k], p)
-        v2, w2 = surface_velocity(m, d, d.con_geom[2 * k + 1], p)
-        v = sub3(v1, v2)
-        d.con_belt[k][1] = d.con_belt[k][1] + dot(d.con_frame[k].rows[1], v)
-        d.con_belt[k][2] = d.con_belt[k][2] + dot(d.con_frame[k].rows[2], v)
-        spin = dot(d.con_frame[k].rows[0], sub3(w1, w2))
+        v1, w1 = surface_velocity(m, d, d.con_geom[k, 0], p)
+        v2, w2 = surface_velocity(m, d, d.con_geom[k, 1], p)
+        v, (n, t, u) = v1 - v2, d.con_frame[k].rows
+        d.con_belt[k][1] += dot(t, v)
+        d.con_belt[k][2] += dot(u, v)
+        spin = dot(n, w1 - w2)
     return spin
 
 

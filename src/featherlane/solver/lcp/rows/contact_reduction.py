@@ -29,11 +29,11 @@ def mark_acting(m, d):
     """Sets con_D > 0 if a contact touches and its bodies are not welded to each other, else 0."""
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
     for k in range(d.ncon_slot[0]):
-        b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+        b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
         if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
             reach = d.con_includemargin[k]
             if d.con_cand[k] != NO_CANDIDATE:
-                reach = reach + (touching(m, d, d.con_geom[2 * k]) + touching(m, d, d.con_geom[2 * k + 1]))
+                reach = reach + (touching(m, d, d.con_geom[k, 0]) + touching(m, d, d.con_geom[k, 1]))
             acts = d.con_dist[k] <= reach
             if sweeping(m):
                 acts = acts | (d.con_speculative[k] > 0.0)
@@ -78,7 +78,7 @@ def reduce_pair_points(m, d, first, end):
         count = count + where(d.con_D[k] > 0.0, 1.0, 0.0)
     many = count > ENOUGH
     if any_(many):
-        g, h = d.con_geom[2 * first], d.con_geom[2 * first + 1]
+        g, h = d.con_geom[first, 0], d.con_geom[first, 1]
         close = CLOSE * fmax(m.geom_rbound[g], m.geom_rbound[h])
         for k in range(first, end):
             drop = false_mask(d)
@@ -97,8 +97,8 @@ def same_pair(d, k, a):
     return (
         d.con_cand[k] == d.con_cand[a]
         and d.con_pair[k] == d.con_pair[a]
-        and d.con_geom[2 * k] == d.con_geom[2 * a]
-        and d.con_geom[2 * k + 1] == d.con_geom[2 * a + 1]
+        and d.con_geom[k, 0] == d.con_geom[a, 0]
+        and d.con_geom[k, 1] == d.con_geom[a, 1]
     )
 
 

@@ -40,7 +40,7 @@ def plane_space(n):
     steep = fabs(n[2]) > STEEP
     length = sqrt(where(steep, fma(n[1], n[1], n[2] * n[2]), fma(n[0], n[0], n[1] * n[1])))
     s = 1.0 / where(length > 0.0, length, 1.0)
-    p = (where(steep, 0.0, -n[1] * s), where(steep, -n[2] * s, n[0] * s), where(steep, n[1] * s, 0.0))
+    p = Vec3(where(steep, 0.0, -n[1] * s), where(steep, -n[2] * s, n[0] * s), where(steep, n[1] * s, 0.0))
     return p, cross(n, p)
 
 
@@ -61,7 +61,7 @@ def link_row_axis(m, d, k, c):
     """Returns the unit vector of row c of link k, world axes."""
     if c < 3 or m.link_type[k] == LINK_FIXED:
         e = c % 3
-        u = (1.0 if e == 0 else 0.0, 1.0 if e == 1 else 0.0, 1.0 if e == 2 else 0.0)
+        u = Vec3(1.0 if e == 0 else 0.0, 1.0 if e == 1 else 0.0, 1.0 if e == 2 else 0.0)
     else:
         p, q = plane_space(link_axis(m, d, k, 0))
         u = p if c == 3 else q
@@ -72,7 +72,7 @@ def link_row_axis(m, d, k, c):
 @kernel
 def anchor_arm(m, d, k, side):
     """Returns the anchor of link k on one of its bodies, relative to the com of that body's tree."""
-    root = m.body_rootid[m.link_body[2 * k + side]]
+    root = m.body_rootid[m.link_body[k, side]]
     return link_point(m, d, k, side) - d.subtree_com[root]
 
 
@@ -82,7 +82,7 @@ def fill_turn_row(d, u, start, n):
     for p in range(start, start + n):
         i, x = d.lcp.col[p], 0.0
         if d.dual.mark[i] != BOTH:
-            x = dot3(u, d.cdof[i].angular)
+            x = dot(u, d.cdof[i].angular)
         d.primal.search[i] = -x if d.dual.mark[i] == SECOND else x
 
 
@@ -93,11 +93,11 @@ def fill_point_row(d, u, r1, r2, start, n):
         i = d.lcp.col[p]
         w, v, mark = d.cdof[i].angular, d.cdof[i].linear, d.dual.mark[i]
         if mark == BOTH:
-            x = dot3(u, cross(w, r1 - r2))
+            x = dot(u, cross(w, r1 - r2))
         elif mark == FIRST:
-            x = dot3(u, v + cross(w, r1))
+            x = dot(u, v + cross(w, r1))
         else:
-            x = -dot3(u, v + cross(w, r2))
+            x = -dot(u, v + cross(w, r2))
         d.primal.search[i] = x
 
 
@@ -108,18 +108,18 @@ def append_link(m, d, k, start, n):
     every, most = true_mask(d), INFINITE
     rate = own_or(m.link_erp[k], m.opt_erp[0]) / timestep(m)
     cfm, r1, r2 = own_or(m.link_cfm[k], m.opt_cfm[0]), anchor_arm(m, d, k, 0), anchor_arm(m, d, k, 1)
-    shift, turn = misplaced(m, d, k), zeros(3)
+    shift, turn = misplaced(m, d, k), Vec3(zeros(3))
     if m.link_type[k] != LINK_BALL:
         turn = misaligned(m, d, k)
-    d.link_lcprow[2 * k] = d.lcp.n[0]
+    d.link_lcprow[k, 0] = d.lcp.n[0]
     for c in range(link_row_count(m, k)):
         u = link_row_axis(m, d, k, c)
         if is_angular_row(m, k, c):
             fill_turn_row(d, u, start, n)
-            error = dot3(u, turn)
+            error = dot(u, turn)
         else:
             fill_point_row(d, u, r1, r2, start, n)
-            error = dot3(u, shift)
+            error = dot(u, shift)
         set_row(m, d, append_jacobian_row(m, d, start, n), every, rate * error, cfm, (-most, most))
 
 
@@ -131,10 +131,10 @@ def link_rows(m, d):
     """
     on = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0
     for k in range(m.nlink):
-        d.link_lcprow[2 * k] = NO_ROW
+        d.link_lcprow[k, 0] = NO_ROW
         if on and has_capacity(m, d, link_row_count(m, k)):
             start = open_columns(d)
-            n = pair_columns(m, d, m.link_body[2 * k], m.link_body[2 * k + 1], start)
+            n = pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start)
             append_link(m, d, k, start, n)
             clear_column_marks(d, start, n)
         elif on:
@@ -150,19 +150,17 @@ def link_forces(m, d):
     """
     active = d.active[0] > 0.0
     for k in range(m.nlink):
-        f, t, first, last = zeros(3), zeros(3), d.link_lcprow[2 * k], d.link_lcprow[2 * k + 1]
+        f, t, first, last = Vec3(zeros(3)), Vec3(zeros(3)), d.link_lcprow[k, 0], d.link_lcprow[k, 1]
         if first >= 0:
             for c in range(link_row_count(m, k)):
                 if is_angular_row(m, k, c):
-                    t = axpy3(d.lcp.x[first + c], link_row_axis(m, d, k, c), t)
+                    t = fma(d.lcp.x[first + c], link_row_axis(m, d, k, c), t)
                 else:
-                    f = axpy3(d.lcp.x[first + c], link_row_axis(m, d, k, c), f)
+                    f = fma(d.lcp.x[first + c], link_row_axis(m, d, k, c), f)
         if last >= 0:
             if m.link_type[k] == LINK_HINGE:
-                t = axpy3(d.lcp.x[last], link_axis(m, d, k, 0), t)
+                t = fma(d.lcp.x[last], link_axis(m, d, k, 0), t)
             else:
-                f = axpy3(d.lcp.x[last], link_axis(m, d, k, 0), f)
-        t = add3(t, cross(link_point(m, d, k, 0) - d.xipos[m.link_body[2 * k]], f))
-        for c in range(3):
-            flat(d.link_force)[6 * k + c] = where(active, f[c], flat(d.link_force)[6 * k + c])
-            flat(d.link_force)[6 * k + 3 + c] = where(active, t[c], flat(d.link_force)[6 * k + 3 + c])
+                f = fma(d.lcp.x[last], link_axis(m, d, k, 0), f)
+        t = t + cross(link_point(m, d, k, 0) - d.xipos[m.link_body[k, 0]], f)
+        d.link_force[k] = where(active, Wrench(join(f, t)), d.link_force[k])

@@ -76,7 +76,7 @@ def link_stop_velocity(m, d, k, low, high, v):
 def append_motor(m, d, k, present, low, high):
     """Appends the row of link k along or about its axis: its stop if it is at one, else its motor."""
     start, most, at = open_columns(d), INFINITE, low | high
-    n, u = pair_columns(m, d, m.link_body[2 * k], m.link_body[2 * k + 1], start), link_axis(m, d, k, 0)
+    n, u = pair_columns(m, d, m.link_body[k, 0], m.link_body[k, 1], start), link_axis(m, d, k, 0)
     if m.link_type[k] == LINK_HINGE:
         fill_turn_row(d, u, start, n)
     else:
@@ -104,7 +104,7 @@ def link_motors(m, d):
             if not any_(present):
                 pass
             elif has_capacity(m, d, 1):
-                d.link_lcprow[2 * k + 1] = append_motor(m, d, k, present, low, high)
+                d.link_lcprow[k, 1] = append_motor(m, d, k, present, low, high)
             else:
                 report_full_rows(d)
 
@@ -117,7 +117,7 @@ def motor_rows(m, d):
     """
     off = m.opt_disableflags
     for k in range(m.nlink):
-        d.link_lcprow[2 * k + 1] = NO_ROW
+        d.link_lcprow[k, 1] = NO_ROW
     if off & DISABLE_CONSTRAINT == 0:
         joint_motors(m, d)
         if off & DISABLE_EQUALITY == 0:
