@@ -271,7 +271,8 @@ def main() -> None:
     costs = measured(asked.rounds)
     networks = [(f"{g:g} Gbit/s", Network(asked.cores, g * 1e9 / 8, asked.latency)) for g in asked.gbit]
     given = f"{asked.cores} cores per node, {1e6 * asked.latency:g} us latency"
-    head = f"Speed-up over one node without transfers, for {WORLDS:,} worlds or {ROLLOUTS:,} rollouts; {given}:"
+    work = f"{WORLDS:,} worlds or {ROLLOUTS:,} rollouts"
+    head = f"The next table has the speed-up over one node that needs no transfers, for {work}; {given}:"
     tables = f"{cost_table(costs)}\n\n{head}\n\n{speed_table(costs, networks)}"
     publish("planning", f"{tables}\n\n{origin()}", asked.write)
 

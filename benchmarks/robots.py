@@ -113,12 +113,14 @@ def summary(rows: Sequence[Sequence[str]]) -> str:
 
 
 NOTE = (
-    "`geoms, hulls`: geoms that may collide, and how many of them are meshes; `largest hull`: vertices of the largest "
-    f"mesh hull. Times are microseconds per step of a world on one thread, with {WORLDS} worlds in different settled "
-    "states. `ratio` is Featherlane's float64 against MuJoCo, `float32` is Featherlane's float32 against MuJoCo's "
-    "float64; the least and the greatest round are in brackets. `float32 / float64` compares Featherlane with itself. "
-    "`one world` is `fl.step` against `mj_step`. The last two columns are shares of a batch step in float64. Sensors "
-    "are off. Both use Newton and the model's cone and tolerance."
+    "`geoms, hulls` has the number of geoms that may collide, and how many of them are meshes. `largest hull` is "
+    "the number of vertices of the largest mesh hull, and `contacts` is the mean number of contacts of a world. "
+    f"Times are microseconds per step of a world on one thread, with {WORLDS} worlds in different settled states. "
+    "`ratio` is the speed of Featherlane in float64 divided by the speed of MuJoCo, with the least and the "
+    "greatest round in brackets. `float32` is the ratio of Featherlane in float32. `float32 / float64` is the "
+    "speed of Featherlane in float32 divided by its speed in float64. `one world` is the speed of `fl.step` "
+    "divided by the speed of `mj_step`. `collision` and `solve` are shares of a batch step in float64. Sensors "
+    "are off. Featherlane and MuJoCo use Newton and the model's cone and tolerance."
 )
 
 

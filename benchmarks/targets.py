@@ -141,7 +141,8 @@ def main() -> None:
     found = rows()
     count = [row[COLUMNS.index("reached")] for row in found]
     note = (
-        f"{count.count('yes')} of {len(count) - count.count('')} goals are reached; a row without a goal is a report."
+        f"{count.count('yes')} of {len(count) - count.count('')} goals are reached. Rows without a goal have a "
+        "measurement only."
     )
     publish("targets", f"{markdown(COLUMNS, found)}\n\n{note}\n\n{origin()}", asked.write)
 

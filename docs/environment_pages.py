@@ -38,20 +38,20 @@ INTRO = """{about}
 
 | heading | content |
 |---|---|
-| Observation | index, quantity and unit of each element; the second column is the part's name in `task.observation` |
+| Observation | index, quantity and unit of each element; the column "part" is its key in `task.observation` |
 | Action | index, actuator and range of each element |
-| Reward | the terms, and the code that computes them |
+| Reward | the terms, and their weights or the code that computes them |
 
 An index such as 3-5 is a range that includes both ends. `rotation matrix xz` is the entry in row x and column z of the
-matrix from the frame to the world. A name in backquotes is that of the model. `python docs/environment_pages.py`
-writes this page from the environments: it fills the arrays that a task reads with random numbers and compares each
-element of the observation with them.
+matrix from the frame to the world. A name in backquotes is a name of the model. `python docs/environment_pages.py`
+writes this page from the environments. To identify the elements of an observation, it fills the arrays that a task
+reads with random numbers and compares each element with these numbers.
 """
 ABOUT = {
     "robots": (
         "Environments of the bundled robots",
-        "Spaces, rewards and termination of the seven [robot tasks](../tasks.md), which describe rewards, actions and "
-        "domain randomization in words.",
+        "This page lists spaces, rewards and termination of the seven robot tasks. [Robot tasks](../tasks.md) "
+        "describes rewards, actions and domain randomization in words.",
     ),
     "gymnasium": (
         "Gymnasium environments",
@@ -70,7 +70,7 @@ EXAMPLE = {
     "gymnasium": "featherlane/Ant-v5",
     "dm_control": "featherlane/dm_control.walker-walk",
 }
-REWARDS = "Definitions and weights of the terms: [Observations and rewards](../tasks.md#observations-and-rewards)."
+REWARDS = "[Observations and rewards](../tasks.md#observations-and-rewards) defines the terms and their weights."
 
 
 def families() -> dict[str, list[list[str]]]:
@@ -231,6 +231,8 @@ def termination(env) -> str:
         return "never"
     text = inspect.getdoc(type(task).terminated) or ""
     if text.startswith("Terminates "):
+        if "`lowest`" in text:  # a constant of the task
+            text = text.replace("`lowest`", f"{task.lowest:g} m above the ground")
         return text.removeprefix("Terminates ").rstrip(".")
     ranges = [
         f"`{name}={value}`"

@@ -34,7 +34,11 @@ DESCRIBED: dict[str, list[Element]] = {
         for k in XYZ
     ],
     "ground": [
-        Element(f"trunk above the ground at ({x:g}, {y:g}) m, minus that at rest", "m")
+        Element(
+            f"height of the trunk above the ground at ({x:g}, {y:g}) m, "
+            "minus the height at rest",
+            "m",
+        )
         for y in (-0.3, 0.0, 0.3)
         for x in (-0.4, -0.1, 0.2, 0.5, 0.8)
     ],

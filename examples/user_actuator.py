@@ -25,13 +25,13 @@ ARM = """<mujoco>
 def heat(m, d, i):
     """Rate of the temperature: heating by power, cooling by air, w' = a u - b w."""
     power, w = d.actuator_input[m.actuator_ctrladr[i]], d.act[m.actuator_actadr[i]]
-    return m.actuator_dynprm[10 * i] * power - m.actuator_dynprm[10 * i + 1] * w
+    return m.actuator_dynprm[i][0] * power - m.actuator_dynprm[i][1] * w
 
 
 @fl.kernel
 def pull(m, d, i):
     """Force of the warm wire; it decreases with contraction."""
-    return m.actuator_gainprm[10 * i] * exp(
+    return m.actuator_gainprm[i][0] * exp(
         -10.0 * d.actuator_length[m.actuator_outadr[i]]
     )
 
@@ -39,7 +39,7 @@ def pull(m, d, i):
 @fl.kernel
 def stretch(m, d, i):
     """Force of the cold wire, a nonlinear spring: f = k (exp(-c l) - 1)."""
-    k, c = m.actuator_biasprm[10 * i], m.actuator_biasprm[10 * i + 1]
+    k, c = m.actuator_biasprm[i][0], m.actuator_biasprm[i][1]
     return k * (exp(-c * d.actuator_length[m.actuator_outadr[i]]) - 1.0)
 
 

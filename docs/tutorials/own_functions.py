@@ -38,21 +38,21 @@ GAMMA = 1.4
 @fl.kernel
 def valve(m, d, i):
     """Returns n' = rate u, the rate of the amount of air."""
-    return m.actuator_dynprm[10 * i] * d.actuator_input[m.actuator_ctrladr[i]]
+    return m.actuator_dynprm[i][0] * d.actuator_input[m.actuator_ctrladr[i]]
 
 
 @fl.kernel
 def over_pressure(m, d, i):
     """Returns p - p0 [Pa] of cylinder i; the volume is at least 1 % of that at rest, the amount of air at least 0."""
     x, n = d.actuator_length[m.actuator_outadr[i]], d.act[m.actuator_actadr[i]] + 1.0
-    room = fmax(1.0 + x / m.actuator_gainprm[10 * i + 2], 0.01)
-    return m.actuator_gainprm[10 * i + 1] * (pow_(fmax(n, 0.0) / room, GAMMA) - 1.0)
+    room = fmax(1.0 + x / m.actuator_gainprm[i][2], 0.01)
+    return m.actuator_gainprm[i][1] * (pow_(fmax(n, 0.0) / room, GAMMA) - 1.0)
 
 
 @fl.kernel
 def piston(m, d, i):
     """Returns the force on the rod [N]."""
-    return m.actuator_gainprm[10 * i] * over_pressure(m, d, i)
+    return m.actuator_gainprm[i][0] * over_pressure(m, d, i)
 
 
 # %% [markdown]

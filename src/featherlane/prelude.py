@@ -95,6 +95,7 @@ from featherlane.spatial.quaternion import (
     rotation_vector_quat,
 )
 from featherlane.spatial.types import (
+    Bounds,
     Box,
     Force,
     Inertia,
@@ -109,6 +110,7 @@ from featherlane.spatial.types import (
     Vec4,
     Vec5,
     Vec6,
+    Vec10,
     Wrench,
 )
 from featherlane.spatial.vector import (

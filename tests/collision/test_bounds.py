@@ -59,10 +59,9 @@ def test_boxes_in_world_axes_hold_the_geom(rng):
     for i in range(2):
         box = geom_box(m, d, i, 0.0)
         centre = np.stack([d.geom_xpos[i][k] for k in range(3)])
-        assert np.all(np.stack(box[:3]) < centre)
-        assert np.all(np.stack(box[3:]) > centre)
-    boxes = [np.stack(geom_box(m, d, i, 0.0)) for i in range(2)]
-    overlap = boxes_overlap(boxes[0], 0, boxes[1], 0)
+        assert np.all(np.stack(box.low) < centre)
+        assert np.all(np.stack(box.high) > centre)
+    overlap = boxes_overlap(*(geom_box(m, d, i, 0.0) for i in range(2)))
     assert np.all(overlap[distance <= REACH])
     assert not np.all(overlap)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from featherlane import lanes
 from featherlane.errors import ArgumentError
 from featherlane.lanes import (
     Field,
@@ -15,9 +16,11 @@ from featherlane.lanes import (
     fma,
     fmax,
     kernel,
+    read_lane,
     stage,
     unrolled,
     where,
+    write_lane,
 )
 from featherlane.lanes.compiler.rules import KernelLanguageError
 from featherlane.lanes.layout import Declare
@@ -111,10 +114,19 @@ def slices(d):
         d.out[at + 9 : at + 9 + WIDE] = Vec3(d.out[at + 1 : at + 1 + WIDE]) * d.pos[b].x
 
 
+@stage
+def lanes_of_rows(d):
+    """Copies rows from one world to others."""
+    for b in range(d.n):
+        for lane in range(lanes.width(d)):
+            q = read_lane(d.quat, b, 0)
+            write_lane(d.pos, b, lane, read_lane(d.corner, b, 0) + Vec3(q.x, q.y, q.z))
+
+
 WIDE = 3
 
 
-@pytest.mark.parametrize("what", [products, sums, stores, slices], ids=lambda s: s.name)
+@pytest.mark.parametrize("what", [products, sums, stores, slices, lanes_of_rows], ids=lambda s: s.name)
 def test_rows_compute_the_same_at_every_width_checked_and_uncompiled(what):
     found = {}
     for dtype, width in FORMS:
@@ -259,6 +271,11 @@ def rebinds_a_row_as_a_tuple(d):
     if d.n > 1:
         v = d.force[0]
     d.vel[0] = v
+
+
+@says("write_lane.*a Vec3 as the last argument")
+def writes_a_number_for_a_row(d):
+    write_lane(d.pos, 0, 0, 1.0)
 
 
 @says(r"\[0:d\.n\]: a slice of a field is \[a : a \+ n\] with a constant n")

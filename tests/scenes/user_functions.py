@@ -40,25 +40,25 @@ USER = {
 def rate(m, d, i):
     """Computes a filter."""
     a, u = m.actuator_actadr[i], d.actuator_input[m.actuator_ctrladr[i]]
-    return (u - d.act[a]) / m.actuator_dynprm[10 * i]
+    return (u - d.act[a]) / m.actuator_dynprm[i][0]
 
 
 @fl.kernel
 def rates(m, d, i):
     """Computes two filters in series."""
     a = m.actuator_actadr[i]
-    return rate(m, d, i), (d.act[a] - d.act[a + 1]) / m.actuator_dynprm[10 * i + 1]
+    return rate(m, d, i), (d.act[a] - d.act[a + 1]) / m.actuator_dynprm[i][1]
 
 
 @fl.kernel
 def gain(m, d, i):
-    return m.actuator_gainprm[10 * i] * exp(-m.actuator_gainprm[10 * i + 1] * d.actuator_length[m.actuator_outadr[i]])
+    return m.actuator_gainprm[i][0] * exp(-m.actuator_gainprm[i][1] * d.actuator_length[m.actuator_outadr[i]])
 
 
 @fl.kernel
 def bias(m, d, i):
     v = d.actuator_velocity[m.actuator_outadr[i]]
-    return m.actuator_biasprm[10 * i] + fl.lanes.fma(m.actuator_biasprm[10 * i + 1] * v, fabs(v), 0.0)
+    return m.actuator_biasprm[i][0] + fl.lanes.fma(m.actuator_biasprm[i][1] * v, fabs(v), 0.0)
 
 
 KERNELS = {"gain": gain, "bias": bias}

@@ -28,7 +28,7 @@ PUSH = """
 @fl.kernel
 def gain(m: Any, d: Any, i: int) -> float:
     """Returns the gain of actuator i."""
-    return m.actuator_gainprm[10 * i]
+    return m.actuator_gainprm[i][0]
 
 
 def height(model: fl.Model, xpos: Array) -> Array:

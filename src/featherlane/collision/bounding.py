@@ -16,7 +16,7 @@ def meets(m, d, last, e, g, h):
     near = is_near(m, d, e, g, h)
     if sleeping(m):
         near = near & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
-    function = m.pair_function[NGEOMTYPES * m.geom_type[g] + m.geom_type[h]]
+    function = m.pair_function[m.geom_type[g], m.geom_type[h]]
     if last == BOXES and function >= FIRST_SCALAR:
         near = near & not_(parted(m, d, function, g, h, farthest(m, d, e, g, h), near))
     return near

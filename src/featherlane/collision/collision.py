@@ -133,8 +133,8 @@ def near_candidates(m, d, wide):
         body_boxes(m, d, wide)
         for i in range(m.ngroup):
             last = m.group_first[i + 1] if i + 1 < m.ngroup else m.ncand
-            a, b = 6 * m.group_body[2 * i], 6 * m.group_body[2 * i + 1]
-            if not m.group_boxed[i] or any_(boxes_overlap(d.near.body_box, a, d.near.body_box, b)):
+            a, b = d.near.body_box[m.group_body[i, 0]], d.near.body_box[m.group_body[i, 1]]
+            if not m.group_boxed[i] or any_(boxes_overlap(a, b)):
                 n = near_in_group(m, d, m.group_first[i], last, n, wide)
     else:
         n = near_in_group(m, d, 0, m.ncand, n, wide)
@@ -274,7 +274,7 @@ def collision(m, d):
         for i in range(near_pairs(m, d)):
             first = d.ncon_slot[0]
             p, e, g, h = near_pair(m, d, i)
-            points(m, d, m.pair_function[NGEOMTYPES * m.geom_type[g] + m.geom_type[h]], p, e, g, h)
+            points(m, d, m.pair_function[m.geom_type[g], m.geom_type[h]], p, e, g, h)
             if swept:
                 sweep_pair(m, d, e, g, h, first)
             set_slot_parameters(m, d, p, e, g, h, first)

@@ -48,7 +48,7 @@ def place_starts(d1, first):
         at = fma(Vec3(x - 1.0, y - 1.0, z - 1.0), box.half, box.centre)
         if side == 0:
             at = R.T @ (at - p)
-        d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i] = at
+        d1.descent.trial[0, i], d1.descent.trial[1, i], d1.descent.trial[2, i] = at
 
 
 @kernel
@@ -61,7 +61,7 @@ def approach(m1, d1, longest):
     x, corner, dist = Vec3(eights(d1.descent.trial)[0:3]), eights(d1.descent.corner), eights(d1.descent.dist)
     b, nb, fb = onto_surface(m1, d1, 1, x, FAR_RETURNS)
     a, na, fa = onto_surface(m1, d1, 0, b, FAR_RETURNS)
-    is_exact = d1.shapes.field[0] != ELLIPSOID and d1.shapes.field[0] <= BOX
+    is_exact = d1.shapes.field[0, 0] != ELLIPSOID and d1.shapes.field[0, 0] <= BOX
     alive, none = x[0] == x[0], where(x[0] == x[0], 0.0, x[0])
     factor, step = none + FIRST_FACTOR, Vec6(none, none, none, none, none, none)
     before = step
@@ -121,7 +121,7 @@ def keep_nearest(d1):
         if d1.descent.dist[i] < d1.convex.dist[0]:
             d1.convex.dist[0] = d1.descent.dist[i]
             for side in unrolled(range(2)):
-                x = Vec3(d1.descent.corner[LANES * (3 * side + k) + i] for k in range(3))
+                x = Vec3(d1.descent.corner[3 * side + k, i] for k in range(3))
                 d1.convex.witness[side] = R @ x + origin
 
 

@@ -1,7 +1,7 @@
 """Declares the fields of collision detection: user-defined contacts, near pairs, slots, narrow-phase scratch memory."""
 
 from featherlane.lanes.layout import Declare, size
-from featherlane.spatial.types import Box, Mat3, Solimp, Solref, Vec3
+from featherlane.spatial.types import Bounds, Box, Mat3, Solimp, Solref, Vec3
 
 _given = Declare("", "given", condition="ngiven")
 _near = Declare("collision", "scratch", record="near")
@@ -82,14 +82,21 @@ FIELDS = (
     _neighbours.real("move", "ncollide", "m", "largest displacement along each axis that keeps the list valid"),
     _neighbours.real("turn", "ncollide", "1", "largest change of each direction cosine that keeps the list valid"),
     _neighbours_scratch.real("travel", "ngeom", "m", "estimated travel of the geom's points, for the list's margin"),
-    _crowd.real("box", "ncrowd 6", "m", "bounding box of a geom in the tree: lower, upper corner"),
-    _near.real("body_box", "ngroupbody 6", "m", "bounding box of a body's geoms: lower, upper corner"),
-    _crowd.scalar("leaf_box", "ncrowd 6", "m", "crowd.box of one world"),
-    _crowd.scalar("fixed_box", "ncrowd 6", "m", "bounding boxes of the geoms that cannot move, zeros for the others"),
+    _crowd.rows(Bounds, "box", "ncrowd", "m", "bounding box of a geom in the tree: lower, upper corner"),
+    _near.rows(Bounds, "body_box", "ngroupbody", "m", "bounding box of a body's geoms: lower, upper corner"),
+    _crowd.rows(Bounds, "leaf_box", "ncrowd", "m", "crowd.box of one world", shared=True),
+    _crowd.rows(
+        Bounds,
+        "fixed_box",
+        "ncrowd",
+        "m",
+        "bounding boxes of the geoms that cannot move, zeros for the others",
+        shared=True,
+    ),
     _crowd.int("fixed", "1", "1", "1: the tree holds the geoms that cannot move, with fixed_box"),
     _crowd.long("leaf_key", "ncrowd", "1", "sort key of a leaf: position on the space-filling curve, then its number"),
     _crowd.long("leaf_room", "ncrowd", "1", "buffer of the sort"),
-    _crowd.scalar("node_box", "nnode 6", "m", "bounding box of a node of the tree"),
+    _crowd.rows(Bounds, "node_box", "nnode", "m", "bounding box of a node of the tree", shared=True),
     _crowd.int("digit_count", "1024", "1", "histogram of a digit of the keys"),
     _crowd.int("node_stack", "256", "1", "stack of pairs of nodes to visit, with their levels"),
     _near.int("count", "1", "1", "number of near pairs, in a model with a bounding volume tree"),

@@ -22,6 +22,12 @@ def read_box(rows, i, lane):
 
 
 @kernel
+def read_bounds(rows, i, lane):
+    """Returns row i, a Bounds, of one world."""
+    return Bounds(read_lane(flat(rows), 6 * i + k, lane) for k in range(6))
+
+
+@kernel
 def write_vec3(rows, i, lane, v):
     """Writes three elements of one world, from i on, in a flat field."""
     for k in unrolled(range(3)):

@@ -54,9 +54,9 @@ def load_shape(m, d, side, g, lane):
 @kernel
 def load_field(m, d, side, g, lane):
     """Copies signed distance field and bounding box of geom g to one side of the shape pair, after `load_shape`."""
-    d.shapes.field[2 * side], d.shapes.field[2 * side + 1] = m.geom_field[g], m.geom_fieldadr[g]
+    d.shapes.field[side, 0], d.shapes.field[side, 1] = m.geom_field[g], m.geom_fieldadr[g]
     if m.geom_field[g] == OCTREE:
-        d.shapes.field[2 * side + 1] = d.shapes.data[side]
+        d.shapes.field[side, 1] = d.shapes.data[side]
     d.shapes.box[side] = read_box(m.geom_aabb, g, lane)
 
 
@@ -173,8 +173,8 @@ def set_slot_parameters(m, d, number, e, g, h, first):
                 part_slots(m, d, first, margin, pull)
         for k in range(first, d.ncon_slot[0]):
             d.con_cand[k] = number
-            d.con_geom[2 * k], d.con_geom[2 * k + 1] = g, h
-            d.con_carrier[2 * k], d.con_carrier[2 * k + 1] = m.geom_bodyid[g], m.geom_bodyid[h]
+            d.con_geom[k, 0], d.con_geom[k, 1] = g, h
+            d.con_carrier[k, 0], d.con_carrier[k, 1] = m.geom_bodyid[g], m.geom_bodyid[h]
             d.con_pair[k] = e
             has_contact = d.con_present[k] > 0.0
             d.con_includemargin[k] = where(has_contact, margin, 0.0)

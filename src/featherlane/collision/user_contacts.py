@@ -32,8 +32,8 @@ def complete(m, d, k, i, lane):
     """Sets the fields of slot k that `append` does not write, from the i-th contacts of the worlds that have it."""
     d.con_cand[k], d.con_pair[k], d.con_speculative[k] = NO_CANDIDATE, -1, 0.0
     for c in range(2):
-        d.con_carrier[2 * k + c] = world_integer(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
-        d.con_geom[2 * k + c] = world_integer(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
+        d.con_carrier[k, c] = world_integer(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
+        d.con_geom[k, c] = world_integer(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
     has_contact = d.con_present[k] > 0.0
     d.con_includemargin[k] = where(has_contact, d.given_includemargin[i], 0.0)
     if m.flg_adhesion:
@@ -59,7 +59,7 @@ def complete_lcp(d, k, i, has_contact):
     d.con_cfm[k] = where(has_contact, d.given_cfm[i], 0.0)
     d.con_frictionforce[k] = where(has_contact, d.given_frictionforce[i], 0.0)
     for c in range(2):
-        d.con_compliance[2 * k + c] = where(has_contact, d.given_slip[2 * i + c], 0.0)
+        d.con_compliance[k, c] = where(has_contact, d.given_slip[i, c], 0.0)
     d.con_belt[k] = where(has_contact, d.given_motion[i], Vec3(zeros(3)))
 
 

@@ -19,26 +19,26 @@ def clear_chain_entries(m, d, i, j):
     """Clears the entries at dofs i and j (-1: none) and their ancestors."""
     while i >= 0 or j >= 0:
         k = max(i, j)
-        d.primal.search[k] = 0.0
+        d.exact.row[k] = 0.0
         i, j = m.dof_parentid[i] if i == k else i, m.dof_parentid[j] if j == k else j
 
 
 @kernel
 def whiten_dof(m, d, k, s):
-    """Eliminates dof k of the row in `search`: updates its ancestors' entries; returns s plus y_k^2."""
-    x, a = d.primal.search[k], m.M_rowadr[k]
+    """Eliminates dof k of the row in `exact.row`: updates its ancestors' entries; returns s plus y_k^2."""
+    x, a = d.exact.row[k], m.M_rowadr[k]
     LD, inverse = metric_factor(m, d)
     for c in range(m.M_rownnz[k] - 1):
         above = m.M_colind[a + c]
-        d.primal.search[above] = fma(-LD[a + c], x, d.primal.search[above])
+        d.exact.row[above] = fma(-LD[a + c], x, d.exact.row[above])
     return fma(x * inverse[k], x, s)
 
 
 @kernel
 def whitened_square(m, d, i, j):
-    """Returns J M^-1 J^T of the row in `search`, which has entries at dofs i and j and their ancestors.
+    """Returns J M^-1 J^T of the row in `exact.row`, which has entries at dofs i and j and their ancestors.
 
-    Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: primal.search (nv,).   Cost: O(depth^2).
+    Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: exact.row (nv,).   Cost: O(depth^2).
     """
     s = 0.0
     while i >= 0 or j >= 0:
@@ -52,7 +52,7 @@ def whitened_square(m, d, i, j):
 def dof_diagonal(m, d, i):
     """Returns (M^-1)_ii, the diagonal A of a row with the single entry 1 or -1."""
     clear_chain_entries(m, d, i, -1)
-    d.primal.search[i] = 1.0
+    d.exact.row[i] = 1.0
     return whitened_square(m, d, i, -1)
 
 
@@ -62,7 +62,7 @@ def general_diagonal(m, d, k, i, j):
     clear_chain_entries(m, d, i, j)
     o = d.genrow_dofadr[k]
     for e in range(o, o + d.genrow_dofnum[k]):
-        d.primal.search[d.genrow_dof[e]] = d.genrow_J[e]
+        d.exact.row[d.genrow_dof[e]] = d.genrow_J[e]
     return whitened_square(m, d, i, j)
 
 
@@ -88,15 +88,15 @@ def next_above(m, d, o, n, k):
 def row_diagonal(m, d, k):
     """Returns J M^-1 J^T of general row k, whose dofs may be on any number of branches.
 
-    Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: primal.search (nv,).
+    Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: exact.row (nv,).
     """
     o, n, s = d.genrow_dofadr[k], d.genrow_dofnum[k], 0.0
     i = next_above(m, d, o, n, m.nv)
     while i >= 0:
-        d.primal.search[i] = 0.0
+        d.exact.row[i] = 0.0
         i = next_above(m, d, o, n, i)
     for e in range(o, o + n):
-        d.primal.search[d.genrow_dof[e]] = d.genrow_J[e]
+        d.exact.row[d.genrow_dof[e]] = d.genrow_J[e]
     i = next_above(m, d, o, n, m.nv)
     while i >= 0:
         s = whiten_dof(m, d, i, s)
@@ -122,10 +122,10 @@ def contact_diagonal(m, d, k, b1, b2, edge):
     clear_chain_entries(m, d, last1, last2)
     i, j, down = last1, last2, -1.0 * u
     while j >= 0:
-        d.primal.search[j] = contact_entry(d, j, u, r2)
+        d.exact.row[j] = contact_entry(d, j, u, r2)
         j = m.dof_parentid[j]
     while i >= 0:
         # a dof above both bodies cancels: it moves both at the contact point equally
-        d.primal.search[i] = d.primal.search[i] + contact_entry(d, i, down, r1)
+        d.exact.row[i] = d.exact.row[i] + contact_entry(d, i, down, r1)
         i = m.dof_parentid[i]
     return whitened_square(m, d, last1, last2)

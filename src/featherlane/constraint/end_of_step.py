@@ -67,9 +67,9 @@ def _diagonal(m, i):
 
 @kernel
 def _add_dof(m, d, i, J, bare, hat):
-    """Adds dof i to the sums of J^2 / M_ii and J^2 / Mhat_ii; `search` holds the diagonal of Mhat."""
+    """Adds dof i to the sums of J^2 / M_ii and J^2 / Mhat_ii; `exact.diagonal` holds the diagonal of Mhat."""
     square = J * J
-    return bare + square / d.M[_diagonal(m, i)], hat + square / d.primal.search[i]
+    return bare + square / d.M[_diagonal(m, i)], hat + square / d.exact.diagonal[i]
 
 
 @kernel
@@ -110,10 +110,10 @@ def _contact_ratio(m, d, k):
 
 @kernel
 def _metric_diagonal(m, d):
-    """Writes the diagonal of the metric to `search`, including the couplings of tendons and actuators."""
+    """Writes the diagonal of the metric to `exact.diagonal`, including the couplings of tendons and actuators."""
     for i in range(m.nv):
-        d.primal.search[i] = d.Mhat[_diagonal(m, i)]
-    add_coupling_diagonal(m, d, d.primal.search)
+        d.exact.diagonal[i] = d.Mhat[_diagonal(m, i)]
+    add_coupling_diagonal(m, d, d.exact.diagonal)
 
 
 @stage
@@ -122,12 +122,12 @@ def rescale_rows(m, d):
 
     Reads:  M (nC,), Mhat (nC,), cdof, subtree_com, the rows.
     Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip.
-    Scratch: primal.*.
+    Scratch: exact.diagonal.
     """
     _metric_diagonal(m, d)
     for k in range(d.ndofrow[0]):
         i = d.dofrow_dof[k]
-        d.dofrow_D[k] = d.dofrow_D[k] * (d.primal.search[i] / d.M[_diagonal(m, i)])
+        d.dofrow_D[k] = d.dofrow_D[k] * (d.exact.diagonal[i] / d.M[_diagonal(m, i)])
     for k in range(d.ngenrow[0]):
         bare, hat = 0.0, 0.0
         if d.genrow_type[k] <= LIMIT_TENDON:
@@ -148,7 +148,7 @@ def factor_backbone(m, d):
     Tendons and actuators that couple dofs contribute only their diagonal; a fluid's drag contributes all its entries.
     Reads:  M (nC,), Mhat (nC,); in a fluid cvel, xquat, xpos, xmat, xipos, subtree_com, cdof.
     Writes: qH (nC,), qHDiagInv (nv,).
-    Scratch: primal.search, crb_drag.
+    Scratch: exact.diagonal, crb_drag.
     """
     for k in range(m.nC):
         d.qH[k] = d.M[k]
@@ -156,8 +156,8 @@ def factor_backbone(m, d):
         add_fluid_metric(m, d, -timestep(m), dissipative=1, A=d.qH)
     _metric_diagonal(m, d)
     for i in range(m.nv):
-        d.qH[_diagonal(m, i)] = d.primal.search[i]
-    factor(m, d.qH, d.qH, d.qHDiagInv, d.primal.search)
+        d.qH[_diagonal(m, i)] = d.exact.diagonal[i]
+    factor(m, d.qH, d.qH, d.qHDiagInv)
 
 
 @stage
@@ -166,6 +166,5 @@ def factor_metric(m, d):
 
     Reads:  Mhat (nC,).
     Writes: qH (nC,), qHDiagInv (nv,).
-    Scratch: primal.search.
     """
-    factor(m, d.Mhat, d.qH, d.qHDiagInv, d.primal.search)
+    factor(m, d.Mhat, d.qH, d.qHDiagInv)

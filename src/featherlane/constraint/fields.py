@@ -4,6 +4,7 @@ from featherlane.lanes.layout import Declare, size
 
 _scratch = Declare("make_rows", "scratch")
 _slot = Declare("make_rows", "slot")
+_exact = Declare("make_rows", "scratch", record="exact")
 _report = Declare("make_rows", "report")
 
 FIELDS = (
@@ -43,6 +44,9 @@ FIELDS = (
     _slot.real("genrow_aref", "ngenrowmax", "m/s^2, rad/s^2", "reference acceleration"),
     _slot.real("genrow_lo", "ngenrowmax", "N, N m", "smallest force"),
     _slot.real("genrow_hi", "ngenrowmax", "N, N m", "largest force"),
+    # the exact diagonal of J M^-1 J^T, and the ratio of the metric to M
+    _exact.real("row", "nv", "m/s^2, rad/s^2", "a row of J, whose dofs are eliminated one by one"),
+    _exact.real("diagonal", "nv", "kg, kg m^2", "diagonal of the metric"),
     # contacts: no Jacobian is stored; it follows from their bodies
     _slot.real("con_D", "nconmax", "kg", "1 / R of the normal row, and of every row of a pyramid; 0: no row"),
     _slot.real("con_Dt", "nconmax", "kg", "elliptic: 1 / R of friction row i over friction_i^2"),

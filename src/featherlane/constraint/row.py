@@ -133,7 +133,7 @@ def make_dof_rows(m, d):
     Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
     Reads:  qpos (nq,), qvel (nv,).
     Writes: nfrictionrow, ndofrow, dofrow_* (ndofrowmax,).
-    Scratch: primal.*.
+    Scratch: exact.*, primal.*.
     """
     n, off, shortest = 0, m.opt_disableflags, shortest_timeconst(m)
     if off & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
@@ -161,7 +161,7 @@ def make_general_rows(m, d):
 
     Reads:  qpos (nq,), qvel (nv,), eq_active (neq,), xpos, xquat, xmat, cdof, cvel, subtree_com, ten_length, ten_J.
     Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,).
-    Scratch: primal.*.
+    Scratch: exact.*, primal.*.
     """
     k, o, off = 0, 0, m.opt_disableflags
     if off & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
@@ -294,7 +294,7 @@ def make_contact_rows(m, d):
     Reads:  con_* (nconmax,), cvel; xipos under coulomb.
     Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; under coulomb con_restitution,
             con_restitution_vel, con_friction.
-    Scratch: primal.*.
+    Scratch: exact.*, primal.*.
     """
     shortest = shortest_timeconst(m)
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0

@@ -20,7 +20,7 @@ PHYSICS = Disable.CONSTRAINT | Disable.EQUALITY | Disable.FRICTIONLOSS | Disable
 PHYSICS |= Disable.SPRING | Disable.DAMPER | Disable.GRAVITY | Disable.ACTUATION
 
 
-@check("mask-alone", NOTE, "its collision bits are set, but it collides with no geom")
+@check("mask-alone", NOTE, "the geom has collision bits, but collides with no other geom")
 def mask_alone(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds geoms whose contype and conaffinity match no geom of another body, unless all these bodies are static."""
     m = examined.model
@@ -120,7 +120,7 @@ def unyielding(examined: ExaminedModel) -> Iterator[Sign]:
 @check(
     "tunnels",
     NOTE,
-    "at a higher speed it passes through thin geoms, because contacts are detected at the start of a step only",
+    "a faster geom passes through thin geoms, because contacts are detected at the start of a step only",
 )
 def tunnelling(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds moving geoms, in pairs without a plane, that move farther than their smallest half side in one step at 1

@@ -216,7 +216,7 @@ def _acts(m: Model, name: str, geom: int, pairs: list[list[int]]) -> bool:
 
 
 # ---- masses ----------------------------------------------------------------------------------------------------------
-@check("mass-without-inertia", WARNING, "the body rotates as with its old mass: a load that has no extent")
+@check("mass-without-inertia", WARNING, "the body has the new weight, but rotates as with its old mass")
 def mass_without_inertia(examined: ExaminedModel) -> Iterator[Sign]:
     """Finds bodies whose mass was edited after loading, and whose inertia and centre of mass were not.  A body of
     another density has an inertia in proportion to its mass."""

@@ -39,7 +39,8 @@ def bad_start(examined: ExaminedModel) -> Iterator[Sign]:
 
 @check("start-jumps", WARNING, "initial forces are too large for the masses and the time step")
 def jumping(examined: ExaminedModel) -> Iterator[Sign]:
-    """Finds DoFs that the first step from rest moves by h^2 a above a tenth of the mean body size, or 0.1 rad."""
+    """Finds DoFs that the first step from rest moves too far: by h^2 a (a: acceleration) above a tenth of the mean body
+    size, or above 0.1 rad."""
     m, h = examined.model, examined.h
     for start in examined.starts:
         limit = np.array([JUMP * (examined.size if examined.is_linear(i) else 1.0) for i in range(m.nv)])

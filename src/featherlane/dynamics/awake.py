@@ -42,9 +42,9 @@ def tendon_awake(m, d, i):
     """Returns the mask where a tree along tendon i is awake; a tendon along more than two trees keeps them awake."""
     mask = d.active[0] >= 0.0
     if m.tendon_treenum[i] == 1:
-        mask = tree_awake(d, m.tendon_treeid[2 * i])
+        mask = tree_awake(d, m.tendon_treeid[i, 0])
     elif m.tendon_treenum[i] == 2:
-        mask = tree_awake(d, m.tendon_treeid[2 * i]) | tree_awake(d, m.tendon_treeid[2 * i + 1])
+        mask = tree_awake(d, m.tendon_treeid[i, 0]) | tree_awake(d, m.tendon_treeid[i, 1])
     return mask
 
 

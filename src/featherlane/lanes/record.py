@@ -302,7 +302,11 @@ class Rows:
         self.array[self._checked(i)] = x
 
     def set_lane(self, i, lane, x):
-        """Sets one world's value of row i."""
+        """Sets one world's value, or typed row, of row i."""
+        if self.kind:
+            for k, part in zip(self._parts(i), x, strict=True):
+                self.flat().set_lane(k, lane, part)
+            return
         self.array[self._checked(i)].reshape(-1)[lane] = x
 
     def eights(self):

@@ -174,12 +174,15 @@ def single_precision(x) -> bool:
 
 
 def read_lane(rows, i: int, lane: int):
-    """Returns one world's number of row i, as a float64 at every precision of the record."""
-    return np.float64(np.ravel(rows[i])[lane])
+    """Returns one world's number, or typed row, of row i, as float64 at every precision of the record."""
+    row = rows[i]
+    if _kind_of(row):
+        return type(row)(float(np.ravel(part)[lane]) for part in row)
+    return float(np.ravel(row)[lane])
 
 
 def write_lane(rows, i: int, lane: int, x) -> None:
-    """Sets one world's number of row i."""
+    """Sets one world's number, or typed row, of row i."""
     rows.set_lane(i, lane, x)
 
 

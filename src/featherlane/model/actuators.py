@@ -8,6 +8,7 @@ import numpy as np
 
 from featherlane.errors import ModelError
 from featherlane.lanes.layout import Declare, size
+from featherlane.lanes.rows import row_type
 from featherlane.model.derived import derived
 from featherlane.model.enums import (
     BIAS_AFFINE,
@@ -38,10 +39,10 @@ from featherlane.model.enums import (
 from featherlane.model.joint import is_scalar
 from featherlane.model.names import element
 from featherlane.model.plugins import instances, plugin_number
-from featherlane.spatial.types import Vec5
 
 _field = Declare()
 
+Pid = row_type("Pid", "kp ki kd imax slewmax")
 PID = "mujoco.pid"
 PID_COLUMNS = {"kp": 0.0, "ki": 0.0, "kd": 0.0, "imax": np.inf, "slewmax": np.inf}  # attributes, with their defaults
 FILTERED = (DYN_FILTER, DYN_FILTEREXACT, DYN_INTEGRATOR)  # types whose activation is the plugin's setpoint
@@ -58,7 +59,7 @@ FILTERED = (DYN_FILTER, DYN_FILTEREXACT, DYN_INTEGRATOR)  # types whose activati
         "32: the plugin mujoco.pid",
     ),
     _field.rows(
-        Vec5,
+        Pid,
         "actuator_pidprm",
         "nactuator",
         "N/m, N/(m s), N s/m, N, 1/s",

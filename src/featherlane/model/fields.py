@@ -19,6 +19,7 @@ from featherlane.model.broad_phase import broad_phase
 from featherlane.model.derived import derived
 from featherlane.model.field_tree import field_trees
 from featherlane.model.forward_dynamics import choices
+from featherlane.model.geom import Fluid
 from featherlane.model.hull import hulls
 from featherlane.model.link import link_fields
 from featherlane.model.moments import moment_rows
@@ -29,7 +30,7 @@ from featherlane.model.signed_distance import signed_distances
 from featherlane.model.sleep import asleep_at_start
 from featherlane.model.taxels import taxels, touch_grids
 from featherlane.model.triangle_tree import triangle_trees
-from featherlane.spatial.types import Box, Mat3, Quat, Solimp, Solref, Vec2, Vec3, Vec4, Vec5
+from featherlane.spatial.types import Box, Mat3, Quat, Solimp, Solref, Vec2, Vec3, Vec4, Vec5, Vec10, Wrench
 
 _field = Declare()
 
@@ -199,7 +200,7 @@ MUJOCO = (
     # whole numbers, stored as reals because they may differ by world (`set_variant`)
     _field.real("geom_variant", "ngeom", "1", "mesh or height field of the geom; -1: none, -2: the geom is absent"),
     _field.real("geom_material", "ngeom", "1", "material of the geom, for images; -1: none"),
-    _field.real("geom_fluid", "ngeom 12", "1", "coefficients of the ellipsoid model of fluid forces"),
+    _field.rows(Fluid, "geom_fluid", "ngeom", "1", "coefficients of the ellipsoid model of fluid forces"),
     _field.real("geom_margin", "ngeom", "m", "distance below which a contact is active"),
     _field.real("geom_gap", "ngeom", "m", "distance beyond the margin up to which inactive contacts are listed"),
     _field.real("geom_adhesion", "ngeom", "N", "adhesion: largest tensile force of a contact, if flg_adhesion is 1"),
@@ -313,13 +314,13 @@ MUJOCO = (
     _field.int("actuator_ctrllimited", "nu", "1", "the control is clamped", "bool"),
     _field.int("actuator_forcelimited", "nactuator", "1", "the force is clamped", "bool"),
     _field.real("actuator_cranklength", "nactuator", "m", "length of the rod of a slider-crank"),
-    _field.real("actuator_dynprm", "nactuator 10", "s", "parameters of the activation"),
+    _field.rows(Vec10, "actuator_dynprm", "nactuator", "s", "parameters of the activation"),
     _field.rows(Vec2, "actuator_actrange", "nactuator", "1", "range of the activation"),
     _field.real("actuator_delay", "nactuator", "s", "delay of the control", "float64"),
     _field.rows(Vec2, "actuator_lengthrange", "nout", "m, rad", "range of the output's transmission length"),
-    _field.real("actuator_gainprm", "nactuator 10", "N, N/m, N s/m", "gain parameters"),
-    _field.real("actuator_biasprm", "nactuator 10", "N, N/m, N s/m", "bias parameters"),
-    _field.real("actuator_gear", "nout 6", "1", "factor of length and force; for balls and free joints an axis"),
+    _field.rows(Vec10, "actuator_gainprm", "nactuator", "N, N/m, N s/m", "gain parameters"),
+    _field.rows(Vec10, "actuator_biasprm", "nactuator", "N, N/m, N s/m", "bias parameters"),
+    _field.rows(Wrench, "actuator_gear", "nout", "1", "factor of length and force; for balls and free joints an axis"),
     _field.rows(Vec2, "actuator_ctrlrange", "nu", "1", "range of the control"),
     _field.rows(Vec2, "actuator_forcerange", "nactuator", "N, N m", "range of the force"),
     _field.real("actuator_damping", "nactuator", "N s/m, N m s/rad", "damping added to the joint, times gear squared"),

@@ -11,6 +11,10 @@ from typing import NamedTuple
 
 from featherlane.errors import ArgumentError
 from featherlane.lanes import Choice, Kernel, kernel
+from featherlane.lanes.rows import row_type
+
+# coefficients of the ellipsoid model of fluid forces, mass and inertia of the added mass
+Fluid = row_type("Fluid", "scale blunt slender angular kutta magnus mass_x mass_y mass_z inertia_x inertia_y inertia_z")
 
 
 class Shape(NamedTuple):

@@ -91,7 +91,7 @@ def pixel_ray(m, d, i, column, row):
     Orthographic cameras have parallel rays; fovy is then the height of the image [m], and its width is equal.
     """
     pos, R = d.cam_xpos[i], d.cam_xmat[i]
-    u, v = real(d, column + 0.5), real(d, row + 0.5)
+    u, v = column + 0.5, row + 0.5
     if m.cam_projection[i] == PROJ_PERSPECTIVE:
         fx, fy = focal_lengths(m, i, image_size(m, i))
         cx, cy = principal_point(m, i)

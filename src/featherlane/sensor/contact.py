@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from featherlane.prelude import *
 from featherlane.collision.rays.shapes import inside_shape
-from featherlane.lanes.worlds import read3, write3
+from featherlane.lanes.worlds import write3
 from featherlane.sensor.inside import inside_hull, point_in_site
-from featherlane.sensor.one_world import matrix_of, motion_of, vector_of
 from featherlane.spatial.motion import at_point
 
 CONDATA_GEOM = 1 << 9  # additional field of lists of contacts: the two geoms
@@ -37,7 +36,8 @@ class Selection(NamedTuple):
 @kernel
 def force_of(m, d, k, lane):
     """Returns (force, moment) of contact k in its frame, less its adhesion; zeros if it has no row."""
-    f, t = Vec3(read3(flat(d.con_force), 6 * k, lane)), Vec3(read3(flat(d.con_force), 6 * k + 3, lane))
+    w = read_lane(d.con_force, k, lane)
+    f, t = w.force, w.torque
     if m.flg_adhesion:
         f = Vec3(f.x - read_lane(d.con_adhesion, k, lane), f.y, f.z)
     s = 1.0
@@ -49,7 +49,7 @@ def force_of(m, d, k, lane):
 @kernel
 def motion_at(m, d, b, point, lane):
     """Returns the velocity of body b at a point."""
-    return at_point(motion_of(d.cvel, b, lane), point - vector_of(d.subtree_com, m.body_rootid[b], lane))
+    return at_point(read_lane(d.cvel, b, lane), point - read_lane(d.subtree_com, m.body_rootid[b], lane))
 
 
 # ---- matching -------------------------------------------------------------------------------------------------------
@@ -101,11 +101,11 @@ def in_site(m, d, s, k, lane):
     inside = 1
     if s.kind1 == OBJ_SITE:
         i = s.x1
-        p = point_in_site(d, i, vector_of(d.con_pos, k, lane), lane)
+        p = point_in_site(d, i, read_lane(d.con_pos, k, lane), lane)
         if m.site_type[i] == MESH:
             inside = 1 if inside_hull(m, m.site_dataid[i], p) else 0
         else:
-            inside = 1 if inside_shape(m.site_type[i], vector_of(m.site_size, i, lane), p) else 0
+            inside = 1 if inside_shape(m.site_type[i], read_lane(m.site_size, i, lane), p) else 0
     return inside
 
 
@@ -186,7 +186,7 @@ def turned(v, side):
 @kernel
 def relative_motion(m, d, k, lane):
     """Returns the (angular, linear) velocity of the second body relative to the first at the contact, in its frame."""
-    point, R = vector_of(d.con_pos, k, lane), matrix_of(d.con_frame, k, lane)
+    point, R = read_lane(d.con_pos, k, lane), read_lane(d.con_frame, k, lane)
     v = motion_at(m, d, d.con_carrier[k, 1], point, lane) - motion_at(m, d, d.con_carrier[k, 0], point, lane)
     return R @ v.angular, R @ v.linear
 
@@ -210,13 +210,13 @@ def write_contact_fields(m, d, s, out, a, k, nfound, lane):
         write_lane(out, a, lane, read_lane(d.con_dist, k, lane))
         a += 1
     if fields & CONDATA_POS:
-        write3(out, a, lane, vector_of(d.con_pos, k, lane))
+        write3(out, a, lane, read_lane(d.con_pos, k, lane))
         a += 3
     if fields & CONDATA_NORMAL:
-        write3(out, a, lane, sign * matrix_of(d.con_frame, k, lane).rows[0])
+        write3(out, a, lane, sign * read_lane(d.con_frame, k, lane).rows[0])
         a += 3
     if fields & CONDATA_TANGENT:
-        write3(out, a, lane, sign * matrix_of(d.con_frame, k, lane).rows[1])
+        write3(out, a, lane, sign * read_lane(d.con_frame, k, lane).rows[1])
         a += 3
     if fields & (CONDATA_LINVEL | CONDATA_ANGVEL):
         w, v = relative_motion(m, d, k, lane)
@@ -240,7 +240,7 @@ def centre_of_force(m, d, s, lane):
         if matches(m, d, s, k, lane):
             f, _ = force_of(m, d, k, lane)
             weight = sqrt(dot(f, f))
-            centre = fma(weight, vector_of(d.con_pos, k, lane), centre)
+            centre = fma(weight, read_lane(d.con_pos, k, lane), centre)
             total = total + weight
     return 1.0 / fmax(total, MINVAL) * centre
 
@@ -252,10 +252,10 @@ def net_wrench(m, d, s, centre, lane):
     for k in range(d.ncon_slot[0]):
         side = matches(m, d, s, k, lane)
         if side:
-            R, (f, t) = matrix_of(d.con_frame, k, lane), force_of(m, d, k, lane)
+            R, (f, t) = read_lane(d.con_frame, k, lane), force_of(m, d, k, lane)
             sign = 1.0 if side == 1 else -1.0
             f, t = sign * (R.T @ f), sign * (R.T @ t)
-            arm = vector_of(d.con_pos, k, lane) - centre
+            arm = read_lane(d.con_pos, k, lane) - centre
             force, moment = force + f, moment + (t + cross(arm, f))
     return force, moment
 

@@ -30,7 +30,7 @@ def choose_geoms(m, d, i, image, corner, extent):
         image: (width, height) [pixels].
         corner, extent: (column, row) of the block's first pixel, (columns, rows) of the block.
     """
-    (column, row), (wide, high), far = corner, extent, real(d, d.camera.clip[1])
+    (column, row), (wide, high), far = corner, extent, d.camera.clip[1]
     optical = d.cam_xmat[i].columns[2]
     origin, axis = image_ray(m, d, i, image, column + 0.5 * wide - 0.5, row + 0.5 * high - 0.5)
     rho, slope = 0.0, 0.0

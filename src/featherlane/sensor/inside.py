@@ -3,13 +3,12 @@
 from featherlane.prelude import *
 from featherlane.collision.rays.shapes import inside_shape
 from featherlane.sensor.frame import object_pos
-from featherlane.sensor.one_world import matrix_of, vector_of
 
 
 @kernel
 def point_in_site(d, s, point, lane):
     """Returns a world point in the frame of site s."""
-    return matrix_of(d.site_xmat, s, lane).T @ (point - vector_of(d.site_xpos, s, lane))
+    return read_lane(d.site_xmat, s, lane).T @ (point - read_lane(d.site_xpos, s, lane))
 
 
 @kernel
@@ -31,7 +30,7 @@ def inside_site(m, d, s, point):
     if m.site_type[s] == MESH:
         d.ray.point[0] = point
         for lane in range(width(d)):
-            p = point_in_site(d, s, vector_of(d.ray.point, 0, lane), lane)
+            p = point_in_site(d, s, read_lane(d.ray.point, 0, lane), lane)
             write_lane(d.ray.distance, 0, lane, 1.0 if inside_hull(m, m.site_dataid[s], p) else 0.0)
         value = d.ray.distance[0]
     else:

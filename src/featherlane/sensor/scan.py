@@ -58,7 +58,7 @@ def choose(m, d, g, origin, bundle, chosen, n):
     near, _, r = near_bundle(m, d, g, fma(-behind, axis, center), axis, rho, fmax(spread, 0.0))
     if slope < 0.0:
         near = true_mask(d)
-    away = norm3(d.geom_xpos[g] - center) - r > real(d, d.ray.cutoff[0]) + reach
+    away = norm3(d.geom_xpos[g] - center) - r > d.ray.cutoff[0] + reach
     if m.geom_type[g] == PLANE or any_(near & not_(away)):
         n = insert(chosen, n, g)
     return n, dot(d.geom_xpos[g], d.geom_xmat[g].rows[0]) + d.geom_xmat[g][8]
@@ -119,7 +119,7 @@ def choose_near(m, d, p, frame, bounds, chosen):
     """
     pos, R = frame
     b = tuple(read_lane(bounds, i, 0) for i in range(10))
-    center, axis = R @ Vec3(real(d, x) for x in b[0:3]), R @ Vec3(real(d, x) for x in b[3:6])
+    center, axis = R @ Vec3(b[0:3]), R @ Vec3(b[3:6])
     origin = pos + center, axis
     bundle, spoiled, n = b[6:10], dot(pos, R.columns[0] + R.columns[1]), 0
     for k in range(d.camera.ncandidate[0]):

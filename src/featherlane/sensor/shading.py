@@ -212,7 +212,7 @@ def shine(m, d, p, k, point, normal, to_eye, specular, shininess, skin, seen):
         along = -dot(to_light, way)
         if L[o + CUTOFF] > -1.0:
             spot = pow_(fmax(along, 0.0), real(d, L[o + EXPONENT]))
-            fade = where(along >= real(d, L[o + CUTOFF]), fade * spot, 0.0)
+            fade = where(along >= L[o + CUTOFF], fade * spot, 0.0)
     facing = fmax(dot(normal, to_light), 0.0)
     halfway = normalize3(to_light + to_eye)[0]
     gloss = where(facing > 0.0, specular * pow_(fmax(dot(normal, halfway), 0.0), shininess), 0.0)

@@ -6,7 +6,6 @@ Source: MuJoCo's documentation, XML reference, sensor/tactile; MuJoCo's plugin `
 from featherlane.prelude import *
 from featherlane.collision.signed_distance import signed_distance
 from featherlane.sensor.contact import force_of
-from featherlane.sensor.one_world import matrix_of, vector_of
 
 
 # ---- tactile ---------------------------------------------------------------------------------------------------------
@@ -39,7 +38,7 @@ def _add_geom(m, d, i, g, mask):
     pos, other, body = d.geom_xpos[own], d.geom_xpos[g], m.geom_bodyid[g]
     for j in range(n):
         t = first + j
-        point = pos + R @ Vec3(real(d, x) for x in m.taxel_pos[t])
+        point = pos + R @ m.taxel_pos[t]
         local = S.T @ (point - other)
         dist, _ = signed_distance(m, d, m.geom_field[g], m.geom_fieldadr[g], size, local, exact=0)
         inside, depth = mask & (dist < 0.0), -dist
@@ -49,7 +48,7 @@ def _add_geom(m, d, i, g, mask):
             out[a + j] = where(inside, fmax(out[a + j], depth), out[a + j])
             for c in unrolled(range(2)):
                 s = 6 * t + 3 * c
-                side = Vec3(real(d, x) for x in m.taxel_tangent[s : s + 3])
+                side = Vec3(m.taxel_tangent[s : s + 3])
                 k = a + (c + 1) * n + j
                 out[k] = where(inside, out[k] + fabs(dot(sliding, side)), out[k])
 
@@ -90,13 +89,13 @@ def _add_contact(m, d, i, k, lane):
     """Adds the force and torque of contact k to the cell of its direction."""
     s, columns, rows = m.sensor_objid[i], m.sensor_grid[i, 0], m.sensor_grid[i, 1]
     first, weld = m.sensor_grid[i, 3], m.body_weldid[m.site_bodyid[s]]
-    R, S = matrix_of(d.con_frame, k, lane), matrix_of(d.site_xmat, s, lane)
+    R, S = read_lane(d.con_frame, k, lane), read_lane(d.site_xmat, s, lane)
     force, torque = force_of(m, d, k, lane)
     # the force acts on the second body
     sign = 1.0 if m.body_weldid[d.con_carrier[k, 1]] == weld else -1.0
     force = sign * (S.T @ (R.T @ force))
     torque = sign * (S.T @ (R.T @ torque))
-    x, y, z = S.T @ (vector_of(d.con_pos, k, lane) - vector_of(d.site_xpos, s, lane))
+    x, y, z = S.T @ (read_lane(d.con_pos, k, lane) - read_lane(d.site_xpos, s, lane))
     column = _cell(m, first, columns, atan2(x, -z))
     row = _cell(m, first + columns + 1, rows, atan2(y, sqrt(fma(x, x, z * z))))
     if column >= 0 and row >= 0:

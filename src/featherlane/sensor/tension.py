@@ -63,7 +63,7 @@ def tendon_force(m, d, i):
     for k in range(m.nactuator):
         if pulls_tendon(m, k, i):
             o = m.actuator_outadr[k]
-            force = fma(m.actuator_gear[o, 0], d.actuator_force[o], force)
+            force = fma(m.actuator_gear[o][0], d.actuator_force[o], force)
     return force
 
 

@@ -5,7 +5,7 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2; the cross operators
 
 from featherlane.lanes import fma, join, kernel
 from featherlane.lanes.rows import attribute, operator
-from featherlane.spatial.types import Box, Force, Motion, Vec3, Wrench
+from featherlane.spatial.types import Bounds, Box, Force, Motion, Vec3, Wrench
 from featherlane.spatial.vector import cross
 
 
@@ -36,6 +36,7 @@ def dot6(a, b):
     return fma(a[0], b[0], fma(a[1], b[1], fma(a[2], b[2], fma(a[3], b[3], fma(a[4], b[4], a[5] * b[5])))))
 
 
+@attribute(Bounds, "low")
 @attribute(Box, "centre")
 @attribute(Wrench, "force")
 @attribute(Force, "moment")
@@ -46,6 +47,7 @@ def first3(a):
     return Vec3(a[0], a[1], a[2])
 
 
+@attribute(Bounds, "high")
 @attribute(Box, "half")
 @attribute(Wrench, "torque")
 @attribute(Force, "translation")

@@ -10,6 +10,7 @@ Vec3 = row_type("Vec3", "x y z")
 Vec4 = row_type("Vec4", "x y z w")
 Vec5 = row_type("Vec5", "a b c d e")
 Vec6 = row_type("Vec6", "a b c d e f")
+Vec10 = row_type("Vec10", "a b c d e f g h i j")
 Quat = row_type("Quat", "w x y z")
 Mat3 = row_type("Mat3", "xx xy xz yx yy yz zx zy zz")  # by rows
 Sym3 = row_type("Sym3", "xx xy xz yy yz zz")  # a symmetric matrix: the upper triangle by rows
@@ -23,5 +24,6 @@ Stiffness = row_type(
     "aaxx aaxy aaxz aayy aayz aazz alxx alxy alxz alyx alyy alyz alzx alzy alzz llxx llxy llxz llyy llyz llzz",
 )
 Box = row_type("Box", "cx cy cz hx hy hz")  # centre and half sizes
+Bounds = row_type("Bounds", "lx ly lz hx hy hz")  # lower and upper corner
 Solref = row_type("Solref", "timeconst dampratio")
 Solimp = row_type("Solimp", "dmin dmax width midpoint power")

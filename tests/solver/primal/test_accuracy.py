@@ -66,7 +66,7 @@ def test_contested_acceleration_is_row_force_over_stiffness(cone, rng):
         stiff = np.diag(p.M) + (p.J**2).T @ p.D
         return np.diag(p.M) * (np.abs(p.J).T @ np.abs(p.force(x))) / stiff
 
-    found, expected = s.a["primal.Mgrad_old"][: s.nv].T, each(s, a, contested)
+    found, expected = s.a["primal.contested"][: s.nv].T, each(s, a, contested)
     np.testing.assert_array_equal(found == 0, expected == 0)
     ratio = found[expected > 0] / expected[expected > 0]
     assert ratio.min() > 0.1 and ratio.max() < 10
@@ -95,7 +95,7 @@ def test_a_small_next_step_marks_a_solution_as_accurate(rng):
     go_to(s, best)
     call(find_contested, s.m, s.d)
     forces, zero, one = call(size_from_acceleration, s.m, s.d), np.zeros(s.width), np.ones(s.width)
-    bound = SMALL * forces + TERMS * EPS * s.a["primal.Mgrad_old"][: s.nv]
+    bound = SMALL * forces + TERMS * EPS * s.a["primal.contested"][: s.nv]
     for part, right in ((BELOW, True), (ABOVE, False), (np.nan, False)):
         go_along(s, 1e-12 * vectors(s, rng))
         s.a["primal.Mv"][: s.nv] = BELOW * bound * rng.choice([-1, 1], bound.shape)

@@ -119,7 +119,7 @@ def test_terms_are_the_absolute_terms_of_the_gradient(cone, rng):
     a = near(s, rng)
     at(s, a)
     call(is_rounding_of_terms, s.m, s.d)
-    terms = s.a["primal.Mgrad"][: s.nv]
+    terms = s.a["primal.terms"][: s.nv]
     for lane, p in enumerate(s.problems):
         x = a[:, lane]
         dense = np.abs(p.M @ x) + np.abs(p.M @ p.a0) + np.abs(p.J).T @ np.abs(p.force(x))
@@ -132,7 +132,7 @@ def test_rounding_of_terms_is_per_dof(dtype, eps, rng):
     s = touching(dtype=dtype)
     at(s, near(s, rng))
     call(is_rounding_of_terms, s.m, s.d)
-    bound = TERMS * eps * s.a["primal.Mgrad"][: s.nv]
+    bound = TERMS * eps * s.a["primal.terms"][: s.nv]
     for part, said in ((BELOW, True), (ABOVE, False), (np.nan, False)):
         s.a["primal.grad"][: s.nv] = BELOW * bound * rng.choice([-1, 1], bound.shape)
         s.a["primal.grad"][3, :-1] = part * bound[3, :-1]

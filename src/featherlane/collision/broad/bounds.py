@@ -15,7 +15,7 @@ ROUNDING, ROUNDING32 = 1e-14, 1e-6  # relative to a coordinate, with a safety fa
 
 @kernel
 def geom_box(m, d, g, margin):
-    """Returns (lower, upper) corner of the bounds of geom g's box, or of its sphere if that is tighter, plus margin."""
+    """Returns the bounds of geom g's bounding box, or of its sphere if that is tighter, plus margin."""
     R, x = d.geom_xmat[g], d.geom_xpos[g]
     c, s = R @ m.geom_aabb[g].centre, m.geom_aabb[g].half
     r, rounding = m.geom_rbound[g], ROUNDING
@@ -27,64 +27,66 @@ def geom_box(m, d, g, margin):
     v = fma(fabs(R[3]), s[0], fma(fabs(R[4]), s[1], fabs(R[5]) * s[2]))
     w = fma(fabs(R[6]), s[0], fma(fabs(R[7]), s[1], fabs(R[8]) * s[2]))
     half, wide = Vec3(u, v, w), Vec3(wider, wider, wider)
-    return x + fmax(c - half, -r) - wide, x + fmin(c + half, r) + wide
+    return Bounds(join(x + fmax(c - half, -r) - wide, x + fmin(c + half, r) + wide))
 
 
 @kernel
 def swept_box(m, d, g):
-    """Returns (lower, upper) corner of the axis-aligned box that holds geom g during the whole step.
+    """Returns the bounds of geom g during the whole step.
 
     Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Swept broadphase AABBs".
     """
     move, turn, _ = step_motion(m, d, g)
-    low, high = geom_box(m, d, g, norm3(turn) * m.geom_rbound[g])
-    return low + fmin(move, 0.0), high + fmax(move, 0.0)
+    box = geom_box(m, d, g, norm3(turn) * m.geom_rbound[g])
+    return Bounds(join(box.low + fmin(move, 0.0), box.high + fmax(move, 0.0)))
 
 
 @kernel
 def detection_box(m, d, g, margin):
-    """Returns (lower, upper) corner of the bounds of geom g, in its step with `speculative`; empty without the geom."""
-    low, high = swept_box(m, d, g) if sweeping(m) else geom_box(m, d, g, margin)
+    """Returns the bounds of geom g, of its whole step with `speculative`; empty in worlds without the geom."""
+    box = swept_box(m, d, g) if sweeping(m) else geom_box(m, d, g, margin)
     if m.nvariant > 0:
-        present, empty = is_present(m, g), Vec3(EMPTY, EMPTY, EMPTY)
-        low, high = where(present, low, empty), where(present, high, -empty)
-    return low, high
+        box = where(is_present(m, g), box, empty_bounds())
+    return box
 
 
 @kernel
 def crowd_boxes(m, d):
     """Computes crowd.box: the axis-aligned boxes of the geoms of the crowd, of their whole step with `speculative`."""
     for i in range(m.ncrowd):
-        low, high = detection_box(m, d, m.crowd_geom[i], 0.0)
-        d.crowd.box[6 * i : 6 * i + 6] = join(low, high)
+        d.crowd.box[i] = detection_box(m, d, m.crowd_geom[i], 0.0)
 
 
 @kernel
 def body_boxes(m, d, wide):
     """Computes near.body_box: the boxes of a body's bounded colliding geoms; `wide` adds their possible travel."""
-    empty, margin = Vec3(EMPTY, EMPTY, EMPTY), 0.0
+    margin = 0.0
     for b in range(m.nbody):
-        d.near.body_box[6 * b : 6 * b + 6] = join(empty, -empty)
+        d.near.body_box[b] = empty_bounds()
     for i in range(m.ncollide):
         g = m.collide_geom[i]
         if wide:
             margin = d.neighbours.travel[g]
-        (low, high), b = detection_box(m, d, g, margin), 6 * m.geom_bodyid[g]
-        d.near.body_box[b : b + 3] = fmin(low, Vec3(d.near.body_box[b : b + 3]))
-        d.near.body_box[b + 3 : b + 6] = fmax(high, Vec3(d.near.body_box[b + 3 : b + 6]))
+        b = m.geom_bodyid[g]
+        d.near.body_box[b] = united(detection_box(m, d, g, margin), d.near.body_box[b])
 
 
 @kernel
-def boxes_overlap(a, i, b, j):
-    """Returns whether the boxes at a[i] and b[j] overlap; false for NaN."""
-    return (
-        (a[i] <= b[j + 3])
-        & (b[j] <= a[i + 3])
-        & (a[i + 1] <= b[j + 4])
-        & (b[j + 1] <= a[i + 4])
-        & (a[i + 2] <= b[j + 5])
-        & (b[j + 2] <= a[i + 5])
-    )
+def boxes_overlap(a, b):
+    """Returns whether two bounds overlap; false for NaN."""
+    return (a.lx <= b.hx) & (b.lx <= a.hx) & (a.ly <= b.hy) & (b.ly <= a.hy) & (a.lz <= b.hz) & (b.lz <= a.hz)
+
+
+@kernel
+def united(a, b):
+    """Returns the bounds of two bounds."""
+    return Bounds(join(fmin(a.low, b.low), fmax(a.high, b.high)))
+
+
+@kernel
+def empty_bounds():
+    """Returns the bounds of nothing."""
+    return Bounds(EMPTY, EMPTY, EMPTY, -EMPTY, -EMPTY, -EMPTY)
 
 
 @kernel

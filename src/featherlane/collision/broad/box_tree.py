@@ -21,14 +21,14 @@ Sweep-and-prune is not used: on one axis it finds n^1.5 pairs in a flat crowd.
 """
 
 from featherlane.prelude import *
-from featherlane.collision.broad.bounds import boxes_overlap
+from featherlane.collision.broad.bounds import EMPTY, boxes_overlap, empty_bounds, united
+from featherlane.collision.lane import read_bounds
 from featherlane.dynamics.awake import sleeping
 from featherlane.lanes.sort import drop_repeats, sort, sort_digits
 
 CELL_BITS = 10  # cells of the curve along each axis: 2^10
 INDEX_BITS = 21  # geoms of a crowd: fewer than 2^21
 FEW = 8  # if fewer than one in 8 geoms can move, each of them searches a tree of the others
-EMPTY = 1e30  # an empty box extends from EMPTY to -EMPTY
 
 
 # ---- keys ----------------------------------------------------------------------------------------------------
@@ -123,14 +123,14 @@ def spread_bits(i):
 @kernel
 def order_leaves(m1, d1, box):
     """Sorts the boxes along the curve by the position of their centres; a key is that position, then the box index."""
-    for k in range(3):
+    for k in unrolled(range(3)):
         low, high = EMPTY, -EMPTY
         for i in range(m1.ncrowd):
-            x = box[6 * i + k] + box[6 * i + 3 + k]
+            x = box[i][k] + box[i][3 + k]
             low, high = fmin(x, low), fmax(x, high)
         scale = ((1 << CELL_BITS) - 1) / fmax(high - low, 1e-30)
         for i in range(m1.ncrowd):
-            x = box[6 * i + k] + box[6 * i + 3 + k]
+            x = box[i][k] + box[i][3 + k]
             cell = spread_bits(whole(clip((x - low) * scale, 0.0, (1 << CELL_BITS) - 1))) << k
             d1.crowd.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.crowd.leaf_key[i] | (cell << INDEX_BITS)
     for i in range(m1.ncrowd):
@@ -148,25 +148,19 @@ def build_tree(m1, d1, box, leaves, fixed):
     """
     for i in range(leaves):
         held = i < m1.ncrowd and (fixed == 0 or not is_awake(d1, i))
-        for k in range(3):
-            node = 6 * (leaves + i) + k
-            if held:
-                own = 6 * (d1.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)) + k
-                d1.crowd.node_box[node], d1.crowd.node_box[node + 3] = box[own], box[own + 3]
-            else:
-                d1.crowd.node_box[node], d1.crowd.node_box[node + 3] = EMPTY, -EMPTY
+        if held:
+            d1.crowd.node_box[leaves + i] = box[d1.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)]
+        else:
+            d1.crowd.node_box[leaves + i] = empty_bounds()
     for i in range(1, leaves):
         node = leaves - i
-        for k in range(3):
-            a, b = 12 * node + k, 12 * node + 6 + k
-            d1.crowd.node_box[6 * node + k] = fmin(d1.crowd.node_box[a], d1.crowd.node_box[b])
-            d1.crowd.node_box[6 * node + 3 + k] = fmax(d1.crowd.node_box[a + 3], d1.crowd.node_box[b + 3])
+        d1.crowd.node_box[node] = united(d1.crowd.node_box[2 * node], d1.crowd.node_box[2 * node + 1])
 
 
 @kernel
 def push_node_pair(d, top, a, b, height):
     """Pushes two nodes of equal height on the stack if their boxes overlap; returns the new top."""
-    if boxes_overlap(d.crowd.node_box, 6 * a, d.crowd.node_box, 6 * b):
+    if boxes_overlap(d.crowd.node_box[a], d.crowd.node_box[b]):
         d.crowd.node_stack[3 * top], d.crowd.node_stack[3 * top + 1], d.crowd.node_stack[3 * top + 2] = a, b, height
         top += 1
     return top
@@ -224,7 +218,7 @@ def find_pairs_of_awake(m1, d1, leaves):
             while top > 0:
                 top -= 1
                 a = d1.crowd.node_stack[top]
-                if boxes_overlap(d1.crowd.node_box, 6 * a, d1.crowd.node_box, 6 * (leaves + i)):
+                if boxes_overlap(d1.crowd.node_box[a], d1.crowd.node_box[leaves + i]):
                     if a < leaves:
                         d1.crowd.node_stack[top], d1.crowd.node_stack[top + 1] = 2 * a, 2 * a + 1
                         top += 2
@@ -249,9 +243,10 @@ def keep_fixed_boxes(m1, d1):
     same = d1.crowd.fixed[0]
     for i in range(m1.ncrowd):
         if d1.crowd.leaf_awake[i] == 0:
-            for k in range(6 * i, 6 * i + 6):
-                if d1.crowd.leaf_box[k] != d1.crowd.fixed_box[k]:
-                    d1.crowd.fixed_box[k] = d1.crowd.leaf_box[k]
+            box, kept = d1.crowd.leaf_box[i], d1.crowd.fixed_box[i]
+            d1.crowd.fixed_box[i] = box
+            for k in unrolled(range(6)):
+                if box[k] != kept[k]:
                     same = 0
     return same
 
@@ -263,14 +258,14 @@ def find_pairs_of_movable(m1, d1, leaves):
     for i in range(m1.ncrowd):
         if d1.crowd.leaf_awake[i] != 0:
             for j in range(i + 1, m1.ncrowd):
-                if d1.crowd.leaf_awake[j] != 0 and boxes_overlap(d1.crowd.leaf_box, 6 * i, d1.crowd.leaf_box, 6 * j):
+                if d1.crowd.leaf_awake[j] != 0 and boxes_overlap(d1.crowd.leaf_box[i], d1.crowd.leaf_box[j]):
                     add_pair(m1, d1, i, j)
             d1.crowd.node_stack[0] = 1
             top = 1
             while top > 0:
                 top -= 1
                 a = d1.crowd.node_stack[top]
-                if boxes_overlap(d1.crowd.node_box, 6 * a, d1.crowd.leaf_box, 6 * i):
+                if boxes_overlap(d1.crowd.node_box[a], d1.crowd.leaf_box[i]):
                     if a < leaves:
                         d1.crowd.node_stack[top], d1.crowd.node_stack[top + 1] = 2 * a, 2 * a + 1
                         top += 2
@@ -320,8 +315,8 @@ def load_awake(m, d, lane):
 @kernel
 def load_boxes(m, d, lane):
     """Loads the boxes of one world."""
-    for i in range(6 * m.ncrowd):
-        d.crowd.leaf_box[i] = read_lane(d.crowd.box, i, lane)
+    for i in range(m.ncrowd):
+        d.crowd.leaf_box[i] = read_bounds(d.crowd.box, i, lane)
 
 
 @stage

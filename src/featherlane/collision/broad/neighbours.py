@@ -43,7 +43,7 @@ def is_list_valid(m, d):
         move, turn = d.neighbours.move[k], d.neighbours.turn[k]
         x, y, _ = d.geom_xmat[g].rows
         same = same & is_within(d.geom_xpos[g] - d.neighbours.pos[k], move)
-        same = same & is_within(x - d.neighbours.axis[2 * k], turn) & is_within(y - d.neighbours.axis[2 * k + 1], turn)
+        same = same & is_within(x - d.neighbours.axis[k, 0], turn) & is_within(y - d.neighbours.axis[k, 1], turn)
         box, old = m.geom_aabb[g], d.neighbours.box[k]
         for i in unrolled(range(6)):
             same = same & (box[i] == old[i])
@@ -72,7 +72,7 @@ def widen(m, d):
     for k in range(m.ncollide):
         g = m.collide_geom[k]
         d.neighbours.pos[k] = d.geom_xpos[g]
-        d.neighbours.axis[2 * k], d.neighbours.axis[2 * k + 1], _ = d.geom_xmat[g].rows
+        d.neighbours.axis[k, 0], d.neighbours.axis[k, 1], _ = d.geom_xmat[g].rows
         d.neighbours.box[k] = m.geom_aabb[g]
         d.neighbours.margin[k] = geom_margin_and_gap(m, g)
         d.neighbours.reach[k] = d.near.geom_reach[g]
@@ -89,7 +89,7 @@ def never_meet(m, d, g, h, near):
 
     Evaluated only for shapes with a bounding box and a known orientation.
     """
-    function = m.pair_function[NGEOMTYPES * m.geom_type[g] + m.geom_type[h]]
+    function = m.pair_function[m.geom_type[g], m.geom_type[h]]
     apart = not_(near)
     if not m.all_round and (SPHERE_SPHERE <= function <= CAPSULE_CAPSULE or CAPSULE_BOX <= function <= CONVEX):
         margin = fmax(farthest(m, d, -1, g, h), 0.0) + (d.neighbours.travel[g] + d.neighbours.travel[h])

@@ -65,11 +65,11 @@ def seen_faces(d1, f, w, size):
     while k < n:
         g = d1.epa.seen[k]
         for e in range(3):
-            h = d1.epa.neighbour[3 * g + e] >> 2
+            h = d1.epa.neighbour[g, e] >> 2
             if d1.epa.mark[h] == 0:
                 visible = sees(d1, h, w, size)
                 if not visible:
-                    visible = on_line(d1, d1.epa.corner[3 * g + e], d1.epa.corner[3 * g + (e + 1) % 3], w, size)
+                    visible = on_line(d1, d1.epa.corner[g, e], d1.epa.corner[g, (e + 1) % 3], w, size)
                 if visible:
                     d1.epa.seen[n], d1.epa.mark[h] = h, 1
                     n = n + 1
@@ -81,29 +81,29 @@ def seen_faces(d1, f, w, size):
 def horizon(d1, nseen, nvertex):
     """Lists the edges between visible and other faces; returns their number, 0 if they are not one loop."""
     for k in range(nvertex):
-        d1.epa.link[2 * k] = -1
+        d1.epa.link[k, 0] = -1
     n, good = 0, True
     for k in range(nseen):
         f = d1.epa.seen[k]
         for e in range(3):
-            beyond = d1.epa.neighbour[3 * f + e]
+            beyond = d1.epa.neighbour[f, e]
             if d1.epa.mark[beyond >> 2] == 0 and n < FACES:
-                a, b = d1.epa.corner[3 * f + e], d1.epa.corner[3 * f + (e + 1) % 3]
-                d1.epa.edge[3 * n], d1.epa.edge[3 * n + 1], d1.epa.edge[3 * n + 2] = a, b, beyond
-                if d1.epa.link[2 * a] >= 0:
+                a, b = d1.epa.corner[f, e], d1.epa.corner[f, (e + 1) % 3]
+                d1.epa.edge[n, 0], d1.epa.edge[n, 1], d1.epa.edge[n, 2] = a, b, beyond
+                if d1.epa.link[a, 0] >= 0:
                     good = False
-                d1.epa.link[2 * a] = n
+                d1.epa.link[a, 0] = n
                 n = n + 1
 
     # one full loop
     if n < 3:
         good = False
     if good:
-        start = d1.epa.edge[0]
+        start = d1.epa.edge[0, 0]
         at, length = start, 0
         for _ in range(n):
-            if d1.epa.link[2 * at] >= 0:
-                at = d1.epa.edge[3 * d1.epa.link[2 * at] + 1]
+            if d1.epa.link[at, 0] >= 0:
+                at = d1.epa.edge[d1.epa.link[at, 0], 1]
                 length = length + 1
                 if at == start:
                     break
@@ -131,7 +131,7 @@ def grow(d1, f, vertex, nface, nspare, size):
             d1.epa.spare[nspare] = g
             nspare = nspare + 1
         for k in range(n):
-            a, b = d1.epa.edge[3 * k], d1.epa.edge[3 * k + 1]
+            a, b = d1.epa.edge[k, 0], d1.epa.edge[k, 1]
             g = nface
             if nspare > 0:
                 nspare = nspare - 1
@@ -140,16 +140,16 @@ def grow(d1, f, vertex, nface, nspare, size):
                 open_group(d1, nface)
                 nface = nface + 1
             # the fan's faces are indexed by the first vertex of their edge, and by the last one
-            d1.epa.link[2 * a], d1.epa.link[2 * b + 1] = g, g
-            d1.epa.edge[3 * k + 1] = g
-            beyond = d1.epa.edge[3 * k + 2]
-            d1.epa.neighbour[3 * (beyond >> 2) + (beyond & 3)] = 4 * g
+            d1.epa.link[a, 0], d1.epa.link[b, 1] = g, g
+            d1.epa.edge[k, 1] = g
+            beyond = d1.epa.edge[k, 2]
+            d1.epa.neighbour[beyond >> 2, beyond & 3] = 4 * g
             make_face(d1, g, a, b, vertex)
-            d1.epa.neighbour[3 * g] = beyond
+            d1.epa.neighbour[g, 0] = beyond
         for k in range(n):
-            g = d1.epa.edge[3 * k + 1]
-            d1.epa.neighbour[3 * g + 1] = 4 * d1.epa.link[2 * d1.epa.corner[3 * g + 1]] + 2
-            d1.epa.neighbour[3 * g + 2] = 4 * d1.epa.link[2 * d1.epa.corner[3 * g] + 1] + 1
+            g = d1.epa.edge[k, 1]
+            d1.epa.neighbour[g, 1] = 4 * d1.epa.link[d1.epa.corner[g, 1], 0] + 2
+            d1.epa.neighbour[g, 2] = 4 * d1.epa.link[d1.epa.corner[g, 0], 1] + 1
     return nface, nspare
 
 
@@ -164,9 +164,9 @@ def least_face(d1, nface):
         least, group = where(lower, keys[k], least), where(lower, 1.0 * k, group)
     least_keys[0], least_keys[1] = least, group
     # selects, not branches: which lane is lower cannot be predicted
-    f, key = 8.0 * d1.epa.least[8], d1.epa.least[0]
+    f, key = 8.0 * d1.epa.least[1, 0], d1.epa.least[0, 0]
     for lane in unrolled(range(1, 8)):
-        g, other = 8.0 * d1.epa.least[8 + lane] + lane, d1.epa.least[lane]
+        g, other = 8.0 * d1.epa.least[1, lane] + lane, d1.epa.least[0, lane]
         f = where((other < key) | ((other == key) & (g < f)), g, f)
         key = fmin(other, key)
     return whole(f)
@@ -180,9 +180,9 @@ def faces_below(d1, nface, key):
     for k in range((nface + 7) // 8):
         total = total + where(keys[k] < key, 1.0, 0.0)
     sums[0] = total
-    n = d1.epa.least[0]
+    n = d1.epa.least[0, 0]
     for lane in unrolled(range(1, 8)):
-        n = n + d1.epa.least[lane]
+        n = n + d1.epa.least[0, lane]
     return whole(n)
 
 
@@ -223,7 +223,7 @@ def foot_on_first(d1, nface, n, depth, near):
         for f in range(nface):
             level = d1.epa.offset[f] <= depth + near and d1.epa.key[f] < 0.5 * GROWN
             if level and inside < 0.0 and dot(normal_of_face(d1, f), n) > LEVEL:
-                x, y, z = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
+                x, y, z = d1.epa.corner[f, 0], d1.epa.corner[f, 1], d1.epa.corner[f, 2]
                 q = parts_of_foot(d1, x, y, z, n, depth)
                 least = least_of(q)
                 if least > inside:
@@ -264,7 +264,7 @@ def leave_simplex(d1):
         v = d1.epa.best[k]
         d1.simplex.point[k] = d1.epa.point[v]
         d1.simplex.first[k] = d1.epa.first[v]
-        d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1] = d1.epa.vertex[2 * v], d1.epa.vertex[2 * v + 1]
+        d1.simplex.vertex[k, 0], d1.simplex.vertex[k, 1] = d1.epa.vertex[v, 0], d1.epa.vertex[v, 1]
     d1.simplex.count[0] = 3
 
 
@@ -283,9 +283,9 @@ def size_of_simplex(d1):
 def settle_on_best(m1, d1, n):
     """Sets the facet of the face that ended the search, if there is one; n: its normal."""
     if d1.epa.closed[0] == 1:
-        i, j, k = 2 * d1.epa.best[0], 2 * d1.epa.best[1], 2 * d1.epa.best[2]
-        first = d1.epa.vertex[i], d1.epa.vertex[j], d1.epa.vertex[k]
-        second = d1.epa.vertex[i + 1], d1.epa.vertex[j + 1], d1.epa.vertex[k + 1]
+        i, j, k = d1.epa.best[0], d1.epa.best[1], d1.epa.best[2]
+        first = d1.epa.vertex[i, 0], d1.epa.vertex[j, 0], d1.epa.vertex[k, 0]
+        second = d1.epa.vertex[i, 1], d1.epa.vertex[j, 1], d1.epa.vertex[k, 1]
         settle_on_facet(m1, d1, first, second, n)
 
 
@@ -324,7 +324,7 @@ def grow_polytope(m1, d1, steps, most):
         if upper < depth or (exact and on_surface and not flat):
             depth, n, flat = upper, u, on_surface
             for i in range(3):
-                d1.epa.best[i] = d1.epa.corner[3 * f + i]
+                d1.epa.best[i] = d1.epa.corner[f, i]
         if step >= LOOSE and most < FACES and faces_below(d1, nface, depth - gap) > most:
             break
         grown = 0

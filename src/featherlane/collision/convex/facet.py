@@ -90,8 +90,8 @@ def face_towards(m1, d1, side, i, u, alike):
 def set_facet(d1, kind, i, j):
     """Sets a facet by its kind and vertices."""
     d1.facet.kind[0] = kind
-    d1.facet.vertex[0], d1.facet.vertex[1], d1.facet.vertex[2] = i
-    d1.facet.vertex[3], d1.facet.vertex[4], d1.facet.vertex[5] = j
+    d1.facet.vertex[0, 0], d1.facet.vertex[0, 1], d1.facet.vertex[0, 2] = i
+    d1.facet.vertex[1, 0], d1.facet.vertex[1, 1], d1.facet.vertex[1, 2] = j
 
 
 @kernel
@@ -124,25 +124,25 @@ def has_face(d1, side):
 @kernel
 def plane_of_face(m1, d1, side):
     """Returns (normal, offset) of the facet's face, in the frame of its shape."""
-    f, size = d1.facet.vertex[3 * side], d1.shapes.size[side]
+    f, size = d1.facet.vertex[side, 0], d1.shapes.size[side]
     if d1.shapes.type[side] == MESH:
         n, offset = m1.hull_planenormal[f], m1.hull_planeoffset[f]
     else:
         s = 0.0 * size[0] + 1.0
         if f % 2 == 0:
             s = -s
-        n, offset = unit_axis(f // 2, s), flat(d1.shapes.size)[3 * side + f // 2]
+        n, offset = unit_axis(f // 2, s), size[f // 2]
     return n, offset
 
 
 @kernel
 def error_and_drop(m1, d1, side):
     """Returns (error, drop): the corners' deviation from the face's plane, and the height of all others below it."""
-    f = d1.facet.vertex[3 * side]
+    f = d1.facet.vertex[side, 0]
     if d1.shapes.type[side] == MESH:
         error, drop = m1.hull_planeerror[f], m1.hull_planedrop[f]
     else:
-        error, drop = 0.0 * d1.shapes.size[0][0], 2.0 * flat(d1.shapes.size)[3 * side + f // 2]
+        error, drop = 0.0 * d1.shapes.size[0][0], 2.0 * d1.shapes.size[side][f // 2]
     return error, drop
 
 
@@ -154,6 +154,6 @@ def is_of_facet(m1, d1, side, i):
         _, drop = error_and_drop(m1, d1, side)
         found = dot(n, vertex_of(m1, d1, side, i)) > offset - 0.5 * drop
     else:
-        k = 3 * side
-        found = i == d1.facet.vertex[k] or i == d1.facet.vertex[k + 1] or i == d1.facet.vertex[k + 2]
+        a, b, c = d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2]
+        found = i in (a, b, c)
     return found

@@ -58,7 +58,7 @@ DEAD = 0.5 * GROWN  # keys of removed faces are greater
 @kernel
 def vertex_code(d1, v):
     """Returns a packed index of the two core vertices whose difference is vertex v of the polytope."""
-    return (d1.epa.vertex[2 * v] << CODE_BITS) | d1.epa.vertex[2 * v + 1]
+    return (d1.epa.vertex[v, 0] << CODE_BITS) | d1.epa.vertex[v, 1]
 
 
 @kernel
@@ -78,15 +78,15 @@ def write_faces(d1, record):
     """
     ncorner, nface, word = 0, 0, 0
     for v in range(d1.epa.count[0]):
-        d1.epa.link[2 * v] = -1
+        d1.epa.link[v, 0] = -1
     for f in range(d1.epa.count[1]):
         if d1.epa.key[f] < DEAD:
             for c in unrolled(range(3)):
-                v = d1.epa.corner[3 * f + c]
-                if d1.epa.link[2 * v] < 0:
-                    d1.epa.link[2 * v], d1.epa.link[2 * ncorner + 1] = ncorner, v
+                v = d1.epa.corner[f, c]
+                if d1.epa.link[v, 0] < 0:
+                    d1.epa.link[v, 0], d1.epa.link[ncorner, 1] = ncorner, v
                     ncorner += 1
-                word = (word << CORNER_BITS) | d1.epa.link[2 * v]
+                word = (word << CORNER_BITS) | d1.epa.link[v, 0]
             record[FIRST_FACE + nface // 3] = 1.0 * word
             nface += 1
             if nface % 3 == 0:
@@ -98,9 +98,9 @@ def write_faces(d1, record):
 def write_vertices(d1, record, ncorner):
     """Writes the packed vertices with the numbers of `write_faces`."""
     for k in range((ncorner + 1) // 2):
-        word = vertex_code(d1, d1.epa.link[4 * k + 1])
+        word = vertex_code(d1, d1.epa.link[2 * k, 1])
         if 2 * k + 1 < ncorner:
-            word = (word << (2 * CODE_BITS)) | vertex_code(d1, d1.epa.link[4 * k + 3])
+            word = (word << (2 * CODE_BITS)) | vertex_code(d1, d1.epa.link[2 * k + 1, 1])
         record[FIRST_VERTEX + k] = 1.0 * word
 
 
@@ -142,7 +142,7 @@ def unpack_vertices(m1, d1, record, nvertex):
         for k in range(min(2 * word + 1, nvertex - 1), 2 * word - 1, -1):
             i, j = (codes >> CODE_BITS) & (CODES - 1), codes & (CODES - 1)
             codes = codes >> (2 * CODE_BITS)
-            d1.epa.vertex[2 * k], d1.epa.vertex[2 * k + 1] = i, j
+            d1.epa.vertex[k, 0], d1.epa.vertex[k, 1] = i, j
             if hulls:
                 a, b = m1.hull_vert[first + i], m1.hull_vert[second + j]
             else:
@@ -158,7 +158,7 @@ def unpack_faces(d1, record, nface):
         for c in range(n):
             f = 3 * word + c
             for k in range(2, -1, -1):
-                d1.epa.corner[3 * f + k] = faces & (CORNERS - 1)
+                d1.epa.corner[f, k] = faces & (CORNERS - 1)
                 faces = faces >> CORNER_BITS
     make_faces(d1, nface)
 
@@ -166,7 +166,7 @@ def unpack_faces(d1, record, nface):
 @kernel
 def is_on_facet(m1, d1, k):
     """Returns whether vertex k of the polytope belongs to the facet."""
-    return is_of_facet(m1, d1, 0, d1.epa.vertex[2 * k]) and is_of_facet(m1, d1, 1, d1.epa.vertex[2 * k + 1])
+    return is_of_facet(m1, d1, 0, d1.epa.vertex[k, 0]) and is_of_facet(m1, d1, 1, d1.epa.vertex[k, 1])
 
 
 @kernel
@@ -180,7 +180,7 @@ def polytope_holds(m1, d1, size):
             for f in range(8 * group, min(8 * group + 8, d1.epa.count[1])):
                 if not (d1.epa.offset[f] > distance or d1.epa.key[f] > DEAD):
                     for c in range(3):
-                        holds = holds and is_on_facet(m1, d1, d1.epa.corner[3 * f + c])
+                        holds = holds and is_on_facet(m1, d1, d1.epa.corner[f, c])
         if not holds:
             break
     return holds
@@ -192,13 +192,13 @@ def link_faces(d1, nface):
     """Sets the neighbours of the polytope's faces; returns whether these form a closed surface."""
     S, closed = d1.epa.side, nface > 0
     for f in range(nface):
-        i, j, k = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
+        i, j, k = d1.epa.corner[f, 0], d1.epa.corner[f, 1], d1.epa.corner[f, 2]
         S[CORNERS * j + i], S[CORNERS * k + j], S[CORNERS * i + k] = -1, -1, -1
     for f in range(nface):
-        i, j, k = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
+        i, j, k = d1.epa.corner[f, 0], d1.epa.corner[f, 1], d1.epa.corner[f, 2]
         S[CORNERS * i + j], S[CORNERS * j + k], S[CORNERS * k + i] = 4 * f, 4 * f + 1, 4 * f + 2
     for f in range(nface):
-        i, j, k = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
+        i, j, k = d1.epa.corner[f, 0], d1.epa.corner[f, 1], d1.epa.corner[f, 2]
         a, b, c = S[CORNERS * j + i], S[CORNERS * k + j], S[CORNERS * i + k]
         set_neighbours(d1, f, a, b, c)
         closed = closed and min(a, b, c) >= 0

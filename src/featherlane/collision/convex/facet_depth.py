@@ -60,7 +60,7 @@ def size_of_pair(m1, d1):
             _, offset = plane_of_face(m1, d1, side)
             size = size + fabs(offset)
         else:
-            a = vertex_of(m1, d1, side, d1.facet.vertex[3 * side])
+            a = vertex_of(m1, d1, side, d1.facet.vertex[side, 0])
             size = size + sqrt(dot(a, a))
     return size + sqrt(dot(p, p))
 
@@ -68,12 +68,12 @@ def size_of_pair(m1, d1):
 @kernel
 def measure_triangle(m1, d1, size):
     """Computes `measure_facet` for a triangle."""
-    i, j = d1.facet.vertex[0], d1.facet.vertex[3]
+    i, j = d1.facet.vertex[0, 0], d1.facet.vertex[1, 0]
     p = vertex_difference(m1, d1, i, j)
     if d1.facet.kind[0] == FIRST:
-        q, r = vertex_difference(m1, d1, d1.facet.vertex[1], j), vertex_difference(m1, d1, d1.facet.vertex[2], j)
+        q, r = vertex_difference(m1, d1, d1.facet.vertex[0, 1], j), vertex_difference(m1, d1, d1.facet.vertex[0, 2], j)
     else:
-        q, r = vertex_difference(m1, d1, i, d1.facet.vertex[4]), vertex_difference(m1, d1, i, d1.facet.vertex[5])
+        q, r = vertex_difference(m1, d1, i, d1.facet.vertex[1, 1]), vertex_difference(m1, d1, i, d1.facet.vertex[1, 2])
     e, f, g = q - p, r - p, r - q
     normal = cross(e, f)
     nn, inside = dot(normal, normal), 0.0 * size
@@ -88,7 +88,7 @@ def measure_triangle(m1, d1, size):
             inside = least
             a = vertex_of(m1, d1, 0, i)
             if d1.facet.kind[0] == FIRST:
-                b, c = vertex_of(m1, d1, 0, d1.facet.vertex[1]), vertex_of(m1, d1, 0, d1.facet.vertex[2])
+                b, c = vertex_of(m1, d1, 0, d1.facet.vertex[0, 1]), vertex_of(m1, d1, 0, d1.facet.vertex[0, 2])
                 a = fma(y, b - a, fma(z, c - a, a))
             store_facet(d1, n, depth, a)
     return inside
@@ -97,11 +97,11 @@ def measure_triangle(m1, d1, size):
 @kernel
 def measure_crossing(m1, d1, size):
     """Computes `measure_facet` for two edges."""
-    i, j = d1.facet.vertex[0], d1.facet.vertex[3]
+    i, j = d1.facet.vertex[0, 0], d1.facet.vertex[1, 0]
     p = vertex_difference(m1, d1, i, j)
     e, f = (
-        vertex_difference(m1, d1, d1.facet.vertex[1], j) - p,
-        p - vertex_difference(m1, d1, i, d1.facet.vertex[4]),
+        vertex_difference(m1, d1, d1.facet.vertex[0, 1], j) - p,
+        p - vertex_difference(m1, d1, i, d1.facet.vertex[1, 1]),
     )
     normal = cross(e, f)
     nn, inside = dot(normal, normal), 0.0 * size
@@ -114,14 +114,14 @@ def measure_crossing(m1, d1, size):
         if least > INSIDE * size:
             inside = least
             a = vertex_of(m1, d1, 0, i)
-            store_facet(d1, n, dot(n, p), fma(s, vertex_of(m1, d1, 0, d1.facet.vertex[1]) - a, a))
+            store_facet(d1, n, dot(n, p), fma(s, vertex_of(m1, d1, 0, d1.facet.vertex[0, 1]) - a, a))
     return inside
 
 
 @kernel
 def border_distance(m1, d1, side, n, y):
     """Returns how far inside the facet's face the point's projection is [m], 0 outside; in the shape's frame."""
-    f, least = d1.facet.vertex[3 * side], 0.0 * y[0] + FAR
+    f, least = d1.facet.vertex[side, 0], 0.0 * y[0] + FAR
     if d1.shapes.type[side] == MESH:
         first, start, count = m1.hull_vertadr[d1.shapes.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
         p = m1.hull_vert[first + m1.hull_outline[start + count - 1]]
@@ -146,7 +146,7 @@ def measure_face(m1, d1, side, size):
     """Computes `measure_facet` for a face of one core and a vertex of the other."""
     n, offset = plane_of_face(m1, d1, side)
     R, p = d1.convex.mat[0], d1.convex.pos[0]
-    x = vertex_of(m1, d1, 1 - side, d1.facet.vertex[3 - 3 * side])
+    x = vertex_of(m1, d1, 1 - side, d1.facet.vertex[1 - side, 0])
     if side == 0:
         y = R @ x + p
     else:
@@ -169,7 +169,7 @@ def part_over_face(m1, d1, side, n, y, z, border):
 
     An empty part has to <= from.  All in the frame of the face's shape.
     """
-    f, zero = d1.facet.vertex[3 * side], 0.0 * border
+    f, zero = d1.facet.vertex[side, 0], 0.0 * border
     lo, hi = zero, zero + 1.0
     if d1.shapes.type[side] == MESH:
         first, start, count = m1.hull_vertadr[d1.shapes.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
@@ -209,9 +209,10 @@ def cut_part(here, there, lo, hi):
 def measure_edge(m1, d1, side, size):
     """Computes `measure_facet` for a face of one core and an edge of the other that is parallel to it, and over it."""
     n, offset = plane_of_face(m1, d1, side)
-    R, p, k = d1.convex.mat[0], d1.convex.pos[0], 3 - 3 * side
+    R, p, other = d1.convex.mat[0], d1.convex.pos[0], 1 - side
     inside, border = 0.0 * size, WELL_INSIDE * size
-    a, b = vertex_of(m1, d1, 1 - side, d1.facet.vertex[k]), vertex_of(m1, d1, 1 - side, d1.facet.vertex[k + 2])
+    a = vertex_of(m1, d1, other, d1.facet.vertex[other, 0])
+    b = vertex_of(m1, d1, other, d1.facet.vertex[other, 2])
     if side == 0:
         y, z = R @ a + p, R @ b + p
     else:
@@ -235,7 +236,7 @@ def measure_edge(m1, d1, side, size):
 @kernel
 def corner_of_face(m1, d1, side, k):
     """Returns corner k of the facet's face, in the frame of its shape."""
-    f = d1.facet.vertex[3 * side]
+    f = d1.facet.vertex[side, 0]
     if d1.shapes.type[side] == MESH:
         i = m1.hull_outline[m1.hull_outlineadr[f] + k]
     else:
@@ -250,7 +251,7 @@ def corners_of_face(m1, d1, side):
     """Returns the number of corners of the facet's face."""
     n = 4
     if d1.shapes.type[side] == MESH:
-        n = m1.hull_outlinenum[d1.facet.vertex[3 * side]]
+        n = m1.hull_outlinenum[d1.facet.vertex[side, 0]]
     return n
 
 

@@ -39,15 +39,13 @@ def to_contact(frames, x):
 @kernel
 def load_corner(d1, side, k):
     """Returns corner k of a feature; each coordinate is stored in a separate array section."""
-    o = 3 * RUN * side + k
-    return Vec3(d1.feature.point[o], d1.feature.point[o + RUN], d1.feature.point[o + 2 * RUN])
+    return Vec3(d1.feature.point[side, i, k] for i in range(3))
 
 
 @kernel
 def store_corner(d1, side, k, x):
     """Stores corner k of a feature."""
-    o = 3 * RUN * side + k
-    d1.feature.point[o], d1.feature.point[o + RUN], d1.feature.point[o + 2 * RUN] = x
+    d1.feature.point[side, 0, k], d1.feature.point[side, 1, k], d1.feature.point[side, 2, k] = x
 
 
 @kernel
@@ -182,7 +180,7 @@ def mesh_feature(m1, d1, side, u, least):
     """
     mesh, vertex, face = d1.shapes.data[side], 0, NO_FACE
     start = m1.hull_vertadr[mesh]
-    i, j, k = d1.facet.vertex[3 * side], d1.facet.vertex[3 * side + 1], d1.facet.vertex[3 * side + 2]
+    i, j, k = d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2]
     if d1.facet.kind[0] != NO_FACET and has_face(d1, side):
         face = i
     elif d1.facet.kind[0] != NO_FACET and i != k:

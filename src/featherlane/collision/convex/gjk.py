@@ -142,8 +142,8 @@ def nearest_on_simplex(m1, d1):
         if d1.simplex.weight[i] > 0.0:
             d1.simplex.point[kept] = d1.simplex.point[i]
             d1.simplex.first[kept] = d1.simplex.first[i]
-            d1.simplex.vertex[2 * kept] = d1.simplex.vertex[2 * i]
-            d1.simplex.vertex[2 * kept + 1] = d1.simplex.vertex[2 * i + 1]
+            d1.simplex.vertex[kept, 0] = d1.simplex.vertex[i, 0]
+            d1.simplex.vertex[kept, 1] = d1.simplex.vertex[i, 1]
             d1.simplex.weight[kept] = d1.simplex.weight[i]
             kept = kept + 1
     d1.simplex.count[0] = kept
@@ -156,7 +156,7 @@ def add_support(d1):
     k = d1.simplex.count[0]
     d1.simplex.point[k] = d1.support.point[0]
     d1.simplex.first[k] = d1.support.first[0]
-    d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1] = d1.support.vertex[0], d1.support.vertex[1]
+    d1.simplex.vertex[k, 0], d1.simplex.vertex[k, 1] = d1.support.vertex[0], d1.support.vertex[1]
     d1.simplex.count[0] = k + 1
 
 
@@ -178,7 +178,7 @@ def is_known(d1):
     """Returns whether the latest support point is already in the simplex."""
     known = False
     for k in range(d1.simplex.count[0]):
-        i, j = d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1]
+        i, j = d1.simplex.vertex[k, 0], d1.simplex.vertex[k, 1]
         if i == d1.support.vertex[0] and j == d1.support.vertex[1] and i != NO_VERTEX and j != NO_VERTEX:
             known = True
         e = d1.simplex.point[k] - d1.support.point[0]

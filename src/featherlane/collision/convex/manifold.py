@@ -31,7 +31,7 @@ EQUAL = 1e-9  # m distances that differ by less are equal
 @kernel
 def load_candidate(d1, i):
     """Returns the position of a candidate."""
-    return Vec3(d1.clip.point[i], d1.clip.point[i + CAPACITY], d1.clip.point[i + 2 * CAPACITY])
+    return Vec3(d1.clip.point[0, i], d1.clip.point[1, i], d1.clip.point[2, i])
 
 
 @kernel
@@ -54,8 +54,8 @@ def bring_forward(d1, first, least):
                 if V[k] > most + least:
                     most, best = V[k], k
     a, b, x, y = load_candidate(d1, first), load_candidate(d1, best), d1.clip.dist[first], d1.clip.dist[best]
-    d1.clip.point[first], d1.clip.point[first + CAPACITY], d1.clip.point[first + 2 * CAPACITY] = b
-    d1.clip.point[best], d1.clip.point[best + CAPACITY], d1.clip.point[best + 2 * CAPACITY] = a
+    d1.clip.point[0, first], d1.clip.point[1, first], d1.clip.point[2, first] = b
+    d1.clip.point[0, best], d1.clip.point[1, best], d1.clip.point[2, best] = a
     d1.clip.dist[first], d1.clip.dist[best] = y, x
 
 

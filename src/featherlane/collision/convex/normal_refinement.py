@@ -152,9 +152,9 @@ def edges_of(d1, side):
         if has_both_rims(d1, side):
             n, e = 1, 2.0 * d1.shapes.size[side][1] * shape_axis(d1, side)
     elif kind != ELLIPSOID:
-        i, j = d1.simplex.vertex[side], -2
+        i, j = d1.simplex.vertex[0, side], -2
         for k in range(1, d1.simplex.count[0]):
-            v = d1.simplex.vertex[2 * k + side]
+            v = d1.simplex.vertex[k, side]
             if v != i and v != j and n < 2:
                 x = core_point(d1, side, k) - core_point(d1, side, 0)
                 if n == 0:

@@ -63,7 +63,7 @@ def measure_places(d1, rows):
 def add_candidate(d1, x, y, z, dist):
     """Appends a candidate."""
     k = d1.clip.count[0]
-    d1.clip.point[k], d1.clip.point[k + CAPACITY], d1.clip.point[k + 2 * CAPACITY], d1.clip.dist[k] = x, y, z, dist
+    d1.clip.point[0, k], d1.clip.point[1, k], d1.clip.point[2, k], d1.clip.dist[k] = x, y, z, dist
     d1.clip.count[0] = k + 1
 
 
@@ -232,7 +232,7 @@ def part_over_polygon(d1, side, a, e):
         if any_(beside):
             misses = True
     Q[0], Q[1] = los, his
-    lo, hi = d1.clip.place[0], d1.clip.place[8]
+    lo, hi = d1.clip.place[0, 0], d1.clip.place[0, 8]
     for k in range(1, 8):
         lo, hi = fmax(d1.clip.place[k], lo), fmin(d1.clip.place[8 + k], hi)
     if misses:

@@ -46,8 +46,8 @@ def first_witness(d1):
 @kernel
 def vertices_of_simplex(d1, side):
     """Returns the vertices of a core that form the simplex's points; for two points the second one is repeated."""
-    i, j = d1.simplex.vertex[side], d1.simplex.vertex[2 + side]
-    k = d1.simplex.vertex[4 + side] if d1.simplex.count[0] == 3 else j
+    i, j = d1.simplex.vertex[0, side], d1.simplex.vertex[1, side]
+    k = d1.simplex.vertex[2, side] if d1.simplex.count[0] == 3 else j
     return i, j, k
 
 

@@ -19,13 +19,13 @@ def keep_vertex(d1, k):
     """Stores the latest support point as vertex k."""
     d1.epa.point[k] = d1.support.point[0]
     d1.epa.first[k] = d1.support.first[0]
-    d1.epa.vertex[2 * k], d1.epa.vertex[2 * k + 1] = d1.support.vertex[0], d1.support.vertex[1]
+    d1.epa.vertex[k, 0], d1.epa.vertex[k, 1] = d1.support.vertex[0], d1.support.vertex[1]
 
 
 @kernel
 def make_face(d1, f, i, j, k):
     """Creates face f from three vertices, counterclockwise from outside; a face without area is never the nearest."""
-    d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2] = i, j, k
+    d1.epa.corner[f, 0], d1.epa.corner[f, 1], d1.epa.corner[f, 2] = i, j, k
     a, b, c = d1.epa.point[i], d1.epa.point[j], d1.epa.point[k]
     n = cross(b - a, c - a)
     nn = dot(n, n)
@@ -33,14 +33,14 @@ def make_face(d1, f, i, j, k):
     if nn > 0.0:
         n = 1.0 / sqrt(nn) * n
         key = dot(n, c)
-    d1.epa.normal[f], d1.epa.normal[f + FACES], d1.epa.normal[f + 2 * FACES] = n
+    d1.epa.normal[0, f], d1.epa.normal[1, f], d1.epa.normal[2, f] = n
     d1.epa.offset[f], d1.epa.key[f], d1.epa.mark[f] = key, key, 0
 
 
 @kernel
 def normal_of_face(d1, f):
     """Returns the unit normal of a face."""
-    return Vec3(d1.epa.normal[f], d1.epa.normal[f + FACES], d1.epa.normal[f + 2 * FACES])
+    return Vec3(d1.epa.normal[0, f], d1.epa.normal[1, f], d1.epa.normal[2, f])
 
 
 @kernel
@@ -55,7 +55,7 @@ def make_faces(d1, n):
             f = min(8 * group + lane, n - 1)
             d1.epa.mark[8 * group + lane] = 0
             for c in unrolled(range(3)):
-                x, y, z = d1.epa.point[d1.epa.corner[3 * f + c]]
+                x, y, z = d1.epa.point[d1.epa.corner[f, c]]
                 at = 72 * group + 24 * c + lane
                 d1.epa.place[at], d1.epa.place[at + 8], d1.epa.place[at + 16] = x, y, z
     for group in range((n + 7) // 8):
@@ -82,7 +82,7 @@ def open_group(d1, f):
 @kernel
 def set_neighbours(d1, f, i, j, k):
     """Sets the edges beyond the edges of face f: 4 face + edge."""
-    d1.epa.neighbour[3 * f], d1.epa.neighbour[3 * f + 1], d1.epa.neighbour[3 * f + 2] = i, j, k
+    d1.epa.neighbour[f, 0], d1.epa.neighbour[f, 1], d1.epa.neighbour[f, 2] = i, j, k
 
 
 # ---- the first tetrahedron -------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def first_tetrahedron(m1, d1, size):
     for k in range(n):
         d1.epa.point[k] = d1.simplex.point[k]
         d1.epa.first[k] = d1.simplex.first[k]
-        d1.epa.vertex[2 * k], d1.epa.vertex[2 * k + 1] = d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1]
+        d1.epa.vertex[k, 0], d1.epa.vertex[k, 1] = d1.simplex.vertex[k, 0], d1.simplex.vertex[k, 1]
 
     # vertices that add no dimension are removed from a flat simplex
     a = d1.epa.point[0]

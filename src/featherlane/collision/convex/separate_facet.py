@@ -104,8 +104,8 @@ def is_distinct_face(m1, d1, side, face):
     that were found have one vertex of the other core and different ones of the box.  A hull may have several nearly
     parallel faces, so its faces always count as confusable.
     """
-    k, other, kind, distinct = 3 * side, 1 - side, d1.facet.kind[0], d1.shapes.type[side] == BOX
-    distinct = distinct and (kind == CROSSING or d1.facet.vertex[k] == d1.facet.vertex[k + 2])
+    other, kind, distinct = 1 - side, d1.facet.kind[0], d1.shapes.type[side] == BOX
+    distinct = distinct and (kind == CROSSING or d1.facet.vertex[side, 0] == d1.facet.vertex[side, 2])
     if distinct:
         n = unit_axis(face // 2, 2.0 * (face % 2) - 1.0 + 0.0 * d1.shapes.size[0][0])
         if side == 0:
@@ -116,13 +116,13 @@ def is_distinct_face(m1, d1, side, face):
             v, _ = plane_of_face(m1, d1, other)
             v = u + v
             distinct = d1.shapes.type[other] == MESH and dot(v, v) > (2.0 * PARALLEL) * (2.0 * PARALLEL)
-            f = d1.facet.vertex[3 * other]
+            f = d1.facet.vertex[other, 0]
             for c in range(m1.hull_polyvertnum[f] if distinct else 0):
                 i = m1.hull_polyvert[m1.hull_polyvertadr[f] + c]
                 distinct = distinct and not has_edge_along(m1, d1, other, i, u)
         else:
             for c in range(3):
-                i = d1.facet.vertex[3 * other + c]
+                i = d1.facet.vertex[other, c]
                 distinct = distinct and not has_edge_along(m1, d1, other, i, u)
     return distinct
 
@@ -130,8 +130,8 @@ def is_distinct_face(m1, d1, side, face):
 @kernel
 def edge_of_facet(m1, d1, side):
     """Returns the vector along the facet's edge, in the frame of its shape."""
-    k = 3 * side
-    return vertex_of(m1, d1, side, d1.facet.vertex[k + 2]) - vertex_of(m1, d1, side, d1.facet.vertex[k])
+    i, j = d1.facet.vertex[side, 0], d1.facet.vertex[side, 2]
+    return vertex_of(m1, d1, side, j) - vertex_of(m1, d1, side, i)
 
 
 @kernel
@@ -171,12 +171,12 @@ def is_separate_facet(m1, d1, size, inside):
     alone = slack < 0.5 * ALIKE * inside
     if not has_face(d1, 0):
         for k in range(3):
-            if alone and (k == 0 or d1.facet.vertex[k] != d1.facet.vertex[k - 1]):
-                alone = falls_away(m1, d1, 0, d1.facet.vertex[k], n, tilt, slack)
+            if alone and (k == 0 or d1.facet.vertex[0, k] != d1.facet.vertex[0, k - 1]):
+                alone = falls_away(m1, d1, 0, d1.facet.vertex[0, k], n, tilt, slack)
     if not has_face(d1, 1):
-        for k in range(3, 6):
-            if alone and (k == 3 or d1.facet.vertex[k] != d1.facet.vertex[k - 1]):
-                alone = falls_away(m1, d1, 1, d1.facet.vertex[k], u, tilt, slack)
+        for k in range(3):
+            if alone and (k == 0 or d1.facet.vertex[1, k] != d1.facet.vertex[1, k - 1]):
+                alone = falls_away(m1, d1, 1, d1.facet.vertex[1, k], u, tilt, slack)
     return alone
 
 
@@ -208,7 +208,7 @@ def settle_on_edge(m1, d1, side, face, i):
     k, good = edge_across(m1, d1, 1 - side, i, u), False
     if k >= 0 and edge_across(m1, d1, 1 - side, k, u) == i:
         for c in range(3):
-            d1.facet.vertex[3 - 3 * side + c] = min(i, k) if c == 0 else max(i, k)
+            d1.facet.vertex[1 - side, c] = min(i, k) if c == 0 else max(i, k)
         good = measure_facet(m1, d1) > 0.0
     return good
 

@@ -53,7 +53,7 @@ def lay_columns(d1, R):
     for k in range(3):
         E[k] = 0.0
     for k in range(9):
-        d1.box.axis[8 * (k // 3) + k % 3] = R[k]
+        d1.box.axis[k // 3, k % 3] = R[k]
 
 
 @kernel

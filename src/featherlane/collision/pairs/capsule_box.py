@@ -25,14 +25,14 @@ def nearest_end(d1, p, h, size):
     """Returns (feature, axis, x, squared distance) of the end nearest to the face below it, or of an end inside."""
     what, axis, x, best = NOWHERE, 0, 0.0, NEVER
     for end in (-1, 1):
-        c = p + real(d1, end) * h
+        c = p + end * h
         out = clip(c, -size, size) - c
         square, beyond, k = plain_dot3(out, out), 0, 0
         for i in range(3):
             if fabs(c[i]) > size[i]:
                 beyond, k = beyond + 1, i
         if beyond < 2 and square < best:
-            what, axis, x, best = INSIDE + beyond, k, real(d1, end), square
+            what, axis, x, best = INSIDE + beyond, k, 1.0 * end, square
     return what, axis, x, best
 
 
@@ -52,9 +52,9 @@ def none_nearer(p, h, half, size, what, k, x, best):
 def corner_signs(d1):
     """Returns (x, y, z) of the corners of a cube from -1 to 1, eight at once; bit k of a corner's index is its sign."""
     for i in range(8):
-        d1.box.corner[i] = real(d1, 2 * (i & 1) - 1)
-        d1.box.corner[8 + i] = real(d1, (i & 2) - 1)
-        d1.box.corner[16 + i] = real(d1, (i >> 1 & 2) - 1)
+        d1.box.corner[0, i] = 2 * (i & 1) - 1
+        d1.box.corner[1, i] = (i & 2) - 1
+        d1.box.corner[2, i] = (i >> 1 & 2) - 1
     return Vec3(eights(d1.box.corner)[0:3])
 
 

@@ -71,7 +71,7 @@ def field_jets(m1, d1, side, exact):
     if side == 0:
         p = R @ p + d1.convex.pos[0]
     size = d1.shapes.size[side]
-    value, slope = signed_distance(m1, d1, d1.shapes.field[2 * side], d1.shapes.field[2 * side + 1], size, p, exact)
+    value, slope = signed_distance(m1, d1, d1.shapes.field[side, 0], d1.shapes.field[side, 1], size, p, exact)
     if side == 0:
         slope = R.T @ slope
     jet[4 * side] = value
@@ -232,10 +232,10 @@ def add_points(d1, n):
     R, origin = d1.shapes.mat[1], d1.shapes.pos[1]
     for i in range(n):
         k, dist = d1.manifold.count[0], d1.descent.dist[i]
-        x = Vec3(d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i])
+        x = Vec3(d1.descent.trial[0, i], d1.descent.trial[1, i], d1.descent.trial[2, i])
         if dist <= 0.0 and k < d1.nmanifold and not is_known(d1, k, x):
             d1.descent.known[k] = x
-            n = Vec3(d1.descent.normal[i], d1.descent.normal[8 + i], d1.descent.normal[16 + i])
+            n = Vec3(d1.descent.normal[0, i], d1.descent.normal[1, i], d1.descent.normal[2, i])
             normal = R @ n
             d1.manifold.dist[k] = dist
             d1.manifold.normal[k] = normal
@@ -267,7 +267,7 @@ def field_pair(m1, d1):
             for i in range(LANES):
                 at = Vec3(fma(high[k] - low[k], halton(first + i, (2, 3, 5)[k]), low[k]) for k in range(3))
                 at = R.T @ (at - p)
-                d1.descent.trial[i], d1.descent.trial[8 + i], d1.descent.trial[16 + i] = at
+                d1.descent.trial[0, i], d1.descent.trial[1, i], d1.descent.trial[2, i] = at
             x = Vec3(eights(d1.descent.trial)[0:3])
             jets = jets_at(m1, d1, x, exact)
             x, jets, _, _ = descend(m1, d1, x, jets, OVERLAP, m1.opt_sdf_iterations, exact)

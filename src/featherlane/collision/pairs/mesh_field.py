@@ -158,10 +158,10 @@ def start_on(m1, d1, triangle, n):
         u, v = where(folds, 1.0 - u, u), where(folds, 1.0 - v, v)
         w = 1.0 - u - v
         for k in range(3):
-            a, b, c = tuple(d1.descent.triangle[LANES * (3 * j + k) + triangle] for j in range(3))
-            d1.descent.start[LANES * k + n] = w * a + u * b + v * c
+            a, b, c = tuple(d1.descent.triangle[3 * j + k, triangle] for j in range(3))
+            d1.descent.start[k, n] = w * a + u * b + v * c
         for k in range(9):
-            d1.descent.corner[LANES * k + n] = d1.descent.triangle[LANES * k + triangle]
+            d1.descent.corner[k, n] = d1.descent.triangle[k, triangle]
         n += 1
         if n == LANES:
             eights(d1.descent.trial)[0:3] = eights(d1.descent.start)[0:3]
@@ -181,7 +181,7 @@ def collide_group(m1, d1, group, n):
         meets = meets & triangle_meets(m1, d1, a, b, c)
         eights(d1.descent.triangle)[0:9] = join(a, b, c)
         for i in range(LANES - 1, -1, -1):
-            if m1.fieldgroup_face[LANES * group + i] >= 0 and has(meets, i) and d1.descent.count[0] < d1.nmanifold:
+            if m1.fieldgroup_face[group, i] >= 0 and has(meets, i) and d1.descent.count[0] < d1.nmanifold:
                 n = start_on(m1, d1, i, n)
     return n
 
@@ -210,15 +210,15 @@ def mesh_field(m1, d1):
         else:
             meets = box_meets(m1, d1, Vec3(B[6 * node : 6 * node + 3]), Vec3(B[6 * node + 3 : 6 * node + 6]))
             for k in range(LANES):
-                child = m1.fieldnode_child[LANES * node + k]
+                child = m1.fieldnode_child[node, k]
                 if child != NO_CHILD and has(meets, k) and n < DEPTH:
                     d1.descent.node[n] = child
                     n += 1
     if waiting > 0:
         for i in range(waiting, LANES):
             for k in range(3):
-                d1.descent.start[LANES * k + i] = d1.descent.start[LANES * k]
+                d1.descent.start[k, i] = d1.descent.start[k, 0]
             for k in range(9):
-                d1.descent.corner[LANES * k + i] = d1.descent.corner[LANES * k]
+                d1.descent.corner[k, i] = d1.descent.corner[k, 0]
         eights(d1.descent.trial)[0:3] = eights(d1.descent.start)[0:3]
         finish_starts(m1, d1, waiting)

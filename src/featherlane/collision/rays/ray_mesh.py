@@ -108,7 +108,7 @@ def _open_node(m1, d1, node, n, p, inverse):
     near[0] = where(enter <= leave, enter, FAR)
     best = n
     for k in range(GROUP):
-        child = m1.meshnode_child[GROUP * node + k]
+        child = m1.meshnode_child[node, k]
         if child != NO_CHILD and d1.line.near[k] < FAR and n < DEPTH:
             d1.line.node[n], d1.line.enter[n] = child, d1.line.near[k]
             if d1.line.enter[n] < d1.line.enter[best]:

@@ -216,7 +216,7 @@ def quadrilateral(d1, w, n):
 @kernel
 def store_impact(d1, side, i, x):
     """Stores a point of a shape, given in contact coordinates."""
-    d1.sweep.impact[POINTS * side + i] = d1.feature.axes[0].T @ x + d1.feature.origin[0]
+    d1.sweep.impact[side, i] = d1.feature.axes[0].T @ x + d1.feature.origin[0]
 
 
 @kernel
@@ -340,8 +340,8 @@ def impact_points(m1, d1):
     Writes: sweep.impact (2, 4, 3) [m], manifold.count.
     Scratch: feature.*, clip.*.
     """
-    d1.sweep.impact[0] = d1.convex.witness[0]
-    d1.sweep.impact[POINTS] = d1.convex.witness[1]
+    d1.sweep.impact[0, 0] = d1.convex.witness[0]
+    d1.sweep.impact[1, 0] = d1.convex.witness[1]
     d1.manifold.count[0] = 1
     set_contact_axes(d1)
     if d1.shapes.type[0] == PLANE:

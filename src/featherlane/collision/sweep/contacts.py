@@ -20,7 +20,7 @@ from featherlane.collision.lane import read_vec3
 from featherlane.collision.mixing import both_present, margin_and_gap, reference_and_impedance, touching
 from featherlane.collision.motion import fast, is_swept_pair, spheres_meet, step_motion
 from featherlane.collision.slot import leave_slot, load_shape, store_manifold
-from featherlane.collision.sweep.clip import POINTS, impact_points
+from featherlane.collision.sweep.clip import impact_points
 from featherlane.collision.sweep.impact import IMPACT, find_impact
 from featherlane.collision.sweep.occlusion import look
 from featherlane.dynamics.awake import pair_awake, sleeping
@@ -47,8 +47,8 @@ def find_points(m1, d1):
     d1.shapes.limit[0] = 2.0 * fmax(dist, 0.0) + rest + d1.sweep.tolerance[0]
     impact_points(m1, d1)
     for side in range(2):
-        for i in range(POINTS * side, POINTS * side + d1.manifold.count[0]):
-            d1.sweep.start[i] = at_start(d1, side, d1.sweep.impact[i])
+        for i in range(d1.manifold.count[0]):
+            d1.sweep.start[side, i] = at_start(d1, side, d1.sweep.impact[side, i])
     d1.sweep.normal[0] = d1.convex.normal[0]
 
 
@@ -56,17 +56,16 @@ def find_points(m1, d1):
 def is_hidden(m, d, g, h, lane, i):
     """Returns whether a geom hides contact i: from the path of either end, or between the ends at impact."""
     d.sweep.hidden[0] = 0
-    j = POINTS + i
-    d.sweep.line[0] = d.sweep.start[i]
-    d.sweep.line[1] = d.sweep.impact[i]
+    d.sweep.line[0] = d.sweep.start[0, i]
+    d.sweep.line[1] = d.sweep.impact[0, i]
     look(m, d, g, h, lane)
     if d.sweep.hidden[0] == 0:
-        d.sweep.line[0] = d.sweep.start[j]
-        d.sweep.line[1] = d.sweep.impact[j]
+        d.sweep.line[0] = d.sweep.start[1, i]
+        d.sweep.line[1] = d.sweep.impact[1, i]
         look(m, d, h, g, lane)
     if d.sweep.hidden[0] == 0:
-        d.sweep.line[0] = d.sweep.impact[i]
-        d.sweep.line[1] = d.sweep.impact[j]
+        d.sweep.line[0] = d.sweep.impact[0, i]
+        d.sweep.line[1] = d.sweep.impact[1, i]
         if d.sweep.travel[0] >= d.sweep.travel[1]:
             look(m, d, g, h, lane)
         else:
@@ -80,7 +79,7 @@ def keep_visible(m, d, g, h, lane):
     part, count = d.sweep.travel[0] / (d.sweep.travel[0] + d.sweep.travel[1]), 0
     for i in range(d.manifold.count[0]):
         if not is_hidden(m, d, g, h, lane, i):
-            a, b = d.sweep.start[i], d.sweep.start[POINTS + i]
+            a, b = d.sweep.start[0, i], d.sweep.start[1, i]
             d.manifold.pos[count] = part * a + (1.0 - part) * b
             d.manifold.normal[count] = d.sweep.normal[0]
             count += 1

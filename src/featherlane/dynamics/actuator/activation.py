@@ -16,6 +16,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.dcmotor import held_integral, lag, motor_rates, next_motor_state, state_place
 from featherlane.dynamics.actuator.muscle import muscle_rate
+from featherlane.dynamics.actuator.parameters import MuscleRates, PidRates
 from featherlane.dynamics.actuator.pid_plugin import pid_plugin_rates
 from featherlane.dynamics.actuator.setpoint import nearest_setpoint, shorten_rotation, slew
 from featherlane.dynamics.actuator.user import user_rates
@@ -24,16 +25,16 @@ from featherlane.dynamics.actuator.user import user_rates
 @kernel
 def _pid_rates(m, d, i):
     """Computes the rates of a pid's states; replaces a slewed setpoint."""
-    g, o, states = 10 * i, m.actuator_outadr[i], m.actuator_states[i]
+    prm, o, states = PidRates(m.actuator_dynprm[i]), m.actuator_outadr[i], m.actuator_states[i]
     if states & SLEW:
-        slew(m, d, i, state_place(m, i, SLEW), m.actuator_dynprm[g + 1])
+        slew(m, d, i, state_place(m, i, SLEW), prm.slew)
     if states & INTEGRAL:
         a, setpoint = state_place(m, i, INTEGRAL), 0.0
         if m.actuator_ctrlspec[i] & INPUT_POS:
             setpoint = d.actuator_input[m.actuator_ctrladr[i]]
         length = d.actuator_length[o]
         error = nearest_setpoint(m, d, i, setpoint - length, 0.0)
-        d.act_dot[a] = held_integral(d.act[a], error, m.actuator_dynprm[g])
+        d.act_dot[a] = held_integral(d.act[a], error, prm.bound)
 
 
 @stage
@@ -56,9 +57,9 @@ def activation(m, d):
                 for k in range(number):
                     d.act_dot[last - number + 1 + k] = d.actuator_input[u + k]
             elif kind in (DYN_FILTER, DYN_FILTEREXACT):
-                d.act_dot[last] = (d.actuator_input[u] - d.act[last]) / fmax(m.actuator_dynprm[10 * i], MINVAL)
+                d.act_dot[last] = (d.actuator_input[u] - d.act[last]) / fmax(m.actuator_dynprm[i][0], MINVAL)
             elif kind == DYN_MUSCLE:
-                d.act_dot[last] = muscle_rate(d.actuator_input[u], d.act[last], m.actuator_dynprm, 10 * i)
+                d.act_dot[last] = muscle_rate(d.actuator_input[u], d.act[last], MuscleRates(m.actuator_dynprm[i]))
             elif kind == DYN_PID:
                 _pid_rates(m, d, i)
             elif kind == DYN_DCMOTOR:
@@ -77,7 +78,7 @@ def next_activation(m, d, i, a, rate):
         return next_motor_state(m, d, i, a, rate)
     y = fma(rate, h, x)
     if kind == DYN_FILTEREXACT:
-        tau = fmax(m.actuator_dynprm[10 * i], MINVAL)
+        tau = fmax(m.actuator_dynprm[i][0], MINVAL)
         y = fma(rate * tau, lag(h, tau), x)
     if m.actuator_actlimited[i]:
         y = clip(y, m.actuator_actrange[i][0], m.actuator_actrange[i][1])

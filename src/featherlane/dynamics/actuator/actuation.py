@@ -13,7 +13,7 @@ from featherlane.dynamics.actuator.transmission import add_output_force, output_
 @kernel
 def is_on_limited_tendon(m, i):
     """Returns whether the actuator pulls on a tendon with a limited sum of forces."""
-    return m.actuator_trntype[i] == TRN_TENDON and m.tendon_actfrclimited[m.actuator_trnid[2 * i]] != 0
+    return m.actuator_trntype[i] == TRN_TENDON and m.tendon_actfrclimited[m.actuator_trnid[i, 0]] != 0
 
 
 @kernel
@@ -23,11 +23,11 @@ def _bound_tendon_forces(m, d):
         d.tendon_actuatorfrc[t] = 0.0
     for i in range(m.nactuator):
         if is_on_limited_tendon(m, i):
-            t = m.actuator_trnid[2 * i]
+            t = m.actuator_trnid[i, 0]
             d.tendon_actuatorfrc[t] = d.tendon_actuatorfrc[t] + d.actuator_force[m.actuator_outadr[i]]
     for i in range(m.nactuator):
         if is_on_limited_tendon(m, i):
-            t, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
+            t, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
             total = d.tendon_actuatorfrc[t]
             bounded = clip(total, m.tendon_actfrcrange[t][0], m.tendon_actfrcrange[t][1])
             inside = (bounded == total) | (total == 0.0)

@@ -32,21 +32,21 @@ def _add_normal(m, d, x, a, b, k, force, mask):
 def add_pull(m, d, x, a, k, strength, mask):
     """x[a ..] += the pull of a contact: on the first body along the normal, on the second against it."""
     pull = strength * d.con_frame[k].rows[0]
-    _add_normal(m, d, x, a, d.con_carrier[2 * k], k, pull, mask)
-    _add_normal(m, d, x, a, d.con_carrier[2 * k + 1], k, -pull, mask)
+    _add_normal(m, d, x, a, d.con_carrier[k, 0], k, pull, mask)
+    _add_normal(m, d, x, a, d.con_carrier[k, 1], k, -pull, mask)
 
 
 @kernel
 def _body_transmission(m, d, i):
     """Computes the moment of an actuator on a body: the mean pull of the body's contacts.  Its row has all DoFs."""
-    o, b, active = m.actuator_outadr[i], m.actuator_trnid[2 * i], d.active[0] > 0.0
+    o, b, active = m.actuator_outadr[i], m.actuator_trnid[i, 0], d.active[0] > 0.0
     a = m.moment_rowadr[o]
     d.actuator_length[o] = 0.0
     for e in range(a, a + m.nv):
         d.actuator_moment[e] = where(active, 0.0, d.actuator_moment[e])
     number = 0.0
     for k in range(d.ncon_slot[0]):
-        b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+        b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
         if (b1 == b or b2 == b) and joins_moving(m, b1, b2):
             present = d.con_present[k] > 0.0
             add_pull(m, d, d.actuator_moment, a, k, 1.0, present)
@@ -84,7 +84,7 @@ def adhesive_pull(m, d):
         d.qfrc_adhesion[i] = where(active, 0.0, d.qfrc_adhesion[i])
     for k in range(d.ncon_slot[0]):
         pulls = (d.con_present[k] > 0.0) & (d.con_adhesion[k] != 0.0)
-        if joins_moving(m, d.con_carrier[2 * k], d.con_carrier[2 * k + 1]) and any_(pulls):
+        if joins_moving(m, d.con_carrier[k, 0], d.con_carrier[k, 1]) and any_(pulls):
             add_pull(m, d, d.qfrc_adhesion, 0, k, d.con_adhesion[k], pulls)
 
 

@@ -16,12 +16,12 @@ def is_disabled(m, i):
 @kernel
 def _delay_controls(m, d, i):
     """actuator_input <- the controls of an actuator with a history, delayed by its delay."""
-    a, n, first, dim = m.actuator_historyadr[i], m.actuator_history[2 * i], m.actuator_ctrladr[i], m.actuator_ctrlnum[i]
+    a, n, first, dim = m.actuator_historyadr[i], m.actuator_history[i, 0], m.actuator_ctrladr[i], m.actuator_ctrlnum[i]
     delay = m.actuator_delay[i]
     t = d.time[0] - delay
     at = bracket(d, a, n, t)
     for c in range(dim):
-        x = interpolate(d, a, n, dim, c, t, at, m.actuator_history[2 * i + 1])
+        x = interpolate(d, a, n, dim, c, t, at, m.actuator_history[i, 1])
         d.actuator_input[first + c] = where(delay == 0.0, d.ctrl[first + c], x)
 
 
@@ -31,7 +31,7 @@ def _take_delayed(m, d):
     for u in range(m.nu):
         d.actuator_input[u] = d.ctrl[u]
     for i in range(m.nactuator):
-        if m.actuator_history[2 * i] > 0:
+        if m.actuator_history[i, 0] > 0:
             _delay_controls(m, d, i)
 
 

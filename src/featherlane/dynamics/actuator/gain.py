@@ -11,14 +11,16 @@ from featherlane.dynamics.actuator.activation import early_activation
 from featherlane.dynamics.actuator.control import inputs
 from featherlane.dynamics.actuator.dcmotor import motor_bias, motor_gain, voltage
 from featherlane.dynamics.actuator.muscle import muscle_bias, muscle_gain
+from featherlane.dynamics.actuator.parameters import Affine, Muscle
 from featherlane.dynamics.actuator.setpoint import nearest_setpoint
 from featherlane.dynamics.actuator.user import user_bias, user_gain
 
 
 @kernel
-def _affine(prm, a, length, rate):
-    """Returns prm[0] + prm[1] length + prm[2] rate."""
-    return fma(prm[a + 2], rate, fma(prm[a + 1], length, prm[a]))
+def _affine(prm, length, rate):
+    """Returns an affine function of length and rate, with the parameters of a row."""
+    f = Affine(prm)
+    return fma(f.by_velocity, rate, fma(f.by_length, length, f.constant))
 
 
 @kernel
@@ -39,11 +41,11 @@ def driver(m, d, i):
 def _gain(m, d, i, length, rate):
     """Returns the gain of actuator i."""
     kind, o = m.actuator_gaintype[i], m.actuator_outadr[i]
-    gain = m.actuator_gainprm[10 * i]
+    gain = m.actuator_gainprm[i][0]
     if kind == GAIN_AFFINE:
-        gain = _affine(m.actuator_gainprm, 10 * i, length, rate)
+        gain = _affine(m.actuator_gainprm[i], length, rate)
     elif kind == GAIN_MUSCLE:
-        gain = muscle_gain(m, d, o, m.actuator_gainprm, 10 * i)
+        gain = muscle_gain(m, d, o, Muscle(m.actuator_gainprm[i]))
     elif kind == GAIN_DCMOTOR:
         gain = motor_gain(m, d, i)
     elif kind == GAIN_USER:
@@ -61,13 +63,13 @@ def present_gain(m, d, i):
 @kernel
 def _setpoint_force(m, d, i):
     """Returns the force of setpoints and integral of a pid; the affine bias subtracts the length and velocity terms."""
-    g = 10 * i
+    bias = Affine(m.actuator_biasprm[i])
     position, velocity, force, _ = inputs(m, d, i)
     position = nearest_setpoint(m, d, i, position, d.actuator_length[m.actuator_outadr[i]])
-    force = fma(-m.actuator_biasprm[g + 2], velocity, fma(-m.actuator_biasprm[g + 1], position, force))
+    force = fma(-bias.by_velocity, velocity, fma(-bias.by_length, position, force))
     if m.actuator_states[i] & INTEGRAL:
         z = early_activation(m, d, i, m.actuator_actadr[i] + m.actuator_actnum[i] - 1)
-        force = fma(m.actuator_gainprm[g], z, force)
+        force = fma(m.actuator_gainprm[i][0], z, force)
     return force
 
 
@@ -83,9 +85,9 @@ def gain_force(m, d, i):
         gain = _gain(m, d, i, length, rate)
         f = gain * nearest_setpoint(m, d, i, driver(m, d, i), length)
     if bias == BIAS_AFFINE:
-        f = f + _affine(m.actuator_biasprm, 10 * i, length, rate)
+        f = f + _affine(m.actuator_biasprm[i], length, rate)
     elif bias == BIAS_MUSCLE:
-        f = f + muscle_bias(m, d, o, m.actuator_biasprm, 10 * i)
+        f = f + muscle_bias(m, d, o, Muscle(m.actuator_biasprm[i]))
     elif bias == BIAS_DCMOTOR:
         f = f + motor_bias(m, d, i, gain)
     elif bias == BIAS_USER:
@@ -98,10 +100,10 @@ def simple_force(m, d, i):
     """Returns the bitwise identical force for an actuator in `actuator_simple`, without tests for other types."""
     o = m.actuator_outadr[i]
     length, rate = d.actuator_length[o], d.actuator_velocity[o]
-    gain = m.actuator_gainprm[10 * i]
+    gain = m.actuator_gainprm[i][0]
     if m.actuator_gaintype[i] == GAIN_AFFINE:
-        gain = _affine(m.actuator_gainprm, 10 * i, length, rate)
+        gain = _affine(m.actuator_gainprm[i], length, rate)
     f = gain * d.actuator_input[m.actuator_ctrladr[i]]
     if m.actuator_biastype[i] == BIAS_AFFINE:
-        f = f + _affine(m.actuator_biasprm, 10 * i, length, rate)
+        f = f + _affine(m.actuator_biasprm[i], length, rate)
     return f

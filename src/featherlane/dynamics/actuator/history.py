@@ -36,7 +36,7 @@ def _time(d, a, n, k):
 @kernel
 def _find(d, a, n, t):
     """Returns index i of the sample with time[i - 1] < t <= time[i]: 0 before the oldest, n after the newest."""
-    low, high = 0.0, real(d, n - 1.0)
+    low, high = 0.0, n - 1.0
     steps = n
     while steps > 1:
         middle = floor(0.5 * (low + high))
@@ -44,7 +44,7 @@ def _find(d, a, n, t):
         later = halves & (_time(d, a, n, middle) < t)
         low, high = where(later, middle, low), where(later, high, where(halves, middle, high))
         steps = (steps + 1) // 2
-    i = where(t > _time(d, a, n, real(d, n - 1.0)), 1.0 * n, high)
+    i = where(t > _time(d, a, n, n - 1.0), 1.0 * n, high)
     return where(t <= _time(d, a, n, 0.0), 0.0, i)
 
 
@@ -95,7 +95,7 @@ def bracket(d, a, n, t):
 
     Before the oldest and after the newest sample, the value is constant.
     """
-    oldest, newest = _time(d, a, n, 0.0), _time(d, a, n, real(d, n - 1.0))
+    oldest, newest = _time(d, a, n, 0.0), _time(d, a, n, n - 1.0)
     i = clip(_find(d, a, n, t), 0.0, n - 1.0)
     exact = fabs(t - _time(d, a, n, i)) < SAME_TIME
     before, after = t <= oldest + SAME_TIME, t >= newest - SAME_TIME
@@ -173,7 +173,7 @@ def _reset_control(m, d, i, a, n, mask):
 @kernel
 def _reset_sensor(m, d, i, a, n, mask):
     """Resets the samples of sensor i: one per step before time 0, or one per period, at the first step from it on."""
-    h, period, phase = m.opt_timestep[0], m.sensor_interval[2 * i], m.sensor_interval[2 * i + 1]
+    h, period, phase = m.opt_timestep[0], m.sensor_interval[i, 0], m.sensor_interval[i, 1]
     ticks = period > 0.0
     last = where(ticks, where(phase == 0.0, -period, phase), -h)
     _reset(d, a, n, m.sensor_dim[i], last, mask)
@@ -192,11 +192,11 @@ def reset_histories(m, d, mask):
     """
     if m.nhistory > 0:
         for i in range(m.nactuator):
-            if m.actuator_history[2 * i] > 0:
-                _reset_control(m, d, i, m.actuator_historyadr[i], m.actuator_history[2 * i], mask)
+            if m.actuator_history[i, 0] > 0:
+                _reset_control(m, d, i, m.actuator_historyadr[i], m.actuator_history[i, 0], mask)
         for i in range(m.nsensor):
-            if m.sensor_history[2 * i] > 0:
-                _reset_sensor(m, d, i, m.sensor_historyadr[i], m.sensor_history[2 * i], mask)
+            if m.sensor_history[i, 0] > 0:
+                _reset_sensor(m, d, i, m.sensor_historyadr[i], m.sensor_history[i, 0], mask)
 
 
 # ---- controls --------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def insert_controls(m, d):
     if m.nhistory > 0:
         always = true_mask(d)
         for i in range(m.nactuator):
-            n = m.actuator_history[2 * i]
+            n = m.actuator_history[i, 0]
             if n > 0:
                 first = m.actuator_ctrladr[i]
                 insert(d, m.actuator_historyadr[i], n, m.actuator_ctrlnum[i], d.time[0], d.ctrl, first, always)

@@ -5,8 +5,8 @@ With L0 = (lengthrange) / (range), L = range[0] + (length - lengthrange[0]) / L0
     force = -F (FL(L) FV(V) activation + FP(L)),    F = scale / acc0 where the parameter is negative
 
 FL consists of four parabolas over [lmin, lmax] with its maximum 1 at L = 1.  FV consists of two parabolas and rises
-from 0 at V = -1 over 1 at V = 0 to fvmax.  FP is a parabola from L = 1 on that continues as a line.  Parameters in
-order: range (2), force, scale, lmin, lmax, vmax, fpmax, fvmax.
+from 0 at V = -1 over 1 at V = 0 to fvmax.  FP is a parabola from L = 1 on that continues as a line.  The parameters are
+a `Muscle` (parameters.py).
 Source: MuJoCo, chapter Modeling, Muscles; mju_muscleGain, mju_muscleBias, mju_muscleDynamics.
 """
 
@@ -14,23 +14,23 @@ from featherlane.prelude import *
 
 
 @kernel
-def _strength(m, o, prm, a):
+def _strength(m, o, prm):
     """Returns F."""
-    force = prm[a + 2]
-    return where(force < 0.0, prm[a + 3] / fmax(m.actuator_acc0[o], MINVAL), force)
+    force = prm.force
+    return where(force < 0.0, prm.scale / fmax(m.actuator_acc0[o], MINVAL), force)
 
 
 @kernel
-def _optimum(m, o, prm, a):
+def _optimum(m, o, prm):
     """Returns L0."""
     stretch = m.actuator_lengthrange[o][1] - m.actuator_lengthrange[o][0]
-    return fmax(stretch / fmax(prm[a + 1] - prm[a], MINVAL), MINVAL)
+    return fmax(stretch / fmax(prm.high - prm.low, MINVAL), MINVAL)
 
 
 @kernel
-def _normalized(m, d, o, prm, a, unit):
+def _normalized(m, d, o, prm, unit):
     """Returns L."""
-    return prm[a] + (d.actuator_length[o] - m.actuator_lengthrange[o][0]) / unit
+    return prm.low + (d.actuator_length[o] - m.actuator_lengthrange[o][0]) / unit
 
 
 @kernel
@@ -60,22 +60,22 @@ def _velocity_curve(v, most):
 
 
 @kernel
-def muscle_gain(m, d, o, prm, a):
-    """Returns -F FL FV of output o, with its parameters from prm[a] on."""
-    unit = _optimum(m, o, prm, a)
-    curve, _ = _length_curve(_normalized(m, d, o, prm, a, unit), prm[a + 4], prm[a + 5])
-    speed, _ = _velocity_curve(d.actuator_velocity[o] / fmax(unit * prm[a + 6], MINVAL), prm[a + 8])
-    return -(_strength(m, o, prm, a) * curve * speed)
+def muscle_gain(m, d, o, prm):
+    """Returns -F FL FV of output o, a Muscle prm."""
+    unit = _optimum(m, o, prm)
+    curve, _ = _length_curve(_normalized(m, d, o, prm, unit), prm.lmin, prm.lmax)
+    speed, _ = _velocity_curve(d.actuator_velocity[o] / fmax(unit * prm.vmax, MINVAL), prm.fvmax)
+    return -(_strength(m, o, prm) * curve * speed)
 
 
 @kernel
-def muscle_gain_slopes(m, d, o, prm, a):
+def muscle_gain_slopes(m, d, o, prm):
     """Returns the slopes of `muscle_gain` in length and velocity."""
-    unit = _optimum(m, o, prm, a)
-    fast = fmax(unit * prm[a + 6], MINVAL)
-    curve, by_length = _length_curve(_normalized(m, d, o, prm, a, unit), prm[a + 4], prm[a + 5])
-    speed, by_speed = _velocity_curve(d.actuator_velocity[o] / fast, prm[a + 8])
-    force = -_strength(m, o, prm, a)
+    unit = _optimum(m, o, prm)
+    fast = fmax(unit * prm.vmax, MINVAL)
+    curve, by_length = _length_curve(_normalized(m, d, o, prm, unit), prm.lmin, prm.lmax)
+    speed, by_speed = _velocity_curve(d.actuator_velocity[o] / fast, prm.fvmax)
+    force = -_strength(m, o, prm)
     return force * by_length * speed / unit, force * curve * by_speed / fast
 
 
@@ -91,18 +91,18 @@ def _passive_curve(x, high):
 
 
 @kernel
-def muscle_bias(m, d, o, prm, a):
+def muscle_bias(m, d, o, prm):
     """Returns -F FP of output o."""
-    curve, _ = _passive_curve(_normalized(m, d, o, prm, a, _optimum(m, o, prm, a)), prm[a + 5])
-    return -(_strength(m, o, prm, a) * prm[a + 7] * curve)
+    curve, _ = _passive_curve(_normalized(m, d, o, prm, _optimum(m, o, prm)), prm.lmax)
+    return -(_strength(m, o, prm) * prm.fpmax * curve)
 
 
 @kernel
-def muscle_bias_slope(m, d, o, prm, a):
+def muscle_bias_slope(m, d, o, prm):
     """Returns the slope of `muscle_bias` in length."""
-    unit = _optimum(m, o, prm, a)
-    _, slope = _passive_curve(_normalized(m, d, o, prm, a, unit), prm[a + 5])
-    return -(_strength(m, o, prm, a) * prm[a + 7] * slope / unit)
+    unit = _optimum(m, o, prm)
+    _, slope = _passive_curve(_normalized(m, d, o, prm, unit), prm.lmax)
+    return -(_strength(m, o, prm) * prm.fpmax * slope / unit)
 
 
 @kernel
@@ -113,14 +113,14 @@ def _smooth_step(x):
 
 
 @kernel
-def muscle_rate(control, act, prm, a):
+def muscle_rate(control, act, prm):
     """Returns the rate of the activation: (excitation - act) / tau, where tau depends on the activation.
 
-    prm[a], ...: tau_act, tau_deact, width of the transition between them (0: a jump).
+    prm: time constants of rise and fall, width of the transition between them (0: a jump).
     Source: Millard et al. 2013, Flexing computational muscle, eq. 1-2; MuJoCo mju_muscleDynamics.
     """
     slower = fma(1.5, clip(act, 0.0, 1.0), 0.5)
-    rise, fall, width = prm[a] * slower, prm[a + 1] / slower, prm[a + 2]
+    rise, fall, width = prm.rise * slower, prm.fall / slower, prm.width
     excess = clip(control, 0.0, 1.0) - act
     smooth = fma(rise - fall, _smooth_step(excess / fmax(width, MINVAL) + 0.5), fall)
     tau = where(width < MINVAL, where(excess > 0.0, rise, fall), smooth)

@@ -9,6 +9,7 @@ Source: MuJoCo 4, actuator `orientation`.  Deviation: a torque within AT_BOUND o
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import early_activation
+from featherlane.dynamics.actuator.parameters import Affine
 
 AT_BOUND = 1e-6  # relative
 
@@ -28,15 +29,10 @@ def _target(m, d, i):
 @kernel
 def orient(m, d, i):
     """Computes the forces of the three outputs of actuator i."""
-    o, g = m.actuator_outadr[i], 10 * i
+    o, bias = m.actuator_outadr[i], Affine(m.actuator_biasprm[i])
     error = quat_sub(_target(m, d, i), rotation_vector_quat(Vec3(d.actuator_length[o : o + 3])))
-    for k in range(3):
-        damped = fma(m.actuator_biasprm[g + 2], d.actuator_velocity[o + k], m.actuator_biasprm[g])
-        d.actuator_force[o + k] = damped
-    kp = m.actuator_gainprm[g]
-    x = Vec3(d.actuator_force[o : o + 3])
-    force = (fma(kp, error[0], x[0]), fma(kp, error[1], x[1]), fma(kp, error[2], x[2]))
-    d.actuator_force[o : o + 3] = force
+    damped = fma(bias.by_velocity, Vec3(d.actuator_velocity[o : o + 3]), bias.constant)
+    d.actuator_force[o : o + 3] = fma(m.actuator_gainprm[i][0], error, damped)
 
 
 @kernel

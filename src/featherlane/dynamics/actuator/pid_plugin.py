@@ -17,7 +17,7 @@ def _slewed(m, d, i, u):
     """Returns the setpoint, limited to a change of slewmax h since the last step."""
     if m.actuator_states[i] & SLEW:
         a = m.actuator_actadr[i] + ((m.actuator_states[i] & INTEGRAL) >> 1)
-        before, step = d.act[a], m.actuator_pidprm[i][4] * timestep(m)
+        before, step = d.act[a], m.actuator_pidprm[i].slewmax * timestep(m)
         u = where(d.time[0] > 0.0, clip(u, before - step, before + step), u)
     return u
 
@@ -25,7 +25,8 @@ def _slewed(m, d, i, u):
 @kernel
 def _next_integral(m, d, i, error):
     """Returns the integral of the error after the step, within its bounds; the actuator has one."""
-    bound = fabs(m.actuator_pidprm[i][3] / m.actuator_pidprm[i][1])
+    prm = m.actuator_pidprm[i]
+    bound = fabs(prm.imax / prm.ki)
     return clip(fma(error, timestep(m), d.act[m.actuator_actadr[i]]), -bound, bound)
 
 
@@ -45,9 +46,9 @@ def pid_plugin_rates(m, d, i, u):
 @kernel
 def pid_plugin_force(m, d, i, u, rate):
     """Returns the force of actuator i, whose setpoint u changes at a rate."""
-    o, p = m.actuator_outadr[i], 5 * i
+    o, prm = m.actuator_outadr[i], m.actuator_pidprm[i]
     error = _slewed(m, d, i, u) - d.actuator_length[o]
-    f = fma(flat(m.actuator_pidprm)[p + 2], rate - d.actuator_velocity[o], flat(m.actuator_pidprm)[p] * error)
+    f = fma(prm.kd, rate - d.actuator_velocity[o], prm.kp * error)
     if m.actuator_states[i] & INTEGRAL:
-        f = fma(flat(m.actuator_pidprm)[p + 1], _next_integral(m, d, i, error), f)
+        f = fma(prm.ki, _next_integral(m, d, i, error), f)
     return f

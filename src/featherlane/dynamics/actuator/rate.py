@@ -11,13 +11,14 @@ from featherlane.dynamics.actuator.dcmotor import motor_slopes
 from featherlane.dynamics.actuator.gain import driver
 from featherlane.dynamics.actuator.muscle import muscle_bias_slope, muscle_gain_slopes
 from featherlane.dynamics.actuator.orientation import is_bound
+from featherlane.dynamics.actuator.parameters import Affine, Muscle
 from featherlane.dynamics.actuator.transmission import drives_joint
 
 
 @kernel
 def is_saturated(m, d, i):
     """Returns the mask of worlds where the actuator's force, or the sum on its joint or tendon, is clamped."""
-    j, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
+    j, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
     f = d.actuator_force[o]
     mask = not_(f == f)
     if m.actuator_forcelimited[i]:
@@ -38,18 +39,18 @@ def is_saturated(m, d, i):
 @kernel
 def _slopes(m, d, i):
     """Returns the slopes of the force of actuator i in length and velocity, without the clamp."""
-    a, o, gain, bias = 10 * i, m.actuator_outadr[i], m.actuator_gaintype[i], m.actuator_biastype[i]
+    o, gain, bias = m.actuator_outadr[i], m.actuator_gaintype[i], m.actuator_biastype[i]
     by_length, by_velocity = 0.0, 0.0
     if bias in (BIAS_AFFINE, BIAS_SO3):
-        by_length, by_velocity = by_length + m.actuator_biasprm[a + 1], by_velocity + m.actuator_biasprm[a + 2]
+        prm = Affine(m.actuator_biasprm[i])
+        by_length, by_velocity = by_length + prm.by_length, by_velocity + prm.by_velocity
     elif bias == BIAS_MUSCLE:
-        by_length = muscle_bias_slope(m, d, o, m.actuator_biasprm, a)
+        by_length = muscle_bias_slope(m, d, o, Muscle(m.actuator_biasprm[i]))
     if gain == GAIN_AFFINE:
-        x = driver(m, d, i)
-        by_length = fma(m.actuator_gainprm[a + 1], x, by_length)
-        by_velocity = fma(m.actuator_gainprm[a + 2], x, by_velocity)
+        x, prm = driver(m, d, i), Affine(m.actuator_gainprm[i])
+        by_length, by_velocity = fma(prm.by_length, x, by_length), fma(prm.by_velocity, x, by_velocity)
     elif gain == GAIN_MUSCLE:
-        x, slopes = driver(m, d, i), muscle_gain_slopes(m, d, o, m.actuator_gainprm, a)
+        x, slopes = driver(m, d, i), muscle_gain_slopes(m, d, o, Muscle(m.actuator_gainprm[i]))
         by_length, by_velocity = fma(slopes[0], x, by_length), fma(slopes[1], x, by_velocity)
     elif gain == GAIN_DCMOTOR:
         slopes = motor_slopes(m, d, i)
@@ -77,7 +78,7 @@ def actuator_rates(m, d):
             clamped = is_saturated(m, d, i)
             slopes = _slopes(m, d, i)
             by_length, by_velocity = where(clamped, 0.0, slopes[0]), where(clamped, 0.0, slopes[1])
-        d.actuator_rate[i][0], d.actuator_rate[i][1] = by_length, by_velocity
+        d.actuator_rate[i] = by_length, by_velocity
 
 
 @kernel

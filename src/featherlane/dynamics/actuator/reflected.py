@@ -11,7 +11,7 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 @kernel
 def _gear_squared(m, k):
     """Returns the square of the actuator's first gear."""
-    g = m.actuator_gear[6 * m.actuator_outadr[k]]
+    g = m.actuator_gear[m.actuator_outadr[k]][0]
     return g * g
 
 
@@ -22,7 +22,7 @@ def reflected_armature(m, i):
     total = 0.0
     if m.jnt_actuatorid[j] != -1:
         for k in range(m.nactuator):
-            if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
+            if drives_joint(m, k) and m.actuator_trnid[k, 0] == j:
                 total = fma(m.actuator_armature[k], _gear_squared(m, k), total)
     return total
 
@@ -32,7 +32,7 @@ def is_reflected(m, j):
     """Returns the mask of worlds where an actuator has armature or damping at joint j."""
     found = 0.0
     for k in range(m.nactuator):
-        if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
+        if drives_joint(m, k) and m.actuator_trnid[k, 0] == j:
             b, c, e = m.actuator_damping[k], m.actuator_dampingpoly[k][0], m.actuator_dampingpoly[k][1]
             acts = (m.actuator_armature[k] != 0.0) | (b != 0.0) | (c != 0.0) | (e != 0.0)
             found = where(acts, 1.0, found)
@@ -46,7 +46,7 @@ def damping(m, d, i):
     b, c, e = m.dof_damping[i], m.dof_dampingpoly[i][0], m.dof_dampingpoly[i][1]
     if m.jnt_actuatorid[j] != -1:
         for k in range(m.nactuator):
-            if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
+            if drives_joint(m, k) and m.actuator_trnid[k, 0] == j:
                 s = _gear_squared(m, k)
                 b = fma(m.actuator_damping[k], s, b)
                 c = fma(m.actuator_dampingpoly[k][0], s, c)

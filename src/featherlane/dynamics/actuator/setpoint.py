@@ -6,6 +6,7 @@ Source: MuJoCo 4, mj_fwdActuation, mj_advance.
 """
 
 from featherlane.prelude import *
+from featherlane.dynamics.actuator.parameters import Affine
 from featherlane.dynamics.actuator.transmission import drives_joint
 
 
@@ -19,20 +20,20 @@ def is_angle_servo(m, i):
     if not servo:
         return False
     if drives_joint(m, i):
-        return is_ball(m.jnt_type[m.actuator_trnid[2 * i]])
-    return m.actuator_trntype[i] == TRN_SITE and m.actuator_trnid[2 * i + 1] >= 0
+        return is_ball(m.jnt_type[m.actuator_trnid[i, 0]])
+    return m.actuator_trntype[i] == TRN_SITE and m.actuator_trnid[i, 1] >= 0
 
 
 @kernel
 def period(m, d, i):
     """Returns the length of a full turn, or 0 unless it is a position servo of an angle; valid if `is_angle_servo`."""
-    g = 6 * m.actuator_outadr[i]
-    axis, servo = Vec3(m.actuator_gear[g : g + 3]), true_mask(d)
+    gear = m.actuator_gear[m.actuator_outadr[i]]
+    axis, servo = gear.force, true_mask(d)
     if m.actuator_trntype[i] == TRN_SITE:
-        servo = (axis[0] == 0.0) & (axis[1] == 0.0) & (axis[2] == 0.0)
-        axis = Vec3(m.actuator_gear[g + 3 : g + 6])
+        servo = (axis.x == 0.0) & (axis.y == 0.0) & (axis.z == 0.0)
+        axis = gear.torque
     if m.actuator_gaintype[i] == GAIN_FIXED:
-        servo = servo & (m.actuator_gainprm[10 * i] == -m.actuator_biasprm[10 * i + 1])
+        servo = servo & (m.actuator_gainprm[i][0] == -Affine(m.actuator_biasprm[i]).by_length)
     return where(servo, 2.0 * PI * norm3(axis), 0.0)
 
 

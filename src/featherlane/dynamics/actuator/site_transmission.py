@@ -33,8 +33,8 @@ def site_transmission(m, d, i):
 
     Reads:  site_xpos, site_xmat, xquat.   Writes: actuator_length, actuator_moment.
     """
-    o, s, r = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
-    push, twist = Vec3(m.actuator_gear[6 * o : 6 * o + 3]), Vec3(m.actuator_gear[6 * o + 3 : 6 * o + 6])
+    o, s, r = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
+    push, twist = m.actuator_gear[o].force, m.actuator_gear[o].torque
     clear_moment(m, d, o)
     if r < 0:
         R, p = d.site_xmat[s], d.site_xpos[s]
@@ -55,7 +55,7 @@ def orientation_transmission(m, d, i):
     For a ball these are the DoFs; for a site the torques about its axes, and their opposites on the reference.
     Reads:  qpos, site_xpos, site_xmat, xquat.   Writes: actuator_length, actuator_moment.
     """
-    o, s, r = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
+    o, s, r = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
     if r < 0:
         a = m.jnt_qposadr[s]
         turn = quat_log(Quat(d.qpos[a : a + 4]).unit)

@@ -28,12 +28,12 @@ def slider_crank(m, d, i):
     A rotation w of the slider's body moves the axis by w x a, hence the torque a x dl/da.
     Reads:  site_xpos, site_xmat of both sites.   Writes: actuator_length, actuator_moment.
     """
-    o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
+    o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
     pin, end = d.site_xpos[crank], d.site_xpos[slider]
     axis = d.site_xmat[slider].columns[2]
     length, by_vector, by_axis = _gradients(m, d, i, axis, pin - end)
 
-    gear = m.actuator_gear[6 * o]
+    gear = m.actuator_gear[o][0]
     d.actuator_length[o] = gear * length
     force, torque = gear * by_vector, gear * cross(axis, by_axis)
     clear_moment(m, d, o)

@@ -18,9 +18,8 @@ def drives_joint(m, i):
 
 
 @kernel
-def _rotation_moment(m, d, i, a, g):
-    """Computes the moment on three rotational DoFs: gear g, in body axes; the joint's quaternion is at qpos[a]."""
-    axis = Vec3(m.actuator_gear[g : g + 3])
+def _rotation_moment(m, d, i, a, axis):
+    """Computes the moment on three rotational DoFs about an axis in body axes; the joint's quaternion is at qpos[a]."""
     if m.actuator_trntype[i] == TRN_JOINTINPARENT:
         axis = Quat(d.qpos[a : a + 4]).unit.T @ axis
     return axis
@@ -29,26 +28,26 @@ def _rotation_moment(m, d, i, a, g):
 @kernel
 def _joint_transmission(m, d, i):
     """Computes length and moment of an actuator on a joint."""
-    o, j = m.actuator_outadr[i], m.actuator_trnid[2 * i]
-    e, a, kind, g = m.moment_rowadr[o], m.jnt_qposadr[j], m.jnt_type[j], 6 * o
+    o, j = m.actuator_outadr[i], m.actuator_trnid[i, 0]
+    e, a, kind, gear = m.moment_rowadr[o], m.jnt_qposadr[j], m.jnt_type[j], m.actuator_gear[o]
     if is_scalar(kind):
-        d.actuator_moment[e] = m.actuator_gear[g]
-        d.actuator_length[o] = d.qpos[a] * m.actuator_gear[g]
+        d.actuator_moment[e] = gear[0]
+        d.actuator_length[o] = d.qpos[a] * gear[0]
     elif is_ball(kind):
-        axis = _rotation_moment(m, d, i, a, g)
+        axis = _rotation_moment(m, d, i, a, gear.force)
         d.actuator_moment[e : e + 3] = axis
         d.actuator_length[o] = dot(quat_log(Quat(d.qpos[a : a + 4]).unit), axis)
     else:
-        d.actuator_moment[e : e + 3] = m.actuator_gear[g : g + 3]
-        d.actuator_moment[e + 3 : e + 6] = _rotation_moment(m, d, i, a + 3, g + 3)
+        d.actuator_moment[e : e + 3] = gear.force
+        d.actuator_moment[e + 3 : e + 6] = _rotation_moment(m, d, i, a + 3, gear.torque)
         d.actuator_length[o] = 0.0
 
 
 @kernel
 def _tendon_transmission(m, d, i):
     """Computes length and moment of an actuator on a tendon, whose row of ten_J has the same DoFs."""
-    o, t = m.actuator_outadr[i], m.actuator_trnid[2 * i]
-    e, a, gear = m.moment_rowadr[o], m.ten_J_rowadr[t], m.actuator_gear[6 * o]
+    o, t = m.actuator_outadr[i], m.actuator_trnid[i, 0]
+    e, a, gear = m.moment_rowadr[o], m.ten_J_rowadr[t], m.actuator_gear[o][0]
     d.actuator_length[o] = d.ten_length[t] * gear
     for c in range(m.ten_J_rownnz[t]):
         d.actuator_moment[e + c] = d.ten_J[a + c] * gear

@@ -13,7 +13,7 @@ ACTIVATION, GAIN, BIAS = range(3)
 @kernel
 def user_rates(m, d, i):
     """act_dot <- the rates of the activations of actuator i."""
-    function = d.user_actuator[3 * i + ACTIVATION]
+    function = d.user_actuator[i, ACTIVATION]
     if function != 0:
         call(function, m, d, i)
 
@@ -21,8 +21,8 @@ def user_rates(m, d, i):
 @kernel
 def _term(m, d, i, which, default):
     """Returns the result of the callback of that kind for actuator i, else the default."""
-    function = d.user_actuator[3 * i + which]
-    d.user_term[0] = real(d, default)
+    function = d.user_actuator[i, which]
+    d.user_term[0] = default
     if function != 0:
         call(function, m, d, i)
     return d.user_term[0]

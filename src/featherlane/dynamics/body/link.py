@@ -13,14 +13,14 @@ from featherlane.model.link import LINK_FIXED, LINK_HINGE, LINK_SLIDER
 @kernel
 def link_axis(m, d, k, side):
     """Returns the axis of link k as carried by its body 0 or 1, in world axes."""
-    return d.xmat[m.link_body[2 * k + side]] @ m.link_axis[2 * k + side]
+    return d.xmat[m.link_body[k, side]] @ m.link_axis[k, side]
 
 
 @kernel
 def link_anchor(m, d, k, side):
     """Returns the anchor of link k as carried by its body 0 or 1, in world axes."""
-    b = m.link_body[2 * k + side]
-    return d.xpos[b] + d.xmat[b] @ m.link_anchor[2 * k + side]
+    b = m.link_body[k, side]
+    return d.xpos[b] + d.xmat[b] @ m.link_anchor[k, side]
 
 
 @kernel
@@ -28,15 +28,15 @@ def offset(m, d, k):
     """Returns the rest offset from the second body's com to the first's, rotated with the body that stores it."""
     side = 1 if m.link_type[k] == LINK_SLIDER else 0
     r = m.link_offset[k]
-    if m.link_body[2 * k + 1] > 0:
-        r = d.xmat[m.link_body[2 * k + side]] @ r
+    if m.link_body[k, 1] > 0:
+        r = d.xmat[m.link_body[k, side]] @ r
     return r
 
 
 @kernel
 def apart(m, d, k):
     """Returns the first body's centre of mass relative to the second's, or to the origin if that is the world."""
-    r, b = d.xipos[m.link_body[2 * k]], m.link_body[2 * k + 1]
+    r, b = d.xipos[m.link_body[k, 0]], m.link_body[k, 1]
     if b > 0:
         r = r - d.xipos[b]
     return r
@@ -48,13 +48,13 @@ def link_point(m, d, k, side):
 
     A slider's forces act halfway between the centres of mass, so that the forces on the two bodies cause no couple.
     """
-    b = m.link_body[2 * k + side]
+    b = m.link_body[k, side]
     point, kind = d.xipos[b], m.link_type[k]
     if kind <= LINK_HINGE:
         point = link_anchor(m, d, k, side)
-    elif m.link_body[2 * k + 1] > 0:
+    elif m.link_body[k, 1] > 0:
         if kind == LINK_SLIDER:
-            point = 0.5 * (d.xipos[m.link_body[2 * k]] + d.xipos[m.link_body[2 * k + 1]])
+            point = 0.5 * (d.xipos[m.link_body[k, 0]] + d.xipos[m.link_body[k, 1]])
         elif side == 0:
             point = point - offset(m, d, k)
     return point
@@ -63,7 +63,7 @@ def link_point(m, d, k, side):
 @kernel
 def turn_since_rest(m, d, k):
     """Returns q_1* q_2 q_rest*: the rotation of the second body since rest, in the frame of the first."""
-    a, b = d.xquat[m.link_body[2 * k]], d.xquat[m.link_body[2 * k + 1]]
+    a, b = d.xquat[m.link_body[k, 0]], d.xquat[m.link_body[k, 1]]
     return a.T @ b @ m.link_quat[k].T
 
 
@@ -87,7 +87,7 @@ def misaligned(m, d, k):
         q = turn_since_rest(m, d, k)
         # the shorter rotation
         s = where(q.w < 0.0, -2.0, 2.0)
-        r = s * (d.xmat[m.link_body[2 * k]] @ Vec3(q.x, q.y, q.z))
+        r = s * (d.xmat[m.link_body[k, 0]] @ Vec3(q.x, q.y, q.z))
     return r
 
 
@@ -97,7 +97,7 @@ def _hinge_angle(m, d, k):
     """Returns the angle of a hinge [rad]; off-axis rotation is included, so errors enter at second order."""
     q = turn_since_rest(m, d, k)
     v = Vec3(q.x, q.y, q.z)
-    angle = 2.0 * atan2(norm3(v), where(dot(v, m.link_axis[2 * k]) >= 0.0, q.w, -q.w))
+    angle = 2.0 * atan2(norm3(v), where(dot(v, m.link_axis[k, 0]) >= 0.0, q.w, -q.w))
     return -where(angle > PI, angle - 2.0 * PI, angle)
 
 

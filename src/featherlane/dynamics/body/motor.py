@@ -42,7 +42,7 @@ def _push(velocity, force, fudge, low, high):
 @kernel
 def _push_along(m, d, k, side, s, result):
     """result += J^T of s times the axis of link k, as a torque or a force on one of its bodies."""
-    b, u = m.link_body[2 * k + side], s * link_axis(m, d, k, 0)
+    b, u = m.link_body[k, side], s * link_axis(m, d, k, 0)
     force, torque = u, Vec3(zeros(3))
     if m.link_type[k] == LINK_HINGE:
         force, torque = torque, force

@@ -135,9 +135,9 @@ def inertia_rows(m):
 
 
 @kernel
-def factor(m, source, LD, inverse, unused):
+def factor(m, source, LD, inverse):
     """LD <- L^T D L of a matrix with M's pattern, which may be LD itself, and 1 / D."""
-    factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, unused, 1), own=1, reduce=0)
+    factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, inverse, 1), own=1, reduce=0)
 
 
 @kernel
@@ -180,10 +180,10 @@ def factor_m(m, d):
     Source: Featherstone sec. 6.5, table 6.3; MuJoCo mj_factorM.
     Reads:  M (nC,).
     Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) = 1 / D.
-    Scratch: qvec.
+    .
     Cost:   O(nv * depth^2).
     """
-    factor(m, d.M, d.qLD, d.qLDiagInv, d.qvec)
+    factor(m, d.M, d.qLD, d.qLDiagInv)
 
 
 @stage

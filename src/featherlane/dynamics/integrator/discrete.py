@@ -61,7 +61,7 @@ def couples(m, i):
     """Returns whether actuator i's metric term may leave M's pattern; on a joint, if M is diagonal in its DoFs."""
     coupled = m.actuator_trntype[i] > TRN_JOINTINPARENT
     if m.actuator_trntype[i] <= TRN_JOINTINPARENT:
-        j = m.actuator_trnid[2 * i]
+        j = m.actuator_trnid[i, 0]
         coupled = not is_scalar(m.jnt_type[j]) and m.dof_simplenum[m.jnt_dofadr[j]] > 0
     return coupled
 
@@ -209,4 +209,4 @@ def discrete_smooth(m, d):
 def discrete_metric(m, d):
     """Mhat <- M + h D + h^2 K and, in qH and qHDiagInv, its factor."""
     _effective_metric(m, d)
-    factor(m, d.Mhat, d.qH, d.qHDiagInv, d.qvec)
+    factor(m, d.Mhat, d.qH, d.qHDiagInv)

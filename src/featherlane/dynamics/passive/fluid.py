@@ -42,7 +42,7 @@ def has_ellipsoids(m, i):
     """Returns the mask of worlds where geoms represent body i in the fluid."""
     found = 0.0
     for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
-        found = where(m.geom_fluid[NFLUID * g] > 0.0, 1.0, found)
+        found = where(m.geom_fluid[g].scale > 0.0, 1.0, found)
     return found > 0.0
 
 
@@ -155,7 +155,7 @@ def _moment(x, y, z):
 @kernel
 def angular_coefficients(m, g, r):
     """Returns (m, s): moments of angular drag about the three axes relative to the largest, s."""
-    slender, angular = m.geom_fluid[NFLUID * g + 2], m.geom_fluid[NFLUID * g + 3]
+    slender, angular = m.geom_fluid[g].slender, m.geom_fluid[g].angular
     middle, largest = sorted_axes(r)
     most = _moment(middle, largest, largest)
     s = 1.0 / fmax(most, TINY)
@@ -182,16 +182,23 @@ def volume(r):
 
 
 @kernel
+def added_mass(m, g):
+    """Returns mass and inertia of the added mass along the three axes, per density of the fluid."""
+    c = m.geom_fluid[g]
+    return Vec3(c.mass_x, c.mass_y, c.mass_z), Vec3(c.inertia_x, c.inertia_y, c.inertia_z)
+
+
+@kernel
 def added_momentum(m, g, w, u):
     """Returns (L, P): angular and linear momentum of the added mass."""
-    rho, a = m.opt_density[0], NFLUID * g
-    return rho * times3(Vec3(m.geom_fluid[a + 9 : a + 12]), w), rho * times3(Vec3(m.geom_fluid[a + 6 : a + 9]), u)
+    rho, (mass, inertia) = m.opt_density[0], added_mass(m, g)
+    return rho * times3(inertia, w), rho * times3(mass, u)
 
 
 @kernel
 def area_drag(m, g, r, area):
     """Returns the effective drag area: blunt for the projected area, slender for the rest of the largest section."""
-    blunt, slender = m.geom_fluid[NFLUID * g + 1], m.geom_fluid[NFLUID * g + 2]
+    blunt, slender = m.geom_fluid[g].blunt, m.geom_fluid[g].slender
     middle, largest = sorted_axes(r)
     return fma(area, blunt, slender * (PI * largest * middle - area))
 
@@ -199,7 +206,7 @@ def area_drag(m, g, r, area):
 @kernel
 def _ellipsoid_force(m, g, w, u):
     """Returns (moment, force) on the ellipsoid of geom g in the geom's axes."""
-    rho, a, r = m.opt_density[0], NFLUID * g, semi_axes(m, g)
+    rho, c, r = m.opt_density[0], m.geom_fluid[g], semi_axes(m, g)
 
     # the projection along the velocity: its area, and the normal of the surface there
     e, speed = normalize3(u)
@@ -210,8 +217,8 @@ def _ellipsoid_force(m, g, w, u):
     lift = PI * face * sqrt(height / fmax(slope, TINY)) * (speed * speed)
 
     turned, carried = added_momentum(m, g, w, u)
-    kutta = m.geom_fluid[a + 4] * rho * lift * cross(cross(n, e), e)
-    magnus = m.geom_fluid[a + 5] * rho * volume(r) * cross(w, u)
+    kutta = c.kutta * rho * lift * cross(cross(n, e), e)
+    magnus = c.magnus * rho * volume(r) * cross(w, u)
     angular, linear = stokes(m, r)
     drag = fma(rho * speed, area_drag(m, g, r, area), linear)
     moments, most = angular_coefficients(m, g, r)
@@ -228,7 +235,7 @@ def _geom_wrench(m, d, i, g, mask):
     pos, R = geom_pose(m, d, g)
     w, u = medium_velocity(m, d, i, pos, R)
     moment, force = _ellipsoid_force(m, g, w, u)
-    scale = m.geom_fluid[NFLUID * g]
+    scale = m.geom_fluid[g].scale
     heavy = m.body_mass[i] >= MINVAL
     return _to_com(m, d, i, pos, R, scale * moment, scale * force, (scale != 0.0) & heavy & mask)
 
@@ -243,7 +250,7 @@ def _body_wrench(m, d, i):
         f += _box_wrench(m, d, i, not_(ellipsoids))
     if any_(ellipsoids):
         for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
-            if any_(m.geom_fluid[NFLUID * g] != 0.0):
+            if any_(m.geom_fluid[g].scale != 0.0):
                 f += _geom_wrench(m, d, i, g, ellipsoids)
     return f
 

@@ -16,6 +16,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.body.kinematics import geom_pose
 from featherlane.dynamics.passive.fluid import (
     TINY,
+    added_mass,
     added_momentum,
     angular_coefficients,
     area_drag,
@@ -94,7 +95,7 @@ def _weighted_differences(q, p, uu):
 @kernel
 def _drag_rate(m, g, r, u):
     """Returns d(drag and resistance) / du; the area changes with the direction."""
-    rho, a = m.opt_density[0], NFLUID * g
+    rho, c = m.opt_density[0], m.geom_fluid[g]
     e, speed = normalize3(u)
     q, face = faces(r)
     n = times3(q, e)
@@ -105,7 +106,7 @@ def _drag_rate(m, g, r, u):
     # |u| dA/du_i = pi face / sqrt(height^3 slope) (height q_i - slope) n_i
     along = PI * face / fmax(height * sqrt(height * slope), TINY)
     change = along * times3(n, _weighted_differences(q, q, times3(e, e)))
-    turning = -(rho * speed * (m.geom_fluid[a + 1] - m.geom_fluid[a + 2])) * e
+    turning = -(rho * speed * (c.blunt - c.slender)) * e
 
     s = -(rho * speed * area_drag(m, g, r, area))
     uniform = s - linear
@@ -120,7 +121,7 @@ def _kutta_rate(m, g, r, u):
     q, face = faces(r)
     n = times3(q, e)
     slope, height = dot(n, n), dot(n, e)
-    c = PI * face * m.geom_fluid[NFLUID * g + 4] * m.opt_density[0] * speed / fmax(sqrt(slope * height), TINY)
+    c = PI * face * m.geom_fluid[g].kutta * m.opt_density[0] * speed / fmax(sqrt(slope * height), TINY)
     deviation = _weighted_differences(q, Vec3(1.0, 1.0, 1.0), times3(e, e))
     lift = -times3(deviation, e)
 
@@ -140,11 +141,11 @@ def _carried(A, mass):
 @kernel
 def _lift_rates(m, d, g, r, w, u):
     """Returns rates of added mass, Magnus and Kutta lift: moment by w, moment by u, force by w, force by u."""
-    rho, a = m.opt_density[0], NFLUID * g
+    rho, (mass, inertia) = m.opt_density[0], added_mass(m, g)
     L, P = added_momentum(m, g, w, u)
-    mass, inertia = -rho * Vec3(m.geom_fluid[a + 6 : a + 9]), -rho * Vec3(m.geom_fluid[a + 9 : a + 12])
+    mass, inertia = -rho * mass, -rho * inertia
     W, U, carried = _cross_matrix(w), _cross_matrix(u), _cross_matrix(P)
-    magnus = m.geom_fluid[a + 5] * rho * volume(r)
+    magnus = m.geom_fluid[g].magnus * rho * volume(r)
     return (
         _cross_matrix(L) + _carried(W, inertia),
         carried + _carried(U, mass),
@@ -155,11 +156,11 @@ def _lift_rates(m, d, g, r, w, u):
 
 # ---- at the centre of mass of the tree -------------------------------------------------------------------------------
 @kernel
-def _add_rows(d, a, left, right, scale, mask):
-    """Adds scale (left, right), two 3 x 3 matrices, to the three rows of crb_drag from a on, in worlds of the mask."""
+def _add_rows(d, i, first, left, right, scale, mask):
+    """Adds scale (left, right), two 3 x 3 matrices, to three rows of body i's crb_drag, in worlds of the mask."""
     for k in unrolled(range(3)):
-        rate, row = d.crb_drag[a + k], Force(join(left.rows[k], right.rows[k]))
-        d.crb_drag[a + k] = where(mask, fma(scale, row, rate), rate)
+        rate, row = d.crb_drag[i, first + k], Force(join(left.rows[k], right.rows[k]))
+        d.crb_drag[i, first + k] = where(mask, fma(scale, row, rate), rate)
 
 
 @kernel
@@ -173,8 +174,8 @@ def _add_moved(m, d, i, pos, R, rates, scale, mask):
     al = al + X @ ll
     aa = aa + (X @ la - al @ X)
     la = la - ll @ X
-    _add_rows(d, 6 * i, aa, al, scale, mask)
-    _add_rows(d, 6 * i + 3, la, ll, scale, mask)
+    _add_rows(d, i, 0, aa, al, scale, mask)
+    _add_rows(d, i, 3, la, ll, scale, mask)
 
 
 @kernel
@@ -199,7 +200,7 @@ def _add_ellipsoid(m, d, i, g, dissipative, mask):
     if not dissipative:
         aa, al, la, ll = _lift_rates(m, d, g, r, w, u)
         rates = rates[0] + aa, al, la, rates[3] + ll
-    scale = m.geom_fluid[NFLUID * g]
+    scale = m.geom_fluid[g].scale
     _add_moved(m, d, i, pos, R, rates, scale, (scale != 0.0) & (m.body_mass[i] >= MINVAL) & mask)
 
 
@@ -207,13 +208,13 @@ def _add_ellipsoid(m, d, i, g, dissipative, mask):
 def _body_matrix(m, d, i, dissipative):
     """crb_drag of body i <- d(wrench) / d(velocity)."""
     ellipsoids = has_ellipsoids(m, i)
-    for k in range(6 * i, 6 * i + 6):
-        d.crb_drag[k] = zeros(6)
+    for k in range(6):
+        d.crb_drag[i, k] = zeros(6)
     if any_(not_(ellipsoids)):
         _add_box(m, d, i, not_(ellipsoids))
     if any_(ellipsoids):
         for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
-            if any_(m.geom_fluid[NFLUID * g] != 0.0):
+            if any_(m.geom_fluid[g].scale != 0.0):
                 _add_ellipsoid(m, d, i, g, dissipative, ellipsoids)
 
 
@@ -229,26 +230,23 @@ def composite_drag(m, d, dissipative):
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
         if m.body_treeid[i] >= 0 and p > 0 and m.body_treeid[p] >= 0:
-            a, b = 6 * p, 6 * i
             for k in range(6):
-                d.crb_drag[a + k] += d.crb_drag[b + k]
+                d.crb_drag[p, k] += d.crb_drag[i, k]
 
 
 # ---- joint space -----------------------------------------------------------------------------------------------------
 @kernel
 def drag_times(d, b, S):
     """Returns B^c_b S: the force on the subtree of body b by a motion S."""
-    a = 6 * b
-    return Force(dot(d.crb_drag[a + k], S) for k in range(6))
+    return Force(dot(d.crb_drag[b, k], S) for k in range(6))
 
 
 @kernel
 def drag_transposed_times(d, b, S):
     """Returns B^c_b^T S."""
-    a = 6 * b
-    f = S[5] * d.crb_drag[a + 5]
+    f = S[5] * d.crb_drag[b, 5]
     for k in unrolled(range(4, -1, -1)):
-        f = fma(S[k], d.crb_drag[a + k], f)
+        f = fma(S[k], d.crb_drag[b, k], f)
     return f
 
 

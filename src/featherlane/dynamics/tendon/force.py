@@ -25,13 +25,13 @@ def tendon_stiffness(m, i):
 @kernel
 def pulls_tendon(m, k, i):
     """Returns whether actuator k pulls on tendon i."""
-    return m.actuator_trntype[k] == TRN_TENDON and m.actuator_trnid[2 * k] == i
+    return m.actuator_trntype[k] == TRN_TENDON and m.actuator_trnid[k, 0] == i
 
 
 @kernel
 def _gear_squared(m, k):
     """Returns the square of the actuator's gear."""
-    g = m.actuator_gear[6 * m.actuator_outadr[k]]
+    g = m.actuator_gear[m.actuator_outadr[k]][0]
     return g * g
 
 

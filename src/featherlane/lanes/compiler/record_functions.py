@@ -246,6 +246,9 @@ def read_lane(w: Writer, node, arguments):
     rows, i, lane = arguments
     if not isinstance(rows.type, View) or rows.type.element is INT:
         raise refuse(w, node, "read_lane", arguments, "a field of reals, a row and a lane")
+    if rows.type.kind:
+        parts = [read_lane(w, node, (*place, lane)) for place in _places(w, rows, i, node)]
+        return w.tuple(parts, kind=rows.type.kind)
     x = w.register(f"load {rows.type.base}, ptr {_lane(w, node, rows, i, lane)}")
     return Thing(ONE, (w.register(f"fpext float {x} to double") if rows.type.base == "float" else x,))
 
@@ -257,6 +260,12 @@ def write_lane(w: Writer, node, arguments):
         raise refuse(w, node, "write_lane", arguments, "a field of reals, a row, a lane and one world's number")
     if rows.type.constant:
         raise w.broken(node, READ_ONLY)
+    if rows.type.kind:
+        if not isinstance(x.type, Tuple) or len(x.type.items) != len(rows.type.kind._fields):
+            raise refuse(w, node, "write_lane", arguments, f"a {rows.type.kind.__name__} as the last argument")
+        for place, part in zip(_places(w, rows, i, node), w.parts(x), strict=True):
+            write_lane(w, node, (*place, lane, part))
+        return NO_THING
     pointer = _lane(w, node, rows, i, lane)
     x = w.convert(x, ONE, node).operand
     if rows.type.base == "float":

@@ -51,7 +51,7 @@ def actuator_of_activation(m, d, a):
 def _next_activation_slopes(m, d, i):
     """Returns the derivatives of the next activation of actuator i by its activation and by its control."""
     a, h, kind = m.actuator_actadr[i], timestep(m), m.actuator_dyntype[i]
-    tau, by_activation, by_control, span = fmax(m.actuator_dynprm[10 * i], MINVAL), 1.0, h, h
+    tau, by_activation, by_control, span = fmax(m.actuator_dynprm[i][0], MINVAL), 1.0, h, h
     if kind != DYN_INTEGRATOR:
         by_control = h / tau
         if kind == DYN_FILTEREXACT:

@@ -48,7 +48,7 @@ def _cone_curvature(m, d, p, k):
         _, rate = slip_rate(d, k)
         for i in range(1, last):
             yi = basis_value(d, d.primal.con_y, k, i)
-            flat(p.slot_curvature)[36 * k + 6 * i] = -(rate * yi)
+            p.slot_curvature[k, i][0] = -(rate * yi)
 
 
 @kernel

@@ -125,7 +125,7 @@ def _push_by(d, p, k, y, turns):
 
 @kernel
 def along_basis(d, k, n, p, a):
-    """Returns the components of n along the normal, of u along the tangents, of a along the rotation axes."""
+    """Returns the components of n along the normal, of p along the tangents, of a along the rotation axes."""
     normal, t, b = d.con_basis[k].rows
     y, turns = Vec3(dot(normal, n), 0.0, 0.0), Vec3(zeros(3))
     if d.con_dim[k] > 1:
@@ -144,11 +144,11 @@ def _spin(d, p, k, w):
 @kernel
 def _felt_spin(m, d, p, k, S):
     """Returns `_spin`, or 0 if the forces do not depend on it: friction of a cone is equal in all directions."""
-    spin, o = _spin(d, p, k, S.angular), 5 * k
+    spin = _spin(d, p, k, S.angular)
     if not has_pyramids(m):
-        equal = d.con_friction[o] == d.con_friction[o + 1]
+        equal = d.con_friction[k, 0] == d.con_friction[k, 1]
         if d.con_dim[k] > 4:
-            equal = equal & (d.con_friction[o + 3] == d.con_friction[o + 4])
+            equal = equal & (d.con_friction[k, 3] == d.con_friction[k, 4])
         spin = where(equal, 0.0, spin)
     return spin
 

@@ -190,7 +190,7 @@ def position_columns_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qpos, act, qacc, primal.*, con_fresh,
             con_overflow, active, and all else of this thread's workspace.
-    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec.
+    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     _by_positions(m, d, b, p, thread, tile, 0)
 
@@ -206,7 +206,7 @@ def force_columns_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, solved; qvel, act, ctrl, qacc, primal.*,
             con_fresh, con_overflow, active, and all else of this thread's workspace.
-    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec.
+    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     _by_forces(m, d, b, p, thread, tile, compute_position(m, d))
 
@@ -221,7 +221,7 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, solved; act, qacc, primal.*, con_fresh, con_overflow, active, and
             all else of this thread's workspace.
-    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec.
+    Scratch: Mhat, block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     _follow(m, d, p, p.up[0])
     _residual(m, d, p, compute_position(m, d), p.dg, p.dp)
@@ -238,7 +238,7 @@ def lag_positions_of_tile(m, d, b, p, thread, tile):
 
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
     Writes: those that they take back; dp, lower_p, force, product; qpos, and all else of this thread's workspace.
-    Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec.
+    Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
     _lag_by_positions(m, d, b, p, thread, tile, 0)
@@ -254,7 +254,7 @@ def lag_forces_of_tile(m, d, b, p, thread, tile):
     Reads:  the rows that the transfers of b bring in, qacc_step among them.
     Writes: those that they take back; dp, lower_p, force, product; qvel, act, ctrl, and all else of this thread's
             workspace.
-    Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct, qvec.
+    Scratch: block, cacc, cfrc, qDeriv, qH, qHDiagInv, qproduct.
     """
     forward_position(m, d)
     _place(m, d)

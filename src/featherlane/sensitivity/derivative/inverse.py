@@ -125,7 +125,7 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
 
     Reads:  the rows that the transfers of b bring in, qacc among them.
     Writes: those that they take back; dg, dp, qacc_step, report; dof_*, body_*, geom_*, row_*, slot_*, ten_* and all
-            else of p; con_fresh, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, dof_touched, qfrc_constraint, and all
+            else of p; con_fresh, con_wrench, crb_rate, cvel, cacc, cfrc, dof_touched, qfrc_constraint, and all
             else of this thread's workspace.
     """
     overflow = compute_position(m, d)

@@ -318,7 +318,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
             rows_same, slot_*, dof_*, geom_*; qpos, qvel, act, ctrl, qfrc_applied, qacc, qacc_step, qfrc_constraint,
             con_*, dofrow_*, genrow_lcprow, link_lcprow, lcp.*, stat_residual, warning, found_bad, all else of this
             thread's workspace.
-    Scratch: qH, qHDiagInv, qvec, primal.*, dual.*, one.*, geom_xpos, geom_xmat.
+    Scratch: exact.*, qH, qHDiagInv, primal.*, dual.*, one.*, geom_xpos, geom_xmat.
     """
     fits = _solve_world(m, d, p)
     p.report[FITS], p.report[NEAREST] = 0.0, 0.0

@@ -44,7 +44,7 @@ def _tendons(m, d, p):
         for i in range(m.nactuator):
             if m.actuator_trntype[i] == TRN_TENDON and not is_disabled(m, i):
                 t, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
-                gear = m.actuator_gear[o, 0]
+                gear = m.actuator_gear[o][0]
                 p.ten_force[t] = fma(gear, d.actuator_force[o], p.ten_force[t])
                 p.ten_stiffness[t] = p.ten_stiffness[t] - gear * gear * length_rate(m, d, i)
                 p.ten_friction[t] = p.ten_friction[t] - gear * gear * force_rate(m, d, i)

@@ -26,12 +26,11 @@ def _is_bent(m, i):
 def _joint(m, d, p, i, k):
     """Computes `_bend` of an actuator on a ball or free joint."""
     j, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
-    a, v, g, change = m.jnt_qposadr[j], m.jnt_dofadr[j], 6 * o, 0.0
+    a, v, axis, change = m.jnt_qposadr[j], m.jnt_dofadr[j], m.actuator_gear[o].force, 0.0
     if is_free_joint(m.jnt_type[j]):
-        a, v, g = a + 3, v + 3, g + 3
+        a, v, axis = a + 3, v + 3, m.actuator_gear[o].torque
     if k >= v:
         x, q = unit3(k - v), Quat(d.qpos[a : a + 4]).unit
-        axis = Vec3(m.actuator_gear[g : g + 3])
         turn = Vec3(zeros(3))
         if m.actuator_trntype[i] == TRN_JOINTINPARENT:
             axis = q.T @ axis
@@ -46,8 +45,8 @@ def _joint(m, d, p, i, k):
 @kernel
 def _site(m, d, p, i, k):
     """Computes `_bend` of an actuator on a site, with or without a reference."""
-    g, s, r = 6 * m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
-    push, twist, change = Vec3(m.actuator_gear[g : g + 3]), Vec3(m.actuator_gear[g + 3 : g + 6]), 0.0
+    o, s, r = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
+    push, twist, change = m.actuator_gear[o].force, m.actuator_gear[o].torque, 0.0
     x, b = d.site_xpos[s], m.site_bodyid[s]
     w, u = point_motion(m, d, b, k, x)
     if r < 0:
@@ -75,7 +74,7 @@ def _crank(m, d, p, i, k):
     pin, end = d.site_xpos[crank], d.site_xpos[slider]
     b, c = m.site_bodyid[crank], m.site_bodyid[slider]
     a = d.site_xmat[slider].columns[2]
-    v, gear, rod, none = pin - end, m.actuator_gear[o, 0], m.actuator_cranklength[i], Vec3(zeros(3))
+    v, gear, rod, none = pin - end, m.actuator_gear[o][0], m.actuator_cranklength[i], Vec3(zeros(3))
     _, u = point_motion(m, d, b, k, pin)
     w, z = point_motion(m, d, c, k, end)
     dv, da, av = u - z, cross(w, a), dot(a, v)

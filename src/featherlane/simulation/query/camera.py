@@ -144,7 +144,7 @@ def camera_tiles(m, d, b, p, thread, tile):
     if p.coloured:
         place_lights(m, d, p)
     colours = p.colours + 8 * p.colour_stride * (b.place[tile * width(b)] // p.number)
-    i, near, far = p.camera, real(d, d.camera.clip[0]), real(d, d.camera.clip[1])
+    i, near, far = p.camera, d.camera.clip[0], d.camera.clip[1]
     R, size = d.cam_xmat[i], (p.image_width, p.image_height)
     lane = 1.0 * lane_index(d)
     row_of_lane = floor((lane + 0.5) / p.packet_width)

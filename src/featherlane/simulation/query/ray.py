@@ -15,6 +15,7 @@ from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
 from featherlane.lanes import processor
 from featherlane.lanes.record import address
+from featherlane.lanes.worlds import read3, write3
 from featherlane.model.assignment import flag, real_number, reals, regular
 from featherlane.model.model import Model, check_model
 from featherlane.model.ordered_sums import products_of_rows
@@ -57,9 +58,8 @@ def cast_many(m, d, rays, hits, count):
     for first in range(0, count, W):
         for lane in range(W):
             k = first + lane if first + lane < count else count - 1
-            for i in range(3):
-                write_lane(flat(d.ray.point), i, lane, read_lane(ray, 3 * k + i, 0))
-                write_lane(flat(d.ray.direction), i, lane, read_lane(ray, 3 * (count + k) + i, 0))
+            write_lane(d.ray.point, 0, lane, read3(ray, 3 * k, 0))
+            write_lane(d.ray.direction, 0, lane, read3(ray, 3 * (count + k), 0))
             write_lane(d.ray.exclude, 0, lane, read_lane(ray, 6 * count + k, 0))
         cast(m, d)
         for lane in range(W):
@@ -67,8 +67,7 @@ def cast_many(m, d, rays, hits, count):
             if k < count:
                 write_lane(hit, k, 0, read_lane(d.ray.distance, 0, lane))
                 write_lane(hit, count + k, 0, read_lane(d.ray.geom, 0, lane))
-                for i in range(3):
-                    write_lane(hit, 2 * count + 3 * k + i, 0, read_lane(flat(d.ray.normal), i, lane))
+                write3(hit, 2 * count + 3 * k, 0, read_lane(d.ray.normal, 0, lane))
 
 
 @over_tiles

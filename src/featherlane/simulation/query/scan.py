@@ -126,7 +126,7 @@ def scan_tiles(m, d, b, p, thread, tile):
         met, x, first = d.ray.geom[0] >= 0.0, d.ray.distance[0], (s * W, before)
         at = fma(where(met, x, 0.0), direction, origin)
         write_results(d, p, p.distances, first, 1, (x + spoiled,))
-        write_results(d, p, p.heights, first, 1, (where(met, pos[2] - at[2], real(d, miss)) + spoiled,))
+        write_results(d, p, p.heights, first, 1, (where(met, pos[2] - at[2], miss) + spoiled,))
         write_results(d, p, p.geoms, first, 1, (d.ray.geom[0],))
         write_results(d, p, p.normals, first, 3, d.ray.normal[0])
         write_results(d, p, p.points, first, 3, tuple(at[i] + spoiled for i in range(3)))

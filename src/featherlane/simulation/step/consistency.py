@@ -71,7 +71,7 @@ def compare_forward_inverse(m, d):
     Reads:  what forward left.
     Writes: solver_fwdinv (2,) [N, N m], qfrc_inverse; what `inverse_constraint` and `inverse_force` write, but for
             qfrc_constraint and warning, which stay.
-    Scratch: in_stage, primal.*.
+    Scratch: in_stage, qfrc_forward, primal.*.
     Note:   Accelerations and forces do not change; J qacc - aref of the rows changes by rounding.
     """
     full, rows_full, unconverged = d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED]
@@ -81,7 +81,7 @@ def compare_forward_inverse(m, d):
     inverse_constraint(m, d, store=0)
     d.in_stage[0] = 0
     for i in range(m.nv):
-        d.primal.search[i] = d.qfrc_inverse[i]
+        d.qfrc_forward[i] = d.qfrc_inverse[i]
     # forward has already counted contacts and rows that did not fit
     d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = full, rows_full, unconverged
     inverse_force(m, d)
@@ -90,8 +90,8 @@ def compare_forward_inverse(m, d):
     add_xfrc(m, d, d.primal.grad)
     constraint, force = 0.0, 0.0
     for i in range(m.nv):
-        x, y = d.primal.search[i] - d.qfrc_constraint[i], d.primal.grad[i] - d.qfrc_inverse[i]
+        x, y = d.qfrc_forward[i] - d.qfrc_constraint[i], d.primal.grad[i] - d.qfrc_inverse[i]
         constraint, force = fma(x, x, constraint), fma(y, y, force)
-        d.qfrc_constraint[i] = d.primal.search[i]
+        d.qfrc_constraint[i] = d.qfrc_forward[i]
     d.solver_fwdinv[0] = sqrt(constraint)
     d.solver_fwdinv[1] = sqrt(force)

@@ -21,6 +21,7 @@ _report = Declare("sign_contacts", "report")
 _count = Declare("step", "count")
 _cause = Declare("reset_bad", "cause", condition="request")
 _detail = Declare("compare_forward_inverse", "detail")
+_compare_scratch = Declare("compare_forward_inverse", "scratch")
 _inverse_output = Declare("inverse", "output")
 
 FIELDS = (
@@ -78,6 +79,7 @@ FIELDS = (
     _flag_new_counts_scratch.int(
         "found_count", "1", "1", "1: this thread has counted a condition of `status`, except for not_converged"
     ),
+    _compare_scratch.real("qfrc_forward", "nv", "N, N m", "qfrc_constraint of `forward`"),
     _detail.real("solver_fwdinv", "2", "N, N m", "norm of forward minus inverse: constraint force, applied force"),
     _inverse_output.real("qfrc_inverse", "nv", "N, N m", "external force that produces qacc"),
 )

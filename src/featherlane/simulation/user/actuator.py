@@ -30,7 +30,7 @@ def set_user_actuator(
 
         @featherlane.kernel
         def gain(m, d, i):
-            return m.actuator_gainprm[10 * i] * lanes.exp(-d.actuator_length[m.actuator_outadr[i]])
+            return m.actuator_gainprm[i][0] * lanes.exp(-d.actuator_length[m.actuator_outadr[i]])
 
         fl.set_user_actuator(model, "muscle", gain=gain)
 

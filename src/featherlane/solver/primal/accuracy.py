@@ -76,9 +76,9 @@ def make_rows_anew(m, d, chosen):
 # ---- opposing row forces -------------------------------------------------------------------------------------------
 @kernel
 def add_row(d, i, J, D, f):
-    """Adds a row with entry J at dof i, stiffness D and force f: |J f| to Mgrad, J^2 D to primal.Mgrad_old."""
-    d.primal.Mgrad[i] = fma(fabs(J), fabs(f), d.primal.Mgrad[i])
-    d.primal.Mgrad_old[i] = fma(J * J, D, d.primal.Mgrad_old[i])
+    """Adds a row with entry J at dof i, stiffness D and force f: |J f| to `terms`, J^2 D to `contested`."""
+    d.primal.terms[i] = fma(fabs(J), fabs(f), d.primal.terms[i])
+    d.primal.contested[i] = fma(J * J, D, d.primal.contested[i])
 
 
 @kernel
@@ -133,7 +133,7 @@ def add_contact_rows(m, d, k):
 
 @kernel
 def find_contested(m, d):
-    """Computes Mgrad = sum over rows of |J_i f| per dof, and primal.Mgrad_old = M_ii c_i, the part due to inertia.
+    """Computes terms = sum over rows of |J_i f| per dof, and contested = M_ii c_i, the part due to inertia.
 
     Returns the largest ratio of a dof's stiffness by rows to its inertia.
     Reads:  the rows, cdof.
@@ -141,7 +141,7 @@ def find_contested(m, d):
     Cost:   O(entries of J).
     """
     for i in range(m.nv):
-        d.primal.Mgrad[i], d.primal.Mgrad_old[i] = 0.0, 0.0 + metric_diagonal(m, d, i)
+        d.primal.terms[i], d.primal.contested[i] = 0.0, 0.0 + metric_diagonal(m, d, i)
     for k in range(d.ndofrow[0]):
         f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         add_row(d, d.dofrow_dof[k], d.dofrow_J[k], d.dofrow_D[k], f)
@@ -154,8 +154,8 @@ def find_contested(m, d):
     stiffest = 0.0
     for i in range(m.nv):
         inertia = metric_diagonal(m, d, i)
-        stiffest = fmax(stiffest, d.primal.Mgrad_old[i] / inertia)
-        d.primal.Mgrad_old[i] = inertia * d.primal.Mgrad[i] / d.primal.Mgrad_old[i]
+        stiffest = fmax(stiffest, d.primal.contested[i] / inertia)
+        d.primal.contested[i] = inertia * d.primal.terms[i] / d.primal.contested[i]
     return stiffest
 
 
@@ -185,7 +185,7 @@ def is_right(m, d, gradient, promise, fall, stiffest):
         small = SMALL32
     forces, lost = size_from_acceleration(m, d), 1.0 + SLACK * (rounding * stiffest)
     for i in range(m.nv):
-        size = fma(TERMS * rounding, d.primal.Mgrad_old[i], small * forces)
+        size = fma(TERMS * rounding, d.primal.contested[i], small * forces)
         above = where(fabs(d.primal.Mv[i]) <= size, above, 1.0)
         beyond = where(lost * fabs(d.primal.Mv[i]) <= size, beyond, 1.0)
     known = ((promise < FAR) | (fall == 0.0)) & (rounding * gradient <= forces)
@@ -199,7 +199,7 @@ def is_well_known(m, d, chosen):
 
     Two sign patterns of the forces are tested.
     Reads:  the rows, cdof.
-    Writes: primal.live, primal.Mgrad, primal.Mgrad_old, primal.search, primal.Mv, hessian.H and its factor.
+    Writes: primal.live, primal.terms, primal.contested, primal.search, primal.Mv, hessian.H and its factor.
     """
     rounding, above = one_rounding(d), 0.0
     d.primal.live[0] = where(chosen, 1.0, 0.0)
@@ -208,10 +208,10 @@ def is_well_known(m, d, chosen):
         find_contested(m, d)
         for i in range(m.nv):
             if pattern == 1 and (i + i // 2) % 2 == 1:
-                d.primal.Mgrad[i] = -d.primal.Mgrad[i]
-        substitute(m, d, d.primal.Mgrad)
+                d.primal.terms[i] = -d.primal.terms[i]
+        substitute(m, d, d.primal.terms)
         for i in range(m.nv):
-            moved, contested = rounding * metric_diagonal(m, d, i) * fabs(d.primal.Mgrad[i]), d.primal.Mgrad_old[i]
+            moved, contested = rounding * metric_diagonal(m, d, i) * fabs(d.primal.terms[i]), d.primal.contested[i]
             above = where((moved <= DIGITS * contested) | (contested == 0.0), above, 1.0)
     return chosen & (above == 0.0)
 

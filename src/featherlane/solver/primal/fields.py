@@ -25,6 +25,11 @@ FIELDS = (
     _primal_scratch.real("Mgrad", "nv", "m/s^2, rad/s^2", "M^-1 grad"),
     _primal_scratch.real("grad_old", "nv", "N, N m", "grad of the previous iteration"),
     _primal_scratch.real("Mgrad_old", "nv", "m/s^2, rad/s^2", "Mgrad of the previous iteration"),
+    _primal_scratch.real("terms", "nv", "N, N m", "sum of the absolute terms of the gradient"),
+    _primal_scratch.real(
+        "contested", "nv", "N, N m", "part of `terms` that acts on the dof's inertia, not on other rows"
+    ),
+    _primal_scratch.real("grad_kept", "nv", "N, N m", "grad before a change of the acceleration by its rounding"),
     _primal_scratch.real("live", "1", "1", "1: the solver continues in this world"),
     _primal.int("slot", "nconmax", "1", "contact slots of worlds that the solver continues, ascending"),
     _primal_scratch.int("nslot", "1", "1", "number of these slots"),

@@ -102,21 +102,21 @@ def is_rounding_of_terms(m, d):
 
     The sum of terms is |M a| + |f0| + |J|^T |f|, with edges, arms and axes separate.  The gradient of opposing contacts
     is a difference of large terms; if it is only their rounding, another step gains nothing.
-    Reads:  the rows, primal.Ma and primal.grad at a point.   Writes: con_wrench, primal.Mgrad.   Cost: as one gradient.
+    Reads:  the rows, primal.Ma and primal.grad at a point.   Writes: con_wrench, primal.terms.   Cost: as one gradient.
     """
     f0 = metric_force(m, d)
     for i in range(m.nv):
-        d.primal.Mgrad[i] = fabs(d.primal.Ma[i]) + fabs(f0[i])
+        d.primal.terms[i] = fabs(d.primal.Ma[i]) + fabs(f0[i])
     for k in range(d.ndofrow[0]):
         f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         i = d.dofrow_dof[k]
-        d.primal.Mgrad[i] = fma(fabs(d.dofrow_J[k]), fabs(f), d.primal.Mgrad[i])
+        d.primal.terms[i] = fma(fabs(d.dofrow_J[k]), fabs(f), d.primal.terms[i])
     for k in range(d.ngenrow[0]):
         f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
         o = d.genrow_dofadr[k]
         for e in range(o, o + d.genrow_dofnum[k]):
             i = d.genrow_dof[e]
-            d.primal.Mgrad[i] = fma(fabs(d.genrow_J[e]), fabs(f), d.primal.Mgrad[i])
+            d.primal.terms[i] = fma(fabs(d.genrow_J[e]), fabs(f), d.primal.terms[i])
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
         f, t = sizes_of_contact(m, d, k)
@@ -131,13 +131,13 @@ def is_rounding_of_terms(m, d):
             if d.body_reached[p]:
                 d.con_wrench[p] += w
             for i in range(m.body_dofadr[b], m.body_dofadr[b] + m.body_dofnum[b]):
-                s, x = fabs(d.cdof[i]), d.primal.Mgrad[i]
+                s, x = fabs(d.cdof[i]), d.primal.terms[i]
                 for j in unrolled(range(6)):
                     x = fma(s[j], w[j], x)
-                d.primal.Mgrad[i] = x
+                d.primal.terms[i] = x
     rounding, above = TERMS * one_rounding(d), 0.0
     for i in range(m.nv):
-        above = where(fabs(d.primal.grad[i]) <= rounding * d.primal.Mgrad[i], above, 1.0)
+        above = where(fabs(d.primal.grad[i]) <= rounding * d.primal.terms[i], above, 1.0)
     return above == 0.0
 
 
@@ -158,13 +158,13 @@ def change_by_rounding(m, d, chosen):
     for i in range(m.nv):
         e = EPS * fmax(fabs(d.qacc[i]), fabs(d.qacc_smooth[i]))
         d.primal.search[i] = where(chosen, e if (i + i // 2) % 2 == 0 else -e, 0.0)
-        d.primal.Mgrad[i] = d.primal.grad[i]
+        d.primal.grad_kept[i] = d.primal.grad[i]
     metric_times(m, d, d.primal.search, d.primal.Mv)
     place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
     advance_rows(m, d, where(chosen, 1.0, 0.0))
     evaluate(m, d)
     for i in range(m.nv):
-        x = d.primal.grad[i] - d.primal.Mgrad[i]
+        x = d.primal.grad[i] - d.primal.grad_kept[i]
         change = fma(x, x, change)
     return sqrt(change)
 

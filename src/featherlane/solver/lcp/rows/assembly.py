@@ -34,7 +34,7 @@ def make_lcp(m, d):
             con_overflow if the rows of a tile do not fit; found_bad; con_erp, con_cfm, con_belt, con_compliance,
             con_frictionforce, con_restitution, con_restitution_vel, con_frame, con_friction of contacts; link_lcprow;
             one.*, warning (rows full).
-    Scratch: dual.*, primal.*.
+    Scratch: exact.*, dual.*, primal.*.
     Cost:   O(rows depth^2).
     """
     clear_rows(m, d)
