@@ -30,6 +30,8 @@ def tile(points, depths, width=2, **given):
     )  # fmt: skip
     for name, value in given.items():
         setattr(d, name, value)
+    for name in ("con_geom", "con_carrier"):
+        setattr(d, name, typed(np.array(getattr(d, name)), name))
     return m, d
 
 
