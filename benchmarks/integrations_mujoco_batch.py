@@ -62,8 +62,9 @@ def main() -> None:
         rows.append(row(name, Course(rounds=asked.rounds, threads=0, **large)))
         print(rows[-1], file=sys.stderr)
     note = (
-        "All cores, 4096 worlds (64 for chain, stacks and pile), float64, one step per call. `native ratio` is that of "
-        "`featherlane.Batch`; the least and the greatest round of the quotient are in brackets. Sensors are off."
+        "All cores, 4096 worlds (64 for chain, stacks and pile), float64, one step per call. `native ratio` is the "
+        "speed-up of `featherlane.Batch` over MuJoCo. In the last column, the least and the greatest round are in "
+        "brackets. Sensors are off."
     )
     publish("integrations-mujoco-batch", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
 

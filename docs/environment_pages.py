@@ -36,6 +36,8 @@ RENDERING = {
 AXIS = re.compile(r"`[^`]*`|\b[wxyz]{1,2}\b")
 INTRO = """{about}
 
+The section of a task has these headings:
+
 | heading | content |
 |---|---|
 | Observation | index, quantity and unit of each element; the column "part" is its key in `task.observation` |
@@ -43,26 +45,26 @@ INTRO = """{about}
 | Reward | the terms, and their weights or the code that computes them |
 
 An index such as 3-5 is a range that includes both ends. `rotation matrix xz` is the entry in row x and column z of the
-matrix from the frame to the world. A name in backquotes is a name of the model. `python docs/environment_pages.py`
-writes this page from the environments. To identify the elements of an observation, it fills the arrays that a task
-reads with random numbers and compares each element with these numbers.
+matrix from the frame to the world. Names in backquotes are names in the model file. `python docs/environment_pages.py`
+writes this page. To find the quantity of each element of the observation, it fills the arrays that a task reads with
+random numbers, and searches for these numbers in the observation.
 """
 ABOUT = {
     "robots": (
         "Environments of the bundled robots",
-        "This page lists spaces, rewards and termination of the seven robot tasks. [Robot tasks](../tasks.md) "
+        "This page lists the spaces, rewards and termination of the seven robot tasks. [Robot tasks](../tasks.md) "
         "describes rewards, actions and domain randomization in words.",
     ),
     "gymnasium": (
         "Gymnasium environments",
-        "Spaces, rewards and termination of Gymnasium's MuJoCo tasks of version 5. [Reinforcement "
-        "learning](../training.md#gymnasium-tasks) compares them with Gymnasium's.",
+        "This page lists the spaces, rewards and termination of Gymnasium's MuJoCo tasks of version 5. [Reinforcement "
+        "learning](../training.md#gymnasium-tasks) compares Featherlane's tasks with the originals.",
     ),
     "dm_control": (
         "dm_control environments",
-        "Spaces and rewards of the tasks of dm_control's suite, by domain. "
-        "[dm_control](../integrations/dm_control.md) compares them with dm_control's. Their "
-        "models are read from the installed dm_control.",
+        "This page lists, by domain, the spaces and rewards of the tasks of dm_control's suite. "
+        "[dm_control](../integrations/dm_control.md) compares Featherlane's tasks with the originals. The models are "
+        "those of the installed dm_control.",
     ),
 }
 EXAMPLE = {
@@ -240,8 +242,10 @@ def termination(env) -> str:
         if name.startswith("healthy_") and name.endswith("range")
     ]
     if ranges:
-        return f"outside of {', '.join(ranges)}: `healthy` below"
-    return "`terminated` below"
+        return (
+            f"if the state leaves {', '.join(ranges)}; see the code of `healthy` below"
+        )
+    return "see the code of `terminated` below"
 
 
 def facts(env) -> str:
@@ -262,7 +266,12 @@ def facts(env) -> str:
         ("integrator", f"`{integrator}`"),
     ]
     if task.reward_threshold is not None:
-        rows.append(("solved from a return of", f"{task.reward_threshold:g}"))
+        rows.append(
+            (
+                "return from which on the task counts as solved",
+                f"{task.reward_threshold:g}",
+            )
+        )
     return table(("property", "value"), rows)
 
 

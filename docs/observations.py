@@ -81,7 +81,7 @@ SENSOR_UNITS = {
 }
 INERTIA = [f"{part} of the inertia" for part in ("xx", "yy", "zz", "xy", "xz", "yz")]
 INERTIA = [(part, "kg m²") for part in INERTIA]
-INERTIA += [(f"mass times offset {k}", "kg m") for k in XYZ] + [("mass", "kg")]
+INERTIA += [(f"first moment of mass {k}", "kg m") for k in XYZ] + [("mass", "kg")]
 WRENCH = [(f"contact torque {k}", "N m") for k in XYZ]
 WRENCH += [(f"contact force {k}", "N") for k in XYZ]
 TWIST = [(f"angular velocity {k}", "rad/s") for k in XYZ]

@@ -205,6 +205,7 @@ def test_a_signature_shows_defaults_and_annotations_as_written(reference):
 def test_members_of_batch_have_a_group_and_an_example_and_no_internal_one_is_shown(reference):
     """`grouped` raises if a member is in no group."""
     internal = importlib.import_module("members").INTERNAL
+    assert all(reference.grouped(fl.distributed.Batch)), "a group without a title"
     members = {name for group in reference.grouped(fl.Batch).values() for name, _ in group}
     assert len(members) > 40 and not members & internal
     assert {f"Batch.{name}" for name in members} <= {name for module, name in OF_MEMBERS if module == "featherlane"}
@@ -218,3 +219,8 @@ def test_members_of_batch_have_a_group_and_an_example_and_no_internal_one_is_sho
 def test_members_of_an_enumeration_are_listed(reference):
     page = reference.module_page("lcp", "featherlane.lcp")
     assert all(f"| `{member.name}` |" in page for member in fl.lcp.Status)
+
+
+def test_each_sensor_type_has_a_separate_description(reference):
+    rows = [line.split(" | ")[-1] for line in reference.sensors_page().splitlines() if line.startswith("| `")]
+    assert len(rows) == len(set(rows)) > 40 and not any("Writes" in row for row in rows)

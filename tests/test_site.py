@@ -25,6 +25,7 @@ MOST_ENTRIES = 10  # of the navigation, and of a section of it
 MOST_BYTES = 38e6
 MOST_OF_A_PICTURE = 150_000  # bytes
 MOST_OF_A_THUMBNAIL = 160_000
+MOST_LINES = 600  # of Markdown of a page of the reference that is made when the site is built; about 20 pixels each
 
 
 @pytest.fixture(scope="session")
@@ -310,6 +311,15 @@ def test_a_page_is_cut_at_its_headings(hooks):
     assert parts["speed/z.z.md"] == "# Z { #z.Z }\n\nend\n"
     with pytest.raises(ValueError, match="no heading"):
         split.cut("speed", "# T\n")
+
+
+def test_pages_of_the_reference_are_short(hooks):
+    split, made = hooks("split"), hooks("reference").pages()
+    pages = {f"reference/{name}": text for name, text in made.items() if name != "index"}  # it lists all names
+    for name in pages.keys() & set(split.PAGES):
+        rest, parts, _ = split.cut(name, pages[name])
+        pages |= parts | {name: rest}
+    assert {name: n for name, text in pages.items() if (n := text.count("\n")) > MOST_LINES} == {}
 
 
 def test_a_section_of_a_page_is_cut_at_its_headings(hooks):

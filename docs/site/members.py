@@ -13,20 +13,33 @@ INTERNAL = set(
     "query renew row_memory rows sensor_values size_values take_constants take_over take_reals watch world_copy "
     "writable write_to Data.use Model.compiled".split()
 )
-# members of `Batch` by subject
+# members of classes by subject
 GROUPS = {
-    "simulation": "step rollout forward inverse reset",
-    "state": "get_state set_state checkpoint restore copy",
-    "fields": "bind expand expanded set_const set_variant",
-    "access by name": "actuator body geom joint link sensor site tendon",
-    "contacts": "contacts contact_force give_contacts clear_given_contacts geom_distance",
-    "sensing": "camera scan height_scan ray",
-    "kinematics and dynamics": (
-        "jac jac_body jac_dot jac_site jac_subtree_com angular_momentum_matrix full_m object_acceleration "
-        "object_velocity"
-    ),
-    "status": "status count_of",
-    "one world, MuJoCo": "get_data get_model from_mujoco to_mujoco",
+    fl.Batch: {
+        "simulation": "step rollout forward inverse reset",
+        "state": "get_state set_state checkpoint restore copy",
+        "fields": "bind expand expanded set_const set_variant",
+        "access by name": "actuator body geom joint link sensor site tendon",
+        "contacts": "contacts contact_force give_contacts clear_given_contacts geom_distance",
+        "sensing": "camera scan height_scan ray",
+        "kinematics and dynamics": (
+            "jac jac_body jac_dot jac_site jac_subtree_com angular_momentum_matrix full_m object_acceleration "
+            "object_velocity"
+        ),
+        "status": "status count_of",
+        "one world, MuJoCo": "get_data get_model from_mujoco to_mujoco",
+    },
+    fl.distributed.Batch: {
+        "simulation": "step rollout forward reset",
+        "state": "checkpoint restore",
+        "fields": "bind expand get set set_const set_variant",
+        "contacts": "give_contacts clear_given_contacts",
+        "sensing": "camera scan height_scan",
+        "reductions": "max mean min histogram reduce",
+        "status": "status failures losses",
+        "workers": "call wait close",
+        "one world": "get_data get_model",
+    },
 }
 
 
@@ -46,11 +59,11 @@ def members(cls: type) -> list[tuple[str, object]]:
 def grouped(cls: type) -> dict[str, list[tuple[str, object]]]:
     """Returns the members of a class under the titles of their groups; a class without groups has one, untitled."""
     found = dict(members(cls))
-    if cls is not fl.Batch:
+    if cls not in GROUPS:
         return {"": list(found.items())}
-    listed = {title: [(name, found.pop(name)) for name in names.split()] for title, names in GROUPS.items()}
+    listed = {title: [(name, found.pop(name)) for name in names.split()] for title, names in GROUPS[cls].items()}
     if found:
-        raise LookupError(f"members of Batch in no group: {sorted(found)}")
+        raise LookupError(f"members of {cls.__name__} in no group: {sorted(found)}")
     return listed
 
 

@@ -100,7 +100,7 @@ ModelError: a shape, a world or a name that the batch does not have."""
 
 
 def groups(module: ModuleType) -> dict[str, list[str]]:
-    """The public names under the comments that stand in `__all__`; modules are left out, they have pages."""
+    """Returns the public names by the comments of `__all__`, without modules, which have separate pages."""
     text = re.search(r"__all__ = \[.*?\n(.*?)^\]", inspect.getsource(module), re.DOTALL | re.MULTILINE)
     found: dict[str, list[str]] = {}
     group = ""
@@ -130,7 +130,7 @@ def place(thing) -> str:
 
 
 def raises(thing, owner: str = "") -> str:
-    """The errors that all calls of a kind have in common."""
+    """Returns the errors that all calls of a kind have in common."""
     if owner == "Batch":
         return COMMON_OF_BATCH
     try:
@@ -174,14 +174,15 @@ def module_page(title: str, dotted: str) -> str:
 
 
 def options_page() -> str:
-    """The options of a model, what each takes, and its default."""
+    """Returns the page of a model's options: allowed values and defaults."""
     opt = fl.load("<mujoco/>").opt
     lines = [
         "# Options",
         "",
-        "`model.opt` has MuJoCo's physics options and those of the contact model `lcp`. What one does not take is a",
-        "`ModelError` that says what was given and what is allowed; settings that do not go together are an",
-        "`UnsupportedFeatureError`. An edit takes effect at the next step; `batch.expand` gives numbers rows by world.",
+        "`model.opt` has MuJoCo's physics options and the options of the contact model `lcp`. An invalid value raises",
+        "a `ModelError` with the given and the allowed values. Options that cannot be combined raise an",
+        "`UnsupportedFeatureError`. An edit takes effect at the next step. `batch.expand` makes numeric options",
+        "differ by world.",
         "",
         "| option | default | allowed | |",
         "| --- | --- | --- | --- |",
@@ -205,7 +206,7 @@ def options_page() -> str:
 
 
 WHEN = {POSITION: "position", VELOCITY: "velocity", ROWS: "constraints", ACCELERATION: "acceleration"}
-# (dimension, unit) of what MuJoCo's files call so; tests/test_reference.py holds dimensions against compiled models
+# (dimension, unit) by the name in MuJoCo's files; tests/test_reference.py compares dimensions with compiled models
 UNITS = {
     "touch": (1, "N"), "accelerometer": (3, "m/s^2"), "velocimeter": (3, "m/s"), "gyro": (3, "rad/s"),
     "force": (3, "N"), "torque": (3, "N m"), "magnetometer": (3, "T"), "rangefinder": (0, "m"),
@@ -218,53 +219,67 @@ UNITS = {
     "frameyaxis": (3, "1"), "framezaxis": (3, "1"), "framelinvel": (3, "m/s"), "frameangvel": (3, "rad/s"),
     "framelinacc": (3, "m/s^2"), "frameangacc": (3, "rad/s^2"), "subtreecom": (3, "m"), "subtreelinvel": (3, "m/s"),
     "subtreeangmom": (3, "kg m^2/s"), "insidesite": (1, "1"), "geomdist": (1, "m"), "geomnormal": (3, "1"),
-    "geomfromto": (6, "m"), "contact": (0, "by what it reports"), "tactile": (0, "m, m/s"),
+    "geomfromto": (6, "m"), "contact": (0, "by output"), "tactile": (0, "m, m/s"),
     "plugin": (0, "N, N m"), "e_potential": (1, "J"), "e_kinetic": (1, "J"),
-    "clock": (1, "s"), "user": (0, "yours"),
+    "clock": (1, "s"), "user": (0, "user-defined"),
+}  # fmt: skip
+
+# types whose kernel computes several types
+LIMITS = {"pos": "Position minus margin", "vel": "Velocity", "frc": "Force"}
+DESCRIPTIONS = {
+    **{f"frame{axis}axis": f"The {axis} axis of an object, in world axes or in the reference frame." for axis in "xyz"},
+    **{f"{what}limit{of}": f"{LIMITS[of]} of the first limit row of a {what}; 0 if there is none."
+       for what in ("joint", "tendon") for of in LIMITS},
+    "geomdist": "Signed distance of the nearest geoms, at most the cutoff.",
+    "geomnormal": "Direction between the nearest points of the nearest geoms; zeros beyond the cutoff.",
+    "geomfromto": "Segment between the nearest points of the nearest geoms; zeros beyond the cutoff.",
+    "plugin": "Forces of the plugin `mujoco.sensor.touch_grid`.",
 }  # fmt: skip
 
 
 def sensor_name(kind: int) -> str:
-    """What MuJoCo's files call a sensor."""
+    """Returns the name of a sensor type in MuJoCo's files."""
     return mujoco.mjtSensor(kind).name.removeprefix("mjSENS_").lower()
 
 
 def sensors_page() -> str:
-    """All sensors that are computed."""
+    """Returns the page of all supported sensor types."""
     lines = [
-        "# Sensors: all kinds",
+        "# Sensor types",
         "",
-        "What each kind measures, when in a step, and how many numbers it gives (none: that depends on the sensor).",
-        "[Sensors](../sensors.md) has how they are read, cut, delayed and made noisy, and what is refused.",
+        "The table lists each sensor type, the stage after which it is computed, its dimension, its unit and what it",
+        "measures. A type without a dimension has one that depends on the sensor. [Sensors](../sensors.md) describes",
+        "reading, cutoff, delay and noise, and lists unsupported types.",
         "",
-        "| sensor | after | numbers | unit | |",
+        "| sensor | after | dimension | unit | measures |",
         "| --- | --- | ---: | --- | --- |",
     ]
     for kind in sorted(SENSORS, key=lambda kind: (SENSORS[kind].when, sensor_name(kind))):
         name = sensor_name(kind)
         dim, unit = UNITS[name]
-        about = html.escape(first_line(inspect.getdoc(plain(SENSORS[kind].measure)) or "").removeprefix("Sensor i: "))
+        about = first_line(inspect.getdoc(plain(SENSORS[kind].measure)) or "").removeprefix("Writes sensor i: ")
+        about = html.escape(DESCRIPTIONS.get(name, f"{about[:1].upper()}{about[1:]}"))
         lines.append(f"| `{name}` | {WHEN[SENSORS[kind].when]} | {dim or ''} | {unit} | {about} |")
     return "\n".join(lines) + "\n"
 
 
 def actuators_page() -> str:
-    """What actuators are made of, from the files that compute them."""
+    """Returns the page of actuators, from the docstrings of the modules that compute them."""
     lines = [
-        "# Actuators: all kinds",
+        "# Actuator types",
         "",
-        "An actuator makes a force of a control: force = gain(l, l') u + bias(l, l'), where u is the control or an",
-        "activation that follows it, l the length of what it acts on and l' its rate; forces reach the dofs by the",
-        "moments of the transmission. [Features](../features.md) lists every kind with its test,",
-        "[User callbacks](../callbacks.md) has laws of your own. Fields: [`actuator_*`](../fields.md#model).",
+        "The force of an actuator is gain(l, l') u + bias(l, l'). Here u is the control, or an activation that follows",
+        "the control. The length of the transmission is l, and its rate is l'. The moments of the transmission map the",
+        "force to the DoFs. [Features](../features.md) lists every type with its test.",
+        "[User callbacks](../callbacks.md) describes user-defined laws. Fields: [`actuator_*`](../fields.md#model).",
         "",
     ]
-    room = importlib.import_module("featherlane.dynamics.actuator")
+    package = importlib.import_module("featherlane.dynamics.actuator")
     for name in (
         "transmission", "site_transmission", "slider_crank", "adhesion", "reflected", "control", "history",
         "setpoint", "activation", "gain", "muscle", "dcmotor", "orientation", "user", "actuation",
     ):  # fmt: skip
-        module = importlib.import_module(f"{room.__name__}.{name}")
+        module = importlib.import_module(f"{package.__name__}.{name}")
         title = name.replace("_", " ").replace("dcmotor", "DC motor")
         lines += [f"## {title[0].upper()}{title[1:]}", "", entry(inspect.getdoc(module) or "", table=True), ""]
         lines += [f"[source](../../src/featherlane/dynamics/actuator/{name}.py)", ""]
@@ -272,7 +287,7 @@ def actuators_page() -> str:
 
 
 def commands_page() -> str:
-    """The commands, from the program."""
+    """Returns the page of the commands, from the program."""
     group = typer.main.get_command(application)
     lines = ["# Command line", "", html.escape(" ".join((group.help or "").split())), ""]
     for name, command in group.commands.items():

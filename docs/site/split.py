@@ -17,9 +17,16 @@ from pymdownx.slugs import slugify
 from sources import LINK, outside_code
 
 ENVIRONMENTS = "environments/robots", "environments/gymnasium", "environments/dm_control"
-BENCHMARKS, REFERENCE = ("speed", "contact-benchmark"), ("fields", "reference/api", "reference/stages")
+BENCHMARKS = "speed", "contact-benchmark"
+MODULES = "api", "results", "query", "stages", "environments", "distributed", "lcp", "tree", "lanes"
+REFERENCE = "fields", *(f"reference/{name}" for name in MODULES)
 PAGES = (*BENCHMARKS, *REFERENCE, "diagnostics", "chapters/contact", *ENVIRONMENTS)
-DEEPER = {"fields": ("data",), "reference/api": ("worlds", "Batch")}  # anchors of sections that are cut, too
+# anchors of sections that are cut, too
+DEEPER = {
+    "fields": ("data",),
+    "reference/api": ("worlds", "Batch"),
+    "reference/distributed": ("distributed-batches", "Batch"),
+}
 ATTRIBUTE = re.compile(r" *\{ *#([\w.-]+) *\}$")
 slug = slugify(case="lower")
 moved: dict[str, dict[str, str]] = {}  # by page: the page of each anchor

@@ -1,7 +1,7 @@
 """Defines the exceptions.  A message is one line: the element's name, the given value and the allowed values.
 
 Every error is a `FeatherlaneError` and also the built-in Python or NumPy error of that situation.  One `except` clause
-catches all errors of the package; code that expects a `TypeError` or an `AttributeError` works as well.
+catches all errors of the package.  Code that expects a `TypeError` or an `AttributeError` works as well.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class UnknownNameError(ModelError, KeyError):
 
 
 class InstallationError(ModelError, ImportError):
-    """An installed package is incompatible; the message contains the command that repairs the installation.
+    """A required package is missing or incompatible; the message contains the command that repairs the installation.
 
     See docs/errors.md#installationerror.
     """

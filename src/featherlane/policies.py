@@ -1,7 +1,9 @@
 """Policies that are evaluated in vector lanes, for rollouts without Python between the steps.
 
-policy = featherlane.policies.MLP.from_torch(network)
-rollout = environment.rollout(64, policy, noise)
+    policy = featherlane.policies.MLP.from_torch(network)
+    rollout = environment.rollout(64, policy, noise)
+
+`environment` is a `featherlane.environments.TaskEnv`.
 """
 
 from featherlane.simulation.policy.functions import LaneFunctions

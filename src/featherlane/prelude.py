@@ -75,8 +75,8 @@ from featherlane.model.status import (
     warn,
 )
 from featherlane.model.timestep import timestep
-from featherlane.spatial.inertia import inert_add, inert_from_com, inert_mul
-from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion, dot6, scale6
+from featherlane.spatial.inertia import inert_from_com, inert_mul
+from featherlane.spatial.motion import cross_force, cross_motion, dot6
 from featherlane.spatial.quaternion import (
     NEAR_UNIT,
     PI,
@@ -115,18 +115,9 @@ from featherlane.spatial.types import (
 )
 from featherlane.spatial.vector import (
     MINVAL,
-    add3,
-    axpy3,
     cross,
     dot3,
     has_nonzero,
-    load2,
-    load3,
-    load4,
-    load5,
-    load6,
-    load9,
-    load10,
     mat_inverse,
     mat_mul,
     mat_mul_vec,
@@ -135,13 +126,5 @@ from featherlane.spatial.vector import (
     normalize3,
     plain_cross,
     plain_dot3,
-    scale3,
-    select3,
-    store3,
-    store4,
-    store6,
-    store9,
-    store10,
-    sub3,
     zeros,
 )

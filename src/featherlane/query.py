@@ -27,11 +27,8 @@ from featherlane.simulation.query.ray import ray
 from featherlane.simulation.query.tendon_path import tendon_path
 
 __all__ = [  # noqa: RUF022  in groups
-    # Jacobians, velocities and forces of points
+    # Jacobians
     "angular_momentum_matrix",
-    "apply_ft",
-    "contact_force",
-    "contact_residual",
     "jac",
     "jac_body",
     "jac_body_com",
@@ -39,6 +36,10 @@ __all__ = [  # noqa: RUF022  in groups
     "jac_geom",
     "jac_site",
     "jac_subtree_com",
+    # velocities and forces
+    "apply_ft",
+    "contact_force",
+    "contact_residual",
     "object_acceleration",
     "object_velocity",
     # mass matrix

@@ -44,6 +44,13 @@ def test_the_exact_depth_of_boxes():
     assert abs(distance - (2.3 - 1.0 - np.sqrt(2))) < 1e-14
 
 
+def test_a_polyhedron_has_the_vertices_of_its_mesh_alone():
+    """The scene has two meshes."""
+    model = pairs.model_of("box", "mesh")
+    solids = pairs.polyhedra(model, np.zeros((2, 3)), np.tile(np.eye(3).ravel(), (2, 1)))
+    assert [solid.shape for solid in solids] == [(8, 3), (16, 3)]
+
+
 def test_every_colliding_pair_of_mujoco_has_a_table_entry():
     names = set(NAMES)
     without = {("plane", "plane"), ("plane", "hfield"), ("hfield", "hfield"), ("hfield", "sdf")}

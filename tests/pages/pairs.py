@@ -23,15 +23,8 @@ MARGIN = 0.04  # m
 SLACK = 1e-6  # m: so close to the limit, either answer is accepted
 APART = 1e-3  # m: below this, the difference of MuJoCo's two points gives no accurate normal
 TYPES = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
-HALF = {
-    "sphere": 0.2,
-    "capsule": 0.3,
-    "ellipsoid": 0.25,
-    "cylinder": 0.2,
-    "box": 0.25,
-    "mesh": 0.2,
-    "sdf": 0.3,
-}  # typical sizes
+# typical sizes [m]
+HALF = {"sphere": 0.2, "capsule": 0.3, "ellipsoid": 0.25, "cylinder": 0.2, "box": 0.25, "mesh": 0.2, "sdf": 0.3}
 GEOMS = {
     "plane": 'type="plane" size="1 1 1"',
     "hfield": 'type="hfield" hfield="rough"',
@@ -186,12 +179,13 @@ def truth(model, xpos, xmat) -> tuple[np.ndarray, np.ndarray]:
 
 def polyhedra(model, xpos, xmat) -> list[np.ndarray] | None:
     """Returns the vertices of both geoms in one pose, (n, 3) each; None if a geom is no box and no mesh."""
-    out = []
+    mj, out = model.to_mujoco(), []
     for i, kind in enumerate(model.geom_type):
         if kind == mujoco.mjtGeom.mjGEOM_BOX:
             points = np.array(list(itertools.product((-1.0, 1.0), repeat=3))) * model.geom_size[i]
         elif kind == mujoco.mjtGeom.mjGEOM_MESH:
-            points = model.to_mujoco().mesh_vert.reshape(-1, 3)
+            start, number = mj.mesh_vertadr[mj.geom_dataid[i]], mj.mesh_vertnum[mj.geom_dataid[i]]
+            points = mj.mesh_vert[start : start + number]
         else:
             return None
         out.append(points @ xmat[i].reshape(3, 3).T + xpos[i])
@@ -259,9 +253,7 @@ ROUND = {"ellipsoid", "cylinder"}
 MINIMIZED = 1e-5  # m: MuJoCo's gradients are differences over 1e-8 m, and a descent amplifies their errors
 SHARE = 0.95  # of the points: a starting point on the corner of a box ends elsewhere after a rounding error
 COAXIAL = 2e-5  # m: MuJoCo's error for a capsule along a cylinder's axis, whose depth is exactly the sum of radii
-ON_SURFACE = (
-    1e-3  # m: MuJoCo's error where the centre of a sphere or the axis of a capsule lies on the surface of a prism
-)
+ON_SURFACE = 1e-3  # m: MuJoCo's error if a sphere's centre or a capsule's axis lies on the surface of a prism
 
 
 def bounds(first: str, second: str, ident: int, family: str) -> dict[str, float]:
@@ -294,22 +286,27 @@ def failures(first: str, second: str, ident: int, family: str, found: Agreement)
 
 HEAD = """# Pairs of shapes
 
-This page lists the collision method of every pair of geom types, and its accuracy compared with MuJoCo. Mesh geoms
-collide as their convex hulls. `docs/pairs.py` writes the page: it runs the tests of `tests/pages/pairs.py` on {n}
-poses of each pair, and stops with an error if a test fails.
+This page lists the collision method of each pair of geom types, and the differences of its contacts from MuJoCo's. A
+mesh geom collides as its convex hull.
+
+`python docs/pairs.py` writes this page. It runs the tests of `tests/pages/pairs.py` on {n} poses of each pair, and
+stops with an error if a test fails.
 
 ## Collision methods
 
-Each cell has the method, how worlds are processed, and the largest number of contact points.
+Each cell lists the method, the processing of the worlds of a tile, and the largest number of contact points. Each pair
+is listed once, on or above the diagonal. A pair without an entry has no contacts.
 
-- **closed**: a closed formula, with the same contact points as MuJoCo.
-- **convex**: GJK for the distance, EPA for the depth, Newton's method for the normal of curved shapes. Contact points
-  come from the faces, edges and caps at the contact. With the flag `multiccd` disabled, a pair has one contact point,
-  as in MuJoCo.
-- **heights**: a convex pair for each triangular prism of the height field below the shape.
-- **minimized**: a descent from several starting points on the fields of a [signed distance
-  field](contact.md#signed-distance-fields) and of the other shape, with the same contact points as MuJoCo.
-- *vectorized*: all worlds of a tile at once. *per world*: one world after the other, in float64.
+- **closed**: A formula computes the contact points. They are the same as MuJoCo's.
+- **convex**: GJK computes the distance of separate shapes, and EPA the depth of overlapping shapes. Newton's method
+  refines the normal of curved shapes. The contact points lie on the faces, edges and caps at the contact. If the flag
+  `multiccd` is disabled, the pair has one contact point, as in MuJoCo.
+- **heights**: The height field consists of triangular prisms. Each prism below the shape collides with the shape as a
+  convex pair.
+- **minimized**: A gradient descent from each of several starting points searches for a point in both solids. Each
+  result inside both solids is a contact point, as in MuJoCo. The descent uses the
+  [signed distance field](contact.md#signed-distance-fields) of each shape.
+- *vectorized*: All worlds of the tile are computed at once. *per world*: One after another, in float64.
 """
 
 
@@ -333,8 +330,7 @@ def page(n: int, progress=lambda label: None) -> str:
         AssertionError: lists the quantities beyond their bound.
     """
     lines = [
-        "| pair | poses in contact | least distance | normal | all points | same number of points "
-        "| degenerate: distance |",
+        "| pair | poses in contact | distance | normal | all points | same count | distance, degenerate |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     disputed = 0
@@ -361,22 +357,39 @@ def page(n: int, progress=lambda label: None) -> str:
     about = """
 ## Accuracy compared with MuJoCo
 
-The table has the largest differences from MuJoCo 4.0.1 [m; of the normal, its components]. A quarter of the poses
-each are within the margin, touching, deep, and degenerate (concentric, axes parallel or nearly so, faces on faces,
-edges on edges). Convex pairs are compared with `mj_geomDistance`, and their number of points with that of MuJoCo's
-contacts.
+The table lists the largest differences from MuJoCo 4.0.1. The sampled poses have four groups of equal size:
 
-Of the minimized pairs, "all points" is the share of contact points that are MuJoCo's, up to 1e-5 m. Rounding decides
-the others: a starting point on the corner of a box, or a step that ends at the edge of a field.
+- margin: the distance is positive and within the margin;
+- touching: the depth is small;
+- deep: the depth is large;
+- degenerate: concentric shapes, parallel or nearly parallel axes, faces on faces, edges on edges.
 
-Some differences are MuJoCo's errors:
+The depth of pairs with a height field or an SDF is not prescribed, so fewer of their poses are in contact.
 
-- Normals of curved shapes: MuJoCo's iteration stops within about 1e-5.
-- The centre of a sphere or the axis of a capsule on the surface of a height field: the exact depth is the radius, as
-  in Featherlane. MuJoCo's is wrong by up to 1e-4.
-- Overlapping boxes and meshes: MuJoCo's depth is wrong by more than 1e-6 in {wrong} of the poses. These are
-  compared with the least overlap along the normals of all faces and pairs of edges.
-- A capsule along a cylinder's axis: the exact depth is the sum of the radii, as in Featherlane. MuJoCo's is wrong by
-  up to 1e-5.
+| column | meaning |
+|---|---|
+| poses in contact | poses in which both engines find a contact |
+| distance | difference of the distance at the deepest point [m] |
+| normal | difference of the components of the normal at the deepest point |
+| all points | closed pairs: difference of position and distance of any contact point [m] |
+| | minimized pairs: share of contact points that agree to 1e-5 m |
+| same count | share of poses with the same number of contact points |
+| distance, degenerate | as distance, for the degenerate poses; other differences are without these poses |
+
+The reference for the distance and normal of convex pairs is `mj_geomDistance`. The reference for all other values is
+MuJoCo's list of contacts.
+
+The contact points of minimized pairs that do not agree depend on rounding. Either a starting point lies on the corner
+of a box, or a step of the descent ends at the edge of a field.
+
+Some differences are errors of MuJoCo:
+
+- Normal of curved shapes: MuJoCo's iteration stops at an error of about 1e-5.
+- Height field whose surface contains the centre of a sphere or the axis of a capsule: the exact depth is the radius.
+  Featherlane returns the radius. MuJoCo's error is at most 1e-4 m.
+- Overlapping boxes and meshes: MuJoCo's depth has an error above 1e-6 m in some poses. Their number is {wrong}. The
+  reference in these poses is the least overlap along the normals of all faces and of all pairs of edges.
+- Capsule along the axis of a cylinder: the exact depth is the sum of the radii. Featherlane returns this sum. MuJoCo's
+  error is at most 1e-5 m.
 """
     return "\n".join([HEAD.format(n=n), matrix(), about.format(wrong=disputed), *lines]) + "\n"

@@ -1,8 +1,11 @@
-"""Distributed worlds by Ray (`pip install 'featherlane[distributed]'`), which is imported on demand.
+"""Simulates worlds on several machines with Ray, and runs parameter sweeps.
 
-batch = fl.distributed.Batch(model, 100_000, nodes="10.0.0.1:6379")   worlds of one model on a cluster
-cluster = fl.distributed.connect("10.0.0.1:6379")                     a cluster, or Ray on this machine
-result = fl.distributed.sweep(model, parameters, rollout, reduce)     parameter sweeps and Monte Carlo, also without Ray
+    batch = fl.distributed.Batch(model, 100_000, nodes="10.0.0.1:6379")   worlds of one model on a cluster
+    cluster = fl.distributed.connect("10.0.0.1:6379")                     a cluster, or Ray on this machine
+    result = fl.distributed.sweep(model, parameters, rollout, reduce)     parameter sweeps and Monte Carlo
+
+`sweep` and a `Batch` with `nodes=None` do not need Ray.  Otherwise Ray is imported on demand; install it with
+`pip install 'featherlane[distributed]'`.
 """
 
 from featherlane.distributed.batch import Batch
@@ -13,23 +16,27 @@ from featherlane.distributed.sweeps.run import SweepInterrupted, sweep
 from featherlane.distributed.sweeps.values import Source, choice, drawn, grid, log_uniform, normal, uniform, values
 from featherlane.simulation.batch.reduction import Histogram
 
-__all__ = [
+__all__ = [  # noqa: RUF022  in groups
+    # distributed batches
     "Batch",
+    # clusters and results
     "Cluster",
     "Histogram",
     "Recorded",
-    "Source",
+    "connect",
+    "gathered",
+    # parameter sweeps
     "Sweep",
     "SweepInterrupted",
-    "choice",
-    "connect",
-    "drawn",
-    "gathered",
-    "grid",
     "load_sweep",
+    "sweep",
+    # parameter values
+    "Source",
+    "choice",
+    "drawn",
+    "grid",
     "log_uniform",
     "normal",
-    "sweep",
     "uniform",
     "values",
 ]

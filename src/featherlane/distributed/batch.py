@@ -46,14 +46,14 @@ from featherlane.simulation.world.recordings import BINDABLE, check_bindable
 
 
 class Batch(Rollouts, Given, Sensing):
-    """Simulates nworld worlds of one model on several workers; as a context manager it ends them.
+    """Simulates nworld worlds of one model on several workers; as a context manager it ends the workers.
 
     Args:
         model: the model; edits take effect at the next call.
         nworld: number of worlds, at least 1.
-        nodes: None for this process alone, without Ray; a number of workers, on the Ray that this process is connected
-            to, or on a Ray that is started on this machine; the address of a cluster, "HOST:PORT" or "auto", or a
-            `Cluster`: one worker per NUMA node of its nodes.
+        nodes: None: this process alone, without Ray.  A number: so many workers, on the Ray that this process is
+            connected to, or else on a Ray that is started on this machine.  An address ("HOST:PORT" or "auto") or a
+            `Cluster`: one worker per NUMA node of the cluster.
         nthread: threads of each worker; 0 for one per core.
         dtype: float64 or float32.
         given_contacts, record_failures: as in `featherlane.Batch`.
@@ -63,10 +63,11 @@ class Batch(Rollouts, Given, Sensing):
             machine, into Ray's object store.
         timeout: longest wait for a cluster, and for free capacity on it [s].
 
-    Reading a state field or an output gathers it: `batch.qpos` (nworld, nq) is a read-only copy.  `batch.qpos = x` and
-    `set` scatter.  `step`, `forward`, `reset` and `set` return while the workers compute.  The next call that waits
-    raises their errors: a call with a result, `wait`, or the end of the context.  All worlds are then in the state
-    before the failed piece (a short call is one piece), and all later requests are discarded.
+    Reading a state field or an output gathers it from the workers: `batch.qpos` (nworld, nq) is a read-only copy.
+    `batch.qpos = x` and `set` send values to the workers.  `step`, `forward`, `reset` and `set` return while the
+    workers compute.  Their errors are raised by the next call that waits: a call with a result, `wait`, or the end of
+    the context.  All worlds are then in the state before the failed piece (a short call is one piece), and all later
+    requests are discarded.
 
     Attributes:
         nworld, dtype, model: the arguments.
@@ -178,10 +179,10 @@ class Batch(Rollouts, Given, Sensing):
             self._bound.add(name)
 
     def expand(self, name: str) -> np.ndarray:
-        """Makes a real model field per-world, as `featherlane.Batch.expand` does.
+        """Gives a real model field separate values in each world, as `featherlane.Batch.expand`.
 
         Returns:
-            (nworld, ...) live local array; the next call scatters what is written to it.
+            (nworld, ...) live local array; the next call sends written values to the workers.
 
         Raises:
             ModelError: the real field does not exist.
@@ -190,7 +191,7 @@ class Batch(Rollouts, Given, Sensing):
         return self._fields.lend(name.replace("opt.", "opt_"))
 
     def set_const(self, ids: ArrayLike | None = None) -> None:
-        """Recomputes, per world, the model fields that depend on expanded ones; they become per-world."""
+        """Recomputes the model fields that depend on expanded fields, for each world; they become per-world fields."""
         chosen = self._ids(ids)
         self._one.set_const([])
         ids_of = {part.worker: part.ids for part in self._spread.parts(chosen)}
@@ -220,7 +221,7 @@ class Batch(Rollouts, Given, Sensing):
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
-        """Advances worlds, as `featherlane.Batch.step`; returns while the last steps, about a second, are running.
+        """Advances worlds, as `featherlane.Batch.step`; returns while the last steps (about one second) are running.
 
         A first Ctrl-C is raised once all worlds of the call are at the same step.  A second one is raised at once; the
         worlds are then at the end of the last complete piece of this call.
@@ -342,7 +343,7 @@ class Batch(Rollouts, Given, Sensing):
 
     @property
     def failures(self) -> list[Failure]:
-        """Returns failures recorded with record_failures, as `featherlane.Batch`; worlds have their global numbers."""
+        """Returns the failures recorded with `record_failures`, with global world numbers; see `featherlane.Batch`."""
         return numbered(self.call(attrgetter("failures")), self.starts)
 
     def get_data(self, world: int) -> Data:

@@ -128,7 +128,7 @@ class Calls(Pieces):
         return [worker.losses for worker in self._workers]
 
     def close(self) -> None:
-        """Ends the workers, and the Ray that was started for them; has no effect on a local batch."""
+        """Ends the workers and the Ray that was started for them; has no effect on a local batch."""
         own = self.__dict__
         left = own["_end"] and own["_end"].peek()
         if left:

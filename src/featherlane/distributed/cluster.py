@@ -49,7 +49,7 @@ class Node(NamedTuple):
 
 
 class Cluster:
-    """Nodes with the versions of this process; as a context manager it ends what was started for it.
+    """Holds a connection to Ray, whose nodes have the versions of this process; as a context manager it calls `close`.
 
     Attributes:
         ray: the module.
@@ -69,7 +69,7 @@ class Cluster:
         return sum(node.cores for node in self.nodes)
 
     def close(self) -> None:
-        """Ends what `connect` started; an existing cluster keeps running."""
+        """Ends the Ray that `connect` started; an existing cluster keeps running."""
         if self.is_own and self.ray.is_initialized():
             self.ray.shutdown()
 
@@ -92,11 +92,11 @@ def connect(
     """Connects to a Ray on this machine, or to a cluster by its address.
 
     A Ray that is started here listens only on the loopback address; other processes cannot join it.  A first Ctrl-C is
-    raised after the connection, which it ends; a second one at once.
+    raised once the connection is complete, and the connection is then closed.  A second Ctrl-C is raised at once.
 
     Args:
-        address: HOST:PORT of the head node of a cluster that includes this machine; "auto" for the cluster that Ray
-            finds; None for the Ray that this process is connected to, or else for a Ray that is started here.
+        address: HOST:PORT of the head node of a cluster that includes this machine.  "auto": the cluster that Ray
+            finds.  None: the Ray that this process is connected to, or else a Ray that is started here.
         cores: number of cores that a started Ray schedules; None for those that this process may use.
         timeout: longest wait for an answer of a cluster or of one of its nodes [s].
         options: additional arguments of `ray.init`, such as `object_store_memory` or `runtime_env`.

@@ -26,7 +26,7 @@ class Recording(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """A part of a recording.
+    """Holds a part of the recordings of a rollout.
 
     Attributes:
         worlds: (n,) numbers of the worlds.
@@ -35,8 +35,9 @@ class Recorded(NamedTuple):
         replay: recipe to compute the result again.
 
     Note:
-        It is stored on the node of its worker.  If the node is lost, `get` computes it again, bitwise identical, from
-        the worker's previous checkpoint; the checkpoint and later inputs are kept as long as this object.
+        The recordings are stored on the node of their worker.  If the node is lost, `get` recomputes them from the
+        worker's previous checkpoint, bitwise identical.  The checkpoint and the later inputs are kept as long as this
+        object exists.
     """
 
     worlds: np.ndarray

@@ -27,17 +27,23 @@ from featherlane.environments.single_env import SingleEnv
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 
-__all__ = [
+__all__ = [  # noqa: RUF022  in groups
+    # vector environments of a task
+    "Rollout",
+    "TaskEnv",
+    # vector environments defined by functions
     "BatchEnv",
     "Before",
-    "RandomStreams",
-    "Rollout",
+    # single environments
     "SingleEnv",
+    # task definition
     "Task",
-    "TaskEnv",
+    # registered tasks
     "make_vec",
     "register_tasks",
     "tasks",
+    # random numbers
+    "RandomStreams",
 ]
 
 register_tasks()

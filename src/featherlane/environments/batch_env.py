@@ -35,13 +35,13 @@ class BatchEnv(TaskEnv):
         reward: function of (batch, before) to (n,), or to terms (n,) by name: `before` is the state before the
             action, `batch.ctrl` the action.
         terminated: function of the batch to (n,) bool; None: worlds terminate only on non-finite values.
-        start: function of (batch, ids, rng) that sets the state of the worlds `ids`, just reset to the model's
-            defaults; None keeps the defaults.  `rng` is the generator of the first of them.  To sample from each
-            world's generator, write a `Task`.
+        start: function of (batch, ids, rng) that sets the initial state of the worlds `ids`, which were just reset to
+            the model's defaults; None keeps the defaults.  `rng` is the generator of the first of these worlds.  To
+            sample from each world's generator, write a `Task`.
         frame_skip: time steps per action.
         cameras: cameras whose images are observed, as of `Task`.
-        fields: derived fields of the batch (`xpos`, `sensordata`, ...) that `reward`, `terminated` and `start`
-            read; those that `observation` reads need not be listed.
+        fields: derived fields of the batch (`xpos`, `sensordata`, ...) that `reward`, `terminated` and `start` read.
+            Fields that only `observation` reads need not be listed.
 
     The other arguments and the errors are those of `TaskEnv`.
 

@@ -31,7 +31,7 @@ def register(name: str, task: type[Task], reward_threshold: float | None = None)
     Args:
         name: name with version: "Ant-v5".
         task: a dataclass of `Task`; its fields are the keyword arguments.
-        reward_threshold: return from which the task counts as solved.
+        reward_threshold: return at which the task counts as solved.
     """
     _tasks[name] = task
     gym.register(

@@ -33,8 +33,8 @@ class Task:
     Every function gets the `Batch`, whose fields are live arrays with the world as first axis: `worlds.qpos` (n, nq).
     List the derived fields that the functions read in `fields`.
 
-    With worlds of several models (`model = fl.variants(...)`) they get the `MixedBatch`, whose fields are padded to the
-    widest model; `worlds.groups` has a `Batch` of each model.
+    With worlds of several models (`model = fl.variants(...)`), every function gets the `MixedBatch`, whose fields are
+    padded to the widest model.  `worlds.groups` has a `Batch` of each model.
 
     Attributes:
         model: a `Model`, a bundled name, or a source that `featherlane.load` takes; or, for worlds of several models,
@@ -47,18 +47,18 @@ class Task:
         cameras: cameras (`fl.Camera`) whose images are observed.  The observation is then a dict: "state" (n, k), which
             is absent if `observation` returns an empty dict, and the images, "camera/output" (n, height, width, ...).
         max_episode_steps: actions after which an episode is truncated, unless the environment sets another number.
-        forward_at_start: whether the `fields` of automatically reset worlds are computed before they are observed;
-            False if only `reward` and `terminated` read them.  After a call of `reset` they are always computed.
-        derived: "gymnasium": after a step the derived fields are those of the state before its last time step, as in
-            MuJoCo's `mj_step`; "fresh": those of the current state, for one more forward pass; "dm_control": those of
-            the current state as far as positions and velocities determine them, at a small cost, the others as for
-            "gymnasium", as in dm_control's `Environment.step`.
+        forward_at_start: whether the `fields` of automatically reset worlds are computed before the observation; False
+            if only `reward` and `terminated` read the fields.  After a call of `reset` the fields are always computed.
+        derived: state to which the derived fields belong after a step.  "gymnasium": the state before the last time
+            step, as in MuJoCo's `mj_step`.  "fresh": the current state, at the cost of one more forward pass.
+            "dm_control": the current state for fields that positions and velocities determine, at a small cost; the
+            others as for "gymnasium".  dm_control's `Environment.step` does the same.
         dt: duration of an action [s]; set by the environment.
         kernel_rows: slices of each kernel's values in `sensordata`; set by the environment.
 
     Note:
-        `terminated` and `reward` get all worlds, including those that were just reset and take no step; their results
-        for these worlds are ignored.  `terminated` is called first, so `reward` may use its results.
+        `terminated` and `reward` get all worlds, including worlds that were just reset and take no step.  Results for
+        these worlds are ignored.  `terminated` is called first, so `reward` may use its results.
     """
 
     model: Any
@@ -93,7 +93,7 @@ class Task:
             worlds.ctrl[ids] = actions[ids]
 
     def before(self, worlds: Batch) -> Any:
-        """Returns what `reward` needs of the state before the action; copies, because the arrays are live."""
+        """Returns copies of the values before the action that `reward` needs; the arrays themselves are live."""
         return None
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> Parts:
@@ -107,21 +107,21 @@ class Task:
     def compiled(self, worlds: Batch) -> LaneFunctions | None:
         """Returns observation, reward and termination as kernels, for `TaskEnv.rollout`; None: the task has none.
 
-        They replace `observation`, `before`, `reward` and `terminated`; `act`, `proceed` and `started` are those of
-        `Task`, and `start` sets `worlds.qpos` and `worlds.qvel` and reads `worlds.model` only.  It is called once for
-        each rollout, so numbers of the task may change between rollouts.
+        The kernels replace `observation`, `before`, `reward` and `terminated`.  The methods `act`, `proceed` and
+        `started` must be those of `Task`.  `start` may only set `worlds.qpos` and `worlds.qvel`, and read
+        `worlds.model`.  `compiled` is called once for each rollout, so parameters of the task may change between
+        rollouts.
         """
         return None
 
     def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
-        """Changes the worlds `ids` (None for all) between the reward and the observation of a step, for example by
-        new commands and pushes."""
+        """Changes the worlds `ids` between the reward and the observation of a step, as by pushes; None for all."""
 
     def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         """Sets the initial state of the worlds `ids`, which were just reset to the model's defaults.
 
-        The history of a delayed actuator is then filled with `ctrl`, as if it had been constant before the episode,
-        unless this method filled it (`fl.init_ctrl_history`).
+        Afterwards, the history of a delayed actuator is filled with `ctrl`, as if `ctrl` had been constant before the
+        episode.  An actuator whose history this method filled (`fl.init_ctrl_history`) is skipped.
         """
 
     def started(self, worlds: Batch, ids: np.ndarray) -> None:

@@ -37,15 +37,16 @@ class TaskEnv(VectorEnv):
         task: the task.
         num_envs: worlds.
         max_episode_steps: actions after which an episode is truncated; "task": the task's number; None: no limit.
-        autoreset_mode: Gymnasium's: NEXT_STEP (the step after an episode's end returns the first observation and
-            ignores the action), SAME_STEP (the last observation is in `info["final_obs"]`) or DISABLED (`reset` with
-            `options["reset_mask"]`).
+        autoreset_mode: Gymnasium's mode.  NEXT_STEP: the step after the end of an episode returns the first observation
+            of the next one and ignores the action.  SAME_STEP: the last step also resets the world, and
+            `info["final_obs"]` has the last observation.  DISABLED: the caller resets worlds by `reset` with
+            `options["reset_mask"]`.
         nthread: threads of the batch; 0: one per core.
         dtype: dtype of the batch and of the observations.
         info: whether infos contain the task's infos: positions, velocities, reward terms.
-        copy: True: each observation is a new array; False: observations alternate between two buffers without a copy,
-            so those of the previous step stay valid.
-        record_failures: time steps that are recorded of each world, to replay a world that diverges; 0: none.
+        copy: True: each observation is a new array.  False: observations alternate between two buffers without a copy,
+            so the observations of the previous step stay valid.
+        record_failures: number of time steps to record of each world, for the replay of a failed world; 0: none.
         render_mode: "rgb_array": `render` returns pictures, headless without a display; None.
         render_worlds: number of worlds to render, from the first; pictures of the others are black.
 
@@ -56,8 +57,9 @@ class TaskEnv(VectorEnv):
         elapsed: actions since each world's reset, (n,) int64; written values count towards the limit.
         terms: reward terms of the last step, (n,) by name.
 
-    If a world's state becomes non-finite or too large, the engine resets it, its episode terminates with reward 0, and
-    `info["bad_world"]` marks it, whatever `info` is.  The same holds for an unclipped action beyond 1e10.
+    If the state of a world becomes non-finite or too large, the engine resets the world.  The episode terminates with
+    reward 0, and `info["bad_world"]` marks the world, even with `info=False`.  An unclipped action beyond 1e10 has the
+    same effect.
 
     Raises:
         TypeError: `task` is not a `Task`.

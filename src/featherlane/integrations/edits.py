@@ -94,7 +94,7 @@ class FollowedModel:
         self._load()
 
     def follow(self) -> bool:
-        """Takes edits over into `model`; returns whether `model` was replaced.
+        """Applies the edits to `model`; returns whether `model` was replaced.
 
         Raises:
             ModelError, UnsupportedFeatureError: as `featherlane.load`.

@@ -25,7 +25,7 @@ class Loaded(NamedTuple):
 class LoadedModels:
     """Loads an MjModel once for each content: an edited model is loaded again, an equal copy is found in the cache.
 
-    Edits of the vertices of meshes and of what only the renderer reads are not found.
+    Edits of the vertices of meshes, and of fields that only the renderer reads, are not detected.
     """
 
     def __init__(self) -> None:

@@ -3,9 +3,9 @@
     stepper = Stepper()
     stepper.mj_step(model, data, 5)   # in place of mujoco.mj_step(model, data, 5)
 
-`data` has the same contents afterwards as after MuJoCo's call, so existing code reads what it read before.  State and
-inputs are read from the MjData.  Featherlane computes the steps.  MuJoCo computes frames, velocities and contacts of
-the last evaluated state again, so that all of its fields belong to one state.
+After a call, `data` has the same contents as after MuJoCo's call, so existing code works unchanged.  State and inputs
+are read from the MjData.  Featherlane computes the steps.  MuJoCo then recomputes frames, velocities and contacts of
+the last evaluated state, so that all fields of `data` belong to one state.
 """
 
 from __future__ import annotations

@@ -16,17 +16,21 @@ from featherlane.lcp.solve import Solution, Solver, methods, solve
 from featherlane.solver.lcp.method import OptionError
 from featherlane.solver.lcp.status import Status
 
-__all__ = [
-    "BatchSolution",
-    "OptionError",
+__all__ = [  # noqa: RUF022  in groups
+    # problems
     "Problem",
     "ProblemError",
-    "Solution",
+    # solvers
+    "OptionError",
     "Solver",
-    "Status",
-    "cone_residual",
     "methods",
     "solve",
     "solve_batch",
+    # solutions
+    "BatchSolution",
+    "Solution",
+    "Status",
+    # contact cones
+    "cone_residual",
     "solve_cone",
 ]

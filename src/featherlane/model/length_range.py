@@ -52,7 +52,8 @@ def set_length_range(
     Args:
         model: the model; only its `actuator_lengthrange` is written.
         actuators: names or ids; None: all muscles.
-        uselimit: an actuator of a limited joint or tendon copies that limit, without gear and simulation.
+        uselimit: whether an actuator of a limited joint or tendon copies this limit, without its gear and without
+            simulation.
         parameters: of the simulation, as in the compiler element `lengthrange`: `accel` [m/s^2, rad/s^2] norm
             of the acceleration that pulls an actuator, `maxforce` [N] largest pulling force (0: unlimited),
             `timeconst` [s] of the damping, `timestep` [s] (0: the model's), `inttotal` [s] duration, `interval` [s] at

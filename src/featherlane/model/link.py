@@ -35,11 +35,11 @@ _field = Declare()
 
 @dataclass(frozen=True)
 class Link:
-    """A joint between two bodies that is not part of the tree: rows of the contact model `lcp`.
+    """Describes a joint between two bodies outside the kinematic tree, for the contact model `lcp`.
 
-    The bodies keep their own coordinates.  A scene of only free bodies is in maximal coordinates, as in ODE;
-    between bodies of trees a link closes a loop.  Pass links to `fl.load(source, links=[...])`.  MuJoCo has none, so
-    `model.to_mujoco()` omits them.
+    A link adds constraint rows, and the bodies keep their coordinates.  Links between free bodies form a model in
+    maximal coordinates, as in ODE.  A link between bodies of a tree closes a loop.  Pass links to
+    `fl.load(source, links=[...])`.  MuJoCo has no links, so `model.to_mujoco()` omits them.
 
     Attributes:
         kind: `"ball"` (a common point), `"hinge"` (a common point and axis), `"slider"` (translates along an axis and
@@ -49,8 +49,9 @@ class Link:
         name: for `model.link(name)`, `data.link(name)`, `batch.link(name)`.
         anchor: (3,) [m] the common point of a ball or hinge, in world axes with the model in qpos0.
         axis: (3,) axis of a hinge or slider, of any length, in world axes with the model in qpos0.
-        range: (2,) [rad, m] stops of a hinge or slider, bounds of `data.link_position`: rotation or translation of the
-            first body relative to the second since qpos0.  Either may be infinite; a hinge's position is in -pi to pi.
+        range: (2,) [rad, m] stops of a hinge or slider: bounds of `data.link_position`, the rotation or translation of
+            the first body relative to the second since qpos0.  Either bound may be infinite.  A hinge's position is in
+            -pi to pi.
         erp: fraction of an error that a step removes, 0 to 1; None: `opt.erp`.
         cfm: [m/(s N)] velocity error per unit force, >= 0; None: `opt.cfm`.
         motor_vel: [rad/s, m/s] target velocity of the motor of a hinge or slider.

@@ -257,10 +257,11 @@ def load(
             collide are divided into convex parts by CoACD, which are cached, and `model.decompositions` describes
             them.  Or a dict of options: `method`, `threshold` (largest concavity, 0.05), `max_convex_hull` (most parts
             of a mesh, -1: any number), `seed` (0), `repair` (False: a mesh that is not watertight is refused).
-        variants: what may differ by world, by geom, body or another name (`Batch.set_variant`): of a geom its meshes
-            by name; of a body geoms of which a world has one; of any name functions `edit(spec)` by variant, which
-            change a copy of the `mujoco.MjSpec` and may delete geoms.  The model has the first variant of each.  Not
-            together with `convex_decomposition` or `collision`.
+        variants: groups of variants by name; `Batch.set_variant` selects a world's variant in a group.  Under the name
+            of a geom: names of its meshes.  Under the name of a body: names of geoms, of which a world has one.  Under
+            any other name: functions `edit(spec)` by variant, which change a copy of the `mujoco.MjSpec` and may delete
+            geoms.  The model has the first variant of each group.  Not together with `convex_decomposition` or
+            `collision`.
         collision: None: geoms collide with the shapes of the source.  `sdf`: mesh geoms that collide become signed
             distance fields (type `sdf`), whose octrees MuJoCo computes.  Or a dict of options: `method`, `geoms` (list
             of names, also of geoms that do not collide), `octree_maxdepth` (6: the box of a mesh is divided into at

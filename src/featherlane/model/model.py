@@ -128,7 +128,7 @@ class Statistics:
 
 
 class Model(NamedAccess):
-    """A compiled model: live, shaped fields under MuJoCo's names; made by `featherlane.load`.
+    """Holds a compiled model: live arrays under MuJoCo's names; created by `featherlane.load`.
 
     A value that a field cannot hold (a negative mass, a radius of 0, NaN) raises a ModelError that names the element.
     The next call that computes with the model raises it, however the value was written to the live array.

@@ -133,7 +133,7 @@ def model_of(owner):
 
 
 class NamedView:
-    """One object of a model, data or batch: its live fields without their prefix; `id` and `name`."""
+    """Holds one object of a model, `Data` or batch: its live fields without their prefix, `id` and `name`."""
 
     __slots__ = ("_kind", "_owner", "id", "name")
 

@@ -13,7 +13,7 @@ from featherlane.model.model import Model
 
 
 class Variants(NamedTuple):
-    """Models, and the worlds that use them.
+    """Holds models, and the world of each given parameter.
 
     Attributes:
         models: pairs (model, number of worlds), for `MixedBatch`.

@@ -107,7 +107,7 @@ def read_ctrl(
     *,
     ids: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Returns the controls in effect of an actuator: those of one delay before `time`, not clamped.
+    """Returns the delayed controls of an actuator: those at `time` minus the delay, not clamped.
 
     Args:
         model: the model.
@@ -140,7 +140,7 @@ def read_sensor(
     *,
     ids: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Returns the values of a sensor: those of one delay before `time`.
+    """Returns the delayed values of a sensor: those at `time` minus the delay.
 
     Args:
         model: the model.

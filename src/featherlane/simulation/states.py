@@ -12,16 +12,16 @@ from featherlane.simulation.world.data import KEYFRAME, Data, ready
 
 
 def get_state(model: Model, data: Data | Batch, bits: int) -> np.ndarray:
-    """Returns parts of a state, one after the other.
+    """Returns components of a state, concatenated into a vector.
 
     Args:
         model: the model.
         data: the world, or a batch of the model.
-        bits: `State` bits, or MuJoCo's: `State.INTEGRATION` is all that a step reads.
+        bits: `State` bits, or MuJoCo's, of the components.  `State.INTEGRATION` is all that a step reads.
 
     Returns:
-        (state_size,), for a batch (nworld, state_size) in the batch's dtype, or in float64 if the time or histories
-        are among the parts; a copy.
+        (state_size,), for a batch (nworld, state_size): a copy in the batch's dtype, or in float64 if the components
+        include the time or histories.
 
     Raises:
         ModelError: bits that select no part; the model's sizes are not those of the data.
@@ -30,14 +30,14 @@ def get_state(model: Model, data: Data | Batch, bits: int) -> np.ndarray:
     Source: MuJoCo mj_getState.
 
     Note:
-        Parts that the engine does not store are zeros (user data, states of plugins): no computed motion depends on
-        them.
+        Components that the engine does not store (user data, states of plugins) are zeros; no computed motion depends
+        on them.
     """
     return _checked(model, data).get_state(bits)
 
 
 def set_state(model: Model, data: Data | Batch, state: ArrayLike, bits: int) -> None:
-    """Sets parts of a state from a vector of `get_state`, or of MuJoCo's mj_getState.
+    """Sets components of a state from a vector of `get_state`, or of MuJoCo's mj_getState.
 
     Args:
         model: the model.

@@ -40,8 +40,8 @@ from featherlane.simulation.world.data import Data, ready, run_measured, run_sta
 def forward(model: Model, data: Data) -> None:
     """Computes all derived fields of the present state, down to the acceleration `qacc`, without a step.
 
-    With the flag `sleep` trees wake here, too; none falls asleep.  A value of the state or the acceleration that is NaN
-    or beyond 1e10 is counted in `data.status`, and nothing is reset.
+    With the flag `sleep`, this call may wake trees, but puts none to sleep.  A state or acceleration value that is NaN
+    or beyond 1e10 is counted in `data.status`; the world is not reset.
 
     Source: MuJoCo mj_forward.
     """
@@ -67,10 +67,11 @@ def forward_position(model: Model, data: Data) -> None:
 def inverse(model: Model, data: Data) -> None:
     """Computes inverse dynamics: the external force that gives the acceleration `data.qacc` in the present state.
 
-    Writes `qfrc_inverse` (nv,) [N, N m], which is the sum that `qfrc_applied`, `xfrc_applied` and the actuators have to
-    provide, and all fields that it depends on: contacts and rows, `qfrc_constraint`, the rows' forces.  Constraint
-    forces are computed directly, without a solver.  With `model.opt.enableflags` `invdiscrete` the acceleration is the
-    change of velocity over a step, divided by its length, and the integrator's implicit damping is accounted for.
+    Writes `qfrc_inverse` (nv,) [N, N m]: the sum that `qfrc_applied`, `xfrc_applied` and the actuators have to provide.
+    Also writes the fields on which this sum depends: contacts, rows, the rows' forces and `qfrc_constraint`.
+    Constraint forces are computed directly, without a solver.  With the flag `invdiscrete` of `model.opt.enableflags`,
+    `data.qacc` is the change of velocity over a step, divided by the time step, and the integrator's implicit damping
+    is included.
 
     Raises:
         ModelError: `invdiscrete` with the integrator RK4; the contact model `lcp`, which has no inverse.

@@ -24,12 +24,6 @@ def inert_mul(I, v):
 
 
 @kernel
-def inert_add(a, b):
-    """Returns a + b: the inertia of two bodies joined rigidly."""
-    return Inertia(a[i] + b[i] for i in range(10))
-
-
-@kernel
 def inert_from_com(moments, R, c, mass):
     """Returns the ten values about the origin of c: principal moments along the columns of R, centre of mass at c.
 

@@ -9,24 +9,6 @@ from featherlane.spatial.types import Bounds, Box, Force, Motion, Vec3, Wrench
 from featherlane.spatial.vector import cross
 
 
-@kernel
-def add6(a, b):
-    """Returns a + b."""
-    return tuple(a[i] + b[i] for i in range(6))
-
-
-@kernel
-def scale6(s, a):
-    """Returns s a."""
-    return tuple(s * a[i] for i in range(6))
-
-
-@kernel
-def axpy6(s, a, b):
-    """Returns s a + b."""
-    return tuple(fma(s, a[i], b[i]) for i in range(6))
-
-
 @operator("dot", Motion, Force)
 @operator("dot", Force, Motion)
 @kernel

@@ -6,7 +6,7 @@ Products follow Hamilton, so that rotate(quat_mul(a, b), v) = rotate(a, rotate(b
 from featherlane.lanes import any_, atan2, fabs, fma, fmax, kernel, not_, sincos, sqrt, where
 from featherlane.lanes.rows import attribute, operator
 from featherlane.spatial.types import Mat3, Quat, Vec3
-from featherlane.spatial.vector import MINVAL, axpy3, cross, dot3, norm3
+from featherlane.spatial.vector import MINVAL, cross, dot3, norm3
 
 PI = 3.14159265358979323846
 NEAR_UNIT = 1e-9  # distance of a squared length from 1
@@ -140,7 +140,7 @@ def quat_integrate_linear(q, w, h):
     """Returns q + h/2 q (0, w), normalised: `quat_integrate` to first order, same axis, angle 2 atan(h |w| / 2)."""
     q = _quat_nonzero(q)
     u, s = (q[1], q[2], q[3]), 0.5 * h
-    p = axpy3(q[0], w, cross(u, w))
+    p = fma(q[0], Vec3(w), cross(u, w))
     return quat_normalize((fma(-s, dot3(u, w), q[0]), fma(s, p[0], q[1]), fma(s, p[1], q[2]), fma(s, p[2], q[3])))
 
 

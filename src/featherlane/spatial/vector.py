@@ -1,93 +1,13 @@
-"""Vectors of three values, matrices of nine, and loads and stores of such tuples from and to rows of a record.
+"""Vectors of three values, and matrices of nine.
 
 Sums of products are fused, always from the last term to the first: the result depends on this order bitwise.
 """
 
-from featherlane.lanes import fabs, fma, fmax, kernel, not_, sqrt, unrolled, where
+from featherlane.lanes import fabs, fma, fmax, kernel, not_, sqrt, where
 from featherlane.lanes.rows import attribute, operator
 from featherlane.spatial.types import Mat3, Sym3, Vec3
 
 MINVAL = 1e-15  # a length below this has no direction
-
-
-# ---- rows of a record ----------------------------------------------------------------------------------
-
-
-@kernel
-def load2(a, i):
-    """Returns two elements from i on."""
-    return tuple(a[i + k] for k in range(2))
-
-
-@kernel
-def load3(a, i):
-    """Returns three elements from i on."""
-    return tuple(a[i + k] for k in range(3))
-
-
-@kernel
-def load4(a, i):
-    """Returns four elements from i on."""
-    return tuple(a[i + k] for k in range(4))
-
-
-@kernel
-def load5(a, i):
-    """Returns five elements from i on."""
-    return tuple(a[i + k] for k in range(5))
-
-
-@kernel
-def load6(a, i):
-    """Returns six elements from i on."""
-    return tuple(a[i + k] for k in range(6))
-
-
-@kernel
-def load9(a, i):
-    """Returns nine elements from i on."""
-    return tuple(a[i + k] for k in range(9))
-
-
-@kernel
-def load10(a, i):
-    """Returns ten elements from i on."""
-    return tuple(a[i + k] for k in range(10))
-
-
-@kernel
-def store3(a, i, v):
-    """Writes three elements from i on."""
-    for k in unrolled(range(3)):
-        a[i + k] = v[k]
-
-
-@kernel
-def store4(a, i, v):
-    """Writes four elements from i on."""
-    for k in unrolled(range(4)):
-        a[i + k] = v[k]
-
-
-@kernel
-def store6(a, i, v):
-    """Writes six elements from i on."""
-    for k in unrolled(range(6)):
-        a[i + k] = v[k]
-
-
-@kernel
-def store9(a, i, v):
-    """Writes nine elements from i on."""
-    for k in unrolled(range(9)):
-        a[i + k] = v[k]
-
-
-@kernel
-def store10(a, i, v):
-    """Writes ten elements from i on."""
-    for k in unrolled(range(10)):
-        a[i + k] = v[k]
 
 
 @kernel
@@ -97,30 +17,6 @@ def zeros(n):
 
 
 # ---- three values --------------------------------------------------------------------------------------
-
-
-@kernel
-def add3(a, b):
-    """Returns a + b."""
-    return Vec3(a[0] + b[0], a[1] + b[1], a[2] + b[2])
-
-
-@kernel
-def sub3(a, b):
-    """Returns a - b."""
-    return Vec3(a[0] - b[0], a[1] - b[1], a[2] - b[2])
-
-
-@kernel
-def scale3(s, a):
-    """Returns s a."""
-    return Vec3(s * a[0], s * a[1], s * a[2])
-
-
-@kernel
-def axpy3(s, a, b):
-    """Returns s a + b."""
-    return Vec3(fma(s, a[0], b[0]), fma(s, a[1], b[1]), fma(s, a[2], b[2]))
 
 
 @operator("dot", Vec3, Vec3)
@@ -247,9 +143,3 @@ def has_nonzero(x, n):
     for i in range(n):
         size = size + fabs(x[i])
     return not_(size == 0.0)
-
-
-@kernel
-def select3(mask, a, b):
-    """Returns a in worlds of the mask, else b."""
-    return Vec3(where(mask, a[i], b[i]) for i in range(3))

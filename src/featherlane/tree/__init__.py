@@ -31,20 +31,19 @@ from featherlane.tree.parent import (
     to_book,
 )
 
-__all__ = [
-    "BranchCounts",
-    "Cost",
-    "ForwardCosts",
-    "branch_counts",
+__all__ = [  # noqa: RUF022  in groups
+    # parent arrays
     "check_parents",
-    "check_sparsity",
-    "choose_forward_dynamics",
-    "compare_costs",
-    "cost_table",
     "depth",
     "expand_parents",
     "from_book",
-    "inertia_from_inverse_dynamics",
+    "subtree",
+    "support",
+    "to_book",
+    # sparsity patterns
+    "check_sparsity",
+    "sparsity",
+    # factorizations and products
     "ltdl",
     "ltl",
     "mul_h",
@@ -53,8 +52,14 @@ __all__ = [
     "solve",
     "solve_l",
     "solve_lt",
-    "sparsity",
-    "subtree",
-    "support",
-    "to_book",
+    # inertia matrix
+    "inertia_from_inverse_dynamics",
+    # operation counts
+    "BranchCounts",
+    "Cost",
+    "ForwardCosts",
+    "branch_counts",
+    "choose_forward_dynamics",
+    "compare_costs",
+    "cost_table",
 ]

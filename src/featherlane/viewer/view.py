@@ -35,8 +35,8 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{8,}")
 class View:
     """A served page; as a context manager it closes the page on exit.
 
-    A notebook displays the page.  The page is served while the program runs; `wait` keeps a program alive that has
-    nothing else to do.
+    A notebook displays the page.  The page is served while the program runs; `wait` blocks a program that has nothing
+    else to do.
 
     Attributes:
         url: address of the page, with the token if there is one.
@@ -149,10 +149,13 @@ def view(
 ) -> View:
     """Opens a browser page that shows worlds, and returns immediately.
 
-    The page copies and runs a model in `nworld` worlds; the model may be given by a bundled name or by a source that
-    `featherlane.load` takes.  It observes a batch, a `Data` or an environment that the caller steps: results stay
-    bitwise identical, and speed is unaffected if no browser shows the page; a copy can be continued from any state.
-    It plays back a failure or recorded frames.
+    A model: the page runs a copy of it in `nworld` worlds.  A bundled name, or a source that `featherlane.load` takes,
+    may stand for the model.
+
+    A batch, a `Data` or an environment: the page observes the worlds while the caller steps them.  Results stay bitwise
+    identical, and the speed is unaffected if no browser shows the page.  The page can run a copy from any state.
+
+    A failure or recorded frames: the page plays them back.
 
         fl.view(model)                                  the page runs the model
         fl.view(batch); ppo.learn(1_000_000)            the page observes the batch

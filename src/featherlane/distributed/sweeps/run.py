@@ -48,7 +48,7 @@ ELSEWHERE = "but {own} on this machine: the run directory was written with other
 
 
 class SweepInterrupted(KeyboardInterrupt):
-    """Ctrl-C in a sweep, raised after the local computation has ended.
+    """Raised by Ctrl-C in a sweep, after the local computation has ended.
 
     Attributes:
         done: number of finished samples.
@@ -80,16 +80,16 @@ def sweep(
 
     Args:
         model: the model.
-        parameters: values by field.  A name is a real field of the model (`body_mass`), an option (`opt.timestep`), an
-            editable integer field (`eq_active0`), or a field of the initial state (`qpos`), optionally with entries in
-            brackets: `body_mass[torso]`, `geom_friction[:, 0]`, `qpos[2]`.  Two fields joined by ` + ` take the same
-            value: `body_mass + body_inertia`.  Values are a list with one per sample, `grid`, `uniform`, `log_uniform`,
-            `normal`, `choice` or `drawn`, in SI units.  Derived fields (`dof_invweight0`) are recomputed; each option
-            or integer value requires a separate model.
-        rollout: `nstep`; `control`: None, "random" (uniform within the actuators' ranges, held for 0.1 s), an array
-            (nstep, nu) or (all samples, nstep, nu), a kernel or a function, as in `Batch.rollout`; `record`;
-            `keyframe`; `dtype`.  A single number is `nstep`.
-        reduce: a function from the recordings of one sample, name -> (nstep, ...), to numbers by name; or reductions
+        parameters: values by field.  A field is a real field of the model (`body_mass`), an option (`opt.timestep`), an
+            editable integer field (`eq_active0`), or a field of the initial state (`qpos`).  Brackets select entries:
+            `body_mass[torso]`, `geom_friction[:, 0]`, `qpos[2]`.  Two fields joined by ` + ` take the same value:
+            `body_mass + body_inertia`.  Values are a list with one value per sample, or `grid`, `uniform`,
+            `log_uniform`, `normal`, `choice` or `drawn`, in SI units.  Dependent fields (`dof_invweight0`) are
+            recomputed.  Each option or integer value requires a separate model.
+        rollout: a dict of `nstep`, `control`, `record`, `keyframe` and `dtype`; a single number is `nstep`.  `control`
+            is None, "random" (uniform within the actuators' ranges, held for 0.1 s), an array (nstep, nu) or (all
+            samples, nstep, nu), or a kernel or a function as in `Batch.rollout`.
+        reduce: a function from the recordings of one sample, name -> (nstep, ...), to numbers by name.  Or reductions
             by name, such as {"height": "final qpos[2]"}: first, final, mean, std, rms, min, max, peak (the greatest
             magnitude) or sum, followed by a field with its entries.
         nsample: number of samples at each point of the grids and lists.
@@ -97,9 +97,9 @@ def sweep(
         out: a run directory, which keeps finished chunks; repeating the call resumes the run.
         chunk: number of samples that run at once; 0 for as many as take some seconds.
         nthread: number of threads; 0 for one per core; with Ray, threads per task.
-        nodes: None for this process alone, without Ray; a number of workers, on the Ray that this process is connected
-            to, or on a Ray that is started on this machine; the address of a cluster, "HOST:PORT" or "auto", or a
-            `Cluster`.  This process stores the results.
+        nodes: None: this process alone, without Ray.  A number: so many workers, on the Ray that this process is
+            connected to, or else on a Ray that is started on this machine.  An address ("HOST:PORT" or "auto") or a
+            `Cluster`: the workers of this cluster.  This process stores the results.
         progress: whether to show a progress bar on stderr, if it is a terminal; or a function of (done, nsample).
 
     Returns:
@@ -113,12 +113,12 @@ def sweep(
         InstallationError: Ray is not installed, or a node has other versions.
         SweepInterrupted: Ctrl-C was pressed; it is a KeyboardInterrupt.
 
-    Source: MuJoCo has no such function.  The order of samples is that of nested loops, from outer to inner: grids in
-        the given order, lists (which vary together), and the `nsample` samples of each point.
+    Source: MuJoCo has no such function.  Samples are ordered as in nested loops, from the outer to the inner loop:
+        grids in the given order, lists (which vary together), and the `nsample` samples of each point.
 
     Note:
-        The result of a sample depends, bit for bit, only on the model, the parameters' names and values, the seed and
-        the sample's number; not on chunks, threads, other samples, or interruptions of the run.
+        The bits of a sample's result depend only on the model, the parameters' names and values, the seed and the
+        sample's number.  They do not depend on chunks, threads, other samples, or interruptions of the run.
     """
     plan = make_plan(model, parameters, rollout, reduce, seed, nsample)
     pace, nthread = Pace(plan, whole_argument("chunk", chunk, 0)), whole_argument("nthread", nthread, 0)

@@ -86,7 +86,8 @@ def uniform(low: float, high: float, *, each: bool = False, apply: Apply = "set"
     Args:
         low: the minimum, in the unit of the swept field.
         high: the maximum.
-        each: whether to sample a separate number for each entry of the swept field; otherwise one for all of them.
+        each: whether to sample a separate number for each entry of the swept field; otherwise one number for all
+            entries.
         apply: "set", or "scale" or "add" for a change relative to the model's value.
 
     Raises:
@@ -97,7 +98,7 @@ def uniform(low: float, high: float, *, each: bool = False, apply: Apply = "set"
 
 
 def log_uniform(low: float, high: float, *, each: bool = False, apply: Apply = "set") -> Source:
-    """Defines log-uniform random values for a parameter of `sweep`: as many from 0.1 to 1 as from 1 to 10.
+    """Defines log-uniform random values for a parameter of `sweep`: each decade is equally probable.
 
     Args:
         low: the minimum, above 0; in the unit of the swept field.

@@ -1,8 +1,9 @@
 """RLlib: n worlds of a task in each of its environment runners, through Gymnasium's vector entry point.
 
-A registered task needs no adapter: `config.environment("featherlane.environments:featherlane/Ant-v5")`; the module
-before the colon registers it in every process.  `register` names an unregistered task, or a task with settings.  Both
-need `config.env_runners(gym_env_vectorize_mode="vector_entry_point", num_envs_per_env_runner=256)`.
+A registered task needs no adapter: `config.environment("featherlane.environments:featherlane/Ant-v5")`.  Importing the
+module before the colon registers the task in every process.  `register` registers another task, or a task with
+settings, under a name.  Both cases require
+`config.env_runners(gym_env_vectorize_mode="vector_entry_point", num_envs_per_env_runner=256)`.
 Source: ray/rllib/env/single_agent_env_runner.py, `make_env`.
 """
 

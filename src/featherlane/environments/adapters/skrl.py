@@ -4,9 +4,9 @@ The step that ends an episode also resets its world.  Trainers log `infos["episo
 Source: skrl/envs/wrappers/torch/base.py.
 
 Note:
-    Agents with `time_limit_bootstrap` use the value of the next observation, which here is that of the new episode.
-    With `autoreset_mode="NextStep"` it is the last observation of the old episode.  Then each episode adds one
-    transition without physics, from its last state to the next reset.
+    Agents with `time_limit_bootstrap` use the value of the next observation.  By default this is the first observation
+    of the new episode.  With `autoreset_mode="NextStep"` it is the last observation of the old episode; each episode
+    then adds one transition without physics, from its last state to the next initial state.
 """
 
 from __future__ import annotations

@@ -48,24 +48,24 @@ class CartpoleSparse(Cartpole):
 
 
 class CartpoleBalance(Cartpole):
-    """Starts with an upright pole."""
+    """Starts with an upright pole; the reward is smooth, between 0 and 1."""
 
     name, swing_up = "dm_control.cartpole-balance", False
 
 
 class CartpoleBalanceSparse(CartpoleSparse):
-    """Starts with an upright pole."""
+    """Starts with an upright pole; the reward is 0 or 1."""
 
     name, swing_up = "dm_control.cartpole-balance_sparse", False
 
 
 class CartpoleSwingup(Cartpole):
-    """Starts with a hanging pole."""
+    """Starts with a hanging pole; the reward is smooth, between 0 and 1."""
 
     name, swing_up = "dm_control.cartpole-swingup", True
 
 
 class CartpoleSwingupSparse(CartpoleSparse):
-    """Starts with a hanging pole."""
+    """Starts with a hanging pole; the reward is 0 or 1."""
 
     name, swing_up = "dm_control.cartpole-swingup_sparse", True

@@ -19,7 +19,7 @@ CLEAR = 0.17  # least initial distance of the cylinder from the goal [m]
 
 @dataclass(kw_only=True)
 class Pusher(MujocoTask):
-    """Penalizes the distances tip to cylinder and cylinder to goal, and controls."""
+    """Penalizes the distances from tip to cylinder and from cylinder to goal, and controls."""
 
     xml_file: str = "pusher_v5.xml"
     frame_skip: int = 5

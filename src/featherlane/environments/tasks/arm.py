@@ -20,7 +20,7 @@ SHOULDER = np.array([0.0, 0.0, 0.34])  # position of the arm's shoulder [m]
 
 @dataclass(kw_only=True)
 class ArmTask(RobotTask):
-    """An action of 1 moves a servo's target at the greatest rate; the servo drives its joint to the target.
+    """Defines actions: 1 moves a servo's target at the greatest rate, and the servo drives its joint to the target.
 
     Attributes:
         rate: greatest angular velocity of the targets [rad/s].

@@ -1,7 +1,7 @@
 """Domain randomization: model fields that are sampled for each world and episode, from the world's generator.
 
-It prepares a policy for sim-to-real transfer: masses, frictions and servo gains of a robot are not known to a few
-per cent, and controllers have a delay.
+It prepares a policy for sim-to-real transfer: the masses, frictions and servo gains of a robot are uncertain by more
+than a few per cent, and controllers have a delay.
 Source: Peng, Andrychowicz, Zaremba, Abbeel, Sim-to-real transfer of robotic control with dynamics randomization, 2018.
 """
 

@@ -80,10 +80,11 @@ def rollout_gradient(
         control: (nworld, nstep, nu), or (nstep, nu) for all worlds [N, N m, or the unit of the actuator's input].
         loss_gradient: derivative of the loss with respect to states.  An array: (nworld, nx) for the last state, or
             (nworld, nstep + 1, nx) for all states from the first to the last; (nx,), (1, nx) and (1, nstep + 1, nx)
-            hold for all worlds.  Or a function `loss_gradient(k, state)`, called for k = nstep, ..., 0 with the
+            apply to all worlds.  Or a function `loss_gradient(k, state)`, called for k = nstep, ..., 0 with the
             `RolloutState` after k steps.  It returns an array that broadcasts to (nworld, nx), or None if the loss does
-            not depend on this state, or a pair of these for state and control, the latter (nworld, nu).  nx is
-            2 nv + na for a gradient by dof, or nq + nv + na for one by (qpos, qvel, act), quaternions as four numbers.
+            not depend on this state.  It may also return a pair of these for state and control, the latter
+            (nworld, nu).  nx is 2 nv + na for a gradient by dof, or nq + nv + na for one by (qpos, qvel, act),
+            quaternions as four numbers.
         parameters: names of real model fields, or of entries of them, to differentiate by, as in `linearize`.
         interval: number of steps between stored states.  1: all states are stored.  Otherwise the others are computed
             again by a second rollout.  0: the interval of least memory, about sqrt(nstep).

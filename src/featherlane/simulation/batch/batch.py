@@ -55,22 +55,23 @@ class Batch(WorldQueries):
         given_contacts: the largest number of contacts that `give_contacts` may give to a world.
         record_failures: steps to keep of each world, so that a failed step can be replayed; 0: none.
         cpu_ids: cores to which the threads are pinned, one for each thread (Linux).  Each thread then steps mostly the
-            same worlds, whose state is in memory near its core, and the caller of a method only waits.  None: threads
-            are not pinned.
+            same worlds, whose state is in memory near its core.  The calling thread only waits.  None: threads are not
+            pinned.
 
     State fields are live arrays: `batch.qpos` (nworld, nq), `qvel`, `act`, `ctrl`, `time` (nworld,), `qacc_warmstart`,
-    `qfrc_applied`, `xfrc_applied`, `mocap_pos`, `mocap_quat`, `eq_active`.  Derived fields are bound
-    (`bind`) and refreshed by every call that computes them.
+    `qfrc_applied`, `xfrc_applied`, `mocap_pos`, `mocap_quat`, `eq_active`.  Derived fields are outputs: `bind` returns
+    a live array, which each later call refreshes if it computes the field.
 
     Attributes:
-        status: worlds' counts of `contacts_full`, `rows_full`, `non_finite`, `not_converged`, `bad_control` and
+        status: counts of each world: `contacts_full`, `rows_full`, `non_finite`, `not_converged`, `bad_control` and
             `singular_inertia`, each (nworld,).  The first loss of contacts or rows emits `CapacityWarning`.
         nreset: resets of each world for non-finite or out-of-range values, (nworld,); the first emits
             `NonFiniteWarning`.
         ncon, nefc, solver_niter, solver_residual, solver_gap: of each world's last step, (nworld,).
-        failures: with record_failures, a list of `Failure`: steps in which a count of `status` grew, each with the
-            world's last states and inputs for a bitwise identical replay.  It keeps each world's first failure of each
-            cause, 64 in all, the oldest; removing failures makes space for others (`batch.failures.clear()`).
+        failures: with record_failures, a list of `Failure`: failed steps (a count of `status` grew), each with the
+            world's last states and inputs for a bitwise identical replay.  It has each world's first failure of each
+            cause, at most 64 in total.  When it is full, later failures are dropped; `batch.failures.clear()` makes
+            space for them.
 
     Raises:
         TypeError: `model` is not a Model.
@@ -112,12 +113,15 @@ class Batch(WorldQueries):
     def step(self, nstep: int = 1, ids: ArrayLike | None = None, stage: str | None = None) -> None:
         """Advances worlds by nstep time steps.
 
-        Bound outputs are those of the state before the last step.  With `stage`, those of earlier stages are computed
-        again for the new state: "position" (frames, centres of mass, tendons, lengths of actuators, position sensors),
-        "velocity" (also `cvel`, subtree velocities, rates of tendons and actuators, `qfrc_bias`, `qfrc_passive` and
-        its parts, velocity sensors), or "acceleration" (all, as `forward`).  The others remain those of the last step:
-        accelerations, constraint and actuator forces, touch sensors, and three that mj_step1 computes, too: the mass
-        matrix, contacts (with adhesive forces), energies.  A stage changes no trajectory.
+        Bound outputs belong to the state before the last step.  `stage` recomputes some of them for the new state.
+
+        "position" recomputes frames, centres of mass, tendons, lengths of actuators and position sensors.  "velocity"
+        also recomputes `cvel`, subtree velocities, rates of tendons and actuators, `qfrc_bias`, `qfrc_passive` and its
+        parts, and velocity sensors.  "acceleration" recomputes all outputs, as `forward` does.
+
+        With "position" and "velocity", the other outputs remain those of the last step: accelerations, constraint and
+        actuator forces, touch sensors, the mass matrix, contacts (with adhesive forces) and energies.  MuJoCo's
+        mj_step1 computes the last three, too.  `stage` does not change the trajectory.
 
         After an interrupt (Ctrl-C), all worlds of the call are at the same step.  The interrupt is raised after at most
         about 0.2 s, or after one step of all worlds if that takes longer.  `time` shows how far the worlds advanced,
@@ -146,7 +150,7 @@ class Batch(WorldQueries):
         Args:
             ids: the worlds; None for all.
             keyframe: a keyframe's name or number for all of them, or one number each; -1 for the defaults.
-            forward: False does not recompute bound outputs, for a caller that sets the state next.
+            forward: whether to recompute bound outputs; False saves time if the caller sets the state next.
 
         Raises:
             ModelError: an unknown keyframe; `forward` is not a bool.
@@ -178,24 +182,24 @@ class Batch(WorldQueries):
     ) -> dict[str, np.ndarray]:
         """Advances worlds by nstep steps and records fields after each.
 
-        After an interrupt, worlds are as after an interrupted `step`; `out` holds what was recorded until then.
+        After an interrupt, worlds are as after an interrupted `step`; `out` has the recordings up to that step.
 
         Args:
             nstep: time steps, at least 1.
-            control: (n, nstep, nu) controls for the n worlds of the call, or (nstep, nu) for all of them; a dict of
-                such arrays by input (`ctrl`, `xfrc_applied`, `mocap_pos`, ...); a function
-                `control(batch, step)`, called between steps, whose result broadcasts to (n, nu); a kernel
-                `control(m, d)`, compiled and called within each step after positions and velocities are computed,
-                which sets `d.ctrl` (or `d.qfrc_applied`, `d.xfrc_applied`); or None to leave `ctrl` unchanged.
+            control: None leaves `ctrl` unchanged.  An array: (n, nstep, nu) for the n worlds of the call, or
+                (nstep, nu) for all of them.  A dict of such arrays by input (`ctrl`, `xfrc_applied`, `mocap_pos`, ...).
+                A function `control(batch, step)`, called between steps, whose result broadcasts to (n, nu).  A kernel
+                `control(m, d)`, which sets `d.ctrl`, `d.qfrc_applied` or `d.xfrc_applied`; it is compiled and called
+                within each step after positions and velocities are computed.
             record: names of state or derived fields, and cameras (`fl.Camera`).
             ids: the worlds; None for all.
-            out: arrays to record into, by name, of the shapes and dtype returned; missing ones are allocated.
+            out: arrays to record into, by name, with the shapes and dtype of the result; missing arrays are allocated.
             reduce: `mean`, `sum`, `min`, `max` or a `Histogram` over the worlds; None to return the recordings.
 
         Returns:
-            name -> (n, nstep, ...), of a scalar field (`time`, `ncon`) (n, nstep).  State is that after the step,
-            derived fields those of the state before it.  Images are of the state after the step: "camera/output" ->
-            (n, nstep, height, width, ...).  With `reduce`, name -> (nstep, ...), of a histogram (nstep, ..., nbin).
+            name -> (n, nstep, ...); a scalar field (`time`, `ncon`) has (n, nstep).  State fields and images are those
+            after the step; derived fields belong to the state before it.  Images are "camera/output" ->
+            (n, nstep, height, width, ...).  With `reduce`, name -> (nstep, ...); a histogram has (nstep, ..., nbin).
 
         Raises:
             ModelError: invalid shapes, names or counts; a kernel that cannot be compiled, or fails in a trial
@@ -254,7 +258,7 @@ class Batch(WorldQueries):
         return model_of_world(self.model, {name: rows[w] for name, rows in self.arrays.expanded.items()})
 
     def get_data(self, world: int) -> Data:
-        """Returns one world as an `fl.Data` in float64, forward computed."""
+        """Returns one world as an `fl.Data` in float64, after `forward`."""
         w = self._world(world)
         data = Data(self.get_model(world), self.ngiven)
         for name, rows in self.arrays.rows.items():
@@ -297,11 +301,11 @@ class Batch(WorldQueries):
 
     # ---- states, checkpoints and copies ------------------------------------------------------------------------------
     def get_state(self, bits: int = State.INTEGRATION) -> np.ndarray:
-        """Returns parts of the state, (nworld, state_size); the default is all that a step reads; see `get_state`."""
+        """Returns components of the state, (nworld, state_size); by default all that a step reads; see `get_state`."""
         return read_state(self, (self.nworld,), self.dtype, bits)
 
     def set_state(self, state: ArrayLike, bits: int = State.INTEGRATION) -> None:
-        """Sets parts of the state from what broadcasts to (nworld, state_size); see `set_state`."""
+        """Sets components of the state from an array that broadcasts to (nworld, state_size); see `set_state`."""
         write_state(self, (self.nworld,), state, bits)
 
     def checkpoint(self) -> dict[str, np.ndarray]:
@@ -309,7 +313,7 @@ class Batch(WorldQueries):
         return self.arrays.checkpoint()
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
-        """Restores a checkpoint; the worlds continue bit for bit.
+        """Restores a checkpoint; the simulation continues bitwise identically.
 
         Raises:
             ModelError: a field is missing, or has another shape or dtype; nothing is restored then.
@@ -340,7 +344,7 @@ class Batch(WorldQueries):
         self._start(**state)
 
     def copy(self) -> Batch:
-        """Returns a batch with its own worlds, in the same state, of the same model."""
+        """Returns an independent batch of the same model, in the same state."""
         return copy.deepcopy(self, {id(self.model): self.model})
 
     __copy__ = copy

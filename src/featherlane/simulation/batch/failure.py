@@ -44,7 +44,7 @@ def numbered(parts: Iterable[Iterable[Failure]], starts: np.ndarray) -> list[Fai
 
 
 class Failure:
-    """Holds a step of one world in which a count of `status` grew, with the steps before it.
+    """Records a failed step of one world, in which a count of `status` grew, and the steps before it.
 
     `fl.Batch(model, nworld, record_failures=n)` stores failures in `batch.failures`; `load_failure` reads a saved one.
 
@@ -54,10 +54,10 @@ class Failure:
 
     Attributes:
         world: number of the world.
-        step: steps of the world before this one since the batch was created (a reset does not restart the count).
+        step: number of earlier steps of the world since the batch was created (a reset does not restart the count).
         causes: all counts of `status` that grew in the step.
-        nstep: recorded steps, of which the failed one is the last: at most `record_failures`, and fewer after a reset,
-            after an edit of the model, or soon after the start.
+        nstep: number of recorded steps, at most `record_failures`; the failed step is the last.  The number is smaller
+            after a reset, after an edit of the model, or soon after the start.
         states: all persistent fields of the world, inputs included, before each of these steps: name -> (nstep, ...),
             in the batch's dtype.
         dtype: the batch's.
@@ -66,7 +66,8 @@ class Failure:
 
     Note:
         `data` and `model` are created at the first access and belong to the failure.  Edits of the model
-        (`failure.model.opt.iterations = 50`) take effect in the next `replay`, to test what a change would do.
+        (`failure.model.opt.iterations = 50`) take effect in the next `replay`: this tests whether a change avoids the
+        failure.
     """
 
     control: Kernel | None
@@ -120,21 +121,21 @@ class Failure:
 
     @property
     def data(self) -> Data:
-        """Returns the world in float64, `nstep` steps before; `replay` advances it."""
+        """Returns the world in float64, initially in the first recorded state; `replay` advances it."""
         if self._data is None:
             self.replay(0)
         assert self._data is not None
         return self._data
 
     def replay(self, stop: int | None = None) -> Data:
-        """Resets `data` to the start and steps it with the recorded inputs.
+        """Resets `data` to the first recorded state and steps it with the recorded inputs.
 
         Args:
-            stop: steps to take, 0 to nstep; negative: counted from the end; None: all, of which the failed step is the
-                last.
+            stop: number of steps to take, 0 to nstep.  A negative number counts from the end.  None takes all steps,
+                the failed one included.
 
         Returns:
-            `data`.  If steps are left, its inputs are those of the next one.  Derived fields are those of the last
+            `data`.  If steps are left, its inputs are those of the next step.  Derived fields are those of the last
             step; `data.forward()` computes them for the present state.
 
         Raises:
@@ -144,8 +145,8 @@ class Failure:
 
         Note:
             The result is bitwise identical to the batch's world if the batch was in float64; for a float32 batch use
-            `replay_batch`.  A world that was reset for non-finite or out-of-range values is reset here, too:
-            `replay(-1)` and `data.forward()` show where they came from.
+            `replay_batch`.  If the batch reset the world for non-finite or out-of-range values, the replay resets it,
+            too.  `replay(-1)`, followed by `data.forward()`, shows the source of these values.
         """
         stop = self._stop(stop)
         edits = self._edited()
@@ -167,7 +168,7 @@ class Failure:
         return data
 
     def replay_batch(self, stop: int | None = None) -> Worlds:
-        """Replays in a batch of one world with the dtype of the failed batch: bitwise identical in float32, too.
+        """Replays in a batch of one world with the failed batch's dtype, which is bitwise identical in float32, too.
 
         Args:
             stop: as in `replay`.

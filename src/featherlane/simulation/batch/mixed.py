@@ -64,15 +64,15 @@ class MixedBatch(Sensing):
         record_failures: steps to keep of each world, see `Batch`.
         cpu_ids: cores to which the threads are pinned, one for each thread (Linux); None: threads are not pinned.
 
-    State fields are live arrays over all worlds, as wide as the widest model needs: `batch.qpos` (nworld, n), `ctrl`,
-    `xfrc_applied` (nworld, n, 6), ...; entries that a world does not use are zero and are not read.  Derived fields are
-    bound, as those of a `Batch`.  `camera`, `scan` and `height_scan` need a camera or frame that all models have; their
-    geoms are those of each world's model.  An error names the group; `colours` for each world need models with equal
+    State fields are live arrays over all worlds, padded to the widest model: `batch.qpos` (nworld, n), `ctrl`,
+    `xfrc_applied` (nworld, n, 6), ...  Entries that a world does not use are zero and are not read.  Derived fields are
+    bound, as in a `Batch`.  `camera`, `scan` and `height_scan` require a camera or frame that all models have.  They
+    test the geoms of each world's model.  An error names the group.  `colours` per world require models with equal
     numbers of geoms.
 
     Attributes:
-        groups: a `Batch` for each model, whose arrays are parts of these.  Use it for all other features of a batch
-            (expanded fields, given contacts, single rays, inverse dynamics).
+        groups: a `Batch` for each model, whose arrays are parts of these.  Use a group for the other features of a
+            `Batch` (expanded fields, given contacts, single rays, inverse dynamics).
         models: the model of each group, a tuple.
         nworld: number of all worlds.
         starts: (ngroup + 1,) the first world of each group, and `nworld`.
@@ -160,7 +160,7 @@ class MixedBatch(Sensing):
         return DATA[name].public(self._padded.array(name))
 
     def bind(self, name: str) -> np.ndarray:
-        """Returns a live array (nworld, n, ...) over a field, as `Batch.bind`, as wide as the widest model needs."""
+        """Returns a live array (nworld, n, ...) of a field, as `Batch.bind`, padded to the widest model."""
         arrays = [group.bind(name) for group in self.groups]
         view = DATA[name].public(self._padded.array(name)).view()
         view.flags.writeable = all(a.flags.writeable for a in arrays)
@@ -216,7 +216,7 @@ class MixedBatch(Sensing):
         return tuple(group.expand(name) for group in self.groups)
 
     def set_const(self, ids: ArrayLike | None = None) -> None:
-        """Recomputes, world by world, the model fields that depend on expanded ones; they become per-world."""
+        """Recomputes the model fields that depend on expanded fields, for each world; they become per-world fields."""
         for group, chosen in self._split(self._ids(ids)):
             self.groups[group].set_const(chosen)
 
@@ -407,9 +407,9 @@ class MixedBatch(Sensing):
 
     # ---- states ------------------------------------------------------------------------------------------------------
     def get_state(self, bits: int = State.INTEGRATION) -> np.ndarray:
-        """Returns parts of the state, (nworld, n) for the longest n = `state_size(model, bits)` of the models.
+        """Returns components of the state, (nworld, n), where n is the largest `state_size(model, bits)` of the models.
 
-        A row begins with the state vector of that world's model (`Batch.get_state`); the rest of it is zeros.
+        A row has the state vector of that world's model (`Batch.get_state`), followed by zeros.
         """
         out = np.zeros((self.nworld, self._state_size(bits)), self.dtype)
         parts = [group.get_state(bits) for group in self.groups]
@@ -419,7 +419,7 @@ class MixedBatch(Sensing):
         return out
 
     def set_state(self, state: ArrayLike, bits: int = State.INTEGRATION) -> None:
-        """Sets parts of the state from what broadcasts to the shape that `get_state` returns; padding is not read.
+        """Sets components of the state from an array that broadcasts to the shape of `get_state`; padding is not read.
 
         Raises:
             ModelError: bits that select no part, another shape; no world is set then.
@@ -437,7 +437,7 @@ class MixedBatch(Sensing):
         return {f"{k}.{name}": a for k, group in enumerate(self.groups) for name, a in group.checkpoint().items()}
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
-        """Restores a checkpoint, as `Batch.restore`; the worlds continue bit for bit."""
+        """Restores a checkpoint, as `Batch.restore`; the simulation continues bitwise identically."""
         instance("restore", kept, Mapping, "the result of checkpoint()")
         parts: list[dict[str, np.ndarray]] = [{} for _ in self.groups]
         for key in kept:

@@ -31,8 +31,8 @@ def add_sensor_noise(
 
     Args:
         model: the model.
-        sensordata: a `Data` or a batch, whose sensordata keeps the noise until the next step recomputes it, or an array
-            (..., nsensordata) such as `rollout` records.
+        sensordata: a `Data` or a batch, whose `sensordata` keeps the noise until the next step.  Or an array
+            (..., nsensordata), such as a recording of `rollout`.
         rng: random number generator, a seed for a new one, or None for an unpredictable one.
 
     Raises:

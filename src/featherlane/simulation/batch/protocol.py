@@ -24,7 +24,7 @@ class Worlds(Protocol):
 
     A function that takes `Worlds` accepts each of the three.  Their arrays differ: `Batch` has live arrays, those of
     `MixedBatch` are padded to the widest model, and `distributed.Batch` returns copies.  Therefore, set the state by
-    assignment, as in `worlds.qpos = values`.
+    assignment: `worlds.qpos = values`.
 
     State fields and derived fields are attributes under MuJoCo's names, with one row per world.
 
@@ -54,11 +54,11 @@ class Worlds(Protocol):
     def __setattr__(self, name: str, value: Any) -> None: ...
 
     def bind(self, name: str) -> np.ndarray:
-        """Computes an output in each call from now on; returns its values, (nworld, ...)."""
+        """Binds an output, which each later call computes; returns its values, (nworld, ...)."""
         ...
 
     def expand(self, name: str) -> Any:
-        """Makes a real model field differ by world; returns a live array, `MixedBatch` one for each group."""
+        """Makes a real model field per-world; returns a live array (`MixedBatch`: one for each group)."""
 
     def set_const(self, ids: ArrayLike | None = None) -> None:
         """Recomputes the model fields that depend on expanded ones."""
@@ -89,7 +89,7 @@ class Worlds(Protocol):
     ) -> Any:
         """Advances worlds by `nstep` steps; returns name -> (n, nstep, ...), or reductions of it over worlds.
 
-        `record` has names of fields and cameras, whose images are "camera/output" -> (n, nstep, height, width, ...).
+        `record` lists names of fields, and cameras.  Images are "camera/output" -> (n, nstep, height, width, ...).
         """
 
     def camera(
@@ -138,7 +138,7 @@ class Worlds(Protocol):
         ...
 
     def get_data(self, world: int) -> Data:
-        """Returns one world as an `fl.Data` in float64, forward computed."""
+        """Returns one world as an `fl.Data` in float64, after `forward`."""
         ...
 
     def get_model(self, world: int) -> Model:
@@ -150,4 +150,4 @@ class Worlds(Protocol):
         ...
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
-        """Restores a checkpoint; the worlds continue bit for bit."""
+        """Restores a checkpoint; the simulation continues bitwise identically."""

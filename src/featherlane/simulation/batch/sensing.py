@@ -51,18 +51,18 @@ class Sensing:
     ) -> Images:
         """Computes images of a camera in each world's present state, by casting a ray through the centre of each pixel.
 
-        The field of view, the sensor's size, focal lengths, principal point, projection and mode are the camera's, with
-        the conventions of MuJoCo's renderer; `cam_resolution` is not used.  As in MuJoCo's visualizer, back faces are
-        not seen, nor are geoms with an alpha of 0.  Colours are those of `model.mj_model`: materials, textures, lights.
+        The camera's field of view, sensor size, focal lengths, principal point, projection and mode apply, as in
+        MuJoCo's renderer.  `cam_resolution` is ignored.  As in MuJoCo's visualizer, back faces and geoms with an alpha
+        of 0 are invisible.  Colours come from the materials, textures and lights of `model.mj_model`.
 
         Args:
             camera: name or number; or a `Camera`, which has all options and also noise and colours by world.
             width, height: size of the images [pixels].
             output: names of the images: `depth`, `segmentation`, `normal`, `rgb`.
             ids: the worlds; None for all.
-            geomgroup: six flags, which groups of geoms are seen; None for all.
-            near, far: distances of the planes between which surfaces are seen [m]; None for `vis.map.znear` and
-                `zfar` times the model's extent.
+            geomgroup: six flags that select the groups of geoms to render; None for all.
+            near, far: distances of the clipping planes [m]; None for `vis.map.znear` and `zfar` times the model's
+                extent.
 
         Returns:
             `Images` of the n worlds, row 0 at the top: depth (n, height, width) float32 [m], segmentation
@@ -76,7 +76,7 @@ class Sensing:
             MemoryError: the images do not fit into memory.
 
         Warns:
-            NonFiniteWarning: an image `rgb` of a world with a pose that is not finite; it is black.
+            NonFiniteWarning: a world has a non-finite pose; its image `rgb` is black.
 
         Source: MuJoCo mjv_cameraFrustum, mj_ray, mjr_render.
         """
@@ -103,17 +103,17 @@ class Sensing:
             body: the frame that carries the pattern: a body by name or number, or a pair of a kind (`body` for its
                 centre of mass, `xbody`, `geom`, `site`) and a name or number.
             pattern: a pattern of `fl.patterns`, or directions (nray, 3) of rays from the frame's origin.
-            alignment: axes of the pattern: "base" for the frame's, "yaw" for its heading (rotation about the vertical
-                alone), "world" for those of the world.
+            alignment: axes of the pattern.  "base": the frame's axes.  "yaw": the world's axes, rotated about the
+                vertical by the frame's heading.  "world": the world's axes.
             output: names of the results: `distance`, `geom`, `normal`, `point`.
             ids: the worlds; None for all.
-            geomgroup: six flags, which groups of geoms are tested; None for all.
+            geomgroup: six flags that select the groups of geoms to test; None for all.
             bodyexclude: a body whose geoms are not tested, by name or number; "parent" for the frame's, -1 for none.
-            cutoff: surfaces from this distance on are ignored [m].
+            cutoff: surfaces at this distance or farther are ignored [m].
 
         Returns:
             `Scan`: distance (n, nray) [m], geom (n, nray), normal (n, nray, 3) and point (n, nray, 3) [m]; a ray
-            without a hit has -1, -1, zeros and its origin.  State and bound outputs do not change.
+            without a hit has -1, -1, zeros and its origin.  The state and bound outputs do not change.
 
         Raises:
             ModelError: an unknown alignment or output, wrong rays, flags or numbers.
@@ -146,7 +146,7 @@ class Sensing:
             out: array for the result, of the batch's precision; None to allocate it.
 
         Returns:
-            (n, nray) z of the frame minus z of the surface [m]; NaN in a world with a pose that is not finite.
+            (n, nray) z of the frame minus z of the surface [m]; NaN in a world with a non-finite pose.
 
         Raises:
             ModelError, UnknownNameError, UnsupportedFeatureError: as `scan` does; a wrong `out`.

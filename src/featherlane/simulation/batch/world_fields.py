@@ -72,11 +72,12 @@ class WorldFields(Sensing, NamedAccess):
         return self.arrays.count_of(*causes)
 
     def bind(self, name: str) -> np.ndarray:
-        """Returns a live array over a field: a state field, or an output that each call refreshes.
+        """Returns a live array of a state field, or of an output that each call refreshes.
 
-        After `step` an output is that of the last step's old state, as in MuJoCo; after `forward` it is current.  An
-        output is zero until the first `step`, `forward` or `reset`.  An output that is bound later is NaN until the
-        next call computes it, because no call kept its values; reading `batch.xpos` instead raises an error then.
+        After `step` an output belongs to the state before the last step, as in MuJoCo.  After `forward` it belongs to
+        the present state.  Before the first `step`, `forward` or `reset` it is zero.  An output that is bound after
+        such a call is NaN until the next call computes it.  In this case, reading the attribute (`batch.xpos`) raises
+        an error.
 
         Args:
             name: a state field or a derived field of `fl.Data` (`xpos`, `cvel`, `qfrc_constraint`, ...).
@@ -85,7 +86,7 @@ class WorldFields(Sensing, NamedAccess):
             (nworld, ...) array; outputs are read-only.
 
         Raises:
-            ModelError: an unknown field, or one that belongs to a tile and not to a world.
+            ModelError: an unknown field, or a field of a tile instead of a world.
             UnsupportedFeatureError: `sensordata` of a model with unsupported sensors.
         """
         check_bindable(self.model, "bind", name)
@@ -135,8 +136,8 @@ class WorldFields(Sensing, NamedAccess):
     def expand(self, name: str) -> np.ndarray:
         """Gives a real model field separate values in each world, as for domain randomization.
 
-        After writing fields that others depend on (masses, inertias, ...), call `set_const`.  A field may be 0 in the
-        model and nonzero in a world, and the reverse: each call checks the values of all worlds.
+        Call `set_const` after writing a field on which other fields depend (masses, inertias, ...).  A field may be 0
+        in the model and nonzero in a world, or the reverse.  Each call checks the values of all worlds.
 
         Args:
             name: a real field of the model (`body_mass`), options as `opt.timestep` or `opt_timestep`.
@@ -165,7 +166,7 @@ class WorldFields(Sensing, NamedAccess):
         return self.arrays.expanded.lend(key) if key in self.arrays.expanded else None
 
     def set_const(self, ids: ArrayLike | None = None) -> None:
-        """Recomputes, world by world, the model fields that depend on expanded ones; they become per-world.
+        """Recomputes the model fields that depend on expanded fields, for each world; they become per-world fields.
 
         Raises:
             ModelError: ids out of range, values that fields cannot hold.
@@ -177,12 +178,12 @@ class WorldFields(Sensing, NamedAccess):
         """Gives worlds a variant of a geom, of a body, or of another group of `fl.load(..., variants=...)`.
 
         Sets the meshes, sizes, bounding volumes, materials and colours of geoms, and the masses and inertias of bodies,
-        as MuJoCo compiles them for this variant; a world may also lack geoms.  Fields that depend on these are
+        to the values that MuJoCo compiles for this variant.  A variant may also lack geoms.  Dependent fields are
         recomputed, as by `set_const`.  The results of the world are then those of a model with this variant alone.  A
         reset keeps the variant.
 
         Args:
-            geom: name of the group: a geom, a body, or the key of functions.
+            geom: name of the group: a geom, a body, or another key of `variants`.
             ids: the worlds; None for all.
             variant: name of the variant.
             inertia: whether the masses and inertias of bodies are set, too; False leaves them as they are.
@@ -207,16 +208,16 @@ class WorldFields(Sensing, NamedAccess):
         count: ArrayLike | None = None,
         ids: ArrayLike | None = None,
     ) -> None:
-        """Gives each world separate contacts, in addition to detected contacts or in place of them.
+        """Gives each world user-defined contacts, in addition to detected contacts or in place of them.
 
-        Works as `Data.give_contacts`, with a leading axis of worlds: arrays broadcast to (nworld, n, ...), so (n, ...)
-        gives all worlds the same.  Contacts are stored in the rows of their world: a reset clears them, a checkpoint
-        contains them, and worlds whose contacts join other bodies may share a tile.
+        Works as `Data.give_contacts`, with a leading axis of worlds.  Arrays broadcast to (nworld, n, ...), so an array
+        (n, ...) gives the same contacts to all worlds.  Contacts are stored per world: a reset clears them, and a
+        checkpoint contains them.  Worlds whose contacts join different bodies may share a tile.
 
         Args:
             contacts: a `featherlane.Contacts`; or its fields as keyword arguments.
-            replace: () or (nworld,): no contacts are detected in this world.
-            count: (nworld,) number of a world's contacts, the first ones of its row; None: all n.
+            replace: () or (nworld,): whether contact detection is skipped in the world.
+            count: (nworld,) number of contacts that each world uses, the first ones of its row; None: all n.
             ids: the worlds, by number or as a mask, to which contacts are given; None for all.
 
         Raises:

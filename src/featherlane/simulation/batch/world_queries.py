@@ -63,8 +63,8 @@ class WorldQueries(WorldFields):
         """Computes inverse dynamics: the external force that gives each world an acceleration in its present state.
 
         Args:
-            qacc: what broadcasts to (n, nv) [m/s^2, rad/s^2] for the n worlds of the call; None for the accelerations
-                of forward dynamics, for which the result is the sum of applied and actuator forces.
+            qacc: accelerations [m/s^2, rad/s^2] that broadcast to (n, nv) for the n worlds of the call.  None: the
+                accelerations of forward dynamics; the result is then the sum of applied and actuator forces.
             ids: the worlds; None for all.
 
         Returns:
@@ -87,16 +87,16 @@ class WorldQueries(WorldFields):
         cutoff: float = np.inf,
         ids: ArrayLike | None = None,
     ) -> Hits:
-        """Intersects rays with the geoms of each world in its present state, and returns the nearest surfaces.
+        """Returns the first intersections of rays with the geoms of each world, in its present state.
 
         Args:
-            point: start of the rays [m]: what broadcasts to (n, nray, 3) for the n worlds of the call, (nray, 3) for
-                the same rays in every world, (3,) for one.
+            point: start of the rays [m], which broadcasts to (n, nray, 3) for the n worlds of the call.  (nray, 3): the
+                same rays in every world.  (3,): one ray.
             direction: direction of the rays, of any length, with the shapes of `point`.
-            geomgroup: six flags, which groups of geoms are tested; None for all.
+            geomgroup: six flags that select the groups of geoms to test; None for all.
             flg_static: whether geoms that are welded to the world are tested.
             bodyexclude: a body whose geoms are not tested, by name or number, or numbers (n, nray); -1 for none.
-            cutoff: surfaces from this distance on are ignored [m].
+            cutoff: surfaces at this distance or farther are ignored [m].
             ids: the worlds; None for all.
 
         Returns:
@@ -118,8 +118,8 @@ class WorldQueries(WorldFields):
         """Computes signed distances of pairs of geoms and their nearest points, in each world's present state.
 
         Args:
-            geom1, geom2: geoms by name or number: one, or arrays that broadcast to (n, npair) for the n worlds of the
-                call, (npair,) for the same pairs in every world.
+            geom1, geom2: geoms by name or number: one each, or arrays that broadcast to (n, npair) for the n worlds of
+                the call.  (npair,): the same pairs in every world.
             distmax: the largest distance to search for [m].
             ids: the worlds; None for all.
 
@@ -145,9 +145,9 @@ class WorldQueries(WorldFields):
         """Returns the Jacobians of a point that moves with a body, in each world's present state.
 
         Args:
-            point: what broadcasts to (n, 3) for the n worlds of the call, in world axes [m]; or, without `body`, the
-                origin of an object: a body by name or number, or a pair of a kind (`body` for its centre of mass,
-                `xbody`, `geom`, `site`) and a name or number; or a list of k objects.
+            point: with `body`, a point in world axes [m] that broadcasts to (n, 3) for the n worlds of the call.
+                Without `body`, an object, whose origin is the point: a body by name or number, or a pair of a kind
+                (`body` for its centre of mass, `xbody`, `geom`, `site`) and a name or number.  Or a list of k objects.
             body: name or number of the body that carries it; or an array of numbers (n,), one for each world.
             ids: the worlds; None for all.
             local: whether velocities are in the axes of the object (of the body, for a point); else in world axes.
@@ -226,7 +226,8 @@ class WorldQueries(WorldFields):
         return jac[0], jac[1]
 
     def jac_subtree_com(self, body: int | str, ids: ArrayLike | None = None) -> np.ndarray:
-        """Returns the Jacobian (n, 3, nv) [m or 1] of the centre of mass of a body's subtree; zeros without mass.
+        """Returns the Jacobian (n, 3, nv) [m or 1] of the centre of mass of a body's subtree; zeros for a subtree
+        without mass.
 
         Raises:
             UnknownNameError: an unknown body.
@@ -270,7 +271,7 @@ class WorldQueries(WorldFields):
         Args:
             kind: `body` (at its centre of mass), `xbody` (at its frame), `geom` or `site`.
             key: name or number; or a list of k of them.
-            local: in the object's axes; else in world axes.
+            local: whether the result is in the object's axes; otherwise it is in world axes.
             ids: the worlds; None for all.
 
         Returns:
@@ -329,8 +330,8 @@ class WorldQueries(WorldFields):
     ) -> ContactLists:
         """Lists contacts and their forces in each world's present state.
 
-        Contacts and forces are those of forward dynamics, which are computed first.  A selection matches contacts
-        between two objects, or of one object with any other, as MuJoCo's contact sensor does.
+        Forward dynamics are computed first.  A selection matches the contacts between two objects, or those of one
+        object with any other object, as MuJoCo's contact sensor does.
 
         Args:
             first, second: an object: a body by name or number, or a pair of a kind (`geom`, `body`, `subtree`) and a
@@ -339,9 +340,9 @@ class WorldQueries(WorldFields):
                 `geom`; the number `found` is always returned.
             ids: the worlds; None for all.
             num: contacts to list of each selection; None for all.
-            reduce: order of the list: "none" for MuJoCo's order, "mindist" for the smallest distance first,
-                "maxforce" for the largest force first; "netforce" for one contact that stands for all: their total
-                force and torque, in world axes, at the centre of pressure.
+            reduce: order of the list: "none" for MuJoCo's order, "mindist" for the smallest distance first, "maxforce"
+                for the largest force first; "netforce" for a single contact with their total force and torque, in world
+                axes, at the centre of pressure.
 
         Returns:
             `ContactLists`: arrays (n, k, ...) for the n worlds of the call, zeros beyond `found` contacts; of f
@@ -378,7 +379,8 @@ class WorldQueries(WorldFields):
         Args:
             body: the object: a body by name or number, or a pair of a kind (`geom`, `body`, `subtree`) and a name or
                 number; or a list of f objects.
-            other: only contacts with this object, given likewise; None for all contacts of the first one.
+            other: second object, given likewise: only contacts between the two objects count.  None: all contacts of
+                `body`.
             ids: the worlds; None for all.
 
         Returns:

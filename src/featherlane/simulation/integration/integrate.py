@@ -52,12 +52,13 @@ def integrate(
     An attempt of size h computes one step of h and two steps of h / 2 with the model's integrator, contact model and
     solver.  Their difference estimates the local error: its largest component over positions (in the tangent space),
     velocities times `velocity_time`, and activations.  A step is accepted if the estimate is at most 0.05 `accuracy`;
-    its result is extrapolated.  The error at the end grows with the number of steps and with the sensitivity of the
-    motion, as with every control of the local error; docs/chapters/contact.md has the method, and
-    docs/contact-benchmark.md the measurements.
+    its result is extrapolated.  The global error grows with the number of steps and with the sensitivity of the motion,
+    as for every method that controls the local error.  docs/chapters/contact.md describes the method, and
+    docs/contact-benchmark.md has measurements.
 
-    The first step size is `model.opt.timestep`.  A step of size `min_step` is accepted whatever its error is (it is
-    forced), so impacts of rigid bodies end.  Use `rk4` for smooth motion and `discrete` for stiff contact.
+    The first step size is `model.opt.timestep`.  A step of size `min_step` is accepted with any error (a forced step),
+    so that the integration proceeds through impacts of rigid bodies.  Use `rk4` for smooth motion and `discrete` for
+    stiff contact.
 
     Args:
         model: the model.

@@ -26,8 +26,9 @@ class Integration(NamedTuple):
         status: (n,) int, an `IntegrationStatus` each.
         accepted: (n,) int, accepted steps.
         rejected: (n,) int, rejected attempts.
-        forced: (n,) int, accepted steps of the smallest size whose error exceeds the accuracy.
-        evaluations: (n,) int, time steps that were computed: three for each attempt of `rk4`, else four.
+        forced: (n,) int, accepted steps of size `min_step` whose error exceeds the accuracy.
+        evaluations: (n,) int, computed time steps: three for each attempt of `rk4`, four for each attempt of other
+            integrators.
         smallest_step: (n,) smallest accepted step [s]; infinite without steps.
         largest_step: (n,) largest accepted step [s]; 0 without steps.
         error: (n,) largest estimate of the local error among the accepted steps that are not forced.

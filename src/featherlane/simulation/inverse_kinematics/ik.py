@@ -45,20 +45,21 @@ def ik(
     """Computes positions of joints that bring objects to their targets, in each world of a batch.
 
     The method is Levenberg-Marquardt (damped least squares) with the limits of joints.  It starts at the present
-    positions of the worlds and finds a local minimum.  The batch does not change: assign `qpos` of the result.
-    The active equality constraints that depend on a DoF that moves are met like targets.  If not all can be met, the
-    constraints are met first.  Contacts are not considered.
+    positions of the worlds and finds a local minimum.  The batch does not change: to apply the result, assign its
+    `qpos`.  Active equality constraints that depend on a moving DoF are treated as targets, with priority over the
+    other targets.  Contacts are ignored.
 
     Args:
         batch: the worlds; fields of the model that differ by world (`expand`) apply.
         targets: one target, or several that all apply to each world, with arrays for the n worlds of the call.
         ids: the worlds; None for all.
-        dofs: names of joints and numbers of DoFs that move; None for all that move an object of the targets, and those
-            that active equality constraints couple with them.
+        dofs: names of joints and numbers of DoFs that move; None for all DoFs that move an object of the targets, and
+            DoFs that active equality constraints couple with them.
         limits: whether joints stay within their limits (`jnt_range`).
         posture: (nq,) or (n, nq) preferred positions [m, rad, quaternions]; None for the present ones.
-        posture_weight: weight of the distance to the posture [1/m, 1/rad], >= 0.  If it is not 0, each start has two
-            more phases: residuals of targets and posture are minimized together, then those of the targets again.
+        posture_weight: weight of the distance to the posture [1/m, 1/rad], >= 0.  If the weight is not 0, each start
+            has two more phases: the residuals of targets and posture are minimized together, then those of the targets
+            again.
         restarts: number of random starts for worlds that did not reach their targets.  The best result counts.
         seed: of the random starts: uniform within the limits, angles without limits within pi of the present ones.
             Free joints and slides without limits begin at the present positions.

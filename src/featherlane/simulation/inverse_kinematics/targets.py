@@ -27,7 +27,7 @@ AXIS = 10  # column of the axis
 
 @dataclass(frozen=True, eq=False)
 class IkTarget:
-    """Describes where one object of each world belongs; at least one of the three goals is given.
+    """Describes the target of one object of each world: at least one of `position`, `orientation` and `look_at`.
 
     The residual is position_weight times the distance, and orientation_weight times the angle.
 

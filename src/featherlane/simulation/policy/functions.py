@@ -24,15 +24,15 @@ ADDRESSED = (scalars, doubles, call)  # they take addresses, which cannot be che
 class LaneFunctions(NamedTuple):
     """Holds the compiled functions of a task: kernels `f(d, p, at_start)` in the kernel language.
 
-    d has the state and the task's `fields` of the present state, as after `TaskEnv.step`.  `at_start` is 1 for the
-    first state of an episode, else 0.  Constants are numbers of enclosing functions.
+    `d` has the present state and the task's `fields`, as after `TaskEnv.step`.  `at_start` is 1 for the first state of
+    an episode, else 0.  Constants are numbers of the enclosing functions.
 
     Attributes:
         observe: writes the observation, `p.obs[k]`.
         score: adds the reward terms to `p.reward[0]`, a float64 that is 0 before, and sets `p.terminated[0]` to 1 in
             worlds that terminate.  It reads the controls `d.ctrl`, and `p.before[k]`.
-        remember: writes what the reward of the next action needs of the present state, `p.next[k]`, which `score`
-            reads as `p.before[k]`; None: nothing.
+        remember: stores values of the present state for the reward of the next action in `p.next[k]`; `score` reads
+            them as `p.before[k]`.  None: nothing is stored.
         nbefore: number of these values.
         start_stage: stage up to which the derived fields of initial states are computed: "none", "position", "velocity"
             or "acceleration", as in `Batch.step`.  "task": "acceleration" if the task's `forward_at_start` is True.

@@ -27,8 +27,8 @@ class MLP:
 
         action = offset + scale * network(clip((observation - mean) / sqrt(variance + 1e-8), -clip, clip)) + std * noise
 
-    A world's action is bitwise identical in any batch and at any tile width.  Weights are data: `set_weights` compiles
-    nothing.
+    A world's action is bitwise identical in any batch and at any tile width.  `set_weights` changes the weights without
+    compilation.
 
     Args:
         weights: (outputs, inputs) of each layer, as in `torch.nn.Linear`.

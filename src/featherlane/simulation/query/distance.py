@@ -135,10 +135,10 @@ class Pairs(Query):
 def geom_distance(model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf) -> Distances:
     """Computes signed distances of pairs of geoms, and their nearest points.
 
-    The depth of two overlapping convex shapes is the length of the shortest translation that separates them; fromto
-    then leads from the deepest point of geom1 against this translation.  Meshes are represented by their hulls.  The
-    depth of an SDF geom is that of its deepest contact; its distance from other fields is a minimum over searches from
-    `sdf_initpoints` starting points.
+    The depth of two overlapping convex shapes is the length of the shortest translation that separates them; `fromto`
+    then starts at the deepest point of geom1 and has the opposite direction.  Meshes are represented by their hulls.
+    The depth of an SDF geom is that of its deepest contact; its distance from other fields is a minimum over searches
+    from `sdf_initpoints` starting points.
 
     Args:
         model: the model.

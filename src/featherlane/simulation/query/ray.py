@@ -264,10 +264,10 @@ def ray(
         data: the world, with `kinematics` valid.
         point: start of the rays, (3,) or (..., 3) in world axes [m].
         direction: direction of the rays, (3,) or (..., 3), of any length.
-        geomgroup: six flags, which groups of geoms are tested; None for all.
+        geomgroup: six flags that select the groups of geoms to test; None for all.
         flg_static: whether geoms that are welded to the world are tested.
         bodyexclude: a body whose geoms are not tested, by name or number, or one number for each ray; -1 for none.
-        cutoff: surfaces from this distance on are ignored [m].
+        cutoff: surfaces at this distance or farther are ignored [m].
 
     Returns:
         `Hits`: distance (...) in lengths of the direction, geom (...), outward normal (..., 3); -1, -1 and zeros for

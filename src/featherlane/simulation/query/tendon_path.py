@@ -57,7 +57,7 @@ def tendon_path(model: Model, data: Data, tendon: str | int) -> TendonPath:
     Raises:
         UnknownNameError: an unknown tendon.
 
-    Source: MuJoCo mj_tendon, whose `wrap_xpos` and `wrap_obj` from `ten_wrapadr` on these are.
+    Source: MuJoCo mj_tendon, which writes these points to `wrap_xpos` and `wrap_obj` from `ten_wrapadr` on.
     """
     check_model(model)
     i, workspace = model.tendon(tendon).id, ready(model, data).workspace

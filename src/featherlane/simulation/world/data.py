@@ -55,9 +55,9 @@ class Data(DataFields):
         model: the model; its edits take effect at the next call.
         given_contacts: the largest number of contacts that `give_contacts` may give.
 
-    Every field of the layout `Data.layout` is an attribute under MuJoCo's name: arrays of the declared shape, such as
-    `data.qpos` (nq,) and `data.xpos` (nbody, 3), which stay valid as long as the `Data` exists; single values, such as
-    `data.time` [s].  Assigning to an array copies into it with broadcasting and never replaces it.
+    Every field of `Data.layout` is an attribute under MuJoCo's name.  Arrays, such as `data.qpos` (nq,) and `data.xpos`
+    (nbody, 3), stay valid as long as the `Data` exists.  Other fields, such as `data.time` [s], are single values.  An
+    assignment to an array copies values into it with broadcasting, and never replaces the array.
     `data.body("torso").xpos` and `data.joint("knee").qpos` are live, too.
 
     `copy.copy` returns a separate `Data` on the same model; `copy.deepcopy` and pickle copy the model, too.
@@ -71,10 +71,10 @@ class Data(DataFields):
         ModelError: given_contacts is out of range.
 
     Note:
-        Fields of the roles `slot`, `scratch`, `table` and `room` (docs/fields.md) are memory of stages and may
-        change with any release: read `contact`, `efc_*`, `contact_force` and `solver_history` instead.  Integer fields
-        among them, and reports, are read-only.
-        A `Data` supports one thread at a time: a call while another thread is in one raises RuntimeError.
+        Fields of the roles `slot`, `scratch`, `table` and `room` (docs/fields.md) are memory of stages and may change
+        with any release: read `contact`, `efc_*`, `contact_force` and `solver_history` instead.  Integer fields among
+        them, and reports, are read-only.  A `Data` supports one thread at a time: a call raises RuntimeError while
+        another thread is in a call.
     """
 
     def __init__(self, model: Model, given_contacts: int = 0):
@@ -193,14 +193,14 @@ class Data(DataFields):
 
         Args:
             nstep: time steps, at least 1.
-            control: (nstep, nu) controls; a dict of arrays by input (`ctrl`, `xfrc_applied`, ...); a function
-                `control(data, step)`, called before each step, whose result broadcasts to (nu,); None to leave
-                inputs unchanged.
+            control: None leaves the inputs unchanged.  An array (nstep, nu).  A dict of arrays by input (`ctrl`,
+                `xfrc_applied`, ...).  A function `control(data, step)`, called before each step, whose result
+                broadcasts to (nu,).
             record: names of state or derived fields.
 
         Returns:
-            name -> (nstep, ...), of a scalar field (nstep,).  State is that after the step, derived fields are of the
-            state before it, as in `Batch.rollout`.
+            name -> (nstep, ...); a scalar field has (nstep,).  State fields are those after the step; derived fields
+            belong to the state before it, as in `Batch.rollout`.
 
         Raises:
             ModelError: invalid shapes, names or counts.
@@ -231,18 +231,18 @@ class Data(DataFields):
         run_measured(self.model, self, forward_pass)
 
     def get_state(self, bits: int = State.INTEGRATION) -> np.ndarray:
-        """Returns parts of the state, (state_size,); the default is all that a step reads; see `get_state`."""
+        """Returns components of the state, (state_size,); by default all that a step reads; see `get_state`."""
         return read_state(self, (), np.dtype(np.float64), bits)
 
     def set_state(self, state: ArrayLike, bits: int = State.INTEGRATION) -> None:
-        """Sets parts of the state from a vector (state_size,); see `set_state`."""
+        """Sets components of the state from a vector (state_size,); see `set_state`."""
         write_state(self, (), state, bits)
 
     def to_mujoco(self, mj_data: Any, fields: str | Sequence[str] | None = None) -> None:
         """Copies this world to an MjData: state, inputs, outputs, contacts, constraint rows and islands.
 
-        Each field that both have gets the value of this `Data`, so outputs are those of its last pass.  mj_step
-        continues from this state.  Call `forward` before, if the outputs are to be those of the present state.
+        Every field that both have gets the value of this `Data`.  Outputs are therefore those of the last pass; for
+        outputs of the present state, call `forward` first.  mj_step continues from the copied state.
         docs/integrations/mujoco_data.md lists the fields of MjData that are not written.
 
         Args:
@@ -275,7 +275,7 @@ class Data(DataFields):
         hold(self._turns, read_mujoco, self, mj_data, fields)
 
     def copy(self) -> Data:
-        """Returns a `Data` with its own memory, in the same state, of the same model."""
+        """Returns an independent `Data` of the same model, in the same state."""
         return copy.copy(self)
 
     def is_left_out(self, name: str) -> bool:
@@ -377,11 +377,12 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
 
     Reads the state (`time`, `qpos`, `qvel`, `qacc_warmstart`) and the inputs (`ctrl`, `qfrc_applied`, `xfrc_applied`,
     `mocap_pos`, `mocap_quat`, `eq_active`), and writes the new state.  Derived fields are those of the state before the
-    last step.
-    A world is reset, and counted in `data.status`, if its position, velocity, activation, time, acceleration or a mocap
-    body's pose is NaN or beyond 1e10; the first time emits a `NonFiniteWarning`.  A step with such a control is also
-    counted, but then all controls are taken as 0 and nothing is reset.
-    With the flag `sleep`, trees at rest fall asleep and do not move until something wakes them (`data.tree_asleep`).
+    last step.  With the flag `sleep`, trees at rest fall asleep and do not move until something wakes them
+    (`data.tree_asleep`).
+
+    If a position, velocity, activation, time, acceleration or pose of a mocap body is NaN or beyond 1e10, the world is
+    reset, and `data.status` counts the step.  The first such reset emits a `NonFiniteWarning`.  If a control is NaN or
+    beyond 1e10, `data.status` counts the step, too; all controls then act as 0, and the world is not reset.
 
     Args:
         model: the model.

@@ -103,9 +103,10 @@ class DataFields(NamedAccess):
     def status(self) -> dict[str, int]:
         """Counts of `contacts_full`, `rows_full`, `non_finite`, `not_converged`, `bad_control`, `singular_inertia`.
 
-        They count steps and forward passes since the last reset in which contacts or rows exceeded their capacity, a
-        state or acceleration value was NaN or beyond 1e10, the solver did not converge, a control was NaN or beyond
-        1e10 (all act as 0), or the inertia matrix was singular to rounding.
+        Each counts the steps and forward passes since the last reset in which the event occurred.  `contacts_full` and
+        `rows_full`: contacts or rows exceeded their capacity.  `non_finite`: a state or acceleration value was NaN or
+        beyond 1e10.  `not_converged`: the solver did not converge.  `bad_control`: a control was NaN or beyond 1e10,
+        and all controls acted as 0.  `singular_inertia`: the inertia matrix was singular to rounding.
         """
         return {name: int(count) for name, count in zip(STATUS, self.warning, strict=True)}
 
@@ -124,15 +125,16 @@ class DataFields(NamedAccess):
     def give_contacts(self, contacts: Contacts, *, replace: bool = False) -> None:
         """Gives the world n user-defined contacts, in addition to detected contacts or in place of them.
 
-        They act unchanged in every step until other contacts are given, they are cleared, or the data is reset.  They
-        come first in `data.contact`.  Disabling the flag `contact` or `constraint` disables them, too.  They are stored
-        in the fields `given_*`, which may also be written directly, without checks (`data.given_pos[i] += ...`).
+        Given contacts act unchanged in every step, until other contacts are given, they are cleared, or the data is
+        reset.  They come first in `data.contact`.  Disabling the flag `contact` or `constraint` disables them, too.
+        They are stored in the fields `given_*`, which may also be written directly, without checks
+        (`data.given_pos[i] += ...`).
 
             data.give_contacts(dist, pos, frame, geom=geom)  # or data.give_contacts(fl.Contacts(...))
 
         Args:
             contacts: a `featherlane.Contacts`; or its fields as keyword arguments.
-            replace: no contacts are detected while these act, even if n = 0.
+            replace: whether contact detection is skipped while these contacts act, even if n = 0.
 
         Raises:
             ModelError: more contacts than the capacity of `Data(model, given_contacts=n)`, or an invalid shape or

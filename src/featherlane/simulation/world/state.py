@@ -26,7 +26,7 @@ PARTS = [
 
 
 def state_size(model: Model, bits: int) -> int:
-    """Returns the length of the vector that holds the parts of a state.
+    """Returns the length of the state vector of some components.
 
     Args:
         model: the model.
