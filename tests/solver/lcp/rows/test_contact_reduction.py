@@ -30,6 +30,8 @@ def tile(points, depths, width=2, **given):
     )  # fmt: skip
     for name, value in given.items():
         setattr(d, name, value)
+    for name in ("con_geom", "con_carrier"):
+        setattr(d, name, typed(np.array(getattr(d, name)), name))
     return m, d
 
 
@@ -74,7 +76,8 @@ def test_points_of_other_pairs_do_not_count(apart):
         d.con_cand = 6 * [NO_CANDIDATE]
         assert chosen(m, d) == [0, 1, 2, 3, 4, 5]
     else:
-        getattr(d, apart)[-2 if apart == "con_geom" else -1] = 1
+        rows = d.con_geom.array if apart == "con_geom" else getattr(d, apart)
+        rows[-2 if apart == "con_geom" else -1] = 1
         assert chosen(m, d) == [0, 1, 2, 3, 5]  # the last one belongs to another pair
 
 
@@ -100,7 +103,7 @@ def test_contacts_act_where_they_touch():
 @pytest.mark.parametrize("flag", [Disable.CONTACT, Disable.CONSTRAINT])
 def test_disabled_and_welded_contacts_are_omitted(flag):
     m, d = tile(SQUARE, 4 * [0.01])
-    d.con_carrier = [1, 2, *d.con_carrier[2:]]  # welded to each other
+    d.con_carrier.array[:2] = 1, 2  # welded to each other
     assert chosen(m, d) == [1, 2, 3]
     m.opt_disableflags = int(flag)
     assert chosen(m, d) == []
