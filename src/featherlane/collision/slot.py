@@ -27,12 +27,13 @@ def append(d, number, touch, dist, pos, frame):
     """Adds a slot for point `number` of a pair if it touches in some world; sets con_overflow if no slot is free."""
     if any_(touch):
         k = d.ncon_slot[0]
+        c = d.contact[k]
         if k < d.nconmax:
-            d.con_point[k] = number
-            d.con_present[k] = where(touch, 1.0, 0.0)
-            d.con_dist[k] = where(touch, dist, NO_CONTACT)
-            d.con_pos[k] = where(touch, Vec3(pos), Vec3(zeros(3)))
-            d.con_frame[k] = where(touch, Mat3(frame), Mat3(zeros(9)))
+            c.point = number
+            c.present = where(touch, 1.0, 0.0)
+            c.dist = where(touch, dist, NO_CONTACT)
+            c.pos = where(touch, Vec3(pos), Vec3(zeros(3)))
+            c.frame = where(touch, Mat3(frame), Mat3(zeros(9)))
             d.ncon_slot[0] = k + 1
         else:
             d.con_overflow[0] = 1
@@ -63,11 +64,12 @@ def load_field(m, d, side, g, lane):
 @kernel
 def open_slot(d, k, number):
     """Initializes slot k for point `number` of a pair, without a contact in any world."""
-    d.con_point[k] = number
-    d.con_present[k] = 0.0
-    d.con_dist[k] = NO_CONTACT
-    d.con_pos[k] = zeros(3)
-    d.con_frame[k] = zeros(9)
+    c = d.contact[k]
+    c.point = number
+    c.present = 0.0
+    c.dist = NO_CONTACT
+    c.pos = zeros(3)
+    c.frame = zeros(9)
 
 
 @kernel
@@ -91,36 +93,40 @@ def store_manifold(d, first, lane):
 def complete_frames(d, first):
     """Computes the tangents for normals that were stored one world at a time."""
     for k in range(first, d.ncon_slot[0]):
-        touch, frame = d.con_present[k] > 0.0, frame_of(d.con_frame[k].rows[0])
-        d.con_frame[k] = where(touch, frame, Mat3(zeros(9)))
+        c = d.contact[k]
+        touch, frame = c.present > 0.0, frame_of(c.frame.rows[0])
+        c.frame = where(touch, frame, Mat3(zeros(9)))
 
 
 # ---- adhesive contacts in the gap -----------------------------------------------------------------------------
 @kernel
 def held_in_gap(m, d, k, margin, adhesion):
     """Returns the mask of adhesive contacts of slot k beyond the margin, which are active but without friction."""
-    held = (d.con_present[k] > 0.0) & (d.con_dist[k] >= margin) & (adhesion != 0.0)
+    c = d.contact[k]
+    held = (c.present > 0.0) & (c.dist >= margin) & (adhesion != 0.0)
     if sweeping(m):
-        held = held & (d.con_speculative[k] == 0.0)
+        held = held & (c.speculative == 0.0)
     return held
 
 
 @kernel
 def copy_slot(d, k, to):
     """Copies the geometry of slot k to slot `to`."""
-    d.con_point[to], d.con_present[to], d.con_dist[to] = d.con_point[k], d.con_present[k], d.con_dist[k]
-    d.con_speculative[to] = d.con_speculative[k]
-    d.con_pos[to] = d.con_pos[k]
-    d.con_frame[to] = d.con_frame[k]
+    c = d.contact[k]
+    d.con_point[to], d.con_present[to], d.con_dist[to] = c.point, c.present, c.dist
+    d.con_speculative[to] = c.speculative
+    d.con_pos[to] = c.pos
+    d.con_frame[to] = c.frame
 
 
 @kernel
 def leave_slot(d, k, mask):
     """Clears slot k in the worlds of the mask."""
-    d.con_present[k] = where(mask, 0.0, d.con_present[k])
-    d.con_dist[k] = where(mask, NO_CONTACT, d.con_dist[k])
-    d.con_pos[k] = where(mask, Vec3(zeros(3)), d.con_pos[k])
-    d.con_frame[k] = where(mask, Mat3(zeros(9)), d.con_frame[k])
+    c = d.contact[k]
+    c.present = where(mask, 0.0, c.present)
+    c.dist = where(mask, NO_CONTACT, c.dist)
+    c.pos = where(mask, Vec3(zeros(3)), c.pos)
+    c.frame = where(mask, Mat3(zeros(9)), c.frame)
 
 
 @kernel
@@ -172,16 +178,17 @@ def set_slot_parameters(m, d, number, e, g, h, first):
             if dim > 1:
                 part_slots(m, d, first, margin, pull)
         for k in range(first, d.ncon_slot[0]):
-            d.con_cand[k] = number
-            d.con_geom[k, 0], d.con_geom[k, 1] = g, h
-            d.con_carrier[k, 0], d.con_carrier[k, 1] = m.geom_bodyid[g], m.geom_bodyid[h]
-            d.con_pair[k] = e
-            has_contact = d.con_present[k] > 0.0
-            d.con_includemargin[k] = where(has_contact, margin, 0.0)
-            d.con_adhesion[k] = where(has_contact, pull, 0.0)
-            d.con_dim[k] = slot_dim(m, d, k, dim)
+            c = d.contact[k]
+            c.cand = number
+            c.geom[0], c.geom[1] = g, h
+            c.carrier[0], c.carrier[1] = m.geom_bodyid[g], m.geom_bodyid[h]
+            c.pair = e
+            has_contact = c.present > 0.0
+            c.includemargin = where(has_contact, margin, 0.0)
+            c.adhesion = where(has_contact, pull, 0.0)
+            c.dim = slot_dim(m, d, k, dim)
             d.con_friction[5 * k : 5 * k + 5] = where(has_contact, mu, Vec5(zeros(5)))
-            d.con_solimp[k] = where(has_contact, imp, Solimp(zeros(5)))
-            d.con_solref[k] = where(has_contact, ref, Solref(zeros(2)))
-            d.con_solreffriction[k] = where(has_contact, friction_ref, Solref(zeros(2)))
-            d.ncon[0] = d.ncon[0] + d.con_present[k]
+            c.solimp = where(has_contact, imp, Solimp(zeros(5)))
+            c.solref = where(has_contact, ref, Solref(zeros(2)))
+            c.solreffriction = where(has_contact, friction_ref, Solref(zeros(2)))
+            d.ncon[0] = d.ncon[0] + c.present

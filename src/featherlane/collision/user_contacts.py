@@ -30,37 +30,39 @@ def agrees(d, rows, i, lane):
 @kernel
 def complete(m, d, k, i, lane):
     """Sets the fields of slot k that `append` does not write, from the i-th contacts of the worlds that have it."""
-    d.con_cand[k], d.con_pair[k], d.con_speculative[k] = NO_CANDIDATE, -1, 0.0
+    contact = d.contact[k]
+    contact.cand, contact.pair, contact.speculative = NO_CANDIDATE, -1, 0.0
     for c in range(2):
-        d.con_carrier[k, c] = world_integer(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
-        d.con_geom[k, c] = world_integer(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
-    has_contact = d.con_present[k] > 0.0
-    d.con_includemargin[k] = where(has_contact, d.given_includemargin[i], 0.0)
+        contact.carrier[c] = world_integer(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
+        contact.geom[c] = world_integer(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
+    has_contact = contact.present > 0.0
+    contact.includemargin = where(has_contact, d.given_includemargin[i], 0.0)
     if m.flg_adhesion:
-        d.con_adhesion[k] = where(has_contact, d.given_adhesion[i], 0.0)
-    d.con_dim[k] = slot_dim(m, d, k, world_integer(d.given_dim, i, lane, 1, 6))
+        contact.adhesion = where(has_contact, d.given_adhesion[i], 0.0)
+    contact.dim = slot_dim(m, d, k, world_integer(d.given_dim, i, lane, 1, 6))
     friction, none = Vec5(d.given_friction[5 * i : 5 * i + 5]), Solref(zeros(2))
     d.con_friction[5 * k : 5 * k + 5] = where(has_contact, friction, Vec5(zeros(5)))
-    d.con_solimp[k] = where(has_contact, d.given_solimp[i], Solimp(zeros(5)))
-    d.con_solref[k] = where(has_contact, d.given_solref[i], none)
-    d.con_solreffriction[k] = where(has_contact, d.given_solreffriction[i], none)
+    contact.solimp = where(has_contact, d.given_solimp[i], Solimp(zeros(5)))
+    contact.solref = where(has_contact, d.given_solref[i], none)
+    contact.solreffriction = where(has_contact, d.given_solreffriction[i], none)
     if m.opt_contact_model != CONVEX:
-        d.con_restitution[k] = where(has_contact, d.given_restitution[i], 0.0)
-        d.con_restitution_vel[k] = where(has_contact, d.given_restitution_vel[i], 0.0)
+        contact.restitution = where(has_contact, d.given_restitution[i], 0.0)
+        contact.restitution_vel = where(has_contact, d.given_restitution_vel[i], 0.0)
     if m.opt_contact_model == LCP:
         complete_lcp(d, k, i, has_contact)
-    d.ncon[0] = d.ncon[0] + d.con_present[k]
+    d.ncon[0] = d.ncon[0] + contact.present
 
 
 @kernel
 def complete_lcp(d, k, i, has_contact):
     """Sets the fields that only the LCP contact model reads."""
-    d.con_erp[k] = where(has_contact, d.given_erp[i], 0.0)
-    d.con_cfm[k] = where(has_contact, d.given_cfm[i], 0.0)
-    d.con_frictionforce[k] = where(has_contact, d.given_frictionforce[i], 0.0)
+    contact = d.contact[k]
+    contact.erp = where(has_contact, d.given_erp[i], 0.0)
+    contact.cfm = where(has_contact, d.given_cfm[i], 0.0)
+    contact.frictionforce = where(has_contact, d.given_frictionforce[i], 0.0)
     for c in range(2):
-        d.con_compliance[k, c] = where(has_contact, d.given_slip[i, c], 0.0)
-    d.con_belt[k] = where(has_contact, d.given_motion[i], Vec3(zeros(3)))
+        contact.compliance[c] = where(has_contact, d.given_slip[i, c], 0.0)
+    contact.belt = where(has_contact, d.given_motion[i], Vec3(zeros(3)))
 
 
 @kernel

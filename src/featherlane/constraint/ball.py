@@ -20,9 +20,10 @@ def ball_axis_angle(q):
 @kernel
 def ball_row(m, d, k, o, j, axis, dist, present):
     """Writes row k, its entries at o: the limit of the ball j, J = -axis, an upper bound of the angle."""
-    i, solimp, margin = m.jnt_dofadr[j], m.jnt_solimp[j], m.jnt_margin[j]
+    joint = m.joint[j]
+    i, solimp, margin = joint.dofadr, joint.solimp, joint.margin
     r, v = dist - margin, -dot(axis, Vec3(d.qvel[i : i + 3]))
-    solref, imp = m.jnt_solref[j], impedance(solimp, r)
+    solref, imp = joint.solref, impedance(solimp, r)
     K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
     K, B, imp = end_of_step(m, K, B, imp)
     for c in range(3):
@@ -42,13 +43,14 @@ def ball_rows(m, d, k, o):
     Source: MuJoCo's documentation, "XML reference", body/joint/range.
     """
     for j in range(m.njnt):
-        if m.jnt_limited[j] != 0 and is_ball(m.jnt_type[j]):
-            a = m.jnt_qposadr[j]
+        joint = m.joint[j]
+        if joint.limited != 0 and is_ball(joint.type):
+            a = joint.qposadr
             axis, angle = ball_axis_angle(Quat(d.qpos[a : a + 4]).unit)
-            dist = fmax(m.jnt_range[j][0], m.jnt_range[j][1]) - angle
-            near = dist < m.jnt_margin[j]
+            dist = fmax(joint.range[0], joint.range[1]) - angle
+            near = dist < joint.margin
             if sleeping(m):
-                near = near & tree_awake(d, m.dof_treeid[m.jnt_dofadr[j]])
+                near = near & tree_awake(d, m.dof_treeid[joint.dofadr])
             if any_(near):
                 ball_row(m, d, k, o, j, axis, dist, near)
                 k += 1

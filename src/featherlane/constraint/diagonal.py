@@ -113,10 +113,11 @@ def contact_entry(d, i, u, r):
 @kernel
 def contact_diagonal(m, d, k, b1, b2, edge):
     """Returns J M^-1 J^T of contact slot k of bodies b1, b2 along its normal; for edge = 1 along n + mu_1 t_1."""
-    last1, last2, u = m.body_lastdof[b1], m.body_lastdof[b2], d.con_frame[k].rows[0]
+    c = d.contact[k]
+    last1, last2, u = m.body_lastdof[b1], m.body_lastdof[b2], c.frame.rows[0]
     if edge:
-        u = fma(d.con_friction[k, 0], d.con_frame[k].rows[1], u)
-    p = d.con_pos[k]
+        u = fma(c.friction[0], c.frame.rows[1], u)
+    p = c.pos
     r1 = p - d.subtree_com[m.body_rootid[b1]]
     r2 = p - d.subtree_com[m.body_rootid[b2]]
     clear_chain_entries(m, d, last1, last2)

@@ -10,19 +10,20 @@ from featherlane.model.solver import in_forces
 @kernel
 def _add_body(m, d, er, k, dim, body, sign):
     """Adds a body's velocity along the directions of the contact in slot k."""
-    nv, point = er.efc_nv, d.con_pos[k]
+    c = d.contact[k]
+    nv, point = er.efc_nv, c.pos
     lever = point - d.subtree_com[m.body_rootid[body]]
     w = d.cvel[body].angular
     v = d.cvel[body].linear + cross(w, lever)
     for r in range(dim):
-        axis = d.con_frame[k].rows[r % 3]
+        axis = c.frame.rows[r % 3]
         er.direction_vel[r] += sign * (dot(axis, v) if r < 3 else dot(axis, w))
     dof = m.body_lastdof[body]
     while dof >= 0:
         w = d.cdof[dof].angular
         v = d.cdof[dof].linear + cross(w, lever)
         for r in range(dim):
-            axis = d.con_frame[k].rows[r % 3]
+            axis = c.frame.rows[r % 3]
             er.direction_J[nv * r + dof] += sign * (dot(axis, v) if r < 3 else dot(axis, w))
         dof = m.dof_parentid[dof]
 
@@ -42,15 +43,16 @@ def _directions(m, d, er, k, dim):
 
     The velocity is computed from the bodies' velocities, which an integration step does not change.
     """
+    contact = d.contact[k]
     for r in range(dim):
         er.direction_vel[r] = 0.0
         for c in range(er.efc_nv):
             er.direction_J[er.efc_nv * r + c] = 0.0
-    _add_body(m, d, er, k, dim, d.con_carrier[k, 0], -1.0)
-    _add_body(m, d, er, k, dim, d.con_carrier[k, 1], 1.0)
+    _add_body(m, d, er, k, dim, contact.carrier[0], -1.0)
+    _add_body(m, d, er, k, dim, contact.carrier[1], 1.0)
     if m.flg_surfacevel:
         for side in range(2):
-            _add_surface(m, d, er, k, dim, d.con_geom[k, side], 2.0 * side - 1.0)
+            _add_surface(m, d, er, k, dim, contact.geom[side], 2.0 * side - 1.0)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -63,36 +65,39 @@ def _contact_point(d, k, r):
 @kernel
 def _combine(d, er, i, k, r, sign):
     """Writes row i: the normal of the contact in slot k plus sign mu_r times direction r; sign = 0: only the normal."""
-    nv, mu = er.efc_nv, sign * d.con_friction[k, max(r - 1, 0)]
+    contact = d.contact[k]
+    nv, mu = er.efc_nv, sign * contact.friction[max(r - 1, 0)]
     for c in range(nv):
         er.efc_J[nv * i + c] = er.direction_J[c] + mu * er.direction_J[nv * r + c]
-    er.efc_pos[i], er.efc_margin[i], er.efc_D[i] = d.con_dist[k], d.con_includemargin[k], d.con_D[k]
+    er.efc_pos[i], er.efc_margin[i], er.efc_D[i] = contact.dist, contact.includemargin, contact.D
     er.efc_vel[i] = er.direction_vel[0] + mu * er.direction_vel[r]
-    er.efc_aref[i] = -d.con_damping[k] * er.efc_vel[i] - d.con_stiffpos[k]
+    er.efc_aref[i] = -contact.damping * er.efc_vel[i] - contact.stiffpos
     y = _contact_point(d, k, 0) + sign * _contact_point(d, k, r)
-    er.efc_force[i] = fmax(-d.con_D[k] * y, 0.0)
+    er.efc_force[i] = fmax(-contact.D * y, 0.0)
     er.efc_state[i] = STATE_SATISFIED if any_(er.efc_force[i] <= 0.0) else STATE_QUADRATIC
 
 
 @kernel
 def _friction_row(d, er, i, k, r):
     """Writes row i: friction direction r of an elliptic contact."""
-    nv, mu = er.efc_nv, d.con_friction[k, r - 1]
+    contact = d.contact[k]
+    nv, mu = er.efc_nv, contact.friction[r - 1]
     for c in range(nv):
         er.efc_J[nv * i + c] = er.direction_J[nv * r + c]
     er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = 0.0, 0.0, er.direction_vel[r]
-    er.efc_D[i] = d.con_Dt[k] * mu * mu
-    er.efc_aref[i] = -d.con_frictiondamping[k] * er.efc_vel[i]
+    er.efc_D[i] = contact.Dt * mu * mu
+    er.efc_aref[i] = -contact.frictiondamping * er.efc_vel[i]
 
 
 @kernel
 def _cone(m, d, er, i, k, dim):
     """Writes the forces of an elliptic contact from row i on, see solver/rows/cone.py, and their state."""
+    c = d.contact[k]
     y, square = _contact_point(d, k, 0), 0.0
     for r in range(1, dim):
         square += _contact_point(d, k, r) * _contact_point(d, k, r)
-    T, D, Dt = sqrt(square), d.con_D[k], d.con_Dt[k]
-    state, normal, along = STATE_CONE, d.con_slip[k] * (T - y), -d.con_slip[k] * (T - y) / T
+    T, D, Dt = sqrt(square), c.D, c.Dt
+    state, normal, along = STATE_CONE, c.slip * (T - y), -c.slip * (T - y) / T
     if m.opt_contact_model == COULOMB:
         normal = fmax(-(D * y), 0.0)
         along = -normal / T
@@ -106,7 +111,7 @@ def _cone(m, d, er, i, k, dim):
         state, normal, along = STATE_QUADRATIC, -D * y, -Dt
     er.efc_force[i], er.efc_state[i] = normal, state
     for r in range(1, dim):
-        er.efc_force[i + r] = along * d.con_friction[k, r - 1] * _contact_point(d, k, r)
+        er.efc_force[i + r] = along * c.friction[r - 1] * _contact_point(d, k, r)
         er.efc_state[i + r] = state
 
 

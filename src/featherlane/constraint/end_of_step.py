@@ -92,10 +92,11 @@ def _contact_ratio(m, d, k):
 
     Dofs above both bodies move them equally at the contact point: the loop ends at the first common ancestor.
     """
-    a, b = d.con_carrier[k, 0], d.con_carrier[k, 1]
-    u = d.con_frame[k].rows[0]
-    if has_pyramids(m) and d.con_dim[k] > 1:
-        u = u + d.con_friction[k, 0] * d.con_frame[k].rows[1]
+    c = d.contact[k]
+    a, b = c.carrier[0], c.carrier[1]
+    u = c.frame.rows[0]
+    if has_pyramids(m) and c.dim > 1:
+        u = u + c.friction[0] * c.frame.rows[1]
     first, second = _wrench(m, d, k, a, u), _wrench(m, d, k, b, u)
     i, j, bare, hat = m.body_lastdof[a], m.body_lastdof[b], 0.0, 0.0
     while i != j:
@@ -135,10 +136,11 @@ def rescale_rows(m, d):
                 bare, hat = _add_dof(m, d, d.genrow_dof[c], d.genrow_J[c], bare, hat)
         d.genrow_D[k] = d.genrow_D[k] * _ratio(bare, hat)
     for k in range(d.ncon_slot[0]):
-        ratio = where(d.con_D[k] > 0.0, _contact_ratio(m, d, k), 1.0)
-        d.con_D[k] = d.con_D[k] * ratio
-        d.con_Dt[k] = d.con_Dt[k] * ratio
-        d.con_slip[k] = d.con_slip[k] * ratio
+        contact = d.contact[k]
+        ratio = where(contact.D > 0.0, _contact_ratio(m, d, k), 1.0)
+        contact.D = contact.D * ratio
+        contact.Dt = contact.Dt * ratio
+        contact.slip = contact.slip * ratio
 
 
 @stage

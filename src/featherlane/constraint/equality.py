@@ -37,9 +37,10 @@ def fastened_body(m, e, side):
 @kernel
 def local_anchor(m, e, side):
     """Returns the anchor in that body's frame; a weld stores the second body's anchor first."""
-    i = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
-    place = side if m.eq_type[e] == EQ_CONNECT else 1 - side
-    if m.eq_objtype[e] == OBJ_SITE:
+    equality = m.equality[e]
+    i = equality.obj1id if side == 0 else equality.obj2id
+    place = side if equality.type == EQ_CONNECT else 1 - side
+    if equality.objtype == OBJ_SITE:
         p = m.site_pos[i]
     else:
         a = NEQDATA * e + 3 * place
@@ -280,10 +281,11 @@ def fastening_rows(m, d, k, o, n, e, present):
 @kernel
 def list_joint_dofs(m, d, o, e):
     """Writes the dofs of the joints of equality e to genrow_dof[o ..], ascending; returns their number."""
-    i, n = m.jnt_dofadr[m.eq_obj1id[e]], 1
+    equality = m.equality[e]
+    i, n = m.jnt_dofadr[equality.obj1id], 1
     d.genrow_dof[o] = i
-    if m.eq_obj2id[e] >= 0 and m.eq_obj2id[e] != m.eq_obj1id[e]:
-        j = m.jnt_dofadr[m.eq_obj2id[e]]
+    if equality.obj2id >= 0 and equality.obj2id != equality.obj1id:
+        j = m.jnt_dofadr[equality.obj2id]
         d.genrow_dof[o] = min(i, j)
         d.genrow_dof[o + 1] = i + j - min(i, j)
         n = 2
@@ -335,10 +337,11 @@ def equality_row_count(m, e):
 @kernel
 def equality_awake(m, d, e):
     """Returns the mask of worlds in which one of the two bodies of equality e is awake."""
-    if m.eq_type[e] == EQ_JOINT:
-        b1, b2 = m.jnt_bodyid[m.eq_obj1id[e]], 0
-        if m.eq_obj2id[e] >= 0:
-            b2 = m.jnt_bodyid[m.eq_obj2id[e]]
+    equality = m.equality[e]
+    if equality.type == EQ_JOINT:
+        b1, b2 = m.jnt_bodyid[equality.obj1id], 0
+        if equality.obj2id >= 0:
+            b2 = m.jnt_bodyid[equality.obj2id]
     else:
         b1, b2 = fastened_body(m, e, 0), fastened_body(m, e, 1)
     return held_awake(m, d, b1, b2)

@@ -88,10 +88,11 @@ def write_dof_friction(m, d, k, i, present, shortest):
 @kernel
 def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
     """Writes row k: a limit of the slide or hinge j; sign is +1 for the lower side and -1 for the upper one."""
-    i, solimp = m.jnt_dofadr[j], m.jnt_solimp[j]
-    margin, v = m.jnt_margin[j], sign * d.qvel[i]
+    joint = m.joint[j]
+    i, solimp = joint.dofadr, joint.solimp
+    margin, v = joint.margin, sign * d.qvel[i]
     r = dist - margin
-    solref, imp = m.jnt_solref[j], impedance(solimp, r)
+    solref, imp = joint.solref, impedance(solimp, r)
     K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
     K, B, imp = end_of_step(m, K, B, imp)
     D = inverse_regularisation(imp, dof_inverse_inertia(m, d, i))
@@ -113,13 +114,14 @@ def write_joint_limit(m, d, k, j, sign, dist, present, shortest):
 @kernel
 def limit_rows(m, d, k, j, shortest):
     """Writes rows from k on: limits of joint j that are within the margin in any world.  Returns the next row."""
-    q = d.qpos[m.jnt_qposadr[j]]
+    joint = m.joint[j]
+    q = d.qpos[joint.qposadr]
     for side in range(2):
         sign = 1.0 - 2.0 * side
-        dist = sign * (q - m.jnt_range[j][side])
-        near = dist < m.jnt_margin[j]
+        dist = sign * (q - joint.range[side])
+        near = dist < joint.margin
         if sleeping(m):
-            near = near & tree_awake(d, m.dof_treeid[m.jnt_dofadr[j]])
+            near = near & tree_awake(d, m.dof_treeid[joint.dofadr])
         if any_(near):
             write_joint_limit(m, d, k, j, sign, dist, near, shortest)
             k += 1
@@ -244,13 +246,14 @@ def contact_row(m, d, k, condim, shortest):
     A pyramid has A (1 + mu_1^2) instead of A, and each edge has R = 2 mu_1^2 R_1, so that both cones have the same
     friction; its friction has no separate reference.  Under `diagexact` A is that of the contact's first row.
     """
+    c = d.contact[k]
     if m.opt_contact_model == COULOMB:
         mix_restitution(m, d, k)
         set_slip_friction(m, d, k)
-    solimp, mu = d.con_solimp[k], d.con_friction[k, 0]
-    r = d.con_dist[k] - d.con_includemargin[k]
-    present = (d.con_present[k] > 0.0) & acts(m, d, k, r)
-    solref, imp = d.con_solref[k], impedance(solimp, r)
+    solimp, mu = c.solimp, c.friction[0]
+    r = c.dist - c.includemargin
+    present = (c.present > 0.0) & acts(m, d, k, r)
+    solref, imp = c.solref, impedance(solimp, r)
     authored = reference(solref, solimp, shortest)
     K, B = resolved(m, timestep(m), solref, imp, authored)
     K, B, imp = end_of_step(m, K, B, imp)
@@ -263,23 +266,23 @@ def contact_row(m, d, k, condim, shortest):
             D = D * impratio / (2.0 * mu2)
         else:
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
-            friction_B = friction_reference(d.con_solreffriction[k], authored[1], solimp, shortest)
+            friction_B = friction_reference(c.solreffriction, authored[1], solimp, shortest)
             _, friction_B, _ = end_of_step(m, 0.0, friction_B, imp)
             if m.opt_contact_model == COULOMB:
                 Dt, slip = STICK / (fmax(A, MINVAL) * mu2), 0.0
-                friction_B = friction_reference(d.con_solreffriction[k], 1.0 / timestep(m), solimp, shortest)
+                friction_B = friction_reference(c.solreffriction, 1.0 / timestep(m), solimp, shortest)
     stiffpos = K * r
     if m.opt_contact_model == COULOMB:
         # a rebound is rigid: a = -(1 + e) J v / h
         hits = bounces(m, d, k)
-        B = where(hits, (1.0 + d.con_restitution[k]) / timestep(m), B)
+        B = where(hits, (1.0 + c.restitution) / timestep(m), B)
         D, stiffpos = where(hits, STICK / fmax(A, MINVAL), D), where(hits, 0.0, stiffpos)
-    d.con_D[k] = where(present, D, 0.0)
-    d.con_Dt[k] = where(present, Dt, 0.0)
-    d.con_slip[k] = where(present, slip, 0.0)
-    d.con_damping[k] = where(present, B, 0.0)
-    d.con_frictiondamping[k] = where(present, friction_B, 0.0)
-    d.con_stiffpos[k] = where(present, stiffpos, 0.0)
+    c.D = where(present, D, 0.0)
+    c.Dt = where(present, Dt, 0.0)
+    c.slip = where(present, slip, 0.0)
+    c.damping = where(present, B, 0.0)
+    c.frictiondamping = where(present, friction_B, 0.0)
+    c.stiffpos = where(present, stiffpos, 0.0)
 
 
 @stage
@@ -299,16 +302,17 @@ def make_contact_rows(m, d):
     shortest = shortest_timeconst(m)
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
     for k in range(d.ncon_slot[0]):
-        b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
+        c = d.contact[k]
+        b1, b2 = c.carrier[0], c.carrier[1]
         if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
-            contact_row(m, d, k, d.con_dim[k], shortest)
+            contact_row(m, d, k, c.dim, shortest)
         else:
-            d.con_D[k] = 0.0
-            d.con_Dt[k] = 0.0
-            d.con_slip[k] = 0.0
-            d.con_damping[k] = 0.0
-            d.con_frictiondamping[k] = 0.0
-            d.con_stiffpos[k] = 0.0
+            c.D = 0.0
+            c.Dt = 0.0
+            c.slip = 0.0
+            c.damping = 0.0
+            c.frictiondamping = 0.0
+            c.stiffpos = 0.0
 
 
 @kernel
@@ -320,12 +324,13 @@ def add_adhesion_reference(m, d):
     Source: MuJoCo 4, chapter Computation, "Adhesion".
     """
     for k in range(d.ncon_slot[0]):
-        D, edges = d.con_D[k], 1.0
-        if has_pyramids(m) and d.con_dim[k] > 1:
-            edges = 2.0 * (d.con_dim[k] - 1)
-        pulls = (D > 0.0) & (d.con_adhesion[k] != 0.0)
-        bias = d.con_adhesion[k] / (edges * where(pulls, D, 1.0))
-        d.con_stiffpos[k] = where(pulls, d.con_stiffpos[k] - bias, d.con_stiffpos[k])
+        c = d.contact[k]
+        D, edges = c.D, 1.0
+        if has_pyramids(m) and c.dim > 1:
+            edges = 2.0 * (c.dim - 1)
+        pulls = (D > 0.0) & (c.adhesion != 0.0)
+        bias = c.adhesion / (edges * where(pulls, D, 1.0))
+        c.stiffpos = where(pulls, c.stiffpos - bias, c.stiffpos)
 
 
 @kernel

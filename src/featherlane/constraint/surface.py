@@ -39,10 +39,11 @@ def contact_arm(m, d, k, place):
 @kernel
 def _body_velocity(m, d, k, place):
     """Returns the velocity of one of the two surfaces at contact k."""
-    w = d.cvel[d.con_carrier[k, place]]
+    c = d.contact[k]
+    w = d.cvel[c.carrier[place]]
     v = w.linear + cross(w.angular, contact_arm(m, d, k, place))
     if m.flg_surfacevel:
-        belt, _ = surface_velocity(m, d, d.con_geom[k, place], d.con_pos[k])
+        belt, _ = surface_velocity(m, d, c.geom[place], c.pos)
         v = v + belt
     return v
 
@@ -56,8 +57,9 @@ def _relative_velocity(m, d, k):
 @kernel
 def leading_geoms(m, d, k):
     """Returns the two geoms whose parameters contact k mixes; twice the same if one has a higher priority."""
-    g, h = d.con_geom[k, 0], d.con_geom[k, 1]
-    lead = leading(m, d.con_pair[k], g, h)
+    c = d.contact[k]
+    g, h = c.geom[0], c.geom[1]
+    lead = leading(m, c.pair, g, h)
     if lead == FIRST:
         h = g
     elif lead == SECOND:
@@ -68,19 +70,21 @@ def leading_geoms(m, d, k):
 @kernel
 def mix_restitution(m, d, k):
     """Sets con_restitution and con_restitution_vel of a detected contact; user-defined ones keep their own."""
-    if d.con_cand[k] != NO_CANDIDATE:
+    c = d.contact[k]
+    if c.cand != NO_CANDIDATE:
         g, h = leading_geoms(m, d, k)
-        d.con_restitution[k] = fmax(m.geom_restitution[g], m.geom_restitution[h])
-        d.con_restitution_vel[k] = fmax(m.geom_restitution_vel[g], m.geom_restitution_vel[h])
+        c.restitution = fmax(m.geom_restitution[g], m.geom_restitution[h])
+        c.restitution_vel = fmax(m.geom_restitution_vel[g], m.geom_restitution_vel[h])
 
 
 @kernel
 def bounces(m, d, k):
     """Returns the mask of worlds in which contact k rebounds, after `mix_restitution`."""
+    c = d.contact[k]
     found = false_mask(d)
-    if any_(d.con_restitution[k] > 0.0):
-        s = -dot(d.con_frame[k].rows[0], _relative_velocity(m, d, k))
-        found = (d.con_restitution[k] > 0.0) & (s > d.con_restitution_vel[k]) & (d.con_present[k] > 0.0)
+    if any_(c.restitution > 0.0):
+        s = -dot(c.frame.rows[0], _relative_velocity(m, d, k))
+        found = (c.restitution > 0.0) & (s > c.restitution_vel) & (c.present > 0.0)
     return found
 
 
@@ -93,15 +97,16 @@ def has_static_friction(m):
 @kernel
 def set_slip_friction(m, d, k):
     """Sets sliding friction of contact k between its static and its dynamic coefficient, by the slip speed."""
-    if d.con_cand[k] != NO_CANDIDATE and d.con_pair[k] < 0 and not overridden(m):
+    contact = d.contact[k]
+    if contact.cand != NO_CANDIDATE and contact.pair < 0 and not overridden(m):
         g, h = leading_geoms(m, d, k)
         most = fmax(m.geom_friction_static[g], m.geom_friction_static[h])
-        if any_((most > 0.0) & (d.con_present[k] > 0.0)):
+        if any_((most > 0.0) & (contact.present > 0.0)):
             # rows may be made twice, so con_friction may already hold this law's value
-            mu = friction(m, -1, d.con_geom[k, 0], d.con_geom[k, 1])[0]
-            u, n = _relative_velocity(m, d, k), d.con_frame[k].rows[0]
+            mu = friction(m, -1, contact.geom[0], contact.geom[1])[0]
+            u, n = _relative_velocity(m, d, k), contact.frame.rows[0]
             slip = fma(-dot(n, u), n, u)
             scale = 1.0 / fmax(m.geom_stribeck_vel[g], m.geom_stribeck_vel[h])
             mu = fma(fmax(most - mu, 0.0), exp(-(dot(slip, slip) * scale * scale)), mu)
             for c in range(2):
-                d.con_friction[k, c] = where(d.con_present[k] > 0.0, mu, 0.0)
+                contact.friction[c] = where(contact.present > 0.0, mu, 0.0)

@@ -40,11 +40,12 @@ def tree_awake(d, t):
 @kernel
 def tendon_awake(m, d, i):
     """Returns the mask where a tree along tendon i is awake; a tendon along more than two trees keeps them awake."""
+    tendon = m.tendon[i]
     mask = d.active[0] >= 0.0
-    if m.tendon_treenum[i] == 1:
-        mask = tree_awake(d, m.tendon_treeid[i, 0])
-    elif m.tendon_treenum[i] == 2:
-        mask = tree_awake(d, m.tendon_treeid[i, 0]) | tree_awake(d, m.tendon_treeid[i, 1])
+    if tendon.treenum == 1:
+        mask = tree_awake(d, tendon.treeid[0])
+    elif tendon.treenum == 2:
+        mask = tree_awake(d, tendon.treeid[0]) | tree_awake(d, tendon.treeid[1])
     return mask
 
 

@@ -27,13 +27,14 @@ def cameras(m, d):
     Reads:  xpos, xquat, xmat, subtree_com.   Writes: cam_xpos (ncam, 3) [m], cam_xmat (ncam, 9).   Frame: world.
     """
     for i in range(m.ncam):
-        b, target, mode = m.cam_bodyid[i], m.cam_targetbodyid[i], m.cam_mode[i]
-        pos = d.xpos[b] + d.xmat[b] @ m.cam_pos[i]
-        R = (d.xquat[b] @ m.cam_quat[i]).matrix
+        camera = m.camera[i]
+        b, target, mode = camera.bodyid, camera.targetbodyid, camera.mode
+        pos = d.xpos[b] + d.xmat[b] @ camera.pos
+        R = (d.xquat[b] @ camera.quat).matrix
         if mode == CAMLIGHT_TRACK:
-            pos, R = d.xpos[b] + m.cam_pos0[i], m.cam_mat0[i]
+            pos, R = d.xpos[b] + camera.pos0, camera.mat0
         elif mode == CAMLIGHT_TRACKCOM:
-            pos, R = d.subtree_com[b] + m.cam_poscom0[i], m.cam_mat0[i]
+            pos, R = d.subtree_com[b] + camera.poscom0, camera.mat0
         elif mode == CAMLIGHT_TARGETBODY and target >= 0:
             R = look_at(pos, d.xpos[target])
         elif mode == CAMLIGHT_TARGETBODYCOM and target >= 0:
@@ -55,23 +56,25 @@ def focal_lengths(m, i, image):
     image: (width, height) [pixels].
     Note: MuJoCo divides focal length by sensor size in float32.
     """
+    camera = m.camera[i]
     wide, high = image
-    sx, sy = m.cam_sensorsize[i][0], m.cam_sensorsize[i][1]
+    sx, sy = camera.sensorsize[0], camera.sensorsize[1]
     given = (sx != 0.0) & (sy != 0.0)
-    s, c = sincos(RAD_PER_HALF_DEGREE * m.cam_fovy[i])
+    s, c = sincos(RAD_PER_HALF_DEGREE * camera.fovy)
     f = 0.5 * high * (c / where(s == 0.0, 1.0, s))
-    fx = where(given, m.cam_intrinsic[i][0] / where(given, sx, 1.0) * wide, f)
-    return fx, where(given, m.cam_intrinsic[i][1] / where(given, sy, 1.0) * high, f)
+    fx = where(given, camera.intrinsic[0] / where(given, sx, 1.0) * wide, f)
+    return fx, where(given, camera.intrinsic[1] / where(given, sy, 1.0) * high, f)
 
 
 @kernel
 def principal_point(m, i):
     """Returns the pixel coordinates of the optical axis; the image's centre if the camera is defined by fovy."""
+    camera = m.camera[i]
     wide, high = image_size(m, i)
-    sx, sy = m.cam_sensorsize[i][0], m.cam_sensorsize[i][1]
+    sx, sy = camera.sensorsize[0], camera.sensorsize[1]
     given = (sx != 0.0) & (sy != 0.0)
-    cx = where(given, m.cam_intrinsic[i][2] / where(given, sx, 1.0) * wide, 0.5 * wide)
-    return cx, where(given, m.cam_intrinsic[i][3] / where(given, sy, 1.0) * high, 0.5 * high)
+    cx = where(given, camera.intrinsic[2] / where(given, sx, 1.0) * wide, 0.5 * wide)
+    return cx, where(given, camera.intrinsic[3] / where(given, sy, 1.0) * high, 0.5 * high)
 
 
 @kernel
@@ -118,18 +121,19 @@ def image_ray(m, d, i, image, column, row):
 
     Source: MuJoCo mjv_cameraFrustum.
     """
+    camera = m.camera[i]
     pos, R = d.cam_xpos[i], d.cam_xmat[i]
     wide, high = image
     x, y = column + (0.5 - 0.5 * wide), 0.5 * high - (row + 0.5)
-    if m.cam_projection[i] == PROJ_PERSPECTIVE:
+    if camera.projection == PROJ_PERSPECTIVE:
         fx, fy = focal_lengths(m, i, image)
-        sx, sy = m.cam_sensorsize[i][0], m.cam_sensorsize[i][1]
+        sx, sy = camera.sensorsize[0], camera.sensorsize[1]
         given = (sx != 0.0) & (sy != 0.0)
-        x = where(given, x + m.cam_intrinsic[i][2] / where(given, sx, 1.0) * wide, x)
-        y = where(given, y + m.cam_intrinsic[i][3] / where(given, sy, 1.0) * high, y)
+        x = where(given, x + camera.intrinsic[2] / where(given, sx, 1.0) * wide, x)
+        y = where(given, y + camera.intrinsic[3] / where(given, sy, 1.0) * high, y)
         direction = normalize3(R @ Vec3(x / fx, y / fy, -1.0))[0]
     else:
-        size = m.cam_fovy[i] / high
+        size = camera.fovy / high
         pos = pos + R @ Vec3(x * size, y * size, 0.0)
         direction = -R.columns[2]
     return pos, direction

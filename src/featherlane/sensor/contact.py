@@ -311,10 +311,9 @@ def contact_sensor(m, d, i):
     Frame: forces and velocities in the contact's frame, positions and directions in world axes.
     Cost: O(contacts) per slot.
     """
-    active, fields, reduce = d.active[0] > 0.0, m.sensor_intprm[i, 0], m.sensor_intprm[i, 1]
-    s = Selection(
-        m.sensor_objtype[i], m.sensor_objid[i], m.sensor_reftype[i], m.sensor_refid[i], fields=fields, reduce=reduce
-    )
+    sensor = m.sensor[i]
+    active, fields, reduce = d.active[0] > 0.0, sensor.intprm[0], sensor.intprm[1]
+    s = Selection(sensor.objtype, sensor.objid, sensor.reftype, sensor.refid, fields=fields, reduce=reduce)
     for lane in range(width(d)):
         if has(active, lane):
-            tell_world(m, d, s, d.sensor_now, (m.sensor_adr[i], m.sensor_dim[i]), lane)
+            tell_world(m, d, s, d.sensor_now, (sensor.adr, sensor.dim), lane)

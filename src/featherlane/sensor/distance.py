@@ -40,14 +40,15 @@ def nearest_of_world(m, d, i, lane):
 
     The least distance so far is the limit for the next pairs: a pair farther apart is skipped.
     """
-    g0 = first_geom(m, m.sensor_objtype[i], m.sensor_objid[i])
-    h0 = first_geom(m, m.sensor_reftype[i], m.sensor_refid[i])
+    sensor = m.sensor[i]
+    g0 = first_geom(m, sensor.objtype, sensor.objid)
+    h0 = first_geom(m, sensor.reftype, sensor.refid)
     best = read_lane(m.sensor_cutoff, i, lane)
     write_lane(d.distance.dist, 0, lane, best)
     for c in range(6):
         write_lane(d.distance.fromto, c, lane, 0.0)
-    for g in range(g0, g0 + geom_count(m, m.sensor_objtype[i], m.sensor_objid[i])):
-        for h in range(h0, h0 + geom_count(m, m.sensor_reftype[i], m.sensor_refid[i])):
+    for g in range(g0, g0 + geom_count(m, sensor.objtype, sensor.objid)):
+        for h in range(h0, h0 + geom_count(m, sensor.reftype, sensor.refid)):
             if has_distance(m, g, h):
                 d.distance.limit[0] = best
                 flip = measure_geoms(m, d, g, h, lane)

@@ -45,9 +45,10 @@ def insidesite(m, d, i):
 
     For a massless body with children that have mass, the origin is the centre of mass of its subtree.
     """
-    kind, x = m.sensor_objtype[i], m.sensor_objid[i]
+    sensor = m.sensor[i]
+    kind, x = sensor.objtype, sensor.objid
     point = object_pos(d, kind, x)
     if kind == OBJ_BODY and x > 0:
         carries = (m.body_mass[x] < MINVAL) & (m.body_subtreemass[x] >= MINVAL)
         point = where(carries, d.subtree_com[x], point)
-    d.sensor_now[m.sensor_adr[i]] = inside_site(m, d, m.sensor_refid[i], point)
+    d.sensor_now[sensor.adr] = inside_site(m, d, sensor.refid, point)

@@ -30,9 +30,10 @@ def seen_from_reference(m, d, i, v):
 @kernel
 def framepos(m, d, i):
     """Writes sensor i: position of an object, in world axes or relative to the reference frame."""
-    v = object_pos(d, m.sensor_objtype[i], m.sensor_objid[i])
-    if m.sensor_refid[i] >= 0:
-        v = v - object_pos(d, m.sensor_reftype[i], m.sensor_refid[i])
+    sensor = m.sensor[i]
+    v = object_pos(d, sensor.objtype, sensor.objid)
+    if sensor.refid >= 0:
+        v = v - object_pos(d, sensor.reftype, sensor.refid)
     write_vector(m, d, i, seen_from_reference(m, d, i, v))
 
 
@@ -46,9 +47,10 @@ def frameaxis(m, d, i):
 @kernel
 def framequat(m, d, i):
     """Writes sensor i: orientation of an object, relative to the world or to the reference frame."""
-    q = object_quat(m, d, m.sensor_objtype[i], m.sensor_objid[i])
-    if m.sensor_refid[i] >= 0:
-        q = object_quat(m, d, m.sensor_reftype[i], m.sensor_refid[i]).T @ q
+    sensor = m.sensor[i]
+    q = object_quat(m, d, sensor.objtype, sensor.objid)
+    if sensor.refid >= 0:
+        q = object_quat(m, d, sensor.reftype, sensor.refid).T @ q
     write_quat(m, d, i, q)
 
 

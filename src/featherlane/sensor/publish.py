@@ -8,9 +8,10 @@ from featherlane.model.sensor import is_left
 @kernel
 def cut_off(m, d, i):
     """Clamps sensor i to its cutoff, on both sides or above; contact and segment values are unchanged."""
-    kind, datatype, cutoff = m.sensor_type[i], m.sensor_datatype[i], m.sensor_cutoff[i]
+    sensor = m.sensor[i]
+    kind, datatype, cutoff = sensor.type, sensor.datatype, sensor.cutoff
     if not is_left(kind) and datatype in (DATATYPE_REAL, DATATYPE_POSITIVE):
-        for a in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
+        for a in range(sensor.adr, sensor.adr + sensor.dim):
             x = d.sensor_now[a]
             cut = fmin(x, cutoff)
             if datatype == DATATYPE_REAL:
@@ -28,13 +29,14 @@ def _is_due(m, d, i):
 @kernel
 def _show(m, d, i):
     """Writes sensor i to sensordata: the current values, or those of its history (delayed, or held between samples)."""
-    a, n, h, dim = m.sensor_adr[i], m.sensor_history[i, 0], m.sensor_historyadr[i], m.sensor_dim[i]
-    delay = m.sensor_delay[i]
+    sensor = m.sensor[i]
+    a, n, h, dim = sensor.adr, sensor.history[0], sensor.historyadr, sensor.dim
+    delay = sensor.delay
     past = (delay > 0.0) | not_(_is_due(m, d, i))
     t = d.time[0] - delay
     at = bracket(d, h, n, t)
     for c in range(dim):
-        x = interpolate(d, h, n, dim, c, t, at, m.sensor_history[i, 1])
+        x = interpolate(d, h, n, dim, c, t, at, sensor.history[1])
         d.sensordata[a + c] = where(past, x, d.sensor_now[a + c])
 
 
@@ -46,11 +48,12 @@ def publish(m, d):
     Reads:  sensor_now (nsensordata,), history, time.   Writes: sensor_now, sensordata (nsensordata,).
     """
     for i in range(m.nsensor):
+        sensor = m.sensor[i]
         cut_off(m, d, i)
-        if m.sensor_history[i, 0] > 0:
+        if sensor.history[0] > 0:
             _show(m, d, i)
         else:
-            for a in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
+            for a in range(sensor.adr, sensor.adr + sensor.dim):
                 d.sensordata[a] = d.sensor_now[a]
 
 
@@ -62,8 +65,9 @@ def sample_sensors(m, d):
     Reads:  sensor_now, time.   Writes: history.
     """
     for i in range(m.nsensor):
-        n, h = m.sensor_history[i, 0], m.sensor_historyadr[i]
-        if n > 0 and (m.sensor_type[i] != SENS_USER or d.user_sensor[i] != 0):
+        sensor = m.sensor[i]
+        n, h = sensor.history[0], sensor.historyadr
+        if n > 0 and (sensor.type != SENS_USER or d.user_sensor[i] != 0):
             due = _is_due(m, d, i)
-            d.history[h] = where(due, d.history[h] + m.sensor_interval[i, 0], d.history[h])
-            insert(d, h, n, m.sensor_dim[i], d.time[0], d.sensor_now, m.sensor_adr[i], due)
+            d.history[h] = where(due, d.history[h] + sensor.interval[0], d.history[h])
+            insert(d, h, n, sensor.dim, d.time[0], d.sensor_now, sensor.adr, due)

@@ -66,9 +66,10 @@ def rangefinder(m, d, i):
     Writes: sensor_now; ray.*.
     Cost: O(ngeom) per ray.
     """
-    x, a, fields = m.sensor_objid[i], m.sensor_adr[i], m.sensor_intprm[i, 0]
+    sensor = m.sensor[i]
+    x, a, fields = sensor.objid, sensor.adr, sensor.intprm[0]
     see_visible_geoms(m, d)
-    if m.sensor_objtype[i] == OBJ_CAMERA:
+    if sensor.objtype == OBJ_CAMERA:
         d.ray.exclude[0] = m.cam_bodyid[x]
         for row in range(m.cam_resolution[x, 1]):
             for column in range(m.cam_resolution[x, 0]):

@@ -136,13 +136,14 @@ def measure_shadows(m, d, p):
     """Writes the half extents along x and y of the geoms in `ray.seen` to p.shadow."""
     for k in range(d.ray.ngeom[0]):
         g = d.ray.seen[k]
-        s, R = m.geom_size[g], d.geom_xmat[g]
-        if m.geom_type[g] == BOX:
+        geom = m.geom[g]
+        s, R = geom.size, d.geom_xmat[g]
+        if geom.type == BOX:
             for i in range(2):
                 x = fabs(R[3 * i]) * s[0] + fabs(R[3 * i + 1]) * s[1] + fabs(R[3 * i + 2]) * s[2]
                 p.shadow[k, i] = SLACK * x
         else:
-            r = SLACK * radius_of(m.geom_type[g], s, m.geom_rbound[g])
+            r = SLACK * radius_of(geom.type, s, geom.rbound)
             p.shadow[k, 0], p.shadow[k, 1] = r, r
 
 

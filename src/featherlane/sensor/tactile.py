@@ -14,11 +14,12 @@ def _touches(m, d, weld, g):
     """Returns the mask of worlds in which geom g has a contact with a geom of the rigid group `weld`."""
     touching = false_mask(d)
     for k in range(d.ncon_slot[0]):
-        g1, g2 = d.con_geom[k, 0], d.con_geom[k, 1]
+        c = d.contact[k]
+        g1, g2 = c.geom[0], c.geom[1]
         if g1 == g or g2 == g:
-            b = d.con_carrier[k, 0] if g2 == g else d.con_carrier[k, 1]
+            b = c.carrier[0] if g2 == g else c.carrier[1]
             if m.body_weldid[b] == weld:
-                touching = touching | (d.con_present[k] > 0.0)
+                touching = touching | (c.present > 0.0)
     return touching
 
 
@@ -32,15 +33,17 @@ def _velocity_at(m, d, b, point):
 @kernel
 def _add_geom(m, d, i, g, mask):
     """Adds what the points of sensor i measure of geom g, in worlds of the mask."""
-    own, n, out = m.sensor_refid[i], m.sensor_dim[i] // 3, d.sensor_now
-    a, first, weld = m.sensor_adr[i], m.sensor_taxel[i], m.body_weldid[m.geom_bodyid[own]]
-    R, S, size = d.geom_xmat[own], d.geom_xmat[g], m.geom_size[g]
-    pos, other, body = d.geom_xpos[own], d.geom_xpos[g], m.geom_bodyid[g]
+    sensor = m.sensor[i]
+    geom = m.geom[g]
+    own, n, out = sensor.refid, sensor.dim // 3, d.sensor_now
+    a, first, weld = sensor.adr, sensor.taxel, m.body_weldid[m.geom_bodyid[own]]
+    R, S, size = d.geom_xmat[own], d.geom_xmat[g], geom.size
+    pos, other, body = d.geom_xpos[own], d.geom_xpos[g], geom.bodyid
     for j in range(n):
         t = first + j
         point = pos + R @ m.taxel_pos[t]
         local = S.T @ (point - other)
-        dist, _ = signed_distance(m, d, m.geom_field[g], m.geom_fieldadr[g], size, local, exact=0)
+        dist, _ = signed_distance(m, d, geom.field, geom.fieldadr, size, local, exact=0)
         inside, depth = mask & (dist < 0.0), -dist
         if any_(inside):
             sliding = _velocity_at(m, d, weld, point) - _velocity_at(m, d, body, point)
@@ -63,10 +66,11 @@ def tactile(m, d, i):
         reads beyond an array for SDF geoms without a plugin.
     Reads:  con_*, geom_xpos, geom_xmat, cvel, subtree_com.   Writes: sensor_now of the active worlds.
     """
+    sensor = m.sensor[i]
     active = d.active[0] > 0.0
-    for k in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
+    for k in range(sensor.adr, sensor.adr + sensor.dim):
         d.sensor_now[k] = where(active, 0.0, d.sensor_now[k])
-    weld = m.body_weldid[m.geom_bodyid[m.sensor_refid[i]]]
+    weld = m.body_weldid[m.geom_bodyid[sensor.refid]]
     # in the order of geoms, so that sums do not depend on the contacts of other worlds
     for g in range(m.ngeom):
         touching = active & _touches(m, d, weld, g)
@@ -87,8 +91,9 @@ def _cell(m, first, n, x):
 @kernel
 def _add_contact(m, d, i, k, lane):
     """Adds the force and torque of contact k to the cell of its direction."""
-    s, columns, rows = m.sensor_objid[i], m.sensor_grid[i, 0], m.sensor_grid[i, 1]
-    first, weld = m.sensor_grid[i, 3], m.body_weldid[m.site_bodyid[s]]
+    sensor = m.sensor[i]
+    s, columns, rows = sensor.objid, sensor.grid[0], sensor.grid[1]
+    first, weld = sensor.grid[3], m.body_weldid[m.site_bodyid[s]]
     R, S = read_lane(d.con_frame, k, lane), read_lane(d.site_xmat, s, lane)
     force, torque = force_of(m, d, k, lane)
     # the force acts on the second body
@@ -101,8 +106,8 @@ def _add_contact(m, d, i, k, lane):
     if column >= 0 and row >= 0:
         channels = (force.z, force.x, force.y, torque.z, torque.x, torque.y)
         for c in unrolled(range(6)):
-            if c < m.sensor_grid[i, 2]:
-                a = m.sensor_adr[i] + columns * (rows * c + row) + column
+            if c < sensor.grid[2]:
+                a = sensor.adr + columns * (rows * c + row) + column
                 write_lane(d.sensor_now, a, lane, read_lane(d.sensor_now, a, lane) + channels[c])
 
 
@@ -115,13 +120,15 @@ def touch_grid(m, d, i):
     Source: MuJoCo's plugin `mujoco.sensor.touch_grid`.
     Reads:  con_*, con_force, site_xpos, site_xmat.   Writes: sensor_now.
     """
-    active, weld = d.active[0] > 0.0, m.body_weldid[m.site_bodyid[m.sensor_objid[i]]]
-    for k in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
+    sensor = m.sensor[i]
+    active, weld = d.active[0] > 0.0, m.body_weldid[m.site_bodyid[sensor.objid]]
+    for k in range(sensor.adr, sensor.adr + sensor.dim):
         d.sensor_now[k] = where(active, 0.0, d.sensor_now[k])
     for k in range(d.ncon_slot[0]):
-        if m.body_weldid[d.con_carrier[k, 0]] == weld or m.body_weldid[d.con_carrier[k, 1]] == weld:
+        c = d.contact[k]
+        if m.body_weldid[c.carrier[0]] == weld or m.body_weldid[c.carrier[1]] == weld:
             for lane in range(width(d)):
-                if has(active & (d.con_present[k] > 0.0), lane):
+                if has(active & (c.present > 0.0), lane):
                     _add_contact(m, d, i, k, lane)
 
 

@@ -23,13 +23,14 @@ def touch(m, d, i):
     s, total, active = m.sensor_objid[i], 0.0, d.active[0] > 0.0
     b = m.site_bodyid[s]
     for k in range(d.ncon_slot[0]):
-        if d.con_carrier[k, 0] == b or d.con_carrier[k, 1] == b:
+        c = d.contact[k]
+        if c.carrier[0] == b or c.carrier[1] == b:
             f = normal_force(m, d, k)
-            pushes = (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0) & (f > 0.0)
-            n = normalize3(d.con_frame[k].rows[0])[0]
-            if d.con_carrier[k, 1] == b:
+            pushes = (c.present > 0.0) & (c.D != 0.0) & (f > 0.0)
+            n = normalize3(c.frame.rows[0])[0]
+            if c.carrier[1] == b:
                 n = -n
-            met = meets_site(m, d, s, d.con_pos[k], n)
+            met = meets_site(m, d, s, c.pos, n)
             total = where(pushes & met, total + f, total)
     a = m.sensor_adr[i]
     d.sensor_now[a] = where(active, total, d.sensor_now[a])

@@ -8,7 +8,8 @@ from featherlane.sensor.position import copy_outputs, write_vector
 @kernel
 def frame_velocity(m, d, i):
     """Returns the velocity of an object, in world axes or relative to a reference that may rotate."""
-    on, x, ref, r = m.sensor_objtype[i], m.sensor_objid[i], m.sensor_reftype[i], m.sensor_refid[i]
+    sensor = m.sensor[i]
+    on, x, ref, r = sensor.objtype, sensor.objid, sensor.reftype, sensor.refid
     v = object_velocity(m, d, on, x)
     if r >= 0:
         R, u = object_mat(m, d, ref, r), object_velocity(m, d, ref, r)

@@ -41,12 +41,13 @@ def applied_forces(m, d, active):
 def contact_forces(m, d, active):
     """Adds contact forces to the second body, and their opposite to the first."""
     for k in range(d.ncon_slot[0]):
-        acts = active & (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0)
-        R, f = d.con_frame[k], d.con_force[k]
+        c = d.contact[k]
+        acts = active & (c.present > 0.0) & (c.D != 0.0)
+        R, f = c.frame, c.force
         force, moment = R.T @ Vec3(normal_force(m, d, k), f.fy, f.fz), R.T @ f.torque
-        point = d.con_pos[k]
-        add_body_wrench(m, d, d.con_carrier[k, 0], acts, -1.0, force, moment, point)
-        add_body_wrench(m, d, d.con_carrier[k, 1], acts, 1.0, force, moment, point)
+        point = c.pos
+        add_body_wrench(m, d, c.carrier[0], acts, -1.0, force, moment, point)
+        add_body_wrench(m, d, c.carrier[1], acts, 1.0, force, moment, point)
 
 
 @kernel

@@ -40,8 +40,9 @@ def connect_rows(m, d):
         s, t = m.body_treeid[m.link_body[k, 0]], m.body_treeid[m.link_body[k, 1]]
         changed = merge_labels(d, true_mask(d), s, t, changed)
     for k in range(d.ncon_slot[0]):
-        s, t = m.body_treeid[d.con_carrier[k, 0]], m.body_treeid[d.con_carrier[k, 1]]
-        changed = merge_labels(d, d.con_D[k] > 0.0, s, t, changed)
+        c = d.contact[k]
+        s, t = m.body_treeid[c.carrier[0]], m.body_treeid[c.carrier[1]]
+        changed = merge_labels(d, c.D > 0.0, s, t, changed)
     return changed
 
 

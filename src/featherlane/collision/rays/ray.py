@@ -25,11 +25,12 @@ BLUR = 1e-6  # and the margin of bounding boxes relative to their distance, whic
 @kernel
 def comes_near(m, d, g, p, v):
     """Returns the mask where the ray hits geom g's bounding sphere before its nearest hit and g's body is included."""
-    met = d.ray.exclude[0] != m.geom_bodyid[g]
+    geom = m.geom[g]
+    met = d.ray.exclude[0] != geom.bodyid
     if m.nvariant > 0:
         met = met & is_present(m, g)
-    if m.geom_type[g] not in (PLANE, SPHERE):
-        r = SLACK * radius_of(m.geom_type[g], m.geom_size[g], m.geom_rbound[g])
+    if geom.type not in (PLANE, SPHERE):
+        r = SLACK * radius_of(geom.type, geom.size, geom.rbound)
         c = p - d.geom_xpos[g]
         b = dot(c, v)
         q = fma(-b, v, c)

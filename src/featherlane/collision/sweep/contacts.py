@@ -177,10 +177,11 @@ def finish_slots(m, d, e, g, h, first, margin):
     """Sets distance and frame of the new contacts, and marks them."""
     dist = effective_distance(m, d, e, g, h, margin)
     for k in range(first, d.ncon_slot[0]):
-        new, frame = (d.con_present[k] > 0.0) & (d.sweep.found[0] > 0.0), frame_of(d.con_frame[k].rows[0])
-        d.con_speculative[k] = where(new, 1.0, 0.0)
-        d.con_dist[k] = where(new, dist, d.con_dist[k])
-        d.con_frame[k] = where(new, frame, d.con_frame[k])
+        c = d.contact[k]
+        new, frame = (c.present > 0.0) & (d.sweep.found[0] > 0.0), frame_of(c.frame.rows[0])
+        c.speculative = where(new, 1.0, 0.0)
+        c.dist = where(new, dist, c.dist)
+        c.frame = where(new, frame, c.frame)
 
 
 @stage

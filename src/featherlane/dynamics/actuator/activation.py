@@ -25,13 +25,14 @@ from featherlane.dynamics.actuator.user import user_rates
 @kernel
 def _pid_rates(m, d, i):
     """Computes the rates of a pid's states; replaces a slewed setpoint."""
-    prm, o, states = PidRates(m.actuator_dynprm[i]), m.actuator_outadr[i], m.actuator_states[i]
+    actuator = m.actuator[i]
+    prm, o, states = PidRates(actuator.dynprm), actuator.outadr, actuator.states
     if states & SLEW:
         slew(m, d, i, state_place(m, i, SLEW), prm.slew)
     if states & INTEGRAL:
         a, setpoint = state_place(m, i, INTEGRAL), 0.0
-        if m.actuator_ctrlspec[i] & INPUT_POS:
-            setpoint = d.actuator_input[m.actuator_ctrladr[i]]
+        if actuator.ctrlspec & INPUT_POS:
+            setpoint = d.actuator_input[actuator.ctrladr]
         length = d.actuator_length[o]
         error = nearest_setpoint(m, d, i, setpoint - length, 0.0)
         d.act_dot[a] = held_integral(d.act[a], error, prm.bound)
@@ -49,39 +50,41 @@ def activation(m, d):
     for k in range(m.na):
         d.act_dot[k] = 0.0
     for i in range(m.nactuator):
-        kind, u = m.actuator_dyntype[i], m.actuator_ctrladr[i]
-        last = m.actuator_actadr[i] + m.actuator_actnum[i] - 1
-        if m.actuator_actnum[i] > 0:
+        actuator = m.actuator[i]
+        kind, u = actuator.dyntype, actuator.ctrladr
+        last = actuator.actadr + actuator.actnum - 1
+        if actuator.actnum > 0:
             if kind == DYN_INTEGRATOR:
-                number = m.actuator_ctrlnum[i]
+                number = actuator.ctrlnum
                 for k in range(number):
                     d.act_dot[last - number + 1 + k] = d.actuator_input[u + k]
             elif kind in (DYN_FILTER, DYN_FILTEREXACT):
-                d.act_dot[last] = (d.actuator_input[u] - d.act[last]) / fmax(m.actuator_dynprm[i][0], MINVAL)
+                d.act_dot[last] = (d.actuator_input[u] - d.act[last]) / fmax(actuator.dynprm[0], MINVAL)
             elif kind == DYN_MUSCLE:
-                d.act_dot[last] = muscle_rate(d.actuator_input[u], d.act[last], MuscleRates(m.actuator_dynprm[i]))
+                d.act_dot[last] = muscle_rate(d.actuator_input[u], d.act[last], MuscleRates(actuator.dynprm))
             elif kind == DYN_PID:
                 _pid_rates(m, d, i)
             elif kind == DYN_DCMOTOR:
                 motor_rates(m, d, i)
             elif kind == DYN_USER:
                 user_rates(m, d, i)
-            if m.actuator_states[i] & PID_PLUGIN:
+            if actuator.states & PID_PLUGIN:
                 pid_plugin_rates(m, d, i, d.actuator_input[u] if kind == DYN_NONE else d.act[last])
 
 
 @kernel
 def next_activation(m, d, i, a, rate):
     """Returns activation a of actuator i after a step with that rate, clamped to its range."""
-    h, kind, x = timestep(m), m.actuator_dyntype[i], d.act[a]
+    actuator = m.actuator[i]
+    h, kind, x = timestep(m), actuator.dyntype, d.act[a]
     if kind == DYN_DCMOTOR:
         return next_motor_state(m, d, i, a, rate)
     y = fma(rate, h, x)
     if kind == DYN_FILTEREXACT:
-        tau = fmax(m.actuator_dynprm[i][0], MINVAL)
+        tau = fmax(actuator.dynprm[0], MINVAL)
         y = fma(rate * tau, lag(h, tau), x)
-    if m.actuator_actlimited[i]:
-        y = clip(y, m.actuator_actrange[i][0], m.actuator_actrange[i][1])
+    if actuator.actlimited:
+        y = clip(y, actuator.actrange[0], actuator.actrange[1])
     return y
 
 
@@ -102,13 +105,14 @@ def advance_activations(m, d, rates):
     """
     if m.na > 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
-            first, off = m.actuator_actadr[i], is_disabled(m, i)
-            for a in range(first, first + m.actuator_actnum[i]):
+            actuator = m.actuator[i]
+            first, off = actuator.actadr, is_disabled(m, i)
+            for a in range(first, first + actuator.actnum):
                 d.act[a] = next_activation(m, d, i, a, 0.0 if off else rates[a])
-            if m.actuator_dyntype[i] == DYN_INTEGRATOR and m.actuator_actnum[i] > 0:
-                if m.actuator_gaintype[i] == GAIN_SO3:
+            if actuator.dyntype == DYN_INTEGRATOR and actuator.actnum > 0:
+                if actuator.gaintype == GAIN_SO3:
                     shorten_rotation(d, first)
                 else:
-                    last = first + m.actuator_actnum[i] - 1
-                    length = d.actuator_length[m.actuator_outadr[i]]
+                    last = first + actuator.actnum - 1
+                    length = d.actuator_length[actuator.outadr]
                     d.act[last] = nearest_setpoint(m, d, i, d.act[last], length)

@@ -39,12 +39,13 @@ def _bound_tendon_forces(m, d):
 def _bound_forces(m, d):
     """Clamps each force to the actuator's range, including disabled ones."""
     for i in range(m.nactuator):
-        if m.actuator_forcelimited[i]:
-            if m.actuator_gaintype[i] == GAIN_SO3:
+        actuator = m.actuator[i]
+        if actuator.forcelimited:
+            if actuator.gaintype == GAIN_SO3:
                 bound_torque(m, d, i)
             else:
-                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
-                    low, high = m.actuator_forcerange[i][0], m.actuator_forcerange[i][1]
+                for o in range(actuator.outadr, actuator.outadr + actuator.outnum):
+                    low, high = actuator.forcerange[0], actuator.forcerange[1]
                     d.actuator_force[o] = clip(d.actuator_force[o], low, high)
 
 
@@ -60,10 +61,11 @@ def _add_mechanical_forces(m, d):
 @kernel
 def _pid_force(m, d, i):
     """Returns the force of the plugin mujoco.pid, whose setpoint is a control or the last activation."""
-    if m.actuator_dyntype[i] == DYN_NONE:
-        u, rate = d.actuator_input[m.actuator_ctrladr[i]], 0.0
+    actuator = m.actuator[i]
+    if actuator.dyntype == DYN_NONE:
+        u, rate = d.actuator_input[actuator.ctrladr], 0.0
     else:
-        last = m.actuator_actadr[i] + m.actuator_actnum[i] - 1
+        last = actuator.actadr + actuator.actnum - 1
         u, rate = early_activation(m, d, i, last), d.act_dot[last]
     return pid_plugin_force(m, d, i, u, rate)
 
@@ -72,15 +74,16 @@ def _pid_force(m, d, i):
 def _forces(m, d):
     """Computes actuator_force of all actuators."""
     for i in range(m.nactuator):
+        actuator = m.actuator[i]
         if not is_disabled(m, i):
-            if m.actuator_simple[i]:
-                d.actuator_force[m.actuator_outadr[i]] = simple_force(m, d, i)
-            elif m.actuator_gaintype[i] == GAIN_SO3:
+            if actuator.simple:
+                d.actuator_force[actuator.outadr] = simple_force(m, d, i)
+            elif actuator.gaintype == GAIN_SO3:
                 orient(m, d, i)
-            elif m.actuator_states[i] & PID_PLUGIN:
-                d.actuator_force[m.actuator_outadr[i]] = _pid_force(m, d, i)
+            elif actuator.states & PID_PLUGIN:
+                d.actuator_force[actuator.outadr] = _pid_force(m, d, i)
             else:
-                d.actuator_force[m.actuator_outadr[i]] = gain_force(m, d, i)
+                d.actuator_force[actuator.outadr] = gain_force(m, d, i)
     if m.nbounded > 0:
         _bound_tendon_forces(m, d)
     _bound_forces(m, d)
@@ -94,10 +97,11 @@ def _joint_limits(m, d):
     compensated = m.ngravcomp > 0 and not (m.opt_disableflags & DISABLE_GRAVITY)
     for i in range(m.nv):
         j = m.dof_jntid[i]
-        if compensated and m.jnt_actgravcomp[j]:
+        joint = m.joint[j]
+        if compensated and joint.actgravcomp:
             d.qfrc_actuator[i] = d.qfrc_actuator[i] + d.qfrc_gravcomp[i]
-        if m.jnt_actfrclimited[j] and is_scalar(m.jnt_type[j]):
-            d.qfrc_actuator[i] = clip(d.qfrc_actuator[i], m.jnt_actfrcrange[j][0], m.jnt_actfrcrange[j][1])
+        if joint.actfrclimited and is_scalar(joint.type):
+            d.qfrc_actuator[i] = clip(d.qfrc_actuator[i], joint.actfrcrange[0], joint.actfrcrange[1])
 
 
 @kernel

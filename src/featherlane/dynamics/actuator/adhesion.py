@@ -31,9 +31,10 @@ def _add_normal(m, d, x, a, b, k, force, mask):
 @kernel
 def add_pull(m, d, x, a, k, strength, mask):
     """x[a ..] += the pull of a contact: on the first body along the normal, on the second against it."""
-    pull = strength * d.con_frame[k].rows[0]
-    _add_normal(m, d, x, a, d.con_carrier[k, 0], k, pull, mask)
-    _add_normal(m, d, x, a, d.con_carrier[k, 1], k, -pull, mask)
+    c = d.contact[k]
+    pull = strength * c.frame.rows[0]
+    _add_normal(m, d, x, a, c.carrier[0], k, pull, mask)
+    _add_normal(m, d, x, a, c.carrier[1], k, -pull, mask)
 
 
 @kernel
@@ -46,11 +47,12 @@ def _body_transmission(m, d, i):
         d.actuator_moment[e] = where(active, 0.0, d.actuator_moment[e])
     number = 0.0
     for k in range(d.ncon_slot[0]):
-        b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
+        c = d.contact[k]
+        b1, b2 = c.carrier[0], c.carrier[1]
         if (b1 == b or b2 == b) and joins_moving(m, b1, b2):
-            present = d.con_present[k] > 0.0
+            present = c.present > 0.0
             add_pull(m, d, d.actuator_moment, a, k, 1.0, present)
-            number = number + d.con_present[k]
+            number = number + c.present
     part = 1.0 / where(number > 0.0, number, 1.0)
     for e in range(a, a + m.nv):
         d.actuator_moment[e] = where(active, part * d.actuator_moment[e], d.actuator_moment[e])
@@ -83,9 +85,10 @@ def adhesive_pull(m, d):
     for i in range(m.nv):
         d.qfrc_adhesion[i] = where(active, 0.0, d.qfrc_adhesion[i])
     for k in range(d.ncon_slot[0]):
-        pulls = (d.con_present[k] > 0.0) & (d.con_adhesion[k] != 0.0)
-        if joins_moving(m, d.con_carrier[k, 0], d.con_carrier[k, 1]) and any_(pulls):
-            add_pull(m, d, d.qfrc_adhesion, 0, k, d.con_adhesion[k], pulls)
+        c = d.contact[k]
+        pulls = (c.present > 0.0) & (c.adhesion != 0.0)
+        if joins_moving(m, c.carrier[0], c.carrier[1]) and any_(pulls):
+            add_pull(m, d, d.qfrc_adhesion, 0, k, c.adhesion, pulls)
 
 
 @kernel

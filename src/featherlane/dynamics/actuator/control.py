@@ -16,12 +16,13 @@ def is_disabled(m, i):
 @kernel
 def _delay_controls(m, d, i):
     """actuator_input <- the controls of an actuator with a history, delayed by its delay."""
-    a, n, first, dim = m.actuator_historyadr[i], m.actuator_history[i, 0], m.actuator_ctrladr[i], m.actuator_ctrlnum[i]
-    delay = m.actuator_delay[i]
+    actuator = m.actuator[i]
+    a, n, first, dim = actuator.historyadr, actuator.history[0], actuator.ctrladr, actuator.ctrlnum
+    delay = actuator.delay
     t = d.time[0] - delay
     at = bracket(d, a, n, t)
     for c in range(dim):
-        x = interpolate(d, a, n, dim, c, t, at, m.actuator_history[i, 1])
+        x = interpolate(d, a, n, dim, c, t, at, actuator.history[1])
         d.actuator_input[first + c] = where(delay == 0.0, d.ctrl[first + c], x)
 
 

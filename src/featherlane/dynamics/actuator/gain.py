@@ -26,26 +26,28 @@ def _affine(prm, length, rate):
 @kernel
 def driver(m, d, i):
     """Returns the gain's factor: the control, the voltage of a motor without inductance, or the last activation."""
-    at_once = m.actuator_gaintype[i] == GAIN_DCMOTOR and not (m.actuator_states[i] & CURRENT)
+    actuator = m.actuator[i]
+    at_once = actuator.gaintype == GAIN_DCMOTOR and not (actuator.states & CURRENT)
     x = 0.0
     if at_once:
         x = voltage(m, d, i)
-    elif m.actuator_actnum[i] > 0:
-        x = early_activation(m, d, i, m.actuator_actadr[i] + m.actuator_actnum[i] - 1)
-    elif m.actuator_ctrlnum[i] > 0:
-        x = d.actuator_input[m.actuator_ctrladr[i]]
+    elif actuator.actnum > 0:
+        x = early_activation(m, d, i, actuator.actadr + actuator.actnum - 1)
+    elif actuator.ctrlnum > 0:
+        x = d.actuator_input[actuator.ctrladr]
     return x
 
 
 @kernel
 def _gain(m, d, i, length, rate):
     """Returns the gain of actuator i."""
-    kind, o = m.actuator_gaintype[i], m.actuator_outadr[i]
-    gain = m.actuator_gainprm[i][0]
+    actuator = m.actuator[i]
+    kind, o = actuator.gaintype, actuator.outadr
+    gain = actuator.gainprm[0]
     if kind == GAIN_AFFINE:
-        gain = _affine(m.actuator_gainprm[i], length, rate)
+        gain = _affine(actuator.gainprm, length, rate)
     elif kind == GAIN_MUSCLE:
-        gain = muscle_gain(m, d, o, Muscle(m.actuator_gainprm[i]))
+        gain = muscle_gain(m, d, o, Muscle(actuator.gainprm))
     elif kind == GAIN_DCMOTOR:
         gain = motor_gain(m, d, i)
     elif kind == GAIN_USER:
@@ -63,20 +65,22 @@ def present_gain(m, d, i):
 @kernel
 def _setpoint_force(m, d, i):
     """Returns the force of setpoints and integral of a pid; the affine bias subtracts the length and velocity terms."""
-    bias = Affine(m.actuator_biasprm[i])
+    actuator = m.actuator[i]
+    bias = Affine(actuator.biasprm)
     position, velocity, force, _ = inputs(m, d, i)
-    position = nearest_setpoint(m, d, i, position, d.actuator_length[m.actuator_outadr[i]])
+    position = nearest_setpoint(m, d, i, position, d.actuator_length[actuator.outadr])
     force = fma(-bias.by_velocity, velocity, fma(-bias.by_length, position, force))
-    if m.actuator_states[i] & INTEGRAL:
-        z = early_activation(m, d, i, m.actuator_actadr[i] + m.actuator_actnum[i] - 1)
-        force = fma(m.actuator_gainprm[i][0], z, force)
+    if actuator.states & INTEGRAL:
+        z = early_activation(m, d, i, actuator.actadr + actuator.actnum - 1)
+        force = fma(actuator.gainprm[0], z, force)
     return force
 
 
 @kernel
 def gain_force(m, d, i):
     """Returns the force of actuator i, which has one output, before any limit."""
-    kind, bias, o = m.actuator_gaintype[i], m.actuator_biastype[i], m.actuator_outadr[i]
+    actuator = m.actuator[i]
+    kind, bias, o = actuator.gaintype, actuator.biastype, actuator.outadr
     length, rate = d.actuator_length[o], d.actuator_velocity[o]
     gain = 0.0
     if kind == GAIN_PID:
@@ -85,9 +89,9 @@ def gain_force(m, d, i):
         gain = _gain(m, d, i, length, rate)
         f = gain * nearest_setpoint(m, d, i, driver(m, d, i), length)
     if bias == BIAS_AFFINE:
-        f = f + _affine(m.actuator_biasprm[i], length, rate)
+        f = f + _affine(actuator.biasprm, length, rate)
     elif bias == BIAS_MUSCLE:
-        f = f + muscle_bias(m, d, o, Muscle(m.actuator_biasprm[i]))
+        f = f + muscle_bias(m, d, o, Muscle(actuator.biasprm))
     elif bias == BIAS_DCMOTOR:
         f = f + motor_bias(m, d, i, gain)
     elif bias == BIAS_USER:
@@ -98,12 +102,13 @@ def gain_force(m, d, i):
 @kernel
 def simple_force(m, d, i):
     """Returns the bitwise identical force for an actuator in `actuator_simple`, without tests for other types."""
-    o = m.actuator_outadr[i]
+    actuator = m.actuator[i]
+    o = actuator.outadr
     length, rate = d.actuator_length[o], d.actuator_velocity[o]
-    gain = m.actuator_gainprm[i][0]
-    if m.actuator_gaintype[i] == GAIN_AFFINE:
-        gain = _affine(m.actuator_gainprm[i], length, rate)
-    f = gain * d.actuator_input[m.actuator_ctrladr[i]]
-    if m.actuator_biastype[i] == BIAS_AFFINE:
-        f = f + _affine(m.actuator_biasprm[i], length, rate)
+    gain = actuator.gainprm[0]
+    if actuator.gaintype == GAIN_AFFINE:
+        gain = _affine(actuator.gainprm, length, rate)
+    f = gain * d.actuator_input[actuator.ctrladr]
+    if actuator.biastype == BIAS_AFFINE:
+        f = f + _affine(actuator.biasprm, length, rate)
     return f

@@ -210,7 +210,8 @@ def insert_controls(m, d):
     if m.nhistory > 0:
         always = true_mask(d)
         for i in range(m.nactuator):
-            n = m.actuator_history[i, 0]
+            actuator = m.actuator[i]
+            n = actuator.history[0]
             if n > 0:
-                first = m.actuator_ctrladr[i]
-                insert(d, m.actuator_historyadr[i], n, m.actuator_ctrlnum[i], d.time[0], d.ctrl, first, always)
+                first = actuator.ctrladr
+                insert(d, actuator.historyadr, n, actuator.ctrlnum, d.time[0], d.ctrl, first, always)

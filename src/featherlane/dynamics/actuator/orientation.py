@@ -17,12 +17,13 @@ AT_BOUND = 1e-6  # relative
 @kernel
 def _target(m, d, i):
     """Returns the target quaternion, from controls (quaternion or rotation vector) or activations (rotation vector)."""
-    u = m.actuator_ctrladr[i]
-    if m.actuator_ctrlspec[i] == CHART_QUAT:
+    actuator = m.actuator[i]
+    u = actuator.ctrladr
+    if actuator.ctrlspec == CHART_QUAT:
         return Quat(d.actuator_input[u : u + 4]).unit
-    if m.actuator_dyntype[i] == DYN_NONE:
+    if actuator.dyntype == DYN_NONE:
         return rotation_vector_quat(Vec3(d.actuator_input[u : u + 3]))
-    a = m.actuator_actadr[i]
+    a = actuator.actadr
     return rotation_vector_quat(Vec3(early_activation(m, d, i, a + k) for k in range(3)))
 
 

@@ -15,9 +15,10 @@ from featherlane.prelude import *
 @kernel
 def _slewed(m, d, i, u):
     """Returns the setpoint, limited to a change of slewmax h since the last step."""
-    if m.actuator_states[i] & SLEW:
-        a = m.actuator_actadr[i] + ((m.actuator_states[i] & INTEGRAL) >> 1)
-        before, step = d.act[a], m.actuator_pidprm[i].slewmax * timestep(m)
+    actuator = m.actuator[i]
+    if actuator.states & SLEW:
+        a = actuator.actadr + ((actuator.states & INTEGRAL) >> 1)
+        before, step = d.act[a], actuator.pidprm.slewmax * timestep(m)
         u = where(d.time[0] > 0.0, clip(u, before - step, before + step), u)
     return u
 
@@ -33,13 +34,14 @@ def _next_integral(m, d, i, error):
 @kernel
 def pid_plugin_rates(m, d, i, u):
     """Computes act_dot of the integral and the slewed setpoint of actuator i, whose setpoint is u."""
-    a, h = m.actuator_actadr[i], timestep(m)
+    actuator = m.actuator[i]
+    a, h = actuator.actadr, timestep(m)
     u = _slewed(m, d, i, u)
-    if m.actuator_states[i] & INTEGRAL:
-        z = _next_integral(m, d, i, u - d.actuator_length[m.actuator_outadr[i]])
+    if actuator.states & INTEGRAL:
+        z = _next_integral(m, d, i, u - d.actuator_length[actuator.outadr])
         d.act_dot[a] = (z - d.act[a]) / h
         a += 1
-    if m.actuator_states[i] & SLEW:
+    if actuator.states & SLEW:
         d.act_dot[a] = (u - d.act[a]) / h
 
 

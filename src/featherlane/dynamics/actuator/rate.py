@@ -18,18 +18,20 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 @kernel
 def is_saturated(m, d, i):
     """Returns the mask of worlds where the actuator's force, or the sum on its joint or tendon, is clamped."""
-    j, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
+    actuator = m.actuator[i]
+    j, o = actuator.trnid[0], actuator.outadr
+    joint = m.joint[j]
     f = d.actuator_force[o]
     mask = not_(f == f)
-    if m.actuator_forcelimited[i]:
-        low, high = m.actuator_forcerange[i][0], m.actuator_forcerange[i][1]
-        if m.actuator_gaintype[i] == GAIN_SO3:
+    if actuator.forcelimited:
+        low, high = actuator.forcerange[0], actuator.forcerange[1]
+        if actuator.gaintype == GAIN_SO3:
             mask = is_bound(m, d, i)
         else:
             mask = (f <= low) | (f >= high)
-    if drives_joint(m, i) and m.jnt_actfrclimited[j] and is_scalar(m.jnt_type[j]):
-        q = d.qfrc_actuator[m.jnt_dofadr[j]]
-        mask = mask | (q <= m.jnt_actfrcrange[j][0]) | (q >= m.jnt_actfrcrange[j][1])
+    if drives_joint(m, i) and joint.actfrclimited and is_scalar(joint.type):
+        q = d.qfrc_actuator[joint.dofadr]
+        mask = mask | (q <= joint.actfrcrange[0]) | (q >= joint.actfrcrange[1])
     if is_on_limited_tendon(m, i):
         q = d.tendon_actuatorfrc[j]
         mask = mask | (q <= m.tendon_actfrcrange[j][0]) | (q >= m.tendon_actfrcrange[j][1])
@@ -39,18 +41,19 @@ def is_saturated(m, d, i):
 @kernel
 def _slopes(m, d, i):
     """Returns the slopes of the force of actuator i in length and velocity, without the clamp."""
-    o, gain, bias = m.actuator_outadr[i], m.actuator_gaintype[i], m.actuator_biastype[i]
+    actuator = m.actuator[i]
+    o, gain, bias = actuator.outadr, actuator.gaintype, actuator.biastype
     by_length, by_velocity = 0.0, 0.0
     if bias in (BIAS_AFFINE, BIAS_SO3):
-        prm = Affine(m.actuator_biasprm[i])
+        prm = Affine(actuator.biasprm)
         by_length, by_velocity = by_length + prm.by_length, by_velocity + prm.by_velocity
     elif bias == BIAS_MUSCLE:
-        by_length = muscle_bias_slope(m, d, o, Muscle(m.actuator_biasprm[i]))
+        by_length = muscle_bias_slope(m, d, o, Muscle(actuator.biasprm))
     if gain == GAIN_AFFINE:
-        x, prm = driver(m, d, i), Affine(m.actuator_gainprm[i])
+        x, prm = driver(m, d, i), Affine(actuator.gainprm)
         by_length, by_velocity = fma(prm.by_length, x, by_length), fma(prm.by_velocity, x, by_velocity)
     elif gain == GAIN_MUSCLE:
-        x, slopes = driver(m, d, i), muscle_gain_slopes(m, d, o, Muscle(m.actuator_gainprm[i]))
+        x, slopes = driver(m, d, i), muscle_gain_slopes(m, d, o, Muscle(actuator.gainprm))
         by_length, by_velocity = fma(slopes[0], x, by_length), fma(slopes[1], x, by_velocity)
     elif gain == GAIN_DCMOTOR:
         slopes = motor_slopes(m, d, i)
@@ -61,9 +64,10 @@ def _slopes(m, d, i):
 @kernel
 def _changes(m, i):
     """Returns whether the force of actuator i has slopes; MuJoCo's implicit integrators use none of its plugins."""
-    if m.actuator_states[i] & PID_PLUGIN:
+    actuator = m.actuator[i]
+    if actuator.states & PID_PLUGIN:
         return False
-    return not (m.actuator_simple[i] and m.actuator_gaintype[i] == GAIN_FIXED and m.actuator_biastype[i] == BIAS_NONE)
+    return not (actuator.simple and actuator.gaintype == GAIN_FIXED and actuator.biastype == BIAS_NONE)
 
 
 @stage

@@ -32,9 +32,10 @@ def is_reflected(m, j):
     """Returns the mask of worlds where an actuator has armature or damping at joint j."""
     found = 0.0
     for k in range(m.nactuator):
-        if drives_joint(m, k) and m.actuator_trnid[k, 0] == j:
-            b, c, e = m.actuator_damping[k], m.actuator_dampingpoly[k][0], m.actuator_dampingpoly[k][1]
-            acts = (m.actuator_armature[k] != 0.0) | (b != 0.0) | (c != 0.0) | (e != 0.0)
+        actuator = m.actuator[k]
+        if drives_joint(m, k) and actuator.trnid[0] == j:
+            b, c, e = actuator.damping, actuator.dampingpoly[0], actuator.dampingpoly[1]
+            acts = (actuator.armature != 0.0) | (b != 0.0) | (c != 0.0) | (e != 0.0)
             found = where(acts, 1.0, found)
     return found > 0.0
 
@@ -46,9 +47,10 @@ def damping(m, d, i):
     b, c, e = m.dof_damping[i], m.dof_dampingpoly[i][0], m.dof_dampingpoly[i][1]
     if m.jnt_actuatorid[j] != -1:
         for k in range(m.nactuator):
-            if drives_joint(m, k) and m.actuator_trnid[k, 0] == j:
+            actuator = m.actuator[k]
+            if drives_joint(m, k) and actuator.trnid[0] == j:
                 s = _gear_squared(m, k)
-                b = fma(m.actuator_damping[k], s, b)
-                c = fma(m.actuator_dampingpoly[k][0], s, c)
-                e = fma(m.actuator_dampingpoly[k][1], s, e)
+                b = fma(actuator.damping, s, b)
+                c = fma(actuator.dampingpoly[0], s, c)
+                e = fma(actuator.dampingpoly[1], s, e)
     return b, c, e

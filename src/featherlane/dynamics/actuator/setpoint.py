@@ -13,27 +13,29 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 @kernel
 def is_angle_servo(m, i):
     """Returns whether the actuator may be a position servo of an angle."""
-    kind = m.actuator_gaintype[i]
+    actuator = m.actuator[i]
+    kind = actuator.gaintype
     servo = (
-        kind == GAIN_FIXED and m.actuator_biastype[i] == BIAS_AFFINE and m.actuator_dyntype[i] <= DYN_INTEGRATOR
+        kind == GAIN_FIXED and actuator.biastype == BIAS_AFFINE and actuator.dyntype <= DYN_INTEGRATOR
     ) or kind == GAIN_PID
     if not servo:
         return False
     if drives_joint(m, i):
-        return is_ball(m.jnt_type[m.actuator_trnid[i, 0]])
-    return m.actuator_trntype[i] == TRN_SITE and m.actuator_trnid[i, 1] >= 0
+        return is_ball(m.jnt_type[actuator.trnid[0]])
+    return actuator.trntype == TRN_SITE and actuator.trnid[1] >= 0
 
 
 @kernel
 def period(m, d, i):
     """Returns the length of a full turn, or 0 unless it is a position servo of an angle; valid if `is_angle_servo`."""
-    gear = m.actuator_gear[m.actuator_outadr[i]]
+    actuator = m.actuator[i]
+    gear = m.actuator_gear[actuator.outadr]
     axis, servo = gear.force, true_mask(d)
-    if m.actuator_trntype[i] == TRN_SITE:
+    if actuator.trntype == TRN_SITE:
         servo = (axis.x == 0.0) & (axis.y == 0.0) & (axis.z == 0.0)
         axis = gear.torque
-    if m.actuator_gaintype[i] == GAIN_FIXED:
-        servo = servo & (m.actuator_gainprm[i][0] == -Affine(m.actuator_biasprm[i]).by_length)
+    if actuator.gaintype == GAIN_FIXED:
+        servo = servo & (actuator.gainprm[0] == -Affine(actuator.biasprm).by_length)
     return where(servo, 2.0 * PI * norm3(axis), 0.0)
 
 

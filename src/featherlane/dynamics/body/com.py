@@ -37,14 +37,15 @@ def com_pos(m, d):
     d.ximat[0] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
     d.cinert[0] = zeros(10)
     for i in range(1, m.nbody):
-        com = d.subtree_com[m.body_rootid[i]]
-        R = (d.xquat[i] @ m.body_iquat[i]).matrix
+        body = m.body[i]
+        com = d.subtree_com[body.rootid]
+        R = (d.xquat[i] @ body.iquat).matrix
         if d.want_all:
             d.ximat[i] = R
         offset = d.xipos[i] - com
-        d.cinert[i] = inert_from_com(m.body_inertia[i], R, offset, m.body_mass[i])
-        first = m.body_jntadr[i]
-        for j in range(first, first + m.body_jntnum[i]):
+        d.cinert[i] = inert_from_com(body.inertia, R, offset, body.mass)
+        first = body.jntadr
+        for j in range(first, first + body.jntnum):
             motion_axes(m, d, i, j, com)
 
 

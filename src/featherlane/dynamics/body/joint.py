@@ -12,8 +12,9 @@ from featherlane.prelude import *
 @kernel
 def move_joint(m, d, j, pos, quat):
     """Computes the body frame after the motion of joint j (not free); stores the joint's anchor and axis."""
-    a, kind = m.jnt_qposadr[j], m.jnt_type[j]
-    offset, local = m.jnt_pos[j], m.jnt_axis[j]
+    joint = m.joint[j]
+    a, kind = joint.qposadr, joint.type
+    offset, local = joint.pos, joint.axis
     axis = quat @ local
     # an anchor at the body's origin (the usual case) skips two rotations: 0.1 us per humanoid tile
     eccentric = (offset.x != 0.0) | (offset.y != 0.0) | (offset.z != 0.0)

@@ -7,11 +7,12 @@ from featherlane.dynamics.body.joint import move_joint
 @kernel
 def _body_offset(m, d, i):
     """Returns position and orientation of body i before its joints move, in world axes."""
-    p, c = m.body_parentid[i], m.body_mocapid[i]
+    body = m.body[i]
+    p, c = body.parentid, body.mocapid
     if c >= 0:
         pos, quat = d.mocap_pos[c], d.mocap_quat[c].unit
     else:
-        pos, quat = m.body_pos[i], m.body_quat[i]
+        pos, quat = body.pos, body.quat
     if p > 0:
         pos = d.xpos[p] + d.xmat[p] @ pos
         quat = d.xquat[p] @ quat

@@ -15,10 +15,11 @@ from featherlane.model.link import LINK_HINGE
 @kernel
 def joint_at_stop(m, d, j):
     """Returns (mask below the lower limit, mask above the upper one) of slide or hinge j, as for limit rows."""
-    x, limited = d.qpos[m.jnt_qposadr[j]], 0.0
-    if m.jnt_limited[j] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
+    joint = m.joint[j]
+    x, limited = d.qpos[joint.qposadr], 0.0
+    if joint.limited != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = 1.0
-    return (limited > 0.0) & (x < m.jnt_range[j][0]), (limited > 0.0) & (x > m.jnt_range[j][1])
+    return (limited > 0.0) & (x < joint.range[0]), (limited > 0.0) & (x > joint.range[1])
 
 
 @kernel
@@ -72,10 +73,11 @@ def push_at_stops(m, d, result):
     """
     if m.opt_disableflags & DISABLE_CONSTRAINT == 0:
         for j in range(m.njnt):
-            if is_scalar(m.jnt_type[j]) and m.jnt_limited[j] != 0:
+            joint = m.joint[j]
+            if is_scalar(joint.type) and joint.limited != 0:
                 low, high = joint_at_stop(m, d, j)
-                i, apart = m.jnt_dofadr[j], m.jnt_range[j][0] < m.jnt_range[j][1]
-                f = _push(m.jnt_motor_vel[j], m.jnt_motor_force[j], m.jnt_motor_fudge[j], low & apart, high & apart)
+                i, apart = joint.dofadr, joint.range[0] < joint.range[1]
+                f = _push(joint.motor_vel, joint.motor_force, joint.motor_fudge, low & apart, high & apart)
                 result[i] = where(f != 0.0, result[i] + f, result[i])
         if m.opt_disableflags & DISABLE_EQUALITY == 0:
             for k in range(m.nlink):

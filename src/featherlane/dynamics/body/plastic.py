@@ -103,10 +103,11 @@ def yield_springs(m, d, length, J, velocity):
                 limit = fmax(m.tendon_springyield[i], 0.0)
                 _yield_tendon(m, d, m.tendon_plasticadr[i], fma(h, rate, length[i]), limit)
         for j in range(m.njnt):
-            p = m.jnt_plasticadr[j]
+            joint = m.joint[j]
+            p = joint.plasticadr
             if p >= 0:
-                a, limit = m.jnt_qposadr[j], fmax(m.jnt_springyield[j], 0.0)
-                if is_ball(m.jnt_type[j]):
+                a, limit = joint.qposadr, fmax(joint.springyield, 0.0)
+                if is_ball(joint.type):
                     _yield_ball(m, d, a, p, limit)
                 else:
                     _yield_slide(m, d, a, p, limit)

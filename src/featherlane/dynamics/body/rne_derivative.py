@@ -139,10 +139,11 @@ def add_rne_vel(m, d, s):
         _rates_of_body(m, d, i)
         d.crb_rate[i] = inertia_rate(d.cinert[i], d.cvel[i])
     for i in range(m.nbody - 1, 0, -1):
-        p, first = m.body_parentid[i], m.body_dofadr[i]
+        body = m.body[i]
+        p, first = body.parentid, body.dofadr
         # the stage crb leaves a leaf's composite inertia where it is its own
-        I = d.crb[i] if m.body_lastchild[i] > 0 else d.cinert[i]
-        for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
+        I = d.crb[i] if body.lastchild > 0 else d.cinert[i]
+        for k in range(first + body.dofnum - 1, first - 1, -1):
             _add_dof(m, d, k, I, i, s)
         if p > 0:
             d.crb_rate[p] += d.crb_rate[i]

@@ -269,9 +269,10 @@ def fluid_force(m, d):
         if m.body_treeid[i] >= 0:
             d.cfrc_fluid[i] = _body_wrench(m, d, i)
     for i in range(m.nbody - 1, 0, -1):
-        if m.body_treeid[i] >= 0:
-            f, p, first = d.cfrc_fluid[i], m.body_parentid[i], m.body_dofadr[i]
+        body = m.body[i]
+        if body.treeid >= 0:
+            f, p, first = d.cfrc_fluid[i], body.parentid, body.dofadr
             if p > 0 and m.body_treeid[p] >= 0:
                 d.cfrc_fluid[p] += f
-            for k in range(first, first + m.body_dofnum[i]):
+            for k in range(first, first + body.dofnum):
                 d.qfrc_fluid[k] = where(medium, dot(d.cdof[k], f), 0.0)

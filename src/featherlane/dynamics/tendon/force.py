@@ -38,8 +38,9 @@ def _gear_squared(m, k):
 @kernel
 def tendon_damping(m, i):
     """Returns (b, c, e): the damping force of tendon i is -v (b + c |v| + e v^2), of tendon and actuators together."""
-    b, c, e = m.tendon_damping[i], m.tendon_dampingpoly[i][0], m.tendon_dampingpoly[i][1]
-    if m.tendon_actuatorid[i] != -1:
+    tendon = m.tendon[i]
+    b, c, e = tendon.damping, tendon.dampingpoly[0], tendon.dampingpoly[1]
+    if tendon.actuatorid != -1:
         for k in range(m.nactuator):
             if pulls_tendon(m, k, i):
                 s = _gear_squared(m, k)

@@ -50,8 +50,9 @@ def actuator_of_activation(m, d, a):
 @kernel
 def _next_activation_slopes(m, d, i):
     """Returns the derivatives of the next activation of actuator i by its activation and by its control."""
-    a, h, kind = m.actuator_actadr[i], timestep(m), m.actuator_dyntype[i]
-    tau, by_activation, by_control, span = fmax(m.actuator_dynprm[i][0], MINVAL), 1.0, h, h
+    actuator = m.actuator[i]
+    a, h, kind = actuator.actadr, timestep(m), actuator.dyntype
+    tau, by_activation, by_control, span = fmax(actuator.dynprm[0], MINVAL), 1.0, h, h
     if kind != DYN_INTEGRATOR:
         by_control = h / tau
         if kind == DYN_FILTEREXACT:
@@ -61,9 +62,9 @@ def _next_activation_slopes(m, d, i):
     rate = d.act_dot[a]
     if is_disabled(m, i):
         by_activation, by_control, rate = 1.0, 0.0, 0.0
-    if m.actuator_actlimited[i]:
+    if actuator.actlimited:
         y = fma(rate, span, d.act[a])
-        inside = (y >= m.actuator_actrange[i][0]) & (y <= m.actuator_actrange[i][1])
+        inside = (y >= actuator.actrange[0]) & (y <= actuator.actrange[1])
         by_activation, by_control = where(inside, by_activation, 0.0), where(inside, by_control, 0.0)
     return by_activation, by_control
 
@@ -80,15 +81,16 @@ def _push(m, d, p, i, slope):
 @kernel
 def control_rates(m, d, p, i, c):
     """Computes dg and dact by control c of actuator i; 0 beyond the control's range."""
+    actuator = m.actuator[i]
     u, moves = d.ctrl[c], not_(d.badctrl[0] > 0.0)
     if m.actuator_ctrllimited[c]:
         moves = moves & (u >= m.actuator_ctrlrange[c][0]) & (u <= m.actuator_ctrlrange[c][1])
     slope = where(moves, 1.0, 0.0)
-    if m.actuator_dyntype[i] != DYN_NONE:
+    if actuator.dyntype != DYN_NONE:
         _, by_control = _next_activation_slopes(m, d, i)
         slope = where(moves, by_control, 0.0)
-        p.dact[m.actuator_actadr[i]] = slope
-    if m.actuator_dyntype[i] == DYN_NONE or m.actuator_actearly[i]:
+        p.dact[actuator.actadr] = slope
+    if actuator.dyntype == DYN_NONE or actuator.actearly:
         _push(m, d, p, i, slope)
 
 

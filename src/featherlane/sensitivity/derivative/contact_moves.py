@@ -67,11 +67,8 @@ def _turn_all(m, d, p, axis, step):
 @kernel
 def _is_of_pair(d, p, s, k):
     """Returns whether detected slot s has the same pair as slot k of the world's own pose."""
-    return (
-        d.con_cand[s] == p.slot_cand[k]
-        and d.con_geom[s, 0] == p.slot_geom[k, 0]
-        and d.con_geom[s, 1] == p.slot_geom[k, 1]
-    )
+    c = d.contact[s]
+    return c.cand == p.slot_cand[k] and c.geom[0] == p.slot_geom[k, 0] and c.geom[1] == p.slot_geom[k, 1]
 
 
 @kernel
@@ -166,7 +163,8 @@ def _moved_by_translation(t, k, u):
 @kernel
 def _detected(d, s):
     """Returns the geometry of detected slot s."""
-    return ContactPlace(join((d.con_dist[s],), d.con_pos[s], d.con_frame[s]))
+    c = d.contact[s]
+    return ContactPlace(join((c.dist,), c.pos, c.frame))
 
 
 @kernel
@@ -324,10 +322,11 @@ def contact_moves(m, d, p):
             p.geom_pos[g] = d.geom_xpos[g]
             p.geom_mat[g] = d.geom_xmat[g]
         for k in range(n):
-            p.slot_cand[k], p.slot_point[k] = d.con_cand[k], d.con_point[k]
+            c = d.contact[k]
+            p.slot_cand[k], p.slot_point[k] = c.cand, c.point
             for e in range(2 * k, 2 * k + 2):
                 p.slot_geom[e], p.slot_carrier[e] = d.con_geom[e], d.con_carrier[e]
-            p.slot_present[k], p.slot_gone[k] = d.con_present[k], 0.0
+            p.slot_present[k], p.slot_gone[k] = c.present, 0.0
             p.slot_own[k] = _detected(d, k)
         _spins(m, d, p, n)
         for turn_of_axis in range(6):

@@ -56,10 +56,11 @@ def relative_motion(d, k, w, first):
 
     Motions of bodies are those of w from row `first` on.
     """
-    b, other = d.con_body[k, 0], d.con_body[k, 1]
-    x = at_point(w[first + b], d.con_arm[k, 0])
+    c = d.contact[k]
+    b, other = c.body[0], c.body[1]
+    x = at_point(w[first + b], c.arm[0])
     if other > 0:
-        x = x - at_point(w[first + other], d.con_arm[k, 1])
+        x = x - at_point(w[first + other], c.arm[1])
     return x
 
 
@@ -67,21 +68,22 @@ def relative_motion(d, k, w, first):
 def contact_laws(m, d, p, shortest):
     """Computes force, curvature, slopes and motions of each contact; subtracts its wrenches from the bodies' forces."""
     for k in range(d.ncon_slot[0]):
+        c = d.contact[k]
         contact_curvature(m, d, p, k)
         f, g = contact_push(m, d, k)
         force = _along(d, k, f)
         moment = 0.0 * Vec3(f)
-        if d.con_dim[k] > 3:
+        if c.dim > 3:
             moment = _along_turns(d, k, g)
         p.slot_force[k] = join(moment, force)
-        b, other = d.con_body[k, 0], d.con_body[k, 1]
+        b, other = c.body[0], c.body[1]
         d.cfrc[b] -= _wrench(d, k, 0, force, moment)
         if other > 0:
             d.cfrc[other] += _wrench(d, k, 1, force, moment)
         p.slot_acceleration[k] = relative_motion(d, k, d.con_motion, 0)
         p.slot_velocity[k] = relative_motion(d, k, d.cvel, 0)
-        r = d.con_dist[k] - d.con_includemargin[k]
-        stiffer, pull, _ = impedance_slopes(d.con_solref[k], d.con_solimp[k], r, shortest)
+        r = c.dist - c.includemargin
+        stiffer, pull, _ = impedance_slopes(c.solref, c.solimp, r, shortest)
         if m.opt_contact_model == COULOMB:
             # neither friction that sticks nor a rebound follows the impedance
             stiffer, pull = 0.0, where(bounces(m, d, k), 0.0, fma(stiffer, d.primal.con_y[k][0], pull))
@@ -144,11 +146,12 @@ def _spin(d, p, k, w):
 @kernel
 def _felt_spin(m, d, p, k, S):
     """Returns `_spin`, or 0 if the forces do not depend on it: friction of a cone is equal in all directions."""
+    c = d.contact[k]
     spin = _spin(d, p, k, S.angular)
     if not has_pyramids(m):
-        equal = d.con_friction[k, 0] == d.con_friction[k, 1]
-        if d.con_dim[k] > 4:
-            equal = equal & (d.con_friction[k, 3] == d.con_friction[k, 4])
+        equal = c.friction[0] == c.friction[1]
+        if c.dim > 4:
+            equal = equal & (c.friction[3] == c.friction[4])
         spin = where(equal, 0.0, spin)
     return spin
 
@@ -159,16 +162,17 @@ def displaced_contact(m, d, p, k, place, S):
 
     If S moves both bodies, the displacements are relative to them.
     """
+    c = d.contact[k]
     if place == BOTH:
         dist, pos = 0.0, Vec3(zeros(3))
-        turned = _felt_spin(m, d, p, k, S) * d.con_frame[k].rows[0]
+        turned = _felt_spin(m, d, p, k, S) * c.frame.rows[0]
     else:
-        x = at_point(S, d.con_arm[k, place])
-        if d.con_carrier[k, 1] == d.con_body[k, place]:
+        x = at_point(S, c.arm[place])
+        if c.carrier[1] == c.body[place]:
             dist, pos, turned = moved_by(p, k, x)
         else:
             dist, pos, turned = moved_by(p, k, -x)
-            turned = fma(_spin(d, p, k, x.angular), d.con_frame[k].rows[0], turned + x.angular)
+            turned = fma(_spin(d, p, k, x.angular), c.frame.rows[0], turned + x.angular)
             pos = pos + x.linear
     return dist, pos, turned
 
@@ -208,17 +212,18 @@ def moved_rows(m, d, p, k, place, S, j):
 
     place: that of the body; 0 is the pushed one.
     """
+    c = d.contact[k]
     dist, pos, turned = displaced_contact(m, d, p, k, place, S)
     A, V = p.slot_acceleration[k], p.slot_velocity[k]
     dA, dV = Motion(zeros(6)), Motion(zeros(6))
     if place != BOTH:
         # changes of the motions at the point that moves with the contact
         acc, vel = before_joint(m, d, j, d.con_motion, d.qacc), before_joint(m, d, j, d.cvel, d.qvel)
-        body = d.con_body[k, place]
+        body = c.body[place]
         dA = change_of_motion(d, k, place, cross_motion(S, d.con_motion[body] - acc), A.angular, pos)
         dV = change_of_motion(d, k, place, cross_motion(S, d.cvel[body] - vel), V.angular, pos)
     # dy = basis . (dq + q x turn), with q = A + B V
-    B, friction = d.con_damping[k], d.con_frictiondamping[k]
+    B, friction = c.damping, c.frictiondamping
     q, dq = fma(B, V.linear, A.linear), fma(B, dV.linear, dA.linear)
     s, ds = fma(friction, V, A), fma(friction, dV, dA)
     tangent, turns = ds.linear + cross(s.linear, turned), ds.angular + cross(s.angular, turned)
@@ -303,9 +308,10 @@ def add_position_column(m, d, p, j):
 @kernel
 def faster_rows(d, k, place, S, accelerates):
     """Returns changes of y and rotations of contact k by velocity S of the body at that place, or by acceleration."""
+    c = d.contact[k]
     sign = 1.0 - 2.0 * place
-    x = at_point(S, d.con_arm[k, place])
-    B, friction = sign * d.con_damping[k], sign * d.con_frictiondamping[k]
+    x = at_point(S, c.arm[place])
+    B, friction = sign * c.damping, sign * c.frictiondamping
     if accelerates:
         B, friction = sign, sign
     return along_basis(d, k, B * x.linear, friction * x.linear, friction * x.angular)

@@ -74,7 +74,8 @@ def _place(m, d, p):
     if d.con_overflow[0] == 0:
         choose_contacts(m, d)
         for k in range(d.ncon_slot[0]):
-            d.con_present[k] = where(d.con_D[k] > 0.0, d.con_present[k], 0.0)
+            c = d.contact[k]
+            c.present = where(c.D > 0.0, c.present, 0.0)
         contact_moves(m, d, p)
         keep_contacts(m, d, p)
 
@@ -226,13 +227,14 @@ def _nearest(m, d, p):
             gap = fabs(d.genrow_pos[k] - d.genrow_margin[k])
             least = _closer(d, d.genrow_lcprow[k], gap / (h * h), size, d.genrow_present[k] > 0.0, least)
     for k in range(d.ncon_slot[0]):
-        if d.con_lcprow[k] >= 0:
-            least = _closer(d, d.con_lcprow[k], p.slot_edge[k] / h, size, d.con_D[k] > 0.0, least)
-        gap = d.con_dist[k] - d.con_includemargin[k]
+        c = d.contact[k]
+        if c.lcprow >= 0:
+            least = _closer(d, c.lcprow, p.slot_edge[k] / h, size, c.D > 0.0, least)
+        gap = c.dist - c.includemargin
         # flat faces in contact tilt over one edge or another
-        flat = (p.slot_flat[k] > 0.0) & (d.con_D[k] > 0.0)
+        flat = (p.slot_flat[k] > 0.0) & (c.D > 0.0)
         least = where(flat, fmin(least, STEP), least)
-        waits = (d.con_present[k] > 0.0) & (d.con_D[k] == 0.0) & (gap > 0.0)
+        waits = (c.present > 0.0) & (c.D == 0.0) & (gap > 0.0)
         least = where(waits, fmin(least, gap), least)
     return least
 

@@ -42,13 +42,14 @@ def keep_contacts(m, d, p):
     """Stores the present motion axes, contacts and contact arms."""
     copy(d.cdof, m.nv, p.dof_axis, 0)
     for k in range(d.ncon_slot[0]):
-        p.slot_dist[k], p.slot_flat[k] = d.con_dist[k], 0.0
-        p.slot_pos[k] = d.con_pos[k]
-        p.slot_belt[k] = d.con_belt[k]
-        p.slot_frame[k] = d.con_frame[k]
+        c = d.contact[k]
+        p.slot_dist[k], p.slot_flat[k] = c.dist, 0.0
+        p.slot_pos[k] = c.pos
+        p.slot_belt[k] = c.belt
+        p.slot_frame[k] = c.frame
         for place in range(2):
-            com = d.subtree_com[m.body_rootid[d.con_carrier[k, place]]]
-            p.slot_arms[k, place] = d.con_pos[k] - com
+            com = d.subtree_com[m.body_rootid[c.carrier[place]]]
+            p.slot_arms[k, place] = c.pos - com
 
 
 @kernel
@@ -95,12 +96,13 @@ def find_shifts(m, d, p, j):
 def place_contacts(d, p, step):
     """Places the contacts, displaced by `step` times the column's shift."""
     for k in range(d.ncon_slot[0]):
+        c = d.contact[k]
         shift = p.slot_shift[k]
-        d.con_dist[k] = fma(step, shift.dist, p.slot_dist[k])
-        d.con_pos[k] = fma(step, shift.position, p.slot_pos[k])
+        c.dist = fma(step, shift.dist, p.slot_dist[k])
+        c.pos = fma(step, shift.position, p.slot_pos[k])
         n, t, b = tuple(fma(step, cross(shift.rotation, e), e) for e in p.slot_frame[k].rows)
-        d.con_frame[k] = join(n, t, b)
-        d.con_belt[k] = p.slot_belt[k]
+        c.frame = join(n, t, b)
+        c.belt = p.slot_belt[k]
 
 
 # ---- rows of one dof -------------------------------------------------------------------------------------------------
@@ -122,10 +124,11 @@ def place_dof_rows(m, d):
 def _limit_again(m, d, p, k, store):
     """Computes the row of a limit on its branch."""
     j, present, h = d.dofrow_id[k], d.dofrow_present[k] > 0.0, timestep(m)
-    err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], m.jnt_solref[j], m.jnt_solimp[j]
-    erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.dofrow_D[k])
+    joint = m.joint[j]
+    err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], joint.solref, joint.solimp
+    erp, cfm = softness(m, joint.stop_erp, joint.stop_cfm, solref, solimp, err, d.dofrow_D[k])
     r, v, a = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
-    c, e = -(erp / h) * err, m.jnt_stop_bounce[j]
+    c, e = -(erp / h) * err, joint.stop_bounce
     back = -(e * v)
     if store:
         p.dof_bounces[k] = where((e > 0.0) & (v < 0.0) & (back > c), 1.0, 0.0)
@@ -151,15 +154,16 @@ def _dof_rows_again(m, d, p, store):
 @kernel
 def _velocity_on_branch(m, d, p, k, erp, v, store):
     """Returns the target separation velocity of contact k, by the law of the world's own branch."""
-    h, depth, push = timestep(m), d.con_includemargin[k] - d.con_dist[k], d.con_belt[k][0]
+    contact = d.contact[k]
+    h, depth, push = timestep(m), contact.includemargin - contact.dist, contact.belt[0]
     over, most = depth - m.opt_contact_min_depth[0], m.opt_contact_max_vel[0]
-    e, s = d.con_restitution[k], push - v
+    e, s = contact.restitution, push - v
     if store:
         c = where(depth < 0.0, depth / h, (erp / h) * fmax(over, 0.0)) + push
         edge = fmin(fabs(c - most), fmin(fabs(depth), fabs(over)) / h)
-        jump = fmin(fabs(s - d.con_restitution_vel[k]), fabs(e * s + push - c))
+        jump = fmin(fabs(s - contact.restitution_vel), fabs(e * s + push - c))
         p.slot_edge[k] = fmin(edge, where(e > 0.0, jump, INFINITE))
-        bounces = (e > 0.0) & (s > d.con_restitution_vel[k]) & (e * s + push > where(c >= most, most, c))
+        bounces = (e > 0.0) & (s > contact.restitution_vel) & (e * s + push > where(c >= most, most, c))
         p.slot_branch[k] = ContactCase(where(x, 1.0, 0.0) for x in (depth < 0.0, over >= 0.0, c >= most, bounces))
     case = p.slot_branch[k]
     c = where(case.deep > 0.0, (erp / h) * over, 0.0)
@@ -185,11 +189,12 @@ def _contact_again(m, d, p, k, start, n, present, store):
 def _contact_rows_again(m, d, p, store):
     """Computes the rows of the contacts with rows, con_D > 0."""
     for k in range(d.ncon_slot[0]):
-        d.con_lcprow[k] = NO_ROW
-        acts = d.con_D[k] > 0.0
-        if any_(acts) and has_capacity(m, d, d.con_dim[k]):
+        c = d.contact[k]
+        c.lcprow = NO_ROW
+        acts = c.D > 0.0
+        if any_(acts) and has_capacity(m, d, c.dim):
             start = open_columns(d)
-            n = pair_columns(m, d, d.con_carrier[k, 0], d.con_carrier[k, 1], start)
+            n = pair_columns(m, d, c.carrier[0], c.carrier[1], start)
             if n > 0:
                 _contact_again(m, d, p, k, start, n, acts, store)
                 clear_column_marks(d, start, n)

@@ -93,9 +93,10 @@ def _list_rows(m, d, p):
             p.slip_force[n], p.slip_bound[n] = f, where(d.dofrow_D[k] > 0.0, d.dofrow_hi[k], 0.0)
         n += 1
     for k in range(d.ncon_slot[0]):
-        for i in range(1, d.con_dim[k]):
+        c = d.contact[k]
+        for i in range(1, c.dim):
             up, down = _edges(d, k, i)
-            f, g = -(d.con_D[k] * fmin(up, 0.0)), -(d.con_D[k] * fmin(down, 0.0))
+            f, g = -(c.D * fmin(up, 0.0)), -(c.D * fmin(down, 0.0))
             if any_(f + g > 0.0):
                 if n < p.nslipmax:
                     p.slip_con[n], p.slip_axis[n], p.slip_size[n] = k, i, size_of_contact(m, d, k)

@@ -81,11 +81,12 @@ def outward_pass(m, d, p, x):
 def inwards(m, d, p):
     """Computes for each dof I^c S, B^c^T S, and the rates of the force on all outer bodies."""
     for i in range(m.nbody - 1, 0, -1):
-        parent, first = m.body_parentid[i], m.body_dofadr[i]
+        body = m.body[i]
+        parent, first = body.parentid, body.dofadr
         # the stage crb does not write a leaf's composite inertia, which equals its own inertia
-        I = d.crb[i] if m.body_lastchild[i] > 0 else d.cinert[i]
+        I = d.crb[i] if body.lastchild > 0 else d.cinert[i]
         f, slow = d.cfrc[i], p.body_lag_force[i]
-        for k in range(first, first + m.body_dofnum[i]):
+        for k in range(first, first + body.dofnum):
             S, eta = d.cdof[k], p.dof_turned[k]
             p.dof_momentum[k] = I @ S
             p.dof_drag[k] = axis_drag(d.crb_rate[i], S)

@@ -75,24 +75,26 @@ def _bounded(D, x, lo, hi, size, least):
 @kernel
 def size_of_contact(m, d, k):
     """Returns |J a| + |aref| of contact k, added over its directions, at least K REACH."""
-    pull = d.con_damping[k] * d.primal.con_z[k][0] + d.con_stiffpos[k]  # -aref
+    c = d.contact[k]
+    pull = c.damping * d.primal.con_z[k][0] + c.stiffpos  # -aref
     size = fabs(d.primal.con_y[k][0] - pull) + fabs(pull)
-    for e in range(1, d.con_dim[k]):
-        pull = d.con_frictiondamping[k] * basis_value(d, d.primal.con_z, k, e)
+    for e in range(1, c.dim):
+        pull = c.frictiondamping * basis_value(d, d.primal.con_z, k, e)
         size = size + (fabs(basis_value(d, d.primal.con_y, k, e) - pull) + fabs(pull))
-    return fmax(size, REACH * _stiffness(m, d.con_solref[k], d.con_solimp[k]))
+    return fmax(size, REACH * _stiffness(m, c.solref, c.solimp))
 
 
 @kernel
 def _contact(m, d, k, least):
     """Returns the distance of contact k from a start or end of pushing or slipping of a pyramid edge or the cone."""
-    y, D = d.primal.con_y[k][0], d.con_D[k]
+    c = d.contact[k]
+    y, D = d.primal.con_y[k][0], c.D
     size, present = size_of_contact(m, d, k), D > 0.0
-    least = _nearest(d.con_stiffpos[k], size, present, least)
-    if d.con_dim[k] == 1:
+    least = _nearest(c.stiffpos, size, present, least)
+    if c.dim == 1:
         least = _nearest(y, size, present, least)
     elif has_pyramids(m):
-        for e in range(1, d.con_dim[k]):
+        for e in range(1, c.dim):
             u = basis_value(d, d.primal.con_y, k, e)
             least = _nearest(y + u, size, present, least)
             least = _nearest(y - u, size, present, least)
@@ -100,7 +102,7 @@ def _contact(m, d, k, least):
         T = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
         # regions change at y = T, under Coulomb's law at y = 0; friction sticks up to D y + Dt T = 0
         least = _nearest(y if m.opt_contact_model == COULOMB else y - T, size, present, least)
-        ratio = d.con_Dt[k] / where(present, D, 1.0)
+        ratio = c.Dt / where(present, D, 1.0)
         least = _nearest(y + ratio * T, size, present, least)
     return least
 
@@ -112,12 +114,13 @@ def limit_distance(m, d):
     if m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_LIMIT):
         return least
     for j in range(m.njnt):
-        lo, hi, margin = m.jnt_range[j][0], m.jnt_range[j][1], m.jnt_margin[j]
-        if m.jnt_limited[j] != 0 and is_scalar(m.jnt_type[j]):
-            q = d.qpos[m.jnt_qposadr[j]]
+        joint = m.joint[j]
+        lo, hi, margin = joint.range[0], joint.range[1], joint.margin
+        if joint.limited != 0 and is_scalar(joint.type):
+            q = d.qpos[joint.qposadr]
             least = fmin(least, fmin(fabs(q - lo - margin), fabs(hi - q - margin)) / REACH)
-        elif m.jnt_limited[j] != 0 and is_ball(m.jnt_type[j]):
-            a = m.jnt_qposadr[j]
+        elif joint.limited != 0 and is_ball(joint.type):
+            a = joint.qposadr
             _, angle = ball_axis_angle(Quat(d.qpos[a : a + 4]).unit)
             least = fmin(least, fabs(fmax(lo, hi) - angle - margin) / REACH)
     for i in range(m.ntendon):
@@ -154,7 +157,8 @@ def switching_distance(m, d):
             if kind != FRICTION_TENDON:
                 least = _nearest(K * (d.genrow_pos[k] - d.genrow_margin[k]), size, D > 0.0, least)
     for k in range(d.ncon_slot[0]):
-        waits = (d.con_present[k] > 0.0) & (d.con_D[k] == 0.0)
-        least = _nearest(d.con_dist[k] - d.con_includemargin[k], 1.0, waits, least)
+        c = d.contact[k]
+        waits = (c.present > 0.0) & (c.D == 0.0)
+        least = _nearest(c.dist - c.includemargin, 1.0, waits, least)
         least = _contact(m, d, k, least)
     return least

@@ -105,14 +105,15 @@ def _bends(m, d, p, k, B, f, D):
 @kernel
 def row_parameters(m, k, kind, i):
     """Returns solref and solimp of a row of that kind, of equality or tendon i."""
+    tendon = m.tendon[i]
     if kind == EQUALITY:
         solref, solimp = m.eq_solref[i], m.eq_solimp[i]
     elif kind == LIMIT_JOINT:
         solref, solimp = m.jnt_solref[i], m.jnt_solimp[i]
     elif kind == LIMIT_TENDON:
-        solref, solimp = m.tendon_solref_lim[i], m.tendon_solimp_lim[i]
+        solref, solimp = tendon.solref_lim, tendon.solimp_lim
     else:
-        solref, solimp = m.tendon_solref_fri[i], m.tendon_solimp_fri[i]
+        solref, solimp = tendon.solref_fri, tendon.solimp_fri
     return solref, solimp
 
 

@@ -26,8 +26,9 @@ def _is_bent(m, i):
 def _joint(m, d, p, i, k):
     """Computes `_bend` of an actuator on a ball or free joint."""
     j, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
-    a, v, axis, change = m.jnt_qposadr[j], m.jnt_dofadr[j], m.actuator_gear[o].force, 0.0
-    if is_free_joint(m.jnt_type[j]):
+    joint = m.joint[j]
+    a, v, axis, change = joint.qposadr, joint.dofadr, m.actuator_gear[o].force, 0.0
+    if is_free_joint(joint.type):
         a, v, axis = a + 3, v + 3, m.actuator_gear[o].torque
     if k >= v:
         x, q = unit3(k - v), Quat(d.qpos[a : a + 4]).unit
@@ -36,7 +37,7 @@ def _joint(m, d, p, i, k):
             axis = q.T @ axis
             turn = cross(axis, x)
         p.ten_bend[v : v + 3] = turn
-        if is_ball(m.jnt_type[j]):
+        if is_ball(joint.type):
             r = quat_log(q)
             change = dot(axis, rotation_rate(r, x)) + dot(r, turn)
     return change
@@ -70,11 +71,12 @@ def _site(m, d, p, i, k):
 @kernel
 def _crank(m, d, p, i, k):
     """Computes `_bend` of an actuator on a slider-crank; see dynamics/actuator/slider_crank.py."""
-    o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[i, 0], m.actuator_trnid[i, 1]
+    actuator = m.actuator[i]
+    o, crank, slider = actuator.outadr, actuator.trnid[0], actuator.trnid[1]
     pin, end = d.site_xpos[crank], d.site_xpos[slider]
     b, c = m.site_bodyid[crank], m.site_bodyid[slider]
     a = d.site_xmat[slider].columns[2]
-    v, gear, rod, none = pin - end, m.actuator_gear[o][0], m.actuator_cranklength[i], Vec3(zeros(3))
+    v, gear, rod, none = pin - end, m.actuator_gear[o][0], actuator.cranklength, Vec3(zeros(3))
     _, u = point_motion(m, d, b, k, pin)
     w, z = point_motion(m, d, c, k, end)
     dv, da, av = u - z, cross(w, a), dot(a, v)

@@ -30,14 +30,15 @@ LEAST32, COSINE32, DECREASE32, SHORT32 = 1e-5, 1e-4, 1e-5, 1e-6
 @kernel
 def _clamp_joint(m, d, j):
     """Moves joint j of the position in d into its limits."""
-    a, kind = m.jnt_qposadr[j], m.jnt_type[j]
-    if m.jnt_limited[j]:
+    joint = m.joint[j]
+    a, kind = joint.qposadr, joint.type
+    if joint.limited:
         if is_scalar(kind):
             # NaN remains
-            q, low, high = d.qpos[a], m.jnt_range[j][0], m.jnt_range[j][1]
+            q, low, high = d.qpos[a], joint.range[0], joint.range[1]
             d.qpos[a] = where(q < low, low, where(q > high, high, q))
         elif is_ball(kind):
-            q, most = Quat(d.qpos[a : a + 4]), m.jnt_range[j][1]
+            q, most = Quat(d.qpos[a : a + 4]), joint.range[1]
             r = quat_log(q.unit)
             angle = norm3(r)
             over = angle > most
@@ -79,10 +80,11 @@ def _release(m, d, p):
     n, steepest = p.ndof, 0.0
     for i in range(n):
         j, g = p.dof_joint[i], p.g[i]
+        joint = m.joint[j]
         held = false_mask(d)
-        if p.limited and m.jnt_limited[j] and is_scalar(m.jnt_type[j]):
-            q = p.q[m.jnt_qposadr[j]]
-            held = ((q <= m.jnt_range[j][0]) & (g <= 0.0)) | ((q >= m.jnt_range[j][1]) & (g >= 0.0))
+        if p.limited and joint.limited and is_scalar(joint.type):
+            q = p.q[joint.qposadr]
+            held = ((q <= joint.range[0]) & (g <= 0.0)) | ((q >= joint.range[1]) & (g >= 0.0))
         p.free[i] = where(held, 0.0, 1.0)
         size = sqrt(p.A[i, i])
         steepest = fmax(steepest, where(held | (size < MINVAL), 0.0, fabs(g) / fmax(size, MINVAL)))

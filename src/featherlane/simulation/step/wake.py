@@ -189,10 +189,11 @@ def wake_perturbed(m, d):
 @kernel
 def fastened(m, e, side):
     """Returns the body on one side of equality e, or -1 for none."""
-    if m.eq_type[e] == EQ_JOINT:
-        j = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
+    equality = m.equality[e]
+    if equality.type == EQ_JOINT:
+        j = equality.obj1id if side == 0 else equality.obj2id
         b = m.jnt_bodyid[j] if j >= 0 else -1
-    elif m.eq_type[e] == EQ_TENDON:
+    elif equality.type == EQ_TENDON:
         b = -1  # models with sleep do not support this constraint
     else:
         b = fastened_body(m, e, side)
@@ -258,10 +259,11 @@ def wake_tied(m, d):
     """
     woke = 0
     for i in range(m.ntendon):
-        if m.tendon_limited[i] != 0 and m.tendon_treenum[i] == 2:
-            t1, t2, length = m.tendon_treeid[i, 0], m.tendon_treeid[i, 1], d.ten_length[i]
-            distance = fmin(length - m.tendon_range[i][0], m.tendon_range[i][1] - length)
-            near = distance < m.tendon_margin[i]
+        tendon = m.tendon[i]
+        if tendon.limited != 0 and tendon.treenum == 2:
+            t1, t2, length = tendon.treeid[0], tendon.treeid[1], d.ten_length[i]
+            distance = fmin(length - tendon.range[0], tendon.range[1] - length)
+            near = distance < tendon.margin
             near = near & (d.tree_awake[t1] != d.tree_awake[t2])
             if any_(near):
                 woke = 1
@@ -292,13 +294,14 @@ def wake_at_contacts(m, d):
     """Wakes sleeping trees with a contact; returns whether any woke."""
     woke = 0
     for k in range(d.ncon_slot[0]):
-        t1, t2 = m.body_treeid[d.con_carrier[k, 0]], m.body_treeid[d.con_carrier[k, 1]]
+        c = d.contact[k]
+        t1, t2 = m.body_treeid[c.carrier[0]], m.body_treeid[c.carrier[1]]
         asleep = d.active[0] < 0.0
         if t1 >= 0:
             asleep = asleep | (d.tree_awake[t1] == 0.0)
         if t2 >= 0:
             asleep = asleep | (d.tree_awake[t2] == 0.0)
-        asleep = asleep & (d.con_present[k] > 0.0)
+        asleep = asleep & (c.present > 0.0)
         if any_(asleep):
             woke = 1
             for lane in range(width(d)):

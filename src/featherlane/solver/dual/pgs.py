@@ -223,7 +223,8 @@ def slide_across(d, q, dim, R, Rt, live):
 @kernel
 def visit_cone(m, d, k, q, live):
     """Updates the forces of an elliptic contact; returns the cost's decrease and the drift."""
-    dim, R, Rt = d.con_dim[k], row_regularization(d.con_D[k]), row_regularization(d.con_Dt[k])
+    contact = d.contact[k]
+    dim, R, Rt = contact.dim, row_regularization(contact.D), row_regularization(contact.Dt)
     load_contact(m, d, k, q)
     for c in range(dim):
         d.dual.block_force[c] = d.dual.f[q, c]
@@ -337,10 +338,11 @@ def dual_cost(m, d):
             s = s + force_cost(d.dual.f[q, 0], d.primal.genrow_v[q - first], d.genrow_D[q - first])
         else:
             k = q - joint
-            for c in range(d.con_dim[k]):
+            contact = d.contact[k]
+            for c in range(contact.dim):
                 s = fma(basis_force(m, d, k, c), basis_value(d, d.primal.con_warm, k, c), s)
             for e in range(force_count(m, d, k)):
-                D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
+                D = contact.Dt if e > 0 and not has_edges(m, d, k) else contact.D
                 s = s + force_cost(d.dual.f[q, e], 0.0, D)
     return s
 

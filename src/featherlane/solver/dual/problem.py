@@ -106,13 +106,14 @@ def regularisation(D):
 @kernel
 def contact_force_at(m, d, k, e, s):
     """Returns force e of contact k at primal.con_y; s is the factor of y_i for an elliptic cone."""
+    c = d.contact[k]
     y = d.primal.con_y[k][0]
     if has_edges(m, d, k):
         u = basis_value(d, d.primal.con_y, k, 1 + e // 2)
-        f = -(d.con_D[k] * fmin(y + u if e % 2 == 0 else y - u, 0.0))
+        f = -(c.D * fmin(y + u if e % 2 == 0 else y - u, 0.0))
     elif e == 0:
-        f = -(d.con_D[k] * fmin(y, 0.0))
-        if d.con_dim[k] > 1:
+        f = -(c.D * fmin(y, 0.0))
+        if c.dim > 1:
             f, _, _ = cone_force(m, d, k, d.primal.con_y)
     else:
         f = s * basis_value(d, d.primal.con_y, k, e)
@@ -194,13 +195,14 @@ def push_forces(m, d):
             d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
+        c = d.contact[k]
         f, t, s = basis_force(m, d, k, 0), 0.0, 0.0
-        if d.con_dim[k] > 1:
+        if c.dim > 1:
             t, s = basis_force(m, d, k, 1), basis_force(m, d, k, 2)
         push_bodies(d, k, (f, t, s))
-        if d.con_dim[k] > 3:
+        if c.dim > 3:
             f, t, s = basis_force(m, d, k, 3), 0.0, 0.0
-            if d.con_dim[k] > 4:
+            if c.dim > 4:
                 t, s = basis_force(m, d, k, 4), basis_force(m, d, k, 5)
             turn_bodies(d, k, (f, t, s))
     body_forces_to_dofs(m, d, d.qfrc_constraint)
@@ -228,11 +230,12 @@ def store_dual_forces(m, d):
     for k in range(d.ngenrow[0]):
         d.genrow_force[k] = d.dual.f[d.ndofrow[0] + k, 0]
     for k in range(d.ncon_slot[0]):
-        d.con_force[k] = zeros(6)
+        contact = d.contact[k]
+        contact.force = zeros(6)
         d.con_force[k][0] = basis_force(m, d, k, 0)
         for c in unrolled(range(1, 6)):
-            if c < d.con_dim[k]:
-                d.con_force[k][c] = d.con_friction[k, c - 1] * basis_force(m, d, k, c)
+            if c < contact.dim:
+                d.con_force[k][c] = contact.friction[c - 1] * basis_force(m, d, k, c)
 
 
 # ---- convergence diagnostics ---------------------------------------------------------------------------------------

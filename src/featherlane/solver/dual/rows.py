@@ -98,9 +98,10 @@ def add_second(m, d, i, mark, start, n):
 @kernel
 def contact_dofs(m, d, k, start):
     """Lists the dofs that move the bodies of contact k; returns their number."""
-    i, j = m.body_lastdof[d.con_body[k, 0]], -1
-    if d.con_body[k, 1] > 0:
-        j = m.body_lastdof[d.con_body[k, 1]]
+    c = d.contact[k]
+    i, j = m.body_lastdof[c.body[0]], -1
+    if c.body[1] > 0:
+        j = m.body_lastdof[c.body[1]]
     n = 0
     if j > i:
         # the later tree first; the roles of the two bodies do not change

@@ -38,9 +38,10 @@ def block_number(d, q, sweep):
         h = mix_hash(mix_hash(h, d.genrow_type[q - first]), d.genrow_id[q - first])
     else:
         k = q - joint
-        h = mix_hash(mix_hash(h, CONTACT), d.con_point[k])
+        c = d.contact[k]
+        h = mix_hash(mix_hash(h, CONTACT), c.point)
         for side in range(2):
-            h = mix_hash(mix_hash(h, d.con_carrier[k, side]), d.con_geom[k, side] + 1)
+            h = mix_hash(mix_hash(h, c.carrier[side]), c.geom[side] + 1)
     return h
 
 

@@ -108,7 +108,8 @@ def add_pyramid(m, d, k, c):
 @kernel
 def add_cone_rows(m, d, k, c, f, t):
     """Adds the rows of contact k, with forces f and moments t, at column c of its Jacobian."""
-    i, D, Dt, n = d.hessian.pair_dof[c], d.con_D[k], d.con_Dt[k], d.con_dim[k]
+    contact = d.contact[k]
+    i, D, Dt, n = d.hessian.pair_dof[c], contact.D, contact.Dt, contact.dim
     J = d.hessian.pair_J[c]
     add_row(d, i, J[0], D, f[0])
     if n > 1:

@@ -111,16 +111,17 @@ def place_problem(m, d, chosen, back, shifted, stiffness):
         make_rows_anew(m, d, back)
     soften_losses(m, d, chosen, stiffness)
     for k in range(d.ncon_slot[0]):
-        if d.con_dim[k] > 1:
+        contact = d.contact[k]
+        if contact.dim > 1:
             D, Dt = d.coulomb.D[k], d.coulomb.Dt[k]
             c = where(Dt > 0.0, (1.0 / stiffness - 1.0) / where(Dt > 0.0, Dt, 1.0), 0.0)
-            d.con_D[k] = where(chosen, D / fma(c, D, 1.0), d.con_D[k])
-            d.con_Dt[k] = where(chosen, stiffness * Dt, d.con_Dt[k])
+            contact.D = where(chosen, D / fma(c, D, 1.0), contact.D)
+            contact.Dt = where(chosen, stiffness * Dt, contact.Dt)
             d.coulomb.zone[k][0] = where(chosen, 0.0, d.coulomb.zone[k][0])
             if any_(shifted):
                 y = d.primal.con_y[k]
                 d.primal.con_y[k] = where(shifted, fma(-c, d.coulomb.force[k], y), y)
-                if d.con_dim[k] > 3:
+                if contact.dim > 3:
                     y = d.primal.con_y[TURN, k]
                     d.primal.con_y[TURN, k] = where(shifted, fma(-c, d.coulomb.force[TURN, k], y), y)
     _, residual = evaluate(m, d)

@@ -107,10 +107,11 @@ def set_zone(d, k, share):
 
     With a violation below this share of the largest one, it stays in its zone.
     """
-    b, Dt, v, other = bound(d, k, d.primal.con_y), d.con_Dt[k], d.coulomb.trial[k][0], d.con_body[k, 1]
+    c = d.contact[k]
+    b, Dt, v, other = bound(d, k, d.primal.con_y), c.Dt, d.coulomb.trial[k][0], c.body[1]
     size = sqrt(others(d, k, d.coulomb.trial, d.coulomb.trial))
     stuck, slid = zone_before(d, k)
-    most = d.con_wrench[d.con_body[k, 0]][0]
+    most = d.con_wrench[c.body[0]][0]
     if other > 0:
         most = fmax(most, d.con_wrench[other][0])
     before = sqrt(others(d, k, d.coulomb.friction, d.coulomb.friction))

@@ -63,9 +63,10 @@ def contact_velocities(d):
 def subtract_reference_at(m, d, dof_x, gen_x, con_y):
     """Computes x = J a - aref; aref is -B J v - K imp pos of a normal, else -B J v, with J v in primal.con_z."""
     for k in range(d.ncon_slot[0]):
-        con_y[k][0] += fma(d.con_damping[k], d.primal.con_z[k][0], d.con_stiffpos[k])
-        b = d.con_frictiondamping[k]
-        if d.con_dim[k] > 1:
+        c = d.contact[k]
+        con_y[k][0] += fma(c.damping, d.primal.con_z[k][0], c.stiffpos)
+        b = c.frictiondamping
+        if c.dim > 1:
             con_y[k][1] = fma(b, d.primal.con_z[k][1], con_y[k][1])
             con_y[k][2] = fma(b, d.primal.con_z[k][2], con_y[k][2])
     for k in range(d.ncon_slot[0]):

@@ -74,23 +74,24 @@ def sizes_of_contact(m, d, k):
 
     The edges of a pyramid oppose each other across the normal, by at most the normal force.
     """
+    c = d.contact[k]
     t = Vec3(zeros(3))
     if has_pyramids(m):
         f, _ = pyramid_push(d, k, d.primal.con_y)
         f = Vec3(f[0], f[0], f[0])
-        if d.con_dim[k] > 3:
+        if c.dim > 3:
             g, _, _ = turning_pyramid(d, k, d.primal.con_y)
             f, t = Vec3(f[0] + g, f[1], f[2]), Vec3(g, g, g)
     else:
         f, s, _ = cone_push(m, d, k, d.primal.con_y)
-        if d.con_dim[k] > 3:
+        if c.dim > 3:
             t = s * d.primal.con_y[TURN, k]
     n, u, v = d.con_basis[k].rows
-    if d.con_dim[k] > 1:
+    if c.dim > 1:
         f = spread_over(f, n, u, v)
     else:
         f = f[0] * fabs(n)
-    if d.con_dim[k] > 3:
+    if c.dim > 3:
         n, u, v = d.con_basis[TURN, k].rows
         t = spread_over(t, n, u, v)
     return f, t

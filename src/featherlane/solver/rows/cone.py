@@ -36,8 +36,9 @@ def zone(d, k, y, T):
 @kernel
 def convex_cone(d, k, con_y):
     """Returns (force along n, factor of y_i for the other forces, cost)."""
+    contact = d.contact[k]
     y, T = con_y[k][0], sqrt(others(d, k, con_y, con_y))
-    D, Dt, E = d.con_D[k], d.con_Dt[k], d.con_slip[k]
+    D, Dt, E = contact.D, contact.Dt, contact.slip
     sticks, slips = zone(d, k, y, T)
     depth = T - y
     f, c = E * depth, 0.5 * E * depth * depth
@@ -63,15 +64,16 @@ def convex_slope(d, k, a, g, h):
 
     Along the line T' = y.v / T and T'' = (v.v - T'^2) / T, over the directions other than n.
     """
+    c = d.contact[k]
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
     yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
-    if d.con_dim[k] > 3:
+    if c.dim > 3:
         z = d.primal.con_z[TURN, k]
         x = fma(a, z, d.primal.con_y[TURN, k])
         for i in unrolled(range(3)):
             yy, yv, vv = fma(x[i], x[i], yy), fma(x[i], z[i], yv), fma(z[i], z[i], vv)
-    T, D, Dt, E = sqrt(yy), d.con_D[k], d.con_Dt[k], d.con_slip[k]
+    T, D, Dt, E = sqrt(yy), c.D, c.Dt, c.slip
     sticks, slips = zone(d, k, y, T)
     length = where(slips, T, 1.0)
     rate = yv / length
@@ -121,13 +123,14 @@ def convex_weights(d, k):
 
     I is over the directions other than n; e and q are 0 if the contact does not slip.
     """
+    c = d.contact[k]
     y, T = d.primal.con_y[k][0], sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
-    D, E = d.con_D[k], d.con_slip[k]
+    D, E = c.D, c.slip
     sticks, slips = zone(d, k, y, T)
     inverse = 1.0 / where(slips, T, 1.0)
     part = E * y * inverse
     w = where(slips, E, where(sticks, D, 0.0))
-    b = where(slips, E - part, where(sticks, d.con_Dt[k], 0.0))
+    b = where(slips, E - part, where(sticks, c.Dt, 0.0))
     return (w, where(slips, E, 0.0), where(slips, part, 0.0), b), inverse
 
 

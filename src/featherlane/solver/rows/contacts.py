@@ -22,10 +22,11 @@ from featherlane.solver.rows.rows import TURN, add_contact_force, add_contact_mo
 @kernel
 def pyramid_push(d, k, con_y):
     """Returns (forces along normal and tangents of the basis, cost) of contact k, a pyramid without its turns."""
-    if d.con_dim[k] > 1:
-        f, c = pyramid(d.con_D[k], con_y[k])
+    contact = d.contact[k]
+    if contact.dim > 1:
+        f, c = pyramid(contact.D, con_y[k])
     else:
-        g, c = one_sided_row(d.con_D[k], con_y[k][0])
+        g, c = one_sided_row(contact.D, con_y[k][0])
         f = Vec3(g, 0.0, 0.0)
     return f, c
 
@@ -122,9 +123,10 @@ def contact_push(m, d, k):
 def store_contact_forces(m, d):
     """Stores forces of all contacts along normal and tangents, moments about them."""
     for k in range(d.ncon_slot[0]):
+        c = d.contact[k]
         f, t = contact_push(m, d, k)
-        force = Vec3(f[0], d.con_friction[k, 0] * f[1], d.con_friction[k, 1] * f[2])
-        d.con_force[k] = join(force, tuple(d.con_friction[k, 2 + i] * t[i] for i in range(3)))
+        force = Vec3(f[0], c.friction[0] * f[1], c.friction[1] * f[2])
+        c.force = join(force, tuple(c.friction[2 + i] * t[i] for i in range(3)))
 
 
 # ---- along a line --------------------------------------------------------------------------------------------------
@@ -175,21 +177,22 @@ def contact_rounding(m, d, reach, s):
     """
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
+        c = d.contact[k]
         y, z = d.primal.con_y[k], d.primal.con_z[k]
         across, tangents, moved = 0.0, 0.0, 0.0
-        if d.con_dim[k] > 1:
+        if c.dim > 1:
             for i in unrolled(range(1, 3)):
                 across, tangents = across + fabs(z[i]), tangents + fabs(y[i])
                 moved = moved + fabs(fma(reach, z[i], y[i]))
-        if d.con_dim[k] > 3:
+        if c.dim > 3:
             u, w = d.primal.con_y[TURN, k], d.primal.con_z[TURN, k]
             for i in unrolled(range(3)):
                 across, tangents = across + fabs(w[i]), tangents + fabs(u[i])
                 moved = moved + fabs(fma(reach, w[i], u[i]))
         push = (y[0] < tangents) | (fma(reach, z[0], y[0]) < moved)
-        D = d.con_D[k]
-        if not has_pyramids(m) and d.con_dim[k] > 1:
-            D = fmax(D, d.con_Dt[k])
+        D = c.D
+        if not has_pyramids(m) and c.dim > 1:
+            D = fmax(D, c.Dt)
         s = s + where(push, D * (fabs(z[0]) + across) * fma(reach, fabs(z[0]) + across, fabs(y[0]) + tangents), 0.0)
     return s
 
@@ -200,15 +203,16 @@ def contact_switches(m, d, a):
     n = 0.0
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
+        c = d.contact[k]
         y, v = d.primal.con_y[k], d.primal.con_z[k]
-        if d.con_dim[k] == 1:
+        if c.dim == 1:
             s = edge_switches(y[0], v[0], a)
         elif has_pyramids(m):
             s = edge_switches(y[0] + y[1], v[0] + v[1], a) + edge_switches(y[0] - y[1], v[0] - v[1], a)
             s = s + edge_switches(y[0] + y[2], v[0] + v[2], a) + edge_switches(y[0] - y[2], v[0] - v[2], a)
-            if d.con_dim[k] > 3:
+            if c.dim > 3:
                 s = s + turning_switches(d, k, a)
         else:
             s = cone_switches(d, k, a)
-        n = n + where(d.con_D[k] > 0.0, s, 0.0)
+        n = n + where(c.D > 0.0, s, 0.0)
     return n

@@ -58,11 +58,12 @@ def model_slope(d, k, a, g, h):
 @kernel
 def tresca_slope(d, k, a, g, h):
     """Adds (d/da, d2/da2) of the contact's cost at step length a, with the bound of the start."""
-    D, Dt, f = d.con_D[k], d.con_Dt[k], bound(d, k, d.primal.con_y)
+    c = d.contact[k]
+    D, Dt, f = c.D, c.Dt, bound(d, k, d.primal.con_y)
     v, v1, v2 = d.primal.con_z[k]
     y, y1, y2 = fma(a, d.primal.con_z[k], d.primal.con_y[k])
     yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
-    if d.con_dim[k] > 3:
+    if c.dim > 3:
         z = d.primal.con_z[TURN, k]
         x = fma(a, z, d.primal.con_y[TURN, k])
         for i in unrolled(range(3)):

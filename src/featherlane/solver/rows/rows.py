@@ -62,10 +62,11 @@ def others(d, k, x, y):
 @kernel
 def store_turns(d, k, sign):
     """Stores the basis of contact k's turns; dimension 4 has only the spin about the normal."""
-    n, t, u = d.con_frame[k].rows
-    spin, rolls = sign * d.con_friction[k, 2] * n, zeros(6)
-    if d.con_dim[k] > 4:
-        rolls = join(sign * d.con_friction[k, 3] * t, sign * d.con_friction[k, 4] * u)
+    c = d.contact[k]
+    n, t, u = c.frame.rows
+    spin, rolls = sign * c.friction[2] * n, zeros(6)
+    if c.dim > 4:
+        rolls = join(sign * c.friction[3] * t, sign * c.friction[4] * u)
     d.con_basis[TURN, k] = join(spin, rolls)
 
 
@@ -99,25 +100,24 @@ def prepare_contacts(m, d):
     for b in range(m.nbody):
         d.body_reached[b] = 0
     for k in range(d.ncon_slot[0]):
-        other, b = moving_body(m, d.con_carrier[k, 0]), moving_body(m, d.con_carrier[k, 1])
+        c = d.contact[k]
+        other, b = moving_body(m, c.carrier[0]), moving_body(m, c.carrier[1])
         sign = 1.0
         if b == 0:
             b, other, sign = other, 0, -1.0
-        d.con_body[k, 0] = b
-        d.con_body[k, 1] = other
+        c.body[0] = b
+        c.body[1] = other
         mark = PAIRED if other > 0 and m.body_treeid[b] == m.body_treeid[other] else REACHED
         mark_contact_path(m, d, b, mark)
         mark_contact_path(m, d, other, mark)
         store_arm(m, d, k, 0, b)
         if other > 0:
             store_arm(m, d, k, 1, other)
-        n, t, u = d.con_frame[k].rows
+        n, t, u = c.frame.rows
         flat(d.con_basis)[9 * k : 9 * k + 3] = sign * n
-        if d.con_dim[k] > 1:
-            flat(d.con_basis)[9 * k + 3 : 9 * k + 9] = join(
-                sign * d.con_friction[k, 0] * t, sign * d.con_friction[k, 1] * u
-            )
-        if d.con_dim[k] > 3:
+        if c.dim > 1:
+            flat(d.con_basis)[9 * k + 3 : 9 * k + 9] = join(sign * c.friction[0] * t, sign * c.friction[1] * u)
+        if c.dim > 3:
             store_turns(d, k, sign)
     list_slots(d)
 

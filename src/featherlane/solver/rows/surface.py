@@ -15,14 +15,15 @@ from featherlane.solver.rows.rows import TURN
 def add_surface_velocities(m, d, con_y):
     """Adds B (velocity of the second surface - velocity of the first) to con_y, along the basis of each contact."""
     for k in range(d.ncon_slot[0]):
-        if d.con_dim[k] > 1:
-            p, b = d.con_pos[k], d.con_frictiondamping[k]
-            v1, w1 = surface_velocity(m, d, d.con_geom[k, 0], p)
-            v2, w2 = surface_velocity(m, d, d.con_geom[k, 1], p)
+        c = d.contact[k]
+        if c.dim > 1:
+            p, b = c.pos, c.frictiondamping
+            v1, w1 = surface_velocity(m, d, c.geom[0], p)
+            v2, w2 = surface_velocity(m, d, c.geom[1], p)
             v = v2 - v1
-            n, t, u = d.con_frame[k].rows
-            con_y[k][1] = fma(b, d.con_friction[k, 0] * dot(t, v), con_y[k][1])
-            con_y[k][2] = fma(b, d.con_friction[k, 1] * dot(u, v), con_y[k][2])
-            if d.con_dim[k] > 3:
+            n, t, u = c.frame.rows
+            con_y[k][1] = fma(b, c.friction[0] * dot(t, v), con_y[k][1])
+            con_y[k][2] = fma(b, c.friction[1] * dot(u, v), con_y[k][2])
+            if c.dim > 3:
                 spin = dot(n, w2 - w1)
-                con_y[TURN, k][0] = fma(b, d.con_friction[k, 2] * spin, con_y[TURN, k][0])
+                con_y[TURN, k][0] = fma(b, c.friction[2] * spin, con_y[TURN, k][0])

@@ -278,10 +278,11 @@ def add_general_stiffness(m, d):
 @kernel
 def is_pushing(m, d, k):
     """Returns whether some row of contact k is not at a bound, so it adds to H.  Finished worlds need none."""
-    if d.con_dim[k] == 1:
-        acts = (d.primal.con_y[k][0] < 0.0) & (d.con_D[k] > 0.0)
+    c = d.contact[k]
+    if c.dim == 1:
+        acts = (d.primal.con_y[k][0] < 0.0) & (c.D > 0.0)
     elif has_pyramids(m):
-        acts = (least_edge(d, k) < 0.0) & (d.con_D[k] > 0.0)
+        acts = (least_edge(d, k) < 0.0) & (c.D > 0.0)
     else:
         acts = is_held(m, d, k)
     return acts & (d.primal.live[0] > 0.0)
@@ -290,15 +291,16 @@ def is_pushing(m, d, k):
 @kernel
 def add_contact_stiffness(m, d, k, side):
     """Adds a contact's stiffness to K_b, for the body that it pushes (side 0) or the other one."""
-    b, r = d.con_body[k, side], d.con_arm[k, side]
+    c = d.contact[k]
+    b, r = c.body[side], c.arm[side]
     begin_stiffness(d, b)
-    if d.con_dim[k] == 1:
+    if c.dim == 1:
         add_stiffness_at_arm(d, b, r, normal_stiffness(d, k))
     elif has_pyramids(m):
         add_stiffness_at_arm(d, b, r, contact_stiffness(d, k))
     else:
         add_cone_stiffness(m, d, k, side)
-    if d.con_dim[k] > 3:
+    if c.dim > 3:
         add_turns(m, d, k, side)
 
 
@@ -331,16 +333,17 @@ def add_between_trees(m, d, k):
     Reads:  con_* of slot k.
     Writes: hessian.* and body_reached of its bodies, hessian.* of the pair that it couples [kg, kg m, kg m^2].
     """
-    r, t, F = d.con_arm[k, 0], d.con_arm[k, 1], point_stiffness(m, d, k)
-    begin_stiffness(d, d.con_body[k, 0])
-    begin_stiffness(d, d.con_body[k, 1])
-    if d.con_dim[k] > 3:
+    c = d.contact[k]
+    r, t, F = c.arm[0], c.arm[1], point_stiffness(m, d, k)
+    begin_stiffness(d, c.body[0])
+    begin_stiffness(d, c.body[1])
+    if c.dim > 3:
         A, p, s = turning_stiffness(m, d, k)
-        add_turning(d, d.con_body[k, 0], r, A, p, s)
-        add_turning(d, d.con_body[k, 1], t, A, p, s)
+        add_turning(d, c.body[0], r, A, p, s)
+        add_turning(d, c.body[1], t, A, p, s)
         add_turning_stiffness(m, d, k, A, p, s)
-    add_stiffness_at_arm(d, d.con_body[k, 0], r, F)
-    add_stiffness_at_arm(d, d.con_body[k, 1], t, F)
+    add_stiffness_at_arm(d, c.body[0], r, F)
+    add_stiffness_at_arm(d, c.body[1], t, F)
     add_point_stiffness(m, d, k, F)
 
 
@@ -367,10 +370,11 @@ def add_within_trees(m, d):
     """Adds contacts between two bodies of one tree."""
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
-        if d.con_body[k, 1] > 0 and within_tree(m, d, k) and any_(is_pushing(m, d, k)):
-            if d.con_dim[k] == 1:
+        c = d.contact[k]
+        if c.body[1] > 0 and within_tree(m, d, k) and any_(is_pushing(m, d, k)):
+            if c.dim == 1:
                 add_normal_pair(m, d, k)
-            elif d.con_dim[k] > 3 or not has_pyramids(m):
+            elif c.dim > 3 or not has_pyramids(m):
                 add_wide_pair(m, d, k)
             else:
                 add_pair(m, d, k)

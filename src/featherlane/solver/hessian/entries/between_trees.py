@@ -38,8 +38,9 @@ def clear_couplings(m, d):
 @kernel
 def arms(m, d, k):
     """Returns (arm on the body with the higher dofs, arm on the other one)."""
-    first, other = d.con_arm[k, 0], d.con_arm[k, 1]
-    if d.con_body[k, 0] < d.con_body[k, 1]:
+    c = d.contact[k]
+    first, other = c.arm[0], c.arm[1]
+    if c.body[0] < c.body[1]:
         first, other = other, first
     return first, other
 

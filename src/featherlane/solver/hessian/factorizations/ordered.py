@@ -50,8 +50,9 @@ def join_world(m, d, lane):
     """Builds the graph of one world's trees."""
     clear_graph(m, d)
     for k in range(d.ncon_slot[0]):
-        if d.hessian.con_coupling[k] >= 0 and has(d.con_D[k] > 0.0, lane):
-            t, u = m.body_treeid[d.con_body[k, 0]], m.body_treeid[d.con_body[k, 1]]
+        c = d.contact[k]
+        if d.hessian.con_coupling[k] >= 0 and has(c.D > 0.0, lane):
+            t, u = m.body_treeid[c.body[0]], m.body_treeid[c.body[1]]
             if t != u:
                 couple_trees(m, d, t, u)
     for k in range(d.ngenrow[0]):

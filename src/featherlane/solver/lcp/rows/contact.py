@@ -55,39 +55,42 @@ def fill_row(m, d, k, c, start, n, present):
 @kernel
 def contact_softness(m, d, k):
     """Returns (erp, cfm) of the normal row."""
-    E, C = d.con_erp[k], d.con_cfm[k]
+    c = d.contact[k]
+    E, C = c.erp, c.cfm
     if m.opt_softness == BY_SOLREF:
-        r, solimp = d.con_dist[k] - d.con_includemargin[k], d.con_solimp[k]
+        r, solimp = c.dist - c.includemargin, c.solimp
         D = inverse_regularisation(impedance(solimp, r), contact_inertia(m, d, k, 1, 1.0))
-        E, C = by_reference(m, d.con_solref[k], solimp, r, 1.0 / D)
+        E, C = by_reference(m, c.solref, solimp, r, 1.0 / D)
     return E, C
 
 
 @kernel
 def normal_velocity(m, d, k, erp, v):
     """Returns the target separation velocity of contact k, with v its velocity now."""
-    depth, push = d.con_includemargin[k] - d.con_dist[k], d.con_belt[k][0]
+    contact = d.contact[k]
+    depth, push = contact.includemargin - contact.dist, contact.belt[0]
     c = (erp / timestep(m)) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + push
     c = where(depth < 0.0, depth / timestep(m) + push, c)
-    c, e, s = fmin(c, m.opt_contact_max_vel[0]), d.con_restitution[k], push - v
-    bounces = (e > 0.0) & (s > d.con_restitution_vel[k])
+    c, e, s = fmin(c, m.opt_contact_max_vel[0]), contact.restitution, push - v
+    bounces = (e > 0.0) & (s > contact.restitution_vel)
     return where(bounces, fmax(c, e * s + push), c)
 
 
 @kernel
 def append_friction(m, d, k, start, n, present, normal, spin):
     """Appends the rows of friction of contact k after its normal row; `spin`: result of `set_contact_parameters`."""
-    for c in range(1, d.con_dim[k]):
+    contact = d.contact[k]
+    for c in range(1, contact.dim):
         fill_row(m, d, k, c, start, n, present)
         row = append_jacobian_row(m, d, start, n)
         goal, soft, force = 0.0, m.opt_cfm[0], 0.0
         if c < 3:
-            slip = d.con_compliance[k, c - 1]
-            goal, soft, force = d.con_belt[k][c], where(slip > 0.0, slip, soft), d.con_frictionforce[k]
+            slip = contact.compliance[c - 1]
+            goal, soft, force = contact.belt[c], where(slip > 0.0, slip, soft), contact.frictionforce
         elif c == 3:
             goal = spin
         set_row(m, d, row, present, goal, soft, (0.0, 0.0))
-        set_friction(d, row.r, normal, present, coefficient(d.con_friction[k, c - 1]), force)
+        set_friction(d, row.r, normal, present, coefficient(contact.friction[c - 1]), force)
 
 
 @kernel
@@ -107,16 +110,17 @@ def append_contact_rows(m, d):
     """Appends the rows of all contacts; con_D > 0 if a contact has rows."""
     choose_contacts(m, d)
     for k in range(d.ncon_slot[0]):
-        d.con_lcprow[k] = NO_ROW
-        acts = d.con_D[k] > 0.0
+        c = d.contact[k]
+        c.lcprow = NO_ROW
+        acts = c.D > 0.0
         if any_(acts):
             n, start = 0, open_columns(d)
-            if has_capacity(m, d, d.con_dim[k]):
-                n = pair_columns(m, d, d.con_carrier[k, 0], d.con_carrier[k, 1], start)
+            if has_capacity(m, d, c.dim):
+                n = pair_columns(m, d, c.carrier[0], c.carrier[1], start)
             else:
                 report_full_rows(d)
             if n > 0:
                 append_contact(m, d, k, start, n, acts)
                 clear_column_marks(d, start, n)
             else:
-                d.con_D[k] = 0.0
+                c.D = 0.0

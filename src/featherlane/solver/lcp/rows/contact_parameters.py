@@ -33,13 +33,15 @@ def softer_erp(a, b):
 @kernel
 def mix_parameters(m, d, k):
     """Sets the parameters of a detected contact, mixed from its two geoms."""
+    contact = d.contact[k]
     g, h = leading_geoms(m, d, k)
-    d.con_erp[k] = own_or(softer_erp(m.geom_erp[g], m.geom_erp[h]), m.opt_erp[0])
-    d.con_cfm[k] = own_or(fmax(m.geom_cfm[g], m.geom_cfm[h]), m.opt_cfm[0])
+    geom = m.geom[g]
+    contact.erp = own_or(softer_erp(geom.erp, m.geom_erp[h]), m.opt_erp[0])
+    contact.cfm = own_or(fmax(geom.cfm, m.geom_cfm[h]), m.opt_cfm[0])
     for c in range(2):
-        d.con_compliance[k, c] = fmax(m.geom_slip[g, c], m.geom_slip[h, c])
-    force = m.geom_frictionforce[g] != 0 or m.geom_frictionforce[h] != 0
-    d.con_frictionforce[k] = 1.0 if force else 0.0
+        contact.compliance[c] = fmax(geom.slip[c], m.geom_slip[h, c])
+    force = geom.frictionforce != 0 or m.geom_frictionforce[h] != 0
+    contact.frictionforce = 1.0 if force else 0.0
     turn_tangents(m, d, k, g, h)
 
 
@@ -56,26 +58,28 @@ def world_direction(m, d, g):
 @kernel
 def turn_tangents(m, d, k, g, h):
     """Turns the contact's first tangent to the friction direction along the surface, if there is one."""
+    c = d.contact[k]
     f, second = world_direction(m, d, g), world_direction(m, d, h)
-    n, p, q = d.con_frame[k].rows
+    n, p, q = c.frame.rows
     none = dot(f, f) == 0.0
     f = where(none, second, f)
     t = fma(-dot(n, f), n, f)
     length, size = dot(t, t), dot(f, f)
-    turns = (length > ALONG * ALONG * size) & (d.con_present[k] > 0.0)
+    turns = (length > ALONG * ALONG * size) & (c.present > 0.0)
     t = 1.0 / sqrt(where(turns, length, 1.0)) * t
-    d.con_frame[k] = join(n, where(turns, t, p), where(turns, cross(n, t), q))
+    c.frame = join(n, where(turns, t, p), where(turns, cross(n, t), q))
 
 
 @kernel
 def add_belt(m, d, k):
     """Adds the difference of the surface velocities to con_belt; returns the difference of their spins."""
+    c = d.contact[k]
     spin = 0.0
     if m.flg_surfacevel:
-        p = d.con_pos[k]
-        v1, w1 = surface_velocity(m, d, d.con_geom[k, 0], p)
-        v2, w2 = surface_velocity(m, d, d.con_geom[k, 1], p)
-        v, (n, t, u) = v1 - v2, d.con_frame[k].rows
+        p = c.pos
+        v1, w1 = surface_velocity(m, d, c.geom[0], p)
+        v2, w2 = surface_velocity(m, d, c.geom[1], p)
+        v, (n, t, u) = v1 - v2, c.frame.rows
         d.con_belt[k][1] += dot(t, v)
         d.con_belt[k][2] += dot(u, v)
         spin = dot(n, w1 - w2)
@@ -85,12 +89,13 @@ def add_belt(m, d, k):
 @kernel
 def set_contact_parameters(m, d, k):
     """Sets all parameters of contact k and turns its tangents; returns the target spin of its surfaces."""
-    if d.con_cand[k] == NO_CANDIDATE:
-        d.con_erp[k] = own_or(d.con_erp[k], m.opt_erp[0])
-        d.con_cfm[k] = own_or(d.con_cfm[k], m.opt_cfm[0])
+    c = d.contact[k]
+    if c.cand == NO_CANDIDATE:
+        c.erp = own_or(c.erp, m.opt_erp[0])
+        c.cfm = own_or(c.cfm, m.opt_cfm[0])
     else:
         mix_parameters(m, d, k)
         mix_restitution(m, d, k)
         set_slip_friction(m, d, k)
-        d.con_belt[k] = zeros(3)
+        c.belt = zeros(3)
     return add_belt(m, d, k)

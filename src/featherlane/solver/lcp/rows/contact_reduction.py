@@ -29,19 +29,20 @@ def mark_acting(m, d):
     """Sets con_D > 0 if a contact touches and its bodies are not welded to each other, else 0."""
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
     for k in range(d.ncon_slot[0]):
-        b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
+        c = d.contact[k]
+        b1, b2 = c.carrier[0], c.carrier[1]
         if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
-            reach = d.con_includemargin[k]
-            if d.con_cand[k] != NO_CANDIDATE:
-                reach = reach + (touching(m, d, d.con_geom[k, 0]) + touching(m, d, d.con_geom[k, 1]))
-            acts = d.con_dist[k] <= reach
+            reach = c.includemargin
+            if c.cand != NO_CANDIDATE:
+                reach = reach + (touching(m, d, c.geom[0]) + touching(m, d, c.geom[1]))
+            acts = c.dist <= reach
             if sweeping(m):
-                acts = acts | (d.con_speculative[k] > 0.0)
-            acts = acts & (d.con_present[k] > 0.0)
+                acts = acts | (c.speculative > 0.0)
+            acts = acts & (c.present > 0.0)
             # a contact at distance 0 has no 1 / R from the convex model
-            d.con_D[k] = where(acts, where(d.con_D[k] > 0.0, d.con_D[k], 1.0), 0.0)
+            c.D = where(acts, where(c.D > 0.0, c.D, 1.0), 0.0)
         else:
-            d.con_D[k] = 0.0
+            c.D = 0.0
 
 
 @kernel
@@ -61,11 +62,12 @@ def coincides(d, k, a, close):
 @kernel
 def lies_between(d, k, a, b, close):
     """Returns a mask: is point k on the line from point a to point b, with its depth between theirs?"""
-    p = d.con_pos[a]
+    c = d.contact[a]
+    p = c.pos
     u, v = d.con_pos[b] - p, d.con_pos[k] - p
     square, along, off = dot(u, u), dot(u, v), cross(u, v)
     part = along / where(square > 0.0, square, 1.0)
-    depth = fma(part, d.con_dist[b] - d.con_dist[a], d.con_dist[a]) - d.con_dist[k]
+    depth = fma(part, d.con_dist[b] - c.dist, c.dist) - d.con_dist[k]
     on_line = (dot(off, off) <= close * close * square) & (along > 0.0) & (along < square)
     return alike(d, k, a) & alike(d, k, b) & on_line & (fabs(depth) <= close)
 
@@ -94,11 +96,12 @@ def reduce_pair_points(m, d, first, end):
 @kernel
 def same_pair(d, k, a):
     """Checks whether two slots hold points of one pair.  In a crowd con_cand is ambiguous: geoms are compared, too."""
+    c = d.contact[a]
     return (
-        d.con_cand[k] == d.con_cand[a]
-        and d.con_pair[k] == d.con_pair[a]
-        and d.con_geom[k, 0] == d.con_geom[a, 0]
-        and d.con_geom[k, 1] == d.con_geom[a, 1]
+        d.con_cand[k] == c.cand
+        and d.con_pair[k] == c.pair
+        and d.con_geom[k, 0] == c.geom[0]
+        and d.con_geom[k, 1] == c.geom[1]
     )
 
 

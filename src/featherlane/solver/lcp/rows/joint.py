@@ -59,8 +59,9 @@ def joint_limit_velocity(m, j, erp, err, v):
 def append_joint_limit(m, d, k):
     """Appends the limit of a slide or hinge, one-dof row k."""
     j, present = d.dofrow_id[k], d.dofrow_present[k] > 0.0
-    err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], m.jnt_solref[j], m.jnt_solimp[j]
-    erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.dofrow_D[k])
+    joint = m.joint[j]
+    err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], joint.solref, joint.solimp
+    erp, cfm = softness(m, joint.stop_erp, joint.stop_cfm, solref, solimp, err, d.dofrow_D[k])
     row = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
     c = joint_limit_velocity(m, j, erp, err, row.v)
     set_row(m, d, row, present, c, cfm, (0.0, INFINITE))
@@ -100,8 +101,9 @@ def append_general_row(m, d, k):
 def equality_row(m, d, k, size):
     """Appends row k of an equality; size: the norm of the errors of all its rows."""
     q, present, h = d.genrow_id[k], d.genrow_present[k] > 0.0, timestep(m)
-    solref, solimp = m.eq_solref[q], m.eq_solimp[q]
-    erp, cfm = softness(m, m.eq_erp[q], m.eq_cfm[q], solref, solimp, size, d.genrow_D[k])
+    equality = m.equality[q]
+    solref, solimp = equality.solref, equality.solimp
+    erp, cfm = softness(m, equality.erp, equality.cfm, solref, solimp, size, d.genrow_D[k])
     row = append_general_row(m, d, k)
     c, most = -(erp / h) * d.genrow_pos[k], INFINITE
     set_row(m, d, row, present, c, cfm, (-most, most))
@@ -149,8 +151,9 @@ def tendon_loss_row(m, d, k):
 def ball_limit_row(m, d, k):
     """Appends the limit of a ball, general row k."""
     j, present = d.genrow_id[k], d.genrow_present[k] > 0.0
-    err, solref, solimp = d.genrow_pos[k] - d.genrow_margin[k], m.jnt_solref[j], m.jnt_solimp[j]
-    erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.genrow_D[k])
+    joint = m.joint[j]
+    err, solref, solimp = d.genrow_pos[k] - d.genrow_margin[k], joint.solref, joint.solimp
+    erp, cfm = softness(m, joint.stop_erp, joint.stop_cfm, solref, solimp, err, d.genrow_D[k])
     row = append_general_row(m, d, k)
     c = joint_limit_velocity(m, j, erp, err, row.v)
     set_row(m, d, row, present, c, cfm, (0.0, INFINITE))

@@ -35,22 +35,24 @@ from featherlane.solver.lcp.rows.softness import own_or
 @kernel
 def joint_motor_row(m, d, j, present):
     """Appends the row of the motor of slide or hinge j, in worlds in which it is not at a stop."""
-    cfm, force = own_or(m.jnt_motor_cfm[j], m.opt_cfm[0]), m.jnt_motor_force[j]
-    row = append_dof_row(m, d, m.jnt_dofadr[j], where(present, 1.0, 0.0))
-    set_row(m, d, row, present, m.jnt_motor_vel[j], cfm, (-force, force))
+    joint = m.joint[j]
+    cfm, force = own_or(joint.motor_cfm, m.opt_cfm[0]), joint.motor_force
+    row = append_dof_row(m, d, joint.dofadr, where(present, 1.0, 0.0))
+    set_row(m, d, row, present, joint.motor_vel, cfm, (-force, force))
 
 
 @kernel
 def joint_motors(m, d):
     """Appends the motors of all joints."""
     for j in range(m.njnt):
-        if is_scalar(m.jnt_type[j]):
-            powered = m.jnt_motor_force[j] > 0.0
+        joint = m.joint[j]
+        if is_scalar(joint.type):
+            powered = joint.motor_force > 0.0
             if any_(powered):
                 low, high = joint_at_stop(m, d, j)
                 present = powered & not_(low) & not_(high)
-                if m.jnt_limited[j] != 0:
-                    present = present & (m.jnt_range[j][0] < m.jnt_range[j][1])
+                if joint.limited != 0:
+                    present = present & (joint.range[0] < joint.range[1])
                 if not any_(present):
                     pass
                 elif has_capacity(m, d, 1):
