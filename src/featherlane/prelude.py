@@ -102,6 +102,7 @@ from featherlane.spatial.types import (
     Mat3,
     Motion,
     Quat,
+    Range,
     Solimp,
     Solref,
     Sym3,

@@ -47,7 +47,7 @@ def ball_rows(m, d, k, o):
         if joint.limited != 0 and is_ball(joint.type):
             a = joint.qposadr
             axis, angle = ball_axis_angle(Quat(d.qpos[a : a + 4]).unit)
-            dist = fmax(joint.range[0], joint.range[1]) - angle
+            dist = fmax(joint.range.lower, joint.range.upper) - angle
             near = dist < joint.margin
             if sleeping(m):
                 near = near & tree_awake(d, m.dof_treeid[joint.dofadr])

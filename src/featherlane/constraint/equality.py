@@ -269,10 +269,10 @@ def fastening_rows(m, d, k, o, n, e, present):
     present = moves_any(d, o, equality_row_count(m, e) * n, present)
     response = equality_response(m, e, sqrt(rr))
     for c in range(3):
-        A = chosen_diagonal(m, d, k + c, m.body_invweight0[b1][0] + m.body_invweight0[b2][0], last1, last2)
+        A = chosen_diagonal(m, d, k + c, m.body_invweight0[b1].linear + m.body_invweight0[b2].linear, last1, last2)
         store_equality_row(d, k + c, response, pos[c], rate[c], A, present)
     for c in range(3 if weld else 0):
-        r, A = k + 3 + c, m.body_invweight0[b1][1] + m.body_invweight0[b2][1]
+        r, A = k + 3 + c, m.body_invweight0[b1].angular + m.body_invweight0[b2].angular
         A = chosen_diagonal(m, d, r, A, last1, last2)
         store_equality_row(d, r, response, error[c], twist[c], A, present)
     return present

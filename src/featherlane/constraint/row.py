@@ -190,7 +190,7 @@ def contact_lever(d, k, b):
 def inverse_turning_mass(m, d, k, b):
     """Returns the largest inverse mass at contact k by rotation of body b: inverse inertia times the arm squared."""
     r = contact_lever(d, k, b)
-    return m.body_invweight0[b][1] * dot(r, r)
+    return m.body_invweight0[b].angular * dot(r, r)
 
 
 @kernel
@@ -202,7 +202,7 @@ def contact_inertia(m, d, k, condim, mu2):
     """
     b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
     edge = 1 if condim > 1 and has_pyramids(m) else 0
-    A = m.body_invweight0[b1][0] + m.body_invweight0[b2][0]
+    A = m.body_invweight0[b1].linear + m.body_invweight0[b2].linear
     if wants_exact(m):
         A = contact_diagonal(m, d, k, b1, b2, edge)
     elif edge:
@@ -217,9 +217,9 @@ def contact_inertia_rate(m, d, k, first, second):
     """Returns dA / A of `contact_inertia` under Coulomb's law by displacements of the levers to either body."""
     b1, b2 = d.con_carrier[k, 0], d.con_carrier[k, 1]
     turned = TURNED * (inverse_turning_mass(m, d, k, b1) + inverse_turning_mass(m, d, k, b2))
-    rate = m.body_invweight0[b1][1] * dot(contact_lever(d, k, b1), first)
-    rate = fma(m.body_invweight0[b2][1], dot(contact_lever(d, k, b2), second), rate)
-    acts = turned > fmax(m.body_invweight0[b1][0] + m.body_invweight0[b2][0], MINVAL)
+    rate = m.body_invweight0[b1].angular * dot(contact_lever(d, k, b1), first)
+    rate = fma(m.body_invweight0[b2].angular, dot(contact_lever(d, k, b2), second), rate)
+    acts = turned > fmax(m.body_invweight0[b1].linear + m.body_invweight0[b2].linear, MINVAL)
     return where(acts, 2.0 * TURNED * rate / where(acts, turned, 1.0), 0.0)
 
 

@@ -30,7 +30,23 @@ from featherlane.model.signed_distance import signed_distances
 from featherlane.model.sleep import asleep_at_start
 from featherlane.model.taxels import taxels, touch_grids
 from featherlane.model.triangle_tree import triangle_trees
-from featherlane.spatial.types import Box, Mat3, Quat, Solimp, Solref, Vec2, Vec3, Vec4, Vec5, Vec10, Wrench
+from featherlane.spatial.types import (
+    Box,
+    Intrinsic,
+    Invweight,
+    Mat3,
+    Powers,
+    Quat,
+    Range,
+    Solimp,
+    Solref,
+    Vec2,
+    Vec3,
+    Vec4,
+    Vec5,
+    Vec10,
+    Wrench,
+)
 
 _field = Declare()
 
@@ -116,7 +132,9 @@ MUJOCO = (
     _field.real("body_mass", "nbody", "kg", "mass"),
     _field.real("body_subtreemass", "nbody", "kg", "mass of the subtree: the body and its descendants"),
     _field.rows(Vec3, "body_inertia", "nbody", "kg m^2", "principal moments of inertia about the centre of mass"),
-    _field.rows(Vec2, "body_invweight0", "nbody", "1/kg, 1/(kg m^2)", "mean inverse inertia in qpos0: linear, angular"),
+    _field.rows(
+        Invweight, "body_invweight0", "nbody", "1/kg, 1/(kg m^2)", "mean inverse inertia in qpos0: linear, angular"
+    ),
     _field.real("body_gravcomp", "nbody", "1", "gravity compensation, as a fraction of the body's weight"),
     # joints
     _field.int("jnt_type", "njnt", "1", "0 free, 1 ball, 2 slide, 3 hinge"),
@@ -134,15 +152,15 @@ MUJOCO = (
     _field.rows(Vec3, "jnt_axis", "njnt", "1", "axis in the body's frame"),
     _field.real("jnt_stiffness", "njnt", "N/m, N m/rad", "linear spring stiffness"),
     _field.rows(
-        Vec2, "jnt_stiffnesspoly", "njnt", "N/m^2, N/m^3", "stiffness coefficients of the second and third power"
+        Powers, "jnt_stiffnesspoly", "njnt", "N/m^2, N/m^3", "stiffness coefficients of the second and third power"
     ),
     _field.real(
         "jnt_springyield", "njnt", "m, rad", "yield deflection: beyond it the spring's reference moves plastically"
     ),
     _field.rows(
-        Vec2, "jnt_range", "njnt", "m, rad", "lower and upper limit; of a ball, the larger is the maximum angle"
+        Range, "jnt_range", "njnt", "m, rad", "lower and upper limit; of a ball, the larger is the maximum angle"
     ),
-    _field.rows(Vec2, "jnt_actfrcrange", "njnt", "N, N m", "range of the sum of actuator forces"),
+    _field.rows(Range, "jnt_actfrcrange", "njnt", "N, N m", "range of the sum of actuator forces"),
     _field.real("jnt_margin", "njnt", "m, rad", "distance from the limit at which its row appears"),
     _field.real("qpos0", "nq", "m, rad, 1", "reference configuration: coordinates in which the model was defined"),
     _field.real("qpos_spring", "nq", "m, rad, 1", "rest configuration of the joint springs"),
@@ -160,7 +178,7 @@ MUJOCO = (
     ),
     _field.real("dof_armature", "nv", "kg, kg m^2", "inertia added on the diagonal of M"),
     _field.real("dof_damping", "nv", "N s/m, N m s/rad", "linear damping"),
-    _field.rows(Vec2, "dof_dampingpoly", "nv", "N s^2/m^2, N s^3/m^3", "damping coefficients of higher powers"),
+    _field.rows(Powers, "dof_dampingpoly", "nv", "N s^2/m^2, N s^3/m^3", "damping coefficients of higher powers"),
     _field.real("dof_invweight0", "nv", "1/kg, 1/(kg m^2)", "diagonal of the inverse inertia in qpos0"),
     _field.real("dof_M0", "nv", "kg, kg m^2", "diagonal of the inertia in qpos0"),
     # kinematic trees, M and D
@@ -268,16 +286,18 @@ MUJOCO = (
     _field.rows(Solimp, "tendon_solimp_lim", "ntendon", "1", "solimp of the limit"),
     _field.rows(Solref, "tendon_solref_fri", "ntendon", "s, 1", "solref of the friction loss row"),
     _field.rows(Solimp, "tendon_solimp_fri", "ntendon", "1", "solimp of the friction loss row"),
-    _field.rows(Vec2, "tendon_range", "ntendon", "m", "lower and upper limit of the length"),
-    _field.rows(Vec2, "tendon_actfrcrange", "ntendon", "N", "range of the sum of actuator forces"),
+    _field.rows(Range, "tendon_range", "ntendon", "m", "lower and upper limit of the length"),
+    _field.rows(Range, "tendon_actfrcrange", "ntendon", "N", "range of the sum of actuator forces"),
     _field.real("tendon_margin", "ntendon", "m", "distance from the limit at which its row appears"),
     _field.real("tendon_stiffness", "ntendon", "N/m", "linear spring stiffness"),
-    _field.rows(Vec2, "tendon_stiffnesspoly", "ntendon", "N/m^2, N/m^3", "stiffness coefficients of higher powers"),
+    _field.rows(Powers, "tendon_stiffnesspoly", "ntendon", "N/m^2, N/m^3", "stiffness coefficients of higher powers"),
     _field.real("tendon_damping", "ntendon", "N s/m", "linear damping"),
-    _field.rows(Vec2, "tendon_dampingpoly", "ntendon", "N s^2/m^2, N s^3/m^3", "damping coefficients of higher powers"),
+    _field.rows(
+        Powers, "tendon_dampingpoly", "ntendon", "N s^2/m^2, N s^3/m^3", "damping coefficients of higher powers"
+    ),
     _field.real("tendon_armature", "ntendon", "kg", "armature: inertia with respect to the rate of the length"),
     _field.real("tendon_frictionloss", "ntendon", "N", "largest dry friction"),
-    _field.rows(Vec2, "tendon_lengthspring", "ntendon", "m", "lengths between which the spring is at rest"),
+    _field.rows(Range, "tendon_lengthspring", "ntendon", "m", "lengths between which the spring is at rest"),
     _field.real(
         "tendon_springyield", "ntendon", "m", "yield deflection: beyond it the spring's references move plastically"
     ),
@@ -315,17 +335,17 @@ MUJOCO = (
     _field.int("actuator_forcelimited", "nactuator", "1", "the force is clamped", "bool"),
     _field.real("actuator_cranklength", "nactuator", "m", "length of the rod of a slider-crank"),
     _field.rows(Vec10, "actuator_dynprm", "nactuator", "s", "parameters of the activation"),
-    _field.rows(Vec2, "actuator_actrange", "nactuator", "1", "range of the activation"),
+    _field.rows(Range, "actuator_actrange", "nactuator", "1", "range of the activation"),
     _field.real("actuator_delay", "nactuator", "s", "delay of the control", "float64"),
-    _field.rows(Vec2, "actuator_lengthrange", "nout", "m, rad", "range of the output's transmission length"),
+    _field.rows(Range, "actuator_lengthrange", "nout", "m, rad", "range of the output's transmission length"),
     _field.rows(Vec10, "actuator_gainprm", "nactuator", "N, N/m, N s/m", "gain parameters"),
     _field.rows(Vec10, "actuator_biasprm", "nactuator", "N, N/m, N s/m", "bias parameters"),
     _field.rows(Wrench, "actuator_gear", "nout", "1", "factor of length and force; for balls and free joints an axis"),
-    _field.rows(Vec2, "actuator_ctrlrange", "nu", "1", "range of the control"),
-    _field.rows(Vec2, "actuator_forcerange", "nactuator", "N, N m", "range of the force"),
+    _field.rows(Range, "actuator_ctrlrange", "nu", "1", "range of the control"),
+    _field.rows(Range, "actuator_forcerange", "nactuator", "N, N m", "range of the force"),
     _field.real("actuator_damping", "nactuator", "N s/m, N m s/rad", "damping added to the joint, times gear squared"),
     _field.rows(
-        Vec2, "actuator_dampingpoly", "nactuator", "N s^2/m^2, N s^3/m^3", "damping of the second and third power"
+        Powers, "actuator_dampingpoly", "nactuator", "N s^2/m^2, N s^3/m^3", "damping of the second and third power"
     ),
     _field.real("actuator_armature", "nactuator", "kg, kg m^2", "inertia added to the joint, times gear squared"),
     _field.real("actuator_acc0", "nout", "m/s^2, rad/s^2", "norm of the acceleration from unit force in qpos0"),
@@ -343,7 +363,7 @@ MUJOCO = (
     _field.rows(Mat3, "cam_mat0", "ncam", "1", "orientation in qpos0"),
     _field.real("cam_fovy", "ncam", "degree", "vertical field of view"),
     _field.rows(Vec2, "cam_sensorsize", "ncam", "m", "size of the image sensor, zeros: none"),
-    _field.rows(Vec4, "cam_intrinsic", "ncam", "m", "focal lengths, principal point"),
+    _field.rows(Intrinsic, "cam_intrinsic", "ncam", "m", "focal lengths, principal point"),
     # sensors
     _field.int("sensor_type", "nsensor", "1", "type, as mjtSensor"),
     _field.int("sensor_datatype", "nsensor", "1", "0 real, 1 positive, 2 axis, 3 quaternion"),

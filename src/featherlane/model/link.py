@@ -20,7 +20,7 @@ from featherlane.model.arguments import LARGEST, bounded, instance, one_of
 from featherlane.model.assignment import encodable, real_number, reals
 from featherlane.model.derived import derived
 from featherlane.model.ordered_sums import turned_back
-from featherlane.spatial.types import Quat, Vec2, Vec3
+from featherlane.spatial.types import Quat, Range, Vec3
 
 KINDS = ("ball", "hinge", "slider", "fixed")
 LINK_BALL, LINK_HINGE, LINK_SLIDER, LINK_FIXED = range(4)
@@ -115,7 +115,7 @@ def listed(links: Link | Iterable[Link]) -> list[Link]:
     ),
     _field.real("link_erp", "nlink", "1", "ERP of the rows, negative: opt_erp"),
     _field.real("link_cfm", "nlink", "m/(s N)", "CFM of the rows, negative: opt_cfm"),
-    _field.rows(Vec2, "link_range", "nlink", "m, rad", "lower and upper stop"),
+    _field.rows(Range, "link_range", "nlink", "m, rad", "lower and upper stop"),
     _field.real("link_motor_vel", "nlink", "m/s, rad/s", "target velocity of the motor"),
     _field.real("link_motor_force", "nlink", "N, N m", "largest force of the motor, 0: no motor"),
     _field.real("link_motor_cfm", "nlink", "m/(s N)", "CFM of the motor, negative: opt_cfm"),

@@ -62,8 +62,8 @@ def focal_lengths(m, i, image):
     given = (sx != 0.0) & (sy != 0.0)
     s, c = sincos(RAD_PER_HALF_DEGREE * camera.fovy)
     f = 0.5 * high * (c / where(s == 0.0, 1.0, s))
-    fx = where(given, camera.intrinsic[0] / where(given, sx, 1.0) * wide, f)
-    return fx, where(given, camera.intrinsic[1] / where(given, sy, 1.0) * high, f)
+    fx = where(given, camera.intrinsic.fx / where(given, sx, 1.0) * wide, f)
+    return fx, where(given, camera.intrinsic.fy / where(given, sy, 1.0) * high, f)
 
 
 @kernel
@@ -73,8 +73,8 @@ def principal_point(m, i):
     wide, high = image_size(m, i)
     sx, sy = camera.sensorsize[0], camera.sensorsize[1]
     given = (sx != 0.0) & (sy != 0.0)
-    cx = where(given, camera.intrinsic[2] / where(given, sx, 1.0) * wide, 0.5 * wide)
-    return cx, where(given, camera.intrinsic[3] / where(given, sy, 1.0) * high, 0.5 * high)
+    cx = where(given, camera.intrinsic.cx / where(given, sx, 1.0) * wide, 0.5 * wide)
+    return cx, where(given, camera.intrinsic.cy / where(given, sy, 1.0) * high, 0.5 * high)
 
 
 @kernel
@@ -129,8 +129,8 @@ def image_ray(m, d, i, image, column, row):
         fx, fy = focal_lengths(m, i, image)
         sx, sy = camera.sensorsize[0], camera.sensorsize[1]
         given = (sx != 0.0) & (sy != 0.0)
-        x = where(given, x + camera.intrinsic[2] / where(given, sx, 1.0) * wide, x)
-        y = where(given, y + camera.intrinsic[3] / where(given, sy, 1.0) * high, y)
+        x = where(given, x + camera.intrinsic.cx / where(given, sx, 1.0) * wide, x)
+        y = where(given, y + camera.intrinsic.cy / where(given, sy, 1.0) * high, y)
         direction = normalize3(R @ Vec3(x / fx, y / fy, -1.0))[0]
     else:
         size = camera.fovy / high

@@ -25,5 +25,9 @@ Stiffness = row_type(
 )
 Box = row_type("Box", "cx cy cz hx hy hz")  # centre and half sizes
 Bounds = row_type("Bounds", "lx ly lz hx hy hz")  # lower and upper corner
+Range = row_type("Range", "lower upper")
+Powers = row_type("Powers", "second third")  # coefficients of a polynomial
+Invweight = row_type("Invweight", "linear angular")
+Intrinsic = row_type("Intrinsic", "fx fy cx cy")  # of a camera
 Solref = row_type("Solref", "timeconst dampratio")
 Solimp = row_type("Solimp", "dmin dmax width midpoint power")

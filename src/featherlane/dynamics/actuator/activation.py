@@ -84,7 +84,7 @@ def next_activation(m, d, i, a, rate):
         tau = fmax(actuator.dynprm[0], MINVAL)
         y = fma(rate * tau, lag(h, tau), x)
     if actuator.actlimited:
-        y = clip(y, actuator.actrange[0], actuator.actrange[1])
+        y = clip(y, actuator.actrange.lower, actuator.actrange.upper)
     return y
 
 

@@ -29,7 +29,7 @@ def _bound_tendon_forces(m, d):
         if is_on_limited_tendon(m, i):
             t, o = m.actuator_trnid[i, 0], m.actuator_outadr[i]
             total = d.tendon_actuatorfrc[t]
-            bounded = clip(total, m.tendon_actfrcrange[t][0], m.tendon_actfrcrange[t][1])
+            bounded = clip(total, m.tendon_actfrcrange[t].lower, m.tendon_actfrcrange[t].upper)
             inside = (bounded == total) | (total == 0.0)
             scale = bounded / where(total == 0.0, 1.0, total)
             d.actuator_force[o] = where(inside, d.actuator_force[o], d.actuator_force[o] * scale)
@@ -45,7 +45,7 @@ def _bound_forces(m, d):
                 bound_torque(m, d, i)
             else:
                 for o in range(actuator.outadr, actuator.outadr + actuator.outnum):
-                    low, high = actuator.forcerange[0], actuator.forcerange[1]
+                    low, high = actuator.forcerange.lower, actuator.forcerange.upper
                     d.actuator_force[o] = clip(d.actuator_force[o], low, high)
 
 
@@ -101,7 +101,7 @@ def _joint_limits(m, d):
         if compensated and joint.actgravcomp:
             d.qfrc_actuator[i] = d.qfrc_actuator[i] + d.qfrc_gravcomp[i]
         if joint.actfrclimited and is_scalar(joint.type):
-            d.qfrc_actuator[i] = clip(d.qfrc_actuator[i], joint.actfrcrange[0], joint.actfrcrange[1])
+            d.qfrc_actuator[i] = clip(d.qfrc_actuator[i], joint.actfrcrange.lower, joint.actfrcrange.upper)
 
 
 @kernel

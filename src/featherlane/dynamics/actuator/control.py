@@ -40,7 +40,7 @@ def _take_delayed(m, d):
 def _clamped(m, x, u):
     """Returns the value x of control u, clamped to its range; NaN stays NaN."""
     if m.actuator_ctrllimited[u] and not (m.opt_disableflags & DISABLE_CLAMPCTRL):
-        x = where(x == x, clip(x, m.actuator_ctrlrange[u][0], m.actuator_ctrlrange[u][1]), x)
+        x = where(x == x, clip(x, m.actuator_ctrlrange[u].lower, m.actuator_ctrlrange[u].upper), x)
     return x
 
 

@@ -23,14 +23,14 @@ def _strength(m, o, prm):
 @kernel
 def _optimum(m, o, prm):
     """Returns L0."""
-    stretch = m.actuator_lengthrange[o][1] - m.actuator_lengthrange[o][0]
+    stretch = m.actuator_lengthrange[o].upper - m.actuator_lengthrange[o].lower
     return fmax(stretch / fmax(prm.high - prm.low, MINVAL), MINVAL)
 
 
 @kernel
 def _normalized(m, d, o, prm, unit):
     """Returns L."""
-    return prm.low + (d.actuator_length[o] - m.actuator_lengthrange[o][0]) / unit
+    return prm.low + (d.actuator_length[o] - m.actuator_lengthrange[o].lower) / unit
 
 
 @kernel

@@ -40,7 +40,7 @@ def orient(m, d, i):
 def is_bound(m, d, i):
     """Returns the mask of worlds where the torque is at its bound, up to rounding."""
     o = m.actuator_outadr[i]
-    return norm3(Vec3(d.actuator_force[o : o + 3])) >= (1.0 - AT_BOUND) * m.actuator_forcerange[i][1]
+    return norm3(Vec3(d.actuator_force[o : o + 3])) >= (1.0 - AT_BOUND) * m.actuator_forcerange[i].upper
 
 
 @kernel
@@ -48,6 +48,6 @@ def bound_torque(m, d, i):
     """Limits the torque of three outputs to its range and keeps its direction."""
     o = m.actuator_outadr[i]
     x = Vec3(d.actuator_force[o : o + 3])
-    length, most = norm3(x), m.actuator_forcerange[i][1]
+    length, most = norm3(x), m.actuator_forcerange[i].upper
     s = where(length > most, most / where(length > 0.0, length, 1.0), 1.0)
     d.actuator_force[o : o + 3] = s * x

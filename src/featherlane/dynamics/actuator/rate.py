@@ -24,17 +24,17 @@ def is_saturated(m, d, i):
     f = d.actuator_force[o]
     mask = not_(f == f)
     if actuator.forcelimited:
-        low, high = actuator.forcerange[0], actuator.forcerange[1]
+        low, high = actuator.forcerange.lower, actuator.forcerange.upper
         if actuator.gaintype == GAIN_SO3:
             mask = is_bound(m, d, i)
         else:
             mask = (f <= low) | (f >= high)
     if drives_joint(m, i) and joint.actfrclimited and is_scalar(joint.type):
         q = d.qfrc_actuator[joint.dofadr]
-        mask = mask | (q <= joint.actfrcrange[0]) | (q >= joint.actfrcrange[1])
+        mask = mask | (q <= joint.actfrcrange.lower) | (q >= joint.actfrcrange.upper)
     if is_on_limited_tendon(m, i):
         q = d.tendon_actuatorfrc[j]
-        mask = mask | (q <= m.tendon_actfrcrange[j][0]) | (q >= m.tendon_actfrcrange[j][1])
+        mask = mask | (q <= m.tendon_actfrcrange[j].lower) | (q >= m.tendon_actfrcrange[j].upper)
     return mask
 
 

@@ -34,7 +34,7 @@ def is_reflected(m, j):
     for k in range(m.nactuator):
         actuator = m.actuator[k]
         if drives_joint(m, k) and actuator.trnid[0] == j:
-            b, c, e = actuator.damping, actuator.dampingpoly[0], actuator.dampingpoly[1]
+            b, c, e = actuator.damping, actuator.dampingpoly.second, actuator.dampingpoly.third
             acts = (actuator.armature != 0.0) | (b != 0.0) | (c != 0.0) | (e != 0.0)
             found = where(acts, 1.0, found)
     return found > 0.0
@@ -44,13 +44,13 @@ def is_reflected(m, j):
 def damping(m, d, i):
     """Returns (b, c, e): the damping force of DoF i is -v (b + c |v| + e v^2), of the joint and its actuators."""
     j = m.dof_jntid[i]
-    b, c, e = m.dof_damping[i], m.dof_dampingpoly[i][0], m.dof_dampingpoly[i][1]
+    b, c, e = m.dof_damping[i], m.dof_dampingpoly[i].second, m.dof_dampingpoly[i].third
     if m.jnt_actuatorid[j] != -1:
         for k in range(m.nactuator):
             actuator = m.actuator[k]
             if drives_joint(m, k) and actuator.trnid[0] == j:
                 s = _gear_squared(m, k)
                 b = fma(actuator.damping, s, b)
-                c = fma(actuator.dampingpoly[0], s, c)
-                e = fma(actuator.dampingpoly[1], s, e)
+                c = fma(actuator.dampingpoly.second, s, c)
+                e = fma(actuator.dampingpoly.third, s, e)
     return b, c, e

@@ -19,7 +19,7 @@ def joint_at_stop(m, d, j):
     x, limited = d.qpos[joint.qposadr], 0.0
     if joint.limited != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = 1.0
-    return (limited > 0.0) & (x < joint.range[0]), (limited > 0.0) & (x > joint.range[1])
+    return (limited > 0.0) & (x < joint.range.lower), (limited > 0.0) & (x > joint.range.upper)
 
 
 @kernel
@@ -28,8 +28,8 @@ def link_at_stop(m, d, k):
     x, limited = d.link_position[k], 0.0
     if m.link_limited[k] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = 1.0
-    low = (limited > 0.0) & (x <= m.link_range[k][0])
-    return low, (limited > 0.0) & (x >= m.link_range[k][1]) & not_(low)
+    low = (limited > 0.0) & (x <= m.link_range[k].lower)
+    return low, (limited > 0.0) & (x >= m.link_range[k].upper) & not_(low)
 
 
 @kernel
@@ -58,7 +58,7 @@ def _push_along(m, d, k, side, s, result):
 def _push_link(m, d, k, result):
     """result += the force of link k's motor at its stop."""
     low, high = link_at_stop(m, d, k)
-    apart = m.link_range[k][0] < m.link_range[k][1]
+    apart = m.link_range[k].lower < m.link_range[k].upper
     f = _push(m.link_motor_vel[k], m.link_motor_force[k], m.link_motor_fudge[k], low & apart, high & apart)
     if any_(f != 0.0):
         _push_along(m, d, k, 0, f, result)
@@ -76,7 +76,7 @@ def push_at_stops(m, d, result):
             joint = m.joint[j]
             if is_scalar(joint.type) and joint.limited != 0:
                 low, high = joint_at_stop(m, d, j)
-                i, apart = joint.dofadr, joint.range[0] < joint.range[1]
+                i, apart = joint.dofadr, joint.range.lower < joint.range.upper
                 f = _push(joint.motor_vel, joint.motor_force, joint.motor_fudge, low & apart, high & apart)
                 result[i] = where(f != 0.0, result[i] + f, result[i])
         if m.opt_disableflags & DISABLE_EQUALITY == 0:

@@ -64,7 +64,7 @@ def tendon_reference(m, d, i):
     """Returns (lower, upper): rest lengths of the spring of tendon i."""
     p = m.tendon_plasticadr[i]
     if p >= 0:
-        rest = Vec2(d.plastic[p : p + 2])
+        rest = Range(d.plastic[p : p + 2])
     else:
         rest = m.tendon_lengthspring[i]
     return rest

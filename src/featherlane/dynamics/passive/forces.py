@@ -11,7 +11,7 @@ from featherlane.dynamics.tendon.force import add_tendon_dampers, add_tendon_spr
 @kernel
 def spring_coefficients(m, j):
     """Returns (k, c, e): the spring force of joint j is -x (k + c x + e x^2)."""
-    return m.jnt_stiffness[j], m.jnt_stiffnesspoly[j][0], m.jnt_stiffnesspoly[j][1]
+    return m.jnt_stiffness[j], m.jnt_stiffnesspoly[j].second, m.jnt_stiffnesspoly[j].third
 
 
 @kernel

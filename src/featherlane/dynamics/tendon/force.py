@@ -19,7 +19,7 @@ from featherlane.dynamics.tendon.length import add_tendon_force, is_fixed
 @kernel
 def tendon_stiffness(m, i):
     """Returns (k, c, e): the spring force of tendon i is -x (k + c x + e x^2)."""
-    return m.tendon_stiffness[i], m.tendon_stiffnesspoly[i][0], m.tendon_stiffnesspoly[i][1]
+    return m.tendon_stiffness[i], m.tendon_stiffnesspoly[i].second, m.tendon_stiffnesspoly[i].third
 
 
 @kernel
@@ -39,14 +39,14 @@ def _gear_squared(m, k):
 def tendon_damping(m, i):
     """Returns (b, c, e): the damping force of tendon i is -v (b + c |v| + e v^2), of tendon and actuators together."""
     tendon = m.tendon[i]
-    b, c, e = tendon.damping, tendon.dampingpoly[0], tendon.dampingpoly[1]
+    b, c, e = tendon.damping, tendon.dampingpoly.second, tendon.dampingpoly.third
     if tendon.actuatorid != -1:
         for k in range(m.nactuator):
             if pulls_tendon(m, k, i):
                 s = _gear_squared(m, k)
                 b = fma(m.actuator_damping[k], s, b)
-                c = fma(m.actuator_dampingpoly[k][0], s, c)
-                e = fma(m.actuator_dampingpoly[k][1], s, e)
+                c = fma(m.actuator_dampingpoly[k].second, s, c)
+                e = fma(m.actuator_dampingpoly[k].third, s, e)
     return b, c, e
 
 

@@ -103,7 +103,7 @@ def difference_steps(m, d, c):
     if i >= 0:
         u = d.ctrl[i]
         if m.actuator_ctrllimited[i]:
-            low, high = m.actuator_ctrlrange[i][0], m.actuator_ctrlrange[i][1]
+            low, high = m.actuator_ctrlrange[i].lower, m.actuator_ctrlrange[i].upper
             up = where((u >= low) & (u + EPS <= high), up, 0.0)
             down = where((u - EPS >= low) & (u <= high), down, 0.0)
     return up, down

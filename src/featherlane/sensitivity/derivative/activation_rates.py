@@ -64,7 +64,7 @@ def _next_activation_slopes(m, d, i):
         by_activation, by_control, rate = 1.0, 0.0, 0.0
     if actuator.actlimited:
         y = fma(rate, span, d.act[a])
-        inside = (y >= actuator.actrange[0]) & (y <= actuator.actrange[1])
+        inside = (y >= actuator.actrange.lower) & (y <= actuator.actrange.upper)
         by_activation, by_control = where(inside, by_activation, 0.0), where(inside, by_control, 0.0)
     return by_activation, by_control
 
@@ -84,7 +84,7 @@ def control_rates(m, d, p, i, c):
     actuator = m.actuator[i]
     u, moves = d.ctrl[c], not_(d.badctrl[0] > 0.0)
     if m.actuator_ctrllimited[c]:
-        moves = moves & (u >= m.actuator_ctrlrange[c][0]) & (u <= m.actuator_ctrlrange[c][1])
+        moves = moves & (u >= m.actuator_ctrlrange[c].lower) & (u <= m.actuator_ctrlrange[c].upper)
     slope = where(moves, 1.0, 0.0)
     if actuator.dyntype != DYN_NONE:
         _, by_control = _next_activation_slopes(m, d, i)

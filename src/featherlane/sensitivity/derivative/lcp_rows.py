@@ -116,7 +116,7 @@ def place_dof_rows(m, d):
             write_dof_friction(m, d, k, d.dofrow_id[k], present, shortest)
         else:
             j, sign = d.dofrow_id[k], d.dofrow_J[k] + 0.0
-            at = where(sign > 0.0, m.jnt_range[j][0], m.jnt_range[j][1])
+            at = where(sign > 0.0, m.jnt_range[j].lower, m.jnt_range[j].upper)
             write_joint_limit(m, d, k, j, sign, sign * (d.qpos[m.jnt_qposadr[j]] - at), present, shortest)
 
 

@@ -48,7 +48,7 @@ def _share(m, d, j):
             share = 0.0
         elif m.jnt_actfrclimited[joint] and is_scalar(m.jnt_type[joint]):
             f = d.qfrc_actuator[j]
-            inside = (f > m.jnt_actfrcrange[joint][0]) & (f < m.jnt_actfrcrange[joint][1])
+            inside = (f > m.jnt_actfrcrange[joint].lower) & (f < m.jnt_actfrcrange[joint].upper)
             share = where(inside, share, 0.0)
     return share
 

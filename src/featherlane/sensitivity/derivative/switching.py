@@ -115,7 +115,7 @@ def limit_distance(m, d):
         return least
     for j in range(m.njnt):
         joint = m.joint[j]
-        lo, hi, margin = joint.range[0], joint.range[1], joint.margin
+        lo, hi, margin = joint.range.lower, joint.range.upper, joint.margin
         if joint.limited != 0 and is_scalar(joint.type):
             q = d.qpos[joint.qposadr]
             least = fmin(least, fmin(fabs(q - lo - margin), fabs(hi - q - margin)) / REACH)

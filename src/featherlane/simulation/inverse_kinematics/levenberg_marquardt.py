@@ -35,10 +35,10 @@ def _clamp_joint(m, d, j):
     if joint.limited:
         if is_scalar(kind):
             # NaN remains
-            q, low, high = d.qpos[a], joint.range[0], joint.range[1]
+            q, low, high = d.qpos[a], joint.range.lower, joint.range.upper
             d.qpos[a] = where(q < low, low, where(q > high, high, q))
         elif is_ball(kind):
-            q, most = Quat(d.qpos[a : a + 4]), joint.range[1]
+            q, most = Quat(d.qpos[a : a + 4]), joint.range.upper
             r = quat_log(q.unit)
             angle = norm3(r)
             over = angle > most
@@ -84,7 +84,7 @@ def _release(m, d, p):
         held = false_mask(d)
         if p.limited and joint.limited and is_scalar(joint.type):
             q = p.q[joint.qposadr]
-            held = ((q <= joint.range[0]) & (g <= 0.0)) | ((q >= joint.range[1]) & (g >= 0.0))
+            held = ((q <= joint.range.lower) & (g <= 0.0)) | ((q >= joint.range.upper) & (g >= 0.0))
         p.free[i] = where(held, 0.0, 1.0)
         size = sqrt(p.A[i, i])
         steepest = fmax(steepest, where(held | (size < MINVAL), 0.0, fabs(g) / fmax(size, MINVAL)))

@@ -70,7 +70,7 @@ def reset_references(m, d, mask):
         for t in range(m.ntendon):
             p = m.tendon_plasticadr[t]
             if p >= 0:
-                d.plastic[p : p + 2] = where(mask, m.tendon_lengthspring[t], Vec2(d.plastic[p : p + 2]))
+                d.plastic[p : p + 2] = where(mask, m.tendon_lengthspring[t], Range(d.plastic[p : p + 2]))
 
 
 @kernel

@@ -262,7 +262,7 @@ def wake_tied(m, d):
         tendon = m.tendon[i]
         if tendon.limited != 0 and tendon.treenum == 2:
             t1, t2, length = tendon.treeid[0], tendon.treeid[1], d.ten_length[i]
-            distance = fmin(length - tendon.range[0], tendon.range[1] - length)
+            distance = fmin(length - tendon.range.lower, tendon.range.upper - length)
             near = distance < tendon.margin
             near = near & (d.tree_awake[t1] != d.tree_awake[t2])
             if any_(near):

@@ -52,7 +52,7 @@ def joint_motors(m, d):
                 low, high = joint_at_stop(m, d, j)
                 present = powered & not_(low) & not_(high)
                 if joint.limited != 0:
-                    present = present & (joint.range[0] < joint.range[1])
+                    present = present & (joint.range.lower < joint.range.upper)
                 if not any_(present):
                     pass
                 elif has_capacity(m, d, 1):
@@ -65,7 +65,7 @@ def joint_motors(m, d):
 @kernel
 def link_stop_velocity(m, d, k, low, high, v):
     """Returns the target velocity of the stop of link k, with v its velocity now."""
-    x, lower, upper = d.link_position[k], m.link_range[k][0], m.link_range[k][1]
+    x, lower, upper = d.link_position[k], m.link_range[k].lower, m.link_range[k].upper
     error = where(low, x - lower, where(high, x - upper, 0.0))
     c = -(own_or(m.link_stop_erp[k], m.opt_erp[0]) / timestep(m)) * error
     e = m.link_stop_bounce[k]
@@ -89,7 +89,7 @@ def append_motor(m, d, k, present, low, high):
     row = append_jacobian_row(m, d, start, n)
     c = where(at, link_stop_velocity(m, d, k, low, high, row.v), m.link_motor_vel[k])
     cfm = own_or(where(at, m.link_stop_cfm[k], m.link_motor_cfm[k]), m.opt_cfm[0])
-    force, free = m.link_motor_force[k], m.link_range[k][0] < m.link_range[k][1]
+    force, free = m.link_motor_force[k], m.link_range[k].lower < m.link_range[k].upper
     lo = where(at, where(low & free, 0.0, -most), -force)
     hi = where(at, where(high & free, 0.0, most), force)
     set_row(m, d, row, present, c, cfm, (lo, hi))
