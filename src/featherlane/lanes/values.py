@@ -7,6 +7,7 @@ compiled definitions, with one LLVM vector (or scalar at W = 1) per value.
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import numpy as np
 
@@ -173,7 +174,7 @@ def single_precision(x) -> bool:
     return getattr(x, "dtype", None) == np.float32
 
 
-def read_lane(rows, i: int, lane: int):
+def read_lane(rows, i: int, lane: int) -> Any:
     """Returns one world's number, or typed row, of row i, as float64 at every precision of the record."""
     row = rows[i]
     if _kind_of(row):
