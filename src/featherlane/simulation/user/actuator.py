@@ -37,9 +37,9 @@ def set_user_actuator(
     A kernel is compiled for each width and precision; it uses the functions of `featherlane.lanes`, which work on one
     value per world.  A function without the decorator is plain Python, is called for one world after the other, and
     may use any Python code.  Both read fields by MuJoCo's names: `m.field[i]` is the row of an object if the field has
-    a row type; else element k of row i of a field (n, c) is `m.field[c * i + k]`.  Of the world they can read the state,
-    the inputs and the fields that depend on positions and velocities; `d.actuator_input` holds the controls in effect,
-    delayed and clamped.
+    a row type; else element k of row i of a field (n, c) is `m.field[c * i + k]`.  Of the world they can read the
+    state, the inputs and the fields that depend on positions and velocities; `d.actuator_input` holds the controls in
+    effect, delayed and clamped.
 
     Args:
         model: the model.
