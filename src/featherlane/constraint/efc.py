@@ -172,7 +172,8 @@ def efc_numbers(m, d, er):
         _count(er, d.dofrow_present[k], d.dofrow_type[k])
     for k in range(d.ngenrow[0]):
         _count(er, d.genrow_present[k], d.genrow_type[k])
-    er.efc_count[0] = number_contacts(m, d, er, er.efc_count[0])
+    before = er.efc_count[0]  # rows that precede those of contacts
+    er.efc_count[0] = number_contacts(m, d, er, before)
 
 
 @stage(er=EFC)

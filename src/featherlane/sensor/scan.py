@@ -16,17 +16,18 @@ STEEP = 0.1  # horizontal length of the frame's x axis below which its y axis de
 @kernel
 def aligned_axes(R, alignment):
     """Returns the rotation of a pattern: that of the frame, its rotation about the vertical alone, or the identity."""
-    no = 0.0 * R[0]
-    one = no + 1.0
-    length = sqrt(fma(R[0], R[0], R[3] * R[3]))
+    zero = 0.0 * R.xx
+    one = zero + 1.0
+    length = sqrt(fma(R.xx, R.xx, R.yx * R.yx))
+    # heading: the x axis; if that is steep, the y axis turned right by 90 degrees
     level = length >= STEEP
-    x, y = where(level, R[0], R[4]), where(level, R[3], -R[1])
+    x, y = where(level, R.xx, R.yy), where(level, R.yx, -R.xy)
     length = sqrt(fma(x, x, y * y))
     x, y = x / length, y / length
     if alignment == YAW:
-        R = Mat3(x, -y, no, y, x, no, no, no, one)
+        R = Mat3(x, -y, zero, y, x, zero, zero, zero, one)
     if alignment == WORLD:
-        R = Mat3(one, no, no, no, one, no, no, no, one)
+        R = Mat3(one, zero, zero, zero, one, zero, zero, zero, one)
     return R
 
 

@@ -221,24 +221,25 @@ def mesh_feature(m1, d1, side, u, least):
 
 @kernel
 def cylinder_feature(d1, side, u, least):
-    """Finds a cap with points around its rim, a line of the side, or nothing."""
+    """Finds a cap with points around its rim, a line of the side, or nothing; u is the normal in the shape's frame."""
     r, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
     zero = 0.0 * r
     if fabs(u[2]) > least:
-        s = zero + 1.0
+        sign = zero + 1.0
         if u[2] < 0.0:
-            s = -s
+            sign = -sign
         x, y = r, zero
         for k in range(RIM):
-            store_corner(d1, side, k, (x, y, s * half))
+            store_corner(d1, side, k, (x, y, sign * half))
             x, y = RIM_COS * x - RIM_SIN * y, RIM_SIN * x + RIM_COS * y
-        move_corners(d1, side, RIM)
-        store_corner(d1, side, RIM, to_contact(contact_frames(d1, side), Vec3(zero, zero, s * half)))
-        set_plane(d1, side, Vec3(zero, zero, s))
+        move_corners(d1, side, RIM)  # from the shape's frame to the contact's
+        store_corner(d1, side, RIM, to_contact(contact_frames(d1, side), Vec3(zero, zero, sign * half)))
+        set_plane(d1, side, Vec3(zero, zero, sign))
         d1.feature.count[side] = DISC
     elif fabs(u[2]) < EDGE:
-        s = r / sqrt(u[0] * u[0] + u[1] * u[1])
-        store_segment(d1, side, Vec3(s * u[0], s * u[1], half), Vec3(s * u[0], s * u[1], -half))
+        scale = r / sqrt(u[0] * u[0] + u[1] * u[1])
+        x, y = scale * u[0], scale * u[1]
+        store_segment(d1, side, Vec3(x, y, half), Vec3(x, y, -half))
 
 
 @kernel

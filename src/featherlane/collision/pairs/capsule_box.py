@@ -94,6 +94,8 @@ def edges_and_segment(mb, ma, mc, u, v, inverse):
 def compute_box_edges(d1, signs, p, h, half, size, k):
     """Computes squared distances, coordinates of nearest points and clipped ends of the four edges along axis k.
 
+    The least |c + e s_k - p - x h| over e and x solves [ma mb; mb mc] (e, x) = (u, v): c is a corner, s_k half an edge,
+    p the centre of the segment, h its half vector, and half = |h|.
     Each edge is stored at the index of its lower corner; entries of upper corners are empty.
     """
     E = eights(d1.box.edge)
@@ -101,12 +103,13 @@ def compute_box_edges(d1, signs, p, h, half, size, k):
     det = ma * mc - mb * mb
     skew = fabs(det) >= MINVAL
     inverse = 1.0 / det if skew else 0.0
-    d = Vec3((signs[c] * size[c] if k != c else 0.0) - p[c] for c in range(3))
-    e, x, end = edges_and_segment(mb, ma, mc, -size[k] * d[k], plain_dot3(h, d), inverse)
-    d, step = d - x * h, size[k] * e
-    d = Vec3(d[c] + (step if k == c else 0.0) for c in range(3))
-    square = plain_dot3(d, d) if skew else NEVER + signs[k]
-    E[4 * k], E[4 * k + 1], E[4 * k + 2], E[4 * k + 3] = where(signs[k] < 0.0, square, NEVER), x, e, end
+    gap = Vec3((signs[c] * size[c] if k != c else 0.0) - p[c] for c in range(3))
+    e, x, end = edges_and_segment(mb, ma, mc, -size[k] * gap[k], plain_dot3(h, gap), inverse)
+    gap, step = gap - x * h, size[k] * e
+    gap = Vec3(gap[c] + (step if k == c else 0.0) for c in range(3))
+    square = plain_dot3(gap, gap) if skew else NEVER + signs[k]
+    row = 4 * k  # squared distance, x, e, clipped end; one corner per lane
+    E[row], E[row + 1], E[row + 2], E[row + 3] = where(signs[k] < 0.0, square, NEVER), x, e, end
 
 
 @kernel

@@ -189,26 +189,28 @@ def _raise(p, q, a, u, v, b, arc):
 
 @kernel
 def wrap(m, d, start, end, g, kind, side):
-    """Returns (mask, x, y, length): whether the tendon bends at geom g, from point x to y, and the length in between.
+    """Returns (mask, first, last, length): whether the tendon bends at geom g, between which points, and the length.
 
     Args:
         start, end: the sites before and after the geom.
         g: a sphere or a cylinder, which is treated as infinitely long.
         kind: mjtWrap.
         side: its side site, or -1.
+
+    The tendon is wrapped in the plane with the axes e1 and e2 of the geom's frame: a, b, u, v are points of this plane.
     """
     R, centre, r = d.geom_xmat[g], d.geom_xpos[g], m.geom_size[g][0]
     rounding = ROUNDING32 if single_precision(d) else ROUNDING
     p = R.T @ (d.site_xpos[start] - centre)
     q = R.T @ (d.site_xpos[end] - centre)
-    x, y = _axes(p, q, kind)
+    e1, e2 = _axes(p, q, kind)
     slack = fma(TYPED, r, rounding * (norm3(centre) + fmax(norm3(p), norm3(q))))
-    first_out, a = _on_surface((dot(p, x), dot(p, y)), r, slack)
-    last_out, b = _on_surface((dot(q, x), dot(q, y)), r, slack)
-    s = p
+    first_out, a = _on_surface((dot(p, e1), dot(p, e2)), r, slack)
+    last_out, b = _on_surface((dot(q, e1), dot(q, e2)), r, slack)
+    s = p  # not used without a side site
     if side >= 0:
         s = R.T @ (d.site_xpos[side] - centre)
-    bends, u, v, arc = round_circle(a, b, r, first_out & last_out, (dot(s, x), dot(s, y)), 1 if side >= 0 else 0)
+    bends, u, v, arc = round_circle(a, b, r, first_out & last_out, (dot(s, e1), dot(s, e2)), 1 if side >= 0 else 0)
     if side >= 0:
         inside = norm3(s) < r - slack
         if any_(inside):
@@ -216,7 +218,7 @@ def wrap(m, d, start, end, g, kind, side):
             bends = (inside & within) | (not_(inside) & bends)
             u, v, arc = where2(inside, t, u), where2(inside, t, v), where(inside, 0.0, arc)
     bends = bends & (norm3(p) >= MINVAL) & (norm3(q) >= MINVAL)
-    first, last = fma(u[0], x, u[1] * y), fma(v[0], x, v[1] * y)
+    first, last = fma(u[0], e1, u[1] * e2), fma(v[0], e1, v[1] * e2)
     if kind == WRAP_CYLINDER:
         z, w, arc = _raise(p, q, a, u, v, b, arc)
         first, last = Vec3(first.x, first.y, z), Vec3(last.x, last.y, w)

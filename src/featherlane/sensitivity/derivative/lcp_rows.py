@@ -174,15 +174,15 @@ def _velocity_on_branch(m, d, p, k, erp, v, store):
 
 @kernel
 def _contact_again(m, d, p, k, start, n, present, store):
-    """Computes all rows of contact k on its branch."""
+    """Computes all rows of contact k on its branch; d.primal.search passes a row of J from one function to the next."""
     spin = set_contact_parameters(m, d, k)
-    E, C = contact_softness(m, d, k)
+    erp, cfm = contact_softness(m, d, k)
     fill_row(m, d, k, 0, start, n, present)
-    normal, v, a = append_jacobian_row(m, d, start, n)
-    c = _velocity_on_branch(m, d, p, k, E, v, store)
-    set_row(m, d, (normal, v, a), present, c, C, (0.0, INFINITE))
-    d.con_lcprow[k] = normal
-    append_friction(m, d, k, start, n, present, normal, spin)
+    row, v, a = append_jacobian_row(m, d, start, n)
+    goal = _velocity_on_branch(m, d, p, k, erp, v, store)
+    set_row(m, d, (row, v, a), present, goal, cfm, (0.0, INFINITE))
+    d.con_lcprow[k] = row
+    append_friction(m, d, k, start, n, present, row, spin)
 
 
 @kernel

@@ -117,12 +117,13 @@ def limits(d):
 def is_exact_step(m, d, live, switched, fell, still, gradient):
     """Returns, in float32, the mask of worlds whose gradient is rounding, although it is above the tolerance.
 
-    A step is exact if no row switched in it and the gradient fell to rounding level (if H is ill-conditioned, a step
-    may not be exact).  An exact step leaves a small gradient.  If only one of the two holds, the terms of the gradient
-    decide: rows that switch in the last step, or alternate, leave no more than rounding.
+    A step is exact if the gradient is small (`balanced`), and either no row switched and the gradient fell to rounding
+    level, or the gradient stays at its least value (`still`).  If H is ill-conditioned, a step may not be exact.
+    If only one of balanced, still and "no row switched" holds, the terms of the gradient decide: rows that switch in
+    the last step, or alternate, leave no more than rounding.
     """
     balanced = gradient <= EXACT * size_of_forces(m, d)
-    exact = (not_(switched) & fell | still) & balanced
+    exact = ((not_(switched) & fell) | still) & balanced
     unclear = live & not_(exact) & (balanced | still | not_(switched))
     if any_(unclear):
         exact = exact | (unclear & is_rounding_of_terms(m, d))

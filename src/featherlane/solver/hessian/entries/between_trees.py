@@ -60,12 +60,17 @@ def add_point_stiffness(m, d, k, F):
 
 @kernel
 def add_turning_stiffness(m, d, k, A, p, s):
-    """Adds the turns of contact k to K: A on the rotations, p s^T between rotation and translation."""
-    r, t = arms(m, d, k)
-    pair, x, y, a = d.hessian.con_coupling[k], cross(r, s), cross(t, s), A.rows
+    """Adds the turns of contact k to K: A on the rotations, p s^T between rotation and translation.
+
+    With the arms r and q of the two bodies, the rotations get A + p (q x s)^T + (r x s) p^T.
+    """
+    r, q = arms(m, d, k)
+    pair, a = d.hessian.con_coupling[k], A.rows
+    rs, qs = cross(r, s), cross(q, s)
     for i in unrolled(range(3)):
         K = d.hessian.coupling_K[pair, i]
-        d.hessian.coupling_K[pair, i] = join(K.moment + fma(p[i], y, fma(x[i], p, a[i])), fma(p[i], s, K.translation))
+        rotation = K.moment + fma(p[i], qs, fma(rs[i], p, a[i]))
+        d.hessian.coupling_K[pair, i] = join(rotation, fma(p[i], s, K.translation))
         K = d.hessian.coupling_K[pair, 3 + i]
         d.hessian.coupling_K[pair, 3 + i] = join(fma(s[i], p, K.moment), K.translation)
 
