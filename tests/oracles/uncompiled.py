@@ -7,7 +7,7 @@ from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 
-from featherlane.lanes.record import Rows, python_record
+from featherlane.lanes.record import Objects, Rows, python_record
 from featherlane.simulation.tile.library import RECORDS
 
 LAYOUTS = tuple(RECORDS[record][0] for record in ("m", "d"))
@@ -34,6 +34,10 @@ def _record(width, dtype, within: str, sizes: dict[str, int], fields) -> SimpleN
                 rows = np.array(np.broadcast_to(rows.reshape(len(rows), -1), (len(rows), width)), dtype)
             value = typed(rows, within + name, sizes)
         setattr(out, name, value)
+    for layout in LAYOUTS:
+        for name, prefix in layout.groups.items():
+            if not within and not hasattr(out, name) and any(field.startswith(prefix) for field in fields):
+                setattr(out, name, Objects(out, prefix))
     return out
 
 

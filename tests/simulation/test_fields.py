@@ -41,9 +41,12 @@ def trees(folder: Path) -> list[ast.Module]:
 
 
 def named(folder: Path) -> set[str]:
-    """Returns the fields of the data that code below a folder names, `d.qpos` or `d.primal.grad`."""
+    """Returns the fields of the data that code below a folder names: `d.qpos`, `d.primal.grad`, `c.dist`."""
     nodes = [node for tree in trees(folder) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     names = {f"{node.value.attr}.{node.attr}" for node in nodes if isinstance(node.value, ast.Attribute)}
+    of_names = [node for node in nodes if isinstance(node.value, ast.Name)]
+    names |= {f"{node.value.id}.{node.attr}" for node in of_names}
+    names |= {prefix + node.attr for node in of_names for prefix in DATA.groups.values()}
     return {name for name in names | {node.attr for node in nodes} if name in DATA}
 
 

@@ -246,7 +246,7 @@ class Rows:
     def _row(self, index):
         """Returns the row of several indices."""
         if len(index) != len(self.inner) + 1:
-            raise TypeError(f"{self.label}: {len(index)} indices, allowed are {len(self.inner) + 1}")
+            raise ArgumentError(f"{self.label}: {len(index)} indices, allowed are {len(self.inner) + 1}")
         return int(np.ravel_multi_index(index[1:], self.inner)) + int(index[0]) * math.prod(self.inner)
 
     def of(self, i):
@@ -286,7 +286,7 @@ class Rows:
     def _slice(self, s: slice) -> range:
         """Returns the indices of a slice of a field without a row type."""
         if self.kind or s.step is not None:
-            raise TypeError(f"{self.label}: a slice is [a : a + n], of a flat field; flat(field) is one")
+            raise ArgumentError(f"{self.label}: a slice is [a : a + n], of a flat field; flat(field) is one")
         return range(s.start, s.stop)
 
     def __setitem__(self, i, x):
@@ -342,11 +342,11 @@ def python_record(record: Record) -> SimpleNamespace:
             inner = tuple(n if isinstance(n, int) else record.size(n) for n in record.layout.inner(f))
             setattr(owner, name, Rows(record.arrays[f.name], f"{record.layout.name}.{f.name}", f.rows, inner))
     for name, prefix in record.layout.groups.items():
-        setattr(out, name, _Group(out, prefix))
+        setattr(out, name, Objects(out, prefix))
     return out
 
 
-class _Group:
+class Objects:
     """The objects of one kind in an uncompiled record: `d.contact[k]`."""
 
     def __init__(self, record, prefix):

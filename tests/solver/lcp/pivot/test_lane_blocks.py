@@ -75,7 +75,7 @@ def free(problem, s):
 def test_the_factor_is_that_of_each_worlds_free_rows(n, rng):
     problems, _ = known_problems(rng, n, 4)
     p = tile(*problems)
-    sides = p.lcp.best.array[...] = rng.integers(-1, 2, (n, 4)) * (rng.random((n, 4)) < 0.5)
+    sides = p.lcp_state.array[...] = rng.integers(-1, 2, (n, 4)) * (rng.random((n, 4)) < 0.5)
     w = p.lcp.w.array[...] = rng.standard_normal((n, 4))
     active = np.nonzero((sides == 0).any(1))[0]
     m = lane_blocks.list_active(p)
@@ -89,7 +89,7 @@ def test_the_factor_is_that_of_each_worlds_free_rows(n, rng):
     for lane, problem in enumerate(problems):
         A, on = free(problem, sides[:, lane])
         here = on[active]
-        D = p.lcp.step.array[:m, lane]
+        D = p.lcp_dinv.array[:m, lane]
         assert (D[~here] == 0.0).all() and (D[here] > 0.0).all()
         l = L[lane][np.ix_(here, here)] + np.eye(here.sum())
         np.testing.assert_allclose(l / D[here] @ l.T, A[np.ix_(on, on)], atol=KNOWN)
@@ -111,19 +111,19 @@ def test_rows_change_state_if_their_condition_is_violated():
     p = tile(Problem(np.eye(7), np.zeros(7), -1.0, 2.0))
     p.lcp.y.array[:], p.lcp.g.array[:] = -1.0, 2.0
     p.lcp.y.array[6] = p.lcp.g.array[6] = 0.0  # held for any w
-    p.lcp.best.array[:, 0] = [0, 0, 0, -1, 1, -1, -1]
+    p.lcp_state.array[:, 0] = [0, 0, 0, -1, 1, -1, -1]
     p.lcp.x.array[:, 0] = [-1.5, 2.5, 0.5, -1, 2, -1, 0]
     p.lcp.w.array[:, 0] = [0, 0, 0, -1, 1, 1, -1]
     everywhere = p.lcp.x[0] < 9.0
     assert lane_blocks.exchange_rows(p, everywhere).all()
-    assert p.lcp.best.array[:, 0].tolist() == [-1, 1, 0, 0, 0, -1, -1]
+    assert p.lcp_state.array[:, 0].tolist() == [-1, 1, 0, 0, 0, -1, -1]
     assert p.lcp.old.array[:, 0].tolist() == [0.5, -0.5, 0, 0, 0, 0, 0]
     w = p.lcp.w.array[:, 0].copy()
     lane_blocks.add_correction(p)
     assert p.lcp.x.array[:2, 0].tolist() == [-1.0, 2.0]
     np.testing.assert_allclose(p.lcp.w.array[:, 0] - w, p.lcp.old.array[:, 0])
-    p.lcp.best.array[:, 0], p.lcp.x.array[:, 0] = 0, -1.5
-    assert not lane_blocks.exchange_rows(p, p.lcp.x[0] > 9.0).any() and not p.lcp.best.array.any()
+    p.lcp_state.array[:, 0], p.lcp.x.array[:, 0] = 0, -1.5
+    assert not lane_blocks.exchange_rows(p, p.lcp.x[0] > 9.0).any() and not p.lcp_state.array.any()
 
 
 def test_rows_start_in_the_state_given_by_w():
@@ -133,8 +133,8 @@ def test_rows_start_in_the_state_given_by_w():
     )
     p.lcp.x.array[...] = 5.0
     lane_blocks.start_sets(p)
-    assert p.lcp.best.array[:, 0].tolist() == [0, -1, 1, 0, 0, -1, 1]
+    assert p.lcp_state.array[:, 0].tolist() == [0, -1, 1, 0, 0, -1, 1]
     assert not p.lcp.x.array.any() and (p.lcp.w.array == -p.lcp.b.array).all()
     p.lcp.x.array[0], p.lcp.hi.array[6] = -2.0, 0.5
     lane_blocks.free_friction(p, p.lcp.x[0] < 0.0)
-    assert (p.lcp.y[6], p.lcp.g[6], p.lcp.best[6]) == (-1.2, 1.2, 0.0)
+    assert (p.lcp.y[6], p.lcp.g[6], p.lcp_state[6]) == (-1.2, 1.2, 0.0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from featherlane.collision.user_contacts import NO_CANDIDATE
+from featherlane.lanes.record import Objects
 from featherlane.model.enums import Disable
 from featherlane.solver.lcp.rows import contact_reduction as reduction
 from oracles.uncompiled import typed
@@ -30,8 +31,9 @@ def tile(points, depths, width=2, **given):
     )  # fmt: skip
     for name, value in given.items():
         setattr(d, name, value)
-    for name in ("con_geom", "con_carrier"):
+    for name in ("con_geom", "con_carrier", "con_cand", "con_pair"):
         setattr(d, name, typed(np.array(getattr(d, name)), name))
+    d.contact = Objects(d, "con_")
     return m, d
 
 
@@ -73,10 +75,10 @@ def test_points_of_other_pairs_do_not_count(apart):
         d.con_dist.array[1] = 1.0  # point 1 is not in contact
         assert chosen(m, d) == [0, 2, 3, 4]
     elif apart == "given":
-        d.con_cand = 6 * [NO_CANDIDATE]
+        d.con_cand.array[:] = NO_CANDIDATE
         assert chosen(m, d) == [0, 1, 2, 3, 4, 5]
     else:
-        rows = d.con_geom.array if apart == "con_geom" else getattr(d, apart)
+        rows = getattr(d, apart).array
         rows[-2 if apart == "con_geom" else -1] = 1
         assert chosen(m, d) == [0, 1, 2, 3, 5]  # the last one belongs to another pair
 
@@ -96,7 +98,7 @@ def test_contacts_act_where_they_touch():
     d.con_present.array[0, 1], d.con_D.array[0] = 0.0, 40.0
     assert chosen(m, d) == [0, 1, 3] and np.nonzero(d.con_D.array[:, 1])[0].tolist() == [1, 3]
     assert d.con_D.array[0, 0] == 40.0 and d.con_D.array[1, 0] == 1.0  # a nonzero 1 / R stays
-    d.con_cand = 5 * [NO_CANDIDATE]
+    d.con_cand.array[:] = NO_CANDIDATE
     assert chosen(m, d) == [0, 3]
 
 
