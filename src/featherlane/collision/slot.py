@@ -7,7 +7,7 @@ MuJoCo's order, whatever else is in the batch.
 
 from featherlane.prelude import *
 from featherlane.collision.frame import frame_of
-from featherlane.collision.lane import read_box, read_mat3, read_vec3, write_vec3
+from featherlane.collision.lane import write_vec3
 from featherlane.collision.mixing import (
     adhesion,
     contact_dim,
@@ -47,9 +47,9 @@ def load_shape(m, d, side, g, lane):
     d.shapes.data[side] = m.geom_dataid[g]
     if m.nvariant > 0:
         d.shapes.data[side] = whole(read_lane(m.geom_variant, g, lane))
-    d.shapes.pos[side] = read_vec3(d.geom_xpos, g, lane)
-    d.shapes.size[side] = read_vec3(m.geom_size, g, lane)
-    d.shapes.mat[side] = read_mat3(d.geom_xmat, g, lane)
+    d.shapes.pos[side] = read_lane(d.geom_xpos, g, lane)
+    d.shapes.size[side] = read_lane(m.geom_size, g, lane)
+    d.shapes.mat[side] = read_lane(d.geom_xmat, g, lane)
 
 
 @kernel
@@ -58,7 +58,7 @@ def load_field(m, d, side, g, lane):
     d.shapes.field[side, 0], d.shapes.field[side, 1] = m.geom_field[g], m.geom_fieldadr[g]
     if m.geom_field[g] == OCTREE:
         d.shapes.field[side, 1] = d.shapes.data[side]
-    d.shapes.box[side] = read_box(m.geom_aabb, g, lane)
+    d.shapes.box[side] = read_lane(m.geom_aabb, g, lane)
 
 
 @kernel
@@ -83,7 +83,7 @@ def store_manifold(d, first, lane):
                 d.ncon_slot[0] = k + 1
             write_lane(d.con_present, k, lane, 1.0)
             write_lane(d.con_dist, k, lane, d.manifold.dist[i])
-            write_vec3(flat(d.con_pos), 3 * k, lane, d.manifold.pos[i])
+            write_lane(d.con_pos, k, lane, d.manifold.pos[i])
             write_vec3(flat(d.con_frame), 9 * k, lane, d.manifold.normal[i])
         else:
             d.con_overflow[0] = 1

@@ -22,7 +22,6 @@ Sweep-and-prune is not used: on one axis it finds n^1.5 pairs in a flat crowd.
 
 from featherlane.prelude import *
 from featherlane.collision.broad.bounds import EMPTY, boxes_overlap, empty_bounds, united
-from featherlane.collision.lane import read_bounds
 from featherlane.dynamics.awake import sleeping
 from featherlane.lanes.sort import drop_repeats, sort, sort_digits
 
@@ -316,7 +315,7 @@ def load_awake(m, d, lane):
 def load_boxes(m, d, lane):
     """Loads the boxes of one world."""
     for i in range(m.ncrowd):
-        d.crowd.leaf_box[i] = read_bounds(d.crowd.box, i, lane)
+        d.crowd.leaf_box[i] = read_lane(d.crowd.box, i, lane)
 
 
 @stage

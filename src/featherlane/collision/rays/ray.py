@@ -7,7 +7,6 @@ Source: MuJoCo mj_ray: the nearest surface; among equally near ones the geom wit
 """
 
 from featherlane.prelude import *
-from featherlane.collision.lane import read_vec3, write_vec3
 from featherlane.collision.mixing import is_present
 from featherlane.collision.rays.ray_field import meet_field
 from featherlane.collision.rays.ray_heights import meet_heights
@@ -81,8 +80,8 @@ def meet_by_world(m, d, g, near):
         if has(near, lane):
             load_shape(m, d, 0, g, lane)
             R = d.shapes.mat[0]
-            d.line.point[0] = R.T @ (read_vec3(d.ray.point, 0, lane) - d.shapes.pos[0])
-            d.line.direction[0] = R.T @ read_vec3(d.ray.direction, 0, lane)
+            d.line.point[0] = R.T @ (read_lane(d.ray.point, 0, lane) - d.shapes.pos[0])
+            d.line.direction[0] = R.T @ read_lane(d.ray.direction, 0, lane)
             d.line.distance[0] = read_lane(d.ray.distance, 0, lane)
             d.line.hit[0], d.line.triangle[0] = 0, 0
             if m.geom_type[g] == MESH:
@@ -94,7 +93,7 @@ def meet_by_world(m, d, g, near):
                 write_lane(d.ray.distance, 0, lane, d.line.distance[0])
                 write_lane(d.ray.geom, 0, lane, 1.0 * g)
                 write_lane(d.ray.triangle, 0, lane, 1.0 * d.line.triangle[0])
-                write_vec3(flat(d.ray.normal), 0, lane, R @ d.line.normal[0])
+                write_lane(d.ray.normal, 0, lane, R @ d.line.normal[0])
 
 
 @kernel

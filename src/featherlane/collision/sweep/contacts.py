@@ -16,7 +16,6 @@ Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact di
 
 from featherlane.prelude import *
 from featherlane.collision.frame import frame_of
-from featherlane.collision.lane import read_vec3
 from featherlane.collision.mixing import both_present, margin_and_gap, reference_and_impedance, touching
 from featherlane.collision.motion import fast, is_swept_pair, spheres_meet, step_motion
 from featherlane.collision.slot import leave_slot, load_shape, store_manifold
@@ -90,8 +89,8 @@ def keep_visible(m, d, g, h, lane):
 @kernel
 def load_motion(d, side, lane):
     """Copies the motion of one geom in one world, and its pose at the start of the step."""
-    d.sweep.step[side] = read_vec3(d.sweep.steps, side, lane)
-    d.sweep.spin[side] = read_vec3(d.sweep.spins, side, lane)
+    d.sweep.step[side] = read_lane(d.sweep.steps, side, lane)
+    d.sweep.spin[side] = read_lane(d.sweep.spins, side, lane)
     d.sweep.pos[side] = d.shapes.pos[side]
     d.sweep.mat[side] = d.shapes.mat[side]
     d.sweep.travel[side] = read_lane(d.sweep.travels, side, lane)

@@ -10,7 +10,6 @@ Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Line-of-sight raycas
 
 from featherlane.prelude import *
 from featherlane.collision.broad.box_tree import is_listed, may_touch
-from featherlane.collision.lane import read_vec3
 from featherlane.collision.mixing import margin_and_gap
 from featherlane.collision.rays.ray_mesh import meet_mesh
 from featherlane.collision.rays.shapes import meet_shape
@@ -24,7 +23,7 @@ SHORTEST = 1e-30  # squared length below which a segment is a point
 @kernel
 def is_in_sphere(m, d, k, lane, centre, half):
     """Returns whether a segment about a centre comes near geom k's bounding sphere; true for planes."""
-    r, v = read_lane(m.geom_rbound, k, lane), read_vec3(d.geom_xpos, k, lane) - centre
+    r, v = read_lane(m.geom_rbound, k, lane), read_lane(d.geom_xpos, k, lane) - centre
     return r <= 0.0 or dot(v, v) <= (half + r) * (half + r)
 
 

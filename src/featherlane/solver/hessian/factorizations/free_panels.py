@@ -36,18 +36,6 @@ def panel_column(d, t, u):
 
 
 @kernel
-def vector_of_lane(rows, i, lane):
-    """Returns row i, a vector, of one world."""
-    return Vec3(read_lane(flat(rows), 3 * i + c, lane) for c in range(3))
-
-
-@kernel
-def matrix_of_lane(rows, i, lane):
-    """Returns row i, a symmetric matrix, of one world."""
-    return Sym3(read_lane(flat(rows), 6 * i + c, lane) for c in range(6))
-
-
-@kernel
 def angular_rows(d, t):
     """Returns R of free body t."""
     A = eights(d.panel.axes)
@@ -67,11 +55,11 @@ def point_rows(d, t, r, place):
 @kernel
 def weighted_rows(d, lane, k, t, p):
     """Returns F P + s p^T R and, for a contact with turns, A R + p s^T P of contact k on free body t."""
-    f, g = matrix_of_lane(d.hessian.con_F, k, lane) @ p, p
+    f, g = read_lane(d.hessian.con_F, k, lane) @ p, p
     if d.con_dim[k] > 3:
-        a, s = vector_of_lane(d.hessian.con_p, k, lane), vector_of_lane(d.hessian.con_s, k, lane)
+        a, s = read_lane(d.hessian.con_p, k, lane), read_lane(d.hessian.con_s, k, lane)
         R = angular_rows(d, t)
-        f, g = fma(dot(a, R), s, f), fma(dot(s, p), a, matrix_of_lane(d.hessian.con_A, k, lane) @ R)
+        f, g = fma(dot(a, R), s, f), fma(dot(s, p), a, read_lane(d.hessian.con_A, k, lane) @ R)
     return f, g
 
 
@@ -100,12 +88,12 @@ def add_contact(m, d, lane, k):
     """Adds contact k of one world to its panels."""
     b, other = d.con_body[k, 0], d.con_body[k, 1]
     t = m.body_treeid[b]
-    p = point_rows(d, t, vector_of_lane(d.con_arm, 2 * k, lane), 0)
+    p = point_rows(d, t, read_lane(d.con_arm, 2 * k, lane), 0)
     own = weighted_rows(d, lane, k, t, p)
     add_block(d, 1.0, k, t, 0, 0, own)
     if other > 0:
         u = m.body_treeid[other]
-        p = point_rows(d, u, vector_of_lane(d.con_arm, 2 * k + 1, lane), 1)
+        p = point_rows(d, u, read_lane(d.con_arm, 2 * k + 1, lane), 1)
         its = weighted_rows(d, lane, k, u, p)
         add_block(d, 1.0, k, u, 1, 0, its)
         if d.graph.place[t] < d.graph.place[u]:
@@ -124,6 +112,6 @@ def add_contacts(m, d, lane):
     for e in range(d.primal.nslot[0]):
         k = d.primal.slot[e]
         if in_panel(m, d, k):
-            F = matrix_of_lane(d.hessian.con_F, k, lane)
+            F = read_lane(d.hessian.con_F, k, lane)
             if any_((F.xx + F.yy + F.zz > 0.0) & (read_lane(d.con_D, k, lane) > 0.0)):
                 add_contact(m, d, lane, k)
