@@ -23,9 +23,6 @@ VARIANTS = {
     "lcp dantzig": {"contact_model": "lcp", "lcp_solver": "dantzig"},
     "lcp pgs": {"contact_model": "lcp", "lcp_solver": "pgs"},
     "lcp apgd": {"contact_model": "lcp", "lcp_solver": "apgd"},
-    "lcp nncg": {"contact_model": "lcp", "lcp_solver": "nncg"},
-    "lcp interior_point": {"contact_model": "lcp", "lcp_solver": "interior_point"},
-    "lcp newton": {"contact_model": "lcp", "lcp_solver": "newton"},
 }
 CUBE = '<body name="cube" pos="{pos}"><freejoint/><geom name="cube" type="box" size=".5 .5 .5" mass="1" {more}/></body>'
 SLOPE, MU = np.radians(30.0), 0.5

@@ -3,8 +3,8 @@
     python benchmarks/lcp_batch.py --write
 
 Towers of unit cubes with 4 contacts each, friction in pyramids, N problems of one structure: at rest (pushed by
-0.2 m/s^2), pushed (2 m/s^2) and sliding (8 m/s^2).  `dantzig` solves ODE's problem, limits frozen, to rounding; `apgd`,
-`nncg` and `pgs` solve the one with consistent limits, to the residual in the last columns.  Of ODE the solver's time
+0.2 m/s^2), pushed (2 m/s^2) and sliding (8 m/s^2).  `dantzig` solves ODE's problem, limits frozen, to rounding; `apgd`
+and `pgs` solve the one with consistent limits, to the residual in the last columns.  Of ODE the solver's time
 alone counts, as does ours; `call` is all of ours: checks, and copies into lanes and out of them.  Times are of the
 processor.
 """
@@ -31,7 +31,6 @@ SOFTNESS = 1e-5
 METHODS = (
     ("dantzig", {}),
     ("apgd", {"tolerance": 1e-4}),
-    ("nncg", {"tolerance": 1e-4}),
     ("pgs", {"iterations": 20, "order": "quickstep", "relaxation": 1.3, "tolerance": 0.0}),
 )
 COLUMNS = ("rows", "towers", "method", "ODE [us]", "ours [us]", "speed-up", "whole call [us]", "speed-up, whole call",

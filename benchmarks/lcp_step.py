@@ -22,7 +22,7 @@ import featherlane as fl
 WORLDS, THEIRS, STEPS, TIMESTEP = 256, 8, 400, 0.005
 SIDEWAYS = 0.5  # m/s: standard deviation of the speed at the start
 COLUMNS = ("engine", "step of a world [us]", "mean contacts", "speed-up")
-SOLVERS = ("dantzig", "interior_point", "newton", "pgs", "apgd", "nncg")
+SOLVERS = ("dantzig", "pgs", "apgd")
 
 
 def link(name: str, pos: str, half, mass: float, joint: str, children: str = "") -> str:

@@ -21,10 +21,9 @@ COLUMNS = ("contact model, solver", "iterations", "time of a step [ms]", "residu
 VARIANTS = [
     ("convex", "newton", 100),
     ("lcp", "dantzig", 100),
-    ("lcp", "newton", 100),
-    *(("lcp", solver, iterations) for iterations in (100, 1000) for solver in ("nncg", "pgs", "apgd")),
+    *(("lcp", solver, iterations) for iterations in (100, 1000) for solver in ("pgs", "apgd")),
 ]
-NAMES = {"newton": "Newton", "dantzig": "Dantzig", "nncg": "NNCG", "pgs": "PGS", "apgd": "APGD"}
+NAMES = {"newton": "Newton", "dantzig": "Dantzig", "pgs": "PGS", "apgd": "APGD"}
 
 
 def made(settled: fl.Data, contact_model: str, solver: str, iterations: int) -> fl.Data:
@@ -61,7 +60,7 @@ def measured(steps: int) -> list[tuple[str, ...]]:
     rows = []
     for (contact_model, solver, iterations), data in piles.items():
         variant = contact_model, solver, iterations
-        iterative = contact_model == "lcp" and solver in ("nncg", "pgs", "apgd")
+        iterative = contact_model == "lcp" and solver in ("pgs", "apgd")
         rows.append(
             (
                 f"`{contact_model}`, {NAMES[solver]}",

@@ -53,7 +53,7 @@ WAYS = ("steps", "singly", "parts", "rollout", "copy", "pickle", "checkpoint", "
 SOLVERS = ("newton", "cg", "pgs")
 INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast", "discrete")
 COULOMB_INTEGRATORS = ("euler", "implicit", "implicitfast")
-LCP_SOLVERS = ("dantzig", "pgs", "apgd", "nncg", "newton", "interior_point")
+LCP_SOLVERS = ("dantzig", "pgs", "apgd")
 EXPANDED = (
     "body_mass body_inertia body_ipos dof_damping dof_armature dof_frictionloss geom_friction geom_solref geom_solimp "
     "geom_margin jnt_stiffness jnt_range jnt_solref actuator_gainprm actuator_biasprm actuator_gear opt_gravity "

@@ -21,10 +21,6 @@ SOLVERS = {
     "pgs cone": {"lcp_solver": "pgs", "lcp_iterations": 30, "lcp_cone": "cone"},
     "apgd": {"lcp_solver": "apgd", "lcp_iterations": 30},
     "apgd cone": {"lcp_solver": "apgd", "lcp_iterations": 30, "lcp_cone": "cone"},
-    "nncg": {"lcp_solver": "nncg", "lcp_iterations": 30},
-    "nncg cone": {"lcp_solver": "nncg", "lcp_iterations": 30, "lcp_cone": "cone"},
-    "newton": {"lcp_solver": "newton", "lcp_iterations": 5},
-    "interior_point": {"lcp_solver": "interior_point"},
 }
 OPTIONS = {
     "softness solref": {"softness": "solref"},
@@ -115,9 +111,6 @@ METHODS = {
     "dantzig": ({}, {"friction": "consistent"}, {"start": "rows"}),
     "pgs": ({}, {"friction": "cone"}, {"order": "quickstep", "seed": 3}, {"relaxation": 1.3, "iterations": 20}),
     "apgd": ({}, {"friction": "cone", "iterations": 30}),
-    "nncg": ({}, {"friction": "cone", "iterations": 30}),
-    "newton": ({},),
-    "interior_point": ({},),
     "lemke": ({},),
 }
 COUNT = 11
@@ -187,7 +180,7 @@ def problems() -> dict[str, Scene]:
     for method in METHODS:
         name = f"lcp.solve {method}"
         out[name] = Scene(functools.partial(solve, name, method), dtypes=("float64",))
-        if method not in ("lemke", "newton", "interior_point"):
+        if method != "lemke":
             name = f"lcp.solve_batch {method}"
             out[name] = Scene(functools.partial(solve_together, name, method), dtypes=("float64",))
     assert set(METHODS) == set(fl.lcp.methods()), "a method of fl.lcp is in no scene"

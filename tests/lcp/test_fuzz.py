@@ -46,7 +46,7 @@ def test_the_fuzz_test_detects_wrong_solutions():
 
 
 # ---- regressions -----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("method", ["pgs", "dantzig", "lemke", "apgd", "nncg", "newton", "interior_point"])
+@pytest.mark.parametrize("method", ["pgs", "dantzig", "lemke", "apgd"])
 def test_x_is_finite_if_sweeps_diverge(method):
     """An indefinite A: Gauss-Seidel doubles x 200 times a sweep."""
     rng = np.random.default_rng(0)
@@ -54,12 +54,12 @@ def test_x_is_finite_if_sweeps_diverge(method):
     problem = lcp.Problem(A + A.T, rng.standard_normal(33), -np.inf, np.inf)
     found = lcp.solve(problem, method=method)
     assert np.isfinite(found.x).all() and np.isfinite(found.w).all() and found.residual >= 0.0
-    if method not in ("lemke", "newton", "interior_point"):
+    if method != "lemke":
         batch = lcp.solve_batch(problem.matrix[None], problem.b[None], -np.inf, np.inf, method=method)
         assert np.isfinite(batch.x).all() and (batch.residual >= 0.0).all()
 
 
-@pytest.mark.parametrize("method", ["pgs", "dantzig", "apgd", "nncg", "newton", "interior_point"])
+@pytest.mark.parametrize("method", ["pgs", "dantzig", "apgd"])
 def test_a_solution_beyond_all_numbers_is_not_solved(method):
     """|b| / a = 1e310 is infinite, and relative to that everything was small."""
     problem = lcp.Problem(np.diag([1e-160, 1e-160]), [1e150, 1e150], [-1.0, -np.inf], [1.0, np.inf])

@@ -40,7 +40,7 @@ def lcp_model(xml=SCENE, solver="dantzig", **options):
     """Returns the model with the contact model lcp."""
     model = load(mujoco.MjModel.from_xml_string(xml))
     model.opt.contact_model, model.opt.lcp_solver = "lcp", solver
-    model.opt.lcp_friction = "frozen" if solver == "interior_point" else "consistent"
+    model.opt.lcp_friction = "consistent"
     for name, value in options.items():
         setattr(model.opt, name, value)
     return model

@@ -132,7 +132,7 @@ def test_the_forces_solve_the_lcp_of_the_step(width, rng):
 def test_every_solver_finds_the_same_motion(rng):
     model = lcp_model(cfm=1e-4, lcp_iterations=3000, lcp_tolerance=1e-12)
     found = []
-    for solver in ("dantzig", "pgs", "apgd", "nncg", "newton"):
+    for solver in ("dantzig", "pgs", "apgd"):
         model.opt.lcp_solver = solver
         w = Workspace(model, 1)
         kick(model, w, np.random.default_rng(3))
@@ -143,7 +143,7 @@ def test_every_solver_finds_the_same_motion(rng):
         np.testing.assert_allclose(qacc, found[0], rtol=0, atol=SAME_MOTION * np.abs(found[0]).max())
 
 
-@pytest.mark.parametrize("solver", ["dantzig", "pgs", "apgd", "nncg", "newton", "interior_point"])
+@pytest.mark.parametrize("solver", ["dantzig", "pgs", "apgd"])
 def test_a_world_moves_equally_in_any_batch(solver, rng):
     model = lcp_model(solver=solver, lcp_iterations=30)
     tile = Workspace(model, 8)

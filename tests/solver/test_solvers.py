@@ -249,7 +249,7 @@ def test_the_history_contains_the_first_and_last_iterates(solver):
     assert history.step[0] == history.improvement[0] == 0
 
 
-@pytest.mark.parametrize("solver", ["pgs", "apgd", "nncg"])
+@pytest.mark.parametrize("solver", ["pgs", "apgd"])
 @pytest.mark.parametrize("cone", ["pyramid", "cone"])
 def test_the_record_of_an_iterative_lcp_solver_holds_the_residual_of_each_iteration(solver, cone):
     model = fl.bundled("box_stack")

@@ -326,7 +326,7 @@ def _compare(
         typer.Option(
             metavar="NAME,...",
             help="Solvers to compare. convex: newton, cg, pgs; coulomb: newton; lcp: dantzig, newton, "
-            "interior_point, pgs, apgd, nncg. Default: all.",
+            "pgs, apgd. Default: all.",
             show_default=False,
         ),
     ] = None,

@@ -17,8 +17,6 @@ COLORS = {
     "pgs": "#009e73",
     "dantzig": "#d55e00",
     "apgd": "#cc79a7",
-    "nncg": "#56b4e9",
-    "interior_point": "#f0e442",
 }
 LINES = {"convex": "-", "lcp": "--", "coulomb": "-."}
 SHARED_NAMES = {("lcp", "pgs"): "#999999", ("coulomb", "newton"): "#000000"}  # solvers that convex has, too

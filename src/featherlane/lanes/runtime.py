@@ -69,13 +69,16 @@ class Library:
         """Returns the hash of all record layouts; a prebuilt object contains the one it was built for."""
         return layout_hash(*(layout for p, (layout, _) in self.records.items() if not p.endswith("1")))
 
-    def bind(self, stage: Stage, *records: Record, numbers: tuple[int, ...] | None = None) -> Callable[..., None]:
+    def bind(
+        self, stage: Stage, *records: Record, numbers: tuple[int, ...] | None = None, check: int = False
+    ) -> Callable[..., None]:
         """Returns a function of the stage's integer arguments that runs it on these records.
 
         Args:
             stage: the stage.
             records: its records.
             numbers: all its integer arguments.  They are converted once, and the returned function takes none.
+            check: check the bounds of every index, in each mode; `record.FUNCTION` for a user's code.
 
         Raises:
             KernelError: no compiled form is available.
@@ -85,7 +88,7 @@ class Library:
         first, chosen = records[0], mode()
         if chosen == "python":
             return lambda *more: stage(*[python_record(r) for r in records], *(numbers or more))
-        checked = chosen == "checked"
+        checked = check or chosen == "checked"
         function = self.function(stage, processor.base_of(first.dtype), first.width, checked)
         addresses = [r.address for r in records]
         if not checked:

@@ -12,6 +12,7 @@ LCP contact model.
 from featherlane.lcp.batch import BatchSolution, solve_batch
 from featherlane.lcp.cone import cone_residual, solve_cone
 from featherlane.lcp.problem import Problem, ProblemError
+from featherlane.lcp.register import register
 from featherlane.lcp.solve import Solution, Solver, methods, solve
 from featherlane.solver.lcp.method import OptionError
 from featherlane.solver.lcp.status import Status
@@ -24,6 +25,7 @@ __all__ = [  # noqa: RUF022  in groups
     "OptionError",
     "Solver",
     "methods",
+    "register",
     "solve",
     "solve_batch",
     # solutions

@@ -15,7 +15,7 @@ from featherlane.lanes.processor import tile_width
 from featherlane.lanes.runtime import mode
 from featherlane.lcp.problem import friction_limits
 from featherlane.lcp.problems import Matrices, Problems
-from featherlane.lcp.solve import find_method
+from featherlane.lcp.solve import find_method, methods
 from featherlane.lcp.tile import tile_of_thread
 from featherlane.model.arguments import whole_argument
 from featherlane.solver.lcp.method import ROWS, OptionError
@@ -86,8 +86,8 @@ def solve_batch(
         Minv: (nv, nv) or (N, nv, nv), positive definite, or its diagonal (nv,).
         cfm: a number, (n,) or (N, n), >= 0.
         x: (N, n) initial guess of iterative methods, None: 0.
-        method: "pgs", "apgd", "nncg", or "dantzig" for a dense A.  With frozen friction and up to 60 rows, "dantzig"
-            first uses block pivoting in lanes; it solves all remaining problems one by one.
+        method: "pgs", "apgd", a registered solver, or "dantzig" for a dense A.  With frozen friction and up to 60
+            rows, "dantzig" first uses block pivoting in lanes; it solves all remaining problems one by one.
         threads: number of threads.
         **options: options of the method.
 
@@ -98,19 +98,28 @@ def solve_batch(
     found = find_method(method)
     numbers, parameters = found.settings(options)
     if found.form != ROWS and found.name != "dantzig":
-        raise OptionError(f"method is {method!r}, allowed for a batch are apgd, dantzig, nncg and pgs")
+        raise OptionError(
+            f"method is {method!r}, allowed for a batch are {', '.join(sorted({'dantzig', *_in_lanes()}))}"
+        )
     whole_argument("threads", threads, 1, error=OptionError)
     batch = Problems(Matrices(A, J, Minv, cfm), b, lo, hi, findex, add, x)
     if batch.structure.columns and found.form != ROWS:
-        raise OptionError(f"method is {method!r}, which requires A; allowed with J and Minv are apgd, nncg and pgs")
+        raise OptionError(
+            f"method is {method!r}, which requires A; allowed with J and Minv are {', '.join(_in_lanes())}"
+        )
     results = _Results(*batch.b.shape)
     if found.form == ROWS:
-        _run(batch, results, found.stage, numbers, parameters, threads)
+        _run(batch, results, found.stage, numbers, parameters, threads, check=found.check)
         results.set_bounds(batch)
     else:
         _pivot(batch, results, numbers, threads)
     results.make_finite(batch)
     return results.solution()
+
+
+def _in_lanes() -> list[str]:
+    """Returns the names of the methods that solve W problems at once."""
+    return [name for name, method in methods().items() if method.form == ROWS]
 
 
 def _pivot(batch: Problems, results: _Results, numbers: list[int], threads: int) -> None:
@@ -123,8 +132,8 @@ def _pivot(batch: Problems, results: _Results, numbers: list[int], threads: int)
         _run(batch, results, solve_lane_by_lane, numbers, [TOLERANCE], threads, left)
 
 
-def _run(batch: Problems, results: _Results, stage: Stage, numbers, parameters, threads: int, which=None) -> None:
-    """Solves the problems `which` (None: all) tile by tile."""
+def _run(batch: Problems, results: _Results, stage: Stage, numbers, parameters, threads: int, which=None, check=0):
+    """Solves the problems `which` (None: all) tile by tile; `check` is that of `Library.bind`."""
     given, found = batch.fields, results.fields
     if which is not None:
         given = {name: array[which] for name, array in given.items()}
@@ -136,7 +145,7 @@ def _run(batch: Problems, results: _Results, stage: Stage, numbers, parameters, 
     def work(part):
         tile = tile_of_thread(batch.structure, W, mode(), threading.get_ident())
         tile.serve(given, found, parameters)
-        solve = tile.bind(stage)
+        solve = tile.bind(stage, check)
         for k in starts[part * len(starts) // threads : (part + 1) * len(starts) // threads]:
             m = min(W, count - k)
             tile.load(k, m)

@@ -21,7 +21,7 @@ from featherlane.model.arguments import one_of, whole_argument
 from featherlane.simulation.tile.library import library
 from featherlane.solver import lcp
 from featherlane.solver.lcp.fields import PROBLEM
-from featherlane.solver.lcp.method import ONE, Method, OptionError
+from featherlane.solver.lcp.method import METHODS, ONE, Method, OptionError
 from featherlane.solver.lcp.status import Status
 
 KEPT, KEPT_ROWS = 8, 256  # solvers that `solve` caches in each thread, and their most rows
@@ -52,16 +52,21 @@ class Solution:
     upper: np.ndarray
 
 
-@functools.cache
 def methods() -> dict[str, Method]:
-    """Returns all methods by name: those declared in the files of featherlane/solver/lcp."""
+    """Returns all methods by name: the built-in ones, and those of `register`."""
+    return dict(sorted((_built_in() | METHODS).items()))
+
+
+@functools.cache
+def _built_in() -> dict[str, Method]:
+    """Returns the methods that the files of featherlane/solver/lcp declare, by name."""
     found: dict[str, Method] = {}
     for info in pkgutil.walk_packages(lcp.__path__, "featherlane.solver.lcp."):
         module = importlib.import_module(info.name)
         for value in vars(module).values():
             if isinstance(value, Method) and found.setdefault(value.name, value) is not value:
                 raise ArgumentError(f"two methods have the name {value.name!r}")
-    return dict(sorted(found.items()))
+    return found
 
 
 def find_method(name: str) -> Method:
@@ -199,9 +204,10 @@ def _kept_solver(n: int, method: str, options: dict[str, Any]) -> Solver:
     """Returns a solver for n rows, cached between calls if it is small: creating one takes a millisecond."""
     if n > KEPT_ROWS:
         return Solver(n, method, **options)
-    find_method(method).settings(options)  # rejects options that are not hashable
+    found = find_method(method)
+    found.settings(options)  # rejects options that are not hashable
     solvers = vars(_kept).setdefault("solvers", {})
-    key = method, *sorted(options.items())
+    key = found.stage, *sorted(options.items())  # a name may have been registered again
     if key not in solvers or solvers[key].n < n:
         if len(solvers) >= KEPT:
             solvers.clear()
@@ -228,7 +234,7 @@ def _workspace(method: Method, n: int):
     else:
         sizes |= {"nlcp": max(n, 1), "nlcpA": max(n, 1) ** 2}
     arrays = allocate(PROBLEM, sizes, 1, np.float64)
-    return arrays, library().bind(method.stage, Record(PROBLEM, sizes, arrays, 1, np.float64))
+    return arrays, library().bind(method.stage, Record(PROBLEM, sizes, arrays, 1, np.float64), check=method.check)
 
 
 def _load_one(arrays, problem: Problem) -> None:

@@ -94,9 +94,9 @@ class Tile:
         """Returns whether a loaded matrix is not finite, or not symmetric."""
         return bool(self.arrays["lcp_memory"][DOUBT])
 
-    def bind(self, stage: Stage) -> Callable[..., None]:
-        """Returns the stage as a function of its integers, on this tile."""
-        return library().bind(stage, self.record)
+    def bind(self, stage: Stage, check: int = 0) -> Callable[..., None]:
+        """Returns the stage as a function of its integers, on this tile; `check` is that of `Library.bind`."""
+        return library().bind(stage, self.record, check=check)
 
 
 @functools.lru_cache(maxsize=8)

@@ -32,7 +32,7 @@ from featherlane.simulation.world.data import Data, step
 
 SOLVERS = {
     "convex": CONVEX_SOLVERS,
-    "lcp": ("dantzig", "newton", "interior_point", "pgs", "apgd", "nncg"),
+    "lcp": ("dantzig", "pgs", "apgd"),
     "coulomb": ("newton",),
 }
 OPTION = {"convex": "solver", "lcp": "lcp_solver", "coulomb": "solver"}

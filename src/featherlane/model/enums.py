@@ -130,14 +130,12 @@ class ContactModel(IntEnum):
 
 
 class LcpSolver(IntEnum):
-    """Solvers of the LCP."""
+    """Solvers of the LCP; REGISTERED is a solver of `featherlane.lcp.register`, selected by its name."""
 
     DANTZIG = 0
     PGS = 1
     APGD = 2
-    NNCG = 3
-    NEWTON = 4
-    INTERIOR_POINT = 5
+    REGISTERED = 3
 
 
 class LcpFriction(IntEnum):
@@ -253,7 +251,7 @@ INTERP_ZOH, INTERP_LINEAR, INTERP_CUBIC = range(3)
 # ---- Featherlane's own -----------------------------------------------------------------------------------------------
 AUTO, CRB, ABA = map(int, ForwardDynamics)
 CONVEX, LCP, COULOMB = map(int, ContactModel)
-DANTZIG, LCP_PGS, APGD, NNCG, LCP_NEWTON, INTERIOR_POINT = map(int, LcpSolver)
+DANTZIG, LCP_PGS, APGD, REGISTERED = map(int, LcpSolver)
 FROZEN, CONSISTENT = map(int, LcpFriction)
 PYRAMID, CONE = map(int, LcpCone)
 BY_ERP, BY_SOLREF = map(int, Softness)

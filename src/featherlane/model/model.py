@@ -40,7 +40,8 @@ BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
 LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and (f.kind != "int" or f.name in ROWS))
 # attributes that a copy and a pickle contain, in addition to the buffers
 KEPT = "mj_model source dropped fused decompositions revision user_sensors user_actuators link_names variants".split()
-KEPT += ["_sizes", "_layout"]
+KEPT += ["user_lcp_solver", "_sizes", "_layout"]
+TAKEN = "mj_model user_sensors user_actuators user_lcp_solver".split()  # objects that `take_over` replaces
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
 FIXED = "{} is fixed when the model is loaded; change it in the XML or the MjSpec"
 SHAPING = shaping(MODEL)
@@ -147,6 +148,7 @@ class Model(NamedAccess):
         user_sensors: the callbacks of `set_user_sensor`, by sensor id.
         link_names: names of the links, empty for those without one.
         user_actuators: the callbacks of `set_user_actuator`, by actuator id and `activation`, `gain`, `bias`.
+        user_lcp_solver: the solver of `featherlane.lcp.register` that `opt.lcp_solver` names; None: a built-in one.
         variants: the groups of `load(..., variants=...)` by name; iterating over a group yields its variants' names.
     """
 
@@ -162,6 +164,7 @@ class Model(NamedAccess):
             "revision": 0,
             "user_sensors": {},
             "user_actuators": {},
+            "user_lcp_solver": None,
             "link_names": [],
             "variants": {},
             "_sizes": dict(sizes),
@@ -421,7 +424,7 @@ class Model(NamedAccess):
     def take_over(self, other: Model) -> None:
         """Copies another model of the same sizes into this one in place, so that batches of this model change too."""
         own = self.__dict__
-        own.update({name: getattr(other, name) for name in ("mj_model", "user_sensors", "user_actuators")})
+        own.update({name: getattr(other, name) for name in TAKEN})
         for name, memory in self._memory.items():
             memory[...] = other._memory[name]
         self._sizes.update(other._sizes)

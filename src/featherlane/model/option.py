@@ -35,6 +35,7 @@ from featherlane.model.enums import (
 )
 from featherlane.model.fields import DEFAULTS
 from featherlane.model.integrator import SCHEMES, Scheme
+from featherlane.model.lcp_solver import REGISTERED_SOLVERS
 from featherlane.model.limits import FINITE, LIMITS, Limit
 from featherlane.model.protocol import ModelFields
 from featherlane.model.solver import SOLVERS, ConvexSolver
@@ -89,20 +90,14 @@ CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
         (ContactModel.LCP, "noslip_iterations"),
         "contact_model 'lcp' with noslip_iterations, allowed is 0 (its friction has no creep)",
     ),
-    # dense solvers support bounds on single rows, not on the two friction rows jointly
+    # these solvers support bounds on single rows, not on the two friction rows jointly
     *(
         (
             (ContactModel.LCP, solver, LcpCone.CONE),
-            f"lcp_cone 'cone' with lcp_solver {_word(solver)!r}, allowed are lcp_solver 'pgs', 'apgd' and 'nncg' "
+            f"lcp_cone 'cone' with lcp_solver {name}, allowed are lcp_solver 'pgs' and 'apgd' "
             "(set the solver first), or lcp_cone 'pyramid'",
         )
-        for solver in (LcpSolver.DANTZIG, LcpSolver.NEWTON, LcpSolver.INTERIOR_POINT)
-    ),
-    # limits that follow the normals give a problem without a convex function, which a central path needs
-    (
-        (ContactModel.LCP, LcpSolver.INTERIOR_POINT, LcpFriction.CONSISTENT),
-        "lcp_friction 'consistent' with lcp_solver 'interior_point', allowed are lcp_friction 'frozen', or another "
-        "lcp_solver",
+        for solver, name in ((LcpSolver.DANTZIG, "'dantzig'"), (LcpSolver.REGISTERED, "of featherlane.lcp.register"))
     ),
     # links are rows of the LCP
     ((ContactModel.CONVEX, "nlink"), "contact_model 'convex' in a model with links, allowed is 'lcp'"),
@@ -326,6 +321,26 @@ class _ContactModelChoice(_Choice):
         opt._model.check_edits()
 
 
+class _LcpSolverChoice(_Choice):
+    """The LCP solver; the name of a registered solver is also a value."""
+
+    def __get__(self, opt: Any, owner: Any = None) -> Any:
+        found = super().__get__(opt, owner)
+        return opt._model.user_lcp_solver.name if found is LcpSolver.REGISTERED else found
+
+    def __set__(self, opt: Any, value: Any) -> None:
+        super().__set__(opt, value)
+        opt._model.__dict__["user_lcp_solver"] = REGISTERED_SOLVERS.get(value) if isinstance(value, str) else None
+
+    def check(self, value: Any) -> int:
+        if isinstance(value, str) and value in REGISTERED_SOLVERS:
+            return int(LcpSolver.REGISTERED)
+        names = [_word(member) for member in LcpSolver if member != LcpSolver.REGISTERED]
+        if isinstance(value, str) or whole_number(value) == LcpSolver.REGISTERED:
+            one_of(f"option {self.name}", value, (*names, *REGISTERED_SOLVERS))
+        return super().check(value)
+
+
 class _Flags(_Integer):
     """Flags: bits, MuJoCo's enum, an MJCF name, comma-separated names, or a collection of these."""
 
@@ -417,8 +432,8 @@ class Option:
         "Forward dynamics: auto (by operation count), crb (factor of M) or aba (articulated bodies; crb with tendons).",
     )
     disableactuator = _Bits("Disabled actuator groups, as bits; -1 (`~0`): all groups from 0 to 30.")
-    lcp_solver = _Choice(
-        LcpSolver, "lcp: solver, dantzig, newton or interior_point (exact), pgs, apgd or nncg (iterative)."
+    lcp_solver = _LcpSolverChoice(
+        LcpSolver, "lcp: solver, dantzig (exact), pgs or apgd (iterative), or the name of a registered one."
     )
     lcp_iterations = _Integer(
         "lcp: largest number of iterations of a solver; for dantzig, of passes of consistent friction."
@@ -426,8 +441,8 @@ class Option:
     lcp_friction = _Choice(
         LcpFriction, "lcp: friction limits of dantzig, frozen (ODE's) or consistent with the final normal forces."
     )
-    lcp_cone = _Choice(LcpCone, "lcp: friction cone, pyramid, or cone (pgs, apgd and nncg only).")
-    lcp_tolerance = _Number("lcp: tolerance of pgs, apgd and nncg; they stop at a smaller residual.")
+    lcp_cone = _Choice(LcpCone, "lcp: friction cone, pyramid, or cone (pgs and apgd only).")
+    lcp_tolerance = _Number("lcp: tolerance of pgs and apgd; they stop at a smaller residual.")
     lcp_relaxation = _Number("lcp: relaxation factor of pgs, between 0 and 2.")
     softness = _Choice(Softness, "lcp: softness of rows by erp (and cfm), or by solref (and solimp).")
     erp = _Number(

@@ -45,6 +45,7 @@ def _of_model(model: Model) -> list[Any]:
         *(np.asarray(getattr(model, name)) for name in KEYFRAME_FIELDS),
         list(model.link_names),
         str(functions) if any(functions) else "",
+        str(model.user_lcp_solver) if model.user_lcp_solver else "",
     ]
 
 

@@ -55,8 +55,7 @@ from featherlane.solver.lcp.sweep.residual import solution_size
 @kernel
 def freezes(m):
     """Returns whether friction limits are those of the normal forces without friction."""
-    frozen = m.opt_lcp_solver == DANTZIG and m.opt_lcp_friction == FROZEN
-    return frozen or m.opt_lcp_solver == INTERIOR_POINT
+    return m.opt_lcp_solver == DANTZIG and m.opt_lcp_friction == FROZEN
 
 
 @kernel

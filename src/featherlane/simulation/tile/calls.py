@@ -93,7 +93,7 @@ class UserCalls:
         if self._revision == model.revision:
             return
         self._missing = missing_functions(model)
-        if model.user_actuators or model.user_sensors or self._addresses:
+        if model.user_actuators or model.user_sensors or model.user_lcp_solver or self._addresses:
             self._fill()
         self._revision = model.revision
 
@@ -104,13 +104,15 @@ class UserCalls:
         self._kept.clear()
         self._addresses.clear()
         del w.record.functions[1:]
-        for name in ("user_actuator", "user_sensor"):
+        for name in ("user_actuator", "user_sensor", "lcp_function"):
             w.arrays[name][...] = 0
         for (i, kind), function in model.user_actuators.items():
             w.arrays["user_actuator"][3 * i + KINDS.index(kind)] = self.address(function)
         for i, function in model.user_sensors.items():
             if function.in_step:
                 w.arrays["user_sensor"][i] = self.address(function)
+        if model.user_lcp_solver:
+            w.arrays["lcp_function"][0] = self.address(model.user_lcp_solver.function)
 
     def require(self, stage: Stage) -> None:
         """Raises an error if the stage computes the force of an actuator that lacks a function.

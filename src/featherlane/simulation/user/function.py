@@ -213,7 +213,11 @@ def _calling(function: Kernel, role: str, store: Kernel) -> Callable:
     def control(m, d, i):
         function(m, d)
 
-    return {"activation": activation, "sensor": sensor, "control": control}.get(role, term)
+    def lcp_solver(m, d, i):
+        store(d.lcp.niter, 0, function(d, i))
+
+    own = {"activation": activation, "sensor": sensor, "control": control, "lcp_solver": lcp_solver}
+    return own.get(role, term)
 
 
 _stages: dict[str, Stage] = {}

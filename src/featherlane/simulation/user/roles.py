@@ -22,7 +22,7 @@ class Role(NamedTuple):
     """Describes what the engine calls a function for.
 
     Attributes:
-        name: `activation`, `gain`, `bias`, `sensor` or `control`.
+        name: `activation`, `gain`, `bias`, `sensor`, `control` or `lcp_solver`.
         parameters: names of its parameters.
         reads: fields of the tile that are valid when it is called.
         sets: fields of the tile that it sets itself.
@@ -57,7 +57,14 @@ GAIN = Role("gain", ("m", "d", "i"), _forced, result="user_term")
 BIAS = GAIN._replace(name="bias")
 SENSOR = Role("sensor", ("m", "d", "i"), _solved, result="sensor_now", address="sensor_adr")
 
-_BY_NAME = {role.name: role for role in (CONTROL, ACTIVATION, GAIN, BIAS, SENSOR)}
+# an LCP solver reads the problem and its own buffers, and sets the solution
+_LCP = frozenset(
+    f"lcp.{name}" for name in "n dense findex coladr colnum rowadr col parameter Y A cfm diag b lo hi add".split()
+)
+_LCP_BUFFERS = tuple(f"lcp.{name}" for name in "x w z y g old best step change order".split())
+LCP_SOLVER = Role("lcp_solver", ("d", "i"), _LCP | set(_LCP_BUFFERS), sets=_LCP_BUFFERS, result="lcp.niter")
+
+_BY_NAME = {role.name: role for role in (CONTROL, ACTIVATION, GAIN, BIAS, SENSOR, LCP_SOLVER)}
 
 
 def find_role(name: str) -> Role:

@@ -172,14 +172,14 @@ class DataFields(NamedAccess):
         the dual cost in a sweep), `.step` the step length along the search direction (of PGS: the momentum).  Costs are
         those of MuJoCo's primal problem for every solver, scaled by 1 / trace M as `solver_residual` is.
 
-        With lcp, `.residual` is the complementarity residual after i iterations of `pgs`, `apgd` or `nncg`, as in
+        With lcp, `.residual` is the complementarity residual after i iterations of `pgs` or `apgd`, as in
         `solver_residual`.  `apgd` ends with its best iterate, which need not be the last one.
 
         Without an index the same names are arrays.
 
         Raises:
             ModelError: nothing was recorded: set `data.record_solver = True` before the solve; or the LCP's solver is
-                `dantzig`, `newton` or `interior_point`, which report their last residual only.
+                `dantzig` or registered: these report their last residual only.
 
         Note:
             MuJoCo has `improvement` and `gradient` in `mjData.solver`, from the first iteration on and without cost.
@@ -189,9 +189,9 @@ class DataFields(NamedAccess):
         names = ("cost", "gradient", "improvement", "step")
         if self.model.opt_contact_model == LCP:
             solver = LcpSolver(self.model.opt_lcp_solver)
-            if solver not in (LcpSolver.PGS, LcpSolver.APGD, LcpSolver.NNCG):
+            if solver not in (LcpSolver.PGS, LcpSolver.APGD):
                 raise ModelError(
-                    f"solver_history: got lcp_solver {solver.name.lower()!r}, allowed are 'pgs', 'apgd' and 'nncg'; "
+                    f"solver_history: got lcp_solver {self.model.opt.lcp_solver!r}, allowed are 'pgs' and 'apgd'; "
                     "the others have only a final residual (`solver_residual`) and a number of pivots or steps "
                     "(`solver_niter`)"
                 )

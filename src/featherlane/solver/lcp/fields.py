@@ -16,7 +16,6 @@ _table = Declare("solve", "table", condition="want_history")
 _one = Declare("solve", "scratch", record="one")
 _one_room = Declare("solve", "room", record="one")
 _place = Declare("solve", "room", record="place")
-_barrier = Declare("solve", "room", record="barrier")
 _room = Declare("solve", "room")
 
 LCP_SIZES = (
@@ -51,8 +50,6 @@ LCP = (
     _lcp_room.real("x", "nlcp", "N, N m", "solution; initial guess of an iterative solver"),
     _lcp_room.real("w", "nlcp", "m/s^2, rad/s^2", "A x - b"),
     _lcp_room.real("z", "nlcpz", "1", "Y^T x"),
-    _lcp_room.real("z_old", "nlcpz", "1", "buffer: z before a sweep"),
-    _lcp_room.real("z_change", "nlcpz", "1", "buffer: Y^T of the conjugate direction"),
     _lcp_room.real("y", "nlcp", "1", "buffer: point of extrapolation, or conjugate direction"),
     _lcp_room.real("g", "nlcp", "1", "buffer: gradient at this point"),
     _lcp_room.real("old", "nlcp", "1", "buffer: solution of the previous iteration"),
@@ -101,13 +98,6 @@ LCP = (
     _place.scalar("w", "nlcpone", "1", "A x - b, scaled, by position"),
     _place.scalar("dx", "nlcpone", "1", "change of x per unit of the driven row"),
     _place.scalar("dw", "nlcpone", "1", "change of w per unit of the driven row"),
-    _barrier.scalar("s", "nlcpone", "1", "interior point: x - lo, by position; 0 without a lower bound"),
-    _barrier.scalar("t", "nlcpone", "1", "interior point: hi - x, by position; 0 without an upper bound"),
-    _barrier.scalar("u", "nlcpone", "1", "interior point: multiplier of the lower bound"),
-    _barrier.scalar("v", "nlcpone", "1", "interior point: multiplier of the upper bound"),
-    _barrier.scalar("below", "nlcpone", "1", "interior point: product of the predictor's changes of s and u"),
-    _barrier.scalar("above", "nlcpone", "1", "interior point: product of the predictor's changes of t and v"),
-    _barrier.scalar("diagonal", "nlcpone", "1", "interior point: diagonal of A without the barrier"),
     _one_room.scalar("y", "nlcpone", "1", "buffer: a solution, by row of the factor"),
     _one_room.scalar("best", "nlcpone", "1", "buffer: friction limits before a step, by position"),
 )

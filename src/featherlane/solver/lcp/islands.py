@@ -6,8 +6,6 @@ Source: ODE manual, sec. "Islands and disabled bodies".
 """
 
 from featherlane.prelude import *
-from featherlane.solver.lcp.newton.interior_point import interior_point
-from featherlane.solver.lcp.newton.minimum_map import minimum_map
 from featherlane.solver.lcp.pivot.dantzig import BLOCK, BY_ROWS, principal_pivoting
 from featherlane.solver.lcp.pivot.delassus import form_delassus
 from featherlane.solver.lcp.rows.rows import is_present
@@ -146,39 +144,6 @@ def solve_island(d1, policy, passes):
     principal_pivoting(d1, policy, passes, BLOCK if d1.one.n[0] > FEW_ROWS else BY_ROWS)
 
 
-@stage
-def solve_island_by_newton(d1, iterations):
-    """Solves the problem of one island by Newton's method on the minimum map.
-
-    Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
-    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
-    Scratch: place.*.
-    """
-    minimum_map(d1, iterations)
-
-
-@stage
-def solve_island_by_interior_point(d1, iterations):
-    """Solves the problem of one island by the interior point method.
-
-    Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
-    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*.
-    Scratch: place.*, barrier.*.
-    """
-    interior_point(d1, iterations)
-
-
-@kernel
-def solve_dense_problem(m, d):
-    """Solves the problem in one.* by the solver of the options."""
-    if m.opt_lcp_solver == LCP_NEWTON:
-        solve_island_by_newton(d, m.opt_lcp_iterations)
-    elif m.opt_lcp_solver == INTERIOR_POINT:
-        solve_island_by_interior_point(d, m.opt_lcp_iterations)
-    else:
-        solve_island(d, m.opt_lcp_friction, m.opt_lcp_iterations)
-
-
 # ---- all islands -------------------------------------------------------------------------------------------------
 @kernel
 def solve_world(m, d, lane):
@@ -189,7 +154,7 @@ def solve_world(m, d, lane):
         if d.lcp.head[t] >= 0:
             if gather_rows_of(d, d.lcp.head[t]):
                 gather_problem(d, lane)
-                solve_dense_problem(m, d)
+                solve_island(d, m.opt_lcp_friction, m.opt_lcp_iterations)
                 for a in range(d.one.n[0]):
                     write_lane(d.lcp.x, d.one.row[a], lane, d.one.x[a])
                 pivots += d.one.niter[0]
@@ -206,7 +171,7 @@ def solve_islands(m, d):
 
     Reads:  the rows, lcp.x of islands with more than nlcpone rows, and their solver's diagnostics.
     Writes: lcp.*.
-    Scratch: one.*, place.*, barrier.*.
+    Scratch: one.*, place.*.
     """
     mark_worlds(d)
     for lane in range(width(d)):

@@ -85,6 +85,7 @@ class Method:
         parameters: options that are rows of `lcp.parameter`, in its order.
         symmetric: whether it requires a symmetric A.
         bounded: whether it supports bounds and friction.  Other methods get a standard LCP: bounds 0 and infinity.
+        check: mode of its bounds checks, see `Library.bind`; those of a user's solver are always on.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Method:
     parameters: Mapping[str, Number] = field(default_factory=dict)
     symmetric: bool = True
     bounded: bool = True
+    check: int = 0
 
     def settings(self, given: Mapping[str, Any]) -> tuple[list[int], list[float]]:
         """Returns (arguments of the stage, its parameters) for the options given.
@@ -114,3 +116,6 @@ class Method:
             [int(value(name, option)) for name, option in self.numbers.items()],
             [float(value(name, option)) for name, option in self.parameters.items()],
         )
+
+
+METHODS: dict[str, Method] = {}  # methods that `featherlane.lcp.register` adds, by name

@@ -12,9 +12,8 @@ from featherlane.solver.lcp.rows.metric import accelerate_by_rows, sum_solution_
 from featherlane.solver.lcp.rows.rows import is_present
 from featherlane.solver.lcp.status import UNSETTLED
 from featherlane.solver.lcp.sweep.apgd import apgd
-from featherlane.solver.lcp.sweep.nncg import nncg
 from featherlane.solver.lcp.sweep.pgs import lcp_pgs
-from featherlane.solver.lcp.sweep.residual import ROUNDING32, record_residual
+from featherlane.solver.lcp.sweep.residual import ROUNDING32, finish, record_residual
 
 
 @kernel
@@ -34,6 +33,8 @@ def store_lcp_forces(d):
 def iterate(m, d):
     """Solves for lcp.x by the iterative solver of the options; by pgs if an island is too large for a dense problem.
 
+    A registered solver is called by its address; it writes lcp.x and lcp.niter.
+
     Reads:  the rows of `make_lcp`, lcp.x.
     Writes: lcp.x (nlcp,) [N, N m], lcp.*; stat_residual if iterations are recorded; the outputs that `solve_apgd` and
             `solve_pgs` write for themselves.
@@ -41,8 +42,9 @@ def iterate(m, d):
     d.lcp.parameter[0], d.lcp.parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]
     if m.opt_lcp_solver == APGD:
         apgd(d, m.opt_lcp_iterations, m.opt_lcp_cone)
-    elif m.opt_lcp_solver == NNCG:
-        nncg(d, m.opt_lcp_iterations, m.opt_lcp_cone)
+    elif m.opt_lcp_solver == REGISTERED:
+        call(d.lcp_function[0], m, d, m.opt_lcp_iterations)
+        finish(d, cone=0)
     else:
         lcp_pgs(d, m.opt_lcp_iterations, quickstep=0, cone=m.opt_lcp_cone)
 
@@ -50,7 +52,7 @@ def iterate(m, d):
 @kernel
 def is_dense_solver(m):
     """Checks whether the solver of the options solves one dense problem of each island."""
-    return m.opt_lcp_solver in (DANTZIG, LCP_NEWTON, INTERIOR_POINT)
+    return m.opt_lcp_solver == DANTZIG
 
 
 @kernel
@@ -102,7 +104,7 @@ def solve_lcp(m, d):
             solver_niter, solver_residual, solver_gap, warning (not converged); stat_residual if iterations are
             recorded; link_force; the outputs of `make_lcp`, `iterate`, `solve_islands`: lcp.*.
     Scratch: lcp.*.
-    Cost:   of the solver; see dantzig, minimum_map, interior_point, pgs, apgd, nncg.
+    Cost:   of the solver; see dantzig, pgs, apgd.
     """
     make_lcp(m, d)
     if d.con_overflow[0] == 0:

@@ -7,6 +7,7 @@ from typing import Any
 
 from featherlane.model.enums import Cone, ContactModel, LcpSolver
 from featherlane.model.integrator import SCHEMES
+from featherlane.model.lcp_solver import REGISTERED_SOLVERS
 from featherlane.model.solver import SOLVERS
 from featherlane.viewer.markup import Prose
 from featherlane.viewer.panel.controls import ALL, PICKED, Controls
@@ -20,7 +21,7 @@ class Options:
         choices = {
             "contact_model": _names_of(ContactModel),
             "solver": tuple(entry.name for entry in SOLVERS.values()),
-            "lcp_solver": _names_of(LcpSolver),
+            "lcp_solver": (*_names_of(LcpSolver)[:-1], *REGISTERED_SOLVERS),
             "integrator": tuple(scheme.name for scheme in SCHEMES.values()),
             "cone": _names_of(Cone),
         }

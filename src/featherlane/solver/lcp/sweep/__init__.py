@@ -1,1 +1,1 @@
-"""Iterative methods for LCPs in lanes: projected Gauss-Seidel, APGD and NNCG."""
+"""Iterative methods for LCPs in lanes: projected Gauss-Seidel and APGD."""

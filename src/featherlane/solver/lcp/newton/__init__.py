@@ -1,1 +1,0 @@
-"""Newton-type methods for one dense problem: minimum map, interior point."""
