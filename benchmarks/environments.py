@@ -153,7 +153,10 @@ def main() -> None:
     import envpool  # pyright: ignore[reportMissingImports]
 
     versions = f"EnvPool {envpool.__version__}"
-    note = f"Ratio, {means}. One thread each, {versions}, float64; slowest and fastest round in brackets."
+    note = (
+        f"Ratio, {means}. Each engine runs on one thread, in float64, with {versions}. "
+        "The slowest and the fastest round are in brackets."
+    )
     publish("environments", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
 
 
