@@ -16,11 +16,15 @@ from robots.models import ROBOTS
 from robots.wheels import Unreachable
 
 NOTE = """\
-Each model has its own friction cone; both engines use Newton with tolerance 0.  The row of a PyPI package has the worst
-error of its models; models without DoFs are not counted.  *Other points*: states in which the convex collision
-algorithm finds other contact points than MuJoCo, or faces lie flat on faces.  In these states, *depth* is the error [m]
-of the deepest point, and rows and motion are compared with MuJoCo's contacts.  The mass matrices of rope, chain and
-mjx/sensor/model have condition numbers of 2e6, 7e6 and 1e10, which limits the agreement of their accelerations."""
+The two engines use the model's friction cone, and Newton's method with tolerance 0. The row of a PyPI package has the
+worst error of its models. Models without DoFs are not counted.
+
+*Other points* is the number of states in which the convex collision algorithm finds other contact points than MuJoCo,
+or in which faces lie flat on faces. In these states, *depth* is the error [m] of the deepest point, and rows and
+motion are compared with MuJoCo's contacts.
+
+The mass matrices of rope, chain and mjx/sensor/model have condition numbers of 2e6, 7e6 and 1e10. These large numbers
+limit the agreement of the accelerations of these models."""
 
 
 def main() -> None:
@@ -35,7 +39,7 @@ def main() -> None:
         results, left_out = measured(asked.states, asked.robot_states)
     except Unreachable as error:
         sys.exit(str(error))
-    note = NOTE.replace("\n", " ").replace("  ", " ")
+    note = "\n\n".join(part.replace("\n", " ") for part in NOTE.split("\n\n"))
     publish("accuracy", "\n\n".join((parity.table(results), note, lacking(left_out), origin())), asked.write)
 
 

@@ -188,8 +188,9 @@ def main() -> None:
         sys.exit(str(error))
     crowds = [crowd_row(n, asked.rounds) for n in CROWDS]
     note = (
-        "The collision stage of one world, on one thread: broad phase, narrow phase and contact parameters, in "
-        f"{STATES} states of a random motion; `ratio` is MuJoCo's time divided by Featherlane's."
+        "Each time is that of the collision stage of one world on one thread: broad phase, narrow phase and contact "
+        f"parameters. It is measured in {STATES} states of a random motion. `ratio` is MuJoCo's time divided by "
+        "Featherlane's."
     )
     lone = "Free spheres on a floor, one world, one thread:"
     text = f"{markdown(STAGE_COLUMNS, rows)}\n\n{note}\n\n{lone}\n\n{markdown(CROWD_COLUMNS, crowds)}\n\n{origin()}"

@@ -146,14 +146,18 @@ def main() -> None:
             outside = f"{100 * r['outside']:.0f}%"
             rows.append((name, n, f"{r['theirs']:,.0f}", f"{r['ours']:,.0f}", spread, outside, took, held))
             print(*rows[-1], file=sys.stderr)
-    means = "; ".join(
-        f"{n} worlds: geometric mean {np.exp(np.mean(np.log(ratios))):.1f}, minimum {min(ratios):.1f}"
+    means = " ".join(
+        f"With {n} worlds, the geometric mean of the ratios is {np.exp(np.mean(np.log(ratios))):.1f}, and the least "
+        f"ratio is {min(ratios):.1f}."
         for n, ratios in found.items()
     )
     import envpool  # pyright: ignore[reportMissingImports]
 
     versions = f"EnvPool {envpool.__version__}"
-    note = f"Ratio, {means}. One thread each, {versions}, float64; slowest and fastest round in brackets."
+    note = (
+        f"{means} Each engine runs on one thread, in float64. The ratios of the slowest and the fastest round are in "
+        f"brackets. {versions} was measured."
+    )
     publish("environments", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
 
 

@@ -154,9 +154,10 @@ def main() -> None:
     asked = parser.parse_args()
     rows = [row(*case, width, asked.rounds) for case in CASES for width in WIDTHS]
     note = (
-        "`alternative / method`: time of assembly and first solve by the alternative, divided by that of the chosen "
-        "method. The last three columns are times divided by that of the first solve (factorization with one "
-        "right-hand side): assembly of H, factorization alone, and each further solve."
+        "`alternative / method` compares the time of assembly and first solve: the time of the alternative method, "
+        "divided by that of the chosen method. The last three columns have the times of the assembly of H, of the "
+        "factorization alone, and of each further solve. These times are divided by that of the first solve "
+        "(factorization with one right-hand side)."
     )
     publish("hessian", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
 

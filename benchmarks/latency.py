@@ -156,10 +156,10 @@ def main() -> None:
     columns += [f"ratio p{part}" for part in PARTS]
     median = statistics.median(line[-2].median for line in rows)
     note = (
-        "`step` is `fl.step` and `mj_step`; `dynamics` is forward dynamics, the Jacobian of the hand and the dense "
-        f"inertia matrix. p50 and p99 are percentiles of {CALLS} calls, medians of {asked.rounds} rounds; ratios above "
-        f"1 mean that Featherlane is faster, with the least and the greatest round in brackets. Median ratio at p50: "
-        f"{median:.2f}."
+        "`step` is `fl.step` and `mj_step`. `dynamics` is forward dynamics, the Jacobian of the hand and the dense "
+        f"inertia matrix. p50 and p99 are percentiles of {CALLS} calls, and the table has their medians over "
+        f"{asked.rounds} rounds. A ratio above 1 means that Featherlane is faster than MuJoCo. The least and the "
+        f"greatest ratio of all rounds are in brackets. The median ratio at p50 is {median:.2f}."
     )
     publish("latency", f"{markdown(columns, rows)}\n\n{note}\n\n{origin()}", asked.write)
 

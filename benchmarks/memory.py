@@ -76,8 +76,8 @@ def main() -> None:
     columns = ("model", "memory per world [bytes]", "moved per step [bytes]", "step [us]", "a core [GB/s]")
     columns += (f"{CORES} cores [GB/s]",)
     note = (
-        f"{MANY} worlds on one thread, one step per call, without outputs; processor time of the first steps, which "
-        "have few contacts and are the fastest."
+        f"A batch of {MANY} worlds runs on one thread, with one step per call and without outputs. The table has the "
+        "processor time of the first steps, which have few contacts and are therefore the fastest."
     )
     publish("traffic", f"{markdown(columns, lines)}\n\n{note}\n\n{origin()}", asked.write)
 

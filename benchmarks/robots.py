@@ -105,23 +105,25 @@ def summary(rows: Sequence[Sequence[str]]) -> str:
         race: {line["model"]: float(line[column].partition(" (")[0]) for line in lines}
         for race, column in RACES.items()
     }
-    parts = []
+    parts = [f"The median and the least ratio of the {len(lines)} models are:", ""]
     for race, of in ratios.items():
         least = min(of, key=of.__getitem__)
-        parts.append(f"{race} {statistics.median(of.values()):.2f}, {of[least]:.2f} ({least})")
-    return f"Median and least ratio of {len(lines)} models: {'; '.join(parts)}."
+        parts.append(f"- {race}: median {statistics.median(of.values()):.2f}, least {of[least]:.2f} ({least})")
+    return "\n".join(parts)
 
 
-NOTE = (
-    "`geoms, hulls` has the number of geoms that may collide, and how many of them are meshes. `largest hull` is "
-    "the number of vertices of the largest mesh hull, and `contacts` is the mean number of contacts of a world. "
-    f"Times are microseconds per step of a world on one thread, with {WORLDS} worlds in different settled states. "
-    "`ratio` is the speed of Featherlane in float64 divided by the speed of MuJoCo, with the least and the "
-    "greatest round in brackets. `float32` is the ratio of Featherlane in float32. `float32 / float64` is the "
-    "speed of Featherlane in float32 divided by its speed in float64. `one world` is the speed of `fl.step` "
-    "divided by the speed of `mj_step`. `collision` and `solve` are shares of a batch step in float64. Sensors "
-    "are off. Featherlane and MuJoCo use Newton and the model's cone and tolerance."
-)
+NOTE = f"""\
+Times are microseconds per step of a world on one thread, with {WORLDS} worlds in different settled states. \
+Sensors are off. Featherlane and MuJoCo use Newton's method and the model's cone and tolerance. The columns are:
+
+- `geoms, hulls`: the number of geoms that may collide, and how many of them are meshes
+- `largest hull`: the number of vertices of the largest mesh hull
+- `contacts`: the mean number of contacts of a world
+- `ratio`: the speed of Featherlane in float64 divided by that of MuJoCo (the least and the greatest round in brackets)
+- `float32`: the speed of Featherlane in float32 divided by the speed of MuJoCo
+- `float32 / float64`: the speed of Featherlane in float32 divided by its speed in float64
+- `one world`: the speed of `fl.step` divided by the speed of `mj_step`
+- `collision`, `solve`: shares of a batch step in float64"""
 
 
 def main() -> None:

@@ -118,11 +118,11 @@ def main() -> None:
         except Unreachable as error:
             sys.exit(str(error))
     note = (
-        "One thread, 512 worlds (32 for chain, stacks and pile). `ratio` is Featherlane's float64 against MuJoCo, "
-        "`float32` is Featherlane's float32 against MuJoCo's float64; the least and the greatest round are in "
-        "brackets. `one world` is `fl.step` against `mj_step`. `smooth only` is the ratio with contacts and "
-        "constraints disabled on both sides. Sensors are off. Both use Newton and the model's cone (elliptic for "
-        "quadruped_elliptic, hand and box_stack)."
+        "The batches have 512 worlds on one thread (32 worlds for chain, stacks and pile). `ratio` compares "
+        "Featherlane in float64 with MuJoCo, and `float32` compares Featherlane in float32 with MuJoCo in float64. "
+        "The least and the greatest round are in brackets. `one world` compares `fl.step` with `mj_step`. "
+        "`smooth only` is the ratio with contacts and constraints disabled in both engines. Sensors are off. Both "
+        "engines use Newton's method and the model's cone (elliptic for quadruped_elliptic, hand and box_stack)."
     )
     source = origin()
     publish("speed", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{source}", asked.write)

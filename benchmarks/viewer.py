@@ -150,8 +150,8 @@ def main() -> None:
     rows = [measure(k, case) for k, case in enumerate(CASES)]
     waits = [first_picture(k) for k in range(FIRST + 1)][1:]  # the first one fills the system's cache
     shown = (
-        f"Time from the start of the process to the first complete frame of a humanoid: "
-        f"{statistics.median(waits):.2f} s ({min(waits):.2f} to {max(waits):.2f} in {FIRST} runs)."
+        f"The first complete frame of a humanoid is received {statistics.median(waits):.2f} s after the start of the "
+        f"process ({min(waits):.2f} to {max(waits):.2f} s in {FIRST} runs)."
     )
     publish("viewer", f"{markdown(COLUMNS, rows)}\n\n{shown}\n\n{origin()}", asked.write)
 

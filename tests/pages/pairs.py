@@ -294,19 +294,20 @@ stops with an error if a test fails.
 
 ## Collision methods
 
-Each cell lists the method, the processing of the worlds of a tile, and the largest number of contact points. Each pair
-is listed once, on or above the diagonal. A pair without an entry has no contacts.
+Each cell lists the collision method, the processing of the worlds (*vectorized* or *per world*), and the largest number
+of contact points. Each pair is listed once, on or above the diagonal. A pair without an entry has no contacts.
 
 - **closed**: A formula computes the contact points. They are the same as MuJoCo's.
-- **convex**: GJK computes the distance of separate shapes, and EPA the depth of overlapping shapes. Newton's method
-  refines the normal of curved shapes. The contact points lie on the faces, edges and caps at the contact. If the flag
-  `multiccd` is disabled, the pair has one contact point, as in MuJoCo.
-- **heights**: The height field consists of triangular prisms. Each prism below the shape collides with the shape as a
-  convex pair.
-- **minimized**: A gradient descent from each of several starting points searches for a point in both solids. Each
-  result inside both solids is a contact point, as in MuJoCo. The descent uses the
-  [signed distance field](contact.md#signed-distance-fields) of each shape.
-- *vectorized*: All worlds of the tile are computed at once. *per world*: One after another, in float64.
+- **convex**: The algorithm GJK computes the distance of separate shapes. The algorithm EPA computes the depth of
+  overlapping shapes. Newton's method refines the normal of curved shapes. The contact points lie on the touching faces,
+  edges and caps. If the flag `multiccd` is disabled, the pair has one contact point, as in MuJoCo.
+- **heights**: The height field consists of triangular prisms. Each prism below the other shape collides with this shape
+  by the method *convex*.
+- **minimized**: A gradient descent from each of several starting points searches for a point inside both shapes. Each
+  such point is a contact point, as in MuJoCo. The descent uses the [signed distance
+  field](contact.md#signed-distance-fields) of each shape.
+- *vectorized*: All worlds of a [tile](glossary.md) are computed at once.
+- *per world*: The worlds are computed one after another, in float64.
 """
 
 
@@ -364,7 +365,8 @@ The table lists the largest differences from MuJoCo 4.0.1. The sampled poses hav
 - deep: the depth is large;
 - degenerate: concentric shapes, parallel or nearly parallel axes, faces on faces, edges on edges.
 
-The depth of pairs with a height field or an SDF is not prescribed, so fewer of their poses are in contact.
+Pairs with a height field or a signed distance field (sdf) are sampled without a prescribed depth. Fewer of their poses
+are therefore in contact.
 
 | column | meaning |
 |---|---|
@@ -379,16 +381,16 @@ The depth of pairs with a height field or an SDF is not prescribed, so fewer of 
 The reference for the distance and normal of convex pairs is `mj_geomDistance`. The reference for all other values is
 MuJoCo's list of contacts.
 
-The contact points of minimized pairs that do not agree depend on rounding. Either a starting point lies on the corner
-of a box, or a step of the descent ends at the edge of a field.
+Some contact points of minimized pairs do not agree with MuJoCo, because they depend on rounding. Either a starting
+point lies on the corner of a box, or a step of the descent ends at the edge of a signed distance field.
 
 Some differences are errors of MuJoCo:
 
 - Normal of curved shapes: MuJoCo's iteration stops at an error of about 1e-5.
 - Height field whose surface contains the centre of a sphere or the axis of a capsule: the exact depth is the radius.
-  Featherlane returns the radius. MuJoCo's error is at most 1e-4 m.
-- Overlapping boxes and meshes: MuJoCo's depth has an error above 1e-6 m in some poses. Their number is {wrong}. The
-  reference in these poses is the least overlap along the normals of all faces and of all pairs of edges.
+  Featherlane returns this radius, and MuJoCo's error is at most 1e-4 m.
+- Overlapping boxes and meshes: MuJoCo's depth has an error above 1e-6 m in {wrong} of the sampled poses. In such a
+  pose, the reference is the least overlap along the normals of all faces and of all pairs of edges.
 - Capsule along the axis of a cylinder: the exact depth is the sum of the radii. Featherlane returns this sum. MuJoCo's
   error is at most 1e-5 m.
 """
