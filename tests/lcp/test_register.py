@@ -223,9 +223,9 @@ def test_negative_iterations_are_refused():
 
 def test_an_index_out_of_range_is_an_error():
     fl.lcp.register("far", reads_row_9)
-    with pytest.raises((ModelError, IndexError), match="lcp.b"):
+    with pytest.raises((ModelError, IndexError), match=r"lcp\.b"):
         fl.lcp.solve(np.eye(4), np.ones(4), method="far")
-    with pytest.raises((ModelError, IndexError), match="lcp.b"):
+    with pytest.raises((ModelError, IndexError), match=r"lcp\.b"):
         moved(lcp_model("far"))
 
 

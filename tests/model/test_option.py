@@ -28,12 +28,21 @@ def scene(settings) -> fl.Model:
     return model
 
 
+@fl.kernel
+def nothing(p, iterations):
+    """Solves nothing."""
+    return 0.0
+
+
 def choose(model, setting) -> None:
     """Sets an option as a user would."""
     if isinstance(setting, str):
         setattr(model.opt, setting, 1)
         return
-    name = OPTION_OF[type(setting)]
+    if setting is LcpSolver.REGISTERED:  # selected by its name
+        fl.lcp.register("nothing", nothing)
+        setting = "nothing"
+    name = OPTION_OF[type(setting)] if setting != "nothing" else "lcp_solver"
     bits = isinstance(setting, Enable | Disable)
     setattr(model.opt, name, getattr(model.opt, name) | setting if bits else setting)
 

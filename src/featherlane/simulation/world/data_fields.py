@@ -190,8 +190,9 @@ class DataFields(NamedAccess):
         if self.model.opt_contact_model == LCP:
             solver = LcpSolver(self.model.opt_lcp_solver)
             if solver not in (LcpSolver.PGS, LcpSolver.APGD):
+                name = solver.name.lower() if solver != LcpSolver.REGISTERED else self.model.opt.lcp_solver
                 raise ModelError(
-                    f"solver_history: got lcp_solver {self.model.opt.lcp_solver!r}, allowed are 'pgs' and 'apgd'; "
+                    f"solver_history: got lcp_solver {name!r}, allowed are 'pgs' and 'apgd'; "
                     "the others have only a final residual (`solver_residual`) and a number of pivots or steps "
                     "(`solver_niter`)"
                 )
