@@ -14,7 +14,6 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.prelude import *
-from featherlane.dynamics.integrator.smooth import energy, smooth_acceleration
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.differentiated_worlds import EPS
 from featherlane.sensitivity.derivative.displaced_worlds import MovedWorlds, borrowed
@@ -22,11 +21,9 @@ from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.points import displace, move_state
 from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.sensitivity.derivative.transition import differentiate
-from featherlane.sensor.measure import needs_energy, sensor_acc, sensor_vel
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.step.consistency import inverse_constraint
-from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
-from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
+from featherlane.simulation.step.forward import forward_outputs, forward_unconstrained
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.world.data import Data
@@ -48,18 +45,9 @@ def sensor_points(m, d, b, p, thread, tile):
     for i in range(m.nv):
         d.qacc[i] = fma(step, p.da[i], d.qacc[i])
     # `forward` at the given acceleration
-    forward_position(m, d)
-    if forces_need_contacts(m):
-        early_contacts(m, d)
-        d.con_fresh[0] = 1
-    forward_velocity(m, d)
-    control_and_actuate(m, d)
-    sensor_vel(m, d)
-    smooth_acceleration(m, d)
+    forward_unconstrained(m, d)
     inverse_constraint(m, d, store=1)
-    if needs_energy(m, d):
-        energy(m, d)
-    sensor_acc(m, d)
+    forward_outputs(m, d)
     write_records(b, thread, tile, 0)
 
 

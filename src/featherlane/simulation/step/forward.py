@@ -197,6 +197,31 @@ def forward_at_rest(m, d):
     sensor_acc(m, d)
 
 
+@kernel
+def forward_unconstrained(m, d):
+    """Computes what does not depend on the constraint forces: positions, velocities, actuator forces, qacc_smooth."""
+    forward_position(m, d)
+    if sleeping(m):
+        wake_touched(m, d)
+    if forces_need_contacts(m):
+        early_contacts(m, d)
+        d.con_fresh[0] = 1
+    forward_velocity(m, d)
+    control_and_actuate(m, d)
+    sensor_vel(m, d)
+    smooth_acceleration(m, d)
+
+
+@kernel
+def forward_outputs(m, d):
+    """Computes what is derived from the acceleration and the constraint forces: energies and acceleration sensors."""
+    if needs_energy(m, d):
+        energy(m, d)
+    else:
+        d.energy[0], d.energy[1] = zeros(2)
+    sensor_acc(m, d)
+
+
 @stage
 def forward(m, d):
     """Computes the acceleration of every world of the tile, and all fields that it depends on.
@@ -209,26 +234,13 @@ def forward(m, d):
     """
     sleeps = sleeping(m)
     if not sleeps or not rests(m, d):
-        forward_position(m, d)
-        if sleeps:
-            wake_touched(m, d)
-        if forces_need_contacts(m):
-            early_contacts(m, d)
-            d.con_fresh[0] = 1
-        forward_velocity(m, d)
-        control_and_actuate(m, d)
-        sensor_vel(m, d)
-        smooth_acceleration(m, d)
+        forward_unconstrained(m, d)
         if sleeps:
             clear_sleeping_forces(m, d)
         forward_constraint(m, d)
         if sleeps:
             mark_settled(m, d)
-        if needs_energy(m, d):
-            energy(m, d)
-        else:
-            d.energy[0], d.energy[1] = zeros(2)
-        sensor_acc(m, d)
+        forward_outputs(m, d)
     else:
         forward_at_rest(m, d)
 
