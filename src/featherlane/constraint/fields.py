@@ -1,4 +1,4 @@
-"""Fields of constraint rows, in slots: D = 0 in worlds that do not have the row of a slot."""
+"""Fields of constraint rows. Worlds of a tile share places (slots) for rows; D is 0 in a world that lacks the row."""
 
 from featherlane.lanes.layout import Declare, size
 
