@@ -203,7 +203,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     versions = ", ".join(f"{name} {version(name)}" for name in ("mjlab", "mjbatch-uni", "torch"))
     sizes = f"{given.envs} environments ({FEW} on mjlab's CPU device), {versions}."
-    publish("integrations-mjlab", f"{markdown(columns, rows)}\n\n{sizes}\n{origin()}", given.write)
+    publish("integrations-mjlab", f"{markdown(columns, rows)}\n\n{sizes}\n\n{origin()}", given.write)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fields of constraint rows. Worlds of a tile share places (slots) for rows; D is 0 in a world that lacks the row."""
+"""Fields of constraint rows. Worlds of a tile share places (slots) for rows; absent rows have D (MuJoCo's efc_D) 0."""
 
 from featherlane.lanes.layout import Declare, size
 
