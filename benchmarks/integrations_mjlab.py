@@ -188,7 +188,7 @@ def main() -> None:
     if given.train:
         sizes = f"{ENVS} environments, {len(SEEDS)} seeds, means of {LAST} iterations, mjlab {version('mjlab')}."
         where = origin().replace(str(given.train), "FOLDER")
-        text = f"{markdown(TRAINED, trainings(given.train))}\n\n{sizes}\n{where}"
+        text = f"{markdown(TRAINED, trainings(given.train))}\n\n{sizes}\n\n{where}"
         publish("mjlab-training", text, given.write)
         return
     torch.set_num_threads(1)
