@@ -106,11 +106,11 @@ def main() -> None:
     mean = np.exp(np.mean(np.log(ratios)))
     time_of = "processor" if chosen.cpu else "wall"
     note = (
-        f"The geometric mean of the ratios is {mean:.1f} (target: {TARGET:g}), the minimum is {min(ratios):.1f}."
-        f" Featherlane has {WORLDS} worlds and EnvPool {envpool.__version__} has {chosen.envpool_worlds},"
-        f" with {chosen.nthread} thread{'s' * (chosen.nthread > 1)} each.\n"
-        "An EnvPool world takes 13 MiB, and more worlds"
-        f" do not increase EnvPool's speed. Speeds are per {time_of} time, in float64."
+        f"The geometric mean of the ratios is {mean:.1f} (target: {TARGET:g}), and the smallest ratio is "
+        f"{min(ratios):.1f}. Featherlane has {WORLDS} worlds, and EnvPool {envpool.__version__} has "
+        f"{chosen.envpool_worlds} worlds. Each has {chosen.nthread} thread{'s' * (chosen.nthread > 1)}. "
+        "More worlds do not increase EnvPool's speed, and each of them takes 13 MiB.\n"
+        f"Speeds are per {time_of} time, in float64."
     )
     publish("integrations-dm-control", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", chosen.write)
 

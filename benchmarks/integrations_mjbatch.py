@@ -199,17 +199,18 @@ def training_table(log: Path) -> str:
         shown = [f"{total:,.0f} / {cpu:,.0f} ({end})" for (total, cpu), end in zip(times, ends, strict=True)]
         rows.append([f"{level:.2f}", *shown, " / ".join(f"{a / b:.2f}" for a, b in zip(*times, strict=True))])
     columns = ("reward per step", *(f"{name} [s] / CPU [s] (iterations)" for name in SIDES), "ratio / CPU ratio")
-    parts = ", ".join(f"{n} {c.rollout_cpu.mean():.2f} s and {c.update_cpu.mean():.2f} s" for n, c in found.items())
-    peer, own = ((c.rollout_cpu.mean(), c.update_cpu.mean(), c.batch_cpu.mean()) for c in found.values())
-    whole, fixed = peer[0] + peer[1], own[0] + own[1] - own[2]
+    parts = "".join(
+        f"- CPU time of an iteration with {n}: simulation {c.rollout_cpu.mean():.2f} s "
+        f"(calls of the batch: {c.batch_cpu.mean():.2f} s), update {c.update_cpu.mean():.2f} s.\n"
+        for n, c in found.items()
+    )
     last = ", ".join(f"{name} {mean[-1]:.2f}" for name, mean in means.items())
     count, seed = len(means["mjbatch"]) + WINDOW - 1, json.loads(log.read_text().splitlines()[0])["seed"]
     return (
-        f"{markdown(columns, rows)}\n\nTime to the same reward (mean of {WINDOW} iterations) in {count} iterations of "
-        f"24,576 steps each (`--iterations {count}`, seed {seed}). An iteration takes in CPU time for the simulation "
-        f"and the update: {parts}. Calls of the batch take {peer[2]:.2f} s and {own[2]:.2f} s of it. An iteration is "
-        f"{whole / (own[0] + own[1]):.2f} times as fast as with mjbatch; with a batch that takes no time, it would be "
-        f"{whole / fixed:.2f} times as fast. Last reward: {last}."
+        f"{markdown(columns, rows)}\n\nThe second table has the time until the mean reward of {WINDOW} iterations "
+        f"reaches a value. Both trainings have {count} iterations of 24,576 steps each (`--iterations {count}`, "
+        f"seed {seed}).\n\n"
+        f"{parts}- Last reward: {last}."
     )
 
 

@@ -188,7 +188,7 @@ def main() -> None:
     if given.train:
         sizes = f"{ENVS} environments, {len(SEEDS)} seeds, means of {LAST} iterations, mjlab {version('mjlab')}."
         where = origin().replace(str(given.train), "FOLDER")
-        text = f"{markdown(TRAINED, trainings(given.train))}\n\n{sizes}\n{where}"
+        text = f"{markdown(TRAINED, trainings(given.train))}\n\n{sizes}\n\n{where}"
         publish("mjlab-training", text, given.write)
         return
     torch.set_num_threads(1)
@@ -203,7 +203,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     versions = ", ".join(f"{name} {version(name)}" for name in ("mjlab", "mjbatch-uni", "torch"))
     sizes = f"{given.envs} environments ({FEW} on mjlab's CPU device), {versions}."
-    publish("integrations-mjlab", f"{markdown(columns, rows)}\n\n{sizes}\n{origin()}", given.write)
+    publish("integrations-mjlab", f"{markdown(columns, rows)}\n\n{sizes}\n\n{origin()}", given.write)
 
 
 if __name__ == "__main__":

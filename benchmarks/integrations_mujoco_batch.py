@@ -62,9 +62,9 @@ def main() -> None:
         rows.append(row(name, Course(rounds=asked.rounds, threads=0, **large)))
         print(rows[-1], file=sys.stderr)
     note = (
-        "All cores, 4096 worlds (64 for chain, stacks and pile), float64, one step per call. `native ratio` is the "
-        "speed-up of `featherlane.Batch` over MuJoCo. In the last column, the least and the greatest round are in "
-        "brackets. Sensors are off."
+        "The batches have 4096 worlds (64 for chain, stacks and pile) in float64, and use all cores. Each call takes "
+        "one step, without sensors. `native ratio` is the speed-up of `featherlane.Batch` over MuJoCo. In the last "
+        "column, the brackets have the smallest and the largest ratio of a round."
     )
     publish("integrations-mujoco-batch", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
 

@@ -44,27 +44,32 @@ The section of a task has these headings:
 | Action | index, actuator and range of each element |
 | Reward | the terms, and their weights or the code that computes them |
 
-An index such as 3-5 is a range that includes both ends. `rotation matrix xz` is the entry in row x and column z of the
-matrix from the frame to the world. Names in backquotes are names in the model file. `python docs/environment_pages.py`
-writes this page. To find the quantity of each element of the observation, it fills the arrays that a task reads with
-random numbers, and searches for these numbers in the observation.
+The tables have this notation:
+
+- An index such as 3-5 is a range that includes both ends.
+- `rotation matrix xz` is the entry in row x and column z of the rotation matrix from the frame to the world.
+- Names in backquotes are names in the model file.
+
+`python docs/environment_pages.py` writes this page. The program finds the quantity of each element of the observation
+by an experiment. It fills the arrays that a task reads with random numbers, and searches for these numbers in the
+observation.
 """
 ABOUT = {
     "robots": (
         "Environments of the bundled robots",
-        "This page lists the spaces, rewards and termination of the seven robot tasks. [Robot tasks](../tasks.md) "
-        "describes rewards, actions and domain randomization in words.",
+        "This page lists the spaces, rewards and termination of the seven tasks of the bundled robots. [Robot "
+        "tasks](../tasks.md) describes their rewards, actions and domain randomization in words.",
     ),
     "gymnasium": (
         "Gymnasium environments",
         "This page lists the spaces, rewards and termination of Gymnasium's MuJoCo tasks of version 5. [Reinforcement "
-        "learning](../training.md#gymnasium-tasks) compares Featherlane's tasks with the originals.",
+        "learning](../training.md#gymnasium-tasks) compares Featherlane's tasks with the original tasks.",
     ),
     "dm_control": (
         "dm_control environments",
-        "This page lists, by domain, the spaces and rewards of the tasks of dm_control's suite. "
-        "[dm_control](../integrations/dm_control.md) compares Featherlane's tasks with the originals. The models are "
-        "those of the installed dm_control.",
+        "This page lists the spaces and rewards of the tasks of dm_control's suite, grouped by domain. The models are "
+        "those of the installed dm_control. [dm_control](../integrations/dm_control.md) compares Featherlane's tasks "
+        "with the original tasks.",
     ),
 }
 EXAMPLE = {

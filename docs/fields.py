@@ -13,18 +13,26 @@ from featherlane.simulation.tile.fields import FIELD_MODULES
 PAGE = Path(__file__).parent / "fields.md"
 HEAD = """# Fields
 
-This page lists every field of a model and of its data, with kind, shape and unit. Most users need the
-[model](#model) fields, and the fields of the data whose [role](#roles) is `state`, `drive`, `input` or `output`.
-`docs/fields.py` writes the page from the declarations in `model/fields.py`, at the functions
-that compute fields of the model, and in the `fields.py` of each package.
+This page lists every field of a model and of its data, with kind, shape and unit. Most users need two groups of fields:
 
-- A *real* field may differ between worlds. `batch.expand(name)` gives a field of the model one row per world;
-  `batch.bind(name)` returns a live array of a field of the data.
-- A *real, float64* field has 64 bits in every precision.
-- A *real, Vec3* field has one `Vec3` per row in kernels, see [row types](kernel-language.md#row-types). NumPy arrays
-  have the shape of the table.
-- An *int* field is shared by all worlds; a *size* is one integer.
-- Shapes are without the world axis.
+- the fields of the [model](#model);
+- the fields of the data whose [role](#roles) is `state`, `drive`, `input` or `output`.
+
+`docs/fields.py` writes this page from the declarations of the fields in the source code. A field of the model is
+declared in `model/fields.py`, or at the function that computes it. A field of the data is declared in the `fields.py`
+of the package that writes it.
+
+The column "kind" has these values:
+
+- *real*: the values may differ between worlds. For a field of the model, `batch.expand(name)` returns an array with one
+  row per world. For a field of the data, `batch.bind(name)` returns a live array.
+- *real, float64*: the values have 64 bits in every precision.
+- *real, Vec3*: in a kernel, an index selects a `Vec3` ([row types](kernel-language.md#row-types)). In NumPy, the array
+  has the shape in the table.
+- *int*: the values are shared by all worlds.
+- *size*: a single integer, shared by all worlds.
+
+The column "shape" does not contain the axis of worlds.
 """
 ROLES_HEAD = """
 ## Roles
@@ -43,15 +51,19 @@ The role of a field of the data determines how it may be used:
 DATA_HEAD = """
 ## Data
 
-One section per package of the source. A name in brackets after the role is a condition: the field is computed only if
-this size is not 0, or if the feature is used. The stage that writes a field is at the end of its meaning.
+Each section has the fields of one package of the source code. Two columns need an explanation:
+
+- "role": a name in brackets is a size or a feature. The field is computed only if the size is not 0, or if the feature
+  is used.
+- "meaning · written by": the name at the end is the [stage](stages.md) (a compiled part of a step) that writes the
+  field.
 """
 
 MODEL_HEAD = """
 ## Model
 
-The function that computes a field when a model is loaded is at the end of its meaning. The other fields are copied
-from MuJoCo's model.
+Some fields are computed when a model is loaded. Their meaning ends with the name of the function that computes them.
+Most other fields are copied from MuJoCo's model.
 
 """
 

@@ -19,13 +19,19 @@ HEAD = """# Compiled stages
 
 Written by `docs/stages.py` from the docstrings of the kernels.
 
-A *stage* is a kernel that is compiled alone. It reads [fields](fields.md) that other stages wrote, and writes its
-results to fields. `src/featherlane/simulation/step/forward.py` runs the stages of a step in their order. The public
-functions that run one stage each are in `featherlane.stages`.
+A *stage* is a part of a step that is compiled as a separate function. It reads [fields](fields.md) that other stages
+wrote, and writes its results to fields. `src/featherlane/simulation/step/forward.py` runs the stages of a step in their
+order. Each function of `featherlane.stages` runs one stage.
 
-The records in a signature are `m` (the model), `d` (a tile of worlds), `b` (the rows of a batch) and `p` (the record of
-a pass, or stand-alone LCPs). A `1` behind the name marks the view of what all worlds of a tile share. The docstring of
-each stage lists what it reads and writes.
+The table lists the stages with their arguments. Some arguments are records, which group fields:
+
+- `m`: the model.
+- `d`: a [tile](chapters/lanes.md#tiles), which is a group of worlds that are stepped together.
+- `b`: the rows of a batch.
+- `p`: the arguments and results of a computation outside of a step, or stand-alone LCPs.
+
+A stage whose records have a `1` in their names, such as `m1` and `d1`, computes one world at a time. All other stages
+compute the worlds of a tile together. The docstring of a stage lists the fields that it reads and writes.
 """
 STUB_HEAD = '''"""The public functions of `stages.py`, for type checkers and editors: `python docs/stages.py`."""
 

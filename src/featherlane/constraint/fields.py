@@ -1,4 +1,4 @@
-"""Fields of constraint rows, in slots: D = 0 in worlds that do not have the row of a slot."""
+"""Fields of constraint rows. Worlds of a tile share places (slots) for rows; absent rows have D (MuJoCo's efc_D) 0."""
 
 from featherlane.lanes.layout import Declare, size
 
