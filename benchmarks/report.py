@@ -122,8 +122,9 @@ def origin() -> str:
     command = shlex.join(["python", Path(sys.argv[0]).name, *sys.argv[1:]]).replace("python ", "python benchmarks/", 1)
     kernels, today = where["kernels"].partition(" (")[0], datetime.date.today().isoformat()
     return (
-        f"`{command}`: {where['processor']}, {where['cores']} cores, {where['cpu_level']}; kernels {kernels}; "
-        f"MuJoCo {where['mujoco']}, NumPy {where['numpy']}, Python {where['python']}; {today}."
+        f"`{command}` wrote this table on {today}. Machine: {where['processor']}, {where['cores']} cores, "
+        f"{where['cpu_level']}. Kernels: compiled {kernels}. "
+        f"Versions: MuJoCo {where['mujoco']}, NumPy {where['numpy']}, Python {where['python']}."
     )
 
 

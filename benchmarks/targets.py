@@ -65,7 +65,7 @@ class Goal(NamedTuple):
             goal = f"{'at most' if self.most else 'at least'} {self.bound:g}"
             reached = "yes" if (value <= self.bound if self.most else value >= self.bound) else "no"
         page = PAGES[self.section].name
-        return [self.quantity, goal, measured, reached, f"[{page}]({page})", text[-11:-1]]
+        return [self.quantity, goal, measured, reached, f"[{page}]({page})", re.findall(r"\d{4}-\d\d-\d\d", text)[-1]]
 
 
 MEDIAN = statistics.median
