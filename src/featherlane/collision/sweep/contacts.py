@@ -16,9 +16,9 @@ Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact di
 
 from featherlane.prelude import *
 from featherlane.collision.frame import frame_of
-from featherlane.collision.mixing import both_present, margin_and_gap, reference_and_impedance, touching
-from featherlane.collision.motion import fast, is_swept_pair, spheres_meet, step_motion
-from featherlane.collision.slot import leave_slot, load_shape, store_manifold
+from featherlane.collision.mixing import both_present, margin_and_gap, reference_and_impedance, touching_distance
+from featherlane.collision.motion import is_swept_pair, may_pass, spheres_meet, step_motion
+from featherlane.collision.slot import clear_contact, load_shape, store_manifold
 from featherlane.collision.sweep.clip import impact_points
 from featherlane.collision.sweep.impact import IMPACT, find_impact
 from featherlane.collision.sweep.occlusion import look
@@ -113,7 +113,7 @@ def sweep_world(m, d, g, h, first, lane):
             d.sweep.current[0] = 0.0
             write_lane(d.sweep.current, 0, lane, 1.0)
             for k in range(first, d.ncon_slot[0]):
-                leave_slot(d, k, d.sweep.current[0] > 0.0)
+                clear_contact(d, k, d.sweep.current[0] > 0.0)
             store_manifold(d, first, lane)
             write_lane(d.sweep.found, 0, lane, 1.0)
             write_lane(d.sweep.times, 0, lane, d.sweep.time[0])
@@ -165,7 +165,7 @@ def acting(m, d, g, h, first, margin):
     """Returns the mask of worlds where the pair has a contact within the margin at the start of the step."""
     touch, reach = false_mask(d), margin
     if m.opt_contact_model == LCP:
-        reach = reach + (touching(m, d, g) + touching(m, d, h))
+        reach = reach + (touching_distance(m, d, g) + touching_distance(m, d, h))
     for k in range(first, d.ncon_slot[0]):
         touch = touch | ((d.con_present[k] > 0.0) & (d.con_dist[k] < reach))
     return touch
@@ -204,7 +204,7 @@ def sweep_pair(m, d, e, g, h, first):
         margin, gap = margin_and_gap(m, e, g, h)
         dx1, dw1, s1 = step_motion(m, d, g)
         dx2, dw2, s2 = step_motion(m, d, h)
-        moves = (d.near.detects[0] > 0.0) & (fast(m, g, h, s1) | fast(m, g, h, s2))
+        moves = (d.near.detects[0] > 0.0) & (may_pass(m, g, h, s1) | may_pass(m, g, h, s2))
         if sleeping(m):
             moves = moves & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
         if m.nvariant > 0:
