@@ -145,7 +145,8 @@ def near_candidates(m, d, wide):
     """Stores the near candidates in near.cand_near; returns their number.
 
     wide: 1: also those that may soon be near, for the neighbour list.
-    Candidates of the same two bodies form a group.  For bodies with many geoms, the boxes of the bodies are tested first.
+    Candidates of the same two bodies form a group.  For bodies with many geoms, the boxes of the bodies are tested
+    first.
     """
     count = 0
     if m.ngroup > 0:
@@ -165,8 +166,8 @@ def near_candidates(m, d, wide):
 def list_neighbours(m, d):
     """Stores in neighbours.pair the pairs that may soon be near, and in neighbours.count their number plus 1.
 
-    Pairs with near spheres are left out if their boxes stay apart.  `widen` enlarges near.geom_reach by the distance that
-    geoms may move while the list is valid; `shrink` restores it.
+    Pairs with near spheres are left out if their boxes stay apart.  `widen` enlarges near.geom_reach by the distance
+    that geoms may move while the list is valid; `shrink` restores it.
     """
     widen(m, d)
     n_wide, count = near_candidates(m, d, wide=1), 0

@@ -86,7 +86,7 @@ def height_field_distance(m1, d1):
 
 @kernel
 def store_distance(d, lane, flip):
-    """Stores the result of one world from convex.*; beyond the limit the distance is the limit and the points are zeros.
+    """Stores the result of one world from convex.*; beyond the limit it is the limit, and points at zero.
 
     flip: whether the shapes were computed in reverse order.  Writes: distance.dist, distance.fromto.
     """

@@ -70,9 +70,9 @@ def place_starts(d1, first):
 def approach(m1, d1, longest):
     """Searches the nearest points of the surfaces by eight gradient descents from descent.trial.
 
-    The objective is half of |point2 - point1|^2.  Its gradient is projected on the tangents of the surfaces:
-    slope1 = (gap . n1) n1 - gap,  slope2 = gap - (gap . n2) n2,  gap = point2 - point1.  The step is -factor slope; factor
-    is that of Barzilai and Borwein, |step|^2 / (step . change of slope), if the curvature along the step is positive.
+    The objective is half of |gap|^2, gap = point2 - point1.  Its gradient is projected on the tangents of the surfaces:
+    slope1 = (gap . n1) n1 - gap,  slope2 = gap - (gap . n2) n2.  The step is -factor slope.  The factor is that of
+    Barzilai and Borwein, |step|^2 / (step . change of slope), if the curvature along the step is positive.
 
     longest: maximum length of the first step [m].
 
@@ -143,7 +143,7 @@ def keep_deepest(d1):
 
 @kernel
 def keep_nearest(d1):
-    """Stores the nearest of the eight pairs of points in convex.*, in world axes, if it is nearer than the one there."""
+    """Stores the nearest of the eight pairs of points in convex.*, in world axes, if nearer than the one there."""
     mat, origin = d1.shapes.mat[1], d1.shapes.pos[1]
     for lane in range(LANES):
         if d1.descent.dist[lane] < d1.convex.dist[0]:

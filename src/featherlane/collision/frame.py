@@ -43,8 +43,8 @@ def frame_along(n, along):
     """Returns the frame of a unit normal n whose first tangent follows the unit vector `along`.
 
     If `along` is the normal itself, the tangent follows x, or y if x is within STEEP of the normal.
-    Source: MuJoCo mju_makeFrame, with a given tangent.  Deviation: if the two are equal, MuJoCo takes x unchanged, which
-        need not be orthogonal to the normal.  If they are almost equal, MuJoCo's tangent is not orthogonal either.
+    Source: MuJoCo mju_makeFrame, with a given tangent.  Deviation: if the two are equal, MuJoCo takes x unchanged,
+        which need not be orthogonal to the normal.  If they are almost equal, MuJoCo's is not orthogonal either.
         On a horizontal plane the two agree.
     """
     t = fma(-dot(n, along), n, along)

@@ -1,7 +1,7 @@
 """Computes signed distance fields (SDFs): value and gradient of the field of a geom at a point of its frame.
 
 A field is negative inside, and its zero level is the surface.  Fields of plugins and of ellipsoids are distances to
-first order only.  A *jet* is (value, three derivatives).  An unused gradient costs nothing: the compiler removes it.
+first order only.  They are computed as jets (jet.py): a value and its gradient.
 Source: MuJoCo engine_collision_sdf.c (geomDistance, geomGradient, oct_distance, oct_gradient) and plugin/sdf.
 Deviations: derivatives of bolt, nut, gear and bowl, and of an octree outside its box, are analytic (MuJoCo:
 differences over 1e-8 m); the hexagon of bolt and nut is the intersection of its half-planes (MuJoCo: a rotation).
@@ -10,100 +10,27 @@ differences over 1e-8 m); the hexagon of bolt and nut is the intersection of its
 import math
 
 from featherlane.prelude import *
-from featherlane.lanes.rows import row_type
+from featherlane.collision.jet import (
+    TINY,
+    Jet,
+    absolute,
+    affine,
+    axis_jets,
+    azimuth_jet,
+    constant_like,
+    difference,
+    extrusion,
+    hypotenuse,
+    intersection,
+    radius_jet,
+    union,
+)
 from featherlane.model.signed_distance import BOLT, BOWL, GEAR, NUT, OCTREE, TORUS
 
-Jet = row_type("Jet", "value x y z")  # a number and its three derivatives
 HALF_ROOT, COS_30 = math.sqrt(0.5), math.sqrt(0.75)
 THREADS = 12.0  # turns of the thread per metre
 INSET = 1e-6  # m: a point beyond the octree's box is evaluated this far inside of it
 FAR = 1e6  # m: the flank of a gear's tooth inside its base circle
-TINY = 1e-10  # least divisor of a coordinate, as in MuJoCo
-
-
-# ---- arithmetic of jets ----------------------------------------------------------------------------------------------
-@kernel
-def constant_like(x, number):
-    """Returns a number with the width and precision of x.  x < x is false in all worlds."""
-    return where(x < x, x, number)
-
-
-@kernel
-def affine(scale, jet, shift):
-    """Returns the jet scale f + shift of a jet f, for numbers scale and shift."""
-    return Jet(scale * jet.value + shift, scale * jet.x, scale * jet.y, scale * jet.z)
-
-
-@kernel
-def union(a, b):
-    """Returns the jet min(a, b): the union of two solids."""
-    return where(a.value < b.value, a, b)
-
-
-@kernel
-def intersection(a, b):
-    """Returns the jet max(a, b): the intersection of two solids."""
-    return where(a.value > b.value, a, b)
-
-
-@kernel
-def difference(a, b):
-    """Returns the jet max(a, -b): solid a without solid b."""
-    return intersection(a, affine(-1.0, b, 0.0))
-
-
-@kernel
-def absolute(a):
-    """Returns the jet |a|."""
-    return where(a.value < 0.0, affine(-1.0, a, 0.0), a)
-
-
-@kernel
-def positive_part(a):
-    """Returns the jet max(a, 0)."""
-    return where(a.value > 0.0, a, affine(0.0, a, 0.0))
-
-
-@kernel
-def hypotenuse(a, b):
-    """Returns the jet sqrt(a^2 + b^2) of two jets, with derivatives (a a' + b b') / sqrt(a^2 + b^2), 0 at 0."""
-    length = sqrt(fma(a.value, a.value, b.value * b.value))
-    inverse = 1.0 / fmax(length, MINVAL)
-    part_a, part_b = a.value * inverse, b.value * inverse
-    return Jet(length, fma(part_a, a.x, part_b * b.x), fma(part_a, a.y, part_b * b.y), fma(part_a, a.z, part_b * b.z))
-
-
-@kernel
-def axis_jets(p):
-    """Returns the three coordinates of p as jets."""
-    one, none = constant_like(p[0], 1.0), constant_like(p[0], 0.0)
-    return Jet(p[0], one, none, none), Jet(p[1], none, one, none), Jet(p[2], none, none, one)
-
-
-@kernel
-def radius_jet(p):
-    """Returns the jet of the distance from the z axis, without a slope on it."""
-    x, y, _ = axis_jets(p)
-    return hypotenuse(x, y)
-
-
-@kernel
-def azimuth_jet(p):
-    """Returns the jet of the angle about the z axis, gradient (-y, x, 0) / (x^2 + y^2), without a slope on the axis."""
-    inverse_square = 1.0 / fmax(fma(p[0], p[0], p[1] * p[1]), TINY * TINY)
-    return Jet(atan2(p[1], p[0]), -p[1] * inverse_square, p[0] * inverse_square, constant_like(p[0], 0.0))
-
-
-@kernel
-def extrusion(section, ends):
-    """Returns the jet of a prism: the field of its cross section, and the distance beyond its two ends.
-
-    min(max(section, ends), 0) + sqrt(max(section, 0)^2 + max(ends, 0)^2).
-    """
-    inside = intersection(section, ends)
-    return where(inside.value <= 0.0, inside, affine(0.0, inside, 0.0)) + hypotenuse(
-        positive_part(section), positive_part(ends)
-    )
 
 
 # ---- primitive shapes ------------------------------------------------------------------------------------------------
@@ -120,8 +47,8 @@ def box_interior(size, p, exact):
     """Returns the jet of a box at a point inside it.
 
     With margin = size - |p|, the distances to the faces: if `exact`, depth is the least margin and the gradient is the
-    normal of that face.  Else it is MuJoCo's field: the gradient is the unit vector of size / margin, with the signs of p,
-    and depth the distance to the surface along this vector.  It is not the derivative of that depth.
+    normal of that face.  Else it is MuJoCo's field: the gradient is the unit vector of size / margin, with the signs of
+    p, and depth the distance to the surface along this vector.  It is not the derivative of that depth.
     """
     margin = fmax(size - fabs(p), MINVAL)
     if exact:
@@ -213,7 +140,7 @@ def thread_field(p, radius):
 def hexagon_head(p, radius):
     """Returns the jet of the head of bolt and nut: a hexagonal prism from z = -0.5 to 0, rounded by a cone.
 
-    radius: jet of the distance from the shank's surface.  The hexagon's half width is 0.5 (lengths of MuJoCo's plugins).
+    radius: jet of the distance from the shank's surface.  The hexagon's half width is 0.5 (lengths of MuJoCo's plugin).
     """
     x, y, z = axis_jets(p)
     # distances along the normals (1, 0), (1/2, cos 30) and (1/2, -cos 30) of the hexagon's sides
@@ -373,8 +300,8 @@ def trilinear(m, leaf, place):
 def octree_field(m, d, mesh, p):
     """Returns the jet of a mesh's octree at p; outside of its box, the distance to the box is added.
 
-    Outside, the octree is evaluated at the nearest point of the box, INSET inside of it.  Along axes on which p is beyond
-    the box, the derivative is that of the added distance.
+    Outside, the octree is evaluated at the nearest point of the box, INSET inside of it.  Along axes on which p is
+    beyond the box, the derivative is that of the added distance.
     """
     box = Box(real(d, m.mesh_octbox[mesh][k]) for k in range(6))
     offset, half = p - box.centre, box.half
@@ -408,7 +335,7 @@ def signed_distance(m, d, kind, adr, size, p, exact):
         exact: inside a box, 1: the distance to the nearest face, 0: MuJoCo's field (`box_interior`).
     """
     jet = axis_jets(p)[2]  # gives jet its type; every kind below replaces it
-    parameter = m.sdf_param
+    param = m.sdf_param
     if kind == SPHERE:
         jet = sphere_field(p, size[0])
     elif kind == CAPSULE:
@@ -422,19 +349,19 @@ def signed_distance(m, d, kind, adr, size, p, exact):
     elif kind == OCTREE:
         jet = octree_field(m, d, adr, p)
     elif kind == TORUS:
-        jet = torus_field(p, real(d, parameter[adr]), real(d, parameter[adr + 1]))
+        jet = torus_field(p, real(d, param[adr]), real(d, param[adr + 1]))
     elif kind == BOLT:
-        jet = bolt_field(p, real(d, parameter[adr]))
+        jet = bolt_field(p, real(d, param[adr]))
     elif kind == NUT:
-        jet = nut_field(p, real(d, parameter[adr]))
+        jet = nut_field(p, real(d, param[adr]))
     elif kind == GEAR:
-        jet = gear_field(p, tuple(real(d, parameter[adr + k]) for k in range(10)))
+        jet = gear_field(p, tuple(real(d, param[adr + k]) for k in range(10)))
     elif kind == BOWL:
         jet = bowl_field(
             p,
-            real(d, parameter[adr]),
-            real(d, parameter[adr + 1]),
-            real(d, parameter[adr + 2]),
-            real(d, parameter[adr + 3]),
+            real(d, param[adr]),
+            real(d, param[adr + 1]),
+            real(d, param[adr + 2]),
+            real(d, param[adr + 3]),
         )
     return jet.value, Vec3(jet.x, jet.y, jet.z)
