@@ -82,7 +82,7 @@ def nearest_on_triangle(a, b, c):
 
 @kernel
 def is_across_triangle(a, b, c, d):
-    """Returns whether the origin is on the other side of triangle abc than d, or the tetrahedron is too flat to tell."""
+    """Returns whether the origin is on the other side of triangle abc than d, or the tetrahedron is too flat."""
     ab, ac, ad = b - a, c - a, d - a
     normal = cross(ab, ac)
     # heights above the triangle, times |n|: of d, and of the origin
