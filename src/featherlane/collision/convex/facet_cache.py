@@ -222,8 +222,8 @@ def link_faces(d1, nface):
         edge_at[CORNERS * v1 + v0], edge_at[CORNERS * v2 + v1], edge_at[CORNERS * v0 + v2] = -1, -1, -1
     for face in range(nface):
         v0, v1, v2 = d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2]
-        edge0 = 4 * face
-        edge_at[CORNERS * v0 + v1], edge_at[CORNERS * v1 + v2], edge_at[CORNERS * v2 + v0] = edge0, edge0 + 1, edge0 + 2
+        edges = 4 * face, 4 * face + 1, 4 * face + 2
+        edge_at[CORNERS * v0 + v1], edge_at[CORNERS * v1 + v2], edge_at[CORNERS * v2 + v0] = edges
     for face in range(nface):
         v0, v1, v2 = d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2]
         beyond0, beyond1, beyond2 = edge_at[CORNERS * v1 + v0], edge_at[CORNERS * v2 + v1], edge_at[CORNERS * v0 + v2]

@@ -117,7 +117,7 @@ def is_lower_around(m1, d1, side, vertex, normal, slope, slack):
 
 @kernel
 def has_edge_along(m1, d1, side, vertex, direction):
-    """Returns whether a vertex of a core has an edge nearly orthogonal to a direction, as `edge_orthogonal_to` finds."""
+    """Returns whether a vertex of a core has an edge nearly orthogonal to a direction (`edge_orthogonal_to`)."""
     position, found = vertex_of(m1, d1, side, vertex), False
     for k in range(count_neighbours(m1, d1, side, vertex)):
         edge = vertex_of(m1, d1, side, neighbour(m1, d1, side, vertex, k)) - position
@@ -162,7 +162,7 @@ def is_distinct_face(m1, d1, side, face):
 
 @kernel
 def edge_of_facet(m1, d1, side):
-    """Returns the vector along the facet's edge of a core, in the frame of its shape; its ends are stored first and last."""
+    """Returns the vector along the facet's edge of a core, in its shape's frame; its ends are stored first and last."""
     vertex1, vertex2 = d1.facet.vertex[side, 0], d1.facet.vertex[side, 2]
     return vertex_of(m1, d1, side, vertex2) - vertex_of(m1, d1, side, vertex1)
 
@@ -218,7 +218,7 @@ def is_separate_facet(m1, d1, size, inside):
 # ---- where a search ended --------------------------------------------------------------------------------------------
 @kernel
 def edge_orthogonal_to(m1, d1, side, vertex, direction):
-    """Returns the end of the only edge from a vertex of a core that is orthogonal to a direction; -1: none or several."""
+    """Returns the end of the only edge from a vertex of a core orthogonal to a direction; -1: none or several."""
     position, count, end = vertex_of(m1, d1, side, vertex), 0, -1
     for k in range(count_neighbours(m1, d1, side, vertex)):
         neighbour_vertex = neighbour(m1, d1, side, vertex, k)

@@ -18,9 +18,9 @@ from featherlane.collision.convex.feature import (
     POINT,
     RIM,
     SEGMENT,
-    box_face,
     find_feature,
     load_corner,
+    set_box_face,
 )
 from featherlane.collision.convex.manifold import set_contact_axes
 from featherlane.collision.convex.support import core_support
@@ -288,7 +288,7 @@ def open_face(m1, d1, side):
         if found >= 0:
             n = (1.0 - 2.0 * side) * d1.feature.axes[0].rows[2]
             highest, _ = core_support(m1, d1, side, d1.shapes.mat[side].T @ n)
-            box_face(d1, side, highest, found)
+            set_box_face(d1, side, highest, found)
     return 1 if found >= 0 else 0
 
 
@@ -327,7 +327,7 @@ def meet_capsule_and_box(d1):
         if found < 0 and fabs(x[i]) > size[i] - ON_EDGE and fabs(a[i]) < EDGE and x[i] * n[i] < 0.0:
             found = i
     if found >= 0:
-        box_face(d1, 1, copysign(size, x), found)
+        set_box_face(d1, 1, copysign(size, x), found)
         d1.feature.count[0] = SEGMENT
         cut_by_other(d1, 1)
 
