@@ -203,47 +203,6 @@ def face_at_vertices(m1, mesh, direction, vertices, least_cosine):
 
 
 @kernel
-def store_face(m1, d1, side, face):
-    """Sets the feature to a hull's face.  Writes: feature.point, feature.edge, feature.normal, feature.count."""
-    first = m1.hull_vertadr[d1.shapes.data[side]]
-    count, outline, stride = m1.hull_outlinenum[face], m1.hull_outlineadr[face], 1
-    # of a face with too many corners, every stride-th one is used
-    if count > CORNERS:
-        stride = (count + CORNERS - 1) // CORNERS
-        count = (count + stride - 1) // stride
-    if count <= FEW:
-        transform = contact_transform(d1, side)
-        for k in range(count):
-            corner = m1.hull_vert[first + m1.hull_outline[outline + stride * k]]
-            store_corner(d1, side, k, to_contact(transform, corner))
-    else:
-        for k in range(count):
-            store_corner(d1, side, k, m1.hull_vert[first + m1.hull_outline[outline + stride * k]])
-        transform_corners(d1, side, count)
-    compute_face_edges(d1, side, count)
-    set_plane_of_corners(d1, side)
-
-
-@kernel
-def find_mesh_edge(m1, d1, side, direction, hull_vertex):
-    """Sets the feature to the edge at a vertex that is nearest to the contact plane, or to nothing.
-
-    Its cosine with the direction, the contact normal in the shape's frame, must be below EDGE.
-    hull_vertex: index of the vertex in hull_vert.
-    """
-    position, first = m1.hull_vert[hull_vertex], m1.hull_vertadr[d1.shapes.data[side]]
-    least_cosine2, edge_end = 0.0 * direction[0] + EDGE * EDGE, -1
-    for k in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
-        edge = m1.hull_vert[first + m1.hull_edge[k]] - position
-        rise = dot(edge, direction)
-        cosine2 = rise * rise / dot(edge, edge)
-        if cosine2 < least_cosine2:
-            least_cosine2, edge_end = cosine2, first + m1.hull_edge[k]
-    if edge_end >= 0:
-        store_segment(d1, side, position, m1.hull_vert[edge_end])
-
-
-@kernel
 def find_mesh_feature(m1, d1, side, direction, least_cosine):
     """Sets the feature to the face or edge nearest to the contact plane at a hull's highest vertex, or to nothing.
 
@@ -253,6 +212,7 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
     direction, least_cosine: as in `find_box_feature`.
     """
     mesh, vertex, face = d1.shapes.data[side], 0, NO_FACE
+    first = m1.hull_vertadr[mesh]
     vertex1, vertex2, vertex3 = d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2]
     if d1.facet.kind[0] != NO_FACET and has_face(d1, side):
         face = vertex1
@@ -262,10 +222,36 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
         # among equally high vertices the support point's is used: the facet's first may have no face near the plane
         _, vertex = core_support(m1, d1, side, direction)
         face = face_at_vertices(m1, mesh, direction, (vertex, vertex, vertex), least_cosine)
+    hull_vertex = first + vertex
     if face != NO_FACE:
-        store_face(m1, d1, side, face)
+        count, outline, stride = m1.hull_outlinenum[face], m1.hull_outlineadr[face], 1
+        # of a face with too many corners, every stride-th one is used
+        if count > CORNERS:
+            stride = (count + CORNERS - 1) // CORNERS
+            count = (count + stride - 1) // stride
+        if count <= FEW:
+            transform = contact_transform(d1, side)
+            for k in range(count):
+                corner = m1.hull_vert[first + m1.hull_outline[outline + stride * k]]
+                store_corner(d1, side, k, to_contact(transform, corner))
+        else:
+            for k in range(count):
+                store_corner(d1, side, k, m1.hull_vert[first + m1.hull_outline[outline + stride * k]])
+            transform_corners(d1, side, count)
+        compute_face_edges(d1, side, count)
+        set_plane_of_corners(d1, side)
     else:
-        find_mesh_edge(m1, d1, side, direction, m1.hull_vertadr[mesh] + vertex)
+        # the edge at the vertex that is nearest to orthogonal to the direction, if the cosine is below EDGE
+        position = m1.hull_vert[hull_vertex]
+        least_cosine2, edge_end = 0.0 * direction[0] + EDGE * EDGE, -1
+        for k in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
+            edge = m1.hull_vert[first + m1.hull_edge[k]] - position
+            rise = dot(edge, direction)
+            cosine2 = rise * rise / dot(edge, edge)
+            if cosine2 < least_cosine2:
+                least_cosine2, edge_end = cosine2, first + m1.hull_edge[k]
+        if edge_end >= 0:
+            store_segment(d1, side, position, m1.hull_vert[edge_end])
 
 
 @kernel

@@ -66,7 +66,7 @@ def core_curvature(d1, side, n, s, t):
             s, t = fma(-dot(normal, s), normal, s), fma(-dot(normal, t), normal, t)
             rate_ss, rate_st, rate_tt = dot(s, s) / norm, dot(s, t) / norm, dot(t, t) / norm
         else:
-            # ds/dn of a rim: radius / sine of the angle between n and the axis, along the rim's tangent
+            # a rim of radius r: s . ds/dn t = r / sine^3 (u x s)_z (u x t)_z, sine: between u and the axis z
             sine2 = normal[0] * normal[0] + normal[1] * normal[1]
             if sine2 > ON_AXIS2:
                 curvature = size[0] / (sine2 * sqrt(sine2))
@@ -140,7 +140,7 @@ def descend(m1, d1, n, edge, is_bound):
 # ---- the result of the search --------------------------------------------------------------------------------------
 @kernel
 def core_point(d1, side, k):
-    """Returns point k of the simplex on one of the cores, in the frame of the first shape."""
+    """Returns point k of the simplex on one of the cores; those of the second are b = a - (a - b)."""
     point = d1.simplex.first[k]
     if side == 1:
         point = point - d1.simplex.point[k]
@@ -295,8 +295,7 @@ def store_nearest_point(m1, d1, edge1, edge2, size):
     elif is_point(m1, d1, 1, n):
         point = second
     elif d1.convex.way[0] == CROSSED:
-        # solves first + x edge1 - (second + y edge2) = h n for x by the dot product with edge2 x n; crossing: first + x
-        # edge1
+        # crossing = first + x edge1; x solves first + x edge1 - (second + y edge2) = h n, times edge2 x n
         product = cross(edge2, n)
         crossing = fma(-dot(support, product) / dot(edge1, product), edge1, first)
         if is_close(crossing, point, size):
@@ -312,6 +311,7 @@ def may_touch_cap(m1, d1, side, z):
     """
     support = support_along(m1, d1, z)
     radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
+    # the other core's support point, from the centre of the cap
     other_point = fma(-half, z, d1.support.first[0] - support)
     if side == 1:
         other_point = fma(half, z, d1.support.first[0]) - d1.convex.pos[0]
