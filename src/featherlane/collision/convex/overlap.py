@@ -229,16 +229,10 @@ def cut_edges(d1, side):
         else:
             lo, hi = cut_by_polygon(d1, other, sign, a, e)
         invalid = where(lo <= hi, 0.0, FAR)
-        places[2 * row], places[2 * row + ROWS], places[2 * row + 3 * ROWS] = (
-            a[0] + lo * e[0],
-            a[1] + lo * e[1],
-            invalid,
-        )
-        places[2 * row + 1], places[2 * row + 1 + ROWS], places[2 * row + 1 + 3 * ROWS] = (
-            a[0] + hi * e[0],
-            a[1] + hi * e[1],
-            invalid,
-        )
+        x, y = a[0] + lo * e[0], a[1] + lo * e[1]
+        places[2 * row], places[2 * row + ROWS], places[2 * row + 3 * ROWS] = x, y, invalid
+        x, y = a[0] + hi * e[0], a[1] + hi * e[1]
+        places[2 * row + 1], places[2 * row + 1 + ROWS], places[2 * row + 1 + 3 * ROWS] = x, y, invalid
 
 
 @kernel
