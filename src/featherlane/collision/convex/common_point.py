@@ -46,19 +46,17 @@ def part_on_segment(d1, side, a, e):
     start_x, start_y, _ = load_corner(d1, side, 0)
     end_x, end_y, _ = load_corner(d1, side, 1)
     offset_x, offset_y, edge_x, edge_y = start_x - a[0], start_y - a[1], end_x - start_x, end_y - start_y
-    ee, edge2, cross_product = (
-        e[0] * e[0] + e[1] * e[1],
-        edge_x * edge_x + edge_y * edge_y,
-        e[0] * edge_y - e[1] * edge_x,
-    )
-    if cross_product * cross_product > PARALLEL * PARALLEL * (ee * edge2):
+    e_squared = e[0] * e[0] + e[1] * e[1]
+    edge_squared = edge_x * edge_x + edge_y * edge_y
+    cross_product = e[0] * edge_y - e[1] * edge_x
+    if cross_product * cross_product > PARALLEL * PARALLEL * (e_squared * edge_squared):
         # crossing: t = (offset x edge) / (e x edge)
         lo = (offset_x * edge_y - offset_y * edge_x) / cross_product
         hi = lo
     else:
         # ends of the segment: t = offset . e / |e|^2
-        lo = (offset_x * e[0] + offset_y * e[1]) / ee
-        hi = lo + (edge_x * e[0] + edge_y * e[1]) / ee
+        lo = (offset_x * e[0] + offset_y * e[1]) / e_squared
+        hi = lo + (edge_x * e[0] + edge_y * e[1]) / e_squared
         if hi < lo:
             lo, hi = hi, lo
     return lo, hi
@@ -81,8 +79,8 @@ def point_on_segment(d1, side):
     start_x, start_y, _ = load_corner(d1, side, 0)
     end_x, end_y, _ = load_corner(d1, side, 1)
     a, e = (start_x, start_y), (end_x - start_x, end_y - start_y)
-    ee, x, y = e[0] * e[0] + e[1] * e[1], 0.0, 0.0
-    if ee > 0.0:
+    e_squared, x, y = e[0] * e[0] + e[1] * e[1], 0.0, 0.0
+    if e_squared > 0.0:
         if d1.feature.count[other] == SEGMENT:
             lo, hi = part_on_segment(d1, other, a, e)
         elif d1.feature.count[other] == DISC:
@@ -91,11 +89,11 @@ def point_on_segment(d1, side):
             lo, hi = cut_by_polygon(d1, other, polygon_orientation(d1, other), a, e)
         if lo > hi and d1.feature.count[other] == DISC:
             # a tangent that misses the disc by rounding
-            lo = foot_of_centre(d1, other, a, e) / ee
+            lo = foot_of_centre(d1, other, a, e) / e_squared
             hi = lo
         if lo <= hi:
             # the origin's projection on the line, moved into the part
-            t = clip(clip(-(a[0] * e[0] + a[1] * e[1]) / ee, lo, hi), 0.0, 1.0)
+            t = clip(clip(-(a[0] * e[0] + a[1] * e[1]) / e_squared, lo, hi), 0.0, 1.0)
             x, y = a[0] + t * e[0], a[1] + t * e[1]
     return x, y
 
@@ -112,11 +110,11 @@ def nearest_in_polygon(d1, side, cx, cy):
     for row in range(first, first + d1.feature.count[side]):
         offset_x, offset_y = cx - d1.feature.point[row], cy - d1.feature.point[row + RUN]
         edge_x, edge_y = d1.feature.edge[row], d1.feature.edge[row + RUN]
-        edge2 = edge_x * edge_x + edge_y * edge_y
+        edge_squared = edge_x * edge_x + edge_y * edge_y
         # on the outer side of an edge
-        if sign * (edge_x * offset_y - edge_y * offset_x) < 0.0 and edge2 > 0.0:
+        if sign * (edge_x * offset_y - edge_y * offset_x) < 0.0 and edge_squared > 0.0:
             inside = False
-        t = clip((offset_x * edge_x + offset_y * edge_y) / edge2, 0.0, 1.0) if edge2 > 0.0 else 0.0
+        t = clip((offset_x * edge_x + offset_y * edge_y) / edge_squared, 0.0, 1.0) if edge_squared > 0.0 else 0.0
         # from the edge's nearest point
         gap_x, gap_y = offset_x - t * edge_x, offset_y - t * edge_y
         if gap_x * gap_x + gap_y * gap_y < least:
@@ -132,9 +130,9 @@ def nearest_in_area(d1, side, cx, cy):
     if d1.feature.count[side] == DISC:
         centre_x, centre_y, _ = load_corner(d1, side, RIM)
         offset_x, offset_y, radius = cx - centre_x, cy - centre_y, d1.shapes.size[side][0]
-        offset2, x, y = offset_x * offset_x + offset_y * offset_y, cx, cy
-        if offset2 > radius * radius:
-            scale = radius / sqrt(offset2)
+        offset_squared, x, y = offset_x * offset_x + offset_y * offset_y, cx, cy
+        if offset_squared > radius * radius:
+            scale = radius / sqrt(offset_squared)
             x, y = centre_x + scale * offset_x, centre_y + scale * offset_y
     else:
         x, y = nearest_in_polygon(d1, side, cx, cy)

@@ -182,12 +182,12 @@ def store_best_as_simplex(d1):
 @kernel
 def size_of_simplex(d1):
     """Returns the approximate extent of the shapes: the maximum over the simplex and the points on each shape."""
-    size2 = dot(d1.convex.pos[0], d1.convex.pos[0])
+    size_squared = dot(d1.convex.pos[0], d1.convex.pos[0])
     for k in range(d1.simplex.count[0]):
-        reach2 = size_of_point(d1, k)
-        if reach2 > size2:
-            size2 = reach2
-    return sqrt(size2)
+        reach_squared = size_of_point(d1, k)
+        if reach_squared > size_squared:
+            size_squared = reach_squared
+    return sqrt(size_squared)
 
 
 @kernel

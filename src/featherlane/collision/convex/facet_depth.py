@@ -92,17 +92,15 @@ def measure_triangle(m1, d1, size):
         )
     pq, pr, qr = q - p, r - p, r - q
     normal = cross(pq, pr)
-    normal2, inside = dot(normal, normal), 0.0 * size
-    if normal2 > 0.0:
+    normal_squared, inside = dot(normal, normal), 0.0 * size
+    if normal_squared > 0.0:
         unit = outward_normal(d1, normal, p)
         depth = dot(unit, p)
         # weight of p: normal . (q x qr) / |normal|^2; the foot's distance from qr: weight of p |normal| / |qr|
-        weight_p, weight_q, weight_r = (
-            dot(normal, cross(q, qr)) / normal2,
-            -dot(normal, cross(p, pr)) / normal2,
-            dot(normal, cross(p, pq)) / normal2,
-        )
-        doubled_area = sqrt(normal2)
+        weight_p = dot(normal, cross(q, qr)) / normal_squared
+        weight_q = -dot(normal, cross(p, pr)) / normal_squared
+        weight_r = dot(normal, cross(p, pq)) / normal_squared
+        doubled_area = sqrt(normal_squared)
         border = (
             fmin(fmin(weight_p / sqrt(dot(qr, qr)), weight_q / sqrt(dot(pr, pr))), weight_r / sqrt(dot(pq, pq)))
             * doubled_area
@@ -111,10 +109,8 @@ def measure_triangle(m1, d1, size):
             inside = border
             first_p = vertex_of(m1, d1, 0, vertex1)
             if d1.facet.kind[0] == FIRST:
-                first_q, first_r = (
-                    vertex_of(m1, d1, 0, d1.facet.vertex[0, 1]),
-                    vertex_of(m1, d1, 0, d1.facet.vertex[0, 2]),
-                )
+                first_q = vertex_of(m1, d1, 0, d1.facet.vertex[0, 1])
+                first_r = vertex_of(m1, d1, 0, d1.facet.vertex[0, 2])
                 first_p = fma(weight_q, first_q - first_p, fma(weight_r, first_r - first_p, first_p))
             store_facet(d1, unit, depth, first_p)
     return inside
@@ -129,17 +125,17 @@ def measure_crossing(m1, d1, size):
     """
     vertex1, vertex2 = d1.facet.vertex[0, 0], d1.facet.vertex[1, 0]
     p = vertex_difference(m1, d1, vertex1, vertex2)
-    edge1, edge2 = (
-        vertex_difference(m1, d1, d1.facet.vertex[0, 1], vertex2) - p,
-        p - vertex_difference(m1, d1, vertex1, d1.facet.vertex[1, 1]),
-    )
+    edge1 = vertex_difference(m1, d1, d1.facet.vertex[0, 1], vertex2) - p
+    edge2 = p - vertex_difference(m1, d1, vertex1, d1.facet.vertex[1, 1])
     normal = cross(edge1, edge2)
-    normal2, inside = dot(normal, normal), 0.0 * size
-    if normal2 > 0.0:
+    normal_squared, inside = dot(normal, normal), 0.0 * size
+    if normal_squared > 0.0:
         unit = outward_normal(d1, normal, p)
-        s, t = -dot(normal, cross(p, edge2)) / normal2, -dot(normal, cross(p, edge1)) / normal2
-        area = sqrt(normal2)
-        border = area * fmin(fmin(s, 1.0 - s) / sqrt(dot(edge2, edge2)), fmin(t, 1.0 - t) / sqrt(dot(edge1, edge1)))
+        s, t = -dot(normal, cross(p, edge2)) / normal_squared, -dot(normal, cross(p, edge1)) / normal_squared
+        area_of_parallelogram = sqrt(normal_squared)
+        border = area_of_parallelogram * fmin(
+            fmin(s, 1.0 - s) / sqrt(dot(edge2, edge2)), fmin(t, 1.0 - t) / sqrt(dot(edge1, edge1))
+        )
         if border > INSIDE * size:
             inside = border
             first_p = vertex_of(m1, d1, 0, vertex1)
@@ -151,23 +147,21 @@ def measure_crossing(m1, d1, size):
 def border_distance(m1, d1, side, normal, point):
     """Returns how far the projection of a point is inside the facet's face on one core [m], 0 outside.
 
-    normal: the face's normal; point: both in the frame of the face's shape.
+    side: the core with the face; normal: of the face; point: in the frame of the face's shape.
     """
-    face, least2 = d1.facet.vertex[side, 0], 0.0 * point[0] + FAR
+    face, smallest_squared = d1.facet.vertex[side, 0], 0.0 * point[0] + FAR
     if d1.shapes.type[side] == MESH:
-        first, outline, count = (
-            m1.hull_vertadr[d1.shapes.data[side]],
-            m1.hull_outlineadr[face],
-            m1.hull_outlinenum[face],
-        )
+        first = m1.hull_vertadr[d1.shapes.data[side]]
+        outline = m1.hull_outlineadr[face]
+        count = m1.hull_outlinenum[face]
         corner = m1.hull_vert[first + m1.hull_outline[outline + count - 1]]
         for k in range(count):
             next_corner = m1.hull_vert[first + m1.hull_outline[outline + k]]
             edge = next_corner - corner
             # distance from the edge's line times |edge|
             inner = fmax(dot(cross(normal, edge), point - corner), 0.0)
-            least2 = fmin(inner * inner / dot(edge, edge), least2)
-            if least2 == 0.0:
+            smallest_squared = fmin(inner * inner / dot(edge, edge), smallest_squared)
+            if smallest_squared == 0.0:
                 break
             corner = next_corner
     else:
@@ -175,8 +169,8 @@ def border_distance(m1, d1, side, normal, point):
         for k in range(3):
             if k != face // 2:
                 inner = fmax(flat(d1.shapes.size)[3 * side + k] - fabs(point[k]), 0.0)
-                least2 = fmin(inner * inner, least2)
-    return sqrt(least2)
+                smallest_squared = fmin(inner * inner, smallest_squared)
+    return sqrt(smallest_squared)
 
 
 @kernel
@@ -218,11 +212,9 @@ def part_over_face(m1, d1, side, normal, start, end, border):
     face, zero = d1.facet.vertex[side, 0], 0.0 * border
     lo, hi = zero, zero + 1.0
     if d1.shapes.type[side] == MESH:
-        first, outline, count = (
-            m1.hull_vertadr[d1.shapes.data[side]],
-            m1.hull_outlineadr[face],
-            m1.hull_outlinenum[face],
-        )
+        first = m1.hull_vertadr[d1.shapes.data[side]]
+        outline = m1.hull_outlineadr[face]
+        count = m1.hull_outlinenum[face]
         corner = m1.hull_vert[first + m1.hull_outline[outline + count - 1]]
         for k in range(count):
             next_corner = m1.hull_vert[first + m1.hull_outline[outline + k]]
@@ -232,6 +224,7 @@ def part_over_face(m1, d1, side, normal, start, end, border):
             lo, hi = cut_part(dot(inward, start - corner) - margin, dot(inward, end - corner) - margin, lo, hi)
             corner = next_corner
     else:
+        # the four sides of a box's face, which is orthogonal to axis face // 2
         for k in range(3):
             if k != face // 2:
                 half = flat(d1.shapes.size)[3 * side + k] - border
@@ -275,7 +268,7 @@ def measure_edge(m1, d1, side, size):
     else:
         start, end = mat.T @ (edge_start - pos), mat.T @ (edge_end - pos)
     edge = end - start
-    # heights of the ends differ by rise; they are `parallel` if this and the face's error are small
+    # heights of the ends differ by rise; the edge is parallel to the face if this and the face's error are small
     rise = dot(normal, edge)
     error, drop = error_and_drop(m1, d1, side)
     if rise * rise <= PARALLEL * PARALLEL * dot(edge, edge) and error + fabs(rise) <= fmin(FLAT * drop, LEVEL * border):
@@ -323,9 +316,9 @@ def measure_faces(m1, d1, size):
     parallel enough.
     """
     normal, offset = plane_of_face(m1, d1, 0)
-    normal2, _ = plane_of_face(m1, d1, 1)
+    other_normal, _ = plane_of_face(m1, d1, 1)
     mat, pos = d1.convex.mat[0], d1.convex.pos[0]
-    sum_of_normals = normal + mat @ normal2
+    sum_of_normals = normal + mat @ other_normal
     error, drop = error_and_drop(m1, d1, 0)
     other_error, other_drop = error_and_drop(m1, d1, 1)
     inside, border = 0.0 * size, WELL_INSIDE * size
@@ -345,7 +338,7 @@ def measure_faces(m1, d1, size):
         if not found:
             for k in range(count_corners(m1, d1, 0) if corners2 > 0 else 0):
                 point = corner_of_face(m1, d1, 0, k)
-                if not found and border_distance(m1, d1, 1, normal2, mat.T @ (point - pos)) > border:
+                if not found and border_distance(m1, d1, 1, other_normal, mat.T @ (point - pos)) > border:
                     found, deepest = True, point
         # an edge of the second face over the first
         if not found and corners2 > 0 and corners2 * count_corners(m1, d1, 0) <= FEW:

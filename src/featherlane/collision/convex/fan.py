@@ -79,6 +79,7 @@ def list_horizon(d1, nseen, nvertex):
         face = d1.epa.seen[i]
         for edge in range(3):
             beyond = d1.epa.neighbour[face, edge]
+            # beyond is 4 face + edge; edges between two visible faces are inside of the horizon
             if d1.epa.mark[beyond >> 2] == 0 and nedge < FACES:
                 start, end = d1.epa.corner[face, edge], d1.epa.corner[face, (edge + 1) % 3]
                 d1.epa.edge[nedge, 0], d1.epa.edge[nedge, 1], d1.epa.edge[nedge, 2] = start, end, beyond
@@ -145,11 +146,12 @@ def replace_by_fan(d1, visible_face, vertex, nface, nspare, size):
             d1.epa.link[start, 0], d1.epa.link[end, 1] = face, face
             d1.epa.edge[i, 1] = face  # from now on: the face of the fan at this edge
             beyond = d1.epa.edge[i, 2]
-            d1.epa.neighbour[beyond >> 2, beyond & 3] = 4 * face  # its edge 0
+            d1.epa.neighbour[beyond >> 2, beyond & 3] = 4 * face  # the horizon's edge is edge 0 of the new face
             make_face(d1, face, start, end, vertex)
             d1.epa.neighbour[face, 0] = beyond
         for i in range(nedge):
-            # its edge from the horizon's end to the vertex, and that from the vertex to the horizon's start
+            # edge 1, from the horizon's edge to the vertex, is edge 2 of the next face; edge 2 is edge 1 of the
+            # previous one
             face = d1.epa.edge[i, 1]
             d1.epa.neighbour[face, 1] = 4 * d1.epa.link[d1.epa.corner[face, 1], 0] + 2
             d1.epa.neighbour[face, 2] = 4 * d1.epa.link[d1.epa.corner[face, 0], 1] + 1

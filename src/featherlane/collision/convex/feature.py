@@ -243,13 +243,13 @@ def find_mesh_feature(m1, d1, side, direction, least_cosine):
     else:
         # the edge at the vertex that is nearest to orthogonal to the direction, if the cosine is below EDGE
         position = m1.hull_vert[hull_vertex]
-        least_cosine2, edge_end = 0.0 * direction[0] + EDGE * EDGE, -1
+        least_squared_cosine, edge_end = 0.0 * direction[0] + EDGE * EDGE, -1
         for k in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
             edge = m1.hull_vert[first + m1.hull_edge[k]] - position
             rise = dot(edge, direction)
-            cosine2 = rise * rise / dot(edge, edge)
-            if cosine2 < least_cosine2:
-                least_cosine2, edge_end = cosine2, first + m1.hull_edge[k]
+            squared_cosine = rise * rise / dot(edge, edge)
+            if squared_cosine < least_squared_cosine:
+                least_squared_cosine, edge_end = squared_cosine, first + m1.hull_edge[k]
         if edge_end >= 0:
             store_segment(d1, side, position, m1.hull_vert[edge_end])
 

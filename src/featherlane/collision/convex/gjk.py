@@ -35,14 +35,14 @@ def nearest_on_edge(a, b):
     """
     edge = b - a
     # t is along / length2
-    length2, along = dot(edge, edge), -dot(a, edge)
-    zero = 0.0 * length2
+    length_squared, along = dot(edge, edge), -dot(a, edge)
+    zero = 0.0 * length_squared
     if along <= 0.0:
         nearest, weight_b, weight_a = a, zero, zero + 1.0
-    elif along >= length2:
+    elif along >= length_squared:
         nearest, weight_b, weight_a = b, zero + 1.0, zero
     else:
-        weight_b = along / length2
+        weight_b = along / length_squared
         nearest, weight_a = fma(weight_b, edge, a), 1.0 - weight_b
     return dot(nearest, nearest), nearest, (weight_a, weight_b)
 
@@ -56,27 +56,51 @@ def nearest_on_triangle(a, b, c):
     """
     ab, ac, bc = b - a, c - a, c - b
     normal = cross(ab, ac)
-    normal2, size2 = dot(normal, normal), dot(ab, ab) + dot(ac, ac)
+    normal_squared, size_squared = dot(normal, normal), dot(ab, ab) + dot(ac, ac)
 
     # signed areas of the sub-triangles opposite to the corners, times the same factor
     area_a, area_b, area_c = dot(normal, cross(b, bc)), -dot(normal, cross(c, ac)), dot(normal, cross(a, ab))
-    flat = normal2 <= SLIVER * (size2 * size2)
-    best, nearest, weight_a, weight_b, weight_c = 0.0 * normal2 + HUGE, a, 0.0 * normal2, 0.0 * normal2, 0.0 * normal2
+    flat = normal_squared <= SLIVER * (size_squared * size_squared)
+    best, nearest, weight_a, weight_b, weight_c = (
+        0.0 * normal_squared + HUGE,
+        a,
+        0.0 * normal_squared,
+        0.0 * normal_squared,
+        0.0 * normal_squared,
+    )
     if not flat and area_a > 0.0 and area_b > 0.0 and area_c > 0.0:
-        nearest = dot(normal, a) / normal2 * normal
+        nearest = dot(normal, a) / normal_squared * normal
         scale = 1.0 / (area_a + area_b + area_c)
         best, weight_a, weight_b, weight_c = dot(nearest, nearest), area_a * scale, area_b * scale, area_c * scale
     else:
         # tests all three edges, because the signs of a sliver's areas are rounding
-        distance2, point, weights = nearest_on_edge(b, c)
-        if distance2 < best:
-            best, nearest, weight_a, weight_b, weight_c = distance2, point, 0.0 * distance2, weights[0], weights[1]
-        distance2, point, weights = nearest_on_edge(a, c)
-        if distance2 < best:
-            best, nearest, weight_a, weight_b, weight_c = distance2, point, weights[0], 0.0 * distance2, weights[1]
-        distance2, point, weights = nearest_on_edge(a, b)
-        if distance2 < best:
-            best, nearest, weight_a, weight_b, weight_c = distance2, point, weights[0], weights[1], 0.0 * distance2
+        distance_squared, point, weights = nearest_on_edge(b, c)
+        if distance_squared < best:
+            best, nearest, weight_a, weight_b, weight_c = (
+                distance_squared,
+                point,
+                0.0 * distance_squared,
+                weights[0],
+                weights[1],
+            )
+        distance_squared, point, weights = nearest_on_edge(a, c)
+        if distance_squared < best:
+            best, nearest, weight_a, weight_b, weight_c = (
+                distance_squared,
+                point,
+                weights[0],
+                0.0 * distance_squared,
+                weights[1],
+            )
+        distance_squared, point, weights = nearest_on_edge(a, b)
+        if distance_squared < best:
+            best, nearest, weight_a, weight_b, weight_c = (
+                distance_squared,
+                point,
+                weights[0],
+                weights[1],
+                0.0 * distance_squared,
+            )
     return best, nearest, (weight_a, weight_b, weight_c)
 
 
@@ -115,21 +139,21 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
         set_weights(d1, weights[0], weights[1], weights[2], zero)
     if is_across_triangle(a, b, d, c):
         outside = 1
-        distance2, point, weights = nearest_on_triangle(a, b, d)
-        if distance2 < best:
-            best, nearest = distance2, point
+        distance_squared, point, weights = nearest_on_triangle(a, b, d)
+        if distance_squared < best:
+            best, nearest = distance_squared, point
             set_weights(d1, weights[0], weights[1], zero, weights[2])
     if is_across_triangle(a, c, d, b):
         outside = 1
-        distance2, point, weights = nearest_on_triangle(a, c, d)
-        if distance2 < best:
-            best, nearest = distance2, point
+        distance_squared, point, weights = nearest_on_triangle(a, c, d)
+        if distance_squared < best:
+            best, nearest = distance_squared, point
             set_weights(d1, weights[0], zero, weights[1], weights[2])
     if is_across_triangle(b, c, d, a):
         outside = 1
-        distance2, point, weights = nearest_on_triangle(b, c, d)
-        if distance2 < best:
-            best, nearest = distance2, point
+        distance_squared, point, weights = nearest_on_triangle(b, c, d)
+        if distance_squared < best:
+            best, nearest = distance_squared, point
             set_weights(d1, zero, weights[0], weights[1], weights[2])
     if outside == 0:
         best, nearest = zero, Vec3(zero, zero, zero)
@@ -186,12 +210,12 @@ def size_of_point(d1, k):
     """Returns the largest squared distance from the first shape's centre of simplex point k and its points a and b."""
     point, on_first = d1.simplex.point[k], d1.simplex.first[k]
     on_second = on_first - point
-    size2, first2, second2 = dot(point, point), dot(on_first, on_first), dot(on_second, on_second)
-    if first2 > size2:
-        size2 = first2
-    if second2 > size2:
-        size2 = second2
-    return size2
+    size_squared, first_squared, second_squared = dot(point, point), dot(on_first, on_first), dot(on_second, on_second)
+    if first_squared > size_squared:
+        size_squared = first_squared
+    if second_squared > size_squared:
+        size_squared = second_squared
+    return size_squared
 
 
 @kernel
@@ -220,8 +244,8 @@ def gjk(m1, d1):
 
     Reads:  shapes.*, convex.mat, convex.pos; gjk.reach, the search limit; gjk.gap, the allowed difference of |v|^2
             and v . w at the end, relative to |v|^2; support.dir, the initial direction.
-    Writes: gjk.*; gjk.nearest (3,), v [m]; simplex.*, the points that span it, with weights; gjk.state: APART, FAR or
-            OVERLAP.
+    Writes: gjk.*; gjk.nearest (3,) [m], the nearest point v; gjk.state, how the search ended; simplex.*, the points
+            that span v, with weights.
     Scratch: support.*.
     Frame:  the first shape's.      Cost: one support point and about 50 ns per step, up to ITERATIONS steps.
     """
@@ -230,33 +254,36 @@ def gjk(m1, d1):
     add_support(d1)
     d1.simplex.weight[0] = 1.0
     d1.gjk.nearest[0] = nearest
-    nearest2, reach = dot(nearest, nearest), d1.gjk.reach[0]
+    # |v|^2, the squared upper bound of the distance
+    distance_squared, reach = dot(nearest, nearest), d1.gjk.reach[0]
     # the distance of the centres: the first core may be a point, on the surface of the second
-    size2, state = fmax(size_of_point(d1, 0), dot(d1.convex.pos[0], d1.convex.pos[0])), APART
+    size_squared, state = fmax(size_of_point(d1, 0), dot(d1.convex.pos[0], d1.convex.pos[0])), APART
     for _ in range(ITERATIONS):
-        if nearest2 <= TOUCH * TOUCH * size2:
+        if distance_squared <= TOUCH * TOUCH * size_squared:
             state = OVERLAP
             break
         support = support_along(m1, d1, -nearest)
-        support2, bound = dot(support, support), dot(nearest, support)
-        if support2 > size2:
-            size2 = support2
+        support_squared, bound = dot(support, support), dot(nearest, support)
+        if support_squared > size_squared:
+            size_squared = support_squared
         # bound = v . w; the distance is at least v . w / |v|
-        if bound > 0.0 and bound * bound > nearest2 * (reach * reach):
+        if bound > 0.0 and bound * bound > distance_squared * (reach * reach):
             state = FAR
             break
         # the bounds meet up to gap and rounding, or the support point adds nothing
-        if nearest2 - bound <= d1.gjk.gap[0] * nearest2 + ROUNDING * sqrt(nearest2 * size2) or is_known(d1):
+        if distance_squared - bound <= d1.gjk.gap[0] * distance_squared + ROUNDING * sqrt(
+            distance_squared * size_squared
+        ) or is_known(d1):
             break
         add_support(d1)
         nearest_on_simplex(m1, d1)  # writes gjk.nearest, simplex.*
         nearest = d1.gjk.nearest[0]
-        last2, nearest2 = nearest2, dot(nearest, nearest)
+        last_squared, distance_squared = distance_squared, dot(nearest, nearest)
         # a tetrahedron around the origin
         if d1.simplex.count[0] == 4:
             state = OVERLAP
             break
         # no progress: rounding
-        if not nearest2 < last2:
+        if not distance_squared < last_squared:
             break
     d1.gjk.state[0] = state

@@ -55,12 +55,10 @@ def swap_largest_to(d1, first, tolerance):
             for k in range(max(first, 8 * row), min(count, 8 * row + 8)):
                 if values[k] > largest + tolerance:
                     largest, best = values[k], k
-    point_first, point_best, dist_first, dist_best = (
-        load_candidate(d1, first),
-        load_candidate(d1, best),
-        d1.clip.dist[first],
-        d1.clip.dist[best],
-    )
+    point_first = load_candidate(d1, first)
+    point_best = load_candidate(d1, best)
+    dist_first = d1.clip.dist[first]
+    dist_best = d1.clip.dist[best]
     d1.clip.point[0, first], d1.clip.point[1, first], d1.clip.point[2, first] = point_best
     d1.clip.point[0, best], d1.clip.point[1, best], d1.clip.point[2, best] = point_first
     d1.clip.dist[first], d1.clip.dist[best] = dist_best, dist_first
@@ -100,11 +98,9 @@ def move_selected_first(d1):
         for row in range(nrow):
             # the area added beyond each edge of the triangle, whose orientation is `sign`
             position = points[row], points[row + run]
-            beyond1, beyond2, beyond3 = (
-                sign * doubled_area(farthest, deepest, position),
-                sign * doubled_area(third, farthest, position),
-                sign * doubled_area(deepest, third, position),
-            )
+            beyond1 = sign * doubled_area(farthest, deepest, position)
+            beyond2 = sign * doubled_area(third, farthest, position)
+            beyond3 = sign * doubled_area(deepest, third, position)
             values[row] = fmax(beyond3, fmax(beyond2, beyond1))
         swap_largest_to(d1, 3, EQUAL * EQUAL)
         count = KEPT

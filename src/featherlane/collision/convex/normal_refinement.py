@@ -67,9 +67,9 @@ def core_curvature(d1, side, n, s, t):
             rate_ss, rate_st, rate_tt = dot(s, s) / norm, dot(s, t) / norm, dot(t, t) / norm
         else:
             # a rim of radius r: s . ds/dn t = r / sine^3 (u x s)_z (u x t)_z, sine: between u and the axis z
-            sine2 = normal[0] * normal[0] + normal[1] * normal[1]
-            if sine2 > ON_AXIS2:
-                curvature = size[0] / (sine2 * sqrt(sine2))
+            sine_squared = normal[0] * normal[0] + normal[1] * normal[1]
+            if sine_squared > ON_AXIS2:
+                curvature = size[0] / (sine_squared * sqrt(sine_squared))
                 along_s, along_t = normal[0] * s[1] - normal[1] * s[0], normal[0] * t[1] - normal[1] * t[0]
                 rate_ss, rate_st, rate_tt = (
                     curvature * along_s * along_s,

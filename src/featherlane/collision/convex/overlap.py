@@ -105,12 +105,10 @@ def add_place(d1, x, y, z, dist, least):
 def add_row_place(d1, i, least):
     """Applies `add_place` to position i of `clip.place`; x, y, height and distance are 8 ROWS values apart."""
     stride = 8 * ROWS
-    x, y, z, dist = (
-        d1.clip.place[i],
-        d1.clip.place[i + stride],
-        d1.clip.place[i + 2 * stride],
-        d1.clip.place[i + 3 * stride],
-    )
+    x = d1.clip.place[i]
+    y = d1.clip.place[i + stride]
+    z = d1.clip.place[i + 2 * stride]
+    dist = d1.clip.place[i + 3 * stride]
     return add_place(d1, x, y, z, dist, least)
 
 
@@ -199,11 +197,11 @@ def cut_by_disc(d1, side, a, e):
     centre_x, centre_y, _ = load_corner(d1, side, RIM)
     radius = d1.shapes.size[side][0]
     offset_x, offset_y = a[0] - centre_x, a[1] - centre_y
-    edge2, along = e[0] * e[0] + e[1] * e[1], offset_x * e[0] + offset_y * e[1]
-    discriminant = along * along - edge2 * (offset_x * offset_x + offset_y * offset_y - radius * radius)
-    meets = (edge2 > 0.0) & (discriminant >= 0.0)
-    root, edge2 = sqrt(where(meets, discriminant, 0.0)), where(meets, edge2, 1.0)
-    lo, hi = (-along - root) / edge2, (-along + root) / edge2
+    edge_squared, along = e[0] * e[0] + e[1] * e[1], offset_x * e[0] + offset_y * e[1]
+    discriminant = along * along - edge_squared * (offset_x * offset_x + offset_y * offset_y - radius * radius)
+    meets = (edge_squared > 0.0) & (discriminant >= 0.0)
+    root, edge_squared = sqrt(where(meets, discriminant, 0.0)), where(meets, edge_squared, 1.0)
+    lo, hi = (-along - root) / edge_squared, (-along + root) / edge_squared
     lo, hi = where(lo > 0.0, lo, 0.0), where(hi < 1.0, hi, 1.0)
     return lo, where(meets, hi, lo - 1.0)
 
@@ -220,10 +218,8 @@ def cut_edges(d1, side):
     if d1.feature.count[other] != DISC:
         sign = polygon_orientation(d1, other)
     for row in range((d1.feature.count[side] + 7) // 8):
-        a, e = (
-            (points[first_row + row], points[first_row + row + run]),
-            (edges[first_row + row], edges[first_row + row + run]),
-        )
+        a = (points[first_row + row], points[first_row + row + run])
+        e = (edges[first_row + row], edges[first_row + row + run])
         if d1.feature.count[other] == DISC:
             lo, hi = cut_by_disc(d1, other, a, e)
         else:
@@ -279,12 +275,10 @@ def store_rim_inside(d1, side, place_row):
 def part_over_polygon(d1, side, a, e):
     """As `cut_by_polygon` for one line, by eight edges at a time; returns (lo, hi).  Scratch: clip.place."""
     run, sign, misses = RUN // 8, polygon_orientation(d1, side), False
-    points, edges, places, first_row = (
-        eights(d1.feature.point),
-        eights(d1.feature.edge),
-        eights(d1.clip.place),
-        3 * RUN // 8 * side,
-    )
+    points = eights(d1.feature.point)
+    edges = eights(d1.feature.edge)
+    places = eights(d1.clip.place)
+    first_row = 3 * RUN // 8 * side
     lows, highs = (
         where(points[first_row] < points[first_row], points[first_row], 0.0),
         where(points[first_row] < points[first_row], points[first_row], 1.0),
@@ -336,11 +330,16 @@ def segment_with_segment(d1):
     p_x, p_y, _ = load_corner(d1, 1, 0)
     q_x, q_y, _ = load_corner(d1, 1, 1)
     ab_x, ab_y, pq_x, pq_y = b_x - a_x, b_y - a_y, q_x - p_x, q_y - p_y
-    ab2, pq2, cross_product = ab_x * ab_x + ab_y * ab_y, pq_x * pq_x + pq_y * pq_y, ab_x * pq_y - ab_y * pq_x
+    ab_squared = ab_x * ab_x + ab_y * ab_y
+    pq_squared = pq_x * pq_x + pq_y * pq_y
+    cross_product = ab_x * pq_y - ab_y * pq_x
     least = FAR
     # sine of the angle between the segments below EDGE
-    if cross_product * cross_product < EDGE * EDGE * (ab2 * pq2):
-        lo, hi = ((p_x - a_x) * ab_x + (p_y - a_y) * ab_y) / ab2, ((q_x - a_x) * ab_x + (q_y - a_y) * ab_y) / ab2
+    if cross_product * cross_product < EDGE * EDGE * (ab_squared * pq_squared):
+        lo, hi = (
+            ((p_x - a_x) * ab_x + (p_y - a_y) * ab_y) / ab_squared,
+            ((q_x - a_x) * ab_x + (q_y - a_y) * ab_y) / ab_squared,
+        )
         if hi < lo:
             lo, hi = hi, lo
         if lo < 0.0:
@@ -363,12 +362,12 @@ def disc_with_disc(d1):
     b_x, b_y, _ = load_corner(d1, 1, RIM)
     radius1, radius2 = d1.shapes.size[0][0], d1.shapes.size[1][0]
     ab_x, ab_y = b_x - a_x, b_y - a_y
-    ab2, least = ab_x * ab_x + ab_y * ab_y, FAR
-    if ab2 > SAME * SAME:
-        t = 0.5 * (1.0 + (radius1 * radius1 - radius2 * radius2) / ab2)
-        height2 = radius1 * radius1 / ab2 - t * t
-        if height2 >= 0.0:
-            height = sqrt(height2)
+    ab_squared, least = ab_x * ab_x + ab_y * ab_y, FAR
+    if ab_squared > SAME * SAME:
+        t = 0.5 * (1.0 + (radius1 * radius1 - radius2 * radius2) / ab_squared)
+        height_squared = radius1 * radius1 / ab_squared - t * t
+        if height_squared >= 0.0:
+            height = sqrt(height_squared)
             foot_x, foot_y, half_x, half_y = a_x + t * ab_x, a_y + t * ab_y, height * ab_y, height * ab_x
             least = add_ends(d1, foot_x - half_x, foot_y + half_y, foot_x + half_x, foot_y - half_y)
     store_rim_inside(d1, 0, 0)

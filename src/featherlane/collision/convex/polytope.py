@@ -31,16 +31,16 @@ def keep_vertex(d1, v):
 def make_face(d1, face, vertex1, vertex2, vertex3):
     """Creates a face from three vertices, counterclockwise from outside.
 
-    Normal (b - a) x (c - a), normalized; offset normal . c.  A face without area has the key GROWN: it is never the
-    nearest. Writes: epa.corner, epa.normal, epa.offset, epa.key, epa.mark.
+    Normal (b - a) x (c - a), normalized; offset normal . c.  A face without area has the key GROWN: never nearest.
+    Writes: epa.corner, epa.normal, epa.offset, epa.key, epa.mark.
     """
     d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2] = vertex1, vertex2, vertex3
     a, b, c = d1.epa.point[vertex1], d1.epa.point[vertex2], d1.epa.point[vertex3]
     normal = cross(b - a, c - a)
-    normal2 = dot(normal, normal)
+    normal_squared = dot(normal, normal)
     offset = GROWN
-    if normal2 > 0.0:
-        normal = 1.0 / sqrt(normal2) * normal
+    if normal_squared > 0.0:
+        normal = 1.0 / sqrt(normal_squared) * normal
         offset = dot(normal, c)
     d1.epa.normal[0, face], d1.epa.normal[1, face], d1.epa.normal[2, face] = normal
     d1.epa.offset[face], d1.epa.key[face], d1.epa.mark[face] = offset, offset, 0
@@ -59,13 +59,10 @@ def make_faces(d1, nface):
     All corners are stored before the first ones are loaded: a load of eight waits for recent stores of one.
     epa.place (8, 9, 8) has for each group of eight faces nine rows of eight: x, y, z of corner a, of b, of c.
     """
-    normals, corners, keys, offsets, run = (
-        eights(d1.epa.normal),
-        eights(d1.epa.place),
-        eights(d1.epa.key),
-        eights(d1.epa.offset),
-        FACES // 8,
-    )
+    normals = eights(d1.epa.normal)
+    corners = eights(d1.epa.place)
+    keys = eights(d1.epa.key)
+    offsets, run = eights(d1.epa.offset), FACES // 8
     for group in range((nface + 7) // 8):
         for lane in range(8):
             face = min(8 * group + lane, nface - 1)
@@ -77,11 +74,11 @@ def make_faces(d1, nface):
                 d1.epa.place[place], d1.epa.place[place + 8], d1.epa.place[place + 16] = x, y, z
     for group in range((nface + 7) // 8):
         row = 9 * group
-        a, b, corner = Vec3(corners[row : row + 3]), Vec3(corners[row + 3 : row + 6]), Vec3(corners[row + 6 : row + 9])
-        normal = cross(b - a, corner - a)
-        normal2 = dot(normal, normal)
-        normal = where(normal2 > 0.0, 1.0 / sqrt(fmax(normal2, TINY)), 1.0) * normal
-        offset = where(normal2 > 0.0, dot(normal, corner), GROWN)
+        a, b, c = Vec3(corners[row : row + 3]), Vec3(corners[row + 3 : row + 6]), Vec3(corners[row + 6 : row + 9])
+        normal = cross(b - a, c - a)
+        normal_squared = dot(normal, normal)
+        normal = where(normal_squared > 0.0, 1.0 / sqrt(fmax(normal_squared, TINY)), 1.0) * normal
+        offset = where(normal_squared > 0.0, dot(normal, c), GROWN)
         # each coordinate of epa.normal has `run` rows
         normals[group], normals[group + run], normals[group + 2 * run] = normal
         offsets[group], keys[group] = offset, offset
@@ -202,13 +199,13 @@ def first_tetrahedron(m1, d1, size):
             count = 1
         elif count > 2:
             normal = cross(edge, d1.epa.point[2] - vertex0)
-            normal2 = dot(normal, normal)
-            if not normal2 > (FLAT * size) * (FLAT * size) * dot(edge, edge):
+            normal_squared = dot(normal, normal)
+            if not normal_squared > (FLAT * size) * (FLAT * size) * dot(edge, edge):
                 count = 2
             elif count > 3:
                 # height of point 3 above the others' plane, times |normal|
                 height = dot(normal, d1.epa.point[3] - vertex0)
-                if not height * height > (THICK * size) * (THICK * size) * normal2:
+                if not height * height > (THICK * size) * (THICK * size) * normal_squared:
                     count = 3
     if count == 1:
         count = second_vertex(m1, d1, size)

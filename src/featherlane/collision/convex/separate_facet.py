@@ -275,10 +275,8 @@ def settle_on_facet(m1, d1, vertices1, vertices2, normal):
     normal_in_second = d1.convex.mat[0].T @ normal
     # points of curved shapes have no vertex
     if min(vertices1[0], vertices2[0]) >= 0:
-        face1, face2 = (
-            face_towards(m1, d1, 0, vertices1[0], normal, ALIKE),
-            face_towards(m1, d1, 1, vertices2[0], -normal_in_second, ALIKE),
-        )
+        face1 = face_towards(m1, d1, 0, vertices1[0], normal, ALIKE)
+        face2 = face_towards(m1, d1, 1, vertices2[0], -normal_in_second, ALIKE)
         if face1 != NO_FACE and face2 != NO_FACE:
             set_facet(d1, FACES, (face1, face1, face1), (face2, face2, face2))
             is_found = measure_facet(m1, d1) > 0.0

@@ -181,9 +181,9 @@ def highest_prism_vertex(d1, u):
 def core_support(m1, d1, side, u):
     """Returns (point, vertex) of the farthest point of the shape's core along u, both in the shape's own frame.
 
-    vertex: index of the vertex, NO_VERTEX on a curved shape.  Bit k of a box's vertex is 1 if its coordinate k is
-    positive. Climbing starts from the farthest vertex along the middle of the direction's cell.  In about one of three
-    cases this is not the result yet.
+    vertex: its index, NO_VERTEX on a curved shape.  Bit k of a box's vertex is 1 if coordinate k is positive.
+    Climbing starts from the farthest vertex along the middle of the direction's cell.  In about one of three cases
+    this is not the result yet.
     """
     kind, size = d1.shapes.type[side], d1.shapes.size[side]
     vertex, zero = NO_VERTEX, 0.0 * size[0]

@@ -5,11 +5,12 @@ face's normal.  Of more than four corners, those of a quadrilateral of nearly la
 nothing.  Each corner has a point on its own shape and one on the other.  MuJoCo widens both shapes for this by half of
 the limit, along the normals of faces, and narrows them afterwards along the contact's normal; so the points of inclined
 faces are shifted.
-All points are in contact coordinates: two tangents and the normal, from the first shape to the second.  Two polygons
-are stored in clip.place, one before and one after a cut.  Features are stored in feature.*[side]: `load_corner`, and
-feature.count, which is POINT, SEGMENT, DISC or the number of corners (feature.py). Source: MuJoCo 4.0.1, chapter
-"Computation", sec. "Multi-contact"; measured on its contacts. Deviation: where two edges cross, an edge is tested with
-the faces at the other edge for boxes only.
+
+All points are in contact coordinates: two tangents and the normal, from the first shape to the second.  Polygons are
+stored in clip.place (polygon.py).  Features are stored in feature.*[side]: `load_corner`, and feature.count, which is
+POINT, SEGMENT, DISC or the number of corners (feature.py).
+Source: MuJoCo 4.0.1, chapter "Computation", sec. "Multi-contact"; measured on its contacts.
+Deviation: where two edges cross, an edge is tested with the faces at the other edge for boxes only.
 """
 
 from featherlane.prelude import *

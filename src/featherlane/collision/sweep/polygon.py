@@ -173,12 +173,10 @@ def doubled_area(d1, polygon, i, j, k, m):
 
     It is the length of the sum of its triangles' normals, (s - p) x (q - s) + (r - q) x (p - r).
     """
-    p, q, r, s = (
-        polygon_corner(d1, polygon, i),
-        polygon_corner(d1, polygon, j),
-        polygon_corner(d1, polygon, k),
-        polygon_corner(d1, polygon, m),
-    )
+    p = polygon_corner(d1, polygon, i)
+    q = polygon_corner(d1, polygon, j)
+    r = polygon_corner(d1, polygon, k)
+    s = polygon_corner(d1, polygon, m)
     return norm3(cross(s - p, q - s) + cross(r - q, p - r))
 
 
@@ -213,12 +211,10 @@ def keep_quadrilateral(d1, polygon, count):
                 i2 = (i2 + 1) % count
                 if i3 == i2:
                     i3 = (i3 + 1) % count
-    p, q, r, s = (
-        polygon_corner(d1, polygon, best0),
-        polygon_corner(d1, polygon, best1),
-        polygon_corner(d1, polygon, best2),
-        polygon_corner(d1, polygon, best3),
-    )
+    p = polygon_corner(d1, polygon, best0)
+    q = polygon_corner(d1, polygon, best1)
+    r = polygon_corner(d1, polygon, best2)
+    s = polygon_corner(d1, polygon, best3)
     set_polygon_corner(d1, polygon, 0, p)
     set_polygon_corner(d1, polygon, 1, q)
     set_polygon_corner(d1, polygon, 2, r)
