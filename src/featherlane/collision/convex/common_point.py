@@ -18,6 +18,7 @@ from featherlane.collision.convex.overlap import cut_by_disc, cut_by_polygon, po
 from featherlane.collision.convex.support import support_along
 
 STRICT = 1.0 - 1e-12  # cosine between normal and face normal above which a face touches: stored normals are float32
+HUGE = 1e300  # m^2: above any squared distance
 PARALLEL = 1e-7  # sine below which two edges are parallel
 NEAR = 1e-12  # relative to the first witness' distance from the middle of the shapes: nearer points are not moved
 
@@ -106,7 +107,7 @@ def nearest_in_polygon(d1, side, cx, cy):
     coordinate.
     """
     sign, first, inside = polygon_orientation(d1, side), 3 * RUN * side, True
-    x, y, least = cx, cy, 1e300
+    x, y, least = cx, cy, HUGE
     for row in range(first, first + d1.feature.count[side]):
         offset_x, offset_y = cx - d1.feature.point[row], cy - d1.feature.point[row + RUN]
         edge_x, edge_y = d1.feature.edge[row], d1.feature.edge[row + RUN]
@@ -158,7 +159,7 @@ def point_on_disc(d1, side):
 def move_to_common_point(m1, d1):
     """Moves the nearest points, in world axes, along the tangents into the common part of the two features.
 
-    Faces with faces are not moved: their facet determines the points.
+    Two polygons need no move: their facet determines the points.
 
     Reads:  shapes.*, convex.dist, convex.normal, convex.witness.
     Writes: convex.witness.

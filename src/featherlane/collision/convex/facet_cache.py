@@ -62,7 +62,7 @@ DEAD = 0.5 * GROWN  # keys of removed faces are greater
 # ---- writing ---------------------------------------------------------------------------------------------------------
 @kernel
 def vertex_code(d1, vertex):
-    """Returns a packed index of the two core vertices whose difference is vertex v of the polytope."""
+    """Returns a packed index of the two core vertices whose difference is a vertex of the polytope."""
     return (d1.epa.vertex[vertex, 0] << CODE_BITS) | d1.epa.vertex[vertex, 1]
 
 
@@ -115,7 +115,8 @@ def write_vertices(d1, record, ncorner):
 def write_proof(d1):
     """Caches the facet, which is valid as a proof; for an overlap also the polytope, if it fits.
 
-    Without a polytope of at most VERTICES vertices, the record's key is 0: the record proves nothing.
+    Without a polytope of at most VERTICES vertices, the record's key is 0: the record proves nothing.  A record has
+    values, so ints are multiplied by 1.0.
     """
     if d1.facet.apart[0] == 1 or fits_record(d1):
         record, one, ncorner, nface = scalars(d1, new_proof(d1)), 1.0, 0, 0
@@ -184,7 +185,7 @@ def unpack_faces(d1, record, nface):
 
 @kernel
 def is_on_facet(m1, d1, v):
-    """Returns whether vertex k of the polytope belongs to the facet."""
+    """Returns whether vertex v of the polytope belongs to the facet."""
     return is_of_facet(m1, d1, 0, d1.epa.vertex[v, 0]) and is_of_facet(m1, d1, 1, d1.epa.vertex[v, 1])
 
 
@@ -257,10 +258,10 @@ def is_proof(m1, d1, inside):
 
     inside: result of `measure_facet`, the foot's distance from the facet's border.  Reads: convex.dist, facet.*, epa.*.
     """
-    size, is_proof = size_of_pair(m1, d1), False
+    size, proved = size_of_pair(m1, d1), False
     if inside > 0.0 and -d1.convex.dist[0] > LEAST * size and is_separate_facet(m1, d1, size, inside):
-        is_proof = polytope_holds(m1, d1, size)
-    return is_proof
+        proved = polytope_holds(m1, d1, size)
+    return proved
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------

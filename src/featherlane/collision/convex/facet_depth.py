@@ -327,10 +327,10 @@ def measure_faces(m1, d1, size):
         # a corner of the second face over the first
         deepest, lowest, highest = pos, 0.0 * offset + FAR, 0.0 * offset - FAR
         for k in range(corners2):
-            start = mat @ corner_of_face(m1, d1, 1, k) + pos
-            lowest, highest = fmin(dot(normal, start), lowest), fmax(dot(normal, start), highest)
-            if not found and border_distance(m1, d1, 0, normal, start) > border:
-                found, deepest = True, fma(offset - dot(normal, start), normal, start)
+            corner = mat @ corner_of_face(m1, d1, 1, k) + pos
+            lowest, highest = fmin(dot(normal, corner), lowest), fmax(dot(normal, corner), highest)
+            if not found and border_distance(m1, d1, 0, normal, corner) > border:
+                found, deepest = True, fma(offset - dot(normal, corner), normal, corner)
         error = error + other_error + (highest - lowest)
         if error > fmin(FLAT * fmin(drop, other_drop), LEVEL * border) or not is_decided(d1, lowest - offset, error):
             corners2 = 0
@@ -366,7 +366,7 @@ def store_facet(d1, normal, depth, point):
 
 @kernel
 def measure_facet(m1, d1):
-    """Computes depth, normal and the first core's deepest point from the facet's vertices, into `convex_*`.
+    """Computes depth, normal and the first core's deepest point from the facet's vertices, into convex.*.
 
     Returns a lower bound of the distance of the origin's projection from the facet's border [m].  It is 0 if the
     projection is outside or near to the border; then nothing is written.

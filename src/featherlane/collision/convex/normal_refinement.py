@@ -49,34 +49,35 @@ def scaled_by_sizes(size, v):
 
 
 @kernel
-def core_curvature(d1, side, n, s, t):
-    """Returns (s . ds/dn s, s . ds/dn t, t . ds/dn t): the rate of one core's support point at the normal n.
+def core_curvature(d1, side, n, e1, e2):
+    """Returns (e1 . ds/dn e1, e1 . ds/dn e2, e2 . ds/dn e2) of one core's support point s(n).
 
-    s, t: two unit tangents at n.  A polytope's support point is constant; the rates are 0.
+    e1, e2: unit tangents at n.  A polytope's support point is constant, so its rates are 0.
     """
     kind, size = d1.shapes.type[side], d1.shapes.size[side]
     zero = 0.0 * size[0]
-    rate_ss, rate_st, rate_tt = zero, zero, zero
+    rate_11, rate_12, rate_22 = zero, zero, zero
     if kind in (ELLIPSOID, CYLINDER):
-        normal, s, t = to_shape(d1, side, n), to_shape(d1, side, s), to_shape(d1, side, t)
+        # the normal and the tangents in the shape's frame
+        u, e1, e2 = to_shape(d1, side, n), to_shape(d1, side, e1), to_shape(d1, side, e2)
         if kind == ELLIPSOID:
-            # ds/dn = (D^2 - p p^T) / |D u|, p = D^2 u / |D u|, u = n in the shape's frame
-            normal, norm = normalize3(scaled_by_sizes(size, normal))
-            s, t = scaled_by_sizes(size, s), scaled_by_sizes(size, t)
-            s, t = fma(-dot(normal, s), normal, s), fma(-dot(normal, t), normal, t)
-            rate_ss, rate_st, rate_tt = dot(s, s) / norm, dot(s, t) / norm, dot(t, t) / norm
+            # e1 . ds/dn e2 = (D e1) . (D e2) / |D u| for the parts of D e1 and D e2 that are orthogonal to D u
+            u, norm = normalize3(scaled_by_sizes(size, u))
+            e1, e2 = scaled_by_sizes(size, e1), scaled_by_sizes(size, e2)
+            e1, e2 = fma(-dot(u, e1), u, e1), fma(-dot(u, e2), u, e2)
+            rate_11, rate_12, rate_22 = dot(e1, e1) / norm, dot(e1, e2) / norm, dot(e2, e2) / norm
         else:
-            # a rim of radius r: s . ds/dn t = r / sine^3 (u x s)_z (u x t)_z, sine: between u and the axis z
-            sine_squared = normal[0] * normal[0] + normal[1] * normal[1]
+            # a rim of radius r: e1 . ds/dn e2 = r / sine^3 (u x e1)_z (u x e2)_z, sine: between u and the axis z
+            sine_squared = u[0] * u[0] + u[1] * u[1]
             if sine_squared > ON_AXIS2:
                 curvature = size[0] / (sine_squared * sqrt(sine_squared))
-                along_s, along_t = normal[0] * s[1] - normal[1] * s[0], normal[0] * t[1] - normal[1] * t[0]
-                rate_ss, rate_st, rate_tt = (
-                    curvature * along_s * along_s,
-                    curvature * along_s * along_t,
-                    curvature * along_t * along_t,
+                along_1, along_2 = u[0] * e1[1] - u[1] * e1[0], u[0] * e2[1] - u[1] * e2[0]
+                rate_11, rate_12, rate_22 = (
+                    curvature * along_1 * along_1,
+                    curvature * along_1 * along_2,
+                    curvature * along_2 * along_2,
                 )
-    return rate_ss, rate_st, rate_tt
+    return rate_11, rate_12, rate_22
 
 
 # ---- descent -------------------------------------------------------------------------------------------------------
@@ -94,7 +95,8 @@ def any_tangent(n):
 def descend(m1, d1, n, edge, is_bound):
     """Returns (n, settled) of Newton's method for the minimum of h, from the unit vector n.
 
-    On the tangents s and t at n, the gradient is (p . s, p . t) and the Hessian ds/dn - h, p being the support point.
+    On the tangents e1 and e2 at n, the gradient is (s . e1, s . e2) and the Hessian ds/dn - h, s being the support
+    point. The step solves Hessian step = -gradient; along an edge, only on the tangent e2 = edge x n.
 
     Args:
         edge: vector along an edge.
@@ -104,33 +106,33 @@ def descend(m1, d1, n, edge, is_bound):
     """
     settled = 0
     if is_bound == 1:
-        # starts orthogonal to the edge, and then turns about it only: tangent t = edge x n
+        # starts orthogonal to the edge, and then turns about it only
         n, _ = normalize3(fma(-dot(n, edge) / dot(edge, edge), edge, n))
     for _ in range(STEPS):
         if is_bound == 1:
-            t, _ = normalize3(cross(edge, n))
+            e2, _ = normalize3(cross(edge, n))
         else:
-            t = any_tangent(n)
-        s = cross(t, n)
+            e2 = any_tangent(n)
+        e1 = cross(e2, n)
         support = support_along(m1, d1, n)
         h = dot(support, n)
-        rates1, rates2 = core_curvature(d1, 0, n, s, t), core_curvature(d1, 1, n, s, t)
-        hess_ss, hess_st, hess_tt = rates1[0] + rates2[0] - h, rates1[1] + rates2[1], rates1[2] + rates2[2] - h
-        grad_s, grad_t = dot(support, s), dot(support, t)
-        det, step_s, step_t = hess_tt, 0.0 * h, 0.0 * h
+        rates1, rates2 = core_curvature(d1, 0, n, e1, e2), core_curvature(d1, 1, n, e1, e2)
+        hess_11, hess_12, hess_22 = rates1[0] + rates2[0] - h, rates1[1] + rates2[1], rates1[2] + rates2[2] - h
+        grad_1, grad_2 = dot(support, e1), dot(support, e2)
+        det, step_1, step_2 = hess_22, 0.0 * h, 0.0 * h
         if is_bound == 0:
-            det = hess_ss * hess_tt - hess_st * hess_st
+            det = hess_11 * hess_22 - hess_12 * hess_12
         # no minimum nearby
-        if not (hess_tt > 0.0 and det > 0.0):
+        if not (hess_22 > 0.0 and det > 0.0):
             break
         if is_bound == 0:
-            step_s, step_t = (hess_st * grad_t - hess_tt * grad_s) / det, (hess_st * grad_s - hess_ss * grad_t) / det
+            step_1, step_2 = (hess_12 * grad_2 - hess_22 * grad_1) / det, (hess_12 * grad_1 - hess_11 * grad_2) / det
         else:
-            step_t = -grad_t / hess_tt
-        step = fabs(step_s) + fabs(step_t)
+            step_2 = -grad_2 / hess_22
+        step = fabs(step_1) + fabs(step_2)
         if not step < STEEPEST:
             break
-        n, _ = normalize3(fma(step_s, s, fma(step_t, t, n)))
+        n, _ = normalize3(fma(step_1, e1, fma(step_2, e2, n)))
         if step < SETTLED:
             settled = 1
             break
@@ -315,8 +317,9 @@ def may_touch_cap(m1, d1, side, z):
     other_point = fma(-half, z, d1.support.first[0] - support)
     if side == 1:
         other_point = fma(half, z, d1.support.first[0]) - d1.convex.pos[0]
-    across2 = dot(other_point, other_point) - dot(other_point, z) * dot(other_point, z)
-    return across2 <= radius * radius or not is_point(m1, d1, 1 - side, z)
+    # squared distance from the axis
+    distance_squared = dot(other_point, other_point) - dot(other_point, z) * dot(other_point, z)
+    return distance_squared <= radius * radius or not is_point(m1, d1, 1 - side, z)
 
 
 @stage
@@ -349,6 +352,7 @@ def polish(m1, d1):
         if d1.shapes.type[side] == CYLINDER:
             z = shape_axis(d1, side)
             along = dot(z, start)
+            # the sine of the angle between normal and axis is below NEAR_AXIS
             if along * along > 1.0 - NEAR_AXIS * NEAR_AXIS:
                 if along < 0.0:
                     z = -z

@@ -35,9 +35,11 @@ def feature_height(d1, side, x, y):
     if d1.feature.count[side] == SEGMENT:
         end = load_corner(d1, side, 1)
         edge_x, edge_y = end[0] - corner[0], end[1] - corner[1]
-        edge2 = edge_x * edge_x + edge_y * edge_y
-        if edge2 > 0.0:
-            height = corner[2] + (end[2] - corner[2]) * (((x - corner[0]) * edge_x + (y - corner[1]) * edge_y) / edge2)
+        edge_squared = edge_x * edge_x + edge_y * edge_y
+        if edge_squared > 0.0:
+            height = corner[2] + (end[2] - corner[2]) * (
+                ((x - corner[0]) * edge_x + (y - corner[1]) * edge_y) / edge_squared
+            )
     else:
         normal = d1.feature.normal[side]
         height = corner[2] - (normal[0] * (x - corner[0]) + normal[1] * (y - corner[1])) / normal[2]

@@ -135,6 +135,7 @@ def is_distinct_face(m1, d1, side, face):
     parallel faces, so its faces always count as confusable.
     """
     other, kind, distinct = 1 - side, d1.facet.kind[0], d1.shapes.type[side] == BOX
+    # the facet has an edge or a single vertex of the box, not a face or a triangle
     distinct = distinct and (kind == CROSSING or d1.facet.vertex[side, 0] == d1.facet.vertex[side, 2])
     if distinct:
         normal = unit_axis(face // 2, 2.0 * (face % 2) - 1.0 + 0.0 * d1.shapes.size[0][0])
@@ -146,6 +147,7 @@ def is_distinct_face(m1, d1, side, face):
         if has_face(d1, other):
             other_normal, _ = plane_of_face(m1, d1, other)
             sum_of_normals = normal_in_other + other_normal  # 0 for parallel faces that touch
+            # against another box's face a search may end with two faces; a hull's face must not be parallel
             distinct = d1.shapes.type[other] == MESH and dot(sum_of_normals, sum_of_normals) > (2.0 * PARALLEL) * (
                 2.0 * PARALLEL
             )
