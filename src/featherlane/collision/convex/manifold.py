@@ -81,15 +81,18 @@ def move_selected_first(d1):
     if count > KEPT:
         nrow = (count + 7) // 8
         for row in range(nrow):
+            # the depth
             values[row] = -distances[row]
         swap_largest_to(d1, 0, EQUAL)
         deepest = load_candidate(d1, 0)
         for row in range(nrow):
+            # the squared distance from the deepest
             offset_x, offset_y = points[row] - deepest[0], points[row + run] - deepest[1]
             values[row] = offset_x * offset_x + offset_y * offset_y
         swap_largest_to(d1, 1, EQUAL * EQUAL)
         farthest = load_candidate(d1, 1)
         for row in range(nrow):
+            # the area of the triangle with the first two
             values[row] = fabs(doubled_area(deepest, farthest, (points[row], points[row + run])))
         swap_largest_to(d1, 2, EQUAL * EQUAL)
         third, sign = load_candidate(d1, 2), 1.0

@@ -27,7 +27,8 @@ from featherlane.lanes.record import address
 HEADER, ENTRY, PROOF = 8, 8, 48  # lengths in values
 # offsets in the header: index of the next proof; counts of pairs solved by each method
 NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH, BY_GROWTH = range(5)
-HEIGHT, SIZE, KINDS, VERTEX = range(4, 8)  # offsets in an entry, after the key and the direction
+KEY, DIRECTION, HEIGHT, SIZE, KINDS, VERTEX = 0, 1, 4, 5, 6, 7  # offsets in an entry
+PLACE = 1  # offset of the index of a proof, in place of the direction
 BYTES = 8  # of a value
 BITS20 = 1 << 20  # more than any number of meshes
 MOST_ENTRIES, MOST_PROOFS = 512, 32  # per world
@@ -86,7 +87,7 @@ def count_method(d1, method):
 
 @kernel
 def shapes_code(d1):
-    """Returns a code of the types and meshes of two shapes; a mesh is at least -1."""
+    """Returns a code of the types and meshes of two shapes: types below 16; meshes, -1 for none, below 2^20."""
     code = (d1.shapes.type[0] * 16 + d1.shapes.type[1]) * BITS20 + (d1.shapes.data[0] + 1)
     return code * BITS20 + (d1.shapes.data[1] + 1)
 
@@ -122,8 +123,8 @@ def is_apart_as_before(m1, d1):
     apart = False
     if d1.recall.pair[0] != 0:
         entry = scalars(d1, d1.recall.pair[0])
-        if entry[0] == 1.0 * d1.recall.key[0] and entry[KINDS] == 1.0 * shapes_code(d1):
-            direction = Vec3(entry[1:4])
+        if entry[KEY] == 1.0 * d1.recall.key[0] and entry[KINDS] == 1.0 * shapes_code(d1):
+            direction = Vec3(entry[DIRECTION : DIRECTION + 3])
             height, size = entry[HEIGHT], entry[SIZE]
             # other shapes may have different sizes in each step or world
             if d1.shapes.type[0] != MESH:
@@ -134,6 +135,7 @@ def is_apart_as_before(m1, d1):
             entry[VERTEX] = 1.0 * vertex
             centres = d1.shapes.pos[1] - d1.shapes.pos[0]
             gap, limit = dot(world_direction, centres) - (height + dot(point, direction_in_second)), core_limit(d1)
+            # extent of the shapes, for the tolerance
             size = 2.0 * (size + sqrt(dot(centres, centres))) + sqrt(dot(point, point))
             clear = CLEAR if is_curved(d1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)) else CLEAR_POLYTOPES
             apart = gap > limit + clear * size and d1.shapes.limit[0] >= 0.0
@@ -146,8 +148,8 @@ def remember_apart(m1, d1, direction):
     if d1.recall.pair[0] != 0:
         entry, one = scalars(d1, d1.recall.pair[0]), 1.0
         direction, _ = normalize3(direction)
-        entry[0] = one * d1.recall.key[0]
-        entry[1:4] = direction
+        entry[KEY] = one * d1.recall.key[0]
+        entry[DIRECTION : DIRECTION + 3] = direction
         entry[HEIGHT], entry[SIZE] = first_reach(m1, d1, direction)
         entry[KINDS], entry[VERTEX] = one * shapes_code(d1), one * NO_VERTEX
 
@@ -166,10 +168,10 @@ def known_proof(d1):
     if d1.recall.pair[0] != 0:
         entry, key = scalars(d1, d1.recall.pair[0]), 1.0 * d1.recall.key[0]
         # the negative key: the entry holds the index of a proof; another pair may have replaced it since
-        if entry[0] == -key:
-            place = proof_at(d1, whole(entry[1]))
+        if entry[KEY] == -key:
+            place = proof_at(d1, whole(entry[PLACE]))
             proof = scalars(d1, place)
-            if proof[0] == key:
+            if proof[KEY] == key:
                 address = place
     return address
 
@@ -183,6 +185,6 @@ def new_proof(d1):
         # the next place of the ring buffer; the entry then refers to it
         place = whole(memory[NEXT])
         memory[NEXT] = 1.0 * ((place + 1) % d1.nproof)
-        entry[0], entry[1] = -(1.0 * d1.recall.key[0]), 1.0 * place
+        entry[KEY], entry[PLACE] = -(1.0 * d1.recall.key[0]), 1.0 * place
         address = proof_at(d1, place)
     return address

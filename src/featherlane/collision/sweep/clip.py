@@ -65,21 +65,23 @@ def store_corners(d1, polygon, count, side, point, normal, along):
     Writes: sweep.impact, manifold.count.
     """
     half_limit = 0.5 * d1.shapes.limit[0]
-    shift = Vec3(half_limit * along[0], half_limit * along[1], half_limit * (along[2] - 1.0))
-    widening = (2.0 * side - 1.0) * shift
+    shift_of_first = Vec3(half_limit * along[0], half_limit * along[1], half_limit * (along[2] - 1.0))
+    shift_of_other = (2.0 * side - 1.0) * shift_of_first
     for i in range(count):
         own_point = polygon_corner(d1, polygon, i)
         # the corner's projection on the plane, and the point above it along `along`
         height = dot(own_point - point, normal)
         other_point = fma(-height, normal, own_point)
         own_point = fma(height * dot(normal, along), along, other_point)
-        # a capsule's line was moved by half of the limit along the contact's normal, and is moved back
+        # a capsule's line was moved by half of the limit along the contact's normal, and is moved back; else the shift
+        # is
+        # minus that of the other shape
         if d1.shapes.type[side] == CAPSULE:
             own_point = Vec3(own_point.x, own_point.y, own_point.z + (2.0 * side - 1.0) * half_limit)
         else:
-            own_point = own_point - widening
+            own_point = own_point - shift_of_other
         store_impact(d1, side, i, own_point)
-        store_impact(d1, 1 - side, i, other_point + widening)
+        store_impact(d1, 1 - side, i, other_point + shift_of_other)
     d1.manifold.count[0] = count
 
 
@@ -108,6 +110,7 @@ def meet_plane(m1, d1):
     They are corners of its face or edge that is most aligned with the plane.  The plane is dist / 2 below the middle of
     the nearest points, the origin of the contact coordinates.
     """
+    # with so small a cosine, any face counts
     find_feature(m1, d1, 1, EDGE)
     if d1.feature.count[1] != POINT:
         count, normal = load_polygon(d1, 1), Vec3(0.0, 0.0, 1.0)
@@ -131,7 +134,7 @@ def replace_edge_by_face(m1, d1, side):
     if d1.shapes.type[side] == BOX:
         edge, other_edge = edge_in_frame(d1, side, side), edge_in_frame(d1, 1 - side, side)
         for axis in unrolled(range(3)):
-            # the face's axis is orthogonal to the box's edge and to the other edge
+            # the face's axis is orthogonal to the box's edge, which is parallel to an axis, and to the other edge
             if face_axis < 0 and fabs(edge[axis]) < 0.5 and fabs(other_edge[axis]) < EDGE:
                 face_axis = axis
         if face_axis >= 0:

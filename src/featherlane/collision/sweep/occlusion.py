@@ -115,7 +115,6 @@ def look(m, d, geom, other, lane):
         geom: geom of the pair that moves along the segment.
         other: the other geom of the pair.
 
-
     Reads:  sweep.line (2, 3) [m], sweep.tolerance; geom_xpos, geom_xmat.
     Writes: sweep.hidden: 1 or unchanged.
     Scratch: shapes.*, line.*, narrow.limit, what `closest` writes.

@@ -109,15 +109,14 @@ def cut_by_plane(d1, polygon, count, point, inward):
         previous = end
         start_height, end_height = dot(start - point, inward), dot(end - point, inward)
         if new_count < CORNERS:
-            # whether the edge's start and end are kept
-            starts, ends = (1 if start_height > -MINVAL else 0), (1 if end_height > -MINVAL else 0)
+            start_kept, end_kept = (1 if start_height > -MINVAL else 0), (1 if end_height > -MINVAL else 0)
             # the edge crosses the plane: its crossing becomes a corner
-            if starts != ends:
+            if start_kept != end_kept:
                 part = start_height / (start_height - end_height)
                 if part >= 0.0 and part <= 1.0:
                     set_polygon_corner(d1, 1 - polygon, new_count, fma(part, end - start, start))
                     new_count += 1
-            if ends == 1:
+            if end_kept == 1:
                 set_polygon_corner(d1, 1 - polygon, new_count, end)
                 new_count += 1
     return new_count
