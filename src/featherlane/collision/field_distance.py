@@ -28,7 +28,7 @@ ON_SURFACE = 1e-8  # m: largest field at a point of a surface
 def onto_surface(m1, d1, side, points, steps):
     """Moves eight points to the surface of one shape by Newton's method; returns (points, unit normals, |field|).
 
-    Each step is x - f / |grad f| along the unit gradient.  The field is evaluated once more after the last step.
+    A step moves a point by -field / |gradient| along the unit gradient.  The last evaluation follows the last step.
 
     Args:
         side: 0 the first shape, 1 the second.

@@ -18,7 +18,7 @@ LAST_BITS = 2.5e-7  # relative to a float32 coordinate: two rounding errors
 def leading(m, pair_id, geom1, geom2):
     """Returns which parameters are used: MIX, or FIRST or SECOND for the geom of higher priority."""
     priority1, priority2 = m.geom_priority[geom1], m.geom_priority[geom2]
-    return MIX if pair_id >= 0 or priority1 == priority2 else FIRST if priority1 > priority2 else SECOND
+    return MIX if pair_id >= 0 or priority1 == priority2 else (FIRST if priority1 > priority2 else SECOND)
 
 
 @kernel
@@ -78,7 +78,7 @@ def detection_distance(m, d, pair_id, geom1, geom2):
 
 @kernel
 def geom_margin_and_gap(m, geom):
-    """Returns the part of geom g in the sum of margin and gap of its pairs; half of an overridden margin."""
+    """Returns a geom's part in the sum of margin and gap of its pairs; half of an overridden margin."""
     margin = m.geom_margin[geom]
     if overridden(m):
         margin = 0.5 * m.opt_o_margin[0]
@@ -87,13 +87,13 @@ def geom_margin_and_gap(m, geom):
 
 @kernel
 def is_present(m, geom):
-    """Returns the mask of worlds that have geom g; evaluated only for models with variants."""
+    """Returns the mask of worlds that have the geom; evaluated only for models with variants."""
     return m.geom_variant[geom] > ABSENT_GEOM
 
 
 @kernel
 def both_present(m, geom1, geom2):
-    """Returns the mask of worlds that have geoms g and h."""
+    """Returns the mask of worlds that have both geoms."""
     return is_present(m, geom1) & is_present(m, geom2)
 
 
@@ -131,9 +131,9 @@ def mixing_weight(solmix1, solmix2):
 
 
 @kernel
-def weighted_mean(w, a, b):
-    """Returns w a + (1 - w) b."""
-    return fma(w, a, (1.0 - w) * b)
+def weighted_mean(weight, a, b):
+    """Returns weight a + (1 - weight) b."""
+    return fma(weight, a, (1.0 - weight) * b)
 
 
 @kernel

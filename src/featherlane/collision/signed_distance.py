@@ -244,7 +244,7 @@ def gear_field(p, parameters):
     cogs = smooth_intersection(affine(1.0, rho, -tip), cogs, round_tip)
     cogs = smooth_union(affine(1.0, rho, -root), cogs, round_root)
     cogs = difference(cogs, affine(1.0, rho, -hole))
-    # far from the teeth, the circles of hole and tip
+    # more than 0.2 m outside the tip, and inside the hole: the distance from their circles
     cogs = where(tip - rho.value < -0.2, affine(1.0, rho, -tip), cogs)
     cogs = where(hole - rho.value > 0.0, affine(-1.0, rho, hole), cogs)
     return extrusion(cogs, affine(1.0, absolute(z), -thick))

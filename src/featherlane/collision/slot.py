@@ -78,7 +78,7 @@ def load_field(m, d, side, geom, lane):
 
 @kernel
 def open_slot(d, slot, number):
-    """Initializes slot k for point `number` of a pair, without a contact in any world."""
+    """Initializes a slot for point `number` of a pair, without a contact in any world."""
     c = d.contact[slot]
     c.point = number
     c.present = 0.0
@@ -121,7 +121,10 @@ def complete_frames(d, first):
 # ---- adhesive contacts in the gap -----------------------------------------------------------------------------
 @kernel
 def held_in_gap(m, d, slot, margin, adhesion):
-    """Returns the mask of adhesive contacts of slot k beyond the margin, which are active but without friction."""
+    """Returns the mask of worlds where the slot's contact is adhesive and beyond the margin.
+
+    Such a contact is active, but without friction.
+    """
     c = d.contact[slot]
     held = (c.present > 0.0) & (c.dist >= margin) & (adhesion != 0.0)
     if sweeping(m):
@@ -131,7 +134,7 @@ def held_in_gap(m, d, slot, margin, adhesion):
 
 @kernel
 def copy_slot(d, slot, to):
-    """Copies the geometry of slot k to slot `to`."""
+    """Copies the geometry of a slot to slot `to`."""
     c = d.contact[slot]
     d.con_point[to], d.con_present[to], d.con_dist[to] = c.point, c.present, c.dist
     d.con_speculative[to] = c.speculative
@@ -141,7 +144,7 @@ def copy_slot(d, slot, to):
 
 @kernel
 def clear_contact(d, slot, mask):
-    """Removes the contact of slot `slot` in the worlds of the mask."""
+    """Removes the contact of a slot in the worlds of the mask."""
     c = d.contact[slot]
     c.present = where(mask, 0.0, c.present)
     c.dist = where(mask, NO_CONTACT, c.dist)
@@ -170,9 +173,8 @@ def split_slots(m, d, first, margin, adhesion):
                 for j in range(count - 1, slot - 1, -1):
                     copy_slot(d, j, j + 1)
                 d.ncon_slot[0] = count + 1
-                clear_contact(
-                    d, slot, in_gap
-                )  # this slot keeps the worlds within the margin, the next those in the gap
+                # this slot keeps the worlds within the margin, the next those in the gap
+                clear_contact(d, slot, in_gap)
                 clear_contact(d, slot + 1, within_margin)
                 slot += 1
             else:
@@ -182,7 +184,7 @@ def split_slots(m, d, first, margin, adhesion):
 
 @kernel
 def slot_dim(m, d, slot, dim):
-    """Returns the dimension of slot k, whose adhesion and margin are set: 1 in the gap, else dim."""
+    """Returns the dimension of a slot whose adhesion and margin are set: 1 if its contacts are in the gap, else dim."""
     if m.flg_adhesion and any_(held_in_gap(m, d, slot, d.con_includemargin[slot], d.con_adhesion[slot])):
         dim = 1
     return dim

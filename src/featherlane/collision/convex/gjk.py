@@ -34,7 +34,7 @@ def nearest_on_edge(a, b):
     v = a + t (b - a), t = -(a . (b - a)) / |b - a|^2, clipped to the edge.
     """
     edge = b - a
-    # t is along / length2
+    # t is along / length_squared
     length_squared, along = dot(edge, edge), -dot(a, edge)
     zero = 0.0 * length_squared
     if along <= 0.0:
@@ -49,59 +49,36 @@ def nearest_on_edge(a, b):
 
 @kernel
 def nearest_on_triangle(a, b, c):
-    """Returns (squared distance, v, (weight of a, of b, of c)): the triangle's point v nearest to the origin.
+    """Returns (squared distance, v, (wa, wb, wc)): the triangle's point v = wa a + wb b + wc c nearest to the origin.
 
     Inside, v = (n . a) / |n|^2 n with the normal n = (b - a) x (c - a); the weights are the areas of the sub-triangles
     that the origin's projection forms with the opposite edges.
     """
     ab, ac, bc = b - a, c - a, c - b
     normal = cross(ab, ac)
-    normal_squared, size_squared = dot(normal, normal), dot(ab, ab) + dot(ac, ac)
+    # |n|^2, and the squared size of the triangle
+    nn, size_squared = dot(normal, normal), dot(ab, ab) + dot(ac, ac)
 
     # signed areas of the sub-triangles opposite to the corners, times the same factor
     area_a, area_b, area_c = dot(normal, cross(b, bc)), -dot(normal, cross(c, ac)), dot(normal, cross(a, ab))
-    flat = normal_squared <= SLIVER * (size_squared * size_squared)
-    best, nearest, weight_a, weight_b, weight_c = (
-        0.0 * normal_squared + HUGE,
-        a,
-        0.0 * normal_squared,
-        0.0 * normal_squared,
-        0.0 * normal_squared,
-    )
+    flat = nn <= SLIVER * (size_squared * size_squared)
+    best, nearest, wa, wb, wc = 0.0 * nn + HUGE, a, 0.0 * nn, 0.0 * nn, 0.0 * nn
     if not flat and area_a > 0.0 and area_b > 0.0 and area_c > 0.0:
-        nearest = dot(normal, a) / normal_squared * normal
+        nearest = dot(normal, a) / nn * normal
         scale = 1.0 / (area_a + area_b + area_c)
-        best, weight_a, weight_b, weight_c = dot(nearest, nearest), area_a * scale, area_b * scale, area_c * scale
+        best, wa, wb, wc = dot(nearest, nearest), area_a * scale, area_b * scale, area_c * scale
     else:
         # tests all three edges, because the signs of a sliver's areas are rounding
-        distance_squared, point, weights = nearest_on_edge(b, c)
-        if distance_squared < best:
-            best, nearest, weight_a, weight_b, weight_c = (
-                distance_squared,
-                point,
-                0.0 * distance_squared,
-                weights[0],
-                weights[1],
-            )
-        distance_squared, point, weights = nearest_on_edge(a, c)
-        if distance_squared < best:
-            best, nearest, weight_a, weight_b, weight_c = (
-                distance_squared,
-                point,
-                weights[0],
-                0.0 * distance_squared,
-                weights[1],
-            )
-        distance_squared, point, weights = nearest_on_edge(a, b)
-        if distance_squared < best:
-            best, nearest, weight_a, weight_b, weight_c = (
-                distance_squared,
-                point,
-                weights[0],
-                weights[1],
-                0.0 * distance_squared,
-            )
-    return best, nearest, (weight_a, weight_b, weight_c)
+        squared, point, weights = nearest_on_edge(b, c)
+        if squared < best:
+            best, nearest, wa, wb, wc = squared, point, 0.0 * squared, weights[0], weights[1]
+        squared, point, weights = nearest_on_edge(a, c)
+        if squared < best:
+            best, nearest, wa, wb, wc = squared, point, weights[0], 0.0 * squared, weights[1]
+        squared, point, weights = nearest_on_edge(a, b)
+        if squared < best:
+            best, nearest, wa, wb, wc = squared, point, weights[0], weights[1], 0.0 * squared
+    return best, nearest, (wa, wb, wc)
 
 
 @kernel
@@ -115,13 +92,13 @@ def is_across_triangle(a, b, c, d):
 
 
 @kernel
-def set_weights(d1, weight_a, weight_b, weight_c, weight_d):
+def set_weights(d1, wa, wb, wc, wd):
     """Stores the weights of the simplex's four points in simplex.weight."""
     d1.simplex.weight[0], d1.simplex.weight[1], d1.simplex.weight[2], d1.simplex.weight[3] = (
-        weight_a,
-        weight_b,
-        weight_c,
-        weight_d,
+        wa,
+        wb,
+        wc,
+        wd,
     )
 
 
