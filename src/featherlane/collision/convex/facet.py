@@ -85,12 +85,12 @@ def face_towards(m1, d1, side, vertex, direction, max_difference):
     shape, face = d1.shapes.type[side], NO_FACE
     if shape == MESH:
         mesh = d1.shapes.data[side]
-        hull_vertex, least_cosine = (
+        at, least_cosine = (
             m1.hull_vertadr[mesh] + vertex,
             0.0 * direction[0] + (1.0 - 0.5 * max_difference * max_difference),
         )
         # the flat faces at this vertex
-        for k in range(m1.hull_flatadr[hull_vertex], m1.hull_flatadr[hull_vertex] + m1.hull_flatnum[hull_vertex]):
+        for k in range(m1.hull_flatadr[at], m1.hull_flatadr[at] + m1.hull_flatnum[at]):
             plane = m1.hull_polyadr[mesh] + m1.hull_flat[k]
             cosine = dot(m1.hull_planenormal[plane], direction)
             if cosine > least_cosine:

@@ -94,12 +94,7 @@ def is_across_triangle(a, b, c, d):
 @kernel
 def set_weights(d1, wa, wb, wc, wd):
     """Stores the weights of the simplex's four points in simplex.weight."""
-    d1.simplex.weight[0], d1.simplex.weight[1], d1.simplex.weight[2], d1.simplex.weight[3] = (
-        wa,
-        wb,
-        wc,
-        wd,
-    )
+    d1.simplex.weight[0], d1.simplex.weight[1], d1.simplex.weight[2], d1.simplex.weight[3] = wa, wb, wc, wd
 
 
 @kernel
