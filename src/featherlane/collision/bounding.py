@@ -2,7 +2,7 @@
 
 from featherlane.prelude import *
 from featherlane.collision.collision import is_near, near_pair, near_pairs
-from featherlane.collision.mixing import farthest
+from featherlane.collision.mixing import detection_distance
 from featherlane.collision.table import parted
 from featherlane.dynamics.awake import pair_awake, sleeping
 from featherlane.model.pair import FIRST_SCALAR
@@ -11,14 +11,17 @@ LISTED, SPHERES, BOXES = range(3)  # the last test to run
 
 
 @kernel
-def meets(m, d, last, e, g, h):
-    """Returns the mask of worlds where the pair passes.  Pairs with a closed form have no test after the spheres."""
-    near = is_near(m, d, e, g, h)
+def passes_tests(m, d, last, pair_id, geom1, geom2):
+    """Returns the mask of worlds where a near pair passes all tests up to `last`.
+
+    pair_id: the explicit pair, or -1.  Pair functions below FIRST_SCALAR run in all worlds at once, without a box test.
+    """
+    near = is_near(m, d, pair_id, geom1, geom2)
     if sleeping(m):
-        near = near & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
-    function = m.pair_function[m.geom_type[g], m.geom_type[h]]
+        near = near & pair_awake(d, m.geom_bodyid[geom1], m.geom_bodyid[geom2])
+    function = m.pair_function[m.geom_type[geom1], m.geom_type[geom2]]
     if last == BOXES and function >= FIRST_SCALAR:
-        near = near & not_(parted(m, d, function, g, h, farthest(m, d, e, g, h), near))
+        near = near & not_(parted(m, d, function, geom1, geom2, detection_distance(m, d, pair_id, geom1, geom2), near))
     return near
 
 
@@ -37,15 +40,17 @@ def bounding_tests(m, d, last):
     Scratch: near.geom_reach (ngeom,), neighbours.*, crowd.*.
     Frame: world.
     """
-    n = near_pairs(m, d)
+    # writes near.cand_near, or near.key if the model has a crowd
+    n_near = near_pairs(m, d)
     if last > LISTED:
-        left = 0
-        for i in range(n):
-            _, e, g, h = near_pair(m, d, i)
+        n_left = 0
+        for i in range(n_near):
+            _, pair_id, geom1, geom2 = near_pair(m, d, i)
+            # every pair is moved to the end of the kept ones; the end advances only if it passes
             if m.ncrowd > 0:
-                d.near.key[left] = d.near.key[i]
+                d.near.key[n_left] = d.near.key[i]
             else:
-                d.near.cand_near[left] = d.near.cand_near[i]
-            left += any_(meets(m, d, last, e, g, h))
-        n = left
-    d.near.count[0] = n
+                d.near.cand_near[n_left] = d.near.cand_near[i]
+            n_left += any_(passes_tests(m, d, last, pair_id, geom1, geom2))
+        n_near = n_left
+    d.near.count[0] = n_near

@@ -1,4 +1,10 @@
-"""Detects the contacts of a tile and stores them in slots that its worlds share."""
+"""Detects the contacts of a tile and stores them in slots that its worlds share.
+
+A pair is (pair_id, geom1, geom2): the index of the explicit pair or -1, and the two geoms.  A candidate is a pair that
+may collide; candidate k has the entries m.cand_pair[k], m.cand_geom1[k] and m.cand_geom2[k].  A pair is *near* if its
+bounding spheres are within margin and gap in at least one world.  A model with a *crowd* has a bounding volume tree;
+its pairs are listed by sort keys in near.key, those of other models by candidate indices in near.cand_near.
+"""
 
 from featherlane.prelude import *
 from featherlane.collision.broad.bounds import body_boxes, boxes_overlap, crowd_boxes
@@ -15,11 +21,11 @@ from featherlane.collision.broad.neighbours import is_list_valid, never_meet, sh
 from featherlane.collision.mixing import (
     NEAR,
     both_present,
-    farthest,
+    detection_distance,
     geom_margin_and_gap,
     is_present,
     margin_and_gap,
-    touching,
+    touching_distance,
 )
 from featherlane.collision.motion import is_swept_pair, spheres_meet, sweeping
 from featherlane.collision.narrow import branching_points
@@ -38,208 +44,246 @@ from featherlane.model.status import warn_full
 
 # ---- broad phase: near pairs -----------------------------------------------------------------------------
 @kernel
-def is_near(m, d, e, g, h):
-    """Returns the mask of worlds where the bounding spheres are within margin and gap; a plane acts as a half-space."""
-    v = d.geom_xpos[h] - d.geom_xpos[g]
-    if e < 0:
-        reach = d.near.geom_reach[g] + d.near.geom_reach[h]
+def is_near(m, d, pair_id, geom1, geom2):
+    """Returns the mask of worlds where the bounding spheres are within margin and gap; a plane acts as a half-space.
+
+    Reads near.geom_reach, the bounding radius plus margin and gap of each geom, which `near_pairs` writes.
+    """
+    offset = d.geom_xpos[geom2] - d.geom_xpos[geom1]
+    if pair_id < 0:
+        reach = d.near.geom_reach[geom1] + d.near.geom_reach[geom2]
     else:
-        margin, gap = margin_and_gap(m, e, g, h)
-        reach = (m.geom_rbound[g] + m.geom_rbound[h]) * (1.0 + NEAR) + (margin + gap)
-    if m.geom_type[g] == PLANE:
-        near = dot(v, z_axis(d, g)) <= reach
+        # an explicit pair has its own margin and gap; NEAR covers rounding
+        margin, gap = margin_and_gap(m, pair_id, geom1, geom2)
+        reach = (m.geom_rbound[geom1] + m.geom_rbound[geom2]) * (1.0 + NEAR) + (margin + gap)
+    if m.geom_type[geom1] == PLANE:
+        near = dot(offset, z_axis(d, geom1)) <= reach
     else:
-        near = dot(v, v) <= reach * reach
-    if e >= 0 and m.nvariant > 0:
-        near = near & both_present(m, g, h)
+        near = dot(offset, offset) <= reach * reach
+    if pair_id >= 0 and m.nvariant > 0:
+        near = near & both_present(m, geom1, geom2)
     return near & (d.near.detects[0] > 0.0)
 
 
 @kernel
-def near_and_awake(m, d, first, last, n):
-    """As `near_in_group` for models with sleep: at least one body of each pair must be awake."""
-    for p in range(first, last):
-        g, h = m.cand_geom1[p], m.cand_geom2[p]
-        a, b = m.geom_bodyid[g], m.geom_bodyid[h]
-        if any_awake(d, a, b):
-            d.near.cand_near[n] = p
-            n += any_(is_near(m, d, m.cand_pair[p], g, h) & pair_awake(d, a, b))
-    return n
+def near_and_awake(m, d, first, end, count):
+    """As `near_in_group`, for models with sleep: at least one body of each pair must be awake."""
+    for k in range(first, end):
+        geom1, geom2 = m.cand_geom1[k], m.cand_geom2[k]
+        body1, body2 = m.geom_bodyid[geom1], m.geom_bodyid[geom2]
+        if any_awake(d, body1, body2):
+            d.near.cand_near[count] = k
+            count += any_(is_near(m, d, m.cand_pair[k], geom1, geom2) & pair_awake(d, body1, body2))
+    return count
 
 
 @kernel
-def comes_near(m, d, e, g, h):
+def comes_near(m, d, pair_id, geom1, geom2):
     """Returns the mask of worlds where the bounding spheres are within margin and gap at some time of the step."""
-    near = is_near(m, d, e, g, h)
-    if is_swept_pair(m, g, h):
-        margin, gap = margin_and_gap(m, e, g, h)
-        reach = m.geom_rbound[g] + m.geom_rbound[h] + (margin + gap)
-        meet = spheres_meet(m, d, g, h, reach) & (d.near.detects[0] > 0.0)
+    near = is_near(m, d, pair_id, geom1, geom2)
+    if is_swept_pair(m, geom1, geom2):
+        # spheres that meet at some time of the step
+        margin, gap = margin_and_gap(m, pair_id, geom1, geom2)
+        reach = m.geom_rbound[geom1] + m.geom_rbound[geom2] + (margin + gap)
+        meet = spheres_meet(m, d, geom1, geom2, reach) & (d.near.detects[0] > 0.0)
         if m.nvariant > 0:
-            meet = meet & both_present(m, g, h)
+            meet = meet & both_present(m, geom1, geom2)
         near = near | meet
     return near
 
 
 @kernel
-def near_in_step(m, d, first, last, n):
-    """As `near_in_group` for models with the flag `speculative`: pairs that come near during the step."""
-    for p in range(first, last):
-        g, h = m.cand_geom1[p], m.cand_geom2[p]
-        near = comes_near(m, d, m.cand_pair[p], g, h)
+def near_in_step(m, d, first, end, count):
+    """As `near_in_group`, for models with the flag `speculative`: pairs that come near during the step."""
+    for k in range(first, end):
+        geom1, geom2 = m.cand_geom1[k], m.cand_geom2[k]
+        near = comes_near(m, d, m.cand_pair[k], geom1, geom2)
         if sleeping(m):
-            near = near & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
-        d.near.cand_near[n] = p
-        n += any_(near)
-    return n
+            near = near & pair_awake(d, m.geom_bodyid[geom1], m.geom_bodyid[geom2])
+        d.near.cand_near[count] = k
+        count += any_(near)
+    return count
 
 
 @kernel
-def may_be_near_soon(m, d, p):
-    """Returns 1 if candidate p belongs on the list; always 1 for planes, which may turn, and for explicit pairs."""
-    e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
-    return 1 if e >= 0 or m.geom_type[g] == PLANE else any_(is_near(m, d, e, g, h))
+def may_be_near_soon(m, d, k):
+    """Returns 1 if candidate k belongs on the neighbour list; `widen` has enlarged near.geom_reach before.
+
+    Always 1 for planes, which may turn, and for explicit pairs, whose reach is not enlarged.
+    """
+    pair_id, geom1, geom2 = m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]
+    return 1 if pair_id >= 0 or m.geom_type[geom1] == PLANE else any_(is_near(m, d, pair_id, geom1, geom2))
 
 
 @kernel
-def near_in_group(m, d, first, last, n, wide):
-    """Lists the near candidates of first .. last - 1, from index n of near.cand_near on; returns the next index.
+def near_in_group(m, d, first, end, count, wide):
+    """Appends the near candidates of first .. end - 1 to near.cand_near; returns the new length of this list.
 
-    Every pair is written, and the index advances only for near pairs.  This avoids mispredicted branches.
+    Every pair is written, and the length advances only for near pairs.  This avoids mispredicted branches.
+
+    Args:
+        count: length of the list before the call.
+        wide: 1: with `may_be_near_soon`, for the neighbour list; 0: candidates that are near now or in this step.
     """
     if wide:
-        for p in range(first, last):
-            d.near.cand_near[n] = p
-            n += may_be_near_soon(m, d, p)
+        for k in range(first, end):
+            d.near.cand_near[count] = k
+            count += may_be_near_soon(m, d, k)
     elif sweeping(m):
-        n = near_in_step(m, d, first, last, n)
+        count = near_in_step(m, d, first, end, count)
     elif sleeping(m):
-        n = near_and_awake(m, d, first, last, n)
+        count = near_and_awake(m, d, first, end, count)
     else:
-        for p in range(first, last):
-            d.near.cand_near[n] = p
-            n += any_(is_near(m, d, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
-    return n
+        for k in range(first, end):
+            d.near.cand_near[count] = k
+            count += any_(is_near(m, d, m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]))
+    return count
 
 
 @kernel
 def near_candidates(m, d, wide):
-    """Lists the candidates that are near in some world, or may soon be near if `wide`; returns their number.
+    """Stores the near candidates in near.cand_near; returns their number.
 
-    For bodies with many geoms, the boxes of the bodies are tested first.
+    wide: 1: also those that may soon be near, for the neighbour list.
+    Candidates of the same two bodies form a group.  For bodies with many geoms, the boxes of the bodies are tested
+    first.
     """
-    n = 0
+    count = 0
     if m.ngroup > 0:
+        # writes near.body_box
         body_boxes(m, d, wide)
-        for i in range(m.ngroup):
-            last = m.group_first[i + 1] if i + 1 < m.ngroup else m.ncand
-            a, b = d.near.body_box[m.group_body[i, 0]], d.near.body_box[m.group_body[i, 1]]
-            if not m.group_boxed[i] or any_(boxes_overlap(a, b)):
-                n = near_in_group(m, d, m.group_first[i], last, n, wide)
+        for group in range(m.ngroup):
+            end = m.group_first[group + 1] if group + 1 < m.ngroup else m.ncand
+            box1, box2 = d.near.body_box[m.group_body[group, 0]], d.near.body_box[m.group_body[group, 1]]
+            if not m.group_boxed[group] or any_(boxes_overlap(box1, box2)):
+                count = near_in_group(m, d, m.group_first[group], end, count, wide)
     else:
-        n = near_in_group(m, d, 0, m.ncand, n, wide)
-    return n
+        count = near_in_group(m, d, 0, m.ncand, count, wide)
+    return count
 
 
 @kernel
 def list_neighbours(m, d):
-    """Builds the list of pairs that may soon be near, except pairs with near spheres whose boxes stay apart."""
+    """Stores in neighbours.pair the pairs that may soon be near, and in neighbours.count their number plus 1.
+
+    Pairs with near spheres are left out if their boxes stay apart.  `widen` enlarges near.geom_reach by the distance
+    that geoms may move while the list is valid; `shrink` restores it.
+    """
     widen(m, d)
-    n, count = near_candidates(m, d, wide=1), 0
+    n_wide, count = near_candidates(m, d, wide=1), 0
     shrink(m, d)
-    for i in range(n):
-        p = d.near.cand_near[i]
-        e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
-        d.neighbours.pair[count] = p
-        near = is_near(m, d, e, g, h)
+    for i in range(n_wide):
+        k = d.near.cand_near[i]
+        pair_id, geom1, geom2 = m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]
+        d.neighbours.pair[count] = k
+        spheres_near = is_near(m, d, pair_id, geom1, geom2)
         # boxes are tested only for pairs with near spheres: few other pairs come near before the list is rebuilt
-        count += 0 if e < 0 and any_(near) and any_(never_meet(m, d, g, h, near)) else 1
+        count += 0 if pair_id < 0 and any_(spheres_near) and any_(never_meet(m, d, geom1, geom2, spheres_near)) else 1
     d.neighbours.count[0] = count + 1
 
 
 @kernel
 def near_neighbours(m, d):
-    """Lists the near candidates from the neighbour list of the single world of the tile; returns their number."""
-    n = 0
+    """Lists the near candidates from the neighbour list of the tile's single world; returns their number.
+
+    Writes: near.cand_near; neighbours.*, if the list is missing or no longer valid.
+    """
+    count = 0
     if any_(d.near.detects[0] > 0.0):
         if d.neighbours.count[0] == 0 or not any_(is_list_valid(m, d)):
             list_neighbours(m, d)
+        # neighbours.count is the number of pairs plus 1, and 0 without a list
         for i in range(d.neighbours.count[0] - 1):
-            p = d.neighbours.pair[i]
-            d.near.cand_near[n] = p
-            n += any_(is_near(m, d, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
-    return n
+            k = d.neighbours.pair[i]
+            d.near.cand_near[count] = k
+            count += any_(is_near(m, d, m.cand_pair[k], m.cand_geom1[k], m.cand_geom2[k]))
+    return count
 
 
 @kernel
 def near_pairs(m, d):
-    """Lists the pairs that are near in some world, in MuJoCo's order; returns their number."""
+    """Lists the pairs that are near in some world, in MuJoCo's order; returns their number.
+
+    Writes: near.geom_reach; near.cand_near, or near.key and near.count if the model has a crowd; neighbours.*, crowd.*.
+    """
+    # reach of each geom: bounding radius, margin and gap
     for k in range(m.ncollide):
-        g = m.collide_geom[k]
-        d.near.geom_reach[g] = m.geom_rbound[g] + geom_margin_and_gap(m, g)
-    # only here and in `farthest`: evaluating it per candidate in is_near slowed a humanoid's step by 2 to 3 %
+        geom = m.collide_geom[k]
+        d.near.geom_reach[geom] = m.geom_rbound[geom] + geom_margin_and_gap(m, geom)
+    # only here and in `detection_distance`: evaluating it per candidate in is_near slowed a humanoid's step by 2 to 3 %
     if m.opt_contact_model == LCP:
         for k in range(m.ncollide):
-            g = m.collide_geom[k]
-            d.near.geom_reach[g] = d.near.geom_reach[g] + touching(m, d, g)
+            geom = m.collide_geom[k]
+            d.near.geom_reach[geom] = d.near.geom_reach[geom] + touching_distance(m, d, geom)
     if m.nvariant > 0:
         for k in range(m.ncollide):
-            g = m.collide_geom[k]
+            geom = m.collide_geom[k]
             # with this reach, no comparison of distances is true
-            d.near.geom_reach[g] = where(is_present(m, g), d.near.geom_reach[g], NAN)
+            d.near.geom_reach[geom] = where(is_present(m, geom), d.near.geom_reach[geom], NAN)
+    # candidates, from the neighbour list of a single world if it keeps one
     if width(d) == 1 and d.keeps_list and d.nlisted > 0 and not sleeping(m) and not sweeping(m):
-        n = near_neighbours(m, d)
+        count = near_neighbours(m, d)
     else:
-        n = near_candidates(m, d, wide=0)
+        count = near_candidates(m, d, wide=0)
+    # pairs of the bounding volume tree, one world at a time, merged with the candidates in one order
     if m.ncrowd > 0:
         d.near.count[0] = 0
-        for i in range(n):
-            p = d.near.cand_near[i]
-            add_key(d, pair_key(m, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
+        for i in range(count):
+            candidate = d.near.cand_near[i]
+            add_key(d, pair_key(m, m.cand_pair[candidate], m.cand_geom1[candidate], m.cand_geom2[candidate]))
         crowd_boxes(m, d)
         for lane in range(width(d)):
             if has(d.near.detects[0] > 0.0, lane) and (not sleeping(m) or load_awake(m, d, lane) > 0):
                 load_boxes(m, d, lane)
                 crowd_pairs(m, d)
-        unite_pairs(m, d)
-        n = d.near.count[0]
-    return n
+        unite_pairs(m, d)  # sorts near.key, removes duplicates
+        count = d.near.count[0]
+    return count
 
 
 @kernel
 def near_pair(m, d, i):
-    """Returns (number, e, g, h) of near pair i."""
+    """Returns (number, pair_id, geom1, geom2) of near pair i.
+
+    number: the candidate index.  With a crowd it is any index of a candidate, because pairs of the tree have none.
+    """
     if m.ncrowd > 0:
-        e, g, h = pair_of(m, d.near.key[i])
-        p = g % m.ncand if m.ncand > 0 else 0
+        pair_id, geom1, geom2 = pair_of(m, d.near.key[i])
+        number = geom1 % m.ncand if m.ncand > 0 else 0
     else:
-        p = d.near.cand_near[i]
-        e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
-    return p, e, g, h
+        number = d.near.cand_near[i]
+        pair_id, geom1, geom2 = m.cand_pair[number], m.cand_geom1[number], m.cand_geom2[number]
+    return number, pair_id, geom1, geom2
 
 
 # ---- contact points of one pair ---------------------------------------------------------------------------
 @kernel
-def points(m, d, function, p, e, g, h):
-    """Appends the contact points of the pair with number p."""
-    near = is_near(m, d, e, g, h)
+def append_points(m, d, function, number, pair_id, geom1, geom2):
+    """Appends the contact points of a pair as slots from ncon_slot on, in the worlds where it is near and awake.
+
+    Args:
+        function: id of the pair function; below FIRST_SCALAR it computes all worlds at once, else one world at a time.
+        number: pair number of `near_pair`.
+    """
+    near = is_near(m, d, pair_id, geom1, geom2)
     if sleeping(m):
-        near = near & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
-    limit = farthest(m, d, e, g, h)
+        near = near & pair_awake(d, m.geom_bodyid[geom1], m.geom_bodyid[geom2])
+    limit = detection_distance(m, d, pair_id, geom1, geom2)
     if function < FIRST_SCALAR:
-        lane_points(m, d, function, g, h, near, limit)
+        lane_points(m, d, function, geom1, geom2, near, limit)
     else:
-        near = near & not_(parted(m, d, function, g, h, limit, near))
+        # oriented bounding boxes, before the search of one world at a time
+        near = near & not_(parted(m, d, function, geom1, geom2, limit, near))
         if any_(near):
             d.narrow.near[0] = where(near, 1.0, 0.0)
-            branching_points(m, d, function, p, e, g, h, d.ncon_slot[0])
+            branching_points(m, d, function, number, pair_id, geom1, geom2, d.ncon_slot[0])
 
 
 # ---- the stage ------------------------------------------------------------------------------------------
 
 
 @kernel
-def settle_overflow(d):
+def warn_or_split(d):
     """With one active world, keeps the contacts that fit and warns; else keeps the overflow flag to split the tile."""
     if d.con_overflow[0] == 1 and active_worlds(d) == 1:
         d.con_overflow[0] = 0
@@ -267,17 +311,18 @@ def collision(m, d):
     d.con_overflow[0] = 0
     d.ncon[0] = 0.0
     if not m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT):
+        # writes near.detects, and slots of user-defined contacts
         given_contacts(m, d)
         swept = sweeping(m)
         if swept:
-            com_vel(m, d)
+            com_vel(m, d)  # writes cvel, from which the motion in the step is predicted
         for i in range(near_pairs(m, d)):
             first = d.ncon_slot[0]
-            p, e, g, h = near_pair(m, d, i)
-            points(m, d, m.pair_function[m.geom_type[g], m.geom_type[h]], p, e, g, h)
+            number, pair_id, geom1, geom2 = near_pair(m, d, i)
+            append_points(m, d, m.pair_function[m.geom_type[geom1], m.geom_type[geom2]], number, pair_id, geom1, geom2)
             if swept:
-                sweep_pair(m, d, e, g, h, first)
-            set_slot_parameters(m, d, p, e, g, h, first)
+                sweep_pair(m, d, pair_id, geom1, geom2, first)
+            set_slot_parameters(m, d, number, pair_id, geom1, geom2, first)
             if d.con_overflow[0] == 1:
                 break
-        settle_overflow(d)
+        warn_or_split(d)

@@ -3,6 +3,9 @@
 Two convex shapes use `closest`, signed distance fields `field_distance`.  A plane uses the lowest point of the shape
 (of the hull, for an SDF geom), a height field the minimum over its prisms.  A pair is computed with the lower geom type
 first; the result is flipped afterwards if necessary.
+
+m1 and d1 are the model and the data of one world.  shapes.*[0] and shapes.*[1] are the two shapes; convex.dist,
+convex.normal (from the first to the second shape) and convex.witness, the two nearest points, are the result.
 """
 
 from featherlane.prelude import *
@@ -16,36 +19,43 @@ from featherlane.collision.slot import load_field, load_shape
 
 @kernel
 def plane_distance(m1, d1):
-    """Computes the distance of a plane and a shape: along the plane's normal, to the lowest point of the shape."""
-    R, S = d1.shapes.mat[0], d1.shapes.mat[1]
-    n = R.columns[2]
-    d1.support.vertex[1] = 0
-    u = S.T @ n
-    p, _ = core_support(m1, d1, 1, -u)
-    p = fma(-core_radius(d1, 1), n, S @ p + d1.shapes.pos[1])
-    dist = dot(p - d1.shapes.pos[0], n)
+    """Computes the distance of a plane, shape 0, and shape 1, along the plane's normal to the shape's lowest point.
+
+    Reads: shapes.*.  Writes: convex.dist, convex.normal, convex.witness.
+    """
+    plane_mat, shape_mat = d1.shapes.mat[0], d1.shapes.mat[1]
+    normal = plane_mat.columns[2]
+    d1.support.vertex[1] = 0  # a valid vertex: no search stores one
+    up = shape_mat.T @ normal
+    lowest, _ = core_support(m1, d1, 1, -up)
+    # the core's lowest point in world axes, moved down by the radius around the core
+    lowest = fma(-core_radius(d1, 1), normal, shape_mat @ lowest + d1.shapes.pos[1])
+    dist = dot(lowest - d1.shapes.pos[0], normal)
     d1.convex.dist[0] = dist
-    d1.convex.normal[0] = n
-    d1.convex.witness[0] = fma(-dist, n, p)
-    d1.convex.witness[1] = p
+    d1.convex.normal[0] = normal
+    d1.convex.witness[0] = fma(-dist, normal, lowest)
+    d1.convex.witness[1] = lowest
 
 
 @kernel
 def prism_distance(m1, d1):
-    """Stores the result of `closest` if it is nearer than all previous ones; shapes.limit is the minimum so far."""
-    a, b, n = d1.convex.witness[0], d1.convex.witness[1], d1.convex.normal[0]
+    """Computes the distance of the prism; keeps the previous result in convex.* unless the prism is nearer.
+
+    shapes.limit is the minimum over all prisms so far.
+    """
+    first, second, normal = d1.convex.witness[0], d1.convex.witness[1], d1.convex.normal[0]
     closest(m1, d1)
     if d1.convex.dist[0] < d1.shapes.limit[0]:
         d1.shapes.limit[0] = d1.convex.dist[0]
     else:
-        d1.convex.witness[0] = a
-        d1.convex.witness[1] = b
-        d1.convex.normal[0] = n
+        d1.convex.witness[0] = first
+        d1.convex.witness[1] = second
+        d1.convex.normal[0] = normal
 
 
 @stage
 def height_field_distance(m1, d1):
-    """Computes the minimum over all prisms within shapes.limit.
+    """Computes the minimum distance of shape 1 and the prisms of the height field, shape 0, within shapes.limit.
 
     Reads:  shapes.*, hfield_*.
     Writes: convex.*.
@@ -53,18 +63,21 @@ def height_field_distance(m1, d1):
     Cost:   O(cells within the limit).
     """
     field, limit = d1.shapes.data[0], d1.shapes.limit[0]
-    sx, sy = m1.hfield_size[field][0], m1.hfield_size[field][1]
-    look_from_first(d1)
-    x, y = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
-    x0, x1 = -farthest_along(m1, d1, -x) - limit, farthest_along(m1, d1, x) + limit
-    y0, y1 = -farthest_along(m1, d1, -y) - limit, farthest_along(m1, d1, y) + limit
-    ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
+    half_x, half_y = m1.hfield_size[field][0], m1.hfield_size[field][1]
+    look_from_first(d1)  # writes convex.pos and convex.mat, the second pose in the first frame
+    x_axis, y_axis = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
+    # bounds of shape 1, widened by the limit, in the field's frame
+    x_low, x_high = -farthest_along(m1, d1, -x_axis) - limit, farthest_along(m1, d1, x_axis) + limit
+    y_low, y_high = -farthest_along(m1, d1, -y_axis) - limit, farthest_along(m1, d1, y_axis) + limit
+    # numbers of cells, one less than samples
+    columns, rows = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
     d1.shapes.type[0] = PRISM
-    first, last = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
-    for r in range(first_cell(y0, sy, nrow), last_cell(y1, sy, nrow)):
-        for c in range(first, last):
+    first_column, last_column = first_cell(x_low, half_x, columns), last_cell(x_high, half_x, columns)
+    for row in range(first_cell(y_low, half_y, rows), last_cell(y_high, half_y, rows)):
+        for column in range(first_column, last_column):
+            # a cell has two triangles, each the top of a prism in shapes.prism
             for half in range(2):
-                set_prism(m1, d1, field, r, c, half)
+                set_prism(m1, d1, field, row, column, half)
                 prism_distance(m1, d1)
     d1.convex.dist[0] = NO_DISTANCE
     if d1.shapes.limit[0] < limit:
@@ -73,41 +86,49 @@ def height_field_distance(m1, d1):
 
 @kernel
 def store_distance(d, lane, flip):
-    """Stores one world's result; beyond the limit the distance is the limit and the points are zeros."""
-    dist, far = d.convex.dist[0], d.distance.limit[0]
-    if dist < far:
+    """Stores the result of one world from convex.*; beyond the limit it is the limit, and points at zero.
+
+    flip: whether the shapes were computed in reverse order.  Writes: distance.dist, distance.fromto.
+    """
+    dist, limit = d.convex.dist[0], d.distance.limit[0]
+    if dist < limit:
         write_lane(d.distance.dist, 0, lane, dist)
         first, second = d.convex.witness[0], d.convex.witness[1]
         if flip:
             first, second = second, first
+        # fromto: three coordinates of the first point, then three of the second
         write_vec3(d.distance.fromto, 0, lane, first)
         write_vec3(d.distance.fromto, 3, lane, second)
     else:
-        write_lane(d.distance.dist, 0, lane, far)
+        write_lane(d.distance.dist, 0, lane, limit)
         write_vec3(d.distance.fromto, 0, lane, zeros(3))
         write_vec3(d.distance.fromto, 3, lane, zeros(3))
 
 
 @kernel
-def measure_geoms(m, d, g, h, lane):
-    """Computes the distance of geoms g and h in one world, up to distance.limit, into convex.*; true if h is first."""
-    flip = m.geom_type[g] > m.geom_type[h]
+def measure_geoms(m, d, geom1, geom2, lane):
+    """Computes the distance of two geoms in one world, up to distance.limit, into convex.*.
+
+    Returns whether the geoms were exchanged, so that convex.* has geom2 first.
+    """
+    flip = m.geom_type[geom1] > m.geom_type[geom2]
     if flip:
-        g, h = h, g
-    load_shape(m, d, 0, g, lane)
-    load_shape(m, d, 1, h, lane)
+        geom1, geom2 = geom2, geom1
+    load_shape(m, d, 0, geom1, lane)
+    load_shape(m, d, 1, geom2, lane)
     d.shapes.limit[0] = d.distance.limit[0]
     if min(d.shapes.data[0], d.shapes.data[1]) == ABSENT_GEOM:  # the world lacks one of the geoms
         d.convex.dist[0] = d.distance.limit[0]
-    elif m.geom_type[g] == PLANE:
-        if m.geom_type[h] == SDF:
+    elif m.geom_type[geom1] == PLANE:
+        if m.geom_type[geom2] == SDF:
+            # to a plane, the distance of an SDF geom is that of its hull
             d.shapes.type[1] = MESH
         plane_distance(m, d)
-    elif m.geom_type[g] == HFIELD:
+    elif m.geom_type[geom1] == HFIELD:
         height_field_distance(m, d)
-    elif m.geom_type[h] == SDF:
-        load_field(m, d, 0, g, lane)
-        load_field(m, d, 1, h, lane)
+    elif m.geom_type[geom2] == SDF:
+        load_field(m, d, 0, geom1, lane)
+        load_field(m, d, 1, geom2, lane)
         field_distance(m, d)
     else:
         closest(m, d)
@@ -124,5 +145,6 @@ def geom_distance(m, d):
     Scratch: shapes.*, convex.*, support.*.
     """
     for lane in range(width(d)):
-        g, h = whole(read_lane(d.distance.geom, 0, lane)), whole(read_lane(d.distance.geom, 1, lane))
-        store_distance(d, lane, measure_geoms(m, d, g, h, lane))
+        geom1, geom2 = whole(read_lane(d.distance.geom, 0, lane)), whole(read_lane(d.distance.geom, 1, lane))
+        flip = measure_geoms(m, d, geom1, geom2, lane)  # writes convex.*
+        store_distance(d, lane, flip)

@@ -5,6 +5,9 @@ along its surface towards the other point, by gradient descent with steps of Bar
 surface by Newton's method.  Fields thus matter near their surfaces only, where they are accurate.  On a primitive shape
 with an exact field, which may have edges, the point is instead the nearest one to the other point.  Eight starting
 points are computed at once; the result is the nearest pair of points.
+The eight points are in the frame of the second shape.  descent.trial (3, 8) holds points at which fields are evaluated,
+descent.jet (2, 4, 8) the value and gradient of the first and of the second shape's field there.  `eights(field)` is a
+field as rows of eight values.
 Source: MuJoCo mj_geomDistance.  Deviation: MuJoCo finds no distance of SDF geoms that do not overlap.
 """
 
@@ -22,90 +25,115 @@ ON_SURFACE = 1e-8  # m: largest field at a point of a surface
 
 
 @kernel
-def onto_surface(m1, d1, side, x, steps):
-    """Moves eight points to the surface of one shape; returns (points, unit normals, absolute values of the field)."""
-    jet, k = eights(d1.descent.jet), 0
-    normal, value = x, x[0]
-    while k <= steps:
-        eights(d1.descent.trial)[0:3] = x
-        field_jets(m1, d1, side, 1)
+def onto_surface(m1, d1, side, points, steps):
+    """Moves eight points to the surface of one shape by Newton's method; returns (points, unit normals, |field|).
+
+    A step moves a point by -field / |gradient| along the unit gradient.  The last evaluation follows the last step.
+
+    Args:
+        side: 0 the first shape, 1 the second.
+        steps: number of Newton steps.
+    """
+    # row 4 side is the field's value, the next three rows its gradient
+    jet, step = eights(d1.descent.jet), 0
+    normal, value = points, points[0]
+    while step <= steps:
+        eights(d1.descent.trial)[0:3] = points
+        field_jets(m1, d1, side, 1)  # evaluates descent.jet at descent.trial
         value = jet[4 * side]
         normal, slope = normalize3(Vec3(jet[4 * side + 1 : 4 * side + 4]))
-        if k < steps:
-            x = fma(-value / fmax(slope, LEAST_SLOPE), normal, x)
-        k += 1
-    return x, normal, fabs(value)
+        if step < steps:
+            points = fma(-value / fmax(slope, LEAST_SLOPE), normal, points)
+        step += 1
+    return points, normal, fabs(value)
 
 
 @kernel
 def place_starts(d1, first):
-    """Sets descent.trial to eight members of the Halton sequence, in the boxes of the two shapes alternately."""
-    R, p = d1.convex.mat[0], d1.convex.pos[0]
-    for i in range(LANES):
-        side, index = i % 2, (first + i) // 2 + 1
+    """Sets descent.trial to eight members of the Halton sequence, in the boxes of the two shapes alternately.
+
+    first: number of the sequence's members that were used before, of both boxes together.
+    """
+    mat, pos = d1.convex.mat[0], d1.convex.pos[0]
+    for lane in range(LANES):
+        side, index = lane % 2, (first + lane) // 2 + 1
         box, sample = d1.shapes.box[side], Vec3(halton(index, 2), halton(index, 3), halton(index, 5))
+        # a sample in [0, 1)^3 is mapped to the box, and from the first shape's frame to the second's
         x, y, z = 2.0 * sample
-        at = fma(Vec3(x - 1.0, y - 1.0, z - 1.0), box.half, box.centre)
+        point = fma(Vec3(x - 1.0, y - 1.0, z - 1.0), box.half, box.centre)
         if side == 0:
-            at = R.T @ (at - p)
-        d1.descent.trial[0, i], d1.descent.trial[1, i], d1.descent.trial[2, i] = at
+            point = mat.T @ (point - pos)
+        d1.descent.trial[0, lane], d1.descent.trial[1, lane], d1.descent.trial[2, lane] = point
 
 
 @kernel
 def approach(m1, d1, longest):
-    """Searches the nearest points of the surfaces from descent.trial.
+    """Searches the nearest points of the surfaces by eight gradient descents from descent.trial.
+
+    The objective is half of |gap|^2, gap = point2 - point1.  Its gradient is projected on the tangents of the surfaces:
+    slope1 = (gap . n1) n1 - gap,  slope2 = gap - (gap . n2) n2.  The step is -factor slope.  The factor is that of
+    Barzilai and Borwein, |step|^2 / (step . change of slope), if the curvature along the step is positive.
+
+    longest: maximum length of the first step [m].
 
     Writes: descent.dist (8,), the least distance of each search, NOWHERE if it did not reach the surfaces;
             descent.corner (6, 8), the points there.
     """
-    x, corner, dist = Vec3(eights(d1.descent.trial)[0:3]), eights(d1.descent.corner), eights(d1.descent.dist)
-    b, nb, fb = onto_surface(m1, d1, 1, x, FAR_RETURNS)
-    a, na, fa = onto_surface(m1, d1, 0, b, FAR_RETURNS)
+    start, corner, dist = Vec3(eights(d1.descent.trial)[0:3]), eights(d1.descent.corner), eights(d1.descent.dist)
+    point2, normal2, field2 = onto_surface(m1, d1, 1, start, FAR_RETURNS)
+    point1, normal1, field1 = onto_surface(m1, d1, 0, point2, FAR_RETURNS)
+    # kinds of fields up to BOX are primitive shapes
     is_exact = d1.shapes.field[0, 0] != ELLIPSOID and d1.shapes.field[0, 0] <= BOX
-    alive, none = x[0] == x[0], where(x[0] == x[0], 0.0, x[0])
-    factor, step = none + FIRST_FACTOR, Vec6(none, none, none, none, none, none)
-    before = step
-    dist[0] = none + NOWHERE
+    # a start with a NaN is not searched; zero has a lane for each search
+    alive, zero = start[0] == start[0], where(start[0] == start[0], 0.0, start[0])
+    factor, step = zero + FIRST_FACTOR, Vec6(zero, zero, zero, zero, zero, zero)
+    slope_before = step
+    dist[0] = zero + NOWHERE
     for _ in range(MOVES):
-        gap = b - a
+        gap = point2 - point1
         length = norm3(gap)
-        nearer = alive & (fa <= ON_SURFACE) & (fb <= ON_SURFACE) & (length < dist[0])
+        # keeps the nearest pair of points on both surfaces so far
+        nearer = alive & (field1 <= ON_SURFACE) & (field2 <= ON_SURFACE) & (length < dist[0])
         dist[0] = where(nearer, length, dist[0])
-        corner[0:6] = where(nearer, Vec6(join(a, b)), Vec6(corner[0:6]))
-        along, other = dot(gap, na) * na - gap, gap - dot(gap, nb) * nb
+        corner[0:6] = where(nearer, Vec6(join(point1, point2)), Vec6(corner[0:6]))
+        slope1, slope2 = dot(gap, normal1) * normal1 - gap, gap - dot(gap, normal2) * normal2
         if is_exact:
-            along = Vec3(none, none, none)
-        slope = Vec6(join(along, other))
-        steep = none
-        for k in unrolled(range(6)):
-            steep = fma(slope[k], slope[k], steep)
-        alive = alive & (steep > (STILL * length) * (STILL * length))
+            # an exact shape has no gradient: its nearest point is computed from point2
+            slope1 = Vec3(zero, zero, zero)
+        slope = Vec6(join(slope1, slope2))
+        slope_squared = zero
+        for c in unrolled(range(6)):
+            slope_squared = fma(slope[c], slope[c], slope_squared)
+        # a search ends where the slope is small compared with the distance
+        alive = alive & (slope_squared > (STILL * length) * (STILL * length))
         if not any_(alive):
             break
-        moved, turned = none, none
-        for k in unrolled(range(6)):
-            moved = fma(step[k], step[k], moved)
-            turned = fma(step[k], slope[k] - before[k], turned)
-        curved = turned > 0.0
-        quotient = clip(moved / where(curved, turned, 1.0), LEAST_FACTOR, GREATEST_FACTOR)
+        # the factor of the next step
+        step_squared, step_change = zero, zero
+        for c in unrolled(range(6)):
+            step_squared = fma(step[c], step[c], step_squared)
+            step_change = fma(step[c], slope[c] - slope_before[c], step_change)
+        curved = step_change > 0.0
+        quotient = clip(step_squared / where(curved, step_change, 1.0), LEAST_FACTOR, GREATEST_FACTOR)
         factor = where(curved, quotient, factor)
-        factor = fmin(factor, longest / sqrt(where(alive, steep, 1.0)))
+        factor = fmin(factor, longest / sqrt(where(alive, slope_squared, 1.0)))
         longest = DECAY * longest  # at the edges of a surface the gradient jumps: steps become shorter there
-        step, before = -(factor * slope), slope
-        b, nb, fb = onto_surface(m1, d1, 1, b + Vec3(step[3:6]), RETURNS)
-        a = a + Vec3(step[0:3])
+        step, slope_before = -(factor * slope), slope
+        point2, normal2, field2 = onto_surface(m1, d1, 1, point2 + Vec3(step[3:6]), RETURNS)
+        point1 = point1 + Vec3(step[0:3])
         if is_exact:
-            a = b
-        a, na, fa = onto_surface(m1, d1, 0, a, RETURNS)
+            # the exact shape's surface point nearest to point2
+            point1 = point2
+        point1, normal1, field1 = onto_surface(m1, d1, 0, point1, RETURNS)
 
 
 @kernel
 def keep_deepest(d1):
-    """Stores the deepest of the manifold's contacts as the result."""
+    """Stores the deepest of the manifold's contacts in convex.*, with nearest points pos -+ dist / 2 normal."""
     best = 0
-    for i in range(d1.manifold.count[0]):
-        if d1.manifold.dist[i] < d1.manifold.dist[best]:
-            best = i
+    for k in range(d1.manifold.count[0]):
+        if d1.manifold.dist[k] < d1.manifold.dist[best]:
+            best = k
     dist, normal, pos = d1.manifold.dist[best], d1.manifold.normal[best], d1.manifold.pos[best]
     d1.convex.dist[0] = dist
     d1.convex.normal[0] = normal
@@ -115,14 +143,15 @@ def keep_deepest(d1):
 
 @kernel
 def keep_nearest(d1):
-    """Stores the nearest of eight pairs of points as the result, if it is nearer than the one before."""
-    R, origin = d1.shapes.mat[1], d1.shapes.pos[1]
-    for i in range(LANES):
-        if d1.descent.dist[i] < d1.convex.dist[0]:
-            d1.convex.dist[0] = d1.descent.dist[i]
+    """Stores the nearest of the eight pairs of points in convex.*, in world axes, if nearer than the one there."""
+    mat, origin = d1.shapes.mat[1], d1.shapes.pos[1]
+    for lane in range(LANES):
+        if d1.descent.dist[lane] < d1.convex.dist[0]:
+            d1.convex.dist[0] = d1.descent.dist[lane]
             for side in unrolled(range(2)):
-                x = Vec3(d1.descent.corner[3 * side + k, i] for k in range(3))
-                d1.convex.witness[side] = R @ x + origin
+                # the pair's first point has rows 0 to 2, its second one rows 3 to 5
+                point = Vec3(d1.descent.corner[3 * side + c, lane] for c in range(3))
+                d1.convex.witness[side] = mat @ point + origin
 
 
 @stage
@@ -134,16 +163,16 @@ def field_distance(m1, d1):
     Scratch: manifold.*, convex.*, descent.*.
     Frame: world.   Cost: O(opt_sdf_initpoints MOVES).
     """
-    field_pair(m1, d1)
+    field_pair(m1, d1)  # contacts of overlapping shapes, in manifold.*
     if d1.manifold.count[0] > 0:
         keep_deepest(d1)
     else:
-        look_from_first(d1)
+        look_from_first(d1)  # writes convex.pos and convex.mat, the second pose in the first frame
         longest = LONGEST * 2.0 * fmax(norm3(d1.shapes.box[0].half), norm3(d1.shapes.box[1].half))
         d1.convex.dist[0] = NOWHERE
         for first in range(0, max(1, m1.opt_sdf_initpoints), LANES):
-            place_starts(d1, first)
-            approach(m1, d1, longest)
+            place_starts(d1, first)  # writes descent.trial
+            approach(m1, d1, longest)  # writes descent.dist and descent.corner
             keep_nearest(d1)
         normal, _ = normalize3(d1.convex.witness[1] - d1.convex.witness[0])
         d1.convex.normal[0] = normal

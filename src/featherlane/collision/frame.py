@@ -8,17 +8,18 @@ STEEP = 0.9  # above this |n_x|, x is too close to the normal to define a tangen
 @kernel
 def _rows(n, t):
     """Returns the frame of a normal and a tangent."""
-    b = cross(n, t)
-    return Mat3(join(n, t, b))
+    second = cross(n, t)
+    return Mat3(join(n, t, second))
 
 
 @kernel
 def frame_of(n):
-    """Returns the frame of a unit normal.  The first tangent is y made orthogonal to n, or z if n is close to +-y.
+    """Returns the frame of a unit normal n.  The first tangent is e made orthogonal to n: e - (n . e) n, normalized.
 
+    e is the axis y, or z if n is close to +-y.
     Source: MuJoCo mju_makeFrame, without a given tangent.
     """
-    # e - (n . e) n
+    # t = e + c n with c = -(n . e); `across` is the part of t along z if e = y, and along y if e = z
     upright = fabs(n[1]) < 0.5
     c = -where(upright, n[1], n[2])
     across = -(n[1] * n[2])
@@ -30,7 +31,7 @@ def frame_of(n):
 def turning_tangent(n, t):
     """Returns the vector whose dot product with a rotation of n is the spin of the frame (n, t) of `frame_of` about n.
 
-    With t = (e - c n) / |e - c n| and c = n . e, and a rotation of the normal dn = w x n:
+    With `frame_of`'s axis e, t = (e - c n) / |e - c n| and c = n . e.  For a rotation of the normal, dn = w x n:
     dt . (n x t) = c / sqrt(1 - c^2) t . w.
     """
     c = where(fabs(n[1]) < 0.5, n[1], n[2])
@@ -38,25 +39,26 @@ def turning_tangent(n, t):
 
 
 @kernel
-def frame_along(n, a):
-    """Returns the frame of a unit normal whose first tangent follows the unit vector a, or x if a is the normal itself.
+def frame_along(n, along):
+    """Returns the frame of a unit normal n whose first tangent follows the unit vector `along`.
 
-    Source: MuJoCo mju_makeFrame, with a given tangent.  Deviation: if a is the normal, MuJoCo takes x unchanged, which
-        need not be orthogonal to the normal.  If a is almost the normal, MuJoCo's tangent is not orthogonal either.
+    If `along` is the normal itself, the tangent follows x, or y if x is within STEEP of the normal.
+    Source: MuJoCo mju_makeFrame, with a given tangent.  Deviation: if the two are equal, MuJoCo takes x unchanged,
+        which need not be orthogonal to the normal.  If they are almost equal, MuJoCo's is not orthogonal either.
         On a horizontal plane the two agree.
     """
-    t = fma(-dot(n, a), n, a)
+    t = fma(-dot(n, along), n, along)
     parallel = norm3(t) < MINVAL
 
-    # x, or y, made orthogonal to n
+    # e - (n . e) n with e = y if n is steep in x, else e = x
     steep = fabs(n[0]) > STEEP
     across = -(n[0] * n[1])
-    x = Vec3(
+    fallback = Vec3(
         where(steep, across, fma(-n[0], n[0], 1.0)),
         where(steep, fma(-n[1], n[1], 1.0), across),
         where(steep, -(n[1] * n[2]), -(n[0] * n[2])),
     )
-    t = normalize3(where(parallel, x, t))[0]
+    t = normalize3(where(parallel, fallback, t))[0]
 
-    # orthogonalized twice: for a close to the normal, cancellation leaves a rounding error along the normal
+    # orthogonalized twice: for a direction close to the normal, cancellation leaves a rounding error along the normal
     return _rows(n, normalize3(fma(-dot(n, t), n, t))[0])

@@ -16,45 +16,49 @@ def sweeping(m):
 
 
 @kernel
-def is_swept_pair(m, g, h):
+def is_swept_pair(m, geom1, geom2):
     """Returns whether both shapes are convex, and at most the first one a plane."""
-    a, b = m.geom_type[g], m.geom_type[h]
-    return (a == PLANE or SPHERE <= a <= MESH) and SPHERE <= b <= MESH
+    type1, type2 = m.geom_type[geom1], m.geom_type[geom2]
+    return (type1 == PLANE or SPHERE <= type1 <= MESH) and SPHERE <= type2 <= MESH
 
 
 @kernel
-def step_motion(m, d, g):
-    """Returns (dx, dw, s) of geom g: displacement of its centre, rotation vector, travel; a sphere does not rotate."""
-    b, dx, dw = m.geom_bodyid[g], Vec3(zeros(3)), Vec3(zeros(3))
-    if m.body_weldid[b] > 0:
-        vel, h = d.cvel[b], timestep(m)
+def step_motion(m, d, geom):
+    """Returns (dx, dw, s) of a geom in world axes: displacement of its centre [m], rotation vector [rad], travel [m].
+
+    A sphere has dw = 0, because its rotation does not move its surface.  Reads: cvel, subtree_com, geom_xpos.
+    """
+    body, dx, dw = m.geom_bodyid[geom], Vec3(zeros(3)), Vec3(zeros(3))
+    # bodies that are welded to the world do not move
+    if m.body_weldid[body] > 0:
+        vel, step = d.cvel[body], timestep(m)
         spin = vel.angular
-        arm = d.geom_xpos[g] - d.subtree_com[m.body_rootid[b]]
-        dx = h * (vel.linear + cross(spin, arm))
-        if m.geom_type[g] != SPHERE:
-            dw = h * spin
-    return dx, dw, fma(norm3(dw), m.geom_rbound[g], norm3(dx))
+        arm = d.geom_xpos[geom] - d.subtree_com[m.body_rootid[body]]
+        dx = step * (vel.linear + cross(spin, arm))
+        if m.geom_type[geom] != SPHERE:
+            dw = step * spin
+    return dx, dw, fma(norm3(dw), m.geom_rbound[geom], norm3(dx))
 
 
 @kernel
-def least_extent(m, g):
+def least_extent(m, geom):
     """Returns the least half extent of the geom's bounding box."""
-    x, y, z = m.geom_aabb[g].half
+    x, y, z = m.geom_aabb[geom].half
     return fmin(x, fmin(y, z))
 
 
 @kernel
-def fast(m, g, h, s):
-    """Returns the mask of worlds where a geom of the pair with travel s may pass through the other."""
-    extent = least_extent(m, h)
-    if m.geom_type[g] != PLANE:
-        extent = fmin(extent, least_extent(m, g))
-    return (s > 0.0) & (s >= extent)
+def may_pass(m, geom1, geom2, travel):
+    """Returns the mask of worlds where a geom of the pair that travels this far may pass through the other geom."""
+    extent = least_extent(m, geom2)
+    if m.geom_type[geom1] != PLANE:
+        extent = fmin(extent, least_extent(m, geom1))
+    return (travel > 0.0) & (travel >= extent)
 
 
 @kernel
-def nearest_approach(p, v):
-    """Returns the least |p + t v|^2 for t from 0 to 1."""
+def least_squared_distance(p, v):
+    """Returns the least |p + t v|^2 for t from 0 to 1, at t = -(p . v) / |v|^2 clipped to this interval."""
     vv = dot(v, v)
     moves = vv > MINVAL
     t = where(moves, clip(-dot(p, v) / where(moves, vv, 1.0), 0.0, 1.0), 0.0)
@@ -63,20 +67,21 @@ def nearest_approach(p, v):
 
 
 @kernel
-def spheres_meet(m, d, g, h, reach):
+def spheres_meet(m, d, geom1, geom2, reach):
     """Returns the mask of worlds where two bounding spheres come within reach during the step.
 
-    Slow geoms count as resting.  A plane acts as a half-space.
+    reach: largest distance of the centres that counts; with a plane, largest height of the second centre.
+    Geoms that are too slow to pass through the other one (`may_pass`) count as resting.  A plane acts as a half-space.
     """
-    dx1, _, s1 = step_motion(m, d, g)
-    dx2, _, s2 = step_motion(m, d, h)
+    dx1, _, s1 = step_motion(m, d, geom1)
+    dx2, _, s2 = step_motion(m, d, geom2)
     still = Vec3(zeros(3))
-    dx1, dx2 = where(fast(m, g, h, s1), dx1, still), where(fast(m, g, h, s2), dx2, still)
-    p = d.geom_xpos[h] - d.geom_xpos[g]
-    if m.geom_type[g] == PLANE:
-        n = d.geom_xmat[g].columns[2]
-        height = dot(p, n)
-        meet = fmin(height, height + dot(dx2, n)) <= reach
+    dx1, dx2 = where(may_pass(m, geom1, geom2, s1), dx1, still), where(may_pass(m, geom1, geom2, s2), dx2, still)
+    p = d.geom_xpos[geom2] - d.geom_xpos[geom1]
+    if m.geom_type[geom1] == PLANE:
+        normal = d.geom_xmat[geom1].columns[2]
+        height = dot(p, normal)
+        meet = fmin(height, height + dot(dx2, normal)) <= reach
     else:
-        meet = nearest_approach(p, dx2 - dx1) <= reach * reach
+        meet = least_squared_distance(p, dx2 - dx1) <= reach * reach
     return meet

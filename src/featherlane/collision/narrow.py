@@ -12,7 +12,7 @@ shapes.  Few lanes would wait for the slowest one, so the search runs one world 
 
 from featherlane.prelude import *
 from featherlane.collision.convex.result_cache import find_entry
-from featherlane.collision.mixing import farthest
+from featherlane.collision.mixing import detection_distance
 from featherlane.collision.slot import complete_frames, load_field, load_shape, store_manifold
 from featherlane.model.pair import manifold_points
 
@@ -21,16 +21,16 @@ SINGLE, DOUBLE = 2.0**-23, 2.0**-30
 
 
 @kernel
-def pose_slack(m, d, g, h, lane):
-    """Returns the overlap of two polytopes, at least one a hull, that rounding of their poses may make [m].
+def pose_slack(m, d, geom1, geom2, lane):
+    """Returns the overlap of two polytopes, at least one a hull, that rounding of their poses may make [m]; else 0.
 
     Flanges of adjacent links lie in one plane.  Rounding would decide whether they touch, and friction between them
     would brake the joint: the base and the shoulder of a UR5e overlap by 1e-11 m.
     """
     slack = 0.0
-    if m.geom_type[h] == MESH and m.geom_type[g] in (SPHERE, CAPSULE, BOX, MESH):
+    if m.geom_type[geom2] == MESH and m.geom_type[geom1] in (SPHERE, CAPSULE, BOX, MESH):
         slack = (SINGLE if single_precision(d) else DOUBLE) * (
-            read_lane(m.geom_rbound, g, lane) + read_lane(m.geom_rbound, h, lane)
+            read_lane(m.geom_rbound, geom1, lane) + read_lane(m.geom_rbound, geom2, lane)
         )
     return slack
 
@@ -46,29 +46,34 @@ def manifold(m1, d1, function):
 
 
 @stage
-def branching_points(m, d, function, number, e, g, h, first):
+def branching_points(m, d, function, number, pair_id, geom1, geom2, first):
     """Computes contact points of a pair of geoms, one world at a time.
 
     Args:
+        function: id of the pair function.
         number: pair number, the key of the pair's entry in the cache of a world.
+        pair_id: explicit pair, or -1.
+        first: first slot of the pair.
 
     Reads:  geom_xpos, geom_xmat, geom_rbound, narrow.near, recall_address.
     Writes: con_dist, con_pos, con_frame, con_point, con_present from slot `first` on; ncon_slot, con_overflow;
             shapes.*, manifold.*, narrow.*, recall.*.
     """
-    d.narrow.limit[0] = farthest(m, d, e, g, h)
-    d.recall.key[0] = 1 + g * m.ngeom + h
+    d.narrow.limit[0] = detection_distance(m, d, pair_id, geom1, geom2)
+    # one positive number for each pair of geoms
+    d.recall.key[0] = 1 + geom1 * m.ngeom + geom2
     for lane in range(width(d)):
         if has(d.narrow.near[0] > 0.0, lane):
-            load_shape(m, d, 0, g, lane)
-            load_shape(m, d, 1, h, lane)
-            if m.geom_type[h] == SDF:
-                load_field(m, d, 0, g, lane)
-                load_field(m, d, 1, h, lane)
+            load_shape(m, d, 0, geom1, lane)
+            load_shape(m, d, 1, geom2, lane)
+            if m.geom_type[geom2] == SDF:
+                load_field(m, d, 0, geom1, lane)
+                load_field(m, d, 1, geom2, lane)
                 d.shapes.tolerance[0] = read_lane(m.opt_sdf_tolerance, 0, lane)
             d.shapes.limit[0] = read_lane(d.narrow.limit, 0, lane)
-            d.shapes.slack[0] = pose_slack(m, d, g, h, lane)
+            d.shapes.slack[0] = pose_slack(m, d, geom1, geom2, lane)
+            # writes recall.pair, the address of the pair's cache entry
             find_entry(d, lane, number if m.ncrowd == 0 else d.recall.key[0])
-            manifold(m, d, function)
+            manifold(m, d, function)  # from shapes.* to manifold.*
             store_manifold(d, first, lane)
     complete_frames(d, first)

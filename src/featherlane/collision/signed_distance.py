@@ -1,7 +1,7 @@
 """Computes signed distance fields (SDFs): value and gradient of the field of a geom at a point of its frame.
 
 A field is negative inside, and its zero level is the surface.  Fields of plugins and of ellipsoids are distances to
-first order only.  A *jet* is (value, three derivatives).  An unused gradient costs nothing: the compiler removes it.
+first order only.  They are computed as jets (jet.py): a value and its gradient.
 Source: MuJoCo engine_collision_sdf.c (geomDistance, geomGradient, oct_distance, oct_gradient) and plugin/sdf.
 Deviations: derivatives of bolt, nut, gear and bowl, and of an octree outside its box, are analytic (MuJoCo:
 differences over 1e-8 m); the hexagon of bolt and nut is the intersection of its half-planes (MuJoCo: a rotation).
@@ -10,218 +10,191 @@ differences over 1e-8 m); the hexagon of bolt and nut is the intersection of its
 import math
 
 from featherlane.prelude import *
-from featherlane.lanes.rows import row_type
+from featherlane.collision.jet import (
+    TINY,
+    Jet,
+    absolute,
+    affine,
+    axis_jets,
+    azimuth_jet,
+    constant_like,
+    difference,
+    extrusion,
+    hypotenuse,
+    intersection,
+    radius_jet,
+    union,
+)
 from featherlane.model.signed_distance import BOLT, BOWL, GEAR, NUT, OCTREE, TORUS
 
-Jet = row_type("Jet", "value x y z")  # a number and its three derivatives
 HALF_ROOT, COS_30 = math.sqrt(0.5), math.sqrt(0.75)
 THREADS = 12.0  # turns of the thread per metre
 INSET = 1e-6  # m: a point beyond the octree's box is evaluated this far inside of it
 FAR = 1e6  # m: the flank of a gear's tooth inside its base circle
-TINY = 1e-10  # least divisor of a coordinate, as in MuJoCo
-
-
-# ---- arithmetic of jets ----------------------------------------------------------------------------------------------
-@kernel
-def constant_like(x, number):
-    """Returns a number with the width and precision of x."""
-    return where(x < x, x, number)
-
-
-@kernel
-def scaled(s, a, shift):
-    """Returns s a + shift for numbers s and shift."""
-    return Jet(s * a.value + shift, s * a.x, s * a.y, s * a.z)
-
-
-@kernel
-def union(a, b):
-    """Returns the smaller one: the union of two solids."""
-    return where(a.value < b.value, a, b)
-
-
-@kernel
-def intersection(a, b):
-    """Returns the larger one: the intersection of two solids."""
-    return where(a.value > b.value, a, b)
-
-
-@kernel
-def difference(a, b):
-    """Returns a without b."""
-    return intersection(a, scaled(-1.0, b, 0.0))
-
-
-@kernel
-def absolute(a):
-    """Returns |a|."""
-    return where(a.value < 0.0, scaled(-1.0, a, 0.0), a)
-
-
-@kernel
-def positive(a):
-    """Returns max(a, 0)."""
-    return where(a.value > 0.0, a, scaled(0.0, a, 0.0))
-
-
-@kernel
-def length2(a, b):
-    """Returns sqrt(a^2 + b^2), without a slope at 0."""
-    n = sqrt(fma(a.value, a.value, b.value * b.value))
-    s = 1.0 / fmax(n, MINVAL)
-    u, v = a.value * s, b.value * s
-    return Jet(n, fma(u, a.x, v * b.x), fma(u, a.y, v * b.y), fma(u, a.z, v * b.z))
-
-
-@kernel
-def axis_jets(p):
-    """Returns the three coordinates of p as jets."""
-    one, none = constant_like(p[0], 1.0), constant_like(p[0], 0.0)
-    return Jet(p[0], one, none, none), Jet(p[1], none, one, none), Jet(p[2], none, none, one)
-
-
-@kernel
-def radius_jet(p):
-    """Returns the distance from the z axis, without a slope on it."""
-    x, y, _ = axis_jets(p)
-    return length2(x, y)
-
-
-@kernel
-def azimuth_jet(p):
-    """Returns the angle about the z axis, without a slope on it."""
-    s = 1.0 / fmax(fma(p[0], p[0], p[1] * p[1]), TINY * TINY)
-    return Jet(atan2(p[1], p[0]), -p[1] * s, p[0] * s, constant_like(p[0], 0.0))
-
-
-@kernel
-def extrusion(a, b):
-    """Returns the prism with cross section a and the distance b beyond its ends."""
-    inside = intersection(a, b)
-    return where(inside.value <= 0.0, inside, scaled(0.0, inside, 0.0)) + length2(positive(a), positive(b))
 
 
 # ---- primitive shapes ------------------------------------------------------------------------------------------------
 @kernel
 def sphere_field(p, radius):
     """Returns the jet of a sphere about the origin."""
-    n = norm3(p)
-    s = 1.0 / fmax(n, MINVAL)
-    return Jet(n - radius, s * p[0], s * p[1], s * p[2])
+    distance = norm3(p)
+    inverse = 1.0 / fmax(distance, MINVAL)
+    return Jet(distance - radius, inverse * p[0], inverse * p[1], inverse * p[2])
 
 
 @kernel
 def box_interior(size, p, exact):
-    """Returns the jet inside a box: to the nearest face if `exact`, else along directions that turn with the point.
+    """Returns the jet of a box at a point inside it.
 
-    MuJoCo's field inside is the distance along the unit vector of size / margin, margin the distance to a face; its
-    gradient is that vector, although the distance has another gradient.
+    With margin = size - |p|, the distances to the faces: if `exact`, depth is the least margin and the gradient is the
+    normal of that face.  Else it is MuJoCo's field: the gradient is the unit vector of size / margin, with the signs of
+    p, and depth the distance to the surface along this vector.  It is not the derivative of that depth.
     """
     margin = fmax(size - fabs(p), MINVAL)
     if exact:
-        x, y = margin[0] <= fmin(margin[1], margin[2]), margin[1] <= margin[2]
+        x_nearest, y_before_z = margin[0] <= fmin(margin[1], margin[2]), margin[1] <= margin[2]
         depth = fmin(margin[0], fmin(margin[1], margin[2]))
-        b = Vec3(where(x, 1.0, 0.0), where(x, 0.0, where(y, 1.0, 0.0)), where(x | y, 0.0, 1.0))
+        direction = Vec3(
+            where(x_nearest, 1.0, 0.0),
+            where(x_nearest, 0.0, where(y_before_z, 1.0, 0.0)),
+            where(x_nearest | y_before_z, 0.0, 1.0),
+        )
     else:
-        b = Vec3(size[k] / margin[k] for k in range(3))
-        b = b / norm3(b)
-        depth = fmin(margin[0] / b[0], fmin(margin[1] / b[1], margin[2] / b[2]))
-    x, y, z = tuple(where(p[k] < 0.0, -b[k], b[k]) for k in range(3))
+        direction = Vec3(size[k] / margin[k] for k in range(3))
+        direction = direction / norm3(direction)
+        depth = fmin(margin[0] / direction[0], fmin(margin[1] / direction[1], margin[2] / direction[2]))
+    x, y, z = tuple(where(p[k] < 0.0, -direction[k], direction[k]) for k in range(3))
     return Jet(-depth, x, y, z)
 
 
 @kernel
 def box_field(size, p, exact):
-    """Returns the jet of a box about the origin."""
-    a = fabs(p) - size
-    outside = (a[0] >= 0.0) | (a[1] >= 0.0) | (a[2] >= 0.0)
-    b = fmax(a, 0.0)
-    n = norm3(b)
-    x, y, z = copysign(1.0 / fmax(n, MINVAL) * b, p)
-    return where(outside, Jet(n, x, y, z), box_interior(size, p, exact))
+    """Returns the jet of a box about the origin: outside, the distance |max(|p| - size, 0)|, inside `box_interior`.
+
+    size: half sides [m]; exact: see `box_interior`.
+    """
+    excess = fabs(p) - size
+    outside = (excess[0] >= 0.0) | (excess[1] >= 0.0) | (excess[2] >= 0.0)
+    gap = fmax(excess, 0.0)
+    distance = norm3(gap)
+    # gradient: the unit vector from the nearest point of the box
+    x, y, z = copysign(1.0 / fmax(distance, MINVAL) * gap, p)
+    return where(outside, Jet(distance, x, y, z), box_interior(size, p, exact))
 
 
 @kernel
 def ellipsoid_field(size, p):
-    """Returns the jet of an ellipsoid: k0 (k0 - 1) / k1 with k0 = |p / size|, k1 = |p / size^2|; unit gradient."""
-    a = Vec3(p[k] / size[k] for k in range(3))
-    b = Vec3(a[k] / size[k] for k in range(3))
-    k0, k1 = norm3(a), norm3(b)
-    i0, i1 = 1.0 / fmax(k0, MINVAL), 1.0 / fmax(k1, MINVAL)
-    rise, fall = (2.0 * k0 - 1.0) * i1 * i0, k0 * (k0 - 1.0) * i1 * i1 * i1
-    (x, y, z), _ = normalize3(Vec3(b[k] * (rise - fall / (size[k] * size[k])) for k in range(3)))
-    return Jet(k0 * (k0 - 1.0) * i1, x, y, z)
+    """Returns the jet of an ellipsoid: f = k0 (k0 - 1) / k1 with k0 = |p / size|, k1 = |p / size^2|.
+
+    The gradient, ((2 k0 - 1) / (k0 k1)) p / size^2 - (k0 (k0 - 1) / k1^3) p / size^4, is normalized.
+    """
+    p_over_size = Vec3(p[k] / size[k] for k in range(3))
+    p_over_square = Vec3(p_over_size[k] / size[k] for k in range(3))
+    k0, k1 = norm3(p_over_size), norm3(p_over_square)
+    inverse0, inverse1 = 1.0 / fmax(k0, MINVAL), 1.0 / fmax(k1, MINVAL)
+    rise, fall = (2.0 * k0 - 1.0) * inverse1 * inverse0, k0 * (k0 - 1.0) * inverse1 * inverse1 * inverse1
+    (x, y, z), _ = normalize3(Vec3(p_over_square[k] * (rise - fall / (size[k] * size[k])) for k in range(3)))
+    return Jet(k0 * (k0 - 1.0) * inverse1, x, y, z)
 
 
 # ---- plugins ---------------------------------------------------------------------------------------------------------
 @kernel
 def torus_field(p, ring, tube):
-    """Returns the jet of a torus about z."""
+    """Returns the jet of a torus about z: sqrt((rho - ring)^2 + z^2) - tube, rho the distance from the z axis.
+
+    ring: radius of the centre line; tube: radius of the tube [m].
+    """
     _, _, z = axis_jets(p)
-    return scaled(1.0, length2(scaled(1.0, radius_jet(p), -ring), z), -tube)
+    return affine(1.0, hypotenuse(affine(1.0, radius_jet(p), -ring), z), -tube)
 
 
 @kernel
 def bowl_field(p, height, width, radius, thickness):
-    """Returns the jet of a sphere's shell about the origin, below a rim at a height, where the sphere has a width."""
+    """Returns the jet of a bowl: the lower part of a sphere's shell about the origin, with a rounded rim.
+
+    Args:
+        height, width: z and distance from the z axis of the rim [m]; beyond it the field is the distance from the rim.
+        radius, thickness: of the sphere, and half the thickness of its shell [m].
+    """
     _, _, z = axis_jets(p)
-    q, shell = radius_jet(p), sphere_field(p, radius)
-    rim = length2(scaled(1.0, q, -width), scaled(1.0, z, -height))
-    return scaled(1.0, where(height * q.value < width * p[2], rim, absolute(shell)), -thickness)
+    rho, shell = radius_jet(p), sphere_field(p, radius)
+    # points above the cone through the rim are nearest to the rim
+    rim = hypotenuse(affine(1.0, rho, -width), affine(1.0, z, -height))
+    return affine(1.0, where(height * rho.value < width * p[2], rim, absolute(shell)), -thickness)
 
 
 @kernel
 def thread_field(p, radius):
-    """Returns the jet of an endless screw: a triangle wave that winds about z, on a cylinder of a radius less."""
+    """Returns the jet of an endless screw: a cylinder whose surface is lowered by a triangle wave that winds about z.
+
+    radius: jet of the distance from the cylinder's surface.  Field: sqrt(1/2) (radius - |frac(turn) - 1/2| / THREADS),
+    with turn = THREADS z - azimuth / (2 pi).
+    """
     _, _, z = axis_jets(p)
-    turn = scaled(THREADS, z, 0.0) - scaled(0.5 / PI, azimuth_jet(p), 0.0)
-    wave = absolute(scaled(1.0, turn, -0.5 - floor(turn.value)))
-    return scaled(HALF_ROOT, radius - scaled(1.0 / THREADS, wave, 0.0), 0.0)
+    turn = affine(THREADS, z, 0.0) - affine(0.5 / PI, azimuth_jet(p), 0.0)
+    wave = absolute(affine(1.0, turn, -0.5 - floor(turn.value)))
+    return affine(HALF_ROOT, radius - affine(1.0 / THREADS, wave, 0.0), 0.0)
 
 
 @kernel
 def hexagon_head(p, radius):
-    """Returns the jet of the head of bolt and nut: a hexagonal prism of height 0.5, rounded by a cone."""
+    """Returns the jet of the head of bolt and nut: a hexagonal prism from z = -0.5 to 0, rounded by a cone.
+
+    radius: jet of the distance from the shank's surface.  The hexagon's half width is 0.5 (lengths of MuJoCo's plugin).
+    """
     x, y, z = axis_jets(p)
-    x, side, half = absolute(x), scaled(COS_30, y, 0.0), scaled(0.5, x, 0.0)
+    # distances along the normals (1, 0), (1/2, cos 30) and (1/2, -cos 30) of the hexagon's sides
+    x, side, half = absolute(x), affine(COS_30, y, 0.0), affine(0.5, x, 0.0)
     head = intersection(x, intersection(absolute(half + side), absolute(half - side)))
-    head = intersection(scaled(1.0, head, -0.5), scaled(1.0, absolute(scaled(1.0, z, 0.25)), -0.25))
-    return intersection(head, scaled(HALF_ROOT, z + radius, -0.22 * HALF_ROOT))
+    head = intersection(affine(1.0, head, -0.5), affine(1.0, absolute(affine(1.0, z, 0.25)), -0.25))
+    return intersection(head, affine(HALF_ROOT, z + radius, -0.22 * HALF_ROOT))
 
 
 @kernel
 def bolt_field(p, shank):
-    """Returns the jet of a bolt: a thread from z = -1 to 0 with a pointed end, and a head."""
+    """Returns the jet of a bolt: a thread from z = -1 to 0 with a pointed end, and a head.
+
+    shank: radius of the shank [m].
+    """
     _, _, z = axis_jets(p)
-    radius = scaled(1.0, radius_jet(p), -shank)
-    bolt = intersection(thread_field(p, radius), scaled(1.0, absolute(scaled(1.0, z, 0.5)), -0.5))
-    cone = scaled(HALF_ROOT, z - radius, HALF_ROOT)
+    radius = affine(1.0, radius_jet(p), -shank)
+    bolt = intersection(thread_field(p, radius), affine(1.0, absolute(affine(1.0, z, 0.5)), -0.5))
+    cone = affine(HALF_ROOT, z - radius, HALF_ROOT)
     return union(difference(bolt, cone), hexagon_head(p, radius))
 
 
 @kernel
 def nut_field(p, shank):
-    """Returns the jet of a nut: a head without a threaded hole, whose ends are conical."""
+    """Returns the jet of a nut: a head without a threaded hole, whose ends are conical.
+
+    shank: radius of the hole [m].
+    """
     _, _, z = axis_jets(p)
-    radius = scaled(1.0, radius_jet(p), -shank)
-    cone = scaled(HALF_ROOT, z - radius, 0.0)
-    hole = difference(thread_field(p, radius), scaled(1.0, cone, 0.5 * HALF_ROOT))
-    hole = union(hole, scaled(-1.0, cone, -0.05 * HALF_ROOT))
+    radius = affine(1.0, radius_jet(p), -shank)
+    cone = affine(HALF_ROOT, z - radius, 0.0)
+    hole = difference(thread_field(p, radius), affine(1.0, cone, 0.5 * HALF_ROOT))
+    hole = union(hole, affine(-1.0, cone, -0.05 * HALF_ROOT))
     return difference(hexagon_head(p, radius), hole)
 
 
 @kernel
-def smooth_union(a, b, k):
-    """Returns the union of two solids, blended over the length k; the weights' derivatives cancel."""
-    h = clip(0.5 + 0.5 * (b.value - a.value) / k, 0.0, 1.0)
-    joined = scaled(1.0 - h, b, 0.0) + scaled(h, a, 0.0)
-    return scaled(1.0, joined, -(k * h * (1.0 - h)))
+def smooth_union(a, b, blend):
+    """Returns the union of two solids, blended over a length: (1 - w) b + w a - blend w (1 - w).
+
+    w = 0.5 + 0.5 (b - a) / blend in [0, 1].  The derivatives of w cancel.
+    """
+    weight = clip(0.5 + 0.5 * (b.value - a.value) / blend, 0.0, 1.0)
+    joined = affine(1.0 - weight, b, 0.0) + affine(weight, a, 0.0)
+    return affine(1.0, joined, -(blend * weight * (1.0 - weight)))
 
 
 @kernel
-def smooth_intersection(a, b, k):
-    """Returns the intersection of two solids, blended over the length k."""
-    return difference(intersection(a, b), smooth_union(difference(a, b), difference(b, a), k))
+def smooth_intersection(a, b, blend):
+    """Returns the intersection of two solids, blended over a length: the sharp one without the blended rest.
+
+    The rest is the smooth union of a without b and b without a.
+    """
+    return difference(intersection(a, b), smooth_union(difference(a, b), difference(b, a), blend))
 
 
 @kernel
@@ -232,91 +205,121 @@ def wrapped(x, period):
 
 @kernel
 def flank(rho, angle, base):
-    """Returns the jet of one side of a tooth: the involute of the base circle, or the inside of that circle.
+    """Returns the jet of one side of a tooth: outside its base circle the involute of that circle, inside it -FAR.
 
-    Distance t - base (angle + acos(base / rho)), t = sqrt(rho^2 - base^2); its derivative by rho is t / rho.
+    Distance t - base (angle + acos(base / rho)), where t = sqrt(rho^2 - base^2) is the length of the tangent to the
+    base circle.  Its derivative by rho is t / rho, by the angle -base.
+
+    Args:
+        rho, angle: jets of the distance from the z axis and of the angle from the tooth's side.
+        base: radius of the base circle [m].
     """
     outside = rho.value > base
-    r = fmax(rho.value, base)
-    t = sqrt(fmax(fma(r, r, -(base * base)), 0.0))
-    value = t - base * (angle.value + acos(clip(base / fmax(r, TINY), -1.0, 1.0)))
-    rise = t / fmax(r, TINY)
-    x, y, z = tuple(fma(rise, rho[k], -(base * angle[k])) for k in range(1, 4))
+    radius = fmax(rho.value, base)
+    tangent = sqrt(fmax(fma(radius, radius, -(base * base)), 0.0))
+    value = tangent - base * (angle.value + acos(clip(base / fmax(radius, TINY), -1.0, 1.0)))
+    slope = tangent / fmax(radius, TINY)
+    x, y, z = tuple(fma(slope, rho[k], -(base * angle[k])) for k in range(1, 4))
     return where(outside, Jet(value, x, y, z), Jet(-FAR, 0.0, 0.0, 0.0))
 
 
 @kernel
-def gear_field(p, prm):
-    """Returns the jet of a gear about z, with the parameters of `model.signed_distance._gear`."""
-    turn, thick, hole, tip, root, base, stride, shift, round_tip, round_root = prm
+def gear_field(p, parameters):
+    """Returns the jet of a gear about z.
+
+    parameters: turn of the gear; half thickness; radii of hole, tip, root and base circle; angle from tooth to tooth,
+        angle between the sides of neighbouring teeth; lengths over which tip and root are rounded (`_gear`).
+    """
+    turn, thick, hole, tip, root, base, stride, shift, round_tip, round_root = parameters
     _, _, z = axis_jets(p)
     rho, angle = radius_jet(p), azimuth_jet(p)
-    fi = angle.value + turn
-    side = Jet(wrapped(fi + 0.5 * shift, stride) - 0.5 * shift, angle.x, angle.y, angle.z)
-    other = Jet(wrapped(-fi - 0.5 * shift, stride) - 0.5 * shift, -angle.x, -angle.y, -angle.z)
-    walls = scaled(1.0, intersection(side, other), shift - stride)
+    azimuth = angle.value + turn
+    # angles from the two sides of the nearest tooth
+    side = Jet(wrapped(azimuth + 0.5 * shift, stride) - 0.5 * shift, angle.x, angle.y, angle.z)
+    other = Jet(wrapped(-azimuth - 0.5 * shift, stride) - 0.5 * shift, -angle.x, -angle.y, -angle.z)
+    # teeth: between both sides, as radial walls and as involutes
+    walls = affine(1.0, intersection(side, other), shift - stride)
     cogs = intersection(walls, intersection(flank(rho, side, base), flank(rho, other, base)))
-    cogs = smooth_intersection(scaled(1.0, rho, -tip), cogs, round_tip)
-    cogs = smooth_union(scaled(1.0, rho, -root), cogs, round_root)
-    cogs = difference(cogs, scaled(1.0, rho, -hole))
-    # far from the teeth, the circles of hole and tip
-    cogs = where(tip - rho.value < -0.2, scaled(1.0, rho, -tip), cogs)
-    cogs = where(hole - rho.value > 0.0, scaled(-1.0, rho, hole), cogs)
-    return extrusion(cogs, scaled(1.0, absolute(z), -thick))
+    # rounded tip and root, and the hole
+    cogs = smooth_intersection(affine(1.0, rho, -tip), cogs, round_tip)
+    cogs = smooth_union(affine(1.0, rho, -root), cogs, round_root)
+    cogs = difference(cogs, affine(1.0, rho, -hole))
+    # more than 0.2 m outside the tip, and inside the hole: the distance from their circles
+    cogs = where(tip - rho.value < -0.2, affine(1.0, rho, -tip), cogs)
+    cogs = where(hole - rho.value > 0.0, affine(-1.0, rho, hole), cogs)
+    return extrusion(cogs, affine(1.0, absolute(z), -thick))
 
 
 # ---- octree of a mesh ------------------------------------------------------------------------------------------------
 @kernel
-def octree_leaf(m, root, t):
-    """Returns (leaf, place in the leaf from 0 to 1, fraction of the box's sides) at a place t in the octree's box."""
-    node, side = constant_like(t[0], 1.0 * root), constant_like(t[0], 1.0)
+def octree_leaf(m, root, place):
+    """Returns (leaf, place, fraction) of the octree's leaf that contains a place.
+
+    Args:
+        root: first node of the octree.
+        place: position in the octree's box, from 0 to 1 along each side.
+
+    The returned place is that in the leaf, from 0 to 1; fraction is the leaf's side relative to the box's.
+    """
+    node, fraction = constant_like(place[0], 1.0 * root), constant_like(place[0], 1.0)
     child = gather(m.octree_child, node)
     while any_(child >= 0.0):
-        inner = child >= 0.0
-        high = Vec3(where(t[k] < 0.5, 0.0, 1.0) for k in range(3))
-        node = where(inner, child + (high[0] + 2.0 * high[1] + 4.0 * high[2]), node)
-        t = where(inner, 2.0 * t - high, t)
-        side = where(inner, 0.5 * side, side)
+        has_child = child >= 0.0
+        upper_half = Vec3(where(place[k] < 0.5, 0.0, 1.0) for k in range(3))
+        # the children of a node follow each other: bit k of the number is the upper half along axis k
+        node = where(has_child, child + (upper_half[0] + 2.0 * upper_half[1] + 4.0 * upper_half[2]), node)
+        place = where(has_child, 2.0 * place - upper_half, place)
+        fraction = where(has_child, 0.5 * fraction, fraction)
         child = gather(m.octree_child, node)
-    return node, t, side
+    return node, place, fraction
 
 
 @kernel
-def trilinear(m, leaf, t):
-    """Returns the jet of the interpolation in a leaf, with derivatives by the place t."""
-    c = tuple(gather(m.octree_coeff, 8.0 * leaf + k) for k in range(8))
-    x = tuple(c[2 * k + 1] - c[2 * k] for k in range(4))
-    a = tuple(fma(t[0], x[k], c[2 * k]) for k in range(4))
-    y = a[1] - a[0], a[3] - a[2]
-    b = fma(t[1], y[0], a[0]), fma(t[1], y[1], a[2])
-    dx = fma(t[1], x[1] - x[0], x[0]), fma(t[1], x[3] - x[2], x[2])
+def trilinear(m, leaf, place):
+    """Returns the jet of the trilinear interpolation in a leaf, with derivatives by the place (0 to 1 along each side).
+
+    Corner k of the leaf is at the upper end of axis i if bit i of k is set.
+    """
+    corner = tuple(gather(m.octree_coeff, 8.0 * leaf + k) for k in range(8))
+    # differences along, and values on, the four edges parallel to x
+    x_edge = tuple(corner[2 * k + 1] - corner[2 * k] for k in range(4))
+    on_x_edge = tuple(fma(place[0], x_edge[k], corner[2 * k]) for k in range(4))
+    # the same along y, on the lower and the upper face; then the derivative by x on these faces
+    y_edge = on_x_edge[1] - on_x_edge[0], on_x_edge[3] - on_x_edge[2]
+    on_face = fma(place[1], y_edge[0], on_x_edge[0]), fma(place[1], y_edge[1], on_x_edge[2])
+    x_slope = fma(place[1], x_edge[1] - x_edge[0], x_edge[0]), fma(place[1], x_edge[3] - x_edge[2], x_edge[2])
     return Jet(
-        fma(t[2], b[1] - b[0], b[0]),
-        fma(t[2], dx[1] - dx[0], dx[0]),
-        fma(t[2], y[1] - y[0], y[0]),
-        b[1] - b[0],
+        fma(place[2], on_face[1] - on_face[0], on_face[0]),
+        fma(place[2], x_slope[1] - x_slope[0], x_slope[0]),
+        fma(place[2], y_edge[1] - y_edge[0], y_edge[0]),
+        on_face[1] - on_face[0],
     )
 
 
 @kernel
 def octree_field(m, d, mesh, p):
-    """Returns the jet of a mesh's octree; outside of its box, the distance to the box is added."""
+    """Returns the jet of a mesh's octree at p; outside of its box, the distance to the box is added.
+
+    Outside, the octree is evaluated at the nearest point of the box, INSET inside of it.  Along axes on which p is
+    beyond the box, the derivative is that of the added distance.
+    """
     box = Box(real(d, m.mesh_octbox[mesh][k]) for k in range(6))
-    r, half = p - box.centre, box.half
-    q = fabs(r) - half
-    outside = (q[0] > 0.0) | (q[1] > 0.0) | (q[2] > 0.0)
-    beyond = tuple(outside & (q[k] >= 0.0) for k in range(3))
-    gap = Vec3(where(beyond[k], q[k], 0.0) for k in range(3))
-    nearest = Vec3(where(beyond[k], copysign(half[k] - INSET, r[k]), r[k]) for k in range(3))
+    offset, half = p - box.centre, box.half
+    excess = fabs(offset) - half
+    outside = (excess[0] > 0.0) | (excess[1] > 0.0) | (excess[2] > 0.0)
+    beyond = tuple(outside & (excess[k] >= 0.0) for k in range(3))
+    gap = Vec3(where(beyond[k], excess[k], 0.0) for k in range(3))
+    nearest = Vec3(where(beyond[k], copysign(half[k] - INSET, offset[k]), offset[k]) for k in range(3))
     sides = 2.0 * half
     place = Vec3((nearest[k] + half[k]) / sides[k] for k in range(3))
-    leaf, t, fraction = octree_leaf(m, m.mesh_octree[mesh], place)
-    value = trilinear(m, leaf, t)
-    n = norm3(gap)
-    s = 1.0 / fmax(n, MINVAL)
-    slope = tuple(value[k + 1] / (fraction * sides[k]) for k in range(3))
-    x, y, z = tuple(where(beyond[k], copysign(s * gap[k], r[k]), slope[k]) for k in range(3))
-    return Jet(value[0] + n, x, y, z)
+    leaf, place_in_leaf, fraction = octree_leaf(m, m.mesh_octree[mesh], place)
+    jet = trilinear(m, leaf, place_in_leaf)
+    distance = norm3(gap)
+    inverse = 1.0 / fmax(distance, MINVAL)
+    # from derivatives by the place in the leaf to derivatives by coordinates
+    slope = tuple(jet[k + 1] / (fraction * sides[k]) for k in range(3))
+    x, y, z = tuple(where(beyond[k], copysign(inverse * gap[k], offset[k]), slope[k]) for k in range(3))
+    return Jet(jet[0] + distance, x, y, z)
 
 
 # ---- all kinds -------------------------------------------------------------------------------------------------------
@@ -331,8 +334,8 @@ def signed_distance(m, d, kind, adr, size, p, exact):
         p: the point in the geom's frame, three values of any width [m].
         exact: inside a box, 1: the distance to the nearest face, 0: MuJoCo's field (`box_interior`).
     """
-    jet = axis_jets(p)[2]
-    prm = m.sdf_param
+    jet = axis_jets(p)[2]  # gives jet its type; every kind below replaces it
+    param = m.sdf_param
     if kind == SPHERE:
         jet = sphere_field(p, size[0])
     elif kind == CAPSULE:
@@ -340,19 +343,25 @@ def signed_distance(m, d, kind, adr, size, p, exact):
     elif kind == ELLIPSOID:
         jet = ellipsoid_field(size, p)
     elif kind == CYLINDER:
-        jet = extrusion(scaled(1.0, radius_jet(p), -size[0]), scaled(1.0, absolute(axis_jets(p)[2]), -size[1]))
+        jet = extrusion(affine(1.0, radius_jet(p), -size[0]), affine(1.0, absolute(axis_jets(p)[2]), -size[1]))
     elif kind == BOX:
         jet = box_field(size, p, exact)
     elif kind == OCTREE:
         jet = octree_field(m, d, adr, p)
     elif kind == TORUS:
-        jet = torus_field(p, real(d, prm[adr]), real(d, prm[adr + 1]))
+        jet = torus_field(p, real(d, param[adr]), real(d, param[adr + 1]))
     elif kind == BOLT:
-        jet = bolt_field(p, real(d, prm[adr]))
+        jet = bolt_field(p, real(d, param[adr]))
     elif kind == NUT:
-        jet = nut_field(p, real(d, prm[adr]))
+        jet = nut_field(p, real(d, param[adr]))
     elif kind == GEAR:
-        jet = gear_field(p, tuple(real(d, prm[adr + k]) for k in range(10)))
+        jet = gear_field(p, tuple(real(d, param[adr + k]) for k in range(10)))
     elif kind == BOWL:
-        jet = bowl_field(p, real(d, prm[adr]), real(d, prm[adr + 1]), real(d, prm[adr + 2]), real(d, prm[adr + 3]))
+        jet = bowl_field(
+            p,
+            real(d, param[adr]),
+            real(d, param[adr + 1]),
+            real(d, param[adr + 2]),
+            real(d, param[adr + 3]),
+        )
     return jet.value, Vec3(jet.x, jet.y, jet.z)

@@ -23,48 +23,63 @@ NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
 
 
 @kernel
-def append(d, number, touch, dist, pos, frame):
-    """Adds a slot for point `number` of a pair if it touches in some world; sets con_overflow if no slot is free."""
-    if any_(touch):
-        k = d.ncon_slot[0]
-        c = d.contact[k]
-        if k < d.nconmax:
+def append(d, number, has_contact, dist, pos, frame):
+    """Adds a slot for a contact point of a pair if it exists in some world; sets con_overflow if no slot is free.
+
+    Args:
+        number: index of the point among those of its pair.
+        has_contact: mask of the worlds that have the contact.
+        dist, pos, frame: its distance [m], midpoint [m] and frame in these worlds.
+
+    Writes: con_point, con_present, con_dist, con_pos, con_frame of the new slot; ncon_slot or con_overflow.
+    """
+    if any_(has_contact):
+        slot = d.ncon_slot[0]
+        c = d.contact[slot]
+        if slot < d.nconmax:
             c.point = number
-            c.present = where(touch, 1.0, 0.0)
-            c.dist = where(touch, dist, NO_CONTACT)
-            c.pos = where(touch, Vec3(pos), Vec3(zeros(3)))
-            c.frame = where(touch, Mat3(frame), Mat3(zeros(9)))
-            d.ncon_slot[0] = k + 1
+            c.present = where(has_contact, 1.0, 0.0)
+            c.dist = where(has_contact, dist, NO_CONTACT)
+            c.pos = where(has_contact, Vec3(pos), Vec3(zeros(3)))
+            c.frame = where(has_contact, Mat3(frame), Mat3(zeros(9)))
+            d.ncon_slot[0] = slot + 1
         else:
             d.con_overflow[0] = 1
 
 
 # ---- one world at a time ------------------------------------------------------------------------------------
 @kernel
-def load_shape(m, d, side, g, lane):
-    """Copies geom g of one world to one side of the shape pair of the narrow phase."""
-    d.shapes.type[side] = m.geom_type[g]
-    d.shapes.data[side] = m.geom_dataid[g]
+def load_shape(m, d, side, geom, lane):
+    """Copies geom of one world to one side of the shape pair of the narrow phase: 0 the first shape, 1 the second.
+
+    Writes: type, data (the mesh or height field), pos, size and mat of shapes.*[side].
+    """
+    d.shapes.type[side] = m.geom_type[geom]
+    d.shapes.data[side] = m.geom_dataid[geom]
     if m.nvariant > 0:
-        d.shapes.data[side] = whole(read_lane(m.geom_variant, g, lane))
-    d.shapes.pos[side] = read_lane(d.geom_xpos, g, lane)
-    d.shapes.size[side] = read_lane(m.geom_size, g, lane)
-    d.shapes.mat[side] = read_lane(d.geom_xmat, g, lane)
+        # worlds of a model with variants have different meshes
+        d.shapes.data[side] = whole(read_lane(m.geom_variant, geom, lane))
+    d.shapes.pos[side] = read_lane(d.geom_xpos, geom, lane)
+    d.shapes.size[side] = read_lane(m.geom_size, geom, lane)
+    d.shapes.mat[side] = read_lane(d.geom_xmat, geom, lane)
 
 
 @kernel
-def load_field(m, d, side, g, lane):
-    """Copies signed distance field and bounding box of geom g to one side of the shape pair, after `load_shape`."""
-    d.shapes.field[side, 0], d.shapes.field[side, 1] = m.geom_field[g], m.geom_fieldadr[g]
-    if m.geom_field[g] == OCTREE:
+def load_field(m, d, side, geom, lane):
+    """Copies a geom's signed distance field and bounding box to one side of the shape pair, after `load_shape`.
+
+    Writes: shapes.field[side], the kind of field and its first parameter (an octree: its mesh); shapes.box[side].
+    """
+    d.shapes.field[side, 0], d.shapes.field[side, 1] = m.geom_field[geom], m.geom_fieldadr[geom]
+    if m.geom_field[geom] == OCTREE:
         d.shapes.field[side, 1] = d.shapes.data[side]
-    d.shapes.box[side] = read_lane(m.geom_aabb, g, lane)
+    d.shapes.box[side] = read_lane(m.geom_aabb, geom, lane)
 
 
 @kernel
-def open_slot(d, k, number):
-    """Initializes slot k for point `number` of a pair, without a contact in any world."""
-    c = d.contact[k]
+def open_slot(d, slot, number):
+    """Initializes a slot for point `number` of a pair, without a contact in any world."""
+    c = d.contact[slot]
     c.point = number
     c.present = 0.0
     c.dist = NO_CONTACT
@@ -74,35 +89,43 @@ def open_slot(d, k, number):
 
 @kernel
 def store_manifold(d, first, lane):
-    """Copies the manifold points of one world to the pair's slots, from slot `first` on."""
+    """Copies the points of manifold.* to the pair's slots in one world, from slot `first` on.
+
+    Slots that other worlds have opened are shared; further ones are opened.  Without a free slot con_overflow is set.
+    """
     for i in range(d.manifold.count[0]):
-        k = first + i
-        if k < d.nconmax:
-            if k == d.ncon_slot[0]:
-                open_slot(d, k, i)
-                d.ncon_slot[0] = k + 1
-            write_lane(d.con_present, k, lane, 1.0)
-            write_lane(d.con_dist, k, lane, d.manifold.dist[i])
-            write_lane(d.con_pos, k, lane, d.manifold.pos[i])
-            write_vec3(flat(d.con_frame), 9 * k, lane, d.manifold.normal[i])
+        slot = first + i
+        if slot < d.nconmax:
+            if slot == d.ncon_slot[0]:
+                open_slot(d, slot, i)
+                d.ncon_slot[0] = slot + 1
+            write_lane(d.con_present, slot, lane, 1.0)
+            write_lane(d.con_dist, slot, lane, d.manifold.dist[i])
+            write_lane(d.con_pos, slot, lane, d.manifold.pos[i])
+            # a frame has 9 values, of which the first 3 are the normal; `complete_frames` adds the tangents
+            write_vec3(flat(d.con_frame), 9 * slot, lane, d.manifold.normal[i])
         else:
             d.con_overflow[0] = 1
 
 
 @kernel
 def complete_frames(d, first):
-    """Computes the tangents for normals that were stored one world at a time."""
-    for k in range(first, d.ncon_slot[0]):
-        c = d.contact[k]
-        touch, frame = c.present > 0.0, frame_of(c.frame.rows[0])
-        c.frame = where(touch, frame, Mat3(zeros(9)))
+    """Computes the tangents of the pair's slots from `first` on, whose normals were stored one world at a time."""
+    for slot in range(first, d.ncon_slot[0]):
+        c = d.contact[slot]
+        # the first row is the normal
+        has_contact, frame = c.present > 0.0, frame_of(c.frame.rows[0])
+        c.frame = where(has_contact, frame, Mat3(zeros(9)))
 
 
 # ---- adhesive contacts in the gap -----------------------------------------------------------------------------
 @kernel
-def held_in_gap(m, d, k, margin, adhesion):
-    """Returns the mask of adhesive contacts of slot k beyond the margin, which are active but without friction."""
-    c = d.contact[k]
+def held_in_gap(m, d, slot, margin, adhesion):
+    """Returns the mask of worlds where the slot's contact is adhesive and beyond the margin.
+
+    Such a contact is active, but without friction.
+    """
+    c = d.contact[slot]
     held = (c.present > 0.0) & (c.dist >= margin) & (adhesion != 0.0)
     if sweeping(m):
         held = held & (c.speculative == 0.0)
@@ -110,9 +133,9 @@ def held_in_gap(m, d, k, margin, adhesion):
 
 
 @kernel
-def copy_slot(d, k, to):
-    """Copies the geometry of slot k to slot `to`."""
-    c = d.contact[k]
+def copy_slot(d, slot, to):
+    """Copies the geometry of a slot to slot `to`."""
+    c = d.contact[slot]
     d.con_point[to], d.con_present[to], d.con_dist[to] = c.point, c.present, c.dist
     d.con_speculative[to] = c.speculative
     d.con_pos[to] = c.pos
@@ -120,9 +143,9 @@ def copy_slot(d, k, to):
 
 
 @kernel
-def leave_slot(d, k, mask):
-    """Clears slot k in the worlds of the mask."""
-    c = d.contact[k]
+def clear_contact(d, slot, mask):
+    """Removes the contact of a slot in the worlds of the mask."""
+    c = d.contact[slot]
     c.present = where(mask, 0.0, c.present)
     c.dist = where(mask, NO_CONTACT, c.dist)
     c.pos = where(mask, Vec3(zeros(3)), c.pos)
@@ -130,65 +153,75 @@ def leave_slot(d, k, mask):
 
 
 @kernel
-def part_slots(m, d, first, margin, adhesion):
+def split_slots(m, d, first, margin, adhesion):
     """Splits each slot from `first` on that is within the margin in some worlds and in the gap in others.
 
     Worlds share the dimension of a slot, and it is 1 in the gap.  The new slot directly follows the old one.  This
     preserves the order of each world's contacts.
+
+    Args:
+        margin, adhesion: margin [m] and adhesive force limit [N] of the pair.
     """
-    k = first
-    while k < d.ncon_slot[0]:
-        gap = held_in_gap(m, d, k, margin, adhesion)
-        within = (d.con_present[k] > 0.0) & not_(gap)
-        if any_(gap) and any_(within):
-            n = d.ncon_slot[0]
-            if n < d.nconmax:
-                for i in range(n - 1, k - 1, -1):
-                    copy_slot(d, i, i + 1)
-                d.ncon_slot[0] = n + 1
-                leave_slot(d, k, gap)
-                leave_slot(d, k + 1, within)
-                k += 1
+    slot = first
+    while slot < d.ncon_slot[0]:
+        in_gap = held_in_gap(m, d, slot, margin, adhesion)
+        within_margin = (d.con_present[slot] > 0.0) & not_(in_gap)
+        if any_(in_gap) and any_(within_margin):
+            count = d.ncon_slot[0]
+            if count < d.nconmax:
+                # the following slots move up by one
+                for j in range(count - 1, slot - 1, -1):
+                    copy_slot(d, j, j + 1)
+                d.ncon_slot[0] = count + 1
+                # this slot keeps the worlds within the margin, the next those in the gap
+                clear_contact(d, slot, in_gap)
+                clear_contact(d, slot + 1, within_margin)
+                slot += 1
             else:
                 d.con_overflow[0] = 1
-        k += 1
+        slot += 1
 
 
 @kernel
-def slot_dim(m, d, k, dim):
-    """Returns the dimension of slot k, whose adhesion and margin are set: 1 in the gap, else dim."""
-    if m.flg_adhesion and any_(held_in_gap(m, d, k, d.con_includemargin[k], d.con_adhesion[k])):
+def slot_dim(m, d, slot, dim):
+    """Returns the dimension of a slot whose adhesion and margin are set: 1 if its contacts are in the gap, else dim."""
+    if m.flg_adhesion and any_(held_in_gap(m, d, slot, d.con_includemargin[slot], d.con_adhesion[slot])):
         dim = 1
     return dim
 
 
 # ---- parameters -----------------------------------------------------------------------------------------------
 @kernel
-def set_slot_parameters(m, d, number, e, g, h, first):
-    """Sets the parameters of the pair's slots, from `first` on: geoms, bodies, friction, solref, solimp, margin."""
+def set_slot_parameters(m, d, number, pair_id, geom1, geom2, first):
+    """Sets the parameters of the pair's slots, from `first` on: geoms, bodies, friction, solref, solimp, margin.
+
+    number: candidate index of the pair, stored in con_cand.  Writes also ncon, the number of contacts of each world.
+    """
     if d.ncon_slot[0] > first:
-        dim = contact_dim(m, e, g, h)
-        margin, _ = margin_and_gap(m, e, g, h)
-        mu = friction(m, e, g, h)
-        ref, imp = reference_and_impedance(m, e, g, h)
-        friction_ref = friction_solref(m, e)
-        pull = 0.0
+        dim = contact_dim(m, pair_id, geom1, geom2)
+        margin, _ = margin_and_gap(m, pair_id, geom1, geom2)
+        mu = friction(m, pair_id, geom1, geom2)
+        solref, solimp = reference_and_impedance(m, pair_id, geom1, geom2)
+        friction_ref = friction_solref(m, pair_id)
+        force_limit = 0.0
         if m.flg_adhesion:
-            pull = adhesion(m, e, g, h)
+            force_limit = adhesion(m, pair_id, geom1, geom2)
+            # contacts in the gap have dimension 1, so slots of both kinds are split
             if dim > 1:
-                part_slots(m, d, first, margin, pull)
-        for k in range(first, d.ncon_slot[0]):
-            c = d.contact[k]
+                split_slots(m, d, first, margin, force_limit)
+        for slot in range(first, d.ncon_slot[0]):
+            c = d.contact[slot]
             c.cand = number
-            c.geom[0], c.geom[1] = g, h
-            c.carrier[0], c.carrier[1] = m.geom_bodyid[g], m.geom_bodyid[h]
-            c.pair = e
+            c.geom[0], c.geom[1] = geom1, geom2
+            c.carrier[0], c.carrier[1] = m.geom_bodyid[geom1], m.geom_bodyid[geom2]
+            c.pair = pair_id
             has_contact = c.present > 0.0
             c.includemargin = where(has_contact, margin, 0.0)
-            c.adhesion = where(has_contact, pull, 0.0)
-            c.dim = slot_dim(m, d, k, dim)
-            d.con_friction[5 * k : 5 * k + 5] = where(has_contact, mu, Vec5(zeros(5)))
-            c.solimp = where(has_contact, imp, Solimp(zeros(5)))
-            c.solref = where(has_contact, ref, Solref(zeros(2)))
+            c.adhesion = where(has_contact, force_limit, 0.0)
+            c.dim = slot_dim(m, d, slot, dim)
+            # five coefficients per contact
+            d.con_friction[5 * slot : 5 * slot + 5] = where(has_contact, mu, Vec5(zeros(5)))
+            c.solimp = where(has_contact, solimp, Solimp(zeros(5)))
+            c.solref = where(has_contact, solref, Solref(zeros(2)))
             c.solreffriction = where(has_contact, friction_ref, Solref(zeros(2)))
             d.ncon[0] = d.ncon[0] + c.present

@@ -51,20 +51,23 @@ __all__ = ["BUILT_IN", "lane_points", "parted"]
 
 
 @kernel
-def over_plane(m, d, g, h, limit, near):
-    """Returns the mask of worlds where the oriented box of geom h is farther above plane g than the limit."""
-    n, v = z_axis(d, g), box_centre(m, d, h) - d.geom_xpos[g]
-    x, y, z = fabs(half_axis_heights(d.geom_xmat[h], m.geom_aabb[h].half, n))
-    return dot(v, n) - (x + y + z) > limit
+def over_plane(m, d, plane, geom, limit, near):
+    """Returns the mask of worlds where the oriented box of a geom is farther above a plane than the limit.
+
+    The box's lowest point is the height of its centre less sum_k |half_k (axis_k . normal)|.
+    """
+    normal, offset = z_axis(d, plane), box_centre(m, d, geom) - d.geom_xpos[plane]
+    part_x, part_y, part_z = fabs(half_axis_heights(d.geom_xmat[geom], m.geom_aabb[geom].half, normal))
+    return dot(offset, normal) - (part_x + part_y + part_z) > limit
 
 
 @kernel
-def boxes_apart(m, d, g, h, limit, near):
+def boxes_apart(m, d, geom1, geom2, limit, near):
     """Returns the mask of worlds of `near` where the oriented bounding boxes are farther apart than the limit.
 
     A negative limit counts as 0: cross products of edges are not normalized, so it would be wrong for short products.
     """
-    return boxes_part(m, d, g, h, fmax(limit, 0.0), near)
+    return boxes_part(m, d, geom1, geom2, fmax(limit, 0.0), near)
 
 
 BUILT_IN = (

@@ -6,7 +6,7 @@ dimension share a slot; the other worlds get further slots.  The contacts of one
 """
 
 from featherlane.prelude import *
-from featherlane.collision.slot import append, part_slots, slot_dim
+from featherlane.collision.slot import append, slot_dim, split_slots
 from featherlane.dynamics.awake import pair_awake, sleeping
 
 NO_CANDIDATE = -1  # a slot without a candidate pair
@@ -14,11 +14,11 @@ NO_CANDIDATE = -1  # a slot without a candidate pair
 
 @kernel
 def world_integer(rows, i, lane, least, most):
-    """Returns the integer in row i of one world, clamped to [least, most] because user values may be invalid."""
-    x, n = read_lane(rows, i, lane), least
-    if x > least:
-        n = whole(x) if x < most else most
-    return n
+    """Returns row i of one world as an int, clamped to [least, most] because user values may be invalid."""
+    number, integer = read_lane(rows, i, lane), least
+    if number > least:
+        integer = whole(number) if number < most else most
+    return integer
 
 
 @kernel
@@ -28,50 +28,55 @@ def agrees(d, rows, i, lane):
 
 
 @kernel
-def complete(m, d, k, i, lane):
-    """Sets the fields of slot k that `append` does not write, from the i-th contacts of the worlds that have it."""
-    contact = d.contact[k]
+def set_fields(m, d, slot, i, lane):
+    """Sets the fields of a slot that `append` does not write, from the i-th contacts of the worlds that have it.
+
+    lane: one of these worlds, from which the values that the slot's worlds share are read.
+    """
+    contact = d.contact[slot]
     contact.cand, contact.pair, contact.speculative = NO_CANDIDATE, -1, 0.0
-    for c in range(2):
-        contact.carrier[c] = world_integer(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
-        contact.geom[c] = world_integer(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
+    for side in range(2):
+        # given_body and given_geom have two rows per contact
+        contact.carrier[side] = world_integer(d.given_body, 2 * i + side, lane, 0, m.nbody - 1)
+        contact.geom[side] = world_integer(d.given_geom, 2 * i + side, lane, -1, m.ngeom - 1)
     has_contact = contact.present > 0.0
     contact.includemargin = where(has_contact, d.given_includemargin[i], 0.0)
     if m.flg_adhesion:
         contact.adhesion = where(has_contact, d.given_adhesion[i], 0.0)
-    contact.dim = slot_dim(m, d, k, world_integer(d.given_dim, i, lane, 1, 6))
-    friction, none = Vec5(d.given_friction[5 * i : 5 * i + 5]), Solref(zeros(2))
-    d.con_friction[5 * k : 5 * k + 5] = where(has_contact, friction, Vec5(zeros(5)))
+    contact.dim = slot_dim(m, d, slot, world_integer(d.given_dim, i, lane, 1, 6))
+    friction, no_solref = Vec5(d.given_friction[5 * i : 5 * i + 5]), Solref(zeros(2))
+    # five coefficients per contact
+    d.con_friction[5 * slot : 5 * slot + 5] = where(has_contact, friction, Vec5(zeros(5)))
     contact.solimp = where(has_contact, d.given_solimp[i], Solimp(zeros(5)))
-    contact.solref = where(has_contact, d.given_solref[i], none)
-    contact.solreffriction = where(has_contact, d.given_solreffriction[i], none)
+    contact.solref = where(has_contact, d.given_solref[i], no_solref)
+    contact.solreffriction = where(has_contact, d.given_solreffriction[i], no_solref)
     if m.opt_contact_model != CONVEX:
         contact.restitution = where(has_contact, d.given_restitution[i], 0.0)
         contact.restitution_vel = where(has_contact, d.given_restitution_vel[i], 0.0)
     if m.opt_contact_model == LCP:
-        complete_lcp(d, k, i, has_contact)
+        set_lcp_fields(d, slot, i, has_contact)
     d.ncon[0] = d.ncon[0] + contact.present
 
 
 @kernel
-def complete_lcp(d, k, i, has_contact):
+def set_lcp_fields(d, slot, i, has_contact):
     """Sets the fields that only the LCP contact model reads."""
-    contact = d.contact[k]
+    contact = d.contact[slot]
     contact.erp = where(has_contact, d.given_erp[i], 0.0)
     contact.cfm = where(has_contact, d.given_cfm[i], 0.0)
     contact.frictionforce = where(has_contact, d.given_frictionforce[i], 0.0)
-    for c in range(2):
-        contact.compliance[c] = where(has_contact, d.given_slip[i, c], 0.0)
+    for side in range(2):
+        contact.compliance[side] = where(has_contact, d.given_slip[i, side], 0.0)
     contact.belt = where(has_contact, d.given_motion[i], Vec3(zeros(3)))
 
 
 @kernel
-def leave_asleep(m, d, i):
-    """Removes the i-th contact in worlds where both of its bodies are asleep."""
+def leave_sleeping(m, d, i):
+    """Sets near.given_left to 0 in worlds where both bodies of the i-th contact are asleep."""
     for lane in range(width(d)):
-        a = world_integer(d.given_body, 2 * i, lane, 0, m.nbody - 1)
-        b = world_integer(d.given_body, 2 * i + 1, lane, 0, m.nbody - 1)
-        if not has(pair_awake(d, a, b), lane):
+        body1 = world_integer(d.given_body, 2 * i, lane, 0, m.nbody - 1)
+        body2 = world_integer(d.given_body, 2 * i + 1, lane, 0, m.nbody - 1)
+        if not has(pair_awake(d, body1, body2), lane):
             write_lane(d.near.given_left, 0, lane, 0.0)
 
 
@@ -86,18 +91,24 @@ def given_contacts(m, d):
     active = d.active[0] > 0.0
     d.near.detects[0] = where(active & (d.given_replace[0] == 0.0), 1.0, 0.0)
     for i in range(d.ngiven):
+        # worlds whose i-th contact has no slot yet
         d.near.given_left[0] = where(active & (d.given_present[i] > 0.0), 1.0, 0.0)
         if sleeping(m):
-            leave_asleep(m, d, i)
+            leave_sleeping(m, d, i)
         for lane in range(width(d)):
             if has(d.near.given_left[0] > 0.0, lane):
+                # these worlds share a slot with the world `lane`
                 alike = (d.near.given_left[0] > 0.0) & agrees(d, d.given_dim, i, lane)
-                for c in range(2):
-                    alike = alike & agrees(d, d.given_body, 2 * i + c, lane) & agrees(d, d.given_geom, 2 * i + c, lane)
-                k = d.ncon_slot[0]
+                for side in range(2):
+                    alike = (
+                        alike
+                        & agrees(d, d.given_body, 2 * i + side, lane)
+                        & agrees(d, d.given_geom, 2 * i + side, lane)
+                    )
+                first = d.ncon_slot[0]
                 append(d, i, alike, d.given_dist[i], d.given_pos[i], d.given_frame[i])
                 if m.flg_adhesion and world_integer(d.given_dim, i, lane, 1, 6) > 1:
-                    part_slots(m, d, k, d.given_includemargin[i], d.given_adhesion[i])
-                for slot in range(k, d.ncon_slot[0]):
-                    complete(m, d, slot, i, lane)
+                    split_slots(m, d, first, d.given_includemargin[i], d.given_adhesion[i])
+                for slot in range(first, d.ncon_slot[0]):  # two slots after a split
+                    set_fields(m, d, slot, i, lane)
                 d.near.given_left[0] = where(alike, 0.0, d.near.given_left[0])

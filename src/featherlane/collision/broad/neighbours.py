@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from featherlane.prelude import *
 from featherlane.collision.broad.bounds import boxes_part
-from featherlane.collision.mixing import farthest, geom_margin_and_gap, is_present
+from featherlane.collision.mixing import detection_distance, geom_margin_and_gap, is_present
 from featherlane.model.pair import CAPSULE_BOX, CAPSULE_CAPSULE, CONVEX, SPHERE_SPHERE
 
 # per colliding geom; with fewer pairs, validating the list saves so little that building it costs 10 steps
@@ -92,7 +92,7 @@ def never_meet(m, d, g, h, near):
     function = m.pair_function[m.geom_type[g], m.geom_type[h]]
     apart = not_(near)
     if not m.all_round and (SPHERE_SPHERE <= function <= CAPSULE_CAPSULE or CAPSULE_BOX <= function <= CONVEX):
-        margin = fmax(farthest(m, d, -1, g, h), 0.0) + (d.neighbours.travel[g] + d.neighbours.travel[h])
+        margin = fmax(detection_distance(m, d, -1, g, h), 0.0) + (d.neighbours.travel[g] + d.neighbours.travel[h])
         apart = boxes_part(m, d, g, h, margin, near)
     return apart
 

@@ -13,6 +13,9 @@ normal, its depth and the nearest points (facet_depth.py), bitwise identical for
     FACE_EDGE    face, j0 < j1       a face of the first, an edge of the second that is parallel to it
     EDGE_FACE    i0 < i1, face       an edge of the first, a face of the second
 
+facet.vertex[0] has the i, facet.vertex[1] the j.  An edge is stored as i0, i1, i1; a single vertex, or a face, is
+stored three times.  facet.apart is 1 if the cores are separated.
+
 A face differs from a triangle if its corners are coplanar up to a small part of the height by which all other vertices
 are below it.  Then a search may end anywhere on the face, and its plane is the facet's.  If the origin's projection is
 WELL_INSIDE (relative to the size) from the face's border, the final plane of the search is rotated against the face by
@@ -31,32 +34,36 @@ WELL_INSIDE = 4.0 * FLAT  # relative to the size: nearer to a face's border, the
 
 # ---- vertices --------------------------------------------------------------------------------------------------------
 @kernel
-def plus_or_minus(x, i, bit):
+def plus_or_minus(x, number, bit):
     """Returns x if the number has the bit, else -x."""
-    return x if i & bit else -x
+    return x if number & bit else -x
 
 
 @kernel
-def vertex_of(m1, d1, side, i):
-    """Returns vertex i of a core, in the shape's frame, numbered as by `core_support`."""
-    kind, size = d1.shapes.type[side], d1.shapes.size[side]
+def vertex_of(m1, d1, side, vertex):
+    """Returns the position of a core's vertex, in the shape's frame; vertices are numbered as by `core_support`."""
+    shape, size = d1.shapes.type[side], d1.shapes.size[side]
     zero = 0.0 * size[0]
     x, y, z = zero, zero, zero
-    if kind == MESH:
-        x, y, z = m1.hull_vert[m1.hull_vertadr[d1.shapes.data[side]] + i]
-    elif kind == BOX:
-        x, y, z = plus_or_minus(size[0], i, 1), plus_or_minus(size[1], i, 2), plus_or_minus(size[2], i, 4)
-    elif kind == CAPSULE:
-        z = plus_or_minus(size[1], i, 1)
-    elif kind == PRISM:
-        x, y, z = d1.shapes.prism[i]
+    if shape == MESH:
+        x, y, z = m1.hull_vert[m1.hull_vertadr[d1.shapes.data[side]] + vertex]
+    elif shape == BOX:
+        x, y, z = (
+            plus_or_minus(size[0], vertex, 1),
+            plus_or_minus(size[1], vertex, 2),
+            plus_or_minus(size[2], vertex, 4),
+        )
+    elif shape == CAPSULE:
+        z = plus_or_minus(size[1], vertex, 1)
+    elif shape == PRISM:
+        x, y, z = d1.shapes.prism[vertex]
     return Vec3(x, y, z)
 
 
 @kernel
-def vertex_difference(m1, d1, i, j):
-    """Returns vertex i of the first core less vertex j of the second, in the frame of the first, as `support` does."""
-    return vertex_of(m1, d1, 0, i) - d1.convex.mat[0] @ vertex_of(m1, d1, 1, j) - d1.convex.pos[0]
+def vertex_difference(m1, d1, vertex1, vertex2):
+    """Returns a vertex of the first core less one of the second, in the frame of the first, rounded as by `support`."""
+    return vertex_of(m1, d1, 0, vertex1) - d1.convex.mat[0] @ vertex_of(m1, d1, 1, vertex2) - d1.convex.pos[0]
 
 
 # ---- the facet -----------------------------------------------------------------------------------------------------
@@ -68,46 +75,60 @@ def sorted3(i, j, k):
 
 
 @kernel
-def face_towards(m1, d1, side, i, u, alike):
-    """Returns the face at vertex i of a core, of more than three corners, with a normal close to u, or NO_FACE."""
-    kind, face = d1.shapes.type[side], NO_FACE
-    if kind == MESH:
+def face_towards(m1, d1, side, vertex, direction, max_difference):
+    """Returns the face at a vertex of a core, of more than three corners, with a normal near a direction, or NO_FACE.
+
+    direction: unit vector in the shape's frame; max_difference: largest distance of the two unit vectors, so that their
+    cosine is at least 1 - max_difference^2 / 2.  Face 2 k of a box has the normal -axis k, face 2 k + 1 the normal
+    +axis k.
+    """
+    shape, face = d1.shapes.type[side], NO_FACE
+    if shape == MESH:
         mesh = d1.shapes.data[side]
-        at, best = m1.hull_vertadr[mesh] + i, 0.0 * u[0] + (1.0 - 0.5 * alike * alike)
-        for c in range(m1.hull_flatadr[at], m1.hull_flatadr[at] + m1.hull_flatnum[at]):
-            f = m1.hull_polyadr[mesh] + m1.hull_flat[c]
-            cosine = dot(m1.hull_planenormal[f], u)
-            if cosine > best:
-                best, face = cosine, f
-    elif kind == BOX:
+        at, least_cosine = (
+            m1.hull_vertadr[mesh] + vertex,
+            0.0 * direction[0] + (1.0 - 0.5 * max_difference * max_difference),
+        )
+        # the flat faces at this vertex
+        for k in range(m1.hull_flatadr[at], m1.hull_flatadr[at] + m1.hull_flatnum[at]):
+            plane = m1.hull_polyadr[mesh] + m1.hull_flat[k]
+            cosine = dot(m1.hull_planenormal[plane], direction)
+            if cosine > least_cosine:
+                least_cosine, face = cosine, plane
+    elif shape == BOX:
         for axis in range(3):
-            if fabs(u[axis]) > 1.0 - 0.5 * alike * alike:
-                face = 2 * axis + min(i & (1 << axis), 1)
+            if fabs(direction[axis]) > 1.0 - 0.5 * max_difference * max_difference:
+                face = 2 * axis + min(vertex & (1 << axis), 1)
     return face
 
 
 @kernel
-def set_facet(d1, kind, i, j):
-    """Sets a facet by its kind and vertices."""
+def set_facet(d1, kind, vertices1, vertices2):
+    """Sets facet.kind and facet.vertex: three vertices of each core; a face, or a single vertex, three times."""
     d1.facet.kind[0] = kind
-    d1.facet.vertex[0, 0], d1.facet.vertex[0, 1], d1.facet.vertex[0, 2] = i
-    d1.facet.vertex[1, 0], d1.facet.vertex[1, 1], d1.facet.vertex[1, 2] = j
+    d1.facet.vertex[0, 0], d1.facet.vertex[0, 1], d1.facet.vertex[0, 2] = vertices1
+    d1.facet.vertex[1, 0], d1.facet.vertex[1, 1], d1.facet.vertex[1, 2] = vertices2
 
 
 @kernel
-def name_facet(d1, i, j):
-    """Sets the facet that three points of the difference span; i and j: their vertices of the first and second core."""
-    a, b, c = sorted3(i[0], i[1], i[2])
-    x, y, z = sorted3(j[0], j[1], j[2])
+def name_facet(d1, vertices1, vertices2):
+    """Sets the facet that three points of the difference span, or NO_FACET.
+
+    vertices1, vertices2: the points' vertices of the first and of the second core.
+    """
+    i0, i1, i2 = sorted3(vertices1[0], vertices1[1], vertices1[2])
+    j0, j1, j2 = sorted3(vertices2[0], vertices2[1], vertices2[2])
     kind = NO_FACET
-    if a >= 0 and x >= 0:
-        if a < b and b < c and x == z:
+    # points of curved shapes have no vertex
+    if i0 >= 0 and j0 >= 0:
+        if i0 < i1 and i1 < i2 and j0 == j2:
             kind = FIRST
-        elif a == c and x < y and y < z:
+        elif i0 == i2 and j0 < j1 and j1 < j2:
             kind = SECOND
-        elif a < c and (a == b or b == c) and x < z and (x == y or y == z):
-            kind, b, y = CROSSING, c, z
-    set_facet(d1, kind, (a, b, c), (x, y, z))
+        # two different vertices of each core; the facet stores an edge as i0, i1, i1
+        elif i0 < i2 and (i0 == i1 or i1 == i2) and j0 < j2 and (j0 == j1 or j1 == j2):
+            kind, i1, j1 = CROSSING, i2, j2
+    set_facet(d1, kind, (i0, i1, i2), (j0, j1, j2))
 
 
 @kernel
@@ -123,37 +144,44 @@ def has_face(d1, side):
 
 @kernel
 def plane_of_face(m1, d1, side):
-    """Returns (normal, offset) of the facet's face, in the frame of its shape."""
-    f, size = d1.facet.vertex[side, 0], d1.shapes.size[side]
+    """Returns (normal, offset) of the facet's face on one core: normal . x = offset, in the frame of its shape."""
+    face, size = d1.facet.vertex[side, 0], d1.shapes.size[side]
     if d1.shapes.type[side] == MESH:
-        n, offset = m1.hull_planenormal[f], m1.hull_planeoffset[f]
+        normal, offset = m1.hull_planenormal[face], m1.hull_planeoffset[face]
     else:
-        s = 0.0 * size[0] + 1.0
-        if f % 2 == 0:
-            s = -s
-        n, offset = unit_axis(f // 2, s), size[f // 2]
-    return n, offset
+        sign = 0.0 * size[0] + 1.0
+        # face 2 k of a box has the normal -axis k, face 2 k + 1 the normal +axis k
+        if face % 2 == 0:
+            sign = -sign
+        normal, offset = unit_axis(face // 2, sign), size[face // 2]
+    return normal, offset
 
 
 @kernel
 def error_and_drop(m1, d1, side):
-    """Returns (error, drop): the corners' deviation from the face's plane, and the height of all others below it."""
-    f = d1.facet.vertex[side, 0]
+    """Returns (error, drop) of the facet's face on one core [m].
+
+    error: largest distance of the face's corners from its plane; drop: height by which all other vertices are below it.
+    """
+    face = d1.facet.vertex[side, 0]
     if d1.shapes.type[side] == MESH:
-        error, drop = m1.hull_planeerror[f], m1.hull_planedrop[f]
-    else:
-        error, drop = 0.0 * d1.shapes.size[0][0], 2.0 * d1.shapes.size[side][f // 2]
+        error, drop = m1.hull_planeerror[face], m1.hull_planedrop[face]
+    else:  # a box's opposite face is twice the half side below
+        error, drop = 0.0 * d1.shapes.size[0][0], 2.0 * d1.shapes.size[side][face // 2]
     return error, drop
 
 
 @kernel
-def is_of_facet(m1, d1, side, i):
-    """Returns whether vertex i of this core belongs to the facet."""
+def is_of_facet(m1, d1, side, vertex):
+    """Returns whether a vertex of this core belongs to the facet.
+
+    On a face these are the vertices less than half the drop below its plane.
+    """
     if has_face(d1, side):
-        n, offset = plane_of_face(m1, d1, side)
+        normal, offset = plane_of_face(m1, d1, side)
         _, drop = error_and_drop(m1, d1, side)
-        found = dot(n, vertex_of(m1, d1, side, i)) > offset - 0.5 * drop
+        found = dot(normal, vertex_of(m1, d1, side, vertex)) > offset - 0.5 * drop
     else:
-        a, b, c = d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2]
-        found = i in (a, b, c)
+        vertex0, vertex1, vertex2 = d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2]
+        found = vertex in (vertex0, vertex1, vertex2)
     return found

@@ -12,11 +12,15 @@ then only the facet's normal has as small a depth, and a search would end at thi
 and points follow from its vertices alone, so they are bitwise identical with or without the search.  For separated
 shapes the first two conditions are sufficient, because a distance has a single minimum.
 
-If a condition fails for an overlap, the search continues from the polytope at its present position (`is_grown`), which
-usually takes two or three support points instead of twelve.  Its result counts only if it meets the conditions, so it
-is also bitwise identical; otherwise the search starts again without cache.
+If a condition fails for an overlap, the search continues from the polytope at its present position
+(`grow_cached_polytope`), which usually takes two or three support points instead of twelve.  Its result counts only if
+it meets the conditions, so it is also bitwise identical; otherwise the search starts again without cache.
 
     record:  key, shapes, nvertex, nface, kind and vertices of the facet, vertices, faces
+
+The polytope of the search is stored in epa.* as in epa.py: vertex v is the difference of the core vertices
+epa.vertex[v]; face f has corners epa.corner[f], the plane normal . x = epa.offset[f] and the priority epa.key[f].
+epa.count has the numbers of vertices and of faces.
 
 A proof is checked completely and depends on nothing else, so a proof of an old step, or another pose, is equally
 valid.  A closed surface of triangles with the origin on the inner side of all of them surrounds it in every direction
@@ -25,7 +29,7 @@ Source: Featherlane's own method.
 """
 
 from featherlane.prelude import *
-from featherlane.collision.convex.epa import EXACT, faces_below, grow_polytope, settle_on_best
+from featherlane.collision.convex.epa import EXACT, count_faces_below, grow_polytope, settle_on_best
 from featherlane.collision.convex.facet import NO_FACET, is_of_facet, vertex_of
 from featherlane.collision.convex.facet_depth import measure_facet, size_of_pair
 from featherlane.collision.convex.polytope import GROWN, make_faces, set_neighbours
@@ -40,7 +44,8 @@ from featherlane.collision.convex.result_cache import (
 from featherlane.collision.convex.separate_facet import error_of_facet, is_separate_facet
 
 VERTICES = 32  # maximum number of vertices of a cached polytope
-FIRST_OF_FACET, FIRST_VERTEX = 5, 11  # offsets in a record
+KEY, SHAPES, NVERTEX, NFACE, KIND, FIRST_OF_FACET = range(6)  # offsets in a record
+FIRST_VERTEX = FIRST_OF_FACET + 6
 FIRST_FACE = FIRST_VERTEX + VERTICES // 2
 CODE_BITS = 13  # bits of a vertex index: a word of a record packs four, i.e. two vertices of the polytope
 CODES = 1 << CODE_BITS  # exclusive limit of a core's vertex indices
@@ -56,15 +61,16 @@ DEAD = 0.5 * GROWN  # keys of removed faces are greater
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
 @kernel
-def vertex_code(d1, v):
-    """Returns a packed index of the two core vertices whose difference is vertex v of the polytope."""
-    return (d1.epa.vertex[v, 0] << CODE_BITS) | d1.epa.vertex[v, 1]
+def vertex_code(d1, vertex):
+    """Returns a packed index of the two core vertices whose difference is a vertex of the polytope."""
+    return (d1.epa.vertex[vertex, 0] << CODE_BITS) | d1.epa.vertex[vertex, 1]
 
 
 @kernel
 def fits_record(d1):
-    """Returns whether the polytope fits into a record; its n faces have n / 2 + 2 corners."""
-    fits = faces_below(d1, d1.epa.count[1], DEAD) <= 2 * VERTICES - 4
+    """Returns whether the polytope fits into a record; a closed polytope with n faces has n / 2 + 2 vertices."""
+    fits = count_faces_below(d1, d1.epa.count[1], DEAD) <= 2 * VERTICES - 4
+    # epa.vertex has two core vertices for each vertex of the polytope
     for k in range(2 * d1.epa.count[0]):
         fits = fits and d1.epa.vertex[k] < CODES
     return fits
@@ -72,21 +78,22 @@ def fits_record(d1):
 
 @kernel
 def write_faces(d1, record):
-    """Writes the packed corners of the faces that were not removed; returns the numbers of corners and faces.
+    """Writes the packed corners of the faces that were not removed; returns (number of corners, number of faces).
 
-    Corners are numbered as they occur: link[2 i + 1] is the vertex with number i, link[2 v] the number of vertex v.
+    Vertices are renumbered as they occur: epa.link[v, 0] is the new number of vertex v, epa.link[i, 1] the vertex with
+    the new number i.  A word has the corners of three faces, CORNER_BITS each; the last word may have fewer.
     """
     ncorner, nface, word = 0, 0, 0
-    for v in range(d1.epa.count[0]):
-        d1.epa.link[v, 0] = -1
-    for f in range(d1.epa.count[1]):
-        if d1.epa.key[f] < DEAD:
-            for c in unrolled(range(3)):
-                v = d1.epa.corner[f, c]
-                if d1.epa.link[v, 0] < 0:
-                    d1.epa.link[v, 0], d1.epa.link[ncorner, 1] = ncorner, v
+    for vertex in range(d1.epa.count[0]):
+        d1.epa.link[vertex, 0] = -1
+    for face in range(d1.epa.count[1]):
+        if d1.epa.key[face] < DEAD:
+            for corner in unrolled(range(3)):
+                vertex = d1.epa.corner[face, corner]
+                if d1.epa.link[vertex, 0] < 0:
+                    d1.epa.link[vertex, 0], d1.epa.link[ncorner, 1] = ncorner, vertex
                     ncorner += 1
-                word = (word << CORNER_BITS) | d1.epa.link[v, 0]
+                word = (word << CORNER_BITS) | d1.epa.link[vertex, 0]
             record[FIRST_FACE + nface // 3] = 1.0 * word
             nface += 1
             if nface % 3 == 0:
@@ -96,17 +103,21 @@ def write_faces(d1, record):
 
 @kernel
 def write_vertices(d1, record, ncorner):
-    """Writes the packed vertices with the numbers of `write_faces`."""
-    for k in range((ncorner + 1) // 2):
-        word = vertex_code(d1, d1.epa.link[2 * k, 1])
-        if 2 * k + 1 < ncorner:
-            word = (word << (2 * CODE_BITS)) | vertex_code(d1, d1.epa.link[2 * k + 1, 1])
-        record[FIRST_VERTEX + k] = 1.0 * word
+    """Writes the packed vertices in the order of `write_faces`, two in a word."""
+    for pair in range((ncorner + 1) // 2):
+        word = vertex_code(d1, d1.epa.link[2 * pair, 1])
+        if 2 * pair + 1 < ncorner:
+            word = (word << (2 * CODE_BITS)) | vertex_code(d1, d1.epa.link[2 * pair + 1, 1])
+        record[FIRST_VERTEX + pair] = 1.0 * word
 
 
 @kernel
 def write_proof(d1):
-    """Caches the facet, which is valid as a proof; for an overlap also the polytope, if it fits."""
+    """Caches the facet, which is valid as a proof; for an overlap also the polytope, if it fits.
+
+    Without a polytope of at most VERTICES vertices, the record's key is 0: the record proves nothing.  A record has
+    values, so ints are multiplied by 1.0.
+    """
     if d1.facet.apart[0] == 1 or fits_record(d1):
         record, one, ncorner, nface = scalars(d1, new_proof(d1)), 1.0, 0, 0
         if d1.facet.apart[0] == 0:
@@ -114,17 +125,19 @@ def write_proof(d1):
             # a face without area counts as removed, so there may be more corners
             if ncorner <= VERTICES:
                 write_vertices(d1, record, ncorner)
-        record[0] = one * d1.recall.key[0] if ncorner <= VERTICES else 0.0 * one
-        record[1], record[2], record[3] = one * shapes_code(d1), one * ncorner, one * nface
-        record[4] = one * (2 * d1.facet.kind[0] + d1.facet.apart[0])
+        record[KEY] = one * d1.recall.key[0] if ncorner <= VERTICES else 0.0 * one
+        record[SHAPES], record[NVERTEX], record[NFACE] = one * shapes_code(d1), one * ncorner, one * nface
+        # facet.apart is the lowest bit; facet.vertex has three vertices of each core
+        record[KIND] = one * (2 * d1.facet.kind[0] + d1.facet.apart[0])
         for k in range(6):
             record[FIRST_OF_FACET + k] = one * d1.facet.vertex[k]
 
 
 @kernel
 def keep_proof(m1, d1):
-    """Caches the facet where a search ended, if it is valid as a proof."""
+    """Caches the facet where a search ended, if it is valid as a proof.  Reads: facet.*, convex.*, epa.*."""
     kept = d1.recall.pair[0] != 0 and d1.facet.kind[0] != NO_FACET
+    # measure_facet writes convex.* again, with the same result
     if kept and is_separate_facet(m1, d1, size_of_pair(m1, d1), measure_facet(m1, d1)):
         write_proof(d1)
 
@@ -132,55 +145,65 @@ def keep_proof(m1, d1):
 # ---- the polytope at its current position ----------------------------------------------------------------------------
 @kernel
 def unpack_vertices(m1, d1, record, nvertex):
-    """Computes the polytope's vertices at their current positions."""
-    R, p = d1.convex.mat[0], d1.convex.pos[0]
-    hulls, first, second = d1.shapes.type[0] == MESH and d1.shapes.type[1] == MESH, 0, 0
-    if hulls:
-        first, second = m1.hull_vertadr[d1.shapes.data[0]], m1.hull_vertadr[d1.shapes.data[1]]
-    for word in range((nvertex + 1) // 2):
-        codes = whole(record[FIRST_VERTEX + word])
-        for k in range(min(2 * word + 1, nvertex - 1), 2 * word - 1, -1):
-            i, j = (codes >> CODE_BITS) & (CODES - 1), codes & (CODES - 1)
+    """Computes the polytope's vertices at their current positions, from the words of a record with two vertices each.
+
+    Writes: epa.vertex, epa.point.  first1, first2: first vertices of the meshes in hull_vert.
+    """
+    mat, pos = d1.convex.mat[0], d1.convex.pos[0]
+    are_hulls, first1, first2 = d1.shapes.type[0] == MESH and d1.shapes.type[1] == MESH, 0, 0
+    if are_hulls:
+        first1, first2 = m1.hull_vertadr[d1.shapes.data[0]], m1.hull_vertadr[d1.shapes.data[1]]
+    for pair in range((nvertex + 1) // 2):
+        codes = whole(record[FIRST_VERTEX + pair])
+        # the last vertex is in the lowest bits, the second core's index lowest
+        for v in range(min(2 * pair + 1, nvertex - 1), 2 * pair - 1, -1):
+            vertex1, vertex2 = (codes >> CODE_BITS) & (CODES - 1), codes & (CODES - 1)
             codes = codes >> (2 * CODE_BITS)
-            d1.epa.vertex[k, 0], d1.epa.vertex[k, 1] = i, j
-            if hulls:
-                a, b = m1.hull_vert[first + i], m1.hull_vert[second + j]
+            d1.epa.vertex[v, 0], d1.epa.vertex[v, 1] = vertex1, vertex2
+            if are_hulls:
+                point1, point2 = m1.hull_vert[first1 + vertex1], m1.hull_vert[first2 + vertex2]
             else:
-                a, b = vertex_of(m1, d1, 0, i), vertex_of(m1, d1, 1, j)
-            d1.epa.point[k] = a - R @ b - p
+                point1, point2 = vertex_of(m1, d1, 0, vertex1), vertex_of(m1, d1, 1, vertex2)
+            d1.epa.point[v] = point1 - mat @ point2 - pos
 
 
 @kernel
 def unpack_faces(d1, record, nface):
-    """Computes the planes of the polytope's faces at their current positions."""
+    """Unpacks the corners of the polytope's faces, and computes their planes at their current positions.
+
+    Writes: epa.corner, epa.normal, epa.offset, epa.key.
+    """
     for word in range((nface + 2) // 3):
-        faces, n = whole(record[FIRST_FACE + word]), min(nface - 3 * word, 3)
-        for c in range(n):
-            f = 3 * word + c
-            for k in range(2, -1, -1):
-                d1.epa.corner[f, k] = faces & (CORNERS - 1)
-                faces = faces >> CORNER_BITS
+        corners, count = whole(record[FIRST_FACE + word]), min(nface - 3 * word, 3)
+        for i in range(count):
+            face = 3 * word + i
+            for corner in range(2, -1, -1):
+                d1.epa.corner[face, corner] = corners & (CORNERS - 1)
+                corners = corners >> CORNER_BITS
     make_faces(d1, nface)
 
 
 @kernel
-def is_on_facet(m1, d1, k):
-    """Returns whether vertex k of the polytope belongs to the facet."""
-    return is_of_facet(m1, d1, 0, d1.epa.vertex[k, 0]) and is_of_facet(m1, d1, 1, d1.epa.vertex[k, 1])
+def is_on_facet(m1, d1, v):
+    """Returns whether vertex v of the polytope belongs to the facet."""
+    return is_of_facet(m1, d1, 0, d1.epa.vertex[v, 0]) and is_of_facet(m1, d1, 1, d1.epa.vertex[v, 1])
 
 
 @kernel
 def polytope_holds(m1, d1, size):
-    """Returns whether all faces off the facet are farther from the origin than the facet, by a margin."""
+    """Returns whether all faces of the polytope that are off the facet are farther from the origin, by a margin.
+
+    A nearer face must have all its corners on the facet.  size: extent of the shapes [m].
+    """
     distance = -d1.convex.dist[0] + (MARGIN * size + ERRORS * error_of_facet(m1, d1, size))
     holds, keys, offsets = True, eights(d1.epa.key), eights(d1.epa.offset)
     for group in range((d1.epa.count[1] + 7) // 8):
         # the key of a face that could not grow is not its distance
         if any_(not_((offsets[group] > distance) | (keys[group] > DEAD))):
-            for f in range(8 * group, min(8 * group + 8, d1.epa.count[1])):
-                if not (d1.epa.offset[f] > distance or d1.epa.key[f] > DEAD):
-                    for c in range(3):
-                        holds = holds and is_on_facet(m1, d1, d1.epa.corner[f, c])
+            for face in range(8 * group, min(8 * group + 8, d1.epa.count[1])):
+                if not (d1.epa.offset[face] > distance or d1.epa.key[face] > DEAD):
+                    for corner in range(3):
+                        holds = holds and is_on_facet(m1, d1, d1.epa.corner[face, corner])
         if not holds:
             break
     return holds
@@ -189,27 +212,33 @@ def polytope_holds(m1, d1, size):
 # ---- continuing the search -------------------------------------------------------------------------------------------
 @kernel
 def link_faces(d1, nface):
-    """Sets the neighbours of the polytope's faces; returns whether these form a closed surface."""
-    S, closed = d1.epa.side, nface > 0
-    for f in range(nface):
-        i, j, k = d1.epa.corner[f, 0], d1.epa.corner[f, 1], d1.epa.corner[f, 2]
-        S[CORNERS * j + i], S[CORNERS * k + j], S[CORNERS * i + k] = -1, -1, -1
-    for f in range(nface):
-        i, j, k = d1.epa.corner[f, 0], d1.epa.corner[f, 1], d1.epa.corner[f, 2]
-        S[CORNERS * i + j], S[CORNERS * j + k], S[CORNERS * k + i] = 4 * f, 4 * f + 1, 4 * f + 2
-    for f in range(nface):
-        i, j, k = d1.epa.corner[f, 0], d1.epa.corner[f, 1], d1.epa.corner[f, 2]
-        a, b, c = S[CORNERS * j + i], S[CORNERS * k + j], S[CORNERS * i + k]
-        set_neighbours(d1, f, a, b, c)
-        closed = closed and min(a, b, c) >= 0
+    """Sets the neighbours of the polytope's faces; returns whether these form a closed surface.
+
+    edge_at[CORNERS i + j] is the edge from vertex i to vertex j, as 4 face + edge, -1 if no face has it.
+    """
+    edge_at, closed = d1.epa.side, nface > 0
+    # each edge's reverse is unknown at first; then the edges of all faces are entered, and their reverses read
+    for face in range(nface):
+        v0, v1, v2 = d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2]
+        edge_at[CORNERS * v1 + v0], edge_at[CORNERS * v2 + v1], edge_at[CORNERS * v0 + v2] = -1, -1, -1
+    for face in range(nface):
+        v0, v1, v2 = d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2]
+        edges = 4 * face, 4 * face + 1, 4 * face + 2
+        edge_at[CORNERS * v0 + v1], edge_at[CORNERS * v1 + v2], edge_at[CORNERS * v2 + v0] = edges
+    for face in range(nface):
+        v0, v1, v2 = d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2]
+        beyond0, beyond1, beyond2 = edge_at[CORNERS * v1 + v0], edge_at[CORNERS * v2 + v1], edge_at[CORNERS * v0 + v2]
+        set_neighbours(d1, face, beyond0, beyond1, beyond2)
+        closed = closed and min(beyond0, beyond1, beyond2) >= 0
     return closed
 
 
 @kernel
-def is_grown(m1, d1):
+def grow_cached_polytope(m1, d1):
     """Continues the search from the cached polytope; returns whether a search without cache has the same result.
 
     It does if the facet that is found would be a proof: it is isolated, and all other faces are farther by a margin.
+    Writes: convex.*, facet.*, epa.*, and the cached proof.
     """
     grown = False
     if link_faces(d1, d1.epa.count[1]):
@@ -217,19 +246,22 @@ def is_grown(m1, d1):
         grow_polytope(m1, d1, STEPS, MOST)
         settle_on_best(m1, d1, d1.convex.normal[0])
         if d1.facet.kind[0] != NO_FACET:
-            grown = stands(m1, d1, measure_facet(m1, d1))
+            grown = is_proof(m1, d1, measure_facet(m1, d1))
             if grown:
                 write_proof(d1)
     return grown
 
 
 @kernel
-def stands(m1, d1, inside):
-    """Returns whether the facet is the only one with the least depth: isolated, and nearer than the other faces."""
-    size, stands = size_of_pair(m1, d1), False
+def is_proof(m1, d1, inside):
+    """Returns whether the facet is the only one with the least depth: isolated, and nearer than the other faces.
+
+    inside: result of `measure_facet`, the foot's distance from the facet's border.  Reads: convex.dist, facet.*, epa.*.
+    """
+    size, proved = size_of_pair(m1, d1), False
     if inside > 0.0 and -d1.convex.dist[0] > LEAST * size and is_separate_facet(m1, d1, size, inside):
-        stands = polytope_holds(m1, d1, size)
-    return stands
+        proved = polytope_holds(m1, d1, size)
+    return proved
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -237,28 +269,30 @@ def stands(m1, d1, inside):
 def is_proved(m1, d1):
     """Returns whether the cached proof of the pair holds, or a search from its polytope ends in one.
 
-    If so, `convex_*` has the same values as after a search without cache.
+    If so, convex.* has the same values as after a search without cache.  Writes: facet.*, epa.* and convex.*.
     """
     proved, method = False, BY_PROOF
     address = known_proof(d1)
     if address != 0:
         record = scalars(d1, address)
-        if record[1] == 1.0 * shapes_code(d1):
-            d1.facet.kind[0], d1.facet.apart[0] = whole(record[4]) // 2, whole(record[4]) % 2
+        if record[SHAPES] == 1.0 * shapes_code(d1):
+            d1.facet.kind[0], d1.facet.apart[0] = whole(record[KIND]) // 2, whole(record[KIND]) % 2
             for k in range(6):
                 d1.facet.vertex[k] = whole(record[FIRST_OF_FACET + k])
+            # writes convex.* of the facet at its present position; 0 if the foot is outside of it
             inside = measure_facet(m1, d1)
+            # separated shapes need no polytope: their distance has a single minimum
             if d1.facet.apart[0] == 1:
                 if inside > 0.0:
                     size = size_of_pair(m1, d1)
                     proved = d1.convex.dist[0] > LEAST * size and is_separate_facet(m1, d1, size, inside)
             else:
-                d1.epa.count[0], d1.epa.count[1] = whole(record[2]), whole(record[3])
+                d1.epa.count[0], d1.epa.count[1] = whole(record[NVERTEX]), whole(record[NFACE])
                 unpack_vertices(m1, d1, record, d1.epa.count[0])
                 unpack_faces(d1, record, d1.epa.count[1])
-                proved = stands(m1, d1, inside)
+                proved = is_proof(m1, d1, inside)
                 if not proved:
-                    proved, method = is_grown(m1, d1), BY_GROWTH
+                    proved, method = grow_cached_polytope(m1, d1), BY_GROWTH
     if proved:
         count_method(d1, method)
     return proved

@@ -1,4 +1,10 @@
-"""Computes depth, normal and nearest points of two polytopes from the vertices of the facet nearest to the origin."""
+"""Computes depth, normal and nearest points of two polytopes from the vertices of the facet nearest to the origin.
+
+The facet of the difference of the cores is given by facet.kind and facet.vertex (facet.py).  Its *foot* is the
+projection of the origin on its plane.  The result is valid if the foot is inside the facet: convex.dist, minus the
+depth; convex.normal; convex.witness[0], the first core's deepest point; all in the frame of the first shape.
+convex.mat R and convex.pos p are the second shape's pose in this frame: a point x of the second shape is at R x + p.
+"""
 
 from featherlane.prelude import *
 from featherlane.collision.convex.facet import (
@@ -23,175 +29,216 @@ from featherlane.model.hull import FLAT
 INSIDE = 1e-4  # relative to the size: as WELL_INSIDE, for a triangle or a parallelogram
 PARALLEL = 1e-6  # limit of the difference of parallel normals, and of the sine between edge and face: float32 poses
 LEVEL = 2.4e-4  # maximum deviation of parallel parts, relative to the foot's border distance: below ALIKE / 4
-FAR = 1e30  # m^2: above the squared distance from any border
+FAR = 1e30  # above any height [m] and any squared distance from a border [m^2]
 FEW = 256  # maximum number of pairs of edges of two faces that are all tested
 
 
 @kernel
 def is_decided(d1, dist, error):
-    """Returns whether all distances of the cores from dist to dist + error are on one side of the limit, and of touch.
+    """Returns whether an error of the depth cannot change whether the shapes have a contact, or overlap.
 
-    A face counts as a plane, up to its error: near these two distances, a triangle decides whether there is a contact.
+    That is, whether all distances of the cores from dist to dist + error are on one side of the limit, and of touching.
+    A face counts as a plane, up to its error: near these two distances, a triangle decides instead.
     """
     limit, touch = core_limit(d1), core_radius(d1, 0) + core_radius(d1, 1)
     return (dist > limit or dist + error <= limit) and (dist > touch or dist + error <= touch)
 
 
 @kernel
-def outward_normal(d1, n, p):
-    """Returns the unit vector along n or -n that points out of the difference; p is a point of the facet.
+def outward_normal(d1, normal, point):
+    """Returns the unit vector along normal or -normal that points out of the difference; point: a point of the facet.
 
-    It points away from the origin if the shapes overlap, and towards it if they are apart.
+    It points away from the origin if the shapes overlap, and towards it if they are apart (facet.apart).
     """
-    s = 1.0 / sqrt(dot(n, n))
-    if dot(n, p) < 0.0:
-        s = -s
+    scale = 1.0 / sqrt(dot(normal, normal))
+    if dot(normal, point) < 0.0:
+        scale = -scale
     if d1.facet.apart[0] == 1:
-        s = -s
-    return s * n
+        scale = -scale
+    return scale * normal
 
 
 @kernel
 def size_of_pair(m1, d1):
-    """Returns the approximate extent of the shapes, from the facet's first vertices [m]."""
-    p, size = d1.convex.pos[0], 0.0 * d1.convex.pos[0][0]
+    """Returns the approximate extent of the shapes from the facet's vertices or planes, and their distance [m]."""
+    offset_of_second, size = d1.convex.pos[0], 0.0 * d1.convex.pos[0][0]
     for side in range(2):
         if has_face(d1, side):
             _, offset = plane_of_face(m1, d1, side)
             size = size + fabs(offset)
         else:
-            a = vertex_of(m1, d1, side, d1.facet.vertex[side, 0])
-            size = size + sqrt(dot(a, a))
-    return size + sqrt(dot(p, p))
+            vertex = vertex_of(m1, d1, side, d1.facet.vertex[side, 0])
+            size = size + sqrt(dot(vertex, vertex))
+    return size + sqrt(dot(offset_of_second, offset_of_second))
 
 
 @kernel
 def measure_triangle(m1, d1, size):
-    """Computes `measure_facet` for a triangle."""
-    i, j = d1.facet.vertex[0, 0], d1.facet.vertex[1, 0]
-    p = vertex_difference(m1, d1, i, j)
+    """Computes `measure_facet` for a triangle p, q, r of the difference: of one core, less a vertex of the other.
+
+    With normal = pq x pr, depth = n . p for its unit vector n.  The foot is weight_p p + weight_q q + weight_r r.
+    """
+    vertex1, vertex2 = d1.facet.vertex[0, 0], d1.facet.vertex[1, 0]
+    p = vertex_difference(m1, d1, vertex1, vertex2)
     if d1.facet.kind[0] == FIRST:
-        q, r = vertex_difference(m1, d1, d1.facet.vertex[0, 1], j), vertex_difference(m1, d1, d1.facet.vertex[0, 2], j)
+        q, r = (
+            vertex_difference(m1, d1, d1.facet.vertex[0, 1], vertex2),
+            vertex_difference(m1, d1, d1.facet.vertex[0, 2], vertex2),
+        )
     else:
-        q, r = vertex_difference(m1, d1, i, d1.facet.vertex[1, 1]), vertex_difference(m1, d1, i, d1.facet.vertex[1, 2])
-    e, f, g = q - p, r - p, r - q
-    normal = cross(e, f)
-    nn, inside = dot(normal, normal), 0.0 * size
-    if nn > 0.0:
-        n = outward_normal(d1, normal, p)
-        depth = dot(n, p)
-        # doubled areas over the sides g, f and e, and the distances from them
-        x, y, z = dot(normal, cross(q, g)) / nn, -dot(normal, cross(p, f)) / nn, dot(normal, cross(p, e)) / nn
-        area = sqrt(nn)
-        least = fmin(fmin(x / sqrt(dot(g, g)), y / sqrt(dot(f, f))), z / sqrt(dot(e, e))) * area
-        if least > INSIDE * size:
-            inside = least
-            a = vertex_of(m1, d1, 0, i)
+        q, r = (
+            vertex_difference(m1, d1, vertex1, d1.facet.vertex[1, 1]),
+            vertex_difference(m1, d1, vertex1, d1.facet.vertex[1, 2]),
+        )
+    pq, pr, qr = q - p, r - p, r - q
+    normal = cross(pq, pr)
+    normal_squared, inside = dot(normal, normal), 0.0 * size
+    if normal_squared > 0.0:
+        unit = outward_normal(d1, normal, p)
+        depth = dot(unit, p)
+        # weight of p: normal . (q x qr) / |normal|^2; the foot's distance from qr: weight of p |normal| / |qr|
+        weight_p = dot(normal, cross(q, qr)) / normal_squared
+        weight_q = -dot(normal, cross(p, pr)) / normal_squared
+        weight_r = dot(normal, cross(p, pq)) / normal_squared
+        doubled_area = sqrt(normal_squared)
+        border = (
+            fmin(fmin(weight_p / sqrt(dot(qr, qr)), weight_q / sqrt(dot(pr, pr))), weight_r / sqrt(dot(pq, pq)))
+            * doubled_area
+        )
+        if border > INSIDE * size:
+            inside = border
+            first_p = vertex_of(m1, d1, 0, vertex1)
             if d1.facet.kind[0] == FIRST:
-                b, c = vertex_of(m1, d1, 0, d1.facet.vertex[0, 1]), vertex_of(m1, d1, 0, d1.facet.vertex[0, 2])
-                a = fma(y, b - a, fma(z, c - a, a))
-            store_facet(d1, n, depth, a)
+                first_q = vertex_of(m1, d1, 0, d1.facet.vertex[0, 1])
+                first_r = vertex_of(m1, d1, 0, d1.facet.vertex[0, 2])
+                first_p = fma(weight_q, first_q - first_p, fma(weight_r, first_r - first_p, first_p))
+            store_facet(d1, unit, depth, first_p)
     return inside
 
 
 @kernel
 def measure_crossing(m1, d1, size):
-    """Computes `measure_facet` for two edges."""
-    i, j = d1.facet.vertex[0, 0], d1.facet.vertex[1, 0]
-    p = vertex_difference(m1, d1, i, j)
-    e, f = (
-        vertex_difference(m1, d1, d1.facet.vertex[0, 1], j) - p,
-        p - vertex_difference(m1, d1, i, d1.facet.vertex[1, 1]),
-    )
-    normal = cross(e, f)
-    nn, inside = dot(normal, normal), 0.0 * size
-    if nn > 0.0:
-        n = outward_normal(d1, normal, p)
-        # the foot (projection of the origin) is p + s e - t f
-        s, t = -dot(normal, cross(p, f)) / nn, -dot(normal, cross(p, e)) / nn
-        area = sqrt(nn)
-        least = area * fmin(fmin(s, 1.0 - s) / sqrt(dot(f, f)), fmin(t, 1.0 - t) / sqrt(dot(e, e)))
-        if least > INSIDE * size:
-            inside = least
-            a = vertex_of(m1, d1, 0, i)
-            store_facet(d1, n, dot(n, p), fma(s, vertex_of(m1, d1, 0, d1.facet.vertex[0, 1]) - a, a))
+    """Computes `measure_facet` for an edge of each core, whose difference is the parallelogram p + s edge1 - t edge2.
+
+    With normal = edge1 x edge2, the foot has s = -normal . (p x edge2) / |normal|^2 and t = -normal . (p x edge1) /
+    |normal|^2.  Its distance from the border is |normal| min(s, 1 - s) / |edge2|, and with t over |edge1|.
+    """
+    vertex1, vertex2 = d1.facet.vertex[0, 0], d1.facet.vertex[1, 0]
+    p = vertex_difference(m1, d1, vertex1, vertex2)
+    edge1 = vertex_difference(m1, d1, d1.facet.vertex[0, 1], vertex2) - p
+    edge2 = p - vertex_difference(m1, d1, vertex1, d1.facet.vertex[1, 1])
+    normal = cross(edge1, edge2)
+    normal_squared, inside = dot(normal, normal), 0.0 * size
+    if normal_squared > 0.0:
+        unit = outward_normal(d1, normal, p)
+        s, t = -dot(normal, cross(p, edge2)) / normal_squared, -dot(normal, cross(p, edge1)) / normal_squared
+        area_of_parallelogram = sqrt(normal_squared)
+        border = area_of_parallelogram * fmin(
+            fmin(s, 1.0 - s) / sqrt(dot(edge2, edge2)), fmin(t, 1.0 - t) / sqrt(dot(edge1, edge1))
+        )
+        if border > INSIDE * size:
+            inside = border
+            first_p = vertex_of(m1, d1, 0, vertex1)
+            store_facet(d1, unit, dot(unit, p), fma(s, vertex_of(m1, d1, 0, d1.facet.vertex[0, 1]) - first_p, first_p))
     return inside
 
 
 @kernel
-def border_distance(m1, d1, side, n, y):
-    """Returns how far inside the facet's face the point's projection is [m], 0 outside; in the shape's frame."""
-    f, least = d1.facet.vertex[side, 0], 0.0 * y[0] + FAR
+def border_distance(m1, d1, side, normal, point):
+    """Returns how far the projection of a point is inside the facet's face on one core [m], 0 outside.
+
+    side: the core with the face; normal: of the face; point: in the frame of the face's shape.
+    """
+    face, smallest_squared = d1.facet.vertex[side, 0], 0.0 * point[0] + FAR
     if d1.shapes.type[side] == MESH:
-        first, start, count = m1.hull_vertadr[d1.shapes.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
-        p = m1.hull_vert[first + m1.hull_outline[start + count - 1]]
+        first = m1.hull_vertadr[d1.shapes.data[side]]
+        outline = m1.hull_outlineadr[face]
+        count = m1.hull_outlinenum[face]
+        corner = m1.hull_vert[first + m1.hull_outline[outline + count - 1]]
         for k in range(count):
-            q = m1.hull_vert[first + m1.hull_outline[start + k]]
-            e = q - p
-            inner = fmax(dot(cross(n, e), y - p), 0.0)
-            least = fmin(inner * inner / dot(e, e), least)
-            if least == 0.0:
+            next_corner = m1.hull_vert[first + m1.hull_outline[outline + k]]
+            edge = next_corner - corner
+            # distance from the edge's line times |edge|
+            inner = fmax(dot(cross(normal, edge), point - corner), 0.0)
+            smallest_squared = fmin(inner * inner / dot(edge, edge), smallest_squared)
+            if smallest_squared == 0.0:
                 break
-            p = q
+            corner = next_corner
     else:
+        # a box's face is orthogonal to axis face // 2; sizes have three values per shape
         for k in range(3):
-            if k != f // 2:
-                inner = fmax(flat(d1.shapes.size)[3 * side + k] - fabs(y[k]), 0.0)
-                least = fmin(inner * inner, least)
-    return sqrt(least)
+            if k != face // 2:
+                inner = fmax(flat(d1.shapes.size)[3 * side + k] - fabs(point[k]), 0.0)
+                smallest_squared = fmin(inner * inner, smallest_squared)
+    return sqrt(smallest_squared)
 
 
 @kernel
 def measure_face(m1, d1, side, size):
-    """Computes `measure_facet` for a face of one core and a vertex of the other."""
-    n, offset = plane_of_face(m1, d1, side)
-    R, p = d1.convex.mat[0], d1.convex.pos[0]
-    x = vertex_of(m1, d1, 1 - side, d1.facet.vertex[1 - side, 0])
+    """Computes `measure_facet` for a face of one core, that of `side`, and a vertex of the other.
+
+    depth = offset - normal . point, point: the vertex in the frame of the face's shape.
+    """
+    normal, offset = plane_of_face(m1, d1, side)
+    mat, pos = d1.convex.mat[0], d1.convex.pos[0]
+    vertex = vertex_of(m1, d1, 1 - side, d1.facet.vertex[1 - side, 0])
     if side == 0:
-        y = R @ x + p
+        point = mat @ vertex + pos
     else:
-        y = R.T @ (x - p)
-    inside = border_distance(m1, d1, side, n, y)
+        point = mat.T @ (vertex - pos)
+    inside = border_distance(m1, d1, side, normal, point)
     error, _ = error_and_drop(m1, d1, side)
-    depth = offset - dot(n, y)
+    depth = offset - dot(normal, point)
     if not (inside > WELL_INSIDE * size and is_decided(d1, -depth, error)):
         inside = 0.0 * size
     elif side == 0:
-        store_facet(d1, n, depth, fma(depth, n, y))
+        store_facet(d1, normal, depth, fma(depth, normal, point))
     else:
-        store_facet(d1, -(R @ n), depth, x)
+        store_facet(d1, -(mat @ normal), depth, vertex)
     return inside
 
 
 @kernel
-def part_over_face(m1, d1, side, n, y, z, border):
-    """Returns (from, to): the part of the line y + t (z - y), 0 <= t <= 1, over the facet's face, away from its border.
+def part_over_face(m1, d1, side, normal, start, end, border):
+    """Returns (lo, hi): the part lo <= t <= hi of a segment that is over the facet's face and away from its border.
 
-    An empty part has to <= from.  All in the frame of the face's shape.
+    The segment is start + t (end - start), 0 <= t <= 1, in the frame of the face's shape.  An empty part has hi <= lo.
+
+    Args:
+        side: the core with the face.
+        normal: of the face.
+        border: least distance from the face's border [m].
     """
-    f, zero = d1.facet.vertex[side, 0], 0.0 * border
+    face, zero = d1.facet.vertex[side, 0], 0.0 * border
     lo, hi = zero, zero + 1.0
     if d1.shapes.type[side] == MESH:
-        first, start, count = m1.hull_vertadr[d1.shapes.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
-        p = m1.hull_vert[first + m1.hull_outline[start + count - 1]]
+        first = m1.hull_vertadr[d1.shapes.data[side]]
+        outline = m1.hull_outlineadr[face]
+        count = m1.hull_outlinenum[face]
+        corner = m1.hull_vert[first + m1.hull_outline[outline + count - 1]]
         for k in range(count):
-            q = m1.hull_vert[first + m1.hull_outline[start + k]]
-            e = q - p
-            g, away = cross(n, e), border * sqrt(dot(e, e))
-            lo, hi = cut_part(dot(g, y - p) - away, dot(g, z - p) - away, lo, hi)
-            p = q
+            next_corner = m1.hull_vert[first + m1.hull_outline[outline + k]]
+            edge = next_corner - corner
+            # heights of the segment's ends above the edge's line, and the border, all times |edge|
+            inward, margin = cross(normal, edge), border * sqrt(dot(edge, edge))
+            lo, hi = cut_part(dot(inward, start - corner) - margin, dot(inward, end - corner) - margin, lo, hi)
+            corner = next_corner
     else:
+        # the four sides of a box's face, which is orthogonal to axis face // 2
         for k in range(3):
-            if k != f // 2:
+            if k != face // 2:
                 half = flat(d1.shapes.size)[3 * side + k] - border
-                lo, hi = cut_part(half - y[k], half - z[k], lo, hi)
-                lo, hi = cut_part(half + y[k], half + z[k], lo, hi)
+                lo, hi = cut_part(half - start[k], half - end[k], lo, hi)
+                lo, hi = cut_part(half + start[k], half + end[k], lo, hi)
     return lo, hi
 
 
 @kernel
 def cut_part(here, there, lo, hi):
-    """Returns the part of lo to hi where a linear height, `here` at 0 and `there` at 1, is above 0."""
+    """Returns (lo, hi) of the part of lo <= t <= hi in which a height is above 0.
+
+    The height is linear in t: `here` at t = 0, `there` at t = 1.
+    """
     if here <= 0.0 and there <= 0.0:
         hi = lo - 1.0
     elif here < 0.0:
@@ -207,110 +254,119 @@ def cut_part(here, there, lo, hi):
 
 @kernel
 def measure_edge(m1, d1, side, size):
-    """Computes `measure_facet` for a face of one core and an edge of the other that is parallel to it, and over it."""
-    n, offset = plane_of_face(m1, d1, side)
-    R, p, other = d1.convex.mat[0], d1.convex.pos[0], 1 - side
+    """Computes `measure_facet` for a face of one core, that of `side`, and a parallel edge of the other over it.
+
+    depth = offset - the lower end's height; the result is the middle of the edge's part over the face.
+    """
+    normal, offset = plane_of_face(m1, d1, side)
+    mat, pos, other = d1.convex.mat[0], d1.convex.pos[0], 1 - side
     inside, border = 0.0 * size, WELL_INSIDE * size
-    a = vertex_of(m1, d1, other, d1.facet.vertex[other, 0])
-    b = vertex_of(m1, d1, other, d1.facet.vertex[other, 2])
+    edge_start = vertex_of(m1, d1, other, d1.facet.vertex[other, 0])
+    edge_end = vertex_of(m1, d1, other, d1.facet.vertex[other, 2])
     if side == 0:
-        y, z = R @ a + p, R @ b + p
+        start, end = mat @ edge_start + pos, mat @ edge_end + pos
     else:
-        y, z = R.T @ (a - p), R.T @ (b - p)
-    e = z - y
-    rise = dot(n, e)
+        start, end = mat.T @ (edge_start - pos), mat.T @ (edge_end - pos)
+    edge = end - start
+    # heights of the ends differ by rise; the edge is parallel to the face if this and the face's error are small
+    rise = dot(normal, edge)
     error, drop = error_and_drop(m1, d1, side)
-    if rise * rise <= PARALLEL * PARALLEL * dot(e, e) and error + fabs(rise) <= fmin(FLAT * drop, LEVEL * border):
-        lo, hi = part_over_face(m1, d1, side, n, y, z, border)
-        depth = offset - fmin(dot(n, y), dot(n, z))
+    if rise * rise <= PARALLEL * PARALLEL * dot(edge, edge) and error + fabs(rise) <= fmin(FLAT * drop, LEVEL * border):
+        lo, hi = part_over_face(m1, d1, side, normal, start, end, border)
+        depth = offset - fmin(dot(normal, start), dot(normal, end))
         if lo < hi and is_decided(d1, -depth, error + fabs(rise)):
             inside, t = border, 0.5 * (lo + hi)
             if side == 0:
-                x = fma(t, e, y)
-                store_facet(d1, n, depth, fma(offset - dot(n, x), n, x))
+                middle = fma(t, edge, start)
+                store_facet(d1, normal, depth, fma(offset - dot(normal, middle), normal, middle))
             else:
-                store_facet(d1, -(R @ n), depth, fma(t, b - a, a))
+                store_facet(d1, -(mat @ normal), depth, fma(t, edge_end - edge_start, edge_start))
     return inside
 
 
 @kernel
 def corner_of_face(m1, d1, side, k):
-    """Returns corner k of the facet's face, in the frame of its shape."""
-    f = d1.facet.vertex[side, 0]
+    """Returns corner k of the facet's face on one core, in the frame of its shape."""
+    face = d1.facet.vertex[side, 0]
     if d1.shapes.type[side] == MESH:
-        i = m1.hull_outline[m1.hull_outlineadr[f] + k]
+        vertex = m1.hull_outline[m1.hull_outlineadr[face] + k]
     else:
-        # the bit of the face's axis, and the two other bits
-        axis = f // 2
-        i = ((f & 1) << axis) | (((k ^ (k >> 1)) & 1) << ((axis + 1) % 3)) | ((k >> 1) << ((axis + 2) % 3))
-    return vertex_of(m1, d1, side, i)
+        # bit i of a box's vertex is 1 on the positive side of axis i: the face's bit of its axis, and for the two other
+        # axes the bits of k ^ (k >> 1) and k >> 1, so that k = 0, 1, 2, 3 goes around the face
+        axis = face // 2
+        vertex = ((face & 1) << axis) | (((k ^ (k >> 1)) & 1) << ((axis + 1) % 3)) | ((k >> 1) << ((axis + 2) % 3))
+    return vertex_of(m1, d1, side, vertex)
 
 
 @kernel
-def corners_of_face(m1, d1, side):
+def count_corners(m1, d1, side):
     """Returns the number of corners of the facet's face."""
-    n = 4
+    count = 4
     if d1.shapes.type[side] == MESH:
-        n = m1.hull_outlinenum[d1.facet.vertex[side, 0]]
-    return n
+        count = m1.hull_outlinenum[d1.facet.vertex[side, 0]]
+    return count
 
 
 @kernel
 def measure_faces(m1, d1, size):
     """Computes `measure_facet` for two overlapping parallel faces: their depth along the first one's normal.
 
-    The origin's projection is well inside the facet if a point of one face, a corner or an edge point, is well inside
-    the other face.
+    The foot is well inside the facet if a point of one face, a corner or an edge point, is well inside the other face.
+    The depth is offset - lowest corner of the second face.  corners2: number of its corners, 0 if the faces are not
+    parallel enough.
     """
-    n, offset = plane_of_face(m1, d1, 0)
-    v, _ = plane_of_face(m1, d1, 1)
-    R, p = d1.convex.mat[0], d1.convex.pos[0]
-    turned = n + R @ v
+    normal, offset = plane_of_face(m1, d1, 0)
+    other_normal, _ = plane_of_face(m1, d1, 1)
+    mat, pos = d1.convex.mat[0], d1.convex.pos[0]
+    sum_of_normals = normal + mat @ other_normal
     error, drop = error_and_drop(m1, d1, 0)
     other_error, other_drop = error_and_drop(m1, d1, 1)
     inside, border = 0.0 * size, WELL_INSIDE * size
-    if dot(turned, turned) <= PARALLEL * PARALLEL:
-        good, nother = False, corners_of_face(m1, d1, 1)
-        a, least, most = p, 0.0 * offset + 1e30, 0.0 * offset - 1e30
-        for k in range(nother):
-            y = R @ corner_of_face(m1, d1, 1, k) + p
-            least, most = fmin(dot(n, y), least), fmax(dot(n, y), most)
-            if not good and border_distance(m1, d1, 0, n, y) > border:
-                good, a = True, fma(offset - dot(n, y), n, y)
-        error = error + other_error + (most - least)
-        if error > fmin(FLAT * fmin(drop, other_drop), LEVEL * border) or not is_decided(d1, least - offset, error):
-            nother = 0
-        if not good:
-            for k in range(corners_of_face(m1, d1, 0) if nother > 0 else 0):
-                x = corner_of_face(m1, d1, 0, k)
-                if not good and border_distance(m1, d1, 1, v, R.T @ (x - p)) > border:
-                    good, a = True, x
-        if not good and nother > 0 and nother * corners_of_face(m1, d1, 0) <= FEW:
-            y = R @ corner_of_face(m1, d1, 1, nother - 1) + p
-            for k in range(nother):
-                z = R @ corner_of_face(m1, d1, 1, k) + p
-                lo, hi = part_over_face(m1, d1, 0, n, y, z, border)
-                if lo < hi and not good:
-                    x = fma(0.5 * (lo + hi), z - y, y)
-                    good, a = True, fma(offset - dot(n, x), n, x)
-                y = z
-        if good and nother > 0:
+    if dot(sum_of_normals, sum_of_normals) <= PARALLEL * PARALLEL:
+        found, corners2 = False, count_corners(m1, d1, 1)
+        # a corner of the second face over the first
+        deepest, lowest, highest = pos, 0.0 * offset + FAR, 0.0 * offset - FAR
+        for k in range(corners2):
+            corner = mat @ corner_of_face(m1, d1, 1, k) + pos
+            lowest, highest = fmin(dot(normal, corner), lowest), fmax(dot(normal, corner), highest)
+            if not found and border_distance(m1, d1, 0, normal, corner) > border:
+                found, deepest = True, fma(offset - dot(normal, corner), normal, corner)
+        error = error + other_error + (highest - lowest)
+        if error > fmin(FLAT * fmin(drop, other_drop), LEVEL * border) or not is_decided(d1, lowest - offset, error):
+            corners2 = 0
+        # a corner of the first face over the second
+        if not found:
+            for k in range(count_corners(m1, d1, 0) if corners2 > 0 else 0):
+                point = corner_of_face(m1, d1, 0, k)
+                if not found and border_distance(m1, d1, 1, other_normal, mat.T @ (point - pos)) > border:
+                    found, deepest = True, point
+        # an edge of the second face over the first
+        if not found and corners2 > 0 and corners2 * count_corners(m1, d1, 0) <= FEW:
+            start = mat @ corner_of_face(m1, d1, 1, corners2 - 1) + pos
+            for k in range(corners2):
+                end = mat @ corner_of_face(m1, d1, 1, k) + pos
+                lo, hi = part_over_face(m1, d1, 0, normal, start, end, border)
+                if lo < hi and not found:
+                    point = fma(0.5 * (lo + hi), end - start, start)
+                    found, deepest = True, fma(offset - dot(normal, point), normal, point)
+                start = end
+        if found and corners2 > 0:
             inside = border
-            store_facet(d1, n, offset - least, a)
+            store_facet(d1, normal, offset - lowest, deepest)
     return inside
 
 
 @kernel
-def store_facet(d1, n, depth, a):
-    """Stores depth, normal and points of two cores from their facet."""
+def store_facet(d1, normal, depth, point):
+    """Stores the result in convex.dist, convex.normal and convex.witness[0]; point: the first core's deepest."""
     d1.convex.dist[0] = -depth
-    d1.convex.normal[0] = n
-    d1.convex.witness[0] = a
+    d1.convex.normal[0] = normal
+    d1.convex.witness[0] = point
 
 
 @kernel
 def measure_facet(m1, d1):
-    """Computes depth, normal and the first core's deepest point from the facet's vertices, into `convex_*`.
+    """Computes depth, normal and the first core's deepest point from the facet's vertices, into convex.*.
 
     Returns a lower bound of the distance of the origin's projection from the facet's border [m].  It is 0 if the
     projection is outside or near to the border; then nothing is written.

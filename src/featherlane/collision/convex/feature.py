@@ -3,6 +3,10 @@
 Features have coordinates along two tangents and the contact's normal, from the middle of the nearest points.
 A face is a polygon, the cap of a cylinder a disc with points around its rim, an edge a segment: an edge of a box or a
 hull, or the side line of a cylinder or a capsule.  Ellipsoids, spheres and prisms meet in a point.
+Coordinates of corner k of shape `side` are feature.point[side, 0 .. 2, k]; feature.edge[side, 0 .. 1, k] is the edge
+from this corner to the next one along the two tangents, feature.edge[side, 2, k] a tolerance.  In flat arrays, a
+coordinate of a shape has RUN values.  `eights(field)` is a field as rows of eight values, RUN // 8 for a coordinate.
+feature.count is POINT, SEGMENT, DISC or the polygon's number of corners.  `0.0 * x` is a zero with the precision of x.
 Source: MuJoCo (engine_collision_gjk.h) has the same tolerances, and also treats a height field's prism as a point.
 """
 
@@ -18,263 +22,297 @@ CORNERS = 63  # maximum corners of a face; larger faces are subsampled evenly
 POINT, SEGMENT, DISC = 1, 2, -1  # values of `feature.count`; else the number of corners of a polygon
 RIM = 16  # points around a disc; its middle is the corner after them
 RUN = 64  # capacity of a feature's array of each coordinate
-RIM_COS, RIM_SIN = 0.9238795325112867, 0.3826834323650898
+RIM_COS, RIM_SIN = 0.9238795325112867, 0.3826834323650898  # of 2 pi / RIM, the angle between points of the rim
 
 
 # ---- corners ---------------------------------------------------------------------------------------------------------
 @kernel
-def contact_frames(d1, side):
-    """Returns (R, T, p) that map a point x of a shape from its frame to contact coordinates, T (R x + p)."""
+def contact_transform(d1, side):
+    """Returns (R, T, p) that map a point x of a shape from its frame to contact coordinates, T (R x + p).
+
+    R: orientation of the shape; T: rows are the tangents and the normal; p: its centre from the contact's origin.
+    """
     p = d1.shapes.pos[side] - d1.feature.origin[0]
     return d1.shapes.mat[side], d1.feature.axes[0], p
 
 
 @kernel
-def to_contact(frames, x):
-    """Returns a point of a shape, given in its frame, in contact coordinates."""
-    R, T, p = frames
+def to_contact(transform, x):
+    """Returns a point x of a shape, given in its frame, in contact coordinates; transform: of `contact_transform`."""
+    R, T, p = transform
     return T @ (R @ x + p)
 
 
 @kernel
 def load_corner(d1, side, k):
-    """Returns corner k of a feature; each coordinate is stored in a separate array section."""
-    return Vec3(d1.feature.point[side, i, k] for i in range(3))
+    """Returns corner k of a feature in contact coordinates."""
+    return Vec3(d1.feature.point[side, axis, k] for axis in range(3))
 
 
 @kernel
 def store_corner(d1, side, k, x):
-    """Stores corner k of a feature."""
+    """Stores corner k of a feature, given by three coordinates."""
     d1.feature.point[side, 0, k], d1.feature.point[side, 1, k], d1.feature.point[side, 2, k] = x
 
 
 @kernel
-def set_plane(d1, side, u):
+def set_plane(d1, side, normal):
     """Stores the normal of the feature's plane, given in the shape's frame."""
-    d1.feature.normal[side] = d1.feature.axes[0] @ (d1.shapes.mat[side] @ u)
+    d1.feature.normal[side] = d1.feature.axes[0] @ (d1.shapes.mat[side] @ normal)
 
 
 @kernel
 def set_plane_of_corners(d1, side):
-    """Computes the normal of a polygon from its corners, since a hull's stored normals have float32 precision."""
-    a, n = load_corner(d1, side, 0), Vec3(zeros(3))
-    e = load_corner(d1, side, 1) - a
+    """Computes the normal of a polygon from its corners, since a hull's stored normals have float32 precision.
+
+    It is the sum of the cross products of successive vectors from corner 0 to the others, normalized.
+    """
+    corner0, normal = load_corner(d1, side, 0), Vec3(zeros(3))
+    previous = load_corner(d1, side, 1) - corner0
     for k in range(2, d1.feature.count[side]):
-        f = load_corner(d1, side, k) - a
-        n, e = n + cross(e, f), f
-    d1.feature.normal[side] = normalize3(n)[0]
+        current = load_corner(d1, side, k) - corner0
+        normal, previous = normal + cross(previous, current), current
+    d1.feature.normal[side] = normalize3(normal)[0]
 
 
 @kernel
-def store_segment(d1, side, a, b):
-    """Sets the feature to an edge, whose ends are given in the shape's frame."""
-    frames = contact_frames(d1, side)
-    store_corner(d1, side, 0, to_contact(frames, a))
-    store_corner(d1, side, 1, to_contact(frames, b))
+def store_segment(d1, side, start, end):
+    """Sets the feature to an edge, whose ends are given in the shape's frame.  Writes: feature.point, feature.count."""
+    transform = contact_transform(d1, side)
+    store_corner(d1, side, 0, to_contact(transform, start))
+    store_corner(d1, side, 1, to_contact(transform, end))
     d1.feature.count[side] = SEGMENT
 
 
 @kernel
-def move_corners(d1, side, n):
+def transform_corners(d1, side, count):
     """Transforms corners of the feature from the shape's frame to contact coordinates, eight at once."""
-    P, frames, run = eights(d1.feature.point), contact_frames(d1, side), RUN // 8
-    for i in range(3 * run * side, 3 * run * side + (n + 7) // 8):
-        P[i], P[i + run], P[i + 2 * run] = to_contact(frames, Vec3(P[i], P[i + run], P[i + 2 * run]))
+    points, transform, run = eights(d1.feature.point), contact_transform(d1, side), RUN // 8
+    # a row of x; those of y and z follow after `run` and 2 `run` rows
+    for row in range(3 * run * side, 3 * run * side + (count + 7) // 8):
+        points[row], points[row + run], points[row + 2 * run] = to_contact(
+            transform, Vec3(points[row], points[row + run], points[row + 2 * run])
+        )
 
 
 @kernel
-def compute_face_edges(d1, side, n):
-    """Computes the edges of a face with n corners in contact coordinates; edges after the last one have length 0.
+def compute_face_edges(d1, side, count):
+    """Computes the edges of a face from its corners; edges after the last one have length 0.
 
-    The tolerance outside an edge is stored times the edge's length.
+    ON_EDGE times the edge's length is stored, too: the tolerance of a cross product with the edge.
+    Writes: feature.edge, feature.count.  first: start of the shape's values in the flat array.
     """
-    E, o, last, run = eights(d1.feature.edge), 3 * RUN * side, n - 1, RUN // 8
-    E[(o + last) // 8], E[(o + RUN + last) // 8] = zeros(2)
-    x, y, _ = load_corner(d1, side, last)
-    for k in range(n):
-        p, q, _ = load_corner(d1, side, k)
-        ex, ey = p - x, q - y
-        d1.feature.edge[o + last], d1.feature.edge[o + last + RUN] = ex, ey
-        x, y, last = p, q, k
-    for i in range(o // 8, o // 8 + (n + 7) // 8):
-        E[i + 2 * run] = ON_EDGE * sqrt(E[i] * E[i] + E[i + run] * E[i + run])
-    d1.feature.count[side] = n
+    edges, first, last, run = eights(d1.feature.edge), 3 * RUN * side, count - 1, RUN // 8
+    # clears the last group of eight edges, which may be incomplete
+    edges[(first + last) // 8], edges[(first + RUN + last) // 8] = zeros(2)
+    last_x, last_y, _ = load_corner(d1, side, last)
+    for k in range(count):
+        corner_x, corner_y, _ = load_corner(d1, side, k)
+        edge_x, edge_y = corner_x - last_x, corner_y - last_y
+        # the edge from corner `last` to corner k
+        d1.feature.edge[first + last], d1.feature.edge[first + last + RUN] = edge_x, edge_y
+        last_x, last_y, last = corner_x, corner_y, k
+    for row in range(first // 8, first // 8 + (count + 7) // 8):
+        edges[row + 2 * run] = ON_EDGE * sqrt(edges[row] * edges[row] + edges[row + run] * edges[row + run])
+    d1.feature.count[side] = count
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 @kernel
-def box_face(d1, side, corner, axis):
-    """Sets the feature to the face of a box that is orthogonal to an axis and has this corner."""
+def set_box_face(d1, side, corner, axis):
+    """Sets the feature to the face of a box that is orthogonal to an axis and has this corner (in the box's frame)."""
     size = d1.shapes.size[side]
     one = 0.0 * size[0] + 1.0
-    e, f = unit_axis((axis + 1) % 3, one), unit_axis((axis + 2) % 3, one)
-    x, y = 2.0 * dot(e, size), 2.0 * dot(f, size)
-    if dot(e, corner) > 0.0:
-        x = -x
-    if dot(f, corner) > 0.0:
-        y = -y
-    frames = contact_frames(d1, side)
-    store_corner(d1, side, 0, to_contact(frames, corner))
-    store_corner(d1, side, 1, to_contact(frames, fma(x, e, corner)))
-    store_corner(d1, side, 2, to_contact(frames, fma(x, e, fma(y, f, corner))))
-    store_corner(d1, side, 3, to_contact(frames, fma(y, f, corner)))
+    tangent1, tangent2 = unit_axis((axis + 1) % 3, one), unit_axis((axis + 2) % 3, one)
+    width1, width2 = 2.0 * dot(tangent1, size), 2.0 * dot(tangent2, size)
+    # the face extends from the corner towards the other side of the box
+    if dot(tangent1, corner) > 0.0:
+        width1 = -width1
+    if dot(tangent2, corner) > 0.0:
+        width2 = -width2
+    transform = contact_transform(d1, side)
+    store_corner(d1, side, 0, to_contact(transform, corner))
+    store_corner(d1, side, 1, to_contact(transform, fma(width1, tangent1, corner)))
+    store_corner(d1, side, 2, to_contact(transform, fma(width1, tangent1, fma(width2, tangent2, corner))))
+    store_corner(d1, side, 3, to_contact(transform, fma(width2, tangent2, corner)))
     compute_face_edges(d1, side, 4)
-    # the orientation is that of the corners
-    s = one
-    if x * y < 0.0:
-        s = -one
-    set_plane(d1, side, unit_axis(axis, s))
+    # the plane's normal, about which the corners are counterclockwise
+    sign = one
+    if width1 * width2 < 0.0:
+        sign = -one
+    set_plane(d1, side, unit_axis(axis, sign))
 
 
 @kernel
-def box_feature(d1, side, u, corner, least):
-    """Finds a face, an edge or nothing; `corner` is the box's highest corner."""
-    a = fabs(u)
-    one = 0.0 * a[0] + 1.0
-    steep, flat = 0, 0
-    if a[1] > a[0]:
-        steep = 1
-    if a[2] > a[0] and a[2] > a[1]:
-        steep = 2
-    if a[1] < a[0]:
-        flat = 1
-    if a[2] < a[0] and a[2] < a[1]:
-        flat = 2
-    if a[0] > least or a[1] > least or a[2] > least:
-        box_face(d1, side, corner, steep)
-    elif a[0] < EDGE or a[1] < EDGE or a[2] < EDGE:
-        e = unit_axis(flat, one)
-        store_segment(d1, side, corner, fma(-2.0 * dot(e, corner), e, corner))
+def find_box_feature(d1, side, direction, corner, least_cosine):
+    """Sets the feature to a face or an edge of a box, or to nothing.
+
+    Args:
+        direction: contact normal, outwards, in the box's frame.
+        corner: the box's highest corner along it.
+        least_cosine: between the direction and a face's normal above which the face is the feature.
+    """
+    cosines = fabs(direction)
+    one = 0.0 * cosines[0] + 1.0
+    # the axes with the largest and with the smallest cosine
+    face_axis, flattest_axis = 0, 0
+    if cosines[1] > cosines[0]:
+        face_axis = 1
+    if cosines[2] > cosines[0] and cosines[2] > cosines[1]:
+        face_axis = 2
+    if cosines[1] < cosines[0]:
+        flattest_axis = 1
+    if cosines[2] < cosines[0] and cosines[2] < cosines[1]:
+        flattest_axis = 2
+    if cosines[0] > least_cosine or cosines[1] > least_cosine or cosines[2] > least_cosine:
+        set_box_face(d1, side, corner, face_axis)
+    elif cosines[0] < EDGE or cosines[1] < EDGE or cosines[2] < EDGE:
+        edge_axis = unit_axis(flattest_axis, one)
+        store_segment(d1, side, corner, fma(-2.0 * dot(edge_axis, corner), edge_axis, corner))
 
 
 @kernel
 def is_face_at(m1, mesh, vertex, face):
     """Returns whether the hull's face has a corner at this vertex."""
-    at, found = m1.hull_vertadr[mesh] + vertex, False
-    for k in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
+    hull_vertex, found = m1.hull_vertadr[mesh] + vertex, False
+    for k in range(m1.hull_mapadr[hull_vertex], m1.hull_mapadr[hull_vertex] + m1.hull_mapnum[hull_vertex]):
         if m1.hull_map[k] == face:
             found = True
     return found
 
 
 @kernel
-def face_at(m1, mesh, u, vertices, least):
-    """Returns the face nearest to orthogonal to u at one to three (repeated) vertices of the hull, or NO_FACE."""
-    i, j, k = vertices
-    at, first = m1.hull_vertadr[mesh] + i, m1.hull_polyadr[mesh]
-    best, face = 0.0 * u[0] + least, NO_FACE
-    for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
-        f = m1.hull_map[c]
-        cosine = dot(m1.hull_polynormal[first + f], u)
-        if cosine > best and (j == i or is_face_at(m1, mesh, j, f)) and (k == j or is_face_at(m1, mesh, k, f)):
-            best, face = cosine, first + f
+def face_at_vertices(m1, mesh, direction, vertices, least_cosine):
+    """Returns the hull's face nearest to orthogonal to a direction at one to three vertices, or NO_FACE.
+
+    vertices: three, fewer ones are repeated; least_cosine: of a face's normal and the direction.
+    """
+    vertex1, vertex2, vertex3 = vertices
+    hull_vertex, first_face = m1.hull_vertadr[mesh] + vertex1, m1.hull_polyadr[mesh]
+    best_cosine, face = 0.0 * direction[0] + least_cosine, NO_FACE
+    for k in range(m1.hull_mapadr[hull_vertex], m1.hull_mapadr[hull_vertex] + m1.hull_mapnum[hull_vertex]):
+        candidate = m1.hull_map[k]
+        cosine = dot(m1.hull_polynormal[first_face + candidate], direction)
+        if (
+            cosine > best_cosine
+            and (vertex2 == vertex1 or is_face_at(m1, mesh, vertex2, candidate))
+            and (vertex3 == vertex2 or is_face_at(m1, mesh, vertex3, candidate))
+        ):
+            best_cosine, face = cosine, first_face + candidate
     return face
 
 
 @kernel
-def mesh_feature(m1, d1, side, u, least):
-    """Finds the face or edge nearest to the contact plane at a hull's highest vertex, or nothing.
+def find_mesh_feature(m1, d1, side, direction, least_cosine):
+    """Sets the feature to the face or edge nearest to the contact plane at a hull's highest vertex, or to nothing.
 
     If the facet is known (`facet`), its face is used, if it has one.  If it has an edge or a triangle, only the faces
     that meet there are considered: other faces at the same vertex lie next to the contact.
+
+    direction, least_cosine: as in `find_box_feature`.
     """
     mesh, vertex, face = d1.shapes.data[side], 0, NO_FACE
-    start = m1.hull_vertadr[mesh]
-    i, j, k = d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2]
+    first = m1.hull_vertadr[mesh]
+    vertex1, vertex2, vertex3 = d1.facet.vertex[side, 0], d1.facet.vertex[side, 1], d1.facet.vertex[side, 2]
     if d1.facet.kind[0] != NO_FACET and has_face(d1, side):
-        face = i
-    elif d1.facet.kind[0] != NO_FACET and i != k:
-        vertex, face = i, face_at(m1, mesh, u, (i, j, k), least)
+        face = vertex1
+    elif d1.facet.kind[0] != NO_FACET and vertex1 != vertex3:
+        vertex, face = vertex1, face_at_vertices(m1, mesh, direction, (vertex1, vertex2, vertex3), least_cosine)
     else:
         # among equally high vertices the support point's is used: the facet's first may have no face near the plane
-        _, vertex = core_support(m1, d1, side, u)
-        face = face_at(m1, mesh, u, (vertex, vertex, vertex), least)
-    at = start + vertex
+        _, vertex = core_support(m1, d1, side, direction)
+        face = face_at_vertices(m1, mesh, direction, (vertex, vertex, vertex), least_cosine)
+    hull_vertex = first + vertex
     if face != NO_FACE:
-        n, adr, stride = m1.hull_outlinenum[face], m1.hull_outlineadr[face], 1
-        if n > CORNERS:
-            stride = (n + CORNERS - 1) // CORNERS
-            n = (n + stride - 1) // stride
-        if n <= FEW:
-            frames = contact_frames(d1, side)
-            for k in range(n):
-                x = m1.hull_vert[start + m1.hull_outline[adr + stride * k]]
-                store_corner(d1, side, k, to_contact(frames, x))
+        count, outline, stride = m1.hull_outlinenum[face], m1.hull_outlineadr[face], 1
+        # of a face with too many corners, every stride-th one is used
+        if count > CORNERS:
+            stride = (count + CORNERS - 1) // CORNERS
+            count = (count + stride - 1) // stride
+        if count <= FEW:
+            transform = contact_transform(d1, side)
+            for k in range(count):
+                corner = m1.hull_vert[first + m1.hull_outline[outline + stride * k]]
+                store_corner(d1, side, k, to_contact(transform, corner))
         else:
-            for k in range(n):
-                store_corner(d1, side, k, m1.hull_vert[start + m1.hull_outline[adr + stride * k]])
-            move_corners(d1, side, n)
-        compute_face_edges(d1, side, n)
+            for k in range(count):
+                store_corner(d1, side, k, m1.hull_vert[first + m1.hull_outline[outline + stride * k]])
+            transform_corners(d1, side, count)
+        compute_face_edges(d1, side, count)
         set_plane_of_corners(d1, side)
     else:
-        p = m1.hull_vert[at]
-        best, other = 0.0 * u[0] + EDGE * EDGE, -1
-        for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
-            e = m1.hull_vert[start + m1.hull_edge[k]] - p
-            sine = dot(e, u)
-            sine = sine * sine / dot(e, e)
-            if sine < best:
-                best, other = sine, start + m1.hull_edge[k]
-        if other >= 0:
-            store_segment(d1, side, p, m1.hull_vert[other])
+        # the edge at the vertex that is nearest to orthogonal to the direction, if the cosine is below EDGE
+        position = m1.hull_vert[hull_vertex]
+        least_squared_cosine, edge_end = 0.0 * direction[0] + EDGE * EDGE, -1
+        for k in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
+            edge = m1.hull_vert[first + m1.hull_edge[k]] - position
+            rise = dot(edge, direction)
+            squared_cosine = rise * rise / dot(edge, edge)
+            if squared_cosine < least_squared_cosine:
+                least_squared_cosine, edge_end = squared_cosine, first + m1.hull_edge[k]
+        if edge_end >= 0:
+            store_segment(d1, side, position, m1.hull_vert[edge_end])
 
 
 @kernel
-def cylinder_feature(d1, side, u, least):
-    """Finds a cap with points around its rim, a line of the side, or nothing; u is the normal in the shape's frame."""
-    r, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
-    zero = 0.0 * r
-    if fabs(u[2]) > least:
+def find_cylinder_feature(d1, side, normal, least_cosine):
+    """Sets the feature to a cap with points around its rim, a line of the side, or nothing.
+
+    normal: contact normal, outwards, in the shape's frame; least_cosine: as in `find_box_feature`.
+    """
+    radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
+    zero = 0.0 * radius
+    if fabs(normal[2]) > least_cosine:
         sign = zero + 1.0
-        if u[2] < 0.0:
+        if normal[2] < 0.0:
             sign = -sign
-        x, y = r, zero
+        x, y = radius, zero
         for k in range(RIM):
             store_corner(d1, side, k, (x, y, sign * half))
             x, y = RIM_COS * x - RIM_SIN * y, RIM_SIN * x + RIM_COS * y
-        move_corners(d1, side, RIM)  # from the shape's frame to the contact's
-        store_corner(d1, side, RIM, to_contact(contact_frames(d1, side), Vec3(zero, zero, sign * half)))
+        transform_corners(d1, side, RIM)  # from the shape's frame to the contact's
+        store_corner(d1, side, RIM, to_contact(contact_transform(d1, side), Vec3(zero, zero, sign * half)))
         set_plane(d1, side, Vec3(zero, zero, sign))
         d1.feature.count[side] = DISC
-    elif fabs(u[2]) < EDGE:
-        scale = r / sqrt(u[0] * u[0] + u[1] * u[1])
-        x, y = scale * u[0], scale * u[1]
+    elif fabs(normal[2]) < EDGE:
+        scale = radius / sqrt(normal[0] * normal[0] + normal[1] * normal[1])
+        x, y = scale * normal[0], scale * normal[1]
         store_segment(d1, side, Vec3(x, y, half), Vec3(x, y, -half))
 
 
 @kernel
-def capsule_feature(d1, side, u):
-    """Finds the side's line, on the cylindrical part of the capsule, or nothing."""
-    r, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
-    if fabs(u[2]) < EDGE:
-        p = r * u
-        store_segment(d1, side, Vec3(p.x, p.y, p.z + half), Vec3(p.x, p.y, p.z - half))
+def find_capsule_feature(d1, side, normal):
+    """Sets the feature to the line of the capsule's cylindrical side, or to nothing; normal: as for a cylinder."""
+    radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
+    if fabs(normal[2]) < EDGE:
+        middle = radius * normal
+        store_segment(d1, side, Vec3(middle.x, middle.y, middle.z + half), Vec3(middle.x, middle.y, middle.z - half))
 
 
 @kernel
-def find_feature(m1, d1, side, least):
+def find_feature(m1, d1, side, least_cosine):
     """Finds how a shape meets the plane orthogonal to the contact's normal.
 
     Args:
-        least: cosine between the normal and a face's normal above which the face is the feature.
+        least_cosine: cosine between the normal and a face's normal above which the face is the feature.
 
     Reads:  shapes.*, feature.axes, feature.origin, facet.*.
-    Writes: feature.count, feature.point, feature.normal of this side.
+    Writes: feature.count, feature.point, feature.edge, feature.normal of this side.
     """
     d1.feature.count[side] = 0
-    n = d1.feature.axes[0].rows[2]
+    normal = d1.feature.axes[0].rows[2]
     if side == 1:
-        n = -n
-    u = d1.shapes.mat[side].T @ n
+        normal = -normal
+    direction = d1.shapes.mat[side].T @ normal
     kind = d1.shapes.type[side]
     if kind == BOX:
-        corner, _ = core_support(m1, d1, side, u)
-        box_feature(d1, side, u, corner, least)
+        corner, _ = core_support(m1, d1, side, direction)
+        find_box_feature(d1, side, direction, corner, least_cosine)
     elif kind == MESH:
-        mesh_feature(m1, d1, side, u, least)
+        find_mesh_feature(m1, d1, side, direction, least_cosine)
     elif kind == CYLINDER:
-        cylinder_feature(d1, side, u, least)
+        find_cylinder_feature(d1, side, direction, least_cosine)
     elif kind == CAPSULE:
-        capsule_feature(d1, side, u)
+        find_capsule_feature(d1, side, direction)
     if d1.feature.count[side] == 0:
         d1.feature.count[side] = POINT

@@ -7,6 +7,9 @@ of the distance: the search ends when it exceeds the limit, or when it meets the
 The nearest point of a triangle is computed along its normal, that of an edge orthogonal to it, not as a weighted
 sum of corners.  So the direction stays exact for distances far below the shapes' size.  Every face of the simplex with
 the origin possibly outside is tested, so a sliver with signs from rounding causes no error.
+The simplex has simplex.count points: simplex.point[k] = a - b of the difference, simplex.first[k] = a on the first
+core, simplex.vertex[k] the vertex indices of a and b, simplex.weight[k] the barycentric coordinates of the nearest
+point.  `0.0 * x` is a zero with the precision of x.
 Source: Gilbert, Johnson, Keerthi 1988; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3;
 Montanari et al., "Improving the GJK algorithm", 2017 (the nearest point by cases, not determinants, is Featherlane's).
 """
@@ -20,101 +23,114 @@ TOUCH = 1e-9  # shapes nearer than this, relative to their size, touch: the norm
 SLIVER = 1e-30  # squared area, relative to the longest edge's fourth power, below which a triangle is only its edges
 LEAN = 1e-20  # squared sine between an edge and a face below which a tetrahedron is flat
 ROUNDING = 1e-15  # relative error of a product of two points
-HUGE = 1e300
+HUGE = 1e300  # above any squared distance
 
 
 # ---- nearest point of a simplex ------------------------------------------------------------------------------------
 @kernel
 def nearest_on_edge(a, b):
-    """Returns (squared distance, v, (weight of a, weight of b)) of the point nearest to the origin."""
-    e = b - a
-    ee, t = dot(e, e), -dot(a, e)
-    zero = 0.0 * ee
-    if t <= 0.0:
-        v, part, rest = a, zero, zero + 1.0
-    elif t >= ee:
-        v, part, rest = b, zero + 1.0, zero
+    """Returns (squared distance, v, (weight of a, weight of b)): the edge's point v nearest to the origin.
+
+    v = a + t (b - a), t = -(a . (b - a)) / |b - a|^2, clipped to the edge.
+    """
+    edge = b - a
+    # t is along / length_squared
+    length_squared, along = dot(edge, edge), -dot(a, edge)
+    zero = 0.0 * length_squared
+    if along <= 0.0:
+        nearest, weight_b, weight_a = a, zero, zero + 1.0
+    elif along >= length_squared:
+        nearest, weight_b, weight_a = b, zero + 1.0, zero
     else:
-        part = t / ee
-        v, rest = fma(part, e, a), 1.0 - part
-    return dot(v, v), v, (rest, part)
+        weight_b = along / length_squared
+        nearest, weight_a = fma(weight_b, edge, a), 1.0 - weight_b
+    return dot(nearest, nearest), nearest, (weight_a, weight_b)
 
 
 @kernel
 def nearest_on_triangle(a, b, c):
-    """Returns (squared distance, v, (weight of a, of b, of c))."""
-    ab, ac, bc = b - a, c - a, c - b
-    n = cross(ab, ac)
-    nn, longest = dot(n, n), dot(ab, ab) + dot(ac, ac)
+    """Returns (squared distance, v, (wa, wb, wc)): the triangle's point v = wa a + wb b + wc c nearest to the origin.
 
-    # signed areas of the sub-triangles opposite to the corners
-    pa, pb, pc = dot(n, cross(b, bc)), -dot(n, cross(c, ac)), dot(n, cross(a, ab))
-    flat = nn <= SLIVER * (longest * longest)
-    best, v, wa, wb, wc = 0.0 * nn + HUGE, a, 0.0 * nn, 0.0 * nn, 0.0 * nn
-    if not flat and pa > 0.0 and pb > 0.0 and pc > 0.0:
-        v = dot(n, a) / nn * n
-        s = 1.0 / (pa + pb + pc)
-        best, wa, wb, wc = dot(v, v), pa * s, pb * s, pc * s
+    Inside, v = (n . a) / |n|^2 n with the normal n = (b - a) x (c - a); the weights are the areas of the sub-triangles
+    that the origin's projection forms with the opposite edges.
+    """
+    ab, ac, bc = b - a, c - a, c - b
+    normal = cross(ab, ac)
+    # |n|^2, and the squared size of the triangle
+    nn, size_squared = dot(normal, normal), dot(ab, ab) + dot(ac, ac)
+
+    # signed areas of the sub-triangles opposite to the corners, times the same factor
+    area_a, area_b, area_c = dot(normal, cross(b, bc)), -dot(normal, cross(c, ac)), dot(normal, cross(a, ab))
+    flat = nn <= SLIVER * (size_squared * size_squared)
+    best, nearest, wa, wb, wc = 0.0 * nn + HUGE, a, 0.0 * nn, 0.0 * nn, 0.0 * nn
+    if not flat and area_a > 0.0 and area_b > 0.0 and area_c > 0.0:
+        nearest = dot(normal, a) / nn * normal
+        scale = 1.0 / (area_a + area_b + area_c)
+        best, wa, wb, wc = dot(nearest, nearest), area_a * scale, area_b * scale, area_c * scale
     else:
         # tests all three edges, because the signs of a sliver's areas are rounding
-        d, x, part = nearest_on_edge(b, c)
-        if d < best:
-            best, v, wa, wb, wc = d, x, 0.0 * d, part[0], part[1]
-        d, x, part = nearest_on_edge(a, c)
-        if d < best:
-            best, v, wa, wb, wc = d, x, part[0], 0.0 * d, part[1]
-        d, x, part = nearest_on_edge(a, b)
-        if d < best:
-            best, v, wa, wb, wc = d, x, part[0], part[1], 0.0 * d
-    return best, v, (wa, wb, wc)
+        squared, point, weights = nearest_on_edge(b, c)
+        if squared < best:
+            best, nearest, wa, wb, wc = squared, point, 0.0 * squared, weights[0], weights[1]
+        squared, point, weights = nearest_on_edge(a, c)
+        if squared < best:
+            best, nearest, wa, wb, wc = squared, point, weights[0], 0.0 * squared, weights[1]
+        squared, point, weights = nearest_on_edge(a, b)
+        if squared < best:
+            best, nearest, wa, wb, wc = squared, point, weights[0], weights[1], 0.0 * squared
+    return best, nearest, (wa, wb, wc)
 
 
 @kernel
 def is_across_triangle(a, b, c, d):
-    """Returns whether the origin is on the other side of triangle abc than d, or the side is unknown in a flat one."""
+    """Returns whether the origin is on the other side of triangle abc than d, or the tetrahedron is too flat."""
     ab, ac, ad = b - a, c - a, d - a
-    n = cross(ab, ac)
-    inner, outer = dot(n, ad), -dot(n, a)
-    return (inner * outer <= 0.0) | (inner * inner <= LEAN * dot(n, n) * dot(ad, ad))
+    normal = cross(ab, ac)
+    # heights above the triangle, times |n|: of d, and of the origin
+    inner, outer = dot(normal, ad), -dot(normal, a)
+    return (inner * outer <= 0.0) | (inner * inner <= LEAN * dot(normal, normal) * dot(ad, ad))
 
 
 @kernel
 def set_weights(d1, wa, wb, wc, wd):
-    """Stores the weights of the four points."""
+    """Stores the weights of the simplex's four points in simplex.weight."""
     d1.simplex.weight[0], d1.simplex.weight[1], d1.simplex.weight[2], d1.simplex.weight[3] = wa, wb, wc, wd
 
 
 @kernel
 def nearest_on_tetrahedron(d1, a, b, c, d):
-    """Returns (squared distance, v) and stores the weights.  An origin inside has distance 0."""
+    """Returns (squared distance, v): the point of tetrahedron abcd nearest to the origin; writes simplex.weight.
+
+    It is the nearest on the faces that have the origin outside.  If none has, v is the origin.
+    """
     zero = 0.0 * a[0]
-    best, v, outside = zero + HUGE, a, 0
+    best, nearest, outside = zero + HUGE, a, 0
     if is_across_triangle(a, b, c, d):
         outside = 1
-        best, v, w = nearest_on_triangle(a, b, c)
-        set_weights(d1, w[0], w[1], w[2], zero)
+        best, nearest, weights = nearest_on_triangle(a, b, c)
+        set_weights(d1, weights[0], weights[1], weights[2], zero)
     if is_across_triangle(a, b, d, c):
         outside = 1
-        x, y, w = nearest_on_triangle(a, b, d)
-        if x < best:
-            best, v = x, y
-            set_weights(d1, w[0], w[1], zero, w[2])
+        distance_squared, point, weights = nearest_on_triangle(a, b, d)
+        if distance_squared < best:
+            best, nearest = distance_squared, point
+            set_weights(d1, weights[0], weights[1], zero, weights[2])
     if is_across_triangle(a, c, d, b):
         outside = 1
-        x, y, w = nearest_on_triangle(a, c, d)
-        if x < best:
-            best, v = x, y
-            set_weights(d1, w[0], zero, w[1], w[2])
+        distance_squared, point, weights = nearest_on_triangle(a, c, d)
+        if distance_squared < best:
+            best, nearest = distance_squared, point
+            set_weights(d1, weights[0], zero, weights[1], weights[2])
     if is_across_triangle(b, c, d, a):
         outside = 1
-        x, y, w = nearest_on_triangle(b, c, d)
-        if x < best:
-            best, v = x, y
-            set_weights(d1, zero, w[0], w[1], w[2])
+        distance_squared, point, weights = nearest_on_triangle(b, c, d)
+        if distance_squared < best:
+            best, nearest = distance_squared, point
+            set_weights(d1, zero, weights[0], weights[1], weights[2])
     if outside == 0:
-        best, v = zero, Vec3(zero, zero, zero)
+        best, nearest = zero, Vec3(zero, zero, zero)
         set_weights(d1, zero + 0.25, zero + 0.25, zero + 0.25, zero + 0.25)
-    return best, v
+    return best, nearest
 
 
 @stage
@@ -123,28 +139,29 @@ def nearest_on_simplex(m1, d1):
 
     Reads:  simplex.*.   Writes: gjk.nearest (3,) [m], simplex.*.
     """
-    n = d1.simplex.count[0]
+    count = d1.simplex.count[0]
     a, zero = d1.simplex.point[0], 0.0 * d1.simplex.point[0][0]
-    v = a
-    if n == 1:
+    nearest = a
+    if count == 1:
         set_weights(d1, zero + 1.0, zero, zero, zero)
-    elif n == 2:
-        _, v, w = nearest_on_edge(a, d1.simplex.point[1])
-        set_weights(d1, w[0], w[1], zero, zero)
-    elif n == 3:
-        _, v, w3 = nearest_on_triangle(a, d1.simplex.point[1], d1.simplex.point[2])
-        set_weights(d1, w3[0], w3[1], w3[2], zero)
+    elif count == 2:
+        _, nearest, weights = nearest_on_edge(a, d1.simplex.point[1])
+        set_weights(d1, weights[0], weights[1], zero, zero)
+    elif count == 3:
+        _, nearest, weights3 = nearest_on_triangle(a, d1.simplex.point[1], d1.simplex.point[2])
+        set_weights(d1, weights3[0], weights3[1], weights3[2], zero)
     else:
-        _, v = nearest_on_tetrahedron(d1, a, d1.simplex.point[1], d1.simplex.point[2], d1.simplex.point[3])
-    d1.gjk.nearest[0] = v
+        _, nearest = nearest_on_tetrahedron(d1, a, d1.simplex.point[1], d1.simplex.point[2], d1.simplex.point[3])
+    d1.gjk.nearest[0] = nearest
+    # points with weight 0 do not span the nearest point: they are removed
     kept = 0
-    for i in range(n):
-        if d1.simplex.weight[i] > 0.0:
-            d1.simplex.point[kept] = d1.simplex.point[i]
-            d1.simplex.first[kept] = d1.simplex.first[i]
-            d1.simplex.vertex[kept, 0] = d1.simplex.vertex[i, 0]
-            d1.simplex.vertex[kept, 1] = d1.simplex.vertex[i, 1]
-            d1.simplex.weight[kept] = d1.simplex.weight[i]
+    for k in range(count):
+        if d1.simplex.weight[k] > 0.0:
+            d1.simplex.point[kept] = d1.simplex.point[k]
+            d1.simplex.first[kept] = d1.simplex.first[k]
+            d1.simplex.vertex[kept, 0] = d1.simplex.vertex[k, 0]
+            d1.simplex.vertex[kept, 1] = d1.simplex.vertex[k, 1]
+            d1.simplex.weight[kept] = d1.simplex.weight[k]
             kept = kept + 1
     d1.simplex.count[0] = kept
 
@@ -162,15 +179,15 @@ def add_support(d1):
 
 @kernel
 def size_of_point(d1, k):
-    """Returns the squared distance of a simplex point, or its points on the shapes, from the first shape's centre."""
-    w, a = d1.simplex.point[k], d1.simplex.first[k]
-    b = a - w
-    size2, aa, bb = dot(w, w), dot(a, a), dot(b, b)
-    if aa > size2:
-        size2 = aa
-    if bb > size2:
-        size2 = bb
-    return size2
+    """Returns the largest squared distance from the first shape's centre of simplex point k and its points a and b."""
+    point, on_first = d1.simplex.point[k], d1.simplex.first[k]
+    on_second = on_first - point
+    size_squared, first_squared, second_squared = dot(point, point), dot(on_first, on_first), dot(on_second, on_second)
+    if first_squared > size_squared:
+        size_squared = first_squared
+    if second_squared > size_squared:
+        size_squared = second_squared
+    return size_squared
 
 
 @kernel
@@ -178,11 +195,17 @@ def is_known(d1):
     """Returns whether the latest support point is already in the simplex."""
     known = False
     for k in range(d1.simplex.count[0]):
-        i, j = d1.simplex.vertex[k, 0], d1.simplex.vertex[k, 1]
-        if i == d1.support.vertex[0] and j == d1.support.vertex[1] and i != NO_VERTEX and j != NO_VERTEX:
+        vertex1, vertex2 = d1.simplex.vertex[k, 0], d1.simplex.vertex[k, 1]
+        # the same two vertices, or the same position on curved shapes
+        if (
+            vertex1 == d1.support.vertex[0]
+            and vertex2 == d1.support.vertex[1]
+            and vertex1 != NO_VERTEX
+            and vertex2 != NO_VERTEX
+        ):
             known = True
-        e = d1.simplex.point[k] - d1.support.point[0]
-        if dot(e, e) == 0.0:
+        difference = d1.simplex.point[k] - d1.support.point[0]
+        if dot(difference, difference) == 0.0:
             known = True
     return known
 
@@ -193,38 +216,46 @@ def gjk(m1, d1):
 
     Reads:  shapes.*, convex.mat, convex.pos; gjk.reach, the search limit; gjk.gap, the allowed difference of |v|^2
             and v . w at the end, relative to |v|^2; support.dir, the initial direction.
-    Writes: gjk.*; gjk.nearest (3,) [m]; simplex.*, the points that span it, with weights.
+    Writes: gjk.*; gjk.nearest (3,) [m], the nearest point v; gjk.state, how the search ended; simplex.*, the points
+            that span v, with weights.
     Scratch: support.*.
     Frame:  the first shape's.      Cost: one support point and about 50 ns per step, up to ITERATIONS steps.
     """
     d1.simplex.count[0] = 0
-    v = support_along(m1, d1, d1.support.dir[0])
+    nearest = support_along(m1, d1, d1.support.dir[0])
     add_support(d1)
     d1.simplex.weight[0] = 1.0
-    d1.gjk.nearest[0] = v
-    vv, reach = dot(v, v), d1.gjk.reach[0]
+    d1.gjk.nearest[0] = nearest
+    # |v|^2, the squared upper bound of the distance
+    distance_squared, reach = dot(nearest, nearest), d1.gjk.reach[0]
     # the distance of the centres: the first core may be a point, on the surface of the second
-    size2, state = fmax(size_of_point(d1, 0), dot(d1.convex.pos[0], d1.convex.pos[0])), APART
+    size_squared, state = fmax(size_of_point(d1, 0), dot(d1.convex.pos[0], d1.convex.pos[0])), APART
     for _ in range(ITERATIONS):
-        if vv <= TOUCH * TOUCH * size2:
+        if distance_squared <= TOUCH * TOUCH * size_squared:
             state = OVERLAP
             break
-        w = support_along(m1, d1, -v)
-        ww, vw = dot(w, w), dot(v, w)
-        if ww > size2:
-            size2 = ww
-        if vw > 0.0 and vw * vw > vv * (reach * reach):
+        support = support_along(m1, d1, -nearest)
+        support_squared, bound = dot(support, support), dot(nearest, support)
+        if support_squared > size_squared:
+            size_squared = support_squared
+        # bound = v . w; the distance is at least v . w / |v|
+        if bound > 0.0 and bound * bound > distance_squared * (reach * reach):
             state = FAR
             break
-        if vv - vw <= d1.gjk.gap[0] * vv + ROUNDING * sqrt(vv * size2) or is_known(d1):
+        # the bounds meet up to gap and rounding, or the support point adds nothing
+        if distance_squared - bound <= d1.gjk.gap[0] * distance_squared + ROUNDING * sqrt(
+            distance_squared * size_squared
+        ) or is_known(d1):
             break
         add_support(d1)
-        nearest_on_simplex(m1, d1)
-        v = d1.gjk.nearest[0]
-        last, vv = vv, dot(v, v)
+        nearest_on_simplex(m1, d1)  # writes gjk.nearest, simplex.*
+        nearest = d1.gjk.nearest[0]
+        last_squared, distance_squared = distance_squared, dot(nearest, nearest)
+        # a tetrahedron around the origin
         if d1.simplex.count[0] == 4:
             state = OVERLAP
             break
-        if not vv < last:
+        # no progress: rounding
+        if not distance_squared < last_squared:
             break
     d1.gjk.state[0] = state

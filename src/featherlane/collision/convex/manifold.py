@@ -4,6 +4,8 @@ Both features are projected along the contact's normal.  For a face with a face 
 corners of the overlap; for parallel edges the ends of the common part; else only the nearest points.  The
 distance at a point is that of the two planes there, so inclined faces have larger forces where they are
 deeper.  Of many points four are kept: the deepest one, and those that span the largest area with it.
+Candidate i has contact coordinates clip.point[:, i] (two tangents and the normal) and the distance clip.dist[i].
+`eights(field)` is a field as rows of eight values; a coordinate of clip.point has CAPACITY // 8 rows.
 Source: MuJoCo's native ccd, which clips a face or edge of one polytope by a face of the other and keeps four points;
     the tolerances are the same.
 Deviation: MuJoCo's normal is that of one of the faces, up to five degrees off; here it is the direction of the depth.
@@ -36,97 +38,107 @@ def load_candidate(d1, i):
 
 @kernel
 def doubled_area(o, a, b):
-    """Returns twice the signed area of three positions."""
+    """Returns twice the signed area of the triangle o, a, b, from their tangential coordinates: (a - o) x (b - o)."""
     ax, ay, bx, by = a[0] - o[0], a[1] - o[1], b[0] - o[0], b[1] - o[1]
     return ax * by - ay * bx
 
 
 @kernel
-def bring_forward(d1, first, least):
+def swap_largest_to(d1, first, tolerance):
     """Swaps candidate `first` with the candidate of largest value in `clip.place`, among those from `first` on.
 
-    Among equal ones, within `least`, the first is selected; groups of eight without a larger value are skipped.
+    Among equal ones, within the tolerance, the first is selected; groups of eight without a larger value are skipped.
     """
-    n, best, most, V, W = d1.clip.count[0], first, -FAR, d1.clip.place, eights(d1.clip.place)
-    for i in range(first // 8, (n + 7) // 8):
-        if any_(W[i] > most + least):
-            for k in range(max(first, 8 * i), min(n, 8 * i + 8)):
-                if V[k] > most + least:
-                    most, best = V[k], k
-    a, b, x, y = load_candidate(d1, first), load_candidate(d1, best), d1.clip.dist[first], d1.clip.dist[best]
-    d1.clip.point[0, first], d1.clip.point[1, first], d1.clip.point[2, first] = b
-    d1.clip.point[0, best], d1.clip.point[1, best], d1.clip.point[2, best] = a
-    d1.clip.dist[first], d1.clip.dist[best] = y, x
+    count, best, largest, values, rows = d1.clip.count[0], first, -FAR, d1.clip.place, eights(d1.clip.place)
+    for row in range(first // 8, (count + 7) // 8):
+        if any_(rows[row] > largest + tolerance):
+            for k in range(max(first, 8 * row), min(count, 8 * row + 8)):
+                if values[k] > largest + tolerance:
+                    largest, best = values[k], k
+    point_first = load_candidate(d1, first)
+    point_best = load_candidate(d1, best)
+    dist_first = d1.clip.dist[first]
+    dist_best = d1.clip.dist[best]
+    d1.clip.point[0, first], d1.clip.point[1, first], d1.clip.point[2, first] = point_best
+    d1.clip.point[0, best], d1.clip.point[1, best], d1.clip.point[2, best] = point_first
+    d1.clip.dist[first], d1.clip.dist[best] = dist_best, dist_first
 
 
 @kernel
 def move_selected_first(d1):
-    """Moves the selected candidates to the front; returns their number.
+    """Moves the selected candidates to the front; returns their number, at most KEPT.
 
-    These are the deepest, the farthest from it, the one of the largest triangle with them, and the one that adds most.
+    These are the deepest, the farthest from it, the one of the largest triangle with them, and the one that adds the
+    most area.  The value to maximize is computed for eight candidates at once, into clip.place.
     """
-    n, C, D, V, run = (
+    count, points, distances, values, run = (
         d1.clip.count[0],
         eights(d1.clip.point),
         eights(d1.clip.dist),
         eights(d1.clip.place),
         CAPACITY // 8,
     )
-    if n > KEPT:
-        rows = (n + 7) // 8
-        for i in range(rows):
-            V[i] = -D[i]
-        bring_forward(d1, 0, EQUAL)
-        p = load_candidate(d1, 0)
-        for i in range(rows):
-            x, y = C[i] - p[0], C[i + run] - p[1]
-            V[i] = x * x + y * y
-        bring_forward(d1, 1, EQUAL * EQUAL)
-        q = load_candidate(d1, 1)
-        for i in range(rows):
-            V[i] = fabs(doubled_area(p, q, (C[i], C[i + run])))
-        bring_forward(d1, 2, EQUAL * EQUAL)
-        r, sign = load_candidate(d1, 2), 1.0
-        if doubled_area(p, q, r) < 0.0:
+    if count > KEPT:
+        nrow = (count + 7) // 8
+        for row in range(nrow):
+            # the depth
+            values[row] = -distances[row]
+        swap_largest_to(d1, 0, EQUAL)
+        deepest = load_candidate(d1, 0)
+        for row in range(nrow):
+            # the squared distance from the deepest
+            offset_x, offset_y = points[row] - deepest[0], points[row + run] - deepest[1]
+            values[row] = offset_x * offset_x + offset_y * offset_y
+        swap_largest_to(d1, 1, EQUAL * EQUAL)
+        farthest = load_candidate(d1, 1)
+        for row in range(nrow):
+            # the area of the triangle with the first two
+            values[row] = fabs(doubled_area(deepest, farthest, (points[row], points[row + run])))
+        swap_largest_to(d1, 2, EQUAL * EQUAL)
+        third, sign = load_candidate(d1, 2), 1.0
+        if doubled_area(deepest, farthest, third) < 0.0:
             sign = -sign
-        for i in range(rows):
-            # outside one of the triangle's edges
-            x = C[i], C[i + run]
-            a, b, c = sign * doubled_area(q, p, x), sign * doubled_area(r, q, x), sign * doubled_area(p, r, x)
-            V[i] = fmax(c, fmax(b, a))
-        bring_forward(d1, 3, EQUAL * EQUAL)
-        n = KEPT
-    return n
+        for row in range(nrow):
+            # the area added beyond each edge of the triangle, whose orientation is `sign`
+            position = points[row], points[row + run]
+            beyond1 = sign * doubled_area(farthest, deepest, position)
+            beyond2 = sign * doubled_area(third, farthest, position)
+            beyond3 = sign * doubled_area(deepest, third, position)
+            values[row] = fmax(beyond3, fmax(beyond2, beyond1))
+        swap_largest_to(d1, 3, EQUAL * EQUAL)
+        count = KEPT
+    return count
 
 
 @kernel
-def store_candidates(d1, n):
-    """Stores the first candidates as contact points."""
-    R, c = d1.feature.axes[0], d1.feature.origin[0]
-    for k in range(n):
-        d1.manifold.pos[k] = R.T @ load_candidate(d1, k) + c
+def store_candidates(d1, count):
+    """Stores the first candidates as contact points in manifold.*, in world axes."""
+    axes, origin = d1.feature.axes[0], d1.feature.origin[0]
+    for k in range(count):
+        d1.manifold.pos[k] = axes.T @ load_candidate(d1, k) + origin
         d1.manifold.dist[k] = d1.clip.dist[k]
-        d1.manifold.normal[k] = R.rows[2]
-    d1.manifold.count[0] = n
+        d1.manifold.normal[k] = axes.rows[2]
+    d1.manifold.count[0] = count
 
 
 @kernel
 def add_candidates(m1, d1):
-    """Adds candidates for contact points; returns the least distance."""
+    """Adds the overlap of the two features as candidates to clip.*; returns their least distance, FAR without one."""
     least = FAR
-    find_feature(m1, d1, 0, FACE)
-    p = d1.feature.count[0]
-    if p != POINT:
+    find_feature(m1, d1, 0, FACE)  # writes feature.*[0]
+    count1 = d1.feature.count[0]
+    if count1 != POINT:
         find_feature(m1, d1, 1, FACE)
-        q = d1.feature.count[1]
-        side = 0 if p == SEGMENT or q == DISC else 1
-        if p == SEGMENT and q == SEGMENT:
+        count2 = d1.feature.count[1]
+        # the side whose edges are clipped: a segment by a face, a polygon by a disc
+        side = 0 if count1 == SEGMENT or count2 == DISC else 1
+        if count1 == SEGMENT and count2 == SEGMENT:
             least = segment_with_segment(d1)
-        elif p == DISC and q == DISC:
+        elif count1 == DISC and count2 == DISC:
             least = disc_with_disc(d1)
-        elif q != POINT and d1.feature.count[side] == SEGMENT:
+        elif count2 != POINT and d1.feature.count[side] == SEGMENT:
             least = segment_with_face(d1, side)
-        elif q != POINT:
+        elif count2 != POINT:
             least = edges_and_corners(d1, side)
     return least
 
@@ -137,22 +149,26 @@ def add_nearest(d1):
 
     It replaces a candidate at the same position: if a face's corners leave its plane, its corner has another depth.
     """
-    place, n = d1.clip.count[0], d1.clip.count[0]
-    for k in range(n):
+    index, count = d1.clip.count[0], d1.clip.count[0]
+    for k in range(count):
         x, y, _ = load_candidate(d1, k)
+        # the middle of the nearest points is the origin of the contact coordinates
         if x * x + y * y < SAME * SAME:
-            place = k
-    if place < CAPACITY:
-        d1.clip.count[0] = place
+            index = k
+    if index < CAPACITY:
+        d1.clip.count[0] = index
         add_candidate(d1, 0.0, 0.0, 0.0, d1.convex.dist[0])
-        d1.clip.count[0] = max(n, place + 1)
+        d1.clip.count[0] = max(count, index + 1)
 
 
 @kernel
 def set_contact_axes(d1):
-    """Sets the contact coordinates: two tangents, the normal, and the middle of the nearest points."""
-    n, s, t = frame_of(d1.convex.normal[0]).rows
-    d1.feature.axes[0] = join(s, t, n)
+    """Sets the contact coordinates from convex.*: two tangents and the normal, and the middle of the nearest points.
+
+    Writes: feature.axes, with the tangents and the normal as rows; feature.origin.
+    """
+    normal, tangent1, tangent2 = frame_of(d1.convex.normal[0]).rows
+    d1.feature.axes[0] = join(tangent1, tangent2, normal)
     d1.feature.origin[0] = 0.5 * (d1.convex.witness[0] + d1.convex.witness[1])
 
 
@@ -167,11 +183,11 @@ def contact_points(m1, d1):
     Scratch: feature.*, clip.*.
     Frame:  world.                                  Cost: corners of one face times corners of the other.
     """
-    set_contact_axes(d1)
+    set_contact_axes(d1)  # writes feature.axes, feature.origin
     d1.clip.count[0] = 0
     least = FAR
     if m1.opt_disableflags & DISABLE_MULTICCD == 0:
-        least = add_candidates(m1, d1)
+        least = add_candidates(m1, d1)  # writes clip.*
     if d1.convex.dist[0] < least - EQUAL:
         add_nearest(d1)
     store_candidates(d1, move_selected_first(d1))

@@ -11,6 +11,10 @@ it: on a face it is already exact, along an edge e (n . e = 0) the step is along
 determine the active kinks: two corners of a polytope, or a cylinder's points on both rims.
 Several strategies are tried, and the one with the lowest h is used; h is always evaluated for the whole shapes, so a
 strategy that diverges is never selected.
+All vectors are in the frame of the first shape.  The search's result is convex.dist, convex.normal and
+convex.witness[0], and the simplex: simplex.first[k] on the first core, simplex.point[k] = a - b, simplex.vertex[k].
+convex.way is the strategy that gave the lowest h (FREE, ALONG_FIRST, ...), 0 if none was better than the search.
+`0.0 * x` is a zero with the precision of x.
 Source: the curvature of an ellipsoid's support function is that of |D n|; the method is Featherlane's.
 """
 
@@ -20,6 +24,9 @@ from featherlane.collision.convex.support import PRISM, support_along
 STEPS = 8
 SETTLED = 1e-10  # a step below this ends the iteration
 STEEPEST = 0.1  # a step above this leaves the neighbourhood of the search's result
+AXIS_TURN = 0.6  # |n_x| above which x is too close to n to define a tangent
+ON_AXIS2 = 1e-12  # squared sine between a direction and a cylinder's axis below which a rim has no curvature
+FLAT2 = 1e-8  # squared sine between two edges below which they span no plane
 NEAR_AXIS = 0.05  # sine of the angle between normal and cylinder axis below which a cap may touch
 STRAIGHT = 1e-7  # sine below which a normal is parallel or orthogonal to an axis or an edge
 CLOSE = 0.02  # maximum error of the search's nearest points, relative to the size
@@ -36,33 +43,41 @@ def to_shape(d1, side, v):
 
 
 @kernel
-def _scaled(size, v):
+def scaled_by_sizes(size, v):
     """Returns D v, D the diagonal matrix of the sizes."""
     return Vec3(size[0] * v[0], size[1] * v[1], size[2] * v[2])
 
 
 @kernel
-def core_curvature(d1, side, n, s, t):
-    """Returns (s . ds/dn s, s . ds/dn t, t . ds/dn t) of one core's support point, for two tangents at n."""
+def core_curvature(d1, side, n, e1, e2):
+    """Returns (e1 . ds/dn e1, e1 . ds/dn e2, e2 . ds/dn e2) of one core's support point s(n).
+
+    e1, e2: unit tangents at n.  A polytope's support point is constant, so its rates are 0.
+    """
     kind, size = d1.shapes.type[side], d1.shapes.size[side]
     zero = 0.0 * size[0]
-    ss, st, tt = zero, zero, zero
+    rate_11, rate_12, rate_22 = zero, zero, zero
     if kind in (ELLIPSOID, CYLINDER):
-        u, s, t = to_shape(d1, side, n), to_shape(d1, side, s), to_shape(d1, side, t)
+        # the normal and the tangents in the shape's frame
+        u, e1, e2 = to_shape(d1, side, n), to_shape(d1, side, e1), to_shape(d1, side, e2)
         if kind == ELLIPSOID:
-            # (D^2 - p p^T) / |D u|, p = D^2 u / |D u|
-            u, norm = normalize3(_scaled(size, u))
-            s, t = _scaled(size, s), _scaled(size, t)
-            s, t = fma(-dot(u, s), u, s), fma(-dot(u, t), u, t)
-            ss, st, tt = dot(s, s) / norm, dot(s, t) / norm, dot(t, t) / norm
+            # e1 . ds/dn e2 = (D e1) . (D e2) / |D u| for the parts of D e1 and D e2 that are orthogonal to D u
+            u, norm = normalize3(scaled_by_sizes(size, u))
+            e1, e2 = scaled_by_sizes(size, e1), scaled_by_sizes(size, e2)
+            e1, e2 = fma(-dot(u, e1), u, e1), fma(-dot(u, e2), u, e2)
+            rate_11, rate_12, rate_22 = dot(e1, e1) / norm, dot(e1, e2) / norm, dot(e2, e2) / norm
         else:
-            # a rim: radius over the sine, orthogonal to the axis
-            square = u[0] * u[0] + u[1] * u[1]
-            if square > 1e-12:
-                k = size[0] / (square * sqrt(square))
-                a, b = u[0] * s[1] - u[1] * s[0], u[0] * t[1] - u[1] * t[0]
-                ss, st, tt = k * a * a, k * a * b, k * b * b
-    return ss, st, tt
+            # a rim of radius r: e1 . ds/dn e2 = r / sine^3 (u x e1)_z (u x e2)_z, sine: between u and the axis z
+            sine_squared = u[0] * u[0] + u[1] * u[1]
+            if sine_squared > ON_AXIS2:
+                curvature = size[0] / (sine_squared * sqrt(sine_squared))
+                along_1, along_2 = u[0] * e1[1] - u[1] * e1[0], u[0] * e2[1] - u[1] * e2[0]
+                rate_11, rate_12, rate_22 = (
+                    curvature * along_1 * along_1,
+                    curvature * along_1 * along_2,
+                    curvature * along_2 * along_2,
+                )
+    return rate_11, rate_12, rate_22
 
 
 # ---- descent -------------------------------------------------------------------------------------------------------
@@ -70,42 +85,54 @@ def core_curvature(d1, side, n, s, t):
 def any_tangent(n):
     """Returns a unit vector orthogonal to n."""
     one, zero = 0.0 * n[0] + 1.0, 0.0 * n[0]
-    e = Vec3(one, zero, zero)
-    if fabs(n[0]) > 0.6:
-        e = Vec3(zero, one, zero)
-    return normalize3(cross(n, e))[0]
+    axis = Vec3(one, zero, zero)
+    if fabs(n[0]) > AXIS_TURN:
+        axis = Vec3(zero, one, zero)
+    return normalize3(cross(n, axis))[0]
 
 
 @kernel
-def descend(m1, d1, n, e, bound):
-    """Returns (n, settled) of Newton's method from n, along the edge e if `bound` is 1, unconstrained if it is 0."""
+def descend(m1, d1, n, edge, is_bound):
+    """Returns (n, settled) of Newton's method for the minimum of h, from the unit vector n.
+
+    On the tangents e1 and e2 at n, the gradient is (s . e1, s . e2) and the Hessian ds/dn - h, s being the support
+    point. The step solves Hessian step = -gradient; along an edge, only on the tangent e2 = edge x n.
+
+    Args:
+        edge: vector along an edge.
+        is_bound: 1: n stays orthogonal to the edge, 0: n is unconstrained.
+
+    settled: 1 if the steps became smaller than SETTLED.
+    """
     settled = 0
-    if bound == 1:
-        n, _ = normalize3(fma(-dot(n, e) / dot(e, e), e, n))
+    if is_bound == 1:
+        # starts orthogonal to the edge, and then turns about it only
+        n, _ = normalize3(fma(-dot(n, edge) / dot(edge, edge), edge, n))
     for _ in range(STEPS):
-        if bound == 1:
-            t, _ = normalize3(cross(e, n))
+        if is_bound == 1:
+            e2, _ = normalize3(cross(edge, n))
         else:
-            t = any_tangent(n)
-        s = cross(t, n)
-        p = support_along(m1, d1, n)
-        h = dot(p, n)
-        a, b = core_curvature(d1, 0, n, s, t), core_curvature(d1, 1, n, s, t)
-        ss, st, tt = a[0] + b[0] - h, a[1] + b[1], a[2] + b[2] - h
-        gs, gt = dot(p, s), dot(p, t)
-        det, x, y = tt, 0.0 * h, 0.0 * h
-        if bound == 0:
-            det = ss * tt - st * st
-        if not (tt > 0.0 and det > 0.0):
+            e2 = any_tangent(n)
+        e1 = cross(e2, n)
+        support = support_along(m1, d1, n)
+        h = dot(support, n)
+        rates1, rates2 = core_curvature(d1, 0, n, e1, e2), core_curvature(d1, 1, n, e1, e2)
+        hess_11, hess_12, hess_22 = rates1[0] + rates2[0] - h, rates1[1] + rates2[1], rates1[2] + rates2[2] - h
+        grad_1, grad_2 = dot(support, e1), dot(support, e2)
+        det, step_1, step_2 = hess_22, 0.0 * h, 0.0 * h
+        if is_bound == 0:
+            det = hess_11 * hess_22 - hess_12 * hess_12
+        # no minimum nearby
+        if not (hess_22 > 0.0 and det > 0.0):
             break
-        if bound == 0:
-            x, y = (st * gt - tt * gs) / det, (st * gs - ss * gt) / det
+        if is_bound == 0:
+            step_1, step_2 = (hess_12 * grad_2 - hess_22 * grad_1) / det, (hess_12 * grad_1 - hess_11 * grad_2) / det
         else:
-            y = -gt / tt
-        step = fabs(x) + fabs(y)
+            step_2 = -grad_2 / hess_22
+        step = fabs(step_1) + fabs(step_2)
         if not step < STEEPEST:
             break
-        n, _ = normalize3(fma(x, s, fma(y, t, n)))
+        n, _ = normalize3(fma(step_1, e1, fma(step_2, e2, n)))
         if step < SETTLED:
             settled = 1
             break
@@ -115,11 +142,11 @@ def descend(m1, d1, n, e, bound):
 # ---- the result of the search --------------------------------------------------------------------------------------
 @kernel
 def core_point(d1, side, k):
-    """Returns point k of the simplex on one of the cores, in the frame of the first shape."""
-    a = d1.simplex.first[k]
+    """Returns point k of the simplex on one of the cores; those of the second are b = a - (a - b)."""
+    point = d1.simplex.first[k]
     if side == 1:
-        a = a - d1.simplex.point[k]
-    return a
+        point = point - d1.simplex.point[k]
+    return point
 
 
 @kernel
@@ -134,57 +161,67 @@ def shape_axis(d1, side):
 @kernel
 def has_both_rims(d1, side):
     """Returns whether points of the simplex lie on both rims of the cylinder."""
-    z = shape_axis(d1, side)
-    both, first = False, dot(core_point(d1, side, 0), z)
+    axis = shape_axis(d1, side)
+    both, first_height = False, dot(core_point(d1, side, 0), axis)
     for k in range(1, d1.simplex.count[0]):
-        if fabs(dot(core_point(d1, side, k), z) - first) > d1.shapes.size[side][1]:
+        if fabs(dot(core_point(d1, side, k), axis) - first_height) > d1.shapes.size[side][1]:
             both = True
     return both
 
 
 @kernel
-def edges_of(d1, side):
-    """Returns (number, e, f): up to two edges between the corners of one shape in the simplex."""
+def simplex_edges(d1, side):
+    """Returns (count, edge1, edge2): up to two edges between the corners of one core in the simplex; else zeros."""
     none = Vec3(zeros(3))
-    n, e, f = 0, none, none
+    count, edge1, edge2 = 0, none, none
     kind = d1.shapes.type[side]
     if kind == CYLINDER:
         if has_both_rims(d1, side):
-            n, e = 1, 2.0 * d1.shapes.size[side][1] * shape_axis(d1, side)
+            count, edge1 = 1, 2.0 * d1.shapes.size[side][1] * shape_axis(d1, side)
     elif kind != ELLIPSOID:
-        i, j = d1.simplex.vertex[0, side], -2
+        # -2 is no vertex
+        vertex1, vertex2 = d1.simplex.vertex[0, side], -2
         for k in range(1, d1.simplex.count[0]):
-            v = d1.simplex.vertex[k, side]
-            if v != i and v != j and n < 2:
-                x = core_point(d1, side, k) - core_point(d1, side, 0)
-                if n == 0:
-                    n, e, j = 1, x, v
+            vertex = d1.simplex.vertex[k, side]
+            if vertex != vertex1 and vertex != vertex2 and count < 2:
+                edge = core_point(d1, side, k) - core_point(d1, side, 0)
+                if count == 0:
+                    count, edge1, vertex2 = 1, edge, vertex
                 else:
-                    n, f = 2, x
-    return n, e, f
+                    count, edge2 = 2, edge
+    return count, edge1, edge2
 
 
 @kernel
-def across(e, f, n):
-    """Returns (exists, unit vector orthogonal to e and f on the side of n)."""
-    x = cross(e, f)
-    good = dot(x, x) > 1e-8 * (dot(e, e) * dot(f, f))
-    u, _ = normalize3(x)
-    if dot(u, n) < 0.0:
-        u = -u
-    return good, u
+def normal_of_edges(edge1, edge2, n):
+    """Returns (exists, unit vector orthogonal to two edges, on the side of n); it does not exist for parallel edges."""
+    product = cross(edge1, edge2)
+    exists = dot(product, product) > FLAT2 * (dot(edge1, edge1) * dot(edge2, edge2))
+    unit, _ = normalize3(product)
+    if dot(unit, n) < 0.0:
+        unit = -unit
+    return exists, unit
 
 
 @kernel
-def depth_along(m1, d1, n):
-    """Returns h(n)."""
+def support_height(m1, d1, n):
+    """Returns h(n) = n . s(n)."""
     return dot(support_along(m1, d1, n), n)
 
 
 @kernel
 def try_method(m1, d1, n, settled, method, slack):
-    """Accepts n if h is lower than the best so far, or as low as the search's; convex.way records the strategy."""
-    h = depth_along(m1, d1, n)
+    """Accepts n as the result if its h is lower than the best so far.
+
+    The first strategy may be higher than the search by slack, each later one must be lower than the best by slack.
+
+    Args:
+        settled: 1 if the strategy converged.
+        method: number of the strategy, stored in convex.way.
+
+    Reads and writes: convex.dist, which is -h; convex.normal, convex.way.
+    """
+    h = support_height(m1, d1, n)
     if d1.convex.way[0] == 0:
         slack = -slack
     if settled == 1 and h < -d1.convex.dist[0] - slack:
@@ -194,80 +231,95 @@ def try_method(m1, d1, n, settled, method, slack):
 
 
 # ---- the nearest points ----------------------------------------------------------------------------------------------
+# strategies: no constraint, along an edge of one core, a face of one core, orthogonal to an edge of each
 FREE, ALONG_FIRST, ALONG_SECOND, FACE_FIRST, FACE_SECOND, CROSSED = range(1, 7)
 
 
 @kernel
 def is_point(m1, d1, side, n):
-    """Returns whether the core touches with a single point, not an edge, side or face; its support must be current."""
+    """Returns whether a core touches with a single point, not an edge, side or face.
+
+    n: normal from the first to the second core.  Reads support.vertex, which must be that of the direction n.
+    """
     kind, point = d1.shapes.type[side], True
     if side == 1:
         n = -n
-    u = to_shape(d1, side, n)
+    direction = to_shape(d1, side, n)
     if kind == BOX:
-        point = fabs(u[0]) > STRAIGHT and fabs(u[1]) > STRAIGHT and fabs(u[2]) > STRAIGHT
+        point = fabs(direction[0]) > STRAIGHT and fabs(direction[1]) > STRAIGHT and fabs(direction[2]) > STRAIGHT
     elif kind == CAPSULE:
-        point = fabs(u[2]) > STRAIGHT
+        point = fabs(direction[2]) > STRAIGHT
     elif kind == CYLINDER:
-        point = fabs(u[2]) > STRAIGHT and u[0] * u[0] + u[1] * u[1] > STRAIGHT * STRAIGHT
+        point = (
+            fabs(direction[2]) > STRAIGHT
+            and direction[0] * direction[0] + direction[1] * direction[1] > STRAIGHT * STRAIGHT
+        )
     elif kind == MESH:
-        start, vertex = m1.hull_vertadr[d1.shapes.data[side]], d1.support.vertex[side]
-        at = start + vertex
-        for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
-            e = m1.hull_vert[start + m1.hull_edge[k]] - m1.hull_vert[at]
-            if dot(e, u) > -STRAIGHT * sqrt(dot(e, e)):
+        first, vertex = m1.hull_vertadr[d1.shapes.data[side]], d1.support.vertex[side]
+        hull_vertex = first + vertex
+        # all edges from the support point must descend from the touching plane
+        for k in range(m1.hull_edgeadr[hull_vertex], m1.hull_edgeadr[hull_vertex] + m1.hull_edgenum[hull_vertex]):
+            edge = m1.hull_vert[first + m1.hull_edge[k]] - m1.hull_vert[hull_vertex]
+            if dot(edge, direction) > -STRAIGHT * sqrt(dot(edge, edge)):
                 point = False
     elif kind == PRISM:
-        p = d1.shapes.prism[d1.support.vertex[side]]
+        position = d1.shapes.prism[d1.support.vertex[side]]
         for k in range(6):
-            e = d1.shapes.prism[k] - p
-            if k != d1.support.vertex[side] and dot(e, u) > -STRAIGHT * sqrt(dot(e, e)):
+            edge = d1.shapes.prism[k] - position
+            if k != d1.support.vertex[side] and dot(edge, direction) > -STRAIGHT * sqrt(dot(edge, edge)):
                 point = False
     return point
 
 
 @kernel
 def is_close(a, b, size):
-    """Returns whether two points are equal within the precision of the search."""
-    e = a - b
-    return dot(e, e) < (CLOSE * size) * (CLOSE * size)
+    """Returns whether two points are equal within the precision of the search; size: extent of the shapes [m]."""
+    difference = a - b
+    return dot(difference, difference) < (CLOSE * size) * (CLOSE * size)
 
 
 @kernel
-def place_witness(m1, d1, e, f, size):
-    """Computes the first core's nearest point for the normal that was found, exact if it is unique.
+def store_nearest_point(m1, d1, edge1, edge2, size):
+    """Stores in convex.witness[0] the first core's nearest point for the normal that was found, exact if it is unique.
 
     If a core touches with a point, that is its support point; else the other core's support point is used.  Crossing
     edges touch where they cross.  Otherwise the search's point is moved into the plane that touches the first core.
+
+    edge1, edge2: the edges of the strategy CROSSED, one of each core.
     """
-    n, h, a = d1.convex.normal[0], -d1.convex.dist[0], d1.convex.witness[0]
-    p = support_along(m1, d1, n)
+    n, h, point = d1.convex.normal[0], -d1.convex.dist[0], d1.convex.witness[0]
+    support = support_along(m1, d1, n)
     first = d1.support.first[0]
-    second = fma(h, n, first - p)
-    a = fma(dot(first - a, n), n, a)
+    second = fma(h, n, first - support)
+    point = fma(dot(first - point, n), n, point)
     if is_point(m1, d1, 0, n):
-        a = first
+        point = first
     elif is_point(m1, d1, 1, n):
-        a = second
+        point = second
     elif d1.convex.way[0] == CROSSED:
-        # first + x e - (second + y f) = h n
-        g = cross(f, n)
-        c = fma(-dot(p, g) / dot(e, g), e, first)
-        if is_close(c, a, size):
-            a = c
-    d1.convex.witness[0] = a
+        # crossing = first + x edge1; x solves first + x edge1 - (second + y edge2) = h n, times edge2 x n
+        product = cross(edge2, n)
+        crossing = fma(-dot(support, product) / dot(edge1, product), edge1, first)
+        if is_close(crossing, point, size):
+            point = crossing
+    d1.convex.witness[0] = point
 
 
 @kernel
-def cap_holds(m1, d1, side, z):
-    """Returns whether the normal may be the axis z; not if the other core has one nearest point, outside of the cap."""
-    p = support_along(m1, d1, z)
-    r, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
-    q = fma(-half, z, d1.support.first[0] - p)
+def may_touch_cap(m1, d1, side, z):
+    """Returns whether the normal may be the axis z of a cylinder, the core of `side`, which then touches with its cap.
+
+    Not if the other core has a single nearest point, outside of the cap.
+    """
+    support = support_along(m1, d1, z)
+    radius, half = d1.shapes.size[side][0], d1.shapes.size[side][1]
+    # the other core's support point, from the centre of the cap
+    other_point = fma(-half, z, d1.support.first[0] - support)
     if side == 1:
-        q = fma(half, z, d1.support.first[0]) - d1.convex.pos[0]
-    across2 = dot(q, q) - dot(q, z) * dot(q, z)
-    return across2 <= r * r or not is_point(m1, d1, 1 - side, z)
+        other_point = fma(half, z, d1.support.first[0]) - d1.convex.pos[0]
+    # squared distance from the axis
+    distance_squared = dot(other_point, other_point) - dot(other_point, z) * dot(other_point, z)
+    return distance_squared <= radius * radius or not is_point(m1, d1, 1 - side, z)
 
 
 @stage
@@ -282,41 +334,42 @@ def polish(m1, d1):
     d1.convex.way[0] = 0
     start = d1.convex.normal[0]
     size = sqrt(dot(d1.simplex.first[0], d1.simplex.first[0])) + fabs(d1.convex.dist[0])
-    d1.convex.dist[0] = -depth_along(m1, d1, start)
+    d1.convex.dist[0] = -support_height(m1, d1, start)
     slack = BETTER * size
-    ne, e, f = edges_of(d1, 0)
-    ng, g, q = edges_of(d1, 1)
+    count1, edge1, second_edge1 = simplex_edges(d1, 0)
+    count2, edge2, second_edge2 = simplex_edges(d1, 1)
 
     # faces, then two edges
-    if ne == 2:
-        good, u = across(e, f, start)
-        if good:
-            try_method(m1, d1, u, settled=1, method=FACE_FIRST, slack=slack)
-    if ng == 2:
-        good, u = across(g, q, start)
-        if good:
-            try_method(m1, d1, u, settled=1, method=FACE_SECOND, slack=slack)
+    if count1 == 2:
+        exists, normal = normal_of_edges(edge1, second_edge1, start)
+        if exists:
+            try_method(m1, d1, normal, settled=1, method=FACE_FIRST, slack=slack)
+    if count2 == 2:
+        exists, normal = normal_of_edges(edge2, second_edge2, start)
+        if exists:
+            try_method(m1, d1, normal, settled=1, method=FACE_SECOND, slack=slack)
     for side in range(2):
         if d1.shapes.type[side] == CYLINDER:
             z = shape_axis(d1, side)
             along = dot(z, start)
+            # the sine of the angle between normal and axis is below NEAR_AXIS
             if along * along > 1.0 - NEAR_AXIS * NEAR_AXIS:
                 if along < 0.0:
                     z = -z
-                if cap_holds(m1, d1, side, z):
+                if may_touch_cap(m1, d1, side, z):
                     try_method(m1, d1, z, settled=1, method=FACE_FIRST + side, slack=slack)
-    if ne > 0 and ng > 0:
-        good, u = across(e, g, start)
-        if good:
-            try_method(m1, d1, u, settled=1, method=CROSSED, slack=slack)
+    if count1 > 0 and count2 > 0:
+        exists, normal = normal_of_edges(edge1, edge2, start)
+        if exists:
+            try_method(m1, d1, normal, settled=1, method=CROSSED, slack=slack)
 
     # an edge, then none
-    if ne > 0:
-        u, settled = descend(m1, d1, start, e, bound=1)
-        try_method(m1, d1, u, settled, ALONG_FIRST, slack)
-    if ng > 0:
-        u, settled = descend(m1, d1, start, g, bound=1)
-        try_method(m1, d1, u, settled, ALONG_SECOND, slack)
-    u, settled = descend(m1, d1, start, Vec3(zeros(3)), bound=0)
-    try_method(m1, d1, u, settled, FREE, slack)
-    place_witness(m1, d1, e, g, size)
+    if count1 > 0:
+        normal, settled = descend(m1, d1, start, edge1, is_bound=1)
+        try_method(m1, d1, normal, settled, ALONG_FIRST, slack)
+    if count2 > 0:
+        normal, settled = descend(m1, d1, start, edge2, is_bound=1)
+        try_method(m1, d1, normal, settled, ALONG_SECOND, slack)
+    normal, settled = descend(m1, d1, start, Vec3(zeros(3)), is_bound=0)
+    try_method(m1, d1, normal, settled, FREE, slack)
+    store_nearest_point(m1, d1, edge1, edge2, size)

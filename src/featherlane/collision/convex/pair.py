@@ -6,6 +6,10 @@ in their difference (epa), which is the least distance by which one of them has 
 The shapes are those of `shapes.*`: sphere, capsule, ellipsoid, cylinder, box, the hull of a mesh, and PRISM: six
 vertices `shapes.prism` in the frame (`shapes.pos`, `shapes.mat`) of the shape that has this type.  For a curved shape
 the search uses a coarse tolerance, and Newton's method computes the remaining digits (polish).
+
+The result is convex.dist, the signed distance; convex.normal, from the first to the second shape; convex.witness, the
+nearest point on each.  Until `shapes_to_world` it belongs to the cores, in the first shape's frame.  facet.kind is the
+facet of the difference at which the search ended, NO_FACET if there is none.
 """
 
 from featherlane.prelude import *
@@ -36,64 +40,79 @@ EPA_FINE = 1e-10
 
 @kernel
 def first_witness(d1):
-    """Returns the weighted point of the first core, in its frame."""
-    a = d1.simplex.weight[0] * d1.simplex.first[0]
+    """Returns the first core's nearest point, in its frame: sum_k weight_k first_k over the points of the simplex."""
+    point = d1.simplex.weight[0] * d1.simplex.first[0]
     for k in range(1, d1.simplex.count[0]):
-        a = fma(d1.simplex.weight[k], d1.simplex.first[k], a)
-    return a
+        point = fma(d1.simplex.weight[k], d1.simplex.first[k], point)
+    return point
 
 
 @kernel
 def vertices_of_simplex(d1, side):
-    """Returns the vertices of a core that form the simplex's points; for two points the second one is repeated."""
-    i, j = d1.simplex.vertex[0, side], d1.simplex.vertex[1, side]
-    k = d1.simplex.vertex[2, side] if d1.simplex.count[0] == 3 else j
-    return i, j, k
+    """Returns the three vertices of a core that form the simplex's points; of two points the second is repeated."""
+    vertex1, vertex2 = d1.simplex.vertex[0, side], d1.simplex.vertex[1, side]
+    vertex3 = d1.simplex.vertex[2, side] if d1.simplex.count[0] == 3 else vertex2
+    return vertex1, vertex2, vertex3
 
 
 @kernel
 def search(m1, d1):
-    """Computes distance, normal and the first core's nearest point by support points, in the first shape's frame."""
+    """Computes distance, normal and the first core's nearest point by support points, in the first shape's frame.
+
+    Reads: gjk.gap, epa.gap.  Writes: convex.dist (NO_DISTANCE beyond the limit), convex.normal, convex.witness[0],
+    facet.*, gjk.*, simplex.*.
+    """
     d1.gjk.reach[0] = core_limit(d1)
-    p = d1.convex.pos[0]
-    if dot(p, p) > 0.0:
-        d1.support.dir[0] = p
+    offset = d1.convex.pos[0]
+    # the first direction: towards the second shape's centre
+    if dot(offset, offset) > 0.0:
+        d1.support.dir[0] = offset
     else:
         d1.support.dir[0] = (1.0, 0.0, 0.0)
-    gjk(m1, d1)
+    gjk(m1, d1)  # writes gjk.state, gjk.nearest, simplex.*
     if d1.gjk.state[0] == FAR:
         d1.convex.dist[0] = NO_DISTANCE
     elif d1.gjk.state[0] == APART:
-        n, length = normalize3(-d1.gjk.nearest[0])
+        # gjk.nearest is the point a - b of the difference, so the normal points from a to b
+        normal, length = normalize3(-d1.gjk.nearest[0])
         d1.facet.kind[0], d1.facet.apart[0] = NO_FACET, 1
         if d1.simplex.count[0] > 1:
-            settle_on_facet(m1, d1, vertices_of_simplex(d1, 0), vertices_of_simplex(d1, 1), n)
+            # derives the result from the facet that the simplex spans, if there is one
+            settle_on_facet(m1, d1, vertices_of_simplex(d1, 0), vertices_of_simplex(d1, 1), normal)
         if d1.facet.kind[0] == NO_FACET:
             d1.convex.dist[0] = length
-            d1.convex.normal[0] = n
+            d1.convex.normal[0] = normal
             d1.convex.witness[0] = first_witness(d1)
+        # a proof is cached for pairs with a contact only
         if length <= d1.gjk.reach[0]:
             keep_proof(m1, d1)
     else:
-        epa(m1, d1)
+        epa(m1, d1)  # writes convex.*, facet.*, simplex.*
         keep_proof(m1, d1)
 
 
 @kernel
 def shapes_to_world(d1):
-    """Converts the result from cores to shapes, and from the first shape's frame to world axes."""
-    r, s = core_radius(d1, 0), core_radius(d1, 1)
-    R, dist = d1.shapes.mat[0], d1.convex.dist[0]
-    n, a = R @ d1.convex.normal[0], R @ d1.convex.witness[0] + d1.shapes.pos[0]
-    d1.convex.dist[0] = dist - (r + s)
-    d1.convex.normal[0] = n
-    d1.convex.witness[0] = fma(r, n, a)
-    d1.convex.witness[1] = fma(dist - s, n, a)
+    """Converts the result in convex.* from cores to shapes, and from the first shape's frame to world axes.
+
+    The witness points are point + radius1 normal and point + (dist - radius2) normal, with the first core's nearest
+    point.
+    """
+    radius1, radius2 = core_radius(d1, 0), core_radius(d1, 1)
+    mat, dist = d1.shapes.mat[0], d1.convex.dist[0]
+    normal, point = mat @ d1.convex.normal[0], mat @ d1.convex.witness[0] + d1.shapes.pos[0]
+    d1.convex.dist[0] = dist - (radius1 + radius2)
+    d1.convex.normal[0] = normal
+    d1.convex.witness[0] = fma(radius1, normal, point)
+    d1.convex.witness[1] = fma(dist - radius2, normal, point)
 
 
 @kernel
 def closest_from_pose(m1, d1):
-    """Computes the result of `closest`, given the second shape's pose in the frame of the first."""
+    """Computes the result of `closest`, given the second shape's pose in the frame of the first.
+
+    Reads: convex.pos, convex.mat, shapes.*.  Writes: convex.*, facet.*.
+    """
     curved = is_curved(d1)
     d1.gjk.gap[0], d1.epa.gap[0] = GJK_EXACT, EXACT
     if curved:
@@ -101,15 +120,17 @@ def closest_from_pose(m1, d1):
     search(m1, d1)
     if curved and d1.convex.dist[0] < NO_DISTANCE:
         polish(m1, d1)
+        # no strategy of Newton's method was better: searches again with finer tolerances
         if d1.convex.way[0] == 0:
             d1.gjk.gap[0], d1.epa.gap[0] = GJK_EXACT, EPA_FINE
             search(m1, d1)
             if d1.convex.dist[0] < NO_DISTANCE:
                 polish(m1, d1)
     if d1.convex.dist[0] < NO_DISTANCE:
-        several = d1.facet.kind[0] == NO_FACET and touch_along_lines(m1, d1)
+        # if both touch with more than a point, the nearest points are not unique
+        touch_in_lines = d1.facet.kind[0] == NO_FACET and touch_along_lines(m1, d1)
         shapes_to_world(d1)
-        if several:
+        if touch_in_lines:
             move_to_common_point(m1, d1)
 
 
@@ -124,6 +145,7 @@ def closest(m1, d1):
     Writes: convex.dist [m], convex.normal (3,), convex.witness [m], world axes; shapes.slack, 0.
     Scratch: convex.*, support.*, gjk.*, epa.*, facet.*, feature.*, recall.*.
     """
+    # no cache entry, no slack
     d1.recall.pair[0], d1.shapes.slack[0] = 0, 0.0
     look_from_first(d1)
     closest_from_pose(m1, d1)
@@ -139,6 +161,7 @@ def convex(m1, d1):
     """
     d1.manifold.count[0] = 0
     limit = d1.shapes.limit[0] - d1.shapes.slack[0]
+    # the cached direction, then the cached proof, then a search
     if is_apart_as_before(m1, d1):
         count_method(d1, BY_DIRECTION)
     else:
@@ -147,7 +170,7 @@ def convex(m1, d1):
             shapes_to_world(d1)
         else:
             count_method(d1, BY_SEARCH)
-            closest_from_pose(m1, d1)
+            closest_from_pose(m1, d1)  # writes convex.*, in world axes
             if d1.convex.dist[0] == NO_DISTANCE:
                 remember_apart(m1, d1, -d1.gjk.nearest[0])
             elif d1.convex.dist[0] > limit:

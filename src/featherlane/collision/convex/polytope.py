@@ -1,40 +1,49 @@
 """Builds the polytope of the EPA: its vertices and faces, and the tetrahedron from which it grows.
 
-The vertices are support points of the difference of two shapes.
+The vertices are support points of the difference of two shapes: epa.point[v] = a - b, epa.first[v] = a on the first
+core, epa.vertex[v] the vertex indices of a and b.  Face f has corners epa.corner[f], counterclockwise from outside, the
+unit normal epa.normal[:, f], and the plane normal . x = epa.offset[f].  Edge e of face f goes from its corner e to the
+next one; epa.neighbour[f, e] = 4 g + h is the same edge as edge h of face g.  `0.0 * x` is a zero with the precision
+of x; `eights(field)` is a field as rows of eight values.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.8.
 """
 
 from featherlane.prelude import *
 from featherlane.collision.convex.support import support_along
 
-FACES = 512
+FACES = 512  # capacity
 GROWN = 1e30  # key of a face that is excluded from the search
 TINY = 1e-300  # m^4
 FLAT = 1e-10  # height of the first tetrahedron, relative to the size, below which the difference is flat
+THICK = 1e-3  # height of a simplex of four points, relative to the size, below which another fourth one is searched
 
 
 # ---- faces ---------------------------------------------------------------------------------------------------------
 @kernel
-def keep_vertex(d1, k):
-    """Stores the latest support point as vertex k."""
-    d1.epa.point[k] = d1.support.point[0]
-    d1.epa.first[k] = d1.support.first[0]
-    d1.epa.vertex[k, 0], d1.epa.vertex[k, 1] = d1.support.vertex[0], d1.support.vertex[1]
+def keep_vertex(d1, v):
+    """Stores the latest support point, support.*, as vertex v of the polytope."""
+    d1.epa.point[v] = d1.support.point[0]
+    d1.epa.first[v] = d1.support.first[0]
+    d1.epa.vertex[v, 0], d1.epa.vertex[v, 1] = d1.support.vertex[0], d1.support.vertex[1]
 
 
 @kernel
-def make_face(d1, f, i, j, k):
-    """Creates face f from three vertices, counterclockwise from outside; a face without area is never the nearest."""
-    d1.epa.corner[f, 0], d1.epa.corner[f, 1], d1.epa.corner[f, 2] = i, j, k
-    a, b, c = d1.epa.point[i], d1.epa.point[j], d1.epa.point[k]
-    n = cross(b - a, c - a)
-    nn = dot(n, n)
-    key = GROWN
-    if nn > 0.0:
-        n = 1.0 / sqrt(nn) * n
-        key = dot(n, c)
-    d1.epa.normal[0, f], d1.epa.normal[1, f], d1.epa.normal[2, f] = n
-    d1.epa.offset[f], d1.epa.key[f], d1.epa.mark[f] = key, key, 0
+def make_face(d1, face, vertex1, vertex2, vertex3):
+    """Creates a face from three vertices, counterclockwise from outside.
+
+    Normal (b - a) x (c - a), normalized; offset normal . c.  A face without area has the key GROWN: never nearest.
+    Writes: epa.corner, epa.normal, epa.offset, epa.key, epa.mark.
+    """
+    d1.epa.corner[face, 0], d1.epa.corner[face, 1], d1.epa.corner[face, 2] = vertex1, vertex2, vertex3
+    a, b, c = d1.epa.point[vertex1], d1.epa.point[vertex2], d1.epa.point[vertex3]
+    normal = cross(b - a, c - a)
+    normal_squared = dot(normal, normal)
+    offset = GROWN
+    if normal_squared > 0.0:
+        normal = 1.0 / sqrt(normal_squared) * normal
+        offset = dot(normal, c)
+    d1.epa.normal[0, face], d1.epa.normal[1, face], d1.epa.normal[2, face] = normal
+    d1.epa.offset[face], d1.epa.key[face], d1.epa.mark[face] = offset, offset, 0
 
 
 @kernel
@@ -44,51 +53,58 @@ def normal_of_face(d1, f):
 
 
 @kernel
-def make_faces(d1, n):
-    """Creates faces 0 .. n - 1, at most 64, from `epa.corner`, eight at once, as `make_face` does.
+def make_faces(d1, nface):
+    """Creates faces 0 .. nface - 1, at most 64, from `epa.corner`, eight at once, as `make_face` does.
 
     All corners are stored before the first ones are loaded: a load of eight waits for recent stores of one.
+    epa.place (8, 9, 8) has for each group of eight faces nine rows of eight: x, y, z of corner a, of b, of c.
     """
-    N, P, K, O, run = eights(d1.epa.normal), eights(d1.epa.place), eights(d1.epa.key), eights(d1.epa.offset), FACES // 8
-    for group in range((n + 7) // 8):
+    normals = eights(d1.epa.normal)
+    corners = eights(d1.epa.place)
+    keys = eights(d1.epa.key)
+    offsets, run = eights(d1.epa.offset), FACES // 8
+    for group in range((nface + 7) // 8):
         for lane in range(8):
-            f = min(8 * group + lane, n - 1)
+            face = min(8 * group + lane, nface - 1)
             d1.epa.mark[8 * group + lane] = 0
-            for c in unrolled(range(3)):
-                x, y, z = d1.epa.point[d1.epa.corner[f, c]]
-                at = 72 * group + 24 * c + lane
-                d1.epa.place[at], d1.epa.place[at + 8], d1.epa.place[at + 16] = x, y, z
-    for group in range((n + 7) // 8):
-        k = 9 * group
-        a, b, c = Vec3(P[k : k + 3]), Vec3(P[k + 3 : k + 6]), Vec3(P[k + 6 : k + 9])
-        u = cross(b - a, c - a)
-        nn = dot(u, u)
-        u = where(nn > 0.0, 1.0 / sqrt(fmax(nn, TINY)), 1.0) * u
-        key = where(nn > 0.0, dot(u, c), GROWN)
-        N[group], N[group + run], N[group + 2 * run] = u
-        O[group], K[group] = key, key
-    for f in range(n, 8 * ((n + 7) // 8)):
-        d1.epa.key[f] = GROWN
+            for corner in unrolled(range(3)):
+                x, y, z = d1.epa.point[d1.epa.corner[face, corner]]
+                # row 3 corner + coordinate of the group
+                place = 72 * group + 24 * corner + lane
+                d1.epa.place[place], d1.epa.place[place + 8], d1.epa.place[place + 16] = x, y, z
+    for group in range((nface + 7) // 8):
+        row = 9 * group
+        a, b, c = Vec3(corners[row : row + 3]), Vec3(corners[row + 3 : row + 6]), Vec3(corners[row + 6 : row + 9])
+        normal = cross(b - a, c - a)
+        normal_squared = dot(normal, normal)
+        normal = where(normal_squared > 0.0, 1.0 / sqrt(fmax(normal_squared, TINY)), 1.0) * normal
+        offset = where(normal_squared > 0.0, dot(normal, c), GROWN)
+        # each coordinate of epa.normal has `run` rows
+        normals[group], normals[group + run], normals[group + 2 * run] = normal
+        offsets[group], keys[group] = offset, offset
+    # the rest of the last group is no face
+    for face in range(nface, 8 * ((nface + 7) // 8)):
+        d1.epa.key[face] = GROWN
 
 
 @kernel
-def open_group(d1, f):
-    """If face f is the first of a group of eight, clears the group."""
-    if f % 8 == 0:
+def open_group(d1, face):
+    """Sets the keys of a group of eight faces to GROWN if the face is its first: searches read whole groups."""
+    if face % 8 == 0:
         keys = eights(d1.epa.key)
-        keys[f // 8] = GROWN
+        keys[face // 8] = GROWN
 
 
 @kernel
-def set_neighbours(d1, f, i, j, k):
-    """Sets the edges beyond the edges of face f: 4 face + edge."""
-    d1.epa.neighbour[f, 0], d1.epa.neighbour[f, 1], d1.epa.neighbour[f, 2] = i, j, k
+def set_neighbours(d1, face, beyond0, beyond1, beyond2):
+    """Sets the edges of other faces that coincide with edges 0, 1 and 2 of a face, each as 4 face + edge."""
+    d1.epa.neighbour[face, 0], d1.epa.neighbour[face, 1], d1.epa.neighbour[face, 2] = beyond0, beyond1, beyond2
 
 
 # ---- the first tetrahedron -------------------------------------------------------------------------------------------
 @kernel
 def axis_across(e):
-    """Returns the coordinate axis farthest from the direction of e."""
+    """Returns the coordinate axis along which e has the smallest part."""
     x, y, z = fabs(e[0]), fabs(e[1]), fabs(e[2])
     one, zero = 0.0 * x + 1.0, 0.0 * x
     axis = Vec3(zero, zero, one)
@@ -101,114 +117,118 @@ def axis_across(e):
 
 @kernel
 def second_vertex(m1, d1, size):
-    """Finds vertex 1, apart from vertex 0; returns the number of vertices."""
-    n, a = 1, d1.epa.point[0]
-    for i in range(6):
-        if n == 1:
-            s = 1.0 - 2.0 * (i & 1)
-            x, y, z = 0.0 * s, 0.0 * s, 0.0 * s
-            if i < 2:
-                x = s
-            elif i < 4:
-                y = s
+    """Finds vertex 1, apart from vertex 0, by support points along +-x, +-y, +-z; returns the vertex count."""
+    count, vertex0 = 1, d1.epa.point[0]
+    for k in range(6):
+        if count == 1:
+            sign = 1.0 - 2.0 * (k & 1)
+            x, y, z = 0.0 * sign, 0.0 * sign, 0.0 * sign
+            if k < 2:
+                x = sign
+            elif k < 4:
+                y = sign
             else:
-                z = s
-            e = support_along(m1, d1, Vec3(x, y, z)) - a
-            if dot(e, e) > (FLAT * size) * (FLAT * size):
+                z = sign
+            edge = support_along(m1, d1, Vec3(x, y, z)) - vertex0
+            if dot(edge, edge) > (FLAT * size) * (FLAT * size):
                 keep_vertex(d1, 1)
-                n = 2
-    return n
+                count = 2
+    return count
 
 
 @kernel
 def third_vertex(m1, d1, size):
-    """Finds vertex 2, off the line of the first two."""
-    n, a = 2, d1.epa.point[0]
-    e = d1.epa.point[1] - a
-    u = cross(e, axis_across(e))
-    w = cross(e, u)
-    w = sqrt(dot(u, u) / dot(w, w)) * w
-    for i in range(4):
-        if n == 2:
-            s = 1.0 - 2.0 * (i & 1)
-            c = u if i < 2 else w
-            x = support_along(m1, d1, s * c) - a
-            x = cross(x, e)
-            if dot(x, x) > (FLAT * size) * (FLAT * size) * dot(e, e):
+    """Finds vertex 2, off the line of the first two, along directions orthogonal to it; returns the vertex count."""
+    count, vertex0 = 2, d1.epa.point[0]
+    edge = d1.epa.point[1] - vertex0
+    across = cross(edge, axis_across(edge))
+    across2 = cross(edge, across)
+    across2 = sqrt(dot(across, across) / dot(across2, across2)) * across2
+    for k in range(4):
+        if count == 2:
+            sign = 1.0 - 2.0 * (k & 1)
+            direction = across if k < 2 else across2
+            offset = support_along(m1, d1, sign * direction) - vertex0
+            offset = cross(offset, edge)  # its length is the distance from the line times |edge|
+            if dot(offset, offset) > (FLAT * size) * (FLAT * size) * dot(edge, edge):
                 keep_vertex(d1, 2)
-                n = 3
-    return n
+                count = 3
+    return count
 
 
 @kernel
 def plane_of_three(d1):
     """Returns the unit normal of the first three vertices."""
-    a = d1.epa.point[0]
-    n = cross(d1.epa.point[1] - a, d1.epa.point[2] - a)
-    return 1.0 / sqrt(dot(n, n)) * n
+    vertex0 = d1.epa.point[0]
+    normal = cross(d1.epa.point[1] - vertex0, d1.epa.point[2] - vertex0)
+    return 1.0 / sqrt(dot(normal, normal)) * normal
 
 
 @kernel
 def fourth_vertex(m1, d1, size):
-    """Finds vertex 3, off the plane of the first three, on the side of the larger extent."""
-    n, a, u = 3, d1.epa.point[0], plane_of_three(d1)
-    up = dot(support_along(m1, d1, u) - a, u)
+    """Finds vertex 3, off the plane of the first three, on the side of the larger extent; returns the vertex count."""
+    count, vertex0, normal = 3, d1.epa.point[0], plane_of_three(d1)
+    up = dot(support_along(m1, d1, normal) - vertex0, normal)
     keep_vertex(d1, 3)
-    down = dot(a - support_along(m1, d1, -u), u)
+    down = dot(vertex0 - support_along(m1, d1, -normal), normal)
     if down > up:
         keep_vertex(d1, 3)
         up = down
     if up > FLAT * size:
-        n = 4
-    return n
+        count = 4
+    return count
 
 
 @kernel
 def first_tetrahedron(m1, d1, size):
-    """Completes the simplex to a tetrahedron; returns the number of vertices, below four if flat."""
-    n = d1.simplex.count[0]
-    for k in range(n):
+    """Completes the simplex to the tetrahedron of vertices 0 to 3; returns the number of vertices, below four if flat.
+
+    Reads: simplex.*.  Writes: epa.point, epa.first, epa.vertex.
+    """
+    count = d1.simplex.count[0]
+    for k in range(count):
         d1.epa.point[k] = d1.simplex.point[k]
         d1.epa.first[k] = d1.simplex.first[k]
         d1.epa.vertex[k, 0], d1.epa.vertex[k, 1] = d1.simplex.vertex[k, 0], d1.simplex.vertex[k, 1]
 
     # vertices that add no dimension are removed from a flat simplex
-    a = d1.epa.point[0]
-    if n > 1:
-        e = d1.epa.point[1] - a
-        if not dot(e, e) > (FLAT * size) * (FLAT * size):
-            n = 1
-        elif n > 2:
-            x = cross(e, d1.epa.point[2] - a)
-            xx = dot(x, x)
-            if not xx > (FLAT * size) * (FLAT * size) * dot(e, e):
-                n = 2
-            elif n > 3:
-                height = dot(x, d1.epa.point[3] - a)
-                if not height * height > (1e-3 * size) * (1e-3 * size) * xx:
-                    n = 3
-    if n == 1:
-        n = second_vertex(m1, d1, size)
-    if n == 2:
-        n = third_vertex(m1, d1, size)
-    if n == 3:
-        n = fourth_vertex(m1, d1, size)
-    return n
+    vertex0 = d1.epa.point[0]
+    if count > 1:
+        edge = d1.epa.point[1] - vertex0
+        if not dot(edge, edge) > (FLAT * size) * (FLAT * size):
+            count = 1
+        elif count > 2:
+            normal = cross(edge, d1.epa.point[2] - vertex0)
+            normal_squared = dot(normal, normal)
+            if not normal_squared > (FLAT * size) * (FLAT * size) * dot(edge, edge):
+                count = 2
+            elif count > 3:
+                # height of point 3 above the others' plane, times |normal|
+                height = dot(normal, d1.epa.point[3] - vertex0)
+                if not height * height > (THICK * size) * (THICK * size) * normal_squared:
+                    count = 3
+    if count == 1:
+        count = second_vertex(m1, d1, size)
+    if count == 2:
+        count = third_vertex(m1, d1, size)
+    if count == 3:
+        count = fourth_vertex(m1, d1, size)
+    return count
 
 
 @kernel
 def close_tetrahedron(d1):
-    """Creates the four faces, oriented outwards."""
-    a = d1.epa.point[0]
-    n = cross(d1.epa.point[1] - a, d1.epa.point[2] - a)
-    i, j = 1, 2
-    if dot(n, d1.epa.point[3] - a) > 0.0:
-        i, j = 2, 1
-    # vertex 3 lies behind the face 0 i j
-    make_face(d1, 0, 0, i, j)
-    make_face(d1, 1, 0, 3, i)
-    make_face(d1, 2, i, 3, j)
-    make_face(d1, 3, j, 3, 0)
+    """Creates the four faces of the tetrahedron, oriented outwards, and their neighbours as 4 face + edge."""
+    vertex0 = d1.epa.point[0]
+    normal = cross(d1.epa.point[1] - vertex0, d1.epa.point[2] - vertex0)
+    vertex1, vertex2 = 1, 2
+    if dot(normal, d1.epa.point[3] - vertex0) > 0.0:
+        vertex1, vertex2 = 2, 1
+    # vertex 3 lies behind face 0, which has the vertices 0, vertex1, vertex2
+    make_face(d1, 0, 0, vertex1, vertex2)
+    make_face(d1, 1, 0, 3, vertex1)
+    make_face(d1, 2, vertex1, 3, vertex2)
+    make_face(d1, 3, vertex2, 3, 0)
     set_neighbours(d1, 0, 4 * 1 + 2, 4 * 2 + 2, 4 * 3 + 2)
     set_neighbours(d1, 1, 4 * 3 + 1, 4 * 2 + 0, 4 * 0 + 0)
     set_neighbours(d1, 2, 4 * 1 + 1, 4 * 3 + 0, 4 * 0 + 1)

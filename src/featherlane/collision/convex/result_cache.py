@@ -27,7 +27,10 @@ from featherlane.lanes.record import address
 HEADER, ENTRY, PROOF = 8, 8, 48  # lengths in values
 # offsets in the header: index of the next proof; counts of pairs solved by each method
 NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH, BY_GROWTH = range(5)
-HEIGHT, SIZE, KINDS, VERTEX = range(4, 8)  # offsets in an entry
+KEY, DIRECTION, HEIGHT, SIZE, KINDS, VERTEX = 0, 1, 4, 5, 6, 7  # offsets in an entry
+PLACE = 1  # offset of the index of a proof, in place of the direction
+BYTES = 8  # of a value
+BITS20 = 1 << 20  # more than any number of meshes
 MOST_ENTRIES, MOST_PROOFS = 512, 32  # per world
 # relative to the size: beyond the limit by this, a search finds no contact
 CLEAR = 1e-6
@@ -61,106 +64,114 @@ def forget_all(arrays: dict[str, np.ndarray]) -> None:
 
 
 @kernel
-def find_entry(d, lane, number):
-    """Finds a pair's entry: recall.pair <- address of the entry, and address of the memory; 0: no entry."""
+def find_entry(d, lane, pair_number):
+    """Finds the entry of a pair in the cache of one world; pair_number determines its place.
+
+    Writes: recall.pair[0], the address of the entry, 0 without a cache; recall.pair[1], the address of the memory.
+    """
     memory = d.recall_address[lane]
     entry = 0
     if memory != 0 and d.nrecall > 0:
-        entry = memory + 8 * (HEADER + ENTRY * (number & (d.nrecall - 1)))
+        # nrecall is a power of two
+        entry = memory + BYTES * (HEADER + ENTRY * (pair_number & (d.nrecall - 1)))
     d.recall.pair[0], d.recall.pair[1] = entry, memory
 
 
 @kernel
-def count_method(d1, what):
-    """Counts the method that solved the current pair."""
+def count_method(d1, method):
+    """Counts the method (BY_DIRECTION, BY_PROOF, ...) that solved the current pair, in the header of the memory."""
     if d1.recall.pair[0] != 0:
         memory = scalars(d1, d1.recall.pair[1])
-        memory[what] = memory[what] + 1.0
+        memory[method] = memory[method] + 1.0
 
 
 @kernel
 def shapes_code(d1):
-    """Returns a code of the types and meshes of two shapes."""
-    code = (d1.shapes.type[0] * 16 + d1.shapes.type[1]) * 1048576 + (d1.shapes.data[0] + 1)
-    return code * 1048576 + (d1.shapes.data[1] + 1)
+    """Returns a code of the types and meshes of two shapes: types below 16; meshes, -1 for none, below 2^20."""
+    code = (d1.shapes.type[0] * 16 + d1.shapes.type[1]) * BITS20 + (d1.shapes.data[0] + 1)
+    return code * BITS20 + (d1.shapes.data[1] + 1)
 
 
 # ---- apart -----------------------------------------------------------------------------------------------------------
 @kernel
 def first_reach(m1, d1, u):
     """Returns (height, distance from its centre) of the first core's farthest point along u, in its frame."""
-    a, _ = core_support(m1, d1, 0, u)
-    return dot(a, u), sqrt(dot(a, a))
+    point, _ = core_support(m1, d1, 0, u)
+    return dot(point, u), sqrt(dot(point, point))
 
 
 @kernel
-def second_support(m1, d1, v, vertex):
-    """Returns `core_support` of the second core, for a convex hull by climbing from a given vertex."""
+def second_support(m1, d1, direction, vertex):
+    """Returns (point, vertex): `core_support` of the second core, for a convex hull by climbing from a given vertex."""
     if vertex >= 0 and d1.shapes.type[1] == MESH and is_convex(m1, d1, 1):
         mesh = d1.shapes.data[1]
-        start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
-        vertex = climb(m1, start, n, v, vertex)
-        b = m1.hull_vert[start + vertex]
+        first, count = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
+        vertex = climb(m1, first, count, direction, vertex)
+        point = m1.hull_vert[first + vertex]
     else:
-        b, vertex = core_support(m1, d1, 1, v)
-    return b, vertex
+        point, vertex = core_support(m1, d1, 1, direction)
+    return point, vertex
 
 
 @kernel
 def is_apart_as_before(m1, d1):
     """Returns whether the cached direction proves that the shapes are farther apart than the limit.
 
-    It is constant in the first shape's frame, and so is a hull's extent along it.
+    The direction is constant in the first shape's frame, and so is a hull's extent along it.
+    gap = n . (p2 - p1) - height of the first core along n - height of the second along -n.
     """
     apart = False
     if d1.recall.pair[0] != 0:
         entry = scalars(d1, d1.recall.pair[0])
-        if entry[0] == 1.0 * d1.recall.key[0] and entry[KINDS] == 1.0 * shapes_code(d1):
-            u = Vec3(entry[1:4])
+        if entry[KEY] == 1.0 * d1.recall.key[0] and entry[KINDS] == 1.0 * shapes_code(d1):
+            direction = Vec3(entry[DIRECTION : DIRECTION + 3])
             height, size = entry[HEIGHT], entry[SIZE]
+            # other shapes may have different sizes in each step or world
             if d1.shapes.type[0] != MESH:
-                height, size = first_reach(m1, d1, u)
-            n = d1.shapes.mat[0] @ u
-            v = d1.shapes.mat[1].T @ -n
-            b, vertex = second_support(m1, d1, v, whole(entry[VERTEX]))
+                height, size = first_reach(m1, d1, direction)
+            world_direction = d1.shapes.mat[0] @ direction
+            direction_in_second = d1.shapes.mat[1].T @ -world_direction
+            point, vertex = second_support(m1, d1, direction_in_second, whole(entry[VERTEX]))
             entry[VERTEX] = 1.0 * vertex
-            p = d1.shapes.pos[1] - d1.shapes.pos[0]
-            gap, reach = dot(n, p) - (height + dot(b, v)), core_limit(d1)
-            size = 2.0 * (size + sqrt(dot(p, p))) + sqrt(dot(b, b))
+            centres = d1.shapes.pos[1] - d1.shapes.pos[0]
+            gap, limit = dot(world_direction, centres) - (height + dot(point, direction_in_second)), core_limit(d1)
+            # extent of the shapes, for the tolerance
+            size = 2.0 * (size + sqrt(dot(centres, centres))) + sqrt(dot(point, point))
             clear = CLEAR if is_curved(d1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)) else CLEAR_POLYTOPES
-            apart = gap > reach + clear * size and d1.shapes.limit[0] >= 0.0
+            apart = gap > limit + clear * size and d1.shapes.limit[0] >= 0.0
     return apart
 
 
 @kernel
-def remember_apart(m1, d1, u):
-    """Caches a direction along which the shapes were apart, in the frame of the first."""
+def remember_apart(m1, d1, direction):
+    """Caches a direction along which the shapes were apart, of any length, in the frame of the first."""
     if d1.recall.pair[0] != 0:
         entry, one = scalars(d1, d1.recall.pair[0]), 1.0
-        u, _ = normalize3(u)
-        entry[0] = one * d1.recall.key[0]
-        entry[1:4] = u
-        entry[HEIGHT], entry[SIZE] = first_reach(m1, d1, u)
+        direction, _ = normalize3(direction)
+        entry[KEY] = one * d1.recall.key[0]
+        entry[DIRECTION : DIRECTION + 3] = direction
+        entry[HEIGHT], entry[SIZE] = first_reach(m1, d1, direction)
         entry[KINDS], entry[VERTEX] = one * shapes_code(d1), one * NO_VERTEX
 
 
 # ---- touching --------------------------------------------------------------------------------------------------------
 @kernel
 def proof_at(d1, place):
-    """Returns the address of a proof."""
-    return d1.recall.pair[1] + 8 * (HEADER + ENTRY * d1.nrecall + PROOF * place)
+    """Returns the address of the proof with index `place`."""
+    return d1.recall.pair[1] + BYTES * (HEADER + ENTRY * d1.nrecall + PROOF * place)
 
 
 @kernel
 def known_proof(d1):
-    """Returns the address of the pair's proof, 0: there is none."""
+    """Returns the address of the pair's proof, 0 if there is none."""
     address = 0
     if d1.recall.pair[0] != 0:
         entry, key = scalars(d1, d1.recall.pair[0]), 1.0 * d1.recall.key[0]
-        if entry[0] == -key:
-            place = proof_at(d1, whole(entry[1]))
+        # the negative key: the entry holds the index of a proof; another pair may have replaced it since
+        if entry[KEY] == -key:
+            place = proof_at(d1, whole(entry[PLACE]))
             proof = scalars(d1, place)
-            if proof[0] == key:
+            if proof[KEY] == key:
                 address = place
     return address
 
@@ -171,8 +182,9 @@ def new_proof(d1):
     address = known_proof(d1)
     if address == 0:
         memory, entry = scalars(d1, d1.recall.pair[1]), scalars(d1, d1.recall.pair[0])
+        # the next place of the ring buffer; the entry then refers to it
         place = whole(memory[NEXT])
         memory[NEXT] = 1.0 * ((place + 1) % d1.nproof)
-        entry[0], entry[1] = -(1.0 * d1.recall.key[0]), 1.0 * place
+        entry[KEY], entry[PLACE] = -(1.0 * d1.recall.key[0]), 1.0 * place
         address = proof_at(d1, place)
     return address

@@ -2,6 +2,10 @@
 
 A facet is isolated if no other vertex of the difference is near its plane.  Then every search ends at this facet, and
 the results derived from it are bitwise identical with or without a search.
+
+The facet is given by facet.kind and facet.vertex (facet.py): facet.vertex[side] has three vertices of a core; a face,
+or a single vertex, is stored three times.  convex.mat is the second shape's orientation in the frame of the first.
+`0.0 * x` is a zero with the precision of x.
 """
 
 from featherlane.prelude import *
@@ -27,72 +31,98 @@ from featherlane.collision.convex.facet import (
 from featherlane.collision.convex.facet_depth import LEVEL, PARALLEL, measure_facet
 from featherlane.collision.convex.support import is_convex, unit_axis
 
+SAME_SIDE = 0.5  # least cosine between the facet's normal and the search's
 SETTLED = 1e-10  # relative to the size: maximum error of a search's depth, including slivers
 ALIKE = 1e-3  # maximum difference of a face's normal and a search's; MuJoCo merges faces that differ by less
 
 
 # ---- edges -----------------------------------------------------------------------------------------------------------
 @kernel
-def neighbours(m1, d1, side, i):
-    """Returns the number of neighbours of vertex i of a core."""
-    kind, n = d1.shapes.type[side], 0
-    if kind == MESH:
-        n = m1.hull_edgenum[m1.hull_vertadr[d1.shapes.data[side]] + i]
-    elif kind == BOX:
-        n = 3
-    elif kind == CAPSULE:
-        n = 1
-    return n
+def count_neighbours(m1, d1, side, vertex):
+    """Returns the number of vertices that edges of a core connect to a vertex."""
+    shape, count = d1.shapes.type[side], 0
+    if shape == MESH:
+        count = m1.hull_edgenum[m1.hull_vertadr[d1.shapes.data[side]] + vertex]
+    elif shape == BOX:
+        count = 3
+    elif shape == CAPSULE:
+        count = 1
+    return count
 
 
 @kernel
-def neighbour(m1, d1, side, i, k):
-    """Returns neighbour k of vertex i of a core."""
-    kind, other = d1.shapes.type[side], 1 - i
-    if kind == MESH:
-        other = m1.hull_edge[m1.hull_edgeadr[m1.hull_vertadr[d1.shapes.data[side]] + i] + k]
-    elif kind == BOX:
-        other = i ^ (1 << k)
+def neighbour(m1, d1, side, vertex, number):
+    """Returns the neighbour with this number of a vertex of a core."""
+    # of a segment the other end; of a box the corner whose bit `number` differs
+    shape, other = d1.shapes.type[side], 1 - vertex
+    if shape == MESH:
+        other = m1.hull_edge[m1.hull_edgeadr[m1.hull_vertadr[d1.shapes.data[side]] + vertex] + number]
+    elif shape == BOX:
+        other = vertex ^ (1 << number)
     return other
 
 
 @kernel
-def edge_falls(m1, d1, side, k, e, u, tilt, slack):
-    """Returns whether the edge e to vertex k descends along u more steeply than the tilt; true on the facet."""
-    fall = -dot(e, u) - slack
-    return (fall > 0.0 and fall * fall > (tilt * tilt) * dot(e, e)) or is_of_facet(m1, d1, side, k)
+def is_steep_or_on_facet(m1, d1, side, neighbour_vertex, edge, normal, slope, slack):
+    """Returns whether an edge descends along a normal more steeply than the slope, or its end is on the facet.
+
+    Args:
+        neighbour_vertex: end of the edge.
+        edge: vector to this end.
+        slope: sine of the angle of descent.
+        slack: height that the edge may lose by errors [m].
+    """
+    fall = -dot(edge, normal) - slack
+    return (fall > 0.0 and fall * fall > (slope * slope) * dot(edge, edge)) or is_of_facet(
+        m1, d1, side, neighbour_vertex
+    )
 
 
 @kernel
-def falls_away(m1, d1, side, i, u, tilt, slack):
-    """Returns whether all edges from vertex i to vertices outside the facet descend along u more steeply than the tilt.
+def is_lower_around(m1, d1, side, vertex, normal, slope, slack):
+    """Returns whether a core falls away from the facet at one of its vertices.
 
-    Also false if the vertex has a face that a search might confuse with its result (`is_distinct_face`).  The edges of
-    such a face may be steep: corners closer than its flatness error.
+    That is, whether all edges from the vertex to vertices outside the facet descend along the normal (in the shape's
+    frame) more steeply than the slope, after subtracting the slack.  Also false if the vertex has a face that a search
+    might confuse with its result (`is_distinct_face`).  The edges of such a face may be steep: corners closer than its
+    flatness error.
     """
-    away, p = True, vertex_of(m1, d1, side, i)
+    lower, position = True, vertex_of(m1, d1, side, vertex)
     if d1.shapes.type[side] == MESH:
         # the shape's type is evaluated once, not for each edge
         first = m1.hull_vertadr[d1.shapes.data[side]]
-        for c in range(m1.hull_edgeadr[first + i], m1.hull_edgeadr[first + i] + m1.hull_edgenum[first + i]):
-            k = m1.hull_edge[c]
-            away = away and edge_falls(m1, d1, side, k, m1.hull_vert[first + k] - p, u, tilt, slack)
+        for k in range(
+            m1.hull_edgeadr[first + vertex], m1.hull_edgeadr[first + vertex] + m1.hull_edgenum[first + vertex]
+        ):
+            neighbour_vertex = m1.hull_edge[k]
+            lower = lower and is_steep_or_on_facet(
+                m1, d1, side, neighbour_vertex, m1.hull_vert[first + neighbour_vertex] - position, normal, slope, slack
+            )
     else:
-        for c in range(neighbours(m1, d1, side, i)):
-            k = neighbour(m1, d1, side, i, c)
-            away = away and edge_falls(m1, d1, side, k, vertex_of(m1, d1, side, k) - p, u, tilt, slack)
-    face = face_towards(m1, d1, side, i, u, 2.0 * ALIKE) if away else NO_FACE
-    return away and (face == NO_FACE or is_distinct_face(m1, d1, side, face))
+        for k in range(count_neighbours(m1, d1, side, vertex)):
+            neighbour_vertex = neighbour(m1, d1, side, vertex, k)
+            lower = lower and is_steep_or_on_facet(
+                m1,
+                d1,
+                side,
+                neighbour_vertex,
+                vertex_of(m1, d1, side, neighbour_vertex) - position,
+                normal,
+                slope,
+                slack,
+            )
+    face = face_towards(m1, d1, side, vertex, normal, 2.0 * ALIKE) if lower else NO_FACE
+    return lower and (face == NO_FACE or is_distinct_face(m1, d1, side, face))
 
 
 @kernel
-def has_edge_along(m1, d1, side, i, u):
-    """Returns whether vertex i of a core has an edge that is nearly orthogonal to u, as `edge_across` may find."""
-    p, found = vertex_of(m1, d1, side, i), False
-    for c in range(neighbours(m1, d1, side, i)):
-        e = vertex_of(m1, d1, side, neighbour(m1, d1, side, i, c)) - p
-        rise = dot(e, u)
-        found = found or not rise * rise > (2.0 * PARALLEL) * (2.0 * PARALLEL) * dot(e, e)
+def has_edge_along(m1, d1, side, vertex, direction):
+    """Returns whether a vertex of a core has an edge nearly orthogonal to a direction (`edge_orthogonal_to`)."""
+    position, found = vertex_of(m1, d1, side, vertex), False
+    for k in range(count_neighbours(m1, d1, side, vertex)):
+        edge = vertex_of(m1, d1, side, neighbour(m1, d1, side, vertex, k)) - position
+        rise = dot(edge, direction)
+        found = found or not rise * rise > (2.0 * PARALLEL) * (2.0 * PARALLEL) * dot(edge, edge)
     return found
 
 
@@ -105,33 +135,38 @@ def is_distinct_face(m1, d1, side, face):
     parallel faces, so its faces always count as confusable.
     """
     other, kind, distinct = 1 - side, d1.facet.kind[0], d1.shapes.type[side] == BOX
+    # the facet has an edge or a single vertex of the box, not a face or a triangle
     distinct = distinct and (kind == CROSSING or d1.facet.vertex[side, 0] == d1.facet.vertex[side, 2])
     if distinct:
-        n = unit_axis(face // 2, 2.0 * (face % 2) - 1.0 + 0.0 * d1.shapes.size[0][0])
+        normal = unit_axis(face // 2, 2.0 * (face % 2) - 1.0 + 0.0 * d1.shapes.size[0][0])
+        # the face's normal in the frame of the other shape
         if side == 0:
-            u = d1.convex.mat[0].T @ n
+            normal_in_other = d1.convex.mat[0].T @ normal
         else:
-            u = d1.convex.mat[0] @ n
+            normal_in_other = d1.convex.mat[0] @ normal
         if has_face(d1, other):
-            v, _ = plane_of_face(m1, d1, other)
-            v = u + v
-            distinct = d1.shapes.type[other] == MESH and dot(v, v) > (2.0 * PARALLEL) * (2.0 * PARALLEL)
-            f = d1.facet.vertex[other, 0]
-            for c in range(m1.hull_polyvertnum[f] if distinct else 0):
-                i = m1.hull_polyvert[m1.hull_polyvertadr[f] + c]
-                distinct = distinct and not has_edge_along(m1, d1, other, i, u)
+            other_normal, _ = plane_of_face(m1, d1, other)
+            sum_of_normals = normal_in_other + other_normal  # 0 for parallel faces that touch
+            # against another box's face a search may end with two faces; a hull's face must not be parallel
+            distinct = d1.shapes.type[other] == MESH and dot(sum_of_normals, sum_of_normals) > (2.0 * PARALLEL) * (
+                2.0 * PARALLEL
+            )
+            other_face = d1.facet.vertex[other, 0]
+            for k in range(m1.hull_polyvertnum[other_face] if distinct else 0):
+                vertex = m1.hull_polyvert[m1.hull_polyvertadr[other_face] + k]
+                distinct = distinct and not has_edge_along(m1, d1, other, vertex, normal_in_other)
         else:
-            for c in range(3):
-                i = d1.facet.vertex[other, c]
-                distinct = distinct and not has_edge_along(m1, d1, other, i, u)
+            for k in range(3):
+                vertex = d1.facet.vertex[other, k]
+                distinct = distinct and not has_edge_along(m1, d1, other, vertex, normal_in_other)
     return distinct
 
 
 @kernel
 def edge_of_facet(m1, d1, side):
-    """Returns the vector along the facet's edge, in the frame of its shape."""
-    i, j = d1.facet.vertex[side, 0], d1.facet.vertex[side, 2]
-    return vertex_of(m1, d1, side, j) - vertex_of(m1, d1, side, i)
+    """Returns the vector along the facet's edge of a core, in its shape's frame; its ends are stored first and last."""
+    vertex1, vertex2 = d1.facet.vertex[side, 0], d1.facet.vertex[side, 2]
+    return vertex_of(m1, d1, side, vertex2) - vertex_of(m1, d1, side, vertex1)
 
 
 @kernel
@@ -145,8 +180,8 @@ def error_of_facet(m1, d1, size):
     if kind == FACES:
         total = LEVEL * (WELL_INSIDE * size)
     elif kind == FACE_EDGE:
-        v = d1.convex.mat[0].T @ d1.convex.normal[0]
-        total = total + fabs(dot(edge_of_facet(m1, d1, 1), v))
+        normal_in_second = d1.convex.mat[0].T @ d1.convex.normal[0]
+        total = total + fabs(dot(edge_of_facet(m1, d1, 1), normal_in_second))
     elif kind == EDGE_FACE:
         total = total + fabs(dot(edge_of_facet(m1, d1, 0), d1.convex.normal[0]))
     return total
@@ -163,84 +198,102 @@ def is_separate_facet(m1, d1, size, inside):
     But faces are only nearly flat, so for an adjacent vertex that descends by less than twice PARALLEL the test fails.
     It also fails on a hull that is only nearly convex, because support points may stop short of the highest vertex.
     """
-    n, slack = d1.convex.normal[0], SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
-    v = d1.convex.mat[0].T @ n
-    tilt, u = slack / inside, -v
+    normal, slack = d1.convex.normal[0], SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
+    normal_in_second = d1.convex.mat[0].T @ normal
+    slope, outward_of_second = slack / inside, -normal_in_second
+    # nearly flat faces and nearly convex hulls need a steeper descent
     if has_face(d1, 0) or has_face(d1, 1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)):
-        tilt = fmax(tilt, 2.0 * PARALLEL)
-    alone = slack < 0.5 * ALIKE * inside
+        slope = fmax(slope, 2.0 * PARALLEL)
+    isolated = slack < 0.5 * ALIKE * inside
+    # the facet's different vertices; duplicates follow each other
     if not has_face(d1, 0):
         for k in range(3):
-            if alone and (k == 0 or d1.facet.vertex[0, k] != d1.facet.vertex[0, k - 1]):
-                alone = falls_away(m1, d1, 0, d1.facet.vertex[0, k], n, tilt, slack)
+            if isolated and (k == 0 or d1.facet.vertex[0, k] != d1.facet.vertex[0, k - 1]):
+                isolated = is_lower_around(m1, d1, 0, d1.facet.vertex[0, k], normal, slope, slack)
     if not has_face(d1, 1):
         for k in range(3):
-            if alone and (k == 0 or d1.facet.vertex[1, k] != d1.facet.vertex[1, k - 1]):
-                alone = falls_away(m1, d1, 1, d1.facet.vertex[1, k], u, tilt, slack)
-    return alone
+            if isolated and (k == 0 or d1.facet.vertex[1, k] != d1.facet.vertex[1, k - 1]):
+                isolated = is_lower_around(m1, d1, 1, d1.facet.vertex[1, k], outward_of_second, slope, slack)
+    return isolated
 
 
 # ---- where a search ended --------------------------------------------------------------------------------------------
 @kernel
-def edge_across(m1, d1, side, i, u):
-    """Returns the end of the only edge from vertex i of a core that is orthogonal to u; -1: none or several."""
-    p, found, other = vertex_of(m1, d1, side, i), 0, -1
-    for c in range(neighbours(m1, d1, side, i)):
-        k = neighbour(m1, d1, side, i, c)
-        e = vertex_of(m1, d1, side, k) - p
-        rise = dot(e, u)
-        if rise * rise <= PARALLEL * PARALLEL * dot(e, e):
-            found, other = found + 1, k
-    if found != 1:
-        other = -1
-    return other
+def edge_orthogonal_to(m1, d1, side, vertex, direction):
+    """Returns the end of the only edge from a vertex of a core orthogonal to a direction; -1: none or several."""
+    position, count, end = vertex_of(m1, d1, side, vertex), 0, -1
+    for k in range(count_neighbours(m1, d1, side, vertex)):
+        neighbour_vertex = neighbour(m1, d1, side, vertex, k)
+        edge = vertex_of(m1, d1, side, neighbour_vertex) - position
+        rise = dot(edge, direction)
+        if rise * rise <= PARALLEL * PARALLEL * dot(edge, edge):
+            count, end = count + 1, neighbour_vertex
+    if count != 1:
+        end = -1
+    return end
 
 
 @kernel
-def settle_on_edge(m1, d1, side, face, i):
-    """Sets the facet of one core's face and the other's edge at vertex i that is parallel to it, if there is one."""
-    set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
-    n, _ = plane_of_face(m1, d1, side)
-    if side == 0:
-        u = d1.convex.mat[0].T @ n
-    else:
-        u = d1.convex.mat[0] @ n
-    k, good = edge_across(m1, d1, 1 - side, i, u), False
-    if k >= 0 and edge_across(m1, d1, 1 - side, k, u) == i:
-        for c in range(3):
-            d1.facet.vertex[1 - side, c] = min(i, k) if c == 0 else max(i, k)
-        good = measure_facet(m1, d1) > 0.0
-    return good
-
-
-@kernel
-def settle_on_facet(m1, d1, i, j, u):
-    """Sets the facet of three points of the difference, and replaces the search's result by values derived from it.
+def settle_on_edge(m1, d1, side, face, vertex):
+    """Sets the facet of a face of one core and a parallel edge of the other core; returns whether it is valid.
 
     Args:
-        i, j: the points' vertices of the first and of the second core; may contain duplicates.
-        u: the normal that was found; if the facet's differs, or the origin's projection is not on the facet,
-            facet.kind is NO_FACET, and `convex_*` is undefined.
+        side: the core with the face.
+        vertex: the edge starts at this vertex of the other core.
+
+    Writes: facet.kind, facet.vertex; convex.* if valid.
     """
-    good = False
-    v = d1.convex.mat[0].T @ u
-    if min(i[0], j[0]) >= 0:
-        face, other = face_towards(m1, d1, 0, i[0], u, ALIKE), face_towards(m1, d1, 1, j[0], -v, ALIKE)
-        if face != NO_FACE and other != NO_FACE:
-            set_facet(d1, FACES, (face, face, face), (other, other, other))
-            good = measure_facet(m1, d1) > 0.0
-        if not good and face != NO_FACE:
-            good = settle_on_edge(m1, d1, 0, face, j[0])
-        if not good and other != NO_FACE:
-            good = settle_on_edge(m1, d1, 1, other, i[0])
-        if not good and face != NO_FACE and j[0] == j[1] and j[0] == j[2]:
-            set_facet(d1, FACE_FIRST, (face, face, face), j)
-            good = measure_facet(m1, d1) > 0.0
-        if not good and other != NO_FACE and i[0] == i[1] and i[0] == i[2]:
-            set_facet(d1, FACE_SECOND, i, (other, other, other))
-            good = measure_facet(m1, d1) > 0.0
-    if not good:
-        name_facet(d1, i, j)
-        good = measure_facet(m1, d1) > 0.0
-    if not good or dot(d1.convex.normal[0], u) < 0.5:
+    set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
+    # the face's normal, in the frame of the other shape
+    normal, _ = plane_of_face(m1, d1, side)
+    if side == 0:
+        normal_in_other = d1.convex.mat[0].T @ normal
+    else:
+        normal_in_other = d1.convex.mat[0] @ normal
+    end, is_found = edge_orthogonal_to(m1, d1, 1 - side, vertex, normal_in_other), False
+    # the edge must be the only one from its other end, too, so that any search finds it
+    if end >= 0 and edge_orthogonal_to(m1, d1, 1 - side, end, normal_in_other) == vertex:
+        for k in range(3):
+            d1.facet.vertex[1 - side, k] = min(vertex, end) if k == 0 else max(vertex, end)
+        is_found = measure_facet(m1, d1) > 0.0
+    return is_found
+
+
+@kernel
+def settle_on_facet(m1, d1, vertices1, vertices2, normal):
+    """Sets the facet of three points of the difference, and replaces the search's result by values derived from it.
+
+    Kinds are tried in this order: two faces, a face and an edge, a face and a vertex, then the triangle or
+    parallelogram of the points.
+
+    Args:
+        vertices1, vertices2: the points' vertices of the first and of the second core; may contain duplicates.
+        normal: the normal that was found, in the frame of the first shape.
+
+    Writes: facet.kind, facet.vertex, convex.*.  If the facet's normal differs from the given one, or the origin's
+    projection is not on the facet, facet.kind is NO_FACET, and convex.* is undefined.
+    """
+    is_found = False
+    normal_in_second = d1.convex.mat[0].T @ normal
+    # points of curved shapes have no vertex
+    if min(vertices1[0], vertices2[0]) >= 0:
+        face1 = face_towards(m1, d1, 0, vertices1[0], normal, ALIKE)
+        face2 = face_towards(m1, d1, 1, vertices2[0], -normal_in_second, ALIKE)
+        if face1 != NO_FACE and face2 != NO_FACE:
+            set_facet(d1, FACES, (face1, face1, face1), (face2, face2, face2))
+            is_found = measure_facet(m1, d1) > 0.0
+        if not is_found and face1 != NO_FACE:
+            is_found = settle_on_edge(m1, d1, 0, face1, vertices2[0])
+        if not is_found and face2 != NO_FACE:
+            is_found = settle_on_edge(m1, d1, 1, face2, vertices1[0])
+        if not is_found and face1 != NO_FACE and vertices2[0] == vertices2[1] and vertices2[0] == vertices2[2]:
+            set_facet(d1, FACE_FIRST, (face1, face1, face1), vertices2)
+            is_found = measure_facet(m1, d1) > 0.0
+        if not is_found and face2 != NO_FACE and vertices1[0] == vertices1[1] and vertices1[0] == vertices1[2]:
+            set_facet(d1, FACE_SECOND, vertices1, (face2, face2, face2))
+            is_found = measure_facet(m1, d1) > 0.0
+    if not is_found:
+        name_facet(d1, vertices1, vertices2)
+        is_found = measure_facet(m1, d1) > 0.0
+    if not is_found or dot(d1.convex.normal[0], normal) < SAME_SIDE:
         d1.facet.kind[0] = NO_FACET

@@ -11,6 +11,9 @@ of a ball is the same in all directions.
 
 A corner of a box, a vertex of a hull and an end of a capsule have an index (`support.vertex`); for a point of an
 ellipsoid or a cylinder it is -1.
+
+m1 and d1 are the model and the data of one world.  `side` is 0 for the first shape, 1 for the second; shapes.*[side]
+holds its type, size, pose and mesh.  The frequent product `0.0 * x` is a zero with the precision of x.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3; MuJoCo mjc_*Support.
 """
 
@@ -19,13 +22,14 @@ from featherlane.model.hull import ASK_ALL, CELLS
 
 PRISM = 8  # six vertices `shapes.prism`, in the frame of the shape that has this type
 NO_VERTEX = -1
+NO_LENGTH = 1e-300  # a direction shorter than this selects no point of a curve or surface
 CLIMB = 48  # hull vertices above which climbing along edges is faster than testing all
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 @kernel
 def core_radius(d1, side):
-    """Returns the radius around the shape's core."""
+    """Returns the radius around the shape's core: that of a sphere or a capsule, else 0 [m]."""
     radius = 0.0 * d1.shapes.size[side][0]
     if d1.shapes.type[side] in (SPHERE, CAPSULE):
         radius = d1.shapes.size[side][0]
@@ -41,13 +45,13 @@ def core_limit(d1):
 @kernel
 def is_curved(d1):
     """Returns whether one of the cores is not a polytope."""
-    i, j = d1.shapes.type[0], d1.shapes.type[1]
-    return i in (ELLIPSOID, CYLINDER) or j in (ELLIPSOID, CYLINDER)
+    type1, type2 = d1.shapes.type[0], d1.shapes.type[1]
+    return type1 in (ELLIPSOID, CYLINDER) or type2 in (ELLIPSOID, CYLINDER)
 
 
 @kernel
 def is_convex(m1, d1, side):
-    """Returns whether a core is exactly convex, according to its edges."""
+    """Returns whether a core is exactly convex; the hull of a mesh may not be, by rounding (hull_convex)."""
     convex = True
     if d1.shapes.type[side] == MESH:
         convex = m1.hull_convex[d1.shapes.data[side]] == 1
@@ -56,103 +60,120 @@ def is_convex(m1, d1, side):
 
 @kernel
 def signed(size, u):
-    """Returns size with the sign of u, and 1 if that is plus."""
-    bit, x = 1, size
+    """Returns (size with the sign of u, 1 if this sign is plus else 0)."""
+    is_positive, coordinate = 1, size
     if u < 0.0:
-        bit, x = 0, -size
-    return x, bit
+        is_positive, coordinate = 0, -size
+    return coordinate, is_positive
 
 
 @kernel
-def unit_axis(i, s):
-    """Returns s times axis i."""
-    zero = 0.0 * s
-    v = Vec3(zero, zero, s)
-    if i == 0:
-        v = Vec3(s, zero, zero)
-    elif i == 1:
-        v = Vec3(zero, s, zero)
+def unit_axis(axis, length):
+    """Returns the vector of this length (1 or -1) along a coordinate axis."""
+    zero = 0.0 * length
+    v = Vec3(zero, zero, length)
+    if axis == 0:
+        v = Vec3(length, zero, zero)
+    elif axis == 1:
+        v = Vec3(zero, length, zero)
     return v
 
 
 @kernel
 def ellipsoid_support(size, u):
-    """Returns D^2 u / |D u|."""
-    v = Vec3(size[0] * u[0], size[1] * u[1], size[2] * u[2])
-    norm = norm3(v)
-    if norm > 1e-300:
-        w = (1.0 / norm) * v
-        v = Vec3(size[0] * w[0], size[1] * w[1], size[2] * w[2])
-    return v
+    """Returns the support point D^2 u / |D u| of an ellipsoid, D the diagonal matrix of its sizes."""
+    support = Vec3(size[0] * u[0], size[1] * u[1], size[2] * u[2])
+    norm = norm3(support)  # |D u|
+    if norm > NO_LENGTH:
+        unit = (1.0 / norm) * support
+        support = Vec3(size[0] * unit[0], size[1] * unit[1], size[2] * unit[2])
+    return support
 
 
 @kernel
 def cylinder_support(size, u):
-    """Returns a point of a rim; for u along the axis, the one on the x axis."""
+    """Returns the support point of a cylinder, on a rim; for u along the axis, the point of the rim on the x axis.
+
+    size: radius and half length [m].
+    """
     z, _ = signed(size[1], u[2])
     norm = sqrt(u[0] * u[0] + u[1] * u[1])
     x, y = size[0], 0.0 * size[0]
-    if norm > 1e-300:
-        s = size[0] / norm
-        x, y = u[0] * s, u[1] * s
+    if norm > NO_LENGTH:
+        scale = size[0] / norm
+        x, y = u[0] * scale, u[1] * scale
     return Vec3(x, y, z)
 
 
 @kernel
-def highest_vertex(m1, start, n, u):
-    """Returns the first of the hull's highest vertices, by testing all."""
+def highest_vertex(m1, start, count, u):
+    """Returns the first of a hull's highest vertices along u, by testing all; the index counts from the hull's first.
+
+    start, count: first vertex of the hull in hull_vert, and number of its vertices.
+    """
     best = dot(m1.hull_vert[start], u)
     vertex = where(best < best, best, 0.0)  # finite even for a NaN direction
-    for i in range(1, n):
-        height = dot(m1.hull_vert[start + i], u)
-        vertex, best = where(height > best, i, vertex), fmax(height, best)
+    for k in range(1, count):
+        height = dot(m1.hull_vert[start + k], u)
+        vertex, best = where(height > best, k, vertex), fmax(height, best)
     return whole(vertex)
 
 
 @kernel
-def climb(m1, start, n, u, vertex):
-    """Returns a highest vertex, by moving from a vertex to its highest neighbour, which is exact on a convex hull.
+def climb(m1, start, count, u, vertex):
+    """Returns a hull's highest vertex along u, by moving from a vertex to its highest neighbour.
 
-    The maximum uses a select, not a branch, because which neighbour is higher cannot be predicted.
+    This is exact on a convex hull.  The maximum uses a select, not a branch, because which neighbour is higher cannot
+    be predicted.
+
+    Args:
+        start, count: first vertex of the hull in hull_vert, and number of its vertices.
+        vertex: where the search starts, counted from the hull's first vertex; as the result.
     """
     best = dot(m1.hull_vert[start + vertex], u)
-    for _ in range(n):
-        at, higher = start + vertex, where(best < best, best, -1.0)
-        for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
-            i = m1.hull_edge[k]
-            height = dot(m1.hull_vert[start + i], u)
-            higher, best = where(height > best, i, higher), fmax(height, best)
-        if higher < 0.0:
+    for _ in range(count):
+        # neighbour: a value, because `where` selects it; -1 if no neighbour is higher
+        here, neighbour = start + vertex, where(best < best, best, -1.0)
+        for edge in range(m1.hull_edgeadr[here], m1.hull_edgeadr[here] + m1.hull_edgenum[here]):
+            k = m1.hull_edge[edge]
+            height = dot(m1.hull_vert[start + k], u)
+            neighbour, best = where(height > best, k, neighbour), fmax(height, best)
+        if neighbour < 0.0:
             break
-        vertex = whole(higher)
+        vertex = whole(neighbour)
     return vertex
 
 
 @kernel
 def cell_of(u):
-    """Returns the index of the cell of directions that contains u; the order is that of `model.hull`."""
-    a, b, c = fabs(u[0]), fabs(u[1]), fabs(u[2])
-    face, x, y, z = 0, u[0], u[1], u[2]
-    if b > a and b >= c:
-        face, x, y, z = 2, u[1], u[2], u[0]
-    elif c > a:
-        face, x, y, z = 4, u[2], u[0], u[1]
-    if x > 0.0:
+    """Returns the index of the cell of directions that contains u; the order is that of `model.hull`.
+
+    u is projected on a cube: face 2 k if the negative axis k is the major one, 2 k + 1 if the positive one is.  A face
+    has CELLS x CELLS cells.
+    """
+    x_size, y_size, z_size = fabs(u[0]), fabs(u[1]), fabs(u[2])
+    face, major, minor1, minor2 = 0, u[0], u[1], u[2]
+    if y_size > x_size and y_size >= z_size:
+        face, major, minor1, minor2 = 2, u[1], u[2], u[0]
+    elif z_size > x_size:
+        face, major, minor1, minor2 = 4, u[2], u[0], u[1]
+    # coordinates on the face, from -1 to 1, are mapped to 0 .. CELLS - 1
+    if major > 0.0:
         face += 1
-    s = (0.5 * CELLS) / fabs(x)
-    i = whole(clip(y * s + 0.5 * CELLS, 0.0, CELLS - 1.0))
-    j = whole(clip(z * s + 0.5 * CELLS, 0.0, CELLS - 1.0))
-    return (face * CELLS + i) * CELLS + j
+    scale = (0.5 * CELLS) / fabs(major)
+    row = whole(clip(minor1 * scale + 0.5 * CELLS, 0.0, CELLS - 1.0))
+    column = whole(clip(minor2 * scale + 0.5 * CELLS, 0.0, CELLS - 1.0))
+    return (face * CELLS + row) * CELLS + column
 
 
 @kernel
 def highest_prism_vertex(d1, u):
-    """Returns the first of the prism's highest vertices."""
+    """Returns the index of the first of the prism's highest vertices along u."""
     vertex, best = 0, dot(d1.shapes.prism[0], u)
-    for i in range(1, 6):
-        height = dot(d1.shapes.prism[i], u)
+    for k in range(1, 6):
+        height = dot(d1.shapes.prism[k], u)
         if height > best:
-            vertex, best = i, height
+            vertex, best = k, height
     return vertex
 
 
@@ -160,35 +181,36 @@ def highest_prism_vertex(d1, u):
 def core_support(m1, d1, side, u):
     """Returns (point, vertex) of the farthest point of the shape's core along u, both in the shape's own frame.
 
+    vertex: its index, NO_VERTEX on a curved shape.  Bit k of a box's vertex is 1 if coordinate k is positive.
     Climbing starts from the farthest vertex along the middle of the direction's cell.  In about one of three cases
     this is not the result yet.
     """
-    shape, size = d1.shapes.type[side], d1.shapes.size[side]
+    kind, size = d1.shapes.type[side], d1.shapes.size[side]
     vertex, zero = NO_VERTEX, 0.0 * size[0]
     x, y, z = zero, zero, zero
-    if shape == MESH:
+    if kind == MESH:
         mesh = d1.shapes.data[side]
-        start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
-        if n > ASK_ALL:
-            vertex = climb(m1, start, n, u, m1.hull_start[m1.hull_startadr[mesh] + cell_of(u)])
+        first, count = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
+        if count > ASK_ALL:
+            vertex = climb(m1, first, count, u, m1.hull_start[m1.hull_startadr[mesh] + cell_of(u)])
         else:
-            vertex = highest_vertex(m1, start, n, u)
-        x, y, z = m1.hull_vert[start + vertex]
-    elif shape == BOX:
-        x, i = signed(size[0], u[0])
-        y, j = signed(size[1], u[1])
-        z, k = signed(size[2], u[2])
-        vertex = i + 2 * j + 4 * k
-    elif shape == CYLINDER:
+            vertex = highest_vertex(m1, first, count, u)
+        x, y, z = m1.hull_vert[first + vertex]
+    elif kind == BOX:
+        x, x_bit = signed(size[0], u[0])
+        y, y_bit = signed(size[1], u[1])
+        z, z_bit = signed(size[2], u[2])
+        vertex = x_bit + 2 * y_bit + 4 * z_bit
+    elif kind == CYLINDER:
         x, y, z = cylinder_support(size, u)
-    elif shape == ELLIPSOID:
+    elif kind == ELLIPSOID:
         x, y, z = ellipsoid_support(size, u)
-    elif shape == CAPSULE:
+    elif kind == CAPSULE:
         z, vertex = signed(size[1], u[2])
-    elif shape == PRISM:
+    elif kind == PRISM:
         vertex = highest_prism_vertex(d1, u)
         x, y, z = d1.shapes.prism[vertex]
-    else:
+    else:  # a sphere's core is its centre
         vertex = 0
     return Vec3(x, y, z), vertex
 
@@ -196,10 +218,10 @@ def core_support(m1, d1, side, u):
 # ---- the difference of two shapes ------------------------------------------------------------------------------------
 @kernel
 def look_from_first(d1):
-    """Computes the pose of the second shape in the frame of the first."""
-    R = d1.shapes.mat[0]
-    d1.convex.pos[0] = R.T @ (d1.shapes.pos[1] - d1.shapes.pos[0])
-    d1.convex.mat[0] = R.T @ d1.shapes.mat[1]
+    """Computes the pose of the second shape in the frame of the first: convex.pos and convex.mat."""
+    first_mat = d1.shapes.mat[0]
+    d1.convex.pos[0] = first_mat.T @ (d1.shapes.pos[1] - d1.shapes.pos[0])
+    d1.convex.mat[0] = first_mat.T @ d1.shapes.mat[1]
 
 
 @stage
@@ -211,17 +233,21 @@ def support_point(m1, d1):
             support.vertex (2,).
     """
     u = d1.support.dir[0]
-    a, i = core_support(m1, d1, 0, u)
-    v = d1.convex.mat[0].T @ u
-    b, j = core_support(m1, d1, 1, -v)
-    d1.support.first[0] = a
-    d1.support.point[0] = a - d1.convex.mat[0] @ b - d1.convex.pos[0]
-    d1.support.vertex[0], d1.support.vertex[1] = i, j
+    point1, vertex1 = core_support(m1, d1, 0, u)
+    # along -u in the second shape's frame
+    u2 = d1.convex.mat[0].T @ u
+    point2, vertex2 = core_support(m1, d1, 1, -u2)
+    d1.support.first[0] = point1
+    d1.support.point[0] = point1 - d1.convex.mat[0] @ point2 - d1.convex.pos[0]
+    d1.support.vertex[0], d1.support.vertex[1] = vertex1, vertex2
 
 
 @kernel
 def support_along(m1, d1, u):
-    """Returns the support point along u, as a vector; its other results are in `support_*`."""
+    """Returns the support point of the difference along u, as a vector.
+
+    Writes: support.first, the point of the first core; support.point, the result; support.vertex, both vertex indices.
+    """
     d1.support.dir[0] = u
     support_point(m1, d1)
     return d1.support.point[0]

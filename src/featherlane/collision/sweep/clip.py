@@ -5,329 +5,192 @@ face's normal.  Of more than four corners, those of a quadrilateral of nearly la
 nothing.  Each corner has a point on its own shape and one on the other.  MuJoCo widens both shapes for this by half of
 the limit, along the normals of faces, and narrows them afterwards along the contact's normal; so the points of inclined
 faces are shifted.
+
+All points are in contact coordinates: two tangents and the normal, from the first shape to the second.  Polygons are
+stored in clip.place (polygon.py).  Features are stored in feature.*[side]: `load_corner`, and feature.count, which is
+POINT, SEGMENT, DISC or the number of corners (feature.py).
 Source: MuJoCo 4.0.1, chapter "Computation", sec. "Multi-contact"; measured on its contacts.
 Deviation: where two edges cross, an edge is tested with the faces at the other edge for boxes only.
 """
 
 from featherlane.prelude import *
 from featherlane.collision.convex.feature import (
-    DISC,
     EDGE,
     FACE,
     ON_EDGE,
     POINT,
-    RIM,
     SEGMENT,
-    box_face,
     find_feature,
     load_corner,
+    set_box_face,
 )
 from featherlane.collision.convex.manifold import set_contact_axes
 from featherlane.collision.convex.support import core_support
+from featherlane.collision.sweep.polygon import (
+    capsule_axis,
+    cut_by_face,
+    face_normal,
+    keep_farthest_two,
+    keep_near,
+    keep_quadrilateral,
+    load_polygon,
+    pointing_outward,
+    polygon_corner,
+)
 
-BUFFER = 384  # numbers of one polygon in `clip.place`: 128 corners
-CORNERS = 100  # maximum corners of a cut polygon
 POINTS = 4  # maximum contact points of a swept pair
-
-
-# ---- polygons --------------------------------------------------------------------------------------------------------
-@kernel
-def number_of_corners(d1, side):
-    """Returns the number of corners of a feature, of a disc those on its rim."""
-    n = d1.feature.count[side]
-    if n == DISC:
-        n = RIM
-    return n
-
-
-@kernel
-def corner(d1, b, i):
-    """Returns corner i of polygon b, one of two."""
-    return Vec3(d1.clip.place[BUFFER * b + 3 * i : BUFFER * b + 3 * i + 3])
-
-
-@kernel
-def put_corner(d1, b, i, x):
-    """Stores corner i of polygon b."""
-    d1.clip.place[BUFFER * b + 3 * i : BUFFER * b + 3 * i + 3] = x
-
-
-@kernel
-def into_contact(d1, v):
-    """Returns a vector in contact coordinates, given in world axes."""
-    return d1.feature.axes[0] @ v
-
-
-@kernel
-def capsule_axis(d1, side):
-    """Returns the axis of a capsule, in world axes."""
-    return d1.shapes.mat[side].columns[2]
-
-
-@kernel
-def load_polygon(d1, side):
-    """Copies a feature to polygon 0; returns its number of corners.
-
-    A capsule is a line along its axis, between its ends, through its nearest point moved by half of the limit.
-    """
-    n = number_of_corners(d1, side)
-    if d1.shapes.type[side] == CAPSULE:
-        n, half = 2, d1.shapes.size[side][1]
-        a = into_contact(d1, capsule_axis(d1, side))
-        c = into_contact(d1, d1.shapes.pos[side] - d1.feature.origin[0])
-        x = Vec3(0.0 * half, 0.0 * half, (1.0 * side - 0.5) * (d1.convex.dist[0] - d1.shapes.limit[0]))
-        along = dot(x - c, a)
-        put_corner(d1, 0, 0, fma(half - along, a, x))
-        put_corner(d1, 0, 1, fma(-half - along, a, x))
-    else:
-        for i in range(n):
-            put_corner(d1, 0, i, load_corner(d1, side, i))
-    return n
-
-
-@kernel
-def turning_normal(d1, side):
-    """Returns the unit normal of a face, about which its corners are counterclockwise."""
-    a, b, c = load_corner(d1, side, 0), load_corner(d1, side, 1), load_corner(d1, side, 2)
-    n = normalize3(cross(b - a, c - b))[0]
-    if d1.feature.count[side] != DISC:
-        s = d1.feature.normal[side]
-        if dot(s, n) < 0.0:
-            s = -s
-        n = s
-    return n
-
-
-@kernel
-def outward(side, n):
-    """Returns the normal with the sign that points away from the shape: up for the first, down for the second."""
-    s = 1.0 - 2.0 * side
-    if s * n[2] < 0.0:
-        n = -n
-    return n
-
-
-@kernel
-def cut(d1, b, n, a, inward):
-    """Cuts polygon b of n corners by a plane through a, into the other polygon; returns its number of corners."""
-    k, last = 0, corner(d1, b, 0)
-    for i in range(n):
-        p, q = last, corner(d1, b, 0)
-        if i + 1 < n:
-            q = corner(d1, b, i + 1)
-        last = q
-        u, v = dot(p - a, inward), dot(q - a, inward)
-        if k < CORNERS:
-            starts, ends = (1 if u > -MINVAL else 0), (1 if v > -MINVAL else 0)
-            if starts != ends:
-                t = u / (u - v)
-                if t >= 0.0 and t <= 1.0:
-                    put_corner(d1, 1 - b, k, fma(t, q - p, p))
-                    k += 1
-            if ends == 1:
-                put_corner(d1, 1 - b, k, q)
-                k += 1
-    return k
-
-
-@kernel
-def cut_by_face(d1, side, n):
-    """Cuts polygon 0 by all edges of the face of `side`; returns (which polygon, number of corners)."""
-    up, m, b = turning_normal(d1, side), number_of_corners(d1, side), 0
-    for i in range(m):
-        a, c = load_corner(d1, side, i), load_corner(d1, side, 0)
-        if i + 1 < m:
-            c = load_corner(d1, side, i + 1)
-        n = cut(d1, b, n, a, normalize3(cross(up, c - a))[0])
-        b = 1 - b
-    return b, n
-
-
-@kernel
-def keep_near(d1, b, n, p, up, limit):
-    """Keeps the corners of polygon b within the limit above the plane through p; returns their number."""
-    k = 0
-    for i in range(n):
-        x = corner(d1, b, i)
-        if dot(x - p, up) <= limit:
-            put_corner(d1, b, k, x)
-            k += 1
-    return k
-
-
-@kernel
-def ends_of_edge(d1, b, n):
-    """Moves the two corners that are farthest apart to the front; returns their number."""
-    most, first, second = -1.0 + 0.0, 0, 1
-    for i in range(n):
-        for k in range(i + 1, n):
-            e = corner(d1, b, k) - corner(d1, b, i)
-            if dot(e, e) > most:
-                most, first, second = dot(e, e), i, k
-    p, q = corner(d1, b, first), corner(d1, b, second)
-    put_corner(d1, b, 0, p)
-    put_corner(d1, b, 1, q)
-    return 2
-
-
-@kernel
-def doubled_area(d1, w, i, j, k, m):
-    """Returns the doubled area of a quadrilateral of corners of polygon w."""
-    a, b, c, e = corner(d1, w, i), corner(d1, w, j), corner(d1, w, k), corner(d1, w, m)
-    return norm3(cross(e - a, b - e) + cross(c - b, a - c))
-
-
-@kernel
-def quadrilateral(d1, w, n):
-    """Moves four corners of polygon w to the front: those of a nearly largest area, by turning its corners in order."""
-    b, c, e, r0, r1, r2, r3 = 1, 2, 3, 0, 1, 2, 3
-    area = doubled_area(d1, w, 0, b, c, e)
-    for a in range(n):
-        grows = True
-        while grows:
-            more = doubled_area(d1, w, a, b, c, (e + 1) % n)
-            grows = more > area
-            if grows:
-                area, e = more, (e + 1) % n
-                more = doubled_area(d1, w, a, b, (c + 1) % n, e)
-                while more > area:
-                    area, c = more, (c + 1) % n
-                    more = doubled_area(d1, w, a, b, (c + 1) % n, e)
-                more = doubled_area(d1, w, a, (b + 1) % n, c, e)
-                while more > area:
-                    area, b = more, (b + 1) % n
-                    more = doubled_area(d1, w, a, (b + 1) % n, c, e)
-                r0, r1, r2, r3 = a, b, c, e
-        if b == a:
-            b = (b + 1) % n
-            if c == b:
-                c = (c + 1) % n
-                if e == c:
-                    e = (e + 1) % n
-    p, q, r, s = corner(d1, w, r0), corner(d1, w, r1), corner(d1, w, r2), corner(d1, w, r3)
-    put_corner(d1, w, 0, p)
-    put_corner(d1, w, 1, q)
-    put_corner(d1, w, 2, r)
-    put_corner(d1, w, 3, s)
-    return POINTS
 
 
 # ---- points on both shapes -------------------------------------------------------------------------------------------
 @kernel
-def store_impact(d1, side, i, x):
-    """Stores a point of a shape, given in contact coordinates."""
-    d1.sweep.impact[side, i] = d1.feature.axes[0].T @ x + d1.feature.origin[0]
+def store_impact(d1, side, k, point):
+    """Stores point k of a shape at impact, given in contact coordinates, in sweep.impact, in world axes."""
+    d1.sweep.impact[side, k] = d1.feature.axes[0].T @ point + d1.feature.origin[0]
 
 
 @kernel
-def store_corners(d1, b, n, side, p, up, along):
-    """Stores corners of polygon b, of the shape of `side`, with their points on the other shape's plane.
+def store_corners(d1, polygon, count, side, point, normal, along):
+    """Stores corners of a polygon, of the shape of `side`, with their points on the other shape's plane.
+
+    MuJoCo widens both shapes by half of the limit along `along`, and narrows them by it along the contact's normal.  So
+    the points of the first shape are shifted by half of the limit times (along - normal), those of the second by minus
+    that.
 
     Args:
-        p, up: point and outward normal of that plane.
-        along: normal of the polygon, or `up` for an edge, from the first to the second shape: its planes hold the
+        polygon, count: the polygon, and its number of corners.
+        point, normal: point and outward normal of the other shape's plane.
+        along: normal of the polygon, or `normal` for an edge, from the first to the second shape: its planes hold the
             polygon's points, and the shapes are widened along it.
+
+    Writes: sweep.impact, manifold.count.
     """
-    half = 0.5 * d1.shapes.limit[0]
-    shift = Vec3(half * along[0], half * along[1], half * (along[2] - 1.0))
-    back = (2.0 * side - 1.0) * shift
-    for i in range(n):
-        x = corner(d1, b, i)
-        height = dot(x - p, up)
-        y = fma(-height, up, x)
-        x = fma(height * dot(up, along), along, y)
+    half_limit = 0.5 * d1.shapes.limit[0]
+    shift_of_first = Vec3(half_limit * along[0], half_limit * along[1], half_limit * (along[2] - 1.0))
+    shift_of_other = (2.0 * side - 1.0) * shift_of_first
+    for i in range(count):
+        own_point = polygon_corner(d1, polygon, i)
+        # the corner's projection on the plane, and the point above it along `along`
+        height = dot(own_point - point, normal)
+        other_point = fma(-height, normal, own_point)
+        own_point = fma(height * dot(normal, along), along, other_point)
+        # a capsule's line was moved by half of the limit along the contact's normal, and is moved back; else the shift
+        # is
+        # minus that of the other shape
         if d1.shapes.type[side] == CAPSULE:
-            x = Vec3(x.x, x.y, x.z + (2.0 * side - 1.0) * half)
+            own_point = Vec3(own_point.x, own_point.y, own_point.z + (2.0 * side - 1.0) * half_limit)
         else:
-            x = x - back
-        store_impact(d1, side, i, x)
-        store_impact(d1, 1 - side, i, y + back)
-    d1.manifold.count[0] = n
+            own_point = own_point - shift_of_other
+        store_impact(d1, side, i, own_point)
+        store_impact(d1, 1 - side, i, other_point + shift_of_other)
+    d1.manifold.count[0] = count
 
 
 @kernel
-def store_corners_within(d1, b, n, side, p, up, along):
-    """Stores at most four corners within the limit, if there are any."""
-    edge, limit = d1.feature.count[side] == SEGMENT, d1.shapes.limit[0]
+def store_corners_within(d1, polygon, count, side, point, normal, along):
+    """Stores at most four corners within the limit above the other shape's plane; none if no corner is.
+
+    Parameters as of `store_corners`.  Writes: sweep.impact, manifold.count.
+    """
+    is_edge, limit = d1.feature.count[side] == SEGMENT, d1.shapes.limit[0]
     if d1.shapes.type[side] == CAPSULE:
         limit = 0.5 * limit  # its line is already moved by half of the limit
-    n = keep_near(d1, b, n, p, up, limit)
-    if edge and n > 2:
-        n = ends_of_edge(d1, b, n)
-    elif n > POINTS:
-        n = quadrilateral(d1, b, n)
-    if n > 0:
-        store_corners(d1, b, n, side, p, up, along)
+    count = keep_near(d1, polygon, count, point, normal, limit)
+    if is_edge and count > 2:
+        count = keep_farthest_two(d1, polygon, count)
+    elif count > POINTS:
+        count = keep_quadrilateral(d1, polygon, count)
+    if count > 0:
+        store_corners(d1, polygon, count, side, point, normal, along)
 
 
 @kernel
 def meet_plane(m1, d1):
-    """Computes the points of a shape on a plane, the first shape: those of its most aligned face, or of its edge."""
+    """Stores the contact points of a shape and a plane, which is the first shape.
+
+    They are corners of its face or edge that is most aligned with the plane.  The plane is dist / 2 below the middle of
+    the nearest points, the origin of the contact coordinates.
+    """
+    # with so small a cosine, any face counts
     find_feature(m1, d1, 1, EDGE)
     if d1.feature.count[1] != POINT:
-        n, up = load_polygon(d1, 1), Vec3(0.0, 0.0, 1.0)
-        store_corners_within(d1, 0, n, 1, Vec3(0.0, 0.0, -0.5 * d1.convex.dist[0]), up, up)
+        count, normal = load_polygon(d1, 1), Vec3(0.0, 0.0, 1.0)
+        store_corners_within(d1, 0, count, 1, Vec3(0.0, 0.0, -0.5 * d1.convex.dist[0]), normal, normal)
 
 
 @kernel
-def edge_in_frame(d1, edge, side):
-    """Returns the unit direction of the edge of one shape, in the frame of a shape."""
-    e = normalize3(load_corner(d1, edge, 1) - load_corner(d1, edge, 0))[0]
-    return d1.shapes.mat[side].T @ (d1.feature.axes[0].T @ e)
+def edge_in_frame(d1, edge_side, side):
+    """Returns the unit direction of the edge of one shape, edge_side, in the frame of a shape, `side`."""
+    direction = normalize3(load_corner(d1, edge_side, 1) - load_corner(d1, edge_side, 0))[0]
+    return d1.shapes.mat[side].T @ (d1.feature.axes[0].T @ direction)
 
 
 @kernel
-def open_face(m1, d1, side):
-    """Replaces an edge of a box by a face at it that the other shape's edge is nearly parallel to; returns 1 if so."""
-    found = -1
+def replace_edge_by_face(m1, d1, side):
+    """Replaces the feature of a box, an edge, by a face at it that the other shape's edge is nearly parallel to.
+
+    Returns 1 if there is one, else 0.  Writes: feature.*[side].
+    """
+    face_axis = -1
     if d1.shapes.type[side] == BOX:
-        e, across = edge_in_frame(d1, side, side), edge_in_frame(d1, 1 - side, side)
+        edge, other_edge = edge_in_frame(d1, side, side), edge_in_frame(d1, 1 - side, side)
         for axis in unrolled(range(3)):
-            if found < 0 and fabs(e[axis]) < 0.5 and fabs(across[axis]) < EDGE:
-                found = axis
-        if found >= 0:
-            n = (1.0 - 2.0 * side) * d1.feature.axes[0].rows[2]
-            highest, _ = core_support(m1, d1, side, d1.shapes.mat[side].T @ n)
-            box_face(d1, side, highest, found)
-    return 1 if found >= 0 else 0
+            # the face's axis is orthogonal to the box's edge, which is parallel to an axis, and to the other edge
+            if face_axis < 0 and fabs(edge[axis]) < 0.5 and fabs(other_edge[axis]) < EDGE:
+                face_axis = axis
+        if face_axis >= 0:
+            normal = (1.0 - 2.0 * side) * d1.feature.axes[0].rows[2]
+            highest, _ = core_support(m1, d1, side, d1.shapes.mat[side].T @ normal)
+            set_box_face(d1, side, highest, face_axis)
+    return 1 if face_axis >= 0 else 0
 
 
 @kernel
-def cut_by_other(d1, face):
-    """Computes the points of a polygon or an edge and the face of the shape of `face`."""
-    n = load_polygon(d1, 1 - face)
-    b, n = cut_by_face(d1, face, n)
-    up = outward(face, turning_normal(d1, face))
-    along = up if face == 0 else -up
-    if d1.feature.count[1 - face] != SEGMENT:
-        along = -outward(1, turning_normal(d1, 1))
-    store_corners_within(d1, b, n, 1 - face, load_corner(d1, face, 0), up, along)
+def cut_by_other(d1, face_side):
+    """Stores the contact points of two shapes: corners of one feature, cut by the face of the shape of face_side."""
+    count = load_polygon(d1, 1 - face_side)
+    polygon, count = cut_by_face(d1, face_side, count)
+    normal = pointing_outward(face_side, face_normal(d1, face_side))
+    # from the first to the second shape: normal of the face for an edge, else of the second shape's face
+    along = normal if face_side == 0 else -normal
+    if d1.feature.count[1 - face_side] != SEGMENT:
+        along = -pointing_outward(1, face_normal(d1, 1))
+    store_corners_within(d1, polygon, count, 1 - face_side, load_corner(d1, face_side, 0), normal, along)
 
 
 @kernel
 def meet_shapes(m1, d1):
-    """Computes the points of a face with a face or an edge."""
+    """Stores the contact points of a face with a face or an edge."""
     find_feature(m1, d1, 0, FACE)
     if d1.feature.count[0] != POINT:
         find_feature(m1, d1, 1, FACE)
-        if d1.feature.count[0] == SEGMENT and d1.feature.count[1] == SEGMENT and open_face(m1, d1, 1) == 0:
-            open_face(m1, d1, 0)
-        p, q = d1.feature.count[0], d1.feature.count[1]
-        if q != POINT and (p != SEGMENT or q != SEGMENT):
-            cut_by_other(d1, 1 if p == SEGMENT else 0)
+        # of two edges, one is replaced by a face if possible
+        if d1.feature.count[0] == SEGMENT and d1.feature.count[1] == SEGMENT and replace_edge_by_face(m1, d1, 1) == 0:
+            replace_edge_by_face(m1, d1, 0)
+        count1, count2 = d1.feature.count[0], d1.feature.count[1]
+        if count2 != POINT and (count1 != SEGMENT or count2 != SEGMENT):
+            cut_by_other(d1, 1 if count1 == SEGMENT else 0)
 
 
 @kernel
 def meet_capsule_and_box(d1):
-    """Computes the points of a capsule and the first face at the box's nearest point that is nearly parallel to it."""
-    R, size, found = d1.shapes.mat[1], d1.shapes.size[1], -1
-    x = R.T @ (d1.convex.witness[1] - d1.shapes.pos[1])
-    a, n = R.T @ capsule_axis(d1, 0), R.T @ d1.convex.normal[0]
-    for i in unrolled(range(3)):
-        if found < 0 and fabs(x[i]) > size[i] - ON_EDGE and fabs(a[i]) < EDGE and x[i] * n[i] < 0.0:
-            found = i
-    if found >= 0:
-        box_face(d1, 1, copysign(size, x), found)
+    """Stores the contact points of a capsule and the first face of a box that holds its nearest point.
+
+    The face must be nearly parallel to the capsule's axis.
+    """
+    mat, size, face_axis = d1.shapes.mat[1], d1.shapes.size[1], -1
+    nearest = mat.T @ (d1.convex.witness[1] - d1.shapes.pos[1])
+    axis, normal = mat.T @ capsule_axis(d1, 0), mat.T @ d1.convex.normal[0]
+    for k in unrolled(range(3)):
+        # on the face, parallel to the capsule's axis, and turned towards the capsule
+        if (
+            face_axis < 0
+            and fabs(nearest[k]) > size[k] - ON_EDGE
+            and fabs(axis[k]) < EDGE
+            and nearest[k] * normal[k] < 0.0
+        ):
+            face_axis = k
+    if face_axis >= 0:
+        set_box_face(d1, 1, copysign(size, nearest), face_axis)
         d1.feature.count[0] = SEGMENT
         cut_by_other(d1, 1)
 
@@ -340,10 +203,11 @@ def impact_points(m1, d1):
     Writes: sweep.impact (2, 4, 3) [m], manifold.count.
     Scratch: feature.*, clip.*.
     """
+    # the nearest points, replaced below if the features have corners within the limit
     d1.sweep.impact[0, 0] = d1.convex.witness[0]
     d1.sweep.impact[1, 0] = d1.convex.witness[1]
     d1.manifold.count[0] = 1
-    set_contact_axes(d1)
+    set_contact_axes(d1)  # writes feature.axes, feature.origin
     if d1.shapes.type[0] == PLANE:
         meet_plane(m1, d1)
     elif m1.opt_disableflags & DISABLE_MULTICCD == 0:

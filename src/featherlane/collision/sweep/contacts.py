@@ -11,40 +11,47 @@ displacement w, the row a_ref = -B v - K r does so at
 
 Without stiffness r is minus the width of the impedance.  The LCP contact model has r = t w, a gap that its row closes
 at most by the end of the step.
+t is the time of impact as a fraction of the step, sweep.times; w is sweep.rates [m].  Fields of one world have the
+singular name: sweep.step, sweep.spin, sweep.travel, sweep.margin, sweep.time and sweep.rate.
 Source: MuJoCo 4.0.1, chapter "Speculative contacts", sec. "Effective contact distance".
 """
 
 from featherlane.prelude import *
 from featherlane.collision.frame import frame_of
-from featherlane.collision.mixing import both_present, margin_and_gap, reference_and_impedance, touching
-from featherlane.collision.motion import fast, is_swept_pair, spheres_meet, step_motion
-from featherlane.collision.slot import leave_slot, load_shape, store_manifold
+from featherlane.collision.mixing import both_present, margin_and_gap, reference_and_impedance, touching_distance
+from featherlane.collision.motion import is_swept_pair, may_pass, spheres_meet, step_motion
+from featherlane.collision.slot import clear_contact, load_shape, store_manifold
 from featherlane.collision.sweep.clip import impact_points
 from featherlane.collision.sweep.impact import IMPACT, find_impact
 from featherlane.collision.sweep.occlusion import look
 from featherlane.dynamics.awake import pair_awake, sleeping
 from featherlane.model.integrator import has_metric
 
-MINIMP, MAXIMP = 0.0001, 0.9999  # range of an impedance; least depth without stiffness [m]
+MINIMP, MAXIMP = 0.0001, 0.9999  # range of an impedance; MINIMP also: least depth without stiffness [m]
+TIMECONST, DAMPRATIO = 0.02, 1.0  # MuJoCo's default solref, for one whose signs differ
 
 
 # ---- one world: the points at impact ---------------------------------------------------------------------------------
 @kernel
-def at_start(d1, side, x):
-    """Returns the position at the start of the step of a point that is at x at impact and moves with a shape."""
-    local = d1.shapes.mat[side].T @ (x - d1.shapes.pos[side])
+def at_start(d1, side, point):
+    """Returns the position at the start of the step of a point of a shape, given at impact; in world axes.
+
+    shapes.* has the pose at impact, sweep.pos and sweep.mat that at the start.
+    """
+    local = d1.shapes.mat[side].T @ (point - d1.shapes.pos[side])
     return d1.sweep.mat[side] @ local + d1.sweep.pos[side]
 
 
 @kernel
-def find_points(m1, d1):
+def find_impact_points(m1, d1):
     """Computes the contact points at impact, and where they are on either shape at the start of the step.
 
     Corners count up to the distance by which the shapes close in the rest of the step.
+    Writes: sweep.impact, sweep.start, sweep.normal, manifold.count.
     """
     dist, rest = d1.convex.dist[0], d1.sweep.rate[0] * (1.0 - d1.sweep.time[0])
     d1.shapes.limit[0] = 2.0 * fmax(dist, 0.0) + rest + d1.sweep.tolerance[0]
-    impact_points(m1, d1)
+    impact_points(m1, d1)  # writes sweep.impact and manifold.count
     for side in range(2):
         for i in range(d1.manifold.count[0]):
             d1.sweep.start[side, i] = at_start(d1, side, d1.sweep.impact[side, i])
@@ -52,34 +59,41 @@ def find_points(m1, d1):
 
 
 @kernel
-def is_hidden(m, d, g, h, lane, i):
-    """Returns whether a geom hides contact i: from the path of either end, or between the ends at impact."""
+def is_hidden(m, d, geom1, geom2, lane, i):
+    """Returns whether a geom hides contact i: from the path of either end, or between the ends at impact.
+
+    `look` sets sweep.hidden to 1 if a geom meets the segment sweep.line.
+    """
     d.sweep.hidden[0] = 0
     d.sweep.line[0] = d.sweep.start[0, i]
     d.sweep.line[1] = d.sweep.impact[0, i]
-    look(m, d, g, h, lane)
+    look(m, d, geom1, geom2, lane)
     if d.sweep.hidden[0] == 0:
         d.sweep.line[0] = d.sweep.start[1, i]
         d.sweep.line[1] = d.sweep.impact[1, i]
-        look(m, d, h, g, lane)
+        look(m, d, geom2, geom1, lane)
     if d.sweep.hidden[0] == 0:
         d.sweep.line[0] = d.sweep.impact[0, i]
         d.sweep.line[1] = d.sweep.impact[1, i]
+        # the faster geom is the one that would be stopped
         if d.sweep.travel[0] >= d.sweep.travel[1]:
-            look(m, d, g, h, lane)
+            look(m, d, geom1, geom2, lane)
         else:
-            look(m, d, h, g, lane)
+            look(m, d, geom2, geom1, lane)
     return d.sweep.hidden[0] != 0
 
 
 @kernel
-def keep_visible(m, d, g, h, lane):
-    """Keeps the visible contacts, at their positions at the start of the step."""
-    part, count = d.sweep.travel[0] / (d.sweep.travel[0] + d.sweep.travel[1]), 0
+def keep_visible(m, d, geom1, geom2, lane):
+    """Keeps the visible contacts in manifold.*, at their positions at the start of the step.
+
+    A position is between the two ends, nearer to that of the faster geom: their mean, weighted with the travels.
+    """
+    weight, count = d.sweep.travel[0] / (d.sweep.travel[0] + d.sweep.travel[1]), 0
     for i in range(d.manifold.count[0]):
-        if not is_hidden(m, d, g, h, lane, i):
-            a, b = d.sweep.start[0, i], d.sweep.start[1, i]
-            d.manifold.pos[count] = part * a + (1.0 - part) * b
+        if not is_hidden(m, d, geom1, geom2, lane, i):
+            start1, start2 = d.sweep.start[0, i], d.sweep.start[1, i]
+            d.manifold.pos[count] = weight * start1 + (1.0 - weight) * start2
             d.manifold.normal[count] = d.sweep.normal[0]
             count += 1
     d.manifold.count[0] = count
@@ -88,7 +102,10 @@ def keep_visible(m, d, g, h, lane):
 # ---- worlds of a tile ------------------------------------------------------------------------------------------------
 @kernel
 def load_motion(d, side, lane):
-    """Copies the motion of one geom in one world, and its pose at the start of the step."""
+    """Copies the motion of one geom in one world from sweep.steps, sweep.spins and sweep.travels.
+
+    Writes: sweep.step, sweep.spin, sweep.travel; sweep.pos and sweep.mat, its pose at the start of the step.
+    """
     d.sweep.step[side] = read_lane(d.sweep.steps, side, lane)
     d.sweep.spin[side] = read_lane(d.sweep.spins, side, lane)
     d.sweep.pos[side] = d.shapes.pos[side]
@@ -97,23 +114,24 @@ def load_motion(d, side, lane):
 
 
 @kernel
-def sweep_world(m, d, g, h, first, lane):
+def sweep_world(m, d, geom1, geom2, first, lane):
     """Replaces the contacts of one world in the pair's slots by those at impact, if a visible one exists."""
-    load_shape(m, d, 0, g, lane)
-    load_shape(m, d, 1, h, lane)
+    load_shape(m, d, 0, geom1, lane)
+    load_shape(m, d, 1, geom2, lane)
     load_motion(d, 0, lane)
     load_motion(d, 1, lane)
     d.sweep.margin[0] = read_lane(d.sweep.margins, 0, lane)
     d.sweep.tolerance[0] = read_lane(m.opt_ccd_tolerance, 0, lane)
-    find_impact(m, d)
+    find_impact(m, d)  # writes sweep.state, sweep.time, sweep.rate; shapes.* and convex.* at impact
     if d.sweep.state[0] == IMPACT:
-        find_points(m, d)
-        keep_visible(m, d, g, h, lane)
+        find_impact_points(m, d)  # writes sweep.impact, sweep.start
+        keep_visible(m, d, geom1, geom2, lane)  # writes manifold.*
         if d.manifold.count[0] > 0:
+            # a mask of this world only: its contacts at the start of the step are removed
             d.sweep.current[0] = 0.0
             write_lane(d.sweep.current, 0, lane, 1.0)
-            for k in range(first, d.ncon_slot[0]):
-                leave_slot(d, k, d.sweep.current[0] > 0.0)
+            for slot in range(first, d.ncon_slot[0]):
+                clear_contact(d, slot, d.sweep.current[0] > 0.0)
             store_manifold(d, first, lane)
             write_lane(d.sweep.found, 0, lane, 1.0)
             write_lane(d.sweep.times, 0, lane, d.sweep.time[0])
@@ -121,75 +139,90 @@ def sweep_world(m, d, g, h, first, lane):
 
 
 @kernel
-def stiffness_and_damping(m, ref, imp):
-    """Returns (k, b) of one step, without the factor of the impedance; bounded as those of a row (`refsafe`)."""
-    h, dmax = timestep(m), clip(imp[1], MINIMP, MAXIMP)
-    mixed = ((ref[0] > 0.0) & not_(ref[1] > 0.0)) | (not_(ref[0] > 0.0) & (ref[1] > 0.0))
-    time, ratio = where(mixed, 0.02, ref[0]), where(mixed, 1.0, ref[1])
-    safe, standard = m.opt_disableflags & DISABLE_REFSAFE == 0, time > 0.0
-    shortest = MINVAL
-    if safe and not has_metric(m):
-        shortest = 2.0 * h
-    tc, ratio = fmax(time, shortest), where(standard, fmax(ratio, MINVAL), ratio)
-    k = where(standard, h * h / fmax(tc * tc * (ratio * ratio), MINVAL), -time * (h * h))
-    b = where(standard, 2.0 * h / tc, -ratio * h)
-    if safe and has_metric(m):
-        stiff = standard & (k > dmax)
-        most = fmax(MAXIMP * (1.0 - dmax) / fmax((1.0 - MAXIMP) * dmax, MINVAL) - 2.0, 0.0) * dmax
-        b = where(stiff, fmin(b / sqrt(where(stiff, k / dmax, 1.0)), most), b)
-        k = where(stiff, dmax, k)
-    return k, b
+def stiffness_and_damping(m, solref, solimp):
+    """Returns (k, b): stiffness and damping of a contact's row in one step, without the factor of the impedance.
+
+    A standard solref (timeconst, dampratio) is positive: k = h^2 / (timeconst dampratio)^2, b = 2 h / timeconst.  A
+    direct one (-stiffness, -damping) is negative: k = h^2 stiffness, b = h damping.  Both are bounded as those of a row
+    (`refsafe`): timeconst is at least 2 h; under the integrator discrete, k is at most dmax, and b is reduced with it.
+    """
+    step, dmax = timestep(m), clip(solimp[1], MINIMP, MAXIMP)
+    has_mixed_signs = ((solref[0] > 0.0) & not_(solref[1] > 0.0)) | (not_(solref[0] > 0.0) & (solref[1] > 0.0))
+    timeconst, dampratio = where(has_mixed_signs, TIMECONST, solref[0]), where(has_mixed_signs, DAMPRATIO, solref[1])
+    is_safe, is_standard = m.opt_disableflags & DISABLE_REFSAFE == 0, timeconst > 0.0
+    least_timeconst = MINVAL
+    if is_safe and not has_metric(m):
+        least_timeconst = 2.0 * step
+    safe_timeconst, dampratio = fmax(timeconst, least_timeconst), where(is_standard, fmax(dampratio, MINVAL), dampratio)
+    stiffness = where(
+        is_standard,
+        step * step / fmax(safe_timeconst * safe_timeconst * (dampratio * dampratio), MINVAL),
+        -timeconst * (step * step),
+    )
+    damping = where(is_standard, 2.0 * step / safe_timeconst, -dampratio * step)
+    if is_safe and has_metric(m):
+        too_stiff = is_standard & (stiffness > dmax)
+        most_damping = fmax(MAXIMP * (1.0 - dmax) / fmax((1.0 - MAXIMP) * dmax, MINVAL) - 2.0, 0.0) * dmax
+        damping = where(too_stiff, fmin(damping / sqrt(where(too_stiff, stiffness / dmax, 1.0)), most_damping), damping)
+        stiffness = where(too_stiff, dmax, stiffness)
+    return stiffness, damping
 
 
 @kernel
-def effective_distance(m, d, e, g, h, margin):
-    """Returns the distance of a contact that removes the part 1 - t of the closing velocity in the step."""
-    t, w = d.sweep.times[0], d.sweep.rates[0]
+def effective_distance(m, d, pair_id, geom1, geom2, margin):
+    """Returns the distance of a contact that removes the part 1 - t of the closing velocity in the step, margin + r.
+
+    With t = time and w = rate, depth = -r is given by the formulas above.
+    """
+    time, rate = d.sweep.times[0], d.sweep.rates[0]
     if m.opt_contact_model == LCP:
-        depth = -(t * w)
+        depth = -(time * rate)
     else:
-        ref, imp = reference_and_impedance(m, e, g, h)
-        k, b = stiffness_and_damping(m, ref, imp)
-        rest = 1.0 - t
+        solref, solimp = reference_and_impedance(m, pair_id, geom1, geom2)
+        stiffness, damping = stiffness_and_damping(m, solref, solimp)
+        remainder = 1.0 - time
         if has_metric(m):
-            rest = rest - t * (k + b)
+            remainder = remainder - time * (stiffness + damping)  # integrator discrete
         else:
-            rest = rest - b
-        soft = k > MINVAL
-        depth = where(soft, rest / where(soft, k, 1.0) * w, fmax(imp[2], MINIMP))
+            remainder = remainder - damping
+        is_soft = stiffness > MINVAL
+        depth = where(is_soft, remainder / where(is_soft, stiffness, 1.0) * rate, fmax(solimp[2], MINIMP))
     return margin - depth
 
 
 @kernel
-def acting(m, d, g, h, first, margin):
+def touches_at_start(m, d, geom1, geom2, first, margin):
     """Returns the mask of worlds where the pair has a contact within the margin at the start of the step."""
-    touch, reach = false_mask(d), margin
+    touches, reach = false_mask(d), margin
     if m.opt_contact_model == LCP:
-        reach = reach + (touching(m, d, g) + touching(m, d, h))
-    for k in range(first, d.ncon_slot[0]):
-        touch = touch | ((d.con_present[k] > 0.0) & (d.con_dist[k] < reach))
-    return touch
+        reach = reach + (touching_distance(m, d, geom1) + touching_distance(m, d, geom2))
+    for slot in range(first, d.ncon_slot[0]):
+        touches = touches | ((d.con_present[slot] > 0.0) & (d.con_dist[slot] < reach))
+    return touches
 
 
 @kernel
-def finish_slots(m, d, e, g, h, first, margin):
-    """Sets distance and frame of the new contacts, and marks them."""
-    dist = effective_distance(m, d, e, g, h, margin)
-    for k in range(first, d.ncon_slot[0]):
-        c = d.contact[k]
-        new, frame = (c.present > 0.0) & (d.sweep.found[0] > 0.0), frame_of(c.frame.rows[0])
-        c.speculative = where(new, 1.0, 0.0)
-        c.dist = where(new, dist, c.dist)
-        c.frame = where(new, frame, c.frame)
+def complete_slots(m, d, pair_id, geom1, geom2, first, margin):
+    """Sets distance and frame of the new contacts in the pair's slots, and marks them in con_speculative.
+
+    New contacts are those of worlds with sweep.found; their normals are already stored.
+    """
+    dist = effective_distance(m, d, pair_id, geom1, geom2, margin)
+    for slot in range(first, d.ncon_slot[0]):
+        c = d.contact[slot]
+        is_new, frame = (c.present > 0.0) & (d.sweep.found[0] > 0.0), frame_of(c.frame.rows[0])
+        c.speculative = where(is_new, 1.0, 0.0)
+        c.dist = where(is_new, dist, c.dist)
+        c.frame = where(is_new, frame, c.frame)
 
 
 @stage
-def sweep_pair(m, d, e, g, h, first):
+def sweep_pair(m, d, pair_id, geom1, geom2, first):
     """Adds the contacts of a pair within the step, in worlds where it has no contact within the margin.
 
     Args:
-        e: explicit pair, or -1.
-        g, h: the geoms, as ordered by their types.
+        pair_id: explicit pair, or -1.
+        geom1, geom2: the geoms, as ordered by their types.
         first: first slot of the pair.
 
     Source: MuJoCo 4.0.1, chapter "Speculative contacts".
@@ -198,20 +231,23 @@ def sweep_pair(m, d, e, g, h, first):
             con_overflow.
     Scratch: sweep.*, shapes.*, manifold.*, what `closest` writes.
     """
-    for k in range(first, d.ncon_slot[0]):
-        d.con_speculative[k] = 0.0
-    if is_swept_pair(m, g, h):
-        margin, gap = margin_and_gap(m, e, g, h)
-        dx1, dw1, s1 = step_motion(m, d, g)
-        dx2, dw2, s2 = step_motion(m, d, h)
-        moves = (d.near.detects[0] > 0.0) & (fast(m, g, h, s1) | fast(m, g, h, s2))
+    for slot in range(first, d.ncon_slot[0]):
+        d.con_speculative[slot] = 0.0
+    if is_swept_pair(m, geom1, geom2):
+        margin, gap = margin_and_gap(m, pair_id, geom1, geom2)
+        dx1, dw1, s1 = step_motion(m, d, geom1)
+        dx2, dw2, s2 = step_motion(m, d, geom2)
+        # worlds in which one of the geoms may pass through the other
+        moves = (d.near.detects[0] > 0.0) & (may_pass(m, geom1, geom2, s1) | may_pass(m, geom1, geom2, s2))
         if sleeping(m):
-            moves = moves & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
+            moves = moves & pair_awake(d, m.geom_bodyid[geom1], m.geom_bodyid[geom2])
         if m.nvariant > 0:
-            moves = moves & both_present(m, g, h)
+            moves = moves & both_present(m, geom1, geom2)
         if any_(moves):
-            moves = moves & spheres_meet(m, d, g, h, m.geom_rbound[g] + m.geom_rbound[h] + (margin + gap))
-            moves = moves & not_(acting(m, d, g, h, first, margin))
+            moves = moves & spheres_meet(
+                m, d, geom1, geom2, m.geom_rbound[geom1] + m.geom_rbound[geom2] + (margin + gap)
+            )
+            moves = moves & not_(touches_at_start(m, d, geom1, geom2, first, margin))
         if any_(moves):
             d.sweep.steps[0] = dx1
             d.sweep.steps[1] = dx2
@@ -221,5 +257,6 @@ def sweep_pair(m, d, e, g, h, first):
             d.sweep.found[0], d.sweep.times[0], d.sweep.rates[0] = 0.0, 0.0, 0.0
             for lane in range(width(d)):
                 if has(moves, lane):
-                    sweep_world(m, d, g, h, first, lane)
-            finish_slots(m, d, e, g, h, first, margin)
+                    # writes the pair's slots; sweep.found, sweep.times and sweep.rates
+                    sweep_world(m, d, geom1, geom2, first, lane)
+            complete_slots(m, d, pair_id, geom1, geom2, first, margin)

@@ -23,8 +23,8 @@ SEARCH, IMPACT, MISS = range(3)
 
 
 @kernel
-def measure(m1, d1):
-    """Computes the distance, the normal and the nearest points of the shapes at their present poses."""
+def measure_distance(m1, d1):
+    """Computes the distance, the normal and the nearest points of the shapes at their present poses, into convex.*."""
     if d1.shapes.type[0] == PLANE:
         plane_distance(m1, d1)
         d1.facet.kind[0] = NO_FACET
@@ -42,9 +42,9 @@ def moved_mat(R, w):
 def move_shape(d1, side, part):
     """Moves a shape by a part of its motion in the step."""
     d1.shapes.pos[side] = fma(part, d1.sweep.step[side], d1.shapes.pos[side])
-    w = part * d1.sweep.spin[side]
-    if dot(w, w) > MINVAL * MINVAL:
-        d1.shapes.mat[side] = moved_mat(d1.shapes.mat[side], w)
+    rotation = part * d1.sweep.spin[side]
+    if dot(rotation, rotation) > MINVAL * MINVAL:
+        d1.shapes.mat[side] = moved_mat(d1.shapes.mat[side], rotation)
 
 
 @kernel
@@ -64,42 +64,44 @@ def find_impact(m1, d1):
     Scratch: what `closest` writes.
     """
     margin, tolerance = d1.sweep.margin[0], d1.sweep.tolerance[0]
-    a, b = d1.sweep.step[0], d1.sweep.step[1]
+    step1, step2 = d1.sweep.step[0], d1.sweep.step[1]
     total = d1.sweep.travel[0] + d1.sweep.travel[1]
-    turns = total - norm3(a) - norm3(b)
+    rotation_travel = total - norm3(step1) - norm3(step2)
     d1.shapes.limit[0] = margin + total
-    measure(m1, d1)
-    first, state, n = d1.convex.dist[0], SEARCH, 0
-    if first <= margin or first - margin > total:
+    measure_distance(m1, d1)
+    start_dist, state, advances = d1.convex.dist[0], SEARCH, 0
+    if start_dist <= margin or start_dist - margin > total:
         state = MISS
-    clearance = CLEARANCE * (first - margin)
-    target, close = margin + clearance, fmax(0.5 * clearance, tolerance)
-    t, dist = 0.0 * total, first
+    clearance = CLEARANCE * (start_dist - margin)
+    target, close_gap = margin + clearance, fmax(0.5 * clearance, tolerance)
+    t, dist = 0.0 * total, start_dist
     while state == SEARCH:
-        gap, bound = dist - target, dot(d1.convex.normal[0], a - b) + turns
-        if gap <= close or n == ADVANCES:
+        gap, bound = dist - target, dot(d1.convex.normal[0], step1 - step2) + rotation_travel
+        # bound: the largest closing displacement per step, v of the formula above
+        if gap <= close_gap or advances == ADVANCES:
             state = IMPACT
         elif bound <= MINVAL or t + gap / bound >= 1.0:
             state = MISS
         else:
             part = gap / bound
-            t, n = t + part, n + 1
+            t, advances = t + part, advances + 1
             move_shape(d1, 0, part)
             move_shape(d1, 1, part)
-            measure(m1, d1)
+            measure_distance(m1, d1)
             dist = d1.convex.dist[0]
+            # the geoms cannot travel that far in the rest of the step
             if dist - margin > (1.0 - t) * total:
                 state = MISS
     if state == IMPACT:
         rate, gap = dot(d1.convex.normal[0], point_step(d1, 0) - point_step(d1, 1)), dist - target
         time = t
-        if gap > close:
-            # not converged: the rest at the closing rate
+        if gap > close_gap:
+            # the advances did not converge: the rest of the gap closes at the rate of the nearest points
             if rate <= MINVAL or dist - margin > (1.0 - t) * rate:
                 state = MISS
             else:
                 time = t + gap / rate
-        d1.sweep.time[0], d1.sweep.rate[0] = time, fmax((first - dist) / fmax(t, MINVAL), rate)
+        d1.sweep.time[0], d1.sweep.rate[0] = time, fmax((start_dist - dist) / fmax(t, MINVAL), rate)
         if d1.sweep.rate[0] <= 0.0:
             state = MISS
     d1.sweep.state[0] = state

@@ -14,104 +14,123 @@ from featherlane.collision.mixing import margin_and_gap
 from featherlane.collision.rays.ray_mesh import meet_mesh
 from featherlane.collision.rays.shapes import meet_shape
 from featherlane.collision.slot import load_shape
-from featherlane.collision.sweep.impact import measure
+from featherlane.collision.sweep.impact import measure_distance
 
 END = 1e-5  # part of the segment at either end, and height over a plane [m], that do not count
 SHORTEST = 1e-30  # squared length below which a segment is a point
 
 
 @kernel
-def is_in_sphere(m, d, k, lane, centre, half):
-    """Returns whether a segment about a centre comes near geom k's bounding sphere; true for planes."""
-    r, v = read_lane(m.geom_rbound, k, lane), read_lane(d.geom_xpos, k, lane) - centre
-    return r <= 0.0 or dot(v, v) <= (half + r) * (half + r)
+def is_near_sphere(m, d, geom, lane, centre, half_length):
+    """Returns whether a segment, given by its centre and half length, comes near a geom's bounding sphere.
+
+    Always true for planes, which have the radius 0.
+    """
+    radius, offset = read_lane(m.geom_rbound, geom, lane), read_lane(d.geom_xpos, geom, lane) - centre
+    return radius <= 0.0 or dot(offset, offset) <= (half_length + radius) * (half_length + radius)
 
 
 @kernel
-def may_hide(m, g, other, k):
-    """Returns whether geom k may touch geom g and does not move with either of the pair's bodies."""
-    a, b, c = tuple(m.body_weldid[m.geom_bodyid[i]] for i in (g, other, k))
-    free = m.geom_type[k] == PLANE or SPHERE <= m.geom_type[k] <= MESH
-    free = free and k not in (g, other) and c != a and (b == 0 or c != b)
-    return free and (is_listed(m.named_geom, m.nnamed, min(g, k), max(g, k)) or may_touch(m, g, k))
+def may_hide(m, geom, other, obstacle):
+    """Returns whether an obstacle, a geom, may hide a contact of the pair (geom, other) from `geom`.
+
+    It does if it may touch `geom` and does not move with either body of the pair.
+    """
+    weld1, weld2, weld = tuple(m.body_weldid[m.geom_bodyid[i]] for i in (geom, other, obstacle))
+    # types with a segment test; weld: body that a geom moves with, 0 for the world
+    candidate = m.geom_type[obstacle] == PLANE or SPHERE <= m.geom_type[obstacle] <= MESH
+    candidate = candidate and obstacle not in (geom, other) and weld != weld1 and (weld2 == 0 or weld != weld2)
+    return candidate and (
+        is_listed(m.named_geom, m.nnamed, min(geom, obstacle), max(geom, obstacle)) or may_touch(m, geom, obstacle)
+    )
 
 
 @kernel
-def meets_segment(m, d, k, lane, p, q):
-    """Returns whether the segment from p to q meets geom k."""
-    load_shape(m, d, 0, k, lane)
-    R, c, v = d.shapes.mat[0], d.shapes.pos[0], q - p
-    p, v, met = R.T @ (p - c), R.T @ v, 0
-    if m.geom_type[k] == PLANE:
-        z, end = p[2], p[2] + v[2]
-        if z * end <= 0.0 and (fabs(z) > END or fabs(end) > END):
+def meets_segment(m, d, geom, lane, start, end):
+    """Returns whether the segment from start to end, in world axes, meets a geom.
+
+    The part END of its length at either end does not count, and neither do points within END of a plane.
+    """
+    load_shape(m, d, 0, geom, lane)
+    mat, centre, along = d.shapes.mat[0], d.shapes.pos[0], end - start
+    start, along, met = mat.T @ (start - centre), mat.T @ along, 0
+    if m.geom_type[geom] == PLANE:
+        start_height, end_height = start[2], start[2] + along[2]
+        if start_height * end_height <= 0.0 and (fabs(start_height) > END or fabs(end_height) > END):
             met = 1
     else:
-        n, length = normalize3(v)
-        p, length = fma(END, v, p), (1.0 - 2.0 * END) * length
-        if m.geom_type[k] == MESH:
-            d.line.point[0] = p
-            d.line.direction[0] = n
+        direction, length = normalize3(along)
+        start, length = fma(END, along, start), (1.0 - 2.0 * END) * length
+        if m.geom_type[geom] == MESH:
+            # meet_mesh reads line.*, and sets line.hit to 1 for a hit nearer than line.distance
+            d.line.point[0] = start
+            d.line.direction[0] = direction
             d.line.distance[0], d.line.hit[0] = length, 0
             meet_mesh(m, d)
             met = d.line.hit[0]
         else:
-            hit, x, _ = meet_shape(m.geom_type[k], p, n, d.shapes.size[0])
-            if hit & (x <= length):
+            hit, distance, _ = meet_shape(m.geom_type[geom], start, direction, d.shapes.size[0])
+            if hit & (distance <= length):
                 met = 1
     return met != 0
 
 
 @kernel
-def explicit_pair(m, g, h):
+def explicit_pair(m, geom1, geom2):
     """Returns the index of the explicit pair of two geoms, or -1."""
     found = -1
-    for e in range(m.npair):
-        if (m.pair_geom1[e] == g and m.pair_geom2[e] == h) or (m.pair_geom1[e] == h and m.pair_geom2[e] == g):
-            found = e
+    for pair_id in range(m.npair):
+        if (m.pair_geom1[pair_id] == geom1 and m.pair_geom2[pair_id] == geom2) or (
+            m.pair_geom1[pair_id] == geom2 and m.pair_geom2[pair_id] == geom1
+        ):
+            found = pair_id
             break
     return found
 
 
 @kernel
-def is_touching(m, d, g, k, lane):
-    """Returns whether two geoms are within their margin at the start of the step."""
+def is_touching(m, d, geom1, geom2, lane):
+    """Returns whether two geoms are within their margin at the start of the step; false for two planes."""
     touch = False
-    if m.geom_type[g] != PLANE or m.geom_type[k] != PLANE:
-        margin, _ = margin_and_gap(m, explicit_pair(m, g, k), g, k)
+    if m.geom_type[geom1] != PLANE or m.geom_type[geom2] != PLANE:
+        margin, _ = margin_and_gap(m, explicit_pair(m, geom1, geom2), geom1, geom2)
         d.narrow.limit[0] = margin
-        first, second = g, k
-        if m.geom_type[k] == PLANE:
-            first, second = k, g
+        first, second = geom1, geom2
+        if m.geom_type[geom2] == PLANE:
+            first, second = geom2, geom1
         load_shape(m, d, 0, first, lane)
         load_shape(m, d, 1, second, lane)
         limit = read_lane(d.narrow.limit, 0, lane) + d.sweep.tolerance[0]
         d.shapes.limit[0] = limit
-        measure(m, d)
+        measure_distance(m, d)  # writes convex.dist
         touch = d.convex.dist[0] <= limit
     return touch
 
 
 @stage
-def look(m, d, g, other, lane):
-    """Tests whether a geom hides the end of the segment in sweep.line from its start, for geom g of a swept pair.
+def look(m, d, geom, other, lane):
+    """Tests whether a geom hides the end of the segment in sweep.line from its start, for a geom of a swept pair.
+
+    Args:
+        geom: geom of the pair that moves along the segment.
+        other: the other geom of the pair.
 
     Reads:  sweep.line (2, 3) [m], sweep.tolerance; geom_xpos, geom_xmat.
     Writes: sweep.hidden: 1 or unchanged.
     Scratch: shapes.*, line.*, narrow.limit, what `closest` writes.
     Cost:   O(ngeom).
     """
-    p, q = d.sweep.line[0], d.sweep.line[1]
-    v = q - p
-    if dot(v, v) >= SHORTEST:
-        centre, half = fma(0.5, v, p), 0.5 * norm3(v)
-        for k in range(m.ngeom):
+    start, end = d.sweep.line[0], d.sweep.line[1]
+    along = end - start
+    if dot(along, along) >= SHORTEST:
+        centre, half_length = fma(0.5, along, start), 0.5 * norm3(along)
+        for obstacle in range(m.ngeom):
             if (
-                may_hide(m, g, other, k)
-                and not (m.nvariant > 0 and read_lane(m.geom_variant, k, lane) == ABSENT_GEOM)
-                and is_in_sphere(m, d, k, lane, centre, half)
-                and meets_segment(m, d, k, lane, p, q)
-                and not is_touching(m, d, g, k, lane)
+                may_hide(m, geom, other, obstacle)
+                and not (m.nvariant > 0 and read_lane(m.geom_variant, obstacle, lane) == ABSENT_GEOM)
+                and is_near_sphere(m, d, obstacle, lane, centre, half_length)
+                and meets_segment(m, d, obstacle, lane, start, end)
+                and not is_touching(m, d, geom, obstacle, lane)
             ):
                 d.sweep.hidden[0] = 1
                 break

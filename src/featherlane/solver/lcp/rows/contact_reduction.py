@@ -15,7 +15,7 @@ Source: the idea of manifold reduction, as in Bullet and Box2D; this rule is a c
 """
 
 from featherlane.prelude import *
-from featherlane.collision.mixing import touching
+from featherlane.collision.mixing import touching_distance
 from featherlane.collision.motion import sweeping
 from featherlane.collision.user_contacts import NO_CANDIDATE
 
@@ -34,7 +34,7 @@ def mark_acting(m, d):
         if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
             reach = c.includemargin
             if c.cand != NO_CANDIDATE:
-                reach = reach + (touching(m, d, c.geom[0]) + touching(m, d, c.geom[1]))
+                reach = reach + (touching_distance(m, d, c.geom[0]) + touching_distance(m, d, c.geom[1]))
             acts = c.dist <= reach
             if sweeping(m):
                 acts = acts | (c.speculative > 0.0)
