@@ -1,7 +1,7 @@
 """Detects the contacts of a tile and stores them in slots that its worlds share."""
 
 from featherlane.prelude import *
-from featherlane.collision.broad.bounds import body_boxes, boxes_overlap, crowd_boxes
+from featherlane.collision.broad.bounds import boxes_overlap, store_body_boxes, store_crowd_boxes
 from featherlane.collision.broad.box_tree import (
     add_key,
     crowd_pairs,
@@ -11,7 +11,7 @@ from featherlane.collision.broad.box_tree import (
     pair_of,
     unite_pairs,
 )
-from featherlane.collision.broad.neighbours import is_list_valid, never_meet, shrink, widen
+from featherlane.collision.broad.neighbours import is_list_valid, never_meet, prepare_list, restore_reach
 from featherlane.collision.mixing import (
     NEAR,
     both_present,
@@ -130,7 +130,7 @@ def near_candidates(m, d, wide):
     """
     n = 0
     if m.ngroup > 0:
-        body_boxes(m, d, wide)
+        store_body_boxes(m, d, wide)
         for i in range(m.ngroup):
             last = m.group_first[i + 1] if i + 1 < m.ngroup else m.ncand
             a, b = d.near.body_box[m.group_body[i, 0]], d.near.body_box[m.group_body[i, 1]]
@@ -144,9 +144,9 @@ def near_candidates(m, d, wide):
 @kernel
 def list_neighbours(m, d):
     """Builds the list of pairs that may soon be near, except pairs with near spheres whose boxes stay apart."""
-    widen(m, d)
+    prepare_list(m, d)
     n, count = near_candidates(m, d, wide=1), 0
-    shrink(m, d)
+    restore_reach(m, d)
     for i in range(n):
         p = d.near.cand_near[i]
         e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
@@ -196,7 +196,7 @@ def near_pairs(m, d):
         for i in range(n):
             p = d.near.cand_near[i]
             add_key(d, pair_key(m, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
-        crowd_boxes(m, d)
+        store_crowd_boxes(m, d)
         for lane in range(width(d)):
             if has(d.near.detects[0] > 0.0, lane) and (not sleeping(m) or load_awake(m, d, lane) > 0):
                 load_boxes(m, d, lane)

@@ -13,7 +13,8 @@ Robotic Manipulation, sec. 2.2.
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.equality import anchor, joint_equality_error, orientations
+from featherlane.constraint.equality import anchor, orientations
+from featherlane.constraint.joint_equality import joint_equality_error
 from featherlane.constraint.tendon import tendon_equality_error
 from featherlane.dynamics.body.com import com_pos
 from featherlane.dynamics.body.kinematics import kinematics, path_frames
