@@ -92,8 +92,9 @@ def list_contacts(m, d, b, p):
     """Writes the lists of the active worlds, whose contacts are in the tile."""
     active = d.active[0] > 0.0
     for k in range(p.nselection):
-        x = tuple(whole(read_lane(doubles(b, p.selections), 4 * k + i, 0)) for i in range(4))
-        s = Selection(x[0], x[1], x[2], x[3], fields=p.fields, reduce=p.reduce)
+        # four numbers per selection, in memory at p.selections
+        numbers = tuple(whole(read_lane(doubles(b, p.selections), 4 * k + i, 0)) for i in range(4))
+        s = Selection(numbers[0], numbers[1], numbers[2], numbers[3], fields=p.fields, reduce=p.reduce)
         for lane in range(width(d)):
             if has(active, lane):
                 tell_world(m, d, s, p.listed, (p.nlisted * k, p.nlisted), lane)
