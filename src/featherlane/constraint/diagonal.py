@@ -132,6 +132,7 @@ def exact_contact_diagonal(m, d, k, b1, b2, edge):
     r1 = p - d.subtree_com[m.body_rootid[b1]]
     r2 = p - d.subtree_com[m.body_rootid[b2]]
     clear_chain_entries(m, d, last1, last2)
+    # J_i = u . (velocity of body 2 at the contact - that of body 1) per unit velocity of dof i
     i, j, minus_u = last1, last2, -1.0 * u
     while j >= 0:
         d.exact.row[j] = contact_entry(d, j, u, r2)

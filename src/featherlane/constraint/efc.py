@@ -25,7 +25,7 @@ from featherlane.constraint.impedance import (
 def _insert_sorted(er, n, source, kind, ident):
     """Inserts row n, sorted by kind and id; a joint's lower side stays before its upper side.
 
-    source: its number in `_list_sources`; kind: mjtConstraint; i: dof, joint, tendon or equality.
+    source: its number in `_list_sources`; kind: mjtConstraint; ident: dof, joint, tendon or equality.
     Writes: efc_type, efc_id, efc_source.
     """
     at = n

@@ -6,7 +6,7 @@ i is row i of efc_J (nefc, nv), which is a flat array.
 """
 
 from featherlane.prelude import *
-from featherlane.constraint.row import contact_rows
+from featherlane.constraint.row import contact_row_count
 from featherlane.constraint.surface import surface_velocity
 from featherlane.model.solver import in_forces
 
@@ -151,7 +151,7 @@ def _write_dual_forces(m, d, er, i, k, rows):
 @kernel
 def _count_rows(m, d, k):
     """Returns the number of rows of the contact in slot k; 0 if it has none in this world."""
-    return 0 if any_(d.con_D[k] == 0.0) else contact_rows(m, d, k)
+    return 0 if any_(d.con_D[k] == 0.0) else contact_row_count(m, d, k)
 
 
 @kernel

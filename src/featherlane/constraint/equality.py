@@ -108,7 +108,7 @@ def anchor_acceleration(m, d, b, acc, r):
 
 @kernel
 def half_turn(p, y):
-    """Returns vec(y p) / 2 for a vector y: the rate of vec(p) if p rotates with angular velocity y."""
+    """Returns vec(y p) / 2 for a quaternion p and a vector y: the rate of vec(p) if p rotates at y."""
     return 0.5 * fma(p.w, y, cross(y, Vec3(p[1:4])))
 
 
@@ -148,7 +148,7 @@ def list_dofs(m, d, o, last1, last2):
 # ---- Jacobians ------------------------------------------------------------------------------------------------------
 @kernel
 def store_column(d, o, n, v, present):
-    """Writes the column v of one dof to three rows of n entries each; o: place of the dof in the first row."""
+    """Writes the vector v, the column of one dof, to three rows of n entries; o: its place in the first row."""
     d.genrow_J[o] = where(present, v[0], 0.0)
     d.genrow_J[o + n] = where(present, v[1], 0.0)
     d.genrow_J[o + 2 * n] = where(present, v[2], 0.0)
@@ -233,9 +233,10 @@ def store_equality_row(d, k, response, pos, rate, A, present):
 
 @kernel
 def turn_rate(m, d, e, held, a1, a2):
-    """Returns (dJ/dt) v of a weld's rotation: scale vec(y' turn + y^2 turn / 2) / 2, where y^2 = -|y|^2.
+    """Returns (dJ/dt) v of a weld's rotation: scale (vec(y' turn) / 2 - |y|^2 vec(turn) / 4).
 
-    With y = R^T (omega_1 - omega_2):  y' = R^T (alpha_1 - alpha_2 - omega_2 x (omega_1 - omega_2)) at qacc = 0.
+    This is the derivative of scale vec(y turn) / 2 at qacc = 0, with y = R^T (omega_1 - omega_2) and
+    y' = R^T (alpha_1 - alpha_2 - omega_2 x (omega_1 - omega_2)).
     held: a `Turn`; a1, a2: `bias_acceleration` of the two bodies.
     """
     R, turn, scale = held
@@ -321,7 +322,7 @@ def write_equality_rows(m, d):
     row, entry = 0, 0
     for e in range(m.neq):
         present = d.eq_active[e] != 0.0
-        if sleeping(m) and m.eq_type[e] != EQ_TENDON:
+        if sleeping(m) and m.eq_type[e] != EQ_TENDON:  # models with sleep have no equality of tendons
             present = present & equality_awake(m, d, e)
         if any_(present):
             n, rows = 0, equality_row_count(m, e)  # n: entries per row, 0 without rows

@@ -87,12 +87,13 @@ def reference(solref, solimp, shortest):
     """
     dmax = clip(solimp[1], MINIMP, MAXIMP)
     positive = solref[0] > 0.0
+    # values of different signs are replaced by the defaults
     mixed = (positive & (solref[1] <= 0.0)) | (not_(positive) & (solref[1] > 0.0))
     time, ratio = where(mixed, DEFAULT_TIMECONST, solref[0]), where(mixed, DEFAULT_DAMPRATIO, solref[1])
     standard = time > 0.0
     time = where(standard, fmax(time, shortest), time)
 
-    scaled_time, root = dmax * time, dmax * time * ratio
+    scaled_time, root = dmax * time, dmax * time * ratio  # root = 1 / sqrt(K)
     K = where(standard, 1.0, -time) / fmax(where(standard, root * root, dmax * dmax), MINVAL)
     B = where(standard, 2.0, -ratio) / fmax(where(standard, scaled_time, dmax), MINVAL)
     return K, B

@@ -33,12 +33,12 @@ def _write_metric_row(d, k, o, J, dof, first, n, s):
 
     J: values of the sparse matrix; dof: its column indices; s: factor of J^T J in the metric, 0: the world has no row.
     """
-    present, most = s > 0.0, UNBOUNDED
+    present, bound = s > 0.0, UNBOUNDED
     for e in range(n):
         d.genrow_dof[o + e] = dof[first + e]
         d.genrow_J[o + e] = where(present, J[first + e], 0.0)
     place_rows_at(d, k, 1, o, n, METRIC, 0)
-    store_general_row(d, k, present, 0.0, 0.0, s, 0.0, (-most, most))
+    store_general_row(d, k, present, 0.0, 0.0, s, 0.0, (-bound, bound))
 
 
 @kernel

@@ -216,8 +216,8 @@ def compute_contact_row(m, d, k, condim, shortest):
     An elliptic cone has R_n = (1 - d) / d A along the normal, R_1 = R_n / impratio along the first tangent and
     R_i = R_1 mu_1^2 / mu_i^2 in the other friction directions, rotations included: one Dt = 1 / (R_i mu_i^2) for all.
     A pyramid has A (1 + mu_1^2) instead of A, and each edge has R = 2 mu_1^2 R_1, so that both cones have the same
-    friction; its friction has no separate reference.  Under `diagexact` A is that of the contact's first row.
-    A is `contact_inertia`.  Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos.
+    friction; its friction has no separate reference.  A is `contact_inertia`, that of the contact's first row.
+    Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos.
     """
     c = d.contact[k]
     if m.opt_contact_model == COULOMB:
@@ -227,7 +227,7 @@ def compute_contact_row(m, d, k, condim, shortest):
     r = c.dist - c.includemargin
     present = (c.present > 0.0) & acts(m, d, k, r)
     solref, imp = c.solref, impedance(solimp, r)
-    authored = reference(solref, solimp, shortest)
+    authored = reference(solref, solimp, shortest)  # (K, B) of the solref
     K, B = limit_to_step(m, timestep(m), solref, imp, authored)
     # normal row: aref = -normal_B v - stiffness r
     stiffness, normal_B, imp = reference_at_end(m, K, B, imp)
@@ -237,12 +237,12 @@ def compute_contact_row(m, d, k, condim, shortest):
     D = inverse_regularisation(imp, A)
     if condim > 1:
         if has_pyramids(m):
-            D = D * impratio / (2.0 * mu2)
+            D = D * impratio / (2.0 * mu2)  # 1 / (2 mu_1^2 R_1)
         else:
-            # Dt = 1 / (R_1 mu_1^2), slip = D / (1 + mu^2) with the cone's mu = mu_1 / sqrt(impratio)
+            # Dt = 1 / (R_1 mu_1^2); slip = D / (1 + mu^2), mu = mu_1 / sqrt(impratio), while the contact slides
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
             friction_B = friction_reference(c.solreffriction, authored[1], solimp, shortest)
-            _, friction_B, _ = reference_at_end(m, 0.0, friction_B, imp)
+            _, friction_B, _ = reference_at_end(m, 0.0, friction_B, imp)  # K = 0: no position error
             if m.opt_contact_model == COULOMB:  # friction stops the slip in one step, as far as its bound permits
                 Dt, slip = STICK / (fmax(A, MINVAL) * mu2), 0.0
                 friction_B = friction_reference(c.solreffriction, 1.0 / timestep(m), solimp, shortest)
@@ -310,7 +310,7 @@ def add_adhesion_reference(m, d):
 
 
 @kernel
-def contact_rows(m, d, k):
+def contact_row_count(m, d, k):
     """Returns the number of rows of the contact in slot k, in worlds that have rows for it."""
     dim = d.con_dim[k]
     return 2 * (dim - 1) if dim > 1 and has_pyramids(m) else dim
@@ -327,7 +327,7 @@ def count_rows(m, d):
         if d.genrow_type[k] != METRIC:
             count += d.genrow_present[k]
     for k in range(d.ncon_slot[0]):
-        count += where((d.con_present[k] > 0.0) & (d.con_D[k] != 0.0), 1.0 * contact_rows(m, d, k), 0.0)
+        count += where((d.con_present[k] > 0.0) & (d.con_D[k] != 0.0), 1.0 * contact_row_count(m, d, k), 0.0)
     d.nefc[0] = count
 
 

@@ -23,11 +23,11 @@ PREFERENCE = 1e-6  # relative advantage in separation that two edges need over a
 SAME = 0.99  # cosine above which the axis of two edges is as good as a face's normal
 BETTER = 0.05  # advantage that they need then, relative to the face's depth
 NEVER = -1e30  # m separation along an invalid axis
+SEPARATED, FACES1, FACES2, EDGES = -1, 0, 3, 6  # codes of axes; EDGES + 3 i + j is the axis of edges i and j
 
 # box.axis has rows of eight lanes: rows 0 to 2 are the columns of R, one column per lane, then zeros.
 # For edge i of the first box, lane j of rows 3 + 4 i .. 6 + 4 i is the separation along the unit vector
 # (edge i) x (column j), and that vector.
-SEPARATED, FACES1, FACES2, EDGES = -1, 0, 3, 6  # codes of axes; EDGES + 3 i + j is the axis of edges i and j
 
 
 @kernel
@@ -43,7 +43,7 @@ def best_face(R, p, q, size1, size2, slack):
     The separation is that of the boxes' projections.  If one exceeds `slack` [m], the code is SEPARATED.
     R, p, q: see `box_box`; size1, size2: half sides.
     """
-    code, best = SEPARATED, -1e10
+    code, best = SEPARATED, -1e10  # less than any separation
     for k in range(3):
         gap = fabs(p[k]) - size1[k] - extent(frame_row(R, k), size2)
         if gap > slack:
@@ -62,9 +62,9 @@ def best_face(R, p, q, size1, size2, slack):
 @kernel
 def store_axes(d1, R):
     """Stores the columns of R, the second box's axes in the frame of the first, in rows 0 to 2 of box.axis."""
-    E = eights(d1.box.axis)
+    rows = eights(d1.box.axis)
     for k in range(3):
-        E[k] = 0.0
+        rows[k] = 0.0
     for k in range(9):
         d1.box.axis[k // 3, k % 3] = R[k]
 
@@ -75,13 +75,13 @@ def store_edge_gaps(d1, R, p, size1, size2):
 
     R, p: see `box_box`; size1, size2: half sides.
     """
-    E = eights(d1.box.axis)
-    columns = Vec3(E[0:3])
+    rows = eights(d1.box.axis)
+    columns = Vec3(rows[0:3])
     for i in (0, 1, 2):
         u, sine = normalize3(cross(unit_vector(i), columns))
         gap = fabs(plain_dot3(u, p)) - extent(u, size1) - extent(plain_mat_t_mul_vec(R, u), size2)
         row = 3 + 4 * i
-        E[row], E[row + 1 : row + 4] = where(sine >= PARALLEL, gap, NEVER), u
+        rows[row], rows[row + 1 : row + 4] = where(sine >= PARALLEL, gap, NEVER), u
 
 
 @kernel
@@ -123,6 +123,7 @@ def separating_axis(d1, R, p, q, size1, size2, slack):
         return face, unit_vector(0)
     code, best, n = best_edges(d1, R, p, size1, size2, slack, face, depth)
     if code >= EDGES:
+        # of the edge axis and the best face's normal
         cosine = n[face] if face < FACES2 else plain_dot3(n, frame_column(R, face - FACES2))
         if (fabs(cosine) > SAME) & (best < depth + BETTER * fabs(depth) + MINVAL):
             code = face

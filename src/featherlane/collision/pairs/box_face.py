@@ -47,7 +47,7 @@ def store_incident_face(d1, o, R, size, level, a, up):
 
 @kernel
 def clip_polygon(d1, source, target, n, c, sign, limit):
-    """Clips the polygon to sign x_c <= limit; returns the number of corners that it has then.
+    """Clips the polygon to sign x_c <= limit, c = 0 or 1; returns its new number of corners.
 
     It has n corners in box.polygon from `source` on; the clipped one is written from `target` on.
     """
@@ -58,6 +58,7 @@ def clip_polygon(d1, source, target, n, c, sign, limit):
         if (here <= 0.0) & (kept < CAPACITY):
             d1.box.polygon[target + kept] = p
             kept += 1
+        # the edge to the next corner crosses the line
         if (((here < 0.0) & (there > 0.0)) | ((here > 0.0) & (there < 0.0))) & (kept < CAPACITY):
             t = here / (here - there)
             d1.box.polygon[target + kept] = p + t * (q - p)
@@ -97,12 +98,12 @@ def keep_distinct_corners(d1, n, radius2):
 def face_points(d1, R, o, ref, a):
     """Computes points over a face across axis a of box `ref` = 0 or 1, the reference.
 
-    R and o are orientation and centre of the other box in its frame.  A point is halfway between the face and a corner
+    R and o are orientation and centre of the other box in the frame of `ref`.  A point is halfway between the face and a corner
     of the polygon.
     Reads:  shapes.*.   Writes: manifold.*, box.polygon.
     """
     up = 1.0 if o[a] >= 0.0 else -1.0
-    other_box, x, y = 1 - ref, (a + 1) % 3, (a + 2) % 3
+    other_box, x, y = 1 - ref, (a + 1) % 3, (a + 2) % 3  # x, y: the axes along the face
     size, half = d1.shapes.size[other_box], d1.shapes.size[ref]
     store_incident_face(d1, o, R, size, half[a], a, up)
 

@@ -103,8 +103,9 @@ def edges_and_segment(mb, ma, mc, u, v, inverse):
 def compute_box_edges(d1, signs, p, h, half, size, k):
     """Computes squared distances, coordinates of nearest points and clipped ends of the four edges along axis k.
 
-    The least |c + e s_k - p - x h| over e and x solves [ma mb; mb mc] (e, x) = (u, v): c is the middle of an edge, s_k
-    half of it, half = |h|.   signs: from `corner_signs`.
+    The least |gap + e s_k - x h| over e and x solves [ma mb; mb mc] (e, x) = (u, v): gap leads from p to the middle of an
+    edge, s_k is half of it, ma = |s_k|^2, mb = -s_k . h, mc = |h|^2, u = -s_k . gap, v = h . gap.
+    half: |h|; signs: from `corner_signs`.   A parallel edge is never the nearest: its distance is NEVER.
     Writes: box.edge, rows 4 k .. 4 k + 3: squared distance, x, e, clipped end.  Each edge is stored in the lane of its
     lower corner; lanes of upper corners are empty.
     """
@@ -173,18 +174,19 @@ def single_axis(bits):
 
 @kernel
 def extent_from_corner(z, h, size, corner, x):
-    """Returns the extent of the segment from a corner along an edge, or over a face.
+    """Returns the extent of the segment from a corner along an edge, or over a face; NO_SECOND if it points at the box.
 
-    z: direction of the segment; x: its coordinate at the corner.
-    `inward` are the axes along which the segment passes the box: one axis selects that edge, two select that face.
+    z: unit direction of the segment; corner: index of the corner; x: coordinate of the segment's point nearest to it.
     """
+    # inward: the axes along which h leads from the corner into the box; for -h it is the complement
     inward, sign = positive_bits(h) ^ corner, 1
     if single_axis(inward) < 0:
         inward, sign = 7 - inward, -1
     k = single_axis(inward)
     if k < 0:
         return NO_SECOND
-    # nearer to the edge than 45 degrees: along it
+    # less than 45 degrees from the edge along axis k: along it, to its end or the segment's end; else over the face
+    # across k, on which the opposite direction leads inward along both other axes
     if z[k] * z[k] > 0.5:
         return sign * fmin(segment_extent(2.0 * size[k], h, k), 1.0 - sign * x)
     i, j = (k + 1) % 3, (k + 2) % 3
@@ -193,10 +195,12 @@ def extent_from_corner(z, h, size, corner, x):
 
 @kernel
 def extent_from_edge(z, h, size, corner, k, x, e):
-    """Returns the extent from an edge on axis k over the face more parallel to the segment; none if that spans it.
+    """Returns the extent from an edge on axis k over the face more parallel to the segment; NO_SECOND if there is none.
 
-    z: direction of the segment; corner: lower corner of the edge; x, e: coordinates of the nearest points.
+    It ends at the end of the edge, at the face's other side or at the segment's end.
+    z: unit direction of the segment; corner: lower corner of the edge; x, e: coordinates of the nearest points.
     """
+    # inward: of the two axes other than k, those along which h leads into the box; with both, it points at the box
     inward = (positive_bits(h) ^ corner) & (7 - (1 << k))
     if single_axis(inward) < 0:
         return NO_SECOND
@@ -204,6 +208,7 @@ def extent_from_edge(z, h, size, corner, k, x, e):
     if fabs(z[face_axis]) <= fabs(z[other_axis]):
         face_axis = other_axis
     sign = 1 if inward & (1 << face_axis) else -1
+    # does the second sphere lie towards the upper end of the edge?
     upwards = (sign == 1) == (positive_bits(h) & (1 << k) != 0)
     remaining = 1.0 - e if upwards else 1.0 + e
     return sign * fmin(

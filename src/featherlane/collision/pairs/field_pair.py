@@ -71,6 +71,10 @@ def fields_apart(m, d, g, h, limit, near):
 def field_jets(m1, d1, side, exact):
     """Computes value and gradient of one shape's field at eight points, all in the frame of the second shape.
 
+    Args:
+        side: 0, the first shape (B), or 1, the second (A).
+        exact: 1 if the minimization has a tolerance, see `signed_distance`.
+
     Reads:  shapes.field, shapes.size, convex.pos, convex.mat, descent.trial (3, 8) [m].
     Writes: descent.jet (2, 4, 8) [m, 1]: value and gradient for each shape.
     """
@@ -219,12 +223,8 @@ def converge(m1, d1, x, jets, reach, tolerance):
         if not any_(moving):
             break
         # the four planes at x; those of the other point are lowered to the fields there
-        slope_b, slope_a, other_slope_b, other_slope_a = (
-            slope_of_b(jets),
-            slope_of_a(jets),
-            slope_of_b(other_jets),
-            slope_of_a(other_jets),
-        )
+        slope_b, slope_a = slope_of_b(jets), slope_of_a(jets)
+        other_slope_b, other_slope_a = slope_of_b(other_jets), slope_of_a(other_jets)
         away = x - other
         values = (
             jets.b,

@@ -133,10 +133,8 @@ def converge_in_triangles(m1, d1, tolerance):
     a, b, c = Vec3(corners[0:3]), Vec3(corners[3:6]), Vec3(corners[6:9])
     x, best_jet = Vec3(eights(d1.descent.trial)[0:3]), Vec4(jet[4 * FIELD : 4 * FIELD + 4])
     _, radius = bounding_sphere(a, b, c)
-    moving, factor = (
-        x[0] == x[0],
-        0.1 * radius,
-    )  # a NaN is at rest; the gradient has length 1, so the first step is 0.1 radius
+    # NaN does not move; the gradient's length is about 1, so the first step is 0.1 radius
+    moving, factor = x[0] == x[0], 0.1 * radius
     for _ in range(MOST_STEPS):
         if not any_(moving):
             break
@@ -203,8 +201,8 @@ def collide_group(m1, d1, group, n):
 
     n: number of waiting starting points, in descent.start; returns the new number.
     """
-    V, first = eights(m1.fieldgroup_vert), 9 * group  # a row of eight lanes per coordinate of the three corners
-    a, b, c = Vec3(V[first : first + 3]), Vec3(V[first + 3 : first + 6]), Vec3(V[first + 6 : first + 9])
+    rows, first = eights(m1.fieldgroup_vert), 9 * group  # a row of eight lanes per coordinate of the three corners
+    a, b, c = Vec3(rows[first : first + 3]), Vec3(rows[first + 3 : first + 6]), Vec3(rows[first + 6 : first + 9])
     meets = box_may_meet(m1, d1, fmin(a, fmin(b, c)), fmax(a, fmax(b, c)))
     if any_(meets):
         a, b, c = into_field(d1, a), into_field(d1, b), into_field(d1, c)

@@ -90,6 +90,7 @@ def clip_to_segments(ma, mb, mc, u, v, x1, x2):
 
     ma, mb, mc, u, v: see `capsule_segments`.  The first is clipped and the second recomputed, then vice versa.
     """
+    # the second's point nearest to x1 is x2 = (v - mb x1) / mc, the first's nearest to x2 is (u - mb x2) / ma
     x2 = where(x1 > 1.0, (v - mb) / mc, where(x1 < -1.0, (v + mb) / mc, x2))
     x1 = clip(x1, -1.0, 1.0)
     x1 = where(x2 > 1.0, clip((u - mb) / ma, -1.0, 1.0), where(x2 < -1.0, clip((u + mb) / ma, -1.0, 1.0), x1))
