@@ -36,6 +36,7 @@ FEW = 8  # if fewer than one in 8 geoms can move, each of them searches a tree o
 def pair_key(m, e, g, h):
     """Returns the sort key of a pair of geoms g, h, ordered by type; e: index of the explicit pair, or -1."""
     a, b = m.geom_bodyid[g], m.geom_bodyid[h]
+    # the key has the lower body first; without sorting by type, its geom is geom1
     if a > b:
         a, b = b, a
         if not m.sorted_by_type:
@@ -106,6 +107,7 @@ def may_touch(m, g, h):
     """
     types_match = (m.geom_contype[g] & m.geom_conaffinity[h]) | (m.geom_contype[h] & m.geom_conaffinity[g])
     a, b = m.geom_bodyid[g], m.geom_bodyid[h]
+    # the lists have ascending pairs
     if a > b:
         a, b = b, a
     if g > h:
@@ -122,6 +124,7 @@ def may_touch(m, g, h):
 @kernel
 def spread_bits(i):
     """Returns i, below 2^21, with two zero bits inserted before each bit (Morton code of one axis)."""
+    # each line moves the upper half of every group of bits away, by two places per bit of the lower half
     i = (i | (i << 32)) & 0x1F00000000FFFF
     i = (i | (i << 16)) & 0x1F0000FF0000FF
     i = (i | (i << 8)) & 0x100F00F00F00F00F
@@ -137,9 +140,10 @@ def order_leaves(m1, d1, box):
         for i in range(m1.ncrowd):
             x = box[i][k] + box[i][3 + k]  # twice the centre
             low, high = fmin(x, low), fmax(x, high)
-        scale = ((1 << CELL_BITS) - 1) / fmax(high - low, 1e-30)
+        scale = ((1 << CELL_BITS) - 1) / fmax(high - low, 1e-30)  # cells per metre; no division by 0
         for i in range(m1.ncrowd):
             x = box[i][k] + box[i][3 + k]
+            # bits of the three axes alternate
             cell = spread_bits(whole(clip((x - low) * scale, 0.0, (1 << CELL_BITS) - 1))) << k
             d1.crowd.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.crowd.leaf_key[i] | (cell << INDEX_BITS)
     for i in range(m1.ncrowd):

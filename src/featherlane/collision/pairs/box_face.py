@@ -98,8 +98,8 @@ def keep_distinct_corners(d1, n, radius2):
 def face_points(d1, R, o, ref, a):
     """Computes points over a face across axis a of box `ref` = 0 or 1, the reference.
 
-    R and o are orientation and centre of the other box in the frame of `ref`.  A point is halfway between the face and a corner
-    of the polygon.
+    R and o are orientation and centre of the other box in the frame of `ref`.  A point is halfway between the face and
+    a corner of the polygon.
     Reads:  shapes.*.   Writes: manifold.*, box.polygon.
     """
     up = 1.0 if o[a] >= 0.0 else -1.0

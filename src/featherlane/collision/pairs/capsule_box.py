@@ -103,8 +103,8 @@ def edges_and_segment(mb, ma, mc, u, v, inverse):
 def compute_box_edges(d1, signs, p, h, half, size, k):
     """Computes squared distances, coordinates of nearest points and clipped ends of the four edges along axis k.
 
-    The least |gap + e s_k - x h| over e and x solves [ma mb; mb mc] (e, x) = (u, v): gap leads from p to the middle of an
-    edge, s_k is half of it, ma = |s_k|^2, mb = -s_k . h, mc = |h|^2, u = -s_k . gap, v = h . gap.
+    The least |gap + e s_k - x h| over e and x solves [ma mb; mb mc] (e, x) = (u, v): gap leads from p to the middle of
+    an edge, s_k is half of it, ma = |s_k|^2, mb = -s_k . h, mc = |h|^2, u = -s_k . gap, v = h . gap.
     half: |h|; signs: from `corner_signs`.   A parallel edge is never the nearest: its distance is NEVER.
     Writes: box.edge, rows 4 k .. 4 k + 3: squared distance, x, e, clipped end.  Each edge is stored in the lane of its
     lower corner; lanes of upper corners are empty.

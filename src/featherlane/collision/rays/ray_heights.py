@@ -68,19 +68,14 @@ def meet_surface(m1, d1, field, cell, enter, leave):
         row_enter, row_leave = enter, leave
         if fabs(rate_y) > MINVAL:
             near_edge, far_edge = (row - PADDING - grid_y) / rate_y, (row + 1.0 + PADDING - grid_y) / rate_y
-            row_enter, row_leave = (
-                fmax(row_enter, fmin(near_edge, far_edge)),
-                fmin(row_leave, fmax(near_edge, far_edge)),
-            )
+            row_enter = fmax(row_enter, fmin(near_edge, far_edge))
+            row_leave = fmin(row_leave, fmax(near_edge, far_edge))
         # the rows that follow are behind the nearest hit
         if row_enter > d1.line.distance[0]:
             break
-        x0, x1, z0, z1 = (
-            fma(row_enter, rate_x, grid_x),
-            fma(row_leave, rate_x, grid_x),
-            fma(row_enter, v[2], p[2]),
-            fma(row_leave, v[2], p[2]),
-        )
+        # columns and heights of the ray there
+        x0, x1 = fma(row_enter, rate_x, grid_x), fma(row_leave, rate_x, grid_x)
+        z0, z1 = fma(row_enter, v[2], p[2]), fma(row_leave, v[2], p[2])
         heights = fmin(z0, z1) - height_slack, fmax(z0, z1) + height_slack
         for c in range(clamped_floor(fmin(x0, x1) - PADDING, ncol), clamped_floor(fmax(x0, x1) + PADDING, ncol) + 1):
             intersect_cell(m1, d1, field, row, c, cell, heights, ray)
@@ -103,23 +98,30 @@ def meet_wall(m1, d1, field, p, v, side, across):
     """Intersects one wall above the base, below the heights along it: its normal is `side` times x, or y if `across`.
 
     p, v: point and direction of the ray.  The wall is at side * half_width on its normal's axis, on which the ray has
-    coordinate po and rate vo.  It extends to +-along on the other axis, on which the ray has pa and va.  The n samples
+    coordinate p_normal and rate v_normal.  It extends to +-along on the other axis (p_along, v_along).  The n samples
     along a wall are `stride` apart and begin at `start`.   Writes: line.*, for a nearer hit.
     """
     ncol, nrow = m1.hfield_ncol[field], m1.hfield_nrow[field]
     half_width, start, stride, n = m1.hfield_size[field][0], 0, ncol, nrow
-    along, normal_sign, pa, va, po, vo = m1.hfield_size[field][1], side, p[1], v[1], p[0], v[0]
+    along, normal_sign, p_along, v_along, p_normal, v_normal = m1.hfield_size[field][1], side, p[1], v[1], p[0], v[0]
     if side > 0:
         start = ncol - 1
     if across:
         start, stride, n = 0, 1, ncol
-        half_width, along, pa, va, po, vo = m1.hfield_size[field][1], half_width, p[0], v[0], p[1], v[1]
+        half_width, along, p_along, v_along, p_normal, v_normal = (
+            m1.hfield_size[field][1],
+            half_width,
+            p[0],
+            v[0],
+            p[1],
+            v[1],
+        )
         if side > 0:
             start = (nrow - 1) * ncol
     top = m1.hfield_size[field][2]
-    if fabs(vo) > MINVAL:
-        x = (normal_sign * half_width - po) / vo
-        y, z = fma(x, va, pa), fma(x, v[2], p[2])
+    if fabs(v_normal) > MINVAL:
+        x = (normal_sign * half_width - p_normal) / v_normal
+        y, z = fma(x, v_along, p_along), fma(x, v[2], p[2])
         if (x >= 0.0) & (fabs(y) <= along) & (z >= 0.0) & (z <= top):
             # position along the samples, and the height between two of them
             y = (y + along) * (n - 1) / (2.0 * along)

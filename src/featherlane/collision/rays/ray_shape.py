@@ -29,7 +29,7 @@ def meet_plane(p, v, size):
     x = -p[2] / where(down, v[2], -1.0)
     inside_x = (size[0] <= 0.0) | (fabs(fma(x, v[0], p[0])) <= size[0])
     inside_y = (size[1] <= 0.0) | (fabs(fma(x, v[1], p[1])) <= size[1])
-    zero = where(down, 0.0, 0.0)
+    zero = where(down, 0.0, 0.0)  # as a value
     return down & inside_x & inside_y & (x >= 0.0), x, Vec3(zero, zero, zero + 1.0)
 
 
@@ -73,7 +73,7 @@ def meet_tube(p, v, r, half):
 
     As a sphere, with the components across the axis: |p + x v|^2 = r^2, x = -b -+ sqrt(c / a).
     """
-    a = fma(v[0], v[0], v[1] * v[1])
+    a = fma(v[0], v[0], v[1] * v[1])  # 0: the ray is parallel to the axis
     slanted = a >= MINVAL
     a = where(slanted, a, 1.0)
     b = fma(p[0], v[0], p[1] * v[1]) / a
@@ -87,7 +87,7 @@ def meet_tube(p, v, r, half):
 def meet_cap(p, v, r, half, side):
     """Returns the distance to the half sphere on one end of a capsule, FAR without a hit; side: 1 top, -1 bottom."""
     from_centre = Vec3(p.x, p.y, fma(-side, half, p.z))
-    b = dot(from_centre, v)
+    b = dot(from_centre, v)  # as in `meet_sphere`, about the end of the segment
     foot = fma(-b, v, from_centre)
     half_chord2 = fma(r, r, -dot(foot, foot))
     half_chord = sqrt(fmax(half_chord2, 0.0))

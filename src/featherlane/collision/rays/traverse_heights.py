@@ -72,6 +72,7 @@ def traverse_heights(m, d, field, p, v, near):
     x_grows, y_grows = rate_x > 0.0, rate_y > 0.0
     moves_x, moves_y = fabs(rate_x) > MINVAL, fabs(rate_y) > MINVAL
     inverse_rate_x, inverse_rate_y = 1.0 / where(moves_x, rate_x, 1.0), 1.0 / where(moves_y, rate_y, 1.0)
+    # running: rays that are in the box and have no nearer hit
     sign, running = zero, near & (t <= leave) & (t < fmin(x, d.ray.distance[0]))
     column = where(running, clip(floor(fma(t, rate_x, grid_x)), 0.0, ncol - 2.0), 0.0)
     row = where(running, clip(floor(fma(t, rate_y, grid_y)), 0.0, nrow - 2.0), 0.0)
@@ -91,6 +92,7 @@ def traverse_heights(m, d, field, p, v, near):
         middle = where(slanted, clip((w - u) / where(slanted, du, 1.0), t, end), end)
         heights = cell_heights(m, field, top, row, column)
         for half in unrolled(range(2)):
+            # the triangle between distances a and b: lower if its middle is at u >= w
             a = middle if half else t
             b = end if half else middle
             lower = fma(0.5 * (a + b), du, u - w) >= 0.0
@@ -100,15 +102,18 @@ def traverse_heights(m, d, field, p, v, near):
                 # on the outside if the ray enters from above; otherwise decided by the height where it enters
                 above = ((lo2 >= t) & (v[2] < 0.0)) | (fma(t, f1, f0) >= 0.0)
                 sign = where(above, 1.0, -1.0)
+                # a ray that enters below the surface hits the wall
                 wall = running & not_(above) & (side_entry >= t) & (t > 0.0)
                 x, n = where(wall, t, x), where(wall, first_wall((lo0, lo1), (hi0, hi1), v, -1), n)
                 running = running & not_(wall)
+            # the surface is hit if the sign has changed at b
             hit = running & (sign * fma(b, f1, f0) < 0.0)
             crossing = clip(-f0 / where(hit, f1, 1.0), a, b)
             hit = hit & (crossing < x)
             x = where(hit, crossing, x)
             n = where(hit, normalize3(Vec3(-zx / dx, -zy / dy, zero + 1.0))[0], n)
             running = running & not_(hit)
+        # the next cell
         column = where(running & (tx <= ty), column + where(x_grows, 1.0, -1.0), column)
         row = where(running & (ty <= tx), row + where(y_grows, 1.0, -1.0), row)
         t = where(running, end, t)
