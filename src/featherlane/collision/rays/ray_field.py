@@ -59,8 +59,8 @@ def refine_crossing(m, d, g, size, ray, bracket, crossed):
         guess = end - f_end * (end - start) / where(running & (slope != 0.0), slope, 1.0)
         f_guess = field_at(m, d, g, size, fma(guess, v, p))
         crosses = f_guess * f_end < 0.0  # the zero is between guess and end: the old end becomes the start
-        f_kept = where(crosses, f_end, 0.5 * f_start)
-        start, f_start = where(running & crosses, end, start), where(running, f_kept, f_start)
+        next_start = where(running & crosses, end, start)
+        start, f_start = next_start, where(running, where(crosses, f_end, 0.5 * f_start), f_start)
         end, f_end = where(running, guess, end), where(running, f_guess, f_end)
         running = running & (fabs(f_end) > PRECISE)
     return end

@@ -65,17 +65,16 @@ def meet_surface(m1, d1, field, cell, enter, leave):
     for k in range(step * (last - first) + 1):
         row = first + step * k
         # distances at which the ray is over the row
-        row_enter, row_leave = enter, leave
+        begin, end = enter, leave
         if fabs(rate_y) > MINVAL:
             near_edge, far_edge = (row - PADDING - grid_y) / rate_y, (row + 1.0 + PADDING - grid_y) / rate_y
-            row_enter = fmax(row_enter, fmin(near_edge, far_edge))
-            row_leave = fmin(row_leave, fmax(near_edge, far_edge))
+            begin, end = fmax(begin, fmin(near_edge, far_edge)), fmin(end, fmax(near_edge, far_edge))
         # the rows that follow are behind the nearest hit
-        if row_enter > d1.line.distance[0]:
+        if begin > d1.line.distance[0]:
             break
         # columns and heights of the ray there
-        x0, x1 = fma(row_enter, rate_x, grid_x), fma(row_leave, rate_x, grid_x)
-        z0, z1 = fma(row_enter, v[2], p[2]), fma(row_leave, v[2], p[2])
+        x0, x1 = fma(begin, rate_x, grid_x), fma(end, rate_x, grid_x)
+        z0, z1 = fma(begin, v[2], p[2]), fma(end, v[2], p[2])
         heights = fmin(z0, z1) - height_slack, fmax(z0, z1) + height_slack
         for c in range(clamped_floor(fmin(x0, x1) - PADDING, ncol), clamped_floor(fmax(x0, x1) + PADDING, ncol) + 1):
             intersect_cell(m1, d1, field, row, c, cell, heights, ray)

@@ -49,7 +49,7 @@ def _clamp_joint(m, d, j):
 
 @kernel
 def _clamp_joints(m, d, p):
-    """Moves all joints that move into their limits, if the targets require it.   Writes: qpos."""
+    """Moves the position of all joints that move into their limits if p.limited is 1.   Writes: qpos."""
     if p.limited:
         for k in range(p.njoint):
             _clamp_joint(m, d, p.joint[k])
@@ -201,6 +201,7 @@ def levenberg_marquardt(m, d, p):
     ik_residual(m, d, p)  # trial_*
     _accept_trial(d, p, true_mask(d))  # q, error, cost, g, A
     status, live = p.status[0], p.status[0] == RUNNING
+    # mu and nu of the module; a damping of 0 marks a first call
     begins = p.damping[0] == 0.0
     mu = where(begins, FIRST * _largest_diagonal(p), p.damping[0])
     nu = where(begins, 2.0, p.growth[0])

@@ -104,12 +104,12 @@ def _add_look(m, d, p, t, pos, quat):
     The direction u turns by u x du = -(u x v) / r as the object moves by v at a distance r.  Rotation about the axis
     itself has no effect.   pos, quat: pose of the object.   Writes: column, trial_error.
     """
-    u, r = normalize3(p.goal[t].point - pos)
+    u, r = normalize3(p.goal[t].point - pos)  # direction and distance of the point
     axis = quat @ normalize3(p.goal[t].axis)[0]
     axis_x_u = cross(axis, u)
     sine, cosine = norm3(axis_x_u), dot(axis, u)
     angle = atan2(sine, cosine)
-    # an axis that points away turns about any perpendicular
+    # an axis that points away turns about any perpendicular: axis x (x or y, whichever is less parallel)
     x_smallest = (fabs(axis[0]) <= fabs(axis[1])) & (fabs(axis[0]) <= fabs(axis[2]))
     perpendicular = normalize3(cross(axis, Vec3(where(x_smallest, 1.0, 0.0), where(x_smallest, 0.0, 1.0), 0.0)))[0]
     rotation_axis = where(sine < MINVAL, perpendicular, 1.0 / fmax(sine, MINVAL) * axis_x_u)

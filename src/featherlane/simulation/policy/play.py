@@ -83,6 +83,7 @@ def set_initial_states(m, d, p, resting):
     if sleeping(m):
         restart_sleep(m, d, resting)
     d.nreset[0] = where(resting, 0.0, d.nreset[0])
+    # index of the first value of each world's row: positions, then velocities
     first = fmin(p.used[0], 1.0 * (p.nstart - 1)) * (m.nq + m.nv)
     for i in range(m.nq):
         d.qpos[i] = where(resting, gather_rows(p.start, first + i), d.qpos[i])

@@ -23,6 +23,7 @@ def may_sleep(m, d, t):
         # a velocity counts with the DoF's length, as m/s; with tolerance 0 only an exact 0 is still
         moves = not_(fabs(d.qvel[i]) * m.dof_length[i] < tolerance) & ((tolerance != 0.0) | (d.qvel[i] != 0.0))
         busy = where(moves | (d.qfrc_applied[i] != 0.0), 1.0, busy)
+    # xfrc_applied of the tree's bodies, which are consecutive
     for i in range(6 * b, 6 * (b + m.tree_bodynum[t])):
         busy = where(flat(d.xfrc_applied)[i] != 0.0, 1.0, busy)
     return busy == 0.0
@@ -47,6 +48,7 @@ def count_still_steps(m, d):
     for t in range(m.ntree):
         counter = d.tree_asleep[t]
         if any_(counter < 0.0):
+            # counter + 1, at most -1, or AWAKE if it does not keep still
             counter = where(
                 known & (counter < 0.0), where(may_sleep(m, d, t), fmin(counter + 1.0, -1.0), 1.0 * AWAKE), counter
             )

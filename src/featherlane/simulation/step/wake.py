@@ -301,6 +301,7 @@ def wake_by_contact(m, d, k, lane):
     """
     t1, t2 = m.body_treeid[d.con_carrier[k, 0]], m.body_treeid[d.con_carrier[k, 1]]
     sleeper, other = t1, t2
+    # t2 sleeps if t1 is no tree or awake
     if t1 < 0 or (t2 >= 0 and has(d.tree_awake[t1] > 0.0, lane)):
         sleeper, other = t2, t1
     counter = AWAKE

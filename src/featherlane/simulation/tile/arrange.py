@@ -100,7 +100,7 @@ def pack_patterns(a, first, n, words):
         left = a.signature[first * a.nsignature + k]
         while left != 0:
             rank = a.bit_rank[lowest_pair(k % a.nsignature, left)]
-            place = k // a.nsignature * words + rank // WORD
+            place = k // a.nsignature * words + rank // WORD  # word rank // WORD of world k // nsignature
             a.pattern[place] = a.pattern[place] | (1 << (WORD - 1 - rank % WORD))
             left = left & (left - 1)
 
