@@ -28,7 +28,8 @@ def inverse_turning_mass(m, d, k, b):
 def contact_inertia(m, d, k, condim, mu2):
     """Returns A of the first row of contact k: along the normal, or a pyramid's first edge n + mu_1 t_1.
 
-    A = w_1 + w_2, the bodies' linear `body_invweight0`; for an edge (1 + mu_1^2) (w_1 + w_2).  mu2: mu_1^2.
+    condim: dimension of the contact; mu2: mu_1^2.
+    A = w_1 + w_2, the bodies' linear `body_invweight0`; for an edge (1 + mu_1^2) (w_1 + w_2).
     A body whose center of mass lies on its only hinge has A = 0 in MuJoCo's approximation.  Under Coulomb's law, whose
     friction is stiffer by STICK, its contacts would be too stiff.  There A is at least ROTATION_SHARE of the bodies'
     inverse masses by rotation.
@@ -47,7 +48,7 @@ def contact_inertia(m, d, k, condim, mu2):
 
 @kernel
 def contact_inertia_rate(m, d, k, first, second):
-    """Returns dA / A of `contact_inertia` under Coulomb's law, by displacements of the two levers r_1 and r_2.
+    """Returns dA / A of `contact_inertia` at contact k under Coulomb's law, by displacements of the levers r_1, r_2.
 
     first, second: displacements of r_1, r_2 [m].  With the bodies' angular inverse weights w,
         A = ROTATION_SHARE (w_1 |r_1|^2 + w_2 |r_2|^2),    dA = 2 ROTATION_SHARE (w_1 r_1 . first + w_2 r_2 . second).

@@ -75,7 +75,10 @@ def exact_general_diagonal(m, d, k, i, j):
 
 @kernel
 def chosen_diagonal(m, d, k, estimate, i, j):
-    """Returns A of general row k: `exact_general_diagonal` with the flag `diagexact`, else the estimate."""
+    """Returns A of general row k: J M^-1 J^T with the flag `diagexact`, else the estimate.
+
+    i, j: the dofs of the row are among these and their ancestors; -1: none.
+    """
     return exact_general_diagonal(m, d, k, i, j) if wants_exact(m) else estimate
 
 

@@ -90,8 +90,8 @@ def _copy_rows(m, d, er, n):
             _write_state(er, i, d.dofrow_hi[k])
         else:
             k = -1 - k
-            for c in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
-                er.efc_J[nv * i + d.genrow_dof[c]] = d.genrow_J[c]
+            for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
+                er.efc_J[nv * i + d.genrow_dof[e]] = d.genrow_J[e]
             er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = d.genrow_pos[k], d.genrow_margin[k], d.genrow_vel[k]
             er.efc_D[i], er.efc_aref[i], er.efc_force[i] = d.genrow_D[k], d.genrow_aref[k], d.genrow_force[k]
             _write_state(er, i, d.genrow_hi[k])

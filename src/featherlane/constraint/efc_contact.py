@@ -106,7 +106,7 @@ def _write_friction_row(d, er, i, k, r):
 
 @kernel
 def _write_cone_forces(m, d, er, i, k, dim):
-    """Writes the forces and states of an elliptic contact, rows i .. i + dim - 1, as solver/rows/cone.py.
+    """Writes forces and states of the elliptic contact in slot k, rows i .. i + dim - 1, as solver/rows/cone.py.
 
     y: normal residual J a - aref; T = |y_t|, the length of the friction residuals, scaled by friction.  Normal force N
     and friction forces mu_r along y_r are:
@@ -140,7 +140,11 @@ def _write_cone_forces(m, d, er, i, k, dim):
 
 @kernel
 def _write_dual_forces(m, d, er, i, k, rows):
-    """Writes the forces of a dual solver; those of elliptic contacts are stored in the basis scaled by friction."""
+    """Writes the forces of a dual solver for the contact in slot k, from row i on.
+
+    dual.f has ten places for each one-dof row, general row and contact, in this order.  Forces of elliptic contacts are
+    stored in the basis scaled by friction.
+    """
     first = 10 * (d.ndofrow[0] + d.ngenrow[0] + k)
     for r in range(rows):
         er.efc_force[i + r] = d.dual.f[first + r]

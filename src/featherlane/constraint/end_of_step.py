@@ -41,7 +41,10 @@ def limit_to_step(m, h, solref, imp, authored):
 
 @kernel
 def step_scale(m, K, B, imp):
-    """Returns 1 / (1 + s), the factor of parts of a_ref that are constant over the step; 1 in continuous time."""
+    """Returns 1 / (1 + s), the factor of parts of a_ref that are constant over the step; 1 in continuous time.
+
+    s = h B + h^2 K d, with the impedance d = imp.
+    """
     scale = 1.0
     if has_metric(m):
         h = timestep(m)

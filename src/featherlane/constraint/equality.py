@@ -8,6 +8,7 @@
 The Jacobian has entries at the dofs above either body.  The rows of a connect or weld share the impedance at the norm
 of their errors; their reference includes the derivative of the Jacobian: aref = -B J v - K d r - (dJ/dt) v.  That of
 a joint or tendon does not.  A row whose constraint is inactive in a world holds zeros there.
+In all kernels e is the equality, o the first of its entries in genrow_dof and genrow_J.
 Source: MuJoCo's documentation, "Computation", sec. "Equality", and the change log of 4.0.0; MuJoCo
 mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
 """
@@ -133,7 +134,7 @@ def next_dof(m, last, c):
 
 @kernel
 def list_dofs(m, d, o, last1, last2):
-    """Writes two dofs (-1: none) and their ancestors to genrow_dof[o ..], ascending; returns their number."""
+    """Writes dofs last1, last2 (-1: none) and their ancestors to genrow_dof[o ..], ascending; returns their number."""
     n, c1, c2 = 0, 0, 0  # entries written; places in the two sorted lists, which are merged
     i = min(next_dof(m, last1, 0), next_dof(m, last2, 0))
     while i < m.nv:
@@ -224,7 +225,7 @@ def equality_response(m, e, r):
 def store_equality_row(d, k, response, pos, rate, A, present):
     """Writes row k of an equality: aref = -damping J v - stiffness pos - (dJ/dt) v.
 
-    pos: error; rate: (dJ/dt) v; A: estimate of J M^-1 J^T; present: mask of worlds that have the row.
+    response: from `equality_response`; pos: error; rate: (dJ/dt) v; A: estimate of J M^-1 J^T; present: mask of worlds.
     """
     aref = -fma(response.B, general_velocity(d, k), response.K * pos) - rate * response.scale
     D, bound = inverse_regularisation(response.imp, A), UNBOUNDED

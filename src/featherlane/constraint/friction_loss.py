@@ -14,8 +14,9 @@ from featherlane.model.enums import COULOMB
 
 @kernel
 def loss_damping(m, solref, solimp, shortest):
-    """Returns B [1/s] of a friction-loss row; 1 / h under Coulomb's law: it stops in one step if its force suffices.
+    """Returns B [1/s] of a friction-loss row with these solver parameters.
 
+    Under Coulomb's law it is 1 / h, so that the row stops in one step if its force suffices.
     shortest: least time constant [s], of `shortest_timeconst`.
     """
     _, B = reference(solref, solimp, shortest)

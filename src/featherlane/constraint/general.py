@@ -34,7 +34,10 @@ def general_velocity(d, k):
 
 @kernel
 def store_general_row(d, k, present, pos, margin, D, aref, bounds):
-    """Writes the fields of row k, whose Jacobian is already stored; bounds: least and greatest force."""
+    """Writes the fields of row k, whose Jacobian is already stored; zeros in worlds outside the mask `present`.
+
+    pos, margin: position error and margin; D = 1 / R; aref: reference acceleration; bounds: least and greatest force.
+    """
     d.genrow_present[k] = where(present, 1.0, 0.0)
     d.genrow_pos[k] = where(present, pos, 0.0)
     d.genrow_margin[k] = where(present, margin, 0.0)

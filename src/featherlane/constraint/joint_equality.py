@@ -45,7 +45,8 @@ def joint_equality_error(m, d, e):
 def write_joint_equality(m, d, k, o, e, present):
     """Writes row k without error and D, its entries from o on: equality e of two joints, or of one and a constant.
 
-    Returns the error, A and the number of entries.  J is 1 at joint 1's dof and -slope at joint 2's.
+    J is 1 at joint 1's dof and -slope at joint 2's, in worlds of the mask `present`, in which e is active.
+    Returns the error, A and the number of entries.
     """
     n = list_joint_dofs(m, d, o, e)
     i1, j2, last2 = m.jnt_dofadr[m.eq_obj1id[e]], m.eq_obj2id[e], -1

@@ -217,6 +217,7 @@ def compute_contact_row(m, d, k, condim, shortest):
     R_i = R_1 mu_1^2 / mu_i^2 in the other friction directions, rotations included: one Dt = 1 / (R_i mu_i^2) for all.
     A pyramid has A (1 + mu_1^2) instead of A, and each edge has R = 2 mu_1^2 R_1, so that both cones have the same
     friction; its friction has no separate reference.  A is `contact_inertia`, that of the contact's first row.
+    condim: dimension of the contact.
     Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos.
     """
     c = d.contact[k]

@@ -170,6 +170,7 @@ def tendon_equality_error(m, d, e):
 def write_tendon_equality(m, d, k, o, e, present):
     """Writes row k without error and D, its entries from o on: equality e of two tendons, or of one and a constant.
 
+    present: mask of worlds in which e is active.
     Returns the error, A, the number of entries and the mask of worlds that have the row.
     """
     i, j = m.eq_obj1id[e], m.eq_obj2id[e]

@@ -134,7 +134,7 @@ def spread_bits(i):
 
 @kernel
 def order_leaves(m1, d1, box):
-    """Sorts the boxes along the curve by the position of their centres.   Writes: crowd.leaf_key."""
+    """Sorts the geoms along the curve by the centres of their bounds `box`.   Writes: crowd.leaf_key."""
     for k in unrolled(range(3)):
         low, high = EMPTY, -EMPTY
         for i in range(m1.ncrowd):

@@ -14,7 +14,7 @@ MOST_SAMPLES = 1 << 24  # largest integer range of float32
 def box_in_field(m, d, g, h, reach):
     """Returns (centre, half sides) of geom h's box in the frame of field g, enlarged by reach and by rounding.
 
-    half_i = sum over k of |R_ik| b_k + reach, with R the orientation of h in that frame.
+    Each half side is sum over k of |R_ik| half_k + reach, with R the orientation of h in that frame.
     """
     A, half = d.geom_xmat[g], m.geom_aabb[h].half
     R = A.T @ d.geom_xmat[h]
@@ -47,16 +47,17 @@ def sample_behind(high, half, n):
 def highest_under(m, d, field, centre, half, inside, low):
     """Returns the maximum sample height under the box in worlds of `inside`; stops at the first row that reaches `low`.
 
-    t, e: centre and half sides of the box in the field's frame.
+    centre, half: of the box in the field's frame.
     """
     sx, sy = real(d, m.hfield_size[field][0]), real(d, m.hfield_size[field][1])
-    unit = real(d, m.hfield_size[field][2])
+    unit = real(d, m.hfield_size[field][2])  # height of the sample value 1
     nrow, ncol, adr = m.hfield_nrow[field], m.hfield_ncol[field], m.hfield_adr[field]
     first_column, last_column = (
         sample_before(centre[0] - half[0], sx, ncol - 1),
         sample_behind(centre[0] + half[0], sx, ncol - 1),
     )
     row, last_row = sample_before(centre[1] - half[1], sy, nrow - 1), sample_behind(centre[1] + half[1], sy, nrow - 1)
+    # worlds advance together; one with fewer rows or columns repeats its last sample
     top = -(unit + half[2])
     while any_(inside & (row <= last_row) & (top < low)):
         column = first_column

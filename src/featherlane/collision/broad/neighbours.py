@@ -37,9 +37,10 @@ def is_within(v, limit):
 @kernel
 def is_list_valid(m, d):
     """Returns the mask of worlds where every geom is within the bounds of the list and has the same size."""
-    valid = d.neighbours.reach[0] >= 0.0
+    valid = d.neighbours.reach[0] >= 0.0  # negative: no list
     for k in range(m.ncollide):
         g = m.collide_geom[k]
+        # two rows of the orientation determine the third
         move, turn = d.neighbours.move[k], d.neighbours.turn[k]
         x, y, _ = d.geom_xmat[g].rows
         valid = valid & is_within(d.geom_xpos[g] - d.neighbours.pos[k], move)
@@ -47,6 +48,7 @@ def is_list_valid(m, d):
         box, old = m.geom_aabb[g], d.neighbours.box[k]
         for i in unrolled(range(6)):
             valid = valid & (box[i] == old[i])
+        # margin and gap may have been edited
         reaches = d.near.geom_reach[g] <= d.neighbours.reach[k]
         if m.nvariant > 0:
             reaches = reaches | not_(is_present(m, g))

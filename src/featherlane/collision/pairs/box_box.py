@@ -88,7 +88,8 @@ def store_edge_gaps(d1, R, p, size1, size2):
 def best_edges(d1, R, p, size1, size2, slack, face, depth):
     """Returns (code, separation, unit vector) of the best of all axes, given the best face's code and separation.
 
-    The unit vector is that of an edge axis.  R, p: see `box_box`; face, depth: from `best_face`.
+    The unit vector is that of an edge axis.  R, p, slack: see `box_box`; face, depth: from `best_face`; size1, size2:
+    half sides.
     Writes: box.axis, rows 3 to 14.
     """
     code, best, n, rows, flat_rows = face, depth, unit_vector(0), eights(d1.box.axis), d1.box.axis
@@ -114,8 +115,8 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
 def separating_axis(d1, R, p, q, size1, size2, slack):
     """Returns (code, unit vector if an edge axis) of the axis of least overlap; SEPARATED if the boxes are apart.
 
-    R, p, q: see `box_box`.  An edge axis close to the best face's normal, and hardly better, is rejected: the face
-    yields more points.
+    R, p, q, slack: see `box_box`; size1, size2: half sides.  An edge axis close to the best face's normal, and hardly
+    better, is rejected: the face yields more points.
     """
     store_axes(d1, R)  # box.axis, for best_edges
     face, depth = best_face(R, p, q, size1, size2, slack)
@@ -139,6 +140,7 @@ def box_box(m1, d1):
     Writes: manifold.*.
     Scratch: box.*.
     Frame: R and p are the second box's pose in the frame of the first, q is the first's centre in the second's frame.
+    slack: separation [m] up to which boxes have contacts.
     """
     R1, R2 = d1.shapes.mat[0], d1.shapes.mat[1]
     offset = d1.shapes.pos[1] - d1.shapes.pos[0]

@@ -49,7 +49,7 @@ def none_nearer(p, h, half, size, feature, k, x, best):
 
     Then the plane of the face separates the segment from all edges by that distance.  For a product of lengths below 1,
     the rounding of their squared distances stays below MINVAL.
-    half: half the segment's length; best: squared distance of end x.
+    feature: from `nearest_end`; half: half the segment's length; best: squared distance of end x.
     """
     lengths = fabs(p[0]) + fabs(p[1]) + fabs(p[2]) + half + size[0] + size[1] + size[2]
     away = (p[k] + x * h[k]) * (x * h[k]) <= 0.0

@@ -56,7 +56,7 @@ def common_box(R, p, a, b):
 
 @kernel
 def fields_apart(m, d, g, h, limit, near):
-    """Returns the mask of worlds where the bounding boxes, parallel to the axes of geom g, do not intersect.
+    """Returns the mask of worlds where the boxes of geoms g and h are disjoint, both along the axes of g.
 
     limit, near: unused; the signature is that of `boxes_separate`.
     """
@@ -119,7 +119,7 @@ def slope_of_a(jets):
 def objective(jets, kind):
     """Returns (value, gradient) of the function that a descent minimizes.
 
-    kind: OVERLAP, A + B + |max(A, B)|, or DEPTH, max(A, B).
+    jets: A, B and gradients; kind: OVERLAP, A + B + |max(A, B)|, or DEPTH, max(A, B).
     """
     b, a, a_larger = jets.b, jets.a, jets.a > jets.b
     most = where(a_larger, a, b)
@@ -183,6 +183,7 @@ def shift_weight(weights, total, values, slopes, reach, i, j):
     """Returns (weights, total) after the best shift of weight from plane j to plane i; total: sum_k(w_k slopes_k).
 
     The dual function sum_k(w_k values_k) - reach |total|^2 / 2 is maximized over the shift t, within w >= 0.
+    values, slopes: of the four planes; reach: see `proximal_step`.
     """
     across = slopes[i] - slopes[j]
     t = (values[i] - values[j] - reach * dot(total, across)) / fmax(reach * dot(across, across), MINVAL)
@@ -195,8 +196,8 @@ def shift_weight(weights, total, values, slopes, reach, i, j):
 def proximal_step(values, slopes, reach):
     """Returns the step s that minimizes max_k(values_k + slopes_k . s) + s . s / (2 reach) over four planes.
 
-    s = -reach sum_k(w_k slopes_k), with the weights w of the simplex that maximize the dual function, pair by pair.
-    It starts with all weight on the larger of planes 0 and 1.
+    reach: [m].  s = -reach sum_k(w_k slopes_k), with the weights w of the simplex that maximize the dual function, pair
+    by pair. It starts with all weight on the larger of planes 0 and 1.
     """
     upper = values[1] > values[0]
     weight0, zero = where(upper, 0.0 * reach, 1.0), 0.0 * reach

@@ -63,7 +63,7 @@ def set_prism(m1, d1, field, r, c, half):
 
 @kernel
 def prism_top(m1, field, r, c, half):
-    """Returns the height of the highest corner of the prism of `set_prism`."""
+    """Returns the height [m] of the highest corner of the prism of cell (r, c) that `set_prism` sets for `half`."""
     if half == 0:
         other = hfield_sample(m1, field, r + 1, c)
     else:
@@ -130,10 +130,10 @@ def height_field(m1, d1):
     beside = (x0 > sx) | (x1 < -sx) | (y0 > sy) | (y1 < -sy)
     above, below = z0 > m1.hfield_size[field][2], z1 < -m1.hfield_size[field][3]
     if not (beside | above | below):
-        ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
+        ncell_x, ncell_y = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
         d1.shapes.type[0] = PRISM  # the first shape of `closest`
-        rows = first_cell(y0, sy, nrow), last_cell(y1, sy, nrow)
-        columns = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
+        rows = first_cell(y0, sy, ncell_y), last_cell(y1, sy, ncell_y)
+        columns = first_cell(x0, sx, ncell_x), last_cell(x1, sx, ncell_x)
         if reaches_height(m1, field, rows, columns, z0):
             for r in range(rows[0], rows[1]):
                 for c in range(columns[0], columns[1]):

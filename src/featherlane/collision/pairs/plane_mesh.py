@@ -107,6 +107,7 @@ def spread_corners(m1, start, face, lead, n):
     r, s = face_corner(m1, start, face, lead, 2), face_corner(m1, start, face, lead, 3)
     at_q, at_r, at_s = 1, 2, 3
     most = area2(p, q, r, s)
+    # s advances, then r, then q
     for _ in range(n):
         k = next_corner(at_s, n)
         trial = face_corner(m1, start, face, lead, k)

@@ -2,8 +2,8 @@
 
 A contact point lies halfway between the two surfaces; its normal points from the first shape to the second; its
 distance is negative where they overlap.  `margin` is the maximum distance of a contact point; in worlds without a
-contact the point is undefined.  A shape is given by its centre, the z axis of its frame (a plane's normal, a
-capsule's axis) and sizes.
+contact the point is undefined.  A shape is given by its centre c, the z axis of its frame (a plane's normal n, a
+capsule's axis) and sizes, such as its radius r.
 Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; each function names its counterpart.
 """
 

@@ -83,7 +83,7 @@ def enters_box(m, d, g, p, v):
 
 @kernel
 def intersect_by_world(m, d, g, near):
-    """Intersects a mesh or a height field with the rays of worlds in the mask `near`, one by one in its frame.
+    """Intersects geom g, a mesh or a height field, with the rays of worlds in the mask `near`, one by one in its frame.
 
     Writes, for nearer hits: ray.distance, ray.geom, ray.triangle, ray.normal.
     """

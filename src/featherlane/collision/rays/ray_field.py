@@ -45,6 +45,7 @@ def refine_crossing(m, d, g, size, ray, bracket, crossed):
     Illinois method: the secant's zero replaces the end; the field at an unchanged start is halved.
 
     Args:
+        size: geom_size of the SDF geom g.
         ray: (point, direction) in the geom's frame.
         bracket: (start, field at start, end, field at end): the fields have different signs.
         crossed: mask of the rays.

@@ -1,6 +1,7 @@
 """Intersects rays with height fields: base box, surface triangles, and walls below them; one world at a time.
 
-Columns of samples run along x, rows along y.  A cell is cut from (row, column) to (row + 1, column + 1).
+`field` is the index of the height field.  Columns of samples run along x, rows along y.  A cell is cut from
+(row, column) to (row + 1, column + 1).
 Source: MuJoCo mj_rayHfield, with the same surfaces: the top of the base is one, too, for a ray that starts inside.
     Deviation: only the cells near the ray's path over the grid are tested, row by row, not the whole
     rectangle between its ends.
@@ -50,7 +51,7 @@ def meet_surface(m1, d1, field, cell, enter, leave):
 
     cell: sizes of a cell along x and y [m].   Writes: line.*, for nearer hits.
     """
-    nrow, ncol = m1.hfield_nrow[field] - 1, m1.hfield_ncol[field] - 1
+    ncell_y, ncell_x = m1.hfield_nrow[field] - 1, m1.hfield_ncol[field] - 1
     (dx, dy), ray = cell, ray_of_line(d1)
     p, v = ray.p, ray.v
     height_slack = PADDING * m1.hfield_size[field][2]
@@ -59,9 +60,9 @@ def meet_surface(m1, d1, field, cell, enter, leave):
     grid_x, grid_y = (p[0] + m1.hfield_size[field][0]) / dx, (p[1] + m1.hfield_size[field][1]) / dy
     rate_x, rate_y = v[0] / dx, v[1] / dy
     grid_y0, grid_y1 = fma(enter, rate_y, grid_y), fma(leave, rate_y, grid_y)
-    first, last, step = clamped_floor(grid_y0 - PADDING, nrow), clamped_floor(grid_y1 + PADDING, nrow), 1
+    first, last, step = clamped_floor(grid_y0 - PADDING, ncell_y), clamped_floor(grid_y1 + PADDING, ncell_y), 1
     if grid_y1 < grid_y0:
-        first, last, step = clamped_floor(grid_y0 + PADDING, nrow), clamped_floor(grid_y1 - PADDING, nrow), -1
+        first, last, step = clamped_floor(grid_y0 + PADDING, ncell_y), clamped_floor(grid_y1 - PADDING, ncell_y), -1
     for k in range(step * (last - first) + 1):
         row = first + step * k
         # distances at which the ray is over the row
@@ -76,7 +77,9 @@ def meet_surface(m1, d1, field, cell, enter, leave):
         x0, x1 = fma(begin, rate_x, grid_x), fma(end, rate_x, grid_x)
         z0, z1 = fma(begin, v[2], p[2]), fma(end, v[2], p[2])
         heights = fmin(z0, z1) - height_slack, fmax(z0, z1) + height_slack
-        for c in range(clamped_floor(fmin(x0, x1) - PADDING, ncol), clamped_floor(fmax(x0, x1) + PADDING, ncol) + 1):
+        for c in range(
+            clamped_floor(fmin(x0, x1) - PADDING, ncell_x), clamped_floor(fmax(x0, x1) + PADDING, ncell_x) + 1
+        ):
             intersect_cell(m1, d1, field, row, c, cell, heights, ray)
 
 

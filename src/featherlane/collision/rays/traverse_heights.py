@@ -39,6 +39,7 @@ def first_wall(enter, leave, v, side):
 
     enter, leave: distances at which it enters and leaves the slabs of x and y; v: its direction.
     """
+    # the wall is across the axis that is entered last, or left first
     is_x = enter[0] >= enter[1]
     if side > 0:
         is_x = leave[0] <= leave[1]

@@ -27,7 +27,10 @@ PLACE, TURN, LOOK = 1, 2, 4  # bits of p.parts: what a target prescribes
 # ---- objects ---------------------------------------------------------------------------------------------------------
 @kernel
 def _object_pose(m, d, kind, i):
-    """Returns (position, quaternion) of site or geom i, or of body i's frame, from the frames of bodies."""
+    """Returns (position, quaternion) of site or geom i, or of body i's frame, from the frames of bodies.
+
+    kind: mjtObj.
+    """
     body, offset, turn = i, Vec3(zeros(3)), Quat(1.0, 0.0, 0.0, 0.0)
     if kind == OBJ_SITE:
         body, offset, turn = m.site_bodyid[i], m.site_pos[i], m.site_quat[i]
@@ -38,7 +41,7 @@ def _object_pose(m, d, kind, i):
 
 @kernel
 def _dof_motion(m, d, dof, j, point):
-    """Returns (linear velocity of a point, angular velocity of its body) per unit velocity of a DoF of joint j.
+    """Returns (linear velocity of a point, angular velocity of its body) per unit velocity of `dof`, a DoF of joint j.
 
     The point moves with the joint's body; world axes.
     """

@@ -56,8 +56,8 @@ def activate(x, kind):
 def evaluate_layer(p, w, first, source, target, nin, nout, kind):
     """Writes hidden[target ..] = activation(bias + W hidden[source ..]) of one layer.
 
-    w: numbers of the network; first: index of the layer's first number; nin, nout: inputs and outputs; kind:
-    activation. Outputs are computed in groups of BLOCK.
+    w: numbers of the network; first: index of the layer's first number; nin, nout: inputs and outputs.
+    kind: activation.  Outputs are computed in groups of BLOCK.
     """
     for group in range(0, nout, BLOCK):
         adr = first + group * (nin + 1)  # the group's biases, then BLOCK weights per input

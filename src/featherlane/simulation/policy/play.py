@@ -163,7 +163,7 @@ def play_tile(m, d, b, p, thread, tile):
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)
         resting = p.done[0] > 0.0
-        set_controls(m, d, p, resting)
+        set_controls(m, d, p, resting)  # d.ctrl, from p.obs and p.noise
         if any_(resting):
             begin_episodes(m, d, p, resting)
         for k in range(p.frame_skip):
@@ -171,7 +171,7 @@ def play_tile(m, d, b, p, thread, tile):
             step(m, d)
         d.unread[0] = 0
         if any_(resting):
-            restore_initial_states(m, d, p, resting)
+            restore_initial_states(m, d, p, resting)  # undoes the steps of these worlds
         write_outcomes(m, d, p, resting)
         write_records(b, thread, tile, s)
     sign_contacts(m, d)

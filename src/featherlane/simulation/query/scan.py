@@ -102,7 +102,7 @@ def scan_tiles(m, d, b, p, thread, tile):
         geom_frame(m, d, p.scan_object)
     elif p.scan_kind == OBJ_SITE:
         site_frame(m, d, p.scan_object, turned=1)
-    W, lanes = width(d), scalars(d, p.rays)
+    W, lanes = width(d), scalars(d, p.rays)  # rows of W values: origin and direction of W rays
     pos, R, body = object_frame(m, d, p.scan_kind, p.scan_object)
     R = aligned_axes(R, p.alignment)
     # the geoms within the bundle of rays; spoiled: 0, or NaN if a pose is not finite
@@ -113,6 +113,7 @@ def scan_tiles(m, d, b, p, thread, tile):
     d.ray.exclude[0] = 1.0 * (body if p.excluded == -2 else p.excluded)  # -2: the body of the object
     # rays of the worlds before this one
     before = p.nray * (b.place[tile * W] // (b.nstep * W))
+    # height that a ray without a hit reports
     miss = read_lane(doubles(d, p.bundle), BUNDLE, 0)
     for s in range(b.nstep):
         # origin and direction of each lane's ray, in the frame of the object

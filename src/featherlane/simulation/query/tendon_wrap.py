@@ -57,7 +57,7 @@ def arc_tiles(m, d, b, thread, tile):
     frames(m, d)
     s = 0
     for k in range(m.nwrap):
-        if m.wrap_type[k] >= WRAP_SPHERE:
+        if m.wrap_type[k] >= WRAP_SPHERE:  # a sphere or a cylinder
             find_arc(m, d, k)
             write_records(b, thread, tile, s)
             s += 1

@@ -83,7 +83,10 @@ def rows_and_forces(m, d, purpose):
 
 @by_halves  # for each part of the worlds
 def solve_parts(m, d, purpose):
-    """Processes the worlds of one part, from their contacts on; stores their results in part.* if they fit."""
+    """Processes the worlds of one part, from their contacts on; stores their results in part.* if they fit.
+
+    purpose: as in `rows_and_forces`.
+    """
     collision(m, d)
     if d.con_overflow[0] == 0:
         rows_and_forces(m, d, purpose)

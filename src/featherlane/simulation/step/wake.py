@@ -43,6 +43,7 @@ def wake_island(m, d, t, lane, counter):
     if member < 0:
         write_lane(d.tree_asleep, t, lane, 1.0 * min(member, counter))
     else:
+        # follow the cycle of its island, until a member that is already awake
         write_lane(d.tree_asleep, t, lane, 1.0 * counter)
         while read_asleep(m, d, member, lane) >= 0:
             next_member = read_asleep(m, d, member, lane)
@@ -253,7 +254,7 @@ def wake_fastened(m, d):
     for e in range(m.neq):
         b1, b2 = equality_body(m, e, 0), equality_body(m, e, 1)
         if may_be_awake(m, b1) and may_be_awake(m, b2) and m.body_treeid[b1] != m.body_treeid[b2]:
-            t1, t2, asleep = m.body_treeid[b1], m.body_treeid[b2], d.active[0] < 0.0  # asleep: no world yet
+            t1, t2, asleep = m.body_treeid[b1], m.body_treeid[b2], d.active[0] < 0.0  # asleep: mask of no world
             if t1 >= 0:
                 asleep = asleep | (d.tree_awake[t1] == 0.0)
             if t2 >= 0:
@@ -317,7 +318,7 @@ def wake_at_contacts(m, d):
     for k in range(d.ncon_slot[0]):
         c = d.contact[k]
         t1, t2 = m.body_treeid[c.carrier[0]], m.body_treeid[c.carrier[1]]
-        asleep = d.active[0] < 0.0  # no world yet: those in which one of the trees sleeps
+        asleep = d.active[0] < 0.0  # mask of no world; then those in which one of the trees sleeps
         if t1 >= 0:
             asleep = asleep | (d.tree_awake[t1] == 0.0)
         if t2 >= 0:
