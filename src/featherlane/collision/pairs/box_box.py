@@ -98,16 +98,15 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
         gaps = rows[3 + 4 * i]
         if any_(gaps > slack):
             return SEPARATED, best, n
+        # skips the three axes if none of them is better
         if any_((gaps - PREFERENCE * fabs(gaps) > best) & (gaps > depth)):
             for j in range(3):
                 at = 8 * (3 + 4 * i) + j  # lane j of row 3 + 4 i; the next rows are 8 apart
                 gap = flat_rows[at]
                 if (gap - PREFERENCE * fabs(gap) > best) & (gap > depth):
-                    code, best, n = (
-                        EDGES + 3 * i + j,
-                        gap,
-                        Vec3(flat_rows[at + 8], flat_rows[at + 16], flat_rows[at + 24]),
-                    )
+                    pair = EDGES + 3 * i + j
+                    u = Vec3(flat_rows[at + 8], flat_rows[at + 16], flat_rows[at + 24])
+                    code, best, n = pair, gap, u
     return code, best, n
 
 

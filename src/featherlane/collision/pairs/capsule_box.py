@@ -52,6 +52,7 @@ def none_nearer(p, h, half, size, feature, k, x, best):
     feature: from `nearest_end`; half: half the segment's length; best: squared distance of end x.
     """
     lengths = fabs(p[0]) + fabs(p[1]) + fabs(p[2]) + half + size[0] + size[1] + size[2]
+    # from end x to the other end, the segment does not come nearer to the plane of face k
     away = (p[k] + x * h[k]) * (x * h[k]) <= 0.0
     return feature == INSIDE or (feature == FACE and away and best * lengths * lengths < 1.0)
 

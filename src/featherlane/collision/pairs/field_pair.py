@@ -196,8 +196,8 @@ def shift_weight(weights, total, values, slopes, reach, i, j):
 def proximal_step(values, slopes, reach):
     """Returns the step s that minimizes max_k(values_k + slopes_k . s) + s . s / (2 reach) over four planes.
 
-    reach: [m].  s = -reach sum_k(w_k slopes_k), with the weights w of the simplex that maximize the dual function, pair
-    by pair. It starts with all weight on the larger of planes 0 and 1.
+    s = -reach sum_k(w_k slopes_k) with the weights w of the simplex that maximize the dual function, pair by pair.
+    It starts with all weight on the larger of planes 0 and 1.   reach: [m].
     """
     upper = values[1] > values[0]
     weight0, zero = where(upper, 0.0 * reach, 1.0), 0.0 * reach

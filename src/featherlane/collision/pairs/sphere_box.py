@@ -23,11 +23,9 @@ def nearest_box_face(c, size):
 
     size: half sides of the box.
     """
-    (depth_x, sign_x), (depth_y, sign_y), (depth_z, sign_z) = (
-        nearer_side(c[0], size[0]),
-        nearer_side(c[1], size[1]),
-        nearer_side(c[2], size[2]),
-    )
+    depth_x, sign_x = nearer_side(c[0], size[0])
+    depth_y, sign_y = nearer_side(c[1], size[1])
+    depth_z, sign_z = nearer_side(c[2], size[2])
     second = depth_y < depth_x
     depth = where(second, depth_y, depth_x)
     third = depth_z < depth

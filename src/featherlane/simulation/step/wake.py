@@ -288,6 +288,7 @@ def wake_by_tendons(m, d):
                 for lane in range(width(d)):
                     if has(near, lane):
                         awake1 = has(d.tree_awake[t1] > 0.0, lane)
+                        # the counter of the awake tree
                         counter = read_asleep(m, d, t1 if awake1 else t2, lane)
                         wake_island(m, d, t2 if awake1 else t1, lane, counter)
     return woke
