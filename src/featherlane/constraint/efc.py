@@ -144,9 +144,10 @@ def _write_softness(m, d, er, i):
     shortest, r = shortest_timeconst(m), _violation(m, er, i, first)
     imp = impedance(solimp, r)
     K, B = reference(solref, solimp, shortest)
+    # friction has no stiffness
     if kind in (FRICTION_DOF, FRICTION_TENDON):
         K, B = 0.0, loss_damping(m, solref, solimp, shortest)
-    elif first < i:
+    elif first < i:  # a friction row of an elliptic cone
         k = er.contact_slot[er.efc_id[i]]
         K, B = 0.0, friction_reference(d.con_solreffriction[k], B, solimp, shortest)
     elif kind != EQUALITY:

@@ -297,10 +297,12 @@ def field_pair(m1, d1):
     look_from_first(d1)
     tolerance = d1.shapes.tolerance[0]
     exact = 1 if tolerance > 0.0 else 0
+    # in the frame of B, in which A has the pose (R, p)
     R, p = d1.convex.mat[0], d1.convex.pos[0]
     low, high = common_box(R, p, d1.shapes.box[0], d1.shapes.box[1])
     if low[0] <= high[0] and low[1] <= high[1] and low[2] <= high[2]:
         for first in range(0, m1.opt_sdf_initpoints, LANES):
+            # eight starting points, from the frame of B to that of A
             for i in range(LANES):
                 start = Vec3(fma(high[k] - low[k], halton(first + i, (2, 3, 5)[k]), low[k]) for k in range(3))
                 start = R.T @ (start - p)

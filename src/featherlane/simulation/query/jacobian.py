@@ -87,7 +87,7 @@ def object_tiles(m, d, b, p, thread, tile):
         kinematics(m, d)
         frames(m, d)
         com_pos(m, d)
-        if quantity >= JAC_DOT:
+        if quantity >= JAC_DOT:  # these depend on velocities
             com_vel(m, d)
     for s in range(b.nstep):
         copy_step_inputs(b, thread, tile, s)

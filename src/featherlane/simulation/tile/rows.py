@@ -53,7 +53,8 @@ ROWS = Layout(
 def _copy_into_lanes(b, index, tile, k, s, out, source):
     """Copies rows of worlds (source) into lanes of the tile (out): transfer k of step s.
 
-    All lanes are copied at once, so that misses of the cache overlap.
+    The tile holds the W lanes of a real side by side.  All lanes are copied at once, so that misses of the cache
+    overlap.
     """
     W, count, stride, shift = width(b), b.count[k], b.stride[k], s * b.step[k]
     first = tuple(index[tile * W + lane] * stride + shift for lane in range(width(b)))
@@ -67,7 +68,8 @@ def _copy_into_lanes(b, index, tile, k, s, out, source):
 def _copy_out_of_lanes(b, index, tile, k, s, out, source):
     """Copies lanes of the tile (source) into rows of worlds (out): transfer k of step s.
 
-    All lanes are copied at once, except in a partially filled tile.
+    The tile holds the W lanes of a real side by side.  All lanes are copied at once, except in a partially filled tile,
+    whose last lanes hold no world.
     """
     W, count, stride, shift = width(b), b.count[k], b.stride[k], s * b.step[k]
     filled = b.nworld - tile * W
